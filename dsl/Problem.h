@@ -1,0 +1,71 @@
+// A Spec bound to what a kernel is compiled for: the identity of a kernel.
+//
+// Its canonical text names a kernel on the command line, in logs, packages and
+// repro lines, spells out only what differs from the default, and parses back:
+//
+//   layer_norm:forward@f32[*x1024]          any number of rows, 1024 features
+//   power_norm:backward@bf16[*x*]           any number of features
+//   instance_norm:forward@f32[*x*x64]       segments x rows x features
+//   batch_norm:infer@f16[*x64x*]{layout=channels_first}   segments x features x rows
+//   power_norm_released:forward@f32[*x1024]{heads=16,mask,params=bf16}
+//
+// Options stand in the order: bindings by name, layout, mask, params.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "dsl/Result.h"
+#include "dsl/Spec.h"
+
+namespace normc {
+
+enum class Entry { Forward, Backward, Infer };
+enum class DType { F32, F64, BF16, F16 };
+/// Which axis is contiguous in memory.
+enum class Layout {
+  FeaturesLast,   ///< segments x rows x features, any row and segment stride
+  ChannelsFirst,  ///< segments x features x rows (N x C x S)
+};
+
+std::string_view name(Entry);
+std::string_view name(DType);
+std::string_view name(Layout);
+int bytes(DType);
+
+struct Problem {
+  std::shared_ptr<const Spec> spec;
+  Entry entry = Entry::Forward;
+  DType data = DType::F32;
+  /// dtype of scale, bias, dscale, dbias. Default: f64 where data is f64, else f32.
+  DType params = DType::F32;
+  Layout layout = Layout::FeaturesLast;
+  bool segmented = false;            ///< three dimensions are written; always so for channels-first
+  std::optional<int64_t> features;   ///< absent: any
+  bool mask = false;                 ///< a row mask (segments x rows bytes, 1 = real) is an argument
+  std::map<std::string, int64_t> bindings;
+
+  std::string text() const;
+
+  /// f64 where data is f64, else f32: the type of statistics and state.
+  DType statistics() const { return data == DType::F64 ? DType::F64 : DType::F32; }
+  /// The number of groups with bindings applied. Only for a checked Problem.
+  int64_t groups(const Groups&) const;
+};
+
+/// Finds the spec of a name; how `parseProblem` learns of built-in norms and files.
+using SpecLookup = std::function<Result<std::shared_ptr<const Spec>>(std::string_view name)>;
+
+/// Reads the canonical text. Errors name the part that is wrong and what would be legal.
+Result<Problem> parseProblem(std::string_view text, const SpecLookup&);
+
+/// The rules a Problem adds to those of its Spec: bindings all given and none
+/// unknown, groups divide features, layout possible for the reduction, ...
+Result<Problem> checkProblem(Problem);
+
+}  // namespace normc

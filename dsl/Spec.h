@@ -1,0 +1,154 @@
+// What a normalization layer means: the flags of the language, nothing of how
+// they become loops.
+//
+// Every flag is orthogonal; which combinations are legal is the table in
+// dsl/SPEC.md, and checkSpec() (Check.h) is that table as code. Only a Spec that
+// passed it reaches the reference or the compiler.
+//
+// Notation (docs/language.md): a tensor has axes segment x row x feature. `u` is
+// the input after the optional `pre` stage, `q` the second moment of this batch,
+// `s` an inverse root, `G` the gradient that arrives, `h = r * scale * G`.
+//
+//   forward   x0 = (u - c) * s,   y = scale * (r * x0 + shift) + bias
+//   backward  du = s_b * [ h - k_mu m mean(h) - k_psi f m rho mean(h x0) - k_nu w x0 kappa ]
+//
+// Structure is compiled, numbers are arguments: the fields marked (number) reach
+// a kernel as scalars, so two specs that differ only there share their kernels.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace normc {
+
+/// What one statistic is taken over. `rows` is all rows of all segments.
+enum class Reduce {
+  Rows,             ///< one statistic per feature                     (BN, PN)
+  Features,         ///< one per row and feature group                 (LN, RMS, GN)
+  Segment,          ///< over the rows of a segment: one per segment and feature (IN)
+  SegmentFeatures,  ///< over rows and group of a segment              (GN on N x C x T)
+};
+enum class Center { None, Current, Running };    ///< c = 0 | mean of this batch | running mean before it
+enum class Moment { Raw, Central };              ///< mean(u^2) | mean((u - mean)^2), about the current mean
+enum class DivideBy { Current, Running, Window };  ///< which second moment divides (after warmup)
+enum class WindowMean { Arithmetic, Geometric };
+enum class Backward {
+  Exact,        ///< differentiates through every current statistic
+  Approximate,  ///< the second-moment term is replaced by nu; a current mean keeps its exact gradient
+  Frozen,       ///< statistics are constants
+};
+/// What replaces mean(h x0) where backward is Approximate.
+enum class Nu {
+  Feedback,  ///< nu before this step; nu' = nu (1 - (1-a) Gamma) + (1-a) Lambda   (Eq. 11-13 of PN)
+  Average,   ///< exponential average that includes the current mean(h x0)         (UN)
+  Window,    ///< mean over the window that includes the current mean(h x0)        (MABN)
+};
+enum class BackwardScale { Forward, Batch };  ///< s_b: the s of the forward | that of the batch statistic
+enum class EpsilonMode {
+  Add,      ///< s = (v + eps)^-1/2
+  Max,      ///< s = max(v, eps)^-1/2
+  Outside,  ///< s = 1 / (sqrt(v) + eps)
+};
+enum class Accumulate {
+  Decay,                ///< v' = a v + (1-a) q, from the first step
+  Cumulative,           ///< mean over the steps so far while t < W, then Decay
+  CumulativeThenDecay,  ///< as Cumulative, and Decay on top of it in every step (the released code)
+};
+enum class Renorm {
+  None,
+  Std,     ///< Batch Renormalization: r = clip(sB/sigma), shift = clip((mu_B - mu)/sigma), from the old state
+  Moment,  ///< MABN, UN: r = clip(sqrt(var + eps) / sqrt(running + eps))
+};
+enum class Padding {
+  Exclude,                ///< padded rows: y = 0, dx = 0, in no sum
+  LeaveOutOfStatistics,   ///< left out of the forward statistics only
+};
+
+/// A number of feature groups: a literal, or the name of a binding of the
+/// Problem (`heads`), so that one text serves every model size.
+struct Groups {
+  int64_t count = 1;
+  std::string binding;  ///< empty: `count` holds
+  bool isOne() const { return binding.empty() && count == 1; }
+  bool operator==(const Groups&) const = default;
+};
+
+struct Spec {
+  std::string name;
+
+  Reduce reduce = Reduce::Features;
+  Groups groups;  ///< Features, SegmentFeatures only
+
+  Center center = Center::None;
+  Moment moment = Moment::Raw;
+  DivideBy divideBy = DivideBy::Current;
+  struct Window {
+    int64_t size = 16;
+    WindowMean mean = WindowMean::Arithmetic;
+    bool operator==(const Window&) const = default;
+  } window;  ///< divideBy == Window, or nu == Window
+
+  struct Running {
+    double decay = 0.9;     ///< a: weight of the old value        (number)
+    double init = 1.0;      ///< initial second moment             (number)
+    bool unbiased = false;  ///< variance enters with M / (M - 1)
+    bool operator==(const Running&) const = default;
+  };
+  std::optional<Running> running;  ///< absent: no state, inference uses the statistics of its input
+
+  Backward backward = Backward::Exact;
+  struct Approximate {
+    Nu nu = Nu::Feedback;
+    double decay = 0.9;                             ///< a_b  (number)
+    BackwardScale scale = BackwardScale::Forward;
+    std::optional<double> clampGamma;               ///< upper limit of Gamma, off by default (number)
+    bool operator==(const Approximate&) const = default;
+  } approximate;  ///< backward == Approximate
+
+  struct Renormalize {
+    Renorm kind = Renorm::None;
+    double rmax = 5;        ///< r in [1/rmax, rmax]               (number)
+    double dmax = 0;        ///< shift in [-dmax, dmax], Std only  (number)
+    double start = 0;       ///< r = 1, shift = 0 while t <= start (number)
+    bool forward = true;    ///< false: r scales the backward only (UN)
+    bool operator==(const Renormalize&) const = default;
+  } renorm;
+
+  bool scale = false, bias = false;  ///< affine
+  double epsilon = 1e-5;             ///< (number)
+  EpsilonMode epsilonMode = EpsilonMode::Add;
+
+  /// `pre group_scaling`: every row and group is divided by its own root mean
+  /// square first; differentiated exactly; active in inference too.
+  struct Pre {
+    Groups groups;
+    double epsilon = 1e-5;  ///< (number)
+    bool operator==(const Pre&) const = default;
+  };
+  std::optional<Pre> pre;
+
+  struct Warmup {
+    double steps = 0;  ///< W: batch statistics divide while t <= W (number)
+    Accumulate accumulate = Accumulate::Decay;
+    bool operator==(const Warmup&) const = default;
+  };
+  std::optional<Warmup> warmup;
+
+  Padding padding = Padding::Exclude;  ///< what a mask means, where a Problem has one
+
+  bool operator==(const Spec&) const = default;
+
+  /// One statistic per feature (column statistics); only these have state.
+  bool perFeature() const { return reduce == Reduce::Rows; }
+  /// A statistic of this batch must be complete before the first output, in the
+  /// forward direction, even after warmup.
+  bool needsBatchStatistics() const {
+    return center == Center::Current || divideBy != DivideBy::Running;
+  }
+  /// Two specs with equal structural hash share their kernels: names and the
+  /// fields marked (number) do not enter. 16 hex digits, stable across builds.
+  std::string structuralHash() const;
+};
+
+}  // namespace normc
