@@ -57,11 +57,13 @@ std::vector<Field> stateFields(const Problem&);
 ///   rstd          [I]      the s of x0
 ///   batch_mean    [I]      where rho needs it: moment central, exact, divide_by current, center not current
 ///   batch_rstd    [I]      backward scale = batch
-///   second_moment [I]      q of this batch: nu by feedback (unless padding is left out of the
-///                          statistics only), or an epsilon mode other than add
-///   renorm_scale, renorm_shift  [I]   r and shift
+///   second_moment [I]      q of this batch: nu by feedback (unless a mask leaves padded rows out of the
+///                          statistics only), or exact, divide_by current and an epsilon mode other than add
+///   renorm_scale  [I]      r, where the spec has renorm
+///   renorm_shift  [I]      shift: renorm std
 ///   step          i64 []   t of this forward, where backward needs it (windows, renorm)
-///   count         [C]      valid rows M: [] where reduce is rows, [segments] for segments; with a mask only
+///   count         [C]      valid rows M, with a mask only: [] where reduce is rows, [segments] where it is
+///                          segment or segment_features; a row's own statistic needs none
 std::vector<Field> savedFields(const Problem&);
 
 /// Offset of each field, then the total, in bytes; 64-byte aligned.

@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "dsl/Result.h"
 #include "dsl/Spec.h"
@@ -61,11 +62,15 @@ struct Problem {
 /// Finds the spec of a name; how `parseProblem` learns of built-in norms and files.
 using SpecLookup = std::function<Result<std::shared_ptr<const Spec>>(std::string_view name)>;
 
-/// Reads the canonical text. Errors name the part that is wrong and what would be legal.
+/// Reads the canonical text, its options in any order. The Problem it returns has passed
+/// checkProblem; errors point at the part that is wrong and say what would be legal.
 Result<Problem> parseProblem(std::string_view text, const SpecLookup&);
 
-/// The rules a Problem adds to those of its Spec: bindings all given and none
-/// unknown, groups divide features, layout possible for the reduction, ...
+/// The rules a Problem adds to those of its Spec (P1 to P7 of dsl/SPEC.md): bindings all
+/// given and none unknown, groups divide features, layout possible for the reduction, ...
 Result<Problem> checkProblem(Problem);
+
+/// The names of the bindings that a problem of this spec has to give, sorted.
+std::vector<std::string> bindingNames(const Spec&);
 
 }  // namespace normc

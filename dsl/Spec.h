@@ -110,7 +110,7 @@ struct Spec {
     Renorm kind = Renorm::None;
     double rmax = 5;        ///< r in [1/rmax, rmax]               (number)
     double dmax = 0;        ///< shift in [-dmax, dmax], Std only  (number)
-    double start = 0;       ///< r = 1, shift = 0 while t <= start (number)
+    double start = 0;       ///< r = 1, shift = 0 while t <= start and in warmup, t <= W (number)
     bool forward = true;    ///< false: r scales the backward only (UN)
     bool operator==(const Renormalize&) const = default;
   } renorm;
@@ -129,7 +129,7 @@ struct Spec {
   std::optional<Pre> pre;
 
   struct Warmup {
-    double steps = 0;  ///< W: batch statistics divide while t <= W (number)
+    double steps = 0;  ///< W: batch statistics divide while t <= W; under a window while t < W (number)
     Accumulate accumulate = Accumulate::Decay;
     bool operator==(const Warmup&) const = default;
   };

@@ -1,0 +1,290 @@
+#include "dsl/Build.h"
+
+#include <algorithm>
+
+#include "dsl/Nearest.h"
+#include "dsl/Options.h"
+
+namespace normc {
+namespace {
+
+class Builder {
+ public:
+  Builder(const SourceText& source, Spec& spec, Places& places, std::vector<Diagnostic>& errors)
+      : context_{source, places, errors}, spec_(spec) {}
+
+  void apply(const NormSyntax& norm) {
+    context_.places[""] = {norm.name.where, context_.source.line(norm.name.where.line)};
+    std::vector<std::string_view> seen;
+    for (const Clause& clause : norm.clauses) {
+      const std::string_view keyword = clause.keyword.text;
+      const auto handler = std::find_if(std::begin(kHandlers), std::end(kHandlers),
+                                        [&](const Handler& each) { return each.keyword == keyword; });
+      if (handler == std::end(kHandlers)) {
+        unknownClause(clause.keyword);
+      } else if (std::find(seen.begin(), seen.end(), keyword) != seen.end()) {
+        // C2
+        context_.fail(clause.keyword, "C2", "the clause " + inQuotes(keyword) + " stands twice in this norm",
+                      "leave one of them out");
+      } else {
+        seen.push_back(keyword);
+        context_.note(std::string(keyword), clause.keyword);
+        (this->*handler->apply)(clause);
+      }
+    }
+  }
+
+ private:
+  struct Handler {
+    std::string_view keyword;
+    void (Builder::*apply)(const Clause&);
+  };
+  static const Handler kHandlers[12];
+
+  void reduce(const Clause& clause) {
+    spec_.reduce = Reduce::Features;
+    spec_.groups = {};
+    const Item* value = only(clause, allOf(kReduceWords));
+    if (!value || !head(clause, *value, kReduceWords, spec_.reduce)) return;
+    const bool grouped = spec_.reduce == Reduce::Features || spec_.reduce == Reduce::SegmentFeatures;
+    if (grouped) {
+      options(clause, *value, {"groups"}).groups("groups", spec_.groups);
+    } else {
+      options(clause, *value, {});
+    }
+  }
+
+  void center(const Clause& clause) {
+    spec_.center = Center::None;
+    plain(clause, kCenterWords, spec_.center);
+  }
+
+  void moment(const Clause& clause) {
+    spec_.moment = Moment::Raw;
+    plain(clause, kMomentWords, spec_.moment);
+  }
+
+  void divideBy(const Clause& clause) {
+    spec_.divideBy = DivideBy::Current;
+    spec_.window = {};
+    const Item* value = only(clause, allOf(kDivideByWords));
+    if (!value || !head(clause, *value, kDivideByWords, spec_.divideBy)) return;
+    if (spec_.divideBy != DivideBy::Window) {
+      options(clause, *value, {});
+      return;
+    }
+    // window(16, arithmetic): the only values without a name, each optional, in this order.
+    size_t next = 0;
+    const std::vector<Item>& arguments = value->arguments;
+    if (next < arguments.size() && !arguments[next].key && arguments[next].value.kind == Token::Number) {
+      context_.note("divide_by.size", arguments[next].value);
+      context_.whole(arguments[next++].value, spec_.window.size);
+    }
+    if (next < arguments.size() && !arguments[next].key && arguments[next].value.kind == Token::Word) {
+      context_.word(arguments[next++].value, kWindowMeanWords, spec_.window.mean);
+    }
+    if (next < arguments.size()) {
+      const Token& extra = arguments[next].key.value_or(arguments[next].value);
+      context_.fail(extra, "", "unexpected " + inQuotes(extra.text) + " in 'window'",
+                    "write 'window(16, arithmetic)' or 'window(16, geometric)'");
+    }
+  }
+
+  void running(const Clause& clause) {
+    spec_.running.reset();
+    if (isNone(clause)) return;
+    spec_.running.emplace();
+    const Options given(context_, clause.items, "'running'", "running", {"decay", "init"}, {"unbiased"});
+    given.number("decay", spec_.running->decay);
+    given.number("init", spec_.running->init);
+    spec_.running->unbiased = given.flag("unbiased");
+  }
+
+  void backward(const Clause& clause) {
+    spec_.backward = Backward::Exact;
+    spec_.approximate = {};
+    const Item* value = only(clause, allOf(kBackwardWords));
+    if (!value || !head(clause, *value, kBackwardWords, spec_.backward)) return;
+    if (spec_.backward != Backward::Approximate) {
+      options(clause, *value, {});
+      return;
+    }
+    Spec::Approximate& nu = spec_.approximate;
+    const Options given = options(clause, *value, {"decay", "nu", "scale", "clamp_gamma"});
+    given.word("nu", kNuWords, nu.nu);
+    given.word("scale", kBackwardScaleWords, nu.scale);
+    // C5: options that this nu does not have.
+    if (const Token* decay = given.find("decay"); decay && nu.nu == Nu::Window) {
+      context_.fail(*decay, "C5", "a decay means nothing for 'nu = window'",
+                    "leave it out, or use 'nu = average'");
+    } else {
+      given.number("decay", nu.decay);
+    }
+    const Token* clamp = given.find("clamp_gamma");
+    if (!clamp || clamp->isWord("none")) return;
+    if (nu.nu != Nu::Feedback) {
+      context_.fail(*clamp, "C5", "'clamp_gamma' means nothing without 'nu = feedback'",
+                    "leave it out, or use 'nu = feedback'");
+    } else if (double limit = 0; context_.number(*clamp, limit)) {
+      nu.clampGamma = limit;
+    }
+  }
+
+  void renorm(const Clause& clause) {
+    spec_.renorm = {};
+    Spec::Renormalize& renorm = spec_.renorm;
+    const Item* value = only(clause, allOf(kRenormWords));
+    if (!value || !head(clause, *value, kRenormWords, renorm.kind)) return;
+    if (renorm.kind == Renorm::Std) {
+      renorm.rmax = 3;
+      renorm.dmax = 5;
+      const Options given = options(clause, *value, {"rmax", "dmax", "start"});
+      given.number("rmax", renorm.rmax);
+      given.number("dmax", renorm.dmax);
+      given.number("start", renorm.start);
+    } else if (renorm.kind == Renorm::Moment) {
+      renorm.start = 1000;
+      const Options given = options(clause, *value, {"limit", "start", "forward"});
+      given.number("limit", renorm.rmax);
+      given.number("start", renorm.start);
+      given.word("forward", kYesNoWords, renorm.forward);
+    } else {
+      options(clause, *value, {});
+    }
+  }
+
+  void affine(const Clause& clause) {
+    spec_.scale = spec_.bias = false;
+    if (isNone(clause)) return;
+    const Options given(context_, clause.items, "'affine'", "affine", {}, {"scale", "bias"});
+    spec_.scale = given.flag("scale");
+    spec_.bias = given.flag("bias");
+    if (clause.items.empty()) expected(clause.keyword, {"scale", "bias", "none"});
+  }
+
+  void epsilon(const Clause& clause) {
+    spec_.epsilonMode = EpsilonMode::Add;
+    const Item* value = only(clause, {"a number"});
+    if (!value) return;
+    context_.note("epsilon", value->value);
+    if (value->key) {
+      unnamed(*value);
+    } else if (context_.number(value->value, spec_.epsilon)) {
+      Options(context_, value->arguments, "'epsilon'", "epsilon", {"mode"})
+          .word("mode", kEpsilonModeWords, spec_.epsilonMode);
+    }
+  }
+
+  void pre(const Clause& clause) {
+    static constexpr Word<bool> kPreWords[] = {{"none", false}, {"group_scaling", true}};
+    spec_.pre.reset();
+    bool present = false;
+    const Item* value = only(clause, allOf(kPreWords));
+    if (!value || !head(clause, *value, kPreWords, present)) return;
+    if (!present) {
+      options(clause, *value, {});
+      return;
+    }
+    spec_.pre.emplace();
+    const Options given = options(clause, *value, {"groups", "epsilon"});
+    given.groups("groups", spec_.pre->groups);
+    given.number("epsilon", spec_.pre->epsilon);
+  }
+
+  void warmup(const Clause& clause) {
+    spec_.warmup.reset();
+    if (isNone(clause)) return;
+    spec_.warmup.emplace();
+    const Options given(context_, clause.items, "'warmup'", "warmup", {"steps", "accumulate"});
+    given.number("steps", spec_.warmup->steps);
+    given.word("accumulate", kAccumulateWords, spec_.warmup->accumulate);
+  }
+
+  void padding(const Clause& clause) {
+    spec_.padding = Padding::Exclude;
+    plain(clause, kPaddingWords, spec_.padding);
+  }
+
+  // A clause that is one word of `words`.
+  template <typename Enum, size_t N>
+  void plain(const Clause& clause, const Word<Enum> (&words)[N], Enum& out) {
+    const Item* value = only(clause, allOf(words));
+    if (value && head(clause, *value, words, out)) options(clause, *value, {});
+  }
+
+  // The one item of a clause, else an error that lists what it may be.
+  const Item* only(const Clause& clause, const std::vector<std::string>& legal) {
+    if (clause.items.empty()) {
+      expected(clause.keyword, legal);
+      return nullptr;
+    }
+    if (clause.items.size() > 1) {
+      const Token& second = clause.items[1].key.value_or(clause.items[1].value);
+      context_.fail(second, "",
+                    inQuotes(clause.keyword.text) + " has one value, and a second one stands here",
+                    "options go into parentheses");
+      return nullptr;
+    }
+    return &clause.items[0];
+  }
+
+  // The word of the item, which becomes the place of the clause.
+  template <typename Enum, size_t N>
+  bool head(const Clause& clause, const Item& item, const Word<Enum> (&words)[N], Enum& out) {
+    context_.note(std::string(clause.keyword.text), item.value);
+    if (item.key) {
+      unnamed(item);
+      return false;
+    }
+    return context_.word(item.value, words, out);
+  }
+
+  Options options(const Clause& clause, const Item& item, const std::vector<std::string>& names) {
+    const std::string owner =
+        "'" + std::string(clause.keyword.text) + " " + std::string(item.value.text) + "'";
+    return Options(context_, item.arguments, owner, std::string(clause.keyword.text), names);
+  }
+
+  static bool isNone(const Clause& clause) {
+    return clause.items.size() == 1 && !clause.items[0].key && clause.items[0].value.isWord("none") &&
+           clause.items[0].arguments.empty();
+  }
+
+  void expected(const Token& keyword, const std::vector<std::string>& legal) {
+    context_.fail(keyword, "", inQuotes(keyword.text) + " needs a value",
+                  "write " + oneOf(legal) + " after it");
+  }
+
+  void unnamed(const Item& item) {
+    context_.fail(*item.key, "", "unexpected " + inQuotes(std::string(item.key->text) + " ="),
+                  "the value stands here without a name");
+  }
+
+  void unknownClause(const Token& keyword) {
+    std::vector<std::string> known;
+    for (const Handler& handler : kHandlers) known.emplace_back(handler.keyword);
+    context_.fail(keyword, "", "unknown clause " + inQuotes(keyword.text),
+                  didYouMean(keyword.text, known, "the clauses are " + oneOf(known)));
+  }
+
+  BuildContext context_;
+  Spec& spec_;
+};
+
+const Builder::Handler Builder::kHandlers[12] = {
+    {"reduce", &Builder::reduce},   {"center", &Builder::center},
+    {"moment", &Builder::moment},   {"divide_by", &Builder::divideBy},
+    {"running", &Builder::running}, {"backward", &Builder::backward},
+    {"renorm", &Builder::renorm},   {"affine", &Builder::affine},
+    {"epsilon", &Builder::epsilon}, {"pre", &Builder::pre},
+    {"warmup", &Builder::warmup},   {"padding", &Builder::padding},
+};
+
+}  // namespace
+
+void applyClauses(const NormSyntax& norm, const SourceText& source, Spec& spec, Places& places,
+                  std::vector<Diagnostic>& errors) {
+  Builder(source, spec, places, errors).apply(norm);
+}
+
+}  // namespace normc

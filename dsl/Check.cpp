@@ -1,0 +1,268 @@
+#include "dsl/Check.h"
+
+#include <cmath>
+
+#include "dsl/Nearest.h"
+#include "dsl/Print.h"
+#include "dsl/Words.h"
+
+namespace normc {
+namespace {
+
+constexpr int64_t kLargestWindow = 4096;
+constexpr double kLargestWhole = 9007199254740992.0;  // 2^53: every smaller whole number is a double
+
+class Checker {
+ public:
+  Checker(const Spec& spec, const Places& places) : spec_(spec), places_(places) {}
+
+  std::vector<Diagnostic> run() {
+    defaults();
+    state();
+    gradient();
+    correction();
+    surroundings();
+    values();
+    return std::move(errors_);
+  }
+
+ private:
+  // C5: a flag that is off has its defaults, so equal meanings are equal specs.
+  void defaults() {
+    const auto unused = [this](bool isDefault, const char* place, const std::string& what,
+                               const std::string& where) {
+      require(isDefault, "C5", place, what + " means nothing " + where, "leave it out");
+    };
+    const bool grouped = spec_.reduce == Reduce::Features || spec_.reduce == Reduce::SegmentFeatures;
+    const bool approximate = spec_.backward == Backward::Approximate;
+    const Spec::Approximate& nu = spec_.approximate;
+    const Renorm kind = spec_.renorm.kind;
+    unused(grouped || spec_.groups.isOne(), "reduce.groups", "a number of groups",
+           "for 'reduce " + reduce() + "'");
+    unused(spec_.divideBy == DivideBy::Window || spec_.window == Spec::Window{}, "divide_by", "a window",
+           "without 'divide_by window'");
+    unused(approximate || nu == Spec::Approximate{}, "backward", "an option of 'approximate'",
+           "without 'backward approximate'");
+    unused(!approximate || nu.nu != Nu::Window || nu.decay == Spec::Approximate{}.decay, "backward.decay",
+           "a decay", "for 'nu = window'");
+    unused(!approximate || nu.nu == Nu::Feedback || !nu.clampGamma, "backward.clamp_gamma", "'clamp_gamma'",
+           "without 'nu = feedback'");
+    unused(kind != Renorm::None || spec_.renorm == Spec::Renormalize{}, "renorm", "an option of 'renorm'",
+           "without a 'renorm' clause");
+    unused(kind != Renorm::Moment || spec_.renorm.dmax == 0, "renorm.dmax", "'dmax'", "for 'renorm moment'");
+    unused(kind != Renorm::Std || spec_.renorm.forward, "renorm.forward", "'forward = no'",
+           "for 'renorm std'");
+  }
+
+  void state() {
+    const std::string center = "'center " + wordOf(kCenterWords, spec_.center) + "'";
+    const std::string divideBy = "'divide_by " + wordOf(kDivideByWords, spec_.divideBy) + "'";
+    // C6: a state needs one statistic per feature.
+    perFeature("C6", !spec_.running, "running", "'running'", "or leave the clause out");
+    perFeature("C6", spec_.center != Center::Running, "center", center, "or 'center current'");
+    perFeature("C6", spec_.divideBy == DivideBy::Current, "divide_by", divideBy, "or 'divide_by current'");
+    perFeature("C6", spec_.backward != Backward::Approximate, "backward", "'backward approximate'",
+               "or 'backward exact'");
+    // C7, C8, C9, C11: what is read from the state needs one.
+    if (spec_.perFeature()) {
+      needsRunning("C7", spec_.center != Center::Running, "center", center, "'center current'");
+      needsRunning("C8", spec_.divideBy != DivideBy::Running, "divide_by", divideBy, "'divide_by current'");
+      needsRunning("C9", spec_.divideBy != DivideBy::Window, "divide_by", divideBy, "'divide_by current'");
+      needsRunning("C11", spec_.backward != Backward::Approximate, "backward", "'backward approximate'",
+                   "'backward exact'");
+    }
+    if (spec_.divideBy == DivideBy::Window) {
+      require(spec_.window.size >= 1 && spec_.window.size <= kLargestWindow, "C9", "divide_by.size",
+              "a window of " + std::to_string(spec_.window.size) + " steps",
+              "use 1 to " + std::to_string(kLargestWindow));
+    }
+    // C10
+    if (spec_.running && spec_.running->unbiased) {
+      require(spec_.moment == Moment::Central, "C10", "running.unbiased",
+              "'unbiased' needs 'moment central', but moment is 'raw'",
+              "a raw moment has no factor M/(M-1): leave 'unbiased' out, or use 'moment central'");
+      require(spec_.divideBy != DivideBy::Window, "C10", "running.unbiased",
+              "'unbiased' does not go with 'divide_by window'",
+              "a window holds biased moments: leave 'unbiased' out");
+      require(spec_.renorm.kind != Renorm::Std, "C10", "running.unbiased",
+              "'unbiased' does not go with 'renorm std'",
+              "it keeps a standard deviation: leave 'unbiased' out");
+    }
+  }
+
+  void gradient() {
+    // C12
+    require(spec_.backward != Backward::Exact || spec_.divideBy != DivideBy::Window, "C12", "backward",
+            "'backward exact' does not go with 'divide_by window'",
+            "a window contains this batch only in part: use 'backward approximate' or 'backward frozen'");
+    if (spec_.backward != Backward::Approximate || !spec_.perFeature()) return;
+    // C13
+    require(spec_.approximate.nu != Nu::Window || spec_.divideBy == DivideBy::Window, "C13", "backward.nu",
+            "'nu = window' needs 'divide_by window', but divide_by is " +
+                inQuotes(wordOf(kDivideByWords, spec_.divideBy)),
+            "use 'divide_by window(16, arithmetic)', or 'nu = feedback' or 'nu = average'");
+    // C14
+    require(spec_.approximate.scale != BackwardScale::Batch || spec_.divideBy == DivideBy::Running, "C14",
+            "backward.scale",
+            "'scale = batch' needs 'divide_by running', but divide_by is " +
+                inQuotes(wordOf(kDivideByWords, spec_.divideBy)),
+            "use 'divide_by running', or leave 'scale' out");
+  }
+
+  void correction() {
+    const Renorm kind = spec_.renorm.kind;
+    const auto needs = [&](const char* rule, bool ok, const std::string& what) {
+      const std::string name = "'renorm " + wordOf(kRenormWords, kind) + "'";
+      require(ok, rule, "renorm", name + " needs '" + what + "'", "write '" + what + "', or 'renorm none'");
+    };
+    if (kind == Renorm::Std) {  // C15
+      needs("C15", spec_.center == Center::Current, "center current");
+      needs("C15", spec_.moment == Moment::Central, "moment central");
+      needs("C15", spec_.divideBy == DivideBy::Current, "divide_by current");
+      needs("C15", spec_.running.has_value(), "running decay = 0.9");
+    }
+    if (kind == Renorm::Moment) {  // C16
+      needs("C16", spec_.moment == Moment::Raw, "moment raw");
+      needs("C16", spec_.divideBy == DivideBy::Window, "divide_by window(16, arithmetic)");
+    }
+  }
+
+  void surroundings() {
+    // C17
+    perFeature("C17", !spec_.pre, "pre", "'pre group_scaling'", "or 'pre none'");
+    // C18, C19
+    if (spec_.warmup && spec_.perFeature()) {
+      require(spec_.divideBy != DivideBy::Current, "C18", "warmup",
+              "'warmup' needs 'divide_by running' or 'divide_by window', but divide_by is 'current'",
+              "the moment of this batch divides in every step: leave 'warmup' out");
+      require(spec_.backward != Backward::Exact || spec_.divideBy != DivideBy::Running, "C18", "warmup",
+              "'warmup' does not go with 'backward exact'",
+              "the exact gradient changes its form after warmup: use 'backward approximate' or 'backward "
+              "frozen'");
+    }
+    perFeature("C18", !spec_.warmup, "warmup", "'warmup'", "or 'warmup none'");
+    if (spec_.warmup && spec_.warmup->accumulate != Accumulate::Decay && spec_.divideBy == DivideBy::Window) {
+      require(false, "C19", "warmup.accumulate",
+              "'accumulate = " + wordOf(kAccumulateWords, spec_.warmup->accumulate) +
+                  "' does not go with 'divide_by window'",
+              "a window is a mean already: use 'accumulate = decay'");
+    }
+    // C20
+    require(spec_.padding != Padding::LeaveOutOfStatistics || spec_.running, "C20", "padding",
+            "'padding leave_out_of_statistics' needs 'running'",
+            "where all rows are padded, only a state can transform them: use 'padding exclude', or add "
+            "'running'");
+  }
+
+  void values() {
+    groups("reduce.groups", spec_.groups);
+    if (spec_.pre) groups("pre.groups", spec_.pre->groups);
+    // C22
+    if (spec_.running) decay("running.decay", spec_.running->decay);
+    if (spec_.backward == Backward::Approximate) decay("backward.decay", spec_.approximate.decay);
+    epsilons();
+    // C24
+    if (spec_.running) {
+      number("C24", spec_.running->init > 0, "running.init", "init", spec_.running->init,
+             "use a value above 0");
+    }
+    // C25, C26
+    const Spec::Renormalize& renorm = spec_.renorm;
+    const char* limit = renorm.kind == Renorm::Std ? "rmax" : "limit";
+    number("C25", renorm.rmax >= 1, std::string("renorm.") + limit, limit, renorm.rmax, "use 1 or more");
+    number("C25", renorm.dmax >= 0, "renorm.dmax", "dmax", renorm.dmax, "use 0 or more");
+    number("C25", renorm.start >= 0, "renorm.start", "start", renorm.start, "use 0 or more");
+    whole("renorm.start", "start", renorm.start);
+    if (spec_.approximate.clampGamma) {
+      const double clamp = *spec_.approximate.clampGamma;
+      number("C25", clamp > 0, "backward.clamp_gamma", "clamp_gamma", clamp, "use a value above 0, e.g. 4");
+    }
+    if (spec_.warmup) {
+      number("C26", spec_.warmup->steps >= 0, "warmup.steps", "steps", spec_.warmup->steps, "use 0 or more");
+      whole("warmup.steps", "steps", spec_.warmup->steps);
+    }
+  }
+
+  // C21
+  void groups(const std::string& place, const Groups& groups) {
+    const std::string& name = groups.binding;
+    require(groups.count >= 1, "C21", place, "groups is " + std::to_string(groups.count),
+            "use 1 or more, or the name of a binding");
+    require(name != "layout" && name != "mask" && name != "params", "C21", place,
+            "a binding cannot be called " + inQuotes(name),
+            "that is an option of every problem: use another name");
+  }
+
+  // C22
+  void decay(const std::string& place, double value) {
+    number("C22", value >= 0 && value < 1, place, "decay", value,
+           "use a value from 0 to below 1: the weight of the old value");
+  }
+
+  // C23
+  void epsilons() {
+    const bool batchScale =
+        spec_.backward == Backward::Approximate && spec_.approximate.scale == BackwardScale::Batch;
+    const bool stateDivides = spec_.divideBy == DivideBy::Running && !spec_.warmup && !batchScale;
+    number("C23", spec_.epsilon >= 0, "epsilon", "epsilon", spec_.epsilon, "use a value above 0, e.g. 1e-5");
+    require(spec_.epsilon != 0 || stateDivides, "C23", "epsilon",
+            "epsilon is 0, but a statistic of this batch may divide, and it may be 0 too",
+            "use a value above 0, e.g. 1e-5");
+    if (spec_.pre) {
+      number("C23", spec_.pre->epsilon > 0, "pre.epsilon", "the epsilon of pre", spec_.pre->epsilon,
+             "use a value above 0, e.g. 1e-5");
+    }
+  }
+
+  // C26
+  void whole(const std::string& place, const std::string& what, double value) {
+    if (!std::isfinite(value) || value < 0) return;  // reported already
+    number("C26", value == std::floor(value) && value <= kLargestWhole, place, what, value,
+           "use a whole number of at most 2^53");
+  }
+
+  void number(const char* rule, bool ok, const std::string& place, const std::string& what, double value,
+              const std::string& hint) {
+    require(ok && std::isfinite(value), rule, place, what + " is " + numberText(value), hint);
+  }
+
+  void perFeature(const char* rule, bool ok, const char* place, const std::string& flag,
+                  const std::string& orElse) {
+    require(ok || spec_.perFeature(), rule, place,
+            flag + " needs 'reduce rows', but reduce is " + inQuotes(reduce()),
+            "use 'reduce rows', " + orElse);
+  }
+
+  void needsRunning(const char* rule, bool ok, const char* place, const std::string& flag,
+                    const std::string& orElse) {
+    require(ok || spec_.running, rule, place, flag + " needs a state, and the norm has no 'running' clause",
+            "add 'running decay = 0.9', or use " + orElse);
+  }
+
+  void require(bool ok, const char* rule, const std::string& place, std::string message, std::string hint) {
+    if (ok) return;
+    Diagnostic error{std::move(message), rule, std::move(hint), {}, ""};
+    for (const std::string& key : {place, place.substr(0, place.find('.')), std::string()}) {
+      if (const auto found = places_.find(key); found != places_.end()) {
+        error.where = found->second.where;
+        error.sourceLine = found->second.line;
+        break;
+      }
+    }
+    errors_.push_back(std::move(error));
+  }
+
+  std::string reduce() const { return wordOf(kReduceWords, spec_.reduce); }
+
+  const Spec& spec_;
+  const Places& places_;
+  std::vector<Diagnostic> errors_;
+};
+
+}  // namespace
+
+std::vector<Diagnostic> checkSpec(const Spec& spec, const Places& places) {
+  return Checker(spec, places).run();
+}
+
+}  // namespace normc

@@ -1,0 +1,145 @@
+#include "dsl/Lexer.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "dsl/Nearest.h"
+
+namespace normc {
+namespace {
+
+bool isDigit(char c) { return c >= '0' && c <= '9'; }
+bool isLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool isBlank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+bool isSymbol(char c) { return c == '{' || c == '}' || c == '(' || c == ')' || c == ',' || c == '='; }
+bool isSign(char c) { return c == '+' || c == '-'; }
+
+class Lexer {
+ public:
+  Lexer(const SourceText& source, std::vector<Diagnostic>& errors)
+      : source_(source), text_(source.text()), errors_(errors) {}
+
+  std::vector<Token> run() {
+    while (skipBlanks(), at_ < text_.size()) {
+      const char c = text_[at_];
+      if (isLetter(c)) {
+        push(Token::Word, wordLength());
+      } else if (isDigit(c) || ((isSign(c) || c == '.') && isDigit(peek(1)))) {
+        number();
+      } else if (isSymbol(c)) {
+        push(Token::Symbol, 1);
+      } else {
+        strange();
+      }
+    }
+    push(Token::End, 0);
+    return std::move(tokens_);
+  }
+
+ private:
+  char peek(size_t ahead) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\n'; }
+
+  void skipBlanks() {
+    while (at_ < text_.size()) {
+      if (text_[at_] == '/' && peek(1) == '/') {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      } else if (isBlank(text_[at_])) {
+        startsLine_ |= text_[at_] == '\n';
+        ++at_;
+      } else {
+        return;
+      }
+    }
+  }
+
+  size_t wordLength() const {
+    size_t length = 0;
+    while (isLetter(peek(length)) || isDigit(peek(length))) ++length;
+    return length;
+  }
+
+  // Takes everything that could have been meant as one number.
+  void number() {
+    size_t length = 1;
+    for (char c = peek(length);
+         isLetter(c) || isDigit(c) || c == '.' || (isSign(c) && (text_[at_ + length - 1] | 0x20) == 'e');
+         c = peek(++length)) {
+    }
+    const std::string_view whole = text_.substr(at_, length);
+    const std::string_view digits = whole.substr(whole[0] == '+' ? 1 : 0);
+    double value = 0;
+    const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (end != digits.data() + digits.size()) {
+      reject(length, inQuotes(whole) + " is not a number", "write it like 16, 0.9 or 1e-5");
+    } else if (status == std::errc::result_out_of_range) {
+      reject(length, "the number " + inQuotes(whole) + " is out of the range of double precision",
+             "use a value from 1e-307 to 1e308");
+    } else {
+      push(Token::Number, length);
+      tokens_.back().number = value;
+    }
+  }
+
+  void strange() {
+    const auto isKnown = [](char c) {
+      return isBlank(c) || isLetter(c) || isDigit(c) || isSymbol(c) || c == '/';
+    };
+    size_t length = 1;
+    while (!isKnown(peek(length))) ++length;
+    reject(length, "unexpected " + inQuotes(text_.substr(at_, length)),
+           text_[at_] == '#' || text_[at_] == '/' ? "a comment starts with //" : "");
+  }
+
+  void reject(size_t length, std::string message, std::string hint) {
+    const Location where = source_.locate(at_, length);
+    errors_.push_back(source_.error(where, "", std::move(message), std::move(hint)));
+    push(Token::Broken, length);
+  }
+
+  void push(Token::Kind kind, size_t length) {
+    tokens_.push_back({kind, text_.substr(at_, length), 0, startsLine_, source_.locate(at_, length)});
+    startsLine_ = false;
+    at_ += length;
+  }
+
+  const SourceText& source_;
+  std::string_view text_;
+  std::vector<Diagnostic>& errors_;
+  std::vector<Token> tokens_;
+  size_t at_ = 0;
+  bool startsLine_ = true;
+};
+
+}  // namespace
+
+SourceText::SourceText(std::string_view text, std::string file)
+    : text_(text), file_(std::move(file)), lineStarts_{0} {
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\n') lineStarts_.push_back(i + 1);
+  }
+}
+
+std::string SourceText::line(int number) const {
+  if (number < 1 || number > static_cast<int>(lineStarts_.size())) return "";
+  const size_t start = lineStarts_[number - 1];
+  std::string_view line = text_.substr(start, text_.find('\n', start) - start);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return std::string(line);
+}
+
+Location SourceText::locate(size_t offset, size_t length) const {
+  const auto next = std::upper_bound(lineStarts_.begin(), lineStarts_.end(), offset);
+  const int line = static_cast<int>(next - lineStarts_.begin());
+  return {file_, line, static_cast<int>(offset - lineStarts_[line - 1]) + 1, static_cast<int>(length)};
+}
+
+Diagnostic SourceText::error(const Location& where, std::string rule, std::string message,
+                             std::string hint) const {
+  return {std::move(message), std::move(rule), std::move(hint), where, line(where.line)};
+}
+
+std::vector<Token> lex(const SourceText& source, std::vector<Diagnostic>& errors) {
+  return Lexer(source, errors).run();
+}
+
+}  // namespace normc

@@ -1,0 +1,151 @@
+#include "dsl/Norms.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "dsl/Build.h"
+#include "dsl/Check.h"
+#include "dsl/Nearest.h"
+#include "dsl/Parser.h"
+
+namespace normc {
+namespace {
+
+constexpr int kDeepestDescent = 16;
+
+// A norm on its way from tree to Spec.
+struct Draft {
+  explicit Draft(NormSyntax&& norm) : syntax(std::move(norm)) {}
+
+  NormSyntax syntax;
+  enum { Untouched, Open, Done } stage = Untouched;
+  std::shared_ptr<const Spec> spec;  // null after an error
+  int descent = 0;                   // how many steps `from` the first
+};
+
+class FileReader {
+ public:
+  FileReader(std::string_view text, const std::string& file, const NormMap& known)
+      : source_(text, file), known_(known) {}
+
+  Result<std::vector<std::shared_ptr<const Spec>>> run() {
+    for (NormSyntax& norm : parseSyntax(source_, errors_)) drafts_.emplace_back(std::move(norm));
+    distinctNames();
+    std::vector<std::shared_ptr<const Spec>> specs;
+    for (Draft& draft : drafts_) {
+      finish(draft, 0);
+      specs.push_back(draft.spec);
+    }
+    if (errors_.empty()) return specs;
+    std::sort(errors_.begin(), errors_.end(), [](const Diagnostic& a, const Diagnostic& b) {
+      return std::tie(a.where.line, a.where.column, a.rule, a.message) <
+             std::tie(b.where.line, b.where.column, b.rule, b.message);
+    });
+    return std::move(errors_);
+  }
+
+ private:
+  // C1
+  void distinctNames() {
+    for (size_t i = 0; i < drafts_.size(); ++i) {
+      const Token& name = drafts_[i].syntax.name;
+      if (const Draft* first = find(name.text); first != &drafts_[i]) {
+        fail(name, "C1",
+             "a norm " + inQuotes(name.text) + " stands already in line " +
+                 std::to_string(first->syntax.name.where.line),
+             "give one of them another name");
+      }
+    }
+  }
+
+  void finish(Draft& draft, int depth) {
+    if (draft.stage == Draft::Done) return;
+    draft.stage = Draft::Open;
+    Spec spec;
+    Places places;
+    const bool whole = inherit(draft, depth, spec) && draft.syntax.complete;
+    spec.name = std::string(draft.syntax.name.text);
+    const size_t errorsBefore = errors_.size();
+    applyClauses(draft.syntax, source_, spec, places, errors_);
+    const auto isReduce = [](const Clause& clause) { return clause.keyword.isWord("reduce"); };
+    const std::vector<Clause>& clauses = draft.syntax.clauses;
+    if (whole && !draft.syntax.base && std::none_of(clauses.begin(), clauses.end(), isReduce)) {  // C3
+      fail(
+          draft.syntax.name, "C3", "norm " + inQuotes(spec.name) + " has no 'reduce' clause",
+          "say what one statistic is taken over: 'reduce rows', 'features', 'segment' or 'segment_features'");
+    }
+    // Rules about a spec that is only half there would report consequences, not causes.
+    if (whole && errors_.size() == errorsBefore) {
+      const std::vector<Diagnostic> broken = checkSpec(spec, places);
+      errors_.insert(errors_.end(), broken.begin(), broken.end());
+    }
+    if (whole && errors_.size() == errorsBefore) draft.spec = std::make_shared<const Spec>(std::move(spec));
+    draft.stage = Draft::Done;
+  }
+
+  // C4. Brings the base into `spec`; false where there is none to start from.
+  bool inherit(Draft& draft, int depth, Spec& spec) {
+    if (!draft.syntax.base) return true;
+    const Token& base = *draft.syntax.base;
+    Draft* inFile = find(base.text);
+    if (!inFile) {
+      const auto found = known_.find(base.text);
+      if (found == known_.end()) {
+        fail(base, "C4", "there is no norm " + inQuotes(base.text),
+             didYouMean(base.text, knownNames(), "a base is a norm of this file or a built-in one"));
+        return false;
+      }
+      spec = *found->second;
+      return true;
+    }
+    if (inFile->stage == Draft::Open) {
+      fail(base, "C4", "norm " + inQuotes(draft.syntax.name.text) + " descends from itself",
+           "a chain of 'from' has to end in a norm without one");
+      return false;
+    }
+    if (depth < kDeepestDescent) finish(*inFile, depth + 1);
+    draft.descent = inFile->descent + 1;
+    if (depth >= kDeepestDescent || draft.descent > kDeepestDescent) {
+      fail(base, "C4",
+           "norm " + inQuotes(draft.syntax.name.text) + " is more than " + std::to_string(kDeepestDescent) +
+               " steps of 'from' away from the first of its line",
+           "start from a norm nearer to the first");
+      return false;
+    }
+    if (!inFile->spec) return false;
+    spec = *inFile->spec;
+    return true;
+  }
+
+  Draft* find(std::string_view name) {
+    for (Draft& draft : drafts_) {
+      if (draft.syntax.name.text == name) return &draft;
+    }
+    return nullptr;
+  }
+
+  std::vector<std::string> knownNames() const {
+    std::vector<std::string> names;
+    for (const Draft& draft : drafts_) names.emplace_back(draft.syntax.name.text);
+    for (const auto& [name, spec] : known_) names.push_back(name);
+    return names;
+  }
+
+  void fail(const Token& at, std::string rule, std::string message, std::string hint) {
+    errors_.push_back(source_.error(at.where, std::move(rule), std::move(message), std::move(hint)));
+  }
+
+  const SourceText source_;
+  const NormMap& known_;
+  std::vector<Draft> drafts_;
+  std::vector<Diagnostic> errors_;
+};
+
+}  // namespace
+
+Result<std::vector<std::shared_ptr<const Spec>>> parseNorms(std::string_view text, const std::string& file,
+                                                            const NormMap& known) {
+  return FileReader(text, file, known).run();
+}
+
+}  // namespace normc

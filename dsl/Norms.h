@@ -1,0 +1,23 @@
+// Reads the text of a .norm file: the way from a user's file to legal specs.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dsl/Result.h"
+#include "dsl/Spec.h"
+
+namespace normc {
+
+using NormMap = std::map<std::string, std::shared_ptr<const Spec>, std::less<>>;
+
+/// The norms of `text` in its order, each legal by dsl/SPEC.md, or every error of
+/// the text, ordered by place. `file` is its name in messages. `from` finds norms of the
+/// text first, in any order, then those of `known`.
+Result<std::vector<std::shared_ptr<const Spec>>> parseNorms(std::string_view text, const std::string& file,
+                                                            const NormMap& known);
+
+}  // namespace normc

@@ -1,0 +1,100 @@
+#include "dsl/Options.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "dsl/Nearest.h"
+
+namespace normc {
+namespace {
+
+bool contains(const std::vector<std::string>& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+}  // namespace
+
+bool BuildContext::number(const Token& token, double& out) const {
+  if (token.kind == Token::Number) {
+    out = token.number;
+    return true;
+  }
+  fail(token, "", "expected a number, found " + inQuotes(token.text), "");
+  return false;
+}
+
+bool BuildContext::whole(const Token& token, int64_t& out) const {
+  double value = 0;
+  if (!number(token, value)) return false;
+  // C26: 2^53 is where doubles stop to hold every whole number.
+  if (value != std::floor(value) || std::abs(value) > 9007199254740992.0) {
+    fail(token, "C26", inQuotes(token.text) + " is no whole number", "use a whole number of at most 2^53");
+    return false;
+  }
+  out = static_cast<int64_t>(value);
+  return true;
+}
+
+bool BuildContext::groups(const Token& token, Groups& out) const {
+  if (token.kind == Token::Word) {
+    out = {1, std::string(token.text)};
+    return true;
+  }
+  int64_t count = 1;
+  if (!whole(token, count)) return false;
+  out = {count, ""};
+  return true;
+}
+
+void BuildContext::unknownWord(const Token& token, const std::vector<std::string>& known) const {
+  fail(token, "", "expected " + oneOf(known) + ", found " + inQuotes(token.text),
+       token.kind == Token::Word ? didYouMean(token.text, known, "") : "");
+}
+
+Options::Options(const BuildContext& context, const std::vector<Item>& items, const std::string& owner,
+                 const std::string& clause, const std::vector<std::string>& names,
+                 const std::vector<std::string>& flags)
+    : context_(context) {
+  std::vector<std::string> known = names;
+  known.insert(known.end(), flags.begin(), flags.end());
+  for (const Item& item : items) {
+    const Token& name = item.key ? *item.key : item.value;
+    if (!contains(known, name.text)) {
+      const std::string legal = known.empty() ? "it has none" : "its options are " + oneOf(known);
+      context.fail(name, "", owner + " has no option " + inQuotes(name.text),
+                   didYouMean(name.text, known, legal));
+    } else if (find(name.text)) {
+      context.fail(name, "C2", "the option " + inQuotes(name.text) + " is given twice",
+                   "leave one of them out");
+    } else if (!item.key && contains(names, name.text)) {
+      context.fail(name, "", "the option " + inQuotes(name.text) + " needs a value",
+                   "write '" + std::string(name.text) + " = ...'");
+    } else if (item.key && contains(flags, name.text)) {
+      context.fail(name, "", "the option " + inQuotes(name.text) + " takes no value",
+                   "write '" + std::string(name.text) + "' alone");
+    } else if (!item.arguments.empty()) {
+      context.fail(item.arguments[0].key.value_or(item.arguments[0].value), "",
+                   "an option has no options of its own", "");
+    } else {
+      given_.emplace_back(name.text, item.value);
+      context.note(clause + "." + std::string(name.text), item.value);
+    }
+  }
+}
+
+const Token* Options::find(std::string_view name) const {
+  for (const auto& [given, value] : given_) {
+    if (given == name) return &value;
+  }
+  return nullptr;
+}
+
+void Options::number(std::string_view name, double& out) const {
+  if (const Token* token = find(name)) context_.number(*token, out);
+}
+
+void Options::groups(std::string_view name, Groups& out) const {
+  if (const Token* token = find(name)) context_.groups(*token, out);
+}
+
+}  // namespace normc

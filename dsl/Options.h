@@ -1,0 +1,67 @@
+// The options of one clause, e.g. `decay = 0.9, init = 1, unbiased`, and the
+// readers that bring them into the fields of a Spec.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dsl/Check.h"
+#include "dsl/Syntax.h"
+#include "dsl/Words.h"
+
+namespace normc {
+
+/// Where the readers of one norm report and note places.
+struct BuildContext {
+  const SourceText& source;
+  Places& places;
+  std::vector<Diagnostic>& errors;
+
+  void fail(const Token& at, std::string rule, std::string message, std::string hint) const {
+    errors.push_back(source.error(at.where, std::move(rule), std::move(message), std::move(hint)));
+  }
+  void note(std::string key, const Token& at) const {
+    places[std::move(key)] = {at.where, source.line(at.where.line)};
+  }
+
+  // Readers: they report what does not fit and leave `out` as it was.
+  bool number(const Token&, double& out) const;
+  bool whole(const Token&, int64_t& out) const;
+  bool groups(const Token&, Groups& out) const;
+  template <typename Enum, size_t N>
+  bool word(const Token& token, const Word<Enum> (&words)[N], Enum& out) const {
+    const std::optional<Enum> value = token.kind == Token::Word ? valueOf(words, token.text) : std::nullopt;
+    if (value) {
+      out = *value;
+    } else {
+      unknownWord(token, allOf(words));
+    }
+    return value.has_value();
+  }
+  void unknownWord(const Token&, const std::vector<std::string>& known) const;
+};
+
+/// Named options, each at most once (C2), none that is unknown.
+class Options {
+ public:
+  /// `owner`: as in messages, e.g. "'renorm std'". `clause`: the first part of
+  /// the places' keys. `flags`: options that are one word without a value.
+  Options(const BuildContext&, const std::vector<Item>&, const std::string& owner, const std::string& clause,
+          const std::vector<std::string>& names, const std::vector<std::string>& flags = {});
+
+  const Token* find(std::string_view name) const;
+
+  void number(std::string_view name, double& out) const;
+  void groups(std::string_view name, Groups& out) const;
+  bool flag(std::string_view name) const { return find(name) != nullptr; }
+  template <typename Enum, size_t N>
+  void word(std::string_view name, const Word<Enum> (&words)[N], Enum& out) const {
+    if (const Token* token = find(name)) context_.word(*token, words, out);
+  }
+
+ private:
+  const BuildContext& context_;
+  std::vector<std::pair<std::string_view, Token>> given_;
+};
+
+}  // namespace normc

@@ -1,0 +1,163 @@
+#include "dsl/Parser.h"
+
+#include "dsl/Nearest.h"
+
+namespace normc {
+namespace {
+
+std::string describe(const Token& token) {
+  return token.kind == Token::End ? "the end of the file" : inQuotes(token.text);
+}
+
+class Parser {
+ public:
+  Parser(const SourceText& source, std::vector<Diagnostic>& errors)
+      : source_(source), errors_(errors), tokens_(lex(source, errors)) {}
+
+  // file = { norm }
+  std::vector<NormSyntax> file() {
+    std::vector<NormSyntax> norms;
+    while (peek().kind != Token::End) {
+      if (peek().isWord("norm")) {
+        if (std::optional<NormSyntax> parsed = norm()) norms.push_back(std::move(*parsed));
+      } else {
+        fail(peek(), "expected 'norm', found " + describe(peek()), "a file is a list of 'norm NAME { ... }'");
+        while (peek().kind != Token::End && !startsNorm()) take();
+      }
+    }
+    return norms;
+  }
+
+ private:
+  // norm = "norm" word [ "from" word ] "{" { clause } "}"
+  std::optional<NormSyntax> norm() {
+    take();
+    NormSyntax norm;
+    if (peek().kind != Token::Word) return skipNorm("expected the name of a norm");
+    norm.name = take();
+    if (peek().isWord("from")) {
+      take();
+      if (peek().kind != Token::Word) return skipNorm("expected the name of the base after 'from'");
+      norm.base = take();
+    }
+    if (!peek().is('{')) return skipNorm("expected '{'");
+    take();
+    while (!peek().is('}')) {
+      if (peek().kind == Token::End || startsNorm()) {
+        fail(norm.name, "norm " + inQuotes(norm.name.text) + " is not closed", "end it with '}'");
+        norm.complete = false;
+        return norm;
+      }
+      if (std::optional<Clause> parsed = clause()) {
+        norm.clauses.push_back(std::move(*parsed));
+      } else {
+        norm.complete = false;
+      }
+    }
+    take();
+    return norm;
+  }
+
+  // clause = keyword [ item { "," item } ] end-of-line
+  std::optional<Clause> clause() {
+    if (peek().kind != Token::Word) {
+      const Token token = take();
+      fail(token, "expected a clause or '}', found " + describe(token),
+           "a clause starts with a word such as 'reduce'");
+      return skipLine();
+    }
+    Clause clause{take(), {}};
+    if (endsClause()) return clause;
+    while (true) {
+      std::optional<Item> parsed = item(false);
+      if (!parsed) return skipLine();
+      clause.items.push_back(std::move(*parsed));
+      if (!peek().is(',')) break;
+      take();
+    }
+    if (endsClause()) return clause;
+    fail(peek(), "expected ',' or the end of the line, found " + describe(peek()),
+         "each clause stands on a line of its own");
+    return skipLine();
+  }
+
+  // item = [ word "=" ] value [ "(" argument { "," argument } ")" ]
+  // An argument is an item without parentheses, and only inside of them a line may end.
+  std::optional<Item> item(bool isArgument) {
+    Item item;
+    if (!isValue(peek())) return expectedValue();
+    item.value = take();
+    if (peek().is('=')) {
+      if (item.value.kind != Token::Word) {
+        fail(item.value, "a number cannot be set: " + inQuotes(item.value.text), "write 'option = value'");
+        return std::nullopt;
+      }
+      take();
+      item.key = item.value;
+      if (!isValue(peek()) || (!isArgument && peek().startsLine)) return expectedValue();
+      item.value = take();
+    }
+    if (isArgument || !peek().is('(') || peek().startsLine) return item;
+    take();
+    while (true) {
+      std::optional<Item> argument = this->item(true);
+      if (!argument) return std::nullopt;
+      item.arguments.push_back(std::move(*argument));
+      if (peek().is(')')) break;
+      if (!peek().is(',')) {
+        fail(peek(), "expected ',' or ')', found " + describe(peek()), "");
+        return std::nullopt;
+      }
+      take();
+    }
+    take();
+    return item;
+  }
+
+  static bool isValue(const Token& token) { return token.kind == Token::Word || token.kind == Token::Number; }
+  std::nullopt_t expectedValue() {
+    fail(peek(), "expected a word or a number, found " + describe(peek()), "");
+    return std::nullopt;
+  }
+
+  const Token& peek() const { return tokens_[at_]; }
+  Token take() {
+    const Token token = tokens_[at_];
+    if (token.kind != Token::End) ++at_;
+    return token;
+  }
+
+  bool startsNorm() const { return peek().startsLine && peek().isWord("norm"); }
+  bool endsClause() const { return peek().startsLine || peek().is('}') || peek().kind == Token::End; }
+
+  // Recovery: on to the next line, where the next clause stands.
+  std::nullopt_t skipLine() {
+    while (!endsClause()) take();
+    return std::nullopt;
+  }
+
+  std::nullopt_t skipNorm(const std::string& message) {
+    fail(peek(), message + ", found " + describe(peek()),
+         "write 'norm NAME { ... }' or 'norm NAME from BASE { ... }'");
+    while (peek().kind != Token::End && !startsNorm()) take();
+    return std::nullopt;
+  }
+
+  void fail(const Token& at, std::string message, std::string hint) {
+    if (at.kind == Token::Broken) return;  // the lexer said so
+    errors_.push_back(source_.error(at.where, "", std::move(message), std::move(hint)));
+  }
+
+  const SourceText& source_;
+  std::vector<Diagnostic>& errors_;
+  std::vector<Token> tokens_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+std::vector<NormSyntax> parseSyntax(const SourceText& source, std::vector<Diagnostic>& errors) {
+  return Parser(source, errors).file();
+}
+
+}  // namespace normc

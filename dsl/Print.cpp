@@ -1,0 +1,138 @@
+#include "dsl/Print.h"
+
+#include <charconv>
+#include <vector>
+
+#include "dsl/Words.h"
+
+namespace normc {
+namespace {
+
+std::string groupsText(const Groups& groups) {
+  return groups.binding.empty() ? std::to_string(groups.count) : groups.binding;
+}
+
+// `a, b, c`
+std::string list(const std::vector<std::string>& items) {
+  std::string out;
+  for (const std::string& item : items) out += (out.empty() ? "" : ", ") + item;
+  return out;
+}
+
+// `head(a, b)`, or `head` alone
+std::string withOptions(const std::string& head, const std::vector<std::string>& options) {
+  return options.empty() ? head : head + "(" + list(options) + ")";
+}
+
+std::string reduceText(const Spec& spec) {
+  std::vector<std::string> options;
+  if (!spec.groups.isOne()) options.push_back("groups = " + groupsText(spec.groups));
+  return withOptions(wordOf(kReduceWords, spec.reduce), options);
+}
+
+std::string divideByText(const Spec& spec) {
+  std::vector<std::string> options;
+  if (spec.divideBy == DivideBy::Window) {
+    options = {std::to_string(spec.window.size), wordOf(kWindowMeanWords, spec.window.mean)};
+  }
+  return withOptions(wordOf(kDivideByWords, spec.divideBy), options);
+}
+
+std::string runningText(const Spec::Running& running) {
+  std::vector<std::string> options{"decay = " + numberText(running.decay)};
+  if (running.init != Spec::Running{}.init) options.push_back("init = " + numberText(running.init));
+  if (running.unbiased) options.push_back("unbiased");
+  return list(options);
+}
+
+std::string backwardText(const Spec& spec) {
+  const Spec::Approximate& nu = spec.approximate;
+  std::vector<std::string> options;
+  if (spec.backward == Backward::Approximate) {
+    if (nu.nu != Nu::Window) options.push_back("decay = " + numberText(nu.decay));
+    if (nu.nu != Nu::Feedback) options.push_back("nu = " + wordOf(kNuWords, nu.nu));
+    if (nu.scale != BackwardScale::Forward)
+      options.push_back("scale = " + wordOf(kBackwardScaleWords, nu.scale));
+    if (nu.clampGamma) options.push_back("clamp_gamma = " + numberText(*nu.clampGamma));
+  }
+  return withOptions(wordOf(kBackwardWords, spec.backward), options);
+}
+
+std::string renormText(const Spec::Renormalize& renorm) {
+  std::vector<std::string> options;
+  if (renorm.kind == Renorm::Std) {
+    options = {"rmax = " + numberText(renorm.rmax), "dmax = " + numberText(renorm.dmax)};
+    if (renorm.start != 0) options.push_back("start = " + numberText(renorm.start));
+  } else {
+    options = {"limit = " + numberText(renorm.rmax), "start = " + numberText(renorm.start)};
+    if (!renorm.forward) options.push_back("forward = no");
+  }
+  return withOptions(wordOf(kRenormWords, renorm.kind), options);
+}
+
+std::string epsilonText(const Spec& spec) {
+  const std::string value = numberText(spec.epsilon);
+  if (spec.epsilonMode == EpsilonMode::Add) return value;
+  return value + " (mode = " + wordOf(kEpsilonModeWords, spec.epsilonMode) + ")";
+}
+
+std::string preText(const Spec::Pre& pre) {
+  std::vector<std::string> options;
+  if (!pre.groups.isOne()) options.push_back("groups = " + groupsText(pre.groups));
+  if (pre.epsilon != Spec::Pre{}.epsilon) options.push_back("epsilon = " + numberText(pre.epsilon));
+  return withOptions("group_scaling", options);
+}
+
+std::string warmupText(const Spec::Warmup& warmup) {
+  std::vector<std::string> options{"steps = " + numberText(warmup.steps)};
+  if (warmup.accumulate != Accumulate::Decay) {
+    options.push_back("accumulate = " + wordOf(kAccumulateWords, warmup.accumulate));
+  }
+  return list(options);
+}
+
+}  // namespace
+
+std::string print(const Spec& spec) {
+  const Spec defaults;
+  std::string out = "norm " + spec.name + " {\n";
+  const auto clause = [&out](std::string keyword, const std::string& rest) {
+    keyword.resize(9, ' ');
+    out += "  " + keyword + " " + rest + "\n";
+  };
+  if (spec.pre) clause("pre", preText(*spec.pre));
+  clause("reduce", reduceText(spec));
+  if (spec.center != defaults.center) clause("center", wordOf(kCenterWords, spec.center));
+  if (spec.moment != defaults.moment) clause("moment", wordOf(kMomentWords, spec.moment));
+  if (spec.divideBy != defaults.divideBy) clause("divide_by", divideByText(spec));
+  if (spec.running) clause("running", runningText(*spec.running));
+  if (spec.warmup) clause("warmup", warmupText(*spec.warmup));
+  if (spec.renorm.kind != Renorm::None) clause("renorm", renormText(spec.renorm));
+  if (spec.backward != defaults.backward) clause("backward", backwardText(spec));
+  if (spec.scale && spec.bias) {
+    clause("affine", "scale, bias");
+  } else if (spec.scale || spec.bias) {
+    clause("affine", spec.scale ? "scale" : "bias");
+  }
+  if (spec.epsilon != defaults.epsilon || spec.epsilonMode != defaults.epsilonMode) {
+    clause("epsilon", epsilonText(spec));
+  }
+  if (spec.padding != defaults.padding) clause("padding", wordOf(kPaddingWords, spec.padding));
+  return out + "}\n";
+}
+
+std::string numberText(double value) {
+  char digits[32];
+  const auto [end, status] = std::to_chars(digits, digits + sizeof digits, value);
+  std::string text(digits, end);
+  // 1e-05 and 1e+06 become 1e-5 and 1e6.
+  if (const size_t e = text.find('e'); e != std::string::npos) {
+    size_t zeros = e + 2;
+    while (zeros + 1 < text.size() && text[zeros] == '0') ++zeros;
+    text.erase(e + 2, zeros - e - 2);
+    if (text[e + 1] == '+') text.erase(e + 1, 1);
+  }
+  return text;
+}
+
+}  // namespace normc

@@ -1,0 +1,144 @@
+#include "dsl/ProblemCheck.h"
+
+#include <algorithm>
+#include <set>
+
+#include "dsl/Nearest.h"
+#include "dsl/Words.h"
+
+namespace normc {
+namespace {
+
+class ProblemChecker {
+ public:
+  using Locate = std::function<void(const std::string&, Diagnostic&)>;
+
+  ProblemChecker(const Problem& problem, const Locate& locate)
+      : problem_(problem), spec_(*problem.spec), locate_(locate) {}
+
+  std::vector<Diagnostic> run() {
+    shape();
+    bindings();
+    groups("reduce", spec_.groups);
+    if (spec_.pre) groups("pre", spec_.pre->groups);
+    params();
+    return std::move(errors_);
+  }
+
+ private:
+  void shape() {
+    const std::string reduce = "'reduce " + wordOf(kReduceWords, spec_.reduce) + "'";
+    const bool bySegment = spec_.reduce == Reduce::Segment || spec_.reduce == Reduce::SegmentFeatures;
+    const bool channelsFirst = problem_.layout == Layout::ChannelsFirst;
+    // P1
+    if (problem_.features && *problem_.features < 1) {
+      fail("P1", "[features]", "the number of features is " + std::to_string(*problem_.features),
+           "use 1 or more, or * for any");
+    }
+    // P2
+    if (bySegment && !problem_.segmented && !channelsFirst) {
+      fail("P2", "[shape]", inQuotes(spec_.name) + " has " + reduce + " and needs three dimensions",
+           "write segments x rows x features, e.g. [*x*x64]");
+    }
+    // P3
+    if (channelsFirst && spec_.reduce == Reduce::Features) {
+      fail("P3", "layout", "layout=channels_first does not go with " + reduce + " of " + inQuotes(spec_.name),
+           "the features of a row must lie together: leave the layout out");
+    }
+    if (channelsFirst && spec_.pre) {
+      fail("P3", "layout", "layout=channels_first does not go with the 'pre' of " + inQuotes(spec_.name),
+           "the features of a row must lie together: leave the layout out");
+    }
+  }
+
+  // P4
+  void bindings() {
+    const std::vector<std::string> needed = bindingNames(spec_);
+    for (const std::string& name : needed) {
+      if (!problem_.bindings.contains(name)) {
+        fail("P4", "name", inQuotes(spec_.name) + " needs the number of its groups " + inQuotes(name),
+             "add it in braces, e.g. {" + name + "=8}");
+      }
+    }
+    for (const auto& [name, value] : problem_.bindings) {
+      if (std::find(needed.begin(), needed.end(), name) == needed.end()) {
+        errors_.push_back(unknownOption(spec_, name));
+        locate_(name, errors_.back());
+      } else if (value < 1) {
+        fail("P4", name, name + " is " + std::to_string(value), "use a whole number of 1 or more");
+      }
+    }
+  }
+
+  // P5
+  void groups(const char* clause, const Groups& groups) {
+    const auto bound = problem_.bindings.find(groups.binding);
+    const bool literal = groups.binding.empty();
+    if (!literal && bound == problem_.bindings.end()) return;
+    const int64_t count = literal ? groups.count : bound->second;
+    if (!problem_.features || *problem_.features < 1 || count < 1 || *problem_.features % count == 0) return;
+    if (!reported_.insert(groups.binding + "=" + std::to_string(count)).second) return;
+    fail("P5", literal ? "[features]" : groups.binding,
+         std::to_string(*problem_.features) + " features do not divide into " + std::to_string(count) +
+             " groups (" + std::string(clause) + " of " + inQuotes(spec_.name) + ")",
+         "the number of groups has to divide the number of features");
+  }
+
+  // P6
+  void params() {
+    if (problem_.params == problem_.statistics()) return;
+    const std::string given = "params=" + std::string(name(problem_.params));
+    if (!spec_.scale && !spec_.bias) {
+      fail("P6", "params", given + ", but " + inQuotes(spec_.name) + " has no parameters", "leave it out");
+    } else if (problem_.params != problem_.data && problem_.params != DType::F32) {
+      fail("P6", "params", given + " does not go with data of " + std::string(name(problem_.data)),
+           problem_.data == DType::F32 ? "with f32 data the parameters are f32: leave it out"
+                                       : "use f32 or " + std::string(name(problem_.data)));
+    }
+  }
+
+  void fail(const char* rule, const std::string& part, std::string message, std::string hint) {
+    Diagnostic error{std::move(message), rule, std::move(hint), {}, ""};
+    locate_(part, error);
+    errors_.push_back(std::move(error));
+  }
+
+  const Problem& problem_;
+  const Spec& spec_;
+  const Locate& locate_;
+  std::set<std::string> reported_;
+  std::vector<Diagnostic> errors_;
+};
+
+}  // namespace
+
+std::vector<Diagnostic> problemErrors(const Problem& problem,
+                                      const std::function<void(const std::string&, Diagnostic&)>& locate) {
+  return ProblemChecker(problem, locate).run();
+}
+
+Diagnostic unknownOption(const Spec& spec, const std::string& name) {
+  std::vector<std::string> known = bindingNames(spec);
+  known.insert(known.end(), {"layout", "mask", "params"});
+  return {inQuotes(spec.name) + " has no option " + inQuotes(name),
+          "P4",
+          didYouMean(name, known, "the options are " + oneOf(known)),
+          {},
+          ""};
+}
+
+Result<Problem> checkProblem(Problem problem) {
+  std::vector<Diagnostic> errors = problemErrors(problem, [](const std::string&, Diagnostic&) {});
+  if (!errors.empty()) return errors;
+  if (problem.layout == Layout::ChannelsFirst) problem.segmented = true;
+  return problem;
+}
+
+std::vector<std::string> bindingNames(const Spec& spec) {
+  std::set<std::string> names;
+  if (!spec.groups.binding.empty()) names.insert(spec.groups.binding);
+  if (spec.pre && !spec.pre->groups.binding.empty()) names.insert(spec.pre->groups.binding);
+  return {names.begin(), names.end()};
+}
+
+}  // namespace normc

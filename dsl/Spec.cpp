@@ -1,0 +1,67 @@
+#include "dsl/Spec.h"
+
+namespace normc {
+namespace {
+
+template <typename Enum>
+std::string code(Enum value) {
+  return std::to_string(static_cast<int>(value));
+}
+
+std::string code(const Groups& groups) {
+  return groups.binding.empty() ? std::to_string(groups.count) : groups.binding;
+}
+
+// Everything that decides the code of a kernel, and nothing else. A field counts
+// only where its flag is on. Package files carry hashes of this text: append new
+// flags at the end, only where they are on, and never renumber an enumerator.
+std::string structuralText(const Spec& spec) {
+  std::string out = "reduce " + code(spec.reduce);
+  const auto add = [&out](const char* key, const std::string& value) {
+    out += ";";
+    out += key;
+    out += " " + value;
+  };
+  if (spec.reduce == Reduce::Features || spec.reduce == Reduce::SegmentFeatures) {
+    add("groups", code(spec.groups));
+  }
+  add("center", code(spec.center));
+  add("moment", code(spec.moment));
+  add("divide_by", code(spec.divideBy));
+  if (spec.divideBy == DivideBy::Window) {
+    add("window", std::to_string(spec.window.size) + " " + code(spec.window.mean));
+  }
+  if (spec.running) add("running", spec.running->unbiased ? "unbiased" : "biased");
+  add("backward", code(spec.backward));
+  if (spec.backward == Backward::Approximate) {
+    add("nu", code(spec.approximate.nu));
+    add("scale", code(spec.approximate.scale));
+    if (spec.approximate.clampGamma) add("clamp_gamma", "on");
+  }
+  if (spec.renorm.kind != Renorm::None) {
+    add("renorm", code(spec.renorm.kind) + (spec.renorm.forward ? "" : " backward_only"));
+  }
+  add("affine", std::string(spec.scale ? "s" : "") + (spec.bias ? "b" : ""));
+  add("epsilon", code(spec.epsilonMode));
+  if (spec.pre) add("pre", code(spec.pre->groups));
+  if (spec.warmup) add("warmup", code(spec.warmup->accumulate));
+  add("padding", code(spec.padding));
+  return out;
+}
+
+uint64_t fnv1a(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3u;
+  return hash;
+}
+
+}  // namespace
+
+std::string Spec::structuralHash() const {
+  const uint64_t hash = fnv1a(structuralText(*this));
+  std::string digits(16, '0');
+  for (int i = 0; i < 16; ++i) digits[i] = "0123456789abcdef"[hash >> (60 - 4 * i) & 15];
+  return digits;
+}
+
+}  // namespace normc

@@ -1,0 +1,32 @@
+// The tree of a .norm file: what was written, before what it means.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "dsl/Lexer.h"
+
+namespace normc {
+
+/// `16`, `rows`, `decay = 0.9`, `approximate(decay = 0.9)`.
+struct Item {
+  std::optional<Token> key;  ///< the word before `=`
+  Token value;               ///< a word or a number
+  std::vector<Item> arguments;
+};
+
+/// `affine scale, bias`
+struct Clause {
+  Token keyword;
+  std::vector<Item> items;
+};
+
+/// `norm b from a { ... }`
+struct NormSyntax {
+  Token name;
+  std::optional<Token> base;
+  std::vector<Clause> clauses;
+  bool complete = true;  ///< false: a clause was left out because of an error
+};
+
+}  // namespace normc

@@ -1,0 +1,351 @@
+// Syntax errors: where they point, what they say, and that one run reports them all.
+#include <gtest/gtest.h>
+
+#include "tests/dsl/SpecText.h"
+
+namespace normc {
+namespace {
+
+TEST(Parser, ReadsTheTextOfTheDesign) {
+  const Spec spec = specOf(
+      "// Power Normalization.\n"
+      "norm power_norm {\n"
+      "  reduce    rows                       // one statistic per feature\n"
+      "  center    none\n"
+      "  moment    raw\n"
+      "  divide_by running\n"
+      "  running   decay = 0.8, init = 2\n"
+      "  backward  approximate(decay = 0.7)   // nu\n"
+      "  affine    scale, bias\n"
+      "  epsilon   1e-4\n"
+      "}\n");
+  Spec want;
+  want.name = "power_norm";
+  want.reduce = Reduce::Rows;
+  want.divideBy = DivideBy::Running;
+  want.running = Spec::Running{0.8, 2, false};
+  want.backward = Backward::Approximate;
+  want.approximate.decay = 0.7;
+  want.scale = want.bias = true;
+  want.epsilon = 1e-4;
+  EXPECT_TRUE(spec == want);
+}
+
+TEST(Parser, ReadsEveryOption) {
+  const Spec spec = specOf(norm(
+      {"reduce rows", "divide_by window(8, geometric)", "running init = 0.5", "epsilon 1e-3 (mode = outside)",
+       "backward approximate(nu = average, decay = 0.5)", "renorm moment(forward = no, limit = 2, start = 7)",
+       "warmup steps = 20", "pre group_scaling(epsilon = 0.1, groups = heads)", "affine bias",
+       "padding leave_out_of_statistics"}));
+  Spec want;
+  want.name = "n";
+  want.reduce = Reduce::Rows;
+  want.divideBy = DivideBy::Window;
+  want.window = {8, WindowMean::Geometric};
+  want.running = Spec::Running{0.9, 0.5, false};
+  want.epsilon = 1e-3;
+  want.epsilonMode = EpsilonMode::Outside;
+  want.backward = Backward::Approximate;
+  want.approximate = {Nu::Average, 0.5, BackwardScale::Forward, std::nullopt};
+  want.renorm = {Renorm::Moment, 2, 0, 7, false};
+  want.warmup = Spec::Warmup{20, Accumulate::Decay};
+  want.pre = Spec::Pre{{1, "heads"}, 0.1};
+  want.bias = true;
+  want.padding = Padding::LeaveOutOfStatistics;
+  EXPECT_TRUE(spec == want);
+}
+
+TEST(Parser, ReportsEveryErrorOfAFileInOneRun) {
+  EXPECT_EQ(errorsOf("norm a {\n"
+                     "  reduce columns\n"
+                     "  centre current\n"
+                     "  epsilon 1e-5x\n"
+                     "}\n"
+                     "\n"
+                     "norm b from batch_nrom {\n"
+                     "}\n"
+                     "\n"
+                     "norm c {\n"
+                     "  reduce rows\n"
+                     "  center running\n"
+                     "  running decay 0.9\n"
+                     "}\n"
+                     "\n"
+                     "norm d {\n"
+                     "  reduce features\n"
+                     "  divide_by running\n"
+                     "  epsilon 0\n"
+                     "}\n"),
+            "t.norm:2:10: error: expected rows, features, segment or segment_features, found 'columns'\n"
+            "    reduce columns\n"
+            "           ^~~~~~~\n"
+            "t.norm:3:3: error: unknown clause 'centre'\n"
+            "    centre current\n"
+            "    ^~~~~~\n"
+            "  hint: did you mean 'center'?\n"
+            "t.norm:4:11: error: '1e-5x' is not a number\n"
+            "    epsilon 1e-5x\n"
+            "            ^~~~~\n"
+            "  hint: write it like 16, 0.9 or 1e-5\n"
+            "t.norm:7:13: error: there is no norm 'batch_nrom' [C4]\n"
+            "  norm b from batch_nrom {\n"
+            "              ^~~~~~~~~~\n"
+            "  hint: did you mean 'batch_norm'?\n"
+            "t.norm:13:17: error: expected ',' or the end of the line, found '0.9'\n"
+            "    running decay 0.9\n"
+            "                  ^~~\n"
+            "  hint: each clause stands on a line of its own\n"
+            "t.norm:18:13: error: 'divide_by running' needs 'reduce rows', but reduce is 'features' [C6]\n"
+            "    divide_by running\n"
+            "              ^~~~~~~\n"
+            "  hint: use 'reduce rows', or 'divide_by current'\n");
+}
+
+TEST(Parser, SaysWhatBelongsBetweenNorms) {
+  EXPECT_EQ(errorsOf("reduce rows\nnorm a {\n  reduce rows\n}\n"),
+            "t.norm:1:1: error: expected 'norm', found 'reduce'\n"
+            "  reduce rows\n"
+            "  ^~~~~~\n"
+            "  hint: a file is a list of 'norm NAME { ... }'\n");
+}
+
+TEST(Parser, AnEmptyTextHasNoNorms) {
+  const auto specs = readNorms("  // nothing\n", "t.norm");
+  ASSERT_TRUE(specs);
+  EXPECT_TRUE(specs->empty());
+}
+
+TEST(Parser, NormsNeedAName) {
+  EXPECT_EQ(errorsOf("norm {\n  reduce rows\n}\n"),
+            "t.norm:1:6: error: expected the name of a norm, found '{'\n"
+            "  norm {\n"
+            "       ^\n"
+            "  hint: write 'norm NAME { ... }' or 'norm NAME from BASE { ... }'\n");
+  EXPECT_EQ(errorsOf("norm a from {\n}\n"),
+            "t.norm:1:13: error: expected the name of the base after 'from', found '{'\n"
+            "  norm a from {\n"
+            "              ^\n"
+            "  hint: write 'norm NAME { ... }' or 'norm NAME from BASE { ... }'\n");
+  EXPECT_EQ(errorsOf("norm a\n"),
+            "t.norm:2:1: error: expected '{', found the end of the file\n"
+            "  hint: write 'norm NAME { ... }' or 'norm NAME from BASE { ... }'\n");
+}
+
+TEST(Parser, FindsTheNormThatIsNotClosed) {
+  EXPECT_EQ(errorsOf("norm a {\n  reduce rows\nnorm b {\n  reduce cols\n}\n"),
+            "t.norm:1:6: error: norm 'a' is not closed\n"
+            "  norm a {\n"
+            "       ^\n"
+            "  hint: end it with '}'\n"
+            "t.norm:4:10: error: expected rows, features, segment or segment_features, found 'cols'\n"
+            "    reduce cols\n"
+            "           ^~~~\n");
+}
+
+TEST(Parser, NamesTheClausesForAWordThatIsNone) {
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "frobnicate 3"})),
+            "t.norm:3:3: error: unknown clause 'frobnicate'\n"
+            "    frobnicate 3\n"
+            "    ^~~~~~~~~~\n"
+            "  hint: the clauses are reduce, center, moment, divide_by, running, backward, renorm, affine, "
+            "epsilon, "
+            "pre, warmup or padding\n");
+}
+
+TEST(Parser, SuggestsTheNearestWord) {
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "moment    centrall"})),
+            "t.norm:3:13: error: expected raw or central, found 'centrall'\n"
+            "    moment    centrall\n"
+            "              ^~~~~~~~\n"
+            "  hint: did you mean 'central'?\n");
+}
+
+TEST(Parser, SuggestsTheNearestOption) {
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "running decya = 0.9"})),
+            "t.norm:3:11: error: 'running' has no option 'decya'\n"
+            "    running decya = 0.9\n"
+            "            ^~~~~\n"
+            "  hint: did you mean 'decay'?\n");
+  EXPECT_EQ(errorsOf("norm n from batch_renorm {\n  renorm std(limit = 3)\n}\n"),
+            "t.norm:2:14: error: 'renorm std' has no option 'limit'\n"
+            "    renorm std(limit = 3)\n"
+            "               ^~~~~\n"
+            "  hint: its options are rmax, dmax or start\n");
+  EXPECT_EQ(errorsOf(norm({"reduce rows(groups = 4)"})),
+            "t.norm:2:15: error: 'reduce rows' has no option 'groups'\n"
+            "    reduce rows(groups = 4)\n"
+            "                ^~~~~~\n"
+            "  hint: it has none\n");
+}
+
+TEST(Parser, ClausesNeedTheirValue) {
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "center", "epsilon"})),
+            "t.norm:3:3: error: 'center' needs a value\n"
+            "    center\n"
+            "    ^~~~~~\n"
+            "  hint: write none, current or running after it\n"
+            "t.norm:4:3: error: 'epsilon' needs a value\n"
+            "    epsilon\n"
+            "    ^~~~~~~\n"
+            "  hint: write a number after it\n");
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "affine"})),
+            "t.norm:3:3: error: 'affine' needs a value\n"
+            "    affine\n"
+            "    ^~~~~~\n"
+            "  hint: write scale, bias or none after it\n");
+}
+
+TEST(Parser, RefusesASecondValue) {
+  EXPECT_EQ(errorsOf(norm({"reduce rows, features"})),
+            "t.norm:2:16: error: 'reduce' has one value, and a second one stands here\n"
+            "    reduce rows, features\n"
+            "                 ^~~~~~~~\n"
+            "  hint: options go into parentheses\n");
+}
+
+TEST(Parser, RefusesValuesOfTheWrongKind) {
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "epsilon small"})),
+            "t.norm:3:11: error: expected a number, found 'small'\n"
+            "    epsilon small\n"
+            "            ^~~~~\n");
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "center 3"})),
+            "t.norm:3:10: error: expected none, current or running, found '3'\n"
+            "    center 3\n"
+            "           ^\n");
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "center mode = none"})),
+            "t.norm:3:10: error: unexpected 'mode ='\n"
+            "    center mode = none\n"
+            "           ^~~~\n"
+            "  hint: the value stands here without a name\n");
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "running decay"})),
+            "t.norm:3:11: error: the option 'decay' needs a value\n"
+            "    running decay\n"
+            "            ^~~~~\n"
+            "  hint: write 'decay = ...'\n");
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "affine scale = 1"})),
+            "t.norm:3:10: error: the option 'scale' takes no value\n"
+            "    affine scale = 1\n"
+            "           ^~~~~\n"
+            "  hint: write 'scale' alone\n");
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "running decay = 0.9(x = 1)"})),
+            "t.norm:3:23: error: an option has no options of its own\n"
+            "    running decay = 0.9(x = 1)\n"
+            "                        ^\n");
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "running 1 = 2"})),
+            "t.norm:3:11: error: a number cannot be set: '1'\n"
+            "    running 1 = 2\n"
+            "            ^\n"
+            "  hint: write 'option = value'\n");
+}
+
+TEST(Parser, ExplainsTheFormOfAWindow) {
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "divide_by window(arithmetic, 16)"})),
+            "t.norm:3:32: error: unexpected '16' in 'window'\n"
+            "    divide_by window(arithmetic, 16)\n"
+            "                                 ^~\n"
+            "  hint: write 'window(16, arithmetic)' or 'window(16, geometric)'\n");
+}
+
+TEST(Parser, PointsAtWhatDoesNotFollow) {
+  EXPECT_EQ(errorsOf(norm({"reduce rows center none"})),
+            "t.norm:2:15: error: expected ',' or the end of the line, found 'center'\n"
+            "    reduce rows center none\n"
+            "                ^~~~~~\n"
+            "  hint: each clause stands on a line of its own\n");
+  EXPECT_EQ(errorsOf(norm({"reduce features(groups = 4", "center none"})),
+            "t.norm:3:3: error: expected ',' or ')', found 'center'\n"
+            "    center none\n"
+            "    ^~~~~~\n");
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "running decay =", "center none"})),
+            "t.norm:4:3: error: expected a word or a number, found 'center'\n"
+            "    center none\n"
+            "    ^~~~~~\n");
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "(3)", "center none"})),
+            "t.norm:3:3: error: expected a clause or '}', found '('\n"
+            "    (3)\n"
+            "    ^\n"
+            "  hint: a clause starts with a word such as 'reduce'\n");
+}
+
+TEST(Parser, AClauseGoesOnAfterAComma) {
+  EXPECT_EQ(specOf(norm({"reduce rows", "affine scale,", "bias"})).bias, true);
+  EXPECT_EQ(specOf(norm({"reduce features(", "groups = 4", ")", "affine scale"})).groups.count, 4);
+}
+
+TEST(Lexer, ReportsWhatIsNoCharacterOfTheLanguage) {
+  EXPECT_EQ(errorsOf(norm({"reduce rows  # comment", "center none"})),
+            "t.norm:2:16: error: unexpected '#'\n"
+            "    reduce rows  # comment\n"
+            "                 ^\n"
+            "  hint: a comment starts with //\n");
+  EXPECT_EQ(errorsOf(norm({"reduce \xc3\xa4"})),
+            "t.norm:2:10: error: unexpected '\\xc3\\xa4'\n"
+            "    reduce \xc3\xa4\n"
+            "           ^~\n");
+}
+
+TEST(Lexer, ReportsNumbersOutOfRange) {
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "epsilon 1e-999"})),
+            "t.norm:3:11: error: the number '1e-999' is out of the range of double precision\n"
+            "    epsilon 1e-999\n"
+            "            ^~~~~~\n"
+            "  hint: use a value from 1e-307 to 1e308\n");
+}
+
+TEST(Lexer, KeepsTabsAboveTheCaretAndForgetsCarriageReturns) {
+  EXPECT_EQ(errorsOf("norm n {\r\n\treduce\tcols\r\n}\r\n"),
+            "t.norm:2:9: error: expected rows, features, segment or segment_features, found 'cols'\n"
+            "  \treduce\tcols\n"
+            "  \t      \t^~~~\n");
+}
+
+TEST(Inheritance, ClausesReplaceThoseOfTheBase) {
+  Spec want = specOf("norm n from power_norm_released {\n}\n");
+  want.epsilon = 1e-3;
+  want.approximate = {};
+  EXPECT_TRUE(specOf("norm n from power_norm_released {\n  epsilon 1e-3\n  backward approximate\n}\n") ==
+              want);
+}
+
+TEST(Inheritance, NoneTakesAClauseAway) {
+  const Spec spec = specOf(
+      "norm n from power_norm_released {\n"
+      "  pre none\n  warmup none\n  running none\n  divide_by current\n  backward exact\n  affine none\n"
+      "  padding exclude\n"
+      "}\n");
+  EXPECT_FALSE(spec.pre || spec.warmup || spec.running || spec.scale || spec.bias);
+  EXPECT_EQ(specOf("norm n from mabn {\n  renorm none\n}\n").renorm, Spec::Renormalize{});
+}
+
+TEST(Inheritance, TheBaseMayStandLaterInTheFile) {
+  const auto specs =
+      readNorms("norm b from a {\n  epsilon 0.5\n}\nnorm a {\n  reduce segment\n}\n", "t.norm");
+  ASSERT_TRUE(specs);
+  ASSERT_EQ(specs->size(), 2u);
+  EXPECT_EQ((*specs)[0]->name, "b");
+  EXPECT_EQ((*specs)[0]->reduce, Reduce::Segment);
+  EXPECT_EQ((*specs)[1]->name, "a");
+}
+
+TEST(Inheritance, ANormOfTheFileComesBeforeABuiltInOne) {
+  EXPECT_EQ(specOf("norm layer_norm {\n  reduce segment\n}\nnorm n from layer_norm {\n}\n").reduce,
+            Reduce::Segment);
+}
+
+TEST(Inheritance, ABrokenRuleOfAnInheritedFlagPointsAtTheHeir) {
+  EXPECT_EQ(errorsOf("norm n from power_norm {\n  reduce features\n  running none\n  backward exact\n}\n"),
+            "t.norm:1:6: error: 'divide_by running' needs 'reduce rows', but reduce is 'features' [C6]\n"
+            "  norm n from power_norm {\n"
+            "       ^\n"
+            "  hint: use 'reduce rows', or 'divide_by current'\n");
+}
+
+TEST(Inheritance, AnHeirOfABrokenNormAddsNoErrorsOfItsOwn) {
+  EXPECT_EQ(errorsOf("norm a {\n  reduce cols\n}\nnorm b from a {\n  center running\n}\n"),
+            "t.norm:2:10: error: expected rows, features, segment or segment_features, found 'cols'\n"
+            "    reduce cols\n"
+            "           ^~~~\n");
+}
+
+}  // namespace
+}  // namespace normc

@@ -1,0 +1,98 @@
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "dsl/Print.h"
+#include "tests/dsl/RandomSpec.h"
+#include "tests/dsl/SpecText.h"
+
+namespace normc {
+namespace {
+
+TEST(Print, WritesTheCanonicalText) {
+  EXPECT_EQ(print(specOf("norm n from power_norm_released {\n}\n")),
+            "norm n {\n"
+            "  pre       group_scaling(groups = heads)\n"
+            "  reduce    rows\n"
+            "  divide_by running\n"
+            "  running   decay = 0.9\n"
+            "  warmup    steps = 4000, accumulate = cumulative_then_decay\n"
+            "  backward  approximate(decay = 0.9, scale = batch)\n"
+            "  affine    scale, bias\n"
+            "  padding   leave_out_of_statistics\n"
+            "}\n");
+  EXPECT_EQ(print(specOf("norm n from unified_norm {\n  epsilon 1e-7 (mode = max)\n}\n")),
+            "norm n {\n"
+            "  reduce    rows\n"
+            "  divide_by window(4, geometric)\n"
+            "  running   decay = 0.9\n"
+            "  warmup    steps = 4000\n"
+            "  renorm    moment(limit = 5, start = 1000, forward = no)\n"
+            "  backward  approximate(decay = 0.9, nu = average)\n"
+            "  affine    scale, bias\n"
+            "  epsilon   1e-7 (mode = max)\n"
+            "  padding   leave_out_of_statistics\n"
+            "}\n");
+}
+
+TEST(Print, RandomSpecsReadBackEqual) {
+  for (uint64_t seed = 0; seed < 3000; ++seed) {
+    const Spec spec = randomSpec(seed);
+    const std::string text = print(spec);
+    EXPECT_TRUE(specOf(text) == spec) << "seed " << seed << "\n" << text;
+    EXPECT_EQ(print(specOf(text)), text);
+  }
+}
+
+TEST(Print, BuiltInNormsReadBackEqual) {
+  for (const BuiltinNorm& norm : builtinNorms()) {
+    EXPECT_TRUE(specOf(print(*norm.spec)) == *norm.spec) << norm.name;
+  }
+}
+
+TEST(Print, NumbersAreShortAndExact) {
+  EXPECT_EQ(numberText(1e-5), "1e-5");
+  EXPECT_EQ(numberText(0.9), "0.9");
+  EXPECT_EQ(numberText(4000), "4000");
+  EXPECT_EQ(numberText(1e20), "1e20");
+  EXPECT_EQ(numberText(1.5e-300), "1.5e-300");
+  EXPECT_EQ(numberText(0), "0");
+  EXPECT_EQ(std::stod(numberText(0.1 + 0.2)), 0.1 + 0.2);
+}
+
+// What a random test does not reach it does not test.
+TEST(RandomSpec, ReachesEveryValueOfEveryFlag) {
+  std::set<std::string> seen;
+  const auto see = [&seen](const char* flag, int value) { seen.insert(flag + std::to_string(value)); };
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    const Spec spec = randomSpec(seed);
+    const bool approximate = spec.backward == Backward::Approximate;
+    see("reduce", static_cast<int>(spec.reduce));
+    see("center", static_cast<int>(spec.center));
+    see("moment", static_cast<int>(spec.moment));
+    see("divide_by", static_cast<int>(spec.divideBy));
+    see("window", static_cast<int>(spec.window.mean));
+    see("running", spec.running.has_value());
+    see("unbiased", spec.running && spec.running->unbiased);
+    see("backward", static_cast<int>(spec.backward));
+    if (approximate) see("nu", static_cast<int>(spec.approximate.nu));
+    if (approximate) see("scale", static_cast<int>(spec.approximate.scale));
+    see("clamp", spec.approximate.clampGamma.has_value());
+    see("renorm", static_cast<int>(spec.renorm.kind));
+    see("renorm_forward", spec.renorm.forward);
+    see("affine", spec.scale * 2 + spec.bias);
+    see("epsilon_mode", static_cast<int>(spec.epsilonMode));
+    see("epsilon_zero", spec.epsilon == 0);
+    see("pre", spec.pre.has_value());
+    see("warmup", spec.warmup.has_value());
+    if (spec.warmup) see("accumulate", static_cast<int>(spec.warmup->accumulate));
+    see("padding", static_cast<int>(spec.padding));
+    see("groups", spec.groups.binding.empty() ? static_cast<int>(spec.groups.count) : 0);
+  }
+  EXPECT_EQ(seen.size(), 4u + 3 + 2 + 3 + 2 + 2 + 2 + 3 + 3 + 2 + 2 + 3 + 2 + 4 + 3 + 2 + 2 + 2 + 3 + 2 + 4);
+}
+
+TEST(RandomSpec, IsTheSameForTheSameSeed) { EXPECT_TRUE(randomSpec(7) == randomSpec(7)); }
+
+}  // namespace
+}  // namespace normc

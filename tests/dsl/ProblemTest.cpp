@@ -1,0 +1,320 @@
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "dsl/Library.h"
+#include "dsl/Problem.h"
+
+namespace normc {
+namespace {
+
+Problem problemOf(const std::string& text) {
+  const auto problem = parseProblem(text, findNorm);
+  if (!problem) throw std::runtime_error(normc::text(problem.errors()));
+  return *problem;
+}
+
+std::string errorsOf(const std::string& text) {
+  const auto problem = parseProblem(text, findNorm);
+  return problem ? "" : normc::text(problem.errors());
+}
+
+TEST(Problem, ReadsItsParts) {
+  const Problem problem = problemOf("power_norm_released:backward@f16[*x1024]{heads=16,mask,params=f16}");
+  EXPECT_EQ(problem.spec->name, "power_norm_released");
+  EXPECT_EQ(problem.entry, Entry::Backward);
+  EXPECT_EQ(problem.data, DType::F16);
+  EXPECT_EQ(problem.params, DType::F16);
+  EXPECT_EQ(problem.statistics(), DType::F32);
+  EXPECT_EQ(problem.features, 1024);
+  EXPECT_EQ(problem.layout, Layout::FeaturesLast);
+  EXPECT_FALSE(problem.segmented);
+  EXPECT_TRUE(problem.mask);
+  EXPECT_EQ(problem.groups(problem.spec->pre->groups), 16);
+  EXPECT_EQ(problem.groups(problem.spec->groups), 1);
+}
+
+TEST(Problem, CanonicalTextsReadBack) {
+  for (const char* text : {
+           "layer_norm:forward@f32[*x1024]",
+           "power_norm:backward@bf16[*x*]",
+           "instance_norm:forward@f32[*x*x64]",
+           "batch_norm:infer@f16[*x64x*]{layout=channels_first}",
+           "power_norm_released:forward@bf16[*x1024]{heads=16,mask,params=bf16}",
+           "group_norm_segment:backward@f64[*x*x*]{groups=32}",
+           "group_norm_segment:backward@f32[*x*x*]{groups=32,layout=channels_first,mask}",
+           "layer_norm:forward@f64[*x7]{params=f32}",
+           "group_scaling:infer@f32[*x12]{groups=3}",
+       }) {
+    const auto problem = parseProblem(text, findNorm);
+    ASSERT_TRUE(problem) << normc::text(problem.errors());
+    EXPECT_EQ(problem->text(), text);
+  }
+}
+
+TEST(Problem, TheTextSpellsOutOnlyWhatDiffersFromTheDefault) {
+  EXPECT_EQ(problemOf("layer_norm:forward@f32[*x8]{params=f32,layout=features_last}").text(),
+            "layer_norm:forward@f32[*x8]");
+  EXPECT_EQ(problemOf("layer_norm:forward@f64[*x8]{params=f64}").text(), "layer_norm:forward@f64[*x8]");
+}
+
+TEST(Problem, OptionsMayStandInAnyOrder) {
+  EXPECT_EQ(problemOf("power_norm_released:forward@bf16[*x*]{params=bf16,mask,heads=2}").text(),
+            "power_norm_released:forward@bf16[*x*]{heads=2,mask,params=bf16}");
+}
+
+TEST(Problem, ParametersAreF64WithF64Data) {
+  EXPECT_EQ(problemOf("layer_norm:forward@f64[*x8]").params, DType::F64);
+  EXPECT_EQ(problemOf("layer_norm:forward@bf16[*x8]").params, DType::F32);
+}
+
+TEST(Problem, NamesAndSizesOfTypes) {
+  EXPECT_EQ(name(DType::BF16), "bf16");
+  EXPECT_EQ(name(Entry::Infer), "infer");
+  EXPECT_EQ(name(Layout::ChannelsFirst), "channels_first");
+  EXPECT_EQ(bytes(DType::F32), 4);
+  EXPECT_EQ(bytes(DType::F64), 8);
+  EXPECT_EQ(bytes(DType::BF16), 2);
+  EXPECT_EQ(bytes(DType::F16), 2);
+}
+
+TEST(Problem, ListsTheBindingsOfASpec) {
+  EXPECT_EQ(bindingNames(**findNorm("power_norm_released")), std::vector<std::string>{"heads"});
+  EXPECT_EQ(bindingNames(**findNorm("layer_norm")), std::vector<std::string>{});
+}
+
+TEST(ProblemErrors, SuggestTheNearestNorm) {
+  EXPECT_EQ(errorsOf("layr_norm:forward@f32[*x1024]"),
+            "error: there is no norm 'layr_norm'\n"
+            "  layr_norm:forward@f32[*x1024]\n"
+            "  ^~~~~~~~~\n"
+            "  hint: did you mean 'layer_norm'?\n");
+  EXPECT_EQ(
+      errorsOf("zzz:forward@f32[*x1024]"),
+      "error: there is no norm 'zzz'\n"
+      "  zzz:forward@f32[*x1024]\n"
+      "  ^~~\n"
+      "  hint: the built-in norms are batch_norm, batch_norm_unbiased, batch_renorm, group_norm, "
+      "group_norm_segment, group_scaling, instance_norm, layer_norm, mabn, power_norm, power_norm_released, "
+      "power_norm_v, rms_norm or unified_norm\n");
+}
+
+TEST(ProblemErrors, AllOfOneTextInOneRun) {
+  EXPECT_EQ(errorsOf("layer_norm:foward@fp32[4x8]{layout=channel_first,msk}"),
+            "error: 'foward' is no entry\n"
+            "  layer_norm:foward@fp32[4x8]{layout=channel_first,msk}\n"
+            "             ^~~~~~\n"
+            "  hint: did you mean 'forward'?\n"
+            "error: 'fp32' is no dtype\n"
+            "  layer_norm:foward@fp32[4x8]{layout=channel_first,msk}\n"
+            "                    ^~~~\n"
+            "  hint: did you mean 'f32'?\n"
+            "error: the number of rows stays open, not '4' [P1]\n"
+            "  layer_norm:foward@fp32[4x8]{layout=channel_first,msk}\n"
+            "                         ^\n"
+            "  hint: write '*'\n"
+            "error: 'channel_first' is no layout\n"
+            "  layer_norm:foward@fp32[4x8]{layout=channel_first,msk}\n"
+            "                                     ^~~~~~~~~~~~~\n"
+            "  hint: did you mean 'channels_first'?\n"
+            "error: 'layer_norm' has no option 'msk' [P4]\n"
+            "  layer_norm:foward@fp32[4x8]{layout=channel_first,msk}\n"
+            "                                                   ^~~\n"
+            "  hint: did you mean 'mask'?\n");
+}
+
+TEST(ProblemErrors, ShowTheFormWhereTheTextHasNone) {
+  const std::string form =
+      "  hint: a problem reads NORM:ENTRY@DTYPE[SHAPE]{OPTIONS}, e.g. layer_norm:forward@f32[*x1024]\n";
+  EXPECT_EQ(errorsOf(""), "error: expected the name of a norm, found the end\n" + form);
+  EXPECT_EQ(errorsOf("layer_norm"),
+            "error: expected ':', found the end\n  layer_norm\n            ^\n" + form);
+  EXPECT_EQ(errorsOf("layer_norm:forward f32"),
+            "error: expected '@', found ' '\n  layer_norm:forward f32\n                    ^\n" + form);
+  EXPECT_EQ(
+      errorsOf("layer_norm:forward@f32"),
+      "error: expected '[', found the end\n  layer_norm:forward@f32\n                        ^\n" + form);
+  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x"),
+            "error: expected '*' or a number, found the end\n  layer_norm:forward@f32[*x\n" +
+                std::string(27, ' ') + "^\n" + form);
+  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*,8]"),
+            "error: expected 'x' or ']', found ','\n  layer_norm:forward@f32[*,8]\n" + std::string(26, ' ') +
+                "^\n" + form);
+  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x8]{"),
+            "error: expected an option, found the end\n  layer_norm:forward@f32[*x8]{\n" +
+                std::string(30, ' ') + "^\n" + form);
+  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x8]{mask"),
+            "error: expected ',' or '}', found the end\n  layer_norm:forward@f32[*x8]{mask\n" +
+                std::string(34, ' ') + "^\n" + form);
+  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x8]x"),
+            "error: expected the end, found 'x'\n  layer_norm:forward@f32[*x8]x\n" + std::string(29, ' ') +
+                "^\n" + form);
+}
+
+TEST(ProblemErrors, P1_RowsStayOpenAndFeaturesAreOneOrMore) {
+  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x0]"),
+            "error: the number of features is 0 [P1]\n"
+            "  layer_norm:forward@f32[*x0]\n"
+            "                           ^\n"
+            "  hint: use 1 or more, or * for any\n");
+  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x99999999999999999999]"),
+            "error: '99999999999999999999' is too large [P1]\n"
+            "  layer_norm:forward@f32[*x99999999999999999999]\n"
+            "                           ^~~~~~~~~~~~~~~~~~~~\n"
+            "  hint: use a whole number of 1 or more\n");
+  EXPECT_EQ(errorsOf("instance_norm:forward@f32[*x64x*]"),
+            "error: the number of rows stays open, not '64' [P1]\n"
+            "  instance_norm:forward@f32[*x64x*]\n"
+            "                              ^~\n"
+            "  hint: write '*'; the features stand in the middle only with {layout=channels_first}\n");
+  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*]"),
+            "error: a shape has two or three dimensions, not 1 [P1]\n"
+            "  layer_norm:forward@f32[*]\n"
+            "                         ^\n"
+            "  hint: write rows x features, e.g. [*x1024], or segments x rows x features, e.g. [*x*x64]\n");
+}
+
+TEST(ProblemErrors, P2_SegmentsNeedThreeDimensions) {
+  EXPECT_EQ(errorsOf("instance_norm:forward@f32[*x64]"),
+            "error: 'instance_norm' has 'reduce segment' and needs three dimensions [P2]\n"
+            "  instance_norm:forward@f32[*x64]\n"
+            "                            ^~~~\n"
+            "  hint: write segments x rows x features, e.g. [*x*x64]\n");
+  EXPECT_EQ(errorsOf("instance_norm:forward@f32[*x*x64]"), "");
+}
+
+TEST(ProblemErrors, P3_ChannelsFirstNeedsThreeDimensionsAndNoRowStatistic) {
+  EXPECT_EQ(errorsOf("batch_norm:forward@f32[*x64]{layout=channels_first}"),
+            "error: layout=channels_first needs three dimensions, not 2 [P3]\n"
+            "  batch_norm:forward@f32[*x64]{layout=channels_first}\n"
+            "                         ^~~~\n"
+            "  hint: write segments x features x rows, e.g. [*x64x*]\n");
+  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x64x*]{layout=channels_first}"),
+            "error: layout=channels_first does not go with 'reduce features' of 'layer_norm' [P3]\n"
+            "  layer_norm:forward@f32[*x64x*]{layout=channels_first}\n"
+            "                                        ^~~~~~~~~~~~~~\n"
+            "  hint: the features of a row must lie together: leave the layout out\n");
+  EXPECT_EQ(errorsOf("power_norm_released:forward@f32[*x64x*]{layout=channels_first,heads=2}"),
+            "error: layout=channels_first does not go with the 'pre' of 'power_norm_released' [P3]\n"
+            "  power_norm_released:forward@f32[*x64x*]{layout=channels_first,heads=2}\n"
+            "                                                 ^~~~~~~~~~~~~~\n"
+            "  hint: the features of a row must lie together: leave the layout out\n");
+}
+
+TEST(ProblemErrors, P4_BindingsAreThoseOfTheNorm) {
+  EXPECT_EQ(errorsOf("power_norm_released:forward@f32[*x64]"),
+            "error: 'power_norm_released' needs the number of its groups 'heads' [P4]\n"
+            "  power_norm_released:forward@f32[*x64]\n"
+            "  ^~~~~~~~~~~~~~~~~~~\n"
+            "  hint: add it in braces, e.g. {heads=8}\n");
+  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x64]{heads=4}"),
+            "error: 'layer_norm' has no option 'heads' [P4]\n"
+            "  layer_norm:forward@f32[*x64]{heads=4}\n"
+            "                               ^~~~~\n"
+            "  hint: the options are layout, mask or params\n");
+  EXPECT_EQ(errorsOf("group_norm:forward@f32[*x64]{groups=0}"),
+            "error: groups is 0 [P4]\n"
+            "  group_norm:forward@f32[*x64]{groups=0}\n"
+            "                                      ^\n"
+            "  hint: use a whole number of 1 or more\n");
+  EXPECT_EQ(errorsOf("group_norm:forward@f32[*x64]{groups=many}"),
+            "error: 'many' is no number [P4]\n"
+            "  group_norm:forward@f32[*x64]{groups=many}\n"
+            "                                      ^~~~\n"
+            "  hint: use a whole number of 1 or more\n");
+}
+
+TEST(ProblemErrors, P5_GroupsDivideTheFeatures) {
+  EXPECT_EQ(errorsOf("power_norm_released:forward@f32[*x64]{heads=6}"),
+            "error: 64 features do not divide into 6 groups (pre of 'power_norm_released') [P5]\n"
+            "  power_norm_released:forward@f32[*x64]{heads=6}\n"
+            "                                              ^\n"
+            "  hint: the number of groups has to divide the number of features\n");
+  EXPECT_EQ(errorsOf("power_norm_released:forward@f32[*x*]{heads=6}"), "");
+}
+
+TEST(ProblemErrors, P5_HoldsForGroupsOfTheTextToo) {
+  const auto specs = readNorms("norm n {\n  reduce features(groups = 3)\n}\n", "t.norm");
+  ASSERT_TRUE(specs);
+  const SpecLookup lookup = [&](std::string_view) { return specs->front(); };
+  const auto problem = parseProblem("n:forward@f32[*x64]", lookup);
+  ASSERT_FALSE(problem);
+  EXPECT_EQ(text(problem.errors()),
+            "error: 64 features do not divide into 3 groups (reduce of 'n') [P5]\n"
+            "  n:forward@f32[*x64]\n"
+            "                  ^~\n"
+            "  hint: the number of groups has to divide the number of features\n");
+}
+
+TEST(ProblemErrors, P6_ParametersHaveTheTypeOfTheDataOrF32) {
+  EXPECT_EQ(errorsOf("layer_norm:forward@f16[*x64]{params=bf16}"),
+            "error: params=bf16 does not go with data of f16 [P6]\n"
+            "  layer_norm:forward@f16[*x64]{params=bf16}\n"
+            "                                      ^~~~\n"
+            "  hint: use f32 or f16\n");
+  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x64]{params=f64}"),
+            "error: params=f64 does not go with data of f32 [P6]\n"
+            "  layer_norm:forward@f32[*x64]{params=f64}\n"
+            "                                      ^~~\n"
+            "  hint: with f32 data the parameters are f32: leave it out\n");
+  EXPECT_EQ(errorsOf("group_scaling:forward@f16[*x64]{groups=2,params=f16}"),
+            "error: params=f16, but 'group_scaling' has no parameters [P6]\n"
+            "  group_scaling:forward@f16[*x64]{groups=2,params=f16}\n"
+            "                                                  ^~~\n"
+            "  hint: leave it out\n");
+}
+
+TEST(ProblemErrors, P7_AnOptionStandsOnce) {
+  EXPECT_EQ(errorsOf("group_norm:forward@f32[*x64]{groups=2,groups=4}"),
+            "error: the option 'groups' stands twice [P7]\n"
+            "  group_norm:forward@f32[*x64]{groups=2,groups=4}\n"
+            "                                        ^~~~~~\n"
+            "  hint: leave one of them out\n");
+}
+
+TEST(ProblemErrors, OptionsHaveValuesOrNone) {
+  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x64]{mask=1}"),
+            "error: 'mask' takes no value\n"
+            "  layer_norm:forward@f32[*x64]{mask=1}\n"
+            "                               ^~~~~~\n"
+            "  hint: write 'mask' alone, or leave it out for no mask\n");
+  EXPECT_EQ(errorsOf("group_norm:forward@f32[*x64]{groups}"),
+            "error: 'groups' needs a value\n"
+            "  group_norm:forward@f32[*x64]{groups}\n"
+            "                               ^~~~~~\n"
+            "  hint: write 'groups=...'\n");
+}
+
+TEST(CheckProblem, RefusesWhatAProgramPutsTogetherWrongly) {
+  Problem problem;
+  problem.spec = *findNorm("group_norm");
+  problem.features = 10;
+  EXPECT_EQ(text(checkProblem(problem).errors()),
+            "error: 'group_norm' needs the number of its groups 'groups' [P4]\n"
+            "  hint: add it in braces, e.g. {groups=8}\n");
+  problem.bindings["groups"] = 5;
+  const auto checked = checkProblem(problem);
+  ASSERT_TRUE(checked);
+  EXPECT_EQ(checked->text(), "group_norm:forward@f32[*x10]{groups=5}");
+}
+
+TEST(CheckProblem, RefusesBindingsThatTheNormDoesNotHave) {
+  Problem problem;
+  problem.spec = *findNorm("layer_norm");
+  problem.bindings["heads"] = 2;
+  EXPECT_EQ(text(checkProblem(problem).errors()),
+            "error: 'layer_norm' has no option 'heads' [P4]\n"
+            "  hint: the options are layout, mask or params\n");
+}
+
+TEST(CheckProblem, ChannelsFirstIsAlwaysSegmented) {
+  Problem problem;
+  problem.spec = *findNorm("batch_norm");
+  problem.layout = Layout::ChannelsFirst;
+  const auto checked = checkProblem(problem);
+  ASSERT_TRUE(checked);
+  EXPECT_TRUE(checked->segmented);
+}
+
+}  // namespace
+}  // namespace normc

@@ -1,0 +1,35 @@
+// Short ways from a text to a spec or to the errors it gives.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "dsl/Library.h"
+
+namespace normc {
+
+/// All errors of the text of a file "t.norm"; empty where it is legal.
+inline std::string errorsOf(const std::string& text) {
+  const auto specs = readNorms(text, "t.norm");
+  return specs ? "" : normc::text(specs.errors());
+}
+
+/// The last norm of a legal text.
+inline Spec specOf(const std::string& text) {
+  const auto specs = readNorms(text, "t.norm");
+  if (!specs || specs->empty()) {
+    ADD_FAILURE() << "not legal:\n" << text << (specs ? "" : normc::text(specs.errors()));
+    return {};
+  }
+  return *specs->back();
+}
+
+/// A norm `n` with these clauses, one a line, each indented by two blanks.
+inline std::string norm(const std::vector<std::string>& clauses) {
+  std::string out = "norm n {\n";
+  for (const std::string& clause : clauses) out += "  " + clause + "\n";
+  return out + "}\n";
+}
+
+}  // namespace normc
