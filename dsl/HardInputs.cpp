@@ -1,0 +1,190 @@
+#include "dsl/HardInputs.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "dsl/Tolerance.h"
+
+namespace normc {
+namespace {
+
+// A well mixed word of the seed and a position (splitmix64).
+uint64_t mixed(uint64_t seed, uint64_t index) {
+  uint64_t z = seed * 0xd1342543de82ef95u + (index + 1) * 0x9e3779b97f4a7c15u;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  return z ^ z >> 31;
+}
+
+// The sum of 4 x 3 uniform values of 16 bits: normal enough, and only exact arithmetic.
+double normal(uint64_t seed, uint64_t index) {
+  double sum = 0;
+  for (uint64_t part = 0; part < 3; ++part) {
+    const uint64_t word = mixed(seed, index * 3 + part);
+    for (int shift = 0; shift < 64; shift += 16) sum += static_cast<double>(word >> shift & 0xffff);
+  }
+  return (sum + 6) * 0x1p-16 - 6;
+}
+
+// The largest amplitude whose squares f32 can add up, over all elements.
+double hugeAmplitude(int64_t elements, DType type) {
+  if (type == DType::F16) return 1e4;
+  const double squares = 64.0 * static_cast<double>(std::max<int64_t>(elements, 1));
+  return std::min(1e18, std::sqrt(largest(DType::F32) / squares));
+}
+
+struct Position {
+  int64_t index, row, feature;
+};
+
+double valueAt(HardInput input, Position at, const Extents& extents, DType type, uint64_t seed) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const int64_t rows = extents.totalRows(), elements = rows * extents.features;
+  const double z = normal(seed, at.index);
+  const auto everyFifthZero = [seed](int64_t line) { return line % 5 == 4 ? 0 : 100 * normal(seed, line); };
+  switch (input) {
+    case HardInput::Normal:
+      return z;
+    case HardInput::Mean1000:
+      return 1000 + z / 2;
+    case HardInput::Mean1e4:
+      return 1e4 + z;
+    case HardInput::ConstantRows:
+      return everyFifthZero(at.row);
+    case HardInput::ConstantColumns:
+      return everyFifthZero(at.feature);
+    case HardInput::Ramp:
+      return elements == 1 ? 1 : 2.0 * static_cast<double>(at.index) / static_cast<double>(elements - 1) - 1;
+    case HardInput::OutlierRow:
+      return at.row == rows / 2 ? z * (type == DType::F16 ? 1e3 : 1e4) : z;
+    case HardInput::Tiny:
+      return z * (type == DType::F16 ? 0x1p-14 : 1e-20);
+    case HardInput::Huge:
+      return z * hugeAmplitude(elements, type);
+    case HardInput::Denormal: {
+      const double unit = ulp(0, type), span = type == DType::BF16  ? 0x1p7
+                                               : type == DType::F16 ? 0x1p10
+                                                                    : 0x1p23;
+      return std::floor(z / 6 * span) * unit;
+    }
+    case HardInput::WithNan:
+      return at.index == elements / 2 ? std::numeric_limits<double>::quiet_NaN() : z;
+    case HardInput::WithInfinity:
+      if (at.index == elements / 3) return infinity;
+      return at.index == elements - 1 ? -infinity : z;
+  }
+  return z;
+}
+
+}  // namespace
+
+std::string_view name(HardInput input) {
+  switch (input) {
+    case HardInput::Normal:
+      return "normal";
+    case HardInput::Mean1000:
+      return "mean 1000";
+    case HardInput::Mean1e4:
+      return "mean 1e4";
+    case HardInput::ConstantRows:
+      return "constant rows";
+    case HardInput::ConstantColumns:
+      return "constant columns";
+    case HardInput::Ramp:
+      return "ramp";
+    case HardInput::OutlierRow:
+      return "outlier row";
+    case HardInput::Tiny:
+      return "tiny";
+    case HardInput::Huge:
+      return "huge";
+    case HardInput::Denormal:
+      return "denormal";
+    case HardInput::WithNan:
+      return "with NaN";
+    case HardInput::WithInfinity:
+      return "with infinity";
+  }
+  return "";
+}
+
+std::span<const HardInput> allHardInputs() {
+  static constexpr std::array all = {HardInput::Normal,
+                                     HardInput::Mean1000,
+                                     HardInput::Mean1e4,
+                                     HardInput::ConstantRows,
+                                     HardInput::ConstantColumns,
+                                     HardInput::Ramp,
+                                     HardInput::OutlierRow,
+                                     HardInput::Tiny,
+                                     HardInput::Huge,
+                                     HardInput::Denormal,
+                                     HardInput::WithNan,
+                                     HardInput::WithInfinity};
+  return all;
+}
+
+std::vector<double> hardInput(HardInput input, const Extents& extents, DType type, uint64_t seed) {
+  std::vector<double> values(extents.totalRows() * extents.features);
+  for (int64_t i = 0; i < static_cast<int64_t>(values.size()); ++i) {
+    const Position at{i, i / extents.features, i % extents.features};
+    values[i] = round(valueAt(input, at, extents, type, seed), type);
+  }
+  return values;
+}
+
+std::vector<double> normalValues(int64_t count, DType type, uint64_t seed, double mean, double sigma) {
+  std::vector<double> values(count);
+  for (int64_t i = 0; i < count; ++i) values[i] = round(mean + sigma * normal(seed, i), type);
+  return values;
+}
+
+std::string_view name(HardMask mask) {
+  switch (mask) {
+    case HardMask::AllReal:
+      return "all real";
+    case HardMask::Tails:
+      return "tails";
+    case HardMask::Scattered:
+      return "scattered";
+    case HardMask::OneReal:
+      return "one real";
+    case HardMask::AllPadded:
+      return "all padded";
+  }
+  return "";
+}
+
+std::span<const HardMask> allHardMasks() {
+  static constexpr std::array all = {HardMask::AllReal, HardMask::Tails, HardMask::Scattered,
+                                     HardMask::OneReal, HardMask::AllPadded};
+  return all;
+}
+
+std::vector<uint8_t> hardMask(HardMask mask, const Extents& extents, uint64_t seed) {
+  std::vector<uint8_t> real(extents.totalRows());
+  for (int64_t row = 0; row < static_cast<int64_t>(real.size()); ++row) {
+    const int64_t segment = row / extents.rows, inSegment = row % extents.rows;
+    switch (mask) {
+      case HardMask::AllReal:
+        real[row] = 1;
+        break;
+      case HardMask::Tails:
+        real[row] = inSegment < 1 + static_cast<int64_t>(mixed(seed, segment) % extents.rows);
+        break;
+      case HardMask::Scattered:
+        real[row] = mixed(seed, row) % 3 != 0;
+        break;
+      case HardMask::OneReal:
+        real[row] = row == static_cast<int64_t>(real.size()) / 2;
+        break;
+      case HardMask::AllPadded:
+        break;
+    }
+  }
+  return real;
+}
+
+}  // namespace normc

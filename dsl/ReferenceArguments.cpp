@@ -1,0 +1,200 @@
+#include <algorithm>
+#include <cmath>
+
+#include "dsl/Numbers.h"
+#include "dsl/ReferenceParts.h"
+
+namespace normc::reference {
+namespace {
+
+// Collects what is wrong with the lengths of a call's arguments.
+class Checker {
+ public:
+  Checker(const Problem& problem, const ReferenceCall& call) : problem_(problem), call_(call) {}
+
+  std::vector<Diagnostic> run() {
+    extents();
+    if (!errors_.empty()) return errors_;  // every other length follows from them
+    const int64_t rows = call_.extents.totalRows(), features = call_.extents.features;
+    const Spec& spec = *problem_.spec;
+    const bool backward = problem_.entry == Entry::Backward;
+    length("x", call_.x.size(), rows * features, "[segments, rows, features]");
+    length("dy", call_.dy.size(), backward ? rows * features : 0, "[segments, rows, features]");
+    length("scale", call_.scale.size(), spec.scale ? features : 0, "[features]");
+    // Backward reads no bias; it may come along.
+    if (!backward || !call_.bias.empty()) {
+      length("bias", call_.bias.size(), spec.bias ? features : 0, "[features]");
+    }
+    length("mask", call_.mask.size(), problem_.mask ? rows : 0, "[segments, rows]");
+    fields("state", stateFields(problem_), call_.state);
+    if (backward) fields("saved", savedFields(problem_), call_.saved);
+    if (errors_.empty()) steps();
+    overrides();
+    return errors_;
+  }
+
+ private:
+  void complain(std::string message, std::string hint = {}) {
+    Diagnostic error;
+    error.message = std::move(message);
+    error.hint = std::move(hint);
+    errors_.push_back(std::move(error));
+  }
+
+  void extents() {
+    const Extents& e = call_.extents;
+    if (e.segments < 0 || e.rows < 0 || e.features < 1) {
+      complain("extents of " + std::to_string(e.segments) + " segments, " + std::to_string(e.rows) +
+                   " rows and " + std::to_string(e.features) + " features are not a shape",
+               "segments and rows are 0 or more, features 1 or more");
+      return;
+    }
+    if (problem_.features && *problem_.features != e.features) {
+      complain("the call has " + std::to_string(e.features) + " features, the problem " +
+               std::to_string(*problem_.features));
+    }
+    divides(problem_.groups(problem_.spec->groups), "groups");
+    if (problem_.spec->pre) divides(problem_.groups(problem_.spec->pre->groups), "groups of pre");
+  }
+
+  void divides(int64_t groups, const char* what) {
+    if (call_.extents.features % groups == 0) return;
+    complain(std::to_string(groups) + " " + what + " do not divide " +
+             std::to_string(call_.extents.features) + " features");
+  }
+
+  void length(const std::string& what, size_t got, int64_t want, const char* shape) {
+    if (static_cast<int64_t>(got) == want) return;
+    complain(what + " has " + std::to_string(got) + " elements, not " + std::to_string(want),
+             want == 0 ? problem_.text() + " takes no " + what : what + " is " + shape);
+  }
+
+  void fields(const std::string& memory, const std::vector<Field>& wanted,
+              const std::map<std::string, std::vector<double>>& given) {
+    for (const Field& field : wanted) {
+      const std::string what = memory + "." + field.name;
+      const auto found = given.find(field.name);
+      if (found == given.end()) {
+        complain(what + " is missing",
+                 problem_.spec->name + " needs it in " + std::string(name(problem_.entry)));
+      } else {
+        length(what, found->second.size(), field.elements(call_.extents), "laid out as in dsl/Fields.h");
+      }
+    }
+  }
+
+  // A step that indexes rings must be one that has been made.
+  void steps() {
+    const auto check = [this](const char* what, double step, double least) {
+      if (step >= least && step <= 0x1p53 && step == std::floor(step)) return;
+      complain(std::string(what) + " is " + std::to_string(step) + ", which is no number of steps");
+    };
+    const auto state = call_.state.find("step");
+    if (!stateFields(problem_).empty()) check("state.step", state->second[0], 0);
+    if (problem_.entry != Entry::Backward) return;
+    const auto saved = call_.saved.find("step");
+    const bool empty = problem_.mask && std::count(call_.mask.begin(), call_.mask.end(), 0) ==
+                                            static_cast<int64_t>(call_.mask.size());
+    for (const Field& field : savedFields(problem_)) {
+      if (field.name == "step") check("saved.step", saved->second[0], empty || call_.x.empty() ? 0 : 1);
+    }
+  }
+
+  void overrides() {
+    const std::vector<Number> known = numbers(*problem_.spec);
+    for (const auto& [name, value] : call_.numbers) {
+      const auto same = [&name = name](const Number& number) { return number.name == name; };
+      if (std::any_of(known.begin(), known.end(), same)) continue;
+      std::string names;
+      for (const Number& number : known) names += (names.empty() ? "" : ", ") + number.name;
+      complain(problem_.spec->name + " has no number " + name, "its numbers are " + names);
+    }
+  }
+
+  const Problem& problem_;
+  const ReferenceCall& call_;
+  std::vector<Diagnostic> errors_;
+};
+
+Settings settingsOf(const Spec& spec, const std::map<std::string, double>& overrides) {
+  std::map<std::string, double> values;
+  for (const Number& number : numbers(spec)) values[number.name] = number.value;
+  for (const auto& [name, value] : overrides) values[name] = value;
+
+  Settings settings;
+  const auto read = [&values](const char* name, double& target) {
+    const auto found = values.find(name);
+    if (found != values.end()) target = found->second;
+  };
+  read("epsilon", settings.epsilon);
+  read("pre_epsilon", settings.preEpsilon);
+  read("decay", settings.decay);
+  read("backward_decay", settings.backwardDecay);
+  read("warmup_steps", settings.warmupSteps);
+  read("renorm_rmax", settings.renormMax);
+  read("renorm_dmax", settings.renormShiftMax);
+  read("renorm_start", settings.renormStart);
+  const auto clamp = values.find("clamp_gamma");
+  if (clamp != values.end()) settings.clampGamma = clamp->second;
+  return settings;
+}
+
+Values exactly(const std::map<std::string, std::vector<double>>& memory, const std::string& field) {
+  Values out;
+  const auto found = memory.find(field);
+  if (found == memory.end()) return out;
+  for (double value : found->second) out.push_back(exact(value));
+  return out;
+}
+
+}  // namespace
+
+std::vector<Diagnostic> complaints(const Problem& problem, const ReferenceCall& call) {
+  return Checker(problem, call).run();
+}
+
+Call::Call(const Problem& problem, const ReferenceCall& given)
+    : problem(problem),
+      spec(*problem.spec),
+      given(given),
+      settings(settingsOf(spec, given.numbers)),
+      rows(given.extents.totalRows()),
+      features(given.extents.features),
+      groups(problem.groups(spec.groups)),
+      preGroups(spec.pre ? problem.groups(spec.pre->groups) : 1) {
+  for (int64_t row = 0; row < rows; ++row) realRows_ += real(row);
+}
+
+int64_t Call::statistics() const {
+  switch (spec.reduce) {
+    case Reduce::Rows:
+      return features;
+    case Reduce::Features:
+      return rows * groups;
+    case Reduce::Segment:
+      return given.extents.segments * features;
+    case Reduce::SegmentFeatures:
+      return given.extents.segments * groups;
+  }
+  return 0;
+}
+
+int64_t Call::statistic(int64_t row, int64_t feature) const {
+  const int64_t group = feature / (features / groups);
+  switch (spec.reduce) {
+    case Reduce::Rows:
+      return feature;
+    case Reduce::Features:
+      return row * groups + group;
+    case Reduce::Segment:
+      return row / given.extents.rows * features + feature;
+    case Reduce::SegmentFeatures:
+      return row / given.extents.rows * groups + group;
+  }
+  return 0;
+}
+
+Values Call::state(const std::string& field) const { return exactly(given.state, field); }
+Values Call::saved(const std::string& field) const { return exactly(given.saved, field); }
+
+}  // namespace normc::reference

@@ -1,0 +1,100 @@
+#include "dsl/ReferenceParts.h"
+
+namespace normc::reference {
+namespace {
+
+// What forward left, per statistic, with what is not saved filled in.
+struct Saved {
+  Values c, s, r, shift, batchScale;
+  Values about;   // c_m: the point about which the second moment was taken
+  Values moment;  // none where f does not need it
+};
+
+Saved read(const Call& call) {
+  const auto saved = [&call](const char* field, double otherwise) {
+    Values out = call.saved(field);
+    return out.empty() ? Values(call.statistics(), exact(otherwise)) : out;
+  };
+  Saved out;
+  out.c = saved("mean", 0);
+  out.s = saved("rstd", 1);
+  out.r = saved("renorm_scale", 1);
+  out.shift = saved("renorm_shift", 0);
+  out.moment = call.saved("second_moment");
+  const bool batchScale =
+      call.spec.backward == Backward::Approximate && call.spec.approximate.scale == BackwardScale::Batch;
+  out.batchScale = batchScale ? call.saved("batch_rstd") : out.s;
+  out.about = saved("batch_mean", 0);
+  if (call.spec.moment == Moment::Central && call.spec.center == Center::Current) out.about = out.c;
+  return out;
+}
+
+}  // namespace
+
+// du = s_b [ h - k_mu m mean(h) - k_psi f m rho mean(h x0) - k_nu w x0 kappa ]
+Outputs backward(const Call& call) {
+  const Spec& spec = call.spec;
+  const Prepared prepared = prepare(call);
+  const Saved saved = read(call);
+  const bool differentiatesMean = spec.center == Center::Current && spec.backward != Backward::Frozen;
+  const bool differentiatesMoment = spec.divideBy == DivideBy::Current && spec.backward == Backward::Exact;
+  const bool corrects = spec.backward == Backward::Approximate;
+
+  // Sums run over all rows that have a gradient. Where padded rows have one, the
+  // terms of the exact derivative are still divided by the rows that made the
+  // statistic, those of nu by the rows that are summed.
+  Values x0(prepared.u.size()), h(prepared.u.size());
+  std::vector<Sum> sumH(call.statistics()), sumHX0(call.statistics()), sumX0X0(call.statistics());
+  std::vector<Sum> dscale(call.features), dbias(call.features);
+  std::vector<double> summed(call.statistics());
+  call.forEach([&](int64_t i, int64_t row, int64_t feature, int64_t k) {
+    if (!call.present(row)) return;
+    const Tracked gradient = exact(call.given.dy[i]);
+    x0[i] = (prepared.u[i] - saved.c[k]) * saved.s[k];
+    h[i] = saved.r[k] * (spec.scale ? exact(call.given.scale[feature]) * gradient : gradient);
+    sumH[k].add(h[i]);
+    sumHX0[k].add(h[i] * x0[i]);
+    sumX0X0[k].add(x0[i] * x0[i]);
+    summed[k] += 1;
+    dscale[feature].add(gradient * (saved.r[k] * x0[i] + saved.shift[k]));
+    dbias[feature].add(gradient);
+  });
+
+  const std::vector<double> count = counts(call);
+  Values meanH, meanHX0, factor, gradientMean, energyMean;
+  for (int64_t k = 0; k < call.statistics(); ++k) {
+    meanH.push_back(sumH[k].mean(count[k]));
+    meanHX0.push_back(sumHX0[k].mean(count[k]));
+    factor.push_back(exact(saved.moment.empty() ? 1 : momentFactor(call, saved.moment[k].value)));
+    gradientMean.push_back(sumHX0[k].mean(summed[k]));
+    energyMean.push_back(sumX0X0[k].mean(summed[k]));
+  }
+  const Correction correction = correct(call, gradientMean, energyMean);
+
+  Values du(prepared.u.size());
+  call.forEach([&](int64_t i, int64_t row, int64_t, int64_t k) {
+    if (!call.present(row)) return;
+    Tracked inner = h[i];
+    if (differentiatesMean && call.counted(row)) inner = inner - meanH[k];
+    if (differentiatesMoment && call.counted(row)) {
+      const Tracked rho = (prepared.u[i] - saved.about[k]) * saved.s[k];
+      inner = inner - factor[k] * (rho * meanHX0[k]);
+    }
+    if (corrects) inner = inner - x0[i] * correction.kappa[k];
+    du[i] = saved.batchScale[k] * inner;
+  });
+
+  Outputs outputs;
+  outputs["dx"] = quantity(prepareBackward(call, prepared, std::move(du)));
+  const auto parameter = [](const std::vector<Sum>& sums) {
+    Values out;
+    for (const Sum& sum : sums) out.push_back(flushed(sum.total()));
+    return quantity(out);
+  };
+  outputs["dscale"] = spec.scale ? parameter(dscale) : Quantity{};
+  outputs["dbias"] = spec.bias ? parameter(dbias) : Quantity{};
+  publishState(call, correction.state, outputs);
+  return outputs;
+}
+
+}  // namespace normc::reference

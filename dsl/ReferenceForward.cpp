@@ -1,0 +1,143 @@
+#include <algorithm>
+
+#include "dsl/ReferenceParts.h"
+
+namespace normc::reference {
+namespace {
+
+Values constant(const Call& call, double value) { return Values(call.statistics(), exact(value)); }
+
+// The value inside [low, high]; NaN stays NaN.
+Tracked clipped(Tracked a, double low, double high) {
+  if (a.value < low) return {low, std::max(low, a.magnitude)};
+  if (a.value > high) return {high, std::max(high, a.magnitude)};
+  return a;
+}
+
+// What the state alone gives: inference, and a batch without a row.
+Applied frozen(const Call& call) {
+  Applied out;
+  out.c = call.spec.center == Center::None ? constant(call, 0) : call.state("running_mean");
+  out.s = runningScale(call);
+  out.batchScale = out.s;
+  out.r = constant(call, 1);
+  out.shift = constant(call, 0);
+  return out;
+}
+
+// Which second moment divides in step `step`.
+Values dividing(const Call& call, const BatchStatistics& batch, int64_t step) {
+  switch (call.spec.divideBy) {
+    case DivideBy::Current:
+      return batch.moment;
+    case DivideBy::Running:
+      if (call.inWarmup(step)) return batch.moment;
+      return call.state(call.spec.moment == Moment::Raw ? "psi2" : "running_var");
+    case DivideBy::Window: {
+      if (call.early(step)) return batch.moment;
+      const Values ring = ringWith(call, call.state("window_psi2"), batch.moment, step);
+      return ringMean(call, ring, call.spec.window.mean);
+    }
+  }
+  return {};
+}
+
+// r = clip(s_running / s), shift = clip((c - running mean) * s_running), from the state before this step.
+void renormalize(const Call& call, int64_t step, Applied& applied) {
+  const bool waiting = static_cast<double>(step) <= call.settings.renormStart || call.inWarmup(step);
+  if (call.spec.renorm.kind == Renorm::None || waiting) return;
+  const double limit = call.settings.renormMax, shiftLimit = call.settings.renormShiftMax;
+  const Values running = runningScale(call), mean = call.state("running_mean");
+  for (size_t i = 0; i < running.size(); ++i) {
+    const Tracked s = applied.s[i];
+    const double ratio = running[i].value / s.value;
+    const Tracked r{ratio, ratio * (s.magnitude / s.value)};
+    applied.r[i] = clipped(r, 1 / limit, limit);
+    if (call.spec.renorm.kind != Renorm::Std) continue;
+    applied.shift[i] = clipped((applied.c[i] - mean[i]) * running[i], -shiftLimit, shiftLimit);
+  }
+}
+
+Applied ofBatch(const Call& call, const BatchStatistics& batch, int64_t step) {
+  Applied out;
+  out.c = constant(call, 0);
+  if (call.spec.center == Center::Current) out.c = batch.mean;
+  if (call.spec.center == Center::Running) out.c = call.state("running_mean");
+  out.dividing = dividing(call, batch, step);
+  out.s = inverseRoots(call, out.dividing);
+  out.batchScale = inverseRoots(call, batch.moment);
+  out.r = constant(call, 1);
+  out.shift = constant(call, 0);
+  renormalize(call, step, out);
+  return out;
+}
+
+Quantity output(const Call& call, const Values& u, const Applied& applied) {
+  const Spec& spec = call.spec;
+  const bool corrected = spec.renorm.kind != Renorm::None && spec.renorm.forward;
+  Values y(u.size());
+  call.forEach([&](int64_t i, int64_t row, int64_t feature, int64_t k) {
+    if (!call.present(row)) return;
+    Tracked value = (u[i] - applied.c[k]) * applied.s[k];
+    if (corrected) value = applied.r[k] * value + applied.shift[k];
+    if (spec.scale) value = exact(call.given.scale[feature]) * value;
+    if (spec.bias) value = value + exact(call.given.bias[feature]);
+    y[i] = value;
+  });
+  return quantity(y);
+}
+
+Values count(const Call& call) {
+  const int64_t segments = call.spec.reduce == Reduce::Rows ? 1 : call.given.extents.segments;
+  std::vector<double> real(segments);
+  for (int64_t row = 0; row < call.rows; ++row) real[row / (call.rows / segments)] += call.real(row);
+  Values out;
+  for (double each : real) out.push_back(exact(each));
+  return out;
+}
+
+void publishSaved(const Call& call, const BatchStatistics& batch, const Applied& applied, int64_t step,
+                  Outputs& outputs) {
+  const std::map<std::string, Values> known = {
+      {"mean", applied.c},
+      {"rstd", applied.s},
+      {"batch_mean", batch.mean},
+      {"batch_rstd", applied.batchScale},
+      {"second_moment", batch.moment},
+      {"renorm_scale", applied.r},
+      {"renorm_shift", applied.shift},
+      {"step", {exact(static_cast<double>(step))}},
+      {"count", count(call)},
+  };
+  for (const Field& field : savedFields(call.problem)) {
+    outputs["saved." + field.name] = quantity(known.at(field.name));
+  }
+}
+
+}  // namespace
+
+Outputs forward(const Call& call) {
+  const Prepared prepared = prepare(call);
+  const BatchStatistics batch = batchStatistics(call, prepared.u);
+  const bool learns = call.hasState() && !call.emptyBatch();
+  const int64_t step = call.hasState() ? call.stateStep() + learns : 0;
+  const Applied applied = call.emptyBatch() ? frozen(call) : ofBatch(call, batch, step);
+
+  Outputs outputs;
+  outputs["y"] = output(call, prepared.u, applied);
+  publishSaved(call, batch, applied, step, outputs);
+  publishState(call, learns ? stateAfterForward(call, batch, applied, step) : Changed{}, outputs);
+  return outputs;
+}
+
+Outputs infer(const Call& call) {
+  const Prepared prepared = prepare(call);
+  const Applied applied =
+      call.hasState() ? frozen(call) : ofBatch(call, batchStatistics(call, prepared.u), 0);
+  Outputs outputs;
+  outputs["y"] = output(call, prepared.u, applied);
+  publishState(call, {}, outputs);
+  return outputs;
+}
+
+}  // namespace normc::reference

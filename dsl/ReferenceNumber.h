@@ -1,0 +1,76 @@
+// Arithmetic of the reference: a double, and how large the terms were that made it.
+//
+// A kernel that computes in f32 with unit u makes an error of at most u * magnitude
+// in each value. The rules of propagation follow from that sentence alone:
+//
+//   a + b   the errors add:                 m = ma + mb
+//   a * b   (|a| + u ma)(|b| + u mb):       m = |a| mb + |b| ma - |a b| + u ma mb
+//
+// so two exact factors give |a b|, and x * s - c * s is judged on |x| s + |c| s. The
+// last term is second order; it counts where values cancel to nothing (a constant
+// row: x0 = 0 with magnitude 1e5). A result below the smallest normal f32 may be
+// flushed to zero, and an input may be read as zero: that is an error of 2^-126,
+// hence a magnitude of 2^-126 / u, which is then scaled by whatever follows.
+//
+// The constants are those of f32. For f64 kernels they add a slack that no result
+// of ordinary size notices.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace normc::reference {
+
+constexpr double kUnit = 0x1p-21;      ///< about 5e-7: the relative error that Tolerance.cpp grants
+constexpr double kRounding = 0x1p-24;  ///< half an ulp of f32
+constexpr double kSmallestNormal = 0x1p-126;
+constexpr double kFlush = kSmallestNormal / kUnit;
+
+struct Tracked {
+  double value = 0, magnitude = 0;
+};
+
+inline Tracked flushed(Tracked a) {
+  if (std::abs(a.value) < kSmallestNormal && a.magnitude > 0) a.magnitude += kFlush;
+  return a;
+}
+/// A value that the kernel is given.
+inline Tracked exact(double value) { return flushed({value, std::abs(value)}); }
+
+inline Tracked operator+(Tracked a, Tracked b) {
+  return flushed({a.value + b.value, a.magnitude + b.magnitude});
+}
+inline Tracked operator-(Tracked a, Tracked b) {
+  return flushed({a.value - b.value, a.magnitude + b.magnitude});
+}
+inline Tracked operator*(Tracked a, Tracked b) {
+  const double absA = std::abs(a.value), absB = std::abs(b.value);
+  const double first = absA * b.magnitude + absB * std::max(0.0, a.magnitude - absA);
+  return flushed({a.value * b.value, first + kUnit * a.magnitude * b.magnitude});
+}
+inline Tracked operator*(double a, Tracked b) { return flushed({a * b.value, std::abs(a) * b.magnitude}); }
+
+/// A sum that loses nothing to its length (Neumaier), so that it can judge f64 kernels too.
+class Sum {
+ public:
+  void add(Tracked term) {
+    const double next = sum_ + term.value;
+    const bool sumIsLarger = std::abs(sum_) >= std::abs(term.value);
+    lost_ += sumIsLarger ? (sum_ - next) + term.value : (term.value - next) + sum_;
+    sum_ = next;
+    magnitude_ += term.magnitude;
+  }
+  Tracked total() const { return {std::isfinite(sum_) ? sum_ + lost_ : sum_, magnitude_}; }
+  /// The sum over `count`; over 1 where there was nothing to count.
+  Tracked mean(double count) const {
+    const Tracked sum = total();
+    const double divisor = std::max(count, 1.0);
+    return flushed({sum.value / divisor, sum.magnitude / divisor});
+  }
+
+ private:
+  double sum_ = 0, lost_ = 0, magnitude_ = 0;
+};
+
+}  // namespace normc::reference

@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <cmath>
+
+#include "dsl/ReferenceParts.h"
+
+namespace normc::reference {
+namespace {
+
+double inverseRoot(const Call& call, double moment) {
+  const double epsilon = call.settings.epsilon;
+  switch (call.spec.epsilonMode) {
+    case EpsilonMode::Add:
+      return 1 / std::sqrt(moment + epsilon);
+    case EpsilonMode::Max:
+      return 1 / std::sqrt(moment < epsilon ? epsilon : moment);  // NaN stays NaN
+    case EpsilonMode::Outside:
+      return 1 / (std::sqrt(moment) + epsilon);
+  }
+  return 0;
+}
+
+}  // namespace
+
+// The magnitude is the value itself where the moment is well known; where its
+// possible error moves the root by more, that movement counts.
+Tracked inverseRoot(const Call& call, Tracked moment) {
+  const double value = inverseRoot(call, moment.value);
+  Tracked out{value, std::abs(value)};
+  const double error = kUnit * moment.magnitude;
+  for (double moved : {moment.value + error, std::max(0.0, moment.value - error)}) {
+    const double movement = std::abs(inverseRoot(call, moved) - value) / kUnit;
+    if (std::isfinite(movement)) out.magnitude = std::max(out.magnitude, movement);
+  }
+  return out;
+}
+
+Values inverseRoots(const Call& call, const Values& moments) {
+  Values out;
+  for (const Tracked& moment : moments) out.push_back(inverseRoot(call, moment));
+  return out;
+}
+
+double momentFactor(const Call& call, double moment) {
+  switch (call.spec.epsilonMode) {
+    case EpsilonMode::Add:
+      return 1;
+    case EpsilonMode::Max:
+      return moment < call.settings.epsilon ? 0 : 1;
+    case EpsilonMode::Outside:
+      return moment == 0 ? 0 : 1 / (std::sqrt(moment) * inverseRoot(call, moment));
+  }
+  return 0;
+}
+
+Values runningScale(const Call& call) {
+  if (call.spec.moment == Moment::Raw) return inverseRoots(call, call.state("psi2"));
+  if (call.spec.renorm.kind != Renorm::Std) return inverseRoots(call, call.state("running_var"));
+  Values out;  // a running deviation holds its epsilon already
+  for (const Tracked& deviation : call.state("running_std")) out.push_back(exact(1 / deviation.value));
+  return out;
+}
+
+Values ringWith(const Call& call, Values ring, const Values& current, int64_t step) {
+  const int64_t slot = (step - 1) % call.spec.window.size;
+  std::copy(current.begin(), current.end(), ring.begin() + slot * call.features);
+  return ring;
+}
+
+Values ringMean(const Call& call, const Values& ring, WindowMean kind) {
+  const bool geometric = kind == WindowMean::Geometric;
+  const double size = static_cast<double>(call.spec.window.size);
+  Values out;
+  for (int64_t feature = 0; feature < call.features; ++feature) {
+    Sum sum;
+    double condition = 1;  // of exp(mean(log)): an error of log q by eps |log q| moves it by as much
+    for (int64_t slot = 0; slot < call.spec.window.size; ++slot) {
+      const Tracked entry = ring[slot * call.features + feature];
+      sum.add(geometric ? exact(std::log(entry.value)) : entry);
+      if (geometric) condition = std::max(condition, std::abs(std::log(entry.value)));
+      if (geometric && entry.value > 0) condition = std::max(condition, entry.magnitude / entry.value);
+    }
+    const Tracked mean = sum.mean(size);
+    const double root = std::exp(mean.value);
+    out.push_back(geometric ? flushed({root, root > 0 ? root * condition : 0}) : mean);
+  }
+  return out;
+}
+
+}  // namespace normc::reference

@@ -1,0 +1,77 @@
+#include <cmath>
+
+#include "dsl/ReferenceParts.h"
+
+namespace normc::reference {
+
+Prepared prepare(const Call& call) {
+  Prepared out;
+  out.u.reserve(call.given.x.size());
+  for (double x : call.given.x) out.u.push_back(exact(x));
+  if (!call.spec.pre) return out;
+
+  const int64_t width = call.features / call.preGroups;
+  for (int64_t first = 0; first < call.rows * call.features; first += width) {
+    Sum squares;
+    for (int64_t i = first; i < first + width; ++i) squares.add(out.u[i] * out.u[i]);
+    const Tracked moment = squares.mean(static_cast<double>(width));
+    const double factor = 1 / std::sqrt(moment.value + call.settings.preEpsilon);
+    out.factor.push_back(exact(factor));
+    for (int64_t i = first; i < first + width; ++i) out.u[i] = out.u[i] * out.factor.back();
+  }
+  return out;
+}
+
+// u = x r with r = (mean x^2 + eps)^-1/2, hence dx = r (du - u mean(du u)).
+Values prepareBackward(const Call& call, const Prepared& prepared, Values du) {
+  if (!call.spec.pre) return du;
+  const int64_t width = call.features / call.preGroups;
+  for (int64_t first = 0; first < call.rows * call.features; first += width) {
+    if (!call.present(first / call.features)) continue;  // stays 0, whatever the row holds
+    Sum products;
+    for (int64_t i = first; i < first + width; ++i) products.add(du[i] * prepared.u[i]);
+    const Tracked mean = products.mean(static_cast<double>(width));
+    const Tracked factor = prepared.factor[first / width];
+    for (int64_t i = first; i < first + width; ++i) du[i] = factor * (du[i] - prepared.u[i] * mean);
+  }
+  return du;
+}
+
+std::vector<double> counts(const Call& call) {
+  std::vector<double> out(call.statistics());
+  call.forEach(
+      [&](int64_t, int64_t row, int64_t, int64_t statistic) { out[statistic] += call.counted(row); });
+  return out;
+}
+
+BatchStatistics batchStatistics(const Call& call, const Values& u) {
+  const std::vector<double> count = counts(call);
+  const auto meanOf = [&](auto&& term) {
+    std::vector<Sum> sums(call.statistics());
+    call.forEach([&](int64_t i, int64_t row, int64_t, int64_t statistic) {
+      if (call.counted(row)) sums[statistic].add(term(i, statistic));
+    });
+    Values means;
+    for (size_t i = 0; i < sums.size(); ++i) means.push_back(sums[i].mean(count[i]));
+    return means;
+  };
+
+  BatchStatistics out;
+  out.mean = meanOf([&](int64_t i, int64_t) { return u[i]; });
+  if (call.spec.moment == Moment::Raw) {
+    out.moment = meanOf([&](int64_t i, int64_t) { return u[i] * u[i]; });
+    return out;
+  }
+  // A kernel sums squares of differences, so no term is larger than the variance
+  // itself; what is left of the mean's error enters by its square.
+  out.moment = meanOf([&](int64_t i, int64_t statistic) {
+    const double distance = u[i].value - out.mean[statistic].value;
+    return flushed({distance * distance, distance * distance});
+  });
+  for (size_t i = 0; i < out.moment.size(); ++i) {
+    out.moment[i].magnitude += kRounding * out.mean[i].magnitude * out.mean[i].magnitude;
+  }
+  return out;
+}
+
+}  // namespace normc::reference

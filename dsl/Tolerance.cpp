@@ -1,0 +1,183 @@
+#include "dsl/Tolerance.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+namespace normc {
+namespace {
+
+struct Format {
+  int precision;  // significant bits, the hidden one included
+  int smallest;   // exponent of the smallest normal value
+  int largest;    // exponent of the largest binade
+};
+
+Format format(DType type) {
+  switch (type) {
+    case DType::F32:
+      return {24, -126, 127};
+    case DType::F64:
+      return {53, -1022, 1023};
+    case DType::BF16:
+      return {8, -126, 127};
+    case DType::F16:
+      return {11, -14, 15};
+  }
+  return {};
+}
+
+// Of values computed in f32, in units of the magnitude. An output takes some
+// eight roundings of half an ulp, 2^-24, on top of what its statistics bring:
+// 5e-7 is 8.4 of them. Statistics over rows are combined from more partial sums
+// and get 6e-7.
+constexpr double kOwnRow = 5e-7;
+constexpr double kOverRows = 6e-7;
+// Sums that are outputs themselves. A sum of n terms in two levels makes chains
+// of sqrt(n) additions; each rounds by at most 2^-24 of a partial sum, which is
+// half of the total on average. A third level keeps longer sums at the limit.
+constexpr double kLongestSum = 5e-6;
+
+double sumTolerance(double terms) { return std::min(kLongestSum, kOwnRow + 0x1p-24 * std::sqrt(terms) / 2); }
+
+bool isOutput(std::string_view output) { return output == "y" || output == "dx"; }
+bool isParameter(std::string_view output) { return output == "dscale" || output == "dbias"; }
+bool isInteger(std::string_view output) {
+  return output == "state.step" || output == "saved.step" || output == "saved.count";
+}
+
+bool combinesRows(const Spec& spec) {
+  if (spec.reduce == Reduce::Features) return false;
+  return spec.reduce != Reduce::Rows || spec.needsBatchStatistics() || spec.warmup.has_value();
+}
+
+double termsOf(const Problem& problem, std::string_view output, const Extents& extents) {
+  const Spec& spec = *problem.spec;
+  const double rows = static_cast<double>(extents.rows), all = static_cast<double>(extents.totalRows());
+  const double width =
+      static_cast<double>(extents.features) / static_cast<double>(problem.groups(spec.groups));
+  if (isParameter(output)) return all;
+  switch (spec.reduce) {
+    case Reduce::Rows:
+      return all;
+    case Reduce::Features:
+      return width;
+    case Reduce::Segment:
+      return rows;
+    case Reduce::SegmentFeatures:
+      return rows * width;
+  }
+  return 0;
+}
+
+std::string digits(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", value);
+  return text;
+}
+
+// How one element fares: 0 is perfect, above 1 fails.
+double ratio(double want, double got, double bound, DType stored) {
+  constexpr double misplaced = std::numeric_limits<double>::infinity();
+  if (std::isnan(want) || std::isnan(got)) return std::isnan(want) && std::isnan(got) ? 0 : misplaced;
+  if (want == got) return 0;
+  if (std::isinf(want)) return misplaced;
+  if (std::isinf(got)) {
+    // The store overflows from half an ulp above the largest value on.
+    const double overflow = largest(stored) + ulp(largest(stored), stored) / 2;
+    const bool reaches = std::signbit(got) == std::signbit(want) && std::abs(want) + bound >= overflow;
+    return reaches ? 0 : misplaced;
+  }
+  const double error = std::abs(got - want);
+  return bound > 0 ? error / bound : misplaced;
+}
+
+}  // namespace
+
+Tolerance toleranceOf(const Problem& problem, std::string_view output, const Extents& extents) {
+  Tolerance tolerance;
+  tolerance.stored = isOutput(output)      ? problem.data
+                     : isParameter(output) ? problem.params
+                                           : problem.statistics();
+  if (isInteger(output)) return tolerance;
+
+  if (isOutput(output)) {
+    tolerance.relative = combinesRows(*problem.spec) ? kOverRows : kOwnRow;
+  } else {
+    tolerance.relative = sumTolerance(termsOf(problem, output, extents));
+  }
+  const bool wide = problem.statistics() == DType::F64;
+  // In f64 the reference rounds as much as the kernel does.
+  if (wide) tolerance.relative *= 2 * 0x1p-29;
+  // A narrower type rounds once more, at the store; the rest is for a value that
+  // the f32 error carries over a tie or into the next binade.
+  if (bytes(tolerance.stored) < bytes(problem.statistics())) tolerance.ulps = 0.5 + 0x1p-8;
+  // Inputs and intermediate results that are flushed are part of the magnitude.
+  tolerance.floor = wide ? std::numeric_limits<double>::min() : 0x1p-126;
+  return tolerance;
+}
+
+double ulp(double value, DType type) {
+  if (!std::isfinite(value)) return std::numeric_limits<double>::quiet_NaN();
+  const Format f = format(type);
+  const int exponent = value == 0 ? f.smallest : std::clamp(std::ilogb(value), f.smallest, f.largest);
+  return std::ldexp(1.0, exponent - f.precision + 1);
+}
+
+double round(double value, DType type) {
+  if (!std::isfinite(value) || type == DType::F64) return value;
+  const double unit = ulp(value, type);
+  // Division and product by a power of two are exact; nearbyint rounds ties to even.
+  const double rounded = std::nearbyint(value / unit) * unit;
+  if (std::abs(rounded) > largest(type)) return std::copysign(std::numeric_limits<double>::infinity(), value);
+  return rounded;
+}
+
+double largest(DType type) {
+  const Format f = format(type);
+  return std::ldexp(2 - std::ldexp(1.0, 1 - f.precision), f.largest);
+}
+
+Agreement compare(const Quantity& want, const std::vector<double>& got, const Tolerance& tolerance) {
+  Agreement agreement;
+  if (want.value.size() != got.size()) {
+    agreement.ok = false;
+    agreement.worstRatio = std::numeric_limits<double>::infinity();
+    agreement.text =
+        "got " + std::to_string(got.size()) + " elements, want " + std::to_string(want.value.size());
+    return agreement;
+  }
+  double worstBound = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double value = want.value[i];
+    // Where an infinity left a finite value, its magnitude is no guide.
+    const double magnitude = std::isfinite(want.magnitude[i]) ? want.magnitude[i] : std::abs(value);
+    double bound = tolerance.relative * magnitude + tolerance.floor;
+    if (tolerance.ulps > 0 && std::isfinite(value)) bound += tolerance.ulps * ulp(value, tolerance.stored);
+    const double here = ratio(value, got[i], bound, tolerance.stored);
+    const double error = std::abs(got[i] - value);
+    if (std::isfinite(error) && error > 0) {
+      agreement.relativeError = std::max(agreement.relativeError, error / magnitude);
+    }
+    if (agreement.worst < 0 || here > agreement.worstRatio) {
+      agreement.worst = static_cast<int64_t>(i);
+      agreement.worstRatio = here;
+      worstBound = bound;
+    }
+  }
+  agreement.ok = !(agreement.worstRatio > 1);
+  if (agreement.worst < 0) {
+    agreement.text = "nothing to compare";
+    return agreement;
+  }
+  const double value = want.value[agreement.worst], given = got[agreement.worst];
+  agreement.text = "element " + std::to_string(agreement.worst) + " of " + std::to_string(got.size()) +
+                   ": got " + digits(given) + ", want " + digits(value);
+  if (std::isfinite(value) && std::isfinite(given)) {
+    agreement.text += ", error " + digits(std::abs(given - value)) + ", allowed " + digits(worstBound);
+  }
+  return agreement;
+}
+
+}  // namespace normc

@@ -1,0 +1,121 @@
+// What the reference says to a call it cannot evaluate.
+#include "tests/dsl/ReferenceSupport.h"
+
+namespace normc {
+namespace {
+
+struct Complaint {
+  Problem problem;
+  ReferenceCall call;
+
+  explicit Complaint(const Spec& spec, Extents extents = {1, 2, 4}) {
+    Layer layer(spec, extents);
+    layer.forward(Vector(extents.totalRows() * extents.features, 1));
+    problem = layer.problem;
+    problem.data = problem.params = DType::F32;
+    call = layer.call;
+  }
+  std::string text() const {
+    Result<ReferenceResult> result = evaluate(problem, call);
+    return result ? "no complaint" : normc::text(result.errors());
+  }
+};
+
+void expectText(const Complaint& complaint, const std::string& part) {
+  const std::string text = complaint.text();
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+TEST(ReferenceArguments, AreCompleteAfterAForward) {
+  EXPECT_EQ(Complaint(powerNorm()).text(), "no complaint");
+}
+
+TEST(ReferenceArguments, NamesTheTensorOfWrongLength) {
+  Complaint x(layerNorm());
+  x.call.x.pop_back();
+  expectText(x, "x has 7 elements, not 8");
+  expectText(x, "x is [segments, rows, features]");
+
+  Complaint dy(layerNorm());
+  dy.problem.entry = Entry::Backward;
+  expectText(dy, "dy has 0 elements, not 8");
+
+  Complaint scale(rmsNorm());
+  scale.call.scale = {1};
+  expectText(scale, "scale has 1 elements, not 4");
+  scale.call.scale = {1, 1, 1, 1};
+  scale.call.bias = {1, 1, 1, 1};
+  expectText(scale, "bias has 4 elements, not 0");
+  expectText(scale, "rms_norm:forward@f32[*x*] takes no bias");
+}
+
+TEST(ReferenceArguments, ListsEverythingThatIsWrong) {
+  Complaint complaint(layerNorm());
+  complaint.call.x.clear();
+  complaint.call.bias.clear();
+  expectText(complaint, "x has 0 elements");
+  expectText(complaint, "bias has 0 elements");
+}
+
+TEST(ReferenceArguments, WantsAMaskWhereTheProblemHasOne) {
+  Complaint complaint(layerNorm());
+  complaint.problem.mask = true;
+  expectText(complaint, "mask has 0 elements, not 2");
+  complaint.problem.mask = false;
+  complaint.call.mask = {1, 1};
+  expectText(complaint, "takes no mask");
+}
+
+TEST(ReferenceArguments, NamesTheFieldThatIsMissingOrShort) {
+  Complaint complaint(powerNorm());
+  complaint.call.state.erase("psi2");
+  complaint.call.state["nu"] = {0};
+  expectText(complaint, "state.psi2 is missing");
+  expectText(complaint, "power_norm needs it in forward");
+  expectText(complaint, "state.nu has 1 elements, not 4");
+
+  Complaint backward(layerNorm());
+  backward.problem.entry = Entry::Backward;
+  backward.call.dy = Vector(8, 1);
+  backward.call.saved.clear();
+  expectText(backward, "saved.rstd is missing");
+}
+
+TEST(ReferenceArguments, RefusesAStepThatIsNone) {
+  Complaint complaint(powerNorm());
+  complaint.call.state["step"] = {-1};
+  expectText(complaint, "state.step is -1");
+
+  Complaint backward(mabn(2, 2));
+  backward.problem.entry = Entry::Backward;
+  backward.call.dy = Vector(8, 1);
+  backward.call.saved["step"] = {0};
+  expectText(backward, "saved.step is 0");
+}
+
+TEST(ReferenceArguments, RefusesAShapeThatIsNone) {
+  Complaint complaint(layerNorm());
+  complaint.call.extents.rows = -2;
+  expectText(complaint, "1 segments, -2 rows and 4 features are not a shape");
+}
+
+TEST(ReferenceArguments, ChecksTheFeatureCount) {
+  Complaint complaint(layerNorm());
+  complaint.problem.features = 5;
+  expectText(complaint, "the call has 4 features, the problem 5");
+  Spec grouped = layerNorm();
+  grouped.groups.count = 3;
+  Complaint groups(grouped, {1, 2, 6});
+  groups.call.extents.features = 4;
+  expectText(groups, "3 groups do not divide 4 features");
+}
+
+TEST(ReferenceArguments, KnowsItsNumbers) {
+  Complaint complaint(powerNorm());
+  complaint.call.numbers["decai"] = 1;
+  expectText(complaint, "power_norm has no number decai");
+  expectText(complaint, "its numbers are epsilon, decay, backward_decay");
+}
+
+}  // namespace
+}  // namespace normc

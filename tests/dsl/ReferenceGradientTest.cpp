@@ -1,0 +1,210 @@
+// Where backward is exact it is the derivative of forward: central differences
+// say so, for the known normalizations and for random mixes of flags.
+#include "dsl/Check.h"
+#include "tests/dsl/RandomSpec.h"
+#include "tests/dsl/ReferenceSupport.h"
+
+namespace normc {
+namespace {
+
+constexpr Extents kSmall{2, 3, 4};
+
+// A layer in the middle of its life, with awkward parameters and state.
+Layer midway(const Spec& spec, Extents extents, bool mask, uint64_t seed) {
+  Layer layer(spec, extents, mask);
+  layer.problem.bindings["heads"] = 2;
+  layer.call.state = initialState(layer.problem, extents);
+  if (spec.scale) layer.call.scale = random(extents.features, seed + 1, 1);
+  if (spec.bias) layer.call.bias = random(extents.features, seed + 2);
+  if (mask) layer.call.mask = hardMask(HardMask::Scattered, extents, seed);
+  for (auto& [name, values] : layer.call.state) {
+    if (name == "step") {
+      values = {7};
+    } else if (name == "running_mean" || name == "nu" || name == "window_nu") {
+      for (size_t i = 0; i < values.size(); ++i) values[i] = 0.3 + 0.1 * static_cast<double>(i % 3);
+    } else {
+      for (size_t i = 0; i < values.size(); ++i) values[i] = 0.5 + 0.25 * static_cast<double>(i % 4);
+    }
+  }
+  // r and shift are constants of the backward, so they must not move with x here: held at their limits.
+  if (spec.renorm.kind == Renorm::Std) {
+    layer.call.numbers = {{"renorm_rmax", 1.25}, {"renorm_dmax", 0.125}, {"renorm_start", 0}};
+    layer.call.state["running_std"] = Vector(extents.features, 0.01);
+    layer.call.state["running_mean"] = Vector(extents.features, -100);
+  }
+  return layer;
+}
+
+// The sum of dy * y of a forward that starts from the layer's state.
+double loss(Layer layer, const Vector& x, const Vector& dy) {
+  const ReferenceResult result = layer.forward(x);
+  double sum = 0;
+  for (size_t i = 0; i < dy.size(); ++i) sum += dy[i] * values(result, "y")[i];
+  return sum;
+}
+
+// d loss / d variable[i] by five-point differences.
+template <typename Evaluate>
+Vector differences(Vector variable, Evaluate&& evaluate) {
+  constexpr double step = 1e-4;
+  Vector out;
+  for (double& each : variable) {
+    const double before = each;
+    const auto at = [&](double distance) {
+      each = before + distance * step;
+      return evaluate(variable);
+    };
+    out.push_back((8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * step));
+    each = before;
+  }
+  return out;
+}
+
+void expectGradients(const Spec& spec, bool mask, uint64_t seed, Extents extents = kSmall) {
+  const std::string norm = spec.name + (mask ? " with a mask" : "") + ", seed " + std::to_string(seed);
+  SCOPED_TRACE(norm);
+  const Layer fresh = midway(spec, extents, mask, seed);
+  const Vector x = random(extents.totalRows() * extents.features, seed + 3, 0.5);
+  const Vector dy = random(extents.totalRows() * extents.features, seed + 4);
+  Layer layer = fresh;
+  layer.forward(x);
+  const ReferenceResult backward = layer.backward(dy);
+
+  expectNear(values(backward, "dx"),
+             differences(x, [&](const Vector& moved) { return loss(fresh, moved, dy); }), 1e-7);
+  expectNear(values(backward, "dscale"),
+             differences(fresh.call.scale,
+                         [&](const Vector& moved) {
+                           Layer other = fresh;
+                           other.call.scale = moved;
+                           return loss(other, x, dy);
+                         }),
+             1e-7);
+  expectNear(values(backward, "dbias"),
+             differences(fresh.call.bias,
+                         [&](const Vector& moved) {
+                           Layer other = fresh;
+                           other.call.bias = moved;
+                           return loss(other, x, dy);
+                         }),
+             1e-7);
+}
+
+Spec groupNorm(Reduce reduce) {
+  Spec spec = layerNorm();
+  spec.name = "group_norm";
+  spec.reduce = reduce;
+  spec.groups.count = 2;
+  return spec;
+}
+
+TEST(ReferenceGradient, OfEveryExactVariantIsItsDerivative) {
+  Spec instanceNorm = layerNorm();
+  instanceNorm.name = "instance_norm";
+  instanceNorm.reduce = Reduce::Segment;
+  Spec groupScaling = rmsNorm();
+  groupScaling.name = "group_scaling";
+  groupScaling.groups.count = 2;
+  groupScaling.scale = false;
+  Spec unbiased = batchNorm();
+  unbiased.running->unbiased = true;
+  for (const Spec& spec :
+       {batchNorm(), unbiased, powerNormV(), batchRenorm(), layerNorm(), rmsNorm(), instanceNorm,
+        groupScaling, groupNorm(Reduce::Features), groupNorm(Reduce::SegmentFeatures)}) {
+    expectGradients(spec, false, 11);
+    expectGradients(spec, true, 12);
+  }
+}
+
+TEST(ReferenceGradient, OfPaddingThatIsOnlyLeftOutOfTheStatistics) {
+  for (Spec spec : {batchNorm(), powerNormV(), batchRenorm()}) {
+    spec.padding = Padding::LeaveOutOfStatistics;
+    expectGradients(spec, true, 13);
+  }
+}
+
+TEST(ReferenceGradient, OfEveryEpsilonMode) {
+  for (EpsilonMode mode : {EpsilonMode::Add, EpsilonMode::Max, EpsilonMode::Outside}) {
+    for (double epsilon : {0.3, 1e-3, 1e3}) {  // 1e3: `max` stands at epsilon throughout
+      for (Spec spec : {layerNorm(), powerNormV(), batchNorm()}) {
+        spec.epsilonMode = mode;
+        spec.epsilon = epsilon;
+        expectGradients(spec, false, 14);
+      }
+    }
+  }
+}
+
+TEST(ReferenceGradient, OfCenterAndMomentInAnyMix) {
+  for (Center center : {Center::None, Center::Current, Center::Running}) {
+    for (Moment moment : {Moment::Raw, Moment::Central}) {
+      for (DivideBy divideBy : {DivideBy::Current, DivideBy::Running}) {
+        Spec spec = batchNorm();
+        spec.center = center;
+        spec.moment = moment;
+        spec.divideBy = divideBy;
+        spec.pre = Spec::Pre{.groups = {.count = 2, .binding = {}}, .epsilon = 1e-3};
+        expectGradients(spec, true, 15);
+        spec.padding = Padding::LeaveOutOfStatistics;
+        expectGradients(spec, true, 16);
+      }
+    }
+  }
+}
+
+TEST(ReferenceGradient, OfRandomExactMixes) {
+  int mixes = 0;
+  for (uint64_t seed = 0; mixes < 60; ++seed) {
+    const Spec spec = randomSpec(seed);
+    if (spec.backward != Backward::Exact) continue;
+    ASSERT_TRUE(checkSpec(spec).empty()) << text(checkSpec(spec));
+    expectGradients(spec, seed % 2 == 0, seed);
+    ++mixes;
+  }
+}
+
+// With constant statistics y is linear in u, so dx is the same map applied to dy.
+TEST(ReferenceGradient, OfFrozenStatisticsIsTheLinearMapOfForward) {
+  int mixes = 0;
+  for (uint64_t seed = 0; mixes < 30; ++seed) {
+    const Spec spec = randomSpec(seed);
+    if (spec.backward != Backward::Frozen || spec.pre) continue;
+    ++mixes;
+    SCOPED_TRACE(seed);
+    Layer layer = midway(spec, kSmall, false, seed);
+    layer.call.numbers.clear();
+    const int64_t count = kSmall.totalRows() * kSmall.features;
+    layer.forward(random(count, seed));
+    const Vector dy = random(count, seed + 1);
+    const ReferenceResult backward = layer.backward(dy);
+    const Vector& rstd = layer.call.saved.at("rstd");
+    const int64_t groups = layer.problem.groups(spec.groups), width = kSmall.features / groups;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t row = i / kSmall.features, feature = i % kSmall.features, segment = row / kSmall.rows;
+      int64_t statistic = feature;
+      if (spec.reduce == Reduce::Features) statistic = row * groups + feature / width;
+      if (spec.reduce == Reduce::Segment) statistic = segment * kSmall.features + feature;
+      if (spec.reduce == Reduce::SegmentFeatures) statistic = segment * groups + feature / width;
+      double factor = rstd[statistic];
+      if (spec.scale) factor *= layer.call.scale[feature];
+      if (spec.renorm.kind != Renorm::None) factor *= layer.call.saved.at("renorm_scale")[statistic];
+      EXPECT_NEAR(values(backward, "dx")[i], factor * dy[i], 1e-12 * std::abs(factor * dy[i]));
+    }
+  }
+}
+
+TEST(ReferenceGradient, OfAConstantRowHasNoSecondMomentTerm) {
+  for (EpsilonMode mode : {EpsilonMode::Add, EpsilonMode::Max, EpsilonMode::Outside}) {
+    Spec spec = layerNorm();
+    spec.epsilonMode = mode;
+    spec.epsilon = 0.25;
+    Layer layer(spec, {1, 1, 2});
+    expectNear(values(layer.forward({3, 3}), "y"), {0, 0});
+    // s (h - mean h), s = 1 / sqrt(1/4) = 2, or 1 / (0 + 1/4) = 4.
+    const double s = mode == EpsilonMode::Outside ? 4 : 2;
+    expectNear(values(layer.backward({1, 5}), "dx"), {-2 * s, 2 * s});
+  }
+}
+
+}  // namespace
+}  // namespace normc

@@ -1,0 +1,230 @@
+// Is the tolerance fair? Honest f32 arithmetic must pass on every hard input,
+// with denormals kept or flushed, and the classic mistakes must not.
+#include "dsl/ReferenceNumber.h"
+#include "dsl/Tolerance.h"
+#include "tests/dsl/ReferenceSupport.h"
+
+namespace normc {
+namespace {
+
+constexpr Extents kExtents{1, 67, 40};
+
+// A float whose operations flush denormals, inputs and results (FTZ and DAZ).
+struct Flushing {
+  float value = 0;
+  Flushing(double v = 0) : value(flush(static_cast<float>(v))) {}
+  static float flush(float v) { return std::abs(v) < 0x1p-126f ? std::copysign(0.0f, v) : v; }
+  friend Flushing operator+(Flushing a, Flushing b) { return {a.value + b.value}; }
+  friend Flushing operator-(Flushing a, Flushing b) { return {a.value - b.value}; }
+  friend Flushing operator*(Flushing a, Flushing b) { return {a.value * b.value}; }
+  friend Flushing operator/(Flushing a, Flushing b) { return {a.value / b.value}; }
+  explicit operator double() const { return value; }
+};
+float root(float v) { return std::sqrt(v); }
+Flushing root(Flushing v) { return {std::sqrt(v.value)}; }
+
+// A sum in eight lanes, as a vector unit makes it.
+template <typename T>
+T sumOf(const std::vector<T>& terms) {
+  T lane[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+  for (size_t i = 0; i < terms.size(); ++i) lane[i % 8] = lane[i % 8] + terms[i];
+  return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+}
+
+enum class Mistake { None, OnePassVariance, WrongCount, MissingTerm };
+
+template <typename T>
+struct Outputs {
+  std::vector<T> y, dx, dscale, mean, rstd;
+};
+
+// Both directions of a norm that centres or not, over rows or columns, with
+// epsilon 1e-5: resident two-pass, the variance corrected by what is left of the mean.
+template <typename T>
+Outputs<T> kernel(const Spec& spec, const Layer& layer, const Vector& xs, const Vector& dys,
+                  Mistake mistake) {
+  const int64_t rows = kExtents.rows, features = kExtents.features;
+  const bool columns = spec.reduce == Reduce::Rows, centred = spec.center == Center::Current;
+  const int64_t statistics = columns ? features : rows, length = columns ? rows : features;
+  const auto at = [&](int64_t k, int64_t j) { return columns ? j * features + k : k * features + j; };
+  const T n = static_cast<T>(static_cast<double>(length));
+
+  Outputs<T> out;
+  out.y.resize(xs.size());
+  out.dx.resize(xs.size());
+  std::vector<std::vector<T>> dscale(features);
+  for (int64_t k = 0; k < statistics; ++k) {
+    std::vector<T> x, g, squares, deviations, h, hx0;
+    for (int64_t j = 0; j < length; ++j) {
+      const int64_t i = at(k, j);
+      x.push_back(static_cast<T>(xs[i]));
+      g.push_back(static_cast<T>(dys[i]));
+      h.push_back(static_cast<T>(layer.call.scale[i % features]) * g.back());
+    }
+    T mean = centred ? sumOf(x) / n : T(0);
+    if (mistake == Mistake::WrongCount) mean = sumOf(x) / T(static_cast<double>(length - 1));
+    for (T each : x) {
+      deviations.push_back(each - mean);
+      squares.push_back((each - mean) * (each - mean));
+    }
+    const T left = centred ? sumOf(deviations) / n : T(0);
+    T v = sumOf(squares) / n - left * left;
+    if (mistake == Mistake::OnePassVariance) {
+      for (size_t j = 0; j < x.size(); ++j) squares[j] = x[j] * x[j];
+      v = sumOf(squares) / n - mean * mean;
+    }
+    T s = T(1) / root(v + T(1e-5));
+    if (spec.divideBy == DivideBy::Running) s = T(1) / root(T(layer.state("psi2", k)) + T(1e-5));
+    std::vector<T> x0;
+    for (int64_t j = 0; j < length; ++j) {
+      x0.push_back((x[j] - mean) * s);
+      const int64_t feature = at(k, j) % features;
+      out.y[at(k, j)] = T(layer.call.scale[feature]) * x0[j] + T(layer.call.bias[feature]);
+      hx0.push_back(h[j] * x0[j]);
+      dscale[feature].push_back(g[j] * x0[j]);
+    }
+    const T meanH = centred ? sumOf(h) / n : T(0);
+    T slope = sumOf(hx0) / n;
+    if (spec.divideBy == DivideBy::Running) slope = T(layer.state("nu", k));
+    if (mistake == Mistake::MissingTerm) slope = T(0);
+    for (int64_t j = 0; j < length; ++j) out.dx[at(k, j)] = s * (h[j] - meanH - x0[j] * slope);
+    out.mean.push_back(mean);
+    out.rstd.push_back(s);
+  }
+  for (const std::vector<T>& terms : dscale) out.dscale.push_back(sumOf(terms));
+  return out;
+}
+
+template <typename T>
+Vector doubles(const std::vector<T>& values) {
+  Vector out;
+  for (const T& each : values) out.push_back(static_cast<double>(each));
+  return out;
+}
+
+// Whose saved statistics the reference's backward is given.
+enum class Saved { Kernel, Reference };
+
+// The outputs that disagree, each with its worst element.
+template <typename T>
+std::string disagreements(const Spec& spec, HardInput input, Mistake mistake = Mistake::None,
+                          Saved backwardFrom = Saved::Kernel) {
+  Layer layer(spec, kExtents);
+  layer.problem.data = layer.problem.params = DType::F32;
+  layer.call.scale = normalValues(kExtents.features, DType::F32, 1, 1);
+  layer.call.bias = normalValues(kExtents.features, DType::F32, 2);
+  if (spec.divideBy == DivideBy::Running)
+    layer.call.state["nu"] = normalValues(kExtents.features, DType::F32, 3);
+  const Layer before = layer;
+  const Vector x = hardInput(input, kExtents, DType::F32),
+               dy = hardInput(HardInput::Normal, kExtents, DType::F32, 9);
+  const Outputs<T> got = kernel<T>(spec, before, x, dy, mistake);
+
+  ReferenceResult want = layer.forward(x);
+  if (backwardFrom == Saved::Kernel) {
+    if (spec.center != Center::None) layer.call.saved["mean"] = doubles(got.mean);
+    layer.call.saved["rstd"] = doubles(got.rstd);
+  }
+  for (auto& [name, quantity] : layer.backward(dy).outputs) want.outputs[name] = quantity;
+  std::string out;
+  const auto check = [&](const char* name, const std::vector<T>& values) {
+    const Tolerance tolerance = toleranceOf(layer.problem, name, kExtents);
+    const Agreement agreement = compare(want.outputs.at(name), doubles(values), tolerance);
+    if (!agreement.ok) out += std::string(name) + ": " + agreement.text + "\n";
+  };
+  check("y", got.y);
+  check("saved.rstd", got.rstd);
+  if (spec.center != Center::None) check("saved.mean", got.mean);
+  check("dx", got.dx);
+  check("dscale", got.dscale);
+  return out;
+}
+
+std::vector<Spec> specs() {
+  Spec rms = rmsNorm();
+  rms.bias = true;
+  return {layerNorm(), rms, batchNorm(), powerNormV(), powerNorm()};
+}
+
+TEST(ReferenceMagnitude, HonestFloatsPassOnEveryHardInput) {
+  for (const Spec& spec : specs()) {
+    for (HardInput input : allHardInputs()) {
+      EXPECT_EQ(disagreements<float>(spec, input), "") << spec.name << " on " << name(input);
+    }
+  }
+}
+
+TEST(ReferenceMagnitude, HonestFloatsPassFromTheirOwnStatistics) {
+  for (const Spec& spec : specs()) {
+    for (HardInput input : allHardInputs()) {
+      EXPECT_EQ(disagreements<float>(spec, input, Mistake::None, Saved::Reference), "")
+          << spec.name << " on " << name(input);
+    }
+  }
+}
+
+TEST(ReferenceMagnitude, FlushingDenormalsPassesOnEveryHardInput) {
+  for (Spec spec : specs()) {
+    for (HardInput input : allHardInputs()) {
+      EXPECT_EQ(disagreements<Flushing>(spec, input), "") << spec.name << " on " << name(input);
+    }
+  }
+}
+
+TEST(ReferenceMagnitude, OnePassVarianceFailsWhereTheMeanIsLarge) {
+  for (const Spec& spec : {layerNorm(), batchNorm()}) {
+    EXPECT_NE(disagreements<float>(spec, HardInput::Mean1000, Mistake::OnePassVariance), "") << spec.name;
+    EXPECT_NE(disagreements<float>(spec, HardInput::Mean1e4, Mistake::OnePassVariance), "") << spec.name;
+    EXPECT_EQ(disagreements<float>(spec, HardInput::Normal, Mistake::OnePassVariance), "") << spec.name;
+  }
+}
+
+TEST(ReferenceMagnitude, WrongFormulasFail) {
+  for (const Spec& spec : {layerNorm(), batchNorm()}) {
+    for (HardInput input : {HardInput::Normal, HardInput::Mean1000, HardInput::Ramp, HardInput::OutlierRow}) {
+      EXPECT_NE(disagreements<float>(spec, input, Mistake::WrongCount), "")
+          << spec.name << " on " << name(input);
+      EXPECT_NE(disagreements<float>(spec, input, Mistake::MissingTerm), "")
+          << spec.name << " on " << name(input);
+    }
+  }
+}
+
+TEST(ReferenceMagnitude, OfAProductOfVanishingSumsDoesNotVanish) {
+  using reference::exact;
+  const reference::Tracked zero = exact(1000) - exact(1000);
+  EXPECT_EQ((zero * zero).value, 0);
+  EXPECT_NEAR((zero * zero).magnitude, reference::kUnit * 2000 * 2000, 1e-9);
+  EXPECT_NEAR((exact(3) * zero).magnitude, 6000, 1e-2);
+}
+
+TEST(ReferenceMagnitude, IsTheSumOfTheTerms) {
+  Spec spec = batchNorm();
+  spec.epsilon = 1e-12;
+  Layer layer(spec, {1, 2, 1});
+  layer.call.scale = {2};
+  layer.call.bias = {-3};
+  const Quantity y = layer.forward({1000, 1002}).outputs.at("y");
+  // mean 1001, s = 1: 2 (1000 + 1001) + 3, of a value 2 * -1 - 3.
+  EXPECT_NEAR(y.value[0], -5, 1e-9);
+  EXPECT_NEAR(y.magnitude[0], 4005, 4005 * 1e-2);
+}
+
+TEST(ReferenceMagnitude, IsNeverBelowTheValue) {
+  for (const Spec& spec : specs()) {
+    for (HardInput input :
+         {HardInput::Normal, HardInput::Mean1e4, HardInput::ConstantRows, HardInput::Tiny}) {
+      Layer layer(spec, kExtents);
+      ReferenceResult result = layer.forward(hardInput(input, kExtents, DType::F32));
+      result.outputs.merge(layer.backward(hardInput(HardInput::Normal, kExtents, DType::F32, 2)).outputs);
+      for (const auto& [name, quantity] : result.outputs) {
+        for (size_t i = 0; i < quantity.value.size(); ++i) {
+          EXPECT_GE(quantity.magnitude[i], std::abs(quantity.value[i]) * (1 - 1e-12)) << name;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace normc

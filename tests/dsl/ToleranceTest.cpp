@@ -1,0 +1,175 @@
+#include <cmath>
+#include <limits>
+
+#include "dsl/Tolerance.h"
+#include "tests/dsl/ReferenceSupport.h"
+
+namespace normc {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+TEST(Ulp, IsThatOfTheBinade) {
+  EXPECT_EQ(ulp(1, DType::F32), 0x1p-23);
+  EXPECT_EQ(ulp(-1.9, DType::F32), 0x1p-23);
+  EXPECT_EQ(ulp(2, DType::F32), 0x1p-22);
+  EXPECT_EQ(ulp(1, DType::F64), 0x1p-52);
+  EXPECT_EQ(ulp(1, DType::BF16), 0x1p-7);
+  EXPECT_EQ(ulp(1, DType::F16), 0x1p-10);
+}
+
+TEST(Ulp, IsConstantBelowTheSmallestNormal) {
+  EXPECT_EQ(ulp(0, DType::F32), 0x1p-149);
+  EXPECT_EQ(ulp(0x1p-140, DType::F32), 0x1p-149);
+  EXPECT_EQ(ulp(0x1p-126, DType::F32), 0x1p-149);
+  EXPECT_EQ(ulp(0, DType::BF16), 0x1p-133);
+  EXPECT_EQ(ulp(1e-6, DType::F16), 0x1p-24);
+  EXPECT_EQ(ulp(0, DType::F64), 0x1p-1074);
+  EXPECT_TRUE(std::isnan(ulp(kInfinity, DType::F32)));
+}
+
+TEST(Round, GoesToTheNearestAndTiesToEven) {
+  EXPECT_EQ(round(1 + 0x1p-8, DType::BF16), 1);               // a tie, 1 is even
+  EXPECT_EQ(round(1 + 3 * 0x1p-8, DType::BF16), 1 + 0x1p-6);  // a tie, upwards to even
+  EXPECT_EQ(round(1 + 0x1p-8 + 0x1p-30, DType::BF16), 1 + 0x1p-7);
+  EXPECT_EQ(round(-2049, DType::F16), -2048);
+  EXPECT_EQ(round(2051, DType::F16), 2052);
+}
+
+TEST(Round, AgreesWithTheProcessorInF32) {
+  for (double value : {0.1, -1e-40, 3e38, 1e-46, 16777217.0, -0.0, 3.5e38}) {
+    EXPECT_EQ(round(value, DType::F32), static_cast<double>(static_cast<float>(value))) << value;
+  }
+}
+
+TEST(Round, KeepsSubnormals) {
+  EXPECT_EQ(round(0x1p-24, DType::F16), 0x1p-24);
+  EXPECT_EQ(round(0x1p-25, DType::F16), 0);  // a tie, 0 is even
+  EXPECT_EQ(round(0x1.8p-25, DType::F16), 0x1p-24);
+  EXPECT_EQ(round(0x1p-133, DType::BF16), 0x1p-133);
+  EXPECT_TRUE(std::signbit(round(-0x1p-30, DType::F16)));
+}
+
+TEST(Round, OverflowsToInfinityFromHalfAnUlpAboveTheLargest) {
+  EXPECT_EQ(largest(DType::F16), 65504);
+  EXPECT_EQ(round(65519.9, DType::F16), 65504);
+  EXPECT_EQ(round(65520, DType::F16), kInfinity);
+  EXPECT_EQ(round(-1e39, DType::BF16), -kInfinity);
+  EXPECT_EQ(round(kInfinity, DType::F16), kInfinity);
+  EXPECT_TRUE(std::isnan(round(kNan, DType::BF16)));
+  EXPECT_EQ(largest(DType::F32), std::numeric_limits<float>::max());
+  EXPECT_EQ(largest(DType::F64), std::numeric_limits<double>::max());
+}
+
+Problem problemOf(const Spec& spec, DType data = DType::F32) {
+  Problem problem;
+  problem.spec = std::make_shared<const Spec>(spec);
+  problem.data = data;
+  problem.params = data == DType::F64 ? DType::F64 : DType::F32;
+  return problem;
+}
+
+TEST(Tolerance, OfOutputsFollowsWhatIsCombined) {
+  const Extents extents{1, 1000, 64};
+  EXPECT_EQ(toleranceOf(problemOf(layerNorm()), "y", extents).relative, 5e-7);
+  EXPECT_EQ(toleranceOf(problemOf(powerNorm()), "dx", extents).relative, 5e-7);
+  EXPECT_EQ(toleranceOf(problemOf(batchNorm()), "y", extents).relative, 6e-7);
+  EXPECT_EQ(toleranceOf(problemOf(powerNormV()), "dx", extents).relative, 6e-7);
+}
+
+TEST(Tolerance, OfSumsGrowsMildlyWithTheirLength) {
+  const Problem problem = problemOf(layerNorm());
+  const auto relative = [&](int64_t rows) { return toleranceOf(problem, "dscale", {1, rows, 64}).relative; };
+  EXPECT_LT(relative(1), 5.4e-7);
+  EXPECT_NEAR(relative(4096), 5e-7 + 32 * 0x1p-24, 1e-9);
+  EXPECT_EQ(relative(100'000'000), 5e-6);
+  // A statistic of a row sums its features, however many rows there are.
+  EXPECT_LT(toleranceOf(problem, "saved.rstd", {1, 1 << 20, 64}).relative, 8e-7);
+}
+
+TEST(Tolerance, OfF64IsThatOfF32InItsOwnUnit) {
+  const Tolerance narrow = toleranceOf(problemOf(layerNorm()), "y", {1, 8, 8});
+  const Tolerance wide = toleranceOf(problemOf(layerNorm(), DType::F64), "y", {1, 8, 8});
+  EXPECT_DOUBLE_EQ(wide.relative, narrow.relative * 0x1p-28);
+  EXPECT_EQ(wide.stored, DType::F64);
+  EXPECT_EQ(wide.ulps, 0);
+}
+
+TEST(Tolerance, OfNarrowStoresGrantsTheirRounding) {
+  Problem problem = problemOf(layerNorm(), DType::BF16);
+  EXPECT_NEAR(toleranceOf(problem, "y", {1, 8, 8}).ulps, 0.5, 0.01);
+  EXPECT_EQ(toleranceOf(problem, "y", {1, 8, 8}).stored, DType::BF16);
+  EXPECT_EQ(toleranceOf(problem, "saved.rstd", {1, 8, 8}).ulps, 0);
+  EXPECT_EQ(toleranceOf(problem, "dscale", {1, 8, 8}).ulps, 0);
+  problem.params = DType::BF16;
+  EXPECT_GT(toleranceOf(problem, "dscale", {1, 8, 8}).ulps, 0.5);
+}
+
+TEST(Tolerance, OfStepsAndCountsIsNone) {
+  for (const char* output : {"state.step", "saved.step", "saved.count"}) {
+    const Tolerance tolerance = toleranceOf(problemOf(mabn(2, 2)), output, {1, 8, 8});
+    EXPECT_TRUE(compare({{3}, {3}}, {3}, tolerance).ok);
+    EXPECT_FALSE(compare({{3}, {3}}, {4}, tolerance).ok);
+  }
+}
+
+TEST(Compare, NamesTheWorstElement) {
+  const Tolerance tolerance{.relative = 1e-6, .ulps = 0, .floor = 0, .stored = DType::F32};
+  const Quantity want{{1, 2, 3}, {1, 2, 3}};
+  const Agreement agreement = compare(want, {1, 2.00001, 3.00001}, tolerance);
+  EXPECT_FALSE(agreement.ok);
+  EXPECT_EQ(agreement.worst, 1);
+  EXPECT_NEAR(agreement.worstRatio, 5, 1e-3);
+  EXPECT_NEAR(agreement.relativeError, 5e-6, 1e-9);
+  EXPECT_EQ(agreement.text, "element 1 of 3: got 2.00001, want 2, error 1e-05, allowed 2e-06");
+}
+
+TEST(Compare, JudgesByTheMagnitude) {
+  const Tolerance tolerance{.relative = 1e-6, .ulps = 0, .floor = 0, .stored = DType::F32};
+  EXPECT_FALSE(compare({{1}, {1}}, {1.001}, tolerance).ok);
+  EXPECT_TRUE(compare({{1}, {2000}}, {1.001}, tolerance).ok);
+  EXPECT_TRUE(compare({{0}, {0}}, {0}, tolerance).ok);
+  EXPECT_FALSE(compare({{0}, {0}}, {1e-40}, tolerance).ok);
+  EXPECT_TRUE(
+      compare({{0}, {0}}, {1e-40}, {.relative = 0, .ulps = 0, .floor = 0x1p-126, .stored = DType::F32}).ok);
+}
+
+TEST(Compare, GrantsUlpsOfTheStoredType) {
+  const Tolerance tolerance{.relative = 0, .ulps = 0.51, .floor = 0, .stored = DType::F16};
+  EXPECT_TRUE(compare({{1 + 0x1p-11}, {1}}, {1}, tolerance).ok);
+  EXPECT_FALSE(compare({{1 + 0x1p-11}, {1}}, {1 - 0x1p-11}, tolerance).ok);
+}
+
+TEST(Compare, WantsNanAndInfinityInTheirPlaces) {
+  const Tolerance tolerance{.relative = 1e-6, .ulps = 0, .floor = 1, .stored = DType::F32};
+  const auto agrees = [&](double want, double got) {
+    return compare({{want}, {std::abs(want)}}, {got}, tolerance).ok;
+  };
+  EXPECT_TRUE(agrees(kNan, kNan));
+  EXPECT_FALSE(agrees(kNan, 0));
+  EXPECT_FALSE(agrees(0, kNan));
+  EXPECT_TRUE(agrees(kInfinity, kInfinity));
+  EXPECT_FALSE(agrees(kInfinity, -kInfinity));
+  EXPECT_FALSE(agrees(kInfinity, 1e38));
+  EXPECT_FALSE(agrees(1e38, kInfinity));
+  EXPECT_EQ(compare({{0, kNan}, {0, kNan}}, {0, 1}, tolerance).text, "element 1 of 2: got 1, want nan");
+}
+
+TEST(Compare, AcceptsTheOverflowOfTheStoredType) {
+  const Tolerance tolerance{.relative = 0, .ulps = 0.51, .floor = 0, .stored = DType::F16};
+  EXPECT_TRUE(compare({{65530}, {65530}}, {kInfinity}, tolerance).ok);
+  EXPECT_TRUE(compare({{65510}, {65510}}, {kInfinity}, tolerance).ok);  // within the bound of the limit
+  EXPECT_FALSE(compare({{65000}, {65000}}, {kInfinity}, tolerance).ok);
+  EXPECT_FALSE(compare({{65530}, {65530}}, {-kInfinity}, tolerance).ok);
+}
+
+TEST(Compare, RefusesAnotherLength) {
+  const Agreement agreement = compare({{1, 2}, {1, 2}}, {1}, {});
+  EXPECT_FALSE(agreement.ok);
+  EXPECT_EQ(agreement.text, "got 1 elements, want 2");
+  EXPECT_TRUE(compare({}, {}, {}).ok);
+}
+
+}  // namespace
+}  // namespace normc
