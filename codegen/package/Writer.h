@@ -1,0 +1,112 @@
+// Writes a package: the other half of docs/package-format.md.
+//
+// The structs below are the manifest in C++, in the words of that page; they hold
+// text and numbers only, so this library needs neither LLVM nor the runtime.
+// Norms and blobs that are equal are stored once.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "dsl/Result.h"
+
+namespace normc::package {
+
+/// A number, or "segments", "rows", "features", "chunks.P".
+using Factor = std::variant<int64_t, std::string>;
+using Shape = std::vector<Factor>;
+
+struct Operand {
+  std::string role;  ///< tensor, state_in, state_out, saved, workspace
+  std::string name;
+  std::string type;    ///< f32, f64, bf16, f16, i64, u8
+  std::string access;  ///< read, write; both for workspace
+  Shape shape;         ///< workspace only
+};
+
+struct Scalar {
+  std::string name;
+  double value = 0;
+};
+
+struct Field {
+  std::string name;
+  std::string type;  ///< f32, f64, i64
+  Shape shape;
+  double init = 0;
+};
+
+struct Phase {
+  std::string symbol;
+  std::string role;  ///< statistics, combine, apply, finish
+  Shape units;
+  int64_t minUnits = 1, multiple = 1, maxChunks = 1;
+  std::string when = "always";  ///< or warmup
+};
+
+/// X-sized transfers.
+struct Traffic {
+  int64_t reads = 0, writes = 0;
+};
+
+struct Kernel {
+  std::string problem;  ///< canonical text
+  size_t norm = 0;      ///< what addNorm returned
+  std::string entry, data, params, layout;
+  bool mask = false, segmented = false;
+  std::optional<int64_t> features;
+  std::map<std::string, int64_t> bindings;
+  int64_t rowsMin = 0;
+  std::optional<int64_t> rowsMax;  ///< of all segments; absent: no limit
+  size_t blob = 0;                 ///< what addBlob returned
+  std::string device = "cpu", isa;
+  std::string generator, schedule, origin = "default";
+  std::vector<Operand> operands;
+  std::vector<Scalar> scalars;
+  std::vector<Field> state, saved;
+  std::vector<Phase> phases;
+  Traffic traffic;
+  std::optional<Traffic> warmupTraffic;
+};
+
+class Writer {
+ public:
+  /// Who made the package: {"normc": "0.1.0", "llvm": "22.1.8"}.
+  explicit Writer(std::map<std::string, std::string> producer) : producer_(std::move(producer)) {}
+
+  /// `hash` is the structural hash, `text` the canonical text of the spec.
+  size_t addNorm(std::string name, std::string hash, std::string text);
+  /// `bytes` is a shared object; kind "elf".
+  size_t addBlob(std::string bytes, std::string kind, std::string isa);
+  void addKernel(Kernel kernel) { kernels_.push_back(std::move(kernel)); }
+
+  /// The whole file.
+  std::string bytes() const;
+
+  /// Writes it under a temporary name in the same folder and renames it: on failure there is no new
+  /// file, and an old one is as it was. Returns the number of bytes.
+  Result<int64_t> write(const std::string& path) const;
+
+ private:
+  struct Norm {
+    std::string name, hash, text;
+    bool operator==(const Norm&) const = default;
+  };
+  struct Blob {
+    std::string bytes, sha256, kind, isa;
+    uint64_t offset = 0;
+  };
+
+  std::map<std::string, std::string> producer_;
+  std::vector<Norm> norms_;
+  std::vector<Blob> blobs_;
+  std::vector<Kernel> kernels_;
+};
+
+}  // namespace normc::package

@@ -1,0 +1,335 @@
+// The C API: checks what every function must, hands on to the objects, and keeps
+// exceptions (memory that runs out, for instance) on this side.
+#include <memory>
+#include <new>
+
+#include "runtime/api/Struct.h"
+#include "runtime/core/Context.h"
+#include "runtime/cpu/Isa.h"
+#include "runtime/package/Package.h"
+#include "runtime/plan/Fields.h"
+#include "runtime/plan/Plan.h"
+#include "runtime/plan/State.h"
+
+using namespace normc::runtime;
+
+// A handle shares what later objects need, so handles may be destroyed in any order.
+struct normc_context {
+  std::shared_ptr<const Context> object;
+};
+struct normc_package {
+  std::shared_ptr<const Context> context;
+  std::shared_ptr<const Package> object;
+};
+struct normc_plan {
+  std::unique_ptr<const Plan> object;
+};
+struct normc_state {
+  std::unique_ptr<State> object;
+};
+
+namespace {
+
+template <typename Body>
+normc_status guarded(Body&& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return fail(NORMC_RESOURCE_EXHAUSTED, "no memory left");
+  } catch (const std::exception& error) {
+    return fail(NORMC_INTERNAL, "unexpected: ", error.what());
+  } catch (...) {
+    return fail(NORMC_INTERNAL, "an exception came from outside");
+  }
+}
+
+normc_status notNull(const void* argument, const char* name) {
+  return argument ? NORMC_OK : fail(NORMC_INVALID_ARGUMENT, name, " is null");
+}
+
+using Fields = std::vector<FieldInfo>;
+
+normc_status memoryBytes(const normc_plan* plan, const Fields KernelInfo::* fields, const normc_sizes* given,
+                         size_t* bytes) {
+  NORMC_TRY(notNull(plan, "plan"));
+  NORMC_TRY(notNull(given, "sizes"));
+  NORMC_TRY(notNull(bytes, "bytes"));
+  Sizes sizes;
+  NORMC_TRY(plan->object->sizes(*given, sizes));
+  const int64_t total = totalBytes(plan->object->kernel().*fields, sizes);
+  if (total == kHuge) return fail(NORMC_INVALID_ARGUMENT, "the sizes are too large: no memory holds them");
+  *bytes = total;
+  return NORMC_OK;
+}
+
+normc_status memoryField(const normc_plan* plan, const Fields KernelInfo::* fields, const normc_sizes* given,
+                         size_t index, normc_field* field) {
+  NORMC_TRY(notNull(plan, "plan"));
+  NORMC_TRY(notNull(given, "sizes"));
+  NORMC_TRY(notNull(field, "field"));
+  Sizes sizes;
+  NORMC_TRY(plan->object->sizes(*given, sizes));
+  return describeField(plan->object->kernel().*fields, sizes, index, field);
+}
+
+normc_status openPackage(normc_context* context, std::unique_ptr<ByteSource> source, std::string label,
+                         normc_package** package) {
+  std::shared_ptr<const Package> object;
+  NORMC_TRY(Package::open(std::move(source), std::move(label), object));
+  *package = new normc_package{context->object, std::move(object)};
+  return NORMC_OK;
+}
+
+}  // namespace
+
+namespace normc::runtime {
+const State& stateOf(const normc_state* handle) { return *handle->object; }
+}  // namespace normc::runtime
+
+extern "C" {
+
+const char* normc_status_name(normc_status status) {
+  switch (status) {
+    case NORMC_OK:
+      return "OK";
+    case NORMC_INVALID_ARGUMENT:
+      return "INVALID_ARGUMENT";
+    case NORMC_NOT_FOUND:
+      return "NOT_FOUND";
+    case NORMC_RESOURCE_EXHAUSTED:
+      return "RESOURCE_EXHAUSTED";
+    case NORMC_FAILED_PRECONDITION:
+      return "FAILED_PRECONDITION";
+    case NORMC_ABORTED:
+      return "ABORTED";
+    case NORMC_OUT_OF_RANGE:
+      return "OUT_OF_RANGE";
+    case NORMC_INTERNAL:
+      return "INTERNAL";
+    case NORMC_DATA_LOSS:
+      return "DATA_LOSS";
+  }
+  return "UNKNOWN";
+}
+
+const char* normc_last_error(void) { return lastError(); }
+
+const char* normc_version(void) { return NORMC_VERSION_TEXT; }
+
+const char* normc_cpu_isa(void) { return cpuIsa() ? cpuIsa()->name.data() : "none"; }
+
+normc_status normc_context_create(const normc_context_options* options, normc_context** context) {
+  return guarded([&] {
+    NORMC_TRY(notNull(context, "context"));
+    normc_context_options read = {};
+    if (options) NORMC_TRY(readStruct(options, read, "normc_context_options", sizeof(size_t)));
+    if (read.max_threads < 0)
+      return fail(NORMC_INVALID_ARGUMENT, "options.max_threads is ", read.max_threads,
+                  "; it must not be negative");
+    *context = new normc_context{std::make_shared<const Context>(read)};
+    return NORMC_OK;
+  });
+}
+
+void normc_context_destroy(normc_context* context) { delete context; }
+
+normc_status normc_package_open(normc_context* context, const char* path, normc_package** package) {
+  return guarded([&] {
+    NORMC_TRY(notNull(context, "context"));
+    NORMC_TRY(notNull(path, "path"));
+    NORMC_TRY(notNull(package, "package"));
+    std::unique_ptr<ByteSource> source;
+    NORMC_TRY(ByteSource::open(path, source));
+    return openPackage(context, std::move(source), path, package);
+  });
+}
+
+normc_status normc_package_open_memory(normc_context* context, const void* data, size_t bytes,
+                                       normc_package** package) {
+  return guarded([&] {
+    NORMC_TRY(notNull(context, "context"));
+    NORMC_TRY(notNull(data, "data"));
+    NORMC_TRY(notNull(package, "package"));
+    return openPackage(context, ByteSource::copy(data, bytes), "the package in memory", package);
+  });
+}
+
+void normc_package_destroy(normc_package* package) { delete package; }
+
+normc_status normc_package_manifest(const normc_package* package, const char** json) {
+  NORMC_TRY(notNull(package, "package"));
+  NORMC_TRY(notNull(json, "json"));
+  *json = package->object->json().c_str();
+  return NORMC_OK;
+}
+
+normc_status normc_package_verify(const normc_package* package) {
+  return guarded([&] {
+    NORMC_TRY(notNull(package, "package"));
+    for (size_t i = 0; i < package->object->manifest().blobs.size(); ++i)
+      NORMC_TRY(package->object->verify(i));
+    return NORMC_OK;
+  });
+}
+
+normc_status normc_plan_create(const normc_package* package, const normc_request* request,
+                               normc_plan** plan) {
+  return guarded([&] {
+    NORMC_TRY(notNull(package, "package"));
+    NORMC_TRY(notNull(request, "request"));
+    NORMC_TRY(notNull(plan, "plan"));
+    normc_request read;
+    NORMC_TRY(readStruct(request, read, "normc_request", offsetof(normc_request, isa_cap)));
+    std::unique_ptr<Plan> object;
+    NORMC_TRY(Plan::create(package->context, package->object, read, object));
+    *plan = new normc_plan{std::move(object)};
+    return NORMC_OK;
+  });
+}
+
+void normc_plan_destroy(normc_plan* plan) { delete plan; }
+
+normc_status normc_plan_describe(const normc_plan* plan, const char** text) {
+  NORMC_TRY(notNull(plan, "plan"));
+  NORMC_TRY(notNull(text, "text"));
+  *text = plan->object->description().c_str();
+  return NORMC_OK;
+}
+
+normc_status normc_plan_kernel(const normc_plan* plan, size_t* index) {
+  NORMC_TRY(notNull(plan, "plan"));
+  NORMC_TRY(notNull(index, "index"));
+  *index = plan->object->kernelIndex();
+  return NORMC_OK;
+}
+
+normc_status normc_plan_state_bytes(const normc_plan* plan, const normc_sizes* sizes, size_t* bytes) {
+  return memoryBytes(plan, &KernelInfo::state, sizes, bytes);
+}
+
+normc_status normc_plan_state_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,
+                                    normc_field* field) {
+  return memoryField(plan, &KernelInfo::state, sizes, index, field);
+}
+
+normc_status normc_plan_state_init(const normc_plan* plan, const normc_sizes* given, void* memory,
+                                   size_t bytes) {
+  size_t wanted;
+  NORMC_TRY(memoryBytes(plan, &KernelInfo::state, given, &wanted));
+  if (bytes != wanted)
+    return fail(NORMC_INVALID_ARGUMENT, "memory has ", bytes, " bytes; the state has ", wanted);
+  if (wanted == 0) return NORMC_OK;
+  NORMC_TRY(notNull(memory, "memory"));
+  if (reinterpret_cast<uintptr_t>(memory) % 8 != 0)
+    return fail(NORMC_INVALID_ARGUMENT, "memory is not aligned to 8 bytes");
+  Sizes sizes;
+  NORMC_TRY(plan->object->sizes(*given, sizes));
+  initialize(plan->object->kernel().state, sizes, memory);
+  return NORMC_OK;
+}
+
+normc_status normc_plan_saved_bytes(const normc_plan* plan, const normc_sizes* sizes, size_t* bytes) {
+  return memoryBytes(plan, &KernelInfo::saved, sizes, bytes);
+}
+
+normc_status normc_plan_saved_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,
+                                    normc_field* field) {
+  return memoryField(plan, &KernelInfo::saved, sizes, index, field);
+}
+
+normc_status normc_plan_workspace_bytes(const normc_plan* plan, const normc_sizes* given, size_t* bytes) {
+  NORMC_TRY(notNull(plan, "plan"));
+  NORMC_TRY(notNull(given, "sizes"));
+  NORMC_TRY(notNull(bytes, "bytes"));
+  Sizes sizes;
+  NORMC_TRY(plan->object->sizes(*given, sizes));
+  return plan->object->workspaceBytes(sizes, *bytes);
+}
+
+normc_status normc_execute(const normc_plan* plan, const normc_args* args) {
+  return guarded([&] {
+    NORMC_TRY(notNull(plan, "plan"));
+    NORMC_TRY(notNull(args, "args"));
+    if (args->struct_size == sizeof(normc_args)) [[likely]]
+      return plan->object->execute(*args);
+    normc_args read;
+    NORMC_TRY(readStruct(args, read, "normc_args", offsetof(normc_args, state_in)));
+    return plan->object->execute(read);
+  });
+}
+
+normc_status normc_state_create(const normc_plan* plan, int64_t features, normc_state** state) {
+  return guarded([&] {
+    NORMC_TRY(notNull(plan, "plan"));
+    NORMC_TRY(notNull(state, "state"));
+    std::unique_ptr<State> object;
+    NORMC_TRY(State::create(*plan->object, features, object));
+    *state = new normc_state{std::move(object)};
+    return NORMC_OK;
+  });
+}
+
+void normc_state_destroy(normc_state* state) { delete state; }
+
+normc_status normc_state_init(normc_state* state) {
+  NORMC_TRY(notNull(state, "state"));
+  state->object->initialize();
+  return NORMC_OK;
+}
+
+normc_status normc_state_data(normc_state* state, void** data, size_t* bytes) {
+  NORMC_TRY(notNull(state, "state"));
+  NORMC_TRY(notNull(data, "data"));
+  NORMC_TRY(notNull(bytes, "bytes"));
+  *data = state->object->data();
+  *bytes = state->object->bytes();
+  return NORMC_OK;
+}
+
+normc_status normc_state_field(const normc_state* state, size_t index, normc_field* field) {
+  NORMC_TRY(notNull(state, "state"));
+  NORMC_TRY(notNull(field, "field"));
+  return describeField(state->object->fields(), state->object->sizes(), index, field);
+}
+
+normc_status normc_state_get(const normc_state* state, const char* field, void* data, size_t bytes) {
+  NORMC_TRY(notNull(state, "state"));
+  NORMC_TRY(notNull(data, "data"));
+  void* memory;
+  NORMC_TRY(state->object->field(field, bytes, memory));
+  std::memcpy(data, memory, bytes);
+  return NORMC_OK;
+}
+
+normc_status normc_state_set(normc_state* state, const char* field, const void* data, size_t bytes) {
+  NORMC_TRY(notNull(state, "state"));
+  NORMC_TRY(notNull(data, "data"));
+  void* memory;
+  NORMC_TRY(state->object->field(field, bytes, memory));
+  std::memcpy(memory, data, bytes);
+  return NORMC_OK;
+}
+
+normc_status normc_state_copy(normc_state* to, const normc_state* from) {
+  return guarded([&] {
+    NORMC_TRY(notNull(to, "to"));
+    NORMC_TRY(notNull(from, "from"));
+    NORMC_TRY(to->object->checkSame(*from->object));
+    if (to != from) std::memcpy(to->object->data(), from->object->data(), from->object->bytes());
+    return NORMC_OK;
+  });
+}
+
+normc_status normc_state_import_power_norm(normc_state* state,
+                                           const normc_power_norm_checkpoint* checkpoint) {
+  return guarded([&] {
+    NORMC_TRY(notNull(state, "state"));
+    NORMC_TRY(notNull(checkpoint, "checkpoint"));
+    normc_power_norm_checkpoint read;
+    NORMC_TRY(
+        readStruct(checkpoint, read, "normc_power_norm_checkpoint", sizeof(normc_power_norm_checkpoint)));
+    return state->object->importPowerNorm(read);
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,33 @@
+// What the host provides. Shared by everything made from it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "runtime/cpu/Threads.h"
+#include "runtime/normc.h"
+
+namespace normc::runtime {
+
+class Context {
+ public:
+  explicit Context(const normc_context_options& options) : options_(options) {}
+
+  /// The threads for a plan that asks for at most `planLimit` (0: no wish) and can use more than one, or not.
+  Threads threads(int planLimit, bool useful) const;
+
+  void log(const std::string& line) const {
+    if (options_.log) options_.log(options_.log_ctx, line.c_str());
+  }
+
+ private:
+  normc_context_options options_;
+  mutable std::mutex mutex_;  // guards what follows; never taken by execute
+  mutable bool poolTried_ = false;
+  mutable normc_parallel_for pool_ = nullptr;
+  mutable std::string poolProblem_;
+};
+
+}  // namespace normc::runtime

@@ -1,0 +1,57 @@
+// How a function of the runtime fails: it returns a status, and the calling
+// thread keeps one sentence about it for normc_last_error().
+//
+// Nothing here allocates or throws, so that execute may refuse a call as freely
+// as plan creation may.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "runtime/normc.h"
+
+namespace normc::runtime {
+
+/// One sentence in a fixed buffer; what does not fit is cut off and marked with "...".
+class Message {
+ public:
+  Message& operator<<(std::string_view text);
+  Message& operator<<(const char* text) { return *this << std::string_view(text ? text : "(null)"); }
+  template <std::integral T>
+  Message& operator<<(T value) {
+    return addInteger(static_cast<int64_t>(value));
+  }
+  Message& operator<<(double value);
+
+  std::string_view text() const { return {text_, size_}; }
+
+ private:
+  Message& addInteger(int64_t value);
+
+  static constexpr size_t kCapacity = 4000;
+  char text_[kCapacity];
+  size_t size_ = 0;
+};
+
+/// Makes `message` the thread's last error and returns `status`.
+normc_status setLastError(normc_status status, const Message& message);
+const char* lastError();
+
+/// `return fail(NORMC_INVALID_ARGUMENT, "x has ", n, " features");`
+template <typename... Parts>
+[[gnu::cold, gnu::noinline]] normc_status fail(normc_status status, const Parts&... parts) {
+  Message message;
+  (message << ... << parts);
+  return setLastError(status, message);
+}
+
+}  // namespace normc::runtime
+
+/// Hands a failure on to the caller.
+#define NORMC_TRY(expression)                                                        \
+  do {                                                                               \
+    if (const normc_status status_ = (expression); status_ != NORMC_OK) [[unlikely]] \
+      return status_;                                                                \
+  } while (false)

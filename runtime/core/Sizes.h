@@ -1,0 +1,71 @@
+// The sizes of one call, and shapes that are computed from them.
+//
+// Products saturate instead of wrapping: whoever gets kHuge refuses the call.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "runtime/abi/kernel.h"
+
+namespace normc::runtime {
+
+inline constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+
+/// For factors that are not negative.
+inline int64_t multiply(int64_t a, int64_t b) {
+  int64_t product;
+  return __builtin_mul_overflow(a, b, &product) ? kHuge : product;
+}
+inline int64_t add(int64_t a, int64_t b) {
+  int64_t sum;
+  return __builtin_add_overflow(a, b, &sum) ? kHuge : sum;
+}
+/// To the next multiple of `to`, a power of two.
+inline int64_t roundUp(int64_t value, int64_t to) {
+  return value > kHuge - to ? kHuge : (value + to - 1) & -to;
+}
+
+/// What every block of memory that the runtime lays out begins at a multiple of.
+inline constexpr int64_t kAlignment = 64;
+
+struct Sizes {
+  int64_t segments = 1, rows = 0, features = 0;
+  int64_t totalRows() const { return multiply(segments, rows); }
+};
+
+/// One factor of a shape in the manifest.
+struct Factor {
+  enum Kind : uint8_t { Fixed, Segments, Rows, Features, Chunks } kind = Fixed;
+  int64_t value = 1;  ///< Fixed: the number. Chunks: the phase.
+
+  /// `cuts` is only read for Chunks.
+  int64_t of(const Sizes& sizes, const normc_cut* cuts) const {
+    switch (kind) {
+      case Fixed:
+        return value;
+      case Segments:
+        return sizes.segments;
+      case Rows:
+        return sizes.rows;
+      case Features:
+        return sizes.features;
+      case Chunks:
+        return cuts[value].chunks;
+    }
+    return 0;
+  }
+  bool operator==(const Factor&) const = default;
+};
+
+using Shape = std::vector<Factor>;
+
+inline int64_t elements(const Shape& shape, const Sizes& sizes, const normc_cut* cuts = nullptr) {
+  int64_t product = 1;
+  for (const Factor& factor : shape) product = multiply(product, factor.of(sizes, cuts));
+  return product;
+}
+
+}  // namespace normc::runtime

@@ -1,0 +1,305 @@
+/* normc runtime: the C API.
+ *
+ * Compiled normalization layers, served to any host. Four objects, made in this order:
+ *
+ *   context   what the host provides: threads, a log sink
+ *   package   one .npk file: kernels, and a manifest that says everything about them
+ *   plan      one problem ("power_norm:backward@f32[*x1024]") bound to the best kernel for this processor
+ *   execute   a plan applied to tensors
+ *
+ * Conventions, true of every function below:
+ *   - It returns a normc_status. After anything but NORMC_OK, normc_last_error() gives one sentence for
+ *     the calling thread: what is wrong, with which value, by which rule; outputs are untouched.
+ *   - Public structs begin with `struct_size`, which the caller sets to sizeof the struct, and are otherwise
+ *     zero-initialised: `normc_args args = {sizeof args};`. Zero means "default" or "absent" in every
+ *     field. A program built with an older or newer header than the library's works, as long as it sets no
+ *     field that the library does not know.
+ *   - Objects live as long as anything made from them needs them, so they may be destroyed in any order.
+ *     Destroying NULL does nothing. A string that a function returns belongs to the object it came from.
+ *   - Plans and packages are immutable: any number of threads may use one at the same time.
+ *   - No function throws, exits or prints; no environment variable changes a result.
+ *   - All sizes are 64-bit. Text is UTF-8.
+ *
+ * docs/c-api.md tells the same as a story, with examples.
+ */
+#ifndef NORMC_H
+#define NORMC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dlpack_abi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define NORMC_API __attribute__((visibility("default")))
+#else
+#define NORMC_API
+#endif
+
+#define NORMC_VERSION_MAJOR 0
+#define NORMC_VERSION_MINOR 1
+#define NORMC_VERSION_PATCH 0
+
+/* ---------------------------------------------------------------- status -- */
+
+/* The numbers are those of absl::StatusCode. */
+typedef enum normc_status {
+  NORMC_OK = 0,
+  NORMC_INVALID_ARGUMENT = 3,    /* the call itself is wrong, whatever the state of the world */
+  NORMC_NOT_FOUND = 5,           /* no such file, problem, field or number */
+  NORMC_RESOURCE_EXHAUSTED = 8,  /* out of memory or file descriptors */
+  NORMC_FAILED_PRECONDITION = 9, /* right in itself, not for this plan, processor or library version */
+  NORMC_ABORTED = 10,            /* the host's parallel_for gave up: outputs are undefined */
+  NORMC_OUT_OF_RANGE = 11,       /* an index past the end; how a loop over fields ends */
+  NORMC_INTERNAL = 13,           /* our mistake; please report it */
+  NORMC_DATA_LOSS = 15           /* a package that is truncated, altered or not a package */
+} normc_status;
+
+/* "INVALID_ARGUMENT" and so on; "UNKNOWN" for any other number. */
+NORMC_API const char* normc_status_name(normc_status status);
+
+/* The sentence that belongs to the last failure on this thread; "" before the first. Valid until the
+ * next failure on this thread. */
+NORMC_API const char* normc_last_error(void);
+
+/* The version of the library, "0.1.0". */
+NORMC_API const char* normc_version(void);
+
+/* The newest instruction set of this processor and operating system that packages know: "x86-64-v4",
+ * "x86-64-v3", "aarch64", or "none". */
+NORMC_API const char* normc_cpu_isa(void);
+
+/* --------------------------------------------------------------- context -- */
+
+typedef struct normc_context normc_context;
+
+/* How a host lends its threads: calls task(data, i) exactly once for every i in [0, count), on any
+ * threads and in any order, returns when all have returned, and returns 0. Running them one after another
+ * on the caller's thread is right too. Any other return value makes execute return NORMC_ABORTED; it must
+ * not throw. Tasks never wait for each other, and results do not depend on how many run at once. */
+typedef void (*normc_task)(void* data, int64_t index);
+typedef int (*normc_parallel_for)(void* ctx, int64_t count, normc_task task, void* data);
+
+/* Takes one line of information, without a newline, on any thread. For people; the API never needs it. */
+typedef void (*normc_log)(void* ctx, const char* line);
+
+typedef struct normc_context_options {
+  size_t struct_size;
+  normc_parallel_for parallel_for; /* NULL: a pool of our own (oneTBB), loaded when first needed */
+  void* parallel_for_ctx;
+  normc_log log; /* NULL: silence */
+  void* log_ctx;
+  int32_t max_threads; /* for each execute; 0: as many as the process may use; 1: the caller's thread alone */
+} normc_context_options;
+
+/* `options` may be NULL. */
+NORMC_API normc_status normc_context_create(const normc_context_options* options, normc_context** context);
+NORMC_API void normc_context_destroy(normc_context* context);
+
+/* --------------------------------------------------------------- package -- */
+
+typedef struct normc_package normc_package;
+
+/* Opens a package and checks its form, its sizes and the hash of its manifest; the hash of a blob of code is
+ * checked when a plan first needs it. The file stays open, so it may be replaced (renamed over) meanwhile.
+ * Opening a package means trusting its author: it holds machine code. */
+NORMC_API normc_status normc_package_open(normc_context* context, const char* path, normc_package** package);
+
+/* The same for a package in memory, which is copied. */
+NORMC_API normc_status normc_package_open_memory(normc_context* context, const void* data, size_t bytes,
+                                                 normc_package** package);
+NORMC_API void normc_package_destroy(normc_package* package);
+
+/* The manifest, as JSON (docs/package-format.md); zero-terminated. */
+NORMC_API normc_status normc_package_manifest(const normc_package* package, const char** json);
+
+/* Checks the hash of every blob, as plan creation would. */
+NORMC_API normc_status normc_package_verify(const normc_package* package);
+
+/* ------------------------------------------------------------------ plan -- */
+
+typedef struct normc_plan normc_plan;
+
+typedef enum normc_denormals {
+  NORMC_DENORMALS_FLUSH = 0, /* as zero, in the kernels only: the host's mode is restored */
+  NORMC_DENORMALS_KEEP = 1
+} normc_denormals;
+
+/* The value of one number of the spec: "epsilon", "decay", "warmup_steps", ... */
+typedef struct normc_number {
+  const char* name;
+  double value;
+} normc_number;
+
+typedef struct normc_request {
+  size_t struct_size;
+  /* What to compute: NORM:ENTRY@DTYPE[SHAPE]{OPTIONS}, e.g.
+   *   layer_norm:forward@f32[*x1024]           rows x features
+   *   instance_norm:infer@bf16[*x*x64]         segments x rows x features
+   *   batch_norm:backward@f16[*x64x*]{layout=channels_first}   segments x features x rows
+   *   power_norm_released:forward@f32[*x1024]{heads=16,mask,params=bf16}
+   * A size is a number, or * for any. A kernel for any number of features serves a given one too. */
+  const char* problem;
+  const char* isa_cap; /* no newer instruction set than this, e.g. "x86-64-v3"; NULL: no cap */
+  normc_denormals denormals;
+  int32_t max_threads;         /* 0: what the context says; never more than that */
+  const normc_number* numbers; /* values that replace the defaults of the spec */
+  size_t number_count;
+} normc_request;
+
+/* Chooses a kernel, loads its code, checks everything that does not depend on a call. Never measures. */
+NORMC_API normc_status normc_plan_create(const normc_package* package, const normc_request* request,
+                                         normc_plan** plan);
+NORMC_API void normc_plan_destroy(normc_plan* plan);
+
+/* For people: the kernel, why it was chosen, which others were rejected and why, threads, numbers. */
+NORMC_API normc_status normc_plan_describe(const normc_plan* plan, const char** text);
+
+/* The chosen kernel, as an index into "kernels" of the manifest. */
+NORMC_API normc_status normc_plan_kernel(const normc_plan* plan, size_t* index);
+
+/* The sizes of one call. */
+typedef struct normc_sizes {
+  size_t struct_size;
+  int64_t segments; /* for problems with three dimensions; others ignore it */
+  int64_t rows;     /* of one segment */
+  int64_t features; /* 0: those of the plan's problem, if it gives them */
+} normc_sizes;
+
+typedef enum normc_type { NORMC_F32 = 0, NORMC_F64 = 1, NORMC_I64 = 2 } normc_type;
+
+#define NORMC_MAX_FIELD_DIMS 4
+
+/* One array inside the state, or inside the saved statistics. */
+typedef struct normc_field {
+  size_t struct_size;
+  const char* name; /* "psi2", "nu", "running_mean", "rstd", ... */
+  normc_type type;
+  int32_t ndim; /* 0: a single number */
+  int64_t shape[NORMC_MAX_FIELD_DIMS];
+  size_t offset; /* in bytes from the start of the buffer; a multiple of 64 */
+  size_t bytes;
+  double init; /* of a fresh state; 0 for saved statistics */
+} normc_field;
+
+/* State: what a norm remembers from step to step. A flat buffer of the caller's, so it can be saved, copied,
+ * checkpointed and sent around like any other array. 0 bytes and no fields for norms without state.
+ * A loop over fields ends with NORMC_OUT_OF_RANGE. */
+NORMC_API normc_status normc_plan_state_bytes(const normc_plan* plan, const normc_sizes* sizes,
+                                              size_t* bytes);
+NORMC_API normc_status normc_plan_state_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,
+                                              normc_field* field);
+/* Writes a fresh state. `bytes` is what normc_plan_state_bytes says. */
+NORMC_API normc_status normc_plan_state_init(const normc_plan* plan, const normc_sizes* sizes, void* memory,
+                                             size_t bytes);
+
+/* Saved statistics: what forward hands to its backward. Forward and backward plans of one norm, dtype and
+ * shape agree on them, whatever kernels they chose. */
+NORMC_API normc_status normc_plan_saved_bytes(const normc_plan* plan, const normc_sizes* sizes,
+                                              size_t* bytes);
+NORMC_API normc_status normc_plan_saved_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,
+                                              normc_field* field);
+
+/* Scratch that is enough for every call of these sizes. Any alignment will do; nothing is kept in it
+ * between calls; calls that run at the same time need one each. A call that leaves out no output may need
+ * less, and says how much if it gets too little. */
+NORMC_API normc_status normc_plan_workspace_bytes(const normc_plan* plan, const normc_sizes* sizes,
+                                                  size_t* bytes);
+
+/* --------------------------------------------------------------- execute -- */
+
+typedef struct normc_state normc_state;
+
+/* The arguments of one call. Which ones a plan takes follows from its problem:
+ *
+ *              reads                                 writes (what may be NULL, in brackets)
+ *   forward    x, scale, bias, mask, state_in        y, [saved], [state_out]
+ *   backward   x, dy, scale, mask, state_in, saved   [dx], [dscale], [dbias], [state_out]
+ *   infer      x, scale, bias, mask, state_in        y
+ *
+ * as far as the norm has them. What is NULL is not computed; with state_out NULL the state does not change
+ * (as when activations are recomputed). Backward ignores inputs that it does not need; any other argument
+ * that the plan does not take is refused, since it would silently have no effect.
+ *
+ * Tensors. x, y, dy, dx have one shape: rows x features, or what the problem says. Rows may come as several
+ * dimensions if they can be walked with one stride: batch x time x features for a problem of two dimensions,
+ * N x C x H x W for channels_first. The contiguous axis (features, or rows for channels_first) has stride 1;
+ * the others any stride, in inputs even 0 or negative. scale, bias, dscale, dbias: features, contiguous.
+ * mask: the shape of x without features, 8-bit unsigned or bool, 1 for a real row and 0 for padding.
+ *
+ * Memory. y may be x, and dx may be dy, with the same strides; state_out may be state_in. Any other overlap
+ * of something written with anything else is refused. state and saved are aligned to 8 bytes. */
+typedef struct normc_args {
+  size_t struct_size;
+  const DLTensor* x;
+  const DLTensor* y;
+  const DLTensor* dy;
+  const DLTensor* dx;
+  const DLTensor* scale;
+  const DLTensor* bias;
+  const DLTensor* dscale;
+  const DLTensor* dbias;
+  const DLTensor* mask;
+  const void* state_in;
+  size_t state_in_bytes; /* exactly normc_plan_state_bytes */
+  void* state_out;
+  size_t state_out_bytes;
+  void* saved;        /* forward writes it, backward reads it */
+  size_t saved_bytes; /* exactly normc_plan_saved_bytes */
+  void* workspace;
+  size_t workspace_bytes;
+  normc_state* state; /* instead of state_in and state_out: read by all, written by forward and backward */
+  void* stream;       /* NULL on a CPU */
+} normc_args;
+
+/* Runs the plan. Returns when all outputs are written. Allocates nothing, takes no lock, does no I/O, and
+ * leaves the floating-point mode as it was. The caller orders calls on one state.
+ * Results are bitwise the same for any number of threads. */
+NORMC_API normc_status normc_execute(const normc_plan* plan, const normc_args* args);
+
+/* ---------------------------------------------------------- state object -- */
+
+/* Sugar for hosts that do not want to own the state's memory: the buffer, and what is needed to refuse it
+ * where it does not belong. Made from any plan of a norm, used with all plans of that norm, dtype and number
+ * of features. */
+NORMC_API normc_status normc_state_create(const normc_plan* plan, int64_t features, normc_state** state);
+NORMC_API void normc_state_destroy(normc_state* state);
+
+/* Back to a fresh state. */
+NORMC_API normc_status normc_state_init(normc_state* state);
+
+/* The buffer itself, e.g. to save it; 64-byte aligned. */
+NORMC_API normc_status normc_state_data(normc_state* state, void** data, size_t* bytes);
+
+/* NORMC_OUT_OF_RANGE for an index past the last field. */
+NORMC_API normc_status normc_state_field(const normc_state* state, size_t index, normc_field* field);
+
+/* Copies one field out or in, by name; `bytes` must be the field's. */
+NORMC_API normc_status normc_state_get(const normc_state* state, const char* field, void* data, size_t bytes);
+NORMC_API normc_status normc_state_set(normc_state* state, const char* field, const void* data, size_t bytes);
+
+/* Both must be states of the same norm, dtype and number of features. */
+NORMC_API normc_status normc_state_copy(normc_state* to, const normc_state* from);
+
+/* The buffers of a checkpoint of the released PowerNorm code (MaskPowerNorm). */
+typedef struct normc_power_norm_checkpoint {
+  size_t struct_size;
+  int64_t features;
+  const float* running_phi; /* [features]            becomes psi2 */
+  const float* ema_gz;      /* [features]            becomes nu = (1 - backward_decay) * ema_gz */
+  int64_t iters;            /* training steps so far becomes step */
+  double backward_decay;    /* alpha_bkw of the run, 0.9 in the released scripts */
+} normc_power_norm_checkpoint;
+
+/* For states that have the fields step, psi2 and nu. */
+NORMC_API normc_status normc_state_import_power_norm(normc_state* state,
+                                                     const normc_power_norm_checkpoint* checkpoint);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* NORMC_H */

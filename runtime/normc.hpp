@@ -1,0 +1,286 @@
+// normc runtime for C++17: the C API with owners, exceptions and containers.
+//
+//   using namespace normc::host;
+//   Context context;
+//   Package package(context, "norms.npk");
+//   Plan forward(package, "layer_norm:forward@f32[*x1024]");
+//   Call call;
+//   call.x = Tensor(x, {rows, 1024});  ...
+//   forward(call);
+//
+// Header only: it adds nothing to the library's ABI, and normc.h says what everything means.
+#ifndef NORMC_HPP
+#define NORMC_HPP
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "normc.h"
+
+namespace normc::host {
+
+/// A call that failed: its status, and the library's sentence about it.
+class Error : public std::runtime_error {
+ public:
+  explicit Error(normc_status status) : std::runtime_error(normc_last_error()), status_(status) {}
+  normc_status status() const { return status_; }
+
+ private:
+  normc_status status_;
+};
+
+inline void check(normc_status status) {
+  if (status != NORMC_OK) throw Error(status);
+}
+
+namespace detail {
+template <typename T, void (*destroy)(T*)>
+struct Destroy {
+  void operator()(T* object) const { destroy(object); }
+};
+template <typename T, void (*destroy)(T*)>
+using Owner = std::unique_ptr<T, Destroy<T, destroy>>;
+}  // namespace detail
+
+class Context {
+ public:
+  Context() : Context(normc_context_options{}) {}
+  /// struct_size need not be set.
+  explicit Context(normc_context_options options) {
+    options.struct_size = sizeof options;
+    normc_context* made;
+    check(normc_context_create(&options, &made));
+    owner_.reset(made);
+  }
+  normc_context* get() const { return owner_.get(); }
+
+ private:
+  detail::Owner<normc_context, normc_context_destroy> owner_;
+};
+
+class Package {
+ public:
+  Package(const Context& context, const std::string& path) {
+    normc_package* made;
+    check(normc_package_open(context.get(), path.c_str(), &made));
+    owner_.reset(made);
+  }
+  Package(const Context& context, const void* data, std::size_t bytes) {
+    normc_package* made;
+    check(normc_package_open_memory(context.get(), data, bytes, &made));
+    owner_.reset(made);
+  }
+  /// The manifest, as JSON.
+  std::string manifest() const {
+    const char* json;
+    check(normc_package_manifest(get(), &json));
+    return json;
+  }
+  void verify() const { check(normc_package_verify(get())); }
+  normc_package* get() const { return owner_.get(); }
+
+ private:
+  detail::Owner<normc_package, normc_package_destroy> owner_;
+};
+
+template <typename T>
+constexpr DLDataType dtypeOf() {
+  static_assert(sizeof(T) == 0, "make a Tensor of float, double or std::uint8_t, or give its DLDataType");
+  return {};
+}
+template <>
+constexpr DLDataType dtypeOf<float>() {
+  return {kDLFloat, 32, 1};
+}
+template <>
+constexpr DLDataType dtypeOf<double>() {
+  return {kDLFloat, 64, 1};
+}
+template <>
+constexpr DLDataType dtypeOf<std::uint8_t>() {
+  return {kDLUInt, 8, 1};
+}
+
+/// A view of host memory; empty by default, which stands for an argument that is left out. Owns nothing.
+class Tensor {
+ public:
+  static constexpr int kMaxDims = 6;
+
+  Tensor() = default;
+  /// Without strides: compact. Strides are in elements.
+  template <typename T>
+  Tensor(T* data, std::initializer_list<std::int64_t> shape, std::initializer_list<std::int64_t> strides = {})
+      : Tensor(data, dtypeOf<std::remove_const_t<T>>(), shape, strides) {}
+  Tensor(const void* data, DLDataType dtype, std::initializer_list<std::int64_t> shape,
+         std::initializer_list<std::int64_t> strides = {})
+      : data_(const_cast<void*>(data)), dtype_(dtype), ndim_(static_cast<std::int32_t>(shape.size())) {
+    if (shape.size() > kMaxDims || (strides.size() != 0 && strides.size() != shape.size()))
+      throw std::invalid_argument("a Tensor has at most 6 dimensions, and one stride for each or none");
+    std::copy(shape.begin(), shape.end(), shape_.begin());
+    std::int64_t stride = 1;
+    for (int i = ndim_; i-- > 0; stride *= shape_[i]) strides_[i] = stride;
+    std::copy(strides.begin(), strides.end(), strides_.begin());
+  }
+
+  bool empty() const { return ndim_ < 0; }
+
+  /// The view for one call: it points into this Tensor.
+  DLTensor dlpack() const {
+    DLTensor view = {};
+    view.data = data_;
+    view.device = {kDLCPU, 0};
+    view.ndim = ndim_;
+    view.dtype = dtype_;
+    view.shape = const_cast<std::int64_t*>(shape_.data());
+    view.strides = const_cast<std::int64_t*>(strides_.data());
+    return view;
+  }
+
+ private:
+  void* data_ = nullptr;
+  DLDataType dtype_ = {};
+  std::int32_t ndim_ = -1;
+  std::array<std::int64_t, kMaxDims> shape_ = {}, strides_ = {};
+};
+
+/// A flat buffer: a state, saved statistics, a workspace.
+struct Buffer {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+
+  Buffer() = default;
+  Buffer(void* data, std::size_t bytes) : data(data), bytes(bytes) {}
+  template <typename T>
+  Buffer(std::vector<T>& vector) : data(vector.data()), bytes(vector.size() * sizeof(T)) {}
+};
+
+class State;
+
+/// The arguments of one call, by name; what is empty is left out.
+struct Call {
+  Tensor x, y, dy, dx, scale, bias, dscale, dbias, mask;
+  Buffer stateIn, stateOut, saved, workspace;
+  State* state = nullptr;
+};
+
+class Plan {
+ public:
+  Plan(const Package& package, const std::string& problem) : Plan(package, problem, normc_request{}) {}
+  /// `options` may cap the instruction set, limit threads or set numbers; struct_size and problem need not be
+  /// set.
+  Plan(const Package& package, const std::string& problem, normc_request options) {
+    options.struct_size = sizeof options;
+    options.problem = problem.c_str();
+    normc_plan* made;
+    check(normc_plan_create(package.get(), &options, &made));
+    owner_.reset(made);
+  }
+
+  std::string describe() const {
+    const char* text;
+    check(normc_plan_describe(get(), &text));
+    return text;
+  }
+  std::size_t stateBytes(std::int64_t features = 0) const {
+    return bytes(normc_plan_state_bytes, sizes(1, 0, features));
+  }
+  std::size_t savedBytes(const normc_sizes& of) const { return bytes(normc_plan_saved_bytes, of); }
+  std::size_t workspaceBytes(const normc_sizes& of) const { return bytes(normc_plan_workspace_bytes, of); }
+  std::vector<normc_field> stateFields(std::int64_t features = 0) const {
+    return fields(normc_plan_state_field, sizes(1, 0, features));
+  }
+  std::vector<normc_field> savedFields(const normc_sizes& of) const {
+    return fields(normc_plan_saved_field, of);
+  }
+
+  void operator()(const Call& call) const;
+  normc_plan* get() const { return owner_.get(); }
+
+  static normc_sizes sizes(std::int64_t segments, std::int64_t rows, std::int64_t features) {
+    return {sizeof(normc_sizes), segments, rows, features};
+  }
+
+ private:
+  template <typename Query>
+  std::size_t bytes(Query query, const normc_sizes& of) const {
+    std::size_t result;
+    check(query(get(), &of, &result));
+    return result;
+  }
+  template <typename Query>
+  std::vector<normc_field> fields(Query query, const normc_sizes& of) const {
+    std::vector<normc_field> result;
+    for (;;) {
+      normc_field field = {};
+      field.struct_size = sizeof field;
+      const normc_status status = query(get(), &of, result.size(), &field);
+      if (status == NORMC_OUT_OF_RANGE) return result;
+      check(status);
+      result.push_back(field);
+    }
+  }
+
+  detail::Owner<normc_plan, normc_plan_destroy> owner_;
+};
+
+class State {
+ public:
+  explicit State(const Plan& plan, std::int64_t features = 0) {
+    normc_state* made;
+    check(normc_state_create(plan.get(), features, &made));
+    owner_.reset(made);
+  }
+  void reset() { check(normc_state_init(get())); }
+  Buffer buffer() const {
+    Buffer result;
+    check(normc_state_data(get(), &result.data, &result.bytes));
+    return result;
+  }
+  template <typename T>
+  void read(const char* field, T* values, std::size_t count) const {
+    check(normc_state_get(get(), field, values, count * sizeof(T)));
+  }
+  template <typename T>
+  void write(const char* field, const T* values, std::size_t count) {
+    check(normc_state_set(get(), field, values, count * sizeof(T)));
+  }
+  void copyFrom(const State& other) { check(normc_state_copy(get(), other.get())); }
+  normc_state* get() const { return owner_.get(); }
+
+ private:
+  detail::Owner<normc_state, normc_state_destroy> owner_;
+};
+
+inline void Plan::operator()(const Call& call) const {
+  const std::array<const Tensor*, 9> tensors = {&call.x,    &call.y,      &call.dy,    &call.dx,  &call.scale,
+                                                &call.bias, &call.dscale, &call.dbias, &call.mask};
+  std::array<DLTensor, 9> views;
+  std::array<const DLTensor*, 9> given = {};
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i]->empty()) continue;
+    views[i] = tensors[i]->dlpack();
+    given[i] = &views[i];
+  }
+  normc_args args = {};
+  args.struct_size = sizeof args;
+  args.x = given[0], args.y = given[1], args.dy = given[2], args.dx = given[3];
+  args.scale = given[4], args.bias = given[5], args.dscale = given[6], args.dbias = given[7],
+  args.mask = given[8];
+  args.state_in = call.stateIn.data, args.state_in_bytes = call.stateIn.bytes;
+  args.state_out = call.stateOut.data, args.state_out_bytes = call.stateOut.bytes;
+  args.saved = call.saved.data, args.saved_bytes = call.saved.bytes;
+  args.workspace = call.workspace.data, args.workspace_bytes = call.workspace.bytes;
+  args.state = call.state ? call.state->get() : nullptr;
+  check(normc_execute(get(), &args));
+}
+
+}  // namespace normc::host
+#endif  // NORMC_HPP

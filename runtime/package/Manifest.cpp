@@ -1,0 +1,299 @@
+#include "runtime/package/Manifest.h"
+
+#include <array>
+
+#include "runtime/package/JsonReader.h"
+
+namespace normc::runtime {
+namespace {
+
+constexpr std::array<std::string_view, 6> kElementNames = {"f32", "f64", "bf16", "f16", "i64", "u8"};
+constexpr std::array<int64_t, 6> kElementBytes = {4, 8, 2, 2, 8, 1};
+constexpr std::array<std::string_view, kTensorCount> kTensorNames = {
+    "x", "y", "dy", "dx", "scale", "bias", "dscale", "dbias", "mask"};
+constexpr size_t kMaxDepth = 16, kMaxBlobs = 1 << 16, kMaxNorms = 1 << 12, kMaxKernels = 1 << 18;
+constexpr int64_t kMaxChunks = 1 << 16;
+
+/// The index of `text` in `names`; otherwise a fault that lists them, and 0.
+template <size_t N>
+size_t oneOf(const JsonReader& reader, const std::array<std::string_view, N>& names) {
+  const std::string text = reader.string();
+  std::string all;
+  for (size_t i = 0; i < N; ++i) {
+    if (text == names[i]) return i;
+    all += (i ? ", " : "") + std::string(names[i]);
+  }
+  reader.reject("it must be one of " + all);
+  return 0;
+}
+
+ElementType elementType(const JsonReader& reader) { return ElementType(oneOf(reader, kElementNames)); }
+
+/// Which factors may stand in a shape, and how many phases there are to count chunks of.
+struct Allowed {
+  bool calls = true;  ///< segments, rows
+  size_t phases = 0;
+};
+
+Shape shape(const JsonReader& reader, Allowed allowed) {
+  Shape result;
+  for (const JsonReader& factor : reader.items(NORMC_MAX_FIELD_DIMS)) {
+    if (!factor.isString()) {
+      result.push_back({Factor::Fixed, factor.integer(1)});
+      continue;
+    }
+    const std::string text = factor.string();
+    if (text == "features") {
+      result.push_back({Factor::Features});
+    } else if (allowed.calls && text == "segments") {
+      result.push_back({Factor::Segments});
+    } else if (allowed.calls && text == "rows") {
+      result.push_back({Factor::Rows});
+    } else if (text.size() == 8 && text.starts_with("chunks.") && text[7] >= '0' &&
+               size_t(text[7] - '0') < allowed.phases) {
+      result.push_back({Factor::Chunks, text[7] - '0'});
+    } else if (text.size() == 9 && text.starts_with("chunks.1") && text[8] >= '0' &&
+               size_t(text[8] - '0' + 10) < allowed.phases) {
+      result.push_back({Factor::Chunks, text[8] - '0' + 10});
+    } else {
+      factor.reject("it is no size that is known here");
+    }
+  }
+  return result;
+}
+
+std::vector<FieldInfo> fields(const JsonReader& reader, Allowed allowed) {
+  std::vector<FieldInfo> result;
+  for (const JsonReader& item : reader.items(kMaxFields)) {
+    FieldInfo field;
+    field.name = item["name"].string();
+    for (const FieldInfo& other : result)
+      if (other.name == field.name) item["name"].reject("another field has this name");
+    field.type = elementType(item["type"]);
+    if (field.type != ElementType::F32 && field.type != ElementType::F64 && field.type != ElementType::I64)
+      item["type"].reject("it must be one of f32, f64, i64");
+    field.shape = shape(item["shape"], allowed);
+    if (const auto init = item.find("init")) field.init = init->number();
+    result.push_back(std::move(field));
+  }
+  return result;
+}
+
+size_t fieldIndex(const JsonReader& reader, const std::vector<FieldInfo>& fields) {
+  const std::string text = reader.string();
+  for (size_t i = 0; i < fields.size(); ++i)
+    if (fields[i].name == text) return i;
+  reader.reject("there is no field of this name");
+  return 0;
+}
+
+Operand tensorOperand(const JsonReader& item, const KernelInfo& kernel) {
+  Operand operand;
+  operand.tensor = Tensor(oneOf(item["name"], kTensorNames));
+  for (const Operand& other : kernel.operands)
+    if (other.role == Role::Tensor && other.tensor == operand.tensor)
+      item["name"].reject("another operand has this name");
+  operand.type = elementType(item["type"]);
+  const std::string_view wanted = isXSized(operand.tensor)  ? std::string_view(kernel.parts.data)
+                                  : operand.tensor == kMask ? std::string_view("u8")
+                                                            : std::string_view(kernel.parts.params);
+  if (name(operand.type) != wanted) item["type"].reject("it must be " + std::string(wanted));
+  return operand;
+}
+
+Operand operand(const JsonReader& item, const KernelInfo& kernel) {
+  static constexpr std::array<std::string_view, 5> roles = {"tensor", "state_in", "state_out", "saved",
+                                                            "workspace"};
+  static constexpr std::array<std::string_view, 3> accesses = {"read", "write", "both"};
+  const Role role = Role(oneOf(item["role"], roles));
+  Operand result;
+  if (role == Role::Tensor) result = tensorOperand(item, kernel);
+  result.role = role;
+  const size_t access = oneOf(item["access"], accesses);
+  result.written = access != 0;
+
+  bool mustWrite = false, mayWrite = false;  // what the role allows
+  switch (role) {
+    case Role::Tensor:
+      mustWrite = mayWrite =
+          result.tensor == kY || result.tensor == kDx || result.tensor == kDscale || result.tensor == kDbias;
+      break;
+    case Role::StateIn:
+      break;
+    case Role::StateOut:
+      mustWrite = mayWrite = true;
+      break;
+    case Role::Saved:
+      mustWrite = mayWrite = kernel.parts.entry == "forward";
+      break;
+    case Role::Workspace:
+      mustWrite = mayWrite = true;
+      break;
+  }
+  if (result.written ? !mayWrite : mustWrite)
+    item["access"].reject(mustWrite ? "this operand is written" : "this operand is only read");
+  if ((access == 2) != (role == Role::Workspace))
+    item["access"].reject("`both` is the access of workspace alone");
+
+  if (role == Role::Workspace) {
+    result.type = elementType(item["type"]);
+    result.shape = shape(item["shape"], {true, kernel.phases.size()});
+  } else if (role != Role::Tensor) {
+    const std::vector<FieldInfo>& owner = role == Role::Saved ? kernel.saved : kernel.state;
+    result.field = fieldIndex(item["name"], owner);
+    result.type = elementType(item["type"]);
+    if (result.field < owner.size() && owner[result.field].type != result.type)
+      item["type"].reject("the field has another type");
+  }
+  return result;
+}
+
+Phase phase(const JsonReader& item, size_t index) {
+  static constexpr std::array<std::string_view, 4> roles = {"statistics", "combine", "apply", "finish"};
+  static constexpr std::array<std::string_view, 2> whens = {"always", "warmup"};
+  Phase result;
+  result.symbol = item["symbol"].string();
+  result.role = roles[oneOf(item["role"], roles)];
+  result.units = shape(item["units"], {true, index});  // only chunks of phases before this one are known
+  result.minUnits = item["min_units"].integer(1);
+  result.multiple = item["multiple"].integer(1, 1 << 30);
+  result.maxChunks = item["max_chunks"].integer(1, kMaxChunks);
+  result.warmupOnly = oneOf(item["when"], whens) == 1;
+  return result;
+}
+
+ProblemParts problemParts(const JsonReader& item, const std::vector<NormInfo>& norms, size_t norm) {
+  static constexpr std::array<std::string_view, 3> entries = {"forward", "backward", "infer"};
+  static constexpr std::array<std::string_view, 4> types = {"f32", "f64", "bf16", "f16"};
+  static constexpr std::array<std::string_view, 2> layouts = {"features_last", "channels_first"};
+  ProblemParts parts;
+  if (norm < norms.size()) parts.norm = norms[norm].name;
+  parts.entry = entries[oneOf(item["entry"], entries)];
+  parts.data = types[oneOf(item["data"], types)];
+  parts.params = types[oneOf(item["params"], types)];
+  parts.layout = layouts[oneOf(item["layout"], layouts)];
+  parts.mask = item["mask"].boolean();
+  parts.segmented = item["segmented"].boolean();
+  if (parts.layout == "channels_first" && !parts.segmented)
+    item["segmented"].reject("channels_first has three dimensions");
+  if (const auto features = item.find("features")) parts.features = features->integer(1);
+  const JsonReader bindings = item["bindings"];
+  if (!bindings.isObject()) {
+    bindings.reject("it must be an object");
+  } else {
+    for (const auto& [key, value] : bindings.json().items())
+      parts.bindings[key] = bindings[key.c_str()].integer(1);
+  }
+  return parts;
+}
+
+KernelInfo kernel(const JsonReader& item, const Manifest& manifest) {
+  KernelInfo result;
+  result.problem = item["problem"].string();
+  result.norm = item["norm"].integer(0, int64_t(manifest.norms.size()) - 1);
+  result.blob = item["blob"].integer(0, int64_t(manifest.blobs.size()) - 1);
+  result.parts = problemParts(item, manifest.norms, result.norm);
+  result.device = item["device"].string();
+  result.isa = item["isa"].string();
+  result.generator = item["generator"].string();
+  result.schedule = item["schedule"].string();
+  result.origin = item["origin"].string();
+  if (const auto limits = item.find("limits")) {
+    if (const auto min = limits->find("rows_min")) result.rowsMin = min->integer(0);
+    if (const auto max = limits->find("rows_max")) result.rowsMax = max->integer(result.rowsMin);
+  }
+  for (const JsonReader& one : item["phases"].items(kMaxPhases))
+    result.phases.push_back(phase(one, result.phases.size()));
+  if (result.phases.empty()) item["phases"].reject("a kernel has at least one phase");
+  for (const JsonReader& one : item["scalars"].items(kMaxScalars))
+    result.scalars.push_back({one["name"].string(), one["value"].number()});
+  result.state = fields(item["state"], {false, 0});
+  result.saved = fields(item["saved"], {true, 0});
+  for (const JsonReader& one : item["operands"].items(kMaxOperands))
+    result.operands.push_back(operand(one, result));
+  bool xSized = false;  // the sizes of a call are those of its first X-sized tensor
+  for (const Operand& one : result.operands) xSized |= one.role == Role::Tensor && one.tensor <= kDy;
+  if (!xSized) item["operands"].reject("one of x, y, dy must be among them");
+  return result;
+}
+
+BlobInfo blob(const JsonReader& item, uint64_t fileBytes) {
+  BlobInfo result;
+  result.sha256 = item["sha256"].string();
+  if (result.sha256.size() != 64 || result.sha256.find_first_not_of("0123456789abcdef") != std::string::npos)
+    item["sha256"].reject("it must be 64 hexadecimal digits in lower case");
+  result.offset = item["offset"].integer(64);
+  result.bytes = item["bytes"].integer(1);
+  if (result.offset % 64 != 0) item["offset"].reject("it must be a multiple of 64");
+  if (result.offset > fileBytes || result.bytes > fileBytes - result.offset)
+    item["offset"].reject("the blob would end past the end of the file");
+  result.kind = item["kind"].string();
+  result.isa = item["isa"].string();
+  return result;
+}
+
+/// Depth of nesting, so that nothing that walks the tree can run deep.
+size_t depth(std::string_view json) {
+  size_t depth = 0, deepest = 0;
+  bool inString = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (inString) {
+      if (c == '\\') ++i;
+      inString = c != '"';
+    } else if (c == '"') {
+      inString = true;
+    } else if (c == '{' || c == '[') {
+      deepest = std::max(deepest, ++depth);
+    } else if ((c == '}' || c == ']') && depth > 0) {
+      --depth;
+    }
+  }
+  return deepest;
+}
+
+/// Versions are judged first: what a newer writer means by the rest is not ours to judge.
+normc_status checkVersions(const JsonReader& root, const JsonFault& fault) {
+  const int64_t schema = root["schema"].integer(1), abi = root["abi"].integer(1);
+  if (fault.status != NORMC_OK)
+    return fail(NORMC_DATA_LOSS, "the manifest of the package is not valid: ", fault.text);
+  if (schema != 1)
+    return fail(NORMC_FAILED_PRECONDITION, "the package has manifest schema ", schema, "; this runtime (",
+                normc_version(), ") reads schema 1; use a newer runtime");
+  if (abi != NORMC_KERNEL_ABI)
+    return fail(NORMC_FAILED_PRECONDITION, "the kernels of the package have ABI ", abi, "; this runtime (",
+                normc_version(), ") calls ABI ", NORMC_KERNEL_ABI,
+                "; compile the package again or use another runtime");
+  return NORMC_OK;
+}
+
+}  // namespace
+
+std::string_view name(ElementType type) { return kElementNames[size_t(type)]; }
+int64_t bytes(ElementType type) { return kElementBytes[size_t(type)]; }
+std::string_view name(Tensor tensor) { return kTensorNames[tensor]; }
+
+normc_status parseManifest(std::string_view json, uint64_t fileBytes, Manifest& manifest) {
+  if (const size_t levels = depth(json); levels > kMaxDepth)
+    return fail(NORMC_DATA_LOSS, "the manifest of the package is nested ", levels, " levels deep; at most ",
+                kMaxDepth, " are allowed");
+  const nlohmann::json tree = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (tree.is_discarded()) return fail(NORMC_DATA_LOSS, "the manifest of the package is not JSON");
+
+  JsonFault fault;
+  const JsonReader root(tree, "", fault);
+  NORMC_TRY(checkVersions(root, fault));
+  for (const JsonReader& item : root["blobs"].items(kMaxBlobs))
+    manifest.blobs.push_back(blob(item, fileBytes));
+  for (const JsonReader& item : root["norms"].items(kMaxNorms))
+    manifest.norms.push_back({item["name"].string(), item["hash"].string()});
+  if (!root.failed())
+    for (const JsonReader& item : root["kernels"].items(kMaxKernels)) {
+      manifest.kernels.push_back(kernel(item, manifest));
+      if (root.failed()) break;
+    }
+  if (root.failed()) return fail(NORMC_DATA_LOSS, "the manifest of the package is not valid: ", fault.text);
+  return NORMC_OK;
+}
+
+}  // namespace normc::runtime

@@ -1,0 +1,103 @@
+// The manifest of a package as checked values: docs/package-format.md in C++.
+//
+// Everything a call relies on later is verified here, once: names, indices,
+// limits, which shapes may stand where. A Manifest that was returned needs no
+// further check.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/Sizes.h"
+#include "runtime/normc.h"
+
+namespace normc::runtime {
+
+/// So that a call can keep its tables on the stack.
+inline constexpr size_t kMaxOperands = 64, kMaxPhases = 16, kMaxScalars = 64, kMaxFields = 32;
+
+enum class ElementType : uint8_t { F32, F64, BF16, F16, I64, U8 };
+std::string_view name(ElementType);
+int64_t bytes(ElementType);
+
+/// The tensors of a call, in the order of normc_args.
+enum Tensor : uint8_t { kX, kY, kDy, kDx, kScale, kBias, kDscale, kDbias, kMask, kTensorCount };
+std::string_view name(Tensor);
+/// x, y, dy, dx: the tensors with rows and features.
+inline bool isXSized(Tensor tensor) { return tensor <= kDx; }
+
+enum class Role : uint8_t { Tensor, StateIn, StateOut, Saved, Workspace };
+
+struct Operand {
+  Role role = Role::Tensor;
+  bool written = false;
+  ElementType type = ElementType::F32;
+  Tensor tensor = kX;  ///< Role::Tensor only
+  size_t field = 0;    ///< StateIn, StateOut, Saved: index of the field
+  Shape shape;         ///< Workspace only
+};
+
+struct FieldInfo {
+  std::string name;
+  ElementType type = ElementType::F32;
+  Shape shape;
+  double init = 0;
+  bool operator==(const FieldInfo&) const = default;
+};
+
+struct Phase {
+  std::string symbol, role;
+  Shape units;
+  int64_t minUnits = 1, multiple = 1, maxChunks = 1;
+  bool warmupOnly = false;
+};
+
+struct Scalar {
+  std::string name;
+  double value = 0;
+};
+
+/// What a kernel computes: the parts of its problem.
+struct ProblemParts {
+  std::string norm, entry, data, params, layout;
+  bool mask = false, segmented = false;
+  std::optional<int64_t> features;
+  std::map<std::string, int64_t> bindings;
+};
+
+struct KernelInfo {
+  std::string problem;  ///< canonical text
+  ProblemParts parts;
+  size_t norm = 0, blob = 0;
+  std::string device, isa, generator, schedule, origin;
+  int64_t rowsMin = 0, rowsMax = kHuge;
+  std::vector<Operand> operands;
+  std::vector<Scalar> scalars;
+  std::vector<FieldInfo> state, saved;
+  std::vector<Phase> phases;
+};
+
+struct BlobInfo {
+  std::string sha256;  ///< 64 hex digits
+  uint64_t offset = 0, bytes = 0;
+  std::string kind, isa;
+};
+
+struct NormInfo {
+  std::string name, hash;
+};
+
+struct Manifest {
+  std::vector<BlobInfo> blobs;
+  std::vector<NormInfo> norms;
+  std::vector<KernelInfo> kernels;
+};
+
+/// Reads and checks. Errors name the place: "kernels[3].phases[0].min_units is 0; it must be at least 1".
+normc_status parseManifest(std::string_view json, uint64_t fileBytes, Manifest& manifest);
+
+}  // namespace normc::runtime

@@ -1,0 +1,41 @@
+// An open package: a manifest, and code that is verified and loaded when a plan
+// first needs it. Safe to use from any number of threads.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/package/ByteSource.h"
+#include "runtime/package/Manifest.h"
+#include "runtime/package/SharedObject.h"
+
+namespace normc::runtime {
+
+class Package {
+ public:
+  /// `label` names the package in errors: its path, or "in memory".
+  static normc_status open(std::unique_ptr<ByteSource> source, std::string label,
+                           std::shared_ptr<const Package>& package);
+
+  const Manifest& manifest() const { return manifest_; }
+  const std::string& json() const { return json_; }
+  const std::string& label() const { return label_; }
+
+  /// Checks the hash of one blob.
+  normc_status verify(size_t blob) const;
+  /// The code of a blob; the same object for every plan.
+  normc_status load(size_t blob, std::shared_ptr<const SharedObject>& code) const;
+
+ private:
+  normc_status read(size_t blob, std::vector<char>& bytes) const;
+
+  std::unique_ptr<ByteSource> source_;
+  std::string label_, json_;
+  Manifest manifest_;
+  mutable std::mutex mutex_;  // guards code_; never taken by execute
+  mutable std::vector<std::shared_ptr<const SharedObject>> code_;
+};
+
+}  // namespace normc::runtime

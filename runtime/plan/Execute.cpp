@@ -1,0 +1,285 @@
+// One call: look at every argument, refuse before anything is written, lay out
+// the operands on the stack, run the phases.
+#include <atomic>
+#include <cstring>
+
+#include "runtime/core/Error.h"
+#include "runtime/cpu/FloatMode.h"
+#include "runtime/plan/Fields.h"
+#include "runtime/plan/Overlap.h"
+#include "runtime/plan/Plan.h"
+#include "runtime/plan/State.h"
+#include "runtime/plan/Tensors.h"
+#include "runtime/plan/Workspace.h"
+
+namespace normc::runtime {
+
+/// A call under way.
+struct Plan::Call {
+  explicit Call(const normc_args& args)
+      : args(args),
+        tensors{args.x, args.y, args.dy, args.dx, args.scale, args.bias, args.dscale, args.dbias, args.mask} {
+  }
+
+  const normc_args& args;
+  std::array<const DLTensor*, kTensorCount> tensors;
+  std::array<View, kTensorCount> views;
+  Sizes sizes;
+  Regions regions;
+  LeftOut leftOut;
+  const char* stateIn = nullptr;
+  char* stateOut = nullptr;
+  char* saved = nullptr;
+  std::array<int64_t, kMaxFields> stateOffsets, savedOffsets;
+  std::array<normc_operand, kMaxOperands> operands;
+  std::array<normc_cut, kMaxPhases> cuts;
+};
+
+namespace {
+
+bool mayBeLeftOut(Tensor tensor) { return tensor == kDx || tensor == kDscale || tensor == kDbias; }
+
+/// A host hands backward the same inputs whatever the norm; one that its formula does not need does no harm.
+bool mayBeIgnored(std::string_view entry, Tensor tensor) {
+  return entry == "backward" && (tensor == kX || tensor == kScale || tensor == kBias);
+}
+
+/// State, saved statistics: memory whose fields must lie where they were published.
+normc_status checkMemory(std::string_view name, const void* memory, size_t bytes, int64_t wanted) {
+  if (static_cast<int64_t>(bytes) != wanted)
+    return fail(NORMC_INVALID_ARGUMENT, name, " has ", bytes, " bytes; with these sizes it has ", wanted);
+  if (reinterpret_cast<uintptr_t>(memory) % 8 != 0)
+    return fail(NORMC_INVALID_ARGUMENT, name, " is not aligned to 8 bytes");
+  return NORMC_OK;
+}
+
+Region regionOf(std::string_view name, const void* memory, int64_t bytes, bool written) {
+  const auto begin = reinterpret_cast<uintptr_t>(memory);
+  return {name, begin, begin + bytes, written};
+}
+
+/// One phase under way: workers draw chunks until none are left.
+struct PhaseRun {
+  normc_phase phase;
+  const normc_kernel_args* args;
+  int64_t chunks;
+  bool keepDenormals;
+  std::atomic<int64_t> next = 0;
+
+  void work() {
+    const FloatMode mode(keepDenormals);
+    for (int64_t chunk; (chunk = next.fetch_add(1, std::memory_order_relaxed)) < chunks;) phase(args, chunk);
+  }
+  static void task(void* self, int64_t) { static_cast<PhaseRun*>(self)->work(); }
+};
+
+}  // namespace
+
+normc_status Plan::bindTensors(Call& call) const {
+  std::array<int, kTensorCount> regionOfTensor;
+  regionOfTensor.fill(kUnused);
+  ShapeSource source;
+  for (int i = 0; i < kTensorCount; ++i) {
+    const Tensor which = Tensor(i);
+    const DLTensor* const tensor = call.tensors[i];
+    if (operandOf_[i] == kUnused) {
+      if (tensor && !mayBeIgnored(kernel_->parts.entry, which))
+        return fail(NORMC_INVALID_ARGUMENT, name(which), " is given, but ", request_.text,
+                    " does not take it; leave it null");
+      continue;
+    }
+    const Operand& operand = kernel_->operands[operandOf_[i]];
+    if (!tensor) {
+      if (!mayBeLeftOut(which))
+        return fail(NORMC_INVALID_ARGUMENT, name(which), " is null; ", request_.text,
+                    operand.written ? " writes it" : " needs it");
+      call.leftOut.tensors[i] = true;
+      continue;
+    }
+    View& view = call.views[i];
+    const TensorRules rules = {which, operand.type, operand.written, &request_.parts};
+    if (isXSized(which)) {
+      const bool first = !source.tensor;
+      NORMC_TRY(bindXSized(rules, *tensor, source, call.sizes, view));
+      if (first) NORMC_TRY(checkSizes(call.sizes));
+    } else if (which == kMask) {
+      NORMC_TRY(bindMask(rules, *tensor, source, call.sizes, view));
+    } else {
+      NORMC_TRY(bindVector(rules, *tensor, call.sizes, view));
+    }
+    Region region = {name(which), view.begin(), view.end(), operand.written};
+    if (isXSized(which)) region.view = &view;
+    if (which == kY) region.mayBe = regionOfTensor[kX];
+    if (which == kDx) region.mayBe = regionOfTensor[kDy];
+    regionOfTensor[i] = call.regions.add(region);
+  }
+  return NORMC_OK;
+}
+
+normc_status Plan::bindState(Call& call) const {
+  const normc_args& args = call.args;
+  const void* in = args.state_in;
+  void* out = args.state_out;
+  size_t inBytes = args.state_in_bytes, outBytes = args.state_out_bytes;
+  if (args.state) {
+    const State& state = stateOf(args.state);
+    if (in || out)
+      return fail(NORMC_INVALID_ARGUMENT, "state and ", in ? "state_in" : "state_out",
+                  " are both given; a state object stands for state_in and state_out");
+    NORMC_TRY(state.checkFits(*kernel_, normHash(), call.sizes.features));
+    in = state.data();
+    if (kernel_->parts.entry != "infer") out = state.data();
+    inBytes = outBytes = state.bytes();
+  }
+  call.leftOut.stateOut = !out;
+  if (kernel_->state.empty()) {
+    if (in || out)
+      return fail(NORMC_INVALID_ARGUMENT, in ? "state_in" : "state_out", " is given, but ", request_.text,
+                  " has no state");
+    return NORMC_OK;
+  }
+  if (!in && readsState_)
+    return fail(NORMC_INVALID_ARGUMENT, "state_in is null; ", request_.text, " reads the state");
+  if (!in && out && !copiedFields_.empty())
+    return fail(NORMC_INVALID_ARGUMENT, "state_out is given without state_in; `",
+                kernel_->state[copiedFields_[0]].name, "` would have to be copied from it");
+
+  const int64_t bytes = layOut(kernel_->state, call.sizes, call.stateOffsets.data());
+  int inRegion = kUnused;
+  if (in) {
+    NORMC_TRY(checkMemory("state_in", in, inBytes, bytes));
+    inRegion = call.regions.add(regionOf("state_in", in, bytes, false));
+  }
+  if (out) {
+    NORMC_TRY(checkMemory("state_out", out, outBytes, bytes));
+    Region region = regionOf("state_out", out, bytes, true);
+    region.mayBe = inRegion;
+    call.regions.add(region);
+  }
+  call.stateIn = static_cast<const char*>(in);
+  call.stateOut = static_cast<char*>(out);
+  return NORMC_OK;
+}
+
+normc_status Plan::bindSaved(Call& call) const {
+  void* const saved = call.args.saved;
+  const int64_t bytes = layOut(kernel_->saved, call.sizes, call.savedOffsets.data());
+  call.leftOut.saved = !saved;
+  if (!saved) {
+    if (readsSaved_ && bytes > 0)
+      return fail(NORMC_INVALID_ARGUMENT, "saved is null; ", request_.text,
+                  " needs what the forward of the same batch wrote there");
+    return NORMC_OK;
+  }
+  if (kernel_->saved.empty())
+    return fail(NORMC_INVALID_ARGUMENT, "saved is given, but ", request_.text,
+                " saves nothing; leave it null");
+  NORMC_TRY(checkMemory("saved", saved, call.args.saved_bytes, bytes));
+  call.regions.add(regionOf("saved", saved, bytes, writesSaved_));
+  call.saved = static_cast<char*>(saved);
+  return NORMC_OK;
+}
+
+normc_status Plan::bindOperands(Call& call) const {
+  if (!computeCuts(*kernel_, call.sizes, call.cuts.data()))
+    return fail(NORMC_INVALID_ARGUMENT, "the tensors have more rows than can be counted");
+  std::array<Scratch, kMaxOperands> scratch;
+  const int64_t needed =
+      layOutWorkspace(*kernel_, call.sizes, call.cuts.data(), call.leftOut, scratch.data());
+  char* workspace = static_cast<char*>(call.args.workspace);
+  if (needed > 0) {
+    const int64_t given = workspace ? call.args.workspace_bytes : 0;
+    const int64_t skipped = -reinterpret_cast<uintptr_t>(workspace) % kAlignment;
+    if (given < add(needed, skipped))
+      return fail(NORMC_INVALID_ARGUMENT, "workspace has ", given, " bytes; this call needs ",
+                  add(needed, skipped), " (normc_plan_workspace_bytes tells what is enough for any call)");
+    workspace += skipped;
+    call.regions.add(regionOf("workspace", workspace, needed, true));
+  }
+
+  for (size_t i = 0; i < kernel_->operands.size(); ++i) {
+    const Operand& operand = kernel_->operands[i];
+    normc_operand& to = call.operands[i];
+    to = {};
+    if (scratch[i].offset != Scratch::kNone) {
+      to.data = workspace + scratch[i].offset;
+      to.task_stride = scratch[i].taskStride;
+      continue;
+    }
+    const auto field = [&](const void* memory, const auto& offsets) {  // null stays null: of no elements
+      to.data = memory ? static_cast<char*>(const_cast<void*>(memory)) + offsets[operand.field] : nullptr;
+    };
+    switch (operand.role) {
+      case Role::Tensor:
+        if (const View& view = call.views[operand.tensor]; call.tensors[operand.tensor])
+          to = {view.data, view.outerStride, view.middleStride, 0};
+        break;
+      case Role::StateIn:
+        field(call.stateIn, call.stateOffsets);
+        break;
+      case Role::StateOut:
+        field(call.stateOut, call.stateOffsets);
+        break;
+      case Role::Saved:
+        field(call.saved, call.savedOffsets);
+        break;
+      case Role::Workspace:
+        break;  // of no elements
+    }
+  }
+  return NORMC_OK;
+}
+
+bool Plan::warmupIsOver(const Call& call) const {
+  if (warmupScalar_ == kUnused || stepField_ == kUnused) return false;
+  int64_t step;
+  if (kernel_->parts.entry == "backward") {  // the forward that saved this was number `step`
+    std::memcpy(&step, call.saved + call.savedOffsets[stepField_], sizeof step);
+    return static_cast<double>(step) > scalars_[warmupScalar_];
+  }
+  std::memcpy(&step, call.stateIn + call.stateOffsets[stepField_], sizeof step);
+  return static_cast<double>(step) >= scalars_[warmupScalar_];
+}
+
+normc_status Plan::runPhases(const Call& call) const {
+  const normc_kernel_args args = {call.operands.data(), scalars_.data(), call.cuts.data(),
+                                  call.sizes.segments,  call.sizes.rows, call.sizes.features};
+  for (size_t i = 0; i < phases_.size(); ++i) {
+    if (kernel_->phases[i].warmupOnly && warmupIsOver(call)) continue;
+    PhaseRun run = {phases_[i], &args, call.cuts[i].chunks, keepDenormals_};
+    if (run.chunks <= 1 || !threads_.parallelFor) {
+      if (run.chunks > 0) run.work();
+      continue;
+    }
+    const int64_t tasks = threads_.limit > 0 ? std::min<int64_t>(run.chunks, threads_.limit) : run.chunks;
+    if (const int result = threads_.parallelFor(threads_.ctx, tasks, PhaseRun::task, &run); result != 0)
+      return fail(NORMC_ABORTED, "parallel_for returned ", result, " in phase ", i,
+                  "; the outputs are undefined");
+    if (run.next.load(std::memory_order_relaxed) < run.chunks)
+      return fail(NORMC_ABORTED, "parallel_for returned in phase ", i,
+                  " before its tasks had run; the outputs are undefined");
+  }
+  return NORMC_OK;
+}
+
+normc_status Plan::execute(const normc_args& args) const {
+  Call call(args);
+  if (args.stream)
+    return fail(NORMC_INVALID_ARGUMENT, "stream is given, but this plan runs on the CPU; leave it null");
+  NORMC_TRY(bindTensors(call));
+  NORMC_TRY(bindState(call));
+  NORMC_TRY(bindSaved(call));
+  NORMC_TRY(bindOperands(call));
+  NORMC_TRY(call.regions.check());
+  if (kernel_->parts.entry == "backward" && call.leftOut.tensors[kDx] && call.leftOut.tensors[kDscale] &&
+      call.leftOut.tensors[kDbias] && call.leftOut.stateOut)
+    return fail(NORMC_INVALID_ARGUMENT, "nothing to compute: dx, dscale, dbias and state_out are all null");
+
+  if (call.stateOut && call.stateOut != call.stateIn)
+    for (const size_t field : copiedFields_)
+      std::memcpy(call.stateOut + call.stateOffsets[field], call.stateIn + call.stateOffsets[field],
+                  fieldBytes(kernel_->state[field], call.sizes));
+  return runPhases(call);
+}
+
+}  // namespace normc::runtime

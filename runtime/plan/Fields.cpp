@@ -1,0 +1,102 @@
+#include "runtime/plan/Fields.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "runtime/api/Struct.h"
+
+namespace normc::runtime {
+namespace {
+
+normc_type publicType(ElementType type) {
+  switch (type) {
+    case ElementType::F64:
+      return NORMC_F64;
+    case ElementType::I64:
+      return NORMC_I64;
+    default:
+      return NORMC_F32;
+  }
+}
+
+template <typename T>
+void fill(char* memory, int64_t count, double value) {
+  std::fill_n(reinterpret_cast<T*>(memory), count, static_cast<T>(value));
+}
+
+}  // namespace
+
+int64_t fieldBytes(const FieldInfo& field, const Sizes& sizes) {
+  return multiply(elements(field.shape, sizes), bytes(field.type));
+}
+
+int64_t layOut(const std::vector<FieldInfo>& fields, const Sizes& sizes, int64_t* offsets) {
+  int64_t offset = 0;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    offsets[i] = offset;
+    offset = roundUp(add(offset, fieldBytes(fields[i], sizes)), kAlignment);
+  }
+  return offset;
+}
+
+int64_t totalBytes(const std::vector<FieldInfo>& fields, const Sizes& sizes) {
+  std::array<int64_t, kMaxFields> offsets;
+  return layOut(fields, sizes, offsets.data());
+}
+
+normc_status describeField(const std::vector<FieldInfo>& fields, const Sizes& sizes, size_t index,
+                           normc_field* out) {
+  if (index >= fields.size())
+    return fail(NORMC_OUT_OF_RANGE, "there is no field ", index, "; there are ", fields.size());
+  std::array<int64_t, kMaxFields> offsets;
+  if (layOut(fields, sizes, offsets.data()) == kHuge)
+    return fail(NORMC_INVALID_ARGUMENT, "the sizes are too large: a field would not fit into memory");
+  const FieldInfo& field = fields[index];
+  normc_field result = {};
+  result.name = field.name.c_str();
+  result.type = publicType(field.type);
+  result.ndim = static_cast<int32_t>(field.shape.size());
+  for (size_t i = 0; i < field.shape.size(); ++i) result.shape[i] = field.shape[i].of(sizes, nullptr);
+  result.offset = offsets[index];
+  result.bytes = fieldBytes(field, sizes);
+  result.init = field.init;
+  return writeStruct(result, out, "normc_field");
+}
+
+void initialize(const std::vector<FieldInfo>& fields, const Sizes& sizes, void* memory) {
+  std::array<int64_t, kMaxFields> offsets;
+  std::memset(memory, 0, layOut(fields, sizes, offsets.data()));
+  for (size_t i = 0; i < fields.size(); ++i) {
+    char* const at = static_cast<char*>(memory) + offsets[i];
+    const int64_t count = elements(fields[i].shape, sizes);
+    switch (fields[i].type) {
+      case ElementType::F64:
+        fill<double>(at, count, fields[i].init);
+        break;
+      case ElementType::I64:
+        fill<int64_t>(at, count, fields[i].init);
+        break;
+      default:
+        fill<float>(at, count, fields[i].init);
+        break;
+    }
+  }
+}
+
+std::string signature(const std::vector<FieldInfo>& fields) {
+  static constexpr const char* sizes[] = {"", "segments", "rows", "features", "chunks"};
+  std::string text;
+  for (const FieldInfo& field : fields) {
+    text += (text.empty() ? "" : ", ") + field.name + ":" + std::string(name(field.type)) + "[";
+    for (size_t i = 0; i < field.shape.size(); ++i) {
+      if (i) text += "x";
+      text += field.shape[i].kind == Factor::Fixed ? std::to_string(field.shape[i].value)
+                                                   : sizes[field.shape[i].kind];
+    }
+    text += "]";
+  }
+  return text;
+}
+
+}  // namespace normc::runtime

@@ -1,0 +1,194 @@
+#include "runtime/plan/Plan.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "runtime/api/Struct.h"
+#include "runtime/plan/Fields.h"
+#include "runtime/plan/Select.h"
+#include "runtime/plan/Workspace.h"
+
+namespace normc::runtime {
+namespace {
+
+std::string text(double value) {
+  char digits[40];
+  const auto end = std::to_chars(digits, digits + sizeof digits, value);
+  return {digits, end.ptr};
+}
+
+/// The index of the element called `name`, or -1.
+template <typename T>
+int indexOf(const std::vector<T>& items, std::string_view name) {
+  for (size_t i = 0; i < items.size(); ++i)
+    if (items[i].name == name) return static_cast<int>(i);
+  return -1;
+}
+
+}  // namespace
+
+normc_status Plan::create(std::shared_ptr<const Context> context, std::shared_ptr<const Package> package,
+                          const normc_request& request, std::unique_ptr<Plan>& plan) {
+  if (!request.problem)
+    return fail(NORMC_INVALID_ARGUMENT, "request.problem is null; it names what to compute");
+  if (request.denormals != NORMC_DENORMALS_FLUSH && request.denormals != NORMC_DENORMALS_KEEP)
+    return fail(NORMC_INVALID_ARGUMENT, "request.denormals is ", int(request.denormals),
+                "; it must be 0 (flush) or 1 (keep)");
+  if (request.max_threads < 0)
+    return fail(NORMC_INVALID_ARGUMENT, "request.max_threads is ", request.max_threads,
+                "; it must not be negative");
+  const Isa* cap = nullptr;
+  if (request.isa_cap && !(cap = findIsa(request.isa_cap)))
+    return fail(NORMC_INVALID_ARGUMENT, "request.isa_cap is `", request.isa_cap, "`; it must be one of ",
+                isaNames());
+
+  std::unique_ptr<Plan> made(new Plan());
+  NORMC_TRY(parseProblemText(request.problem, made->request_));
+  Choice choice;
+  NORMC_TRY(selectKernel(package->manifest(), made->request_, cpuIsa(), cap, choice));
+  made->context_ = std::move(context);
+  made->package_ = std::move(package);
+  made->kernelIndex_ = choice.kernel;
+  made->kernel_ = &made->package_->manifest().kernels[choice.kernel];
+  made->keepDenormals_ = request.denormals == NORMC_DENORMALS_KEEP;
+  NORMC_TRY(made->bindNumbers(request));
+  NORMC_TRY(made->bindCode());
+  made->noteOperands();
+  const auto& phases = made->kernel_->phases;
+  made->threads_ = made->context_->threads(
+      request.max_threads,
+      std::any_of(phases.begin(), phases.end(), [](const Phase& p) { return p.maxChunks > 1; }));
+  made->description_ = made->describe(request, choice);
+  plan = std::move(made);
+  return NORMC_OK;
+}
+
+normc_status Plan::bindNumbers(const normc_request& request) {
+  for (const Scalar& scalar : kernel_->scalars) scalars_.push_back(scalar.value);
+  if (request.number_count > 0 && !request.numbers)
+    return fail(NORMC_INVALID_ARGUMENT, "request.numbers is null but number_count is ", request.number_count);
+  for (size_t i = 0; i < request.number_count; ++i) {
+    const normc_number& number = request.numbers[i];
+    const int index = number.name ? indexOf(kernel_->scalars, number.name) : -1;
+    if (index < 0) {
+      std::string names;
+      for (const Scalar& scalar : kernel_->scalars) names += (names.empty() ? "" : ", ") + scalar.name;
+      return fail(NORMC_NOT_FOUND, kernel_->problem, " has no number `", number.name,
+                  "`; it has: ", names.empty() ? std::string("none") : names);
+    }
+    if (number.value != number.value)
+      return fail(NORMC_INVALID_ARGUMENT, "the number `", number.name, "` must not be NaN");
+    scalars_[index] = number.value;
+  }
+  return NORMC_OK;
+}
+
+normc_status Plan::bindCode() {
+  NORMC_TRY(package_->load(kernel_->blob, code_));
+  for (const Phase& phase : kernel_->phases) {
+    void* const symbol = code_->symbol(phase.symbol.c_str());
+    if (!symbol)
+      return fail(NORMC_DATA_LOSS, package_->label(), " is damaged: blob ", kernel_->blob,
+                  " has no function `", phase.symbol, "`, which ", kernel_->problem, " needs");
+    phases_.push_back(reinterpret_cast<normc_phase>(symbol));
+  }
+  return NORMC_OK;
+}
+
+void Plan::noteOperands() {
+  operandOf_.fill(kUnused);
+  std::vector<bool> written(kernel_->state.size());
+  for (size_t i = 0; i < kernel_->operands.size(); ++i) {
+    const Operand& operand = kernel_->operands[i];
+    switch (operand.role) {
+      case Role::Tensor:
+        operandOf_[operand.tensor] = static_cast<int>(i);
+        break;
+      case Role::StateIn:
+        readsState_ = true;
+        break;
+      case Role::StateOut:
+        written[operand.field] = true;
+        break;
+      case Role::Saved:
+        (operand.written ? writesSaved_ : readsSaved_) = true;
+        break;
+      case Role::Workspace:
+        break;
+    }
+  }
+  for (size_t i = 0; i < written.size(); ++i)
+    if (!written[i]) copiedFields_.push_back(i);
+  warmupScalar_ = indexOf(kernel_->scalars, "warmup_steps");
+  // The step that decides is that of this forward: backward finds it among what forward saved, since further
+  // forwards may have counted on in the state.
+  stepField_ = indexOf(kernel_->parts.entry == "backward" ? kernel_->saved : kernel_->state, "step");
+}
+
+std::string Plan::describe(const normc_request& request, const Choice& choice) const {
+  std::string result = request_.text + "\n";
+  result += "kernel: " + std::to_string(kernelIndex_) + " of " + package_->label() + ": " + kernel_->problem +
+            ", " + kernel_->isa + ", by " + kernel_->generator + "\n";
+  result += "schedule: " + kernel_->schedule + " (" + kernel_->origin + ")\n";
+  result += "chosen because: " + choice.reason + "\n";
+  result += "processor: " + std::string(normc_cpu_isa());
+  if (request.isa_cap) result += ", capped at " + std::string(request.isa_cap);
+  result += "\nthreads: " + threads_.description + "\n";
+  result += std::string("denormals: ") + (keepDenormals_ ? "kept" : "flushed") + "\n";
+  for (size_t i = 0; i < scalars_.size(); ++i) {
+    const Scalar& scalar = kernel_->scalars[i];
+    result += "number: " + scalar.name + " = " + text(scalars_[i]);
+    if (scalars_[i] != scalar.value) result += " (default " + text(scalar.value) + ")";
+    result += "\n";
+  }
+  if (!choice.rejected.empty()) result += "rejected:\n" + choice.rejected;
+  return result;
+}
+
+normc_status Plan::checkSizes(const Sizes& sizes) const {
+  const auto mismatch = [&](std::string_view what, int64_t has, int64_t wants) {
+    return fail(NORMC_FAILED_PRECONDITION, "the call has ", has, " ", what, "; this plan (", request_.text,
+                ") is for ", wants);
+  };
+  if (request_.parts.features && sizes.features != *request_.parts.features)
+    return mismatch("features", sizes.features, *request_.parts.features);
+  if (request_.rows && sizes.rows != *request_.rows) return mismatch("rows", sizes.rows, *request_.rows);
+  if (request_.segments && sizes.segments != *request_.segments)
+    return mismatch("segments", sizes.segments, *request_.segments);
+  if (const int64_t rows = sizes.totalRows(); rows < kernel_->rowsMin || rows > kernel_->rowsMax)
+    return fail(NORMC_FAILED_PRECONDITION, "the call has ", rows, " rows; the kernel of this plan serves ",
+                kernel_->rowsMin, " to ", kernel_->rowsMax);
+  return NORMC_OK;
+}
+
+normc_status Plan::sizes(const normc_sizes& given, Sizes& sizes) const {
+  normc_sizes read;
+  NORMC_TRY(readStruct(&given, read, "normc_sizes", sizeof(normc_sizes)));
+  if (read.segments < 0 || read.rows < 0 || read.features < 0)
+    return fail(NORMC_INVALID_ARGUMENT, "sizes must not be negative: segments ", read.segments, ", rows ",
+                read.rows, ", features ", read.features);
+  if (read.features == 0 && !request_.parts.features)
+    return fail(NORMC_INVALID_ARGUMENT, "sizes.features is 0 and ", request_.text,
+                " leaves the features open");
+  if (request_.parts.features && read.features && read.features != *request_.parts.features)
+    return fail(NORMC_FAILED_PRECONDITION, "sizes.features is ", read.features, "; ", request_.text, " has ",
+                *request_.parts.features);
+  sizes = {request_.parts.segmented ? read.segments : 1, read.rows,
+           read.features ? read.features : *request_.parts.features};
+  return NORMC_OK;
+}
+
+normc_status Plan::workspaceBytes(const Sizes& sizes, size_t& bytes) const {
+  NORMC_TRY(checkSizes(sizes));
+  std::array<normc_cut, kMaxPhases> cuts;
+  std::array<Scratch, kMaxOperands> scratch;
+  int64_t used = kHuge;
+  if (computeCuts(*kernel_, sizes, cuts.data()))
+    used = layOutWorkspace(*kernel_, sizes, cuts.data(), LeftOut::everything(), scratch.data());
+  if (used >= kHuge - kAlignment)
+    return fail(NORMC_INVALID_ARGUMENT, "the sizes are too large: no memory holds them");
+  bytes = used == 0 ? 0 : used + kAlignment - 1;  // the caller's memory may begin anywhere
+  return NORMC_OK;
+}
+
+}  // namespace normc::runtime

@@ -1,0 +1,76 @@
+// A problem bound to a kernel: everything that does not depend on a call,
+// computed once, so that execute only has to look.
+//
+// Immutable after create(); any number of threads may use one.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/abi/kernel.h"
+#include "runtime/core/Context.h"
+#include "runtime/package/Package.h"
+#include "runtime/plan/ProblemText.h"
+
+namespace normc::runtime {
+
+class Plan {
+ public:
+  static normc_status create(std::shared_ptr<const Context> context, std::shared_ptr<const Package> package,
+                             const normc_request& request, std::unique_ptr<Plan>& plan);
+
+  const KernelInfo& kernel() const { return *kernel_; }
+  const std::string& problem() const { return request_.text; }
+  size_t kernelIndex() const { return kernelIndex_; }
+  const std::string& description() const { return description_; }
+  const std::string& normHash() const { return package_->manifest().norms[kernel_->norm].hash; }
+
+  /// The sizes of a query: checked, with the plan's features where the caller gives none.
+  normc_status sizes(const normc_sizes& given, Sizes& sizes) const;
+  /// Enough for any call of these sizes.
+  normc_status workspaceBytes(const Sizes& sizes, size_t& bytes) const;
+
+  normc_status execute(const normc_args& args) const;
+
+ private:
+  struct Call;  // Execute.cpp
+
+  Plan() = default;
+  normc_status bindCode();
+  normc_status bindNumbers(const normc_request& request);
+  void noteOperands();
+  std::string describe(const normc_request& request, const struct Choice& choice) const;
+
+  /// Whether the problem and the kernel serve these sizes.
+  normc_status checkSizes(const Sizes& sizes) const;
+
+  normc_status bindTensors(Call& call) const;
+  normc_status bindState(Call& call) const;
+  normc_status bindSaved(Call& call) const;
+  normc_status bindOperands(Call& call) const;
+  normc_status runPhases(const Call& call) const;
+  bool warmupIsOver(const Call& call) const;
+
+  std::shared_ptr<const Context> context_;
+  std::shared_ptr<const Package> package_;
+  std::shared_ptr<const SharedObject> code_;
+  ProblemRequest request_;
+  size_t kernelIndex_ = 0;
+  const KernelInfo* kernel_ = nullptr;
+  std::vector<normc_phase> phases_;
+  std::vector<double> scalars_;
+  Threads threads_;
+  bool keepDenormals_ = false;
+  std::string description_;
+
+  // What the kernel's operands say, by argument.
+  static constexpr int kUnused = -1;
+  std::array<int, kTensorCount> operandOf_;  ///< index of the operand, or kUnused
+  bool readsState_ = false, readsSaved_ = false, writesSaved_ = false;
+  std::vector<size_t> copiedFields_;  ///< of the state: those that this entry does not write
+  int stepField_ = kUnused, warmupScalar_ = kUnused;
+};
+
+}  // namespace normc::runtime

@@ -1,0 +1,123 @@
+#include "runtime/plan/ProblemText.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "runtime/core/Error.h"
+
+namespace normc::runtime {
+namespace {
+
+constexpr std::string_view kForm = "NORM:ENTRY@DTYPE[SHAPE]{OPTIONS}, e.g. layer_norm:forward@f32[*x1024]";
+
+/// Cuts `text` at the first `separator`; what is before it, or everything.
+std::string_view cut(std::string_view& text, char separator) {
+  const size_t at = std::min(text.find(separator), text.size());
+  const std::string_view before = text.substr(0, at);
+  text.remove_prefix(std::min(at + 1, text.size()));
+  return before;
+}
+
+bool number(std::string_view text, int64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && value >= 0;
+}
+
+bool isOneOf(std::string_view text, std::initializer_list<std::string_view> legal) {
+  return std::find(legal.begin(), legal.end(), text) != legal.end();
+}
+
+normc_status option(std::string_view text, ProblemRequest& request, bool& paramsGiven) {
+  std::string_view value = text;
+  const std::string_view key = cut(value, '=');
+  const bool hasValue = key.size() < text.size();
+  ProblemParts& parts = request.parts;
+  if (key == "mask" && !hasValue) {
+    parts.mask = true;
+  } else if (key == "layout" && hasValue) {
+    if (!isOneOf(value, {"features_last", "channels_first"}))
+      return fail(NORMC_INVALID_ARGUMENT, "problem `", request.text, "`: layout `", value,
+                  "` must be features_last or channels_first");
+    parts.layout = value;
+  } else if (key == "params" && hasValue) {
+    if (!isOneOf(value, {"f32", "f64", "bf16", "f16"}))
+      return fail(NORMC_INVALID_ARGUMENT, "problem `", request.text, "`: params `", value,
+                  "` must be f32, f64, bf16 or f16");
+    parts.params = value;
+    paramsGiven = true;
+  } else {
+    int64_t bound;
+    if (!hasValue || key.empty() || key == "mask" || !number(value, bound) || bound < 1)
+      return fail(NORMC_INVALID_ARGUMENT, "problem `", request.text, "`: option `", text,
+                  "` must be mask, layout=..., params=... or NAME=COUNT");
+    parts.bindings[std::string(key)] = bound;
+  }
+  return NORMC_OK;
+}
+
+normc_status dimension(std::string_view text, const ProblemRequest& request, std::optional<int64_t>& size) {
+  int64_t value;
+  if (text == "*") return NORMC_OK;
+  if (!number(text, value))
+    return fail(NORMC_INVALID_ARGUMENT, "problem `", request.text, "`: size `", text,
+                "` must be a number or *");
+  size = value;
+  return NORMC_OK;
+}
+
+normc_status shape(std::string_view text, ProblemRequest& request) {
+  ProblemParts& parts = request.parts;
+  const auto crosses = std::count(text.begin(), text.end(), 'x');
+  if (crosses != 1 && crosses != 2)
+    return fail(NORMC_INVALID_ARGUMENT, "problem `", request.text, "`: shape [", text,
+                "] must be [ROWSxFEATURES] or [SEGMENTSxROWSxFEATURES]");
+  parts.segmented = crosses == 2;
+  const bool channelsFirst = parts.layout == "channels_first";
+  if (channelsFirst && !parts.segmented)
+    return fail(NORMC_INVALID_ARGUMENT, "problem `", request.text,
+                "`: channels_first needs three sizes, [SEGMENTSxFEATURESxROWS]");
+  if (parts.segmented) NORMC_TRY(dimension(cut(text, 'x'), request, request.segments));
+  const std::string_view first = cut(text, 'x'), second = text;
+  NORMC_TRY(dimension(channelsFirst ? second : first, request, request.rows));
+  NORMC_TRY(dimension(channelsFirst ? first : second, request, parts.features));
+  if (parts.features == 0)
+    return fail(NORMC_INVALID_ARGUMENT, "problem `", request.text, "`: there must be at least one feature");
+  return NORMC_OK;
+}
+
+}  // namespace
+
+std::optional<int64_t> ProblemRequest::totalRows() const {
+  if (!rows || (parts.segmented && !segments)) return std::nullopt;
+  return parts.segmented ? multiply(*segments, *rows) : *rows;
+}
+
+normc_status parseProblemText(std::string_view text, ProblemRequest& request) {
+  request.text = text;
+  const size_t colon = text.find(':'), at = text.find('@'), open = text.find('['), close = text.find(']');
+  const std::string_view tail = close < text.size() ? text.substr(close + 1) : std::string_view();
+  const bool options = tail.size() >= 2 && tail.front() == '{' && tail.back() == '}';
+  if (colon == 0 || colon > at || at > open || open > close || close == text.npos ||
+      (!tail.empty() && !options))
+    return fail(NORMC_INVALID_ARGUMENT, "problem `", text, "` must have the form ", kForm);
+
+  ProblemParts& parts = request.parts;
+  parts.norm = text.substr(0, colon);
+  parts.entry = text.substr(colon + 1, at - colon - 1);
+  parts.data = text.substr(at + 1, open - at - 1);
+  parts.layout = "features_last";
+  if (!isOneOf(parts.entry, {"forward", "backward", "infer"}))
+    return fail(NORMC_INVALID_ARGUMENT, "problem `", text, "`: entry `", parts.entry,
+                "` must be forward, backward or infer");
+  if (!isOneOf(parts.data, {"f32", "f64", "bf16", "f16"}))
+    return fail(NORMC_INVALID_ARGUMENT, "problem `", text, "`: dtype `", parts.data,
+                "` must be f32, f64, bf16 or f16");
+  bool paramsGiven = false;
+  if (options)
+    for (std::string_view rest = tail.substr(1, tail.size() - 2); !rest.empty();)
+      NORMC_TRY(option(cut(rest, ','), request, paramsGiven));
+  if (!paramsGiven) parts.params = parts.data == "f64" ? "f64" : "f32";
+  return shape(text.substr(open + 1, close - open - 1), request);
+}
+
+}  // namespace normc::runtime

@@ -1,0 +1,249 @@
+#include "runtime/plan/Tensors.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "runtime/core/Error.h"
+
+namespace normc::runtime {
+namespace {
+
+constexpr int32_t kMaxDims = 16;
+
+struct DTypeName {
+  Message text;
+  explicit DTypeName(DLDataType type) {
+    const char* const kind = type.code == kDLInt      ? "i"
+                             : type.code == kDLUInt   ? "u"
+                             : type.code == kDLFloat  ? "f"
+                             : type.code == kDLBfloat ? "bf"
+                             : type.code == kDLBool   ? "bool"
+                                                      : "code ";
+    text << kind;
+    if (type.code > kDLBool || type.code == 3 || type.code == 5) text << type.code << " of ";
+    text << type.bits;
+    if (type.lanes != 1) text << " x " << type.lanes;
+  }
+};
+
+bool isType(DLDataType type, ElementType wanted) {
+  if (type.lanes != 1 || type.bits != 8 * bytes(wanted)) return false;
+  switch (wanted) {
+    case ElementType::F32:
+    case ElementType::F64:
+    case ElementType::F16:
+      return type.code == kDLFloat;
+    case ElementType::BF16:
+      return type.code == kDLBfloat;
+    case ElementType::I64:
+      return type.code == kDLInt;
+    case ElementType::U8:
+      return type.code == kDLUInt || type.code == kDLBool;
+  }
+  return false;
+}
+
+/// What holds for every tensor, whatever its shape should be.
+normc_status checkBasics(std::string_view name, const DLTensor& tensor, ElementType type, int64_t& count) {
+  if (tensor.device.device_type != kDLCPU && tensor.device.device_type != kDLCUDAHost)
+    return fail(NORMC_INVALID_ARGUMENT, name, " is on device type ", int(tensor.device.device_type),
+                "; this plan runs on the CPU (kDLCPU, 1)");
+  if (!isType(tensor.dtype, type))
+    return fail(NORMC_INVALID_ARGUMENT, name, " has dtype ", DTypeName(tensor.dtype).text.text(),
+                "; this plan takes ", normc::runtime::name(type), type == ElementType::U8 ? " or bool" : "");
+  if (tensor.ndim < 0 || tensor.ndim > kMaxDims || (tensor.ndim > 0 && !tensor.shape))
+    return fail(NORMC_INVALID_ARGUMENT, name, " has ", tensor.ndim, " dimensions",
+                tensor.ndim > 0 && !tensor.shape ? " but no shape" : "; at most 16 are allowed");
+  count = 1;
+  for (int32_t i = 0; i < tensor.ndim; ++i) {
+    if (tensor.shape[i] < 0)
+      return fail(NORMC_INVALID_ARGUMENT, name, " has size ", tensor.shape[i], " in dimension ", i);
+    count = multiply(count, tensor.shape[i]);
+  }
+  if (multiply(count, bytes(type)) > kHuge / 16)
+    return fail(NORMC_INVALID_ARGUMENT, name, " has more elements than a 64-bit machine can hold");
+  if (count > 0 && !tensor.data)
+    return fail(NORMC_INVALID_ARGUMENT, name, " has elements but its data is null");
+  if ((reinterpret_cast<uintptr_t>(tensor.data) + tensor.byte_offset) % bytes(type) != 0)
+    return fail(NORMC_INVALID_ARGUMENT, name, " is not aligned to its elements of ", bytes(type), " bytes");
+  return NORMC_OK;
+}
+
+/// The stride of a dimension, in elements; compact where the tensor gives none.
+int64_t strideOf(const DLTensor& tensor, int32_t dimension) {
+  if (tensor.strides) return tensor.strides[dimension];
+  int64_t stride = 1;
+  for (int32_t i = tensor.ndim - 1; i > dimension; --i) stride = multiply(stride, tensor.shape[i]);
+  return stride;
+}
+
+/// Dimensions [first, last) as one axis.
+struct Axis {
+  int64_t size = 1, stride = 0;
+};
+
+normc_status collapse(std::string_view name, const DLTensor& tensor, int32_t first, int32_t last,
+                      Axis& axis) {
+  int32_t inner = -1;  // the last dimension seen that has more than one element
+  for (int32_t i = last - 1; i >= first; --i) {
+    axis.size = multiply(axis.size, tensor.shape[i]);
+    if (tensor.shape[i] == 1) continue;
+    if (inner < 0) {
+      axis.stride = strideOf(tensor, i);
+    } else if (int64_t walked;
+               __builtin_mul_overflow(strideOf(tensor, inner), tensor.shape[inner], &walked) ||
+               walked != strideOf(tensor, i)) {
+      return fail(NORMC_INVALID_ARGUMENT, name, " cannot be walked with one stride along dimensions ", i,
+                  " and ", inner, " (sizes ", tensor.shape[i], " and ", tensor.shape[inner], ", strides ",
+                  strideOf(tensor, i), " and ", strideOf(tensor, inner), "); make it contiguous there");
+    }
+    inner = i;
+  }
+  return NORMC_OK;
+}
+
+/// Checks that every element has an address, and for outputs an address of its own.
+normc_status checkStrides(std::string_view name, const View& view, bool written) {
+  struct {
+    int64_t size, stride;
+  } near = {view.middle, view.middleStride}, far = {view.outer, view.outerStride};
+  constexpr int64_t kLimit = int64_t{1} << 60;
+  if (view.outer == 0 || view.middle == 0 || view.inner == 0) return NORMC_OK;
+  for (auto* axis : {&near, &far}) {
+    if (axis->size == 1) axis->stride = 0;
+    if (axis->stride == INT64_MIN ||
+        multiply(multiply(std::abs(axis->stride), axis->size), view.width) > kLimit)
+      return fail(NORMC_INVALID_ARGUMENT, name, " has a stride of ", axis->stride,
+                  " elements: it reaches past the end of memory");
+    axis->stride = std::abs(axis->stride);
+  }
+  if (!written) return NORMC_OK;
+  if (near.size > 1 && far.size > 1 && near.stride > far.stride) std::swap(near, far);
+  const int64_t nearExtent = near.size == 1 ? view.inner : (near.size - 1) * near.stride + view.inner;
+  if ((near.size > 1 && near.stride < view.inner) || (far.size > 1 && far.stride < nearExtent))
+    return fail(NORMC_INVALID_ARGUMENT, name, " is written, but its strides make elements share memory");
+  return NORMC_OK;
+}
+
+normc_status sameShape(std::string_view name, const DLTensor& tensor, std::string_view otherName,
+                       const DLTensor& other) {
+  if (tensor.ndim != other.ndim)
+    return fail(NORMC_INVALID_ARGUMENT, name, " has ", tensor.ndim, " dimensions, ", otherName, " has ",
+                other.ndim, "; they must have the same shape");
+  for (int32_t i = 0; i < tensor.ndim; ++i)
+    if (tensor.shape[i] != other.shape[i])
+      return fail(NORMC_INVALID_ARGUMENT, name, " has size ", tensor.shape[i], " in dimension ", i, ", ",
+                  otherName, " has ", other.shape[i], "; they must have the same shape");
+  return NORMC_OK;
+}
+
+char* address(const DLTensor& tensor) { return static_cast<char*>(tensor.data) + tensor.byte_offset; }
+
+}  // namespace
+
+uintptr_t View::begin() const {
+  const int64_t back =
+      std::min<int64_t>(0, (outer - 1) * outerStride) + std::min<int64_t>(0, (middle - 1) * middleStride);
+  return reinterpret_cast<uintptr_t>(data) + back * width;
+}
+
+uintptr_t View::end() const {
+  if (outer == 0 || middle == 0 || inner == 0) return begin();
+  const int64_t forth =
+      std::max<int64_t>(0, (outer - 1) * outerStride) + std::max<int64_t>(0, (middle - 1) * middleStride);
+  return reinterpret_cast<uintptr_t>(data) + (forth + inner) * width;
+}
+
+normc_status bindXSized(const TensorRules& rules, const DLTensor& tensor, ShapeSource& source, Sizes& sizes,
+                        View& view) {
+  const std::string_view name = normc::runtime::name(rules.which);
+  const ProblemParts& parts = *rules.problem;
+  const bool channelsFirst = parts.layout == "channels_first";
+  int64_t count;
+  NORMC_TRY(checkBasics(name, tensor, rules.type, count));
+  if (source.tensor) NORMC_TRY(sameShape(name, tensor, normc::runtime::name(source.which), *source.tensor));
+  const int32_t least = parts.segmented ? 3 : 2;
+  if (tensor.ndim < least)
+    return fail(NORMC_INVALID_ARGUMENT, name, " has ", tensor.ndim,
+                tensor.ndim == 1 ? " dimension" : " dimensions", "; this plan takes ",
+                channelsFirst     ? "segments x features x rows"
+                : parts.segmented ? "segments x rows x features"
+                                  : "rows x features");
+
+  // Dimensions: [segments] [rows...] features, or segments features [rows...].
+  const int32_t featureDim = channelsFirst ? 1 : tensor.ndim - 1;
+  const int32_t firstRow = channelsFirst ? 2 : parts.segmented ? 1 : 0;
+  Axis segments, rows;
+  NORMC_TRY(collapse(name, tensor, firstRow, channelsFirst ? tensor.ndim : featureDim, rows));
+  if (parts.segmented) segments = {tensor.shape[0], strideOf(tensor, 0)};
+  const Axis features = {tensor.shape[featureDim], strideOf(tensor, featureDim)};
+  const Axis& middle = channelsFirst ? features : rows;
+  const Axis& inner = channelsFirst ? rows : features;
+  if (inner.size > 1 && inner.stride != 1)
+    return fail(NORMC_INVALID_ARGUMENT, name, " has stride ", inner.stride, " in dimension ",
+                channelsFirst ? tensor.ndim - 1 : featureDim, ", along its ",
+                channelsFirst ? "rows" : "features", "; it must be 1 there");
+  if (features.size == 0) return fail(NORMC_INVALID_ARGUMENT, name, " has no features");
+  if (parts.features && features.size != *parts.features)
+    return fail(NORMC_INVALID_ARGUMENT, name, " has ", features.size, " features (dimension ", featureDim,
+                "); this plan is for ", *parts.features);
+
+  view = {address(tensor), bytes(rules.type), segments.size, middle.size,
+          inner.size,      segments.stride,   middle.stride};
+  NORMC_TRY(checkStrides(name, view, rules.written));
+  if (source.tensor) return NORMC_OK;
+  source = {rules.which, &tensor};
+  sizes = {segments.size, rows.size, features.size};
+  return NORMC_OK;
+}
+
+normc_status bindVector(const TensorRules& rules, const DLTensor& tensor, const Sizes& sizes, View& view) {
+  const std::string_view name = normc::runtime::name(rules.which);
+  int64_t count;
+  NORMC_TRY(checkBasics(name, tensor, rules.type, count));
+  if (tensor.ndim != 1)
+    return fail(NORMC_INVALID_ARGUMENT, name, " has ", tensor.ndim,
+                " dimensions; it must have one, the features");
+  if (count != sizes.features)
+    return fail(NORMC_INVALID_ARGUMENT, name, " has ", count, " elements; there are ", sizes.features,
+                " features");
+  if (count > 1 && strideOf(tensor, 0) != 1)
+    return fail(NORMC_INVALID_ARGUMENT, name, " has stride ", strideOf(tensor, 0), "; it must be contiguous");
+  view = {address(tensor), bytes(rules.type), 1, 1, count, 0, 0};
+  return NORMC_OK;
+}
+
+normc_status bindMask(const TensorRules& rules, const DLTensor& tensor, const ShapeSource& source,
+                      const Sizes& sizes, View& view) {
+  const DLTensor& x = *source.tensor;
+  int64_t count;
+  NORMC_TRY(checkBasics("mask", tensor, ElementType::U8, count));
+  // Either the leading dimensions of x, or its rows already put together.
+  const bool channelsFirst = rules.problem->layout == "channels_first";
+  const int32_t fixed = rules.problem->segmented ? 1 : 0;  // leading dimensions that stay apart
+  const int32_t firstRow = channelsFirst ? 2 : fixed, rowDims = x.ndim - 1 - fixed;
+  bool fits = tensor.ndim == fixed + rowDims || tensor.ndim == fixed + 1;
+  if (fits && fixed) fits = tensor.shape[0] == sizes.segments;
+  if (fits && tensor.ndim == fixed + rowDims) {
+    for (int32_t i = 0; i < rowDims; ++i) fits &= tensor.shape[fixed + i] == x.shape[firstRow + i];
+  } else if (fits) {
+    fits = tensor.shape[fixed] == sizes.rows;
+  }
+  if (!fits && fixed)
+    return fail(NORMC_INVALID_ARGUMENT, "mask must have the shape of ", normc::runtime::name(source.which),
+                " without features, ", sizes.segments, " segments x ", sizes.rows, " rows; it has ", count,
+                " elements in ", tensor.ndim, " dimensions");
+  if (!fits)
+    return fail(NORMC_INVALID_ARGUMENT, "mask must have the shape of ", normc::runtime::name(source.which),
+                " without features, ", sizes.rows, " rows; it has ", count, " elements in ", tensor.ndim,
+                " dimensions");
+  Axis rows;
+  NORMC_TRY(collapse("mask", tensor, fixed, tensor.ndim, rows));
+  if (rows.size > 1 && rows.stride != 1)
+    return fail(NORMC_INVALID_ARGUMENT, "mask has stride ", rows.stride,
+                " along its rows; it must be contiguous there");
+  view = {address(tensor), 1, sizes.segments, 1, sizes.rows, fixed ? strideOf(tensor, 0) : 0, 0};
+  return checkStrides("mask", view, false);
+}
+
+}  // namespace normc::runtime

@@ -1,0 +1,68 @@
+#include "runtime/plan/Workspace.h"
+
+#include <algorithm>
+
+#include "runtime/plan/Fields.h"
+
+namespace normc::runtime {
+namespace {
+
+int64_t ceilDivide(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
+/// Bytes of scratch that the operand needs; 0 if it needs none.
+int64_t scratchBytes(const KernelInfo& kernel, const Operand& operand, const Sizes& sizes,
+                     const normc_cut* cuts, const LeftOut& leftOut, int64_t& taskStride) {
+  const int64_t width = bytes(operand.type);
+  switch (operand.role) {
+    case Role::Workspace:
+      return multiply(elements(operand.shape, sizes, cuts), width);
+    case Role::StateIn:
+      return 0;
+    case Role::StateOut:
+      return leftOut.stateOut ? fieldBytes(kernel.state[operand.field], sizes) : 0;
+    case Role::Saved:
+      return leftOut.saved ? fieldBytes(kernel.saved[operand.field], sizes) : 0;
+    case Role::Tensor:
+      break;
+  }
+  if (!leftOut.tensors[operand.tensor]) return 0;
+  if (!isXSized(operand.tensor)) return multiply(sizes.features, width);
+  // One line of the contiguous axis for each task, which every line of the task overwrites.
+  const int64_t line = kernel.parts.layout == "channels_first" ? sizes.rows : sizes.features;
+  const int64_t lineBytes = roundUp(multiply(line, width), kAlignment);
+  int64_t tasks = 0;
+  for (size_t i = 0; i < kernel.phases.size(); ++i) tasks = std::max(tasks, cuts[i].chunks);
+  taskStride = lineBytes / width;
+  return multiply(tasks, lineBytes);
+}
+
+}  // namespace
+
+bool computeCuts(const KernelInfo& kernel, const Sizes& sizes, normc_cut* cuts) {
+  for (size_t i = 0; i < kernel.phases.size(); ++i) {
+    const Phase& phase = kernel.phases[i];
+    normc_cut& cut = cuts[i];
+    cut.units = elements(phase.units, sizes, cuts);
+    if (cut.units == kHuge) return false;
+    const int64_t least = std::max(phase.minUnits, ceilDivide(cut.units, phase.maxChunks));
+    cut.chunk_units = multiply(ceilDivide(least, phase.multiple), phase.multiple);
+    cut.chunks = ceilDivide(cut.units, cut.chunk_units);
+  }
+  return true;
+}
+
+int64_t layOutWorkspace(const KernelInfo& kernel, const Sizes& sizes, const normc_cut* cuts,
+                        const LeftOut& leftOut, Scratch* scratch) {
+  int64_t offset = 0;
+  for (size_t i = 0; i < kernel.operands.size(); ++i) {
+    scratch[i] = {};
+    const int64_t size =
+        scratchBytes(kernel, kernel.operands[i], sizes, cuts, leftOut, scratch[i].taskStride);
+    if (size == 0) continue;
+    scratch[i].offset = offset;
+    offset = roundUp(add(offset, size), kAlignment);
+  }
+  return offset;
+}
+
+}  // namespace normc::runtime
