@@ -1,0 +1,32 @@
+// Compiles many kernels and packs them.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "codegen/Pipelines.h"
+
+namespace normc::codegen {
+
+/// One kernel to build.
+struct Job {
+  Problem problem;
+  cpu::Isa isa;
+  cpu::Schedule schedule;
+  std::optional<int64_t> rowsMax;  ///< limit of segments x rows the kernel is offered for
+};
+
+/// The kernels a package holds for a problem by default: one for each strategy that pays.
+std::vector<Job> defaultJobs(const Problem&, const cpu::Isa&);
+
+struct PackageOptions {
+  unsigned threads = 0;  ///< 0: all of the machine
+  /// Called after each kernel, from one thread at a time.
+  std::function<void(size_t done, size_t total, const Job&)> progress;
+};
+
+/// The bytes of a package. The first failure stops the work and is returned.
+llvm::Expected<std::string> buildPackage(const std::vector<Job>&, const PackageOptions& = {});
+
+}  // namespace normc::codegen

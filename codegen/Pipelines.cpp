@@ -1,0 +1,161 @@
+#include "codegen/Pipelines.h"
+
+#include "codegen/Manifest.h"
+#include "codegen/lower/PhaseLowering.h"
+#include "codegen/lower/Transcendentals.h"
+#include "codegen/targets/cpu/Entry.h"
+#include "codegen/targets/cpu/Object.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/InitAllPasses.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+
+using namespace mlir;
+
+namespace normc::codegen {
+
+StringRef loopsToLlvmPipeline() {
+  return "canonicalize,cse,"
+         "convert-scf-to-cf,"
+         "convert-vector-to-llvm{reassociate-fp-reductions=1},"
+         "convert-math-to-llvm,"
+         "convert-arith-to-llvm,"
+         "finalize-memref-to-llvm,"
+         "convert-cf-to-llvm,"
+         "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},"
+         "reconcile-unrealized-casts";
+}
+
+namespace {
+
+/// One compilation: a context, a module, and the steps in their order.
+class Compilation {
+ public:
+  Compilation(const Problem& problem, const cpu::Schedule& schedule, const cpu::Isa& isa)
+      : problem_(problem), schedule_(schedule), isa_(isa), context_(dialects(), MLIRContext::Threading::DISABLED),
+        module_(ModuleOp::create(UnknownLoc::get(&context_))) {
+    context_.loadAllAvailableDialects();
+    context_.getDiagEngine().registerHandler([this](mlir::Diagnostic& d) { diagnostics_ += d.str() + "\n"; });
+  }
+
+  llvm::Error plan(StringRef symbol) {
+    if (auto reason = cpu::whyIllegal(problem_, schedule_, isa_))
+      return llvm::createStringError(problem_.text() + " for " + isa_.name.str() + ": " + *reason);
+    auto kernel = planKernel(*module_, problem_, schedule_.strategy, symbol);
+    if (!kernel) return kernel.takeError();
+    kernel->setScheduleAttr(schedule_.attribute(&context_));
+    kernel_ = *kernel;
+    return llvm::Error::success();
+  }
+
+  llvm::Error loops() {
+    entry_.emplace(kernel_);
+    lowerToLoops(*module_);
+    expandTranscendentals(*module_);
+    if (failed(verify(*module_))) return fault("lowering to loops");
+    return llvm::Error::success();
+  }
+
+  llvm::Error llvmDialect() {
+    PassManager passes(&context_);
+    if (failed(parsePassPipeline(loopsToLlvmPipeline(), passes))) return fault("the pass pipeline");
+    if (failed(passes.run(*module_))) return fault("lowering to LLVM");
+    cpu::addEntryPoints(*module_, *entry_);
+    return llvm::Error::success();
+  }
+
+  llvm::Expected<std::unique_ptr<llvm::Module>> llvmIr() { return cpu::optimizedLlvm(*module_, isa_, llvm_); }
+
+  KernelOp kernel() { return kernel_; }
+  std::string text() {
+    std::string text;
+    llvm::raw_string_ostream(text) << *module_;
+    return text;
+  }
+
+ private:
+  static DialectRegistry dialects() {
+    static std::once_flag once;
+    std::call_once(once, [] { registerAllPasses(); });
+    DialectRegistry registry;
+    registry.insert<NormDialect, arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
+                    memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
+    registerBuiltinDialectTranslation(registry);
+    registerLLVMDialectTranslation(registry);
+    return registry;
+  }
+  llvm::Error fault(StringRef step) {
+    return llvm::createStringError(step.str() + " failed for " + problem_.text() + "; this is a fault of normc\n" +
+                                   diagnostics_);
+  }
+
+  const Problem& problem_;
+  const cpu::Schedule& schedule_;
+  const cpu::Isa& isa_;
+  MLIRContext context_;
+  llvm::LLVMContext llvm_;
+  OwningOpRef<ModuleOp> module_;
+  KernelOp kernel_;
+  std::optional<cpu::EntryPoints> entry_;
+  std::string diagnostics_;
+};
+
+}  // namespace
+
+llvm::Expected<Stage> findStage(StringRef name) {
+  auto stage = llvm::StringSwitch<std::optional<Stage>>(name)
+                   .Case("sweeps", Stage::Sweeps)
+                   .Case("loops", Stage::Loops)
+                   .Case("llvm", Stage::Llvm)
+                   .Case("asm", Stage::Assembly)
+                   .Default(std::nullopt);
+  if (stage) return *stage;
+  return llvm::createStringError("no stage '" + name.str() + "'; legal: sweeps, loops, llvm, asm");
+}
+
+llvm::Expected<std::string> emitStage(const Problem& problem, const cpu::Schedule& schedule, const cpu::Isa& isa,
+                                      Stage stage) {
+  Compilation c(problem, schedule, isa);
+  if (auto error = c.plan("kernel")) return error;
+  if (stage == Stage::Sweeps) return c.text();
+  if (auto error = c.loops()) return error;
+  if (stage == Stage::Loops) return c.text();
+  if (auto error = c.llvmDialect()) return error;
+  auto ir = c.llvmIr();
+  if (!ir) return ir.takeError();
+  if (stage == Stage::Assembly) return cpu::machineCode(**ir, isa, cpu::Emit::Assembly);
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  (*ir)->print(out, nullptr);
+  return text;
+}
+
+llvm::Expected<CompiledKernel> compileKernel(const Problem& problem, const cpu::Schedule& schedule,
+                                             const cpu::Isa& isa, StringRef symbol) {
+  Compilation c(problem, schedule, isa);
+  if (auto error = c.plan(symbol)) return error;
+  CompiledKernel kernel;
+  kernel.manifest = kernelManifest(problem, schedule, isa, c.kernel());
+  if (auto error = c.loops()) return error;
+  if (auto error = c.llvmDialect()) return error;
+  auto ir = c.llvmIr();
+  if (!ir) return ir.takeError();
+  auto object = cpu::machineCode(**ir, isa, cpu::Emit::Object);
+  if (!object) return object.takeError();
+  kernel.object = std::move(*object);
+  return kernel;
+}
+
+}  // namespace normc::codegen

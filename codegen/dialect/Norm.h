@@ -1,0 +1,20 @@
+// The norm dialect in C++: generated classes and the few facts other folders ask.
+#pragma once
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "codegen/dialect/NormDialect.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "codegen/dialect/NormAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "codegen/dialect/NormOps.h.inc"

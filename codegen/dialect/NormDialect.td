@@ -1,0 +1,55 @@
+// The norm dialect: a kernel as a list of sweeps over X-sized data.
+#ifndef NORMC_DIALECT
+#define NORMC_DIALECT
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+
+def Norm_Dialect : Dialect {
+  let name = "norm";
+  let cppNamespace = "::normc::codegen";
+  let summary = "normalization kernels as sweeps";
+  let description = [{
+    A `norm.kernel` declares the tensors it touches and lists its phases. Between
+    two phases every task of the first has finished: a phase is the thread fork on
+    a CPU, the launch on a GPU, the place where ranks exchange statistics.
+
+    A phase holds `norm.slab`s. A slab is the set of elements that share one
+    statistic; its `per` axes index that statistic, the other axes lie inside. The
+    code in a slab is scalar code for one statistic, the region of a `norm.sweep`
+    is scalar code for one element. Nothing here says which axis is contiguous,
+    how wide a vector is, or how many rows are interleaved: layout and schedule
+    are attributes of the kernel, and the lowering reads them.
+
+    A `resident` slab stays on chip between its sweeps, so memory is read once
+    however many sweeps read a tensor. That is what traffic is computed from.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+}
+
+class Norm_Attr<string name, string attrMnemonic, list<Trait> traits = []>
+    : AttrDef<Norm_Dialect, name, traits> {
+  let mnemonic = attrMnemonic;
+}
+
+def Norm_ScheduleAttr : Norm_Attr<"Schedule", "schedule"> {
+  let summary = "how the sweeps of a kernel become loops";
+  let description = [{
+    `strategy`    `streamed`: column statistics in chunks of rows, combined in a
+                  second phase; `resident`: the whole column slab at once.
+    `vector`      lanes of one vector of the statistics type.
+    `rows`        rows interleaved: they share loads of per-feature vectors and one
+                  update of column partials.
+    `unroll`      vectors a sweep advances per step along the contiguous axis, each
+                  with its own accumulator.
+    `tile`        vectors of columns that a column slab keeps in registers.
+    `grain`       least rows of a task.
+    `streaming`   stores of X-sized outputs bypass the caches.
+  }];
+  let parameters = (ins StringRefParameter<"streamed | resident">:$strategy, "int64_t":$vector,
+                    "int64_t":$rows, "int64_t":$unroll, "int64_t":$tile, "int64_t":$grain,
+                    DefaultValuedParameter<"bool", "false">:$streaming);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+#endif

@@ -1,0 +1,178 @@
+// Operations of the norm dialect. See NormDialect.td for the ideas.
+#ifndef NORMC_OPS
+#define NORMC_OPS
+
+include "codegen/dialect/NormDialect.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/CommonAttrConstraints.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Norm_Op<string mnemonic, list<Trait> traits = []> : Op<Norm_Dialect, mnemonic, traits>;
+
+def Norm_Tensors : TypedArrayAttrBase<FlatSymbolRefAttr, "tensors declared in the kernel">;
+
+//===-- Structure ---------------------------------------------------------===//
+
+def Norm_KernelOp : Norm_Op<"kernel", [IsolatedFromAbove, Symbol, SymbolTable, NoTerminator, SingleBlock]> {
+  let summary = "one entry point of one problem";
+  let description = [{
+    `statistics` is the type in which statistics are computed. `groups` and
+    `pre_groups` divide the feature axis; `features` is absent where the kernel
+    serves any number. `segments_are_one` says that the segment axis is trivial.
+    `numbers` names the scalar arguments in their order.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$problem, StrAttr:$layout, TypeAttr:$statistics,
+                   I64Attr:$groups, I64Attr:$pre_groups, OptionalAttr<I64Attr>:$features,
+                   UnitAttr:$segments_are_one, StrArrayAttr:$numbers, OptionalAttr<Norm_ScheduleAttr>:$schedule);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let extraClassDeclaration = [{
+    /// The kernel has its last axis, `feature`, contiguous; else `row` is.
+    bool featuresLast() { return getLayout() == "features_last"; }
+    bool hasMask() { return ::mlir::SymbolTable::lookupSymbolIn(getOperation(), "mask"); }
+  }];
+}
+
+def Norm_TensorOp : Norm_Op<"tensor", [Symbol, HasParent<"KernelOp">]> {
+  let summary = "an operand of the kernel";
+  let description = [{
+    `axes` index it: `segment`, `row`, `feature`, `group`, `window`, `chunk.N` (the
+    chunks of phase N). A tensor with segment, row and feature is X-sized.
+    `role` is one of tensor, state_in, state_out, saved, workspace.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, StrArrayAttr:$axes, StrAttr:$role,
+                   StrAttr:$access, DefaultValuedAttr<I64Attr, "0">:$window);
+  let assemblyFormat = "$sym_name `:` $type $axes $role $access attr-dict";
+  let extraClassDeclaration = [{
+    bool hasAxis(::llvm::StringRef axis);
+    bool isXSized() { return hasAxis("row") && hasAxis("feature"); }
+    /// N of the axis `chunk.N`, -1 where the tensor has none.
+    int64_t chunkPhase();
+  }];
+}
+
+def Norm_PhaseOp : Norm_Op<"phase", [Symbol, NoTerminator, SingleBlock, HasParent<"KernelOp">]> {
+  let summary = "tasks that may run in any order, after all of the phase before";
+  let description = [{
+    `units` are the axes whose product is cut into chunks, one a task. `role` is
+    statistics, combine, apply or finish. `warmup`: its result is used only while
+    the step count is within the warmup; `condition` of its sweeps says so.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$role, StrArrayAttr:$units, UnitAttr:$warmup);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name $role `over` $units attr-dict-with-keyword $body";
+  let extraClassDeclaration = [{ int64_t number(); }];
+}
+
+def Norm_SlabOp : Norm_Op<"slab", [NoTerminator, SingleBlock, HasParent<"PhaseOp">]> {
+  let summary = "the elements that share one statistic";
+  let description = [{
+    `per` is a subset of segment, row, feature, group, pre_group. Empty: the rows
+    of the task, with no complete statistic. `head = n`: only the first n valid
+    rows of the task, to estimate a mean: their sum may be n times a robust centre.
+    A slab without sweeps is a loop over the statistics.
+  }];
+  let arguments = (ins StrArrayAttr:$per, UnitAttr:$resident, OptionalAttr<I64Attr>:$head);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$per (`head` $head^)? (`resident` $resident^)? attr-dict-with-keyword $body";
+  let extraClassDeclaration = [{ bool isPer(::llvm::StringRef axis); bool hasSweeps(); }];
+  let hasVerifier = 1;
+}
+
+def Norm_SweepOp : Norm_Op<"sweep", [SingleBlock]> {
+  let summary = "one pass over the elements of a slab";
+  let description = [{
+    The region computes for one element: its arguments are the elements of `reads`
+    (in the statistics type; a mask as i1), it yields one value for each of
+    `writes`, then one term for each result (summed over the slab), then one term
+    for each of `partials` (summed into that workspace over the axes it lacks).
+    With a false `condition` nothing is read and the sums are zero.
+  }];
+  let arguments = (ins Optional<I1>:$condition, Norm_Tensors:$reads, Norm_Tensors:$writes,
+                   Norm_Tensors:$partials);
+  let results = (outs Variadic<AnyFloat>:$sums);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{ (`if` $condition^)? `reads` $reads `writes` $writes `into` $partials
+                          attr-dict-with-keyword $body (`:` type($sums)^)? }];
+  let hasVerifier = 1;
+}
+
+def Norm_YieldOp : Norm_Op<"yield", [Terminator, Pure]> {
+  let summary = "the values of one element, or the new values of a fold";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+//===-- Scalars and vectors -----------------------------------------------===//
+
+def Norm_LoadOp : Norm_Op<"load"> {
+  let summary = "the element of a tensor that belongs to this statistic";
+  let arguments = (ins FlatSymbolRefAttr:$tensor, Optional<Index>:$window);
+  let results = (outs AnyType:$value);
+  let assemblyFormat = "$tensor (`[` $window^ `]`)? attr-dict `:` type($value)";
+}
+
+def Norm_StoreOp : Norm_Op<"store"> {
+  let summary = "sets the element of a tensor that belongs to this statistic";
+  let arguments = (ins AnyType:$value, FlatSymbolRefAttr:$tensor, Optional<Index>:$window);
+  let assemblyFormat = "$value `,` $tensor (`[` $window^ `]`)? attr-dict `:` type($value)";
+}
+
+def Norm_AccumulateOp : Norm_Op<"accumulate"> {
+  let summary = "adds to a workspace that the task has zeroed";
+  let arguments = (ins AnyFloat:$value, FlatSymbolRefAttr:$tensor);
+  let assemblyFormat = "$value `,` $tensor attr-dict `:` type($value)";
+}
+
+def Norm_ProbeOp : Norm_Op<"probe"> {
+  let summary = "a value near the mean of the slab, exact where the data are constant";
+  let description = [{
+    The shift of a one-pass variance: a mean over a power of two of the first
+    (valid) elements, or 0 where there is none.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$tensor);
+  let results = (outs AnyFloat:$value);
+  let assemblyFormat = "$tensor attr-dict `:` type($value)";
+}
+
+def Norm_CountOp : Norm_Op<"count"> {
+  let summary = "how many valid rows there are";
+  let description = [{
+    `scope` is `all`, `task` (the rows of the task; `head`: at most the first n) or
+    `slab` (the rows inside the slab). Rows that the mask leaves out do not count,
+    except under the scope `rows`: all rows, valid or not.
+  }];
+  let arguments = (ins StrAttr:$scope, OptionalAttr<I64Attr>:$head);
+  let results = (outs AnyFloat:$value);
+  let assemblyFormat = "$scope (`head` $head^)? attr-dict `:` type($value)";
+}
+
+def Norm_WidthOp : Norm_Op<"width", [Pure]> {
+  let summary = "features of one group: `groups` or `pre_groups`";
+  let arguments = (ins StrAttr:$groups);
+  let results = (outs AnyFloat:$value);
+  let assemblyFormat = "$groups attr-dict `:` type($value)";
+}
+
+def Norm_ScalarOp : Norm_Op<"scalar", [Pure]> {
+  let summary = "a number of the spec, an argument of the kernel";
+  let arguments = (ins StrAttr:$name);
+  let results = (outs F64:$value);
+  let assemblyFormat = "$name attr-dict";
+}
+
+def Norm_FoldOp : Norm_Op<"fold", [SingleBlock]> {
+  let summary = "walks the `chunk.N` or `window` axis of vectors in order";
+  let description = [{
+    Region arguments: the position (index), the running values, one element of
+    each of `reads`. Yields the new running values.
+  }];
+  let arguments = (ins StrAttr:$axis, I64Attr:$extent, Norm_Tensors:$reads, Variadic<AnyFloat>:$init);
+  let results = (outs Variadic<AnyFloat>:$values);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{ $axis $extent `reads` $reads (`from` $init^ `:` type($init))? attr-dict-with-keyword $body
+                          (`->` type($values)^)? }];
+}
+
+#endif

@@ -1,0 +1,161 @@
+#include "codegen/lower/Loops.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMAttrs.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+
+namespace normc::codegen {
+
+Value Loops::index(int64_t n) { return arith::ConstantIndexOp::create(b, loc, n); }
+std::optional<int64_t> Loops::constant(Value v) { return getConstantIntValue(v); }
+
+Value Loops::add(Value x, Value y) {
+  if (constant(x) == 0) return y;
+  if (constant(y) == 0) return x;
+  return b.createOrFold<arith::AddIOp>(loc, x, y);
+}
+Value Loops::sub(Value x, Value y) {
+  auto cx = constant(x), cy = constant(y);
+  if (cx && cy) return index(*cx - *cy);
+  return cy == 0 ? x : b.createOrFold<arith::SubIOp>(loc, x, y);
+}
+Value Loops::mul(Value x, Value y) {
+  auto cx = constant(x), cy = constant(y);
+  if (cx && cy) return index(*cx * *cy);
+  if (cx == 0 || cy == 0) return index(0);
+  if (cx == 1) return y;
+  return cy == 1 ? x : b.createOrFold<arith::MulIOp>(loc, x, y);
+}
+Value Loops::div(Value x, Value y) {
+  auto cx = constant(x), cy = constant(y);
+  if (cx && cy) return index(*cx / *cy);
+  return cy == 1 ? x : b.createOrFold<arith::DivUIOp>(loc, x, y);
+}
+Value Loops::rem(Value x, Value y) {
+  auto cx = constant(x), cy = constant(y);
+  if (cx && cy) return index(*cx % *cy);
+  return cy == 1 ? index(0) : b.createOrFold<arith::RemUIOp>(loc, x, y);
+}
+Value Loops::min(Value x, Value y) { return b.createOrFold<arith::MinSIOp>(loc, x, y); }
+Value Loops::select(Value c, Value yes, Value no) { return b.createOrFold<arith::SelectOp>(loc, c, yes, no); }
+Value Loops::less(Value x, Value y) {
+  auto cx = constant(x), cy = constant(y);
+  if (cx && cy) return arith::ConstantOp::create(b, loc, b.getBoolAttr(*cx < *cy));
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, y);
+}
+Value Loops::roundDown(Value n, int64_t step) {
+  if (step == 1) return n;
+  return sub(n, rem(n, index(step)));
+}
+
+Values Loops::forEach(Value begin, Value end, int64_t step, ValueRange init,
+                      llvm::function_ref<Values(Value, ValueRange)> body) {
+  auto first = constant(begin), last = constant(end);
+  if (first && last && *first >= *last) return Values(init);
+  if (first && last && *first + step >= *last) return body(begin, init);
+  auto loop = scf::ForOp::create(b, loc, begin, end, index(step), init);
+  // Loops are unrolled here, by the schedule; LLVM would spill.
+  auto unroll = LLVM::LoopUnrollAttr::get(b.getContext(), b.getBoolAttr(true), {}, {}, {}, {}, {}, {});
+  loop->setAttr("loop_annotation",
+                LLVM::LoopAnnotationAttr::get(b.getContext(), {}, {}, {}, unroll, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, ArrayRef<LLVM::AccessGroupAttr>()));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Values next = body(loop.getInductionVar(), loop.getRegionIterArgs());
+  if (!init.empty()) scf::YieldOp::create(b, loc, next);
+  return Values(loop.getResults());
+}
+void Loops::forEach(Value begin, Value end, int64_t step, llvm::function_ref<void(Value)> body) {
+  forEach(begin, end, step, ValueRange(), [&](Value i, ValueRange) {
+    body(i);
+    return Values();
+  });
+}
+Values Loops::when(Value condition, ValueRange otherwise, llvm::function_ref<Values()> body) {
+  if (auto known = constant(condition)) return *known ? body() : Values(otherwise);
+  auto branch = scf::IfOp::create(b, loc, otherwise.getTypes(), condition, /*withElseRegion=*/!otherwise.empty());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  Values results = body();
+  if (otherwise.empty()) return {};
+  scf::YieldOp::create(b, loc, results);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc, otherwise);
+  return Values(branch.getResults());
+}
+
+Value Loops::zero(Type type) { return arith::ConstantOp::create(b, loc, b.getZeroAttr(type)); }
+Value Loops::addf(Value x, Value y) {
+  return arith::AddFOp::create(b, loc, x, y, arith::FastMathFlags::contract);
+}
+Value Loops::tree(ArrayRef<Value> values) {
+  if (values.size() == 1) return values[0];
+  size_t half = llvm::PowerOf2Ceil(values.size()) / 2;
+  return addf(tree(values.take_front(half)), tree(values.drop_front(half)));
+}
+Value Loops::scale(Value v, double factor) {
+  TypedAttr value = b.getFloatAttr(getElementTypeOrSelf(v.getType()), factor);
+  if (auto vector = dyn_cast<VectorType>(v.getType())) value = DenseElementsAttr::get(vector, Attribute(value));
+  return arith::MulFOp::create(b, loc, v, arith::ConstantOp::create(b, loc, value), arith::FastMathFlags::contract);
+}
+Value Loops::middle(ArrayRef<Value> v) {
+  if (v.size() == 8)
+    return middle({scale(addf(v[0], v[1]), 0.5), scale(addf(v[2], v[3]), 0.5), scale(addf(v[4], v[5]), 0.5),
+                   scale(addf(v[6], v[7]), 0.5)});
+  auto low = [&](Value x, Value y) { return arith::MinimumFOp::create(b, loc, x, y); };
+  auto high = [&](Value x, Value y) { return arith::MaximumFOp::create(b, loc, x, y); };
+  return scale(addf(high(low(v[0], v[1]), low(v[2], v[3])), low(high(v[0], v[1]), high(v[2], v[3]))), 0.5);
+}
+Value Loops::broadcast(Value scalar, int64_t lanes) {
+  if (isa<VectorType>(scalar.getType()) || !lanes) return scalar;
+  return vector::BroadcastOp::create(b, loc, VectorType::get({lanes}, scalar.getType()), scalar);
+}
+
+static Type withElement(Type like, Type element) {
+  auto vector = dyn_cast<VectorType>(like);
+  return vector ? Type(vector.clone(element)) : element;
+}
+
+static Value integer(Loops& l, Type like, int64_t n) {
+  auto attr = l.b.getI32IntegerAttr(n);
+  if (auto vector = dyn_cast<VectorType>(like)) return arith::ConstantOp::create(l.b, l.loc, DenseElementsAttr::get(vector, attr));
+  return arith::ConstantOp::create(l.b, l.loc, attr);
+}
+
+Value Loops::fromBF16(Value bits, Type element) {
+  Type i32 = withElement(bits.getType(), b.getI32Type());
+  Value wide = arith::ExtUIOp::create(b, loc, i32, bits);
+  Value high = arith::ShLIOp::create(b, loc, wide, integer(*this, i32, 16));
+  return convert(arith::BitcastOp::create(b, loc, withElement(i32, b.getF32Type()), high), element);
+}
+
+Value Loops::toBF16(Value v) {
+  Value f32 = convert(v, b.getF32Type());
+  Type i32 = withElement(f32.getType(), b.getI32Type());
+  Value bits = arith::BitcastOp::create(b, loc, i32, f32);
+  Value odd = arith::AndIOp::create(b, loc, arith::ShRUIOp::create(b, loc, bits, integer(*this, i32, 16)), integer(*this, i32, 1));
+  Value up = arith::AddIOp::create(b, loc, arith::AddIOp::create(b, loc, bits, integer(*this, i32, 0x7fff)), odd);
+  Value nan = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, f32, f32);
+  Value quiet = arith::OrIOp::create(b, loc, bits, integer(*this, i32, 0x400000));
+  Value chosen = arith::SelectOp::create(b, loc, nan, quiet, up);
+  Value high = arith::ShRUIOp::create(b, loc, chosen, integer(*this, i32, 16));
+  return arith::TruncIOp::create(b, loc, withElement(i32, b.getI16Type()), high);
+}
+
+Value Loops::convert(Value v, Type element) {
+  Type from = getElementTypeOrSelf(v.getType());
+  if (from == element) return v;
+  Type to = withElement(v.getType(), element);
+  if (from.getIntOrFloatBitWidth() < element.getIntOrFloatBitWidth()) return arith::ExtFOp::create(b, loc, to, v);
+  return arith::TruncFOp::create(b, loc, to, v);
+}
+
+Value Loops::laneMask(Value count, int64_t lanes) {
+  return vector::CreateMaskOp::create(b, loc, VectorType::get({lanes}, b.getI1Type()), count);
+}
+
+}  // namespace normc::codegen

@@ -1,0 +1,64 @@
+// Small helpers for writing loops: index arithmetic that folds constants, counted
+// loops with running values, conversions between storage and statistics types.
+#pragma once
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Value.h"
+
+namespace normc::codegen {
+
+using Values = llvm::SmallVector<mlir::Value, 16>;
+
+class Loops {
+ public:
+  Loops(mlir::OpBuilder& builder, mlir::Location loc) : b(builder), loc(loc) {}
+
+  //===-- Index arithmetic, folded where operands are constants ---------------===//
+  mlir::Value index(int64_t);
+  mlir::Value add(mlir::Value, mlir::Value);
+  mlir::Value sub(mlir::Value, mlir::Value);
+  mlir::Value mul(mlir::Value, mlir::Value);
+  mlir::Value div(mlir::Value, mlir::Value);  ///< of non-negative values
+  mlir::Value rem(mlir::Value, mlir::Value);
+  mlir::Value min(mlir::Value, mlir::Value);
+  mlir::Value select(mlir::Value condition, mlir::Value yes, mlir::Value no);
+  mlir::Value less(mlir::Value, mlir::Value);
+  /// n - n mod step.
+  mlir::Value roundDown(mlir::Value n, int64_t step);
+  static std::optional<int64_t> constant(mlir::Value);
+
+  //===-- Control flow ----------------------------------------------------------===//
+  /// Runs `body(i, running)` for i = begin, begin + step, ... < end; returns the last running values.
+  /// A loop that is known to be empty is not emitted.
+  Values forEach(mlir::Value begin, mlir::Value end, int64_t step, mlir::ValueRange init,
+                 llvm::function_ref<Values(mlir::Value, mlir::ValueRange)> body);
+  void forEach(mlir::Value begin, mlir::Value end, int64_t step, llvm::function_ref<void(mlir::Value)> body);
+  /// Like forEach without a step: 0 or 1 times; not emitted where `condition` is known.
+  Values when(mlir::Value condition, mlir::ValueRange otherwise, llvm::function_ref<Values()> body);
+
+  //===-- Values ------------------------------------------------------------------===//
+  mlir::Value zero(mlir::Type floatOrVector);
+  mlir::Value addf(mlir::Value, mlir::Value);
+  /// Pairwise sum.
+  mlir::Value tree(llvm::ArrayRef<mlir::Value>);
+  mlir::Value scale(mlir::Value, double factor);
+  /// A robust centre of 4 or 8 values: the mean of the two middle ones of four, or of
+  /// four means of two. Exact where all are equal; one outlier does not move it far.
+  mlir::Value middle(llvm::ArrayRef<mlir::Value>);
+  mlir::Value broadcast(mlir::Value scalar, int64_t lanes);
+  /// Between f16, f32 and f64, scalar or vector.
+  mlir::Value convert(mlir::Value, mlir::Type element);
+  /// bf16 travels as i16: not every target has its instructions, and what LLVM does
+  /// then is slow or a call. To nearest even, NaN kept.
+  mlir::Value fromBF16(mlir::Value bits, mlir::Type element);
+  mlir::Value toBF16(mlir::Value);
+  /// The first `count` of `lanes` lanes.
+  mlir::Value laneMask(mlir::Value count, int64_t lanes);
+
+  mlir::OpBuilder& b;
+  mlir::Location loc;
+};
+
+}  // namespace normc::codegen

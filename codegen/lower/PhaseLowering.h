@@ -1,0 +1,96 @@
+// Lowers one phase of a kernel to loops over vectors.
+//
+// A slab is lowered by where the contiguous axis lies relative to its statistic:
+//
+//   line     the statistic is over one run of contiguous elements: R slabs are
+//            worked on together, sweeps run along the axis, sums end horizontally
+//   block    over several runs: sweeps run over R runs at a time
+//   column   the contiguous axis indexes statistics: each vector holds as many
+//            slabs as it has lanes, sweeps run over rows, sums never leave lanes
+//   stream   no statistic is complete: R rows at a time, per-feature sums go to
+//            the task's partials
+//
+// In all four the code between sweeps is cloned once per replica: a replica is a
+// row (line, block, stream) or a vector of features (column).
+#pragma once
+
+#include "codegen/lower/Frame.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace normc::codegen {
+
+class PhaseLowering {
+ public:
+  PhaseLowering(Loops& loops, Frame& frame);
+  void run();
+
+ private:
+  /// One copy of a slab's scalar code: where it stands and what its values became.
+  struct Replica {
+    Coordinates at;
+    mlir::IRMapping values;
+  };
+  using Replicas = llvm::SmallVector<Replica, 8>;
+  /// A sweep whose operands have been looked up once.
+  struct Sweep;
+  enum class Kind { Line, Block, Column, Stream };
+
+  Kind kindOf(SlabOp);
+  //===-- Slabs (Slabs.cpp) ---------------------------------------------------===//
+  void zeroPartials();
+  void slab(SlabOp);
+  void lines(SlabOp, mlir::Value begin, mlir::Value end);
+  void lineReplicas(SlabOp, mlir::Value unit, int64_t count);
+  void blocks(SlabOp, mlir::Value begin, mlir::Value end);
+  void columns(SlabOp, mlir::Value begin, mlir::Value end);
+  void columnTiles(SlabOp, mlir::Value begin, mlir::Value end, Coordinates);
+  void columnTile(SlabOp, Coordinates, mlir::Value feature, int64_t vectors, mlir::Value mask);
+  void stream(SlabOp, mlir::Value begin, mlir::Value end);
+  void body(SlabOp, Replicas&);
+  mlir::Value headEnd(mlir::Value begin, mlir::Value end, int64_t head);
+  Coordinates unitCoordinates(mlir::Value unit);
+  bool segmentsOnly();
+  int64_t rowsTogether() const { return schedule_.getRows(); }
+
+  //===-- Sweeps (Sweeps.cpp) ---------------------------------------------------===//
+  void lineSweep(SweepOp, Replicas&);
+  void blockSweep(SweepOp, SlabOp, Replicas&);
+  void columnSweep(SweepOp, Replicas&);
+  void streamSweep(SweepOp, mlir::Value begin, mlir::Value end);
+  Sweep prepare(SweepOp, bool column);
+  /// Runs along the contiguous axis for all replicas; `sums` are vectors, replica-major.
+  Values along(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value width, Values sums);
+  void element(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value offset, int64_t lanes, mlir::Value mask,
+               llvm::MutableArrayRef<mlir::Value> sums, unsigned stride);
+  void hoist(Sweep&, Replica&);
+  void addRowPartials(Sweep&, llvm::MutableArrayRef<Replica>, llvm::ArrayRef<mlir::Value> sums);
+  mlir::Value horizontal(mlir::Value vector);
+
+  //===-- Scalar code (Scalars.cpp) ----------------------------------------------===//
+  void scalarOp(mlir::Operation&, Replica&);
+  mlir::Operation* clone(mlir::Operation&, mlir::IRMapping&);
+  mlir::Value mapped(mlir::Value, mlir::IRMapping&);
+  void fold(FoldOp, Replica&);
+  mlir::Value probe(ProbeOp, Replica&);
+  mlir::Value count(CountOp, Replica*);
+  static std::string countKey(CountOp);
+  mlir::Value validRows(mlir::Value segmentBegin, mlir::Value segmentEnd, mlir::Value rowBegin, mlir::Value rowEnd);
+
+  Loops& l_;
+  Frame& f_;
+  ScheduleAttr schedule_;
+  llvm::StringMap<mlir::Value> counts_;  ///< of rows, those that are the same for the whole task
+  mlir::IRMapping shared_;  ///< values of the phase, outside all slabs
+  mlir::Value begin_, end_;
+  Kind kind_ = Kind::Line;   ///< of the slab being lowered
+  SlabOp slab_;
+  int64_t lanes_ = 0;        ///< of scalar code: 0, or a vector's in a column slab
+  mlir::Value laneMask_;     ///< of the last column tile
+  mlir::Value runBegin_;     ///< first index of a slab along the contiguous axis
+};
+
+/// Replaces every norm.kernel of the module by one function per phase, named
+/// `<kernel>.<phase>`.
+void lowerToLoops(mlir::ModuleOp);
+
+}  // namespace normc::codegen

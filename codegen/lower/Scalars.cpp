@@ -1,0 +1,219 @@
+#include "codegen/lower/PhaseLowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace normc::codegen {
+
+Value PhaseLowering::mapped(Value v, IRMapping& values) { return values.lookup(v); }
+
+/// A copy of an elementwise operation on the replica's values: on vectors as soon
+/// as one operand is a vector, else it stays a scalar that all lanes share.
+Operation* PhaseLowering::clone(Operation& op, IRMapping& values) {
+  int64_t lanes = 0;
+  for (Value operand : op.getOperands())
+    if (auto vector = dyn_cast<VectorType>(mapped(operand, values).getType())) lanes = vector.getDimSize(0);
+  Operation* copy = l_.b.clone(op, values);
+  if (!lanes) return copy;
+  OpBuilder::InsertionGuard guard(l_.b);
+  l_.b.setInsertionPoint(copy);
+  bool select = isa<arith::SelectOp>(op);
+  for (OpOperand& operand : copy->getOpOperands())
+    if (!(select && operand.getOperandNumber() == 0)) operand.set(l_.broadcast(operand.get(), lanes));
+  // The condition of a select may stay scalar: it chooses whole vectors.
+  for (OpResult result : copy->getResults()) result.setType(VectorType::get({lanes}, result.getType()));
+  return copy;
+}
+
+void PhaseLowering::scalarOp(Operation& op, Replica& replica) {
+  IRMapping& values = replica.values;
+  auto widthOf = [&](TensorOp t) { return t.hasAxis("feature") ? lanes_ : 0; };
+  auto place = [&](Value window) {
+    Coordinates at = replica.at;
+    if (window) at.window = mapped(window, values);
+    return at;
+  };
+  if (auto load = dyn_cast<LoadOp>(op)) {
+    TensorOp t = f_.tensor(load.getTensor());
+    int64_t lanes = widthOf(t);
+    values.map(load.getValue(), f_.load(t, f_.address(t, place(load.getWindow())), lanes, lanes ? laneMask_ : Value()));
+  } else if (auto store = dyn_cast<StoreOp>(op)) {
+    TensorOp t = f_.tensor(store.getTensor());
+    int64_t lanes = widthOf(t);
+    Value v = l_.broadcast(mapped(store.getValue(), values), lanes);
+    f_.store(t, f_.address(t, place(store.getWindow())), v, lanes ? laneMask_ : Value());
+  } else if (auto add = dyn_cast<AccumulateOp>(op)) {
+    TensorOp t = f_.tensor(add.getTensor());
+    int64_t lanes = widthOf(t);
+    Value address = f_.address(t, replica.at), mask = lanes ? laneMask_ : Value();
+    Value v = l_.broadcast(mapped(add.getValue(), values), lanes);
+    f_.store(t, address, l_.addf(f_.load(t, address, lanes, mask), v), mask);
+  } else if (auto probeOp = dyn_cast<ProbeOp>(op)) {
+    values.map(probeOp.getValue(), probe(probeOp, replica));
+  } else if (auto countOp = dyn_cast<CountOp>(op)) {
+    values.map(countOp.getValue(), count(countOp, &replica));
+  } else if (auto width = dyn_cast<WidthOp>(op)) {
+    StringRef axis = width.getGroups() == "groups" ? "group" : "pre_group";
+    Value n = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), f_.groupWidth(axis));
+    values.map(width.getValue(), arith::SIToFPOp::create(l_.b, l_.loc, f_.statistics(), n));
+  } else if (auto scalar = dyn_cast<ScalarOp>(op)) {
+    values.map(scalar.getValue(), f_.scalar(scalar.getName()));
+  } else if (auto foldOp = dyn_cast<FoldOp>(op)) {
+    fold(foldOp, replica);
+  } else if (!isa<YieldOp>(op)) {
+    clone(op, values);
+  }
+}
+
+void PhaseLowering::fold(FoldOp op, Replica& replica) {
+  StringRef axis = op.getAxis();
+  int64_t phase = -1;
+  if (axis.consume_front("chunk.")) (void)axis.getAsInteger(10, phase);
+  Value extent = phase >= 0 ? f_.chunks(phase) : l_.index(op.getExtent());
+  Block& body = op.getBody().front();
+  Values init;
+  for (Value v : op.getInit()) init.push_back(l_.broadcast(mapped(v, replica.values), lanes_));
+  Values last = l_.forEach(l_.index(0), extent, 1, init, [&](Value position, ValueRange running) {
+    replica.values.map(body.getArgument(0), position);
+    for (auto [i, v] : llvm::enumerate(running)) replica.values.map(body.getArgument(1 + i), v);
+    Coordinates at = replica.at;
+    (phase >= 0 ? at.chunk : at.window) = position;
+    for (auto [i, name] : llvm::enumerate(op.getReads().getAsRange<FlatSymbolRefAttr>())) {
+      TensorOp t = f_.tensor(name.getValue());
+      int64_t lanes = t.hasAxis("feature") ? lanes_ : 0;
+      Value v = f_.load(t, f_.address(t, at), lanes, lanes ? laneMask_ : Value());
+      replica.values.map(body.getArgument(1 + running.size() + i), v);
+    }
+    for (Operation& inner : body.without_terminator()) scalarOp(inner, replica);
+    Values next;
+    for (Value v : cast<YieldOp>(body.getTerminator()).getValues())
+      next.push_back(l_.broadcast(mapped(v, replica.values), lanes_));
+    return next;
+  });
+  for (auto [result, v] : llvm::zip(op.getValues(), last)) replica.values.map(result, v);
+}
+
+//===-- Counting rows -------------------------------------------------------------===//
+
+Value PhaseLowering::validRows(Value segmentBegin, Value segmentEnd, Value rowBegin, Value rowEnd) {
+  TensorOp mask = f_.tensor("mask");
+  Value zero = l_.index(0), one = l_.index(1);
+  return l_.forEach(segmentBegin, segmentEnd, 1, ValueRange{zero}, [&](Value segment, ValueRange outer) {
+    return l_.forEach(rowBegin, rowEnd, 1, outer, [&](Value row, ValueRange sum) {
+      Value valid = f_.load(mask, f_.address(mask, {.segment = segment, .row = row}), 0, {});
+      return Values{l_.add(sum[0], l_.select(valid, one, zero))};
+    });
+  })[0];
+}
+
+std::string PhaseLowering::countKey(CountOp op) {
+  return (op.getScope() + "/" + llvm::Twine(op.getHead().value_or(0))).str();
+}
+
+Value PhaseLowering::count(CountOp op, Replica* replica) {
+  if (Value known = counts_.lookup(countKey(op))) return known;
+  bool masked = f_.kernel().hasMask() && op.getScope() != "rows";
+  Value zero = l_.index(0), n;
+  if (op.getScope() == "all" || op.getScope() == "rows") {
+    n = masked ? validRows(zero, f_.segments(), zero, f_.rows()) : l_.mul(f_.segments(), f_.rows());
+  } else if (op.getScope() == "slab") {
+    Value segment = replica->at.segment;
+    n = masked ? validRows(segment, l_.add(segment, l_.index(1)), zero, f_.rows()) : f_.rows();
+  } else {
+    n = l_.sub(end_, begin_);
+    if (masked) {
+      TensorOp mask = f_.tensor("mask");
+      n = l_.forEach(begin_, end_, 1, ValueRange{zero}, [&](Value unit, ValueRange sum) {
+        Value valid = f_.load(mask, f_.address(mask, unitCoordinates(unit)), 0, {});
+        return Values{l_.add(sum[0], l_.select(valid, l_.index(1), zero))};
+      })[0];
+    }
+  }
+  if (op.getHead()) n = l_.min(n, l_.index(*op.getHead()));
+  Value wide = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), n);
+  return arith::SIToFPOp::create(l_.b, l_.loc, f_.statistics(), wide);
+}
+
+//===-- Probing ---------------------------------------------------------------------===//
+
+/// A value near the mean. Powers of two of equal numbers add up exactly, so
+/// constant data give their value, and differences from it are exact zeros.
+Value PhaseLowering::probe(ProbeOp op, Replica& replica) {
+  TensorOp x = f_.tensor(op.getTensor());
+  bool column = kind_ == Kind::Column, masked = f_.kernel().hasMask();
+  bool overSegments = !slab_.isPer("segment");
+  int64_t lanes = column ? lanes_ : 0;
+  Type type = lanes ? Type(VectorType::get({lanes}, f_.statistics())) : f_.statistics();
+  Value zero = l_.index(0), one = l_.index(1), none = l_.zero(type);
+  Coordinates at = replica.at;
+  if (!at.segment || overSegments) at.segment = zero;
+  if (!at.row) at.row = zero;
+  if (!column) {
+    if (f_.featuresLast()) at.feature = runBegin_;
+    else if (slab_.isPer("group")) at.feature = l_.mul(at.group, f_.groupWidth("group"));
+  }
+  auto valueAt = [&](const Coordinates& c) { return f_.load(x, f_.address(x, c), lanes, lanes ? laneMask_ : Value()); };
+
+  if (masked && !slab_.isPer("row")) {  // the first valid row, wherever it is
+    Value segments = overSegments ? f_.segments() : one;
+    Value total = l_.mul(segments, f_.rows());
+    auto place = [&](Value unit) {
+      Coordinates c = at;
+      c.row = overSegments ? l_.rem(unit, f_.rows()) : unit;
+      if (overSegments) c.segment = l_.div(unit, f_.rows());
+      return c;
+    };
+    TensorOp mask = f_.tensor("mask");
+    // How many valid rows were found, and the first four of them.
+    Values found = l_.forEach(zero, total, 1, ValueRange{zero, zero, zero, zero, zero}, [&](Value unit, ValueRange run) {
+      Value valid = f_.load(mask, f_.address(mask, place(unit)), 0, {});
+      Values next{l_.add(run[0], l_.select(valid, one, zero))};
+      for (int64_t i = 0; i < 4; ++i) {
+        Value here = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, run[0], l_.index(i));
+        next.push_back(l_.select(arith::AndIOp::create(l_.b, l_.loc, valid, here), unit, run[1 + i]));
+      }
+      return next;
+    });
+    Values best = l_.when(l_.less(zero, found[0]), none, [&] { return Values{valueAt(place(found[1]))}; });
+    return l_.when(l_.less(l_.index(3), found[0]), best, [&] {
+      auto v = [&](int i) { return valueAt(place(found[i])); };
+      return Values{l_.middle({v(1), v(2), v(3), v(4)})};
+    })[0];
+  }
+
+  // Long enough: a mean over several. Else, if there is anything at all: the first.
+  Value rows = overSegments ? l_.mul(f_.segments(), f_.rows()) : f_.rows();
+  Value length = column || !f_.featuresLast() ? f_.rows() : slab_.isPer("group") ? f_.groupWidth("group") : f_.features();
+  if (!slab_.isPer("row")) length = l_.select(l_.less(zero, rows), length, zero);
+  auto atLeast = [&](int64_t n) { return l_.less(l_.index(n - 1), length); };
+  auto shifted = [&](int64_t i) {
+    Coordinates c = at;
+    if (column) c.row = l_.index(i);
+    else (f_.featuresLast() ? c.feature : c.row) = l_.add(f_.featuresLast() ? at.feature : zero, l_.index(i));
+    return f_.address(x, c);
+  };
+  /// The mean of `parts` loads of `width` lanes, one after another.
+  auto meanOf = [&](int64_t parts, int64_t width) {
+    Values values;
+    for (int64_t i = 0; i < parts; ++i)
+      values.push_back(f_.load(x, shifted(i * std::max<int64_t>(width, 1)), width, {}));
+    Value sum = l_.tree(values);
+    if (width) sum = horizontal(sum);
+    double share = 1.0 / double(parts * std::max<int64_t>(width, 1));
+    Value factor = arith::ConstantOp::create(l_.b, l_.loc, l_.b.getFloatAttr(f_.statistics(), share));
+    return Values{arith::MulFOp::create(l_.b, l_.loc, sum, factor)};
+  };
+  auto middleOfRows = [&] {
+    Values rows;
+    for (int64_t i = 0; i < 8; ++i) rows.push_back(f_.load(x, shifted(i), lanes, laneMask_));
+    return Values{l_.middle(rows)};
+  };
+  Values best = l_.when(l_.less(zero, length), none, [&] { return Values{valueAt(at)}; });
+  if (column) return l_.when(atLeast(8), best, middleOfRows)[0];
+  int64_t width = schedule_.getVector();
+  best = l_.when(atLeast(4), best, [&] { return meanOf(4, 0); });
+  best = l_.when(atLeast(width), best, [&] { return meanOf(1, width); });
+  return l_.when(atLeast(4 * width), best, [&] { return meanOf(4, width); })[0];
+}
+
+}  // namespace normc::codegen

@@ -1,0 +1,207 @@
+#include "codegen/lower/PhaseLowering.h"
+#include "llvm/ADT/SetVector.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace normc::codegen {
+
+PhaseLowering::PhaseLowering(Loops& loops, Frame& frame)
+    : l_(loops), f_(frame), schedule_(*frame.kernel().getSchedule()) {}
+
+void PhaseLowering::run() {
+  std::tie(begin_, end_) = f_.range();
+  zeroPartials();
+  f_.phase()->walk([&](CountOp op) {
+    if (op.getScope() != "slab") counts_[countKey(op)] = count(op, nullptr);
+  });
+  Replica phase;
+  phase.at.chunk = f_.task();
+  for (Operation& op : f_.phase().getBody().front()) {
+    if (auto s = dyn_cast<SlabOp>(op)) {
+      shared_ = phase.values;
+      slab(s);
+    } else {
+      lanes_ = 0;
+      scalarOp(op, phase);
+    }
+  }
+}
+
+/// Every partial of the task starts at zero, also where the task has no row.
+void PhaseLowering::zeroPartials() {
+  llvm::SetVector<Operation*> partials;
+  f_.phase()->walk([&](Operation* op) {
+    if (auto sweep = dyn_cast<SweepOp>(op))
+      for (auto name : sweep.getPartials().getAsRange<FlatSymbolRefAttr>()) partials.insert(f_.tensor(name.getValue()));
+    if (auto add = dyn_cast<AccumulateOp>(op)) partials.insert(f_.tensor(add.getTensor()));
+  });
+  int64_t lanes = schedule_.getVector();
+  Value zeros = l_.zero(VectorType::get({lanes}, f_.statistics()));
+  for (Operation* op : partials) {
+    auto t = cast<TensorOp>(op);
+    Value base = f_.address(t, {.feature = l_.index(0)}), whole = l_.roundDown(f_.features(), lanes);
+    l_.forEach(l_.index(0), whole, lanes, [&](Value j) { f_.store(t, l_.add(base, j), zeros, {}); });
+    l_.forEach(whole, f_.features(), 1, [&](Value j) { f_.store(t, l_.add(base, j), l_.zero(f_.statistics()), {}); });
+  }
+}
+
+PhaseLowering::Kind PhaseLowering::kindOf(SlabOp slab) {
+  if (slab.getPer().empty()) return Kind::Stream;
+  if (!slab.hasSweeps()) return Kind::Column;  // a loop over vectors
+  if (f_.featuresLast()) return slab.isPer("row") ? Kind::Line : slab.isPer("feature") ? Kind::Column : Kind::Block;
+  return slab.isPer("segment") && slab.isPer("feature") ? Kind::Line : Kind::Block;
+}
+
+void PhaseLowering::slab(SlabOp s) {
+  slab_ = s;
+  kind_ = kindOf(s);
+  lanes_ = kind_ == Kind::Column ? schedule_.getVector() : 0;
+  laneMask_ = {};
+  Value end = s.getHead() ? headEnd(begin_, end_, *s.getHead()) : end_;
+  switch (kind_) {
+    case Kind::Line: return lines(s, begin_, end);
+    case Kind::Block: return blocks(s, begin_, end);
+    case Kind::Column: return columns(s, begin_, end);
+    case Kind::Stream: return stream(s, begin_, end);
+  }
+}
+
+Coordinates PhaseLowering::unitCoordinates(Value unit) {
+  Coordinates at{.segment = l_.index(0), .chunk = f_.task()};
+  SmallVector<StringRef> axes(f_.phase().getUnits().getAsValueRange<StringAttr>());
+  if (axes.size() == 2) {
+    Value extent = axes[1] == "row" ? f_.rows() : axes[1] == "feature" ? f_.features() : l_.index(f_.groups("group"));
+    bool one = f_.kernel().getSegmentsAreOne();
+    if (!one) at.segment = l_.div(unit, extent);
+    Value second = one ? unit : l_.rem(unit, extent);
+    (axes[1] == "row" ? at.row : axes[1] == "feature" ? at.feature : at.group) = second;
+  } else if (!axes.empty()) {
+    (axes[0] == "segment" ? at.segment : at.feature) = unit;
+  }
+  return at;
+}
+
+//===-- Lines -------------------------------------------------------------------===//
+
+void PhaseLowering::lines(SlabOp s, Value begin, Value end) {
+  int64_t together = rowsTogether();
+  Value whole = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));
+  l_.forEach(begin, whole, together, [&](Value unit) { lineReplicas(s, unit, together); });
+  if (together > 1) l_.forEach(whole, end, 1, [&](Value unit) { lineReplicas(s, unit, 1); });
+}
+
+void PhaseLowering::lineReplicas(SlabOp s, Value unit, int64_t count) {
+  StringRef axis = s.isPer("pre_group") ? "pre_group" : "group";
+  int64_t groups = f_.featuresLast() ? f_.groups(axis) : 1;
+  SmallVector<Coordinates> at;
+  for (int64_t r = 0; r < count; ++r) at.push_back(unitCoordinates(l_.add(unit, l_.index(r))));
+  l_.forEach(l_.index(0), l_.index(groups), 1, [&](Value group) {
+    runBegin_ = f_.featuresLast() ? l_.mul(group, f_.groupWidth(axis)) : l_.index(0);
+    Replicas replicas(count);
+    for (int64_t r = 0; r < count; ++r) {
+      replicas[r].at = at[r];
+      replicas[r].at.group = group;
+      replicas[r].values = shared_;
+    }
+    body(s, replicas);
+  });
+}
+
+//===-- Blocks --------------------------------------------------------------------===//
+
+void PhaseLowering::blocks(SlabOp s, Value begin, Value end) {
+  l_.forEach(begin, end, 1, [&](Value unit) {
+    Replicas replicas(1);
+    replicas[0].at = unitCoordinates(unit);
+    replicas[0].values = shared_;
+    bool grouped = s.isPer("group") && f_.featuresLast();
+    runBegin_ = grouped ? l_.mul(replicas[0].at.group, f_.groupWidth("group")) : l_.index(0);
+    body(s, replicas);
+  });
+}
+
+//===-- Columns -------------------------------------------------------------------===//
+
+void PhaseLowering::columns(SlabOp s, Value begin, Value end) {
+  SmallVector<StringRef> units(f_.phase().getUnits().getAsValueRange<StringAttr>());
+  if (s.isPer("segment"))
+    return l_.forEach(begin, end, 1, [&](Value segment) {
+      columnTiles(s, l_.index(0), f_.features(), {.segment = segment, .chunk = f_.task()});
+    });
+  bool own = units.size() == 1 && units[0] == "feature";
+  columnTiles(s, own ? begin : l_.index(0), own ? end : f_.features(), {.chunk = f_.task()});
+}
+
+void PhaseLowering::columnTiles(SlabOp s, Value begin, Value end, Coordinates at) {
+  int64_t lanes = schedule_.getVector(), vectors = s.hasSweeps() ? schedule_.getTile() : 1;
+  Value size = l_.sub(end, begin);
+  Value tiles = l_.add(begin, l_.roundDown(size, vectors * lanes)), whole = l_.add(begin, l_.roundDown(size, lanes));
+  l_.forEach(begin, tiles, vectors * lanes, [&](Value f) { columnTile(s, at, f, vectors, {}); });
+  if (vectors > 1) l_.forEach(tiles, whole, lanes, [&](Value f) { columnTile(s, at, f, 1, {}); });
+  l_.when(l_.less(whole, end), {}, [&] {
+    columnTile(s, at, whole, 1, l_.laneMask(l_.sub(end, whole), lanes));
+    return Values();
+  });
+}
+
+void PhaseLowering::columnTile(SlabOp s, Coordinates at, Value feature, int64_t vectors, Value mask) {
+  laneMask_ = mask;
+  Replicas replicas(vectors);
+  for (int64_t v = 0; v < vectors; ++v) {
+    replicas[v].at = at;
+    replicas[v].at.feature = l_.add(feature, l_.index(v * lanes_));
+    replicas[v].values = shared_;
+  }
+  body(s, replicas);
+  laneMask_ = {};
+}
+
+//===-- Streams -------------------------------------------------------------------===//
+
+void PhaseLowering::stream(SlabOp s, Value begin, Value end) {
+  for (Operation& op : s.getBody().front())
+    if (auto sweep = dyn_cast<SweepOp>(op)) streamSweep(sweep, begin, end);
+}
+
+void PhaseLowering::body(SlabOp s, Replicas& replicas) {
+  for (Operation& op : s.getBody().front()) {
+    auto sweep = dyn_cast<SweepOp>(op);
+    if (!sweep) {
+      for (Replica& r : replicas) scalarOp(op, r);
+    } else if (kind_ == Kind::Line) {
+      lineSweep(sweep, replicas);
+    } else if (kind_ == Kind::Block) {
+      blockSweep(sweep, s, replicas);
+    } else {
+      columnSweep(sweep, replicas);
+    }
+  }
+}
+
+/// One past the `head`-th valid row of the task, or its end.
+Value PhaseLowering::headEnd(Value begin, Value end, int64_t head) {
+  Value limit = l_.index(head);
+  if (!f_.kernel().hasMask()) return l_.min(l_.add(begin, limit), end);
+  TensorOp mask = f_.tensor("mask");
+  OpBuilder& b = l_.b;
+  Value zero = l_.index(0), one = l_.index(1);
+  auto loop = scf::WhileOp::create(
+      b, l_.loc, TypeRange{b.getIndexType(), b.getIndexType()}, ValueRange{begin, zero},
+      [&](OpBuilder& inner, Location loc, ValueRange v) {
+        Value more = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt, v[0], end);
+        Value few = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt, v[1], limit);
+        scf::ConditionOp::create(inner, loc, arith::AndIOp::create(inner, loc, more, few), v);
+      },
+      [&](OpBuilder& inner, Location loc, ValueRange v) {
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPointToEnd(inner.getInsertionBlock());
+        Value valid = f_.load(mask, f_.address(mask, unitCoordinates(v[0])), 0, {});
+        Value found = l_.add(v[1], l_.select(valid, one, zero));
+        scf::YieldOp::create(b, loc, ValueRange{l_.add(v[0], one), found});
+      });
+  return loop.getResult(0);
+}
+
+}  // namespace normc::codegen

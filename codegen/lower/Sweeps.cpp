@@ -1,0 +1,317 @@
+#include "codegen/lower/PhaseLowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace normc::codegen {
+
+/// Steps after which accumulators are added to a second level, so that the error
+/// of a long sum grows with the logarithm of its length rather than the length.
+static constexpr int64_t kFlushSteps = 64;
+/// The same for the rows of a column, where every row is one step, and of a block.
+static constexpr int64_t kFlushColumnRows = 16, kFlushBlockRows = 256;
+/// Features of a stream that are worked on at a time: their partials stay in L1.
+static constexpr int64_t kStreamTile = 1024;
+
+struct PhaseLowering::Sweep {
+  SweepOp op;
+  SmallVector<TensorOp> reads, writes, partials;
+  SmallVector<bool> hoisted;     ///< of reads: one value per replica, loaded before the loop
+  SmallVector<bool> shared;      ///< of reads: the same element for every replica
+  SmallVector<bool> rowPartial;  ///< of partials: summed along the contiguous axis first
+  unsigned accumulators = 0;     ///< sums and row partials, per replica
+  /// Stores wait until everything of a step has been loaded, since an output may be the input's own memory.
+  struct Pending {
+    TensorOp tensor;
+    Value address, value, mask;
+  };
+  SmallVector<Pending> pending;
+  void flush(Frame& f) {
+    for (Pending& p : pending) f.store(p.tensor, p.address, p.value, p.mask);
+    pending.clear();
+  }
+};
+
+PhaseLowering::Sweep PhaseLowering::prepare(SweepOp op, bool column) {
+  Sweep s{.op = op};
+  auto lookup = [&](ArrayAttr names, SmallVector<TensorOp>& to) {
+    for (auto name : names.getAsRange<FlatSymbolRefAttr>()) to.push_back(f_.tensor(name.getValue()));
+  };
+  lookup(op.getReads(), s.reads), lookup(op.getWrites(), s.writes), lookup(op.getPartials(), s.partials);
+  // The axis that the innermost loop walks, and the one that tells replicas apart.
+  StringRef contiguous = f_.featuresLast() ? "feature" : "row";
+  StringRef inner = column ? "row" : contiguous, across = column ? "feature" : f_.featuresLast() ? "row" : "feature";
+  for (TensorOp t : s.reads) {
+    s.hoisted.push_back(!t.hasAxis(inner) && !(column && t.hasAxis("segment")));
+    s.shared.push_back(!t.hasAxis(across) && !t.hasAxis("segment") && !t.hasAxis("group"));
+  }
+  s.accumulators = op.getSums().size();
+  for (TensorOp t : s.partials) {
+    s.rowPartial.push_back(!t.hasAxis(contiguous));
+    s.accumulators += s.rowPartial.back();
+  }
+  return s;
+}
+
+void PhaseLowering::hoist(Sweep& s, Replica& replica) {
+  for (auto [i, t] : llvm::enumerate(s.reads)) {
+    if (!s.hoisted[i]) continue;
+    int64_t lanes = t.hasAxis("feature") ? lanes_ : 0;
+    Value v = f_.load(t, f_.address(t, replica.at), lanes, lanes ? laneMask_ : Value());
+    replica.values.map(s.op.getBody().getArgument(i), v);
+  }
+}
+
+/// One step: `lanes` elements from `offset` on, for every replica.
+void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value offset, int64_t lanes, Value mask,
+                            MutableArrayRef<Value> sums, unsigned stride) {
+  Block& body = s.op.getBody().front();
+  bool column = kind_ == Kind::Column;
+  SmallVector<Value> common(s.reads.size());
+  SmallVector<SmallVector<Value>> contributions(s.partials.size());
+  auto place = [&](const Replica& r) {
+    Coordinates at = r.at;
+    if (column) at.row = offset;
+    else (f_.featuresLast() ? at.feature : at.row) = l_.add(runBegin_, offset);
+    return at;
+  };
+  // The head of a task is summed for its mean, a shift that no single row should move.
+  bool robust = slab_.getHead() && replicas.size() == 8 && !f_.kernel().hasMask();
+  auto together = [&](ArrayRef<Value> rows) { return robust ? l_.scale(l_.middle(rows), 8) : l_.tree(rows); };
+  for (auto [r, replica] : llvm::enumerate(replicas)) {
+    Coordinates at = place(replica);
+    for (auto [i, t] : llvm::enumerate(s.reads)) {
+      if (s.hoisted[i]) continue;
+      Value v = s.shared[i] ? common[i] : Value();
+      if (!v) {
+        int64_t width = column && !t.hasAxis("feature") ? 0 : lanes;
+        v = f_.load(t, f_.address(t, at), width, width ? mask : Value());
+        common[i] = v;
+      }
+      replica.values.map(body.getArgument(i), v);
+    }
+    for (Operation& op : body.without_terminator()) clone(op, replica.values);
+    auto yielded = cast<YieldOp>(body.getTerminator()).getValues();
+    auto value = [&](unsigned i) { return l_.broadcast(mapped(yielded[i], replica.values), lanes); };
+    unsigned next = 0;
+    for (TensorOp t : s.writes) s.pending.push_back({t, f_.address(t, at), value(next++), mask});
+    unsigned slot = r * s.accumulators * stride;
+    auto add = [&](Value v) {
+      if (mask && !column) v = l_.select(mask, v, l_.zero(v.getType()));
+      sums[slot] = sums[slot] ? l_.addf(sums[slot], v) : v;
+      slot += stride;
+    };
+    for (size_t k = 0; k < s.op.getSums().size(); ++k) add(value(next++));
+    for (size_t k = 0; k < s.partials.size(); ++k) {
+      if (s.rowPartial[k]) add(value(next++));
+      else contributions[k].push_back(value(next++));
+    }
+  }
+  for (auto [k, t] : llvm::enumerate(s.partials)) {
+    if (s.rowPartial[k]) continue;
+    Value address = f_.address(t, place(replicas[0]));
+    Value sum = l_.addf(f_.load(t, address, lanes, mask), together(contributions[k]));
+    s.pending.push_back({t, address, sum, mask});
+  }
+}
+
+Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value width, Values sums) {
+  int64_t lanes = schedule_.getVector(), unroll = schedule_.getUnroll(), step = lanes * unroll;
+  auto steps = [&](Value begin, Value end, int64_t vectors, ValueRange from) {
+    return l_.forEach(begin, end, vectors * lanes, from, [&](Value j, ValueRange running) {
+      Values next(running);
+      for (int64_t u = 0; u < vectors; ++u)
+        element(s, replicas, l_.add(j, l_.index(u * lanes)), lanes, {}, MutableArrayRef<Value>(next).drop_front(sums.empty() ? 0 : u), unroll);
+      s.flush(f_);
+      return next;
+    });
+  };
+  Value main = l_.roundDown(width, step), whole = l_.roundDown(width, lanes);
+  auto known = Loops::constant(main);
+  int64_t block = kFlushSteps * step;
+  if (sums.empty() || (known && *known <= block)) {
+    sums = steps(l_.index(0), main, unroll, sums);
+  } else {
+    sums = l_.forEach(l_.index(0), main, block, sums, [&](Value j, ValueRange running) {
+      Values zeros(running.size(), l_.zero(running[0].getType()));
+      Values inner = steps(j, l_.min(l_.add(j, l_.index(block)), main), unroll, zeros);
+      for (auto [i, v] : llvm::enumerate(inner)) v = l_.addf(running[i], v);
+      return inner;
+    });
+  }
+  if (unroll > 1) sums = steps(main, whole, 1, sums);
+  return l_.when(l_.less(whole, width), sums, [&] {
+    Values next(sums);
+    element(s, replicas, whole, lanes, l_.laneMask(l_.sub(width, whole), lanes), next, unroll);
+    s.flush(f_);
+    return next;
+  });
+}
+
+Value PhaseLowering::horizontal(Value v) {
+  return vector::ReductionOp::create(l_.b, l_.loc, vector::CombiningKind::ADD, v,
+                                     arith::FastMathFlags::reassoc);
+}
+
+static Value runWidth(Frame& f, SlabOp slab) {
+  if (!f.featuresLast()) return f.rows();
+  if (slab.isPer("pre_group")) return f.groupWidth("pre_group");
+  return slab.isPer("group") ? f.groupWidth("group") : f.features();
+}
+
+static Values zeros(Loops& l, Type statistics, int64_t lanes, size_t count) {
+  return count ? Values(count, l.zero(VectorType::get({lanes}, statistics))) : Values();
+}
+
+/// Adds what each replica summed along its run to the partial of its own feature.
+void PhaseLowering::addRowPartials(Sweep& s, MutableArrayRef<Replica> replicas, ArrayRef<Value> sums) {
+  unsigned unroll = schedule_.getUnroll();
+  for (auto [r, replica] : llvm::enumerate(replicas)) {
+    unsigned slot = (r * s.accumulators + s.op.getSums().size()) * unroll;
+    for (auto [k, t] : llvm::enumerate(s.partials)) {
+      if (!s.rowPartial[k]) continue;
+      Value address = f_.address(t, replica.at);
+      Value sum = horizontal(l_.tree(sums.slice(slot, unroll)));
+      f_.store(t, address, l_.addf(f_.load(t, address, 0, {}), sum), {});
+      slot += unroll;
+    }
+  }
+}
+
+void PhaseLowering::lineSweep(SweepOp op, Replicas& replicas) {
+  Sweep s = prepare(op, /*column=*/false);
+  for (Replica& r : replicas) hoist(s, r);
+  unsigned unroll = schedule_.getUnroll();
+  Value width = runWidth(f_, slab_);
+  if (op.getCondition()) width = l_.select(mapped(op.getCondition(), replicas[0].values), width, l_.index(0));
+  Values sums = along(s, replicas, width,
+                      zeros(l_, f_.statistics(), schedule_.getVector(), replicas.size() * s.accumulators * unroll));
+  for (auto [r, replica] : llvm::enumerate(replicas))
+    for (auto [k, result] : llvm::enumerate(op.getSums())) {
+      ArrayRef<Value> parts = ArrayRef<Value>(sums).slice((r * s.accumulators + k) * unroll, unroll);
+      replica.values.map(result, horizontal(l_.tree(parts)));
+    }
+  addRowPartials(s, replicas, sums);
+}
+
+void PhaseLowering::blockSweep(SweepOp op, SlabOp slab, Replicas& replicas) {
+  Sweep s = prepare(op, /*column=*/false);
+  Replica& whole = replicas[0];
+  int64_t together = rowsTogether(), lanes = schedule_.getVector();
+  unsigned unroll = schedule_.getUnroll(), perRow = s.accumulators * unroll;
+  Value width = runWidth(f_, slab);
+  bool overSegments = !slab.isPer("segment");
+  Value count = overSegments ? f_.segments() : f_.featuresLast() ? f_.rows() : f_.groupWidth("group");
+  if (op.getCondition()) count = l_.select(mapped(op.getCondition(), whole.values), count, l_.index(0));
+
+  auto rowsFrom = [&](Value row, int64_t n, ValueRange running) {
+    Replicas rows(n);
+    for (auto [i, r] : llvm::enumerate(rows)) {
+      r = whole;
+      Value at = l_.add(row, l_.index(i));
+      if (overSegments) r.at.segment = at;
+      else if (f_.featuresLast()) r.at.row = at;
+      else r.at.feature = l_.add(l_.mul(whole.at.group, f_.groupWidth("group")), at);
+      hoist(s, r);
+    }
+    Values own = along(s, rows, width, zeros(l_, f_.statistics(), lanes, n * perRow));
+    addRowPartials(s, rows, own);
+    for (auto [i, v] : llvm::enumerate(own)) v = l_.addf(running[i], v);
+    return own;
+  };
+  auto rowRange = [&](Value begin, Value end, ValueRange from) {
+    Value most = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));
+    Values sums = l_.forEach(begin, most, together, from,
+                             [&](Value row, ValueRange running) { return rowsFrom(row, together, running); });
+    if (together == 1) return sums;
+    return l_.forEach(most, end, 1, sums, [&](Value row, ValueRange running) {
+      Values next(running);
+      llvm::copy(rowsFrom(row, 1, running), next.begin());
+      return next;
+    });
+  };
+  Values sums = l_.forEach(l_.index(0), count, kFlushBlockRows, zeros(l_, f_.statistics(), lanes, together * perRow),
+                           [&](Value begin, ValueRange running) {
+                             Value end = l_.min(l_.add(begin, l_.index(kFlushBlockRows)), count);
+                             Values inner = rowRange(begin, end, zeros(l_, f_.statistics(), lanes, running.size()));
+                             for (auto [i, v] : llvm::enumerate(inner)) v = l_.addf(running[i], v);
+                             return inner;
+                           });
+  for (auto [k, result] : llvm::enumerate(op.getSums())) {
+    Values parts;
+    for (int64_t r = 0; r < together; ++r)
+      for (unsigned u = 0; u < unroll; ++u) parts.push_back(sums[(r * s.accumulators + k) * unroll + u]);
+    whole.values.map(result, horizontal(l_.tree(parts)));
+  }
+}
+
+void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
+  Sweep s = prepare(op, /*column=*/true);
+  for (Replica& r : replicas) hoist(s, r);
+  Value rows = f_.rows();
+  if (op.getCondition()) rows = l_.select(mapped(op.getCondition(), replicas[0].values), rows, l_.index(0));
+  Values sums = zeros(l_, f_.statistics(), lanes_, replicas.size() * s.accumulators);
+  auto oneRow = [&](Value row, Values next) {
+    element(s, replicas, row, lanes_, laneMask_, next, 1);
+    s.flush(f_);
+    return next;
+  };
+  // The terms of two rows are added first: half as many roundings at the size of the sum.
+  auto rowPair = [&](Value row, ValueRange partial) {
+    Values first(partial.size()), second(partial.size());
+    element(s, replicas, row, lanes_, laneMask_, first, 1);
+    element(s, replicas, l_.add(row, l_.index(1)), lanes_, laneMask_, second, 1);
+    s.flush(f_);
+    for (auto [i, v] : llvm::enumerate(first)) v = l_.addf(partial[i], l_.addf(v, second[i]));
+    return first;
+  };
+  auto segmentRows = [&](ValueRange from) {
+    return l_.forEach(l_.index(0), rows, kFlushColumnRows, from, [&](Value begin, ValueRange running) {
+      Value end = l_.min(l_.add(begin, l_.index(kFlushColumnRows)), rows);
+      Values inner = zeros(l_, f_.statistics(), lanes_, running.size());
+      Value even = l_.add(begin, l_.roundDown(l_.sub(end, begin), 2));
+      inner = l_.forEach(begin, even, 2, inner, [&](Value row, ValueRange partial) { return rowPair(row, partial); });
+      inner = l_.forEach(even, end, 1, inner, [&](Value row, ValueRange partial) { return oneRow(row, Values(partial)); });
+      for (auto [i, v] : llvm::enumerate(inner)) v = l_.addf(running[i], v);
+      return inner;
+    });
+  };
+  if (slab_.isPer("segment")) {
+    sums = segmentRows(sums);
+  } else {
+    sums = l_.forEach(l_.index(0), f_.segments(), 1, sums, [&](Value segment, ValueRange running) {
+      for (Replica& r : replicas) r.at.segment = segment;
+      return segmentRows(running);
+    });
+  }
+  for (auto [r, replica] : llvm::enumerate(replicas))
+    for (auto [k, result] : llvm::enumerate(op.getSums())) replica.values.map(result, sums[r * s.accumulators + k]);
+}
+
+void PhaseLowering::streamSweep(SweepOp op, Value begin, Value end) {
+  Sweep s = prepare(op, /*column=*/false);
+  if (op.getCondition()) end = l_.select(mapped(op.getCondition(), shared_), end, begin);
+  int64_t together = slab_.getHead() ? *slab_.getHead() : rowsTogether();
+  l_.forEach(l_.index(0), f_.features(), kStreamTile, [&](Value tile) {
+    runBegin_ = tile;
+    auto features = Loops::constant(f_.features());
+    Value width = features && *features % kStreamTile == 0
+                      ? l_.index(kStreamTile)
+                      : l_.min(l_.index(kStreamTile), l_.sub(f_.features(), tile));
+    auto rowsFrom = [&](Value unit, int64_t n) {
+      Replicas rows(n);
+      for (auto [i, r] : llvm::enumerate(rows)) {
+        r.at = unitCoordinates(l_.add(unit, l_.index(i)));
+        r.values = shared_;
+        hoist(s, r);
+      }
+      along(s, rows, width, {});
+    };
+    Value most = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));
+    l_.forEach(begin, most, together, [&](Value unit) { rowsFrom(unit, together); });
+    if (together > 1) l_.forEach(most, end, 1, [&](Value unit) { rowsFrom(unit, 1); });
+  });
+}
+
+}  // namespace normc::codegen

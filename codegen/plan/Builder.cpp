@@ -1,0 +1,270 @@
+#include "codegen/plan/Builder.h"
+
+#include "dsl/Fields.h"
+#include "dsl/Numbers.h"
+#include "llvm/ADT/STLExtras.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+
+namespace normc::codegen {
+
+//===-- Arithmetic ----------------------------------------------------------===//
+
+template <typename Op>
+static Num binary(Num a, Num b) {
+  auto& ops = a.builder->ops();
+  return {a.builder, Op::create(ops, a.builder->loc(), a.value, b.value, arith::FastMathFlags::contract)};
+}
+static Num constantLike(Num like, double value) {
+  auto& ops = like.builder->ops();
+  auto attr = ops.getFloatAttr(like.value.getType(), value);
+  return {like.builder, arith::ConstantOp::create(ops, like.builder->loc(), attr)};
+}
+Num operator+(Num a, Num b) { return binary<arith::AddFOp>(a, b); }
+Num operator-(Num a, Num b) { return binary<arith::SubFOp>(a, b); }
+Num operator*(Num a, Num b) { return binary<arith::MulFOp>(a, b); }
+Num operator/(Num a, Num b) { return binary<arith::DivFOp>(a, b); }
+Num operator+(Num a, double b) { return a + constantLike(a, b); }
+Num operator-(double a, Num b) { return constantLike(b, a) - b; }
+Num operator*(Num a, double b) { return a * constantLike(a, b); }
+Num operator/(double a, Num b) { return constantLike(b, a) / b; }
+Num operator-(Num a) { return {a.builder, arith::NegFOp::create(a.builder->ops(), a.builder->loc(), a.value)}; }
+
+static Num compare(arith::CmpFPredicate predicate, Num a, Num b) {
+  return {a.builder, arith::CmpFOp::create(a.builder->ops(), a.builder->loc(), predicate, a.value, b.value)};
+}
+Num operator<=(Num a, Num b) { return compare(arith::CmpFPredicate::OLE, a, b); }
+Num operator>(Num a, double b) { return compare(arith::CmpFPredicate::OGT, a, constantLike(a, b)); }
+Num operator&&(Num a, Num b) {
+  return {a.builder, arith::AndIOp::create(a.builder->ops(), a.builder->loc(), a.value, b.value)};
+}
+Num operator||(Num a, Num b) {
+  return {a.builder, arith::OrIOp::create(a.builder->ops(), a.builder->loc(), a.value, b.value)};
+}
+// A comparison and a select, so that a NaN operand stays a NaN in `b`.
+Num max(Num a, Num b) { return select(compare(arith::CmpFPredicate::OGT, a, b), a, b); }
+Num min(Num a, Num b) { return select(compare(arith::CmpFPredicate::OLT, a, b), a, b); }
+Num sqrt(Num a) { return {a.builder, math::SqrtOp::create(a.builder->ops(), a.builder->loc(), a.value)}; }
+Num log(Num a) { return {a.builder, math::LogOp::create(a.builder->ops(), a.builder->loc(), a.value)}; }
+Num exp(Num a) { return {a.builder, math::ExpOp::create(a.builder->ops(), a.builder->loc(), a.value)}; }
+Num select(Num condition, Num yes, Num no) {
+  auto& ops = yes.builder->ops();
+  return {yes.builder, arith::SelectOp::create(ops, yes.builder->loc(), condition.value, yes.value, no.value)};
+}
+
+Num finiteOr(Num x, Num otherwise) {
+  Num difference = x - x;  // NaN unless x is finite
+  return select(compare(arith::CmpFPredicate::ORD, difference, difference), x, otherwise);
+}
+
+//===-- The kernel ----------------------------------------------------------===//
+
+static Type typeOf(OpBuilder& b, DType type) {
+  switch (type) {
+    case DType::F32: return b.getF32Type();
+    case DType::F64: return b.getF64Type();
+    case DType::BF16: return b.getBF16Type();
+    case DType::F16: return b.getF16Type();
+  }
+  llvm_unreachable("dtype");
+}
+
+static ArrayAttr numberNames(OpBuilder& b, const Spec& spec) {
+  SmallVector<Attribute> names;
+  for (const Number& number : numbers(spec)) names.push_back(b.getStringAttr(number.name));
+  return b.getArrayAttr(names);
+}
+
+KernelBuilder::KernelBuilder(ModuleOp module, const Problem& problem, StringRef symbol)
+    : problem_(problem), builder_(module.getContext()) {
+  statistics_ = typeOf(builder_, problem.statistics());
+  builder_.setInsertionPointToEnd(module.getBody());
+  auto features = problem.features ? builder_.getI64IntegerAttr(*problem.features) : IntegerAttr();
+  kernel_ = KernelOp::create(builder_, 
+      loc(), symbol, problem.text(), name(problem.layout), statistics_,
+      problem.groups(problem.spec->groups), problem.spec->pre ? problem.groups(problem.spec->pre->groups) : 1,
+      features, /*segments_are_one=*/!problem.segmented, numberNames(builder_, *problem.spec), ScheduleAttr());
+  kernel_.getBody().emplaceBlock();
+  builder_.setInsertionPointToEnd(&kernel_.getBody().front());
+  if (problem.mask) argument("mask");
+}
+
+StringRef KernelBuilder::declare(StringRef name, Type type, Names axes, StringRef role, StringRef access,
+                                 int64_t window) {
+  if (auto known = SymbolTable::lookupSymbolIn(kernel_, name)) return cast<TensorOp>(known).getSymName();
+  OpBuilder::InsertionGuard guard(builder_);
+  Block* body = &kernel_.getBody().front();
+  auto at = llvm::find_if(*body, [](Operation& op) { return !isa<TensorOp>(op); });
+  builder_.setInsertionPoint(body, at);
+  return TensorOp::create(builder_, loc(), name, type, builder_.getStrArrayAttr(axes), role, access, window)
+      .getSymName();
+}
+
+StringRef KernelBuilder::argument(StringRef name) {
+  if (name == "mask") return declare(name, builder_.getI8Type(), {"segment", "row"}, "tensor", "read");
+  bool output = name.starts_with("d") ? name != "dy" : name == "y";
+  bool wide = name.ends_with("x") || name.ends_with("y");
+  return declare(name, typeOf(builder_, wide ? problem_.data : problem_.params),
+                 wide ? Names{"segment", "row", "feature"} : Names{"feature"}, "tensor",
+                 output ? "write" : "read");
+}
+
+static const Field* findField(const std::vector<Field>& fields, StringRef name) {
+  auto at = llvm::find_if(fields, [&](const Field& f) { return f.name == name; });
+  return at == fields.end() ? nullptr : &*at;
+}
+bool KernelBuilder::hasSaved(StringRef name) const { return findField(savedFields(problem_), name); }
+bool KernelBuilder::hasState(StringRef name) const { return findField(stateFields(problem_), name); }
+
+static Type fieldType(OpBuilder& b, const Field& f) {
+  if (f.type == FieldType::I64) return b.getI64Type();
+  return f.type == FieldType::F64 ? Type(b.getF64Type()) : Type(b.getF32Type());
+}
+
+StringRef KernelBuilder::stateIn(StringRef name) {
+  auto fields = stateFields(problem_);
+  const Field* f = findField(fields, name);
+  assert(f && "no such state field");
+  bool ring = f->shape.size() == 2;
+  return declare(("state_in." + name).str(), fieldType(builder_, *f),
+                 f->shape.empty() ? Names{} : ring ? Names{"window", "feature"} : Names{"feature"}, "state_in",
+                 "read", ring ? f->shape[0].value : 0);
+}
+StringRef KernelBuilder::stateOut(StringRef name) {
+  stateIn(name);
+  auto in = cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel_, ("state_in." + name).str()));
+  SmallVector<StringRef> axes(in.getAxes().getAsValueRange<StringAttr>());
+  return declare(("state_out." + name).str(), in.getType(), axes, "state_out", "write", in.getWindow());
+}
+StringRef KernelBuilder::saved(StringRef name) {
+  auto fields = savedFields(problem_);
+  const Field* f = findField(fields, name);
+  assert(f && "no such saved field");
+  SmallVector<StringRef, 3> axes;
+  for (Extent e : f->shape) {
+    switch (e.kind) {
+      case Extent::Segments: axes.push_back("segment"); break;
+      case Extent::Rows: axes.push_back("row"); break;
+      case Extent::Features: axes.push_back("feature"); break;
+      case Extent::Fixed: axes.push_back("group"); break;
+    }
+  }
+  return declare(("saved." + name).str(), fieldType(builder_, *f), axes, "saved",
+                 problem_.entry == Entry::Backward ? "read" : "write");
+}
+StringRef KernelBuilder::workspace(StringRef name, Names axes) {
+  return declare(("work." + name).str(), statistics_, axes, "workspace", "both");
+}
+
+//===-- Structure -----------------------------------------------------------===//
+
+void KernelBuilder::phase(StringRef name, StringRef role, Names units, llvm::function_ref<void()> body,
+                          bool warmup) {
+  OpBuilder::InsertionGuard guard(builder_);
+  builder_.setInsertionPointToEnd(&kernel_.getBody().front());
+  auto op = PhaseOp::create(builder_, loc(), name, role, builder_.getStrArrayAttr(units), warmup);
+  op.getBody().emplaceBlock();
+  builder_.setInsertionPointToEnd(&op.getBody().front());
+  body();
+  ++phases_;
+}
+
+void KernelBuilder::slab(Names per, SlabOptions options, llvm::function_ref<void()> body) {
+  OpBuilder::InsertionGuard guard(builder_);
+  auto head = options.head ? builder_.getI64IntegerAttr(options.head) : IntegerAttr();
+  auto op = SlabOp::create(builder_, loc(), builder_.getStrArrayAttr(per), options.resident, head);
+  op.getBody().emplaceBlock();
+  builder_.setInsertionPointToEnd(&op.getBody().front());
+  body();
+}
+
+ArrayAttr KernelBuilder::symbols(ArrayRef<StringRef> names) {
+  SmallVector<Attribute> refs;
+  for (StringRef name : names) refs.push_back(FlatSymbolRefAttr::get(builder_.getContext(), name));
+  return builder_.getArrayAttr(refs);
+}
+Nums KernelBuilder::wrap(ValueRange values) {
+  Nums nums;
+  for (Value v : values) nums.push_back({this, v});
+  return nums;
+}
+static SmallVector<Value> unwrap(const Nums& nums) {
+  SmallVector<Value> values;
+  for (const Num& n : nums) values.push_back(n.value);
+  return values;
+}
+
+Nums KernelBuilder::sweep(const Sweep& s, llvm::function_ref<Nums(const Nums&)> element) {
+  SmallVector<Type> sums(s.sums, statistics_);
+  auto op = SweepOp::create(builder_, loc(), sums, s.condition.value, symbols(s.reads), symbols(s.writes),
+                                     symbols(s.partials));
+  OpBuilder::InsertionGuard guard(builder_);
+  Block& body = op.getBody().emplaceBlock();
+  for (StringRef name : s.reads)
+    body.addArgument(name == "mask" ? builder_.getI1Type() : statistics_, loc());
+  builder_.setInsertionPointToEnd(&body);
+  Nums results = element(wrap(body.getArguments()));
+  YieldOp::create(builder_, loc(), unwrap(results));
+  return wrap(op.getSums());
+}
+
+Nums KernelBuilder::fold(StringRef axis, int64_t extent, ArrayRef<StringRef> reads, const Nums& init,
+                         llvm::function_ref<Nums(Value, const Nums&, const Nums&)> step) {
+  SmallVector<Value> from = unwrap(init);
+  auto op = FoldOp::create(builder_, loc(), TypeRange(ValueRange(from)), axis, extent, symbols(reads), from);
+  OpBuilder::InsertionGuard guard(builder_);
+  Block& body = op.getBody().emplaceBlock();
+  body.addArgument(builder_.getIndexType(), loc());
+  for (Value v : from) body.addArgument(v.getType(), loc());
+  for (size_t i = 0; i < reads.size(); ++i) body.addArgument(statistics_, loc());
+  builder_.setInsertionPointToEnd(&body);
+  auto arguments = body.getArguments();
+  Nums results = step(arguments[0], wrap(arguments.slice(1, from.size())),
+                      wrap(arguments.drop_front(1 + from.size())));
+  YieldOp::create(builder_, loc(), unwrap(results));
+  return wrap(op.getValues());
+}
+
+//===-- Values --------------------------------------------------------------===//
+
+Num KernelBuilder::load(StringRef tensor, Value window) {
+  auto op = cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel_, tensor));
+  Type type = op.getType().isInteger(64) ? Type(op.getType()) : statistics_;
+  return {this, LoadOp::create(builder_, loc(), type, tensor, window)};
+}
+void KernelBuilder::store(Num value, StringRef tensor, Value window) {
+  StoreOp::create(builder_, loc(), value.value, tensor, window);
+}
+void KernelBuilder::accumulate(Num value, StringRef tensor) {
+  AccumulateOp::create(builder_, loc(), value.value, tensor);
+}
+Num KernelBuilder::probe(StringRef tensor) { return {this, ProbeOp::create(builder_, loc(), statistics_, tensor)}; }
+Num KernelBuilder::count(StringRef scope, int64_t head) {
+  auto limit = head ? builder_.getI64IntegerAttr(head) : IntegerAttr();
+  return {this, CountOp::create(builder_, loc(), statistics_, scope, limit)};
+}
+Num KernelBuilder::width(StringRef groups) { return {this, WidthOp::create(builder_, loc(), statistics_, groups)}; }
+Num KernelBuilder::number(StringRef name) { return {this, ScalarOp::create(builder_, loc(), builder_.getF64Type(), name)}; }
+Num KernelBuilder::constant(double value) {
+  return {this, arith::ConstantOp::create(builder_, loc(), builder_.getFloatAttr(statistics_, value))};
+}
+Num KernelBuilder::narrow(Num n) {
+  if (n.value.getType() == statistics_) return n;
+  return {this, arith::TruncFOp::create(builder_, loc(), statistics_, n.value)};
+}
+Num KernelBuilder::widen(Num n) {
+  Type f64 = builder_.getF64Type();
+  if (n.value.getType() == f64) return n;
+  if (n.value.getType().isInteger(64)) return {this, arith::SIToFPOp::create(builder_, loc(), f64, n.value)};
+  return {this, arith::ExtFOp::create(builder_, loc(), f64, n.value)};
+}
+Value KernelBuilder::index(Num n) {
+  return arith::IndexCastOp::create(builder_, loc(), builder_.getIndexType(), n.value);
+}
+Num KernelBuilder::integer(Value index) {
+  return {this, arith::IndexCastOp::create(builder_, loc(), builder_.getI64Type(), index)};
+}
+
+}  // namespace normc::codegen

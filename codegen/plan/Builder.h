@@ -1,0 +1,124 @@
+// Writes norm dialect the way one writes formulas.
+//
+// A Num is a scalar of the statistics type with arithmetic operators, so that
+// planning code reads like the equations it implements. All operations carry
+// `contract`: a multiply and the add that follows become one fused instruction.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+
+#include "codegen/dialect/Norm.h"
+#include "dsl/Problem.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace normc::codegen {
+
+class KernelBuilder;
+
+struct Num {
+  KernelBuilder* builder = nullptr;
+  mlir::Value value;
+  explicit operator bool() const { return static_cast<bool>(value); }
+};
+using Nums = llvm::SmallVector<Num, 6>;
+
+Num operator+(Num, Num);
+Num operator-(Num, Num);
+Num operator*(Num, Num);
+Num operator/(Num, Num);
+Num operator+(Num, double);
+Num operator-(double, Num);
+Num operator*(Num, double);
+Num operator/(double, Num);
+Num operator-(Num);
+/// Comparisons yield an i1 Num.
+Num operator<=(Num, Num);
+Num operator>(Num, double);
+Num operator&&(Num, Num);
+Num operator||(Num, Num);
+Num max(Num, Num);
+Num min(Num, Num);
+Num sqrt(Num);
+Num log(Num);
+Num exp(Num);
+Num select(Num condition, Num yes, Num no);
+/// `x` where it is finite, else `otherwise`.
+Num finiteOr(Num x, Num otherwise);
+
+using Names = llvm::ArrayRef<llvm::StringRef>;
+
+class KernelBuilder {
+ public:
+  KernelBuilder(mlir::ModuleOp module, const Problem& problem, llvm::StringRef symbol);
+
+  const Problem& problem() const { return problem_; }
+  const Spec& spec() const { return *problem_.spec; }
+  KernelOp kernel() { return kernel_; }
+  mlir::Type statisticsType() const { return statistics_; }
+
+  //===-- Tensors ---------------------------------------------------------===//
+  /// Declares `x y dy dx scale bias dscale dbias mask` on first use, with the
+  /// type and axes that the problem gives them.
+  llvm::StringRef argument(llvm::StringRef name);
+  /// `state_in.F`, `state_out.F`, `saved.F`: the fields that the spec publishes.
+  llvm::StringRef stateIn(llvm::StringRef field);
+  llvm::StringRef stateOut(llvm::StringRef field);
+  llvm::StringRef saved(llvm::StringRef field);
+  /// Scratch of the statistics type.
+  llvm::StringRef workspace(llvm::StringRef name, Names axes);
+  bool hasSaved(llvm::StringRef field) const;
+  bool hasState(llvm::StringRef field) const;
+
+  //===-- Structure -------------------------------------------------------===//
+  void phase(llvm::StringRef name, llvm::StringRef role, Names units, llvm::function_ref<void()> body,
+             bool warmup = false);
+  int64_t phases() const { return phases_; }  ///< how many there are so far
+  struct SlabOptions {
+    bool resident = false;
+    int64_t head = 0;
+  };
+  void slab(Names per, SlabOptions options, llvm::function_ref<void()> body);
+  struct Sweep {
+    llvm::SmallVector<llvm::StringRef, 8> reads, writes;
+    unsigned sums = 0;
+    llvm::SmallVector<llvm::StringRef, 4> partials;
+    Num condition;  ///< optional
+  };
+  /// `element` gets one Num per read and returns writes, sums, partials in that order.
+  Nums sweep(const Sweep&, llvm::function_ref<Nums(const Nums&)> element);
+  /// Folds `reads` along `axis` from `init`; `step` gets (position, running values, elements).
+  Nums fold(llvm::StringRef axis, int64_t extent, llvm::ArrayRef<llvm::StringRef> reads, const Nums& init,
+            llvm::function_ref<Nums(mlir::Value, const Nums&, const Nums&)> step);
+
+  //===-- Values ----------------------------------------------------------===//
+  Num load(llvm::StringRef tensor, mlir::Value window = {});
+  void store(Num value, llvm::StringRef tensor, mlir::Value window = {});
+  void accumulate(Num value, llvm::StringRef tensor);
+  Num probe(llvm::StringRef tensor);
+  Num count(llvm::StringRef scope, int64_t head = 0);
+  Num width(llvm::StringRef groups);
+  /// A number of the spec in f64, e.g. for `1 - decay` before it is rounded.
+  Num number(llvm::StringRef name);
+  Num constant(double);
+  Num narrow(Num);  ///< f64 -> statistics type
+  Num widen(Num);   ///< any float or i64 -> f64
+  mlir::Value index(Num);  ///< i64 -> index
+  Num integer(mlir::Value index);
+  mlir::OpBuilder& ops() { return builder_; }
+  mlir::Location loc() const { return builder_.getUnknownLoc(); }
+
+ private:
+  llvm::StringRef declare(llvm::StringRef name, mlir::Type, Names axes, llvm::StringRef role,
+                          llvm::StringRef access, int64_t window = 0);
+  mlir::ArrayAttr symbols(llvm::ArrayRef<llvm::StringRef> names);
+  Nums wrap(mlir::ValueRange);
+
+  Problem problem_;
+  mutable mlir::OpBuilder builder_;
+  KernelOp kernel_;
+  mlir::Type statistics_;
+  int64_t phases_ = 0;
+};
+
+}  // namespace normc::codegen

@@ -1,0 +1,295 @@
+#include "codegen/plan/FeatureStep.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace normc::codegen {
+
+FeatureStep::FeatureStep(KernelBuilder& k)
+    : k_(k), spec_(k.spec()), centred_(spec_.center == Center::Current), central_(spec_.moment == Moment::Central) {}
+
+bool FeatureStep::backwardNeedsSums() const {
+  if (spec_.backward == Backward::Frozen) return false;
+  if (centred_) return true;
+  if (spec_.backward == Backward::Exact) return spec_.divideBy == DivideBy::Current;
+  return spec_.approximate.nu != Nu::Feedback;
+}
+
+bool FeatureStep::needsSquares() const {
+  if (spec_.backward != Backward::Approximate || spec_.approximate.nu != Nu::Feedback) return false;
+  if (k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics) return true;
+  bool sameCentre = central_ ? centred_ : spec_.center == Center::None;
+  return !sameCentre || !k_.hasSaved("second_moment");
+}
+
+//===-- Steps and windows -----------------------------------------------------===//
+
+Num FeatureStep::inWarmup() {
+  Num t = k_.widen(k_.load(k_.stateIn("step"))) + 1.0;
+  return t <= k_.number("warmup_steps");
+}
+
+static Value ringSlot(KernelBuilder& k, Num step, int64_t size) {
+  auto& b = k.ops();
+  Value n = arith::ConstantOp::create(b, k.loc(), b.getI64IntegerAttr(size));
+  return arith::RemSIOp::create(b, k.loc(), step.value, n);
+}
+
+FeatureStep::Step FeatureStep::forwardStep() {
+  Num step = k_.load(k_.stateIn("step"));
+  Step result{k_.widen(step) + 1.0, {}};
+  if (spec_.divideBy == DivideBy::Window) result.slot = ringSlot(k_, step, spec_.window.size);
+  return result;
+}
+
+static Num isSlot(KernelBuilder& k, Value position, Value slot) {
+  Num here = k.integer(position);
+  return {&k, arith::CmpIOp::create(k.ops(), k.loc(), arith::CmpIPredicate::eq, here.value, slot)};
+}
+
+Num FeatureStep::windowMean(StringRef ring, const Step& step, Num current, WindowMean mean) {
+  bool geometric = mean == WindowMean::Geometric;
+  Nums total = k_.fold("window", spec_.window.size, {k_.stateIn(ring)}, {k_.constant(0)},
+                       [&](Value at, const Nums& sum, const Nums& old) {
+                         Num value = select(isSlot(k_, at, step.slot), current, old[0]);
+                         return Nums{sum[0] + (geometric ? log(value) : value)};
+                       });
+  Num average = total[0] * (1.0 / static_cast<double>(spec_.window.size));
+  return geometric ? exp(average) : average;
+}
+
+/// A window says nothing until it is full, nor before the warmup ends.
+Num FeatureStep::early(Num t) {
+  Num size = {&k_, arith::ConstantOp::create(k_.ops(), k_.loc(), k_.ops().getF64FloatAttr(double(spec_.window.size)))};
+  Num full = t <= size;
+  if (!spec_.warmup) return full;
+  return full || t + 1.0 <= k_.number("warmup_steps");
+}
+
+static void storeRing(KernelBuilder& k, StringRef ring, Value slot, Num current, Num valid, int64_t size) {
+  k.fold("window", size, {k.stateIn(ring)}, {}, [&](Value at, const Nums&, const Nums& old) {
+    k.store(select(isSlot(k, at, slot) && valid, current, old[0]), k.stateOut(ring), at);
+    return Nums{};
+  });
+}
+
+static StringRef momentField(KernelBuilder& k) {
+  return k.hasState("running_std") ? "running_std" : k.hasState("running_var") ? "running_var" : "psi2";
+}
+
+Num FeatureStep::oldMoment() { return k_.load(k_.stateIn(momentField(k_))); }
+
+//===-- Forward ---------------------------------------------------------------===//
+
+std::pair<Num, Num> FeatureStep::renormalize(const Batch& batch, Num v, Num t) {
+  if (spec_.renorm.kind == Renorm::None) return {};
+  Num rmax = k_.narrow(k_.number("renorm_rmax"));
+  auto clip = [&](Num x, Num low, Num high) { return min(max(x, low), high); };
+  Num start = k_.number("renorm_start");
+  Num quiet = t <= start;
+  if (spec_.warmup) quiet = quiet || t <= k_.number("warmup_steps");
+  // r = s_running / s: how far this batch's scale is from the one that inference will use.
+  bool deviation = spec_.renorm.kind == Renorm::Std;
+  Num running = deviation ? 1.0 / oldMoment() : inverseRoot(k_, oldMoment(), eps_);
+  Num r = clip(running / inverseRoot(k_, v, eps_), 1.0 / rmax, rmax), shift;
+  if (deviation) {
+    Num dmax = k_.narrow(k_.number("renorm_dmax"));
+    shift = clip((batch.mean - k_.load(k_.stateIn("running_mean"))) * running, -dmax, dmax);
+    shift = select(quiet, k_.constant(0), shift);
+  }
+  return {select(quiet, one_, r), shift};
+}
+
+ForwardTerms FeatureStep::forward(const Batch& batch, bool save) {
+  eps_ = k_.narrow(k_.number("epsilon"));
+  one_ = k_.constant(1);
+  bool state = spec_.running.has_value();
+  Num any = batch.count ? batch.count > 0.0 : Num();
+  Step step = state ? forwardStep() : Step();
+
+  // The moment that divides; a batch without valid rows is transformed with running values.
+  Num v;
+  switch (spec_.divideBy) {
+    case DivideBy::Current: v = state ? batch.moment : select(any, batch.moment, k_.constant(0)); break;
+    case DivideBy::Running:
+      v = oldMoment();
+      if (spec_.warmup && batch.moment) v = select(inWarmup() && any, batch.moment, v);
+      break;
+    case DivideBy::Window:
+      v = select(early(step.t), batch.moment, windowMean("window_psi2", step, batch.moment, spec_.window.mean));
+      break;
+  }
+  divided_ = v;
+  Num s;
+  if (k_.hasState("running_std")) {
+    s = select(any, inverseRoot(k_, v, eps_), 1.0 / oldMoment());
+  } else {
+    if (state && spec_.divideBy != DivideBy::Running) v = select(any, v, oldMoment());
+    s = inverseRoot(k_, v, eps_);
+  }
+
+  Num c;
+  if (centred_) c = state ? select(any, batch.mean, k_.load(k_.stateIn("running_mean"))) : batch.mean;
+  if (spec_.center == Center::Running) c = k_.load(k_.stateIn("running_mean"));
+  auto [r, shift] = renormalize(batch, divided_, step.t);
+  if (r) r = select(any, r, one_);
+  if (shift) shift = select(any, shift, k_.constant(0));
+
+  if (save) {
+    if (c) k_.store(c, k_.saved("mean"));
+    k_.store(s, k_.saved("rstd"));
+    if (k_.hasSaved("batch_mean")) k_.store(batch.mean, k_.saved("batch_mean"));
+    if (k_.hasSaved("renorm_scale")) k_.store(r, k_.saved("renorm_scale"));
+    if (k_.hasSaved("renorm_shift")) k_.store(shift ? shift : k_.constant(0), k_.saved("renorm_shift"));
+  }
+  Num scale = spec_.scale ? k_.load(k_.argument("scale")) : Num();
+  Num bias = spec_.bias ? k_.load(k_.argument("bias")) : Num();
+  Num a = multiply(s, scale);
+  if (r && spec_.renorm.forward) a = a * r;
+  return {c, a, add(shift && spec_.renorm.forward ? multiply(shift, scale) : Num(), bias)};
+}
+
+void FeatureStep::saveLate(const Batch& batch) {
+  Num eps = k_.narrow(k_.number("epsilon"));
+  if (k_.hasSaved("second_moment")) k_.store(batch.moment, k_.saved("second_moment"));
+  if (k_.hasSaved("batch_rstd")) {
+    // A batch without valid rows has no scale of its own: the one that was used stands in.
+    Num own = inverseRoot(k_, batch.moment, eps);
+    k_.store(select(batch.count > 0.0, own, inverseRoot(k_, oldMoment(), eps)), k_.saved("batch_rstd"));
+  }
+}
+
+/// The running value after this step, from the one before and the batch's.
+Num FeatureStep::accumulated(Num old, Num now, Num t) {
+  Num a = k_.number("decay");
+  Num keep = k_.narrow(a), take = k_.narrow(1.0 - a);
+  auto decayed = [&](Num from) { return from * keep + now * take; };
+  Accumulate how = spec_.warmup ? spec_.warmup->accumulate : Accumulate::Decay;
+  if (how == Accumulate::Decay) return decayed(old);
+  Num inverse = k_.narrow(1.0 / t), before = k_.narrow((t + -1.0) / t);
+  Num warming = t + 1.0 <= k_.number("warmup_steps");
+  Num mean = old * before + now * inverse;
+  if (how == Accumulate::Cumulative) return select(warming, mean, decayed(old));
+  return decayed(select(warming, mean, old));
+}
+
+void FeatureStep::updateState(const Batch& batch) {
+  if (!spec_.running) return;
+  Num any = batch.count > 0.0;
+  Step step = forwardStep();
+  Num q = batch.moment;
+  if (spec_.divideBy == DivideBy::Window) {
+    storeRing(k_, "window_psi2", step.slot, q, any, spec_.window.size);
+    q = divided_;
+  }
+  Num old = oldMoment();
+  if (k_.hasState("running_std")) q = 1.0 / inverseRoot(k_, q, k_.narrow(k_.number("epsilon")));
+  if (spec_.running->unbiased) q = q * (batch.count / max(batch.count + -1.0, k_.constant(1)));
+  k_.store(select(any, accumulated(old, q, step.t), old), k_.stateOut(momentField(k_)));
+  if (k_.hasState("running_mean")) {
+    Num mean = k_.load(k_.stateIn("running_mean"));
+    k_.store(select(any, accumulated(mean, batch.mean, step.t), mean), k_.stateOut("running_mean"));
+  }
+}
+
+ForwardTerms FeatureStep::infer() {
+  eps_ = k_.narrow(k_.number("epsilon"));
+  Num s = k_.hasState("running_std") ? 1.0 / oldMoment() : inverseRoot(k_, oldMoment(), eps_);
+  Num c = k_.hasState("running_mean") ? k_.load(k_.stateIn("running_mean")) : Num();
+  Num scale = spec_.scale ? k_.load(k_.argument("scale")) : Num();
+  return {c, multiply(s, scale), spec_.bias ? k_.load(k_.argument("bias")) : Num()};
+}
+
+//===-- Backward --------------------------------------------------------------===//
+
+Num FeatureStep::center() { return k_.hasSaved("mean") ? k_.load(k_.saved("mean")) : Num(); }
+
+Num FeatureStep::backwardCount() { return max(k_.count("all"), k_.constant(1)); }
+
+/// h = this * G; absent where it is 1.
+Num FeatureStep::gradientScale() {
+  Num r = k_.hasSaved("renorm_scale") ? k_.load(k_.saved("renorm_scale")) : Num();
+  return multiply(r, spec_.scale ? k_.load(k_.argument("scale")) : Num());
+}
+
+/// What stands for mean(h x0) in the nu term; stores the window or the average.
+Num FeatureStep::kappa(const BackwardSums& sums) {
+  if (kappa_) return kappa_;
+  Num any = k_.count("all") > 0.0;
+  Num rows = spec_.padding == Padding::LeaveOutOfStatistics && k_.problem().mask ? k_.count("rows") : backwardCount();
+  Num now = multiply(sums.gx, gradientScale()) / rows;
+  if (k_.hasState("window_nu")) {
+    Num t = k_.load(k_.saved("step"));
+    Value one = arith::ConstantOp::create(k_.ops(), k_.loc(), k_.ops().getI64IntegerAttr(1));
+    Num before{&k_, arith::SubIOp::create(k_.ops(), k_.loc(), t.value, one)};
+    Step step{k_.widen(t), ringSlot(k_, before, spec_.window.size)};
+    Num mean = windowMean("window_nu", step, now, WindowMean::Arithmetic);
+    storeRing(k_, "window_nu", step.slot, now, any, spec_.window.size);
+    now = select(early(step.t), now, mean);
+  }
+  if (spec_.approximate.nu == Nu::Average) {
+    Num a = k_.number("backward_decay"), old = k_.load(k_.stateIn("nu"));
+    now = old * k_.narrow(a) + now * k_.narrow(1.0 - a);
+    k_.store(select(any, now, old), k_.stateOut("nu"));
+  }
+  return kappa_ = now;
+}
+
+DxTerms FeatureStep::backward(const std::optional<BackwardSums>& sums) {
+  Num s = k_.load(k_.saved("rstd"));
+  Num sb = k_.hasSaved("batch_rstd") ? k_.load(k_.saved("batch_rstd")) : s;
+  Num h = gradientScale();
+  DxTerms terms;
+  terms.p = multiply(sb, h);
+  if (spec_.backward == Backward::Frozen) return terms;
+  Num offset;
+  if (centred_) offset = terms.p * sums->g / backwardCount();
+  if (spec_.backward == Backward::Exact && spec_.divideBy == DivideBy::Current) {
+    Num meanHx0 = multiply(sums->gx, h) / backwardCount();
+    Num eps = k_.narrow(k_.number("epsilon"));
+    Num f = k_.hasSaved("second_moment") ? rootFactor(k_, k_.load(k_.saved("second_moment")), s, eps) : Num();
+    Num slope = multiply(sb * meanHx0, f);
+    terms.own = -slope;
+    Num c = center();
+    Num away;  // c - c_m, what rho sees beside d
+    if (!central_) away = c;
+    else if (k_.hasSaved("batch_mean")) away = c ? c - k_.load(k_.saved("batch_mean")) : -k_.load(k_.saved("batch_mean"));
+    if (away) offset = add(offset, slope * (s * away));
+  }
+  if (offset) terms.offset = -offset;
+  if (spec_.backward == Backward::Approximate) {
+    Num nu = spec_.approximate.nu == Nu::Feedback ? k_.load(k_.stateIn("nu")) : kappa(*sums);
+    terms.all = -(sb * nu);
+  }
+  return terms;
+}
+
+void FeatureStep::finishBackward(const BackwardSums& sums) {
+  Num s = k_.load(k_.saved("rstd"));
+  Num r = k_.hasSaved("renorm_scale") ? k_.load(k_.saved("renorm_scale")) : Num();
+  if (spec_.scale) {
+    Num dscale = multiply(sums.gx, r);
+    if (k_.hasSaved("renorm_shift") && spec_.renorm.kind == Renorm::Std) dscale = dscale + sums.g * k_.load(k_.saved("renorm_shift"));
+    k_.store(dscale, k_.argument("dscale"));
+  }
+  if (spec_.bias) k_.store(sums.g, k_.argument("dbias"));
+  if (spec_.backward != Backward::Approximate) return;
+  if (spec_.approximate.nu != Nu::Feedback) {
+    kappa(sums);
+    return;
+  }
+  // nu' = nu (1 - (1-a) Gamma) + (1-a) Lambda, both means from O(d) terms where the same rows enter.
+  Num any = k_.count("all") > 0.0;
+  Num rows = needsSquares() && k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics
+                 ? max(k_.count("rows"), k_.constant(1))
+                 : backwardCount();
+  Num lambda = multiply(sums.gx, gradientScale()) / rows;
+  Num gamma = needsSquares() ? sums.xx / rows : s * s * k_.load(k_.saved("second_moment"));
+  if (spec_.approximate.clampGamma) gamma = min(gamma, k_.narrow(k_.number("clamp_gamma")));
+  Num take = k_.narrow(1.0 - k_.number("backward_decay"));
+  Num nu = k_.load(k_.stateIn("nu"));
+  k_.store(select(any, nu * (1.0 - take * gamma) + take * lambda, nu), k_.stateOut("nu"));
+}
+
+}  // namespace normc::codegen

@@ -1,0 +1,41 @@
+// The formulas that every plan shares: one element forward, one element backward,
+// inverse roots. Notation as in dsl/Spec.h.
+#pragma once
+
+#include "codegen/plan/Builder.h"
+
+namespace normc::codegen {
+
+/// s of a second moment v, in the spec's epsilon mode.
+Num inverseRoot(KernelBuilder&, Num v, Num epsilon);
+/// f of the backward: how d s / d v differs from that of mode `add`.
+Num rootFactor(KernelBuilder&, Num v, Num s, Num epsilon);
+
+/// dx = p * g + all * x0 + (valid ? own * x0 + offset : 0). An absent Num is a zero.
+/// In terms of x0, not of u - c: products of two small scales would underflow.
+struct DxTerms {
+  Num p;       ///< of the incoming gradient
+  Num all;     ///< of x0 on every row (nu)
+  Num own;     ///< of x0 on rows of the statistic (second moment)
+  Num offset;  ///< constant on rows of the statistic (mean)
+};
+/// `valid` absent: no mask. Under padding `exclude` a padded row gets 0.
+Num elementDx(KernelBuilder&, const DxTerms&, Num g, Num x0, Num valid);
+
+/// y = d * a + b, with either part absent; 0 on rows that `exclude` masks.
+Num elementY(KernelBuilder&, Num d, Num a, Num b, Num valid);
+
+/// `value` on valid rows, else 0. `valid` absent: `value`.
+Num masked(KernelBuilder&, Num valid, Num value);
+
+inline Num add(Num a, Num b) { return !a ? b : !b ? a : a + b; }
+inline Num multiply(Num a, Num b) { return !a ? b : !b ? a : a * b; }
+
+/// The plans of the two kinds of statistic (Plan.h).
+void planPerSample(KernelBuilder&);
+void planPerFeatureStreamed(KernelBuilder&);
+void planPerFeatureResident(KernelBuilder&);
+/// The last phase of a forward with state: the step count moves on when everything that reads it is done.
+void planAdvance(KernelBuilder&);
+
+}  // namespace normc::codegen

@@ -1,0 +1,140 @@
+// One statistic per feature, whole columns in one task: every statistic is
+// complete inside the slab, so there is nothing to combine and memory is read
+// once where the columns stay on chip.
+#include "codegen/plan/FeatureStep.h"
+
+namespace normc::codegen {
+namespace {
+
+class Resident {
+ public:
+  explicit Resident(KernelBuilder& k) : k_(k), spec_(k.spec()), step_(k) {}
+
+  void forward(bool infer) {
+    bool running = infer && !step_.inferFromInput();
+    phase([&] {
+      bool lagged = step_.lagged();
+      ForwardTerms terms;
+      if (running) {
+        terms = step_.infer();
+      } else {
+        Batch batch;
+        if (!lagged || step_.hasWarmup()) batch = moments(lagged ? step_.inWarmup() : Num());
+        terms = step_.forward(batch, /*save=*/!infer);
+        if (!lagged && !infer) {
+          step_.saveLate(batch);
+          step_.updateState(batch);
+        }
+      }
+      if (!lagged || infer) {
+        apply(terms, {});
+        return;
+      }
+      Num shift = step_.needsMean() ? finiteOr(k_.probe("x"), k_.constant(0)) : Num();
+      Batch batch = finish(apply(terms, [&](Num x, Num valid) { return momentTerms(x, shift, valid); }, termCount()), shift);
+      step_.saveLate(batch);
+      step_.updateState(batch);
+    });
+  }
+
+  void backward() {
+    phase([&] {
+      Num c = step_.center(), s = step_.rstd();
+      auto normalized = [&](Num x) { return (c ? x - c : x) * s; };
+      auto sumTerms = [&](const Nums& e) {
+        Num valid = spec_.padding == Padding::Exclude ? validOf(e) : Num();
+        Num x0 = masked(k_, valid, normalized(e[0])), g = masked(k_, valid, e[1]);
+        Nums terms{g, g * x0};
+        if (step_.needsSquares()) terms.push_back(x0 * x0);
+        return terms;
+      };
+      KernelBuilder::Sweep sweep{.reads = {k_.argument("x"), k_.argument("dy")}};
+      if (k_.problem().mask) sweep.reads.push_back("mask");
+      auto collect = [&](const Nums& sums, size_t at) {
+        return BackwardSums{sums[at], sums[at + 1], step_.needsSquares() ? sums[at + 2] : Num()};
+      };
+      unsigned count = step_.needsSquares() ? 3 : 2;
+      std::optional<BackwardSums> sums;
+      if (step_.backwardNeedsSums()) {
+        KernelBuilder::Sweep first = sweep;
+        first.sums = count;
+        sums = collect(k_.sweep(first, sumTerms), 0);
+      }
+      DxTerms terms = step_.backward(sums);
+      sweep.writes = {k_.argument("dx")};
+      if (!sums) sweep.sums = count;
+      Nums late = k_.sweep(sweep, [&](const Nums& e) {
+        Nums out{elementDx(k_, terms, e[1], normalized(e[0]), validOf(e))};
+        if (!sums) out.append(sumTerms(e));
+        return out;
+      });
+      step_.finishBackward(sums ? *sums : collect(late, 0));
+    });
+  }
+
+ private:
+  void phase(llvm::function_ref<void()> body) {
+    k_.phase("apply", "apply", {"feature"}, [&] { k_.slab({"feature"}, {.resident = true}, body); });
+  }
+  Num validOf(const Nums& e) const { return k_.problem().mask ? e.back() : Num(); }
+
+  unsigned termCount() const { return !step_.needsMean() ? 1 : raw() ? 3 : 2; }
+  bool raw() const { return spec_.moment == Moment::Raw; }
+
+  Nums momentTerms(Num x, Num shift, Num valid) {
+    if (!shift) {
+      x = masked(k_, valid, x);
+      return {x * x};
+    }
+    Num d = masked(k_, valid, x - shift);
+    Nums terms{d, d * d};
+    if (raw()) {
+      x = masked(k_, valid, x);
+      terms.push_back(x * x);
+    }
+    return terms;
+  }
+  Batch finish(const Nums& sums, Num shift) {
+    Batch batch{.count = k_.count("all"), .mean = {}, .moment = {}};
+    Num n = max(batch.count, k_.constant(1));
+    if (!shift) {
+      batch.moment = sums[0] / n;
+      return batch;
+    }
+    Num delta = sums[0] / n;
+    batch.mean = shift + delta;
+    batch.moment = raw() ? sums[2] / n : max(k_.constant(0), (sums[1] - sums[0] * delta) / n);
+    return batch;
+  }
+  Batch moments(Num condition) {
+    Num shift = step_.needsMean() ? finiteOr(k_.probe("x"), k_.constant(0)) : Num();
+    KernelBuilder::Sweep sweep{.reads = {k_.argument("x")}, .sums = termCount(), .condition = condition};
+    if (k_.problem().mask) sweep.reads.push_back("mask");
+    return finish(k_.sweep(sweep, [&](const Nums& e) { return momentTerms(e[0], shift, validOf(e)); }), shift);
+  }
+
+  Nums apply(const ForwardTerms& terms, llvm::function_ref<Nums(Num, Num)> also, unsigned sums = 0) {
+    KernelBuilder::Sweep sweep{.reads = {k_.argument("x")}, .writes = {k_.argument("y")}, .sums = sums};
+    if (k_.problem().mask) sweep.reads.push_back("mask");
+    return k_.sweep(sweep, [&](const Nums& e) {
+      Nums out{elementY(k_, terms.c ? e[0] - terms.c : e[0], terms.a, terms.b, validOf(e))};
+      if (sums) out.append(also(e[0], validOf(e)));
+      return out;
+    });
+  }
+
+  KernelBuilder& k_;
+  const Spec& spec_;
+  FeatureStep step_;
+};
+
+}  // namespace
+
+void planPerFeatureResident(KernelBuilder& k) {
+  Resident plan(k);
+  if (k.problem().entry == Entry::Backward) return plan.backward();
+  plan.forward(k.problem().entry == Entry::Infer);
+  if (k.problem().entry == Entry::Forward) planAdvance(k);
+}
+
+}  // namespace normc::codegen

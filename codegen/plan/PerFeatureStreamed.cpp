@@ -1,0 +1,376 @@
+// One statistic per feature, in chunks of rows: BN, PN-V, PN and all that mixes
+// them. Column sums go to one partial per chunk; a phase over the features folds
+// them in order, so the result does not depend on who computed which chunk.
+#include <functional>
+
+#include "codegen/plan/FeatureStep.h"
+
+namespace normc::codegen {
+namespace {
+
+/// The operands of one sweep, by name.
+class Operands {
+ public:
+  explicit Operands(KernelBuilder& k) : k_(k) {
+    read("x");
+    if (k.problem().mask) read("mask");
+  }
+  void read(llvm::StringRef argument) { add(argument, k_.argument(argument)); }
+  void add(llvm::StringRef key, llvm::StringRef tensor) {
+    keys_.push_back(key.str());
+    sweep.reads.push_back(tensor);
+  }
+  Num get(llvm::StringRef key, const Nums& e) const {
+    for (size_t i = 0; i < keys_.size(); ++i)
+      if (keys_[i] == key) return e[i];
+    return {};
+  }
+  KernelBuilder::Sweep sweep;
+
+ private:
+  KernelBuilder& k_;
+  std::vector<std::string> keys_;
+};
+
+class Streamed {
+ public:
+  explicit Streamed(KernelBuilder& k) : k_(k), spec_(k.spec()), step_(k) {
+    leaveOut_ = k.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics;
+  }
+
+  void forward() {
+    bool lagged = step_.lagged(), statistics = !lagged || step_.hasWarmup();
+    Moments early(*this, "statistics"), late(*this, "batch");
+    if (statistics) {
+      k_.phase("statistics", "statistics", kRows, [&] {
+        Num condition = lagged ? step_.inWarmup() : Num();
+        early.begin(condition);
+        overRows({.resident = true}, condition, [&](Num r) {
+          Operands o(k_);
+          o.sweep.condition = condition;
+          early.addTo(o);
+          k_.sweep(o.sweep, [&](const Nums& e) { return early.terms(o, e, scaled(o, e, r)); });
+        });
+        early.end();
+      }, /*warmup=*/lagged);
+    }
+    k_.phase(lagged ? "prepare" : "combine", "combine", kFeatures, [&] {
+      k_.slab(kFeatures, {}, [&] {
+        Batch batch;
+        if (statistics) batch = early.fold();
+        keep(step_.forward(batch, /*save=*/true));
+        if (lagged) return;
+        step_.saveLate(batch);
+        step_.updateState(batch);
+      });
+    });
+    k_.phase("apply", "apply", kRows, [&] {
+      if (lagged) late.begin({});
+      apply(lagged ? &late : nullptr);
+      if (lagged) late.end();
+    });
+    if (lagged) {
+      k_.phase("finish", "finish", kFeatures, [&] {
+        k_.slab(kFeatures, {}, [&] {
+          Batch batch = late.fold();
+          step_.saveLate(batch);
+          step_.updateState(batch);
+        });
+      });
+    }
+    planAdvance(k_);
+  }
+
+  void infer() {
+    if (step_.inferFromInput()) {
+      Moments moments(*this, "statistics");
+      k_.phase("statistics", "statistics", kRows, [&] {
+        moments.begin({});
+        overRows({.resident = true}, {}, [&](Num r) {
+          Operands o(k_);
+          moments.addTo(o);
+          k_.sweep(o.sweep, [&](const Nums& e) { return moments.terms(o, e, scaled(o, e, r)); });
+        });
+        moments.end();
+      });
+      k_.phase("combine", "combine", kFeatures,
+               [&] { k_.slab(kFeatures, {}, [&] { keep(step_.forward(moments.fold(), /*save=*/false)); }); });
+    } else {
+      k_.phase("prepare", "combine", kFeatures, [&] { k_.slab(kFeatures, {}, [&] { keep(step_.infer()); }); });
+    }
+    k_.phase("apply", "apply", kRows, [&] { apply(nullptr); });
+  }
+
+  void backward() {
+    if (step_.backwardNeedsSums()) {
+      k_.phase("statistics", "statistics", kRows, [&] {
+        overRows({.resident = true}, {}, [&](Num r) {
+          Operands o = gradientOperands();
+          addSums(o);
+          k_.sweep(o.sweep, [&](const Nums& e) { return sumTerms(o, e, normalized(o, e, r)); });
+        });
+      });
+      k_.phase("combine", "combine", kFeatures, [&] {
+        k_.slab(kFeatures, {}, [&] {
+          BackwardSums sums = foldSums();
+          keep(step_.backward(sums));
+          step_.finishBackward(sums);
+        });
+      });
+      k_.phase("apply", "apply", kRows, [&] { applyBackward(/*sums=*/false); });
+      return;
+    }
+    k_.phase("prepare", "combine", kFeatures,
+             [&] { k_.slab(kFeatures, {}, [&] { keep(step_.backward(std::nullopt)); }); });
+    k_.phase("apply", "apply", kRows, [&] { applyBackward(/*sums=*/true); });
+    k_.phase("finish", "finish", kFeatures,
+             [&] { k_.slab(kFeatures, {}, [&] { step_.finishBackward(foldSums()); }); });
+  }
+
+ private:
+  static constexpr llvm::StringRef kRowAxes[] = {"segment", "row"};
+  static constexpr llvm::StringRef kFeatureAxes[] = {"feature"};
+  static constexpr Names kRows = kRowAxes, kFeatures = kFeatureAxes;
+  /// Rows whose mean is the shift of a chunk's one-pass variance.
+  static constexpr int64_t kHead = 8;
+
+  Num scaled(const Operands& o, const Nums& e, Num r) { return multiply(o.get("x", e), r); }
+
+  /// The rows of a task. With `pre`, each row group's own scale r comes first.
+  void overRows(KernelBuilder::SlabOptions options, Num condition, llvm::function_ref<void(Num)> body) {
+    if (!spec_.pre) return k_.slab({}, options, [&] { body({}); });
+    k_.slab({"segment", "row", "pre_group"}, options, [&] {
+      Nums squares = k_.sweep({.reads = {k_.argument("x")}, .sums = 1, .condition = condition},
+                              [&](const Nums& e) { return Nums{e[0] * e[0]}; });
+      body(1.0 / sqrt(squares[0] / k_.width("pre_groups") + k_.narrow(k_.number("pre_epsilon"))));
+    });
+  }
+
+  /// Count, mean and second moment of u, per chunk and merged over chunks.
+  class Moments {
+   public:
+    Moments(Streamed& plan, llvm::StringRef prefix) : plan_(plan), k_(plan.k_), prefix_(prefix) {}
+
+    void begin(Num condition) {
+      chunk_ = ("chunk." + llvm::Twine(k_.phases())).str();
+      k_.store(k_.count("task"), counter());
+      if (!plan_.step_.needsMean()) return;
+      plan_.overRows({.resident = true, .head = kHead}, condition, [&](Num r) {
+        Operands o(k_);
+        o.sweep.condition = condition;
+        o.sweep.partials = {column("shift")};
+        k_.sweep(o.sweep, [&](const Nums& e) { return Nums{masked(k_, o.get("mask", e), plan_.scaled(o, e, r))}; });
+      });
+      Num rows = max(k_.count("task", kHead), k_.constant(1));
+      k_.slab(kFeatures, {}, [&] { k_.store(finiteOr(k_.load(column("shift")) / rows, k_.constant(0)), column("shift")); });
+    }
+    void addTo(Operands& o) {
+      if (plan_.step_.needsMean()) o.add("shift", column("shift"));
+      for (llvm::StringRef name : sums()) o.sweep.partials.push_back(column(name));
+    }
+    Nums terms(const Operands& o, const Nums& e, Num u) {
+      Num valid = o.get("mask", e);
+      if (!plan_.step_.needsMean()) {
+        u = masked(k_, valid, u);
+        return {u * u};
+      }
+      Num d = masked(k_, valid, u - o.get("shift", e));
+      Nums terms{d, d * d};
+      if (raw()) {
+        u = masked(k_, valid, u);
+        terms.push_back(u * u);
+      }
+      return terms;
+    }
+    /// Turns shifted sums into the mean's distance from the shift and the sum of squared distances from the mean.
+    void end() {
+      if (!plan_.step_.needsMean()) return;
+      Num n = max(k_.count("task"), k_.constant(1));
+      k_.slab(kFeatures, {}, [&] {
+        Num sum = k_.load(column("sum")), squares = k_.load(column("squares"));
+        Num delta = sum / n;
+        k_.store(delta, column("sum"));
+        k_.store(max(k_.constant(0), squares - sum * delta), column("squares"));
+      });
+    }
+    /// Chan's merge, chunk after chunk. Means are kept as distances from the first
+    /// shift, so a large mean costs the variance no digits.
+    Batch fold() {
+      Num zero = k_.constant(0);
+      Batch batch{.count = k_.count("all"), .mean = {}, .moment = {}};
+      Num n = max(batch.count, k_.constant(1));
+      if (!plan_.step_.needsMean()) {
+        Nums total = k_.fold(chunk_, 0, {column("moment")}, {zero},
+                             [](auto, const Nums& sum, const Nums& e) { return Nums{sum[0] + e[0]}; });
+        batch.moment = total[0] / n;
+        return batch;
+      }
+      llvm::SmallVector<llvm::StringRef> reads{counter(), column("shift"), column("sum"), column("squares")};
+      if (raw()) reads.push_back(column("moment"));
+      enum { kCount, kBase, kMean, kSquares, kRaw };
+      Nums merged = k_.fold(chunk_, 0, reads, {zero, zero, zero, zero, zero}, [&](auto, const Nums& run, const Nums& e) {
+        Num both = run[kCount] + e[0], share = e[0] / max(both, k_.constant(1));
+        Num base = select(run[kCount] > 0.0, run[kBase], e[1]);
+        Num mean = (e[1] - base) + e[2], delta = mean - run[kMean];
+        // An infinite mean stays one, whatever follows.
+        Nums next{both, base, run[kMean] + finiteOr(delta * share, mean),
+                  run[kSquares] + e[3] + delta * delta * (run[kCount] * share), run[kRaw]};
+        if (raw()) next[kRaw] = run[kRaw] + e[4];
+        return next;
+      });
+      batch.mean = merged[kBase] + merged[kMean];
+      batch.moment = merged[raw() ? kRaw : kSquares] / n;
+      return batch;
+    }
+
+   private:
+    bool raw() const { return plan_.spec_.moment == Moment::Raw; }
+    llvm::SmallVector<llvm::StringRef> sums() const {
+      if (!plan_.step_.needsMean()) return {"moment"};
+      if (raw()) return {"sum", "squares", "moment"};
+      return {"sum", "squares"};
+    }
+    llvm::StringRef column(llvm::StringRef name) {
+      return k_.workspace((prefix_ + "_" + name).str(), {chunk_, "feature"});
+    }
+    llvm::StringRef counter() { return k_.workspace((prefix_ + "_rows").str(), {chunk_}); }
+
+    Streamed& plan_;
+    KernelBuilder& k_;
+    llvm::StringRef prefix_;
+    std::string chunk_;
+  };
+
+  //===-- Forward -------------------------------------------------------------===//
+
+  llvm::StringRef vector(llvm::StringRef name) { return k_.workspace(name, kFeatures); }
+
+  void keep(const ForwardTerms& terms) {
+    kept_.clear();
+    keepOne("c", terms.c), keepOne("a", terms.a), keepOne("b", terms.b);
+  }
+  void keepOne(llvm::StringRef name, Num value) {
+    if (!value) return;
+    k_.store(value, vector(name));
+    kept_.push_back(name.str());
+  }
+  void addKept(Operands& o) {
+    for (const std::string& name : kept_) o.add(name, vector(name));
+  }
+
+  void apply(Moments* moments) {
+    overRows({.resident = true}, {}, [&](Num r) {
+      Operands o(k_);
+      addKept(o);
+      o.sweep.writes = {k_.argument("y")};
+      if (moments) moments->addTo(o);
+      k_.sweep(o.sweep, [&](const Nums& e) {
+        Num u = scaled(o, e, r), c = o.get("c", e);
+        Nums out{elementY(k_, c ? u - c : u, o.get("a", e), o.get("b", e), o.get("mask", e))};
+        if (moments) out.append(moments->terms(o, e, u));
+        return out;
+      });
+    });
+  }
+
+  //===-- Backward ------------------------------------------------------------===//
+
+  Operands gradientOperands() {
+    Operands o(k_);
+    o.read("dy");
+    o.add("s", k_.saved("rstd"));
+    if (k_.hasSaved("mean")) o.add("c", k_.saved("mean"));
+    return o;
+  }
+  Num normalized(const Operands& o, const Nums& e, Num r) {
+    Num u = scaled(o, e, r), c = o.get("c", e);
+    return (c ? u - c : u) * o.get("s", e);
+  }
+  llvm::StringRef sumColumn(llvm::StringRef name) { return k_.workspace("sum_" + name.str(), {sumChunk_, "feature"}); }
+
+  void addSums(Operands& o) {
+    sumChunk_ = ("chunk." + llvm::Twine(k_.phases())).str();
+    o.sweep.partials = {sumColumn("g"), sumColumn("gx")};
+    if (step_.needsSquares()) o.sweep.partials.push_back(sumColumn("xx"));
+  }
+  Nums sumTerms(const Operands& o, const Nums& e, Num x0) {
+    Num valid = leaveOut_ ? Num() : o.get("mask", e);
+    Num g = masked(k_, valid, o.get("dy", e));
+    Nums terms{g, masked(k_, valid, g * x0)};
+    if (step_.needsSquares()) terms.push_back(masked(k_, valid, x0 * x0));
+    return terms;
+  }
+  BackwardSums foldSums() {
+    llvm::SmallVector<llvm::StringRef> reads{sumColumn("g"), sumColumn("gx")};
+    Nums init{k_.constant(0), k_.constant(0)};
+    if (step_.needsSquares()) reads.push_back(sumColumn("xx")), init.push_back(k_.constant(0));
+    Nums sums = k_.fold(sumChunk_, 0, reads, init, [](auto, const Nums& run, const Nums& e) {
+      Nums next;
+      for (size_t i = 0; i < run.size(); ++i) next.push_back(run[i] + e[i]);
+      return next;
+    });
+    return {sums[0], sums[1], sums.size() > 2 ? sums[2] : Num()};
+  }
+
+  void keep(const DxTerms& terms) {
+    kept_.clear();
+    keepOne("p", terms.p);
+    if (leaveOut_) {
+      keepOne("all", terms.all), keepOne("own", terms.own);
+    } else {
+      keepOne("own", add(terms.all, terms.own));
+    }
+    keepOne("offset", terms.offset);
+  }
+
+  void applyBackward(bool sums) {
+    overRows({.resident = true}, {}, [&](Num r) {
+      Operands o = gradientOperands();
+      addKept(o);
+      auto du = [&](const Operands& from, const Nums& e) {
+        DxTerms terms{from.get("p", e), from.get("all", e), from.get("own", e), from.get("offset", e)};
+        return elementDx(k_, terms, from.get("dy", e), normalized(from, e, r), from.get("mask", e));
+      };
+      bool exclude = spec_.padding == Padding::Exclude;
+      Num pull;  // mean over the row group of du u, the exact derivative of group scaling
+      if (spec_.pre) {
+        Operands inner = o;
+        inner.sweep.sums = 1;
+        Nums dot = k_.sweep(inner.sweep, [&](const Nums& e) {
+          Num valid = exclude ? inner.get("mask", e) : Num();
+          return Nums{masked(k_, valid, du(inner, e) * scaled(inner, e, r))};
+        });
+        pull = dot[0] / k_.width("pre_groups");
+      }
+      o.sweep.writes = {k_.argument("dx")};
+      if (sums) addSums(o);
+      k_.sweep(o.sweep, [&](const Nums& e) {
+        Num dx = du(o, e);
+        if (pull) dx = masked(k_, exclude ? o.get("mask", e) : Num(), r * (dx - scaled(o, e, r) * pull));
+        Nums out{dx};
+        if (sums) out.append(sumTerms(o, e, normalized(o, e, r)));
+        return out;
+      });
+    });
+  }
+
+  KernelBuilder& k_;
+  const Spec& spec_;
+  FeatureStep step_;
+  bool leaveOut_;
+  std::vector<std::string> kept_;
+  std::string sumChunk_;
+};
+
+}  // namespace
+
+void planPerFeatureStreamed(KernelBuilder& k) {
+  Streamed plan(k);
+  switch (k.problem().entry) {
+    case Entry::Forward: return plan.forward();
+    case Entry::Backward: return plan.backward();
+    case Entry::Infer: return plan.infer();
+  }
+}
+
+}  // namespace normc::codegen

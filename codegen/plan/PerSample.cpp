@@ -1,0 +1,226 @@
+// Statistics per row, per segment or per feature group: LN, RMS, GN, IN. Each
+// slab holds one whole statistic, so the kernel is one phase; backward adds the
+// fold of dscale and dbias.
+#include "codegen/plan/Formulas.h"
+
+namespace normc::codegen {
+namespace {
+
+class PerSample {
+ public:
+  explicit PerSample(KernelBuilder& k) : k_(k), spec_(k.spec()) {
+    switch (spec_.reduce) {
+      case Reduce::Features:
+        per_ = {"segment", "row", "group"};
+        units_ = {"segment", "row"};
+        break;
+      case Reduce::Segment:
+        per_ = {"segment", "feature"};
+        units_ = {"segment"};
+        if (k.problem().layout == Layout::ChannelsFirst) units_.push_back("feature");
+        break;
+      default:
+        per_ = {"segment", "group"};
+        units_ = {"segment", "group"};
+    }
+    central_ = spec_.moment == Moment::Central;
+    centred_ = spec_.center == Center::Current;
+    perFeatureSlab_ = spec_.reduce == Reduce::Segment;
+    // A row's own statistic does not depend on which rows are padding.
+    maskedStatistics_ = k.problem().mask && spec_.reduce != Reduce::Features;
+  }
+
+  void forward(bool save) {
+    k_.phase("apply", "apply", units_, [&] {
+      k_.slab(per_, {.resident = true}, [&] {
+        Num eps = k_.narrow(k_.number("epsilon"));
+        Num n = max(elements(), k_.constant(1));
+        auto [mean, v] = moments(n);
+        Num s = inverseRoot(k_, v, eps);
+        Num c = centred_ ? mean : Num();
+        if (save) {
+          if (c) k_.store(c, k_.saved("mean"));
+          k_.store(s, k_.saved("rstd"));
+          if (k_.hasSaved("batch_mean")) k_.store(mean, k_.saved("batch_mean"));
+          if (k_.hasSaved("second_moment")) k_.store(v, k_.saved("second_moment"));
+          if (k_.hasSaved("count")) k_.store(k_.count("slab"), k_.saved("count"));
+        }
+        apply(c, s);
+      });
+    });
+  }
+
+  void backward() {
+    bool affine = spec_.scale || spec_.bias;
+    k_.phase("apply", "apply", units_, [&] { k_.slab(per_, {.resident = true}, [&] { backwardSlab(); }); });
+    if (!affine) return;
+    k_.phase("finish", "finish", {"feature"}, [&] {
+      k_.slab({"feature"}, {}, [&] {
+        for (const char* name : {"scale", "bias"}) {
+          if (!(name[0] == 's' ? spec_.scale : spec_.bias)) continue;
+          std::string gradient = std::string("d") + name;
+          Nums total = k_.fold("chunk.0", 0, {partial(gradient)}, {k_.constant(0)},
+                               [](auto, const Nums& sum, const Nums& term) { return Nums{sum[0] + term[0]}; });
+          k_.store(total[0], k_.argument(gradient));
+        }
+      });
+    });
+  }
+
+ private:
+  llvm::StringRef partial(llvm::StringRef name) { return k_.workspace(name, {"chunk.0", "feature"}); }
+
+  Num elements() {
+    switch (spec_.reduce) {
+      case Reduce::Features: return k_.width("groups");
+      case Reduce::Segment: return k_.count("slab");
+      default: return k_.count("slab") * k_.width("groups");
+    }
+  }
+
+  void readMask(llvm::SmallVector<llvm::StringRef, 8>& reads) const {
+    if (k_.problem().mask) reads.push_back("mask");
+  }
+  Num validOf(const Nums& e) const { return k_.problem().mask ? e.back() : Num(); }
+
+  /// Mean and the moment that divides. Centred moments by one shifted pass.
+  std::pair<Num, Num> moments(Num n) {
+    bool needsMean = centred_ || central_;
+    KernelBuilder::Sweep sweep{.reads = {k_.argument("x")}};
+    if (maskedStatistics_) sweep.reads.push_back("mask");
+    auto valid = [&](const Nums& e) { return maskedStatistics_ ? e[1] : Num(); };
+    if (!needsMean) {
+      sweep.sums = 1;
+      Nums sums = k_.sweep(sweep, [&](const Nums& e) {
+        Num x = masked(k_, valid(e), e[0]);
+        return Nums{x * x};
+      });
+      return {Num(), sums[0] / n};
+    }
+    Num shift = finiteOr(k_.probe("x"), k_.constant(0));
+    sweep.sums = central_ ? 2 : 3;
+    Nums sums = k_.sweep(sweep, [&](const Nums& e) {
+      Num d = masked(k_, valid(e), e[0] - shift);
+      Nums terms{d, d * d};
+      if (!central_) {
+        Num x = masked(k_, valid(e), e[0]);
+        terms.push_back(x * x);
+      }
+      return terms;
+    });
+    Num delta = sums[0] / n;
+    if (!central_) return {shift + delta, sums[2] / n};
+    Num v = max(k_.constant(0), (sums[1] - sums[0] * delta) / n);
+    return {shift + delta, v};
+  }
+
+  /// Per-feature parameters: a value of the slab where a feature has its own
+  /// slab, else an element of the sweep.
+  struct Affine {
+    Num scale, bias;
+  };
+  Affine slabAffine(bool backward = false) {
+    if (!perFeatureSlab_) return {};
+    bool bias = spec_.bias && !backward;
+    return {spec_.scale ? k_.load(k_.argument("scale")) : Num(), bias ? k_.load(k_.argument("bias")) : Num()};
+  }
+
+  void apply(Num c, Num s) {
+    Affine affine = slabAffine();
+    KernelBuilder::Sweep sweep{.reads = {k_.argument("x")}, .writes = {k_.argument("y")}};
+    if (!perFeatureSlab_) {
+      if (spec_.scale) sweep.reads.push_back(k_.argument("scale"));
+      if (spec_.bias) sweep.reads.push_back(k_.argument("bias"));
+    } else {
+      s = multiply(s, affine.scale);
+    }
+    readMask(sweep.reads);
+    k_.sweep(sweep, [&](const Nums& e) {
+      Num d = c ? e[0] - c : e[0];
+      if (perFeatureSlab_) return Nums{elementY(k_, d, s, affine.bias, validOf(e))};
+      Num scale = spec_.scale ? e[1] : Num();
+      Num bias = spec_.bias ? e[spec_.scale ? 2 : 1] : Num();
+      return Nums{elementY(k_, d * s, scale, bias, validOf(e))};
+    });
+  }
+
+  void backwardSlab() {
+    Num s = k_.load(k_.saved("rstd"));
+    Num c = centred_ ? k_.load(k_.saved("mean")) : Num();
+    Num eps = k_.narrow(k_.number("epsilon"));
+    Num n = max(elements(), k_.constant(1));
+    bool exact = spec_.backward == Backward::Exact;
+    Affine affine = slabAffine(/*backward=*/true);
+    bool scaled = spec_.scale && !perFeatureSlab_;
+
+    // g is the gradient of the normalized value, up to a factor that is constant in the slab.
+    KernelBuilder::Sweep sums{.reads = {k_.argument("x"), k_.argument("dy")}, .sums = 2};
+    if (scaled) sums.reads.push_back(k_.argument("scale"));
+    readMask(sums.reads);
+    auto normalized = [&](const Nums& e) { return (c ? e[0] - c : e[0]) * s; };
+    auto gradient = [&](const Nums& e) { return scaled ? e[1] * e[2] : e[1]; };
+    auto excluded = [&](const Nums& e) {
+      return spec_.padding == Padding::Exclude ? validOf(e) : Num();
+    };
+    bool gradients = (spec_.scale || spec_.bias) && perFeatureSlab_;
+    Num sumG, sumGx0;
+    if (exact || gradients) {
+      Nums totals = k_.sweep(sums, [&](const Nums& e) {
+        Num g = masked(k_, excluded(e), gradient(e));
+        return Nums{g, g * masked(k_, excluded(e), normalized(e))};
+      });
+      sumG = totals[0], sumGx0 = totals[1];
+    }
+    if (perFeatureSlab_ && spec_.scale) k_.accumulate(sumGx0, partial("dscale"));
+    if (perFeatureSlab_ && spec_.bias) k_.accumulate(sumG, partial("dbias"));
+
+    DxTerms terms;
+    terms.p = multiply(s, affine.scale);
+    if (exact) {
+      // dx = s [ h - mean(h) - f rho mean(h x0) ], rho = x0 + (c - c_m) s
+      Num meanHx0 = multiply(sumGx0, affine.scale) / n;
+      Num f = k_.hasSaved("second_moment") ? rootFactor(k_, k_.load(k_.saved("second_moment")), s, eps) : Num();
+      Num slope = multiply(s * meanHx0, f);
+      terms.own = -slope;
+      Num offset;
+      if (centred_) offset = terms.p * sumG / n;
+      if (centred_ && !central_) offset = offset + slope * (s * c);
+      if (!centred_ && central_) offset = -(slope * (s * k_.load(k_.saved("batch_mean"))));
+      if (offset) terms.offset = -offset;
+    }
+
+    KernelBuilder::Sweep apply{.reads = sums.reads, .writes = {k_.argument("dx")}};
+    bool dscale = spec_.scale && !perFeatureSlab_, dbias = spec_.bias && !perFeatureSlab_;
+    if (dscale) apply.partials.push_back(partial("dscale"));
+    if (dbias) apply.partials.push_back(partial("dbias"));
+    k_.sweep(apply, [&](const Nums& e) {
+      Num x0 = normalized(e);
+      // Only a mask that enters the statistic keeps the exact terms from padded rows.
+      Num valid = maskedStatistics_ || spec_.padding == Padding::Exclude ? validOf(e) : Num();
+      Nums out{elementDx(k_, terms, gradient(e), x0, valid)};
+      Num g = masked(k_, excluded(e), e[1]);
+      if (dscale) out.push_back(g * masked(k_, excluded(e), x0));
+      if (dbias) out.push_back(g);
+      return out;
+    });
+  }
+
+  KernelBuilder& k_;
+  const Spec& spec_;
+  llvm::SmallVector<llvm::StringRef, 3> per_;
+  llvm::SmallVector<llvm::StringRef, 2> units_;
+  bool central_, centred_, perFeatureSlab_, maskedStatistics_;
+};
+
+}  // namespace
+
+void planPerSample(KernelBuilder& k) {
+  PerSample plan(k);
+  switch (k.problem().entry) {
+    case Entry::Forward: return plan.forward(/*save=*/true);
+    case Entry::Infer: return plan.forward(/*save=*/false);
+    case Entry::Backward: return plan.backward();
+  }
+}
+
+}  // namespace normc::codegen

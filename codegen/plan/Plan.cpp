@@ -1,0 +1,91 @@
+#include "codegen/plan/Plan.h"
+
+#include "codegen/plan/Formulas.h"
+#include "llvm/ADT/StringSet.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Verifier.h"
+
+using namespace mlir;
+
+namespace normc::codegen {
+
+StringRef name(Strategy strategy) { return strategy == Strategy::Streamed ? "streamed" : "resident"; }
+
+std::optional<std::string> whyIllegal(const Problem& problem, Strategy strategy) {
+  const Spec& spec = *problem.spec;
+  bool channelsFirst = problem.layout == Layout::ChannelsFirst;
+  if (channelsFirst && spec.reduce == Reduce::Features)
+    return "statistics over the features of a row need layout features_last";
+  if (channelsFirst && spec.pre) return "group scaling of rows needs layout features_last";
+  if (!spec.perFeature())
+    return strategy == Strategy::Resident
+               ? std::nullopt
+               : std::optional<std::string>("a statistic per row or segment is complete in its slab: strategy resident");
+  if (channelsFirst && strategy == Strategy::Streamed)
+    return "a channel is one slab in layout channels_first: strategy resident";
+  if (spec.pre && strategy == Strategy::Resident)
+    return "group scaling needs whole rows, a resident column slab has only some features: strategy streamed";
+  return std::nullopt;
+}
+
+SmallVector<Strategy, 2> legalStrategies(const Problem& problem) {
+  SmallVector<Strategy, 2> legal;
+  for (Strategy s : {Strategy::Streamed, Strategy::Resident})
+    if (!whyIllegal(problem, s)) legal.push_back(s);
+  return legal;
+}
+
+void planAdvance(KernelBuilder& k) {
+  bool step = k.spec().running.has_value(), count = k.hasSaved("count");
+  if (!step && !count) return;
+  k.phase("advance", "finish", {}, [&] {
+    Num rows = k.count("all");
+    if (count) k.store(rows, k.saved("count"));
+    if (!step) return;
+    Num before = k.load(k.stateIn("step"));
+    Num one = k.integer(arith::ConstantIndexOp::create(k.ops(), k.loc(), 1));
+    Num next{&k, arith::AddIOp::create(k.ops(), k.loc(), before.value, one.value)};
+    Num after = select(rows > 0.0, next, before);
+    k.store(after, k.stateOut("step"));
+    if (k.hasSaved("step")) k.store(after, k.saved("step"));
+  });
+}
+
+llvm::Expected<KernelOp> planKernel(ModuleOp module, const Problem& problem, Strategy strategy, StringRef symbol) {
+  if (auto reason = whyIllegal(problem, strategy))
+    return llvm::createStringError(problem.text() + " cannot be planned as " + name(strategy).str() + ": " + *reason);
+  KernelBuilder builder(module, problem, symbol);
+  if (!problem.spec->perFeature()) {
+    planPerSample(builder);
+  } else if (strategy == Strategy::Streamed) {
+    planPerFeatureStreamed(builder);
+  } else {
+    planPerFeatureResident(builder);
+  }
+  if (failed(verify(builder.kernel())))
+    return llvm::createStringError("the plan of " + problem.text() + " does not verify; this is a fault of normc");
+  return builder.kernel();
+}
+
+Traffic trafficOf(KernelOp kernel, bool warmup) {
+  Traffic traffic;
+  auto xSized = [&](Attribute symbol) {
+    return cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel, cast<FlatSymbolRefAttr>(symbol))).isXSized();
+  };
+  for (auto phase : kernel.getOps<PhaseOp>()) {
+    for (auto slab : phase.getOps<SlabOp>()) {
+      if (slab.getHead()) continue;  // a fixed number of rows, not X-sized
+      llvm::StringSet<> seen;
+      for (auto sweep : slab.getOps<SweepOp>()) {
+        if (sweep.getCondition() && !warmup) continue;
+        for (Attribute symbol : sweep.getReads())
+          if (xSized(symbol) && (seen.insert(cast<FlatSymbolRefAttr>(symbol).getValue()).second || !slab.getResident()))
+            ++traffic.reads;
+        traffic.writes += llvm::count_if(sweep.getWrites(), xSized);
+      }
+    }
+  }
+  return traffic;
+}
+
+}  // namespace normc::codegen

@@ -1,0 +1,45 @@
+// Planning: from a Problem to sweeps. A pure function of problem and strategy.
+//
+// Where the statistic is per row or per segment the kernel is one apply phase
+// whose slabs hold a whole statistic. Where it is per feature there are two
+// strategies:
+//
+//   streamed   statistics in chunks of rows -> combine -> apply [-> finish]
+//   resident   one phase, each task owns whole columns (features-last: a tile of
+//              features; channels-first: a channel), every statistic is complete
+//              inside the slab and memory is read once
+//
+// PowerNorm needs no statistic of this batch before its outputs, so its streamed
+// form has no statistics phase after warmup: apply accumulates what finish folds.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "codegen/dialect/Norm.h"
+#include "dsl/Problem.h"
+#include "llvm/Support/Error.h"
+
+namespace normc::codegen {
+
+enum class Strategy { Streamed, Resident };
+llvm::StringRef name(Strategy);
+
+/// Why this strategy cannot serve the problem; nothing where it can.
+std::optional<std::string> whyIllegal(const Problem&, Strategy);
+
+/// The strategies that can, the default first.
+llvm::SmallVector<Strategy, 2> legalStrategies(const Problem&);
+
+/// Appends a verified `norm.kernel` to the module.
+llvm::Expected<KernelOp> planKernel(mlir::ModuleOp, const Problem&, Strategy, llvm::StringRef symbol);
+
+/// X-sized transfers of a kernel, read off the IR. `warmup` counts the phases and
+/// sweeps that only run then as well.
+struct Traffic {
+  int64_t reads = 0, writes = 0;
+  int64_t total() const { return reads + writes; }
+};
+Traffic trafficOf(KernelOp, bool warmup = false);
+
+}  // namespace normc::codegen

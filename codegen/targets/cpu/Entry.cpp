@@ -1,0 +1,59 @@
+#include "codegen/targets/cpu/Entry.h"
+
+#include <cstddef>
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "runtime/abi/kernel.h"
+
+using namespace mlir;
+
+namespace normc::codegen::cpu {
+
+EntryPoints::EntryPoints(KernelOp kernel) {
+  for (auto t : kernel.getOps<TensorOp>()) {
+    if (Parameters::isStrided(t)) strided.push_back(tensors);
+    ++tensors;
+  }
+  for (auto phase : kernel.getOps<PhaseOp>()) {
+    std::string base = kernel.getSymName().str(), name = phase.getSymName().str();
+    phases.emplace_back(base + "." + name, base + "_" + name);
+  }
+}
+
+void addEntryPoints(ModuleOp module, const EntryPoints& entry) {
+  OpBuilder b(module.getContext());
+  Location loc = module.getLoc();
+  auto pointer = LLVM::LLVMPointerType::get(module.getContext());
+  Type i64 = b.getI64Type();
+  auto none = LLVM::LLVMVoidType::get(module.getContext());
+  for (const auto& [inner, exported] : entry.phases) {
+    auto callee = module.lookupSymbol<LLVM::LLVMFuncOp>(inner);
+    callee.setLinkage(LLVM::Linkage::Internal);
+    b.setInsertionPointToEnd(module.getBody());
+    auto function = LLVM::LLVMFuncOp::create(b, loc, exported, LLVM::LLVMFunctionType::get(none, {pointer, i64}));
+    b.setInsertionPointToStart(function.addEntryBlock(b));
+    auto field = [&](Value base, Type type, size_t offset) -> Value {
+      Value at = LLVM::GEPOp::create(b, loc, pointer, b.getI8Type(), base, ArrayRef<LLVM::GEPArg>{int32_t(offset)});
+      return LLVM::LoadOp::create(b, loc, type, at);
+    };
+    Value args = function.getArgument(0);
+    Value operands = field(args, pointer, offsetof(normc_kernel_args, operand));
+    SmallVector<Value> values;
+    for (unsigned i = 0; i < entry.tensors; ++i)
+      values.push_back(field(operands, pointer, i * sizeof(normc_operand) + offsetof(normc_operand, data)));
+    for (unsigned i : entry.strided)
+      for (size_t stride : {offsetof(normc_operand, segment_stride), offsetof(normc_operand, row_stride),
+                            offsetof(normc_operand, task_stride)})
+        values.push_back(field(operands, i64, i * sizeof(normc_operand) + stride));
+    for (size_t extent : {offsetof(normc_kernel_args, segments), offsetof(normc_kernel_args, rows),
+                          offsetof(normc_kernel_args, features)})
+      values.push_back(field(args, i64, extent));
+    values.push_back(field(args, pointer, offsetof(normc_kernel_args, scalar)));
+    values.push_back(field(args, pointer, offsetof(normc_kernel_args, cut)));
+    values.push_back(function.getArgument(1));
+    LLVM::CallOp::create(b, loc, callee, values);
+    LLVM::ReturnOp::create(b, loc, ValueRange());
+  }
+}
+
+}  // namespace normc::codegen::cpu

@@ -1,0 +1,27 @@
+// From the LLVM dialect to machine code: LLVM's optimiser and assembler, and the
+// linker that makes one shared object of many kernels.
+#pragma once
+
+#include <string>
+
+#include "codegen/targets/cpu/Isa.h"
+#include "llvm/ADT/SmallVector.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace llvm {
+class LLVMContext;
+class Module;
+}  // namespace llvm
+
+namespace normc::codegen::cpu {
+
+/// Translates and optimises at -O3. The module must be in the LLVM dialect.
+llvm::Expected<std::unique_ptr<llvm::Module>> optimizedLlvm(mlir::ModuleOp, const Isa&, llvm::LLVMContext&);
+
+enum class Emit { Object, Assembly };
+llvm::Expected<std::string> machineCode(llvm::Module&, const Isa&, Emit);
+
+/// One freestanding shared object: no constructors, nothing undefined, nothing needed.
+llvm::Expected<std::string> linkShared(llvm::ArrayRef<std::string> objects, const Isa&);
+
+}  // namespace normc::codegen::cpu

@@ -1,0 +1,40 @@
+// Schedules of the CPU target: chosen here, applied by the lowering.
+//
+// The fields are those of #norm.schedule; a schedule prints as
+// `streamed,vector=16,rows=4,unroll=1,tile=4,grain=32` in manifests and records.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "codegen/dialect/Norm.h"
+#include "codegen/plan/Plan.h"
+#include "codegen/targets/cpu/Isa.h"
+
+namespace normc::codegen::cpu {
+
+struct Schedule {
+  Strategy strategy = Strategy::Streamed;
+  int64_t vector = 8;
+  int64_t rows = 4;
+  int64_t unroll = 1;
+  int64_t tile = 4;
+  int64_t grain = 32;
+  bool streaming = false;
+
+  std::string text() const;
+  ScheduleAttr attribute(mlir::MLIRContext*) const;
+  bool operator==(const Schedule&) const = default;
+};
+
+/// Reads the printed form. Errors name the part that is wrong.
+llvm::Expected<Schedule> parseSchedule(llvm::StringRef);
+
+/// Why the schedule cannot be compiled for this problem, with the numbers; nothing
+/// where it can. The one function that lowering, tuning and loading of records ask.
+std::optional<std::string> whyIllegal(const Problem&, const Schedule&, const Isa&);
+
+/// A legal schedule that needs no measurement.
+Schedule defaultSchedule(const Problem&, const Isa&, Strategy);
+
+}  // namespace normc::codegen::cpu
