@@ -1,0 +1,50 @@
+// One call of a kernel through the C API, with arguments made from numbers.
+//
+// Every buffer lies between two guards, outputs are poisoned before the call, and
+// tensors can be given a row pitch, an odd address, or the memory of their input,
+// so that what a host may do is what is tried.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dsl/Reference.h"
+#include "runtime/normc.h"
+
+namespace normc::gate {
+
+struct Placement {
+  int64_t rowPadding = 0;      ///< elements between two rows (two channels where they come first)
+  int64_t segmentPadding = 0;  ///< elements between two segments, beyond that
+  int64_t misalign = 0;        ///< elements by which a buffer's address is off a cache line
+  bool inPlace = false;        ///< y is x, dx is dy
+  bool stateInPlace = true;    ///< state_out is state_in
+  std::vector<std::string> leaveOut;  ///< of dx, dscale, dbias, saved, state_out
+};
+
+struct CallResult {
+  /// As ReferenceResult::outputs, values only, in logical order.
+  std::map<std::string, std::vector<double>> outputs;
+  /// A guard or the memory between rows was written, or a call was refused; empty otherwise.
+  std::string fault;
+};
+
+/// Owns the buffers; can run any number of times.
+class Call {
+ public:
+  Call(const normc_plan* plan, const Problem& problem, const ReferenceCall& arguments, const Placement& placement);
+  ~Call();
+
+  /// Restores inputs, poisons outputs, executes, collects.
+  CallResult run();
+  /// Executes again on whatever the buffers hold: what a timing loop calls.
+  normc_status execute();
+
+ private:
+  struct Buffers;
+  std::unique_ptr<Buffers> buffers_;
+};
+
+}  // namespace normc::gate

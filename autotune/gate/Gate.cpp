@@ -1,0 +1,136 @@
+#include "autotune/gate/Gate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "dsl/Tolerance.h"
+
+namespace normc::gate {
+
+std::string Trial::text() const {
+  std::string t = extents.segments > 1 ? std::to_string(extents.segments) + "x" : "";
+  t += std::to_string(extents.rows) + "x" + std::to_string(extents.features) + " " + std::string(name(data));
+  auto add = [&](const char* key, int64_t value) {
+    if (value) t += " " + std::string(key) + "=" + std::to_string(value);
+  };
+  add("step", step);
+  add("row_padding", placement.rowPadding), add("segment_padding", placement.segmentPadding);
+  add("misalign", placement.misalign);
+  if (placement.inPlace) t += " in_place";
+  if (!placement.stateInPlace) t += " state_apart";
+  for (const std::string& output : placement.leaveOut) t += " without_" + output;
+  return t + " mask=" + std::string(name(mask)) + " seed=" + std::to_string(seed);
+}
+
+/// A state as training would leave it: plausible, and different in every feature.
+static void warmState(const Problem& problem, const Trial& trial, ReferenceCall& call) {
+  DType type = problem.statistics();
+  uint64_t salt = 100;
+  for (auto& [field, values] : call.state) {
+    if (field == "step") {
+      values = {double(trial.step)};
+      continue;
+    }
+    if (trial.step == 0) continue;
+    bool positive = field != "running_mean" && field != "nu" && field != "window_nu";
+    values = normalValues(int64_t(values.size()), type, trial.seed + ++salt, 0, 0.25);
+    if (positive)
+      for (double& v : values) v = round(0.5 + std::fabs(v), type);
+  }
+}
+
+Result<ReferenceCall> argumentsFor(const Problem& problem, const Trial& trial) {
+  ReferenceCall call;
+  const Extents& e = call.extents = trial.extents;
+  const Spec& spec = *problem.spec;
+  call.x = hardInput(trial.data, e, problem.data, trial.seed);
+  if (spec.scale) call.scale = normalValues(e.features, problem.params, trial.seed + 1, 1, 0.5);
+  if (spec.bias) call.bias = normalValues(e.features, problem.params, trial.seed + 2);
+  if (problem.mask) call.mask = hardMask(trial.mask, e, trial.seed);
+  call.state = initialState(problem, e);
+  warmState(problem, trial, call);
+  if (problem.entry != Entry::Backward) return call;
+
+  Problem forward = problem;
+  forward.entry = Entry::Forward;
+  auto before = evaluate(forward, call);
+  if (!before) return before.errors();
+  for (const auto& [output, quantity] : before->outputs) {
+    bool saved = output.rfind("saved.", 0) == 0, state = output.rfind("state.", 0) == 0;
+    if (!saved && !state) continue;
+    std::vector<double> values = quantity.value;
+    for (double& v : values) v = round(v, problem.statistics());
+    (saved ? call.saved : call.state)[output.substr(6)] = values;
+  }
+  call.dy = normalValues(int64_t(call.x.size()), problem.data, trial.seed + 3);
+  return call;
+}
+
+static bool sameBits(const std::vector<double>& a, const std::vector<double>& b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
+}
+
+Verdict judge(const normc_plan* plan, const Problem& problem, const Trial& trial) {
+  Verdict verdict;
+  auto fail = [&](const std::string& why) {
+    verdict.ok = false;
+    if (verdict.text.empty()) verdict.text = problem.text() + " on " + trial.text() + ": " + why;
+  };
+  auto arguments = argumentsFor(problem, trial);
+  if (!arguments) {
+    fail(text(arguments.errors()));
+    return verdict;
+  }
+  auto want = evaluate(problem, *arguments);
+  if (!want) {
+    fail(text(want.errors()));
+    return verdict;
+  }
+  Call call(plan, problem, *arguments, trial.placement);
+  CallResult got = call.run();
+  if (!got.fault.empty()) {
+    fail(got.fault);
+    return verdict;
+  }
+  for (const auto& [output, values] : got.outputs) {
+    auto expected = want->outputs.find(output);
+    if (expected == want->outputs.end()) {
+      fail("the reference has no output " + output);
+      continue;
+    }
+    Agreement agreement = compare(expected->second, values, toleranceOf(problem, output, trial.extents));
+    verdict.relativeError[output] = agreement.relativeError;
+    if (agreement.worstRatio > verdict.worstRatio) verdict.worstRatio = agreement.worstRatio, verdict.worstOutput = output;
+    if (!agreement.ok) fail(output + ": " + agreement.text);
+  }
+  CallResult again = call.run();
+  for (const auto& [output, values] : got.outputs)
+    if (!sameBits(values, again.outputs[output])) fail(output + " differs from run to run");
+  return verdict;
+}
+
+std::vector<Trial> standardTrials(const Problem& problem, int64_t features) {
+  std::vector<Trial> trials;
+  bool segmented = problem.segmented, state = problem.spec->running.has_value();
+  auto extents = [&](int64_t rows, int64_t segments) { return Extents{segmented ? segments : 1, rows, features}; };
+  for (HardInput data : allHardInputs()) trials.push_back({.extents = extents(33, 3), .data = data});
+  for (int64_t rows : {0, 1, 3, 5, 129}) trials.push_back({.extents = extents(rows, 2), .seed = uint64_t(rows) + 2});
+  if (state)
+    for (int64_t step : {1, 5, 3999, 4000, 20000}) trials.push_back({.extents = extents(33, 3), .step = step});
+  if (problem.mask)
+    for (HardMask mask : allHardMasks()) trials.push_back({.extents = extents(37, 3), .mask = mask, .step = 7});
+  Extents odd = extents(21, 2);
+  trials.push_back({.extents = odd, .step = 3, .placement = {.rowPadding = 3, .segmentPadding = segmented ? 5 : 0}});
+  trials.push_back({.extents = odd, .step = 3, .placement = {.misalign = 1}});
+  trials.push_back({.extents = odd, .step = 3, .placement = {.inPlace = true, .stateInPlace = false}});
+  if (problem.entry == Entry::Forward)
+    trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = {"saved", "state_out"}}});
+  if (problem.entry == Entry::Backward) {
+    trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = {"dx"}}});
+    trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = {"dscale", "dbias", "state_out"}}});
+  }
+  return trials;
+}
+
+}  // namespace normc::gate

@@ -1,0 +1,45 @@
+// The gate: is a kernel right? Nothing is timed, shipped or recorded before it
+// has passed here, against the reference and at the language's own tolerance.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "autotune/gate/Call.h"
+#include "dsl/HardInputs.h"
+
+namespace normc::gate {
+
+/// One trial: sizes, data and where the arguments lie.
+struct Trial {
+  Extents extents;
+  HardInput data = HardInput::Normal;
+  HardMask mask = HardMask::Scattered;  ///< where the problem has a mask
+  int64_t step = 0;                     ///< training steps that the state has seen
+  uint64_t seed = 1;
+  Placement placement;
+
+  std::string text() const;  ///< e.g. `33x128 mean1000 step=5 row_padding=3`
+};
+
+struct Verdict {
+  bool ok = true;
+  std::string text;             ///< what failed: the output, its worst element, the trial
+  double worstRatio = 0;        ///< largest error over its bound
+  std::string worstOutput;
+  std::map<std::string, double> relativeError;  ///< of each output, of its magnitude
+};
+
+/// Arguments of the trial as the kernel will see them, rounded to their types. A
+/// backward's saved statistics are those of the reference's forward.
+Result<ReferenceCall> argumentsFor(const Problem&, const Trial&);
+
+/// Runs the plan once and compares every output; runs it again and asks for the same bits.
+Verdict judge(const normc_plan*, const Problem&, const Trial&);
+
+/// Trials that every kernel has to pass: hostile data, odd sizes, every placement.
+/// `features` is the problem's own, or several for a kernel of any number.
+std::vector<Trial> standardTrials(const Problem&, int64_t features);
+
+}  // namespace normc::gate

@@ -1,0 +1,106 @@
+#include "autotune/gate/Storage.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "dsl/Tolerance.h"
+
+namespace normc::gate {
+
+static constexpr int64_t kGuard = 256;
+static constexpr uint8_t kGuardByte = 0xA5, kPoison = 0xFF;
+
+Storage::Storage(int64_t bytes, int64_t offset) : memory_(bytes + 2 * kGuard + 64 + offset, kGuardByte), bytes_(bytes) {
+  auto address = reinterpret_cast<uintptr_t>(memory_.data()) + kGuard;
+  begin_ = kGuard + int64_t((64 - address % 64) % 64) + offset;
+  poison();
+}
+
+void Storage::poison() { std::fill_n(memory_.begin() + begin_, bytes_, kPoison); }
+
+bool Storage::guardsIntact() const {
+  auto intact = [](uint8_t b) { return b == kGuardByte; };
+  return std::all_of(memory_.begin(), memory_.begin() + begin_, intact) &&
+         std::all_of(memory_.begin() + begin_ + bytes_, memory_.end(), intact);
+}
+
+bool Storage::gapsIntact(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides,
+                         int64_t elementBytes) const {
+  std::vector<bool> used(bytes_, false);
+  std::vector<int64_t> starts{0};
+  for (size_t d = 0; d + 1 < shape.size(); ++d) {
+    std::vector<int64_t> next;
+    for (int64_t at : starts)
+      for (int64_t i = 0; i < shape[d]; ++i) next.push_back(at + i * strides[d]);
+    starts = std::move(next);
+  }
+  for (int64_t at : starts) std::fill_n(used.begin() + at * elementBytes, shape.back() * elementBytes, true);
+  for (int64_t i = 0; i < bytes_; ++i)
+    if (!used[i] && memory_[begin_ + i] != kPoison) return false;
+  return true;
+}
+
+template <typename T>
+static T at(const void* base, int64_t index) {
+  T value;
+  std::memcpy(&value, static_cast<const uint8_t*>(base) + index * int64_t(sizeof(T)), sizeof value);
+  return value;
+}
+template <typename T>
+static void set(void* base, int64_t index, T value) {
+  std::memcpy(static_cast<uint8_t*>(base) + index * int64_t(sizeof(T)), &value, sizeof value);
+}
+
+static double fromHalf(uint16_t bits) {
+  double sign = bits & 0x8000 ? -1 : 1;
+  int exponent = (bits >> 10) & 31, fraction = bits & 1023;
+  if (exponent == 31) return fraction ? std::nan("") : sign * INFINITY;
+  return sign * (exponent ? std::ldexp(1024 + fraction, exponent - 25) : std::ldexp(fraction, -24));
+}
+static uint16_t toHalf(double value) {  // of a value that is already a half
+  uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  if (std::isnan(value)) return sign | 0x7e00;
+  if (std::isinf(value)) return sign | 0x7c00;
+  double magnitude = std::fabs(value);
+  if (magnitude < std::ldexp(1, -14)) return sign | uint16_t(std::ldexp(magnitude, 24));
+  int exponent;
+  double fraction = std::frexp(magnitude, &exponent);  // in [1/2, 1)
+  return sign | uint16_t((exponent + 14) << 10) | uint16_t(std::ldexp(fraction, 11) - 1024);
+}
+
+double Storage::get(DType type, int64_t index) const {
+  switch (type) {
+    case DType::F32: return at<float>(data(), index);
+    case DType::F64: return at<double>(data(), index);
+    case DType::BF16: return std::bit_cast<float>(uint32_t(at<uint16_t>(data(), index)) << 16);
+    case DType::F16: return fromHalf(at<uint16_t>(data(), index));
+  }
+  return 0;
+}
+
+void Storage::put(DType type, int64_t index, double value) {
+  value = round(value, type);
+  switch (type) {
+    case DType::F32: return set(data(), index, float(value));
+    case DType::F64: return set(data(), index, value);
+    case DType::BF16: return set(data(), index, uint16_t(std::bit_cast<uint32_t>(float(value)) >> 16));
+    case DType::F16: return set(data(), index, toHalf(value));
+  }
+}
+
+double Storage::getField(normc_type type, size_t offset, size_t index) const {
+  const auto* base = static_cast<const uint8_t*>(data()) + offset;
+  if (type == NORMC_I64) return double(at<int64_t>(base, index));
+  return type == NORMC_F64 ? at<double>(base, index) : at<float>(base, index);
+}
+
+void Storage::putField(normc_type type, size_t offset, size_t index, double value) {
+  auto* base = static_cast<uint8_t*>(data()) + offset;
+  if (type == NORMC_I64) return set(base, index, int64_t(value));
+  if (type == NORMC_F64) return set(base, index, value);
+  set(base, index, float(value));
+}
+
+}  // namespace normc::gate

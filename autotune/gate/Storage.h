@@ -1,0 +1,39 @@
+// Raw memory between guards, read and written as numbers of any storage type.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "dsl/Problem.h"
+#include "runtime/normc.h"
+
+namespace normc::gate {
+
+class Storage {
+ public:
+  Storage() = default;
+  /// `offset`: bytes by which data() is off a 64-byte line.
+  Storage(int64_t bytes, int64_t offset);
+
+  void* data() { return memory_.data() + begin_; }
+  const void* data() const { return memory_.data() + begin_; }
+  int64_t bytes() const { return bytes_; }
+
+  /// Fills data with a pattern that is a NaN in every float type.
+  void poison();
+  bool guardsIntact() const;
+  /// Whether all that lies between the elements of a strided tensor is still poisoned.
+  bool gapsIntact(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides, int64_t elementBytes) const;
+
+  double get(DType type, int64_t index) const;
+  void put(DType type, int64_t index, double value);
+  double getField(normc_type type, size_t offset, size_t index) const;
+  void putField(normc_type type, size_t offset, size_t index, double value);
+
+ private:
+  std::vector<uint8_t> memory_;
+  int64_t begin_ = 0, bytes_ = 0;
+};
+
+}  // namespace normc::gate

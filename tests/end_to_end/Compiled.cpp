@@ -1,0 +1,49 @@
+#include "tests/end_to_end/Compiled.h"
+
+#include <gtest/gtest.h>
+
+#include "dsl/Library.h"
+
+namespace normc {
+
+Compiled::~Compiled() {
+  normc_plan_destroy(plan);
+  normc_package_destroy(package);
+  normc_context_destroy(context);
+}
+
+codegen::cpu::Isa hostIsa() { return llvm::cantFail(codegen::cpu::findIsa("host")); }
+
+Problem problemOf(const std::string& text) {
+  auto problem = parseProblem(text, findNorm);
+  if (!problem) {
+    ADD_FAILURE() << normc::text(problem.errors());
+    std::abort();
+  }
+  return *problem;
+}
+
+std::unique_ptr<Compiled> compiled(const Problem& problem, const codegen::cpu::Schedule& schedule,
+                                   const codegen::cpu::Isa& isa, int threads) {
+  auto result = std::make_unique<Compiled>();
+  auto bytes = codegen::buildPackage({{problem, isa, schedule, std::nullopt}}, {.threads = 1});
+  if (!bytes) {
+    result->error = llvm::toString(bytes.takeError());
+    return result;
+  }
+  normc_context_options options{};
+  options.struct_size = sizeof options;
+  options.max_threads = threads;
+  std::string text = problem.text();
+  normc_request request{};
+  request.struct_size = sizeof request;
+  request.problem = text.c_str();
+  request.max_threads = threads;
+  if (normc_context_create(&options, &result->context) != NORMC_OK ||
+      normc_package_open_memory(result->context, bytes->data(), bytes->size(), &result->package) != NORMC_OK ||
+      normc_plan_create(result->package, &request, &result->plan) != NORMC_OK)
+    result->error = normc_last_error();
+  return result;
+}
+
+}  // namespace normc

@@ -1,0 +1,34 @@
+// A problem, compiled, packed, loaded: what end-to-end tests start from.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "autotune/gate/Gate.h"
+#include "codegen/Package.h"
+
+namespace normc {
+
+/// Owns package and plan. `error` says what went wrong on the way, in which case `plan` is null.
+struct Compiled {
+  normc_context* context = nullptr;
+  normc_package* package = nullptr;
+  normc_plan* plan = nullptr;
+  std::string error;
+
+  Compiled() = default;
+  Compiled(const Compiled&) = delete;
+  ~Compiled();
+};
+
+/// Compiles for the instruction set at hand unless another is named; the plan is
+/// for `request`, or for the problem's own text.
+std::unique_ptr<Compiled> compiled(const Problem&, const codegen::cpu::Schedule&, const codegen::cpu::Isa&,
+                                   int threads = 1);
+
+/// The problem of a text that names a built-in norm. Fails the test where it is wrong.
+Problem problemOf(const std::string& text);
+
+codegen::cpu::Isa hostIsa();
+
+}  // namespace normc
