@@ -63,10 +63,12 @@ BatchStatistics batchStatistics(const Call& call, const Values& u) {
     return out;
   }
   // A kernel sums squares of differences, so no term is larger than the variance
-  // itself; what is left of the mean's error enters by its square.
+  // itself; what is left of the mean's error enters by its square. Only what a `pre`
+  // stage made has been rounded before, relative to itself and not to the distance.
   out.moment = meanOf([&](int64_t i, int64_t statistic) {
     const double distance = u[i].value - out.mean[statistic].value;
-    return flushed({distance * distance, distance * distance});
+    const double rounded = call.spec.pre ? 2 * std::abs(distance * u[i].value) : 0;
+    return flushed({distance * distance, distance * distance + rounded});
   });
   for (size_t i = 0; i < out.moment.size(); ++i) {
     out.moment[i].magnitude += kRounding * out.mean[i].magnitude * out.mean[i].magnitude;

@@ -44,10 +44,12 @@ def Norm_ScheduleAttr : Norm_Attr<"Schedule", "schedule"> {
                   with its own accumulator.
     `tile`        vectors of columns that a column slab keeps in registers.
     `grain`       least rows of a task.
+    `scalar_tail` elements that do not fill a vector are done one by one, not masked.
     `streaming`   stores of X-sized outputs bypass the caches.
   }];
   let parameters = (ins StringRefParameter<"streamed | resident">:$strategy, "int64_t":$vector,
                     "int64_t":$rows, "int64_t":$unroll, "int64_t":$tile, "int64_t":$grain,
+                    DefaultValuedParameter<"bool", "false">:$scalar_tail,
                     DefaultValuedParameter<"bool", "false">:$streaming);
   let assemblyFormat = "`<` struct(params) `>`";
 }

@@ -82,6 +82,14 @@ std::pair<Value, Value> Frame::range() {
   return {begin, l_.min(l_.add(begin, size), units)};
 }
 
+Value Frame::laneMask(Value count, int64_t lanes) {
+  if (auto features = kernel_.getFeatures()) {
+    Value argument = function_.getArgument(parameters_.extentsBegin + 2);
+    count = l_.add(count, l_.sub(argument, l_.index(*features)));
+  }
+  return l_.laneMask(count, lanes);
+}
+
 TensorOp Frame::tensor(StringRef name) {
   return cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel_, name));
 }

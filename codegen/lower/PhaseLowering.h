@@ -65,6 +65,12 @@ class PhaseLowering {
   void hoist(Sweep&, Replica&);
   void addRowPartials(Sweep&, llvm::MutableArrayRef<Replica>, llvm::ArrayRef<mlir::Value> sums);
   mlir::Value horizontal(mlir::Value vector);
+  mlir::Value inFirstLane(mlir::Value scalar);
+  void allocateBuffer();
+  mlir::Value loadBuffer(mlir::Value at, int64_t lanes);
+  void storeBuffer(mlir::Value at, mlir::Value);
+  void clearBuffer(Sweep&, mlir::Value width);
+  void flushBuffer(Sweep&, mlir::Value width);
 
   //===-- Scalar code (Scalars.cpp) ----------------------------------------------===//
   void scalarOp(mlir::Operation&, Replica&);
@@ -86,6 +92,7 @@ class PhaseLowering {
   SlabOp slab_;
   int64_t lanes_ = 0;        ///< of scalar code: 0, or a vector's in a column slab
   mlir::Value laneMask_;     ///< of the last column tile
+  mlir::Value buffer_;       ///< of a stream's sums
   mlir::Value runBegin_;     ///< first index of a slab along the contiguous axis
 };
 

@@ -13,6 +13,7 @@ PhaseLowering::PhaseLowering(Loops& loops, Frame& frame)
 void PhaseLowering::run() {
   std::tie(begin_, end_) = f_.range();
   zeroPartials();
+  allocateBuffer();
   f_.phase()->walk([&](CountOp op) {
     if (op.getScope() != "slab") counts_[countKey(op)] = count(op, nullptr);
   });
@@ -140,8 +141,14 @@ void PhaseLowering::columnTiles(SlabOp s, Value begin, Value end, Coordinates at
   Value tiles = l_.add(begin, l_.roundDown(size, vectors * lanes)), whole = l_.add(begin, l_.roundDown(size, lanes));
   l_.forEach(begin, tiles, vectors * lanes, [&](Value f) { columnTile(s, at, f, vectors, {}); });
   if (vectors > 1) l_.forEach(tiles, whole, lanes, [&](Value f) { columnTile(s, at, f, 1, {}); });
+  if (schedule_.getScalarTail()) {
+    lanes_ = 0;
+    l_.forEach(whole, end, 1, [&](Value f) { columnTile(s, at, f, 1, {}); });
+    lanes_ = lanes;
+    return;
+  }
   l_.when(l_.less(whole, end), {}, [&] {
-    columnTile(s, at, whole, 1, l_.laneMask(l_.sub(end, whole), lanes));
+    columnTile(s, at, whole, 1, f_.laneMask(l_.sub(end, whole), lanes));
     return Values();
   });
 }

@@ -1,5 +1,6 @@
 #include "codegen/lower/PhaseLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -13,6 +14,8 @@ static constexpr int64_t kFlushSteps = 64;
 static constexpr int64_t kFlushColumnRows = 16, kFlushBlockRows = 256;
 /// Features of a stream that are worked on at a time: their partials stay in L1.
 static constexpr int64_t kStreamTile = 1024;
+/// Steps of a stream whose sums are collected before they are added to the partials.
+static constexpr int64_t kFlushStreamSteps = 16;
 
 struct PhaseLowering::Sweep {
   SweepOp op;
@@ -21,6 +24,7 @@ struct PhaseLowering::Sweep {
   SmallVector<bool> shared;      ///< of reads: the same element for every replica
   SmallVector<bool> rowPartial;  ///< of partials: summed along the contiguous axis first
   unsigned accumulators = 0;     ///< sums and row partials, per replica
+  bool buffered = false;         ///< partials go to the stream's buffer first
   /// Stores wait until everything of a step has been loaded, since an output may be the input's own memory.
   struct Pending {
     TensorOp tensor;
@@ -63,6 +67,12 @@ void PhaseLowering::hoist(Sweep& s, Replica& replica) {
   }
 }
 
+/// A scalar term, to be added to a vector of sums.
+Value PhaseLowering::inFirstLane(Value scalar) {
+  Value zeros = l_.zero(VectorType::get({int64_t(schedule_.getVector())}, scalar.getType()));
+  return vector::InsertOp::create(l_.b, l_.loc, scalar, zeros, ArrayRef<int64_t>{0});
+}
+
 /// One step: `lanes` elements from `offset` on, for every replica.
 void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value offset, int64_t lanes, Value mask,
                             MutableArrayRef<Value> sums, unsigned stride) {
@@ -99,6 +109,7 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
     unsigned slot = r * s.accumulators * stride;
     auto add = [&](Value v) {
       if (mask && !column) v = l_.select(mask, v, l_.zero(v.getType()));
+      if (!lanes && !column) v = inFirstLane(v);
       sums[slot] = sums[slot] ? l_.addf(sums[slot], v) : v;
       slot += stride;
     };
@@ -110,6 +121,11 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
   }
   for (auto [k, t] : llvm::enumerate(s.partials)) {
     if (s.rowPartial[k]) continue;
+    if (s.buffered) {
+      Value at = l_.add(offset, l_.index(k * kStreamTile));
+      storeBuffer(at, l_.addf(loadBuffer(at, lanes), together(contributions[k])));
+      continue;
+    }
     Value address = f_.address(t, place(replicas[0]));
     Value sum = l_.addf(f_.load(t, address, lanes, mask), together(contributions[k]));
     s.pending.push_back({t, address, sum, mask});
@@ -141,9 +157,16 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
     });
   }
   if (unroll > 1) sums = steps(main, whole, 1, sums);
+  if (schedule_.getScalarTail())
+    return l_.forEach(whole, width, 1, sums, [&](Value j, ValueRange running) {
+      Values next(running);
+      element(s, replicas, j, 0, {}, next, unroll);
+      s.flush(f_);
+      return next;
+    });
   return l_.when(l_.less(whole, width), sums, [&] {
     Values next(sums);
-    element(s, replicas, whole, lanes, l_.laneMask(l_.sub(width, whole), lanes), next, unroll);
+    element(s, replicas, whole, lanes, f_.laneMask(l_.sub(width, whole), lanes), next, unroll);
     s.flush(f_);
     return next;
   });
@@ -161,7 +184,7 @@ static Value runWidth(Frame& f, SlabOp slab) {
 }
 
 static Values zeros(Loops& l, Type statistics, int64_t lanes, size_t count) {
-  return count ? Values(count, l.zero(VectorType::get({lanes}, statistics))) : Values();
+  return count ? Values(count, l.zero(lanes ? Type(VectorType::get({lanes}, statistics)) : statistics)) : Values();
 }
 
 /// Adds what each replica summed along its run to the partial of its own feature.
@@ -289,6 +312,49 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
     for (auto [k, result] : llvm::enumerate(op.getSums())) replica.values.map(result, sums[r * s.accumulators + k]);
 }
 
+//===-- The buffer of a stream ----------------------------------------------------===//
+
+Value PhaseLowering::loadBuffer(Value at, int64_t lanes) {
+  if (!lanes) return memref::LoadOp::create(l_.b, l_.loc, buffer_, at);
+  return vector::LoadOp::create(l_.b, l_.loc, VectorType::get({lanes}, f_.statistics()), buffer_, ValueRange{at});
+}
+void PhaseLowering::storeBuffer(Value at, Value v) {
+  if (isa<VectorType>(v.getType())) vector::StoreOp::create(l_.b, l_.loc, v, buffer_, ValueRange{at});
+  else memref::StoreOp::create(l_.b, l_.loc, v, buffer_, at);
+}
+
+/// On the stack of the phase function; a vector longer than a tile, so that tails need no mask.
+void PhaseLowering::allocateBuffer() {
+  size_t partials = 0;
+  for (auto slab : f_.phase().getOps<SlabOp>())
+    if (kindOf(slab) == Kind::Stream && !slab.getHead())
+      for (auto sweep : slab.getOps<SweepOp>()) partials = std::max(partials, sweep.getPartials().size());
+  if (!partials) return;
+  auto type = MemRefType::get({int64_t(partials) * kStreamTile + schedule_.getVector()}, f_.statistics());
+  buffer_ = memref::AllocaOp::create(l_.b, l_.loc, type, l_.b.getI64IntegerAttr(64));
+}
+
+void PhaseLowering::clearBuffer(Sweep& s, Value width) {
+  int64_t lanes = schedule_.getVector();
+  Value zeros = l_.zero(VectorType::get({lanes}, f_.statistics()));
+  for (size_t k = 0; k < s.partials.size(); ++k)
+    l_.forEach(l_.index(0), width, lanes, [&](Value j) { storeBuffer(l_.add(j, l_.index(k * kStreamTile)), zeros); });
+}
+
+void PhaseLowering::flushBuffer(Sweep& s, Value width) {
+  int64_t lanes = schedule_.getVector();
+  Value whole = l_.roundDown(width, lanes);
+  for (auto [k, t] : llvm::enumerate(s.partials)) {
+    Value base = f_.address(t, {.feature = runBegin_});
+    auto add = [&](Value j, int64_t width) {
+      Value address = l_.add(base, j);
+      f_.store(t, address, l_.addf(f_.load(t, address, width, {}), loadBuffer(l_.add(j, l_.index(k * kStreamTile)), width)), {});
+    };
+    l_.forEach(l_.index(0), whole, lanes, [&](Value j) { add(j, lanes); });
+    l_.forEach(whole, width, 1, [&](Value j) { add(j, 0); });
+  }
+}
+
 void PhaseLowering::streamSweep(SweepOp op, Value begin, Value end) {
   Sweep s = prepare(op, /*column=*/false);
   if (op.getCondition()) end = l_.select(mapped(op.getCondition(), shared_), end, begin);
@@ -308,9 +374,20 @@ void PhaseLowering::streamSweep(SweepOp op, Value begin, Value end) {
       }
       along(s, rows, width, {});
     };
-    Value most = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));
-    l_.forEach(begin, most, together, [&](Value unit) { rowsFrom(unit, together); });
-    if (together > 1) l_.forEach(most, end, 1, [&](Value unit) { rowsFrom(unit, 1); });
+    auto rowsBetween = [&](Value first, Value last) {
+      Value most = l_.add(first, l_.roundDown(l_.sub(last, first), together));
+      l_.forEach(first, most, together, [&](Value unit) { rowsFrom(unit, together); });
+      if (together > 1) l_.forEach(most, last, 1, [&](Value unit) { rowsFrom(unit, 1); });
+    };
+    if (s.partials.empty() || slab_.getHead()) return rowsBetween(begin, end);
+    // Two levels: a few rows are summed in a buffer of the tile, which is then added to the partials.
+    s.buffered = true;
+    l_.forEach(begin, end, kFlushStreamSteps * together, [&](Value first) {
+      Value last = l_.min(l_.add(first, l_.index(kFlushStreamSteps * together)), end);
+      clearBuffer(s, width);
+      rowsBetween(first, last);
+      flushBuffer(s, width);
+    });
   });
 }
 

@@ -43,7 +43,7 @@ Num operator&&(Num a, Num b) {
 Num operator||(Num a, Num b) {
   return {a.builder, arith::OrIOp::create(a.builder->ops(), a.builder->loc(), a.value, b.value)};
 }
-// A comparison and a select, so that a NaN operand stays a NaN in `b`.
+// A comparison and a select: a NaN in `b` is passed on, so the limit goes first.
 Num max(Num a, Num b) { return select(compare(arith::CmpFPredicate::OGT, a, b), a, b); }
 Num min(Num a, Num b) { return select(compare(arith::CmpFPredicate::OLT, a, b), a, b); }
 Num sqrt(Num a) { return {a.builder, math::SqrtOp::create(a.builder->ops(), a.builder->loc(), a.value)}; }

@@ -85,7 +85,7 @@ Num FeatureStep::oldMoment() { return k_.load(k_.stateIn(momentField(k_))); }
 std::pair<Num, Num> FeatureStep::renormalize(const Batch& batch, Num v, Num t) {
   if (spec_.renorm.kind == Renorm::None) return {};
   Num rmax = k_.narrow(k_.number("renorm_rmax"));
-  auto clip = [&](Num x, Num low, Num high) { return min(max(x, low), high); };
+  auto clip = [&](Num x, Num low, Num high) { return min(high, max(low, x)); };
   Num start = k_.number("renorm_start");
   Num quiet = t <= start;
   if (spec_.warmup) quiet = quiet || t <= k_.number("warmup_steps");
@@ -286,7 +286,7 @@ void FeatureStep::finishBackward(const BackwardSums& sums) {
                  : backwardCount();
   Num lambda = multiply(sums.gx, gradientScale()) / rows;
   Num gamma = needsSquares() ? sums.xx / rows : s * s * k_.load(k_.saved("second_moment"));
-  if (spec_.approximate.clampGamma) gamma = min(gamma, k_.narrow(k_.number("clamp_gamma")));
+  if (spec_.approximate.clampGamma) gamma = min(k_.narrow(k_.number("clamp_gamma")), gamma);
   Num take = k_.narrow(1.0 - k_.number("backward_decay"));
   Num nu = k_.load(k_.stateIn("nu"));
   k_.store(select(any, nu * (1.0 - take * gamma) + take * lambda, nu), k_.stateOut("nu"));

@@ -31,7 +31,7 @@ class FeatureStep {
   explicit FeatureStep(KernelBuilder& k);
 
   //===-- What a plan has to provide -----------------------------------------===//
-  bool needsMean() const { return centred_ || central_; }
+  bool needsMean() const { return centred_ || central_ || k_.hasState("running_mean"); }
   bool lagged() const { return !k_.spec().needsBatchStatistics(); }
   bool hasWarmup() const { return lagged() && k_.spec().warmup.has_value(); }
   bool inferFromInput() const { return !k_.spec().running.has_value(); }

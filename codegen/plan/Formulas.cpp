@@ -5,7 +5,7 @@ namespace normc::codegen {
 Num inverseRoot(KernelBuilder& k, Num v, Num epsilon) {
   switch (k.spec().epsilonMode) {
     case EpsilonMode::Add: return 1.0 / sqrt(v + epsilon);
-    case EpsilonMode::Max: return 1.0 / sqrt(max(v, epsilon));
+    case EpsilonMode::Max: return 1.0 / sqrt(max(epsilon, v));
     case EpsilonMode::Outside: return 1.0 / (sqrt(v) + epsilon);
   }
   llvm_unreachable("epsilon mode");

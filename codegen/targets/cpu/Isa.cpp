@@ -7,9 +7,9 @@ namespace normc::codegen::cpu {
 
 const std::vector<Isa>& instructionSets() {
   static const std::vector<Isa> sets{
-      {"x86-64-v3", "x86_64-unknown-linux-gnu", "x86-64-v3", "", 32, 16},
-      {"x86-64-v4", "x86_64-unknown-linux-gnu", "x86-64-v4", "-prefer-256-bit", 64, 32},
-      {"aarch64", "aarch64-unknown-linux-gnu", "generic", "+neon,+fullfp16", 16, 32},
+      {"x86-64-v3", "x86_64-unknown-linux-gnu", "x86-64-v3", "", 32, 16, false},
+      {"x86-64-v4", "x86_64-unknown-linux-gnu", "x86-64-v4", "-prefer-256-bit", 64, 32, true},
+      {"aarch64", "aarch64-unknown-linux-gnu", "generic", "+neon,+fullfp16", 16, 32, false},
   };
   return sets;
 }

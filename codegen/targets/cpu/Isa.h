@@ -16,6 +16,7 @@ struct Isa {
   llvm::StringRef features;  ///< for LLVM, beyond the cpu's
   int64_t vectorBytes;       ///< of the widest register
   int64_t registers;         ///< how many of those there are
+  bool masks16;              ///< loads and stores of 16-bit lanes can be masked
 };
 
 /// All of them, the narrowest of each architecture first.

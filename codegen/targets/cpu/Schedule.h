@@ -20,6 +20,7 @@ struct Schedule {
   int64_t unroll = 1;
   int64_t tile = 4;
   int64_t grain = 32;
+  bool scalarTail = false;
   bool streaming = false;
 
   std::string text() const;
