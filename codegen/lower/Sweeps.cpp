@@ -11,7 +11,7 @@ namespace normc::codegen {
 /// of a long sum grows with the logarithm of its length rather than the length.
 static constexpr int64_t kFlushSteps = 64;
 /// The same for the rows of a column, where every row is one step, and of a block.
-static constexpr int64_t kFlushColumnRows = 16, kFlushBlockRows = 256;
+static constexpr int64_t kFlushColumnRows = 16, kFlushBlockRows = 32;
 /// Features of a stream that are worked on at a time: their partials stay in L1.
 static constexpr int64_t kStreamTile = 1024;
 /// Steps of a stream whose sums are collected before they are added to the partials.

@@ -227,6 +227,16 @@ Nums KernelBuilder::fold(StringRef axis, int64_t extent, ArrayRef<StringRef> rea
   return wrap(op.getValues());
 }
 
+Nums KernelBuilder::total(StringRef axis, ArrayRef<StringRef> reads) {
+  Nums sums = fold(axis, 0, reads, Nums(reads.size(), wideConstant(0)), [&](Value, const Nums& run, const Nums& e) {
+    Nums next;
+    for (size_t i = 0; i < run.size(); ++i) next.push_back(run[i] + widen(e[i]));
+    return next;
+  });
+  for (Num& sum : sums) sum = narrow(sum);
+  return sums;
+}
+
 //===-- Values --------------------------------------------------------------===//
 
 Num KernelBuilder::load(StringRef tensor, Value window) {
@@ -249,6 +259,9 @@ Num KernelBuilder::width(StringRef groups) { return {this, WidthOp::create(build
 Num KernelBuilder::number(StringRef name) { return {this, ScalarOp::create(builder_, loc(), builder_.getF64Type(), name)}; }
 Num KernelBuilder::constant(double value) {
   return {this, arith::ConstantOp::create(builder_, loc(), builder_.getFloatAttr(statistics_, value))};
+}
+Num KernelBuilder::wideConstant(double value) {
+  return {this, arith::ConstantOp::create(builder_, loc(), builder_.getF64FloatAttr(value))};
 }
 Num KernelBuilder::narrow(Num n) {
   if (n.value.getType() == statistics_) return n;

@@ -87,6 +87,8 @@ class KernelBuilder {
   };
   /// `element` gets one Num per read and returns writes, sums, partials in that order.
   Nums sweep(const Sweep&, llvm::function_ref<Nums(const Nums&)> element);
+  /// Sums `reads` over the chunks of a phase, in f64: there may be hundreds of them.
+  Nums total(llvm::StringRef axis, llvm::ArrayRef<llvm::StringRef> reads);
   /// Folds `reads` along `axis` from `init`; `step` gets (position, running values, elements).
   Nums fold(llvm::StringRef axis, int64_t extent, llvm::ArrayRef<llvm::StringRef> reads, const Nums& init,
             llvm::function_ref<Nums(mlir::Value, const Nums&, const Nums&)> step);
@@ -101,6 +103,7 @@ class KernelBuilder {
   /// A number of the spec in f64, e.g. for `1 - decay` before it is rounded.
   Num number(llvm::StringRef name);
   Num constant(double);
+  Num wideConstant(double);  ///< in f64
   Num narrow(Num);  ///< f64 -> statistics type
   Num widen(Num);   ///< any float or i64 -> f64
   mlir::Value index(Num);  ///< i64 -> index

@@ -196,20 +196,21 @@ class Streamed {
     /// Chan's merge, chunk after chunk. Means are kept as distances from the first
     /// shift, so a large mean costs the variance no digits.
     Batch fold() {
-      Num zero = k_.constant(0);
       Batch batch{.count = k_.count("all"), .mean = {}, .moment = {}};
       Num n = max(batch.count, k_.constant(1));
       if (!plan_.step_.needsMean()) {
-        Nums total = k_.fold(chunk_, 0, {column("moment")}, {zero},
-                             [](auto, const Nums& sum, const Nums& e) { return Nums{sum[0] + e[0]}; });
+        Nums total = k_.total(chunk_, {column("moment")});
         batch.moment = total[0] / n;
         return batch;
       }
       llvm::SmallVector<llvm::StringRef> reads{counter(), column("shift"), column("sum"), column("squares")};
       if (raw()) reads.push_back(column("moment"));
       enum { kCount, kBase, kMean, kSquares, kRaw };
-      Nums merged = k_.fold(chunk_, 0, reads, {zero, zero, zero, zero, zero}, [&](auto, const Nums& run, const Nums& e) {
-        Num both = run[kCount] + e[0], share = e[0] / max(both, k_.constant(1));
+      Num zero = k_.wideConstant(0), one = k_.wideConstant(1);
+      Nums merged = k_.fold(chunk_, 0, reads, Nums(5, zero), [&](auto, const Nums& run, const Nums& narrow) {
+        Nums e;
+        for (Num n : narrow) e.push_back(k_.widen(n));
+        Num both = run[kCount] + e[0], share = e[0] / max(both, one);
         Num base = select(run[kCount] > 0.0, run[kBase], e[1]);
         Num mean = (e[1] - base) + e[2], delta = mean - run[kMean];
         // An infinite mean stays one, whatever follows.
@@ -218,8 +219,8 @@ class Streamed {
         if (raw()) next[kRaw] = run[kRaw] + e[4];
         return next;
       });
-      batch.mean = merged[kBase] + merged[kMean];
-      batch.moment = merged[raw() ? kRaw : kSquares] / n;
+      batch.mean = k_.narrow(merged[kBase] + merged[kMean]);
+      batch.moment = k_.narrow(merged[raw() ? kRaw : kSquares]) / n;
       return batch;
     }
 
@@ -302,13 +303,8 @@ class Streamed {
   }
   BackwardSums foldSums() {
     llvm::SmallVector<llvm::StringRef> reads{sumColumn("g"), sumColumn("gx")};
-    Nums init{k_.constant(0), k_.constant(0)};
-    if (step_.needsSquares()) reads.push_back(sumColumn("xx")), init.push_back(k_.constant(0));
-    Nums sums = k_.fold(sumChunk_, 0, reads, init, [](auto, const Nums& run, const Nums& e) {
-      Nums next;
-      for (size_t i = 0; i < run.size(); ++i) next.push_back(run[i] + e[i]);
-      return next;
-    });
+    if (step_.needsSquares()) reads.push_back(sumColumn("xx"));
+    Nums sums = k_.total(sumChunk_, reads);
     return {sums[0], sums[1], sums.size() > 2 ? sums[2] : Num()};
   }
 

@@ -59,8 +59,7 @@ class PerSample {
         for (const char* name : {"scale", "bias"}) {
           if (!(name[0] == 's' ? spec_.scale : spec_.bias)) continue;
           std::string gradient = std::string("d") + name;
-          Nums total = k_.fold("chunk.0", 0, {partial(gradient)}, {k_.constant(0)},
-                               [](auto, const Nums& sum, const Nums& term) { return Nums{sum[0] + term[0]}; });
+          Nums total = k_.total("chunk.0", {partial(gradient)});
           k_.store(total[0], k_.argument(gradient));
         }
       });
