@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -13,7 +14,8 @@ constexpr const char* kModule = "libnormc_threads.so.0";
 /// The folder of this library, with a slash: the module is installed beside it.
 std::string ownFolder() {
   Dl_info info;
-  if (!dladdr(reinterpret_cast<const void*>(&normc_version), &info) || !info.dli_fname) return {};
+  // A function that is not exported: another copy of the library cannot stand in for it.
+  if (!dladdr(reinterpret_cast<const void*>(&availableProcessors), &info) || !info.dli_fname) return {};
   const std::string path = info.dli_fname;
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
@@ -23,7 +25,8 @@ std::string ownFolder() {
 
 int availableProcessors() {
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  if (sched_getaffinity(0, sizeof set, &set) != 0)  // more processors than the set has bits
+    return static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
   return std::max(1, CPU_COUNT(&set));
 }
 

@@ -8,7 +8,6 @@ namespace normc::runtime {
 namespace {
 
 constexpr std::array<std::string_view, 6> kElementNames = {"f32", "f64", "bf16", "f16", "i64", "u8"};
-constexpr std::array<int64_t, 6> kElementBytes = {4, 8, 2, 2, 8, 1};
 constexpr std::array<std::string_view, kTensorCount> kTensorNames = {
     "x", "y", "dy", "dx", "scale", "bias", "dscale", "dbias", "mask"};
 constexpr size_t kMaxDepth = 16, kMaxBlobs = 1 << 16, kMaxNorms = 1 << 12, kMaxKernels = 1 << 18;
@@ -174,7 +173,7 @@ ProblemParts problemParts(const JsonReader& item, const std::vector<NormInfo>& n
   parts.layout = layouts[oneOf(item["layout"], layouts)];
   parts.mask = item["mask"].boolean();
   parts.segmented = item["segmented"].boolean();
-  if (parts.layout == "channels_first" && !parts.segmented)
+  if (parts.channelsFirst() && !parts.segmented)
     item["segmented"].reject("channels_first has three dimensions");
   if (const auto features = item.find("features")) parts.features = features->integer(1);
   const JsonReader bindings = item["bindings"];
@@ -270,7 +269,6 @@ normc_status checkVersions(const JsonReader& root, const JsonFault& fault) {
 }  // namespace
 
 std::string_view name(ElementType type) { return kElementNames[size_t(type)]; }
-int64_t bytes(ElementType type) { return kElementBytes[size_t(type)]; }
 std::string_view name(Tensor tensor) { return kTensorNames[tensor]; }
 
 normc_status parseManifest(std::string_view json, uint64_t fileBytes, Manifest& manifest) {

@@ -22,7 +22,10 @@ inline constexpr size_t kMaxOperands = 64, kMaxPhases = 16, kMaxScalars = 64, kM
 
 enum class ElementType : uint8_t { F32, F64, BF16, F16, I64, U8 };
 std::string_view name(ElementType);
-int64_t bytes(ElementType);
+inline int64_t bytes(ElementType type) {
+  constexpr int64_t bytes[] = {4, 8, 2, 2, 8, 1};
+  return bytes[size_t(type)];
+}
 
 /// The tensors of a call, in the order of normc_args.
 enum Tensor : uint8_t { kX, kY, kDy, kDx, kScale, kBias, kDscale, kDbias, kMask, kTensorCount };
@@ -64,6 +67,9 @@ struct Scalar {
 /// What a kernel computes: the parts of its problem.
 struct ProblemParts {
   std::string norm, entry, data, params, layout;
+  bool channelsFirst() const { return layout[0] == 'c'; }  // the names are checked when they are read
+  bool isBackward() const { return entry[0] == 'b'; }
+  bool isInfer() const { return entry[0] == 'i'; }
   bool mask = false, segmented = false;
   std::optional<int64_t> features;
   std::map<std::string, int64_t> bindings;

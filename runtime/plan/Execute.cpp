@@ -40,8 +40,8 @@ namespace {
 bool mayBeLeftOut(Tensor tensor) { return tensor == kDx || tensor == kDscale || tensor == kDbias; }
 
 /// A host hands backward the same inputs whatever the norm; one that its formula does not need does no harm.
-bool mayBeIgnored(std::string_view entry, Tensor tensor) {
-  return entry == "backward" && (tensor == kX || tensor == kScale || tensor == kBias);
+bool mayBeIgnored(const ProblemParts& problem, Tensor tensor) {
+  return problem.isBackward() && (tensor == kX || tensor == kScale || tensor == kBias);
 }
 
 /// State, saved statistics: memory whose fields must lie where they were published.
@@ -55,7 +55,7 @@ normc_status checkMemory(std::string_view name, const void* memory, size_t bytes
 
 Region regionOf(std::string_view name, const void* memory, int64_t bytes, bool written) {
   const auto begin = reinterpret_cast<uintptr_t>(memory);
-  return {name, begin, begin + bytes, written};
+  return {name, begin, begin + bytes, written, nullptr, -1};
 }
 
 /// One phase under way: workers draw chunks until none are left.
@@ -83,7 +83,7 @@ normc_status Plan::bindTensors(Call& call) const {
     const Tensor which = Tensor(i);
     const DLTensor* const tensor = call.tensors[i];
     if (operandOf_[i] == kUnused) {
-      if (tensor && !mayBeIgnored(kernel_->parts.entry, which))
+      if (tensor && !mayBeIgnored(kernel_->parts, which))
         return fail(NORMC_INVALID_ARGUMENT, name(which), " is given, but ", request_.text,
                     " does not take it; leave it null");
       continue;
@@ -107,8 +107,8 @@ normc_status Plan::bindTensors(Call& call) const {
     } else {
       NORMC_TRY(bindVector(rules, *tensor, call.sizes, view));
     }
-    Region region = {name(which), view.begin(), view.end(), operand.written};
-    if (isXSized(which)) region.view = &view;
+    Region region = {
+        name(which), view.begin(), view.end(), operand.written, isXSized(which) ? &view : nullptr, -1};
     if (which == kY) region.mayBe = regionOfTensor[kX];
     if (which == kDx) region.mayBe = regionOfTensor[kDy];
     regionOfTensor[i] = call.regions.add(region);
@@ -128,7 +128,7 @@ normc_status Plan::bindState(Call& call) const {
                   " are both given; a state object stands for state_in and state_out");
     NORMC_TRY(state.checkFits(*kernel_, normHash(), call.sizes.features));
     in = state.data();
-    if (kernel_->parts.entry != "infer") out = state.data();
+    if (!kernel_->parts.isInfer()) out = state.data();
     inBytes = outBytes = state.bytes();
   }
   call.leftOut.stateOut = !out;
@@ -233,7 +233,7 @@ normc_status Plan::bindOperands(Call& call) const {
 bool Plan::warmupIsOver(const Call& call) const {
   if (warmupScalar_ == kUnused || stepField_ == kUnused) return false;
   int64_t step;
-  if (kernel_->parts.entry == "backward") {  // the forward that saved this was number `step`
+  if (kernel_->parts.isBackward()) {  // the forward that saved this was number `step`
     std::memcpy(&step, call.saved + call.savedOffsets[stepField_], sizeof step);
     return static_cast<double>(step) > scalars_[warmupScalar_];
   }
@@ -271,7 +271,7 @@ normc_status Plan::execute(const normc_args& args) const {
   NORMC_TRY(bindSaved(call));
   NORMC_TRY(bindOperands(call));
   NORMC_TRY(call.regions.check());
-  if (kernel_->parts.entry == "backward" && call.leftOut.tensors[kDx] && call.leftOut.tensors[kDscale] &&
+  if (kernel_->parts.isBackward() && call.leftOut.tensors[kDx] && call.leftOut.tensors[kDscale] &&
       call.leftOut.tensors[kDbias] && call.leftOut.stateOut)
     return fail(NORMC_INVALID_ARGUMENT, "nothing to compute: dx, dscale, dbias and state_out are all null");
 

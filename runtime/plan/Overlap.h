@@ -11,15 +11,15 @@ namespace normc::runtime {
 /// The memory of one argument.
 struct Region {
   std::string_view name;
-  uintptr_t begin = 0, end = 0;
-  bool written = false;
-  const View* view = nullptr;  ///< of x, y, dy, dx: they may interleave, as slices of one array do
-  int mayBe = -1;              ///< the region that this one may be exactly (x for y, dy for dx), by index
+  uintptr_t begin, end;
+  bool written;
+  const View* view;  ///< of x, y, dy, dx, which may interleave as slices of one array do; null for others
+  int mayBe;         ///< the region that this one may be exactly (x for y, dy for dx), by index; or -1
 };
 
 /// The memory of a call; enough room for every argument there is.
 struct Regions {
-  std::array<Region, 16> items;
+  std::array<Region, 16> items;  // not initialised: a call has this on its stack
   int count = 0;
 
   int add(const Region& region) {

@@ -122,7 +122,7 @@ void Plan::noteOperands() {
   warmupScalar_ = indexOf(kernel_->scalars, "warmup_steps");
   // The step that decides is that of this forward: backward finds it among what forward saved, since further
   // forwards may have counted on in the state.
-  stepField_ = indexOf(kernel_->parts.entry == "backward" ? kernel_->saved : kernel_->state, "step");
+  stepField_ = indexOf(kernel_->parts.isBackward() ? kernel_->saved : kernel_->state, "step");
 }
 
 std::string Plan::describe(const normc_request& request, const Choice& choice) const {

@@ -72,7 +72,7 @@ normc_status shape(std::string_view text, ProblemRequest& request) {
     return fail(NORMC_INVALID_ARGUMENT, "problem `", request.text, "`: shape [", text,
                 "] must be [ROWSxFEATURES] or [SEGMENTSxROWSxFEATURES]");
   parts.segmented = crosses == 2;
-  const bool channelsFirst = parts.layout == "channels_first";
+  const bool channelsFirst = parts.channelsFirst();
   if (channelsFirst && !parts.segmented)
     return fail(NORMC_INVALID_ARGUMENT, "problem `", request.text,
                 "`: channels_first needs three sizes, [SEGMENTSxFEATURESxROWS]");

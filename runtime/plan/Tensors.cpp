@@ -158,7 +158,7 @@ normc_status bindXSized(const TensorRules& rules, const DLTensor& tensor, ShapeS
                         View& view) {
   const std::string_view name = normc::runtime::name(rules.which);
   const ProblemParts& parts = *rules.problem;
-  const bool channelsFirst = parts.layout == "channels_first";
+  const bool channelsFirst = parts.channelsFirst();
   int64_t count;
   NORMC_TRY(checkBasics(name, tensor, rules.type, count));
   if (source.tensor) NORMC_TRY(sameShape(name, tensor, normc::runtime::name(source.which), *source.tensor));
@@ -219,7 +219,7 @@ normc_status bindMask(const TensorRules& rules, const DLTensor& tensor, const Sh
   int64_t count;
   NORMC_TRY(checkBasics("mask", tensor, ElementType::U8, count));
   // Either the leading dimensions of x, or its rows already put together.
-  const bool channelsFirst = rules.problem->layout == "channels_first";
+  const bool channelsFirst = rules.problem->channelsFirst();
   const int32_t fixed = rules.problem->segmented ? 1 : 0;  // leading dimensions that stay apart
   const int32_t firstRow = channelsFirst ? 2 : fixed, rowDims = x.ndim - 1 - fixed;
   bool fits = tensor.ndim == fixed + rowDims || tensor.ndim == fixed + 1;

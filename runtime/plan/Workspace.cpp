@@ -28,7 +28,7 @@ int64_t scratchBytes(const KernelInfo& kernel, const Operand& operand, const Siz
   if (!leftOut.tensors[operand.tensor]) return 0;
   if (!isXSized(operand.tensor)) return multiply(sizes.features, width);
   // One line of the contiguous axis for each task, which every line of the task overwrites.
-  const int64_t line = kernel.parts.layout == "channels_first" ? sizes.rows : sizes.features;
+  const int64_t line = kernel.parts.channelsFirst() ? sizes.rows : sizes.features;
   const int64_t lineBytes = roundUp(multiply(line, width), kAlignment);
   int64_t tasks = 0;
   for (size_t i = 0; i < kernel.phases.size(); ++i) tasks = std::max(tasks, cuts[i].chunks);
@@ -55,7 +55,7 @@ int64_t layOutWorkspace(const KernelInfo& kernel, const Sizes& sizes, const norm
                         const LeftOut& leftOut, Scratch* scratch) {
   int64_t offset = 0;
   for (size_t i = 0; i < kernel.operands.size(); ++i) {
-    scratch[i] = {};
+    scratch[i] = {Scratch::kNone, 0};
     const int64_t size =
         scratchBytes(kernel, kernel.operands[i], sizes, cuts, leftOut, scratch[i].taskStride);
     if (size == 0) continue;

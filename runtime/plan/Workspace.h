@@ -23,11 +23,11 @@ struct LeftOut {
   }
 };
 
-/// A block of scratch for one operand.
+/// A block of scratch for one operand. Not initialised: a call has an array of these on its stack.
 struct Scratch {
   static constexpr int64_t kNone = -1;
-  int64_t offset = kNone;
-  int64_t taskStride = 0;  ///< in elements
+  int64_t offset;
+  int64_t taskStride;  ///< in elements
 };
 
 /// Finds a place for each operand that needs one (`scratch` has one entry per operand) and returns the bytes

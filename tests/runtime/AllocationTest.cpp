@@ -1,0 +1,96 @@
+// execute allocates nothing. This program's own malloc counts for the thread that asks.
+#if !defined(NORMC_SANITIZED)
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "tests/runtime/Support.h"
+
+namespace {
+thread_local bool counting = false;
+thread_local int allocations = 0;
+void count() { allocations += counting; }
+}  // namespace
+
+#pragma GCC visibility push(default)  // or the library would not find them
+extern "C" {
+void* __libc_malloc(size_t);
+void* __libc_calloc(size_t, size_t);
+void* __libc_realloc(void*, size_t);
+void* __libc_memalign(size_t, size_t);
+
+void* malloc(size_t bytes) { return count(), __libc_malloc(bytes); }
+void* calloc(size_t items, size_t bytes) { return count(), __libc_calloc(items, bytes); }
+void* realloc(void* memory, size_t bytes) { return count(), __libc_realloc(memory, bytes); }
+void* aligned_alloc(size_t alignment, size_t bytes) { return count(), __libc_memalign(alignment, bytes); }
+int posix_memalign(void** memory, size_t alignment, size_t bytes) {
+  count();
+  *memory = __libc_memalign(alignment, bytes);
+  return *memory ? 0 : ENOMEM;
+}
+}
+#pragma GCC visibility pop
+
+namespace normc::test {
+namespace {
+
+/// How often `action` allocates on this thread.
+template <typename Action>
+int allocationsOf(Action&& action) {
+  allocations = 0;
+  counting = true;
+  action();
+  counting = false;
+  return allocations;
+}
+
+TEST(Allocation, IsCounted) {
+  EXPECT_EQ(allocationsOf([] {}), 0);
+  EXPECT_GT(allocationsOf([] { Plan(standard(), "layer_norm:forward@f32[*x*]"); }), 0)
+      << "the library's malloc is this one";
+}
+
+TEST(Allocation, DoesNotHappenInExecute) {
+  LayerNorm layer(129, 33);
+  PowerNorm power(129, 33);
+  const Call layerForward = layer.forward(), layerBackward = layer.backward();
+  const Call powerForward = power.forward(), powerBackward = power.backward();
+  Call leftOut = layer.backward();
+  leftOut.dx = leftOut.dbias = {};
+  EXPECT_EQ(allocationsOf([&] {
+              for (int i = 0; i < 10; ++i) {
+                layer.forwardPlan(layerForward);
+                layer.backwardPlan(layerBackward);
+                layer.backwardPlan(leftOut);
+                power.forwardPlan(powerForward);
+                power.backwardPlan(powerBackward);
+              }
+            }),
+            0);
+}
+
+TEST(Allocation, DoesNotHappenInARefusal) {
+  LayerNorm norm;
+  normc_args args = {};
+  args.struct_size = sizeof args;
+  normc_execute(norm.forwardPlan.get(), &args);  // the thread's message exists from its first failure on
+  EXPECT_EQ(allocationsOf([&] { normc_execute(norm.forwardPlan.get(), &args); }), 0);
+}
+
+TEST(Allocation, DoesNotHappenWithAHostsThreads) {
+  normc_context_options options = {};
+  options.parallel_for = [](void*, int64_t tasks, normc_task task, void* data) {
+    for (int64_t i = 0; i < tasks; ++i) task(data, i);
+    return 0;
+  };
+  const host::Package package = openInMemory(standardPackage(), host::Context(options));
+  LayerNorm norm(129, 33, package);
+  norm.forwardPlan(norm.forward());
+  const Call call = norm.backward();
+  EXPECT_EQ(allocationsOf([&] { norm.backwardPlan(call); }), 0);
+}
+
+}  // namespace
+}  // namespace normc::test
+
+#endif

@@ -1,0 +1,258 @@
+// Which kernel a plan gets, why, and what a request may say.
+#include "tests/runtime/Support.h"
+
+namespace normc::test {
+namespace {
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+const host::Context& context() {
+  static const host::Context context(oneThread());
+  return context;
+}
+
+size_t chosen(const host::Package& package, const std::string& problem, normc_request request = {}) {
+  size_t index;
+  host::check(normc_plan_kernel(Plan(package, problem, request).get(), &index));
+  return index;
+}
+
+package::Kernel withIsa(package::Kernel kernel, const std::string& isa) {
+  kernel.isa = isa;
+  return kernel;
+}
+
+TEST(Select, PrefersExactFeatures) {
+  const host::Package package = openInMemory(packageOf({layerNorm("forward"), layerNorm("forward", 8),
+                                                        layerNorm("forward", 16), layerNorm("backward")}),
+                                             context());
+  EXPECT_EQ(chosen(package, "layer_norm:forward@f32[*x8]"), 1u);
+  EXPECT_EQ(chosen(package, "layer_norm:forward@f32[*x16]"), 2u);
+  EXPECT_EQ(chosen(package, "layer_norm:forward@f32[*x9]"), 0u);
+  EXPECT_EQ(chosen(package, "layer_norm:forward@f32[*x*]"), 0u);
+  const std::string text = Plan(package, "layer_norm:forward@f32[*x8]").describe();
+  EXPECT_TRUE(
+      has(text,
+          "chosen because: of those that serve the request here, it is compiled for exactly these features"))
+      << text;
+  EXPECT_TRUE(has(text, "kernel 0 (layer_norm:forward@f32[*x*], " + hostIsa() +
+                            ", hand): kernel 1 is compiled for exactly these features"))
+      << text;
+  EXPECT_TRUE(has(text, ": is for features 16, not 8")) << text;
+  EXPECT_FALSE(has(text, "backward")) << "other entries are no candidates\n" << text;
+}
+
+TEST(Select, PrefersNarrowerLimitsThenTheFirst) {
+  package::Kernel small = layerNorm("forward"), other = layerNorm("forward");
+  small.rowsMax = 64;
+  const host::Package package = openInMemory(packageOf({layerNorm("forward"), small, other}), context());
+  EXPECT_EQ(chosen(package, "layer_norm:forward@f32[64x*]"), 1u);
+  EXPECT_EQ(chosen(package, "layer_norm:forward@f32[65x*]"), 0u);
+  EXPECT_EQ(chosen(package, "layer_norm:forward@f32[*x*]"), 0u);
+  const std::string text = Plan(package, "layer_norm:forward@f32[*x*]").describe();
+  EXPECT_TRUE(has(text, "serves 0 to 64 rows, not any number")) << text;
+  EXPECT_TRUE(has(text, "kernel 0 comes before it in the package")) << text;
+  EXPECT_TRUE(has(Plan(package, "layer_norm:forward@f32[64x*]").describe(), "has the narrower limits"));
+  EXPECT_TRUE(has(Plan(package, "layer_norm:forward@f32[65x*]").describe(), "serves 0 to 64 rows, not 65"));
+}
+
+TEST(Select, RefusesCallsOutsideTheLimits) {
+  package::Kernel small = layerNorm("forward");
+  small.rowsMin = 2;
+  small.rowsMax = 64;
+  const host::Package package = openInMemory(packageOf(small), context());
+  EXPECT_EQ(refusal([&] { Plan(package, "layer_norm:forward@f32[*x*]"); }),
+            "NOT_FOUND: no kernel of the package serves layer_norm:forward@f32[*x*] here:\n"
+            "  kernel 0 (layer_norm:forward@f32[*x*], " +
+                hostIsa() + ", hand): serves 2 to 64 rows, not any number");
+}
+
+#if defined(__x86_64__)
+TEST(Select, PrefersTheNewestInstructionSetOfTheProcessor) {
+  if (hostIsa() == "none") GTEST_SKIP() << "this processor has no set that packages know";
+  const host::Package package = openInMemory(
+      packageOf({withIsa(layerNorm("forward", 8), "x86-64-v3"), withIsa(layerNorm("forward"), "x86-64-v4"),
+                 withIsa(layerNorm("forward"), "aarch64")}),
+      context());
+  const bool v4 = hostIsa() == "x86-64-v4";
+  EXPECT_EQ(chosen(package, "layer_norm:forward@f32[*x8]"), v4 ? 1u : 0u);
+  normc_request capped = {};
+  capped.isa_cap = "x86-64-v3";
+  EXPECT_EQ(chosen(package, "layer_norm:forward@f32[*x8]", capped), 0u);
+  const std::string text = Plan(package, "layer_norm:forward@f32[*x8]", capped).describe();
+  EXPECT_TRUE(has(text, "needs aarch64; this processor has " + hostIsa())) << text;
+  EXPECT_TRUE(has(
+      text, "needs x86-64-v4" + std::string(v4 ? ", newer than the cap x86-64-v3" : "; this processor has")))
+      << text;
+  EXPECT_TRUE(has(text, "processor: " + hostIsa() + ", capped at x86-64-v3")) << text;
+  if (v4) {
+    EXPECT_TRUE(
+        has(Plan(package, "layer_norm:forward@f32[*x8]").describe(), "it has the newer instruction set"));
+  }
+}
+
+TEST(Select, RefusesAPackageForOtherProcessors) {
+  package::Kernel cuda = layerNorm("forward");
+  cuda.device = "cuda";
+  const host::Package package = openInMemory(
+      packageOf({withIsa(layerNorm("forward"), "aarch64"), withIsa(layerNorm("forward"), "x86-64-v9"), cuda}),
+      context());
+  EXPECT_EQ(refusal([&] { Plan(package, "layer_norm:forward@f32[*x*]"); }),
+            "FAILED_PRECONDITION: no kernel of the package serves layer_norm:forward@f32[*x*] here:\n"
+            "  kernel 0 (layer_norm:forward@f32[*x*], aarch64, hand): needs aarch64; this processor has " +
+                hostIsa() +
+                "\n  kernel 1 (layer_norm:forward@f32[*x*], x86-64-v9, hand): needs `x86-64-v9`, which this "
+                "runtime does "
+                "not know\n  kernel 2 (layer_norm:forward@f32[*x*], " +
+                hostIsa() + ", hand): is for device `cuda`; this runtime serves `cpu`");
+}
+#endif
+
+TEST(Select, SaysWhatAKernelIsFor) {
+  const auto refused = [&](const std::string& problem) {
+    const std::string text = refusal([&] { Plan(standard(), problem); });
+    return text.substr(text.rfind(": ") + 2);
+  };
+  EXPECT_EQ(refused("layer_norm:forward@bf16[*x*]"), "is for data f32, not bf16");
+  EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{params=bf16}"), "is for params f32, not bf16");
+  EXPECT_EQ(refused("layer_norm:forward@f32[*x*x*]"), "is for two dimensions, not three");
+  EXPECT_EQ(refused("layer_norm:forward@f32[*x*x*]{layout=channels_first}"),
+            "is for layout features_last, not channels_first");
+  EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{mask}"), "takes no mask");
+  EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{heads=4,groups=2}"), "is for none, not groups=2,heads=4");
+  const host::Package masked = openInMemory(packageOf(probe("features_last", false, true)), context());
+  const std::string text = refusal([&] { Plan(masked, "probe:forward@f32[*x*]"); });
+  EXPECT_TRUE(text.ends_with(": needs a mask")) << text;
+}
+
+TEST(Select, NamesWhatThePackageHas) {
+  EXPECT_EQ(refusal([&] { Plan(standard(), "batch_norm:forward@f32[*x*]"); }),
+            "NOT_FOUND: the package has no norm `batch_norm`; it has: layer_norm, power_norm, probe, warmup");
+  EXPECT_EQ(refusal([&] { Plan(standard(), "layer_norm:infer@f32[*x*]"); }),
+            "NOT_FOUND: the package has no infer of `layer_norm`; it has: forward, backward");
+  const host::Package empty = openInMemory(package::Writer({}), context());
+  EXPECT_EQ(refusal([&] { Plan(empty, "layer_norm:infer@f32[*x*]"); }),
+            "NOT_FOUND: the package has no norm `layer_norm`; it has: none");
+}
+
+TEST(Select, BindingsMatch) {
+  package::Kernel sixteen = layerNorm("forward");
+  sixteen.bindings = {{"heads", 16}};
+  const host::Package package = openInMemory(packageOf({layerNorm("forward"), sixteen}), context());
+  EXPECT_EQ(chosen(package, "layer_norm:forward@f32[*x*]{heads=16}"), 1u);
+  EXPECT_EQ(chosen(package, "layer_norm:forward@f32[*x*]{}"), 0u);
+  EXPECT_EQ(chosen(package, "layer_norm:forward@f32[*x*]{params=f32}"), 0u) << "the default, spelled out";
+}
+
+TEST(Request, IsReadStrictly) {
+  const auto refused = [&](const std::string& problem) {
+    return refusal([&] { Plan(standard(), problem); });
+  };
+  const std::string form =
+      "` must have the form NORM:ENTRY@DTYPE[SHAPE]{OPTIONS}, e.g. layer_norm:forward@f32[*x1024]";
+  for (const char* text :
+       {"", "layer_norm", ":forward@f32[*x*]", "layer_norm@forward:f32[*x*]", "layer_norm:forward@f32",
+        "layer_norm:forward@f32[*x*", "layer_norm:forward@f32[*x*]mask", "layer_norm:forward@f32[*x*]{"})
+    EXPECT_EQ(refused(text), "INVALID_ARGUMENT: problem `" + std::string(text) + form);
+  const auto says = [](const char* problem, const char* rest) {
+    return "INVALID_ARGUMENT: problem `" + std::string(problem) + "`: " + rest;
+  };
+  EXPECT_EQ(refused("layer_norm:fwd@f32[*x*]"),
+            says("layer_norm:fwd@f32[*x*]", "entry `fwd` must be forward, backward or infer"));
+  EXPECT_EQ(refused("layer_norm:forward@f8[*x*]"),
+            says("layer_norm:forward@f8[*x*]", "dtype `f8` must be f32, f64, bf16 or f16"));
+  EXPECT_EQ(
+      refused("layer_norm:forward@f32[*]"),
+      says("layer_norm:forward@f32[*]", "shape [*] must be [ROWSxFEATURES] or [SEGMENTSxROWSxFEATURES]"));
+  EXPECT_EQ(refused("layer_norm:forward@f32[*x-4]"),
+            says("layer_norm:forward@f32[*x-4]", "size `-4` must be a number or *"));
+  EXPECT_EQ(refused("layer_norm:forward@f32[*x0]"),
+            says("layer_norm:forward@f32[*x0]", "there must be at least one feature"));
+  EXPECT_EQ(refused("layer_norm:forward@f32[*x99999999999999999999]"),
+            says("layer_norm:forward@f32[*x99999999999999999999]",
+                 "size `99999999999999999999` must be a number or *"));
+  EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{layout=nchw}"),
+            says("layer_norm:forward@f32[*x*]{layout=nchw}",
+                 "layout `nchw` must be features_last or channels_first"));
+  EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{layout=channels_first}"),
+            says("layer_norm:forward@f32[*x*]{layout=channels_first}",
+                 "channels_first needs three sizes, [SEGMENTSxFEATURESxROWS]"));
+  EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{params=f8}"),
+            says("layer_norm:forward@f32[*x*]{params=f8}", "params `f8` must be f32, f64, bf16 or f16"));
+  for (const char* option : {"heads", "heads=", "heads=0", "heads=x", "=3", "mask=1"})
+    EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{" + std::string(option) + "}"),
+              "INVALID_ARGUMENT: problem `layer_norm:forward@f32[*x*]{" + std::string(option) +
+                  "}`: option `" + option + "` must be mask, layout=..., params=... or NAME=COUNT");
+}
+
+TEST(Request, OptionsAreChecked) {
+  const auto refused = [&](auto change) {
+    normc_request request = {};
+    change(request);
+    return refusal([&] { Plan(standard(), "probe:forward@f32[*x*]", request); });
+  };
+  EXPECT_EQ(refused([](auto& r) { r.isa_cap = "avx2"; }),
+            "INVALID_ARGUMENT: request.isa_cap is `avx2`; it must be one of x86-64-v3, x86-64-v4, aarch64");
+  EXPECT_EQ(refused([](auto& r) { r.denormals = static_cast<normc_denormals>(7); }),
+            "INVALID_ARGUMENT: request.denormals is 7; it must be 0 (flush) or 1 (keep)");
+  EXPECT_EQ(refused([](auto& r) { r.max_threads = -1; }),
+            "INVALID_ARGUMENT: request.max_threads is -1; it must not be negative");
+  EXPECT_EQ(refused([](auto& r) { r.number_count = 1; }),
+            "INVALID_ARGUMENT: request.numbers is null but number_count is 1");
+  const normc_number unknown = {"epsilom", 1}, nan = {"factor", NAN}, unnamed = {nullptr, 1};
+  const auto number = [&](const normc_number& number) {
+    return refused([&](auto& r) { r.numbers = &number, r.number_count = 1; });
+  };
+  EXPECT_EQ(
+      number(unknown),
+      "NOT_FOUND: probe:forward@f32[*x*] has no number `epsilom`; it has: factor, masked, channels_first");
+  EXPECT_EQ(
+      number(unnamed),
+      "NOT_FOUND: probe:forward@f32[*x*] has no number `(null)`; it has: factor, masked, channels_first");
+  EXPECT_EQ(number(nan), "INVALID_ARGUMENT: the number `factor` must not be NaN");
+  normc_request request = {};
+  request.struct_size = sizeof request;
+  normc_plan* plan;
+  EXPECT_EQ(refusal(normc_plan_create(standard().get(), &request, &plan)),
+            "INVALID_ARGUMENT: request.problem is null; it names what to compute");
+}
+
+TEST(Describe, SaysEverythingThatWasDecided) {
+  const normc_number factor = {"factor", 0.5};
+  normc_request request = {};
+  request.numbers = &factor;
+  request.number_count = 1;
+  request.denormals = NORMC_DENORMALS_KEEP;
+  const std::string text = Plan(standard(), "probe:forward@f32[*x*]", request).describe();
+  EXPECT_TRUE(text.starts_with(
+      "probe:forward@f32[*x*]\nkernel: 4 of the package in memory: probe:forward@f32[*x*], " + hostIsa() +
+      ", by hand\nschedule: scalar (default)\nchosen because: it is the only one that "
+      "serves the request here\nprocessor: " +
+      hostIsa() +
+      "\nthreads: 1, as asked for\ndenormals: kept\nnumber: factor = 0.5 (default 2)\nnumber: masked "
+      "= 0\nnumber: channels_first = 0\nrejected:\n"))
+      << text;
+}
+
+TEST(Sizes, AreChecked) {
+  const Plan plan(standard(), "layer_norm:forward@f32[*x8]");
+  const auto refused = [&](int64_t rows, int64_t features) {
+    return refusal([&] { plan.savedBytes(Plan::sizes(1, rows, features)); });
+  };
+  EXPECT_EQ(refused(4, 0), "accepted");
+  EXPECT_EQ(refused(4, 9), "FAILED_PRECONDITION: sizes.features is 9; layer_norm:forward@f32[*x8] has 8");
+  EXPECT_EQ(refused(-1, 8), "INVALID_ARGUMENT: sizes must not be negative: segments 1, rows -1, features 8");
+  EXPECT_EQ(refused(INT64_MAX / 2, 8), "INVALID_ARGUMENT: the sizes are too large: no memory holds them");
+  EXPECT_EQ(refusal([&] { plan.workspaceBytes(Plan::sizes(1, INT64_MAX / 2, 8)); }),
+            "INVALID_ARGUMENT: the sizes are too large: no memory holds them");
+  EXPECT_EQ(refusal([&] { plan.savedFields(Plan::sizes(1, INT64_MAX / 2, 8)); }),
+            "INVALID_ARGUMENT: the sizes are too large: a field would not fit into memory");
+  normc_field field = {};
+  field.struct_size = sizeof field;
+  const normc_sizes sizes = Plan::sizes(1, 4, 8);
+  EXPECT_EQ(refusal(normc_plan_saved_field(plan.get(), &sizes, 2, &field)),
+            "OUT_OF_RANGE: there is no field 2; there are 2");
+}
+
+}  // namespace
+}  // namespace normc::test

@@ -1,0 +1,265 @@
+// State and saved statistics: memory of the caller's, and the object that is sugar over it.
+#include <cstring>
+
+#include "tests/runtime/Support.h"
+
+namespace normc::test {
+namespace {
+
+TEST(State, PublishesItsFields) {
+  const Plan plan(standard(), "power_norm:forward@f32[*x100]");
+  const std::vector<normc_field> fields = plan.stateFields();
+  ASSERT_EQ(fields.size(), 3u);
+  EXPECT_STREQ(fields[0].name, "step");
+  EXPECT_EQ(fields[0].type, NORMC_I64);
+  EXPECT_EQ(fields[0].ndim, 0);
+  EXPECT_EQ(fields[0].bytes, 8u);
+  EXPECT_STREQ(fields[1].name, "psi2");
+  EXPECT_EQ(fields[1].type, NORMC_F32);
+  EXPECT_EQ(fields[1].ndim, 1);
+  EXPECT_EQ(fields[1].shape[0], 100);
+  EXPECT_EQ(fields[1].offset, 64u);
+  EXPECT_EQ(fields[1].init, 1);
+  EXPECT_EQ(fields[2].offset, 64u + 448u) << "400 bytes, then the next multiple of 64";
+  EXPECT_EQ(plan.stateBytes(), 64u + 2 * 448u);
+  const std::vector<normc_field> saved = plan.savedFields(Plan::sizes(1, 7, 100));
+  ASSERT_EQ(saved.size(), 2u);
+  EXPECT_STREQ(saved[1].name, "second_moment");
+  EXPECT_EQ(plan.savedBytes(Plan::sizes(1, 7, 100)), 2 * 448u);
+}
+
+TEST(State, OfSavedStatisticsFollowsTheRows) {
+  const Plan plan(standard(), "layer_norm:forward@f32[*x*]");
+  const std::vector<normc_field> saved = plan.savedFields(Plan::sizes(1, 20, 8));
+  ASSERT_EQ(saved.size(), 2u);
+  EXPECT_EQ(saved[0].ndim, 2);
+  EXPECT_EQ(saved[0].shape[0] * saved[0].shape[1], 20);
+  EXPECT_EQ(saved[1].offset, 128u);
+  EXPECT_EQ(plan.stateBytes(8), 0u);
+  EXPECT_TRUE(plan.stateFields(8).empty());
+}
+
+TEST(State, StartsWithTheInitialValuesOfTheNorm) {
+  PowerNorm norm;
+  EXPECT_EQ(norm.step(), 0);
+  EXPECT_EQ(norm.field("psi2"), std::vector<float>(10, 1));
+  EXPECT_EQ(norm.field("nu"), std::vector<float>(10, 0));
+  norm.forwardPlan(norm.forward());
+  EXPECT_EQ(norm.step(), 1);
+  EXPECT_NE(norm.field("psi2"), std::vector<float>(10, 1));
+  norm.state.reset();
+  EXPECT_EQ(norm.step(), 0);
+  EXPECT_EQ(norm.field("psi2"), std::vector<float>(10, 1));
+}
+
+TEST(State, IsTheSameInCallersMemory) {
+  PowerNorm norm, raw;
+  const normc_sizes sizes = norm.sizes();
+  std::vector<double> memory(norm.state.buffer().bytes / sizeof(double), 9);
+  host::check(
+      normc_plan_state_init(norm.forwardPlan.get(), &sizes, memory.data(), norm.state.buffer().bytes));
+  for (int step = 0; step < 3; ++step) {
+    norm.forwardPlan(norm.forward());
+    norm.backwardPlan(norm.backward());
+    Call forward = raw.forward(), backward = raw.backward();
+    for (Call* call : {&forward, &backward}) {
+      call->state = nullptr;
+      call->stateIn = call->stateOut = memory;
+    }
+    raw.forwardPlan(forward);
+    raw.backwardPlan(backward);
+  }
+  EXPECT_EQ(norm.step(), 3);
+  EXPECT_EQ(std::memcmp(memory.data(), norm.state.buffer().data, norm.state.buffer().bytes), 0);
+  EXPECT_EQ(norm.dx, raw.dx);
+}
+
+TEST(State, IsReadAndWrittenApartWithTheUntouchedFieldsCopied) {
+  PowerNorm inPlace, apart;
+  const int64_t steps = 41;
+  inPlace.state.write("step", &steps, 1);
+  apart.state.copyFrom(inPlace.state);
+  inPlace.forwardPlan(inPlace.forward());
+  apart.forwardPlan(apart.forward());
+
+  State out(apart.forwardPlan, apart.features);
+  Call call = apart.backward();
+  call.state = nullptr;
+  call.stateIn = apart.state.buffer();
+  call.stateOut = out.buffer();
+  apart.backwardPlan(call);
+  inPlace.backwardPlan(inPlace.backward());
+  EXPECT_EQ(std::memcmp(out.buffer().data, inPlace.state.buffer().data, out.buffer().bytes), 0)
+      << "nu is written, psi2 and step are copied";
+  EXPECT_EQ(apart.field("nu"), std::vector<float>(10, 0)) << "state_in is only read";
+}
+
+TEST(State, DoesNotChangeWhereStateOutIsNull) {
+  PowerNorm norm, again;
+  norm.forwardPlan(norm.forward());
+  Call call = again.forward();
+  call.state = nullptr;
+  call.stateIn = again.state.buffer();
+  again.forwardPlan(call);
+  EXPECT_EQ(again.y, norm.y);
+  EXPECT_EQ(again.step(), 0);
+  EXPECT_EQ(again.field("psi2"), std::vector<float>(10, 1));
+}
+
+TEST(State, LetsSeveralForwardsBeOpen) {
+  PowerNorm norm, reference;
+  norm.forwardPlan(norm.forward());
+  const std::vector<char> firstSaved = norm.saved;
+  std::vector<char> secondSaved(norm.saved.size());
+  Call second = norm.forward();
+  second.saved = secondSaved;
+  norm.forwardPlan(second);
+  norm.backwardPlan(norm.backward());  // of the first
+  reference.forwardPlan(reference.forward());
+  reference.backwardPlan(reference.backward());
+  EXPECT_EQ(norm.dx, reference.dx);
+  EXPECT_NE(firstSaved, secondSaved);
+}
+
+TEST(State, ImportsReleasedCheckpoints) {
+  PowerNorm norm;
+  const std::vector<float> phi = numbers(10, 5), gz = numbers(10, 6);
+  normc_power_norm_checkpoint checkpoint = {sizeof checkpoint, 10, phi.data(), gz.data(), 4321, 0.75};
+  host::check(normc_state_import_power_norm(norm.state.get(), &checkpoint));
+  EXPECT_EQ(norm.step(), 4321);
+  EXPECT_EQ(norm.field("psi2"), phi);
+  for (int f = 0; f < 10; ++f) EXPECT_EQ(norm.field("nu")[f], 0.25f * gz[f]);
+
+  const auto import = [&](auto change) {
+    normc_power_norm_checkpoint changed = checkpoint;
+    change(changed);
+    return refusal(normc_state_import_power_norm(norm.state.get(), &changed));
+  };
+  EXPECT_EQ(import([](auto& c) { c.features = 9; }),
+            "INVALID_ARGUMENT: the checkpoint has 9 features; the state has 10");
+  EXPECT_EQ(import([](auto& c) { c.running_phi = nullptr; }),
+            "INVALID_ARGUMENT: the checkpoint's running_phi is null");
+  EXPECT_EQ(import([](auto& c) { c.ema_gz = nullptr; }), "INVALID_ARGUMENT: the checkpoint's ema_gz is null");
+  EXPECT_EQ(import([](auto& c) { c.iters = -1; }),
+            "INVALID_ARGUMENT: the checkpoint's iters is -1; it counts steps");
+  EXPECT_EQ(import([](auto& c) { c.backward_decay = 1; }),
+            "INVALID_ARGUMENT: the checkpoint's backward_decay is 1; it must be at least 0 and less than 1 "
+            "(0.9 in the "
+            "released scripts)");
+  const Plan other(standard(), "warmup:forward@f32[*x*]");
+  State foreign(other, 10);
+  EXPECT_EQ(refusal(normc_state_import_power_norm(foreign.get(), &checkpoint)),
+            "NOT_FOUND: the state of warmup has no field `psi2`; it has: step:i64[], warmed:f32[]");
+}
+
+TEST(State, ImportsNothingWhenItRefuses) {
+  const Plan other(standard(), "warmup:forward@f32[*x*]");
+  State foreign(other, 2);
+  const std::vector<float> phi = {1, 2}, gz = {3, 4};
+  const normc_power_norm_checkpoint checkpoint = {sizeof checkpoint, 2, phi.data(), gz.data(), 7, 0.9};
+  EXPECT_NE(refusal(normc_state_import_power_norm(foreign.get(), &checkpoint)), "accepted");
+  int64_t step = -1;
+  foreign.read("step", &step, 1);
+  EXPECT_EQ(step, 0);
+}
+
+TEST(State, RefusesWhatDoesNotBelongToIt) {
+  PowerNorm norm, wide(33, 12);
+  const Plan warm(standard(), "warmup:forward@f32[*x*]");
+  State foreign(warm, 10);
+  float values[10];
+  EXPECT_EQ(refusal([&] { norm.state.read("psi", values, 10); }),
+            "NOT_FOUND: the state of power_norm has no field `psi`; it has: step:i64[], psi2:f32[features], "
+            "nu:f32[features]");
+  EXPECT_EQ(refusal([&] { norm.state.write("psi2", values, 9); }),
+            "INVALID_ARGUMENT: the field `psi2` has 40 bytes, not 36");
+  EXPECT_EQ(refusal([&] { norm.state.copyFrom(foreign); }),
+            "INVALID_ARGUMENT: the states differ: power_norm (step:i64[], psi2:f32[features], "
+            "nu:f32[features]) with 10 "
+            "features, and warmup (step:i64[], warmed:f32[]) with 10 features");
+  EXPECT_EQ(refusal([&] { State(Plan(standard(), "layer_norm:forward@f32[*x*]"), 8); }),
+            "FAILED_PRECONDITION: layer_norm:forward@f32[*x*] has no state");
+  EXPECT_EQ(refusal([&] { State(norm.forwardPlan, 0); }),
+            "INVALID_ARGUMENT: sizes.features is 0 and power_norm:forward@f32[*x*] leaves the features open");
+
+  Call call = norm.forward();
+  call.state = &foreign;
+  EXPECT_EQ(
+      refusal([&] { norm.forwardPlan(call); }),
+      "INVALID_ARGUMENT: the state is one of warmup (step:i64[], warmed:f32[]); this plan is for power_norm "
+      "(step:i64[], psi2:f32[features], nu:f32[features])");
+  call.state = &wide.state;
+  EXPECT_EQ(refusal([&] { norm.forwardPlan(call); }),
+            "INVALID_ARGUMENT: the state has 12 features; the call has 10");
+  LayerNorm layer;
+  call = layer.forward();
+  call.state = &norm.state;
+  EXPECT_EQ(refusal([&] { layer.forwardPlan(call); }),
+            "INVALID_ARGUMENT: the state is one of power_norm (step:i64[], psi2:f32[features], "
+            "nu:f32[features]); this "
+            "plan is for layer_norm, which has none");
+}
+
+TEST(State, RefusesBuffersThatAreNotTheState) {
+  PowerNorm norm;
+  const host::Buffer good = norm.state.buffer();
+  const auto with = [&](auto change) {
+    Call call = norm.forward();
+    call.state = nullptr;
+    call.stateIn = call.stateOut = good;
+    change(call);
+    return refusal([&] { norm.forwardPlan(call); });
+  };
+  EXPECT_EQ(with([](Call&) {}), "accepted");
+  EXPECT_EQ(with([](Call& c) { c.stateIn = {}; }),
+            "INVALID_ARGUMENT: state_in is null; power_norm:forward@f32[*x*] reads the state");
+  EXPECT_EQ(with([](Call& c) { c.stateIn.bytes = 64; }),
+            "INVALID_ARGUMENT: state_in has 64 bytes; with these sizes it has 192");
+  EXPECT_EQ(with([](Call& c) { c.stateOut.bytes = 256; }),
+            "INVALID_ARGUMENT: state_out has 256 bytes; with these sizes it has 192");
+  std::vector<char> memory(400);
+  EXPECT_EQ(with([&](Call& c) {
+              c.stateIn = {memory.data() + (reinterpret_cast<uintptr_t>(memory.data()) % 8 ? 0 : 4), 192};
+            }),
+            "INVALID_ARGUMENT: state_in is not aligned to 8 bytes");
+  EXPECT_EQ(with([&](Call& c) { c.state = &norm.state; }),
+            "INVALID_ARGUMENT: state and state_in are both given; a state object stands for state_in and "
+            "state_out");
+
+  Call call = norm.backward();
+  call.saved = {};
+  EXPECT_EQ(refusal([&] { norm.backwardPlan(call); }),
+            "INVALID_ARGUMENT: saved is null; power_norm:backward@f32[*x*] needs what the forward of the "
+            "same batch wrote "
+            "there");
+  call = norm.backward();
+  call.saved.bytes = 64;
+  EXPECT_EQ(refusal([&] { norm.backwardPlan(call); }),
+            "INVALID_ARGUMENT: saved has 64 bytes; with these sizes it has 128");
+  LayerNorm layer;
+  call = layer.forward();
+  call.stateIn = good;
+  EXPECT_EQ(refusal([&] { layer.forwardPlan(call); }),
+            "INVALID_ARGUMENT: state_in is given, but layer_norm:forward@f32[*x*] has no state");
+  const Plan plain(standard(), "probe:forward@f32[*x*]");
+  call = {};
+  call.x = layer.matrix(layer.x), call.y = layer.matrix(layer.y), call.saved = layer.saved;
+  EXPECT_EQ(refusal([&] { plain(call); }),
+            "INVALID_ARGUMENT: saved is given, but probe:forward@f32[*x*] saves nothing; leave it null");
+}
+
+TEST(State, RefusesToWriteAStateItCannotComplete) {
+  PowerNorm norm;
+  norm.forwardPlan(norm.forward());
+  const Plan warm(standard(), "warmup:backward@f32[*x*]");
+  State state(warm, 10);
+  std::vector<int64_t> saved(8, 1);
+  Call call;
+  call.dy = norm.matrix(norm.dy), call.dx = norm.matrix(norm.dx), call.saved = saved;
+  call.stateOut = state.buffer();
+  EXPECT_EQ(refusal([&] { warm(call); }),
+            "INVALID_ARGUMENT: state_out is given without state_in; `step` would have to be copied from it");
+}
+
+}  // namespace
+}  // namespace normc::test

@@ -1,0 +1,188 @@
+#include "tests/runtime/TestPackage.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "runtime/normc.h"
+
+namespace normc::test {
+namespace {
+
+using package::Kernel;
+using package::Operand;
+using package::Phase;
+using package::Shape;
+
+const Shape kFeatures = {"features"};
+const Shape kRows = {"segments", "rows"};
+const Shape kPartials = {"chunks.0", "features"};
+const Shape kOne = {};
+
+Operand tensor(const char* name, bool written = false) {
+  return {"tensor", name, std::string(name) == "mask" ? "u8" : "f32", written ? "write" : "read", {}};
+}
+Operand field(const char* role, const char* name, const char* type = "f32", bool written = false) {
+  return {role, name, type, written ? "write" : "read", {}};
+}
+Operand partials(const char* name) { return {"workspace", name, "f32", "both", kPartials}; }
+
+/// What all kernels here have in common.
+Kernel kernel(const std::string& norm, const std::string& entry, std::optional<int64_t> features) {
+  Kernel result;
+  result.problem = norm + ":" + entry + "@f32[*x" + (features ? std::to_string(*features) : "*") + "]";
+  result.entry = entry;
+  result.data = result.params = "f32";
+  result.layout = "features_last";
+  result.features = features;
+  result.isa = hostIsa();
+  result.generator = "hand";
+  result.schedule = "scalar";
+  return result;
+}
+
+Phase overRows(const char* symbol) { return {symbol, "apply", kRows, 4, 2, 8, "always"}; }
+Phase overFeatures(const char* symbol) { return {symbol, "finish", kFeatures, 4, 1, 4, "always"}; }
+
+std::string normOf(const Kernel& kernel) { return kernel.problem.substr(0, kernel.problem.find(':')); }
+
+void add(package::Writer& writer, Kernel kernel) {
+  const std::string norm = normOf(kernel);
+  kernel.norm = writer.addNorm(norm, "hash-of-" + norm, "norm " + norm + " {}\n");
+  kernel.blob = writer.addBlob(kernelObject(), "elf", kernel.isa);
+  writer.addKernel(std::move(kernel));
+}
+
+}  // namespace
+
+std::string kernelObject() {
+  std::ifstream file(NORMC_TEST_KERNELS, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string hostIsa() { return normc_cpu_isa(); }
+
+Kernel layerNorm(const std::string& entry, std::optional<int64_t> features) {
+  Kernel result = kernel("layer_norm", entry, features);
+  result.saved = {{"mean", "f32", kRows, 0}, {"rstd", "f32", kRows, 0}};
+  if (entry == "forward") {
+    result.operands = {tensor("x"),
+                       tensor("scale"),
+                       tensor("bias"),
+                       tensor("y", true),
+                       field("saved", "mean", "f32", true),
+                       field("saved", "rstd", "f32", true)};
+    result.scalars = {{"epsilon", 1e-5}};
+    result.phases = {overRows("layer_norm_forward")};
+    result.traffic = {1, 1};
+  } else {
+    result.operands = {tensor("x"),
+                       tensor("dy"),
+                       tensor("scale"),
+                       field("saved", "mean"),
+                       field("saved", "rstd"),
+                       tensor("dx", true),
+                       tensor("dscale", true),
+                       tensor("dbias", true),
+                       partials("partial_scale"),
+                       partials("partial_bias")};
+    result.scalars = {{"epsilon", 1e-5}};
+    result.phases = {overRows("layer_norm_backward"), overFeatures("layer_norm_finish")};
+    result.traffic = {2, 1};
+  }
+  return result;
+}
+
+Kernel powerNorm(const std::string& entry, std::optional<int64_t> features) {
+  Kernel result = kernel("power_norm", entry, features);
+  result.state = {{"step", "i64", kOne, 0}, {"psi2", "f32", kFeatures, 1}, {"nu", "f32", kFeatures, 0}};
+  result.saved = {{"rstd", "f32", kFeatures, 0}, {"second_moment", "f32", kFeatures, 0}};
+  if (entry == "forward") {
+    result.operands = {tensor("x"),
+                       tensor("scale"),
+                       tensor("bias"),
+                       field("state_in", "psi2"),
+                       field("state_in", "step", "i64"),
+                       tensor("y", true),
+                       field("saved", "rstd", "f32", true),
+                       field("saved", "second_moment", "f32", true),
+                       field("state_out", "psi2", "f32", true),
+                       field("state_out", "step", "i64", true),
+                       partials("partial")};
+    result.scalars = {{"epsilon", 1e-5}, {"decay", 0.9}};
+    result.phases = {overRows("power_norm_forward"), overFeatures("power_norm_finish")};
+  } else {
+    result.operands = {tensor("x"),
+                       tensor("dy"),
+                       tensor("scale"),
+                       field("state_in", "nu"),
+                       field("saved", "rstd"),
+                       field("saved", "second_moment"),
+                       tensor("dx", true),
+                       tensor("dscale", true),
+                       tensor("dbias", true),
+                       field("state_out", "nu", "f32", true),
+                       partials("partial_scale"),
+                       partials("partial_bias")};
+    result.scalars = {{"backward_decay", 0.9}};
+    result.phases = {overRows("power_norm_backward"), overFeatures("power_norm_backward_finish")};
+  }
+  return result;
+}
+
+Kernel probe(const std::string& layout, bool segmented, bool mask) {
+  Kernel result = kernel("probe", "forward", {});
+  const bool channelsFirst = layout == "channels_first";
+  result.layout = layout;
+  result.segmented = segmented;
+  result.mask = mask;
+  result.problem = std::string("probe:forward@f32[*x*") + (segmented ? "x*]" : "]");
+  if (channelsFirst || mask)
+    result.problem += std::string("{") + (channelsFirst ? "layout=channels_first" : "") +
+                      (channelsFirst && mask ? "," : "") + (mask ? "mask" : "") + "}";
+  result.operands = {tensor("x"), tensor("y", true)};
+  if (mask) result.operands.push_back(tensor("mask"));
+  result.scalars = {
+      {"factor", 2}, {"masked", mask ? 1.0 : 0.0}, {"channels_first", channelsFirst ? 1.0 : 0.0}};
+  const Shape lines = {"segments", channelsFirst ? "features" : "rows"};
+  result.phases = {{"probe_forward", "apply", lines, 1, 1, 16, "always"}};
+  return result;
+}
+
+Kernel warmup(const std::string& entry) {
+  Kernel result = kernel("warmup", entry, {});
+  result.state = {{"step", "i64", kOne, 0}, {"warmed", "f32", kOne, 0}};
+  if (entry == "backward") result.saved = {{"step", "i64", kOne, 0}};
+  const bool forward = entry == "forward";
+  result.operands = {tensor(forward ? "x" : "dy"),
+                     forward ? field("state_in", "step", "i64") : field("saved", "step", "i64"),
+                     tensor(forward ? "y" : "dx", true), field("state_out", "warmed", "f32", true)};
+  result.scalars = {{"warmup_steps", 3}};
+  result.phases = {{"warmup_statistics", "statistics", kOne, 1, 1, 1, "warmup"}, overRows("warmup_apply")};
+  return result;
+}
+
+package::Writer packageOf(std::vector<Kernel> kernels) {
+  package::Writer writer({{"normc", "test"}});
+  for (Kernel& one : kernels) add(writer, std::move(one));
+  return writer;
+}
+
+package::Writer packageOf(Kernel kernel) { return packageOf(std::vector<Kernel>{std::move(kernel)}); }
+
+package::Writer standardPackage() {
+  return packageOf({layerNorm("forward"), layerNorm("backward"), powerNorm("forward"), powerNorm("backward"),
+                    probe("features_last", false, false), probe("features_last", false, true),
+                    probe("features_last", true, false), probe("features_last", true, true),
+                    probe("channels_first", true, false), probe("channels_first", true, true),
+                    warmup("forward"), warmup("backward")});
+}
+
+std::string temporaryPath(const std::string& name) {
+  const char* folder = std::getenv("TMPDIR");
+  return std::string(folder ? folder : "/tmp") + "/normc-test-" + std::to_string(getpid()) + "-" + name;
+}
+
+}  // namespace normc::test

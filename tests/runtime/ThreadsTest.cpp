@@ -1,0 +1,239 @@
+// Threads: the host's, our own pool's, and callers that share a plan.
+#include <dlfcn.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include "tests/runtime/Support.h"
+
+namespace normc::test {
+namespace {
+
+/// A host's parallel_for: `threads` threads that draw indices, or fewer.
+struct HostPool {
+  int threads = 4;
+  std::atomic<int> calls = 0;
+  std::atomic<int64_t> mostTasks = 0;
+  int result = 0;
+
+  static int run(void* self, int64_t count, normc_task task, void* data) {
+    HostPool& pool = *static_cast<HostPool*>(self);
+    ++pool.calls;
+    pool.mostTasks = std::max<int64_t>(pool.mostTasks, count);
+    if (pool.threads == 1) {
+      for (int64_t i = count; i-- > 0;) task(data, i);  // serial and backwards is legal
+      return pool.result;
+    }
+    std::atomic<int64_t> next = 0;
+    const auto work = [&] {
+      for (int64_t i; (i = next++) < count;) task(data, i);
+    };
+    std::vector<std::thread> workers;
+    for (int i = 1; i < pool.threads; ++i) workers.emplace_back(work);
+    work();
+    for (std::thread& worker : workers) worker.join();
+    return pool.result;
+  }
+
+  normc_context_options options() {
+    normc_context_options options = {};
+    options.parallel_for = run;
+    options.parallel_for_ctx = this;
+    return options;
+  }
+};
+
+/// The results of a training step of both norms, as one list.
+std::vector<float> train(const host::Package& package) {
+  std::vector<float> all;
+  const auto add = [&](const std::vector<float>& values) {
+    all.insert(all.end(), values.begin(), values.end());
+  };
+  LayerNorm layer(129, 33, package);
+  PowerNorm power(129, 33, package);
+  layer.forwardPlan(layer.forward());
+  layer.backwardPlan(layer.backward());
+  power.forwardPlan(power.forward());
+  power.backwardPlan(power.backward());
+  for (LayerNorm* norm : {&layer, static_cast<LayerNorm*>(&power)})
+    for (const auto* values : {&norm->y, &norm->dx, &norm->dscale, &norm->dbias}) add(*values);
+  add(power.field("psi2"));
+  add(power.field("nu"));
+  return all;
+}
+
+TEST(Threads, DoNotChangeResults) {
+  const std::vector<float> expected = train(standard());
+  for (int threads : {1, 2, 3, 7, 16}) {
+    HostPool pool;
+    pool.threads = threads;
+    const host::Package package = openInMemory(standardPackage(), host::Context(pool.options()));
+    for (int repeat = 0; repeat < 5; ++repeat) ASSERT_EQ(train(package), expected) << threads << " threads";
+    EXPECT_GT(pool.calls, 0);
+  }
+}
+
+TEST(Threads, OfTheHostGetNoMoreTasksThanAskedFor) {
+  for (const auto& [contextLimit, planLimit, most] :
+       {std::tuple{0, 0, 8}, {3, 0, 3}, {3, 2, 2}, {2, 5, 2}, {0, 6, 6}}) {
+    HostPool pool;
+    normc_context_options options = pool.options();
+    options.max_threads = contextLimit;
+    const host::Package package = openInMemory(standardPackage(), host::Context(options));
+    normc_request request = {};
+    request.max_threads = planLimit;
+    LayerNorm norm(129, 8, package);
+    norm.forwardPlan = Plan(package, "layer_norm:forward@f32[*x*]", request);
+    norm.forwardPlan(norm.forward());
+    EXPECT_EQ(pool.mostTasks, most) << contextLimit << " " << planLimit;
+    EXPECT_NE(norm.forwardPlan.describe().find("threads: the host's parallel_for, "), std::string::npos);
+  }
+}
+
+TEST(Threads, StayAsleepForOneChunk) {
+  HostPool pool;
+  const host::Package package = openInMemory(standardPackage(), host::Context(pool.options()));
+  LayerNorm norm(4, 4, package);
+  norm.forwardPlan(norm.forward());
+  norm.backwardPlan(norm.backward());
+  EXPECT_EQ(pool.calls, 0);
+}
+
+TEST(Threads, OfTheHostMayFail) {
+  HostPool pool;
+  pool.result = 3;
+  const host::Package package = openInMemory(standardPackage(), host::Context(pool.options()));
+  LayerNorm norm(129, 8, package);
+  EXPECT_EQ(refusal([&] { norm.forwardPlan(norm.forward()); }),
+            "ABORTED: parallel_for returned 3 in phase 0; the outputs are undefined");
+  normc_context_options options = {};
+  options.parallel_for = [](void*, int64_t, normc_task, void*) { return 0; };
+  const host::Package lazy = openInMemory(standardPackage(), host::Context(options));
+  LayerNorm other(129, 8, lazy);
+  EXPECT_EQ(refusal([&] { other.forwardPlan(other.forward()); }),
+            "ABORTED: parallel_for returned in phase 0 before its tasks had run; the outputs are undefined");
+}
+
+TEST(Threads, ShareOnePlan) {
+  LayerNorm reference(33, 10);
+  reference.forwardPlan(reference.forward());
+  reference.backwardPlan(reference.backward());
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 64; ++i)
+    callers.emplace_back([&] {
+      LayerNorm own(33, 10);
+      for (int repeat = 0; repeat < 20; ++repeat) {
+        reference.forwardPlan(own.forward());
+        reference.backwardPlan(own.backward());
+        if (own.y != reference.y || own.dx != reference.dx || own.dscale != reference.dscale) ++wrong;
+        std::string text = refusal([&] { reference.forwardPlan(Call{}); });
+        if (text != "INVALID_ARGUMENT: x is null; layer_norm:forward@f32[*x*] needs it") ++wrong;
+      }
+    });
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Threads, MakePlansOfOnePackageTogether) {
+  const host::Package package = openInMemory(standardPackage(), host::Context(oneThread()));
+  std::atomic<int> made = 0;
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 16; ++i)
+    callers.emplace_back([&] {
+      for (int repeat = 0; repeat < 10; ++repeat) {
+        Plan(package, "layer_norm:forward@f32[*x*]");
+        ++made;
+      }
+    });
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(made, 160);
+}
+
+#if !defined(NORMC_SANITIZED)  // oneTBB is not instrumented: a sanitizer would see races that are none
+TEST(DefaultPool, GivesTheSameResults) {
+  const std::vector<float> expected = train(standard());
+  for (int threads : {0, 2}) {
+    normc_context_options options = {};
+    options.max_threads = threads;
+    const host::Package package = openInMemory(standardPackage(), host::Context(options));
+    for (int repeat = 0; repeat < 20; ++repeat) ASSERT_EQ(train(package), expected);
+  }
+}
+
+TEST(DefaultPool, ServesManyCallersAtOnce) {
+  const host::Package package = openInMemory(standardPackage(), host::Context());
+  const std::vector<float> expected = train(standard());
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 64; ++i)
+    callers.emplace_back([&] {
+      if (train(package) != expected) ++wrong;
+    });
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+int availableProcessors() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+TEST(DefaultPool, IsNamedInTheDescription) {
+  const host::Package package = openInMemory(standardPackage(), host::Context());
+  const std::string text = Plan(package, "layer_norm:forward@f32[*x*]").describe();
+  const bool one = availableProcessors() == 1;
+  EXPECT_NE(text.find(one ? "threads: 1: the process may use one processor" : "of the default pool (oneTBB)"),
+            std::string::npos)
+      << text;
+}
+/// A function of a library that was loaded by hand.
+template <typename Function>
+Function* function(void* library, const char* name, Function*) {
+  return reinterpret_cast<Function*>(dlsym(library, name));
+}
+#define NORMC_OF(library, name) function(library, #name, &name)
+
+/// Makes a plan by a copy of the library in a folder where it is alone, prints what was logged and the
+/// description, and ends the process.
+void describeWithoutPool() {
+  const std::string path = temporaryPath("alone.so");
+  std::ofstream(path, std::ios::binary) << std::ifstream(NORMC_RUNTIME_LIBRARY, std::ios::binary).rdbuf();
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  unlink(path.c_str());
+  if (!library) std::exit(1);
+  normc_context_options options = {};
+  options.struct_size = sizeof options;
+  options.log = [](void*, const char* line) { std::fprintf(stderr, "%s\n", line); };
+  normc_context* context;
+  normc_package* package;
+  normc_plan* plan;
+  const char* text;
+  const std::string bytes = standardPackage().bytes();
+  normc_request request = {};
+  request.struct_size = sizeof request;
+  request.problem = "layer_norm:forward@f32[*x*]";
+  host::check(NORMC_OF(library, normc_context_create)(&options, &context));
+  host::check(NORMC_OF(library, normc_package_open_memory)(context, bytes.data(), bytes.size(), &package));
+  host::check(NORMC_OF(library, normc_plan_create)(package, &request, &plan));
+  host::check(NORMC_OF(library, normc_plan_describe)(plan, &text));
+  std::fprintf(stderr, "%s", text);
+  std::exit(0);
+}
+
+TEST(DefaultPoolDeathTest, MayBeMissing) {
+  if (availableProcessors() == 1) GTEST_SKIP() << "with one processor no pool is looked for";
+  GTEST_FLAG_SET(death_test_style,
+                 "threadsafe");  // in a process of its own, where no other test loaded the pool
+  EXPECT_EXIT(describeWithoutPool(), ::testing::ExitedWithCode(0),
+              "normc: no thread pool, kernels run on the caller's thread: libnormc_threads.so.0: .*\n"
+              "layer_norm:forward@f32\\[\\*x\\*\\]\n(.*\n)*threads: 1: the default pool cannot be loaded "
+              "\\(libnormc_threads.so.0: ");
+}
+#endif
+
+}  // namespace
+}  // namespace normc::test
