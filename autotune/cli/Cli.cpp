@@ -1,0 +1,101 @@
+#include "autotune/cli/Cli.h"
+
+#include <iostream>
+
+#include "autotune/cli/Failure.h"
+#include "autotune/cli/Values.h"
+#include "dsl/Nearest.h"
+#include "runtime/normc.h"
+
+namespace normc::cli {
+namespace {
+
+std::vector<std::string> flagsOf(const CLI::App& app) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  return flags;
+}
+
+/// What the parser could not place: an unknown verb, an unknown flag, or one argument too many.
+void refuseExtras(const CLI::App& app, const std::vector<Verb>& verbs) {
+  const CLI::App* verb = app.get_subcommands().empty() ? nullptr : app.get_subcommands()[0];
+  for (const std::string& extra : app.remaining(/*recurse=*/true)) {
+    if (extra == "--") continue;
+    const bool flag = extra.starts_with("-");
+    if (!verb && !flag) {
+      std::vector<std::string> names;
+      for (const Verb& each : verbs) names.push_back(each.name);
+      throw usage("there is no verb " + inQuotes(extra),
+                  didYouMean(extra, names, "the verbs are " + oneOf(names)));
+    }
+    const std::string where = verb ? "normc " + verb->get_name() : "normc";
+    if (!flag) throw usage(where + " takes no argument " + inQuotes(extra), "see " + where + " --help");
+    std::vector<std::string> known = flagsOf(app);
+    if (verb)
+      for (const std::string& name : flagsOf(*verb)) known.push_back(name);
+    const std::string name = extra.substr(0, extra.find('='));
+    throw usage(where + " has no flag " + inQuotes(name),
+                didYouMean(name, known, "see " + where + " --help"));
+  }
+}
+
+ExitCode parseAndRun(CLI::App& app, int argc, const char* const* argv, const std::vector<Verb>& verbs,
+                     Output& out) {
+  std::map<const CLI::App*, Action> actions;
+  for (const Verb& verb : verbs) {
+    CLI::App* const flags = app.add_subcommand(verb.name, verb.summary);
+    actions[flags] = verb.declare(*flags);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& shown) {  // --help, --version
+    app.exit(shown, out.results(), out.talk());
+    return ExitCode::Ok;
+  } catch (const CLI::ParseError& error) {
+    refuseExtras(app, verbs);  // an unknown flag explains more than what it led to
+    throw usage(error.what());
+  }
+  refuseExtras(app, verbs);
+  if (app.get_subcommands().empty()) throw usage("there is no verb on the command line", "see normc --help");
+  return actions.at(app.get_subcommands()[0])(out);
+}
+
+}  // namespace
+
+void addWhole(CLI::App& app, const std::string& flag, int64_t& value, const std::string& what) {
+  app.add_option_function<std::string>(
+         flag, [flag, &value](const std::string& text) { value = wholeOf(flag, text, 0); }, what)
+      ->type_name("N");
+}
+
+ExitCode run(int argc, const char* const* argv, const std::vector<Verb>& verbs) {
+  Output out(std::cout, std::cerr);
+  CLI::App app("normc compiles the description of a normalization layer to kernels and runs them.", "normc");
+  app.set_version_flag("--version", std::string("normc ") + normc_version());
+  app.add_flag("--json", out.json, "Print the result as one JSON document");
+  app.footer(kExitCodes);
+  app.require_subcommand(0, 1);
+  app.allow_extras()->fallthrough();
+  try {
+    const ExitCode code = parseAndRun(app, argc, argv, verbs, out);
+    if (!out.results().flush()) throw refused("cannot write the result to the standard output");
+    return code;
+  } catch (const Failure& failure) {
+    out.results().flush();
+    out.talk() << failure.what() << std::flush;
+    return failure.code();
+  } catch (const Json::exception& error) {
+    // The runtime checks what it needs of a manifest; verbs read more.
+    out.talk() << refused(std::string("the manifest of the package is not one that normc writes: ") +
+                          error.what())
+                      .what()
+               << std::flush;
+    return ExitCode::Refused;
+  } catch (const std::bad_alloc&) {
+    out.talk() << refused("no memory left").what() << std::flush;
+    return ExitCode::Refused;
+  }
+}
+
+}  // namespace normc::cli

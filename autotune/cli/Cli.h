@@ -1,0 +1,38 @@
+// The command line: verbs, the parser they share, and what happens around each.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "autotune/cli/ExitCode.h"
+#include "autotune/cli/Output.h"
+
+namespace normc::cli {
+
+/// What a verb does once the command line is read. Throws Failure.
+using Action = std::function<ExitCode(Output&)>;
+
+/// One verb. `declare` adds its flags to its own part of the parser and returns
+/// the work, which owns the values of those flags.
+struct Verb {
+  const char* name;
+  const char* summary;
+  Action (*declare)(CLI::App& flags);
+};
+
+/// A flag with a whole number of 0 or more.
+void addWhole(CLI::App&, const std::string& flag, int64_t& value, const std::string& what);
+
+Action declareList(CLI::App&);
+Action declareFmt(CLI::App&);
+Action declareCompile(CLI::App&);
+Action declareInspect(CLI::App&);
+Action declareCheck(CLI::App&);
+Action declareRun(CLI::App&);
+Action declareExplain(CLI::App&);
+Action declareDoctor(CLI::App&);
+
+/// Parses, runs the verb, prints a failure; the whole program.
+ExitCode run(int argc, const char* const* argv, const std::vector<Verb>& verbs);
+
+}  // namespace normc::cli

@@ -1,0 +1,33 @@
+// State and saved statistics as folders: one .npy file for each field, named after it.
+//
+// The folder of another norm is refused: every field must be there with its type and shape,
+// and no other .npy file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "autotune/gate/Storage.h"
+#include "runtime/normc.h"
+
+namespace normc::cli {
+
+/// A flat buffer of the C API, with the fields it holds.
+struct FieldBuffer {
+  std::vector<normc_field> fields;
+  gate::Storage memory;
+
+  bool empty() const { return fields.empty(); }
+  /// The one number of a field without dimensions; absent where there is no such field.
+  std::optional<double> scalar(const std::string& field) const;
+};
+
+/// Whether the folder exists and holds a .npy file.
+bool holdsFields(const std::string& folder);
+
+/// `what` as in messages: "the state".
+void readFields(const std::string& folder, const std::string& what, FieldBuffer&);
+/// Makes the folder where there is none.
+void writeFields(const std::string& folder, const FieldBuffer&);
+
+}  // namespace normc::cli

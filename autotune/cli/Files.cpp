@@ -1,0 +1,93 @@
+#include "autotune/cli/Files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include "autotune/cli/Failure.h"
+
+namespace normc::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+Failure cannot(const char* what, const std::string& path, int error) {
+  return refused(std::string("cannot ") + what + " " + path + ": " + std::strerror(error));
+}
+
+bool writeAll(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes.remove_prefix(written);
+  }
+  return true;
+}
+
+/// To a device or a pipe, which a rename would replace.
+void writeThrough(const std::string& path, std::string_view content) {
+  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (file < 0) throw cannot("write", path, errno);
+  const int error = writeAll(file, content) ? 0 : errno;
+  close(file);
+  if (error) throw cannot("write", path, error);
+}
+
+}  // namespace
+
+std::string readFile(const std::string& path) {
+  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+  std::error_code none;
+  if (fs::is_directory(path, none)) throw cannot("read", path, EISDIR);
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw cannot("read", path, errno ? errno : EIO);
+  std::string content;
+  constexpr size_t kPiece = 1 << 20;
+  do {
+    const size_t before = content.size();
+    content.resize(before + kPiece);
+    file.read(content.data() + before, kPiece);
+    content.resize(before + file.gcount());
+  } while (file);
+  if (file.bad()) throw cannot("read", path, EIO);
+  return content;
+}
+
+void writeFile(const std::string& given, std::string_view content) {
+  std::error_code none;
+  const std::string path = fs::is_symlink(given, none) ? fs::weakly_canonical(given).string() : given;
+  if (fs::exists(path, none) && !fs::is_regular_file(path, none)) return writeThrough(path, content);
+  std::string temporary;
+  int file = -1;
+  for (int attempt = 0; file < 0; ++attempt) {
+    temporary = path + ".tmp" + std::to_string(getpid()) + "." + std::to_string(attempt);
+    file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0 && errno != EEXIST) throw cannot("write", path, errno);
+  }
+  int error = writeAll(file, content) && fsync(file) == 0 ? 0 : errno;
+  if (close(file) != 0 && error == 0) error = errno;
+  if (error == 0 && rename(temporary.c_str(), path.c_str()) != 0) error = errno;
+  if (error == 0) return;
+  unlink(temporary.c_str());
+  throw cannot("write", path, error);
+}
+
+void requireWritable(const std::string& path) {
+  std::error_code none;
+  if (fs::is_directory(path, none)) throw cannot("write", path, EISDIR);
+  if (fs::exists(path, none) && !fs::is_regular_file(path, none)) return;
+  std::string folder = fs::path(path).parent_path().string();
+  if (folder.empty()) folder = ".";
+  if (access(folder.c_str(), W_OK | X_OK) != 0) throw cannot("write", path, errno);
+}
+
+}  // namespace normc::cli

@@ -1,0 +1,105 @@
+#include "autotune/cli/Judge.h"
+
+#include <algorithm>
+
+namespace normc::cli {
+namespace {
+
+constexpr size_t kFailuresShown = 3;
+
+/// The problem's text with the sizes of a trial, as a host would ask for them.
+std::string requestOf(const Problem& problem, const Extents& e) {
+  std::string text = problem.text();
+  const size_t open = text.find('['), close = text.find(']');
+  const std::string features = problem.features ? std::to_string(*problem.features) : "*";
+  std::string shape = problem.segmented ? std::to_string(e.segments) + "x" : "";
+  shape += problem.layout == Layout::ChannelsFirst ? features + "x" + std::to_string(e.rows)
+                                                   : std::to_string(e.rows) + "x" + features;
+  return text.replace(open + 1, close - open - 1, shape);
+}
+
+class KernelTrials {
+ public:
+  KernelTrials(const PackageFile& file, size_t kernel)
+      : file_(file), manifest_(file.kernels().at(kernel)), problem_(file.problem(manifest_.at("problem"))) {
+    verdict_.kernel = kernel;
+    const Json limits = manifest_.value("limits", Json::object());
+    limited_ = limits.value("rows_min", int64_t(0)) > 0 ||
+               (limits.contains("rows_max") && !limits.at("rows_max").is_null());
+    if (!limited_) plan_.emplace(plan(problem_.text()));
+  }
+
+  void run(const gate::Trial& trial) {
+    if (limited_) planFor(trial.extents);
+    if (!plan_ || kernelOf(*plan_) != verdict_.kernel) return;  // the runtime would choose another
+    const gate::Verdict verdict = gate::judge(plan_->get(), problem_, trial);
+    ++verdict_.trials;
+    if (!verdict.ok) {
+      ++verdict_.failed;
+      if (verdict_.failures.size() < kFailuresShown) verdict_.failures.push_back(verdict.text);
+    } else if (verdict.worstRatio > verdict_.worstRatio) {
+      verdict_.worstRatio = verdict.worstRatio;
+      verdict_.worstOutput = verdict.worstOutput;
+    }
+  }
+
+  const Problem& problem() const { return problem_; }
+  KernelVerdict take() {
+    if (verdict_.trials == 0) verdict_.skipped = "the runtime always chooses another kernel of this package";
+    return std::move(verdict_);
+  }
+
+ private:
+  host::Plan plan(const std::string& request) const {
+    const std::string isa = manifest_.at("isa");
+    return file_.plan(request, {.isa_cap = isa.c_str()});
+  }
+  void planFor(const Extents& extents) {
+    const std::string request = requestOf(problem_, extents);
+    if (request == planned_) return;
+    planned_ = request;
+    plan_.reset();
+    try {
+      plan_.emplace(plan(request));
+    } catch (const Failure&) {  // beyond the limits, and no other kernel of the package serves it
+    }
+  }
+
+  const PackageFile& file_;
+  const Json& manifest_;
+  Problem problem_;
+  bool limited_ = false;
+  std::string planned_;
+  std::optional<host::Plan> plan_;
+  KernelVerdict verdict_;
+};
+
+}  // namespace
+
+std::vector<int64_t> featureCounts(const Problem& problem) {
+  int64_t groups = problem.groups(problem.spec->groups);
+  if (problem.spec->pre) groups = std::max(groups, problem.groups(problem.spec->pre->groups));
+  std::vector<int64_t> counts;
+  for (const int64_t base : {1, 7, 8, 64, 100, 768}) {
+    const int64_t count = base % groups == 0 ? base : base < 64 ? base * groups : 0;
+    if (count && std::find(counts.begin(), counts.end(), count) == counts.end()) counts.push_back(count);
+  }
+  return counts;
+}
+
+KernelVerdict judgeKernel(const PackageFile& file, size_t kernel, std::optional<int64_t> features,
+                          const std::function<bool()>& stop) {
+  KernelTrials trials(file, kernel);
+  const Problem& problem = trials.problem();
+  const std::vector<int64_t> counts = problem.features ? std::vector<int64_t>{*problem.features}
+                                      : features       ? std::vector<int64_t>{*features}
+                                                       : featureCounts(problem);
+  for (const int64_t count : counts)
+    for (const gate::Trial& trial : gate::standardTrials(problem, count)) {
+      if (stop()) return trials.take();
+      trials.run(trial);
+    }
+  return trials.take();
+}
+
+}  // namespace normc::cli

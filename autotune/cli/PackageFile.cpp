@@ -1,0 +1,91 @@
+#include "autotune/cli/PackageFile.h"
+
+#include <filesystem>
+
+#include "dsl/Library.h"
+#include "dsl/Nearest.h"
+
+namespace normc::cli {
+namespace {
+
+/// The problem with `*` for the numbers of segments and rows, which the language leaves open.
+std::string withoutSizes(std::string problem) {
+  const size_t open = problem.find('['), close = problem.find(']');
+  if (open == problem.npos || close == problem.npos || close < open) return problem;
+  const std::string shape = problem.substr(open + 1, close - open - 1);
+  std::vector<std::string> sizes{""};
+  for (const char c : shape) {
+    if (c == 'x') {
+      sizes.emplace_back();
+    } else {
+      sizes.back() += c;
+    }
+  }
+  const bool channelsFirst = problem.find("channels_first") != problem.npos;
+  const size_t features = sizes.size() - (channelsFirst && sizes.size() > 1 ? 2 : 1);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (i != features && sizes[i].find_first_not_of("0123456789") == shape.npos) sizes[i] = "*";
+  return problem.replace(open + 1, shape.size(), joined(sizes, "x"));
+}
+
+normc_context_options optionsOf(int threads) {
+  normc_context_options options{};
+  options.max_threads = threads;
+  return options;
+}
+
+}  // namespace
+
+Failure failureOf(const host::Error& error) {
+  return error.status() == NORMC_INVALID_ARGUMENT ? usage(error.what()) : refused(error.what());
+}
+
+PackageFile::PackageFile(const std::string& path, int threads)
+    : path_(path),
+      context_(translated([&] { return host::Context(optionsOf(threads)); })),
+      package_(translated([&] { return host::Package(context_, path); })),
+      manifest_(Json::parse(package_.manifest())) {
+  std::error_code none;
+  bytes_ = int64_t(std::filesystem::file_size(path, none));
+}
+
+host::Plan PackageFile::plan(const std::string& problem, normc_request options) const {
+  // The nearest name helps more than a list of all.
+  const std::string norm = problem.substr(0, problem.find(':'));
+  if (const auto found = find(norm); norm != problem && !found)
+    throw Failure(ExitCode::Usage, found.errors());
+  try {
+    return host::Plan(package_, problem, options);
+  } catch (const host::Error& error) {
+    const Failure failure = failureOf(error);
+    // What is wrong with a text, the language says better: with a caret and the nearest word.
+    if (failure.code() == ExitCode::Usage) this->problem(withoutSizes(problem));
+    throw failure;
+  }
+}
+
+Problem PackageFile::problem(const std::string& text) const {
+  return valueOf(parseProblem(text, [this](std::string_view name) { return find(name); }), ExitCode::Usage);
+}
+
+Result<std::shared_ptr<const Spec>> PackageFile::find(std::string_view name) const {
+  std::vector<std::string> names;
+  for (const Json& norm : manifest_.at("norms")) {
+    names.push_back(norm.at("name"));
+    if (names.back() != name) continue;
+    const auto specs = readNorms(norm.at("text").get<std::string>(), path_ + " (norm " + names.back() + ")");
+    if (!specs) return specs.errors();
+    if (specs->empty()) break;
+    return specs->front();
+  }
+  return Diagnostic{.message = path_ + " has no norm " + inQuotes(name),
+                    .hint = didYouMean(name, names, names.empty() ? "" : "it has " + joined(names))};
+}
+
+size_t kernelOf(const host::Plan& plan) {
+  size_t index = 0;
+  host::check(normc_plan_kernel(plan.get(), &index));
+  return index;
+}
+
+}  // namespace normc::cli

@@ -1,0 +1,57 @@
+// A package as the verbs read it: opened by the runtime, so that what they say holds for every
+// host, with the manifest beside it, whose form the runtime has checked.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "autotune/cli/Failure.h"
+#include "autotune/cli/Output.h"
+#include "dsl/Problem.h"
+#include "runtime/normc.hpp"
+
+namespace normc::cli {
+
+/// A refusal of the runtime: INVALID_ARGUMENT is the command line's fault, all else that of what it names.
+Failure failureOf(const host::Error&);
+
+/// Calls `body`; what the runtime refuses becomes a Failure.
+template <typename Body>
+auto translated(Body&& body) {
+  try {
+    return body();
+  } catch (const host::Error& error) {
+    throw failureOf(error);
+  }
+}
+
+class PackageFile {
+ public:
+  explicit PackageFile(const std::string& path, int threads = 0);
+
+  const std::string& path() const { return path_; }
+  const host::Package& package() const { return package_; }
+  const Json& manifest() const { return manifest_; }
+  const Json& kernels() const { return manifest_.at("kernels"); }
+  int64_t bytes() const { return bytes_; }
+
+  /// The plan of a problem's text; `options` as in host::Plan.
+  host::Plan plan(const std::string& problem, normc_request options = {}) const;
+
+  /// Reads a problem's text by the norms of the package.
+  Problem problem(const std::string& text) const;
+
+ private:
+  Result<std::shared_ptr<const Spec>> find(std::string_view norm) const;
+
+  std::string path_;
+  host::Context context_;
+  host::Package package_;
+  Json manifest_;
+  int64_t bytes_ = 0;
+};
+
+/// The index of the kernel a plan has chosen.
+size_t kernelOf(const host::Plan&);
+
+}  // namespace normc::cli

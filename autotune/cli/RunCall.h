@@ -1,0 +1,62 @@
+// One call of a plan with its arguments in .npy files.
+//
+// Tensors have the types of the problem. A file may hold another float type: its values are
+// rounded. bf16, which .npy does not know, is read from and written to f4, which holds it exactly.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "autotune/cli/FieldFolder.h"
+#include "autotune/cli/PlanFlags.h"
+
+namespace normc::cli {
+
+/// NAME=FILE of the command line, by name.
+using FileMap = std::map<std::string, std::string>;
+
+class RunCall {
+ public:
+  /// Reads the inputs and makes room for every output. The sizes are those of x.
+  RunCall(const Planned&, const FileMap& inputs, const FileMap& outputs, Output&);
+  ~RunCall();
+
+  /// Before the call: to be filled from folders.
+  FieldBuffer& state() { return state_; }
+  FieldBuffer& saved() { return saved_; }
+  const FieldBuffer& saved() const { return saved_; }
+  /// After the call.
+  const FieldBuffer& stateAfter() const { return stateAfter_; }
+  bool isBackward() const { return backward_; }
+  bool isInfer() const { return infer_; }
+
+  void execute();
+
+  /// Writes the outputs of the command line; what was written, for the report.
+  Json write() const;
+  std::string shapeText() const;
+  int64_t xBytes() const;
+  /// X-sized transfers of this call, as the manifest has them: those of warmup while it lasts.
+  int64_t transfers() const;
+
+ private:
+  struct Tensor;
+
+  void addInput(const Json& operand, const std::string& file, Output&);
+  void addOutput(const Json& operand);
+  const std::vector<int64_t>& xShape() const;
+  void makeFields();
+  void makeArguments();
+
+  const Planned& planned_;
+  FileMap outputs_;
+  bool backward_, infer_;
+  std::map<std::string, Tensor> tensors_;
+  normc_sizes sizes_{};
+  FieldBuffer state_, stateAfter_, saved_;
+  gate::Storage workspace_;
+  normc_args args_{};
+};
+
+}  // namespace normc::cli

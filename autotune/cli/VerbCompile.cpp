@@ -1,0 +1,203 @@
+// normc compile NORM... -o F.npk, and one stage of it as text
+#include <algorithm>
+#include <chrono>
+#include <ostream>
+#include <set>
+
+#include "autotune/cli/Cli.h"
+#include "autotune/cli/Failure.h"
+#include "autotune/cli/Files.h"
+#include "autotune/cli/Interrupt.h"
+#include "autotune/cli/Progress.h"
+#include "autotune/cli/Requests.h"
+#include "codegen/Package.h"
+
+namespace normc::cli {
+namespace {
+
+using codegen::Job;
+
+struct CompileFlags {
+  RequestFlags request;
+  std::vector<std::string> targets{"host"};
+  std::string schedule, emit, output;
+  int64_t threads = 0;
+};
+
+codegen::cpu::Isa targetOf(const std::string& name) {
+  std::vector<std::string> names{"host"};
+  for (const codegen::cpu::Isa& isa : codegen::cpu::instructionSets()) names.push_back(isa.name.str());
+  return valueOf(codegen::cpu::findIsa(wordOf("--target", name, names)), ExitCode::Usage);
+}
+
+/// One schedule for all: legal for every problem, or the reasons why not.
+Job jobOf(const Problem& problem, const codegen::cpu::Isa& isa, const codegen::cpu::Schedule& schedule) {
+  if (const auto reason = codegen::cpu::whyIllegal(problem, schedule, isa))
+    throw usage("the schedule does not fit " + problem.text() + " for " + isa.name.str() + ": " + *reason);
+  return {problem, isa, schedule, std::nullopt};
+}
+
+std::vector<Job> jobsOf(const CompileFlags& flags) {
+  if (flags.request.inputs.empty())
+    throw usage("normc compile needs a norm",
+                "e.g. normc compile layer_norm -o layer_norm.npk; see normc list");
+  const std::vector<Problem> problems = problemsOf(flags.request);
+  std::vector<codegen::cpu::Isa> targets;
+  for (const std::string& name : flags.targets) {
+    const codegen::cpu::Isa isa = targetOf(name);
+    const auto same = [&](const codegen::cpu::Isa& other) { return other.name == isa.name; };
+    if (std::none_of(targets.begin(), targets.end(), same)) targets.push_back(isa);
+  }
+  std::optional<codegen::cpu::Schedule> schedule;
+  if (!flags.schedule.empty())
+    schedule = valueOf(codegen::cpu::parseSchedule(flags.schedule), ExitCode::Usage);
+
+  std::vector<Job> jobs;
+  for (const Problem& problem : problems) {
+    for (const codegen::cpu::Isa& isa : targets) {
+      if (schedule) {
+        jobs.push_back(jobOf(problem, isa, *schedule));
+      } else {
+        for (Job& job : codegen::defaultJobs(problem, isa)) jobs.push_back(std::move(job));
+      }
+    }
+  }
+  return jobs;
+}
+
+ExitCode emit(const CompileFlags& flags, Output& out) {
+  const std::string stageName = wordOf("--emit", flags.emit, {"sweeps", "loops", "llvm", "asm"});
+  const auto stage = valueOf(codegen::findStage(stageName), ExitCode::Usage);
+  const std::vector<Job> jobs = jobsOf(flags);
+  std::set<std::string> problems, targets;
+  for (const Job& job : jobs) problems.insert(job.problem.text()), targets.insert(job.isa.name.str());
+  if (problems.size() > 1)
+    throw usage("--emit shows one problem; the command line has " + std::to_string(problems.size()),
+                "e.g. normc compile --emit " + stageName + " '" + jobs[0].problem.text() + "'");
+  if (targets.size() > 1)
+    throw usage("--emit shows one target; --target has " + std::to_string(targets.size()));
+
+  const Job& job = jobs[0];
+  const std::string text =
+      valueOf(codegen::emitStage(job.problem, job.schedule, job.isa, stage), ExitCode::Refused);
+  if (!flags.output.empty()) writeFile(flags.output, text);
+  if (out.json) {
+    out.result({{"problem", job.problem.text()},
+                {"target", job.isa.name.str()},
+                {"schedule", job.schedule.text()},
+                {"stage", stageName},
+                {"text", text}});
+  } else if (flags.output.empty()) {
+    out.results() << text;
+  }
+  return ExitCode::Ok;
+}
+
+/// Ctrl-C: nothing is on disk yet, and an old package stays as it was. A package that
+/// lacks kernels would pass for a whole one, so what is compiled so far is not one.
+[[noreturn]] void leave(const std::string& output, size_t done, size_t total) {
+  std::fprintf(stderr, "normc: interrupted after %zu of %zu kernels; %s is not written\n", done, total,
+               output.c_str());
+  std::fflush(stderr);
+  std::_Exit(static_cast<int>(ExitCode::Interrupted));
+}
+
+void report(const std::vector<Job>& jobs, const std::string& file, size_t bytes, double seconds,
+            Output& out) {
+  std::vector<std::string> norms, targets;
+  Json problems = Json::array();
+  const auto once = [](std::vector<std::string>& list, const std::string& word) {
+    if (std::find(list.begin(), list.end(), word) == list.end()) list.push_back(word);
+  };
+  for (const Job& job : jobs) {
+    once(norms, job.problem.spec->name);
+    once(targets, job.isa.name.str());
+    problems.push_back(
+        {{"problem", job.problem.text()}, {"target", job.isa.name.str()}, {"schedule", job.schedule.text()}});
+  }
+  if (out.json) {
+    out.result({{"file", file},
+                {"bytes", bytes},
+                {"seconds", seconds},
+                {"norms", norms},
+                {"targets", targets},
+                {"kernels", problems}});
+    return;
+  }
+  out.results() << file << ": " << counted(int64_t(jobs.size()), "kernel") << " of "
+                << counted(int64_t(norms.size()), "norm") << " for " << joined(targets) << ", "
+                << bytesText(double(bytes)) << ", compiled in " << secondsText(seconds) << "\n";
+}
+
+/// The bytes of the package; leaves the program on Ctrl-C.
+std::string build(const std::vector<Job>& jobs, const CompileFlags& flags, Output& out) {
+  const Interrupt interrupt;
+  Progress progress(out, "compiling", int64_t(jobs.size()));
+  codegen::PackageOptions options;
+  options.threads = unsigned(std::min<int64_t>(flags.threads, UINT32_MAX));
+  options.progress = [&](size_t done, size_t total, const Job& job) {
+    if (interrupt.requested()) {
+      progress.clear();
+      leave(flags.output, done, total);
+    }
+    progress.step(int64_t(done), job.problem.text() + " for " + job.isa.name.str());
+  };
+  return valueOf(codegen::buildPackage(jobs, options), ExitCode::Refused);
+}
+
+ExitCode compile(const CompileFlags& flags, Output& out) {
+  if (!flags.emit.empty()) return emit(flags, out);
+  const std::vector<Job> jobs = jobsOf(flags);
+  if (flags.output.empty())
+    throw usage("normc compile needs the name of the package to write",
+                "-o FILE.npk; or --emit STAGE for text");
+  requireWritable(flags.output);
+
+  const auto start = std::chrono::steady_clock::now();
+  const std::string package = build(jobs, flags, out);
+  writeFile(flags.output, package);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  report(jobs, flags.output, package.size(), took.count(), out);
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+Action declareCompile(CLI::App& parser) {
+  auto flags = std::make_shared<CompileFlags>();
+  RequestFlags& r = flags->request;
+  const auto list = [&](const char* name, std::vector<std::string>& values, const char* what) {
+    parser
+        .add_option_function<std::string>(
+            name, [name, &values](const std::string& text) { values = listOf(name, text); }, what)
+        ->join()
+        ->type_name("A,B,...");
+  };
+  parser.add_option("NORM", r.inputs, "Built-in norms, .norm files, or whole problems")->type_name("");
+  parser.add_option("-o,--output", flags->output, "The package to write")->type_name("FILE");
+  list("--features", r.features, "Feature counts to specialise for, beside kernels for any");
+  list("--dtype", r.dtypes, "Of the data: f32, f64, bf16, f16 [f32]");
+  list("--entry", r.entries, "forward, backward, infer [all]");
+  list("--target", flags->targets, "host, x86-64-v3, x86-64-v4, aarch64 [host]");
+  parser.add_option("--params", r.params, "Dtype of scale and bias: f32 or that of the data")
+      ->type_name("DTYPE");
+  parser.add_option("--layout", r.layout, "features_last or channels_first")->type_name("LAYOUT");
+  parser.add_flag("--mask", r.mask, "For rows with a mask");
+  parser.add_flag("--segmented", r.segmented,
+                  "For segments x rows x features also where the norm does not need it");
+  parser.add_option("--bind", r.bindings, "A number that the norm leaves open")
+      ->allow_extra_args(false)
+      ->type_name("NAME=N");
+  parser.add_option("--schedule", flags->schedule, "For all kernels, as `normc inspect` prints it")
+      ->type_name("TEXT");
+  parser.add_option("--emit", flags->emit, "Show a stage instead: sweeps, loops, llvm, asm")
+      ->type_name("STAGE");
+  addWhole(parser, "--threads", flags->threads, "To compile with [all]");
+  parser.footer(
+      "A whole problem, e.g. 'layer_norm:forward@f32[*x768]', is compiled as it stands; norms beside "
+      "problems\n"
+      "only say what a name of theirs means.");
+  return [flags](Output& out) { return compile(*flags, out); };
+}
+
+}  // namespace normc::cli

@@ -1,0 +1,137 @@
+// normc doctor
+#include <dlfcn.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <ostream>
+
+#include "autotune/cli/Cli.h"
+#include "autotune/cli/PackageFile.h"
+#include "autotune/cli/SelfTest.h"
+#include "codegen/targets/cpu/Isa.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/Program.h"
+
+namespace normc::cli {
+namespace {
+
+/// One line of the report.
+struct Finding {
+  std::string item;
+  enum Status { Present, Absent, Missing } status;  ///< Absent: normc does without it
+  std::string detail;
+  std::string remedy;
+};
+
+std::string fieldOf(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(key))
+      if (const size_t at = line.find_first_not_of(" \t:", key.size()); at != line.npos)
+        return line.substr(at);
+  return "";
+}
+
+Finding processor() {
+  cpu_set_t set;
+  const int usable = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  std::string model = fieldOf("/proc/cpuinfo", "model name");
+  if (model.empty()) model = "unknown model";
+  return {"processor", Finding::Present, model + ", " + counted(usable, "usable core"), ""};
+}
+
+Finding memory() {
+  const auto size = [](int which) {
+    const long bytes = sysconf(which);
+    return bytes > 0 ? bytesText(double(bytes)) : std::string("unknown");
+  };
+  const double bytes = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
+  return {"memory", Finding::Present,
+          bytesText(bytes) + "; caches: L1 " + size(_SC_LEVEL1_DCACHE_SIZE) + ", L2 " +
+              size(_SC_LEVEL2_CACHE_SIZE) + ", L3 " + size(_SC_LEVEL3_CACHE_SIZE),
+          ""};
+}
+
+Finding instructionSets() {
+  const std::string here = normc_cpu_isa();
+  std::string compiled;
+  for (const auto& isa : codegen::cpu::instructionSets())
+    compiled += (compiled.empty() ? "" : ", ") + isa.name.str();
+  if (here == "none")
+    return {"instruction sets", Finding::Missing, "this processor has none of " + compiled,
+            "kernels can be compiled here for another machine: --target"};
+  return {"instruction sets", Finding::Present, "runs " + here + "; compiles " + compiled, ""};
+}
+
+/// The linker that codegen/targets/cpu calls.
+Finding linker() {
+  for (const char* name : {"ld.lld-22", "ld.lld"})
+    if (const auto path = llvm::sys::findProgramByName(name)) return {"linker", Finding::Present, *path, ""};
+  return {"linker", Finding::Missing, "neither ld.lld-22 nor ld.lld is on the PATH",
+          "apt-get install lld-22"};
+}
+
+Finding emulator() {
+  for (const char* name : {"qemu-aarch64", "qemu-aarch64-static"})
+    if (const auto path = llvm::sys::findProgramByName(name))
+      return {"AArch64 emulator", Finding::Present, *path, ""};
+  return {"AArch64 emulator", Finding::Absent, "AArch64 kernels compile but cannot be tried here",
+          "apt-get install qemu-user"};
+}
+
+Finding gpu() {
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (!driver)
+    return {"NVIDIA GPU", Finding::Absent,
+            "no driver (libcuda.so.1); this version compiles for processors only", ""};
+  return {"NVIDIA GPU", Finding::Absent, "a driver is here, but this version compiles for processors only",
+          ""};
+}
+
+std::vector<Finding> examine() {
+  const SelfTest test = selfTest();
+  std::vector<Finding> findings{
+      {"normc", Finding::Present, normc_version(), ""},
+      {"code generation", Finding::Present, "LLVM and MLIR " LLVM_VERSION_STRING, ""},
+      processor(),
+      memory(),
+      instructionSets(),
+      linker()};
+  findings.push_back({"threads", test.threads.empty() ? Finding::Missing : Finding::Present,
+                      test.threads.empty() ? "unknown: no kernel could be loaded" : test.threads, ""});
+  findings.push_back(emulator());
+  findings.push_back(gpu());
+  findings.push_back({"self-test", test.ok ? Finding::Present : Finding::Missing, test.text, ""});
+  return findings;
+}
+
+ExitCode doctor(Output& out) {
+  static constexpr const char* words[] = {"ok", "absent", "MISSING"};
+  const std::vector<Finding> findings = examine();
+  bool healthy = true;
+  Json list = Json::array();
+  Table table({"", "", ""});
+  for (const Finding& f : findings) {
+    healthy &= f.status != Finding::Missing;
+    list.push_back(
+        {{"item", f.item}, {"status", words[f.status]}, {"detail", f.detail}, {"remedy", f.remedy}});
+    table.row({f.item, words[f.status], f.detail});
+    if (!f.remedy.empty()) table.row({"", "", "to get it: " + f.remedy});
+  }
+  if (out.json) {
+    out.result({{"healthy", healthy}, {"findings", list}});
+  } else {
+    out.results() << table.text().substr(1)
+                  << (healthy ? "\nThis machine compiles and runs kernels.\n"
+                              : "\nSomething that normc needs is missing; see above.\n");
+  }
+  return healthy ? ExitCode::Ok : ExitCode::Refused;
+}
+
+}  // namespace
+
+Action declareDoctor(CLI::App&) { return doctor; }
+
+}  // namespace normc::cli

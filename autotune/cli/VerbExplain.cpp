@@ -1,0 +1,48 @@
+// normc explain F.npk PROBLEM
+#include <ostream>
+
+#include "autotune/cli/Cli.h"
+#include "autotune/cli/PlanFlags.h"
+
+namespace normc::cli {
+namespace {
+
+/// `[reads + writes]`, in words.
+std::string trafficText(const Json& t) {
+  const auto reads = t.at("reads").get<int64_t>(), writes = t.at("writes").get<int64_t>();
+  return std::to_string(reads + writes) + " X-sized transfers (" + counted(reads, "read") + ", " +
+         counted(writes, "write") + ")";
+}
+
+ExitCode explain(const PlanFlags& flags, Output& out) {
+  const Planned planned(flags, "explain");
+  const std::string text = planned.plan.describe();
+  const Json& traffic = planned.kernel().at("traffic");
+  if (out.json) {
+    out.result({{"problem", flags.problem},
+                {"kernel", planned.index},
+                {"serves", planned.kernel().at("problem")},
+                {"target", planned.kernel().at("isa")},
+                {"schedule", planned.kernel().at("schedule")},
+                {"origin", planned.kernel().at("origin")},
+                {"traffic", traffic},
+                {"explanation", text}});
+    return ExitCode::Ok;
+  }
+  out.results() << text << "traffic: " << trafficText(traffic);
+  if (traffic.contains("warmup")) out.results() << "; in warmup " << trafficText(traffic.at("warmup"));
+  out.results() << "\n";
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+Action declareExplain(CLI::App& parser) {
+  auto flags = std::make_shared<PlanFlags>();
+  flags->declare(parser);
+  parser.footer(
+      "A size may be a number: the problem [4096x768] is served by kernels for exactly such sizes too.");
+  return [flags](Output& out) { return explain(*flags, out); };
+}
+
+}  // namespace normc::cli

@@ -1,0 +1,67 @@
+// normc fmt FILE
+#include <ostream>
+
+#include "autotune/cli/Cli.h"
+#include "autotune/cli/Failure.h"
+#include "autotune/cli/Files.h"
+#include "autotune/cli/Values.h"
+#include "dsl/Library.h"
+#include "dsl/Print.h"
+
+namespace normc::cli {
+namespace {
+
+struct FmtFlags {
+  std::string file, output;
+};
+
+Json jsonOf(const Diagnostic& error) {
+  return {{"file", error.where.file}, {"line", error.where.line}, {"column", error.where.column},
+          {"rule", error.rule},       {"message", error.message}, {"hint", error.hint}};
+}
+
+std::vector<Norm> normsToPrint(const std::string& file) {
+  if (file == "-") return valueOf(readNorms(readFile(file), "standard input"), ExitCode::Refused);
+  return namesFile(file) || access(file.c_str(), F_OK) == 0
+             ? valueOf(readNorms(readFile(file), file), ExitCode::Refused)
+             : normsOf(file);
+}
+
+ExitCode fmt(const FmtFlags& flags, Output& out) {
+  if (flags.file.empty()) throw usage("normc fmt needs a file", "e.g. normc fmt my_norm.norm");
+  std::string text;
+  Json norms = Json::array();
+  try {
+    for (const Norm& norm : normsToPrint(flags.file)) {
+      text += (text.empty() ? "" : "\n") + print(*norm);
+      norms.push_back({{"name", norm->name}, {"hash", norm->structuralHash()}, {"text", print(*norm)}});
+    }
+  } catch (const Failure& failure) {
+    if (out.json && failure.code() == ExitCode::Refused) {
+      Json errors = Json::array();
+      for (const Diagnostic& error : failure.diagnostics()) errors.push_back(jsonOf(error));
+      out.result({{"norms", Json::array()}, {"errors", errors}});
+    }
+    throw;
+  }
+  if (!flags.output.empty()) writeFile(flags.output, text);
+  if (out.json) {
+    out.result({{"norms", norms}, {"errors", Json::array()}});
+  } else if (flags.output.empty()) {
+    out.results() << text;
+  }
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+Action declareFmt(CLI::App& parser) {
+  auto flags = std::make_shared<FmtFlags>();
+  parser.add_option("FILE", flags->file, "A .norm file, - for the standard input, or a built-in norm");
+  parser.add_option("-o,--output", flags->output, "Write there instead of to the standard output");
+  parser.footer(
+      "The canonical text spells out what differs from a default, resolves `from`, and has no comments.");
+  return [flags](Output& out) { return fmt(*flags, out); };
+}
+
+}  // namespace normc::cli

@@ -1,0 +1,93 @@
+// normc inspect F.npk
+#include <ostream>
+
+#include "autotune/cli/Cli.h"
+#include "autotune/cli/PackageFile.h"
+
+namespace normc::cli {
+namespace {
+
+struct InspectFlags {
+  std::string file;
+  bool traffic = false;
+};
+
+std::string rowsOf(const Json& kernel) {
+  const Json limits = kernel.value("limits", Json::object());
+  const int64_t least = limits.value("rows_min", int64_t(0));
+  const bool open = !limits.contains("rows_max") || limits.at("rows_max").is_null();
+  if (open) return least == 0 ? "any" : "from " + std::to_string(least);
+  return (least == 0 ? "to " : std::to_string(least) + " to ") +
+         std::to_string(limits.at("rows_max").get<int64_t>());
+}
+
+std::string kernelTable(const PackageFile& file) {
+  Table table({">#", "problem", "target", "rows", "schedule", "origin"});
+  int64_t index = 0;
+  for (const Json& k : file.kernels())
+    table.row({std::to_string(index++), k.at("problem"), k.at("isa"), rowsOf(k),
+               k.at("generator").get<std::string>() + ": " + k.at("schedule").get<std::string>(),
+               k.at("origin")});
+  return table.text(2);
+}
+
+std::string trafficTable(const PackageFile& file) {
+  Table table({">#", "problem", "target", "strategy", ">reads", ">writes", ">total", ">in warmup"});
+  int64_t index = 0;
+  for (const Json& k : file.kernels()) {
+    const Json& t = k.at("traffic");
+    const auto reads = t.at("reads").get<int64_t>(), writes = t.at("writes").get<int64_t>();
+    const std::string schedule = k.at("schedule");
+    std::string warmup;
+    if (t.contains("warmup"))
+      warmup =
+          std::to_string(t["warmup"].at("reads").get<int64_t>() + t["warmup"].at("writes").get<int64_t>());
+    table.row({std::to_string(index++), k.at("problem"), k.at("isa"), schedule.substr(0, schedule.find(',')),
+               std::to_string(reads), std::to_string(writes), std::to_string(reads + writes), warmup});
+  }
+  return table.text(2);
+}
+
+std::string head(const PackageFile& file) {
+  const Json& m = file.manifest();
+  std::vector<std::string> makers;
+  for (const auto& [name, version] : m.at("producer").items())
+    makers.push_back(name + " " + version.get<std::string>());
+  std::string text = file.path() + ": " + counted(int64_t(file.kernels().size()), "kernel") + " of " +
+                     counted(int64_t(m.at("norms").size()), "norm") + ", " + bytesText(double(file.bytes())) +
+                     ", made by " + joined(makers) + "\n";
+  Table norms({"norm", "structural hash"});
+  for (const Json& norm : m.at("norms")) norms.row({norm.at("name"), norm.at("hash")});
+  Table blobs({"code for", "kind", ">bytes", "sha256 (verified)"});
+  for (const Json& blob : m.at("blobs"))
+    blobs.row(
+        {blob.at("isa"), blob.at("kind"), bytesText(blob.at("bytes").get<double>()), blob.at("sha256")});
+  return text + "\n" + norms.text(2) + "\n" + blobs.text(2) + "\n";
+}
+
+ExitCode inspect(const InspectFlags& flags, Output& out) {
+  if (flags.file.empty()) throw usage("normc inspect needs a package", "e.g. normc inspect layer_norm.npk");
+  const PackageFile file(flags.file);
+  translated([&] { file.package().verify(); });
+  if (out.json) {
+    out.result(
+        {{"file", file.path()}, {"bytes", file.bytes()}, {"verified", true}, {"manifest", file.manifest()}});
+  } else if (flags.traffic) {
+    out.results() << "X-sized transfers of each kernel, computed from its sweeps\n" << trafficTable(file);
+  } else {
+    out.results() << head(file) << kernelTable(file);
+  }
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+Action declareInspect(CLI::App& parser) {
+  auto flags = std::make_shared<InspectFlags>();
+  parser.add_option("FILE", flags->file, "A package (.npk)")->type_name("");
+  parser.add_flag("--traffic", flags->traffic,
+                  "How often each kernel reads and writes a tensor of the size of x");
+  return [flags](Output& out) { return inspect(*flags, out); };
+}
+
+}  // namespace normc::cli

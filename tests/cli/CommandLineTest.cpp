@@ -1,0 +1,80 @@
+// What all verbs have in common: help, exit codes, the one form of errors.
+#include "tests/cli/Command.h"
+
+namespace normc::cli {
+namespace {
+
+using CommandLine = CommandTest;
+
+TEST_F(CommandLine, HelpNamesEveryVerbAndExitCode) {
+  const Outcome o = normc({"--help"});
+  EXPECT_EQ(o.code, 0);
+  for (const char* verb : {"list", "fmt", "compile", "inspect", "check", "run", "explain", "doctor"})
+    EXPECT_TRUE(contains(o.out, std::string("\n  ") + verb + " "));
+  EXPECT_TRUE(contains(o.out, "0 done; 1 a check failed; 2 wrong command line"));
+  EXPECT_EQ(o.err, "");
+}
+
+TEST_F(CommandLine, VersionIsThatOfTheRuntime) { EXPECT_EQ(normc({"--version"}).out, "normc 0.1.0\n"); }
+
+TEST_F(CommandLine, HelpOfAVerbShowsItsFlags) {
+  const Outcome o = normc({"run", "--help"});
+  EXPECT_EQ(o.code, 0);
+  EXPECT_TRUE(contains(o.out, "--in NAME=FILE.npy"));
+}
+
+TEST_F(CommandLine, NoVerbIsAnError) {
+  const Outcome o = normc({});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_EQ(o.err, "normc: error: there is no verb on the command line\n  hint: see normc --help\n");
+}
+
+TEST_F(CommandLine, SuggestsTheNearestVerb) {
+  const Outcome o = normc({"compil", "layer_norm"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_EQ(o.out, "");
+  EXPECT_EQ(o.err, "normc: error: there is no verb 'compil'\n  hint: did you mean 'compile'?\n");
+}
+
+TEST_F(CommandLine, NamesAllVerbsWhereNoneIsNear) {
+  EXPECT_TRUE(contains(normc({"frobnicate"}).err, "the verbs are list, fmt, compile"));
+}
+
+TEST_F(CommandLine, SuggestsTheNearestFlag) {
+  const Outcome o = normc({"compile", "layer_norm", "--featurs", "768"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_EQ(o.err,
+            "normc: error: normc compile has no flag '--featurs'\n  hint: did you mean '--features'?\n");
+}
+
+TEST_F(CommandLine, SuggestsAFlagThatAllVerbsHave) {
+  EXPECT_TRUE(contains(normc({"list", "--jsn"}).err, "did you mean '--json'?"));
+}
+
+TEST_F(CommandLine, RefusesOneArgumentTooMany) {
+  const Outcome o = normc({"inspect", "a.npk", "b.npk"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err, "normc: error: normc inspect takes no argument 'b.npk'"));
+}
+
+TEST_F(CommandLine, RefusesAFlagWithoutItsValue) {
+  const Outcome o = normc({"compile", "layer_norm", "-o"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err, "normc: error: --output"));
+}
+
+TEST_F(CommandLine, EveryVerbSaysWhatItNeeds) {
+  EXPECT_TRUE(contains(normc({"fmt"}).err, "normc fmt needs a file"));
+  EXPECT_TRUE(contains(normc({"compile"}).err, "normc compile needs a norm"));
+  EXPECT_TRUE(contains(normc({"inspect"}).err, "normc inspect needs a package"));
+  EXPECT_TRUE(contains(normc({"check"}).err, "normc check needs a package"));
+  EXPECT_TRUE(contains(normc({"run", "a.npk"}).err, "normc run needs a package and a problem"));
+  EXPECT_TRUE(contains(normc({"explain"}).err, "normc explain needs a package and a problem"));
+}
+
+TEST_F(CommandLine, JsonMayStandBeforeOrAfterTheVerb) {
+  EXPECT_EQ(normc({"--json", "list"}).json(), normc({"list", "--json"}).json());
+}
+
+}  // namespace
+}  // namespace normc::cli

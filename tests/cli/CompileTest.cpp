@@ -1,0 +1,209 @@
+#include "tests/cli/Command.h"
+
+namespace normc::cli {
+namespace {
+
+using Compile = CommandTest;
+
+std::vector<std::string> problemsIn(const nlohmann::json& result) {
+  std::vector<std::string> problems;
+  for (const auto& kernel : result.at("kernels")) problems.push_back(kernel.at("problem"));
+  problems.erase(std::unique(problems.begin(), problems.end()), problems.end());
+  return problems;
+}
+
+TEST_F(Compile, MakesAllEntriesForAnyNumberOfFeaturesByDefault) {
+  const Outcome o = normc({"compile", "rms_norm", "-o", "r.npk", "--json"});
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(problemsIn(o.json()),
+            (std::vector<std::string>{"rms_norm:forward@f32[*x*]", "rms_norm:backward@f32[*x*]",
+                                      "rms_norm:infer@f32[*x*]"}));
+  EXPECT_EQ(o.json()["bytes"], read("r.npk").size());
+  EXPECT_EQ(files(), std::vector<std::string>{"r.npk"});
+}
+
+TEST_F(Compile, MultipliesFeaturesDtypesAndEntries) {
+  const Outcome o = normc({"compile", "rms_norm", "--features", "8", "--features", "16,8", "--dtype",
+                           "f32,f64", "--entry", "infer", "-o", "r.npk", "--json"});
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(problemsIn(o.json()),
+            (std::vector<std::string>{"rms_norm:infer@f32[*x*]", "rms_norm:infer@f32[*x8]",
+                                      "rms_norm:infer@f32[*x16]", "rms_norm:infer@f64[*x*]",
+                                      "rms_norm:infer@f64[*x8]", "rms_norm:infer@f64[*x16]"}));
+}
+
+TEST_F(Compile, SaysWhatItMade) {
+  const Outcome o = normc({"compile", "rms_norm:infer@f32[*x8]", "--target", "x86-64-v3", "-o", "r.npk"});
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_TRUE(contains(o.out, "r.npk: 1 kernel of 1 norm for x86-64-v3, "));
+  EXPECT_EQ(o.err, "");
+}
+
+TEST_F(Compile, PassesOptionsOfTheProblemOn) {
+  const Outcome o = normc({"compile", "power_norm_released", "--bind", "heads=2", "--mask", "--segmented",
+                           "--params", "bf16", "--dtype", "bf16", "--entry", "infer", "--features", "8",
+                           "--target", "x86-64-v4", "-o", "p.npk", "--json"});
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(problemsIn(o.json()).back(), "power_norm_released:infer@bf16[*x*x8]{heads=2,mask,params=bf16}");
+}
+
+TEST_F(Compile, ChannelsFirstHasThreeDimensions) {
+  const Outcome o = normc(
+      {"compile", "batch_norm", "--layout", "channels_first", "--entry", "infer", "-o", "b.npk", "--json"});
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(problemsIn(o.json())[0], "batch_norm:infer@f32[*x*x*]{layout=channels_first}");
+}
+
+TEST_F(Compile, TakesNormsFromAFile) {
+  write("mine.norm", "norm mine from rms_norm { epsilon 1e-3 }\n");
+  const Outcome o = normc({"compile", "mine.norm", "mine:infer@f32[*x8]", "-o", "m.npk", "--json"});
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(problemsIn(o.json()), std::vector<std::string>{"mine:infer@f32[*x8]"});
+}
+
+TEST_F(Compile, AppliesTheGivenSchedule) {
+  const Outcome o = normc({"compile", "rms_norm:infer@f32[*x8]", "--schedule",
+                           "resident,vector=4,rows=2,unroll=2,tile=2,grain=8", "-o", "r.npk", "--json"});
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(o.json()["kernels"][0]["schedule"], "resident,vector=4,rows=2,unroll=2,tile=2,grain=8");
+}
+
+TEST_F(Compile, EmitsEveryStageAsText) {
+  const auto emit = [&](const char* stage) {
+    const Outcome o = normc(
+        {"compile", "layer_norm", "--emit", stage, "layer_norm:infer@f32[*x64]", "--target", "x86-64-v3"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    return o.out;
+  };
+  EXPECT_TRUE(contains(emit("sweeps"), "norm.sweep"));
+  EXPECT_TRUE(contains(emit("loops"), "scf.for"));
+  EXPECT_TRUE(contains(emit("llvm"), "define "));
+  EXPECT_TRUE(contains(emit("asm"), "vfmadd"));
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(Compile, EmitsToAFile) {
+  const Outcome o = normc({"compile", "--emit", "sweeps", "layer_norm:infer@f32[*x64]", "-o", "sweeps.mlir"});
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(o.out, "");
+  EXPECT_TRUE(contains(read("sweeps.mlir"), "norm.kernel"));
+}
+
+TEST_F(Compile, EmitShowsOneProblem) {
+  const Outcome o = normc({"compile", "layer_norm", "--emit", "sweeps"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err, "--emit shows one problem; the command line has 3"));
+}
+
+TEST_F(Compile, EmitShowsOneTarget) {
+  const Outcome o =
+      normc({"compile", "--emit", "asm", "layer_norm:infer@f32[*x64]", "--target", "x86-64-v3,aarch64"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err, "--emit shows one target; --target has 2"));
+}
+
+struct Wrong {
+  std::vector<std::string> arguments;
+  int code;
+  std::string text;
+};
+
+class CompileRefuses : public CommandTest, public testing::WithParamInterface<Wrong> {};
+
+TEST_P(CompileRefuses, AndWritesNothing) {
+  std::vector<std::string> arguments{"compile", "-o", "x.npk"};
+  arguments.insert(arguments.end(), GetParam().arguments.begin(), GetParam().arguments.end());
+  const Outcome o = normc(arguments);
+  EXPECT_EQ(o.code, GetParam().code);
+  EXPECT_TRUE(contains(o.err, GetParam().text));
+  EXPECT_EQ(o.out, "");
+  EXPECT_TRUE(files().empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, CompileRefuses,
+    testing::Values(
+        Wrong{{"layer_nrm"}, 2, "there is no norm 'layer_nrm'\n  hint: did you mean 'layer_norm'?"},
+        Wrong{{"mine.norm"}, 3, "cannot read mine.norm: No such file or directory"},
+        Wrong{{"layer_norm", "--dtype", "f31"}, 2, "--dtype is 'f31'; it must be f32, f64, bf16 or f16"},
+        Wrong{{"layer_norm", "--entry", "foward"}, 2, "did you mean 'forward'?"},
+        Wrong{{"layer_norm", "--target", "x86-64-v5"}, 2, "--target is 'x86-64-v5'; it must be host, "},
+        Wrong{{"layer_norm", "--layout", "channel_first"}, 2, "did you mean 'channels_first'?"},
+        Wrong{{"layer_norm", "--features", "many"},
+              2,
+              "--features is 'many'; it must be a whole number, 1 or more"},
+        Wrong{
+            {"layer_norm", "--features", "0"}, 2, "--features is '0'; it must be a whole number, 1 or more"},
+        Wrong{{"layer_norm", "--dtype", ","}, 2, "--dtype is ','; it must be a list with commas"},
+        Wrong{{"layer_norm", "--threads", "two"},
+              2,
+              "--threads is 'two'; it must be a whole number, 0 or more"},
+        Wrong{{"layer_norm", "--emit", "sweps"}, 2, "did you mean 'sweeps'?"},
+        Wrong{{"layer_norm", "--layout", "channels_first"}, 2, "[P3]"},
+        Wrong{{"layer_norm", "--params", "f16"}, 2, "[P6]"},
+        Wrong{{"power_norm_released"},
+              2,
+              "leaves the number of its heads open\n  hint: give it: --bind heads=16"},
+        Wrong{{"power_norm_released", "--bind", "head=16"}, 2, "did you mean 'heads'?"},
+        Wrong{{"power_norm_released", "--bind", "heads"},
+              2,
+              "--bind is 'heads'; it must have the form heads=16"},
+        Wrong{{"power_norm_released", "--bind", "heads=7", "--features", "768"}, 2, "[P5]"},
+        Wrong{{"layer_norm", "--schedule", "fast"}, 2, "schedule 'fast'"},
+        Wrong{{"layer_norm", "--schedule", "streamed"},
+              2,
+              "the schedule does not fit layer_norm:forward@f32[*x*]"},
+        Wrong{{"layer_norm:forward@f33[*x8]"}, 2, "'f33' is no dtype\n  layer_norm:forward@f33[*x8]\n"},
+        Wrong{{"layer_norm:forward@f32[*x8]", "--dtype", "f64"}, 2, "a whole problem says its dtype"}));
+
+TEST_F(Compile, NeedsTheNameOfAPackage) {
+  const Outcome o = normc({"compile", "layer_norm"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err, "needs the name of the package to write"));
+}
+
+TEST_F(Compile, SaysWhichFileCannotBeWritten) {
+  const Outcome o = normc({"compile", "layer_norm", "-o", "nowhere/x.npk"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_EQ(o.err, "normc: error: cannot write nowhere/x.npk: No such file or directory\n");
+}
+
+TEST_F(Compile, DoesNotReplaceAFolder) {
+  const Outcome o = normc({"compile", "layer_norm", "-o", "."});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_TRUE(contains(o.err, "cannot write .: Is a directory"));
+}
+
+TEST_F(Compile, RefusesTwoNormsOfOneName) {
+  write("mine.norm", "norm rms_norm { reduce features }\n");
+  const Outcome o = normc({"compile", "rms_norm", "mine.norm", "-o", "x.npk"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err, "two different norms are called 'rms_norm', one of them from mine.norm"));
+}
+
+TEST_F(Compile, ReportsTheErrorsOfANormFile) {
+  write("mine.norm", "norm mine {\n  reduce rowss\n}\n");
+  const Outcome o = normc({"compile", "mine.norm", "-o", "x.npk"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_TRUE(contains(o.err, "mine.norm:2:10: error: "));
+}
+
+TEST_F(Compile, RefusesAFileWithoutANorm) {
+  write("empty.norm", "// nothing\n");
+  const Outcome o = normc({"compile", "empty.norm", "-o", "x.npk"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_TRUE(contains(o.err, "empty.norm holds no norm"));
+}
+
+TEST_F(Compile, AnInterruptLeavesAnOldPackageAsItWas) {
+  write("x.npk", "old");
+  const Outcome o = interrupted({"compile", "layer_norm", "-o", "x.npk"});
+  EXPECT_EQ(o.code, 4);
+  EXPECT_TRUE(contains(o.err, "interrupted after"));
+  EXPECT_TRUE(contains(o.err, "x.npk is not written"));
+  EXPECT_EQ(read("x.npk"), "old");
+  EXPECT_EQ(files(), std::vector<std::string>{"x.npk"});
+}
+
+}  // namespace
+}  // namespace normc::cli

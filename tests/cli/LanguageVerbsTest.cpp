@@ -1,0 +1,108 @@
+// list and fmt
+#include "dsl/Library.h"
+#include "tests/cli/Command.h"
+
+namespace normc::cli {
+namespace {
+
+using List = CommandTest;
+using Fmt = CommandTest;
+
+TEST_F(List, HasALineForEveryBuiltinNorm) {
+  const Outcome o = normc({"list"});
+  EXPECT_EQ(o.code, 0);
+  for (const BuiltinNorm& norm : builtinNorms()) {
+    EXPECT_TRUE(contains(o.out, "\n" + norm.name + " "));
+    EXPECT_TRUE(contains(o.out, norm.summary + "\n"));
+  }
+}
+
+TEST_F(List, GivesStateAndBindingsToPrograms) {
+  const auto norms = normc({"list", "--json"}).json()["norms"];
+  ASSERT_EQ(norms.size(), builtinNorms().size());
+  for (const auto& norm : norms) {
+    if (norm["name"] != "power_norm_released") continue;
+    EXPECT_EQ(norm["bindings"], nlohmann::json({"heads"}));
+    EXPECT_EQ(norm["state"], nlohmann::json({"step", "psi2", "nu"}));
+    return;
+  }
+  FAIL() << "power_norm_released is not listed";
+}
+
+constexpr const char* kTwoNorms =
+    "norm a { // a comment\n  moment raw\n  reduce rows\n  affine bias,   scale\n}\nnorm b from a { epsilon "
+    "2e-3 }\n";
+
+TEST_F(Fmt, PrintsTheCanonicalText) {
+  write("two.norm", kTwoNorms);
+  const Outcome o = normc({"fmt", "two.norm"});
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(o.out,
+            "norm a {\n  reduce    rows\n  affine    scale, bias\n}\n\n"
+            "norm b {\n  reduce    rows\n  affine    scale, bias\n  epsilon   0.002\n}\n");
+}
+
+TEST_F(Fmt, IsIdempotentForEveryBuiltinNorm) {
+  for (const BuiltinNorm& norm : builtinNorms()) {
+    const Outcome once = normc({"fmt", norm.name});
+    ASSERT_EQ(once.code, 0) << once.err;
+    write("once.norm", once.out);
+    EXPECT_EQ(normc({"fmt", "once.norm"}).out, once.out);
+  }
+}
+
+TEST_F(Fmt, WritesBackToItsOwnFile) {
+  write("two.norm", kTwoNorms);
+  const std::string canonical = normc({"fmt", "two.norm"}).out;
+  const Outcome o = normc({"fmt", "two.norm", "-o", "two.norm"});
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(o.out, "");
+  EXPECT_EQ(read("two.norm"), canonical);
+  EXPECT_EQ(files(), std::vector<std::string>{"two.norm"});
+}
+
+constexpr const char* kThreeErrors =
+    "norm a {\n  reduce rowss\n  centre none\n}\nnorm b {\n  reduce rows\n  padding all\n}\n";
+
+TEST_F(Fmt, ReportsAllErrorsOfAFileWithTheirPlaces) {
+  write("bad.norm", kThreeErrors);
+  const Outcome o = normc({"fmt", "bad.norm"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_EQ(o.out, "");
+  EXPECT_TRUE(contains(o.err, "bad.norm:2:10: error: "));
+  EXPECT_TRUE(contains(o.err, "  hint: did you mean 'rows'?"));
+  EXPECT_TRUE(contains(o.err, "bad.norm:3:3: error: "));
+  EXPECT_TRUE(contains(o.err, "bad.norm:7:11: error: "));
+}
+
+TEST_F(Fmt, GivesErrorsToPrograms) {
+  write("bad.norm", kThreeErrors);
+  const Outcome o = normc({"fmt", "bad.norm", "--json"});
+  EXPECT_EQ(o.code, 3);
+  const auto errors = o.json()["errors"];
+  ASSERT_EQ(errors.size(), 3u);
+  EXPECT_EQ(errors[0]["line"], 2);
+  EXPECT_EQ(errors[2]["column"], 11);
+}
+
+TEST_F(Fmt, LeavesTheOutputAloneWhereTheFileIsWrong) {
+  write("bad.norm", kThreeErrors);
+  write("out.norm", "precious");
+  EXPECT_EQ(normc({"fmt", "bad.norm", "-o", "out.norm"}).code, 3);
+  EXPECT_EQ(read("out.norm"), "precious");
+}
+
+TEST_F(Fmt, SaysThatAFileIsNotThere) {
+  const Outcome o = normc({"fmt", "none.norm"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_EQ(o.err, "normc: error: cannot read none.norm: No such file or directory\n");
+}
+
+TEST_F(Fmt, SuggestsTheNearestBuiltinNorm) {
+  const Outcome o = normc({"fmt", "layernorm"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_EQ(o.err, "normc: error: there is no norm 'layernorm'\n  hint: did you mean 'layer_norm'?\n");
+}
+
+}  // namespace
+}  // namespace normc::cli

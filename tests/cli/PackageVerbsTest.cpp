@@ -1,0 +1,219 @@
+// inspect, check, explain, doctor
+#include "runtime/normc.h"
+#include "tests/cli/Command.h"
+
+namespace normc::cli {
+namespace {
+
+using Inspect = CommandTest;
+using Check = CommandTest;
+using Explain = CommandTest;
+using Doctor = CommandTest;
+
+constexpr const char* kLayer = "layer_norm:forward@f32[*x8]";
+
+TEST_F(Inspect, ShowsKernelsCodeAndNorms) {
+  package("l.npk", {kLayer, "layer_norm:backward@f32[*x*]"});
+  const Outcome o = normc({"inspect", "l.npk"});
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_TRUE(contains(o.out, "l.npk: 2 kernels of 1 norm, "));
+  EXPECT_TRUE(contains(o.out, " 0  layer_norm:forward@f32[*x8]"));
+  EXPECT_TRUE(contains(o.out, " 1  layer_norm:backward@f32[*x*]"));
+  EXPECT_TRUE(contains(o.out, "mlir: resident,vector="));
+  EXPECT_TRUE(contains(o.out, "default"));
+}
+
+TEST_F(Inspect, ShowsTransfersAsTheDesignPromisesThem) {
+  package("p.npk", {"power_norm:forward@f32[*x8]", "power_norm:backward@f32[*x8]"});
+  const Outcome o = normc({"inspect", "p.npk", "--traffic", "--json"});
+  ASSERT_EQ(o.code, 0) << o.err;
+  const auto kernels = o.json()["manifest"]["kernels"];
+  EXPECT_EQ(kernels[0]["traffic"]["reads"].get<int>() + kernels[0]["traffic"]["writes"].get<int>(), 2);
+  EXPECT_EQ(kernels.back()["traffic"]["reads"].get<int>() + kernels.back()["traffic"]["writes"].get<int>(),
+            3);
+  EXPECT_TRUE(contains(normc({"inspect", "p.npk", "--traffic"}).out, "X-sized transfers of each kernel"));
+}
+
+TEST_F(Inspect, RefusesWhatIsNoPackage) {
+  write("not.npk", std::string(200, 'x'));
+  const Outcome o = normc({"inspect", "not.npk"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_EQ(o.out, "");
+  EXPECT_EQ(o.err, "normc: error: not.npk is not a normc package: it does not begin with NORMCPK\n");
+}
+
+TEST_F(Inspect, RefusesAPackageThatIsNotThere) {
+  const Outcome o = normc({"inspect", "none.npk"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_TRUE(contains(o.err, "normc: error: cannot open the package none.npk: No such file or directory"));
+}
+
+TEST_F(Inspect, RefusesATruncatedPackage) {
+  package("l.npk", {kLayer});
+  write("l.npk", read("l.npk").substr(0, 1000));
+  const Outcome o = normc({"inspect", "l.npk"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_TRUE(contains(o.err, "l.npk is truncated: it has 1000 bytes of "));
+}
+
+TEST_F(Inspect, RefusesAManifestThatLacksWhatItShows) {
+  package("l.npk", {kLayer});
+  rewriteManifest("l.npk", R"("traffic")", R"("trafick")");
+  const Outcome o = normc({"inspect", "l.npk", "--traffic"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_TRUE(contains(o.err, "normc: error: the manifest of the package is not one that normc writes: "));
+}
+
+TEST_F(Inspect, FindsAFlippedBitInTheCode) {
+  package("l.npk", {kLayer});
+  std::string file = read("l.npk");
+  const auto blob = normc({"inspect", "l.npk", "--json"}).json()["manifest"]["blobs"][0];
+  file[blob["offset"].get<size_t>() + blob["bytes"].get<size_t>() / 2] ^= 4;
+  write("l.npk", file);
+  const Outcome o = normc({"inspect", "l.npk"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_TRUE(contains(o.err, "l.npk is damaged: the hash of blob 0 (elf, "));
+}
+
+TEST_F(Check, FindsAGoodPackageRight) {
+  package("l.npk", {kLayer, "layer_norm:forward@f32[*x*]"});
+  const Outcome o = normc({"check", "l.npk"});
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  EXPECT_TRUE(
+      contains(o.out, "2 kernels against the reference in double precision: 2 right, 0 wrong, 0 not run"));
+}
+
+TEST_F(Check, TriesBothStrategiesOfANorm) {
+  package("b.npk", {"batch_norm:forward@f32[*x8]"});
+  const auto result = normc({"check", "b.npk", "--json"}).json();
+  ASSERT_EQ(result["kernels"].size(), 2u);
+  for (const auto& kernel : result["kernels"]) {
+    EXPECT_EQ(kernel["result"], "right");
+    EXPECT_GT(kernel["trials"], 20);
+  }
+}
+
+TEST_F(Check, FindsAWrongKernel) {
+  package("l.npk", {kLayer});
+  rewriteManifest("l.npk", R"("name":"epsilon","value":1e-05)", R"("name":"epsilon","value":1e-02)");
+  const Outcome o = normc({"check", "l.npk"});
+  EXPECT_EQ(o.code, 1);
+  EXPECT_TRUE(contains(o.out, "WRONG in "));
+  EXPECT_TRUE(contains(o.out, "0 right, 1 wrong"));
+  EXPECT_TRUE(contains(o.out, "kernel 0: layer_norm:forward@f32[*x8] on 33x8 "));
+  const Outcome json = normc({"check", "l.npk", "--json"});
+  EXPECT_EQ(json.code, 1);
+  EXPECT_EQ(json.json()["kernels"][0]["result"], "wrong");
+  EXPECT_FALSE(json.json()["kernels"][0]["failures"].empty());
+}
+
+TEST_F(Check, LooksOnlyAtKernelsThatServeTheProblem) {
+  package("l.npk", {kLayer, "layer_norm:forward@f32[*x*]", "layer_norm:infer@f32[*x*]",
+                    "layer_norm:forward@f32[*x16]"});
+  const auto kernels = normc({"check", "l.npk", kLayer, "--json"}).json()["kernels"];
+  ASSERT_EQ(kernels.size(), 2u);
+  EXPECT_EQ(kernels[0]["problem"], kLayer);
+  EXPECT_EQ(kernels[1]["problem"], "layer_norm:forward@f32[*x*]");
+}
+
+TEST_F(Check, SaysThatNoKernelServesTheProblem) {
+  package("l.npk", {kLayer});
+  const Outcome o = normc({"check", "l.npk", "layer_norm:forward@bf16[*x8]"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_TRUE(contains(o.err, "no kernel of l.npk serves layer_norm:forward@bf16[*x8]"));
+}
+
+TEST_F(Check, SuggestsTheNearestNormOfThePackage) {
+  package("l.npk", {kLayer});
+  const Outcome o = normc({"check", "l.npk", "layer_nrm:forward@f32[*x8]"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err, "l.npk has no norm 'layer_nrm'"));
+  EXPECT_TRUE(contains(o.err, "did you mean 'layer_norm'?"));
+}
+
+TEST_F(Check, SaysWhatItCouldNotRun) {
+  const bool x86 = std::string(normc_cpu_isa()) != "aarch64";
+  const std::string other = x86 ? "aarch64" : "x86-64-v3";
+  package("l.npk", {kLayer, "--target", "host," + other});
+  const Outcome both = normc({"check", "l.npk"});
+  EXPECT_EQ(both.code, 0) << both.err;
+  EXPECT_TRUE(contains(both.out, "not run: needs " + other + "; this processor has "));
+  EXPECT_TRUE(contains(both.out, "1 right, 0 wrong, 1 not run"));
+
+  package("o.npk", {kLayer, "--target", other});
+  const Outcome none = normc({"check", "o.npk"});
+  EXPECT_EQ(none.code, 3);
+  EXPECT_TRUE(contains(none.err, "no kernel of o.npk was run here, so nothing is checked"));
+}
+
+TEST_F(Check, AnInterruptSaysThatTheRestIsNotChecked) {
+  package("l.npk", {kLayer});
+  const Outcome o = interrupted({"check", "l.npk"});
+  EXPECT_EQ(o.code, 4);
+  EXPECT_TRUE(contains(o.out, "interrupted, the rest is not checked"));
+}
+
+TEST_F(Explain, NamesTheKernelAndWhyItWasChosen) {
+  package("l.npk", {"layer_norm:forward@f32[*x*]", kLayer});
+  const Outcome o = normc({"explain", "l.npk", "layer_norm:forward@f32[4096x8]"});
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_TRUE(contains(o.out, "kernel: 1 of l.npk"));
+  EXPECT_TRUE(contains(o.out, "it is compiled for exactly these features"));
+  EXPECT_TRUE(contains(o.out, "rejected:\n  kernel 0"));
+  EXPECT_TRUE(contains(o.out, "traffic: 2 X-sized transfers (1 read, 1 write)"));
+}
+
+TEST_F(Explain, GivesTheChoiceToPrograms) {
+  package("l.npk", {kLayer});
+  const auto result = normc({"explain", "l.npk", kLayer, "--number", "epsilon=0.5", "--json"}).json();
+  EXPECT_EQ(result["kernel"], 0);
+  EXPECT_TRUE(contains(result["explanation"], "number: epsilon = 0.5 (default 1e-05)"));
+}
+
+TEST_F(Explain, SaysWhyNoKernelServes) {
+  package("l.npk", {kLayer});
+  const Outcome o = normc({"explain", "l.npk", "layer_norm:forward@f32[*x9]"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_TRUE(contains(o.err, "is for features 8, not 9"));
+}
+
+TEST_F(Explain, PointsAtWhatIsWrongInAProblem) {
+  package("l.npk", {kLayer});
+  const Outcome o = normc({"explain", "l.npk", "layer_norm:forwrd@f32[4096x8]"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err, "'forwrd' is no entry"));
+  EXPECT_TRUE(contains(o.err, "did you mean 'forward'?"));
+}
+
+TEST_F(Explain, RefusesAnUnknownInstructionSet) {
+  package("l.npk", {kLayer});
+  const Outcome o = normc({"explain", "l.npk", kLayer, "--isa-cap", "sse2"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err, "isa_cap is `sse2`; it must be one of x86-64-v3, x86-64-v4, aarch64"));
+}
+
+TEST_F(Explain, RefusesAnUnknownNumber) {
+  package("l.npk", {kLayer});
+  EXPECT_TRUE(contains(normc({"explain", "l.npk", kLayer, "--number", "eps=1"}).err,
+                       "has no number `eps`; it has: epsilon"));
+  EXPECT_TRUE(contains(normc({"explain", "l.npk", kLayer, "--number", "epsilon=x"}).err,
+                       "--number epsilon is 'x'; it must be a number"));
+  EXPECT_TRUE(contains(normc({"explain", "l.npk", kLayer, "--number", "epsilon"}).err,
+                       "--number is 'epsilon'; it must have the form epsilon=1e-6"));
+}
+
+TEST_F(Doctor, FindsThisMachineHealthy) {
+  const Outcome o = normc({"doctor"});
+  EXPECT_EQ(o.code, 0) << o.out;
+  EXPECT_TRUE(contains(o.out, "compiled, loaded and right in "));
+  EXPECT_TRUE(contains(o.out, "This machine compiles and runs kernels."));
+}
+
+TEST_F(Doctor, GivesItsFindingsToPrograms) {
+  const auto result = normc({"doctor", "--json"}).json();
+  EXPECT_EQ(result["healthy"], true);
+  EXPECT_EQ(result["findings"][0]["item"], "normc");
+}
+
+}  // namespace
+}  // namespace normc::cli

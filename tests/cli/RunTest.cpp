@@ -1,0 +1,244 @@
+#include <cmath>
+#include <cstring>
+
+#include "autotune/cli/Npy.h"
+#include "tests/cli/Command.h"
+
+namespace normc::cli {
+namespace {
+
+class Run : public CommandTest {
+ protected:
+  void array(const std::string& name, std::vector<int64_t> shape, const std::vector<double>& values,
+             NpyType type = NpyType::F4) const {
+    NpyArray a{type, std::move(shape), {}};
+    for (const double value : values) {
+      if (type == NpyType::F8) a.data.append(reinterpret_cast<const char*>(&value), 8);
+      if (type == NpyType::U1) a.data += char(value);
+      const float narrow = float(value);
+      if (type == NpyType::F4) a.data.append(reinterpret_cast<const char*>(&narrow), 4);
+    }
+    write(name, npyText(a));
+  }
+  std::vector<float> floats(const std::string& name) const {
+    const auto a = parseNpy(read(name), name);
+    EXPECT_TRUE(a) << name;
+    if (!a) return {};
+    EXPECT_EQ(a->type, NpyType::F4);
+    std::vector<float> values(a->elements());
+    std::memcpy(values.data(), a->data.data(), a->data.size());
+    return values;
+  }
+  /// Two rows of two features, and parameters that change nothing.
+  void smallInputs() const {
+    array("x.npy", {2, 2}, {3, -1, 5, 7});
+    array("scale.npy", {2}, {1, 1});
+    array("bias.npy", {2}, {0, 0});
+    array("dy.npy", {2, 2}, {1, 2, 3, 4});
+  }
+  const std::vector<std::string> layer_{
+      "run",  "l.npk",        "layer_norm:forward@f32[*x2]", "--in", "x=x.npy", "--in", "scale=scale.npy",
+      "--in", "bias=bias.npy"};
+  std::vector<std::string> layerWith(std::vector<std::string> more) const {
+    more.insert(more.begin(), layer_.begin(), layer_.end());
+    return more;
+  }
+};
+
+TEST_F(Run, NormalizesTwoRowsByHand) {
+  package("l.npk", {"layer_norm:forward@f32[*x2]"});
+  smallInputs();
+  const Outcome o = normc(layerWith({"--out", "y=y.npy"}));
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_TRUE(contains(o.out, "y: 2x2 f4 in y.npy"));
+  // Rows (3, -1) and (5, 7): means 1 and 6, deviations 2 and 1, epsilon 1e-5.
+  const float first = 2 / std::sqrt(4 + 1e-5), second = 1 / std::sqrt(1 + 1e-5);
+  const std::vector<float> y = floats("y.npy");
+  ASSERT_EQ(y.size(), 4u);
+  EXPECT_FLOAT_EQ(y[0], first);
+  EXPECT_FLOAT_EQ(y[1], -first);
+  EXPECT_FLOAT_EQ(y[2], -second);
+  EXPECT_FLOAT_EQ(y[3], second);
+}
+
+TEST_F(Run, AppliesNumbersOfTheCommandLine) {
+  package("l.npk", {"layer_norm:forward@f32[*x2]"});
+  smallInputs();
+  const Outcome o = normc(layerWith({"--out", "y=y.npy", "--number", "epsilon=5"}));
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_FLOAT_EQ(floats("y.npy")[0], 2.0f / 3.0f);  // sqrt(4 + 5)
+}
+
+TEST_F(Run, CarriesStateAndSavedStatisticsThroughTraining) {
+  package("p.npk",
+          {"power_norm:forward@f32[*x2]", "power_norm:backward@f32[*x2]", "power_norm:infer@f32[*x2]"});
+  smallInputs();
+  const std::vector<std::string> forward{"run",
+                                         "p.npk",
+                                         "power_norm:forward@f32[*x2]",
+                                         "--in",
+                                         "x=x.npy",
+                                         "--in",
+                                         "scale=scale.npy",
+                                         "--in",
+                                         "bias=bias.npy",
+                                         "--state",
+                                         "state",
+                                         "--saved",
+                                         "saved",
+                                         "--out",
+                                         "y=y.npy"};
+  Outcome o = normc(forward);
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(o.err, "");
+  // psi2' = 0.9 * 1 + 0.1 * mean(x^2), with mean(x^2) = 17 and 25.
+  EXPECT_FLOAT_EQ(floats("state/psi2.npy")[0], 2.6f);
+  EXPECT_FLOAT_EQ(floats("state/psi2.npy")[1], 3.4f);
+  EXPECT_TRUE(exists("saved/rstd.npy"));
+
+  o = normc({"run", "p.npk", "power_norm:backward@f32[*x2]", "--in", "x=x.npy", "--in", "dy=dy.npy", "--in",
+             "scale=scale.npy", "--state", "state", "--saved", "saved", "--out", "dx=dx.npy", "--out",
+             "dbias=db.npy"});
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(floats("db.npy"), (std::vector<float>{4, 6}));
+
+  const std::string before = read("state/psi2.npy");
+  o = normc({"run", "p.npk", "power_norm:infer@f32[*x2]", "--in", "x=x.npy", "--in", "scale=scale.npy",
+             "--in", "bias=bias.npy", "--state", "state", "--out", "y=i.npy"});
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_NEAR(floats("i.npy")[0], 3 / std::sqrt(2.6f), 1e-5);
+  EXPECT_EQ(read("state/psi2.npy"), before);
+}
+
+TEST_F(Run, RepeatsTimeCallsAndChangeNothing) {
+  package("p.npk", {"power_norm:forward@f32[*x2]"});
+  smallInputs();
+  const Outcome o =
+      normc({"run", "p.npk", "power_norm:forward@f32[*x2]", "--in", "x=x.npy", "--in", "scale=scale.npy",
+             "--in", "bias=bias.npy", "--state", "state", "--repeat", "5", "--json"});
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(o.json()["calls_timed"], 5);
+  EXPECT_EQ(o.json()["bytes_moved"], 2 * 16);
+  EXPECT_GT(o.json()["seconds"]["median"], 0.0);
+  EXPECT_FLOAT_EQ(floats("state/psi2.npy")[0], 2.6f);  // one step, not six
+}
+
+TEST_F(Run, ReadsABoolMask) {
+  package("b.npk", {"batch_norm:forward@f32[*x2]{mask}"});
+  smallInputs();
+  array("mask.npy", {2}, {1, 0}, NpyType::U1);
+  const Outcome o =
+      normc({"run", "b.npk", "batch_norm:forward@f32[*x2]{mask}", "--in", "x=x.npy", "--in",
+             "scale=scale.npy", "--in", "bias=bias.npy", "--in", "mask=mask.npy", "--out", "y=y.npy"});
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(floats("y.npy"), (std::vector<float>{0, 0, 0, 0}));  // one real row is its own mean
+  EXPECT_TRUE(contains(o.err, "normc: note: no --state: the state is a fresh one, and is not kept"));
+}
+
+TEST_F(Run, RoundsOtherFloatTypesAndSaysSo) {
+  package("l.npk", {"layer_norm:forward@f32[*x2]"});
+  smallInputs();
+  array("x.npy", {2, 2}, {3, -1, 5, 7}, NpyType::F8);
+  const Outcome o = normc(layerWith({"--out", "y=y.npy"}));
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(o.err, "normc: note: x.npy holds f8; its values are rounded to f32\n");
+  EXPECT_NEAR(floats("y.npy")[1], -1, 1e-5);
+}
+
+TEST_F(Run, ReadsAndWritesBf16AsF4) {
+  package("l.npk", {"layer_norm:forward@bf16[*x2]", "--target", "host"});
+  smallInputs();
+  std::vector<std::string> arguments = layerWith({"--out", "y=y.npy"});
+  arguments[2] = "layer_norm:forward@bf16[*x2]";
+  const Outcome o = normc(arguments);
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(floats("y.npy"), (std::vector<float>{1, -1, -1, 1}));
+}
+
+TEST_F(Run, AnInterruptKeepsTheResult) {
+  package("l.npk", {"layer_norm:forward@f32[*x2]"});
+  smallInputs();
+  const Outcome o = interrupted(layerWith({"--out", "y=y.npy", "--repeat", "1000000000"}));
+  EXPECT_EQ(o.code, 4);
+  EXPECT_TRUE(contains(o.out, "interrupted: 0 of 1000000000 calls are timed"));
+  EXPECT_EQ(floats("y.npy").size(), 4u);
+}
+
+TEST_F(Run, NamesTheInputThatIsMissing) {
+  package("l.npk", {"layer_norm:forward@f32[*x2]"});
+  smallInputs();
+  const Outcome o = normc({"run", "l.npk", "layer_norm:forward@f32[*x2]", "--in", "x=x.npy"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err, "layer_norm:forward@f32[*x2] needs --in scale=FILE.npy"));
+  EXPECT_TRUE(contains(o.err, "its inputs are x, scale, bias"));
+}
+
+TEST_F(Run, RefusesWrongTensors) {
+  package("l.npk", {"layer_norm:forward@f32[*x2]"});
+  smallInputs();
+  const auto refusal = [&](std::vector<std::string> more) { return normc(layerWith(std::move(more))); };
+  EXPECT_TRUE(
+      contains(refusal({"--in", "sale=x.npy"}).err, "has no input 'sale'\n  hint: did you mean 'scale'?"));
+  EXPECT_TRUE(contains(refusal({"--out", "dx=x.npy"}).err, "has no output 'dx'"));
+  EXPECT_TRUE(contains(refusal({"--in", "x=x.npy"}).err, "--in x is given twice"));
+  EXPECT_TRUE(contains(refusal({"--out", "y"}).err, "--out is 'y'; it must have the form y=y.npy"));
+  EXPECT_TRUE(
+      contains(refusal({"--repeat", "-1"}).err, "--repeat is '-1'; it must be a whole number, 0 or more"));
+  EXPECT_TRUE(contains(refusal({"--state", "s"}).err, "layer_norm:forward@f32[*x2] has no state"));
+  array("x.npy", {2, 3}, {1, 2, 3, 4, 5, 6});
+  Outcome o = refusal({"--out", "y=y.npy"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_TRUE(contains(o.err, "x has 3 features; layer_norm:forward@f32[*x2] is for 2"));
+  array("x.npy", {2}, {1, 2});
+  EXPECT_TRUE(contains(refusal({}).err,
+                       "x has the shape 2; layer_norm:forward@f32[*x2] takes at least two dimensions"));
+  array("x.npy", {2, 2}, {1, 2, 3, 4}, NpyType::U1);
+  o = refusal({});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_TRUE(contains(o.err, "x.npy holds u1; x is f32\n  hint: save it as f4"));
+  EXPECT_FALSE(exists("y.npy"));
+}
+
+TEST_F(Run, SaysWhichOutputCannotBeWrittenBeforeItRuns) {
+  package("l.npk", {"layer_norm:forward@f32[*x2]"});
+  smallInputs();
+  const Outcome o = normc(layerWith({"--out", "y=nowhere/y.npy"}));
+  EXPECT_EQ(o.code, 3);
+  EXPECT_EQ(o.err, "normc: error: cannot write nowhere/y.npy: No such file or directory\n");
+}
+
+TEST_F(Run, RefusesFoldersOfOtherNorms) {
+  package("n.npk", {"power_norm:forward@f32[*x2]", "power_norm:backward@f32[*x2]",
+                    "batch_norm:infer@f32[*x2]", "power_norm:infer@f32[*x*]"});
+  smallInputs();
+  const std::vector<std::string> inputs{"--in", "x=x.npy",      "--in", "scale=scale.npy",
+                                        "--in", "bias=bias.npy"};
+  const auto run = [&](const std::string& problem, std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", "n.npk", problem});
+    more.insert(more.end(), inputs.begin(), inputs.end());
+    return normc(more);
+  };
+  EXPECT_TRUE(contains(run("power_norm:forward@f32[*x2]", {"--state", "s", "--saved", "s"}).err,
+                       "--state and --saved are one folder"));
+  ASSERT_EQ(run("power_norm:forward@f32[*x2]", {"--state", "state"}).code, 0);
+  EXPECT_TRUE(contains(run("batch_norm:infer@f32[*x2]", {"--state", "state"}).err,
+                       "state/nu.npy is no field of the state of batch_norm:infer@f32[*x2]\n"
+                       "  hint: it has the fields step, running_mean, running_var"));
+  EXPECT_TRUE(
+      contains(run("batch_norm:infer@f32[*x2]", {"--state", "none"}).err, "the folder none holds no state"));
+  EXPECT_TRUE(contains(run("batch_norm:infer@f32[*x2]", {"--saved", "sv"}).err, "has no saved statistics"));
+  array("state/nu.npy", {3}, {0, 0, 0});
+  EXPECT_TRUE(
+      contains(run("power_norm:infer@f32[*x2]", {"--state", "state"}).err,
+               "state/nu.npy is f4 [3]; the field nu of the state of power_norm:infer@f32[*x*] is f4 [2]"));
+  std::remove((folder_ + "/state/nu.npy").c_str());
+  EXPECT_TRUE(contains(run("power_norm:infer@f32[*x2]", {"--state", "state"}).err,
+                       "the folder state lacks the field nu of the state"));
+  const Outcome o = normc({"run", "n.npk", "power_norm:backward@f32[*x2]", "--in", "x=x.npy", "--in",
+                           "dy=dy.npy", "--in", "scale=scale.npy"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err, "power_norm:backward@f32[*x2] needs what its forward saved"));
+}
+
+}  // namespace
+}  // namespace normc::cli
