@@ -9,7 +9,7 @@ namespace normc::codegen {
 
 /// Steps after which accumulators are added to a second level, so that the error
 /// of a long sum grows with the logarithm of its length rather than the length.
-static constexpr int64_t kFlushSteps = 64;
+static constexpr int64_t kFlushSteps = 32;
 /// The same for the rows of a column, where every row is one step, and of a block.
 static constexpr int64_t kFlushColumnRows = 16, kFlushBlockRows = 32;
 /// Features of a stream that are worked on at a time: their partials stay in L1.

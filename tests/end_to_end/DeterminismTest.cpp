@@ -1,0 +1,52 @@
+// The same bits for any number of threads and at every repetition.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/end_to_end/Compiled.h"
+
+namespace normc {
+namespace {
+
+/// Outputs of one call, as bits. Reals compare by value too, so NaN must not occur in the input.
+std::map<std::string, std::vector<double>> outputsOf(const Compiled& kernel, const Problem& problem,
+                                                     const gate::Trial& trial) {
+  auto arguments = gate::argumentsFor(problem, trial);
+  EXPECT_TRUE(arguments);
+  gate::CallResult result = gate::Call(kernel.plan, problem, *arguments, trial.placement).run();
+  EXPECT_EQ(result.fault, "");
+  return result.outputs;
+}
+
+class Determinism : public testing::TestWithParam<const char*> {};
+
+TEST_P(Determinism, HoldsForAnyNumberOfThreads) {
+  Problem problem = problemOf(GetParam());
+  auto isa = hostIsa();
+  auto schedule = codegen::cpu::defaultSchedule(problem, isa, codegen::legalStrategies(problem).front());
+  gate::Trial trial{.extents = {1, 1029, *problem.features}, .step = 3};
+  auto alone = outputsOf(*compiled(problem, schedule, isa, 1), problem, trial);
+  for (int threads : {2, 3, 7})
+    EXPECT_EQ(outputsOf(*compiled(problem, schedule, isa, threads), problem, trial), alone) << threads << " threads";
+}
+
+TEST_P(Determinism, HoldsForAThousandRepetitions) {
+  Problem problem = problemOf(GetParam());
+  auto isa = hostIsa();
+  auto schedule = codegen::cpu::defaultSchedule(problem, isa, codegen::legalStrategies(problem).front());
+  auto kernel = compiled(problem, schedule, isa, 2);
+  gate::Trial trial{.extents = {1, 97, *problem.features}, .step = 3};
+  auto arguments = gate::argumentsFor(problem, trial);
+  ASSERT_TRUE(arguments);
+  gate::Call call(kernel->plan, problem, *arguments, trial.placement);
+  auto first = call.run().outputs;
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(call.run().outputs, first) << "repetition " << i;
+}
+INSTANTIATE_TEST_SUITE_P(Norms, Determinism,
+                         testing::Values("layer_norm:backward@f32[*x64]", "batch_norm:forward@f32[*x64]",
+                                         "batch_norm:backward@f32[*x64]", "power_norm:forward@f32[*x64]",
+                                         "power_norm:backward@f32[*x64]",
+                                         "power_norm_released:backward@f32[*x64]{heads=4}"));
+
+}  // namespace
+}  // namespace normc

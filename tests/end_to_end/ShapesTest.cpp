@@ -1,0 +1,41 @@
+// One kernel for any number of features, over the sizes where loops change shape:
+// less than a vector, one more than a power of two, more than a tile, none at all.
+#include <gtest/gtest.h>
+
+#include "tests/end_to_end/Compiled.h"
+
+namespace normc {
+namespace {
+
+class AnySize : public testing::TestWithParam<const char*> {};
+
+TEST_P(AnySize, ServesEveryShape) {
+  Problem problem = problemOf(GetParam());
+  for (const char* isaName : {"x86-64-v3", "host"}) {
+    auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
+    for (codegen::Strategy strategy : codegen::legalStrategies(problem)) {
+      auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, strategy), isa);
+      ASSERT_TRUE(kernel->plan) << kernel->error;
+      for (int64_t features : {1, 3, 7, 8, 15, 127, 128, 768, 1000, 1024, 4097}) {
+        for (int64_t rows : {0, 1, 3, 33, 129}) {
+          gate::Trial trial{.extents = {1, rows, features}, .step = 2, .seed = uint64_t(rows + features)};
+          gate::Verdict verdict = gate::judge(kernel->plan, problem, trial);
+          EXPECT_TRUE(verdict.ok) << isa.name.str() << " " << codegen::name(strategy).str() << " " << verdict.text;
+        }
+      }
+      gate::Trial tall{.extents = {1, 4096, 40}, .step = 2};
+      gate::Verdict verdict = gate::judge(kernel->plan, problem, tall);
+      EXPECT_TRUE(verdict.ok) << isa.name.str() << " " << codegen::name(strategy).str() << " " << verdict.text;
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(
+    Norms, AnySize,
+    testing::Values("layer_norm:forward@f32[*x*]", "layer_norm:backward@f32[*x*]", "rms_norm:forward@bf16[*x*]",
+                    "rms_norm:backward@bf16[*x*]", "power_norm:forward@f32[*x*]", "power_norm:backward@f32[*x*]",
+                    "batch_norm:forward@f32[*x*]", "batch_norm:backward@f32[*x*]",
+                    "power_norm_v:backward@f16[*x*]", "power_norm_released:forward@f32[*x*]{heads=1,mask}",
+                    "power_norm_released:backward@f32[*x*]{heads=1,mask}"));
+
+}  // namespace
+}  // namespace normc
