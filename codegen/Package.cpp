@@ -11,15 +11,17 @@
 
 namespace normc::codegen {
 
+/// X bytes up to which the resident form of a column norm was measured to be faster.
+static constexpr int64_t kResidentBytes = 4 << 20;
+
 std::vector<Job> defaultJobs(const Problem& problem, const cpu::Isa& isa) {
   std::vector<Job> jobs;
   for (Strategy strategy : legalStrategies(problem))
     jobs.push_back({problem, isa, cpu::defaultSchedule(problem, isa, strategy), std::nullopt});
   if (jobs.size() < 2) return jobs;
-  // Columns that fit half of a megabyte of second-level cache are read once by the resident form.
-  int64_t row = problem.spec->needsBatchStatistics() ? jobs[1].schedule.tile * jobs[1].schedule.vector * bytes(problem.data) : 0;
-  if (!row) return {jobs[0]};
-  jobs[1].rowsMax = (1 << 19) / row;
+  // Whole columns at a time read memory in narrow strips: worth it while the tensor stays in cache.
+  int64_t row = problem.features.value_or(1024) * bytes(problem.data);
+  jobs[1].rowsMax = std::max<int64_t>(1, kResidentBytes / row);
   return jobs;
 }
 

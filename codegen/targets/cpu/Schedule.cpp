@@ -80,7 +80,8 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   int64_t features = problem.features.value_or(1024);
   s.rows = lines && features > 4096 ? 1 : 4;
   s.unroll = s.rows == 1 ? 4 : 1;
-  s.tile = wide ? 8 : 4;
+  // Wider tiles of a column slab gain nothing and outgrow the instruction cache.
+  s.tile = wide ? 4 : 2;
   s.grain = 32;
   s.scalarTail = narrow(problem) && !isa.masks16;
   return s;
