@@ -1,0 +1,160 @@
+#include "bench/Heat.h"
+
+#include <algorithm>
+#include <map>
+
+#include "autotune/gate/Gate.h"
+#include "bench/Neighbours.h"
+#include "bench/OneDnn.h"
+
+namespace normc::bench {
+namespace {
+
+/// The reference takes some 100 ns for an element; so many are checked before a race.
+constexpr int64_t kChecked = 1 << 18;
+
+/// Why a kernel must not be timed; empty where it is right.
+std::string whyWrong(const Kernels& kernels, const Problem& problem, int64_t rows) {
+  gate::Trial trial;
+  trial.step = 10000;
+  trial.extents = {1, std::min(rows, std::max<int64_t>(3, kChecked / *problem.features)), *problem.features};
+  const host::Plan timed(kernels.package(), Ours::textFor(problem, rows));
+  const host::Plan anyRows(kernels.package(), problem.text());
+  size_t timedKernel = 0, anyKernel = 0;
+  host::check(normc_plan_kernel(timed.get(), &timedKernel));
+  host::check(normc_plan_kernel(anyRows.get(), &anyKernel));
+  // A kernel that is offered for so few rows alone is checked on all of them.
+  if (timedKernel != anyKernel) trial.extents.rows = rows;
+  const gate::Verdict verdict =
+      gate::judge(timedKernel == anyKernel ? anyRows.get() : timed.get(), problem, trial);
+  return verdict.ok ? std::string() : verdict.text;
+}
+
+class Starters {
+ public:
+  Starters(Heat& heat, Tensors& tensors) : heat_(heat), tensors_(tensors) {}
+
+  void add(Who who, const std::string& norm, Traffic traffic, std::unique_ptr<Contestant> contestant,
+           const std::string& why = {}) {
+    if (!contestant) {
+      heat_.notRun.push_back(std::string(name(who)) + " " + why);
+      return;
+    }
+    heat_.entrants.push_back({who, norm, traffic, {}, contestant->implementation()});
+    contestants_.push_back(std::move(contestant));
+  }
+
+  /// Both copies of this traffic, once.
+  void addCopies(Traffic traffic) {
+    std::vector<const void*> inputs = {tensors_.x.data()};
+    void* output = tensors_.y.data();
+    if (heat_.plan.entry == Entry::Backward)
+      inputs.push_back(tensors_.dy.data()), output = tensors_.dx.data();
+    if (heat_.fasterCopy(traffic) || traffic.writes != 1 || traffic.reads < int(inputs.size())) return;
+    for (const auto& [who, stores] :
+         {std::pair(Who::CachedCopy, Stores::Cached), std::pair(Who::StreamingCopy, Stores::Streaming)})
+      add(who, "", traffic, makeCopy(inputs, output, tensors_.bytes(), traffic, stores, heat_.plan.threads));
+  }
+
+  void race(const RaceOptions& options) {
+    std::vector<Contestant*> contestants;
+    for (const auto& contestant : contestants_) contestants.push_back(contestant.get());
+    std::vector<Samples> samples = bench::race(contestants, options);
+    for (size_t i = 0; i < samples.size(); ++i) heat_.entrants[i].samples = std::move(samples[i]);
+  }
+
+ private:
+  Heat& heat_;
+  Tensors& tensors_;
+  std::vector<std::unique_ptr<Contestant>> contestants_;
+};
+
+/// Adds our kernel; false where it cannot run or is wrong.
+bool addOurs(Starters& starters, const Kernels& kernels, const Problem& problem, Tensors& tensors,
+             int threads, Traffic& traffic) {
+  const auto refuse = [&](const std::string& why) {
+    starters.add(Who::Ours, problem.spec->name, {}, nullptr, "cannot run " + problem.text() + ": " + why);
+    return false;
+  };
+  try {
+    if (const std::string wrong = whyWrong(kernels, problem, tensors.rows); !wrong.empty())
+      return refuse("its result is wrong: " + wrong);
+    auto ours = std::make_unique<Ours>(kernels, problem, tensors, threads);
+    traffic = kernels.traffic(ours->plan());
+    starters.add(Who::Ours, problem.spec->name, traffic, std::move(ours));
+    return true;
+  } catch (const host::Error& error) {
+    return refuse(error.what());
+  }
+}
+
+}  // namespace
+
+std::string HeatPlan::text() const {
+  return std::string(normc::name(entry)) + " " + std::string(normc::name(data)) + ", " +
+         std::to_string(rows) + " x " + std::to_string(features) + ", " + place + ", " +
+         std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+}
+
+const char* name(Who who) {
+  switch (who) {
+    case Who::Ours:
+      return "normc";
+    case Who::OneDnn:
+      return "oneDNN";
+    case Who::Torch:
+      return "PyTorch";
+    case Who::CachedCopy:
+      return "copy";
+    case Who::StreamingCopy:
+      return "streaming copy";
+  }
+  return "";
+}
+
+const Entrant* Heat::find(Who who, const std::string& norm) const {
+  const auto at = std::find_if(entrants.begin(), entrants.end(),
+                               [&](const Entrant& e) { return e.who == who && e.norm == norm; });
+  return at == entrants.end() ? nullptr : &*at;
+}
+
+const Entrant* Heat::fasterCopy(Traffic traffic) const {
+  const Entrant* best = nullptr;
+  for (const Entrant& e : entrants) {
+    if ((e.who != Who::CachedCopy && e.who != Who::StreamingCopy) || e.traffic != traffic) continue;
+    if (!best || (!e.samples.empty() && median(e.samples) < median(best->samples))) best = &e;
+  }
+  return best;
+}
+
+Heat runHeat(const HeatPlan& plan, const std::vector<Problem>& problems, const Kernels& kernels, bool oneDnn,
+             TorchPeer* torch, const RaceOptions& options) {
+  Heat heat;
+  heat.plan = plan;
+  Tensors tensors(plan.data, plan.rows, plan.features, plan.entry == Entry::Backward);
+  {
+    Starters starters(heat, tensors);
+    for (const Problem& problem : problems) {
+      Traffic traffic;
+      if (!addOurs(starters, kernels, problem, tensors, plan.threads, traffic)) continue;
+      starters.addCopies(traffic);
+      std::string why;
+      if (oneDnn) {
+        auto peer = makeOneDnn(problem, tensors, plan.threads, why);
+        starters.add(Who::OneDnn, problem.spec->name, traffic, std::move(peer), why);
+      }
+      if (torch) {
+        auto peer = torch->make(problem, plan.rows, plan.threads, why);
+        starters.add(Who::Torch, problem.spec->name, traffic, std::move(peer), why);
+      }
+    }
+    const double peerBefore = torch ? torch->seconds() : 0;
+    const Neighbours neighbours;
+    starters.race(options);
+    heat.busyCores = neighbours.busyCores(torch ? torch->seconds() - peerBefore : 0);
+  }
+  if (torch) torch->clear();
+  return heat;
+}
+
+}  // namespace normc::bench

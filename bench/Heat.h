@@ -1,0 +1,54 @@
+// One heat: every contestant on one shape, all in one race.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/Contestant.h"
+#include "bench/Copy.h"
+#include "bench/Ours.h"
+#include "bench/Torch.h"
+#include "dsl/Problem.h"
+
+namespace normc::bench {
+
+struct HeatPlan {
+  Entry entry = Entry::Forward;
+  DType data = DType::F32;
+  int64_t rows = 0, features = 0;
+  int threads = 1;
+  std::string place;  ///< "in cache", "in memory", "as given"
+
+  int64_t tensorBytes() const { return rows * features * bytes(data); }
+  std::string text() const;
+};
+
+enum class Who { Ours, OneDnn, Torch, CachedCopy, StreamingCopy };
+const char* name(Who);
+
+struct Entrant {
+  Who who;
+  std::string norm;            ///< empty for copies
+  Traffic traffic;             ///< of our kernel for this norm, or of the copy
+  Samples samples;             ///< seconds of one call
+  std::string implementation;  ///< which code ran, where the contestant says
+};
+
+struct Heat {
+  HeatPlan plan;
+  std::vector<Entrant> entrants;
+  std::vector<std::string> notRun;  ///< who could not run, and why
+  double busyCores = 0;             ///< that other programs kept busy during the race
+
+  const Entrant* find(Who who, const std::string& norm) const;
+  /// The copy of this traffic that was faster, cached or streaming.
+  const Entrant* fasterCopy(Traffic) const;
+};
+
+/// `problems`: those of the heat's entry, type and features, compiled in `kernels`. Every kernel of ours
+/// passes the gate on this very shape, or a smaller one where it is large, before it is timed. `torch` may be
+/// null.
+Heat runHeat(const HeatPlan&, const std::vector<Problem>& problems, const Kernels&, bool oneDnn,
+             TorchPeer* torch, const RaceOptions&);
+
+}  // namespace normc::bench

@@ -1,0 +1,124 @@
+#include "bench/Options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+namespace normc::bench {
+namespace {
+
+const char kFooter[] =
+    "Every race runs our kernels, oneDNN and PyTorch where they are, and plain copies with the reads and "
+    "writes of\n"
+    "our kernels, on tensors of the same shape, in turns. A ratio is the median of paired samples; the "
+    "brackets hold\n"
+    "95 % of its bootstrap. Below 1 our kernel is the faster one.\n"
+    "Example: normc-bench --norms layer_norm --features 768,1024 --rows 128,memory --threads 1";
+
+/// CLI11 repeats a value for each comma itself; this turns one word into one value, or explains.
+template <typename T>
+T oneWord(const std::string& word, const std::map<std::string, T>& known, const std::string& otherwise) {
+  if (const auto at = known.find(word); at != known.end()) return at->second;
+  std::string list;
+  for (const auto& [name, value] : known) list += (list.empty() ? "" : ", ") + name;
+  throw CLI::ValidationError("'" + word + "' is none of " + list + otherwise);
+}
+
+int64_t positive(const std::string& word, const std::string& what) {
+  int64_t value = 0;
+  if (!CLI::detail::lexical_cast(word, value) || value < 1 || value > int64_t(1) << 40)
+    throw CLI::ValidationError("'" + word + "' is no number of " + what + "; give one from 1");
+  return value;
+}
+
+Rows rowsOf(const std::string& word) {
+  if (word == "cache") return {Rows::Cache};
+  if (word == "memory") return {Rows::Memory};
+  return {Rows::Given, positive(word, "rows, and neither cache nor memory")};
+}
+
+/// An option with values between commas, each read by `read`.
+template <typename T, typename Read>
+void listOption(CLI::App& app, const std::string& name, std::vector<T>& values, const std::string& help,
+                Read read) {
+  const auto parse = [&values, read](const std::vector<std::string>& words) {
+    values.clear();
+    for (const std::string& word : words) values.push_back(read(word));
+    return true;
+  };
+  app.add_option(name, CLI::callback_t(parse), help)->delimiter(',')->type_name("LIST")->expected(1, -1);
+}
+
+}  // namespace
+
+int64_t Rows::of(int64_t features, DType type, const Machine& machine) const {
+  const int64_t row = features * bytes(type);
+  if (kind == Given) return count;
+  if (kind == Cache) return std::max<int64_t>(1, machine.secondCache / 4 / row);
+  const int64_t most = std::min<int64_t>(int64_t(2) << 30, machine.memory / 10);
+  return std::max<int64_t>(1, std::min(4 * machine.lastCache, most) / row);
+}
+
+const char* Rows::place() const {
+  return kind == Cache ? "in cache" : kind == Memory ? "in memory" : "as given";
+}
+
+bool readOptions(int argc, char** argv, const Machine& machine, Options& options, int& exitCode) {
+  CLI::App app("Times normalization kernels beside oneDNN, PyTorch and copies", "normc-bench");
+  app.footer(kFooter);
+  app.get_formatter()->column_width(28);
+  const int all = machine.processors;
+  options.threads = all > 1 ? std::vector<int>{1, all} : std::vector<int>{1};
+
+  app.add_option("--norms", options.norms, "built-in norms, e.g. layer_norm,power_norm")
+      ->delimiter(',')
+      ->type_name("LIST");
+  listOption(app, "--features", options.features, "numbers of features",
+             [](const std::string& word) { return positive(word, "features"); });
+  listOption(app, "--rows", options.rows, "numbers of rows; cache and memory fit them to this machine",
+             rowsOf);
+  listOption(app, "--dtype", options.types, "f32, f64, bf16, f16", [](const std::string& word) {
+    return oneWord<DType>(
+        word, {{"f32", DType::F32}, {"f64", DType::F64}, {"bf16", DType::BF16}, {"f16", DType::F16}}, "");
+  });
+  listOption(app, "--threads", options.threads, "numbers of threads; all for every core",
+             [all](const std::string& word) {
+               return word == "all" ? all
+                                    : int(std::min<int64_t>(positive(word, "threads, and not all"), 4096));
+             });
+  listOption(app, "--entries", options.entries, "forward, backward, infer", [](const std::string& word) {
+    return oneWord<Entry>(
+        word, {{"forward", Entry::Forward}, {"backward", Entry::Backward}, {"infer", Entry::Infer}}, "");
+  });
+  std::vector<std::string> bindings;
+  app.add_option("--bind", bindings, "structural bindings, e.g. heads=12 (16 otherwise)")
+      ->delimiter(',')
+      ->type_name("LIST");
+  bool quick = false, noOneDnn = false, noTorch = false;
+  app.add_flag("--quick", quick, "fewer features and rounds: a look, not a figure");
+  app.add_flag("--no-onednn", noOneDnn, "without oneDNN");
+  app.add_flag("--no-torch", noTorch, "without PyTorch");
+  app.add_option("--python", options.python, "a Python with PyTorch")->type_name("PROGRAM");
+  app.add_option("--json", options.jsonFile, "writes every sample there")->type_name("FILE");
+
+  try {
+    app.parse(argc, argv);
+    for (const std::string& binding : bindings) {
+      const size_t equals = binding.find('=');
+      if (equals == std::string::npos)
+        throw CLI::ValidationError("--bind '" + binding + "' must be NAME=NUMBER");
+      options.bindings[binding.substr(0, equals)] =
+          positive(binding.substr(equals + 1), binding.substr(0, equals));
+    }
+  } catch (const CLI::ParseError& error) {
+    exitCode = app.exit(error) == 0 ? 0 : 2;
+    return false;
+  }
+  options.oneDnn = !noOneDnn, options.torch = !noTorch;
+  if (quick) {
+    if (app.count("--features") == 0) options.features = {768};
+    options.race = {.sampleSeconds = 50e-6, .seconds = 0.5, .minRounds = 5, .maxRounds = 21};
+  }
+  return true;
+}
+
+}  // namespace normc::bench

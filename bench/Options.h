@@ -1,0 +1,43 @@
+// The command line of normc-bench.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "bench/Contestant.h"
+#include "bench/Machine.h"
+#include "dsl/Problem.h"
+
+namespace normc::bench {
+
+/// How many rows a race has.
+struct Rows {
+  enum Kind { Given, Cache, Memory } kind = Given;
+  int64_t count = 0;  ///< Given only
+
+  /// In cache: a tensor fills a quarter of the second-level cache. In memory: four times the last-level
+  /// cache, but not more than 2 GiB or a tenth of the memory that is free.
+  int64_t of(int64_t features, DType, const Machine&) const;
+  /// "in cache", "in memory", "as given".
+  const char* place() const;
+};
+
+struct Options {
+  std::vector<std::string> norms = {"layer_norm", "rms_norm", "batch_norm", "power_norm_v", "power_norm"};
+  std::vector<int64_t> features = {64, 256, 768, 1024, 4096, 16384};
+  std::vector<Rows> rows = {{Rows::Cache}, {Rows::Memory}};
+  std::vector<DType> types = {DType::F32};
+  std::vector<int> threads;  ///< 1, and all
+  std::vector<Entry> entries = {Entry::Forward, Entry::Backward};
+  std::map<std::string, int64_t> bindings;  ///< `heads=16`; 16 where nothing is said
+  bool oneDnn = true, torch = true;
+  std::string python;    ///< that has PyTorch
+  std::string jsonFile;  ///< empty: none
+  RaceOptions race;
+};
+
+/// Reads the command line. What is not to be run is printed, and `exitCode` set.
+bool readOptions(int argc, char** argv, const Machine&, Options&, int& exitCode);
+
+}  // namespace normc::bench

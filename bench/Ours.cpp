@@ -1,0 +1,131 @@
+#include "bench/Ours.h"
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "codegen/Package.h"
+
+namespace normc::bench {
+namespace {
+
+/// Past every warmup.
+constexpr int64_t kSteps = 10000;
+
+template <typename T>
+T orThrow(llvm::Expected<T> value) {
+  if (!value) throw std::runtime_error(llvm::toString(value.takeError()));
+  return std::move(*value);
+}
+
+DLDataType dlType(DType type) {
+  const uint8_t code = type == DType::BF16 ? kDLBfloat : kDLFloat;
+  return {code, uint8_t(8 * bytes(type)), 1};
+}
+
+/// A plan for the problem that leaves the number of threads to `threads`.
+host::Plan planFor(const Kernels& kernels, const Problem& problem, int64_t rows, int threads) {
+  normc_request request = {};
+  request.max_threads = threads;
+  return host::Plan(kernels.package(), Ours::textFor(problem, rows), request);
+}
+
+std::optional<Memory> memoryOf(size_t bytes) {
+  if (bytes == 0) return std::nullopt;
+  return Memory(int64_t(bytes));
+}
+
+host::Buffer bufferOf(const std::optional<Memory>& memory) {
+  return memory ? host::Buffer(memory->data(), size_t(memory->bytes())) : host::Buffer();
+}
+
+}  // namespace
+
+Kernels Kernels::compile(const std::vector<Problem>& problems) {
+  std::string bytes;
+  const double seconds = timed(1, [&] {
+    const auto isa = orThrow(codegen::cpu::findIsa("host"));
+    std::vector<codegen::Job> jobs;
+    for (const Problem& problem : problems)
+      for (codegen::Job& job : codegen::defaultJobs(problem, isa)) jobs.push_back(std::move(job));
+    bytes = orThrow(codegen::buildPackage(jobs));
+  });
+  return Kernels(std::move(bytes), seconds);
+}
+
+Kernels::Kernels(std::string bytes, double seconds)
+    : seconds_(seconds), package_(context_, bytes.data(), bytes.size()) {}
+
+Traffic Kernels::traffic(const host::Plan& plan) const {
+  size_t index;
+  host::check(normc_plan_kernel(plan.get(), &index));
+  const auto manifest = nlohmann::json::parse(package_.manifest());
+  const auto& traffic = manifest.at("kernels").at(index).at("traffic");
+  return {traffic.at("reads").get<int>(), traffic.at("writes").get<int>()};
+}
+
+std::string Ours::textFor(const Problem& problem, int64_t rows) {
+  std::string text = problem.text();
+  return text.replace(text.find("[*"), 2, "[" + std::to_string(rows));
+}
+
+Ours::Ours(const Kernels& kernels, const Problem& problem, Tensors& tensors, int threads)
+    : plan_(planFor(kernels, problem, tensors.rows, threads)) {
+  const Spec& spec = *problem.spec;
+  const auto wide = [&](const Memory& memory) {
+    return host::Tensor(memory.data(), dlType(problem.data), {tensors.rows, tensors.features});
+  };
+  const auto narrow = [&](const Memory& memory) {
+    return host::Tensor(memory.data(), dlType(problem.params), {tensors.features});
+  };
+  const normc_sizes sizes = host::Plan::sizes(1, tensors.rows, tensors.features);
+  call_.x = wide(tensors.x);
+  if (spec.scale) call_.scale = narrow(tensors.scale);
+  if (problem.entry != Entry::Infer) saved_ = memoryOf(plan_.savedBytes(sizes));
+  call_.saved = bufferOf(saved_);
+  prepareState(problem, tensors.features);
+  if (problem.entry == Entry::Backward) {
+    prepareBackward(kernels, problem, tensors);
+    call_.dy = wide(tensors.dy), call_.dx = wide(tensors.dx);
+    if (spec.scale) call_.dscale = narrow(tensors.dscale);
+    if (spec.bias) call_.dbias = narrow(tensors.dbias);
+  } else {
+    if (spec.bias) call_.bias = narrow(tensors.bias);
+    call_.y = wide(tensors.y);
+  }
+  workspace_ = memoryOf(plan_.workspaceBytes(sizes));
+  call_.workspace = bufferOf(workspace_);
+}
+
+void Ours::prepareState(const Problem& problem, int64_t features) {
+  state_ = memoryOf(plan_.stateBytes(features));
+  if (!state_) return;
+  const normc_sizes sizes = host::Plan::sizes(1, 0, features);
+  host::check(normc_plan_state_init(plan_.get(), &sizes, state_->data(), size_t(state_->bytes())));
+  for (const normc_field& field : plan_.stateFields(features))
+    if (std::strcmp(field.name, "step") == 0)
+      std::memcpy(static_cast<char*>(state_->data()) + field.offset, &kSteps, sizeof kSteps);
+  call_.stateIn = bufferOf(state_);
+  if (problem.entry != Entry::Infer) call_.stateOut = bufferOf(state_);
+}
+
+/// Saved statistics come from the forward of the same rows; its y goes where dx will be.
+void Ours::prepareBackward(const Kernels& kernels, const Problem& problem, Tensors& tensors) {
+  Problem before = problem;
+  before.entry = Entry::Forward;
+  const host::Plan forward = planFor(kernels, before, tensors.rows, 0);
+  const std::optional<Memory> workspace =
+      memoryOf(forward.workspaceBytes(host::Plan::sizes(1, tensors.rows, tensors.features)));
+  host::Call call = call_;
+  call.y = host::Tensor(tensors.dx.data(), dlType(problem.data), {tensors.rows, tensors.features});
+  if (problem.spec->bias)
+    call.bias = host::Tensor(tensors.bias.data(), dlType(problem.params), {tensors.features});
+  call.workspace = bufferOf(workspace);
+  forward(call);
+}
+
+double Ours::run(int64_t calls) {
+  return timed(calls, [this] { plan_(call_); });
+}
+
+}  // namespace normc::bench

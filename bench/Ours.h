@@ -1,0 +1,59 @@
+// Our side of a race: kernels compiled here and now, loaded and run as a host does.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/Contestant.h"
+#include "bench/Copy.h"
+#include "bench/Tensors.h"
+#include "dsl/Problem.h"
+#include "runtime/normc.hpp"
+
+namespace normc::bench {
+
+/// The default kernels of some problems for this processor, compiled into a package in memory.
+class Kernels {
+ public:
+  /// Throws std::runtime_error with the compiler's or the runtime's message.
+  static Kernels compile(const std::vector<Problem>&);
+
+  double seconds() const { return seconds_; }  ///< that compiling took
+  const host::Package& package() const { return package_; }
+  /// X-sized transfers of the kernel that a plan chose, as its manifest says.
+  Traffic traffic(const host::Plan&) const;
+
+ private:
+  Kernels(std::string bytes, double seconds);
+
+  double seconds_;
+  host::Context context_;
+  host::Package package_;
+};
+
+/// One call of one problem, on shared tensors, with a state and saved statistics of its own.
+/// The state says that ten thousand steps are done: past every warmup.
+class Ours : public Contestant {
+ public:
+  Ours(const Kernels&, const Problem&, Tensors&, int threads);
+  double run(int64_t calls) override;
+  std::string implementation() const override { return plan_.describe(); }
+
+  const host::Plan& plan() const { return plan_; }
+
+  /// `problem` for exactly so many rows: what a plan is asked for, so that the best kernel is chosen.
+  static std::string textFor(const Problem& problem, int64_t rows);
+
+ private:
+  void prepareState(const Problem&, int64_t features);
+  void prepareBackward(const Kernels&, const Problem&, Tensors&);
+
+  host::Plan plan_;
+  host::Call call_;
+  std::optional<Memory> state_, saved_, workspace_;
+};
+
+}  // namespace normc::bench

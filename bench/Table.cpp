@@ -1,0 +1,176 @@
+#include "bench/Table.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <map>
+#include <set>
+
+namespace normc::bench {
+namespace {
+
+/// Our own norms that the others are set against: what a transformer uses today, and what needs a batch.
+const char* const kYardsticks[] = {"layer_norm", "batch_norm"};
+
+std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)));
+std::string format(const char* pattern, ...) {
+  char text[256];
+  va_list arguments;
+  va_start(arguments, pattern);
+  std::vsnprintf(text, sizeof text, pattern, arguments);
+  va_end(arguments);
+  return text;
+}
+
+std::string text(const Ratio& ratio) {
+  return format("%.2f [%.2f, %.2f]", ratio.value, ratio.low, ratio.high);
+}
+
+/// Time of `ours` over that of `other`; a dash where there is none.
+std::string against(const Entrant& ours, const Entrant* other) {
+  return other && other != &ours ? text(pairedRatio(ours.samples, other->samples)) : "-";
+}
+
+double gigabytesPerSecond(const Entrant& entrant, const HeatPlan& plan) {
+  return double(entrant.traffic.total()) * double(plan.tensorBytes()) / median(entrant.samples) * 1e-9;
+}
+
+std::string copies(const Heat& heat) {
+  std::string result;
+  for (const Entrant& e : heat.entrants) {
+    if (e.who == Who::CachedCopy)
+      result += format("  copy that reads %d, writes %d: %.1f GB/s", e.traffic.reads, e.traffic.writes,
+                       gigabytesPerSecond(e, heat.plan));
+    if (e.who == Who::StreamingCopy)
+      result += format(", streaming %.1f GB/s\n", gigabytesPerSecond(e, heat.plan));
+  }
+  return result;
+}
+
+/// Where a peer is no yardstick: code of oneDNN's that is not compiled for the processor.
+std::string remarks(const Heat& heat) {
+  std::string result;
+  for (const Entrant& e : heat.entrants)
+    if (e.who == Who::OneDnn && e.implementation.find("jit") == std::string::npos)
+      result += "  oneDNN has no optimised " + e.norm + " here: it runs " + e.implementation + "\n";
+  return result;
+}
+
+const Who kPeers[] = {Who::OneDnn, Who::Torch};
+
+nlohmann::json toJson(const Ratio& ratio) {
+  return {{"value", ratio.value}, {"low", ratio.low}, {"high", ratio.high}};
+}
+
+nlohmann::json toJson(const Heat& heat, const Entrant& e) {
+  nlohmann::json result = {{"who", name(e.who)},
+                           {"reads", e.traffic.reads},
+                           {"writes", e.traffic.writes},
+                           {"seconds", median(e.samples)},
+                           {"gigabytes_per_second", gigabytesPerSecond(e, heat.plan)},
+                           {"samples", e.samples}};
+  if (!e.norm.empty()) result["norm"] = e.norm;
+  if (!e.implementation.empty()) result["implementation"] = e.implementation;
+  if (e.who != Who::Ours) return result;
+  if (const Entrant* copy = heat.fasterCopy(e.traffic))
+    result["to_copy"] = toJson(pairedRatio(e.samples, copy->samples));
+  for (const Entrant& other : heat.entrants)
+    if (other.norm == e.norm && other.who != Who::Ours)
+      result["to_peers"][name(other.who)] = toJson(pairedRatio(e.samples, other.samples));
+  for (const Entrant& other : heat.entrants)
+    if (other.who == Who::Ours && other.norm != e.norm)
+      result["to_norms"][other.norm] = toJson(pairedRatio(e.samples, other.samples));
+  return result;
+}
+
+}  // namespace
+
+std::string table(const Heat& heat) {
+  size_t rounds = 0;
+  for (const Entrant& e : heat.entrants) rounds = e.samples.size();
+  std::string result = heat.plan.text() + "   (a tensor has " + bytesText(heat.plan.tensorBytes()) + "; " +
+                       std::to_string(rounds) + " rounds)\n";
+  if (heat.busyCores > 0.1)
+    result += format("  other programs kept %.1f cores busy meanwhile\n", heat.busyCores);
+  result += copies(heat) + remarks(heat);
+  result += format("  %-20s %2s %10s %7s  %-20s %-20s %-20s %-20s %s\n", "norm", "T", "us", "GB/s",
+                   "time / copy", "/ oneDNN", "/ PyTorch", "/ layer_norm", "/ batch_norm");
+  for (const Entrant& e : heat.entrants) {
+    if (e.who != Who::Ours) continue;
+    result +=
+        format("  %-20s %2d %10.1f %7.1f  %-20s", e.norm.c_str(), e.traffic.total(), median(e.samples) * 1e6,
+               gigabytesPerSecond(e, heat.plan), against(e, heat.fasterCopy(e.traffic)).c_str());
+    for (Who peer : kPeers) result += format(" %-20s", against(e, heat.find(peer, e.norm)).c_str());
+    for (const char* norm : kYardsticks)
+      result += format(" %-20s", against(e, heat.find(Who::Ours, norm)).c_str());
+    result.erase(result.find_last_not_of(' ') + 1);
+    result += "\n";
+  }
+  return result;
+}
+
+std::string summary(const std::vector<Heat>& heats) {
+  // By what is compared, in the order of the heats.
+  std::vector<std::string> order;
+  std::map<std::string, std::vector<std::pair<Samples, Samples>>> pairs;
+  for (const Heat& heat : heats)
+    for (const Entrant& e : heat.entrants) {
+      if (e.who != Who::Ours) continue;
+      for (Who peer : kPeers) {
+        const Entrant* other = heat.find(peer, e.norm);
+        if (!other) continue;
+        const std::string problem =
+            e.norm + ":" + std::string(name(heat.plan.entry)) + "@" + std::string(name(heat.plan.data));
+        const std::string key =
+            format("%-28s %-10s %2d %-8s / %-8s", problem.c_str(), heat.plan.place.c_str(), heat.plan.threads,
+                   heat.plan.threads == 1 ? "thread" : "threads", name(peer));
+        if (!pairs.count(key)) order.push_back(key);
+        pairs[key].emplace_back(e.samples, other->samples);
+      }
+    }
+  if (order.empty()) return {};
+  std::string result = "Geometric means of normc's time over the peer's, all features:\n";
+  for (const std::string& key : order)
+    result += "  " + key + " " + text(geometricMean(pairs[key])) + "   of " +
+              std::to_string(pairs[key].size()) + "\n";
+  return result;
+}
+
+std::string notRun(const std::vector<Heat>& heats) {
+  std::set<std::string> seen;
+  std::string result;
+  for (const Heat& heat : heats)
+    for (const std::string& reason : heat.notRun)
+      if (seen.insert(reason).second) result += "  " + reason + "\n";
+  return result.empty() ? result : "Not run:\n" + result;
+}
+
+nlohmann::json toJson(const std::vector<Heat>& heats, const Machine& machine,
+                      const std::vector<std::string>& peers) {
+  nlohmann::json result = {{"schema", 1},
+                           {"machine",
+                            {{"processor", machine.processor},
+                             {"processors", machine.processors},
+                             {"second_cache", machine.secondCache},
+                             {"last_cache", machine.lastCache},
+                             {"isa", normc_cpu_isa()}}},
+                           {"normc", normc_version()},
+                           {"peers", peers},
+                           {"heats", nlohmann::json::array()}};
+  for (const Heat& heat : heats) {
+    const HeatPlan& plan = heat.plan;
+    nlohmann::json entrants = nlohmann::json::array();
+    for (const Entrant& e : heat.entrants) entrants.push_back(toJson(heat, e));
+    result["heats"].push_back({{"entry", name(plan.entry)},
+                               {"dtype", name(plan.data)},
+                               {"rows", plan.rows},
+                               {"features", plan.features},
+                               {"threads", plan.threads},
+                               {"place", plan.place},
+                               {"busy_cores_of_others", heat.busyCores},
+                               {"entrants", entrants},
+                               {"not_run", heat.notRun}});
+  }
+  return result;
+}
+
+}  // namespace normc::bench

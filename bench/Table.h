@@ -1,0 +1,25 @@
+// Heats as text for people and as JSON for programs.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/Heat.h"
+#include "bench/Machine.h"
+
+namespace normc::bench {
+
+/// Ratio columns: to the peers, and to two of our own norms.
+std::string table(const Heat&);
+
+/// Geometric means over features, of everything that ran against a peer.
+std::string summary(const std::vector<Heat>&);
+
+/// Who could not run, each reason once.
+std::string notRun(const std::vector<Heat>&);
+
+/// All samples, and the medians and ratios of the tables.
+nlohmann::json toJson(const std::vector<Heat>&, const Machine&, const std::vector<std::string>& peers);
+
+}  // namespace normc::bench

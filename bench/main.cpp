@@ -1,0 +1,147 @@
+// normc-bench: how fast our kernels are, beside oneDNN, PyTorch and copies.
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <stdexcept>
+
+#include "bench/Heat.h"
+#include "bench/OneDnn.h"
+#include "bench/Options.h"
+#include "bench/Table.h"
+#include "dsl/Library.h"
+
+namespace normc::bench {
+namespace {
+
+/// The problem of a norm for rows x features. What cannot be is said in `notRun`.
+std::optional<Problem> problemOf(const Options& options, const std::string& norm, Entry entry, DType data,
+                                 int64_t features, std::vector<std::string>& notRun) {
+  auto spec = findNorm(norm);
+  if (!spec) throw std::runtime_error(text(spec.errors()));
+  Problem problem;
+  problem.spec = *spec;
+  problem.entry = entry;
+  problem.data = data;
+  problem.params = data == DType::F64 ? DType::F64 : DType::F32;
+  problem.features = features;
+  for (const std::string& binding : bindingNames(**spec)) {
+    const auto given = options.bindings.find(binding);
+    problem.bindings[binding] = given == options.bindings.end() ? 16 : given->second;
+  }
+  auto checked = checkProblem(problem);
+  if (checked) return *checked;
+  notRun.push_back("normc cannot run " + norm + " on rows x " + std::to_string(features) +
+                   " features: " + checked.errors()[0].message);
+  return std::nullopt;
+}
+
+/// The problems of one entry, type and number of features; backward needs its forward too.
+struct Family {
+  Entry entry;
+  DType data;
+  int64_t features;
+  std::vector<Problem> problems;
+  std::vector<std::string> notRun;
+};
+
+std::vector<Family> familiesOf(const Options& options) {
+  std::vector<Family> families;
+  for (DType data : options.types)
+    for (Entry entry : options.entries)
+      for (int64_t features : options.features) {
+        Family family{entry, data, features, {}, {}};
+        for (const std::string& norm : options.norms)
+          if (auto problem = problemOf(options, norm, entry, data, features, family.notRun))
+            family.problems.push_back(std::move(*problem));
+        families.push_back(std::move(family));
+      }
+  return families;
+}
+
+Kernels compileAll(const std::vector<Family>& families) {
+  std::map<std::string, Problem> problems;
+  for (const Family& family : families)
+    for (Problem problem : family.problems) {
+      problems.emplace(problem.text(), problem);
+      if (problem.entry != Entry::Backward) continue;
+      problem.entry = Entry::Forward;
+      problems.emplace(problem.text(), problem);
+    }
+  std::vector<Problem> list;
+  for (auto& [text, problem] : problems) list.push_back(std::move(problem));
+  if (list.empty()) throw std::runtime_error("nothing to run: " + families.at(0).notRun.at(0));
+  Kernels kernels = Kernels::compile(list);
+  std::printf("%zu problems compiled in %.1f s for %s\n", list.size(), kernels.seconds(), normc_cpu_isa());
+  return kernels;
+}
+
+std::string besideThis(const char* file) {
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  const std::string program(path, size_t(std::max<ssize_t>(length, 0)));
+  return program.substr(0, program.rfind('/') + 1) + file;
+}
+
+/// Opened before the races, so that a wrong name does not cost their result.
+std::ofstream openJson(const std::string& file) {
+  std::ofstream stream;
+  if (!file.empty()) stream.open(file);
+  if (!stream) throw std::runtime_error("cannot write " + file);
+  return stream;
+}
+
+void run(const Options& options, const Machine& machine) {
+  std::ofstream json = openJson(options.jsonFile);
+  std::printf("%s\n", machine.text().c_str());
+  std::vector<std::string> peers;
+  std::optional<TorchPeer> torch;
+  if (options.oneDnn && !oneDnnVersion().empty()) peers.push_back(oneDnnVersion());
+  if (options.torch) {
+    torch.emplace(options.python, besideThis("torch_peer.py"));
+    if (!torch->version().empty()) peers.push_back(torch->version());
+  }
+  for (const std::string& peer : peers) std::printf("peer: %s\n", peer.c_str());
+  const std::vector<Family> families = familiesOf(options);
+  const Kernels kernels = compileAll(families);
+
+  std::vector<Heat> heats;
+  for (const Rows& rows : options.rows)
+    for (const Family& family : families)
+      for (int threads : options.threads) {
+        const HeatPlan plan{family.entry,    family.data, rows.of(family.features, family.data, machine),
+                            family.features, threads,     rows.place()};
+        Heat heat =
+            runHeat(plan, family.problems, kernels, options.oneDnn, torch ? &*torch : nullptr, options.race);
+        heat.notRun.insert(heat.notRun.end(), family.notRun.begin(), family.notRun.end());
+        std::printf("\n%s", table(heat).c_str());
+        std::fflush(stdout);
+        heats.push_back(std::move(heat));
+      }
+  std::printf("\n%s%s", summary(heats).c_str(), notRun(heats).c_str());
+  if (options.jsonFile.empty()) return;
+  json << toJson(heats, machine, peers).dump(1) << "\n";
+  json.close();
+  if (!json) throw std::runtime_error("cannot write all of " + options.jsonFile);
+}
+
+}  // namespace
+}  // namespace normc::bench
+
+int main(int argc, char** argv) {
+  using namespace normc::bench;
+  const Machine machine = thisMachine();
+  Options options;
+  options.python = NORMC_BENCH_PYTHON;
+  int exitCode = 0;
+  if (!readOptions(argc, argv, machine, options, exitCode)) return exitCode;
+  try {
+    run(options, machine);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "normc-bench: %s\n", error.what());
+    return 1;
+  }
+}

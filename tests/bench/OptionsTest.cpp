@@ -1,0 +1,89 @@
+#include <gtest/gtest.h>
+
+#include "bench/Options.h"
+
+namespace normc::bench {
+namespace {
+
+Machine machine() {
+  Machine m;
+  m.processors = 4, m.secondCache = 1 << 20, m.lastCache = 32 << 20, m.memory = int64_t(24) << 30;
+  return m;
+}
+
+/// Reads `words` as a command line; what was printed is in `text`.
+struct Read {
+  explicit Read(std::vector<std::string> words) {
+    words.insert(words.begin(), "normc-bench");
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    testing::internal::CaptureStderr();
+    testing::internal::CaptureStdout();
+    run = readOptions(int(argv.size()), argv.data(), machine(), options, exitCode);
+    text = testing::internal::GetCapturedStdout() + testing::internal::GetCapturedStderr();
+  }
+  Options options;
+  bool run;
+  int exitCode = 0;
+  std::string text;
+};
+
+TEST(BenchOptions, DefaultsAreOneThreadAndAll) {
+  const Read read({});
+  EXPECT_TRUE(read.run);
+  EXPECT_EQ(read.options.threads, (std::vector<int>{1, 4}));
+  EXPECT_EQ(read.options.features.size(), 6u);
+}
+
+TEST(BenchOptions, ReadsListsBetweenCommas) {
+  const Read read({"--features", "7,768", "--rows", "128,memory", "--dtype", "bf16", "--threads", "2,all",
+                   "--entries", "infer", "--bind", "heads=8"});
+  ASSERT_TRUE(read.run) << read.text;
+  EXPECT_EQ(read.options.features, (std::vector<int64_t>{7, 768}));
+  ASSERT_EQ(read.options.rows.size(), 2u);
+  EXPECT_EQ(read.options.rows[0].of(768, DType::F32, machine()), 128);
+  EXPECT_EQ(read.options.rows[1].kind, Rows::Memory);
+  EXPECT_EQ(read.options.types, std::vector<DType>{DType::BF16});
+  EXPECT_EQ(read.options.threads, (std::vector<int>{2, 4}));
+  EXPECT_EQ(read.options.entries, std::vector<Entry>{Entry::Infer});
+  EXPECT_EQ(read.options.bindings.at("heads"), 8);
+}
+
+TEST(BenchOptions, QuickKeepsWhatIsAskedFor) {
+  EXPECT_EQ(Read({"--quick"}).options.features, std::vector<int64_t>{768});
+  EXPECT_EQ(Read({"--quick", "--features", "64"}).options.features, std::vector<int64_t>{64});
+}
+
+TEST(BenchOptions, RowsFitTheMachine) {
+  const int64_t row = 1024 * 4;
+  EXPECT_EQ(Rows{Rows::Cache}.of(1024, DType::F32, machine()) * row, 256 << 10);
+  EXPECT_EQ(Rows{Rows::Memory}.of(1024, DType::F32, machine()) * row, int64_t(128) << 20);
+  Machine small = machine();
+  small.memory = 640 << 20;
+  EXPECT_EQ(Rows{Rows::Memory}.of(1024, DType::F32, small) * row, 64 << 20);
+  Machine huge = machine();
+  huge.lastCache = int64_t(1) << 30, huge.memory = int64_t(1) << 40;
+  EXPECT_EQ(Rows{Rows::Memory}.of(1024, DType::F32, huge) * row, int64_t(2) << 30);
+  EXPECT_EQ(Rows{Rows::Cache}.of(1 << 20, DType::F64, machine()), 1);
+}
+
+TEST(BenchOptions, ErrorsNameTheValueAndWhatIsLegal) {
+  const std::pair<std::vector<std::string>, const char*> wrong[] = {
+      {{"--rows", "0"}, "'0' is no number of rows, and neither cache nor memory; give one from 1"},
+      {{"--features", "7x"}, "'7x' is no number of features; give one from 1"},
+      {{"--threads", "none"}, "'none' is no number of threads, and not all; give one from 1"},
+      {{"--dtype", "f8"}, "'f8' is none of bf16, f16, f32, f64"},
+      {{"--entries", "back"}, "'back' is none of backward, forward, infer"},
+      {{"--bind", "heads"}, "--bind 'heads' must be NAME=NUMBER"},
+      {{"--bind", "heads=no"}, "'no' is no number of heads; give one from 1"},
+  };
+  for (const auto& [words, message] : wrong) {
+    const Read read(words);
+    EXPECT_FALSE(read.run);
+    EXPECT_EQ(read.exitCode, 2);
+    EXPECT_NE(read.text.find(message), std::string::npos) << read.text;
+  }
+}
+
+}  // namespace
+}  // namespace normc::bench
