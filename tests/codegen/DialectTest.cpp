@@ -1,0 +1,150 @@
+// Norm dialect as text: it parses back, and what is not valid says why.
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "tests/codegen/Support.h"
+
+namespace normc::codegen {
+namespace {
+
+class Dialect : public testing::Test {
+ protected:
+  Dialect() : context_(normDialects(), mlir::MLIRContext::Threading::DISABLED) {
+    context_.loadAllAvailableDialects();
+    context_.getDiagEngine().registerHandler([this](mlir::Diagnostic& d) { diagnostics_ += d.str() + "\n"; });
+  }
+  mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string& text) {
+    diagnostics_.clear();
+    return mlir::parseSourceString<mlir::ModuleOp>(text, &context_);
+  }
+  /// What the parser and the verifier say of a kernel that holds `phase`'s body, or of `body` in a slab.
+  std::string errorOf(const std::string& text) {
+    auto module = parse(text);
+    EXPECT_FALSE(module) << text;
+    return diagnostics_;
+  }
+  static std::string kernel(const std::string& phases) {
+    return "norm.kernel @k attributes {problem = \"\", layout = \"features_last\", statistics = f32, groups "
+           "= 1, "
+           "pre_groups = 1, numbers = []} {\n"
+           "norm.tensor @x : f32 [\"segment\", \"row\", \"feature\"] \"tensor\" \"read\"\n"
+           "norm.tensor @y : f32 [\"segment\", \"row\", \"feature\"] \"tensor\" \"write\"\n" +
+           phases + "}\n";
+  }
+  static std::string slab(const std::string& body, const std::string& per = "\"feature\"") {
+    return kernel("norm.phase @apply \"apply\" over [\"feature\"] {\nnorm.slab [" + per + "] resident {\n" +
+                  body + "}\n}\n");
+  }
+
+  mlir::MLIRContext context_;
+  std::string diagnostics_;
+};
+
+std::string print(mlir::Operation* op) {
+  std::string text;
+  llvm::raw_string_ostream(text) << *op;
+  return text;
+}
+
+TEST_F(Dialect, EveryPlanParsesBackToItself) {
+  int count = 0;
+  for (const BuiltinNorm& norm : builtinNorms())
+    for (Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer}) {
+      auto problem = problemOf(norm, {.entry = entry, .mask = norm.name == "mabn"});
+      ASSERT_TRUE(problem) << norm.name;
+      for (Strategy strategy : legalStrategies(*problem)) {
+        cpu::Schedule schedule = cpu::defaultSchedule(*problem, isaOf("x86-64-v3"), strategy);
+        auto text = emitStage(*problem, schedule, isaOf("x86-64-v3"), Stage::Sweeps);
+        ASSERT_TRUE(bool(text));
+        auto module = parse(*text);
+        ASSERT_TRUE(module) << problem->text() << "\n" << diagnostics_;
+        EXPECT_EQ(print(*module), *text);
+        ++count;
+      }
+    }
+  EXPECT_GT(count, 50);
+}
+
+TEST_F(Dialect, ScheduleAttributeKeepsEveryKnob) {
+  cpu::Schedule s{.strategy = Strategy::Resident,
+                  .vector = 16,
+                  .rows = 2,
+                  .unroll = 4,
+                  .tile = 8,
+                  .grain = 5,
+                  .scalarTail = true,
+                  .streaming = true};
+  std::string text =
+      "#norm.schedule<strategy = \"resident\", vector = 16, rows = 2, unroll = 4, tile = 8, grain = 5, "
+      "scalar_tail = true, streaming = true>";
+  EXPECT_EQ(mlir::parseAttribute(text, &context_), s.attribute(&context_)) << diagnostics_;
+}
+
+TEST_F(Dialect, AcceptsASweepThatIsWhole) {
+  auto module =
+      parse(slab("norm.sweep reads [@x] writes [@y] into [] {\n^bb0(%x: f32):\n  norm.yield %x : f32\n}\n"));
+  ASSERT_TRUE(module) << diagnostics_;
+  KernelOp kernel = *module->getOps<KernelOp>().begin();
+  Traffic traffic = trafficOf(kernel);
+  EXPECT_EQ(traffic.reads, 1);
+  EXPECT_EQ(traffic.writes, 1);
+}
+
+TEST_F(Dialect, TrafficOfAResidentSlabCountsATensorOnce) {
+  std::string sum =
+      "norm.sweep reads [@x] writes [] into [] {\n^bb0(%x: f32):\n  norm.yield %x : f32\n} : f32\n";
+  std::string twice = "%a = " + sum + "%b = " + sum;
+  auto resident = parse(slab(twice));
+  ASSERT_TRUE(resident) << diagnostics_;
+  EXPECT_EQ(trafficOf(*resident->getOps<KernelOp>().begin()).reads, 1);
+  std::string text = slab(twice);
+  auto streamed = parse(text.erase(text.find(" resident"), 9));
+  ASSERT_TRUE(streamed) << diagnostics_;
+  EXPECT_EQ(trafficOf(*streamed->getOps<KernelOp>().begin()).reads, 2);
+}
+
+TEST_F(Dialect, SweepNamesOnlyDeclaredTensors) {
+  EXPECT_EQ(errorOf(slab("norm.sweep reads [@z] writes [] into [] {\n^bb0(%z: f32):\n  norm.yield\n}\n")),
+            "'norm.sweep' op names @z, which the kernel does not declare\n");
+}
+
+TEST_F(Dialect, SweepTakesOneElementOfEachTensorItReads) {
+  EXPECT_EQ(errorOf(slab("norm.sweep reads [@x] writes [] into [] {\n  norm.yield\n}\n")),
+            "'norm.sweep' op reads 1 tensors but its region takes 0 elements\n");
+}
+
+TEST_F(Dialect, SweepYieldsWritesSumsAndPartials) {
+  EXPECT_EQ(errorOf(slab("norm.sweep reads [@x] writes [@y] into [] {\n^bb0(%x: f32):\n  norm.yield\n}\n")),
+            "'norm.sweep' op must yield 1 values (writes, sums, partials), not 0\n");
+}
+
+TEST_F(Dialect, SweepEndsInAYield) {
+  EXPECT_EQ(errorOf(slab("norm.sweep reads [] writes [] into [] {\n  %0 = arith.constant 1.0 : f32\n}\n")),
+            "'norm.sweep' op must end in norm.yield\n");
+}
+
+TEST_F(Dialect, SweepStandsInASlab) {
+  EXPECT_EQ(errorOf(kernel("norm.phase @apply \"apply\" over [] {\nnorm.sweep reads [] writes [] into [] {\n"
+                           "  norm.yield\n}\n}\n")),
+            "'norm.sweep' op must stand in a slab of a kernel\n");
+}
+
+TEST_F(Dialect, SlabKnowsItsAxes) {
+  EXPECT_EQ(errorOf(slab("", "\"channel\"")),
+            "'norm.slab' op has no axis 'channel'; legal: segment, row, feature, group, pre_group\n");
+}
+
+TEST_F(Dialect, TensorStandsInAKernel) {
+  EXPECT_EQ(errorOf("norm.tensor @x : f32 [] \"tensor\" \"read\"\n"),
+            "'norm.tensor' op expects parent op 'norm.kernel'\n");
+}
+
+TEST_F(Dialect, KernelDeclaresATensorOnce) {
+  EXPECT_NE(errorOf(kernel("norm.tensor @x : f32 [] \"tensor\" \"read\"\n"))
+                .find("redefinition of symbol named 'x'"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace normc::codegen

@@ -1,0 +1,148 @@
+// Every built-in norm through every stage on every instruction set, and what must
+// be true of the code that comes out: freestanding, vectorised, small.
+#include <regex>
+#include <set>
+
+#include "codegen/targets/cpu/Object.h"
+#include "llvm/Object/ELFObjectFile.h"
+#include "tests/codegen/Support.h"
+
+namespace normc::codegen {
+namespace {
+
+struct Case {
+  BuiltinNorm norm;
+  cpu::Isa isa;
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.norm.name << " for " << c.isa.name.str(); }
+
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  for (const BuiltinNorm& norm : builtinNorms())
+    for (const cpu::Isa& isa : cpu::instructionSets()) list.push_back({norm, isa});
+  return list;
+}
+
+std::string caseName(const testing::TestParamInfo<Case>& info) {
+  std::string name = info.param.norm.name + "_" + info.param.isa.name.str();
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+/// Calls `check(problem, schedule, context)` for all entries and strategies of a norm.
+template <typename Check>
+void forKernels(const BuiltinNorm& norm, const cpu::Isa& isa, int64_t features, Check check) {
+  for (Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer}) {
+    auto problem = problemOf(norm, {.entry = entry, .features = features});
+    ASSERT_TRUE(problem) << norm.name;
+    for (Strategy strategy : legalStrategies(*problem)) {
+      SCOPED_TRACE(problem->text() + " " + name(strategy).str() + " " + isa.name.str());
+      check(*problem, cpu::defaultSchedule(*problem, isa, strategy));
+    }
+  }
+}
+
+/// The lines of one phase of an assembly text: what is exported, and the function behind it where it is not
+/// inlined.
+std::string phaseOf(const std::string& assembly, const std::string& phase) {
+  std::string lines;
+  for (const char* joint : {"_", "."}) {
+    size_t begin = assembly.find("\nkernel" + (joint + phase) + ":");
+    if (begin != std::string::npos)
+      lines += assembly.substr(begin, assembly.find(".Lfunc_end", begin) - begin);
+  }
+  return lines;
+}
+
+class Kernels : public testing::TestWithParam<Case> {};
+
+TEST_P(Kernels, PassEveryStage) {
+  const cpu::Isa& isa = GetParam().isa;
+  bool arm = isa.name == "aarch64";
+  std::regex call(arm ? "\\n\\s+(bl|blr)\\s(?!kernel\\.)" : "\\n\\s+callq?\\s(?!kernel\\.)");
+  std::regex scalarStream("\\n\\s+movnt(i|ss|sd)");
+  // A register of this set's full width, as a sweep's loads name it.
+  std::string wide = arm ? "\tq" : isa.vectorBytes == 64 ? "%zmm" : "%ymm";
+  forKernels(GetParam().norm, isa, 160, [&](const Problem& problem, const cpu::Schedule& schedule) {
+    auto sweeps = emitStage(problem, schedule, isa, Stage::Sweeps);
+    ASSERT_TRUE(bool(sweeps)) << llvm::toString(sweeps.takeError());
+    EXPECT_NE(sweeps->find("norm.sweep"), std::string::npos);
+    auto loops = emitStage(problem, schedule, isa, Stage::Loops);
+    ASSERT_TRUE(bool(loops)) << llvm::toString(loops.takeError());
+    EXPECT_NE(loops->find("vector.load"), std::string::npos);
+    EXPECT_EQ(loops->find("norm."), std::string::npos) << "something was not lowered";
+    auto assembly = emitStage(problem, schedule, isa, Stage::Assembly);  // goes through Stage::Llvm
+    ASSERT_TRUE(bool(assembly)) << llvm::toString(assembly.takeError());
+    EXPECT_FALSE(std::regex_search(*assembly, call)) << "a kernel calls nothing but its own phase";
+    EXPECT_FALSE(std::regex_search(*assembly, scalarStream));
+    EXPECT_NE(phaseOf(*assembly, "apply").find(wide), std::string::npos) << "no vector code in the sweep";
+  });
+}
+INSTANTIATE_TEST_SUITE_P(All, Kernels, testing::ValuesIn(cases()), caseName);
+
+class Objects : public testing::TestWithParam<Case> {};
+
+TEST_P(Objects, AreFreestandingAndExportTheirPhases) {
+  const cpu::Isa& isa = GetParam().isa;
+  forKernels(GetParam().norm, isa, 1024, [&](const Problem& problem, const cpu::Schedule& schedule) {
+    auto kernel = compileKernel(problem, schedule, isa, "k");
+    ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
+    auto file =
+        llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(kernel->object, "kernel.o"));
+    ASSERT_TRUE(bool(file)) << llvm::toString(file.takeError());
+    EXPECT_EQ((*file)->getArch(), llvm::Triple(isa.triple).getArch());
+    std::set<std::string> exported, phases;
+    std::map<std::string, uint64_t> bytes;  // of a phase, what is exported and what is behind it
+    for (llvm::object::ELFSymbolRef symbol : (*file)->symbols()) {
+      uint32_t flags = llvm::cantFail(symbol.getFlags());
+      std::string name = llvm::cantFail(symbol.getName()).str();
+      EXPECT_FALSE(flags & llvm::object::SymbolRef::SF_Undefined && !name.empty()) << name << " is undefined";
+      if (flags & llvm::object::SymbolRef::SF_Global) exported.insert(name);
+      if (symbol.getELFType() == llvm::ELF::STT_FUNC) bytes["k_" + name.substr(2)] += symbol.getSize();
+    }
+    for (const package::Phase& phase : kernel->manifest.phases) phases.insert(phase.symbol);
+    EXPECT_EQ(exported, phases) << "what is exported are the phases of the manifest, and nothing else";
+    // A resident column tile brings its finisher along; everything else is a sweep that leaves room for its
+    // caller.
+    bool columns = problem.spec->perFeature() && schedule.strategy == Strategy::Resident;
+    for (const auto& [symbol, size] : bytes)
+      EXPECT_LE(size, columns ? 32768u : 8192u)
+          << symbol << " takes more of the instruction cache than it is worth";
+  });
+}
+INSTANTIATE_TEST_SUITE_P(All, Objects, testing::ValuesIn(cases()), caseName);
+
+TEST(Stages, LlvmIsTextOfTheSamePhases) {
+  Problem problem = problemOf("power_norm:forward@f32[*x64]");
+  for (const cpu::Isa& isa : cpu::instructionSets()) {
+    auto text = emitStage(problem, cpu::defaultSchedule(problem, isa, Strategy::Streamed), isa, Stage::Llvm);
+    ASSERT_TRUE(bool(text)) << llvm::toString(text.takeError());
+    for (const char* phase : {"prepare", "apply", "finish", "advance"})
+      EXPECT_NE(text->find("define void @kernel_" + std::string(phase) + "("), std::string::npos) << phase;
+    EXPECT_NE(text->find("target triple = \"" + isa.triple.str()), std::string::npos);
+  }
+}
+
+TEST(Stages, LinkedObjectsAreOneSharedObject) {
+  for (const cpu::Isa& isa : cpu::instructionSets()) {
+    std::vector<std::string> objects;
+    for (const char* entry : {"forward", "backward"}) {
+      Problem problem = problemOf("rms_norm:" + std::string(entry) + "@f32[*x64]");
+      auto schedule = cpu::defaultSchedule(problem, isa, Strategy::Resident);
+      objects.push_back(llvm::cantFail(compileKernel(problem, schedule, isa, entry)).object);
+    }
+    auto shared = cpu::linkShared(objects, isa);
+    ASSERT_TRUE(bool(shared)) << llvm::toString(shared.takeError());
+    auto file = llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(*shared, "kernels.so"));
+    ASSERT_TRUE(bool(file)) << llvm::toString(file.takeError());
+    auto elf = llvm::cast<llvm::object::ELFObjectFileBase>(file->get());
+    EXPECT_EQ(elf->getEType(), llvm::ELF::ET_DYN);
+    std::set<std::string> names;
+    for (llvm::object::ELFSymbolRef symbol : elf->getDynamicSymbolIterators())
+      if (std::string name = llvm::cantFail(symbol.getName()).str(); !name.empty()) names.insert(name);
+    EXPECT_EQ(names, (std::set<std::string>{"forward_apply", "backward_apply", "backward_finish"}));
+  }
+}
+
+}  // namespace
+}  // namespace normc::codegen

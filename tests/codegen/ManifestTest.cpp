@@ -1,0 +1,157 @@
+// What a package says about a kernel, read off the IR (docs/package-format.md).
+#include "codegen/Manifest.h"
+#include "tests/codegen/Support.h"
+
+namespace normc::codegen {
+namespace {
+
+/// With a schedule of its own, so that better defaults change nothing here.
+package::Kernel manifestOf(const std::string& text, Strategy strategy) {
+  Problem problem = problemOf(text);
+  Planned plan(problem, strategy);
+  cpu::Schedule schedule{.strategy = strategy, .vector = 8, .rows = 4, .unroll = 1, .tile = 4, .grain = 32};
+  return kernelManifest(problem, schedule, isaOf("x86-64-v3"), plan.kernel());
+}
+
+std::string text(const package::Shape& shape) {
+  std::string out = "[";
+  for (const package::Factor& f : shape) {
+    if (out.size() > 1) out += ",";
+    out +=
+        std::holds_alternative<int64_t>(f) ? std::to_string(std::get<int64_t>(f)) : std::get<std::string>(f);
+  }
+  return out + "]";
+}
+
+/// One operand a line: role name type access, and the shape of a workspace.
+std::string operands(const package::Kernel& m) {
+  std::string out;
+  for (const package::Operand& o : m.operands)
+    out += o.role + " " + o.name + " " + o.type + " " + o.access +
+           (o.role == "workspace" ? " " + text(o.shape) : "") + "\n";
+  return out;
+}
+
+/// One phase a line: symbol role units, how it is cut, and when it runs.
+std::string phases(const package::Kernel& m) {
+  std::string out;
+  for (const package::Phase& p : m.phases)
+    out += p.symbol + " " + p.role + " " + text(p.units) + " min=" + std::to_string(p.minUnits) +
+           " multiple=" + std::to_string(p.multiple) + " " + p.when + "\n";
+  return out;
+}
+
+std::string fields(const std::vector<package::Field>& list) {
+  std::string out;
+  for (const package::Field& f : list) out += f.name + " " + f.type + " " + text(f.shape) + "\n";
+  return out;
+}
+
+TEST(Manifest, NamesTheProblemAndItsParts) {
+  package::Kernel m =
+      manifestOf("power_norm_released:forward@bf16[*x*x64]{heads=4,mask,params=bf16}", Strategy::Streamed);
+  EXPECT_EQ(m.problem, "power_norm_released:forward@bf16[*x*x64]{heads=4,mask,params=bf16}");
+  EXPECT_EQ(m.entry, "forward");
+  EXPECT_EQ(m.data, "bf16");
+  EXPECT_EQ(m.params, "bf16");
+  EXPECT_EQ(m.layout, "features_last");
+  EXPECT_TRUE(m.mask);
+  EXPECT_TRUE(m.segmented);
+  EXPECT_EQ(m.features, 64);
+  EXPECT_EQ(m.bindings, (std::map<std::string, int64_t>{{"heads", 4}}));
+  EXPECT_EQ(m.isa, "x86-64-v3");
+  EXPECT_EQ(m.generator, "mlir");
+  EXPECT_EQ(m.schedule, "streamed,vector=8,rows=4,unroll=1,tile=4,grain=32");
+}
+
+TEST(Manifest, AnyNumberOfFeaturesIsNoNumber) {
+  EXPECT_EQ(manifestOf("layer_norm:forward@f32[*x*]", Strategy::Resident).features, std::nullopt);
+}
+
+TEST(Manifest, PowerNormForward) {
+  package::Kernel m = manifestOf("power_norm:forward@f32[*x64]", Strategy::Streamed);
+  EXPECT_EQ(operands(m),
+            "state_in step i64 read\n"
+            "state_in psi2 f32 read\n"
+            "saved rstd f32 write\n"
+            "tensor scale f32 read\n"
+            "tensor bias f32 read\n"
+            "workspace work.a f32 both [features]\n"
+            "workspace work.b f32 both [features]\n"
+            "workspace work.batch_rows f32 both [chunks.1]\n"
+            "tensor x f32 read\n"
+            "tensor y f32 write\n"
+            "workspace work.batch_moment f32 both [chunks.1,features]\n"
+            "saved second_moment f32 write\n"
+            "state_out psi2 f32 write\n"
+            "state_out step i64 write\n");
+  EXPECT_EQ(phases(m),
+            "kernel_prepare combine [features] min=4096 multiple=8 always\n"
+            "kernel_apply apply [segments,rows] min=32 multiple=4 always\n"
+            "kernel_finish finish [features] min=4096 multiple=8 always\n"
+            "kernel_advance finish [] min=1 multiple=1 always\n");
+  EXPECT_EQ(fields(m.state), "step i64 []\npsi2 f32 [features]\nnu f32 [features]\n");
+  EXPECT_EQ(fields(m.saved), "rstd f32 [features]\nsecond_moment f32 [features]\n");
+  ASSERT_EQ(m.scalars.size(), 3u);
+  EXPECT_EQ(m.scalars[0].name, "epsilon");
+  EXPECT_EQ(m.scalars[0].value, 1e-5);
+  EXPECT_EQ(m.traffic.reads, 1);
+  EXPECT_EQ(m.traffic.writes, 1);
+  EXPECT_FALSE(m.warmupTraffic);
+}
+
+TEST(Manifest, ReleasedFormMarksThePhaseThatWarmupNeeds) {
+  package::Kernel m = manifestOf("power_norm_released:forward@f32[*x64]{heads=4}", Strategy::Streamed);
+  EXPECT_EQ(phases(m),
+            "kernel_statistics statistics [segments,rows] min=32 multiple=4 warmup\n"
+            "kernel_prepare combine [features] min=4096 multiple=8 always\n"
+            "kernel_apply apply [segments,rows] min=32 multiple=4 always\n"
+            "kernel_finish finish [features] min=4096 multiple=8 always\n"
+            "kernel_advance finish [] min=1 multiple=1 always\n");
+  EXPECT_EQ(m.traffic.reads, 1);
+  ASSERT_TRUE(m.warmupTraffic);
+  EXPECT_EQ(m.warmupTraffic->reads, 2);
+  EXPECT_EQ(m.warmupTraffic->writes, 1);
+}
+
+TEST(Manifest, ResidentColumnsAreCutIntoWholeTiles) {
+  package::Kernel m = manifestOf("batch_norm:backward@f32[*x64]", Strategy::Resident);
+  EXPECT_EQ(phases(m), "kernel_apply apply [features] min=32 multiple=32 always\n");
+  EXPECT_EQ(fields(m.saved), "mean f32 [features]\nrstd f32 [features]\n");
+  EXPECT_EQ(m.traffic.reads, 2);
+}
+
+TEST(Manifest, LayerNormBackwardFoldsThePartialsOfItsRows) {
+  package::Kernel m = manifestOf("layer_norm:backward@f16[*x64]", Strategy::Resident);
+  EXPECT_EQ(operands(m),
+            "saved rstd f32 read\n"
+            "saved mean f32 read\n"
+            "tensor x f16 read\n"
+            "tensor dy f16 read\n"
+            "tensor scale f32 read\n"
+            "tensor dx f16 write\n"
+            "workspace work.dscale f32 both [chunks.0,features]\n"
+            "workspace work.dbias f32 both [chunks.0,features]\n"
+            "tensor dscale f32 write\n"
+            "tensor dbias f32 write\n");
+  EXPECT_EQ(phases(m),
+            "kernel_apply apply [segments,rows] min=32 multiple=4 always\n"
+            "kernel_finish finish [features] min=4096 multiple=8 always\n");
+  EXPECT_EQ(fields(m.state), "");
+}
+
+TEST(Manifest, MaskIsBytesAndWindowsAreRings) {
+  package::Kernel m = manifestOf("mabn:forward@f32[*x64]{mask}", Strategy::Streamed);
+  EXPECT_NE(operands(m).find("tensor mask u8 read\n"), std::string::npos);
+  EXPECT_NE(fields(m.state).find("window_psi2 f32 [16,features]\n"), std::string::npos);
+}
+
+TEST(Manifest, StatisticsOfF64AreF64) {
+  package::Kernel m = manifestOf("batch_norm:forward@f64[*x64]", Strategy::Streamed);
+  EXPECT_NE(operands(m).find("workspace work.statistics_sum f64 both [chunks.0,features]\n"),
+            std::string::npos);
+  EXPECT_EQ(fields(m.saved), "mean f64 [features]\nrstd f64 [features]\n");
+}
+
+}  // namespace
+}  // namespace normc::codegen

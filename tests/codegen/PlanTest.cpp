@@ -1,0 +1,96 @@
+// Which strategy can serve which problem, and the reason where it cannot.
+#include "tests/codegen/Support.h"
+
+namespace normc::codegen {
+namespace {
+
+std::string reason(const Problem& problem, Strategy strategy) {
+  auto why = whyIllegal(problem, strategy);
+  return why ? *why : "";
+}
+
+TEST(Plan, PerFeatureStatisticsHaveBothStrategies) {
+  Problem problem = problemOf("batch_norm:forward@f32[*x64]");
+  EXPECT_EQ(legalStrategies(problem),
+            (llvm::SmallVector<Strategy, 2>{Strategy::Streamed, Strategy::Resident}));
+}
+
+TEST(Plan, StatisticOfARowIsResident) {
+  for (const char* text : {"layer_norm:forward@f32[*x64]", "instance_norm:forward@f32[*x*x64]"}) {
+    Problem problem = problemOf(text);
+    EXPECT_EQ(reason(problem, Strategy::Streamed),
+              "a statistic per row or segment is complete in its slab: strategy resident");
+    EXPECT_EQ(legalStrategies(problem), (llvm::SmallVector<Strategy, 2>{Strategy::Resident}));
+  }
+}
+
+TEST(Plan, ChannelsFirstIsResident) {
+  Problem problem = problemOf("batch_norm:forward@f32[*x64x*]{layout=channels_first}");
+  EXPECT_EQ(reason(problem, Strategy::Streamed),
+            "a channel is one slab in layout channels_first: strategy resident");
+  EXPECT_EQ(reason(problem, Strategy::Resident), "");
+}
+
+TEST(Plan, GroupScalingIsStreamed) {
+  Problem problem = problemOf("power_norm_released:forward@f32[*x64]{heads=4}");
+  EXPECT_EQ(
+      reason(problem, Strategy::Resident),
+      "group scaling needs whole rows, a resident column slab has only some features: strategy streamed");
+  EXPECT_EQ(reason(problem, Strategy::Streamed), "");
+}
+
+TEST(Plan, RowsMustLieTogether) {
+  // The language refuses these two (P3); planning does not rely on it.
+  Problem rows = problemOf("layer_norm:forward@f32[*x*x64]");
+  rows.layout = Layout::ChannelsFirst;
+  EXPECT_EQ(reason(rows, Strategy::Resident),
+            "statistics over the features of a row need layout features_last");
+  Problem scaled = problemOf("power_norm_released:forward@f32[*x*x64]{heads=4}");
+  scaled.layout = Layout::ChannelsFirst;
+  EXPECT_EQ(reason(scaled, Strategy::Streamed), "group scaling of rows needs layout features_last");
+}
+
+TEST(Plan, RefusalNamesProblemStrategyAndReason) {
+  Planned plan(problemOf("layer_norm:forward@f32[*x64]"), Strategy::Streamed);
+  EXPECT_EQ(plan.error,
+            "layer_norm:forward@f32[*x64] cannot be planned as streamed: a statistic per row or segment is "
+            "complete in "
+            "its slab: strategy resident");
+}
+
+TEST(Plan, EveryBuiltinNormHasAStrategyInEveryEntry) {
+  for (const BuiltinNorm& norm : builtinNorms())
+    for (Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer})
+      for (bool mask : {false, true})
+        for (bool channelsFirst : {false, true}) {
+          auto problem = problemOf(norm, {.entry = entry, .mask = mask, .channelsFirst = channelsFirst});
+          if (!problem) continue;
+          EXPECT_FALSE(legalStrategies(*problem).empty()) << problem->text();
+        }
+}
+
+TEST(Plan, IsAPureFunction) {
+  Problem problem = problemOf("batch_renorm:backward@bf16[*x*]{mask}");
+  std::string texts[2];
+  for (std::string& text : texts) {
+    Planned plan(problem, Strategy::Streamed);
+    llvm::raw_string_ostream(text) << plan.kernel();
+  }
+  EXPECT_EQ(texts[0], texts[1]);
+  EXPECT_NE(texts[0].find("norm.sweep"), std::string::npos);
+}
+
+TEST(Plan, NumbersOfASpecDoNotChangeItsCode) {
+  // Structure is compiled, numbers are arguments.
+  std::string slow = "norm n from power_norm {\n  running decay = 0.999, init = 2\n  epsilon 1e-3\n}\n";
+  std::string same = "norm n from power_norm {\n}\n";
+  std::string texts[2];
+  for (int i : {0, 1}) {
+    Planned plan(problemOf(i ? slow : same, ":forward@f32[*x64]"), Strategy::Streamed);
+    llvm::raw_string_ostream(texts[i]) << plan.kernel();
+  }
+  EXPECT_EQ(texts[0], texts[1]);
+}
+
+}  // namespace
+}  // namespace normc::codegen

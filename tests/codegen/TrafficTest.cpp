@@ -1,0 +1,133 @@
+// X-sized transfers, counted in the IR, against the table of docs/design.md,
+// section 5: the number of times that a kernel goes through memory is its price.
+#include "tests/codegen/Support.h"
+
+namespace normc::codegen {
+namespace {
+
+/// Reads and writes as "2R 1W".
+std::string text(Traffic t) { return std::to_string(t.reads) + "R " + std::to_string(t.writes) + "W"; }
+
+std::string trafficOf(const Problem& problem, Strategy strategy, bool warmup = false) {
+  Planned plan(problem, strategy);
+  return plan.kernel() ? text(codegen::trafficOf(plan.kernel(), warmup)) : plan.error;
+}
+
+/// One line of the table: what a norm moves, by entry and strategy. Empty: the strategy cannot serve it.
+struct Row {
+  const char* norm;
+  const char* forward;
+  const char* backward;
+  const char* forwardResident;
+  const char* backwardResident;
+};
+
+const Row kTable[] = {
+    // The statistics of a batch must be complete before its first output, and both sums before the first dx.
+    {"batch_norm", "2R 1W", "4R 1W", "1R 1W", "2R 1W"},
+    {"batch_norm_unbiased", "2R 1W", "4R 1W", "1R 1W", "2R 1W"},
+    {"batch_renorm", "2R 1W", "4R 1W", "1R 1W", "2R 1W"},
+    {"power_norm_v", "2R 1W", "4R 1W", "1R 1W", "2R 1W"},
+    // A window contains the current batch, so it gains nothing.
+    {"mabn", "2R 1W", "4R 1W", "1R 1W", "2R 1W"},
+    {"unified_norm", "2R 1W", "4R 1W", "1R 1W", "2R 1W"},
+    // Only what earlier batches left is needed: one sweep, and no barrier.
+    {"power_norm", "1R 1W", "2R 1W", "1R 1W", "2R 1W"},
+    {"power_norm_released", "1R 1W", "2R 1W", "", ""},
+    // A row, or a segment, stays on chip between its sweeps.
+    {"layer_norm", "", "", "1R 1W", "2R 1W"},
+    {"rms_norm", "", "", "1R 1W", "2R 1W"},
+    {"group_norm", "", "", "1R 1W", "2R 1W"},
+    {"group_scaling", "", "", "1R 1W", "2R 1W"},
+    {"instance_norm", "", "", "1R 1W", "2R 1W"},
+    {"group_norm_segment", "", "", "1R 1W", "2R 1W"},
+};
+
+class TrafficTable : public testing::TestWithParam<BuiltinNorm> {
+ protected:
+  const Row& row() const {
+    for (const Row& r : kTable)
+      if (r.norm == GetParam().name) return r;
+    ADD_FAILURE() << GetParam().name << " is not in the table of this test";
+    return kTable[0];
+  }
+  /// Asserts one cell for every layout and mask under which the problem exists.
+  void expectCell(Entry entry, Strategy strategy, std::string cell) const {
+    int served = 0;
+    for (bool mask : {false, true})
+      for (bool channelsFirst : {false, true}) {
+        auto problem = problemOf(GetParam(), {.entry = entry, .mask = mask, .channelsFirst = channelsFirst});
+        if (!problem || whyIllegal(*problem, strategy)) continue;
+        ++served;
+        EXPECT_EQ(trafficOf(*problem, strategy), cell) << problem->text() << " " << name(strategy).str();
+      }
+    EXPECT_EQ(served > 0, !cell.empty()) << GetParam().name << " " << name(strategy).str();
+  }
+};
+
+TEST_P(TrafficTable, ForwardMovesWhatTheTableSays) {
+  expectCell(Entry::Forward, Strategy::Streamed, row().forward);
+  expectCell(Entry::Forward, Strategy::Resident, row().forwardResident);
+}
+TEST_P(TrafficTable, BackwardMovesWhatTheTableSays) {
+  expectCell(Entry::Backward, Strategy::Streamed, row().backward);
+  expectCell(Entry::Backward, Strategy::Resident, row().backwardResident);
+}
+TEST_P(TrafficTable, InferenceReadsOnceAndWritesOnce) {
+  expectCell(Entry::Infer, Strategy::Streamed, *row().forward ? "1R 1W" : "");
+  expectCell(Entry::Infer, Strategy::Resident, *row().forwardResident ? "1R 1W" : "");
+}
+INSTANTIATE_TEST_SUITE_P(Norms, TrafficTable, testing::ValuesIn(builtinNorms()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(Traffic, TotalsAreTheFlagshipsOfTheDesign) {
+  EXPECT_EQ((Traffic{1, 1}.total()), 2);
+  EXPECT_EQ((Traffic{4, 1}.total()), 5);
+}
+
+TEST(Traffic, WarmupOfTheReleasedFormCostsOneMoreRead) {
+  Problem forward = problemOf("power_norm_released:forward@f32[*x64]{heads=4}");
+  EXPECT_EQ(trafficOf(forward, Strategy::Streamed, /*warmup=*/true), "2R 1W");
+  Problem backward = problemOf("power_norm_released:backward@f32[*x64]{heads=4}");
+  EXPECT_EQ(trafficOf(backward, Strategy::Streamed, /*warmup=*/true), "2R 1W");
+}
+
+TEST(Traffic, WarmupOfPowerNormCostsNothingWhereColumnsAreResident) {
+  std::string warm = "norm n from power_norm {\n  warmup steps = 10\n}\n";
+  Problem problem = problemOf(warm, ":forward@f32[*x64]");
+  EXPECT_EQ(trafficOf(problem, Strategy::Streamed), "1R 1W");
+  EXPECT_EQ(trafficOf(problem, Strategy::Streamed, /*warmup=*/true), "2R 1W");
+  EXPECT_EQ(trafficOf(problem, Strategy::Resident, /*warmup=*/true), "1R 1W");
+}
+
+TEST(Traffic, RunningCentreKeepsTheForwardAtTwo) {
+  std::string norm = "norm n from power_norm {\n  center running\n  moment central\n}\n";
+  EXPECT_EQ(trafficOf(problemOf(norm, ":forward@f32[*x64]"), Strategy::Streamed), "1R 1W");
+  EXPECT_EQ(trafficOf(problemOf(norm, ":backward@f32[*x64]"), Strategy::Streamed), "2R 1W");
+}
+
+TEST(Traffic, CurrentCentreBringsTheBarrierBack) {
+  std::string norm = "norm n from power_norm {\n  center current\n  moment central\n}\n";
+  EXPECT_EQ(trafficOf(problemOf(norm, ":forward@f32[*x64]"), Strategy::Streamed), "2R 1W");
+  EXPECT_EQ(trafficOf(problemOf(norm, ":backward@f32[*x64]"), Strategy::Streamed), "4R 1W");
+}
+
+TEST(Traffic, FrozenBackwardNeedsNoSumBeforeItsOutput) {
+  std::string norm = "norm n from batch_norm {\n  backward frozen\n}\n";
+  EXPECT_EQ(trafficOf(problemOf(norm, ":backward@f32[*x64]"), Strategy::Streamed), "2R 1W");
+}
+
+TEST(Traffic, InferenceWithoutAStateHasToLookFirst) {
+  std::string norm = "norm n from power_norm_v {\n  running none\n}\n";
+  EXPECT_EQ(trafficOf(problemOf(norm, ":infer@f32[*x64]"), Strategy::Streamed), "2R 1W");
+  EXPECT_EQ(trafficOf(problemOf(norm, ":infer@f32[*x64]"), Strategy::Resident), "1R 1W");
+}
+
+TEST(Traffic, GroupScalingInFrontIsRecomputedOnChip) {
+  std::string norm = "norm n from power_norm_v {\n  pre group_scaling(groups = 2)\n}\n";
+  EXPECT_EQ(trafficOf(problemOf(norm, ":forward@f32[*x64]"), Strategy::Streamed), "2R 1W");
+  EXPECT_EQ(trafficOf(problemOf(norm, ":backward@f32[*x64]"), Strategy::Streamed), "4R 1W");
+}
+
+}  // namespace
+}  // namespace normc::codegen

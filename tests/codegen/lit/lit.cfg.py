@@ -1,0 +1,13 @@
+# Every lowering stage as text. `%emit STAGE PROBLEM [TARGET [SCHEDULE]]` prints one
+# (tests/codegen/emit.cpp); the programs come from ctest as parameters.
+import lit.formats
+
+config.name = "normc"
+config.suffixes = [".test"]
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.test_source_root = __file__.rsplit("/", 1)[0]
+config.test_exec_root = lit_config.params["scratch"]
+config.substitutions += [
+    ("%emit", lit_config.params["emit"]),
+    ("%check", lit_config.params["filecheck"] + " %s"),
+]

@@ -1,0 +1,35 @@
+// Kernels for AArch64 on a machine that is none: compiled and linked as a package
+// holds them, and called under qemu-user by a small program (AArch64Driver.c).
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/Pipelines.h"
+#include "dsl/Reference.h"
+
+namespace normc {
+
+struct AArch64Result {
+  /// As ReferenceResult::outputs, values only; of the state, what the kernel itself writes.
+  std::map<std::string, std::vector<double>> outputs;
+  /// What is missing on this machine, or what went wrong; empty otherwise.
+  std::string fault;
+};
+
+/// One kernel with the default schedule of the strategy, ready to be called.
+class AArch64Kernel {
+ public:
+  AArch64Kernel(const Problem&, codegen::Strategy);
+  AArch64Result run(const ReferenceCall&) const;
+
+ private:
+  Problem problem_;
+  package::Kernel manifest_;
+  std::string shared_;                        ///< the linked object
+  std::map<std::string, int64_t> addresses_;  ///< of its exported functions
+  std::string fault_;
+};
+
+}  // namespace normc

@@ -1,0 +1,169 @@
+// docs/design.md, section 2: which folder may see which, and section 10: who may
+// know what. A new arrow is a decision; it is made in the table below.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <regex>
+
+#include "tests/structure/Sources.h"
+
+namespace normc {
+namespace {
+
+using Names = std::vector<std::string>;
+
+/// What the files of a folder may include. The entry with the longest matching folder holds.
+struct Arrow {
+  std::string folder;
+  Names project;   ///< folders or files of this project
+  Names packages;  ///< of others: the part of an include before its first slash
+};
+
+const std::vector<Arrow> kArrows{
+    {"runtime/abi", {}, {}},
+    {"runtime", {"runtime"}, {"nlohmann", "openssl"}},
+    {"runtime/threads", {"runtime"}, {"oneapi"}},
+    {"dsl", {"dsl"}, {"nlohmann"}},
+    {"codegen", {"codegen", "dsl", "runtime/abi"}, {"llvm", "mlir"}},
+    // Writing a package needs no LLVM, so that a machine without it can.
+    {"codegen/package", {"codegen/package", "dsl"}, {"nlohmann", "openssl"}},
+    {"autotune", {"autotune", "codegen", "dsl", "runtime"}, {"nlohmann"}},
+    // Nor does judging a kernel.
+    {"autotune/gate", {"autotune/gate", "dsl", "runtime"}, {}},
+    {"autotune/cli", {"autotune", "codegen", "dsl", "runtime"}, {"llvm", "nlohmann", "CLI"}},
+    // Examples are hosts: they know the API.
+    {"examples", {"runtime/normc.h", "runtime/normc.hpp"}, {}},
+    {"bench", {"bench", "autotune", "codegen", "dsl", "runtime"}, {"llvm", "nlohmann", "CLI", "oneapi"}},
+    {"tests",
+     {"tests", "bench", "autotune", "codegen", "dsl", "runtime"},
+     {"llvm", "mlir", "nlohmann", "openssl", "gtest", "gmock"}},
+};
+
+bool under(const std::string& path, const std::string& folder) {
+  return path == folder || path.starts_with(folder + "/");
+}
+
+const Arrow* arrowOf(const std::string& path) {
+  const Arrow* best = nullptr;
+  for (const Arrow& arrow : kArrows)
+    if (under(path, arrow.folder) && (!best || arrow.folder.size() > best->folder.size())) best = &arrow;
+  return best;
+}
+
+/// Why `path` may not include this; empty where it may.
+std::string reasonAgainst(const std::string& path, const Include& include) {
+  const Arrow& arrow = *arrowOf(path);
+  const std::string name = include.name, head = name.substr(0, name.find('/'));
+  auto allows = [&](const Names& names) {
+    return std::ranges::any_of(names, [&](const std::string& n) { return under(name, n); });
+  };
+  if (name.find("..") != std::string::npos) return "an include is written from the root, without ..";
+  bool project = std::ranges::any_of(kArrows, [&](const Arrow& a) { return under(name, a.folder); });
+  if (project && !include.angled) return allows(arrow.project) ? "" : arrow.folder + " may not see " + head;
+  if (name.find('/') == std::string::npos) {
+    // The standard library, the system's headers; or in quotes what lies or is generated beside the file.
+    if (!include.angled) return "";
+    bool system = name.ends_with(".h");
+    return system && arrow.folder == "dsl" ? "dsl is standard C++ only" : "";
+  }
+  if (head == "sys") return arrow.folder == "dsl" ? "dsl is standard C++ only" : "";
+  return allows(arrow.packages) ? "" : arrow.folder + " may not need " + head;
+}
+
+TEST(Arrows, PointOnlyWhereTheDesignSays) {
+  int includes = 0;
+  for (const char* folder : {"dsl", "codegen", "autotune", "runtime", "examples", "bench", "tests"})
+    for (const Source& source : sourcesUnder(folder))
+      for (const Include& include : includesOf(source.text)) {
+        ++includes;
+        EXPECT_EQ(reasonAgainst(source.path, include), "") << source.path << " includes " << include.name;
+      }
+  EXPECT_GT(includes, 500);
+}
+
+TEST(Arrows, AreRefusedWhereTheyPointBack) {
+  EXPECT_EQ(reasonAgainst("dsl/Spec.cpp", {"codegen/Pipelines.h", false}), "dsl may not see codegen");
+  EXPECT_EQ(reasonAgainst("runtime/plan/Plan.cpp", {"dsl/Spec.h", false}), "runtime may not see dsl");
+  EXPECT_EQ(reasonAgainst("runtime/plan/Plan.cpp", {"llvm/ADT/StringRef.h", false}),
+            "runtime may not need llvm");
+  EXPECT_EQ(reasonAgainst("runtime/plan/Plan.cpp", {"oneapi/tbb/task_arena.h", true}),
+            "runtime may not need oneapi");
+  EXPECT_EQ(reasonAgainst("runtime/abi/kernel.h", {"runtime/normc.h", false}),
+            "runtime/abi may not see runtime");
+  EXPECT_EQ(reasonAgainst("codegen/Manifest.cpp", {"runtime/normc.h", false}), "codegen may not see runtime");
+  EXPECT_EQ(reasonAgainst("codegen/Manifest.cpp", {"runtime/abi/kernel.h", false}), "");
+  EXPECT_EQ(reasonAgainst("codegen/package/Writer.cpp", {"llvm/ADT/StringRef.h", false}),
+            "codegen/package may not need llvm");
+  EXPECT_EQ(reasonAgainst("autotune/gate/Gate.cpp", {"codegen/Package.h", false}),
+            "autotune/gate may not see codegen");
+  EXPECT_EQ(reasonAgainst("bench/main.cpp", {"tests/dsl/SpecText.h", false}), "bench may not see tests");
+  EXPECT_EQ(reasonAgainst("codegen/Manifest.cpp", {"bench/Copy.h", false}), "codegen may not see bench");
+  EXPECT_EQ(reasonAgainst("dsl/Spec.cpp", {"unistd.h", true}), "dsl is standard C++ only");
+  EXPECT_EQ(reasonAgainst("dsl/Spec.cpp", {"../codegen/Manifest.h", false}),
+            "an include is written from the root, without ..");
+}
+
+TEST(Arrows, EveryFolderOfSourcesHasItsPlace) {
+  for (const auto& entry : std::filesystem::directory_iterator(NORMC_SOURCE_DIR)) {
+    std::string name = entry.path().filename().string();
+    if (!entry.is_directory() || name.starts_with(".") || name.starts_with("build")) continue;
+    if (sourcesUnder(name).empty()) continue;
+    EXPECT_TRUE(arrowOf(name)) << name << " has sources, but no line in the table of this test";
+  }
+}
+
+TEST(Arrows, RuntimeLinksNeitherTheCompilerNorTheLanguage) {
+  std::string text = std::regex_replace(readSource("runtime/CMakeLists.txt"), std::regex("#[^\n]*"), "");
+  for (const char* library :
+       {"LLVM", "MLIR", "normc_mlir", "normc_codegen", "normc_dsl", "normc::codegen", "normc::dsl"})
+    EXPECT_EQ(linesWith(text, library), Names{}) << library;
+  EXPECT_FALSE(linesWith(text, "normc_runtime").empty());
+}
+
+TEST(Knowledge, OnlyTheLanguageNamesANormalization) {
+  Names names;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(NORMC_SOURCE_DIR) + "/dsl/specs"))
+    names.push_back(entry.path().stem().string());
+  ASSERT_GT(names.size(), 10u);
+  for (const char* folder : {"codegen", "autotune", "runtime"})
+    for (const Source& source : sourcesUnder(folder)) {
+      if (source.path == "autotune/cli/SelfTest.cpp") continue;  // has to compile one of them
+      std::string code = withoutComments(source.text);
+      for (const std::string& name : names)
+        for (const std::string& line : linesWith(code, name))
+          // What a message gives as an example is text for people.
+          EXPECT_NE(line.find("e.g."), std::string::npos) << source.path << " names " << name << ":" << line;
+    }
+}
+
+TEST(Knowledge, OneFileAtMostKnowsTheGpuDialect) {
+  Names files;
+  for (const Source& source : sourcesUnder("codegen"))
+    for (const Include& include : includesOf(source.text))
+      if (include.name.ends_with("/NVVMDialect.h")) files.push_back(source.path);
+  EXPECT_LE(files.size(), 1u) << testing::PrintToString(files);
+}
+
+TEST(Sources, IncludesAreRead) {
+  auto includes =
+      includesOf("#include <vector>\n  # include \"dsl/Spec.h\"\n// #include <map>\ninclude \"a/B.td\"\n");
+  ASSERT_EQ(includes.size(), 3u);
+  EXPECT_EQ(includes[0].name, "vector");
+  EXPECT_TRUE(includes[0].angled);
+  EXPECT_EQ(includes[1].name, "dsl/Spec.h");
+  EXPECT_EQ(includes[2].name, "a/B.td");
+}
+
+TEST(Sources, CommentsAreBlankAndStringsStay) {
+  EXPECT_EQ(withoutComments("a // b\n/* c\n */ d \"// e\" '\"' 1'000 // f"),
+            "a     \n    \n    d \"// e\" '\"' 1'000     ");
+}
+
+TEST(Sources, WordsAreWhole) {
+  std::string text = "import_power_norm();\nf(\"power_norm:forward\");\n";
+  EXPECT_EQ(linesWith(text, "power_norm"), Names{"f(\"power_norm:forward\");"});
+}
+
+}  // namespace
+}  // namespace normc
