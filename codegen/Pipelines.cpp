@@ -68,10 +68,11 @@ class Compilation {
     return llvm::Error::success();
   }
 
+  /// For a reader: without repeated constants and views.
+  llvm::Error tidy() { return run("cse", "tidying the loops"); }
+
   llvm::Error llvmDialect() {
-    PassManager passes(&context_);
-    if (failed(parsePassPipeline(loopsToLlvmPipeline(), passes))) return fault("the pass pipeline");
-    if (failed(passes.run(*module_))) return fault("lowering to LLVM");
+    if (auto error = run(loopsToLlvmPipeline(), "lowering to LLVM")) return error;
     cpu::addEntryPoints(*module_, *entry_);
     return llvm::Error::success();
   }
@@ -95,6 +96,11 @@ class Compilation {
     registerBuiltinDialectTranslation(registry);
     registerLLVMDialectTranslation(registry);
     return registry;
+  }
+  llvm::Error run(StringRef pipeline, StringRef step) {
+    PassManager passes(&context_);
+    if (failed(parsePassPipeline(pipeline, passes))) return fault("the pass pipeline");
+    return failed(passes.run(*module_)) ? fault(step) : llvm::Error::success();
   }
   llvm::Error fault(StringRef step) {
     return llvm::createStringError(step.str() + " failed for " + problem_.text() + "; this is a fault of normc\n" +
@@ -131,7 +137,10 @@ llvm::Expected<std::string> emitStage(const Problem& problem, const cpu::Schedul
   if (auto error = c.plan("kernel")) return error;
   if (stage == Stage::Sweeps) return c.text();
   if (auto error = c.loops()) return error;
-  if (stage == Stage::Loops) return c.text();
+  if (stage == Stage::Loops) {
+    if (auto error = c.tidy()) return error;
+    return c.text();
+  }
   if (auto error = c.llvmDialect()) return error;
   auto ir = c.llvmIr();
   if (!ir) return ir.takeError();

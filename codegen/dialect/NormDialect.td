@@ -45,12 +45,10 @@ def Norm_ScheduleAttr : Norm_Attr<"Schedule", "schedule"> {
     `tile`        vectors of columns that a column slab keeps in registers.
     `grain`       least rows of a task.
     `scalar_tail` elements that do not fill a vector are done one by one, not masked.
-    `streaming`   stores of X-sized outputs bypass the caches.
   }];
   let parameters = (ins StringRefParameter<"streamed | resident">:$strategy, "int64_t":$vector,
                     "int64_t":$rows, "int64_t":$unroll, "int64_t":$tile, "int64_t":$grain,
-                    DefaultValuedParameter<"bool", "false">:$scalar_tail,
-                    DefaultValuedParameter<"bool", "false">:$streaming);
+                    DefaultValuedParameter<"bool", "false">:$scalar_tail);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

@@ -73,11 +73,10 @@ TEST_F(Dialect, ScheduleAttributeKeepsEveryKnob) {
                   .unroll = 4,
                   .tile = 8,
                   .grain = 5,
-                  .scalarTail = true,
-                  .streaming = true};
+                  .scalarTail = true};
   std::string text =
       "#norm.schedule<strategy = \"resident\", vector = 16, rows = 2, unroll = 4, tile = 8, grain = 5, "
-      "scalar_tail = true, streaming = true>";
+      "scalar_tail = true>";
   EXPECT_EQ(mlir::parseAttribute(text, &context_), s.attribute(&context_)) << diagnostics_;
 }
 

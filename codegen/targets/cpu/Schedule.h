@@ -21,7 +21,6 @@ struct Schedule {
   int64_t tile = 4;
   int64_t grain = 32;
   bool scalarTail = false;
-  bool streaming = false;
 
   std::string text() const;
   ScheduleAttr attribute(mlir::MLIRContext*) const;
