@@ -9,50 +9,42 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-/// The type of a tensor's elements in memory.
-static Type stored(TensorOp t) {
-  return t.getType().isBF16() ? IntegerType::get(t.getContext(), 16) : t.getType();
+Type Access::stored(TensorOp t) const {
+  return t.getType().isBF16() && !nativeBF16 ? IntegerType::get(t.getContext(), 16) : t.getType();
 }
 
-Parameters::Parameters(KernelOp kernel) {
-  Builder b(kernel.getContext());
-  for (auto t : kernel.getOps<TensorOp>()) {
-    tensors.push_back(t);
-    if (isStrided(t)) strided.push_back(t);
-    types.push_back(MemRefType::get({}, stored(t)));
+bool isUnshared(TensorOp t) {
+  StringRef name = t.getSymName();
+  if (t.getRole() == "state_in" || t.getRole() == "state_out") return false;
+  bool output = t.getAccess() == "write" && t.isXSized();
+  if (output) return false;
+  auto kernel = t->getParentOfType<KernelOp>();
+  bool forward = SymbolTable::lookupSymbolIn(kernel, "y");
+  return !(name == "x" && forward) && name != "dy";
+}
+
+Frame::Frame(Loops& loops, KernelOp kernel, PhaseOp phase, Arguments arguments, Access access)
+    : l_(loops), kernel_(kernel), phase_(phase), arguments_(std::move(arguments)), access_(access),
+      tensors_(kernel.getOps<TensorOp>()), featuresLast_(kernel.featuresLast()), statistics_(kernel.getStatistics()) {
+  llvm::copy_if(tensors_, std::back_inserter(strided_), isStrided);
+  segments_ = kernel.getSegmentsAreOne() ? l_.index(1) : arguments_.segments;
+  features_ = kernel.getFeatures() ? l_.index(*kernel.getFeatures()) : arguments_.features;
+}
+
+Value Frame::pointer(TensorOp t) { return arguments_.pointers[llvm::find(tensors_, t) - tensors_.begin()]; }
+
+Value Frame::buffer(TensorOp t) {
+  Value& buffer = buffers_[t.getSymName()];
+  if (!buffer) {
+    OpBuilder::InsertionGuard guard(l_.b);
+    Value base = pointer(t);
+    l_.b.setInsertionPointToStart(cast<BlockArgument>(base).getOwner());
+    auto type = MemRefType::get({ShapedType::kDynamic}, access_.stored(t));
+    buffer = memref::ReinterpretCastOp::create(l_.b, l_.loc, type, base, OpFoldResult(l_.b.getIndexAttr(0)),
+                                               ArrayRef<OpFoldResult>{l_.b.getIndexAttr(int64_t(1) << 60)},
+                                               ArrayRef<OpFoldResult>{l_.b.getIndexAttr(1)});
   }
-  stridesBegin = types.size();
-  types.append(3 * strided.size(), b.getIndexType());
-  extentsBegin = types.size();
-  types.append(3, b.getIndexType());
-  scalars = types.size();
-  types.push_back(MemRefType::get({}, b.getF64Type()));
-  cuts = types.size();
-  types.push_back(MemRefType::get({}, b.getI64Type()));
-  task = types.size();
-  types.push_back(b.getIndexType());
-}
-
-static Value flat(Loops& l, Value pointer, Type element) {
-  auto type = MemRefType::get({ShapedType::kDynamic}, element);
-  Value size = l.index(int64_t(1) << 60);
-  return memref::ReinterpretCastOp::create(l.b, l.loc, type, pointer, OpFoldResult(l.b.getIndexAttr(0)),
-                                           ArrayRef<OpFoldResult>{size},
-                                           ArrayRef<OpFoldResult>{l.b.getIndexAttr(1)});
-}
-
-Frame::Frame(Loops& loops, KernelOp kernel, PhaseOp phase, func::FuncOp function)
-    : l_(loops), kernel_(kernel), phase_(phase), function_(function), parameters_(kernel),
-      featuresLast_(kernel.featuresLast()), statistics_(kernel.getStatistics()) {
-  segments_ = kernel.getSegmentsAreOne() ? l_.index(1) : Value(function.getArgument(parameters_.extentsBegin));
-  rows_ = function.getArgument(parameters_.extentsBegin + 1);
-  features_ = kernel.getFeatures() ? l_.index(*kernel.getFeatures())
-                                   : Value(function.getArgument(parameters_.extentsBegin + 2));
-  task_ = function.getArgument(parameters_.task);
-  scalars_ = flat(l_, function.getArgument(parameters_.scalars), l_.b.getF64Type());
-  cuts_ = flat(l_, function.getArgument(parameters_.cuts), l_.b.getI64Type());
-  for (auto [i, t] : llvm::enumerate(parameters_.tensors))
-    buffers_[t.getSymName()] = flat(l_, function.getArgument(i), stored(t));
+  return buffer;
 }
 
 int64_t Frame::groups(StringRef axis) {
@@ -64,29 +56,20 @@ Value Frame::scalar(StringRef number) {
   auto names = kernel_.getNumbers().getAsValueRange<StringAttr>();
   auto at = llvm::find(names, number);
   assert(at != names.end() && "the spec has no such number");
-  return memref::LoadOp::create(l_.b, l_.loc, scalars_, l_.index(std::distance(names.begin(), at)));
+  return arguments_.scalar(std::distance(names.begin(), at));
 }
 
-Value Frame::chunks(int64_t phase) {
-  Value n = memref::LoadOp::create(l_.b, l_.loc, cuts_, l_.index(3 * phase + 2));
-  return arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getIndexType(), n);
-}
+Value Frame::chunks(int64_t phase) { return arguments_.cut(phase, Arguments::Chunks); }
 
 std::pair<Value, Value> Frame::range() {
-  auto cut = [&](int64_t field) -> Value {
-    Value n = memref::LoadOp::create(l_.b, l_.loc, cuts_, l_.index(3 * phase_.number() + field));
-    return arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getIndexType(), n);
-  };
-  Value units = cut(0), size = cut(1);
-  Value begin = l_.mul(task_, size);
+  Value units = arguments_.cut(phase_.number(), Arguments::Units);
+  Value size = arguments_.cut(phase_.number(), Arguments::ChunkUnits);
+  Value begin = l_.mul(task(), size);
   return {begin, l_.min(l_.add(begin, size), units)};
 }
 
 Value Frame::laneMask(Value count, int64_t lanes) {
-  if (auto features = kernel_.getFeatures()) {
-    Value argument = function_.getArgument(parameters_.extentsBegin + 2);
-    count = l_.add(count, l_.sub(argument, l_.index(*features)));
-  }
+  if (auto features = kernel_.getFeatures()) count = l_.add(count, l_.sub(arguments_.features, l_.index(*features)));
   return l_.laneMask(count, lanes);
 }
 
@@ -95,25 +78,24 @@ TensorOp Frame::tensor(StringRef name) {
 }
 
 Value Frame::address(TensorOp t, const Coordinates& at) {
-  if (Parameters::isStrided(t)) {
-    unsigned i = llvm::find(parameters_.strided, t) - parameters_.strided.begin();
-    auto stride = [&](unsigned k) -> Value { return function_.getArgument(parameters_.stridesBegin + 3 * i + k); };
-    Value position = kernel_.getSegmentsAreOne() ? l_.index(0) : l_.mul(at.segment, stride(0));
+  if (isStrided(t)) {
+    const Arguments::Strides& stride = arguments_.strides[llvm::find(strided_, t) - strided_.begin()];
+    Value position = kernel_.getSegmentsAreOne() ? l_.index(0) : l_.mul(at.segment, stride.segment);
     if (!t.isXSized()) return l_.add(position, at.row);
     Value pitched = featuresLast_ ? at.row : at.feature, unit = featuresLast_ ? at.feature : at.row;
-    position = l_.add(position, l_.mul(pitched, stride(1)));
-    if (t.getAccess() == "write") position = l_.add(position, l_.mul(task_, stride(2)));
+    position = l_.add(position, l_.mul(pitched, stride.row));
+    if (t.getAccess() == "write" && stride.task) position = l_.add(position, l_.mul(task(), stride.task));
     return l_.add(position, unit);
   }
   Value position = l_.index(0);
   for (StringRef axis : t.getAxes().getAsValueRange<StringAttr>()) {
     Value extent, here;
     if (axis == "segment") extent = segments_, here = at.segment;
-    else if (axis == "row") extent = rows_, here = at.row;
+    else if (axis == "row") extent = rows(), here = at.row;
     else if (axis == "feature") extent = features_, here = at.feature;
     else if (axis == "group") extent = l_.index(kernel_.getGroups()), here = at.group;
     else if (axis == "window") extent = l_.index(t.getWindow()), here = at.window;
-    else extent = l_.index(1), here = t.chunkPhase() == phase_.number() ? task_ : at.chunk;  // always the first axis
+    else extent = l_.index(1), here = t.chunkPhase() == phase_.number() ? task() : at.chunk;  // always the first axis
     assert(here && "a coordinate that this slab does not have");
     position = l_.add(l_.mul(position, extent), here);
   }
@@ -122,39 +104,39 @@ Value Frame::address(TensorOp t, const Coordinates& at) {
 
 Value Frame::load(TensorOp t, Value address, int64_t lanes, Value mask) {
   OpBuilder& b = l_.b;
-  Value buffer = buffers_[t.getSymName()];
-  Type element = stored(t);
+  Value memory = buffer(t);
+  Type element = access_.stored(t);
   Value value;
   if (!lanes) {
-    value = memref::LoadOp::create(b, l_.loc, buffer, address);
+    value = memref::LoadOp::create(b, l_.loc, memory, address);
   } else {
     auto type = VectorType::get({lanes}, element);
     if (mask) {
       Value none = arith::ConstantOp::create(b, l_.loc, b.getZeroAttr(type));
-      value = vector::MaskedLoadOp::create(b, l_.loc, type, buffer, address, mask, none);
+      value = vector::MaskedLoadOp::create(b, l_.loc, type, memory, address, mask, none);
     } else {
-      value = vector::LoadOp::create(b, l_.loc, type, buffer, ValueRange{address});
+      value = vector::LoadOp::create(b, l_.loc, type, memory, ValueRange{address}, false, llvm::MaybeAlign(access_.alignment));
     }
   }
   if (element.isInteger(8)) {
     Value none = arith::ConstantOp::create(b, l_.loc, b.getZeroAttr(value.getType()));
     return arith::CmpIOp::create(b, l_.loc, arith::CmpIPredicate::ne, value, none);
   }
-  if (t.getType().isBF16()) return l_.fromBF16(value, statistics_);
+  if (element.isInteger(16)) return l_.fromBF16(value, statistics_);
   return element.isInteger(64) ? value : l_.convert(value, statistics_);
 }
 
 void Frame::store(TensorOp t, Value address, Value value, Value mask) {
   OpBuilder& b = l_.b;
-  Value buffer = buffers_[t.getSymName()];
-  if (t.getType().isBF16()) value = l_.toBF16(value);
+  Value memory = buffer(t);
+  if (access_.stored(t).isInteger(16)) value = l_.toBF16(value);
   else if (!t.getType().isInteger(64)) value = l_.convert(value, t.getType());
   if (!isa<VectorType>(value.getType())) {
-    memref::StoreOp::create(b, l_.loc, value, buffer, address);
+    memref::StoreOp::create(b, l_.loc, value, memory, address);
   } else if (mask) {
-    vector::MaskedStoreOp::create(b, l_.loc, buffer, ValueRange{address}, mask, value);
+    vector::MaskedStoreOp::create(b, l_.loc, memory, ValueRange{address}, mask, value);
   } else {
-    vector::StoreOp::create(b, l_.loc, value, buffer, ValueRange{address});
+    vector::StoreOp::create(b, l_.loc, value, memory, ValueRange{address}, false, llvm::MaybeAlign(access_.alignment));
   }
 }
 

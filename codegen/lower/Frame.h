@@ -1,14 +1,15 @@
 // The operands of a phase function and where their elements lie.
 //
-// Every phase of a kernel is lowered to a function with the same parameters: one
-// rank-0 memref per tensor (so that `noalias` survives to LLVM), the strides of
-// the X-sized ones, the extents, the scalars, the cuts, the task. `abi/kernel.h`
-// is turned into these by the entry wrapper (targets/cpu/Entry.h).
+// A Frame turns names and coordinates into addresses and loads. Where pointers,
+// strides and numbers come from is the target's affair: it hands them over as
+// Arguments. On a CPU they are the parameters of a function that an entry wrapper
+// (targets/cpu/Entry.h) calls, on a GPU those of the kernel itself.
 #pragma once
+
+#include <functional>
 
 #include "codegen/dialect/Norm.h"
 #include "codegen/lower/Loops.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace normc::codegen {
 
@@ -17,20 +18,36 @@ struct Coordinates {
   mlir::Value segment, row, feature, group, window, chunk;
 };
 
-/// The parameters of a phase function, in order.
-struct Parameters {
-  explicit Parameters(KernelOp);
-  llvm::SmallVector<TensorOp> tensors;  ///< one memref each
-  llvm::SmallVector<TensorOp> strided;  ///< segment, row and task stride each
-  /// then: segments, rows, features, scalars, cuts, task
-  llvm::SmallVector<mlir::Type> types;
-  unsigned stridesBegin, extentsBegin, scalars, cuts, task;
-  static bool isStrided(TensorOp t) { return t.isXSized() || t.getSymName() == "mask"; }
+/// X-sized operands and the mask: those whose strides the caller gives.
+inline bool isStrided(TensorOp t) { return t.isXSized() || t.getSymName() == "mask"; }
+
+/// Whether no other operand of the phase shares the tensor's memory. Outputs may be the
+/// memory of the input of the same kind, and state may be updated in place.
+bool isUnshared(TensorOp);
+
+/// What a phase works on, as values of the function that it is lowered to.
+struct Arguments {
+  struct Strides {
+    mlir::Value segment, row, task;  ///< `task` may be null: none
+  };
+  llvm::SmallVector<mlir::Value> pointers;  ///< of each tensor: a memref of rank 0, so that `noalias` survives to LLVM
+  llvm::SmallVector<Strides> strides;       ///< of each strided tensor
+  mlir::Value segments, rows, features, task;
+  std::function<mlir::Value(unsigned index)> scalar;                ///< f64
+  enum CutField : unsigned { Units, ChunkUnits, Chunks };
+  std::function<mlir::Value(unsigned phase, CutField)> cut;         ///< index
+};
+
+/// How numbers lie in memory and are accessed.
+struct Access {
+  bool nativeBF16 = false;  ///< the target has conversions; else bf16 travels as i16
+  int64_t alignment = 0;    ///< in bytes, of every vector access; 0: of an element
+  mlir::Type stored(TensorOp) const;
 };
 
 class Frame {
  public:
-  Frame(Loops& loops, KernelOp kernel, PhaseOp phase, mlir::func::FuncOp function);
+  Frame(Loops& loops, KernelOp kernel, PhaseOp phase, Arguments arguments, Access access = {});
 
   KernelOp kernel() const { return kernel_; }
   PhaseOp phase() const { return phase_; }
@@ -38,11 +55,11 @@ class Frame {
   mlir::Type statistics() const { return statistics_; }
 
   mlir::Value segments() const { return segments_; }
-  mlir::Value rows() const { return rows_; }
+  mlir::Value rows() const { return arguments_.rows; }
   mlir::Value features() const { return features_; }
   mlir::Value groupWidth(llvm::StringRef axis);  ///< features of a `group` or `pre_group`
   int64_t groups(llvm::StringRef axis);
-  mlir::Value task() const { return task_; }
+  mlir::Value task() const { return arguments_.task; }
   mlir::Value scalar(llvm::StringRef number);
   mlir::Value chunks(int64_t phase);
   std::pair<mlir::Value, mlir::Value> range();  ///< units of this task
@@ -51,6 +68,7 @@ class Frame {
   mlir::Value laneMask(mlir::Value count, int64_t lanes);
 
   TensorOp tensor(llvm::StringRef name);
+  mlir::Value pointer(TensorOp);  ///< a memref of rank 0
   /// Position of an element in its buffer.
   mlir::Value address(TensorOp, const Coordinates&);
   /// In the statistics type; a mask as i1, an i64 as it is. `lanes` 0: a scalar.
@@ -64,11 +82,12 @@ class Frame {
   Loops& l_;
   KernelOp kernel_;
   PhaseOp phase_;
-  mlir::func::FuncOp function_;
-  Parameters parameters_;
+  Arguments arguments_;
+  Access access_;
+  llvm::SmallVector<TensorOp> tensors_, strided_;
   bool featuresLast_;
   mlir::Type statistics_;
-  mlir::Value segments_, rows_, features_, task_, scalars_, cuts_;
+  mlir::Value segments_, features_;
   llvm::StringMap<mlir::Value> buffers_;
 };
 

@@ -14,12 +14,11 @@
 // row (line, block, stream) or a vector of features (column).
 #pragma once
 
-#include "codegen/lower/Frame.h"
-#include "mlir/IR/IRMapping.h"
+#include "codegen/lower/Walk.h"
 
 namespace normc::codegen {
 
-class PhaseLowering {
+class PhaseLowering : Walk {
  public:
   PhaseLowering(Loops& loops, Frame& frame);
   void run();
@@ -33,9 +32,6 @@ class PhaseLowering {
   using Replicas = llvm::SmallVector<Replica, 8>;
   /// A sweep whose operands have been looked up once.
   struct Sweep;
-  enum class Kind { Line, Block, Column, Stream };
-
-  Kind kindOf(SlabOp);
   //===-- Slabs (Slabs.cpp) ---------------------------------------------------===//
   void zeroPartials();
   void slab(SlabOp);
@@ -47,9 +43,6 @@ class PhaseLowering {
   void columnTile(SlabOp, Coordinates, mlir::Value feature, int64_t vectors, mlir::Value mask);
   void stream(SlabOp, mlir::Value begin, mlir::Value end);
   void body(SlabOp, Replicas&);
-  mlir::Value headEnd(mlir::Value begin, mlir::Value end, int64_t head);
-  Coordinates unitCoordinates(mlir::Value unit);
-  bool segmentsOnly();
   int64_t rowsTogether() const { return schedule_.getRows(); }
 
   //===-- Sweeps (Sweeps.cpp) ---------------------------------------------------===//
@@ -74,16 +67,11 @@ class PhaseLowering {
 
   //===-- Scalar code (Scalars.cpp) ----------------------------------------------===//
   void scalarOp(mlir::Operation&, Replica&);
-  mlir::Operation* clone(mlir::Operation&, mlir::IRMapping&);
-  mlir::Value mapped(mlir::Value, mlir::IRMapping&);
   void fold(FoldOp, Replica&);
   mlir::Value probe(ProbeOp, Replica&);
   mlir::Value count(CountOp, Replica*);
-  static std::string countKey(CountOp);
   mlir::Value validRows(mlir::Value segmentBegin, mlir::Value segmentEnd, mlir::Value rowBegin, mlir::Value rowEnd);
 
-  Loops& l_;
-  Frame& f_;
   ScheduleAttr schedule_;
   llvm::StringMap<mlir::Value> counts_;  ///< of rows, those that are the same for the whole task
   mlir::IRMapping shared_;  ///< values of the phase, outside all slabs

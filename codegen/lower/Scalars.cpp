@@ -5,26 +5,6 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-Value PhaseLowering::mapped(Value v, IRMapping& values) { return values.lookup(v); }
-
-/// A copy of an elementwise operation on the replica's values: on vectors as soon
-/// as one operand is a vector, else it stays a scalar that all lanes share.
-Operation* PhaseLowering::clone(Operation& op, IRMapping& values) {
-  int64_t lanes = 0;
-  for (Value operand : op.getOperands())
-    if (auto vector = dyn_cast<VectorType>(mapped(operand, values).getType())) lanes = vector.getDimSize(0);
-  Operation* copy = l_.b.clone(op, values);
-  if (!lanes) return copy;
-  OpBuilder::InsertionGuard guard(l_.b);
-  l_.b.setInsertionPoint(copy);
-  bool select = isa<arith::SelectOp>(op);
-  for (OpOperand& operand : copy->getOpOperands())
-    if (!(select && operand.getOperandNumber() == 0)) operand.set(l_.broadcast(operand.get(), lanes));
-  // The condition of a select may stay scalar: it chooses whole vectors.
-  for (OpResult result : copy->getResults()) result.setType(VectorType::get({lanes}, result.getType()));
-  return copy;
-}
-
 void PhaseLowering::scalarOp(Operation& op, Replica& replica) {
   IRMapping& values = replica.values;
   auto widthOf = [&](TensorOp t) { return t.hasAxis("feature") ? lanes_ : 0; };
@@ -104,10 +84,6 @@ Value PhaseLowering::validRows(Value segmentBegin, Value segmentEnd, Value rowBe
       return Values{l_.add(sum[0], l_.select(valid, one, zero))};
     });
   })[0];
-}
-
-std::string PhaseLowering::countKey(CountOp op) {
-  return (op.getScope() + "/" + llvm::Twine(op.getHead().value_or(0))).str();
 }
 
 Value PhaseLowering::count(CountOp op, Replica* replica) {

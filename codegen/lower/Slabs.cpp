@@ -8,7 +8,7 @@ using namespace mlir;
 namespace normc::codegen {
 
 PhaseLowering::PhaseLowering(Loops& loops, Frame& frame)
-    : l_(loops), f_(frame), schedule_(*frame.kernel().getSchedule()) {}
+    : Walk(loops, frame), schedule_(*frame.kernel().getSchedule()) {}
 
 void PhaseLowering::run() {
   std::tie(begin_, end_) = f_.range();
@@ -48,13 +48,6 @@ void PhaseLowering::zeroPartials() {
   }
 }
 
-PhaseLowering::Kind PhaseLowering::kindOf(SlabOp slab) {
-  if (slab.getPer().empty()) return Kind::Stream;
-  if (!slab.hasSweeps()) return Kind::Column;  // a loop over vectors
-  if (f_.featuresLast()) return slab.isPer("row") ? Kind::Line : slab.isPer("feature") ? Kind::Column : Kind::Block;
-  return slab.isPer("segment") && slab.isPer("feature") ? Kind::Line : Kind::Block;
-}
-
 void PhaseLowering::slab(SlabOp s) {
   slab_ = s;
   kind_ = kindOf(s);
@@ -67,21 +60,6 @@ void PhaseLowering::slab(SlabOp s) {
     case Kind::Column: return columns(s, begin_, end);
     case Kind::Stream: return stream(s, begin_, end);
   }
-}
-
-Coordinates PhaseLowering::unitCoordinates(Value unit) {
-  Coordinates at{.segment = l_.index(0), .chunk = f_.task()};
-  SmallVector<StringRef> axes(f_.phase().getUnits().getAsValueRange<StringAttr>());
-  if (axes.size() == 2) {
-    Value extent = axes[1] == "row" ? f_.rows() : axes[1] == "feature" ? f_.features() : l_.index(f_.groups("group"));
-    bool one = f_.kernel().getSegmentsAreOne();
-    if (!one) at.segment = l_.div(unit, extent);
-    Value second = one ? unit : l_.rem(unit, extent);
-    (axes[1] == "row" ? at.row : axes[1] == "feature" ? at.feature : at.group) = second;
-  } else if (!axes.empty()) {
-    (axes[0] == "segment" ? at.segment : at.feature) = unit;
-  }
-  return at;
 }
 
 //===-- Lines -------------------------------------------------------------------===//
@@ -185,30 +163,6 @@ void PhaseLowering::body(SlabOp s, Replicas& replicas) {
       columnSweep(sweep, replicas);
     }
   }
-}
-
-/// One past the `head`-th valid row of the task, or its end.
-Value PhaseLowering::headEnd(Value begin, Value end, int64_t head) {
-  Value limit = l_.index(head);
-  if (!f_.kernel().hasMask()) return l_.min(l_.add(begin, limit), end);
-  TensorOp mask = f_.tensor("mask");
-  OpBuilder& b = l_.b;
-  Value zero = l_.index(0), one = l_.index(1);
-  auto loop = scf::WhileOp::create(
-      b, l_.loc, TypeRange{b.getIndexType(), b.getIndexType()}, ValueRange{begin, zero},
-      [&](OpBuilder& inner, Location loc, ValueRange v) {
-        Value more = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt, v[0], end);
-        Value few = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt, v[1], limit);
-        scf::ConditionOp::create(inner, loc, arith::AndIOp::create(inner, loc, more, few), v);
-      },
-      [&](OpBuilder& inner, Location loc, ValueRange v) {
-        OpBuilder::InsertionGuard guard(b);
-        b.setInsertionPointToEnd(inner.getInsertionBlock());
-        Value valid = f_.load(mask, f_.address(mask, unitCoordinates(v[0])), 0, {});
-        Value found = l_.add(v[1], l_.select(valid, one, zero));
-        scf::YieldOp::create(b, loc, ValueRange{l_.add(v[0], one), found});
-      });
-  return loop.getResult(0);
 }
 
 }  // namespace normc::codegen

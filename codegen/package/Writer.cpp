@@ -64,10 +64,22 @@ Json json(const Field& field) {
   return {{"name", field.name}, {"type", field.type}, {"shape", json(field.shape)}, {"init", field.init}};
 }
 
+Json json(const Launch& launch) {
+  return {{"threads", launch.threads},
+          {"columns", launch.columns},
+          {"cluster", launch.cluster},
+          {"shared", launch.shared}};
+}
+
 Json json(const Phase& phase) {
-  return {{"symbol", phase.symbol},      {"role", phase.role},         {"units", json(phase.units)},
-          {"min_units", phase.minUnits}, {"multiple", phase.multiple}, {"max_chunks", phase.maxChunks},
-          {"when", phase.when}};
+  Json result = {{"symbol", phase.symbol},      {"role", phase.role},         {"units", json(phase.units)},
+                 {"min_units", phase.minUnits}, {"multiple", phase.multiple}, {"max_chunks", phase.maxChunks},
+                 {"when", phase.when}};
+  if (phase.launch) {
+    result["launch"] = json(*phase.launch);
+    result["unaligned"] = orNull(phase.unaligned);
+  }
+  return result;
 }
 
 Json json(const Traffic& traffic) { return {{"reads", traffic.reads}, {"writes", traffic.writes}}; }
@@ -86,7 +98,7 @@ Json json(const Kernel& kernel) {
   if (kernel.warmupTraffic) traffic["warmup"] = json(*kernel.warmupTraffic);
   Json bindings = Json::object();
   for (const auto& [name, value] : kernel.bindings) bindings[name] = value;
-  return {{"problem", kernel.problem},
+  Json result = {{"problem", kernel.problem},
           {"norm", kernel.norm},
           {"entry", kernel.entry},
           {"data", kernel.data},
@@ -109,6 +121,11 @@ Json json(const Kernel& kernel) {
           {"saved", list(kernel.saved)},
           {"phases", list(kernel.phases)},
           {"traffic", traffic}};
+  if (kernel.device == "cuda") {
+    result["cubin"] = orNull(kernel.cubin);
+    result["alignment"] = kernel.alignment;
+  }
+  return result;
 }
 
 void putLittleEndian(std::string& to, size_t at, uint64_t value, int bytes) {

@@ -42,12 +42,22 @@ struct Field {
   double init = 0;
 };
 
+/// How a phase is launched on a CUDA device (runtime/abi/cuda.h).
+struct Launch {
+  int64_t threads = 0;  ///< of a block
+  int64_t columns = 0;  ///< features of a block along the grid's y; 0: all of them
+  int64_t cluster = 1;  ///< blocks of a chunk
+  int64_t shared = 0;   ///< dynamic shared memory, in bytes
+};
+
 struct Phase {
   std::string symbol;
   std::string role;  ///< statistics, combine, apply, finish
   Shape units;
   int64_t minUnits = 1, multiple = 1, maxChunks = 1;
-  std::string when = "always";  ///< or warmup
+  std::string when = "always";                   ///< or warmup
+  std::optional<Launch> launch = {};             ///< on a CUDA device
+  std::optional<std::string> unaligned = {};     ///< its entry for any alignment; absent: `symbol` is
 };
 
 /// X-sized transfers.
@@ -65,6 +75,8 @@ struct Kernel {
   int64_t rowsMin = 0;
   std::optional<int64_t> rowsMax;  ///< of all segments; absent: no limit
   size_t blob = 0;                 ///< what addBlob returned
+  std::optional<size_t> cubin;     ///< cuda: likewise, of the same kernel compiled further
+  int64_t alignment = 0;           ///< cuda: of the phases' `symbol`, in bytes; 0: an element's
   std::string device = "cpu", isa;
   std::string generator, schedule, origin = "default";
   std::vector<Operand> operands;
@@ -82,7 +94,7 @@ class Writer {
 
   /// `hash` is the structural hash, `text` the canonical text of the spec.
   size_t addNorm(std::string name, std::string hash, std::string text);
-  /// `bytes` is a shared object; kind "elf".
+  /// Kind "elf": a shared object. "ptx": text, with or without a zero at its end. "cubin": what ptxas made of it.
   size_t addBlob(std::string bytes, std::string kind, std::string isa);
   void addKernel(Kernel kernel) { kernels_.push_back(std::move(kernel)); }
 

@@ -11,7 +11,7 @@ namespace normc::codegen::cpu {
 
 EntryPoints::EntryPoints(KernelOp kernel) {
   for (auto t : kernel.getOps<TensorOp>()) {
-    if (Parameters::isStrided(t)) strided.push_back(tensors);
+    if (isStrided(t)) strided.push_back(tensors);
     ++tensors;
   }
   for (auto phase : kernel.getOps<PhaseOp>()) {

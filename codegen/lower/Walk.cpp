@@ -1,0 +1,75 @@
+#include "codegen/lower/Walk.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace normc::codegen {
+
+Walk::Kind Walk::kindOf(SlabOp slab) {
+  if (slab.getPer().empty()) return Kind::Stream;
+  if (!slab.hasSweeps()) return Kind::Column;  // a loop over vectors
+  if (f_.featuresLast()) return slab.isPer("row") ? Kind::Line : slab.isPer("feature") ? Kind::Column : Kind::Block;
+  return slab.isPer("segment") && slab.isPer("feature") ? Kind::Line : Kind::Block;
+}
+
+Coordinates Walk::unitCoordinates(Value unit) {
+  Coordinates at{.segment = l_.index(0), .chunk = f_.task()};
+  SmallVector<StringRef> axes(f_.phase().getUnits().getAsValueRange<StringAttr>());
+  if (axes.size() == 2) {
+    Value extent = axes[1] == "row" ? f_.rows() : axes[1] == "feature" ? f_.features() : l_.index(f_.groups("group"));
+    bool one = f_.kernel().getSegmentsAreOne();
+    if (!one) at.segment = l_.div(unit, extent);
+    Value second = one ? unit : l_.rem(unit, extent);
+    (axes[1] == "row" ? at.row : axes[1] == "feature" ? at.feature : at.group) = second;
+  } else if (!axes.empty()) {
+    (axes[0] == "segment" ? at.segment : at.feature) = unit;
+  }
+  return at;
+}
+
+Value Walk::headEnd(Value begin, Value end, int64_t head) {
+  Value limit = l_.index(head);
+  if (!f_.kernel().hasMask()) return l_.min(l_.add(begin, limit), end);
+  TensorOp mask = f_.tensor("mask");
+  OpBuilder& b = l_.b;
+  Value zero = l_.index(0), one = l_.index(1);
+  auto loop = scf::WhileOp::create(
+      b, l_.loc, TypeRange{b.getIndexType(), b.getIndexType()}, ValueRange{begin, zero},
+      [&](OpBuilder& inner, Location loc, ValueRange v) {
+        Value more = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt, v[0], end);
+        Value few = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt, v[1], limit);
+        scf::ConditionOp::create(inner, loc, arith::AndIOp::create(inner, loc, more, few), v);
+      },
+      [&](OpBuilder& inner, Location loc, ValueRange v) {
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPointToEnd(inner.getInsertionBlock());
+        Value valid = f_.load(mask, f_.address(mask, unitCoordinates(v[0])), 0, {});
+        Value found = l_.add(v[1], l_.select(valid, one, zero));
+        scf::YieldOp::create(b, loc, ValueRange{l_.add(v[0], one), found});
+      });
+  return loop.getResult(0);
+}
+
+Operation* Walk::clone(Operation& op, IRMapping& values) {
+  int64_t lanes = 0;
+  for (Value operand : op.getOperands())
+    if (auto vector = dyn_cast<VectorType>(mapped(operand, values).getType())) lanes = vector.getDimSize(0);
+  Operation* copy = l_.b.clone(op, values);
+  if (!lanes) return copy;
+  OpBuilder::InsertionGuard guard(l_.b);
+  l_.b.setInsertionPoint(copy);
+  bool select = isa<arith::SelectOp>(op);
+  for (OpOperand& operand : copy->getOpOperands())
+    if (!(select && operand.getOperandNumber() == 0)) operand.set(l_.broadcast(operand.get(), lanes));
+  // The condition of a select may stay scalar: it chooses whole vectors.
+  for (OpResult result : copy->getResults()) result.setType(VectorType::get({lanes}, result.getType()));
+  return copy;
+}
+
+std::string Walk::countKey(CountOp op) {
+  return (op.getScope() + "/" + llvm::Twine(op.getHead().value_or(0))).str();
+}
+
+}  // namespace normc::codegen
