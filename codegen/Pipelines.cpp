@@ -5,6 +5,8 @@
 #include "codegen/lower/Transcendentals.h"
 #include "codegen/targets/cpu/Entry.h"
 #include "codegen/targets/cpu/Object.h"
+#include "codegen/targets/cuda/LowerToGpu.h"
+#include "codegen/targets/cuda/Ptx.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -40,44 +42,25 @@ StringRef loopsToLlvmPipeline() {
 
 namespace {
 
-/// One compilation: a context, a module, and the steps in their order.
+/// One compilation: a context, a module, and the steps that every target has.
 class Compilation {
  public:
-  Compilation(const Problem& problem, const cpu::Schedule& schedule, const cpu::Isa& isa)
-      : problem_(problem), schedule_(schedule), isa_(isa), context_(dialects(), MLIRContext::Threading::DISABLED),
+  explicit Compilation(const Problem& problem)
+      : problem_(problem), context_(dialects(), MLIRContext::Threading::DISABLED),
         module_(ModuleOp::create(UnknownLoc::get(&context_))) {
     context_.loadAllAvailableDialects();
     context_.getDiagEngine().registerHandler([this](mlir::Diagnostic& d) { diagnostics_ += d.str() + "\n"; });
   }
 
-  llvm::Error plan(StringRef symbol) {
-    if (auto reason = cpu::whyIllegal(problem_, schedule_, isa_))
-      return llvm::createStringError(problem_.text() + " for " + isa_.name.str() + ": " + *reason);
-    auto kernel = planKernel(*module_, problem_, schedule_.strategy, symbol);
+  llvm::Error plan(Strategy strategy, StringRef symbol) {
+    auto kernel = planKernel(*module_, problem_, strategy, symbol);
     if (!kernel) return kernel.takeError();
-    kernel->setScheduleAttr(schedule_.attribute(&context_));
     kernel_ = *kernel;
-    return llvm::Error::success();
-  }
-
-  llvm::Error loops() {
-    entry_.emplace(kernel_);
-    lowerToLoops(*module_);
-    expandTranscendentals(*module_);
-    if (failed(verify(*module_))) return fault("lowering to loops");
     return llvm::Error::success();
   }
 
   /// For a reader: without repeated constants and views.
   llvm::Error tidy() { return run("cse", "tidying the loops"); }
-
-  llvm::Error llvmDialect() {
-    if (auto error = run(loopsToLlvmPipeline(), "lowering to LLVM")) return error;
-    cpu::addEntryPoints(*module_, *entry_);
-    return llvm::Error::success();
-  }
-
-  llvm::Expected<std::unique_ptr<llvm::Module>> llvmIr() { return cpu::optimizedLlvm(*module_, isa_, llvm_); }
 
   KernelOp kernel() { return kernel_; }
   std::string text() {
@@ -86,13 +69,14 @@ class Compilation {
     return text;
   }
 
- private:
+ protected:
   static DialectRegistry dialects() {
     static std::once_flag once;
     std::call_once(once, [] { registerAllPasses(); });
     DialectRegistry registry;
     registry.insert<NormDialect, arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
                     memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
+    cuda::registerDialects(registry);
     registerBuiltinDialectTranslation(registry);
     registerLLVMDialectTranslation(registry);
     return registry;
@@ -108,15 +92,83 @@ class Compilation {
   }
 
   const Problem& problem_;
-  const cpu::Schedule& schedule_;
-  const cpu::Isa& isa_;
   MLIRContext context_;
   llvm::LLVMContext llvm_;
   OwningOpRef<ModuleOp> module_;
   KernelOp kernel_;
-  std::optional<cpu::EntryPoints> entry_;
   std::string diagnostics_;
 };
+
+class CpuCompilation : public Compilation {
+ public:
+  CpuCompilation(const Problem& problem, const cpu::Schedule& schedule, const cpu::Isa& isa)
+      : Compilation(problem), schedule_(schedule), isa_(isa) {}
+
+  llvm::Error plan(StringRef symbol) {
+    if (auto reason = cpu::whyIllegal(problem_, schedule_, isa_))
+      return llvm::createStringError(problem_.text() + " for " + isa_.name.str() + ": " + *reason);
+    if (auto error = Compilation::plan(schedule_.strategy, symbol)) return error;
+    kernel_.setScheduleAttr(schedule_.attribute(&context_));
+    return llvm::Error::success();
+  }
+
+  llvm::Error loops() {
+    entry_.emplace(kernel_);
+    lowerToLoops(*module_);
+    expandTranscendentals(*module_);
+    if (failed(verify(*module_))) return fault("lowering to loops");
+    return llvm::Error::success();
+  }
+
+  llvm::Expected<std::unique_ptr<llvm::Module>> llvmIr() {
+    if (auto error = run(loopsToLlvmPipeline(), "lowering to LLVM")) return error;
+    cpu::addEntryPoints(*module_, *entry_);
+    return cpu::optimizedLlvm(*module_, isa_, llvm_);
+  }
+
+ private:
+  const cpu::Schedule& schedule_;
+  const cpu::Isa& isa_;
+  std::optional<cpu::EntryPoints> entry_;
+};
+
+class CudaCompilation : public Compilation {
+ public:
+  CudaCompilation(const Problem& problem, const cuda::Schedule& schedule, const cuda::Arch& arch)
+      : Compilation(problem), schedule_(schedule), arch_(arch) {}
+
+  llvm::Error plan(StringRef symbol) {
+    if (auto error = Compilation::plan(schedule_.strategy, symbol)) return error;
+    if (auto reason = cuda::whyIllegal(cuda::formOf(kernel_), schedule_, arch_))
+      return llvm::createStringError(problem_.text() + " for " + arch_.name + ": " + *reason);
+    return llvm::Error::success();
+  }
+
+  llvm::Error gpu() {
+    gpuModule_ = cuda::lowerToGpu(kernel_, schedule_, arch_);
+    expandTranscendentals(*module_);
+    if (failed(verify(*module_))) return fault("lowering to threads");
+    return llvm::Error::success();
+  }
+
+  llvm::Expected<std::unique_ptr<llvm::Module>> llvmIr() {
+    cuda::useIntrinsics(*module_);
+    if (auto error = run(cuda::gpuToLlvmPipeline(), "lowering to NVVM")) return error;
+    return cuda::optimizedLlvm(*module_->getOps<gpu::GPUModuleOp>().begin(), arch_, llvm_);
+  }
+
+ private:
+  const cuda::Schedule& schedule_;
+  const cuda::Arch& arch_;
+  gpu::GPUModuleOp gpuModule_;
+};
+
+std::string textOf(const llvm::Module& ir) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  ir.print(out, nullptr);
+  return text;
+}
 
 }  // namespace
 
@@ -133,7 +185,7 @@ llvm::Expected<Stage> findStage(StringRef name) {
 
 llvm::Expected<std::string> emitStage(const Problem& problem, const cpu::Schedule& schedule, const cpu::Isa& isa,
                                       Stage stage) {
-  Compilation c(problem, schedule, isa);
+  CpuCompilation c(problem, schedule, isa);
   if (auto error = c.plan("kernel")) return error;
   if (stage == Stage::Sweeps) return c.text();
   if (auto error = c.loops()) return error;
@@ -141,24 +193,35 @@ llvm::Expected<std::string> emitStage(const Problem& problem, const cpu::Schedul
     if (auto error = c.tidy()) return error;
     return c.text();
   }
-  if (auto error = c.llvmDialect()) return error;
   auto ir = c.llvmIr();
   if (!ir) return ir.takeError();
   if (stage == Stage::Assembly) return cpu::machineCode(**ir, isa, cpu::Emit::Assembly);
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  (*ir)->print(out, nullptr);
-  return text;
+  return textOf(**ir);
+}
+
+llvm::Expected<std::string> emitStage(const Problem& problem, const cuda::Schedule& schedule, const cuda::Arch& arch,
+                                      Stage stage) {
+  CudaCompilation c(problem, schedule, arch);
+  if (auto error = c.plan("kernel")) return error;
+  if (stage == Stage::Sweeps) return c.text();
+  if (auto error = c.gpu()) return error;
+  if (stage == Stage::Loops) {
+    if (auto error = c.tidy()) return error;
+    return c.text();
+  }
+  auto ir = c.llvmIr();
+  if (!ir) return ir.takeError();
+  if (stage == Stage::Llvm) return textOf(**ir);
+  return cuda::ptx(**ir, arch);
 }
 
 llvm::Expected<CompiledKernel> compileKernel(const Problem& problem, const cpu::Schedule& schedule,
                                              const cpu::Isa& isa, StringRef symbol) {
-  Compilation c(problem, schedule, isa);
+  CpuCompilation c(problem, schedule, isa);
   if (auto error = c.plan(symbol)) return error;
   CompiledKernel kernel;
   kernel.manifest = kernelManifest(problem, schedule, isa, c.kernel());
   if (auto error = c.loops()) return error;
-  if (auto error = c.llvmDialect()) return error;
   auto ir = c.llvmIr();
   if (!ir) return ir.takeError();
   auto object = cpu::machineCode(**ir, isa, cpu::Emit::Object);

@@ -10,6 +10,7 @@
 #include "codegen/package/Writer.h"
 #include "codegen/plan/Plan.h"
 #include "codegen/targets/cpu/Schedule.h"
+#include "codegen/targets/cuda/Schedule.h"
 
 namespace normc::codegen {
 
@@ -19,6 +20,8 @@ llvm::Expected<Stage> findStage(llvm::StringRef name);
 
 /// The problem after one stage, e.g. for `normc compile --emit loops`.
 llvm::Expected<std::string> emitStage(const Problem&, const cpu::Schedule&, const cpu::Isa&, Stage);
+
+llvm::Expected<std::string> emitStage(const Problem&, const cuda::Schedule&, const cuda::Arch&, Stage);
 
 /// One compiled kernel: relocatable code and its entry in a package's manifest,
 /// complete but for the indices of its blob and norm.

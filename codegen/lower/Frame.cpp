@@ -13,6 +13,10 @@ Type Access::stored(TensorOp t) const {
   return t.getType().isBF16() && !nativeBF16 ? IntegerType::get(t.getContext(), 16) : t.getType();
 }
 
+llvm::MaybeAlign Access::alignmentOf(VectorType type) const {
+  return llvm::MaybeAlign(std::min<int64_t>(alignment, type.getNumElements() * type.getElementTypeBitWidth() / 8));
+}
+
 bool isUnshared(TensorOp t) {
   StringRef name = t.getSymName();
   if (t.getRole() == "state_in" || t.getRole() == "state_out") return false;
@@ -115,7 +119,7 @@ Value Frame::load(TensorOp t, Value address, int64_t lanes, Value mask) {
       Value none = arith::ConstantOp::create(b, l_.loc, b.getZeroAttr(type));
       value = vector::MaskedLoadOp::create(b, l_.loc, type, memory, address, mask, none);
     } else {
-      value = vector::LoadOp::create(b, l_.loc, type, memory, ValueRange{address}, false, llvm::MaybeAlign(access_.alignment));
+      value = vector::LoadOp::create(b, l_.loc, type, memory, ValueRange{address}, false, access_.alignmentOf(type));
     }
   }
   if (element.isInteger(8)) {
@@ -136,7 +140,7 @@ void Frame::store(TensorOp t, Value address, Value value, Value mask) {
   } else if (mask) {
     vector::MaskedStoreOp::create(b, l_.loc, memory, ValueRange{address}, mask, value);
   } else {
-    vector::StoreOp::create(b, l_.loc, value, memory, ValueRange{address}, false, llvm::MaybeAlign(access_.alignment));
+    vector::StoreOp::create(b, l_.loc, value, memory, ValueRange{address}, false, access_.alignmentOf(cast<VectorType>(value.getType())));
   }
 }
 

@@ -10,6 +10,8 @@
 
 #include "codegen/dialect/Norm.h"
 #include "codegen/lower/Loops.h"
+#include "llvm/Support/Alignment.h"
+#include "mlir/IR/BuiltinTypes.h"
 
 namespace normc::codegen {
 
@@ -41,8 +43,9 @@ struct Arguments {
 /// How numbers lie in memory and are accessed.
 struct Access {
   bool nativeBF16 = false;  ///< the target has conversions; else bf16 travels as i16
-  int64_t alignment = 0;    ///< in bytes, of every vector access; 0: of an element
+  int64_t alignment = 0;    ///< in bytes, the most that a vector access may rely on; 0: that of an element
   mlir::Type stored(TensorOp) const;
+  llvm::MaybeAlign alignmentOf(mlir::VectorType) const;
 };
 
 class Frame {

@@ -24,12 +24,6 @@ class PhaseLowering : Walk {
   void run();
 
  private:
-  /// One copy of a slab's scalar code: where it stands and what its values became.
-  struct Replica {
-    Coordinates at;
-    mlir::IRMapping values;
-  };
-  using Replicas = llvm::SmallVector<Replica, 8>;
   /// A sweep whose operands have been looked up once.
   struct Sweep;
   //===-- Slabs (Slabs.cpp) ---------------------------------------------------===//
@@ -57,7 +51,6 @@ class PhaseLowering : Walk {
                llvm::MutableArrayRef<mlir::Value> sums, unsigned stride);
   void hoist(Sweep&, Replica&);
   void addRowPartials(Sweep&, llvm::MutableArrayRef<Replica>, llvm::ArrayRef<mlir::Value> sums);
-  mlir::Value horizontal(mlir::Value vector);
   mlir::Value inFirstLane(mlir::Value scalar);
   void allocateBuffer();
   mlir::Value loadBuffer(mlir::Value at, int64_t lanes);
@@ -65,23 +58,9 @@ class PhaseLowering : Walk {
   void clearBuffer(Sweep&, mlir::Value width);
   void flushBuffer(Sweep&, mlir::Value width);
 
-  //===-- Scalar code (Scalars.cpp) ----------------------------------------------===//
-  void scalarOp(mlir::Operation&, Replica&);
-  void fold(FoldOp, Replica&);
-  mlir::Value probe(ProbeOp, Replica&);
-  mlir::Value count(CountOp, Replica*);
-  mlir::Value validRows(mlir::Value segmentBegin, mlir::Value segmentEnd, mlir::Value rowBegin, mlir::Value rowEnd);
-
   ScheduleAttr schedule_;
-  llvm::StringMap<mlir::Value> counts_;  ///< of rows, those that are the same for the whole task
   mlir::IRMapping shared_;  ///< values of the phase, outside all slabs
-  mlir::Value begin_, end_;
-  Kind kind_ = Kind::Line;   ///< of the slab being lowered
-  SlabOp slab_;
-  int64_t lanes_ = 0;        ///< of scalar code: 0, or a vector's in a column slab
-  mlir::Value laneMask_;     ///< of the last column tile
   mlir::Value buffer_;       ///< of a stream's sums
-  mlir::Value runBegin_;     ///< first index of a slab along the contiguous axis
 };
 
 /// Replaces every norm.kernel of the module by one function per phase, named

@@ -1,11 +1,13 @@
-#include "codegen/lower/PhaseLowering.h"
+#include "codegen/lower/Walk.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
 namespace normc::codegen {
 
-void PhaseLowering::scalarOp(Operation& op, Replica& replica) {
+void Walk::scalarOp(Operation& op, Replica& replica) {
   IRMapping& values = replica.values;
   auto widthOf = [&](TensorOp t) { return t.hasAxis("feature") ? lanes_ : 0; };
   auto place = [&](Value window) {
@@ -21,13 +23,15 @@ void PhaseLowering::scalarOp(Operation& op, Replica& replica) {
     TensorOp t = f_.tensor(store.getTensor());
     int64_t lanes = widthOf(t);
     Value v = l_.broadcast(mapped(store.getValue(), values), lanes);
-    f_.store(t, f_.address(t, place(store.getWindow())), v, lanes ? laneMask_ : Value());
+    once(replica, [&] { f_.store(t, f_.address(t, place(store.getWindow())), v, lanes ? laneMask_ : Value()); });
   } else if (auto add = dyn_cast<AccumulateOp>(op)) {
     TensorOp t = f_.tensor(add.getTensor());
     int64_t lanes = widthOf(t);
-    Value address = f_.address(t, replica.at), mask = lanes ? laneMask_ : Value();
     Value v = l_.broadcast(mapped(add.getValue(), values), lanes);
-    f_.store(t, address, l_.addf(f_.load(t, address, lanes, mask), v), mask);
+    once(replica, [&] {
+      Value address = f_.address(t, replica.at), mask = lanes ? laneMask_ : Value();
+      f_.store(t, address, l_.addf(f_.load(t, address, lanes, mask), v), mask);
+    });
   } else if (auto probeOp = dyn_cast<ProbeOp>(op)) {
     values.map(probeOp.getValue(), probe(probeOp, replica));
   } else if (auto countOp = dyn_cast<CountOp>(op)) {
@@ -45,7 +49,7 @@ void PhaseLowering::scalarOp(Operation& op, Replica& replica) {
   }
 }
 
-void PhaseLowering::fold(FoldOp op, Replica& replica) {
+void Walk::fold(FoldOp op, Replica& replica) {
   StringRef axis = op.getAxis();
   int64_t phase = -1;
   if (axis.consume_front("chunk.")) (void)axis.getAsInteger(10, phase);
@@ -53,68 +57,95 @@ void PhaseLowering::fold(FoldOp op, Replica& replica) {
   Block& body = op.getBody().front();
   Values init;
   for (Value v : op.getInit()) init.push_back(l_.broadcast(mapped(v, replica.values), lanes_));
-  Values last = l_.forEach(l_.index(0), extent, 1, init, [&](Value position, ValueRange running) {
-    replica.values.map(body.getArgument(0), position);
-    for (auto [i, v] : llvm::enumerate(running)) replica.values.map(body.getArgument(1 + i), v);
+
+  auto loads = [&](Value position) {
     Coordinates at = replica.at;
     (phase >= 0 ? at.chunk : at.window) = position;
-    for (auto [i, name] : llvm::enumerate(op.getReads().getAsRange<FlatSymbolRefAttr>())) {
+    Values loaded;
+    for (auto name : op.getReads().getAsRange<FlatSymbolRefAttr>()) {
       TensorOp t = f_.tensor(name.getValue());
       int64_t lanes = t.hasAxis("feature") ? lanes_ : 0;
-      Value v = f_.load(t, f_.address(t, at), lanes, lanes ? laneMask_ : Value());
-      replica.values.map(body.getArgument(1 + running.size() + i), v);
+      loaded.push_back(f_.load(t, f_.address(t, at), lanes, lanes ? laneMask_ : Value()));
     }
+    return loaded;
+  };
+  auto combine = [&](Value position, ValueRange running, ValueRange loaded) {
+    replica.values.map(body.getArgument(0), position);
+    for (auto [i, v] : llvm::enumerate(running)) replica.values.map(body.getArgument(1 + i), v);
+    for (auto [i, v] : llvm::enumerate(loaded)) replica.values.map(body.getArgument(1 + running.size() + i), v);
     for (Operation& inner : body.without_terminator()) scalarOp(inner, replica);
     Values next;
     for (Value v : cast<YieldOp>(body.getTerminator()).getValues())
       next.push_back(l_.broadcast(mapped(v, replica.values), lanes_));
     return next;
-  });
+  };
+  auto positions = [&](Value begin, Value end, int64_t batch, ValueRange from) {
+    return l_.forEach(begin, end, batch, from, [&](Value position, ValueRange running) {
+      SmallVector<Values> loaded;  // all of a batch before the first is used: they wait together
+      for (int64_t i = 0; i < batch; ++i) loaded.push_back(loads(l_.add(position, l_.index(i))));
+      Values next(running);
+      for (int64_t i = 0; i < batch; ++i) next = combine(l_.add(position, l_.index(i)), next, loaded[i]);
+      return next;
+    });
+  };
+  int64_t batch = phase >= 0 ? foldBatch_ : 1;
+  Value whole = l_.roundDown(extent, batch);
+  Values last = positions(l_.index(0), whole, batch, init);
+  if (batch > 1) last = positions(whole, extent, 1, last);
   for (auto [result, v] : llvm::zip(op.getValues(), last)) replica.values.map(result, v);
 }
 
 //===-- Counting rows -------------------------------------------------------------===//
 
-Value PhaseLowering::validRows(Value segmentBegin, Value segmentEnd, Value rowBegin, Value rowEnd) {
+Value Walk::countValid(Value begin, Value end, llvm::function_ref<Coordinates(Value)> place) {
   TensorOp mask = f_.tensor("mask");
-  Value zero = l_.index(0), one = l_.index(1);
-  return l_.forEach(segmentBegin, segmentEnd, 1, ValueRange{zero}, [&](Value segment, ValueRange outer) {
-    return l_.forEach(rowBegin, rowEnd, 1, outer, [&](Value row, ValueRange sum) {
-      Value valid = f_.load(mask, f_.address(mask, {.segment = segment, .row = row}), 0, {});
-      return Values{l_.add(sum[0], l_.select(valid, one, zero))};
-    });
+  return l_.forEach(begin, end, 1, ValueRange{l_.index(0)}, [&](Value i, ValueRange sum) {
+    Value valid = f_.load(mask, f_.address(mask, place(i)), 0, {});
+    return Values{l_.add(sum[0], l_.select(valid, l_.index(1), l_.index(0)))};
   })[0];
 }
 
-Value PhaseLowering::count(CountOp op, Replica* replica) {
+Value Walk::count(CountOp op, Replica* replica) {
   if (Value known = counts_.lookup(countKey(op))) return known;
   bool masked = f_.kernel().hasMask() && op.getScope() != "rows";
   Value zero = l_.index(0), n;
   if (op.getScope() == "all" || op.getScope() == "rows") {
-    n = masked ? validRows(zero, f_.segments(), zero, f_.rows()) : l_.mul(f_.segments(), f_.rows());
+    n = l_.mul(f_.segments(), f_.rows());
+    if (masked)
+      n = countValid(zero, n, [&](Value i) {
+        return f_.kernel().getSegmentsAreOne() ? Coordinates{.segment = zero, .row = i}
+                                               : Coordinates{.segment = l_.div(i, f_.rows()), .row = l_.rem(i, f_.rows())};
+      });
   } else if (op.getScope() == "slab") {
-    Value segment = replica->at.segment;
-    n = masked ? validRows(segment, l_.add(segment, l_.index(1)), zero, f_.rows()) : f_.rows();
+    n = f_.rows();
+    if (masked) n = countValid(zero, n, [&](Value i) { return Coordinates{.segment = replica->at.segment, .row = i}; });
   } else {
-    n = l_.sub(end_, begin_);
-    if (masked) {
-      TensorOp mask = f_.tensor("mask");
-      n = l_.forEach(begin_, end_, 1, ValueRange{zero}, [&](Value unit, ValueRange sum) {
-        Value valid = f_.load(mask, f_.address(mask, unitCoordinates(unit)), 0, {});
-        return Values{l_.add(sum[0], l_.select(valid, l_.index(1), zero))};
-      })[0];
-    }
+    n = masked ? countValid(begin_, end_, [&](Value i) { return unitCoordinates(i); }) : l_.sub(end_, begin_);
   }
   if (op.getHead()) n = l_.min(n, l_.index(*op.getHead()));
   Value wide = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), n);
   return arith::SIToFPOp::create(l_.b, l_.loc, f_.statistics(), wide);
 }
 
+void Walk::countRows() {
+  f_.phase()->walk([&](CountOp op) {
+    if (op.getScope() != "slab" && !counts_.contains(countKey(op))) counts_[countKey(op)] = count(op, nullptr);
+  });
+}
+
+std::string Walk::countKey(CountOp op) {
+  return (op.getScope() + "/" + llvm::Twine(op.getHead().value_or(0))).str();
+}
+
+Value Walk::horizontal(Value v) {
+  return vector::ReductionOp::create(l_.b, l_.loc, vector::CombiningKind::ADD, v, arith::FastMathFlags::reassoc);
+}
+
 //===-- Probing ---------------------------------------------------------------------===//
 
 /// A value near the mean. Powers of two of equal numbers add up exactly, so
 /// constant data give their value, and differences from it are exact zeros.
-Value PhaseLowering::probe(ProbeOp op, Replica& replica) {
+Value Walk::probe(ProbeOp op, Replica& replica) {
   TensorOp x = f_.tensor(op.getTensor());
   bool column = kind_ == Kind::Column, masked = f_.kernel().hasMask();
   bool overSegments = !slab_.isPer("segment");
@@ -140,16 +171,28 @@ Value PhaseLowering::probe(ProbeOp op, Replica& replica) {
       return c;
     };
     TensorOp mask = f_.tensor("mask");
-    // How many valid rows were found, and the first four of them.
-    Values found = l_.forEach(zero, total, 1, ValueRange{zero, zero, zero, zero, zero}, [&](Value unit, ValueRange run) {
-      Value valid = f_.load(mask, f_.address(mask, place(unit)), 0, {});
-      Values next{l_.add(run[0], l_.select(valid, one, zero))};
-      for (int64_t i = 0; i < 4; ++i) {
-        Value here = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, run[0], l_.index(i));
-        next.push_back(l_.select(arith::AndIOp::create(l_.b, l_.loc, valid, here), unit, run[1 + i]));
-      }
-      return next;
-    });
+    // How many valid rows were found, the first four of them, and where the search stands.
+    OpBuilder& b = l_.b;
+    auto search = scf::WhileOp::create(
+        b, l_.loc, TypeRange(SmallVector<Type>(6, b.getIndexType())), ValueRange{zero, zero, zero, zero, zero, zero},
+        [&](OpBuilder& inner, Location loc, ValueRange v) {
+          Value more = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt, v[5], total);
+          Value few = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt, v[0], l_.index(4));
+          scf::ConditionOp::create(inner, loc, arith::AndIOp::create(inner, loc, more, few), v);
+        },
+        [&](OpBuilder& inner, Location loc, ValueRange run) {
+          OpBuilder::InsertionGuard guard(b);
+          b.setInsertionPointToEnd(inner.getInsertionBlock());
+          Value valid = f_.load(mask, f_.address(mask, place(run[5])), 0, {});
+          Values next{l_.add(run[0], l_.select(valid, one, zero))};
+          for (int64_t i = 0; i < 4; ++i) {
+            Value here = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, run[0], l_.index(i));
+            next.push_back(l_.select(arith::AndIOp::create(b, loc, valid, here), run[5], run[1 + i]));
+          }
+          next.push_back(l_.add(run[5], one));
+          scf::YieldOp::create(b, loc, next);
+        });
+    Values found(search.getResults());
     Values best = l_.when(l_.less(zero, found[0]), none, [&] { return Values{valueAt(place(found[1]))}; });
     return l_.when(l_.less(l_.index(3), found[0]), best, [&] {
       auto v = [&](int i) { return valueAt(place(found[i])); };
@@ -186,8 +229,9 @@ Value PhaseLowering::probe(ProbeOp op, Replica& replica) {
   };
   Values best = l_.when(l_.less(zero, length), none, [&] { return Values{valueAt(at)}; });
   if (column) return l_.when(atLeast(8), best, middleOfRows)[0];
-  int64_t width = schedule_.getVector();
+  int64_t width = probeWidth_;
   best = l_.when(atLeast(4), best, [&] { return meanOf(4, 0); });
+  if (width == 1) return best[0];
   best = l_.when(atLeast(width), best, [&] { return meanOf(1, width); });
   return l_.when(atLeast(4 * width), best, [&] { return meanOf(4, width); })[0];
 }

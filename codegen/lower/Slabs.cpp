@@ -8,15 +8,15 @@ using namespace mlir;
 namespace normc::codegen {
 
 PhaseLowering::PhaseLowering(Loops& loops, Frame& frame)
-    : Walk(loops, frame), schedule_(*frame.kernel().getSchedule()) {}
+    : Walk(loops, frame), schedule_(*frame.kernel().getSchedule()) {
+  probeWidth_ = schedule_.getVector();
+}
 
 void PhaseLowering::run() {
   std::tie(begin_, end_) = f_.range();
   zeroPartials();
   allocateBuffer();
-  f_.phase()->walk([&](CountOp op) {
-    if (op.getScope() != "slab") counts_[countKey(op)] = count(op, nullptr);
-  });
+  countRows();
   Replica phase;
   phase.at.chunk = f_.task();
   for (Operation& op : f_.phase().getBody().front()) {

@@ -172,11 +172,6 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
   });
 }
 
-Value PhaseLowering::horizontal(Value v) {
-  return vector::ReductionOp::create(l_.b, l_.loc, vector::CombiningKind::ADD, v,
-                                     arith::FastMathFlags::reassoc);
-}
-
 static Value runWidth(Frame& f, SlabOp slab) {
   if (!f.featuresLast()) return f.rows();
   if (slab.isPer("pre_group")) return f.groupWidth("pre_group");

@@ -68,8 +68,4 @@ Operation* Walk::clone(Operation& op, IRMapping& values) {
   return copy;
 }
 
-std::string Walk::countKey(CountOp op) {
-  return (op.getScope() + "/" + llvm::Twine(op.getHead().value_or(0))).str();
-}
-
 }  // namespace normc::codegen

@@ -1,5 +1,9 @@
 // What lowering a phase needs whatever the target: which kind of slab this is,
-// where a unit lies, how a scalar operation is copied.
+// where a unit lies, and the scalar code between sweeps.
+//
+// Scalar code is cloned once per replica: a row (line, block, stream) or a vector
+// of features (column). Targets differ in how many threads run it and say so in
+// the two virtual functions: who stores, and how rows are counted.
 #pragma once
 
 #include "codegen/lower/Frame.h"
@@ -10,6 +14,15 @@ namespace normc::codegen {
 class Walk {
  protected:
   Walk(Loops& loops, Frame& frame) : l_(loops), f_(frame) {}
+  virtual ~Walk() = default;
+
+  /// One copy of a slab's scalar code: where it stands and what its values became.
+  struct Replica {
+    Coordinates at;
+    mlir::IRMapping values;
+    mlir::Value active;  ///< null: always; else it stands in for one that is not there, and stores nothing
+  };
+  using Replicas = llvm::SmallVector<Replica, 8>;
 
   /// Where the contiguous axis lies, seen from the statistic: docs/codegen.md.
   enum class Kind { Line, Block, Column, Stream };
@@ -24,10 +37,35 @@ class Walk {
   /// A copy of an elementwise operation on mapped values: on vectors as soon as one operand
   /// is a vector, else it stays a scalar that all lanes share.
   mlir::Operation* clone(mlir::Operation&, mlir::IRMapping&);
-  static std::string countKey(CountOp);
+
+  void scalarOp(mlir::Operation&, Replica&);
+  /// Counts that are the same for the whole task, before anything else.
+  void countRows();
+  mlir::Value horizontal(mlir::Value vector);
+
+  /// Stores of scalar code: on a GPU one thread of the team does them.
+  virtual void once(const Replica&, llvm::function_ref<void()> store) { store(); }
+  /// Valid rows among the mask's elements at place(begin) to place(end - 1), an index.
+  virtual mlir::Value countValid(mlir::Value begin, mlir::Value end, llvm::function_ref<Coordinates(mlir::Value)> place);
 
   Loops& l_;
   Frame& f_;
+  mlir::Value begin_, end_;  ///< units of the task
+  SlabOp slab_;              ///< being lowered, and its kind
+  Kind kind_ = Kind::Line;
+  int64_t lanes_ = 0;        ///< of scalar code: 0, or a vector's in a column slab
+  mlir::Value laneMask_;     ///< of the last column tile
+  mlir::Value runBegin_;     ///< first index of a slab along the contiguous axis
+  int64_t probeWidth_ = 1;   ///< lanes that a probe loads at once
+  int64_t foldBatch_ = 1;    ///< chunks whose loads are under way together
+
+ private:
+  void fold(FoldOp, Replica&);
+  mlir::Value probe(ProbeOp, Replica&);
+  mlir::Value count(CountOp, Replica*);
+  static std::string countKey(CountOp);
+
+  llvm::StringMap<mlir::Value> counts_;
 };
 
 }  // namespace normc::codegen

@@ -1,0 +1,38 @@
+#include "codegen/targets/cuda/Arch.h"
+
+#include "codegen/targets/cuda/Ptx.h"
+
+namespace normc::codegen::cuda {
+
+/// What differs between devices of one number is left to the runtime; these are the usual ones.
+static const Arch kKnown[] = {
+    {.name = "sm_80", .number = 80, .multiprocessors = 108, .sharedBytes = 164 << 10},   // A100
+    {.name = "sm_90", .number = 90, .multiprocessors = 132, .sharedBytes = 228 << 10},   // H100, H200
+    {.name = "sm_100", .number = 100, .accessBytes = 32, .multiprocessors = 148, .sharedBytes = 228 << 10},  // B200
+};
+
+llvm::ArrayRef<llvm::StringRef> defaultArchs() {
+  static constexpr llvm::StringRef names[] = {"sm_80", "sm_90", "sm_100"};
+  return names;
+}
+
+llvm::Expected<Arch> findArch(llvm::StringRef name) {
+  for (const Arch& arch : kKnown)
+    if (arch.name == name) return arch;
+  int64_t number = 0;
+  llvm::StringRef digits = name;
+  if (!digits.consume_front("sm_") || digits.getAsInteger(10, number))
+    return llvm::createStringError("no architecture '" + name.str() + "'; legal: sm_80, sm_90, sm_100 and others from sm_80 on");
+  if (number < 80)
+    return llvm::createStringError(name.str() + " is older than sm_80, the first with bf16; kernels are made from sm_80 on");
+  if (!llvmKnows(name)) return llvm::createStringError("this LLVM does not know " + name.str());
+  // A newer one is planned for like the newest that was looked at, and has its own instructions.
+  Arch arch = kKnown[number >= 100 ? 2 : number >= 90 ? 1 : 0];
+  if (number < 90) arch.threads = 1536, arch.sharedBytes = 100 << 10;  // sm_86, sm_89
+  if (number >= 120) arch.threads = 1536, arch.accessBytes = 16, arch.sharedBytes = 100 << 10;
+  arch.name = name.str();
+  arch.number = number;
+  return arch;
+}
+
+}  // namespace normc::codegen::cuda

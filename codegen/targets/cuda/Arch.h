@@ -1,0 +1,30 @@
+// NVIDIA architectures as a compiler and a planner see them.
+#pragma once
+
+#include <cstdint>
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+namespace normc::codegen::cuda {
+
+struct Arch {
+  std::string name;            ///< "sm_90"
+  int64_t number = 0;          ///< 90
+  int64_t accessBytes = 16;    ///< widest load of one thread
+  int64_t multiprocessors = 0; ///< of the usual device, for the number of blocks that fill it
+  int64_t registers = 65536;   ///< of one multiprocessor
+  int64_t threads = 2048;      ///< resident on one multiprocessor
+  int64_t blocks = 32;         ///< resident on one multiprocessor
+  int64_t sharedBytes = 0;     ///< of one multiprocessor
+  bool clusters() const { return number >= 90; }
+};
+
+/// sm_80, sm_90, sm_100: what a package holds unless it is told otherwise.
+llvm::ArrayRef<llvm::StringRef> defaultArchs();
+
+/// Any `sm_NN` from sm_80 on that this LLVM knows.
+llvm::Expected<Arch> findArch(llvm::StringRef name);
+inline bool isArchName(llvm::StringRef name) { return name.starts_with("sm_"); }
+
+}  // namespace normc::codegen::cuda

@@ -1,0 +1,110 @@
+#include "codegen/targets/cuda/LowerToGpu.h"
+
+#include "codegen/targets/cuda/TeamLowering.h"
+#include "llvm/ADT/SetVector.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+
+namespace normc::codegen::cuda {
+
+static bool sweepsOf(PhaseOp phase) {
+  return llvm::any_of(phase.getOps<SlabOp>(), [](SlabOp slab) { return slab.hasSweeps(); });
+}
+
+EntryNames entryNames(KernelOp kernel, PhaseOp phase, const Schedule& schedule) {
+  std::string name = (kernel.getSymName() + "_" + phase.getSymName()).str();
+  // Scalar code and single elements ask for no alignment.
+  return {name, schedule.vector > 1 && sweepsOf(phase) ? name + "_unaligned" : ""};
+}
+
+static SmallVector<Type> parameterTypes(KernelOp kernel, const Access& access) {
+  Builder b(kernel.getContext());
+  SmallVector<Type> types;
+  unsigned strided = 0, phases = llvm::range_size(kernel.getOps<PhaseOp>());
+  for (auto t : kernel.getOps<TensorOp>()) {
+    types.push_back(MemRefType::get({}, access.stored(t)));
+    strided += isStrided(t);
+  }
+  types.append(2 * strided + 3, b.getIndexType());
+  types.append(kernel.getNumbers().size(), b.getF64Type());
+  types.append(3 * phases, b.getIndexType());
+  return types;
+}
+
+static Arguments argumentsOf(Loops& l, KernelOp kernel, gpu::GPUFuncOp function) {
+  Arguments a;
+  unsigned next = 0, strided = 0;
+  auto take = [&]() -> Value { return function.getArgument(next++); };
+  for (auto t : kernel.getOps<TensorOp>()) {
+    a.pointers.push_back(take());
+    strided += isStrided(t);
+  }
+  for (unsigned i = 0; i < strided; ++i) {
+    Value segment = take(), row = take();
+    a.strides.push_back({segment, row, {}});
+  }
+  a.segments = take(), a.rows = take(), a.features = take();
+  unsigned scalars = next, cuts = next + kernel.getNumbers().size();
+  a.scalar = [function, scalars](unsigned i) mutable -> Value { return function.getArgument(scalars + i); };
+  a.cut = [function, cuts](unsigned phase, Arguments::CutField field) mutable -> Value {
+    return function.getArgument(cuts + 3 * phase + field);
+  };
+  a.task = gpu::BlockIdOp::create(l.b, l.loc, gpu::Dimension::x);
+  return a;
+}
+
+/// Tensors that the phase writes: another thread may read them after a barrier, so LLVM must not know them apart.
+static llvm::DenseSet<StringRef> writtenIn(PhaseOp phase) {
+  llvm::DenseSet<StringRef> names;
+  phase->walk([&](Operation* op) {
+    if (auto store = dyn_cast<StoreOp>(op)) names.insert(store.getTensor());
+    if (auto add = dyn_cast<AccumulateOp>(op)) names.insert(add.getTensor());
+    if (auto sweep = dyn_cast<SweepOp>(op))
+      for (ArrayAttr list : {sweep.getWrites(), sweep.getPartials()})
+        for (auto name : list.getAsRange<FlatSymbolRefAttr>()) names.insert(name.getValue());
+  });
+  return names;
+}
+
+static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef name, const Schedule& schedule,
+                       const Access& access) {
+  auto function = gpu::GPUFuncOp::create(b, phase.getLoc(), name, b.getFunctionType(parameterTypes(kernel, access), {}));
+  function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
+  Launch launch = launchOf(phase, schedule);
+  function.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({int32_t(launch.threads), 1, 1}));
+  auto written = writtenIn(phase);
+  for (auto [i, t] : llvm::enumerate(kernel.getOps<TensorOp>())) {
+    int64_t element = std::max<int64_t>(1, t.getType().getIntOrFloatBitWidth() / 8);
+    bool wide = t.getRole() == "tensor" && t.getSymName() != "mask";
+    int64_t alignment = t.getRole() == "workspace" ? 64 : wide && access.alignment ? access.alignment : element;
+    function.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(), b.getI64IntegerAttr(alignment));
+    if (!isUnshared(t) || written.contains(t.getSymName())) continue;
+    function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
+    function.setArgAttr(i, LLVM::LLVMDialect::getReadonlyAttrName(), b.getUnitAttr());
+  }
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&function.getBody().front());
+  Loops loops(b, phase.getLoc());
+  Frame frame(loops, kernel, phase, argumentsOf(loops, kernel, function), access);
+  TeamLowering(loops, frame, schedule, launch, function).run();
+  gpu::ReturnOp::create(b, phase.getLoc());
+}
+
+gpu::GPUModuleOp lowerToGpu(KernelOp kernel, const Schedule& schedule, const Arch& arch) {
+  OpBuilder b(kernel);
+  auto module = gpu::GPUModuleOp::create(b, kernel.getLoc(), (kernel.getSymName() + "_module").str());
+  b.setInsertionPointToStart(module.getBody());
+  const Access aligned{.nativeBF16 = true, .alignment = arch.accessBytes}, any{.nativeBF16 = true};
+  const Schedule single = unaligned(schedule);
+  for (auto phase : kernel.getOps<PhaseOp>()) {
+    EntryNames names = entryNames(kernel, phase, schedule);
+    bool wide = !names.unaligned.empty();
+    lowerPhase(b, kernel, phase, names.aligned, wide ? schedule : single, wide ? aligned : any);
+    if (wide) lowerPhase(b, kernel, phase, names.unaligned, single, any);
+  }
+  kernel.erase();
+  return module;
+}
+
+}  // namespace normc::codegen::cuda

@@ -1,0 +1,128 @@
+#include "codegen/targets/cuda/Ptx.h"
+
+#include <mutex>
+
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+
+namespace normc::codegen::cuda {
+
+static constexpr llvm::StringLiteral kTriple = "nvptx64-nvidia-cuda";
+
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machineFor(llvm::StringRef arch) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargets();
+    llvm::InitializeAllTargetMCs();
+    llvm::InitializeAllAsmPrinters();
+  });
+  std::string error;
+  llvm::Triple triple(kTriple);
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target) return llvm::createStringError("this LLVM has no NVPTX target: " + error);
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
+  // The PTX version decides what may be said, and which drivers can read it.
+  llvm::StringRef version = arch == "sm_80" || arch == "sm_90" ? "+ptx78" : "";
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, arch, version, options, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+}
+
+bool llvmKnows(llvm::StringRef arch) {
+  auto machine = machineFor("sm_80");
+  if (!machine) return llvm::consumeError(machine.takeError()), false;
+  return (*machine)->getMCSubtargetInfo()->isCPUStringValid(arch);
+}
+
+void registerDialects(mlir::DialectRegistry& registry) {
+  registry.insert<mlir::gpu::GPUDialect, mlir::NVVM::NVVMDialect>();
+  // convert-gpu-to-nvvm asks each dialect how it becomes LLVM.
+  mlir::arith::registerConvertArithToLLVMInterface(registry);
+  mlir::cf::registerConvertControlFlowToLLVMInterface(registry);
+  mlir::registerConvertMathToLLVMInterface(registry);
+  mlir::registerConvertMemRefToLLVMInterface(registry);
+  mlir::registerConvertNVVMToLLVMInterface(registry);
+  mlir::vector::registerConvertVectorToLLVMInterface(registry);
+  mlir::registerGPUDialectTranslation(registry);
+  mlir::registerNVVMDialectTranslation(registry);
+}
+
+void useIntrinsics(mlir::Operation* gpuModule) {
+  gpuModule->walk([](mlir::math::SqrtOp root) {
+    mlir::OpBuilder b(root);
+    auto call = mlir::LLVM::CallIntrinsicOp::create(b, root.getLoc(), root.getType(), b.getStringAttr("llvm.sqrt"),
+                                                    mlir::ValueRange{root.getOperand()});
+    root.replaceAllUsesWith(call.getResult(0));
+    root.erase();
+  });
+}
+
+llvm::StringRef gpuToLlvmPipeline() {
+  return "canonicalize,cse,"
+         "gpu.module("
+         "convert-scf-to-cf,"
+         "expand-strided-metadata,"
+         "lower-affine,"
+         "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=1 index-bitwidth=0 has-redux=1},"
+         "convert-nvvm-to-llvm,"
+         "convert-vector-to-llvm{reassociate-fp-reductions=1},"
+         "canonicalize,cse,"
+         "reconcile-unrealized-casts)";
+}
+
+llvm::Expected<std::unique_ptr<llvm::Module>> optimizedLlvm(mlir::Operation* gpuModule, const Arch& arch,
+                                                            llvm::LLVMContext& context) {
+  auto machine = machineFor(arch.name);
+  if (!machine) return machine.takeError();
+  std::unique_ptr<llvm::Module> ir = mlir::translateModuleToLLVMIR(gpuModule, context, "normc");
+  if (!ir) return llvm::createStringError("translation to LLVM IR failed; this is a fault of normc");
+  ir->setTargetTriple(llvm::Triple(kTriple));
+  ir->setDataLayout((*machine)->createDataLayout());
+  for (llvm::Function& f : *ir)
+    if (!f.isDeclaration()) f.addFnAttr("target-cpu", arch.name);
+
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder passes(machine->get());
+  passes.registerModuleAnalyses(modules);
+  passes.registerCGSCCAnalyses(sccs);
+  passes.registerFunctionAnalyses(functions);
+  passes.registerLoopAnalyses(loops);
+  passes.crossRegisterProxies(loops, functions, sccs, modules);
+  passes.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(*ir, modules);
+  return ir;
+}
+
+llvm::Expected<std::string> ptx(llvm::Module& ir, const Arch& arch) {
+  auto machine = machineFor(arch.name);
+  if (!machine) return machine.takeError();
+  llvm::SmallVector<char, 0> text;
+  llvm::raw_svector_ostream out(text);
+  llvm::legacy::PassManager passes;
+  if ((*machine)->addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::AssemblyFile))
+    return llvm::createStringError("LLVM cannot emit PTX for " + arch.name);
+  passes.run(ir);
+  return std::string(text.data(), text.size());
+}
+
+}  // namespace normc::codegen::cuda

@@ -1,0 +1,38 @@
+// From a GPU module to PTX: the passes, LLVM's optimiser, NVPTX.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "codegen/targets/cuda/Arch.h"
+#include "mlir/IR/DialectRegistry.h"
+
+namespace llvm {
+class LLVMContext;
+class Module;
+}  // namespace llvm
+namespace mlir {
+class Operation;
+}
+
+namespace normc::codegen::cuda {
+
+/// Whether NVPTX knows the processor.
+bool llvmKnows(llvm::StringRef arch);
+
+/// Dialects and translations that kernels pass through.
+void registerDialects(mlir::DialectRegistry&);
+
+/// Replaces what the passes would turn into calls of CUDA's device library: roots, which
+/// the hardware rounds correctly by itself.
+void useIntrinsics(mlir::Operation* gpuModule);
+
+/// The passes from loops over threads to the LLVM and NVVM dialects, as one pipeline text.
+llvm::StringRef gpuToLlvmPipeline();
+
+/// The IR that NVPTX is given: of the `gpu.module`, optimised for the architecture.
+llvm::Expected<std::unique_ptr<llvm::Module>> optimizedLlvm(mlir::Operation* gpuModule, const Arch&, llvm::LLVMContext&);
+
+llvm::Expected<std::string> ptx(llvm::Module&, const Arch&);
+
+}  // namespace normc::codegen::cuda

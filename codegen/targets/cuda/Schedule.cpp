@@ -1,0 +1,246 @@
+#include "codegen/targets/cuda/Schedule.h"
+
+#include <cmath>
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/MathExtras.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+namespace normc::codegen::cuda {
+
+/// Threads of a phase that has no sweeps: few, so that features spread over the device.
+static constexpr int64_t kVectorThreads = 64;
+
+std::string Schedule::text() const {
+  std::string text = name(strategy).str();
+  auto knob = [&](llvm::StringRef name, int64_t value) { text += "," + name.str() + "=" + std::to_string(value); };
+  knob("threads", threads), knob("team", team), knob("vector", vector), knob("tile", tile), knob("rows", rows);
+  knob("chunks", chunks);
+  return text;
+}
+
+llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
+  Schedule schedule;
+  llvm::SmallVector<llvm::StringRef> parts;
+  llvm::StringSet<> given;
+  text.split(parts, ',');
+  auto wrong = [&](const std::string& why) { return llvm::createStringError("schedule '" + text.str() + "': " + why); };
+  for (auto [i, part] : llvm::enumerate(parts)) {
+    auto [key, value] = part.split('=');
+    if (i == 0) {
+      if (key != "streamed" && key != "resident")
+        return wrong("starts with '" + key.str() + "'; legal: streamed, resident");
+      schedule.strategy = key == "streamed" ? Strategy::Streamed : Strategy::Resident;
+      continue;
+    }
+    if (!given.insert(key).second) return wrong("'" + key.str() + "' is given twice");
+    int64_t* field = llvm::StringSwitch<int64_t*>(key)
+                         .Case("threads", &schedule.threads)
+                         .Case("team", &schedule.team)
+                         .Case("vector", &schedule.vector)
+                         .Case("tile", &schedule.tile)
+                         .Case("rows", &schedule.rows)
+                         .Case("chunks", &schedule.chunks)
+                         .Default(nullptr);
+    if (!field) return wrong("no knob '" + key.str() + "'; legal: threads, team, vector, tile, rows, chunks");
+    if (value.getAsInteger(10, *field)) return wrong("'" + value.str() + "' is not a number for " + key.str());
+  }
+  return schedule;
+}
+
+//===-- What a kernel asks for ----------------------------------------------------===//
+
+Form formOf(KernelOp kernel) {
+  Form form;
+  bool featuresLast = kernel.featuresLast();
+  form.features = kernel.getFeatures().value_or(0);
+  form.doubles = kernel.getStatistics().isF64();
+  for (auto t : kernel.getOps<TensorOp>())
+    if (t.isXSized()) form.dataBytes = t.getType().getIntOrFloatBitWidth() / 8;
+  form.backward = mlir::SymbolTable::lookupSymbolIn(kernel, "dy");
+  kernel->walk([&](SlabOp slab) {
+    bool adds = false;
+    slab->walk([&](AccumulateOp) { adds = true; });
+    if (!slab.hasSweeps()) return;
+    bool line = featuresLast ? slab.isPer("row") : slab.isPer("segment") && slab.isPer("feature");
+    bool column = featuresLast && !line && slab.isPer("feature");
+    if (slab.getPer().empty()) form.streams = true;
+    else if (line) form.lines = true;
+    else if (column) form.columns = true;
+    else form.blocks = true;
+    if (column || slab.getPer().empty()) return;
+    int64_t groups = slab.isPer("pre_group") ? kernel.getPreGroups() : slab.isPer("group") ? kernel.getGroups() : 1;
+    if (featuresLast) {
+      if (line) form.groups = groups;
+      form.width = form.features / groups;
+    }
+    form.runPartials |= adds;
+    llvm::SmallPtrSet<mlir::Operation*, 4> read;
+    for (auto sweep : slab.getOps<SweepOp>()) {
+      int64_t here = 0;
+      for (auto name : sweep.getPartials().getAsRange<mlir::FlatSymbolRefAttr>()) {
+        auto t = mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name));
+        if (t.hasAxis(featuresLast ? "feature" : "row")) ++here;
+        else form.runPartials = true;
+      }
+      form.partials += here;
+      for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>()) {
+        auto t = mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name));
+        if (t.isXSized()) read.insert(t);
+      }
+    }
+    form.reads = std::max<int64_t>(form.reads, read.size());
+  });
+  return form;
+}
+
+Form formOf(const Problem& problem, Strategy strategy) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  context.loadDialect<NormDialect, mlir::arith::ArithDialect, mlir::math::MathDialect>();
+  mlir::OwningOpRef<mlir::ModuleOp> module(mlir::ModuleOp::create(mlir::UnknownLoc::get(&context)));
+  return formOf(llvm::cantFail(planKernel(*module, problem, strategy, "kernel")));
+}
+
+Launch launchOf(PhaseOp phase, const Schedule& s) {
+  auto kernel = phase->getParentOfType<KernelOp>();
+  Launch launch{.threads = kVectorThreads};
+  for (auto slab : phase.getOps<SlabOp>()) {
+    if (!slab.hasSweeps()) continue;
+    launch.threads = s.threads;
+    bool column = kernel.featuresLast() && slab.isPer("feature") && !slab.isPer("row");
+    bool own = phase.getUnits().size() == 1 && mlir::cast<mlir::StringAttr>(phase.getUnits()[0]) == "feature";
+    if (slab.getPer().empty() || (column && !own)) launch.columns = columnsOf(s);
+  }
+  return launch;
+}
+
+//===-- Legality ----------------------------------------------------------------------===//
+
+/// Registers of one thread, from what it holds; a little is always needed for addresses.
+static int64_t registersOf(const Form& form, const Schedule& s) {
+  int64_t held = s.tile * s.vector * s.rows;
+  int64_t values = form.lines ? held * form.reads : std::max<int64_t>(held, s.vector * s.rows);
+  int64_t sums = (form.lines || form.blocks ? form.partials : 2) * s.tile * s.vector;
+  return values + sums + (form.partials ? s.tile * s.vector : 0) + 32;
+}
+
+std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const Arch& arch) {
+  auto number = [](int64_t n) { return std::to_string(n); };
+  if (form.doubles) return "statistics in f64; a CUDA kernel computes them in f32, so the data is f32, bf16 or f16";
+  if (s.threads < 32 || s.threads > 1024 || s.threads % 32) return "threads = " + number(s.threads) + "; legal: a multiple of 32 up to 1024";
+  bool warps = s.team > 32 ? s.team % 32 == 0 : s.team >= 1 && llvm::isPowerOf2_64(s.team);
+  if (!warps || s.threads % s.team)
+    return "team = " + number(s.team) + "; legal: a power of two up to 32, or whole warps, that divides the " + number(s.threads) + " threads";
+  int64_t lanes = arch.accessBytes / form.dataBytes;
+  if (s.vector < 1 || s.vector > lanes || !llvm::isPowerOf2_64(s.vector))
+    return "vector = " + number(s.vector) + "; legal: a power of two up to " + number(lanes) + ", the " + number(arch.accessBytes) +
+           " bytes of one access on " + arch.name;
+  if (s.rows < 1 || s.rows > 8) return "rows = " + number(s.rows) + "; legal: 1 to 8";
+  if (s.tile < 0 || s.tile > 64) return "tile = " + number(s.tile) + "; legal: 0 to 64";
+  if (s.chunks < 1) return "chunks = " + number(s.chunks) + "; legal: at least 1";
+  int64_t run = s.team * s.vector * s.tile;
+  if (form.streams && s.tile < 1) return std::string("tile = 0, but sums per feature stay in registers; legal: at least 1");
+  if (form.columns && s.tile != 1) return "tile = " + number(s.tile) + ", but a thread holds one column; legal: 1";
+  if ((form.lines || form.blocks) && s.tile > 0) {
+    if (form.width == 0) return "tile = " + number(s.tile) + ", but the length of a run is not known; legal: 0";
+    if (run < form.width)
+      return "team * vector * tile = " + number(run) + " elements do not hold a run of " + number(form.width);
+    if (run - s.team * s.vector >= form.width)
+      return "team * vector * tile = " + number(run) + ": the last accesses would find nothing of a run of " + number(form.width);
+  }
+  if (form.width && form.width % s.vector)
+    return "vector = " + number(s.vector) + " does not divide a run of " + number(form.width);
+  bool alone = form.lines && (form.runPartials || (form.partials && s.tile == 0));
+  bool runs = form.blocks && (form.runPartials || (form.partials && s.tile == 0));
+  if ((alone || runs) && (s.team != s.threads || s.rows != 1))
+    return "team = " + number(s.team) + ", rows = " + number(s.rows) + ": partials that go straight to memory need one run at a time; legal: team = threads, rows = 1";
+  if (form.lines && form.groups > 1 && s.tile > 0 && form.partials && s.threads % (s.team * form.groups))
+    return "team = " + number(s.team) + " for each of " + number(form.groups) + " groups does not divide the " + number(s.threads) + " threads";
+  int64_t registers = registersOf(form, s), limit = std::min<int64_t>(255, arch.registers / s.threads);
+  if (registers > limit)
+    return "about " + number(registers) + " registers a thread; " + number(s.threads) + " threads leave " + number(limit);
+  return std::nullopt;
+}
+
+//===-- Defaults ------------------------------------------------------------------------===//
+
+/// The team and tile that hold a run of `count` accesses with the fewest idle lanes, near `target` accesses a thread.
+static void holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, int64_t groups) {
+  int64_t best = -1;
+  double bestScore = 0;
+  for (int64_t team = 1; team <= 1024; team = team < 32 ? team * 2 : team + 32) {
+    int64_t tile = llvm::divideCeil(count, team);
+    if (tile > most || team * groups > 1024) continue;
+    double waste = double(team * tile) / double(count), distance = std::abs(std::log2(double(tile) / double(target)));
+    double score = waste + 0.15 * distance + (team > 256 ? 0.1 * double(team) / 256 : 0);
+    if (best < 0 || score < bestScore) best = team, bestScore = score, s.tile = tile;
+  }
+  if (best < 0) {  // too long: walk it, and read it again
+    s.tile = 0;
+    s.team = s.threads = 512;
+    return;
+  }
+  s.team = best;
+  int64_t span = s.team * groups;
+  s.threads = span;
+  while (s.threads < 128 || s.threads % 32) s.threads += span;
+}
+
+Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) {
+  Schedule s;
+  s.strategy = strategy;
+  s.vector = arch.accessBytes / form.dataBytes;
+  while (form.width && form.width % s.vector) s.vector /= 2;
+  int64_t blocks = 2 * arch.multiprocessors;
+  if (form.lines) {
+    s.chunks = blocks;
+    // Bytes under way hide latency; sums per feature cost two registers an element.
+    int64_t elements = form.partials ? 16 : 32, most = form.partials ? 32 : 64;
+    if (form.width && !form.runPartials) holdRun(s, form.width / s.vector, std::max<int64_t>(1, elements / s.vector), std::max<int64_t>(1, most / s.vector), form.groups);
+    else s.tile = 0, s.team = s.threads = form.width && form.width < 1024 ? 128 : 256;
+    bool small = s.tile > 0 && s.tile * s.vector * form.dataBytes < 64 && !form.partials && !form.runPartials;
+    if (small) s.rows = std::clamp<int64_t>(64 / (s.tile * s.vector * form.dataBytes), 1, 4);
+    if (form.groups > 1 && s.tile > 0 && s.threads % (s.team * form.groups)) s.tile = 0, s.rows = 1, s.team = s.threads = 256;
+    while (s.rows > 1 && whyIllegal(form, s, arch)) s.rows /= 2;
+    if (whyIllegal(form, s, arch)) s.tile = 0, s.rows = 1, s.threads = s.team = 256;
+    return s;
+  }
+  int64_t features = form.features ? form.features : 1024;
+  s.threads = 256;
+  s.rows = form.backward ? 2 : 4;  // 64 bytes of one tensor, or 32 of two, under way in each thread
+  s.tile = 1;
+  if (form.blocks) {
+    s.chunks = 4096;
+    if (!form.width || form.runPartials) {
+      s.tile = 0;
+      s.rows = 1;
+      s.team = s.threads;
+      return s;
+    }
+    int64_t count = form.width / s.vector;
+    s.team = std::min<int64_t>(32, llvm::PowerOf2Ceil(count));
+    s.tile = llvm::divideCeil(count, s.team);
+    if (s.tile * s.vector > 32) s.tile = 0, s.team = s.threads, s.rows = 1;
+    return s;
+  }
+  int64_t count = llvm::divideCeil(features, s.vector);
+  s.team = std::min<int64_t>(32, llvm::PowerOf2Ceil(count));
+  s.chunks = std::clamp<int64_t>(2 * blocks * columnsOf(s) / features, 1, 256);
+  return s;
+}
+
+Schedule defaultSchedule(const Problem& problem, const Arch& arch, Strategy strategy) {
+  return defaultSchedule(formOf(problem, strategy), arch, strategy);
+}
+
+Schedule unaligned(const Schedule& s) {
+  Schedule single = s;
+  single.tile = s.tile * s.vector;
+  single.vector = 1;
+  return single;
+}
+
+}  // namespace normc::codegen::cuda

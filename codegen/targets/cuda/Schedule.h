@@ -1,0 +1,67 @@
+// The knobs of the CUDA target: how the sweeps of a kernel are spread over threads.
+//
+// One geometry serves all kinds of slab (docs/cuda.md): a *team* of threads walks
+// along the contiguous axis, the teams of a block stand side by side across it. A
+// line has one statistic a team, a block one a block of threads, a column one a
+// lane of the team, a stream none.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "codegen/plan/Plan.h"
+#include "codegen/targets/cuda/Arch.h"
+
+namespace normc::codegen::cuda {
+
+struct Schedule {
+  Strategy strategy = Strategy::Streamed;
+  int64_t threads = 256;  ///< of a block
+  int64_t team = 32;      ///< threads along the contiguous axis
+  int64_t vector = 4;     ///< elements of one access
+  int64_t tile = 1;       ///< accesses of a thread along the axis that stay in registers; 0: a loop, memory is read again
+  int64_t rows = 1;       ///< rows a team has under way together
+  int64_t chunks = 1024;  ///< most tasks of a phase that leaves partials, others have as many as they can
+  bool operator==(const Schedule&) const = default;
+  std::string text() const;  ///< "streamed,threads=256,team=32,vector=4,tile=1,rows=4,chunks=66"
+};
+llvm::Expected<Schedule> parseSchedule(llvm::StringRef text);
+
+/// What legality and defaults have to know of a planned kernel.
+struct Form {
+  bool lines = false, blocks = false, columns = false, streams = false;
+  int64_t dataBytes = 4;      ///< of an element of x
+  int64_t features = 0;       ///< 0: any
+  int64_t groups = 1;         ///< of a line: runs that share a row
+  int64_t width = 0;          ///< of one run along the contiguous axis; 0: any
+  int64_t partials = 0;       ///< per feature, summed inside a line or a block
+  bool runPartials = false;   ///< summed along the run: where channels come first
+  int64_t reads = 1;          ///< X-sized tensors that one slab reads
+  bool backward = false;      ///< there is a dy
+  bool doubles = false;       ///< statistics in f64
+};
+Form formOf(KernelOp);
+/// Of the kernel that would be planned; legal strategies only.
+Form formOf(const Problem&, Strategy);
+
+/// Why the schedule does not fit kernel and architecture, with the numbers; nothing where it does.
+std::optional<std::string> whyIllegal(const Form&, const Schedule&, const Arch&);
+
+/// A good guess from sizes alone; legal wherever a legal one exists.
+Schedule defaultSchedule(const Form&, const Arch&, Strategy);
+
+Schedule defaultSchedule(const Problem&, const Arch&, Strategy);
+
+/// The same kernel for operands of any alignment and length: elements one by one.
+Schedule unaligned(const Schedule&);
+
+/// How a phase is launched: blocks of `threads`; `columns` features to one, or 0: all.
+struct Launch {
+  int64_t threads = 256, columns = 0;
+};
+Launch launchOf(PhaseOp, const Schedule&);
+
+/// Features that one block of a stream or of columns works on.
+inline int64_t columnsOf(const Schedule& s) { return s.team * s.vector * std::max<int64_t>(s.tile, 1); }
+
+}  // namespace normc::codegen::cuda

@@ -1,0 +1,119 @@
+// Lowers one phase of a kernel to the code of one GPU thread.
+//
+//   line     a team has one statistic: it walks the run, shuffles end the sums
+//   block    all threads of a block have one: teams take rows, shared memory ends
+//            the sums
+//   column   a lane has the statistics of its vector of features: teams take rows
+//   stream   no statistic is complete: teams take rows, sums per feature stay in
+//            registers and go to the task's partials
+//   vectors  (slabs without sweeps) a thread has a feature
+//
+// A task is one block, or as many as the phase has tiles of columns. Threads agree
+// on every trip count around a barrier; a team without a row of its own walks the
+// last one and stores nothing. Everything is summed in an order that the schedule
+// fixes; there are no atomics.
+#pragma once
+
+#include "codegen/lower/Walk.h"
+#include "codegen/targets/cuda/Schedule.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+namespace normc::codegen::cuda {
+
+class TeamLowering : Walk {
+ public:
+  TeamLowering(Loops& loops, Frame& frame, const Schedule& schedule, const Launch& launch,
+               mlir::gpu::GPUFuncOp function);
+  void run();
+
+ private:
+  struct Sweep;
+  /// Where a thread stands in its block, for one kind of slab.
+  struct Place {
+    int64_t team = 1;   ///< threads of a run
+    int64_t span = 1;   ///< threads of a unit: the teams of all its groups
+    int64_t units = 1;  ///< spans in a block
+    mlir::Value unit;   ///< this one among them
+    mlir::Value spanLane, lane;  ///< of the thread in the span, in the team
+  };
+  /// An access along the run: its first element, and whether it is inside.
+  struct Position {
+    mlir::Value offset, inside;  ///< inside null: always; else the offset is that of some access that is
+    int64_t index = -1;          ///< of the tile; -1: in a loop
+  };
+
+  //===-- Slabs (TeamSlabs.cpp) -------------------------------------------------===//
+  Place placeOf(int64_t team, int64_t groups = 1);
+  std::pair<mlir::Value, mlir::Value> columnRange();
+  mlir::Value columnCount(mlir::Value begin, mlir::Value end);
+  mlir::Value runWidth(SlabOp);
+  void zeroPartials();
+  void slab(SlabOp);
+  void lines(SlabOp);
+  void blocks(SlabOp);
+  void columns(SlabOp);
+  void vectors(SlabOp);
+  void stream(SlabOp);
+  void headRows(SweepOp, mlir::Value last, int64_t head);
+  void seat(Replica&, mlir::Value first, int64_t r, mlir::Value end, llvm::function_ref<void(mlir::Value)> set);
+  void body(SlabOp, Replicas&);
+  void once(const Replica&, llvm::function_ref<void()> store) override;
+  mlir::Value countValid(mlir::Value begin, mlir::Value end, llvm::function_ref<Coordinates(mlir::Value)>) override;
+
+  //===-- Sweeps (TeamSweeps.cpp) -------------------------------------------------===//
+  Sweep prepare(SweepOp);
+  void lineSweep(SweepOp, Replicas&);
+  void blockSweep(SweepOp, Replicas&);
+  void columnSweep(SweepOp, Replicas&);
+  void streamStep(SweepOp, Replicas& rows);
+  void where(SweepOp, const mlir::IRMapping&, Values& sums, llvm::function_ref<void()> sweep);
+  /// Runs along the contiguous axis for all replicas; `sums` are replica-major.
+  void along(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
+  void element(Sweep&, llvm::MutableArrayRef<Replica>, const Position&, llvm::MutableArrayRef<mlir::Value> sums);
+  void hoist(Sweep&, Replica&);
+  void storePending(Sweep&);
+  void endSums(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums, int64_t team);
+  mlir::Value vectorsOfRun();
+  Position positionAt(mlir::Value index, bool inside);
+  Position tilePosition(int64_t k);
+
+  //===-- Between threads (TeamSums.cpp) --------------------------------------------===//
+  void sumOverTeam(llvm::MutableArrayRef<mlir::Value> sums, int64_t team);
+  void sumOverUnits(llvm::MutableArrayRef<mlir::Value> sums);
+  void beginPartials(SlabOp);
+  void flushPartials();
+  Values steps(mlir::Value begin, mlir::Value end, int64_t stride, Values zeros,
+               llvm::function_ref<void(mlir::Value, Values& sums)> step);
+  mlir::Value shared(int64_t elements);
+  mlir::Value exchange(int64_t which);
+  void exchangeStore(mlir::Value memory, int64_t slot, mlir::Value);
+  mlir::Value exchangeSum(mlir::Value memory, int64_t slot);
+  void barrier();
+
+  //===-- Small ones ------------------------------------------------------------------===//
+  int64_t blockThreads() const { return launch_.threads; }
+  int64_t tileCount() const { return std::max<int64_t>(s_.tile, 1); }
+  size_t firstPartialOf(SweepOp op) const { return partialsOf_.lookup(op); }
+  mlir::Type vectorType() const;
+  mlir::Value isZero(mlir::Value index);
+  mlir::Value both(mlir::Value a, mlir::Value b);  ///< either may be null: true
+
+  const Schedule& s_;
+  Launch launch_;
+  mlir::gpu::GPUFuncOp function_;
+  mlir::IRMapping shared_;                ///< values of the phase, outside all slabs
+  mlir::Value thread_, columnBlock_;      ///< in the block; which tile of columns
+  llvm::StringMap<mlir::Value> stored_;   ///< whether an output that may be left out is there
+  Place place_;                           ///< of the slab being lowered, and the width of its runs
+  mlir::Value width_;
+  mlir::Value feature_, inside_;          ///< of a thread's column
+  bool holds_ = false;                    ///< the slab's runs stay in registers: by tensor, replica and place
+  llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value> held_;
+  llvm::SmallVector<TensorOp> partials_;  ///< summed per feature in registers: sums_[partial * tile + position]
+  llvm::DenseMap<mlir::Operation*, size_t> partialsOf_;  ///< where those of a sweep begin
+  Values sums_;
+  mlir::Value exchange_[2];
+  int64_t flip_ = 0, barriers_ = 0;
+};
+
+}  // namespace normc::codegen::cuda

@@ -1,0 +1,330 @@
+#include "codegen/targets/cuda/TeamLowering.h"
+#include "llvm/ADT/SetVector.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace normc::codegen::cuda {
+
+TeamLowering::TeamLowering(Loops& loops, Frame& frame, const Schedule& schedule, const Launch& launch,
+                           gpu::GPUFuncOp function)
+    : Walk(loops, frame), s_(schedule), launch_(launch), function_(function) {
+  foldBatch_ = 8;
+}
+
+void TeamLowering::run() {
+  thread_ = gpu::ThreadIdOp::create(l_.b, l_.loc, gpu::Dimension::x);
+  columnBlock_ = launch_.columns ? Value(gpu::BlockIdOp::create(l_.b, l_.loc, gpu::Dimension::y)) : l_.index(0);
+  std::tie(begin_, end_) = f_.range();
+  for (TensorOp t : f_.kernel().getOps<TensorOp>()) {
+    if (!t.isXSized() || t.getAccess() != "write" || t.getSymName() == "y") continue;
+    Value address = memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, f_.pointer(t));
+    stored_[t.getSymName()] = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::ne, address, l_.index(0));
+  }
+  zeroPartials();
+  countRows();
+  Replica phase;
+  phase.at.chunk = f_.task();
+  bool first = true;
+  for (Operation& op : f_.phase().getBody().front()) {
+    if (auto s = dyn_cast<SlabOp>(op)) {
+      if (!first) barrier();  // what one slab left in memory, other threads of the next may read
+      first = false;
+      shared_ = phase.values;
+      slab(s);
+      slab_ = {};
+    } else {
+      lanes_ = 0;
+      scalarOp(op, phase);
+    }
+  }
+}
+
+TeamLowering::Place TeamLowering::placeOf(int64_t team, int64_t groups) {
+  Place p{.team = team, .span = team * groups};
+  p.units = blockThreads() / p.span;
+  p.unit = p.units == 1 ? l_.index(0) : l_.div(thread_, l_.index(p.span));
+  p.spanLane = p.units == 1 ? thread_ : l_.rem(thread_, l_.index(p.span));
+  p.lane = groups == 1 ? p.spanLane : l_.rem(p.spanLane, l_.index(team));
+  return p;
+}
+
+/// The features that this block works on.
+std::pair<Value, Value> TeamLowering::columnRange() {
+  if (!launch_.columns) return {l_.index(0), f_.features()};
+  Value begin = l_.mul(columnBlock_, l_.index(launch_.columns));
+  return {begin, l_.min(l_.add(begin, l_.index(launch_.columns)), f_.features())};
+}
+
+/// How many features from `begin` on, at most a block's; a constant where every block has the same.
+Value TeamLowering::columnCount(Value begin, Value end) {
+  int64_t columns = columnsOf(s_);
+  auto features = Loops::constant(f_.features());
+  if (features && *features % columns == 0) return l_.index(columns);
+  return l_.min(l_.index(columns), l_.sub(end, begin));
+}
+
+/// Every partial of the task starts at zero, also where the task has no row.
+void TeamLowering::zeroPartials() {
+  llvm::SetVector<Operation*> partials;
+  f_.phase()->walk([&](Operation* op) {
+    if (auto sweep = dyn_cast<SweepOp>(op))
+      for (auto name : sweep.getPartials().getAsRange<FlatSymbolRefAttr>()) partials.insert(f_.tensor(name.getValue()));
+    if (auto add = dyn_cast<AccumulateOp>(op)) partials.insert(f_.tensor(add.getTensor()));
+  });
+  if (partials.empty()) return;
+  auto [begin, end] = columnRange();
+  l_.forEach(l_.add(begin, thread_), end, blockThreads(), [&](Value feature) {
+    for (Operation* op : partials) {
+      auto t = cast<TensorOp>(op);
+      f_.store(t, f_.address(t, {.feature = feature, .chunk = f_.task()}), l_.zero(f_.statistics()), {});
+    }
+  });
+  barrier();
+}
+
+void TeamLowering::slab(SlabOp s) {
+  slab_ = s;
+  kind_ = kindOf(s);
+  lanes_ = 0;
+  inside_ = {};
+  if (!s.hasSweeps()) return vectors(s);
+  switch (kind_) {
+    case Kind::Line: return lines(s);
+    case Kind::Block: return blocks(s);
+    case Kind::Column: return columns(s);
+    case Kind::Stream: return stream(s);
+  }
+}
+
+Value TeamLowering::runWidth(SlabOp s) {
+  if (!f_.featuresLast()) return f_.rows();
+  if (s.isPer("pre_group")) return f_.groupWidth("pre_group");
+  return s.isPer("group") ? f_.groupWidth("group") : f_.features();
+}
+
+/// The unit of replica r in a step that begins at `first`, or the last one and inactive.
+void TeamLowering::seat(Replica& replica, Value first, int64_t r, Value end, llvm::function_ref<void(Value)> set) {
+  Value unit = l_.add(first, l_.add(place_.unit, l_.index(r * place_.units)));
+  if (place_.units > 1 || s_.rows > 1) {
+    replica.active = l_.less(unit, end);
+    unit = l_.min(unit, l_.sub(end, l_.index(1)));
+  }
+  set(unit);
+}
+
+//===-- Lines -------------------------------------------------------------------===//
+
+void TeamLowering::lines(SlabOp s) {
+  StringRef axis = s.isPer("pre_group") ? "pre_group" : "group";
+  int64_t groups = f_.featuresLast() ? f_.groups(axis) : 1;
+  bool together = groups == 1 || s_.threads % (s_.team * groups) == 0;
+  place_ = placeOf(s_.team, together ? groups : 1);
+  width_ = runWidth(s);
+  auto runOf = [&](Value group) { runBegin_ = f_.featuresLast() ? l_.mul(group, f_.groupWidth(axis)) : l_.index(0); };
+  Value mine = together && groups > 1 ? l_.div(place_.spanLane, l_.index(s_.team)) : l_.index(0);
+  runOf(mine);
+  beginPartials(s);
+  steps(begin_, end_, place_.units * s_.rows, {}, [&](Value first, Values&) {
+    Replicas seats(s_.rows);
+    for (int64_t r = 0; r < s_.rows; ++r)
+      seat(seats[r], first, r, end_, [&](Value unit) { seats[r].at = unitCoordinates(unit); });
+    auto group = [&](Value g) {
+      Replicas replicas = seats;
+      for (Replica& r : replicas) {
+        r.at.group = g;
+        r.values = shared_;
+      }
+      int64_t before = barriers_;
+      body(s, replicas);
+      if (barriers_ - before == 1) barrier();  // the next step writes where slower threads may still read
+    };
+    if (together) group(mine);
+    else
+      l_.forEach(l_.index(0), l_.index(groups), 1, [&](Value g) {
+        runOf(g);
+        group(g);
+      });
+  });
+}
+
+//===-- Blocks --------------------------------------------------------------------===//
+
+void TeamLowering::blocks(SlabOp s) {
+  place_ = placeOf(s_.team);
+  width_ = runWidth(s);
+  l_.forEach(begin_, end_, 1, [&](Value unit) {
+    Replicas replicas(1);
+    replicas[0].at = unitCoordinates(unit);
+    replicas[0].values = shared_;
+    bool grouped = s.isPer("group") && f_.featuresLast();
+    runBegin_ = grouped ? l_.mul(replicas[0].at.group, f_.groupWidth("group")) : l_.index(0);
+    beginPartials(s);
+    body(s, replicas);
+    barrier();
+  });
+}
+
+//===-- Columns and vectors -------------------------------------------------------===//
+
+void TeamLowering::columns(SlabOp s) {
+  place_ = placeOf(s_.team);
+  SmallVector<StringRef> units(f_.phase().getUnits().getAsValueRange<StringAttr>());
+  auto tile = [&](Value begin, Value end, Coordinates at) {
+    runBegin_ = begin;
+    width_ = columnCount(begin, end);
+    Position position = tilePosition(0);
+    feature_ = l_.add(begin, position.offset);
+    inside_ = position.inside;
+    lanes_ = s_.vector > 1 ? s_.vector : 0;
+    Replicas replicas(1);
+    replicas[0].at = at;
+    replicas[0].at.feature = feature_;
+    replicas[0].values = shared_;
+    body(s, replicas);
+    barrier();
+  };
+  if (units.size() == 1 && units[0] == "feature")
+    return l_.forEach(begin_, end_, columnsOf(s_), [&](Value begin) { tile(begin, end_, {.chunk = f_.task()}); });
+  auto [begin, end] = columnRange();
+  if (!s.isPer("segment")) return tile(begin, end, {.chunk = f_.task()});
+  l_.forEach(begin_, end_, 1, [&, begin = begin, end = end](Value segment) {
+    tile(begin, end, {.segment = segment, .chunk = f_.task()});
+  });
+}
+
+void TeamLowering::vectors(SlabOp s) {
+  SmallVector<StringRef> units(f_.phase().getUnits().getAsValueRange<StringAttr>());
+  bool own = units.size() == 1 && units[0] == "feature";
+  auto [begin, end] = own ? std::pair{begin_, end_} : columnRange();
+  auto features = [&, begin = begin, end = end](Coordinates at) {
+    l_.forEach(l_.add(begin, thread_), end, blockThreads(), [&](Value feature) {
+      Replicas replicas(1);
+      replicas[0].at = at;
+      replicas[0].at.feature = feature;
+      replicas[0].values = shared_;
+      body(s, replicas);
+    });
+  };
+  if (!s.isPer("segment")) return features({.chunk = f_.task()});
+  l_.forEach(begin_, end_, 1, [&](Value segment) { features({.segment = segment, .chunk = f_.task()}); });
+}
+
+//===-- Streams -------------------------------------------------------------------===//
+
+void TeamLowering::stream(SlabOp s) {
+  place_ = placeOf(s_.team);
+  auto [begin, end] = columnRange();
+  runBegin_ = begin;
+  width_ = columnCount(begin, end);
+  for (Operation& op : s.getBody().front()) {
+    auto sweep = dyn_cast<SweepOp>(op);
+    if (!sweep) continue;
+    if (s.getHead()) {
+      headRows(sweep, headEnd(begin_, end_, *s.getHead()), *s.getHead());
+      continue;
+    }
+    Value last = end_;
+    if (sweep.getCondition()) last = l_.select(mapped(sweep.getCondition(), shared_), end_, begin_);
+    beginPartials(s);
+    steps(begin_, last, place_.units * s_.rows, {}, [&](Value first, Values&) {
+      Replicas rows(s_.rows);
+      for (int64_t r = 0; r < s_.rows; ++r) {
+        rows[r].values = shared_;
+        seat(rows[r], first, r, last, [&](Value unit) { rows[r].at = unitCoordinates(unit); });
+      }
+      streamStep(sweep, rows);
+    });
+  }
+}
+
+/// The first rows of the task, which one team sums alone: all at once where there are enough.
+void TeamLowering::headRows(SweepOp sweep, Value last, int64_t head) {
+  partials_.clear();
+  sums_.clear();
+  auto rowsFrom = [&](Value unit, int64_t n) {
+    Replicas rows(n);
+    for (int64_t r = 0; r < n; ++r) {
+      rows[r].at = unitCoordinates(l_.add(unit, l_.index(r)));
+      rows[r].values = shared_;
+    }
+    streamStep(sweep, rows);
+  };
+  l_.when(isZero(place_.unit), {}, [&] {
+    Value most = l_.add(begin_, l_.roundDown(l_.sub(last, begin_), head));
+    l_.forEach(begin_, most, head, [&](Value unit) { rowsFrom(unit, head); });
+    l_.forEach(most, last, 1, [&](Value unit) { rowsFrom(unit, 1); });
+    return Values();
+  });
+}
+
+//===-- All of them ---------------------------------------------------------------===//
+
+void TeamLowering::body(SlabOp s, Replicas& replicas) {
+  held_.clear();
+  holds_ = s.getResident() && s_.tile > 0 && kind_ == Kind::Line;
+  for (Operation& op : s.getBody().front()) {
+    auto sweep = dyn_cast<SweepOp>(op);
+    if (!sweep) {
+      for (Replica& r : replicas) scalarOp(op, r);
+    } else if (kind_ == Kind::Line) {
+      lineSweep(sweep, replicas);
+    } else if (kind_ == Kind::Block) {
+      blockSweep(sweep, replicas);
+    } else {
+      columnSweep(sweep, replicas);
+    }
+  }
+}
+
+Value TeamLowering::isZero(Value index) {
+  if (auto known = Loops::constant(index)) return l_.less(l_.index(-1), index);
+  return arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, index, l_.index(0));
+}
+
+void TeamLowering::once(const Replica& replica, llvm::function_ref<void()> store) {
+  Value condition;
+  if (!slab_) {
+    condition = both(isZero(thread_), launch_.columns ? isZero(columnBlock_) : Value());
+  } else if (slab_.hasSweeps()) {
+    if (kind_ == Kind::Line) condition = both(isZero(place_.lane), replica.active);
+    else if (kind_ == Kind::Block) condition = isZero(thread_);
+    else condition = both(place_.units > 1 ? isZero(place_.unit) : Value(), inside_);
+  }
+  if (!condition) return store();
+  l_.when(condition, {}, [&] {
+    store();
+    return Values();
+  });
+}
+
+Value TeamLowering::both(Value a, Value b) {
+  if (!a || !b) return a ? a : b;
+  return arith::AndIOp::create(l_.b, l_.loc, a, b);
+}
+
+/// All threads of the block count together. A slab without sweeps may not wait: there each counts alone.
+Value TeamLowering::countValid(Value begin, Value end, llvm::function_ref<Coordinates(Value)> place) {
+  if (slab_) return Walk::countValid(begin, end, place);
+  TensorOp mask = f_.tensor("mask");
+  Value mine = l_.forEach(l_.add(begin, thread_), end, blockThreads(), ValueRange{l_.index(0)}, [&](Value i, ValueRange sum) {
+    Value valid = f_.load(mask, f_.address(mask, place(i)), 0, {});
+    return Values{l_.add(sum[0], l_.select(valid, l_.index(1), l_.index(0)))};
+  })[0];
+  // In two halves, each exact in f32.
+  Value low = l_.rem(mine, l_.index(4096)), high = l_.div(mine, l_.index(4096));
+  auto toFloat = [&](Value n) -> Value {
+    return arith::SIToFPOp::create(l_.b, l_.loc, f_.statistics(), arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), n));
+  };
+  auto toIndex = [&](Value v) -> Value {
+    return arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getIndexType(), arith::FPToSIOp::create(l_.b, l_.loc, l_.b.getI64Type(), v));
+  };
+  SmallVector<Value> sums{toFloat(low), toFloat(high)};
+  sumOverTeam(sums, blockThreads());
+  barrier();
+  return l_.add(toIndex(sums[0]), l_.mul(toIndex(sums[1]), l_.index(4096)));
+}
+
+}  // namespace normc::codegen::cuda

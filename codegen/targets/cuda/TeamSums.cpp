@@ -1,0 +1,170 @@
+// What threads tell each other: sums by shuffles and through shared memory, always
+// in the same order, and the accumulators of partials.
+#include "codegen/targets/cuda/TeamLowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace normc::codegen::cuda {
+
+static constexpr int64_t kWarp = 32;
+/// Steps after which accumulators of partials go to memory, so that the error of a long
+/// sum grows with the logarithm of its length rather than the length.
+static constexpr int64_t kFlushSteps = 64;
+
+Value TeamLowering::shared(int64_t elements) {
+  auto space = gpu::AddressSpaceAttr::get(l_.b.getContext(), gpu::AddressSpace::Workgroup);
+  auto type = MemRefType::get({elements}, f_.statistics(), MemRefLayoutAttrInterface(), space);
+  return function_.addWorkgroupAttribution(type, l_.loc);
+}
+
+void TeamLowering::barrier() {
+  gpu::BarrierOp::create(l_.b, l_.loc);
+  ++barriers_;
+}
+
+/// The sums of `team` neighbouring threads, known to all of them. Every thread of the block takes part.
+void TeamLowering::sumOverTeam(MutableArrayRef<Value> sums, int64_t team) {
+  for (Value& v : sums)
+    for (int32_t distance = std::min(team, kWarp) / 2; distance > 0; distance /= 2) {
+      auto other = gpu::ShuffleOp::create(l_.b, l_.loc, v, distance, kWarp, gpu::ShuffleMode::XOR);
+      v = l_.addf(v, other.getShuffleResult());
+    }
+  if (team <= kWarp) return;
+  int64_t warps = blockThreads() / kWarp, own = team / kWarp;
+  Value memory = shared(warps * sums.size());
+  Value warp = l_.div(thread_, l_.index(kWarp));
+  l_.when(isZero(l_.rem(thread_, l_.index(kWarp))), {}, [&] {
+    for (auto [i, v] : llvm::enumerate(sums))
+      memref::StoreOp::create(l_.b, l_.loc, v, memory, l_.add(warp, l_.index(i * warps)));
+    return Values();
+  });
+  barrier();
+  Value first = own == warps ? l_.index(0) : l_.mul(l_.div(warp, l_.index(own)), l_.index(own));
+  for (auto [i, v] : llvm::enumerate(sums)) {
+    SmallVector<Value> parts;
+    for (int64_t w = 0; w < own; ++w)
+      parts.push_back(memref::LoadOp::create(l_.b, l_.loc, memory, l_.add(first, l_.index(i * warps + w))));
+    v = l_.tree(parts);
+  }
+}
+
+/// One element per thread of each lane: neighbours lie beside each other, no bank is asked twice.
+void TeamLowering::exchangeStore(Value memory, int64_t slot, Value v) {
+  for (int64_t e = 0; e < s_.vector; ++e) {
+    Value scalar = s_.vector > 1 ? Value(vector::ExtractOp::create(l_.b, l_.loc, v, e)) : v;
+    memref::StoreOp::create(l_.b, l_.loc, scalar, memory, l_.add(thread_, l_.index((slot * s_.vector + e) * s_.threads)));
+  }
+}
+
+/// The sum over all units of what the threads at this place of their span stored.
+Value TeamLowering::exchangeSum(Value memory, int64_t slot) {
+  SmallVector<Value> lanes;
+  for (int64_t e = 0; e < s_.vector; ++e) {
+    SmallVector<Value> parts;
+    for (int64_t u = 0; u < place_.units; ++u) {
+      int64_t at = (slot * s_.vector + e) * s_.threads + u * place_.span;
+      parts.push_back(memref::LoadOp::create(l_.b, l_.loc, memory, l_.add(place_.spanLane, l_.index(at))));
+    }
+    lanes.push_back(l_.tree(parts));
+  }
+  if (s_.vector == 1) return lanes[0];
+  return vector::FromElementsOp::create(l_.b, l_.loc, cast<VectorType>(vectorType()), lanes);
+}
+
+/// The sums over all units of the block, known to all threads.
+void TeamLowering::sumOverUnits(MutableArrayRef<Value> sums) {
+  if (place_.units == 1 || sums.empty()) return;
+  for (Value& v : sums) {  // one at a time: two buffers and a barrier each
+    Value memory = exchange(flip_++ % 2);
+    exchangeStore(memory, 0, v);
+    barrier();
+    v = exchangeSum(memory, 0);
+  }
+  barrier();
+}
+
+Value TeamLowering::exchange(int64_t which) {
+  if (!exchange_[which]) exchange_[which] = shared(s_.vector * s_.threads);
+  return exchange_[which];
+}
+
+//===-- Accumulators of partials ---------------------------------------------------===//
+
+/// Registers for the partials that the slab's sweeps sum per feature, where it keeps them there.
+void TeamLowering::beginPartials(SlabOp slab) {
+  partials_.clear();
+  partialsOf_.clear();
+  for (auto sweep : slab.getOps<SweepOp>()) {
+    partialsOf_[sweep] = partials_.size();
+    for (auto name : sweep.getPartials().getAsRange<FlatSymbolRefAttr>()) {
+      TensorOp t = f_.tensor(name.getValue());
+      if (t.hasAxis(f_.featuresLast() ? "feature" : "row")) partials_.push_back(t);
+    }
+  }
+  sums_.clear();
+  if (s_.tile > 0) sums_.assign(partials_.size() * tileCount(), l_.zero(vectorType()));
+}
+
+/// Adds the accumulators to the task's partials, each column by one thread, and clears them.
+void TeamLowering::flushPartials() {
+  if (sums_.empty()) return;
+  int64_t lanes = s_.vector > 1 ? s_.vector : 0;
+  for (auto [p, t] : llvm::enumerate(partials_)) {
+    for (int64_t k = 0; k < tileCount(); ++k) {
+      Value& sum = sums_[p * tileCount() + k];
+      Position position = tilePosition(k);
+      Value memory, condition = position.inside;
+      if (place_.units > 1) {
+        memory = exchange(flip_++ % 2);
+        exchangeStore(memory, 0, sum);
+        barrier();
+        condition = both(isZero(place_.unit), condition);
+      }
+      auto add = [&, t = t] {
+        Value address = f_.address(t, {.feature = l_.add(runBegin_, position.offset), .chunk = f_.task()});
+        Value total = memory ? exchangeSum(memory, 0) : sum;
+        f_.store(t, address, l_.addf(f_.load(t, address, lanes, {}), total), {});
+        return Values();
+      };
+      if (condition) l_.when(condition, {}, add);
+      else add();
+      sum = l_.zero(vectorType());
+    }
+  }
+  if (place_.units > 1) barrier();
+}
+
+/// Runs `step(i, sums)` for i = begin, begin + stride, ... < end, in two levels where anything is summed.
+Values TeamLowering::steps(Value begin, Value end, int64_t stride, Values zeros,
+                           llvm::function_ref<void(Value, Values&)> step) {
+  size_t count = zeros.size();
+  auto inner = [&](Value from, Value to) {
+    Values carried(zeros);
+    carried.append(sums_);
+    Values out = l_.forEach(from, to, stride, carried, [&](Value i, ValueRange running) {
+      Values sums(running.take_front(count));
+      sums_.assign(running.begin() + count, running.end());
+      step(i, sums);
+      sums.append(sums_);
+      return sums;
+    });
+    sums_.assign(out.begin() + count, out.end());
+    out.truncate(count);
+    return out;
+  };
+  if (zeros.empty() && sums_.empty()) return inner(begin, end);
+  int64_t block = kFlushSteps * stride;
+  Values cleared = sums_;
+  return l_.forEach(begin, end, block, zeros, [&](Value first, ValueRange running) {
+    sums_ = cleared;
+    Values sums = inner(first, l_.min(l_.add(first, l_.index(block)), end));
+    flushPartials();
+    for (auto [i, v] : llvm::enumerate(sums)) v = l_.addf(running[i], v);
+    return sums;
+  });
+}
+
+}  // namespace normc::codegen::cuda

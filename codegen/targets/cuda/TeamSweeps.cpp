@@ -1,0 +1,318 @@
+#include "codegen/targets/cuda/TeamLowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace normc::codegen::cuda {
+
+/// Steps of a loop whose accumulators are then added to a second level.
+static constexpr int64_t kFlushSteps = 32;
+/// Accesses of one loop step that are under way together.
+static constexpr int64_t kLoopUnroll = 4;
+
+struct TeamLowering::Sweep {
+  SweepOp op;
+  SmallVector<TensorOp> reads, writes, partials;
+  SmallVector<bool> hoisted;     ///< of reads: one value per replica
+  SmallVector<bool> shared;      ///< of reads: the same element for every replica
+  SmallVector<bool> runPartial;  ///< of partials: summed along the run first
+  size_t slots = 0;              ///< sums and run partials of one replica
+  size_t firstPartial = 0;       ///< of its partials among all of the slab
+  struct Pending {
+    TensorOp tensor;
+    Value address, value, condition;
+  };
+  SmallVector<Pending> pending;  ///< stores wait for the loads: an output may be the input's memory
+};
+
+TeamLowering::Sweep TeamLowering::prepare(SweepOp op) {
+  Sweep s{.op = op};
+  auto lookup = [&](ArrayAttr names, SmallVector<TensorOp>& to) {
+    for (auto name : names.getAsRange<FlatSymbolRefAttr>()) to.push_back(f_.tensor(name.getValue()));
+  };
+  lookup(op.getReads(), s.reads), lookup(op.getWrites(), s.writes), lookup(op.getPartials(), s.partials);
+  bool column = kind_ == Kind::Column;
+  StringRef contiguous = f_.featuresLast() ? "feature" : "row";
+  StringRef inner = column ? "row" : contiguous, across = column ? "feature" : f_.featuresLast() ? "row" : "feature";
+  for (TensorOp t : s.reads) {
+    s.hoisted.push_back(!t.hasAxis(inner) && !(column && t.hasAxis("segment")));
+    s.shared.push_back(!t.hasAxis(across) && !t.hasAxis("segment") && !t.hasAxis("group"));
+  }
+  s.slots = op.getSums().size();
+  for (TensorOp t : s.partials) {
+    s.runPartial.push_back(!t.hasAxis(contiguous));
+    s.slots += s.runPartial.back();
+  }
+  s.firstPartial = firstPartialOf(op);
+  return s;
+}
+
+Type TeamLowering::vectorType() const {
+  return s_.vector > 1 ? Type(VectorType::get({s_.vector}, f_.statistics())) : f_.statistics();
+}
+
+//===-- Positions ---------------------------------------------------------------===//
+
+Value TeamLowering::vectorsOfRun() { return l_.div(width_, l_.index(s_.vector)); }
+
+TeamLowering::Position TeamLowering::positionAt(Value index, bool inside) {
+  Position p;
+  if (!inside) {
+    Value count = vectorsOfRun();
+    p.inside = l_.less(index, count);
+    index = l_.min(index, l_.sub(count, l_.index(1)));
+  }
+  p.offset = l_.mul(index, l_.index(s_.vector));
+  return p;
+}
+
+TeamLowering::Position TeamLowering::tilePosition(int64_t k) {
+  auto width = Loops::constant(width_);
+  bool inside = width && (k + 1) * place_.team * s_.vector <= *width;
+  Position p = positionAt(l_.add(place_.lane, l_.index(k * place_.team)), inside);
+  p.index = k;
+  return p;
+}
+
+//===-- One step ------------------------------------------------------------------===//
+
+void TeamLowering::hoist(Sweep& s, Replica& replica) {
+  for (auto [i, t] : llvm::enumerate(s.reads)) {
+    if (!s.hoisted[i]) continue;
+    int64_t lanes = t.hasAxis("feature") ? lanes_ : 0;
+    replica.values.map(s.op.getBody().getArgument(i), f_.load(t, f_.address(t, replica.at), lanes, {}));
+  }
+}
+
+/// One access for every replica.
+void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, const Position& position,
+                           MutableArrayRef<Value> sums) {
+  Block& body = s.op.getBody().front();
+  bool column = kind_ == Kind::Column;
+  int64_t lanes = s_.vector > 1 ? s_.vector : 0;
+  SmallVector<Value> common(s.reads.size());
+  SmallVector<SmallVector<Value>> contributions(s.partials.size());
+  auto place = [&](const Replica& r) {
+    Coordinates at = r.at;
+    if (!column) (f_.featuresLast() ? at.feature : at.row) = l_.add(runBegin_, position.offset);
+    return at;
+  };
+  auto only = [&](Value condition, Value v) { return condition ? l_.select(condition, v, l_.zero(v.getType())) : v; };
+  // The head of a task is summed for its mean, a shift that no single row should move.
+  bool robust = slab_.getHead() && replicas.size() == 8 && !f_.kernel().hasMask();
+  auto together = [&](ArrayRef<Value> rows) { return robust ? l_.scale(l_.middle(rows), 8) : l_.tree(rows); };
+
+  for (auto [r, replica] : llvm::enumerate(replicas)) {
+    Coordinates at = place(replica);
+    for (auto [i, t] : llvm::enumerate(s.reads)) {
+      if (s.hoisted[i]) continue;
+      Value v = s.shared[i] ? common[i] : Value();
+      bool keep = holds_ && t.isXSized() && position.index >= 0;
+      Value& held = held_[{t.getOperation(), int64_t(r) * 256 + position.index}];
+      if (!v && keep) v = held;
+      if (!v) v = f_.load(t, f_.address(t, at), column && !t.hasAxis("feature") ? 0 : lanes, {});
+      common[i] = v;
+      if (keep) held = v;
+      replica.values.map(body.getArgument(i), v);
+    }
+    for (Operation& op : body.without_terminator()) clone(op, replica.values);
+    auto yielded = cast<YieldOp>(body.getTerminator()).getValues();
+    auto value = [&](unsigned i) { return l_.broadcast(mapped(yielded[i], replica.values), lanes); };
+    unsigned next = 0;
+    for (TensorOp t : s.writes) {
+      Value condition = both(both(replica.active, column ? inside_ : position.inside), stored_.lookup(t.getSymName()));
+      s.pending.push_back({t, f_.address(t, at), value(next++), condition});
+    }
+    size_t slot = r * s.slots;
+    auto add = [&](Value v) {
+      v = only(position.inside, v);
+      if (kind_ != Kind::Line) v = only(replica.active, v);
+      sums[slot] = l_.addf(sums[slot], v);
+      ++slot;
+    };
+    for (size_t k = 0; k < s.op.getSums().size(); ++k) add(value(next++));
+    for (size_t k = 0; k < s.partials.size(); ++k) {
+      if (s.runPartial[k]) add(value(next++));
+      else contributions[k].push_back(only(replica.active, value(next++)));
+    }
+  }
+  size_t partial = s.firstPartial;
+  for (auto [k, t] : llvm::enumerate(s.partials)) {
+    if (s.runPartial[k]) continue;
+    Value sum = together(contributions[k]);
+    if (sums_.empty()) {  // straight to memory: this thread is the only one of its columns
+      Value address = f_.address(t, place(replicas[0]));
+      s.pending.push_back({t, address, l_.addf(f_.load(t, address, lanes, {}), sum), position.inside});
+    } else {
+      Value& running = sums_[partial++ * tileCount() + position.index];
+      running = l_.addf(running, only(position.inside, sum));
+    }
+  }
+}
+
+void TeamLowering::storePending(Sweep& s) {
+  for (size_t i = 0; i < s.pending.size();) {
+    Value condition = s.pending[i].condition;
+    size_t end = i;
+    while (end < s.pending.size() && s.pending[end].condition == condition) ++end;
+    auto store = [&] {
+      for (const auto& p : ArrayRef(s.pending).slice(i, end - i)) f_.store(p.tensor, p.address, p.value, {});
+      return Values();
+    };
+    if (condition) l_.when(condition, {}, store);
+    else store();
+    i = end;
+  }
+  s.pending.clear();
+}
+
+//===-- Along a run -----------------------------------------------------------------===//
+
+void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& sums) {
+  for (Replica& r : replicas) hoist(s, r);
+  if (s_.tile > 0) {
+    for (int64_t k = 0; k < s_.tile; ++k) element(s, replicas, tilePosition(k), sums);
+    storePending(s);
+    return;
+  }
+  auto stride = [&](int64_t accesses) { return place_.team * accesses; };
+  auto accesses = [&](Value begin, Value end, int64_t count, ValueRange from) {
+    return l_.forEach(l_.add(begin, place_.lane), end, stride(count), from, [&](Value i, ValueRange running) {
+      Values next(running);
+      for (int64_t u = 0; u < count; ++u)
+        element(s, replicas, positionAt(l_.add(i, l_.index(stride(u))), true), next);
+      storePending(s);
+      return next;
+    });
+  };
+  Value count = vectorsOfRun(), whole = l_.roundDown(count, stride(kLoopUnroll));
+  Values zeros(sums.size(), l_.zero(vectorType()));
+  auto levels = [&](Value begin, Value end, int64_t unroll) {
+    if (sums.empty()) return void(accesses(begin, end, unroll, {}));
+    int64_t block = stride(kFlushSteps * unroll);
+    sums = l_.forEach(begin, end, block, sums, [&](Value first, ValueRange running) {
+      Values inner = accesses(first, l_.min(l_.add(first, l_.index(block)), end), unroll, zeros);
+      for (auto [i, v] : llvm::enumerate(inner)) v = l_.addf(running[i], v);
+      return inner;
+    });
+  };
+  levels(l_.index(0), whole, kLoopUnroll);
+  levels(whole, count, 1);
+}
+
+/// Runs `sweep` where its condition holds; else its sums are zero and nothing is read.
+void TeamLowering::where(SweepOp op, const IRMapping& values, Values& sums, llvm::function_ref<void()> sweep) {
+  if (!op.getCondition()) return sweep();
+  auto held = held_;
+  size_t count = sums.size();
+  Values before(sums);
+  before.append(sums_);
+  Values after = l_.when(mapped(op.getCondition(), values), before, [&] {
+    sweep();
+    Values now(sums);
+    now.append(sums_);
+    return now;
+  });
+  sums.assign(after.begin(), after.begin() + count);
+  sums_.assign(after.begin() + count, after.end());
+  held_ = held;
+}
+
+void TeamLowering::lineSweep(SweepOp op, Replicas& replicas) {
+  Sweep s = prepare(op);
+  Values sums(replicas.size() * s.slots, l_.zero(vectorType()));
+  where(op, replicas[0].values, sums, [&] { along(s, replicas, sums); });
+  endSums(s, replicas, sums, place_.team);
+}
+
+/// Ends sums of runs across `team` threads: results of the sweep, and partials of whole runs.
+void TeamLowering::endSums(Sweep& s, MutableArrayRef<Replica> replicas, Values& sums, int64_t team) {
+  if (sums.empty()) return;
+  if (s_.vector > 1)
+    for (Value& v : sums) v = horizontal(v);
+  sumOverTeam(sums, team);
+  for (auto [r, replica] : llvm::enumerate(replicas)) {
+    size_t slot = r * s.slots;
+    for (auto [k, result] : llvm::enumerate(s.op.getSums())) replica.values.map(result, sums[slot++]);
+    for (auto [k, t] : llvm::enumerate(s.partials)) {
+      if (!s.runPartial[k]) continue;
+      once(replica, [&, t = t] {
+        Value address = f_.address(t, replica.at);
+        f_.store(t, address, l_.addf(f_.load(t, address, 0, {}), sums[slot]), {});
+      });
+      ++slot;
+    }
+  }
+}
+
+//===-- Across runs ---------------------------------------------------------------===//
+
+void TeamLowering::blockSweep(SweepOp op, Replicas& replicas) {
+  Sweep s = prepare(op);
+  Replica& whole = replicas[0];
+  bool overSegments = !slab_.isPer("segment");
+  bool alone = llvm::is_contained(s.runPartial, true);  // whole runs are summed one by one
+  Value count = overSegments ? f_.segments() : f_.featuresLast() ? f_.rows() : f_.groupWidth("group");
+  if (op.getCondition()) count = l_.select(mapped(op.getCondition(), whole.values), count, l_.index(0));
+  size_t slots = alone ? 0 : s.op.getSums().size();
+  Values sums = steps(l_.index(0), count, place_.units * s_.rows, Values(slots, l_.zero(vectorType())),
+                      [&](Value first, Values& running) {
+    Replicas rows(s_.rows, whole);
+    for (int64_t r = 0; r < s_.rows; ++r)
+      seat(rows[r], first, r, count, [&](Value at) {
+        if (overSegments) rows[r].at.segment = at;
+        else if (f_.featuresLast()) rows[r].at.row = at;
+        else rows[r].at.feature = l_.add(l_.mul(whole.at.group, f_.groupWidth("group")), at);
+      });
+    Values own(rows.size() * s.slots, l_.zero(vectorType()));
+    along(s, rows, own);
+    if (alone) {
+      endSums(s, rows, own, place_.team);
+      return barrier();
+    }
+    for (size_t r = 0; r < rows.size(); ++r)
+      for (size_t k = 0; k < slots; ++k) running[k] = l_.addf(running[k], own[r * s.slots + k]);
+  });
+  if (slots == 0) return;
+  if (s_.vector > 1)
+    for (Value& v : sums) v = horizontal(v);
+  sumOverTeam(sums, s_.threads);
+  for (auto [result, v] : llvm::zip(op.getSums(), sums)) whole.values.map(result, v);
+}
+
+void TeamLowering::columnSweep(SweepOp op, Replicas& replicas) {
+  Sweep s = prepare(op);
+  Replica& column = replicas[0];
+  hoist(s, column);
+  bool overSegments = !slab_.isPer("segment") && !f_.kernel().getSegmentsAreOne();
+  Value count = overSegments ? l_.mul(f_.segments(), f_.rows()) : f_.rows();
+  if (op.getCondition()) count = l_.select(mapped(op.getCondition(), column.values), count, l_.index(0));
+  if (!column.at.segment) column.at.segment = l_.index(0);
+  Values sums = steps(l_.index(0), count, place_.units * s_.rows, Values(s.slots, l_.zero(vectorType())),
+                      [&](Value first, Values& running) {
+    Replicas rows(s_.rows, column);
+    for (int64_t r = 0; r < s_.rows; ++r)
+      seat(rows[r], first, r, count, [&](Value at) {
+        rows[r].at.row = overSegments ? l_.rem(at, f_.rows()) : at;
+        if (overSegments) rows[r].at.segment = l_.div(at, f_.rows());
+      });
+    Values own(rows.size() * s.slots, l_.zero(vectorType()));
+    element(s, rows, Position{.offset = l_.index(0)}, own);
+    storePending(s);
+    for (size_t k = 0; k < s.slots; ++k) {
+      SmallVector<Value> terms;
+      for (size_t r = 0; r < rows.size(); ++r) terms.push_back(own[r * s.slots + k]);
+      running[k] = l_.addf(running[k], l_.tree(terms));
+    }
+  });
+  sumOverUnits(sums);
+  for (auto [result, v] : llvm::zip(op.getSums(), sums)) column.values.map(result, v);
+}
+
+void TeamLowering::streamStep(SweepOp op, Replicas& rows) {
+  Sweep s = prepare(op);
+  Values none;
+  along(s, rows, none);
+}
+
+}  // namespace normc::codegen::cuda

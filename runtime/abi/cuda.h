@@ -1,0 +1,44 @@
+/* How the runtime launches a CUDA kernel: what generated code and the runtime have
+ * to agree on, as kernel.h says it for a CPU.
+ *
+ * A kernel is a list of phases, each an entry function of its module, launched one
+ * after another on the caller's stream. A phase is cut into tasks by the same rule
+ * as on a CPU (docs/package-format.md), from sizes and manifest alone, so results
+ * do not depend on the device. The phase's `launch` in the manifest gives
+ *
+ *   grid   x = chunks * cluster, y = columns ? ceil(features / columns) : 1, z = 1
+ *   block  x = threads
+ *   shared dynamic shared memory in bytes
+ *
+ * A phase with no chunks is not launched.
+ *
+ * Parameters. Every parameter is one 8-byte word; all phases of a kernel have the
+ * same ones, so they are laid out once a call:
+ *
+ *   data pointer                 for each operand, in the manifest's order
+ *   segment_stride, row_stride   for each X-sized operand and the mask, in the same order:
+ *                                two words each, in elements, with the meaning of
+ *                                normc_operand (0 of what is left out; row_stride of a mask)
+ *   segments, rows, features     int64
+ *   scalar                       double, for each scalar of the manifest
+ *   units, chunk_units, chunks   int64, for each phase
+ *
+ * An X-sized output that the caller leaves out is null and not stored. Any other
+ * output that is left out has scratch, as on a CPU.
+ *
+ * Alignment. `symbol` of a phase may use accesses of the kernel's `alignment` in
+ * bytes. It is launched if every X-sized operand, every vector of parameters
+ * (scale, bias, dscale, dbias), the state and the saved statistics begin at a multiple
+ * of it, every stride of an X-sized operand is one in bytes (of an axis longer than 1),
+ * and so is the length of the contiguous axis in elements of the data type. What is null
+ * is aligned; so is scratch, to 64 bytes; a mask may begin anywhere. Else `unaligned` is
+ * launched, which asks for the alignment of an element only, and of 8 bytes for state
+ * and saved statistics.
+ */
+#ifndef NORMC_ABI_CUDA_H
+#define NORMC_ABI_CUDA_H
+
+/* Bytes of one parameter. */
+#define NORMC_CUDA_WORD 8
+
+#endif
