@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* Where the data lives. This runtime reads host memory: kDLCPU and pinned kDLCUDAHost. */
+/* Where the data lives. A CPU plan takes kDLCPU and pinned kDLCUDAHost, a CUDA plan kDLCUDA. */
 typedef enum DLDeviceType { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3 } DLDeviceType;
 
 typedef struct DLDevice {

@@ -4,7 +4,7 @@
  *
  *   context   what the host provides: threads, a log sink
  *   package   one .npk file: kernels, and a manifest that says everything about them
- *   plan      one problem ("power_norm:backward@f32[*x1024]") bound to the best kernel for this processor
+ *   plan      one problem ("power_norm:backward@f32[*x1024]") bound to the best kernel for a processor or GPU
  *   execute   a plan applied to tensors
  *
  * Conventions, true of every function below:
@@ -53,10 +53,10 @@ typedef enum normc_status {
   NORMC_NOT_FOUND = 5,           /* no such file, problem, field or number */
   NORMC_RESOURCE_EXHAUSTED = 8,  /* out of memory or file descriptors */
   NORMC_FAILED_PRECONDITION = 9, /* right in itself, not for this plan, processor or library version */
-  NORMC_ABORTED = 10,            /* the host's parallel_for gave up: outputs are undefined */
-  NORMC_OUT_OF_RANGE = 11,       /* an index past the end; how a loop over fields ends */
-  NORMC_INTERNAL = 13,           /* our mistake; please report it */
-  NORMC_DATA_LOSS = 15           /* a package that is truncated, altered or not a package */
+  NORMC_ABORTED = 10,      /* the host's parallel_for, or a CUDA launch, gave up: outputs are undefined */
+  NORMC_OUT_OF_RANGE = 11, /* an index past the end; how a loop over fields ends */
+  NORMC_INTERNAL = 13,     /* our mistake; please report it */
+  NORMC_DATA_LOSS = 15     /* a package that is truncated, altered or not a package */
 } normc_status;
 
 /* "INVALID_ARGUMENT" and so on; "UNKNOWN" for any other number. */
@@ -94,11 +94,34 @@ typedef struct normc_context_options {
   normc_log log; /* NULL: silence */
   void* log_ctx;
   int32_t max_threads; /* for each execute; 0: as many as the process may use; 1: the caller's thread alone */
+  const char* cuda_library; /* the CUDA driver; NULL: "libcuda.so.1". Opened when a device is first wanted */
 } normc_context_options;
 
 /* `options` may be NULL. */
 NORMC_API normc_status normc_context_create(const normc_context_options* options, normc_context** context);
 NORMC_API void normc_context_destroy(normc_context* context);
+
+/* The CUDA devices. Fails where there is no driver or no device, and says what is missing. */
+NORMC_API normc_status normc_cuda_device_count(normc_context* context, int32_t* count);
+
+/* Facts about one, as the driver gives them; 0 where it does not know. */
+typedef struct normc_cuda_device {
+  size_t struct_size;
+  char name[256];
+  int32_t compute_major, compute_minor; /* 9, 0: sm_90 */
+  int32_t driver_version;               /* the newest CUDA it is for; 12080 is 12.8 */
+  int32_t multiprocessors;
+  int32_t threads_per_multiprocessor, registers_per_multiprocessor;
+  int32_t clock_khz, memory_clock_khz, memory_bus_bits;
+  int32_t reserved;
+  int64_t memory_bytes, l2_bytes;
+  int64_t shared_per_multiprocessor; /* bytes of shared memory */
+  int64_t shared_per_block;          /* the most that a kernel can ask for */
+} normc_cuda_device;
+
+/* Device `index` of those counted, 0 to count - 1. */
+NORMC_API normc_status normc_cuda_device_info(normc_context* context, int32_t index,
+                                              normc_cuda_device* device);
 
 /* --------------------------------------------------------------- package -- */
 
@@ -144,14 +167,24 @@ typedef struct normc_request {
    *   power_norm_released:forward@f32[*x1024]{heads=16,mask,params=bf16}
    * A size is a number, or * for any. A kernel for any number of features serves a given one too. */
   const char* problem;
-  const char* isa_cap; /* no newer instruction set than this, e.g. "x86-64-v3"; NULL: no cap */
+  const char* isa_cap; /* no newer instruction set than this, e.g. "x86-64-v3" or "sm_80"; NULL: no cap */
   normc_denormals denormals;
   int32_t max_threads;         /* 0: what the context says; never more than that */
   const normc_number* numbers; /* values that replace the defaults of the spec */
   size_t number_count;
+  /* Where to run, in DLPack's numbers: kDLCPU (or 0), or kDLCUDA with the number of the device. A CUDA plan
+   * knows neither threads nor denormals: its kernels treat those as they were compiled to. */
+  int32_t device_type;
+  int32_t device_id;
+  /* 1: warmup is over for good, so its phases are left out. On the CPU execute refuses a call whose step says
+   * otherwise; on CUDA the step lies on the device, and only the caller knows. */
+  int32_t steady;
+  int32_t reserved; /* 0 */
 } normc_request;
 
-/* Chooses a kernel, loads its code, checks everything that does not depend on a call. Never measures. */
+/* Chooses a kernel, loads its code, checks everything that does not depend on a call. Never measures.
+ * A CUDA plan belongs to the context that is current on this thread, if it is one of that device, and else to
+ * the device's primary context. */
 NORMC_API normc_status normc_plan_create(const normc_package* package, const normc_request* request,
                                          normc_plan** plan);
 NORMC_API void normc_plan_destroy(normc_plan* plan);
@@ -193,7 +226,8 @@ NORMC_API normc_status normc_plan_state_bytes(const normc_plan* plan, const norm
                                               size_t* bytes);
 NORMC_API normc_status normc_plan_state_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,
                                               normc_field* field);
-/* Writes a fresh state. `bytes` is what normc_plan_state_bytes says. */
+/* Writes a fresh state. `bytes` is what normc_plan_state_bytes says. For a CUDA plan `memory` is the
+ * device's; the copy has happened on return, and is not ordered with the caller's streams. */
 NORMC_API normc_status normc_plan_state_init(const normc_plan* plan, const normc_sizes* sizes, void* memory,
                                              size_t bytes);
 
@@ -253,19 +287,28 @@ typedef struct normc_args {
   void* workspace;
   size_t workspace_bytes;
   normc_state* state; /* instead of state_in and state_out: read by all, written by forward and backward */
-  void* stream;       /* NULL on a CPU */
+  void* stream;       /* NULL on a CPU; on CUDA a CUstream or cudaStream_t, NULL the default stream */
 } normc_args;
 
-/* Runs the plan. Returns when all outputs are written. Allocates nothing, takes no lock, does no I/O, and
- * leaves the floating-point mode as it was. The caller orders calls on one state.
- * Results are bitwise the same for any number of threads. */
+/* Runs the plan. On a CPU it returns when all outputs are written. Allocates nothing, takes no lock, does no
+ * I/O, and leaves the floating-point mode as it was. The caller orders calls on one state.
+ * Results are bitwise the same for any number of threads.
+ *
+ * On CUDA tensors, state, saved and workspace are memory of the plan's device, and execute only enqueues on
+ * `stream`: copies within the device, and launches. It allocates nothing, waits for nothing and reads nothing
+ * back, so it may be called while the stream is being captured into a graph; a replay reads step, state and
+ * tensors at the addresses of the captured call. The context of the calling thread is restored. A kernel that
+ * fails on the device is seen by whoever waits for the stream, and by later calls. */
 NORMC_API normc_status normc_execute(const normc_plan* plan, const normc_args* args);
 
 /* ---------------------------------------------------------- state object -- */
 
 /* Sugar for hosts that do not want to own the state's memory: the buffer, and what is needed to refuse it
  * where it does not belong. Made from any plan of a norm, used with all plans of that norm, dtype and number
- * of features. */
+ * of features, on the same device.
+ *
+ * The buffer of a CUDA plan's state is the device's. The functions below then copy on the default stream and
+ * wait for it; whoever uses the state on other streams waits for those first. They are not for a capture. */
 NORMC_API normc_status normc_state_create(const normc_plan* plan, int64_t features, normc_state** state);
 NORMC_API void normc_state_destroy(normc_state* state);
 
@@ -282,7 +325,7 @@ NORMC_API normc_status normc_state_field(const normc_state* state, size_t index,
 NORMC_API normc_status normc_state_get(const normc_state* state, const char* field, void* data, size_t bytes);
 NORMC_API normc_status normc_state_set(normc_state* state, const char* field, const void* data, size_t bytes);
 
-/* Both must be states of the same norm, dtype and number of features. */
+/* Both must be states of the same norm, dtype and number of features; they may lie on different devices. */
 NORMC_API normc_status normc_state_copy(normc_state* to, const normc_state* from);
 
 /* The buffers of a checkpoint of the released PowerNorm code (MaskPowerNorm). */

@@ -60,11 +60,31 @@ class Context {
     check(normc_context_create(&options, &made));
     owner_.reset(made);
   }
+  /// How many CUDA devices there are, and facts about one.
+  int cudaDevices() const {
+    std::int32_t count;
+    check(normc_cuda_device_count(get(), &count));
+    return count;
+  }
+  normc_cuda_device cudaDevice(int index) const {
+    normc_cuda_device device = {};
+    device.struct_size = sizeof device;
+    check(normc_cuda_device_info(get(), index, &device));
+    return device;
+  }
   normc_context* get() const { return owner_.get(); }
 
  private:
   detail::Owner<normc_context, normc_context_destroy> owner_;
 };
+
+/// Options of a plan for a CUDA device: `Plan(package, problem, onCuda(0))`.
+inline normc_request onCuda(int device = 0) {
+  normc_request request = {};
+  request.device_type = kDLCUDA;
+  request.device_id = device;
+  return request;
+}
 
 class Package {
  public:
@@ -109,7 +129,8 @@ constexpr DLDataType dtypeOf<std::uint8_t>() {
   return {kDLUInt, 8, 1};
 }
 
-/// A view of host memory; empty by default, which stands for an argument that is left out. Owns nothing.
+/// A view of memory of the host, or of a CUDA device; empty by default, which stands for an argument that is
+/// left out. Owns nothing.
 class Tensor {
  public:
   static constexpr int kMaxDims = 6;
@@ -130,13 +151,20 @@ class Tensor {
     std::copy(strides.begin(), strides.end(), strides_.begin());
   }
 
+  /// The same for memory of a CUDA device.
+  Tensor onCuda(int device = 0) const {
+    Tensor result = *this;
+    result.device_ = {kDLCUDA, device};
+    return result;
+  }
+
   bool empty() const { return ndim_ < 0; }
 
   /// The view for one call: it points into this Tensor.
   DLTensor dlpack() const {
     DLTensor view = {};
     view.data = data_;
-    view.device = {kDLCPU, 0};
+    view.device = device_;
     view.ndim = ndim_;
     view.dtype = dtype_;
     view.shape = const_cast<std::int64_t*>(shape_.data());
@@ -146,6 +174,7 @@ class Tensor {
 
  private:
   void* data_ = nullptr;
+  DLDevice device_ = {kDLCPU, 0};
   DLDataType dtype_ = {};
   std::int32_t ndim_ = -1;
   std::array<std::int64_t, kMaxDims> shape_ = {}, strides_ = {};
@@ -169,13 +198,14 @@ struct Call {
   Tensor x, y, dy, dx, scale, bias, dscale, dbias, mask;
   Buffer stateIn, stateOut, saved, workspace;
   State* state = nullptr;
+  void* stream = nullptr;  ///< of CUDA
 };
 
 class Plan {
  public:
   Plan(const Package& package, const std::string& problem) : Plan(package, problem, normc_request{}) {}
-  /// `options` may cap the instruction set, limit threads or set numbers; struct_size and problem need not be
-  /// set.
+  /// `options` may name a device, cap the instruction set, limit threads or set numbers; struct_size and
+  /// problem need not be set.
   Plan(const Package& package, const std::string& problem, normc_request options) {
     options.struct_size = sizeof options;
     options.problem = problem.c_str();
@@ -279,6 +309,7 @@ inline void Plan::operator()(const Call& call) const {
   args.saved = call.saved.data, args.saved_bytes = call.saved.bytes;
   args.workspace = call.workspace.data, args.workspace_bytes = call.workspace.bytes;
   args.state = call.state ? call.state->get() : nullptr;
+  args.stream = call.stream;
   check(normc_execute(get(), &args));
 }
 

@@ -75,6 +75,11 @@ Json json(const Phase& phase) {
   Json result = {{"symbol", phase.symbol},      {"role", phase.role},         {"units", json(phase.units)},
                  {"min_units", phase.minUnits}, {"multiple", phase.multiple}, {"max_chunks", phase.maxChunks},
                  {"when", phase.when}};
+  if (phase.resources)
+    result["resources"] = {{"registers", phase.resources->registers},
+                           {"shared", phase.resources->shared},
+                           {"spills", phase.resources->spills},
+                           {"blocks", phase.resources->blocks}};
   if (phase.launch) {
     result["launch"] = json(*phase.launch);
     result["unaligned"] = orNull(phase.unaligned);
@@ -99,28 +104,28 @@ Json json(const Kernel& kernel) {
   Json bindings = Json::object();
   for (const auto& [name, value] : kernel.bindings) bindings[name] = value;
   Json result = {{"problem", kernel.problem},
-          {"norm", kernel.norm},
-          {"entry", kernel.entry},
-          {"data", kernel.data},
-          {"params", kernel.params},
-          {"layout", kernel.layout},
-          {"mask", kernel.mask},
-          {"segmented", kernel.segmented},
-          {"features", orNull(kernel.features)},
-          {"bindings", bindings},
-          {"limits", {{"rows_min", kernel.rowsMin}, {"rows_max", orNull(kernel.rowsMax)}}},
-          {"blob", kernel.blob},
-          {"device", kernel.device},
-          {"isa", kernel.isa},
-          {"generator", kernel.generator},
-          {"schedule", kernel.schedule},
-          {"origin", kernel.origin},
-          {"operands", list(kernel.operands)},
-          {"scalars", list(kernel.scalars)},
-          {"state", list(kernel.state)},
-          {"saved", list(kernel.saved)},
-          {"phases", list(kernel.phases)},
-          {"traffic", traffic}};
+                 {"norm", kernel.norm},
+                 {"entry", kernel.entry},
+                 {"data", kernel.data},
+                 {"params", kernel.params},
+                 {"layout", kernel.layout},
+                 {"mask", kernel.mask},
+                 {"segmented", kernel.segmented},
+                 {"features", orNull(kernel.features)},
+                 {"bindings", bindings},
+                 {"limits", {{"rows_min", kernel.rowsMin}, {"rows_max", orNull(kernel.rowsMax)}}},
+                 {"blob", kernel.blob},
+                 {"device", kernel.device},
+                 {"isa", kernel.isa},
+                 {"generator", kernel.generator},
+                 {"schedule", kernel.schedule},
+                 {"origin", kernel.origin},
+                 {"operands", list(kernel.operands)},
+                 {"scalars", list(kernel.scalars)},
+                 {"state", list(kernel.state)},
+                 {"saved", list(kernel.saved)},
+                 {"phases", list(kernel.phases)},
+                 {"traffic", traffic}};
   if (kernel.device == "cuda") {
     result["cubin"] = orNull(kernel.cubin);
     result["alignment"] = kernel.alignment;

@@ -50,14 +50,23 @@ struct Launch {
   int64_t shared = 0;   ///< dynamic shared memory, in bytes
 };
 
+/// What a phase takes of a CUDA device, as ptxas says; for people.
+struct Resources {
+  int64_t registers = 0;  ///< of a thread
+  int64_t shared = 0;     ///< static, of a block, in bytes
+  int64_t spills = 0;     ///< bytes
+  int64_t blocks = 0;     ///< of this phase, that one multiprocessor holds at once
+};
+
 struct Phase {
   std::string symbol;
   std::string role;  ///< statistics, combine, apply, finish
   Shape units;
   int64_t minUnits = 1, multiple = 1, maxChunks = 1;
-  std::string when = "always";                   ///< or warmup
-  std::optional<Launch> launch = {};             ///< on a CUDA device
-  std::optional<std::string> unaligned = {};     ///< its entry for any alignment; absent: `symbol` is
+  std::string when = "always";                ///< or warmup
+  std::optional<Launch> launch = {};          ///< on a CUDA device
+  std::optional<std::string> unaligned = {};  ///< its entry for any alignment; absent: `symbol` is
+  std::optional<Resources> resources = {};    ///< where there is a cubin
 };
 
 /// X-sized transfers.
@@ -94,7 +103,8 @@ class Writer {
 
   /// `hash` is the structural hash, `text` the canonical text of the spec.
   size_t addNorm(std::string name, std::string hash, std::string text);
-  /// Kind "elf": a shared object. "ptx": text, with or without a zero at its end. "cubin": what ptxas made of it.
+  /// Kind "elf": a shared object. "ptx": text, with or without a zero at its end. "cubin": what ptxas made of
+  /// it.
   size_t addBlob(std::string bytes, std::string kind, std::string isa);
   void addKernel(Kernel kernel) { kernels_.push_back(std::move(kernel)); }
 

@@ -49,7 +49,7 @@ normc_status notNull(const void* argument, const char* name) {
 
 using Fields = std::vector<FieldInfo>;
 
-normc_status memoryBytes(const normc_plan* plan, const Fields KernelInfo::* fields, const normc_sizes* given,
+normc_status memoryBytes(const normc_plan* plan, const Fields KernelInfo::*fields, const normc_sizes* given,
                          size_t* bytes) {
   NORMC_TRY(notNull(plan, "plan"));
   NORMC_TRY(notNull(given, "sizes"));
@@ -62,7 +62,7 @@ normc_status memoryBytes(const normc_plan* plan, const Fields KernelInfo::* fiel
   return NORMC_OK;
 }
 
-normc_status memoryField(const normc_plan* plan, const Fields KernelInfo::* fields, const normc_sizes* given,
+normc_status memoryField(const normc_plan* plan, const Fields KernelInfo::*fields, const normc_sizes* given,
                          size_t index, normc_field* field) {
   NORMC_TRY(notNull(plan, "plan"));
   NORMC_TRY(notNull(given, "sizes"));
@@ -132,6 +132,29 @@ normc_status normc_context_create(const normc_context_options* options, normc_co
 }
 
 void normc_context_destroy(normc_context* context) { delete context; }
+
+normc_status normc_cuda_device_count(normc_context* context, int32_t* count) {
+  return guarded([&] {
+    NORMC_TRY(notNull(context, "context"));
+    NORMC_TRY(notNull(count, "count"));
+    std::shared_ptr<const Driver> driver;
+    NORMC_TRY(context->object->cuda().driver(driver));
+    int devices = 0;
+    NORMC_TRY(driver->count(devices));
+    *count = devices;
+    return NORMC_OK;
+  });
+}
+
+normc_status normc_cuda_device_info(normc_context* context, int32_t index, normc_cuda_device* device) {
+  return guarded([&] {
+    NORMC_TRY(notNull(context, "context"));
+    NORMC_TRY(notNull(device, "device"));
+    normc_cuda_device info;
+    NORMC_TRY(context->object->cuda().info(index, info));
+    return writeStruct(info, device, "normc_cuda_device");
+  });
+}
 
 normc_status normc_package_open(normc_context* context, const char* path, normc_package** package) {
   return guarded([&] {
@@ -222,10 +245,13 @@ normc_status normc_plan_state_init(const normc_plan* plan, const normc_sizes* gi
   NORMC_TRY(notNull(memory, "memory"));
   if (reinterpret_cast<uintptr_t>(memory) % 8 != 0)
     return fail(NORMC_INVALID_ARGUMENT, "memory is not aligned to 8 bytes");
-  Sizes sizes;
-  NORMC_TRY(plan->object->sizes(*given, sizes));
-  initialize(plan->object->kernel().state, sizes, memory);
-  return NORMC_OK;
+  return guarded([&] {
+    Sizes sizes;
+    NORMC_TRY(plan->object->sizes(*given, sizes));
+    std::vector<char> fresh(bytes);
+    initialize(plan->object->kernel().state, sizes, fresh.data());
+    return plan->object->backend().write(memory, fresh.data(), bytes);
+  });
 }
 
 normc_status normc_plan_saved_bytes(const normc_plan* plan, const normc_sizes* sizes, size_t* bytes) {
@@ -272,9 +298,10 @@ normc_status normc_state_create(const normc_plan* plan, int64_t features, normc_
 void normc_state_destroy(normc_state* state) { delete state; }
 
 normc_status normc_state_init(normc_state* state) {
-  NORMC_TRY(notNull(state, "state"));
-  state->object->initialize();
-  return NORMC_OK;
+  return guarded([&] {
+    NORMC_TRY(notNull(state, "state"));
+    return state->object->initialize();
+  });
 }
 
 normc_status normc_state_data(normc_state* state, void** data, size_t* bytes) {
@@ -295,28 +322,20 @@ normc_status normc_state_field(const normc_state* state, size_t index, normc_fie
 normc_status normc_state_get(const normc_state* state, const char* field, void* data, size_t bytes) {
   NORMC_TRY(notNull(state, "state"));
   NORMC_TRY(notNull(data, "data"));
-  void* memory;
-  NORMC_TRY(state->object->field(field, bytes, memory));
-  std::memcpy(data, memory, bytes);
-  return NORMC_OK;
+  return state->object->get(field, data, bytes);
 }
 
 normc_status normc_state_set(normc_state* state, const char* field, const void* data, size_t bytes) {
   NORMC_TRY(notNull(state, "state"));
   NORMC_TRY(notNull(data, "data"));
-  void* memory;
-  NORMC_TRY(state->object->field(field, bytes, memory));
-  std::memcpy(memory, data, bytes);
-  return NORMC_OK;
+  return state->object->set(field, data, bytes);
 }
 
 normc_status normc_state_copy(normc_state* to, const normc_state* from) {
   return guarded([&] {
     NORMC_TRY(notNull(to, "to"));
     NORMC_TRY(notNull(from, "from"));
-    NORMC_TRY(to->object->checkSame(*from->object));
-    if (to != from) std::memcpy(to->object->data(), from->object->data(), from->object->bytes());
-    return NORMC_OK;
+    return to->object->copy(*from->object);
   });
 }
 

@@ -7,13 +7,18 @@
 #include <string>
 
 #include "runtime/cpu/Threads.h"
+#include "runtime/cuda/Cuda.h"
 #include "runtime/normc.h"
 
 namespace normc::runtime {
 
 class Context {
  public:
-  explicit Context(const normc_context_options& options) : options_(options) {}
+  explicit Context(const normc_context_options& options)
+      : options_(options), cuda_(options.cuda_library ? options.cuda_library : "") {}
+
+  /// Opens nothing before somebody asks for a device.
+  const Cuda& cuda() const { return cuda_; }
 
   /// The threads for a plan that asks for at most `planLimit` (0: no wish) and can use more than one, or not.
   Threads threads(int planLimit, bool useful) const;
@@ -24,6 +29,7 @@ class Context {
 
  private:
   normc_context_options options_;
+  Cuda cuda_;
   mutable std::mutex mutex_;  // guards what follows; never taken by execute
   mutable bool poolTried_ = false;
   mutable normc_parallel_for pool_ = nullptr;

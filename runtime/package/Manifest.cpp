@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "runtime/cuda/Arch.h"
 #include "runtime/package/JsonReader.h"
 
 namespace normc::runtime {
@@ -11,7 +12,10 @@ constexpr std::array<std::string_view, 6> kElementNames = {"f32", "f64", "bf16",
 constexpr std::array<std::string_view, kTensorCount> kTensorNames = {
     "x", "y", "dy", "dx", "scale", "bias", "dscale", "dbias", "mask"};
 constexpr size_t kMaxDepth = 16, kMaxBlobs = 1 << 16, kMaxNorms = 1 << 12, kMaxKernels = 1 << 18;
-constexpr int64_t kMaxChunks = 1 << 16;
+constexpr int64_t kMaxChunks = 1 << 30;
+// What any CUDA device can be asked for.
+constexpr int64_t kMaxThreads = 1024, kMaxCluster = 16, kMaxShared = 227 << 10,
+                  kMaxDeviceAlignment = kAlignment;
 
 /// The index of `text` in `names`; otherwise a fault that lists them, and 0.
 template <size_t N>
@@ -161,6 +165,35 @@ Phase phase(const JsonReader& item, size_t index) {
   return result;
 }
 
+void cudaPhase(const JsonReader& item, Phase& phase) {
+  const JsonReader launch = item["launch"];
+  phase.launch.threads = launch["threads"].integer(1, kMaxThreads);
+  phase.launch.columns = launch["columns"].integer(0, 1 << 30);
+  phase.launch.cluster = launch["cluster"].integer(1, kMaxCluster);
+  phase.launch.shared = launch["shared"].integer(0, kMaxShared);
+  if (const auto unaligned = item.find("unaligned")) phase.unaligned = unaligned->string();
+}
+
+/// What a kernel for a CUDA device has beside the rest.
+void cudaKernel(const JsonReader& item, const Manifest& manifest, KernelInfo& kernel) {
+  if (!Arch::parse(kernel.isa)) item["isa"].reject("a kernel for cuda is for sm_NN, e.g. sm_90");
+  const auto wants = [&](const char* key, size_t blob) {
+    const BlobInfo& info = manifest.blobs[blob];
+    const std::string_view kind = key == std::string_view("blob") ? "ptx" : "cubin";
+    if (info.kind != kind || info.isa != kernel.isa)
+      item[key].reject("it must be a blob of kind " + std::string(kind) + " for " + kernel.isa);
+  };
+  if (kernel.blob < manifest.blobs.size()) wants("blob", kernel.blob);
+  if (const auto cubin = item.find("cubin")) {
+    kernel.cubin = cubin->integer(0, int64_t(manifest.blobs.size()) - 1);
+    if (*kernel.cubin < manifest.blobs.size()) wants("cubin", *kernel.cubin);
+  }
+  kernel.alignment = item["alignment"].integer(0, kMaxDeviceAlignment);
+  if (kernel.alignment & (kernel.alignment - 1)) item["alignment"].reject("it must be a power of two, or 0");
+  const std::vector<JsonReader> phases = item["phases"].items(kMaxPhases);
+  for (size_t i = 0; i < kernel.phases.size(); ++i) cudaPhase(phases[i], kernel.phases[i]);
+}
+
 ProblemParts problemParts(const JsonReader& item, const std::vector<NormInfo>& norms, size_t norm) {
   static constexpr std::array<std::string_view, 3> entries = {"forward", "backward", "infer"};
   static constexpr std::array<std::string_view, 4> types = {"f32", "f64", "bf16", "f16"};
@@ -213,6 +246,7 @@ KernelInfo kernel(const JsonReader& item, const Manifest& manifest) {
   bool xSized = false;  // the sizes of a call are those of its first X-sized tensor
   for (const Operand& one : result.operands) xSized |= one.role == Role::Tensor && one.tensor <= kDy;
   if (!xSized) item["operands"].reject("one of x, y, dy must be among them");
+  if (result.onCuda()) cudaKernel(item, manifest, result);
   return result;
 }
 

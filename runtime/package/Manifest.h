@@ -52,10 +52,17 @@ struct FieldInfo {
   bool operator==(const FieldInfo&) const = default;
 };
 
+/// How a phase is launched on a CUDA device (runtime/abi/cuda.h).
+struct Launch {
+  int64_t threads = 1, columns = 0, cluster = 1, shared = 0;
+};
+
 struct Phase {
   std::string symbol, role;
   Shape units;
   int64_t minUnits = 1, multiple = 1, maxChunks = 1;
+  Launch launch;          ///< CUDA only
+  std::string unaligned;  ///< CUDA only: the entry for any alignment; empty: `symbol`
   bool warmupOnly = false;
 };
 
@@ -80,6 +87,9 @@ struct KernelInfo {
   ProblemParts parts;
   size_t norm = 0, blob = 0;
   std::string device, isa, generator, schedule, origin;
+  std::optional<size_t> cubin;  ///< CUDA only: blob of machine code; `blob` is PTX
+  int64_t alignment = 0;        ///< CUDA only: of the phases' `symbol`, in bytes
+  bool onCuda() const { return device == "cuda"; }
   int64_t rowsMin = 0, rowsMax = kHuge;
   std::vector<Operand> operands;
   std::vector<Scalar> scalars;
@@ -102,6 +112,14 @@ struct Manifest {
   std::vector<NormInfo> norms;
   std::vector<KernelInfo> kernels;
 };
+
+/// The index of the element called `name`, or -1.
+template <typename T>
+int indexOf(const std::vector<T>& items, std::string_view name) {
+  for (size_t i = 0; i < items.size(); ++i)
+    if (items[i].name == name) return static_cast<int>(i);
+  return -1;
+}
 
 /// Reads and checks. Errors name the place: "kernels[3].phases[0].min_units is 0; it must be at least 1".
 normc_status parseManifest(std::string_view json, uint64_t fileBytes, Manifest& manifest);

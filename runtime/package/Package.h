@@ -23,14 +23,13 @@ class Package {
   const std::string& json() const { return json_; }
   const std::string& label() const { return label_; }
 
-  /// Checks the hash of one blob.
+  /// The bytes of one blob, once their hash is found right.
+  normc_status read(size_t blob, std::vector<char>& bytes) const;
   normc_status verify(size_t blob) const;
-  /// The code of a blob; the same object for every plan.
+  /// The code of a blob for a processor; the same object for every plan.
   normc_status load(size_t blob, std::shared_ptr<const SharedObject>& code) const;
 
  private:
-  normc_status read(size_t blob, std::vector<char>& bytes) const;
-
   std::unique_ptr<ByteSource> source_;
   std::string label_, json_;
   Manifest manifest_;

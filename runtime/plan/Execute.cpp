@@ -1,40 +1,11 @@
 // One call: look at every argument, refuse before anything is written, lay out
-// the operands on the stack, run the phases.
-#include <atomic>
-#include <cstring>
-
+// the operands on the stack, hand them to the device.
 #include "runtime/core/Error.h"
-#include "runtime/cpu/FloatMode.h"
 #include "runtime/plan/Fields.h"
-#include "runtime/plan/Overlap.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/plan/State.h"
-#include "runtime/plan/Tensors.h"
-#include "runtime/plan/Workspace.h"
 
 namespace normc::runtime {
-
-/// A call under way.
-struct Plan::Call {
-  explicit Call(const normc_args& args)
-      : args(args),
-        tensors{args.x, args.y, args.dy, args.dx, args.scale, args.bias, args.dscale, args.dbias, args.mask} {
-  }
-
-  const normc_args& args;
-  std::array<const DLTensor*, kTensorCount> tensors;
-  std::array<View, kTensorCount> views;
-  Sizes sizes;
-  Regions regions;
-  LeftOut leftOut;
-  const char* stateIn = nullptr;
-  char* stateOut = nullptr;
-  char* saved = nullptr;
-  std::array<int64_t, kMaxFields> stateOffsets, savedOffsets;
-  std::array<normc_operand, kMaxOperands> operands;
-  std::array<normc_cut, kMaxPhases> cuts;
-};
-
 namespace {
 
 bool mayBeLeftOut(Tensor tensor) { return tensor == kDx || tensor == kDscale || tensor == kDbias; }
@@ -57,21 +28,6 @@ Region regionOf(std::string_view name, const void* memory, int64_t bytes, bool w
   const auto begin = reinterpret_cast<uintptr_t>(memory);
   return {name, begin, begin + bytes, written, nullptr, -1};
 }
-
-/// One phase under way: workers draw chunks until none are left.
-struct PhaseRun {
-  normc_phase phase;
-  const normc_kernel_args* args;
-  int64_t chunks;
-  bool keepDenormals;
-  std::atomic<int64_t> next = 0;
-
-  void work() {
-    const FloatMode mode(keepDenormals);
-    for (int64_t chunk; (chunk = next.fetch_add(1, std::memory_order_relaxed)) < chunks;) phase(args, chunk);
-  }
-  static void task(void* self, int64_t) { static_cast<PhaseRun*>(self)->work(); }
-};
 
 }  // namespace
 
@@ -97,7 +53,7 @@ normc_status Plan::bindTensors(Call& call) const {
       continue;
     }
     View& view = call.views[i];
-    const TensorRules rules = {which, operand.type, operand.written, &request_.parts};
+    const TensorRules rules = {which, operand.type, operand.written, &request_.parts, &place_};
     if (isXSized(which)) {
       const bool first = !source.tensor;
       NORMC_TRY(bindXSized(rules, *tensor, source, call.sizes, view));
@@ -126,7 +82,7 @@ normc_status Plan::bindState(Call& call) const {
     if (in || out)
       return fail(NORMC_INVALID_ARGUMENT, "state and ", in ? "state_in" : "state_out",
                   " are both given; a state object stands for state_in and state_out");
-    NORMC_TRY(state.checkFits(*kernel_, normHash(), call.sizes.features));
+    NORMC_TRY(state.checkFits(*this, call.sizes.features));
     in = state.data();
     if (!kernel_->parts.isInfer()) out = state.data();
     inBytes = outBytes = state.bytes();
@@ -158,6 +114,11 @@ normc_status Plan::bindState(Call& call) const {
   }
   call.stateIn = static_cast<const char*>(in);
   call.stateOut = static_cast<char*>(out);
+  if (out && out != in)
+    for (const size_t field : copiedFields_)
+      call.copies[call.copyCount++] = {call.stateOut + call.stateOffsets[field],
+                                       call.stateIn + call.stateOffsets[field],
+                                       fieldBytes(kernel_->state[field], call.sizes)};
   return NORMC_OK;
 }
 
@@ -230,41 +191,9 @@ normc_status Plan::bindOperands(Call& call) const {
   return NORMC_OK;
 }
 
-bool Plan::warmupIsOver(const Call& call) const {
-  if (warmupScalar_ == kUnused || stepField_ == kUnused) return false;
-  int64_t step;
-  if (kernel_->parts.isBackward()) {  // the forward that saved this was number `step`
-    std::memcpy(&step, call.saved + call.savedOffsets[stepField_], sizeof step);
-    return static_cast<double>(step) > scalars_[warmupScalar_];
-  }
-  std::memcpy(&step, call.stateIn + call.stateOffsets[stepField_], sizeof step);
-  return static_cast<double>(step) >= scalars_[warmupScalar_];
-}
-
-normc_status Plan::runPhases(const Call& call) const {
-  const normc_kernel_args args = {call.operands.data(), scalars_.data(), call.cuts.data(),
-                                  call.sizes.segments,  call.sizes.rows, call.sizes.features};
-  for (size_t i = 0; i < phases_.size(); ++i) {
-    if (kernel_->phases[i].warmupOnly && warmupIsOver(call)) continue;
-    PhaseRun run = {phases_[i], &args, call.cuts[i].chunks, keepDenormals_};
-    if (run.chunks <= 1 || !threads_.parallelFor) {
-      if (run.chunks > 0) run.work();
-      continue;
-    }
-    const int64_t tasks = threads_.limit > 0 ? std::min<int64_t>(run.chunks, threads_.limit) : run.chunks;
-    if (const int result = threads_.parallelFor(threads_.ctx, tasks, PhaseRun::task, &run); result != 0)
-      return fail(NORMC_ABORTED, "parallel_for returned ", result, " in phase ", i,
-                  "; the outputs are undefined");
-    if (run.next.load(std::memory_order_relaxed) < run.chunks)
-      return fail(NORMC_ABORTED, "parallel_for returned in phase ", i,
-                  " before its tasks had run; the outputs are undefined");
-  }
-  return NORMC_OK;
-}
-
 normc_status Plan::execute(const normc_args& args) const {
   Call call(args);
-  if (args.stream)
+  if (args.stream && place_.onHost())
     return fail(NORMC_INVALID_ARGUMENT, "stream is given, but this plan runs on the CPU; leave it null");
   NORMC_TRY(bindTensors(call));
   NORMC_TRY(bindState(call));
@@ -275,11 +204,7 @@ normc_status Plan::execute(const normc_args& args) const {
       call.leftOut.tensors[kDbias] && call.leftOut.stateOut)
     return fail(NORMC_INVALID_ARGUMENT, "nothing to compute: dx, dscale, dbias and state_out are all null");
 
-  if (call.stateOut && call.stateOut != call.stateIn)
-    for (const size_t field : copiedFields_)
-      std::memcpy(call.stateOut + call.stateOffsets[field], call.stateIn + call.stateOffsets[field],
-                  fieldBytes(kernel_->state[field], call.sizes));
-  return runPhases(call);
+  return backend_->run(call);
 }
 
 }  // namespace normc::runtime

@@ -17,18 +17,7 @@ std::string text(double value) {
   return {digits, end.ptr};
 }
 
-/// The index of the element called `name`, or -1.
-template <typename T>
-int indexOf(const std::vector<T>& items, std::string_view name) {
-  for (size_t i = 0; i < items.size(); ++i)
-    if (items[i].name == name) return static_cast<int>(i);
-  return -1;
-}
-
-}  // namespace
-
-normc_status Plan::create(std::shared_ptr<const Context> context, std::shared_ptr<const Package> package,
-                          const normc_request& request, std::unique_ptr<Plan>& plan) {
+normc_status checkRequest(const normc_request& request) {
   if (!request.problem)
     return fail(NORMC_INVALID_ARGUMENT, "request.problem is null; it names what to compute");
   if (request.denormals != NORMC_DENORMALS_FLUSH && request.denormals != NORMC_DENORMALS_KEEP)
@@ -37,28 +26,36 @@ normc_status Plan::create(std::shared_ptr<const Context> context, std::shared_pt
   if (request.max_threads < 0)
     return fail(NORMC_INVALID_ARGUMENT, "request.max_threads is ", request.max_threads,
                 "; it must not be negative");
-  const Isa* cap = nullptr;
-  if (request.isa_cap && !(cap = findIsa(request.isa_cap)))
-    return fail(NORMC_INVALID_ARGUMENT, "request.isa_cap is `", request.isa_cap, "`; it must be one of ",
-                isaNames());
+  if (request.steady != 0 && request.steady != 1)
+    return fail(NORMC_INVALID_ARGUMENT, "request.steady is ", request.steady, "; it must be 0 or 1");
+  if (request.reserved != 0)
+    return fail(NORMC_INVALID_ARGUMENT, "request.reserved is ", request.reserved, "; it must be 0");
+  return NORMC_OK;
+}
 
+}  // namespace
+
+normc_status Plan::create(std::shared_ptr<const Context> context, std::shared_ptr<const Package> package,
+                          const normc_request& request, std::unique_ptr<Plan>& plan) {
+  NORMC_TRY(checkRequest(request));
+  std::unique_ptr<const Platform> platform;
+  NORMC_TRY(platformOf(*context, request, platform));
   std::unique_ptr<Plan> made(new Plan());
   NORMC_TRY(parseProblemText(request.problem, made->request_));
   Choice choice;
-  NORMC_TRY(selectKernel(package->manifest(), made->request_, cpuIsa(), cap, choice));
+  NORMC_TRY(selectKernel(package->manifest(), made->request_, *platform, choice));
   made->context_ = std::move(context);
   made->package_ = std::move(package);
+  made->place_ = platform->place();
   made->kernelIndex_ = choice.kernel;
   made->kernel_ = &made->package_->manifest().kernels[choice.kernel];
-  made->keepDenormals_ = request.denormals == NORMC_DENORMALS_KEEP;
   NORMC_TRY(made->bindNumbers(request));
-  NORMC_TRY(made->bindCode());
   made->noteOperands();
-  const auto& phases = made->kernel_->phases;
-  made->threads_ = made->context_->threads(
-      request.max_threads,
-      std::any_of(phases.begin(), phases.end(), [](const Phase& p) { return p.maxChunks > 1; }));
-  made->description_ = made->describe(request, choice);
+  std::unique_ptr<Backend> backend;
+  NORMC_TRY(
+      platform->bind({*made->context_, *made->package_, *made->kernel_, made->scalars_, request}, backend));
+  made->backend_ = std::move(backend);
+  made->description_ = made->describe(choice);
   plan = std::move(made);
   return NORMC_OK;
 }
@@ -79,18 +76,6 @@ normc_status Plan::bindNumbers(const normc_request& request) {
     if (number.value != number.value)
       return fail(NORMC_INVALID_ARGUMENT, "the number `", number.name, "` must not be NaN");
     scalars_[index] = number.value;
-  }
-  return NORMC_OK;
-}
-
-normc_status Plan::bindCode() {
-  NORMC_TRY(package_->load(kernel_->blob, code_));
-  for (const Phase& phase : kernel_->phases) {
-    void* const symbol = code_->symbol(phase.symbol.c_str());
-    if (!symbol)
-      return fail(NORMC_DATA_LOSS, package_->label(), " is damaged: blob ", kernel_->blob,
-                  " has no function `", phase.symbol, "`, which ", kernel_->problem, " needs");
-    phases_.push_back(reinterpret_cast<normc_phase>(symbol));
   }
   return NORMC_OK;
 }
@@ -119,22 +104,15 @@ void Plan::noteOperands() {
   }
   for (size_t i = 0; i < written.size(); ++i)
     if (!written[i]) copiedFields_.push_back(i);
-  warmupScalar_ = indexOf(kernel_->scalars, "warmup_steps");
-  // The step that decides is that of this forward: backward finds it among what forward saved, since further
-  // forwards may have counted on in the state.
-  stepField_ = indexOf(kernel_->parts.isBackward() ? kernel_->saved : kernel_->state, "step");
 }
 
-std::string Plan::describe(const normc_request& request, const Choice& choice) const {
+std::string Plan::describe(const Choice& choice) const {
   std::string result = request_.text + "\n";
   result += "kernel: " + std::to_string(kernelIndex_) + " of " + package_->label() + ": " + kernel_->problem +
             ", " + kernel_->isa + ", by " + kernel_->generator + "\n";
   result += "schedule: " + kernel_->schedule + " (" + kernel_->origin + ")\n";
   result += "chosen because: " + choice.reason + "\n";
-  result += "processor: " + std::string(normc_cpu_isa());
-  if (request.isa_cap) result += ", capped at " + std::string(request.isa_cap);
-  result += "\nthreads: " + threads_.description + "\n";
-  result += std::string("denormals: ") + (keepDenormals_ ? "kept" : "flushed") + "\n";
+  result += backend_->describe();
   for (size_t i = 0; i < scalars_.size(); ++i) {
     const Scalar& scalar = kernel_->scalars[i];
     result += "number: " + scalar.name + " = " + text(scalars_[i]);

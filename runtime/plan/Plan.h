@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/abi/kernel.h"
 #include "runtime/core/Context.h"
 #include "runtime/package/Package.h"
+#include "runtime/plan/Backend.h"
 #include "runtime/plan/ProblemText.h"
 
 namespace normc::runtime {
@@ -26,22 +26,21 @@ class Plan {
   size_t kernelIndex() const { return kernelIndex_; }
   const std::string& description() const { return description_; }
   const std::string& normHash() const { return package_->manifest().norms[kernel_->norm].hash; }
+  const Place& place() const { return place_; }
+  const Backend& backend() const { return *backend_; }
 
   /// The sizes of a query: checked, with the plan's features where the caller gives none.
   normc_status sizes(const normc_sizes& given, Sizes& sizes) const;
   /// Enough for any call of these sizes.
   normc_status workspaceBytes(const Sizes& sizes, size_t& bytes) const;
 
-  normc_status execute(const normc_args& args) const;
+  normc_status execute(const normc_args& args) const;  // Execute.cpp
 
  private:
-  struct Call;  // Execute.cpp
-
   Plan() = default;
-  normc_status bindCode();
   normc_status bindNumbers(const normc_request& request);
   void noteOperands();
-  std::string describe(const normc_request& request, const struct Choice& choice) const;
+  std::string describe(const struct Choice& choice) const;
 
   /// Whether the problem and the kernel serve these sizes.
   normc_status checkSizes(const Sizes& sizes) const;
@@ -50,19 +49,15 @@ class Plan {
   normc_status bindState(Call& call) const;
   normc_status bindSaved(Call& call) const;
   normc_status bindOperands(Call& call) const;
-  normc_status runPhases(const Call& call) const;
-  bool warmupIsOver(const Call& call) const;
 
   std::shared_ptr<const Context> context_;
   std::shared_ptr<const Package> package_;
-  std::shared_ptr<const SharedObject> code_;
   ProblemRequest request_;
+  Place place_;
   size_t kernelIndex_ = 0;
   const KernelInfo* kernel_ = nullptr;
-  std::vector<normc_phase> phases_;
   std::vector<double> scalars_;
-  Threads threads_;
-  bool keepDenormals_ = false;
+  std::unique_ptr<const Backend> backend_;
   std::string description_;
 
   // What the kernel's operands say, by argument.
@@ -70,7 +65,6 @@ class Plan {
   std::array<int, kTensorCount> operandOf_;  ///< index of the operand, or kUnused
   bool readsState_ = false, readsSaved_ = false, writesSaved_ = false;
   std::vector<size_t> copiedFields_;  ///< of the state: those that this entry does not write
-  int stepField_ = kUnused, warmupScalar_ = kUnused;
 };
 
 }  // namespace normc::runtime

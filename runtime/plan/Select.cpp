@@ -46,33 +46,30 @@ std::string limitsRefuse(const KernelInfo& kernel, const ProblemRequest& request
   return {};
 }
 
-/// Why the kernel cannot run here; empty if it can.
-std::string processorRefuses(const KernelInfo& kernel, const Isa* cpu, const Isa* cap) {
-  if (kernel.device != "cpu") return "is for device `" + kernel.device + "`; this runtime serves `cpu`";
-  const Isa* const isa = findIsa(kernel.isa);
-  if (!isa) return "needs `" + kernel.isa + "`, which this runtime does not know";
-  if (!cpu || isa->machine != cpu->machine || isa->level > cpu->level)
-    return "needs " + kernel.isa + "; this processor has " +
-           std::string(cpu ? cpu->name : "none of " + std::string(isaNames()));
-  if (cap && isa->level > cap->level)
-    return "needs " + kernel.isa + ", newer than the cap " + std::string(cap->name);
-  return {};
-}
+/// A kernel that serves the request here.
+struct Candidate {
+  size_t index;
+  const KernelInfo* kernel;
+  int rank;
+  std::string advantage;  ///< over a lower rank
+};
 
 /// What sets the better of two kernels apart; empty if only their order does.
-std::string advantage(const KernelInfo& better, const KernelInfo& other) {
-  if (findIsa(better.isa)->level != findIsa(other.isa)->level) return "has the newer instruction set";
-  if (better.parts.features.has_value() != other.parts.features.has_value())
+std::string advantage(const Candidate& better, const Candidate& other) {
+  const KernelInfo &a = *better.kernel, &b = *other.kernel;
+  if (better.rank != other.rank) return better.advantage;
+  if (a.parts.features.has_value() != b.parts.features.has_value())
     return "is compiled for exactly these features";
-  if (better.rowsMax - better.rowsMin != other.rowsMax - other.rowsMin) return "has the narrower limits";
+  if (a.rowsMax - a.rowsMin != b.rowsMax - b.rowsMin) return "has the narrower limits";
   return {};
 }
 
-bool precedes(const KernelInfo& a, const KernelInfo& b) {
-  const int levelA = findIsa(a.isa)->level, levelB = findIsa(b.isa)->level;
-  if (levelA != levelB) return levelA > levelB;
+bool precedes(const Candidate& first, const Candidate& second) {
+  const KernelInfo &a = *first.kernel, &b = *second.kernel;
+  if (first.rank != second.rank) return first.rank > second.rank;
   if (a.parts.features.has_value() != b.parts.features.has_value()) return a.parts.features.has_value();
-  return a.rowsMax - a.rowsMin < b.rowsMax - b.rowsMin;
+  const int64_t rangeA = a.rowsMax - a.rowsMin, rangeB = b.rowsMax - b.rowsMin;
+  return rangeA != rangeB ? rangeA < rangeB : first.index < second.index;
 }
 
 std::string label(size_t index, const KernelInfo& kernel) {
@@ -100,11 +97,11 @@ normc_status noSuchNorm(const Manifest& manifest, const ProblemRequest& request)
 
 }  // namespace
 
-normc_status selectKernel(const Manifest& manifest, const ProblemRequest& request, const Isa* cpu,
-                          const Isa* cap, Choice& choice) {
-  std::vector<size_t> able;
+normc_status selectKernel(const Manifest& manifest, const ProblemRequest& request, const Platform& platform,
+                          Choice& choice) {
+  std::vector<Candidate> able;
   std::string refused;
-  bool related = false, otherProcessor = false;
+  bool related = false, otherDevice = false;
   for (size_t i = 0; i < manifest.kernels.size(); ++i) {
     const KernelInfo& kernel = manifest.kernels[i];
     if (kernel.parts.norm != request.parts.norm || kernel.parts.entry != request.parts.entry) continue;
@@ -112,32 +109,29 @@ normc_status selectKernel(const Manifest& manifest, const ProblemRequest& reques
     std::string reason = problemDiffers(kernel, request);
     if (reason.empty()) reason = limitsRefuse(kernel, request);
     if (reason.empty()) {
-      reason = processorRefuses(kernel, cpu, cap);
-      otherProcessor |= !reason.empty();
+      Platform::Verdict verdict = platform.judge(kernel);
+      if (verdict.refusal.empty()) able.push_back({i, &kernel, verdict.rank, std::move(verdict.advantage)});
+      reason = std::move(verdict.refusal);
+      otherDevice |= !reason.empty();
     }
-    if (reason.empty())
-      able.push_back(i);
-    else
-      refused += "  " + label(i, kernel) + ": " + reason + "\n";
+    if (!reason.empty()) refused += "  " + label(i, kernel) + ": " + reason + "\n";
   }
   if (!related) return noSuchNorm(manifest, request);
   if (able.empty()) {
     refused.pop_back();
-    return fail(otherProcessor ? NORMC_FAILED_PRECONDITION : NORMC_NOT_FOUND,
-                "no kernel of the package serves ", request.text, " here:\n", refused);
+    const std::string remedy = otherDevice ? platform.remedy() : std::string();
+    return fail(otherDevice ? NORMC_FAILED_PRECONDITION : NORMC_NOT_FOUND, "no kernel of the package serves ",
+                request.text, " here:\n", refused, remedy.empty() ? "" : "\n", remedy);
   }
 
-  std::sort(able.begin(), able.end(), [&](size_t a, size_t b) {
-    const KernelInfo &first = manifest.kernels[a], &second = manifest.kernels[b];
-    return precedes(first, second) || (!precedes(second, first) && a < b);
-  });
-  const KernelInfo& best = manifest.kernels[able[0]];
-  choice.kernel = able[0];
+  std::sort(able.begin(), able.end(), precedes);
+  const Candidate& best = able[0];
+  choice.kernel = best.index;
   choice.reason = "it is the only one that serves the request here";
   for (size_t i = 1; i < able.size(); ++i) {
-    const std::string edge = advantage(best, manifest.kernels[able[i]]);
-    choice.rejected += "  " + label(able[i], manifest.kernels[able[i]]) + ": kernel " +
-                       std::to_string(able[0]) + " " +
+    const std::string edge = advantage(best, able[i]);
+    choice.rejected += "  " + label(able[i].index, *able[i].kernel) + ": kernel " +
+                       std::to_string(best.index) + " " +
                        (edge.empty() ? "comes before it in the package" : edge) + "\n";
     if (i == 1)
       choice.reason =

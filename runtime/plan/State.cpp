@@ -1,8 +1,6 @@
 #include "runtime/plan/State.h"
 
 #include <array>
-#include <cmath>
-#include <cstdlib>
 
 #include "runtime/core/Error.h"
 #include "runtime/plan/Fields.h"
@@ -10,14 +8,16 @@
 namespace normc::runtime {
 namespace {
 
+/// `values` times `factor`, in the type of a field.
 template <typename T>
-void scaleInto(void* memory, const float* values, int64_t count, double factor) {
-  for (int64_t i = 0; i < count; ++i) static_cast<T*>(memory)[i] = static_cast<T>(factor * values[i]);
+std::vector<char> scaled(const float* values, int64_t count, double factor) {
+  std::vector<char> result(count * sizeof(T));
+  for (int64_t i = 0; i < count; ++i)
+    reinterpret_cast<T*>(result.data())[i] = static_cast<T>(factor * values[i]);
+  return result;
 }
 
 }  // namespace
-
-void State::Free::operator()(void* memory) const { std::free(memory); }
 
 normc_status State::create(const Plan& plan, int64_t features, std::unique_ptr<State>& state) {
   const normc_sizes asked = {sizeof asked, 1, 0, features};
@@ -29,27 +29,34 @@ normc_status State::create(const Plan& plan, int64_t features, std::unique_ptr<S
   made->normHash_ = plan.normHash();
   made->fields_ = plan.kernel().state;
   made->sizes_ = sizes;
+  made->place_ = plan.place();
   const int64_t bytes = totalBytes(made->fields_, sizes);
   if (bytes == kHuge)
     return fail(NORMC_INVALID_ARGUMENT, "the sizes are too large: no memory holds the state");
-  made->memory_.reset(std::aligned_alloc(kAlignment, bytes));
-  if (!made->memory_) return fail(NORMC_RESOURCE_EXHAUSTED, "no memory for a state of ", bytes, " bytes");
-  made->bytes_ = bytes;
-  made->initialize();
+  NORMC_TRY(plan.backend().allocate(bytes, made->memory_));
+  NORMC_TRY(made->initialize());
   state = std::move(made);
   return NORMC_OK;
 }
 
-void State::initialize() { normc::runtime::initialize(fields_, sizes_, memory_.get()); }
+normc_status State::initialize() {
+  std::vector<char> fresh(bytes());
+  normc::runtime::initialize(fields_, sizes_, fresh.data());
+  return memory_->write(0, fresh.data(), fresh.size());
+}
 
-normc_status State::checkFits(const KernelInfo& kernel, const std::string& normHash, int64_t features) const {
-  if (normHash != normHash_ || fields_ != kernel.state)
+normc_status State::checkFits(const Plan& plan, int64_t features) const {
+  const KernelInfo& kernel = plan.kernel();
+  if (plan.normHash() != normHash_ || fields_ != kernel.state)
     return fail(NORMC_INVALID_ARGUMENT, "the state is one of ", norm_, " (", signature(fields_),
                 "); this plan is for ", kernel.parts.norm, kernel.state.empty() ? ", which has none" : " (",
                 signature(kernel.state), kernel.state.empty() ? "" : ")");
   if (features != sizes_.features)
     return fail(NORMC_INVALID_ARGUMENT, "the state has ", sizes_.features, " features; the call has ",
                 features);
+  if (!(plan.place() == place_))
+    return fail(NORMC_INVALID_ARGUMENT, "the state lies on ", place_.name, "; this plan runs on ",
+                plan.place().name, " (normc_state_copy brings it there)");
   return NORMC_OK;
 }
 
@@ -61,7 +68,7 @@ normc_status State::checkSame(const State& other) const {
   return NORMC_OK;
 }
 
-normc_status State::field(const char* name, size_t bytes, void*& memory) const {
+normc_status State::find(const char* name, size_t bytes, size_t& offset) const {
   std::array<int64_t, kMaxFields> offsets;
   layOut(fields_, sizes_, offsets.data());
   for (size_t i = 0; i < fields_.size(); ++i) {
@@ -69,11 +76,32 @@ normc_status State::field(const char* name, size_t bytes, void*& memory) const {
     const int64_t size = fieldBytes(fields_[i], sizes_);
     if (static_cast<int64_t>(bytes) != size)
       return fail(NORMC_INVALID_ARGUMENT, "the field `", name, "` has ", size, " bytes, not ", bytes);
-    memory = static_cast<char*>(memory_.get()) + offsets[i];
+    offset = offsets[i];
     return NORMC_OK;
   }
   return fail(NORMC_NOT_FOUND, "the state of ", norm_, " has no field `", name,
               "`; it has: ", signature(fields_));
+}
+
+normc_status State::get(const char* name, void* data, size_t bytes) const {
+  size_t offset;
+  NORMC_TRY(find(name, bytes, offset));
+  return memory_->read(offset, data, bytes);
+}
+
+normc_status State::set(const char* name, const void* data, size_t bytes) {
+  size_t offset;
+  NORMC_TRY(find(name, bytes, offset));
+  return memory_->write(offset, data, bytes);
+}
+
+normc_status State::copy(const State& from) {
+  NORMC_TRY(checkSame(from));
+  if (&from == this) return NORMC_OK;
+  if (from.place_.onHost()) return memory_->write(0, from.data(), bytes());
+  std::vector<char> onTheWay(bytes());
+  NORMC_TRY(from.memory_->read(0, onTheWay.data(), onTheWay.size()));
+  return memory_->write(0, onTheWay.data(), onTheWay.size());
 }
 
 normc_status State::importPowerNorm(const normc_power_norm_checkpoint& from) {
@@ -90,14 +118,15 @@ normc_status State::importPowerNorm(const normc_power_norm_checkpoint& from) {
                 "; it must be at least 0 and less than 1 (0.9 in the released scripts)");
   const bool wide = !fields_.empty() && fields_.back().type == ElementType::F64;
   const size_t vectorBytes = sizes_.features * (wide ? sizeof(double) : sizeof(float));
-  void *step, *psi2, *nu;
-  NORMC_TRY(field("step", sizeof(int64_t), step));
-  NORMC_TRY(field("psi2", vectorBytes, psi2));
-  NORMC_TRY(field("nu", vectorBytes, nu));
-  const auto scale = wide ? scaleInto<double> : scaleInto<float>;
-  scale(psi2, from.running_phi, sizes_.features, 1);
-  scale(nu, from.ema_gz, sizes_.features, 1 - from.backward_decay);
-  *static_cast<int64_t*>(step) = from.iters;
+  size_t step, psi2, nu;
+  NORMC_TRY(find("step", sizeof(int64_t), step));
+  NORMC_TRY(find("psi2", vectorBytes, psi2));
+  NORMC_TRY(find("nu", vectorBytes, nu));
+  const auto scale = wide ? scaled<double> : scaled<float>;
+  NORMC_TRY(memory_->write(psi2, scale(from.running_phi, sizes_.features, 1).data(), vectorBytes));
+  NORMC_TRY(
+      memory_->write(nu, scale(from.ema_gz, sizes_.features, 1 - from.backward_decay).data(), vectorBytes));
+  NORMC_TRY(memory_->write(step, &from.iters, sizeof from.iters));
   return NORMC_OK;
 }
 

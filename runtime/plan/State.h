@@ -13,30 +13,32 @@ class State {
  public:
   static normc_status create(const Plan& plan, int64_t features, std::unique_ptr<State>& state);
 
-  void* data() const { return memory_.get(); }
-  size_t bytes() const { return bytes_; }
+  void* data() const { return memory_->data(); }
+  size_t bytes() const { return memory_->bytes(); }
   const Sizes& sizes() const { return sizes_; }
   const std::vector<FieldInfo>& fields() const { return fields_; }
 
-  /// Refuses a state of another norm, dtype or number of features. `what` names the other side in the error.
-  normc_status checkFits(const KernelInfo& kernel, const std::string& normHash, int64_t features) const;
-  normc_status checkSame(const State& other) const;
+  /// Refuses a state of another norm, dtype, number of features or device than the call's.
+  normc_status checkFits(const Plan& plan, int64_t features) const;
 
-  void initialize();
-  /// The memory of a field of exactly `bytes` bytes.
-  normc_status field(const char* name, size_t bytes, void*& memory) const;
+  normc_status initialize();
+  /// One field of exactly `bytes` bytes, out or in.
+  normc_status get(const char* name, void* data, size_t bytes) const;
+  normc_status set(const char* name, const void* data, size_t bytes);
+  /// From a state of the same norm, dtype and number of features, on any device.
+  normc_status copy(const State& from);
   normc_status importPowerNorm(const normc_power_norm_checkpoint& checkpoint);
 
  private:
-  struct Free {
-    void operator()(void* memory) const;
-  };
+  /// Where the field of exactly `bytes` bytes lies.
+  normc_status find(const char* name, size_t bytes, size_t& offset) const;
+  normc_status checkSame(const State& other) const;
 
   std::string norm_, normHash_;
   std::vector<FieldInfo> fields_;
   Sizes sizes_;
-  std::unique_ptr<void, Free> memory_;
-  size_t bytes_ = 0;
+  Place place_;
+  std::unique_ptr<Memory> memory_;
 };
 
 /// The object behind a handle (api/Api.cpp).

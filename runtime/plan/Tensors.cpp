@@ -43,11 +43,27 @@ bool isType(DLDataType type, ElementType wanted) {
   return false;
 }
 
-/// What holds for every tensor, whatever its shape should be.
-normc_status checkBasics(std::string_view name, const DLTensor& tensor, ElementType type, int64_t& count) {
-  if (tensor.device.device_type != kDLCPU && tensor.device.device_type != kDLCUDAHost)
-    return fail(NORMC_INVALID_ARGUMENT, name, " is on device type ", int(tensor.device.device_type),
+normc_status checkPlace(std::string_view name, DLDevice device, const Place& place) {
+  const auto type = device.device_type;
+  if (place.onHost()) {
+    if (type == kDLCPU || type == kDLCUDAHost) return NORMC_OK;
+    return fail(NORMC_INVALID_ARGUMENT, name, " is on device type ", int(type),
                 "; this plan runs on the CPU (kDLCPU, 1)");
+  }
+  if (type == place.type && device.device_id == place.id) [[likely]]
+    return NORMC_OK;
+  if (type == place.type)
+    return fail(NORMC_INVALID_ARGUMENT, name, " is on cuda:", device.device_id, "; this plan runs on ",
+                place.name);
+  return fail(NORMC_INVALID_ARGUMENT, name, " is on device type ", int(type), "; this plan runs on ",
+              place.name, " (kDLCUDA, 2)");
+}
+
+/// What holds for every tensor, whatever its shape should be.
+normc_status checkBasics(std::string_view name, const DLTensor& tensor, const TensorRules& rules,
+                         int64_t& count) {
+  const ElementType type = rules.type;
+  NORMC_TRY(checkPlace(name, tensor.device, *rules.place));
   if (!isType(tensor.dtype, type))
     return fail(NORMC_INVALID_ARGUMENT, name, " has dtype ", DTypeName(tensor.dtype).text.text(),
                 "; this plan takes ", normc::runtime::name(type), type == ElementType::U8 ? " or bool" : "");
@@ -142,6 +158,7 @@ char* address(const DLTensor& tensor) { return static_cast<char*>(tensor.data) +
 }  // namespace
 
 uintptr_t View::begin() const {
+  if (outer == 0 || middle == 0) return reinterpret_cast<uintptr_t>(data);  // strides may be anything then
   const int64_t back =
       std::min<int64_t>(0, (outer - 1) * outerStride) + std::min<int64_t>(0, (middle - 1) * middleStride);
   return reinterpret_cast<uintptr_t>(data) + back * width;
@@ -160,7 +177,7 @@ normc_status bindXSized(const TensorRules& rules, const DLTensor& tensor, ShapeS
   const ProblemParts& parts = *rules.problem;
   const bool channelsFirst = parts.channelsFirst();
   int64_t count;
-  NORMC_TRY(checkBasics(name, tensor, rules.type, count));
+  NORMC_TRY(checkBasics(name, tensor, rules, count));
   if (source.tensor) NORMC_TRY(sameShape(name, tensor, normc::runtime::name(source.which), *source.tensor));
   const int32_t least = parts.segmented ? 3 : 2;
   if (tensor.ndim < least)
@@ -200,7 +217,7 @@ normc_status bindXSized(const TensorRules& rules, const DLTensor& tensor, ShapeS
 normc_status bindVector(const TensorRules& rules, const DLTensor& tensor, const Sizes& sizes, View& view) {
   const std::string_view name = normc::runtime::name(rules.which);
   int64_t count;
-  NORMC_TRY(checkBasics(name, tensor, rules.type, count));
+  NORMC_TRY(checkBasics(name, tensor, rules, count));
   if (tensor.ndim != 1)
     return fail(NORMC_INVALID_ARGUMENT, name, " has ", tensor.ndim,
                 " dimensions; it must have one, the features");
@@ -217,7 +234,7 @@ normc_status bindMask(const TensorRules& rules, const DLTensor& tensor, const Sh
                       const Sizes& sizes, View& view) {
   const DLTensor& x = *source.tensor;
   int64_t count;
-  NORMC_TRY(checkBasics("mask", tensor, ElementType::U8, count));
+  NORMC_TRY(checkBasics("mask", tensor, rules, count));
   // Either the leading dimensions of x, or its rows already put together.
   const bool channelsFirst = rules.problem->channelsFirst();
   const int32_t fixed = rules.problem->segmented ? 1 : 0;  // leading dimensions that stay apart

@@ -6,6 +6,7 @@
 // Whatever a kernel cannot walk is refused with the tensor, the dimension and the rule.
 #pragma once
 
+#include "runtime/core/Memory.h"
 #include "runtime/package/Manifest.h"
 
 namespace normc::runtime {
@@ -27,6 +28,7 @@ struct TensorRules {
   ElementType type;
   bool written;
   const ProblemParts* problem;
+  const Place* place;  ///< where it has to lie
 };
 
 /// The tensor whose shape gives the sizes of a call: the first X-sized one.

@@ -21,12 +21,13 @@ int64_t scratchBytes(const KernelInfo& kernel, const Operand& operand, const Siz
     case Role::StateOut:
       return leftOut.stateOut ? fieldBytes(kernel.state[operand.field], sizes) : 0;
     case Role::Saved:
-      return leftOut.saved ? fieldBytes(kernel.saved[operand.field], sizes) : 0;
+      return leftOut.saved && operand.written ? fieldBytes(kernel.saved[operand.field], sizes) : 0;
     case Role::Tensor:
       break;
   }
   if (!leftOut.tensors[operand.tensor]) return 0;
   if (!isXSized(operand.tensor)) return multiply(sizes.features, width);
+  if (kernel.onCuda()) return 0;  // such a kernel asks the pointer
   // One line of the contiguous axis for each task, which every line of the task overwrites.
   const int64_t line = kernel.parts.channelsFirst() ? sizes.rows : sizes.features;
   const int64_t lineBytes = roundUp(multiply(line, width), kAlignment);

@@ -114,14 +114,14 @@ TEST(Abi, RefusesStructsWithoutTheirSize) {
   request.problem = "layer_norm:forward@f32[*x*]";
   normc_plan* plan;
   EXPECT_EQ(refusal(normc_plan_create(standard().get(), &request, &plan)),
-            "INVALID_ARGUMENT: normc_request.struct_size is 0; set it to sizeof(normc_request), 48 with this "
+            "INVALID_ARGUMENT: normc_request.struct_size is 0; set it to sizeof(normc_request), 64 with this "
             "header");
   normc_context_options options = {};
   options.struct_size = 0x12345678;
   normc_context* context;
   EXPECT_EQ(refusal(normc_context_create(&options, &context)),
             "INVALID_ARGUMENT: normc_context_options.struct_size is 305419896; set it to "
-            "sizeof(normc_context_options), 48 "
+            "sizeof(normc_context_options), 56 "
             "with this header");
   LayerNorm norm;
   normc_args args = {};

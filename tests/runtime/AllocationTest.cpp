@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "tests/runtime/Support.h"
+#include "tests/runtime/CudaSupport.h"
 
 namespace {
 thread_local bool counting = false;
@@ -75,6 +75,23 @@ TEST(Allocation, DoesNotHappenInARefusal) {
   args.struct_size = sizeof args;
   normc_execute(norm.forwardPlan.get(), &args);  // the thread's message exists from its first failure on
   EXPECT_EQ(allocationsOf([&] { normc_execute(norm.forwardPlan.get(), &args); }), 0);
+}
+
+TEST(Allocation, DoesNotHappenInExecuteOnCuda) {
+  fake_cuda_reset();
+  const host::Package package =
+      openInMemory(cudaPackage({forCuda(powerNorm("forward"))}), host::Context(fakeDriver()));
+  const Plan plan(package, "power_norm:forward@f32[*x*]", host::onCuda());
+  const CudaLayerNorm norm(33, 8);
+  State state(plan, 8);
+  Call call = norm.forward();
+  call.saved = {}, call.workspace = norm.workspace.buffer(), call.state = &state;
+  const Stream stream;
+  call.stream = stream.get();
+  const Current current;
+  fake_cuda_set_recording(0);  // the fake driver's own memory does not count
+  EXPECT_EQ(allocationsOf([&] { plan(call); }), 0);
+  fake_cuda_set_recording(1);
 }
 
 TEST(Allocation, DoesNotHappenWithAHostsThreads) {

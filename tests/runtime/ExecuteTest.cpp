@@ -338,6 +338,57 @@ TEST(Execute, LeavesOutWarmupPhasesWhenWarmupIsOver) {
   EXPECT_EQ(warmed, 3) << "the forwards after steps 0, 1 and 2 are steps 1, 2 and 3";
 }
 
+TEST(Execute, RefusesASteadyPlanBeforeWarmupIsOver) {
+  normc_request request = {};
+  request.steady = 1;
+  const Plan plan(standard(), "warmup:forward@f32[*x*]", request);  // warmup_steps = 3
+  EXPECT_NE(plan.describe().find("steady: phases of warmup are left out\n"), std::string::npos);
+  std::vector<float> x = numbers(8), y(8);
+  State state(plan, 4);
+  Call call;
+  call.x = {x.data(), {2, 4}}, call.y = {y.data(), {2, 4}}, call.state = &state;
+  int64_t step = 2;
+  state.write("step", &step, 1);
+  EXPECT_EQ(refusal([&] { plan(call); }),
+            "FAILED_PRECONDITION: warmup is not over: `step` of state_in is 2, warmup_steps is 3; this plan "
+            "is steady, "
+            "use one that is not");
+  EXPECT_EQ(y, std::vector<float>(8)) << "nothing was written";
+  step = 3;
+  state.write("step", &step, 1);
+  plan(call);
+  EXPECT_EQ(y, x);
+  float warmed;
+  state.read("warmed", &warmed, 1);
+  EXPECT_EQ(warmed, 0);
+
+  const Plan backward(standard(), "warmup:backward@f32[*x*]", request);
+  std::vector<int64_t> saved(backward.savedBytes(Plan::sizes(1, 2, 4)) / sizeof(int64_t));
+  saved[0] = 3;
+  Call back;
+  back.dy = call.x, back.dx = call.y, back.state = &state, back.saved = saved;
+  EXPECT_EQ(refusal([&] { backward(back); }),
+            "FAILED_PRECONDITION: warmup is not over: `step` of saved is 3, warmup_steps is 3; this plan is "
+            "steady, use "
+            "one that is not");
+  saved[0] = 4;
+  EXPECT_EQ(refusal([&] { backward(back); }), "accepted");
+}
+
+TEST(Execute, RefusesASteadyPlanThatIsNotToldItsStep) {
+  package::Kernel kernel = warmup("backward");
+  kernel.saved[0].name = kernel.operands[1].name = "count";
+  const host::Package package = openInMemory(packageOf(kernel), host::Context(oneThread()));
+  normc_request request = {};
+  request.steady = 1;
+  EXPECT_EQ(refusal([&] { Plan(package, "warmup:backward@f32[*x*]", request); }),
+            "FAILED_PRECONDITION: request.steady is set, but warmup:backward@f32[*x*] is not told its step, "
+            "so warmup "
+            "may not be over; leave it 0");
+  EXPECT_EQ(refusal([&] { Plan(standard(), "layer_norm:forward@f32[*x*]", request); }), "accepted")
+      << "where there is no warmup, steady changes nothing";
+}
+
 TEST(Execute, JudgesTheWarmupOfBackwardByItsForward) {
   const Plan plan(standard(), "warmup:backward@f32[*x*]");
   std::vector<float> dy = numbers(8), dx(8);

@@ -231,8 +231,8 @@ TEST(Manifest, IsCheckedFieldByField) {
             says("kernels[0].phases is []; a kernel has at least one phase"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].minUnits = 0; }),
             says("kernels[0].phases[0].min_units is 0; it must be at least 1"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].maxChunks = 100000; }),
-            says("kernels[0].phases[0].max_chunks is 100000; it must be at most 65536"));
+  EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].maxChunks = 2000000000; }),
+            says("kernels[0].phases[0].max_chunks is 2000000000; it must be at most 1073741824"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.phases[1].when = "never"; }),
             says("kernels[0].phases[1].when is \"never\"; it must be one of always, warmup"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].units = {"chunks.0"}; }),

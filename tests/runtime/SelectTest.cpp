@@ -92,11 +92,11 @@ TEST(Select, PrefersTheNewestInstructionSetOfTheProcessor) {
 }
 
 TEST(Select, RefusesAPackageForOtherProcessors) {
-  package::Kernel cuda = layerNorm("forward");
-  cuda.device = "cuda";
-  const host::Package package = openInMemory(
-      packageOf({withIsa(layerNorm("forward"), "aarch64"), withIsa(layerNorm("forward"), "x86-64-v9"), cuda}),
-      context());
+  package::Kernel other = layerNorm("forward");
+  other.device = "abacus";
+  const host::Package package = openInMemory(packageOf({withIsa(layerNorm("forward"), "aarch64"),
+                                                        withIsa(layerNorm("forward"), "x86-64-v9"), other}),
+                                             context());
   EXPECT_EQ(refusal([&] { Plan(package, "layer_norm:forward@f32[*x*]"); }),
             "FAILED_PRECONDITION: no kernel of the package serves layer_norm:forward@f32[*x*] here:\n"
             "  kernel 0 (layer_norm:forward@f32[*x*], aarch64, hand): needs aarch64; this processor has " +
@@ -104,7 +104,7 @@ TEST(Select, RefusesAPackageForOtherProcessors) {
                 "\n  kernel 1 (layer_norm:forward@f32[*x*], x86-64-v9, hand): needs `x86-64-v9`, which this "
                 "runtime does "
                 "not know\n  kernel 2 (layer_norm:forward@f32[*x*], " +
-                hostIsa() + ", hand): is for device `cuda`; this runtime serves `cpu`");
+                hostIsa() + ", hand): is for device `abacus`; this plan is for `cpu`");
 }
 #endif
 

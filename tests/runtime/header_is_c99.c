@@ -14,7 +14,7 @@ typedef char
 int normc_test_from_c(void);
 
 int normc_test_from_c(void) {
-  normc_context_options options = {sizeof options, 0, 0, 0, 0, 0};
+  normc_context_options options = {sizeof options, 0, 0, 0, 0, 0, 0};
   normc_context* context = NULL;
   normc_status status = normc_context_create(&options, &context);
   normc_context_destroy(context);

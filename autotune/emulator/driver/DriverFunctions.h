@@ -1,0 +1,17 @@
+// The driver's functions as declarations, for those who link the fake driver:
+// its own sources, and tests.
+#pragma once
+
+#include "runtime/abi/CudaDriver.h"
+
+#pragma GCC visibility push(default)
+namespace normc::cuda {
+extern "C" {
+#define NORMC_CUDA_DECLARE(name, parameters) CUresult name parameters;
+NORMC_CUDA_DRIVER_API(NORMC_CUDA_DECLARE)
+NORMC_CUDA_DRIVER_API_OPTIONAL(NORMC_CUDA_DECLARE)
+NORMC_CUDA_HOST_API(NORMC_CUDA_DECLARE)
+#undef NORMC_CUDA_DECLARE
+}
+}  // namespace normc::cuda
+#pragma GCC visibility pop

@@ -1,0 +1,153 @@
+#include "runtime/cpu/CpuBackend.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "runtime/core/Error.h"
+#include "runtime/cpu/FloatMode.h"
+
+namespace normc::runtime {
+namespace {
+
+/// One phase under way: workers draw chunks until none are left.
+struct PhaseRun {
+  normc_phase phase;
+  const normc_kernel_args* args;
+  int64_t chunks;
+  bool keepDenormals;
+  std::atomic<int64_t> next = 0;
+
+  void work() {
+    const FloatMode mode(keepDenormals);
+    for (int64_t chunk; (chunk = next.fetch_add(1, std::memory_order_relaxed)) < chunks;) phase(args, chunk);
+  }
+  static void task(void* self, int64_t) { static_cast<PhaseRun*>(self)->work(); }
+};
+
+class HostMemory final : public Memory {
+ public:
+  explicit HostMemory(size_t bytes) {
+    data_ = std::aligned_alloc(kAlignment, bytes);
+    bytes_ = bytes;
+  }
+  ~HostMemory() override { std::free(data_); }
+
+  normc_status read(size_t offset, void* to, size_t bytes) const override {
+    std::memcpy(to, static_cast<const char*>(data_) + offset, bytes);
+    return NORMC_OK;
+  }
+  normc_status write(size_t offset, const void* from, size_t bytes) override {
+    std::memcpy(static_cast<char*>(data_) + offset, from, bytes);
+    return NORMC_OK;
+  }
+};
+
+}  // namespace
+
+CpuBackend::CpuBackend(const Binding& binding)
+    : kernel_(binding.kernel),
+      scalars_(binding.scalars),
+      keepDenormals_(binding.request.denormals == NORMC_DENORMALS_KEEP),
+      steady_(binding.request.steady != 0) {
+  const auto& phases = kernel_.phases;
+  threads_ = binding.context.threads(
+      binding.request.max_threads,
+      std::any_of(phases.begin(), phases.end(), [](const Phase& p) { return p.maxChunks > 1; }));
+  for (const Phase& phase : phases) hasWarmup_ |= phase.warmupOnly;
+  warmupScalar_ = indexOf(kernel_.scalars, "warmup_steps");
+  // The step that decides is that of this forward: backward finds it among what forward saved, since further
+  // forwards may have counted on in the state.
+  stepField_ = indexOf(kernel_.parts.isBackward() ? kernel_.saved : kernel_.state, "step");
+
+  description_ = "processor: " + std::string(normc_cpu_isa());
+  if (binding.request.isa_cap) description_ += ", capped at " + std::string(binding.request.isa_cap);
+  description_ += "\nthreads: " + threads_.description + "\n";
+  description_ += std::string("denormals: ") + (keepDenormals_ ? "kept" : "flushed") + "\n";
+  if (steady_ && hasWarmup_) description_ += "steady: phases of warmup are left out\n";
+}
+
+normc_status CpuBackend::create(const Binding& binding, std::unique_ptr<Backend>& backend) {
+  std::unique_ptr<CpuBackend> made(new CpuBackend(binding));
+  NORMC_TRY(made->bindCode(binding.package));
+  NORMC_TRY(made->checkSteady(binding.request.problem));
+  backend = std::move(made);
+  return NORMC_OK;
+}
+
+normc_status CpuBackend::bindCode(const Package& package) {
+  NORMC_TRY(package.load(kernel_.blob, code_));
+  for (const Phase& phase : kernel_.phases) {
+    void* const symbol = code_->symbol(phase.symbol.c_str());
+    if (!symbol)
+      return fail(NORMC_DATA_LOSS, package.label(), " is damaged: blob ", kernel_.blob, " has no function `",
+                  phase.symbol, "`, which ", kernel_.problem, " needs");
+    phases_.push_back(reinterpret_cast<normc_phase>(symbol));
+  }
+  return NORMC_OK;
+}
+
+normc_status CpuBackend::checkSteady(std::string_view problem) const {
+  if (!steady_ || !hasWarmup_ || knowsStep()) return NORMC_OK;
+  return fail(NORMC_FAILED_PRECONDITION, "request.steady is set, but ", problem,
+              " is not told its step, so warmup may not be over; leave it 0");
+}
+
+int64_t CpuBackend::step(const Call& call) const {
+  const bool backward = kernel_.parts.isBackward();  // saved has the number of the forward that wrote it
+  const char* const memory = backward ? call.saved : call.stateIn;
+  int64_t step = 0;
+  if (memory)
+    std::memcpy(&step, memory + (backward ? call.savedOffsets : call.stateOffsets)[stepField_], sizeof step);
+  return step;
+}
+
+bool CpuBackend::warmupIsOver(const Call& call) const {
+  if (!knowsStep()) return false;
+  const double steps = scalars_[warmupScalar_], now = static_cast<double>(step(call));
+  return kernel_.parts.isBackward() ? now > steps : now >= steps;
+}
+
+normc_status CpuBackend::run(const Call& call) const {
+  const bool leaveOut = hasWarmup_ && warmupIsOver(call);
+  if (steady_ && hasWarmup_ && !leaveOut)
+    return fail(NORMC_FAILED_PRECONDITION, "warmup is not over: `step` of ",
+                kernel_.parts.isBackward() ? "saved" : "state_in", " is ", step(call), ", warmup_steps is ",
+                scalars_[warmupScalar_], "; this plan is steady, use one that is not");
+  for (int i = 0; i < call.copyCount; ++i)
+    std::memcpy(call.copies[i].to, call.copies[i].from, call.copies[i].bytes);
+
+  const normc_kernel_args args = {call.operands.data(), scalars_.data(), call.cuts.data(),
+                                  call.sizes.segments,  call.sizes.rows, call.sizes.features};
+  for (size_t i = 0; i < phases_.size(); ++i) {
+    if (leaveOut && kernel_.phases[i].warmupOnly) continue;
+    PhaseRun run = {phases_[i], &args, call.cuts[i].chunks, keepDenormals_};
+    if (run.chunks <= 1 || !threads_.parallelFor) {
+      if (run.chunks > 0) run.work();
+      continue;
+    }
+    const int64_t tasks = threads_.limit > 0 ? std::min<int64_t>(run.chunks, threads_.limit) : run.chunks;
+    if (const int result = threads_.parallelFor(threads_.ctx, tasks, PhaseRun::task, &run); result != 0)
+      return fail(NORMC_ABORTED, "parallel_for returned ", result, " in phase ", i,
+                  "; the outputs are undefined");
+    if (run.next.load(std::memory_order_relaxed) < run.chunks)
+      return fail(NORMC_ABORTED, "parallel_for returned in phase ", i,
+                  " before its tasks had run; the outputs are undefined");
+  }
+  return NORMC_OK;
+}
+
+normc_status CpuBackend::allocate(size_t bytes, std::unique_ptr<Memory>& memory) const {
+  auto made = std::make_unique<HostMemory>(bytes);
+  if (!made->data()) return fail(NORMC_RESOURCE_EXHAUSTED, "no memory for a state of ", bytes, " bytes");
+  memory = std::move(made);
+  return NORMC_OK;
+}
+
+normc_status CpuBackend::write(void* to, const void* from, size_t bytes) const {
+  std::memcpy(to, from, bytes);
+  return NORMC_OK;
+}
+
+}  // namespace normc::runtime

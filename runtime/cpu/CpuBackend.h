@@ -1,0 +1,39 @@
+// A kernel on the processor: its phases one after another, each by as many workers
+// as there are threads.
+#pragma once
+
+#include "runtime/abi/kernel.h"
+#include "runtime/plan/Backend.h"
+
+namespace normc::runtime {
+
+class CpuBackend final : public Backend {
+ public:
+  static normc_status create(const Binding& binding, std::unique_ptr<Backend>& backend);
+
+  normc_status run(const Call& call) const override;
+  std::string describe() const override { return description_; }
+  normc_status allocate(size_t bytes, std::unique_ptr<Memory>& memory) const override;
+  normc_status write(void* to, const void* from, size_t bytes) const override;
+
+ private:
+  explicit CpuBackend(const Binding& binding);
+  normc_status bindCode(const Package& package);
+  normc_status checkSteady(std::string_view problem) const;
+  bool knowsStep() const { return stepField_ != kNone && warmupScalar_ != kNone; }
+  bool warmupIsOver(const Call& call) const;
+  int64_t step(const Call& call) const;
+
+  static constexpr int kNone = -1;
+  const KernelInfo& kernel_;
+  const std::vector<double>& scalars_;
+  std::shared_ptr<const SharedObject> code_;
+  std::vector<normc_phase> phases_;
+  Threads threads_;
+  bool keepDenormals_, steady_;
+  bool hasWarmup_ = false;  ///< a phase that may be left out once warmup is over
+  int stepField_ = kNone, warmupScalar_ = kNone;
+  std::string description_;
+};
+
+}  // namespace normc::runtime

@@ -1,0 +1,38 @@
+#include "runtime/cpu/CpuPlatform.h"
+
+#include "runtime/core/Error.h"
+#include "runtime/cpu/CpuBackend.h"
+
+namespace normc::runtime {
+
+normc_status CpuPlatform::open(const normc_request& request, std::unique_ptr<const Platform>& platform) {
+  std::unique_ptr<CpuPlatform> made(new CpuPlatform());
+  made->cpu_ = cpuIsa();
+  if (request.device_id != 0)
+    return fail(NORMC_INVALID_ARGUMENT, "request.device_id is ", request.device_id,
+                "; the CPU has no other number than 0");
+  if (request.isa_cap && !(made->cap_ = findIsa(request.isa_cap)))
+    return fail(NORMC_INVALID_ARGUMENT, "request.isa_cap is `", request.isa_cap, "`; it must be one of ",
+                isaNames());
+  platform = std::move(made);
+  return NORMC_OK;
+}
+
+Platform::Verdict CpuPlatform::judge(const KernelInfo& kernel) const {
+  const auto refuse = [](std::string reason) { return Verdict{.refusal = std::move(reason)}; };
+  if (kernel.device != "cpu") return refuse("is for device `" + kernel.device + "`; this plan is for `cpu`");
+  const Isa* const isa = findIsa(kernel.isa);
+  if (!isa) return refuse("needs `" + kernel.isa + "`, which this runtime does not know");
+  if (!cpu_ || isa->machine != cpu_->machine || isa->level > cpu_->level)
+    return refuse("needs " + kernel.isa + "; this processor has " +
+                  std::string(cpu_ ? cpu_->name : "none of " + std::string(isaNames())));
+  if (cap_ && isa->level > cap_->level)
+    return refuse("needs " + kernel.isa + ", newer than the cap " + std::string(cap_->name));
+  return {.rank = isa->level, .advantage = "has the newer instruction set"};
+}
+
+normc_status CpuPlatform::bind(const Binding& binding, std::unique_ptr<Backend>& backend) const {
+  return CpuBackend::create(binding, backend);
+}
+
+}  // namespace normc::runtime

@@ -1,0 +1,27 @@
+// The processor of this machine as a device of plans.
+#pragma once
+
+#include "runtime/cpu/Isa.h"
+#include "runtime/plan/Backend.h"
+
+namespace normc::runtime {
+
+class CpuPlatform final : public Platform {
+ public:
+  /// Reads `isa_cap` of the request.
+  static normc_status open(const normc_request& request, std::unique_ptr<const Platform>& platform);
+
+  const Place& place() const override { return place_; }
+  Verdict judge(const KernelInfo& kernel) const override;
+  std::string remedy() const override { return {}; }
+  normc_status bind(const Binding& binding, std::unique_ptr<Backend>& backend) const override;
+
+ private:
+  CpuPlatform() = default;
+
+  Place place_;
+  const Isa* cpu_ = nullptr;  ///< what the processor has; null on one older than all of them
+  const Isa* cap_ = nullptr;  ///< the newest set that the caller allows; null: no cap
+};
+
+}  // namespace normc::runtime

@@ -1,0 +1,195 @@
+#include "runtime/cuda/CudaBackend.h"
+
+#include <cstring>
+
+#include "runtime/core/Error.h"
+#include "runtime/cuda/CudaPlatform.h"
+
+namespace normc::runtime {
+namespace {
+
+using namespace cuda;
+
+/// The longest list of parameters that a manifest can ask for; a launch may have 4096 bytes on any driver.
+constexpr size_t kMaxWords = kMaxOperands + 2 * kTensorCount + 3 + kMaxScalars + 3 * kMaxPhases;
+static_assert(kMaxWords * NORMC_CUDA_WORD <= 4096 && sizeof(uint64_t) == NORMC_CUDA_WORD);
+
+constexpr int64_t kMaxGridX = 0x7fffffff, kMaxGridY = 65535;
+
+bool hasStrides(const Operand& operand) {
+  return operand.role == Role::Tensor && (isXSized(operand.tensor) || operand.tensor == kMask);
+}
+
+int64_t gridY(const Launch& launch, const Sizes& sizes) {
+  return launch.columns == 0 ? 1 : (sizes.features - 1) / launch.columns + 1;
+}
+
+}  // namespace
+
+normc_status CudaBackend::create(std::shared_ptr<const Device> device, const Binding& binding,
+                                 std::unique_ptr<Backend>& backend) {
+  std::unique_ptr<CudaBackend> made(new CudaBackend(std::move(device), binding));
+  NORMC_TRY(made->loadImage(binding.package));
+  NORMC_TRY(made->bindEntries(binding.request.steady != 0));
+  backend = std::move(made);
+  return NORMC_OK;
+}
+
+normc_status CudaBackend::loadBlob(const Package& package, size_t blob) {
+  std::vector<char> image;
+  NORMC_TRY(package.read(blob, image));
+  image.push_back('\0');  // PTX is text; a cubin does not mind
+  const BlobInfo& info = package.manifest().blobs[blob];
+  const std::string what =
+      "blob " + std::to_string(blob) + " of " + package.label() + " (" + info.kind + ", " + info.isa + ")";
+  return device_->load(info.kind + info.sha256, what, image.data(), module_);
+}
+
+normc_status CudaBackend::loadImage(const Package& package) {
+  const Arch& arch = device_->facts().arch;
+  const Rung rung = rungOf(kernel_, arch);
+  std::string note;
+  if (rung != Rung::Ptx) {
+    code_ =
+        "cubin for " + kernel_.isa + ", " +
+        (rung == Rung::ExactCubin ? "exactly this device's" : "of the same major number as this device's");
+    const normc_status status = loadBlob(package, *kernel_.cubin);
+    // A driver that does not take the cubin may take the PTX; anything else is final.
+    if (status != NORMC_FAILED_PRECONDITION) return status;
+    note = std::string(", because ") + lastError();
+  }
+  code_ = "PTX for " + kernel_.isa + ", compiled by the driver" + note;
+  return loadBlob(package, kernel_.blob);
+}
+
+normc_status CudaBackend::bindEntries(bool steady) {
+  for (const Phase& phase : kernel_.phases) {
+    Entry& entry = entries_.emplace_back();
+    entry.leftOut = steady && phase.warmupOnly;
+    steady_ |= entry.leftOut;
+    if (entry.leftOut) continue;
+    NORMC_TRY(module_->function(phase.symbol, phase.launch, entry.aligned));
+    entry.unaligned = entry.aligned;
+    if (!phase.unaligned.empty())
+      NORMC_TRY(module_->function(phase.unaligned, phase.launch, entry.unaligned));
+  }
+  return NORMC_OK;
+}
+
+std::string CudaBackend::describe() const {
+  std::string text = "device: " + device_->label() + ", " + device_->facts().name + ", " +
+                     device_->facts().arch.text() + ", driver for CUDA " +
+                     Driver::versionText(device_->driver().version()) + "\n";
+  text += "code: " + code_ + "\n";
+  if (steady_) text += "steady: phases of warmup are left out\n";
+  return text;
+}
+
+/// All that has to be a multiple of the alignment, in one word.
+bool CudaBackend::isAligned(const Call& call) const {
+  const auto bits = [](const void* memory) { return reinterpret_cast<uintptr_t>(memory); };
+  const Operand* xSized = nullptr;
+  uintptr_t all = bits(call.stateIn) | bits(call.stateOut) | bits(call.saved);
+  for (const Operand& operand : kernel_.operands) {
+    if (operand.role != Role::Tensor || operand.tensor == kMask) continue;
+    const bool strided = isXSized(operand.tensor);
+    if (strided) xSized = &operand;
+    if (!call.tensors[operand.tensor]) continue;
+    const View& view = call.views[operand.tensor];
+    all |= bits(view.data);
+    if (!strided) continue;
+    if (view.outer > 1) all |= view.outerStride * view.width;
+    if (view.middle > 1) all |= view.middleStride * view.width;
+  }
+  const int64_t line = kernel_.parts.channelsFirst() ? call.sizes.rows : call.sizes.features;
+  all |= line * bytes(xSized->type);  // there is one: the manifest is checked
+  return kernel_.alignment == 0 || (all & (kernel_.alignment - 1)) == 0;
+}
+
+size_t CudaBackend::layOutWords(const Call& call, uint64_t* words) const {
+  uint64_t* next = words;
+  const size_t operands = kernel_.operands.size();
+  for (size_t i = 0; i < operands; ++i) *next++ = reinterpret_cast<uint64_t>(call.operands[i].data);
+  for (size_t i = 0; i < operands; ++i) {
+    if (!hasStrides(kernel_.operands[i])) continue;
+    *next++ = call.operands[i].segment_stride;
+    *next++ = call.operands[i].row_stride;
+  }
+  *next++ = call.sizes.segments;
+  *next++ = call.sizes.rows;
+  *next++ = call.sizes.features;
+  std::memcpy(next, scalars_.data(), scalars_.size() * NORMC_CUDA_WORD);
+  next += scalars_.size();
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    *next++ = call.cuts[i].units;
+    *next++ = call.cuts[i].chunk_units;
+    *next++ = call.cuts[i].chunks;
+  }
+  return next - words;
+}
+
+normc_status CudaBackend::checkGrid(const Call& call) const {
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const Launch& launch = kernel_.phases[i].launch;
+    if (gridY(launch, call.sizes) > kMaxGridY)
+      return fail(NORMC_FAILED_PRECONDITION, "the call has ", call.sizes.features,
+                  " features; the kernel of this plan takes at most ", kMaxGridY * launch.columns, ", ",
+                  kMaxGridY, " blocks of ", launch.columns);
+    if (call.cuts[i].chunks * launch.cluster > kMaxGridX)
+      return fail(NORMC_FAILED_PRECONDITION, "phase ", i, " of this call would have ",
+                  call.cuts[i].chunks * launch.cluster, " blocks; a launch has at most ", kMaxGridX);
+  }
+  return NORMC_OK;
+}
+
+normc_status CudaBackend::launch(size_t phase, const Call& call, bool aligned, uint64_t* words,
+                                 size_t count) const {
+  const Launch& how = kernel_.phases[phase].launch;
+  const auto stream = static_cast<CUstream>(call.args.stream);
+  const CUfunction function = aligned ? entries_[phase].aligned : entries_[phase].unaligned;
+  const unsigned gridX = call.cuts[phase].chunks * how.cluster, y = gridY(how, call.sizes);
+  const unsigned threads = how.threads, shared = how.shared, cluster = how.cluster;
+  size_t bytes = count * NORMC_CUDA_WORD;
+  void* extra[] = {reinterpret_cast<void*>(kLaunchBufferPointer), words,
+                   reinterpret_cast<void*>(kLaunchBufferSize), &bytes, nullptr};
+  const Driver& driver = device_->driver();
+  CUresult result;
+  if (cluster == 1) [[likely]] {
+    result = driver->cuLaunchKernel(function, gridX, y, 1, threads, 1, 1, shared, stream, nullptr, extra);
+  } else {
+    CUlaunchAttribute attribute = {CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, {}, {}};
+    attribute.value.clusterDim = {cluster, 1, 1};
+    const CUlaunchConfig config = {gridX, y, 1, threads, 1, 1, shared, stream, &attribute, 1};
+    result = driver->cuLaunchKernelEx(&config, function, nullptr, extra);
+  }
+  if (result == CUDA_SUCCESS) [[likely]]
+    return NORMC_OK;
+  const Phase& info = kernel_.phases[phase];
+  return driver.refuse(NORMC_ABORTED, result, "launching phase ", phase, " (`",
+                       aligned || info.unaligned.empty() ? info.symbol : info.unaligned, "`) on ",
+                       device_->label());
+}
+
+normc_status CudaBackend::run(const Call& call) const {
+  const auto stream = static_cast<CUstream>(call.args.stream);
+  NORMC_TRY(checkGrid(call));
+  const Device::Guard guard(*device_);
+  NORMC_TRY(guard.status());
+  NORMC_TRY(device_->checkStream(stream));
+  const Driver& driver = device_->driver();
+  for (int i = 0; i < call.copyCount; ++i) {
+    const FieldCopy& copy = call.copies[i];
+    const CUresult result = driver->cuMemcpyDtoDAsync_v2(
+        reinterpret_cast<CUdeviceptr>(copy.to), reinterpret_cast<CUdeviceptr>(copy.from), copy.bytes, stream);
+    if (result != CUDA_SUCCESS) [[unlikely]]
+      return driver.refuse(NORMC_ABORTED, result, "copying a field of the state on ", device_->label());
+  }
+  uint64_t words[kMaxWords];
+  const size_t count = layOutWords(call, words);
+  const bool aligned = isAligned(call);
+  for (size_t i = 0; i < entries_.size(); ++i)
+    if (!entries_[i].leftOut && call.cuts[i].chunks > 0) NORMC_TRY(launch(i, call, aligned, words, count));
+  return NORMC_OK;
+}
+
+}  // namespace normc::runtime

@@ -1,0 +1,87 @@
+// One CUDA device as plans use it: the context their code is loaded in.
+//
+// That is the context which is current on the thread that makes the plan, if it is
+// one of this device, and else the device's primary context, the one that every
+// other library of the process uses. A stream has to belong to the same one.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "runtime/core/Memory.h"
+#include "runtime/cuda/Arch.h"
+#include "runtime/cuda/Driver.h"
+
+namespace normc::runtime {
+
+class Module;
+
+/// What decides which kernels a device can run.
+struct DeviceFacts {
+  int ordinal = 0;
+  cuda::CUdevice handle = 0;
+  std::string name;
+  Arch arch;                   ///< without a suffix
+  int64_t sharedPerBlock = 0;  ///< dynamic, if asked for
+
+  static normc_status read(const Driver& driver, int ordinal, DeviceFacts& facts);
+  std::string label() const { return "cuda:" + std::to_string(ordinal); }
+};
+
+class Device : public std::enable_shared_from_this<Device> {
+ public:
+  /// The context for the calling thread. `retained` tells that it is the primary one, which is then released
+  /// with this object.
+  static normc_status contextOf(const Driver& driver, const DeviceFacts& facts, cuda::CUcontext& context,
+                                bool& retained);
+
+  Device(std::shared_ptr<const Driver> driver, DeviceFacts facts, cuda::CUcontext context, bool retained);
+  ~Device();
+  Device(const Device&) = delete;
+
+  const Driver& driver() const { return *driver_; }
+  const DeviceFacts& facts() const { return facts_; }
+  cuda::CUcontext context() const { return context_; }
+  const std::string& label() const { return label_; }  ///< "cuda:0"
+
+  /// Makes the context current on this thread, if it is not, and the one before again afterwards.
+  class Guard {
+   public:
+    explicit Guard(const Device& device);
+    ~Guard();
+    Guard(const Guard&) = delete;
+    normc_status status() const;
+
+   private:
+    const Device& device_;
+    bool pushed_ = false;
+    cuda::CUresult result_;
+  };
+
+  /// Refuses a stream of another context, as far as the driver can tell. Under a Guard.
+  normc_status checkStream(cuda::CUstream stream) const;
+
+  /// Code that is loaded here; the same object for every plan. `key` is the hash of `image`.
+  normc_status load(const std::string& key, const std::string& what, const char* image,
+                    std::shared_ptr<const Module>& module) const;
+
+  // With their own guard; they wait until the copy has happened.
+  normc_status allocate(size_t bytes, std::unique_ptr<Memory>& memory) const;
+  normc_status toDevice(void* to, const void* from, size_t bytes) const;
+  normc_status toHost(void* to, const void* from, size_t bytes) const;
+
+ private:
+  normc_status refuseStream(cuda::CUcontext other) const;
+
+  std::shared_ptr<const Driver> driver_;
+  DeviceFacts facts_;
+  cuda::CUcontext context_;
+  bool retained_;
+  std::string label_;
+  mutable std::mutex mutex_;  // guards modules_; never taken by execute
+  mutable std::map<std::string, std::weak_ptr<const Module>> modules_;
+};
+
+}  // namespace normc::runtime

@@ -1,0 +1,66 @@
+// What kind of device a plan is for decides two things, and nothing else: which
+// kernels can run there (Platform), and how a call that is laid out runs (Backend).
+//
+//   runtime/cpu/CpuPlatform.h, CpuBackend.h      threads of this processor
+//   runtime/cuda/CudaPlatform.h, CudaBackend.h   streams of a CUDA device
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/Context.h"
+#include "runtime/core/Memory.h"
+#include "runtime/package/Package.h"
+#include "runtime/plan/Call.h"
+
+namespace normc::runtime {
+
+/// The chosen kernel of a plan. What it refers to outlives the back end.
+struct Binding {
+  const Context& context;
+  const Package& package;
+  const KernelInfo& kernel;
+  const std::vector<double>& scalars;  ///< the kernel's, with the request's values
+  const normc_request& request;        ///< only while binding
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  /// Runs the call, or enqueues it on its stream. Allocates nothing, takes no lock of ours.
+  virtual normc_status run(const Call& call) const = 0;
+
+  /// Lines for normc_plan_describe.
+  virtual std::string describe() const = 0;
+
+  virtual normc_status allocate(size_t bytes, std::unique_ptr<Memory>& memory) const = 0;
+  /// Copies memory of the host to the device, and waits.
+  virtual normc_status write(void* to, const void* from, size_t bytes) const = 0;
+};
+
+class Platform {
+ public:
+  /// What the platform says of a kernel. The higher rank is the better one.
+  struct Verdict {
+    std::string refusal;  ///< why it cannot run here; empty if it can
+    int rank = 0;
+    std::string advantage;  ///< over a kernel of lower rank: "has the newer instruction set"
+  };
+
+  virtual ~Platform() = default;
+  virtual const Place& place() const = 0;
+  virtual Verdict judge(const KernelInfo& kernel) const = 0;
+  /// What to do about a package without a kernel for this device; may be empty.
+  virtual std::string remedy() const = 0;
+  /// Loads the code of a kernel that was not refused.
+  virtual normc_status bind(const Binding& binding, std::unique_ptr<Backend>& backend) const = 0;
+};
+
+/// The platform that a request names; refuses one that is not there.
+normc_status platformOf(const Context& context, const normc_request& request,
+                        std::unique_ptr<const Platform>& platform);
+
+}  // namespace normc::runtime

@@ -1,0 +1,43 @@
+// One call of a plan, checked and laid out: what a back end needs to run it.
+//
+// It lives on the caller's stack and owns nothing; most of it is not initialised
+// until it is needed, because a call has to be cheap.
+#pragma once
+
+#include <array>
+
+#include "runtime/plan/Overlap.h"
+#include "runtime/plan/Tensors.h"
+#include "runtime/plan/Workspace.h"
+
+namespace normc::runtime {
+
+/// A field of the state that the entry does not write.
+struct FieldCopy {
+  void* to;
+  const void* from;
+  int64_t bytes;
+};
+
+struct Call {
+  explicit Call(const normc_args& args)
+      : args(args), tensors{args.x,    args.y,      args.dy,    args.dx,  args.scale,
+                            args.bias, args.dscale, args.dbias, args.mask} {}
+
+  const normc_args& args;
+  std::array<const DLTensor*, kTensorCount> tensors;
+  std::array<View, kTensorCount> views;
+  Sizes sizes;
+  Regions regions;
+  LeftOut leftOut;
+  const char* stateIn = nullptr;
+  char* stateOut = nullptr;
+  char* saved = nullptr;
+  std::array<int64_t, kMaxFields> stateOffsets, savedOffsets;
+  std::array<normc_operand, kMaxOperands> operands;
+  std::array<normc_cut, kMaxPhases> cuts;
+  std::array<FieldCopy, kMaxFields> copies;
+  int copyCount = 0;
+};
+
+}  // namespace normc::runtime
