@@ -31,10 +31,13 @@ const std::vector<Arrow> kArrows{
     {"autotune", {"autotune", "codegen", "dsl", "runtime"}, {"nlohmann"}},
     // Nor does judging a kernel.
     {"autotune/gate", {"autotune/gate", "dsl", "runtime"}, {}},
+    {"autotune/emulator", {"autotune/emulator", "runtime/abi"}, {"llvm", "boost"}},
     {"autotune/cli", {"autotune", "codegen", "dsl", "runtime"}, {"llvm", "nlohmann", "CLI"}},
     // Examples are hosts: they know the API.
     {"examples", {"runtime/normc.h", "runtime/normc.hpp"}, {}},
     {"bench", {"bench", "autotune", "codegen", "dsl", "runtime"}, {"llvm", "nlohmann", "CLI", "oneapi"}},
+    // Measuring on a GPU needs no compiler: it runs where there is only the driver.
+    {"bench/gpu", {"bench/gpu", "bench/Stats.h", "autotune/gate", "dsl", "runtime"}, {"nlohmann", "CLI"}},
     {"tests",
      {"tests", "bench", "autotune", "codegen", "dsl", "runtime"},
      {"llvm", "mlir", "nlohmann", "openssl", "gtest", "gmock"}},
@@ -98,6 +101,9 @@ TEST(Arrows, AreRefusedWhereTheyPointBack) {
   EXPECT_EQ(reasonAgainst("autotune/gate/Gate.cpp", {"codegen/Package.h", false}),
             "autotune/gate may not see codegen");
   EXPECT_EQ(reasonAgainst("bench/main.cpp", {"tests/dsl/SpecText.h", false}), "bench may not see tests");
+  EXPECT_EQ(reasonAgainst("bench/gpu/Kernels.cpp", {"codegen/Package.h", false}),
+            "bench/gpu may not see codegen");
+  EXPECT_EQ(reasonAgainst("bench/gpu/Kernels.cpp", {"bench/Ours.h", false}), "bench/gpu may not see bench");
   EXPECT_EQ(reasonAgainst("codegen/Manifest.cpp", {"bench/Copy.h", false}), "codegen may not see bench");
   EXPECT_EQ(reasonAgainst("dsl/Spec.cpp", {"unistd.h", true}), "dsl is standard C++ only");
   EXPECT_EQ(reasonAgainst("dsl/Spec.cpp", {"../codegen/Manifest.h", false}),

@@ -1,0 +1,84 @@
+// What the rewritten kernel and the emulator's functions agree on: numbered
+// instructions, special registers, the layout of shared memory.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace normc::emulator {
+
+/// An instruction that touches memory or waits.
+struct Site {
+  enum Flag : uint8_t {
+    Read = 1,
+    Write = 2,
+    Strong = 4,  ///< atomic or volatile: may meet others of its kind
+    Acquire = 8,
+    Release = 16,
+    NonCoherent = 32,  ///< reads through a cache that does not see this launch's writes
+    Copied = 64,       ///< by cp.async or a bulk copy
+  };
+  uint32_t bytes = 0;  ///< of one access; 0: the call says
+  uint32_t align = 1;
+  uint8_t space = 0;  ///< the pointer's address space
+  uint8_t flags = 0;
+  uint8_t width = 0;  ///< log2 of the bytes that one access of the device moves
+  std::string text;   ///< as it stands in the IR that was given
+};
+
+/// Address spaces of NVPTX.
+struct Space {
+  enum : uint8_t { Generic = 0, Global = 1, Shared = 3, Constant = 4, Local = 5, Distributed = 7 };
+};
+
+/// Special registers, in the order of Thread::sreg. Those with .x, .y and .z take three places.
+enum Sreg : uint32_t {
+  Tid = 0,
+  Ntid = 3,
+  Ctaid = 6,
+  Nctaid = 9,
+  Clusterid = 12,
+  Nclusterid = 15,
+  ClusterCtaid = 18,
+  ClusterNctaid = 21,
+  ClusterCtarank = 24,
+  ClusterNctarank,
+  Laneid,
+  Warpid,
+  Nwarpid,
+  LanemaskEq,
+  LanemaskLe,
+  LanemaskLt,
+  LanemaskGe,
+  LanemaskGt,
+  DynamicSmemSize,
+  TotalSmemSize,
+};
+inline constexpr uint32_t kSregs = TotalSmemSize + 1;
+
+/// A variable in shared memory.
+struct SharedVariable {
+  std::string name;
+  uint64_t offset, bytes;
+};
+
+using Code = void (*)(struct Thread*, const uint64_t* words);
+
+/// An entry function.
+struct Entry {
+  std::string name;
+  Code code = nullptr;
+  uint32_t parameters = 0;
+  std::vector<SharedVariable> shared;  ///< by offset
+  uint64_t staticBytes = 0;            ///< of shared memory, as a device counts them
+  uint64_t dynamicOffset = 0;          ///< where dynamic shared memory begins
+  uint64_t stackBytes = 0;             ///< of local variables
+  uint32_t maxThreads = 1024;
+  std::array<uint32_t, 3> exactThreads{};  ///< zero: any
+  std::array<uint32_t, 3> cluster{};       ///< zero: any
+  bool flushDenormals = false;
+};
+
+}  // namespace normc::emulator

@@ -1,0 +1,300 @@
+// Global memory that several threads touch: what orders them, and what does not.
+#include <gtest/gtest.h>
+
+#include "tests/emulator/Kernels.h"
+#include "tests/emulator/Support.h"
+
+namespace normc::emulator {
+namespace {
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+const Order kOrders[] = {Order::Ascending, Order::Descending, Order::Random};
+
+TEST(Race, TwoBlocksWriteTheSame) {
+  std::string ir = kernel("ptr addrspace(1) %y", "store i32 1, ptr addrspace(1) %y, align 4");
+  Memory memory;
+  auto* y = fresh<int32_t>(memory, "y", 1);
+  EXPECT_EQ(run(ir, {.grid = {2}}, memory, {y}).text(),
+            "data race: @k, block (1, 0, 0) thread (0, 0, 0): writes 4 bytes at y + 0 (y has 4 bytes), which "
+            "another "
+            "thread has written; nothing orders the two\n"
+            "  at store i32 1, ptr addrspace(1) %y, align 4\n"
+            "  beside block (0, 0, 0) thread (0, 0, 0) at store i32 1, ptr addrspace(1) %y, align 4");
+  EXPECT_TRUE(run(ir, {.grid = {1}}, memory, {y}).ok());
+  EXPECT_TRUE(run(ir, {.grid = {1}}, memory, {y}).ok());  // launches follow one another
+}
+
+TEST(Race, OneBlockReadsWhatAnotherWrites) {
+  std::string ir = kernel("ptr addrspace(1) %y", R"(
+  %is0 = icmp eq i32 %ctaid, 0
+  br i1 %is0, label %write, label %read
+write:
+  store i32 1, ptr addrspace(1) %y, align 4
+  br label %out
+read:
+  %v = load i32, ptr addrspace(1) %y, align 4
+  br label %out
+out:)");
+  for (Order order : {Order::Ascending, Order::Descending}) {
+    Memory memory;
+    auto* y = iota<int32_t>(memory, "y", 1);
+    std::string text = run(ir, {.grid = {2}}, memory, {y}, {.order = order}).text();
+    EXPECT_TRUE(has(text, "data race")) << text;
+  }
+}
+
+TEST(Race, AHalfOfAWordIsNotTheOther) {
+  std::string ir = kernel("ptr addrspace(1) %y", R"(
+  %p = getelementptr i16, ptr addrspace(1) %y, i64 %t
+  store i16 1, ptr addrspace(1) %p, align 2)");
+  Memory memory;
+  auto* y = fresh<int16_t>(memory, "y", 64);
+  EXPECT_TRUE(run(ir, {.grid = {8}, .block = {8}}, memory, {y}).ok());
+  // Wide and narrow accesses of the same bytes still meet.
+  std::string mixed = kernel("ptr addrspace(1) %y", R"(
+  %is0 = icmp eq i32 %tid, 0
+  br i1 %is0, label %wide, label %narrow
+wide:
+  store <4 x i32> zeroinitializer, ptr addrspace(1) %y, align 16
+  br label %out
+narrow:
+  %p = getelementptr i8, ptr addrspace(1) %y, i64 15
+  store i8 1, ptr addrspace(1) %p, align 1
+  br label %out
+out:)");
+  EXPECT_TRUE(has(run(mixed, {.block = {2}}, memory, {y}).text(), "writes 1 bytes at y + 15"));
+}
+
+TEST(Race, AReaderThatIsNotTheLastOneCounts) {
+  // Threads 0 and 1 read, then thread 1 writes: thread 0's read is the race.
+  std::string ir = kernel("ptr addrspace(1) %y", R"(
+  %v = load i32, ptr addrspace(1) %y, align 4
+  %is1 = icmp eq i32 %tid, 1
+  br i1 %is1, label %write, label %out
+write:
+  store i32 1, ptr addrspace(1) %y, align 4
+  br label %out
+out:)");
+  Memory memory;
+  auto* y = iota<int32_t>(memory, "y", 1);
+  EXPECT_TRUE(has(run(ir, {.block = {2}}, memory, {y}).text(), "which another thread has read"));
+}
+
+TEST(Race, BarriersOrderGlobalMemoryWithinABlockOnly) {
+  std::string ir = kernel("ptr addrspace(1) %y, i64 %flip", R"(
+  %p = getelementptr i32, ptr addrspace(1) %y, i64 %t
+  store i32 %tid, ptr addrspace(1) %p, align 4
+)" + kBarrier + R"(
+  %o = xor i64 %t, %flip
+  %q = getelementptr i32, ptr addrspace(1) %y, i64 %o
+  %v = load i32, ptr addrspace(1) %q, align 4)");
+  for (Order order : kOrders) {
+    Memory memory;
+    auto* y = iota<int32_t>(memory, "y", 128);
+    EXPECT_TRUE(
+        run(ir, {.grid = {2}, .block = {64}}, memory, {y, word(uint64_t(33))}, {.order = order}).ok());
+    EXPECT_FALSE(
+        run(ir, {.grid = {2}, .block = {64}}, memory, {y, word(uint64_t(64))}, {.order = order}).ok());
+  }
+}
+
+TEST(Race, AtomicsMeetAtomics) {
+  std::string ir =
+      kernel("ptr addrspace(1) %y", "%old = atomicrmw add ptr addrspace(1) %y, i32 1 monotonic, align 4");
+  Memory memory;
+  auto* y = iota<int32_t>(memory, "y", 1);
+  Report report = run(ir, {.grid = {4}, .block = {64}}, memory, {y});
+  ASSERT_TRUE(report.ok()) << report.text();
+  EXPECT_EQ(*y, 256);
+  EXPECT_EQ(report.atomics, 256u);
+  std::string plain = kernel("ptr addrspace(1) %y", R"(
+  %old = atomicrmw add ptr addrspace(1) %y, i32 1 monotonic, align 4
+  %v = load i32, ptr addrspace(1) %y, align 4)");
+  EXPECT_TRUE(has(run(plain, {.block = {2}}, memory, {y}).text(), "data race"));
+}
+
+//===-- The last block ----------------------------------------------------------------===//
+
+/// Every block writes its partial; the last one, by a counter, adds them all up.
+std::string lastBlock(const std::string& fence, const std::string& barrier, const std::string& after) {
+  return "@last = internal addrspace(3) global i32 undef, align 4\n" +
+         kernel("ptr addrspace(1) %partial, ptr addrspace(1) %counter, ptr addrspace(1) %y", R"(
+  %n = call i32 @llvm.nvvm.read.ptx.sreg.nctaid.x()
+  %total32 = mul i32 %n, %ntid
+  %total = zext i32 %total32 to i64
+  %p = getelementptr i32, ptr addrspace(1) %partial, i64 %t
+  store i32 %t32, ptr addrspace(1) %p, align 4
+)" + fence + barrier + R"(
+  %is0 = icmp eq i32 %tid, 0
+  br i1 %is0, label %count, label %meet
+count:
+  %old = atomicrmw add ptr addrspace(1) %counter, i32 1 monotonic, align 4
+  %before = sub i32 %n, 1
+  %isLast = icmp eq i32 %old, %before
+  %flag = zext i1 %isLast to i32
+  store i32 %flag, ptr addrspace(3) @last, align 4
+)" + after + R"(
+  br label %meet
+meet:
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  %l = load i32, ptr addrspace(3) @last, align 4
+  %mine = icmp eq i32 %l, 1
+  %sum = and i1 %mine, %is0
+  br i1 %sum, label %loop, label %out
+loop:
+  %i = phi i64 [ 0, %meet ], [ %i1, %loop ]
+  %s = phi i32 [ 0, %meet ], [ %s1, %loop ]
+  %q = getelementptr i32, ptr addrspace(1) %partial, i64 %i
+  %v = load i32, ptr addrspace(1) %q, align 4
+  %s1 = add i32 %s, %v
+  %i1 = add i64 %i, 1
+  %more = icmp ult i64 %i1, %total
+  br i1 %more, label %loop, label %done
+done:
+  store i32 %s1, ptr addrspace(1) %y, align 4
+  br label %out
+out:)");
+}
+const std::string kFence = "  call void @llvm.nvvm.membar.gl()\n";
+
+std::string runLastBlock(const std::string& ir, Order order) {
+  Memory memory;
+  auto* partial = fresh<int32_t>(memory, "partial", 8 * 64);
+  auto* counter = iota<int32_t>(memory, "counter", 1);
+  auto* y = fresh<int32_t>(memory, "y", 1);
+  Report report = run(ir, {.grid = {8}, .block = {64}}, memory, {partial, counter, y}, {.order = order});
+  if (!report.ok()) return report.text();
+  return *y == 511 * 256 ? "ok" : "the sum is " + std::to_string(*y);
+}
+
+TEST(Race, TheLastBlockSeesWhatFencedBlocksHaveWritten) {
+  for (Order order : kOrders) {
+    EXPECT_EQ(runLastBlock(lastBlock(kFence, kBarrier, kFence), order),
+              "ok");  // each thread fences, then the barrier
+    EXPECT_EQ(runLastBlock(lastBlock("", kBarrier + kFence, kFence), order),
+              "ok");  // the barrier, then a fence
+    EXPECT_EQ(runLastBlock(lastBlock("  fence syncscope(\"device\") acq_rel\n", kBarrier,
+                                     "  fence syncscope(\"device\") acq_rel\n"),
+                           order),
+              "ok");
+  }
+}
+
+TEST(Race, AMissingFenceBeforeTheCounterIsSeen) {
+  std::string text = runLastBlock(lastBlock("", kBarrier, kFence), Order::Ascending);
+  EXPECT_TRUE(has(text, "data race") && has(text, "partial + 0")) << text;
+}
+
+TEST(Race, AMissingFenceAfterTheCounterIsSeen) {
+  EXPECT_TRUE(has(runLastBlock(lastBlock(kFence, kBarrier, ""), Order::Ascending), "data race"));
+}
+
+TEST(Race, AMissingBarrierBeforeTheCounterIsSeen) {
+  EXPECT_TRUE(has(runLastBlock(lastBlock(kFence, "", kFence), Order::Ascending), "data race"));
+}
+
+TEST(Race, AFenceOfTheBlockDoesNotReachOthers) {
+  std::string block = "  call void @llvm.nvvm.membar.cta()\n";
+  EXPECT_TRUE(has(runLastBlock(lastBlock(block, kBarrier, kFence), Order::Ascending), "data race"));
+}
+
+TEST(Race, AcquireAndReleaseNeedNoFence) {
+  std::string ir = lastBlock("", kBarrier, "");
+  std::string from = "i32 1 monotonic", to = "i32 1 acq_rel";
+  ir.replace(ir.find(from), from.size(), to);
+  EXPECT_EQ(runLastBlock(ir, Order::Random), "ok");
+}
+
+//===-- A barrier of all blocks -----------------------------------------------------------===//
+
+/// x becomes the sum of itself and its neighbour's, for two rounds, with a barrier of the grid between.
+std::string gridBarrier(const std::string& fence) {
+  return kernel("ptr addrspace(1) %x, ptr addrspace(1) %y, ptr addrspace(1) %counter", R"(
+  %n = call i32 @llvm.nvvm.read.ptx.sreg.nctaid.x()
+  %total = mul i32 %n, %ntid
+  %p = getelementptr i32, ptr addrspace(1) %x, i64 %t
+  %v = load i32, ptr addrspace(1) %p, align 4
+  %twice = mul i32 %v, 2
+  store i32 %twice, ptr addrspace(1) %p, align 4
+)" + kBarrier + R"(
+  %is0 = icmp eq i32 %tid, 0
+  br i1 %is0, label %arrive, label %meet
+arrive:
+)" + fence + R"(
+  %old = atomicrmw add ptr addrspace(1) %counter, i32 1 monotonic, align 4
+  br label %spin
+spin:
+  %seen = load volatile i32, ptr addrspace(1) %counter, align 4
+  %all = icmp uge i32 %seen, %n
+  br i1 %all, label %through, label %spin
+through:
+)" + fence + R"(
+  br label %meet
+meet:
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  %o32 = add i32 %t32, 1
+  %wrap = urem i32 %o32, %total
+  %o = zext i32 %wrap to i64
+  %q = getelementptr i32, ptr addrspace(1) %x, i64 %o
+  %w = load i32, ptr addrspace(1) %q, align 4
+  %py = getelementptr i32, ptr addrspace(1) %y, i64 %t
+  store i32 %w, ptr addrspace(1) %py, align 4)");
+}
+
+std::string runGrid(const std::string& ir, Order order, bool cooperative) {
+  Memory memory;
+  auto* x = iota<int32_t>(memory, "x", 4 * 64);
+  auto* y = fresh<int32_t>(memory, "y", 4 * 64);
+  auto* counter = iota<int32_t>(memory, "counter", 1);
+  Report report = run(ir, {.grid = {4}, .block = {64}, .cooperative = cooperative}, memory, {x, y, counter},
+                      {.order = order});
+  if (!report.ok()) return report.text();
+  for (int i = 0; i < 256; ++i)
+    if (y[i] != 2 * ((i + 1) % 256)) return "wrong";
+  return "ok";
+}
+
+TEST(Grid, ABarrierOfAllBlocksWorksInACooperativeLaunch) {
+  for (Order order : kOrders) EXPECT_EQ(runGrid(gridBarrier(kFence), order, true), "ok");
+}
+
+TEST(Grid, ABarrierWithoutFencesIsARace) {
+  EXPECT_TRUE(has(runGrid(gridBarrier(""), Order::Ascending, true), "data race"));
+}
+
+TEST(Grid, ABarrierOfBlocksThatAreNotResidentIsADeadlock) {
+  std::string text = runGrid(gridBarrier(kFence), Order::Ascending, false);
+  EXPECT_TRUE(has(
+      text,
+      "deadlock: @k, block (0, 0, 0) thread (0, 0, 0): 1 threads spin, and nothing that the other 63 do can "
+      "end it; 1 of 4 blocks are resident, and a barrier of all blocks needs a cooperative launch"))
+      << text;
+  EXPECT_TRUE(has(text, "at %seen = load volatile i32")) << text;
+}
+
+//===-- The non-coherent cache -------------------------------------------------------------===//
+
+TEST(Race, ANonCoherentReadOfWhatTheLaunchWrites) {
+  // noalias readonly makes ld.global.nc of the load; y is the same memory.
+  std::string ir = kernel("ptr addrspace(1) noalias readonly %x, ptr addrspace(1) %y", kLoadX + R"(
+  %w = fadd float %v, 1.0
+  store float %w, ptr addrspace(1) %py, align 4)");
+  Memory memory;
+  auto* x = iota<float>(memory, "x", 32);
+  auto* y = fresh<float>(memory, "y", 32);
+  EXPECT_TRUE(run(ir, {.block = {32}}, memory, {x, y}).ok());
+  EXPECT_TRUE(has(
+      run(ir, {.block = {32}}, memory, {x, x}).text(),
+      "writes 4 bytes at x + 0 (x has 128 bytes), which this launch reads through the non-coherent cache"));
+  std::string later = kernel(kXY, R"(
+  store float 1.0, ptr addrspace(1) %x, align 4
+  %v = load float, ptr addrspace(1) %x, align 4, !invariant.load !0)") +
+                      "!0 = !{}\n";
+  EXPECT_TRUE(has(run(later, {}, memory, {x, y}).text(),
+                  "reads 4 bytes at x + 0 (x has 128 bytes) through the non-coherent cache, but this launch "
+                  "has written them"));
+}
+
+}  // namespace
+}  // namespace normc::emulator
