@@ -44,10 +44,10 @@ host::Buffer bufferOf(const std::optional<Memory>& memory) {
 Kernels Kernels::compile(const std::vector<Problem>& problems) {
   std::string bytes;
   const double seconds = timed(1, [&] {
-    const auto isa = orThrow(codegen::cpu::findIsa("host"));
+    const auto target = orThrow(codegen::findTarget("host"));
     std::vector<codegen::Job> jobs;
     for (const Problem& problem : problems)
-      for (codegen::Job& job : codegen::defaultJobs(problem, isa)) jobs.push_back(std::move(job));
+      for (codegen::Job& job : codegen::defaultJobs(problem, target)) jobs.push_back(std::move(job));
     bytes = orThrow(codegen::buildPackage(jobs));
   });
   return Kernels(std::move(bytes), seconds);

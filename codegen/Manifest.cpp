@@ -1,6 +1,7 @@
 #include "codegen/Manifest.h"
 
 #include "codegen/plan/Plan.h"
+#include "codegen/targets/cuda/LowerToGpu.h"
 #include "dsl/Fields.h"
 #include "dsl/Numbers.h"
 
@@ -13,6 +14,10 @@ namespace normc::codegen {
 static constexpr int64_t kMaxChunks = 256;
 /// Features of one task of a phase over vectors.
 static constexpr int64_t kVectorGrain = 4096;
+/// Blocks of a launch whose tasks leave no partials.
+static constexpr int64_t kMaxBlocks = 1 << 30;
+/// Steps a block of a tile of columns does at least: they share what belongs to the columns.
+static constexpr int64_t kStepsOfTile = 4;
 
 static package::Shape shapeOf(ArrayAttr axes, KernelOp kernel, int64_t window) {
   package::Shape shape;
@@ -59,29 +64,49 @@ static std::vector<package::Field> fieldsOf(const std::vector<Field>& fields) {
   return list;
 }
 
-static package::Phase phaseOf(PhaseOp phase, KernelOp kernel, const cpu::Schedule& s) {
-  package::Phase result;
-  result.symbol = (kernel.getSymName() + "_" + phase.getSymName()).str();
-  result.role = phase.getRole().str();
-  result.units = shapeOf(phase.getUnits(), kernel, 0);
-  result.maxChunks = kMaxChunks;
-  result.when = phase.getWarmup() ? "warmup" : "always";
-  bool sweeps = llvm::any_of(phase.getOps<SlabOp>(), [](SlabOp slab) { return slab.hasSweeps(); });
+static bool hasSweeps(PhaseOp phase) {
+  return llvm::any_of(phase.getOps<SlabOp>(), [](SlabOp slab) { return slab.hasSweeps(); });
+}
+
+/// How units are cut into tasks on a CPU.
+static void cut(PhaseOp phase, KernelOp kernel, const cpu::Schedule& s, package::Phase& result) {
   SmallVector<StringRef> axes(phase.getUnits().getAsValueRange<StringAttr>());
+  result.maxChunks = kMaxChunks;
   if (axes.size() == 2 && axes[1] == "row") {
     result.minUnits = s.grain;
     result.multiple = s.rows;
-  } else if (axes.size() == 1 && axes[0] == "feature" && !sweeps) {
+  } else if (axes.size() == 1 && axes[0] == "feature" && !hasSweeps(phase)) {
     result.minUnits = kVectorGrain;
     result.multiple = s.vector;
   } else if (axes.size() == 1 && axes[0] == "feature" && kernel.featuresLast()) {
     result.minUnits = result.multiple = s.vector * s.tile;
   }
-  return result;
 }
 
-package::Kernel kernelManifest(const Problem& problem, const cpu::Schedule& schedule, const cpu::Isa& isa,
-                               KernelOp kernel) {
+/// How units become blocks of threads.
+static void cut(PhaseOp phase, KernelOp kernel, const cuda::Schedule& s, package::Phase& result) {
+  SmallVector<StringRef> axes(phase.getUnits().getAsValueRange<StringAttr>());
+  cuda::Launch launch = cuda::launchOf(phase, s);
+  result.launch = package::Launch{.threads = launch.threads, .columns = launch.columns};
+  cuda::EntryNames names = cuda::entryNames(kernel, phase, s);
+  if (!names.unaligned.empty()) result.unaligned = names.unaligned;
+  bool partial = false;
+  for (auto t : kernel.getOps<TensorOp>()) partial |= t.chunkPhase() == phase.number();
+  result.maxChunks = partial ? s.chunks : kMaxBlocks;
+  bool runs = axes.size() == 2 && axes[1] == "row";
+  if (!hasSweeps(phase)) {
+    result.minUnits = result.multiple = axes.empty() ? 1 : launch.threads;
+  } else if (runs || cuda::formOf(kernel).lines) {
+    int64_t together = cuda::unitsPerStep(phase, s);
+    result.minUnits = launch.columns ? kStepsOfTile * together : together;
+    result.multiple = together;
+  } else if (axes.size() == 1 && axes[0] == "feature" && kernel.featuresLast()) {
+    result.minUnits = result.multiple = cuda::columnsOf(s);
+  }
+}
+
+template <typename Schedule>
+static package::Kernel manifestOf(const Problem& problem, const Schedule& schedule, KernelOp kernel) {
   package::Kernel m;
   m.problem = problem.text();
   m.entry = name(problem.entry);
@@ -92,17 +117,40 @@ package::Kernel kernelManifest(const Problem& problem, const cpu::Schedule& sche
   m.segmented = problem.segmented;
   m.features = problem.features;
   m.bindings = problem.bindings;
-  m.isa = isa.name;
   m.generator = "mlir";
   m.schedule = schedule.text();
   for (auto t : kernel.getOps<TensorOp>()) m.operands.push_back(operandOf(t, kernel));
   for (const Number& n : numbers(*problem.spec)) m.scalars.push_back({n.name, n.value});
   m.state = fieldsOf(stateFields(problem));
   m.saved = fieldsOf(savedFields(problem));
-  for (auto phase : kernel.getOps<PhaseOp>()) m.phases.push_back(phaseOf(phase, kernel, schedule));
+  for (auto phase : kernel.getOps<PhaseOp>()) {
+    package::Phase p;
+    p.symbol = (kernel.getSymName() + "_" + phase.getSymName()).str();
+    p.role = phase.getRole().str();
+    p.units = shapeOf(phase.getUnits(), kernel, 0);
+    p.when = phase.getWarmup() ? "warmup" : "always";
+    cut(phase, kernel, schedule, p);
+    m.phases.push_back(std::move(p));
+  }
   Traffic steady = trafficOf(kernel), warm = trafficOf(kernel, /*warmup=*/true);
   m.traffic = {steady.reads, steady.writes};
   if (warm.total() != steady.total()) m.warmupTraffic = package::Traffic{warm.reads, warm.writes};
+  return m;
+}
+
+package::Kernel kernelManifest(const Problem& problem, const cpu::Schedule& schedule, const cpu::Isa& isa,
+                               KernelOp kernel) {
+  package::Kernel m = manifestOf(problem, schedule, kernel);
+  m.isa = isa.name;
+  return m;
+}
+
+package::Kernel kernelManifest(const Problem& problem, const cuda::Schedule& schedule, const cuda::Arch& arch,
+                               KernelOp kernel) {
+  package::Kernel m = manifestOf(problem, schedule, kernel);
+  m.device = "cuda";
+  m.isa = arch.name;
+  m.alignment = arch.accessBytes;
   return m;
 }
 

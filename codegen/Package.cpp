@@ -5,23 +5,15 @@
 #include <mutex>
 #include <thread>
 
-#include "codegen/targets/cpu/Object.h"
 #include "dsl/Print.h"
 #include "llvm/Config/llvm-config.h"
 
 namespace normc::codegen {
 
-/// X bytes up to which the resident form of a column norm was measured to be faster.
-static constexpr int64_t kResidentBytes = 4 << 20;
-
-std::vector<Job> defaultJobs(const Problem& problem, const cpu::Isa& isa) {
+std::vector<Job> defaultJobs(const Problem& problem, const TargetPtr& target) {
   std::vector<Job> jobs;
-  for (Strategy strategy : legalStrategies(problem))
-    jobs.push_back({problem, isa, cpu::defaultSchedule(problem, isa, strategy), std::nullopt});
-  if (jobs.size() < 2) return jobs;
-  // Whole columns at a time read memory in narrow strips: worth it while the tensor stays in cache.
-  int64_t row = problem.features.value_or(1024) * bytes(problem.data);
-  jobs[1].rowsMax = std::max<int64_t>(1, kResidentBytes / row);
+  for (Candidate& candidate : target->defaults(problem))
+    jobs.push_back({problem, target, std::move(candidate.schedule), candidate.rowsMax});
   return jobs;
 }
 
@@ -33,7 +25,7 @@ llvm::Expected<std::string> buildPackage(const std::vector<Job>& jobs, const Pac
   std::string failure;
   auto work = [&] {
     for (size_t i; (i = next++) < jobs.size();) {
-      auto kernel = compileKernel(jobs[i].problem, jobs[i].schedule, jobs[i].isa, "k" + std::to_string(i));
+      auto kernel = jobs[i].target->compile(jobs[i].problem, jobs[i].schedule, "k" + std::to_string(i));
       std::lock_guard lock(mutex);
       if (!kernel) {
         std::string message = llvm::toString(kernel.takeError());
@@ -42,6 +34,7 @@ llvm::Expected<std::string> buildPackage(const std::vector<Job>& jobs, const Pac
         return;
       }
       kernels[i] = std::move(*kernel);
+      if (options.note && !kernels[i].note.empty()) options.note(jobs[i], kernels[i].note);
       if (options.progress) options.progress(++done, jobs.size(), jobs[i]);
     }
   };
@@ -53,22 +46,29 @@ llvm::Expected<std::string> buildPackage(const std::vector<Job>& jobs, const Pac
   if (!failure.empty()) return llvm::createStringError(failure);
 
   package::Writer writer({{"normc", "0.1.0"}, {"llvm", LLVM_VERSION_STRING}});
-  std::map<llvm::StringRef, size_t> blobs;
-  for (const cpu::Isa& isa : cpu::instructionSets()) {
+  std::map<llvm::StringRef, size_t> linked;
+  for (const Job& job : jobs) {
+    const Target& target = *job.target;
+    if (target.device() != "cpu" || linked.contains(target.name())) continue;
     std::vector<std::string> objects;
     for (size_t i = 0; i < jobs.size(); ++i)
-      if (jobs[i].isa.name == isa.name) objects.push_back(kernels[i].object);
-    if (objects.empty()) continue;
-    auto shared = cpu::linkShared(objects, isa);
+      if (jobs[i].target->name() == target.name()) objects.push_back(kernels[i].object);
+    auto shared = target.link(objects);
     if (!shared) return shared.takeError();
-    blobs[isa.name] = writer.addBlob(std::move(*shared), "elf", isa.name.str());
+    linked[target.name()] = writer.addBlob(std::move(*shared), "elf", target.name().str());
   }
   for (size_t i = 0; i < jobs.size(); ++i) {
     package::Kernel& kernel = kernels[i].manifest;
     const Spec& spec = *jobs[i].problem.spec;
+    const std::string target = jobs[i].target->name().str();
     kernel.norm = writer.addNorm(spec.name, spec.structuralHash(), print(spec));
-    kernel.blob = blobs.at(jobs[i].isa.name);
     kernel.rowsMax = jobs[i].rowsMax;
+    if (kernels[i].ptx.empty()) {
+      kernel.blob = linked.at(target);
+    } else {
+      kernel.blob = writer.addBlob(std::move(kernels[i].ptx), "ptx", target);
+      if (!kernels[i].cubin.empty()) kernel.cubin = writer.addBlob(std::move(kernels[i].cubin), "cubin", target);
+    }
     writer.addKernel(kernel);
   }
   return writer.bytes();

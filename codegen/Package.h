@@ -5,25 +5,27 @@
 #include <string>
 #include <vector>
 
-#include "codegen/Pipelines.h"
+#include "codegen/Target.h"
 
 namespace normc::codegen {
 
 /// One kernel to build.
 struct Job {
   Problem problem;
-  cpu::Isa isa;
-  cpu::Schedule schedule;
+  TargetPtr target;
+  std::string schedule;
   std::optional<int64_t> rowsMax;  ///< limit of segments x rows the kernel is offered for
 };
 
 /// The kernels a package holds for a problem by default: one for each strategy that pays.
-std::vector<Job> defaultJobs(const Problem&, const cpu::Isa&);
+std::vector<Job> defaultJobs(const Problem&, const TargetPtr&);
 
 struct PackageOptions {
   unsigned threads = 0;  ///< 0: all of the machine
   /// Called after each kernel, from one thread at a time.
   std::function<void(size_t done, size_t total, const Job&)> progress;
+  /// What a user should know of a kernel that was made all the same, e.g. that ptxas was missing.
+  std::function<void(const Job&, const std::string& note)> note;
 };
 
 /// The bytes of a package. The first failure stops the work and is returned.

@@ -7,6 +7,8 @@
 #include "codegen/targets/cpu/Object.h"
 #include "codegen/targets/cuda/LowerToGpu.h"
 #include "codegen/targets/cuda/Ptx.h"
+#include "codegen/targets/cuda/Ptxas.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -144,8 +146,8 @@ class CudaCompilation : public Compilation {
     return llvm::Error::success();
   }
 
-  llvm::Error gpu() {
-    gpuModule_ = cuda::lowerToGpu(kernel_, schedule_, arch_);
+  llvm::Error threads() {
+    cuda::lowerToGpu(kernel_, schedule_, arch_);
     expandTranscendentals(*module_);
     if (failed(verify(*module_))) return fault("lowering to threads");
     return llvm::Error::success();
@@ -160,8 +162,11 @@ class CudaCompilation : public Compilation {
  private:
   const cuda::Schedule& schedule_;
   const cuda::Arch& arch_;
-  gpu::GPUModuleOp gpuModule_;
 };
+
+package::Resources resourcesOf(const cuda::Arch& arch, int64_t threads, const cuda::Resources& r) {
+  return {r.registers, r.sharedBytes, r.spillBytes, cuda::residentBlocks(arch, threads, r)};
+}
 
 std::string textOf(const llvm::Module& ir) {
   std::string text;
@@ -172,16 +177,21 @@ std::string textOf(const llvm::Module& ir) {
 
 }  // namespace
 
-llvm::Expected<Stage> findStage(StringRef name) {
+llvm::Expected<Stage> findStage(StringRef name, llvm::ArrayRef<std::string> legal) {
   auto stage = llvm::StringSwitch<std::optional<Stage>>(name)
                    .Case("sweeps", Stage::Sweeps)
                    .Case("loops", Stage::Loops)
+                   .Case("gpu", Stage::Gpu)
                    .Case("llvm", Stage::Llvm)
                    .Case("asm", Stage::Assembly)
+                   .Case("ptx", Stage::Ptx)
+                   .Case("sass", Stage::Sass)
                    .Default(std::nullopt);
-  if (stage) return *stage;
-  return llvm::createStringError("no stage '" + name.str() + "'; legal: sweeps, loops, llvm, asm");
+  if (stage && llvm::is_contained(legal, name)) return *stage;
+  return llvm::createStringError("no stage '" + name.str() + "'; legal: " + llvm::join(legal, ", "));
 }
+
+//===-- CPU -----------------------------------------------------------------------===//
 
 llvm::Expected<std::string> emitStage(const Problem& problem, const cpu::Schedule& schedule, const cpu::Isa& isa,
                                       Stage stage) {
@@ -195,24 +205,7 @@ llvm::Expected<std::string> emitStage(const Problem& problem, const cpu::Schedul
   }
   auto ir = c.llvmIr();
   if (!ir) return ir.takeError();
-  if (stage == Stage::Assembly) return cpu::machineCode(**ir, isa, cpu::Emit::Assembly);
-  return textOf(**ir);
-}
-
-llvm::Expected<std::string> emitStage(const Problem& problem, const cuda::Schedule& schedule, const cuda::Arch& arch,
-                                      Stage stage) {
-  CudaCompilation c(problem, schedule, arch);
-  if (auto error = c.plan("kernel")) return error;
-  if (stage == Stage::Sweeps) return c.text();
-  if (auto error = c.gpu()) return error;
-  if (stage == Stage::Loops) {
-    if (auto error = c.tidy()) return error;
-    return c.text();
-  }
-  auto ir = c.llvmIr();
-  if (!ir) return ir.takeError();
-  if (stage == Stage::Llvm) return textOf(**ir);
-  return cuda::ptx(**ir, arch);
+  return stage == Stage::Llvm ? textOf(**ir) : cpu::machineCode(**ir, isa, cpu::Emit::Assembly);
 }
 
 llvm::Expected<CompiledKernel> compileKernel(const Problem& problem, const cpu::Schedule& schedule,
@@ -227,6 +220,54 @@ llvm::Expected<CompiledKernel> compileKernel(const Problem& problem, const cpu::
   auto object = cpu::machineCode(**ir, isa, cpu::Emit::Object);
   if (!object) return object.takeError();
   kernel.object = std::move(*object);
+  return kernel;
+}
+
+//===-- CUDA ----------------------------------------------------------------------===//
+
+llvm::Expected<std::string> emitStage(const Problem& problem, const cuda::Schedule& schedule, const cuda::Arch& arch,
+                                      Stage stage) {
+  CudaCompilation c(problem, schedule, arch);
+  if (auto error = c.plan("kernel")) return error;
+  if (stage == Stage::Sweeps) return c.text();
+  if (auto error = c.threads()) return error;
+  if (stage == Stage::Gpu) {
+    if (auto error = c.tidy()) return error;
+    return c.text();
+  }
+  auto ir = c.llvmIr();
+  if (!ir) return ir.takeError();
+  if (stage == Stage::Llvm) return textOf(**ir);
+  auto ptx = cuda::ptx(**ir, arch);
+  if (!ptx || stage == Stage::Ptx) return ptx;
+  auto assembled = cuda::assemble(*ptx, arch);
+  if (!assembled) return assembled.takeError();
+  return cuda::disassemble(assembled->cubin);
+}
+
+llvm::Expected<CompiledKernel> compileKernel(const Problem& problem, const cuda::Schedule& schedule,
+                                             const cuda::Arch& arch, StringRef symbol, const CudaOptions& options) {
+  CudaCompilation c(problem, schedule, arch);
+  if (auto error = c.plan(symbol)) return error;
+  CompiledKernel kernel;
+  kernel.manifest = kernelManifest(problem, schedule, arch, c.kernel());
+  if (auto error = c.threads()) return error;
+  auto ir = c.llvmIr();
+  if (!ir) return ir.takeError();
+  if (options.observe) options.observe(**ir);
+  auto ptx = cuda::ptx(**ir, arch);
+  if (!ptx) return ptx.takeError();
+  kernel.ptx = std::move(*ptx);
+  if (!options.assemble) return kernel;
+  auto assembled = cuda::assemble(kernel.ptx, arch);
+  if (!assembled) {  // the driver can do without
+    kernel.note = llvm::toString(assembled.takeError());
+    return kernel;
+  }
+  kernel.cubin = std::move(assembled->cubin);
+  for (package::Phase& phase : kernel.manifest.phases)
+    if (auto found = assembled->resources.find(phase.symbol); found != assembled->resources.end())
+      phase.resources = resourcesOf(arch, phase.launch->threads, found->second);
   return kernel;
 }
 

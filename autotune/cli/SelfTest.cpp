@@ -39,9 +39,9 @@ SelfTest selfTest() {
   const auto start = std::chrono::steady_clock::now();
   try {
     const Problem problem = valueOf(parseProblem(kProblem, findNorm), ExitCode::Refused);
-    const auto isa = valueOf(codegen::cpu::findIsa("host"), ExitCode::Refused);
+    const auto target = valueOf(codegen::findTarget("host"), ExitCode::Refused);
     const std::string bytes =
-        valueOf(codegen::buildPackage(codegen::defaultJobs(problem, isa)), ExitCode::Refused);
+        valueOf(codegen::buildPackage(codegen::defaultJobs(problem, target)), ExitCode::Refused);
     const host::Context context;
     const host::Package package(context, bytes.data(), bytes.size());
     const host::Plan plan(package, kProblem);

@@ -24,17 +24,18 @@ struct CompileFlags {
   int64_t threads = 0;
 };
 
-codegen::cpu::Isa targetOf(const std::string& name) {
-  std::vector<std::string> names{"host"};
-  for (const codegen::cpu::Isa& isa : codegen::cpu::instructionSets()) names.push_back(isa.name.str());
-  return valueOf(codegen::cpu::findIsa(wordOf("--target", name, names)), ExitCode::Usage);
+codegen::TargetPtr targetOf(const std::string& name) {
+  // Any architecture of a GPU may be named, so a word is only looked up among the others.
+  const bool arch = name.starts_with("sm_");
+  return valueOf(codegen::findTarget(arch ? name : wordOf("--target", name, codegen::targetNames())), ExitCode::Usage);
 }
 
 /// One schedule for all: legal for every problem, or the reasons why not.
-Job jobOf(const Problem& problem, const codegen::cpu::Isa& isa, const codegen::cpu::Schedule& schedule) {
-  if (const auto reason = codegen::cpu::whyIllegal(problem, schedule, isa))
-    throw usage("the schedule does not fit " + problem.text() + " for " + isa.name.str() + ": " + *reason);
-  return {problem, isa, schedule, std::nullopt};
+Job jobOf(const Problem& problem, const codegen::TargetPtr& target, const std::string& text) {
+  const std::string schedule = valueOf(target->canonical(text), ExitCode::Usage);
+  if (const auto reason = target->whyIllegal(problem, schedule))
+    throw usage("the schedule does not fit " + problem.text() + " for " + target->name().str() + ": " + *reason);
+  return {problem, target, schedule, std::nullopt};
 }
 
 std::vector<Job> jobsOf(const CompileFlags& flags) {
@@ -42,23 +43,22 @@ std::vector<Job> jobsOf(const CompileFlags& flags) {
     throw usage("normc compile needs a norm",
                 "e.g. normc compile layer_norm -o layer_norm.npk; see normc list");
   const std::vector<Problem> problems = problemsOf(flags.request);
-  std::vector<codegen::cpu::Isa> targets;
+  std::vector<codegen::TargetPtr> targets;
   for (const std::string& name : flags.targets) {
-    const codegen::cpu::Isa isa = targetOf(name);
-    const auto same = [&](const codegen::cpu::Isa& other) { return other.name == isa.name; };
-    if (std::none_of(targets.begin(), targets.end(), same)) targets.push_back(isa);
+    const codegen::TargetPtr target = targetOf(name);
+    const auto same = [&](const codegen::TargetPtr& other) { return other->name() == target->name(); };
+    if (std::none_of(targets.begin(), targets.end(), same)) targets.push_back(target);
   }
-  std::optional<codegen::cpu::Schedule> schedule;
-  if (!flags.schedule.empty())
-    schedule = valueOf(codegen::cpu::parseSchedule(flags.schedule), ExitCode::Usage);
 
   std::vector<Job> jobs;
   for (const Problem& problem : problems) {
-    for (const codegen::cpu::Isa& isa : targets) {
-      if (schedule) {
-        jobs.push_back(jobOf(problem, isa, *schedule));
+    for (const codegen::TargetPtr& target : targets) {
+      if (const auto reason = target->whyNot(problem))
+        throw usage(problem.text() + " cannot be compiled for " + target->name().str() + ": " + *reason);
+      if (!flags.schedule.empty()) {
+        jobs.push_back(jobOf(problem, target, flags.schedule));
       } else {
-        for (Job& job : codegen::defaultJobs(problem, isa)) jobs.push_back(std::move(job));
+        for (Job& job : codegen::defaultJobs(problem, target)) jobs.push_back(std::move(job));
       }
     }
   }
@@ -66,11 +66,10 @@ std::vector<Job> jobsOf(const CompileFlags& flags) {
 }
 
 ExitCode emit(const CompileFlags& flags, Output& out) {
-  const std::string stageName = wordOf("--emit", flags.emit, {"sweeps", "loops", "llvm", "asm"});
-  const auto stage = valueOf(codegen::findStage(stageName), ExitCode::Usage);
   const std::vector<Job> jobs = jobsOf(flags);
+  const std::string stageName = wordOf("--emit", flags.emit, jobs[0].target->stages());
   std::set<std::string> problems, targets;
-  for (const Job& job : jobs) problems.insert(job.problem.text()), targets.insert(job.isa.name.str());
+  for (const Job& job : jobs) problems.insert(job.problem.text()), targets.insert(job.target->name().str());
   if (problems.size() > 1)
     throw usage("--emit shows one problem; the command line has " + std::to_string(problems.size()),
                 "e.g. normc compile --emit " + stageName + " '" + jobs[0].problem.text() + "'");
@@ -79,12 +78,12 @@ ExitCode emit(const CompileFlags& flags, Output& out) {
 
   const Job& job = jobs[0];
   const std::string text =
-      valueOf(codegen::emitStage(job.problem, job.schedule, job.isa, stage), ExitCode::Refused);
+      valueOf(job.target->emit(job.problem, job.schedule, stageName), ExitCode::Refused);
   if (!flags.output.empty()) writeFile(flags.output, text);
   if (out.json) {
     out.result({{"problem", job.problem.text()},
-                {"target", job.isa.name.str()},
-                {"schedule", job.schedule.text()},
+                {"target", job.target->name().str()},
+                {"schedule", job.schedule},
                 {"stage", stageName},
                 {"text", text}});
   } else if (flags.output.empty()) {
@@ -111,9 +110,9 @@ void report(const std::vector<Job>& jobs, const std::string& file, size_t bytes,
   };
   for (const Job& job : jobs) {
     once(norms, job.problem.spec->name);
-    once(targets, job.isa.name.str());
+    once(targets, job.target->name().str());
     problems.push_back(
-        {{"problem", job.problem.text()}, {"target", job.isa.name.str()}, {"schedule", job.schedule.text()}});
+        {{"problem", job.problem.text()}, {"target", job.target->name().str()}, {"schedule", job.schedule}});
   }
   if (out.json) {
     out.result({{"file", file},
@@ -140,7 +139,13 @@ std::string build(const std::vector<Job>& jobs, const CompileFlags& flags, Outpu
       progress.clear();
       leave(flags.output, done, total);
     }
-    progress.step(int64_t(done), job.problem.text() + " for " + job.isa.name.str());
+    progress.step(int64_t(done), job.problem.text() + " for " + job.target->name().str());
+  };
+  std::set<std::string> notes;
+  options.note = [&](const Job& job, const std::string& note) {
+    if (!notes.insert(note).second) return;
+    progress.clear();
+    out.note(note + "\n  the package holds PTX for " + job.target->name().str() + ", which the driver compiles when a plan is made");
   };
   return valueOf(codegen::buildPackage(jobs, options), ExitCode::Refused);
 }
@@ -178,7 +183,7 @@ Action declareCompile(CLI::App& parser) {
   list("--features", r.features, "Feature counts to specialise for, beside kernels for any");
   list("--dtype", r.dtypes, "Of the data: f32, f64, bf16, f16 [f32]");
   list("--entry", r.entries, "forward, backward, infer [all]");
-  list("--target", flags->targets, "host, x86-64-v3, x86-64-v4, aarch64 [host]");
+  list("--target", flags->targets, "host, x86-64-v3, x86-64-v4, aarch64; sm_80, sm_90, sm_100 or another sm_NN [host]");
   parser.add_option("--params", r.params, "Dtype of scale and bias: f32 or that of the data")
       ->type_name("DTYPE");
   parser.add_option("--layout", r.layout, "features_last or channels_first")->type_name("LAYOUT");
@@ -190,7 +195,7 @@ Action declareCompile(CLI::App& parser) {
       ->type_name("NAME=N");
   parser.add_option("--schedule", flags->schedule, "For all kernels, as `normc inspect` prints it")
       ->type_name("TEXT");
-  parser.add_option("--emit", flags->emit, "Show a stage instead: sweeps, loops, llvm, asm")
+  parser.add_option("--emit", flags->emit, "Show a stage instead: sweeps, loops, llvm, asm; for sm_NN sweeps, gpu, llvm, ptx, sass")
       ->type_name("STAGE");
   addWhole(parser, "--threads", flags->threads, "To compile with [all]");
   parser.footer(

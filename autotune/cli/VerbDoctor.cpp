@@ -1,5 +1,4 @@
 // normc doctor
-#include <dlfcn.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -10,9 +9,11 @@
 #include "autotune/cli/Cli.h"
 #include "autotune/cli/PackageFile.h"
 #include "autotune/cli/SelfTest.h"
-#include "codegen/targets/cpu/Isa.h"
+#include "codegen/Target.h"
+#include "codegen/targets/cuda/Ptxas.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/Program.h"
+#include "runtime/normc.hpp"
 
 namespace normc::cli {
 namespace {
@@ -56,9 +57,9 @@ Finding memory() {
 
 Finding instructionSets() {
   const std::string here = normc_cpu_isa();
-  std::string compiled;
-  for (const auto& isa : codegen::cpu::instructionSets())
-    compiled += (compiled.empty() ? "" : ", ") + isa.name.str();
+  std::vector<std::string> names = codegen::targetNames();
+  names.erase(names.begin());  // host
+  const std::string compiled = joined(names);
   if (here == "none")
     return {"instruction sets", Finding::Missing, "this processor has none of " + compiled,
             "kernels can be compiled here for another machine: --target"};
@@ -81,13 +82,32 @@ Finding emulator() {
           "apt-get install qemu-user"};
 }
 
-Finding gpu() {
-  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!driver)
-    return {"NVIDIA GPU", Finding::Absent,
-            "no driver (libcuda.so.1); this version compiles for processors only", ""};
-  return {"NVIDIA GPU", Finding::Absent, "a driver is here, but this version compiles for processors only",
-          ""};
+/// The assembler that codegen/targets/cuda calls.
+Finding assembler() {
+  if (const std::string path = codegen::cuda::findPtxas(); !path.empty())
+    return {"ptxas", Finding::Present, path, ""};
+  return {"ptxas", Finding::Absent, "packages for GPUs hold PTX only, which the driver compiles when a plan is made",
+          "install the CUDA toolkit"};
+}
+
+/// What the runtime finds; it knows why there is none.
+std::vector<Finding> gpus() {
+  try {
+    host::Context context;
+    std::vector<Finding> list;
+    for (int i = 0; i < context.cudaDevices(); ++i) {
+      const normc_cuda_device d = context.cudaDevice(i);
+      list.push_back({"CUDA device " + std::to_string(i), Finding::Present,
+                      std::string(d.name) + ", sm_" + std::to_string(10 * d.compute_major + d.compute_minor) + ", " +
+                          counted(d.multiprocessors, "multiprocessor") + ", " + bytesText(double(d.memory_bytes)) +
+                          ", L2 " + bytesText(double(d.l2_bytes)) + ", driver for CUDA " +
+                          std::to_string(d.driver_version / 1000) + "." + std::to_string(d.driver_version / 10 % 100),
+                      ""});
+    }
+    return list;
+  } catch (const host::Error& error) {
+    return {{"CUDA device", Finding::Absent, error.what(), ""}};
+  }
 }
 
 std::vector<Finding> examine() {
@@ -102,7 +122,8 @@ std::vector<Finding> examine() {
   findings.push_back({"threads", test.threads.empty() ? Finding::Missing : Finding::Present,
                       test.threads.empty() ? "unknown: no kernel could be loaded" : test.threads, ""});
   findings.push_back(emulator());
-  findings.push_back(gpu());
+  findings.push_back(assembler());
+  for (Finding& f : gpus()) findings.push_back(std::move(f));
   findings.push_back({"self-test", test.ok ? Finding::Present : Finding::Missing, test.text, ""});
   return findings;
 }

@@ -48,6 +48,27 @@ std::string trafficTable(const PackageFile& file) {
   return table.text(2);
 }
 
+/// What each launch takes of a GPU, as ptxas said; empty where no kernel has a cubin.
+std::string resourcesTable(const PackageFile& file) {
+  Table table({">#", "phase", "target", ">threads", ">registers", ">spills", ">shared", ">blocks", ">warps"});
+  bool any = false;
+  int64_t index = -1;
+  for (const Json& k : file.kernels()) {
+    ++index;
+    for (const Json& phase : k.at("phases")) {
+      if (!phase.contains("resources")) continue;
+      any = true;
+      const Json& r = phase["resources"];
+      const auto number = [&](const char* key) { return r.at(key).get<int64_t>(); };
+      const int64_t threads = phase.at("launch").at("threads").get<int64_t>();
+      table.row({std::to_string(index), phase.at("symbol"), k.at("isa"), std::to_string(threads),
+                 std::to_string(number("registers")), std::to_string(number("spills")), bytesText(double(number("shared"))),
+                 std::to_string(number("blocks")), std::to_string(number("blocks") * threads / 32)});
+    }
+  }
+  return any ? "\nof one multiprocessor: registers a thread, blocks and warps that it holds at once\n" + table.text(2) : "";
+}
+
 std::string head(const PackageFile& file) {
   const Json& m = file.manifest();
   std::vector<std::string> makers;
@@ -75,7 +96,7 @@ ExitCode inspect(const InspectFlags& flags, Output& out) {
   } else if (flags.traffic) {
     out.results() << "X-sized transfers of each kernel, computed from its sweeps\n" << trafficTable(file);
   } else {
-    out.results() << head(file) << kernelTable(file);
+    out.results() << head(file) << kernelTable(file) << resourcesTable(file);
   }
   return ExitCode::Ok;
 }

@@ -19,9 +19,9 @@ struct Tensor {
   bool output = false;
   const std::vector<double>* input = nullptr;
 
-  void describe(DType type, void* data) {
-    auto code = type == DType::BF16 ? kDLBfloat : kDLFloat;
-    dl = {data, {kDLCPU, 0}, int32_t(shape.size()), {uint8_t(code), uint8_t(8 * bytes(type)), 1}, shape.data(), strides.data(), 0};
+  void describe(DLDevice device, DLDataTypeCode code, int64_t elementBytes) {
+    DLDataType type = {uint8_t(code), uint8_t(8 * elementBytes), 1};
+    dl = {storage.address(), device, int32_t(shape.size()), type, shape.data(), strides.data(), 0};
   }
 };
 
@@ -32,6 +32,7 @@ struct Call::Buffers {
   Problem problem;
   ReferenceCall in;
   Placement placement;
+  const CudaDevice* where;
   std::map<std::string, Tensor> tensors;
   Storage stateIn, stateOut, saved, workspace;
   std::vector<normc_field> stateFields, savedFields;
@@ -43,6 +44,7 @@ struct Call::Buffers {
   }
   bool wide(const std::string& name) const { return name.back() == 'x' || name.back() == 'y'; }
   DType typeOf(const std::string& name) const { return wide(name) ? problem.data : problem.params; }
+  DLDevice device() const { return where ? DLDevice{kDLCUDA, where->index()} : DLDevice{kDLCPU, 0}; }
 
   void add(const std::string& name, const std::vector<double>* input);
   void addMask();
@@ -52,8 +54,10 @@ struct Call::Buffers {
   void writeTensor(const std::string& name);
   void writeFields(Storage&, const std::vector<normc_field>&, const std::map<std::string, std::vector<double>>&);
   void readFields(const Storage&, const std::vector<normc_field>&, const char* prefix, CallResult&) const;
+  std::vector<Storage*> storages();
   void prepare();
   void reset();
+  void fetch();
 };
 
 void Call::Buffers::add(const std::string& name, const std::vector<double>* input) {
@@ -72,8 +76,8 @@ void Call::Buffers::add(const std::string& name, const std::vector<double>* inpu
   }
   int64_t size = bytes(typeOf(name)), elements = t.shape.empty() ? 0 : t.shape[0] * t.strides[0];
   if (!wide(name)) elements = e.features;
-  t.storage = Storage(elements * size, placement.misalign * size);
-  t.describe(typeOf(name), t.storage.data());
+  t.storage = Storage(elements * size, placement.misalign * size, where);
+  t.describe(device(), typeOf(name) == DType::BF16 ? kDLBfloat : kDLFloat, size);
 }
 
 void Call::Buffers::addMask() {
@@ -81,8 +85,8 @@ void Call::Buffers::addMask() {
   const Extents& e = in.extents;
   t.shape = {e.segments, e.rows}, t.strides = {e.rows, 1};
   if (!problem.segmented) t.shape.erase(t.shape.begin()), t.strides.erase(t.strides.begin());
-  t.storage = Storage(e.totalRows(), placement.misalign);
-  t.dl = {t.storage.data(), {kDLCPU, 0}, int32_t(t.shape.size()), {kDLUInt, 8, 1}, t.shape.data(), t.strides.data(), 0};
+  t.storage = Storage(e.totalRows(), placement.misalign, where);
+  t.describe(device(), kDLUInt, 1);
 }
 
 int64_t Call::Buffers::position(const Tensor& t, int64_t segment, int64_t row, int64_t feature) const {
@@ -166,12 +170,12 @@ void Call::Buffers::prepare() {
   }
   stateFields = fieldsOf(normc_plan_state_field, plan, sizes);
   savedFields = fieldsOf(normc_plan_saved_field, plan, sizes);
-  stateIn = Storage(stateBytes, 0), stateOut = Storage(stateBytes, 0);
-  saved = Storage(savedBytes, 0), workspace = Storage(workspaceBytes, 0);
+  stateIn = Storage(stateBytes, 0, where), stateOut = Storage(stateBytes, 0, where);
+  saved = Storage(savedBytes, 0, where), workspace = Storage(workspaceBytes, 0, where);
 
   if (placement.inPlace) {
     Tensor& out = tensors.at(backward ? "dx" : "y");
-    out.dl.data = tensors.at(backward ? "dy" : "x").storage.data();
+    out.dl.data = tensors.at(backward ? "dy" : "x").storage.address();
   }
   auto tensor = [&](const char* name) -> const DLTensor* {
     auto at = tensors.find(name);
@@ -183,13 +187,14 @@ void Call::Buffers::prepare() {
   args.dscale = tensor("dscale"), args.dbias = tensor("dbias"), args.mask = tensor("mask");
   bool state = stateBytes > 0;
   if (state) {
-    args.state_in = stateIn.data(), args.state_in_bytes = stateBytes;
+    args.state_in = stateIn.address(), args.state_in_bytes = stateBytes;
     if (problem.entry != Entry::Infer && !leaves("state_out"))
-      args.state_out = placement.stateInPlace ? stateIn.data() : stateOut.data(), args.state_out_bytes = stateBytes;
+      args.state_out = (placement.stateInPlace ? stateIn : stateOut).address(), args.state_out_bytes = stateBytes;
   }
   if (!savedFields.empty() && problem.entry != Entry::Infer && !leaves("saved"))
-    args.saved = saved.data(), args.saved_bytes = savedBytes;
-  args.workspace = workspace.data(), args.workspace_bytes = workspaceBytes;
+    args.saved = saved.address(), args.saved_bytes = savedBytes;
+  args.workspace = workspace.address(), args.workspace_bytes = workspaceBytes;
+  if (where) args.stream = where->stream();
 }
 
 void Call::Buffers::reset() {
@@ -199,12 +204,31 @@ void Call::Buffers::reset() {
   stateOut.poison(), saved.poison(), workspace.poison();
   writeFields(stateIn, stateFields, in.state);
   if (problem.entry == Entry::Backward) writeFields(saved, savedFields, in.saved);
+  for (Storage* s : storages()) s->upload();
 }
 
-Call::Call(const normc_plan* plan, const Problem& problem, const ReferenceCall& arguments, const Placement& placement)
-    : buffers_(new Buffers{plan, problem, arguments, placement, {}, {}, {}, {}, {}, {}, {}, {}, {}}) {
-  buffers_->prepare();
-  buffers_->reset();
+std::vector<Storage*> Call::Buffers::storages() {
+  std::vector<Storage*> all = {&stateIn, &stateOut, &saved, &workspace};
+  for (auto& [name, t] : tensors) all.push_back(&t.storage);
+  return all;
+}
+
+/// The device's memory as the call left it; an error of the kernel shows here.
+void Call::Buffers::fetch() {
+  if (!where) return;
+  for (Storage* s : storages()) s->download();
+  where->synchronize();
+}
+
+Call::Call(const normc_plan* plan, const Problem& problem, const ReferenceCall& arguments, const Placement& placement,
+           const CudaDevice* where)
+    : buffers_(new Buffers{plan, problem, arguments, placement, where, {}, {}, {}, {}, {}, {}, {}, {}, {}}) {
+  try {
+    buffers_->prepare();
+    buffers_->reset();
+  } catch (const CudaError& error) {
+    buffers_->refusal = error.what();
+  }
 }
 Call::~Call() = default;
 
@@ -217,11 +241,14 @@ CallResult Call::run() {
     result.fault = b.refusal;
     return result;
   }
-  b.reset();
-  if (execute() != NORMC_OK) {
-    result.fault = normc_last_error();
-    return result;
+  try {
+    b.reset();
+    if (execute() != NORMC_OK) result.fault = normc_last_error();
+    b.fetch();
+  } catch (const CudaError& error) {
+    result.fault += (result.fault.empty() ? "" : "; ") + std::string(error.what());
   }
+  if (!result.fault.empty()) return result;
   bool backward = b.problem.entry == Entry::Backward;
   for (auto& [name, t] : b.tensors) {
     if (!t.storage.guardsIntact()) result.fault += "memory around " + name + " was written; ";

@@ -2,7 +2,8 @@
 //
 // Every buffer lies between two guards, outputs are poisoned before the call, and
 // tensors can be given a row pitch, an odd address, or the memory of their input,
-// so that what a host may do is what is tried.
+// so that what a host may do is what is tried. All of it on the host, or on a CUDA
+// device for the plans of one.
 #pragma once
 
 #include <map>
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "autotune/gate/CudaDevice.h"
 #include "dsl/Reference.h"
 #include "runtime/normc.h"
 
@@ -27,19 +29,22 @@ struct Placement {
 struct CallResult {
   /// As ReferenceResult::outputs, values only, in logical order.
   std::map<std::string, std::vector<double>> outputs;
-  /// A guard or the memory between rows was written, or a call was refused; empty otherwise.
+  /// A guard or the memory between rows was written, a call was refused, or the device failed; empty
+  /// otherwise.
   std::string fault;
 };
 
-/// Owns the buffers; can run any number of times.
+/// Owns the buffers; can run any number of times. `where` is null for a plan of the host, else the device of
+/// the plan, and outlives the call.
 class Call {
  public:
-  Call(const normc_plan* plan, const Problem& problem, const ReferenceCall& arguments, const Placement& placement);
+  Call(const normc_plan* plan, const Problem& problem, const ReferenceCall& arguments, const Placement& placement,
+       const CudaDevice* where = nullptr);
   ~Call();
 
   /// Restores inputs, poisons outputs, executes, collects.
   CallResult run();
-  /// Executes again on whatever the buffers hold: what a timing loop calls.
+  /// Executes again on whatever the buffers hold: what a timing loop calls. On a device it only enqueues.
   normc_status execute();
 
  private:

@@ -71,7 +71,7 @@ static bool sameBits(const std::vector<double>& a, const std::vector<double>& b)
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
 }
 
-Verdict judge(const normc_plan* plan, const Problem& problem, const Trial& trial) {
+Verdict judge(const normc_plan* plan, const Problem& problem, const Trial& trial, const CudaDevice* where) {
   Verdict verdict;
   auto fail = [&](const std::string& why) {
     verdict.ok = false;
@@ -87,7 +87,7 @@ Verdict judge(const normc_plan* plan, const Problem& problem, const Trial& trial
     fail(text(want.errors()));
     return verdict;
   }
-  Call call(plan, problem, *arguments, trial.placement);
+  Call call(plan, problem, *arguments, trial.placement, where);
   CallResult got = call.run();
   if (!got.fault.empty()) {
     fail(got.fault);
@@ -105,6 +105,7 @@ Verdict judge(const normc_plan* plan, const Problem& problem, const Trial& trial
     if (!agreement.ok) fail(output + ": " + agreement.text);
   }
   CallResult again = call.run();
+  if (!again.fault.empty()) fail("the second run: " + again.fault);
   for (const auto& [output, values] : got.outputs)
     if (!sameBits(values, again.outputs[output])) fail(output + " differs from run to run");
   return verdict;

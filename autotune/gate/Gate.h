@@ -35,8 +35,9 @@ struct Verdict {
 /// backward's saved statistics are those of the reference's forward.
 Result<ReferenceCall> argumentsFor(const Problem&, const Trial&);
 
-/// Runs the plan once and compares every output; runs it again and asks for the same bits.
-Verdict judge(const normc_plan*, const Problem&, const Trial&);
+/// Runs the plan once and compares every output; runs it again and asks for the same bits. `where`: the
+/// device of a CUDA plan; null for the host.
+Verdict judge(const normc_plan*, const Problem&, const Trial&, const CudaDevice* where = nullptr);
 
 /// Trials that every kernel has to pass: hostile data, odd sizes, every placement.
 /// `features` is the problem's own, or several for a kernel of any number.

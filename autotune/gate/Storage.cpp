@@ -12,10 +12,22 @@ namespace normc::gate {
 static constexpr int64_t kGuard = 256;
 static constexpr uint8_t kGuardByte = 0xA5, kPoison = 0xFF;
 
-Storage::Storage(int64_t bytes, int64_t offset) : memory_(bytes + 2 * kGuard + 64 + offset, kGuardByte), bytes_(bytes) {
-  auto address = reinterpret_cast<uintptr_t>(memory_.data()) + kGuard;
-  begin_ = kGuard + int64_t((64 - address % 64) % 64) + offset;
+Storage::Storage(int64_t bytes, int64_t offset, const CudaDevice* device)
+    : memory_(bytes + 2 * kGuard + 64 + offset, kGuardByte), bytes_(bytes) {
+  if (device) twin_ = CudaMemory(*device, int64_t(memory_.size()));
+  auto address = device ? twin_.address() : reinterpret_cast<uintptr_t>(memory_.data());
+  begin_ = kGuard + int64_t((64 - (address + kGuard) % 64) % 64) + offset;
   poison();
+}
+
+void* Storage::address() { return twin_.device() ? static_cast<uint8_t*>(twin_.data()) + begin_ : data(); }
+
+void Storage::upload() const {
+  if (twin_.device()) twin_.device()->upload(twin_.address(), memory_.data(), int64_t(memory_.size()));
+}
+
+void Storage::download() {
+  if (twin_.device()) twin_.device()->download(memory_.data(), twin_.address(), int64_t(memory_.size()));
 }
 
 void Storage::poison() { std::fill_n(memory_.begin() + begin_, bytes_, kPoison); }

@@ -1,10 +1,15 @@
 // Raw memory between guards, read and written as numbers of any storage type.
+//
+// Of the host, or of a CUDA device: then numbers are read and written in an image
+// on the host, and upload() and download() move all of it, the guards too, to its
+// twin on the device and back.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "autotune/gate/CudaDevice.h"
 #include "dsl/Problem.h"
 #include "runtime/normc.h"
 
@@ -13,8 +18,14 @@ namespace normc::gate {
 class Storage {
  public:
   Storage() = default;
-  /// `offset`: bytes by which data() is off a 64-byte line.
-  Storage(int64_t bytes, int64_t offset);
+  /// `offset`: bytes by which address() is off a 64-byte line. Without a device: of the host.
+  Storage(int64_t bytes, int64_t offset, const CudaDevice* device = nullptr);
+
+  /// What a kernel is given: data(), or the same place of the twin.
+  void* address();
+  /// Both do nothing on the host; the copies have happened when the device's stream is done.
+  void upload() const;
+  void download();
 
   void* data() { return memory_.data() + begin_; }
   const void* data() const { return memory_.data() + begin_; }
@@ -34,6 +45,7 @@ class Storage {
  private:
   std::vector<uint8_t> memory_;
   int64_t begin_ = 0, bytes_ = 0;
+  CudaMemory twin_;
 };
 
 }  // namespace normc::gate

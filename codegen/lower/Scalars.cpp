@@ -17,19 +17,23 @@ void Walk::scalarOp(Operation& op, Replica& replica) {
   };
   if (auto load = dyn_cast<LoadOp>(op)) {
     TensorOp t = f_.tensor(load.getTensor());
+    beforeRead(t);
     int64_t lanes = widthOf(t);
     values.map(load.getValue(), f_.load(t, f_.address(t, place(load.getWindow())), lanes, lanes ? laneMask_ : Value()));
   } else if (auto store = dyn_cast<StoreOp>(op)) {
     TensorOp t = f_.tensor(store.getTensor());
     int64_t lanes = widthOf(t);
     Value v = l_.broadcast(mapped(store.getValue(), values), lanes);
-    once(replica, [&] { f_.store(t, f_.address(t, place(store.getWindow())), v, lanes ? laneMask_ : Value()); });
+    Coordinates at = place(store.getWindow());
+    Value mask = lanes ? laneMask_ : Value();
+    once(replica, t, [=, this] { f_.store(t, f_.address(t, at), v, mask); });
   } else if (auto add = dyn_cast<AccumulateOp>(op)) {
     TensorOp t = f_.tensor(add.getTensor());
     int64_t lanes = widthOf(t);
     Value v = l_.broadcast(mapped(add.getValue(), values), lanes);
-    once(replica, [&] {
-      Value address = f_.address(t, replica.at), mask = lanes ? laneMask_ : Value();
+    Value mask = lanes ? laneMask_ : Value();
+    once(replica, t, [=, this, at = replica.at] {
+      Value address = f_.address(t, at);
       f_.store(t, address, l_.addf(f_.load(t, address, lanes, mask), v), mask);
     });
   } else if (auto probeOp = dyn_cast<ProbeOp>(op)) {
@@ -54,6 +58,9 @@ void Walk::fold(FoldOp op, Replica& replica) {
   int64_t phase = -1;
   if (axis.consume_front("chunk.")) (void)axis.getAsInteger(10, phase);
   Value extent = phase >= 0 ? f_.chunks(phase) : l_.index(op.getExtent());
+  for (auto name : op.getReads().getAsRange<FlatSymbolRefAttr>()) beforeRead(f_.tensor(name.getValue()));
+  bool stores = !op.getBody().front().getOps<StoreOp>().empty();
+  if (stores) beginFold();
   Block& body = op.getBody().front();
   Values init;
   for (Value v : op.getInit()) init.push_back(l_.broadcast(mapped(v, replica.values), lanes_));
@@ -74,6 +81,7 @@ void Walk::fold(FoldOp op, Replica& replica) {
     for (auto [i, v] : llvm::enumerate(running)) replica.values.map(body.getArgument(1 + i), v);
     for (auto [i, v] : llvm::enumerate(loaded)) replica.values.map(body.getArgument(1 + running.size() + i), v);
     for (Operation& inner : body.without_terminator()) scalarOp(inner, replica);
+    if (stores) endFoldStep();
     Values next;
     for (Value v : cast<YieldOp>(body.getTerminator()).getValues())
       next.push_back(l_.broadcast(mapped(v, replica.values), lanes_));

@@ -3,7 +3,7 @@
 //
 // Scalar code is cloned once per replica: a row (line, block, stream) or a vector
 // of features (column). Targets differ in how many threads run it and say so in
-// the two virtual functions: who stores, and how rows are counted.
+// the virtual functions: who stores and when, how rows are counted, where a mean is guessed.
 #pragma once
 
 #include "codegen/lower/Frame.h"
@@ -20,6 +20,7 @@ class Walk {
   struct Replica {
     Coordinates at;
     mlir::IRMapping values;
+    int64_t index = 0;   ///< among its neighbours
     mlir::Value active;  ///< null: always; else it stands in for one that is not there, and stores nothing
   };
   using Replicas = llvm::SmallVector<Replica, 8>;
@@ -43,8 +44,15 @@ class Walk {
   void countRows();
   mlir::Value horizontal(mlir::Value vector);
 
-  /// Stores of scalar code: on a GPU one thread of the team does them.
-  virtual void once(const Replica&, llvm::function_ref<void()> store) { store(); }
+  /// A store of scalar code to the tensor: on a GPU one thread does it, and not before others have read.
+  virtual void once(const Replica&, TensorOp, std::function<void()> store) { store(); }
+  /// Around the steps of a fold that stores.
+  virtual void beginFold() {}
+  virtual void endFoldStep() {}
+  /// Before scalar code or a sweep reads the tensor.
+  virtual void beforeRead(TensorOp) {}
+  /// A value near the mean of the slab, exact where the data are constant.
+  virtual mlir::Value probe(ProbeOp, Replica&);
   /// Valid rows among the mask's elements at place(begin) to place(end - 1), an index.
   virtual mlir::Value countValid(mlir::Value begin, mlir::Value end, llvm::function_ref<Coordinates(mlir::Value)> place);
 
@@ -61,7 +69,6 @@ class Walk {
 
  private:
   void fold(FoldOp, Replica&);
-  mlir::Value probe(ProbeOp, Replica&);
   mlir::Value count(CountOp, Replica*);
   static std::string countKey(CountOp);
 

@@ -27,7 +27,7 @@ TEST(Isa, NarrowestOfAnArchitectureComesFirst) {
 }
 
 TEST(Stage, UnknownNameListsTheStages) {
-  auto stage = findStage("ptx");
+  auto stage = findStage("ptx", {"sweeps", "loops", "llvm", "asm"});
   ASSERT_FALSE(stage);
   EXPECT_EQ(llvm::toString(stage.takeError()), "no stage 'ptx'; legal: sweeps, loops, llvm, asm");
 }

@@ -2,13 +2,12 @@
 
 #include <mutex>
 
+#include "codegen/targets/TemporaryFile.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
@@ -84,38 +83,6 @@ llvm::Expected<std::string> machineCode(llvm::Module& ir, const Isa& isa, Emit e
 
 //===-- Linking -----------------------------------------------------------------===//
 
-namespace {
-/// A file that is gone when this is.
-class TemporaryFile {
- public:
-  static llvm::Expected<TemporaryFile> create(llvm::StringRef suffix, llvm::StringRef content) {
-    TemporaryFile file;
-    int fd;
-    if (auto error = llvm::sys::fs::createTemporaryFile("normc", suffix, fd, file.path_))
-      return llvm::createStringError(error, "cannot create a temporary file: " + error.message());
-    llvm::raw_fd_ostream out(fd, /*shouldClose=*/true);
-    out << content;
-    out.close();
-    if (out.has_error()) return llvm::createStringError("cannot write " + file.path_.str().str() + ": " + out.error().message());
-    return file;
-  }
-  TemporaryFile(TemporaryFile&& other) : path_(std::move(other.path_)) { other.path_.clear(); }
-  ~TemporaryFile() {
-    if (!path_.empty()) llvm::sys::fs::remove(path_);
-  }
-  llvm::StringRef path() const { return path_; }
-
- private:
-  TemporaryFile() = default;
-  llvm::SmallString<64> path_;
-};
-}  // namespace
-
-static std::string readAll(llvm::StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  return buffer ? (*buffer)->getBuffer().str() : std::string();
-}
-
 llvm::Expected<std::string> linkShared(llvm::ArrayRef<std::string> objects, const Isa& isa) {
   static constexpr llvm::StringRef names[] = {"ld.lld-22", "ld.lld"};
   std::string linker;
@@ -141,8 +108,8 @@ llvm::Expected<std::string> linkShared(llvm::ArrayRef<std::string> objects, cons
   std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), llvm::StringRef(), log->path()};
   int status = llvm::sys::ExecuteAndWait(linker, command, std::nullopt, redirects, 60, 0, &error);
   if (status != 0)
-    return llvm::createStringError("linking " + isa.name.str() + " kernels failed: " + error + readAll(log->path()));
-  return readAll(output->path());
+    return llvm::createStringError("linking " + isa.name.str() + " kernels failed: " + error + log->read());
+  return output->read();
 }
 
 }  // namespace normc::codegen::cpu

@@ -1,5 +1,6 @@
 #include "codegen/targets/cuda/LowerToGpu.h"
 
+#include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/TeamLowering.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -73,6 +74,7 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
   function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
   Launch launch = launchOf(phase, schedule);
   function.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({int32_t(launch.threads), 1, 1}));
+  if (launch.blocks) function->setAttr(minBlocksAttrName(), b.getI32IntegerAttr(launch.blocks));
   auto written = writtenIn(phase);
   for (auto [i, t] : llvm::enumerate(kernel.getOps<TensorOp>())) {
     int64_t element = std::max<int64_t>(1, t.getType().getIntOrFloatBitWidth() / 8);

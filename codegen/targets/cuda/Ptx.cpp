@@ -65,14 +65,26 @@ void registerDialects(mlir::DialectRegistry& registry) {
   mlir::registerNVVMDialectTranslation(registry);
 }
 
-void useIntrinsics(mlir::Operation* gpuModule) {
-  gpuModule->walk([](mlir::math::SqrtOp root) {
-    mlir::OpBuilder b(root);
-    auto call = mlir::LLVM::CallIntrinsicOp::create(b, root.getLoc(), root.getType(), b.getStringAttr("llvm.sqrt"),
-                                                    mlir::ValueRange{root.getOperand()});
-    root.replaceAllUsesWith(call.getResult(0));
-    root.erase();
+void syncWarp(mlir::OpBuilder& b, mlir::Location loc) {
+  mlir::Value all = mlir::LLVM::ConstantOp::create(b, loc, b.getI32Type(), b.getI32IntegerAttr(-1));
+  mlir::NVVM::SyncWarpOp::create(b, loc, all);
+}
+
+llvm::StringRef minBlocksAttrName() { return mlir::NVVM::NVVMDialect::getMinctasmAttrName(); }
+
+template <typename Op>
+static void useIntrinsic(mlir::Operation* module, llvm::StringRef name) {
+  module->walk([&](Op op) {
+    mlir::OpBuilder b(op);
+    auto call = mlir::LLVM::CallIntrinsicOp::create(b, op.getLoc(), op.getType(), b.getStringAttr(name), op->getOperands());
+    op.replaceAllUsesWith(call.getResult(0));
+    op.erase();
   });
+}
+
+void useIntrinsics(mlir::Operation* gpuModule) {
+  useIntrinsic<mlir::math::SqrtOp>(gpuModule, "llvm.sqrt");
+  useIntrinsic<mlir::math::FmaOp>(gpuModule, "llvm.fma");
 }
 
 llvm::StringRef gpuToLlvmPipeline() {

@@ -12,8 +12,10 @@ class LLVMContext;
 class Module;
 }  // namespace llvm
 namespace mlir {
+class Location;
+class OpBuilder;
 class Operation;
-}
+}  // namespace mlir
 
 namespace normc::codegen::cuda {
 
@@ -23,8 +25,14 @@ bool llvmKnows(llvm::StringRef arch);
 /// Dialects and translations that kernels pass through.
 void registerDialects(mlir::DialectRegistry&);
 
-/// Replaces what the passes would turn into calls of CUDA's device library: roots, which
-/// the hardware rounds correctly by itself.
+/// Memory accesses of a warp's threads before it come before those after it.
+void syncWarp(mlir::OpBuilder&, mlir::Location);
+
+/// Of a kernel function: the least blocks on a multiprocessor that its registers leave room for.
+llvm::StringRef minBlocksAttrName();
+
+/// Replaces what the passes would turn into calls of CUDA's device library: roots
+/// and fused products, which the hardware rounds correctly by itself.
 void useIntrinsics(mlir::Operation* gpuModule);
 
 /// The passes from loops over threads to the LLVM and NVVM dialects, as one pipeline text.

@@ -18,7 +18,7 @@ std::string Schedule::text() const {
   std::string text = name(strategy).str();
   auto knob = [&](llvm::StringRef name, int64_t value) { text += "," + name.str() + "=" + std::to_string(value); };
   knob("threads", threads), knob("team", team), knob("vector", vector), knob("tile", tile), knob("rows", rows);
-  knob("chunks", chunks);
+  knob("chunks", chunks), knob("blocks", blocks);
   return text;
 }
 
@@ -44,8 +44,9 @@ llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
                          .Case("tile", &schedule.tile)
                          .Case("rows", &schedule.rows)
                          .Case("chunks", &schedule.chunks)
+                         .Case("blocks", &schedule.blocks)
                          .Default(nullptr);
-    if (!field) return wrong("no knob '" + key.str() + "'; legal: threads, team, vector, tile, rows, chunks");
+    if (!field) return wrong("no knob '" + key.str() + "'; legal: threads, team, vector, tile, rows, chunks, blocks");
     if (value.getAsInteger(10, *field)) return wrong("'" + value.str() + "' is not a number for " + key.str());
   }
   return schedule;
@@ -106,15 +107,26 @@ Form formOf(const Problem& problem, Strategy strategy) {
 
 Launch launchOf(PhaseOp phase, const Schedule& s) {
   auto kernel = phase->getParentOfType<KernelOp>();
-  Launch launch{.threads = kVectorThreads};
+  Launch launch{.threads = kVectorThreads, .blocks = 1};
   for (auto slab : phase.getOps<SlabOp>()) {
     if (!slab.hasSweeps()) continue;
     launch.threads = s.threads;
+    launch.blocks = s.blocks;
     bool column = kernel.featuresLast() && slab.isPer("feature") && !slab.isPer("row");
     bool own = phase.getUnits().size() == 1 && mlir::cast<mlir::StringAttr>(phase.getUnits()[0]) == "feature";
     if (slab.getPer().empty() || (column && !own)) launch.columns = columnsOf(s);
   }
   return launch;
+}
+
+int64_t unitsPerStep(PhaseOp phase, const Schedule& s) {
+  auto kernel = phase->getParentOfType<KernelOp>();
+  int64_t groups = 1;
+  for (auto slab : phase.getOps<SlabOp>())
+    if (slab.hasSweeps() && slab.isPer("row"))
+      groups = slab.isPer("pre_group") ? kernel.getPreGroups() : slab.isPer("group") ? kernel.getGroups() : 1;
+  int64_t span = kernel.featuresLast() && s.threads % (s.team * groups) == 0 ? s.team * groups : s.team;
+  return s.threads / span * s.rows;
 }
 
 //===-- Legality ----------------------------------------------------------------------===//
@@ -141,6 +153,8 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
   if (s.rows < 1 || s.rows > 8) return "rows = " + number(s.rows) + "; legal: 1 to 8";
   if (s.tile < 0 || s.tile > 64) return "tile = " + number(s.tile) + "; legal: 0 to 64";
   if (s.chunks < 1) return "chunks = " + number(s.chunks) + "; legal: at least 1";
+  if (s.blocks < 0 || s.blocks * s.threads > arch.threads)
+    return "blocks = " + number(s.blocks) + " of " + number(s.threads) + " threads; " + arch.name + " holds " + number(arch.threads) + " threads";
   int64_t run = s.team * s.vector * s.tile;
   if (form.streams && s.tile < 1) return std::string("tile = 0, but sums per feature stay in registers; legal: at least 1");
   if (form.columns && s.tile != 1) return "tile = " + number(s.tile) + ", but a thread holds one column; legal: 1";
@@ -159,7 +173,7 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
     return "team = " + number(s.team) + ", rows = " + number(s.rows) + ": partials that go straight to memory need one run at a time; legal: team = threads, rows = 1";
   if (form.lines && form.groups > 1 && s.tile > 0 && form.partials && s.threads % (s.team * form.groups))
     return "team = " + number(s.team) + " for each of " + number(form.groups) + " groups does not divide the " + number(s.threads) + " threads";
-  int64_t registers = registersOf(form, s), limit = std::min<int64_t>(255, arch.registers / s.threads);
+  int64_t registers = registersOf(form, s), limit = std::min<int64_t>(255, arch.registers / (s.threads * std::max<int64_t>(s.blocks, 1)));
   if (registers > limit)
     return "about " + number(registers) + " registers a thread; " + number(s.threads) + " threads leave " + number(limit);
   return std::nullopt;
@@ -206,11 +220,14 @@ Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) 
     if (form.groups > 1 && s.tile > 0 && s.threads % (s.team * form.groups)) s.tile = 0, s.rows = 1, s.team = s.threads = 256;
     while (s.rows > 1 && whyIllegal(form, s, arch)) s.rows /= 2;
     if (whyIllegal(form, s, arch)) s.tile = 0, s.rows = 1, s.threads = s.team = 256;
+    s.blocks = s.tile == 0;
     return s;
   }
   int64_t features = form.features ? form.features : 1024;
   s.threads = 256;
-  s.rows = form.backward ? 2 : 4;  // 64 bytes of one tensor, or 32 of two, under way in each thread
+  s.blocks = form.columns || form.blocks ? 1 : 0;
+  if (form.columns) s.vector = std::min<int64_t>(s.vector, 8);  // a column holds its sums twice
+  s.rows = std::clamp<int64_t>((form.backward || form.columns ? 16 : 32) / s.vector, 1, 4);  // loads under way, against registers
   s.tile = 1;
   if (form.blocks) {
     s.chunks = 4096;

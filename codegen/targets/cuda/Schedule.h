@@ -22,8 +22,9 @@ struct Schedule {
   int64_t tile = 1;       ///< accesses of a thread along the axis that stay in registers; 0: a loop, memory is read again
   int64_t rows = 1;       ///< rows a team has under way together
   int64_t chunks = 1024;  ///< most tasks of a phase that leaves partials, others have as many as they can
+  int64_t blocks = 0;     ///< resident on a multiprocessor, for which registers are limited; 0: ptxas weighs, and may spill
   bool operator==(const Schedule&) const = default;
-  std::string text() const;  ///< "streamed,threads=256,team=32,vector=4,tile=1,rows=4,chunks=66"
+  std::string text() const;  ///< "streamed,threads=256,team=32,vector=4,tile=1,rows=4,chunks=66,blocks=0"
 };
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text);
 
@@ -55,11 +56,15 @@ Schedule defaultSchedule(const Problem&, const Arch&, Strategy);
 /// The same kernel for operands of any alignment and length: elements one by one.
 Schedule unaligned(const Schedule&);
 
-/// How a phase is launched: blocks of `threads`; `columns` features to one, or 0: all.
+/// How a phase is launched: blocks of `threads`, `columns` features to one (0: all), registers for `blocks` on a
+/// multiprocessor.
 struct Launch {
-  int64_t threads = 256, columns = 0;
+  int64_t threads = 256, columns = 0, blocks = 0;
 };
 Launch launchOf(PhaseOp, const Schedule&);
+
+/// Units (rows, runs) that a block of the phase has under way in one step.
+int64_t unitsPerStep(PhaseOp, const Schedule&);
 
 /// Features that one block of a stream or of columns works on.
 inline int64_t columnsOf(const Schedule& s) { return s.team * s.vector * std::max<int64_t>(s.tile, 1); }

@@ -57,7 +57,13 @@ class TeamLowering : Walk {
   void headRows(SweepOp, mlir::Value last, int64_t head);
   void seat(Replica&, mlir::Value first, int64_t r, mlir::Value end, llvm::function_ref<void(mlir::Value)> set);
   void body(SlabOp, Replicas&);
-  void once(const Replica&, llvm::function_ref<void()> store) override;
+  void once(const Replica&, TensorOp, std::function<void()> store) override;
+  void beforeRead(TensorOp) override;
+  void beginFold() override;
+  void endFoldStep() override;
+  void storeWaiting();
+  void storeWhere(mlir::Value condition, llvm::function_ref<void()> store);
+  mlir::Value probe(ProbeOp, Replica&) override;
   mlir::Value countValid(mlir::Value begin, mlir::Value end, llvm::function_ref<Coordinates(mlir::Value)>) override;
 
   //===-- Sweeps (TeamSweeps.cpp) -------------------------------------------------===//
@@ -70,6 +76,10 @@ class TeamLowering : Walk {
   /// Runs along the contiguous axis for all replicas; `sums` are replica-major.
   void along(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
   void element(Sweep&, llvm::MutableArrayRef<Replica>, const Position&, llvm::MutableArrayRef<mlir::Value> sums);
+  mlir::Value loadWhere(mlir::Value condition, TensorOp, const Coordinates&, int64_t lanes);
+  Coordinates alongRun(const Coordinates&, const Position&);
+  void fetch(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>);
+  static int64_t heldKey(int64_t replica, int64_t position) { return replica * 256 + position; }
   void hoist(Sweep&, Replica&);
   void storePending(Sweep&);
   void endSums(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums, int64_t team);
@@ -106,7 +116,7 @@ class TeamLowering : Walk {
   llvm::StringMap<mlir::Value> stored_;   ///< whether an output that may be left out is there
   Place place_;                           ///< of the slab being lowered, and the width of its runs
   mlir::Value width_;
-  mlir::Value feature_, inside_;          ///< of a thread's column
+  mlir::Value inside_;                    ///< whether a thread's column is
   bool holds_ = false;                    ///< the slab's runs stay in registers: by tensor, replica and place
   llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value> held_;
   llvm::SmallVector<TensorOp> partials_;  ///< summed per feature in registers: sums_[partial * tile + position]
@@ -114,6 +124,12 @@ class TeamLowering : Walk {
   Values sums_;
   mlir::Value exchange_[2];
   int64_t flip_ = 0, barriers_ = 0;
+  struct Waiting {
+    TensorOp tensor;
+    mlir::Value condition;
+    std::function<void()> store;
+  };
+  llvm::SmallVector<Waiting> waiting_;  ///< stores that other threads' reads come before
 };
 
 }  // namespace normc::codegen::cuda

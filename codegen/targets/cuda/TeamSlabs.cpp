@@ -107,6 +107,7 @@ Value TeamLowering::runWidth(SlabOp s) {
 
 /// The unit of replica r in a step that begins at `first`, or the last one and inactive.
 void TeamLowering::seat(Replica& replica, Value first, int64_t r, Value end, llvm::function_ref<void(Value)> set) {
+  replica.index = r;
   Value unit = l_.add(first, l_.add(place_.unit, l_.index(r * place_.units)));
   if (place_.units > 1 || s_.rows > 1) {
     replica.active = l_.less(unit, end);
@@ -175,16 +176,17 @@ void TeamLowering::columns(SlabOp s) {
   auto tile = [&](Value begin, Value end, Coordinates at) {
     runBegin_ = begin;
     width_ = columnCount(begin, end);
-    Position position = tilePosition(0);
-    feature_ = l_.add(begin, position.offset);
-    inside_ = position.inside;
     lanes_ = s_.vector > 1 ? s_.vector : 0;
-    Replicas replicas(1);
-    replicas[0].at = at;
-    replicas[0].at.feature = feature_;
-    replicas[0].values = shared_;
-    body(s, replicas);
-    barrier();
+    for (int64_t k = 0; k < tileCount(); ++k) {  // more than one where elements are taken one by one
+      Position position = tilePosition(k);
+      inside_ = position.inside;
+      Replicas replicas(1);
+      replicas[0].at = at;
+      replicas[0].at.feature = l_.add(begin, position.offset);
+      replicas[0].values = shared_;
+      body(s, replicas);
+      barrier();
+    }
   };
   if (units.size() == 1 && units[0] == "feature")
     return l_.forEach(begin_, end_, columnsOf(s_), [&](Value begin) { tile(begin, end_, {.chunk = f_.task()}); });
@@ -265,8 +267,12 @@ void TeamLowering::headRows(SweepOp sweep, Value last, int64_t head) {
 void TeamLowering::body(SlabOp s, Replicas& replicas) {
   held_.clear();
   holds_ = s.getResident() && s_.tile > 0 && kind_ == Kind::Line;
+  if (holds_)
+    for (auto probe : s.getOps<ProbeOp>()) fetch(f_.tensor(probe.getTensor()), replicas);
   for (Operation& op : s.getBody().front()) {
     auto sweep = dyn_cast<SweepOp>(op);
+    if (sweep)
+      for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>()) beforeRead(f_.tensor(name.getValue()));
     if (!sweep) {
       for (Replica& r : replicas) scalarOp(op, r);
     } else if (kind_ == Kind::Line) {
@@ -277,6 +283,7 @@ void TeamLowering::body(SlabOp s, Replicas& replicas) {
       columnSweep(sweep, replicas);
     }
   }
+  storeWaiting();
 }
 
 Value TeamLowering::isZero(Value index) {
@@ -284,21 +291,56 @@ Value TeamLowering::isZero(Value index) {
   return arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, index, l_.index(0));
 }
 
-void TeamLowering::once(const Replica& replica, llvm::function_ref<void()> store) {
+/// One thread stores; where a whole block runs the same scalar code, at its end: state may be updated in place, and
+/// all threads have to have read it.
+void TeamLowering::once(const Replica& replica, TensorOp t, std::function<void()> store) {
   Value condition;
+  bool wait = false;
   if (!slab_) {
     condition = both(isZero(thread_), launch_.columns ? isZero(columnBlock_) : Value());
   } else if (slab_.hasSweeps()) {
     if (kind_ == Kind::Line) condition = both(isZero(place_.lane), replica.active);
     else if (kind_ == Kind::Block) condition = isZero(thread_);
     else condition = both(place_.units > 1 ? isZero(place_.unit) : Value(), inside_);
+    wait = kind_ != Kind::Line;
+    // What the tensor does not tell apart, the first says for all.
+    bool partial = t.chunkPhase() >= 0;
+    auto first = [&](StringRef axis, Value index) {
+      if (!partial && index && slab_.isPer(axis) && !t.hasAxis(axis)) condition = both(condition, isZero(index));
+    };
+    first("feature", kind_ == Kind::Column ? l_.add(replica.at.feature, place_.lane) : replica.at.feature);
+    first("group", replica.at.group);
   }
+  if (wait) waiting_.push_back({t, condition, std::move(store)});
+  else storeWhere(condition, store);
+}
+
+void TeamLowering::storeWhere(Value condition, llvm::function_ref<void()> store) {
   if (!condition) return store();
   l_.when(condition, {}, [&] {
     store();
     return Values();
   });
 }
+
+void TeamLowering::storeWaiting() {
+  if (waiting_.empty()) return;
+  barrier();
+  for (Waiting& w : std::exchange(waiting_, {})) storeWhere(w.condition, w.store);
+}
+
+void TeamLowering::beforeRead(TensorOp t) {
+  if (llvm::any_of(waiting_, [&](const Waiting& w) { return w.tensor == t; })) beginFold();
+}
+
+void TeamLowering::beginFold() {
+  if (waiting_.empty()) return;
+  storeWaiting();
+  barrier();
+}
+
+/// The next step may read what this one stores.
+void TeamLowering::endFoldStep() { beginFold(); }
 
 Value TeamLowering::both(Value a, Value b) {
   if (!a || !b) return a ? a : b;

@@ -1,5 +1,6 @@
 // What threads tell each other: sums by shuffles and through shared memory, always
 // in the same order, and the accumulators of partials.
+#include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/TeamLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -32,7 +33,8 @@ void TeamLowering::sumOverTeam(MutableArrayRef<Value> sums, int64_t team) {
       auto other = gpu::ShuffleOp::create(l_.b, l_.loc, v, distance, kWarp, gpu::ShuffleMode::XOR);
       v = l_.addf(v, other.getShuffleResult());
     }
-  if (team <= kWarp) return;
+  // A shuffle orders no memory, and a probe may have read what its neighbour now stores over.
+  if (team <= kWarp) return syncWarp(l_.b, l_.loc);
   int64_t warps = blockThreads() / kWarp, own = team / kWarp;
   Value memory = shared(warps * sums.size());
   Value warp = l_.div(thread_, l_.index(kWarp));
@@ -158,13 +160,15 @@ Values TeamLowering::steps(Value begin, Value end, int64_t stride, Values zeros,
   if (zeros.empty() && sums_.empty()) return inner(begin, end);
   int64_t block = kFlushSteps * stride;
   Values cleared = sums_;
-  return l_.forEach(begin, end, block, zeros, [&](Value first, ValueRange running) {
+  Values total = l_.forEach(begin, end, block, zeros, [&](Value first, ValueRange running) {
     sums_ = cleared;
     Values sums = inner(first, l_.min(l_.add(first, l_.index(block)), end));
     flushPartials();
     for (auto [i, v] : llvm::enumerate(sums)) v = l_.addf(running[i], v);
     return sums;
   });
+  sums_ = cleared;
+  return total;
 }
 
 }  // namespace normc::codegen::cuda

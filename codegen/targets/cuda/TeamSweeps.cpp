@@ -1,4 +1,5 @@
 #include "codegen/targets/cuda/TeamLowering.h"
+#include "llvm/ADT/bit.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -7,8 +8,10 @@ namespace normc::codegen::cuda {
 
 /// Steps of a loop whose accumulators are then added to a second level.
 static constexpr int64_t kFlushSteps = 32;
-/// Accesses of one loop step that are under way together.
-static constexpr int64_t kLoopUnroll = 4;
+/// The same inside a tile.
+static constexpr int64_t kTileSteps = 8;
+/// Elements of one loop step that are under way together, at most four accesses.
+static constexpr int64_t kLoopElements = 32;
 
 struct TeamLowering::Sweep {
   SweepOp op;
@@ -74,6 +77,54 @@ TeamLowering::Position TeamLowering::tilePosition(int64_t k) {
   return p;
 }
 
+//===-- Reading -----------------------------------------------------------------===//
+
+/// What is not there is not read either: its memory may be another team's, who stores over it.
+Value TeamLowering::loadWhere(Value condition, TensorOp t, const Coordinates& at, int64_t lanes) {
+  auto load = [&] { return f_.load(t, f_.address(t, at), lanes, {}); };
+  if (!condition) return load();
+  Type type = lanes ? Type(VectorType::get({lanes}, f_.statistics())) : f_.statistics();
+  return l_.when(condition, l_.zero(type), [&] { return Values{load()}; })[0];
+}
+
+Coordinates TeamLowering::alongRun(const Coordinates& from, const Position& position) {
+  Coordinates at = from;
+  (f_.featuresLast() ? at.feature : at.row) = l_.add(runBegin_, position.offset);
+  return at;
+}
+
+/// Reads the tensors at every position of the tile, as far as that has not been done: all loads of a run are
+/// under way before the first is used.
+void TeamLowering::fetch(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas) {
+  int64_t lanes = s_.vector > 1 ? s_.vector : 0;
+  for (auto [r, replica] : llvm::enumerate(replicas)) {
+    for (int64_t first = 0, end; first < s_.tile; first = end) {
+      Position position = tilePosition(first);
+      end = first + 1;
+      while (!position.inside && end < s_.tile && !tilePosition(end).inside) ++end;
+      SmallVector<Value*> places;
+      SmallVector<std::pair<TensorOp, int64_t>> wanted;
+      for (int64_t k = first; k < end; ++k)
+        for (TensorOp t : tensors) {
+          Value& held = held_[{t.getOperation(), heldKey(r, k)}];
+          if (!held) wanted.emplace_back(t, k);
+        }
+      auto loads = [&] {
+        Values loaded;
+        for (auto [t, k] : wanted) {
+          Coordinates at = alongRun(replica.at, tilePosition(k));
+          loaded.push_back(f_.load(t, f_.address(t, at), lanes, {}));
+        }
+        return loaded;
+      };
+      Values zeros(wanted.size(), l_.zero(vectorType()));
+      Value condition = both(replica.active, position.inside);
+      Values loaded = condition && !wanted.empty() ? l_.when(condition, zeros, loads) : loads();
+      for (auto [w, v] : llvm::zip(wanted, loaded)) held_[{w.first.getOperation(), heldKey(r, w.second)}] = v;
+    }
+  }
+}
+
 //===-- One step ------------------------------------------------------------------===//
 
 void TeamLowering::hoist(Sweep& s, Replica& replica) {
@@ -92,11 +143,7 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, const Po
   int64_t lanes = s_.vector > 1 ? s_.vector : 0;
   SmallVector<Value> common(s.reads.size());
   SmallVector<SmallVector<Value>> contributions(s.partials.size());
-  auto place = [&](const Replica& r) {
-    Coordinates at = r.at;
-    if (!column) (f_.featuresLast() ? at.feature : at.row) = l_.add(runBegin_, position.offset);
-    return at;
-  };
+  auto place = [&](const Replica& r) { return column ? r.at : alongRun(r.at, position); };
   auto only = [&](Value condition, Value v) { return condition ? l_.select(condition, v, l_.zero(v.getType())) : v; };
   // The head of a task is summed for its mean, a shift that no single row should move.
   bool robust = slab_.getHead() && replicas.size() == 8 && !f_.kernel().hasMask();
@@ -107,12 +154,12 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, const Po
     for (auto [i, t] : llvm::enumerate(s.reads)) {
       if (s.hoisted[i]) continue;
       Value v = s.shared[i] ? common[i] : Value();
-      bool keep = holds_ && t.isXSized() && position.index >= 0;
-      Value& held = held_[{t.getOperation(), int64_t(r) * 256 + position.index}];
-      if (!v && keep) v = held;
-      if (!v) v = f_.load(t, f_.address(t, at), column && !t.hasAxis("feature") ? 0 : lanes, {});
+      if (!v && position.index >= 0) v = held_.lookup({t.getOperation(), heldKey(r, position.index)});
+      if (!v) {
+        Value condition = t.isXSized() ? both(replica.active, column ? inside_ : position.inside) : Value();
+        v = loadWhere(condition, t, at, column && !t.hasAxis("feature") ? 0 : lanes);
+      }
       common[i] = v;
-      if (keep) held = v;
       replica.values.map(body.getArgument(i), v);
     }
     for (Operation& op : body.without_terminator()) clone(op, replica.values);
@@ -141,8 +188,13 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, const Po
     if (s.runPartial[k]) continue;
     Value sum = together(contributions[k]);
     if (sums_.empty()) {  // straight to memory: this thread is the only one of its columns
-      Value address = f_.address(t, place(replicas[0]));
-      s.pending.push_back({t, address, l_.addf(f_.load(t, address, lanes, {}), sum), position.inside});
+      auto add = [&, t = t] {
+        Value address = f_.address(t, place(replicas[0]));
+        f_.store(t, address, l_.addf(f_.load(t, address, lanes, {}), sum), {});
+        return Values();
+      };
+      if (position.inside) l_.when(position.inside, {}, add);
+      else add();
     } else {
       Value& running = sums_[partial++ * tileCount() + position.index];
       running = l_.addf(running, only(position.inside, sum));
@@ -166,12 +218,47 @@ void TeamLowering::storePending(Sweep& s) {
   s.pending.clear();
 }
 
+/// The mean of each thread's first access, a power of two of them: what it reads it needs anyway.
+Value TeamLowering::probe(ProbeOp op, Replica& replica) {
+  if (kind_ != Kind::Line) return Walk::probe(op, replica);
+  TensorOp x = f_.tensor(op.getTensor());
+  auto mean = [&](int64_t threads, const Position& position) {
+    int64_t lanes = s_.vector > 1 ? s_.vector : 0;
+    Value first = held_.lookup({x.getOperation(), heldKey(replica.index, 0)});
+    if (!first || position.index < 0)
+      first = loadWhere(both(replica.active, position.inside), x, alongRun(replica.at, position), lanes);
+    SmallVector<Value> sum{lanes ? horizontal(first) : first};
+    if (threads < place_.team) sum[0] = l_.select(l_.less(place_.lane, l_.index(threads)), sum[0], l_.zero(sum[0].getType()));
+    sumOverTeam(sum, place_.team);
+    return l_.scale(sum[0], 1.0 / double(threads * s_.vector));
+  };
+  Value count = vectorsOfRun();
+  if (auto known = Loops::constant(count))
+    return mean(int64_t(llvm::bit_floor(uint64_t(std::min(*known, place_.team)))), tilePosition(0));
+  int64_t threads = int64_t(llvm::bit_floor(uint64_t(place_.team)));
+  Value few = Walk::probe(op, replica);
+  return l_.when(l_.less(l_.index(place_.team - 1), count), few, [&] {
+    return Values{mean(threads, positionAt(place_.lane, true))};
+  })[0];
+}
+
 //===-- Along a run -----------------------------------------------------------------===//
 
 void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& sums) {
   for (Replica& r : replicas) hoist(s, r);
   if (s_.tile > 0) {
-    for (int64_t k = 0; k < s_.tile; ++k) element(s, replicas, tilePosition(k), sums);
+    SmallVector<TensorOp> tensors;
+    for (TensorOp t : s.reads)
+      if (t.isXSized()) tensors.push_back(t);
+    auto before = held_;
+    fetch(tensors, replicas);
+    for (int64_t first = 0; first < s_.tile; first += kTileSteps) {
+      Values own(sums.size(), l_.zero(vectorType()));
+      for (int64_t k = first; k < std::min(first + kTileSteps, s_.tile); ++k)
+        element(s, replicas, tilePosition(k), own);
+      for (auto [i, v] : llvm::enumerate(own)) sums[i] = first ? l_.addf(sums[i], v) : v;
+    }
+    if (!holds_) held_ = before;
     storePending(s);
     return;
   }
@@ -185,7 +272,9 @@ void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& su
       return next;
     });
   };
-  Value count = vectorsOfRun(), whole = l_.roundDown(count, stride(kLoopUnroll));
+  bool chained = sums_.empty() && !s.partials.empty();  // each access adds to memory that the next may touch
+  int64_t together = chained ? 1 : std::clamp<int64_t>(kLoopElements / s_.vector, 1, 4);
+  Value count = vectorsOfRun(), whole = together > 1 ? l_.roundDown(count, stride(together)) : count;
   Values zeros(sums.size(), l_.zero(vectorType()));
   auto levels = [&](Value begin, Value end, int64_t unroll) {
     if (sums.empty()) return void(accesses(begin, end, unroll, {}));
@@ -196,8 +285,8 @@ void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& su
       return inner;
     });
   };
-  levels(l_.index(0), whole, kLoopUnroll);
-  levels(whole, count, 1);
+  levels(l_.index(0), whole, together);
+  if (together > 1) levels(whole, count, 1);
 }
 
 /// Runs `sweep` where its condition holds; else its sums are zero and nothing is read.
@@ -236,7 +325,8 @@ void TeamLowering::endSums(Sweep& s, MutableArrayRef<Replica> replicas, Values& 
     for (auto [k, result] : llvm::enumerate(s.op.getSums())) replica.values.map(result, sums[slot++]);
     for (auto [k, t] : llvm::enumerate(s.partials)) {
       if (!s.runPartial[k]) continue;
-      once(replica, [&, t = t] {
+      Value leader = kind_ == Kind::Line ? both(isZero(place_.lane), replica.active) : isZero(thread_);
+      storeWhere(leader, [&, t = t] {
         Value address = f_.address(t, replica.at);
         f_.store(t, address, l_.addf(f_.load(t, address, 0, {}), sums[slot]), {});
       });

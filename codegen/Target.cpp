@@ -1,0 +1,136 @@
+#include "codegen/Target.h"
+
+#include "codegen/targets/cpu/Object.h"
+
+namespace normc::codegen {
+
+llvm::Expected<std::string> Target::link(llvm::ArrayRef<std::string>) const {
+  return llvm::createStringError("kernels for " + name().str() + " are not linked");
+}
+
+namespace {
+
+/// X bytes up to which the resident form of a column norm was measured to be faster on a CPU.
+constexpr int64_t kResidentBytes = 4 << 20;
+
+class CpuTarget : public Target {
+ public:
+  explicit CpuTarget(cpu::Isa isa) : isa_(std::move(isa)) {}
+  llvm::StringRef name() const override { return isa_.name; }
+  llvm::StringRef device() const override { return "cpu"; }
+  std::vector<std::string> stages() const override { return {"sweeps", "loops", "llvm", "asm"}; }
+
+  std::vector<Candidate> defaults(const Problem& problem) const override {
+    std::vector<Candidate> list;
+    for (Strategy strategy : legalStrategies(problem))
+      list.push_back({cpu::defaultSchedule(problem, isa_, strategy).text(), std::nullopt});
+    if (list.size() < 2) return list;
+    // Whole columns at a time read memory in narrow strips: worth it while the tensor stays in cache.
+    int64_t row = problem.features.value_or(1024) * bytes(problem.data);
+    list[1].rowsMax = std::max<int64_t>(1, kResidentBytes / row);
+    return list;
+  }
+  llvm::Expected<std::string> canonical(llvm::StringRef text) const override {
+    auto schedule = cpu::parseSchedule(text);
+    if (!schedule) return schedule.takeError();
+    return schedule->text();
+  }
+  std::optional<std::string> whyIllegal(const Problem& problem, llvm::StringRef text) const override {
+    auto schedule = cpu::parseSchedule(text);
+    return schedule ? cpu::whyIllegal(problem, *schedule, isa_) : llvm::toString(schedule.takeError());
+  }
+  llvm::Expected<std::string> emit(const Problem& problem, llvm::StringRef text, llvm::StringRef name) const override {
+    auto stage = findStage(name, stages());
+    if (!stage) return stage.takeError();
+    auto schedule = cpu::parseSchedule(text);
+    if (!schedule) return schedule.takeError();
+    return emitStage(problem, *schedule, isa_, *stage);
+  }
+  llvm::Expected<CompiledKernel> compile(const Problem& problem, llvm::StringRef text, llvm::StringRef symbol) const override {
+    auto schedule = cpu::parseSchedule(text);
+    if (!schedule) return schedule.takeError();
+    return compileKernel(problem, *schedule, isa_, symbol);
+  }
+  llvm::Expected<std::string> link(llvm::ArrayRef<std::string> objects) const override {
+    return cpu::linkShared(objects, isa_);
+  }
+
+ private:
+  cpu::Isa isa_;
+};
+
+class CudaTarget : public Target {
+ public:
+  explicit CudaTarget(cuda::Arch arch) : arch_(std::move(arch)) {}
+  llvm::StringRef name() const override { return arch_.name; }
+  llvm::StringRef device() const override { return "cuda"; }
+  std::vector<std::string> stages() const override { return {"sweeps", "gpu", "llvm", "ptx", "sass"}; }
+
+  std::vector<Candidate> defaults(const Problem& problem) const override {
+    std::vector<Candidate> list;
+    for (Strategy strategy : legalStrategies(problem)) {
+      cuda::Form form = cuda::formOf(problem, strategy);
+      cuda::Schedule schedule = cuda::defaultSchedule(form, arch_, strategy);
+      if (!cuda::whyIllegal(form, schedule, arch_)) list.push_back({schedule.text(), std::nullopt});
+    }
+    if (list.size() > 1) list.resize(1);  // whole columns by one block leave most of a device idle
+    return list;
+  }
+  std::optional<std::string> whyNot(const Problem& problem) const override {
+    std::optional<std::string> reason;
+    for (Strategy strategy : legalStrategies(problem)) {
+      cuda::Form form = cuda::formOf(problem, strategy);
+      reason = cuda::whyIllegal(form, cuda::defaultSchedule(form, arch_, strategy), arch_);
+      if (!reason) return std::nullopt;
+    }
+    return reason;
+  }
+  llvm::Expected<std::string> canonical(llvm::StringRef text) const override {
+    auto schedule = cuda::parseSchedule(text);
+    if (!schedule) return schedule.takeError();
+    return schedule->text();
+  }
+  std::optional<std::string> whyIllegal(const Problem& problem, llvm::StringRef text) const override {
+    auto schedule = cuda::parseSchedule(text);
+    if (!schedule) return llvm::toString(schedule.takeError());
+    if (auto reason = codegen::whyIllegal(problem, schedule->strategy)) return reason;
+    return cuda::whyIllegal(cuda::formOf(problem, schedule->strategy), *schedule, arch_);
+  }
+  llvm::Expected<std::string> emit(const Problem& problem, llvm::StringRef text, llvm::StringRef name) const override {
+    auto stage = findStage(name, stages());
+    if (!stage) return stage.takeError();
+    auto schedule = cuda::parseSchedule(text);
+    if (!schedule) return schedule.takeError();
+    return emitStage(problem, *schedule, arch_, *stage);
+  }
+  llvm::Expected<CompiledKernel> compile(const Problem& problem, llvm::StringRef text, llvm::StringRef symbol) const override {
+    auto schedule = cuda::parseSchedule(text);
+    if (!schedule) return schedule.takeError();
+    return compileKernel(problem, *schedule, arch_, symbol);
+  }
+
+ private:
+  cuda::Arch arch_;
+};
+
+}  // namespace
+
+llvm::Expected<TargetPtr> findTarget(llvm::StringRef name) {
+  if (cuda::isArchName(name)) {
+    auto arch = cuda::findArch(name);
+    if (!arch) return arch.takeError();
+    return std::make_shared<CudaTarget>(std::move(*arch));
+  }
+  auto isa = cpu::findIsa(name);
+  if (!isa) return isa.takeError();
+  return std::make_shared<CpuTarget>(std::move(*isa));
+}
+
+std::vector<std::string> targetNames() {
+  std::vector<std::string> names{"host"};
+  for (const cpu::Isa& isa : cpu::instructionSets()) names.push_back(isa.name.str());
+  for (llvm::StringRef arch : cuda::defaultArchs()) names.push_back(arch.str());
+  return names;
+}
+
+}  // namespace normc::codegen

@@ -1,0 +1,49 @@
+// What a kernel can be compiled for: an instruction set of a CPU, an architecture
+// of a GPU. Everything above the compiler (packages, the command line, tuning) knows
+// targets by this interface and schedules by their text.
+//
+// Immutable; any number of threads may use one.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codegen/Pipelines.h"
+
+namespace normc::codegen {
+
+/// A schedule worth packing, and the limit of segments x rows it is offered for.
+struct Candidate {
+  std::string schedule;
+  std::optional<int64_t> rowsMax;
+};
+
+class Target {
+ public:
+  virtual ~Target() = default;
+  virtual llvm::StringRef name() const = 0;    ///< "x86-64-v4", "sm_90"
+  virtual llvm::StringRef device() const = 0;  ///< "cpu", "cuda"
+  virtual std::vector<std::string> stages() const = 0;  ///< what emit() can show, in order
+
+  /// One for each strategy that pays, the best first. Empty where the target cannot serve the
+  /// problem at all; whyNot() says why.
+  virtual std::vector<Candidate> defaults(const Problem&) const = 0;
+  virtual std::optional<std::string> whyNot(const Problem&) const { return std::nullopt; }
+  /// The schedule as this target prints it; errors on its text, not on the problem.
+  virtual llvm::Expected<std::string> canonical(llvm::StringRef schedule) const = 0;
+  virtual std::optional<std::string> whyIllegal(const Problem&, llvm::StringRef schedule) const = 0;
+
+  virtual llvm::Expected<std::string> emit(const Problem&, llvm::StringRef schedule, llvm::StringRef stage) const = 0;
+  virtual llvm::Expected<CompiledKernel> compile(const Problem&, llvm::StringRef schedule, llvm::StringRef symbol) const = 0;
+  /// Relocatable code of many kernels as one blob; only where kernels are such code.
+  virtual llvm::Expected<std::string> link(llvm::ArrayRef<std::string> objects) const;
+};
+using TargetPtr = std::shared_ptr<const Target>;
+
+/// "host" is the newest set of this machine's CPU. An error names the legal ones.
+llvm::Expected<TargetPtr> findTarget(llvm::StringRef name);
+/// Those that a user may name, "host" first.
+std::vector<std::string> targetNames();
+
+}  // namespace normc::codegen

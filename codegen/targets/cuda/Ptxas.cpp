@@ -1,0 +1,84 @@
+#include "codegen/targets/cuda/Ptxas.h"
+
+#include <regex>
+
+#include "codegen/targets/TemporaryFile.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/Program.h"
+
+namespace normc::codegen::cuda {
+
+static std::string findTool(llvm::StringRef name) {
+  if (auto found = llvm::sys::findProgramByName(name)) return *found;
+  if (auto found = llvm::sys::findProgramByName(name, {"/usr/local/cuda/bin"})) return *found;
+  return {};
+}
+std::string findPtxas() { return findTool("ptxas"); }
+
+/// What the program said on both streams; an error where it failed.
+static llvm::Expected<std::string> runTool(llvm::ArrayRef<llvm::StringRef> command, llvm::StringRef doing) {
+  auto log = TemporaryFile::create("log");
+  if (!log) return log.takeError();
+  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), log->path(), log->path()};
+  std::string error;
+  if (llvm::sys::ExecuteAndWait(command[0], command, std::nullopt, redirects, 120, 0, &error) == 0) return log->read();
+  std::string said = error + log->read();
+  return llvm::createStringError(doing.str() + ": " + llvm::StringRef(said).trim().str());
+}
+
+/// Three lines an entry: its name, its stack and spills, its registers and shared memory.
+static std::map<std::string, Resources> resourcesOf(const std::string& log) {
+  static const std::regex entry("Compiling entry function '([^']+)'"), registers("Used (\\d+) registers"),
+      shared("(\\d+) bytes smem"), spills("(\\d+) bytes spill (?:stores|loads)"), stack("(\\d+) bytes stack frame"),
+      barriers("used (\\d+) barriers");
+  std::map<std::string, Resources> result;
+  Resources* current = nullptr;
+  std::smatch match;
+  for (size_t begin = 0; begin < log.size();) {
+    size_t end = std::min(log.find('\n', begin), log.size());
+    const std::string line = log.substr(begin, end - begin);
+    begin = end + 1;
+    if (std::regex_search(line, match, entry)) current = &result[match[1]];
+    if (!current) continue;
+    for (auto it = std::sregex_iterator(line.begin(), line.end(), spills); it != std::sregex_iterator(); ++it)
+      current->spillBytes += std::stoll((*it)[1]);
+    if (std::regex_search(line, match, stack)) current->stackBytes = std::stoll(match[1]);
+    if (std::regex_search(line, match, registers)) current->registers = std::stoll(match[1]);
+    if (std::regex_search(line, match, shared)) current->sharedBytes = std::stoll(match[1]);
+    if (std::regex_search(line, match, barriers)) current->barriers = std::stoll(match[1]);
+  }
+  return result;
+}
+
+llvm::Expected<Assembled> assemble(llvm::StringRef ptx, const Arch& arch) {
+  const std::string program = findPtxas();
+  if (program.empty())
+    return llvm::createStringError("no ptxas: it is neither on the PATH nor in /usr/local/cuda/bin; install the CUDA toolkit");
+  auto input = TemporaryFile::create("ptx", ptx);
+  if (!input) return input.takeError();
+  auto output = TemporaryFile::create("cubin");
+  if (!output) return output.takeError();
+  auto log = runTool({program, "-v", "-O3", "-arch", arch.name, input->path(), "-o", output->path()},
+                     "ptxas cannot assemble for " + arch.name);
+  if (!log) return log.takeError();
+  return Assembled{output->read(), resourcesOf(*log)};
+}
+
+llvm::Expected<std::string> disassemble(llvm::StringRef cubin) {
+  const std::string program = findTool("nvdisasm");
+  if (program.empty())
+    return llvm::createStringError("no nvdisasm: it is neither on the PATH nor in /usr/local/cuda/bin; the CUDA toolkit has it");
+  auto input = TemporaryFile::create("cubin", cubin);
+  if (!input) return input.takeError();
+  return runTool({program, input->path()}, "nvdisasm cannot read what ptxas made");
+}
+
+int64_t residentBlocks(const Arch& arch, int64_t threads, const Resources& r) {
+  // Registers are handed out by the warp, in units of 256.
+  int64_t warp = llvm::alignTo(std::max<int64_t>(r.registers, 1) * 32, 256), warps = llvm::divideCeil(threads, 32);
+  int64_t blocks = std::min(arch.blocks, arch.threads / threads);
+  blocks = std::min(blocks, arch.registers / (warp * warps));
+  return std::min(blocks, arch.sharedBytes / (r.sharedBytes + 1024));
+}
+
+}  // namespace normc::codegen::cuda

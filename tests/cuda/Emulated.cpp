@@ -1,0 +1,80 @@
+#include "tests/cuda/Emulated.h"
+
+#include <gtest/gtest.h>
+
+#include "dsl/Print.h"
+
+namespace normc {
+
+codegen::cuda::Arch archOf(const std::string& name) { return llvm::cantFail(codegen::cuda::findArch(name)); }
+
+codegen::cuda::Schedule defaultOf(const Problem& problem, const codegen::cuda::Arch& arch) {
+  return codegen::cuda::defaultSchedule(problem, arch, codegen::legalStrategies(problem).front());
+}
+
+Emulated::~Emulated() {
+  normc_plan_destroy(plan);
+  normc_package_destroy(package);
+  normc_context_destroy(context);
+  device.reset();
+}
+
+static void prepare(Emulated& e, const Problem& problem, const codegen::cuda::Schedule& schedule,
+                    const codegen::cuda::Arch& arch) {
+  auto driver = emulator::EmulatedDriver::open(NORMC_FAKE_CUDA, int(arch.number / 10), int(arch.number % 10));
+  if (!driver) return void(e.error = llvm::toString(driver.takeError()));
+  e.driver = std::move(*driver);
+  llvm::Error failure = llvm::Error::success();
+  std::unique_ptr<emulator::Program> program;
+  codegen::CudaOptions options{.assemble = false};
+  options.observe = [&](const llvm::Module& ir) {
+    auto compiled = emulator::Program::compile(ir);
+    if (compiled) program = std::make_unique<emulator::Program>(std::move(*compiled));
+    else e.error = llvm::toString(compiled.takeError());
+  };
+  auto kernel = codegen::compileKernel(problem, schedule, arch, "k", options);
+  llvm::consumeError(std::move(failure));
+  if (!kernel) return void(e.error = llvm::toString(kernel.takeError()));
+  if (!program) return;
+  std::vector<std::string> operands;
+  for (const package::Operand& o : kernel->manifest.operands) operands.push_back(o.role == "tensor" ? o.name : o.role + "." + o.name);
+  e.driver->add(kernel->ptx, std::move(*program), std::move(operands));
+
+  package::Writer writer({{"normc", "test"}});
+  e.manifest = kernel->manifest;
+  e.manifest.norm = writer.addNorm(problem.spec->name, problem.spec->structuralHash(), print(*problem.spec));
+  e.manifest.blob = writer.addBlob(kernel->ptx, "ptx", arch.name);
+  writer.addKernel(e.manifest);
+  const std::string bytes = writer.bytes();
+
+  normc_context_options contextOptions{.struct_size = sizeof contextOptions, .max_threads = 1, .cuda_library = NORMC_FAKE_CUDA};
+  const std::string text = problem.text();
+  normc_request request{.struct_size = sizeof request, .problem = text.c_str(), .device_type = kDLCUDA};
+  if (normc_context_create(&contextOptions, &e.context) != NORMC_OK ||
+      normc_package_open_memory(e.context, bytes.data(), bytes.size(), &e.package) != NORMC_OK ||
+      normc_plan_create(e.package, &request, &e.plan) != NORMC_OK)
+    return void(e.error = normc_last_error());
+  e.device = std::make_unique<gate::CudaDevice>(0, NORMC_FAKE_CUDA);
+}
+
+std::unique_ptr<Emulated> emulated(const Problem& problem, const codegen::cuda::Schedule& schedule,
+                                   const codegen::cuda::Arch& arch) {
+  auto result = std::make_unique<Emulated>();
+  prepare(*result, problem, schedule, arch);
+  return result;
+}
+
+gate::Verdict Emulated::judge(const Problem& problem, const gate::Trial& trial) {
+  gate::Verdict verdict = gate::judge(plan, problem, trial, device.get());
+  launches = driver->takeLaunches();
+  for (const auto& launched : launches) {
+    if (launched.report.ok()) continue;
+    verdict.ok = false;
+    verdict.text += "\n" + launched.report.text();
+    break;
+  }
+  if (!verdict.ok) verdict.text = problem.text() + " " + manifest.schedule + " " + manifest.isa + ": " + verdict.text;
+  return verdict;
+}
+
+}  // namespace normc

@@ -1,0 +1,38 @@
+// A CUDA kernel as a host would use it, where there is no GPU: compiled, packed as
+// PTX, opened by the runtime through a driver of ours, its launches run by the emulator.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "autotune/emulator/EmulatedDriver.h"
+#include "autotune/gate/CudaDevice.h"
+#include "autotune/gate/Gate.h"
+#include "codegen/Pipelines.h"
+#include "runtime/normc.h"
+
+namespace normc {
+
+struct Emulated {
+  ~Emulated();
+  std::unique_ptr<emulator::EmulatedDriver> driver;
+  normc_context* context = nullptr;
+  normc_package* package = nullptr;
+  normc_plan* plan = nullptr;
+  std::unique_ptr<gate::CudaDevice> device;
+  package::Kernel manifest;
+  std::string error;
+
+  /// Judges one trial; a launch that went wrong is told in the verdict.
+  gate::Verdict judge(const Problem&, const gate::Trial&);
+  /// The launches of the last trial.
+  std::vector<emulator::EmulatedDriver::Launched> launches;
+};
+
+/// For the architecture's first device.
+std::unique_ptr<Emulated> emulated(const Problem&, const codegen::cuda::Schedule&, const codegen::cuda::Arch&);
+codegen::cuda::Arch archOf(const std::string& name);
+codegen::cuda::Schedule defaultOf(const Problem&, const codegen::cuda::Arch&);
+
+}  // namespace normc

@@ -1,0 +1,75 @@
+// One kernel for any number of features over the sizes where loops change shape,
+// and the families of schedules at the lengths that they are for.
+#include <gtest/gtest.h>
+
+#include "dsl/Library.h"
+#include "tests/cuda/Emulated.h"
+
+namespace normc {
+namespace {
+
+class EmulatedAnySize : public testing::TestWithParam<const char*> {};
+
+TEST_P(EmulatedAnySize, ServesEveryShape) {
+  Problem problem = *parseProblem(GetParam(), findNorm);
+  auto arch = archOf("sm_90");
+  auto kernel = emulated(problem, defaultOf(problem, arch), arch);
+  ASSERT_TRUE(kernel->plan) << kernel->error;
+  for (int64_t features : {1, 3, 7, 8, 15, 127, 128, 768, 1000, 1024, 4097})
+    for (int64_t rows : {0, 1, 33}) {
+      gate::Trial trial{.extents = {1, rows, features}, .step = 2, .seed = uint64_t(rows + features)};
+      gate::Verdict verdict = kernel->judge(problem, trial);
+      ASSERT_TRUE(verdict.ok) << verdict.text;
+    }
+  gate::Trial tall{.extents = {1, 2048, 40}, .step = 2};
+  gate::Verdict verdict = kernel->judge(problem, tall);
+  EXPECT_TRUE(verdict.ok) << verdict.text;
+}
+INSTANTIATE_TEST_SUITE_P(
+    Norms, EmulatedAnySize,
+    testing::Values("layer_norm:forward@f32[*x*]", "layer_norm:backward@f32[*x*]", "rms_norm:forward@bf16[*x*]",
+                    "rms_norm:backward@bf16[*x*]", "power_norm:forward@f32[*x*]", "power_norm:backward@f32[*x*]",
+                    "batch_norm:forward@f32[*x*]", "batch_norm:backward@f32[*x*]", "power_norm_v:backward@f16[*x*]",
+                    "power_norm_released:forward@f32[*x*]{heads=1,mask}",
+                    "power_norm_released:backward@f32[*x*]{heads=1,mask}"));
+
+/// A family: a schedule for a problem, at sizes that end inside a step, a team, a task.
+struct Family {
+  const char *name, *problem, *schedule;
+  int64_t rows;
+};
+void PrintTo(const Family& f, std::ostream* out) { *out << f.name; }
+class EmulatedFamily : public testing::TestWithParam<Family> {};
+
+TEST_P(EmulatedFamily, IsRightInEveryThreadOrder) {
+  Problem problem = *parseProblem(GetParam().problem, findNorm);
+  auto schedule = llvm::cantFail(codegen::cuda::parseSchedule(GetParam().schedule));
+  auto kernel = emulated(problem, schedule, archOf("sm_90"));
+  ASSERT_TRUE(kernel->plan) << kernel->error;
+  using emulator::Order;
+  for (Order order : {Order::Ascending, Order::Descending, Order::Random}) {
+    kernel->driver->options.order = order;
+    gate::Trial trial{.extents = {1, GetParam().rows, *problem.features}, .step = 1};
+    gate::Verdict verdict = kernel->judge(problem, trial);
+    EXPECT_TRUE(verdict.ok) << verdict.text;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(
+    Cuda, EmulatedFamily,
+    testing::Values(
+        Family{"SubWarpRow", "rms_norm:forward@bf16[*x64]", "resident,threads=128,team=8,vector=8,tile=1,rows=4,chunks=8,blocks=0", 67},
+        Family{"WarpRow", "layer_norm:forward@bf16[*x1024]", "resident,threads=128,team=32,vector=8,tile=4,rows=1,chunks=8,blocks=0", 9},
+        Family{"BlockRow", "layer_norm:forward@f32[*x4096]", "resident,threads=256,team=256,vector=4,tile=4,rows=1,chunks=8,blocks=0", 3},
+        Family{"OddWarps", "layer_norm:forward@f32[*x1152]", "resident,threads=96,team=96,vector=4,tile=3,rows=1,chunks=8,blocks=0", 3},
+        Family{"LoopedRow", "layer_norm:forward@bf16[*x16384]", "resident,threads=512,team=512,vector=8,tile=0,rows=1,chunks=8,blocks=1", 2},
+        Family{"SubWarpRowBackward", "layer_norm:backward@f32[*x64]", "resident,threads=128,team=16,vector=4,tile=1,rows=2,chunks=3,blocks=0", 71},
+        Family{"BlockRowBackward", "layer_norm:backward@bf16[*x2048]", "resident,threads=128,team=128,vector=8,tile=2,rows=1,chunks=3,blocks=0", 13},
+        Family{"LongTask", "rms_norm:backward@f32[*x32]", "resident,threads=32,team=8,vector=4,tile=1,rows=1,chunks=1,blocks=0", 613},
+        Family{"Columns", "batch_norm:forward@f32[*x96]", "streamed,threads=64,team=8,vector=4,tile=2,rows=2,chunks=3,blocks=0", 77},
+        Family{"ColumnsBackward", "power_norm:backward@bf16[*x320]", "streamed,threads=128,team=32,vector=8,tile=1,rows=2,chunks=3,blocks=0", 45},
+        Family{"WholeColumns", "batch_norm:forward@f32[*x40]", "resident,threads=128,team=4,vector=4,tile=1,rows=4,chunks=8,blocks=1", 50},
+        Family{"GroupsInARow", "power_norm_released:forward@f32[*x256]{heads=8}", "streamed,threads=64,team=4,vector=4,tile=2,rows=2,chunks=3,blocks=0", 37}),
+    [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace normc
