@@ -1,0 +1,42 @@
+// A package on a device: what it holds, and plans from it.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "bench/gpu/Records.h"
+#include "dsl/Problem.h"
+#include "runtime/normc.hpp"
+
+namespace normc::gpu {
+
+/// X-sized transfers of one call, as the manifest says.
+struct Traffic {
+  int reads = 0, writes = 0;
+  int total() const { return reads + writes; }
+};
+
+class Kernels {
+ public:
+  /// `driver`: the file of the CUDA driver.
+  Kernels(const std::string& file, const std::string& driver, int device);
+
+  int device() const { return device_; }
+  const Json& kernels() const { return manifest_.at("kernels"); }
+  /// Reads the text by the norms that the package brings along.
+  Problem problem(const std::string& text) const;
+  /// A plan for the device; throws host::Error.
+  host::Plan plan(const std::string& text, bool steady = false) const;
+  /// The kernel that a plan has chosen, as an index into kernels().
+  static size_t kernelOf(const host::Plan&);
+  Traffic traffic(size_t kernel) const;
+
+ private:
+  int device_;
+  host::Context context_;
+  host::Package package_;
+  Json manifest_;
+  std::map<std::string, std::shared_ptr<const Spec>, std::less<>> norms_;
+};
+
+}  // namespace normc::gpu

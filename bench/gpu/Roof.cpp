@@ -1,0 +1,154 @@
+#include "bench/gpu/Roof.h"
+
+#include <algorithm>
+
+namespace normc::gpu {
+
+using namespace cuda;
+
+namespace {
+
+constexpr int kBlocks[] = {256, 512, 1024};
+constexpr int kWaves[] = {1, 2};  ///< grids of so many full waves, beside one that covers all
+constexpr int kVector = 16;
+constexpr double kTuneSeconds = 0.4e-3;
+
+std::string entryName(RoofKind kind, int inFlight) {
+  return std::string(name(kind)) + "_" + std::to_string(inFlight);
+}
+
+/// Reads, computes and writes at byte offset %o0, %o1, ...: all reads first.
+std::string bodyOf(RoofKind kind, int inFlight, const std::string& indent) {
+  std::string loads, work, stores;
+  for (int i = 0; i < inFlight; ++i) {
+    const std::string n = std::to_string(i);
+    const auto vector = [&](const char* name) {
+      std::string list;
+      for (int lane = 0; lane < 4; ++lane)
+        list += (lane ? ", %" : "%") + std::string(name) + std::to_string(4 * i + lane);
+      return "{" + list + "}";
+    };
+    loads += indent + "add.s64 %pa" + n + ", %a, %o" + n + ";\n";
+    loads += indent + "ld.global.nc.L1::no_allocate.v4.f32 " + vector("x") + ", [%pa" + n + "];\n";
+    if (kind == RoofKind::Triad) {
+      loads += indent + "add.s64 %pb" + n + ", %b, %o" + n + ";\n";
+      loads += indent + "ld.global.nc.L1::no_allocate.v4.f32 " + vector("z") + ", [%pb" + n + "];\n";
+      for (int lane = 4 * i; lane < 4 * i + 4; ++lane) {
+        const std::string at = std::to_string(lane);
+        work += indent + "fma.rn.f32 %x" + at + ", %z" + at + ", 0f3F000000, %x" + at + ";\n";
+      }
+    }
+    stores += indent + "add.s64 %pt" + n + ", %t, %o" + n + ";\n";
+    stores += indent + "st.global.v4.f32 [%pt" + n + "], " + vector("x") + ";\n";
+  }
+  return loads + work + stores;
+}
+
+/// %o0 is the thread's own offset; a turn of the main loop takes `inFlight` steps, the loop after it one.
+std::string entryOf(RoofKind kind, int inFlight) {
+  const std::string count = std::to_string(inFlight);
+  std::string offsets;
+  for (int i = 1; i < inFlight; ++i)
+    offsets += "  add.s64 %o" + std::to_string(i) + ", %o" + std::to_string(i - 1) + ", %step;\n";
+  return ".visible .entry " + entryName(kind, inFlight) +
+         "(\n  .param .u64 to, .param .u64 first, .param .u64 second, .param .u64 bytes)\n{\n"
+         "  .reg .pred %p;\n  .reg .b32 %block, %threads, %thread, %grid;\n"
+         "  .reg .b64 %a, %b, %t, %n, %step, %last;\n"
+         "  .reg .b64 %o<" +
+         count + ">, %pa<" + count + ">, %pb<" + count + ">, %pt<" + count +
+         ">;\n"
+         "  .reg .f32 %x<" +
+         std::to_string(4 * inFlight) + ">, %z<" + std::to_string(4 * inFlight) +
+         ">;\n"
+         "  ld.param.u64 %t, [to];\n  ld.param.u64 %a, [first];\n  ld.param.u64 %b, [second];\n"
+         "  ld.param.u64 %n, [bytes];\n"
+         "  cvta.to.global.u64 %t, %t;\n  cvta.to.global.u64 %a, %a;\n  cvta.to.global.u64 %b, %b;\n"
+         "  mov.u32 %block, %ctaid.x;\n  mov.u32 %threads, %ntid.x;\n  mov.u32 %thread, %tid.x;\n"
+         "  mov.u32 %grid, %nctaid.x;\n"
+         "  mul.wide.u32 %o0, %block, %threads;\n  cvt.u64.u32 %step, %thread;\n"
+         "  add.s64 %o0, %o0, %step;\n  shl.b64 %o0, %o0, 4;\n"
+         "  mul.wide.u32 %step, %grid, %threads;\n  shl.b64 %step, %step, 4;\n"
+         "main:\n"
+         "  mad.lo.s64 %last, %step, " +
+         std::to_string(inFlight - 1) +
+         ", %o0;\n"
+         "  setp.ge.s64 %p, %last, %n;\n  @%p bra rest;\n" +
+         offsets + bodyOf(kind, inFlight, "  ") + "  mad.lo.s64 %o0, %step, " + count +
+         ", %o0;\n  bra main;\n"
+         "rest:\n"
+         "  setp.ge.s64 %p, %o0, %n;\n  @%p bra done;\n" +
+         bodyOf(kind, 1, "  ") +
+         "  add.s64 %o0, %o0, %step;\n  bra rest;\n"
+         "done:\n  ret;\n}\n";
+}
+
+}  // namespace
+
+const char* name(RoofKind kind) { return kind == RoofKind::Copy ? "copy" : "triad"; }
+
+std::string Roof::ptx() {
+  std::string text = ".version 7.4\n.target sm_80\n.address_size 64\n";
+  for (const RoofKind kind : {RoofKind::Copy, RoofKind::Triad})
+    for (const int inFlight : kInFlight) text += entryOf(kind, inFlight);
+  return text;
+}
+
+Roof::Roof(const gate::CudaDevice& device) : device_(device) {
+  const gate::CudaDevice::Current current(device);
+  const auto& driver = device.driver();
+  driver.check(driver.cuModuleLoadData(&module_, ptx().c_str()), "loading the copy and triad kernels");
+  for (const RoofKind kind : {RoofKind::Copy, RoofKind::Triad})
+    for (const int inFlight : kInFlight) {
+      CUfunction function = nullptr;
+      const std::string entry = entryName(kind, inFlight);
+      driver.check(driver.cuModuleGetFunction(&function, module_, entry.c_str()),
+                   "finding the kernel " + entry);
+      functions_.push_back({kind, inFlight, function});
+    }
+}
+
+Roof::~Roof() {
+  try {
+    const gate::CudaDevice::Current current(device_);
+    device_.driver().cuModuleUnload(module_);
+  } catch (const gate::CudaError&) {  // the context is lost, and the module with it
+  }
+}
+
+void Roof::enqueue(RoofKind kind, const RoofLaunch& launch, const RoofBuffers& buffers) const {
+  const gate::CudaDevice::Current current(device_);
+  const auto it = std::ranges::find_if(
+      functions_, [&](const Function& f) { return f.kind == kind && f.inFlight == launch.inFlight; });
+  uint64_t words[] = {buffers.to, buffers.first, buffers.second, uint64_t(buffers.bytes / kVector * kVector)};
+  void* parameters[] = {&words[0], &words[1], &words[2], &words[3]};
+  const auto& driver = device_.driver();
+  driver.check(driver.cuLaunchKernel(it->function, unsigned(launch.grid), 1, 1, unsigned(launch.block), 1, 1,
+                                     0, device_.stream(), parameters, nullptr),
+               std::string("launching a ") + name(kind));
+}
+
+RoofLaunch Roof::tuned(RoofKind kind, const std::vector<RoofBuffers>& sets) const {
+  const int processors = std::max(1, device_.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  const int resident = device_.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+  const int64_t vectors = std::max<int64_t>(1, sets.at(0).bytes / kVector);
+  RoofLaunch best;
+  double bestSeconds = 0;
+  for (const int block : kBlocks)
+    for (const int inFlight : kInFlight) {
+      const int64_t perBlock = int64_t(block) * inFlight, covering = (vectors + perBlock - 1) / perBlock;
+      std::vector<int64_t> grids = {covering};
+      for (const int waves : kWaves)
+        if (const int64_t grid = int64_t(processors) * std::max(1, resident / block) * waves; grid < covering)
+          grids.push_back(grid);
+      for (const int64_t grid : grids) {
+        const RoofLaunch launch = {block, int(std::min<int64_t>(grid, 0x7fffffff)), inFlight};
+        const Timer timer(
+            device_, [&](int set) { enqueue(kind, launch, sets[set]); }, int(sets.size()), kTuneSeconds);
+        const double seconds = std::min({timer.sample(), timer.sample(), timer.sample()});
+        if (bestSeconds == 0 || seconds < bestSeconds) best = launch, bestSeconds = seconds;
+      }
+    }
+  return best;
+}
+
+}  // namespace normc::gpu

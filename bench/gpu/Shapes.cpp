@@ -1,0 +1,106 @@
+#include "bench/gpu/Shapes.h"
+
+#include <algorithm>
+#include <set>
+
+#include "dsl/Library.h"
+#include "dsl/Problem.h"
+
+namespace normc::gpu {
+namespace {
+
+struct Size {
+  int64_t rows, features;
+};
+
+/// Where figures of others exist, with a statistic per row. The last one is known for layer_norm backward.
+constexpr Size kPublished[] = {{16384, 4096}, {8192, 8192}, {4096, 16384}, {8192, 5120}, {8192, 4096},
+                               {4096, 8192},  {4096, 6144}, {2048, 4096},  {4096, 2048}, {131072, 128},
+                               {16384, 128},  {8192, 128},  {1024, 12288}};
+/// Small, odd, not a power of two, and huge.
+constexpr int64_t kFeatures[] = {1000, 4095, 64,    96,    127,   257,    1536,
+                                 2304, 7168, 12288, 28672, 65536, 131072, 5120};
+/// A column kernel sees features as columns only: fewer of them tell as much.
+constexpr int64_t kColumnFeatures[] = {1000, 4095, 64, 127, 257};
+/// Of one tensor in the second list: larger than every second-level cache.
+constexpr int64_t kTensorBytes = 128 << 20;
+
+bool perFeature(const std::string& norm) { return norm != "rms_norm" && norm != "layer_norm"; }
+int64_t bytesOf(const std::string& dtype) { return dtype == "bf16" || dtype == "f16" ? 2 : 4; }
+
+const char* const kNorms[] = {"rms_norm", "layer_norm", "power_norm", "batch_norm", "power_norm_v"};
+
+/// One size with all norms side by side, so that what one costs beside another can be read off.
+void add(std::vector<Shape>& shapes, const std::string& dtype, Size size, bool columns) {
+  for (const char* norm : kNorms)
+    for (const char* entry : {"forward", "backward"})
+      if (columns || !perFeature(norm)) shapes.push_back({norm, entry, dtype, size.rows, size.features});
+}
+
+/// The norm for any number of features: what tests run through odd sizes, and what a host falls back to.
+void addGeneric(std::set<std::string>& problems, const std::shared_ptr<const Spec>& spec) {
+  Problem problem;
+  problem.spec = spec;
+  problem.segmented = spec->reduce == Reduce::Segment || spec->reduce == Reduce::SegmentFeatures;
+  for (const std::string& binding : bindingNames(*spec)) problem.bindings[binding] = 4;
+  const auto addIfLegal = [&](const Problem& candidate) {
+    if (const auto checked = checkProblem(candidate)) problems.insert(checked->text());
+  };
+  for (const Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer}) {
+    problem.entry = entry;
+    for (const DType type : {DType::F32, DType::BF16}) {
+      problem.data = type;
+      addIfLegal(problem);
+    }
+    problem.data = DType::F32;
+    if (spec->reduce == Reduce::Rows) {
+      Problem variant = problem;
+      variant.mask = true;
+      addIfLegal(variant);
+      variant.mask = false, variant.segmented = true, variant.layout = Layout::ChannelsFirst;
+      addIfLegal(variant);
+    }
+  }
+}
+
+}  // namespace
+
+std::string Shape::problem() const {
+  return norm + ":" + entry + "@" + dtype + "[*x" + std::to_string(features) + "]";
+}
+
+std::string Shape::text() const {
+  return norm + ":" + entry + "@" + dtype + "[" + std::to_string(rows) + "x" + std::to_string(features) + "]";
+}
+
+int64_t Shape::tensorBytes() const { return rows * features * bytesOf(dtype); }
+
+std::vector<Shape> allShapes(bool quick) {
+  std::vector<Shape> shapes;
+  if (quick) {
+    for (const char* entry : {"forward", "backward"}) shapes.push_back({"layer_norm", entry, "f32", 64, 128});
+    return shapes;
+  }
+  for (const char* dtype : {"bf16", "f32"}) {
+    for (Size size : kPublished) add(shapes, dtype, size, true);
+    for (int64_t features : kFeatures) {
+      const Size size = {kTensorBytes / (features * bytesOf(dtype)), features};
+      add(shapes, dtype, size, std::ranges::count(kColumnFeatures, features) > 0);
+    }
+  }
+  return shapes;
+}
+
+std::vector<std::string> problemsToCompile(bool quick) {
+  std::set<std::string> problems;
+  for (Shape shape : allShapes(quick)) {
+    problems.insert(shape.problem());
+    shape.entry = "forward";
+    problems.insert(shape.problem());
+  }
+  if (!quick)
+    for (const BuiltinNorm& norm : builtinNorms()) addGeneric(problems, norm.spec);
+  return {problems.begin(), problems.end()};
+}
+
+}  // namespace normc::gpu

@@ -1,0 +1,301 @@
+// What bench/gpu measures with: the roof's kernels, cold buffers, timers, one norm on many buffers.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "bench/gpu/Bench.h"
+#include "bench/gpu/Facts.h"
+#include "bench/gpu/Host.h"
+#include "bench/gpu/Subject.h"
+#include "dsl/Library.h"
+#include "tests/gpu/CpuKernels.h"
+#include "tests/runtime/CudaSupport.h"
+
+namespace normc::gpu {
+namespace {
+
+using gate::CudaDevice;
+using gate::CudaMemory;
+
+class GpuBench : public test::CudaTest {
+ protected:
+  GpuBench() { fake_cuda_set_launcher(test::runOnCpu, nullptr); }
+  ~GpuBench() override { fake_cuda_set_launcher(nullptr, nullptr); }
+
+  static std::string packageFile() {
+    const std::string path = test::temporaryPath("gpu_bench.npk"), bytes = test::layerNormPackage().bytes();
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  }
+  static Kernels kernels() { return Kernels(packageFile(), NORMC_FAKE_CUDA, 0); }
+  static Shape shape(const char* entry) { return {"layer_norm", entry, "f32", 9, 128}; }
+};
+
+std::vector<float> download(const CudaDevice& device, const CudaMemory& memory) {
+  std::vector<float> values(size_t(memory.bytes()) / 4);
+  device.download(values.data(), memory.address(), memory.bytes());
+  device.synchronize();
+  return values;
+}
+
+TEST_F(GpuBench, FactsAreThoseOfTheDriver) {
+  const fake_cuda_device small = {8, 0, 108, 0};
+  fake_cuda_set_devices(1, &small);
+  const CudaDevice device(0, NORMC_FAKE_CUDA);
+  const Json facts = factsOf(device);
+  EXPECT_EQ(archOf(device), "sm_80");
+  EXPECT_EQ(facts.at("multiprocessors"), 108);
+  EXPECT_EQ(facts.at("memory_bytes"), 1 << 30);
+  EXPECT_EQ(facts.at("cuda_version_of_driver"), 13000);
+}
+
+TEST_F(GpuBench, ColdSetsOutgrowTheCacheTwice) {
+  const CudaDevice device(0, NORMC_FAKE_CUDA);
+  const int64_t cache = device.attribute(cuda::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+  EXPECT_EQ(coldSets(device, 10 * cache), 2);
+  EXPECT_EQ(coldSets(device, 1), 64);
+  for (const int64_t bytes : {cache / 20, cache / 3, cache, 2 * cache})
+    EXPECT_GT(coldSets(device, bytes) * bytes, 2 * cache);
+}
+
+TEST_F(GpuBench, RoofEntriesStandInItsText) {
+  const std::string text = Roof::ptx();
+  for (const int inFlight : Roof::kInFlight)
+    for (const char* kind : {"copy_", "triad_"})
+      EXPECT_NE(text.find(".entry " + (kind + std::to_string(inFlight)) + "("), text.npos)
+          << kind << inFlight;
+}
+
+TEST_F(GpuBench, RoofAssemblesWithoutSpillsIn16ByteAccesses) {
+  if (std::string(NORMC_PTXAS).empty()) GTEST_SKIP() << "no ptxas";
+  const std::string ptx = test::temporaryPath("roof.ptx"), log = test::temporaryPath("roof.log");
+  std::ofstream(ptx) << Roof::ptx();
+  for (const char* arch : {"sm_80", "sm_90", "sm_100"}) {
+    const std::string command =
+        std::string(NORMC_PTXAS) + " -v -arch=" + arch + " " + ptx + " -o /dev/null >" + log + " 2>&1";
+    ASSERT_EQ(std::system(command.c_str()), 0) << command;
+    std::ifstream stream(log);
+    const std::string said(std::istreambuf_iterator<char>(stream), {});
+    EXPECT_NE(said.find(" 0 bytes spill stores"), said.npos) << said;
+  }
+  // Every access of global memory is one of four words.
+  const std::string text = Roof::ptx();
+  for (const std::string access : {"ld.global", "st.global"})
+    for (size_t at = text.find(access); at != text.npos; at = text.find(access, at + 1))
+      EXPECT_NE(text.substr(at, text.find(' ', at) - at).find(".v4.f32"), std::string::npos);
+}
+
+TEST_F(GpuBench, RoofCopiesAndAddsWhatItIsGiven) {
+  const CudaDevice device(0, NORMC_FAKE_CUDA);
+  const Roof roof(device);
+  const CudaMemory a = filled(device, DType::F32, 4000, 1), b = filled(device, DType::F32, 4000, 2);
+  const CudaMemory to(device, 4000);
+  const RoofBuffers buffers = {to.address(), a.address(), b.address(), 4000};
+  roof.enqueue(RoofKind::Copy, {256, 1, 2}, buffers);
+  const std::vector<float> first = download(device, a), second = download(device, b);
+  EXPECT_EQ(download(device, to), first);
+  roof.enqueue(RoofKind::Triad, {256, 1, 4}, buffers);
+  EXPECT_FLOAT_EQ(download(device, to)[999], first[999] + 0.5f * second[999]);
+  const std::vector<test::Launched> all = test::launches();
+  EXPECT_EQ(all.at(0).function, "copy_2");
+  EXPECT_EQ(all.at(1).function, "triad_4");
+}
+
+TEST_F(GpuBench, RoofTriesManyLaunches) {
+  const CudaDevice device(0, NORMC_FAKE_CUDA);
+  const Roof roof(device);
+  const CudaMemory from = filled(device, DType::F32, 1 << 16, 1), to(device, 1 << 16);
+  fake_cuda_clear_record();
+  const RoofLaunch best = roof.tuned(RoofKind::Copy, {{to.address(), from.address(), 0, 1 << 16}});
+  std::set<std::pair<std::string, unsigned>> tried;
+  for (const test::Launched& launch : test::launches()) {
+    tried.emplace(launch.function, launch.block.at(0));
+    EXPECT_GE(int64_t(launch.grid.at(0)) * launch.block.at(0) * 16 * 4, 1 << 16);
+  }
+  EXPECT_EQ(tried.size(), 9u) << "three blocks with one, two and four accesses in flight";
+  EXPECT_TRUE(tried.contains({"copy_" + std::to_string(best.inFlight), unsigned(best.block)}));
+}
+
+TEST_F(GpuBench, FilledMemoryIsFiniteAndVaries) {
+  const CudaDevice device(0, NORMC_FAKE_CUDA);
+  const std::vector<float> values = download(device, filled(device, DType::F32, 9 << 20, 7));
+  std::set<float> different(values.begin(), values.begin() + 1000);
+  EXPECT_GT(different.size(), 990u);
+  for (const float value : values) ASSERT_LT(std::abs(value), 4);
+}
+
+TEST_F(GpuBench, TimerCallsEverySetEquallyOften) {
+  const CudaDevice device(0, NORMC_FAKE_CUDA);
+  std::vector<int> calls(3);
+  const Timer timer(device, [&](int set) { ++calls[size_t(set)]; }, 3, 1e-9);
+  EXPECT_EQ(timer.calls() % 3, 0);
+  EXPECT_EQ(calls[0], calls[1]);
+  EXPECT_EQ(calls[1], calls[2]);
+  EXPECT_GE(timer.sample(), 0);
+}
+
+TEST_F(GpuBench, TimerEndsACaptureThatFails) {
+  const CudaDevice device(0, NORMC_FAKE_CUDA);
+  int calls = 0;
+  const auto enqueue = [&](int) {
+    if (++calls > 4) throw std::runtime_error("refused");  // two warm up, two are timed, then the capture
+  };
+  EXPECT_THROW(Timer(device, enqueue, 2, 1e-9), std::runtime_error);
+  EXPECT_TRUE(device.alive()) << "the stream is not left in a capture";
+}
+
+TEST_F(GpuBench, RaceTakesTurns) {
+  const CudaDevice device(0, NORMC_FAKE_CUDA);
+  const Timer one(device, [](int) {}, 2, 1e-9), other(device, [](int) {}, 2, 1e-9);
+  const auto samples = race({&one, &other}, 5);
+  ASSERT_EQ(samples.size(), 2u);
+  EXPECT_EQ(samples[0].size(), 5u);
+  EXPECT_EQ(samples[1].size(), 5u);
+}
+
+TEST_F(GpuBench, SubjectRunsOnEverySet) {
+  const CudaDevice device(0, NORMC_FAKE_CUDA);
+  const Kernels package = kernels();
+  for (const char* entry : {"forward", "backward"}) {
+    const Subject subject(device, package, shape(entry), 3);
+    std::set<std::vector<char>> wide;
+    for (int set = 0; set < subject.sets(); ++set) {
+      subject.poison(set);
+      subject.enqueue(set);
+      const auto outputs = subject.outputs(set);
+      float value;
+      std::memcpy(&value, outputs.at(0).data(), 4);
+      EXPECT_TRUE(std::isfinite(value)) << entry << set;
+      wide.insert(outputs.at(0));
+    }
+    EXPECT_EQ(wide.size(), 3u) << "each set has an x of its own";
+  }
+}
+
+TEST_F(GpuBench, FootprintIsTheRoofs) {
+  EXPECT_EQ(Subject::footprint(shape("forward")), bytesMoved(RoofKind::Copy, 9 * 128 * 4));
+  EXPECT_EQ(Subject::footprint(shape("backward")), bytesMoved(RoofKind::Triad, 9 * 128 * 4));
+}
+
+TEST_F(GpuBench, RecordsEveryShapeBesideItsRoof) {
+  const CudaDevice device(0, NORMC_FAKE_CUDA);
+  std::vector<Json> records;
+  BenchOptions options;
+  options.rounds = 3, options.sampleSeconds = 1e-6;
+  options.record = [&](const Json& record) { records.push_back(record); };
+  benchAll(device, kernels(), {shape("forward"), shape("backward")}, {}, options);
+  ASSERT_EQ(records.size(), 4u) << "each begins and ends";
+  EXPECT_EQ(records[0], Json({{"kind", "begin"}, {"shape", "layer_norm:forward@f32[9x128]"}}));
+  EXPECT_EQ(records[1].at("shape"), "layer_norm:forward@f32[9x128]");
+  EXPECT_EQ(records[1].at("roof").at("kind"), "copy");
+  EXPECT_EQ(records[3].at("roof").at("kind"), "triad");
+  for (const Json& record : {records[1], records[3]}) {
+    EXPECT_FALSE(record.contains("wrong")) << record;
+    EXPECT_GT(record.at("us").at("median"), 0);
+    EXPECT_LE(record.at("of_roof").at("low"), record.at("of_roof").at("high"));
+  }
+}
+
+TEST_F(GpuBench, DoesNotTimeWhatIsWrong) {
+  fake_cuda_set_launcher(nullptr, nullptr);
+  const CudaDevice device(0, NORMC_FAKE_CUDA);
+  Json last;
+  BenchOptions options;
+  options.rounds = 3, options.sampleSeconds = 1e-6;
+  options.record = [&](const Json& record) { last = record; };
+  benchAll(device, kernels(), {shape("forward")}, {}, options);
+  EXPECT_TRUE(last.contains("wrong"));
+  EXPECT_FALSE(last.contains("us"));
+  options.evenWrong = true;
+  benchAll(device, kernels(), {shape("forward")}, {}, options);
+  EXPECT_TRUE(last.contains("wrong"));
+  EXPECT_TRUE(last.contains("us"));
+}
+
+TEST_F(GpuBench, LeavesOutWhatIsDoneAndSaysWhatCannotBe) {
+  const CudaDevice device(0, NORMC_FAKE_CUDA);
+  std::vector<Json> records;
+  BenchOptions options;
+  options.record = [&](const Json& record) { records.push_back(record); };
+  Shape missing = shape("forward");
+  missing.features = 256;
+  const std::vector<Json> before = {{{"kind", "begin"}, {"shape", shape("forward").text()}},
+                                    {{"kind", "bench"}, {"shape", shape("forward").text()}},
+                                    {{"kind", "begin"}, {"shape", shape("backward").text()}}};
+  benchAll(device, kernels(), {shape("forward"), shape("backward"), missing}, before, options);
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[0].at("shape"), shape("backward").text());
+  EXPECT_EQ(records[0].at("error"), "it did not end");
+  EXPECT_EQ(records[2].at("shape"), missing.text());
+  EXPECT_NE(records[2].at("error").get<std::string>().find("no kernel"), std::string::npos) << records[2];
+}
+
+TEST_F(GpuBench, StopsWhenTheDeviceIsLost) {
+  fake_cuda_set_launcher([](void*, const fake_cuda_launch*) { return 700; }, nullptr);
+  const CudaDevice device(0, NORMC_FAKE_CUDA);
+  std::vector<Json> records;
+  BenchOptions options;
+  options.record = [&](const Json& record) { records.push_back(record); };
+  benchAll(device, kernels(), {shape("forward"), shape("backward")}, {}, options);
+  ASSERT_EQ(records.size(), 2u) << "the second shape is not blamed for it";
+  EXPECT_NE(records[1].at("wrong").get<std::string>().find("CUDA_ERROR_ILLEGAL_ADDRESS"), std::string::npos);
+}
+
+TEST_F(GpuBench, GraphGivesTheSameBits) {
+  const CudaDevice device(0, NORMC_FAKE_CUDA);
+  const Kernels package = kernels();
+  const std::vector<Shape> shapes = smallShapes(package);
+  ASSERT_EQ(shapes.size(), 2u);
+  const Json result = testGraph(device, package, shapes);
+  EXPECT_TRUE(result.value("equal", false)) << result;
+  EXPECT_EQ(result.at("plans"), 2);
+}
+
+TEST_F(GpuBench, GraphOfKernelsThatDoNothingIsNoProof) {
+  fake_cuda_set_launcher(nullptr, nullptr);
+  const CudaDevice device(0, NORMC_FAKE_CUDA);
+  const Kernels package = kernels();
+  const Json result = testGraph(device, package, {shape("forward")});
+  EXPECT_EQ(result.value("error", ""), "layer_norm:forward@f32[9x128] wrote nothing");
+}
+
+TEST_F(GpuBench, EnqueueIsTimedOnOneAndOnEightThreads) {
+  fake_cuda_set_launcher(nullptr, nullptr);
+  std::vector<Json> records;
+  benchEnqueue(NORMC_FAKE_CUDA, kernels(), {shape("forward")}, 5,
+               [&](const Json& r) { records.push_back(r); });
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].at("threads"), 1);
+  EXPECT_EQ(records[1].at("threads"), 8);
+  for (const Json& record : records) EXPECT_GT(record.at("us").at("median"), 0) << record;
+}
+
+TEST(GpuShapes, AreAllLegalProblems) {
+  std::set<std::string> texts;
+  for (const Shape& shape : allShapes(false)) {
+    const auto problem = parseProblem(shape.problem(), findNorm);
+    EXPECT_TRUE(problem) << shape.problem();
+    EXPECT_TRUE(texts.insert(shape.text()).second) << shape.text() << " is there twice";
+    EXPECT_GT(shape.rows, 0);
+  }
+}
+
+TEST(GpuShapes, HaveTheirKernelsCompiled) {
+  const std::vector<std::string> problems = problemsToCompile(false);
+  const std::set<std::string> compiled(problems.begin(), problems.end());
+  for (Shape shape : allShapes(false)) {
+    EXPECT_TRUE(compiled.contains(shape.problem())) << shape.problem();
+    shape.entry = "forward";
+    EXPECT_TRUE(compiled.contains(shape.problem())) << "the forward of a backward: " << shape.problem();
+  }
+  for (const BuiltinNorm& norm : builtinNorms())
+    EXPECT_TRUE(std::ranges::any_of(problems, [&](const std::string& p) {
+      return p.starts_with(norm.name + ":backward@") && p.find("[*x*") != p.npos;
+    })) << norm.name;
+}
+
+}  // namespace
+}  // namespace normc::gpu
