@@ -1,6 +1,7 @@
 #include "codegen/Manifest.h"
 
 #include "codegen/plan/Plan.h"
+#include "codegen/targets/cuda/FusePhases.h"
 #include "codegen/targets/cuda/LowerToGpu.h"
 #include "dsl/Fields.h"
 #include "dsl/Numbers.h"
@@ -88,6 +89,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const cuda::Schedule& s, package
   SmallVector<StringRef> axes(phase.getUnits().getAsValueRange<StringAttr>());
   cuda::Launch launch = cuda::launchOf(phase, s);
   result.launch = package::Launch{.threads = launch.threads, .columns = launch.columns};
+  if (auto least = phase->getAttrOfType<IntegerAttr>(cuda::leastBlocksAttrName())) result.launch->least = least.getInt();
   cuda::EntryNames names = cuda::entryNames(kernel, phase, s);
   if (!names.unaligned.empty()) result.unaligned = names.unaligned;
   bool partial = false;

@@ -5,6 +5,7 @@
 #include "codegen/lower/Transcendentals.h"
 #include "codegen/targets/cpu/Entry.h"
 #include "codegen/targets/cpu/Object.h"
+#include "codegen/targets/cuda/FusePhases.h"
 #include "codegen/targets/cuda/LowerToGpu.h"
 #include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/Ptxas.h"
@@ -143,6 +144,7 @@ class CudaCompilation : public Compilation {
     if (auto error = Compilation::plan(schedule_.strategy, symbol)) return error;
     if (auto reason = cuda::whyIllegal(cuda::formOf(kernel_), schedule_, arch_))
       return llvm::createStringError(problem_.text() + " for " + arch_.name + ": " + *reason);
+    cuda::fusePhases(kernel_, schedule_);
     return llvm::Error::success();
   }
 

@@ -20,22 +20,42 @@ std::string requestOf(const Problem& problem, const Extents& e) {
 
 class KernelTrials {
  public:
-  KernelTrials(const PackageFile& file, size_t kernel)
-      : file_(file), manifest_(file.kernels().at(kernel)), problem_(file.problem(manifest_.at("problem"))) {
+  KernelTrials(const PackageFile& file, size_t kernel, const Judging& how)
+      : file_(file),
+        manifest_(file.kernels().at(kernel)),
+        problem_(file.problem(manifest_.at("problem"))),
+        how_(how) {
     verdict_.kernel = kernel;
     const Json limits = manifest_.value("limits", Json::object());
     limited_ = limits.value("rows_min", int64_t(0)) > 0 ||
                (limits.contains("rows_max") && !limits.at("rows_max").is_null());
-    if (!limited_) plan_.emplace(plan(problem_.text()));
+    if (limited_) return;
+    try {
+      plan_.emplace(plan(problem_.text()));
+    } catch (const Failure& failure) {  // e.g. it needs more shared memory than the device has
+      if (!how_.device) throw;
+      verdict_.skipped = failure.diagnostics().front().message;
+    }
   }
 
-  void run(const gate::Trial& trial) {
+  /// Whether there is any use in another trial.
+  bool open() const { return verdict_.skipped.empty() && !verdict_.deviceLost; }
+
+  void run(gate::Trial trial) {
+    const bool shortened = shorten(trial.extents);
     if (limited_) planFor(trial.extents);
     if (!plan_ || kernelOf(*plan_) != verdict_.kernel) return;  // the runtime would choose another
-    const gate::Verdict verdict = gate::judge(plan_->get(), problem_, trial);
+    gate::Verdict verdict = gate::judge(plan_->get(), problem_, trial, how_.device);
+    if (const std::string text = how_.observed(); !text.empty()) {
+      verdict.text =
+          (verdict.ok ? problem_.text() + " on " + trial.text() + ":" : verdict.text) + "\n" + text;
+      verdict.ok = false;
+    }
     ++verdict_.trials;
+    verdict_.shortened += shortened;
     if (!verdict.ok) {
       ++verdict_.failed;
+      verdict_.deviceLost = how_.device && !how_.device->alive();
       if (verdict_.failures.size() < kFailuresShown) verdict_.failures.push_back(verdict.text);
     } else if (verdict.worstRatio > verdict_.worstRatio) {
       verdict_.worstRatio = verdict.worstRatio;
@@ -45,14 +65,24 @@ class KernelTrials {
 
   const Problem& problem() const { return problem_; }
   KernelVerdict take() {
-    if (verdict_.trials == 0) verdict_.skipped = "the runtime always chooses another kernel of this package";
+    if (verdict_.trials == 0 && verdict_.skipped.empty())
+      verdict_.skipped = "the runtime always chooses another kernel of this package";
     return std::move(verdict_);
   }
 
  private:
   host::Plan plan(const std::string& request) const {
     const std::string isa = manifest_.at("isa");
-    return file_.plan(request, {.isa_cap = isa.c_str()});
+    normc_request options{.isa_cap = isa.c_str()};
+    if (how_.device) options.device_type = kDLCUDA, options.device_id = how_.device->index();
+    return file_.plan(request, options);
+  }
+  bool shorten(Extents& e) const {
+    const int64_t row = std::max<int64_t>(e.segments * e.features, 1);
+    const int64_t rows = std::max<int64_t>(how_.maxElements / row, 1);
+    if (e.rows <= rows) return false;
+    e.rows = rows;
+    return true;
   }
   void planFor(const Extents& extents) {
     const std::string request = requestOf(problem_, extents);
@@ -68,6 +98,7 @@ class KernelTrials {
   const PackageFile& file_;
   const Json& manifest_;
   Problem problem_;
+  const Judging& how_;
   bool limited_ = false;
   std::string planned_;
   std::optional<host::Plan> plan_;
@@ -87,16 +118,15 @@ std::vector<int64_t> featureCounts(const Problem& problem) {
   return counts;
 }
 
-KernelVerdict judgeKernel(const PackageFile& file, size_t kernel, std::optional<int64_t> features,
-                          const std::function<bool()>& stop) {
-  KernelTrials trials(file, kernel);
+KernelVerdict judgeKernel(const PackageFile& file, size_t kernel, const Judging& how) {
+  KernelTrials trials(file, kernel, how);
   const Problem& problem = trials.problem();
   const std::vector<int64_t> counts = problem.features ? std::vector<int64_t>{*problem.features}
-                                      : features       ? std::vector<int64_t>{*features}
+                                      : how.features   ? std::vector<int64_t>{*how.features}
                                                        : featureCounts(problem);
   for (const int64_t count : counts)
     for (const gate::Trial& trial : gate::standardTrials(problem, count)) {
-      if (stop()) return trials.take();
+      if (!trials.open() || how.stop()) return trials.take();
       trials.run(trial);
     }
   return trials.take();

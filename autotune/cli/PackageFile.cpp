@@ -28,9 +28,10 @@ std::string withoutSizes(std::string problem) {
   return problem.replace(open + 1, shape.size(), joined(sizes, "x"));
 }
 
-normc_context_options optionsOf(int threads) {
+normc_context_options optionsOf(int threads, const std::string& cudaLibrary) {
   normc_context_options options{};
   options.max_threads = threads;
+  options.cuda_library = cudaLibrary.c_str();
   return options;
 }
 
@@ -40,9 +41,9 @@ Failure failureOf(const host::Error& error) {
   return error.status() == NORMC_INVALID_ARGUMENT ? usage(error.what()) : refused(error.what());
 }
 
-PackageFile::PackageFile(const std::string& path, int threads)
+PackageFile::PackageFile(const std::string& path, int threads, const std::string& cudaLibrary)
     : path_(path),
-      context_(translated([&] { return host::Context(optionsOf(threads)); })),
+      context_(translated([&] { return host::Context(optionsOf(threads, cudaLibrary)); })),
       package_(translated([&] { return host::Package(context_, path); })),
       manifest_(Json::parse(package_.manifest())) {
   std::error_code none;

@@ -7,6 +7,7 @@
 
 #include "autotune/cli/Failure.h"
 #include "autotune/cli/Output.h"
+#include "autotune/gate/CudaDevice.h"
 #include "dsl/Problem.h"
 #include "runtime/normc.hpp"
 
@@ -15,21 +16,26 @@ namespace normc::cli {
 /// A refusal of the runtime: INVALID_ARGUMENT is the command line's fault, all else that of what it names.
 Failure failureOf(const host::Error&);
 
-/// Calls `body`; what the runtime refuses becomes a Failure.
+/// Calls `body`; what the runtime or a device refuses becomes a Failure.
 template <typename Body>
 auto translated(Body&& body) {
   try {
     return body();
   } catch (const host::Error& error) {
     throw failureOf(error);
+  } catch (const gate::CudaError& error) {
+    throw refused(error.what());
   }
 }
 
 class PackageFile {
  public:
-  explicit PackageFile(const std::string& path, int threads = 0);
+  /// `cudaLibrary`: the driver that plans for a CUDA device go through.
+  explicit PackageFile(const std::string& path, int threads = 0,
+                       const std::string& cudaLibrary = gate::CudaDriver::kLibrary);
 
   const std::string& path() const { return path_; }
+  const host::Context& context() const { return context_; }
   const host::Package& package() const { return package_; }
   const Json& manifest() const { return manifest_; }
   const Json& kernels() const { return manifest_.at("kernels"); }

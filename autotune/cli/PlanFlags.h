@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "autotune/cli/PackageFile.h"
+#include "autotune/cli/Place.h"
 
 namespace normc::cli {
 
 struct PlanFlags {
   std::string file, problem, isaCap;
+  PlaceFlags place;
   std::vector<std::string> numbers;
   int64_t threads = 0;
   bool keepDenormals = false;
@@ -20,6 +22,7 @@ struct PlanFlags {
 
 /// A plan, with the package it came from.
 struct Planned {
+  Place place;
   PackageFile file;
   host::Plan plan;
   size_t index;  ///< of the chosen kernel

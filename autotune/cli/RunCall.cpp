@@ -22,11 +22,11 @@ struct RunCall::Tensor {
     for (const int64_t size : shape) count *= size;
     return count;
   }
-  void allocate() {
-    memory = gate::Storage(elements() * elementBytes(), 0);
+  void allocate(const gate::CudaDevice* device) {
+    memory = gate::Storage(elements() * elementBytes(), 0, device);
     const uint8_t code = type == "u8" ? kDLUInt : type == "bf16" ? kDLBfloat : kDLFloat;
-    view = {memory.data(),
-            {kDLCPU, 0},
+    view = {memory.address(),
+            device ? DLDevice{kDLCUDA, device->index()} : DLDevice{kDLCPU, 0},
             int32_t(shape.size()),
             {code, uint8_t(8 * elementBytes()), 1},
             shape.data(),
@@ -98,6 +98,7 @@ std::vector<normc_field> fieldsOf(Query query, const host::Plan& plan, const nor
 
 RunCall::RunCall(const Planned& planned, const FileMap& inputs, const FileMap& outputs, Output& out)
     : planned_(planned),
+      device_(planned.place.open()),
       outputs_(outputs),
       backward_(planned.kernel().at("entry") == "backward"),
       infer_(planned.kernel().at("entry") == "infer") {
@@ -112,7 +113,7 @@ RunCall::RunCall(const Planned& planned, const FileMap& inputs, const FileMap& o
   for (const Json& operand : kernel.at("operands"))
     if (operand.at("role") == "tensor" && operand.at("access") == "read")
       addInput(operand, inputs.at(operand.at("name")), out);
-  makeFields();
+  translated([&] { makeFields(); });
   for (const Json& operand : kernel.at("operands"))
     if (operand.at("role") == "tensor" && operand.at("access") == "write") addOutput(operand);
   makeArguments();
@@ -126,7 +127,7 @@ void RunCall::addInput(const Json& operand, const std::string& file, Output& out
   tensor.type = operand.at("type");
   const NpyArray array = readNpy(file);
   tensor.shape = array.shape;
-  tensor.allocate();
+  translated([&] { tensor.allocate(device_.get()); });
   const NpyType exact = fileType(tensor.type);
   if (array.type == exact && tensor.type != "bf16") {
     std::memcpy(tensor.memory.data(), array.data.data(), array.data.size());
@@ -146,7 +147,7 @@ void RunCall::addOutput(const Json& operand) {
   Tensor& tensor = tensors_[name];
   tensor.type = operand.at("type");
   tensor.shape = isXSized(name) ? xShape() : std::vector<int64_t>{sizes_.features};
-  tensor.allocate();
+  translated([&] { tensor.allocate(device_.get()); });
 }
 
 const std::vector<int64_t>& RunCall::xShape() const {
@@ -171,18 +172,20 @@ void RunCall::makeFields() {
   const auto first = shape.begin() + (channelsFirst ? 2 : segmented ? 1 : 0);
   for (auto size = first; size != shape.end() - (channelsFirst ? 0 : 1); ++size) sizes_.rows *= *size;
 
-  translated([&] {
-    const normc_plan* plan = planned_.plan.get();
-    size_t stateBytes = 0, savedBytes = 0, workspaceBytes = 0;
-    host::check(normc_plan_state_bytes(plan, &sizes_, &stateBytes));
-    host::check(normc_plan_saved_bytes(plan, &sizes_, &savedBytes));
-    host::check(normc_plan_workspace_bytes(plan, &sizes_, &workspaceBytes));
-    state_ = {fieldsOf(normc_plan_state_field, planned_.plan, sizes_), gate::Storage(int64_t(stateBytes), 0)};
-    saved_ = {fieldsOf(normc_plan_saved_field, planned_.plan, sizes_), gate::Storage(int64_t(savedBytes), 0)};
-    stateAfter_ = {state_.fields, gate::Storage(int64_t(stateBytes), 0)};
-    workspace_ = gate::Storage(int64_t(workspaceBytes), 0);
-    if (stateBytes) host::check(normc_plan_state_init(plan, &sizes_, state_.memory.data(), stateBytes));
-  });
+  const normc_plan* plan = planned_.plan.get();
+  size_t stateBytes = 0, savedBytes = 0, workspaceBytes = 0;
+  host::check(normc_plan_state_bytes(plan, &sizes_, &stateBytes));
+  host::check(normc_plan_saved_bytes(plan, &sizes_, &savedBytes));
+  host::check(normc_plan_workspace_bytes(plan, &sizes_, &workspaceBytes));
+  const auto storage = [&](size_t bytes) { return gate::Storage(int64_t(bytes), 0, device_.get()); };
+  state_ = {fieldsOf(normc_plan_state_field, planned_.plan, sizes_), storage(stateBytes)};
+  saved_ = {fieldsOf(normc_plan_saved_field, planned_.plan, sizes_), storage(savedBytes)};
+  stateAfter_ = {state_.fields, storage(stateBytes)};
+  workspace_ = storage(workspaceBytes);
+  if (!stateBytes) return;
+  host::check(normc_plan_state_init(plan, &sizes_, state_.memory.address(), stateBytes));
+  state_.memory.download();
+  if (device_) device_->synchronize();
 }
 
 void RunCall::makeArguments() {
@@ -195,17 +198,41 @@ void RunCall::makeArguments() {
   args_.scale = view("scale"), args_.bias = view("bias");
   args_.dscale = view("dscale"), args_.dbias = view("dbias"), args_.mask = view("mask");
   if (!state_.empty()) {
-    args_.state_in = state_.memory.data(), args_.state_in_bytes = state_.memory.bytes();
+    args_.state_in = state_.memory.address(), args_.state_in_bytes = state_.memory.bytes();
     if (!infer_)
-      args_.state_out = stateAfter_.memory.data(), args_.state_out_bytes = stateAfter_.memory.bytes();
+      args_.state_out = stateAfter_.memory.address(), args_.state_out_bytes = stateAfter_.memory.bytes();
   }
   if (!saved_.empty() && !infer_)
-    args_.saved = saved_.memory.data(), args_.saved_bytes = saved_.memory.bytes();
-  args_.workspace = workspace_.data(), args_.workspace_bytes = workspace_.bytes();
+    args_.saved = saved_.memory.address(), args_.saved_bytes = saved_.memory.bytes();
+  args_.workspace = workspace_.address(), args_.workspace_bytes = workspace_.bytes();
+  if (device_) args_.stream = device_->stream();
+}
+
+std::vector<gate::Storage*> RunCall::storages() {
+  std::vector<gate::Storage*> all{&state_.memory, &stateAfter_.memory, &saved_.memory};
+  for (auto& [name, tensor] : tensors_) all.push_back(&tensor.memory);
+  return all;
+}
+
+void RunCall::upload() {
+  translated([&] {
+    for (const gate::Storage* storage : storages()) storage->upload();
+  });
 }
 
 void RunCall::execute() {
-  translated([&] { host::check(normc_execute(planned_.plan.get(), &args_)); });
+  translated([&] {
+    host::check(normc_execute(planned_.plan.get(), &args_));
+    if (device_) device_->synchronize();
+  });
+}
+
+void RunCall::download() {
+  if (!device_) return;
+  translated([&] {
+    for (gate::Storage* storage : storages()) storage->download();
+    device_->synchronize();
+  });
 }
 
 Json RunCall::write() const {

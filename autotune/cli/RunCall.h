@@ -1,4 +1,5 @@
-// One call of a plan with its arguments in .npy files.
+// One call of a plan with its arguments in .npy files: on the CPU, or copied to the
+// plan's CUDA device and back.
 //
 // Tensors have the types of the problem. A file may hold another float type: its values are
 // rounded. bf16, which .npy does not know, is read from and written to f4, which holds it exactly.
@@ -31,7 +32,12 @@ class RunCall {
   bool isBackward() const { return backward_; }
   bool isInfer() const { return infer_; }
 
+  /// What was filled in goes to the device; on the CPU it is there.
+  void upload();
+  /// Returns when the outputs are written, on the device.
   void execute();
+  /// What came of it comes back: outputs, state and saved statistics.
+  void download();
 
   /// Writes the outputs of the command line; what was written, for the report.
   Json write() const;
@@ -49,7 +55,10 @@ class RunCall {
   void makeFields();
   void makeArguments();
 
+  std::vector<gate::Storage*> storages();
+
   const Planned& planned_;
+  std::unique_ptr<gate::CudaDevice> device_;  ///< null on the CPU; outlives the memory below
   FileMap outputs_;
   bool backward_, infer_;
   std::map<std::string, Tensor> tensors_;

@@ -1,9 +1,10 @@
 // normc check F.npk [PROBLEM]
+#include <algorithm>
 #include <ostream>
 
+#include "autotune/cli/Checker.h"
 #include "autotune/cli/Cli.h"
 #include "autotune/cli/Interrupt.h"
-#include "autotune/cli/Judge.h"
 #include "autotune/cli/Progress.h"
 
 namespace normc::cli {
@@ -11,17 +12,9 @@ namespace {
 
 struct CheckFlags {
   std::string file, problem;
+  PlaceFlags place;
+  bool emulate = false;
 };
-
-/// Instruction sets of one architecture, the older first.
-int levelOf(const std::string& isa) { return isa == "x86-64-v4" ? 4 : isa == "x86-64-v3" ? 3 : 0; }
-
-/// Why the kernel cannot run on this processor; empty if it can.
-std::string processorRefuses(const std::string& isa) {
-  const std::string here = normc_cpu_isa();
-  if (isa == here || (levelOf(isa) > 0 && levelOf(isa) < levelOf(here))) return "";
-  return "needs " + isa + "; this processor has " + here;
-}
 
 /// Whether the kernel can serve the problem, whatever else the package holds.
 bool serves(Problem kernel, const Problem& wanted) {
@@ -42,7 +35,7 @@ std::vector<size_t> kernelsToCheck(const PackageFile& file, const std::optional<
 std::string resultOf(const KernelVerdict& v) {
   if (!v.skipped.empty()) return "not run: " + v.skipped;
   if (v.failed) return "WRONG in " + std::to_string(v.failed) + " of " + std::to_string(v.trials);
-  return "right";
+  return v.emulated ? "right, emulated" : "right";
 }
 
 Json jsonOf(const KernelVerdict& v, const Json& kernel) {
@@ -53,7 +46,9 @@ Json jsonOf(const KernelVerdict& v, const Json& kernel) {
           {"result", !v.skipped.empty() ? "not_run"
                      : v.failed         ? "wrong"
                                         : "right"},
+          {"emulated", v.emulated},
           {"trials", v.trials},
+          {"shortened", v.shortened},
           {"failed", v.failed},
           {"worst_error_of_bound", v.worstRatio},
           {"worst_output", v.worstOutput},
@@ -63,15 +58,17 @@ Json jsonOf(const KernelVerdict& v, const Json& kernel) {
 
 struct Counts {
   int64_t right = 0, wrong = 0, notRun = 0;
+
+  void add(const KernelVerdict& v) { ++(!v.skipped.empty() ? notRun : v.failed ? wrong : right); }
 };
 
-void report(const PackageFile& file, const std::vector<KernelVerdict>& verdicts, const Counts& counts,
-            bool whole, Output& out) {
+void report(const PackageFile& file, const Checker& checker, const std::vector<KernelVerdict>& verdicts,
+            const Counts& counts, bool whole, Output& out) {
   if (out.json) {
     Json kernels = Json::array();
     for (const KernelVerdict& v : verdicts) kernels.push_back(jsonOf(v, file.kernels()[v.kernel]));
     out.result({{"file", file.path()},
-                {"processor", normc_cpu_isa()},
+                {"processor", checker.text()},
                 {"right", counts.right},
                 {"wrong", counts.wrong},
                 {"not_run", counts.notRun},
@@ -91,6 +88,11 @@ void report(const PackageFile& file, const std::vector<KernelVerdict>& verdicts,
   for (const KernelVerdict& v : verdicts)
     for (const std::string& failure : v.failures)
       out.results() << "\nkernel " << v.kernel << ": " << failure << "\n";
+  int64_t shortened = 0;
+  for (const KernelVerdict& v : verdicts) shortened += v.shortened;
+  if (shortened)
+    out.results() << "\n"
+                  << counted(shortened, "trial") << " on the emulator had fewer rows than elsewhere\n";
   out.results() << "\n"
                 << counted(int64_t(verdicts.size()), "kernel")
                 << " against the reference in double precision: " << counts.right << " right, "
@@ -100,10 +102,18 @@ void report(const PackageFile& file, const std::vector<KernelVerdict>& verdicts,
 
 ExitCode check(const CheckFlags& flags, Output& out) {
   if (flags.file.empty()) throw usage("normc check needs a package", "e.g. normc check layer_norm.npk");
-  const PackageFile file(flags.file);
+  const Place place(flags.place);
+  if (flags.emulate && place.onCuda())
+    throw usage("--emulate and --device " + place.text() + " exclude each other");
+  const PackageFile file(flags.file, 0, place.cudaLibrary());
   std::optional<Problem> wanted;
   if (!flags.problem.empty()) wanted = file.problem(flags.problem);
   const std::vector<size_t> list = kernelsToCheck(file, wanted);
+  const auto forCuda = [&](size_t kernel) { return isForCuda(file.kernels()[kernel]); };
+  if (flags.emulate && std::none_of(list.begin(), list.end(), forCuda))
+    throw refused(file.path() + " has no kernel for a CUDA device here, so there is nothing to emulate",
+                  "leave out --emulate, or compile with --target sm_90");
+  Checker checker(file, place, flags.emulate);
 
   std::vector<KernelVerdict> verdicts;
   Counts counts;
@@ -113,19 +123,15 @@ ExitCode check(const CheckFlags& flags, Output& out) {
     for (const size_t kernel : list) {
       if (interrupt.requested()) break;
       progress.step(int64_t(verdicts.size()), file.kernels()[kernel].at("problem"));
-      KernelVerdict verdict;
-      verdict.kernel = kernel;
-      verdict.skipped = processorRefuses(file.kernels()[kernel].at("isa"));
-      if (verdict.skipped.empty())
-        verdict = judgeKernel(file, kernel, wanted ? wanted->features : std::nullopt,
-                              [&] { return interrupt.requested(); });
+      KernelVerdict verdict = checker.check(kernel, {.features = wanted ? wanted->features : std::nullopt,
+                                                     .stop = [&] { return interrupt.requested(); }});
       if (interrupt.requested() && verdict.failed == 0) break;  // not all of its trials were made
-      ++(!verdict.skipped.empty() ? counts.notRun : verdict.failed ? counts.wrong : counts.right);
+      counts.add(verdict);
       verdicts.push_back(std::move(verdict));
     }
   }
   const bool whole = verdicts.size() == list.size();
-  report(file, verdicts, counts, whole, out);
+  report(file, checker, verdicts, counts, whole, out);
   if (counts.wrong) return ExitCode::CheckFailed;
   if (!whole) return ExitCode::Interrupted;
   if (counts.right == 0)
@@ -139,10 +145,13 @@ Action declareCheck(CLI::App& parser) {
   auto flags = std::make_shared<CheckFlags>();
   parser.add_option("FILE", flags->file, "A package (.npk)")->type_name("");
   parser.add_option("PROBLEM", flags->problem, "Only kernels that can serve it")->type_name("");
+  flags->place.declare(parser);
+  parser.add_flag("--emulate", flags->emulate, "Run kernels for CUDA devices on the emulator, without a GPU");
   parser.footer(
-      "Every kernel that this processor can run meets hostile data, odd sizes and every placement of its\n"
-      "arguments; kernels of any number of features meet several. error/bound is the largest error over\n"
-      "what the language's tolerance allows.");
+      "Every kernel that can run where --device says meets hostile data, odd sizes and every placement of\n"
+      "its arguments; kernels of any number of features meet several. error/bound is the largest error over\n"
+      "what the language's tolerance allows. The emulator also reports races, accesses out of bounds and\n"
+      "barriers that not all threads reach, with the instruction.");
   return [flags](Output& out) { return check(*flags, out); };
 }
 

@@ -23,6 +23,7 @@ ExitCode explain(const PlanFlags& flags, Output& out) {
                 {"kernel", planned.index},
                 {"serves", planned.kernel().at("problem")},
                 {"target", planned.kernel().at("isa")},
+                {"device", planned.place.text()},
                 {"schedule", planned.kernel().at("schedule")},
                 {"origin", planned.kernel().at("origin")},
                 {"traffic", traffic},

@@ -62,11 +62,14 @@ std::string resourcesTable(const PackageFile& file) {
       const auto number = [&](const char* key) { return r.at(key).get<int64_t>(); };
       const int64_t threads = phase.at("launch").at("threads").get<int64_t>();
       table.row({std::to_string(index), phase.at("symbol"), k.at("isa"), std::to_string(threads),
-                 std::to_string(number("registers")), std::to_string(number("spills")), bytesText(double(number("shared"))),
-                 std::to_string(number("blocks")), std::to_string(number("blocks") * threads / 32)});
+                 std::to_string(number("registers")), std::to_string(number("spills")),
+                 bytesText(double(number("shared"))), std::to_string(number("blocks")),
+                 std::to_string(number("blocks") * threads / 32)});
     }
   }
-  return any ? "\nof one multiprocessor: registers a thread, blocks and warps that it holds at once\n" + table.text(2) : "";
+  return any ? "\nof one multiprocessor: registers a thread, blocks and warps that it holds at once\n" +
+                   table.text(2)
+             : "";
 }
 
 std::string head(const PackageFile& file) {

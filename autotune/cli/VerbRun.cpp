@@ -99,6 +99,7 @@ Json Report::json() const {
                  {"kernel", planned.index},
                  {"serves", planned.kernel().at("problem")},
                  {"target", planned.kernel().at("isa")},
+                 {"device", planned.place.text()},
                  {"outputs", written},
                  {"transfers", call.transfers()},
                  {"bytes_moved", bytesMoved()},
@@ -111,7 +112,8 @@ std::string Report::text() const {
   const Json& kernel = planned.kernel();
   std::string text = flags.plan.problem + " on " + call.shapeText() + ", by kernel " +
                      std::to_string(planned.index) + " (" + kernel.at("problem").get<std::string>() + ", " +
-                     kernel.at("isa").get<std::string>() + ")\n";
+                     kernel.at("isa").get<std::string>() + ")" +
+                     (planned.place.onCuda() ? " on " + planned.place.text() : "") + "\n";
   for (const Json& file : written) {
     std::vector<std::string> sizes;
     for (const Json& size : file.at("shape")) sizes.push_back(std::to_string(size.get<int64_t>()));
@@ -141,8 +143,10 @@ ExitCode run(const RunFlags& flags, Output& out) {
   readSaved(flags, problem, call);
 
   Interrupt interrupt;
+  call.upload();
   call.execute();
   const Timing timing = timed(call, flags.repeat, interrupt, out);
+  call.download();
   const Json written = call.write();
   if (!flags.state.empty() && !call.isInfer()) writeFields(flags.state, call.stateAfter());
   if (!flags.saved.empty() && !call.isBackward()) writeFields(flags.saved, call.saved());
@@ -174,7 +178,8 @@ Action declareRun(CLI::App& parser) {
   parser.footer(
       "A folder holds one .npy file for each field; a --state folder that is absent or empty begins a fresh "
       "state.\n"
-      "Files are C-ordered; float types are rounded to that of the problem, bf16 is read and written as f4.");
+      "Files are C-ordered; float types are rounded to that of the problem, bf16 is read and written as f4.\n"
+      "On a GPU, the files are copied there and back; a timed call is its launches and the wait for them.");
   return [flags](Output& out) { return run(*flags, out); };
 }
 

@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "autotune/emulator/driver/FakeCuda.h"
 
@@ -11,13 +13,28 @@ namespace normc::emulator {
 namespace {
 constexpr int kLaunchFailed = 719, kNotFound = 500;
 
+constexpr std::string_view kElf = "\x7f" "ELF";
+
+/// What modules are found by: the text of PTX ends at its zero, if it has one.
+std::string_view keyOf(std::string_view image) {
+  return image.starts_with(kElf) ? image : image.substr(0, image.find('\0'));
+}
+
 Dim3 dim(const unsigned (&d)[3]) { return {d[0], d[1], d[2]}; }
 }  // namespace
 
 struct EmulatedDriver::Impl {
   struct Module {
     Program program;
-    std::vector<std::string> operands;
+    std::vector<Operand> operands;
+  };
+
+  /// An allocation that operands of a launch point into: a region.
+  struct Region {
+    uint64_t begin, end, serial, first;  ///< first: the lowest address of an operand
+    std::string name;
+    bool written, given;
+    bool operator==(const Region&) const = default;
   };
 
   EmulatedDriver* owner = nullptr;
@@ -26,6 +43,11 @@ struct EmulatedDriver::Impl {
   decltype(&fake_cuda_allocation_of) allocationOf = nullptr;
   std::map<std::string, Module, std::less<>> modules;
   std::vector<Launched> launched;
+  struct {
+    Memory memory;
+    std::vector<Region> regions;
+    std::set<std::string> functions;
+  } call;
 
   template <typename Function>
   llvm::Error find(Function& to, const char* name) {
@@ -35,16 +57,51 @@ struct EmulatedDriver::Impl {
 
   static int launch(void* self, const fake_cuda_launch* launch) { return static_cast<Impl*>(self)->run(*launch); }
 
-  /// Whatever a parameter points to, as a region of its own.
-  Memory memoryOf(std::span<const uint64_t> words, const std::vector<std::string>& operands) {
-    Memory memory;
-    std::map<uint64_t, bool> known;
+  std::vector<Region> regionsOf(std::span<const uint64_t> words, const std::vector<Operand>& operands) {
+    std::vector<Region> regions;
     for (size_t i = 0; i < operands.size() && i < words.size(); ++i) {
+      const Operand& o = operands[i];
       fake_cuda_allocation a;
-      if (!allocationOf(words[i], &a) || !known.emplace(a.begin, true).second) continue;
-      llvm::consumeError(memory.add(reinterpret_cast<void*>(a.begin), a.end - a.begin, operands[i]));
+      if (!allocationOf(words[i], &a)) continue;
+      auto known = std::find_if(regions.begin(), regions.end(), [&](const Region& r) { return r.begin == a.begin; });
+      if (known == regions.end()) {
+        regions.push_back({a.begin, a.end, a.serial, words[i], o.name, o.written, o.given});
+      } else {
+        known->first = std::min(known->first, words[i]);
+        known->written |= o.written, known->given |= o.given;
+      }
+    }
+    return regions;
+  }
+
+  Memory memoryOf(const std::vector<Region>& regions) {
+    Memory memory;
+    for (const Region& r : regions) {
+      llvm::cantFail(memory.add(reinterpret_cast<void*>(r.begin), r.end - r.begin, r.name,
+                                r.written ? Access::ReadWrite : Access::ReadOnly,
+                                r.given ? Content::Initialised : Content::Uninitialised));
+      const size_t guard = owner->guardBytes;
+      if (!guard || r.end - r.begin <= guard) continue;
+      if (r.first > r.begin) llvm::cantFail(memory.forbid(reinterpret_cast<void*>(r.begin), r.first - r.begin));
+      llvm::cantFail(memory.forbid(reinterpret_cast<void*>(r.end - guard), guard));
     }
     return memory;
+  }
+
+  /// The memory of the call that a launch belongs to: what one phase has written another may read. A call begins
+  /// with other arguments, or with a function that the call before has launched already.
+  Memory& memoryFor(const std::string& function, const std::vector<Region>& regions) {
+    if (regions != call.regions || !call.functions.insert(function).second)
+      call = {memoryOf(regions), regions, {function}};
+    return call.memory;
+  }
+
+  /// A cubin is loaded without its length: what the driver tells of it may end before the file does.
+  const Module* moduleOf(std::string_view image) const {
+    const auto at = modules.lower_bound(image);
+    const bool same = at != modules.end() &&
+                      (image.starts_with(kElf) ? at->first.starts_with(image) : at->first == image);
+    return same ? &at->second : nullptr;
   }
 
   int run(const fake_cuda_launch& l) {
@@ -54,16 +111,15 @@ struct EmulatedDriver::Impl {
       launched.push_back(std::move(done));
       return result;
     };
-    const std::string_view image(static_cast<const char*>(l.image), strnlen(static_cast<const char*>(l.image), l.image_bytes));
-    auto module = modules.find(image);
-    if (module == modules.end())
+    const Module* const module = moduleOf(keyOf({static_cast<const char*>(l.image), l.image_bytes}));
+    if (!module)
       return fail(Fault::Misuse, "the module was not made here, so its IR is not known", kNotFound);
     std::vector<uint64_t> words(l.parameter_bytes / 8);
     std::memcpy(words.data(), l.parameters, words.size() * 8);
-    Memory memory = memoryOf(words, module->second.operands);
+    Memory& memory = memoryFor(l.function, regionsOf(words, module->operands));
     const Launch request{.function = l.function, .grid = dim(l.grid), .block = dim(l.block), .cluster = dim(l.cluster),
                          .sharedBytes = l.shared_bytes, .words = words};
-    auto report = module->second.program.run(request, memory, owner->options);
+    auto report = module->program.run(request, memory, owner->options);
     if (!report) return fail(Fault::Misuse, llvm::toString(report.takeError()), kLaunchFailed);
     done.report = std::move(*report);
     const bool ok = done.report.ok();
@@ -96,8 +152,8 @@ EmulatedDriver::~EmulatedDriver() {
   if (impl_ && impl_->setLauncher) impl_->setLauncher(nullptr, nullptr);
 }
 
-void EmulatedDriver::add(const std::string& ptx, Program program, std::vector<std::string> operands) {
-  impl_->modules.insert_or_assign(ptx.c_str(), Impl::Module{std::move(program), std::move(operands)});
+void EmulatedDriver::add(const std::string& image, Program program, std::vector<Operand> operands) {
+  impl_->modules.insert_or_assign(std::string(keyOf(image)), Impl::Module{std::move(program), std::move(operands)});
 }
 
 std::vector<EmulatedDriver::Launched> EmulatedDriver::takeLaunches() { return std::exchange(impl_->launched, {}); }

@@ -1,6 +1,6 @@
 // A CUDA driver whose launches run on the emulator: the fake driver
 // (autotune/emulator/driver) with a launcher that looks up the IR of a module by its
-// PTX. What the runtime does with it is what it does with a device.
+// image. What the runtime does with it is what it does with a device.
 //
 // There is one fake driver in a process, so one of these at a time.
 #pragma once
@@ -21,10 +21,17 @@ class EmulatedDriver {
   static llvm::Expected<std::unique_ptr<EmulatedDriver>> open(const std::string& library, int major, int minor);
   ~EmulatedDriver();
 
-  /// Modules loaded from this PTX run this program. `operands`: names of the first parameters, for reports.
-  void add(const std::string& ptx, Program, std::vector<std::string> operands);
+  /// What the first parameters point to. An allocation that several share may do what any of them may.
+  struct Operand {
+    std::string name;      ///< of its region in reports
+    bool written = false;  ///< else writing to it is a fault
+    bool given = true;     ///< holds values when a call begins; else reading what no phase has written is a fault
+  };
+  /// Modules loaded from this image, PTX or a cubin, run this program.
+  void add(const std::string& image, Program, std::vector<Operand> operands);
 
-  Options options;  ///< of the launches from now on
+  Options options;         ///< of the launches from now on
+  size_t guardBytes = 0;   ///< at the end of every allocation, and all of it before its first operand: off limits
 
   struct Launched {
     std::string function;

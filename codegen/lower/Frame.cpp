@@ -106,28 +106,30 @@ Value Frame::address(TensorOp t, const Coordinates& at) {
   return position;
 }
 
-Value Frame::load(TensorOp t, Value address, int64_t lanes, Value mask) {
-  OpBuilder& b = l_.b;
+Value Frame::loadStored(TensorOp t, Value address, int64_t lanes) {
   Value memory = buffer(t);
+  if (!lanes) return memref::LoadOp::create(l_.b, l_.loc, memory, address);
+  auto type = VectorType::get({lanes}, access_.stored(t));
+  return vector::LoadOp::create(l_.b, l_.loc, type, memory, ValueRange{address}, false, access_.alignmentOf(type));
+}
+
+Value Frame::widened(TensorOp t, Value value) {
+  OpBuilder& b = l_.b;
   Type element = access_.stored(t);
-  Value value;
-  if (!lanes) {
-    value = memref::LoadOp::create(b, l_.loc, memory, address);
-  } else {
-    auto type = VectorType::get({lanes}, element);
-    if (mask) {
-      Value none = arith::ConstantOp::create(b, l_.loc, b.getZeroAttr(type));
-      value = vector::MaskedLoadOp::create(b, l_.loc, type, memory, address, mask, none);
-    } else {
-      value = vector::LoadOp::create(b, l_.loc, type, memory, ValueRange{address}, false, access_.alignmentOf(type));
-    }
-  }
   if (element.isInteger(8)) {
     Value none = arith::ConstantOp::create(b, l_.loc, b.getZeroAttr(value.getType()));
     return arith::CmpIOp::create(b, l_.loc, arith::CmpIPredicate::ne, value, none);
   }
   if (element.isInteger(16)) return l_.fromBF16(value, statistics_);
   return element.isInteger(64) ? value : l_.convert(value, statistics_);
+}
+
+Value Frame::load(TensorOp t, Value address, int64_t lanes, Value mask) {
+  if (!lanes || !mask) return widened(t, loadStored(t, address, lanes));
+  OpBuilder& b = l_.b;
+  auto type = VectorType::get({lanes}, access_.stored(t));
+  Value none = arith::ConstantOp::create(b, l_.loc, b.getZeroAttr(type));
+  return widened(t, vector::MaskedLoadOp::create(b, l_.loc, type, buffer(t), address, mask, none));
 }
 
 void Frame::store(TensorOp t, Value address, Value value, Value mask) {

@@ -71,12 +71,16 @@ class Frame {
   mlir::Value laneMask(mlir::Value count, int64_t lanes);
 
   TensorOp tensor(llvm::StringRef name);
+  mlir::Type stored(TensorOp t) const { return access_.stored(t); }
   mlir::Value pointer(TensorOp);  ///< a memref of rank 0
   /// Position of an element in its buffer.
   mlir::Value address(TensorOp, const Coordinates&);
   /// In the statistics type; a mask as i1, an i64 as it is. `lanes` 0: a scalar.
   /// With `mask` (i1 lanes), others read as 0.
   mlir::Value load(TensorOp, mlir::Value address, int64_t lanes, mlir::Value mask);
+  /// The two halves of a load without a mask: as the element lies in memory, then in the statistics type.
+  mlir::Value loadStored(TensorOp t, mlir::Value address, int64_t lanes);
+  mlir::Value widened(TensorOp t, mlir::Value stored);
   void store(TensorOp, mlir::Value address, mlir::Value value, mlir::Value mask);
 
  private:

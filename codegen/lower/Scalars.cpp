@@ -24,6 +24,7 @@ void Walk::scalarOp(Operation& op, Replica& replica) {
     TensorOp t = f_.tensor(store.getTensor());
     int64_t lanes = widthOf(t);
     Value v = l_.broadcast(mapped(store.getValue(), values), lanes);
+    if (kept(replica, t, v)) return;
     Coordinates at = place(store.getWindow());
     Value mask = lanes ? laneMask_ : Value();
     once(replica, t, [=, this] { f_.store(t, f_.address(t, at), v, mask); });

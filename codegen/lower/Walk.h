@@ -46,6 +46,8 @@ class Walk {
 
   /// A store of scalar code to the tensor: on a GPU one thread does it, and not before others have read.
   virtual void once(const Replica&, TensorOp, std::function<void()> store) { store(); }
+  /// Whether the value is remembered instead of stored.
+  virtual bool kept(const Replica&, TensorOp, mlir::Value) { return false; }
   /// Around the steps of a fold that stores.
   virtual void beginFold() {}
   virtual void endFoldStep() {}

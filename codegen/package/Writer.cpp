@@ -68,7 +68,8 @@ Json json(const Launch& launch) {
   return {{"threads", launch.threads},
           {"columns", launch.columns},
           {"cluster", launch.cluster},
-          {"shared", launch.shared}};
+          {"shared", launch.shared},
+          {"least", launch.least}};
 }
 
 Json json(const Phase& phase) {

@@ -48,6 +48,7 @@ struct Launch {
   int64_t columns = 0;  ///< features of a block along the grid's y; 0: all of them
   int64_t cluster = 1;  ///< blocks of a chunk
   int64_t shared = 0;   ///< dynamic shared memory, in bytes
+  int64_t least = 0;    ///< chunks that are launched at least; one beyond the phase's has no units
 };
 
 /// What a phase takes of a CUDA device, as ptxas says; for people.

@@ -6,11 +6,11 @@
  * as on a CPU (docs/package-format.md), from sizes and manifest alone, so results
  * do not depend on the device. The phase's `launch` in the manifest gives
  *
- *   grid   x = chunks * cluster, y = columns ? ceil(features / columns) : 1, z = 1
+ *   grid   x = max(chunks, least) * cluster, y = columns ? ceil(features / columns) : 1, z = 1
  *   block  x = threads
  *   shared dynamic shared memory in bytes
  *
- * A phase with no chunks is not launched.
+ * A grid of no blocks is not launched. A chunk beyond the phase's own has no units.
  *
  * Parameters. Every parameter is one 8-byte word; all phases of a kernel have the
  * same ones, so they are laid out once a call:

@@ -1,5 +1,6 @@
 #include "runtime/cuda/CudaBackend.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/core/Error.h"
@@ -147,7 +148,7 @@ normc_status CudaBackend::launch(size_t phase, const Call& call, bool aligned, u
   const Launch& how = kernel_.phases[phase].launch;
   const auto stream = static_cast<CUstream>(call.args.stream);
   const CUfunction function = aligned ? entries_[phase].aligned : entries_[phase].unaligned;
-  const unsigned gridX = call.cuts[phase].chunks * how.cluster, y = gridY(how, call.sizes);
+  const unsigned gridX = std::max(call.cuts[phase].chunks, how.least) * how.cluster, y = gridY(how, call.sizes);
   const unsigned threads = how.threads, shared = how.shared, cluster = how.cluster;
   size_t bytes = count * NORMC_CUDA_WORD;
   void* extra[] = {reinterpret_cast<void*>(kLaunchBufferPointer), words,
@@ -188,7 +189,7 @@ normc_status CudaBackend::run(const Call& call) const {
   const size_t count = layOutWords(call, words);
   const bool aligned = isAligned(call);
   for (size_t i = 0; i < entries_.size(); ++i)
-    if (!entries_[i].leftOut && call.cuts[i].chunks > 0) NORMC_TRY(launch(i, call, aligned, words, count));
+    if (!entries_[i].leftOut && std::max(call.cuts[i].chunks, kernel_.phases[i].launch.least) > 0) NORMC_TRY(launch(i, call, aligned, words, count));
   return NORMC_OK;
 }
 

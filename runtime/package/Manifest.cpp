@@ -171,6 +171,7 @@ void cudaPhase(const JsonReader& item, Phase& phase) {
   phase.launch.columns = launch["columns"].integer(0, 1 << 30);
   phase.launch.cluster = launch["cluster"].integer(1, kMaxCluster);
   phase.launch.shared = launch["shared"].integer(0, kMaxShared);
+  if (const auto least = launch.find("least")) phase.launch.least = least->integer(0, kMaxChunks);
   if (const auto unaligned = item.find("unaligned")) phase.unaligned = unaligned->string();
 }
 

@@ -39,7 +39,8 @@ static std::string contentOf(const fs::path& path) {
   return content.str();
 }
 
-Outcome CommandTest::start(std::vector<std::string> arguments, bool interrupt) const {
+Outcome CommandTest::start(std::vector<std::string> arguments, bool interrupt,
+                           const std::string& program) const {
   arguments.insert(arguments.begin(), "normc");
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -58,7 +59,7 @@ Outcome CommandTest::start(std::vector<std::string> arguments, bool interrupt) c
       sigprocmask(SIG_BLOCK, &signals, nullptr);
       raise(SIGINT);
     }
-    execv(NORMC_PROGRAM, argv.data());
+    execv(program.c_str(), argv.data());
     _exit(127);
   }
   int status = 0;

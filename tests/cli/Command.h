@@ -25,6 +25,10 @@ class CommandTest : public testing::Test {
 
   /// `normc ARGUMENTS...`
   Outcome normc(std::vector<std::string> arguments) const { return start(std::move(arguments), false); }
+  /// Another copy of the program.
+  Outcome program(const std::string& path, std::vector<std::string> arguments) const {
+    return start(std::move(arguments), false, path);
+  }
   /// The same with Ctrl-C pressed before the program looks for the first time.
   Outcome interrupted(std::vector<std::string> arguments) const { return start(std::move(arguments), true); }
 
@@ -41,7 +45,8 @@ class CommandTest : public testing::Test {
   std::string folder_;
 
  private:
-  Outcome start(std::vector<std::string> arguments, bool interrupt) const;
+  Outcome start(std::vector<std::string> arguments, bool interrupt,
+                const std::string& program = NORMC_PROGRAM) const;
 };
 
 /// `text` contains `part`; both are shown where it does not.

@@ -24,6 +24,7 @@ static void prepare(Emulated& e, const Problem& problem, const codegen::cuda::Sc
   auto driver = emulator::EmulatedDriver::open(NORMC_FAKE_CUDA, int(arch.number / 10), int(arch.number % 10));
   if (!driver) return void(e.error = llvm::toString(driver.takeError()));
   e.driver = std::move(*driver);
+  e.driver->guardBytes = 256;  // as the gate's buffers have them
   llvm::Error failure = llvm::Error::success();
   std::unique_ptr<emulator::Program> program;
   codegen::CudaOptions options{.assemble = false};
@@ -36,8 +37,11 @@ static void prepare(Emulated& e, const Problem& problem, const codegen::cuda::Sc
   llvm::consumeError(std::move(failure));
   if (!kernel) return void(e.error = llvm::toString(kernel.takeError()));
   if (!program) return;
-  std::vector<std::string> operands;
-  for (const package::Operand& o : kernel->manifest.operands) operands.push_back(o.role == "tensor" ? o.name : o.role + "." + o.name);
+  std::vector<emulator::EmulatedDriver::Operand> operands;
+  for (const package::Operand& o : kernel->manifest.operands) {
+    const bool workspace = o.role == "workspace", written = workspace || o.access == "write";
+    operands.push_back({o.role == "tensor" ? o.name : o.role + "." + o.name, written, !written});
+  }
   e.driver->add(kernel->ptx, std::move(*program), std::move(operands));
 
   package::Writer writer({{"normc", "test"}});

@@ -33,6 +33,27 @@ INSTANTIATE_TEST_SUITE_P(
                     "power_norm_released:forward@f32[*x*]{heads=1,mask}",
                     "power_norm_released:backward@f32[*x*]{heads=1,mask}"));
 
+/// Groups of a row whose number of features is not known begin where no access of 16 bytes may.
+class EmulatedGroups : public testing::TestWithParam<const char*> {};
+
+TEST_P(EmulatedGroups, BeginAnywhere) {
+  Problem problem = *parseProblem(GetParam(), findNorm);
+  auto arch = archOf("sm_90");
+  auto kernel = emulated(problem, defaultOf(problem, arch), arch);
+  ASSERT_TRUE(kernel->plan) << kernel->error;
+  for (int64_t features : {4, 12, 36, 132, 1024}) {
+    gate::Trial trial{.extents = {problem.segmented ? 2 : 1, 5, features}, .step = 2};
+    gate::Verdict verdict = kernel->judge(problem, trial);
+    EXPECT_TRUE(verdict.ok) << verdict.text;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Norms, EmulatedGroups,
+                         testing::Values("group_norm:forward@f32[*x*]{groups=4}", "group_norm:backward@f32[*x*]{groups=4}",
+                                         "group_norm_segment:forward@bf16[*x*x*]{groups=4}",
+                                         "group_norm_segment:backward@f32[*x*x*]{groups=4}",
+                                         "power_norm_released:forward@f32[*x*]{heads=4}",
+                                         "power_norm_released:backward@bf16[*x*]{heads=4}"));
+
 /// A family: a schedule for a problem, at sizes that end inside a step, a team, a task.
 struct Family {
   const char *name, *problem, *schedule;
@@ -57,18 +78,18 @@ TEST_P(EmulatedFamily, IsRightInEveryThreadOrder) {
 INSTANTIATE_TEST_SUITE_P(
     Cuda, EmulatedFamily,
     testing::Values(
-        Family{"SubWarpRow", "rms_norm:forward@bf16[*x64]", "resident,threads=128,team=8,vector=8,tile=1,rows=4,chunks=8,blocks=0", 67},
-        Family{"WarpRow", "layer_norm:forward@bf16[*x1024]", "resident,threads=128,team=32,vector=8,tile=4,rows=1,chunks=8,blocks=0", 9},
-        Family{"BlockRow", "layer_norm:forward@f32[*x4096]", "resident,threads=256,team=256,vector=4,tile=4,rows=1,chunks=8,blocks=0", 3},
-        Family{"OddWarps", "layer_norm:forward@f32[*x1152]", "resident,threads=96,team=96,vector=4,tile=3,rows=1,chunks=8,blocks=0", 3},
-        Family{"LoopedRow", "layer_norm:forward@bf16[*x16384]", "resident,threads=512,team=512,vector=8,tile=0,rows=1,chunks=8,blocks=1", 2},
-        Family{"SubWarpRowBackward", "layer_norm:backward@f32[*x64]", "resident,threads=128,team=16,vector=4,tile=1,rows=2,chunks=3,blocks=0", 71},
-        Family{"BlockRowBackward", "layer_norm:backward@bf16[*x2048]", "resident,threads=128,team=128,vector=8,tile=2,rows=1,chunks=3,blocks=0", 13},
-        Family{"LongTask", "rms_norm:backward@f32[*x32]", "resident,threads=32,team=8,vector=4,tile=1,rows=1,chunks=1,blocks=0", 613},
-        Family{"Columns", "batch_norm:forward@f32[*x96]", "streamed,threads=64,team=8,vector=4,tile=2,rows=2,chunks=3,blocks=0", 77},
-        Family{"ColumnsBackward", "power_norm:backward@bf16[*x320]", "streamed,threads=128,team=32,vector=8,tile=1,rows=2,chunks=3,blocks=0", 45},
-        Family{"WholeColumns", "batch_norm:forward@f32[*x40]", "resident,threads=128,team=4,vector=4,tile=1,rows=4,chunks=8,blocks=1", 50},
-        Family{"GroupsInARow", "power_norm_released:forward@f32[*x256]{heads=8}", "streamed,threads=64,team=4,vector=4,tile=2,rows=2,chunks=3,blocks=0", 37}),
+        Family{"SubWarpRow", "rms_norm:forward@bf16[*x64]", "resident,threads=128,team=8,vector=8,tile=1,rows=4,chunks=8,blocks=0,prefetch=0", 67},
+        Family{"WarpRow", "layer_norm:forward@bf16[*x1024]", "resident,threads=128,team=32,vector=8,tile=4,rows=1,chunks=8,blocks=0,prefetch=0", 9},
+        Family{"BlockRow", "layer_norm:forward@f32[*x4096]", "resident,threads=256,team=256,vector=4,tile=4,rows=1,chunks=8,blocks=0,prefetch=0", 3},
+        Family{"OddWarps", "layer_norm:forward@f32[*x1152]", "resident,threads=96,team=96,vector=4,tile=3,rows=1,chunks=8,blocks=0,prefetch=0", 3},
+        Family{"LoopedRow", "layer_norm:forward@bf16[*x16384]", "resident,threads=512,team=512,vector=8,tile=0,rows=1,chunks=8,blocks=1,prefetch=0", 2},
+        Family{"SubWarpRowBackward", "layer_norm:backward@f32[*x64]", "resident,threads=128,team=16,vector=4,tile=1,rows=2,chunks=3,blocks=0,prefetch=1", 71},
+        Family{"BlockRowBackward", "layer_norm:backward@bf16[*x2048]", "resident,threads=128,team=128,vector=8,tile=2,rows=1,chunks=3,blocks=0,prefetch=1", 13},
+        Family{"LongTask", "rms_norm:backward@f32[*x32]", "resident,threads=32,team=8,vector=4,tile=1,rows=1,chunks=1,blocks=0,prefetch=0", 613},
+        Family{"Columns", "batch_norm:forward@f32[*x96]", "streamed,threads=64,team=8,vector=4,tile=2,rows=2,chunks=3,blocks=0,prefetch=0", 77},
+        Family{"ColumnsBackward", "power_norm:backward@bf16[*x320]", "streamed,threads=128,team=32,vector=8,tile=1,rows=2,chunks=3,blocks=0,prefetch=0", 45},
+        Family{"WholeColumns", "batch_norm:forward@f32[*x40]", "resident,threads=128,team=4,vector=4,tile=1,rows=4,chunks=8,blocks=1,prefetch=0", 50},
+        Family{"GroupsInARow", "power_norm_released:forward@f32[*x256]{heads=8}", "streamed,threads=64,team=4,vector=4,tile=2,rows=2,chunks=3,blocks=0,prefetch=0", 37}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -41,7 +41,9 @@ static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machineFor(llvm::Str
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
   // The PTX version decides what may be said, and which drivers can read it.
-  llvm::StringRef version = arch == "sm_80" || arch == "sm_90" ? "+ptx78" : "";
+  int64_t number = 0;
+  (void)arch.drop_front(3).getAsInteger(10, number);
+  llvm::StringRef version = number <= 90 ? "+ptx78" : "+ptx88";  // 8.8 has accesses of 32 bytes
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
       triple, arch, version, options, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }

@@ -18,7 +18,7 @@ std::string Schedule::text() const {
   std::string text = name(strategy).str();
   auto knob = [&](llvm::StringRef name, int64_t value) { text += "," + name.str() + "=" + std::to_string(value); };
   knob("threads", threads), knob("team", team), knob("vector", vector), knob("tile", tile), knob("rows", rows);
-  knob("chunks", chunks), knob("blocks", blocks);
+  knob("chunks", chunks), knob("blocks", blocks), knob("prefetch", prefetch);
   return text;
 }
 
@@ -45,8 +45,9 @@ llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
                          .Case("rows", &schedule.rows)
                          .Case("chunks", &schedule.chunks)
                          .Case("blocks", &schedule.blocks)
+                         .Case("prefetch", &schedule.prefetch)
                          .Default(nullptr);
-    if (!field) return wrong("no knob '" + key.str() + "'; legal: threads, team, vector, tile, rows, chunks, blocks");
+    if (!field) return wrong("no knob '" + key.str() + "'; legal: threads, team, vector, tile, rows, chunks, blocks, prefetch");
     if (value.getAsInteger(10, *field)) return wrong("'" + value.str() + "' is not a number for " + key.str());
   }
   return schedule;
@@ -75,6 +76,7 @@ Form formOf(KernelOp kernel) {
     if (column || slab.getPer().empty()) return;
     int64_t groups = slab.isPer("pre_group") ? kernel.getPreGroups() : slab.isPer("group") ? kernel.getGroups() : 1;
     if (featuresLast) {
+      form.grouped |= groups > 1;
       if (line) form.groups = groups;
       form.width = form.features / groups;
     }
@@ -136,6 +138,7 @@ static int64_t registersOf(const Form& form, const Schedule& s) {
   int64_t held = s.tile * s.vector * s.rows;
   int64_t values = form.lines ? held * form.reads : std::max<int64_t>(held, s.vector * s.rows);
   int64_t sums = (form.lines || form.blocks ? form.partials : 2) * s.tile * s.vector;
+  values += s.prefetch * held * form.reads * form.dataBytes / 4;
   return values + sums + (form.partials ? s.tile * s.vector : 0) + 32;
 }
 
@@ -165,14 +168,21 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
     if (run - s.team * s.vector >= form.width)
       return "team * vector * tile = " + number(run) + ": the last accesses would find nothing of a run of " + number(form.width);
   }
+  if (form.grouped && !form.width && s.vector > 1)
+    return "vector = " + number(s.vector) + ", but groups of any number of features may begin anywhere; legal: 1";
   if (form.width && form.width % s.vector)
     return "vector = " + number(s.vector) + " does not divide a run of " + number(form.width);
+  if (form.lines && s.tile == 0 && s.team <= 32)
+    return "team = " + number(s.team) + " for runs that are walked in a loop; legal: more than a warp of 32";
   bool alone = form.lines && (form.runPartials || (form.partials && s.tile == 0));
   bool runs = form.blocks && (form.runPartials || (form.partials && s.tile == 0));
   if ((alone || runs) && (s.team != s.threads || s.rows != 1))
     return "team = " + number(s.team) + ", rows = " + number(s.rows) + ": partials that go straight to memory need one run at a time; legal: team = threads, rows = 1";
   if (form.lines && form.groups > 1 && s.tile > 0 && form.partials && s.threads % (s.team * form.groups))
     return "team = " + number(s.team) + " for each of " + number(form.groups) + " groups does not divide the " + number(s.threads) + " threads";
+  if (s.prefetch < 0 || s.prefetch > 1) return "prefetch = " + number(s.prefetch) + "; legal: 0 or 1";
+  if (s.prefetch && (!form.lines || s.tile == 0))
+    return std::string("prefetch = 1, but no run of this kernel stays in registers; legal: 0");
   int64_t registers = registersOf(form, s), limit = std::min<int64_t>(255, arch.registers / (s.threads * std::max<int64_t>(s.blocks, 1)));
   if (registers > limit)
     return "about " + number(registers) + " registers a thread; " + number(s.threads) + " threads leave " + number(limit);
@@ -208,6 +218,7 @@ Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) 
   s.strategy = strategy;
   s.vector = arch.accessBytes / form.dataBytes;
   while (form.width && form.width % s.vector) s.vector /= 2;
+  if (form.grouped && !form.width) s.vector = 1;
   int64_t blocks = 2 * arch.multiprocessors;
   if (form.lines) {
     s.chunks = blocks;
@@ -220,13 +231,17 @@ Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) 
     if (form.groups > 1 && s.tile > 0 && s.threads % (s.team * form.groups)) s.tile = 0, s.rows = 1, s.team = s.threads = 256;
     while (s.rows > 1 && whyIllegal(form, s, arch)) s.rows /= 2;
     if (whyIllegal(form, s, arch)) s.tile = 0, s.rows = 1, s.threads = s.team = 256;
-    s.blocks = s.tile == 0;
+    s.prefetch = s.tile > 0 && form.partials > 0;
+    if (whyIllegal(form, s, arch)) s.prefetch = 0;
+    // Room for the registers that such a kernel was seen to take: more blocks, and some would spill.
+    s.blocks = std::max<int64_t>(1, arch.registers / (s.threads * (s.tile == 0 || form.backward || form.streams ? 255 : 128)));
+    if (whyIllegal(form, s, arch)) s.blocks = 1;
     return s;
   }
   int64_t features = form.features ? form.features : 1024;
   s.threads = 256;
-  s.blocks = form.columns || form.blocks ? 1 : 0;
-  if (form.columns) s.vector = std::min<int64_t>(s.vector, 8);  // a column holds its sums twice
+  s.blocks = form.columns || form.blocks || s.vector > 8 ? 1 : 2;  // room for what is under way, and no spills
+  if (form.columns || form.backward) s.vector = std::min<int64_t>(s.vector, 8);  // sums of each feature fill registers
   s.rows = std::clamp<int64_t>((form.backward || form.columns ? 16 : 32) / s.vector, 1, 4);  // loads under way, against registers
   s.tile = 1;
   if (form.blocks) {
@@ -240,7 +255,9 @@ Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) 
     int64_t count = form.width / s.vector;
     s.team = std::min<int64_t>(32, llvm::PowerOf2Ceil(count));
     s.tile = llvm::divideCeil(count, s.team);
-    if (s.tile * s.vector > 32) s.tile = 0, s.team = s.threads, s.rows = 1;
+    s.blocks = 1;
+    s.rows = std::clamp<int64_t>(16 / s.vector, 1, 4);
+    if (s.tile * s.vector > 32 || whyIllegal(form, s, arch)) s.tile = 0, s.team = s.threads, s.rows = 1;
     return s;
   }
   int64_t count = llvm::divideCeil(features, s.vector);
@@ -256,7 +273,9 @@ Schedule defaultSchedule(const Problem& problem, const Arch& arch, Strategy stra
 Schedule unaligned(const Schedule& s) {
   Schedule single = s;
   single.tile = s.tile * s.vector;
-  single.vector = 1;
+  single.vector = single.rows = 1;
+  single.blocks = 1;
+  single.prefetch = 0;
   return single;
 }
 

@@ -23,8 +23,9 @@ struct Schedule {
   int64_t rows = 1;       ///< rows a team has under way together
   int64_t chunks = 1024;  ///< most tasks of a phase that leaves partials, others have as many as they can
   int64_t blocks = 0;     ///< resident on a multiprocessor, for which registers are limited; 0: ptxas weighs, and may spill
+  int64_t prefetch = 0;   ///< 1: the next runs of a line are read while this one is computed
   bool operator==(const Schedule&) const = default;
-  std::string text() const;  ///< "streamed,threads=256,team=32,vector=4,tile=1,rows=4,chunks=66,blocks=0"
+  std::string text() const;  ///< "streamed,threads=256,team=32,vector=4,tile=1,rows=4,chunks=66,blocks=0,prefetch=0"
 };
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text);
 
@@ -34,6 +35,7 @@ struct Form {
   int64_t dataBytes = 4;      ///< of an element of x
   int64_t features = 0;       ///< 0: any
   int64_t groups = 1;         ///< of a line: runs that share a row
+  bool grouped = false;       ///< features are divided into groups
   int64_t width = 0;          ///< of one run along the contiguous axis; 0: any
   int64_t partials = 0;       ///< per feature, summed inside a line or a block
   bool runPartials = false;   ///< summed along the run: where channels come first

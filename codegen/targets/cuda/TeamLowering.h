@@ -57,6 +57,9 @@ class TeamLowering : Walk {
   void headRows(SweepOp, mlir::Value last, int64_t head);
   void seat(Replica&, mlir::Value first, int64_t r, mlir::Value end, llvm::function_ref<void(mlir::Value)> set);
   void body(SlabOp, Replicas&);
+  void computeBefore();
+  bool kept(const Replica&, TensorOp, mlir::Value) override;
+  mlir::Value hasTask(mlir::Value yes, mlir::Value no);
   void once(const Replica&, TensorOp, std::function<void()> store) override;
   void beforeRead(TensorOp) override;
   void beginFold() override;
@@ -68,6 +71,7 @@ class TeamLowering : Walk {
 
   //===-- Sweeps (TeamSweeps.cpp) -------------------------------------------------===//
   Sweep prepare(SweepOp);
+  bool alwaysUnder(mlir::Value condition);
   void lineSweep(SweepOp, Replicas&);
   void blockSweep(SweepOp, Replicas&);
   void columnSweep(SweepOp, Replicas&);
@@ -79,6 +83,9 @@ class TeamLowering : Walk {
   mlir::Value loadWhere(mlir::Value condition, TensorOp, const Coordinates&, int64_t lanes);
   Coordinates alongRun(const Coordinates&, const Position&);
   void fetch(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>);
+  llvm::SmallVector<TensorOp> tensorsOf(SlabOp);
+  Values loadAhead(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>);
+  void holdAhead(llvm::ArrayRef<TensorOp>, size_t replicas);
   static int64_t heldKey(int64_t replica, int64_t position) { return replica * 256 + position; }
   void hoist(Sweep&, Replica&);
   void storePending(Sweep&);
@@ -117,8 +124,13 @@ class TeamLowering : Walk {
   Place place_;                           ///< of the slab being lowered, and the width of its runs
   mlir::Value width_;
   mlir::Value inside_;                    ///< whether a thread's column is
+  mlir::Value wanted_;                    ///< whether what is fetched is asked for at all; null: yes
   bool holds_ = false;                    ///< the slab's runs stay in registers: by tensor, replica and place
   llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value> held_;
+  llvm::SmallVector<SlabOp> before_;      ///< slabs over features that the next slab computes for its own columns
+  bool inBefore_ = false;
+  Values ahead_;                          ///< the runs of the next step, as they lie in memory
+  llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value> known_;  ///< what they store, by place of the tile
   llvm::SmallVector<TensorOp> partials_;  ///< summed per feature in registers: sums_[partial * tile + position]
   llvm::DenseMap<mlir::Operation*, size_t> partialsOf_;  ///< where those of a sweep begin
   Values sums_;

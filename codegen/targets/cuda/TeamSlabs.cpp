@@ -1,3 +1,4 @@
+#include "codegen/targets/cuda/FusePhases.h"
 #include "codegen/targets/cuda/TeamLowering.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -29,7 +30,10 @@ void TeamLowering::run() {
   phase.at.chunk = f_.task();
   bool first = true;
   for (Operation& op : f_.phase().getBody().front()) {
-    if (auto s = dyn_cast<SlabOp>(op)) {
+    auto s = dyn_cast<SlabOp>(op);
+    if (s && s->hasAttr(aheadAttrName())) {
+      before_.push_back(s);
+    } else if (s) {
       if (!first) barrier();  // what one slab left in memory, other threads of the next may read
       first = false;
       shared_ = phase.values;
@@ -66,6 +70,11 @@ Value TeamLowering::columnCount(Value begin, Value end) {
   return l_.min(l_.index(columns), l_.sub(end, begin));
 }
 
+/// `yes`, or `no` in a block that only stands in for a phase without tasks.
+Value TeamLowering::hasTask(Value yes, Value no) {
+  return f_.phase()->hasAttr(leastBlocksAttrName()) ? l_.select(l_.less(begin_, end_), yes, no) : yes;
+}
+
 /// Every partial of the task starts at zero, also where the task has no row.
 void TeamLowering::zeroPartials() {
   llvm::SetVector<Operation*> partials;
@@ -76,7 +85,8 @@ void TeamLowering::zeroPartials() {
   });
   if (partials.empty()) return;
   auto [begin, end] = columnRange();
-  l_.forEach(l_.add(begin, thread_), end, blockThreads(), [&](Value feature) {
+  Value last = hasTask(end, begin);
+  l_.forEach(l_.add(begin, thread_), last, blockThreads(), [&](Value feature) {
     for (Operation* op : partials) {
       auto t = cast<TensorOp>(op);
       f_.store(t, f_.address(t, {.feature = feature, .chunk = f_.task()}), l_.zero(f_.statistics()), {});
@@ -109,7 +119,7 @@ Value TeamLowering::runWidth(SlabOp s) {
 void TeamLowering::seat(Replica& replica, Value first, int64_t r, Value end, llvm::function_ref<void(Value)> set) {
   replica.index = r;
   Value unit = l_.add(first, l_.add(place_.unit, l_.index(r * place_.units)));
-  if (place_.units > 1 || s_.rows > 1) {
+  if (place_.units > 1 || s_.rows > 1 || s_.prefetch) {
     replica.active = l_.less(unit, end);
     unit = l_.min(unit, l_.sub(end, l_.index(1)));
   }
@@ -124,19 +134,35 @@ void TeamLowering::lines(SlabOp s) {
   bool together = groups == 1 || s_.threads % (s_.team * groups) == 0;
   place_ = placeOf(s_.team, together ? groups : 1);
   width_ = runWidth(s);
+  const Value end = s.getHead() ? headEnd(begin_, end_, *s.getHead()) : end_;
   auto runOf = [&](Value group) { runBegin_ = f_.featuresLast() ? l_.mul(group, f_.groupWidth(axis)) : l_.index(0); };
   Value mine = together && groups > 1 ? l_.div(place_.spanLane, l_.index(s_.team)) : l_.index(0);
   runOf(mine);
+  computeBefore();
   beginPartials(s);
-  steps(begin_, end_, place_.units * s_.rows, {}, [&](Value first, Values&) {
+  holds_ = s.getResident() && s_.tile > 0;
+  auto seatsFrom = [&](Value first) {
     Replicas seats(s_.rows);
     for (int64_t r = 0; r < s_.rows; ++r)
-      seat(seats[r], first, r, end_, [&](Value unit) { seats[r].at = unitCoordinates(unit); });
+      seat(seats[r], first, r, end, [&](Value unit) { seats[r].at = unitCoordinates(unit); });
+    return seats;
+  };
+  const int64_t stride = place_.units * s_.rows;
+  const SmallVector<TensorOp> tensors = tensorsOf(s);
+  const bool prefetch = s_.prefetch && holds_ && together;
+  if (prefetch) ahead_ = loadAhead(tensors, seatsFrom(begin_));
+  steps(begin_, end, stride, {}, [&](Value first, Values&) {
+    Replicas seats = seatsFrom(first);
     auto group = [&](Value g) {
       Replicas replicas = seats;
       for (Replica& r : replicas) {
         r.at.group = g;
         r.values = shared_;
+      }
+      held_.clear();
+      if (prefetch) {  // the loads of the next step are under way while this one computes
+        holdAhead(tensors, replicas.size());
+        ahead_ = loadAhead(tensors, seatsFrom(l_.add(first, l_.index(stride))));
       }
       int64_t before = barriers_;
       body(s, replicas);
@@ -214,6 +240,36 @@ void TeamLowering::vectors(SlabOp s) {
   l_.forEach(begin_, end_, 1, [&](Value segment) { features({.segment = segment, .chunk = f_.task()}); });
 }
 
+/// Slabs over features that came before: this thread's columns, once, in registers.
+void TeamLowering::computeBefore() {
+  SlabOp current = slab_;
+  for (SlabOp s : std::exchange(before_, {})) {
+    slab_ = s;
+    inBefore_ = true;
+    lanes_ = s_.vector > 1 ? s_.vector : 0;
+    for (int64_t k = 0; k < s_.tile; ++k) {
+      Position position = tilePosition(k);
+      inside_ = position.inside;
+      Replica column;
+      column.index = k;
+      column.at.feature = l_.add(runBegin_, position.offset);
+      column.at.chunk = f_.task();
+      column.values = shared_;
+      for (Operation& op : s.getBody().front()) scalarOp(op, column);
+    }
+    inBefore_ = false;
+    lanes_ = 0;
+    inside_ = {};
+  }
+  slab_ = current;
+}
+
+bool TeamLowering::kept(const Replica& replica, TensorOp t, Value v) {
+  if (!inBefore_ || t.getRole() != "workspace") return false;
+  known_[{t.getOperation(), replica.index}] = v;
+  return true;
+}
+
 //===-- Streams -------------------------------------------------------------------===//
 
 void TeamLowering::stream(SlabOp s) {
@@ -221,6 +277,7 @@ void TeamLowering::stream(SlabOp s) {
   auto [begin, end] = columnRange();
   runBegin_ = begin;
   width_ = columnCount(begin, end);
+  computeBefore();
   for (Operation& op : s.getBody().front()) {
     auto sweep = dyn_cast<SweepOp>(op);
     if (!sweep) continue;
@@ -265,8 +322,7 @@ void TeamLowering::headRows(SweepOp sweep, Value last, int64_t head) {
 //===-- All of them ---------------------------------------------------------------===//
 
 void TeamLowering::body(SlabOp s, Replicas& replicas) {
-  held_.clear();
-  holds_ = s.getResident() && s_.tile > 0 && kind_ == Kind::Line;
+  if (kind_ != Kind::Line) held_.clear(), holds_ = false;
   if (holds_)
     for (auto probe : s.getOps<ProbeOp>()) fetch(f_.tensor(probe.getTensor()), replicas);
   for (Operation& op : s.getBody().front()) {
@@ -298,6 +354,10 @@ void TeamLowering::once(const Replica& replica, TensorOp t, std::function<void()
   bool wait = false;
   if (!slab_) {
     condition = both(isZero(thread_), launch_.columns ? isZero(columnBlock_) : Value());
+    if (t.chunkPhase() < 0) condition = both(condition, isZero(f_.task()));
+    else if (f_.phase()->hasAttr(leastBlocksAttrName())) condition = both(condition, l_.less(begin_, end_));
+  } else if (inBefore_) {  // every block computes it, the first stores it
+    condition = both(isZero(f_.task()), both(place_.units > 1 ? isZero(place_.unit) : Value(), inside_));
   } else if (slab_.hasSweeps()) {
     if (kind_ == Kind::Line) condition = both(isZero(place_.lane), replica.active);
     else if (kind_ == Kind::Block) condition = isZero(thread_);

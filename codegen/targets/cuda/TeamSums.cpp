@@ -142,32 +142,41 @@ void TeamLowering::flushPartials() {
 /// Runs `step(i, sums)` for i = begin, begin + stride, ... < end, in two levels where anything is summed.
 Values TeamLowering::steps(Value begin, Value end, int64_t stride, Values zeros,
                            llvm::function_ref<void(Value, Values&)> step) {
-  size_t count = zeros.size();
+  size_t count = zeros.size(), sums = sums_.size();
   auto inner = [&](Value from, Value to) {
     Values carried(zeros);
     carried.append(sums_);
+    carried.append(ahead_);
     Values out = l_.forEach(from, to, stride, carried, [&](Value i, ValueRange running) {
-      Values sums(running.take_front(count));
-      sums_.assign(running.begin() + count, running.end());
-      step(i, sums);
-      sums.append(sums_);
-      return sums;
+      Values next(running.take_front(count));
+      sums_.assign(running.begin() + count, running.begin() + count + sums);
+      ahead_.assign(running.begin() + count + sums, running.end());
+      step(i, next);
+      next.append(sums_);
+      next.append(ahead_);
+      return next;
     });
-    sums_.assign(out.begin() + count, out.end());
+    sums_.assign(out.begin() + count, out.begin() + count + sums);
+    ahead_.assign(out.begin() + count + sums, out.end());
     out.truncate(count);
     return out;
   };
   if (zeros.empty() && sums_.empty()) return inner(begin, end);
   int64_t block = kFlushSteps * stride;
-  Values cleared = sums_;
-  Values total = l_.forEach(begin, end, block, zeros, [&](Value first, ValueRange running) {
+  Values cleared = sums_, carried = zeros;
+  carried.append(ahead_);
+  Values total = l_.forEach(begin, end, block, carried, [&](Value first, ValueRange running) {
     sums_ = cleared;
-    Values sums = inner(first, l_.min(l_.add(first, l_.index(block)), end));
+    ahead_.assign(running.begin() + count, running.end());
+    Values own = inner(first, l_.min(l_.add(first, l_.index(block)), end));
     flushPartials();
-    for (auto [i, v] : llvm::enumerate(sums)) v = l_.addf(running[i], v);
-    return sums;
+    for (auto [i, v] : llvm::enumerate(own)) v = l_.addf(running[i], v);
+    own.append(ahead_);
+    return own;
   });
   sums_ = cleared;
+  ahead_.clear();
+  total.truncate(count);
   return total;
 }
 

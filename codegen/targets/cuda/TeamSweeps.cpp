@@ -7,7 +7,7 @@ using namespace mlir;
 namespace normc::codegen::cuda {
 
 /// Steps of a loop whose accumulators are then added to a second level.
-static constexpr int64_t kFlushSteps = 32;
+static constexpr int64_t kFlushSteps = 16;
 /// The same inside a tile.
 static constexpr int64_t kTileSteps = 8;
 /// Elements of one loop step that are under way together, at most four accesses.
@@ -118,11 +118,53 @@ void TeamLowering::fetch(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas)
         return loaded;
       };
       Values zeros(wanted.size(), l_.zero(vectorType()));
-      Value condition = both(replica.active, position.inside);
+      Value condition = both(both(replica.active, position.inside), wanted_);
       Values loaded = condition && !wanted.empty() ? l_.when(condition, zeros, loads) : loads();
       for (auto [w, v] : llvm::zip(wanted, loaded)) held_[{w.first.getOperation(), heldKey(r, w.second)}] = v;
     }
   }
+}
+
+/// X-sized tensors that every step of the slab reads.
+SmallVector<TensorOp> TeamLowering::tensorsOf(SlabOp slab) {
+  SmallVector<TensorOp> tensors;
+  for (auto sweep : slab.getOps<SweepOp>()) {
+    if (sweep.getCondition()) continue;
+    for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>()) {
+      TensorOp t = f_.tensor(name.getValue());
+      if (t.isXSized() && !llvm::is_contained(tensors, t)) tensors.push_back(t);
+    }
+  }
+  return tensors;
+}
+
+Values TeamLowering::loadAhead(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas) {
+  int64_t lanes = s_.vector > 1 ? s_.vector : 0;
+  Values all;
+  for (const Replica& replica : replicas)
+    for (int64_t k = 0; k < s_.tile; ++k) {
+      Position position = tilePosition(k);
+      Values zeros;
+      for (TensorOp t : tensors) {
+        Type element = f_.stored(t);
+        zeros.push_back(l_.zero(lanes ? Type(VectorType::get({lanes}, element)) : element));
+      }
+      auto loads = [&] {
+        Values loaded;
+        for (TensorOp t : tensors) loaded.push_back(f_.loadStored(t, f_.address(t, alongRun(replica.at, position)), lanes));
+        return loaded;
+      };
+      Value condition = both(replica.active, position.inside);
+      all.append(condition ? l_.when(condition, zeros, loads) : loads());
+    }
+  return all;
+}
+
+void TeamLowering::holdAhead(ArrayRef<TensorOp> tensors, size_t replicas) {
+  auto next = ahead_.begin();
+  for (size_t r = 0; r < replicas; ++r)
+    for (int64_t k = 0; k < s_.tile; ++k)
+      for (TensorOp t : tensors) held_[{t.getOperation(), heldKey(r, k)}] = f_.widened(t, *next++);
 }
 
 //===-- One step ------------------------------------------------------------------===//
@@ -154,6 +196,7 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, const Po
     for (auto [i, t] : llvm::enumerate(s.reads)) {
       if (s.hoisted[i]) continue;
       Value v = s.shared[i] ? common[i] : Value();
+      if (!v && position.index >= 0) v = known_.lookup({t.getOperation(), position.index});
       if (!v && position.index >= 0) v = held_.lookup({t.getOperation(), heldKey(r, position.index)});
       if (!v) {
         Value condition = t.isXSized() ? both(replica.active, column ? inside_ : position.inside) : Value();
@@ -236,10 +279,17 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
   if (auto known = Loops::constant(count))
     return mean(int64_t(llvm::bit_floor(uint64_t(std::min(*known, place_.team)))), tilePosition(0));
   int64_t threads = int64_t(llvm::bit_floor(uint64_t(place_.team)));
-  Value few = Walk::probe(op, replica);
-  return l_.when(l_.less(l_.index(place_.team - 1), count), few, [&] {
+  const bool ever = threads * s_.vector >= 16;
+  Value isShort = ever ? l_.less(count, l_.index(place_.team)) : Value(), condition = both(replica.active, isShort);
+  auto firstOnes = [&] { return Values{Walk::probe(op, replica)}; };
+  Value few = condition ? l_.when(condition, l_.zero(f_.statistics()), firstOnes)[0] : firstOnes()[0];
+  if (!ever) return few;
+  int64_t before = barriers_;
+  Value value = l_.when(l_.less(l_.index(place_.team - 1), count), few, [&] {
     return Values{mean(threads, positionAt(place_.lane, true))};
   })[0];
+  barriers_ = before;  // one that short runs do not come by
+  return value;
 }
 
 //===-- Along a run -----------------------------------------------------------------===//
@@ -265,10 +315,16 @@ void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& su
   auto stride = [&](int64_t accesses) { return place_.team * accesses; };
   auto accesses = [&](Value begin, Value end, int64_t count, ValueRange from) {
     return l_.forEach(l_.add(begin, place_.lane), end, stride(count), from, [&](Value i, ValueRange running) {
-      Values next(running);
+      SmallVector<Values> terms(count, Values(running.size(), running.empty() ? Value() : l_.zero(vectorType())));
       for (int64_t u = 0; u < count; ++u)
-        element(s, replicas, positionAt(l_.add(i, l_.index(stride(u))), true), next);
+        element(s, replicas, positionAt(l_.add(i, l_.index(stride(u))), true), terms[u]);
       storePending(s);
+      Values next(running);
+      for (auto [k, v] : llvm::enumerate(next)) {
+        SmallVector<Value> parts;
+        for (Values& term : terms) parts.push_back(term[k]);
+        v = l_.addf(v, l_.tree(parts));
+      }
       return next;
     });
   };
@@ -307,9 +363,21 @@ void TeamLowering::where(SweepOp op, const IRMapping& values, Values& sums, llvm
   held_ = held;
 }
 
+bool TeamLowering::alwaysUnder(Value condition) {
+  return llvm::all_of(slab_.getOps<SweepOp>(), [&](SweepOp sweep) { return sweep.getCondition() == condition; });
+}
+
 void TeamLowering::lineSweep(SweepOp op, Replicas& replicas) {
   Sweep s = prepare(op);
   Values sums(replicas.size() * s.slots, l_.zero(vectorType()));
+  if (holds_ && op.getCondition() && alwaysUnder(op.getCondition())) {  // read once for all sweeps that it is asked in
+    wanted_ = mapped(op.getCondition(), replicas[0].values);
+    SmallVector<TensorOp> tensors;
+    for (TensorOp t : s.reads)
+      if (t.isXSized()) tensors.push_back(t);
+    fetch(tensors, replicas);
+    wanted_ = {};
+  }
   where(op, replicas[0].values, sums, [&] { along(s, replicas, sums); });
   endSums(s, replicas, sums, place_.team);
 }

@@ -1,0 +1,41 @@
+// Where a verb runs kernels: --device, and the CUDA driver that is asked for it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "autotune/gate/CudaDevice.h"
+#include "runtime/normc.h"
+
+namespace normc::cli {
+
+struct PlaceFlags {
+  std::string device = "cpu", cudaLibrary = gate::CudaDriver::kLibrary;
+
+  void declare(CLI::App&);
+};
+
+/// The CPU, or one CUDA device. Nothing is opened before open().
+class Place {
+ public:
+  /// Throws where `device` is neither `cpu` nor `cuda:N`.
+  explicit Place(const PlaceFlags&);
+
+  bool onCuda() const { return cuda_; }
+  std::string text() const { return cuda_ ? "cuda:" + std::to_string(index_) : "cpu"; }
+  int32_t index() const { return index_; }
+  const std::string& cudaLibrary() const { return library_; }
+
+  /// A request for a plan there.
+  normc_request request() const;
+  /// Memory and copies of the device; null on the CPU.
+  std::unique_ptr<gate::CudaDevice> open() const;
+
+ private:
+  bool cuda_ = false;
+  int32_t index_ = 0;
+  std::string library_;
+};
+
+}  // namespace normc::cli

@@ -1,0 +1,330 @@
+// Schedules of the CUDA target as text, every reason against one, what is taken
+// without measuring, and the architectures they are for.
+#include "codegen/Target.h"
+#include "codegen/targets/cuda/Schedule.h"
+#include "tests/codegen/Support.h"
+
+namespace normc::codegen::cuda {
+namespace {
+
+Arch archOf(const char* name) { return llvm::cantFail(findArch(name)); }
+
+std::string parseError(llvm::StringRef text) {
+  auto schedule = parseSchedule(text);
+  return schedule ? "" : llvm::toString(schedule.takeError());
+}
+
+std::string archError(llvm::StringRef name) {
+  auto arch = findArch(name);
+  return arch ? "" : llvm::toString(arch.takeError());
+}
+
+/// The reason against a schedule that is legal but for what `change` does.
+template <typename Change>
+std::string reason(const char* problem, Schedule s, Change change, const char* arch = "sm_90") {
+  change(s);
+  return whyIllegal(formOf(problemOf(problem), s.strategy), s, archOf(arch)).value_or("");
+}
+
+/// A warp for a row of LayerNorm.
+template <typename Change>
+std::string reasonOfRow(Change change, const char* problem = "layer_norm:forward@f32[*x256]", const char* arch = "sm_90") {
+  return reason(problem,
+                {.strategy = Strategy::Resident, .threads = 128, .team = 32, .vector = 4, .tile = 2, .rows = 1, .chunks = 8},
+                change, arch);
+}
+
+/// Eight warps below each other, for a norm over rows.
+template <typename Change>
+std::string reasonOfStream(Change change, const char* problem = "batch_norm:forward@f32[*x256]") {
+  return reason(problem,
+                {.strategy = Strategy::Streamed, .threads = 256, .team = 32, .vector = 4, .tile = 1, .rows = 2, .chunks = 8},
+                change);
+}
+
+//===-- Text ----------------------------------------------------------------------===//
+
+TEST(CudaSchedule, PrintsEveryKnob) {
+  Schedule s{.strategy = Strategy::Resident, .threads = 96, .team = 16, .vector = 8, .tile = 3, .rows = 2, .chunks = 7, .blocks = 4,
+             .prefetch = 1};
+  EXPECT_EQ(s.text(), "resident,threads=96,team=16,vector=8,tile=3,rows=2,chunks=7,blocks=4,prefetch=1");
+  EXPECT_TRUE(llvm::StringRef(Schedule().text()).starts_with("streamed,threads="));
+}
+
+TEST(CudaSchedule, ParsesWhatItPrints) {
+  for (Strategy strategy : {Strategy::Streamed, Strategy::Resident})
+    for (int64_t knob : {0, 1, 2, 8, 1 << 20}) {
+      Schedule s{strategy, 32 + knob, knob + 1, knob + 2, knob, knob + 4, knob + 5, 3 * knob, knob / 2};
+      auto again = parseSchedule(s.text());
+      ASSERT_TRUE(bool(again)) << s.text();
+      EXPECT_EQ(*again, s) << again->text();
+    }
+}
+
+TEST(CudaSchedule, TakesWhatATextLeavesOutFromTheDefaults) {
+  auto schedule = parseSchedule("resident,team=8");
+  ASSERT_TRUE(bool(schedule));
+  EXPECT_EQ(*schedule, (Schedule{.strategy = Strategy::Resident, .team = 8}));
+}
+
+TEST(CudaSchedule, SaysWhichPartOfATextIsWrong) {
+  EXPECT_EQ(parseError("threads=128"), "schedule 'threads=128': starts with 'threads'; legal: streamed, resident");
+  EXPECT_EQ(parseError(""), "schedule '': starts with ''; legal: streamed, resident");
+  EXPECT_EQ(parseError("resident,unroll=2"),
+            "schedule 'resident,unroll=2': no knob 'unroll'; legal: threads, team, vector, tile, rows, chunks, blocks, prefetch");
+  EXPECT_EQ(parseError("resident,team=8,team=8"), "schedule 'resident,team=8,team=8': 'team' is given twice");
+  EXPECT_EQ(parseError("resident,rows=two"), "schedule 'resident,rows=two': 'two' is not a number for rows");
+  EXPECT_EQ(parseError("resident,rows"), "schedule 'resident,rows': '' is not a number for rows");
+  EXPECT_EQ(parseError("resident,rows=99999999999999999999"),
+            "schedule 'resident,rows=99999999999999999999': '99999999999999999999' is not a number for rows");
+}
+
+//===-- Reasons -------------------------------------------------------------------===//
+
+TEST(CudaSchedule, IsLegalWithinTheKnobs) {
+  EXPECT_EQ(reasonOfRow([](Schedule&) {}), "");
+  EXPECT_EQ(reasonOfStream([](Schedule&) {}), "");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.team = s.threads = 96, s.tile = 1; }, "layer_norm:forward@f32[*x380]"), "")
+      << "whole warps, any number";
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 0, s.team = s.threads; }), "") << "a loop serves any length";
+}
+
+TEST(CudaSchedule, RefusesALoopOfOneWarp) {
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 0; }),
+            "team = 32 for runs that are walked in a loop; legal: more than a warp of 32");
+}
+
+TEST(CudaSchedule, RefusesThreadsThatAreNoBlock) {
+  for (int64_t threads : {0, 31, 48, 1056, -32})
+    EXPECT_EQ(reasonOfRow([&](Schedule& s) { s.threads = threads; }),
+              "threads = " + std::to_string(threads) + "; legal: a multiple of 32 up to 1024");
+}
+
+TEST(CudaSchedule, RefusesATeamThatCannotShuffle) {
+  for (int64_t team : {0, 3, 24, 48, 256, -8})
+    EXPECT_EQ(reasonOfRow([&](Schedule& s) { s.team = team; }),
+              "team = " + std::to_string(team) +
+                  "; legal: a power of two up to 32, or whole warps, that divides the 128 threads");
+  EXPECT_EQ(reasonOfRow([&](Schedule& s) { s.team = 96; }),
+            "team = 96; legal: a power of two up to 32, or whole warps, that divides the 128 threads");
+}
+
+TEST(CudaSchedule, RefusesAnAccessThatTheArchitectureLacks) {
+  auto eight = [](Schedule& s) { s.vector = 8, s.tile = 1; };
+  EXPECT_EQ(reasonOfRow(eight), "vector = 8; legal: a power of two up to 4, the 16 bytes of one access on sm_90");
+  EXPECT_EQ(reasonOfRow(eight, "layer_norm:forward@f32[*x256]", "sm_100"), "");
+  EXPECT_EQ(reasonOfRow(eight, "layer_norm:forward@bf16[*x256]"), "");
+  auto wide = [](Schedule& s) { s.vector = 16; };
+  EXPECT_EQ(reasonOfRow(wide, "layer_norm:forward@f16[*x256]", "sm_80"),
+            "vector = 16; legal: a power of two up to 8, the 16 bytes of one access on sm_80");
+  EXPECT_EQ(reasonOfRow(wide, "layer_norm:forward@f32[*x256]", "sm_100"),
+            "vector = 16; legal: a power of two up to 8, the 32 bytes of one access on sm_100");
+  for (int64_t vector : {0, 3, -4})
+    EXPECT_EQ(reasonOfRow([&](Schedule& s) { s.vector = vector; }),
+              "vector = " + std::to_string(vector) + "; legal: a power of two up to 4, the 16 bytes of one access on sm_90");
+}
+
+TEST(CudaSchedule, RefusesNumbersOutOfRange) {
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.rows = 0; }), "rows = 0; legal: 1 to 8");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.rows = 9; }), "rows = 9; legal: 1 to 8");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = -1; }), "tile = -1; legal: 0 to 64");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 65; }), "tile = 65; legal: 0 to 64");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.chunks = 0; }), "chunks = 0; legal: at least 1");
+}
+
+TEST(CudaSchedule, RefusesMoreBlocksThanAMultiprocessorHolds) {
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.blocks = 17; }), "blocks = 17 of 128 threads; sm_90 holds 2048 threads");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.blocks = -1; }), "blocks = -1 of 128 threads; sm_90 holds 2048 threads");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.blocks = 13; }, "layer_norm:forward@f32[*x256]", "sm_120"),
+            "blocks = 13 of 128 threads; sm_120 holds 1536 threads");
+}
+
+TEST(CudaSchedule, RefusesATileThatDoesNotFitTheRun) {
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1; }), "team * vector * tile = 128 elements do not hold a run of 256");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 3; }),
+            "team * vector * tile = 384: the last accesses would find nothing of a run of 256");
+  EXPECT_EQ(reasonOfRow([](Schedule&) {}, "layer_norm:forward@f32[*x*]"),
+            "tile = 2, but the length of a run is not known; legal: 0");
+  EXPECT_EQ(reasonOfRow([](Schedule&) {}, "layer_norm:forward@f32[*x254]"), "vector = 4 does not divide a run of 254");
+  EXPECT_EQ(reasonOfRow([](Schedule&) {}, "group_norm:forward@f32[*x1024]{groups=4}"), "") << "a run is a group's";
+}
+
+TEST(CudaSchedule, RefusesVectorsOfGroupsThatMayBeginAnywhere) {
+  auto looped = [](Schedule& s) { s.tile = 0, s.team = s.threads; };
+  EXPECT_EQ(reasonOfRow(looped, "group_norm:forward@f32[*x*]{groups=4}"),
+            "vector = 4, but groups of any number of features may begin anywhere; legal: 1");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 0, s.vector = 1, s.team = s.threads; }, "group_norm:forward@f32[*x*]{groups=4}"), "");
+  EXPECT_EQ(reasonOfRow(looped, "group_norm:forward@f32[*x*]{groups=1}"), "") << "one group is the row";
+}
+
+TEST(CudaSchedule, RefusesToReadAheadWhatItDoesNotKeep) {
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 1; }), "");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 2; }), "prefetch = 2; legal: 0 or 1");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = -1; }), "prefetch = -1; legal: 0 or 1");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 1, s.tile = 0, s.team = s.threads; }),
+            "prefetch = 1, but no run of this kernel stays in registers; legal: 0");
+  EXPECT_EQ(reasonOfStream([](Schedule& s) { s.prefetch = 1; }),
+            "prefetch = 1, but no run of this kernel stays in registers; legal: 0");
+}
+
+TEST(CudaSchedule, RefusesATileWhereOneThreadHasOneColumn) {
+  auto columns = [](auto change) {
+    return reason("batch_norm:forward@f32[*x256]",
+                  {.strategy = Strategy::Resident, .threads = 128, .team = 8, .vector = 4, .tile = 1, .rows = 1, .chunks = 8}, change);
+  };
+  EXPECT_EQ(columns([](Schedule&) {}), "");
+  EXPECT_EQ(columns([](Schedule& s) { s.tile = 2; }), "tile = 2, but a thread holds one column; legal: 1");
+  EXPECT_EQ(columns([](Schedule& s) { s.tile = 0; }), "tile = 0, but a thread holds one column; legal: 1");
+}
+
+TEST(CudaSchedule, RefusesAStreamThatKeepsNothing) {
+  EXPECT_EQ(reasonOfStream([](Schedule& s) { s.tile = 0; }),
+            "tile = 0, but sums per feature stay in registers; legal: at least 1");
+}
+
+TEST(CudaSchedule, RefusesTwoRunsWhosePartialsGoStraightToMemory) {
+  auto looped = [](Schedule& s) { s.tile = 0, s.team = 64; };
+  EXPECT_EQ(reasonOfRow(looped, "layer_norm:backward@f32[*x256]"),
+            "team = 64, rows = 1: partials that go straight to memory need one run at a time; legal: team = threads, rows = 1");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 0, s.team = 128, s.rows = 2; }, "layer_norm:backward@f32[*x256]"),
+            "team = 128, rows = 2: partials that go straight to memory need one run at a time; legal: team = threads, rows = 1");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 0, s.team = 128; }, "layer_norm:backward@f32[*x256]"), "");
+}
+
+TEST(CudaSchedule, RefusesGroupsThatDoNotStandBesideEachOther) {
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.team = 32, s.threads = 96, s.tile = 2; }, "group_norm:backward@f32[*x1024]{groups=4}"),
+            "team = 32 for each of 4 groups does not divide the 96 threads");
+}
+
+TEST(CudaSchedule, RefusesMoreThanTheRegistersHold) {
+  const std::string many = reasonOfRow([](Schedule& s) { s.team = 8, s.tile = 32, s.rows = 2; }, "layer_norm:forward@f32[*x1024]");
+  EXPECT_EQ(many.substr(many.find(" registers")), " registers a thread; 128 threads leave 255") << many;
+  EXPECT_EQ(many.find("about "), 0u) << many;
+  const std::string blocks = reasonOfRow([](Schedule& s) { s.team = 32, s.tile = 8, s.blocks = 16; }, "layer_norm:forward@f32[*x1024]");
+  EXPECT_EQ(blocks.substr(blocks.find(" registers")), " registers a thread; 128 threads leave 32") << blocks;
+}
+
+TEST(CudaSchedule, RefusesDoubles) {
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.vector = 2, s.tile = 4; }, "layer_norm:forward@f64[*x256]"),
+            "statistics in f64; a CUDA kernel computes them in f32, so the data is f32, bf16 or f16");
+  auto target = llvm::cantFail(findTarget("sm_90"));
+  const Problem problem = problemOf("layer_norm:forward@f64[*x256]");
+  EXPECT_TRUE(target->defaults(problem).empty());
+  EXPECT_EQ(target->whyNot(problem), "statistics in f64; a CUDA kernel computes them in f32, so the data is f32, bf16 or f16");
+}
+
+TEST(CudaSchedule, CompilationPassesTheReasonOn) {
+  const Problem problem = problemOf("layer_norm:forward@f32[*x256]");
+  Schedule s = defaultSchedule(problem, archOf("sm_90"), Strategy::Resident);
+  s.rows = 9;
+  const std::string wanted = "layer_norm:forward@f32[*x256] for sm_90: rows = 9; legal: 1 to 8";
+  auto text = emitStage(problem, s, archOf("sm_90"), Stage::Gpu);
+  ASSERT_FALSE(text);
+  EXPECT_EQ(llvm::toString(text.takeError()), wanted);
+  auto kernel = compileKernel(problem, s, archOf("sm_90"), "k");
+  ASSERT_FALSE(kernel);
+  EXPECT_EQ(llvm::toString(kernel.takeError()), wanted);
+}
+
+//===-- Defaults ------------------------------------------------------------------===//
+
+class CudaDefaults : public testing::TestWithParam<BuiltinNorm> {};
+
+TEST_P(CudaDefaults, AreLegalOrTheTargetSaysWhyNot) {
+  std::vector<TargetPtr> targets;
+  for (llvm::StringRef name : defaultArchs()) targets.push_back(llvm::cantFail(findTarget(name)));
+  int served = 0;
+  for (Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer})
+    for (const char* dtype : {"f32", "bf16", "f16"})
+      for (bool channelsFirst : {false, true})
+        for (int64_t features : {0, 1, 7, 64, 127, 128, 768, 1000, 1024, 4096, 5120, 8192, 16384, 32768, 65536}) {
+          auto problem = problemOf(GetParam(), {.entry = entry, .features = features ? features : 4, .dtype = dtype,
+                                                .channelsFirst = channelsFirst});
+          if (!problem) continue;
+          if (!features) {
+            problem->features.reset();
+            if (!checkProblem(*problem)) continue;
+          }
+          for (const TargetPtr& target : targets) {
+            SCOPED_TRACE(problem->text() + " " + target->name().str());
+            auto candidates = target->defaults(*problem);
+            EXPECT_EQ(candidates.empty(), target->whyNot(*problem).has_value());
+            for (const Candidate& candidate : candidates) {
+              auto why = target->whyIllegal(*problem, candidate.schedule);
+              EXPECT_FALSE(why) << candidate.schedule << ": " << *why;
+              EXPECT_EQ(llvm::cantFail(target->canonical(candidate.schedule)), candidate.schedule);
+            }
+            EXPECT_FALSE(candidates.empty()) << target->whyNot(*problem).value_or("no reason given");
+            ++served;
+          }
+        }
+  EXPECT_GE(served, 200);
+}
+INSTANTIATE_TEST_SUITE_P(Norms, CudaDefaults, testing::ValuesIn(builtinNorms()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(CudaSchedule, DefaultAccessesAreAsWideAsTheArchitectureAndTheRunAllow) {
+  auto vector = [](const char* problem, const char* arch) {
+    return defaultSchedule(problemOf(problem), archOf(arch), Strategy::Resident).vector;
+  };
+  EXPECT_EQ(vector("layer_norm:forward@f32[*x1024]", "sm_80"), 4);
+  EXPECT_EQ(vector("layer_norm:forward@bf16[*x1024]", "sm_90"), 8);
+  EXPECT_EQ(vector("layer_norm:forward@f32[*x1024]", "sm_100"), 8);
+  EXPECT_EQ(vector("layer_norm:forward@f16[*x1024]", "sm_100"), 16);
+  EXPECT_EQ(vector("layer_norm:forward@bf16[*x1020]", "sm_90"), 4);
+  EXPECT_EQ(vector("layer_norm:forward@f32[*x127]", "sm_90"), 1);
+}
+
+TEST(CudaSchedule, UnalignedIsTheSameRunOneByOne) {
+  const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 32, .vector = 8, .tile = 4, .rows = 2, .chunks = 9, .blocks = 1};
+  EXPECT_EQ(unaligned(s).text(), "resident,threads=128,team=32,vector=1,tile=32,rows=1,chunks=9,blocks=1,prefetch=0");
+}
+
+//===-- Architectures -------------------------------------------------------------===//
+
+TEST(CudaArch, KnowsWhatAPackageHoldsByDefault) {
+  ASSERT_EQ(defaultArchs().size(), 3u);
+  for (llvm::StringRef name : defaultArchs()) {
+    const Arch arch = archOf(name.data());
+    EXPECT_EQ(arch.name, name);
+    EXPECT_EQ(name, "sm_" + std::to_string(arch.number));
+    EXPECT_EQ(arch.accessBytes, arch.number == 100 ? 32 : 16);
+    EXPECT_EQ(arch.clusters(), arch.number >= 90);
+    EXPECT_EQ(arch.threads, 2048);
+  }
+}
+
+TEST(CudaArch, SaysWhatIsWrongWithAName) {
+  for (const char* name : {"", "sm_", "sm_x", "sm_90x", "sm90", "cuda"})
+    EXPECT_EQ(archError(name), "no architecture '" + std::string(name) + "'; legal: sm_80, sm_90, sm_100 and others from sm_80 on");
+  for (const char* name : {"sm_70", "sm_0", "sm_-1"})
+    EXPECT_EQ(archError(name), std::string(name) + " is older than sm_80, the first with bf16; kernels are made from sm_80 on");
+  EXPECT_EQ(archError("sm_999"), "this LLVM does not know sm_999");
+  EXPECT_EQ(archError("sm_81"), "this LLVM does not know sm_81");
+}
+
+TEST(CudaArch, PlansForOthersLikeTheNearestItHasLookedAt) {
+  const Arch ada = archOf("sm_89"), blackwell = archOf("sm_120");
+  EXPECT_EQ(ada.name, "sm_89");
+  EXPECT_EQ(ada.number, 89);
+  EXPECT_EQ(ada.threads, 1536);
+  EXPECT_EQ(ada.accessBytes, 16);
+  EXPECT_EQ(blackwell.name, "sm_120");
+  EXPECT_EQ(blackwell.threads, 1536);
+  EXPECT_EQ(blackwell.accessBytes, 16);
+  EXPECT_TRUE(blackwell.clusters());
+  for (const char* name : {"sm_86", "sm_89", "sm_103", "sm_120"}) {
+    auto target = llvm::cantFail(findTarget(name));
+    for (const char* text : {"layer_norm:backward@bf16[*x4096]", "batch_norm:forward@f32[*x1024]"}) {
+      const Problem problem = problemOf(text);
+      auto candidates = target->defaults(problem);
+      ASSERT_FALSE(candidates.empty()) << name << " " << text;
+      auto ptx = target->emit(problem, candidates[0].schedule, "ptx");
+      ASSERT_TRUE(bool(ptx)) << llvm::toString(ptx.takeError());
+      EXPECT_NE(ptx->find(".target " + std::string(name)), std::string::npos);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace normc::codegen::cuda

@@ -1,0 +1,131 @@
+// What must be true of the PTX and of the machine code of every default schedule:
+// nothing spills, nothing lives in local memory, every sweep moves whole accesses.
+#include <regex>
+#include <set>
+
+#include "codegen/Target.h"
+#include "codegen/targets/cuda/Ptxas.h"
+#include "tests/codegen/Support.h"
+
+namespace normc::codegen {
+namespace {
+
+struct Case {
+  BuiltinNorm norm;
+  const char* arch;
+  const char* dtype;
+  int64_t features;  ///< 0: any
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.norm.name << " " << c.dtype << " " << c.features << " for " << c.arch; }
+
+std::string caseName(const testing::TestParamInfo<Case>& info) {
+  const Case& c = info.param;
+  return c.norm.name + "_" + c.dtype + "_" + (c.features ? std::to_string(c.features) : "any") + "_" + c.arch;
+}
+
+/// All norms on sm_90, the four that others are made of on its neighbours.
+std::vector<Case> cases() {
+  const std::set<std::string> leading{"layer_norm", "rms_norm", "batch_norm", "power_norm"};
+  std::vector<Case> list;
+  for (const BuiltinNorm& norm : builtinNorms())
+    for (const char* arch : {"sm_80", "sm_90", "sm_100"})
+      for (const char* dtype : {"f32", "bf16"})
+        for (int64_t features : {1024, 0}) {
+          const bool all = arch == std::string("sm_90"), neighbour = (features == 0) == (dtype == std::string("bf16"));
+          if (all || (leading.count(norm.name) && neighbour)) list.push_back({norm, arch, dtype, features});
+        }
+  return list;
+}
+
+/// Calls `check(kernel, schedule, arch)` with the default kernel of each entry.
+template <typename Check>
+void forKernels(const Case& c, Check check) {
+  const cuda::Arch arch = llvm::cantFail(cuda::findArch(c.arch));
+  for (Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer}) {
+    auto problem = problemOf(c.norm, {.entry = entry, .features = c.features ? c.features : 4, .dtype = c.dtype});
+    ASSERT_TRUE(problem) << c.norm.name;
+    if (!c.features) problem->features.reset();
+    if (!checkProblem(*problem)) continue;
+    const auto schedule = cuda::defaultSchedule(*problem, arch, legalStrategies(*problem).front());
+    SCOPED_TRACE(problem->text() + " " + schedule.text() + " " + c.arch);
+    auto kernel = compileKernel(*problem, schedule, arch, "k", {.assemble = false});
+    ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
+    check(*kernel, schedule, arch);
+  }
+}
+
+//===-- PTX -----------------------------------------------------------------------===//
+
+/// The text of one entry, from its name to the end of its body.
+std::string entryOf(const std::string& ptx, const std::string& name) {
+  const size_t begin = ptx.find(".entry " + name + "(");
+  return begin == std::string::npos ? "" : ptx.substr(begin, ptx.find("\n}", begin) - begin);
+}
+
+/// Bytes of each access to global memory of one kind, `ld` or `st`.
+std::set<int> widthsOf(const std::string& entry, const std::string& kind) {
+  static const std::regex access("\\b(ld|st)\\.(?:[a-z_:0-9A-Z]+\\.)*?global\\.(?:[a-zL0-9_:]+\\.)*?(?:v(\\d)\\.)?[busf](\\d+)\\b");
+  std::set<int> widths;
+  for (auto it = std::sregex_iterator(entry.begin(), entry.end(), access); it != std::sregex_iterator(); ++it)
+    if ((*it)[1] == kind) widths.insert(((*it)[2].matched ? std::stoi((*it)[2]) : 1) * std::stoi((*it)[3]) / 8);
+  return widths;
+}
+
+void checkPtx(const CompiledKernel& kernel, const cuda::Schedule& schedule, const cuda::Arch& arch) {
+  static const std::regex ordered("\\n\\s+(atom|red)\\."), parameter("\\.param \\.(\\S+) ");
+  const std::string& ptx = kernel.ptx;
+  EXPECT_NE(ptx.find(".target " + arch.name), std::string::npos);
+  EXPECT_EQ(ptx.find(".extern"), std::string::npos) << "something of a device library is missing";
+  EXPECT_EQ(ptx.find("call"), std::string::npos) << "a kernel calls nothing";
+  EXPECT_FALSE(std::regex_search(ptx, ordered)) << "sums depend on the order of threads";
+  EXPECT_EQ(ptx.find(".local"), std::string::npos) << "an array was not kept in registers";
+  for (std::sregex_iterator it(ptx.begin(), ptx.end(), parameter), end; it != end; ++it)
+    EXPECT_TRUE((*it)[1] == "u64" || (*it)[1] == "b64" || (*it)[1] == "f64") << (*it)[0] << "is no word of 8 bytes";
+  const int bytes = int(schedule.vector) * (kernel.manifest.data == "f32" ? 4 : 2);
+  for (const package::Phase& phase : kernel.manifest.phases) {
+    const std::string entry = entryOf(ptx, phase.symbol);
+    ASSERT_FALSE(entry.empty()) << phase.symbol;
+    if (!phase.unaligned) continue;  // scalar code, or single elements
+    EXPECT_FALSE(entryOf(ptx, *phase.unaligned).empty()) << *phase.unaligned;
+    EXPECT_TRUE(widthsOf(entry, "ld").count(bytes)) << phase.symbol << " loads nothing of " << bytes << " bytes";
+    if (phase.role == "apply") {
+      EXPECT_TRUE(widthsOf(entry, "st").count(bytes)) << phase.symbol << " stores nothing of " << bytes << " bytes";
+    }
+  }
+}
+
+//===-- Machine code --------------------------------------------------------------===//
+
+void checkMachineCode(const CompiledKernel& kernel, const cuda::Arch& arch) {
+  auto assembled = cuda::assemble(kernel.ptx, arch);
+  ASSERT_TRUE(bool(assembled)) << llvm::toString(assembled.takeError());
+  EXPECT_FALSE(assembled->cubin.empty());
+  std::map<std::string, int64_t> threads;
+  for (const package::Phase& phase : kernel.manifest.phases) {
+    threads[phase.symbol] = phase.launch->threads;
+    if (phase.unaligned) threads[*phase.unaligned] = phase.launch->threads;
+  }
+  EXPECT_EQ(assembled->resources.size(), threads.size()) << "an entry is missing in the machine code";
+  for (const auto& [entry, r] : assembled->resources) {
+    EXPECT_EQ(r.spillBytes, 0) << entry;
+    EXPECT_EQ(r.stackBytes, 0) << entry;
+    EXPECT_LT(r.sharedBytes, 48 << 10) << entry << " needs more than a launch has without asking";
+    EXPECT_GE(cuda::residentBlocks(arch, threads[entry], r) * threads[entry], 256)
+        << entry << ": " << r.registers << " registers, " << r.sharedBytes << " bytes of shared memory";
+  }
+}
+
+class CudaStructure : public testing::TestWithParam<Case> {};
+
+TEST_P(CudaStructure, StaysInRegistersAndMovesWholeAccesses) {
+  const bool assembler = !cuda::findPtxas().empty();
+  forKernels(GetParam(), [&](const CompiledKernel& kernel, const cuda::Schedule& schedule, const cuda::Arch& arch) {
+    checkPtx(kernel, schedule, arch);
+    if (assembler) checkMachineCode(kernel, arch);
+  });
+  if (!assembler) GTEST_SKIP() << "no ptxas, so PTX alone was looked at: install the CUDA toolkit to see registers and spills";
+}
+INSTANTIATE_TEST_SUITE_P(Defaults, CudaStructure, testing::ValuesIn(cases()), caseName);
+
+}  // namespace
+}  // namespace normc::codegen

@@ -1,0 +1,122 @@
+// Any legal mix of flags with any legal schedule, not the built-in norms and defaults
+// alone: random specs, shapes, types, layouts, masks and knobs, in random thread order.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "dsl/Print.h"
+#include "tests/cuda/Emulated.h"
+#include "tests/dsl/RandomSpec.h"
+
+namespace normc {
+namespace {
+
+namespace cuda = codegen::cuda;
+
+struct Drawn {
+  Problem problem;
+  cuda::Arch arch;
+  cuda::Schedule schedule;
+  int64_t features;
+};
+
+class Draw {
+ public:
+  explicit Draw(uint64_t seed) : random_(seed) {}
+
+  Drawn kernel() {
+    for (;;) {
+      Drawn d;
+      d.arch = archOf(pick<const char*>("sm_80", "sm_90", "sm_100"));
+      if (!problem(d)) continue;
+      auto strategies = codegen::legalStrategies(d.problem);
+      if (strategies.empty()) continue;
+      const auto strategy = strategies[random_() % strategies.size()];
+      const cuda::Form form = cuda::formOf(d.problem, strategy);
+      for (int tries = 0; tries < 500; ++tries) {
+        d.schedule = schedule(form, d.arch);
+        d.schedule.strategy = strategy;
+        if (!cuda::whyIllegal(form, d.schedule, d.arch)) return d;
+      }
+    }
+  }
+
+  /// Some of what every kernel has to pass, and sizes and a state of their own.
+  std::vector<gate::Trial> trials(const Drawn& d) {
+    auto standard = gate::standardTrials(d.problem, d.features);
+    std::vector<gate::Trial> some;
+    for (int i = 0; i < 5; ++i) some.push_back(standard[random_() % standard.size()]);
+    const Extents extents{d.problem.segmented ? int64_t(1 + random_() % 4) : 1, int64_t(random_() % 70), d.features};
+    some.push_back({.extents = extents, .mask = allHardMasks()[random_() % allHardMasks().size()],
+                    .step = int64_t(random_() % 6), .seed = random_() % 1000});
+    return some;
+  }
+
+  uint64_t number() { return random_(); }
+
+ private:
+  template <typename T, typename... Rest>
+  T pick(T first, Rest... rest) {
+    const T list[] = {first, T(rest)...};
+    return list[random_() % std::size(list)];
+  }
+
+  bool problem(Drawn& d) {
+    Problem& p = d.problem;
+    p.spec = std::make_shared<const Spec>(randomSpec(random_()));
+    const Spec& spec = *p.spec;
+    p.entry = pick(Entry::Forward, Entry::Backward, Entry::Forward, Entry::Backward, Entry::Infer);
+    p.data = pick(DType::F32, DType::F32, DType::BF16, DType::F16);
+    if (spec.scale || spec.bias) p.params = pick(DType::F32, DType::F32, p.data);
+    const bool perSegment = spec.reduce == Reduce::Segment || spec.reduce == Reduce::SegmentFeatures;
+    p.layout = pick(Layout::FeaturesLast, Layout::FeaturesLast, Layout::ChannelsFirst);
+    p.segmented = perSegment || p.layout == Layout::ChannelsFirst || random_() % 3 == 0;
+    p.mask = random_() % 3 == 0;
+    for (const std::string& binding : bindingNames(spec)) p.bindings[binding] = pick<int64_t>(1, 2, 4);
+    int64_t groups = 1;
+    for (const auto& [name, value] : p.bindings) groups = std::max(groups, value);
+    for (const Groups& g : {spec.groups, spec.pre ? spec.pre->groups : Groups()})
+      if (g.binding.empty()) groups = std::max(groups, g.count);
+    d.features = groups * pick<int64_t>(1, 3, 7, 8, 16, 24, 33, 40, 64, 128);
+    if (random_() % 4) p.features = d.features;
+    return bool(checkProblem(p));
+  }
+
+  /// Often legal; whyIllegal decides.
+  cuda::Schedule schedule(const cuda::Form& form, const cuda::Arch& arch) {
+    cuda::Schedule s;
+    s.threads = pick<int64_t>(32, 64, 96, 128, 256);
+    s.team = pick<int64_t>(1, 2, 4, 8, 16, 32, 64, s.threads, s.threads);
+    s.vector = int64_t(1) << random_() % 5;
+    if (s.vector > arch.accessBytes / form.dataBytes) s.vector = 1;
+    const int64_t fitting = (form.width + s.team * s.vector - 1) / (s.team * s.vector);
+    s.tile = form.width ? pick(int64_t(0), fitting, fitting) : pick<int64_t>(0, 1, 1, 2, 3);
+    if (form.columns || form.streams) s.tile = pick<int64_t>(1, 1, 2, 3);
+    s.rows = pick<int64_t>(1, 1, 2, 3, 4);
+    s.chunks = pick<int64_t>(1, 2, 3, 8, 64);
+    s.blocks = pick<int64_t>(0, 0, 1, 2);
+    return s;
+  }
+
+  std::mt19937_64 random_;
+};
+
+class EmulatedRandomSpecs : public testing::TestWithParam<uint64_t> {};
+
+TEST_P(EmulatedRandomSpecs, AgreeWithTheReference) {
+  Draw draw(GetParam());
+  const Drawn d = draw.kernel();
+  SCOPED_TRACE(print(*d.problem.spec) + d.problem.text() + " " + d.schedule.text() + " " + d.arch.name);
+  auto kernel = emulated(d.problem, d.schedule, d.arch);
+  ASSERT_TRUE(kernel->plan) << kernel->error;
+  for (const gate::Trial& trial : draw.trials(d)) {
+    kernel->driver->options.order = emulator::Order::Random;
+    kernel->driver->options.seed = draw.number();
+    gate::Verdict verdict = kernel->judge(d.problem, trial);
+    ASSERT_TRUE(verdict.ok) << verdict.text;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomSpecs, testing::Range<uint64_t>(1, 81));
+
+}  // namespace
+}  // namespace normc

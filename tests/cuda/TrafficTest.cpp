@@ -1,0 +1,114 @@
+// What kernels move, counted while they run, against what was planned: the number of
+// times that a kernel goes through memory is its price, and the width of an access
+// is what makes a transfer cheap.
+#include <gtest/gtest.h>
+
+#include "dsl/Library.h"
+#include "tests/cuda/Emulated.h"
+
+namespace normc {
+namespace {
+
+/// Bytes between X-sized tensors and threads, and whether every access was of 16 bytes or more.
+struct Moved {
+  uint64_t read = 0, written = 0;
+  bool wide = true;
+};
+
+/// Of one call: the gate makes two that are alike.
+Moved movedBy(const std::vector<emulator::EmulatedDriver::Launched>& launches, const std::string& phase = "") {
+  Moved moved;
+  for (size_t i = 0; i < launches.size() / 2; ++i) {
+    if (!phase.empty() && launches[i].function != "k_" + phase) continue;
+    for (const char* tensor : {"x", "dy", "y", "dx"}) {
+      const emulator::Traffic t = launches[i].report.of(tensor);
+      moved.read += t.bytesLoaded, moved.written += t.bytesStored;
+      for (int narrow = 0; narrow < 4; ++narrow) moved.wide &= !t.loads[narrow] && !t.stores[narrow];
+    }
+  }
+  return moved;
+}
+
+struct Case {
+  const char *name, *problem, *arch, *schedule;  ///< no schedule: the default
+  int64_t rows, reads, writes;                   ///< transfers, as docs/design.md has them
+  int64_t heads = 0;                             ///< rows that tasks read once more beforehand, to choose a shift
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+class EmulatedTraffic : public testing::TestWithParam<Case> {};
+
+TEST_P(EmulatedTraffic, IsWhatWasPlanned) {
+  const Case& c = GetParam();
+  const Problem problem = *parseProblem(c.problem, findNorm);
+  const auto arch = archOf(c.arch);
+  const auto schedule = c.schedule ? llvm::cantFail(codegen::cuda::parseSchedule(c.schedule)) : defaultOf(problem, arch);
+  auto kernel = emulated(problem, schedule, arch);
+  ASSERT_TRUE(kernel->plan) << kernel->error;
+  const gate::Trial trial{.extents = {1, c.rows, *problem.features}, .step = 5000};
+  const gate::Verdict verdict = kernel->judge(problem, trial);
+  ASSERT_TRUE(verdict.ok) << verdict.text;
+  EXPECT_EQ(kernel->manifest.traffic.reads, c.reads);
+  EXPECT_EQ(kernel->manifest.traffic.writes, c.writes);
+  const Moved moved = movedBy(kernel->launches);
+  const uint64_t tensor = uint64_t(trial.extents.rows * trial.extents.features * bytes(problem.data));
+  EXPECT_EQ(moved.read, c.reads * tensor + c.heads * tensor / c.rows)
+      << double(moved.read) / double(tensor) << " reads; " << schedule.text();
+  EXPECT_EQ(moved.written, c.writes * tensor) << double(moved.written) / double(tensor) << " writes; " << schedule.text();
+  EXPECT_TRUE(moved.wide) << "an access of less than 16 bytes; " << schedule.text();
+  EXPECT_EQ(schedule.vector * bytes(problem.data), arch.accessBytes);
+}
+INSTANTIATE_TEST_SUITE_P(
+    Cuda, EmulatedTraffic,
+    testing::Values(
+        Case{"LayerNorm", "layer_norm:forward@f32[*x1024]", "sm_90", nullptr, 64, 1, 1},
+        Case{"LayerNormBackward", "layer_norm:backward@f32[*x1024]", "sm_90", nullptr, 64, 2, 1},
+        Case{"LayerNormBF16", "layer_norm:forward@bf16[*x4096]", "sm_80", nullptr, 32, 1, 1},
+        Case{"LayerNormBackwardBF16", "layer_norm:backward@bf16[*x4096]", "sm_90", nullptr, 32, 2, 1},
+        Case{"LayerNormInfer", "layer_norm:infer@f16[*x768]", "sm_90", nullptr, 64, 1, 1},
+        Case{"LayerNorm32Bytes", "layer_norm:forward@bf16[*x2048]", "sm_100", nullptr, 64, 1, 1},
+        Case{"RmsNorm", "rms_norm:forward@bf16[*x128]", "sm_90", nullptr, 256, 1, 1},
+        Case{"RmsNormBackward", "rms_norm:backward@f32[*x5120]", "sm_90", nullptr, 8, 2, 1},
+        Case{"GroupNorm", "group_norm:forward@f32[*x1024]{groups=4}", "sm_90", nullptr, 64, 1, 1},
+        Case{"GroupNormBackward", "group_norm:backward@f32[*x1024]{groups=4}", "sm_90", nullptr, 64, 2, 1},
+        Case{"PowerNorm", "power_norm:forward@f32[*x1024]", "sm_90", nullptr, 256, 1, 1},
+        Case{"PowerNormBackward", "power_norm:backward@f32[*x1024]", "sm_90", nullptr, 256, 2, 1},
+        Case{"PowerNormBF16", "power_norm:forward@bf16[*x512]", "sm_90", nullptr, 512, 1, 1},
+        Case{"PowerNormBackward32Bytes", "power_norm:backward@f32[*x1024]", "sm_100", nullptr, 256, 2, 1},
+        Case{"ReleasedPowerNorm", "power_norm_released:forward@f32[*x256]{heads=4}", "sm_90", nullptr, 256, 1, 1},
+        Case{"ReleasedPowerNormBackward", "power_norm_released:backward@f32[*x256]{heads=4}", "sm_90", nullptr, 256, 2, 1},
+        Case{"BatchNorm", "batch_norm:forward@f32[*x1024]", "sm_90", nullptr, 256, 2, 1, /*heads=*/16},
+        Case{"BatchNormBackward", "batch_norm:backward@f32[*x1024]", "sm_90", nullptr, 256, 4, 1},
+        Case{"BatchNormInfer", "batch_norm:infer@bf16[*x1024]", "sm_90", nullptr, 256, 1, 1}),
+    [](const auto& info) { return info.param.name; });
+
+Moved moves(const char* text, int64_t rows, int64_t step, const std::string& phase = "") {
+  const Problem problem = *parseProblem(text, findNorm);
+  const auto arch = archOf("sm_90");
+  auto kernel = emulated(problem, defaultOf(problem, arch), arch);
+  EXPECT_TRUE(kernel->plan) << kernel->error;
+  const gate::Verdict verdict = kernel->judge(problem, {.extents = {1, rows, *problem.features}, .step = step});
+  EXPECT_TRUE(verdict.ok) << verdict.text;
+  return movedBy(kernel->launches, phase);
+}
+
+TEST(EmulatedPowerNorm, MovesAsMuchAsLayerNorm) {
+  for (const char* entry : {"forward", "backward", "infer"}) {
+    const Moved power = moves(("power_norm:" + std::string(entry) + "@f32[*x512]").c_str(), 128, 5000);
+    const Moved layer = moves(("layer_norm:" + std::string(entry) + "@f32[*x512]").c_str(), 128, 5000);
+    EXPECT_EQ(power.read, layer.read) << entry;
+    EXPECT_EQ(power.written, layer.written) << entry;
+  }
+}
+
+TEST(EmulatedPowerNorm, StatisticsPhaseReadsNothingAfterWarmup) {
+  const char* problem = "power_norm_released:forward@f32[*x256]{heads=4}";
+  const uint64_t tensor = 128 * 256 * 4;
+  EXPECT_EQ(moves(problem, 128, 0).read, 2 * tensor) << "the first step is warmup";
+  EXPECT_EQ(moves(problem, 128, 3999).read, 2 * tensor) << "so is the last of them";
+  EXPECT_EQ(moves(problem, 128, 4000).read, tensor);
+  EXPECT_EQ(moves(problem, 128, 4000, "statistics").read, 0u);
+}
+
+}  // namespace
+}  // namespace normc
