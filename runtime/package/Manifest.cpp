@@ -14,6 +14,7 @@ constexpr std::array<std::string_view, kTensorCount> kTensorNames = {
 constexpr size_t kMaxDepth = 16, kMaxBlobs = 1 << 16, kMaxNorms = 1 << 12, kMaxKernels = 1 << 18;
 constexpr int64_t kMaxChunks = 1 << 30;
 // What any CUDA device can be asked for.
+constexpr int64_t kMaxLeast = 1 << 16;
 constexpr int64_t kMaxThreads = 1024, kMaxCluster = 16, kMaxShared = 227 << 10,
                   kMaxDeviceAlignment = kAlignment;
 
@@ -171,7 +172,7 @@ void cudaPhase(const JsonReader& item, Phase& phase) {
   phase.launch.columns = launch["columns"].integer(0, 1 << 30);
   phase.launch.cluster = launch["cluster"].integer(1, kMaxCluster);
   phase.launch.shared = launch["shared"].integer(0, kMaxShared);
-  if (const auto least = launch.find("least")) phase.launch.least = least->integer(0, kMaxChunks);
+  if (const auto least = launch.find("least")) phase.launch.least = least->integer(0, kMaxLeast);
   if (const auto unaligned = item.find("unaligned")) phase.unaligned = unaligned->string();
 }
 

@@ -270,6 +270,17 @@ TEST_F(CudaAlignment, OfChannelsFirstIsThatOfTheRows) {
             (std::vector<uint64_t>{40, 5, 40, 5, 5, 0, 2, 5, 8}));
 }
 
+TEST_F(CudaLaunch, HasAsManyBlocksAsThePhaseAsksForAtLeast) {
+  package::Kernel kernel = forCuda(layerNorm("forward"));
+  kernel.phases[0].launch->least = 9;
+  const host::Package package = open(kernel);
+  const Plan plan(package, "layer_norm:forward@f32[*x*]", host::onCuda());
+  plan(CudaLayerNorm(32, 8).forward());
+  ASSERT_EQ(launches().size(), 1u);
+  EXPECT_EQ(launches()[0].grid, Unsigned({9, 1, 1})) << "8 chunks, and one without units";
+  EXPECT_EQ(launches()[0].words.back(), 8u) << "the cut stays what it is";
+}
+
 TEST_F(CudaLaunch, RefusesMoreFeaturesThanTheGridHolds) {
   package::Kernel kernel = forCuda(layerNorm("forward"));
   kernel.phases[0].launch->columns = 1;
