@@ -1,16 +1,18 @@
 #include "codegen/targets/cpu/Schedule.h"
 
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
-#include "llvm/ADT/StringSwitch.h"
+#include "codegen/targets/Knobs.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace normc::codegen::cpu {
 
+static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
+  return {{"vector", &s.vector}, {"rows", &s.rows},   {"unroll", &s.unroll},
+          {"tile", &s.tile},     {"grain", &s.grain}, {"scalar_tail", nullptr, &s.scalarTail}};
+}
+
 std::string Schedule::text() const {
-  return name(strategy).str() + ",vector=" + std::to_string(vector) + ",rows=" + std::to_string(rows) +
-         ",unroll=" + std::to_string(unroll) + ",tile=" + std::to_string(tile) + ",grain=" + std::to_string(grain) +
-         (scalarTail ? ",scalar_tail" : "");
+  Schedule copy = *this;
+  return scheduleText(strategy, knobsOf(copy));
 }
 
 ScheduleAttr Schedule::attribute(mlir::MLIRContext* context) const {
@@ -19,33 +21,7 @@ ScheduleAttr Schedule::attribute(mlir::MLIRContext* context) const {
 
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
   Schedule schedule;
-  llvm::SmallVector<llvm::StringRef> parts;
-  llvm::StringSet<> given;
-  text.split(parts, ',');
-  auto wrong = [&](const std::string& why) { return llvm::createStringError("schedule '" + text.str() + "': " + why); };
-  for (auto [i, part] : llvm::enumerate(parts)) {
-    auto [key, value] = part.split('=');
-    if (i == 0) {
-      if (key != "streamed" && key != "resident")
-        return wrong("starts with '" + key.str() + "'; legal: streamed, resident");
-      schedule.strategy = key == "streamed" ? Strategy::Streamed : Strategy::Resident;
-      continue;
-    }
-    if (!given.insert(key).second) return wrong("'" + key.str() + "' is given twice");
-    if (part == "scalar_tail") {
-      schedule.scalarTail = true;
-      continue;
-    }
-    int64_t* field = llvm::StringSwitch<int64_t*>(key)
-                         .Case("vector", &schedule.vector)
-                         .Case("rows", &schedule.rows)
-                         .Case("unroll", &schedule.unroll)
-                         .Case("tile", &schedule.tile)
-                         .Case("grain", &schedule.grain)
-                         .Default(nullptr);
-    if (!field) return wrong("no knob '" + key.str() + "'; legal: vector, rows, unroll, tile, grain, scalar_tail");
-    if (value.getAsInteger(10, *field)) return wrong("'" + value.str() + "' is not a number for " + key.str());
-  }
+  if (auto error = parseScheduleText(text, schedule.strategy, knobsOf(schedule))) return error;
   return schedule;
 }
 

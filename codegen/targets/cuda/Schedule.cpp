@@ -2,9 +2,7 @@
 
 #include <cmath>
 
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
-#include "llvm/ADT/StringSwitch.h"
+#include "codegen/targets/Knobs.h"
 #include "llvm/Support/MathExtras.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -14,42 +12,19 @@ namespace normc::codegen::cuda {
 /// Threads of a phase that has no sweeps: few, so that features spread over the device.
 static constexpr int64_t kVectorThreads = 64;
 
+static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
+  return {{"threads", &s.threads}, {"team", &s.team},     {"vector", &s.vector}, {"tile", &s.tile},
+          {"rows", &s.rows},       {"chunks", &s.chunks}, {"blocks", &s.blocks}, {"prefetch", &s.prefetch}};
+}
+
 std::string Schedule::text() const {
-  std::string text = name(strategy).str();
-  auto knob = [&](llvm::StringRef name, int64_t value) { text += "," + name.str() + "=" + std::to_string(value); };
-  knob("threads", threads), knob("team", team), knob("vector", vector), knob("tile", tile), knob("rows", rows);
-  knob("chunks", chunks), knob("blocks", blocks), knob("prefetch", prefetch);
-  return text;
+  Schedule copy = *this;
+  return scheduleText(strategy, knobsOf(copy));
 }
 
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
   Schedule schedule;
-  llvm::SmallVector<llvm::StringRef> parts;
-  llvm::StringSet<> given;
-  text.split(parts, ',');
-  auto wrong = [&](const std::string& why) { return llvm::createStringError("schedule '" + text.str() + "': " + why); };
-  for (auto [i, part] : llvm::enumerate(parts)) {
-    auto [key, value] = part.split('=');
-    if (i == 0) {
-      if (key != "streamed" && key != "resident")
-        return wrong("starts with '" + key.str() + "'; legal: streamed, resident");
-      schedule.strategy = key == "streamed" ? Strategy::Streamed : Strategy::Resident;
-      continue;
-    }
-    if (!given.insert(key).second) return wrong("'" + key.str() + "' is given twice");
-    int64_t* field = llvm::StringSwitch<int64_t*>(key)
-                         .Case("threads", &schedule.threads)
-                         .Case("team", &schedule.team)
-                         .Case("vector", &schedule.vector)
-                         .Case("tile", &schedule.tile)
-                         .Case("rows", &schedule.rows)
-                         .Case("chunks", &schedule.chunks)
-                         .Case("blocks", &schedule.blocks)
-                         .Case("prefetch", &schedule.prefetch)
-                         .Default(nullptr);
-    if (!field) return wrong("no knob '" + key.str() + "'; legal: threads, team, vector, tile, rows, chunks, blocks, prefetch");
-    if (value.getAsInteger(10, *field)) return wrong("'" + value.str() + "' is not a number for " + key.str());
-  }
+  if (auto error = parseScheduleText(text, schedule.strategy, knobsOf(schedule))) return error;
   return schedule;
 }
 

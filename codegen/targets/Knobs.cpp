@@ -1,0 +1,43 @@
+#include "codegen/targets/Knobs.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace normc::codegen {
+
+std::string scheduleText(Strategy strategy, llvm::ArrayRef<Knob> knobs) {
+  std::string text = name(strategy).str();
+  for (const Knob& knob : knobs) {
+    if (knob.number) text += "," + knob.name.str() + "=" + std::to_string(*knob.number);
+    else if (*knob.flag) text += "," + knob.name.str();
+  }
+  return text;
+}
+
+llvm::Error parseScheduleText(llvm::StringRef text, Strategy& strategy, llvm::ArrayRef<Knob> knobs) {
+  llvm::SmallVector<llvm::StringRef> parts, legal;
+  llvm::StringSet<> given;
+  text.split(parts, ',');
+  auto wrong = [&](const std::string& why) { return llvm::createStringError("schedule '" + text.str() + "': " + why); };
+  for (auto [i, part] : llvm::enumerate(parts)) {
+    auto [key, value] = part.split('=');
+    if (i == 0) {
+      if (key != "streamed" && key != "resident")
+        return wrong("starts with '" + key.str() + "'; legal: streamed, resident");
+      strategy = key == "streamed" ? Strategy::Streamed : Strategy::Resident;
+      continue;
+    }
+    if (!given.insert(key).second) return wrong("'" + key.str() + "' is given twice");
+    const auto* knob = llvm::find_if(knobs, [&, key = key](const Knob& k) { return k.name == key && (k.number || key == part); });
+    if (knob == knobs.end()) {
+      for (const Knob& k : knobs) legal.push_back(k.name);
+      return wrong("no knob '" + key.str() + "'; legal: " + llvm::join(legal, ", "));
+    }
+    if (knob->flag) *knob->flag = true;
+    else if (value.getAsInteger(10, *knob->number)) return wrong("'" + value.str() + "' is not a number for " + key.str());
+  }
+  return llvm::Error::success();
+}
+
+}  // namespace normc::codegen
