@@ -1,14 +1,8 @@
 #include "codegen/targets/cuda/Ptx.h"
 
-#include <mutex>
-
-#include "llvm/IR/LegacyPassManager.h"
+#include "codegen/targets/Machine.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
-#include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/TargetSelect.h"
-#include "llvm/Target/TargetMachine.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
@@ -26,30 +20,15 @@ namespace normc::codegen::cuda {
 
 static constexpr llvm::StringLiteral kTriple = "nvptx64-nvidia-cuda";
 
-static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machineFor(llvm::StringRef arch) {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    llvm::InitializeAllTargetInfos();
-    llvm::InitializeAllTargets();
-    llvm::InitializeAllTargetMCs();
-    llvm::InitializeAllAsmPrinters();
-  });
-  std::string error;
-  llvm::Triple triple(kTriple);
-  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!target) return llvm::createStringError("this LLVM has no NVPTX target: " + error);
-  llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
-  // The PTX version decides what may be said, and which drivers can read it.
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machineOf(llvm::StringRef arch) {
   int64_t number = 0;
   (void)arch.drop_front(3).getAsInteger(10, number);
-  llvm::StringRef version = number <= 90 ? "+ptx78" : "+ptx88";  // 8.8 has accesses of 32 bytes
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      triple, arch, version, options, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  // The PTX version decides what may be said, and which drivers can read it: 8.8 has accesses of 32 bytes.
+  return machineFor({kTriple.str(), arch.str(), number <= 90 ? "+ptx78" : "+ptx88"});
 }
 
 bool llvmKnows(llvm::StringRef arch) {
-  auto machine = machineFor("sm_80");
+  auto machine = machineOf("sm_80");
   if (!machine) return llvm::consumeError(machine.takeError()), false;
   return (*machine)->getMCSubtargetInfo()->isCPUStringValid(arch);
 }
@@ -104,39 +83,21 @@ llvm::StringRef gpuToLlvmPipeline() {
 
 llvm::Expected<std::unique_ptr<llvm::Module>> optimizedLlvm(mlir::Operation* gpuModule, const Arch& arch,
                                                             llvm::LLVMContext& context) {
-  auto machine = machineFor(arch.name);
+  auto machine = machineOf(arch.name);
   if (!machine) return machine.takeError();
   std::unique_ptr<llvm::Module> ir = mlir::translateModuleToLLVMIR(gpuModule, context, "normc");
   if (!ir) return llvm::createStringError("translation to LLVM IR failed; this is a fault of normc");
-  ir->setTargetTriple(llvm::Triple(kTriple));
-  ir->setDataLayout((*machine)->createDataLayout());
+  layOut(*ir, **machine);
   for (llvm::Function& f : *ir)
     if (!f.isDeclaration()) f.addFnAttr("target-cpu", arch.name);
-
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager sccs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder passes(machine->get());
-  passes.registerModuleAnalyses(modules);
-  passes.registerCGSCCAnalyses(sccs);
-  passes.registerFunctionAnalyses(functions);
-  passes.registerLoopAnalyses(loops);
-  passes.crossRegisterProxies(loops, functions, sccs, modules);
-  passes.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(*ir, modules);
+  optimize(*ir, **machine, /*freestanding=*/false);
   return ir;
 }
 
 llvm::Expected<std::string> ptx(llvm::Module& ir, const Arch& arch) {
-  auto machine = machineFor(arch.name);
+  auto machine = machineOf(arch.name);
   if (!machine) return machine.takeError();
-  llvm::SmallVector<char, 0> text;
-  llvm::raw_svector_ostream out(text);
-  llvm::legacy::PassManager passes;
-  if ((*machine)->addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::AssemblyFile))
-    return llvm::createStringError("LLVM cannot emit PTX for " + arch.name);
-  passes.run(ir);
-  return std::string(text.data(), text.size());
+  return emit(ir, **machine, llvm::CodeGenFileType::AssemblyFile);
 }
 
 }  // namespace normc::codegen::cuda

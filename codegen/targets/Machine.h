@@ -1,0 +1,28 @@
+// LLVM's part of every target: a machine for a triple, its optimiser, its emitter.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "llvm/Support/Error.h"
+#include "llvm/Target/TargetMachine.h"
+
+namespace llvm {
+class Module;
+}
+
+namespace normc::codegen {
+
+/// What LLVM calls the target.
+struct MachineName {
+  std::string triple, cpu, features;
+};
+llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machineFor(const MachineName&);
+
+/// Gives the module the machine's triple and layout. Before anything asks for its types' sizes.
+void layOut(llvm::Module&, const llvm::TargetMachine&);
+/// `freestanding`: no library function is known, so no loop may become a call of one.
+void optimize(llvm::Module&, llvm::TargetMachine&, bool freestanding);
+llvm::Expected<std::string> emit(llvm::Module&, llvm::TargetMachine&, llvm::CodeGenFileType);
+
+}  // namespace normc::codegen
