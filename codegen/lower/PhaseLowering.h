@@ -24,7 +24,7 @@ class PhaseLowering : Walk {
   void run();
 
  private:
-  /// A sweep whose operands have been looked up once.
+  /// A sweep, its buffer and the stores that wait.
   struct Sweep;
   //===-- Slabs (Slabs.cpp) ---------------------------------------------------===//
   void zeroPartials();
@@ -44,12 +44,10 @@ class PhaseLowering : Walk {
   void blockSweep(SweepOp, SlabOp, Replicas&);
   void columnSweep(SweepOp, Replicas&);
   void streamSweep(SweepOp, mlir::Value begin, mlir::Value end);
-  Sweep prepare(SweepOp, bool column);
   /// Runs along the contiguous axis for all replicas; `sums` are vectors, replica-major.
   Values along(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value width, Values sums);
   void element(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value offset, int64_t lanes, mlir::Value mask,
                llvm::MutableArrayRef<mlir::Value> sums, unsigned stride);
-  void hoist(Sweep&, Replica&);
   void addRowPartials(Sweep&, llvm::MutableArrayRef<Replica>, llvm::ArrayRef<mlir::Value> sums);
   mlir::Value inFirstLane(mlir::Value scalar);
   void allocateBuffer();

@@ -17,13 +17,8 @@ static constexpr int64_t kStreamTile = 1024;
 /// Steps of a stream whose sums are collected before they are added to the partials.
 static constexpr int64_t kFlushStreamSteps = 16;
 
-struct PhaseLowering::Sweep {
-  SweepOp op;
-  SmallVector<TensorOp> reads, writes, partials;
-  SmallVector<bool> hoisted;     ///< of reads: one value per replica, loaded before the loop
-  SmallVector<bool> shared;      ///< of reads: the same element for every replica
-  SmallVector<bool> rowPartial;  ///< of partials: summed along the contiguous axis first
-  unsigned accumulators = 0;     ///< sums and row partials, per replica
+struct PhaseLowering::Sweep : SweepParts {
+  explicit Sweep(SweepParts parts) : SweepParts(std::move(parts)) {}
   bool buffered = false;         ///< partials go to the stream's buffer first
   /// Stores wait until everything of a step has been loaded, since an output may be the input's own memory.
   struct Pending {
@@ -36,36 +31,6 @@ struct PhaseLowering::Sweep {
     pending.clear();
   }
 };
-
-PhaseLowering::Sweep PhaseLowering::prepare(SweepOp op, bool column) {
-  Sweep s{.op = op};
-  auto lookup = [&](ArrayAttr names, SmallVector<TensorOp>& to) {
-    for (auto name : names.getAsRange<FlatSymbolRefAttr>()) to.push_back(f_.tensor(name.getValue()));
-  };
-  lookup(op.getReads(), s.reads), lookup(op.getWrites(), s.writes), lookup(op.getPartials(), s.partials);
-  // The axis that the innermost loop walks, and the one that tells replicas apart.
-  StringRef contiguous = f_.featuresLast() ? "feature" : "row";
-  StringRef inner = column ? "row" : contiguous, across = column ? "feature" : f_.featuresLast() ? "row" : "feature";
-  for (TensorOp t : s.reads) {
-    s.hoisted.push_back(!t.hasAxis(inner) && !(column && t.hasAxis("segment")));
-    s.shared.push_back(!t.hasAxis(across) && !t.hasAxis("segment") && !t.hasAxis("group"));
-  }
-  s.accumulators = op.getSums().size();
-  for (TensorOp t : s.partials) {
-    s.rowPartial.push_back(!t.hasAxis(contiguous));
-    s.accumulators += s.rowPartial.back();
-  }
-  return s;
-}
-
-void PhaseLowering::hoist(Sweep& s, Replica& replica) {
-  for (auto [i, t] : llvm::enumerate(s.reads)) {
-    if (!s.hoisted[i]) continue;
-    int64_t lanes = t.hasAxis("feature") ? lanes_ : 0;
-    Value v = f_.load(t, f_.address(t, replica.at), lanes, lanes ? laneMask_ : Value());
-    replica.values.map(s.op.getBody().getArgument(i), v);
-  }
-}
 
 /// A scalar term, to be added to a vector of sums.
 Value PhaseLowering::inFirstLane(Value scalar) {
@@ -106,7 +71,7 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
     auto value = [&](unsigned i) { return l_.broadcast(mapped(yielded[i], replica.values), lanes); };
     unsigned next = 0;
     for (TensorOp t : s.writes) s.pending.push_back({t, f_.address(t, at), value(next++), mask});
-    unsigned slot = r * s.accumulators * stride;
+    unsigned slot = r * s.slots * stride;
     auto add = [&](Value v) {
       if (mask && !column) v = l_.select(mask, v, l_.zero(v.getType()));
       if (!lanes && !column) v = inFirstLane(v);
@@ -115,12 +80,12 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
     };
     for (size_t k = 0; k < s.op.getSums().size(); ++k) add(value(next++));
     for (size_t k = 0; k < s.partials.size(); ++k) {
-      if (s.rowPartial[k]) add(value(next++));
+      if (s.runPartial[k]) add(value(next++));
       else contributions[k].push_back(value(next++));
     }
   }
   for (auto [k, t] : llvm::enumerate(s.partials)) {
-    if (s.rowPartial[k]) continue;
+    if (s.runPartial[k]) continue;
     if (s.buffered) {
       Value at = l_.add(offset, l_.index(k * kStreamTile));
       storeBuffer(at, l_.addf(loadBuffer(at, lanes), together(contributions[k])));
@@ -186,9 +151,9 @@ static Values zeros(Loops& l, Type statistics, int64_t lanes, size_t count) {
 void PhaseLowering::addRowPartials(Sweep& s, MutableArrayRef<Replica> replicas, ArrayRef<Value> sums) {
   unsigned unroll = schedule_.getUnroll();
   for (auto [r, replica] : llvm::enumerate(replicas)) {
-    unsigned slot = (r * s.accumulators + s.op.getSums().size()) * unroll;
+    unsigned slot = (r * s.slots + s.op.getSums().size()) * unroll;
     for (auto [k, t] : llvm::enumerate(s.partials)) {
-      if (!s.rowPartial[k]) continue;
+      if (!s.runPartial[k]) continue;
       Value address = f_.address(t, replica.at);
       Value sum = horizontal(l_.tree(sums.slice(slot, unroll)));
       f_.store(t, address, l_.addf(f_.load(t, address, 0, {}), sum), {});
@@ -198,26 +163,26 @@ void PhaseLowering::addRowPartials(Sweep& s, MutableArrayRef<Replica> replicas, 
 }
 
 void PhaseLowering::lineSweep(SweepOp op, Replicas& replicas) {
-  Sweep s = prepare(op, /*column=*/false);
+  Sweep s(partsOf(op));
   for (Replica& r : replicas) hoist(s, r);
   unsigned unroll = schedule_.getUnroll();
   Value width = runWidth(f_, slab_);
   if (op.getCondition()) width = l_.select(mapped(op.getCondition(), replicas[0].values), width, l_.index(0));
   Values sums = along(s, replicas, width,
-                      zeros(l_, f_.statistics(), schedule_.getVector(), replicas.size() * s.accumulators * unroll));
+                      zeros(l_, f_.statistics(), schedule_.getVector(), replicas.size() * s.slots * unroll));
   for (auto [r, replica] : llvm::enumerate(replicas))
     for (auto [k, result] : llvm::enumerate(op.getSums())) {
-      ArrayRef<Value> parts = ArrayRef<Value>(sums).slice((r * s.accumulators + k) * unroll, unroll);
+      ArrayRef<Value> parts = ArrayRef<Value>(sums).slice((r * s.slots + k) * unroll, unroll);
       replica.values.map(result, horizontal(l_.tree(parts)));
     }
   addRowPartials(s, replicas, sums);
 }
 
 void PhaseLowering::blockSweep(SweepOp op, SlabOp slab, Replicas& replicas) {
-  Sweep s = prepare(op, /*column=*/false);
+  Sweep s(partsOf(op));
   Replica& whole = replicas[0];
   int64_t together = rowsTogether(), lanes = schedule_.getVector();
-  unsigned unroll = schedule_.getUnroll(), perRow = s.accumulators * unroll;
+  unsigned unroll = schedule_.getUnroll(), perRow = s.slots * unroll;
   Value width = runWidth(f_, slab);
   bool overSegments = !slab.isPer("segment");
   Value count = overSegments ? f_.segments() : f_.featuresLast() ? f_.rows() : f_.groupWidth("group");
@@ -259,17 +224,17 @@ void PhaseLowering::blockSweep(SweepOp op, SlabOp slab, Replicas& replicas) {
   for (auto [k, result] : llvm::enumerate(op.getSums())) {
     Values parts;
     for (int64_t r = 0; r < together; ++r)
-      for (unsigned u = 0; u < unroll; ++u) parts.push_back(sums[(r * s.accumulators + k) * unroll + u]);
+      for (unsigned u = 0; u < unroll; ++u) parts.push_back(sums[(r * s.slots + k) * unroll + u]);
     whole.values.map(result, horizontal(l_.tree(parts)));
   }
 }
 
 void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
-  Sweep s = prepare(op, /*column=*/true);
+  Sweep s(partsOf(op));
   for (Replica& r : replicas) hoist(s, r);
   Value rows = f_.rows();
   if (op.getCondition()) rows = l_.select(mapped(op.getCondition(), replicas[0].values), rows, l_.index(0));
-  Values sums = zeros(l_, f_.statistics(), lanes_, replicas.size() * s.accumulators);
+  Values sums = zeros(l_, f_.statistics(), lanes_, replicas.size() * s.slots);
   auto oneRow = [&](Value row, Values next) {
     element(s, replicas, row, lanes_, laneMask_, next, 1);
     s.flush(f_);
@@ -304,7 +269,7 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
     });
   }
   for (auto [r, replica] : llvm::enumerate(replicas))
-    for (auto [k, result] : llvm::enumerate(op.getSums())) replica.values.map(result, sums[r * s.accumulators + k]);
+    for (auto [k, result] : llvm::enumerate(op.getSums())) replica.values.map(result, sums[r * s.slots + k]);
 }
 
 //===-- The buffer of a stream ----------------------------------------------------===//
@@ -351,7 +316,7 @@ void PhaseLowering::flushBuffer(Sweep& s, Value width) {
 }
 
 void PhaseLowering::streamSweep(SweepOp op, Value begin, Value end) {
-  Sweep s = prepare(op, /*column=*/false);
+  Sweep s(partsOf(op));
   if (op.getCondition()) end = l_.select(mapped(op.getCondition(), shared_), end, begin);
   int64_t together = slab_.getHead() ? *slab_.getHead() : rowsTogether();
   l_.forEach(l_.index(0), f_.features(), kStreamTile, [&](Value tile) {

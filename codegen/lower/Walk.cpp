@@ -68,4 +68,37 @@ Operation* Walk::clone(Operation& op, IRMapping& values) {
   return copy;
 }
 
+Walk::SweepParts Walk::partsOf(SweepOp op) {
+  SweepParts s{.op = op};
+  auto lookup = [&](ArrayAttr names, SmallVector<TensorOp>& to) {
+    for (auto name : names.getAsRange<FlatSymbolRefAttr>()) to.push_back(f_.tensor(name.getValue()));
+  };
+  lookup(op.getReads(), s.reads), lookup(op.getWrites(), s.writes), lookup(op.getPartials(), s.partials);
+  // The axis that the innermost loop walks, and the one that tells replicas apart.
+  bool column = kind_ == Kind::Column;
+  StringRef contiguous = f_.featuresLast() ? "feature" : "row";
+  StringRef inner = column ? "row" : contiguous, across = column ? "feature" : f_.featuresLast() ? "row" : "feature";
+  for (TensorOp t : s.reads) {
+    s.hoisted.push_back(!t.hasAxis(inner) && !(column && t.hasAxis("segment")));
+    s.shared.push_back(!t.hasAxis(across) && !t.hasAxis("segment") && !t.hasAxis("group"));
+  }
+  s.slots = op.getSums().size();
+  for (TensorOp t : s.partials) {
+    s.runPartial.push_back(!t.hasAxis(contiguous));
+    s.slots += s.runPartial.back();
+  }
+  return s;
+}
+
+void Walk::hoist(const SweepParts& s, Replica& replica) {
+  SweepOp op = s.op;
+  for (auto [i, t] : llvm::enumerate(s.reads)) {
+    if (!s.hoisted[i]) continue;
+    TensorOp tensor = t;
+    int64_t lanes = tensor.hasAxis("feature") ? lanes_ : 0;
+    Value v = f_.load(tensor, f_.address(tensor, replica.at), lanes, lanes ? laneMask_ : Value());
+    replica.values.map(op.getBody().getArgument(i), v);
+  }
+}
+
 }  // namespace normc::codegen

@@ -25,6 +25,18 @@ class Walk {
   };
   using Replicas = llvm::SmallVector<Replica, 8>;
 
+  /// A sweep whose operands have been looked up once.
+  struct SweepParts {
+    SweepOp op;
+    llvm::SmallVector<TensorOp> reads, writes, partials;
+    llvm::SmallVector<bool> hoisted;     ///< of reads: one value per replica, loaded before the loop
+    llvm::SmallVector<bool> shared;      ///< of reads: the same element for every replica
+    llvm::SmallVector<bool> runPartial;  ///< of partials: summed along the contiguous axis first
+    size_t slots = 0;                    ///< sums and run partials of one replica
+  };
+  SweepParts partsOf(SweepOp);  ///< of the slab being lowered
+  void hoist(const SweepParts&, Replica&);
+
   /// Where the contiguous axis lies, seen from the statistic: docs/codegen.md.
   enum class Kind { Line, Block, Column, Stream };
   Kind kindOf(SlabOp);

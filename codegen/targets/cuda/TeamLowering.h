@@ -87,7 +87,6 @@ class TeamLowering : Walk {
   Values loadAhead(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>);
   void holdAhead(llvm::ArrayRef<TensorOp>, size_t replicas);
   static int64_t heldKey(int64_t replica, int64_t position) { return replica * 256 + position; }
-  void hoist(Sweep&, Replica&);
   void storePending(Sweep&);
   void endSums(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums, int64_t team);
   mlir::Value vectorsOfRun();
@@ -110,7 +109,6 @@ class TeamLowering : Walk {
   //===-- Small ones ------------------------------------------------------------------===//
   int64_t blockThreads() const { return launch_.threads; }
   int64_t tileCount() const { return std::max<int64_t>(s_.tile, 1); }
-  size_t firstPartialOf(SweepOp op) const { return partialsOf_.lookup(op); }
   mlir::Type vectorType() const;
   mlir::Value isZero(mlir::Value index);
   mlir::Value both(mlir::Value a, mlir::Value b);  ///< either may be null: true

@@ -13,13 +13,8 @@ static constexpr int64_t kTileSteps = 8;
 /// Elements of one loop step that are under way together, at most four accesses.
 static constexpr int64_t kLoopElements = 32;
 
-struct TeamLowering::Sweep {
-  SweepOp op;
-  SmallVector<TensorOp> reads, writes, partials;
-  SmallVector<bool> hoisted;     ///< of reads: one value per replica
-  SmallVector<bool> shared;      ///< of reads: the same element for every replica
-  SmallVector<bool> runPartial;  ///< of partials: summed along the run first
-  size_t slots = 0;              ///< sums and run partials of one replica
+struct TeamLowering::Sweep : SweepParts {
+  Sweep(SweepParts parts, size_t firstPartial) : SweepParts(std::move(parts)), firstPartial(firstPartial) {}
   size_t firstPartial = 0;       ///< of its partials among all of the slab
   struct Pending {
     TensorOp tensor;
@@ -28,27 +23,7 @@ struct TeamLowering::Sweep {
   SmallVector<Pending> pending;  ///< stores wait for the loads: an output may be the input's memory
 };
 
-TeamLowering::Sweep TeamLowering::prepare(SweepOp op) {
-  Sweep s{.op = op};
-  auto lookup = [&](ArrayAttr names, SmallVector<TensorOp>& to) {
-    for (auto name : names.getAsRange<FlatSymbolRefAttr>()) to.push_back(f_.tensor(name.getValue()));
-  };
-  lookup(op.getReads(), s.reads), lookup(op.getWrites(), s.writes), lookup(op.getPartials(), s.partials);
-  bool column = kind_ == Kind::Column;
-  StringRef contiguous = f_.featuresLast() ? "feature" : "row";
-  StringRef inner = column ? "row" : contiguous, across = column ? "feature" : f_.featuresLast() ? "row" : "feature";
-  for (TensorOp t : s.reads) {
-    s.hoisted.push_back(!t.hasAxis(inner) && !(column && t.hasAxis("segment")));
-    s.shared.push_back(!t.hasAxis(across) && !t.hasAxis("segment") && !t.hasAxis("group"));
-  }
-  s.slots = op.getSums().size();
-  for (TensorOp t : s.partials) {
-    s.runPartial.push_back(!t.hasAxis(contiguous));
-    s.slots += s.runPartial.back();
-  }
-  s.firstPartial = firstPartialOf(op);
-  return s;
-}
+TeamLowering::Sweep TeamLowering::prepare(SweepOp op) { return Sweep(partsOf(op), partialsOf_.lookup(op)); }
 
 Type TeamLowering::vectorType() const {
   return s_.vector > 1 ? Type(VectorType::get({s_.vector}, f_.statistics())) : f_.statistics();
@@ -168,14 +143,6 @@ void TeamLowering::holdAhead(ArrayRef<TensorOp> tensors, size_t replicas) {
 }
 
 //===-- One step ------------------------------------------------------------------===//
-
-void TeamLowering::hoist(Sweep& s, Replica& replica) {
-  for (auto [i, t] : llvm::enumerate(s.reads)) {
-    if (!s.hoisted[i]) continue;
-    int64_t lanes = t.hasAxis("feature") ? lanes_ : 0;
-    replica.values.map(s.op.getBody().getArgument(i), f_.load(t, f_.address(t, replica.at), lanes, {}));
-  }
-}
 
 /// One access for every replica.
 void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, const Position& position,
