@@ -2,22 +2,13 @@
 // and judged on hostile data.
 #include <gtest/gtest.h>
 
-#include "dsl/Library.h"
 #include "tests/end_to_end/Compiled.h"
+#include "tests/end_to_end/Demand.h"
 
 namespace normc {
 namespace {
 
 using codegen::Strategy;
-
-/// What a suite asks of all built-in norms. Problems that the language refuses are left out.
-struct Demand {
-  std::string dtype = "f32";
-  int64_t features = 768;
-  bool mask = false;
-  bool channelsFirst = false;
-  bool segmented = false;
-};
 
 struct Case {
   std::string problem;
@@ -27,23 +18,8 @@ void PrintTo(const Case& c, std::ostream* out) { *out << c.problem << " " << cod
 
 std::vector<Case> casesOf(const Demand& demand) {
   std::vector<Case> cases;
-  for (const BuiltinNorm& norm : builtinNorms()) {
-    bool perSegment = norm.spec->reduce == Reduce::Segment || norm.spec->reduce == Reduce::SegmentFeatures;
-    std::string d = std::to_string(demand.features), options, shape = "*x" + d;
-    if (demand.channelsFirst) shape = "*x" + d + "x*";
-    else if (demand.segmented || perSegment) shape = "*x*x" + d;
-    auto add = [&](const std::string& option) { options += (options.empty() ? "{" : ",") + option; };
-    for (const std::string& binding : bindingNames(*norm.spec)) add(binding + "=4");
-    if (demand.channelsFirst) add("layout=channels_first");
-    if (demand.mask) add("mask");
-    if (!options.empty()) options += "}";
-    for (const char* entry : {"forward", "backward", "infer"}) {
-      std::string text = norm.name + ":" + entry + "@" + demand.dtype + "[" + shape + "]" + options;
-      auto problem = parseProblem(text, findNorm);
-      if (!problem) continue;
-      for (Strategy s : codegen::legalStrategies(*problem)) cases.push_back({text, s});
-    }
-  }
+  for (const std::string& text : problemsOf(demand))
+    for (Strategy s : codegen::legalStrategies(problemOf(text))) cases.push_back({text, s});
   return cases;
 }
 
@@ -61,10 +37,7 @@ TEST_P(BuiltinNorms, PassTheGate) {
 }
 
 std::string caseName(const testing::TestParamInfo<Case>& info) {
-  std::string name = info.param.problem + "_" + codegen::name(info.param.strategy).str();
-  for (char& c : name)
-    if (!isalnum(static_cast<unsigned char>(c))) c = '_';
-  return name;
+  return testName(info.param.problem + "_" + codegen::name(info.param.strategy).str());
 }
 
 #define NORMC_SUITE(name, ...) \

@@ -1,0 +1,63 @@
+// What becomes of a kernel when ptxas cannot do its part: PTX, and a note that says why.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "codegen/targets/cuda/Ptxas.h"
+#include "tests/codegen/Support.h"
+
+namespace normc::codegen {
+namespace {
+
+/// A program called ptxas before all others on the PATH, while the object lives.
+class Ptxas {
+ public:
+  explicit Ptxas(const std::string& script) : path_(getenv("PATH")), folder_(std::filesystem::temp_directory_path() / ("normc-ptxas-" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(folder_);
+    std::ofstream(folder_ / "ptxas") << "#!/bin/sh\n" << script << "\n";
+    std::filesystem::permissions(folder_ / "ptxas", std::filesystem::perms::owner_all);
+    setenv("PATH", (folder_.string() + ":" + path_).c_str(), 1);
+  }
+  ~Ptxas() {
+    setenv("PATH", path_.c_str(), 1);
+    std::filesystem::remove_all(folder_);
+  }
+
+ private:
+  std::string path_;
+  std::filesystem::path folder_;
+};
+
+CompiledKernel layerNorm() {
+  const Problem problem = problemOf("layer_norm:forward@f32[*x256]");
+  const cuda::Arch arch = llvm::cantFail(cuda::findArch("sm_90"));
+  return llvm::cantFail(compileKernel(problem, cuda::defaultSchedule(problem, arch, Strategy::Resident), arch, "k"));
+}
+
+TEST(CudaPtxas, ThatIsTooOldLeavesPtxAndSaysSo) {
+  const Ptxas old("echo \"ptxas fatal   : Value 'sm_90' is not defined for option 'gpu-name'\" >&2; exit 1");
+  const CompiledKernel kernel = layerNorm();
+  EXPECT_FALSE(kernel.ptx.empty());
+  EXPECT_TRUE(kernel.cubin.empty());
+  EXPECT_EQ(kernel.note, "ptxas cannot assemble for sm_90: ptxas fatal   : Value 'sm_90' is not defined for option 'gpu-name'");
+  for (const package::Phase& phase : kernel.manifest.phases) EXPECT_FALSE(phase.resources) << "nobody has counted";
+}
+
+TEST(CudaPtxas, SaysWhatAnEntryTakes) {
+  const Ptxas talks(R"(for last; do :; done; echo cubin > "$last"
+echo "ptxas info    : Compiling entry function 'k_apply' for 'sm_90'"
+echo "    8 bytes stack frame, 12 bytes spill stores, 16 bytes spill loads"
+echo "ptxas info    : Used 40 registers, used 1 barriers, 64 bytes smem")");
+  const CompiledKernel kernel = layerNorm();
+  EXPECT_EQ(kernel.note, "");
+  EXPECT_EQ(kernel.cubin, "cubin\n");
+  ASSERT_TRUE(kernel.manifest.phases[0].resources);
+  EXPECT_EQ(kernel.manifest.phases[0].resources->registers, 40);
+  EXPECT_EQ(kernel.manifest.phases[0].resources->spills, 28);
+  EXPECT_EQ(kernel.manifest.phases[0].resources->shared, 64);
+}
+
+}  // namespace
+}  // namespace normc::codegen

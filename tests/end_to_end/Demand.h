@@ -1,0 +1,49 @@
+// Problems of all built-in norms, for suites that judge them on one kind of device.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dsl/Library.h"
+#include "dsl/Problem.h"
+
+namespace normc {
+
+/// What a suite asks of all built-in norms. Problems that the language refuses are left out.
+struct Demand {
+  std::string dtype = "f32";
+  int64_t features = 768;
+  bool mask = false;
+  bool channelsFirst = false;
+  bool segmented = false;
+};
+
+/// Every norm and entry that the language allows; bindings are 4.
+inline std::vector<std::string> problemsOf(const Demand& demand) {
+  std::vector<std::string> problems;
+  for (const BuiltinNorm& norm : builtinNorms()) {
+    bool perSegment = norm.spec->reduce == Reduce::Segment || norm.spec->reduce == Reduce::SegmentFeatures;
+    std::string d = std::to_string(demand.features), options, shape = "*x" + d;
+    if (demand.channelsFirst) shape = "*x" + d + "x*";
+    else if (demand.segmented || perSegment) shape = "*x*x" + d;
+    auto add = [&](const std::string& option) { options += (options.empty() ? "{" : ",") + option; };
+    for (const std::string& binding : bindingNames(*norm.spec)) add(binding + "=4");
+    if (demand.channelsFirst) add("layout=channels_first");
+    if (demand.mask) add("mask");
+    if (!options.empty()) options += "}";
+    for (const char* entry : {"forward", "backward", "infer"}) {
+      std::string text = norm.name + ":" + entry + "@" + demand.dtype + "[" + shape + "]" + options;
+      if (parseProblem(text, findNorm)) problems.push_back(text);
+    }
+  }
+  return problems;
+}
+
+/// A test's name: letters, digits and underscores.
+inline std::string testName(std::string text) {
+  for (char& c : text)
+    if (!isalnum(static_cast<unsigned char>(c))) c = '_';
+  return text;
+}
+
+}  // namespace normc
