@@ -1,6 +1,7 @@
 #include "codegen/Manifest.h"
 
 #include "codegen/plan/Plan.h"
+#include "codegen/targets/cuda/Dependence.h"
 #include "codegen/targets/cuda/FusePhases.h"
 #include "codegen/targets/cuda/LowerToGpu.h"
 #include "dsl/Fields.h"
@@ -70,7 +71,7 @@ static bool hasSweeps(PhaseOp phase) {
 }
 
 /// How units are cut into tasks on a CPU.
-static void cut(PhaseOp phase, KernelOp kernel, const cpu::Schedule& s, package::Phase& result) {
+static void cut(PhaseOp phase, KernelOp kernel, const cpu::Schedule& s, const cpu::Isa&, package::Phase& result) {
   SmallVector<StringRef> axes(phase.getUnits().getAsValueRange<StringAttr>());
   result.maxChunks = kMaxChunks;
   if (axes.size() == 2 && axes[1] == "row") {
@@ -85,10 +86,11 @@ static void cut(PhaseOp phase, KernelOp kernel, const cpu::Schedule& s, package:
 }
 
 /// How units become blocks of threads.
-static void cut(PhaseOp phase, KernelOp kernel, const cuda::Schedule& s, package::Phase& result) {
+static void cut(PhaseOp phase, KernelOp kernel, const cuda::Schedule& s, const cuda::Arch& arch, package::Phase& result) {
   SmallVector<StringRef> axes(phase.getUnits().getAsValueRange<StringAttr>());
   cuda::Launch launch = cuda::launchOf(phase, s);
   result.launch = package::Launch{.threads = launch.threads, .columns = launch.columns};
+  result.launch->dependent = cuda::isDependent(phase, arch);
   if (auto least = phase->getAttrOfType<IntegerAttr>(cuda::leastBlocksAttrName())) result.launch->least = least.getInt();
   cuda::EntryNames names = cuda::entryNames(kernel, phase, s);
   if (!names.unaligned.empty()) result.unaligned = names.unaligned;
@@ -107,8 +109,8 @@ static void cut(PhaseOp phase, KernelOp kernel, const cuda::Schedule& s, package
   }
 }
 
-template <typename Schedule>
-static package::Kernel manifestOf(const Problem& problem, const Schedule& schedule, KernelOp kernel) {
+template <typename Schedule, typename Machine>
+static package::Kernel manifestOf(const Problem& problem, const Schedule& schedule, const Machine& machine, KernelOp kernel) {
   package::Kernel m;
   m.problem = problem.text();
   m.entry = name(problem.entry);
@@ -131,7 +133,7 @@ static package::Kernel manifestOf(const Problem& problem, const Schedule& schedu
     p.role = phase.getRole().str();
     p.units = shapeOf(phase.getUnits(), kernel, 0);
     p.when = phase.getWarmup() ? "warmup" : "always";
-    cut(phase, kernel, schedule, p);
+    cut(phase, kernel, schedule, machine, p);
     m.phases.push_back(std::move(p));
   }
   Traffic steady = trafficOf(kernel), warm = trafficOf(kernel, /*warmup=*/true);
@@ -142,14 +144,14 @@ static package::Kernel manifestOf(const Problem& problem, const Schedule& schedu
 
 package::Kernel kernelManifest(const Problem& problem, const cpu::Schedule& schedule, const cpu::Isa& isa,
                                KernelOp kernel) {
-  package::Kernel m = manifestOf(problem, schedule, kernel);
+  package::Kernel m = manifestOf(problem, schedule, isa, kernel);
   m.isa = isa.name;
   return m;
 }
 
 package::Kernel kernelManifest(const Problem& problem, const cuda::Schedule& schedule, const cuda::Arch& arch,
                                KernelOp kernel) {
-  package::Kernel m = manifestOf(problem, schedule, kernel);
+  package::Kernel m = manifestOf(problem, schedule, arch, kernel);
   m.device = "cuda";
   m.isa = arch.name;
   m.alignment = arch.accessBytes;

@@ -69,7 +69,8 @@ Json json(const Launch& launch) {
           {"columns", launch.columns},
           {"cluster", launch.cluster},
           {"shared", launch.shared},
-          {"least", launch.least}};
+          {"least", launch.least},
+          {"dependent", launch.dependent}};
 }
 
 Json json(const Phase& phase) {

@@ -49,6 +49,7 @@ struct Launch {
   int64_t cluster = 1;  ///< blocks of a chunk
   int64_t shared = 0;   ///< dynamic shared memory, in bytes
   int64_t least = 0;    ///< chunks that are launched at least; one beyond the phase's has no units
+  bool dependent = false;  ///< begins while the phase before it runs, and waits for it by itself
 };
 
 /// What a phase takes of a CUDA device, as ptxas says; for people.

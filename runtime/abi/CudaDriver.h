@@ -91,7 +91,10 @@ inline constexpr uintptr_t kLegacyStream = 1, kPerThreadStream = 2;
 // What stands in the `extra` array of a launch: all parameters in one buffer.
 inline constexpr uintptr_t kLaunchBufferPointer = 1, kLaunchBufferSize = 2;
 
-enum CUlaunchAttributeID : int { CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4 };
+enum CUlaunchAttributeID : int {
+  CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
+  CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6
+};
 
 struct CUlaunchAttribute {
   CUlaunchAttributeID id;
@@ -101,6 +104,7 @@ struct CUlaunchAttribute {
     struct {
       unsigned x, y, z;
     } clusterDim;
+    int programmaticStreamSerializationAllowed;
   } value;
 };
 

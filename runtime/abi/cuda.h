@@ -12,6 +12,14 @@
  *
  * A grid of no blocks is not launched. A chunk beyond the phase's own has no units.
  *
+ * Dependent phases (compute capability 9.0 and newer). A phase with `dependent` begins
+ * with griddepcontrol.wait in every thread and touches no memory of the call before it.
+ * It may be launched with the attribute of programmatic stream serialization, and is,
+ * straight after another phase of the same call; without it the wait does nothing. The
+ * first launch of a call never has the attribute: what runs before it is not ours. A
+ * phase may issue griddepcontrol.launch_dependents once it has waited itself, so a wait
+ * stands for all phases before, not the last alone.
+ *
  * Parameters. Every parameter is one 8-byte word; all phases of a kernel have the
  * same ones, so they are laid out once a call:
  *

@@ -25,6 +25,17 @@ int64_t gridY(const Launch& launch, const Sizes& sizes) {
   return launch.columns == 0 ? 1 : (sizes.features - 1) / launch.columns + 1;
 }
 
+/// What a launch has beside grid and block.
+struct Attributes {
+  CUlaunchAttribute list[2];
+  unsigned count = 0;
+
+  CUlaunchAttribute& add(CUlaunchAttributeID id) {
+    list[count] = {id, {}, {}};
+    return list[count++];
+  }
+};
+
 }  // namespace
 
 normc_status CudaBackend::create(std::shared_ptr<const Device> device, const Binding& binding,
@@ -143,24 +154,27 @@ normc_status CudaBackend::checkGrid(const Call& call) const {
   return NORMC_OK;
 }
 
-normc_status CudaBackend::launch(size_t phase, const Call& call, bool aligned, uint64_t* words,
+/// `first`: of the call. What comes before it on the stream is another's, and may not be depended on.
+normc_status CudaBackend::launch(size_t phase, const Call& call, bool aligned, bool first, uint64_t* words,
                                  size_t count) const {
   const Launch& how = kernel_.phases[phase].launch;
   const auto stream = static_cast<CUstream>(call.args.stream);
   const CUfunction function = aligned ? entries_[phase].aligned : entries_[phase].unaligned;
   const unsigned gridX = std::max(call.cuts[phase].chunks, how.least) * how.cluster, y = gridY(how, call.sizes);
   const unsigned threads = how.threads, shared = how.shared, cluster = how.cluster;
+  Attributes attributes;
+  if (cluster > 1) attributes.add(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION).value.clusterDim = {cluster, 1, 1};
+  if (how.dependent && !first)
+    attributes.add(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION).value.programmaticStreamSerializationAllowed = 1;
   size_t bytes = count * NORMC_CUDA_WORD;
   void* extra[] = {reinterpret_cast<void*>(kLaunchBufferPointer), words,
                    reinterpret_cast<void*>(kLaunchBufferSize), &bytes, nullptr};
   const Driver& driver = device_->driver();
   CUresult result;
-  if (cluster == 1) [[likely]] {
+  if (attributes.count == 0) {
     result = driver->cuLaunchKernel(function, gridX, y, 1, threads, 1, 1, shared, stream, nullptr, extra);
   } else {
-    CUlaunchAttribute attribute = {CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, {}, {}};
-    attribute.value.clusterDim = {cluster, 1, 1};
-    const CUlaunchConfig config = {gridX, y, 1, threads, 1, 1, shared, stream, &attribute, 1};
+    const CUlaunchConfig config = {gridX, y, 1, threads, 1, 1, shared, stream, attributes.list, attributes.count};
     result = driver->cuLaunchKernelEx(&config, function, nullptr, extra);
   }
   if (result == CUDA_SUCCESS) [[likely]]
@@ -188,8 +202,12 @@ normc_status CudaBackend::run(const Call& call) const {
   uint64_t words[kMaxWords];
   const size_t count = layOutWords(call, words);
   const bool aligned = isAligned(call);
-  for (size_t i = 0; i < entries_.size(); ++i)
-    if (!entries_[i].leftOut && std::max(call.cuts[i].chunks, kernel_.phases[i].launch.least) > 0) NORMC_TRY(launch(i, call, aligned, words, count));
+  bool first = true;
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].leftOut || std::max(call.cuts[i].chunks, kernel_.phases[i].launch.least) == 0) continue;
+    NORMC_TRY(launch(i, call, aligned, first, words, count));
+    first = false;
+  }
   return NORMC_OK;
 }
 

@@ -38,7 +38,7 @@ class CudaBackend final : public Backend {
   bool isAligned(const Call& call) const;
   size_t layOutWords(const Call& call, uint64_t* words) const;
   normc_status checkGrid(const Call& call) const;
-  normc_status launch(size_t phase, const Call& call, bool aligned, uint64_t* words, size_t count) const;
+  normc_status launch(size_t phase, const Call& call, bool aligned, bool first, uint64_t* words, size_t count) const;
 
   std::shared_ptr<const Device> device_;
   const KernelInfo& kernel_;

@@ -15,6 +15,7 @@ constexpr size_t kMaxDepth = 16, kMaxBlobs = 1 << 16, kMaxNorms = 1 << 12, kMaxK
 constexpr int64_t kMaxChunks = 1 << 30;
 // What any CUDA device can be asked for.
 constexpr int64_t kMaxLeast = 1 << 16;
+constexpr int kDependentNumber = 90;  // the first compute capability with dependent launches
 constexpr int64_t kMaxThreads = 1024, kMaxCluster = 16, kMaxShared = 227 << 10,
                   kMaxDeviceAlignment = kAlignment;
 
@@ -166,19 +167,25 @@ Phase phase(const JsonReader& item, size_t index) {
   return result;
 }
 
-void cudaPhase(const JsonReader& item, Phase& phase) {
+void cudaPhase(const JsonReader& item, const std::optional<Arch>& arch, Phase& phase) {
   const JsonReader launch = item["launch"];
   phase.launch.threads = launch["threads"].integer(1, kMaxThreads);
   phase.launch.columns = launch["columns"].integer(0, 1 << 30);
   phase.launch.cluster = launch["cluster"].integer(1, kMaxCluster);
   phase.launch.shared = launch["shared"].integer(0, kMaxShared);
   if (const auto least = launch.find("least")) phase.launch.least = least->integer(0, kMaxLeast);
+  if (const auto dependent = launch.find("dependent")) {
+    phase.launch.dependent = dependent->boolean();
+    if (phase.launch.dependent && arch && arch->number() < kDependentNumber)
+      dependent->reject("a launch depends on another from sm_90 on");
+  }
   if (const auto unaligned = item.find("unaligned")) phase.unaligned = unaligned->string();
 }
 
 /// What a kernel for a CUDA device has beside the rest.
 void cudaKernel(const JsonReader& item, const Manifest& manifest, KernelInfo& kernel) {
-  if (!Arch::parse(kernel.isa)) item["isa"].reject("a kernel for cuda is for sm_NN, e.g. sm_90");
+  const std::optional<Arch> arch = Arch::parse(kernel.isa);
+  if (!arch) item["isa"].reject("a kernel for cuda is for sm_NN, e.g. sm_90");
   const auto wants = [&](const char* key, size_t blob) {
     const BlobInfo& info = manifest.blobs[blob];
     const std::string_view kind = key == std::string_view("blob") ? "ptx" : "cubin";
@@ -193,7 +200,7 @@ void cudaKernel(const JsonReader& item, const Manifest& manifest, KernelInfo& ke
   kernel.alignment = item["alignment"].integer(0, kMaxDeviceAlignment);
   if (kernel.alignment & (kernel.alignment - 1)) item["alignment"].reject("it must be a power of two, or 0");
   const std::vector<JsonReader> phases = item["phases"].items(kMaxPhases);
-  for (size_t i = 0; i < kernel.phases.size(); ++i) cudaPhase(phases[i], kernel.phases[i]);
+  for (size_t i = 0; i < kernel.phases.size(); ++i) cudaPhase(phases[i], arch, kernel.phases[i]);
 }
 
 ProblemParts problemParts(const JsonReader& item, const std::vector<NormInfo>& norms, size_t norm) {

@@ -55,6 +55,7 @@ struct FieldInfo {
 /// How a phase is launched on a CUDA device (runtime/abi/cuda.h).
 struct Launch {
   int64_t threads = 1, columns = 0, cluster = 1, shared = 0, least = 0;
+  bool dependent = false;
 };
 
 struct Phase {

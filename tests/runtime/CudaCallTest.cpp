@@ -170,7 +170,9 @@ TEST_F(CudaCall, ServesSeveralDevices) {
 }
 
 TEST_F(CudaCall, MayBeCapturedAndReplayed) {
-  package = open(cudaPackage({forCuda(powerNorm("forward"))}));
+  package::Kernel kernel = forCuda(powerNorm("forward"));
+  kernel.phases[1].launch->dependent = true;
+  package = open(cudaPackage({kernel}));
   const Plan plan(package, "power_norm:forward@f32[*x*]", host::onCuda());
   const CudaLayerNorm norm(4, 8);
   const DeviceBuffer in(plan.stateBytes(8)), out(plan.stateBytes(8));
@@ -194,6 +196,7 @@ TEST_F(CudaCall, MayBeCapturedAndReplayed) {
     ASSERT_EQ(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
     for (int replay = 0; replay < 3; ++replay) EXPECT_EQ(cuGraphLaunch(exec, stream.get()), CUDA_SUCCESS);
     EXPECT_EQ(fake_cuda_launch_count(), 6u) << "two phases, three times";
+    for (size_t i = 0; i < 6; ++i) EXPECT_EQ(launches()[i].dependent, i % 2 == 1) << "as they were captured";
     const auto nu = reinterpret_cast<const float*>(out.data() + 128);
     EXPECT_EQ(nu[7], 0) << "the copied field is part of the graph";
     cuGraphExecDestroy(exec);

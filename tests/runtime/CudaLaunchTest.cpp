@@ -83,6 +83,35 @@ TEST_F(CudaLaunch, FollowsTheManifestsLaunch) {
   EXPECT_EQ(all[1].block, Unsigned({1024, 1, 1}));
 }
 
+TEST_F(CudaLaunch, LetsAPhaseBeginWhileTheOneBeforeItRuns) {
+  package::Kernel kernel = forCuda(layerNorm("backward"));
+  kernel.phases[0].launch->cluster = 2;
+  kernel.phases[1].launch->dependent = true;
+  const host::Package package = open(kernel);
+  const Plan plan(package, "layer_norm:backward@f32[*x*]", host::onCuda());
+  plan(CudaLayerNorm(33, 12).backward());
+  const std::vector<Launched> all = launches();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_FALSE(all[0].dependent);
+  EXPECT_EQ(all[0].cluster[0], 2u);
+  EXPECT_TRUE(all[1].dependent);
+  EXPECT_EQ(all[1].cluster[0], 1u);
+}
+
+TEST_F(CudaLaunch, MakesNoPhaseDependOnWhatIsNotOfItsCall) {
+  package::Kernel kernel = forCuda(layerNorm("backward"));
+  for (package::Phase& phase : kernel.phases) phase.launch->dependent = true;
+  const host::Package package = open(kernel);
+  const Plan plan(package, "layer_norm:backward@f32[*x*]", host::onCuda());
+  plan(CudaLayerNorm(0, 8).backward());
+  EXPECT_EQ(launchedFunctions(), "layer_norm_finish");
+  EXPECT_FALSE(launches()[0].dependent) << "the phase before it had no units";
+  plan(CudaLayerNorm(33, 8).backward());
+  ASSERT_EQ(launches().size(), 3u);
+  EXPECT_FALSE(launches()[1].dependent) << "what comes before a call on the stream is another's";
+  EXPECT_TRUE(launches()[2].dependent);
+}
+
 TEST_F(CudaLaunch, AsksForLargeClustersAndSharedMemoryWhenThePlanIsMade) {
   package::Kernel kernel = forCuda(layerNorm("forward"));
   kernel.phases[0].launch = package::Launch{.threads = 128, .cluster = 16, .shared = 227 << 10};

@@ -44,7 +44,7 @@ TEST(CudaManifest, IsWrittenAsTheFormatSays) {
   EXPECT_EQ(first["alignment"], 16);
   EXPECT_EQ(manifest["blobs"][size_t(first["blob"])]["kind"], "ptx");
   EXPECT_EQ(manifest["blobs"][size_t(first["cubin"])]["kind"], "cubin");
-  EXPECT_EQ(first["phases"][0]["launch"].dump(), R"({"threads":256,"columns":64,"cluster":2,"shared":1024,"least":0})");
+  EXPECT_EQ(first["phases"][0]["launch"].dump(), R"({"threads":256,"columns":64,"cluster":2,"shared":1024,"least":0,"dependent":false})");
   EXPECT_EQ(first["phases"][0]["unaligned"], "layer_norm_forward_any");
   EXPECT_TRUE(manifest["kernels"][1]["cubin"].is_null());
   EXPECT_TRUE(manifest["kernels"][1]["phases"][0]["unaligned"].is_null());
@@ -70,6 +70,7 @@ TEST(CudaManifest, IsCheckedFieldByField) {
   EXPECT_EQ(launch([](auto& l) { l.shared = 232449; }),
             "phases[0].launch.shared is 232449; it must be at most 232448");
   EXPECT_EQ(launch([](auto& l) { l.shared = 232448; }), "accepted") << "227 KiB";
+  EXPECT_EQ(launch([](auto& l) { l.dependent = true; }), "accepted");
   EXPECT_EQ(refused([](auto& k) { k.phases[0].launch.reset(); }), "phases[0].launch is missing");
 
   const auto alignment = [](int64_t value) { return refused([&](auto& k) { k.alignment = value; }); };
@@ -77,6 +78,14 @@ TEST(CudaManifest, IsCheckedFieldByField) {
   EXPECT_EQ(alignment(24), "alignment is 24; it must be a power of two, or 0");
   EXPECT_EQ(alignment(128), "alignment is 128; it must be at most 64");
   EXPECT_EQ(alignment(-16), "alignment is -16; it must be at least 0");
+}
+
+TEST(CudaManifest, HasDependentLaunchesFromSm90On) {
+  package::Kernel kernel = forCuda(layerNorm("forward"), "sm_80");
+  kernel.phases[0].launch->dependent = true;
+  EXPECT_EQ(refusal([&] { openInMemory(cudaPackage({kernel}), host::Context(oneThread())); }),
+            "DATA_LOSS: the manifest of the package is not valid: kernels[0].phases[0].launch.dependent is true; a "
+            "launch depends on another from sm_90 on");
 }
 
 TEST(CudaManifest, NamesArchitecturesAsSmNumbers) {

@@ -94,6 +94,7 @@ std::vector<Launched> launches() {
     one.shared = launch.shared_bytes;
     one.device = launch.device;
     one.stream = launch.stream;
+    one.dependent = launch.dependent != 0;
     one.words.resize(launch.parameter_bytes / sizeof(uint64_t));
     std::memcpy(one.words.data(), launch.parameters, launch.parameter_bytes);
   }

@@ -135,6 +135,21 @@ TEST_F(FakeCuda, ChecksClusters) {
   EXPECT_EQ(launch(16, 16), CUDA_SUCCESS);
 }
 
+TEST_F(FakeCuda, ChecksWhatALaunchMayBeAskedFor) {
+  uint64_t pointer = 0;
+  uint32_t count = 0;
+  void* parameters[] = {&pointer, &count};
+  CUlaunchAttribute attribute = {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, {}, {}};
+  attribute.value.programmaticStreamSerializationAllowed = 1;
+  const CUlaunchConfig config = {1, 1, 1, 32, 1, 1, 0, nullptr, &attribute, 1};
+  EXPECT_EQ(cuLaunchKernelEx(&config, function(load(), "copy"), parameters, nullptr), CUDA_SUCCESS);
+  fake_cuda_launch launch;
+  ASSERT_TRUE(fake_cuda_launch_at(0, &launch));
+  EXPECT_TRUE(launch.dependent);
+  attribute.id = CUlaunchAttributeID(63);
+  EXPECT_EQ(cuLaunchKernelEx(&config, function(load(), "copy"), parameters, nullptr), CUDA_ERROR_NOT_SUPPORTED);
+}
+
 TEST_F(FakeCuda, ChecksImages) {
   CUmodule module;
   EXPECT_EQ(cuModuleLoadData(&module, "nonsense"), CUDA_ERROR_INVALID_IMAGE);

@@ -74,6 +74,7 @@ typedef struct fake_cuda_launch {
   size_t parameter_bytes; /* 8 times the words, for a kernel of runtime/abi/cuda.h */
   int device;
   const void* stream; /* the handle, NULL for the default stream */
+  int dependent;      /* may begin before the stream's last launch has ended, and waits for it by itself */
 } fake_cuda_launch;
 
 /* Runs one launch to its end and returns a CUresult. Anything but 0 becomes a sticky error of the launch's

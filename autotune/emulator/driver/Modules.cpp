@@ -84,6 +84,7 @@ struct Launch {
   unsigned grid[3], block[3], cluster[3] = {1, 1, 1};
   unsigned shared;
   CUstream stream;
+  bool dependent = false;
 };
 
 CUresult checkShape(fake::Call& call, const CUfunc_st& function, const Launch& launch) {
@@ -99,6 +100,7 @@ CUresult checkShape(fake::Call& call, const CUfunc_st& function, const Launch& l
       (entry.maxThreads && threads > uint64_t(entry.maxThreads)))
     return CUDA_ERROR_INVALID_VALUE;
   if (launch.shared > unsigned(function.maxDynamicShared)) return CUDA_ERROR_INVALID_VALUE;
+  if (launch.dependent && call.device().facts.major < 9) return CUDA_ERROR_NOT_SUPPORTED;
   const unsigned cluster = launch.cluster[0] * launch.cluster[1] * launch.cluster[2];
   if (entry.cluster && cluster != unsigned(entry.cluster)) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   if (cluster == 1) return CUDA_SUCCESS;
@@ -175,6 +177,7 @@ CUresult enqueue(fake::Call& call, CUfunction function, const Launch& launch, vo
   to.parameter_bytes = recorded.parameters.size();
   to.device = call.context()->device;
   to.stream = launch.stream;
+  to.dependent = launch.dependent;
   return call.enqueue(launch.stream, [recorded = std::move(recorded)] { return run(recorded); });
 }
 
@@ -284,9 +287,18 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
                    config->sharedMemBytes,
                    config->hStream};
   for (unsigned i = 0; i < config->numAttrs; ++i) {
-    if (config->attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) return CUDA_ERROR_NOT_SUPPORTED;
-    const auto& dim = config->attrs[i].value.clusterDim;
-    launch.cluster[0] = dim.x, launch.cluster[1] = dim.y, launch.cluster[2] = dim.z;
+    const auto& value = config->attrs[i].value;
+    switch (config->attrs[i].id) {
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+        launch.cluster[0] = value.clusterDim.x, launch.cluster[1] = value.clusterDim.y;
+        launch.cluster[2] = value.clusterDim.z;
+        break;
+      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+        launch.dependent = value.programmaticStreamSerializationAllowed != 0;
+        break;
+      default:
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
   }
   return enqueue(call, function, launch, parameters, extra);
 }

@@ -1,5 +1,6 @@
 #include "codegen/targets/cuda/LowerToGpu.h"
 
+#include "codegen/targets/cuda/Dependence.h"
 #include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/TeamLowering.h"
 #include "llvm/ADT/SetVector.h"
@@ -55,38 +56,26 @@ static Arguments argumentsOf(Loops& l, KernelOp kernel, gpu::GPUFuncOp function)
   return a;
 }
 
-/// Tensors that the phase writes: another thread may read them after a barrier, so LLVM must not know them apart.
-static llvm::DenseSet<StringRef> writtenIn(PhaseOp phase) {
-  llvm::DenseSet<StringRef> names;
-  phase->walk([&](Operation* op) {
-    if (auto store = dyn_cast<StoreOp>(op)) names.insert(store.getTensor());
-    if (auto add = dyn_cast<AccumulateOp>(op)) names.insert(add.getTensor());
-    if (auto sweep = dyn_cast<SweepOp>(op))
-      for (ArrayAttr list : {sweep.getWrites(), sweep.getPartials()})
-        for (auto name : list.getAsRange<FlatSymbolRefAttr>()) names.insert(name.getValue());
-  });
-  return names;
-}
-
 static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef name, const Schedule& schedule,
-                       const Access& access) {
+                       const Access& access, const Arch& arch) {
   auto function = gpu::GPUFuncOp::create(b, phase.getLoc(), name, b.getFunctionType(parameterTypes(kernel, access), {}));
   function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
   Launch launch = launchOf(phase, schedule);
   function.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({int32_t(launch.threads), 1, 1}));
   if (launch.blocks) function->setAttr(minBlocksAttrName(), b.getI32IntegerAttr(launch.blocks));
-  auto written = writtenIn(phase);
+  const auto changing = changingIn(phase, arch);
   for (auto [i, t] : llvm::enumerate(kernel.getOps<TensorOp>())) {
     int64_t element = std::max<int64_t>(1, t.getType().getIntOrFloatBitWidth() / 8);
     bool wide = t.getRole() == "tensor" && t.getSymName() != "mask";
     int64_t alignment = t.getRole() == "workspace" ? 64 : wide && access.alignment ? access.alignment : element;
     function.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(), b.getI64IntegerAttr(alignment));
-    if (!isUnshared(t) || written.contains(t.getSymName())) continue;
+    if (!isUnshared(t) || changing.contains(t.getSymName())) continue;
     function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
     function.setArgAttr(i, LLVM::LLVMDialect::getReadonlyAttrName(), b.getUnitAttr());
   }
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&function.getBody().front());
+  beginPhase(b, phase, arch);
   Loops loops(b, phase.getLoc());
   Frame frame(loops, kernel, phase, argumentsOf(loops, kernel, function), access);
   TeamLowering(loops, frame, schedule, launch, function).run();
@@ -102,8 +91,8 @@ gpu::GPUModuleOp lowerToGpu(KernelOp kernel, const Schedule& schedule, const Arc
   for (auto phase : kernel.getOps<PhaseOp>()) {
     EntryNames names = entryNames(kernel, phase, schedule);
     bool wide = !names.unaligned.empty();
-    lowerPhase(b, kernel, phase, names.aligned, wide ? schedule : single, wide ? aligned : any);
-    if (wide) lowerPhase(b, kernel, phase, names.unaligned, single, any);
+    lowerPhase(b, kernel, phase, names.aligned, wide ? schedule : single, wide ? aligned : any, arch);
+    if (wide) lowerPhase(b, kernel, phase, names.unaligned, single, any, arch);
   }
   kernel.erase();
   return module;

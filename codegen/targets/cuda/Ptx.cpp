@@ -51,6 +51,14 @@ void syncWarp(mlir::OpBuilder& b, mlir::Location loc) {
   mlir::NVVM::SyncWarpOp::create(b, loc, all);
 }
 
+void waitForLaunchBefore(mlir::OpBuilder& b, mlir::Location loc) {
+  mlir::NVVM::GriddepcontrolOp::create(b, loc, mlir::NVVM::GridDepActionKind::wait);
+}
+
+void letNextLaunchBegin(mlir::OpBuilder& b, mlir::Location loc) {
+  mlir::NVVM::GriddepcontrolOp::create(b, loc, mlir::NVVM::GridDepActionKind::launch_dependents);
+}
+
 llvm::StringRef minBlocksAttrName() { return mlir::NVVM::NVVMDialect::getMinctasmAttrName(); }
 
 template <typename Op>

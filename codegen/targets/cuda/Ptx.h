@@ -28,6 +28,10 @@ void registerDialects(mlir::DialectRegistry&);
 /// Memory accesses of a warp's threads before it come before those after it.
 void syncWarp(mlir::OpBuilder&, mlir::Location);
 
+/// Waits until the launch before has ended and its stores are seen; lets the next launch begin (sm_90).
+void waitForLaunchBefore(mlir::OpBuilder&, mlir::Location);
+void letNextLaunchBegin(mlir::OpBuilder&, mlir::Location);
+
 /// Of a kernel function: the least blocks on a multiprocessor that its registers leave room for.
 llvm::StringRef minBlocksAttrName();
 

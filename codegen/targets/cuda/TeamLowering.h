@@ -58,6 +58,7 @@ class TeamLowering : Walk {
   void seat(Replica&, mlir::Value first, int64_t r, mlir::Value end, llvm::function_ref<void(mlir::Value)> set);
   void body(SlabOp, Replicas&);
   void computeBefore();
+  void loadVectors(SlabOp);
   bool kept(const Replica&, TensorOp, mlir::Value) override;
   mlir::Value hasTask(mlir::Value yes, mlir::Value no);
   void once(const Replica&, TensorOp, std::function<void()> store) override;

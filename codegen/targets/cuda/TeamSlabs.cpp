@@ -139,6 +139,7 @@ void TeamLowering::lines(SlabOp s) {
   Value mine = together && groups > 1 ? l_.div(place_.spanLane, l_.index(s_.team)) : l_.index(0);
   runOf(mine);
   computeBefore();
+  if (together) loadVectors(s);
   beginPartials(s);
   holds_ = s.getResident() && s_.tile > 0;
   auto seatsFrom = [&](Value first) {
@@ -264,6 +265,23 @@ void TeamLowering::computeBefore() {
   slab_ = current;
 }
 
+/// Vectors that an earlier phase left: this thread's columns, once, in registers. The phase before may still write
+/// them when this one begins, so LLVM takes any store for one to them and would read them again each step.
+void TeamLowering::loadVectors(SlabOp slab) {
+  if (s_.tile == 0 || !f_.featuresLast()) return;
+  for (auto sweep : slab.getOps<SweepOp>())
+    for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>()) {
+      TensorOp t = f_.tensor(name.getValue());
+      if (t.getRole() != "workspace" || t.getAxes().size() != 1 || !t.hasAxis("feature")) continue;
+      for (int64_t k = 0; k < s_.tile; ++k) {
+        Value& known = known_[{t.getOperation(), k}];
+        if (known) continue;
+        Coordinates at{.feature = l_.add(runBegin_, tilePosition(k).offset)};
+        known = f_.load(t, f_.address(t, at), s_.vector > 1 ? s_.vector : 0, {});
+      }
+    }
+}
+
 bool TeamLowering::kept(const Replica& replica, TensorOp t, Value v) {
   if (!inBefore_ || t.getRole() != "workspace") return false;
   known_[{t.getOperation(), replica.index}] = v;
@@ -278,6 +296,7 @@ void TeamLowering::stream(SlabOp s) {
   runBegin_ = begin;
   width_ = columnCount(begin, end);
   computeBefore();
+  loadVectors(s);
   for (Operation& op : s.getBody().front()) {
     auto sweep = dyn_cast<SweepOp>(op);
     if (!sweep) continue;

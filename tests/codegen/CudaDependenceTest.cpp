@@ -1,0 +1,78 @@
+// Phases that begin while the one before still runs: what their code has to begin with.
+// The emulator runs launches one after another, so the order is looked up in the PTX.
+#include "codegen/Target.h"
+#include "tests/codegen/Support.h"
+
+namespace normc::codegen {
+namespace {
+
+struct Launched {
+  std::string symbol, text;  ///< the PTX of its entry, from the parameters on
+  bool dependent;
+};
+
+/// The entries of a kernel's phases, in order; the one for any alignment after the other.
+std::vector<Launched> launchesOf(const char* text, const char* arch) {
+  const Problem problem = *parseProblem(text, findNorm);
+  const cuda::Arch found = llvm::cantFail(cuda::findArch(arch));
+  const auto schedule = cuda::defaultSchedule(problem, found, legalStrategies(problem).front());
+  const CompiledKernel kernel = llvm::cantFail(compileKernel(problem, schedule, found, "k", {.assemble = false}));
+  std::vector<Launched> list;
+  for (const package::Phase& phase : kernel.manifest.phases)
+    for (const std::string& symbol : {phase.symbol, phase.unaligned.value_or("")}) {
+      const size_t begin = kernel.ptx.find(".entry " + symbol + "(");
+      if (symbol.empty() || begin == std::string::npos) continue;
+      list.push_back({symbol, kernel.ptx.substr(begin, kernel.ptx.find("\n}", begin) - begin), phase.launch->dependent});
+    }
+  return list;
+}
+
+size_t firstAccess(const std::string& entry) { return std::min({entry.find("ld.global"), entry.find("st.global"), entry.find("atom.")}); }
+
+const char* const kWait = "griddepcontrol.wait", * const kTrigger = "griddepcontrol.launch_dependents";
+
+class CudaDependence : public testing::TestWithParam<const char*> {};
+
+TEST_P(CudaDependence, WaitsBeforeTheFirstAccessAndTriggersAfterTheWait) {
+  for (const char* arch : {"sm_90", "sm_100"}) {
+    const auto launches = launchesOf(GetParam(), arch);
+    const std::string last = launches.back().symbol.substr(0, launches.back().symbol.rfind("_unaligned"));
+      for (const Launched& launch : launches) {
+      SCOPED_TRACE(launch.symbol + " " + arch);
+      const bool first = launch.symbol == launches[0].symbol || launch.symbol == launches[0].symbol + "_unaligned";
+      EXPECT_EQ(launch.dependent, !first);
+      const size_t wait = launch.text.find(kWait), trigger = launch.text.find(kTrigger);
+      EXPECT_EQ(wait != std::string::npos, !first);
+      if (!first) {
+        EXPECT_LT(wait, firstAccess(launch.text));
+      }
+      const bool isLast = launch.symbol.starts_with(last);
+      EXPECT_EQ(trigger == std::string::npos, isLast) << "nobody depends on the last phase, and on every other one the next";
+      if (!first && !isLast) {
+        EXPECT_LT(wait, trigger) << "what comes after the next phase would not be ordered with what came before this one";
+      }
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Kernels, CudaDependence,
+                         testing::Values("layer_norm:backward@bf16[*x1024]", "batch_norm:forward@f32[*x1024]",
+                                         "batch_norm:backward@f32[*x*]", "power_norm:forward@f32[*x1024]",
+                                         "power_norm_released:forward@f32[*x256]{heads=4}",
+                                         "power_norm_released:backward@bf16[*x256]{heads=4,mask}",
+                                         "instance_norm:backward@f32[*x*x64]"),
+                         [](const auto& info) { return "n" + std::to_string(info.index); });
+
+TEST(CudaDependence, IsNotThereBeforeSm90) {
+  for (const Launched& launch : launchesOf("batch_norm:forward@f32[*x1024]", "sm_80")) {
+    EXPECT_FALSE(launch.dependent) << launch.symbol;
+    EXPECT_EQ(launch.text.find("griddepcontrol"), std::string::npos) << launch.symbol;
+  }
+}
+
+TEST(CudaDependence, OfOneLaunchIsNothing) {
+  for (const Launched& launch : launchesOf("layer_norm:forward@f32[*x1024]", "sm_90"))
+    EXPECT_EQ(launch.text.find("griddepcontrol"), std::string::npos) << launch.symbol;
+}
+
+}  // namespace
+}  // namespace normc::codegen
