@@ -59,6 +59,14 @@ class CpuTarget : public Target {
   cpu::Isa isa_;
 };
 
+/// Whole columns, backward: what a vector of features has beside its sums (second moment, scale, centre) fills
+/// registers, so vectors are short and half as much is held.
+void leaveRoom(cuda::Schedule& s) {
+  constexpr int64_t kVector = 4, kHeld = 32;
+  if (s.vector > kVector) s.team *= s.vector / kVector, s.vector = kVector;
+  if (s.hold) s.hold = std::max<int64_t>(1, kHeld / (s.rows * s.vector));
+}
+
 class CudaTarget : public Target {
  public:
   explicit CudaTarget(cuda::Arch arch) : arch_(std::move(arch)) {}
@@ -71,9 +79,13 @@ class CudaTarget : public Target {
     for (Strategy strategy : legalStrategies(problem)) {
       cuda::Form form = cuda::formOf(problem, strategy);
       cuda::Schedule schedule = cuda::defaultSchedule(form, arch_, strategy);
-      if (!cuda::whyIllegal(form, schedule, arch_)) list.push_back({schedule.text(), std::nullopt});
+      if (!list.empty() && form.backward) leaveRoom(schedule);
+      if (cuda::whyIllegal(form, schedule, arch_)) continue;
+      // Whole columns by one block leave most of a device idle: for few rows alone, and where that saves two launches.
+      // The update of nu, for a vector of features, asks for more registers than there are.
+      if (list.empty()) list.push_back({schedule.text(), std::nullopt});
+      else if (form.returns && !form.updates) list.push_back({schedule.text(), cuda::rowsOfResident(form, schedule)});
     }
-    if (list.size() > 1) list.resize(1);  // whole columns by one block leave most of a device idle
     return list;
   }
   std::optional<std::string> whyNot(const Problem& problem) const override {

@@ -149,7 +149,7 @@ TEST_F(Cuda, EmulatesAKernelOfEachKind) {
   const Outcome o = normc({"check", "n.npk", "--emulate"});
   EXPECT_EQ(o.code, 0) << o.out << o.err;
   EXPECT_TRUE(contains(o.out, "right, emulated"));
-  EXPECT_TRUE(contains(o.out, "2 right, 0 wrong, 0 not run"));
+  EXPECT_TRUE(contains(o.out, "3 right, 0 wrong, 0 not run"));
 }
 
 TEST_F(Cuda, EmulatesBesideKernelsOfTheProcessorAndForAnyArchitecture) {

@@ -46,15 +46,15 @@ std::string reasonOfStream(Change change, const char* problem = "batch_norm:forw
 
 TEST(CudaSchedule, PrintsEveryKnob) {
   Schedule s{.strategy = Strategy::Resident, .threads = 96, .team = 16, .vector = 8, .tile = 3, .rows = 2, .chunks = 7, .blocks = 4,
-             .prefetch = 1};
-  EXPECT_EQ(s.text(), "resident,threads=96,team=16,vector=8,tile=3,rows=2,chunks=7,blocks=4,prefetch=1");
+             .prefetch = 1, .hold = 5};
+  EXPECT_EQ(s.text(), "resident,threads=96,team=16,vector=8,tile=3,rows=2,chunks=7,blocks=4,prefetch=1,hold=5");
   EXPECT_TRUE(llvm::StringRef(Schedule().text()).starts_with("streamed,threads="));
 }
 
 TEST(CudaSchedule, ParsesWhatItPrints) {
   for (Strategy strategy : {Strategy::Streamed, Strategy::Resident})
     for (int64_t knob : {0, 1, 2, 8, 1 << 20}) {
-      Schedule s{strategy, 32 + knob, knob + 1, knob + 2, knob, knob + 4, knob + 5, 3 * knob, knob / 2};
+      Schedule s{strategy, 32 + knob, knob + 1, knob + 2, knob, knob + 4, knob + 5, 3 * knob, knob / 2, knob % 3};
       auto again = parseSchedule(s.text());
       ASSERT_TRUE(bool(again)) << s.text();
       EXPECT_EQ(*again, s) << again->text();
@@ -71,7 +71,7 @@ TEST(CudaSchedule, SaysWhichPartOfATextIsWrong) {
   EXPECT_EQ(parseError("threads=128"), "schedule 'threads=128': starts with 'threads'; legal: streamed, resident");
   EXPECT_EQ(parseError(""), "schedule '': starts with ''; legal: streamed, resident");
   EXPECT_EQ(parseError("resident,unroll=2"),
-            "schedule 'resident,unroll=2': no knob 'unroll'; legal: threads, team, vector, tile, rows, chunks, blocks, prefetch");
+            "schedule 'resident,unroll=2': no knob 'unroll'; legal: threads, team, vector, tile, rows, chunks, blocks, prefetch, hold");
   EXPECT_EQ(parseError("resident,team=8,team=8"), "schedule 'resident,team=8,team=8': 'team' is given twice");
   EXPECT_EQ(parseError("resident,rows=two"), "schedule 'resident,rows=two': 'two' is not a number for rows");
   EXPECT_EQ(parseError("resident,rows"), "schedule 'resident,rows': '' is not a number for rows");
@@ -173,6 +173,10 @@ TEST(CudaSchedule, RefusesATileWhereOneThreadHasOneColumn) {
                   {.strategy = Strategy::Resident, .threads = 128, .team = 8, .vector = 4, .tile = 1, .rows = 1, .chunks = 8}, change);
   };
   EXPECT_EQ(columns([](Schedule&) {}), "");
+  EXPECT_EQ(columns([](Schedule& s) { s.hold = 4; }), "");
+  EXPECT_EQ(columns([](Schedule& s) { s.hold = -1; }), "hold = -1 steps of 1 rows; legal: 0 to 128 rows");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.hold = 1; }), "hold = 1, but no column of this kernel is complete in a block; legal: 0");
+  EXPECT_EQ(reasonOfStream([](Schedule& s) { s.hold = 1; }), "hold = 1, but no column of this kernel is complete in a block; legal: 0");
   EXPECT_EQ(columns([](Schedule& s) { s.tile = 2; }), "tile = 2, but a thread holds one column; legal: 1");
   EXPECT_EQ(columns([](Schedule& s) { s.tile = 0; }), "tile = 0, but a thread holds one column; legal: 1");
 }
@@ -275,9 +279,24 @@ TEST(CudaSchedule, DefaultAccessesAreAsWideAsTheArchitectureAndTheRunAllow) {
   EXPECT_EQ(vector("layer_norm:forward@f32[*x127]", "sm_90"), 1);
 }
 
+TEST(CudaSchedule, WholeColumnsAreOfferedForFewRowsWhereTheySaveLaunches) {
+  auto limits = [](const char* problem) {
+    std::vector<int64_t> rows;
+    for (const Candidate& c : llvm::cantFail(findTarget("sm_90"))->defaults(problemOf(problem))) rows.push_back(c.rowsMax.value_or(0));
+    return rows;
+  };
+  using Rows = std::vector<int64_t>;
+  EXPECT_EQ(limits("batch_norm:forward@f32[*x1024]"), Rows({0, 256})) << "64 KiB in and out of a block";
+  EXPECT_EQ(limits("batch_norm:backward@f32[*x1024]"), Rows({0, 170}));
+  EXPECT_EQ(limits("batch_norm:infer@f32[*x1024]"), Rows({0})) << "one launch as it is";
+  EXPECT_EQ(limits("power_norm:forward@f32[*x1024]"), Rows({0})) << "outputs wait for no statistic";
+  EXPECT_EQ(limits("mabn:backward@f32[*x1024]"), Rows({0})) << "no room for its state";
+  EXPECT_EQ(limits("instance_norm:forward@f32[*x*x64]"), Rows({0})) << "there is no other strategy";
+}
+
 TEST(CudaSchedule, UnalignedIsTheSameRunOneByOne) {
   const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 32, .vector = 8, .tile = 4, .rows = 2, .chunks = 9, .blocks = 1};
-  EXPECT_EQ(unaligned(s).text(), "resident,threads=128,team=32,vector=1,tile=32,rows=1,chunks=9,blocks=1,prefetch=0");
+  EXPECT_EQ(unaligned(s).text(), "resident,threads=128,team=32,vector=1,tile=32,rows=1,chunks=9,blocks=1,prefetch=0,hold=0");
 }
 
 //===-- Architectures -------------------------------------------------------------===//

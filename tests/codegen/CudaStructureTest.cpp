@@ -37,7 +37,7 @@ std::vector<Case> cases() {
   return list;
 }
 
-/// Calls `check(kernel, schedule, arch)` with the default kernel of each entry.
+/// Calls `check(kernel, schedule, arch)` with the default kernels of each entry.
 template <typename Check>
 void forKernels(const Case& c, Check check) {
   const cuda::Arch arch = llvm::cantFail(cuda::findArch(c.arch));
@@ -46,11 +46,13 @@ void forKernels(const Case& c, Check check) {
     ASSERT_TRUE(problem) << c.norm.name;
     if (!c.features) problem->features.reset();
     if (!checkProblem(*problem)) continue;
-    const auto schedule = cuda::defaultSchedule(*problem, arch, legalStrategies(*problem).front());
-    SCOPED_TRACE(problem->text() + " " + schedule.text() + " " + c.arch);
-    auto kernel = compileKernel(*problem, schedule, arch, "k", {.assemble = false});
-    ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
-    check(*kernel, schedule, arch);
+    for (const Candidate& candidate : llvm::cantFail(findTarget(c.arch))->defaults(*problem)) {
+      const auto schedule = llvm::cantFail(cuda::parseSchedule(candidate.schedule));
+      SCOPED_TRACE(problem->text() + " " + schedule.text() + " " + c.arch);
+      auto kernel = compileKernel(*problem, schedule, arch, "k", {.assemble = false});
+      ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
+      check(*kernel, schedule, arch);
+    }
   }
 }
 

@@ -89,6 +89,8 @@ INSTANTIATE_TEST_SUITE_P(
         Family{"Columns", "batch_norm:forward@f32[*x96]", "streamed,threads=64,team=8,vector=4,tile=2,rows=2,chunks=3,blocks=0,prefetch=0", 77},
         Family{"ColumnsBackward", "power_norm:backward@bf16[*x320]", "streamed,threads=128,team=32,vector=8,tile=1,rows=2,chunks=3,blocks=0,prefetch=0", 45},
         Family{"WholeColumns", "batch_norm:forward@f32[*x40]", "resident,threads=128,team=4,vector=4,tile=1,rows=4,chunks=8,blocks=1,prefetch=0", 50},
+        Family{"HeldColumns", "batch_norm:forward@bf16[*x40]", "resident,threads=64,team=8,vector=4,tile=1,rows=2,blocks=1,hold=3", 50},
+        Family{"HeldColumnsBackward", "power_norm_v:backward@f32[*x36]", "resident,threads=128,team=8,vector=4,tile=1,rows=1,blocks=1,hold=2", 45},
         Family{"GroupsInARow", "power_norm_released:forward@f32[*x256]{heads=8}", "streamed,threads=64,team=4,vector=4,tile=2,rows=2,chunks=3,blocks=0,prefetch=0", 37}),
     [](const auto& info) { return info.param.name; });
 

@@ -79,6 +79,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"ReleasedPowerNormBackward", "power_norm_released:backward@f32[*x256]{heads=4}", "sm_90", nullptr, 256, 2, 1},
         Case{"BatchNorm", "batch_norm:forward@f32[*x1024]", "sm_90", nullptr, 256, 2, 1, /*heads=*/16},
         Case{"BatchNormBackward", "batch_norm:backward@f32[*x1024]", "sm_90", nullptr, 256, 4, 1},
+        Case{"InstanceNorm", "instance_norm:forward@f32[*x*x64]", "sm_90", nullptr, 700, 1, 1},
+        Case{"InstanceNormBackward", "instance_norm:backward@f32[*x*x64]", "sm_90", nullptr, 300, 2, 1},
+        Case{"InstanceNormBF16", "instance_norm:forward@bf16[*x*x64]", "sm_90", nullptr, 250, 1, 1},
+        Case{"BatchNormOfFewRows", "batch_norm:forward@f32[*x64]", "sm_90",
+             "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2", 250, 1, 1},
+        Case{"BatchNormOfFewRowsBackward", "batch_norm:backward@f32[*x64]", "sm_90",
+             "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2", 256, 2, 1},
         Case{"BatchNormInfer", "batch_norm:infer@bf16[*x1024]", "sm_90", nullptr, 256, 1, 1}),
     [](const auto& info) { return info.param.name; });
 
@@ -90,6 +97,20 @@ Moved moves(const char* text, int64_t rows, int64_t step, const std::string& pha
   const gate::Verdict verdict = kernel->judge(problem, {.extents = {1, rows, *problem.features}, .step = step});
   EXPECT_TRUE(verdict.ok) << verdict.text;
   return movedBy(kernel->launches, phase);
+}
+
+/// A column that is longer than what a block keeps is read again from there on.
+TEST(EmulatedColumns, ReadAgainOnlyWhatTheyDoNotHold) {
+  const Problem problem = *parseProblem("batch_norm:backward@f32[*x64]", findNorm);
+  const auto schedule = llvm::cantFail(codegen::cuda::parseSchedule("resident,threads=64,team=8,vector=4,tile=1,rows=2,blocks=1,hold=3"));
+  auto kernel = emulated(problem, schedule, archOf("sm_90"));
+  ASSERT_TRUE(kernel->plan) << kernel->error;
+  const uint64_t row = 64 * 4, held = 3 * 2 * (64 / 8);
+  for (uint64_t rows : {47, 48, 49, 131}) {
+    const gate::Verdict verdict = kernel->judge(problem, {.extents = {1, int64_t(rows), 64}});
+    ASSERT_TRUE(verdict.ok) << verdict.text;
+    EXPECT_EQ(movedBy(kernel->launches).read, 2 * row * (rows + (rows > held ? rows - held : 0))) << rows;
+  }
 }
 
 TEST(EmulatedPowerNorm, MovesAsMuchAsLayerNorm) {

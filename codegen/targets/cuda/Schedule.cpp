@@ -9,12 +9,19 @@
 
 namespace normc::codegen::cuda {
 
+/// Of a row, what a team of columns reads together: memory is fetched in halves of that.
+static constexpr int64_t kSegmentBytes = 128;
+/// What one block moves in the time of the launches that it saves.
+static constexpr int64_t kAloneBytes = 64 << 10;
+/// Elements of a column slab that a thread of 256 keeps: with what else it has, ptxas finds room for so many.
+static constexpr int64_t kHeldElements = 96, kHeldNarrow = 64;  // narrow ones are widened, and both are there
 /// Threads of a phase that has no sweeps: few, so that features spread over the device.
 static constexpr int64_t kVectorThreads = 64;
 
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
   return {{"threads", &s.threads}, {"team", &s.team},     {"vector", &s.vector}, {"tile", &s.tile},
-          {"rows", &s.rows},       {"chunks", &s.chunks}, {"blocks", &s.blocks}, {"prefetch", &s.prefetch}};
+          {"rows", &s.rows},       {"chunks", &s.chunks}, {"blocks", &s.blocks}, {"prefetch", &s.prefetch},
+          {"hold", &s.hold}};
 }
 
 std::string Schedule::text() const {
@@ -38,6 +45,7 @@ Form formOf(KernelOp kernel) {
   for (auto t : kernel.getOps<TensorOp>())
     if (t.isXSized()) form.dataBytes = t.getType().getIntOrFloatBitWidth() / 8;
   form.backward = mlir::SymbolTable::lookupSymbolIn(kernel, "dy");
+  form.updates = form.backward && llvm::any_of(kernel.getOps<TensorOp>(), [](TensorOp t) { return t.getRole() == "state_out"; });
   kernel->walk([&](SlabOp slab) {
     bool adds = false;
     slab->walk([&](AccumulateOp) { adds = true; });
@@ -48,6 +56,10 @@ Form formOf(KernelOp kernel) {
     else if (line) form.lines = true;
     else if (column) form.columns = true;
     else form.blocks = true;
+    if (column) {
+      auto always = llvm::make_filter_range(slab.getOps<SweepOp>(), [](SweepOp sweep) { return !sweep.getCondition(); });
+      form.returns |= llvm::range_size(always) > 1;
+    }
     if (column || slab.getPer().empty()) return;
     int64_t groups = slab.isPer("pre_group") ? kernel.getPreGroups() : slab.isPer("group") ? kernel.getGroups() : 1;
     if (featuresLast) {
@@ -114,6 +126,7 @@ static int64_t registersOf(const Form& form, const Schedule& s) {
   int64_t values = form.lines ? held * form.reads : std::max<int64_t>(held, s.vector * s.rows);
   int64_t sums = (form.lines || form.blocks ? form.partials : 2) * s.tile * s.vector;
   values += s.prefetch * held * form.reads * form.dataBytes / 4;
+  if (form.columns) values += s.hold * s.rows * s.vector * (form.backward ? 2 : 1);
   return values + sums + (form.partials ? s.tile * s.vector : 0) + 32;
 }
 
@@ -158,6 +171,8 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
   if (s.prefetch < 0 || s.prefetch > 1) return "prefetch = " + number(s.prefetch) + "; legal: 0 or 1";
   if (s.prefetch && (!form.lines || s.tile == 0))
     return std::string("prefetch = 1, but no run of this kernel stays in registers; legal: 0");
+  if (s.hold < 0 || s.hold * s.rows > 128) return "hold = " + number(s.hold) + " steps of " + number(s.rows) + " rows; legal: 0 to 128 rows";
+  if (s.hold && !form.columns) return "hold = " + number(s.hold) + ", but no column of this kernel is complete in a block; legal: 0";
   int64_t registers = registersOf(form, s), limit = std::min<int64_t>(255, arch.registers / (s.threads * std::max<int64_t>(s.blocks, 1)));
   if (registers > limit)
     return "about " + number(registers) + " registers a thread; " + number(s.threads) + " threads leave " + number(limit);
@@ -237,6 +252,10 @@ Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) 
   }
   int64_t count = llvm::divideCeil(features, s.vector);
   s.team = std::min<int64_t>(32, llvm::PowerOf2Ceil(count));
+  if (form.columns) {  // segments of 128 bytes, so that there are many blocks of many rows
+    s.team = std::min<int64_t>(s.team, std::max<int64_t>(1, kSegmentBytes / (s.vector * form.dataBytes)));
+    if (form.returns) s.hold = (form.dataBytes < 4 ? kHeldNarrow : kHeldElements) / (s.rows * s.vector * (form.backward ? 2 : 1));
+  }
   s.chunks = std::clamp<int64_t>(2 * blocks * columnsOf(s) / features, 1, 256);
   return s;
 }
@@ -245,12 +264,18 @@ Schedule defaultSchedule(const Problem& problem, const Arch& arch, Strategy stra
   return defaultSchedule(formOf(problem, strategy), arch, strategy);
 }
 
+int64_t rowsOfResident(const Form& form, const Schedule& s) {
+  const int64_t held = s.hold * s.rows * (s.threads / s.team), row = columnsOf(s) * form.dataBytes * (form.backward ? 3 : 2);
+  return std::max<int64_t>(1, std::min(held, kAloneBytes / row));
+}
+
 Schedule unaligned(const Schedule& s) {
   Schedule single = s;
   single.tile = s.tile * s.vector;
   single.vector = single.rows = 1;
   single.blocks = 1;
   single.prefetch = 0;
+  single.hold = 0;  // so many single elements have too many addresses
   return single;
 }
 

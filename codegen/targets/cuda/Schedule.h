@@ -24,8 +24,9 @@ struct Schedule {
   int64_t chunks = 1024;  ///< most tasks of a phase that leaves partials, others have as many as they can
   int64_t blocks = 0;     ///< resident on a multiprocessor, for which registers are limited; 0: ptxas weighs, and may spill
   int64_t prefetch = 0;   ///< 1: the next runs of a line are read while this one is computed
+  int64_t hold = 0;       ///< steps of `rows` rows that a column keeps in registers; those after them are read again
   bool operator==(const Schedule&) const = default;
-  std::string text() const;  ///< "streamed,threads=256,team=32,vector=4,tile=1,rows=4,chunks=66,blocks=0,prefetch=0"
+  std::string text() const;  ///< "streamed,threads=256,team=32,vector=4,tile=1,rows=4,chunks=66,blocks=0,prefetch=0,hold=0"
 };
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text);
 
@@ -41,6 +42,8 @@ struct Form {
   bool runPartials = false;   ///< summed along the run: where channels come first
   int64_t reads = 1;          ///< X-sized tensors that one slab reads
   bool backward = false;      ///< there is a dy
+  bool updates = false;       ///< backward has a state of its own (nu)
+  bool returns = false;       ///< a column is swept for its statistics first, and then again
   bool doubles = false;       ///< statistics in f64
 };
 Form formOf(KernelOp);
@@ -54,6 +57,10 @@ std::optional<std::string> whyIllegal(const Form&, const Schedule&, const Arch&)
 Schedule defaultSchedule(const Form&, const Arch&, Strategy);
 
 Schedule defaultSchedule(const Problem&, const Arch&, Strategy);
+
+/// Rows up to which a kernel whose blocks have whole columns is worth its place beside one that spreads them: they
+/// stay in registers, and one launch of few blocks ends before three of many would.
+int64_t rowsOfResident(const Form&, const Schedule&);
 
 /// The same kernel for operands of any alignment and length: elements one by one.
 Schedule unaligned(const Schedule&);

@@ -27,7 +27,15 @@ class TeamLowering : Walk {
   void run();
 
  private:
-  struct Sweep;
+  struct Sweep : SweepParts {
+    Sweep(SweepParts parts, size_t firstPartial) : SweepParts(std::move(parts)), firstPartial(firstPartial) {}
+    size_t firstPartial = 0;  ///< of its partials among all of the slab
+    struct Pending {
+      TensorOp tensor;
+      mlir::Value address, value, condition;
+    };
+    llvm::SmallVector<Pending> pending;  ///< stores wait for the loads: an output may be the input's memory
+  };
   /// Where a thread stands in its block, for one kind of slab.
   struct Place {
     int64_t team = 1;   ///< threads of a run
@@ -51,7 +59,6 @@ class TeamLowering : Walk {
   void slab(SlabOp);
   void lines(SlabOp);
   void blocks(SlabOp);
-  void columns(SlabOp);
   void vectors(SlabOp);
   void stream(SlabOp);
   void headRows(SweepOp, mlir::Value last, int64_t head);
@@ -75,7 +82,6 @@ class TeamLowering : Walk {
   bool alwaysUnder(mlir::Value condition);
   void lineSweep(SweepOp, Replicas&);
   void blockSweep(SweepOp, Replicas&);
-  void columnSweep(SweepOp, Replicas&);
   void streamStep(SweepOp, Replicas& rows);
   void where(SweepOp, const mlir::IRMapping&, Values& sums, llvm::function_ref<void()> sweep);
   /// Runs along the contiguous axis for all replicas; `sums` are replica-major.
@@ -94,6 +100,15 @@ class TeamLowering : Walk {
   Position positionAt(mlir::Value index, bool inside);
   Position tilePosition(int64_t k);
 
+  //===-- Columns (TeamColumns.cpp) -------------------------------------------------===//
+  void columns(SlabOp);
+  void columnSweep(SweepOp, Replicas&);
+  mlir::Value rowCount();
+  Replicas rowsFrom(const Replica& column, mlir::Value first, mlir::Value end, bool kept);
+  void holdRows(const Replica& column);
+  static constexpr int64_t kProbedRows = 8;
+  mlir::Value probeHeld(TensorOp);
+
   //===-- Between threads (TeamSums.cpp) --------------------------------------------===//
   void sumOverTeam(llvm::MutableArrayRef<mlir::Value> sums, int64_t team);
   void sumOverUnits(llvm::MutableArrayRef<mlir::Value> sums);
@@ -104,7 +119,9 @@ class TeamLowering : Walk {
   mlir::Value shared(int64_t elements);
   mlir::Value exchange(int64_t which);
   void exchangeStore(mlir::Value memory, int64_t slot, mlir::Value);
+  mlir::Value exchangeLoad(mlir::Value memory, int64_t slot, int64_t unit);
   mlir::Value exchangeSum(mlir::Value memory, int64_t slot);
+  mlir::Value lanesOf(llvm::function_ref<mlir::Value(int64_t)> lane);
   void barrier();
 
   //===-- Small ones ------------------------------------------------------------------===//
@@ -126,6 +143,8 @@ class TeamLowering : Walk {
   mlir::Value wanted_;                    ///< whether what is fetched is asked for at all; null: yes
   bool holds_ = false;                    ///< the slab's runs stay in registers: by tensor, replica and place
   llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value> held_;
+  llvm::SmallVector<TensorOp> heldTensors_;  ///< whose first rows a column slab keeps, and those, as they lie in memory:
+  llvm::SmallVector<Values> heldRows_;       ///< by step, row of the step, tensor
   llvm::SmallVector<SlabOp> before_;      ///< slabs over features that the next slab computes for its own columns
   bool inBefore_ = false;
   Values ahead_;                          ///< the runs of the next step, as they lie in memory

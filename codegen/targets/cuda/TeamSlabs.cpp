@@ -195,34 +195,7 @@ void TeamLowering::blocks(SlabOp s) {
   });
 }
 
-//===-- Columns and vectors -------------------------------------------------------===//
-
-void TeamLowering::columns(SlabOp s) {
-  place_ = placeOf(s_.team);
-  SmallVector<StringRef> units(f_.phase().getUnits().getAsValueRange<StringAttr>());
-  auto tile = [&](Value begin, Value end, Coordinates at) {
-    runBegin_ = begin;
-    width_ = columnCount(begin, end);
-    lanes_ = s_.vector > 1 ? s_.vector : 0;
-    for (int64_t k = 0; k < tileCount(); ++k) {  // more than one where elements are taken one by one
-      Position position = tilePosition(k);
-      inside_ = position.inside;
-      Replicas replicas(1);
-      replicas[0].at = at;
-      replicas[0].at.feature = l_.add(begin, position.offset);
-      replicas[0].values = shared_;
-      body(s, replicas);
-      barrier();
-    }
-  };
-  if (units.size() == 1 && units[0] == "feature")
-    return l_.forEach(begin_, end_, columnsOf(s_), [&](Value begin) { tile(begin, end_, {.chunk = f_.task()}); });
-  auto [begin, end] = columnRange();
-  if (!s.isPer("segment")) return tile(begin, end, {.chunk = f_.task()});
-  l_.forEach(begin_, end_, 1, [&, begin = begin, end = end](Value segment) {
-    tile(begin, end, {.segment = segment, .chunk = f_.task()});
-  });
-}
+//===-- Vectors -------------------------------------------------------------------===//
 
 void TeamLowering::vectors(SlabOp s) {
   SmallVector<StringRef> units(f_.phase().getUnits().getAsValueRange<StringAttr>());

@@ -61,17 +61,30 @@ void TeamLowering::exchangeStore(Value memory, int64_t slot, Value v) {
   }
 }
 
+/// What the thread at this place of another unit stored.
+Value TeamLowering::exchangeLoad(Value memory, int64_t slot, int64_t unit) {
+  return lanesOf([&](int64_t e) -> Value {
+    int64_t at = (slot * s_.vector + e) * s_.threads + unit * place_.span;
+    return memref::LoadOp::create(l_.b, l_.loc, memory, l_.add(place_.spanLane, l_.index(at)));
+  });
+}
+
 /// The sum over all units of what the threads at this place of their span stored.
 Value TeamLowering::exchangeSum(Value memory, int64_t slot) {
-  SmallVector<Value> lanes;
-  for (int64_t e = 0; e < s_.vector; ++e) {
+  return lanesOf([&](int64_t e) {
     SmallVector<Value> parts;
     for (int64_t u = 0; u < place_.units; ++u) {
       int64_t at = (slot * s_.vector + e) * s_.threads + u * place_.span;
       parts.push_back(memref::LoadOp::create(l_.b, l_.loc, memory, l_.add(place_.spanLane, l_.index(at))));
     }
-    lanes.push_back(l_.tree(parts));
-  }
+    return l_.tree(parts);
+  });
+}
+
+/// A vector of an access, lane by lane.
+Value TeamLowering::lanesOf(llvm::function_ref<Value(int64_t)> lane) {
+  SmallVector<Value> lanes;
+  for (int64_t e = 0; e < s_.vector; ++e) lanes.push_back(lane(e));
   if (s_.vector == 1) return lanes[0];
   return vector::FromElementsOp::create(l_.b, l_.loc, cast<VectorType>(vectorType()), lanes);
 }

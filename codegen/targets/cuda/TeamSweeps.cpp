@@ -13,16 +13,6 @@ static constexpr int64_t kTileSteps = 8;
 /// Elements of one loop step that are under way together, at most four accesses.
 static constexpr int64_t kLoopElements = 32;
 
-struct TeamLowering::Sweep : SweepParts {
-  Sweep(SweepParts parts, size_t firstPartial) : SweepParts(std::move(parts)), firstPartial(firstPartial) {}
-  size_t firstPartial = 0;       ///< of its partials among all of the slab
-  struct Pending {
-    TensorOp tensor;
-    Value address, value, condition;
-  };
-  SmallVector<Pending> pending;  ///< stores wait for the loads: an output may be the input's memory
-};
-
 TeamLowering::Sweep TeamLowering::prepare(SweepOp op) { return Sweep(partsOf(op), partialsOf_.lookup(op)); }
 
 Type TeamLowering::vectorType() const {
@@ -230,8 +220,9 @@ void TeamLowering::storePending(Sweep& s) {
 
 /// The mean of each thread's first access, a power of two of them: what it reads it needs anyway.
 Value TeamLowering::probe(ProbeOp op, Replica& replica) {
-  if (kind_ != Kind::Line) return Walk::probe(op, replica);
   TensorOp x = f_.tensor(op.getTensor());
+  if (llvm::is_contained(heldTensors_, x) && !f_.kernel().hasMask() && place_.units >= kProbedRows) return probeHeld(x);
+  if (kind_ != Kind::Line) return Walk::probe(op, replica);
   auto mean = [&](int64_t threads, const Position& position) {
     int64_t lanes = s_.vector > 1 ? s_.vector : 0;
     Value first = held_.lookup({x.getOperation(), heldKey(replica.index, 0)});
@@ -403,35 +394,6 @@ void TeamLowering::blockSweep(SweepOp op, Replicas& replicas) {
     for (Value& v : sums) v = horizontal(v);
   sumOverTeam(sums, s_.threads);
   for (auto [result, v] : llvm::zip(op.getSums(), sums)) whole.values.map(result, v);
-}
-
-void TeamLowering::columnSweep(SweepOp op, Replicas& replicas) {
-  Sweep s = prepare(op);
-  Replica& column = replicas[0];
-  hoist(s, column);
-  bool overSegments = !slab_.isPer("segment") && !f_.kernel().getSegmentsAreOne();
-  Value count = overSegments ? l_.mul(f_.segments(), f_.rows()) : f_.rows();
-  if (op.getCondition()) count = l_.select(mapped(op.getCondition(), column.values), count, l_.index(0));
-  if (!column.at.segment) column.at.segment = l_.index(0);
-  Values sums = steps(l_.index(0), count, place_.units * s_.rows, Values(s.slots, l_.zero(vectorType())),
-                      [&](Value first, Values& running) {
-    Replicas rows(s_.rows, column);
-    for (int64_t r = 0; r < s_.rows; ++r)
-      seat(rows[r], first, r, count, [&](Value at) {
-        rows[r].at.row = overSegments ? l_.rem(at, f_.rows()) : at;
-        if (overSegments) rows[r].at.segment = l_.div(at, f_.rows());
-      });
-    Values own(rows.size() * s.slots, l_.zero(vectorType()));
-    element(s, rows, Position{.offset = l_.index(0)}, own);
-    storePending(s);
-    for (size_t k = 0; k < s.slots; ++k) {
-      SmallVector<Value> terms;
-      for (size_t r = 0; r < rows.size(); ++r) terms.push_back(own[r * s.slots + k]);
-      running[k] = l_.addf(running[k], l_.tree(terms));
-    }
-  });
-  sumOverUnits(sums);
-  for (auto [result, v] : llvm::zip(op.getSums(), sums)) column.values.map(result, v);
 }
 
 void TeamLowering::streamStep(SweepOp op, Replicas& rows) {

@@ -1,0 +1,147 @@
+// Columns: a lane has the statistics of its vector of features, teams take rows.
+//
+// The first `hold` steps of rows stay in registers, as they lie in memory, for all
+// sweeps of the slab; what is longer is read again from there on. So one kernel
+// serves any number of rows, and few rows are read once.
+#include "codegen/targets/cuda/TeamLowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace normc::codegen::cuda {
+
+void TeamLowering::columns(SlabOp s) {
+  place_ = placeOf(s_.team);
+  SmallVector<StringRef> units(f_.phase().getUnits().getAsValueRange<StringAttr>());
+  auto tile = [&](Value begin, Value end, Coordinates at) {
+    runBegin_ = begin;
+    width_ = columnCount(begin, end);
+    lanes_ = s_.vector > 1 ? s_.vector : 0;
+    for (int64_t k = 0; k < tileCount(); ++k) {  // more than one where elements are taken one by one
+      Position position = tilePosition(k);
+      inside_ = position.inside;
+      Replicas replicas(1);
+      replicas[0].at = at;
+      replicas[0].at.feature = l_.add(begin, position.offset);
+      replicas[0].values = shared_;
+      holdRows(replicas[0]);
+      body(s, replicas);
+      barrier();
+    }
+    heldTensors_.clear(), heldRows_.clear();
+  };
+  if (units.size() == 1 && units[0] == "feature")
+    return l_.forEach(begin_, end_, columnsOf(s_), [&](Value begin) { tile(begin, end_, {.chunk = f_.task()}); });
+  auto [begin, end] = columnRange();
+  if (!s.isPer("segment")) return tile(begin, end, {.chunk = f_.task()});
+  l_.forEach(begin_, end_, 1, [&, begin = begin, end = end](Value segment) {
+    tile(begin, end, {.segment = segment, .chunk = f_.task()});
+  });
+}
+
+/// Rows of the slab, of all segments where it spans them.
+Value TeamLowering::rowCount() {
+  bool overSegments = !slab_.isPer("segment") && !f_.kernel().getSegmentsAreOne();
+  return overSegments ? l_.mul(f_.segments(), f_.rows()) : f_.rows();
+}
+
+/// The rows that this team has in the step from `first` on. Those of a step that is kept are not moved back into the
+/// slab where it has ended: nothing of them is read, and their addresses stay simple sums.
+TeamLowering::Replicas TeamLowering::rowsFrom(const Replica& column, Value first, Value end, bool kept) {
+  bool overSegments = !slab_.isPer("segment") && !f_.kernel().getSegmentsAreOne();
+  Replicas rows(s_.rows, column);
+  for (int64_t r = 0; r < s_.rows; ++r) {
+    auto set = [&](Value at) {
+      rows[r].at.row = overSegments ? l_.rem(at, f_.rows()) : at;
+      if (overSegments) rows[r].at.segment = l_.div(at, f_.rows());
+      else if (!rows[r].at.segment) rows[r].at.segment = l_.index(0);
+    };
+    if (!kept) {
+      seat(rows[r], first, r, end, set);
+      continue;
+    }
+    Value row = l_.add(l_.add(first, l_.index(r * place_.units)), place_.unit);
+    rows[r].index = r;
+    rows[r].active = l_.less(row, end);
+    set(row);
+  }
+  return rows;
+}
+
+/// Reads the first rows of everything that has rows: all loads are under way before the first is used.
+void TeamLowering::holdRows(const Replica& column) {
+  heldTensors_.clear(), heldRows_.clear();
+  if (!s_.hold || !slab_.getResident()) return;
+  for (auto sweep : slab_.getOps<SweepOp>()) {
+    for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>()) {
+      TensorOp t = f_.tensor(name.getValue());
+      if (sweep.getCondition() && t.isXSized()) continue;  // it may not be asked for
+      if (t.hasAxis("row") && !llvm::is_contained(heldTensors_, t)) heldTensors_.push_back(t);
+    }
+  }
+  auto typeOf = [&](TensorOp t) -> Type {
+    bool wide = s_.vector > 1 && t.hasAxis("feature");
+    return wide ? Type(VectorType::get({s_.vector}, f_.stored(t))) : f_.stored(t);
+  };
+  const Value end = rowCount();
+  for (int64_t h = 0; h < s_.hold; ++h)
+    for (const Replica& row : rowsFrom(column, l_.index(h * place_.units * s_.rows), end, /*kept=*/true)) {
+      Values zeros;
+      for (TensorOp t : heldTensors_) zeros.push_back(arith::ConstantOp::create(l_.b, l_.loc, l_.b.getZeroAttr(typeOf(t))));
+      heldRows_.push_back(l_.when(both(row.active, inside_), zeros, [&] {
+        Values loaded;
+        for (TensorOp t : heldTensors_) {
+          int64_t lanes = isa<VectorType>(typeOf(t)) ? s_.vector : 0;
+          loaded.push_back(f_.loadStored(t, f_.address(t, row.at), lanes));
+        }
+        return loaded;
+      }));
+    }
+}
+
+/// The middle of the first eight rows, which as many teams hold: what Walk::probe reads from memory.
+Value TeamLowering::probeHeld(TensorOp x) {
+  const size_t which = llvm::find(heldTensors_, x) - heldTensors_.begin();
+  Value memory = exchange(flip_++ % 2);
+  exchangeStore(memory, 0, f_.widened(x, heldRows_[0][which]));
+  barrier();
+  Values first;
+  for (int64_t unit = 0; unit < kProbedRows; ++unit) first.push_back(exchangeLoad(memory, 0, unit));
+  return l_.select(l_.less(l_.index(kProbedRows - 1), rowCount()), l_.middle(first), first[0]);
+}
+
+void TeamLowering::columnSweep(SweepOp op, Replicas& replicas) {
+  Sweep s = prepare(op);
+  Replica& column = replicas[0];
+  hoist(s, column);
+  Value count = rowCount();
+  if (op.getCondition()) count = l_.select(mapped(op.getCondition(), column.values), count, l_.index(0));
+  const Values zeros(s.slots, l_.zero(vectorType()));
+  auto step = [&](Value first, Position position, Values& running) {
+    Replicas rows = rowsFrom(column, first, count, position.index >= 0);
+    Values own(rows.size() * s.slots, l_.zero(vectorType()));
+    element(s, rows, position, own);
+    storePending(s);
+    for (size_t k = 0; k < s.slots; ++k) {
+      SmallVector<Value> terms;
+      for (size_t r = 0; r < rows.size(); ++r) terms.push_back(own[r * s.slots + k]);
+      running[k] = l_.addf(running[k], l_.tree(terms));
+    }
+  };
+  const int64_t stride = place_.units * s_.rows, held = heldRows_.size() / s_.rows;
+  Values kept = zeros;
+  for (int64_t h = 0; h < held; ++h) {
+    for (int64_t r = 0; r < s_.rows; ++r)
+      for (auto [t, v] : llvm::zip(heldTensors_, heldRows_[h * s_.rows + r]))
+        held_[{t.getOperation(), heldKey(r, h)}] = f_.widened(t, v);
+    step(l_.index(h * stride), {.offset = l_.index(0), .index = h}, kept);
+  }
+  Values sums = steps(l_.index(held * stride), count, stride, zeros, [&](Value first, Values& running) {
+    step(first, {.offset = l_.index(0)}, running);
+  });
+  for (auto [sum, v] : llvm::zip(sums, kept)) sum = held ? l_.addf(v, sum) : sum;
+  sumOverUnits(sums);
+  for (auto [result, v] : llvm::zip(op.getSums(), sums)) column.values.map(result, v);
+}
+
+}  // namespace normc::codegen::cuda
