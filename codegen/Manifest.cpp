@@ -1,5 +1,6 @@
 #include "codegen/Manifest.h"
 
+#include "codegen/lower/PhaseLowering.h"
 #include "codegen/plan/Plan.h"
 #include "codegen/targets/cuda/FusePhases.h"
 #include "codegen/targets/cuda/LowerToGpu.h"
@@ -75,7 +76,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const cpu::Schedule& s, package:
   result.maxChunks = kMaxChunks;
   if (axes.size() == 2 && axes[1] == "row") {
     result.minUnits = s.grain;
-    result.multiple = s.rows;
+    result.multiple = std::max(s.rows, s.stream);
   } else if (axes.size() == 1 && axes[0] == "feature" && !hasSweeps(phase)) {
     result.minUnits = kVectorGrain;
     result.multiple = s.vector;
@@ -143,6 +144,10 @@ static package::Kernel manifestOf(const Problem& problem, const Schedule& schedu
 package::Kernel kernelManifest(const Problem& problem, const cpu::Schedule& schedule, const cpu::Isa& isa,
                                KernelOp kernel) {
   package::Kernel m = manifestOf(problem, schedule, kernel);
+  if (schedule.stream) {
+    m.scalars.push_back({largeNumber().str(), cpu::kLargeBytes});
+    m.scalars.push_back({streamNumber().str(), cpu::kStreamBytes});
+  }
   m.isa = isa.name;
   return m;
 }

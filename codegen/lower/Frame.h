@@ -73,6 +73,9 @@ class Frame {
   TensorOp tensor(llvm::StringRef name);
   mlir::Type stored(TensorOp t) const { return access_.stored(t); }
   mlir::Value pointer(TensorOp);  ///< a memref of rank 0
+  mlir::Value bytesOf(TensorOp);  ///< of an X-sized tensor, as if it were compact
+  /// Whether all rows of an X-sized tensor begin at a multiple of `alignment` bytes, each at its own.
+  mlir::Value isAligned(TensorOp, int64_t alignment);
   /// Position of an element in its buffer.
   mlir::Value address(TensorOp, const Coordinates&);
   /// In the statistics type; a mask as i1, an i64 as it is. `lanes` 0: a scalar.
@@ -81,7 +84,8 @@ class Frame {
   /// The two halves of a load without a mask: as the element lies in memory, then in the statistics type.
   mlir::Value loadStored(TensorOp t, mlir::Value address, int64_t lanes);
   mlir::Value widened(TensorOp t, mlir::Value stored);
-  void store(TensorOp, mlir::Value address, mlir::Value value, mlir::Value mask);
+  /// `past`: around the caches; the address of a vector is a multiple of its size then.
+  void store(TensorOp, mlir::Value address, mlir::Value value, mlir::Value mask, bool past = false);
 
  private:
   mlir::Value buffer(TensorOp);
