@@ -89,13 +89,13 @@ static void cut(PhaseOp phase, KernelOp kernel, const cpu::Schedule& s, package:
 static void cut(PhaseOp phase, KernelOp kernel, const cuda::Schedule& s, package::Phase& result) {
   SmallVector<StringRef> axes(phase.getUnits().getAsValueRange<StringAttr>());
   cuda::Launch launch = cuda::launchOf(phase, s);
-  result.launch = package::Launch{.threads = launch.threads, .columns = launch.columns};
+  result.launch = package::Launch{.threads = launch.threads, .columns = launch.columns, .cluster = launch.cluster};
   if (auto least = phase->getAttrOfType<IntegerAttr>(cuda::leastBlocksAttrName())) result.launch->least = least.getInt();
   cuda::EntryNames names = cuda::entryNames(kernel, phase, s);
   if (!names.unaligned.empty()) result.unaligned = names.unaligned;
   bool partial = false;
   for (auto t : kernel.getOps<TensorOp>()) partial |= t.chunkPhase() == phase.number();
-  result.maxChunks = partial ? s.chunks : kMaxBlocks;
+  result.maxChunks = partial ? s.chunks : kMaxBlocks / launch.cluster;
   bool runs = axes.size() == 2 && axes[1] == "row";
   if (!hasSweeps(phase)) {
     result.minUnits = result.multiple = axes.empty() ? 1 : launch.threads;

@@ -37,6 +37,19 @@ std::vector<Case> cases() {
   return list;
 }
 
+/// Rows that a cluster of blocks holds.
+std::vector<Case> longRows() {
+  std::vector<Case> list;
+  for (const BuiltinNorm& norm : builtinNorms())
+    for (const char* dtype : {"f32", "bf16"})
+      for (int64_t features : {32768, 65536, 131072}) {
+        if (norm.name != "layer_norm" && norm.name != "rms_norm") continue;
+        list.push_back({norm, "sm_90", dtype, features});
+        if (features == 65536) list.push_back({norm, "sm_100", dtype, features});
+      }
+  return list;
+}
+
 /// Calls `check(kernel, schedule, arch)` with the default kernel of each entry.
 template <typename Check>
 void forKernels(const Case& c, Check check) {
@@ -94,6 +107,27 @@ void checkPtx(const CompiledKernel& kernel, const cuda::Schedule& schedule, cons
   }
 }
 
+size_t countOf(const std::string& text, const std::string& what) {
+  size_t count = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
+/// A cluster meets once before anybody writes to another's memory, then once for the sums of a sweep, however many.
+void checkClusters(const CompiledKernel& kernel, size_t meetings) {
+  for (const package::Phase& phase : kernel.manifest.phases)
+    for (const std::string& name : {phase.symbol, phase.unaligned.value_or("")}) {
+      const std::string entry = entryOf(kernel.ptx, name);
+      const bool clustered = phase.launch->cluster > 1;
+      EXPECT_EQ(countOf(entry, "barrier.cluster.arrive.aligned"), clustered && !entry.empty() ? meetings : 0) << name;
+      EXPECT_EQ(countOf(entry, "barrier.cluster.wait.aligned"), clustered && !entry.empty() ? meetings : 0) << name;
+      if (!clustered || entry.empty()) continue;
+      EXPECT_NE(entry.find("mapa.shared::cluster"), std::string::npos) << name;
+      EXPECT_NE(entry.find("st.shared::cluster"), std::string::npos) << name;
+      EXPECT_NE(entry.find(".reqnctapercluster " + std::to_string(phase.launch->cluster) + ","), std::string::npos) << name;
+    }
+}
+
 //===-- Machine code --------------------------------------------------------------===//
 
 void checkMachineCode(const CompiledKernel& kernel, const cuda::Arch& arch) {
@@ -126,6 +160,26 @@ TEST_P(CudaStructure, StaysInRegistersAndMovesWholeAccesses) {
   if (!assembler) GTEST_SKIP() << "no ptxas, so PTX alone was looked at: install the CUDA toolkit to see registers and spills";
 }
 INSTANTIATE_TEST_SUITE_P(Defaults, CudaStructure, testing::ValuesIn(cases()), caseName);
+INSTANTIATE_TEST_SUITE_P(LongRows, CudaStructure, testing::ValuesIn(longRows()), caseName);
+
+TEST(CudaClusters, MeetOnceBeforeAndOnceForTheSumsOfASweep) {
+  const cuda::Arch arch = llvm::cantFail(cuda::findArch("sm_90"));
+  const std::pair<const char*, size_t> meetings[] = {{"layer_norm:forward@f32[*x65536]", 3},  // a shift near the mean, then both moments
+                                                     {"layer_norm:backward@f32[*x65536]", 2},
+                                                     {"rms_norm:forward@bf16[*x65536]", 2},
+                                                     {"rms_norm:backward@bf16[*x131072]", 2},
+                                                     {"group_norm:backward@f32[*x65536]{groups=2}", 2}};
+  for (const auto& [text, count] : meetings) {
+    const Problem problem = problemOf(text);
+    const auto schedule = cuda::defaultSchedule(problem, arch, legalStrategies(problem).front());
+    SCOPED_TRACE(text + (" " + schedule.text()));
+    EXPECT_GT(schedule.cluster, 1);
+    auto kernel = compileKernel(problem, schedule, arch, "k", {.assemble = false});
+    ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
+    EXPECT_EQ(kernel->manifest.phases[0].launch->cluster, schedule.cluster);
+    checkClusters(*kernel, count);
+  }
+}
 
 }  // namespace
 }  // namespace normc::codegen

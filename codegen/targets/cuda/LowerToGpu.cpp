@@ -33,7 +33,7 @@ static SmallVector<Type> parameterTypes(KernelOp kernel, const Access& access) {
   return types;
 }
 
-static Arguments argumentsOf(Loops& l, KernelOp kernel, gpu::GPUFuncOp function) {
+static Arguments argumentsOf(Loops& l, KernelOp kernel, gpu::GPUFuncOp function, const Launch& launch) {
   Arguments a;
   unsigned next = 0, strided = 0;
   auto take = [&]() -> Value { return function.getArgument(next++); };
@@ -51,7 +51,8 @@ static Arguments argumentsOf(Loops& l, KernelOp kernel, gpu::GPUFuncOp function)
   a.cut = [function, cuts](unsigned phase, Arguments::CutField field) mutable -> Value {
     return function.getArgument(cuts + 3 * phase + field);
   };
-  a.task = gpu::BlockIdOp::create(l.b, l.loc, gpu::Dimension::x);
+  a.task = launch.cluster > 1 ? Value(gpu::ClusterIdOp::create(l.b, l.loc, gpu::Dimension::x))
+                              : Value(gpu::BlockIdOp::create(l.b, l.loc, gpu::Dimension::x));
   return a;
 }
 
@@ -74,6 +75,7 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
   function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
   Launch launch = launchOf(phase, schedule);
   function.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({int32_t(launch.threads), 1, 1}));
+  if (launch.cluster > 1) function.setKnownClusterSizeAttr(b.getDenseI32ArrayAttr({int32_t(launch.cluster), 1, 1}));
   if (launch.blocks) function->setAttr(minBlocksAttrName(), b.getI32IntegerAttr(launch.blocks));
   auto written = writtenIn(phase);
   for (auto [i, t] : llvm::enumerate(kernel.getOps<TensorOp>())) {
@@ -88,7 +90,7 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&function.getBody().front());
   Loops loops(b, phase.getLoc());
-  Frame frame(loops, kernel, phase, argumentsOf(loops, kernel, function), access);
+  Frame frame(loops, kernel, phase, argumentsOf(loops, kernel, function, launch), access);
   TeamLowering(loops, frame, schedule, launch, function).run();
   gpu::ReturnOp::create(b, phase.getLoc());
 }

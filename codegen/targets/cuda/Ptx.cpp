@@ -51,6 +51,17 @@ void syncWarp(mlir::OpBuilder& b, mlir::Location loc) {
   mlir::NVVM::SyncWarpOp::create(b, loc, all);
 }
 
+void arriveAtCluster(mlir::OpBuilder& b, mlir::Location loc) {
+  mlir::NVVM::ClusterArriveOp::create(b, loc, b.getUnitAttr());
+}
+
+void waitForCluster(mlir::OpBuilder& b, mlir::Location loc) { mlir::NVVM::ClusterWaitOp::create(b, loc, b.getUnitAttr()); }
+
+mlir::Value inSharedMemoryOf(mlir::OpBuilder& b, mlir::Location loc, mlir::Value pointer, mlir::Value block) {
+  auto type = mlir::LLVM::LLVMPointerType::get(b.getContext(), unsigned(mlir::NVVM::NVVMMemorySpace::SharedCluster));
+  return mlir::NVVM::MapaOp::create(b, loc, type, pointer, block);
+}
+
 llvm::StringRef minBlocksAttrName() { return mlir::NVVM::NVVMDialect::getMinctasmAttrName(); }
 
 template <typename Op>

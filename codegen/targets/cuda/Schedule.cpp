@@ -11,10 +11,16 @@ namespace normc::codegen::cuda {
 
 /// Threads of a phase that has no sweeps: few, so that features spread over the device.
 static constexpr int64_t kVectorThreads = 64;
+static constexpr int64_t kWarp = 32;
+/// Of a thread.
+static constexpr int64_t kMaxRegisters = 255;
+/// Blocks of a cluster that a device may be asked for; above 8 not all have them.
+static constexpr int64_t kMaxCluster = 16;
 
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
   return {{"threads", &s.threads}, {"team", &s.team},     {"vector", &s.vector}, {"tile", &s.tile},
-          {"rows", &s.rows},       {"chunks", &s.chunks}, {"blocks", &s.blocks}, {"prefetch", &s.prefetch}};
+          {"rows", &s.rows},       {"chunks", &s.chunks}, {"blocks", &s.blocks}, {"prefetch", &s.prefetch},
+          {"cluster", &s.cluster}};
 }
 
 std::string Schedule::text() const {
@@ -92,6 +98,7 @@ Launch launchOf(PhaseOp phase, const Schedule& s) {
     bool column = kernel.featuresLast() && slab.isPer("feature") && !slab.isPer("row");
     bool own = phase.getUnits().size() == 1 && mlir::cast<mlir::StringAttr>(phase.getUnits()[0]) == "feature";
     if (slab.getPer().empty() || (column && !own)) launch.columns = columnsOf(s);
+    if (slab.isPer("row")) launch.cluster = s.cluster;
   }
   return launch;
 }
@@ -117,6 +124,23 @@ static int64_t registersOf(const Form& form, const Schedule& s) {
   return values + sums + (form.partials ? s.tile * s.vector : 0) + 32;
 }
 
+/// Why a run cannot lie over that many blocks.
+static std::optional<std::string> whyNoCluster(const Form& form, const Schedule& s, const Arch& arch) {
+  const std::string cluster = "cluster = " + std::to_string(s.cluster);
+  if (s.cluster < 1 || s.cluster > kMaxCluster || !llvm::isPowerOf2_64(s.cluster))
+    return cluster + "; legal: a power of two up to " + std::to_string(kMaxCluster);
+  if (s.cluster == 1) return std::nullopt;
+  if (!arch.clusters()) return cluster + ", but " + arch.name + " has no clusters of blocks, sm_90 is the first; legal: 1";
+  if (!form.lines || form.blocks || form.columns || form.streams)
+    return cluster + ", but only rows with statistics of their own lie over blocks; legal: 1";
+  if (s.tile == 0) return cluster + ", but no run of this kernel stays in registers; legal: 1";
+  if (s.team % kWarp) return "team = " + std::to_string(s.team) + " in a cluster of " + std::to_string(s.cluster) + " blocks; legal: whole warps of 32";
+  if (s.threads % (s.team * form.groups))
+    return "team = " + std::to_string(s.team) + " for each of " + std::to_string(form.groups) + " groups in a cluster of " +
+           std::to_string(s.cluster) + " blocks does not divide the " + std::to_string(s.threads) + " threads of one";
+  return std::nullopt;
+}
+
 std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const Arch& arch) {
   auto number = [](int64_t n) { return std::to_string(n); };
   if (form.doubles) return "statistics in f64; a CUDA kernel computes them in f32, so the data is f32, bf16 or f16";
@@ -133,15 +157,19 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
   if (s.chunks < 1) return "chunks = " + number(s.chunks) + "; legal: at least 1";
   if (s.blocks < 0 || s.blocks * s.threads > arch.threads)
     return "blocks = " + number(s.blocks) + " of " + number(s.threads) + " threads; " + arch.name + " holds " + number(arch.threads) + " threads";
-  int64_t run = s.team * s.vector * s.tile;
+  if (auto reason = whyNoCluster(form, s, arch)) return reason;
+  int64_t access = s.team * s.cluster * s.vector, run = access * s.tile;
+  const std::string product = s.cluster > 1 ? "team * cluster * vector * tile = " : "team * vector * tile = ";
   if (form.streams && s.tile < 1) return std::string("tile = 0, but sums per feature stay in registers; legal: at least 1");
   if (form.columns && s.tile != 1) return "tile = " + number(s.tile) + ", but a thread holds one column; legal: 1";
   if ((form.lines || form.blocks) && s.tile > 0) {
     if (form.width == 0) return "tile = " + number(s.tile) + ", but the length of a run is not known; legal: 0";
     if (run < form.width)
-      return "team * vector * tile = " + number(run) + " elements do not hold a run of " + number(form.width);
-    if (run - s.team * s.vector >= form.width)
-      return "team * vector * tile = " + number(run) + ": the last accesses would find nothing of a run of " + number(form.width);
+      return product + number(run) + " elements do not hold a run of " + number(form.width);
+    if (run - access >= form.width)
+      return product + number(run) + ": the last accesses would find nothing of a run of " + number(form.width);
+    if (access - s.team * s.vector >= form.width)
+      return product + number(run) + ": the last of " + number(s.cluster) + " blocks would find nothing of a run of " + number(form.width);
   }
   if (form.grouped && !form.width && s.vector > 1)
     return "vector = " + number(s.vector) + ", but groups of any number of features may begin anywhere; legal: 1";
@@ -158,7 +186,7 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
   if (s.prefetch < 0 || s.prefetch > 1) return "prefetch = " + number(s.prefetch) + "; legal: 0 or 1";
   if (s.prefetch && (!form.lines || s.tile == 0))
     return std::string("prefetch = 1, but no run of this kernel stays in registers; legal: 0");
-  int64_t registers = registersOf(form, s), limit = std::min<int64_t>(255, arch.registers / (s.threads * std::max<int64_t>(s.blocks, 1)));
+  int64_t registers = registersOf(form, s), limit = std::min<int64_t>(kMaxRegisters, arch.registers / (s.threads * std::max<int64_t>(s.blocks, 1)));
   if (registers > limit)
     return "about " + number(registers) + " registers a thread; " + number(s.threads) + " threads leave " + number(limit);
   return std::nullopt;
@@ -166,26 +194,46 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
 
 //===-- Defaults ------------------------------------------------------------------------===//
 
-/// The team and tile that hold a run of `count` accesses with the fewest idle lanes, near `target` accesses a thread.
-static void holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, int64_t groups) {
+/// The team and tile that hold `count` accesses of a run with the fewest idle lanes, near `target` accesses a thread, in
+/// a block of at most `threads`.
+static bool holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, int64_t groups, int64_t threads) {
   int64_t best = -1;
   double bestScore = 0;
-  for (int64_t team = 1; team <= 1024; team = team < 32 ? team * 2 : team + 32) {
+  for (int64_t team = s.cluster > 1 ? kWarp : 1; team * groups <= threads; team = team < kWarp ? team * 2 : team + kWarp) {
     int64_t tile = llvm::divideCeil(count, team);
-    if (tile > most || team * groups > 1024) continue;
+    if (tile > most) continue;
     double waste = double(team * tile) / double(count), distance = std::abs(std::log2(double(tile) / double(target)));
     double score = waste + 0.15 * distance + (team > 256 ? 0.1 * double(team) / 256 : 0);
     if (best < 0 || score < bestScore) best = team, bestScore = score, s.tile = tile;
   }
-  if (best < 0) {  // too long: walk it, and read it again
-    s.tile = 0;
-    s.team = s.threads = 512;
-    return;
-  }
+  if (best < 0) return false;
   s.team = best;
   int64_t span = s.team * groups;
   s.threads = span;
   while (s.threads < 128 || s.threads % 32) s.threads += span;
+  return true;
+}
+
+/// Holds a run in the registers of one block, or of the smallest cluster. Where there are clusters, threads hold less
+/// than they could: room for the next run, and for a second block on the multiprocessor that computes while the other
+/// waits for memory. Rows that are longer still get larger blocks, then full registers.
+static bool holdRun(Schedule& s, const Form& form, const Arch& arch) {
+  // Bytes under way hide latency; sums per feature cost two registers an element.
+  const int64_t elements = form.partials ? 16 : 32, most = form.partials ? 32 : 64;
+  const int64_t some = form.partials ? 24 : form.dataBytes == 4 ? 32 : 48;  // no spills were seen
+  const int64_t count = form.width / s.vector;
+  struct Limit {
+    int64_t threads, elements, clusters;
+  };
+  llvm::SmallVector<Limit> limits{{1024, most, 1}};
+  if (arch.clusters()) limits = {{256, some, kMaxCluster}, {512, some, kMaxCluster}, {1024, most, kMaxCluster}};
+  for (const Limit& limit : limits)
+    for (s.cluster = 1; s.cluster <= limit.clusters; s.cluster *= 2)
+      if (holdRun(s, llvm::divideCeil(count, s.cluster), std::max<int64_t>(1, elements / s.vector),
+                  std::max<int64_t>(1, limit.elements / s.vector), form.groups, limit.threads) &&
+          !whyIllegal(form, s, arch))
+        return true;
+  return false;
 }
 
 Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) {
@@ -196,20 +244,20 @@ Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) 
   if (form.grouped && !form.width) s.vector = 1;
   int64_t blocks = 2 * arch.multiprocessors;
   if (form.lines) {
-    s.chunks = blocks;
-    // Bytes under way hide latency; sums per feature cost two registers an element.
-    int64_t elements = form.partials ? 16 : 32, most = form.partials ? 32 : 64;
-    if (form.width && !form.runPartials) holdRun(s, form.width / s.vector, std::max<int64_t>(1, elements / s.vector), std::max<int64_t>(1, most / s.vector), form.groups);
-    else s.tile = 0, s.team = s.threads = form.width && form.width < 1024 ? 128 : 256;
+    if (!form.width || form.runPartials) {
+      s.tile = 0, s.team = s.threads = form.width && form.width < 1024 ? 128 : 256;
+    } else if (!holdRun(s, form, arch)) {  // too long: walk it, and read it again
+      s.tile = 0, s.team = s.threads = 512, s.cluster = 1;
+    }
+    s.chunks = std::max<int64_t>(1, blocks / s.cluster);
     bool small = s.tile > 0 && s.tile * s.vector * form.dataBytes < 64 && !form.partials && !form.runPartials;
     if (small) s.rows = std::clamp<int64_t>(64 / (s.tile * s.vector * form.dataBytes), 1, 4);
-    if (form.groups > 1 && s.tile > 0 && s.threads % (s.team * form.groups)) s.tile = 0, s.rows = 1, s.team = s.threads = 256;
     while (s.rows > 1 && whyIllegal(form, s, arch)) s.rows /= 2;
-    if (whyIllegal(form, s, arch)) s.tile = 0, s.rows = 1, s.threads = s.team = 256;
-    s.prefetch = s.tile > 0 && form.partials > 0;
+    // The next run lies in registers too: larger blocks have none to spare.
+    s.prefetch = s.tile > 0 && form.partials > 0 && s.threads * kMaxRegisters <= arch.registers;
     if (whyIllegal(form, s, arch)) s.prefetch = 0;
     // Room for the registers that such a kernel was seen to take: more blocks, and some would spill.
-    s.blocks = std::max<int64_t>(1, arch.registers / (s.threads * (s.tile == 0 || form.backward || form.streams ? 255 : 128)));
+    s.blocks = std::max<int64_t>(1, arch.registers / (s.threads * (s.tile == 0 || form.backward || form.streams ? kMaxRegisters : 128)));
     if (whyIllegal(form, s, arch)) s.blocks = 1;
     return s;
   }

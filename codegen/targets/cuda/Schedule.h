@@ -24,8 +24,9 @@ struct Schedule {
   int64_t chunks = 1024;  ///< most tasks of a phase that leaves partials, others have as many as they can
   int64_t blocks = 0;     ///< resident on a multiprocessor, for which registers are limited; 0: ptxas weighs, and may spill
   int64_t prefetch = 0;   ///< 1: the next runs of a line are read while this one is computed
+  int64_t cluster = 1;    ///< blocks that share a line, each with a team on it; above 1 from sm_90 on
   bool operator==(const Schedule&) const = default;
-  std::string text() const;  ///< "streamed,threads=256,team=32,vector=4,tile=1,rows=4,chunks=66,blocks=0,prefetch=0"
+  std::string text() const;  ///< "streamed,threads=256,team=32,vector=4,tile=1,rows=4,chunks=66,blocks=0,prefetch=0,cluster=1"
 };
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text);
 
@@ -59,9 +60,9 @@ Schedule defaultSchedule(const Problem&, const Arch&, Strategy);
 Schedule unaligned(const Schedule&);
 
 /// How a phase is launched: blocks of `threads`, `columns` features to one (0: all), registers for `blocks` on a
-/// multiprocessor.
+/// multiprocessor, `cluster` blocks to a task.
 struct Launch {
-  int64_t threads = 256, columns = 0, blocks = 0;
+  int64_t threads = 256, columns = 0, blocks = 0, cluster = 1;
 };
 Launch launchOf(PhaseOp, const Schedule&);
 

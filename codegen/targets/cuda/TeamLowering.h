@@ -8,7 +8,8 @@
 //            registers and go to the task's partials
 //   vectors  (slabs without sweeps) a thread has a feature
 //
-// A task is one block, or as many as the phase has tiles of columns. Threads agree
+// A task is one block, or as many as the phase has tiles of columns, or the cluster
+// of blocks that its lines lie over. Threads agree
 // on every trip count around a barrier; a team without a row of its own walks the
 // last one and stores nothing. Everything is summed in an order that the schedule
 // fixes; there are no atomics.
@@ -30,11 +31,11 @@ class TeamLowering : Walk {
   struct Sweep;
   /// Where a thread stands in its block, for one kind of slab.
   struct Place {
-    int64_t team = 1;   ///< threads of a run
-    int64_t span = 1;   ///< threads of a unit: the teams of all its groups
+    int64_t team = 1;   ///< threads of a run, in all blocks of the cluster
+    int64_t span = 1;   ///< threads of a unit in this block: the teams of all its groups
     int64_t units = 1;  ///< spans in a block
     mlir::Value unit;   ///< this one among them
-    mlir::Value spanLane, lane;  ///< of the thread in the span, in the team
+    mlir::Value spanLane, lane;  ///< of the thread in the span, in the team over all blocks
   };
   /// An access along the run: its first element, and whether it is inside.
   struct Position {
@@ -44,6 +45,7 @@ class TeamLowering : Walk {
 
   //===-- Slabs (TeamSlabs.cpp) -------------------------------------------------===//
   Place placeOf(int64_t team, int64_t groups = 1);
+  mlir::Value threadOfTask();
   std::pair<mlir::Value, mlir::Value> columnRange();
   mlir::Value columnCount(mlir::Value begin, mlir::Value end);
   mlir::Value runWidth(SlabOp);
@@ -88,13 +90,15 @@ class TeamLowering : Walk {
   void holdAhead(llvm::ArrayRef<TensorOp>, size_t replicas);
   static int64_t heldKey(int64_t replica, int64_t position) { return replica * 256 + position; }
   void storePending(Sweep&);
-  void endSums(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums, int64_t team);
+  void endSums(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
   mlir::Value vectorsOfRun();
   Position positionAt(mlir::Value index, bool inside);
   Position tilePosition(int64_t k);
 
   //===-- Between threads (TeamSums.cpp) --------------------------------------------===//
+  mlir::Value sumOverLanes(mlir::Value, int64_t team);
   void sumOverTeam(llvm::MutableArrayRef<mlir::Value> sums, int64_t team);
+  void sumOverRun(llvm::MutableArrayRef<mlir::Value> sums);
   void sumOverUnits(llvm::MutableArrayRef<mlir::Value> sums);
   void beginPartials(SlabOp);
   void flushPartials();
@@ -105,6 +109,11 @@ class TeamLowering : Walk {
   void exchangeStore(mlir::Value memory, int64_t slot, mlir::Value);
   mlir::Value exchangeSum(mlir::Value memory, int64_t slot);
   void barrier();
+
+  //===-- Between blocks of a cluster (TeamCluster.cpp) -------------------------------===//
+  bool clustered() const { return launch_.cluster > 1; }
+  mlir::Value clusterShared(int64_t elements);
+  void sumOverCluster(llvm::MutableArrayRef<mlir::Value> sums);
 
   //===-- Small ones ------------------------------------------------------------------===//
   int64_t blockThreads() const { return launch_.threads; }
@@ -118,6 +127,9 @@ class TeamLowering : Walk {
   mlir::gpu::GPUFuncOp function_;
   mlir::IRMapping shared_;                ///< values of the phase, outside all slabs
   mlir::Value thread_, columnBlock_;      ///< in the block; which tile of columns
+  mlir::Value rank_;                      ///< of the block in its cluster
+  mlir::Value clusterStep_;               ///< 0, 1, 0, ... from step to step of a line: which buffer is written
+  int64_t clusterBuffers_ = 0;
   llvm::StringMap<mlir::Value> stored_;   ///< whether an output that may be left out is there
   Place place_;                           ///< of the slab being lowered, and the width of its runs
   mlir::Value width_;

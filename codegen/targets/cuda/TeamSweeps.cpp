@@ -239,7 +239,7 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
       first = loadWhere(both(replica.active, position.inside), x, alongRun(replica.at, position), lanes);
     SmallVector<Value> sum{lanes ? horizontal(first) : first};
     if (threads < place_.team) sum[0] = l_.select(l_.less(place_.lane, l_.index(threads)), sum[0], l_.zero(sum[0].getType()));
-    sumOverTeam(sum, place_.team);
+    sumOverRun(sum);
     return l_.scale(sum[0], 1.0 / double(threads * s_.vector));
   };
   Value count = vectorsOfRun();
@@ -346,15 +346,15 @@ void TeamLowering::lineSweep(SweepOp op, Replicas& replicas) {
     wanted_ = {};
   }
   where(op, replicas[0].values, sums, [&] { along(s, replicas, sums); });
-  endSums(s, replicas, sums, place_.team);
+  endSums(s, replicas, sums);
 }
 
-/// Ends sums of runs across `team` threads: results of the sweep, and partials of whole runs.
-void TeamLowering::endSums(Sweep& s, MutableArrayRef<Replica> replicas, Values& sums, int64_t team) {
+/// Ends sums of runs: results of the sweep, and partials of whole runs.
+void TeamLowering::endSums(Sweep& s, MutableArrayRef<Replica> replicas, Values& sums) {
   if (sums.empty()) return;
   if (s_.vector > 1)
     for (Value& v : sums) v = horizontal(v);
-  sumOverTeam(sums, team);
+  sumOverRun(sums);
   for (auto [r, replica] : llvm::enumerate(replicas)) {
     size_t slot = r * s.slots;
     for (auto [k, result] : llvm::enumerate(s.op.getSums())) replica.values.map(result, sums[slot++]);
@@ -392,7 +392,7 @@ void TeamLowering::blockSweep(SweepOp op, Replicas& replicas) {
     Values own(rows.size() * s.slots, l_.zero(vectorType()));
     along(s, rows, own);
     if (alone) {
-      endSums(s, rows, own, place_.team);
+      endSums(s, rows, own);
       return barrier();
     }
     for (size_t r = 0; r < rows.size(); ++r)
