@@ -152,7 +152,7 @@ package::Kernel kernelManifest(const Problem& problem, const cuda::Schedule& sch
   package::Kernel m = manifestOf(problem, schedule, kernel);
   m.device = "cuda";
   m.isa = arch.name;
-  m.alignment = arch.accessBytes;
+  m.alignment = cuda::accessBytes(kernel, schedule);
   return m;
 }
 

@@ -110,5 +110,29 @@ TEST(EmulatedPowerNorm, StatisticsPhaseReadsNothingAfterWarmup) {
   EXPECT_EQ(moves(problem, 128, 4000, "statistics").read, 0u);
 }
 
+/// Bytes of the accesses to x, of the kernel that is taken by default.
+std::vector<int> widthsOf(const char* text, int64_t rows = 33) {
+  const Problem problem = *parseProblem(text, findNorm);
+  const auto arch = archOf("sm_90");
+  auto kernel = emulated(problem, defaultOf(problem, arch), arch);
+  EXPECT_TRUE(kernel->plan) << kernel->error;
+  const gate::Verdict verdict = kernel->judge(problem, {.extents = {1, rows, *problem.features}, .step = 5000});
+  EXPECT_TRUE(verdict.ok) << verdict.text;
+  std::vector<int> widths;
+  for (int i = 0; i < 6; ++i)
+    if (kernel->launches[0].report.of("x").loads[i]) widths.push_back(1 << i);
+  return widths;
+}
+
+TEST(EmulatedAccesses, AreAsWideAsAnEvenLengthAllows) {
+  for (const char* norm : {"layer_norm", "power_norm"})
+    for (const char* entry : {"forward", "backward"}) {
+      const std::string name = std::string(norm) + ":" + entry;
+      EXPECT_EQ(widthsOf((name + "@bf16[*x1000]").c_str()), std::vector{16}) << name;
+      EXPECT_EQ(widthsOf((name + "@bf16[*x1004]").c_str()), std::vector{8}) << name;
+      EXPECT_EQ(widthsOf((name + "@f32[*x1002]").c_str()), std::vector{8}) << name;
+    }
+}
+
 }  // namespace
 }  // namespace normc

@@ -93,11 +93,11 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
   gpu::ReturnOp::create(b, phase.getLoc());
 }
 
-gpu::GPUModuleOp lowerToGpu(KernelOp kernel, const Schedule& schedule, const Arch& arch) {
+gpu::GPUModuleOp lowerToGpu(KernelOp kernel, const Schedule& schedule) {
   OpBuilder b(kernel);
   auto module = gpu::GPUModuleOp::create(b, kernel.getLoc(), (kernel.getSymName() + "_module").str());
   b.setInsertionPointToStart(module.getBody());
-  const Access aligned{.nativeBF16 = true, .alignment = arch.accessBytes}, any{.nativeBF16 = true};
+  const Access aligned{.nativeBF16 = true, .alignment = accessBytes(kernel, schedule)}, any{.nativeBF16 = true};
   const Schedule single = unaligned(schedule);
   for (auto phase : kernel.getOps<PhaseOp>()) {
     EntryNames names = entryNames(kernel, phase, schedule);

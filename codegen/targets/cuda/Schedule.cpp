@@ -106,6 +106,12 @@ int64_t unitsPerStep(PhaseOp phase, const Schedule& s) {
   return s.threads / span * s.rows;
 }
 
+int64_t accessBytes(KernelOp kernel, const Schedule& s) {
+  for (auto t : kernel.getOps<TensorOp>())
+    if (t.isXSized()) return s.vector * t.getType().getIntOrFloatBitWidth() / 8;
+  return 0;
+}
+
 //===-- Legality ----------------------------------------------------------------------===//
 
 /// Registers of one thread, from what it holds; a little is always needed for addresses.
@@ -235,7 +241,11 @@ Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) 
     if (s.tile * s.vector > 32 || whyIllegal(form, s, arch)) s.tile = 0, s.team = s.threads, s.rows = 1;
     return s;
   }
-  int64_t count = llvm::divideCeil(features, s.vector);
+  while (form.features % s.vector) {  // narrower accesses rather than none that are aligned, for as many columns
+    s.vector /= 2;
+    s.tile *= form.columns ? 1 : 2;
+  }
+  int64_t count = llvm::divideCeil(features, s.vector * s.tile);
   s.team = std::min<int64_t>(32, llvm::PowerOf2Ceil(count));
   s.chunks = std::clamp<int64_t>(2 * blocks * columnsOf(s) / features, 1, 256);
   return s;

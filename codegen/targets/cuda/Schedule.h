@@ -68,6 +68,9 @@ Launch launchOf(PhaseOp, const Schedule&);
 /// Units (rows, runs) that a block of the phase has under way in one step.
 int64_t unitsPerStep(PhaseOp, const Schedule&);
 
+/// Bytes of one access to an X-sized tensor: what pointers, strides and lengths have to be multiples of.
+int64_t accessBytes(KernelOp, const Schedule&);
+
 /// Features that one block of a stream or of columns works on.
 inline int64_t columnsOf(const Schedule& s) { return s.team * s.vector * std::max<int64_t>(s.tile, 1); }
 
