@@ -106,11 +106,12 @@ Value Frame::address(TensorOp t, const Coordinates& at) {
   return position;
 }
 
-Value Frame::loadStored(TensorOp t, Value address, int64_t lanes) {
+Value Frame::loadStored(TensorOp t, Value address, int64_t lanes, std::optional<int64_t> alignment) {
   Value memory = buffer(t);
   if (!lanes) return memref::LoadOp::create(l_.b, l_.loc, memory, address);
   auto type = VectorType::get({lanes}, access_.stored(t));
-  return vector::LoadOp::create(l_.b, l_.loc, type, memory, ValueRange{address}, false, access_.alignmentOf(type));
+  return vector::LoadOp::create(l_.b, l_.loc, type, memory, ValueRange{address}, false,
+                                alignment ? llvm::MaybeAlign(*alignment) : access_.alignmentOf(type));
 }
 
 Value Frame::widened(TensorOp t, Value value) {
@@ -132,7 +133,7 @@ Value Frame::load(TensorOp t, Value address, int64_t lanes, Value mask) {
   return widened(t, vector::MaskedLoadOp::create(b, l_.loc, type, buffer(t), address, mask, none));
 }
 
-void Frame::store(TensorOp t, Value address, Value value, Value mask) {
+void Frame::store(TensorOp t, Value address, Value value, Value mask, std::optional<int64_t> alignment) {
   OpBuilder& b = l_.b;
   Value memory = buffer(t);
   if (access_.stored(t).isInteger(16)) value = l_.toBF16(value);
@@ -142,7 +143,8 @@ void Frame::store(TensorOp t, Value address, Value value, Value mask) {
   } else if (mask) {
     vector::MaskedStoreOp::create(b, l_.loc, memory, ValueRange{address}, mask, value);
   } else {
-    vector::StoreOp::create(b, l_.loc, value, memory, ValueRange{address}, false, access_.alignmentOf(cast<VectorType>(value.getType())));
+    vector::StoreOp::create(b, l_.loc, value, memory, ValueRange{address}, false,
+                            alignment ? llvm::MaybeAlign(*alignment) : access_.alignmentOf(cast<VectorType>(value.getType())));
   }
 }
 

@@ -145,16 +145,20 @@ TEST(CudaSchedule, RefusesATileThatDoesNotFitTheRun) {
             "team * vector * tile = 384: the last accesses would find nothing of a run of 256");
   EXPECT_EQ(reasonOfRow([](Schedule&) {}, "layer_norm:forward@f32[*x*]"),
             "tile = 2, but the length of a run is not known; legal: 0");
-  EXPECT_EQ(reasonOfRow([](Schedule&) {}, "layer_norm:forward@f32[*x254]"), "vector = 4 does not divide a run of 254");
+  EXPECT_EQ(reasonOfRow([](Schedule&) {}, "layer_norm:backward@f32[*x254]"), "vector = 4 does not divide a run of 254");
+  EXPECT_EQ(reasonOfRow([](Schedule&) {}, "layer_norm:forward@f32[*x254]"), "") << "it can be peeled";
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1, s.team = 8; }, "layer_norm:forward@f32[*x26]"),
+            "vector = 4 does not divide a run of 26, and only runs of 27 and more are peeled");
   EXPECT_EQ(reasonOfRow([](Schedule&) {}, "group_norm:forward@f32[*x1024]{groups=4}"), "") << "a run is a group's";
 }
 
 TEST(CudaSchedule, RefusesVectorsOfGroupsThatMayBeginAnywhere) {
   auto looped = [](Schedule& s) { s.tile = 0, s.team = s.threads; };
-  EXPECT_EQ(reasonOfRow(looped, "group_norm:forward@f32[*x*]{groups=4}"),
+  EXPECT_EQ(reasonOfRow(looped, "group_norm:forward@f32[*x*]{groups=4}"), "") << "they are peeled";
+  EXPECT_EQ(reasonOfRow(looped, "group_norm:backward@f32[*x*]{groups=4}"),
             "vector = 4, but groups of any number of features may begin anywhere; legal: 1");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 0, s.vector = 1, s.team = s.threads; }, "group_norm:forward@f32[*x*]{groups=4}"), "");
-  EXPECT_EQ(reasonOfRow(looped, "group_norm:forward@f32[*x*]{groups=1}"), "") << "one group is the row";
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 0, s.vector = 1, s.team = s.threads; }, "group_norm:backward@f32[*x*]{groups=4}"), "");
+  EXPECT_EQ(reasonOfRow(looped, "group_norm:backward@f32[*x*]{groups=1}"), "") << "one group is the row";
 }
 
 TEST(CudaSchedule, RefusesToReadAheadWhatItDoesNotKeep) {
@@ -272,12 +276,23 @@ TEST(CudaSchedule, DefaultAccessesAreAsWideAsTheArchitectureAndTheRunAllow) {
   EXPECT_EQ(vector("layer_norm:forward@f32[*x1024]", "sm_100"), 8);
   EXPECT_EQ(vector("layer_norm:forward@f16[*x1024]", "sm_100"), 16);
   EXPECT_EQ(vector("layer_norm:forward@bf16[*x1020]", "sm_90"), 4);
-  EXPECT_EQ(vector("layer_norm:forward@f32[*x127]", "sm_90"), 1);
+  EXPECT_EQ(vector("layer_norm:forward@f32[*x1002]", "sm_90"), 2) << "8 bytes need no peeling";
+  EXPECT_EQ(vector("layer_norm:forward@f32[*x127]", "sm_90"), 4) << "peeled";
+  EXPECT_EQ(vector("layer_norm:forward@bf16[*x1002]", "sm_90"), 8) << "peeled rather than 4 bytes";
+  EXPECT_EQ(vector("layer_norm:forward@f32[*x25]", "sm_90"), 1) << "too short to be peeled";
+  EXPECT_EQ(vector("layer_norm:backward@f32[*x127]", "sm_90"), 1) << "sums per feature are a thread's for all rows";
 }
 
 TEST(CudaSchedule, UnalignedIsTheSameRunOneByOne) {
   const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 32, .vector = 8, .tile = 4, .rows = 2, .chunks = 9, .blocks = 1};
   EXPECT_EQ(unaligned(s).text(), "resident,threads=128,team=32,vector=1,tile=32,rows=1,chunks=9,blocks=1,prefetch=0");
+}
+
+TEST(CudaSchedule, PeeledIsTheSameRunInTheSameAccesses) {
+  const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 32, .vector = 8, .tile = 4, .rows = 2, .chunks = 9, .blocks = 4, .prefetch = 1};
+  EXPECT_EQ(peeled(s).text(), "resident,threads=128,team=32,vector=8,tile=4,rows=2,chunks=9,blocks=2,prefetch=0");
+  const Schedule looped{.strategy = Strategy::Resident, .threads = 256, .team = 256, .vector = 8, .tile = 0, .rows = 2, .chunks = 9};
+  EXPECT_EQ(peeled(looped).text(), "resident,threads=256,team=256,vector=8,tile=0,rows=1,chunks=9,blocks=0,prefetch=0");
 }
 
 //===-- Architectures -------------------------------------------------------------===//

@@ -30,7 +30,8 @@ std::vector<Case> cases() {
   for (const BuiltinNorm& norm : builtinNorms())
     for (const char* arch : {"sm_80", "sm_90", "sm_100"})
       for (const char* dtype : {"f32", "bf16"})
-        for (int64_t features : {1024, 0}) {
+        for (int64_t features : {1024, 0, 1001}) {
+          if (features == 1001 && !leading.count(norm.name)) continue;
           const bool all = arch == std::string("sm_90"), neighbour = (features == 0) == (dtype == std::string("bf16"));
           if (all || (leading.count(norm.name) && neighbour)) list.push_back({norm, arch, dtype, features});
         }
@@ -85,13 +86,34 @@ void checkPtx(const CompiledKernel& kernel, const cuda::Schedule& schedule, cons
   for (const package::Phase& phase : kernel.manifest.phases) {
     const std::string entry = entryOf(ptx, phase.symbol);
     ASSERT_FALSE(entry.empty()) << phase.symbol;
-    if (!phase.unaligned) continue;  // scalar code, or single elements
-    EXPECT_FALSE(entryOf(ptx, *phase.unaligned).empty()) << *phase.unaligned;
+    const bool alone = !phase.unaligned && phase.role == "apply" && schedule.vector > 1;  // always peeled
+    if (!phase.unaligned && !alone) continue;  // scalar code, or single elements
+    if (phase.unaligned) {
+      EXPECT_FALSE(entryOf(ptx, *phase.unaligned).empty()) << *phase.unaligned;
+    }
     EXPECT_TRUE(widthsOf(entry, "ld").count(bytes)) << phase.symbol << " loads nothing of " << bytes << " bytes";
     if (phase.role == "apply") {
       EXPECT_TRUE(widthsOf(entry, "st").count(bytes)) << phase.symbol << " stores nothing of " << bytes << " bytes";
     }
   }
+}
+
+TEST(CudaEntries, ForAnyAlignmentMakeWholeAccessesWhereRunsCanBePeeled) {
+  const cuda::Arch arch = llvm::cantFail(cuda::findArch("sm_90"));
+  auto widths = [&](const char* text, const char* kind) {
+    const Problem problem = problemOf(text);
+    const auto schedule = cuda::defaultSchedule(problem, arch, legalStrategies(problem).front());
+    auto kernel = compileKernel(problem, schedule, arch, "k", {.assemble = false});
+    EXPECT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
+    const package::Phase& apply = kernel->manifest.phases.back();
+    return widthsOf(entryOf(kernel->ptx, apply.unaligned.value_or(apply.symbol)), kind);
+  };
+  for (const char* text : {"layer_norm:forward@bf16[*x1024]", "layer_norm:forward@bf16[*x1001]", "rms_norm:forward@f16[*x*]"}) {
+    EXPECT_EQ(widths(text, "st"), (std::set{2, 4, 16})) << text << ": ends, rstd, accesses";
+    EXPECT_TRUE(widths(text, "ld").count(16)) << text;
+  }
+  EXPECT_EQ(widths("layer_norm:infer@f32[*x1001]", "st"), (std::set{4, 16}));
+  EXPECT_EQ(widths("batch_norm:infer@f32[*x1001]", "st"), std::set{4}) << "a stream has its columns for all rows";
 }
 
 //===-- Machine code --------------------------------------------------------------===//

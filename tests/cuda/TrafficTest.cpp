@@ -134,5 +134,39 @@ TEST(EmulatedAccesses, AreAsWideAsAnEvenLengthAllows) {
     }
 }
 
+/// What is loaded and stored by single elements, of all that is moved: the ends of odd rows alone.
+double singleShareOf(const char* text, gate::Placement placement = {}, int64_t rows = 33) {
+  const Problem problem = *parseProblem(text, findNorm);
+  const auto arch = archOf("sm_90");
+  auto kernel = emulated(problem, defaultOf(problem, arch), arch);
+  EXPECT_TRUE(kernel->plan) << kernel->error;
+  const gate::Verdict verdict = kernel->judge(problem, {.extents = {1, rows, problem.features.value_or(8193)}, .placement = placement});
+  EXPECT_TRUE(verdict.ok) << verdict.text;
+  double single = 0, all = 0;
+  for (const char* tensor : {"x", "y"}) {
+    const emulator::Traffic t = kernel->launches[0].report.of(tensor);
+    for (int narrow = 0; narrow < 4; ++narrow) single += double((t.loads[narrow] + t.stores[narrow]) << narrow);
+    all += double(t.bytesLoaded + t.bytesStored);
+  }
+  return single / all;
+}
+
+TEST(EmulatedAccesses, OfOddRowsAreWideButForTheirEnds) {
+  EXPECT_LT(singleShareOf("layer_norm:forward@bf16[*x2001]"), 0.02);
+  EXPECT_LT(singleShareOf("layer_norm:forward@f32[*x2001]"), 0.01);
+  EXPECT_LT(singleShareOf("rms_norm:infer@f16[*x2001]"), 0.02);
+  EXPECT_LT(singleShareOf("layer_norm:forward@bf16[*x*]"), 0.02) << "any number of features";
+  EXPECT_LT(singleShareOf("group_norm:forward@f32[*x2001]{groups=3}"), 0.03) << "each group begins elsewhere";
+}
+
+TEST(EmulatedAccesses, OfRowsThatBeginAnywhereAreWideButForTheirEnds) {
+  EXPECT_LT(singleShareOf("layer_norm:forward@bf16[*x2048]", {.rowPadding = 3}), 0.02);
+  EXPECT_LT(singleShareOf("layer_norm:forward@f32[*x2048]", {.rowPadding = 1}), 0.01);
+  EXPECT_LT(singleShareOf("layer_norm:forward@bf16[*x2048]", {.misalign = 1}), 0.02) << "all of them alike";
+  const double skewed = singleShareOf("layer_norm:forward@bf16[*x2048]", {.misalign = 1, .skew = 1});
+  EXPECT_GT(skewed, 0.5) << "y does not lie as x does";
+  EXPECT_LT(skewed, 0.52) << "x is read by whole accesses all the same";
+}
+
 }  // namespace
 }  // namespace normc

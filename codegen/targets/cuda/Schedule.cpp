@@ -28,6 +28,43 @@ llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
   return schedule;
 }
 
+//===-- Peeling -------------------------------------------------------------------===//
+
+/// A run of known length that is shorter is not worth it: up to nine accesses of its ends may be single elements.
+static int64_t leastPeeled(int64_t vector) { return 3 * vector + 15; }
+
+static bool isLine(SlabOp slab, KernelOp kernel) {
+  return kernel.featuresLast() ? slab.isPer("row") : slab.isPer("segment") && slab.isPer("feature");
+}
+
+static bool isPeelable(PhaseOp phase) {
+  auto kernel = phase->getParentOfType<KernelOp>();
+  bool adds = false;
+  phase->walk([&](AccumulateOp) { adds = true; });
+  return !adds && llvm::all_of(phase.getOps<SlabOp>(), [&](SlabOp slab) {
+    return slab.hasSweeps() && isLine(slab, kernel) &&
+           llvm::all_of(slab.getOps<SweepOp>(), [](SweepOp sweep) { return sweep.getPartials().empty(); });
+  });
+}
+
+bool peels(PhaseOp phase, const Schedule& s) {
+  if (s.vector == 1 || !isPeelable(phase)) return false;
+  int64_t width = formOf(phase->getParentOfType<KernelOp>()).width;
+  return s.tile == 0 || width >= leastPeeled(s.vector);
+}
+
+bool alwaysPeels(const Form& form, const Schedule& s) {
+  return form.peels && s.vector > 1 && (form.width % s.vector != 0 || (form.grouped && !form.width));
+}
+
+Schedule peeled(const Schedule& s) {
+  Schedule peeled = s;
+  peeled.prefetch = 0;
+  peeled.blocks = s.blocks ? std::max<int64_t>(1, s.blocks / 2) : 0;  // shifting takes registers
+  if (s.tile == 0) peeled.rows = 1;
+  return peeled;
+}
+
 //===-- What a kernel asks for ----------------------------------------------------===//
 
 Form formOf(KernelOp kernel) {
@@ -38,11 +75,12 @@ Form formOf(KernelOp kernel) {
   for (auto t : kernel.getOps<TensorOp>())
     if (t.isXSized()) form.dataBytes = t.getType().getIntOrFloatBitWidth() / 8;
   form.backward = mlir::SymbolTable::lookupSymbolIn(kernel, "dy");
+  form.peels = llvm::all_of(kernel.getOps<PhaseOp>(), isPeelable);
   kernel->walk([&](SlabOp slab) {
     bool adds = false;
     slab->walk([&](AccumulateOp) { adds = true; });
     if (!slab.hasSweeps()) return;
-    bool line = featuresLast ? slab.isPer("row") : slab.isPer("segment") && slab.isPer("feature");
+    bool line = isLine(slab, kernel);
     bool column = featuresLast && !line && slab.isPer("feature");
     if (slab.getPer().empty()) form.streams = true;
     else if (line) form.lines = true;
@@ -144,15 +182,18 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
   if (form.columns && s.tile != 1) return "tile = " + number(s.tile) + ", but a thread holds one column; legal: 1";
   if ((form.lines || form.blocks) && s.tile > 0) {
     if (form.width == 0) return "tile = " + number(s.tile) + ", but the length of a run is not known; legal: 0";
-    if (run < form.width)
+    if (run < form.width - (form.peels ? form.width % s.vector : 0))
       return "team * vector * tile = " + number(run) + " elements do not hold a run of " + number(form.width);
     if (run - s.team * s.vector >= form.width)
       return "team * vector * tile = " + number(run) + ": the last accesses would find nothing of a run of " + number(form.width);
   }
-  if (form.grouped && !form.width && s.vector > 1)
+  if (form.grouped && !form.width && s.vector > 1 && !form.peels)
     return "vector = " + number(s.vector) + ", but groups of any number of features may begin anywhere; legal: 1";
-  if (form.width && form.width % s.vector)
+  if (form.width && form.width % s.vector && !form.peels)
     return "vector = " + number(s.vector) + " does not divide a run of " + number(form.width);
+  if (form.width && form.width % s.vector && form.width < leastPeeled(s.vector))
+    return "vector = " + number(s.vector) + " does not divide a run of " + number(form.width) + ", and only runs of " +
+           number(leastPeeled(s.vector)) + " and more are peeled";
   if (form.lines && s.tile == 0 && s.team <= 32)
     return "team = " + number(s.team) + " for runs that are walked in a loop; legal: more than a warp of 32";
   bool alone = form.lines && (form.runPartials || (form.partials && s.tile == 0));
@@ -198,8 +239,10 @@ Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) 
   Schedule s;
   s.strategy = strategy;
   s.vector = arch.accessBytes / form.dataBytes;
+  const int64_t whole = s.vector;
   while (form.width && form.width % s.vector) s.vector /= 2;
-  if (form.grouped && !form.width) s.vector = 1;
+  if (form.peels && s.vector * form.dataBytes < 8 && form.width >= leastPeeled(whole)) s.vector = whole;
+  if (form.grouped && !form.width && !form.peels) s.vector = 1;
   int64_t blocks = 2 * arch.multiprocessors;
   if (form.lines) {
     s.chunks = blocks;

@@ -42,6 +42,7 @@ struct Form {
   int64_t reads = 1;          ///< X-sized tensors that one slab reads
   bool backward = false;      ///< there is a dy
   bool doubles = false;       ///< statistics in f64
+  bool peels = false;         ///< every phase can do with operands that begin anywhere and still make wide accesses
 };
 Form formOf(KernelOp);
 /// Of the kernel that would be planned; legal strategies only.
@@ -57,6 +58,14 @@ Schedule defaultSchedule(const Problem&, const Arch&, Strategy);
 
 /// The same kernel for operands of any alignment and length: elements one by one.
 Schedule unaligned(const Schedule&);
+
+/// Whether runs of the phase may be peeled (TeamPeel.cpp): each thread's elements are its own affair, since nothing is
+/// summed per feature, and a run of known length has something left between its ends.
+bool peels(PhaseOp, const Schedule&);
+/// Whether no operands are aligned, since runs begin where no access may: the peeled code is the only one.
+bool alwaysPeels(const Form&, const Schedule&);
+/// The same kernel, peeled.
+Schedule peeled(const Schedule&);
 
 /// How a phase is launched: blocks of `threads`, `columns` features to one (0: all), registers for `blocks` on a
 /// multiprocessor.

@@ -160,6 +160,7 @@ void TeamLowering::lines(SlabOp s) {
         r.values = shared_;
       }
       held_.clear();
+      peelRuns(replicas);
       if (prefetch) {  // the loads of the next step are under way while this one computes
         holdAhead(tensors, replicas.size());
         ahead_ = loadAhead(tensors, seatsFrom(l_.add(first, l_.index(stride))));
