@@ -110,7 +110,7 @@ Value Frame::loadStored(TensorOp t, Value address, int64_t lanes, std::optional<
   Value memory = buffer(t);
   if (!lanes) return memref::LoadOp::create(l_.b, l_.loc, memory, address);
   auto type = VectorType::get({lanes}, access_.stored(t));
-  return vector::LoadOp::create(l_.b, l_.loc, type, memory, ValueRange{address}, false,
+  return vector::LoadOp::create(l_.b, l_.loc, type, memory, ValueRange{address}, streamed_.contains(t),
                                 alignment ? llvm::MaybeAlign(*alignment) : access_.alignmentOf(type));
 }
 
@@ -143,7 +143,7 @@ void Frame::store(TensorOp t, Value address, Value value, Value mask, std::optio
   } else if (mask) {
     vector::MaskedStoreOp::create(b, l_.loc, memory, ValueRange{address}, mask, value);
   } else {
-    vector::StoreOp::create(b, l_.loc, value, memory, ValueRange{address}, false,
+    vector::StoreOp::create(b, l_.loc, value, memory, ValueRange{address}, streamed_.contains(t),
                             alignment ? llvm::MaybeAlign(*alignment) : access_.alignmentOf(cast<VectorType>(value.getType())));
   }
 }

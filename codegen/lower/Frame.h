@@ -75,6 +75,8 @@ class Frame {
   mlir::Type stored(TensorOp t) const { return access_.stored(t); }
   const Access& access() const { return access_; }
   mlir::Value pointer(TensorOp);  ///< a memref of rank 0
+  /// From now on accesses of several elements say that nobody comes back to the tensor soon.
+  void markStreamed(TensorOp t) { streamed_.insert(t); }
   /// Position of an element in its buffer.
   mlir::Value address(TensorOp, const Coordinates&);
   /// In the statistics type; a mask as i1, an i64 as it is. `lanes` 0: a scalar.
@@ -99,6 +101,7 @@ class Frame {
   mlir::Type statistics_;
   mlir::Value segments_, features_;
   llvm::StringMap<mlir::Value> buffers_;
+  llvm::DenseSet<mlir::Operation*> streamed_;
 };
 
 }  // namespace normc::codegen

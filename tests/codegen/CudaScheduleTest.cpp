@@ -46,15 +46,15 @@ std::string reasonOfStream(Change change, const char* problem = "batch_norm:forw
 
 TEST(CudaSchedule, PrintsEveryKnob) {
   Schedule s{.strategy = Strategy::Resident, .threads = 96, .team = 16, .vector = 8, .tile = 3, .rows = 2, .chunks = 7, .blocks = 4,
-             .prefetch = 1};
-  EXPECT_EQ(s.text(), "resident,threads=96,team=16,vector=8,tile=3,rows=2,chunks=7,blocks=4,prefetch=1");
+             .prefetch = 1, .hints = 1};
+  EXPECT_EQ(s.text(), "resident,threads=96,team=16,vector=8,tile=3,rows=2,chunks=7,blocks=4,prefetch=1,hints=1");
   EXPECT_TRUE(llvm::StringRef(Schedule().text()).starts_with("streamed,threads="));
 }
 
 TEST(CudaSchedule, ParsesWhatItPrints) {
   for (Strategy strategy : {Strategy::Streamed, Strategy::Resident})
     for (int64_t knob : {0, 1, 2, 8, 1 << 20}) {
-      Schedule s{strategy, 32 + knob, knob + 1, knob + 2, knob, knob + 4, knob + 5, 3 * knob, knob / 2};
+      Schedule s{strategy, 32 + knob, knob + 1, knob + 2, knob, knob + 4, knob + 5, 3 * knob, knob / 2, knob % 3};
       auto again = parseSchedule(s.text());
       ASSERT_TRUE(bool(again)) << s.text();
       EXPECT_EQ(*again, s) << again->text();
@@ -71,7 +71,7 @@ TEST(CudaSchedule, SaysWhichPartOfATextIsWrong) {
   EXPECT_EQ(parseError("threads=128"), "schedule 'threads=128': starts with 'threads'; legal: streamed, resident");
   EXPECT_EQ(parseError(""), "schedule '': starts with ''; legal: streamed, resident");
   EXPECT_EQ(parseError("resident,unroll=2"),
-            "schedule 'resident,unroll=2': no knob 'unroll'; legal: threads, team, vector, tile, rows, chunks, blocks, prefetch");
+            "schedule 'resident,unroll=2': no knob 'unroll'; legal: threads, team, vector, tile, rows, chunks, blocks, prefetch, hints");
   EXPECT_EQ(parseError("resident,team=8,team=8"), "schedule 'resident,team=8,team=8': 'team' is given twice");
   EXPECT_EQ(parseError("resident,rows=two"), "schedule 'resident,rows=two': 'two' is not a number for rows");
   EXPECT_EQ(parseError("resident,rows"), "schedule 'resident,rows': '' is not a number for rows");
@@ -169,6 +169,24 @@ TEST(CudaSchedule, RefusesToReadAheadWhatItDoesNotKeep) {
             "prefetch = 1, but no run of this kernel stays in registers; legal: 0");
   EXPECT_EQ(reasonOfStream([](Schedule& s) { s.prefetch = 1; }),
             "prefetch = 1, but no run of this kernel stays in registers; legal: 0");
+}
+
+TEST(CudaSchedule, RefusesHintsThatAreNone) {
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.hints = 1; }), "");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.hints = 2; }), "hints = 2; legal: 0 or 1");
+  EXPECT_EQ(reasonOfStream([](Schedule& s) { s.hints = -1; }), "hints = -1; legal: 0 or 1");
+}
+
+TEST(CudaSchedule, DefaultsGiveHintsWhereXIsReadAgain) {
+  auto hints = [](const char* problem) {
+    const Problem p = problemOf(problem);
+    return defaultSchedule(p, archOf("sm_90"), legalStrategies(p).front()).hints;
+  };
+  EXPECT_EQ(hints("batch_norm:forward@f32[*x256]"), 1);
+  EXPECT_EQ(hints("batch_norm:backward@bf16[*x256]"), 1);
+  EXPECT_EQ(hints("batch_norm:infer@f32[*x256]"), 0);
+  EXPECT_EQ(hints("layer_norm:backward@f32[*x256]"), 0);
+  EXPECT_EQ(hints("power_norm:forward@f32[*x256]"), 0);
 }
 
 TEST(CudaSchedule, RefusesATileWhereOneThreadHasOneColumn) {
@@ -285,14 +303,14 @@ TEST(CudaSchedule, DefaultAccessesAreAsWideAsTheArchitectureAndTheRunAllow) {
 
 TEST(CudaSchedule, UnalignedIsTheSameRunOneByOne) {
   const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 32, .vector = 8, .tile = 4, .rows = 2, .chunks = 9, .blocks = 1};
-  EXPECT_EQ(unaligned(s).text(), "resident,threads=128,team=32,vector=1,tile=32,rows=1,chunks=9,blocks=1,prefetch=0");
+  EXPECT_EQ(unaligned(s).text(), "resident,threads=128,team=32,vector=1,tile=32,rows=1,chunks=9,blocks=1,prefetch=0,hints=0");
 }
 
 TEST(CudaSchedule, PeeledIsTheSameRunInTheSameAccesses) {
   const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 32, .vector = 8, .tile = 4, .rows = 2, .chunks = 9, .blocks = 4, .prefetch = 1};
-  EXPECT_EQ(peeled(s).text(), "resident,threads=128,team=32,vector=8,tile=4,rows=2,chunks=9,blocks=2,prefetch=0");
+  EXPECT_EQ(peeled(s).text(), "resident,threads=128,team=32,vector=8,tile=4,rows=2,chunks=9,blocks=2,prefetch=0,hints=0");
   const Schedule looped{.strategy = Strategy::Resident, .threads = 256, .team = 256, .vector = 8, .tile = 0, .rows = 2, .chunks = 9};
-  EXPECT_EQ(peeled(looped).text(), "resident,threads=256,team=256,vector=8,tile=0,rows=1,chunks=9,blocks=0,prefetch=0");
+  EXPECT_EQ(peeled(looped).text(), "resident,threads=256,team=256,vector=8,tile=0,rows=1,chunks=9,blocks=0,prefetch=0,hints=0");
 }
 
 //===-- Architectures -------------------------------------------------------------===//

@@ -116,6 +116,32 @@ TEST(CudaEntries, ForAnyAlignmentMakeWholeAccessesWhereRunsCanBePeeled) {
   EXPECT_EQ(widths("batch_norm:infer@f32[*x1001]", "st"), std::set{4}) << "a stream has its columns for all rows";
 }
 
+TEST(CudaEntries, TellCachesWhatIsNotReadAgain) {
+  const cuda::Arch arch = llvm::cantFail(cuda::findArch("sm_90"));
+  auto entries = [&](const char* text, int64_t hints) {
+    const Problem problem = problemOf(text);
+    auto schedule = cuda::defaultSchedule(problem, arch, legalStrategies(problem).front());
+    schedule.hints = hints;
+    auto kernel = compileKernel(problem, schedule, arch, "k", {.assemble = false});
+    EXPECT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
+    std::map<std::string, std::string> texts;
+    for (const package::Phase& phase : kernel->manifest.phases) texts[phase.role] = entryOf(kernel->ptx, phase.symbol);
+    return texts;
+  };
+  auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  auto batch = entries("batch_norm:forward@bf16[*x1024]", 1);
+  EXPECT_FALSE(has(batch["statistics"], ".cs")) << "the next phase reads x again";
+  EXPECT_TRUE(has(batch["apply"], "ld.global.cs.v4.b32")) << "y may be x, so the read-only path is not taken";
+  EXPECT_TRUE(has(batch["apply"], "st.global.cs.v4.b32"));
+  EXPECT_FALSE(has(entries("batch_norm:forward@bf16[*x1024]", 0)["apply"], ".cs"));
+  auto layer = entries("layer_norm:backward@f32[*x1024]", 1);
+  EXPECT_TRUE(has(layer["apply"], "ld.global.cs.nc.v4.b32")) << "nobody writes x";
+  EXPECT_TRUE(has(layer["apply"], "ld.global.nc.v4.b32")) << "every row needs scale";
+  auto looped = entries("layer_norm:forward@f32[*x*]", 1);
+  EXPECT_FALSE(has(looped["apply"], "ld.global.cs")) << "the second sweep reads the row again";
+  EXPECT_TRUE(has(looped["apply"], "st.global.cs.v4.b32"));
+}
+
 //===-- Machine code --------------------------------------------------------------===//
 
 void checkMachineCode(const CompiledKernel& kernel, const cuda::Arch& arch) {

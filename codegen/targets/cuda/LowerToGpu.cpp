@@ -90,6 +90,7 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
   b.setInsertionPointToStart(&function.getBody().front());
   Loops loops(b, phase.getLoc());
   Frame frame(loops, kernel, phase, argumentsOf(loops, kernel, function), access);
+  for (TensorOp t : streamedIn(phase, schedule)) frame.markStreamed(t);
   TeamLowering(loops, frame, schedule, launch, function).run();
   gpu::ReturnOp::create(b, phase.getLoc());
 }

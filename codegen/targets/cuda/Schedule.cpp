@@ -14,7 +14,7 @@ static constexpr int64_t kVectorThreads = 64;
 
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
   return {{"threads", &s.threads}, {"team", &s.team},     {"vector", &s.vector}, {"tile", &s.tile},
-          {"rows", &s.rows},       {"chunks", &s.chunks}, {"blocks", &s.blocks}, {"prefetch", &s.prefetch}};
+          {"rows", &s.rows},       {"chunks", &s.chunks}, {"blocks", &s.blocks}, {"prefetch", &s.prefetch}, {"hints", &s.hints}};
 }
 
 std::string Schedule::text() const {
@@ -28,14 +28,44 @@ llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
   return schedule;
 }
 
+static bool isLine(SlabOp slab, KernelOp kernel) {
+  return kernel.featuresLast() ? slab.isPer("row") : slab.isPer("segment") && slab.isPer("feature");
+}
+
+//===-- What is read again ----------------------------------------------------------===//
+
+/// X-sized tensors, once for every sweep that reads them.
+static llvm::SmallVector<TensorOp> readIn(PhaseOp phase) {
+  llvm::SmallVector<TensorOp> tensors;
+  phase->walk([&](SweepOp sweep) {
+    for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>()) {
+      auto t = mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(phase->getParentOfType<KernelOp>(), name));
+      if (t.isXSized()) tensors.push_back(t);
+    }
+  });
+  return tensors;
+}
+
+llvm::SmallVector<TensorOp> streamedIn(PhaseOp phase, const Schedule& s) {
+  llvm::SmallVector<TensorOp> streamed;
+  if (!s.hints) return streamed;
+  auto kernel = phase->getParentOfType<KernelOp>();
+  auto here = readIn(phase);
+  bool kept = s.tile > 0 && llvm::all_of(phase.getOps<SlabOp>(), [&](SlabOp slab) { return isLine(slab, kernel) && slab.getResident(); });
+  for (auto t : kernel.getOps<TensorOp>()) {
+    if (!t.isXSized()) continue;
+    bool later = llvm::any_of(kernel.getOps<PhaseOp>(), [&](PhaseOp other) {
+      return other.number() > phase.number() && llvm::is_contained(readIn(other), t);
+    });
+    if (!later && (kept || llvm::count(here, t) <= 1)) streamed.push_back(t);
+  }
+  return streamed;
+}
+
 //===-- Peeling -------------------------------------------------------------------===//
 
 /// A run of known length that is shorter is not worth it: up to nine accesses of its ends may be single elements.
 static int64_t leastPeeled(int64_t vector) { return 3 * vector + 15; }
-
-static bool isLine(SlabOp slab, KernelOp kernel) {
-  return kernel.featuresLast() ? slab.isPer("row") : slab.isPer("segment") && slab.isPer("feature");
-}
 
 static bool isPeelable(PhaseOp phase) {
   auto kernel = phase->getParentOfType<KernelOp>();
@@ -75,6 +105,12 @@ Form formOf(KernelOp kernel) {
   for (auto t : kernel.getOps<TensorOp>())
     if (t.isXSized()) form.dataBytes = t.getType().getIntOrFloatBitWidth() / 8;
   form.backward = mlir::SymbolTable::lookupSymbolIn(kernel, "dy");
+  llvm::SmallPtrSet<mlir::Operation*, 4> before;
+  for (auto phase : kernel.getOps<PhaseOp>()) {
+    auto here = readIn(phase);
+    for (TensorOp t : here) form.rereads |= before.contains(t);
+    before.insert(here.begin(), here.end());
+  }
   form.peels = llvm::all_of(kernel.getOps<PhaseOp>(), isPeelable);
   kernel->walk([&](SlabOp slab) {
     bool adds = false;
@@ -202,6 +238,7 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
     return "team = " + number(s.team) + ", rows = " + number(s.rows) + ": partials that go straight to memory need one run at a time; legal: team = threads, rows = 1";
   if (form.lines && form.groups > 1 && s.tile > 0 && form.partials && s.threads % (s.team * form.groups))
     return "team = " + number(s.team) + " for each of " + number(form.groups) + " groups does not divide the " + number(s.threads) + " threads";
+  if (s.hints < 0 || s.hints > 1) return "hints = " + number(s.hints) + "; legal: 0 or 1";
   if (s.prefetch < 0 || s.prefetch > 1) return "prefetch = " + number(s.prefetch) + "; legal: 0 or 1";
   if (s.prefetch && (!form.lines || s.tile == 0))
     return std::string("prefetch = 1, but no run of this kernel stays in registers; legal: 0");
@@ -238,6 +275,7 @@ static void holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, in
 Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) {
   Schedule s;
   s.strategy = strategy;
+  s.hints = form.rereads;
   s.vector = arch.accessBytes / form.dataBytes;
   const int64_t whole = s.vector;
   while (form.width && form.width % s.vector) s.vector /= 2;

@@ -24,8 +24,9 @@ struct Schedule {
   int64_t chunks = 1024;  ///< most tasks of a phase that leaves partials, others have as many as they can
   int64_t blocks = 0;     ///< resident on a multiprocessor, for which registers are limited; 0: ptxas weighs, and may spill
   int64_t prefetch = 0;   ///< 1: the next runs of a line are read while this one is computed
+  int64_t hints = 0;      ///< 1: caches are told what is not read again
   bool operator==(const Schedule&) const = default;
-  std::string text() const;  ///< "streamed,threads=256,team=32,vector=4,tile=1,rows=4,chunks=66,blocks=0,prefetch=0"
+  std::string text() const;  ///< "streamed,threads=256,team=32,vector=4,tile=1,rows=4,chunks=66,blocks=0,prefetch=0,hints=0"
 };
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text);
 
@@ -42,6 +43,7 @@ struct Form {
   int64_t reads = 1;          ///< X-sized tensors that one slab reads
   bool backward = false;      ///< there is a dy
   bool doubles = false;       ///< statistics in f64
+  bool rereads = false;       ///< a phase reads an X-sized tensor that one before it has read
   bool peels = false;         ///< every phase can do with operands that begin anywhere and still make wide accesses
 };
 Form formOf(KernelOp);
@@ -76,6 +78,9 @@ Launch launchOf(PhaseOp, const Schedule&);
 
 /// Units (rows, runs) that a block of the phase has under way in one step.
 int64_t unitsPerStep(PhaseOp, const Schedule&);
+
+/// X-sized tensors that a phase is the last to access, and only once, where the schedule gives hints.
+llvm::SmallVector<TensorOp> streamedIn(PhaseOp, const Schedule&);
 
 /// Bytes of one access to an X-sized tensor: what pointers, strides and lengths have to be multiples of.
 int64_t accessBytes(KernelOp, const Schedule&);
