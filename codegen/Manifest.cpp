@@ -94,7 +94,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const cuda::Schedule& s, package
   if (!names.unaligned.empty()) result.unaligned = names.unaligned;
   bool partial = false;
   for (auto t : kernel.getOps<TensorOp>()) partial |= t.chunkPhase() == phase.number();
-  result.maxChunks = partial ? s.chunks : kMaxBlocks;
+  result.maxChunks = partial || cuda::readsAgain(phase) ? s.chunks : kMaxBlocks;
   bool runs = axes.size() == 2 && axes[1] == "row";
   if (!hasSweeps(phase)) {
     result.minUnits = result.multiple = axes.empty() ? 1 : launch.threads;

@@ -110,6 +110,29 @@ TEST(EmulatedPowerNorm, StatisticsPhaseReadsNothingAfterWarmup) {
   EXPECT_EQ(moves(problem, 128, 4000, "statistics").read, 0u);
 }
 
+TEST(EmulatedBatchNorm, ReadsAgainInTheSameBlocks) {
+  for (const char* text : {"batch_norm:forward@f32[*x256]", "batch_norm:backward@bf16[*x*x256]"}) {
+    const Problem problem = *parseProblem(text, findNorm);
+    const auto arch = archOf("sm_90");
+    auto schedule = defaultOf(problem, arch);
+    schedule.chunks = 5;
+    auto kernel = emulated(problem, schedule, arch);
+    ASSERT_TRUE(kernel->plan) << kernel->error;
+    for (int64_t rows : {0, 1, 100, 1001}) {
+      const Extents extents{problem.segmented ? 2 : 1, rows, 256};
+      const gate::Verdict verdict = kernel->judge(problem, {.extents = extents, .placement = {.inPlace = true}});
+      ASSERT_TRUE(verdict.ok) << verdict.text;
+    }
+    const auto& phases = kernel->manifest.phases;
+    ASSERT_EQ(phases.front().role, "statistics");
+    ASSERT_EQ(phases.back().role, "apply");
+    EXPECT_EQ(phases.front().maxChunks, 5);
+    EXPECT_EQ(phases.back().maxChunks, 5);
+    EXPECT_EQ(phases.back().minUnits, phases.front().minUnits);
+    EXPECT_EQ(phases.back().multiple, phases.front().multiple);
+  }
+}
+
 /// Bytes of the accesses to x, of the kernel that is taken by default.
 std::vector<int> widthsOf(const char* text, int64_t rows = 33) {
   const Problem problem = *parseProblem(text, findNorm);

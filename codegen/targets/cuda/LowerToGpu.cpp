@@ -34,7 +34,7 @@ static SmallVector<Type> parameterTypes(KernelOp kernel, const Access& access) {
   return types;
 }
 
-static Arguments argumentsOf(Loops& l, KernelOp kernel, gpu::GPUFuncOp function) {
+static Arguments argumentsOf(Loops& l, KernelOp kernel, PhaseOp phase, gpu::GPUFuncOp function) {
   Arguments a;
   unsigned next = 0, strided = 0;
   auto take = [&]() -> Value { return function.getArgument(next++); };
@@ -52,7 +52,7 @@ static Arguments argumentsOf(Loops& l, KernelOp kernel, gpu::GPUFuncOp function)
   a.cut = [function, cuts](unsigned phase, Arguments::CutField field) mutable -> Value {
     return function.getArgument(cuts + 3 * phase + field);
   };
-  a.task = gpu::BlockIdOp::create(l.b, l.loc, gpu::Dimension::x);
+  a.task = blockIn(l, phase, gpu::Dimension::x);
   return a;
 }
 
@@ -89,7 +89,7 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&function.getBody().front());
   Loops loops(b, phase.getLoc());
-  Frame frame(loops, kernel, phase, argumentsOf(loops, kernel, function), access);
+  Frame frame(loops, kernel, phase, argumentsOf(loops, kernel, phase, function), access);
   for (TensorOp t : streamedIn(phase, schedule)) frame.markStreamed(t);
   TeamLowering(loops, frame, schedule, launch, function).run();
   gpu::ReturnOp::create(b, phase.getLoc());

@@ -46,6 +46,15 @@ static llvm::SmallVector<TensorOp> readIn(PhaseOp phase) {
   return tensors;
 }
 
+bool readsAgain(PhaseOp phase) {
+  bool streams = llvm::all_of(phase.getOps<SlabOp>(), [](SlabOp slab) { return !slab.hasSweeps() || slab.getPer().empty(); });
+  auto here = readIn(phase);
+  return streams && llvm::any_of(phase->getParentOfType<KernelOp>().getOps<PhaseOp>(), [&](PhaseOp other) {
+    auto before = readIn(other);
+    return other.number() < phase.number() && llvm::any_of(here, [&](TensorOp t) { return llvm::is_contained(before, t); });
+  });
+}
+
 llvm::SmallVector<TensorOp> streamedIn(PhaseOp phase, const Schedule& s) {
   llvm::SmallVector<TensorOp> streamed;
   if (!s.hints) return streamed;

@@ -79,6 +79,10 @@ Launch launchOf(PhaseOp, const Schedule&);
 /// Units (rows, runs) that a block of the phase has under way in one step.
 int64_t unitsPerStep(PhaseOp, const Schedule&);
 
+/// Whether the phase streams over rows that a phase before it has read. It is cut alike, and goes through blocks, columns
+/// and rows the other way round: what was read last is read first, while the second-level cache has it.
+bool readsAgain(PhaseOp);
+
 /// X-sized tensors that a phase is the last to access, and only once, where the schedule gives hints.
 llvm::SmallVector<TensorOp> streamedIn(PhaseOp, const Schedule&);
 

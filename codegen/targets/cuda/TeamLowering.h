@@ -20,6 +20,9 @@
 
 namespace normc::codegen::cuda {
 
+/// Which block of the phase's grid this is, from the end where what was read last comes first.
+mlir::Value blockIn(Loops&, PhaseOp, mlir::gpu::Dimension);
+
 class TeamLowering : Walk {
  public:
   TeamLowering(Loops& loops, Frame& frame, const Schedule& schedule, const Launch& launch,

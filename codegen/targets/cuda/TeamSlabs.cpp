@@ -15,9 +15,16 @@ TeamLowering::TeamLowering(Loops& loops, Frame& frame, const Schedule& schedule,
   foldBatch_ = 8;
 }
 
+Value blockIn(Loops& l, PhaseOp phase, gpu::Dimension dimension) {
+  Value block = gpu::BlockIdOp::create(l.b, l.loc, dimension);
+  if (!readsAgain(phase)) return block;
+  Value blocks = gpu::GridDimOp::create(l.b, l.loc, dimension);
+  return l.sub(l.sub(blocks, l.index(1)), block);
+}
+
 void TeamLowering::run() {
   thread_ = gpu::ThreadIdOp::create(l_.b, l_.loc, gpu::Dimension::x);
-  columnBlock_ = launch_.columns ? Value(gpu::BlockIdOp::create(l_.b, l_.loc, gpu::Dimension::y)) : l_.index(0);
+  columnBlock_ = launch_.columns ? blockIn(l_, f_.phase(), gpu::Dimension::y) : l_.index(0);
   std::tie(begin_, end_) = f_.range();
   for (TensorOp t : f_.kernel().getOps<TensorOp>()) {
     if (!t.isXSized() || t.getAccess() != "write" || t.getSymName() == "y") continue;
@@ -289,11 +296,14 @@ void TeamLowering::stream(SlabOp s) {
     Value last = end_;
     if (sweep.getCondition()) last = l_.select(mapped(sweep.getCondition(), shared_), end_, begin_);
     beginPartials(s);
+    auto rowOf = [&](Value unit) {  // from the end of the task where that was read last
+      return unitCoordinates(readsAgain(f_.phase()) ? l_.sub(l_.add(begin_, l_.sub(last, l_.index(1))), unit) : unit);
+    };
     steps(begin_, last, place_.units * s_.rows, {}, [&](Value first, Values&) {
       Replicas rows(s_.rows);
       for (int64_t r = 0; r < s_.rows; ++r) {
         rows[r].values = shared_;
-        seat(rows[r], first, r, last, [&](Value unit) { rows[r].at = unitCoordinates(unit); });
+        seat(rows[r], first, r, last, [&](Value unit) { rows[r].at = rowOf(unit); });
       }
       streamStep(sweep, rows);
     });
