@@ -57,7 +57,9 @@ TeamLowering::Place TeamLowering::placeOf(int64_t team, int64_t groups) {
   Place p{.team = team, .span = team * groups};
   p.units = blockThreads() / p.span;
   p.unit = p.units == 1 ? l_.index(0) : l_.div(thread_, l_.index(p.span));
-  p.spanLane = p.units == 1 ? thread_ : l_.rem(thread_, l_.index(p.span));
+  // Of `thread % 32 + 96` LLVM makes `thread | 96`, which is no offset that an access could hold.
+  auto inWarp = [&]() -> Value { return gpu::LaneIdOp::create(l_.b, l_.loc, l_.b.getIndexAttr(32)); };
+  p.spanLane = p.units == 1 ? thread_ : p.span == 32 ? inWarp() : l_.rem(thread_, l_.index(p.span));
   p.lane = groups == 1 ? p.spanLane : l_.rem(p.spanLane, l_.index(team));
   return p;
 }
