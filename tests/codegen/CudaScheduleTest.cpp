@@ -308,7 +308,7 @@ TEST(CudaSchedule, UnalignedIsTheSameRunOneByOne) {
 
 TEST(CudaSchedule, PeeledIsTheSameRunInTheSameAccesses) {
   const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 32, .vector = 8, .tile = 4, .rows = 2, .chunks = 9, .blocks = 4, .prefetch = 1};
-  EXPECT_EQ(peeled(s).text(), "resident,threads=128,team=32,vector=8,tile=4,rows=2,chunks=9,blocks=2,prefetch=0,hints=0");
+  EXPECT_EQ(peeled(s).text(), "resident,threads=128,team=32,vector=8,tile=4,rows=2,chunks=9,blocks=3,prefetch=0,hints=0");
   const Schedule looped{.strategy = Strategy::Resident, .threads = 256, .team = 256, .vector = 8, .tile = 0, .rows = 2, .chunks = 9};
   EXPECT_EQ(peeled(looped).text(), "resident,threads=256,team=256,vector=8,tile=0,rows=1,chunks=9,blocks=0,prefetch=0,hints=0");
 }

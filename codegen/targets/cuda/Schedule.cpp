@@ -99,7 +99,7 @@ bool alwaysPeels(const Form& form, const Schedule& s) {
 Schedule peeled(const Schedule& s) {
   Schedule peeled = s;
   peeled.prefetch = 0;
-  peeled.blocks = s.blocks ? std::max<int64_t>(1, s.blocks / 2) : 0;  // shifting takes registers
+  peeled.blocks = s.blocks ? std::max<int64_t>(1, s.blocks * 3 / 4) : 0;  // shifting takes registers
   if (s.tile == 0) peeled.rows = 1;
   return peeled;
 }
