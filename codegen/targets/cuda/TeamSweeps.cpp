@@ -243,9 +243,13 @@ void TeamLowering::storePending(Sweep& s) {
 
 /// The mean of each thread's first access, a power of two of them: what it reads it needs anyway.
 Value TeamLowering::probe(ProbeOp op, Replica& replica) {
-  if (kind_ == Kind::Column && inside_)  // what an idle lane would read is its neighbour's to store over
-    return l_.when(inside_, l_.zero(vectorType()), [&] { return Values{Walk::probe(op, replica)}; })[0];
-  if (kind_ != Kind::Line) return Walk::probe(op, replica);
+  if (kind_ != Kind::Line) {
+    auto value = [&] { return Values{Walk::probe(op, replica)}; };
+    // What an idle lane would read is its neighbour's to store over; and nobody stores before all have read.
+    Value shift = kind_ == Kind::Column && inside_ ? l_.when(inside_, l_.zero(vectorType()), value)[0] : value()[0];
+    barrier();
+    return shift;
+  }
   TensorOp x = f_.tensor(op.getTensor());
   auto mean = [&](int64_t threads, const Position& position) {
     int64_t lanes = s_.vector > 1 ? s_.vector : 0;
