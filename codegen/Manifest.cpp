@@ -95,7 +95,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const cuda::Schedule& s, package
   if (!names.unaligned.empty()) result.unaligned = names.unaligned;
   bool partial = false;
   for (auto t : kernel.getOps<TensorOp>()) partial |= t.chunkPhase() == phase.number();
-  result.maxChunks = partial ? s.chunks : kMaxBlocks / launch.cluster;
+  result.maxChunks = partial || cuda::readsAgain(phase) ? s.chunks : kMaxBlocks / launch.cluster;
   bool runs = axes.size() == 2 && axes[1] == "row";
   if (!hasSweeps(phase)) {
     result.minUnits = result.multiple = axes.empty() ? 1 : launch.threads;
@@ -157,7 +157,7 @@ package::Kernel kernelManifest(const Problem& problem, const cuda::Schedule& sch
   package::Kernel m = manifestOf(problem, schedule, kernel);
   m.device = "cuda";
   m.isa = arch.name;
-  m.alignment = arch.accessBytes;
+  m.alignment = cuda::accessBytes(kernel, schedule);
   return m;
 }
 

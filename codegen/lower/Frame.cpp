@@ -124,11 +124,12 @@ Value Frame::address(TensorOp t, const Coordinates& at) {
   return position;
 }
 
-Value Frame::loadStored(TensorOp t, Value address, int64_t lanes) {
+Value Frame::loadStored(TensorOp t, Value address, int64_t lanes, std::optional<int64_t> alignment) {
   Value memory = buffer(t);
   if (!lanes) return memref::LoadOp::create(l_.b, l_.loc, memory, address);
   auto type = VectorType::get({lanes}, access_.stored(t));
-  return vector::LoadOp::create(l_.b, l_.loc, type, memory, ValueRange{address}, false, access_.alignmentOf(type));
+  return vector::LoadOp::create(l_.b, l_.loc, type, memory, ValueRange{address}, streamed_.contains(t),
+                                alignment ? llvm::MaybeAlign(*alignment) : access_.alignmentOf(type));
 }
 
 Value Frame::widened(TensorOp t, Value value) {
@@ -150,7 +151,7 @@ Value Frame::load(TensorOp t, Value address, int64_t lanes, Value mask) {
   return widened(t, vector::MaskedLoadOp::create(b, l_.loc, type, buffer(t), address, mask, none));
 }
 
-void Frame::store(TensorOp t, Value address, Value value, Value mask, bool past) {
+void Frame::store(TensorOp t, Value address, Value value, Value mask, std::optional<int64_t> alignment, bool past) {
   OpBuilder& b = l_.b;
   Value memory = buffer(t);
   if (access_.stored(t).isInteger(16)) value = l_.toBF16(value);
@@ -161,8 +162,9 @@ void Frame::store(TensorOp t, Value address, Value value, Value mask, bool past)
     vector::MaskedStoreOp::create(b, l_.loc, memory, ValueRange{address}, mask, value);
   } else {
     auto type = cast<VectorType>(value.getType());
-    auto whole = llvm::MaybeAlign(type.getNumElements() * type.getElementTypeBitWidth() / 8);
-    vector::StoreOp::create(b, l_.loc, value, memory, ValueRange{address}, past, past ? whole : access_.alignmentOf(type));
+    if (past) alignment = type.getNumElements() * type.getElementTypeBitWidth() / 8;
+    vector::StoreOp::create(b, l_.loc, value, memory, ValueRange{address}, past || streamed_.contains(t),
+                            alignment ? llvm::MaybeAlign(*alignment) : access_.alignmentOf(type));
   }
 }
 

@@ -68,7 +68,7 @@ void PhaseLowering::slab(SlabOp s) {
   });
   rows_ = schedule_.getRows();
   unroll_ = schedule_.getUnroll();
-  l_.when(l_.negate(large_), {}, [&] {
+  l_.when(l_.isFalse(large_), {}, [&] {
     lower(s, begin_, end);
     return Values();
   });

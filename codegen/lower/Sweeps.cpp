@@ -28,7 +28,7 @@ struct PhaseLowering::Sweep : SweepParts {
   };
   SmallVector<Pending> pending;
   void flush(Frame& f, bool past = false) {
-    for (Pending& p : pending) f.store(p.tensor, p.address, p.value, p.mask, past && p.tensor.isXSized());
+    for (Pending& p : pending) f.store(p.tensor, p.address, p.value, p.mask, {}, past && p.tensor.isXSized());
     pending.clear();
   }
   /// The parts of a line follow each other, so that it leaves the core as one.
@@ -40,7 +40,7 @@ struct PhaseLowering::Sweep : SweepParts {
     auto all = pending;
     l.when(past, {}, [&] { return flush(f, true), none(); });
     pending = all;
-    l.when(l.negate(past), {}, [&] { return flush(f), none(); });
+    l.when(l.isFalse(past), {}, [&] { return flush(f), none(); });
   }
 };
 

@@ -96,6 +96,7 @@ class Draw {
     s.rows = pick<int64_t>(1, 1, 2, 3, 4);
     s.chunks = pick<int64_t>(1, 2, 3, 8, 64);
     s.blocks = pick<int64_t>(0, 0, 1, 2);
+    s.hints = pick<int64_t>(0, 0, 1);
     return s;
   }
 

@@ -1,6 +1,7 @@
 #include "codegen/targets/cuda/Ptx.h"
 
 #include "codegen/targets/Machine.h"
+#include "codegen/targets/cuda/CacheHints.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -102,6 +103,7 @@ llvm::Expected<std::unique_ptr<llvm::Module>> optimizedLlvm(mlir::Operation* gpu
   for (llvm::Function& f : *ir)
     if (!f.isDeclaration()) f.addFnAttr("target-cpu", arch.name);
   optimize(*ir, **machine, /*freestanding=*/false);
+  hintCaches(*ir);
   return ir;
 }
 

@@ -20,7 +20,7 @@ static constexpr int64_t kMaxCluster = 16;
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
   return {{"threads", &s.threads}, {"team", &s.team},     {"vector", &s.vector}, {"tile", &s.tile},
           {"rows", &s.rows},       {"chunks", &s.chunks}, {"blocks", &s.blocks}, {"prefetch", &s.prefetch},
-          {"cluster", &s.cluster}};
+          {"cluster", &s.cluster}, {"hints", &s.hints}};
 }
 
 std::string Schedule::text() const {
@@ -34,6 +34,82 @@ llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
   return schedule;
 }
 
+static bool isLine(SlabOp slab, KernelOp kernel) {
+  return kernel.featuresLast() ? slab.isPer("row") : slab.isPer("segment") && slab.isPer("feature");
+}
+
+//===-- What is read again ----------------------------------------------------------===//
+
+/// X-sized tensors, once for every sweep that reads them.
+static llvm::SmallVector<TensorOp> readIn(PhaseOp phase) {
+  llvm::SmallVector<TensorOp> tensors;
+  phase->walk([&](SweepOp sweep) {
+    for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>()) {
+      auto t = mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(phase->getParentOfType<KernelOp>(), name));
+      if (t.isXSized()) tensors.push_back(t);
+    }
+  });
+  return tensors;
+}
+
+bool readsAgain(PhaseOp phase) {
+  bool streams = llvm::all_of(phase.getOps<SlabOp>(), [](SlabOp slab) { return !slab.hasSweeps() || slab.getPer().empty(); });
+  auto here = readIn(phase);
+  return streams && llvm::any_of(phase->getParentOfType<KernelOp>().getOps<PhaseOp>(), [&](PhaseOp other) {
+    auto before = readIn(other);
+    return other.number() < phase.number() && llvm::any_of(here, [&](TensorOp t) { return llvm::is_contained(before, t); });
+  });
+}
+
+llvm::SmallVector<TensorOp> streamedIn(PhaseOp phase, const Schedule& s) {
+  llvm::SmallVector<TensorOp> streamed;
+  if (!s.hints) return streamed;
+  auto kernel = phase->getParentOfType<KernelOp>();
+  auto here = readIn(phase);
+  bool kept = s.tile > 0 && llvm::all_of(phase.getOps<SlabOp>(), [&](SlabOp slab) { return isLine(slab, kernel) && slab.getResident(); });
+  for (auto t : kernel.getOps<TensorOp>()) {
+    if (!t.isXSized()) continue;
+    bool later = llvm::any_of(kernel.getOps<PhaseOp>(), [&](PhaseOp other) {
+      return other.number() > phase.number() && llvm::is_contained(readIn(other), t);
+    });
+    if (!later && (kept || llvm::count(here, t) <= 1)) streamed.push_back(t);
+  }
+  return streamed;
+}
+
+//===-- Peeling -------------------------------------------------------------------===//
+
+/// A run of known length that is shorter is not worth it: up to nine accesses of its ends may be single elements.
+static int64_t leastPeeled(int64_t vector) { return 3 * vector + 15; }
+
+static bool isPeelable(PhaseOp phase) {
+  auto kernel = phase->getParentOfType<KernelOp>();
+  bool adds = false;
+  phase->walk([&](AccumulateOp) { adds = true; });
+  return !adds && llvm::all_of(phase.getOps<SlabOp>(), [&](SlabOp slab) {
+    return slab.hasSweeps() && isLine(slab, kernel) &&
+           llvm::all_of(slab.getOps<SweepOp>(), [](SweepOp sweep) { return sweep.getPartials().empty(); });
+  });
+}
+
+bool peels(PhaseOp phase, const Schedule& s) {
+  if (s.vector == 1 || !isPeelable(phase)) return false;
+  int64_t width = formOf(phase->getParentOfType<KernelOp>()).width;
+  return s.tile == 0 || width >= leastPeeled(s.vector);
+}
+
+bool alwaysPeels(const Form& form, const Schedule& s) {
+  return form.peels && s.vector > 1 && (form.width % s.vector != 0 || (form.grouped && !form.width));
+}
+
+Schedule peeled(const Schedule& s) {
+  Schedule peeled = s;
+  peeled.prefetch = 0;
+  peeled.blocks = s.blocks ? std::max<int64_t>(1, s.blocks * 3 / 4) : 0;  // shifting takes registers
+  if (s.tile == 0) peeled.rows = 1;
+  return peeled;
+}
+
 //===-- What a kernel asks for ----------------------------------------------------===//
 
 Form formOf(KernelOp kernel) {
@@ -44,11 +120,18 @@ Form formOf(KernelOp kernel) {
   for (auto t : kernel.getOps<TensorOp>())
     if (t.isXSized()) form.dataBytes = t.getType().getIntOrFloatBitWidth() / 8;
   form.backward = mlir::SymbolTable::lookupSymbolIn(kernel, "dy");
+  llvm::SmallPtrSet<mlir::Operation*, 4> before;
+  for (auto phase : kernel.getOps<PhaseOp>()) {
+    auto here = readIn(phase);
+    for (TensorOp t : here) form.rereads |= before.contains(t);
+    before.insert(here.begin(), here.end());
+  }
+  form.peels = llvm::all_of(kernel.getOps<PhaseOp>(), isPeelable);
   kernel->walk([&](SlabOp slab) {
     bool adds = false;
     slab->walk([&](AccumulateOp) { adds = true; });
     if (!slab.hasSweeps()) return;
-    bool line = featuresLast ? slab.isPer("row") : slab.isPer("segment") && slab.isPer("feature");
+    bool line = isLine(slab, kernel);
     bool column = featuresLast && !line && slab.isPer("feature");
     if (slab.getPer().empty()) form.streams = true;
     else if (line) form.lines = true;
@@ -113,6 +196,12 @@ int64_t unitsPerStep(PhaseOp phase, const Schedule& s) {
   return s.threads / span * s.rows;
 }
 
+int64_t accessBytes(KernelOp kernel, const Schedule& s) {
+  for (auto t : kernel.getOps<TensorOp>())
+    if (t.isXSized()) return s.vector * t.getType().getIntOrFloatBitWidth() / 8;
+  return 0;
+}
+
 //===-- Legality ----------------------------------------------------------------------===//
 
 /// Registers of one thread, from what it holds; a little is always needed for addresses.
@@ -164,17 +253,20 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
   if (form.columns && s.tile != 1) return "tile = " + number(s.tile) + ", but a thread holds one column; legal: 1";
   if ((form.lines || form.blocks) && s.tile > 0) {
     if (form.width == 0) return "tile = " + number(s.tile) + ", but the length of a run is not known; legal: 0";
-    if (run < form.width)
+    if (run < form.width - (form.peels ? form.width % s.vector : 0))
       return product + number(run) + " elements do not hold a run of " + number(form.width);
     if (run - access >= form.width)
       return product + number(run) + ": the last accesses would find nothing of a run of " + number(form.width);
     if (access - s.team * s.vector >= form.width)
       return product + number(run) + ": the last of " + number(s.cluster) + " blocks would find nothing of a run of " + number(form.width);
   }
-  if (form.grouped && !form.width && s.vector > 1)
+  if (form.grouped && !form.width && s.vector > 1 && !form.peels)
     return "vector = " + number(s.vector) + ", but groups of any number of features may begin anywhere; legal: 1";
-  if (form.width && form.width % s.vector)
+  if (form.width && form.width % s.vector && !form.peels)
     return "vector = " + number(s.vector) + " does not divide a run of " + number(form.width);
+  if (form.width && form.width % s.vector && form.width < leastPeeled(s.vector))
+    return "vector = " + number(s.vector) + " does not divide a run of " + number(form.width) + ", and only runs of " +
+           number(leastPeeled(s.vector)) + " and more are peeled";
   if (form.lines && s.tile == 0 && s.team <= 32)
     return "team = " + number(s.team) + " for runs that are walked in a loop; legal: more than a warp of 32";
   bool alone = form.lines && (form.runPartials || (form.partials && s.tile == 0));
@@ -183,6 +275,7 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
     return "team = " + number(s.team) + ", rows = " + number(s.rows) + ": partials that go straight to memory need one run at a time; legal: team = threads, rows = 1";
   if (form.lines && form.groups > 1 && s.tile > 0 && form.partials && s.threads % (s.team * form.groups))
     return "team = " + number(s.team) + " for each of " + number(form.groups) + " groups does not divide the " + number(s.threads) + " threads";
+  if (s.hints < 0 || s.hints > 1) return "hints = " + number(s.hints) + "; legal: 0 or 1";
   if (s.prefetch < 0 || s.prefetch > 1) return "prefetch = " + number(s.prefetch) + "; legal: 0 or 1";
   if (s.prefetch && (!form.lines || s.tile == 0))
     return std::string("prefetch = 1, but no run of this kernel stays in registers; legal: 0");
@@ -239,9 +332,12 @@ static bool holdRun(Schedule& s, const Form& form, const Arch& arch) {
 Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) {
   Schedule s;
   s.strategy = strategy;
+  s.hints = form.rereads;
   s.vector = arch.accessBytes / form.dataBytes;
+  const int64_t whole = s.vector;
   while (form.width && form.width % s.vector) s.vector /= 2;
-  if (form.grouped && !form.width) s.vector = 1;
+  if (form.peels && s.vector * form.dataBytes < 8 && form.width >= leastPeeled(whole)) s.vector = whole;
+  if (form.grouped && !form.width && !form.peels) s.vector = 1;
   int64_t blocks = 2 * arch.multiprocessors;
   if (form.lines) {
     if (!form.width || form.runPartials) {
@@ -283,7 +379,11 @@ Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) 
     if (s.tile * s.vector > 32 || whyIllegal(form, s, arch)) s.tile = 0, s.team = s.threads, s.rows = 1;
     return s;
   }
-  int64_t count = llvm::divideCeil(features, s.vector);
+  while (form.features % s.vector) {  // narrower accesses rather than none that are aligned, for as many columns
+    s.vector /= 2;
+    s.tile *= form.columns ? 1 : 2;
+  }
+  int64_t count = llvm::divideCeil(features, s.vector * s.tile);
   s.team = std::min<int64_t>(32, llvm::PowerOf2Ceil(count));
   s.chunks = std::clamp<int64_t>(2 * blocks * columnsOf(s) / features, 1, 256);
   return s;

@@ -25,8 +25,9 @@ struct Schedule {
   int64_t blocks = 0;     ///< resident on a multiprocessor, for which registers are limited; 0: ptxas weighs, and may spill
   int64_t prefetch = 0;   ///< 1: the next runs of a line are read while this one is computed
   int64_t cluster = 1;    ///< blocks that share a line, each with a team on it; above 1 from sm_90 on
+  int64_t hints = 0;      ///< 1: caches are told what is not read again
   bool operator==(const Schedule&) const = default;
-  std::string text() const;  ///< "streamed,threads=256,team=32,vector=4,tile=1,rows=4,chunks=66,blocks=0,prefetch=0,cluster=1"
+  std::string text() const;  ///< "streamed,threads=256,team=32,vector=4,tile=1,rows=4,chunks=66,blocks=0,prefetch=0,cluster=1,hints=0"
 };
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text);
 
@@ -43,6 +44,8 @@ struct Form {
   int64_t reads = 1;          ///< X-sized tensors that one slab reads
   bool backward = false;      ///< there is a dy
   bool doubles = false;       ///< statistics in f64
+  bool rereads = false;       ///< a phase reads an X-sized tensor that one before it has read
+  bool peels = false;         ///< every phase can do with operands that begin anywhere and still make wide accesses
 };
 Form formOf(KernelOp);
 /// Of the kernel that would be planned; legal strategies only.
@@ -59,6 +62,14 @@ Schedule defaultSchedule(const Problem&, const Arch&, Strategy);
 /// The same kernel for operands of any alignment and length: elements one by one.
 Schedule unaligned(const Schedule&);
 
+/// Whether runs of the phase may be peeled (TeamPeel.cpp): each thread's elements are its own affair, since nothing is
+/// summed per feature, and a run of known length has something left between its ends.
+bool peels(PhaseOp, const Schedule&);
+/// Whether no operands are aligned, since runs begin where no access may: the peeled code is the only one.
+bool alwaysPeels(const Form&, const Schedule&);
+/// The same kernel, peeled.
+Schedule peeled(const Schedule&);
+
 /// How a phase is launched: blocks of `threads`, `columns` features to one (0: all), registers for `blocks` on a
 /// multiprocessor, `cluster` blocks to a task.
 struct Launch {
@@ -68,6 +79,16 @@ Launch launchOf(PhaseOp, const Schedule&);
 
 /// Units (rows, runs) that a block of the phase has under way in one step.
 int64_t unitsPerStep(PhaseOp, const Schedule&);
+
+/// Whether the phase streams over rows that a phase before it has read. It is cut alike, and goes through blocks, columns
+/// and rows the other way round: what was read last is read first, while the second-level cache has it.
+bool readsAgain(PhaseOp);
+
+/// X-sized tensors that a phase is the last to access, and only once, where the schedule gives hints.
+llvm::SmallVector<TensorOp> streamedIn(PhaseOp, const Schedule&);
+
+/// Bytes of one access to an X-sized tensor: what pointers, strides and lengths have to be multiples of.
+int64_t accessBytes(KernelOp, const Schedule&);
 
 /// Features that one block of a stream or of columns works on.
 inline int64_t columnsOf(const Schedule& s) { return s.team * s.vector * std::max<int64_t>(s.tile, 1); }

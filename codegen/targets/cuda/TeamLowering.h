@@ -21,6 +21,9 @@
 
 namespace normc::codegen::cuda {
 
+/// Which block of the phase's grid this is, from the end where what was read last comes first.
+mlir::Value blockIn(Loops&, PhaseOp, mlir::gpu::Dimension);
+
 class TeamLowering : Walk {
  public:
   TeamLowering(Loops& loops, Frame& frame, const Schedule& schedule, const Launch& launch,
@@ -41,6 +44,13 @@ class TeamLowering : Walk {
   struct Position {
     mlir::Value offset, inside;  ///< inside null: always; else the offset is that of some access that is
     int64_t index = -1;          ///< of the tile; -1: in a loop
+    bool single = false;         ///< one element, at an end that was peeled off
+  };
+  using PositionOf = llvm::function_ref<Position(int64_t replica)>;
+  /// A run that begins anywhere, seen as aligned accesses between two ends of single elements.
+  struct Peel {
+    mlir::Value head, vectors;   ///< elements before the accesses; how many there are
+    llvm::DenseMap<mlir::Operation*, mlir::Value> alike;  ///< whether a tensor lies as x does, of others than x
   };
 
   //===-- Slabs (TeamSlabs.cpp) -------------------------------------------------===//
@@ -81,8 +91,8 @@ class TeamLowering : Walk {
   void where(SweepOp, const mlir::IRMapping&, Values& sums, llvm::function_ref<void()> sweep);
   /// Runs along the contiguous axis for all replicas; `sums` are replica-major.
   void along(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
-  void element(Sweep&, llvm::MutableArrayRef<Replica>, const Position&, llvm::MutableArrayRef<mlir::Value> sums);
-  mlir::Value loadWhere(mlir::Value condition, TensorOp, const Coordinates&, int64_t lanes);
+  void element(Sweep&, llvm::MutableArrayRef<Replica>, PositionOf, llvm::MutableArrayRef<mlir::Value> sums);
+  mlir::Value loadWhere(mlir::Value condition, TensorOp, const Coordinates&, int64_t lanes, int64_t replica);
   Coordinates alongRun(const Coordinates&, const Position&);
   void fetch(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>);
   llvm::SmallVector<TensorOp> tensorsOf(SlabOp);
@@ -92,8 +102,20 @@ class TeamLowering : Walk {
   void storePending(Sweep&);
   void endSums(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
   mlir::Value vectorsOfRun();
-  Position positionAt(mlir::Value index, bool inside);
-  Position tilePosition(int64_t k);
+  Position positionAt(mlir::Value index, bool inside, int64_t replica = 0);
+  Position tilePosition(int64_t k, int64_t replica = 0);
+  int64_t lanesAt(const Position& p) const { return p.single || s_.vector == 1 ? 0 : s_.vector; }
+  mlir::Type storedType(TensorOp, int64_t lanes);
+
+  //===-- Runs that begin anywhere (TeamPeel.cpp) -------------------------------------===//
+  void peelRuns(llvm::ArrayRef<Replica>);
+  mlir::Value leastVectors();
+  int64_t endPositions() const;
+  Position endPosition(int64_t i, int64_t replica);
+  void sumEnds(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
+  mlir::Value elementIndex(TensorOp, mlir::Value address);
+  mlir::Value loadStored(TensorOp, const Coordinates&, int64_t lanes, int64_t replica);
+  mlir::Value loadShifted(TensorOp, mlir::Value address);
 
   //===-- Between threads (TeamSums.cpp) --------------------------------------------===//
   mlir::Value sumOverLanes(mlir::Value, int64_t team);
@@ -134,6 +156,8 @@ class TeamLowering : Walk {
   Place place_;                           ///< of the slab being lowered, and the width of its runs
   mlir::Value width_;
   mlir::Value inside_;                    ///< whether a thread's column is
+  llvm::SmallVector<Peel> peels_;         ///< of each replica; none: runs are aligned, or read one by one
+  int64_t slackBefore_ = 0, slackAfter_ = 0;  ///< elements of a peeled run that its ends have at least
   mlir::Value wanted_;                    ///< whether what is fetched is asked for at all; null: yes
   bool holds_ = false;                    ///< the slab's runs stay in registers: by tensor, replica and place
   llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value> held_;

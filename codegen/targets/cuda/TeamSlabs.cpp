@@ -16,9 +16,16 @@ TeamLowering::TeamLowering(Loops& loops, Frame& frame, const Schedule& schedule,
   foldBatch_ = 8;
 }
 
+Value blockIn(Loops& l, PhaseOp phase, gpu::Dimension dimension) {
+  Value block = gpu::BlockIdOp::create(l.b, l.loc, dimension);
+  if (!readsAgain(phase)) return block;
+  Value blocks = gpu::GridDimOp::create(l.b, l.loc, dimension);
+  return l.sub(l.sub(blocks, l.index(1)), block);
+}
+
 void TeamLowering::run() {
   thread_ = gpu::ThreadIdOp::create(l_.b, l_.loc, gpu::Dimension::x);
-  columnBlock_ = launch_.columns ? Value(gpu::BlockIdOp::create(l_.b, l_.loc, gpu::Dimension::y)) : l_.index(0);
+  columnBlock_ = launch_.columns ? blockIn(l_, f_.phase(), gpu::Dimension::y) : l_.index(0);
   rank_ = clustered() ? Value(gpu::ClusterBlockIdOp::create(l_.b, l_.loc, gpu::Dimension::x)) : l_.index(0);
   std::tie(begin_, end_) = f_.range();
   for (TensorOp t : f_.kernel().getOps<TensorOp>()) {
@@ -56,7 +63,9 @@ TeamLowering::Place TeamLowering::placeOf(int64_t team, int64_t groups) {
   Place p{.team = team, .span = team * groups};
   p.units = blockThreads() / p.span;
   p.unit = p.units == 1 ? l_.index(0) : l_.div(thread_, l_.index(p.span));
-  p.spanLane = p.units == 1 ? thread_ : l_.rem(thread_, l_.index(p.span));
+  // Of `thread % 32 + 96` LLVM makes `thread | 96`, which is no offset that an access could hold.
+  auto inWarp = [&]() -> Value { return gpu::LaneIdOp::create(l_.b, l_.loc, l_.b.getIndexAttr(32)); };
+  p.spanLane = p.units == 1 ? thread_ : p.span == 32 ? inWarp() : l_.rem(thread_, l_.index(p.span));
   p.lane = groups == 1 ? p.spanLane : l_.rem(p.spanLane, l_.index(team));
   p.lane = l_.add(l_.mul(rank_, l_.index(team)), p.lane);
   p.team = team * launch_.cluster;
@@ -172,6 +181,7 @@ void TeamLowering::lines(SlabOp s) {
         r.values = shared_;
       }
       held_.clear();
+      peelRuns(replicas);
       if (prefetch) {  // the loads of the next step are under way while this one computes
         holdAhead(tensors, replicas.size());
         ahead_ = loadAhead(tensors, seatsFrom(l_.add(first, l_.index(stride))));
@@ -300,11 +310,14 @@ void TeamLowering::stream(SlabOp s) {
     Value last = end_;
     if (sweep.getCondition()) last = l_.select(mapped(sweep.getCondition(), shared_), end_, begin_);
     beginPartials(s);
+    auto rowOf = [&](Value unit) {  // from the end of the task where that was read last
+      return unitCoordinates(readsAgain(f_.phase()) ? l_.sub(l_.add(begin_, l_.sub(last, l_.index(1))), unit) : unit);
+    };
     steps(begin_, last, place_.units * s_.rows, {}, [&](Value first, Values&) {
       Replicas rows(s_.rows);
       for (int64_t r = 0; r < s_.rows; ++r) {
         rows[r].values = shared_;
-        seat(rows[r], first, r, last, [&](Value unit) { rows[r].at = unitCoordinates(unit); });
+        seat(rows[r], first, r, last, [&](Value unit) { rows[r].at = rowOf(unit); });
       }
       streamStep(sweep, rows);
     });
