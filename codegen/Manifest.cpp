@@ -1,5 +1,6 @@
 #include "codegen/Manifest.h"
 
+#include "codegen/lower/PhaseLowering.h"
 #include "codegen/plan/Plan.h"
 #include "codegen/targets/cuda/Dependence.h"
 #include "codegen/targets/cuda/FusePhases.h"
@@ -76,7 +77,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const cpu::Schedule& s, const cp
   result.maxChunks = kMaxChunks;
   if (axes.size() == 2 && axes[1] == "row") {
     result.minUnits = s.grain;
-    result.multiple = s.rows;
+    result.multiple = std::max(s.rows, s.stream);
   } else if (axes.size() == 1 && axes[0] == "feature" && !hasSweeps(phase)) {
     result.minUnits = kVectorGrain;
     result.multiple = s.vector;
@@ -89,14 +90,14 @@ static void cut(PhaseOp phase, KernelOp kernel, const cpu::Schedule& s, const cp
 static void cut(PhaseOp phase, KernelOp kernel, const cuda::Schedule& s, const cuda::Arch& arch, package::Phase& result) {
   SmallVector<StringRef> axes(phase.getUnits().getAsValueRange<StringAttr>());
   cuda::Launch launch = cuda::launchOf(phase, s);
-  result.launch = package::Launch{.threads = launch.threads, .columns = launch.columns};
+  result.launch = package::Launch{.threads = launch.threads, .columns = launch.columns, .cluster = launch.cluster};
   result.launch->dependent = cuda::isDependent(phase, arch);
   if (auto least = phase->getAttrOfType<IntegerAttr>(cuda::leastBlocksAttrName())) result.launch->least = least.getInt();
   cuda::EntryNames names = cuda::entryNames(kernel, phase, s);
   if (!names.unaligned.empty()) result.unaligned = names.unaligned;
   bool partial = false;
   for (auto t : kernel.getOps<TensorOp>()) partial |= t.chunkPhase() == phase.number();
-  result.maxChunks = partial ? s.chunks : kMaxBlocks;
+  result.maxChunks = partial || cuda::readsAgain(phase) ? s.chunks : kMaxBlocks / launch.cluster;
   bool runs = axes.size() == 2 && axes[1] == "row";
   if (!hasSweeps(phase)) {
     result.minUnits = result.multiple = axes.empty() ? 1 : launch.threads;
@@ -145,6 +146,10 @@ static package::Kernel manifestOf(const Problem& problem, const Schedule& schedu
 package::Kernel kernelManifest(const Problem& problem, const cpu::Schedule& schedule, const cpu::Isa& isa,
                                KernelOp kernel) {
   package::Kernel m = manifestOf(problem, schedule, isa, kernel);
+  if (schedule.stream) {
+    m.scalars.push_back({largeNumber().str(), cpu::kLargeBytes});
+    m.scalars.push_back({streamNumber().str(), cpu::kStreamBytes});
+  }
   m.isa = isa.name;
   return m;
 }
@@ -154,7 +159,7 @@ package::Kernel kernelManifest(const Problem& problem, const cuda::Schedule& sch
   package::Kernel m = manifestOf(problem, schedule, arch, kernel);
   m.device = "cuda";
   m.isa = arch.name;
-  m.alignment = arch.accessBytes;
+  m.alignment = cuda::accessBytes(kernel, schedule);
   return m;
 }
 

@@ -112,6 +112,11 @@ class CpuCompilation : public Compilation {
       return llvm::createStringError(problem_.text() + " for " + isa_.name.str() + ": " + *reason);
     if (auto error = Compilation::plan(schedule_.strategy, symbol)) return error;
     kernel_.setScheduleAttr(schedule_.attribute(&context_));
+    if (schedule_.stream) {
+      SmallVector<Attribute> numbers(kernel_.getNumbers().begin(), kernel_.getNumbers().end());
+      for (StringRef number : {largeNumber(), streamNumber()}) numbers.push_back(StringAttr::get(&context_, number));
+      kernel_.setNumbersAttr(ArrayAttr::get(&context_, numbers));
+    }
     return llvm::Error::success();
   }
 
@@ -149,7 +154,7 @@ class CudaCompilation : public Compilation {
   }
 
   llvm::Error threads() {
-    cuda::lowerToGpu(kernel_, schedule_, arch_);
+    cuda::lowerToGpu(kernel_, schedule_);
     expandTranscendentals(*module_);
     if (failed(verify(*module_))) return fault("lowering to threads");
     return llvm::Error::success();

@@ -152,6 +152,14 @@ typedef enum normc_denormals {
   NORMC_DENORMALS_KEEP = 1
 } normc_denormals;
 
+/* When outputs as large as x are read again. Large ones go past the caches where that pays, from the `stream_bytes` of
+ * the kernel on; the host knows better. Changes no result. Kernels without that number, CUDA's among them, ignore it. */
+typedef enum normc_output_reuse {
+  NORMC_OUTPUT_REUSE_UNKNOWN = 0, /* decided by size */
+  NORMC_OUTPUT_REUSE_SOON = 1,    /* by the next operation: they stay in the caches */
+  NORMC_OUTPUT_REUSE_LATE = 2     /* not before the caches hold something else */
+} normc_output_reuse;
+
 /* The value of one number of the spec: "epsilon", "decay", "warmup_steps", ... */
 typedef struct normc_number {
   const char* name;
@@ -179,7 +187,7 @@ typedef struct normc_request {
   /* 1: warmup is over for good, so its phases are left out. On the CPU execute refuses a call whose step says
    * otherwise; on CUDA the step lies on the device, and only the caller knows. */
   int32_t steady;
-  int32_t reserved; /* 0 */
+  int32_t output_reuse; /* a normc_output_reuse */
 } normc_request;
 
 /* Chooses a kernel, loads its code, checks everything that does not depend on a call. Never measures.

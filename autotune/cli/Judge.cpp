@@ -31,7 +31,7 @@ class KernelTrials {
                (limits.contains("rows_max") && !limits.at("rows_max").is_null());
     if (limited_) return;
     try {
-      plan_.emplace(plan(problem_.text()));
+      makePlans(problem_.text());
     } catch (const Failure& failure) {  // e.g. it needs more shared memory than the device has
       if (!how_.device) throw;
       verdict_.skipped = failure.diagnostics().front().message;
@@ -45,7 +45,20 @@ class KernelTrials {
     const bool shortened = shorten(trial.extents);
     if (limited_) planFor(trial.extents);
     if (!plan_ || kernelOf(*plan_) != verdict_.kernel) return;  // the runtime would choose another
-    gate::Verdict verdict = gate::judge(plan_->get(), problem_, trial, how_.device);
+    judge(*plan_, trial, shortened);
+    if (large_) judge(*large_, trial, shortened);
+  }
+
+  const Problem& problem() const { return problem_; }
+  KernelVerdict take() {
+    if (verdict_.trials == 0 && verdict_.skipped.empty())
+      verdict_.skipped = "the runtime always chooses another kernel of this package";
+    return std::move(verdict_);
+  }
+
+ private:
+  void judge(const host::Plan& plan, const gate::Trial& trial, bool shortened) {
+    gate::Verdict verdict = gate::judge(plan.get(), problem_, trial, how_.device);
     if (const std::string text = how_.observed(); !text.empty()) {
       verdict.text =
           (verdict.ok ? problem_.text() + " on " + trial.text() + ":" : verdict.text) + "\n" + text;
@@ -63,19 +76,19 @@ class KernelTrials {
     }
   }
 
-  const Problem& problem() const { return problem_; }
-  KernelVerdict take() {
-    if (verdict_.trials == 0 && verdict_.skipped.empty())
-      verdict_.skipped = "the runtime always chooses another kernel of this package";
-    return std::move(verdict_);
-  }
-
- private:
-  host::Plan plan(const std::string& request) const {
+  void makePlans(const std::string& request) {
     const std::string isa = manifest_.at("isa");
     normc_request options{.isa_cap = isa.c_str()};
     if (how_.device) options.device_type = kDLCUDA, options.device_id = how_.device->index();
-    return file_.plan(request, options);
+    large_.reset();
+    plan_.emplace(file_.plan(request, options));
+    // A kernel may treat large calls in another way; the trials are small.
+    const normc_number always[] = {{"large_bytes", 0}, {"stream_bytes", 0}};
+    for (const Json& scalar : manifest_.at("scalars"))
+      if (scalar.at("name") == always[0].name) {
+        options.numbers = always, options.number_count = std::size(always);
+        large_.emplace(file_.plan(request, options));
+      }
   }
   bool shorten(Extents& e) const {
     const int64_t row = std::max<int64_t>(e.segments * e.features, 1);
@@ -88,9 +101,9 @@ class KernelTrials {
     const std::string request = requestOf(problem_, extents);
     if (request == planned_) return;
     planned_ = request;
-    plan_.reset();
+    plan_.reset(), large_.reset();
     try {
-      plan_.emplace(plan(request));
+      makePlans(request);
     } catch (const Failure&) {  // beyond the limits, and no other kernel of the package serves it
     }
   }
@@ -101,7 +114,7 @@ class KernelTrials {
   const Judging& how_;
   bool limited_ = false;
   std::string planned_;
-  std::optional<host::Plan> plan_;
+  std::optional<host::Plan> plan_, large_;  ///< large_: takes every call for a large one
   KernelVerdict verdict_;
 };
 

@@ -192,6 +192,8 @@ void mergeWarp(Block& block, uint32_t warp, uint32_t mask) {
   uint32_t last = mergeForeign(threads);
   if (mask == block.warps[warp].members) {
     for (Thread* t : threads) t->view.warp = last, t->view.now = last + 1;
+    if (count == block.threads.size())  // a block of one warp
+      for (Thread* t : threads) t->view.block = last;
   } else {
     std::array<uint32_t, 32> all{};
     uint32_t whole = 0;

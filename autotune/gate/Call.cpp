@@ -76,7 +76,7 @@ void Call::Buffers::add(const std::string& name, const std::vector<double>* inpu
   }
   int64_t size = bytes(typeOf(name)), elements = t.shape.empty() ? 0 : t.shape[0] * t.strides[0];
   if (!wide(name)) elements = e.features;
-  t.storage = Storage(elements * size, placement.misalign * size, where);
+  t.storage = Storage(elements * size, (placement.misalign + (t.output ? placement.skew : 0)) * size, where);
   t.describe(device(), typeOf(name) == DType::BF16 ? kDLBfloat : kDLFloat, size);
 }
 

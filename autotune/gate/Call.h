@@ -21,6 +21,7 @@ struct Placement {
   int64_t rowPadding = 0;      ///< elements between two rows (two channels where they come first)
   int64_t segmentPadding = 0;  ///< elements between two segments, beyond that
   int64_t misalign = 0;        ///< elements by which a buffer's address is off a cache line
+  int64_t skew = 0;            ///< the same, of outputs beyond inputs
   bool inPlace = false;        ///< y is x, dx is dy
   bool stateInPlace = true;    ///< state_out is state_in
   std::vector<std::string> leaveOut;  ///< of dx, dscale, dbias, saved, state_out

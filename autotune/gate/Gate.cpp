@@ -16,7 +16,7 @@ std::string Trial::text() const {
   };
   add("step", step);
   add("row_padding", placement.rowPadding), add("segment_padding", placement.segmentPadding);
-  add("misalign", placement.misalign);
+  add("misalign", placement.misalign), add("skew", placement.skew);
   if (placement.inPlace) t += " in_place";
   if (!placement.stateInPlace) t += " state_apart";
   for (const std::string& output : placement.leaveOut) t += " without_" + output;
@@ -124,6 +124,7 @@ std::vector<Trial> standardTrials(const Problem& problem, int64_t features) {
   Extents odd = extents(21, 2);
   trials.push_back({.extents = odd, .step = 3, .placement = {.rowPadding = 3, .segmentPadding = segmented ? 5 : 0}});
   trials.push_back({.extents = odd, .step = 3, .placement = {.misalign = 1}});
+  trials.push_back({.extents = odd, .step = 3, .placement = {.misalign = 2, .skew = 1}});
   trials.push_back({.extents = odd, .step = 3, .placement = {.inPlace = true, .stateInPlace = false}});
   if (problem.entry == Entry::Forward)
     trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = {"saved", "state_out"}}});

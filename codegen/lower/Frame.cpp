@@ -37,6 +37,24 @@ Frame::Frame(Loops& loops, KernelOp kernel, PhaseOp phase, Arguments arguments, 
 
 Value Frame::pointer(TensorOp t) { return arguments_.pointers[llvm::find(tensors_, t) - tensors_.begin()]; }
 
+static Value elementBytes(Loops& l, TensorOp t) {
+  return l.index(std::max<int64_t>(1, t.getType().getIntOrFloatBitWidth() / 8));
+}
+
+Value Frame::bytesOf(TensorOp t) {
+  return l_.mul(l_.mul(l_.mul(rows(), features_), segments_), elementBytes(l_, t));
+}
+
+Value Frame::isAligned(TensorOp t, int64_t alignment) {
+  const Arguments::Strides& stride = arguments_.strides[llvm::find(strided_, t) - strided_.begin()];
+  Value all = memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, pointer(t));
+  for (Value s : {stride.segment, stride.row})
+    all = arith::OrIOp::create(l_.b, l_.loc, all, l_.mul(s, elementBytes(l_, t)));
+  Value odd = arith::AndIOp::create(l_.b, l_.loc, all, l_.index(alignment - 1));
+  Value aligned = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, odd, l_.index(0));
+  return arith::AndIOp::create(l_.b, l_.loc, aligned, l_.less(l_.index(0), stride.row));
+}
+
 Value Frame::buffer(TensorOp t) {
   Value& buffer = buffers_[t.getSymName()];
   if (!buffer) {
@@ -106,11 +124,12 @@ Value Frame::address(TensorOp t, const Coordinates& at) {
   return position;
 }
 
-Value Frame::loadStored(TensorOp t, Value address, int64_t lanes) {
+Value Frame::loadStored(TensorOp t, Value address, int64_t lanes, std::optional<int64_t> alignment) {
   Value memory = buffer(t);
   if (!lanes) return memref::LoadOp::create(l_.b, l_.loc, memory, address);
   auto type = VectorType::get({lanes}, access_.stored(t));
-  return vector::LoadOp::create(l_.b, l_.loc, type, memory, ValueRange{address}, false, access_.alignmentOf(type));
+  return vector::LoadOp::create(l_.b, l_.loc, type, memory, ValueRange{address}, streamed_.contains(t),
+                                alignment ? llvm::MaybeAlign(*alignment) : access_.alignmentOf(type));
 }
 
 Value Frame::widened(TensorOp t, Value value) {
@@ -132,7 +151,7 @@ Value Frame::load(TensorOp t, Value address, int64_t lanes, Value mask) {
   return widened(t, vector::MaskedLoadOp::create(b, l_.loc, type, buffer(t), address, mask, none));
 }
 
-void Frame::store(TensorOp t, Value address, Value value, Value mask) {
+void Frame::store(TensorOp t, Value address, Value value, Value mask, std::optional<int64_t> alignment, bool past) {
   OpBuilder& b = l_.b;
   Value memory = buffer(t);
   if (access_.stored(t).isInteger(16)) value = l_.toBF16(value);
@@ -142,7 +161,10 @@ void Frame::store(TensorOp t, Value address, Value value, Value mask) {
   } else if (mask) {
     vector::MaskedStoreOp::create(b, l_.loc, memory, ValueRange{address}, mask, value);
   } else {
-    vector::StoreOp::create(b, l_.loc, value, memory, ValueRange{address}, false, access_.alignmentOf(cast<VectorType>(value.getType())));
+    auto type = cast<VectorType>(value.getType());
+    if (past) alignment = type.getNumElements() * type.getElementTypeBitWidth() / 8;
+    vector::StoreOp::create(b, l_.loc, value, memory, ValueRange{address}, past || streamed_.contains(t),
+                            alignment ? llvm::MaybeAlign(*alignment) : access_.alignmentOf(type));
   }
 }
 

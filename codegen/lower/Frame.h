@@ -44,6 +44,7 @@ struct Arguments {
 struct Access {
   bool nativeBF16 = false;  ///< the target has conversions; else bf16 travels as i16
   int64_t alignment = 0;    ///< in bytes, the most that a vector access may rely on; 0: that of an element
+  bool peeled = false;      ///< operands begin anywhere; who makes a vector access knows that its own address is aligned
   mlir::Type stored(TensorOp) const;
   llvm::MaybeAlign alignmentOf(mlir::VectorType) const;
 };
@@ -72,16 +73,25 @@ class Frame {
 
   TensorOp tensor(llvm::StringRef name);
   mlir::Type stored(TensorOp t) const { return access_.stored(t); }
+  const Access& access() const { return access_; }
   mlir::Value pointer(TensorOp);  ///< a memref of rank 0
+  mlir::Value bytesOf(TensorOp);  ///< of an X-sized tensor, as if it were compact
+  /// Whether all rows of an X-sized tensor begin at a multiple of `alignment` bytes, each at its own.
+  mlir::Value isAligned(TensorOp, int64_t alignment);
+  /// From now on accesses of several elements say that nobody comes back to the tensor soon.
+  void markStreamed(TensorOp t) { streamed_.insert(t); }
   /// Position of an element in its buffer.
   mlir::Value address(TensorOp, const Coordinates&);
   /// In the statistics type; a mask as i1, an i64 as it is. `lanes` 0: a scalar.
   /// With `mask` (i1 lanes), others read as 0.
   mlir::Value load(TensorOp, mlir::Value address, int64_t lanes, mlir::Value mask);
   /// The two halves of a load without a mask: as the element lies in memory, then in the statistics type.
-  mlir::Value loadStored(TensorOp t, mlir::Value address, int64_t lanes);
+  /// `alignment` in bytes where the caller knows better; 0: an element's.
+  mlir::Value loadStored(TensorOp t, mlir::Value address, int64_t lanes, std::optional<int64_t> alignment = {});
   mlir::Value widened(TensorOp t, mlir::Value stored);
-  void store(TensorOp, mlir::Value address, mlir::Value value, mlir::Value mask);
+  /// `past`: around the caches; the address of a vector is a multiple of its size then.
+  void store(TensorOp, mlir::Value address, mlir::Value value, mlir::Value mask, std::optional<int64_t> alignment = {},
+             bool past = false);
 
  private:
   mlir::Value buffer(TensorOp);
@@ -96,6 +106,7 @@ class Frame {
   mlir::Type statistics_;
   mlir::Value segments_, features_;
   llvm::StringMap<mlir::Value> buffers_;
+  llvm::DenseSet<mlir::Operation*> streamed_;
 };
 
 }  // namespace normc::codegen

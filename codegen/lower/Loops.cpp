@@ -48,6 +48,9 @@ Value Loops::less(Value x, Value y) {
   if (cx && cy) return arith::ConstantOp::create(b, loc, b.getBoolAttr(*cx < *cy));
   return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, y);
 }
+Value Loops::isFalse(Value condition) {
+  return b.createOrFold<arith::XOrIOp>(loc, condition, arith::ConstantOp::create(b, loc, b.getBoolAttr(true)));
+}
 Value Loops::roundDown(Value n, int64_t step) {
   if (step == 1) return n;
   return sub(n, rem(n, index(step)));

@@ -25,6 +25,7 @@ class Loops {
   mlir::Value min(mlir::Value, mlir::Value);
   mlir::Value select(mlir::Value condition, mlir::Value yes, mlir::Value no);
   mlir::Value less(mlir::Value, mlir::Value);
+  mlir::Value isFalse(mlir::Value condition);
   /// n - n mod step.
   mlir::Value roundDown(mlir::Value n, int64_t step);
   static std::optional<int64_t> constant(mlir::Value);

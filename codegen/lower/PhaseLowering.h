@@ -18,6 +18,16 @@
 
 namespace normc::codegen {
 
+/// Bytes that leave a core together.
+constexpr int64_t kLine = 64;
+/// The least vectors of a step where outputs go past the caches a row at a time.
+constexpr int64_t kStreamUnroll = 4;
+
+/// The scalars of a kernel whose schedule streams: a call is large if x has so many bytes, and then an output of so
+/// many goes past the caches. Only the first decides the order of sums.
+inline llvm::StringRef largeNumber() { return "large_bytes"; }
+inline llvm::StringRef streamNumber() { return "stream_bytes"; }
+
 class PhaseLowering : Walk {
  public:
   PhaseLowering(Loops& loops, Frame& frame);
@@ -29,6 +39,9 @@ class PhaseLowering : Walk {
   //===-- Slabs (Slabs.cpp) ---------------------------------------------------===//
   void zeroPartials();
   void slab(SlabOp);
+  void lower(SlabOp, mlir::Value begin, mlir::Value end);
+  void planStreaming();
+  int64_t linesUnroll();
   void lines(SlabOp, mlir::Value begin, mlir::Value end);
   void lineReplicas(SlabOp, mlir::Value unit, int64_t count);
   void blocks(SlabOp, mlir::Value begin, mlir::Value end);
@@ -37,7 +50,7 @@ class PhaseLowering : Walk {
   void columnTile(SlabOp, Coordinates, mlir::Value feature, int64_t vectors, mlir::Value mask);
   void stream(SlabOp, mlir::Value begin, mlir::Value end);
   void body(SlabOp, Replicas&);
-  int64_t rowsTogether() const { return schedule_.getRows(); }
+  int64_t rowsTogether() const { return rows_; }
 
   //===-- Sweeps (Sweeps.cpp) ---------------------------------------------------===//
   void lineSweep(SweepOp, Replicas&);
@@ -57,6 +70,10 @@ class PhaseLowering : Walk {
   void flushBuffer(Sweep&, mlir::Value width);
 
   ScheduleAttr schedule_;
+  int64_t rows_, unroll_;    ///< of the schedule, or those of a call that does not fit in caches
+  mlir::Value large_;        ///< whether this call is one; null: all are alike
+  mlir::Value past_;         ///< whether its outputs may go past the caches
+  bool inLarge_ = false;
   mlir::IRMapping shared_;  ///< values of the phase, outside all slabs
   mlir::Value buffer_;       ///< of a stream's sums
 };

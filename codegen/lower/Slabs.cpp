@@ -8,7 +8,8 @@ using namespace mlir;
 namespace normc::codegen {
 
 PhaseLowering::PhaseLowering(Loops& loops, Frame& frame)
-    : Walk(loops, frame), schedule_(*frame.kernel().getSchedule()) {
+    : Walk(loops, frame), schedule_(*frame.kernel().getSchedule()), rows_(schedule_.getRows()),
+      unroll_(schedule_.getUnroll()) {
   probeWidth_ = schedule_.getVector();
 }
 
@@ -16,6 +17,7 @@ void PhaseLowering::run() {
   std::tie(begin_, end_) = f_.range();
   zeroPartials();
   allocateBuffer();
+  if (schedule_.getStream()) planStreaming();
   countRows();
   Replica phase;
   phase.at.chunk = f_.task();
@@ -54,12 +56,59 @@ void PhaseLowering::slab(SlabOp s) {
   lanes_ = kind_ == Kind::Column ? schedule_.getVector() : 0;
   laneMask_ = {};
   Value end = s.getHead() ? headEnd(begin_, end_, *s.getHead()) : end_;
+  if (!large_ || s.getHead() || !s.hasSweeps() || kind_ == Kind::Column) return lower(s, begin_, end);
+  // Which of the two runs depends on sizes alone, as does the order of all sums.
+  l_.when(large_, {}, [&] {
+    inLarge_ = true;
+    rows_ = schedule_.getStream();
+    unroll_ = std::max(kStreamUnroll / rows_, linesUnroll());
+    lower(s, begin_, end);
+    inLarge_ = false;
+    return Values();
+  });
+  rows_ = schedule_.getRows();
+  unroll_ = schedule_.getUnroll();
+  l_.when(l_.isFalse(large_), {}, [&] {
+    lower(s, begin_, end);
+    return Values();
+  });
+}
+
+void PhaseLowering::lower(SlabOp s, Value begin, Value end) {
   switch (kind_) {
-    case Kind::Line: return lines(s, begin_, end);
-    case Kind::Block: return blocks(s, begin_, end);
-    case Kind::Column: return columns(s, begin_, end);
-    case Kind::Stream: return stream(s, begin_, end);
+    case Kind::Line: return lines(s, begin, end);
+    case Kind::Block: return blocks(s, begin, end);
+    case Kind::Column: return columns(s, begin, end);
+    case Kind::Stream: return stream(s, begin, end);
   }
+}
+
+/// Vectors of a step that stores whole lines.
+int64_t PhaseLowering::linesUnroll() {
+  int64_t unroll = 1;
+  for (TensorOp t : f_.kernel().getOps<TensorOp>())
+    if (t.isXSized()) unroll = std::max<int64_t>(unroll, kLine * 8 / (schedule_.getVector() * t.getType().getIntOrFloatBitWidth()));
+  return unroll;
+}
+
+/// Finds out whether the call is large, and whether all its outputs lie in whole lines.
+void PhaseLowering::planStreaming() {
+  llvm::SetVector<Operation*> read, written;
+  f_.phase()->walk([&](SweepOp sweep) {
+    for (auto [names, to] : {std::pair(sweep.getReads(), &read), std::pair(sweep.getWrites(), &written)})
+      for (auto name : names.getAsRange<FlatSymbolRefAttr>())
+        if (TensorOp t = f_.tensor(name.getValue()); t.isXSized()) to->insert(t);
+  });
+  if (read.empty()) return;
+  auto reaches = [&](Operation* tensor, StringRef number) -> Value {
+    Value least = arith::FPToSIOp::create(l_.b, l_.loc, l_.b.getI64Type(), f_.scalar(number));
+    least = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getIndexType(), least);
+    return arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::sge, f_.bytesOf(cast<TensorOp>(tensor)), least);
+  };
+  large_ = reaches(read.front(), largeNumber());
+  if (written.empty()) return;
+  past_ = reaches(written.front(), streamNumber());
+  for (Operation* t : written) past_ = arith::AndIOp::create(l_.b, l_.loc, past_, f_.isAligned(cast<TensorOp>(t), kLine));
 }
 
 //===-- Lines -------------------------------------------------------------------===//

@@ -24,11 +24,23 @@ struct PhaseLowering::Sweep : SweepParts {
   struct Pending {
     TensorOp tensor;
     Value address, value, mask;
+    size_t replica = 0, order = 0;
   };
   SmallVector<Pending> pending;
-  void flush(Frame& f) {
-    for (Pending& p : pending) f.store(p.tensor, p.address, p.value, p.mask);
+  void flush(Frame& f, bool past = false) {
+    for (Pending& p : pending) f.store(p.tensor, p.address, p.value, p.mask, {}, past && p.tensor.isXSized());
     pending.clear();
+  }
+  /// The parts of a line follow each other, so that it leaves the core as one.
+  void flushPast(Frame& f, Loops& l, Value past) {
+    llvm::sort(pending, [](const Pending& a, const Pending& b) {
+      return std::pair(a.replica, a.order) < std::pair(b.replica, b.order);
+    });
+    auto none = [] { return Values(); };
+    auto all = pending;
+    l.when(past, {}, [&] { return flush(f, true), none(); });
+    pending = all;
+    l.when(l.isFalse(past), {}, [&] { return flush(f), none(); });
   }
 };
 
@@ -70,7 +82,7 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
     auto yielded = cast<YieldOp>(body.getTerminator()).getValues();
     auto value = [&](unsigned i) { return l_.broadcast(mapped(yielded[i], replica.values), lanes); };
     unsigned next = 0;
-    for (TensorOp t : s.writes) s.pending.push_back({t, f_.address(t, at), value(next++), mask});
+    for (TensorOp t : s.writes) s.pending.push_back({t, f_.address(t, at), value(next++), mask, r, s.pending.size()});
     unsigned slot = r * s.slots * stride;
     auto add = [&](Value v) {
       if (mask && !column) v = l_.select(mask, v, l_.zero(v.getType()));
@@ -98,13 +110,14 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
 }
 
 Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value width, Values sums) {
-  int64_t lanes = schedule_.getVector(), unroll = schedule_.getUnroll(), step = lanes * unroll;
+  int64_t lanes = schedule_.getVector(), unroll = unroll_, step = lanes * unroll;
   auto steps = [&](Value begin, Value end, int64_t vectors, ValueRange from) {
     return l_.forEach(begin, end, vectors * lanes, from, [&](Value j, ValueRange running) {
       Values next(running);
       for (int64_t u = 0; u < vectors; ++u)
         element(s, replicas, l_.add(j, l_.index(u * lanes)), lanes, {}, MutableArrayRef<Value>(next).drop_front(sums.empty() ? 0 : u), unroll);
-      s.flush(f_);
+      if (inLarge_ && past_ && vectors == unroll && !s.writes.empty()) s.flushPast(f_, l_, past_);
+      else s.flush(f_);
       return next;
     });
   };
@@ -149,7 +162,7 @@ static Values zeros(Loops& l, Type statistics, int64_t lanes, size_t count) {
 
 /// Adds what each replica summed along its run to the partial of its own feature.
 void PhaseLowering::addRowPartials(Sweep& s, MutableArrayRef<Replica> replicas, ArrayRef<Value> sums) {
-  unsigned unroll = schedule_.getUnroll();
+  unsigned unroll = unroll_;
   for (auto [r, replica] : llvm::enumerate(replicas)) {
     unsigned slot = (r * s.slots + s.op.getSums().size()) * unroll;
     for (auto [k, t] : llvm::enumerate(s.partials)) {
@@ -165,7 +178,7 @@ void PhaseLowering::addRowPartials(Sweep& s, MutableArrayRef<Replica> replicas, 
 void PhaseLowering::lineSweep(SweepOp op, Replicas& replicas) {
   Sweep s(partsOf(op));
   for (Replica& r : replicas) hoist(s, r);
-  unsigned unroll = schedule_.getUnroll();
+  unsigned unroll = unroll_;
   Value width = runWidth(f_, slab_);
   if (op.getCondition()) width = l_.select(mapped(op.getCondition(), replicas[0].values), width, l_.index(0));
   Values sums = along(s, replicas, width,
@@ -182,7 +195,7 @@ void PhaseLowering::blockSweep(SweepOp op, SlabOp slab, Replicas& replicas) {
   Sweep s(partsOf(op));
   Replica& whole = replicas[0];
   int64_t together = rowsTogether(), lanes = schedule_.getVector();
-  unsigned unroll = schedule_.getUnroll(), perRow = s.slots * unroll;
+  unsigned unroll = unroll_, perRow = s.slots * unroll;
   Value width = runWidth(f_, slab);
   bool overSegments = !slab.isPer("segment");
   Value count = overSegments ? f_.segments() : f_.featuresLast() ? f_.rows() : f_.groupWidth("group");

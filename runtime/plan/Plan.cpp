@@ -17,6 +17,10 @@ std::string text(double value) {
   return {digits, end.ptr};
 }
 
+/// The scalar from which on a CPU kernel's outputs go past the caches, and a value that no tensor reaches.
+constexpr const char* kStreamNumber = "stream_bytes";
+constexpr double kNeverBytes = double(int64_t(1) << 62);
+
 normc_status checkRequest(const normc_request& request) {
   if (!request.problem)
     return fail(NORMC_INVALID_ARGUMENT, "request.problem is null; it names what to compute");
@@ -28,8 +32,9 @@ normc_status checkRequest(const normc_request& request) {
                 "; it must not be negative");
   if (request.steady != 0 && request.steady != 1)
     return fail(NORMC_INVALID_ARGUMENT, "request.steady is ", request.steady, "; it must be 0 or 1");
-  if (request.reserved != 0)
-    return fail(NORMC_INVALID_ARGUMENT, "request.reserved is ", request.reserved, "; it must be 0");
+  if (request.output_reuse < NORMC_OUTPUT_REUSE_UNKNOWN || request.output_reuse > NORMC_OUTPUT_REUSE_LATE)
+    return fail(NORMC_INVALID_ARGUMENT, "request.output_reuse is ", request.output_reuse,
+                "; it must be 0 (unknown), 1 (soon) or 2 (late)");
   return NORMC_OK;
 }
 
@@ -62,6 +67,10 @@ normc_status Plan::create(std::shared_ptr<const Context> context, std::shared_pt
 
 normc_status Plan::bindNumbers(const normc_request& request) {
   for (const Scalar& scalar : kernel_->scalars) scalars_.push_back(scalar.value);
+  if (const int stream = indexOf(kernel_->scalars, kStreamNumber); stream >= 0) {
+    if (request.output_reuse == NORMC_OUTPUT_REUSE_SOON) scalars_[stream] = kNeverBytes;
+    if (request.output_reuse == NORMC_OUTPUT_REUSE_LATE) scalars_[stream] = 0;
+  }
   if (request.number_count > 0 && !request.numbers)
     return fail(NORMC_INVALID_ARGUMENT, "request.numbers is null but number_count is ", request.number_count);
   for (size_t i = 0; i < request.number_count; ++i) {

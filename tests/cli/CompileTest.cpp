@@ -63,9 +63,9 @@ TEST_F(Compile, TakesNormsFromAFile) {
 
 TEST_F(Compile, AppliesTheGivenSchedule) {
   const Outcome o = normc({"compile", "rms_norm:infer@f32[*x8]", "--schedule",
-                           "resident,vector=4,rows=2,unroll=2,tile=2,grain=8", "-o", "r.npk", "--json"});
+                           "resident,vector=4,rows=2,unroll=2,tile=2,grain=8,stream=2", "-o", "r.npk", "--json"});
   ASSERT_EQ(o.code, 0) << o.err;
-  EXPECT_EQ(o.json()["kernels"][0]["schedule"], "resident,vector=4,rows=2,unroll=2,tile=2,grain=8");
+  EXPECT_EQ(o.json()["kernels"][0]["schedule"], "resident,vector=4,rows=2,unroll=2,tile=2,grain=8,stream=2");
 }
 
 TEST_F(Compile, EmitsEveryStageAsText) {

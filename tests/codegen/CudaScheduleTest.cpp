@@ -46,15 +46,15 @@ std::string reasonOfStream(Change change, const char* problem = "batch_norm:forw
 
 TEST(CudaSchedule, PrintsEveryKnob) {
   Schedule s{.strategy = Strategy::Resident, .threads = 96, .team = 16, .vector = 8, .tile = 3, .rows = 2, .chunks = 7, .blocks = 4,
-             .prefetch = 1, .hold = 5};
-  EXPECT_EQ(s.text(), "resident,threads=96,team=16,vector=8,tile=3,rows=2,chunks=7,blocks=4,prefetch=1,hold=5");
+             .prefetch = 1, .cluster = 8, .hints = 1, .hold = 5};
+  EXPECT_EQ(s.text(), "resident,threads=96,team=16,vector=8,tile=3,rows=2,chunks=7,blocks=4,prefetch=1,cluster=8,hints=1,hold=5");
   EXPECT_TRUE(llvm::StringRef(Schedule().text()).starts_with("streamed,threads="));
 }
 
 TEST(CudaSchedule, ParsesWhatItPrints) {
   for (Strategy strategy : {Strategy::Streamed, Strategy::Resident})
     for (int64_t knob : {0, 1, 2, 8, 1 << 20}) {
-      Schedule s{strategy, 32 + knob, knob + 1, knob + 2, knob, knob + 4, knob + 5, 3 * knob, knob / 2, knob % 3};
+      Schedule s{strategy, 32 + knob, knob + 1, knob + 2, knob, knob + 4, knob + 5, 3 * knob, knob / 2, knob + 6, knob % 3, knob % 5};
       auto again = parseSchedule(s.text());
       ASSERT_TRUE(bool(again)) << s.text();
       EXPECT_EQ(*again, s) << again->text();
@@ -71,7 +71,7 @@ TEST(CudaSchedule, SaysWhichPartOfATextIsWrong) {
   EXPECT_EQ(parseError("threads=128"), "schedule 'threads=128': starts with 'threads'; legal: streamed, resident");
   EXPECT_EQ(parseError(""), "schedule '': starts with ''; legal: streamed, resident");
   EXPECT_EQ(parseError("resident,unroll=2"),
-            "schedule 'resident,unroll=2': no knob 'unroll'; legal: threads, team, vector, tile, rows, chunks, blocks, prefetch, hold");
+            "schedule 'resident,unroll=2': no knob 'unroll'; legal: threads, team, vector, tile, rows, chunks, blocks, prefetch, cluster, hints, hold");
   EXPECT_EQ(parseError("resident,team=8,team=8"), "schedule 'resident,team=8,team=8': 'team' is given twice");
   EXPECT_EQ(parseError("resident,rows=two"), "schedule 'resident,rows=two': 'two' is not a number for rows");
   EXPECT_EQ(parseError("resident,rows"), "schedule 'resident,rows': '' is not a number for rows");
@@ -145,16 +145,20 @@ TEST(CudaSchedule, RefusesATileThatDoesNotFitTheRun) {
             "team * vector * tile = 384: the last accesses would find nothing of a run of 256");
   EXPECT_EQ(reasonOfRow([](Schedule&) {}, "layer_norm:forward@f32[*x*]"),
             "tile = 2, but the length of a run is not known; legal: 0");
-  EXPECT_EQ(reasonOfRow([](Schedule&) {}, "layer_norm:forward@f32[*x254]"), "vector = 4 does not divide a run of 254");
+  EXPECT_EQ(reasonOfRow([](Schedule&) {}, "layer_norm:backward@f32[*x254]"), "vector = 4 does not divide a run of 254");
+  EXPECT_EQ(reasonOfRow([](Schedule&) {}, "layer_norm:forward@f32[*x254]"), "") << "it can be peeled";
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1, s.team = 8; }, "layer_norm:forward@f32[*x26]"),
+            "vector = 4 does not divide a run of 26, and only runs of 27 and more are peeled");
   EXPECT_EQ(reasonOfRow([](Schedule&) {}, "group_norm:forward@f32[*x1024]{groups=4}"), "") << "a run is a group's";
 }
 
 TEST(CudaSchedule, RefusesVectorsOfGroupsThatMayBeginAnywhere) {
   auto looped = [](Schedule& s) { s.tile = 0, s.team = s.threads; };
-  EXPECT_EQ(reasonOfRow(looped, "group_norm:forward@f32[*x*]{groups=4}"),
+  EXPECT_EQ(reasonOfRow(looped, "group_norm:forward@f32[*x*]{groups=4}"), "") << "they are peeled";
+  EXPECT_EQ(reasonOfRow(looped, "group_norm:backward@f32[*x*]{groups=4}"),
             "vector = 4, but groups of any number of features may begin anywhere; legal: 1");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 0, s.vector = 1, s.team = s.threads; }, "group_norm:forward@f32[*x*]{groups=4}"), "");
-  EXPECT_EQ(reasonOfRow(looped, "group_norm:forward@f32[*x*]{groups=1}"), "") << "one group is the row";
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 0, s.vector = 1, s.team = s.threads; }, "group_norm:backward@f32[*x*]{groups=4}"), "");
+  EXPECT_EQ(reasonOfRow(looped, "group_norm:backward@f32[*x*]{groups=1}"), "") << "one group is the row";
 }
 
 TEST(CudaSchedule, RefusesToReadAheadWhatItDoesNotKeep) {
@@ -165,6 +169,24 @@ TEST(CudaSchedule, RefusesToReadAheadWhatItDoesNotKeep) {
             "prefetch = 1, but no run of this kernel stays in registers; legal: 0");
   EXPECT_EQ(reasonOfStream([](Schedule& s) { s.prefetch = 1; }),
             "prefetch = 1, but no run of this kernel stays in registers; legal: 0");
+}
+
+TEST(CudaSchedule, RefusesHintsThatAreNone) {
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.hints = 1; }), "");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.hints = 2; }), "hints = 2; legal: 0 or 1");
+  EXPECT_EQ(reasonOfStream([](Schedule& s) { s.hints = -1; }), "hints = -1; legal: 0 or 1");
+}
+
+TEST(CudaSchedule, DefaultsGiveHintsWhereXIsReadAgain) {
+  auto hints = [](const char* problem) {
+    const Problem p = problemOf(problem);
+    return defaultSchedule(p, archOf("sm_90"), legalStrategies(p).front()).hints;
+  };
+  EXPECT_EQ(hints("batch_norm:forward@f32[*x256]"), 1);
+  EXPECT_EQ(hints("batch_norm:backward@bf16[*x256]"), 1);
+  EXPECT_EQ(hints("batch_norm:infer@f32[*x256]"), 0);
+  EXPECT_EQ(hints("layer_norm:backward@f32[*x256]"), 0);
+  EXPECT_EQ(hints("power_norm:forward@f32[*x256]"), 0);
 }
 
 TEST(CudaSchedule, RefusesATileWhereOneThreadHasOneColumn) {
@@ -206,6 +228,58 @@ TEST(CudaSchedule, RefusesMoreThanTheRegistersHold) {
   EXPECT_EQ(many.find("about "), 0u) << many;
   const std::string blocks = reasonOfRow([](Schedule& s) { s.team = 32, s.tile = 8, s.blocks = 16; }, "layer_norm:forward@f32[*x1024]");
   EXPECT_EQ(blocks.substr(blocks.find(" registers")), " registers a thread; 128 threads leave 32") << blocks;
+}
+
+/// A cluster of blocks for a row of LayerNorm.
+template <typename Change>
+std::string reasonOfCluster(Change change, const char* problem = "layer_norm:forward@f32[*x2048]", const char* arch = "sm_90") {
+  return reason(problem,
+                {.strategy = Strategy::Resident, .threads = 64, .team = 64, .vector = 4, .tile = 2, .rows = 1, .chunks = 8, .cluster = 4},
+                change, arch);
+}
+
+TEST(CudaSchedule, SpreadsRowsOverClusters) {
+  auto same = [](Schedule&) {};
+  EXPECT_EQ(reasonOfCluster(same), "");
+  EXPECT_EQ(reasonOfCluster(same, "layer_norm:backward@f32[*x2048]"), "");
+  EXPECT_EQ(reasonOfCluster(same, "layer_norm:infer@bf16[*x2000]{mask}"), "");
+  EXPECT_EQ(reasonOfCluster([](Schedule& s) { s.team = 32; }, "group_norm:backward@f32[*x2048]{groups=2}"), "");
+  EXPECT_EQ(reasonOfCluster([](Schedule& s) { s.tile = 1, s.cluster = 8; }, "rms_norm:forward@f32[*x2048]", "sm_120"), "");
+}
+
+TEST(CudaSchedule, RefusesClustersThatAreNone) {
+  for (int64_t cluster : {0, -2, 3, 12, 32})
+    EXPECT_EQ(reasonOfCluster([&](Schedule& s) { s.cluster = cluster; }),
+              "cluster = " + std::to_string(cluster) + "; legal: a power of two up to 16");
+  for (const char* arch : {"sm_80", "sm_89"})
+    EXPECT_EQ(reasonOfCluster([](Schedule&) {}, "layer_norm:forward@f32[*x2048]", arch),
+              "cluster = 4, but " + std::string(arch) + " has no clusters of blocks, sm_90 is the first; legal: 1");
+}
+
+TEST(CudaSchedule, RefusesClustersForWhatIsNoRow) {
+  const std::string wanted = "cluster = 2, but only rows with statistics of their own lie over blocks; legal: 1";
+  EXPECT_EQ(reasonOfStream([](Schedule& s) { s.cluster = 2; }), wanted);
+  EXPECT_EQ(reasonOfStream([](Schedule& s) { s.cluster = 2; }, "power_norm:forward@f32[*x256]"), wanted);
+  EXPECT_EQ(reasonOfCluster([](Schedule& s) { s.cluster = 2; }, "group_norm_segment:forward@f32[*x*x2048]{groups=2}"), wanted);
+  EXPECT_EQ(reasonOfCluster([](Schedule& s) { s.tile = 0; }), "cluster = 4, but no run of this kernel stays in registers; legal: 1");
+  EXPECT_EQ(reasonOfCluster([](Schedule& s) { s.tile = 0; }, "layer_norm:forward@f32[*x*]"),
+            "cluster = 4, but no run of this kernel stays in registers; legal: 1");
+}
+
+TEST(CudaSchedule, RefusesTeamsThatCannotMeetInACluster) {
+  EXPECT_EQ(reasonOfCluster([](Schedule& s) { s.team = 16, s.tile = 8; }), "team = 16 in a cluster of 4 blocks; legal: whole warps of 32");
+  EXPECT_EQ(reasonOfCluster([](Schedule& s) { s.team = 64, s.tile = 1; }, "group_norm:forward@f32[*x2048]{groups=2}"),
+            "team = 64 for each of 2 groups in a cluster of 4 blocks does not divide the 64 threads of one");
+}
+
+TEST(CudaSchedule, RefusesAClusterThatDoesNotFitTheRow) {
+  EXPECT_EQ(reasonOfCluster([](Schedule&) {}, "layer_norm:forward@f32[*x2052]"),
+            "team * cluster * vector * tile = 2048 elements do not hold a run of 2052");
+  EXPECT_EQ(reasonOfCluster([](Schedule&) {}, "layer_norm:forward@f32[*x1024]"),
+            "team * cluster * vector * tile = 2048: the last accesses would find nothing of a run of 1024");
+  EXPECT_EQ(reasonOfCluster([](Schedule& s) { s.tile = 1; }, "layer_norm:forward@f32[*x768]"),
+            "team * cluster * vector * tile = 1024: the last of 4 blocks would find nothing of a run of 768");
+  EXPECT_EQ(reasonOfCluster([](Schedule& s) { s.tile = 1; }, "layer_norm:forward@f32[*x772]"), "");
 }
 
 TEST(CudaSchedule, RefusesDoubles) {
@@ -276,7 +350,48 @@ TEST(CudaSchedule, DefaultAccessesAreAsWideAsTheArchitectureAndTheRunAllow) {
   EXPECT_EQ(vector("layer_norm:forward@f32[*x1024]", "sm_100"), 8);
   EXPECT_EQ(vector("layer_norm:forward@f16[*x1024]", "sm_100"), 16);
   EXPECT_EQ(vector("layer_norm:forward@bf16[*x1020]", "sm_90"), 4);
-  EXPECT_EQ(vector("layer_norm:forward@f32[*x127]", "sm_90"), 1);
+  EXPECT_EQ(vector("layer_norm:forward@f32[*x1002]", "sm_90"), 2) << "8 bytes need no peeling";
+  EXPECT_EQ(vector("layer_norm:forward@f32[*x127]", "sm_90"), 4) << "peeled";
+  EXPECT_EQ(vector("layer_norm:forward@bf16[*x1002]", "sm_90"), 8) << "peeled rather than 4 bytes";
+  EXPECT_EQ(vector("layer_norm:forward@f32[*x25]", "sm_90"), 1) << "too short to be peeled";
+  EXPECT_EQ(vector("layer_norm:backward@f32[*x127]", "sm_90"), 1) << "sums per feature are a thread's for all rows";
+}
+
+/// Knobs of a row's default: threads and elements of each, blocks that share it.
+struct Held {
+  int64_t threads, elements, cluster;
+  bool operator==(const Held&) const = default;
+  friend void PrintTo(const Held& h, std::ostream* out) { *out << h.threads << "*" << h.elements << "*" << h.cluster; }
+};
+Held held(const std::string& problem, const char* arch) {
+  const Schedule s = defaultSchedule(problemOf(problem), archOf(arch), Strategy::Resident);
+  return {s.threads, s.tile * s.vector, s.cluster};
+}
+
+TEST(CudaSchedule, DefaultClustersGrowWithTheRow) {
+  for (const char* arch : {"sm_90", "sm_100"})
+    for (const char* dtype : {"f32", "bf16"}) {
+      auto forward = [&](int64_t features) { return held("layer_norm:forward@" + std::string(dtype) + "[*x" + std::to_string(features) + "]", arch); };
+      auto backward = [&](int64_t features) { return held("layer_norm:backward@" + std::string(dtype) + "[*x" + std::to_string(features) + "]", arch); };
+      SCOPED_TRACE(std::string(arch) + " " + dtype);
+      EXPECT_EQ(forward(8192), (Held{256, 32, 1}));
+      EXPECT_EQ(forward(16384), (Held{256, 32, 2}));
+      EXPECT_EQ(forward(32768), (Held{256, 32, 4}));
+      EXPECT_EQ(forward(131072), (Held{256, 32, 16}));
+      EXPECT_EQ(forward(262144), (Held{512, 32, 16}));
+      EXPECT_EQ(backward(4096), (Held{256, 16, 1}));
+      EXPECT_EQ(backward(8192), (Held{256, 16, 2}));
+      EXPECT_EQ(backward(65536), (Held{256, 16, 16}));
+      EXPECT_EQ(backward(131072), (Held{512, 16, 16}));
+      EXPECT_EQ(backward(1 << 20).elements, 0) << "walked in a loop, memory is read again";
+    }
+  EXPECT_EQ(held("layer_norm:forward@f32[*x65536]", "sm_80"), (Held{512, 0, 1}));
+}
+
+TEST(CudaSchedule, DefaultTasksFillTheDeviceWithTheirClusters) {
+  auto tasks = [](const char* problem) { return defaultSchedule(problemOf(problem), archOf("sm_90"), Strategy::Resident).chunks; };
+  EXPECT_EQ(tasks("rms_norm:backward@bf16[*x4096]"), 264);
+  EXPECT_EQ(tasks("rms_norm:backward@bf16[*x16384]"), 66);
 }
 
 TEST(CudaSchedule, WholeColumnsAreOfferedForFewRowsWhereTheySaveLaunches) {
@@ -296,7 +411,17 @@ TEST(CudaSchedule, WholeColumnsAreOfferedForFewRowsWhereTheySaveLaunches) {
 
 TEST(CudaSchedule, UnalignedIsTheSameRunOneByOne) {
   const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 32, .vector = 8, .tile = 4, .rows = 2, .chunks = 9, .blocks = 1};
-  EXPECT_EQ(unaligned(s).text(), "resident,threads=128,team=32,vector=1,tile=32,rows=1,chunks=9,blocks=1,prefetch=0,hold=0");
+  EXPECT_EQ(unaligned(s).text(), "resident,threads=128,team=32,vector=1,tile=32,rows=1,chunks=9,blocks=1,prefetch=0,cluster=1,hints=0,hold=0");
+  Schedule clustered = s;
+  clustered.cluster = 4;
+  EXPECT_EQ(unaligned(clustered).cluster, 4) << "both are launched alike";
+}
+
+TEST(CudaSchedule, PeeledIsTheSameRunInTheSameAccesses) {
+  const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 32, .vector = 8, .tile = 4, .rows = 2, .chunks = 9, .blocks = 4, .prefetch = 1};
+  EXPECT_EQ(peeled(s).text(), "resident,threads=128,team=32,vector=8,tile=4,rows=2,chunks=9,blocks=3,prefetch=0,cluster=1,hints=0,hold=0");
+  const Schedule looped{.strategy = Strategy::Resident, .threads = 256, .team = 256, .vector = 8, .tile = 0, .rows = 2, .chunks = 9};
+  EXPECT_EQ(peeled(looped).text(), "resident,threads=256,team=256,vector=8,tile=0,rows=1,chunks=9,blocks=0,prefetch=0,cluster=1,hints=0,hold=0");
 }
 
 //===-- Architectures -------------------------------------------------------------===//

@@ -30,10 +30,24 @@ std::vector<Case> cases() {
   for (const BuiltinNorm& norm : builtinNorms())
     for (const char* arch : {"sm_80", "sm_90", "sm_100"})
       for (const char* dtype : {"f32", "bf16"})
-        for (int64_t features : {1024, 0}) {
+        for (int64_t features : {1024, 0, 1001}) {
+          if (features == 1001 && !leading.count(norm.name)) continue;
           const bool all = arch == std::string("sm_90"), neighbour = (features == 0) == (dtype == std::string("bf16"));
           if (all || (leading.count(norm.name) && neighbour)) list.push_back({norm, arch, dtype, features});
         }
+  return list;
+}
+
+/// Rows that a cluster of blocks holds.
+std::vector<Case> longRows() {
+  std::vector<Case> list;
+  for (const BuiltinNorm& norm : builtinNorms())
+    for (const char* dtype : {"f32", "bf16"})
+      for (int64_t features : {32768, 65536, 131072}) {
+        if (norm.name != "layer_norm" && norm.name != "rms_norm") continue;
+        list.push_back({norm, "sm_90", dtype, features});
+        if (features == 65536) list.push_back({norm, "sm_100", dtype, features});
+      }
   return list;
 }
 
@@ -87,13 +101,81 @@ void checkPtx(const CompiledKernel& kernel, const cuda::Schedule& schedule, cons
   for (const package::Phase& phase : kernel.manifest.phases) {
     const std::string entry = entryOf(ptx, phase.symbol);
     ASSERT_FALSE(entry.empty()) << phase.symbol;
-    if (!phase.unaligned) continue;  // scalar code, or single elements
-    EXPECT_FALSE(entryOf(ptx, *phase.unaligned).empty()) << *phase.unaligned;
+    const bool alone = !phase.unaligned && phase.role == "apply" && schedule.vector > 1;  // always peeled
+    if (!phase.unaligned && !alone) continue;  // scalar code, or single elements
+    if (phase.unaligned) {
+      EXPECT_FALSE(entryOf(ptx, *phase.unaligned).empty()) << *phase.unaligned;
+    }
     EXPECT_TRUE(widthsOf(entry, "ld").count(bytes)) << phase.symbol << " loads nothing of " << bytes << " bytes";
     if (phase.role == "apply") {
       EXPECT_TRUE(widthsOf(entry, "st").count(bytes)) << phase.symbol << " stores nothing of " << bytes << " bytes";
     }
   }
+}
+
+size_t countOf(const std::string& text, const std::string& what) {
+  size_t count = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
+/// A cluster meets once before anybody writes to another's memory, then once for the sums of a sweep, however many.
+void checkClusters(const CompiledKernel& kernel, size_t meetings) {
+  for (const package::Phase& phase : kernel.manifest.phases)
+    for (const std::string& name : {phase.symbol, phase.unaligned.value_or("")}) {
+      const std::string entry = entryOf(kernel.ptx, name);
+      const bool clustered = phase.launch->cluster > 1;
+      EXPECT_EQ(countOf(entry, "barrier.cluster.arrive.aligned"), clustered && !entry.empty() ? meetings : 0) << name;
+      EXPECT_EQ(countOf(entry, "barrier.cluster.wait.aligned"), clustered && !entry.empty() ? meetings : 0) << name;
+      if (!clustered || entry.empty()) continue;
+      EXPECT_NE(entry.find("mapa.shared::cluster"), std::string::npos) << name;
+      EXPECT_NE(entry.find("st.shared::cluster"), std::string::npos) << name;
+      EXPECT_NE(entry.find(".reqnctapercluster " + std::to_string(phase.launch->cluster) + ","), std::string::npos) << name;
+    }
+}
+
+TEST(CudaEntries, ForAnyAlignmentMakeWholeAccessesWhereRunsCanBePeeled) {
+  const cuda::Arch arch = llvm::cantFail(cuda::findArch("sm_90"));
+  auto widths = [&](const char* text, const char* kind) {
+    const Problem problem = problemOf(text);
+    const auto schedule = cuda::defaultSchedule(problem, arch, legalStrategies(problem).front());
+    auto kernel = compileKernel(problem, schedule, arch, "k", {.assemble = false});
+    EXPECT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
+    const package::Phase& apply = kernel->manifest.phases.back();
+    return widthsOf(entryOf(kernel->ptx, apply.unaligned.value_or(apply.symbol)), kind);
+  };
+  for (const char* text : {"layer_norm:forward@bf16[*x1024]", "layer_norm:forward@bf16[*x1001]", "rms_norm:forward@f16[*x*]"}) {
+    EXPECT_EQ(widths(text, "st"), (std::set{2, 4, 16})) << text << ": ends, rstd, accesses";
+    EXPECT_TRUE(widths(text, "ld").count(16)) << text;
+  }
+  EXPECT_EQ(widths("layer_norm:infer@f32[*x1001]", "st"), (std::set{4, 16}));
+  EXPECT_EQ(widths("batch_norm:infer@f32[*x1001]", "st"), std::set{4}) << "a stream has its columns for all rows";
+}
+
+TEST(CudaEntries, TellCachesWhatIsNotReadAgain) {
+  const cuda::Arch arch = llvm::cantFail(cuda::findArch("sm_90"));
+  auto entries = [&](const char* text, int64_t hints) {
+    const Problem problem = problemOf(text);
+    auto schedule = cuda::defaultSchedule(problem, arch, legalStrategies(problem).front());
+    schedule.hints = hints;
+    auto kernel = compileKernel(problem, schedule, arch, "k", {.assemble = false});
+    EXPECT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
+    std::map<std::string, std::string> texts;
+    for (const package::Phase& phase : kernel->manifest.phases) texts[phase.role] = entryOf(kernel->ptx, phase.symbol);
+    return texts;
+  };
+  auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  auto batch = entries("batch_norm:forward@bf16[*x1024]", 1);
+  EXPECT_FALSE(has(batch["statistics"], ".cs")) << "the next phase reads x again";
+  EXPECT_TRUE(has(batch["apply"], "ld.global.cs.v4.b32")) << "y may be x, so the read-only path is not taken";
+  EXPECT_TRUE(has(batch["apply"], "st.global.cs.v4.b32"));
+  EXPECT_FALSE(has(entries("batch_norm:forward@bf16[*x1024]", 0)["apply"], ".cs"));
+  auto layer = entries("layer_norm:backward@f32[*x1024]", 1);
+  EXPECT_TRUE(has(layer["apply"], "ld.global.cs.nc.v4.b32")) << "nobody writes x";
+  EXPECT_TRUE(has(layer["apply"], "ld.global.nc.v4.b32")) << "every row needs scale";
+  auto looped = entries("layer_norm:forward@f32[*x*]", 1);
+  EXPECT_FALSE(has(looped["apply"], "ld.global.cs")) << "the second sweep reads the row again";
+  EXPECT_TRUE(has(looped["apply"], "st.global.cs.v4.b32"));
 }
 
 //===-- Machine code --------------------------------------------------------------===//
@@ -128,6 +210,26 @@ TEST_P(CudaStructure, StaysInRegistersAndMovesWholeAccesses) {
   if (!assembler) GTEST_SKIP() << "no ptxas, so PTX alone was looked at: install the CUDA toolkit to see registers and spills";
 }
 INSTANTIATE_TEST_SUITE_P(Defaults, CudaStructure, testing::ValuesIn(cases()), caseName);
+INSTANTIATE_TEST_SUITE_P(LongRows, CudaStructure, testing::ValuesIn(longRows()), caseName);
+
+TEST(CudaClusters, MeetOnceBeforeAndOnceForTheSumsOfASweep) {
+  const cuda::Arch arch = llvm::cantFail(cuda::findArch("sm_90"));
+  const std::pair<const char*, size_t> meetings[] = {{"layer_norm:forward@f32[*x65536]", 3},  // a shift near the mean, then both moments
+                                                     {"layer_norm:backward@f32[*x65536]", 2},
+                                                     {"rms_norm:forward@bf16[*x65536]", 2},
+                                                     {"rms_norm:backward@bf16[*x131072]", 2},
+                                                     {"group_norm:backward@f32[*x65536]{groups=2}", 2}};
+  for (const auto& [text, count] : meetings) {
+    const Problem problem = problemOf(text);
+    const auto schedule = cuda::defaultSchedule(problem, arch, legalStrategies(problem).front());
+    SCOPED_TRACE(text + (" " + schedule.text()));
+    EXPECT_GT(schedule.cluster, 1);
+    auto kernel = compileKernel(problem, schedule, arch, "k", {.assemble = false});
+    ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
+    EXPECT_EQ(kernel->manifest.phases[0].launch->cluster, schedule.cluster);
+    checkClusters(*kernel, count);
+  }
+}
 
 }  // namespace
 }  // namespace normc::codegen

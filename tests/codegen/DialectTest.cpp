@@ -73,10 +73,11 @@ TEST_F(Dialect, ScheduleAttributeKeepsEveryKnob) {
                   .unroll = 4,
                   .tile = 8,
                   .grain = 5,
-                  .scalarTail = true};
+                  .scalarTail = true,
+                  .stream = 2};
   std::string text =
       "#norm.schedule<strategy = \"resident\", vector = 16, rows = 2, unroll = 4, tile = 8, grain = 5, "
-      "scalar_tail = true>";
+      "scalar_tail = true, stream = 2>";
   EXPECT_EQ(mlir::parseAttribute(text, &context_), s.attribute(&context_)) << diagnostics_;
 }
 

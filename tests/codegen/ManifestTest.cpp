@@ -61,7 +61,7 @@ TEST(Manifest, NamesTheProblemAndItsParts) {
   EXPECT_EQ(m.bindings, (std::map<std::string, int64_t>{{"heads", 4}}));
   EXPECT_EQ(m.isa, "x86-64-v3");
   EXPECT_EQ(m.generator, "mlir");
-  EXPECT_EQ(m.schedule, "streamed,vector=8,rows=4,unroll=1,tile=4,grain=32");
+  EXPECT_EQ(m.schedule, "streamed,vector=8,rows=4,unroll=1,tile=4,grain=32,stream=0");
 }
 
 TEST(Manifest, AnyNumberOfFeaturesIsNoNumber) {

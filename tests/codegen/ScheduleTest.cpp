@@ -22,16 +22,17 @@ std::string reason(Change change, const char* problem = "batch_norm:forward@f32[
 
 TEST(Schedule, PrintsEveryKnob) {
   Schedule s{.strategy = Strategy::Resident, .vector = 16, .rows = 2, .unroll = 4, .tile = 8, .grain = 5};
-  EXPECT_EQ(s.text(), "resident,vector=16,rows=2,unroll=4,tile=8,grain=5");
+  EXPECT_EQ(s.text(), "resident,vector=16,rows=2,unroll=4,tile=8,grain=5,stream=0");
   s.scalarTail = true;
-  EXPECT_EQ(s.text(), "resident,vector=16,rows=2,unroll=4,tile=8,grain=5,scalar_tail");
+  s.stream = 4;
+  EXPECT_EQ(s.text(), "resident,vector=16,rows=2,unroll=4,tile=8,grain=5,stream=4,scalar_tail");
 }
 
 TEST(Schedule, ParsesWhatItPrints) {
   for (Strategy strategy : {Strategy::Streamed, Strategy::Resident})
     for (int64_t knob : {1, 2, 8})
       for (bool flag : {false, true}) {
-        Schedule s{strategy, 2 * knob, knob, 8 / knob, knob, 3 * knob, flag};
+        Schedule s{strategy, 2 * knob, knob, 8 / knob, knob, 3 * knob, flag, flag ? knob : 0};
         auto again = parseSchedule(s.text());
         ASSERT_TRUE(bool(again)) << s.text();
         EXPECT_EQ(*again, s) << again->text();
@@ -42,7 +43,7 @@ TEST(Schedule, SaysWhichPartOfATextIsWrong) {
   EXPECT_EQ(parseError("vector=8"), "schedule 'vector=8': starts with 'vector'; legal: streamed, resident");
   EXPECT_EQ(
       parseError("streamed,width=8"),
-      "schedule 'streamed,width=8': no knob 'width'; legal: vector, rows, unroll, tile, grain, scalar_tail");
+      "schedule 'streamed,width=8': no knob 'width'; legal: vector, rows, unroll, tile, grain, stream, scalar_tail");
   EXPECT_EQ(parseError("streamed,rows=4,rows=2"), "schedule 'streamed,rows=4,rows=2': 'rows' is given twice");
   EXPECT_EQ(parseError("streamed,rows=four"),
             "schedule 'streamed,rows=four': 'four' is not a number for rows");
@@ -65,6 +66,7 @@ TEST(Schedule, RefusalsSayTheNumberAndTheRule) {
   EXPECT_EQ(reason([](Schedule& s) { s.rows = 16; }), "rows = 16; legal: a power of two up to 8");
   EXPECT_EQ(reason([](Schedule& s) { s.unroll = 3; }), "unroll = 3; legal: a power of two up to 8");
   EXPECT_EQ(reason([](Schedule& s) { s.tile = -4; }), "tile = -4; legal: a power of two up to 8");
+  EXPECT_EQ(reason([](Schedule& s) { s.stream = 3; }), "stream = 3; legal: a power of two up to 8, or 0");
   EXPECT_EQ(reason([](Schedule& s) { s.grain = 0; }), "grain = 0; legal: at least 1");
   EXPECT_EQ(reason([](Schedule& s) { s.rows = 8, s.unroll = 4; }),
             "rows * unroll = 32 accumulators of each sum; legal: up to 16");
@@ -130,6 +132,24 @@ TEST(Schedule, DefaultFillsTheRegister) {
   EXPECT_EQ(defaultSchedule(f32, isaOf("aarch64"), Strategy::Resident).vector, 4);
   EXPECT_EQ(defaultSchedule(f64, isaOf("x86-64-v3"), Strategy::Resident).vector, 4);
   EXPECT_EQ(defaultSchedule(bf16, isaOf("x86-64-v3"), Strategy::Resident).vector, 8) << "statistics are f32";
+}
+
+TEST(Schedule, RowsAPageApartAreFewerAtATime) {
+  auto isa = isaOf("x86-64-v4");
+  auto rows = [&](const char* text, Strategy strategy) { return defaultSchedule(problemOf(text), isa, strategy).rows; };
+  EXPECT_EQ(rows("layer_norm:backward@f32[*x1024]", Strategy::Resident), 2);
+  EXPECT_EQ(rows("layer_norm:backward@f32[*x1000]", Strategy::Resident), 4);
+  EXPECT_EQ(rows("layer_norm:backward@bf16[*x2048]", Strategy::Resident), 2);
+  EXPECT_EQ(rows("power_norm:backward@f32[*x1024]", Strategy::Streamed), 2);
+  EXPECT_EQ(rows("power_norm:backward@f32[*x768]", Strategy::Streamed), 8);
+  EXPECT_EQ(rows("power_norm:backward@f32[*x*]", Strategy::Streamed), 4);
+}
+
+TEST(Schedule, ColumnsAreNotStreamed) {
+  auto isa = isaOf("x86-64-v3");
+  Problem bn = problemOf("batch_norm:forward@f32[*x64]");
+  EXPECT_EQ(defaultSchedule(bn, isa, Strategy::Resident).stream, 0);
+  EXPECT_EQ(defaultSchedule(bn, isa, Strategy::Streamed).stream, 8);
 }
 
 }  // namespace

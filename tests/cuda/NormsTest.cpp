@@ -19,6 +19,18 @@ std::vector<Case> casesOf(const Demand& demand, const std::string& arch = "sm_90
   return cases;
 }
 
+/// Rows of odd lengths begin in every way that a row can, and so do their ends.
+std::vector<Case> oddLengths() {
+  std::vector<Case> cases;
+  for (const char* kind : {"layer_norm:forward@f32", "rms_norm:forward@bf16", "layer_norm:infer@f16", "layer_norm:backward@bf16"})
+    for (const char* length : {"43", "129", "1001"})
+      cases.push_back({kind + std::string("[*x") + length + "]", length[0] == '4' ? "sm_100" : "sm_90"});
+  for (const char* problem : {"layer_norm:forward@bf16[*x4097]{params=bf16}", "group_norm:forward@bf16[*x1012]{groups=4}",
+                              "group_norm:forward@f32[*x*x308]{groups=4,mask}", "batch_norm:forward@bf16[*x101]"})
+    cases.push_back({problem, "sm_80"});
+  return cases;
+}
+
 class EmulatedNorms : public testing::TestWithParam<Case> {};
 
 TEST_P(EmulatedNorms, PassTheGate) {
@@ -36,6 +48,7 @@ std::string caseName(const testing::TestParamInfo<Case>& info) { return testName
 
 #define NORMC_SUITE(name, ...) \
   INSTANTIATE_TEST_SUITE_P(name, EmulatedNorms, testing::ValuesIn(casesOf(__VA_ARGS__)), caseName)
+INSTANTIATE_TEST_SUITE_P(OddLengths, EmulatedNorms, testing::ValuesIn(oddLengths()), caseName);
 NORMC_SUITE(Wide, {.features = 768});
 NORMC_SUITE(Odd, {.features = 100});
 NORMC_SUITE(Masked, {.features = 40, .mask = true});

@@ -22,7 +22,7 @@ struct Drawn {
 
 class Draw {
  public:
-  explicit Draw(uint64_t seed) : random_(seed) {}
+  explicit Draw(uint64_t seed, bool clusters = false) : random_(seed), clusters_(clusters) {}
 
   Drawn kernel() {
     for (;;) {
@@ -33,8 +33,9 @@ class Draw {
       if (strategies.empty()) continue;
       const auto strategy = strategies[random_() % strategies.size()];
       const cuda::Form form = cuda::formOf(d.problem, strategy);
+      if (clusters_ && (!form.lines || form.width <= 32 || !d.arch.clusters())) continue;
       for (int tries = 0; tries < 500; ++tries) {
-        d.schedule = schedule(form, d.arch);
+        d.schedule = clusters_ ? clustered(form) : schedule(form, d.arch);
         d.schedule.strategy = strategy;
         if (!cuda::whyIllegal(form, d.schedule, d.arch)) return d;
       }
@@ -95,17 +96,31 @@ class Draw {
     s.rows = pick<int64_t>(1, 1, 2, 3, 4);
     s.chunks = pick<int64_t>(1, 2, 3, 8, 64);
     s.blocks = pick<int64_t>(0, 0, 1, 2);
+    s.hints = pick<int64_t>(0, 0, 1);
     if (form.columns) s.tile = 1, s.hold = pick<int64_t>(0, 1, 2, 5);
     return s;
   }
 
+  /// Of rows that a warp's team does not hold.
+  cuda::Schedule clustered(const cuda::Form& form) {
+    cuda::Schedule s;
+    s.cluster = pick<int64_t>(2, 2, 4);
+    s.team = 32;
+    s.threads = s.team * pick<int64_t>(1, 2, 3, 4);
+    s.vector = pick<int64_t>(1, 1, 2, 4);
+    const int64_t access = s.team * s.cluster * s.vector;
+    s.tile = (form.width + access - 1) / access;
+    s.rows = pick<int64_t>(1, 1, 2, 3);
+    s.chunks = pick<int64_t>(1, 2, 3, 8, 64);
+    s.prefetch = pick<int64_t>(0, 1);
+    return s;
+  }
+
   std::mt19937_64 random_;
+  bool clusters_;
 };
 
-class EmulatedRandomSpecs : public testing::TestWithParam<uint64_t> {};
-
-TEST_P(EmulatedRandomSpecs, AgreeWithTheReference) {
-  Draw draw(GetParam());
+void agree(Draw draw) {
   const Drawn d = draw.kernel();
   SCOPED_TRACE(print(*d.problem.spec) + d.problem.text() + " " + d.schedule.text() + " " + d.arch.name);
   auto kernel = emulated(d.problem, d.schedule, d.arch);
@@ -117,6 +132,12 @@ TEST_P(EmulatedRandomSpecs, AgreeWithTheReference) {
     ASSERT_TRUE(verdict.ok) << verdict.text;
   }
 }
+
+class EmulatedRandomSpecs : public testing::TestWithParam<uint64_t> {};
+class EmulatedRandomClusters : public testing::TestWithParam<uint64_t> {};
+TEST_P(EmulatedRandomSpecs, AgreeWithTheReference) { agree(Draw(GetParam())); }
+TEST_P(EmulatedRandomClusters, AgreeWithTheReference) { agree(Draw(GetParam(), /*clusters=*/true)); }
+INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomClusters, testing::Range<uint64_t>(1, 41));
 INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomSpecs, testing::Range<uint64_t>(1, 81));
 
 }  // namespace

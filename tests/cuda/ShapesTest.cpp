@@ -54,6 +54,21 @@ INSTANTIATE_TEST_SUITE_P(Norms, EmulatedGroups,
                                          "power_norm_released:forward@f32[*x*]{heads=4}",
                                          "power_norm_released:backward@bf16[*x*]{heads=4}"));
 
+/// Channels of an odd number of rows lie beside each other, each beginning elsewhere.
+TEST(EmulatedChannels, OfOddLengthsBeginAnywhere) {
+  for (const char* text : {"instance_norm:forward@bf16[*x3x*]{layout=channels_first}",
+                           "instance_norm:backward@f32[*x3x*]{layout=channels_first,mask}"}) {
+    Problem problem = *parseProblem(text, findNorm);
+    auto arch = archOf("sm_90");
+    auto kernel = emulated(problem, defaultOf(problem, arch), arch);
+    ASSERT_TRUE(kernel->plan) << kernel->error;
+    for (int64_t rows : {7, 257, 2049, 10001}) {
+      gate::Verdict verdict = kernel->judge(problem, {.extents = {2, rows, 3}, .step = 2});
+      EXPECT_TRUE(verdict.ok) << verdict.text;
+    }
+  }
+}
+
 /// A family: a schedule for a problem, at sizes that end inside a step, a team, a task.
 struct Family {
   const char *name, *problem, *schedule;
@@ -81,6 +96,11 @@ INSTANTIATE_TEST_SUITE_P(
         Family{"SubWarpRow", "rms_norm:forward@bf16[*x64]", "resident,threads=128,team=8,vector=8,tile=1,rows=4,chunks=8,blocks=0,prefetch=0", 67},
         Family{"WarpRow", "layer_norm:forward@bf16[*x1024]", "resident,threads=128,team=32,vector=8,tile=4,rows=1,chunks=8,blocks=0,prefetch=0", 9},
         Family{"BlockRow", "layer_norm:forward@f32[*x4096]", "resident,threads=256,team=256,vector=4,tile=4,rows=1,chunks=8,blocks=0,prefetch=0", 3},
+        Family{"PeeledSubWarpRow", "layer_norm:forward@bf16[*x61]", "resident,threads=128,team=4,vector=8,tile=2,rows=2,chunks=8,blocks=0,prefetch=0", 67},
+        Family{"PeeledPairs", "layer_norm:forward@bf16[*x515]", "resident,threads=128,team=64,vector=2,tile=5,rows=3,chunks=8,blocks=0,prefetch=0", 19},
+        Family{"PeeledLoopedRow", "rms_norm:forward@f32[*x3001]", "resident,threads=128,team=64,vector=4,tile=0,rows=2,chunks=8,blocks=0,prefetch=0", 9},
+        Family{"HintedRow", "layer_norm:backward@bf16[*x1024]", "resident,threads=64,team=64,vector=8,tile=2,rows=1,chunks=4,blocks=0,prefetch=1,hints=1", 13},
+        Family{"HintedPeeledRow", "layer_norm:forward@f16[*x517]", "resident,threads=64,team=32,vector=2,tile=9,rows=1,chunks=4,blocks=0,prefetch=0,hints=1", 13},
         Family{"OddWarps", "layer_norm:forward@f32[*x1152]", "resident,threads=96,team=96,vector=4,tile=3,rows=1,chunks=8,blocks=0,prefetch=0", 3},
         Family{"LoopedRow", "layer_norm:forward@bf16[*x16384]", "resident,threads=512,team=512,vector=8,tile=0,rows=1,chunks=8,blocks=1,prefetch=0", 2},
         Family{"SubWarpRowBackward", "layer_norm:backward@f32[*x64]", "resident,threads=128,team=16,vector=4,tile=1,rows=2,chunks=3,blocks=0,prefetch=1", 71},

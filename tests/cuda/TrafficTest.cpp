@@ -69,6 +69,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"LayerNorm32Bytes", "layer_norm:forward@bf16[*x2048]", "sm_100", nullptr, 64, 1, 1},
         Case{"RmsNorm", "rms_norm:forward@bf16[*x128]", "sm_90", nullptr, 256, 1, 1},
         Case{"RmsNormBackward", "rms_norm:backward@f32[*x5120]", "sm_90", nullptr, 8, 2, 1},
+        Case{"LayerNormOverTwoBlocks", "layer_norm:forward@f32[*x16384]", "sm_90", nullptr, 6, 1, 1},
+        Case{"LayerNormOverFourBlocks", "layer_norm:forward@bf16[*x32768]", "sm_90", nullptr, 4, 1, 1},
+        Case{"LayerNormOverFourBlocksBackward", "layer_norm:backward@f32[*x16384]", "sm_100", nullptr, 6, 2, 1},
+        Case{"RmsNormOverEightBlocksBackward", "rms_norm:backward@bf16[*x32768]", "sm_90", nullptr, 4, 2, 1},
+        Case{"RmsNormOverSixteenBlocksInfer", "rms_norm:infer@bf16[*x131072]", "sm_90", nullptr, 2, 1, 1},
         Case{"GroupNorm", "group_norm:forward@f32[*x1024]{groups=4}", "sm_90", nullptr, 64, 1, 1},
         Case{"GroupNormBackward", "group_norm:backward@f32[*x1024]{groups=4}", "sm_90", nullptr, 64, 2, 1},
         Case{"PowerNorm", "power_norm:forward@f32[*x1024]", "sm_90", nullptr, 256, 1, 1},
@@ -129,6 +134,87 @@ TEST(EmulatedPowerNorm, StatisticsPhaseReadsNothingAfterWarmup) {
   EXPECT_EQ(moves(problem, 128, 3999).read, 2 * tensor) << "so is the last of them";
   EXPECT_EQ(moves(problem, 128, 4000).read, tensor);
   EXPECT_EQ(moves(problem, 128, 4000, "statistics").read, 0u);
+}
+
+TEST(EmulatedBatchNorm, ReadsAgainInTheSameBlocks) {
+  for (const char* text : {"batch_norm:forward@f32[*x256]", "batch_norm:backward@bf16[*x*x256]"}) {
+    const Problem problem = *parseProblem(text, findNorm);
+    const auto arch = archOf("sm_90");
+    auto schedule = defaultOf(problem, arch);
+    schedule.chunks = 5;
+    auto kernel = emulated(problem, schedule, arch);
+    ASSERT_TRUE(kernel->plan) << kernel->error;
+    for (int64_t rows : {0, 1, 100, 1001}) {
+      const Extents extents{problem.segmented ? 2 : 1, rows, 256};
+      const gate::Verdict verdict = kernel->judge(problem, {.extents = extents, .placement = {.inPlace = true}});
+      ASSERT_TRUE(verdict.ok) << verdict.text;
+    }
+    const auto& phases = kernel->manifest.phases;
+    ASSERT_EQ(phases.front().role, "statistics");
+    ASSERT_EQ(phases.back().role, "apply");
+    EXPECT_EQ(phases.front().maxChunks, 5);
+    EXPECT_EQ(phases.back().maxChunks, 5);
+    EXPECT_EQ(phases.back().minUnits, phases.front().minUnits);
+    EXPECT_EQ(phases.back().multiple, phases.front().multiple);
+  }
+}
+
+/// Bytes of the accesses to x, of the kernel that is taken by default.
+std::vector<int> widthsOf(const char* text, int64_t rows = 33) {
+  const Problem problem = *parseProblem(text, findNorm);
+  const auto arch = archOf("sm_90");
+  auto kernel = emulated(problem, defaultOf(problem, arch), arch);
+  EXPECT_TRUE(kernel->plan) << kernel->error;
+  const gate::Verdict verdict = kernel->judge(problem, {.extents = {1, rows, *problem.features}, .step = 5000});
+  EXPECT_TRUE(verdict.ok) << verdict.text;
+  std::vector<int> widths;
+  for (int i = 0; i < 6; ++i)
+    if (kernel->launches[0].report.of("x").loads[i]) widths.push_back(1 << i);
+  return widths;
+}
+
+TEST(EmulatedAccesses, AreAsWideAsAnEvenLengthAllows) {
+  for (const char* norm : {"layer_norm", "power_norm"})
+    for (const char* entry : {"forward", "backward"}) {
+      const std::string name = std::string(norm) + ":" + entry;
+      EXPECT_EQ(widthsOf((name + "@bf16[*x1000]").c_str()), std::vector{16}) << name;
+      EXPECT_EQ(widthsOf((name + "@bf16[*x1004]").c_str()), std::vector{8}) << name;
+      EXPECT_EQ(widthsOf((name + "@f32[*x1002]").c_str()), std::vector{8}) << name;
+    }
+}
+
+/// What is loaded and stored by single elements, of all that is moved: the ends of odd rows alone.
+double singleShareOf(const char* text, gate::Placement placement = {}, int64_t rows = 33) {
+  const Problem problem = *parseProblem(text, findNorm);
+  const auto arch = archOf("sm_90");
+  auto kernel = emulated(problem, defaultOf(problem, arch), arch);
+  EXPECT_TRUE(kernel->plan) << kernel->error;
+  const gate::Verdict verdict = kernel->judge(problem, {.extents = {1, rows, problem.features.value_or(8193)}, .placement = placement});
+  EXPECT_TRUE(verdict.ok) << verdict.text;
+  double single = 0, all = 0;
+  for (const char* tensor : {"x", "y"}) {
+    const emulator::Traffic t = kernel->launches[0].report.of(tensor);
+    for (int narrow = 0; narrow < 4; ++narrow) single += double((t.loads[narrow] + t.stores[narrow]) << narrow);
+    all += double(t.bytesLoaded + t.bytesStored);
+  }
+  return single / all;
+}
+
+TEST(EmulatedAccesses, OfOddRowsAreWideButForTheirEnds) {
+  EXPECT_LT(singleShareOf("layer_norm:forward@bf16[*x2001]"), 0.02);
+  EXPECT_LT(singleShareOf("layer_norm:forward@f32[*x2001]"), 0.01);
+  EXPECT_LT(singleShareOf("rms_norm:infer@f16[*x2001]"), 0.02);
+  EXPECT_LT(singleShareOf("layer_norm:forward@bf16[*x*]"), 0.02) << "any number of features";
+  EXPECT_LT(singleShareOf("group_norm:forward@f32[*x2001]{groups=3}"), 0.03) << "each group begins elsewhere";
+}
+
+TEST(EmulatedAccesses, OfRowsThatBeginAnywhereAreWideButForTheirEnds) {
+  EXPECT_LT(singleShareOf("layer_norm:forward@bf16[*x2048]", {.rowPadding = 3}), 0.02);
+  EXPECT_LT(singleShareOf("layer_norm:forward@f32[*x2048]", {.rowPadding = 1}), 0.01);
+  EXPECT_LT(singleShareOf("layer_norm:forward@bf16[*x2048]", {.misalign = 1}), 0.02) << "all of them alike";
+  const double skewed = singleShareOf("layer_norm:forward@bf16[*x2048]", {.misalign = 1, .skew = 1});
+  EXPECT_GT(skewed, 0.5) << "y does not lie as x does";
+  EXPECT_LT(skewed, 0.52) << "x is read by whole accesses all the same";
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 namespace normc {
 
 Compiled::~Compiled() {
+  normc_plan_destroy(large);
   normc_plan_destroy(plan);
   normc_package_destroy(package);
   normc_context_destroy(context);
@@ -43,6 +44,11 @@ std::unique_ptr<Compiled> compiled(const Problem& problem, const codegen::cpu::S
       normc_package_open_memory(result->context, bytes->data(), bytes->size(), &result->package) != NORMC_OK ||
       normc_plan_create(result->package, &request, &result->plan) != NORMC_OK)
     result->error = normc_last_error();
+  if (!schedule.stream || !result->error.empty()) return result;
+  const normc_number always[] = {{"large_bytes", 0}, {"stream_bytes", 0}};
+  request.numbers = always;
+  request.number_count = 2;
+  if (normc_plan_create(result->package, &request, &result->large) != NORMC_OK) result->error = normc_last_error();
   return result;
 }
 

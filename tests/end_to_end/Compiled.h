@@ -14,6 +14,7 @@ struct Compiled {
   normc_context* context = nullptr;
   normc_package* package = nullptr;
   normc_plan* plan = nullptr;
+  normc_plan* large = nullptr;  ///< takes every call for one that does not fit in caches; null where the kernel knows none
   std::string error;
 
   Compiled() = default;

@@ -170,9 +170,9 @@ TEST_F(CudaSelect, KeepsProcessorAndDeviceApart) {
   EXPECT_EQ(refusal([&] { chosen(package, request); }),
             "INVALID_ARGUMENT: request.steady is 2; it must be 0 or 1");
   request.steady = 0;
-  request.reserved = 1;
+  request.output_reuse = 3;
   EXPECT_EQ(refusal([&] { chosen(package, request); }),
-            "INVALID_ARGUMENT: request.reserved is 1; it must be 0");
+            "INVALID_ARGUMENT: request.output_reuse is 3; it must be 0 (unknown), 1 (soon) or 2 (late)");
 }
 
 TEST_F(CudaSelect, RefusesDevicesThatAreNotThere) {

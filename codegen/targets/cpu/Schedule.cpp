@@ -1,13 +1,18 @@
 #include "codegen/targets/cpu/Schedule.h"
 
+#include "codegen/lower/PhaseLowering.h"
 #include "codegen/targets/Knobs.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace normc::codegen::cpu {
 
+/// Addresses that far apart share a set of the first-level cache.
+static constexpr int64_t kPage = 4096;
+
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
   return {{"vector", &s.vector}, {"rows", &s.rows},   {"unroll", &s.unroll},
-          {"tile", &s.tile},     {"grain", &s.grain}, {"scalar_tail", nullptr, &s.scalarTail}};
+          {"tile", &s.tile},     {"grain", &s.grain}, {"stream", &s.stream},
+          {"scalar_tail", nullptr, &s.scalarTail}};
 }
 
 std::string Schedule::text() const {
@@ -16,7 +21,7 @@ std::string Schedule::text() const {
 }
 
 ScheduleAttr Schedule::attribute(mlir::MLIRContext* context) const {
-  return ScheduleAttr::get(context, name(strategy), vector, rows, unroll, tile, grain, scalarTail);
+  return ScheduleAttr::get(context, name(strategy), vector, rows, unroll, tile, grain, scalarTail, stream);
 }
 
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
@@ -42,6 +47,8 @@ std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s,
   if (s.grain < 1) return "grain = " + std::to_string(s.grain) + "; legal: at least 1";
   if (s.rows * s.unroll > 16)
     return "rows * unroll = " + std::to_string(s.rows * s.unroll) + " accumulators of each sum; legal: up to 16";
+  if (s.stream)
+    if (auto reason = oneOf("stream", s.stream, 8)) return *reason + ", or 0";
   if (narrow(problem) && !s.scalarTail && !isa.masks16)
     return "masked tails of 16-bit elements; " + isa.name.str() + " has no 16-bit masks: scalar_tail";
   return std::nullopt;
@@ -53,15 +60,20 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   s.vector = isa.vectorBytes / bytes(problem.statistics());
   bool wide = isa.registers >= 32;
   // Rows share parameter loads and one update of the column partials; one row with
-  // several accumulators suits long rows, where interleaved rows would alias in L1.
+  // several accumulators suits long rows. Rows a multiple of a page apart fall into the
+  // same sets of the first-level cache: two of them, and their outputs, still fit.
   bool lines = !problem.spec->perFeature() && problem.spec->reduce == Reduce::Features;
   int64_t features = problem.features.value_or(1024);
-  s.rows = lines && features > 4096 ? 1 : 4;
-  s.unroll = s.rows == 1 ? 4 : 1;
+  bool collide = problem.features && features * bytes(problem.data) % kPage == 0;
+  s.rows = lines && features > 4096 ? 1 : collide ? 2 : problem.features && !lines && wide ? 8 : 4;
+  s.unroll = s.rows == 1 ? 4 : s.rows == 2 ? 2 : 1;
   // Wider tiles of a column slab gain nothing and outgrow the instruction cache.
   s.tile = wide ? 4 : 2;
   s.grain = 32;
   s.scalarTail = narrow(problem) && !isa.masks16;
+  // In memory many short streams of rows lose to one long one, unless rows share sums per feature.
+  s.stream = !problem.spec->perFeature() || problem.spec->pre ? 1 : 8;
+  if (problem.spec->perFeature() && strategy == Strategy::Resident) s.stream = 0;
   return s;
 }
 

@@ -13,6 +13,11 @@
 
 namespace normc::codegen::cpu {
 
+/// Calls with an x of at least so many bytes take `stream` rows in a step.
+constexpr double kLargeBytes = 8 << 20;
+/// Outputs of at least so many bytes go past the caches, unless the caller says otherwise.
+constexpr double kStreamBytes = 32 << 20;
+
 struct Schedule {
   Strategy strategy = Strategy::Streamed;
   int64_t vector = 8;
@@ -21,6 +26,7 @@ struct Schedule {
   int64_t tile = 4;
   int64_t grain = 32;
   bool scalarTail = false;
+  int64_t stream = 0;  ///< rows of a step in calls that do not fit in caches, whose outputs go past them; 0: all calls alike
 
   std::string text() const;
   ScheduleAttr attribute(mlir::MLIRContext*) const;

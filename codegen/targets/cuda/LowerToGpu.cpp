@@ -16,8 +16,9 @@ static bool sweepsOf(PhaseOp phase) {
 
 EntryNames entryNames(KernelOp kernel, PhaseOp phase, const Schedule& schedule) {
   std::string name = (kernel.getSymName() + "_" + phase.getSymName()).str();
-  // Scalar code and single elements ask for no alignment.
-  return {name, schedule.vector > 1 && sweepsOf(phase) ? name + "_unaligned" : ""};
+  // Scalar code, single elements and runs that are always peeled ask for no alignment.
+  bool any = schedule.vector == 1 || !sweepsOf(phase) || alwaysPeels(formOf(kernel), schedule);
+  return {name, any ? "" : name + "_unaligned"};
 }
 
 static SmallVector<Type> parameterTypes(KernelOp kernel, const Access& access) {
@@ -34,7 +35,7 @@ static SmallVector<Type> parameterTypes(KernelOp kernel, const Access& access) {
   return types;
 }
 
-static Arguments argumentsOf(Loops& l, KernelOp kernel, gpu::GPUFuncOp function) {
+static Arguments argumentsOf(Loops& l, KernelOp kernel, PhaseOp phase, gpu::GPUFuncOp function, const Launch& launch) {
   Arguments a;
   unsigned next = 0, strided = 0;
   auto take = [&]() -> Value { return function.getArgument(next++); };
@@ -52,7 +53,8 @@ static Arguments argumentsOf(Loops& l, KernelOp kernel, gpu::GPUFuncOp function)
   a.cut = [function, cuts](unsigned phase, Arguments::CutField field) mutable -> Value {
     return function.getArgument(cuts + 3 * phase + field);
   };
-  a.task = gpu::BlockIdOp::create(l.b, l.loc, gpu::Dimension::x);
+  a.task = launch.cluster > 1 ? Value(gpu::ClusterIdOp::create(l.b, l.loc, gpu::Dimension::x))
+                              : blockIn(l, phase, gpu::Dimension::x);
   return a;
 }
 
@@ -62,12 +64,13 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
   function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
   Launch launch = launchOf(phase, schedule);
   function.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({int32_t(launch.threads), 1, 1}));
+  if (launch.cluster > 1) function.setKnownClusterSizeAttr(b.getDenseI32ArrayAttr({int32_t(launch.cluster), 1, 1}));
   if (launch.blocks) function->setAttr(minBlocksAttrName(), b.getI32IntegerAttr(launch.blocks));
   const auto changing = changingIn(phase, arch);
   for (auto [i, t] : llvm::enumerate(kernel.getOps<TensorOp>())) {
     int64_t element = std::max<int64_t>(1, t.getType().getIntOrFloatBitWidth() / 8);
     bool wide = t.getRole() == "tensor" && t.getSymName() != "mask";
-    int64_t alignment = t.getRole() == "workspace" ? 64 : wide && access.alignment ? access.alignment : element;
+    int64_t alignment = t.getRole() == "workspace" ? 64 : wide && access.alignment && !access.peeled ? access.alignment : element;
     function.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(), b.getI64IntegerAttr(alignment));
     if (!isUnshared(t) || changing.contains(t.getSymName())) continue;
     function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
@@ -77,22 +80,24 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
   b.setInsertionPointToStart(&function.getBody().front());
   beginPhase(b, phase, arch);
   Loops loops(b, phase.getLoc());
-  Frame frame(loops, kernel, phase, argumentsOf(loops, kernel, function), access);
+  Frame frame(loops, kernel, phase, argumentsOf(loops, kernel, phase, function, launch), access);
+  for (TensorOp t : streamedIn(phase, schedule)) frame.markStreamed(t);
   TeamLowering(loops, frame, schedule, launch, function).run();
   gpu::ReturnOp::create(b, phase.getLoc());
 }
 
-gpu::GPUModuleOp lowerToGpu(KernelOp kernel, const Schedule& schedule, const Arch& arch) {
+gpu::GPUModuleOp lowerToGpu(KernelOp kernel, const Schedule& schedule) {
   OpBuilder b(kernel);
   auto module = gpu::GPUModuleOp::create(b, kernel.getLoc(), (kernel.getSymName() + "_module").str());
   b.setInsertionPointToStart(module.getBody());
-  const Access aligned{.nativeBF16 = true, .alignment = arch.accessBytes}, any{.nativeBF16 = true};
-  const Schedule single = unaligned(schedule);
+  const Access aligned{.nativeBF16 = true, .alignment = accessBytes(kernel, schedule)};
   for (auto phase : kernel.getOps<PhaseOp>()) {
     EntryNames names = entryNames(kernel, phase, schedule);
     bool wide = !names.unaligned.empty();
-    lowerPhase(b, kernel, phase, names.aligned, wide ? schedule : single, wide ? aligned : any, arch);
-    if (wide) lowerPhase(b, kernel, phase, names.unaligned, single, any, arch);
+    if (wide) lowerPhase(b, kernel, phase, names.aligned, schedule, aligned, arch);
+    const std::string& name = wide ? names.unaligned : names.aligned;
+    if (!peels(phase, schedule)) lowerPhase(b, kernel, phase, name, unaligned(schedule), {.nativeBF16 = true}, arch);
+    else lowerPhase(b, kernel, phase, name, peeled(schedule), {.nativeBF16 = true, .alignment = aligned.alignment, .peeled = true}, arch);
   }
   kernel.erase();
   return module;

@@ -1,6 +1,7 @@
 #include "codegen/targets/cuda/Ptx.h"
 
 #include "codegen/targets/Machine.h"
+#include "codegen/targets/cuda/CacheHints.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -59,6 +60,17 @@ void letNextLaunchBegin(mlir::OpBuilder& b, mlir::Location loc) {
   mlir::NVVM::GriddepcontrolOp::create(b, loc, mlir::NVVM::GridDepActionKind::launch_dependents);
 }
 
+void arriveAtCluster(mlir::OpBuilder& b, mlir::Location loc) {
+  mlir::NVVM::ClusterArriveOp::create(b, loc, b.getUnitAttr());
+}
+
+void waitForCluster(mlir::OpBuilder& b, mlir::Location loc) { mlir::NVVM::ClusterWaitOp::create(b, loc, b.getUnitAttr()); }
+
+mlir::Value inSharedMemoryOf(mlir::OpBuilder& b, mlir::Location loc, mlir::Value pointer, mlir::Value block) {
+  auto type = mlir::LLVM::LLVMPointerType::get(b.getContext(), unsigned(mlir::NVVM::NVVMMemorySpace::SharedCluster));
+  return mlir::NVVM::MapaOp::create(b, loc, type, pointer, block);
+}
+
 llvm::StringRef minBlocksAttrName() { return mlir::NVVM::NVVMDialect::getMinctasmAttrName(); }
 
 template <typename Op>
@@ -99,6 +111,7 @@ llvm::Expected<std::unique_ptr<llvm::Module>> optimizedLlvm(mlir::Operation* gpu
   for (llvm::Function& f : *ir)
     if (!f.isDeclaration()) f.addFnAttr("target-cpu", arch.name);
   optimize(*ir, **machine, /*freestanding=*/false);
+  hintCaches(*ir);
   return ir;
 }
 

@@ -15,6 +15,7 @@ namespace mlir {
 class Location;
 class OpBuilder;
 class Operation;
+class Value;
 }  // namespace mlir
 
 namespace normc::codegen::cuda {
@@ -31,6 +32,13 @@ void syncWarp(mlir::OpBuilder&, mlir::Location);
 /// Waits until the launch before has ended and its stores are seen; lets the next launch begin (sm_90).
 void waitForLaunchBefore(mlir::OpBuilder&, mlir::Location);
 void letNextLaunchBegin(mlir::OpBuilder&, mlir::Location);
+
+/// The two halves of a meeting of a cluster's threads: what was written before the one is there after the other.
+void arriveAtCluster(mlir::OpBuilder&, mlir::Location);
+void waitForCluster(mlir::OpBuilder&, mlir::Location);
+
+/// Where a variable in shared memory lies in another block of the cluster; `block` is an i32.
+mlir::Value inSharedMemoryOf(mlir::OpBuilder&, mlir::Location, mlir::Value pointer, mlir::Value block);
 
 /// Of a kernel function: the least blocks on a multiprocessor that its registers leave room for.
 llvm::StringRef minBlocksAttrName();

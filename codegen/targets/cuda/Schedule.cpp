@@ -17,11 +17,16 @@ static constexpr int64_t kAloneBytes = 64 << 10;
 static constexpr int64_t kHeldElements = 96, kHeldNarrow = 64;  // narrow ones are widened, and both are there
 /// Threads of a phase that has no sweeps: few, so that features spread over the device.
 static constexpr int64_t kVectorThreads = 64;
+static constexpr int64_t kWarp = 32;
+/// Of a thread.
+static constexpr int64_t kMaxRegisters = 255;
+/// Blocks of a cluster that a device may be asked for; above 8 not all have them.
+static constexpr int64_t kMaxCluster = 16;
 
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
   return {{"threads", &s.threads}, {"team", &s.team},     {"vector", &s.vector}, {"tile", &s.tile},
           {"rows", &s.rows},       {"chunks", &s.chunks}, {"blocks", &s.blocks}, {"prefetch", &s.prefetch},
-          {"hold", &s.hold}};
+          {"cluster", &s.cluster}, {"hints", &s.hints},   {"hold", &s.hold}};
 }
 
 std::string Schedule::text() const {
@@ -35,6 +40,82 @@ llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
   return schedule;
 }
 
+static bool isLine(SlabOp slab, KernelOp kernel) {
+  return kernel.featuresLast() ? slab.isPer("row") : slab.isPer("segment") && slab.isPer("feature");
+}
+
+//===-- What is read again ----------------------------------------------------------===//
+
+/// X-sized tensors, once for every sweep that reads them.
+static llvm::SmallVector<TensorOp> readIn(PhaseOp phase) {
+  llvm::SmallVector<TensorOp> tensors;
+  phase->walk([&](SweepOp sweep) {
+    for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>()) {
+      auto t = mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(phase->getParentOfType<KernelOp>(), name));
+      if (t.isXSized()) tensors.push_back(t);
+    }
+  });
+  return tensors;
+}
+
+bool readsAgain(PhaseOp phase) {
+  bool streams = llvm::all_of(phase.getOps<SlabOp>(), [](SlabOp slab) { return !slab.hasSweeps() || slab.getPer().empty(); });
+  auto here = readIn(phase);
+  return streams && llvm::any_of(phase->getParentOfType<KernelOp>().getOps<PhaseOp>(), [&](PhaseOp other) {
+    auto before = readIn(other);
+    return other.number() < phase.number() && llvm::any_of(here, [&](TensorOp t) { return llvm::is_contained(before, t); });
+  });
+}
+
+llvm::SmallVector<TensorOp> streamedIn(PhaseOp phase, const Schedule& s) {
+  llvm::SmallVector<TensorOp> streamed;
+  if (!s.hints) return streamed;
+  auto kernel = phase->getParentOfType<KernelOp>();
+  auto here = readIn(phase);
+  bool kept = s.tile > 0 && llvm::all_of(phase.getOps<SlabOp>(), [&](SlabOp slab) { return isLine(slab, kernel) && slab.getResident(); });
+  for (auto t : kernel.getOps<TensorOp>()) {
+    if (!t.isXSized()) continue;
+    bool later = llvm::any_of(kernel.getOps<PhaseOp>(), [&](PhaseOp other) {
+      return other.number() > phase.number() && llvm::is_contained(readIn(other), t);
+    });
+    if (!later && (kept || llvm::count(here, t) <= 1)) streamed.push_back(t);
+  }
+  return streamed;
+}
+
+//===-- Peeling -------------------------------------------------------------------===//
+
+/// A run of known length that is shorter is not worth it: up to nine accesses of its ends may be single elements.
+static int64_t leastPeeled(int64_t vector) { return 3 * vector + 15; }
+
+static bool isPeelable(PhaseOp phase) {
+  auto kernel = phase->getParentOfType<KernelOp>();
+  bool adds = false;
+  phase->walk([&](AccumulateOp) { adds = true; });
+  return !adds && llvm::all_of(phase.getOps<SlabOp>(), [&](SlabOp slab) {
+    return slab.hasSweeps() && isLine(slab, kernel) &&
+           llvm::all_of(slab.getOps<SweepOp>(), [](SweepOp sweep) { return sweep.getPartials().empty(); });
+  });
+}
+
+bool peels(PhaseOp phase, const Schedule& s) {
+  if (s.vector == 1 || !isPeelable(phase)) return false;
+  int64_t width = formOf(phase->getParentOfType<KernelOp>()).width;
+  return s.tile == 0 || width >= leastPeeled(s.vector);
+}
+
+bool alwaysPeels(const Form& form, const Schedule& s) {
+  return form.peels && s.vector > 1 && (form.width % s.vector != 0 || (form.grouped && !form.width));
+}
+
+Schedule peeled(const Schedule& s) {
+  Schedule peeled = s;
+  peeled.prefetch = 0;
+  peeled.blocks = s.blocks ? std::max<int64_t>(1, s.blocks * 3 / 4) : 0;  // shifting takes registers
+  if (s.tile == 0) peeled.rows = 1;
+  return peeled;
+}
+
 //===-- What a kernel asks for ----------------------------------------------------===//
 
 Form formOf(KernelOp kernel) {
@@ -46,11 +127,18 @@ Form formOf(KernelOp kernel) {
     if (t.isXSized()) form.dataBytes = t.getType().getIntOrFloatBitWidth() / 8;
   form.backward = mlir::SymbolTable::lookupSymbolIn(kernel, "dy");
   form.updates = form.backward && llvm::any_of(kernel.getOps<TensorOp>(), [](TensorOp t) { return t.getRole() == "state_out"; });
+  llvm::SmallPtrSet<mlir::Operation*, 4> before;
+  for (auto phase : kernel.getOps<PhaseOp>()) {
+    auto here = readIn(phase);
+    for (TensorOp t : here) form.rereads |= before.contains(t);
+    before.insert(here.begin(), here.end());
+  }
+  form.peels = llvm::all_of(kernel.getOps<PhaseOp>(), isPeelable);
   kernel->walk([&](SlabOp slab) {
     bool adds = false;
     slab->walk([&](AccumulateOp) { adds = true; });
     if (!slab.hasSweeps()) return;
-    bool line = featuresLast ? slab.isPer("row") : slab.isPer("segment") && slab.isPer("feature");
+    bool line = isLine(slab, kernel);
     bool column = featuresLast && !line && slab.isPer("feature");
     if (slab.getPer().empty()) form.streams = true;
     else if (line) form.lines = true;
@@ -104,6 +192,7 @@ Launch launchOf(PhaseOp phase, const Schedule& s) {
     bool column = kernel.featuresLast() && slab.isPer("feature") && !slab.isPer("row");
     bool own = phase.getUnits().size() == 1 && mlir::cast<mlir::StringAttr>(phase.getUnits()[0]) == "feature";
     if (slab.getPer().empty() || (column && !own)) launch.columns = columnsOf(s);
+    if (slab.isPer("row")) launch.cluster = s.cluster;
   }
   return launch;
 }
@@ -118,6 +207,12 @@ int64_t unitsPerStep(PhaseOp phase, const Schedule& s) {
   return s.threads / span * s.rows;
 }
 
+int64_t accessBytes(KernelOp kernel, const Schedule& s) {
+  for (auto t : kernel.getOps<TensorOp>())
+    if (t.isXSized()) return s.vector * t.getType().getIntOrFloatBitWidth() / 8;
+  return 0;
+}
+
 //===-- Legality ----------------------------------------------------------------------===//
 
 /// Registers of one thread, from what it holds; a little is always needed for addresses.
@@ -128,6 +223,23 @@ static int64_t registersOf(const Form& form, const Schedule& s) {
   values += s.prefetch * held * form.reads * form.dataBytes / 4;
   if (form.columns) values += s.hold * s.rows * s.vector * (form.backward ? 2 : 1);
   return values + sums + (form.partials ? s.tile * s.vector : 0) + 32;
+}
+
+/// Why a run cannot lie over that many blocks.
+static std::optional<std::string> whyNoCluster(const Form& form, const Schedule& s, const Arch& arch) {
+  const std::string cluster = "cluster = " + std::to_string(s.cluster);
+  if (s.cluster < 1 || s.cluster > kMaxCluster || !llvm::isPowerOf2_64(s.cluster))
+    return cluster + "; legal: a power of two up to " + std::to_string(kMaxCluster);
+  if (s.cluster == 1) return std::nullopt;
+  if (!arch.clusters()) return cluster + ", but " + arch.name + " has no clusters of blocks, sm_90 is the first; legal: 1";
+  if (!form.lines || form.blocks || form.columns || form.streams)
+    return cluster + ", but only rows with statistics of their own lie over blocks; legal: 1";
+  if (s.tile == 0) return cluster + ", but no run of this kernel stays in registers; legal: 1";
+  if (s.team % kWarp) return "team = " + std::to_string(s.team) + " in a cluster of " + std::to_string(s.cluster) + " blocks; legal: whole warps of 32";
+  if (s.threads % (s.team * form.groups))
+    return "team = " + std::to_string(s.team) + " for each of " + std::to_string(form.groups) + " groups in a cluster of " +
+           std::to_string(s.cluster) + " blocks does not divide the " + std::to_string(s.threads) + " threads of one";
+  return std::nullopt;
 }
 
 std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const Arch& arch) {
@@ -146,20 +258,27 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
   if (s.chunks < 1) return "chunks = " + number(s.chunks) + "; legal: at least 1";
   if (s.blocks < 0 || s.blocks * s.threads > arch.threads)
     return "blocks = " + number(s.blocks) + " of " + number(s.threads) + " threads; " + arch.name + " holds " + number(arch.threads) + " threads";
-  int64_t run = s.team * s.vector * s.tile;
+  if (auto reason = whyNoCluster(form, s, arch)) return reason;
+  int64_t access = s.team * s.cluster * s.vector, run = access * s.tile;
+  const std::string product = s.cluster > 1 ? "team * cluster * vector * tile = " : "team * vector * tile = ";
   if (form.streams && s.tile < 1) return std::string("tile = 0, but sums per feature stay in registers; legal: at least 1");
   if (form.columns && s.tile != 1) return "tile = " + number(s.tile) + ", but a thread holds one column; legal: 1";
   if ((form.lines || form.blocks) && s.tile > 0) {
     if (form.width == 0) return "tile = " + number(s.tile) + ", but the length of a run is not known; legal: 0";
-    if (run < form.width)
-      return "team * vector * tile = " + number(run) + " elements do not hold a run of " + number(form.width);
-    if (run - s.team * s.vector >= form.width)
-      return "team * vector * tile = " + number(run) + ": the last accesses would find nothing of a run of " + number(form.width);
+    if (run < form.width - (form.peels ? form.width % s.vector : 0))
+      return product + number(run) + " elements do not hold a run of " + number(form.width);
+    if (run - access >= form.width)
+      return product + number(run) + ": the last accesses would find nothing of a run of " + number(form.width);
+    if (access - s.team * s.vector >= form.width)
+      return product + number(run) + ": the last of " + number(s.cluster) + " blocks would find nothing of a run of " + number(form.width);
   }
-  if (form.grouped && !form.width && s.vector > 1)
+  if (form.grouped && !form.width && s.vector > 1 && !form.peels)
     return "vector = " + number(s.vector) + ", but groups of any number of features may begin anywhere; legal: 1";
-  if (form.width && form.width % s.vector)
+  if (form.width && form.width % s.vector && !form.peels)
     return "vector = " + number(s.vector) + " does not divide a run of " + number(form.width);
+  if (form.width && form.width % s.vector && form.width < leastPeeled(s.vector))
+    return "vector = " + number(s.vector) + " does not divide a run of " + number(form.width) + ", and only runs of " +
+           number(leastPeeled(s.vector)) + " and more are peeled";
   if (form.lines && s.tile == 0 && s.team <= 32)
     return "team = " + number(s.team) + " for runs that are walked in a loop; legal: more than a warp of 32";
   bool alone = form.lines && (form.runPartials || (form.partials && s.tile == 0));
@@ -168,12 +287,13 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
     return "team = " + number(s.team) + ", rows = " + number(s.rows) + ": partials that go straight to memory need one run at a time; legal: team = threads, rows = 1";
   if (form.lines && form.groups > 1 && s.tile > 0 && form.partials && s.threads % (s.team * form.groups))
     return "team = " + number(s.team) + " for each of " + number(form.groups) + " groups does not divide the " + number(s.threads) + " threads";
+  if (s.hints < 0 || s.hints > 1) return "hints = " + number(s.hints) + "; legal: 0 or 1";
   if (s.prefetch < 0 || s.prefetch > 1) return "prefetch = " + number(s.prefetch) + "; legal: 0 or 1";
   if (s.prefetch && (!form.lines || s.tile == 0))
     return std::string("prefetch = 1, but no run of this kernel stays in registers; legal: 0");
   if (s.hold < 0 || s.hold * s.rows > 128) return "hold = " + number(s.hold) + " steps of " + number(s.rows) + " rows; legal: 0 to 128 rows";
   if (s.hold && !form.columns) return "hold = " + number(s.hold) + ", but no column of this kernel is complete in a block; legal: 0";
-  int64_t registers = registersOf(form, s), limit = std::min<int64_t>(255, arch.registers / (s.threads * std::max<int64_t>(s.blocks, 1)));
+  int64_t registers = registersOf(form, s), limit = std::min<int64_t>(kMaxRegisters, arch.registers / (s.threads * std::max<int64_t>(s.blocks, 1)));
   if (registers > limit)
     return "about " + number(registers) + " registers a thread; " + number(s.threads) + " threads leave " + number(limit);
   return std::nullopt;
@@ -181,50 +301,73 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
 
 //===-- Defaults ------------------------------------------------------------------------===//
 
-/// The team and tile that hold a run of `count` accesses with the fewest idle lanes, near `target` accesses a thread.
-static void holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, int64_t groups) {
+/// The team and tile that hold `count` accesses of a run with the fewest idle lanes, near `target` accesses a thread, in
+/// a block of at most `threads`.
+static bool holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, int64_t groups, int64_t threads) {
   int64_t best = -1;
   double bestScore = 0;
-  for (int64_t team = 1; team <= 1024; team = team < 32 ? team * 2 : team + 32) {
+  for (int64_t team = s.cluster > 1 ? kWarp : 1; team * groups <= threads; team = team < kWarp ? team * 2 : team + kWarp) {
     int64_t tile = llvm::divideCeil(count, team);
-    if (tile > most || team * groups > 1024) continue;
+    if (tile > most) continue;
     double waste = double(team * tile) / double(count), distance = std::abs(std::log2(double(tile) / double(target)));
     double score = waste + 0.15 * distance + (team > 256 ? 0.1 * double(team) / 256 : 0);
     if (best < 0 || score < bestScore) best = team, bestScore = score, s.tile = tile;
   }
-  if (best < 0) {  // too long: walk it, and read it again
-    s.tile = 0;
-    s.team = s.threads = 512;
-    return;
-  }
+  if (best < 0) return false;
   s.team = best;
   int64_t span = s.team * groups;
   s.threads = span;
   while (s.threads < 128 || s.threads % 32) s.threads += span;
+  return true;
+}
+
+/// Holds a run in the registers of one block, or of the smallest cluster. Where there are clusters, threads hold less
+/// than they could: room for the next run, and for a second block on the multiprocessor that computes while the other
+/// waits for memory. Rows that are longer still get larger blocks, then full registers.
+static bool holdRun(Schedule& s, const Form& form, const Arch& arch) {
+  // Bytes under way hide latency; sums per feature cost two registers an element.
+  const int64_t elements = form.partials ? 16 : 32, most = form.partials ? 32 : 64;
+  const int64_t some = form.partials ? 24 : form.dataBytes == 4 ? 32 : 48;  // no spills were seen
+  const int64_t count = form.width / s.vector;
+  struct Limit {
+    int64_t threads, elements, clusters;
+  };
+  llvm::SmallVector<Limit> limits{{1024, most, 1}};
+  if (arch.clusters()) limits = {{256, some, kMaxCluster}, {512, some, kMaxCluster}, {1024, most, kMaxCluster}};
+  for (const Limit& limit : limits)
+    for (s.cluster = 1; s.cluster <= limit.clusters; s.cluster *= 2)
+      if (holdRun(s, llvm::divideCeil(count, s.cluster), std::max<int64_t>(1, elements / s.vector),
+                  std::max<int64_t>(1, limit.elements / s.vector), form.groups, limit.threads) &&
+          !whyIllegal(form, s, arch))
+        return true;
+  return false;
 }
 
 Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) {
   Schedule s;
   s.strategy = strategy;
+  s.hints = form.rereads;
   s.vector = arch.accessBytes / form.dataBytes;
+  const int64_t whole = s.vector;
   while (form.width && form.width % s.vector) s.vector /= 2;
-  if (form.grouped && !form.width) s.vector = 1;
+  if (form.peels && s.vector * form.dataBytes < 8 && form.width >= leastPeeled(whole)) s.vector = whole;
+  if (form.grouped && !form.width && !form.peels) s.vector = 1;
   int64_t blocks = 2 * arch.multiprocessors;
   if (form.lines) {
-    s.chunks = blocks;
-    // Bytes under way hide latency; sums per feature cost two registers an element.
-    int64_t elements = form.partials ? 16 : 32, most = form.partials ? 32 : 64;
-    if (form.width && !form.runPartials) holdRun(s, form.width / s.vector, std::max<int64_t>(1, elements / s.vector), std::max<int64_t>(1, most / s.vector), form.groups);
-    else s.tile = 0, s.team = s.threads = form.width && form.width < 1024 ? 128 : 256;
+    if (!form.width || form.runPartials) {
+      s.tile = 0, s.team = s.threads = form.width && form.width < 1024 ? 128 : 256;
+    } else if (!holdRun(s, form, arch)) {  // too long: walk it, and read it again
+      s.tile = 0, s.team = s.threads = 512, s.cluster = 1;
+    }
+    s.chunks = std::max<int64_t>(1, blocks / s.cluster);
     bool small = s.tile > 0 && s.tile * s.vector * form.dataBytes < 64 && !form.partials && !form.runPartials;
     if (small) s.rows = std::clamp<int64_t>(64 / (s.tile * s.vector * form.dataBytes), 1, 4);
-    if (form.groups > 1 && s.tile > 0 && s.threads % (s.team * form.groups)) s.tile = 0, s.rows = 1, s.team = s.threads = 256;
     while (s.rows > 1 && whyIllegal(form, s, arch)) s.rows /= 2;
-    if (whyIllegal(form, s, arch)) s.tile = 0, s.rows = 1, s.threads = s.team = 256;
-    s.prefetch = s.tile > 0 && form.partials > 0;
+    // The next run lies in registers too: larger blocks have none to spare.
+    s.prefetch = s.tile > 0 && form.partials > 0 && s.threads * kMaxRegisters <= arch.registers;
     if (whyIllegal(form, s, arch)) s.prefetch = 0;
     // Room for the registers that such a kernel was seen to take: more blocks, and some would spill.
-    s.blocks = std::max<int64_t>(1, arch.registers / (s.threads * (s.tile == 0 || form.backward || form.streams ? 255 : 128)));
+    s.blocks = std::max<int64_t>(1, arch.registers / (s.threads * (s.tile == 0 || form.backward || form.streams ? kMaxRegisters : 128)));
     if (whyIllegal(form, s, arch)) s.blocks = 1;
     return s;
   }
@@ -250,7 +393,11 @@ Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) 
     if (s.tile * s.vector > 32 || whyIllegal(form, s, arch)) s.tile = 0, s.team = s.threads, s.rows = 1;
     return s;
   }
-  int64_t count = llvm::divideCeil(features, s.vector);
+  while (form.features % s.vector) {  // narrower accesses rather than none that are aligned, for as many columns
+    s.vector /= 2;
+    s.tile *= form.columns ? 1 : 2;
+  }
+  int64_t count = llvm::divideCeil(features, s.vector * s.tile);
   s.team = std::min<int64_t>(32, llvm::PowerOf2Ceil(count));
   if (form.columns) {  // segments of 128 bytes, so that there are many blocks of many rows
     s.team = std::min<int64_t>(s.team, std::max<int64_t>(1, kSegmentBytes / (s.vector * form.dataBytes)));

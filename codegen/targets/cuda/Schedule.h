@@ -24,9 +24,12 @@ struct Schedule {
   int64_t chunks = 1024;  ///< most tasks of a phase that leaves partials, others have as many as they can
   int64_t blocks = 0;     ///< resident on a multiprocessor, for which registers are limited; 0: ptxas weighs, and may spill
   int64_t prefetch = 0;   ///< 1: the next runs of a line are read while this one is computed
+  int64_t cluster = 1;    ///< blocks that share a line, each with a team on it; above 1 from sm_90 on
+  int64_t hints = 0;      ///< 1: caches are told what is not read again
   int64_t hold = 0;       ///< steps of `rows` rows that a column keeps in registers; those after them are read again
   bool operator==(const Schedule&) const = default;
-  std::string text() const;  ///< "streamed,threads=256,team=32,vector=4,tile=1,rows=4,chunks=66,blocks=0,prefetch=0,hold=0"
+  /// "streamed,threads=256,team=32,vector=4,tile=1,rows=4,chunks=66,blocks=0,prefetch=0,cluster=1,hints=0,hold=0"
+  std::string text() const;
 };
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text);
 
@@ -45,6 +48,8 @@ struct Form {
   bool updates = false;       ///< backward has a state of its own (nu)
   bool returns = false;       ///< a column is swept for its statistics first, and then again
   bool doubles = false;       ///< statistics in f64
+  bool rereads = false;       ///< a phase reads an X-sized tensor that one before it has read
+  bool peels = false;         ///< every phase can do with operands that begin anywhere and still make wide accesses
 };
 Form formOf(KernelOp);
 /// Of the kernel that would be planned; legal strategies only.
@@ -65,15 +70,33 @@ int64_t rowsOfResident(const Form&, const Schedule&);
 /// The same kernel for operands of any alignment and length: elements one by one.
 Schedule unaligned(const Schedule&);
 
+/// Whether runs of the phase may be peeled (TeamPeel.cpp): each thread's elements are its own affair, since nothing is
+/// summed per feature, and a run of known length has something left between its ends.
+bool peels(PhaseOp, const Schedule&);
+/// Whether no operands are aligned, since runs begin where no access may: the peeled code is the only one.
+bool alwaysPeels(const Form&, const Schedule&);
+/// The same kernel, peeled.
+Schedule peeled(const Schedule&);
+
 /// How a phase is launched: blocks of `threads`, `columns` features to one (0: all), registers for `blocks` on a
-/// multiprocessor.
+/// multiprocessor, `cluster` blocks to a task.
 struct Launch {
-  int64_t threads = 256, columns = 0, blocks = 0;
+  int64_t threads = 256, columns = 0, blocks = 0, cluster = 1;
 };
 Launch launchOf(PhaseOp, const Schedule&);
 
 /// Units (rows, runs) that a block of the phase has under way in one step.
 int64_t unitsPerStep(PhaseOp, const Schedule&);
+
+/// Whether the phase streams over rows that a phase before it has read. It is cut alike, and goes through blocks, columns
+/// and rows the other way round: what was read last is read first, while the second-level cache has it.
+bool readsAgain(PhaseOp);
+
+/// X-sized tensors that a phase is the last to access, and only once, where the schedule gives hints.
+llvm::SmallVector<TensorOp> streamedIn(PhaseOp, const Schedule&);
+
+/// Bytes of one access to an X-sized tensor: what pointers, strides and lengths have to be multiples of.
+int64_t accessBytes(KernelOp, const Schedule&);
 
 /// Features that one block of a stream or of columns works on.
 inline int64_t columnsOf(const Schedule& s) { return s.team * s.vector * std::max<int64_t>(s.tile, 1); }

@@ -120,7 +120,7 @@ void TeamLowering::columnSweep(SweepOp op, Replicas& replicas) {
   auto step = [&](Value first, Position position, Values& running) {
     Replicas rows = rowsFrom(column, first, count, position.index >= 0);
     Values own(rows.size() * s.slots, l_.zero(vectorType()));
-    element(s, rows, position, own);
+    element(s, rows, [&](int64_t) { return position; }, own);
     storePending(s);
     for (size_t k = 0; k < s.slots; ++k) {
       SmallVector<Value> terms;

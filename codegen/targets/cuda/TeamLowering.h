@@ -8,7 +8,8 @@
 //            registers and go to the task's partials
 //   vectors  (slabs without sweeps) a thread has a feature
 //
-// A task is one block, or as many as the phase has tiles of columns. Threads agree
+// A task is one block, or as many as the phase has tiles of columns, or the cluster
+// of blocks that its lines lie over. Threads agree
 // on every trip count around a barrier; a team without a row of its own walks the
 // last one and stores nothing. Everything is summed in an order that the schedule
 // fixes; there are no atomics.
@@ -19,6 +20,9 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
 namespace normc::codegen::cuda {
+
+/// Which block of the phase's grid this is, from the end where what was read last comes first.
+mlir::Value blockIn(Loops&, PhaseOp, mlir::gpu::Dimension);
 
 class TeamLowering : Walk {
  public:
@@ -33,25 +37,34 @@ class TeamLowering : Walk {
     struct Pending {
       TensorOp tensor;
       mlir::Value address, value, condition;
+      mlir::Value alike;  ///< where not, an access of several elements is made one by one; null: always
     };
     llvm::SmallVector<Pending> pending;  ///< stores wait for the loads: an output may be the input's memory
   };
   /// Where a thread stands in its block, for one kind of slab.
   struct Place {
-    int64_t team = 1;   ///< threads of a run
-    int64_t span = 1;   ///< threads of a unit: the teams of all its groups
+    int64_t team = 1;   ///< threads of a run, in all blocks of the cluster
+    int64_t span = 1;   ///< threads of a unit in this block: the teams of all its groups
     int64_t units = 1;  ///< spans in a block
     mlir::Value unit;   ///< this one among them
-    mlir::Value spanLane, lane;  ///< of the thread in the span, in the team
+    mlir::Value spanLane, lane;  ///< of the thread in the span, in the team over all blocks
   };
   /// An access along the run: its first element, and whether it is inside.
   struct Position {
     mlir::Value offset, inside;  ///< inside null: always; else the offset is that of some access that is
     int64_t index = -1;          ///< of the tile; -1: in a loop
+    bool single = false;         ///< one element, at an end that was peeled off
+  };
+  using PositionOf = llvm::function_ref<Position(int64_t replica)>;
+  /// A run that begins anywhere, seen as aligned accesses between two ends of single elements.
+  struct Peel {
+    mlir::Value head, vectors;   ///< elements before the accesses; how many there are
+    llvm::DenseMap<mlir::Operation*, mlir::Value> alike;  ///< whether a tensor lies as x does, of others than x
   };
 
   //===-- Slabs (TeamSlabs.cpp) -------------------------------------------------===//
   Place placeOf(int64_t team, int64_t groups = 1);
+  mlir::Value threadOfTask();
   std::pair<mlir::Value, mlir::Value> columnRange();
   mlir::Value columnCount(mlir::Value begin, mlir::Value end);
   mlir::Value runWidth(SlabOp);
@@ -86,8 +99,8 @@ class TeamLowering : Walk {
   void where(SweepOp, const mlir::IRMapping&, Values& sums, llvm::function_ref<void()> sweep);
   /// Runs along the contiguous axis for all replicas; `sums` are replica-major.
   void along(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
-  void element(Sweep&, llvm::MutableArrayRef<Replica>, const Position&, llvm::MutableArrayRef<mlir::Value> sums);
-  mlir::Value loadWhere(mlir::Value condition, TensorOp, const Coordinates&, int64_t lanes);
+  void element(Sweep&, llvm::MutableArrayRef<Replica>, PositionOf, llvm::MutableArrayRef<mlir::Value> sums);
+  mlir::Value loadWhere(mlir::Value condition, TensorOp, const Coordinates&, int64_t lanes, int64_t replica);
   Coordinates alongRun(const Coordinates&, const Position&);
   void fetch(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>);
   llvm::SmallVector<TensorOp> tensorsOf(SlabOp);
@@ -95,10 +108,22 @@ class TeamLowering : Walk {
   void holdAhead(llvm::ArrayRef<TensorOp>, size_t replicas);
   static int64_t heldKey(int64_t replica, int64_t position) { return replica * 256 + position; }
   void storePending(Sweep&);
-  void endSums(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums, int64_t team);
+  void endSums(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
   mlir::Value vectorsOfRun();
-  Position positionAt(mlir::Value index, bool inside);
-  Position tilePosition(int64_t k);
+  Position positionAt(mlir::Value index, bool inside, int64_t replica = 0);
+  Position tilePosition(int64_t k, int64_t replica = 0);
+  int64_t lanesAt(const Position& p) const { return p.single || s_.vector == 1 ? 0 : s_.vector; }
+  mlir::Type storedType(TensorOp, int64_t lanes);
+
+  //===-- Runs that begin anywhere (TeamPeel.cpp) -------------------------------------===//
+  void peelRuns(llvm::ArrayRef<Replica>);
+  mlir::Value leastVectors();
+  int64_t endPositions() const;
+  Position endPosition(int64_t i, int64_t replica);
+  void sumEnds(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
+  mlir::Value elementIndex(TensorOp, mlir::Value address);
+  mlir::Value loadStored(TensorOp, const Coordinates&, int64_t lanes, int64_t replica);
+  mlir::Value loadShifted(TensorOp, mlir::Value address);
 
   //===-- Columns (TeamColumns.cpp) -------------------------------------------------===//
   void columns(SlabOp);
@@ -110,7 +135,9 @@ class TeamLowering : Walk {
   mlir::Value probeHeld(TensorOp);
 
   //===-- Between threads (TeamSums.cpp) --------------------------------------------===//
+  mlir::Value sumOverLanes(mlir::Value, int64_t team);
   void sumOverTeam(llvm::MutableArrayRef<mlir::Value> sums, int64_t team);
+  void sumOverRun(llvm::MutableArrayRef<mlir::Value> sums);
   void sumOverUnits(llvm::MutableArrayRef<mlir::Value> sums);
   void beginPartials(SlabOp);
   void flushPartials();
@@ -124,6 +151,11 @@ class TeamLowering : Walk {
   mlir::Value lanesOf(llvm::function_ref<mlir::Value(int64_t)> lane);
   void barrier();
 
+  //===-- Between blocks of a cluster (TeamCluster.cpp) -------------------------------===//
+  bool clustered() const { return launch_.cluster > 1; }
+  mlir::Value clusterShared(int64_t elements);
+  void sumOverCluster(llvm::MutableArrayRef<mlir::Value> sums);
+
   //===-- Small ones ------------------------------------------------------------------===//
   int64_t blockThreads() const { return launch_.threads; }
   int64_t tileCount() const { return std::max<int64_t>(s_.tile, 1); }
@@ -136,10 +168,15 @@ class TeamLowering : Walk {
   mlir::gpu::GPUFuncOp function_;
   mlir::IRMapping shared_;                ///< values of the phase, outside all slabs
   mlir::Value thread_, columnBlock_;      ///< in the block; which tile of columns
+  mlir::Value rank_;                      ///< of the block in its cluster
+  mlir::Value clusterStep_;               ///< 0, 1, 0, ... from step to step of a line: which buffer is written
+  int64_t clusterBuffers_ = 0;
   llvm::StringMap<mlir::Value> stored_;   ///< whether an output that may be left out is there
   Place place_;                           ///< of the slab being lowered, and the width of its runs
   mlir::Value width_;
   mlir::Value inside_;                    ///< whether a thread's column is
+  llvm::SmallVector<Peel> peels_;         ///< of each replica; none: runs are aligned, or read one by one
+  int64_t slackBefore_ = 0, slackAfter_ = 0;  ///< elements of a peeled run that its ends have at least
   mlir::Value wanted_;                    ///< whether what is fetched is asked for at all; null: yes
   bool holds_ = false;                    ///< the slab's runs stay in registers: by tensor, replica and place
   llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value> held_;

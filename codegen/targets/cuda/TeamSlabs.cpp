@@ -1,4 +1,5 @@
 #include "codegen/targets/cuda/FusePhases.h"
+#include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/TeamLowering.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -15,9 +16,17 @@ TeamLowering::TeamLowering(Loops& loops, Frame& frame, const Schedule& schedule,
   foldBatch_ = 8;
 }
 
+Value blockIn(Loops& l, PhaseOp phase, gpu::Dimension dimension) {
+  Value block = gpu::BlockIdOp::create(l.b, l.loc, dimension);
+  if (!readsAgain(phase)) return block;
+  Value blocks = gpu::GridDimOp::create(l.b, l.loc, dimension);
+  return l.sub(l.sub(blocks, l.index(1)), block);
+}
+
 void TeamLowering::run() {
   thread_ = gpu::ThreadIdOp::create(l_.b, l_.loc, gpu::Dimension::x);
-  columnBlock_ = launch_.columns ? Value(gpu::BlockIdOp::create(l_.b, l_.loc, gpu::Dimension::y)) : l_.index(0);
+  columnBlock_ = launch_.columns ? blockIn(l_, f_.phase(), gpu::Dimension::y) : l_.index(0);
+  rank_ = clustered() ? Value(gpu::ClusterBlockIdOp::create(l_.b, l_.loc, gpu::Dimension::x)) : l_.index(0);
   std::tie(begin_, end_) = f_.range();
   for (TensorOp t : f_.kernel().getOps<TensorOp>()) {
     if (!t.isXSized() || t.getAccess() != "write" || t.getSymName() == "y") continue;
@@ -25,6 +34,7 @@ void TeamLowering::run() {
     stored_[t.getSymName()] = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::ne, address, l_.index(0));
   }
   zeroPartials();
+  if (clustered()) arriveAtCluster(l_.b, l_.loc);  // what is in memory is written, and this block's is there to write to
   countRows();
   Replica phase;
   phase.at.chunk = f_.task();
@@ -34,7 +44,10 @@ void TeamLowering::run() {
     if (s && s->hasAttr(aheadAttrName())) {
       before_.push_back(s);
     } else if (s) {
-      if (!first) barrier();  // what one slab left in memory, other threads of the next may read
+      // What one slab left in memory, other threads of the next may read.
+      if (clustered() && !first) arriveAtCluster(l_.b, l_.loc);
+      if (clustered()) waitForCluster(l_.b, l_.loc);
+      else if (!first) barrier();
       first = false;
       shared_ = phase.values;
       slab(s);
@@ -50,10 +63,17 @@ TeamLowering::Place TeamLowering::placeOf(int64_t team, int64_t groups) {
   Place p{.team = team, .span = team * groups};
   p.units = blockThreads() / p.span;
   p.unit = p.units == 1 ? l_.index(0) : l_.div(thread_, l_.index(p.span));
-  p.spanLane = p.units == 1 ? thread_ : l_.rem(thread_, l_.index(p.span));
+  // Of `thread % 32 + 96` LLVM makes `thread | 96`, which is no offset that an access could hold.
+  auto inWarp = [&]() -> Value { return gpu::LaneIdOp::create(l_.b, l_.loc, l_.b.getIndexAttr(32)); };
+  p.spanLane = p.units == 1 ? thread_ : p.span == 32 ? inWarp() : l_.rem(thread_, l_.index(p.span));
   p.lane = groups == 1 ? p.spanLane : l_.rem(p.spanLane, l_.index(team));
+  p.lane = l_.add(l_.mul(rank_, l_.index(team)), p.lane);
+  p.team = team * launch_.cluster;
   return p;
 }
+
+/// Among those of all blocks of the cluster.
+Value TeamLowering::threadOfTask() { return l_.add(l_.mul(rank_, l_.index(blockThreads())), thread_); }
 
 /// The features that this block works on.
 std::pair<Value, Value> TeamLowering::columnRange() {
@@ -86,13 +106,13 @@ void TeamLowering::zeroPartials() {
   if (partials.empty()) return;
   auto [begin, end] = columnRange();
   Value last = hasTask(end, begin);
-  l_.forEach(l_.add(begin, thread_), last, blockThreads(), [&](Value feature) {
+  l_.forEach(l_.add(begin, threadOfTask()), last, blockThreads() * launch_.cluster, [&](Value feature) {
     for (Operation* op : partials) {
       auto t = cast<TensorOp>(op);
       f_.store(t, f_.address(t, {.feature = feature, .chunk = f_.task()}), l_.zero(f_.statistics()), {});
     }
   });
-  barrier();
+  if (!clustered()) barrier();
 }
 
 void TeamLowering::slab(SlabOp s) {
@@ -154,6 +174,7 @@ void TeamLowering::lines(SlabOp s) {
   if (prefetch) ahead_ = loadAhead(tensors, seatsFrom(begin_));
   steps(begin_, end, stride, {}, [&](Value first, Values&) {
     Replicas seats = seatsFrom(first);
+    if (clustered()) clusterStep_ = l_.rem(l_.div(l_.sub(first, begin_), l_.index(stride)), l_.index(2));
     auto group = [&](Value g) {
       Replicas replicas = seats;
       for (Replica& r : replicas) {
@@ -161,6 +182,7 @@ void TeamLowering::lines(SlabOp s) {
         r.values = shared_;
       }
       held_.clear();
+      peelRuns(replicas);
       if (prefetch) {  // the loads of the next step are under way while this one computes
         holdAhead(tensors, replicas.size());
         ahead_ = loadAhead(tensors, seatsFrom(l_.add(first, l_.index(stride))));
@@ -202,7 +224,7 @@ void TeamLowering::vectors(SlabOp s) {
   bool own = units.size() == 1 && units[0] == "feature";
   auto [begin, end] = own ? std::pair{begin_, end_} : columnRange();
   auto features = [&, begin = begin, end = end](Coordinates at) {
-    l_.forEach(l_.add(begin, thread_), end, blockThreads(), [&](Value feature) {
+    l_.forEach(l_.add(begin, threadOfTask()), end, blockThreads() * launch_.cluster, [&](Value feature) {
       Replicas replicas(1);
       replicas[0].at = at;
       replicas[0].at.feature = feature;
@@ -280,11 +302,14 @@ void TeamLowering::stream(SlabOp s) {
     Value last = end_;
     if (sweep.getCondition()) last = l_.select(mapped(sweep.getCondition(), shared_), end_, begin_);
     beginPartials(s);
+    auto rowOf = [&](Value unit) {  // from the end of the task where that was read last
+      return unitCoordinates(readsAgain(f_.phase()) ? l_.sub(l_.add(begin_, l_.sub(last, l_.index(1))), unit) : unit);
+    };
     steps(begin_, last, place_.units * s_.rows, {}, [&](Value first, Values&) {
       Replicas rows(s_.rows);
       for (int64_t r = 0; r < s_.rows; ++r) {
         rows[r].values = shared_;
-        seat(rows[r], first, r, last, [&](Value unit) { rows[r].at = unitCoordinates(unit); });
+        seat(rows[r], first, r, last, [&](Value unit) { rows[r].at = rowOf(unit); });
       }
       streamStep(sweep, rows);
     });
@@ -345,7 +370,7 @@ void TeamLowering::once(const Replica& replica, TensorOp t, std::function<void()
   Value condition;
   bool wait = false;
   if (!slab_) {
-    condition = both(isZero(thread_), launch_.columns ? isZero(columnBlock_) : Value());
+    condition = both(isZero(thread_), launch_.columns ? isZero(columnBlock_) : clustered() ? isZero(rank_) : Value());
     if (t.chunkPhase() < 0) condition = both(condition, isZero(f_.task()));
     else if (f_.phase()->hasAttr(leastBlocksAttrName())) condition = both(condition, l_.less(begin_, end_));
   } else if (inBefore_) {  // every block computes it, the first stores it

@@ -26,13 +26,24 @@ void TeamLowering::barrier() {
   ++barriers_;
 }
 
+/// The sum of `team` neighbouring lanes of a warp, the same bits in all of them.
+Value TeamLowering::sumOverLanes(Value v, int64_t team) {
+  for (int32_t distance = team / 2; distance > 0; distance /= 2) {
+    auto other = gpu::ShuffleOp::create(l_.b, l_.loc, v, distance, kWarp, gpu::ShuffleMode::XOR);
+    v = l_.addf(v, other.getShuffleResult());
+  }
+  return v;
+}
+
+/// The sums of the runs of a line, or of a block's rows, known to all threads of their teams.
+void TeamLowering::sumOverRun(MutableArrayRef<Value> sums) {
+  if (clustered()) sumOverCluster(sums);
+  else sumOverTeam(sums, place_.team);
+}
+
 /// The sums of `team` neighbouring threads, known to all of them. Every thread of the block takes part.
 void TeamLowering::sumOverTeam(MutableArrayRef<Value> sums, int64_t team) {
-  for (Value& v : sums)
-    for (int32_t distance = std::min(team, kWarp) / 2; distance > 0; distance /= 2) {
-      auto other = gpu::ShuffleOp::create(l_.b, l_.loc, v, distance, kWarp, gpu::ShuffleMode::XOR);
-      v = l_.addf(v, other.getShuffleResult());
-    }
+  for (Value& v : sums) v = sumOverLanes(v, std::min(team, kWarp));
   // A shuffle orders no memory, and a probe may have read what its neighbour now stores over.
   if (team <= kWarp) return syncWarp(l_.b, l_.loc);
   int64_t warps = blockThreads() / kWarp, own = team / kWarp;

@@ -1,6 +1,7 @@
 #include "codegen/targets/cuda/TeamLowering.h"
 #include "llvm/ADT/bit.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
@@ -19,25 +20,32 @@ Type TeamLowering::vectorType() const {
   return s_.vector > 1 ? Type(VectorType::get({s_.vector}, f_.statistics())) : f_.statistics();
 }
 
+Type TeamLowering::storedType(TensorOp t, int64_t lanes) {
+  return lanes ? Type(VectorType::get({lanes}, f_.stored(t))) : f_.stored(t);
+}
+
 //===-- Positions ---------------------------------------------------------------===//
 
 Value TeamLowering::vectorsOfRun() { return l_.div(width_, l_.index(s_.vector)); }
 
-TeamLowering::Position TeamLowering::positionAt(Value index, bool inside) {
+TeamLowering::Position TeamLowering::positionAt(Value index, bool inside, int64_t replica) {
   Position p;
   if (!inside) {
-    Value count = vectorsOfRun();
+    Value count = peels_.empty() ? vectorsOfRun() : peels_[replica].vectors;
     p.inside = l_.less(index, count);
     index = l_.min(index, l_.sub(count, l_.index(1)));
   }
   p.offset = l_.mul(index, l_.index(s_.vector));
+  if (!peels_.empty()) p.offset = l_.add(p.offset, peels_[replica].head);
   return p;
 }
 
-TeamLowering::Position TeamLowering::tilePosition(int64_t k) {
-  auto width = Loops::constant(width_);
-  bool inside = width && (k + 1) * place_.team * s_.vector <= *width;
-  Position p = positionAt(l_.add(place_.lane, l_.index(k * place_.team)), inside);
+/// The k-th access of this thread; behind those of the tile come its elements at the ends of a peeled run.
+TeamLowering::Position TeamLowering::tilePosition(int64_t k, int64_t replica) {
+  if (k >= tileCount()) return endPosition(k - tileCount(), replica);
+  auto known = Loops::constant(peels_.empty() ? vectorsOfRun() : leastVectors());
+  bool inside = known && (k + 1) * place_.team <= *known;
+  Position p = positionAt(l_.add(place_.lane, l_.index(k * place_.team)), inside, replica);
   p.index = k;
   return p;
 }
@@ -45,8 +53,8 @@ TeamLowering::Position TeamLowering::tilePosition(int64_t k) {
 //===-- Reading -----------------------------------------------------------------===//
 
 /// What is not there is not read either: its memory may be another team's, who stores over it.
-Value TeamLowering::loadWhere(Value condition, TensorOp t, const Coordinates& at, int64_t lanes) {
-  auto load = [&] { return f_.load(t, f_.address(t, at), lanes, {}); };
+Value TeamLowering::loadWhere(Value condition, TensorOp t, const Coordinates& at, int64_t lanes, int64_t replica) {
+  auto load = [&] { return f_.widened(t, loadStored(t, at, lanes, replica)); };
   if (!condition) return load();
   Type type = lanes ? Type(VectorType::get({lanes}, f_.statistics())) : f_.statistics();
   return l_.when(condition, l_.zero(type), [&] { return Values{load()}; })[0];
@@ -61,13 +69,12 @@ Coordinates TeamLowering::alongRun(const Coordinates& from, const Position& posi
 /// Reads the tensors at every position of the tile, as far as that has not been done: all loads of a run are
 /// under way before the first is used.
 void TeamLowering::fetch(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas) {
-  int64_t lanes = s_.vector > 1 ? s_.vector : 0;
+  const int64_t positions = s_.tile + endPositions();
   for (auto [r, replica] : llvm::enumerate(replicas)) {
-    for (int64_t first = 0, end; first < s_.tile; first = end) {
-      Position position = tilePosition(first);
+    for (int64_t first = 0, end; first < positions; first = end) {
+      Position position = tilePosition(first, r);
       end = first + 1;
-      while (!position.inside && end < s_.tile && !tilePosition(end).inside) ++end;
-      SmallVector<Value*> places;
+      while (!position.inside && end < s_.tile && !tilePosition(end, r).inside) ++end;
       SmallVector<std::pair<TensorOp, int64_t>> wanted;
       for (int64_t k = first; k < end; ++k)
         for (TensorOp t : tensors) {
@@ -76,16 +83,16 @@ void TeamLowering::fetch(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas)
         }
       auto loads = [&] {
         Values loaded;
-        for (auto [t, k] : wanted) {
-          Coordinates at = alongRun(replica.at, tilePosition(k));
-          loaded.push_back(f_.load(t, f_.address(t, at), lanes, {}));
-        }
+        for (auto [t, k] : wanted)
+          loaded.push_back(loadStored(t, alongRun(replica.at, tilePosition(k, r)), lanesAt(position), r));
         return loaded;
       };
-      Values zeros(wanted.size(), l_.zero(vectorType()));
+      Values zeros;
+      for (auto [t, k] : wanted) zeros.push_back(l_.zero(storedType(t, lanesAt(position))));
       Value condition = both(both(replica.active, position.inside), wanted_);
       Values loaded = condition && !wanted.empty() ? l_.when(condition, zeros, loads) : loads();
-      for (auto [w, v] : llvm::zip(wanted, loaded)) held_[{w.first.getOperation(), heldKey(r, w.second)}] = v;
+      // Not before all are under way: a conversion would wait for its own.
+      for (auto [w, v] : llvm::zip(wanted, loaded)) held_[{w.first.getOperation(), heldKey(r, w.second)}] = f_.widened(w.first, v);
     }
   }
 }
@@ -110,10 +117,7 @@ Values TeamLowering::loadAhead(ArrayRef<TensorOp> tensors, ArrayRef<Replica> rep
     for (int64_t k = 0; k < s_.tile; ++k) {
       Position position = tilePosition(k);
       Values zeros;
-      for (TensorOp t : tensors) {
-        Type element = f_.stored(t);
-        zeros.push_back(l_.zero(lanes ? Type(VectorType::get({lanes}, element)) : element));
-      }
+      for (TensorOp t : tensors) zeros.push_back(l_.zero(storedType(t, lanes)));
       auto loads = [&] {
         Values loaded;
         for (TensorOp t : tensors) loaded.push_back(f_.loadStored(t, f_.address(t, alongRun(replica.at, position)), lanes));
@@ -135,11 +139,12 @@ void TeamLowering::holdAhead(ArrayRef<TensorOp> tensors, size_t replicas) {
 //===-- One step ------------------------------------------------------------------===//
 
 /// One access for every replica.
-void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, const Position& position,
+void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, PositionOf positionOf,
                            MutableArrayRef<Value> sums) {
   Block& body = s.op.getBody().front();
   bool column = kind_ == Kind::Column;
-  int64_t lanes = s_.vector > 1 ? s_.vector : 0;
+  Position position = positionOf(0);
+  const int64_t lanes = lanesAt(position);
   SmallVector<Value> common(s.reads.size());
   SmallVector<SmallVector<Value>> contributions(s.partials.size());
   auto place = [&](const Replica& r) { return column ? r.at : alongRun(r.at, position); };
@@ -149,6 +154,7 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, const Po
   auto together = [&](ArrayRef<Value> rows) { return robust ? l_.scale(l_.middle(rows), 8) : l_.tree(rows); };
 
   for (auto [r, replica] : llvm::enumerate(replicas)) {
+    position = positionOf(r);
     Coordinates at = place(replica);
     for (auto [i, t] : llvm::enumerate(s.reads)) {
       if (s.hoisted[i]) continue;
@@ -157,7 +163,7 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, const Po
       if (!v && position.index >= 0) v = held_.lookup({t.getOperation(), heldKey(r, position.index)});
       if (!v) {
         Value condition = t.isXSized() ? both(replica.active, column ? inside_ : position.inside) : Value();
-        v = loadWhere(condition, t, at, column && !t.hasAxis("feature") ? 0 : lanes);
+        v = loadWhere(condition, t, at, column && !t.hasAxis("feature") ? 0 : lanes, r);
       }
       common[i] = v;
       replica.values.map(body.getArgument(i), v);
@@ -168,7 +174,8 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, const Po
     unsigned next = 0;
     for (TensorOp t : s.writes) {
       Value condition = both(both(replica.active, column ? inside_ : position.inside), stored_.lookup(t.getSymName()));
-      s.pending.push_back({t, f_.address(t, at), value(next++), condition});
+      Value alike = lanes && !peels_.empty() ? peels_[r].alike.lookup(t) : Value();
+      s.pending.push_back({t, f_.address(t, at), value(next++), condition, alike});
     }
     size_t slot = r * s.slots;
     auto add = [&](Value v) {
@@ -204,12 +211,17 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, const Po
 
 void TeamLowering::storePending(Sweep& s) {
   for (size_t i = 0; i < s.pending.size();) {
-    Value condition = s.pending[i].condition;
+    Value condition = s.pending[i].condition, alike = s.pending[i].alike;
     size_t end = i;
-    while (end < s.pending.size() && s.pending[end].condition == condition) ++end;
-    auto store = [&] {
-      for (const auto& p : ArrayRef(s.pending).slice(i, end - i)) f_.store(p.tensor, p.address, p.value, {});
+    while (end < s.pending.size() && s.pending[end].condition == condition && s.pending[end].alike == alike) ++end;
+    auto make = [&](std::optional<int64_t> alignment) {
+      for (const auto& p : ArrayRef(s.pending).slice(i, end - i)) f_.store(p.tensor, p.address, p.value, {}, alignment);
       return Values();
+    };
+    auto store = [&] {
+      if (!alike) return make({});
+      l_.when(alike, {}, [&] { return make({}); });
+      return l_.when(l_.isFalse(alike), {}, [&] { return make(0); });
     };
     if (condition) l_.when(condition, {}, store);
     else store();
@@ -220,22 +232,32 @@ void TeamLowering::storePending(Sweep& s) {
 
 /// The mean of each thread's first access, a power of two of them: what it reads it needs anyway.
 Value TeamLowering::probe(ProbeOp op, Replica& replica) {
+  if (kind_ != Kind::Line) {
+    TensorOp x = f_.tensor(op.getTensor());
+    if (llvm::is_contained(heldTensors_, x) && !f_.kernel().hasMask() && place_.units >= kProbedRows) return probeHeld(x);
+    auto value = [&] { return Values{Walk::probe(op, replica)}; };
+    // What an idle lane would read is its neighbour's to store over; and nobody stores before all have read.
+    Value shift = kind_ == Kind::Column && inside_ ? l_.when(inside_, l_.zero(vectorType()), value)[0] : value()[0];
+    barrier();
+    return shift;
+  }
   TensorOp x = f_.tensor(op.getTensor());
-  if (llvm::is_contained(heldTensors_, x) && !f_.kernel().hasMask() && place_.units >= kProbedRows) return probeHeld(x);
-  if (kind_ != Kind::Line) return Walk::probe(op, replica);
   auto mean = [&](int64_t threads, const Position& position) {
     int64_t lanes = s_.vector > 1 ? s_.vector : 0;
     Value first = held_.lookup({x.getOperation(), heldKey(replica.index, 0)});
     if (!first || position.index < 0)
-      first = loadWhere(both(replica.active, position.inside), x, alongRun(replica.at, position), lanes);
+      first = loadWhere(both(replica.active, position.inside), x, alongRun(replica.at, position), lanes, replica.index);
     SmallVector<Value> sum{lanes ? horizontal(first) : first};
     if (threads < place_.team) sum[0] = l_.select(l_.less(place_.lane, l_.index(threads)), sum[0], l_.zero(sum[0].getType()));
-    sumOverTeam(sum, place_.team);
+    sumOverRun(sum);
     return l_.scale(sum[0], 1.0 / double(threads * s_.vector));
   };
-  Value count = vectorsOfRun();
-  if (auto known = Loops::constant(count))
-    return mean(int64_t(llvm::bit_floor(uint64_t(std::min(*known, place_.team)))), tilePosition(0));
+  Value count = peels_.empty() ? vectorsOfRun() : leastVectors();
+  if (auto known = Loops::constant(count)) {
+    if (*known == 0) return Walk::probe(op, replica);
+    int64_t threads = int64_t(llvm::bit_floor(uint64_t(std::min(*known, place_.team))));
+    return mean(threads, tilePosition(0, replica.index));
+  }
   int64_t threads = int64_t(llvm::bit_floor(uint64_t(place_.team)));
   const bool ever = threads * s_.vector >= 16;
   Value isShort = ever ? l_.less(count, l_.index(place_.team)) : Value(), condition = both(replica.active, isShort);
@@ -244,7 +266,7 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
   if (!ever) return few;
   int64_t before = barriers_;
   Value value = l_.when(l_.less(l_.index(place_.team - 1), count), few, [&] {
-    return Values{mean(threads, positionAt(place_.lane, true))};
+    return Values{mean(threads, positionAt(place_.lane, true, replica.index))};
   })[0];
   barriers_ = before;  // one that short runs do not come by
   return value;
@@ -263,9 +285,10 @@ void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& su
     for (int64_t first = 0; first < s_.tile; first += kTileSteps) {
       Values own(sums.size(), l_.zero(vectorType()));
       for (int64_t k = first; k < std::min(first + kTileSteps, s_.tile); ++k)
-        element(s, replicas, tilePosition(k), own);
+        element(s, replicas, [&](int64_t r) { return tilePosition(k, r); }, own);
       for (auto [i, v] : llvm::enumerate(own)) sums[i] = first ? l_.addf(sums[i], v) : v;
     }
+    sumEnds(s, replicas, sums);
     if (!holds_) held_ = before;
     storePending(s);
     return;
@@ -275,7 +298,7 @@ void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& su
     return l_.forEach(l_.add(begin, place_.lane), end, stride(count), from, [&](Value i, ValueRange running) {
       SmallVector<Values> terms(count, Values(running.size(), running.empty() ? Value() : l_.zero(vectorType())));
       for (int64_t u = 0; u < count; ++u)
-        element(s, replicas, positionAt(l_.add(i, l_.index(stride(u))), true), terms[u]);
+        element(s, replicas, [&](int64_t r) { return positionAt(l_.add(i, l_.index(stride(u))), true, r); }, terms[u]);
       storePending(s);
       Values next(running);
       for (auto [k, v] : llvm::enumerate(next)) {
@@ -288,7 +311,7 @@ void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& su
   };
   bool chained = sums_.empty() && !s.partials.empty();  // each access adds to memory that the next may touch
   int64_t together = chained ? 1 : std::clamp<int64_t>(kLoopElements / s_.vector, 1, 4);
-  Value count = vectorsOfRun(), whole = together > 1 ? l_.roundDown(count, stride(together)) : count;
+  Value count = peels_.empty() ? vectorsOfRun() : peels_[0].vectors, whole = together > 1 ? l_.roundDown(count, stride(together)) : count;
   Values zeros(sums.size(), l_.zero(vectorType()));
   auto levels = [&](Value begin, Value end, int64_t unroll) {
     if (sums.empty()) return void(accesses(begin, end, unroll, {}));
@@ -301,6 +324,20 @@ void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& su
   };
   levels(l_.index(0), whole, together);
   if (together > 1) levels(whole, count, 1);
+  sumEnds(s, replicas, sums);
+  storePending(s);
+}
+
+/// The ends of each run; what they sum goes to the first lane of the sums.
+void TeamLowering::sumEnds(Sweep& s, MutableArrayRef<Replica> replicas, Values& sums) {
+  for (int64_t i = 0; i < endPositions(); ++i) {
+    Values own(sums.size(), l_.zero(f_.statistics()));
+    element(s, replicas, [&](int64_t r) { return endPosition(i, r); }, own);
+    for (auto [sum, v] : llvm::zip(sums, own)) {
+      Value first = vector::ExtractOp::create(l_.b, l_.loc, sum, 0);
+      sum = vector::InsertOp::create(l_.b, l_.loc, l_.addf(first, v), sum, 0);
+    }
+  }
 }
 
 /// Runs `sweep` where its condition holds; else its sums are zero and nothing is read.
@@ -337,15 +374,15 @@ void TeamLowering::lineSweep(SweepOp op, Replicas& replicas) {
     wanted_ = {};
   }
   where(op, replicas[0].values, sums, [&] { along(s, replicas, sums); });
-  endSums(s, replicas, sums, place_.team);
+  endSums(s, replicas, sums);
 }
 
-/// Ends sums of runs across `team` threads: results of the sweep, and partials of whole runs.
-void TeamLowering::endSums(Sweep& s, MutableArrayRef<Replica> replicas, Values& sums, int64_t team) {
+/// Ends sums of runs: results of the sweep, and partials of whole runs.
+void TeamLowering::endSums(Sweep& s, MutableArrayRef<Replica> replicas, Values& sums) {
   if (sums.empty()) return;
   if (s_.vector > 1)
     for (Value& v : sums) v = horizontal(v);
-  sumOverTeam(sums, team);
+  sumOverRun(sums);
   for (auto [r, replica] : llvm::enumerate(replicas)) {
     size_t slot = r * s.slots;
     for (auto [k, result] : llvm::enumerate(s.op.getSums())) replica.values.map(result, sums[slot++]);
@@ -383,7 +420,7 @@ void TeamLowering::blockSweep(SweepOp op, Replicas& replicas) {
     Values own(rows.size() * s.slots, l_.zero(vectorType()));
     along(s, rows, own);
     if (alone) {
-      endSums(s, rows, own, place_.team);
+      endSums(s, rows, own);
       return barrier();
     }
     for (size_t r = 0; r < rows.size(); ++r)

@@ -1,0 +1,147 @@
+// Runs that begin anywhere: rows of an odd number of features, or a tensor that
+// does not begin where accesses may.
+//
+//   address   | . . . 3 | 4 5 6 7 | 8 9 10 11 | 12 . . . |     of x, in accesses
+//   element         0     1 2 3 4   5 6  7  8    9
+//             \_ head _/ \______ accesses ____/ \_ tail _/     of a run of ten
+//
+// What lies in whole accesses is read and written by them; the rest, a few elements
+// at both ends, by single elements, a thread each. The head is chosen for x. Others
+// of its size most often lie alike; where one does not, it alone is accessed by
+// elements, which is decided once a run. Vectors along the run (scale, bias) begin
+// somewhere inside an access of their own: two or three aligned ones are read and
+// shifted, and the ends are long enough that none of them reaches over the vector.
+#include "codegen/targets/cuda/TeamLowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace normc::codegen::cuda {
+
+/// Bytes of one aligned load of a vector that is shifted.
+static constexpr int64_t kLoadBytes = 16;
+
+static int64_t bytesOf(TensorOp t) { return t.getType().getIntOrFloatBitWidth() / 8; }
+
+/// Loads of `kLoadBytes` that hold `vector` elements wherever they begin.
+static int64_t loadsOf(TensorOp t, int64_t vector) {
+  int64_t each = kLoadBytes / bytesOf(t);
+  return llvm::divideCeil(vector + each - 1, each);
+}
+
+static bool isShifted(TensorOp t) {
+  return !t.isXSized() && t.hasAxis("feature") && isa<FloatType>(t.getType()) && bytesOf(t) <= 4;
+}
+
+/// Which element of an unbounded array from address 0 on this is.
+Value TeamLowering::elementIndex(TensorOp t, Value address) {
+  Value base = memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, f_.pointer(t));
+  return l_.add(l_.div(base, l_.index(bytesOf(t))), address);
+}
+
+/// Where each replica's accesses begin.
+void TeamLowering::peelRuns(ArrayRef<Replica> replicas) {
+  peels_.clear();
+  if (!f_.access().peeled) return;
+  TensorOp leading = *llvm::find_if(f_.kernel().getOps<TensorOp>(), [](TensorOp t) { return t.isXSized(); });
+  SmallVector<TensorOp> others;
+  slackBefore_ = slackAfter_ = 0;
+  for (auto sweep : slab_.getOps<SweepOp>())
+    for (ArrayAttr names : {sweep.getReads(), sweep.getWrites()})
+      for (auto name : names.getAsRange<FlatSymbolRefAttr>()) {
+        TensorOp t = f_.tensor(name.getValue());
+        if (t.isXSized() && t != leading && !llvm::is_contained(others, t)) others.push_back(t);
+        if (!isShifted(t) || !f_.featuresLast()) continue;
+        int64_t each = kLoadBytes / bytesOf(t);
+        slackBefore_ = std::max(slackBefore_, each - 1);
+        slackAfter_ = std::max(slackAfter_, loadsOf(t, s_.vector) * each - s_.vector);
+      }
+  const Value vector = l_.index(s_.vector), before = l_.index(slackBefore_), after = l_.index(slackAfter_);
+  for (const Replica& replica : replicas) {
+    const Coordinates start = alongRun(replica.at, {.offset = l_.index(0)});
+    auto place = [&](TensorOp t) { return l_.rem(elementIndex(t, f_.address(t, start)), vector); };
+    const Value x = place(leading);
+    Peel peel;
+    // The least number from `slackBefore_` on after which x is aligned.
+    peel.head = l_.add(before, l_.rem(l_.sub(l_.index(0), l_.add(x, before)), vector));
+    Value rest = l_.sub(width_, l_.add(peel.head, after));
+    peel.vectors = l_.select(l_.less(l_.index(0), rest), l_.div(rest, vector), l_.index(0));
+    for (TensorOp t : others)
+      peel.alike[t] = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, place(t), x);
+    peels_.push_back(std::move(peel));
+  }
+}
+
+/// Accesses that a run has wherever it begins.
+Value TeamLowering::leastVectors() {
+  Value ends = l_.index(slackBefore_ + slackAfter_ + s_.vector - 1);
+  return l_.select(l_.less(ends, width_), l_.div(l_.sub(width_, ends), l_.index(s_.vector)), l_.index(0));
+}
+
+/// Elements of a thread at both ends together.
+int64_t TeamLowering::endPositions() const {
+  if (peels_.empty()) return 0;
+  return llvm::divideCeil(slackBefore_ + slackAfter_ + 2 * (s_.vector - 1), place_.team);
+}
+
+TeamLowering::Position TeamLowering::endPosition(int64_t i, int64_t replica) {
+  const Peel& peel = peels_[replica];
+  Value own = l_.add(place_.lane, l_.index(i * place_.team));
+  Value element = l_.select(l_.less(own, peel.head), own, l_.add(own, l_.mul(peel.vectors, l_.index(s_.vector))));
+  Position p{.inside = l_.less(element, width_), .index = s_.tile > 0 ? s_.tile + i : -1, .single = true};
+  p.offset = l_.min(element, l_.sub(width_, l_.index(1)));
+  return p;
+}
+
+//===-- Loads -----------------------------------------------------------------------===//
+
+/// As `Frame::loadStored`, for a run that may be peeled.
+Value TeamLowering::loadStored(TensorOp t, const Coordinates& at, int64_t lanes, int64_t replica) {
+  Value address = f_.address(t, at);
+  if (peels_.empty() || !lanes) return f_.loadStored(t, address, lanes);
+  if (!t.isXSized()) return isShifted(t) ? loadShifted(t, address) : f_.loadStored(t, address, lanes, 0);
+  Value alike = peels_[replica].alike.lookup(t);
+  if (!alike) return f_.loadStored(t, address, lanes);
+  Value none = l_.zero(storedType(t, lanes));
+  Value single = l_.when(l_.isFalse(alike), none, [&] { return Values{f_.loadStored(t, address, lanes, 0)}; })[0];
+  return l_.when(alike, single, [&] { return Values{f_.loadStored(t, address, lanes)}; })[0];
+}
+
+/// The elements from `address` on, wherever that is, by aligned loads: as words, moved by 0 to 3 words and a half.
+Value TeamLowering::loadShifted(TensorOp t, Value address) {
+  OpBuilder& b = l_.b;
+  const int64_t each = kLoadBytes / bytesOf(t), perWord = 4 / bytesOf(t), loads = loadsOf(t, s_.vector);
+  const int64_t needed = llvm::divideCeil(s_.vector, perWord);
+  auto i32 = b.getI32Type();
+  Value phase = l_.rem(elementIndex(t, address), l_.index(each)), first = l_.sub(address, phase);
+  Values words;
+  for (int64_t i = 0; i < loads; ++i) {
+    Value loaded = f_.loadStored(t, l_.add(first, l_.index(i * each)), each, kLoadBytes);
+    Value four = vector::BitCastOp::create(b, l_.loc, VectorType::get({4}, i32), loaded);
+    for (int64_t w = 0; w < 4; ++w) words.push_back(vector::ExtractOp::create(b, l_.loc, four, w));
+  }
+  auto bit = [&](int64_t elements) {  // whether `elements` are among those that the phase adds up
+    return l_.isFalse(isZero(l_.rem(l_.div(phase, l_.index(elements)), l_.index(2))));
+  };
+  auto drop = [&](int64_t count) {
+    Value yes = bit(count * perWord);
+    Values moved;
+    for (size_t i = 0; i + count < words.size(); ++i) moved.push_back(l_.select(yes, words[i + count], words[i]));
+    words = moved;
+  };
+  drop(2), drop(1);
+  if (perWord == 2) {
+    Value yes = bit(1), half = arith::ConstantOp::create(b, l_.loc, b.getI32IntegerAttr(16));
+    for (int64_t i = 0; i < needed; ++i) {
+      Value low = arith::ShRUIOp::create(b, l_.loc, words[i], half), high = arith::ShLIOp::create(b, l_.loc, words[i + 1], half);
+      words[i] = l_.select(yes, arith::OrIOp::create(b, l_.loc, high, low), words[i]);
+    }
+  }
+  words.truncate(needed);
+  Value all = vector::FromElementsOp::create(b, l_.loc, VectorType::get({needed}, i32), words);
+  return vector::BitCastOp::create(b, l_.loc, VectorType::get({s_.vector}, f_.stored(t)), all);
+}
+
+}  // namespace normc::codegen::cuda
