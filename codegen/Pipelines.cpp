@@ -154,7 +154,7 @@ class CudaCompilation : public Compilation {
   }
 
   llvm::Error threads() {
-    cuda::lowerToGpu(kernel_, schedule_);
+    cuda::lowerToGpu(kernel_, schedule_, arch_);
     expandTranscendentals(*module_);
     if (failed(verify(*module_))) return fault("lowering to threads");
     return llvm::Error::success();

@@ -86,7 +86,7 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
   gpu::ReturnOp::create(b, phase.getLoc());
 }
 
-gpu::GPUModuleOp lowerToGpu(KernelOp kernel, const Schedule& schedule) {
+gpu::GPUModuleOp lowerToGpu(KernelOp kernel, const Schedule& schedule, const Arch& arch) {
   OpBuilder b(kernel);
   auto module = gpu::GPUModuleOp::create(b, kernel.getLoc(), (kernel.getSymName() + "_module").str());
   b.setInsertionPointToStart(module.getBody());

@@ -14,6 +14,6 @@ struct EntryNames {
 EntryNames entryNames(KernelOp, PhaseOp, const Schedule&);
 
 /// Replaces the kernel by a `gpu.module`.
-mlir::gpu::GPUModuleOp lowerToGpu(KernelOp, const Schedule&);
+mlir::gpu::GPUModuleOp lowerToGpu(KernelOp, const Schedule&, const Arch&);
 
 }  // namespace normc::codegen::cuda
