@@ -98,6 +98,7 @@ INSTANTIATE_TEST_SUITE_P(
         Family{"BlockRow", "layer_norm:forward@f32[*x4096]", "resident,threads=256,team=256,vector=4,tile=4,rows=1,chunks=8,blocks=0,prefetch=0", 3},
         Family{"PeeledSubWarpRow", "layer_norm:forward@bf16[*x61]", "resident,threads=128,team=4,vector=8,tile=2,rows=2,chunks=8,blocks=0,prefetch=0", 67},
         Family{"PeeledPairs", "layer_norm:forward@bf16[*x515]", "resident,threads=128,team=64,vector=2,tile=5,rows=3,chunks=8,blocks=0,prefetch=0", 19},
+        Family{"PeeledRowsThatBeginEachElsewhere", "layer_norm:forward@f32[*x509]", "resident,threads=32,team=32,vector=4,tile=4,rows=3", 21},
         Family{"PeeledLoopedRow", "rms_norm:forward@f32[*x3001]", "resident,threads=128,team=64,vector=4,tile=0,rows=2,chunks=8,blocks=0,prefetch=0", 9},
         Family{"HintedRow", "layer_norm:backward@bf16[*x1024]", "resident,threads=64,team=64,vector=8,tile=2,rows=1,chunks=4,blocks=0,prefetch=1,hints=1", 13},
         Family{"HintedPeeledRow", "layer_norm:forward@f16[*x517]", "resident,threads=64,team=32,vector=2,tile=9,rows=1,chunks=4,blocks=0,prefetch=0,hints=1", 13},

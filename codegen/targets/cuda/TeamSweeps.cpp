@@ -158,7 +158,7 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
     Coordinates at = place(replica);
     for (auto [i, t] : llvm::enumerate(s.reads)) {
       if (s.hoisted[i]) continue;
-      Value v = s.shared[i] ? common[i] : Value();
+      Value v = s.shared[i] && peels_.empty() ? common[i] : Value();  // peeled runs begin each at its own element
       if (!v && position.index >= 0) v = known_.lookup({t.getOperation(), position.index});
       if (!v && position.index >= 0) v = held_.lookup({t.getOperation(), heldKey(r, position.index)});
       if (!v) {
