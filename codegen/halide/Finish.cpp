@@ -76,6 +76,8 @@ class Finish : public IRMutator {
     return body;
   }
 
+  Expr visit(const Call* op) override { return op->name == kKeepCall ? mutate(op->args[0]) : IRMutator::visit(op); }
+
   /// Memory that is not Halide's own is aligned as its elements are, whatever an index looks like.
   Expr visit(const Load* op) override {
     if (!external_.contains(op->name)) return IRMutator::visit(op);

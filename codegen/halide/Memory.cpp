@@ -58,6 +58,15 @@ Expr writeCall(const std::vector<Write>& writes, const Exprs& after) {
   args.insert(args.end(), after.begin(), after.end());
   return Call::make(Int(32), kWriteCall, args, Call::Extern);
 }
+Exprs allFromOld(Exprs values, const Exprs& old) {
+  if (values.size() < 2) return values;
+  for (Expr& value : values) {
+    Exprs args{value};
+    args.insert(args.end(), old.begin(), old.end());
+    value = Call::make(value.type(), kKeepCall, args, Call::Extern);
+  }
+  return values;
+}
 Expr doneCall(const Exprs& values) { return Call::make(Int(32), kDoneCall, values, Call::Extern); }
 
 Memory::Memory(const Kernel& kernel, int phase)

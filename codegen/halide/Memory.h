@@ -38,7 +38,7 @@ struct Binding {
   Expr value;
 };
 
-inline constexpr const char *kWriteCall = "normc.write", *kDoneCall = "normc.done";
+inline constexpr const char *kWriteCall = "normc.write", *kDoneCall = "normc.done", *kKeepCall = "normc.keep";
 
 class Memory {
  public:
@@ -94,6 +94,9 @@ class Memory {
 Expr rawLoad(const std::string& buffer, Halide::Type, Expr index);
 /// Stands for the writes, in their order; what it comes `after` is computed before.
 Expr writeCall(const std::vector<Write>&, const Exprs& after);
+/// New values of a Tuple that each mention all old ones. Halide 21 stores an element before
+/// another has read its old value, unless they depend on each other in a circle.
+Exprs allFromOld(Exprs values, const Exprs& old);
 /// A value that only keeps what it names alive and before.
 Expr doneCall(const Exprs&);
 

@@ -121,7 +121,9 @@ void Translation::fold(const Op& op, Nest& nest, Replicas& replicas, int64_t lan
     for (int value : op.yield) next.push_back(inner.values[value]);
     slot += op.in.size();
   }
-  update(stage, nest, v_, next, writes, r);
+  Exprs old;
+  for (size_t i = 0; i < next.size(); ++i) old.push_back(stage.at(nest.here(), v_, i));
+  update(stage, nest, v_, allFromOld(next, old), writes, r);
   nest.stages.back() = stage;
   slot = 0;
   for (Replica& replica : replicas)
@@ -263,7 +265,7 @@ Expr Translation::maskedProbe(const Op& op, Nest& nest, const Replica& r, int64_
   Expr valid = m_.load(mask, place(wide(Expr(unit))));
   Exprs next{found(0) + cast<int64_t>(valid)};
   for (int64_t k = 0; k < 4; ++k) next.push_back(select(valid && found(0) == wide(k), wide(Expr(unit)), found(1 + k)));
-  update(search, nest, 0, next, {}, unit);
+  update(search, nest, 0, allFromOld(next, {found(0), found(1), found(2), found(3), found(4)}), {}, unit);
   nest.stages.back() = search;
   Stage stage = define(nest, "probe", lanes, {make_zero(m_.statistics())});
   RDom once(0, simplify(cast<int>(total > wide(0))), "once");

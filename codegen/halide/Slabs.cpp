@@ -123,8 +123,8 @@ Expr Translation::searchHead(int64_t head) {
   RDom r(0, cast<int>(end - begin), "unit");
   search() = Tuple(begin, wide(0));
   Expr valid = m_.load(mask, unitCoordinates(begin + wide(Expr(r)))), more = Expr(search()[1]) < wide(head);
-  search() = Tuple(select(more, search()[0] + wide(1), search()[0]),
-                   select(more && valid, search()[1] + wide(1), search()[1]));
+  Exprs next{select(more, search()[0] + wide(1), search()[0]), select(more && valid, search()[1] + wide(1), search()[1])};
+  search() = Tuple(allFromOld(next, {search()[0], search()[1]}));
   search.store_in(MemoryType::Stack);
   atRoot_.push_back(search);
   return search()[0];

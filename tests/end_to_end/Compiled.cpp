@@ -25,8 +25,13 @@ Problem problemOf(const std::string& text) {
 
 std::unique_ptr<Compiled> compiled(const Problem& problem, const codegen::cpu::Schedule& schedule,
                                    const codegen::cpu::Isa& isa, int threads) {
+  return compiled(problem, llvm::cantFail(codegen::findTarget(isa.name)), schedule.text(), threads);
+}
+
+std::unique_ptr<Compiled> compiled(const Problem& problem, const codegen::TargetPtr& target, const std::string& schedule,
+                                   int threads) {
   auto result = std::make_unique<Compiled>();
-  auto bytes = codegen::buildPackage({{problem, llvm::cantFail(codegen::findTarget(isa.name)), schedule.text(), std::nullopt}}, {.threads = 1});
+  auto bytes = codegen::buildPackage({{problem, target, schedule, std::nullopt}}, {.threads = 1});
   if (!bytes) {
     result->error = llvm::toString(bytes.takeError());
     return result;
