@@ -26,12 +26,13 @@ static Expr less(Expr a, Expr b) { return strict(Bool(), Call::strict_lt, a, b);
 static Expr atMost(Expr a, Expr b) { return strict(Bool(), Call::strict_le, a, b); }
 static Expr equal(Expr a, Expr b) { return strict(Bool(), Call::strict_eq, a, b); }
 
-/// Halide 21 has no fused multiply-add of its own; a call to LLVM's is what it leaves to LLVM,
-/// which puts the lanes together again.
-Expr fused(Expr a, Expr b, Expr c) {
+/// LLVM's own, one lane after another: for the few that need the single rounding.
+static Expr exactlyFused(Expr a, Expr b, Expr c) {
   const Type type = a.type();
   return Call::make(type, type.bits() == 64 ? "llvm.fma.f64" : "llvm.fma.f32", {a, b, c}, Call::PureExtern);
 }
+/// Halide 21 has no fused multiply-add of vectors. Of operations that are not strict LLVM makes one.
+Expr fused(Expr a, Expr b, Expr c) { return Add::make(Mul::make(std::move(a), std::move(b)), std::move(c)); }
 
 Expr pairwiseSum(Exprs terms) {
   while (terms.size() > 1) {
@@ -94,11 +95,11 @@ Expr rootOf(Expr x) { return Call::make(x.type(), x.type().bits() == 64 ? "sqrt_
 
 }  // namespace
 
-bool evaluate(const Op& op, Values& values) {
+bool evaluate(const Op& op, Values& values, bool fuse) {
   auto in = [&](size_t i) { return values[op.in.at(i)]; };
   auto factors = [&](size_t i) -> const std::pair<Expr, Expr>* {
     auto at = values.products_.find(op.in.at(i));
-    return op.contract && at != values.products_.end() ? &at->second : nullptr;
+    return fuse && op.contract && at != values.products_.end() ? &at->second : nullptr;
   };
   auto set = [&](Expr e) {
     values.set(op.out.at(0), std::move(e));
@@ -127,7 +128,7 @@ bool evaluate(const Op& op, Values& values) {
   }
   if (n == "divf") return set(quotient(in(0), in(1)));
   if (n == "negf") return set(negative(in(0)));
-  if (n == "fma") return set(fused(in(0), in(1), in(2)));
+  if (n == "fma") return set(exactlyFused(in(0), in(1), in(2)));
   if (n == "sqrt") return set(rootOf(in(0)));
   if (n == "cmpf" || n == "cmpi") return set(compared(op.text, in(0), in(1)));
   if (n == "select") return set(select(in(0), in(1), in(2)));

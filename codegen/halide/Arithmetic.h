@@ -19,13 +19,14 @@ class Values {
   Expr addedTo(Expr sum, int value) const;
 
  private:
-  friend bool evaluate(const Op&, Values&);
+  friend bool evaluate(const Op&, Values&, bool);
   std::unordered_map<int, Expr> values_;
   std::unordered_map<int, std::pair<Expr, Expr>> products_;
 };
 
-/// Elementwise operations, whose meaning is that of arith and math in MLIR. False: it is none of them.
-bool evaluate(const Op&, Values&);
+/// Elementwise operations, whose meaning is that of arith and math in MLIR. `fuse`: a product may go
+/// into a sum without a rounding of its own. False: it is none of them.
+bool evaluate(const Op&, Values&, bool fuse);
 
 /// The Halide type of "f32", "i64", "index", "i1".
 Halide::Type typeOf(const std::string&);
@@ -36,7 +37,7 @@ Expr difference(Expr, Expr);
 Expr product(Expr, Expr);
 Expr quotient(Expr, Expr);
 Expr negative(Expr);
-Expr fused(Expr a, Expr b, Expr c);  ///< a b + c in one rounding
+Expr fused(Expr a, Expr b, Expr c);  ///< a b + c, as a rule in one rounding
 Expr pairwiseSum(Exprs);
 /// A robust centre of four or eight values (codegen/lower/Loops.h).
 Expr middle(const Exprs&);

@@ -12,7 +12,7 @@ Target targetOf(const std::string& name) {
   else if (name == "aarch64") text = "arm-64-linux-arm_fp16";
   else throw Refusal("the target '" + name + "'; known: x86-64-v3, x86-64-v4, aarch64");
   // Nothing of Halide's runtime is called: no checks, no allocation, no threads of its own.
-  return Target(text + "-no_runtime-no_asserts-no_bounds_query-large_buffers-strict_float");
+  return Target(text + "-no_runtime-no_asserts-no_bounds_query-large_buffers");
 }
 
 namespace {

@@ -51,7 +51,7 @@ void Translation::scalar(const Op& op, Replica& r, std::vector<Write>& writes) {
     writes.push_back(m_.write(kernel_.tensor(op.text), at, sum(m_.load(kernel_.tensor(op.text), at), r.values[op.in[0]])));
   else if (op.name == "width") r.values.set(op.out[0], cast(m_.statistics(), m_.groupWidth(op.text == "groups" ? "group" : "pre_group")));
   else if (op.name == "scalar") r.values.set(op.out[0], m_.scalar(op.text));
-  else if (!evaluate(op, r.values)) throw Refusal("the operation '" + op.name + "'");
+  else if (!evaluate(op, r.values, /*fuse=*/false)) throw Refusal("the operation '" + op.name + "'");
 }
 
 void Translation::settle(Nest& nest, Replicas& replicas, int64_t lanes, std::vector<Write>& writes,
@@ -244,6 +244,7 @@ void Translation::probe(const Op& op, Nest& nest, Replicas& replicas, int64_t la
   if (width > 1) update(stage, nest, v_, means, {}, times(length >= wide(width)));
   update(stage, nest, 0, first, {}, times(width > 1 ? length < wide(width) : const_true()));
   nest.stages.back() = stage;
+  stage = folded(nest, stage);
   for (size_t i = 0; i < replicas.size(); ++i) replicas[i].values.set(op.out[0], stage.across(nest.here(), i));
 }
 

@@ -16,7 +16,6 @@ Exprs Translation::Stage::tokens(const Exprs& site) const {
   return {at(site, 0, values), at(site, static_cast<int>(lanes) - 1, values)};
 }
 
-/// Halves are added to each other: the first half lies in one register.
 Expr Translation::Stage::across(const Exprs& site, size_t i) const {
   Exprs parts;
   for (int lane = 0; lane < lanes; ++lane) parts.push_back(at(site, lane, i));
@@ -26,6 +25,19 @@ Expr Translation::Stage::across(const Exprs& site, size_t i) const {
     parts.resize(half);
   }
   return parts[0];
+}
+
+/// Halves are added to each other as vectors, down to four lanes.
+Translation::Stage Translation::folded(Nest& nest, const Stage& stage) {
+  Stage last = stage;
+  while (last.lanes > 4) {
+    const int half = static_cast<int>(last.lanes / 2);
+    Exprs sums;
+    for (size_t i = 0; i < last.values; ++i)
+      sums.push_back(sum(last.at(nest.here(), v_, i), last.at(nest.here(), v_ + half, i)));
+    last = define(nest, "half", half, sums);
+  }
+  return last;
 }
 
 Exprs Translation::before(const Nest& nest) const {

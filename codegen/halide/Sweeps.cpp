@@ -40,7 +40,7 @@ Translation::Terms Translation::element(const Sweep& s, const Replicas& replicas
     const Coordinates at = place(replica);
     for (size_t i = 0; i < s.reads.size(); ++i) values.set(s.op->args[i], m_.load(*s.reads[i], at));
     for (const Op& op : s.op->body)
-      if (!evaluate(op, values)) throw Refusal("the operation '" + op.name + "' in a sweep");
+      if (!evaluate(op, values, /*fuse=*/true)) throw Refusal("the operation '" + op.name + "' in a sweep");
     size_t next = 0;
     for (const Tensor* t : s.writes) terms.writes.push_back(m_.write(*t, at, values[s.op->yield[next++]]));
     std::vector<std::pair<Values, int>>& slots = terms.slots.emplace_back();
@@ -142,6 +142,7 @@ void Translation::lineSweep(const Op& op, Nest& nest, Replicas& replicas) {
   const Sweep s = sweepOf(op);
   Expr width = conditioned(op, replicas[0].values, runWidth(*slab_));
   Stage stage = along(s, nest, replicas, runBegin_, width);
+  if (s.slots) stage = folded(nest, stage);
   std::vector<Write> partials;
   for (size_t r = 0; r < replicas.size(); ++r) {
     size_t slot = r * s.slots;
@@ -208,6 +209,7 @@ void Translation::blockSweep(const Op& op, const Op& slab, Nest& nest, Replicas&
   if (together > 1) pass(wide(0), steps, together);
   pass(together > 1 ? steps * wide(together) : wide(0), together > 1 ? count % wide(together) : count, 1);
   nest.stages.back() = stage;
+  if (lanes && !op.out.empty()) stage = folded(nest, stage);
   for (size_t k = 0; k < op.out.size(); ++k)
     whole.values.set(op.out[k], lanes ? stage.across(nest.here(), k) : stage.at(nest.here(), v_, k));
   unsettled_.insert(unsettled_.end(), op.out.begin(), op.out.end());

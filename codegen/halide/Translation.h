@@ -50,6 +50,8 @@ class Translation {
   /// Runs the stages of a nest for `count` values of each site variable, the first innermost,
   /// where `condition` of them holds.
   void drive(Nest&, const Exprs& counts, const std::function<Expr(const Exprs&)>& condition = {});
+  /// The sums of a stage in at most four lanes.
+  Stage folded(Nest&, const Stage&);
   Exprs before(const Nest&) const;
   void spread(Halide::Stage, int64_t lanes, const std::vector<Halide::RVar>& loops);
 
