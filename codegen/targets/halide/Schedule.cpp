@@ -52,6 +52,7 @@ Schedule defaultSchedule(const Problem& problem, const cpu::Isa& isa, Strategy s
   const int64_t features = problem.features.value_or(1024);
   s.rows = lines && features > 4096 ? 1 : 4;
   s.unroll = s.rows == 1 ? 4 : 1;
+  s.tile = isa.registers >= 32 ? 4 : 2;
   // There are no masks: what does not fill a vector is done one by one, so vectors are no wider than what there is.
   while (s.vector > 4 && features < 4 * s.vector) s.vector /= 2;
   while (s.tile > 1 && features % (s.vector * s.tile) != 0) s.tile /= 2;
