@@ -95,11 +95,12 @@ Expr rootOf(Expr x) { return Call::make(x.type(), x.type().bits() == 64 ? "sqrt_
 
 }  // namespace
 
-bool evaluate(const Op& op, Values& values, bool fuse) {
+bool evaluate(const Op& op, Values& values, bool lanes) {
+  auto fused = [&](Expr a, Expr b, Expr c) { return lanes ? halide::fused(a, b, c) : exactlyFused(a, b, c); };
   auto in = [&](size_t i) { return values[op.in.at(i)]; };
   auto factors = [&](size_t i) -> const std::pair<Expr, Expr>* {
     auto at = values.products_.find(op.in.at(i));
-    return fuse && op.contract && at != values.products_.end() ? &at->second : nullptr;
+    return op.contract && at != values.products_.end() ? &at->second : nullptr;
   };
   auto set = [&](Expr e) {
     values.set(op.out.at(0), std::move(e));

@@ -24,9 +24,10 @@ class Values {
   std::unordered_map<int, std::pair<Expr, Expr>> products_;
 };
 
-/// Elementwise operations, whose meaning is that of arith and math in MLIR. `fuse`: a product may go
-/// into a sum without a rounding of its own. False: it is none of them.
-bool evaluate(const Op&, Values&, bool fuse);
+/// Elementwise operations, whose meaning is that of arith and math in MLIR. A product may go into a sum
+/// without a rounding of its own; `lanes` is false where that is code for one value at a time. The result
+/// is false where the operation is none of them.
+bool evaluate(const Op&, Values&, bool lanes);
 
 /// The Halide type of "f32", "i64", "index", "i1".
 Halide::Type typeOf(const std::string&);

@@ -199,6 +199,8 @@ Write Memory::write(const Tensor& t, const Coordinates& at, Expr value) {
   Place p = place(t);
   Expr position = index(t, at);
   if (t.type == "bf16") value = toBF16(cast<float>(value));
+  // Halide would make one cast of two, and a call of what a processor has no instruction for.
+  else if (t.type == "f16") value = cast(Float(16), Call::make(Float(32), kKeepCall, {cast<float>(value)}, Call::PureExtern));
   else value = cast(storedType(t.type), value);
   auto known = std::find(buffers_.begin(), buffers_.end(), p.buffer);
   const int buffer = static_cast<int>(known - buffers_.begin());

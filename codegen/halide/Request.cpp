@@ -205,6 +205,10 @@ Request parseRequest(const std::string& text) {
   if (!contains({"object", "halide", "stmt", "asm"}, r.emit)) root.at("emit").fail("is '" + r.emit + "'; known: object, halide, stmt, asm");
   r.schedule = scheduleOf(root.at("schedule"));
   r.kernel = kernelOf(root.at("kernel"));
+  if (root.has("count")) {
+    r.count = root.at("count").values();
+    if (r.count.size() != 3) root.at("count").fail("is not segments, rows, features");
+  }
   return r;
 }
 

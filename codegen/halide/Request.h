@@ -87,6 +87,8 @@ struct Request {
   std::string emit;    ///< object, halide, stmt, asm
   Schedule schedule;
   Kernel kernel;
+  /// Count traffic for a shape: segments, rows, features. Empty: do not.
+  std::vector<int> count;
 };
 
 /// Throws BadRequest.

@@ -51,7 +51,7 @@ void Translation::scalar(const Op& op, Replica& r, std::vector<Write>& writes) {
     writes.push_back(m_.write(kernel_.tensor(op.text), at, sum(m_.load(kernel_.tensor(op.text), at), r.values[op.in[0]])));
   else if (op.name == "width") r.values.set(op.out[0], cast(m_.statistics(), m_.groupWidth(op.text == "groups" ? "group" : "pre_group")));
   else if (op.name == "scalar") r.values.set(op.out[0], m_.scalar(op.text));
-  else if (!evaluate(op, r.values, /*fuse=*/false)) throw Refusal("the operation '" + op.name + "'");
+  else if (!evaluate(op, r.values, kind_ == Kind::Column && columnLanes_ > 0)) throw Refusal("the operation '" + op.name + "'");
 }
 
 void Translation::settle(Nest& nest, Replicas& replicas, int64_t lanes, std::vector<Write>& writes,

@@ -40,7 +40,7 @@ Translation::Terms Translation::element(const Sweep& s, const Replicas& replicas
     const Coordinates at = place(replica);
     for (size_t i = 0; i < s.reads.size(); ++i) values.set(s.op->args[i], m_.load(*s.reads[i], at));
     for (const Op& op : s.op->body)
-      if (!evaluate(op, values, /*fuse=*/true)) throw Refusal("the operation '" + op.name + "' in a sweep");
+      if (!evaluate(op, values, /*lanes=*/true)) throw Refusal("the operation '" + op.name + "' in a sweep");
     size_t next = 0;
     for (const Tensor* t : s.writes) terms.writes.push_back(m_.write(*t, at, values[s.op->yield[next++]]));
     std::vector<std::pair<Values, int>>& slots = terms.slots.emplace_back();

@@ -15,6 +15,7 @@
 #include <sstream>
 
 #include "codegen/halide/Finish.h"
+#include "codegen/halide/Traffic.h"
 #include "codegen/halide/Translation.h"
 
 namespace normc::halide {
@@ -40,6 +41,7 @@ void answer(const Request& request, const std::string& path) {
   const Kernel& kernel = request.kernel;
   std::vector<Halide::Internal::LoweredFunc> functions;
   std::ostringstream text;
+  Traffic traffic;
   for (size_t i = 0; i < kernel.phases.size(); ++i) {
     Memory memory(kernel, static_cast<int>(i));
     Translation translation(memory, request.schedule);
@@ -53,12 +55,17 @@ void answer(const Request& request, const std::string& path) {
       continue;
     }
     functions.push_back(lowered(driver, memory, symbol, target));
+    if (!request.count.empty()) {
+      const Traffic t = trafficOf(functions.back(), memory, {request.count[0], request.count[1], request.count[2]});
+      traffic.reads += t.reads, traffic.writes += t.writes;
+    }
     if (request.emit == "stmt") text << "func " << symbol << " (args, task) {\n" << functions.back().body << "}\n\n";
   }
   if (request.emit == "object" || request.emit == "asm") compile(functions, target, request.emit == "asm", path);
   else std::ofstream(path) << text.str();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   nlohmann::json facts{{"schema", kSchema}, {"halide", version()}, {"symbol", kernel.symbol}, {"seconds", took.count()}};
+  if (!request.count.empty()) facts["reads"] = traffic.reads, facts["writes"] = traffic.writes;
   for (const Phase& phase : kernel.phases) facts["phases"].push_back(kernel.symbol + "_" + phase.name);
   std::cout << facts.dump() << "\n";
 }

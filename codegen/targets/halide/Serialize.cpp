@@ -150,7 +150,8 @@ class Writer {
 
 }  // namespace
 
-std::string requestOf(KernelOp kernel, const Schedule& s, const cpu::Isa& isa, llvm::StringRef emit) {
+std::string requestOf(KernelOp kernel, const Schedule& s, const cpu::Isa& isa, llvm::StringRef emit,
+                      llvm::ArrayRef<int64_t> count) {
   std::string text;
   llvm::raw_string_ostream out(text);
   llvm::json::OStream json(out);
@@ -162,6 +163,10 @@ std::string requestOf(KernelOp kernel, const Schedule& s, const cpu::Isa& isa, l
       json.attribute("vector", s.vector), json.attribute("rows", s.rows), json.attribute("unroll", s.unroll);
       json.attribute("tile", s.tile), json.attribute("columns", s.columns);
     });
+    if (!count.empty())
+      json.attributeArray("count", [&] {
+        for (int64_t n : count) json.value(n);
+      });
     json.attributeObject("kernel", [&] { Writer(json).kernel(kernel); });
   });
   return text;

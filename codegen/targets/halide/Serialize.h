@@ -10,6 +10,7 @@ namespace normc::codegen::halide {
 inline constexpr int64_t kSchema = 1;
 
 /// `emit`: object, halide, stmt, asm. Transcendental functions must have been expanded.
-std::string requestOf(KernelOp, const Schedule&, const cpu::Isa&, llvm::StringRef emit);
+/// `count`: segments, rows, features for which traffic is counted, or nothing.
+std::string requestOf(KernelOp, const Schedule&, const cpu::Isa&, llvm::StringRef emit, llvm::ArrayRef<int64_t> count = {});
 
 }  // namespace normc::codegen::halide
