@@ -10,7 +10,7 @@ static Expr wide(Expr e) { return cast<int64_t>(std::move(e)); }
 
 /// Steps after which sums are added to a second level, so that the error of a long
 /// sum grows with the logarithm of its length rather than the length; rows of a column.
-static constexpr int64_t kFlushSteps = 32, kFlushRows = 16;
+static constexpr int64_t kFlushSteps = 32, kFlushRows = 64;
 
 Translation::Sweep Translation::sweepOf(const Op& op) const {
   Sweep s{.op = &op, .reads = {}, .writes = {}, .partials = {}, .alongRun = {}, .slots = op.out.size()};
