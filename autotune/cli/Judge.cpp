@@ -65,7 +65,8 @@ class KernelTrials {
 
   const Problem& problem() const { return problem_; }
   KernelVerdict take() {
-    if (verdict_.trials == 0 && verdict_.skipped.empty())
+    verdict_.shadowed = verdict_.trials == 0 && verdict_.skipped.empty();
+    if (verdict_.shadowed)
       verdict_.skipped = "the runtime always chooses another kernel of this package";
     return std::move(verdict_);
   }
