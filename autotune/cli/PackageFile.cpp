@@ -71,9 +71,11 @@ PackageFile PackageFile::alone(size_t kernel) const {
   manifest["kernels"] = Json::array({kernels().at(kernel)});
   std::string text = manifest.dump();
   text.resize(std::max<size_t>(length, text.size()), ' ');
-  if (text.size() != length) throw refused(path_ + " cannot be taken apart: its manifest is shorter than it should be");
+  if (text.size() != length)
+    throw refused(path_ + " cannot be taken apart: its manifest is shorter than it should be");
   bytes.replace(kManifestAt, length, text);
-  const auto hash = llvm::SHA256::hash(llvm::ArrayRef(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
+  const auto hash =
+      llvm::SHA256::hash(llvm::ArrayRef(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
   bytes.replace(kHashAt, hash.size(), std::string(hash.begin(), hash.end()));
   return PackageFile(path_, bytes);
 }

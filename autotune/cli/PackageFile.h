@@ -41,7 +41,8 @@ class PackageFile {
   const Json& kernels() const { return manifest_.at("kernels"); }
   int64_t bytes() const { return bytes_; }
 
-  /// The same package with no kernel but this, in memory: one that the runtime would never choose beside the others.
+  /// The same package with no kernel but this, in memory: one that the runtime would never choose beside the
+  /// others.
   PackageFile alone(size_t kernel) const;
 
   /// The plan of a problem's text; `options` as in host::Plan.

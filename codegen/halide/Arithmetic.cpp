@@ -64,7 +64,8 @@ void Values::setProduct(int value, Expr a, Expr b) {
 
 Expr Values::addedTo(Expr sum, int value) const {
   auto at = products_.find(value);
-  return at == products_.end() ? normc::halide::sum(sum, values_.at(value)) : fused(at->second.first, at->second.second, sum);
+  return at == products_.end() ? normc::halide::sum(sum, values_.at(value))
+                               : fused(at->second.first, at->second.second, sum);
 }
 
 //===-- Operations ------------------------------------------------------------------===//
@@ -91,7 +92,9 @@ Expr compared(const std::string& predicate, Expr a, Expr b) {
   throw Refusal("a comparison '" + predicate + "'");
 }
 
-Expr rootOf(Expr x) { return Call::make(x.type(), x.type().bits() == 64 ? "sqrt_f64" : "sqrt_f32", {x}, Call::PureExtern); }
+Expr rootOf(Expr x) {
+  return Call::make(x.type(), x.type().bits() == 64 ? "sqrt_f64" : "sqrt_f32", {x}, Call::PureExtern);
+}
 
 }  // namespace
 
@@ -123,8 +126,10 @@ bool evaluate(const Op& op, Values& values, bool lanes) {
     return set(difference(in(0), in(1)));
   }
   if (n == "mulf") {
-    if (op.contract) values.setProduct(op.out.at(0), in(0), in(1));
-    else set(product(in(0), in(1)));
+    if (op.contract)
+      values.setProduct(op.out.at(0), in(0), in(1));
+    else
+      set(product(in(0), in(1)));
     return true;
   }
   if (n == "divf") return set(quotient(in(0), in(1)));

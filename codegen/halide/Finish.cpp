@@ -7,10 +7,14 @@ namespace normc::halide {
 
 Target targetOf(const std::string& name) {
   std::string text;
-  if (name == "x86-64-v3") text = "x86-64-linux-sse41-avx-avx2-fma-f16c";
-  else if (name == "x86-64-v4") text = "x86-64-linux-sse41-avx-avx2-fma-f16c-avx512-avx512_skylake";
-  else if (name == "aarch64") text = "arm-64-linux-arm_fp16";
-  else throw Refusal("the target '" + name + "'; known: x86-64-v3, x86-64-v4, aarch64");
+  if (name == "x86-64-v3")
+    text = "x86-64-linux-sse41-avx-avx2-fma-f16c";
+  else if (name == "x86-64-v4")
+    text = "x86-64-linux-sse41-avx-avx2-fma-f16c-avx512-avx512_skylake";
+  else if (name == "aarch64")
+    text = "arm-64-linux-arm_fp16";
+  else
+    throw Refusal("the target '" + name + "'; known: x86-64-v3, x86-64-v4, aarch64");
   // Nothing of Halide's runtime is called: no checks, no allocation, no threads of its own.
   return Target(text + "-no_runtime-no_asserts-no_bounds_query-large_buffers");
 }
@@ -63,25 +67,31 @@ class Finish : public IRMutator {
       // A write of a scalar in a vector of them is one write.
       if (const Broadcast* b = index.as<Broadcast>()) {
         index = b->value;
-        if (const Broadcast* v = value.as<Broadcast>()) value = v->value;
-        else if (value.type().lanes() > 1) value = Shuffle::make_extract_element(value, 0);
+        if (const Broadcast* v = value.as<Broadcast>())
+          value = v->value;
+        else if (value.type().lanes() > 1)
+          value = Shuffle::make_extract_element(value, 0);
       }
       const std::string name = unique_name("written");
       lets.emplace_back(name, mutate(value));
       Expr mask = is_const_one(predicate) ? const_true(value.type().lanes()) : predicate;
-      stores.push_back(Store::make(buffer, Variable::make(value.type(), name), index, Parameter(), mask, ModulusRemainder()));
+      stores.push_back(Store::make(buffer, Variable::make(value.type(), name), index, Parameter(), mask,
+                                   ModulusRemainder()));
     }
     Stmt body = stores.empty() ? Evaluate::make(0) : Block::make(stores);
     for (size_t i = lets.size(); i-- > 0;) body = LetStmt::make(lets[i].first, lets[i].second, body);
     return body;
   }
 
-  Expr visit(const Call* op) override { return op->name == kKeepCall ? mutate(op->args[0]) : IRMutator::visit(op); }
+  Expr visit(const Call* op) override {
+    return op->name == kKeepCall ? mutate(op->args[0]) : IRMutator::visit(op);
+  }
 
   /// Memory that is not Halide's own is aligned as its elements are, whatever an index looks like.
   Expr visit(const Load* op) override {
     if (!external_.contains(op->name)) return IRMutator::visit(op);
-    return Load::make(op->type, op->name, mutate(op->index), op->image, op->param, op->predicate, ModulusRemainder());
+    return Load::make(op->type, op->name, mutate(op->index), op->image, op->param, op->predicate,
+                      ModulusRemainder());
   }
 
   std::string driver_;
@@ -105,7 +115,8 @@ LoweredFunc lowered(Func driver, const Memory& memory, const std::string& symbol
   return function;
 }
 
-void compile(const std::vector<LoweredFunc>& functions, const Target& target, bool assembly, const std::string& path) {
+void compile(const std::vector<LoweredFunc>& functions, const Target& target, bool assembly,
+             const std::string& path) {
   Module module("normc", target);
   module.set_any_strict_float(true);
   for (const LoweredFunc& f : functions) module.append(f);

@@ -11,9 +11,11 @@ Halide::Target targetOf(const std::string& name);
 
 /// Lowers the driver of a phase. The result takes (const normc_kernel_args*, int64_t task):
 /// writes have become stores in the order loads, then stores; the driver is gone.
-Halide::Internal::LoweredFunc lowered(Halide::Func driver, const Memory&, const std::string& symbol, const Halide::Target&);
+Halide::Internal::LoweredFunc lowered(Halide::Func driver, const Memory&, const std::string& symbol,
+                                      const Halide::Target&);
 
 /// Writes an object or assembly.
-void compile(const std::vector<Halide::Internal::LoweredFunc>&, const Halide::Target&, bool assembly, const std::string& path);
+void compile(const std::vector<Halide::Internal::LoweredFunc>&, const Halide::Target&, bool assembly,
+             const std::string& path);
 
 }  // namespace normc::halide

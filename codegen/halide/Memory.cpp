@@ -36,18 +36,23 @@ Expr toBF16(Expr value) {
 
 Expr wide(int64_t n) { return make_const(Int(64), n); }
 
-constexpr int64_t kWord = 8, kOperandWords = sizeof(normc_operand) / kWord, kCutWords = sizeof(normc_cut) / kWord;
+constexpr int64_t kWord = 8, kOperandWords = sizeof(normc_operand) / kWord,
+                  kCutWords = sizeof(normc_cut) / kWord;
 enum CutField { kUnits, kChunkUnits, kChunks };
 static_assert(offsetof(normc_kernel_args, operand) == 0 && offsetof(normc_kernel_args, scalar) == 1 * kWord &&
-              offsetof(normc_kernel_args, cut) == 2 * kWord && offsetof(normc_kernel_args, segments) == 3 * kWord &&
-              offsetof(normc_kernel_args, rows) == 4 * kWord && offsetof(normc_kernel_args, features) == 5 * kWord);
-static_assert(offsetof(normc_operand, segment_stride) == 1 * kWord && offsetof(normc_operand, row_stride) == 2 * kWord &&
+              offsetof(normc_kernel_args, cut) == 2 * kWord &&
+              offsetof(normc_kernel_args, segments) == 3 * kWord &&
+              offsetof(normc_kernel_args, rows) == 4 * kWord &&
+              offsetof(normc_kernel_args, features) == 5 * kWord);
+static_assert(offsetof(normc_operand, segment_stride) == 1 * kWord &&
+              offsetof(normc_operand, row_stride) == 2 * kWord &&
               offsetof(normc_operand, task_stride) == 3 * kWord);
 
 }  // namespace
 
 Expr rawLoad(const std::string& buffer, Type type, Expr index) {
-  return Load::make(type, buffer, std::move(index), Buffer<>(), Parameter(), const_true(), ModulusRemainder());
+  return Load::make(type, buffer, std::move(index), Buffer<>(), Parameter(), const_true(),
+                    ModulusRemainder());
 }
 Expr writeCall(const std::vector<Write>& writes, const Exprs& after) {
   Exprs args{static_cast<int>(writes.size())};
@@ -94,7 +99,9 @@ static Expr asPointer(Expr word) { return reinterpret(Handle(), cast<uint64_t>(w
 
 Expr Memory::segments() { return kernel_.segmentsAreOne ? wide(1) : bind("segments", field("args", 3)); }
 Expr Memory::rows() { return bind("rows", field("args", 4)); }
-Expr Memory::features() { return kernel_.features ? wide(*kernel_.features) : bind("features", field("args", 5)); }
+Expr Memory::features() {
+  return kernel_.features ? wide(*kernel_.features) : bind("features", field("args", 5));
+}
 Expr Memory::task() {
   static constexpr const char* name = "task";  // an argument of the function
   auto [at, added] = bound_.try_emplace(name);
@@ -117,7 +124,9 @@ Expr Memory::chunks(int64_t phase) {
   bind("cuts", asPointer(field("args", 2)));
   return bind("chunks_" + std::to_string(phase), field("cuts", phase * kCutWords + kChunks));
 }
-Expr Memory::groups(const std::string& axis) const { return wide(axis == "group" ? kernel_.groups : kernel_.preGroups); }
+Expr Memory::groups(const std::string& axis) const {
+  return wide(axis == "group" ? kernel_.groups : kernel_.preGroups);
+}
 Expr Memory::groupWidth(const std::string& axis) {
   const int64_t n = axis == "group" ? kernel_.groups : kernel_.preGroups;
   if (n == 1) return features();
@@ -128,7 +137,8 @@ Expr Memory::scalar(const std::string& number) {
   auto at = std::find(kernel_.numbers.begin(), kernel_.numbers.end(), number);
   if (at == kernel_.numbers.end()) throw BadRequest("the kernel has no number '" + number + "'");
   bind("numbers", asPointer(field("args", 1)));
-  return bind("number_" + identifier(number), rawLoad("numbers", Float(64), wide(at - kernel_.numbers.begin())));
+  return bind("number_" + identifier(number),
+              rawLoad("numbers", Float(64), wide(at - kernel_.numbers.begin())));
 }
 
 //===-- Elements ------------------------------------------------------------------===//
@@ -162,24 +172,34 @@ Expr Memory::index(const Tensor& t, const Coordinates& at) {
   const std::string name = identifier(t.name);
   if (t.strided()) {
     const int64_t first = (&t - kernel_.tensors.data()) * kOperandWords;
-    auto stride = [&](const char* which, int64_t word) { return bind(name + which, field("operands", first + word)); };
+    auto stride = [&](const char* which, int64_t word) {
+      return bind(name + which, field("operands", first + word));
+    };
     pointer(t);
     if (!kernel_.segmentsAreOne) position = at.segment * stride("_segment_stride", 1);
     if (!t.xSized()) return position + at.row;
-    const Expr &pitched = kernel_.featuresLast ? at.row : at.feature, &unit = kernel_.featuresLast ? at.feature : at.row;
+    const Expr &pitched = kernel_.featuresLast ? at.row : at.feature,
+               &unit = kernel_.featuresLast ? at.feature : at.row;
     position = position + pitched * stride("_row_stride", 2);
     if (t.written) position = position + bind(name + "_task_offset", task() * stride("_task_stride", 3));
     return position + unit;
   }
   for (const std::string& axis : t.axes) {
     Expr extent = wide(1), here;
-    if (axis == "segment") extent = segments(), here = at.segment;
-    else if (axis == "row") extent = rows(), here = at.row;
-    else if (axis == "feature") extent = features(), here = at.feature;
-    else if (axis == "group") extent = wide(kernel_.groups), here = at.group;
-    else if (axis == "window") extent = wide(t.window), here = at.window;
-    else here = t.chunkPhase() == phase_ ? task() : at.chunk;
-    if (!here.defined()) throw Refusal("'" + t.name + "' has an axis '" + axis + "' that its slab does not have");
+    if (axis == "segment")
+      extent = segments(), here = at.segment;
+    else if (axis == "row")
+      extent = rows(), here = at.row;
+    else if (axis == "feature")
+      extent = features(), here = at.feature;
+    else if (axis == "group")
+      extent = wide(kernel_.groups), here = at.group;
+    else if (axis == "window")
+      extent = wide(t.window), here = at.window;
+    else
+      here = t.chunkPhase() == phase_ ? task() : at.chunk;
+    if (!here.defined())
+      throw Refusal("'" + t.name + "' has an axis '" + axis + "' that its slab does not have");
     position = is_const_zero(position) ? here : position * extent + here;
   }
   return position;
@@ -200,8 +220,10 @@ Write Memory::write(const Tensor& t, const Coordinates& at, Expr value) {
   Expr position = index(t, at);
   if (t.type == "bf16") value = toBF16(cast<float>(value));
   // Halide would make one cast of two, and a call of what a processor has no instruction for.
-  else if (t.type == "f16") value = cast(Float(16), Call::make(Float(32), kKeepCall, {cast<float>(value)}, Call::PureExtern));
-  else value = cast(storedType(t.type), value);
+  else if (t.type == "f16")
+    value = cast(Float(16), Call::make(Float(32), kKeepCall, {cast<float>(value)}, Call::PureExtern));
+  else
+    value = cast(storedType(t.type), value);
   auto known = std::find(buffers_.begin(), buffers_.end(), p.buffer);
   const int buffer = static_cast<int>(known - buffers_.begin());
   if (known == buffers_.end()) buffers_.push_back(p.buffer);

@@ -7,12 +7,12 @@
 // parameters here and loads from the argument structs at the top of the function.
 #pragma once
 
+#include <Halide.h>
+
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
-
-#include <Halide.h>
 
 #include "codegen/halide/Request.h"
 
@@ -50,7 +50,7 @@ class Memory {
 
   //===-- Numbers of the task, all 64-bit -------------------------------------===//
   Expr segments(), rows(), features(), task();
-  Expr begin(), end();         ///< units of this task
+  Expr begin(), end();  ///< units of this task
   Expr chunks(int64_t phase);
   Expr groups(const std::string& axis) const;
   Expr groupWidth(const std::string& axis);

@@ -29,7 +29,8 @@ class Node {
   std::vector<Node> items() const {
     if (!json_.is_array()) fail("is not a list");
     std::vector<Node> nodes;
-    for (size_t i = 0; i < json_.size(); ++i) nodes.emplace_back(json_[i], path_ + "[" + std::to_string(i) + "]");
+    for (size_t i = 0; i < json_.size(); ++i)
+      nodes.emplace_back(json_[i], path_ + "[" + std::to_string(i) + "]");
     return nodes;
   }
   std::string text() const {
@@ -93,7 +94,8 @@ class OpReader {
     return values;
   }
   void use(const Node& node, int value) {
-    if (!defined_.contains(value)) node.fail("uses value " + std::to_string(value) + ", which is not defined before");
+    if (!defined_.contains(value))
+      node.fail("uses value " + std::to_string(value) + ", which is not defined before");
   }
   std::vector<int> define(const Node& list) {
     std::vector<int> values = list.values();
@@ -113,7 +115,8 @@ class OpReader {
     if (n.has("head")) op.head = n.at("head").integer();
     if (n.has("contract")) op.contract = n.at("contract").flag();
     if (n.has("per")) op.per = n.at("per").texts();
-    for (auto [key, list] : {std::pair{"reads", &op.reads}, {"writes", &op.writes}, {"partials", &op.partials}})
+    for (auto [key, list] :
+         {std::pair{"reads", &op.reads}, {"writes", &op.writes}, {"partials", &op.partials}})
       if (n.has(key)) *list = tensors(n.at(key));
     if (n.has("condition")) use(n, op.condition = static_cast<int>(n.at("condition").integer()));
     if (n.has("window")) use(n, op.window = static_cast<int>(n.at("window").integer()));
@@ -129,7 +132,8 @@ class OpReader {
       if (op.yield.size() != op.writes.size() + op.out.size() + op.partials.size())
         n.fail("yields not one value for each write, sum and partial");
     }
-    if (op.name == "fold" && (op.args.size() != 1 + op.in.size() + op.reads.size() || op.yield.size() != op.in.size()))
+    if (op.name == "fold" &&
+        (op.args.size() != 1 + op.in.size() + op.reads.size() || op.yield.size() != op.in.size()))
       n.fail("has a region that does not fit what it folds");
     return op;
   }
@@ -139,9 +143,14 @@ class OpReader {
 };
 
 Tensor tensorOf(const Node& n) {
-  Tensor t{n.at("name").text(), n.at("type").text(), n.at("axes").texts(), n.at("role").text(), n.at("access").text() == "write",
+  Tensor t{n.at("name").text(),
+           n.at("type").text(),
+           n.at("axes").texts(),
+           n.at("role").text(),
+           n.at("access").text() == "write",
            n.at("window").integer()};
-  if (!contains({"f32", "f64", "f16", "bf16", "i64", "i8"}, t.type)) n.fail("has the type '" + t.type + "'; known: f32, f64, f16, bf16, i64, i8");
+  if (!contains({"f32", "f64", "f16", "bf16", "i64", "i8"}, t.type))
+    n.fail("has the type '" + t.type + "'; known: f32, f64, f16, bf16, i64, i8");
   return t;
 }
 
@@ -150,10 +159,12 @@ Kernel kernelOf(const Node& n) {
   k.symbol = n.at("symbol").text();
   k.problem = n.at("problem").text();
   const std::string layout = n.at("layout").text();
-  if (layout != "features_last" && layout != "channels_first") n.fail("has the layout '" + layout + "'; known: features_last, channels_first");
+  if (layout != "features_last" && layout != "channels_first")
+    n.fail("has the layout '" + layout + "'; known: features_last, channels_first");
   k.featuresLast = layout == "features_last";
   k.statistics = n.at("statistics").text();
-  if (k.statistics != "f32" && k.statistics != "f64") n.fail("computes statistics in '" + k.statistics + "'; known: f32, f64");
+  if (k.statistics != "f32" && k.statistics != "f64")
+    n.fail("computes statistics in '" + k.statistics + "'; known: f32, f64");
   k.segmentsAreOne = n.at("segments_are_one").flag();
   k.groups = n.at("groups").integer();
   k.preGroups = n.at("pre_groups").integer();
@@ -169,7 +180,11 @@ Kernel kernelOf(const Node& n) {
 
 Schedule scheduleOf(const Node& n) {
   Schedule s;
-  for (auto [key, knob] : {std::pair{"vector", &s.vector}, {"rows", &s.rows}, {"unroll", &s.unroll}, {"tile", &s.tile}, {"columns", &s.columns}}) {
+  for (auto [key, knob] : {std::pair{"vector", &s.vector},
+                           {"rows", &s.rows},
+                           {"unroll", &s.unroll},
+                           {"tile", &s.tile},
+                           {"columns", &s.columns}}) {
     *knob = n.at(key).integer();
     if (*knob < 1 || *knob > 65536) n.at(key).fail("is " + std::to_string(*knob) + "; legal: 1 to 65536");
   }
@@ -197,12 +212,13 @@ Request parseRequest(const std::string& text) {
   if (json.is_discarded()) throw BadRequest("the request is not JSON");
   const Node root(json, "request");
   if (const int64_t schema = root.at("schema").integer(); schema != kSchema)
-    throw BadRequest("the request has schema " + std::to_string(schema) + "; this normc-halide-gen reads " + std::to_string(kSchema) +
-                     ": normc and normc-halide-gen have to be of the same build");
+    throw BadRequest("the request has schema " + std::to_string(schema) + "; this normc-halide-gen reads " +
+                     std::to_string(kSchema) + ": normc and normc-halide-gen have to be of the same build");
   Request r;
   r.target = root.at("target").text();
   r.emit = root.at("emit").text();
-  if (!contains({"object", "halide", "stmt", "asm"}, r.emit)) root.at("emit").fail("is '" + r.emit + "'; known: object, halide, stmt, asm");
+  if (!contains({"object", "halide", "stmt", "asm"}, r.emit))
+    root.at("emit").fail("is '" + r.emit + "'; known: object, halide, stmt, asm");
   r.schedule = scheduleOf(root.at("schedule"));
   r.kernel = kernelOf(root.at("kernel"));
   if (root.has("count")) {

@@ -40,19 +40,19 @@ struct Tensor {
 
 /// Any operation; which fields mean something follows from its name.
 struct Op {
-  std::string name;                ///< "addf", "load", "sweep", ...
-  std::vector<int> in, out;        ///< values
-  std::string type;                ///< of the result
-  std::string text;                ///< a tensor, a predicate, a scope, an axis, a number's name
-  double number = 0;               ///< of a constant of floating point
-  int64_t integer = 0;             ///< of another; the extent of a fold
-  int64_t head = 0;                ///< of a slab or a count; 0: none
-  bool contract = false;           ///< may be fused with what follows
-  int condition = -1;              ///< of a sweep
-  int window = -1;                 ///< position of a load or a store along the window
-  std::vector<std::string> per;    ///< of a slab
+  std::string name;              ///< "addf", "load", "sweep", ...
+  std::vector<int> in, out;      ///< values
+  std::string type;              ///< of the result
+  std::string text;              ///< a tensor, a predicate, a scope, an axis, a number's name
+  double number = 0;             ///< of a constant of floating point
+  int64_t integer = 0;           ///< of another; the extent of a fold
+  int64_t head = 0;              ///< of a slab or a count; 0: none
+  bool contract = false;         ///< may be fused with what follows
+  int condition = -1;            ///< of a sweep
+  int window = -1;               ///< position of a load or a store along the window
+  std::vector<std::string> per;  ///< of a slab
   std::vector<std::string> reads, writes, partials;
-  std::vector<int> args, yield;    ///< of the region
+  std::vector<int> args, yield;  ///< of the region
   std::vector<Op> body;
   bool isPer(const std::string& axis) const;
 };

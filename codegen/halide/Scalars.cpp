@@ -10,7 +10,9 @@ static Expr wide(int64_t n) { return make_const(Int(64), n); }
 static Expr wide(Expr e) { return cast<int64_t>(std::move(e)); }
 
 static bool uses(const Op& op, int value) {
-  auto in = [&](const std::vector<int>& list) { return std::find(list.begin(), list.end(), value) != list.end(); };
+  auto in = [&](const std::vector<int>& list) {
+    return std::find(list.begin(), list.end(), value) != list.end();
+  };
   if (in(op.in) || in(op.yield) || op.condition == value || op.window == value) return true;
   return std::any_of(op.body.begin(), op.body.end(), [&](const Op& inner) { return uses(inner, value); });
 }
@@ -45,13 +47,20 @@ bool Translation::isTaskConstant(const Expr& e) const {
 void Translation::scalar(const Op& op, Replica& r, std::vector<Write>& writes) {
   Coordinates at = r.at;
   if (op.window >= 0) at.window = r.values[op.window];
-  if (op.name == "load") r.values.set(op.out[0], m_.load(kernel_.tensor(op.text), at));
-  else if (op.name == "store") writes.push_back(m_.write(kernel_.tensor(op.text), at, r.values[op.in[0]]));
+  if (op.name == "load")
+    r.values.set(op.out[0], m_.load(kernel_.tensor(op.text), at));
+  else if (op.name == "store")
+    writes.push_back(m_.write(kernel_.tensor(op.text), at, r.values[op.in[0]]));
   else if (op.name == "accumulate")
-    writes.push_back(m_.write(kernel_.tensor(op.text), at, sum(m_.load(kernel_.tensor(op.text), at), r.values[op.in[0]])));
-  else if (op.name == "width") r.values.set(op.out[0], cast(m_.statistics(), m_.groupWidth(op.text == "groups" ? "group" : "pre_group")));
-  else if (op.name == "scalar") r.values.set(op.out[0], m_.scalar(op.text));
-  else if (!evaluate(op, r.values, kind_ == Kind::Column && columnLanes_ > 0)) throw Refusal("the operation '" + op.name + "'");
+    writes.push_back(
+        m_.write(kernel_.tensor(op.text), at, sum(m_.load(kernel_.tensor(op.text), at), r.values[op.in[0]])));
+  else if (op.name == "width")
+    r.values.set(op.out[0],
+                 cast(m_.statistics(), m_.groupWidth(op.text == "groups" ? "group" : "pre_group")));
+  else if (op.name == "scalar")
+    r.values.set(op.out[0], m_.scalar(op.text));
+  else if (!evaluate(op, r.values, kind_ == Kind::Column && columnLanes_ > 0))
+    throw Refusal("the operation '" + op.name + "'");
 }
 
 void Translation::settle(Nest& nest, Replicas& replicas, int64_t lanes, std::vector<Write>& writes,
@@ -59,7 +68,8 @@ void Translation::settle(Nest& nest, Replicas& replicas, int64_t lanes, std::vec
   std::vector<int> live;
   for (int value : unsettled_) {
     if (isTaskConstant(replicas[0].values[value])) continue;
-    if (std::any_of(ops.begin() + rest, ops.end(), [&](const Op& op) { return uses(op, value); })) live.push_back(value);
+    if (std::any_of(ops.begin() + rest, ops.end(), [&](const Op& op) { return uses(op, value); }))
+      live.push_back(value);
   }
   unsettled_.clear();
   if (live.empty() && writes.empty()) return;
@@ -72,7 +82,8 @@ void Translation::settle(Nest& nest, Replicas& replicas, int64_t lanes, std::vec
   writes.clear();
 }
 
-size_t Translation::scalars(const std::vector<Op>& ops, size_t first, Nest& nest, Replicas& replicas, int64_t lanes) {
+size_t Translation::scalars(const std::vector<Op>& ops, size_t first, Nest& nest, Replicas& replicas,
+                            int64_t lanes) {
   std::vector<Write> writes;
   std::vector<std::string> written;
   size_t i = first;
@@ -85,14 +96,18 @@ size_t Translation::scalars(const std::vector<Op>& ops, size_t first, Nest& nest
     const bool again = std::any_of(touched.begin(), touched.end(), [&](const std::string& t) {
       return std::find(written.begin(), written.end(), m_.aliasKey(kernel_.tensor(t))) != written.end();
     });
-    if (again || (op.name == "fold" && !writes.empty())) settle(nest, replicas, lanes, writes, ops, i), written.clear();
-    if (op.name == "fold") fold(op, nest, replicas, lanes);
-    else if (op.name == "probe") probe(op, nest, replicas, lanes);
+    if (again || (op.name == "fold" && !writes.empty()))
+      settle(nest, replicas, lanes, writes, ops, i), written.clear();
+    if (op.name == "fold")
+      fold(op, nest, replicas, lanes);
+    else if (op.name == "probe")
+      probe(op, nest, replicas, lanes);
     else if (op.name == "count") {
       for (Replica& r : replicas) r.values.set(op.out[0], count(op, &nest, &r));
     } else {
       for (Replica& r : replicas) scalar(op, r, writes);
-      if (op.name == "store" || op.name == "accumulate") written.push_back(m_.aliasKey(kernel_.tensor(op.text)));
+      if (op.name == "store" || op.name == "accumulate")
+        written.push_back(m_.aliasKey(kernel_.tensor(op.text)));
     }
     unsettled_.insert(unsettled_.end(), op.out.begin(), op.out.end());
   }
@@ -114,7 +129,8 @@ void Translation::fold(const Op& op, Nest& nest, Replicas& replicas, int64_t lan
     Replica inner = replica;
     (chunks ? inner.at.chunk : inner.at.window) = wide(Expr(r));
     inner.values.set(op.args[0], wide(Expr(r)));
-    for (size_t k = 0; k < op.in.size(); ++k) inner.values.set(op.args[1 + k], stage.at(nest.here(), v_, slot + k));
+    for (size_t k = 0; k < op.in.size(); ++k)
+      inner.values.set(op.args[1 + k], stage.at(nest.here(), v_, slot + k));
     for (size_t k = 0; k < op.reads.size(); ++k)
       inner.values.set(op.args[1 + op.in.size() + k], m_.load(kernel_.tensor(op.reads[k]), inner.at));
     for (const Op& o : op.body) scalar(o, inner, writes);
@@ -124,7 +140,6 @@ void Translation::fold(const Op& op, Nest& nest, Replicas& replicas, int64_t lan
   Exprs old;
   for (size_t i = 0; i < next.size(); ++i) old.push_back(stage.at(nest.here(), v_, i));
   update(stage, nest, v_, allFromOld(next, old), writes, r);
-  nest.stages.back() = stage;
   slot = 0;
   for (Replica& replica : replicas)
     for (int value : op.out) replica.values.set(value, stage.at(nest.here(), v_, slot++));
@@ -132,14 +147,14 @@ void Translation::fold(const Op& op, Nest& nest, Replicas& replicas, int64_t lan
 
 //===-- Counting rows ---------------------------------------------------------------===//
 
-Expr Translation::countValid(const std::string& key, Expr units, const std::function<Coordinates(Expr)>& place, Nest* nest) {
+Expr Translation::countValid(const std::string& key, Expr units,
+                             const std::function<Coordinates(Expr)>& place, Nest* nest) {
   const Tensor& mask = kernel_.tensor("mask");
   RDom r(0, cast<int>(units), "unit");
   Expr one = cast<int>(m_.load(mask, place(wide(Expr(r)))));
   if (nest) {
     Stage stage = define(*nest, "count", 0, {0});
     update(stage, *nest, 0, {stage.at(nest->here(), 0, 0) + one}, {}, r);
-    nest->stages.back() = stage;
     return stage.at(nest->here(), 0, 0);
   }
   Expr& known = counts_[key];
@@ -160,20 +175,26 @@ Expr Translation::count(const Op& op, Nest* nest, const Replica* replica) {
   if (op.text == "all" || op.text == "rows") {
     n = m_.segments() * m_.rows();
     if (masked)
-      n = countValid("all", n, [&](Expr i) {
-        Coordinates at;
-        at.segment = kernel_.segmentsAreOne ? wide(0) : i / m_.rows();
-        at.row = kernel_.segmentsAreOne ? i : i % m_.rows();
-        return at;
-      }, nullptr);
+      n = countValid(
+          "all", n,
+          [&](Expr i) {
+            Coordinates at;
+            at.segment = kernel_.segmentsAreOne ? wide(0) : i / m_.rows();
+            at.row = kernel_.segmentsAreOne ? i : i % m_.rows();
+            return at;
+          },
+          nullptr);
   } else if (op.text == "slab") {
     n = m_.rows();
     if (masked)
-      n = countValid("", n, [&](Expr i) {
-        Coordinates at;
-        at.segment = replica->at.segment, at.row = i;
-        return at;
-      }, nest);
+      n = countValid(
+          "", n,
+          [&](Expr i) {
+            Coordinates at;
+            at.segment = replica->at.segment, at.row = i;
+            return at;
+          },
+          nest);
   } else {
     n = m_.end() - m_.begin();
     if (masked) n = countValid("task", n, [&](Expr i) { return unitCoordinates(m_.begin() + i); }, nullptr);
@@ -196,15 +217,20 @@ void Translation::probe(const Op& op, Nest& nest, Replicas& replicas, int64_t la
     if (overSegments) r.at.segment = wide(0);
     if (!r.at.row.defined()) r.at.row = wide(0);
     if (column) continue;
-    if (kernel_.featuresLast) r.at.feature = runBegin_;
-    else if (slab_->isPer("group")) r.at.feature = r.at.group * m_.groupWidth("group");
+    if (kernel_.featuresLast)
+      r.at.feature = runBegin_;
+    else if (slab_->isPer("group"))
+      r.at.feature = r.at.group * m_.groupWidth("group");
   }
   if (kernel_.hasMask() && !slab_->isPer("row")) {
-    for (size_t i = 0; i < replicas.size(); ++i) replicas[i].values.set(op.out[0], maskedProbe(op, nest, places[i], lanes));
+    for (size_t i = 0; i < replicas.size(); ++i)
+      replicas[i].values.set(op.out[0], maskedProbe(op, nest, places[i], lanes));
     return;
   }
   Expr units = overSegments ? m_.segments() * m_.rows() : m_.rows();
-  Expr length = column || !kernel_.featuresLast ? m_.rows() : slab_->isPer("group") ? m_.groupWidth("group") : m_.features();
+  Expr length = column || !kernel_.featuresLast ? m_.rows()
+                : slab_->isPer("group")         ? m_.groupWidth("group")
+                                                : m_.features();
   // As often as the condition says: 0 or 1 times.
   auto times = [&](Expr condition) {
     if (!slab_->isPer("row")) condition = condition && units > wide(0);
@@ -221,7 +247,6 @@ void Translation::probe(const Op& op, Nest& nest, Replicas& replicas, int64_t la
     Exprs rows;
     for (int64_t i = 0; i < 8; ++i) rows.push_back(rowAt(i));
     update(stage, nest, v_, {middle(rows)}, {}, times(m_.rows() >= wide(8)));
-    nest.stages.back() = stage;
     replicas[0].values.set(op.out[0], stage.at(nest.here(), v_, 0));
     return;
   }
@@ -237,15 +262,16 @@ void Translation::probe(const Op& op, Nest& nest, Replicas& replicas, int64_t la
   for (size_t i = 0; i < replicas.size(); ++i) {
     Exprs parts;
     for (int64_t k = 0; k < 4; ++k)
-      parts.push_back(elementAt(places[i], simplify(min(wide(k * width), length - wide(width))) + wide(Expr(v_))));
+      parts.push_back(
+          elementAt(places[i], simplify(min(wide(k * width), length - wide(width))) + wide(Expr(v_))));
     means.push_back(product(pairwiseSum(parts), make_const(m_.statistics(), 1.0 / double(4 * width))));
     first.push_back(elementAt(places[i], wide(0)));
   }
   if (width > 1) update(stage, nest, v_, means, {}, times(length >= wide(width)));
   update(stage, nest, 0, first, {}, times(width > 1 ? length < wide(width) : const_true()));
-  nest.stages.back() = stage;
   stage = folded(nest, stage);
-  for (size_t i = 0; i < replicas.size(); ++i) replicas[i].values.set(op.out[0], stage.across(nest.here(), i));
+  for (size_t i = 0; i < replicas.size(); ++i)
+    replicas[i].values.set(op.out[0], stage.across(nest.here(), i));
 }
 
 /// The first four valid rows, wherever they are.
@@ -265,15 +291,15 @@ Expr Translation::maskedProbe(const Op& op, Nest& nest, const Replica& r, int64_
   auto found = [&](size_t i) { return search.at(nest.here(), 0, i); };
   Expr valid = m_.load(mask, place(wide(Expr(unit))));
   Exprs next{found(0) + cast<int64_t>(valid)};
-  for (int64_t k = 0; k < 4; ++k) next.push_back(select(valid && found(0) == wide(k), wide(Expr(unit)), found(1 + k)));
+  for (int64_t k = 0; k < 4; ++k)
+    next.push_back(select(valid && found(0) == wide(k), wide(Expr(unit)), found(1 + k)));
   update(search, nest, 0, allFromOld(next, {found(0), found(1), found(2), found(3), found(4)}), {}, unit);
-  nest.stages.back() = search;
   Stage stage = define(nest, "probe", lanes, {make_zero(m_.statistics())});
   RDom once(0, simplify(cast<int>(total > wide(0))), "once");
   auto v = [&](size_t i) { return m_.load(x, place(found(i))); };
-  Expr best = select(found(0) > wide(3), middle({v(1), v(2), v(3), v(4)}), select(found(0) > wide(0), v(1), make_zero(m_.statistics())));
+  Expr best = select(found(0) > wide(3), middle({v(1), v(2), v(3), v(4)}),
+                     select(found(0) > wide(0), v(1), make_zero(m_.statistics())));
   update(stage, nest, v_, {best}, {}, once);
-  nest.stages.back() = stage;
   return stage.at(nest.here(), v_, 0);
 }
 

@@ -29,8 +29,10 @@ Func Translation::run() {
     kind_ = Kind::Stream;
     std::vector<Write> writes;
     for (; i < ops.size() && ops[i].name != "slab"; ++i) {
-      if (ops[i].name == "count") one[0].values.set(ops[i].out[0], count(ops[i], nullptr, nullptr));
-      else scalar(ops[i], one[0], writes);
+      if (ops[i].name == "count")
+        one[0].values.set(ops[i].out[0], count(ops[i], nullptr, nullptr));
+      else
+        scalar(ops[i], one[0], writes);
     }
     if (!writes.empty()) {
       define(nest, "scalars", 0, {}, writes);
@@ -47,7 +49,8 @@ Translation::Kind Translation::kindOf(const Op& slab) const {
   bool sweeps = false;
   for (const Op& op : slab.body) sweeps |= op.name == "sweep";
   if (!sweeps) return Kind::Column;
-  if (kernel_.featuresLast) return slab.isPer("row") ? Kind::Line : slab.isPer("feature") ? Kind::Column : Kind::Block;
+  if (kernel_.featuresLast)
+    return slab.isPer("row") ? Kind::Line : slab.isPer("feature") ? Kind::Column : Kind::Block;
   return slab.isPer("segment") && slab.isPer("feature") ? Kind::Line : Kind::Block;
 }
 
@@ -74,7 +77,9 @@ void Translation::zeroPartials() {
       std::vector<std::string> names = op.partials;
       if (op.name == "accumulate") names.push_back(op.text);
       for (const std::string& name : names)
-        if (const Tensor* t = kernel_.find(name); std::find(partials.begin(), partials.end(), t) == partials.end()) partials.push_back(t);
+        if (const Tensor* t = kernel_.find(name);
+            std::find(partials.begin(), partials.end(), t) == partials.end())
+          partials.push_back(t);
       collect(op.body);
     }
   };
@@ -100,10 +105,14 @@ void Translation::slab(const Op& s, const Values& shared) {
   slab_ = &s;
   kind_ = kindOf(s);
   switch (kind_) {
-    case Kind::Line: return lines(s, shared);
-    case Kind::Block: return blocks(s, shared);
-    case Kind::Column: return columns(s, shared);
-    case Kind::Stream: return stream(s, shared);
+    case Kind::Line:
+      return lines(s, shared);
+    case Kind::Block:
+      return blocks(s, shared);
+    case Kind::Column:
+      return columns(s, shared);
+    case Kind::Stream:
+      return stream(s, shared);
   }
 }
 
@@ -123,7 +132,8 @@ Expr Translation::searchHead(int64_t head) {
   RDom r(0, cast<int>(end - begin), "unit");
   search() = Tuple(begin, wide(0));
   Expr valid = m_.load(mask, unitCoordinates(begin + wide(Expr(r)))), more = Expr(search()[1]) < wide(head);
-  Exprs next{select(more, search()[0] + wide(1), search()[0]), select(more && valid, search()[1] + wide(1), search()[1])};
+  Exprs next{select(more, search()[0] + wide(1), search()[0]),
+             select(more && valid, search()[1] + wide(1), search()[1])};
   search() = Tuple(allFromOld(next, {search()[0], search()[1]}));
   search.store_in(MemoryType::Stack);
   atRoot_.push_back(search);
@@ -177,7 +187,8 @@ void Translation::stream(const Op& s, const Values& shared) {
         replicas[r].at = unitCoordinates(unit + wide(r));
         replicas[r].values = shared;
       }
-      along(sweep, nest, replicas, column + wide(Expr(nest.site[1])) * width, width, together == s.head && together == 8);
+      along(sweep, nest, replicas, column + wide(Expr(nest.site[1])) * width, width,
+            together == s.head && together == 8);
       if (!units.searched) return drive(nest, {steps, columns});
       drive(nest, {steps, columns}, [&](const Exprs& site) { return first + wide(site[0]) < units.end; });
     };
@@ -228,7 +239,8 @@ void Translation::columns(const Op& s, const Values& shared) {
     Replicas one(1);
     one[0].at.chunk = m_.task();
     if (perSegment) one[0].at.segment = begin + wide(Expr(nest.site[1]));
-    one[0].at.feature = from + wide(Expr(nest.site[0])) * wide(lanes) + (lanes > 1 ? wide(Expr(v_)) : wide(0));
+    one[0].at.feature =
+        from + wide(Expr(nest.site[0])) * wide(lanes) + (lanes > 1 ? wide(Expr(v_)) : wide(0));
     one[0].values = shared;
     columnLanes_ = lanes > 1 ? lanes : 0;
     body(s, nest, one);
@@ -236,8 +248,10 @@ void Translation::columns(const Op& s, const Values& shared) {
   };
   const int64_t vector = schedule_.vector, tile = sweeps ? vector * schedule_.tile : vector;
   Expr size = last - first, tiles = size / wide(tile);
-  if (tile > 1) pass(first, tiles, tile);
-  else tiles = wide(0);
+  if (tile > 1)
+    pass(first, tiles, tile);
+  else
+    tiles = wide(0);
   Expr done = first + tiles * wide(tile);
   // Only the last task has a rest, and none has one where the tiles divide what is known.
   if (tile > 1 && kernel_.features && *kernel_.features % tile == 0) return;
@@ -258,9 +272,12 @@ void Translation::body(const Op& slab, Nest& nest, Replicas& replicas) {
       i = scalars(slab.body, i, nest, replicas, lanes);
       continue;
     }
-    if (kind_ == Kind::Line) lineSweep(op, nest, replicas);
-    else if (kind_ == Kind::Block) blockSweep(op, slab, nest, replicas);
-    else columnSweep(op, slab, nest, replicas, lanes);
+    if (kind_ == Kind::Line)
+      lineSweep(op, nest, replicas);
+    else if (kind_ == Kind::Block)
+      blockSweep(op, slab, nest, replicas);
+    else
+      columnSweep(op, slab, nest, replicas, lanes);
     ++i;
   }
 }

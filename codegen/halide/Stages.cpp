@@ -69,16 +69,18 @@ Translation::Stage Translation::define(Nest& nest, const std::string& name, int6
   if (lanes) args.push_back(v_);
   args.insert(args.end(), nest.site.begin(), nest.site.end());
   values.push_back(writeCall(writes, before(nest)));
-  if (values.size() == 1) stage.func(args) = values[0];
-  else stage.func(args) = Tuple(values);
+  if (values.size() == 1)
+    stage.func(args) = values[0];
+  else
+    stage.func(args) = Tuple(values);
   stage.func.store_in(MemoryType::Stack);
   spread(stage.func, lanes, {});
   nest.stages.push_back(stage);
   return stage;
 }
 
-void Translation::update(Stage& stage, Nest& nest, Expr lane, const Exprs& values, const std::vector<Write>& writes,
-                         const RDom& domain, const Exprs& after) {
+void Translation::update(Stage& stage, Nest& nest, Expr lane, const Exprs& values,
+                         const std::vector<Write>& writes, const RDom& domain, const Exprs& after) {
   Exprs args, next = values;
   const bool all = stage.lanes && !is_const(lane);
   if (stage.lanes) args.push_back(lane);
@@ -89,10 +91,14 @@ void Translation::update(Stage& stage, Nest& nest, Expr lane, const Exprs& value
   for (int i = 0; i < domain.dimensions(); ++i) loops.push_back(domain[i]), named.push_back(domain[i]);
   next.push_back(writeCall(writes, named));
   const int number = stage.func.num_update_definitions();
-  if (next.size() == 1) stage.func(args) = next[0];
-  else stage.func(args) = Tuple(next);
-  if (all) spread(stage.func.update(number), stage.lanes, loops);
-  else stage.func.update(number).unscheduled();
+  if (next.size() == 1)
+    stage.func(args) = next[0];
+  else
+    stage.func(args) = Tuple(next);
+  if (all)
+    spread(stage.func.update(number), stage.lanes, loops);
+  else
+    stage.func.update(number).unscheduled();
 }
 
 void Translation::drive(Nest& nest, const Exprs& counts, const std::function<Expr(const Exprs&)>& condition) {

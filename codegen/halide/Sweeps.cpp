@@ -32,7 +32,8 @@ Expr Translation::conditioned(const Op& op, const Values& values, Expr count) {
 }
 
 Translation::Terms Translation::element(const Sweep& s, const Replicas& replicas,
-                                        const std::function<Coordinates(const Replica&)>& place, bool robust) {
+                                        const std::function<Coordinates(const Replica&)>& place,
+                                        bool robust) {
   Terms terms;
   std::vector<Exprs> contributions(s.partials.size());
   for (const Replica& replica : replicas) {
@@ -47,8 +48,10 @@ Translation::Terms Translation::element(const Sweep& s, const Replicas& replicas
     for (size_t k = 0; k < s.op->out.size(); ++k) slots.emplace_back(values, s.op->yield[next++]);
     for (size_t k = 0; k < s.partials.size(); ++k) {
       const int value = s.op->yield[next++];
-      if (s.alongRun[k]) slots.emplace_back(values, value);
-      else contributions[k].push_back(values[value]);
+      if (s.alongRun[k])
+        slots.emplace_back(values, value);
+      else
+        contributions[k].push_back(values[value]);
     }
   }
   for (size_t k = 0; k < s.partials.size(); ++k) {
@@ -73,8 +76,10 @@ Exprs Translation::added(const Stage& stage, const Nest& nest, Expr lane, const 
     Exprs parts;
     for (size_t r = 0; r < terms.slots.size(); r += 2) {
       const auto& [values, value] = terms.slots[r][k];
-      if (r + 1 == terms.slots.size()) parts.push_back(values[value]);
-      else parts.push_back(terms.slots[r + 1][k].first.addedTo(values[value], terms.slots[r + 1][k].second));
+      if (r + 1 == terms.slots.size())
+        parts.push_back(values[value]);
+      else
+        parts.push_back(terms.slots[r + 1][k].first.addedTo(values[value], terms.slots[r + 1][k].second));
     }
     sums.push_back(parts.size() == 1 && terms.slots.size() == 1
                        ? terms.slots[0][k].first.addedTo(before(k), terms.slots[0][k].second)
@@ -86,19 +91,22 @@ Exprs Translation::added(const Stage& stage, const Nest& nest, Expr lane, const 
 static Exprs zeros(size_t count, Type type) { return Exprs(count, Internal::make_zero(type)); }
 
 /// A run of the contiguous axis for all replicas; sums are kept by lanes, replica after replica.
-Translation::Stage Translation::along(const Sweep& s, Nest& nest, const Replicas& replicas, Expr runBegin, Expr width,
-                                      bool robust) {
+Translation::Stage Translation::along(const Sweep& s, Nest& nest, const Replicas& replicas, Expr runBegin,
+                                      Expr width, bool robust) {
   const size_t slots = s.slots * replicas.size();
   int64_t lanes = schedule_.vector * schedule_.unroll;
   if (auto known = Internal::as_const_int(Internal::simplify(width)))
     while (lanes > schedule_.vector && *known % lanes != 0) lanes /= 2;
   Stage stage = define(nest, s.op->writes.empty() ? "sums" : "sweep", lanes, zeros(slots, m_.statistics()));
   auto terms = [&](Expr offset) {
-    return element(s, replicas, [&](const Replica& r) {
-      Coordinates at = r.at;
-      (kernel_.featuresLast ? at.feature : at.row) = runBegin + offset;
-      return at;
-    }, robust);
+    return element(
+        s, replicas,
+        [&](const Replica& r) {
+          Coordinates at = r.at;
+          (kernel_.featuresLast ? at.feature : at.row) = runBegin + offset;
+          return at;
+        },
+        robust);
   };
   auto pass = [&](Stage& to, Nest& in, Expr first, Expr count, Expr lane, int64_t step) {
     RDom r(0, Internal::simplify(cast<int>(count)), "step");
@@ -119,7 +127,8 @@ Translation::Stage Translation::along(const Sweep& s, Nest& nest, const Replicas
     pass(part, inner, wide(Expr(inner.site[0])) * wide(kFlushSteps * lanes), wide(kFlushSteps), v_, lanes);
     Exprs site = nest.here(), next;
     site.insert(site.begin(), block);
-    for (size_t i = 0; i < slots; ++i) next.push_back(sum(stage.at(nest.here(), v_, i), part.at(site, v_, i)));
+    for (size_t i = 0; i < slots; ++i)
+      next.push_back(sum(stage.at(nest.here(), v_, i), part.at(site, v_, i)));
     update(stage, nest, v_, next, {}, block, part.tokens(site));
     part.func.compute_at(stage.func, block);
     done = blocks * wide(kFlushSteps * lanes);
@@ -128,7 +137,6 @@ Translation::Stage Translation::along(const Sweep& s, Nest& nest, const Replicas
   if (some(steps)) pass(stage, nest, done, steps, v_, lanes);
   Expr rest = width % wide(lanes);
   if (some(rest)) pass(stage, nest, width - rest, rest, 0, 1);
-  nest.stages.back() = stage;
   return stage;
 }
 
@@ -150,7 +158,8 @@ void Translation::lineSweep(const Op& op, Nest& nest, Replicas& replicas) {
     for (size_t k = 0; k < s.partials.size(); ++k) {
       if (!s.alongRun[k]) continue;
       Expr total = stage.across(nest.here(), slot++);
-      partials.push_back(m_.write(*s.partials[k], replicas[r].at, sum(m_.load(*s.partials[k], replicas[r].at), total)));
+      partials.push_back(
+          m_.write(*s.partials[k], replicas[r].at, sum(m_.load(*s.partials[k], replicas[r].at), total)));
     }
   }
   unsettled_.insert(unsettled_.end(), op.out.begin(), op.out.end());
@@ -176,9 +185,12 @@ void Translation::blockSweep(const Op& op, const Op& slab, Nest& nest, Replicas&
       Replicas rows(together, whole);
       for (int64_t i = 0; i < together; ++i) {
         Expr at = first + wide(run) * wide(together) + wide(i);
-        if (overSegments) rows[i].at.segment = at;
-        else if (kernel_.featuresLast) rows[i].at.row = at;
-        else rows[i].at.feature = whole.at.group * m_.groupWidth("group") + at;
+        if (overSegments)
+          rows[i].at.segment = at;
+        else if (kernel_.featuresLast)
+          rows[i].at.row = at;
+        else
+          rows[i].at.feature = whole.at.group * m_.groupWidth("group") + at;
       }
       return rows;
     };
@@ -198,7 +210,8 @@ void Translation::blockSweep(const Op& op, const Op& slab, Nest& nest, Replicas&
       size_t slot = i * s.slots + op.out.size();
       for (size_t k = 0; k < s.partials.size(); ++k)
         if (s.alongRun[k])
-          partials.push_back(m_.write(*s.partials[k], rows[i].at, sum(m_.load(*s.partials[k], rows[i].at), run.across(site, slot++))));
+          partials.push_back(m_.write(*s.partials[k], rows[i].at,
+                                      sum(m_.load(*s.partials[k], rows[i].at), run.across(site, slot++))));
     }
     update(stage, nest, v_, next, partials, r, run.tokens(site));
     for (Stage& part : inner.stages) part.func.compute_at(stage.func, r);
@@ -208,7 +221,6 @@ void Translation::blockSweep(const Op& op, const Op& slab, Nest& nest, Replicas&
   Expr steps = count / wide(together);
   if (together > 1) pass(wide(0), steps, together);
   pass(together > 1 ? steps * wide(together) : wide(0), together > 1 ? count % wide(together) : count, 1);
-  nest.stages.back() = stage;
   if (lanes && !op.out.empty()) stage = folded(nest, stage);
   for (size_t k = 0; k < op.out.size(); ++k)
     whole.values.set(op.out[k], lanes ? stage.across(nest.here(), k) : stage.at(nest.here(), v_, k));
@@ -249,10 +261,12 @@ void Translation::columnSweep(const Op& op, const Op& slab, Nest& nest, Replicas
     const Var b("block"), segment("segment");
     inner.site.insert(inner.site.begin(), {b, segment});
     Stage part = define(inner, "part", lanes, zeros(s.slots, m_.statistics()));
-    pass(part, inner, wide(Expr(b)) * wide(kFlushRows * together), wide(Expr(segment)), RDom(0, int(kFlushRows), "row"), together);
+    pass(part, inner, wide(Expr(b)) * wide(kFlushRows * together), wide(Expr(segment)),
+         RDom(0, int(kFlushRows), "row"), together);
     Exprs site = nest.here(), next;
     site.insert(site.begin(), {block[0], block[1]});
-    for (size_t i = 0; i < s.slots; ++i) next.push_back(sum(stage.at(nest.here(), v_, i), part.at(site, v_, i)));
+    for (size_t i = 0; i < s.slots; ++i)
+      next.push_back(sum(stage.at(nest.here(), v_, i), part.at(site, v_, i)));
     update(stage, nest, v_, next, {}, block, part.tokens(site));
     part.func.compute_at(stage.func, block[0]);
     done = blocks * wide(kFlushRows * together);
@@ -264,7 +278,6 @@ void Translation::columnSweep(const Op& op, const Op& slab, Nest& nest, Replicas
   }
   RDom rest = over(together > 1 ? rows % wide(together) : steps);
   pass(stage, nest, together > 1 ? rows - rows % wide(together) : done, wide(Expr(rest[1])), rest, 1);
-  nest.stages.back() = stage;
   size_t slot = 0;
   for (int value : op.out) column.values.set(value, stage.at(nest.here(), v_, slot++));
   unsettled_.insert(unsettled_.end(), op.out.begin(), op.out.end());

@@ -20,7 +20,9 @@ class Walk : public IRVisitor {
   using IRVisitor::visit;
   using Number = std::optional<int64_t>;
 
-  static int64_t floorDiv(int64_t a, int64_t b) { return b ? a / b - ((a % b != 0) && ((a < 0) != (b < 0))) : 0; }
+  static int64_t floorDiv(int64_t a, int64_t b) {
+    return b ? a / b - ((a % b != 0) && ((a < 0) != (b < 0))) : 0;
+  }
 
   Number number(const Expr& e) const {
     if (auto c = as_const_int(e)) return c;
@@ -36,12 +38,14 @@ class Walk : public IRVisitor {
     if (const auto* op = e.as<Sub>()) return both(*op, [](int64_t a, int64_t b) { return a - b; });
     if (const auto* op = e.as<Mul>()) return both(*op, [](int64_t a, int64_t b) { return a * b; });
     if (const auto* op = e.as<Div>()) return both(*op, floorDiv);
-    if (const auto* op = e.as<Mod>()) return both(*op, [](int64_t a, int64_t b) { return a - b * floorDiv(a, b); });
+    if (const auto* op = e.as<Mod>())
+      return both(*op, [](int64_t a, int64_t b) { return a - b * floorDiv(a, b); });
     if (const auto* op = e.as<Min>()) return both(*op, [](int64_t a, int64_t b) { return std::min(a, b); });
     if (const auto* op = e.as<Max>()) return both(*op, [](int64_t a, int64_t b) { return std::max(a, b); });
     if (const auto* op = e.as<LT>()) return both(*op, [](int64_t a, int64_t b) -> int64_t { return a < b; });
     if (const auto* op = e.as<LE>()) return both(*op, [](int64_t a, int64_t b) -> int64_t { return a <= b; });
-    if (const auto* op = e.as<And>()) return both(*op, [](int64_t a, int64_t b) -> int64_t { return a && b; });
+    if (const auto* op = e.as<And>())
+      return both(*op, [](int64_t a, int64_t b) -> int64_t { return a && b; });
     if (const auto* op = e.as<Select>()) {
       const Number c = number(op->condition);
       return c ? number(*c ? op->true_value : op->false_value) : Number();
@@ -73,7 +77,8 @@ class Walk : public IRVisitor {
   }
   void visit(const For* op) override {
     const Number first = number(op->min), count = number(op->extent);
-    if (!first || !count) throw Refusal("a loop whose number of steps does not follow from the shape: " + op->name);
+    if (!first || !count)
+      throw Refusal("a loop whose number of steps does not follow from the shape: " + op->name);
     std::set<std::pair<std::string, int64_t>> outer;
     seen_.swap(outer);
     for (int64_t i = *first; i < *first + *count; ++i) {
@@ -86,8 +91,10 @@ class Walk : public IRVisitor {
   }
   void visit(const IfThenElse* op) override {
     const Number c = number(op->condition);
-    if (!c || *c) op->then_case.accept(this);
-    else if (op->else_case.defined()) op->else_case.accept(this);
+    if (!c || *c)
+      op->then_case.accept(this);
+    else if (op->else_case.defined())
+      op->else_case.accept(this);
   }
   void visit(const Load* op) override {
     IRVisitor::visit(op);
@@ -111,22 +118,37 @@ Traffic trafficOf(const LoweredFunc& function, const Memory& memory, const Shape
   const Kernel& kernel = memory.kernel();
   int64_t units = 1;
   for (const std::string& axis : memory.phase().units)
-    units *= axis == "segment" ? shape.segments : axis == "row" ? shape.rows : axis == "feature" ? shape.features : kernel.groups;
+    units *= axis == "segment"   ? shape.segments
+             : axis == "row"     ? shape.rows
+             : axis == "feature" ? shape.features
+                                 : kernel.groups;
   const int64_t pitch = kernel.featuresLast ? shape.features : shape.rows;
-  std::map<std::string, int64_t> known{{"segments", shape.segments}, {"rows", shape.rows}, {"features", shape.features},
-                                       {"task", 0},                  {"begin", 0},         {"end", units},
-                                       {"units", units},             {"chunk_units", units}};
+  std::map<std::string, int64_t> known{{"segments", shape.segments},
+                                       {"rows", shape.rows},
+                                       {"features", shape.features},
+                                       {"task", 0},
+                                       {"begin", 0},
+                                       {"end", units},
+                                       {"units", units},
+                                       {"chunk_units", units}};
   std::set<std::string> watched;
   int64_t at = int64_t(1) << 40;  // every tensor elsewhere
   for (const Binding& b : memory.bindings()) {
     auto ends = [&](const char* suffix) { return b.name.ends_with(suffix); };
-    if (ends("_row_stride")) known[b.name] = pitch;
-    else if (ends("_segment_stride")) known[b.name] = b.name.starts_with("mask") ? shape.rows : shape.rows * shape.features;
-    else if (ends("_task_offset") || ends("_task_stride")) known[b.name] = 0;
-    else if (ends("_distance")) known[b.name] = at += int64_t(1) << 40;
-    else if (b.name.starts_with("chunks_") || b.name.starts_with("condition_")) known[b.name] = 1;
-    else if (ends("_width")) known[b.name] = shape.features / (b.name.starts_with("pre_group") ? kernel.preGroups : kernel.groups);
-    else if (b.name == "head_rows") known[b.name] = std::min<int64_t>(8, units);
+    if (ends("_row_stride"))
+      known[b.name] = pitch;
+    else if (ends("_segment_stride"))
+      known[b.name] = b.name.starts_with("mask") ? shape.rows : shape.rows * shape.features;
+    else if (ends("_task_offset") || ends("_task_stride"))
+      known[b.name] = 0;
+    else if (ends("_distance"))
+      known[b.name] = at += int64_t(1) << 40;
+    else if (b.name.starts_with("chunks_") || b.name.starts_with("condition_"))
+      known[b.name] = 1;
+    else if (ends("_width"))
+      known[b.name] = shape.features / (b.name.starts_with("pre_group") ? kernel.preGroups : kernel.groups);
+    else if (b.name == "head_rows")
+      known[b.name] = std::min<int64_t>(8, units);
   }
   for (const Tensor& t : kernel.tensors)
     if (t.xSized()) watched.insert(t.name);

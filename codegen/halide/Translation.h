@@ -43,7 +43,8 @@ class Translation {
     Exprs here() const { return {site.begin(), site.end()}; }
   };
   /// A new stage after those of the nest, to which definitions are added with `update`.
-  Stage define(Nest&, const std::string& name, int64_t lanes, Exprs values, const std::vector<Write>& writes = {});
+  Stage define(Nest&, const std::string& name, int64_t lanes, Exprs values,
+               const std::vector<Write>& writes = {});
   /// `lane`: the variable for all lanes, or a constant for one.
   void update(Stage&, Nest&, Expr lane, const Exprs& values, const std::vector<Write>&, const Halide::RDom&,
               const Exprs& after = {});
@@ -106,7 +107,8 @@ class Translation {
     std::vector<Write> writes;
   };
   /// One element of every replica.
-  Terms element(const Sweep&, const Replicas&, const std::function<Coordinates(const Replica&)>& place, bool robust);
+  Terms element(const Sweep&, const Replicas&, const std::function<Coordinates(const Replica&)>& place,
+                bool robust);
   /// The sums of a stage with the terms added: of every replica to its own, or of all to the same.
   Exprs added(const Stage&, const Nest&, Expr lane, const Terms&, bool shared);
   Expr conditioned(const Op&, const Values&, Expr count);
@@ -124,8 +126,8 @@ class Translation {
   Halide::Func driver_;
   const Op* slab_ = nullptr;
   Kind kind_ = Kind::Line;
-  Expr runBegin_;             ///< of the slab along the contiguous axis
-  int64_t columnLanes_ = 0;   ///< of a column slab's stages
+  Expr runBegin_;               ///< of the slab along the contiguous axis
+  int64_t columnLanes_ = 0;     ///< of a column slab's stages
   std::vector<int> unsettled_;  ///< values that are computed again wherever they are used
   std::vector<Halide::Func> atRoot_;
   std::map<std::string, Expr> counts_;

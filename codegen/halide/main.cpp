@@ -56,15 +56,20 @@ void answer(const Request& request, const std::string& path) {
     }
     functions.push_back(lowered(driver, memory, symbol, target));
     if (!request.count.empty()) {
-      const Traffic t = trafficOf(functions.back(), memory, {request.count[0], request.count[1], request.count[2]});
+      const Traffic t =
+          trafficOf(functions.back(), memory, {request.count[0], request.count[1], request.count[2]});
       traffic.reads += t.reads, traffic.writes += t.writes;
     }
-    if (request.emit == "stmt") text << "func " << symbol << " (args, task) {\n" << functions.back().body << "}\n\n";
+    if (request.emit == "stmt")
+      text << "func " << symbol << " (args, task) {\n" << functions.back().body << "}\n\n";
   }
-  if (request.emit == "object" || request.emit == "asm") compile(functions, target, request.emit == "asm", path);
-  else std::ofstream(path) << text.str();
+  if (request.emit == "object" || request.emit == "asm")
+    compile(functions, target, request.emit == "asm", path);
+  else
+    std::ofstream(path) << text.str();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  nlohmann::json facts{{"schema", kSchema}, {"halide", version()}, {"symbol", kernel.symbol}, {"seconds", took.count()}};
+  nlohmann::json facts{
+      {"schema", kSchema}, {"halide", version()}, {"symbol", kernel.symbol}, {"seconds", took.count()}};
   if (!request.count.empty()) facts["reads"] = traffic.reads, facts["writes"] = traffic.writes;
   for (const Phase& phase : kernel.phases) facts["phases"].push_back(kernel.symbol + "_" + phase.name);
   std::cout << facts.dump() << "\n";
@@ -79,7 +84,8 @@ int run(int argc, char** argv) {
     std::cout << nlohmann::json{{"schema", kSchema}, {"halide", version()}}.dump() << "\n";
     return kDone;
   }
-  // Kernels call nothing: a loop that clears memory stays a loop. Halide reads LLVM's options from here alone.
+  // Kernels call nothing: a loop that clears memory stays a loop. Halide reads LLVM's options from here
+  // alone.
   setenv("HL_LLVM_ARGS", "-disable-loop-idiom-all", /*overwrite=*/1);
   const std::string input(std::istreambuf_iterator<char>(std::cin), {});
   static Reporter reporter;

@@ -1,7 +1,7 @@
 // What becomes of a request to the Halide generator that cannot be served, and of a
 // generator that fails: one error that says so, with its log.
-#include <fstream>
 #include <filesystem>
+#include <fstream>
 
 #include "codegen/lower/Transcendentals.h"
 #include "codegen/targets/halide/HalideTarget.h"
@@ -23,7 +23,8 @@ std::string messageOf(const Generator& generator, llvm::StringRef request) {
 class Script {
  public:
   explicit Script(const std::string& body)
-      : path_(std::filesystem::temp_directory_path() / ("normc-halide-" + std::to_string(getpid()) + "-" + std::to_string(serial_++))) {
+      : path_(std::filesystem::temp_directory_path() /
+              ("normc-halide-" + std::to_string(getpid()) + "-" + std::to_string(serial_++))) {
     std::ofstream(path_) << "#!/bin/sh\n" << body << "\n";
     std::filesystem::permissions(path_, std::filesystem::perms::owner_all);
   }
@@ -37,8 +38,9 @@ class Script {
 
 TEST(HalideProcess, ACrashIsAnErrorWithTheLog) {
   const Script script("echo 'half way there' >&2; kill -SEGV $$");
-  EXPECT_EQ(messageOf(script.generator(), "{}"),
-            "the Halide generator crashed: Segmentation fault (it may use 256 MiB); it said:\nhalf way there\n");
+  EXPECT_EQ(
+      messageOf(script.generator(), "{}"),
+      "the Halide generator crashed: Segmentation fault (it may use 256 MiB); it said:\nhalf way there\n");
 }
 
 TEST(HalideProcess, TakingTooLongIsAnError) {
@@ -56,13 +58,15 @@ TEST(HalideProcess, AnExitCodeIsAnError) {
 TEST(HalideProcess, MoreMemoryThanAllowedIsAnError) {
   const Script script("exec python3 -c 'x = bytearray(1 << 30)'");
   const std::string message = messageOf(script.generator(), "{}");
-  EXPECT_NE(message.find("the Halide generator failed with exit code 1; it said:\n"), std::string::npos) << message;
+  EXPECT_NE(message.find("the Halide generator failed with exit code 1; it said:\n"), std::string::npos)
+      << message;
   EXPECT_NE(message.find("MemoryError"), std::string::npos) << message;
 }
 
 TEST(HalideProcess, AnAnswerThatIsNoneIsAnError) {
   const Script words("echo 'all good'; echo code > $1");
-  EXPECT_EQ(messageOf(words.generator(), "{}"), "the Halide generator gave no facts: 'all good\n' is not JSON");
+  EXPECT_EQ(messageOf(words.generator(), "{}"),
+            "the Halide generator gave no facts: 'all good\n' is not JSON");
   const Script empty("echo '{}'");
   EXPECT_EQ(messageOf(empty.generator(), "{}"), "the Halide generator wrote nothing");
 }
@@ -87,8 +91,9 @@ TEST(HalideProcess, AFailureNamesTheProblem) {
   ASSERT_TRUE(bool(target)) << llvm::toString(target.takeError());
   auto kernel = (*target)->compile(problemOf("rms_norm:infer@f32[*x64]"), "resident", "k");
   ASSERT_FALSE(bool(kernel));
-  EXPECT_EQ(llvm::toString(kernel.takeError()),
-            "rms_norm:infer@f32[*x64] for x86-64-v3: the Halide generator refuses; it said:\nno such thing\n");
+  EXPECT_EQ(
+      llvm::toString(kernel.takeError()),
+      "rms_norm:infer@f32[*x64] for x86-64-v3: the Halide generator refuses; it said:\nno such thing\n");
 }
 
 //===-- Requests that are no good -----------------------------------------------------===//
@@ -123,38 +128,45 @@ TEST_F(HalideRequest, IsServedAsItIs) { EXPECT_EQ(said(request_), ""); }
 TEST_F(HalideRequest, MustBeJson) {
   EXPECT_EQ(said("kernel, please"), "bad request: the request is not JSON");
   EXPECT_EQ(said(request_.substr(0, request_.size() / 2)), "bad request: the request is not JSON");
-  EXPECT_EQ(messageOf(generator_, "[]"),
-            "the Halide generator failed with exit code 2; it said:\nbad request: request is not an object\n");
+  EXPECT_EQ(
+      messageOf(generator_, "[]"),
+      "the Halide generator failed with exit code 2; it said:\nbad request: request is not an object\n");
 }
 
 TEST_F(HalideRequest, OfANewerSchemaIsRefused) {
   EXPECT_EQ(said(changed("\"schema\":1", "\"schema\":2")),
-            "bad request: the request has schema 2; this normc-halide-gen reads 1: normc and normc-halide-gen have to be of the "
+            "bad request: the request has schema 2; this normc-halide-gen reads 1: normc and "
+            "normc-halide-gen have to be of the "
             "same build");
 }
 
 TEST_F(HalideRequest, MustBeComplete) {
   EXPECT_EQ(said(changed("\"problem\"", "\"riddle\"")), "bad request: request.kernel has no \"problem\"");
-  EXPECT_EQ(said(changed("\"vector\":8", "\"vector\":\"wide\"")), "bad request: request.schedule.vector is not an integer");
-  EXPECT_EQ(said(changed("\"vector\":8", "\"vector\":0")), "bad request: request.schedule.vector is 0; legal: 1 to 65536");
+  EXPECT_EQ(said(changed("\"vector\":8", "\"vector\":\"wide\"")),
+            "bad request: request.schedule.vector is not an integer");
+  EXPECT_EQ(said(changed("\"vector\":8", "\"vector\":0")),
+            "bad request: request.schedule.vector is 0; legal: 1 to 65536");
   EXPECT_EQ(said(changed("\"object\"", "\"wasm\"")),
             "bad request: request.emit is 'wasm'; known: object, halide, stmt, asm");
 }
 
 TEST_F(HalideRequest, MustNameWhatItDeclares) {
   EXPECT_EQ(said(changed("\"op\":\"probe\",\"text\":\"x\"", "\"op\":\"probe\",\"text\":\"z\"")),
-            "bad request: request.kernel.phases[0].body[0].body[6] names a tensor 'z', which the kernel does not declare");
+            "bad request: request.kernel.phases[0].body[0].body[6] names a tensor 'z', which the kernel does "
+            "not declare");
 }
 
 TEST_F(HalideRequest, ForAnotherTargetIsRefused) {
   EXPECT_EQ(messageOf(generator_, changed("\"x86-64-v3\"", "\"riscv64\"")),
-            "the Halide generator refuses; it said:\ncannot be expressed: the target 'riscv64'; known: x86-64-v3, x86-64-v4, "
+            "the Halide generator refuses; it said:\ncannot be expressed: the target 'riscv64'; known: "
+            "x86-64-v3, x86-64-v4, "
             "aarch64\n");
 }
 
 TEST_F(HalideRequest, WithAnUnknownOperationIsRefused) {
   EXPECT_EQ(said(changed("\"op\":\"divf\"", "\"op\":\"tanh\"")), "cannot be expressed: the operation 'tanh'");
-  EXPECT_EQ(said(changed("\"op\":\"mulf\"", "\"op\":\"tanh\"")), "cannot be expressed: the operation 'tanh' in a sweep");
+  EXPECT_EQ(said(changed("\"op\":\"mulf\"", "\"op\":\"tanh\"")),
+            "cannot be expressed: the operation 'tanh' in a sweep");
 }
 
 TEST(HalideGenerator, IsForCpus) {

@@ -19,8 +19,10 @@ Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa) {
     d.problem.entry = pick(Entry::Forward, Entry::Backward, Entry::Forward, Entry::Backward, Entry::Infer);
     d.problem.data = pick(DType::F32, DType::F32, DType::F32, DType::BF16, DType::F16, DType::F64);
     bool affine = spec.scale || spec.bias;
-    if (d.problem.data == DType::F64) d.problem.params = DType::F64;
-    else if (affine) d.problem.params = pick(DType::F32, DType::F32, d.problem.data);
+    if (d.problem.data == DType::F64)
+      d.problem.params = DType::F64;
+    else if (affine)
+      d.problem.params = pick(DType::F32, DType::F32, d.problem.data);
     bool perSegment = spec.reduce == Reduce::Segment || spec.reduce == Reduce::SegmentFeatures;
     d.problem.layout = pick(Layout::FeaturesLast, Layout::FeaturesLast, Layout::ChannelsFirst);
     d.problem.segmented = perSegment || d.problem.layout == Layout::ChannelsFirst || random() % 3 == 0;

@@ -24,10 +24,13 @@ class HalideAgreement : public testing::TestWithParam<int> {
   }
 };
 
-codegen::TargetPtr halideFor(const codegen::cpu::Isa& isa) { return llvm::cantFail(codegen::halide::findTarget(isa.name)); }
+codegen::TargetPtr halideFor(const codegen::cpu::Isa& isa) {
+  return llvm::cantFail(codegen::halide::findTarget(isa.name));
+}
 
 /// Any legal schedule of the strategy.
-Schedule draw(uint64_t seed, const Problem& problem, const codegen::cpu::Isa& isa, codegen::Strategy strategy) {
+Schedule draw(uint64_t seed, const Problem& problem, const codegen::cpu::Isa& isa,
+              codegen::Strategy strategy) {
   std::mt19937_64 random(seed);
   const int64_t lanes = isa.vectorBytes / bytes(problem.statistics());
   for (;;) {
@@ -75,7 +78,8 @@ TEST_P(HalideShapes, AreRightAtEveryEdge) {
           auto kernel = compiled(problem, halideFor(hostIsa()), schedule.text());
           ASSERT_TRUE(kernel->plan) << kernel->error;
           for (int64_t rows : {1, 3, 35, 337}) {
-            const gate::Verdict verdict = gate::judge(kernel->plan, problem, {.extents = {1, rows, features}, .step = 3});
+            const gate::Verdict verdict =
+                gate::judge(kernel->plan, problem, {.extents = {1, rows, features}, .step = 3});
             EXPECT_TRUE(verdict.ok) << schedule.text() << " " << verdict.text;
           }
         }
@@ -91,10 +95,12 @@ TEST_P(HalideTallTensors, KeepTheirDigits) {
                                              "power_norm:forward@f32[*x6]", "layer_norm:backward@f32[*x6]"};
   const Problem problem = problemOf(problems[GetParam()]);
   for (codegen::Strategy strategy : codegen::legalStrategies(problem)) {
-    auto kernel = compiled(problem, halideFor(hostIsa()), codegen::halide::defaultSchedule(problem, hostIsa(), strategy).text());
+    auto kernel = compiled(problem, halideFor(hostIsa()),
+                           codegen::halide::defaultSchedule(problem, hostIsa(), strategy).text());
     ASSERT_TRUE(kernel->plan) << kernel->error;
     for (HardInput data : {HardInput::Normal, HardInput::Mean1000}) {
-      const gate::Verdict verdict = gate::judge(kernel->plan, problem, {.extents = {1, 150001, 6}, .data = data, .step = 3});
+      const gate::Verdict verdict =
+          gate::judge(kernel->plan, problem, {.extents = {1, 150001, 6}, .data = data, .step = 3});
       EXPECT_TRUE(verdict.ok) << codegen::name(strategy).str() << " " << verdict.text;
     }
   }
@@ -105,9 +111,11 @@ class HalideDeterminism : public HalideAgreement {};
 
 TEST_P(HalideDeterminism, HoldsForAnyNumberOfThreads) {
   static constexpr const char* problems[] = {"layer_norm:backward@f32[*x64]", "batch_norm:forward@f32[*x64]",
-                                             "power_norm:backward@f32[*x64]", "power_norm_released:backward@f32[*x64]{heads=4}"};
+                                             "power_norm:backward@f32[*x64]",
+                                             "power_norm_released:backward@f32[*x64]{heads=4}"};
   const Problem problem = problemOf(problems[GetParam()]);
-  const Schedule schedule = codegen::halide::defaultSchedule(problem, hostIsa(), codegen::legalStrategies(problem).front());
+  const Schedule schedule =
+      codegen::halide::defaultSchedule(problem, hostIsa(), codegen::legalStrategies(problem).front());
   const gate::Trial trial{.extents = {1, 1029, *problem.features}, .step = 3};
   auto arguments = gate::argumentsFor(problem, trial);
   ASSERT_TRUE(arguments);
@@ -123,14 +131,15 @@ INSTANTIATE_TEST_SUITE_P(Norms, HalideDeterminism, testing::Range(0, 4));
 class HalideAArch64 : public HalideAgreement {};
 
 TEST_P(HalideAArch64, AgreesWithTheReferenceUnderQemu) {
-  static constexpr const char* problems[] = {"layer_norm:backward@f32[*x100]", "layer_norm:forward@bf16[*x35]",
-                                             "power_norm:backward@f16[*x64]",  "batch_norm:forward@f32[*x72]{mask}",
-                                             "unified_norm:forward@f32[*x12]", "power_norm:infer@f64[*x20]"};
+  static constexpr const char* problems[] = {
+      "layer_norm:backward@f32[*x100]",     "layer_norm:forward@bf16[*x35]",  "power_norm:backward@f16[*x64]",
+      "batch_norm:forward@f32[*x72]{mask}", "unified_norm:forward@f32[*x12]", "power_norm:infer@f64[*x20]"};
   const Problem problem = problemOf(problems[GetParam()]);
   const codegen::TargetPtr target = llvm::cantFail(codegen::halide::findTarget("aarch64"));
   const AArch64Kernel kernel(problem, *target);
   for (int64_t rows : {0, 1, 37}) {
-    const gate::Trial trial{.extents = {1, rows, *problem.features}, .step = rows, .seed = uint64_t(rows) + 1};
+    const gate::Trial trial{
+        .extents = {1, rows, *problem.features}, .step = rows, .seed = uint64_t(rows) + 1};
     SCOPED_TRACE(problem.text() + " on " + trial.text());
     auto arguments = gate::argumentsFor(problem, trial);
     ASSERT_TRUE(arguments) << text(arguments.errors());
@@ -139,7 +148,8 @@ TEST_P(HalideAArch64, AgreesWithTheReferenceUnderQemu) {
     const AArch64Result got = kernel.run(*arguments);
     ASSERT_EQ(got.fault, "");
     for (const auto& [output, values] : got.outputs) {
-      const Agreement agreement = compare(want->outputs.at(output), values, toleranceOf(problem, output, trial.extents));
+      const Agreement agreement =
+          compare(want->outputs.at(output), values, toleranceOf(problem, output, trial.extents));
       EXPECT_TRUE(agreement.ok) << output << ": " << agreement.text;
     }
   }

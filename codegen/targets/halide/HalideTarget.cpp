@@ -73,7 +73,8 @@ class HalideTarget : public Target {
     return schedule ? halide::whyIllegal(problem, *schedule, isa_) : llvm::toString(schedule.takeError());
   }
 
-  llvm::Expected<std::string> emit(const Problem& problem, llvm::StringRef text, llvm::StringRef stage) const override {
+  llvm::Expected<std::string> emit(const Problem& problem, llvm::StringRef text,
+                                   llvm::StringRef stage) const override {
     if (!llvm::is_contained(stages(), stage))
       return llvm::createStringError("no stage '" + stage.str() + "'; legal: " + llvm::join(stages(), ", "));
     Planned planned;
@@ -86,7 +87,8 @@ class HalideTarget : public Target {
     return std::move(answer->output);
   }
 
-  llvm::Expected<CompiledKernel> compile(const Problem& problem, llvm::StringRef text, llvm::StringRef symbol) const override {
+  llvm::Expected<CompiledKernel> compile(const Problem& problem, llvm::StringRef text,
+                                         llvm::StringRef symbol) const override {
     Planned planned;
     auto schedule = legal(problem, text);
     if (!schedule) return schedule.takeError();
@@ -115,7 +117,8 @@ class HalideTarget : public Target {
   llvm::Expected<Answer> asked(const Problem& problem, const std::string& request) const {
     auto answer = ask(generator_, request);
     if (answer) return answer;
-    return llvm::createStringError(problem.text() + " for " + isa_.name.str() + ": " + llvm::toString(answer.takeError()));
+    return llvm::createStringError(problem.text() + " for " + isa_.name.str() + ": " +
+                                   llvm::toString(answer.takeError()));
   }
 
   Generator generator_;
@@ -127,7 +130,8 @@ class HalideTarget : public Target {
 
 llvm::Expected<TargetPtr> targetWith(Generator generator, llvm::StringRef name) {
   if (name.starts_with("sm_"))
-    return llvm::createStringError("the Halide generator makes kernels for CPUs; " + name.str() + " is for --generator mlir");
+    return llvm::createStringError("the Halide generator makes kernels for CPUs; " + name.str() +
+                                   " is for --generator mlir");
   auto isa = cpu::findIsa(name);
   if (!isa) return isa.takeError();
   auto other = codegen::findTarget(name);

@@ -35,9 +35,10 @@ llvm::Expected<Generator> findGenerator() {
     if (llvm::sys::fs::can_execute(beside)) return Generator{beside.str().str()};
   }
   if (auto found = llvm::sys::findProgramByName(kName)) return Generator{*found};
-  return llvm::createStringError(
-      kName.str() + " is neither beside this program nor on the PATH: this build has no Halide generator. `scripts/setup --halide` "
-      "installs Halide 21; then configure and build again");
+  return llvm::createStringError(kName.str() +
+                                 " is neither beside this program nor on the PATH: this build has no Halide "
+                                 "generator. `scripts/setup --halide` "
+                                 "installs Halide 21; then configure and build again");
 }
 
 namespace {
@@ -76,7 +77,10 @@ void limitMemory(pid_t child, int64_t megabytes) {
 
 llvm::Expected<Answer> ask(const Generator& generator, llvm::StringRef request) {
   std::vector<TemporaryFile> files;
-  for (auto [suffix, content] : {std::pair<llvm::StringRef, llvm::StringRef>{"json", request}, {"out", ""}, {"facts", ""}, {"log", ""}}) {
+  for (auto [suffix, content] : {std::pair<llvm::StringRef, llvm::StringRef>{"json", request},
+                                 {"out", ""},
+                                 {"facts", ""},
+                                 {"log", ""}}) {
     auto file = TemporaryFile::create(suffix, content);
     if (!file) return file.takeError();
     files.push_back(std::move(*file));
@@ -95,13 +99,15 @@ llvm::Expected<Answer> ask(const Generator& generator, llvm::StringRef request) 
   posix_spawn_file_actions_destroy(&actions);
   auto error = [&](const std::string& what) {
     const std::string said = log.read();
-    return llvm::createStringError("the Halide generator " + what + (said.empty() ? "" : "; it said:\n" + said));
+    return llvm::createStringError("the Halide generator " + what +
+                                   (said.empty() ? "" : "; it said:\n" + said));
   };
   if (failed) return error("'" + program + "' cannot be started: " + std::strerror(failed));
   limitMemory(child, generator.megabytes);
 
   const Ended ended = waitFor(child, generator.seconds);
-  if (ended.timedOut) return error("took more than " + std::to_string(generator.seconds) + " s and was stopped");
+  if (ended.timedOut)
+    return error("took more than " + std::to_string(generator.seconds) + " s and was stopped");
   if (WIFSIGNALED(ended.status))
     return error("crashed: " + std::string(strsignal(WTERMSIG(ended.status))) + " (it may use " +
                  std::to_string(generator.megabytes) + " MiB)");

@@ -16,7 +16,8 @@ std::string Schedule::text() const {
 }
 
 cpu::Schedule Schedule::cut() const {
-  return {.strategy = strategy, .vector = vector, .rows = rows, .unroll = unroll, .tile = tile, .grain = grain};
+  return {
+      .strategy = strategy, .vector = vector, .rows = rows, .unroll = unroll, .tile = tile, .grain = grain};
 }
 
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
@@ -29,7 +30,8 @@ std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s,
   if (auto reason = codegen::whyIllegal(problem, s.strategy)) return reason;
   auto oneOf = [](llvm::StringRef knob, int64_t value, int64_t most) -> std::optional<std::string> {
     if (value >= 1 && value <= most && llvm::isPowerOf2_64(value)) return std::nullopt;
-    return knob.str() + " = " + std::to_string(value) + "; legal: a power of two up to " + std::to_string(most);
+    return knob.str() + " = " + std::to_string(value) + "; legal: a power of two up to " +
+           std::to_string(most);
   };
   if (auto reason = oneOf("vector", s.vector, isa.vectorBytes / bytes(problem.statistics()))) return reason;
   if (auto reason = oneOf("rows", s.rows, 8)) return reason;
@@ -38,9 +40,11 @@ std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s,
   if (auto reason = oneOf("columns", s.columns, 65536)) return reason;
   if (s.grain < 1) return "grain = " + std::to_string(s.grain) + "; legal: at least 1";
   if (s.rows * s.unroll > 16)
-    return "rows * unroll = " + std::to_string(s.rows * s.unroll) + " accumulators of each sum; legal: up to 16";
+    return "rows * unroll = " + std::to_string(s.rows * s.unroll) +
+           " accumulators of each sum; legal: up to 16";
   if (s.columns < s.vector * s.unroll)
-    return "columns = " + std::to_string(s.columns) + "; legal: at least vector * unroll = " + std::to_string(s.vector * s.unroll);
+    return "columns = " + std::to_string(s.columns) +
+           "; legal: at least vector * unroll = " + std::to_string(s.vector * s.unroll);
   return std::nullopt;
 }
 
@@ -53,7 +57,8 @@ Schedule defaultSchedule(const Problem& problem, const cpu::Isa& isa, Strategy s
   s.rows = lines && features > 4096 ? 1 : 4;
   s.unroll = s.rows == 1 ? 4 : 1;
   s.tile = isa.registers >= 32 ? 4 : 2;
-  // There are no masks: what does not fill a vector is done one by one, so vectors are no wider than what there is.
+  // There are no masks: what does not fill a vector is done one by one, so vectors are no wider than what
+  // there is.
   while (s.vector > 4 && features < 4 * s.vector) s.vector /= 2;
   while (s.tile > 1 && features % (s.vector * s.tile) != 0) s.tile /= 2;
   return s;

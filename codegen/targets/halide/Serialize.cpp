@@ -97,7 +97,8 @@ class Writer {
     }
     if (auto sweep = dyn_cast<SweepOp>(op)) {
       if (sweep.getCondition()) j_.attribute("condition", number(sweep.getCondition()));
-      symbols("reads", sweep.getReads()), symbols("writes", sweep.getWrites()), symbols("partials", sweep.getPartials());
+      symbols("reads", sweep.getReads()), symbols("writes", sweep.getWrites()),
+          symbols("partials", sweep.getPartials());
       region(op);
     } else if (auto fold = dyn_cast<FoldOp>(op)) {
       j_.attribute("text", fold.getAxis());
@@ -121,27 +122,38 @@ class Writer {
   }
 
   void scalar(Operation& op) {
-    if (auto add = dyn_cast<AccumulateOp>(op)) j_.attribute("text", add.getTensor());
-    else if (auto probe = dyn_cast<ProbeOp>(op)) j_.attribute("text", probe.getTensor());
-    else if (auto width = dyn_cast<WidthOp>(op)) j_.attribute("text", width.getGroups());
-    else if (auto number = dyn_cast<ScalarOp>(op)) j_.attribute("text", number.getName());
-    else if (auto compare = dyn_cast<arith::CmpFOp>(op)) j_.attribute("text", arith::stringifyCmpFPredicate(compare.getPredicate()));
-    else if (auto compare = dyn_cast<arith::CmpIOp>(op)) j_.attribute("text", arith::stringifyCmpIPredicate(compare.getPredicate()));
+    if (auto add = dyn_cast<AccumulateOp>(op))
+      j_.attribute("text", add.getTensor());
+    else if (auto probe = dyn_cast<ProbeOp>(op))
+      j_.attribute("text", probe.getTensor());
+    else if (auto width = dyn_cast<WidthOp>(op))
+      j_.attribute("text", width.getGroups());
+    else if (auto number = dyn_cast<ScalarOp>(op))
+      j_.attribute("text", number.getName());
+    else if (auto compare = dyn_cast<arith::CmpFOp>(op))
+      j_.attribute("text", arith::stringifyCmpFPredicate(compare.getPredicate()));
+    else if (auto compare = dyn_cast<arith::CmpIOp>(op))
+      j_.attribute("text", arith::stringifyCmpIPredicate(compare.getPredicate()));
     else if (auto count = dyn_cast<CountOp>(op)) {
       j_.attribute("text", count.getScope());
       if (auto head = count.getHead()) j_.attribute("head", *head);
     } else if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
-      if (auto f = dyn_cast<FloatAttr>(constant.getValue())) floating(f.getValueAsDouble());
-      else j_.attribute("integer", cast<IntegerAttr>(constant.getValue()).getInt());
+      if (auto f = dyn_cast<FloatAttr>(constant.getValue()))
+        floating(f.getValueAsDouble());
+      else
+        j_.attribute("integer", cast<IntegerAttr>(constant.getValue()).getInt());
     }
     if (auto fast = op.getAttrOfType<arith::FastMathFlagsAttr>("fastmath"))
-      if (arith::bitEnumContainsAll(fast.getValue(), arith::FastMathFlags::contract)) j_.attribute("contract", true);
+      if (arith::bitEnumContainsAll(fast.getValue(), arith::FastMathFlags::contract))
+        j_.attribute("contract", true);
   }
 
   /// JSON has no infinities.
   void floating(double v) {
-    if (std::isfinite(v)) j_.attribute("number", v);
-    else j_.attribute("number", std::isnan(v) ? "nan" : v < 0 ? "-inf" : "inf");
+    if (std::isfinite(v))
+      j_.attribute("number", v);
+    else
+      j_.attribute("number", std::isnan(v) ? "nan" : v < 0 ? "-inf" : "inf");
   }
 
   llvm::json::OStream& j_;

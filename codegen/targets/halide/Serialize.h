@@ -11,6 +11,7 @@ inline constexpr int64_t kSchema = 1;
 
 /// `emit`: object, halide, stmt, asm. Transcendental functions must have been expanded.
 /// `count`: segments, rows, features for which traffic is counted, or nothing.
-std::string requestOf(KernelOp, const Schedule&, const cpu::Isa&, llvm::StringRef emit, llvm::ArrayRef<int64_t> count = {});
+std::string requestOf(KernelOp, const Schedule&, const cpu::Isa&, llvm::StringRef emit,
+                      llvm::ArrayRef<int64_t> count = {});
 
 }  // namespace normc::codegen::halide
