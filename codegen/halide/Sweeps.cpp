@@ -9,8 +9,13 @@ static Expr wide(int64_t n) { return Internal::make_const(Int(64), n); }
 static Expr wide(Expr e) { return cast<int64_t>(std::move(e)); }
 
 /// Steps after which sums are added to a second level, so that the error of a long
-/// sum grows with the logarithm of its length rather than the length; rows of a column.
-static constexpr int64_t kFlushSteps = 32, kFlushRows = 64;
+/// sum grows with the logarithm of its length rather than the length.
+static constexpr int64_t kFlushSteps = 32;
+
+/// The same for the rows of a column, of which there may be any number: about the root of it.
+static Expr flushRows(Expr steps) {
+  return select(steps < wide(1024), wide(16), select(steps < wide(16384), wide(64), wide(256)));
+}
 
 Translation::Sweep Translation::sweepOf(const Op& op) const {
   Sweep s{.op = &op, .reads = {}, .writes = {}, .partials = {}, .alongRun = {}, .slots = op.out.size()};
@@ -255,22 +260,23 @@ void Translation::columnSweep(const Op& op, const Op& slab, Nest& nest, Replicas
   auto over = [&](Expr count) { return RDom({{0, cast<int>(count)}, {0, cast<int>(repeats)}}, "row"); };
   Expr steps = rows / wide(together), done = wide(0);
   if (s.slots) {
-    Expr blocks = steps / wide(kFlushRows);
+    const Expr flush = m_.once("flush_" + std::to_string(together), flushRows(m_.rows() / wide(together)));
+    Expr blocks = steps / flush;
     RDom block = over(blocks);
     Nest inner{nest.site, {}};
     const Var b("block"), segment("segment");
     inner.site.insert(inner.site.begin(), {b, segment});
     Stage part = define(inner, "part", lanes, zeros(s.slots, m_.statistics()));
-    pass(part, inner, wide(Expr(b)) * wide(kFlushRows * together), wide(Expr(segment)),
-         RDom(0, int(kFlushRows), "row"), together);
+    pass(part, inner, wide(Expr(b)) * flush * wide(together), wide(Expr(segment)),
+         RDom(0, cast<int>(flush), "row"), together);
     Exprs site = nest.here(), next;
     site.insert(site.begin(), {block[0], block[1]});
     for (size_t i = 0; i < s.slots; ++i)
       next.push_back(sum(stage.at(nest.here(), v_, i), part.at(site, v_, i)));
     update(stage, nest, v_, next, {}, block, part.tokens(site));
     part.func.compute_at(stage.func, block[0]);
-    done = blocks * wide(kFlushRows * together);
-    steps = steps - blocks * wide(kFlushRows);
+    done = blocks * flush * wide(together);
+    steps = steps - blocks * flush;
   }
   if (together > 1) {
     RDom some = over(steps);
