@@ -69,11 +69,11 @@ class Starters {
   std::vector<std::unique_ptr<Contestant>> contestants_;
 };
 
-/// Adds our kernel; false where it cannot run or is wrong.
-bool addOurs(Starters& starters, const Kernels& kernels, const Problem& problem, Tensors& tensors,
+/// Adds our kernel; false where it cannot run or is wrong. `who`: whose generator made it.
+bool addOurs(Starters& starters, Who who, const Kernels& kernels, const Problem& problem, Tensors& tensors,
              int threads, Traffic& traffic) {
   const auto refuse = [&](const std::string& why) {
-    starters.add(Who::Ours, problem.spec->name, {}, nullptr, "cannot run " + problem.text() + ": " + why);
+    starters.add(who, problem.spec->name, {}, nullptr, "cannot run " + problem.text() + ": " + why);
     return false;
   };
   try {
@@ -81,7 +81,7 @@ bool addOurs(Starters& starters, const Kernels& kernels, const Problem& problem,
       return refuse("its result is wrong: " + wrong);
     auto ours = std::make_unique<Ours>(kernels, problem, tensors, threads);
     traffic = kernels.traffic(ours->plan());
-    starters.add(Who::Ours, problem.spec->name, traffic, std::move(ours));
+    starters.add(who, problem.spec->name, traffic, std::move(ours));
     return true;
   } catch (const host::Error& error) {
     return refuse(error.what());
@@ -100,6 +100,8 @@ const char* name(Who who) {
   switch (who) {
     case Who::Ours:
       return "normc";
+    case Who::Halide:
+      return "Halide";
     case Who::OneDnn:
       return "oneDNN";
     case Who::Torch:
@@ -127,8 +129,8 @@ const Entrant* Heat::fasterCopy(Traffic traffic) const {
   return best;
 }
 
-Heat runHeat(const HeatPlan& plan, const std::vector<Problem>& problems, const Kernels& kernels, bool oneDnn,
-             TorchPeer* torch, const RaceOptions& options) {
+Heat runHeat(const HeatPlan& plan, const std::vector<Problem>& problems, const Kernels& kernels,
+             const Kernels* halide, bool oneDnn, TorchPeer* torch, const RaceOptions& options) {
   Heat heat;
   heat.plan = plan;
   Tensors tensors(plan.data, plan.rows, plan.features, plan.entry == Entry::Backward);
@@ -136,7 +138,8 @@ Heat runHeat(const HeatPlan& plan, const std::vector<Problem>& problems, const K
     Starters starters(heat, tensors);
     for (const Problem& problem : problems) {
       Traffic traffic;
-      if (!addOurs(starters, kernels, problem, tensors, plan.threads, traffic)) continue;
+      if (!addOurs(starters, Who::Ours, kernels, problem, tensors, plan.threads, traffic)) continue;
+      if (halide) addOurs(starters, Who::Halide, *halide, problem, tensors, plan.threads, traffic);
       starters.addCopies(traffic);
       std::string why;
       if (oneDnn) {

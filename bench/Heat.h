@@ -23,7 +23,7 @@ struct HeatPlan {
   std::string text() const;
 };
 
-enum class Who { Ours, OneDnn, Torch, CachedCopy, StreamingCopy };
+enum class Who { Ours, Halide, OneDnn, Torch, CachedCopy, StreamingCopy };
 const char* name(Who);
 
 struct Entrant {
@@ -46,9 +46,9 @@ struct Heat {
 };
 
 /// `problems`: those of the heat's entry, type and features, compiled in `kernels`. Every kernel of ours
-/// passes the gate on this very shape, or a smaller one where it is large, before it is timed. `torch` may be
-/// null.
-Heat runHeat(const HeatPlan&, const std::vector<Problem>& problems, const Kernels&, bool oneDnn,
-             TorchPeer* torch, const RaceOptions&);
+/// passes the gate on this very shape, or a smaller one where it is large, before it is timed. `halide` are
+/// those of the other generator; it and `torch` may be null.
+Heat runHeat(const HeatPlan&, const std::vector<Problem>& problems, const Kernels&, const Kernels* halide,
+             bool oneDnn, TorchPeer* torch, const RaceOptions&);
 
 }  // namespace normc::bench

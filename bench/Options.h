@@ -31,6 +31,7 @@ struct Options {
   std::vector<int> threads;  ///< 1, and all
   std::vector<Entry> entries = {Entry::Forward, Entry::Backward};
   std::map<std::string, int64_t> bindings;  ///< `heads=16`; 16 where nothing is said
+  bool halide = false;  ///< its kernels too
   bool oneDnn = true, torch = true;
   std::string python;    ///< that has PyTorch
   std::string jsonFile;  ///< empty: none

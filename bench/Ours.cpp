@@ -41,16 +41,19 @@ host::Buffer bufferOf(const std::optional<Memory>& memory) {
 
 }  // namespace
 
-Kernels Kernels::compile(const std::vector<Problem>& problems) {
+Kernels Kernels::compile(const std::vector<Problem>& problems, const codegen::TargetPtr& target) {
   std::string bytes;
   const double seconds = timed(1, [&] {
-    const auto target = orThrow(codegen::findTarget("host"));
     std::vector<codegen::Job> jobs;
     for (const Problem& problem : problems)
       for (codegen::Job& job : codegen::defaultJobs(problem, target)) jobs.push_back(std::move(job));
     bytes = orThrow(codegen::buildPackage(jobs));
   });
   return Kernels(std::move(bytes), seconds);
+}
+
+Kernels Kernels::compile(const std::vector<Problem>& problems) {
+  return compile(problems, orThrow(codegen::findTarget("host")));
 }
 
 Kernels::Kernels(std::string bytes, double seconds)

@@ -10,16 +10,18 @@
 #include "bench/Contestant.h"
 #include "bench/Copy.h"
 #include "bench/Tensors.h"
+#include "codegen/Target.h"
 #include "dsl/Problem.h"
 #include "runtime/normc.hpp"
 
 namespace normc::bench {
 
-/// The default kernels of some problems for this processor, compiled into a package in memory.
+/// The default kernels of some problems, compiled into a package in memory.
 class Kernels {
  public:
   /// Throws std::runtime_error with the compiler's or the runtime's message.
-  static Kernels compile(const std::vector<Problem>&);
+  static Kernels compile(const std::vector<Problem>&, const codegen::TargetPtr&);
+  static Kernels compile(const std::vector<Problem>&);  ///< for this processor
 
   double seconds() const { return seconds_; }  ///< that compiling took
   const host::Package& package() const { return package_; }

@@ -55,7 +55,14 @@ std::string remarks(const Heat& heat) {
   return result;
 }
 
-const Who kPeers[] = {Who::OneDnn, Who::Torch};
+const Who kPeers[] = {Who::Halide, Who::OneDnn, Who::Torch};
+
+/// Halide has a column only where it was asked for: a reader who did not has nothing to ask.
+bool hasHalide(const Heat& heat) {
+  for (const Entrant& e : heat.entrants)
+    if (e.who == Who::Halide) return true;
+  return false;
+}
 
 nlohmann::json toJson(const Ratio& ratio) {
   return {{"value", ratio.value}, {"low", ratio.low}, {"high", ratio.high}};
@@ -92,14 +99,16 @@ std::string table(const Heat& heat) {
   if (heat.busyCores > 0.1)
     result += format("  other programs kept %.1f cores busy meanwhile\n", heat.busyCores);
   result += copies(heat) + remarks(heat);
-  result += format("  %-20s %2s %10s %7s  %-20s %-20s %-20s %-20s %s\n", "norm", "T", "us", "GB/s",
-                   "time / copy", "/ oneDNN", "/ PyTorch", "/ layer_norm", "/ batch_norm");
+  const bool halide = hasHalide(heat);
+  result += format("  %-20s %2s %10s %7s  %-20s %s%-20s %-20s %-20s %s\n", "norm", "T", "us", "GB/s", "time / copy",
+                   halide ? "/ Halide             " : "", "/ oneDNN", "/ PyTorch", "/ layer_norm", "/ batch_norm");
   for (const Entrant& e : heat.entrants) {
     if (e.who != Who::Ours) continue;
     result +=
         format("  %-20s %2d %10.1f %7.1f  %-20s", e.norm.c_str(), e.traffic.total(), median(e.samples) * 1e6,
                gigabytesPerSecond(e, heat.plan), against(e, heat.fasterCopy(e.traffic)).c_str());
-    for (Who peer : kPeers) result += format(" %-20s", against(e, heat.find(peer, e.norm)).c_str());
+    for (Who peer : kPeers)
+      if (peer != Who::Halide || halide) result += format(" %-20s", against(e, heat.find(peer, e.norm)).c_str());
     for (const char* norm : kYardsticks)
       result += format(" %-20s", against(e, heat.find(Who::Ours, norm)).c_str());
     result.erase(result.find_last_not_of(' ') + 1);

@@ -11,6 +11,7 @@
 #include "bench/OneDnn.h"
 #include "bench/Options.h"
 #include "bench/Table.h"
+#include "codegen/targets/halide/HalideTarget.h"
 #include "dsl/Library.h"
 
 namespace normc::bench {
@@ -61,7 +62,7 @@ std::vector<Family> familiesOf(const Options& options) {
   return families;
 }
 
-Kernels compileAll(const std::vector<Family>& families) {
+std::vector<Problem> allOf(const std::vector<Family>& families) {
   std::map<std::string, Problem> problems;
   for (const Family& family : families)
     for (Problem problem : family.problems) {
@@ -73,8 +74,14 @@ Kernels compileAll(const std::vector<Family>& families) {
   std::vector<Problem> list;
   for (auto& [text, problem] : problems) list.push_back(std::move(problem));
   if (list.empty()) throw std::runtime_error("nothing to run: " + families.at(0).notRun.at(0));
-  Kernels kernels = Kernels::compile(list);
-  std::printf("%zu problems compiled in %.1f s for %s\n", list.size(), kernels.seconds(), normc_cpu_isa());
+  return list;
+}
+
+Kernels compileAll(const std::vector<Problem>& list, llvm::Expected<codegen::TargetPtr> target) {
+  if (!target) throw std::runtime_error(llvm::toString(target.takeError()));
+  Kernels kernels = Kernels::compile(list, *target);
+  std::printf("%zu problems compiled through %s in %.1f s for %s\n", list.size(), (*target)->generator().str().c_str(),
+              kernels.seconds(), normc_cpu_isa());
   return kernels;
 }
 
@@ -105,7 +112,10 @@ void run(const Options& options, const Machine& machine) {
   }
   for (const std::string& peer : peers) std::printf("peer: %s\n", peer.c_str());
   const std::vector<Family> families = familiesOf(options);
-  const Kernels kernels = compileAll(families);
+  const std::vector<Problem> problems = allOf(families);
+  const Kernels kernels = compileAll(problems, codegen::findTarget("host"));
+  std::optional<Kernels> halide;
+  if (options.halide) halide.emplace(compileAll(problems, codegen::halide::findTarget("host")));
 
   std::vector<Heat> heats;
   for (const Rows& rows : options.rows)
@@ -114,7 +124,7 @@ void run(const Options& options, const Machine& machine) {
         const HeatPlan plan{family.entry,    family.data, rows.of(family.features, family.data, machine),
                             family.features, threads,     rows.place()};
         Heat heat =
-            runHeat(plan, family.problems, kernels, options.oneDnn, torch ? &*torch : nullptr, options.race);
+            runHeat(plan, family.problems, kernels, halide ? &*halide : nullptr, options.oneDnn, torch ? &*torch : nullptr, options.race);
         heat.notRun.insert(heat.notRun.end(), family.notRun.begin(), family.notRun.end());
         std::printf("\n%s", table(heat).c_str());
         std::fflush(stdout);

@@ -24,6 +24,7 @@ class Target {
   virtual ~Target() = default;
   virtual llvm::StringRef name() const = 0;    ///< "x86-64-v4", "sm_90"
   virtual llvm::StringRef device() const = 0;  ///< "cpu", "cuda"
+  virtual llvm::StringRef generator() const { return "mlir"; }  ///< as manifests name it
   virtual std::vector<std::string> stages() const = 0;  ///< what emit() can show, in order
 
   /// One for each strategy that pays, the best first. Empty where the target cannot serve the

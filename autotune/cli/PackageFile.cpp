@@ -1,9 +1,12 @@
 #include "autotune/cli/PackageFile.h"
 
+#include <algorithm>
 #include <filesystem>
 
+#include "autotune/cli/Files.h"
 #include "dsl/Library.h"
 #include "dsl/Nearest.h"
+#include "llvm/Support/SHA256.h"
 
 namespace normc::cli {
 namespace {
@@ -48,6 +51,33 @@ PackageFile::PackageFile(const std::string& path, int threads, const std::string
       manifest_(Json::parse(package_.manifest())) {
   std::error_code none;
   bytes_ = int64_t(std::filesystem::file_size(path, none));
+}
+
+PackageFile::PackageFile(const std::string& path, const std::string& bytes)
+    : path_(path),
+      context_(translated([&] { return host::Context(optionsOf(0, gate::CudaDriver::kLibrary)); })),
+      package_(translated([&] { return host::Package(context_, bytes.data(), bytes.size()); })),
+      manifest_(Json::parse(package_.manifest())),
+      bytes_(int64_t(bytes.size())) {}
+
+/// docs/package-format.md: the manifest's length and hash stand in the header. A shorter manifest is filled
+/// up with blanks, so that every blob stays where it is.
+PackageFile PackageFile::alone(size_t kernel) const {
+  constexpr size_t kLengthAt = 16, kHashAt = 24, kManifestAt = 64;
+  std::string bytes = readFile(path_);
+  uint64_t length = 0;
+  for (size_t i = 8; i-- > 0;) length = length << 8 | static_cast<unsigned char>(bytes.at(kLengthAt + i));
+  Json manifest = manifest_;
+  manifest["kernels"] = Json::array({kernels().at(kernel)});
+  std::string text = manifest.dump();
+  text.resize(std::max<size_t>(length, text.size()), ' ');
+  if (text.size() != length)
+    throw refused(path_ + " cannot be taken apart: its manifest is shorter than it should be");
+  bytes.replace(kManifestAt, length, text);
+  const auto hash =
+      llvm::SHA256::hash(llvm::ArrayRef(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
+  bytes.replace(kHashAt, hash.size(), std::string(hash.begin(), hash.end()));
+  return PackageFile(path_, bytes);
 }
 
 host::Plan PackageFile::plan(const std::string& problem, normc_request options) const {

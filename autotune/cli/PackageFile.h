@@ -41,6 +41,10 @@ class PackageFile {
   const Json& kernels() const { return manifest_.at("kernels"); }
   int64_t bytes() const { return bytes_; }
 
+  /// The same package with no kernel but this, in memory: one that the runtime would never choose beside the
+  /// others.
+  PackageFile alone(size_t kernel) const;
+
   /// The plan of a problem's text; `options` as in host::Plan.
   host::Plan plan(const std::string& problem, normc_request options = {}) const;
 
@@ -48,6 +52,7 @@ class PackageFile {
   Problem problem(const std::string& text) const;
 
  private:
+  PackageFile(const std::string& path, const std::string& bytes);
   Result<std::shared_ptr<const Spec>> find(std::string_view norm) const;
 
   std::string path_;

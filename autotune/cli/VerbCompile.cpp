@@ -11,6 +11,7 @@
 #include "autotune/cli/Progress.h"
 #include "autotune/cli/Requests.h"
 #include "codegen/Package.h"
+#include "codegen/targets/halide/HalideTarget.h"
 
 namespace normc::cli {
 namespace {
@@ -20,7 +21,7 @@ using codegen::Job;
 struct CompileFlags {
   RequestFlags request;
   std::vector<std::string> targets{"host"};
-  std::string schedule, emit, output;
+  std::string schedule, emit, output, generator = "mlir";
   int64_t threads = 0;
 };
 
@@ -28,6 +29,17 @@ codegen::TargetPtr targetOf(const std::string& name) {
   // Any architecture of a GPU may be named, so a word is only looked up among the others.
   const bool arch = name.starts_with("sm_");
   return valueOf(codegen::findTarget(arch ? name : wordOf("--target", name, codegen::targetNames())), ExitCode::Usage);
+}
+
+/// A target of every generator that is asked for.
+std::vector<codegen::TargetPtr> targetsOf(const std::string& name, const std::string& generator) {
+  std::vector<codegen::TargetPtr> targets;
+  const codegen::TargetPtr mlir = targetOf(name);
+  if (generator != "halide") targets.push_back(mlir);
+  // A GPU is left to the one that can; of a CPU `both` means both.
+  if (generator == "halide" || (generator == "both" && mlir->device() == "cpu"))
+    targets.push_back(valueOf(codegen::halide::findTarget(mlir->name()), ExitCode::Refused));
+  return targets;
 }
 
 /// One schedule for all: legal for every problem, or the reasons why not.
@@ -44,10 +56,14 @@ std::vector<Job> jobsOf(const CompileFlags& flags) {
                 "e.g. normc compile layer_norm -o layer_norm.npk; see normc list");
   const std::vector<Problem> problems = problemsOf(flags.request);
   std::vector<codegen::TargetPtr> targets;
+  const std::string generator = wordOf("--generator", flags.generator, {"mlir", "halide", "both"});
   for (const std::string& name : flags.targets) {
-    const codegen::TargetPtr target = targetOf(name);
-    const auto same = [&](const codegen::TargetPtr& other) { return other->name() == target->name(); };
-    if (std::none_of(targets.begin(), targets.end(), same)) targets.push_back(target);
+    for (const codegen::TargetPtr& target : targetsOf(name, generator)) {
+      const auto same = [&](const codegen::TargetPtr& other) {
+        return other->name() == target->name() && other->generator() == target->generator();
+      };
+      if (std::none_of(targets.begin(), targets.end(), same)) targets.push_back(target);
+    }
   }
 
   std::vector<Job> jobs;
@@ -73,6 +89,7 @@ ExitCode emit(const CompileFlags& flags, Output& out) {
   if (problems.size() > 1)
     throw usage("--emit shows one problem; the command line has " + std::to_string(problems.size()),
                 "e.g. normc compile --emit " + stageName + " '" + jobs[0].problem.text() + "'");
+  if (flags.generator == "both") throw usage("--emit shows the stages of one generator; --generator is both");
   if (targets.size() > 1)
     throw usage("--emit shows one target; --target has " + std::to_string(targets.size()));
 
@@ -112,7 +129,8 @@ void report(const std::vector<Job>& jobs, const std::string& file, size_t bytes,
     once(norms, job.problem.spec->name);
     once(targets, job.target->name().str());
     problems.push_back(
-        {{"problem", job.problem.text()}, {"target", job.target->name().str()}, {"schedule", job.schedule}});
+        {{"problem", job.problem.text()}, {"target", job.target->name().str()},
+         {"generator", job.target->generator().str()}, {"schedule", job.schedule}});
   }
   if (out.json) {
     out.result({{"file", file},
@@ -193,9 +211,11 @@ Action declareCompile(CLI::App& parser) {
   parser.add_option("--bind", r.bindings, "A number that the norm leaves open")
       ->allow_extra_args(false)
       ->type_name("NAME=N");
+  parser.add_option("--generator", flags->generator, "mlir, halide or both; Halide makes kernels for CPUs [mlir]")
+      ->type_name("NAME");
   parser.add_option("--schedule", flags->schedule, "For all kernels, as `normc inspect` prints it")
       ->type_name("TEXT");
-  parser.add_option("--emit", flags->emit, "Show a stage instead: sweeps, loops, llvm, asm; for sm_NN sweeps, gpu, llvm, ptx, sass")
+  parser.add_option("--emit", flags->emit, "Show a stage instead: sweeps, loops, llvm, asm; of Halide sweeps, halide, stmt, asm; for sm_NN sweeps, gpu, llvm, ptx, sass")
       ->type_name("STAGE");
   addWhole(parser, "--threads", flags->threads, "To compile with [all]");
   parser.footer(

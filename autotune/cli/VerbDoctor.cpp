@@ -11,6 +11,7 @@
 #include "autotune/cli/SelfTest.h"
 #include "codegen/Target.h"
 #include "codegen/targets/cuda/Ptxas.h"
+#include "codegen/targets/halide/Process.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/Program.h"
 #include "runtime/normc.hpp"
@@ -90,6 +91,14 @@ Finding assembler() {
           "install the CUDA toolkit"};
 }
 
+Finding secondGenerator() {
+  auto generator = codegen::halide::findGenerator();
+  if (generator) return {"Halide generator", Finding::Present, generator->program, ""};
+  llvm::consumeError(generator.takeError());
+  return {"Halide generator", Finding::Absent, "kernels are made through MLIR alone",
+          "scripts/setup --halide; then configure and build again"};
+}
+
 /// What the runtime finds; it knows why there is none.
 std::vector<Finding> gpus() {
   try {
@@ -123,6 +132,7 @@ std::vector<Finding> examine() {
                       test.threads.empty() ? "unknown: no kernel could be loaded" : test.threads, ""});
   findings.push_back(emulator());
   findings.push_back(assembler());
+  findings.push_back(secondGenerator());
   for (Finding& f : gpus()) findings.push_back(std::move(f));
   findings.push_back({"self-test", test.ok ? Finding::Present : Finding::Missing, test.text, ""});
   return findings;

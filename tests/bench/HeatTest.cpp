@@ -19,7 +19,7 @@ Heat heatOf(Entry entry) {
   const Kernels kernels =
       Kernels::compile({problemOf("layer_norm:forward" + shape), problemOf("layer_norm:backward" + shape)});
   const Problem problem = problemOf("layer_norm:" + std::string(normc::name(entry)) + shape);
-  return runHeat({entry, DType::F32, 10, 24, 1, "as given"}, {problem}, kernels, false, nullptr, kShort);
+  return runHeat({entry, DType::F32, 10, 24, 1, "as given"}, {problem}, kernels, nullptr, false, nullptr, kShort);
 }
 
 TEST(Heat, RunsOurKernelBesideCopiesOfItsTraffic) {

@@ -275,13 +275,20 @@ T orThrow(llvm::Expected<T> value) {
 }  // namespace
 
 AArch64Kernel::AArch64Kernel(const Problem& problem, codegen::Strategy strategy) : problem_(problem) {
+  codegen::cpu::Isa isa = llvm::cantFail(codegen::cpu::findIsa("aarch64"));
+  link(codegen::compileKernel(problem, codegen::cpu::defaultSchedule(problem, isa, strategy), isa, "k"));
+}
+
+AArch64Kernel::AArch64Kernel(const Problem& problem, const codegen::Target& target) : problem_(problem) {
+  link(target.compile(problem, target.defaults(problem).front().schedule, "k"));
+}
+
+void AArch64Kernel::link(llvm::Expected<codegen::CompiledKernel> compiled) {
   try {
+    auto kernel = orThrow(std::move(compiled));
     for (const char* program : {"qemu-aarch64", "clang-22", "ld.lld-22"}) need(program);
-    codegen::cpu::Isa isa = orThrow(codegen::cpu::findIsa("aarch64"));
-    auto schedule = codegen::cpu::defaultSchedule(problem, isa, strategy);
-    auto kernel = orThrow(codegen::compileKernel(problem, schedule, isa, "k"));
     manifest_ = kernel.manifest;
-    shared_ = orThrow(codegen::cpu::linkShared({kernel.object}, isa));
+    shared_ = orThrow(codegen::cpu::linkShared({kernel.object}, orThrow(codegen::cpu::findIsa("aarch64"))));
     addresses_ = addressesIn(shared_);
   } catch (const std::exception& e) {
     fault_ = e.what();

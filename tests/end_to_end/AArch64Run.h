@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/Pipelines.h"
+#include "codegen/Target.h"
 #include "dsl/Reference.h"
 
 namespace normc {
@@ -22,9 +22,13 @@ struct AArch64Result {
 class AArch64Kernel {
  public:
   AArch64Kernel(const Problem&, codegen::Strategy);
+  /// The first default schedule of a target that makes code for AArch64.
+  AArch64Kernel(const Problem&, const codegen::Target&);
   AArch64Result run(const ReferenceCall&) const;
 
  private:
+  void link(llvm::Expected<codegen::CompiledKernel>);
+
   Problem problem_;
   package::Kernel manifest_;
   std::string shared_;                        ///< the linked object

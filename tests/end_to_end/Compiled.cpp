@@ -26,8 +26,13 @@ Problem problemOf(const std::string& text) {
 
 std::unique_ptr<Compiled> compiled(const Problem& problem, const codegen::cpu::Schedule& schedule,
                                    const codegen::cpu::Isa& isa, int threads) {
+  return compiled(problem, llvm::cantFail(codegen::findTarget(isa.name)), schedule.text(), threads);
+}
+
+std::unique_ptr<Compiled> compiled(const Problem& problem, const codegen::TargetPtr& target, const std::string& schedule,
+                                   int threads) {
   auto result = std::make_unique<Compiled>();
-  auto bytes = codegen::buildPackage({{problem, llvm::cantFail(codegen::findTarget(isa.name)), schedule.text(), std::nullopt}}, {.threads = 1});
+  auto bytes = codegen::buildPackage({{problem, target, schedule, std::nullopt}}, {.threads = 1});
   if (!bytes) {
     result->error = llvm::toString(bytes.takeError());
     return result;
@@ -44,7 +49,10 @@ std::unique_ptr<Compiled> compiled(const Problem& problem, const codegen::cpu::S
       normc_package_open_memory(result->context, bytes->data(), bytes->size(), &result->package) != NORMC_OK ||
       normc_plan_create(result->package, &request, &result->plan) != NORMC_OK)
     result->error = normc_last_error();
-  if (!schedule.stream || !result->error.empty()) return result;
+  const char* description = "";
+  if (!result->error.empty() || normc_plan_describe(result->plan, &description) != NORMC_OK ||
+      std::string(description).find("number: large_bytes") == std::string::npos)
+    return result;
   const normc_number always[] = {{"large_bytes", 0}, {"stream_bytes", 0}};
   request.numbers = always;
   request.number_count = 2;

@@ -27,6 +27,8 @@ struct Compiled {
 std::unique_ptr<Compiled> compiled(const Problem&, const codegen::cpu::Schedule&, const codegen::cpu::Isa&,
                                    int threads = 1);
 
+std::unique_ptr<Compiled> compiled(const Problem&, const codegen::TargetPtr&, const std::string& schedule, int threads = 1);
+
 /// The problem of a text that names a built-in norm. Fails the test where it is wrong.
 Problem problemOf(const std::string& text);
 

@@ -2,64 +2,11 @@
 // types, layouts and schedules, compiled and judged.
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "dsl/Print.h"
-#include "tests/dsl/RandomSpec.h"
-#include "tests/end_to_end/Compiled.h"
+#include "tests/end_to_end/Drawn.h"
 
 namespace normc {
 namespace {
-
-using codegen::Strategy;
-
-/// A random problem of a random spec, with a legal schedule. Problems that rules forbid are drawn again.
-struct Drawn {
-  Problem problem;
-  codegen::cpu::Schedule schedule;
-  int64_t features;
-};
-
-Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa) {
-  std::mt19937_64 random(seed);
-  auto pick = [&](auto... options) {
-    std::common_type_t<decltype(options)...> list[] = {options...};
-    return list[random() % sizeof...(options)];
-  };
-  for (;;) {
-    Drawn d;
-    d.problem.spec = std::make_shared<const Spec>(randomSpec(random()));
-    const Spec& spec = *d.problem.spec;
-    d.problem.entry = pick(Entry::Forward, Entry::Backward, Entry::Forward, Entry::Backward, Entry::Infer);
-    d.problem.data = pick(DType::F32, DType::F32, DType::F32, DType::BF16, DType::F16, DType::F64);
-    bool affine = spec.scale || spec.bias;
-    if (d.problem.data == DType::F64) d.problem.params = DType::F64;
-    else if (affine) d.problem.params = pick(DType::F32, DType::F32, d.problem.data);
-    bool perSegment = spec.reduce == Reduce::Segment || spec.reduce == Reduce::SegmentFeatures;
-    d.problem.layout = pick(Layout::FeaturesLast, Layout::FeaturesLast, Layout::ChannelsFirst);
-    d.problem.segmented = perSegment || d.problem.layout == Layout::ChannelsFirst || random() % 3 == 0;
-    d.problem.mask = random() % 3 == 0;
-    for (const std::string& binding : bindingNames(spec)) d.problem.bindings[binding] = pick(1, 2, 4);
-    int64_t groups = 1;
-    for (const auto& [name, value] : d.problem.bindings) groups = std::max(groups, value);
-    for (const Groups& g : {spec.groups, spec.pre ? spec.pre->groups : Groups()})
-      if (g.binding.empty()) groups = std::max(groups, g.count);
-    d.features = groups * pick(1, 3, 7, 8, 15, 16, 25, 33, 64, 127);
-    if (random() % 4) d.problem.features = d.features;
-    auto checked = checkProblem(d.problem);
-    if (!checked) continue;
-    auto strategies = codegen::legalStrategies(d.problem);
-    if (strategies.empty()) continue;
-    d.schedule = codegen::cpu::defaultSchedule(d.problem, isa, strategies[random() % strategies.size()]);
-    int64_t lanes = isa.vectorBytes / bytes(d.problem.statistics());
-    d.schedule.vector = pick(lanes, lanes, lanes / 2, 2 * lanes);
-    d.schedule.rows = pick(1, 2, 4);
-    d.schedule.unroll = pick(1, 2, 4);
-    d.schedule.tile = pick(1, 2, 4);
-    d.schedule.grain = pick(1, 5, 32);
-    if (!codegen::cpu::whyIllegal(d.problem, d.schedule, isa)) return d;
-  }
-}
 
 class RandomSpecs : public testing::TestWithParam<int> {};
 

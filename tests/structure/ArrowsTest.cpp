@@ -26,6 +26,8 @@ const std::vector<Arrow> kArrows{
     {"runtime/threads", {"runtime"}, {"oneapi"}},
     {"dsl", {"dsl"}, {"nlohmann"}},
     {"codegen", {"codegen", "dsl", "runtime/abi"}, {"llvm", "mlir"}},
+    // Another program with another LLVM: requests are all that it shares with the compiler.
+    {"codegen/halide", {"codegen/halide", "runtime/abi"}, {"nlohmann"}},
     // Writing a package needs no LLVM, so that a machine without it can.
     {"codegen/package", {"codegen/package", "dsl"}, {"nlohmann", "openssl"}},
     {"autotune", {"autotune", "codegen", "dsl", "runtime"}, {"nlohmann"}},
@@ -96,6 +98,8 @@ TEST(Arrows, AreRefusedWhereTheyPointBack) {
             "runtime/abi may not see runtime");
   EXPECT_EQ(reasonAgainst("codegen/Manifest.cpp", {"runtime/normc.h", false}), "codegen may not see runtime");
   EXPECT_EQ(reasonAgainst("codegen/Manifest.cpp", {"runtime/abi/kernel.h", false}), "");
+  EXPECT_EQ(reasonAgainst("codegen/halide/Finish.cpp", {"llvm/ADT/StringRef.h", false}), "codegen/halide may not need llvm");
+  EXPECT_EQ(reasonAgainst("codegen/halide/Finish.cpp", {"codegen/plan/Plan.h", false}), "codegen/halide may not see codegen");
   EXPECT_EQ(reasonAgainst("codegen/package/Writer.cpp", {"llvm/ADT/StringRef.h", false}),
             "codegen/package may not need llvm");
   EXPECT_EQ(reasonAgainst("autotune/gate/Gate.cpp", {"codegen/Package.h", false}),

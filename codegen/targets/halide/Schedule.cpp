@@ -1,0 +1,67 @@
+#include "codegen/targets/halide/Schedule.h"
+
+#include "codegen/targets/Knobs.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace normc::codegen::halide {
+
+static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
+  return {{"vector", &s.vector}, {"rows", &s.rows},       {"unroll", &s.unroll},
+          {"tile", &s.tile},     {"columns", &s.columns}, {"grain", &s.grain}};
+}
+
+std::string Schedule::text() const {
+  Schedule copy = *this;
+  return scheduleText(strategy, knobsOf(copy));
+}
+
+cpu::Schedule Schedule::cut() const {
+  return {
+      .strategy = strategy, .vector = vector, .rows = rows, .unroll = unroll, .tile = tile, .grain = grain};
+}
+
+llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
+  Schedule schedule;
+  if (auto error = parseScheduleText(text, schedule.strategy, knobsOf(schedule))) return error;
+  return schedule;
+}
+
+std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s, const cpu::Isa& isa) {
+  if (auto reason = codegen::whyIllegal(problem, s.strategy)) return reason;
+  auto oneOf = [](llvm::StringRef knob, int64_t value, int64_t most) -> std::optional<std::string> {
+    if (value >= 1 && value <= most && llvm::isPowerOf2_64(value)) return std::nullopt;
+    return knob.str() + " = " + std::to_string(value) + "; legal: a power of two up to " +
+           std::to_string(most);
+  };
+  if (auto reason = oneOf("vector", s.vector, isa.vectorBytes / bytes(problem.statistics()))) return reason;
+  if (auto reason = oneOf("rows", s.rows, 8)) return reason;
+  if (auto reason = oneOf("unroll", s.unroll, 8)) return reason;
+  if (auto reason = oneOf("tile", s.tile, 8)) return reason;
+  if (auto reason = oneOf("columns", s.columns, 65536)) return reason;
+  if (s.grain < 1) return "grain = " + std::to_string(s.grain) + "; legal: at least 1";
+  if (s.rows * s.unroll > 16)
+    return "rows * unroll = " + std::to_string(s.rows * s.unroll) +
+           " accumulators of each sum; legal: up to 16";
+  if (s.columns < s.vector * s.unroll)
+    return "columns = " + std::to_string(s.columns) +
+           "; legal: at least vector * unroll = " + std::to_string(s.vector * s.unroll);
+  return std::nullopt;
+}
+
+Schedule defaultSchedule(const Problem& problem, const cpu::Isa& isa, Strategy strategy) {
+  Schedule s;
+  s.strategy = strategy;
+  s.vector = isa.vectorBytes / bytes(problem.statistics());
+  const bool lines = !problem.spec->perFeature() && problem.spec->reduce == Reduce::Features;
+  const int64_t features = problem.features.value_or(1024);
+  s.rows = lines && features > 4096 ? 1 : 4;
+  s.unroll = s.rows == 1 ? 4 : 1;
+  s.tile = isa.registers >= 32 ? 4 : 2;
+  // There are no masks: what does not fill a vector is done one by one, so vectors are no wider than what
+  // there is.
+  while (s.vector > 4 && features < 4 * s.vector) s.vector /= 2;
+  while (s.tile > 1 && features % (s.vector * s.tile) != 0) s.tile /= 2;
+  return s;
+}
+
+}  // namespace normc::codegen::halide

@@ -1,0 +1,187 @@
+#include "codegen/targets/halide/Serialize.h"
+
+#include <cmath>
+
+#include "llvm/Support/JSON.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace normc::codegen::halide {
+namespace {
+
+std::string textOf(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
+class Writer {
+ public:
+  explicit Writer(llvm::json::OStream& json) : j_(json) {}
+
+  void kernel(KernelOp k) {
+    j_.attribute("symbol", k.getSymName());
+    j_.attribute("problem", k.getProblem());
+    j_.attribute("layout", k.getLayout());
+    j_.attribute("statistics", textOf(k.getStatistics()));
+    j_.attribute("segments_are_one", k.getSegmentsAreOne());
+    j_.attribute("groups", k.getGroups());
+    j_.attribute("pre_groups", k.getPreGroups());
+    if (auto features = k.getFeatures()) j_.attribute("features", *features);
+    strings("numbers", k.getNumbers());
+    j_.attributeArray("tensors", [&] {
+      for (auto t : k.getOps<TensorOp>()) j_.object([&] { tensor(t); });
+    });
+    j_.attributeArray("phases", [&] {
+      for (auto phase : k.getOps<PhaseOp>())
+        j_.object([&] {
+          values_.clear();
+          j_.attribute("name", phase.getSymName());
+          strings("units", phase.getUnits());
+          body(phase.getBody().front());
+        });
+    });
+  }
+
+ private:
+  void tensor(TensorOp t) {
+    j_.attribute("name", t.getSymName());
+    j_.attribute("type", textOf(t.getType()));
+    strings("axes", t.getAxes());
+    j_.attribute("role", t.getRole());
+    j_.attribute("access", t.getAccess());
+    j_.attribute("window", int64_t(t.getWindow()));
+  }
+
+  void strings(StringRef key, ArrayAttr list) {
+    j_.attributeArray(key, [&] {
+      for (StringRef s : list.getAsValueRange<StringAttr>()) j_.value(s);
+    });
+  }
+  void symbols(StringRef key, ArrayAttr list) {
+    j_.attributeArray(key, [&] {
+      for (auto s : list.getAsRange<FlatSymbolRefAttr>()) j_.value(s.getValue());
+    });
+  }
+  int64_t number(Value v) { return values_.try_emplace(v, values_.size()).first->second; }
+  void values(StringRef key, ValueRange list) {
+    if (list.empty()) return;
+    j_.attributeArray(key, [&] {
+      for (Value v : list) j_.value(number(v));
+    });
+  }
+
+  void body(Block& block) {
+    j_.attributeArray("body", [&] {
+      for (Operation& op : block)
+        if (!isa<YieldOp>(op)) j_.object([&] { operation(op); });
+    });
+    if (block.mightHaveTerminator())
+      if (auto yield = dyn_cast<YieldOp>(block.getTerminator())) values("yield", yield.getValues());
+  }
+
+  void region(Operation& op) {
+    Block& block = op.getRegion(0).front();
+    values("args", block.getArguments());
+    body(block);
+  }
+
+  void operation(Operation& op) {
+    j_.attribute("op", op.getName().stripDialect());
+    if (auto slab = dyn_cast<SlabOp>(op)) {
+      strings("per", slab.getPer());
+      if (auto head = slab.getHead()) j_.attribute("head", *head);
+      body(slab.getBody().front());
+      return;
+    }
+    if (auto sweep = dyn_cast<SweepOp>(op)) {
+      if (sweep.getCondition()) j_.attribute("condition", number(sweep.getCondition()));
+      symbols("reads", sweep.getReads()), symbols("writes", sweep.getWrites()),
+          symbols("partials", sweep.getPartials());
+      region(op);
+    } else if (auto fold = dyn_cast<FoldOp>(op)) {
+      j_.attribute("text", fold.getAxis());
+      j_.attribute("integer", int64_t(fold.getExtent()));
+      symbols("reads", fold.getReads());
+      values("in", fold.getInit());
+      region(op);
+    } else if (auto load = dyn_cast<LoadOp>(op)) {
+      j_.attribute("text", load.getTensor());
+      if (load.getWindow()) j_.attribute("window", number(load.getWindow()));
+    } else if (auto store = dyn_cast<StoreOp>(op)) {
+      j_.attribute("text", store.getTensor());
+      if (store.getWindow()) j_.attribute("window", number(store.getWindow()));
+      values("in", ValueRange(store.getValue()));
+    } else {
+      values("in", op.getOperands());
+      scalar(op);
+    }
+    if (op.getNumResults()) j_.attribute("type", textOf(op.getResult(0).getType()));
+    values("out", op.getResults());
+  }
+
+  void scalar(Operation& op) {
+    if (auto add = dyn_cast<AccumulateOp>(op))
+      j_.attribute("text", add.getTensor());
+    else if (auto probe = dyn_cast<ProbeOp>(op))
+      j_.attribute("text", probe.getTensor());
+    else if (auto width = dyn_cast<WidthOp>(op))
+      j_.attribute("text", width.getGroups());
+    else if (auto number = dyn_cast<ScalarOp>(op))
+      j_.attribute("text", number.getName());
+    else if (auto compare = dyn_cast<arith::CmpFOp>(op))
+      j_.attribute("text", arith::stringifyCmpFPredicate(compare.getPredicate()));
+    else if (auto compare = dyn_cast<arith::CmpIOp>(op))
+      j_.attribute("text", arith::stringifyCmpIPredicate(compare.getPredicate()));
+    else if (auto count = dyn_cast<CountOp>(op)) {
+      j_.attribute("text", count.getScope());
+      if (auto head = count.getHead()) j_.attribute("head", *head);
+    } else if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+      if (auto f = dyn_cast<FloatAttr>(constant.getValue()))
+        floating(f.getValueAsDouble());
+      else
+        j_.attribute("integer", cast<IntegerAttr>(constant.getValue()).getInt());
+    }
+    if (auto fast = op.getAttrOfType<arith::FastMathFlagsAttr>("fastmath"))
+      if (arith::bitEnumContainsAll(fast.getValue(), arith::FastMathFlags::contract))
+        j_.attribute("contract", true);
+  }
+
+  /// JSON has no infinities.
+  void floating(double v) {
+    if (std::isfinite(v))
+      j_.attribute("number", v);
+    else
+      j_.attribute("number", std::isnan(v) ? "nan" : v < 0 ? "-inf" : "inf");
+  }
+
+  llvm::json::OStream& j_;
+  llvm::DenseMap<Value, int64_t> values_;
+};
+
+}  // namespace
+
+std::string requestOf(KernelOp kernel, const Schedule& s, const cpu::Isa& isa, llvm::StringRef emit,
+                      llvm::ArrayRef<int64_t> count) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  llvm::json::OStream json(out);
+  json.object([&] {
+    json.attribute("schema", kSchema);
+    json.attribute("target", isa.name);
+    json.attribute("emit", emit);
+    json.attributeObject("schedule", [&] {
+      json.attribute("vector", s.vector), json.attribute("rows", s.rows), json.attribute("unroll", s.unroll);
+      json.attribute("tile", s.tile), json.attribute("columns", s.columns);
+    });
+    if (!count.empty())
+      json.attributeArray("count", [&] {
+        for (int64_t n : count) json.value(n);
+      });
+    json.attributeObject("kernel", [&] { Writer(json).kernel(kernel); });
+  });
+  return text;
+}
+
+}  // namespace normc::codegen::halide

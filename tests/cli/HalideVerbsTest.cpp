@@ -1,0 +1,120 @@
+// --generator on the command line: packages of either generator or both, and what is
+// said where there is no Halide.
+#include <filesystem>
+
+#include "tests/cli/Command.h"
+
+namespace normc::cli {
+namespace {
+
+class HalideVerbs : public CommandTest {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(std::filesystem::path(NORMC_PROGRAM).parent_path() / "normc-halide-gen"))
+      GTEST_SKIP()
+          << "normc-halide-gen was not built: Halide 21 was not found; scripts/setup --halide installs it";
+  }
+};
+
+TEST_F(HalideVerbs, APackageHoldsKernelsOfBothAndSaysWhoMadeThem) {
+  const Outcome made =
+      normc({"compile", "rms_norm:forward@f32[*x64]", "--generator", "both", "-o", "r.npk", "--json"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  ASSERT_EQ(made.json()["kernels"].size(), 2u);
+  EXPECT_EQ(made.json()["kernels"][0]["generator"], "mlir");
+  EXPECT_EQ(made.json()["kernels"][1]["generator"], "halide");
+  const Outcome inspected = normc({"inspect", "r.npk"});
+  EXPECT_TRUE(contains(inspected.out, "mlir: resident,vector="));
+  EXPECT_TRUE(contains(inspected.out, "halide: resident,vector="));
+  // The runtime takes the first of two that are alike; the other is judged by itself.
+  const Outcome checked = normc({"check", "r.npk"});
+  EXPECT_EQ(checked.code, 0) << checked.err;
+  EXPECT_TRUE(contains(checked.out, "2 right, 0 wrong, 0 not run"));
+}
+
+TEST_F(HalideVerbs, CheckJudgesWhatHalideMade) {
+  ASSERT_EQ(normc({"compile", "rms_norm", "--features", "64", "--generator", "halide", "-o", "h.npk"}).code,
+            0);
+  const Outcome checked = normc({"check", "h.npk"});
+  EXPECT_EQ(checked.code, 0) << checked.err;
+  EXPECT_TRUE(contains(checked.out, "6 right, 0 wrong, 0 not run"));
+}
+
+TEST_F(HalideVerbs, DoctorFindsIt) {
+  const std::string out = normc({"doctor"}).out;
+  EXPECT_TRUE(contains(out, "Halide generator"));
+  EXPECT_TRUE(contains(out, "normc-halide-gen"));
+}
+
+TEST_F(HalideVerbs, ExplainNamesTheGenerator) {
+  ASSERT_EQ(normc({"compile", "rms_norm:forward@f32[*x64]", "--generator", "halide", "-o", "h.npk"}).code, 0);
+  EXPECT_TRUE(contains(normc({"explain", "h.npk", "rms_norm:forward@f32[8x64]"}).out, "by halide"));
+}
+
+TEST_F(HalideVerbs, StagesAreTextOfTheirOwn) {
+  const auto emitted = [&](const char* stage) {
+    return normc({"compile", "rms_norm:forward@f32[*x64]", "--generator", "halide", "--target", "x86-64-v3",
+                  "--emit", stage})
+        .out;
+  };
+  EXPECT_TRUE(contains(emitted("sweeps"), "norm.sweep"));
+  EXPECT_TRUE(contains(emitted("halide"), "produce sums"));
+  EXPECT_TRUE(contains(emitted("stmt"), "func kernel_apply (args, task)"));
+  EXPECT_TRUE(contains(emitted("asm"), "kernel_apply:"));
+  const Outcome wrong =
+      normc({"compile", "rms_norm:forward@f32[*x64]", "--generator", "halide", "--emit", "loops"});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_TRUE(contains(wrong.err, "--emit is 'loops'; it must be sweeps, halide, stmt or asm"));
+}
+
+TEST_F(HalideVerbs, EmitWantsOneGenerator) {
+  const Outcome o = normc({"compile", "rms_norm:forward@f32[*x64]", "--generator", "both", "--emit", "asm"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err, "--emit shows the stages of one generator; --generator is both"));
+}
+
+TEST_F(HalideVerbs, AScheduleIsOneOfItsOwn) {
+  const Outcome o = normc({"compile", "rms_norm:forward@f32[*x64]", "--generator", "halide", "--target",
+                           "x86-64-v3", "--schedule", "resident,vector=64", "-o", "r.npk"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err, "vector = 64; legal: a power of two up to 8"));
+  EXPECT_TRUE(files().empty());
+}
+
+using NoHalide = CommandTest;
+
+TEST_F(NoHalide, AGeneratorThatIsNoneIsRefused) {
+  const Outcome o = normc({"compile", "rms_norm", "--generator", "halid", "-o", "r.npk"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err, "--generator"));
+  EXPECT_TRUE(contains(o.err, "halide"));
+}
+
+TEST_F(NoHalide, IsSaidWithTheWayToGetIt) {
+  std::filesystem::copy_file(NORMC_PROGRAM, folder_ + "/alone");  // where no generator lies beside it
+  const Outcome o = program(
+      folder_ + "/alone", {"compile", "rms_norm:forward@f32[*x64]", "--generator", "halide", "-o", "r.npk"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_TRUE(contains(
+      o.err,
+      "normc-halide-gen is neither beside this program nor on the PATH: this build has no Halide generator. "
+      "`scripts/setup --halide` installs Halide 21; then configure and build again"));
+  EXPECT_FALSE(exists("r.npk"));
+}
+
+TEST_F(NoHalide, DoctorSaysHowToGetIt) {
+  std::filesystem::copy_file(NORMC_PROGRAM, folder_ + "/alone");
+  const Outcome o = program(folder_ + "/alone", {"doctor"});
+  EXPECT_TRUE(contains(o.out, "kernels are made through MLIR alone"));
+  EXPECT_TRUE(contains(o.out, "to get it: scripts/setup --halide; then configure and build again"));
+}
+
+TEST_F(NoHalide, GpusAreLeftToMlir) {
+  const Outcome o = normc(
+      {"compile", "rms_norm:forward@f32[*x64]", "--generator", "halide", "--target", "sm_90", "-o", "r.npk"});
+  EXPECT_NE(o.code, 0);
+  EXPECT_FALSE(exists("r.npk"));
+}
+
+}  // namespace
+}  // namespace normc::cli

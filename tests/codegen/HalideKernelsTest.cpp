@@ -1,0 +1,166 @@
+// What the Halide generator makes of every built-in norm: as many transfers as were
+// planned, code that needs nothing, and schedules with reasons.
+#include <set>
+
+#include "codegen/lower/Transcendentals.h"
+#include "codegen/targets/cpu/Object.h"
+#include "codegen/targets/halide/HalideTarget.h"
+#include "codegen/targets/halide/Serialize.h"
+#include "llvm/Object/ELFObjectFile.h"
+#include "llvm/Support/JSON.h"
+#include "tests/codegen/Support.h"
+
+namespace normc::codegen::halide {
+namespace {
+
+/// X-sized reads and writes of every sweep, also of what is still on chip: what a statement has to load.
+std::pair<int, int> sweepsOf(KernelOp kernel) {
+  int reads = 0, writes = 0;
+  kernel.walk([&](SweepOp sweep) {
+    if (sweep->getParentOfType<SlabOp>().getHead()) return;
+    auto xSized = [&](mlir::Attribute a) {
+      return mlir::cast<TensorOp>(
+                 mlir::SymbolTable::lookupSymbolIn(kernel, mlir::cast<mlir::FlatSymbolRefAttr>(a)))
+          .isXSized();
+    };
+    reads += llvm::count_if(sweep.getReads(), xSized);
+    writes += llvm::count_if(sweep.getWrites(), xSized);
+  });
+  return {reads, writes};
+}
+
+class HalideTraffic : public testing::TestWithParam<BuiltinNorm> {};
+
+TEST_P(HalideTraffic, OfTheStatementIsThatOfTheSweeps) {
+  auto generator = findGenerator();
+  if (!generator) GTEST_SKIP() << llvm::toString(generator.takeError());
+  const cpu::Isa isa = isaOf("x86-64-v3");
+  for (Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer})
+    for (bool channelsFirst : {false, true}) {
+      auto problem = problemOf(GetParam(), {.entry = entry, .features = 64, .channelsFirst = channelsFirst});
+      if (!problem) continue;
+      for (Strategy strategy : legalStrategies(*problem)) {
+        SCOPED_TRACE(problem->text() + " " + name(strategy).str());
+        Planned plan(*problem, strategy);
+        const auto [reads, writes] = sweepsOf(plan.kernel());
+        expandTranscendentals(plan.kernel()->getParentOfType<mlir::ModuleOp>());
+        // Many rows, so that the first of them, where means are guessed, hardly count.
+        const int64_t rows = 1027, segments = problem->segmented ? 2 : 1;
+        auto answer =
+            ask(*generator, requestOf(plan.kernel(), halide::defaultSchedule(*problem, isa, strategy), isa,
+                                      "stmt", {segments, rows, 64}));
+        ASSERT_TRUE(bool(answer)) << llvm::toString(answer.takeError());
+        auto facts = llvm::json::parse(answer->facts);
+        ASSERT_TRUE(bool(facts));
+        const llvm::json::Object& object = *facts->getAsObject();
+        EXPECT_DOUBLE_EQ(*object.getNumber("writes"), writes);
+        EXPECT_GE(*object.getNumber("reads"), reads);
+        // The guess takes 32 elements of a row, or all of a group's 16.
+        const bool rowsOwn = problem->spec->reduce == Reduce::Features;
+        EXPECT_LT(*object.getNumber("reads"), reads + (rowsOwn ? 1.01 : 0.05));
+      }
+    }
+}
+INSTANTIATE_TEST_SUITE_P(All, HalideTraffic, testing::ValuesIn(builtinNorms()),
+                         [](const auto& info) { return info.param.name; });
+
+class HalideObjects : public testing::TestWithParam<const char*> {};
+
+TEST_P(HalideObjects, NeedNothingAndExportTheirPhases) {
+  const cpu::Isa isa = isaOf(GetParam());
+  auto target = findTarget(GetParam());
+  if (!target) GTEST_SKIP() << llvm::toString(target.takeError());
+  for (const char* text : {"layer_norm:backward@f32[*x*]", "batch_norm:forward@bf16[*x100]",
+                           "power_norm:backward@f16[*x64]{mask}", "unified_norm:forward@f32[*x72]",
+                           "group_norm_segment:backward@f64[*x*x24]{groups=4}"}) {
+    const Problem problem = problemOf(text);
+    for (const Candidate& candidate : (*target)->defaults(problem)) {
+      SCOPED_TRACE(problem.text() + " " + candidate.schedule);
+      auto kernel = (*target)->compile(problem, candidate.schedule, "k");
+      ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
+      EXPECT_EQ(kernel->manifest.generator, "halide");
+      EXPECT_EQ(kernel->manifest.schedule, candidate.schedule);
+      auto file =
+          llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(kernel->object, "kernel.o"));
+      ASSERT_TRUE(bool(file)) << llvm::toString(file.takeError());
+      EXPECT_EQ((*file)->getArch(), llvm::Triple(isa.triple).getArch());
+      std::set<std::string> exported, phases;
+      for (llvm::object::ELFSymbolRef symbol : (*file)->symbols()) {
+        const uint32_t flags = llvm::cantFail(symbol.getFlags());
+        const std::string name = llvm::cantFail(symbol.getName()).str();
+        EXPECT_FALSE(flags & llvm::object::SymbolRef::SF_Undefined && !name.empty())
+            << name << " is undefined";
+        if (flags & llvm::object::SymbolRef::SF_Global) exported.insert(name);
+      }
+      for (llvm::object::SectionRef section : (*file)->sections())
+        EXPECT_FALSE(llvm::cantFail(section.getName()).contains("init_array")) << "a constructor";
+      for (const package::Phase& phase : kernel->manifest.phases) phases.insert(phase.symbol);
+      EXPECT_EQ(exported, phases);
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Sets, HalideObjects, testing::Values("x86-64-v3", "x86-64-v4", "aarch64"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+//===-- Schedules -----------------------------------------------------------------------===//
+
+template <typename Change>
+std::string reason(Change change, const char* problem = "batch_norm:forward@f32[*x64]") {
+  Schedule s;
+  change(s);
+  return whyIllegal(problemOf(problem), s, isaOf("x86-64-v3")).value_or("");
+}
+
+TEST(HalideSchedule, PrintsAndParsesEveryKnob) {
+  const Schedule s{.strategy = Strategy::Resident,
+                   .vector = 4,
+                   .rows = 2,
+                   .unroll = 8,
+                   .tile = 1,
+                   .columns = 512,
+                   .grain = 5};
+  EXPECT_EQ(s.text(), "resident,vector=4,rows=2,unroll=8,tile=1,columns=512,grain=5");
+  EXPECT_EQ(llvm::cantFail(parseSchedule(s.text())), s);
+  auto wrong = parseSchedule("streamed,scalar_tail");
+  ASSERT_FALSE(bool(wrong));
+  EXPECT_EQ(llvm::toString(wrong.takeError()),
+            "schedule 'streamed,scalar_tail': no knob 'scalar_tail'; legal: vector, rows, unroll, tile, "
+            "columns, grain");
+}
+
+TEST(HalideSchedule, RefusalsSayTheNumberAndTheRule) {
+  EXPECT_EQ(reason([](Schedule&) {}), "");
+  EXPECT_EQ(reason([](Schedule& s) { s.vector = 16; }), "vector = 16; legal: a power of two up to 8");
+  EXPECT_EQ(reason([](Schedule&) {}, "batch_norm:forward@f64[*x64]"),
+            "vector = 8; legal: a power of two up to 4");
+  EXPECT_EQ(reason([](Schedule& s) { s.rows = 3; }), "rows = 3; legal: a power of two up to 8");
+  EXPECT_EQ(reason([](Schedule& s) { s.unroll = 16; }), "unroll = 16; legal: a power of two up to 8");
+  EXPECT_EQ(reason([](Schedule& s) { s.tile = 0; }), "tile = 0; legal: a power of two up to 8");
+  EXPECT_EQ(reason([](Schedule& s) { s.rows = 8, s.unroll = 4; }),
+            "rows * unroll = 32 accumulators of each sum; legal: up to 16");
+  EXPECT_EQ(reason([](Schedule& s) { s.columns = 4; }), "columns = 4; legal: at least vector * unroll = 8");
+  EXPECT_EQ(reason([](Schedule& s) { s.grain = 0; }), "grain = 0; legal: at least 1");
+  EXPECT_EQ(reason([](Schedule&) {}, "layer_norm:forward@f32[*x64]"),
+            "a statistic per row or segment is complete in its slab: strategy resident");
+}
+
+TEST(HalideSchedule, DefaultsAreLegalForEveryNorm) {
+  for (const cpu::Isa& isa : cpu::instructionSets())
+    for (const BuiltinNorm& norm : builtinNorms())
+      for (const char* dtype : {"f32", "f64", "bf16"})
+        for (int64_t features : {4, 12, 64, 100, 8192}) {
+          auto problem = problemOf(norm, {.features = features, .dtype = dtype});
+          if (!problem) continue;
+          for (Strategy strategy : legalStrategies(*problem))
+            EXPECT_EQ(halide::whyIllegal(*problem, halide::defaultSchedule(*problem, isa, strategy), isa),
+                      std::nullopt)
+                << problem->text();
+        }
+}
+
+}  // namespace
+}  // namespace normc::codegen::halide

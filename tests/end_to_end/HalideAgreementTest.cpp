@@ -1,0 +1,161 @@
+// The Halide generator as a second opinion: random specs by reference, MLIR and Halide;
+// shapes at every edge of its loops; the same bits for any number of threads; AArch64 under qemu-user.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "codegen/targets/halide/HalideTarget.h"
+#include "codegen/targets/halide/Schedule.h"
+#include "dsl/Print.h"
+#include "dsl/Tolerance.h"
+#include "tests/end_to_end/AArch64Run.h"
+#include "tests/end_to_end/Drawn.h"
+
+namespace normc {
+namespace {
+
+using codegen::halide::Schedule;
+
+class HalideAgreement : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    auto target = codegen::halide::findTarget("host");
+    if (!target) GTEST_SKIP() << llvm::toString(target.takeError());
+  }
+};
+
+codegen::TargetPtr halideFor(const codegen::cpu::Isa& isa) {
+  return llvm::cantFail(codegen::halide::findTarget(isa.name));
+}
+
+/// Any legal schedule of the strategy.
+Schedule draw(uint64_t seed, const Problem& problem, const codegen::cpu::Isa& isa,
+              codegen::Strategy strategy) {
+  std::mt19937_64 random(seed);
+  const int64_t lanes = isa.vectorBytes / bytes(problem.statistics());
+  for (;;) {
+    Schedule s{.strategy = strategy};
+    s.vector = lanes >> random() % 3;
+    s.rows = int64_t(1) << random() % 4;
+    s.unroll = int64_t(1) << random() % 3;
+    s.tile = int64_t(1) << random() % 3;
+    s.columns = int64_t(16) << random() % 4;
+    s.grain = random() % 2 ? 5 : 32;
+    if (!codegen::halide::whyIllegal(problem, s, isa)) return s;
+  }
+}
+
+class HalideRandomSpecs : public HalideAgreement {};
+
+TEST_P(HalideRandomSpecs, AgreeWithTheReferenceAndWithMlir) {
+  const auto isa = GetParam() % 2 ? hostIsa() : llvm::cantFail(codegen::cpu::findIsa("x86-64-v3"));
+  const Drawn d = normc::draw(7000 + GetParam(), isa);
+  const Schedule schedule = draw(GetParam(), d.problem, isa, d.schedule.strategy);
+  SCOPED_TRACE(print(*d.problem.spec) + d.problem.text() + " " + schedule.text() + " " + isa.name.str());
+  auto halide = compiled(d.problem, halideFor(isa), schedule.text());
+  auto mlir = compiled(d.problem, d.schedule, isa);
+  ASSERT_TRUE(halide->plan) << halide->error;
+  ASSERT_TRUE(mlir->plan) << mlir->error;
+  for (const gate::Trial& trial : gate::standardTrials(d.problem, d.features))
+    for (normc_plan* plan : {halide->plan, mlir->plan}) {
+      const gate::Verdict verdict = gate::judge(plan, d.problem, trial);
+      ASSERT_TRUE(verdict.ok) << (plan == halide->plan ? "Halide: " : "MLIR: ") << verdict.text;
+    }
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, HalideRandomSpecs, testing::Range(0, 60));
+
+class HalideShapes : public HalideAgreement {};
+
+/// Two levels of sums, several tiles of columns, rests of everything.
+TEST_P(HalideShapes, AreRightAtEveryEdge) {
+  const int64_t features = GetParam();
+  for (const char* norm : {"layer_norm", "batch_norm", "power_norm"})
+    for (const char* entry : {"forward", "backward"})
+      for (const std::string& given : {std::string("*"), std::to_string(features)}) {
+        const Problem problem = problemOf(std::string(norm) + ":" + entry + "@f32[*x" + given + "]");
+        for (codegen::Strategy strategy : codegen::legalStrategies(problem)) {
+          const Schedule schedule = codegen::halide::defaultSchedule(problem, hostIsa(), strategy);
+          auto kernel = compiled(problem, halideFor(hostIsa()), schedule.text());
+          ASSERT_TRUE(kernel->plan) << kernel->error;
+          for (int64_t rows : {1, 3, 35, 337}) {
+            if (rows * features > 500000) continue;  // the reference takes its time
+            const gate::Verdict verdict =
+                gate::judge(kernel->plan, problem, {.extents = {1, rows, features}, .step = 3});
+            EXPECT_TRUE(verdict.ok) << schedule.text() << " " << verdict.text;
+          }
+        }
+      }
+}
+INSTANTIATE_TEST_SUITE_P(Features, HalideShapes, testing::Values(1, 7, 65, 1023, 1040, 4099));
+
+class HalideTallTensors : public HalideAgreement {};
+
+/// Hundreds of rows in a task: their sums must not lose digits.
+TEST_P(HalideTallTensors, KeepTheirDigits) {
+  static constexpr const char* problems[] = {"batch_norm:forward@f32[*x6]", "batch_norm:backward@f32[*x6]",
+                                             "power_norm:forward@f32[*x6]", "layer_norm:backward@f32[*x6]"};
+  const Problem problem = problemOf(problems[GetParam()]);
+  for (codegen::Strategy strategy : codegen::legalStrategies(problem)) {
+    auto kernel = compiled(problem, halideFor(hostIsa()),
+                           codegen::halide::defaultSchedule(problem, hostIsa(), strategy).text());
+    ASSERT_TRUE(kernel->plan) << kernel->error;
+    for (HardInput data : {HardInput::Normal, HardInput::Mean1000}) {
+      const gate::Verdict verdict =
+          gate::judge(kernel->plan, problem, {.extents = {1, 150001, 6}, .data = data, .step = 3});
+      EXPECT_TRUE(verdict.ok) << codegen::name(strategy).str() << " " << verdict.text;
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Norms, HalideTallTensors, testing::Range(0, 4));
+
+class HalideDeterminism : public HalideAgreement {};
+
+TEST_P(HalideDeterminism, HoldsForAnyNumberOfThreads) {
+  static constexpr const char* problems[] = {"layer_norm:backward@f32[*x64]", "batch_norm:forward@f32[*x64]",
+                                             "power_norm:backward@f32[*x64]",
+                                             "power_norm_released:backward@f32[*x64]{heads=4}"};
+  const Problem problem = problemOf(problems[GetParam()]);
+  const Schedule schedule =
+      codegen::halide::defaultSchedule(problem, hostIsa(), codegen::legalStrategies(problem).front());
+  const gate::Trial trial{.extents = {1, 1029, *problem.features}, .step = 3};
+  auto arguments = gate::argumentsFor(problem, trial);
+  ASSERT_TRUE(arguments);
+  auto outputs = [&](int threads) {
+    auto kernel = compiled(problem, halideFor(hostIsa()), schedule.text(), threads);
+    return gate::Call(kernel->plan, problem, *arguments, trial.placement).run().outputs;
+  };
+  const auto alone = outputs(1);
+  for (int threads : {2, 7}) EXPECT_EQ(outputs(threads), alone) << threads << " threads";
+}
+INSTANTIATE_TEST_SUITE_P(Norms, HalideDeterminism, testing::Range(0, 4));
+
+class HalideAArch64 : public HalideAgreement {};
+
+TEST_P(HalideAArch64, AgreesWithTheReferenceUnderQemu) {
+  static constexpr const char* problems[] = {
+      "layer_norm:backward@f32[*x100]",     "layer_norm:forward@bf16[*x35]",  "power_norm:backward@f16[*x64]",
+      "batch_norm:forward@f32[*x72]{mask}", "unified_norm:forward@f32[*x12]", "power_norm:infer@f64[*x20]"};
+  const Problem problem = problemOf(problems[GetParam()]);
+  const codegen::TargetPtr target = llvm::cantFail(codegen::halide::findTarget("aarch64"));
+  const AArch64Kernel kernel(problem, *target);
+  for (int64_t rows : {0, 1, 37}) {
+    const gate::Trial trial{
+        .extents = {1, rows, *problem.features}, .step = rows, .seed = uint64_t(rows) + 1};
+    SCOPED_TRACE(problem.text() + " on " + trial.text());
+    auto arguments = gate::argumentsFor(problem, trial);
+    ASSERT_TRUE(arguments) << text(arguments.errors());
+    auto want = evaluate(problem, *arguments);
+    ASSERT_TRUE(want) << text(want.errors());
+    const AArch64Result got = kernel.run(*arguments);
+    ASSERT_EQ(got.fault, "");
+    for (const auto& [output, values] : got.outputs) {
+      const Agreement agreement =
+          compare(want->outputs.at(output), values, toleranceOf(problem, output, trial.extents));
+      EXPECT_TRUE(agreement.ok) << output << ": " << agreement.text;
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Kernels, HalideAArch64, testing::Range(0, 6));
+
+}  // namespace
+}  // namespace normc
