@@ -106,8 +106,8 @@ double Timer::sample() const {
   return watch_.seconds() / calls_;
 }
 
-std::vector<bench::Samples> race(const std::vector<const Timer*>& timers, int rounds) {
-  std::vector<bench::Samples> samples(timers.size());
+std::vector<measure::Samples> race(const std::vector<const Timer*>& timers, int rounds) {
+  std::vector<measure::Samples> samples(timers.size());
   for (int round = 0; round < rounds; ++round)
     for (size_t i = 0; i < timers.size(); ++i) {
       const size_t turn = (i + round) % timers.size();
@@ -116,8 +116,8 @@ std::vector<bench::Samples> race(const std::vector<const Timer*>& timers, int ro
   return samples;
 }
 
-bench::Ratio middle(const bench::Samples& samples) {
-  return bench::pairedRatio(samples, bench::Samples(samples.size(), 1.0));
+measure::Ratio middle(const measure::Samples& samples) {
+  return measure::pairedRatio(samples, measure::Samples(samples.size(), 1.0));
 }
 
 }  // namespace normc::gpu

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "autotune/gate/CudaDevice.h"
-#include "bench/Stats.h"
+#include "autotune/measure/Stats.h"
 
 namespace normc::gpu {
 
@@ -67,9 +67,9 @@ class Timer {
 };
 
 /// Samples of all, in turns; the order of a round is turned from round to round.
-std::vector<bench::Samples> race(const std::vector<const Timer*>&, int rounds);
+std::vector<measure::Samples> race(const std::vector<const Timer*>&, int rounds);
 
 /// The median, and between what 95 % of bootstrapped medians lie.
-bench::Ratio middle(const bench::Samples&);
+measure::Ratio middle(const measure::Samples&);
 
 }  // namespace normc::gpu

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace normc::bench {
+namespace normc::measure {
 
 struct Machine {
   std::string processor;    ///< its model, as the system names it
@@ -21,4 +21,4 @@ Machine thisMachine();
 /// `33554432` as `32 MiB`.
 std::string bytesText(int64_t bytes);
 
-}  // namespace normc::bench
+}  // namespace normc::measure

@@ -1,4 +1,4 @@
-#include "bench/Neighbours.h"
+#include "autotune/measure/Neighbours.h"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-namespace normc::bench {
+namespace normc::measure {
 namespace {
 
 double seconds(const timeval& time) { return double(time.tv_sec) + 1e-6 * double(time.tv_usec); }
@@ -45,4 +45,4 @@ double Neighbours::busyCores(double alsoOurs) const {
   return wall > 0 ? std::max(0.0, others / wall) : 0;
 }
 
-}  // namespace normc::bench
+}  // namespace normc::measure

@@ -9,9 +9,9 @@
 #include <memory>
 #include <vector>
 
-#include "bench/Contestant.h"
+#include "autotune/measure/Contestant.h"
 
-namespace normc::bench {
+namespace normc::measure {
 
 /// What moves: X-sized transfers.
 struct Traffic {
@@ -22,10 +22,13 @@ struct Traffic {
 
 enum class Stores { Cached, Streaming };
 
+/// Reads all of a buffer: what the next layer does with an output.
+std::unique_ptr<Contestant> makeReader(const void* input, int64_t bytes, int threads);
+
 /// Reads `inputs` (one or two) until `traffic.reads` reads are done, the last of each together with writing
 /// `output`. Needs traffic.reads >= inputs.size() and one write. All have `bytes`, a multiple of 64 of which
 /// count.
 std::unique_ptr<Contestant> makeCopy(const std::vector<const void*>& inputs, void* output, int64_t bytes,
                                      Traffic traffic, Stores stores, int threads);
 
-}  // namespace normc::bench
+}  // namespace normc::measure

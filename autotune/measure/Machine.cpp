@@ -1,4 +1,4 @@
-#include "bench/Machine.h"
+#include "autotune/measure/Machine.h"
 
 #include <sched.h>
 
@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-namespace normc::bench {
+namespace normc::measure {
 namespace {
 
 /// The text after the colon of the first line of `file` that begins with `key`.
@@ -75,4 +75,4 @@ std::string Machine::text() const {
          ", second-level cache " + bytesText(secondCache) + ", last " + bytesText(lastCache);
 }
 
-}  // namespace normc::bench
+}  // namespace normc::measure

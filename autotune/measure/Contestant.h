@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "bench/Stats.h"
+#include "autotune/measure/Stats.h"
 
-namespace normc::bench {
+namespace normc::measure {
 
 class Contestant {
  public:
@@ -36,6 +36,23 @@ double timed(int64_t calls, Call call) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+/// One contestant's place in a race: how many calls make a sample long enough, found by doubling when it
+/// is made; the first calls also warm up.
+class Runner {
+ public:
+  Runner(Contestant&, double sampleSeconds);
+  /// Seconds of one call, after untimed calls that warm the caches.
+  double sample();
+  double seconds() const { return seconds_; }  ///< that taking one sample costs, all told
+
+ private:
+  void settle() const;
+
+  Contestant* contestant_;
+  int64_t calls_ = 1, warmUps_ = 1;
+  double seconds_ = 0;
+};
+
 struct RaceOptions {
   double sampleSeconds = 200e-6;  ///< a sample is not shorter; at least 20 us
   double seconds = 2;             ///< about how long all rounds may take
@@ -45,4 +62,4 @@ struct RaceOptions {
 /// Seconds per call: a set of samples for each contestant, in their order, all of equal length.
 std::vector<Samples> race(const std::vector<Contestant*>&, const RaceOptions&);
 
-}  // namespace normc::bench
+}  // namespace normc::measure

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace normc::bench {
+namespace normc::measure {
 
 using Samples = std::vector<double>;  ///< seconds of one call, a number for each round
 
@@ -20,10 +20,16 @@ struct Ratio {
   double low = 0, high = 0;  ///< 95 % of bootstrapped medians lie between
 };
 
+/// The median of `ours` over `theirs`, round by round.
+double medianRatio(const Samples& ours, const Samples& theirs);
+
 /// `ours` over `theirs`, round by round. Both have a sample for every round.
 Ratio pairedRatio(const Samples& ours, const Samples& theirs);
+
+/// The medians of paired ratios over rounds that are drawn again and again; ascending.
+Samples bootstrappedRatios(const Samples& ours, const Samples& theirs);
 
 /// Geometric mean of several paired ratios; the rounds of each are resampled.
 Ratio geometricMean(const std::vector<std::pair<Samples, Samples>>& pairs);
 
-}  // namespace normc::bench
+}  // namespace normc::measure

@@ -1,7 +1,7 @@
 // Whether other programs disturbed a measurement.
 #pragma once
 
-namespace normc::bench {
+namespace normc::measure {
 
 /// Watches the machine from its construction on.
 class Neighbours {
@@ -21,4 +21,4 @@ class Neighbours {
   Clock begin_;
 };
 
-}  // namespace normc::bench
+}  // namespace normc::measure

@@ -1,11 +1,11 @@
-#include "bench/Stats.h"
+#include "autotune/measure/Stats.h"
 
 #include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <random>
 
-namespace normc::bench {
+namespace normc::measure {
 namespace {
 
 constexpr int kResamples = 2000;
@@ -34,6 +34,17 @@ double median(Samples samples) {
   return (samples[middle] + *std::max_element(samples.begin(), samples.begin() + middle)) / 2;
 }
 
+double medianRatio(const Samples& ours, const Samples& theirs) { return median(ratios(ours, theirs)); }
+
+Samples bootstrappedRatios(const Samples& ours, const Samples& theirs) {
+  const Samples paired = ratios(ours, theirs);
+  std::mt19937_64 random(1);
+  Samples medians(kResamples);
+  for (double& each : medians) each = resampledMedian(paired, random);
+  std::sort(medians.begin(), medians.end());
+  return medians;
+}
+
 Ratio pairedRatio(const Samples& ours, const Samples& theirs) { return geometricMean({{ours, theirs}}); }
 
 Ratio geometricMean(const std::vector<std::pair<Samples, Samples>>& pairs) {
@@ -59,4 +70,4 @@ Ratio geometricMean(const std::vector<std::pair<Samples, Samples>>& pairs) {
   return result;
 }
 
-}  // namespace normc::bench
+}  // namespace normc::measure

@@ -1,4 +1,4 @@
-#include "bench/Copy.h"
+#include "autotune/measure/Copy.h"
 
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/partitioner.h>
@@ -7,15 +7,15 @@
 #include <cassert>
 #include <cstdint>
 
-namespace normc::bench {
+namespace normc::measure {
 namespace {
 
 // Four vectors at a time: whole cache lines.
 #if defined(__x86_64__)
-#define NORMC_BENCH_WIDE __attribute__((target("avx2")))
+#define NORMC_MEASURE_WIDE __attribute__((target("avx2")))
 constexpr int kVector = 32;
 #else
-#define NORMC_BENCH_WIDE
+#define NORMC_MEASURE_WIDE
 constexpr int kVector = 16;
 #endif
 using Vector = uint32_t __attribute__((vector_size(kVector)));
@@ -28,7 +28,7 @@ struct Part {
   int64_t bytes;
 };
 
-NORMC_BENCH_WIDE void readPass(const char* from, int64_t bytes, uint32_t& sink) {
+NORMC_MEASURE_WIDE void readPass(const char* from, int64_t bytes, uint32_t& sink) {
   Vector sums[4] = {};
   for (int64_t at = 0; at < bytes; at += kStep)
     for (int i = 0; i < 4; ++i) sums[i] += *reinterpret_cast<const Vector*>(from + at + i * kVector);
@@ -37,7 +37,7 @@ NORMC_BENCH_WIDE void readPass(const char* from, int64_t bytes, uint32_t& sink) 
 }
 
 template <bool two, bool streaming>
-NORMC_BENCH_WIDE void writePass(const Part& part) {
+NORMC_MEASURE_WIDE void writePass(const Part& part) {
   for (int64_t at = 0; at < part.bytes; at += kStep)
     for (int i = 0; i < 4; ++i) {
       const int64_t place = at + i * kVector;
@@ -100,11 +100,40 @@ class Copy : public Contestant {
   int extraReads_;
 };
 
+class Reader : public Contestant {
+ public:
+  Reader(const void* input, int64_t bytes, int threads)
+      : input_(static_cast<const char*>(input)), bytes_(bytes / kStep * kStep), threads_(threads) {}
+
+  double run(int64_t calls) override {
+    return timed(calls, [this] {
+      const auto one = [this](int part) {
+        const int64_t share = (bytes_ / kStep + threads_ - 1) / threads_ * kStep;
+        const int64_t begin = std::min(part * share, bytes_), end = std::min(begin + share, bytes_);
+        uint32_t sink = 0;
+        readPass(input_ + begin, end - begin, sink);
+        asm volatile("" ::"r"(sink));
+      };
+      if (threads_ == 1) return one(0);
+      oneapi::tbb::parallel_for(0, threads_, one, oneapi::tbb::static_partitioner());
+    });
+  }
+
+ private:
+  const char* input_;
+  int64_t bytes_;
+  int threads_;
+};
+
 }  // namespace
+
+std::unique_ptr<Contestant> makeReader(const void* input, int64_t bytes, int threads) {
+  return std::make_unique<Reader>(input, bytes, threads);
+}
 
 std::unique_ptr<Contestant> makeCopy(const std::vector<const void*>& inputs, void* output, int64_t bytes,
                                      Traffic traffic, Stores stores, int threads) {
   return std::make_unique<Copy>(inputs, output, bytes, traffic, stores, threads);
 }
 
-}  // namespace normc::bench
+}  // namespace normc::measure

@@ -1,4 +1,4 @@
-#include "bench/Tensors.h"
+#include "autotune/measure/Tensors.h"
 
 #include <sys/mman.h>
 
@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-namespace normc::bench {
+namespace normc::measure {
 namespace {
 
 /// Sum of eight uniform bytes: nearly normal, a few nanoseconds each.
@@ -20,16 +20,6 @@ float nearlyNormal(uint64_t& state) {
   const uint64_t pairs = (bits & kEvenBytes) + ((bits >> 8) & kEvenBytes);
   const int sum = int((pairs * 0x0001000100010001) >> 48);
   return (float(sum) - 1019.5f) / 209.0f;  // mean and deviation of the sum of eight bytes
-}
-
-void fill(Memory& memory, DType type, int64_t count, uint64_t seed, float mean, float sigma) {
-  constexpr int64_t kBlock = 4096;
-  std::vector<float> block;
-  for (int64_t begin = 0; begin < count; begin += kBlock) {
-    block.resize(std::min(kBlock, count - begin));
-    for (float& value : block) value = mean + sigma * nearlyNormal(seed);
-    store(block, type, static_cast<char*>(memory.data()) + begin * bytes(type));
-  }
 }
 
 }  // namespace
@@ -69,6 +59,16 @@ void store(const std::vector<float>& values, DType type, void* to) {
   }
 }
 
+void fill(Memory& memory, DType type, int64_t count, uint64_t seed, float mean, float sigma) {
+  constexpr int64_t kBlock = 4096;
+  std::vector<float> block;
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    block.resize(std::min(kBlock, count - begin));
+    for (float& value : block) value = mean + sigma * nearlyNormal(seed);
+    store(block, type, static_cast<char*>(memory.data()) + begin * bytes(type));
+  }
+}
+
 Tensors::Tensors(DType data, int64_t rows, int64_t features, bool gradients)
     : data(data), params(data == DType::F64 ? DType::F64 : DType::F32), rows(rows), features(features) {
   const int64_t paramBytes = features * normc::bytes(params);
@@ -86,4 +86,4 @@ Tensors::Tensors(DType data, int64_t rows, int64_t features, bool gradients)
   fill(bias, params, features, 4, 0, 0.1f);
 }
 
-}  // namespace normc::bench
+}  // namespace normc::measure

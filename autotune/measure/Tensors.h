@@ -6,7 +6,7 @@
 
 #include "dsl/Problem.h"
 
-namespace normc::bench {
+namespace normc::measure {
 
 /// Page-aligned memory of the process's own, given back when it goes.
 class Memory {
@@ -38,7 +38,10 @@ struct Tensors {
   int64_t bytes() const { return rows * features * normc::bytes(data); }
 };
 
+/// Writes `count` numbers that look normal; none of them is subnormal.
+void fill(Memory&, DType type, int64_t count, uint64_t seed, float mean, float sigma);
+
 /// Writes `values`, rounded, as elements of `type`.
 void store(const std::vector<float>& values, DType type, void* to);
 
-}  // namespace normc::bench
+}  // namespace normc::measure
