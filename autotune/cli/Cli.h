@@ -31,6 +31,7 @@ Action declareCheck(CLI::App&);
 Action declareRun(CLI::App&);
 Action declareExplain(CLI::App&);
 Action declareTune(CLI::App&);
+Action declareRecords(CLI::App&);
 Action declareDoctor(CLI::App&);
 
 /// Parses, runs the verb, prints a failure; the whole program.

@@ -48,7 +48,7 @@ tune::Made Maker::makeOne(size_t point) const {
   tune::Made made;
   for (const codegen::TargetPtr& target : generators_) {
     if (target->generator() != candidate.generator) continue;
-    auto bytes = codegen::buildPackage({{problem_, target, candidate.schedule, std::nullopt}}, {.threads = 1});
+    auto bytes = codegen::buildPackage({{.problem = problem_, .target = target, .schedule = candidate.schedule}}, {.threads = 1});
     if (!bytes) {
       made.failure = llvm::toString(bytes.takeError());
       return made;

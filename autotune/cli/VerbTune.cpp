@@ -1,7 +1,6 @@
 // normc tune NORM... --features N: finds the fastest right schedule for a device
 #include <algorithm>
 #include <ostream>
-#include <random>
 
 #include "autotune/cli/Cli.h"
 #include "autotune/cli/Failure.h"
@@ -10,45 +9,28 @@
 #include "autotune/cli/Progress.h"
 #include "autotune/cli/TuneReport.h"
 #include "autotune/cli/TuneTasks.h"
-#include "autotune/measure/Machine.h"
+#include "autotune/cli/Hardware.h"
 #include "autotune/search/Search.h"
 #include "autotune/space/Space.h"
+#include "autotune/tune/Here.h"
+#include "autotune/cli/TuneBundle.h"
 #include "dsl/Nearest.h"
 #include "dsl/Print.h"
-#include "llvm/Config/llvm-config.h"
 
 namespace normc::cli {
 namespace {
 
-using codegen::TargetPtr;
-
-std::string randomName() {
-  std::random_device device;
-  std::string name;
-  for (int i = 0; i < 16; ++i) name += "0123456789abcdef"[device() % 16];
-  return name;
-}
-
-/// Whether this processor runs code for the target; sets of one family include the older ones.
-bool runsHere(const std::string& target) {
-  const std::string here = normc_cpu_isa();
-  return target == here || (target.starts_with("x86-64-v") && here.starts_with("x86-64-v") && target < here);
-}
-
 class Tuning {
  public:
   Tuning(const TuneFlags& flags, Output& out)
-      : flags_(flags), out_(out), machine_(measure::thisMachine()),
-        generators_(valueOf(codegen::findGenerators(wordOf("--target", flags.target, codegen::targetNames())), ExitCode::Usage)),
+      : flags_(flags), out_(out), hardware_(hardwareFor(wordOf("--target", flags.target, codegen::targetNames()))),
         budget_(secondsOf("--budget", flags.budget)) {
     const Place place(flags.place);
     if (place.onCuda()) throw refused("tuning on " + place.text() + " is not supported yet", "normc tune --device cpu");
-    if (const std::string name = generators_[0]->name().str(); !flags.dryRun && !runsHere(name))
+    if (const std::string name = hardware_.site.device.arch; !flags.dryRun && !runsHere(name))
       throw usage("code for " + name + " cannot be measured on this processor, which has " + normc_cpu_isa(), "--dry-run shows its candidates");
-    const int64_t threads = flags.threads ? flags.threads : machine_.processors;
+    const int64_t threads = flags.threads ? flags.threads : hardware_.machine.processors;
     tasks_ = tasksOf(flags, threads);
-    device_ = {"cpu", generators_[0]->name().str(), machine_.processor,
-               {{"cores", machine_.processors}, {"own_cache", machine_.secondCache}, {"last_cache", machine_.lastCache}}};
     if (!flags.records.empty()) openRecords();
   }
 
@@ -81,16 +63,12 @@ class Tuning {
     if (counts.damaged || counts.newer || counts.torn) out_.note(flags_.records + ": " + counts.text());
   }
 
-  codegen::Load loadOf(const TuneTask& t) const {
-    return {t.task.segments, t.task.rows, t.task.features, t.task.threads, machine_.secondCache, machine_.lastCache};
-  }
-
   tune::Landscape landscapeOf(const TuneTask& t) const {
-    return valueOf(tune::landscapeOf(generators_, t.problem, loadOf(t)), ExitCode::Usage);
+    return valueOf(tune::landscapeOf(hardware_.generators, t.problem, hardware_.loadOf(t.task)), ExitCode::Usage);
   }
 
   tune::Setting settingOf(const TuneTask& t) const {
-    return {t.task, print(*t.problem.spec), device_, {{"normc", normc_version()}, {"llvm", LLVM_VERSION_STRING}}, session_};
+    return {t.task, print(*t.problem.spec), hardware_.site.device, hardware_.site.toolchain, session_};
   }
 
   /// What earlier choices say: of this very task the incumbent, of the same norm and entry elsewhere hints.
@@ -100,7 +78,7 @@ class Tuning {
       if (record.kind != "choice") continue;
       const auto point = landscape.find(record.generator, record.schedule);
       if (!point) continue;
-      if (record.task == t.task && record.device == device_) options.incumbent = *point;
+      if (record.task == t.task && record.device == hardware_.site.device) options.incumbent = *point;
       else if (head(record.task.problem) == head(t.task.problem)) options.hints.push_back(*point);
     }
     if (options.hints.size() > 6) options.hints.resize(6);
@@ -110,7 +88,7 @@ class Tuning {
     const tune::Landscape landscape = landscapeOf(t);
     const tune::Setting setting = settingOf(t);
     const TemporaryFolder folder;
-    const Maker maker(landscape, generators_, t.problem, folder.path());
+    const Maker maker(landscape, hardware_.generators, t.problem, folder.path());
     tune::SearchOptions options;
     options.budget = budget_, options.exhaustive = flags_.exhaustive, options.seed = uint64_t(flags_.seed);
     learn(t, landscape, options);
@@ -131,15 +109,9 @@ class Tuning {
   }
 
   void conclude(Tuned& tuned, tune::LiveLab& lab) const {
-    const tune::Decision& decision = tuned.outcome.decision;
-    const auto samplesOf = [&](size_t point) {
-      for (const tune::Racer& racer : tuned.outcome.racers)
-        if (racer.point == point) return racer.samples;
-      return tune::Samples();
-    };
-    tuned.defaultSamples = samplesOf(tuned.landscape.byDefault());
-    lab.conclude(decision.chosen, {decision.tie ? "tie" : "won", decision.ratio.value, decision.ratio.low, decision.ratio.high},
-                 samplesOf(decision.chosen), tuned.defaultSamples);
+    for (const tune::Racer& racer : tuned.outcome.racers)
+      if (racer.point == tuned.landscape.byDefault()) tuned.defaultSamples = racer.samples;
+    lab.conclude(tuned.outcome);
     const bool backward = tuned.task.problem.find(":backward@") != std::string::npos;
     tuned.transfers = backward ? 3 : 2;
     tuned.copySeconds = lab.copySeconds(backward ? 2 : 1, 1);
@@ -160,18 +132,20 @@ class Tuning {
 
   const TuneFlags& flags_;
   Output& out_;
-  measure::Machine machine_;
-  std::vector<TargetPtr> generators_;
+  Hardware hardware_;
   double budget_;
   std::vector<TuneTask> tasks_;
-  tune::Device device_;
   std::optional<tune::Journal> journal_;
   tune::Database known_;
-  std::string session_ = randomName();
+  std::string session_ = tune::newSession();
 };
 
 ExitCode tuneAll(const TuneFlags& flags, Output& out) {
   try {
+    const std::string first = flags.request.inputs.empty() ? "" : flags.request.inputs[0];
+    if (first == "export") return exportBundle(flags, out);
+    if (first == "run-bundle") return runBundleHere(flags, out);
+    if (first == "import") return importResults(flags, out);
     return Tuning(flags, out).run();
   } catch (const std::runtime_error& error) {  // a worker that cannot be started, a full disk
     throw refused(error.what(), flags.records.empty() ? "" : "what was measured until then is in " + flags.records);
@@ -212,7 +186,12 @@ Action declareTune(CLI::App& parser) {
   addWhole(parser, "--segments", flags->segments, "Segments, where there are three dimensions [8]");
   addWhole(parser, "--threads", flags->threads, "That kernels may use [all]");
   addWhole(parser, "--seed", flags->seed, "Of the candidates that are drawn at random [1]");
-  parser.footer("A schedule is timed only after it agreed with the reference; it replaces the default only where it is\n"
+  parser.add_option("-o,--output", flags->output, "Of export: the folder to make")->type_name("FOLDER");
+  addWhole(parser, "--candidates", flags->candidates, "Of export: how many to pack for each problem [48]");
+  parser.footer("normc tune export NORM... -o FOLDER   packs candidates to be measured elsewhere, by normc-bundle FOLDER\n"
+                "normc tune run-bundle FOLDER          the same here\n"
+                "normc tune import FILE... --records DB.jsonl   brings results home\n\n"
+                "A schedule is timed only after it agreed with the reference; it replaces the default only where it is\n"
                 "faster beyond the noise. docs/tuning.md says how.");
   return [flags](Output& out) { return tuneAll(*flags, out); };
 }

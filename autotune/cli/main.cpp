@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
               {"run", "Run one kernel on .npy files", declareRun},
               {"explain", "Which kernel serves a problem, and why", declareExplain},
               {"tune", "Find the fastest right schedules for a device", declareTune},
+              {"records", "Measurements as data: show, merge, verify, plot", declareRecords},
               {"doctor", "What this machine has, and what is missing", declareDoctor},
           }));
 }

@@ -32,6 +32,7 @@ struct Database {
 
   /// Adds the lines of a text, e.g. of another file. The result does not depend on the order of additions.
   void add(std::string_view text);
+  const std::string& id(size_t record) const { return ids_[record]; }
   /// All lines, sorted by id: the same bytes for the same set.
   std::string text() const;
 

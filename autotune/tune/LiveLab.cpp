@@ -204,10 +204,15 @@ void LiveLab::keep(const Record& record) {
   if (hands_.journal) hands_.journal->append(record);
 }
 
-void LiveLab::conclude(size_t chosen, const Conclusion& conclusion, const Samples& samples, const Samples& reference) {
-  Record record = recordOf(chosen);
-  record.kind = "choice", record.stage = "race", record.conclusion = conclusion;
-  record.samples = samples, record.reference = reference;
+void LiveLab::conclude(const Outcome& outcome, const std::string& kind, const std::string& verdict) {
+  const Decision& d = outcome.decision;
+  Record record = recordOf(d.chosen);
+  record.kind = kind, record.stage = "race";
+  record.conclusion = Conclusion{!verdict.empty() ? verdict : d.tie ? "tie" : "won", d.ratio.value, d.ratio.low, d.ratio.high};
+  for (const Racer& racer : outcome.racers) {
+    if (racer.point == d.chosen) record.samples = racer.samples;
+    if (racer.point == landscape_.byDefault()) record.reference = racer.samples;
+  }
   keep(record);
   if (hands_.journal) hands_.journal->sync();
 }

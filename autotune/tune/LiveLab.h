@@ -14,6 +14,7 @@
 #include "autotune/records/Database.h"
 #include "autotune/search/Lab.h"
 #include "autotune/search/Landscape.h"
+#include "autotune/search/Search.h"
 #include "autotune/worker/Worker.h"
 
 namespace normc::tune {
@@ -56,8 +57,8 @@ class LiveLab : public Lab {
 
   /// Seconds of a copy with the transfers of a kernel, the faster of two; 0 where none can be made.
   double copySeconds(int reads, int writes);
-  /// Writes what the search decided as a record.
-  void conclude(size_t chosen, const Conclusion&, const Samples& samples, const Samples& reference);
+  /// Writes what a search decided as a record. With a verdict: what a choice did when it was measured again.
+  void conclude(const Outcome&, const std::string& kind = "choice", const std::string& verdict = "");
   int64_t disturbed() const { return disturbed_; }
   const std::optional<Made>& made(size_t point) const { return facts_.at(point).made; }
 
