@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autotune/cli/Failure.h"
+#include "autotune/cli/PackageFile.h"
 #include "autotune/tune/Here.h"
 #include "llvm/Config/llvm-config.h"
 #include "runtime/normc.h"
@@ -19,6 +20,17 @@ Hardware hardwareFor(const std::string& target) {
   hardware.site.toolchain = {{"normc", normc_version()}, {"llvm", LLVM_VERSION_STRING}};
   hardware.site.device = tune::processorHere(first.name().str());
   hardware.site.device.kind = first.device().str();
+  return hardware;
+}
+
+Hardware hardwareFor(const std::string& target, const Place& place) {
+  if (!place.onCuda()) return hardwareFor(target);
+  const tune::Device device = translated([&] { return tune::cudaDeviceHere(place.index(), place.cudaLibrary()); });
+  Hardware hardware = hardwareFor(target == "host" ? device.arch : target);
+  if (hardware.site.device.kind != "cuda") throw usage("--target " + target + " is not for " + place.text(), "leave it out, or name sm_NN");
+  const std::string arch = hardware.site.device.arch;
+  hardware.site.device = device;
+  hardware.site.device.arch = arch;
   return hardware;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "autotune/cli/Place.h"
 #include "autotune/measure/Machine.h"
 #include "autotune/tune/Choose.h"
 #include "codegen/Target.h"
@@ -18,8 +19,10 @@ struct Hardware {
   codegen::Load loadOf(const tune::Task&) const;
 };
 
-/// `target` as in findTarget.
+/// `target` as in findTarget, and the machine as it is; of a GPU only what code is made for.
 Hardware hardwareFor(const std::string& target);
+/// Where --device is: with `host` as the target, a CUDA device has the architecture that it is.
+Hardware hardwareFor(const std::string& target, const Place&);
 
 /// Whether this processor runs code for the target; sets of one family include the older ones.
 bool runsHere(const std::string& target);

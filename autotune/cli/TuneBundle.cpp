@@ -92,6 +92,8 @@ ExitCode runBundleHere(const TuneFlags& flags, Output& out) {
   tune::BundleRun run;
   run.folder = folders[0], run.records = flags.records.empty() ? run.folder + "/results.jsonl" : flags.records;
   run.worker = tune::Worker::besideThis(), run.budget = secondsOf("--budget", flags.budget);
+  const Place place(flags.place);
+  run.deviceIndex = place.index(), run.cudaLibrary = place.cudaLibrary();
   run.stop = [&] { return interrupt.requested(); };
   Json lines = Json::array();
   run.say = [&](const std::string& line) {

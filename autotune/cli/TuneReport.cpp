@@ -50,6 +50,12 @@ Json jsonOf(const Tuned& t) {
   if (t.copySeconds > 0) json["of_copy"] = t.copySeconds / (seconds * d.ratio.value);
   json["candidates"] = {{"right", tally.right}, {"same_code", tally.same}, {"refused", tally.refused},
                         {"rejected", tally.rejected}, {"remembered", tally.remembered}};
+  Json raced = Json::array();
+  for (const tune::Racer& racer : t.outcome.racers) {
+    const measure::Ratio ratio = measure::pairedRatio(racer.samples, t.defaultSamples);
+    raced.push_back({{"schedule", t.landscape[racer.point].schedule}, {"ratio", ratio.value}, {"low", ratio.low}, {"high", ratio.high}, {"rounds", racer.samples.size()}});
+  }
+  json["raced"] = raced;
   Json rejected = Json::array();
   for (const Screened& one : t.outcome.screened)
     if (one.status != Status::Ok && !isSameCode(one))
@@ -65,8 +71,8 @@ void printRejected(const std::vector<Tuned>& results, Output& out) {
     for (const Screened& one : t.outcome.screened) {
       if (one.status == Status::Ok || isSameCode(one)) continue;
       out.results() << "\n" << t.task.problem << ", " << t.landscape[one.point].schedule << ": " << tune::name(one.status) << "\n  "
-                    << one.reason.substr(0, one.reason.find('\n')) << "\n  reproduce: normc compile '" << t.task.problem << "' --schedule '"
-                    << t.landscape[one.point].schedule << "' -o rejected.npk && normc check rejected.npk\n";
+                    << one.reason.substr(0, one.reason.find('\n')) << "\n  reproduce: normc tune '" << t.task.problem << "' --rows " << t.task.rows << " --policy " << t.task.policy << " --threads " << t.task.threads
+                    << " --schedule '" << t.landscape[one.point].schedule << "'\n";
     }
   }
 }

@@ -23,13 +23,11 @@ namespace {
 class Tuning {
  public:
   Tuning(const TuneFlags& flags, Output& out)
-      : flags_(flags), out_(out), hardware_(hardwareFor(wordOf("--target", flags.target, codegen::targetNames()))),
+      : flags_(flags), out_(out), place_(flags.place), hardware_(hardwareFor(targetOf(flags), place_)),
         budget_(secondsOf("--budget", flags.budget)) {
-    const Place place(flags.place);
-    if (place.onCuda()) throw refused("tuning on " + place.text() + " is not supported yet", "normc tune --device cpu");
-    if (const std::string name = hardware_.site.device.arch; !flags.dryRun && !runsHere(name))
+    if (const std::string name = hardware_.site.device.arch; !flags.dryRun && !place_.onCuda() && !runsHere(name))
       throw usage("code for " + name + " cannot be measured on this processor, which has " + normc_cpu_isa(), "--dry-run shows its candidates");
-    const int64_t threads = flags.threads ? flags.threads : hardware_.machine.processors;
+    const int64_t threads = place_.onCuda() ? 1 : flags.threads ? flags.threads : hardware_.machine.processors;
     tasks_ = tasksOf(flags, threads);
     if (!flags.records.empty()) openRecords();
   }
@@ -64,11 +62,35 @@ class Tuning {
   }
 
   tune::Landscape landscapeOf(const TuneTask& t) const {
-    return valueOf(tune::landscapeOf(hardware_.generators, t.problem, hardware_.loadOf(t.task)), ExitCode::Usage);
+    tune::Landscape all = valueOf(tune::landscapeOf(hardware_.generators, t.problem, hardware_.loadOf(t.task)), ExitCode::Usage);
+    return flags_.schedules.empty() ? std::move(all) : onlyThese(t, all);
+  }
+
+  /// The default, and the schedules of the command line: to look at one candidate, or to compare a few.
+  tune::Landscape onlyThese(const TuneTask& t, const tune::Landscape& all) const {
+    std::vector<tune::Point> points{all[all.byDefault()]};
+    for (const std::string& text : flags_.schedules) {
+      const codegen::Target& target = *hardware_.generators[0];
+      const std::string schedule = valueOf(target.canonical(text), ExitCode::Usage);
+      if (const auto reason = target.whyIllegal(t.problem, schedule))
+        throw usage("the schedule does not fit " + t.problem.text() + " for " + target.name().str() + ": " + *reason);
+      if (schedule == points[0].schedule) continue;
+      points.push_back({points[0].generator, schedule, target.predict(t.problem, schedule, hardware_.loadOf(t.task)), {0, int(points.size())}});
+    }
+    return tune::Landscape(std::move(points), 0);
   }
 
   tune::Setting settingOf(const TuneTask& t) const {
-    return {t.task, print(*t.problem.spec), hardware_.site.device, hardware_.site.toolchain, session_};
+    tune::Setting setting{t.task, print(*t.problem.spec), hardware_.site.device, hardware_.site.toolchain, session_};
+    if (!place_.onCuda()) return setting;
+    setting.deviceIndex = place_.index(), setting.cudaLibrary = place_.cudaLibrary();
+    setting.sampleSeconds = 1e-3;  // long beside what an event can tell apart
+    return setting;
+  }
+
+  static std::string targetOf(const TuneFlags& flags) {
+    // Any architecture of a GPU may be named, so a word is only looked up among the others.
+    return flags.target.starts_with("sm_") ? flags.target : wordOf("--target", flags.target, codegen::targetNames());
   }
 
   /// What earlier choices say: of this very task the incumbent, of the same norm and entry elsewhere hints.
@@ -132,6 +154,7 @@ class Tuning {
 
   const TuneFlags& flags_;
   Output& out_;
+  Place place_;
   Hardware hardware_;
   double budget_;
   std::vector<TuneTask> tasks_;
@@ -179,6 +202,9 @@ Action declareTune(CLI::App& parser) {
   parser.add_option("--bind", r.bindings, "A number that the norm leaves open")->allow_extra_args(false)->type_name("NAME=N");
   parser.add_option("--budget", flags->budget, "Time for one problem, e.g. 20s, 2m [20s]")->type_name("TIME");
   parser.add_option("--records", flags->records, "Where measurements are kept, and where an earlier run left off")->type_name("FILE");
+  parser.add_option("--schedule", flags->schedules, "Only this, beside the default; may be given several times")
+      ->allow_extra_args(false)
+      ->type_name("TEXT");
   parser.add_flag("--exhaustive", flags->exhaustive, "Every legal schedule, however long it takes");
   parser.add_flag("--dry-run", flags->dryRun, "Show the candidates in the order of the model; measure nothing");
   parser.add_flag("--fresh", flags->fresh, "Measure again what the records know");

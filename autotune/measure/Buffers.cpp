@@ -22,7 +22,7 @@ Memory filled(DType type, int64_t count, uint64_t seed, float mean, float sigma)
   return memory;
 }
 
-host::Buffer bufferOf(const Memory& memory) {
+host::Buffer bufferOf(const Held& memory) {
   return memory.bytes() ? host::Buffer(memory.data(), size_t(memory.bytes())) : host::Buffer();
 }
 
@@ -32,38 +32,52 @@ int64_t Buffers::bytesOfSet(const Problem& problem, const Extents& e) {
   return (problem.entry == Entry::Backward ? 3 : 2) * e.totalRows() * e.features * bytes(problem.data);
 }
 
-Buffers::Buffers(const host::Plan& plan, const Problem& problem, const Extents& extents, int sets)
-    : problem_(problem), extents_(extents) {
+Held::Held(Memory host, const gate::CudaDevice* device) {
+  if (!device || host.bytes() == 0) {
+    host_ = std::move(host);
+    return;
+  }
+  device_ = gate::CudaMemory(*device, host.bytes());
+  device->upload(device_.address(), host.data(), host.bytes());
+  device->synchronize();
+}
+
+Buffers::Buffers(const host::Plan& plan, const Problem& problem, const Extents& extents, int sets, const gate::CudaDevice* device)
+    : problem_(problem), extents_(extents), device_(device) {
   const int64_t elements = extents.totalRows() * extents.features;
   const bool backward = problem.entry == Entry::Backward;
   for (int i = 0; i < sets; ++i) {
     Set set;
-    set.x = filled(problem.data, elements, 1 + uint64_t(i), 0, 1);
-    if (backward) set.dy = filled(problem.data, elements, 1000 + uint64_t(i), 0, 1);
-    set.out = Memory(elements * bytes(problem.data));
+    set.x = held(filled(problem.data, elements, 1 + uint64_t(i), 0, 1));
+    if (backward) set.dy = held(filled(problem.data, elements, 1000 + uint64_t(i), 0, 1));
+    set.out = held(Memory(elements * bytes(problem.data)));
     sets_.push_back(std::move(set));
   }
   const int64_t narrowBytes = extents.features * bytes(problem.params);
-  scale_ = filled(problem.params, extents.features, 3, 1, 0.1f);
-  bias_ = filled(problem.params, extents.features, 4, 0, 0.1f);
-  if (backward) dscale_ = Memory(narrowBytes), dbias_ = Memory(narrowBytes);
+  scale_ = held(filled(problem.params, extents.features, 3, 1, 0.1f));
+  bias_ = held(filled(problem.params, extents.features, 4, 0, 0.1f));
+  if (backward) dscale_ = held(Memory(narrowBytes)), dbias_ = held(Memory(narrowBytes));
   if (problem.mask) {
     const std::vector<uint8_t> rows = hardMask(HardMask::Tails, extents);
-    mask_ = Memory(int64_t(rows.size()));
-    std::copy(rows.begin(), rows.end(), static_cast<uint8_t*>(mask_.data()));
+    Memory mask{int64_t(rows.size())};
+    std::copy(rows.begin(), rows.end(), static_cast<uint8_t*>(mask.data()));
+    mask_ = held(std::move(mask));
   }
   const normc_sizes sizes = host::Plan::sizes(extents.segments, extents.rows, extents.features);
   if (const size_t size = plan.stateBytes(extents.features)) {
-    stateIn_ = Memory(int64_t(size)), stateOut_ = Memory(int64_t(size));
+    stateIn_ = held(Memory(int64_t(size))), stateOut_ = held(Memory(int64_t(size)));
     host::check(normc_plan_state_init(plan.get(), &sizes, stateIn_.data(), size));
-    for (const normc_field& field : plan.stateFields(extents.features))
-      if (std::string_view(field.name) == "step")
-        std::memcpy(static_cast<char*>(stateIn_.data()) + field.offset, &kSteps, sizeof kSteps);
+    for (const normc_field& field : plan.stateFields(extents.features)) {
+      if (std::string_view(field.name) != "step") continue;
+      if (device) device->upload(reinterpret_cast<gate::DeviceAddress>(stateIn_.data()) + field.offset, &kSteps, sizeof kSteps), device->synchronize();
+      else std::memcpy(static_cast<char*>(stateIn_.data()) + field.offset, &kSteps, sizeof kSteps);
+    }
   }
   if (problem.entry == Entry::Infer) return;
   if (const size_t size = plan.savedBytes(sizes)) {
-    saved_ = Memory(int64_t(size));
-    fillFields(saved_, plan.savedFields(sizes));
+    Memory saved{int64_t(size)};
+    fillFields(saved, plan.savedFields(sizes));
+    saved_ = held(std::move(saved));
   }
 }
 
@@ -83,15 +97,17 @@ void Buffers::fillFields(Memory& memory, const std::vector<normc_field>& fields)
   }
 }
 
-host::Tensor Buffers::wide(const Memory& memory) const {
+host::Tensor Buffers::placed(host::Tensor tensor) const { return device_ ? tensor.onCuda(device_->index()) : tensor; }
+
+host::Tensor Buffers::wide(const Held& memory) const {
   const bool last = problem_.layout == Layout::FeaturesLast;
   const int64_t outer = last ? extents_.rows : extents_.features, inner = last ? extents_.features : extents_.rows;
-  if (!problem_.segmented) return host::Tensor(memory.data(), dlType(problem_.data), {outer, inner});
-  return host::Tensor(memory.data(), dlType(problem_.data), {extents_.segments, outer, inner});
+  if (!problem_.segmented) return placed(host::Tensor(memory.data(), dlType(problem_.data), {outer, inner}));
+  return placed(host::Tensor(memory.data(), dlType(problem_.data), {extents_.segments, outer, inner}));
 }
 
-host::Tensor Buffers::narrow(const Memory& memory) const {
-  return host::Tensor(memory.data(), dlType(problem_.params), {extents_.features});
+host::Tensor Buffers::narrow(const Held& memory) const {
+  return placed(host::Tensor(memory.data(), dlType(problem_.params), {extents_.features}));
 }
 
 host::Call Buffers::call(int index) const {
@@ -110,11 +126,12 @@ host::Call Buffers::call(int index) const {
   }
   if (problem_.mask) {
     const auto* rows = static_cast<const uint8_t*>(mask_.data());
-    call.mask = problem_.segmented ? host::Tensor(rows, {extents_.segments, extents_.rows}) : host::Tensor(rows, {extents_.rows});
+    call.mask = placed(problem_.segmented ? host::Tensor(rows, {extents_.segments, extents_.rows}) : host::Tensor(rows, {extents_.rows}));
   }
   call.saved = bufferOf(saved_);
   call.stateIn = bufferOf(stateIn_);
   if (problem_.entry != Entry::Infer) call.stateOut = bufferOf(stateOut_);
+  if (device_) call.stream = device_->stream();
   return call;
 }
 

@@ -2,11 +2,11 @@
 
 namespace normc::measure {
 
-Subject::Subject(host::Plan plan, const Buffers& buffers, const Extents& extents, Contestant* reader)
+Subject::Subject(host::Plan plan, const Buffers& buffers, const Extents& extents, Contestant* reader, const gate::CudaDevice* device)
     : plan_(std::move(plan)), reader_(reader) {
   const normc_sizes sizes = host::Plan::sizes(extents.segments, extents.rows, extents.features);
   const size_t bytes = plan_.workspaceBytes(sizes);
-  if (bytes) workspace_ = Memory(int64_t(bytes));
+  if (bytes) workspace_ = Held(Memory(int64_t(bytes)), device);
   for (int set = 0; set < buffers.sets(); ++set) {
     calls_.push_back(buffers.call(set));
     if (bytes) calls_.back().workspace = host::Buffer(workspace_.data(), bytes);

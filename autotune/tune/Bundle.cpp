@@ -38,9 +38,18 @@ Shipped fromJson(const Json& json) {
 }
 
 /// The task as it is here: this machine measures it.
-Setting here(const Shipped& shipped, const std::string& session) {
+Setting here(const Shipped& shipped, const BundleRun& run, const std::string& session) {
   Setting setting = shipped.setting;
   setting.session = session;
+  if (setting.device.kind == "cuda") {
+    const std::string arch = setting.device.arch;  // what the code is for, which an older arch may be
+    setting.device = cudaDeviceHere(run.deviceIndex, run.cudaLibrary);
+    setting.device.arch = arch;
+    setting.deviceIndex = run.deviceIndex, setting.cudaLibrary = run.cudaLibrary;
+    setting.task.threads = 1;
+    setting.sampleSeconds = 1e-3;
+    return setting;
+  }
   setting.device = processorHere(shipped.setting.device.arch);
   if (setting.task.threads == 0) setting.task.threads = setting.device.facts.at("cores");
   return setting;
@@ -81,7 +90,7 @@ bool runBundle(const BundleRun& run) {
   bool whole = true;
   for (const Shipped& shipped : *plan) {
     if (run.stop()) return false;
-    const Setting setting = here(shipped, session);
+    const Setting setting = here(shipped, run, session);
     const Landscape landscape(shipped.points, 0);
     LiveLab::Hands hands;
     hands.make = [&](const std::vector<size_t>& points) {

@@ -31,6 +31,8 @@ struct BundleRun {
   std::string folder, records;  ///< records: where results go
   std::string worker;           ///< the program
   double budget = 20;
+  int deviceIndex = 0;          ///< of a bundle for CUDA
+  std::string cudaLibrary = "libcuda.so.1";
   std::function<bool()> stop = [] { return false; };
   std::function<void(const std::string&)> say = [](const std::string&) {};  ///< a line for each task
 };

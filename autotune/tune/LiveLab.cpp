@@ -46,7 +46,8 @@ Worker& LiveLab::worker() {
   const Task& t = setting_.task;
   const Json answer = worker_->ask({{"do", "task"}, {"problem", t.problem}, {"spec", setting_.spec}, {"segments", t.segments},
                                     {"rows", t.rows}, {"features", t.features}, {"threads", t.threads}, {"policy", t.policy},
-                                    {"sample_seconds", setting_.sampleSeconds}}, setting_.patience);
+                                    {"sample_seconds", setting_.sampleSeconds}, {"device", setting_.device.kind},
+                                    {"index", setting_.deviceIndex}, {"cuda_library", setting_.cudaLibrary}}, setting_.patience);
   if (answer.contains("error")) throw std::runtime_error(answer.at("error").get<std::string>());
   return *worker_;
 }

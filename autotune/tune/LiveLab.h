@@ -34,6 +34,8 @@ struct Setting {
   std::map<std::string, std::string> toolchain;
   std::string session;
   double sampleSeconds = 200e-6;
+  int deviceIndex = 0;                            ///< of a CUDA device
+  std::string cudaLibrary = "libcuda.so.1";
   double patience = 60;  ///< seconds for the first gate, which waits for the reference; later ones get less
 };
 

@@ -1,4 +1,4 @@
-// normc-bundle FOLDER [--records FILE] [--budget SECONDS]: measures what `normc tune export`
+// normc-bundle FOLDER [--records FILE] [--budget SECONDS] [--device N]: measures what `normc tune export`
 // packed. It needs normc-worker and the runtime beside it, and no compiler.
 #include <csignal>
 #include <cstdio>
@@ -12,7 +12,7 @@
 namespace {
 
 constexpr const char* kUsage =
-    "normc-bundle FOLDER [--records FILE] [--budget SECONDS]\n"
+    "normc-bundle FOLDER [--records FILE] [--budget SECONDS] [--device N] [--cuda-library FILE]\n"
     "  measures the candidates of a bundle on this machine; results go to FOLDER/results.jsonl.\n"
     "  A run that was stopped goes on from there. Bring the results back: normc tune import FILE --records DB\n";
 
@@ -31,6 +31,8 @@ int main(int argc, char** argv) {
     if (argument == "--help") return std::fputs(kUsage, stdout), 0;
     if (argument == "--records" && !last) run.records = argv[++i];
     else if (argument == "--budget" && !last) run.budget = std::atof(argv[++i]);
+    else if (argument == "--device" && !last) run.deviceIndex = std::atoi(argv[++i]);
+    else if (argument == "--cuda-library" && !last) run.cudaLibrary = argv[++i];
     else if (argument.starts_with("-")) return usage("there is no flag " + argument + ", or it lacks its value");
     else if (run.folder.empty()) run.folder = argument;
     else return usage("one folder at a time, not also " + argument);

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "autotune/measure/Copy.h"
+#include "autotune/measure/CudaTimer.h"
 #include "dsl/Library.h"
 
 namespace normc::tune {
@@ -50,6 +51,9 @@ void Bench::begin(const Json& task) {
   sampleSeconds_ = std::max(task.at("sample_seconds").get<double>(), 20e-6);
   normc_context_options options{};
   options.max_threads = threads_;
+  const std::string library = task.value("cuda_library", std::string(gate::CudaDriver::kLibrary));
+  options.cuda_library = library.c_str();
+  if (task.value("device", "cpu") == "cuda") device_ = std::make_unique<gate::CudaDevice>(task.value("index", 0), library);
   context_ = std::make_unique<host::Context>(options);
 }
 
@@ -65,7 +69,8 @@ void Bench::limitMemory(int64_t forBuffers) const {
 
 host::Plan Bench::plan(const host::Package& package) const {
   normc_request request{};
-  request.max_threads = threads_;
+  request.max_threads = device_ ? 0 : threads_;
+  if (device_) request.device_type = kDLCUDA, request.device_id = device_->index();
   return host::Plan(package, problem_.text(), request);
 }
 
@@ -75,13 +80,18 @@ void Bench::load(const Json& request) {
   candidate.plan = std::make_unique<host::Plan>(plan(*candidate.package));
   if (!buffers_) {
     const int64_t bytes = measure::Buffers::bytesOfSet(problem_, extents_);
-    const int sets = measure::setsFor(policy_, bytes, machine_.lastCache, machine_.memory);
-    limitMemory(2 * bytes * sets);
-    buffers_ = std::make_unique<measure::Buffers>(*candidate.plan, problem_, extents_, sets);
+    const bool cold = policy_ == measure::Policy::Cold;
+    const int sets = !device_ ? measure::setsFor(policy_, bytes, machine_.lastCache, machine_.memory)
+                     : cold   ? measure::coldSets(*device_, bytes)
+                              : 1;
+    if (!device_) limitMemory(2 * bytes * sets);  // a driver reserves addresses as it likes
+    buffers_ = std::make_unique<measure::Buffers>(*candidate.plan, problem_, extents_, sets, device_.get());
+    if (policy_ == measure::Policy::Pipeline && device_)
+      throw std::runtime_error("the policy `pipeline` is not for a CUDA device; it must be warm or cold");
     if (policy_ == measure::Policy::Pipeline)
       reader_ = measure::makeReader(buffers_->output(0).data(), buffers_->tensorBytes(), threads_);
   }
-  candidate.subject = std::make_unique<measure::Subject>(plan(*candidate.package), *buffers_, extents_, reader_.get());
+  candidate.subject = std::make_unique<measure::Subject>(plan(*candidate.package), *buffers_, extents_, reader_.get(), device_.get());
   candidates_.insert_or_assign(request.at("name").get<std::string>(), std::move(candidate));
 }
 
@@ -93,7 +103,7 @@ Bench::Candidate& Bench::candidate(const Json& name) {
 
 void Bench::makeQuestions() {
   const auto add = [&](gate::Trial trial) {
-    trial.placement.guardPages = true;
+    trial.placement.guardPages = !device_;
     auto question = gate::questionFor(problem_, trial);
     if (!question) throw std::runtime_error(text(question.errors()));
     questions_.push_back(*std::move(question));
@@ -112,7 +122,7 @@ Json Bench::gate(const Json& request) {
   double worst = 0;
   int64_t trials = 0;
   for (const gate::Question& question : questions_) {
-    const gate::Verdict verdict = gate::judge(plan.get(), problem_, question);
+    const gate::Verdict verdict = gate::judge(plan.get(), problem_, question, device_.get());
     ++trials;
     if (!verdict.ok) return {{"trials", trials}, {"worst", worst}, {"failure", firstLines(verdict.text)}};
     worst = std::max(worst, verdict.worstRatio);
@@ -120,12 +130,23 @@ Json Bench::gate(const Json& request) {
   return {{"trials", trials}, {"worst", worst}, {"failure", ""}};
 }
 
+/// On a device, events around a graph of calls; on the CPU, the clock around calls, when nobody disturbs.
+std::function<double()> Bench::sampler(Candidate& one) const {
+  if (device_) {
+    const auto enqueue = [subject = one.subject.get()](int set) { subject->call(set); };
+    const auto timer = std::make_shared<measure::CudaTimer>(*device_, enqueue, buffers_->sets(), sampleSeconds_);
+    return [timer] { return timer->sample(); };
+  }
+  const auto runner = std::make_shared<measure::Runner>(*one.subject, sampleSeconds_);
+  return [this, runner] { return quiet_->sample([&] { return runner->sample(); }); };
+}
+
 Json Bench::sample(const Json& request) {
-  std::vector<measure::Runner*> runners;
+  std::vector<Candidate*> runners;
   for (const Json& name : request.at("names")) {
     Candidate& one = candidate(name);
-    if (!one.runner) one.runner = std::make_unique<measure::Runner>(*one.subject, sampleSeconds_);
-    runners.push_back(one.runner.get());
+    if (!one.take) one.take = sampler(one);
+    runners.push_back(&one);
   }
   if (!quiet_) quiet_ = std::make_unique<measure::Quiet>();
   const int before = quiet_->disturbed(), rounds = request.at("rounds");
@@ -133,12 +154,13 @@ Json Bench::sample(const Json& request) {
   for (int round = 0; round < rounds; ++round)
     for (size_t i = 0; i < runners.size(); ++i) {
       const size_t turn = (i + size_t(round)) % runners.size();
-      samples[turn].push_back(quiet_->sample([&] { return runners[turn]->sample(); }));
+      samples[turn].push_back(runners[turn]->take());
     }
   return {{"samples", samples}, {"disturbed", quiet_->disturbed() - before}};
 }
 
 Json Bench::copy(const Json& request) {
+  if (device_) return {{"seconds", 0}};  // bench/gpu has the roofs of a device
   const bool backward = problem_.entry == Entry::Backward;
   const measure::Traffic traffic{request.at("reads"), request.at("writes")};
   measure::Memory x(buffers_->tensorBytes()), dy(backward ? buffers_->tensorBytes() : 0), out(buffers_->tensorBytes());

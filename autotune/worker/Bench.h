@@ -2,7 +2,8 @@
 //
 // It answers one request at a time, in JSON:
 //
-//   {"do": "task", "problem", "spec", "segments", "rows", "features", "threads", "policy", "sample_seconds"}
+//   {"do": "task", "problem", "spec", "segments", "rows", "features", "threads", "policy", "sample_seconds",
+//    "device": "cpu" or "cuda", "index", "cuda_library"}
 //   {"do": "load", "name", "package"}                a package that holds one kernel, for this problem
 //   {"do": "gate", "name"}                           -> {"trials", "worst", "failure"}: no failure, no word
 //   {"do": "sample", "names", "rounds"}              -> {"samples": [[...], ...], "disturbed"}, in turns
@@ -12,6 +13,7 @@
 // candidate: who asks does so from another process.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -37,7 +39,7 @@ class Bench {
     std::unique_ptr<host::Package> package;
     std::unique_ptr<host::Plan> plan;                 ///< that the gate runs
     std::unique_ptr<measure::Subject> subject;
-    std::unique_ptr<measure::Runner> runner;          ///< made when it is first timed
+    std::function<double()> take;                     ///< takes a sample; made when it is first timed
   };
 
   void begin(const Json&);
@@ -47,6 +49,7 @@ class Bench {
   Json copy(const Json&);
   host::Plan plan(const host::Package&) const;
   Candidate& candidate(const Json& name);
+  std::function<double()> sampler(Candidate&) const;
   void makeQuestions();
   void limitMemory(int64_t forBuffers) const;
 
@@ -57,6 +60,7 @@ class Bench {
   double sampleSeconds_ = 0;
   measure::Machine machine_ = measure::thisMachine();
   std::unique_ptr<host::Context> context_;
+  std::unique_ptr<gate::CudaDevice> device_;   ///< null on the CPU
   std::vector<gate::Question> questions_;
   std::unique_ptr<measure::Buffers> buffers_;  ///< made with the first plan
   std::unique_ptr<measure::Contestant> reader_;

@@ -71,8 +71,8 @@ Json benchOne(const CudaDevice& device, const Kernels& kernels, const Roof& roof
   const std::vector<RoofBuffers> buffers = subject.roofBuffers();
   const RoofLaunch launch = launches.of(roof, kind, buffers);
 
-  const Timer ours(device, [&](int set) { subject.enqueue(set); }, subject.sets(), options.sampleSeconds);
-  const Timer theirs(
+  const CudaTimer ours(device, [&](int set) { subject.enqueue(set); }, subject.sets(), options.sampleSeconds);
+  const CudaTimer theirs(
       device, [&](int set) { roof.enqueue(kind, launch, buffers[size_t(set)]); }, subject.sets(),
       options.sampleSeconds);
   const std::vector<measure::Samples> samples = race({&ours, &theirs}, options.rounds);
@@ -149,7 +149,7 @@ void benchRoofs(const CudaDevice& device, bool quick, const std::function<bool()
                         kind == RoofKind::Triad ? (last - 2)->address() : 0, bytes});
       }
       const RoofLaunch launch = roof.tuned(kind, sets);
-      const Timer timer(
+      const CudaTimer timer(
           device, [&](int set) { roof.enqueue(kind, launch, sets[size_t(set)]); }, count, kRoofSeconds);
       const std::vector<measure::Samples> samples = race({&timer}, 15);
       record({{"kind", "roof"},

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "bench/gpu/Subject.h"
-#include "bench/gpu/Timer.h"
+#include "autotune/measure/CudaTimer.h"
 
 namespace normc::gpu {
 namespace {

@@ -44,7 +44,7 @@ const std::vector<Arrow> kArrows{
     {"examples", {"runtime/normc.h", "runtime/normc.hpp"}, {}},
     {"bench", {"bench", "autotune", "codegen", "dsl", "runtime"}, {"llvm", "nlohmann", "CLI", "oneapi"}},
     // Measuring on a GPU needs no compiler: it runs where there is only the driver.
-    {"bench/gpu", {"bench/gpu", "autotune/measure/Stats.h", "autotune/gate", "dsl", "runtime"}, {"nlohmann", "CLI"}},
+    {"bench/gpu", {"bench/gpu", "autotune/measure/Stats.h", "autotune/measure/CudaTimer.h", "autotune/gate", "dsl", "runtime"}, {"nlohmann", "CLI"}},
     {"tests",
      {"tests", "bench", "autotune", "codegen", "dsl", "runtime"},
      {"llvm", "mlir", "nlohmann", "openssl", "gtest", "gmock"}},

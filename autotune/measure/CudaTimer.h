@@ -15,7 +15,7 @@
 #include "autotune/gate/CudaDevice.h"
 #include "autotune/measure/Stats.h"
 
-namespace normc::gpu {
+namespace normc::measure {
 
 /// Enqueues one call on the device's stream, on a set of buffers. May throw.
 using Enqueue = std::function<void(int set)>;
@@ -53,10 +53,10 @@ class Graph {
 };
 
 /// One contestant: its calls, as many as make a sample long enough.
-class Timer {
+class CudaTimer {
  public:
   /// `sampleSeconds`: about how long a sample takes.
-  Timer(const gate::CudaDevice&, const Enqueue&, int sets, double sampleSeconds);
+  CudaTimer(const gate::CudaDevice&, const Enqueue&, int sets, double sampleSeconds);
   double sample() const;  ///< seconds of one call
   int calls() const { return calls_; }
 
@@ -67,9 +67,9 @@ class Timer {
 };
 
 /// Samples of all, in turns; the order of a round is turned from round to round.
-std::vector<measure::Samples> race(const std::vector<const Timer*>&, int rounds);
+std::vector<Samples> race(const std::vector<const CudaTimer*>&, int rounds);
 
 /// The median, and between what 95 % of bootstrapped medians lie.
-measure::Ratio middle(const measure::Samples&);
+Ratio middle(const Samples&);
 
-}  // namespace normc::gpu
+}  // namespace normc::measure

@@ -1,9 +1,9 @@
-#include "bench/gpu/Timer.h"
+#include "autotune/measure/CudaTimer.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace normc::gpu {
+namespace normc::measure {
 
 using namespace cuda;
 using gate::CudaDevice;
@@ -85,7 +85,7 @@ void Graph::launch() const {
   device_.driver().check(device_.driver().cuGraphLaunch(exec_, device_.stream()), "launching a graph");
 }
 
-Timer::Timer(const CudaDevice& device, const Enqueue& enqueue, int sets, double sampleSeconds)
+CudaTimer::CudaTimer(const CudaDevice& device, const Enqueue& enqueue, int sets, double sampleSeconds)
     : watch_(device) {
   for (int set = 0; set < sets; ++set) enqueue(set);  // loads what is loaded late, and warms up
   watch_.start();
@@ -100,14 +100,14 @@ Timer::Timer(const CudaDevice& device, const Enqueue& enqueue, int sets, double 
   device.synchronize();
 }
 
-double Timer::sample() const {
+double CudaTimer::sample() const {
   watch_.start();
   graph_->launch();
   return watch_.seconds() / calls_;
 }
 
-std::vector<measure::Samples> race(const std::vector<const Timer*>& timers, int rounds) {
-  std::vector<measure::Samples> samples(timers.size());
+std::vector<Samples> race(const std::vector<const CudaTimer*>& timers, int rounds) {
+  std::vector<Samples> samples(timers.size());
   for (int round = 0; round < rounds; ++round)
     for (size_t i = 0; i < timers.size(); ++i) {
       const size_t turn = (i + round) % timers.size();
@@ -116,8 +116,8 @@ std::vector<measure::Samples> race(const std::vector<const Timer*>& timers, int 
   return samples;
 }
 
-measure::Ratio middle(const measure::Samples& samples) {
-  return measure::pairedRatio(samples, measure::Samples(samples.size(), 1.0));
+Ratio middle(const Samples& samples) {
+  return pairedRatio(samples, Samples(samples.size(), 1.0));
 }
 
-}  // namespace normc::gpu
+}  // namespace normc::measure
