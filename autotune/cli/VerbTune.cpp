@@ -113,6 +113,7 @@ class Tuning {
     const Maker maker(landscape, hardware_.generators, t.problem, folder.path());
     tune::SearchOptions options;
     options.budget = budget_, options.exhaustive = flags_.exhaustive, options.seed = uint64_t(flags_.seed);
+    if (!flags_.schedules.empty()) options.keepAll = true, options.finalists = int(flags_.schedules.size());
     learn(t, landscape, options);
     options.progress = [&](const tune::SearchOptions::Progress& p) {
       const double part = flags_.exhaustive ? double(p.done) / double(std::max<size_t>(p.total, 1)) : p.seconds / budget_;

@@ -45,15 +45,15 @@ std::vector<size_t> Landscape::neighbours(size_t of) const {
   return list;
 }
 
-int Landscape::distance(size_t of) const {
-  const std::vector<int>&a = points_[of].at, &b = points_[byDefault_].at;
+int Landscape::apart(size_t one, size_t other) const {
+  const std::vector<int>&a = points_[one].at, &b = points_[other].at;
   int differing = std::abs(int(a.size()) - int(b.size()));
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) differing += a[i] != b[i];
   return differing;
 }
 
 bool Landscape::simpler(size_t a, size_t b) const {
-  const int here = distance(a), there = distance(b);
+  const int here = apart(a, byDefault_), there = apart(b, byDefault_);
   return std::tie(here, points_[a].predicted, points_[a].schedule) <
          std::tie(there, points_[b].predicted, points_[b].schedule);
 }

@@ -33,13 +33,13 @@ class Landscape {
   std::vector<size_t> neighbours(size_t) const;
   /// All points, the best prediction first; ties in the order of their texts.
   const std::vector<size_t>& ranked() const { return ranked_; }
+  /// Knobs in which two points differ; the strategy and the generator are one.
+  int apart(size_t a, size_t b) const;
   /// Whether `a` is simpler than `b`: the default, then fewer knobs away from it, then the prediction, then
   /// the text. Ties between equally fast schedules are decided by it, the same way each time.
   bool simpler(size_t a, size_t b) const;
 
  private:
-  int distance(size_t) const;  ///< knobs that differ from the default's
-
   std::vector<Point> points_;
   size_t byDefault_;
   std::map<std::pair<std::string, std::string>, size_t> byText_;

@@ -21,7 +21,7 @@ class Searching {
       screenAll(options_.exhaustive ? landscape_.ranked() : seedsOf(landscape_, options_));
       if (!options_.exhaustive) climb();
       race();
-      outcome_.decision = decide(landscape_, outcome_.racers);
+      if (outcome_.failure.empty()) outcome_.decision = decide(landscape_, outcome_.racers);
     }
     outcome_.complete = outcome_.failure.empty() && !lab_.stopped();
     outcome_.seconds = lab_.now();
@@ -102,7 +102,8 @@ class Searching {
       if (lab_.stopped() && rounds > 0) break;
       if (outcome_.racers.size() == 1 && rounds > 0) break;
       runBlock();
-      if (rounds + kBlock >= options_.leastRounds) dropSlow();
+      if (!outcome_.failure.empty()) return;
+      if (rounds + kBlock >= options_.leastRounds && !options_.keepAll) dropSlow();
       report("racing");
     }
     outcome_.budgetSpent |= rounds < options_.mostRounds && outcome_.racers.size() > 1;
@@ -116,9 +117,11 @@ class Searching {
     for (size_t i = 0; i < points.size() && i < block.size(); ++i) {
       Racer& racer = outcome_.racers[i];
       racer.samples.insert(racer.samples.end(), block[i].begin(), block[i].end());
-      if (!block[i].empty() || points[i] == landscape_.byDefault()) left.push_back(std::move(racer));
+      if (!block[i].empty()) left.push_back(std::move(racer));
     }
     outcome_.racers = std::move(left);
+    if (std::none_of(outcome_.racers.begin(), outcome_.racers.end(), [&](const Racer& r) { return r.point == landscape_.byDefault(); }))
+      outcome_.failure = "it failed in the race, after it had passed the gate";
   }
 
   /// Out goes who is slower than the leader beyond doubt; the default stays to the end.
@@ -156,11 +159,17 @@ std::vector<size_t> seedsOf(const Landscape& landscape, const SearchOptions& opt
   };
   if (options.incumbent) add(*options.incumbent);
   for (const size_t hint : options.hints) add(hint);
-  int taken = 0;
-  for (const size_t point : landscape.ranked()) {
-    if (taken >= options.fromModel) break;
-    taken += add(point);
-  }
+  // The best of each strategy and generator; then those that are no neighbours of one that is taken; then the rest.
+  std::vector<size_t> model;
+  std::set<int> spaces;
+  const auto take = [&](size_t point) {
+    if (int(model.size()) < options.fromModel && add(point)) model.push_back(point);
+  };
+  for (const size_t point : landscape.ranked())
+    if (spaces.insert(landscape[point].at.at(0)).second) take(point);
+  for (const size_t point : landscape.ranked())
+    if (std::all_of(model.begin(), model.end(), [&](size_t other) { return landscape.apart(point, other) > 1; })) take(point);
+  for (const size_t point : landscape.ranked()) take(point);
   std::mt19937_64 random(options.seed);
   for (int left = options.atRandom, tries = 0; left > 0 && tries < 100; ++tries) left -= add(random() % landscape.size());
   return seeds;

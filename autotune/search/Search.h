@@ -21,6 +21,7 @@ struct SearchOptions {
   int fromModel = 8, atRandom = 3, leaders = 3;
   int batch = 6;              ///< candidates that are made together
   int finalists = 5;          ///< beside default and incumbent
+  bool keepAll = false;       ///< nobody leaves the race: a few are compared
   int leastRounds = 20, mostRounds = 100;
   std::vector<size_t> hints;  ///< what records of this and of like problems chose
   std::optional<size_t> incumbent;

@@ -85,6 +85,19 @@ std::vector<Samples> LiveLab::sample(const std::vector<size_t>& points, int roun
   return answer.at("samples").get<std::vector<Samples>>();
 }
 
+/// Without it nothing can be compared: a device that is gone shows here.
+void LiveLab::loadDefault() {
+  std::string reason;
+  try {
+    return load(landscape_.byDefault());
+  } catch (const Worker::Ended& ended) {
+    reason = reasonOf(ended);
+  } catch (const CannotDo& refusal) {
+    reason = refusal.what();
+  }
+  throw std::runtime_error("the default of " + setting_.task.problem + " ran before and does not any more, so the device may be gone: " + reason);
+}
+
 /// Through the gate; what does not pass never meets the clock.
 Screened LiveLab::judged(size_t point) {
   Screened result{.point = point};
@@ -113,6 +126,7 @@ Screened LiveLab::measure(size_t point) {
   try {
     result = judged(point);
     if (result.status == Status::Ok) {
+      if (point != landscape_.byDefault()) loadDefault();
       std::vector<Samples> samples = sample({point, landscape_.byDefault()}, kScreenRounds);
       result.samples = std::move(samples[0]), result.reference = std::move(samples[1]);
       if (point == landscape_.byDefault()) callSeconds_ = measure::median(result.samples), result.reference = result.samples;
@@ -142,34 +156,47 @@ std::vector<Screened> LiveLab::screen(const std::vector<size_t>& points) {
   return results;
 }
 
+std::vector<size_t> LiveLab::able(const std::vector<size_t>& points, int rounds) {
+  std::vector<size_t> list;
+  for (const size_t point : points) {
+    if (failed_.contains(point)) continue;
+    Record record = recordOf(point);
+    record.stage = "race";
+    try {
+      if (rounds) worker_.reset(), sample({point}, rounds);
+      load(point);
+      list.push_back(point);
+      continue;
+    } catch (const Worker::Ended& ended) {
+      record.status = ended.hung ? Status::Hung : Status::Crashed, record.reason = reasonOf(ended);
+    } catch (const CannotDo& refusal) {
+      record.status = Status::Refused, record.reason = refusal.what();
+    }
+    failed_.insert(point);
+    keep(record);
+  }
+  return list;
+}
+
 std::vector<Samples> LiveLab::race(const std::vector<size_t>& points, int rounds) {
-  std::vector<size_t> able;
-  for (const size_t point : points)
-    if (!failed_.contains(point)) able.push_back(point);
+  std::vector<size_t> running = able(points);
   std::vector<Samples> taken;
   try {
-    taken = sample(able, rounds);
-  } catch (const Worker::Ended&) {  // one of them: each alone, in a worker of its own
-    for (const size_t point : able) {
-      try {
-        worker_.reset();
-        sample({point}, 1);
-      } catch (const Worker::Ended& ended) {
-        failed_.insert(point);
-        Record record = recordOf(point);
-        record.stage = "race", record.status = ended.hung ? Status::Hung : Status::Crashed, record.reason = reasonOf(ended);
-        keep(record);
-      }
+    taken = sample(running, rounds);
+  } catch (const Worker::Ended&) {  // one of them: each alone, in a worker of its own, then those that are left
+    running = able(running, rounds);
+    try {
+      taken = sample(running, rounds);
+    } catch (const Worker::Ended& ended) {
+      throw std::runtime_error("a race of " + setting_.task.text() + " ends its worker, though each candidate runs alone: " + reasonOf(ended));
     }
-    std::erase_if(able, [&](size_t point) { return failed_.contains(point); });
-    taken = sample(able, rounds);
   }
   std::vector<Samples> results(points.size());
-  for (size_t i = 0; i < able.size(); ++i)
-    results[size_t(std::find(points.begin(), points.end(), able[i]) - points.begin())] = std::move(taken[i]);
+  for (size_t i = 0; i < running.size(); ++i)
+    results[size_t(std::find(points.begin(), points.end(), running[i]) - points.begin())] = std::move(taken[i]);
   const auto byDefault = size_t(std::find(points.begin(), points.end(), landscape_.byDefault()) - points.begin());
   for (size_t i = 0; i < points.size(); ++i) {
-    if (results[i].empty() || byDefault >= points.size()) continue;
+    if (results[i].empty() || byDefault >= points.size() || results[byDefault].empty()) continue;
     Record record = recordOf(points[i]);
     record.stage = "race", record.samples = results[i], record.reference = results[byDefault];
     keep(record);

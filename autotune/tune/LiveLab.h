@@ -77,7 +77,10 @@ class LiveLab : public Lab {
   void load(size_t point);
   Screened measure(size_t point);
   Screened judged(size_t point);
+  void loadDefault();
   std::vector<Samples> sample(const std::vector<size_t>& points, int rounds);
+  /// Those that can still be run, with rounds: each alone in a worker of its own. Who cannot is recorded and left out.
+  std::vector<size_t> able(const std::vector<size_t>& points, int rounds = 0);
   Record recordOf(size_t point) const;
   void keep(const Record&);
   double limit() const;

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <random>
+#include <set>
 
 #include "autotune/search/Replay.h"
 
@@ -202,6 +203,18 @@ TEST(Seeds, DefaultThenHintsThenTheModelThenAFewAtRandom) {
   EXPECT_EQ(seedsOf(world.landscape, options), seeds);
   options.seed = 2;
   EXPECT_NE(seedsOf(world.landscape, options), seeds);
+}
+
+TEST(Seeds, CoverEveryStrategyAndKeepApart) {
+  std::vector<Point> points;
+  for (int space = 0; space < 3; ++space)
+    for (int i = 0; i < 10; ++i) points.push_back({"mlir", std::to_string(space) + "," + std::to_string(i), 1.0 + space + 0.01 * i, {space, i, i / 3}});
+  const Landscape landscape(std::move(points), 5);
+  SearchOptions options;
+  options.fromModel = 4, options.atRandom = 0;
+  std::set<int> spaces;
+  for (const size_t seed : seedsOf(landscape, options)) spaces.insert(landscape[seed].at[0]);
+  EXPECT_EQ(spaces.size(), 3u);
 }
 
 Samples around(double seconds, double noise, uint64_t seed, int count = 40) {

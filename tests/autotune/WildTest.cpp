@@ -3,6 +3,7 @@
 #include "tests/autotune/Wild.h"
 
 #include <cmath>
+#include <filesystem>
 
 #include "autotune/gate/Gate.h"
 #include "autotune/search/Search.h"
@@ -141,6 +142,38 @@ TEST_F(Wild, WhatWasRejectedStaysRejectedInTheNextSession) {
   other = where;
   other.device.facts["cores"] = 64;
   EXPECT_TRUE(rememberedFrom(landscape, readDatabase(journal.path())->records, other).empty());
+}
+
+TEST_F(Wild, ADefaultThatIsGoneEndsTheSearchAndKeepsTheRecords) {
+  const Landscape landscape = landscapeOf({"right", "segfault", "slow"});
+  const Setting where = setting();
+  Journal journal(folder_ + "/db.jsonl");
+  LiveLab lab(landscape, where, hands(landscape, &journal), {});
+  lab.screen({0, 1});
+  std::filesystem::remove(folder_ + "/right.npk");
+  try {
+    lab.screen({2});
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_TRUE(contains(error.what(), "the default of layer_norm:forward@f32[*x24] ran before and does not any more, so the device may be gone: "));
+  }
+  EXPECT_EQ(readDatabase(journal.path())->counts.records, 2);
+}
+
+TEST_F(Wild, WhoFailsInARaceIsOutOfItAndTheOthersGoOn) {
+  const Landscape landscape = landscapeOf({"right", "crash_when_timed", "slow"});
+  const Setting where = setting();
+  Journal journal(folder_ + "/db.jsonl");
+  LiveLab lab(landscape, where, hands(landscape, &journal), {});
+  lab.screen({0});
+  const std::vector<Samples> samples = lab.race({0, 1, 2}, 3);
+  ASSERT_EQ(samples.size(), 3u);
+  EXPECT_EQ(samples[0].size(), 3u);
+  EXPECT_TRUE(samples[1].empty());
+  EXPECT_EQ(samples[2].size(), 3u);
+  int crashed = 0;
+  for (const Record& record : readDatabase(journal.path())->records) crashed += record.status == Status::Crashed && record.stage == "race";
+  EXPECT_EQ(crashed, 1);
 }
 
 TEST_F(Wild, AMissingWorkerProgramIsSaid) {

@@ -46,6 +46,13 @@ EXPORT void segfault(Args args, int64_t task) {
   *(volatile int*)8 = 1;
 }
 
+/* Not before it has run for a while: the gate calls less often. */
+EXPORT void crash_when_timed(Args args, int64_t task) {
+  static int calls;
+  right(args, task);
+  if (++calls > 100) *(volatile int*)8 = 1;
+}
+
 EXPORT void hang(Args args, int64_t task) {
   right(args, task);
   for (volatile int forever = 1; forever;) {

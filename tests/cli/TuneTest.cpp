@@ -110,6 +110,39 @@ TEST_F(Tune, DamagedRecordsAreSaidAndPassedOver) {
   EXPECT_TRUE(contains(read("db.jsonl"), "{\"schema\": 9}\nnonsense\n{\"torn\n{"));
 }
 
+TEST_F(Tune, OneScheduleIsComparedWithTheDefaultAlone) {
+  const Outcome o = normc(with(kSmall, {"--schedule", "resident,vector=4,rows=2,unroll=2,tile=4,grain=8", "--json"}));
+  ASSERT_EQ(o.code, 0) << o.err;
+  const auto task = o.json().at("tasks").at(0);
+  EXPECT_EQ(task.at("points"), 2);
+  ASSERT_EQ(task.at("raced").size(), 2u);
+  EXPECT_EQ(task["raced"][0]["ratio"], 1);
+}
+
+TEST_F(Tune, ADriverThatIsNotThereIsSaid) {
+  const Outcome o = normc({"tune", "layer_norm", "--features", "64", "--device", "cuda:0", "--cuda-library", "libnone.so.9"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_TRUE(contains(o.err, "libnone.so.9"));
+}
+
+#ifdef NORMC_FAKE_CUDA
+TEST_F(Tune, AKernelThatDoesNothingOnItsDeviceIsNotTimed) {  // the fake driver alone runs no kernel
+  const Outcome o = normc({"tune", "layer_norm:infer@f32[*x64]", "--rows", "8", "--device", "cuda:0", "--cuda-library", NORMC_FAKE_CUDA, "--records", "db.jsonl"});
+  EXPECT_EQ(o.code, 1) << o.err;
+  EXPECT_TRUE(contains(o.out, "layer_norm:infer@f32[*x64], 8 rows, 1 thread, warm: the default could not be measured: "));
+  EXPECT_TRUE(contains(o.out, "y: "));
+  EXPECT_TRUE(contains(read("db.jsonl"), "\"kind\":\"cuda\""));
+  EXPECT_TRUE(contains(read("db.jsonl"), "\"status\":\"wrong\""));
+}
+
+TEST_F(Tune, ADryRunForAGpuNeedsNone) {
+  const Outcome o = normc({"tune", "layer_norm:forward@bf16[*x1024]", "--target", "sm_90", "--dry-run"});
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_TRUE(contains(o.out, "legal schedules"));
+  EXPECT_TRUE(contains(o.out, "the default"));
+}
+#endif
+
 struct Wrong {
   std::vector<std::string> arguments;
   int code;
@@ -138,6 +171,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"layer_norm", "--features", "8", "--rows", "9999999999"}, 2, "has more than 2^33 elements"},
         Wrong{{"layer_norm", "--features", "8", "--records", "nowhere/db.jsonl"}, 3, "cannot write nowhere/db.jsonl: No such file or directory"},
         Wrong{{"layer_norm", "--features", "8", "--device", "gpu"}, 2, "--device is 'gpu'; it must be cpu or cuda:N"},
+        Wrong{{"layer_norm", "--features", "8", "--schedule", "fast"}, 2, "schedule 'fast'"},
+        Wrong{{"layer_norm", "--features", "8", "--schedule", "resident,rows=3"}, 2, "the schedule does not fit layer_norm:forward@f32[*x8]"},
         Wrong{{"layer_norm", "--features", "8", "--target", "aarch64"}, 2, "cannot be measured on this processor"}));
 
 }  // namespace
