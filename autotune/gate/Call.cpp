@@ -257,6 +257,7 @@ CallResult Call::run() {
     bool shared = b.placement.inPlace && b.wide(name);
     const Storage& from = shared ? b.tensors.at(backward ? "dy" : "x").storage : t.storage;
     auto& values = result.outputs[name];
+    values.reserve(size_t(b.wide(name) ? b.in.extents.totalRows() * b.in.extents.features : b.in.extents.features));
     b.forEach(name, [&](int64_t, int64_t at) { values.push_back(from.get(b.typeOf(name), at)); });
     if (!from.gapsIntact(t.shape, t.strides, bytes(b.typeOf(name)))) result.fault += "memory between rows of " + name + " was written; ";
   }
