@@ -11,7 +11,8 @@
 namespace normc::cli {
 
 codegen::Load Hardware::loadOf(const tune::Task& task) const {
-  return {task.segments, task.rows, task.features, std::max<int64_t>(task.threads, 1), machine.secondCache, machine.lastCache};
+  return {task.segments,       task.rows,        task.features, std::max<int64_t>(task.threads, 1),
+          machine.secondCache, machine.lastCache};
 }
 
 Hardware hardwareFor(const std::string& target) {
@@ -25,9 +26,11 @@ Hardware hardwareFor(const std::string& target) {
 
 Hardware hardwareFor(const std::string& target, const Place& place) {
   if (!place.onCuda()) return hardwareFor(target);
-  const tune::Device device = translated([&] { return tune::cudaDeviceHere(place.index(), place.cudaLibrary()); });
+  const tune::Device device =
+      translated([&] { return tune::cudaDeviceHere(place.index(), place.cudaLibrary()); });
   Hardware hardware = hardwareFor(target == "host" ? device.arch : target);
-  if (hardware.site.device.kind != "cuda") throw usage("--target " + target + " is not for " + place.text(), "leave it out, or name sm_NN");
+  if (hardware.site.device.kind != "cuda")
+    throw usage("--target " + target + " is not for " + place.text(), "leave it out, or name sm_NN");
   const std::string arch = hardware.site.device.arch;
   hardware.site.device = device;
   hardware.site.device.arch = arch;
@@ -38,7 +41,8 @@ bool runsHere(const std::string& target) {
   const std::string here = normc_cpu_isa();
   const auto known = codegen::targetNames();
   if (std::find(known.begin(), known.end(), target) == known.end()) return false;
-  return target == "host" || target == here || (target.starts_with("x86-64-v") && here.starts_with("x86-64-v") && target < here);
+  return target == "host" || target == here ||
+         (target.starts_with("x86-64-v") && here.starts_with("x86-64-v") && target < here);
 }
 
 }  // namespace normc::cli

@@ -17,7 +17,8 @@ namespace normc::cli {
 TemporaryFolder::TemporaryFolder() {
   std::error_code none;
   std::string form = (std::filesystem::temp_directory_path(none) / "normc-tune-XXXXXX").string();
-  if (none || !mkdtemp(form.data())) throw refused("cannot make a folder for candidates in " + form + ": " + std::strerror(errno));
+  if (none || !mkdtemp(form.data()))
+    throw refused("cannot make a folder for candidates in " + form + ": " + std::strerror(errno));
   path_ = form;
 }
 
@@ -39,8 +40,8 @@ std::string objectOf(const std::string& package) {
   return runtime::sha256(text.data(), text.size());
 }
 
-Maker::Maker(const tune::Landscape& landscape, const std::vector<codegen::TargetPtr>& generators, const Problem& problem,
-             const std::string& folder)
+Maker::Maker(const tune::Landscape& landscape, const std::vector<codegen::TargetPtr>& generators,
+             const Problem& problem, const std::string& folder)
     : landscape_(landscape), generators_(generators), problem_(problem), folder_(folder) {}
 
 tune::Made Maker::makeOne(size_t point) const {
@@ -48,7 +49,8 @@ tune::Made Maker::makeOne(size_t point) const {
   tune::Made made;
   for (const codegen::TargetPtr& target : generators_) {
     if (target->generator() != candidate.generator) continue;
-    auto bytes = codegen::buildPackage({{.problem = problem_, .target = target, .schedule = candidate.schedule}}, {.threads = 1});
+    auto bytes = codegen::buildPackage(
+        {{.problem = problem_, .target = target, .schedule = candidate.schedule}}, {.threads = 1});
     if (!bytes) {
       made.failure = llvm::toString(bytes.takeError());
       return made;
@@ -75,7 +77,8 @@ std::vector<tune::Made> Maker::make(const std::vector<size_t>& points) const {
     }
   };
   std::vector<std::thread> threads;
-  for (size_t i = 1; i < std::min<size_t>(std::thread::hardware_concurrency(), points.size()); ++i) threads.emplace_back(work);
+  for (size_t i = 1; i < std::min<size_t>(std::thread::hardware_concurrency(), points.size()); ++i)
+    threads.emplace_back(work);
   work();
   for (std::thread& thread : threads) thread.join();
   return made;

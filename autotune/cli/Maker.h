@@ -25,7 +25,8 @@ class TemporaryFolder {
 class Maker {
  public:
   /// `folder`: where packages go. All arguments outlive it.
-  Maker(const tune::Landscape&, const std::vector<codegen::TargetPtr>&, const Problem&, const std::string& folder);
+  Maker(const tune::Landscape&, const std::vector<codegen::TargetPtr>&, const Problem&,
+        const std::string& folder);
 
   /// As many at once as the machine has processors.
   std::vector<tune::Made> make(const std::vector<size_t>& points) const;

@@ -21,11 +21,13 @@ class Selecting {
  public:
   Selecting(const Problem& problem, const std::string& target, const tune::Database& database)
       : problem_(problem), database_(database), hardware_(hardwareFor(target)) {
-    task_ = {problem.text(), problem.spec->structuralHash(), 1, kUsualRows, *problem.features, hardware_.machine.processors, ""};
+    task_ = {problem.text(),    problem.spec->structuralHash(), 1, kUsualRows,
+             *problem.features, hardware_.machine.processors,   ""};
   }
 
   std::vector<Job> jobs() {
-    std::vector<tune::Task> sizes = tune::tunedSizes(database_, task_.problem, task_.norm, hardware_.site.device);
+    std::vector<tune::Task> sizes =
+        tune::tunedSizes(database_, task_.problem, task_.norm, hardware_.site.device);
     if (sizes.empty()) sizes.push_back(task_);
     std::vector<Job> defaults = codegen::defaultJobs(problem_, hardware_.generators[0]);
     std::vector<Job> picked;
@@ -42,13 +44,16 @@ class Selecting {
       if (job.rowsMax && *job.rowsMax < least) jobs.push_back(job);
     for (size_t i = 0; i < picked.size(); ++i) {
       const bool last = i + 1 == picked.size();
-      if (!last && picked[i].schedule == picked[i + 1].schedule) continue;  // the next one serves these rows, too
+      if (!last && picked[i].schedule == picked[i + 1].schedule)
+        continue;  // the next one serves these rows, too
       const double here = double(sizes[i].segments * sizes[i].rows);
-      if (!last) picked[i].rowsMax = int64_t(std::sqrt(here * double(sizes[i + 1].segments * sizes[i + 1].rows)));
+      if (!last)
+        picked[i].rowsMax = int64_t(std::sqrt(here * double(sizes[i + 1].segments * sizes[i + 1].rows)));
       if (last && strategyOf(picked[i].schedule) != strategyOf(defaults[0].schedule)) {
         picked[i].rowsMax = int64_t(here * std::sqrt(2.0));
         for (const Job& job : defaults)
-          if (job.rowsMax && strategyOf(job.schedule) == strategyOf(picked[i].schedule)) picked[i].rowsMax = std::max(*picked[i].rowsMax, *job.rowsMax);
+          if (job.rowsMax && strategyOf(job.schedule) == strategyOf(picked[i].schedule))
+            picked[i].rowsMax = std::max(*picked[i].rowsMax, *job.rowsMax);
       }
       jobs.push_back(picked[i]);
     }
@@ -65,8 +70,13 @@ class Selecting {
 
   Job jobFor(tune::Task size) const {
     size.problem = task_.problem, size.features = task_.features, size.threads = task_.threads;
-    const tune::Pick pick = tune::pickFor(size, hardware_.site, database_, [&](const tune::Record& r) { return generatorOf(r); });
-    Job job{.problem = problem_, .target = hardware_.generators[0], .schedule = {}, .origin = pick.origin, .selection = pick.rungs};
+    const tune::Pick pick =
+        tune::pickFor(size, hardware_.site, database_, [&](const tune::Record& r) { return generatorOf(r); });
+    Job job{.problem = problem_,
+            .target = hardware_.generators[0],
+            .schedule = {},
+            .origin = pick.origin,
+            .selection = pick.rungs};
     if (pick.record) {
       job.target = *generatorOf(*pick.record);
       job.schedule = llvm::cantFail(job.target->canonical(pick.record->schedule));
@@ -84,10 +94,12 @@ class Selecting {
 
 }  // namespace
 
-std::vector<Job> selectedJobs(const Problem& problem, const std::string& target, const tune::Database& database) {
+std::vector<Job> selectedJobs(const Problem& problem, const std::string& target,
+                              const tune::Database& database) {
   if (!problem.features) {
     std::vector<Job> jobs;
-    for (Job& job : codegen::defaultJobs(problem, valueOf(codegen::findTarget(target), ExitCode::Usage))) jobs.push_back(std::move(job));
+    for (Job& job : codegen::defaultJobs(problem, valueOf(codegen::findTarget(target), ExitCode::Usage)))
+      jobs.push_back(std::move(job));
     return jobs;
   }
   return Selecting(problem, target, database).jobs();

@@ -8,9 +8,9 @@
 
 namespace normc::cli {
 
-/// As codegen::defaultJobs, with the choices of the records in place of the target's guesses. Each tuned number
-/// of rows serves those nearer to it than to the next (geometrically); the largest serves all beyond, unless its
-/// strategy is one that the target limits.
+/// As codegen::defaultJobs, with the choices of the records in place of the target's guesses. Each tuned
+/// number of rows serves those nearer to it than to the next (geometrically); the largest serves all beyond,
+/// unless its strategy is one that the target limits.
 std::vector<codegen::Job> selectedJobs(const Problem&, const std::string& target, const tune::Database&);
 
 }  // namespace normc::cli

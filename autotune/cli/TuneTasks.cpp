@@ -14,9 +14,12 @@ namespace {
 std::pair<int64_t, int64_t> shardOf(const std::string& text) {
   const size_t slash = text.find('/');
   if (text.empty()) return {1, 1};
-  if (slash == text.npos) throw usage("--shard is " + inQuotes(text) + "; it must have the form 2/8: part 2 of 8");
-  const int64_t part = wholeOf("--shard", text.substr(0, slash), 1), parts = wholeOf("--shard", text.substr(slash + 1), 1);
-  if (part > parts) throw usage("--shard is " + inQuotes(text) + "; there are only " + std::to_string(parts) + " parts");
+  if (slash == text.npos)
+    throw usage("--shard is " + inQuotes(text) + "; it must have the form 2/8: part 2 of 8");
+  const int64_t part = wholeOf("--shard", text.substr(0, slash), 1),
+                parts = wholeOf("--shard", text.substr(slash + 1), 1);
+  if (part > parts)
+    throw usage("--shard is " + inQuotes(text) + "; there are only " + std::to_string(parts) + " parts");
   return {part, parts};
 }
 
@@ -37,7 +40,11 @@ double secondsOf(const std::string& flag, const std::string& text) {
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, value);
   const std::string unit(rest, end);
-  const double factor = unit.empty() || unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "m" || unit == "min" ? 60 : unit == "h" ? 3600 : 0;
+  const double factor = unit.empty() || unit == "s"    ? 1
+                        : unit == "ms"                 ? 1e-3
+                        : unit == "m" || unit == "min" ? 60
+                        : unit == "h"                  ? 3600
+                                                       : 0;
   if (error != std::errc() || factor == 0 || !(value > 0) || value > 1e7)
     throw usage(flag + " is " + inQuotes(text) + "; it must be a time, e.g. 20s, 500ms or 2m");
   return value * factor;
@@ -45,7 +52,8 @@ double secondsOf(const std::string& flag, const std::string& text) {
 
 std::vector<TuneTask> tasksOf(const TuneFlags& flags, int64_t threads) {
   if (flags.request.inputs.empty())
-    throw usage("normc tune needs a norm", "e.g. normc tune layer_norm --features 1024 --records tuned.jsonl");
+    throw usage("normc tune needs a norm",
+                "e.g. normc tune layer_norm --features 1024 --records tuned.jsonl");
   for (const std::string& policy : flags.policies) wordOf("--policy", policy, {"warm", "cold", "pipeline"});
   const auto [part, parts] = shardOf(flags.shard);
   std::vector<TuneTask> tasks;
@@ -54,7 +62,13 @@ std::vector<TuneTask> tasksOf(const TuneFlags& flags, int64_t threads) {
     for (const std::string& rows : flags.rows)
       for (const std::string& policy : flags.policies) {
         const int64_t segments = !problem.segmented ? 1 : flags.segments ? flags.segments : 8;
-        tune::Task task{problem.text(), problem.spec->structuralHash(), segments, wholeOf("--rows", rows, 1), *problem.features, threads, policy};
+        tune::Task task{problem.text(),
+                        problem.spec->structuralHash(),
+                        segments,
+                        wholeOf("--rows", rows, 1),
+                        *problem.features,
+                        threads,
+                        policy};
         constexpr int64_t kMost = int64_t(1) << 33;
         if (task.segments * task.features > kMost / task.rows)
           throw usage("--rows is '" + rows + "': " + task.text() + " has more than 2^33 elements");

@@ -26,7 +26,8 @@ struct TuneTask {
   tune::Task task;
 };
 
-/// All tasks, or with --shard i/n those of one part: each task is in exactly one part, whatever the others do.
+/// All tasks, or with --shard i/n those of one part: each task is in exactly one part, whatever the others
+/// do.
 std::vector<TuneTask> tasksOf(const TuneFlags&, int64_t threads);
 
 /// `20s`, `500ms`, `2m` or a number of seconds.

@@ -4,16 +4,16 @@
 
 #include "autotune/cli/Cli.h"
 #include "autotune/cli/Failure.h"
+#include "autotune/cli/Hardware.h"
 #include "autotune/cli/Interrupt.h"
 #include "autotune/cli/Maker.h"
 #include "autotune/cli/Progress.h"
+#include "autotune/cli/TuneBundle.h"
 #include "autotune/cli/TuneReport.h"
 #include "autotune/cli/TuneTasks.h"
-#include "autotune/cli/Hardware.h"
 #include "autotune/search/Search.h"
 #include "autotune/space/Space.h"
 #include "autotune/tune/Here.h"
-#include "autotune/cli/TuneBundle.h"
 #include "dsl/Nearest.h"
 #include "dsl/Print.h"
 
@@ -23,11 +23,18 @@ namespace {
 class Tuning {
  public:
   Tuning(const TuneFlags& flags, Output& out)
-      : flags_(flags), out_(out), place_(flags.place), hardware_(hardwareFor(targetOf(flags), place_)),
+      : flags_(flags),
+        out_(out),
+        place_(flags.place),
+        hardware_(hardwareFor(targetOf(flags), place_)),
         budget_(secondsOf("--budget", flags.budget)) {
-    if (const std::string name = hardware_.site.device.arch; !flags.dryRun && !place_.onCuda() && !runsHere(name))
-      throw usage("code for " + name + " cannot be measured on this processor, which has " + normc_cpu_isa(), "--dry-run shows its candidates");
-    const int64_t threads = place_.onCuda() ? 1 : flags.threads ? flags.threads : hardware_.machine.processors;
+    if (const std::string name = hardware_.site.device.arch;
+        !flags.dryRun && !place_.onCuda() && !runsHere(name))
+      throw usage("code for " + name + " cannot be measured on this processor, which has " + normc_cpu_isa(),
+                  "--dry-run shows its candidates");
+    const int64_t threads = place_.onCuda() ? 1
+                            : flags.threads ? flags.threads
+                                            : hardware_.machine.processors;
     tasks_ = tasksOf(flags, threads);
     if (!flags.records.empty()) openRecords();
   }
@@ -45,7 +52,8 @@ class Tuning {
     const bool whole = !interrupt.requested() && results.size() == tasks_.size();
     progress.clear();
     report(results, whole, flags_.records, out_);
-    const bool failed = std::any_of(results.begin(), results.end(), [](const Tuned& t) { return !t.outcome.failure.empty(); });
+    const bool failed = std::any_of(results.begin(), results.end(),
+                                    [](const Tuned& t) { return !t.outcome.failure.empty(); });
     return !whole ? ExitCode::Interrupted : failed ? ExitCode::CheckFailed : ExitCode::Ok;
   }
 
@@ -62,7 +70,8 @@ class Tuning {
   }
 
   tune::Landscape landscapeOf(const TuneTask& t) const {
-    tune::Landscape all = valueOf(tune::landscapeOf(hardware_.generators, t.problem, hardware_.loadOf(t.task)), ExitCode::Usage);
+    tune::Landscape all = valueOf(
+        tune::landscapeOf(hardware_.generators, t.problem, hardware_.loadOf(t.task)), ExitCode::Usage);
     return flags_.schedules.empty() ? std::move(all) : onlyThese(t, all);
   }
 
@@ -73,15 +82,20 @@ class Tuning {
       const codegen::Target& target = *hardware_.generators[0];
       const std::string schedule = valueOf(target.canonical(text), ExitCode::Usage);
       if (const auto reason = target.whyIllegal(t.problem, schedule))
-        throw usage("the schedule does not fit " + t.problem.text() + " for " + target.name().str() + ": " + *reason);
+        throw usage("the schedule does not fit " + t.problem.text() + " for " + target.name().str() + ": " +
+                    *reason);
       if (schedule == points[0].schedule) continue;
-      points.push_back({points[0].generator, schedule, target.predict(t.problem, schedule, hardware_.loadOf(t.task)), {0, int(points.size())}});
+      points.push_back({points[0].generator,
+                        schedule,
+                        target.predict(t.problem, schedule, hardware_.loadOf(t.task)),
+                        {0, int(points.size())}});
     }
     return tune::Landscape(std::move(points), 0);
   }
 
   tune::Setting settingOf(const TuneTask& t) const {
-    tune::Setting setting{t.task, print(*t.problem.spec), hardware_.site.device, hardware_.site.toolchain, session_};
+    tune::Setting setting{t.task, print(*t.problem.spec), hardware_.site.device, hardware_.site.toolchain,
+                          session_};
     if (!place_.onCuda()) return setting;
     setting.deviceIndex = place_.index(), setting.cudaLibrary = place_.cudaLibrary();
     setting.sampleSeconds = 1e-3;  // long beside what an event can tell apart
@@ -90,7 +104,8 @@ class Tuning {
 
   static std::string targetOf(const TuneFlags& flags) {
     // Any architecture of a GPU may be named, so a word is only looked up among the others.
-    return flags.target.starts_with("sm_") ? flags.target : wordOf("--target", flags.target, codegen::targetNames());
+    return flags.target.starts_with("sm_") ? flags.target
+                                           : wordOf("--target", flags.target, codegen::targetNames());
   }
 
   /// What earlier choices say: of this very task the incumbent, of the same norm and entry elsewhere hints.
@@ -100,8 +115,10 @@ class Tuning {
       if (record.kind != "choice") continue;
       const auto point = landscape.find(record.generator, record.schedule);
       if (!point) continue;
-      if (record.task == t.task && record.device == hardware_.site.device) options.incumbent = *point;
-      else if (head(record.task.problem) == head(t.task.problem)) options.hints.push_back(*point);
+      if (record.task == t.task && record.device == hardware_.site.device)
+        options.incumbent = *point;
+      else if (head(record.task.problem) == head(t.task.problem))
+        options.hints.push_back(*point);
     }
     if (options.hints.size() > 6) options.hints.resize(6);
   }
@@ -116,15 +133,18 @@ class Tuning {
     if (!flags_.schedules.empty()) options.keepAll = true, options.finalists = int(flags_.schedules.size());
     learn(t, landscape, options);
     options.progress = [&](const tune::SearchOptions::Progress& p) {
-      const double part = flags_.exhaustive ? double(p.done) / double(std::max<size_t>(p.total, 1)) : p.seconds / budget_;
+      const double part =
+          flags_.exhaustive ? double(p.done) / double(std::max<size_t>(p.total, 1)) : p.seconds / budget_;
       progress.show((double(index) + std::min(part, 1.0)) / double(tasks_.size()),
-                    t.task.problem + ": " + p.phase + ", " + counted(int64_t(p.done), "candidate") + ", best " +
-                        digitsText(1 / p.ratio, 3) + "x the default");
+                    t.task.problem + ": " + p.phase + ", " + counted(int64_t(p.done), "candidate") +
+                        ", best " + digitsText(1 / p.ratio, 3) + "x the default");
     };
-    tune::LiveLab lab(landscape, setting,
-                      {[&](const std::vector<size_t>& points) { return maker.make(points); },
-                       [&] { return interrupt.requested(); }, tune::Worker::besideThis(), journal_ ? &*journal_ : nullptr},
-                      flags_.fresh ? std::map<size_t, tune::Screened>{} : tune::rememberedFrom(landscape, known_.records, setting));
+    tune::LiveLab lab(
+        landscape, setting,
+        {[&](const std::vector<size_t>& points) { return maker.make(points); },
+         [&] { return interrupt.requested(); }, tune::Worker::besideThis(), journal_ ? &*journal_ : nullptr},
+        flags_.fresh ? std::map<size_t, tune::Screened>{}
+                     : tune::rememberedFrom(landscape, known_.records, setting));
     Tuned tuned{t.task, tune::search(landscape, lab, options), landscape, {}, 0, 0};
     if (!tuned.outcome.failure.empty()) return tuned;
     conclude(tuned, lab);
@@ -172,7 +192,8 @@ ExitCode tuneAll(const TuneFlags& flags, Output& out) {
     if (first == "import") return importResults(flags, out);
     return Tuning(flags, out).run();
   } catch (const std::runtime_error& error) {  // a worker that cannot be started, a full disk
-    throw refused(error.what(), flags.records.empty() ? "" : "what was measured until then is in " + flags.records);
+    throw refused(error.what(),
+                  flags.records.empty() ? "" : "what was measured until then is in " + flags.records);
   }
 }
 
@@ -193,33 +214,47 @@ Action declareTune(CLI::App& parser) {
   list("--rows", flags->rows, "Numbers of rows to tune for [2048]");
   list("--dtype", r.dtypes, "Of the data: f32, f64, bf16, f16 [f32]");
   list("--entry", r.entries, "forward, backward, infer [all]");
-  list("--policy", flags->policies, "warm, cold, pipeline: the state of the caches, and who reads the output [warm]");
+  list("--policy", flags->policies,
+       "warm, cold, pipeline: the state of the caches, and who reads the output [warm]");
   flags->place.declare(parser);
   parser.add_option("--target", flags->target, "What to compile for [host]")->type_name("TARGET");
-  parser.add_option("--params", r.params, "Dtype of scale and bias: f32 or that of the data")->type_name("DTYPE");
+  parser.add_option("--params", r.params, "Dtype of scale and bias: f32 or that of the data")
+      ->type_name("DTYPE");
   parser.add_option("--layout", r.layout, "features_last or channels_first")->type_name("LAYOUT");
   parser.add_flag("--mask", r.mask, "For rows with a mask");
-  parser.add_flag("--segmented", r.segmented, "For segments x rows x features also where the norm does not need it");
-  parser.add_option("--bind", r.bindings, "A number that the norm leaves open")->allow_extra_args(false)->type_name("NAME=N");
+  parser.add_flag("--segmented", r.segmented,
+                  "For segments x rows x features also where the norm does not need it");
+  parser.add_option("--bind", r.bindings, "A number that the norm leaves open")
+      ->allow_extra_args(false)
+      ->type_name("NAME=N");
   parser.add_option("--budget", flags->budget, "Time for one problem, e.g. 20s, 2m [20s]")->type_name("TIME");
-  parser.add_option("--records", flags->records, "Where measurements are kept, and where an earlier run left off")->type_name("FILE");
-  parser.add_option("--schedule", flags->schedules, "Only this, beside the default; may be given several times")
+  parser
+      .add_option("--records", flags->records,
+                  "Where measurements are kept, and where an earlier run left off")
+      ->type_name("FILE");
+  parser
+      .add_option("--schedule", flags->schedules, "Only this, beside the default; may be given several times")
       ->allow_extra_args(false)
       ->type_name("TEXT");
   parser.add_flag("--exhaustive", flags->exhaustive, "Every legal schedule, however long it takes");
-  parser.add_flag("--dry-run", flags->dryRun, "Show the candidates in the order of the model; measure nothing");
+  parser.add_flag("--dry-run", flags->dryRun,
+                  "Show the candidates in the order of the model; measure nothing");
   parser.add_flag("--fresh", flags->fresh, "Measure again what the records know");
-  parser.add_option("--shard", flags->shard, "Part i of n of the problems, for many machines")->type_name("i/n");
+  parser.add_option("--shard", flags->shard, "Part i of n of the problems, for many machines")
+      ->type_name("i/n");
   addWhole(parser, "--segments", flags->segments, "Segments, where there are three dimensions [8]");
   addWhole(parser, "--threads", flags->threads, "That kernels may use [all]");
   addWhole(parser, "--seed", flags->seed, "Of the candidates that are drawn at random [1]");
   parser.add_option("-o,--output", flags->output, "Of export: the folder to make")->type_name("FOLDER");
   addWhole(parser, "--candidates", flags->candidates, "Of export: how many to pack for each problem [48]");
-  parser.footer("normc tune export NORM... -o FOLDER   packs candidates to be measured elsewhere, by normc-bundle FOLDER\n"
-                "normc tune run-bundle FOLDER          the same here\n"
-                "normc tune import FILE... --records DB.jsonl   brings results home\n\n"
-                "A schedule is timed only after it agreed with the reference; it replaces the default only where it is\n"
-                "faster beyond the noise. docs/tuning.md says how.");
+  parser.footer(
+      "normc tune export NORM... -o FOLDER   packs candidates to be measured elsewhere, by normc-bundle "
+      "FOLDER\n"
+      "normc tune run-bundle FOLDER          the same here\n"
+      "normc tune import FILE... --records DB.jsonl   brings results home\n\n"
+      "A schedule is timed only after it agreed with the reference; it replaces the default only where it "
+      "is\n"
+      "faster beyond the noise. docs/tuning.md says how.");
   return [flags](Output& out) { return tuneAll(*flags, out); };
 }
 

@@ -8,8 +8,8 @@
 
 namespace normc::cli {
 
-/// Races each schedule that won on this device with this toolchain against its default, in new rounds, and adds
-/// what it finds to the file. CheckFailed where one is slower by more than 2 %.
+/// Races each schedule that won on this device with this toolchain against its default, in new rounds, and
+/// adds what it finds to the file. CheckFailed where one is slower by more than 2 %.
 ExitCode verifyRecords(const std::string& file, Output&);
 
 }  // namespace normc::cli

@@ -42,7 +42,8 @@ Held::Held(Memory host, const gate::CudaDevice* device) {
   device->synchronize();
 }
 
-Buffers::Buffers(const host::Plan& plan, const Problem& problem, const Extents& extents, int sets, const gate::CudaDevice* device)
+Buffers::Buffers(const host::Plan& plan, const Problem& problem, const Extents& extents, int sets,
+                 const gate::CudaDevice* device)
     : problem_(problem), extents_(extents), device_(device) {
   const int64_t elements = extents.totalRows() * extents.features;
   const bool backward = problem.entry == Entry::Backward;
@@ -69,8 +70,12 @@ Buffers::Buffers(const host::Plan& plan, const Problem& problem, const Extents& 
     host::check(normc_plan_state_init(plan.get(), &sizes, stateIn_.data(), size));
     for (const normc_field& field : plan.stateFields(extents.features)) {
       if (std::string_view(field.name) != "step") continue;
-      if (device) device->upload(reinterpret_cast<gate::DeviceAddress>(stateIn_.data()) + field.offset, &kSteps, sizeof kSteps), device->synchronize();
-      else std::memcpy(static_cast<char*>(stateIn_.data()) + field.offset, &kSteps, sizeof kSteps);
+      if (device)
+        device->upload(reinterpret_cast<gate::DeviceAddress>(stateIn_.data()) + field.offset, &kSteps,
+                       sizeof kSteps),
+            device->synchronize();
+      else
+        std::memcpy(static_cast<char*>(stateIn_.data()) + field.offset, &kSteps, sizeof kSteps);
     }
   }
   if (problem.entry == Entry::Infer) return;
@@ -88,7 +93,8 @@ void Buffers::fillFields(Memory& memory, const std::vector<normc_field>& fields)
     char* const at = static_cast<char*>(memory.data()) + field.offset;
     const int64_t whole = name == "step" ? kSteps : extents_.totalRows();
     const float centre = name.find("mean") != name.npos ? 0.01f : name == "count" ? float(whole) : 1.0f;
-    for (size_t done = 0; done + (field.type == NORMC_F32 ? 4 : 8) <= field.bytes; done += field.type == NORMC_F32 ? 4 : 8) {
+    for (size_t done = 0; done + (field.type == NORMC_F32 ? 4 : 8) <= field.bytes;
+         done += field.type == NORMC_F32 ? 4 : 8) {
       const double wide = centre;
       if (field.type == NORMC_I64) std::memcpy(at + done, &whole, sizeof whole);
       if (field.type == NORMC_F32) std::memcpy(at + done, &centre, sizeof centre);
@@ -97,11 +103,14 @@ void Buffers::fillFields(Memory& memory, const std::vector<normc_field>& fields)
   }
 }
 
-host::Tensor Buffers::placed(host::Tensor tensor) const { return device_ ? tensor.onCuda(device_->index()) : tensor; }
+host::Tensor Buffers::placed(host::Tensor tensor) const {
+  return device_ ? tensor.onCuda(device_->index()) : tensor;
+}
 
 host::Tensor Buffers::wide(const Held& memory) const {
   const bool last = problem_.layout == Layout::FeaturesLast;
-  const int64_t outer = last ? extents_.rows : extents_.features, inner = last ? extents_.features : extents_.rows;
+  const int64_t outer = last ? extents_.rows : extents_.features,
+                inner = last ? extents_.features : extents_.rows;
   if (!problem_.segmented) return placed(host::Tensor(memory.data(), dlType(problem_.data), {outer, inner}));
   return placed(host::Tensor(memory.data(), dlType(problem_.data), {extents_.segments, outer, inner}));
 }
@@ -126,7 +135,8 @@ host::Call Buffers::call(int index) const {
   }
   if (problem_.mask) {
     const auto* rows = static_cast<const uint8_t*>(mask_.data());
-    call.mask = placed(problem_.segmented ? host::Tensor(rows, {extents_.segments, extents_.rows}) : host::Tensor(rows, {extents_.rows}));
+    call.mask = placed(problem_.segmented ? host::Tensor(rows, {extents_.segments, extents_.rows})
+                                          : host::Tensor(rows, {extents_.rows}));
   }
   call.saved = bufferOf(saved_);
   call.stateIn = bufferOf(stateIn_);

@@ -33,7 +33,8 @@ class Buffers {
  public:
   /// Any plan of the problem tells where state and saved statistics have their fields. `device`: that of the
   /// plan; null for the host.
-  Buffers(const host::Plan&, const Problem&, const Extents&, int sets, const gate::CudaDevice* device = nullptr);
+  Buffers(const host::Plan&, const Problem&, const Extents&, int sets,
+          const gate::CudaDevice* device = nullptr);
 
   int sets() const { return int(sets_.size()); }
   /// All arguments of a call but the workspace.

@@ -116,8 +116,6 @@ std::vector<Samples> race(const std::vector<const CudaTimer*>& timers, int round
   return samples;
 }
 
-Ratio middle(const Samples& samples) {
-  return pairedRatio(samples, Samples(samples.size(), 1.0));
-}
+Ratio middle(const Samples& samples) { return pairedRatio(samples, Samples(samples.size(), 1.0)); }
 
 }  // namespace normc::measure

@@ -2,7 +2,8 @@
 
 namespace normc::measure {
 
-Subject::Subject(host::Plan plan, const Buffers& buffers, const Extents& extents, Contestant* reader, const gate::CudaDevice* device)
+Subject::Subject(host::Plan plan, const Buffers& buffers, const Extents& extents, Contestant* reader,
+                 const gate::CudaDevice* device)
     : plan_(std::move(plan)), reader_(reader) {
   const normc_sizes sizes = host::Plan::sizes(extents.segments, extents.rows, extents.features);
   const size_t bytes = plan_.workspaceBytes(sizes);

@@ -11,9 +11,10 @@ namespace normc::measure {
 
 class Subject : public Contestant {
  public:
-  /// Buffers, reader and device outlive it. `reader` is run after each call, as part of it; null: nobody reads.
-  /// `device`: that of plan and buffers.
-  Subject(host::Plan plan, const Buffers& buffers, const Extents&, Contestant* reader, const gate::CudaDevice* device = nullptr);
+  /// Buffers, reader and device outlive it. `reader` is run after each call, as part of it; null: nobody
+  /// reads. `device`: that of plan and buffers.
+  Subject(host::Plan plan, const Buffers& buffers, const Extents&, Contestant* reader,
+          const gate::CudaDevice* device = nullptr);
   double run(int64_t calls) override;
   /// One call on a set of buffers; on a device it is only enqueued.
   void call(int set) { plan_(calls_[size_t(set)]); }

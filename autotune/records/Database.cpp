@@ -62,14 +62,16 @@ void Database::add(std::string_view text) {
       ++(read.flaw == Flaw::NewerSchema ? counts.newer : counts.damaged);
     }
   }
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return std::tie(a.id, a.line) < std::tie(b.id, b.line); });
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return std::tie(a.id, a.line) < std::tie(b.id, b.line); });
   records.clear(), lines.clear(), ids_.clear();
   for (Entry& entry : entries) {
     if (!ids_.empty() && ids_.back() == entry.id) {
       ++counts.duplicates;
       continue;
     }
-    ids_.push_back(std::move(entry.id)), lines.push_back(std::move(entry.line)), records.push_back(std::move(entry.record));
+    ids_.push_back(std::move(entry.id)), lines.push_back(std::move(entry.line)),
+        records.push_back(std::move(entry.record));
   }
   counts.records = int64_t(records.size());
 }
@@ -117,7 +119,8 @@ void Journal::append(const Record& record) {
 }
 
 void Journal::sync() {
-  if (fsync(file_) != 0 && errno != EINVAL && errno != EROFS) throw failed("write", path_);  // a pipe has nothing to sync
+  if (fsync(file_) != 0 && errno != EINVAL && errno != EROFS)
+    throw failed("write", path_);  // a pipe has nothing to sync
 }
 
 }  // namespace normc::tune

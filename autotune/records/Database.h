@@ -26,8 +26,8 @@ struct Counts {
 };
 
 struct Database {
-  std::vector<Record> records;       ///< by id
-  std::vector<std::string> lines;    ///< of each, as it stood there
+  std::vector<Record> records;     ///< by id
+  std::vector<std::string> lines;  ///< of each, as it stood there
   Counts counts;
 
   /// Adds the lines of a text, e.g. of another file. The result does not depend on the order of additions.

@@ -63,10 +63,11 @@ Samples samplesAt(const Json& json, const char* key) {
 
 Json toJson(const Record& r) {
   Json json = {{"schema", kSchema}, {"kind", r.kind}};
-  json["task"] = {{"problem", r.task.problem},   {"norm", r.task.norm},         {"segments", r.task.segments},
-                  {"rows", r.task.rows},         {"features", r.task.features}, {"threads", r.task.threads},
+  json["task"] = {{"problem", r.task.problem}, {"norm", r.task.norm},         {"segments", r.task.segments},
+                  {"rows", r.task.rows},       {"features", r.task.features}, {"threads", r.task.threads},
                   {"policy", r.task.policy}};
-  json["device"] = {{"kind", r.device.kind}, {"arch", r.device.arch}, {"name", r.device.name}, {"facts", r.device.facts}};
+  json["device"] = {
+      {"kind", r.device.kind}, {"arch", r.device.arch}, {"name", r.device.name}, {"facts", r.device.facts}};
   json["toolchain"] = r.toolchain;
   json["generator"] = r.generator, json["schedule"] = r.schedule, json["object"] = r.object;
   json["status"] = name(r.status);
@@ -74,8 +75,10 @@ Json toJson(const Record& r) {
   json["gate"] = {{"trials", r.trials}, {"worst", r.worst}};
   json["stage"] = r.stage, json["samples"] = r.samples, json["reference"] = r.reference;
   if (r.conclusion)
-    json["conclusion"] = {{"verdict", r.conclusion->verdict}, {"ratio", r.conclusion->ratio},
-                          {"low", r.conclusion->low}, {"high", r.conclusion->high}};
+    json["conclusion"] = {{"verdict", r.conclusion->verdict},
+                          {"ratio", r.conclusion->ratio},
+                          {"low", r.conclusion->low},
+                          {"high", r.conclusion->high}};
   json["session"] = r.session, json["number"] = r.number;
   return json;
 }
@@ -84,15 +87,17 @@ Record fromJson(const Json& json) {
   Record r;
   r.kind = textAt(json, "kind");
   const Json& task = objectAt(json, "task");
-  r.task = {textAt(task, "problem"),      textAt(task, "norm"),        wholeAt(task, "segments", 0), wholeAt(task, "rows", 0),
-            wholeAt(task, "features", 1), wholeAt(task, "threads", 1), textAt(task, "policy")};
+  r.task = {textAt(task, "problem"),  textAt(task, "norm"),         wholeAt(task, "segments", 0),
+            wholeAt(task, "rows", 0), wholeAt(task, "features", 1), wholeAt(task, "threads", 1),
+            textAt(task, "policy")};
   const Json& device = objectAt(json, "device");
   r.device = {textAt(device, "kind"), textAt(device, "arch"), textAt(device, "name"), {}};
   const Json& facts = objectAt(device, "facts");
   for (const auto& [key, value] : facts.items()) r.device.facts[key] = wholeAt(facts, key.c_str(), 0);
   const Json& toolchain = objectAt(json, "toolchain");
   for (const auto& [key, value] : toolchain.items()) r.toolchain[key] = textAt(toolchain, key.c_str());
-  r.generator = textAt(json, "generator"), r.schedule = textAt(json, "schedule"), r.object = textAt(json, "object");
+  r.generator = textAt(json, "generator"), r.schedule = textAt(json, "schedule"),
+  r.object = textAt(json, "object");
   const auto status = std::find(kStatusNames.begin(), kStatusNames.end(), textAt(json, "status"));
   if (status == kStatusNames.end()) throw Unusable();
   r.status = Status(status - kStatusNames.begin());
@@ -127,7 +132,9 @@ bool nestsDeeply(std::string_view text) {
 std::string_view name(Status status) { return kStatusNames[size_t(status)]; }
 
 std::string Task::text() const {
-  const auto counted = [](int64_t n, const char* noun) { return std::to_string(n) + " " + noun + (n == 1 ? "" : "s"); };
+  const auto counted = [](int64_t n, const char* noun) {
+    return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
+  };
   std::string result = problem + ", ";
   if (segments > 1) result += counted(segments, "segment") + " of ";
   result += counted(rows, "row");
@@ -137,10 +144,14 @@ std::string Task::text() const {
 }
 
 std::string Device::id() const {
-  return hashOf(Json({{"kind", kind}, {"arch", arch}, {"name", name}, {"facts", facts}}).dump(-1, ' ', true, Json::error_handler_t::replace), 16);
+  return hashOf(Json({{"kind", kind}, {"arch", arch}, {"name", name}, {"facts", facts}})
+                    .dump(-1, ' ', true, Json::error_handler_t::replace),
+                16);
 }
 
-std::string idOf(const Json& json) { return hashOf(json.dump(-1, ' ', true, Json::error_handler_t::replace), 32); }
+std::string idOf(const Json& json) {
+  return hashOf(json.dump(-1, ' ', true, Json::error_handler_t::replace), 32);
+}
 
 std::string lineOf(const Record& record) {
   // Once through the text, so that what is hashed is what a reader will hash.

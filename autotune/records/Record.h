@@ -23,7 +23,7 @@ struct Task {
   std::string problem;  ///< canonical text, rows open: layer_norm:forward@f32[*x1024]
   std::string norm;     ///< structural hash of the spec: two norms of one name differ here
   int64_t segments = 1, rows = 1, features = 1, threads = 1;
-  std::string policy;   ///< warm, cold, pipeline
+  std::string policy;  ///< warm, cold, pipeline
 
   std::string text() const;  ///< `layer_norm:forward@f32[*x1024], 2048 rows, 2 threads, warm`
   bool operator==(const Task&) const = default;
@@ -31,9 +31,9 @@ struct Task {
 
 /// Where: what makes one machine's times those of another, or not.
 struct Device {
-  std::string kind;  ///< cpu, cuda
-  std::string arch;  ///< x86-64-v4, sm_90: what code is compiled for
-  std::string name;  ///< the model, as the system names it
+  std::string kind;                      ///< cpu, cuda
+  std::string arch;                      ///< x86-64-v4, sm_90: what code is compiled for
+  std::string name;                      ///< the model, as the system names it
   std::map<std::string, int64_t> facts;  ///< cores, caches, multiprocessors
 
   std::string id() const;  ///< 16 digits of a hash of all of it
@@ -45,28 +45,29 @@ std::string_view name(Status);
 
 /// What a race concluded; of a record of kind `choice`.
 struct Conclusion {
-  std::string verdict;               ///< `won`, or `tie`: the default stays, whoever was in front
+  std::string verdict;                  ///< `won`, or `tie`: the default stays, whoever was in front
   double ratio = 1, low = 1, high = 1;  ///< of the chosen to the default, and its 95 % interval
   bool operator==(const Conclusion&) const = default;
 };
 
 struct Record {
-  std::string kind = "trial";  ///< `trial`: one candidate. `choice`: what a tuning decided. `verify`: a choice again
+  std::string kind =
+      "trial";  ///< `trial`: one candidate. `choice`: what a tuning decided. `verify`: a choice again
   Task task;
   Device device;
   std::map<std::string, std::string> toolchain;  ///< {"normc": "0.1.0", "llvm": "22.1.8"}
   std::string generator, schedule;
-  std::string object;          ///< SHA-256 of the kernel's code
+  std::string object;  ///< SHA-256 of the kernel's code
   Status status = Status::Ok;
-  std::string reason;          ///< unless Ok: the first lines of what was seen
-  int64_t trials = 0;          ///< that the gate made
-  double worst = 0;            ///< largest error over its bound, of the trials that passed
-  std::string stage;           ///< screen, race, verify
-  Samples samples;             ///< seconds of one call
-  Samples reference;           ///< of the default, round by round beside them
+  std::string reason;  ///< unless Ok: the first lines of what was seen
+  int64_t trials = 0;  ///< that the gate made
+  double worst = 0;    ///< largest error over its bound, of the trials that passed
+  std::string stage;   ///< screen, race, verify
+  Samples samples;     ///< seconds of one call
+  Samples reference;   ///< of the default, round by round beside them
   std::optional<Conclusion> conclusion;
-  std::string session;         ///< random: two equal measurements of two runs are two
-  int64_t number = 0;          ///< counts within the session
+  std::string session;  ///< random: two equal measurements of two runs are two
+  int64_t number = 0;   ///< counts within the session
 
   bool operator==(const Record&) const = default;
 };

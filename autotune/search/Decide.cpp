@@ -20,7 +20,8 @@ bool clearlySlower(const Samples& theirs, const Samples& ours) {
 }
 
 Decision decide(const Landscape& landscape, const std::vector<Racer>& racers) {
-  const auto byDefault = std::find_if(racers.begin(), racers.end(), [&](const Racer& r) { return r.point == landscape.byDefault(); });
+  const auto byDefault = std::find_if(racers.begin(), racers.end(),
+                                      [&](const Racer& r) { return r.point == landscape.byDefault(); });
   assert(byDefault != racers.end());
   const auto wins = [&](const Racer& racer) {
     if (racer.point == byDefault->point) return false;
@@ -34,15 +35,22 @@ Decision decide(const Landscape& landscape, const std::vector<Racer>& racers) {
     const double lead = measure::medianRatio(racer.samples, leader->samples);
     if (lead < 1 || (lead == 1 && landscape.simpler(racer.point, leader->point))) leader = &racer;
   }
-  Decision decision{byDefault->point, true, {1, 1, 1}, leader->point, measure::pairedRatio(leader->samples, byDefault->samples)};
+  Decision decision{byDefault->point,
+                    true,
+                    {1, 1, 1},
+                    leader->point,
+                    measure::pairedRatio(leader->samples, byDefault->samples)};
   const Racer* chosen = nullptr;
   for (const Racer& racer : racers) {
     if (!wins(racer)) continue;
     const Ratio behind = measure::pairedRatio(racer.samples, leader->samples);
-    const bool equallyFast = &racer == leader || behind.value <= 1 + kEquallyFast || (behind.low <= 1 && behind.value <= 1 + kLeastGain);
+    const bool equallyFast = &racer == leader || behind.value <= 1 + kEquallyFast ||
+                             (behind.low <= 1 && behind.value <= 1 + kLeastGain);
     if (equallyFast && (!chosen || landscape.simpler(racer.point, chosen->point))) chosen = &racer;
   }
-  if (chosen) decision = {chosen->point, false, measure::pairedRatio(chosen->samples, byDefault->samples), leader->point, decision.leaderRatio};
+  if (chosen)
+    decision = {chosen->point, false, measure::pairedRatio(chosen->samples, byDefault->samples),
+                leader->point, decision.leaderRatio};
   return decision;
 }
 

@@ -25,10 +25,10 @@ struct Racer {
 };
 
 struct Decision {
-  size_t chosen;    ///< the default in a tie
+  size_t chosen;  ///< the default in a tie
   bool tie = true;
-  Ratio ratio;      ///< of the chosen to the default; 1 in a tie
-  size_t leader;    ///< who was in front
+  Ratio ratio;    ///< of the chosen to the default; 1 in a tie
+  size_t leader;  ///< who was in front
   Ratio leaderRatio;
 };
 

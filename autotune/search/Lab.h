@@ -12,10 +12,10 @@ namespace normc::tune {
 struct Screened {
   size_t point = 0;
   Status status = Status::Ok;
-  std::string reason = {};      ///< unless Ok
-  Samples samples = {};         ///< of one call
-  Samples reference = {};       ///< of the default, in the same rounds
-  bool remembered = false;      ///< from records, not measured now
+  std::string reason = {};  ///< unless Ok
+  Samples samples = {};     ///< of one call
+  Samples reference = {};   ///< of the default, in the same rounds
+  bool remembered = false;  ///< from records, not measured now
 
   double ratio() const { return measure::median(samples) / measure::median(reference); }
 };

@@ -15,10 +15,12 @@ Landscape::Landscape(std::vector<Point> points, size_t byDefault)
     byPlace_.emplace(point.at, i);
     ranked_.push_back(i);
     if (ends_.size() < point.at.size()) ends_.resize(point.at.size());
-    for (size_t axis = 0; axis < point.at.size(); ++axis) ends_[axis] = std::max(ends_[axis], point.at[axis] + 1);
+    for (size_t axis = 0; axis < point.at.size(); ++axis)
+      ends_[axis] = std::max(ends_[axis], point.at[axis] + 1);
   }
   std::sort(ranked_.begin(), ranked_.end(), [&](size_t a, size_t b) {
-    return std::tie(points_[a].predicted, points_[a].schedule) < std::tie(points_[b].predicted, points_[b].schedule);
+    return std::tie(points_[a].predicted, points_[a].schedule) <
+           std::tie(points_[b].predicted, points_[b].schedule);
   });
 }
 
@@ -40,7 +42,8 @@ std::vector<size_t> Landscape::neighbours(size_t of) const {
       }
     }
   std::sort(list.begin(), list.end(), [&](size_t a, size_t b) {
-    return std::tie(points_[a].predicted, points_[a].schedule) < std::tie(points_[b].predicted, points_[b].schedule);
+    return std::tie(points_[a].predicted, points_[a].schedule) <
+           std::tie(points_[b].predicted, points_[b].schedule);
   });
   return list;
 }

@@ -26,16 +26,20 @@ std::map<size_t, Replay::Known> Replay::known(const Landscape& landscape, const 
     one.reference.insert(one.reference.end(), record.reference.begin(), record.reference.end());
   }
   // A point that was made, but whose times were never taken, is as good as unknown.
-  std::erase_if(known, [](const auto& each) { return each.second.status == Status::Ok && each.second.samples.empty(); });
+  std::erase_if(known, [](const auto& each) {
+    return each.second.status == Status::Ok && each.second.samples.empty();
+  });
   return known;
 }
 
-/// Relative to the default of the same round, at the default's own median: two sessions were not equally fast.
+/// Relative to the default of the same round, at the default's own median: two sessions were not equally
+/// fast.
 double Replay::next(size_t point) {
   const Known& one = known_.at(point);
   const size_t at = taken_[point]++ % one.samples.size();
   const double byDefault = measure::median(known_.at(landscape_.byDefault()).samples);
-  const double seconds = one.reference.empty() ? one.samples[at] : one.samples[at] / one.reference[at] * byDefault;
+  const double seconds =
+      one.reference.empty() ? one.samples[at] : one.samples[at] / one.reference[at] * byDefault;
   now_ += seconds;
   return seconds;
 }

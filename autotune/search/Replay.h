@@ -22,7 +22,8 @@ class Replay : public Lab {
   Replay(const Landscape&, std::map<size_t, Known> known, double making = 0.1);
 
   /// What the records of one task say of a landscape's points.
-  static std::map<size_t, Known> known(const Landscape&, const std::vector<Record>&, const Task&, const Device&);
+  static std::map<size_t, Known> known(const Landscape&, const std::vector<Record>&, const Task&,
+                                       const Device&);
 
   double now() override { return now_; }
   bool stopped() override { return false; }

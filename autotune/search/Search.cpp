@@ -35,7 +35,8 @@ class Searching {
       if (one.status != Status::Ok) outcome_.failure = one.reason;
       outcome_.screened.push_back(std::move(one));
     }
-    if (outcome_.screened.empty() && outcome_.failure.empty()) outcome_.failure = "it was interrupted before the default was measured";
+    if (outcome_.screened.empty() && outcome_.failure.empty())
+      outcome_.failure = "it was interrupted before the default was measured";
     return outcome_.failure.empty();
   }
 
@@ -98,7 +99,8 @@ class Searching {
     for (const Screened* leader : leaders(size_t(options_.finalists) + 1)) enter(leader->point);
     for (const size_t point : points) outcome_.racers.push_back({point, {}});
     int rounds = 0;
-    for (; rounds < options_.mostRounds && (rounds < options_.leastRounds || lab_.now() < options_.budget); rounds += kBlock) {
+    for (; rounds < options_.mostRounds && (rounds < options_.leastRounds || lab_.now() < options_.budget);
+         rounds += kBlock) {
       if (lab_.stopped() && rounds > 0) break;
       if (outcome_.racers.size() == 1 && rounds > 0) break;
       runBlock();
@@ -120,7 +122,8 @@ class Searching {
       if (!block[i].empty()) left.push_back(std::move(racer));
     }
     outcome_.racers = std::move(left);
-    if (std::none_of(outcome_.racers.begin(), outcome_.racers.end(), [&](const Racer& r) { return r.point == landscape_.byDefault(); }))
+    if (std::none_of(outcome_.racers.begin(), outcome_.racers.end(),
+                     [&](const Racer& r) { return r.point == landscape_.byDefault(); }))
       outcome_.failure = "it failed in the race, after it had passed the gate";
   }
 
@@ -159,7 +162,8 @@ std::vector<size_t> seedsOf(const Landscape& landscape, const SearchOptions& opt
   };
   if (options.incumbent) add(*options.incumbent);
   for (const size_t hint : options.hints) add(hint);
-  // The best of each strategy and generator; then those that are no neighbours of one that is taken; then the rest.
+  // The best of each strategy and generator; then those that are no neighbours of one that is taken; then the
+  // rest.
   std::vector<size_t> model;
   std::set<int> spaces;
   const auto take = [&](size_t point) {
@@ -168,10 +172,13 @@ std::vector<size_t> seedsOf(const Landscape& landscape, const SearchOptions& opt
   for (const size_t point : landscape.ranked())
     if (spaces.insert(landscape[point].at.at(0)).second) take(point);
   for (const size_t point : landscape.ranked())
-    if (std::all_of(model.begin(), model.end(), [&](size_t other) { return landscape.apart(point, other) > 1; })) take(point);
+    if (std::all_of(model.begin(), model.end(),
+                    [&](size_t other) { return landscape.apart(point, other) > 1; }))
+      take(point);
   for (const size_t point : landscape.ranked()) take(point);
   std::mt19937_64 random(options.seed);
-  for (int left = options.atRandom, tries = 0; left > 0 && tries < 100; ++tries) left -= add(random() % landscape.size());
+  for (int left = options.atRandom, tries = 0; left > 0 && tries < 100; ++tries)
+    left -= add(random() % landscape.size());
   return seeds;
 }
 

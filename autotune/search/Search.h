@@ -15,23 +15,23 @@
 namespace normc::tune {
 
 struct SearchOptions {
-  double budget = 20;         ///< seconds, for the whole search
-  bool exhaustive = false;    ///< every legal schedule is screened, however long it takes
-  uint64_t seed = 1;          ///< of the random ones
+  double budget = 20;       ///< seconds, for the whole search
+  bool exhaustive = false;  ///< every legal schedule is screened, however long it takes
+  uint64_t seed = 1;        ///< of the random ones
   int fromModel = 8, atRandom = 3, leaders = 3;
-  int batch = 6;              ///< candidates that are made together
-  int finalists = 5;          ///< beside default and incumbent
-  bool keepAll = false;       ///< nobody leaves the race: a few are compared
+  int batch = 6;         ///< candidates that are made together
+  int finalists = 5;     ///< beside default and incumbent
+  bool keepAll = false;  ///< nobody leaves the race: a few are compared
   int leastRounds = 20, mostRounds = 100;
   std::vector<size_t> hints;  ///< what records of this and of like problems chose
   std::optional<size_t> incumbent;
   /// Told after each batch.
   struct Progress {
-    size_t done, total;     ///< candidates
-    size_t best;            ///< the leading point
-    double ratio;           ///< of it to the default
-    double seconds;         ///< since the beginning
-    const char* phase;      ///< "screening", "racing"
+    size_t done, total;  ///< candidates
+    size_t best;         ///< the leading point
+    double ratio;        ///< of it to the default
+    double seconds;      ///< since the beginning
+    const char* phase;   ///< "screening", "racing"
   };
   std::function<void(const Progress&)> progress = [](const Progress&) {};
 };
@@ -40,9 +40,9 @@ struct Outcome {
   Decision decision;
   std::vector<Screened> screened;
   std::vector<Racer> racers;
-  bool complete = true;       ///< false: it was stopped; what is decided holds for what was seen
-  bool budgetSpent = false;   ///< it ended because of its budget
-  std::string failure;        ///< the default itself could not be measured: nothing is decided
+  bool complete = true;      ///< false: it was stopped; what is decided holds for what was seen
+  bool budgetSpent = false;  ///< it ended because of its budget
+  std::string failure;       ///< the default itself could not be measured: nothing is decided
   double seconds = 0;
 };
 

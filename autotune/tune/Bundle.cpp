@@ -16,21 +16,36 @@ Json toJson(const Shipped& s) {
   const Task& t = s.setting.task;
   Json points = Json::array();
   for (size_t i = 0; i < s.points.size(); ++i)
-    points.push_back({{"generator", s.points[i].generator}, {"schedule", s.points[i].schedule}, {"predicted", s.points[i].predicted},
-                      {"at", s.points[i].at}, {"package", s.made[i].package}, {"object", s.made[i].object}});
-  return {{"problem", t.problem}, {"norm", t.norm}, {"segments", t.segments}, {"rows", t.rows}, {"features", t.features},
-          {"threads", t.threads}, {"policy", t.policy}, {"spec", s.setting.spec}, {"toolchain", s.setting.toolchain},
-          {"device", s.setting.device.kind}, {"arch", s.setting.device.arch}, {"candidates", points}};
+    points.push_back({{"generator", s.points[i].generator},
+                      {"schedule", s.points[i].schedule},
+                      {"predicted", s.points[i].predicted},
+                      {"at", s.points[i].at},
+                      {"package", s.made[i].package},
+                      {"object", s.made[i].object}});
+  return {{"problem", t.problem},
+          {"norm", t.norm},
+          {"segments", t.segments},
+          {"rows", t.rows},
+          {"features", t.features},
+          {"threads", t.threads},
+          {"policy", t.policy},
+          {"spec", s.setting.spec},
+          {"toolchain", s.setting.toolchain},
+          {"device", s.setting.device.kind},
+          {"arch", s.setting.device.arch},
+          {"candidates", points}};
 }
 
 Shipped fromJson(const Json& json) {
   Shipped s;
-  s.setting.task = {json.at("problem"), json.at("norm"), json.at("segments"), json.at("rows"), json.at("features"), json.at("threads"), json.at("policy")};
+  s.setting.task = {json.at("problem"),  json.at("norm"),    json.at("segments"), json.at("rows"),
+                    json.at("features"), json.at("threads"), json.at("policy")};
   s.setting.spec = json.at("spec");
   s.setting.toolchain = json.at("toolchain").get<std::map<std::string, std::string>>();
   s.setting.device.kind = json.at("device"), s.setting.device.arch = json.at("arch");
   for (const Json& point : json.at("candidates")) {
-    s.points.push_back({point.at("generator"), point.at("schedule"), point.at("predicted"), point.at("at").get<std::vector<int>>()});
+    s.points.push_back({point.at("generator"), point.at("schedule"), point.at("predicted"),
+                        point.at("at").get<std::vector<int>>()});
     s.made.push_back({point.at("package"), point.at("object"), ""});
   }
   if (s.points.empty()) throw std::runtime_error("a task has no candidates");
@@ -60,18 +75,22 @@ Setting here(const Shipped& shipped, const BundleRun& run, const std::string& se
 std::string planText(const std::vector<Shipped>& tasks) {
   Json all = Json::array();
   for (const Shipped& task : tasks) all.push_back(toJson(task));
-  return Json{{"schema", kPlanSchema}, {"tasks", all}}.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return Json{{"schema", kPlanSchema}, {"tasks", all}}.dump(1, ' ', false, Json::error_handler_t::replace) +
+         "\n";
 }
 
 Result<std::vector<Shipped>> readPlan(const std::string& folder) {
   const std::string path = folder + "/plan.json";
   std::ifstream file(path, std::ios::binary);
-  if (!file) return Diagnostic{.message = "cannot read " + path, .hint = "a bundle is a folder that `normc tune export` made"};
+  if (!file)
+    return Diagnostic{.message = "cannot read " + path,
+                      .hint = "a bundle is a folder that `normc tune export` made"};
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const Json json = Json::parse(text, nullptr, false);
   try {
     if (!json.is_object() || json.at("schema") != kPlanSchema)
-      return Diagnostic{.message = path + " is not a plan of this version of normc", .hint = "export the bundle again"};
+      return Diagnostic{.message = path + " is not a plan of this version of normc",
+                        .hint = "export the bundle again"};
     std::vector<Shipped> tasks;
     for (const Json& task : json.at("tasks")) tasks.push_back(fromJson(task));
     return tasks;
@@ -113,9 +132,10 @@ bool runBundle(const BundleRun& run) {
     }
     lab.conclude(outcome);
     char gain[64] = "the default stays";
-    if (!outcome.decision.tie) std::snprintf(gain, sizeof gain, "%.2fx the default", 1 / outcome.decision.ratio.value);
-    run.say(setting.task.text() + ": " + std::to_string(outcome.screened.size()) + " candidates, " + gain + ", " +
-            landscape[outcome.decision.chosen].schedule);
+    if (!outcome.decision.tie)
+      std::snprintf(gain, sizeof gain, "%.2fx the default", 1 / outcome.decision.ratio.value);
+    run.say(setting.task.text() + ": " + std::to_string(outcome.screened.size()) + " candidates, " + gain +
+            ", " + landscape[outcome.decision.chosen].schedule);
   }
   return whole;
 }

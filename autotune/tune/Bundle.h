@@ -31,14 +31,14 @@ struct BundleRun {
   std::string folder, records;  ///< records: where results go
   std::string worker;           ///< the program
   double budget = 20;
-  int deviceIndex = 0;          ///< of a bundle for CUDA
+  int deviceIndex = 0;  ///< of a bundle for CUDA
   std::string cudaLibrary = "libcuda.so.1";
   std::function<bool()> stop = [] { return false; };
   std::function<void(const std::string&)> say = [](const std::string&) {};  ///< a line for each task
 };
 
-/// Measures task after task. Throws std::runtime_error; what was measured until then is in the records. Returns
-/// whether every task came to an end with a decision.
+/// Measures task after task. Throws std::runtime_error; what was measured until then is in the records.
+/// Returns whether every task came to an end with a decision.
 bool runBundle(const BundleRun&);
 
 }  // namespace normc::tune

@@ -14,7 +14,8 @@ constexpr double kFarRows = 3, kFarFeatures = 1;  // octaves
 /// The problem without its sizes: what has to be equal whatever the rung.
 std::string kindOf(const std::string& problem) {
   const size_t open = problem.find('['), close = problem.find(']');
-  return open == problem.npos || close == problem.npos ? problem : problem.substr(0, open) + problem.substr(close);
+  return open == problem.npos || close == problem.npos ? problem
+                                                       : problem.substr(0, open) + problem.substr(close);
 }
 
 double octaves(int64_t a, int64_t b) { return std::fabs(std::log2(double(a) / double(b))); }
@@ -39,7 +40,8 @@ Rung rungOf(const Task& has, const Task& wants) {
   const bool nearFeatures = halfOctave(has.features) == halfOctave(wants.features);
   const bool nearRows = octave(totalRows(has)) == octave(totalRows(wants));
   if (nearFeatures && nearRows) return Bucket;
-  const bool reach = octaves(has.features, wants.features) <= kFarFeatures && octaves(totalRows(has), totalRows(wants)) <= kFarRows;
+  const bool reach = octaves(has.features, wants.features) <= kFarFeatures &&
+                     octaves(totalRows(has), totalRows(wants)) <= kFarRows;
   return reach ? Neighbour : None;
 }
 
@@ -60,34 +62,39 @@ struct Entry {
 /// Whether it lost against the default when it was measured again.
 bool failedAgain(const Record& choice, const Database& database) {
   return std::any_of(database.records.begin(), database.records.end(), [&](const Record& r) {
-    return r.kind == "verify" && r.conclusion->verdict == "slower" && r.task == choice.task && r.device == choice.device &&
-           r.generator == choice.generator && r.schedule == choice.schedule && r.toolchain == choice.toolchain;
+    return r.kind == "verify" && r.conclusion->verdict == "slower" && r.task == choice.task &&
+           r.device == choice.device && r.generator == choice.generator && r.schedule == choice.schedule &&
+           r.toolchain == choice.toolchain;
   });
 }
 
 std::string sizeText(const Task& task) {
-  return std::to_string(totalRows(task)) + " rows of " + std::to_string(task.features) + " features, " + task.policy;
+  return std::to_string(totalRows(task)) + " rows of " + std::to_string(task.features) + " features, " +
+         task.policy;
 }
 
 }  // namespace
 
-std::vector<Task> tunedSizes(const Database& database, const std::string& problem, const std::string& norm, const Device& device) {
+std::vector<Task> tunedSizes(const Database& database, const std::string& problem, const std::string& norm,
+                             const Device& device) {
   std::map<int64_t, Task> sizes;
   for (const Record& record : database.records)
-    if (record.kind == "choice" && record.task.problem == problem && record.task.norm == norm && record.device.kind == device.kind &&
-        record.device.arch == device.arch)
+    if (record.kind == "choice" && record.task.problem == problem && record.task.norm == norm &&
+        record.device.kind == device.kind && record.device.arch == device.arch)
       sizes.emplace(totalRows(record.task), record.task);
   std::vector<Task> list;
   for (const auto& [rows, task] : sizes) list.push_back(task);
   return list;
 }
 
-Pick pickFor(const Task& wanted, const Site& site, const Database& database, const std::function<bool(const Record&)>& usable) {
+Pick pickFor(const Task& wanted, const Site& site, const Database& database,
+             const std::function<bool(const Record&)>& usable) {
   std::vector<Entry> here[3], elsewhere;
   int64_t stale = 0;
   for (size_t i = 0; i < database.records.size(); ++i) {
     const Record& r = database.records[i];
-    if (r.kind != "choice" || r.task.norm != wanted.norm || kindOf(r.task.problem) != kindOf(wanted.problem)) continue;
+    if (r.kind != "choice" || r.task.norm != wanted.norm || kindOf(r.task.problem) != kindOf(wanted.problem))
+      continue;
     if (r.device.kind != site.device.kind || r.device.arch != site.device.arch) continue;
     if (r.toolchain != site.toolchain) {
       ++stale;
@@ -100,8 +107,9 @@ Pick pickFor(const Task& wanted, const Site& site, const Database& database, con
   const auto nearer = [&](const Entry& a, const Entry& b) {
     const auto key = [&](const Entry& e) {
       const Task& t = e.record->task;
-      return std::tuple(rungOf(t, wanted), octaves(t.features, wanted.features), octaves(totalRows(t), totalRows(wanted)),
-                        octaves(t.threads, wanted.threads), policyOrder(t.policy), e.record->conclusion->high, e.id);
+      return std::tuple(rungOf(t, wanted), octaves(t.features, wanted.features),
+                        octaves(totalRows(t), totalRows(wanted)), octaves(t.threads, wanted.threads),
+                        policyOrder(t.policy), e.record->conclusion->high, e.id);
     };
     return key(a) < key(b);
   };
@@ -127,8 +135,10 @@ Pick pickFor(const Task& wanted, const Site& site, const Database& database, con
         continue;
       }
       pick.record = &r;
-      pick.origin = "record " + e.id.substr(0, 8) + ", " + rung + ", " + digits(1 / r.conclusion->ratio) + "x the default";
-      pick.rungs.push_back(std::string(rung) + ": " + which + " chose " + r.schedule + ", " + digits(1 / r.conclusion->ratio) + "x the default");
+      pick.origin = "record " + e.id.substr(0, 8) + ", " + rung + ", " + digits(1 / r.conclusion->ratio) +
+                    "x the default";
+      pick.rungs.push_back(std::string(rung) + ": " + which + " chose " + r.schedule + ", " +
+                           digits(1 / r.conclusion->ratio) + "x the default");
       return true;
     }
     pick.rungs.push_back(std::string(rung) + ": " + found);
@@ -137,7 +147,9 @@ Pick pickFor(const Task& wanted, const Site& site, const Database& database, con
   for (const Rung rung : {Exact, Bucket, Neighbour})
     if (take(kRungs[rung], here[rung])) return pick;
   if (take("same architecture", elsewhere)) return pick;
-  pick.rungs.push_back("default: by the sizes alone" + (stale ? "; " + std::to_string(stale) + " choices are of another toolchain: tune again" : std::string()));
+  pick.rungs.push_back("default: by the sizes alone" +
+                       (stale ? "; " + std::to_string(stale) + " choices are of another toolchain: tune again"
+                              : std::string()));
   return pick;
 }
 

@@ -26,16 +26,19 @@ struct Site {
 };
 
 struct Pick {
-  const Record* record = nullptr;  ///< whose schedule is taken; null: the default, by want of records or by a tie
+  const Record* record =
+      nullptr;  ///< whose schedule is taken; null: the default, by want of records or by a tie
   std::string origin = "default";  ///< for the manifest: "record 1f2e3d4c, exact, 1.31x the default"
   std::vector<std::string> rungs;  ///< each one that was tried, and what was found there
 };
 
-/// `wanted` needs problem, norm, segments, rows, features and threads. `usable`: whether a schedule can be made for
-/// the problem here. The records outlive the result.
-Pick pickFor(const Task& wanted, const Site&, const Database&, const std::function<bool(const Record&)>& usable);
+/// `wanted` needs problem, norm, segments, rows, features and threads. `usable`: whether a schedule can be
+/// made for the problem here. The records outlive the result.
+Pick pickFor(const Task& wanted, const Site&, const Database&,
+             const std::function<bool(const Record&)>& usable);
 
 /// Numbers of rows of all segments that choices for the problem have been made at, ascending.
-std::vector<Task> tunedSizes(const Database&, const std::string& problem, const std::string& norm, const Device&);
+std::vector<Task> tunedSizes(const Database&, const std::string& problem, const std::string& norm,
+                             const Device&);
 
 }  // namespace normc::tune

@@ -9,7 +9,10 @@ namespace normc::tune {
 
 Device processorHere(const std::string& arch) {
   const measure::Machine m = measure::thisMachine();
-  return {"cpu", arch, m.processor, {{"cores", m.processors}, {"own_cache", m.secondCache}, {"last_cache", m.lastCache}}};
+  return {"cpu",
+          arch,
+          m.processor,
+          {{"cores", m.processors}, {"own_cache", m.secondCache}, {"last_cache", m.lastCache}}};
 }
 
 Device cudaDeviceHere(int index, const std::string& cudaLibrary) {
@@ -17,8 +20,14 @@ Device cudaDeviceHere(int index, const std::string& cudaLibrary) {
   options.cuda_library = cudaLibrary.c_str();
   const normc_cuda_device d = host::Context(options).cudaDevice(index);
   const int number = 10 * d.compute_major + d.compute_minor;
-  return {"cuda", "sm_" + std::to_string(number), d.name,
-          {{"compute", number}, {"multiprocessors", d.multiprocessors}, {"l2_bytes", d.l2_bytes}, {"memory_clock_khz", d.memory_clock_khz}, {"memory_bus_bits", d.memory_bus_bits}}};
+  return {"cuda",
+          "sm_" + std::to_string(number),
+          d.name,
+          {{"compute", number},
+           {"multiprocessors", d.multiprocessors},
+           {"l2_bytes", d.l2_bytes},
+           {"memory_clock_khz", d.memory_clock_khz},
+           {"memory_bus_bits", d.memory_bus_bits}}};
 }
 
 std::string newSession() {

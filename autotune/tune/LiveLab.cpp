@@ -27,8 +27,13 @@ std::string reasonOf(const Worker::Ended& ended) {
 
 }  // namespace
 
-LiveLab::LiveLab(const Landscape& landscape, const Setting& setting, Hands hands, std::map<size_t, Screened> remembered)
-    : landscape_(landscape), setting_(setting), hands_(std::move(hands)), remembered_(std::move(remembered)), begin_(clockSeconds()) {
+LiveLab::LiveLab(const Landscape& landscape, const Setting& setting, Hands hands,
+                 std::map<size_t, Screened> remembered)
+    : landscape_(landscape),
+      setting_(setting),
+      hands_(std::move(hands)),
+      remembered_(std::move(remembered)),
+      begin_(clockSeconds()) {
   remembered_.erase(landscape_.byDefault());
 }
 LiveLab::~LiveLab() = default;
@@ -36,7 +41,8 @@ LiveLab::~LiveLab() = default;
 double LiveLab::now() { return clockSeconds() - begin_; }
 
 double LiveLab::limit() const {
-  return longestGate_ == 0 ? setting_.patience : std::min(setting_.patience, std::max(kLeastPatience, 10 * longestGate_));
+  return longestGate_ == 0 ? setting_.patience
+                           : std::min(setting_.patience, std::max(kLeastPatience, 10 * longestGate_));
 }
 
 Worker& LiveLab::worker() {
@@ -44,10 +50,19 @@ Worker& LiveLab::worker() {
   loaded_.clear();
   worker_ = std::make_unique<Worker>(hands_.worker);
   const Task& t = setting_.task;
-  const Json answer = worker_->ask({{"do", "task"}, {"problem", t.problem}, {"spec", setting_.spec}, {"segments", t.segments},
-                                    {"rows", t.rows}, {"features", t.features}, {"threads", t.threads}, {"policy", t.policy},
-                                    {"sample_seconds", setting_.sampleSeconds}, {"device", setting_.device.kind},
-                                    {"index", setting_.deviceIndex}, {"cuda_library", setting_.cudaLibrary}}, setting_.patience);
+  const Json answer = worker_->ask({{"do", "task"},
+                                    {"problem", t.problem},
+                                    {"spec", setting_.spec},
+                                    {"segments", t.segments},
+                                    {"rows", t.rows},
+                                    {"features", t.features},
+                                    {"threads", t.threads},
+                                    {"policy", t.policy},
+                                    {"sample_seconds", setting_.sampleSeconds},
+                                    {"device", setting_.device.kind},
+                                    {"index", setting_.deviceIndex},
+                                    {"cuda_library", setting_.cudaLibrary}},
+                                   setting_.patience);
   if (answer.contains("error")) throw std::runtime_error(answer.at("error").get<std::string>());
   return *worker_;
 }
@@ -79,8 +94,10 @@ void LiveLab::load(size_t point) {
 std::vector<Samples> LiveLab::sample(const std::vector<size_t>& points, int rounds) {
   std::vector<std::string> names;
   for (const size_t point : points) load(point), names.push_back(nameOf(point));
-  const double expected = 20 * std::max(callSeconds_, setting_.sampleSeconds) * double(rounds) * double(points.size());
-  const Json answer = ask({{"do", "sample"}, {"names", names}, {"rounds", rounds}}, std::max(kLeastPatience, expected) + (callSeconds_ ? 0 : setting_.patience));
+  const double expected =
+      20 * std::max(callSeconds_, setting_.sampleSeconds) * double(rounds) * double(points.size());
+  const Json answer = ask({{"do", "sample"}, {"names", names}, {"rounds", rounds}},
+                          std::max(kLeastPatience, expected) + (callSeconds_ ? 0 : setting_.patience));
   disturbed_ += answer.at("disturbed").get<int64_t>();
   return answer.at("samples").get<std::vector<Samples>>();
 }
@@ -95,14 +112,16 @@ void LiveLab::loadDefault() {
   } catch (const CannotDo& refusal) {
     reason = refusal.what();
   }
-  throw std::runtime_error("the default of " + setting_.task.problem + " ran before and does not any more, so the device may be gone: " + reason);
+  throw std::runtime_error("the default of " + setting_.task.problem +
+                           " ran before and does not any more, so the device may be gone: " + reason);
 }
 
 /// Through the gate; what does not pass never meets the clock.
 Screened LiveLab::judged(size_t point) {
   Screened result{.point = point};
   Facts& facts = facts_[point];
-  if (!facts.made->failure.empty()) return result.status = Status::Refused, result.reason = facts.made->failure, result;
+  if (!facts.made->failure.empty())
+    return result.status = Status::Refused, result.reason = facts.made->failure, result;
   const auto [first, isNew] = byObject_.try_emplace(facts.made->object, point);
   if (!isNew && first->second != point) {
     result.status = Status::Refused;
@@ -129,7 +148,8 @@ Screened LiveLab::measure(size_t point) {
       if (point != landscape_.byDefault()) loadDefault();
       std::vector<Samples> samples = sample({point, landscape_.byDefault()}, kScreenRounds);
       result.samples = std::move(samples[0]), result.reference = std::move(samples[1]);
-      if (point == landscape_.byDefault()) callSeconds_ = measure::median(result.samples), result.reference = result.samples;
+      if (point == landscape_.byDefault())
+        callSeconds_ = measure::median(result.samples), result.reference = result.samples;
     }
   } catch (const Worker::Ended& ended) {
     result.status = ended.hung ? Status::Hung : Status::Crashed;
@@ -183,18 +203,22 @@ std::vector<Samples> LiveLab::race(const std::vector<size_t>& points, int rounds
   std::vector<Samples> taken;
   try {
     taken = sample(running, rounds);
-  } catch (const Worker::Ended&) {  // one of them: each alone, in a worker of its own, then those that are left
+  } catch (
+      const Worker::Ended&) {  // one of them: each alone, in a worker of its own, then those that are left
     running = able(running, rounds);
     try {
       taken = sample(running, rounds);
     } catch (const Worker::Ended& ended) {
-      throw std::runtime_error("a race of " + setting_.task.text() + " ends its worker, though each candidate runs alone: " + reasonOf(ended));
+      throw std::runtime_error("a race of " + setting_.task.text() +
+                               " ends its worker, though each candidate runs alone: " + reasonOf(ended));
     }
   }
   std::vector<Samples> results(points.size());
   for (size_t i = 0; i < running.size(); ++i)
-    results[size_t(std::find(points.begin(), points.end(), running[i]) - points.begin())] = std::move(taken[i]);
-  const auto byDefault = size_t(std::find(points.begin(), points.end(), landscape_.byDefault()) - points.begin());
+    results[size_t(std::find(points.begin(), points.end(), running[i]) - points.begin())] =
+        std::move(taken[i]);
+  const auto byDefault =
+      size_t(std::find(points.begin(), points.end(), landscape_.byDefault()) - points.begin());
   for (size_t i = 0; i < points.size(); ++i) {
     if (results[i].empty() || byDefault >= points.size() || results[byDefault].empty()) continue;
     Record record = recordOf(points[i]);
@@ -236,7 +260,10 @@ void LiveLab::conclude(const Outcome& outcome, const std::string& kind, const st
   const Decision& d = outcome.decision;
   Record record = recordOf(d.chosen);
   record.kind = kind, record.stage = "race";
-  record.conclusion = Conclusion{!verdict.empty() ? verdict : d.tie ? "tie" : "won", d.ratio.value, d.ratio.low, d.ratio.high};
+  record.conclusion = Conclusion{!verdict.empty() ? verdict
+                                 : d.tie          ? "tie"
+                                                  : "won",
+                                 d.ratio.value, d.ratio.low, d.ratio.high};
   for (const Racer& racer : outcome.racers) {
     if (racer.point == d.chosen) record.samples = racer.samples;
     if (racer.point == landscape_.byDefault()) record.reference = racer.samples;
@@ -245,7 +272,8 @@ void LiveLab::conclude(const Outcome& outcome, const std::string& kind, const st
   if (hands_.journal) hands_.journal->sync();
 }
 
-std::map<size_t, Screened> rememberedFrom(const Landscape& landscape, const std::vector<Record>& records, const Setting& setting) {
+std::map<size_t, Screened> rememberedFrom(const Landscape& landscape, const std::vector<Record>& records,
+                                          const Setting& setting) {
   std::map<size_t, Screened> remembered;
   for (const Record& record : records) {
     if (record.kind != "trial" || record.task != setting.task || record.device != setting.device ||

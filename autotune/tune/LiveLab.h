@@ -34,7 +34,7 @@ struct Setting {
   std::map<std::string, std::string> toolchain;
   std::string session;
   double sampleSeconds = 200e-6;
-  int deviceIndex = 0;                            ///< of a CUDA device
+  int deviceIndex = 0;  ///< of a CUDA device
   std::string cudaLibrary = "libcuda.so.1";
   double patience = 60;  ///< seconds for the first gate, which waits for the reference; later ones get less
 };
@@ -44,8 +44,8 @@ class LiveLab : public Lab {
   struct Hands {
     std::function<std::vector<Made>(const std::vector<size_t>&)> make;  ///< several, perhaps at once
     std::function<bool()> stop = [] { return false; };
-    std::string worker;           ///< the program
-    Journal* journal = nullptr;   ///< null: nothing is kept
+    std::string worker;          ///< the program
+    Journal* journal = nullptr;  ///< null: nothing is kept
   };
   /// `remembered`: what earlier sessions found; those points are not measured again in screening. All
   /// arguments outlive it.
@@ -79,7 +79,8 @@ class LiveLab : public Lab {
   Screened judged(size_t point);
   void loadDefault();
   std::vector<Samples> sample(const std::vector<size_t>& points, int rounds);
-  /// Those that can still be run, with rounds: each alone in a worker of its own. Who cannot is recorded and left out.
+  /// Those that can still be run, with rounds: each alone in a worker of its own. Who cannot is recorded and
+  /// left out.
   std::vector<size_t> able(const std::vector<size_t>& points, int rounds = 0);
   Record recordOf(size_t point) const;
   void keep(const Record&);
@@ -92,8 +93,8 @@ class LiveLab : public Lab {
   std::map<size_t, Facts> facts_;
   std::map<std::string, size_t> byObject_;  ///< the first point of each code
   std::unique_ptr<Worker> worker_;
-  std::set<size_t> loaded_;                 ///< in the worker that lives
-  std::set<size_t> failed_;                 ///< in a race
+  std::set<size_t> loaded_;  ///< in the worker that lives
+  std::set<size_t> failed_;  ///< in a race
   double longestGate_ = 0, callSeconds_ = 0;
   int64_t disturbed_ = 0;
   mutable int64_t number_ = 0;

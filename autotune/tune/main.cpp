@@ -14,7 +14,8 @@ namespace {
 constexpr const char* kUsage =
     "normc-bundle FOLDER [--records FILE] [--budget SECONDS] [--device N] [--cuda-library FILE]\n"
     "  measures the candidates of a bundle on this machine; results go to FOLDER/results.jsonl.\n"
-    "  A run that was stopped goes on from there. Bring the results back: normc tune import FILE --records DB\n";
+    "  A run that was stopped goes on from there. Bring the results back: normc tune import FILE --records "
+    "DB\n";
 
 int usage(const std::string& wrong) {
   std::fprintf(stderr, "normc-bundle: error: %s\n%s", wrong.c_str(), kUsage);
@@ -29,13 +30,20 @@ int main(int argc, char** argv) {
     const std::string argument = argv[i];
     const bool last = i + 1 == argc;
     if (argument == "--help") return std::fputs(kUsage, stdout), 0;
-    if (argument == "--records" && !last) run.records = argv[++i];
-    else if (argument == "--budget" && !last) run.budget = std::atof(argv[++i]);
-    else if (argument == "--device" && !last) run.deviceIndex = std::atoi(argv[++i]);
-    else if (argument == "--cuda-library" && !last) run.cudaLibrary = argv[++i];
-    else if (argument.starts_with("-")) return usage("there is no flag " + argument + ", or it lacks its value");
-    else if (run.folder.empty()) run.folder = argument;
-    else return usage("one folder at a time, not also " + argument);
+    if (argument == "--records" && !last)
+      run.records = argv[++i];
+    else if (argument == "--budget" && !last)
+      run.budget = std::atof(argv[++i]);
+    else if (argument == "--device" && !last)
+      run.deviceIndex = std::atoi(argv[++i]);
+    else if (argument == "--cuda-library" && !last)
+      run.cudaLibrary = argv[++i];
+    else if (argument.starts_with("-"))
+      return usage("there is no flag " + argument + ", or it lacks its value");
+    else if (run.folder.empty())
+      run.folder = argument;
+    else
+      return usage("one folder at a time, not also " + argument);
   }
   if (run.folder.empty()) return usage("no folder is given");
   if (!(run.budget > 0)) return usage("--budget must be a number of seconds");

@@ -53,7 +53,8 @@ void Bench::begin(const Json& task) {
   options.max_threads = threads_;
   const std::string library = task.value("cuda_library", std::string(gate::CudaDriver::kLibrary));
   options.cuda_library = library.c_str();
-  if (task.value("device", "cpu") == "cuda") device_ = std::make_unique<gate::CudaDevice>(task.value("index", 0), library);
+  if (task.value("device", "cpu") == "cuda")
+    device_ = std::make_unique<gate::CudaDevice>(task.value("index", 0), library);
   context_ = std::make_unique<host::Context>(options);
 }
 
@@ -91,13 +92,15 @@ void Bench::load(const Json& request) {
     if (policy_ == measure::Policy::Pipeline)
       reader_ = measure::makeReader(buffers_->output(0).data(), buffers_->tensorBytes(), threads_);
   }
-  candidate.subject = std::make_unique<measure::Subject>(plan(*candidate.package), *buffers_, extents_, reader_.get(), device_.get());
+  candidate.subject = std::make_unique<measure::Subject>(plan(*candidate.package), *buffers_, extents_,
+                                                         reader_.get(), device_.get());
   candidates_.insert_or_assign(request.at("name").get<std::string>(), std::move(candidate));
 }
 
 Bench::Candidate& Bench::candidate(const Json& name) {
   const auto at = candidates_.find(name.get<std::string>());
-  if (at == candidates_.end()) throw std::runtime_error("no candidate `" + name.get<std::string>() + "` is loaded");
+  if (at == candidates_.end())
+    throw std::runtime_error("no candidate `" + name.get<std::string>() + "` is loaded");
   return at->second;
 }
 
@@ -134,7 +137,8 @@ Json Bench::gate(const Json& request) {
 std::function<double()> Bench::sampler(Candidate& one) const {
   if (device_) {
     const auto enqueue = [subject = one.subject.get()](int set) { subject->call(set); };
-    const auto timer = std::make_shared<measure::CudaTimer>(*device_, enqueue, buffers_->sets(), sampleSeconds_);
+    const auto timer =
+        std::make_shared<measure::CudaTimer>(*device_, enqueue, buffers_->sets(), sampleSeconds_);
     return [timer] { return timer->sample(); };
   }
   const auto runner = std::make_shared<measure::Runner>(*one.subject, sampleSeconds_);
@@ -163,7 +167,8 @@ Json Bench::copy(const Json& request) {
   if (device_) return {{"seconds", 0}};  // bench/gpu has the roofs of a device
   const bool backward = problem_.entry == Entry::Backward;
   const measure::Traffic traffic{request.at("reads"), request.at("writes")};
-  measure::Memory x(buffers_->tensorBytes()), dy(backward ? buffers_->tensorBytes() : 0), out(buffers_->tensorBytes());
+  measure::Memory x(buffers_->tensorBytes()), dy(backward ? buffers_->tensorBytes() : 0),
+      out(buffers_->tensorBytes());
   std::vector<const void*> inputs{x.data()};
   if (backward) inputs.push_back(dy.data());
   if (traffic.writes != 1 || traffic.reads < int(inputs.size())) return {{"seconds", 0}};

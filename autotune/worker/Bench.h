@@ -37,9 +37,9 @@ class Bench {
  private:
   struct Candidate {
     std::unique_ptr<host::Package> package;
-    std::unique_ptr<host::Plan> plan;                 ///< that the gate runs
+    std::unique_ptr<host::Plan> plan;  ///< that the gate runs
     std::unique_ptr<measure::Subject> subject;
-    std::function<double()> take;                     ///< takes a sample; made when it is first timed
+    std::function<double()> take;  ///< takes a sample; made when it is first timed
   };
 
   void begin(const Json&);
@@ -60,7 +60,7 @@ class Bench {
   double sampleSeconds_ = 0;
   measure::Machine machine_ = measure::thisMachine();
   std::unique_ptr<host::Context> context_;
-  std::unique_ptr<gate::CudaDevice> device_;   ///< null on the CPU
+  std::unique_ptr<gate::CudaDevice> device_;  ///< null on the CPU
   std::vector<gate::Question> questions_;
   std::unique_ptr<measure::Buffers> buffers_;  ///< made with the first plan
   std::unique_ptr<measure::Contestant> reader_;

@@ -50,7 +50,8 @@ std::string Worker::besideThis() {
   const std::string self(path, size_t(std::max<ssize_t>(length, 0)));
   const std::string program = self.substr(0, self.rfind('/') + 1) + "normc-worker";
   if (access(program.c_str(), X_OK) != 0)
-    throw std::runtime_error("kernels are measured by normc-worker, which is not beside this program: " + program + ": " + std::strerror(errno));
+    throw std::runtime_error("kernels are measured by normc-worker, which is not beside this program: " +
+                             program + ": " + std::strerror(errno));
   return program;
 }
 
@@ -90,9 +91,13 @@ Worker::Ended Worker::end(bool hung) {
   do done = waitpid(process_, &status, 0);
   while (done < 0 && errno == EINTR);
   process_ = -1;
-  if (hung) ended.how = "did not answer in time and was ended";
-  else if (WIFSIGNALED(status)) ended.how = "ended by signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")";
-  else ended.how = "ended with exit code " + std::to_string(WEXITSTATUS(status));
+  if (hung)
+    ended.how = "did not answer in time and was ended";
+  else if (WIFSIGNALED(status))
+    ended.how =
+        "ended by signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")";
+  else
+    ended.how = "ended with exit code " + std::to_string(WEXITSTATUS(status));
   ended.log.resize(kLogShown);
   ended.log.resize(size_t(std::max<ssize_t>(0, pread(log_, ended.log.data(), kLogShown, 0))));
   closeAll({&log_});
@@ -101,7 +106,8 @@ Worker::Ended Worker::end(bool hung) {
 
 Json Worker::ask(const Json& request, double seconds) {
   using Clock = std::chrono::steady_clock;
-  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  const auto deadline =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   const std::string line = request.dump() + "\n";
   for (size_t sent = 0; sent < line.size();) {  // SIGPIPE is ours to avoid: a worker may be gone
     sigset_t pipe, before;

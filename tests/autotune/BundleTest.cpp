@@ -1,9 +1,8 @@
 // A tuning in a folder: packed by hand, measured without a compiler, stopped and resumed.
-#include "autotune/tune/Bundle.h"
-
 #include <filesystem>
 #include <fstream>
 
+#include "autotune/tune/Bundle.h"
 #include "tests/autotune/Wild.h"
 
 namespace normc::tune::test {
@@ -26,7 +25,8 @@ class Bundle : public WildTest {
   }
   BundleRun run() {
     BundleRun run;
-    run.folder = folder_, run.records = folder_ + "/results.jsonl", run.worker = NORMC_WORKER, run.budget = 0.2;
+    run.folder = folder_, run.records = folder_ + "/results.jsonl", run.worker = NORMC_WORKER,
+    run.budget = 0.2;
     run.say = [this](const std::string& line) { said_ += line + "\n"; };
     return run;
   }
@@ -55,7 +55,9 @@ TEST_F(Bundle, APlanIsReadAsItWasWritten) {
 TEST_F(Bundle, IsMeasuredAndLeavesRecordsOfThisMachine) {
   pack({"right", "slow", "nan_at_the_end"});
   EXPECT_TRUE(runBundle(run()));
-  EXPECT_NE(said_.find("layer_norm:forward@f32[*x24], 50 rows, 1 thread, warm: 3 candidates, "), std::string::npos) << said_;
+  EXPECT_NE(said_.find("layer_norm:forward@f32[*x24], 50 rows, 1 thread, warm: 3 candidates, "),
+            std::string::npos)
+      << said_;
   const auto database = readDatabase(folder_ + "/results.jsonl");
   ASSERT_TRUE(database);
   int choices = 0, wrong = 0;
@@ -76,12 +78,15 @@ TEST_F(Bundle, GoesOnFromItsRecords) {
   EXPECT_FALSE(runBundle(stopped));
   EXPECT_TRUE(runBundle(run()));
   const auto database = readDatabase(folder_ + "/results.jsonl");
-  EXPECT_EQ(std::count_if(database->records.begin(), database->records.end(), [](const Record& r) { return r.status == Status::Wrong; }), 1)
+  EXPECT_EQ(std::count_if(database->records.begin(), database->records.end(),
+                          [](const Record& r) { return r.status == Status::Wrong; }),
+            1)
       << "a rejected candidate is not tried again";
 }
 
 TEST_F(Bundle, SaysWhatIsWrongWithAFolder) {
-  EXPECT_EQ(error(), "cannot read " + folder_ + "/plan.json; a bundle is a folder that `normc tune export` made");
+  EXPECT_EQ(error(),
+            "cannot read " + folder_ + "/plan.json; a bundle is a folder that `normc tune export` made");
   std::ofstream(folder_ + "/plan.json") << "{\"schema\": 7}";
   EXPECT_EQ(error(), folder_ + "/plan.json is not a plan of this version of normc; export the bundle again");
   std::ofstream(folder_ + "/plan.json") << "{\"schema\": 1, \"tasks\": [{}]}";
@@ -93,7 +98,9 @@ TEST_F(Bundle, ACandidateThatIsMissingIsRefusedAndTheRestGoesOn) {
   std::filesystem::remove(folder_ + "/slow.npk");
   EXPECT_TRUE(runBundle(run()));
   const auto database = readDatabase(folder_ + "/results.jsonl");
-  EXPECT_EQ(std::count_if(database->records.begin(), database->records.end(), [](const Record& r) { return r.status == Status::Refused; }), 1);
+  EXPECT_EQ(std::count_if(database->records.begin(), database->records.end(),
+                          [](const Record& r) { return r.status == Status::Refused; }),
+            1);
 }
 
 }  // namespace

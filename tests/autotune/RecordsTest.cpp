@@ -80,13 +80,13 @@ TEST_F(Records, HostileLinesAreCountedAndPassedOver) {
   newer["schema"] = 2;
   std::string text = lineOf(sample(2)) + "\n";
   text += newer.dump() + "\n";
-  text += lineOf(sample(2)) + "\n";                      // again
-  text += "\n   \n";                                     // nothing
-  text += "null\n[1]\n{}\n\"a\"\nnot json\n";            // 5
-  text += std::string(100000, '[') + "\n";               // 6
-  text += "{\"schema\": 1e300}\n{\"schema\": -1}\n";     // 8
-  text += std::string(2 << 20, 'x') + "\n";              // 9
-  text += std::string("\0\xff\xfe\n", 4);                // 10
+  text += lineOf(sample(2)) + "\n";                        // again
+  text += "\n   \n";                                       // nothing
+  text += "null\n[1]\n{}\n\"a\"\nnot json\n";              // 5
+  text += std::string(100000, '[') + "\n";                 // 6
+  text += "{\"schema\": 1e300}\n{\"schema\": -1}\n";       // 8
+  text += std::string(2 << 20, 'x') + "\n";                // 9
+  text += std::string("\0\xff\xfe\n", 4);                  // 10
   for (const char* key : {"task", "samples", "device"}) {  // 13: of a right hash, and wrong all the same
     nlohmann::json wrong = nlohmann::json::parse(lineOf(sample(3)));
     wrong.erase("id");
@@ -94,7 +94,7 @@ TEST_F(Records, HostileLinesAreCountedAndPassedOver) {
     wrong["id"] = idOf(wrong);
     text += wrong.dump() + "\n";
   }
-  text += lineOf(sample(4)).substr(0, 200);              // torn
+  text += lineOf(sample(4)).substr(0, 200);  // torn
   Database database;
   database.add(text);
   EXPECT_EQ(database.counts.records, 1);
@@ -102,7 +102,8 @@ TEST_F(Records, HostileLinesAreCountedAndPassedOver) {
   EXPECT_EQ(database.counts.duplicates, 1);
   EXPECT_EQ(database.counts.damaged, 13);
   EXPECT_TRUE(database.counts.torn);
-  EXPECT_EQ(database.counts.text(), "1 record, 1 duplicate, 13 damaged lines, 1 line of a newer normc, a torn last line");
+  EXPECT_EQ(database.counts.text(),
+            "1 record, 1 duplicate, 13 damaged lines, 1 line of a newer normc, a torn last line");
 }
 
 TEST_F(Records, SamplesThatAreNoTimesAreDamage) {
@@ -149,7 +150,9 @@ TEST_F(Records, AFileCutAnywhereLosesTheLineThatWasCut) {
     Database database;
     database.add(std::string_view(text).substr(0, cut));
     // The end of a line is not needed to read it.
-    EXPECT_EQ(database.counts.records, std::count_if(ends.begin(), ends.end(), [&](size_t end) { return end <= cut + 1; })) << cut;
+    EXPECT_EQ(database.counts.records,
+              std::count_if(ends.begin(), ends.end(), [&](size_t end) { return end <= cut + 1; }))
+        << cut;
   }
 }
 

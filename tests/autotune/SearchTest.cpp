@@ -1,6 +1,4 @@
 // The search on made-up landscapes, with a clock that only counts: same input, same result.
-#include "autotune/search/Search.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,6 +6,7 @@
 #include <set>
 
 #include "autotune/search/Replay.h"
+#include "autotune/search/Search.h"
 
 namespace normc::tune {
 namespace {
@@ -20,7 +19,8 @@ struct World {
   std::vector<double> truth;
 };
 
-World worldOf(int side, const std::function<double(int, int)>& seconds, double noise, uint64_t seed, double blindness = 0.2) {
+World worldOf(int side, const std::function<double(int, int)>& seconds, double noise, uint64_t seed,
+              double blindness = 0.2) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   std::vector<Point> points;
@@ -28,8 +28,10 @@ World worldOf(int side, const std::function<double(int, int)>& seconds, double n
   for (int i = 0; i < side; ++i)
     for (int j = 0; j < side; ++j) {
       truth.push_back(seconds(i, j));
-      points.push_back({"mlir", "i=" + std::to_string(i) + ",j=" + std::to_string(j),
-                        truth.back() * std::exp(blindness * normal(random)), {0, i, j}});
+      points.push_back({"mlir",
+                        "i=" + std::to_string(i) + ",j=" + std::to_string(j),
+                        truth.back() * std::exp(blindness * normal(random)),
+                        {0, i, j}});
     }
   World world{Landscape(std::move(points), 0), {}, truth};
   for (size_t i = 0; i < truth.size(); ++i) {
@@ -63,7 +65,13 @@ TEST(Search, ChoosesNearTheBestOnManyLandscapes) {
   int good = 0;
   constexpr int kWorlds = 12;
   for (int k = 0; k < kWorlds; ++k) {
-    const World world = worldOf(8, [&](int i, int j) { return 1e-3 * (1 + 0.02 * std::fabs(i - k % 8) + 0.03 * std::fabs(j - k % 5) + 0.02 * ((i * 7 + j * 3 + k) % 4)); }, 0.02, 10 + uint64_t(k));
+    const World world = worldOf(
+        8,
+        [&](int i, int j) {
+          return 1e-3 * (1 + 0.02 * std::fabs(i - k % 8) + 0.03 * std::fabs(j - k % 5) +
+                         0.02 * ((i * 7 + j * 3 + k) % 4));
+        },
+        0.02, 10 + uint64_t(k));
     const double best = *std::min_element(world.truth.begin(), world.truth.end());
     good += world.truth[searchIn(world).decision.chosen] <= best / 0.97;
   }
@@ -83,7 +91,9 @@ TEST(Search, RetuningUnderOtherNoiseAgrees) {
   int agreed = 0;
   constexpr int kWorlds = 6;
   for (int k = 0; k < kWorlds; ++k) {
-    const auto seconds = [&](int i, int j) { return 1e-3 * (1 + 0.02 * std::fabs(i - k % 8) + 0.04 * std::fabs(j - k % 5)); };
+    const auto seconds = [&](int i, int j) {
+      return 1e-3 * (1 + 0.02 * std::fabs(i - k % 8) + 0.04 * std::fabs(j - k % 5));
+    };
     const double chosen = [&] {
       const World world = worldOf(8, seconds, 0.01, 100);
       return world.truth[searchIn(world).decision.chosen];
@@ -199,7 +209,8 @@ TEST(Seeds, DefaultThenHintsThenTheModelThenAFewAtRandom) {
   EXPECT_EQ(seeds[0], 0u);
   EXPECT_EQ(seeds[1], 50u);
   EXPECT_EQ(seeds[2], 60u);
-  EXPECT_EQ(seeds[3], world.landscape.ranked()[0] == 50 ? world.landscape.ranked()[1] : world.landscape.ranked()[0]);
+  EXPECT_EQ(seeds[3],
+            world.landscape.ranked()[0] == 50 ? world.landscape.ranked()[1] : world.landscape.ranked()[0]);
   EXPECT_EQ(seedsOf(world.landscape, options), seeds);
   options.seed = 2;
   EXPECT_NE(seedsOf(world.landscape, options), seeds);
@@ -208,7 +219,11 @@ TEST(Seeds, DefaultThenHintsThenTheModelThenAFewAtRandom) {
 TEST(Seeds, CoverEveryStrategyAndKeepApart) {
   std::vector<Point> points;
   for (int space = 0; space < 3; ++space)
-    for (int i = 0; i < 10; ++i) points.push_back({"mlir", std::to_string(space) + "," + std::to_string(i), 1.0 + space + 0.01 * i, {space, i, i / 3}});
+    for (int i = 0; i < 10; ++i)
+      points.push_back({"mlir",
+                        std::to_string(space) + "," + std::to_string(i),
+                        1.0 + space + 0.01 * i,
+                        {space, i, i / 3}});
   const Landscape landscape(std::move(points), 5);
   SearchOptions options;
   options.fromModel = 4, options.atRandom = 0;
@@ -233,15 +248,18 @@ TEST(Decision, AGainInsideTheNoiseIsATie) {
 
 TEST(Decision, OfThoseThatAreEquallyFastTheSimplestIsChosen) {
   const World world = worldOf(3, bowl, 0, 1);  // point 4 is two knobs away from the default, point 1 is one
-  const Decision decision = decide(world.landscape, {{0, around(1, 0.005, 1)}, {4, around(0.8, 0.005, 2)}, {1, around(0.803, 0.005, 3)}});
+  const Decision decision = decide(
+      world.landscape, {{0, around(1, 0.005, 1)}, {4, around(0.8, 0.005, 2)}, {1, around(0.803, 0.005, 3)}});
   EXPECT_EQ(decision.leader, 4u);
   EXPECT_EQ(decision.chosen, 1u);
-  const Decision clear = decide(world.landscape, {{0, around(1, 0.005, 1)}, {4, around(0.7, 0.005, 2)}, {1, around(0.8, 0.005, 3)}});
+  const Decision clear = decide(
+      world.landscape, {{0, around(1, 0.005, 1)}, {4, around(0.7, 0.005, 2)}, {1, around(0.8, 0.005, 3)}});
   EXPECT_EQ(clear.chosen, 4u);
 }
 
 TEST(Decision, NoiseIsThatOfTheFigureSoMoreRoundsMakeItSmaller) {
-  EXPECT_LT(noiseOf(around(1, 0.1, 1, 400), around(1, 0.1, 2, 400)), noiseOf(around(1, 0.1, 1, 25), around(1, 0.1, 2, 25)));
+  EXPECT_LT(noiseOf(around(1, 0.1, 1, 400), around(1, 0.1, 2, 400)),
+            noiseOf(around(1, 0.1, 1, 25), around(1, 0.1, 2, 25)));
 }
 
 TEST(Replay, TellsRecordsOfOneTaskAndDeviceFromOthers) {
@@ -255,7 +273,8 @@ TEST(Replay, TellsRecordsOfOneTaskAndDeviceFromOthers) {
   elsewhere.device.name = "another";
   Record wrong = record;
   wrong.schedule = "i=1,j=1", wrong.status = Status::Wrong, wrong.samples = wrong.reference = {};
-  const auto known = Replay::known(world.landscape, {record, other, elsewhere, wrong, record}, record.task, record.device);
+  const auto known =
+      Replay::known(world.landscape, {record, other, elsewhere, wrong, record}, record.task, record.device);
   ASSERT_EQ(known.size(), 2u);
   EXPECT_EQ(known.at(1).samples.size(), 2u);
   EXPECT_EQ(known.at(3).status, Status::Wrong);

@@ -14,7 +14,9 @@ using codegen::TargetPtr;
 
 Problem problemOf(const std::string& text) { return *parseProblem(text, findNorm); }
 
-std::vector<TargetPtr> generatorsOf(const std::string& target) { return llvm::cantFail(codegen::findGenerators(target)); }
+std::vector<TargetPtr> generatorsOf(const std::string& target) {
+  return llvm::cantFail(codegen::findGenerators(target));
+}
 
 codegen::Load loadOf(const Problem& problem, int64_t rows) {
   return {problem.segmented ? 8 : 1, rows, problem.features.value_or(1), 2, 1 << 20, 32 << 20};
@@ -29,8 +31,9 @@ Landscape landscape(const std::string& text, const std::string& target, int64_t 
 
 TEST(Space, EveryPointIsLegalAndStandsOnce) {
   for (const char* target : {"x86-64-v3", "x86-64-v4", "aarch64", "sm_80", "sm_90"})
-    for (const char* text : {"layer_norm:forward@f32[*x1000]", "batch_norm:backward@bf16[*x768]",
-                             "instance_norm:forward@f32[*x64x*]{layout=channels_first}", "power_norm:forward@f32[*x64]"}) {
+    for (const char* text :
+         {"layer_norm:forward@f32[*x1000]", "batch_norm:backward@bf16[*x768]",
+          "instance_norm:forward@f32[*x64x*]{layout=channels_first}", "power_norm:forward@f32[*x64]"}) {
       const Problem problem = problemOf(text);
       const auto generators = generatorsOf(target);
       const Landscape points = landscape(text, target);
@@ -55,7 +58,8 @@ TEST(Space, HoldsTheDefaultThatThePackageWouldHave) {
 TEST(Space, HoldsEveryStrategy) {
   const Landscape points = landscape("batch_norm:forward@f32[*x1024]", "x86-64-v3");
   std::set<std::string> strategies;
-  for (size_t i = 0; i < points.size(); ++i) strategies.insert(points[i].schedule.substr(0, points[i].schedule.find(',')));
+  for (size_t i = 0; i < points.size(); ++i)
+    strategies.insert(points[i].schedule.substr(0, points[i].schedule.find(',')));
   EXPECT_EQ(strategies, (std::set<std::string>{"resident", "streamed"}));
 }
 
@@ -93,15 +97,18 @@ TEST(Space, AProblemWithoutAScheduleSaysWhy) {
   const Problem problem = problemOf("layer_norm:forward@f64[*x64]");
   const auto made = landscapeOf(generatorsOf("sm_90"), problem, loadOf(problem, 64));
   ASSERT_FALSE(made);
-  EXPECT_NE(made.errors()[0].message.find("layer_norm:forward@f64[*x64] has no legal schedule for sm_90: statistics in f64"),
-            std::string::npos) << made.errors()[0].message;
+  EXPECT_NE(made.errors()[0].message.find(
+                "layer_norm:forward@f64[*x64] has no legal schedule for sm_90: statistics in f64"),
+            std::string::npos)
+      << made.errors()[0].message;
 }
 
 TEST(Model, MoreWorkTakesLonger) {
   const auto target = generatorsOf("x86-64-v3")[0];
   const Problem problem = problemOf("layer_norm:forward@f32[*x1024]");
   const std::string schedule = defaultFor(*target, problem, loadOf(problem, 64));
-  EXPECT_LT(target->predict(problem, schedule, loadOf(problem, 64)), target->predict(problem, schedule, loadOf(problem, 640)));
+  EXPECT_LT(target->predict(problem, schedule, loadOf(problem, 64)),
+            target->predict(problem, schedule, loadOf(problem, 640)));
 }
 
 TEST(Model, OneAccumulatorWaitsForItselfAndTooManySpill) {
@@ -109,7 +116,9 @@ TEST(Model, OneAccumulatorWaitsForItselfAndTooManySpill) {
   const Problem problem = problemOf("layer_norm:forward@f32[*x512]");
   const codegen::Load load = loadOf(problem, 64);  // in cache: arithmetic decides
   const auto time = [&](const char* rows, const char* unroll) {
-    return target->predict(problem, std::string("resident,vector=8,rows=") + rows + ",unroll=" + unroll + ",tile=4,grain=32", load);
+    return target->predict(
+        problem, std::string("resident,vector=8,rows=") + rows + ",unroll=" + unroll + ",tile=4,grain=32",
+        load);
   };
   EXPECT_LT(time("4", "1"), time("1", "1"));
   EXPECT_LT(time("1", "4"), time("8", "2"));
@@ -127,8 +136,12 @@ TEST(Model, ARunThatIsReadAgainCostsAGpuMore) {
   const auto target = generatorsOf("sm_90")[0];
   const Problem problem = problemOf("layer_norm:forward@f32[*x4096]");
   const codegen::Load load = loadOf(problem, 4096);
-  EXPECT_LT(target->predict(problem, "resident,threads=256,team=256,vector=4,tile=4,rows=1,chunks=264,blocks=2,prefetch=0", load),
-            target->predict(problem, "resident,threads=256,team=256,vector=4,tile=0,rows=1,chunks=264,blocks=2,prefetch=0", load));
+  EXPECT_LT(target->predict(
+                problem,
+                "resident,threads=256,team=256,vector=4,tile=4,rows=1,chunks=264,blocks=2,prefetch=0", load),
+            target->predict(
+                problem,
+                "resident,threads=256,team=256,vector=4,tile=0,rows=1,chunks=264,blocks=2,prefetch=0", load));
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ Made WildTest::made(const std::string& entry, double planted) const {
 
 Landscape WildTest::landscapeOf(const std::vector<std::string>& entries) {
   std::vector<Point> points;
-  for (size_t i = 0; i < entries.size(); ++i) points.push_back({"hand", entries[i], 1 + double(i), {0, int(i)}});
+  for (size_t i = 0; i < entries.size(); ++i)
+    points.push_back({"hand", entries[i], 1 + double(i), {0, int(i)}});
   return Landscape(std::move(points), 0);
 }
 

@@ -1,7 +1,5 @@
 // Candidates that crash, hang, lie or reach too far: none gets past the gate, each is recorded, and the
 // search goes on. No time is asserted anywhere.
-#include "tests/autotune/Wild.h"
-
 #include <cmath>
 #include <filesystem>
 
@@ -9,6 +7,7 @@
 #include "autotune/search/Search.h"
 #include "dsl/Library.h"
 #include "dsl/Tolerance.h"
+#include "tests/autotune/Wild.h"
 
 namespace normc::tune::test {
 namespace {
@@ -16,7 +15,8 @@ namespace {
 using Wild = WildTest;
 
 testing::AssertionResult contains(const std::string& text, const std::string& part) {
-  return text.find(part) != text.npos ? testing::AssertionSuccess() : testing::AssertionFailure() << text << " has no " << part;
+  return text.find(part) != text.npos ? testing::AssertionSuccess()
+                                      : testing::AssertionFailure() << text << " has no " << part;
 }
 
 Screened screenOne(LiveLab& lab, size_t point) { return lab.screen({point}).at(0); }
@@ -34,7 +34,8 @@ TEST_F(Wild, AGoodCandidateIsTimedBesideTheDefault) {
 
 TEST_F(Wild, FiveKindsOfBadCandidatesAreAllRejectedAndTheSearchGoesOn) {
   planted_ = 1e30;
-  const std::vector<std::string> entries{"right", "segfault", "hang", "nan_at_the_end", "write_one_beyond", "planted", "slow"};
+  const std::vector<std::string> entries{"right",   "segfault", "hang", "nan_at_the_end", "write_one_beyond",
+                                         "planted", "slow"};
   const Landscape landscape = landscapeOf(entries);
   Setting where = setting();
   where.patience = 2;
@@ -155,7 +156,9 @@ TEST_F(Wild, ADefaultThatIsGoneEndsTheSearchAndKeepsTheRecords) {
     lab.screen({2});
     FAIL();
   } catch (const std::runtime_error& error) {
-    EXPECT_TRUE(contains(error.what(), "the default of layer_norm:forward@f32[*x24] ran before and does not any more, so the device may be gone: "));
+    EXPECT_TRUE(contains(error.what(),
+                         "the default of layer_norm:forward@f32[*x24] ran before and does not any more, so "
+                         "the device may be gone: "));
   }
   EXPECT_EQ(readDatabase(journal.path())->counts.records, 2);
 }
@@ -172,7 +175,8 @@ TEST_F(Wild, WhoFailsInARaceIsOutOfItAndTheOthersGoOn) {
   EXPECT_TRUE(samples[1].empty());
   EXPECT_EQ(samples[2].size(), 3u);
   int crashed = 0;
-  for (const Record& record : readDatabase(journal.path())->records) crashed += record.status == Status::Crashed && record.stage == "race";
+  for (const Record& record : readDatabase(journal.path())->records)
+    crashed += record.status == Status::Crashed && record.stage == "race";
   EXPECT_EQ(crashed, 1);
 }
 

@@ -57,8 +57,10 @@ TEST_F(RecordsVerb, SizesThatWereTunedApartGetKernelsApart) {
   ASSERT_EQ(json["kernels"].size(), 2u);
   EXPECT_EQ(json["kernels"][0]["rows_max"], 256) << "the geometric middle";
   EXPECT_EQ(json["kernels"][1]["rows_max"], nullptr);
-  EXPECT_EQ(normc({"explain", "a.npk", "layer_norm:forward@f32[100x64]", "--json"}).json()["schedule"], kSchedule);
-  EXPECT_NE(normc({"explain", "a.npk", "layer_norm:forward@f32[300x64]", "--json"}).json()["schedule"], kSchedule);
+  EXPECT_EQ(normc({"explain", "a.npk", "layer_norm:forward@f32[100x64]", "--json"}).json()["schedule"],
+            kSchedule);
+  EXPECT_NE(normc({"explain", "a.npk", "layer_norm:forward@f32[300x64]", "--json"}).json()["schedule"],
+            kSchedule);
   EXPECT_NE(normc({"explain", "a.npk", kProblem, "--json"}).json()["schedule"], kSchedule);
 }
 
@@ -68,14 +70,18 @@ TEST_F(RecordsVerb, WithoutAChoiceThereIsTheDefaultAndEveryRungIsSaid) {
   const auto json = normc({"compile", kProblem, "--records", "db.jsonl", "-o", "a.npk", "--json"}).json();
   EXPECT_EQ(json["kernels"][0]["schedule"], plain["kernels"][0]["schedule"]);
   const Outcome explained = normc({"explain", "a.npk", kProblem});
-  EXPECT_TRUE(contains(explained.out, "  exact: no choice is recorded\n  bucket: no choice is recorded\n  neighbour: no choice is recorded\n"
-                                      "  same architecture: no choice is recorded\n  default: by the sizes alone\n"));
+  EXPECT_TRUE(contains(
+      explained.out,
+      "  exact: no choice is recorded\n  bucket: no choice is recorded\n  neighbour: no choice is recorded\n"
+      "  same architecture: no choice is recorded\n  default: by the sizes alone\n"));
 }
 
 TEST_F(RecordsVerb, AScheduleThatIsIllegalHereIsPassedOver) {
-  writeRecords("db.jsonl", {choice(32, "resident,vector=4,rows=3,unroll=1,tile=4,grain=8"), choice(48, "nonsense")});
+  writeRecords("db.jsonl",
+               {choice(32, "resident,vector=4,rows=3,unroll=1,tile=4,grain=8"), choice(48, "nonsense")});
   EXPECT_EQ(normc({"compile", kProblem, "--records", "db.jsonl", "-o", "a.npk"}).code, 0);
-  EXPECT_TRUE(contains(normc({"explain", "a.npk", kProblem}).out, "which cannot be made for this problem here"));
+  EXPECT_TRUE(
+      contains(normc({"explain", "a.npk", kProblem}).out, "which cannot be made for this problem here"));
 }
 
 TEST_F(RecordsVerb, ShowCountsAndLists) {
@@ -117,7 +123,9 @@ TEST_F(RecordsVerb, PlotDrawsOrSaysWhatItNeeds) {
   writeRecords("db.jsonl", {choice(32), trial});
   const Outcome o = normc({"records", "plot", "db.jsonl", "-o", "plots"});
   if (o.code == 3) {
-    EXPECT_TRUE(contains(o.err, "pictures are drawn by gnuplot, which is not on the PATH\n  hint: on Debian: apt-get install gnuplot-nox"));
+    EXPECT_TRUE(contains(o.err,
+                         "pictures are drawn by gnuplot, which is not on the PATH\n  hint: on Debian: "
+                         "apt-get install gnuplot-nox"));
     EXPECT_TRUE(!exists("plots"));
     return;
   }
@@ -129,7 +137,8 @@ TEST_F(RecordsVerb, PlotDrawsOrSaysWhatItNeeds) {
 }
 
 TEST_F(RecordsVerb, ABundleGoesThereAndComesBack) {
-  const Outcome packed = normc({"tune", "export", "layer_norm", "--features", "64", "--rows", "32", "--entry", "infer", "--threads", "1", "-o", "b", "--candidates", "2"});
+  const Outcome packed = normc({"tune", "export", "layer_norm", "--features", "64", "--rows", "32", "--entry",
+                                "infer", "--threads", "1", "-o", "b", "--candidates", "2"});
   ASSERT_EQ(packed.code, 0) << packed.err;
   EXPECT_TRUE(contains(packed.out, "b: 6 candidates of 1 problem for "));
   EXPECT_EQ(normc({"tune", "run-bundle", "b", "--budget", "200ms"}).code, 0);
@@ -137,18 +146,22 @@ TEST_F(RecordsVerb, ABundleGoesThereAndComesBack) {
   EXPECT_EQ(home.code, 0) << home.err;
   EXPECT_TRUE(contains(home.out, "db.jsonl: "));
   EXPECT_TRUE(contains(normc({"tune", "import", "b", "--records", "db.jsonl"}).out, "0 new records"));
-  const Outcome made = normc({"compile", "layer_norm:infer@f32[*x64]", "--records", "db.jsonl", "-o", "a.npk"});
+  const Outcome made =
+      normc({"compile", "layer_norm:infer@f32[*x64]", "--records", "db.jsonl", "-o", "a.npk"});
   EXPECT_EQ(made.code, 0) << made.err;
-  EXPECT_TRUE(!contains(normc({"explain", "a.npk", "layer_norm:infer@f32[*x64]"}).out, "exact: no choice is recorded"));
+  EXPECT_TRUE(!contains(normc({"explain", "a.npk", "layer_norm:infer@f32[*x64]"}).out,
+                        "exact: no choice is recorded"));
 }
 
 TEST_F(RecordsVerb, ShardsThatRanApartMergeToTheWhole) {
   for (const char* shard : {"1/3", "2/3", "3/3"}) {
     const std::string file = std::string("part") + shard[0] + ".jsonl";
-    const Outcome o = normc({"tune", "layer_norm", "--features", "8,16,24", "--rows", "8", "--entry", "infer", "--threads", "1", "--budget", "50ms", "--shard", shard, "--records", file});
+    const Outcome o = normc({"tune", "layer_norm", "--features", "8,16,24", "--rows", "8", "--entry", "infer",
+                             "--threads", "1", "--budget", "50ms", "--shard", shard, "--records", file});
     ASSERT_EQ(o.code, 0) << o.err;
   }
-  ASSERT_EQ(normc({"records", "merge", "part1.jsonl", "part2.jsonl", "part3.jsonl", "-o", "all.jsonl"}).code, 0);
+  ASSERT_EQ(normc({"records", "merge", "part1.jsonl", "part2.jsonl", "part3.jsonl", "-o", "all.jsonl"}).code,
+            0);
   EXPECT_EQ(normc({"records", "show", "all.jsonl", "--json"}).json()["choices"].size(), 3u);
 }
 
@@ -170,18 +183,30 @@ TEST_P(RecordsRefuse, WithWhatToDo) {
 INSTANTIATE_TEST_SUITE_P(
     All, RecordsRefuse,
     testing::Values(
-        Wrong{{"records"}, 2, "normc records needs a word for what to do\n  hint: show, merge, verify or plot"},
+        Wrong{
+            {"records"}, 2, "normc records needs a word for what to do\n  hint: show, merge, verify or plot"},
         Wrong{{"records", "shaw", "a"}, 2, "did you mean 'show'?"},
         Wrong{{"records", "show"}, 2, "normc records show needs a file of records"},
         Wrong{{"records", "show", "none.jsonl"}, 3, "cannot read none.jsonl: No such file or directory"},
-        Wrong{{"records", "merge", "/dev/null"}, 2, "normc records merge needs the name of the file to write"},
+        Wrong{
+            {"records", "merge", "/dev/null"}, 2, "normc records merge needs the name of the file to write"},
         Wrong{{"records", "verify", "a", "b"}, 2, "normc records verify adds what it finds to one file"},
-        Wrong{{"compile", kProblem, "--records", "none.jsonl", "-o", "a.npk"}, 3, "cannot read none.jsonl: No such file or directory"},
-        Wrong{{"compile", kProblem, "--records", "/dev/null", "--schedule", kSchedule, "-o", "a.npk"}, 2, "--records and --schedule exclude each other"},
-        Wrong{{"tune", "export", "layer_norm", "--features", "8"}, 2, "normc tune export needs the name of a folder to make"},
-        Wrong{{"tune", "export", "layer_norm", "--features", "8", "-o", "/proc/none"}, 3, "cannot make the folder /proc/none: "},
+        Wrong{{"compile", kProblem, "--records", "none.jsonl", "-o", "a.npk"},
+              3,
+              "cannot read none.jsonl: No such file or directory"},
+        Wrong{{"compile", kProblem, "--records", "/dev/null", "--schedule", kSchedule, "-o", "a.npk"},
+              2,
+              "--records and --schedule exclude each other"},
+        Wrong{{"tune", "export", "layer_norm", "--features", "8"},
+              2,
+              "normc tune export needs the name of a folder to make"},
+        Wrong{{"tune", "export", "layer_norm", "--features", "8", "-o", "/proc/none"},
+              3,
+              "cannot make the folder /proc/none: "},
         Wrong{{"tune", "run-bundle"}, 2, "normc tune run-bundle needs one folder"},
-        Wrong{{"tune", "run-bundle", "none"}, 3, "cannot read none/plan.json; a bundle is a folder that `normc tune export` made"},
+        Wrong{{"tune", "run-bundle", "none"},
+              3,
+              "cannot read none/plan.json; a bundle is a folder that `normc tune export` made"},
         Wrong{{"tune", "import"}, 2, "normc tune import needs results, and the records to add them to"}));
 
 }  // namespace

@@ -7,8 +7,8 @@ namespace {
 
 using Tune = CommandTest;
 
-const std::vector<std::string> kSmall{"tune",     "layer_norm", "--features", "64",     "--entry", "infer", "--rows",
-                                      "32",       "--budget",   "300ms",      "--threads", "1"};
+const std::vector<std::string> kSmall{"tune",   "layer_norm", "--features", "64",    "--entry",   "infer",
+                                      "--rows", "32",         "--budget",   "300ms", "--threads", "1"};
 
 std::vector<std::string> with(std::vector<std::string> arguments, std::vector<std::string> more) {
   arguments.insert(arguments.end(), more.begin(), more.end());
@@ -81,10 +81,12 @@ TEST_F(Tune, DryRunShowsTheCandidatesAndMeasuresNothing) {
 
 TEST_F(Tune, ShardsAreEachTaskOnce) {
   const auto problems = [&](std::vector<std::string> more) {
-    const Outcome o = normc(with({"tune", "layer_norm", "--features", "8,16,24", "--rows", "4,8", "--dry-run", "--json"}, more));
+    const Outcome o = normc(
+        with({"tune", "layer_norm", "--features", "8,16,24", "--rows", "4,8", "--dry-run", "--json"}, more));
     std::vector<std::string> texts;
     const auto json = o.json();
-    for (const auto& task : json.at("tasks")) texts.push_back(task["problem"].get<std::string>() + " " + task["rows"].dump());
+    for (const auto& task : json.at("tasks"))
+      texts.push_back(task["problem"].get<std::string>() + " " + task["rows"].dump());
     return texts;
   };
   std::vector<std::string> all = problems({}), parts;
@@ -106,12 +108,14 @@ TEST_F(Tune, DamagedRecordsAreSaidAndPassedOver) {
   write("db.jsonl", "{\"schema\": 9}\nnonsense\n{\"torn");
   const Outcome o = normc(with(kSmall, {"--records", "db.jsonl"}));
   EXPECT_EQ(o.code, 0) << o.err;
-  EXPECT_TRUE(contains(o.err, "db.jsonl: 0 records, 1 damaged line, 1 line of a newer normc, a torn last line"));
+  EXPECT_TRUE(
+      contains(o.err, "db.jsonl: 0 records, 1 damaged line, 1 line of a newer normc, a torn last line"));
   EXPECT_TRUE(contains(read("db.jsonl"), "{\"schema\": 9}\nnonsense\n{\"torn\n{"));
 }
 
 TEST_F(Tune, OneScheduleIsComparedWithTheDefaultAlone) {
-  const Outcome o = normc(with(kSmall, {"--schedule", "resident,vector=4,rows=2,unroll=2,tile=4,grain=8", "--json"}));
+  const Outcome o =
+      normc(with(kSmall, {"--schedule", "resident,vector=4,rows=2,unroll=2,tile=4,grain=8", "--json"}));
   ASSERT_EQ(o.code, 0) << o.err;
   const auto task = o.json().at("tasks").at(0);
   EXPECT_EQ(task.at("points"), 2);
@@ -120,16 +124,19 @@ TEST_F(Tune, OneScheduleIsComparedWithTheDefaultAlone) {
 }
 
 TEST_F(Tune, ADriverThatIsNotThereIsSaid) {
-  const Outcome o = normc({"tune", "layer_norm", "--features", "64", "--device", "cuda:0", "--cuda-library", "libnone.so.9"});
+  const Outcome o = normc(
+      {"tune", "layer_norm", "--features", "64", "--device", "cuda:0", "--cuda-library", "libnone.so.9"});
   EXPECT_EQ(o.code, 3);
   EXPECT_TRUE(contains(o.err, "libnone.so.9"));
 }
 
 #ifdef NORMC_FAKE_CUDA
 TEST_F(Tune, AKernelThatDoesNothingOnItsDeviceIsNotTimed) {  // the fake driver alone runs no kernel
-  const Outcome o = normc({"tune", "layer_norm:infer@f32[*x64]", "--rows", "8", "--device", "cuda:0", "--cuda-library", NORMC_FAKE_CUDA, "--records", "db.jsonl"});
+  const Outcome o = normc({"tune", "layer_norm:infer@f32[*x64]", "--rows", "8", "--device", "cuda:0",
+                           "--cuda-library", NORMC_FAKE_CUDA, "--records", "db.jsonl"});
   EXPECT_EQ(o.code, 1) << o.err;
-  EXPECT_TRUE(contains(o.out, "layer_norm:infer@f32[*x64], 8 rows, 1 thread, warm: the default could not be measured: "));
+  EXPECT_TRUE(contains(
+      o.out, "layer_norm:infer@f32[*x64], 8 rows, 1 thread, warm: the default could not be measured: "));
   EXPECT_TRUE(contains(o.out, "y: "));
   EXPECT_TRUE(contains(read("db.jsonl"), "\"kind\":\"cuda\""));
   EXPECT_TRUE(contains(read("db.jsonl"), "\"status\":\"wrong\""));
@@ -161,19 +168,38 @@ TEST_P(TuneRefuses, WithWhatToDo) {
 INSTANTIATE_TEST_SUITE_P(
     All, TuneRefuses,
     testing::Values(
-        Wrong{{}, 2, "normc tune needs a norm\n  hint: e.g. normc tune layer_norm --features 1024 --records tuned.jsonl"},
+        Wrong{{},
+              2,
+              "normc tune needs a norm\n  hint: e.g. normc tune layer_norm --features 1024 --records "
+              "tuned.jsonl"},
         Wrong{{"layer_norm"}, 2, "normc tune needs to know how many features there are"},
         Wrong{{"layer_nrm", "--features", "8"}, 2, "did you mean 'layer_norm'?"},
-        Wrong{{"layer_norm", "--features", "8", "--budget", "soon"}, 2, "--budget is 'soon'; it must be a time, e.g. 20s, 500ms or 2m"},
-        Wrong{{"layer_norm", "--features", "8", "--policy", "hot"}, 2, "--policy is 'hot'; it must be warm, cold or pipeline"},
-        Wrong{{"layer_norm", "--features", "8", "--shard", "3/2"}, 2, "--shard is '3/2'; there are only 2 parts"},
-        Wrong{{"layer_norm", "--features", "8", "--shard", "3"}, 2, "--shard is '3'; it must have the form 2/8"},
+        Wrong{{"layer_norm", "--features", "8", "--budget", "soon"},
+              2,
+              "--budget is 'soon'; it must be a time, e.g. 20s, 500ms or 2m"},
+        Wrong{{"layer_norm", "--features", "8", "--policy", "hot"},
+              2,
+              "--policy is 'hot'; it must be warm, cold or pipeline"},
+        Wrong{{"layer_norm", "--features", "8", "--shard", "3/2"},
+              2,
+              "--shard is '3/2'; there are only 2 parts"},
+        Wrong{{"layer_norm", "--features", "8", "--shard", "3"},
+              2,
+              "--shard is '3'; it must have the form 2/8"},
         Wrong{{"layer_norm", "--features", "8", "--rows", "9999999999"}, 2, "has more than 2^33 elements"},
-        Wrong{{"layer_norm", "--features", "8", "--records", "nowhere/db.jsonl"}, 3, "cannot write nowhere/db.jsonl: No such file or directory"},
-        Wrong{{"layer_norm", "--features", "8", "--device", "gpu"}, 2, "--device is 'gpu'; it must be cpu or cuda:N"},
+        Wrong{{"layer_norm", "--features", "8", "--records", "nowhere/db.jsonl"},
+              3,
+              "cannot write nowhere/db.jsonl: No such file or directory"},
+        Wrong{{"layer_norm", "--features", "8", "--device", "gpu"},
+              2,
+              "--device is 'gpu'; it must be cpu or cuda:N"},
         Wrong{{"layer_norm", "--features", "8", "--schedule", "fast"}, 2, "schedule 'fast'"},
-        Wrong{{"layer_norm", "--features", "8", "--schedule", "resident,rows=3"}, 2, "the schedule does not fit layer_norm:forward@f32[*x8]"},
-        Wrong{{"layer_norm", "--features", "8", "--target", "aarch64"}, 2, "cannot be measured on this processor"}));
+        Wrong{{"layer_norm", "--features", "8", "--schedule", "resident,rows=3"},
+              2,
+              "the schedule does not fit layer_norm:forward@f32[*x8]"},
+        Wrong{{"layer_norm", "--features", "8", "--target", "aarch64"},
+              2,
+              "cannot be measured on this processor"}));
 
 }  // namespace
 }  // namespace normc::cli

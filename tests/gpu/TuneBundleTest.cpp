@@ -1,5 +1,5 @@
-// A bundle for a GPU, measured by a worker through the fake driver: the whole way from plan to records, without
-// a compiler and without a device.
+// A bundle for a GPU, measured by a worker through the fake driver: the whole way from plan to records,
+// without a compiler and without a device.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -30,7 +30,8 @@ class TuneBundle : public testing::Test {
   void pack(const std::string& entry, const std::string& policy) {
     const auto spec = *findNorm("layer_norm");
     Shipped shipped;
-    shipped.setting.task = {"layer_norm:" + entry + "@f32[*x128]", spec->structuralHash(), 1, 9, 128, 1, policy};
+    shipped.setting.task = {
+        "layer_norm:" + entry + "@f32[*x128]", spec->structuralHash(), 1, 9, 128, 1, policy};
     shipped.setting.spec = print(*spec);
     shipped.setting.device = {"cuda", "sm_90", "", {}}, shipped.setting.toolchain = {{"normc", "test"}};
     for (const char* schedule : {"default", "other"}) {
@@ -81,7 +82,9 @@ TEST_F(TuneBundle, APolicyThatADeviceDoesNotHaveIsRefused) {
   std::string said;
   run_.say = [&](const std::string& line) { said += line; };
   runBundle(run_);
-  EXPECT_NE(said.find("the policy `pipeline` is not for a CUDA device; it must be warm or cold"), std::string::npos) << said;
+  EXPECT_NE(said.find("the policy `pipeline` is not for a CUDA device; it must be warm or cold"),
+            std::string::npos)
+      << said;
 }
 
 TEST_F(TuneBundle, ADeviceIsKnownByItsFacts) {

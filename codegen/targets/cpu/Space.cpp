@@ -56,7 +56,8 @@ Moved transfersOf(const Problem& problem, const Schedule& s, const Load& load) {
 /// Nanoseconds of arithmetic for an element: instructions, and the latency of sums that wait for themselves.
 double computeCost(const Problem& problem, const Schedule& s, const Isa& isa, bool strips) {
   const int64_t lanes = isa.vectorBytes / bytes(problem.statistics());
-  const double used = double(std::min(s.vector, lanes)), split = std::max(1.0, double(s.vector) / double(lanes));
+  const double used = double(std::min(s.vector, lanes)),
+               split = std::max(1.0, double(s.vector) / double(lanes));
   const double sums = problem.entry == Entry::Backward ? 2 : 1;
   const double chains = strips ? double(s.tile) * split : double(s.rows * s.unroll) * split;
   constexpr double kLatency = 4, kClock = 3;  // cycles of an addition; cycles in a nanosecond
@@ -83,7 +84,8 @@ std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa) {
     space.knobs.push_back({"tile", strips ? powers(1, 8, s.tile) : only(s.tile)});
     space.knobs.push_back({"grain", strips ? only(s.grain) : std::vector<int64_t>{8, 32, 128}});
     // Without a tail its form is no choice.
-    const bool tail = problem.layout == Layout::ChannelsFirst || !problem.features || *problem.features % (2 * s.vector) != 0;
+    const bool tail = problem.layout == Layout::ChannelsFirst || !problem.features ||
+                      *problem.features % (2 * s.vector) != 0;
     const bool choice = tail && !s.scalarTail;
     space.knobs.push_back({"scalar_tail", choice ? std::vector<int64_t>{0, 1} : only(s.scalarTail), true});
     spaces.push_back(std::move(space));
@@ -97,7 +99,8 @@ double predict(const Problem& problem, const Schedule& s, const Isa& isa, const 
   const Moved moved = transfersOf(problem, s, load);
   const int tensors = problem.entry == Entry::Backward ? 3 : 2;
   double perByte = memoryCost(int64_t(elements * size) * tensors, load);
-  if (strips) perByte *= std::max(1.0, 128.0 / (double(s.vector * s.tile) * size));  // narrow strips waste lines
+  if (strips)
+    perByte *= std::max(1.0, 128.0 / (double(s.vector * s.tile) * size));  // narrow strips waste lines
   const double memory = elements * size * (moved.fromMemory * perByte + moved.fromCache * 0.015);
 
   double compute = elements * computeCost(problem, s, isa, strips);
@@ -106,7 +109,8 @@ double predict(const Problem& problem, const Schedule& s, const Isa& isa, const 
   // Rows at a multiple of a page fall into the same sets of the first-level cache.
   if (s.rows > 2 && int64_t(double(run) * size) % 4096 == 0) compute *= 1 + 0.02 * double(s.rows);
 
-  const double units = strips ? double(run) / double(s.vector * s.tile) : double(load.totalRows()) / double(s.grain);
+  const double units =
+      strips ? double(run) / double(s.vector * s.tile) : double(load.totalRows()) / double(s.grain);
   const double tasks = std::max(1.0, units), workers = std::min(double(load.threads), tasks);
   constexpr double kTask = 150;
   // What is hidden behind the other still costs a little: it orders schedules that memory makes alike.

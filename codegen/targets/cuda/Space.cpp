@@ -39,9 +39,11 @@ KnobSpace knobSpace(const Form& form, const Arch& arch, Strategy strategy) {
   space.knobs.push_back({"vector", around(std::move(vectors), s.vector)});
   space.knobs.push_back({"tile", around(runs ? tilesOf(form, arch) : std::vector<int64_t>{1}, s.tile)});
   space.knobs.push_back({"rows", around({1, 2, 4}, s.rows)});
-  space.knobs.push_back({"chunks", partials ? around({s.chunks / 2 + 1, 2 * s.chunks}, s.chunks) : std::vector<int64_t>{s.chunks}});
+  space.knobs.push_back({"chunks", partials ? around({s.chunks / 2 + 1, 2 * s.chunks}, s.chunks)
+                                            : std::vector<int64_t>{s.chunks}});
   space.knobs.push_back({"blocks", around({1, 2, 4}, s.blocks)});
-  space.knobs.push_back({"prefetch", form.lines ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{s.prefetch}});
+  space.knobs.push_back(
+      {"prefetch", form.lines ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{s.prefetch}});
   return space;
 }
 
@@ -55,13 +57,17 @@ double predict(const Form& form, const Schedule& s, const Arch& arch, const Load
   const double useful = s.tile > 0 && form.width ? std::min(1.0, double(form.width) / held) : 1;
   // Little's law: bytes under way on one multiprocessor against what its share of the bandwidth needs.
   constexpr double kNeeded = 40 << 10;
-  const double blocks = std::min<double>(std::max<int64_t>(s.blocks, 1), double(arch.threads) / double(s.threads));
-  const double perThread = double(std::max<int64_t>(s.tile, 1) * s.vector * s.rows * form.reads * form.dataBytes) * double(1 + s.prefetch);
+  const double blocks =
+      std::min<double>(std::max<int64_t>(s.blocks, 1), double(arch.threads) / double(s.threads));
+  const double perThread =
+      double(std::max<int64_t>(s.tile, 1) * s.vector * s.rows * form.reads * form.dataBytes) *
+      double(1 + s.prefetch);
   const double underWay = blocks * double(s.threads) * std::min(perThread, 256.0);
   const double rate = std::min(1.0, underWay / kNeeded) * (0.5 + 0.5 * useful);
   const double narrow = double(s.vector * form.dataBytes) < 16 ? 16.0 / double(s.vector * form.dataBytes) : 1;
   const double barriers = s.team > 32 ? 1 + 0.01 * double(s.team) / 32 : 1;
-  const double partials = form.partials ? double(s.chunks) * double(load.features) * 4.0 * double(form.partials) : 0;
+  const double partials =
+      form.partials ? double(s.chunks) * double(load.features) * 4.0 * double(form.partials) : 0;
   return (elements * double(form.dataBytes) * transfers + partials) / rate * (0.9 + 0.1 * narrow) * barriers;
 }
 
