@@ -4,7 +4,7 @@
 #include <map>
 
 #include "autotune/gate/Gate.h"
-#include "bench/Neighbours.h"
+#include "autotune/measure/Neighbours.h"
 #include "bench/OneDnn.h"
 
 namespace normc::bench {

@@ -4,13 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "bench/Contestant.h"
-#include "bench/Copy.h"
+#include "autotune/measure/Contestant.h"
+#include "autotune/measure/Copy.h"
 #include "bench/Ours.h"
 #include "bench/Torch.h"
 #include "dsl/Problem.h"
 
 namespace normc::bench {
+using namespace measure;
 
 struct HeatPlan {
   Entry entry = Entry::Forward;

@@ -4,11 +4,12 @@
 #include <memory>
 #include <string>
 
-#include "bench/Contestant.h"
-#include "bench/Tensors.h"
+#include "autotune/measure/Contestant.h"
+#include "autotune/measure/Tensors.h"
 #include "dsl/Problem.h"
 
 namespace normc::bench {
+using namespace measure;
 
 /// "oneDNN 3.2.0"; empty where it was not found.
 std::string oneDnnVersion();

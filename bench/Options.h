@@ -5,11 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "bench/Contestant.h"
-#include "bench/Machine.h"
+#include "autotune/measure/Contestant.h"
+#include "autotune/measure/Machine.h"
 #include "dsl/Problem.h"
 
 namespace normc::bench {
+using namespace measure;
 
 /// How many rows a race has.
 struct Rows {

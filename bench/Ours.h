@@ -7,14 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "bench/Contestant.h"
-#include "bench/Copy.h"
-#include "bench/Tensors.h"
+#include "autotune/measure/Contestant.h"
+#include "autotune/measure/Copy.h"
+#include "autotune/measure/Tensors.h"
 #include "codegen/Target.h"
 #include "dsl/Problem.h"
 #include "runtime/normc.hpp"
 
 namespace normc::bench {
+using namespace measure;
 
 /// The default kernels of some problems, compiled into a package in memory.
 class Kernels {

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "bench/Heat.h"
-#include "bench/Machine.h"
+#include "autotune/measure/Machine.h"
 
 namespace normc::bench {
+using namespace measure;
 
 /// Ratio columns: to the peers, and to two of our own norms.
 std::string table(const Heat&);

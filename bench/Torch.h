@@ -5,11 +5,12 @@
 #include <memory>
 #include <string>
 
-#include "bench/Contestant.h"
-#include "bench/Tensors.h"
+#include "autotune/measure/Contestant.h"
+#include "autotune/measure/Tensors.h"
 #include "dsl/Problem.h"
 
 namespace normc::bench {
+using namespace measure;
 
 class TorchPeer {
  public:

@@ -13,7 +13,7 @@ namespace normc::codegen {
 std::vector<Job> defaultJobs(const Problem& problem, const TargetPtr& target) {
   std::vector<Job> jobs;
   for (Candidate& candidate : target->defaults(problem))
-    jobs.push_back({problem, target, std::move(candidate.schedule), candidate.rowsMax});
+    jobs.push_back({.problem = problem, .target = target, .schedule = std::move(candidate.schedule), .rowsMax = candidate.rowsMax});
   return jobs;
 }
 
@@ -63,6 +63,8 @@ llvm::Expected<std::string> buildPackage(const std::vector<Job>& jobs, const Pac
     const std::string target = jobs[i].target->name().str();
     kernel.norm = writer.addNorm(spec.name, spec.structuralHash(), print(spec));
     kernel.rowsMax = jobs[i].rowsMax;
+    kernel.origin = jobs[i].origin;
+    kernel.selection = jobs[i].selection;
     if (kernels[i].ptx.empty()) {
       kernel.blob = linked.at(target);
     } else {

@@ -15,6 +15,8 @@ struct Job {
   TargetPtr target;
   std::string schedule;
   std::optional<int64_t> rowsMax;  ///< limit of segments x rows the kernel is offered for
+  std::string origin = "default";  ///< why this schedule: for the manifest
+  std::vector<std::string> selection = {};  ///< what was tried to choose it, a line each
 };
 
 /// The kernels a package holds for a problem by default: one for each strategy that pays.

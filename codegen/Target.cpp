@@ -1,6 +1,12 @@
 #include "codegen/Target.h"
 
+#include <map>
+#include <mutex>
+
 #include "codegen/targets/cpu/Object.h"
+#include "codegen/targets/cpu/Space.h"
+#include "codegen/targets/cuda/Space.h"
+#include "codegen/targets/halide/HalideTarget.h"
 
 namespace normc::codegen {
 
@@ -38,6 +44,10 @@ class CpuTarget : public Target {
   std::optional<std::string> whyIllegal(const Problem& problem, llvm::StringRef text) const override {
     auto schedule = cpu::parseSchedule(text);
     return schedule ? cpu::whyIllegal(problem, *schedule, isa_) : llvm::toString(schedule.takeError());
+  }
+  std::vector<KnobSpace> knobs(const Problem& problem) const override { return cpu::knobSpaces(problem, isa_); }
+  double predict(const Problem& problem, llvm::StringRef text, const Load& load) const override {
+    return cpu::predict(problem, llvm::cantFail(cpu::parseSchedule(text)), isa_, load);
   }
   llvm::Expected<std::string> emit(const Problem& problem, llvm::StringRef text, llvm::StringRef name) const override {
     auto stage = findStage(name, stages());
@@ -77,7 +87,7 @@ class CudaTarget : public Target {
   std::vector<Candidate> defaults(const Problem& problem) const override {
     std::vector<Candidate> list;
     for (Strategy strategy : legalStrategies(problem)) {
-      cuda::Form form = cuda::formOf(problem, strategy);
+      cuda::Form form = formOf(problem, strategy);
       cuda::Schedule schedule = cuda::defaultSchedule(form, arch_, strategy);
       if (!list.empty() && form.backward) leaveRoom(schedule);
       if (cuda::whyIllegal(form, schedule, arch_)) continue;
@@ -91,7 +101,7 @@ class CudaTarget : public Target {
   std::optional<std::string> whyNot(const Problem& problem) const override {
     std::optional<std::string> reason;
     for (Strategy strategy : legalStrategies(problem)) {
-      cuda::Form form = cuda::formOf(problem, strategy);
+      cuda::Form form = formOf(problem, strategy);
       reason = cuda::whyIllegal(form, cuda::defaultSchedule(form, arch_, strategy), arch_);
       if (!reason) return std::nullopt;
     }
@@ -106,7 +116,17 @@ class CudaTarget : public Target {
     auto schedule = cuda::parseSchedule(text);
     if (!schedule) return llvm::toString(schedule.takeError());
     if (auto reason = codegen::whyIllegal(problem, schedule->strategy)) return reason;
-    return cuda::whyIllegal(cuda::formOf(problem, schedule->strategy), *schedule, arch_);
+    return cuda::whyIllegal(formOf(problem, schedule->strategy), *schedule, arch_);
+  }
+  std::vector<KnobSpace> knobs(const Problem& problem) const override {
+    std::vector<KnobSpace> spaces;
+    for (Strategy strategy : legalStrategies(problem))
+      spaces.push_back(cuda::knobSpace(formOf(problem, strategy), arch_, strategy));
+    return spaces;
+  }
+  double predict(const Problem& problem, llvm::StringRef text, const Load& load) const override {
+    cuda::Schedule schedule = llvm::cantFail(cuda::parseSchedule(text));
+    return cuda::predict(formOf(problem, schedule.strategy), schedule, arch_, load);
   }
   llvm::Expected<std::string> emit(const Problem& problem, llvm::StringRef text, llvm::StringRef name) const override {
     auto stage = findStage(name, stages());
@@ -122,7 +142,20 @@ class CudaTarget : public Target {
   }
 
  private:
+  /// Planning takes a millisecond, and legality is asked for thousands of schedules of one problem.
+  cuda::Form formOf(const Problem& problem, Strategy strategy) const {
+    std::lock_guard lock(mutex_);
+    const auto key = std::pair(problem.spec->structuralHash() + problem.text(), strategy);
+    if (forms_.size() > kForms) forms_.clear();
+    const auto [at, isNew] = forms_.try_emplace(key);
+    if (isNew) at->second = cuda::formOf(problem, strategy);
+    return at->second;
+  }
+
+  static constexpr size_t kForms = 256;
   cuda::Arch arch_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::pair<std::string, Strategy>, cuda::Form> forms_;
 };
 
 }  // namespace
@@ -136,6 +169,17 @@ llvm::Expected<TargetPtr> findTarget(llvm::StringRef name) {
   auto isa = cpu::findIsa(name);
   if (!isa) return isa.takeError();
   return std::make_shared<CpuTarget>(std::move(*isa));
+}
+
+llvm::Expected<std::vector<TargetPtr>> findGenerators(llvm::StringRef name) {
+  auto target = findTarget(name);
+  if (!target) return target.takeError();
+  std::vector<TargetPtr> all{std::move(*target)};
+  if (all[0]->device() != "cpu") return all;
+  auto second = halide::findTarget(name);
+  if (second) all.push_back(std::move(*second));
+  else llvm::consumeError(second.takeError());  // one is enough; `normc doctor` says what the other lacks
+  return all;
 }
 
 std::vector<std::string> targetNames() {

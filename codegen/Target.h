@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "codegen/Pipelines.h"
+#include "codegen/Tuning.h"
 
 namespace normc::codegen {
 
@@ -24,7 +25,7 @@ class Target {
   virtual ~Target() = default;
   virtual llvm::StringRef name() const = 0;    ///< "x86-64-v4", "sm_90"
   virtual llvm::StringRef device() const = 0;  ///< "cpu", "cuda"
-  virtual llvm::StringRef generator() const { return "mlir"; }  ///< as manifests name it
+  virtual llvm::StringRef generator() const { return "mlir"; }  ///< who writes the loops; as in the manifest
   virtual std::vector<std::string> stages() const = 0;  ///< what emit() can show, in order
 
   /// One for each strategy that pays, the best first. Empty where the target cannot serve the
@@ -35,6 +36,12 @@ class Target {
   virtual llvm::Expected<std::string> canonical(llvm::StringRef schedule) const = 0;
   virtual std::optional<std::string> whyIllegal(const Problem&, llvm::StringRef schedule) const = 0;
 
+  /// What a tuner tries, a space for each strategy. Contains the defaults, or has legal points beside them.
+  virtual std::vector<KnobSpace> knobs(const Problem&) const = 0;
+  /// About how long a legal schedule takes, by traffic, caches and registers. Only the order counts:
+  /// it says what to measure first, and never decides.
+  virtual double predict(const Problem&, llvm::StringRef schedule, const Load&) const = 0;
+
   virtual llvm::Expected<std::string> emit(const Problem&, llvm::StringRef schedule, llvm::StringRef stage) const = 0;
   virtual llvm::Expected<CompiledKernel> compile(const Problem&, llvm::StringRef schedule, llvm::StringRef symbol) const = 0;
   /// Relocatable code of many kernels as one blob; only where kernels are such code.
@@ -44,6 +51,8 @@ using TargetPtr = std::shared_ptr<const Target>;
 
 /// "host" is the newest set of this machine's CPU. An error names the legal ones.
 llvm::Expected<TargetPtr> findTarget(llvm::StringRef name);
+/// All generators for that set or architecture, the one that makes the defaults first: who races in tuning.
+llvm::Expected<std::vector<TargetPtr>> findGenerators(llvm::StringRef name);
 /// Those that a user may name, "host" first.
 std::vector<std::string> targetNames();
 

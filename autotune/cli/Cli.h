@@ -30,6 +30,8 @@ Action declareInspect(CLI::App&);
 Action declareCheck(CLI::App&);
 Action declareRun(CLI::App&);
 Action declareExplain(CLI::App&);
+Action declareTune(CLI::App&);
+Action declareRecords(CLI::App&);
 Action declareDoctor(CLI::App&);
 
 /// Parses, runs the verb, prints a failure; the whole program.

@@ -28,20 +28,35 @@ void Progress::clear() {
 
 double Progress::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
-void Progress::step(int64_t done, const std::string& what) {
+/// Whether it is time for another line.
+bool Progress::due() {
   const auto now = Clock::now();
-  if (now - last_ < (terminal_ ? kTerminalPause : kPlainPause)) return;
+  if (now - last_ < (terminal_ ? kTerminalPause : kPlainPause)) return false;
   last_ = now;
-  shown_ = true;
-  std::string line = doing_ + " " + std::to_string(done) + " of " + std::to_string(total_);
-  if (done > 0)
-    line += ", about " + secondsText(std::ceil(seconds() / double(done) * double(total_ - done))) + " left";
-  line += ": " + what;
+  return shown_ = true;
+}
+
+void Progress::put(const std::string& line) {
   if (terminal_) {
     out_.talk() << "\r\033[K" << line.substr(0, terminalColumns() - 1) << std::flush;
   } else {
     out_.talk() << line << std::endl;
   }
+}
+
+void Progress::step(int64_t done, const std::string& what) {
+  if (!due()) return;
+  std::string line = doing_ + " " + std::to_string(done) + " of " + std::to_string(total_);
+  if (done > 0)
+    line += ", about " + secondsText(std::ceil(seconds() / double(done) * double(total_ - done))) + " left";
+  put(line + ": " + what);
+}
+
+void Progress::show(double fraction, const std::string& text) {
+  if (!due()) return;
+  std::string line = doing_ + " " + text;
+  if (fraction > 0.02 && fraction < 1) line += ", about " + secondsText(std::ceil(seconds() / fraction * (1 - fraction))) + " left";
+  put(line);
 }
 
 }  // namespace normc::cli

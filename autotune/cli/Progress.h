@@ -20,11 +20,15 @@ class Progress {
 
   /// `done` of the total are finished; `what` is at hand.
   void step(int64_t done, const std::string& what);
+  /// `fraction` of the work is done; `text` says how it stands.
+  void show(double fraction, const std::string& text);
   /// Takes the line away; so does the end.
   void clear();
 
  private:
   double seconds() const;
+  bool due();
+  void put(const std::string& line);
 
   using Clock = std::chrono::steady_clock;
 

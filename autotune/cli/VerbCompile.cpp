@@ -10,6 +10,7 @@
 #include "autotune/cli/Interrupt.h"
 #include "autotune/cli/Progress.h"
 #include "autotune/cli/Requests.h"
+#include "autotune/cli/Selection.h"
 #include "codegen/Package.h"
 #include "codegen/targets/halide/HalideTarget.h"
 
@@ -21,7 +22,7 @@ using codegen::Job;
 struct CompileFlags {
   RequestFlags request;
   std::vector<std::string> targets{"host"};
-  std::string schedule, emit, output, generator = "mlir";
+  std::string schedule, emit, output, records, generator = "mlir";
   int64_t threads = 0;
 };
 
@@ -47,7 +48,7 @@ Job jobOf(const Problem& problem, const codegen::TargetPtr& target, const std::s
   const std::string schedule = valueOf(target->canonical(text), ExitCode::Usage);
   if (const auto reason = target->whyIllegal(problem, schedule))
     throw usage("the schedule does not fit " + problem.text() + " for " + target->name().str() + ": " + *reason);
-  return {problem, target, schedule, std::nullopt};
+  return {.problem = problem, .target = target, .schedule = schedule};
 }
 
 std::vector<Job> jobsOf(const CompileFlags& flags) {
@@ -66,6 +67,10 @@ std::vector<Job> jobsOf(const CompileFlags& flags) {
     }
   }
 
+  if (!flags.records.empty() && !flags.schedule.empty())
+    throw usage("--records and --schedule exclude each other", "--records chooses a schedule for each kernel, --schedule is one for all");
+  std::optional<tune::Database> records;
+  if (!flags.records.empty()) records = valueOf(tune::readDatabase(flags.records), ExitCode::Refused);
   std::vector<Job> jobs;
   for (const Problem& problem : problems) {
     for (const codegen::TargetPtr& target : targets) {
@@ -73,6 +78,8 @@ std::vector<Job> jobsOf(const CompileFlags& flags) {
         throw usage(problem.text() + " cannot be compiled for " + target->name().str() + ": " + *reason);
       if (!flags.schedule.empty()) {
         jobs.push_back(jobOf(problem, target, flags.schedule));
+      } else if (records) {
+        for (Job& job : selectedJobs(problem, target->name().str(), *records)) jobs.push_back(std::move(job));
       } else {
         for (Job& job : codegen::defaultJobs(problem, target)) jobs.push_back(std::move(job));
       }
@@ -128,9 +135,12 @@ void report(const std::vector<Job>& jobs, const std::string& file, size_t bytes,
   for (const Job& job : jobs) {
     once(norms, job.problem.spec->name);
     once(targets, job.target->name().str());
-    problems.push_back(
-        {{"problem", job.problem.text()}, {"target", job.target->name().str()},
-         {"generator", job.target->generator().str()}, {"schedule", job.schedule}});
+    problems.push_back({{"problem", job.problem.text()},
+                        {"target", job.target->name().str()},
+                        {"generator", job.target->generator().str()},
+                        {"schedule", job.schedule},
+                        {"rows_max", job.rowsMax ? Json(*job.rowsMax) : Json()},
+                        {"origin", job.origin}});
   }
   if (out.json) {
     out.result({{"file", file},
@@ -141,6 +151,8 @@ void report(const std::vector<Job>& jobs, const std::string& file, size_t bytes,
                 {"kernels", problems}});
     return;
   }
+  const auto chosen = std::count_if(jobs.begin(), jobs.end(), [](const Job& job) { return job.origin.starts_with("record "); });
+  if (chosen) out.results() << counted(chosen, "schedule") << " of " << jobs.size() << " chosen by records\n";
   out.results() << file << ": " << counted(int64_t(jobs.size()), "kernel") << " of "
                 << counted(int64_t(norms.size()), "norm") << " for " << joined(targets) << ", "
                 << bytesText(double(bytes)) << ", compiled in " << secondsText(seconds) << "\n";
@@ -215,6 +227,7 @@ Action declareCompile(CLI::App& parser) {
       ->type_name("NAME");
   parser.add_option("--schedule", flags->schedule, "For all kernels, as `normc inspect` prints it")
       ->type_name("TEXT");
+  parser.add_option("--records", flags->records, "What normc tune measured: chooses the schedules")->type_name("FILE");
   parser.add_option("--emit", flags->emit, "Show a stage instead: sweeps, loops, llvm, asm; of Halide sweeps, halide, stmt, asm; for sm_NN sweeps, gpu, llvm, ptx, sass")
       ->type_name("STAGE");
   addWhole(parser, "--threads", flags->threads, "To compile with [all]");

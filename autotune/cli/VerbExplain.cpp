@@ -17,6 +17,7 @@ std::string trafficText(const Json& t) {
 ExitCode explain(const PlanFlags& flags, Output& out) {
   const Planned planned(flags, "explain");
   const std::string text = planned.plan.describe();
+  const Json selection = planned.kernel().value("selection", Json::array());
   const Json& traffic = planned.kernel().at("traffic");
   if (out.json) {
     out.result({{"problem", flags.problem},
@@ -26,11 +27,15 @@ ExitCode explain(const PlanFlags& flags, Output& out) {
                 {"device", planned.place.text()},
                 {"schedule", planned.kernel().at("schedule")},
                 {"origin", planned.kernel().at("origin")},
+                {"selection", selection},
                 {"traffic", traffic},
                 {"explanation", text}});
     return ExitCode::Ok;
   }
-  out.results() << text << "traffic: " << trafficText(traffic);
+  out.results() << text;
+  if (!selection.empty()) out.results() << "records, when the package was made:\n";
+  for (const Json& rung : selection) out.results() << "  " << rung.get<std::string>() << "\n";
+  out.results() << "traffic: " << trafficText(traffic);
   if (traffic.contains("warmup")) out.results() << "; in warmup " << trafficText(traffic.at("warmup"));
   out.results() << "\n";
   return ExitCode::Ok;

@@ -13,6 +13,8 @@ int main(int argc, char** argv) {
               {"check", "Judge the kernels of a package by the reference", declareCheck},
               {"run", "Run one kernel on .npy files", declareRun},
               {"explain", "Which kernel serves a problem, and why", declareExplain},
+              {"tune", "Find the fastest right schedules for a device", declareTune},
+              {"records", "Measurements as data: show, merge, verify, plot", declareRecords},
               {"doctor", "What this machine has, and what is missing", declareDoctor},
           }));
 }

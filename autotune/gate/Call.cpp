@@ -76,7 +76,7 @@ void Call::Buffers::add(const std::string& name, const std::vector<double>* inpu
   }
   int64_t size = bytes(typeOf(name)), elements = t.shape.empty() ? 0 : t.shape[0] * t.strides[0];
   if (!wide(name)) elements = e.features;
-  t.storage = Storage(elements * size, (placement.misalign + (t.output ? placement.skew : 0)) * size, where);
+  t.storage = Storage(elements * size, (placement.misalign + (t.output ? placement.skew : 0)) * size, where, placement.guardPages);
   t.describe(device(), typeOf(name) == DType::BF16 ? kDLBfloat : kDLFloat, size);
 }
 
@@ -85,7 +85,7 @@ void Call::Buffers::addMask() {
   const Extents& e = in.extents;
   t.shape = {e.segments, e.rows}, t.strides = {e.rows, 1};
   if (!problem.segmented) t.shape.erase(t.shape.begin()), t.strides.erase(t.strides.begin());
-  t.storage = Storage(e.totalRows(), placement.misalign, where);
+  t.storage = Storage(e.totalRows(), placement.misalign, where, placement.guardPages);
   t.describe(device(), kDLUInt, 1);
 }
 
@@ -170,8 +170,9 @@ void Call::Buffers::prepare() {
   }
   stateFields = fieldsOf(normc_plan_state_field, plan, sizes);
   savedFields = fieldsOf(normc_plan_saved_field, plan, sizes);
-  stateIn = Storage(stateBytes, 0, where), stateOut = Storage(stateBytes, 0, where);
-  saved = Storage(savedBytes, 0, where), workspace = Storage(workspaceBytes, 0, where);
+  const auto storage = [&](size_t bytes) { return Storage(bytes, 0, where, placement.guardPages); };
+  stateIn = storage(stateBytes), stateOut = storage(stateBytes);
+  saved = storage(savedBytes), workspace = storage(workspaceBytes);
 
   if (placement.inPlace) {
     Tensor& out = tensors.at(backward ? "dx" : "y");
@@ -256,6 +257,7 @@ CallResult Call::run() {
     bool shared = b.placement.inPlace && b.wide(name);
     const Storage& from = shared ? b.tensors.at(backward ? "dy" : "x").storage : t.storage;
     auto& values = result.outputs[name];
+    values.reserve(size_t(b.wide(name) ? b.in.extents.totalRows() * b.in.extents.features : b.in.extents.features));
     b.forEach(name, [&](int64_t, int64_t at) { values.push_back(from.get(b.typeOf(name), at)); });
     if (!from.gapsIntact(t.shape, t.strides, bytes(b.typeOf(name)))) result.fault += "memory between rows of " + name + " was written; ";
   }

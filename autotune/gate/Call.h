@@ -24,6 +24,9 @@ struct Placement {
   int64_t skew = 0;            ///< the same, of outputs beyond inputs
   bool inPlace = false;        ///< y is x, dx is dy
   bool stateInPlace = true;    ///< state_out is state_in
+  /// Of the host: each buffer ends at a page that nobody may touch, so that reading past it ends the process,
+  /// too. For a process that may end.
+  bool guardPages = false;
   std::vector<std::string> leaveOut;  ///< of dx, dscale, dbias, saved, state_out
 };
 

@@ -19,6 +19,7 @@ std::string Trial::text() const {
   add("misalign", placement.misalign), add("skew", placement.skew);
   if (placement.inPlace) t += " in_place";
   if (!placement.stateInPlace) t += " state_apart";
+  if (placement.guardPages) t += " guard_pages";
   for (const std::string& output : placement.leaveOut) t += " without_" + output;
   return t + " mask=" + std::string(name(mask)) + " seed=" + std::to_string(seed);
 }
@@ -71,31 +72,43 @@ static bool sameBits(const std::vector<double>& a, const std::vector<double>& b)
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
 }
 
-Verdict judge(const normc_plan* plan, const Problem& problem, const Trial& trial, const CudaDevice* where) {
-  Verdict verdict;
-  auto fail = [&](const std::string& why) {
-    verdict.ok = false;
-    if (verdict.text.empty()) verdict.text = problem.text() + " on " + trial.text() + ": " + why;
-  };
+Result<Question> questionFor(const Problem& problem, const Trial& trial) {
   auto arguments = argumentsFor(problem, trial);
-  if (!arguments) {
-    fail(text(arguments.errors()));
-    return verdict;
-  }
+  if (!arguments) return arguments.errors();
   auto want = evaluate(problem, *arguments);
-  if (!want) {
-    fail(text(want.errors()));
-    return verdict;
-  }
-  Call call(plan, problem, *arguments, trial.placement, where);
+  if (!want) return want.errors();
+  return Question{trial, *std::move(arguments), *std::move(want)};
+}
+
+static std::string failureText(const Problem& problem, const Trial& trial, const std::string& why) {
+  return problem.text() + " on " + trial.text() + ": " + why;
+}
+
+Verdict judge(const normc_plan* plan, const Problem& problem, const Trial& trial, const CudaDevice* where) {
+  auto question = questionFor(problem, trial);
+  if (question) return judge(plan, problem, *question, where);
+  Verdict verdict;
+  verdict.ok = false;
+  verdict.text = failureText(problem, trial, text(question.errors()));
+  return verdict;
+}
+
+Verdict judge(const normc_plan* plan, const Problem& problem, const Question& question, const CudaDevice* where) {
+  const auto& [trial, arguments, want] = question;
+  Verdict verdict;
+  auto fail = [&, &trial = trial](const std::string& why) {
+    verdict.ok = false;
+    if (verdict.text.empty()) verdict.text = failureText(problem, trial, why);
+  };
+  Call call(plan, problem, arguments, trial.placement, where);
   CallResult got = call.run();
   if (!got.fault.empty()) {
     fail(got.fault);
     return verdict;
   }
   for (const auto& [output, values] : got.outputs) {
-    auto expected = want->outputs.find(output);
-    if (expected == want->outputs.end()) {
+    auto expected = want.outputs.find(output);
+    if (expected == want.outputs.end()) {
       fail("the reference has no output " + output);
       continue;
     }

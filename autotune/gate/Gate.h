@@ -35,6 +35,15 @@ struct Verdict {
 /// backward's saved statistics are those of the reference's forward.
 Result<ReferenceCall> argumentsFor(const Problem&, const Trial&);
 
+/// A trial with all that does not depend on the kernel: whoever judges many kernels asks once.
+struct Question {
+  Trial trial;
+  ReferenceCall arguments;
+  ReferenceResult want;
+};
+Result<Question> questionFor(const Problem&, const Trial&);
+Verdict judge(const normc_plan*, const Problem&, const Question&, const CudaDevice* where = nullptr);
+
 /// Runs the plan once and compares every output; runs it again and asks for the same bits. `where`: the
 /// device of a CUDA plan; null for the host.
 Verdict judge(const normc_plan*, const Problem&, const Trial&, const CudaDevice* where = nullptr);

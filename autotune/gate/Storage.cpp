@@ -12,8 +12,15 @@ namespace normc::gate {
 static constexpr int64_t kGuard = 256;
 static constexpr uint8_t kGuardByte = 0xA5, kPoison = 0xFF;
 
-Storage::Storage(int64_t bytes, int64_t offset, const CudaDevice* device)
-    : memory_(bytes + 2 * kGuard + 64 + offset, kGuardByte), bytes_(bytes) {
+Storage::Storage(int64_t bytes, int64_t offset, const CudaDevice* device, bool guardPages) : bytes_(bytes) {
+  if (guardPages && !device) {
+    pages_ = Pages(bytes + kGuard + 64 + offset);
+    std::fill_n(pages_.data(), pages_.bytes(), kGuardByte);
+    begin_ = (pages_.bytes() - bytes - offset) / 64 * 64 + offset;
+    poison();
+    return;
+  }
+  memory_.assign(bytes + 2 * kGuard + 64 + offset, kGuardByte);
   if (device) twin_ = CudaMemory(*device, int64_t(memory_.size()));
   auto address = device ? twin_.address() : reinterpret_cast<uintptr_t>(memory_.data());
   begin_ = kGuard + int64_t((64 - (address + kGuard) % 64) % 64) + offset;
@@ -30,16 +37,19 @@ void Storage::download() {
   if (twin_.device()) twin_.device()->download(memory_.data(), twin_.address(), int64_t(memory_.size()));
 }
 
-void Storage::poison() { std::fill_n(memory_.begin() + begin_, bytes_, kPoison); }
+void Storage::poison() { std::fill_n(begin() + begin_, bytes_, kPoison); }
 
 bool Storage::guardsIntact() const {
   auto intact = [](uint8_t b) { return b == kGuardByte; };
-  return std::all_of(memory_.begin(), memory_.begin() + begin_, intact) &&
-         std::all_of(memory_.begin() + begin_ + bytes_, memory_.end(), intact);
+  return std::all_of(begin(), begin() + begin_, intact) && std::all_of(begin() + begin_ + bytes_, begin() + size(), intact);
 }
 
 bool Storage::gapsIntact(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides,
                          int64_t elementBytes) const {
+  int64_t dense = elementBytes;
+  bool gaps = false;
+  for (size_t d = shape.size(); d-- > 0; dense *= shape[d]) gaps |= shape[d] > 1 && strides[d] * elementBytes != dense;
+  if (!gaps && dense >= bytes_) return true;  // nothing lies between elements
   std::vector<bool> used(bytes_, false);
   std::vector<int64_t> starts{0};
   for (size_t d = 0; d + 1 < shape.size(); ++d) {
@@ -50,7 +60,7 @@ bool Storage::gapsIntact(const std::vector<int64_t>& shape, const std::vector<in
   }
   for (int64_t at : starts) std::fill_n(used.begin() + at * elementBytes, shape.back() * elementBytes, true);
   for (int64_t i = 0; i < bytes_; ++i)
-    if (!used[i] && memory_[begin_ + i] != kPoison) return false;
+    if (!used[i] && begin()[begin_ + i] != kPoison) return false;
   return true;
 }
 
@@ -93,7 +103,8 @@ double Storage::get(DType type, int64_t index) const {
 }
 
 void Storage::put(DType type, int64_t index, double value) {
-  value = round(value, type);
+  // What the language rounds by itself is not rounded twice: a gate spends its time here.
+  if (type == DType::BF16 || type == DType::F16) value = round(value, type);
   switch (type) {
     case DType::F32: return set(data(), index, float(value));
     case DType::F64: return set(data(), index, value);

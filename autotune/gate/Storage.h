@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "autotune/gate/CudaDevice.h"
+#include "autotune/gate/Pages.h"
 #include "dsl/Problem.h"
 #include "runtime/normc.h"
 
@@ -18,8 +19,9 @@ namespace normc::gate {
 class Storage {
  public:
   Storage() = default;
-  /// `offset`: bytes by which address() is off a 64-byte line. Without a device: of the host.
-  Storage(int64_t bytes, int64_t offset, const CudaDevice* device = nullptr);
+  /// `offset`: bytes by which address() is off a 64-byte line. Without a device: of the host, and with
+  /// `guardPages` as near to a page that nobody may touch as that address allows.
+  Storage(int64_t bytes, int64_t offset, const CudaDevice* device = nullptr, bool guardPages = false);
 
   /// What a kernel is given: data(), or the same place of the twin.
   void* address();
@@ -27,8 +29,8 @@ class Storage {
   void upload() const;
   void download();
 
-  void* data() { return memory_.data() + begin_; }
-  const void* data() const { return memory_.data() + begin_; }
+  void* data() { return begin() + begin_; }
+  const void* data() const { return begin() + begin_; }
   int64_t bytes() const { return bytes_; }
 
   /// Fills data with a pattern that is a NaN in every float type.
@@ -43,7 +45,11 @@ class Storage {
   void putField(normc_type type, size_t offset, size_t index, double value);
 
  private:
+  uint8_t* begin() const { return pages_.data() ? pages_.data() : const_cast<uint8_t*>(memory_.data()); }
+  int64_t size() const { return pages_.data() ? pages_.bytes() : int64_t(memory_.size()); }
+
   std::vector<uint8_t> memory_;
+  Pages pages_;  ///< instead of it
   int64_t begin_ = 0, bytes_ = 0;
   CudaMemory twin_;
 };

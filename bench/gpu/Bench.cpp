@@ -27,12 +27,12 @@ std::string whyWrong(const CudaDevice& device, const Kernels& kernels, const Sha
   return verdict.ok ? "" : verdict.text;
 }
 
-Json inMicroseconds(const bench::Samples& samples) {
-  const bench::Ratio m = middle(samples);
+Json inMicroseconds(const measure::Samples& samples) {
+  const measure::Ratio m = middle(samples);
   return {{"median", m.value * kMicro}, {"low", m.low * kMicro}, {"high", m.high * kMicro}};
 }
 
-Json toJson(const bench::Ratio& ratio) {
+Json toJson(const measure::Ratio& ratio) {
   return {{"value", ratio.value}, {"low", ratio.low}, {"high", ratio.high}};
 }
 
@@ -71,17 +71,17 @@ Json benchOne(const CudaDevice& device, const Kernels& kernels, const Roof& roof
   const std::vector<RoofBuffers> buffers = subject.roofBuffers();
   const RoofLaunch launch = launches.of(roof, kind, buffers);
 
-  const Timer ours(device, [&](int set) { subject.enqueue(set); }, subject.sets(), options.sampleSeconds);
-  const Timer theirs(
+  const CudaTimer ours(device, [&](int set) { subject.enqueue(set); }, subject.sets(), options.sampleSeconds);
+  const CudaTimer theirs(
       device, [&](int set) { roof.enqueue(kind, launch, buffers[size_t(set)]); }, subject.sets(),
       options.sampleSeconds);
-  const std::vector<bench::Samples> samples = race({&ours, &theirs}, options.rounds);
+  const std::vector<measure::Samples> samples = race({&ours, &theirs}, options.rounds);
 
   const Traffic traffic = kernels.traffic(subject.kernel());
   const double moved = double(traffic.total()) * double(shape.tensorBytes());
   const double roofMoved = double(bytesMoved(kind, shape.tensorBytes()));
   // How long the roof would take for the bytes of ours, over how long ours took.
-  bench::Samples roofForOurs;
+  measure::Samples roofForOurs;
   for (const double seconds : samples[1]) roofForOurs.push_back(seconds * moved / roofMoved);
   const Json& kernel = kernels.kernels().at(subject.kernel());
   record["us"] = inMicroseconds(samples[0]);
@@ -91,8 +91,8 @@ Json benchOne(const CudaDevice& device, const Kernels& kernels, const Roof& roof
                     {"us", inMicroseconds(samples[1])},
                     {"gbps", roofMoved / middle(samples[1]).value * kGiga},
                     {"launch", toJson(launch)}};
-  record["of_roof"] = toJson(bench::pairedRatio(roofForOurs, samples[0]));
-  record["roof_time_over_ours"] = toJson(bench::pairedRatio(samples[1], samples[0]));
+  record["of_roof"] = toJson(measure::pairedRatio(roofForOurs, samples[0]));
+  record["roof_time_over_ours"] = toJson(measure::pairedRatio(samples[1], samples[0]));
   record["rounds"] = options.rounds;
   record["calls_per_sample"] = ours.calls();
   record["sets"] = subject.sets();
@@ -149,9 +149,9 @@ void benchRoofs(const CudaDevice& device, bool quick, const std::function<bool()
                         kind == RoofKind::Triad ? (last - 2)->address() : 0, bytes});
       }
       const RoofLaunch launch = roof.tuned(kind, sets);
-      const Timer timer(
+      const CudaTimer timer(
           device, [&](int set) { roof.enqueue(kind, launch, sets[size_t(set)]); }, count, kRoofSeconds);
-      const std::vector<bench::Samples> samples = race({&timer}, 15);
+      const std::vector<measure::Samples> samples = race({&timer}, 15);
       record({{"kind", "roof"},
               {"roof", name(kind)},
               {"tensor_bytes", bytes},

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "bench/gpu/Subject.h"
-#include "bench/gpu/Timer.h"
+#include "autotune/measure/CudaTimer.h"
 
 namespace normc::gpu {
 namespace {
@@ -26,7 +26,7 @@ double secondsOfOneCall(const Subject& subject) {
 }
 
 /// Samples of all threads together; they begin each sample at once.
-bench::Samples enqueueOn(int threads, const std::string& driver, const Kernels& kernels, const Shape& shape,
+measure::Samples enqueueOn(int threads, const std::string& driver, const Kernels& kernels, const Shape& shape,
                          int samplesOfEach) {
   std::vector<std::unique_ptr<CudaDevice>> devices;
   std::vector<std::unique_ptr<Subject>> subjects;
@@ -34,7 +34,7 @@ bench::Samples enqueueOn(int threads, const std::string& driver, const Kernels& 
     devices.push_back(std::make_unique<CudaDevice>(kernels.device(), driver));
     subjects.push_back(std::make_unique<Subject>(*devices.back(), kernels, shape, 1));
   }
-  std::vector<bench::Samples> samples(static_cast<size_t>(threads));
+  std::vector<measure::Samples> samples(static_cast<size_t>(threads));
   std::vector<std::string> errors(static_cast<size_t>(threads));
   std::barrier together(threads);
   std::vector<std::thread> workers;
@@ -53,7 +53,7 @@ bench::Samples enqueueOn(int threads, const std::string& driver, const Kernels& 
       }
     });
   for (std::thread& worker : workers) worker.join();
-  bench::Samples all;
+  measure::Samples all;
   for (size_t t = 0; t < size_t(threads); ++t) {
     if (!errors[t].empty()) throw std::runtime_error(errors[t]);
     all.insert(all.end(), samples[t].begin() + 1, samples[t].end());  // the first one warms up
@@ -93,7 +93,7 @@ void benchEnqueue(const std::string& driver, const Kernels& kernels, const std::
     for (const int threads : {1, 8}) {
       Json json = {{"kind", "enqueue"}, {"shape", shape.text()}, {"threads", threads}};
       try {
-        const bench::Ratio us = middle(enqueueOn(threads, driver, kernels, shape, samples));
+        const measure::Ratio us = middle(enqueueOn(threads, driver, kernels, shape, samples));
         json["us"] = {{"median", us.value * 1e6}, {"low", us.low * 1e6}, {"high", us.high * 1e6}};
         json["phases"] =
             kernels.kernels().at(Kernels::kernelOf(kernels.plan(shape.text()))).at("phases").size();

@@ -142,7 +142,7 @@ RoofLaunch Roof::tuned(RoofKind kind, const std::vector<RoofBuffers>& sets) cons
           grids.push_back(grid);
       for (const int64_t grid : grids) {
         const RoofLaunch launch = {block, int(std::min<int64_t>(grid, 0x7fffffff)), inFlight};
-        const Timer timer(
+        const CudaTimer timer(
             device_, [&](int set) { enqueue(kind, launch, sets[set]); }, int(sets.size()), kTuneSeconds);
         const double seconds = std::min({timer.sample(), timer.sample(), timer.sample()});
         if (bestSeconds == 0 || seconds < bestSeconds) best = launch, bestSeconds = seconds;

@@ -12,9 +12,10 @@
 #include <vector>
 
 #include "autotune/gate/CudaDevice.h"
-#include "bench/gpu/Timer.h"
+#include "autotune/measure/CudaTimer.h"
 
 namespace normc::gpu {
+using namespace measure;
 
 enum class RoofKind { Copy, Triad };
 const char* name(RoofKind);

@@ -6,9 +6,9 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "bench/Copy.h"
-#include "bench/Machine.h"
-#include "bench/Neighbours.h"
+#include "autotune/measure/Copy.h"
+#include "autotune/measure/Machine.h"
+#include "autotune/measure/Neighbours.h"
 #include "bench/quickstart/Text.h"
 #include "bench/quickstart/Training.h"
 #include "dsl/Library.h"

@@ -90,6 +90,7 @@ struct Kernel {
   int64_t alignment = 0;           ///< cuda: of the phases' `symbol`, in bytes; 0: an element's
   std::string device = "cpu", isa;
   std::string generator, schedule, origin = "default";
+  std::vector<std::string> selection = {};  ///< how the schedule was chosen, a line for each rung
   std::vector<Operand> operands;
   std::vector<Scalar> scalars;
   std::vector<Field> state, saved;

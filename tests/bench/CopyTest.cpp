@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "bench/Copy.h"
-#include "bench/Tensors.h"
+#include "autotune/measure/Copy.h"
+#include "autotune/measure/Tensors.h"
 
-namespace normc::bench {
+namespace normc::measure {
 namespace {
 
 class Copies : public testing::TestWithParam<std::tuple<Stores, int>> {};
@@ -58,4 +58,4 @@ TEST(BenchTensors, RoundToTheirType) {
 }
 
 }  // namespace
-}  // namespace normc::bench
+}  // namespace normc::measure

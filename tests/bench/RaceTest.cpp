@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string>
 
-#include "bench/Contestant.h"
+#include "autotune/measure/Contestant.h"
 
-namespace normc::bench {
+namespace normc::measure {
 namespace {
 
 /// Pretends: a call takes `seconds`, and nothing is waited for.
@@ -60,4 +60,4 @@ TEST(Race, KeepsToItsTimeButNeverToTooFewRounds) {
 }
 
 }  // namespace
-}  // namespace normc::bench
+}  // namespace normc::measure

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "bench/Stats.h"
+#include "autotune/measure/Stats.h"
 
-namespace normc::bench {
+namespace normc::measure {
 namespace {
 
 TEST(Stats, MedianOfAnEvenNumberIsTheMeanOfTheMiddleTwo) {
@@ -42,4 +42,4 @@ TEST(Stats, GeometricMeanOfAHalfAndADoubleIsOne) {
 }
 
 }  // namespace
-}  // namespace normc::bench
+}  // namespace normc::measure

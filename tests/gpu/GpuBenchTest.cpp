@@ -130,7 +130,7 @@ TEST_F(GpuBench, FilledMemoryIsFiniteAndVaries) {
 TEST_F(GpuBench, TimerCallsEverySetEquallyOften) {
   const CudaDevice device(0, NORMC_FAKE_CUDA);
   std::vector<int> calls(3);
-  const Timer timer(device, [&](int set) { ++calls[size_t(set)]; }, 3, 1e-9);
+  const CudaTimer timer(device, [&](int set) { ++calls[size_t(set)]; }, 3, 1e-9);
   EXPECT_EQ(timer.calls() % 3, 0);
   EXPECT_EQ(calls[0], calls[1]);
   EXPECT_EQ(calls[1], calls[2]);
@@ -143,13 +143,13 @@ TEST_F(GpuBench, TimerEndsACaptureThatFails) {
   const auto enqueue = [&](int) {
     if (++calls > 4) throw std::runtime_error("refused");  // two warm up, two are timed, then the capture
   };
-  EXPECT_THROW(Timer(device, enqueue, 2, 1e-9), std::runtime_error);
+  EXPECT_THROW(CudaTimer(device, enqueue, 2, 1e-9), std::runtime_error);
   EXPECT_TRUE(device.alive()) << "the stream is not left in a capture";
 }
 
 TEST_F(GpuBench, RaceTakesTurns) {
   const CudaDevice device(0, NORMC_FAKE_CUDA);
-  const Timer one(device, [](int) {}, 2, 1e-9), other(device, [](int) {}, 2, 1e-9);
+  const CudaTimer one(device, [](int) {}, 2, 1e-9), other(device, [](int) {}, 2, 1e-9);
   const auto samples = race({&one, &other}, 5);
   ASSERT_EQ(samples.size(), 2u);
   EXPECT_EQ(samples[0].size(), 5u);

@@ -3,6 +3,7 @@
 #include "codegen/Manifest.h"
 #include "codegen/lower/Transcendentals.h"
 #include "codegen/targets/cpu/Object.h"
+#include "codegen/targets/cpu/Space.h"
 #include "codegen/targets/halide/Serialize.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -71,6 +72,23 @@ class HalideTarget : public Target {
   std::optional<std::string> whyIllegal(const Problem& problem, llvm::StringRef text) const override {
     auto schedule = parseSchedule(text);
     return schedule ? halide::whyIllegal(problem, *schedule, isa_) : llvm::toString(schedule.takeError());
+  }
+
+  std::vector<KnobSpace> knobs(const Problem& problem) const override {
+    std::vector<KnobSpace> spaces = cpu::knobSpaces(problem, isa_);
+    for (auto [space, strategy] : llvm::zip(spaces, legalStrategies(problem))) {
+      const Schedule s = halide::defaultSchedule(problem, isa_, strategy);
+      const std::map<llvm::StringRef, int64_t> own{
+          {"vector", s.vector}, {"rows", s.rows}, {"unroll", s.unroll}, {"tile", s.tile}, {"grain", s.grain}};
+      llvm::erase_if(space.knobs, [&](const auto& knob) { return !own.contains(knob.name); });
+      for (auto& knob : space.knobs)
+        if (!llvm::is_contained(knob.values, own.at(knob.name))) knob.values.push_back(own.at(knob.name));
+      space.knobs.push_back({"columns", {s.columns / 2, s.columns, 2 * s.columns}});
+    }
+    return spaces;
+  }
+  double predict(const Problem& problem, llvm::StringRef text, const Load& load) const override {
+    return cpu::predict(problem, llvm::cantFail(parseSchedule(text)).cut(), isa_, load);
   }
 
   llvm::Expected<std::string> emit(const Problem& problem, llvm::StringRef text,

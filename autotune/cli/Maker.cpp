@@ -1,0 +1,87 @@
+#include "autotune/cli/Maker.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "autotune/cli/Failure.h"
+#include "autotune/cli/Files.h"
+#include "autotune/cli/Output.h"
+#include "runtime/package/Sha256.h"
+
+namespace normc::cli {
+
+TemporaryFolder::TemporaryFolder() {
+  std::error_code none;
+  std::string form = (std::filesystem::temp_directory_path(none) / "normc-tune-XXXXXX").string();
+  if (none || !mkdtemp(form.data()))
+    throw refused("cannot make a folder for candidates in " + form + ": " + std::strerror(errno));
+  path_ = form;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code none;
+  std::filesystem::remove_all(path_, none);
+}
+
+std::string objectOf(const std::string& package) {
+  uint64_t bytes = 0;
+  std::memcpy(&bytes, package.data() + 16, sizeof bytes);
+  Json manifest = Json::parse(package.substr(64, bytes));
+  std::string text;
+  for (Json& kernel : manifest.at("kernels")) {
+    kernel.erase("schedule"), kernel.erase("origin");
+    text += kernel.dump();
+  }
+  for (const Json& blob : manifest.at("blobs")) text += blob.at("sha256").get<std::string>();
+  return runtime::sha256(text.data(), text.size());
+}
+
+Maker::Maker(const tune::Landscape& landscape, const std::vector<codegen::TargetPtr>& generators,
+             const Problem& problem, const std::string& folder)
+    : landscape_(landscape), generators_(generators), problem_(problem), folder_(folder) {}
+
+tune::Made Maker::makeOne(size_t point) const {
+  const tune::Point& candidate = landscape_[point];
+  tune::Made made;
+  for (const codegen::TargetPtr& target : generators_) {
+    if (target->generator() != candidate.generator) continue;
+    auto bytes = codegen::buildPackage(
+        {{.problem = problem_, .target = target, .schedule = candidate.schedule}}, {.threads = 1});
+    if (!bytes) {
+      made.failure = llvm::toString(bytes.takeError());
+      return made;
+    }
+    made.package = folder_ + "/" + std::to_string(point) + ".npk";
+    made.object = objectOf(*bytes);
+    writeFile(made.package, *bytes);
+    return made;
+  }
+  made.failure = "the generator `" + candidate.generator + "` is not part of this normc";
+  return made;
+}
+
+std::vector<tune::Made> Maker::make(const std::vector<size_t>& points) const {
+  std::vector<tune::Made> made(points.size());
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i; (i = next++) < points.size();) {
+      try {
+        made[i] = makeOne(points[i]);
+      } catch (const Failure& failure) {
+        made[i].failure = failure.what();
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < std::min<size_t>(std::thread::hardware_concurrency(), points.size()); ++i)
+    threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  return made;
+}
+
+}  // namespace normc::cli

@@ -1,0 +1,143 @@
+#include "autotune/cli/TuneBundle.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <ostream>
+
+#include "autotune/cli/Failure.h"
+#include "autotune/cli/Files.h"
+#include "autotune/cli/Hardware.h"
+#include "autotune/cli/Interrupt.h"
+#include "autotune/cli/Maker.h"
+#include "autotune/cli/Progress.h"
+#include "autotune/space/Space.h"
+#include "autotune/tune/Bundle.h"
+#include "dsl/Print.h"
+
+namespace normc::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::vector<std::string> wordsAfterFirst(const TuneFlags& flags) {
+  return {flags.request.inputs.begin() + 1, flags.request.inputs.end()};
+}
+
+void makeFolder(const std::string& path) {
+  std::error_code error;
+  if (fs::exists(path, error) && !fs::is_empty(path, error))
+    throw refused("cannot export to " + path + ": it is there, and not empty");
+  fs::create_directories(path, error);
+  if (error) throw refused("cannot make the folder " + path + ": " + error.message());
+}
+
+/// The default, then the seeds, as far as they can be made.
+tune::Shipped shipped(const TuneTask& t, const Hardware& hardware, size_t index, const TuneFlags& flags) {
+  const tune::Landscape landscape =
+      valueOf(tune::landscapeOf(hardware.generators, t.problem, hardware.loadOf(t.task)), ExitCode::Usage);
+  tune::SearchOptions options;
+  options.seed = uint64_t(flags.seed), options.fromModel = int(std::min<int64_t>(flags.candidates, 4096));
+  std::vector<size_t> points = tune::seedsOf(landscape, options);
+  const std::string folder = flags.output + "/" + std::to_string(index);
+  makeFolder(folder);
+  const Maker maker(landscape, hardware.generators, t.problem, folder);
+  std::vector<tune::Made> made = maker.make(points);
+  if (!made[0].failure.empty())
+    throw refused("the default of " + t.problem.text() + " cannot be compiled: " + made[0].failure);
+  tune::Shipped shipped;
+  shipped.setting.task = t.task, shipped.setting.spec = print(*t.problem.spec);
+  shipped.setting.device = {hardware.site.device.kind, hardware.site.device.arch, "", {}},
+  shipped.setting.toolchain = hardware.site.toolchain;
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (!made[i].failure.empty()) continue;
+    made[i].package = std::to_string(index) + "/" + fs::path(made[i].package).filename().string();
+    shipped.points.push_back(landscape[points[i]]), shipped.made.push_back(std::move(made[i]));
+  }
+  return shipped;
+}
+
+}  // namespace
+
+ExitCode exportBundle(const TuneFlags& given, Output& out) {
+  TuneFlags flags = given;
+  flags.request.inputs = wordsAfterFirst(given);
+  if (flags.output.empty()) throw usage("normc tune export needs the name of a folder to make", "-o FOLDER");
+  const Hardware hardware = hardwareFor(flags.target);
+  const std::vector<TuneTask> tasks = tasksOf(flags, flags.threads);
+  makeFolder(flags.output);
+  std::vector<tune::Shipped> all;
+  const Interrupt interrupt;
+  Progress progress(out, "compiling", int64_t(tasks.size()));
+  int64_t packages = 0;
+  for (const TuneTask& task : tasks) {
+    if (interrupt.requested())
+      throw Failure(ExitCode::Interrupted,
+                    {{.message = "interrupted; " + flags.output + " has no plan and cannot be run"}});
+    progress.step(int64_t(all.size()), task.problem.text());
+    all.push_back(shipped(task, hardware, all.size(), flags));
+    packages += int64_t(all.back().points.size());
+  }
+  progress.clear();
+  writeFile(flags.output + "/plan.json", tune::planText(all));
+  if (out.json) {
+    out.result({{"folder", flags.output},
+                {"tasks", all.size()},
+                {"candidates", packages},
+                {"target", hardware.site.device.arch}});
+    return ExitCode::Ok;
+  }
+  out.results() << flags.output << ": " << counted(packages, "candidate") << " of "
+                << counted(int64_t(all.size()), "problem") << " for " << hardware.site.device.arch
+                << "\nmeasure them there: normc-bundle " << flags.output
+                << "; and bring the results home: normc tune import " << flags.output
+                << " --records DB.jsonl\n";
+  return ExitCode::Ok;
+}
+
+ExitCode runBundleHere(const TuneFlags& flags, Output& out) {
+  const auto folders = wordsAfterFirst(flags);
+  if (folders.size() != 1)
+    throw usage("normc tune run-bundle needs one folder", "normc tune run-bundle FOLDER");
+  const Interrupt interrupt;
+  tune::BundleRun run;
+  run.folder = folders[0],
+  run.records = flags.records.empty() ? run.folder + "/results.jsonl" : flags.records;
+  run.worker = tune::Worker::besideThis(), run.budget = secondsOf("--budget", flags.budget);
+  const Place place(flags.place);
+  run.deviceIndex = place.index(), run.cudaLibrary = place.cudaLibrary();
+  run.stop = [&] { return interrupt.requested(); };
+  Json lines = Json::array();
+  run.say = [&](const std::string& line) {
+    lines.push_back(line);
+    if (!out.json) out.results() << line << std::endl;
+  };
+  const bool whole = tune::runBundle(run);
+  if (out.json) out.result({{"records", run.records}, {"complete", whole}, {"tasks", lines}});
+  return whole ? ExitCode::Ok : interrupt.requested() ? ExitCode::Interrupted : ExitCode::CheckFailed;
+}
+
+ExitCode importResults(const TuneFlags& flags, Output& out) {
+  const auto files = wordsAfterFirst(flags);
+  if (files.empty() || flags.records.empty())
+    throw usage("normc tune import needs results, and the records to add them to",
+                "normc tune import FOLDER --records DB.jsonl");
+  tune::Database all;
+  std::error_code none;
+  if (fs::exists(flags.records, none)) all = valueOf(tune::readDatabase(flags.records), ExitCode::Refused);
+  const int64_t before = all.counts.records;
+  for (const std::string& file : files)
+    all.add(readFile(fs::is_directory(file, none) ? file + "/results.jsonl" : file));
+  writeFile(flags.records, all.text());
+  if (out.json) {
+    out.result(
+        {{"records", flags.records}, {"new", all.counts.records - before}, {"total", all.counts.records}});
+    return ExitCode::Ok;
+  }
+  out.results() << flags.records << ": " << counted(all.counts.records - before, "new record") << "; "
+                << all.counts.text() << "\n";
+  return ExitCode::Ok;
+}
+
+}  // namespace normc::cli

@@ -1,0 +1,169 @@
+#include "autotune/cli/TuneReport.h"
+
+#include <algorithm>
+#include <map>
+#include <ostream>
+
+namespace normc::cli {
+namespace {
+
+using tune::Screened;
+using tune::Status;
+
+/// A candidate that turned out to be the code of another is no failure.
+bool isSameCode(const Screened& one) {
+  return one.status == Status::Refused && one.reason.starts_with("the same code as ");
+}
+
+struct Tally {
+  int64_t right = 0, same = 0, refused = 0, rejected = 0, remembered = 0;
+
+  explicit Tally(const tune::Outcome& outcome) {
+    for (const Screened& one : outcome.screened) {
+      remembered += one.remembered;
+      if (one.status == Status::Ok)
+        ++right;
+      else if (isSameCode(one))
+        ++same;
+      else
+        ++(one.status == Status::Refused ? refused : rejected);
+    }
+  }
+};
+
+std::string speedUp(const tune::Decision& d) {
+  if (d.tie) return "default stays";
+  return digitsText(1 / d.ratio.value, 3) + "x [" + digitsText(1 / d.ratio.high, 3) + ", " +
+         digitsText(1 / d.ratio.low, 3) + "]";
+}
+
+Json jsonOf(const Tuned& t) {
+  const tune::Decision& d = t.outcome.decision;
+  const Tally tally(t.outcome);
+  Json json = {
+      {"problem", t.task.problem},      {"segments", t.task.segments}, {"rows", t.task.rows},
+      {"threads", t.task.threads},      {"policy", t.task.policy},     {"points", t.landscape.size()},
+      {"complete", t.outcome.complete}, {"seconds", t.outcome.seconds}};
+  if (!t.outcome.failure.empty()) {
+    json["failure"] = t.outcome.failure;
+    return json;
+  }
+  const double seconds = measure::median(t.defaultSamples);
+  json["default"] = {{"schedule", t.landscape[t.landscape.byDefault()].schedule}, {"seconds", seconds}};
+  json["chosen"] = {{"schedule", t.landscape[d.chosen].schedule},
+                    {"generator", t.landscape[d.chosen].generator},
+                    {"tie", d.tie},
+                    {"ratio", d.ratio.value},
+                    {"low", d.ratio.low},
+                    {"high", d.ratio.high}};
+  json["leader"] = {{"schedule", t.landscape[d.leader].schedule},
+                    {"ratio", d.leaderRatio.value},
+                    {"low", d.leaderRatio.low},
+                    {"high", d.leaderRatio.high}};
+  if (t.copySeconds > 0) json["of_copy"] = t.copySeconds / (seconds * d.ratio.value);
+  json["candidates"] = {{"right", tally.right},
+                        {"same_code", tally.same},
+                        {"refused", tally.refused},
+                        {"rejected", tally.rejected},
+                        {"remembered", tally.remembered}};
+  Json raced = Json::array();
+  for (const tune::Racer& racer : t.outcome.racers) {
+    const measure::Ratio ratio = measure::pairedRatio(racer.samples, t.defaultSamples);
+    raced.push_back({{"schedule", t.landscape[racer.point].schedule},
+                     {"ratio", ratio.value},
+                     {"low", ratio.low},
+                     {"high", ratio.high},
+                     {"rounds", racer.samples.size()}});
+  }
+  json["raced"] = raced;
+  Json rejected = Json::array();
+  for (const Screened& one : t.outcome.screened)
+    if (one.status != Status::Ok && !isSameCode(one))
+      rejected.push_back({{"schedule", t.landscape[one.point].schedule},
+                          {"status", tune::name(one.status)},
+                          {"reason", one.reason}});
+  json["rejected"] = rejected;
+  return json;
+}
+
+void printRejected(const std::vector<Tuned>& results, Output& out) {
+  for (const Tuned& t : results) {
+    if (!t.outcome.failure.empty())
+      out.results() << "\n"
+                    << t.task.text() << ": the default could not be measured: " << t.outcome.failure << "\n";
+    for (const Screened& one : t.outcome.screened) {
+      if (one.status == Status::Ok || isSameCode(one)) continue;
+      out.results() << "\n"
+                    << t.task.problem << ", " << t.landscape[one.point].schedule << ": "
+                    << tune::name(one.status) << "\n  " << one.reason.substr(0, one.reason.find('\n'))
+                    << "\n  reproduce: normc tune '" << t.task.problem << "' --rows " << t.task.rows
+                    << " --policy " << t.task.policy << " --threads " << t.task.threads << " --schedule '"
+                    << t.landscape[one.point].schedule << "'\n";
+    }
+  }
+}
+
+}  // namespace
+
+void report(const std::vector<Tuned>& results, bool whole, const std::string& records, Output& out) {
+  if (out.json) {
+    Json tasks = Json::array();
+    for (const Tuned& t : results) tasks.push_back(jsonOf(t));
+    out.result({{"tasks", tasks}, {"complete", whole}, {"records", records}});
+    return;
+  }
+  Table table(
+      {"problem", ">rows", "policy", ">tried", ">default", ">chosen", "speed-up", ">of copy", "schedule"});
+  int64_t won = 0;
+  double seconds = 0;
+  for (const Tuned& t : results) {
+    seconds += t.outcome.seconds;
+    if (!t.outcome.failure.empty()) continue;
+    const tune::Decision& d = t.outcome.decision;
+    const double byDefault = measure::median(t.defaultSamples), chosen = byDefault * d.ratio.value;
+    won += !d.tie;
+    const Tally tally(t.outcome);
+    table.row({t.task.problem, std::to_string(t.task.rows), t.task.policy, std::to_string(tally.right),
+               secondsText(byDefault), secondsText(chosen), speedUp(d),
+               t.copySeconds > 0 ? digitsText(100 * t.copySeconds / chosen, 2) + " %" : "",
+               t.landscape[d.chosen].schedule});
+  }
+  out.results() << table.text();
+  printRejected(results, out);
+  out.results() << "\n"
+                << counted(int64_t(results.size()), "problem") << " in " << secondsText(seconds) << ": "
+                << won << " faster than the default, " << int64_t(results.size()) - won << " as it was"
+                << (whole ? "" : "; interrupted, the rest is not tuned")
+                << (records.empty() ? "" : "; measurements are in " + records) << "\n";
+}
+
+Json dryRunReport(const tune::Task& task, const tune::Landscape& landscape, const std::vector<size_t>& seeds,
+                  Output& out) {
+  const auto isSeed = [&](size_t point) {
+    return std::find(seeds.begin(), seeds.end(), point) != seeds.end();
+  };
+  if (out.json) {
+    Json points = Json::array();
+    for (const size_t point : landscape.ranked())
+      points.push_back({{"generator", landscape[point].generator},
+                        {"schedule", landscape[point].schedule},
+                        {"predicted", landscape[point].predicted},
+                        {"default", point == landscape.byDefault()},
+                        {"seed", isSeed(point)}});
+    return {{"problem", task.problem}, {"rows", task.rows}, {"policy", task.policy}, {"candidates", points}};
+  }
+  out.results() << task.text() << ": " << counted(int64_t(landscape.size()), "legal schedule") << "\n";
+  Table table({">#", ">predicted", "generator", "schedule", ""});
+  int64_t place = 0;
+  const double best = landscape[landscape.ranked().front()].predicted;
+  for (const size_t point : landscape.ranked())
+    table.row({std::to_string(++place), digitsText(landscape[point].predicted / best, 3) + "x",
+               landscape[point].generator, landscape[point].schedule,
+               point == landscape.byDefault() ? "the default"
+               : isSeed(point)                ? "a seed"
+                                              : ""});
+  out.results() << table.text(2);
+  return {};
+}
+
+}  // namespace normc::cli

@@ -1,0 +1,28 @@
+// What a tuning found, for people and for programs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "autotune/cli/Output.h"
+#include "autotune/search/Search.h"
+
+namespace normc::cli {
+
+/// One task, and how it ended.
+struct Tuned {
+  tune::Task task;
+  tune::Outcome outcome;
+  tune::Landscape landscape;
+  tune::Samples defaultSamples;  ///< of the race
+  double copySeconds = 0;        ///< of a copy of the same traffic; 0: none
+  int transfers = 0;             ///< X-sized ones
+};
+
+/// The closing table, what was rejected and why, and where the records are.
+void report(const std::vector<Tuned>&, bool whole, const std::string& records, Output&);
+
+/// The candidates of a task in the order of the model, the seeds marked; as JSON where that is wanted.
+Json dryRunReport(const tune::Task&, const tune::Landscape&, const std::vector<size_t>& seeds, Output&);
+
+}  // namespace normc::cli

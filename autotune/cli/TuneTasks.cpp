@@ -1,0 +1,80 @@
+#include "autotune/cli/TuneTasks.h"
+
+#include <charconv>
+#include <utility>
+
+#include "autotune/cli/Failure.h"
+#include "autotune/measure/Policy.h"
+#include "dsl/Nearest.h"
+
+namespace normc::cli {
+namespace {
+
+/// `i/n`, counted from 1.
+std::pair<int64_t, int64_t> shardOf(const std::string& text) {
+  const size_t slash = text.find('/');
+  if (text.empty()) return {1, 1};
+  if (slash == text.npos)
+    throw usage("--shard is " + inQuotes(text) + "; it must have the form 2/8: part 2 of 8");
+  const int64_t part = wholeOf("--shard", text.substr(0, slash), 1),
+                parts = wholeOf("--shard", text.substr(slash + 1), 1);
+  if (part > parts)
+    throw usage("--shard is " + inQuotes(text) + "; there are only " + std::to_string(parts) + " parts");
+  return {part, parts};
+}
+
+std::vector<Problem> problemsWithFeatures(const RequestFlags& request) {
+  std::vector<Problem> problems;
+  for (Problem& problem : problemsOf(request))
+    if (problem.features) problems.push_back(std::move(problem));
+  if (problems.empty())
+    throw usage("normc tune needs to know how many features there are",
+                "e.g. normc tune layer_norm --features 1024; a kernel for any number cannot be timed");
+  return problems;
+}
+
+}  // namespace
+
+double secondsOf(const std::string& flag, const std::string& text) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  const std::string unit(rest, end);
+  const double factor = unit.empty() || unit == "s"    ? 1
+                        : unit == "ms"                 ? 1e-3
+                        : unit == "m" || unit == "min" ? 60
+                        : unit == "h"                  ? 3600
+                                                       : 0;
+  if (error != std::errc() || factor == 0 || !(value > 0) || value > 1e7)
+    throw usage(flag + " is " + inQuotes(text) + "; it must be a time, e.g. 20s, 500ms or 2m");
+  return value * factor;
+}
+
+std::vector<TuneTask> tasksOf(const TuneFlags& flags, int64_t threads) {
+  if (flags.request.inputs.empty())
+    throw usage("normc tune needs a norm",
+                "e.g. normc tune layer_norm --features 1024 --records tuned.jsonl");
+  for (const std::string& policy : flags.policies) wordOf("--policy", policy, {"warm", "cold", "pipeline"});
+  const auto [part, parts] = shardOf(flags.shard);
+  std::vector<TuneTask> tasks;
+  int64_t index = 0;
+  for (const Problem& problem : problemsWithFeatures(flags.request))
+    for (const std::string& rows : flags.rows)
+      for (const std::string& policy : flags.policies) {
+        const int64_t segments = !problem.segmented ? 1 : flags.segments ? flags.segments : 8;
+        tune::Task task{problem.text(),
+                        problem.spec->structuralHash(),
+                        segments,
+                        wholeOf("--rows", rows, 1),
+                        *problem.features,
+                        threads,
+                        policy};
+        constexpr int64_t kMost = int64_t(1) << 33;
+        if (task.segments * task.features > kMost / task.rows)
+          throw usage("--rows is '" + rows + "': " + task.text() + " has more than 2^33 elements");
+        if (index++ % parts == part - 1) tasks.push_back({problem, std::move(task)});
+      }
+  return tasks;
+}
+
+}  // namespace normc::cli

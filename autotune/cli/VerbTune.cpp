@@ -1,0 +1,261 @@
+// normc tune NORM... --features N: finds the fastest right schedule for a device
+#include <algorithm>
+#include <ostream>
+
+#include "autotune/cli/Cli.h"
+#include "autotune/cli/Failure.h"
+#include "autotune/cli/Hardware.h"
+#include "autotune/cli/Interrupt.h"
+#include "autotune/cli/Maker.h"
+#include "autotune/cli/Progress.h"
+#include "autotune/cli/TuneBundle.h"
+#include "autotune/cli/TuneReport.h"
+#include "autotune/cli/TuneTasks.h"
+#include "autotune/search/Search.h"
+#include "autotune/space/Space.h"
+#include "autotune/tune/Here.h"
+#include "dsl/Nearest.h"
+#include "dsl/Print.h"
+
+namespace normc::cli {
+namespace {
+
+class Tuning {
+ public:
+  Tuning(const TuneFlags& flags, Output& out)
+      : flags_(flags),
+        out_(out),
+        place_(flags.place),
+        hardware_(hardwareFor(targetOf(flags), place_)),
+        budget_(secondsOf("--budget", flags.budget)) {
+    if (const std::string name = hardware_.site.device.arch;
+        !flags.dryRun && !place_.onCuda() && !runsHere(name))
+      throw usage("code for " + name + " cannot be measured on this processor, which has " + normc_cpu_isa(),
+                  "--dry-run shows its candidates");
+    const int64_t threads = place_.onCuda() ? 1
+                            : flags.threads ? flags.threads
+                                            : hardware_.machine.processors;
+    tasks_ = tasksOf(flags, threads);
+    if (!flags.records.empty()) openRecords();
+  }
+
+  ExitCode run() {
+    if (flags_.dryRun) return dryRun();
+    if (!journal_) out_.note("the measurements of this run are not kept; --records FILE.jsonl keeps them");
+    Interrupt interrupt;
+    Progress progress(out_, "tuning", int64_t(tasks_.size()));
+    std::vector<Tuned> results;
+    for (const TuneTask& task : tasks_) {
+      if (interrupt.requested()) break;
+      results.push_back(tune(task, results.size(), interrupt, progress));
+    }
+    const bool whole = !interrupt.requested() && results.size() == tasks_.size();
+    progress.clear();
+    report(results, whole, flags_.records, out_);
+    const bool failed = std::any_of(results.begin(), results.end(),
+                                    [](const Tuned& t) { return !t.outcome.failure.empty(); });
+    return !whole ? ExitCode::Interrupted : failed ? ExitCode::CheckFailed : ExitCode::Ok;
+  }
+
+ private:
+  void openRecords() {
+    try {
+      journal_.emplace(flags_.records);
+    } catch (const std::runtime_error& error) {
+      throw refused(error.what());
+    }
+    known_ = valueOf(tune::readDatabase(flags_.records), ExitCode::Refused);
+    const tune::Counts& counts = known_.counts;
+    if (counts.damaged || counts.newer || counts.torn) out_.note(flags_.records + ": " + counts.text());
+  }
+
+  tune::Landscape landscapeOf(const TuneTask& t) const {
+    tune::Landscape all = valueOf(
+        tune::landscapeOf(hardware_.generators, t.problem, hardware_.loadOf(t.task)), ExitCode::Usage);
+    return flags_.schedules.empty() ? std::move(all) : onlyThese(t, all);
+  }
+
+  /// The default, and the schedules of the command line: to look at one candidate, or to compare a few.
+  tune::Landscape onlyThese(const TuneTask& t, const tune::Landscape& all) const {
+    std::vector<tune::Point> points{all[all.byDefault()]};
+    for (const std::string& text : flags_.schedules) {
+      const codegen::Target& target = *hardware_.generators[0];
+      const std::string schedule = valueOf(target.canonical(text), ExitCode::Usage);
+      if (const auto reason = target.whyIllegal(t.problem, schedule))
+        throw usage("the schedule does not fit " + t.problem.text() + " for " + target.name().str() + ": " +
+                    *reason);
+      if (schedule == points[0].schedule) continue;
+      points.push_back({points[0].generator,
+                        schedule,
+                        target.predict(t.problem, schedule, hardware_.loadOf(t.task)),
+                        {0, int(points.size())}});
+    }
+    return tune::Landscape(std::move(points), 0);
+  }
+
+  tune::Setting settingOf(const TuneTask& t) const {
+    tune::Setting setting{t.task, print(*t.problem.spec), hardware_.site.device, hardware_.site.toolchain,
+                          session_};
+    if (!place_.onCuda()) return setting;
+    setting.deviceIndex = place_.index(), setting.cudaLibrary = place_.cudaLibrary();
+    setting.sampleSeconds = 1e-3;  // long beside what an event can tell apart
+    return setting;
+  }
+
+  static std::string targetOf(const TuneFlags& flags) {
+    // Any architecture of a GPU may be named, so a word is only looked up among the others.
+    return flags.target.starts_with("sm_") ? flags.target
+                                           : wordOf("--target", flags.target, codegen::targetNames());
+  }
+
+  /// What earlier choices say: of this very task the incumbent, of the same norm and entry elsewhere hints.
+  void learn(const TuneTask& t, const tune::Landscape& landscape, tune::SearchOptions& options) const {
+    const auto head = [](const std::string& problem) { return problem.substr(0, problem.find('[')); };
+    for (const tune::Record& record : known_.records) {
+      if (record.kind != "choice") continue;
+      const auto point = landscape.find(record.generator, record.schedule);
+      if (!point) continue;
+      if (record.task == t.task && record.device == hardware_.site.device)
+        options.incumbent = *point;
+      else if (head(record.task.problem) == head(t.task.problem))
+        options.hints.push_back(*point);
+    }
+    if (options.hints.size() > 6) options.hints.resize(6);
+  }
+
+  Tuned tune(const TuneTask& t, size_t index, const Interrupt& interrupt, Progress& progress) {
+    const tune::Landscape landscape = landscapeOf(t);
+    const tune::Setting setting = settingOf(t);
+    const TemporaryFolder folder;
+    const Maker maker(landscape, hardware_.generators, t.problem, folder.path());
+    tune::SearchOptions options;
+    options.budget = budget_, options.exhaustive = flags_.exhaustive, options.seed = uint64_t(flags_.seed);
+    if (!flags_.schedules.empty()) options.keepAll = true, options.finalists = int(flags_.schedules.size());
+    learn(t, landscape, options);
+    options.progress = [&](const tune::SearchOptions::Progress& p) {
+      const double part =
+          flags_.exhaustive ? double(p.done) / double(std::max<size_t>(p.total, 1)) : p.seconds / budget_;
+      progress.show((double(index) + std::min(part, 1.0)) / double(tasks_.size()),
+                    t.task.problem + ": " + p.phase + ", " + counted(int64_t(p.done), "candidate") +
+                        ", best " + digitsText(1 / p.ratio, 3) + "x the default");
+    };
+    tune::LiveLab lab(
+        landscape, setting,
+        {[&](const std::vector<size_t>& points) { return maker.make(points); },
+         [&] { return interrupt.requested(); }, tune::Worker::besideThis(), journal_ ? &*journal_ : nullptr},
+        flags_.fresh ? std::map<size_t, tune::Screened>{}
+                     : tune::rememberedFrom(landscape, known_.records, setting));
+    Tuned tuned{t.task, tune::search(landscape, lab, options), landscape, {}, 0, 0};
+    if (!tuned.outcome.failure.empty()) return tuned;
+    conclude(tuned, lab);
+    return tuned;
+  }
+
+  void conclude(Tuned& tuned, tune::LiveLab& lab) const {
+    for (const tune::Racer& racer : tuned.outcome.racers)
+      if (racer.point == tuned.landscape.byDefault()) tuned.defaultSamples = racer.samples;
+    lab.conclude(tuned.outcome);
+    const bool backward = tuned.task.problem.find(":backward@") != std::string::npos;
+    tuned.transfers = backward ? 3 : 2;
+    tuned.copySeconds = lab.copySeconds(backward ? 2 : 1, 1);
+  }
+
+  ExitCode dryRun() {
+    Json all = Json::array();
+    for (const TuneTask& t : tasks_) {
+      const tune::Landscape landscape = landscapeOf(t);
+      tune::SearchOptions options;
+      options.seed = uint64_t(flags_.seed);
+      learn(t, landscape, options);
+      all.push_back(dryRunReport(t.task, landscape, tune::seedsOf(landscape, options), out_));
+    }
+    if (out_.json) out_.result({{"tasks", all}});
+    return ExitCode::Ok;
+  }
+
+  const TuneFlags& flags_;
+  Output& out_;
+  Place place_;
+  Hardware hardware_;
+  double budget_;
+  std::vector<TuneTask> tasks_;
+  std::optional<tune::Journal> journal_;
+  tune::Database known_;
+  std::string session_ = tune::newSession();
+};
+
+ExitCode tuneAll(const TuneFlags& flags, Output& out) {
+  try {
+    const std::string first = flags.request.inputs.empty() ? "" : flags.request.inputs[0];
+    if (first == "export") return exportBundle(flags, out);
+    if (first == "run-bundle") return runBundleHere(flags, out);
+    if (first == "import") return importResults(flags, out);
+    return Tuning(flags, out).run();
+  } catch (const std::runtime_error& error) {  // a worker that cannot be started, a full disk
+    throw refused(error.what(),
+                  flags.records.empty() ? "" : "what was measured until then is in " + flags.records);
+  }
+}
+
+}  // namespace
+
+Action declareTune(CLI::App& parser) {
+  auto flags = std::make_shared<TuneFlags>();
+  RequestFlags& r = flags->request;
+  const auto list = [&](const char* name, std::vector<std::string>& values, const char* what) {
+    parser
+        .add_option_function<std::string>(
+            name, [name, &values](const std::string& text) { values = listOf(name, text); }, what)
+        ->join()
+        ->type_name("A,B,...");
+  };
+  parser.add_option("NORM", r.inputs, "Built-in norms, .norm files, or whole problems")->type_name("");
+  list("--features", r.features, "Feature counts to tune for");
+  list("--rows", flags->rows, "Numbers of rows to tune for [2048]");
+  list("--dtype", r.dtypes, "Of the data: f32, f64, bf16, f16 [f32]");
+  list("--entry", r.entries, "forward, backward, infer [all]");
+  list("--policy", flags->policies,
+       "warm, cold, pipeline: the state of the caches, and who reads the output [warm]");
+  flags->place.declare(parser);
+  parser.add_option("--target", flags->target, "What to compile for [host]")->type_name("TARGET");
+  parser.add_option("--params", r.params, "Dtype of scale and bias: f32 or that of the data")
+      ->type_name("DTYPE");
+  parser.add_option("--layout", r.layout, "features_last or channels_first")->type_name("LAYOUT");
+  parser.add_flag("--mask", r.mask, "For rows with a mask");
+  parser.add_flag("--segmented", r.segmented,
+                  "For segments x rows x features also where the norm does not need it");
+  parser.add_option("--bind", r.bindings, "A number that the norm leaves open")
+      ->allow_extra_args(false)
+      ->type_name("NAME=N");
+  parser.add_option("--budget", flags->budget, "Time for one problem, e.g. 20s, 2m [20s]")->type_name("TIME");
+  parser
+      .add_option("--records", flags->records,
+                  "Where measurements are kept, and where an earlier run left off")
+      ->type_name("FILE");
+  parser
+      .add_option("--schedule", flags->schedules, "Only this, beside the default; may be given several times")
+      ->allow_extra_args(false)
+      ->type_name("TEXT");
+  parser.add_flag("--exhaustive", flags->exhaustive, "Every legal schedule, however long it takes");
+  parser.add_flag("--dry-run", flags->dryRun,
+                  "Show the candidates in the order of the model; measure nothing");
+  parser.add_flag("--fresh", flags->fresh, "Measure again what the records know");
+  parser.add_option("--shard", flags->shard, "Part i of n of the problems, for many machines")
+      ->type_name("i/n");
+  addWhole(parser, "--segments", flags->segments, "Segments, where there are three dimensions [8]");
+  addWhole(parser, "--threads", flags->threads, "That kernels may use [all]");
+  addWhole(parser, "--seed", flags->seed, "Of the candidates that are drawn at random [1]");
+  parser.add_option("-o,--output", flags->output, "Of export: the folder to make")->type_name("FOLDER");
+  addWhole(parser, "--candidates", flags->candidates, "Of export: how many to pack for each problem [48]");
+  parser.footer(
+      "normc tune export NORM... -o FOLDER   packs candidates to be measured elsewhere, by normc-bundle "
+      "FOLDER\n"
+      "normc tune run-bundle FOLDER          the same here\n"
+      "normc tune import FILE... --records DB.jsonl   brings results home\n\n"
+      "A schedule is timed only after it agreed with the reference; it replaces the default only where it "
+      "is\n"
+      "faster beyond the noise. docs/tuning.md says how.");
+  return [flags](Output& out) { return tuneAll(*flags, out); };
+}
+
+}  // namespace normc::cli

@@ -1,0 +1,15 @@
+// Choices of records, measured again on this machine.
+#pragma once
+
+#include <string>
+
+#include "autotune/cli/ExitCode.h"
+#include "autotune/cli/Output.h"
+
+namespace normc::cli {
+
+/// Races each schedule that won on this device with this toolchain against its default, in new rounds, and
+/// adds what it finds to the file. CheckFailed where one is slower by more than 2 %.
+ExitCode verifyRecords(const std::string& file, Output&);
+
+}  // namespace normc::cli

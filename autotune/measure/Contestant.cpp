@@ -1,0 +1,58 @@
+#include "autotune/measure/Contestant.h"
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+namespace normc::measure {
+namespace {
+
+/// GNU OpenMP's workers spin for up to 14 ms where a `pause` takes long.
+constexpr std::chrono::milliseconds kSettle(20);
+
+}  // namespace
+
+Runner::Runner(Contestant& contestant, double sampleSeconds) : contestant_(&contestant) {
+  contestant.run(1);
+  double elapsed = contestant.run(1);
+  while (elapsed < sampleSeconds && calls_ < int64_t(1) << 30) {
+    const double missing = sampleSeconds / std::max(elapsed, sampleSeconds / 16);
+    calls_ = std::max(calls_ + 1, int64_t(std::ceil(double(calls_) * missing * 1.1)));
+    elapsed = contestant.run(calls_);
+  }
+  warmUps_ = std::max<int64_t>(1, calls_ / 4);
+  settle();
+  seconds_ = elapsed * (1 + double(warmUps_) / double(calls_));
+  if (contestant.spins()) seconds_ += std::chrono::duration<double>(kSettle).count();
+}
+
+double Runner::sample() {
+  contestant_->run(warmUps_);
+  const double result = contestant_->run(calls_) / double(calls_);
+  settle();
+  return result;
+}
+
+void Runner::settle() const {
+  if (contestant_->spins()) std::this_thread::sleep_for(kSettle);
+}
+
+std::vector<Samples> race(const std::vector<Contestant*>& contestants, const RaceOptions& options) {
+  std::vector<Runner> runners;
+  double roundSeconds = 1e-9;
+  for (Contestant* contestant : contestants) {
+    runners.emplace_back(*contestant, std::max(options.sampleSeconds, 20e-6));
+    roundSeconds += runners.back().seconds();
+  }
+  const int rounds =
+      int(std::clamp(options.seconds / roundSeconds, double(options.minRounds), double(options.maxRounds)));
+  std::vector<Samples> samples(runners.size());
+  for (int round = 0; round < rounds; ++round)
+    for (size_t i = 0; i < runners.size(); ++i) {
+      const size_t turn = (i + round) % runners.size();
+      samples[turn].push_back(runners[turn].sample());
+    }
+  return samples;
+}
+
+}  // namespace normc::measure

@@ -1,0 +1,89 @@
+#include "autotune/measure/Tensors.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace normc::measure {
+namespace {
+
+/// Sum of eight uniform bytes: nearly normal, a few nanoseconds each.
+float nearlyNormal(uint64_t& state) {
+  state += 0x9e3779b97f4a7c15;
+  uint64_t bits = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9;
+  bits ^= bits >> 27;
+  constexpr uint64_t kEvenBytes = 0x00ff00ff00ff00ff;
+  const uint64_t pairs = (bits & kEvenBytes) + ((bits >> 8) & kEvenBytes);
+  const int sum = int((pairs * 0x0001000100010001) >> 48);
+  return (float(sum) - 1019.5f) / 209.0f;  // mean and deviation of the sum of eight bytes
+}
+
+}  // namespace
+
+Memory::Memory(int64_t bytes) : bytes_(bytes) {
+  data_ = mmap(nullptr, std::max<int64_t>(bytes, 1), PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (data_ == MAP_FAILED) throw std::bad_alloc();
+}
+Memory::Memory(Memory&& other) noexcept { *this = std::move(other); }
+Memory& Memory::operator=(Memory&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+Memory::~Memory() {
+  if (data_) munmap(data_, std::max<int64_t>(bytes_, 1));
+}
+
+void store(const std::vector<float>& values, DType type, void* to) {
+  const auto each = [&](auto convert) {
+    auto* out = static_cast<decltype(convert(0.f))*>(to);
+    for (size_t i = 0; i < values.size(); ++i) out[i] = convert(values[i]);
+  };
+  switch (type) {
+    case DType::F32:
+      return each([](float v) { return v; });
+    case DType::F64:
+      return each([](float v) { return double(v); });
+    case DType::F16:
+      return each([](float v) { return static_cast<_Float16>(v); });
+    case DType::BF16:
+      return each([](float v) {  // to nearest, ties to even; no NaN comes here
+        const uint32_t bits = std::bit_cast<uint32_t>(v);
+        return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+      });
+  }
+}
+
+void fill(Memory& memory, DType type, int64_t count, uint64_t seed, float mean, float sigma) {
+  constexpr int64_t kBlock = 4096;
+  std::vector<float> block;
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    block.resize(std::min(kBlock, count - begin));
+    for (float& value : block) value = mean + sigma * nearlyNormal(seed);
+    store(block, type, static_cast<char*>(memory.data()) + begin * bytes(type));
+  }
+}
+
+Tensors::Tensors(DType data, int64_t rows, int64_t features, bool gradients)
+    : data(data), params(data == DType::F64 ? DType::F64 : DType::F32), rows(rows), features(features) {
+  const int64_t paramBytes = features * normc::bytes(params);
+  x = Memory(bytes());
+  fill(x, data, rows * features, 1, 0, 1);
+  if (gradients) {
+    dy = Memory(bytes()), dx = Memory(bytes());
+    fill(dy, data, rows * features, 2, 0, 1);
+    dscale = Memory(paramBytes), dbias = Memory(paramBytes);
+  } else {
+    y = Memory(bytes());
+  }
+  scale = Memory(paramBytes), bias = Memory(paramBytes);
+  fill(scale, params, features, 3, 1, 0.1f);
+  fill(bias, params, features, 4, 0, 0.1f);
+}
+
+}  // namespace normc::measure

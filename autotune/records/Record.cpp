@@ -1,0 +1,185 @@
+#include "autotune/records/Record.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "runtime/package/Sha256.h"
+
+namespace normc::tune {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kMaxLine = 1 << 20, kMaxSamples = 4096, kMaxText = 1 << 14;
+constexpr std::array<std::string_view, 5> kStatusNames = {"ok", "refused", "wrong", "crashed", "hung"};
+
+std::string hashOf(const std::string& text, size_t digits) {
+  return runtime::sha256(text.data(), text.size()).substr(0, digits);
+}
+
+/// What makes a line unusable; only readLine sees it.
+struct Unusable {};
+
+std::string textAt(const Json& json, const char* key) {
+  const auto at = json.find(key);
+  if (at == json.end() || !at->is_string()) throw Unusable();
+  std::string text = at->get<std::string>();
+  if (text.size() > kMaxText) throw Unusable();
+  return text;
+}
+
+int64_t wholeAt(const Json& json, const char* key, int64_t least) {
+  const auto at = json.find(key);
+  if (at == json.end() || !at->is_number_integer()) throw Unusable();
+  const auto value = at->get<int64_t>();
+  if (value < least || value > int64_t(1) << 50) throw Unusable();
+  return value;
+}
+
+double numberAt(const Json& json, const char* key) {
+  const auto at = json.find(key);
+  if (at == json.end() || !at->is_number()) throw Unusable();
+  return at->get<double>();
+}
+
+const Json& objectAt(const Json& json, const char* key) {
+  const auto at = json.find(key);
+  if (at == json.end() || !at->is_object() || at->size() > 64) throw Unusable();
+  return *at;
+}
+
+Samples samplesAt(const Json& json, const char* key) {
+  const auto at = json.find(key);
+  if (at == json.end() || !at->is_array() || at->size() > kMaxSamples) throw Unusable();
+  Samples samples;
+  for (const Json& each : *at) {
+    if (!each.is_number()) throw Unusable();
+    samples.push_back(each.get<double>());
+    if (!(samples.back() > 0) || !std::isfinite(samples.back())) throw Unusable();
+  }
+  return samples;
+}
+
+Json toJson(const Record& r) {
+  Json json = {{"schema", kSchema}, {"kind", r.kind}};
+  json["task"] = {{"problem", r.task.problem}, {"norm", r.task.norm},         {"segments", r.task.segments},
+                  {"rows", r.task.rows},       {"features", r.task.features}, {"threads", r.task.threads},
+                  {"policy", r.task.policy}};
+  json["device"] = {
+      {"kind", r.device.kind}, {"arch", r.device.arch}, {"name", r.device.name}, {"facts", r.device.facts}};
+  json["toolchain"] = r.toolchain;
+  json["generator"] = r.generator, json["schedule"] = r.schedule, json["object"] = r.object;
+  json["status"] = name(r.status);
+  if (!r.reason.empty()) json["reason"] = r.reason;
+  json["gate"] = {{"trials", r.trials}, {"worst", r.worst}};
+  json["stage"] = r.stage, json["samples"] = r.samples, json["reference"] = r.reference;
+  if (r.conclusion)
+    json["conclusion"] = {{"verdict", r.conclusion->verdict},
+                          {"ratio", r.conclusion->ratio},
+                          {"low", r.conclusion->low},
+                          {"high", r.conclusion->high}};
+  json["session"] = r.session, json["number"] = r.number;
+  return json;
+}
+
+Record fromJson(const Json& json) {
+  Record r;
+  r.kind = textAt(json, "kind");
+  const Json& task = objectAt(json, "task");
+  r.task = {textAt(task, "problem"),  textAt(task, "norm"),         wholeAt(task, "segments", 0),
+            wholeAt(task, "rows", 0), wholeAt(task, "features", 1), wholeAt(task, "threads", 1),
+            textAt(task, "policy")};
+  const Json& device = objectAt(json, "device");
+  r.device = {textAt(device, "kind"), textAt(device, "arch"), textAt(device, "name"), {}};
+  const Json& facts = objectAt(device, "facts");
+  for (const auto& [key, value] : facts.items()) r.device.facts[key] = wholeAt(facts, key.c_str(), 0);
+  const Json& toolchain = objectAt(json, "toolchain");
+  for (const auto& [key, value] : toolchain.items()) r.toolchain[key] = textAt(toolchain, key.c_str());
+  r.generator = textAt(json, "generator"), r.schedule = textAt(json, "schedule"),
+  r.object = textAt(json, "object");
+  const auto status = std::find(kStatusNames.begin(), kStatusNames.end(), textAt(json, "status"));
+  if (status == kStatusNames.end()) throw Unusable();
+  r.status = Status(status - kStatusNames.begin());
+  if (json.contains("reason")) r.reason = textAt(json, "reason");
+  const Json& gate = objectAt(json, "gate");
+  r.trials = wholeAt(gate, "trials", 0), r.worst = numberAt(gate, "worst");
+  r.stage = textAt(json, "stage");
+  r.samples = samplesAt(json, "samples"), r.reference = samplesAt(json, "reference");
+  if (r.samples.size() != r.reference.size()) throw Unusable();
+  if (json.contains("conclusion")) {
+    const Json& c = objectAt(json, "conclusion");
+    r.conclusion = {textAt(c, "verdict"), numberAt(c, "ratio"), numberAt(c, "low"), numberAt(c, "high")};
+  }
+  if ((r.kind == "choice" || r.kind == "verify") && !r.conclusion) throw Unusable();
+  r.session = textAt(json, "session"), r.number = wholeAt(json, "number", 0);
+  return r;
+}
+
+/// Nested lists need a stack as deep as they are: such a line is not parsed.
+bool nestsDeeply(std::string_view text) {
+  int depth = 0;
+  for (const char c : text) {
+    if (c == '{' || c == '[') ++depth;
+    if (c == '}' || c == ']') --depth;
+    if (depth > 64) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string_view name(Status status) { return kStatusNames[size_t(status)]; }
+
+std::string Task::text() const {
+  const auto counted = [](int64_t n, const char* noun) {
+    return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
+  };
+  std::string result = problem + ", ";
+  if (segments > 1) result += counted(segments, "segment") + " of ";
+  result += counted(rows, "row");
+  if (problem.find("x*]") != problem.npos || problem.find("x*x") != problem.npos)
+    result += " of " + counted(features, "feature");
+  return result + ", " + counted(threads, "thread") + ", " + policy;
+}
+
+std::string Device::id() const {
+  return hashOf(Json({{"kind", kind}, {"arch", arch}, {"name", name}, {"facts", facts}})
+                    .dump(-1, ' ', true, Json::error_handler_t::replace),
+                16);
+}
+
+std::string idOf(const Json& json) {
+  return hashOf(json.dump(-1, ' ', true, Json::error_handler_t::replace), 32);
+}
+
+std::string lineOf(const Record& record) {
+  // Once through the text, so that what is hashed is what a reader will hash.
+  Json json = Json::parse(toJson(record).dump(-1, ' ', true, Json::error_handler_t::replace));
+  json["id"] = idOf(json);
+  return json.dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+
+Line readLine(std::string_view text) {
+  Line line;
+  if (text.size() > kMaxLine || nestsDeeply(text)) return line;
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return line;
+  try {
+    const int64_t schema = wholeAt(json, "schema", 1);
+    if (schema > kSchema) {
+      line.flaw = Flaw::NewerSchema;
+      return line;
+    }
+    const std::string id = textAt(json, "id");
+    json.erase("id");
+    if (id != idOf(json)) return line;
+    line.record = fromJson(json);
+    line.id = id;
+  } catch (const Unusable&) {
+  } catch (const Json::exception&) {  // a number beyond its type
+  }
+  return line;
+}
+
+}  // namespace normc::tune

@@ -1,0 +1,189 @@
+#include "autotune/search/Search.h"
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+namespace normc::tune {
+namespace {
+
+/// Share of the budget that screening may take.
+constexpr double kScreening = 0.65;
+constexpr int kBlock = 10;  ///< rounds between two looks at a race
+
+class Searching {
+ public:
+  Searching(const Landscape& landscape, Lab& lab, const SearchOptions& options)
+      : landscape_(landscape), lab_(lab), options_(options) {}
+
+  Outcome run() {
+    if (screenDefault()) {
+      screenAll(options_.exhaustive ? landscape_.ranked() : seedsOf(landscape_, options_));
+      if (!options_.exhaustive) climb();
+      race();
+      if (outcome_.failure.empty()) outcome_.decision = decide(landscape_, outcome_.racers);
+    }
+    outcome_.complete = outcome_.failure.empty() && !lab_.stopped();
+    outcome_.seconds = lab_.now();
+    return std::move(outcome_);
+  }
+
+ private:
+  bool screenDefault() {
+    for (Screened& one : lab_.screen({landscape_.byDefault()})) {
+      seen_.insert(one.point);
+      if (one.status != Status::Ok) outcome_.failure = one.reason;
+      outcome_.screened.push_back(std::move(one));
+    }
+    if (outcome_.screened.empty() && outcome_.failure.empty())
+      outcome_.failure = "it was interrupted before the default was measured";
+    return outcome_.failure.empty();
+  }
+
+  bool mayScreen() {
+    if (lab_.stopped()) return false;
+    const bool first = outcome_.screened.size() <= 1;  // a batch beside the default, however short the budget
+    if (first || options_.exhaustive || lab_.now() < kScreening * options_.budget) return true;
+    outcome_.budgetSpent = true;
+    return false;
+  }
+
+  /// Those of the list that are new, batch by batch. Returns whether the leader changed for the better.
+  bool screenAll(const std::vector<size_t>& points) {
+    std::vector<size_t> fresh;
+    for (const size_t point : points)
+      if (seen_.insert(point).second) fresh.push_back(point);
+    total_ = outcome_.screened.size() + fresh.size();
+    const double before = leaders(1).front()->ratio();
+    for (size_t begin = 0; begin < fresh.size(); begin += size_t(options_.batch)) {
+      if (!mayScreen()) break;
+      const auto end = std::min(fresh.size(), begin + size_t(options_.batch));
+      for (Screened& one : lab_.screen({fresh.begin() + long(begin), fresh.begin() + long(end)}))
+        outcome_.screened.push_back(std::move(one));
+      report("screening");
+    }
+    return leaders(1).front()->ratio() < before * 0.995;
+  }
+
+  /// The neighbours of the leaders, and those of the leaders then, until two rounds bring nothing.
+  void climb() {
+    for (int idle = 0; idle < 2 && mayScreen();) {
+      std::vector<size_t> next;
+      for (const Screened* leader : leaders(size_t(options_.leaders)))
+        for (const size_t point : landscape_.neighbours(leader->point))
+          if (!seen_.contains(point)) next.push_back(point);
+      if (next.empty()) return;
+      idle = screenAll(next) ? 0 : idle + 1;
+    }
+  }
+
+  /// The fastest so far, that are right.
+  std::vector<const Screened*> leaders(size_t count) const {
+    std::vector<const Screened*> list;
+    for (const Screened& one : outcome_.screened)
+      if (one.status == Status::Ok) list.push_back(&one);
+    std::sort(list.begin(), list.end(), [&](const Screened* a, const Screened* b) {
+      const double first = a->ratio(), second = b->ratio();
+      return first != second ? first < second : landscape_.simpler(a->point, b->point);
+    });
+    if (list.size() > count) list.resize(count);
+    return list;
+  }
+
+  void race() {
+    std::vector<size_t> points{landscape_.byDefault()};
+    const auto enter = [&](size_t point) {
+      if (std::find(points.begin(), points.end(), point) == points.end()) points.push_back(point);
+    };
+    if (options_.incumbent) enter(*options_.incumbent);
+    for (const Screened* leader : leaders(size_t(options_.finalists) + 1)) enter(leader->point);
+    for (const size_t point : points) outcome_.racers.push_back({point, {}});
+    int rounds = 0;
+    for (; rounds < options_.mostRounds && (rounds < options_.leastRounds || lab_.now() < options_.budget);
+         rounds += kBlock) {
+      if (lab_.stopped() && rounds > 0) break;
+      if (outcome_.racers.size() == 1 && rounds > 0) break;
+      runBlock();
+      if (!outcome_.failure.empty()) return;
+      if (rounds + kBlock >= options_.leastRounds && !options_.keepAll) dropSlow();
+      report("racing");
+    }
+    outcome_.budgetSpent |= rounds < options_.mostRounds && outcome_.racers.size() > 1;
+  }
+
+  void runBlock() {
+    std::vector<size_t> points;
+    for (const Racer& racer : outcome_.racers) points.push_back(racer.point);
+    const std::vector<Samples> block = lab_.race(points, kBlock);
+    std::vector<Racer> left;
+    for (size_t i = 0; i < points.size() && i < block.size(); ++i) {
+      Racer& racer = outcome_.racers[i];
+      racer.samples.insert(racer.samples.end(), block[i].begin(), block[i].end());
+      if (!block[i].empty()) left.push_back(std::move(racer));
+    }
+    outcome_.racers = std::move(left);
+    if (std::none_of(outcome_.racers.begin(), outcome_.racers.end(),
+                     [&](const Racer& r) { return r.point == landscape_.byDefault(); }))
+      outcome_.failure = "it failed in the race, after it had passed the gate";
+  }
+
+  /// Out goes who is slower than the leader beyond doubt; the default stays to the end.
+  void dropSlow() {
+    const Racer* leader = &outcome_.racers.front();
+    for (const Racer& racer : outcome_.racers)
+      if (measure::medianRatio(racer.samples, leader->samples) < 1) leader = &racer;
+    const Samples best = leader->samples;
+    std::erase_if(outcome_.racers, [&](const Racer& racer) {
+      return racer.point != landscape_.byDefault() && clearlySlower(racer.samples, best);
+    });
+  }
+
+  void report(const char* phase) {
+    const Screened* best = leaders(1).front();
+    options_.progress({outcome_.screened.size(), total_, best->point, best->ratio(), lab_.now(), phase});
+  }
+
+  const Landscape& landscape_;
+  Lab& lab_;
+  const SearchOptions& options_;
+  Outcome outcome_;
+  std::set<size_t> seen_;
+  size_t total_ = 0;
+};
+
+}  // namespace
+
+std::vector<size_t> seedsOf(const Landscape& landscape, const SearchOptions& options) {
+  std::vector<size_t> seeds{landscape.byDefault()};
+  const auto add = [&](size_t point) {
+    if (std::find(seeds.begin(), seeds.end(), point) != seeds.end()) return false;
+    seeds.push_back(point);
+    return true;
+  };
+  if (options.incumbent) add(*options.incumbent);
+  for (const size_t hint : options.hints) add(hint);
+  // The best of each strategy and generator; then those that are no neighbours of one that is taken; then the
+  // rest.
+  std::vector<size_t> model;
+  std::set<int> spaces;
+  const auto take = [&](size_t point) {
+    if (int(model.size()) < options.fromModel && add(point)) model.push_back(point);
+  };
+  for (const size_t point : landscape.ranked())
+    if (spaces.insert(landscape[point].at.at(0)).second) take(point);
+  for (const size_t point : landscape.ranked())
+    if (std::all_of(model.begin(), model.end(),
+                    [&](size_t other) { return landscape.apart(point, other) > 1; }))
+      take(point);
+  for (const size_t point : landscape.ranked()) take(point);
+  std::mt19937_64 random(options.seed);
+  for (int left = options.atRandom, tries = 0; left > 0 && tries < 100; ++tries)
+    left -= add(random() % landscape.size());
+  return seeds;
+}
+
+Outcome search(const Landscape& landscape, Lab& lab, const SearchOptions& options) {
+  return Searching(landscape, lab, options).run();
+}
+
+}  // namespace normc::tune

@@ -1,0 +1,156 @@
+#include "autotune/tune/Choose.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+#include <tuple>
+
+namespace normc::tune {
+namespace {
+
+constexpr double kFarRows = 3, kFarFeatures = 1;  // octaves
+
+/// The problem without its sizes: what has to be equal whatever the rung.
+std::string kindOf(const std::string& problem) {
+  const size_t open = problem.find('['), close = problem.find(']');
+  return open == problem.npos || close == problem.npos ? problem
+                                                       : problem.substr(0, open) + problem.substr(close);
+}
+
+double octaves(int64_t a, int64_t b) { return std::fabs(std::log2(double(a) / double(b))); }
+
+int64_t totalRows(const Task& task) { return task.segments * task.rows; }
+
+/// 2^k or 3 * 2^(k-1) below or at it.
+int64_t halfOctave(int64_t features) {
+  int64_t power = 1;
+  while (2 * power <= features) power *= 2;
+  return 2 * features >= 3 * power ? 3 * power / 2 : power;
+}
+
+int64_t octave(int64_t rows) { return int64_t(std::floor(std::log2(double(std::max<int64_t>(rows, 1))))); }
+
+enum Rung { Exact, Bucket, Neighbour, None };
+constexpr const char* kRungs[] = {"exact", "bucket", "neighbour"};
+
+Rung rungOf(const Task& has, const Task& wants) {
+  const bool sameFeatures = has.features == wants.features, sameRows = totalRows(has) == totalRows(wants);
+  if (sameFeatures && sameRows) return Exact;
+  const bool nearFeatures = halfOctave(has.features) == halfOctave(wants.features);
+  const bool nearRows = octave(totalRows(has)) == octave(totalRows(wants));
+  if (nearFeatures && nearRows) return Bucket;
+  const bool reach = octaves(has.features, wants.features) <= kFarFeatures &&
+                     octaves(totalRows(has), totalRows(wants)) <= kFarRows;
+  return reach ? Neighbour : None;
+}
+
+std::string digits(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", value);
+  return text;
+}
+
+/// Deployed is closest to `pipeline`; then what finds nothing in a cache.
+int policyOrder(const std::string& policy) { return policy == "pipeline" ? 0 : policy == "cold" ? 1 : 2; }
+
+struct Entry {
+  const Record* record;
+  std::string id;
+};
+
+/// Whether it lost against the default when it was measured again.
+bool failedAgain(const Record& choice, const Database& database) {
+  return std::any_of(database.records.begin(), database.records.end(), [&](const Record& r) {
+    return r.kind == "verify" && r.conclusion->verdict == "slower" && r.task == choice.task &&
+           r.device == choice.device && r.generator == choice.generator && r.schedule == choice.schedule &&
+           r.toolchain == choice.toolchain;
+  });
+}
+
+std::string sizeText(const Task& task) {
+  return std::to_string(totalRows(task)) + " rows of " + std::to_string(task.features) + " features, " +
+         task.policy;
+}
+
+}  // namespace
+
+std::vector<Task> tunedSizes(const Database& database, const std::string& problem, const std::string& norm,
+                             const Device& device) {
+  std::map<int64_t, Task> sizes;
+  for (const Record& record : database.records)
+    if (record.kind == "choice" && record.task.problem == problem && record.task.norm == norm &&
+        record.device.kind == device.kind && record.device.arch == device.arch)
+      sizes.emplace(totalRows(record.task), record.task);
+  std::vector<Task> list;
+  for (const auto& [rows, task] : sizes) list.push_back(task);
+  return list;
+}
+
+Pick pickFor(const Task& wanted, const Site& site, const Database& database,
+             const std::function<bool(const Record&)>& usable) {
+  std::vector<Entry> here[3], elsewhere;
+  int64_t stale = 0;
+  for (size_t i = 0; i < database.records.size(); ++i) {
+    const Record& r = database.records[i];
+    if (r.kind != "choice" || r.task.norm != wanted.norm || kindOf(r.task.problem) != kindOf(wanted.problem))
+      continue;
+    if (r.device.kind != site.device.kind || r.device.arch != site.device.arch) continue;
+    if (r.toolchain != site.toolchain) {
+      ++stale;
+      continue;
+    }
+    const Rung rung = rungOf(r.task, wanted);
+    if (rung == None) continue;
+    (r.device == site.device ? here[rung] : elsewhere).push_back({&r, database.id(i)});
+  }
+  const auto nearer = [&](const Entry& a, const Entry& b) {
+    const auto key = [&](const Entry& e) {
+      const Task& t = e.record->task;
+      return std::tuple(rungOf(t, wanted), octaves(t.features, wanted.features),
+                        octaves(totalRows(t), totalRows(wanted)), octaves(t.threads, wanted.threads),
+                        policyOrder(t.policy), e.record->conclusion->high, e.id);
+    };
+    return key(a) < key(b);
+  };
+
+  Pick pick;
+  const auto take = [&](const char* rung, std::vector<Entry>& entries) {
+    std::sort(entries.begin(), entries.end(), nearer);
+    std::string found = entries.empty() ? "no choice is recorded" : "";
+    for (const Entry& e : entries) {
+      const Record& r = *e.record;
+      const std::string which = "record " + e.id.substr(0, 8) + " (" + sizeText(r.task) + ")";
+      if (r.conclusion->verdict == "tie") {
+        pick.rungs.push_back(std::string(rung) + ": " + which + " found nothing faster than the default");
+        pick.origin = "default, tied in record " + e.id.substr(0, 8) + ", " + rung;
+        return true;
+      }
+      if (failedAgain(r, database)) {
+        found = which + " was slower than the default when it was measured again";
+        continue;
+      }
+      if (!usable(r)) {
+        found = which + " chose " + r.schedule + ", which cannot be made for this problem here";
+        continue;
+      }
+      pick.record = &r;
+      pick.origin = "record " + e.id.substr(0, 8) + ", " + rung + ", " + digits(1 / r.conclusion->ratio) +
+                    "x the default";
+      pick.rungs.push_back(std::string(rung) + ": " + which + " chose " + r.schedule + ", " +
+                           digits(1 / r.conclusion->ratio) + "x the default");
+      return true;
+    }
+    pick.rungs.push_back(std::string(rung) + ": " + found);
+    return false;
+  };
+  for (const Rung rung : {Exact, Bucket, Neighbour})
+    if (take(kRungs[rung], here[rung])) return pick;
+  if (take("same architecture", elsewhere)) return pick;
+  pick.rungs.push_back("default: by the sizes alone" +
+                       (stale ? "; " + std::to_string(stale) + " choices are of another toolchain: tune again"
+                              : std::string()));
+  return pick;
+}
+
+}  // namespace normc::tune

@@ -1,0 +1,294 @@
+#include "autotune/tune/LiveLab.h"
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+
+namespace normc::tune {
+namespace {
+
+constexpr int kScreenRounds = 5;
+constexpr double kLeastPatience = 5;
+
+double clockSeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string nameOf(size_t point) { return std::to_string(point); }
+
+/// What a worker could not do: of the candidate where that was loaded, else of the task.
+struct CannotDo : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+std::string reasonOf(const Worker::Ended& ended) {
+  return ended.log.empty() ? ended.how : ended.how + "; it said: " + ended.log;
+}
+
+}  // namespace
+
+LiveLab::LiveLab(const Landscape& landscape, const Setting& setting, Hands hands,
+                 std::map<size_t, Screened> remembered)
+    : landscape_(landscape),
+      setting_(setting),
+      hands_(std::move(hands)),
+      remembered_(std::move(remembered)),
+      begin_(clockSeconds()) {
+  remembered_.erase(landscape_.byDefault());
+}
+LiveLab::~LiveLab() = default;
+
+double LiveLab::now() { return clockSeconds() - begin_; }
+
+double LiveLab::limit() const {
+  return longestGate_ == 0 ? setting_.patience
+                           : std::min(setting_.patience, std::max(kLeastPatience, 10 * longestGate_));
+}
+
+Worker& LiveLab::worker() {
+  if (worker_ && worker_->alive()) return *worker_;
+  loaded_.clear();
+  worker_ = std::make_unique<Worker>(hands_.worker);
+  const Task& t = setting_.task;
+  const Json answer = worker_->ask({{"do", "task"},
+                                    {"problem", t.problem},
+                                    {"spec", setting_.spec},
+                                    {"segments", t.segments},
+                                    {"rows", t.rows},
+                                    {"features", t.features},
+                                    {"threads", t.threads},
+                                    {"policy", t.policy},
+                                    {"sample_seconds", setting_.sampleSeconds},
+                                    {"device", setting_.device.kind},
+                                    {"index", setting_.deviceIndex},
+                                    {"cuda_library", setting_.cudaLibrary}},
+                                   setting_.patience);
+  if (answer.contains("error")) throw std::runtime_error(answer.at("error").get<std::string>());
+  return *worker_;
+}
+
+Json LiveLab::ask(const Json& request, double seconds) {
+  const Json answer = worker().ask(request, seconds);
+  if (answer.contains("error")) throw CannotDo(answer.at("error").get<std::string>());
+  return answer;
+}
+
+void LiveLab::makeAll(const std::vector<size_t>& points) {
+  std::vector<size_t> missing;
+  for (const size_t point : points)
+    if (!facts_[point].made && !remembered_.contains(point)) missing.push_back(point);
+  if (missing.empty()) return;
+  std::vector<Made> made = hands_.make(missing);
+  for (size_t i = 0; i < made.size(); ++i) facts_[missing[i]].made = std::move(made[i]);
+}
+
+void LiveLab::load(size_t point) {
+  worker();
+  if (loaded_.contains(point)) return;
+  if (!facts_[point].made) facts_[point].made = hands_.make({point}).at(0);
+  if (!facts_[point].made->failure.empty()) throw CannotDo(facts_[point].made->failure);
+  ask({{"do", "load"}, {"name", nameOf(point)}, {"package", facts_[point].made->package}}, setting_.patience);
+  loaded_.insert(point);
+}
+
+std::vector<Samples> LiveLab::sample(const std::vector<size_t>& points, int rounds) {
+  std::vector<std::string> names;
+  for (const size_t point : points) load(point), names.push_back(nameOf(point));
+  const double expected =
+      20 * std::max(callSeconds_, setting_.sampleSeconds) * double(rounds) * double(points.size());
+  const Json answer = ask({{"do", "sample"}, {"names", names}, {"rounds", rounds}},
+                          std::max(kLeastPatience, expected) + (callSeconds_ ? 0 : setting_.patience));
+  disturbed_ += answer.at("disturbed").get<int64_t>();
+  return answer.at("samples").get<std::vector<Samples>>();
+}
+
+/// Without it nothing can be compared: a device that is gone shows here.
+void LiveLab::loadDefault() {
+  std::string reason;
+  try {
+    return load(landscape_.byDefault());
+  } catch (const Worker::Ended& ended) {
+    reason = reasonOf(ended);
+  } catch (const CannotDo& refusal) {
+    reason = refusal.what();
+  }
+  throw std::runtime_error("the default of " + setting_.task.problem +
+                           " ran before and does not any more, so the device may be gone: " + reason);
+}
+
+/// Through the gate; what does not pass never meets the clock.
+Screened LiveLab::judged(size_t point) {
+  Screened result{.point = point};
+  Facts& facts = facts_[point];
+  if (!facts.made->failure.empty())
+    return result.status = Status::Refused, result.reason = facts.made->failure, result;
+  const auto [first, isNew] = byObject_.try_emplace(facts.made->object, point);
+  if (!isNew && first->second != point) {
+    result.status = Status::Refused;
+    result.reason = "the same code as " + landscape_[first->second].schedule;
+    return result;
+  }
+  load(point);
+  const double begin = clockSeconds();
+  const Json gate = ask({{"do", "gate"}, {"name", nameOf(point)}}, limit());
+  longestGate_ = std::max(longestGate_, clockSeconds() - begin);
+  facts.trials = gate.at("trials"), facts.worst = gate.at("worst");
+  const std::string failure = gate.at("failure");
+  if (failure.empty()) return result;
+  worker_.reset();  // who computes nonsense may have written it anywhere
+  result.status = Status::Wrong, result.reason = failure;
+  return result;
+}
+
+Screened LiveLab::measure(size_t point) {
+  Screened result{.point = point};
+  try {
+    result = judged(point);
+    if (result.status == Status::Ok) {
+      if (point != landscape_.byDefault()) loadDefault();
+      std::vector<Samples> samples = sample({point, landscape_.byDefault()}, kScreenRounds);
+      result.samples = std::move(samples[0]), result.reference = std::move(samples[1]);
+      if (point == landscape_.byDefault())
+        callSeconds_ = measure::median(result.samples), result.reference = result.samples;
+    }
+  } catch (const Worker::Ended& ended) {
+    result.status = ended.hung ? Status::Hung : Status::Crashed;
+    result.reason = reasonOf(ended);
+  } catch (const CannotDo& refusal) {
+    result.status = Status::Refused, result.reason = refusal.what();
+  }
+  Record record = recordOf(point);
+  record.stage = "screen", record.status = result.status, record.reason = result.reason;
+  record.samples = result.samples, record.reference = result.reference;
+  keep(record);
+  return result;
+}
+
+std::vector<Screened> LiveLab::screen(const std::vector<size_t>& points) {
+  std::vector<Screened> results;
+  makeAll(points);
+  for (const size_t point : points) {
+    if (stopped() && !results.empty()) break;
+    const auto known = remembered_.find(point);
+    results.push_back(known == remembered_.end() ? measure(point) : known->second);
+  }
+  if (hands_.journal) hands_.journal->sync();
+  return results;
+}
+
+std::vector<size_t> LiveLab::able(const std::vector<size_t>& points, int rounds) {
+  std::vector<size_t> list;
+  for (const size_t point : points) {
+    if (failed_.contains(point)) continue;
+    Record record = recordOf(point);
+    record.stage = "race";
+    try {
+      if (rounds) worker_.reset(), sample({point}, rounds);
+      load(point);
+      list.push_back(point);
+      continue;
+    } catch (const Worker::Ended& ended) {
+      record.status = ended.hung ? Status::Hung : Status::Crashed, record.reason = reasonOf(ended);
+    } catch (const CannotDo& refusal) {
+      record.status = Status::Refused, record.reason = refusal.what();
+    }
+    failed_.insert(point);
+    keep(record);
+  }
+  return list;
+}
+
+std::vector<Samples> LiveLab::race(const std::vector<size_t>& points, int rounds) {
+  std::vector<size_t> running = able(points);
+  std::vector<Samples> taken;
+  try {
+    taken = sample(running, rounds);
+  } catch (
+      const Worker::Ended&) {  // one of them: each alone, in a worker of its own, then those that are left
+    running = able(running, rounds);
+    try {
+      taken = sample(running, rounds);
+    } catch (const Worker::Ended& ended) {
+      throw std::runtime_error("a race of " + setting_.task.text() +
+                               " ends its worker, though each candidate runs alone: " + reasonOf(ended));
+    }
+  }
+  std::vector<Samples> results(points.size());
+  for (size_t i = 0; i < running.size(); ++i)
+    results[size_t(std::find(points.begin(), points.end(), running[i]) - points.begin())] =
+        std::move(taken[i]);
+  const auto byDefault =
+      size_t(std::find(points.begin(), points.end(), landscape_.byDefault()) - points.begin());
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (results[i].empty() || byDefault >= points.size() || results[byDefault].empty()) continue;
+    Record record = recordOf(points[i]);
+    record.stage = "race", record.samples = results[i], record.reference = results[byDefault];
+    keep(record);
+  }
+  if (hands_.journal) hands_.journal->sync();
+  return results;
+}
+
+double LiveLab::copySeconds(int reads, int writes) {
+  try {
+    load(landscape_.byDefault());
+    return ask({{"do", "copy"}, {"reads", reads}, {"writes", writes}}, setting_.patience).at("seconds");
+  } catch (const CannotDo&) {
+    return 0;
+  } catch (const Worker::Ended&) {
+    return 0;
+  }
+}
+
+Record LiveLab::recordOf(size_t point) const {
+  Record record;
+  record.task = setting_.task, record.device = setting_.device, record.toolchain = setting_.toolchain;
+  record.generator = landscape_[point].generator, record.schedule = landscape_[point].schedule;
+  if (const auto at = facts_.find(point); at != facts_.end()) {
+    if (at->second.made) record.object = at->second.made->object;
+    record.trials = at->second.trials, record.worst = at->second.worst;
+  }
+  record.session = setting_.session, record.number = number_++;
+  return record;
+}
+
+void LiveLab::keep(const Record& record) {
+  if (hands_.journal) hands_.journal->append(record);
+}
+
+void LiveLab::conclude(const Outcome& outcome, const std::string& kind, const std::string& verdict) {
+  const Decision& d = outcome.decision;
+  Record record = recordOf(d.chosen);
+  record.kind = kind, record.stage = "race";
+  record.conclusion = Conclusion{!verdict.empty() ? verdict
+                                 : d.tie          ? "tie"
+                                                  : "won",
+                                 d.ratio.value, d.ratio.low, d.ratio.high};
+  for (const Racer& racer : outcome.racers) {
+    if (racer.point == d.chosen) record.samples = racer.samples;
+    if (racer.point == landscape_.byDefault()) record.reference = racer.samples;
+  }
+  keep(record);
+  if (hands_.journal) hands_.journal->sync();
+}
+
+std::map<size_t, Screened> rememberedFrom(const Landscape& landscape, const std::vector<Record>& records,
+                                          const Setting& setting) {
+  std::map<size_t, Screened> remembered;
+  for (const Record& record : records) {
+    if (record.kind != "trial" || record.task != setting.task || record.device != setting.device ||
+        record.toolchain != setting.toolchain)
+      continue;
+    const auto point = landscape.find(record.generator, record.schedule);
+    if (!point) continue;
+    if (record.status == Status::Ok && record.samples.empty()) continue;
+    Screened& one = remembered[*point];
+    one.point = *point, one.remembered = true;
+    if (record.status != Status::Ok) one.status = record.status, one.reason = record.reason;
+    one.samples.insert(one.samples.end(), record.samples.begin(), record.samples.end());
+    one.reference.insert(one.reference.end(), record.reference.begin(), record.reference.end());
+  }
+  return remembered;
+}
+
+}  // namespace normc::tune

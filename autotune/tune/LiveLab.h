@@ -1,0 +1,107 @@
+// The lab that measures: candidates are made by whoever can make them, and judged and
+// timed in a worker process; every measurement becomes a record.
+//
+// What a candidate does to the worker ends with the worker: a crash, a hang, a wrong
+// number. The candidate is quarantined with what was seen, the next one meets a new process.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "autotune/records/Database.h"
+#include "autotune/search/Lab.h"
+#include "autotune/search/Landscape.h"
+#include "autotune/search/Search.h"
+#include "autotune/worker/Worker.h"
+
+namespace normc::tune {
+
+/// A candidate as a package on disk that holds it alone.
+struct Made {
+  std::string package;  ///< path
+  std::string object;   ///< SHA-256 of its code
+  std::string failure;  ///< why there is none; then the rest is empty
+};
+
+/// Whatever all measurements of one task have in common.
+struct Setting {
+  Task task;
+  std::string spec;  ///< text of the norm
+  Device device;
+  std::map<std::string, std::string> toolchain;
+  std::string session;
+  double sampleSeconds = 200e-6;
+  int deviceIndex = 0;  ///< of a CUDA device
+  std::string cudaLibrary = "libcuda.so.1";
+  double patience = 60;  ///< seconds for the first gate, which waits for the reference; later ones get less
+};
+
+class LiveLab : public Lab {
+ public:
+  struct Hands {
+    std::function<std::vector<Made>(const std::vector<size_t>&)> make;  ///< several, perhaps at once
+    std::function<bool()> stop = [] { return false; };
+    std::string worker;          ///< the program
+    Journal* journal = nullptr;  ///< null: nothing is kept
+  };
+  /// `remembered`: what earlier sessions found; those points are not measured again in screening. All
+  /// arguments outlive it.
+  LiveLab(const Landscape&, const Setting&, Hands, std::map<size_t, Screened> remembered);
+  ~LiveLab() override;
+
+  double now() override;
+  bool stopped() override { return hands_.stop(); }
+  std::vector<Screened> screen(const std::vector<size_t>& points) override;
+  std::vector<Samples> race(const std::vector<size_t>& points, int rounds) override;
+
+  /// Seconds of a copy with the transfers of a kernel, the faster of two; 0 where none can be made.
+  double copySeconds(int reads, int writes);
+  /// Writes what a search decided as a record. With a verdict: what a choice did when it was measured again.
+  void conclude(const Outcome&, const std::string& kind = "choice", const std::string& verdict = "");
+  int64_t disturbed() const { return disturbed_; }
+  const std::optional<Made>& made(size_t point) const { return facts_.at(point).made; }
+
+ private:
+  struct Facts {
+    std::optional<Made> made;
+    int64_t trials = 0;
+    double worst = 0;
+  };
+
+  Worker& worker();
+  Json ask(const Json& request, double seconds);
+  void makeAll(const std::vector<size_t>&);
+  void load(size_t point);
+  Screened measure(size_t point);
+  Screened judged(size_t point);
+  void loadDefault();
+  std::vector<Samples> sample(const std::vector<size_t>& points, int rounds);
+  /// Those that can still be run, with rounds: each alone in a worker of its own. Who cannot is recorded and
+  /// left out.
+  std::vector<size_t> able(const std::vector<size_t>& points, int rounds = 0);
+  Record recordOf(size_t point) const;
+  void keep(const Record&);
+  double limit() const;
+
+  const Landscape& landscape_;
+  const Setting& setting_;
+  Hands hands_;
+  std::map<size_t, Screened> remembered_;
+  std::map<size_t, Facts> facts_;
+  std::map<std::string, size_t> byObject_;  ///< the first point of each code
+  std::unique_ptr<Worker> worker_;
+  std::set<size_t> loaded_;  ///< in the worker that lives
+  std::set<size_t> failed_;  ///< in a race
+  double longestGate_ = 0, callSeconds_ = 0;
+  int64_t disturbed_ = 0;
+  mutable int64_t number_ = 0;
+  double begin_;
+};
+
+/// What records say of points that were screened before, on this device with this toolchain.
+std::map<size_t, Screened> rememberedFrom(const Landscape&, const std::vector<Record>&, const Setting&);
+
+}  // namespace normc::tune

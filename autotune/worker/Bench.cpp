@@ -1,0 +1,187 @@
+#include "autotune/worker/Bench.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "autotune/measure/Copy.h"
+#include "autotune/measure/CudaTimer.h"
+#include "dsl/Library.h"
+
+namespace normc::tune {
+namespace {
+
+/// The reference takes some 100 ns for an element; the largest trial has about so many.
+constexpr int64_t kLargestTrial = 1 << 17;
+
+std::string firstLines(const std::string& text) { return text.substr(0, 2000); }
+
+}  // namespace
+
+Json Bench::answer(const Json& request) {
+  try {
+    const std::string what = request.at("do");
+    if (what == "task") return begin(request), Json::object();
+    if (what == "load") return load(request), Json::object();
+    if (what == "gate") return gate(request);
+    if (what == "sample") return sample(request);
+    if (what == "copy") return copy(request);
+    return {{"error", "there is no request `" + what + "`"}};
+  } catch (const std::exception& error) {
+    return {{"error", firstLines(error.what())}};
+  }
+}
+
+void Bench::begin(const Json& task) {
+  const auto specs = readNorms(task.at("spec").get<std::string>(), "the norm of the task");
+  if (!specs) throw std::runtime_error(text(specs.errors()));
+  const auto find = [&](std::string_view name) -> Result<std::shared_ptr<const Spec>> {
+    for (const auto& spec : *specs)
+      if (spec->name == name) return spec;
+    return findNorm(name);
+  };
+  const auto problem = parseProblem(task.at("problem").get<std::string>(), find);
+  if (!problem) throw std::runtime_error(text(problem.errors()));
+  problem_ = *problem;
+  extents_ = {task.at("segments"), task.at("rows"), task.at("features")};
+  threads_ = task.at("threads");
+  policy_ = measure::findPolicy(task.at("policy").get<std::string>()).value();
+  sampleSeconds_ = std::max(task.at("sample_seconds").get<double>(), 20e-6);
+  normc_context_options options{};
+  options.max_threads = threads_;
+  const std::string library = task.value("cuda_library", std::string(gate::CudaDriver::kLibrary));
+  options.cuda_library = library.c_str();
+  if (task.value("device", "cpu") == "cuda")
+    device_ = std::make_unique<gate::CudaDevice>(task.value("index", 0), library);
+  context_ = std::make_unique<host::Context>(options);
+}
+
+/// What a worker may take at most, so that a candidate which runs wild ends alone.
+void Bench::limitMemory(int64_t forBuffers) const {
+  int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const int64_t spare = (int64_t(2) << 30) + threads_ * (int64_t(128) << 20);
+  const auto most = rlim_t(pages * sysconf(_SC_PAGESIZE) + forBuffers + spare);
+  const rlimit limit{most, most};
+  setrlimit(RLIMIT_AS, &limit);
+}
+
+host::Plan Bench::plan(const host::Package& package) const {
+  normc_request request{};
+  request.max_threads = device_ ? 0 : threads_;
+  if (device_) request.device_type = kDLCUDA, request.device_id = device_->index();
+  return host::Plan(package, problem_.text(), request);
+}
+
+void Bench::load(const Json& request) {
+  Candidate candidate;
+  candidate.package = std::make_unique<host::Package>(*context_, request.at("package").get<std::string>());
+  candidate.plan = std::make_unique<host::Plan>(plan(*candidate.package));
+  if (!buffers_) {
+    const int64_t bytes = measure::Buffers::bytesOfSet(problem_, extents_);
+    const bool cold = policy_ == measure::Policy::Cold;
+    const int sets = !device_ ? measure::setsFor(policy_, bytes, machine_.lastCache, machine_.memory)
+                     : cold   ? measure::coldSets(*device_, bytes)
+                              : 1;
+    if (!device_) limitMemory(2 * bytes * sets);  // a driver reserves addresses as it likes
+    buffers_ = std::make_unique<measure::Buffers>(*candidate.plan, problem_, extents_, sets, device_.get());
+    if (policy_ == measure::Policy::Pipeline && device_)
+      throw std::runtime_error("the policy `pipeline` is not for a CUDA device; it must be warm or cold");
+    if (policy_ == measure::Policy::Pipeline)
+      reader_ = measure::makeReader(buffers_->output(0).data(), buffers_->tensorBytes(), threads_);
+  }
+  candidate.subject = std::make_unique<measure::Subject>(plan(*candidate.package), *buffers_, extents_,
+                                                         reader_.get(), device_.get());
+  candidates_.insert_or_assign(request.at("name").get<std::string>(), std::move(candidate));
+}
+
+Bench::Candidate& Bench::candidate(const Json& name) {
+  const auto at = candidates_.find(name.get<std::string>());
+  if (at == candidates_.end())
+    throw std::runtime_error("no candidate `" + name.get<std::string>() + "` is loaded");
+  return at->second;
+}
+
+void Bench::makeQuestions() {
+  const auto add = [&](gate::Trial trial) {
+    trial.placement.guardPages = !device_;
+    auto question = gate::questionFor(problem_, trial);
+    if (!question) throw std::runtime_error(text(question.errors()));
+    questions_.push_back(*std::move(question));
+  };
+  for (const gate::Trial& trial : gate::standardTrials(problem_, extents_.features)) add(trial);
+  // What is timed, as far as the reference is fast enough for it.
+  gate::Trial timed{.extents = extents_, .step = 10000};
+  const int64_t row = std::max<int64_t>(extents_.segments * extents_.features, 1);
+  timed.extents.rows = std::min(extents_.rows, std::max<int64_t>(kLargestTrial / row, 3));
+  add(timed);
+}
+
+Json Bench::gate(const Json& request) {
+  const host::Plan& plan = *candidate(request.at("name")).plan;
+  if (questions_.empty()) makeQuestions();
+  double worst = 0;
+  int64_t trials = 0;
+  for (const gate::Question& question : questions_) {
+    const gate::Verdict verdict = gate::judge(plan.get(), problem_, question, device_.get());
+    ++trials;
+    if (!verdict.ok) return {{"trials", trials}, {"worst", worst}, {"failure", firstLines(verdict.text)}};
+    worst = std::max(worst, verdict.worstRatio);
+  }
+  return {{"trials", trials}, {"worst", worst}, {"failure", ""}};
+}
+
+/// On a device, events around a graph of calls; on the CPU, the clock around calls, when nobody disturbs.
+std::function<double()> Bench::sampler(Candidate& one) const {
+  if (device_) {
+    const auto enqueue = [subject = one.subject.get()](int set) { subject->call(set); };
+    const auto timer =
+        std::make_shared<measure::CudaTimer>(*device_, enqueue, buffers_->sets(), sampleSeconds_);
+    return [timer] { return timer->sample(); };
+  }
+  const auto runner = std::make_shared<measure::Runner>(*one.subject, sampleSeconds_);
+  return [this, runner] { return quiet_->sample([&] { return runner->sample(); }); };
+}
+
+Json Bench::sample(const Json& request) {
+  std::vector<Candidate*> runners;
+  for (const Json& name : request.at("names")) {
+    Candidate& one = candidate(name);
+    if (!one.take) one.take = sampler(one);
+    runners.push_back(&one);
+  }
+  if (!quiet_) quiet_ = std::make_unique<measure::Quiet>();
+  const int before = quiet_->disturbed(), rounds = request.at("rounds");
+  std::vector<measure::Samples> samples(runners.size());
+  for (int round = 0; round < rounds; ++round)
+    for (size_t i = 0; i < runners.size(); ++i) {
+      const size_t turn = (i + size_t(round)) % runners.size();
+      samples[turn].push_back(runners[turn]->take());
+    }
+  return {{"samples", samples}, {"disturbed", quiet_->disturbed() - before}};
+}
+
+Json Bench::copy(const Json& request) {
+  if (device_) return {{"seconds", 0}};  // bench/gpu has the roofs of a device
+  const bool backward = problem_.entry == Entry::Backward;
+  const measure::Traffic traffic{request.at("reads"), request.at("writes")};
+  measure::Memory x(buffers_->tensorBytes()), dy(backward ? buffers_->tensorBytes() : 0),
+      out(buffers_->tensorBytes());
+  std::vector<const void*> inputs{x.data()};
+  if (backward) inputs.push_back(dy.data());
+  if (traffic.writes != 1 || traffic.reads < int(inputs.size())) return {{"seconds", 0}};
+  double best = 0;
+  for (const measure::Stores stores : {measure::Stores::Cached, measure::Stores::Streaming}) {
+    const auto copy = measure::makeCopy(inputs, out.data(), out.bytes(), traffic, stores, threads_);
+    measure::Runner runner(*copy, sampleSeconds_);
+    measure::Samples samples;
+    for (int i = 0; i < 9; ++i) samples.push_back(runner.sample());
+    const double seconds = measure::median(samples);
+    if (best == 0 || seconds < best) best = seconds;
+  }
+  return {{"seconds", best}};
+}
+
+}  // namespace normc::tune

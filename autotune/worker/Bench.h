@@ -1,0 +1,71 @@
+// What a worker does: loads candidates, judges them, takes their times.
+//
+// It answers one request at a time, in JSON:
+//
+//   {"do": "task", "problem", "spec", "segments", "rows", "features", "threads", "policy", "sample_seconds",
+//    "device": "cpu" or "cuda", "index", "cuda_library"}
+//   {"do": "load", "name", "package"}                a package that holds one kernel, for this problem
+//   {"do": "gate", "name"}                           -> {"trials", "worst", "failure"}: no failure, no word
+//   {"do": "sample", "names", "rounds"}              -> {"samples": [[...], ...], "disturbed"}, in turns
+//   {"do": "copy", "reads", "writes"}                -> {"seconds"}: of a copy with so many transfers
+//
+// An answer with "error" says what could not be done. Nothing here protects against a
+// candidate: who asks does so from another process.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "autotune/gate/Gate.h"
+#include "autotune/measure/Machine.h"
+#include "autotune/measure/Quiet.h"
+#include "autotune/measure/Subject.h"
+
+namespace normc::tune {
+
+using Json = nlohmann::json;
+
+class Bench {
+ public:
+  /// Never throws.
+  Json answer(const Json& request);
+
+ private:
+  struct Candidate {
+    std::unique_ptr<host::Package> package;
+    std::unique_ptr<host::Plan> plan;  ///< that the gate runs
+    std::unique_ptr<measure::Subject> subject;
+    std::function<double()> take;  ///< takes a sample; made when it is first timed
+  };
+
+  void begin(const Json&);
+  void load(const Json&);
+  Json gate(const Json&);
+  Json sample(const Json&);
+  Json copy(const Json&);
+  host::Plan plan(const host::Package&) const;
+  Candidate& candidate(const Json& name);
+  std::function<double()> sampler(Candidate&) const;
+  void makeQuestions();
+  void limitMemory(int64_t forBuffers) const;
+
+  Problem problem_;
+  Extents extents_;
+  int threads_ = 1;
+  measure::Policy policy_ = measure::Policy::Warm;
+  double sampleSeconds_ = 0;
+  measure::Machine machine_ = measure::thisMachine();
+  std::unique_ptr<host::Context> context_;
+  std::unique_ptr<gate::CudaDevice> device_;  ///< null on the CPU
+  std::vector<gate::Question> questions_;
+  std::unique_ptr<measure::Buffers> buffers_;  ///< made with the first plan
+  std::unique_ptr<measure::Contestant> reader_;
+  std::unique_ptr<measure::Quiet> quiet_;
+  std::map<std::string, Candidate> candidates_;
+};
+
+}  // namespace normc::tune

@@ -1,0 +1,145 @@
+#include "autotune/worker/Worker.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <stdexcept>
+
+namespace normc::tune {
+namespace {
+
+constexpr size_t kLogShown = 2000;
+
+void closeAll(std::initializer_list<int*> files) {
+  for (int* file : files) {
+    if (*file >= 0) close(*file);
+    *file = -1;
+  }
+}
+
+/// Between fork and exec: only what is allowed there.
+[[noreturn]] void become(const char* program, int in, int out, int log, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(127);
+  setpgid(0, 0);
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigprocmask(SIG_SETMASK, &signals, nullptr);
+  if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(log, 2) < 0) _exit(127);
+  execl(program, program, static_cast<char*>(nullptr));
+  _exit(127);
+}
+
+}  // namespace
+
+std::string Worker::besideThis() {
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  const std::string self(path, size_t(std::max<ssize_t>(length, 0)));
+  const std::string program = self.substr(0, self.rfind('/') + 1) + "normc-worker";
+  if (access(program.c_str(), X_OK) != 0)
+    throw std::runtime_error("kernels are measured by normc-worker, which is not beside this program: " +
+                             program + ": " + std::strerror(errno));
+  return program;
+}
+
+Worker::Worker(const std::string& program) {
+  int in[2] = {-1, -1}, out[2] = {-1, -1};
+  log_ = memfd_create("normc-worker-log", MFD_CLOEXEC);
+  if (log_ < 0 || pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) {
+    const std::string why = std::strerror(errno);
+    closeAll({&in[0], &in[1], &out[0], &out[1], &log_});
+    throw std::runtime_error("cannot start a worker: " + why);
+  }
+  const pid_t parent = getpid();
+  process_ = fork();
+  if (process_ == 0) become(program.c_str(), in[0], out[1], log_, parent);
+  const std::string why = std::strerror(errno);
+  closeAll({&in[0], &out[1]});
+  to_ = in[1], from_ = out[0];
+  if (process_ > 0) return;
+  closeAll({&to_, &from_, &log_});
+  throw std::runtime_error("cannot start a worker: " + why);
+}
+
+Worker::~Worker() {
+  if (alive()) end(false);
+}
+
+Worker::Ended Worker::end(bool hung) {
+  Ended ended;
+  ended.hung = hung;
+  int status = 0;
+  closeAll({&to_, &from_});
+  // One that is ending by itself shall be seen to do so; one that waits for requests, or hangs, is ended.
+  for (int wait = 0; wait < 200 && !hung && waitpid(process_, &status, WNOHANG) == 0; ++wait) usleep(5000);
+  kill(-process_, SIGKILL);
+  kill(process_, SIGKILL);
+  pid_t done;
+  do done = waitpid(process_, &status, 0);
+  while (done < 0 && errno == EINTR);
+  process_ = -1;
+  if (hung)
+    ended.how = "did not answer in time and was ended";
+  else if (WIFSIGNALED(status))
+    ended.how =
+        "ended by signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")";
+  else
+    ended.how = "ended with exit code " + std::to_string(WEXITSTATUS(status));
+  ended.log.resize(kLogShown);
+  ended.log.resize(size_t(std::max<ssize_t>(0, pread(log_, ended.log.data(), kLogShown, 0))));
+  closeAll({&log_});
+  return ended;
+}
+
+Json Worker::ask(const Json& request, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  const std::string line = request.dump() + "\n";
+  for (size_t sent = 0; sent < line.size();) {  // SIGPIPE is ours to avoid: a worker may be gone
+    sigset_t pipe, before;
+    sigemptyset(&pipe), sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    const ssize_t written = write(to_, line.data() + sent, line.size() - sent);
+    const int error = errno;
+    const timespec now{};
+    if (written < 0 && error == EPIPE) sigtimedwait(&pipe, nullptr, &now);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (written < 0 && error == EINTR) continue;
+    if (written < 0) throw end(false);
+    sent += size_t(written);
+  }
+  for (;;) {
+    if (const size_t newline = received_.find('\n'); newline != received_.npos) {
+      const Json answer = Json::parse(received_.substr(0, newline), nullptr, false);
+      received_.erase(0, newline + 1);
+      if (answer.is_object()) return answer;
+      throw end(true);  // a candidate wrote to where answers go
+    }
+    const double left = std::chrono::duration<double>(deadline - Clock::now()).count();
+    pollfd file{from_, POLLIN, 0};
+    const int ready = left > 0 ? poll(&file, 1, int(std::min(left * 1000 + 1, 1e9))) : 0;
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) throw end(true);
+    char piece[1 << 16];
+    const ssize_t count = read(from_, piece, sizeof piece);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) throw end(false);
+    received_.append(piece, size_t(count));
+  }
+}
+
+}  // namespace normc::tune

@@ -1,0 +1,19 @@
+// normc-worker: judges and times kernels for `normc tune`, which starts it and talks
+// to it over pipes. It ends when its input does.
+#include <cstdio>
+#include <iostream>
+#include <string>
+
+#include "autotune/worker/Bench.h"
+
+int main() {
+  normc::tune::Bench bench;
+  for (std::string line; std::getline(std::cin, line);) {
+    const normc::tune::Json request = normc::tune::Json::parse(line, nullptr, false);
+    const auto answer = request.is_object()
+                            ? bench.answer(request)
+                            : normc::tune::Json{{"error", "a request is a JSON object on one line"}};
+    std::cout << answer.dump(-1, ' ', false, normc::tune::Json::error_handler_t::replace) << std::endl;
+  }
+  return 0;
+}

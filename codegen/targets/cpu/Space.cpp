@@ -1,0 +1,128 @@
+#include "codegen/targets/cpu/Space.h"
+
+#include <algorithm>
+
+namespace normc::codegen::cpu {
+namespace {
+
+/// Whether vectors hold whole statistics side by side and sweeps run over rows: there `tile` counts, and
+/// neither `rows` nor `unroll` does.
+bool columns(const Problem& problem, Strategy strategy) {
+  if (problem.layout != Layout::FeaturesLast) return false;
+  if (problem.spec->perFeature()) return strategy == Strategy::Resident;
+  return problem.spec->reduce == Reduce::Segment;
+}
+
+/// Values of a power-of-two knob, the default among them.
+std::vector<int64_t> powers(int64_t least, int64_t most, int64_t byDefault) {
+  std::vector<int64_t> values;
+  for (int64_t value = least; value <= most; value *= 2) values.push_back(value);
+  if (std::find(values.begin(), values.end(), byDefault) == values.end()) values.push_back(byDefault);
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+int64_t elementsOfRun(const Problem& problem, const Load& load) {
+  return problem.layout == Layout::FeaturesLast ? load.features : load.rows;
+}
+
+/// Nanoseconds for a byte, where a tensor of that size lies.
+double memoryCost(int64_t footprint, const Load& load) {
+  if (footprint <= load.ownCache * load.threads / 2) return 0.015;
+  return footprint <= load.sharedCache / 2 ? 0.03 : 0.1;
+}
+
+struct Moved {
+  double fromMemory = 0;  ///< X-sized transfers
+  double fromCache = 0;   ///< and those that find their data on chip again
+};
+
+/// A slab that outgrows its core's cache is read from memory in each of its sweeps.
+Moved transfersOf(const Problem& problem, const Schedule& s, const Load& load) {
+  const bool backward = problem.entry == Entry::Backward, perFeature = problem.spec->perFeature();
+  const double reads = backward ? 2 : 1;
+  if (s.strategy == Strategy::Streamed) {
+    const bool twice = perFeature && problem.entry != Entry::Infer && !problem.spec->running.has_value();
+    return {reads * (twice ? 2 : 1) + 1, 0};
+  }
+  const bool strips = columns(problem, s.strategy);
+  const int64_t width = strips ? s.vector * s.tile : elementsOfRun(problem, load);
+  const int64_t height = strips ? load.totalRows() : s.rows;
+  const bool stays = double(width * height * bytes(problem.data)) * reads <= 0.5 * double(load.ownCache);
+  const double again = problem.entry == Entry::Infer && perFeature ? 0 : reads;
+  return stays ? Moved{reads + 1, again} : Moved{reads + 1 + again, 0};
+}
+
+/// Nanoseconds of arithmetic for an element: instructions, and the latency of sums that wait for themselves.
+double computeCost(const Problem& problem, const Schedule& s, const Isa& isa, bool strips) {
+  const int64_t lanes = isa.vectorBytes / bytes(problem.statistics());
+  const double used = double(std::min(s.vector, lanes)),
+               split = std::max(1.0, double(s.vector) / double(lanes));
+  const double sums = problem.entry == Entry::Backward ? 2 : 1;
+  const double chains = strips ? double(s.tile) * split : double(s.rows * s.unroll) * split;
+  constexpr double kLatency = 4, kClock = 3;  // cycles of an addition; cycles in a nanosecond
+  const double instructions = problem.entry == Entry::Backward ? 8 : 5;
+  double cycles = instructions / 2 + 1.0 / double(strips ? s.tile : s.unroll);  // loop overhead is shared
+  cycles = std::max(cycles, kLatency / chains);
+  const double live = chains * sums + double(s.rows) + 4;
+  if (live > double(isa.registers)) cycles += 0.5 * (live - double(isa.registers));
+  return cycles / used / kClock;
+}
+
+}  // namespace
+
+std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa) {
+  std::vector<KnobSpace> spaces;
+  for (Strategy strategy : legalStrategies(problem)) {
+    const Schedule s = defaultSchedule(problem, isa, strategy);
+    const bool strips = columns(problem, strategy);
+    const auto only = [](int64_t value) { return std::vector<int64_t>{value}; };
+    KnobSpace space{name(strategy).str(), {}};
+    space.knobs.push_back({"vector", powers(std::max<int64_t>(2, s.vector / 2), 2 * s.vector, s.vector)});
+    space.knobs.push_back({"rows", strips ? only(s.rows) : powers(1, 8, s.rows)});
+    space.knobs.push_back({"unroll", strips ? only(s.unroll) : powers(1, 8, s.unroll)});
+    space.knobs.push_back({"tile", strips ? powers(1, 8, s.tile) : only(s.tile)});
+    space.knobs.push_back({"grain", strips ? only(s.grain) : std::vector<int64_t>{8, 32, 128}});
+    std::vector<int64_t> large{0, 1, 4, 8, s.stream};
+    std::sort(large.begin(), large.end());
+    large.erase(std::unique(large.begin(), large.end()), large.end());
+    space.knobs.push_back({"stream", strips ? only(s.stream) : std::move(large)});
+    // Without a tail its form is no choice.
+    const bool tail = problem.layout == Layout::ChannelsFirst || !problem.features ||
+                      *problem.features % (2 * s.vector) != 0;
+    const bool choice = tail && !s.scalarTail;
+    space.knobs.push_back({"scalar_tail", choice ? std::vector<int64_t>{0, 1} : only(s.scalarTail), true});
+    spaces.push_back(std::move(space));
+  }
+  return spaces;
+}
+
+double predict(const Problem& problem, const Schedule& s, const Isa& isa, const Load& load) {
+  const bool strips = columns(problem, s.strategy);
+  const double elements = double(load.totalRows()) * double(load.features), size = bytes(problem.data);
+  const Moved moved = transfersOf(problem, s, load);
+  const int tensors = problem.entry == Entry::Backward ? 3 : 2;
+  double perByte = memoryCost(int64_t(elements * size) * tensors, load);
+  if (strips)
+    perByte *= std::max(1.0, 128.0 / (double(s.vector * s.tile) * size));  // narrow strips waste lines
+  const bool large = elements * size >= kLargeBytes;
+  if (large && s.stream) perByte *= 0.7;  // no line is read to be filled
+  const double memory = elements * size * (moved.fromMemory * perByte + moved.fromCache * 0.015);
+
+  double compute = elements * computeCost(problem, s, isa, strips);
+  const int64_t run = elementsOfRun(problem, load), rest = run % s.vector;
+  if (s.scalarTail && !strips) compute += elements / double(run) * double(rest) * 1.0;
+  // Rows at a multiple of a page fall into the same sets of the first-level cache.
+  if (s.rows > 2 && int64_t(double(run) * size) % 4096 == 0) compute *= 1 + 0.02 * double(s.rows);
+
+  const double units =
+      strips ? double(run) / double(s.vector * s.tile) : double(load.totalRows()) / double(s.grain);
+  const double tasks = std::max(1.0, units), workers = std::min(double(load.threads), tasks);
+  constexpr double kTask = 150;
+  // In a call that is not large `stream` changes nothing: its default stands for all.
+  if (!large && s.stream != defaultSchedule(problem, isa, s.strategy).stream) compute *= 1.05;
+  // What is hidden behind the other still costs a little: it orders schedules that memory makes alike.
+  return (std::max(memory, compute) + 0.2 * std::min(memory, compute) + kTask * tasks) / workers;
+}
+
+}  // namespace normc::codegen::cpu

@@ -1,0 +1,78 @@
+#include "codegen/targets/cuda/Space.h"
+
+#include <algorithm>
+
+#include "llvm/Support/MathExtras.h"
+
+namespace normc::codegen::cuda {
+namespace {
+
+/// The values with the default among them, ascending and once each.
+std::vector<int64_t> around(std::vector<int64_t> values, int64_t byDefault) {
+  values.push_back(byDefault);
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+/// Accesses of a thread that hold one run exactly, for every team that can.
+std::vector<int64_t> tilesOf(const Form& form, const Arch& arch) {
+  std::vector<int64_t> tiles{0};
+  const int64_t lanes = arch.accessBytes / form.dataBytes;
+  for (int64_t vector = 1; form.width && vector <= lanes; vector *= 2)
+    for (int64_t team = 1; team <= 1024; team *= 2)
+      if (int64_t tile = llvm::divideCeil(form.width, vector * team); tile <= 32) tiles.push_back(tile);
+  return tiles;
+}
+
+}  // namespace
+
+KnobSpace knobSpace(const Form& form, const Arch& arch, Strategy strategy) {
+  const Schedule s = defaultSchedule(form, arch, strategy);
+  const bool runs = form.lines || form.blocks, partials = form.partials || form.streams || form.runPartials;
+  const int64_t lanes = arch.accessBytes / form.dataBytes;
+  std::vector<int64_t> vectors{1};
+  while (vectors.back() < lanes) vectors.push_back(2 * vectors.back());
+  KnobSpace space{name(strategy).str(), {}};
+  space.knobs.push_back({"threads", around({64, 128, 256, 512, 1024}, s.threads)});
+  space.knobs.push_back({"team", around({4, 8, 16, 32, 64, 128, 256, 512}, s.team)});
+  space.knobs.push_back({"vector", around(std::move(vectors), s.vector)});
+  space.knobs.push_back({"tile", around(runs ? tilesOf(form, arch) : std::vector<int64_t>{1}, s.tile)});
+  space.knobs.push_back({"rows", around({1, 2, 4}, s.rows)});
+  space.knobs.push_back({"chunks", partials ? around({s.chunks / 2 + 1, 2 * s.chunks}, s.chunks)
+                                            : std::vector<int64_t>{s.chunks}});
+  space.knobs.push_back({"blocks", around({1, 2, 4}, s.blocks)});
+  space.knobs.push_back(
+      {"prefetch", form.lines ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{s.prefetch}});
+  const bool clusters = form.lines && form.width && arch.clusters();
+  space.knobs.push_back({"cluster", around(clusters ? std::vector<int64_t>{1, 2, 4, 8, 16} : std::vector<int64_t>{1}, s.cluster)});
+  space.knobs.push_back({"hints", {0, 1}});
+  space.knobs.push_back({"hold", around(form.columns ? std::vector<int64_t>{0, s.hold / 2} : std::vector<int64_t>{0}, s.hold)});
+  return space;
+}
+
+double predict(const Form& form, const Schedule& s, const Arch& arch, const Load& load) {
+  const double elements = double(load.totalRows()) * double(load.features);
+  const bool again = (form.lines || form.blocks) && s.tile == 0;  // a run that is walked twice
+  double transfers = double(form.reads) * (again || (form.columns && !s.hold) ? 2 : 1) + 1;
+  if (form.streams && form.reads) transfers += double(form.reads);
+  // Lanes beyond the end of a run do nothing.
+  const double held = double(s.team * s.cluster * s.vector * std::max<int64_t>(s.tile, 1));
+  const double useful = s.tile > 0 && form.width ? std::min(1.0, double(form.width) / held) : 1;
+  // Little's law: bytes under way on one multiprocessor against what its share of the bandwidth needs.
+  constexpr double kNeeded = 40 << 10;
+  const double blocks =
+      std::min<double>(std::max<int64_t>(s.blocks, 1), double(arch.threads) / double(s.threads));
+  const double perThread =
+      double(std::max<int64_t>(s.tile, 1) * s.vector * s.rows * form.reads * form.dataBytes) *
+      double(1 + s.prefetch);
+  const double underWay = blocks * double(s.threads) * std::min(perThread, 256.0);
+  const double rate = std::min(1.0, underWay / kNeeded) * (0.5 + 0.5 * useful);
+  const double narrow = double(s.vector * form.dataBytes) < 16 ? 16.0 / double(s.vector * form.dataBytes) : 1;
+  const double barriers = s.team > 32 ? 1 + 0.01 * double(s.team) / 32 : 1;
+  const double partials =
+      form.partials ? double(s.chunks) * double(load.features) * 4.0 * double(form.partials) : 0;
+  return (elements * double(form.dataBytes) * transfers + partials) / rate * (0.9 + 0.1 * narrow) * barriers;
+}
+
+}  // namespace normc::codegen::cuda

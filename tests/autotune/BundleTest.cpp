@@ -1,0 +1,107 @@
+// A tuning in a folder: packed by hand, measured without a compiler, stopped and resumed.
+#include <filesystem>
+#include <fstream>
+
+#include "autotune/tune/Bundle.h"
+#include "tests/autotune/Wild.h"
+
+namespace normc::tune::test {
+namespace {
+
+class Bundle : public WildTest {
+ protected:
+  /// Writes a plan of one task with these entries of wild.c.
+  void pack(const std::vector<std::string>& entries) {
+    Shipped shipped{setting(), {}, {}};
+    shipped.setting.device = {"cpu", setting().device.arch, "", {}};
+    const Landscape landscape = landscapeOf(entries);
+    for (size_t i = 0; i < entries.size(); ++i) {
+      shipped.points.push_back(landscape[i]);
+      Made one = made(entries[i]);
+      one.package = entries[i] + ".npk";
+      shipped.made.push_back(one);
+    }
+    std::ofstream(folder_ + "/plan.json") << planText({shipped});
+  }
+  BundleRun run() {
+    BundleRun run;
+    run.folder = folder_, run.records = folder_ + "/results.jsonl", run.worker = NORMC_WORKER,
+    run.budget = 0.2;
+    run.say = [this](const std::string& line) { said_ += line + "\n"; };
+    return run;
+  }
+  std::string error() {
+    try {
+      runBundle(run());
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "";
+  }
+  std::string said_;
+};
+
+TEST_F(Bundle, APlanIsReadAsItWasWritten) {
+  pack({"right", "slow"});
+  const auto plan = readPlan(folder_);
+  ASSERT_TRUE(plan);
+  ASSERT_EQ(plan->size(), 1u);
+  EXPECT_EQ(plan->at(0).setting.task, setting().task);
+  EXPECT_EQ(plan->at(0).setting.spec, setting().spec);
+  EXPECT_EQ(plan->at(0).points.at(1).schedule, "slow");
+  EXPECT_EQ(plan->at(0).points.at(1).at, landscapeOf({"right", "slow"})[1].at);
+}
+
+TEST_F(Bundle, IsMeasuredAndLeavesRecordsOfThisMachine) {
+  pack({"right", "slow", "nan_at_the_end"});
+  EXPECT_TRUE(runBundle(run()));
+  EXPECT_NE(said_.find("layer_norm:forward@f32[*x24], 50 rows, 1 thread, warm: 3 candidates, "),
+            std::string::npos)
+      << said_;
+  const auto database = readDatabase(folder_ + "/results.jsonl");
+  ASSERT_TRUE(database);
+  int choices = 0, wrong = 0;
+  for (const Record& record : database->records) {
+    choices += record.kind == "choice", wrong += record.status == Status::Wrong;
+    EXPECT_GE(record.device.facts.at("cores"), 1);
+    EXPECT_FALSE(record.device.name.empty());
+  }
+  EXPECT_EQ(choices, 1);
+  EXPECT_EQ(wrong, 1);
+}
+
+TEST_F(Bundle, GoesOnFromItsRecords) {
+  pack({"right", "slow", "nan_at_the_end"});
+  BundleRun stopped = run();
+  int asked = 0;
+  stopped.stop = [&] { return ++asked > 3; };
+  EXPECT_FALSE(runBundle(stopped));
+  EXPECT_TRUE(runBundle(run()));
+  const auto database = readDatabase(folder_ + "/results.jsonl");
+  EXPECT_EQ(std::count_if(database->records.begin(), database->records.end(),
+                          [](const Record& r) { return r.status == Status::Wrong; }),
+            1)
+      << "a rejected candidate is not tried again";
+}
+
+TEST_F(Bundle, SaysWhatIsWrongWithAFolder) {
+  EXPECT_EQ(error(),
+            "cannot read " + folder_ + "/plan.json; a bundle is a folder that `normc tune export` made");
+  std::ofstream(folder_ + "/plan.json") << "{\"schema\": 7}";
+  EXPECT_EQ(error(), folder_ + "/plan.json is not a plan of this version of normc; export the bundle again");
+  std::ofstream(folder_ + "/plan.json") << "{\"schema\": 1, \"tasks\": [{}]}";
+  EXPECT_TRUE(error().starts_with(folder_ + "/plan.json is damaged: ")) << error();
+}
+
+TEST_F(Bundle, ACandidateThatIsMissingIsRefusedAndTheRestGoesOn) {
+  pack({"right", "slow"});
+  std::filesystem::remove(folder_ + "/slow.npk");
+  EXPECT_TRUE(runBundle(run()));
+  const auto database = readDatabase(folder_ + "/results.jsonl");
+  EXPECT_EQ(std::count_if(database->records.begin(), database->records.end(),
+                          [](const Record& r) { return r.status == Status::Refused; }),
+            1);
+}
+
+}  // namespace
+}  // namespace normc::tune::test

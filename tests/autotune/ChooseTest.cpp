@@ -1,0 +1,154 @@
+// The ladder from records to a schedule: each rung, and what is said of it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "autotune/tune/Choose.h"
+
+namespace normc::tune {
+namespace {
+
+Record choice(int64_t rows, int64_t features, const std::string& schedule, double ratio = 0.8) {
+  Record r;
+  r.kind = "choice";
+  r.task = {
+      "layer_norm:forward@f32[*x" + std::to_string(features) + "]", "hash", 1, rows, features, 2, "warm"};
+  r.device = {"cpu", "x86-64-v3", "this one", {{"cores", 2}}};
+  r.toolchain = {{"normc", "1"}};
+  r.generator = "mlir", r.schedule = schedule, r.stage = "race";
+  r.samples = {ratio}, r.reference = {1};
+  r.conclusion = Conclusion{"won", ratio, ratio, ratio};
+  r.session = "s", r.number = rows + features;
+  return r;
+}
+
+Record verified(Record r, const std::string& verdict) {
+  r.kind = "verify", r.conclusion->verdict = verdict, r.number += 1000000;
+  return r;
+}
+
+Database databaseOf(const std::vector<Record>& records) {
+  Database database;
+  for (const Record& record : records) database.add(lineOf(record) + "\n");
+  return database;
+}
+
+Site here() { return {choice(1, 1, "").device, choice(1, 1, "").toolchain}; }
+
+struct Picked {
+  std::string schedule, origin;
+  std::vector<std::string> rungs;
+};
+
+Picked pick(
+    const std::vector<Record>& records, int64_t rows, int64_t features,
+    const std::function<bool(const Record&)>& usable = [](const Record&) { return true; }) {
+  const Database database = databaseOf(records);
+  const Pick pick = pickFor(choice(rows, features, "").task, here(), database, usable);
+  return {pick.record ? pick.record->schedule : "", pick.origin, pick.rungs};
+}
+
+TEST(Choose, ExactComesFirst) {
+  const Picked p =
+      pick({choice(2048, 1024, "a"), choice(2040, 1024, "b"), choice(4096, 1024, "c")}, 2048, 1024);
+  EXPECT_EQ(p.schedule, "a");
+  EXPECT_TRUE(p.origin.starts_with("record ")) << p.origin;
+  EXPECT_TRUE(p.origin.ends_with(", exact, 1.25x the default")) << p.origin;
+  ASSERT_EQ(p.rungs.size(), 1u);
+  EXPECT_TRUE(p.rungs[0].ends_with("(2048 rows of 1024 features, warm) chose a, 1.25x the default"))
+      << p.rungs[0];
+}
+
+TEST(Choose, ThenTheBucketThenTheNearestNeighbour) {
+  const Picked bucket = pick({choice(2060, 1024, "b"), choice(5000, 1024, "c")}, 2048, 1024);
+  EXPECT_EQ(bucket.schedule, "b");
+  EXPECT_EQ(bucket.rungs.at(0), "exact: no choice is recorded");
+  EXPECT_TRUE(bucket.rungs.at(1).starts_with("bucket: record "));
+  EXPECT_EQ(pick({choice(16000, 1024, "far"), choice(5000, 1024, "near")}, 2048, 1024).schedule, "near");
+  EXPECT_EQ(pick({choice(2048, 1023, "f"), choice(2048, 800, "g")}, 2048, 1000).schedule, "f")
+      << "the same half octave";
+}
+
+TEST(Choose, WhatIsFarAwayIsNoNeighbour) {
+  for (const auto& [rows, features] :
+       {std::pair(2048 * 9, 1024), std::pair(2048, 2050), std::pair(200, 1024)}) {
+    const Picked p = pick({choice(rows, features, "a")}, 2048, 1024);
+    EXPECT_EQ(p.schedule, "") << rows << " " << features;
+    EXPECT_EQ(p.origin, "default");
+    EXPECT_EQ(p.rungs.back(), "default: by the sizes alone");
+  }
+}
+
+TEST(Choose, AnotherDeviceOfTheArchitectureIsTheLastRung) {
+  Record elsewhere = choice(2048, 1024, "e");
+  elsewhere.device.name = "another";
+  EXPECT_EQ(pick({elsewhere, choice(9000, 1024, "near")}, 2048, 1024).schedule, "near");
+  const Picked p = pick({elsewhere}, 2048, 1024);
+  EXPECT_EQ(p.schedule, "e");
+  EXPECT_EQ(p.rungs.size(), 4u);
+  EXPECT_TRUE(p.rungs.back().starts_with("same architecture: record "));
+  elsewhere.device.arch = "aarch64";
+  EXPECT_EQ(pick({elsewhere}, 2048, 1024).schedule, "");
+}
+
+TEST(Choose, ATieKeepsTheDefaultAndSaysSo) {
+  Record tie = choice(2048, 1024, "d", 1);
+  tie.conclusion->verdict = "tie";
+  const Picked p = pick({tie, choice(4096, 1024, "c")}, 2048, 1024);
+  EXPECT_EQ(p.schedule, "");
+  EXPECT_TRUE(p.origin.starts_with("default, tied in record ")) << p.origin;
+  EXPECT_TRUE(p.rungs.at(0).ends_with("found nothing faster than the default")) << p.rungs[0];
+}
+
+TEST(Choose, WhatLostWhenItWasVerifiedIsPassedOver) {
+  const Record a = choice(2048, 1024, "a");
+  EXPECT_EQ(pick({a, verified(a, "won")}, 2048, 1024).schedule, "a");
+  const Picked p = pick({a, verified(a, "slower")}, 2048, 1024);
+  EXPECT_EQ(p.schedule, "");
+  EXPECT_TRUE(p.rungs.at(0).ends_with("was slower than the default when it was measured again"))
+      << p.rungs[0];
+}
+
+TEST(Choose, WhatCannotBeMadeIsPassedOver) {
+  const auto usable = [](const Record& r) { return r.schedule != "a"; };
+  EXPECT_EQ(pick({choice(2048, 1024, "a"), choice(4096, 1024, "c")}, 2048, 1024, usable).schedule, "c");
+  const Picked p = pick({choice(2048, 1024, "a")}, 2048, 1024, usable);
+  EXPECT_TRUE(p.rungs.at(0).ends_with("chose a, which cannot be made for this problem here")) << p.rungs[0];
+}
+
+TEST(Choose, AnotherToolchainAnotherNormOrAnotherKindOfProblemIsNoChoice) {
+  Record stale = choice(2048, 1024, "a"), norm = stale, dtype = stale, options = stale;
+  stale.toolchain["normc"] = "0";
+  norm.task.norm = "other";
+  dtype.task.problem = "layer_norm:forward@bf16[*x1024]";
+  options.task.problem += "{mask}";
+  for (const Record& record : {norm, dtype, options}) EXPECT_EQ(pick({record}, 2048, 1024).origin, "default");
+  EXPECT_EQ(pick({stale}, 2048, 1024).rungs.back(),
+            "default: by the sizes alone; 1 choices are of another toolchain: tune again");
+}
+
+TEST(Choose, DoesNotDependOnTheOrderOfRecords) {
+  std::vector<Record> records;
+  for (int64_t rows : {1024, 1500, 2047, 2049, 4096})
+    for (const char* schedule : {"a", "b", "c"})
+      records.push_back(choice(rows, 1024, schedule, 0.5 + 0.1 * double(schedule[0] - 'a')));
+  for (size_t i = 0; i < records.size(); ++i) records[i].number = int64_t(i);
+  const Picked first = pick(records, 2048, 1024);
+  std::reverse(records.begin(), records.end());
+  EXPECT_EQ(pick(records, 2048, 1024).origin, first.origin);
+  EXPECT_EQ(first.schedule, "a") << "of equally near ones that with the better interval";
+}
+
+TEST(Choose, TunedSizesAreThoseOfTheProblemAscending) {
+  Record other = choice(77, 1024, "x");
+  other.device.arch = "aarch64";
+  const Database database = databaseOf(
+      {choice(4096, 1024, "a"), choice(64, 1024, "b"), choice(64, 1024, "c"), choice(5, 512, "d"), other});
+  const auto sizes = tunedSizes(database, "layer_norm:forward@f32[*x1024]", "hash", here().device);
+  ASSERT_EQ(sizes.size(), 2u);
+  EXPECT_EQ(sizes[0].rows, 64);
+  EXPECT_EQ(sizes[1].rows, 4096);
+}
+
+}  // namespace
+}  // namespace normc::tune

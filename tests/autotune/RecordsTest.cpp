@@ -1,0 +1,249 @@
+// Lines in, lines out: what is written is what is read, and what is not ours does no harm.
+#include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "autotune/records/Database.h"
+
+namespace normc::tune {
+namespace {
+
+Record sample(int64_t number = 0) {
+  Record r;
+  r.task = {"layer_norm:forward@f32[*x1024]", "0123456789abcdef", 1, 2048, 1024, 2, "warm"};
+  r.device = {"cpu", "x86-64-v3", "a processor", {{"cores", 2}, {"last_cache", 33554432}}};
+  r.toolchain = {{"normc", "0.1.0"}, {"llvm", "22.1.8"}};
+  r.generator = "mlir", r.schedule = "resident,vector=8,rows=4", r.object = "ab";
+  r.trials = 22, r.worst = 0.25, r.stage = "screen";
+  r.samples = {1.5e-4, 0.1, 1.0 / 3}, r.reference = {2e-4, 0.2, 2.0 / 3};
+  r.session = "s", r.number = number;
+  return r;
+}
+
+class Records : public testing::Test {
+ protected:
+  Records() {
+    std::string form = (std::filesystem::temp_directory_path() / "normc-records-XXXXXX").string();
+    folder_ = mkdtemp(form.data());
+    path_ = folder_ + "/db.jsonl";
+  }
+  ~Records() override { std::filesystem::remove_all(folder_); }
+  std::string content() const {
+    std::ifstream file(path_, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void write(const std::string& text) const { std::ofstream(path_, std::ios::binary) << text; }
+
+  std::string folder_, path_;
+};
+
+TEST_F(Records, AreReadAsTheyWereWritten) {
+  Record choice = sample(7);
+  choice.kind = "choice", choice.conclusion = Conclusion{"won", 0.8, 0.75, 0.85};
+  Record wrong = sample(8);
+  wrong.status = Status::Wrong, wrong.reason = "y: \"nan\"\n\xff";
+  for (const Record& record : {sample(), choice}) {
+    const Line line = readLine(lineOf(record));
+    ASSERT_TRUE(line.record);
+    EXPECT_EQ(*line.record, record);
+  }
+  const Line line = readLine(lineOf(wrong));
+  ASSERT_TRUE(line.record) << "bytes that are no UTF-8 are replaced, not written";
+  EXPECT_EQ(line.record->status, Status::Wrong);
+}
+
+TEST_F(Records, ALineThatWasChangedIsDamaged) {
+  const std::string good = lineOf(sample());
+  int damaged = 0;
+  for (size_t at = 0; at < good.size(); at += 7) {
+    std::string bad = good;
+    bad[at] = bad[at] == '1' ? '2' : '1';
+    if (bad == good) continue;
+    const Line line = readLine(bad);
+    EXPECT_FALSE(line.record) << bad;
+    damaged += line.flaw == Flaw::Damaged;
+  }
+  EXPECT_GT(damaged, 50);
+}
+
+TEST_F(Records, HostileLinesAreCountedAndPassedOver) {
+  nlohmann::json newer = nlohmann::json::parse(lineOf(sample(1)));
+  newer["schema"] = 2;
+  std::string text = lineOf(sample(2)) + "\n";
+  text += newer.dump() + "\n";
+  text += lineOf(sample(2)) + "\n";                        // again
+  text += "\n   \n";                                       // nothing
+  text += "null\n[1]\n{}\n\"a\"\nnot json\n";              // 5
+  text += std::string(100000, '[') + "\n";                 // 6
+  text += "{\"schema\": 1e300}\n{\"schema\": -1}\n";       // 8
+  text += std::string(2 << 20, 'x') + "\n";                // 9
+  text += std::string("\0\xff\xfe\n", 4);                  // 10
+  for (const char* key : {"task", "samples", "device"}) {  // 13: of a right hash, and wrong all the same
+    nlohmann::json wrong = nlohmann::json::parse(lineOf(sample(3)));
+    wrong.erase("id");
+    wrong[key] = {{"rows", -5}};
+    wrong["id"] = idOf(wrong);
+    text += wrong.dump() + "\n";
+  }
+  text += lineOf(sample(4)).substr(0, 200);  // torn
+  Database database;
+  database.add(text);
+  EXPECT_EQ(database.counts.records, 1);
+  EXPECT_EQ(database.counts.newer, 1);
+  EXPECT_EQ(database.counts.duplicates, 1);
+  EXPECT_EQ(database.counts.damaged, 13);
+  EXPECT_TRUE(database.counts.torn);
+  EXPECT_EQ(database.counts.text(),
+            "1 record, 1 duplicate, 13 damaged lines, 1 line of a newer normc, a torn last line");
+}
+
+TEST_F(Records, SamplesThatAreNoTimesAreDamage) {
+  for (const double bad : {0.0, -1.0}) {
+    Record record = sample();
+    record.samples[1] = bad;
+    EXPECT_FALSE(readLine(lineOf(record)).record) << bad;
+  }
+  Record record = sample();
+  record.reference.pop_back();
+  EXPECT_FALSE(readLine(lineOf(record)).record) << "each sample has its reference";
+}
+
+TEST_F(Records, MergingDoesNotDependOnTheOrder) {
+  std::vector<std::string> lines;
+  for (int i = 0; i < 20; ++i) lines.push_back(lineOf(sample(i % 15)) + "\n");
+  Database forth, back, twice;
+  for (const std::string& line : lines) forth.add(line);
+  std::reverse(lines.begin(), lines.end());
+  for (const std::string& line : lines) back.add(line);
+  EXPECT_EQ(forth.text(), back.text());
+  EXPECT_EQ(forth.records.size(), 15u);
+  EXPECT_EQ(forth.counts.duplicates, 5);
+  twice.add(forth.text());
+  twice.add(back.text());
+  EXPECT_EQ(twice.text(), forth.text()) << "a set joined with itself";
+}
+
+TEST_F(Records, AppendingAfterATornLineLosesOnlyThatLine) {
+  write(lineOf(sample(1)) + "\n" + lineOf(sample(2)).substr(0, 100));
+  Journal(path_).append(sample(3));
+  const auto database = readDatabase(path_);
+  ASSERT_TRUE(database);
+  EXPECT_EQ(database->counts.records, 2);
+  EXPECT_EQ(database->counts.damaged, 1);
+  EXPECT_FALSE(database->counts.torn);
+}
+
+TEST_F(Records, AFileCutAnywhereLosesTheLineThatWasCut) {
+  std::string text;
+  std::vector<size_t> ends;
+  for (int i = 0; i < 5; ++i) text += lineOf(sample(i)) + "\n", ends.push_back(text.size());
+  for (size_t cut = 0; cut <= text.size(); cut += 37) {
+    Database database;
+    database.add(std::string_view(text).substr(0, cut));
+    // The end of a line is not needed to read it.
+    EXPECT_EQ(database.counts.records,
+              std::count_if(ends.begin(), ends.end(), [&](size_t end) { return end <= cut + 1; }))
+        << cut;
+  }
+}
+
+TEST_F(Records, ProcessesMayShareAFile) {
+  constexpr int kWriters = 4, kLines = 50;
+  std::vector<pid_t> children;
+  for (int w = 0; w < kWriters; ++w) {
+    children.push_back(fork());
+    if (children.back() > 0) continue;
+    Journal journal(path_);
+    for (int i = 0; i < kLines; ++i) journal.append(sample(w * kLines + i));
+    _exit(0);
+  }
+  for (const pid_t child : children) waitpid(child, nullptr, 0);
+  const auto database = readDatabase(path_);
+  ASSERT_TRUE(database);
+  EXPECT_EQ(database->counts.records, kWriters * kLines);
+  EXPECT_EQ(database->counts.damaged, 0);
+}
+
+TEST_F(Records, WhatAppendReturnedFromSurvivesKill9) {
+  int pipes[2];
+  int64_t total = 0;
+  ASSERT_EQ(pipe(pipes), 0);
+  for (int round = 0; round < 5; ++round) {
+    const pid_t child = fork();
+    if (child == 0) {
+      Journal journal(path_);
+      for (int64_t i = 0;; ++i) {
+        journal.append(sample(round * 1000000 + i));
+        if (::write(pipes[1], "c", 1) != 1) _exit(1);
+      }
+    }
+    int committed = 0;
+    char byte;
+    while (committed < 7 * (round + 1) && read(pipes[0], &byte, 1) == 1) ++committed;
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    int waiting = 0;  // what it said before it was stopped counts, too
+    ioctl(pipes[0], FIONREAD, &waiting);
+    for (int i = 0; i < waiting; ++i) committed += read(pipes[0], &byte, 1) == 1;
+    total += committed;
+    const auto database = readDatabase(path_);
+    ASSERT_TRUE(database);
+    EXPECT_GE(database->counts.records, total);
+    EXPECT_LE(database->counts.records, total + round + 1) << "one of each killed writer may be there unsaid";
+  }
+  close(pipes[0]), close(pipes[1]);
+}
+
+TEST_F(Records, AFileThatCannotBeWrittenIsSaid) {
+  try {
+    Journal("/nowhere/at/all.jsonl");
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "cannot write /nowhere/at/all.jsonl: No such file or directory");
+  }
+  const auto none = readDatabase(folder_);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.errors()[0].message, "cannot read " + folder_ + ": Is a directory");
+}
+
+TEST_F(Records, AFullDiskIsSaidAndKeepsWhatIsThere) {
+  const pid_t child = fork();
+  if (child == 0) {  // a limit on the size of files stands for a disk
+    signal(SIGXFSZ, SIG_IGN);
+    const std::string one = lineOf(sample(0)) + "\n";
+    const rlimit limit{rlim_t(one.size() * 5 / 2), rlim_t(one.size() * 5 / 2)};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    Journal journal(path_);
+    try {
+      for (int i = 0; i < 5; ++i) journal.append(sample(i));
+    } catch (const std::runtime_error& error) {
+      _exit(std::string(error.what()).starts_with("cannot write all of a record to " + path_ + ": ") ? 3 : 4);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 3);
+  EXPECT_EQ(readDatabase(path_)->counts.records, 2);
+}
+
+TEST_F(Records, DevicesThatDifferInAnythingHaveAnotherId) {
+  const Device one = sample().device;
+  Device other = one;
+  EXPECT_EQ(one.id().size(), 16u);
+  EXPECT_EQ(one.id(), other.id());
+  other.facts["cores"] = 4;
+  EXPECT_NE(one.id(), other.id());
+}
+
+}  // namespace
+}  // namespace normc::tune

@@ -1,0 +1,284 @@
+// The search on made-up landscapes, with a clock that only counts: same input, same result.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <set>
+
+#include "autotune/search/Replay.h"
+#include "autotune/search/Search.h"
+
+namespace normc::tune {
+namespace {
+
+/// Points of a grid of sides x sides; the default is the first. `seconds` gives their true times, which the
+/// model knows up to `blindness`.
+struct World {
+  Landscape landscape;
+  std::map<size_t, Replay::Known> known;
+  std::vector<double> truth;
+};
+
+World worldOf(int side, const std::function<double(int, int)>& seconds, double noise, uint64_t seed,
+              double blindness = 0.2) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  std::vector<Point> points;
+  std::vector<double> truth;
+  for (int i = 0; i < side; ++i)
+    for (int j = 0; j < side; ++j) {
+      truth.push_back(seconds(i, j));
+      points.push_back({"mlir",
+                        "i=" + std::to_string(i) + ",j=" + std::to_string(j),
+                        truth.back() * std::exp(blindness * normal(random)),
+                        {0, i, j}});
+    }
+  World world{Landscape(std::move(points), 0), {}, truth};
+  for (size_t i = 0; i < truth.size(); ++i) {
+    Replay::Known& one = world.known[i];
+    for (int sample = 0; sample < 97; ++sample) {
+      const double drift = std::exp(0.2 * normal(random));  // meets both
+      one.samples.push_back(truth[i] * drift * std::exp(noise * normal(random)));
+      one.reference.push_back(truth[0] * drift * std::exp(noise * normal(random)));
+    }
+  }
+  world.known[0].reference = world.known[0].samples;
+  return world;
+}
+
+double bowl(int i, int j) { return 1e-3 * (1 + 0.03 * ((i - 5) * (i - 5) + (j - 3) * (j - 3))); }
+
+Outcome searchIn(const World& world, SearchOptions options = {}, double making = 0.1) {
+  Replay lab(world.landscape, world.known, making);
+  return search(world.landscape, lab, options);
+}
+
+TEST(Search, FindsTheBottomWithoutLookingEverywhere) {
+  const World world = worldOf(9, bowl, 0.02, 1);
+  const Outcome outcome = searchIn(world);
+  EXPECT_FALSE(outcome.decision.tie);
+  EXPECT_LE(world.truth[outcome.decision.chosen], 1e-3 / 0.97);
+  EXPECT_LT(outcome.screened.size(), world.truth.size());
+}
+
+TEST(Search, ChoosesNearTheBestOnManyLandscapes) {
+  int good = 0;
+  constexpr int kWorlds = 12;
+  for (int k = 0; k < kWorlds; ++k) {
+    const World world = worldOf(
+        8,
+        [&](int i, int j) {
+          return 1e-3 * (1 + 0.02 * std::fabs(i - k % 8) + 0.03 * std::fabs(j - k % 5) +
+                         0.02 * ((i * 7 + j * 3 + k) % 4));
+        },
+        0.02, 10 + uint64_t(k));
+    const double best = *std::min_element(world.truth.begin(), world.truth.end());
+    good += world.truth[searchIn(world).decision.chosen] <= best / 0.97;
+  }
+  EXPECT_GE(good, kWorlds - 1);
+}
+
+TEST(Search, TheSameRecordsGiveTheSameSearch) {
+  const World world = worldOf(9, bowl, 0.05, 3);
+  const Outcome one = searchIn(world), two = searchIn(world);
+  EXPECT_EQ(one.decision.chosen, two.decision.chosen);
+  EXPECT_EQ(one.decision.ratio.value, two.decision.ratio.value);
+  EXPECT_EQ(one.screened.size(), two.screened.size());
+  EXPECT_EQ(one.seconds, two.seconds);
+}
+
+TEST(Search, RetuningUnderOtherNoiseAgrees) {
+  int agreed = 0;
+  constexpr int kWorlds = 6;
+  for (int k = 0; k < kWorlds; ++k) {
+    const auto seconds = [&](int i, int j) {
+      return 1e-3 * (1 + 0.02 * std::fabs(i - k % 8) + 0.04 * std::fabs(j - k % 5));
+    };
+    const double chosen = [&] {
+      const World world = worldOf(8, seconds, 0.01, 100);
+      return world.truth[searchIn(world).decision.chosen];
+    }();
+    bool same = true;
+    for (uint64_t seed = 1; seed < 4; ++seed) {
+      const World world = worldOf(8, seconds, 0.01, 100 + seed);
+      same &= std::fabs(world.truth[searchIn(world).decision.chosen] / chosen - 1) <= 0.02;  // or a tie
+    }
+    agreed += same;
+  }
+  EXPECT_EQ(agreed, kWorlds);
+}
+
+TEST(Search, KeepsTheDefaultWhereNothingIsFaster) {
+  const World world = worldOf(6, [](int i, int j) { return 1e-3 * (1 + 0.05 * (i + j)); }, 0.03, 4);
+  const Outcome outcome = searchIn(world);
+  EXPECT_TRUE(outcome.decision.tie);
+  EXPECT_EQ(outcome.decision.chosen, 0u);
+  EXPECT_EQ(outcome.decision.ratio.value, 1);
+}
+
+TEST(Search, KeepsTheDefaultWhereAGainIsSmallerThanTwoPercent) {
+  const World world = worldOf(6, [](int i, int j) { return i + j == 0 ? 1e-3 : 0.985e-3; }, 1e-4, 5);
+  const Outcome outcome = searchIn(world);
+  EXPECT_TRUE(outcome.decision.tie);
+  EXPECT_NE(outcome.decision.leader, 0u) << "somebody was in front all the same";
+  EXPECT_LT(outcome.decision.leaderRatio.value, 1);
+}
+
+TEST(Search, StopsScreeningWhenItsShareOfTheBudgetIsSpent) {
+  const World world = worldOf(16, bowl, 0.02, 6);
+  SearchOptions options;
+  options.budget = 2;
+  const Outcome outcome = searchIn(world, options);
+  EXPECT_TRUE(outcome.budgetSpent);
+  EXPECT_LE(outcome.screened.size(), 1u + 12u + size_t(options.batch)) << "0.1 s each";
+  EXPECT_GE(outcome.racers[0].samples.size(), 20u) << "a race is held all the same";
+}
+
+TEST(Search, ExhaustiveLooksEverywhereWhateverTheBudget) {
+  const World world = worldOf(7, bowl, 0.02, 7);
+  SearchOptions options;
+  options.exhaustive = true, options.budget = 0.1;
+  EXPECT_EQ(searchIn(world, options).screened.size(), 49u);
+}
+
+TEST(Search, NeverChoosesWhatWasRejected) {
+  World world = worldOf(9, bowl, 0.02, 8);
+  const double best = *std::min_element(world.truth.begin(), world.truth.end());
+  for (size_t i = 0; i < world.truth.size(); ++i)
+    if (world.truth[i] < best * 1.05) world.known[i] = {Status::Wrong, "wrong", {}, {}};
+  const Outcome outcome = searchIn(world);
+  EXPECT_GE(world.truth[outcome.decision.chosen], best * 1.05);
+  for (const Racer& racer : outcome.racers) EXPECT_EQ(world.known[racer.point].status, Status::Ok);
+}
+
+TEST(Search, TheIncumbentAndTheDefaultAreInTheRace) {
+  const World world = worldOf(9, bowl, 0.02, 9);
+  SearchOptions options;
+  options.incumbent = 80, options.leastRounds = options.mostRounds = 10;
+  Replay lab(world.landscape, world.known);
+  struct Watched : Lab {
+    explicit Watched(Lab& lab) : lab(lab) {}
+    double now() override { return lab.now(); }
+    bool stopped() override { return false; }
+    std::vector<Screened> screen(const std::vector<size_t>& points) override { return lab.screen(points); }
+    std::vector<Samples> race(const std::vector<size_t>& points, int rounds) override {
+      first = first.empty() ? points : first;
+      return lab.race(points, rounds);
+    }
+    Lab& lab;
+    std::vector<size_t> first;
+  } watched(lab);
+  search(world.landscape, watched, options);
+  EXPECT_EQ(watched.first.at(0), 0u);
+  EXPECT_EQ(watched.first.at(1), 80u);
+}
+
+TEST(Search, AnInterruptDecidesWithWhatThereIs) {
+  const World world = worldOf(9, bowl, 0.02, 11);
+  struct Stopping : Replay {
+    using Replay::Replay;
+    bool stopped() override { return now() > 1; }
+  } lab(world.landscape, world.known);
+  const Outcome outcome = search(world.landscape, lab, {});
+  EXPECT_FALSE(outcome.complete);
+  EXPECT_LT(outcome.screened.size(), 20u);
+  EXPECT_FALSE(outcome.racers.empty());
+}
+
+TEST(Search, ReportsItsProgress) {
+  const World world = worldOf(9, bowl, 0.02, 12);
+  SearchOptions options;
+  double seconds = 0;
+  std::string phases;
+  options.progress = [&](const SearchOptions::Progress& p) {
+    EXPECT_GE(p.seconds, seconds);
+    EXPECT_LE(p.done, p.total);
+    seconds = p.seconds;
+    if (!phases.ends_with(p.phase)) phases += p.phase;
+  };
+  searchIn(world, options);
+  EXPECT_EQ(phases, "screeningracing");
+}
+
+TEST(Seeds, DefaultThenHintsThenTheModelThenAFewAtRandom) {
+  const World world = worldOf(9, bowl, 0.02, 13, 0);
+  SearchOptions options;
+  options.incumbent = 50, options.hints = {60, 50}, options.fromModel = 4, options.atRandom = 3;
+  const auto seeds = seedsOf(world.landscape, options);
+  ASSERT_EQ(seeds.size(), 1u + 2u + 4u + 3u);
+  EXPECT_EQ(seeds[0], 0u);
+  EXPECT_EQ(seeds[1], 50u);
+  EXPECT_EQ(seeds[2], 60u);
+  EXPECT_EQ(seeds[3],
+            world.landscape.ranked()[0] == 50 ? world.landscape.ranked()[1] : world.landscape.ranked()[0]);
+  EXPECT_EQ(seedsOf(world.landscape, options), seeds);
+  options.seed = 2;
+  EXPECT_NE(seedsOf(world.landscape, options), seeds);
+}
+
+TEST(Seeds, CoverEveryStrategyAndKeepApart) {
+  std::vector<Point> points;
+  for (int space = 0; space < 3; ++space)
+    for (int i = 0; i < 10; ++i)
+      points.push_back({"mlir",
+                        std::to_string(space) + "," + std::to_string(i),
+                        1.0 + space + 0.01 * i,
+                        {space, i, i / 3}});
+  const Landscape landscape(std::move(points), 5);
+  SearchOptions options;
+  options.fromModel = 4, options.atRandom = 0;
+  std::set<int> spaces;
+  for (const size_t seed : seedsOf(landscape, options)) spaces.insert(landscape[seed].at[0]);
+  EXPECT_EQ(spaces.size(), 3u);
+}
+
+Samples around(double seconds, double noise, uint64_t seed, int count = 40) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  Samples samples;
+  for (int i = 0; i < count; ++i) samples.push_back(seconds * std::exp(noise * normal(random)));
+  return samples;
+}
+
+TEST(Decision, AGainInsideTheNoiseIsATie) {
+  const World world = worldOf(3, bowl, 0, 1);
+  EXPECT_TRUE(decide(world.landscape, {{0, around(1, 0.4, 1)}, {4, around(0.93, 0.4, 2)}}).tie);
+  EXPECT_FALSE(decide(world.landscape, {{0, around(1, 0.01, 1)}, {4, around(0.93, 0.01, 2)}}).tie);
+}
+
+TEST(Decision, OfThoseThatAreEquallyFastTheSimplestIsChosen) {
+  const World world = worldOf(3, bowl, 0, 1);  // point 4 is two knobs away from the default, point 1 is one
+  const Decision decision = decide(
+      world.landscape, {{0, around(1, 0.005, 1)}, {4, around(0.8, 0.005, 2)}, {1, around(0.803, 0.005, 3)}});
+  EXPECT_EQ(decision.leader, 4u);
+  EXPECT_EQ(decision.chosen, 1u);
+  const Decision clear = decide(
+      world.landscape, {{0, around(1, 0.005, 1)}, {4, around(0.7, 0.005, 2)}, {1, around(0.8, 0.005, 3)}});
+  EXPECT_EQ(clear.chosen, 4u);
+}
+
+TEST(Decision, NoiseIsThatOfTheFigureSoMoreRoundsMakeItSmaller) {
+  EXPECT_LT(noiseOf(around(1, 0.1, 1, 400), around(1, 0.1, 2, 400)),
+            noiseOf(around(1, 0.1, 1, 25), around(1, 0.1, 2, 25)));
+}
+
+TEST(Replay, TellsRecordsOfOneTaskAndDeviceFromOthers) {
+  const World world = worldOf(2, bowl, 0, 1);
+  Record record;
+  record.task = {"p", "n", 1, 1, 1, 1, "warm"};
+  record.generator = "mlir", record.schedule = "i=0,j=1", record.samples = {1}, record.reference = {2};
+  Record other = record;
+  other.task.rows = 2;
+  Record elsewhere = record;
+  elsewhere.device.name = "another";
+  Record wrong = record;
+  wrong.schedule = "i=1,j=1", wrong.status = Status::Wrong, wrong.samples = wrong.reference = {};
+  const auto known =
+      Replay::known(world.landscape, {record, other, elsewhere, wrong, record}, record.task, record.device);
+  ASSERT_EQ(known.size(), 2u);
+  EXPECT_EQ(known.at(1).samples.size(), 2u);
+  EXPECT_EQ(known.at(3).status, Status::Wrong);
+}
+
+}  // namespace
+}  // namespace normc::tune

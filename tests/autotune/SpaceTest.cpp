@@ -1,0 +1,148 @@
+// Which schedules are tried, and what the model says of them before anything is measured.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "autotune/space/Space.h"
+#include "dsl/Library.h"
+
+namespace normc::tune {
+namespace {
+
+using codegen::TargetPtr;
+
+Problem problemOf(const std::string& text) { return *parseProblem(text, findNorm); }
+
+std::vector<TargetPtr> generatorsOf(const std::string& target) {
+  return llvm::cantFail(codegen::findGenerators(target));
+}
+
+codegen::Load loadOf(const Problem& problem, int64_t rows) {
+  return {problem.segmented ? 8 : 1, rows, problem.features.value_or(1), 2, 1 << 20, 32 << 20};
+}
+
+Landscape landscape(const std::string& text, const std::string& target, int64_t rows = 512) {
+  const Problem problem = problemOf(text);
+  auto made = landscapeOf(generatorsOf(target), problem, loadOf(problem, rows));
+  EXPECT_TRUE(made) << (made ? "" : normc::text(made.errors()));
+  return *std::move(made);
+}
+
+TEST(Space, EveryPointIsLegalAndStandsOnce) {
+  for (const char* target : {"x86-64-v3", "x86-64-v4", "aarch64", "sm_80", "sm_90"})
+    for (const char* text :
+         {"layer_norm:forward@f32[*x1000]", "batch_norm:backward@bf16[*x768]",
+          "instance_norm:forward@f32[*x64x*]{layout=channels_first}", "power_norm:forward@f32[*x64]"}) {
+      const Problem problem = problemOf(text);
+      const auto generators = generatorsOf(target);
+      const Landscape points = landscape(text, target);
+      std::set<std::string> texts;
+      for (size_t i = 0; i < points.size(); ++i) {
+        EXPECT_EQ(generators[0]->whyIllegal(problem, points[i].schedule), std::nullopt) << points[i].schedule;
+        EXPECT_TRUE(texts.insert(points[i].schedule).second) << points[i].schedule << " stands twice";
+        EXPECT_GT(points[i].predicted, 0) << points[i].schedule;
+      }
+      EXPECT_GT(points.size(), 3u) << text << " for " << target;
+    }
+}
+
+TEST(Space, HoldsTheDefaultThatThePackageWouldHave) {
+  const Landscape few = landscape("batch_norm:forward@f32[*x1024]", "x86-64-v3", 64);
+  const Landscape many = landscape("batch_norm:forward@f32[*x1024]", "x86-64-v3", 65536);
+  EXPECT_TRUE(few[few.byDefault()].schedule.starts_with("resident,")) << few[few.byDefault()].schedule;
+  EXPECT_TRUE(many[many.byDefault()].schedule.starts_with("streamed,")) << many[many.byDefault()].schedule;
+  EXPECT_GT(many[many.byDefault()].at.size(), 1u) << "a point of the grid, so that it has neighbours";
+}
+
+TEST(Space, HoldsEveryStrategy) {
+  const Landscape points = landscape("batch_norm:forward@f32[*x1024]", "x86-64-v3");
+  std::set<std::string> strategies;
+  for (size_t i = 0; i < points.size(); ++i)
+    strategies.insert(points[i].schedule.substr(0, points[i].schedule.find(',')));
+  EXPECT_EQ(strategies, (std::set<std::string>{"resident", "streamed"}));
+}
+
+TEST(Space, NeighboursDifferInOneKnob) {
+  const Landscape points = landscape("layer_norm:forward@f32[*x1000]", "x86-64-v3");
+  const auto neighbours = points.neighbours(points.byDefault());
+  EXPECT_GE(neighbours.size(), 4u);
+  const auto& here = points[points.byDefault()].at;
+  for (const size_t i : neighbours) {
+    int differing = 0;
+    for (size_t axis = 0; axis < here.size(); ++axis) differing += here[axis] != points[i].at[axis];
+    EXPECT_EQ(differing, 1) << points[i].schedule;
+    const auto back = points.neighbours(i);
+    EXPECT_NE(std::find(back.begin(), back.end(), points.byDefault()), back.end()) << "and back";
+  }
+}
+
+TEST(Space, ATailIsAChoiceOnlyWhereThereIsOne) {
+  const auto flags = [](const std::string& text) {
+    const Landscape points = landscape(text, "x86-64-v3");
+    return std::count_if(points.ranked().begin(), points.ranked().end(),
+                         [&](size_t i) { return points[i].schedule.ends_with(",scalar_tail"); });
+  };
+  EXPECT_EQ(flags("layer_norm:forward@f32[*x1024]"), 0);
+  EXPECT_GT(flags("layer_norm:forward@f32[*x1000]"), 0);
+}
+
+TEST(Space, TheTextOfAPointNamesItsKnobs) {
+  const codegen::KnobSpace space{"streamed", {{"rows", {1, 2, 4}}, {"fast", {0, 1}, true}, {"grain", {8}}}};
+  EXPECT_EQ(scheduleAt(space, {2, 0, 0}), "streamed,rows=4,grain=8");
+  EXPECT_EQ(scheduleAt(space, {0, 1, 0}), "streamed,rows=1,fast,grain=8");
+}
+
+TEST(Space, AProblemWithoutAScheduleSaysWhy) {
+  const Problem problem = problemOf("layer_norm:forward@f64[*x64]");
+  const auto made = landscapeOf(generatorsOf("sm_90"), problem, loadOf(problem, 64));
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.errors()[0].message.find(
+                "layer_norm:forward@f64[*x64] has no legal schedule for sm_90: statistics in f64"),
+            std::string::npos)
+      << made.errors()[0].message;
+}
+
+TEST(Model, MoreWorkTakesLonger) {
+  const auto target = generatorsOf("x86-64-v3")[0];
+  const Problem problem = problemOf("layer_norm:forward@f32[*x1024]");
+  const std::string schedule = defaultFor(*target, problem, loadOf(problem, 64));
+  EXPECT_LT(target->predict(problem, schedule, loadOf(problem, 64)),
+            target->predict(problem, schedule, loadOf(problem, 640)));
+}
+
+TEST(Model, OneAccumulatorWaitsForItselfAndTooManySpill) {
+  const auto target = generatorsOf("x86-64-v3")[0];
+  const Problem problem = problemOf("layer_norm:forward@f32[*x512]");
+  const codegen::Load load = loadOf(problem, 64);  // in cache: arithmetic decides
+  const auto time = [&](const char* rows, const char* unroll) {
+    return target->predict(
+        problem, std::string("resident,vector=8,rows=") + rows + ",unroll=" + unroll + ",tile=4,grain=32",
+        load);
+  };
+  EXPECT_LT(time("4", "1"), time("1", "1"));
+  EXPECT_LT(time("1", "4"), time("8", "2"));
+}
+
+TEST(Model, NarrowStripsOfColumnsWasteLines) {
+  const auto target = generatorsOf("x86-64-v3")[0];
+  const Problem problem = problemOf("batch_norm:forward@f32[*x1024]");
+  const codegen::Load load = loadOf(problem, 1 << 16);
+  EXPECT_LT(target->predict(problem, "resident,vector=8,rows=4,unroll=1,tile=4,grain=32", load),
+            target->predict(problem, "resident,vector=8,rows=4,unroll=1,tile=1,grain=32", load));
+}
+
+TEST(Model, ARunThatIsReadAgainCostsAGpuMore) {
+  const auto target = generatorsOf("sm_90")[0];
+  const Problem problem = problemOf("layer_norm:forward@f32[*x4096]");
+  const codegen::Load load = loadOf(problem, 4096);
+  EXPECT_LT(target->predict(
+                problem,
+                "resident,threads=256,team=256,vector=4,tile=4,rows=1,chunks=264,blocks=2,prefetch=0", load),
+            target->predict(
+                problem,
+                "resident,threads=256,team=256,vector=4,tile=0,rows=1,chunks=264,blocks=2,prefetch=0", load));
+}
+
+}  // namespace
+}  // namespace normc::tune

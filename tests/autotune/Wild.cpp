@@ -1,0 +1,67 @@
+#include "tests/autotune/Wild.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "dsl/Library.h"
+#include "dsl/Print.h"
+#include "runtime/normc.h"
+#include "tests/runtime/TestPackage.h"
+
+namespace normc::tune::test {
+
+WildTest::WildTest() {
+  std::string form = (std::filesystem::temp_directory_path() / "normc-wild-XXXXXX").string();
+  folder_ = mkdtemp(form.data());
+}
+WildTest::~WildTest() { std::filesystem::remove_all(folder_); }
+
+Made WildTest::made(const std::string& entry, double planted) const {
+  std::ifstream file(NORMC_WILD_KERNELS, std::ios::binary);
+  const std::string object{std::istreambuf_iterator<char>(file), {}};
+  package::Writer writer({{"normc", "test"}});
+  package::Kernel kernel = normc::test::layerNorm("forward", kFeatures);
+  kernel.phases = {{entry, "apply", {"segments", "rows"}, 4, 2, 8, "always"}};
+  kernel.scalars = {{"epsilon", 1e-5}, {"planted", planted}};
+  kernel.norm = writer.addNorm("layer_norm", "hash", "norm layer_norm {}\n");
+  kernel.blob = writer.addBlob(object, "elf", kernel.isa);
+  writer.addKernel(kernel);
+  Made made{folder_ + "/" + entry + ".npk", entry, ""};
+  std::ofstream(made.package, std::ios::binary) << writer.bytes();
+  return made;
+}
+
+Landscape WildTest::landscapeOf(const std::vector<std::string>& entries) {
+  std::vector<Point> points;
+  for (size_t i = 0; i < entries.size(); ++i)
+    points.push_back({"hand", entries[i], 1 + double(i), {0, int(i)}});
+  return Landscape(std::move(points), 0);
+}
+
+Setting WildTest::setting() {
+  const auto spec = *findNorm("layer_norm");
+  Setting setting;
+  setting.task = {"layer_norm:forward@f32[*x24]", spec->structuralHash(), 1, kRows, kFeatures, 1, "warm"};
+  setting.spec = print(*spec);
+  setting.device = {"cpu", normc_cpu_isa(), "a processor", {}};
+  setting.toolchain = {{"normc", "test"}};
+  setting.session = "wild";
+  setting.sampleSeconds = 20e-6;
+  setting.patience = 3;
+  return setting;
+}
+
+LiveLab::Hands WildTest::hands(const Landscape& landscape, Journal* journal) const {
+  LiveLab::Hands hands;
+  hands.make = [this, &landscape](const std::vector<size_t>& points) {
+    std::vector<Made> all;
+    for (const size_t point : points) all.push_back(made(landscape[point].schedule, planted_));
+    return all;
+  };
+  hands.worker = NORMC_WORKER;
+  hands.journal = journal;
+  return hands;
+}
+
+}  // namespace normc::tune::test

@@ -1,0 +1,195 @@
+// Candidates that crash, hang, lie or reach too far: none gets past the gate, each is recorded, and the
+// search goes on. No time is asserted anywhere.
+#include <cmath>
+#include <filesystem>
+
+#include "autotune/gate/Gate.h"
+#include "autotune/search/Search.h"
+#include "dsl/Library.h"
+#include "dsl/Tolerance.h"
+#include "tests/autotune/Wild.h"
+
+namespace normc::tune::test {
+namespace {
+
+using Wild = WildTest;
+
+testing::AssertionResult contains(const std::string& text, const std::string& part) {
+  return text.find(part) != text.npos ? testing::AssertionSuccess()
+                                      : testing::AssertionFailure() << text << " has no " << part;
+}
+
+Screened screenOne(LiveLab& lab, size_t point) { return lab.screen({point}).at(0); }
+
+TEST_F(Wild, AGoodCandidateIsTimedBesideTheDefault) {
+  const Landscape landscape = landscapeOf({"right", "slow"});
+  const Setting where = setting();
+  LiveLab lab(landscape, where, hands(landscape), {});
+  EXPECT_EQ(screenOne(lab, 0).status, Status::Ok);
+  const Screened slow = screenOne(lab, 1);
+  EXPECT_EQ(slow.status, Status::Ok) << slow.reason;
+  EXPECT_EQ(slow.samples.size(), slow.reference.size());
+  EXPECT_GE(slow.samples.size(), 3u);
+}
+
+TEST_F(Wild, FiveKindsOfBadCandidatesAreAllRejectedAndTheSearchGoesOn) {
+  planted_ = 1e30;
+  const std::vector<std::string> entries{"right",   "segfault", "hang", "nan_at_the_end", "write_one_beyond",
+                                         "planted", "slow"};
+  const Landscape landscape = landscapeOf(entries);
+  Setting where = setting();
+  where.patience = 2;
+  Journal journal(folder_ + "/db.jsonl");
+  LiveLab lab(landscape, where, hands(landscape, &journal), {});
+  SearchOptions options;
+  options.exhaustive = true;
+  options.leastRounds = options.mostRounds = 10;
+  const Outcome outcome = search(landscape, lab, options);
+  EXPECT_EQ(outcome.failure, "");
+  ASSERT_EQ(outcome.screened.size(), entries.size());
+  std::map<std::string, Screened> by;
+  for (const Screened& one : outcome.screened) by[entries[one.point]] = one;
+  EXPECT_EQ(by["right"].status, Status::Ok);
+  EXPECT_EQ(by["slow"].status, Status::Ok);
+  EXPECT_EQ(by["segfault"].status, Status::Crashed);
+  EXPECT_TRUE(contains(by["segfault"].reason, "ended by signal 11"));
+  EXPECT_EQ(by["hang"].status, Status::Hung);
+  EXPECT_TRUE(contains(by["hang"].reason, "did not answer in time"));
+  EXPECT_EQ(by["nan_at_the_end"].status, Status::Wrong);
+  EXPECT_TRUE(contains(by["nan_at_the_end"].reason, "nan"));
+  EXPECT_NE(by["write_one_beyond"].status, Status::Ok);
+  EXPECT_EQ(by["planted"].status, Status::Wrong);
+  EXPECT_TRUE(contains(by["planted"].reason, "y: "));
+  EXPECT_TRUE(entries[outcome.decision.chosen] == "right" || entries[outcome.decision.chosen] == "slow");
+
+  const auto database = readDatabase(journal.path());
+  ASSERT_TRUE(database);
+  int64_t rejected = 0;
+  for (const Record& record : database->records) {
+    if (record.status == Status::Ok) continue;
+    ++rejected;
+    EXPECT_TRUE(record.samples.empty()) << record.schedule << " was timed";
+  }
+  EXPECT_EQ(rejected, 5);
+}
+
+TEST_F(Wild, OneUlpDecidesAtTheEdgeOfTheTolerance) {
+  const Problem problem = *parseProblem("layer_norm:forward@f32[*x24]", findNorm);
+  const gate::Trial trial{.extents = {1, kRows, kFeatures}, .step = 10000};
+  const auto question = gate::questionFor(problem, trial);
+  ASSERT_TRUE(question);
+  const Quantity& want = question->want.outputs.at("y");
+  const Tolerance allowed = toleranceOf(problem, "y", trial.extents);
+  const double bound = allowed.relative * want.magnitude[0] + allowed.floor;
+  auto edge = float(want.value[0] + bound);
+  if (double(edge) > want.value[0] + bound) edge = std::nextafter(edge, -INFINITY);
+  const Landscape landscape = landscapeOf({"right", "planted"});
+  const Setting where = setting();
+  for (const float value : {edge, std::nextafter(edge, INFINITY)}) {
+    planted_ = value;
+    LiveLab lab(landscape, where, hands(landscape), {});
+    ASSERT_EQ(screenOne(lab, 0).status, Status::Ok);
+    EXPECT_EQ(screenOne(lab, 1).status, value == edge ? Status::Ok : Status::Wrong) << value;
+  }
+}
+
+TEST_F(Wild, ReadingOneElementTooFarEndsTheWorker) {
+  const Landscape landscape = landscapeOf({"right", "read_one_beyond"});
+  const Setting where = setting();
+  LiveLab lab(landscape, where, hands(landscape), {});
+  ASSERT_EQ(screenOne(lab, 0).status, Status::Ok);
+  EXPECT_EQ(screenOne(lab, 1).status, Status::Crashed);
+}
+
+TEST_F(Wild, AnswersThatDifferFromRunToRunAreWrong) {
+  const Landscape landscape = landscapeOf({"right", "forgetful"});
+  const Setting where = setting();
+  LiveLab lab(landscape, where, hands(landscape), {});
+  ASSERT_EQ(screenOne(lab, 0).status, Status::Ok);
+  const Screened forgetful = screenOne(lab, 1);
+  EXPECT_EQ(forgetful.status, Status::Wrong);
+  EXPECT_TRUE(contains(forgetful.reason, "differs from run to run"));
+}
+
+TEST_F(Wild, ADefaultThatIsWrongEndsTheSearch) {
+  const Landscape landscape = landscapeOf({"nan_at_the_end", "right"});
+  const Setting where = setting();
+  LiveLab lab(landscape, where, hands(landscape), {});
+  const Outcome outcome = search(landscape, lab, {});
+  EXPECT_TRUE(contains(outcome.failure, "nan"));
+  EXPECT_EQ(outcome.screened.size(), 1u);
+}
+
+TEST_F(Wild, WhatWasRejectedStaysRejectedInTheNextSession) {
+  const Landscape landscape = landscapeOf({"right", "segfault", "slow"});
+  const Setting where = setting();
+  Journal journal(folder_ + "/db.jsonl");
+  {
+    LiveLab lab(landscape, where, hands(landscape, &journal), {});
+    lab.screen({0, 1, 2});
+  }
+  const auto remembered = rememberedFrom(landscape, readDatabase(journal.path())->records, where);
+  ASSERT_EQ(remembered.size(), 3u);
+  LiveLab lab(landscape, where, hands(landscape, &journal), remembered);
+  const auto again = lab.screen({0, 1, 2});
+  EXPECT_FALSE(again[0].remembered) << "the default is what others are compared with";
+  EXPECT_TRUE(again[1].remembered);
+  EXPECT_EQ(again[1].status, Status::Crashed);
+  EXPECT_TRUE(again[2].remembered);
+  EXPECT_EQ(readDatabase(journal.path())->counts.records, 4) << "only the default was measured again";
+  Setting other = where;
+  other.toolchain["llvm"] = "23";
+  EXPECT_TRUE(rememberedFrom(landscape, readDatabase(journal.path())->records, other).empty());
+  other = where;
+  other.device.facts["cores"] = 64;
+  EXPECT_TRUE(rememberedFrom(landscape, readDatabase(journal.path())->records, other).empty());
+}
+
+TEST_F(Wild, ADefaultThatIsGoneEndsTheSearchAndKeepsTheRecords) {
+  const Landscape landscape = landscapeOf({"right", "segfault", "slow"});
+  const Setting where = setting();
+  Journal journal(folder_ + "/db.jsonl");
+  LiveLab lab(landscape, where, hands(landscape, &journal), {});
+  lab.screen({0, 1});
+  std::filesystem::remove(folder_ + "/right.npk");
+  try {
+    lab.screen({2});
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_TRUE(contains(error.what(),
+                         "the default of layer_norm:forward@f32[*x24] ran before and does not any more, so "
+                         "the device may be gone: "));
+  }
+  EXPECT_EQ(readDatabase(journal.path())->counts.records, 2);
+}
+
+TEST_F(Wild, WhoFailsInARaceIsOutOfItAndTheOthersGoOn) {
+  const Landscape landscape = landscapeOf({"right", "crash_when_timed", "slow"});
+  const Setting where = setting();
+  Journal journal(folder_ + "/db.jsonl");
+  LiveLab lab(landscape, where, hands(landscape, &journal), {});
+  lab.screen({0});
+  const std::vector<Samples> samples = lab.race({0, 1, 2}, 3);
+  ASSERT_EQ(samples.size(), 3u);
+  EXPECT_EQ(samples[0].size(), 3u);
+  EXPECT_TRUE(samples[1].empty());
+  EXPECT_EQ(samples[2].size(), 3u);
+  int crashed = 0;
+  for (const Record& record : readDatabase(journal.path())->records)
+    crashed += record.status == Status::Crashed && record.stage == "race";
+  EXPECT_EQ(crashed, 1);
+}
+
+TEST_F(Wild, AMissingWorkerProgramIsSaid) {
+  const Landscape landscape = landscapeOf({"right"});
+  const Setting where = setting();
+  LiveLab::Hands none = hands(landscape);
+  none.worker = folder_ + "/no-such-program";
+  LiveLab lab(landscape, where, none, {});
+  const Screened one = screenOne(lab, 0);
+  EXPECT_NE(one.status, Status::Ok);
+  EXPECT_TRUE(contains(one.reason, "ended with exit code 127"));
+}
+
+}  // namespace
+}  // namespace normc::tune::test

@@ -1,0 +1,213 @@
+// Records as a user handles them: tune, compile with what was found, show, merge, verify, plot, ship.
+#include "autotune/records/Record.h"
+#include "autotune/tune/Here.h"
+#include "dsl/Library.h"
+#include "llvm/Config/llvm-config.h"
+#include "runtime/normc.h"
+#include "tests/cli/Command.h"
+
+namespace normc::cli {
+namespace {
+
+constexpr const char* kProblem = "layer_norm:forward@f32[*x64]";
+/// Legal on every processor, and nobody's default.
+constexpr const char* kSchedule = "resident,vector=4,rows=2,unroll=2,tile=4,grain=8";
+
+class RecordsVerb : public CommandTest {
+ protected:
+  /// A choice as `tune` would have made it here.
+  tune::Record choice(int64_t rows, const std::string& schedule = kSchedule) const {
+    tune::Record r;
+    r.kind = "choice";
+    r.task = {kProblem, hash(), 1, rows, 64, 1, "warm"};
+    r.device = tune::processorHere(normc_cpu_isa());
+    r.toolchain = {{"normc", normc_version()}, {"llvm", LLVM_VERSION_STRING}};
+    r.generator = "mlir", r.schedule = schedule, r.stage = "race", r.trials = 22;
+    r.samples = {1e-6}, r.reference = {2e-6}, r.session = "s", r.number = rows;
+    r.conclusion = tune::Conclusion{"won", 0.5, 0.49, 0.51};
+    return r;
+  }
+  static std::string hash();
+  void writeRecords(const std::string& name, const std::vector<tune::Record>& records) const {
+    std::string text;
+    for (const tune::Record& r : records) text += tune::lineOf(r) + "\n";
+    write(name, text);
+  }
+};
+
+std::string RecordsVerb::hash() { return (*findNorm("layer_norm"))->structuralHash(); }
+
+TEST_F(RecordsVerb, ChooseTheScheduleOfAPackageAndExplainSaysHow) {
+  writeRecords("db.jsonl", {choice(32)});
+  const Outcome made = normc({"compile", kProblem, "--records", "db.jsonl", "-o", "a.npk", "--json"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  const auto json = made.json();
+  EXPECT_EQ(json["kernels"][0]["schedule"], kSchedule);
+  const Outcome explained = normc({"explain", "a.npk", "layer_norm:forward@f32[32x64]"});
+  EXPECT_TRUE(contains(explained.out, ", exact, 2.00x the default)"));
+  EXPECT_TRUE(contains(explained.out, "records, when the package was made:\n  exact: record "));
+  const auto selection = normc({"explain", "a.npk", kProblem, "--json"}).json();
+  EXPECT_EQ(selection.at("selection").size(), 1u);
+  EXPECT_EQ(normc({"check", "a.npk"}).code, 0);
+}
+
+TEST_F(RecordsVerb, SizesThatWereTunedApartGetKernelsApart) {
+  writeRecords("db.jsonl", {choice(16), choice(4096, "resident,vector=8,rows=1,unroll=4,tile=4,grain=32")});
+  const auto json = normc({"compile", kProblem, "--records", "db.jsonl", "-o", "a.npk", "--json"}).json();
+  ASSERT_EQ(json["kernels"].size(), 2u);
+  EXPECT_EQ(json["kernels"][0]["rows_max"], 256) << "the geometric middle";
+  EXPECT_EQ(json["kernels"][1]["rows_max"], nullptr);
+  EXPECT_EQ(normc({"explain", "a.npk", "layer_norm:forward@f32[100x64]", "--json"}).json()["schedule"],
+            kSchedule);
+  EXPECT_NE(normc({"explain", "a.npk", "layer_norm:forward@f32[300x64]", "--json"}).json()["schedule"],
+            kSchedule);
+  EXPECT_NE(normc({"explain", "a.npk", kProblem, "--json"}).json()["schedule"], kSchedule);
+}
+
+TEST_F(RecordsVerb, WithoutAChoiceThereIsTheDefaultAndEveryRungIsSaid) {
+  writeRecords("db.jsonl", {});
+  const auto plain = normc({"compile", kProblem, "-o", "b.npk", "--json"}).json();
+  const auto json = normc({"compile", kProblem, "--records", "db.jsonl", "-o", "a.npk", "--json"}).json();
+  EXPECT_EQ(json["kernels"][0]["schedule"], plain["kernels"][0]["schedule"]);
+  const Outcome explained = normc({"explain", "a.npk", kProblem});
+  EXPECT_TRUE(contains(
+      explained.out,
+      "  exact: no choice is recorded\n  bucket: no choice is recorded\n  neighbour: no choice is recorded\n"
+      "  same architecture: no choice is recorded\n  default: by the sizes alone\n"));
+}
+
+TEST_F(RecordsVerb, AScheduleThatIsIllegalHereIsPassedOver) {
+  writeRecords("db.jsonl",
+               {choice(32, "resident,vector=4,rows=3,unroll=1,tile=4,grain=8"), choice(48, "nonsense")});
+  EXPECT_EQ(normc({"compile", kProblem, "--records", "db.jsonl", "-o", "a.npk"}).code, 0);
+  EXPECT_TRUE(
+      contains(normc({"explain", "a.npk", kProblem}).out, "which cannot be made for this problem here"));
+}
+
+TEST_F(RecordsVerb, ShowCountsAndLists) {
+  writeRecords("db.jsonl", {choice(32), choice(32)});
+  write("db.jsonl", read("db.jsonl") + "nonsense\n");
+  const Outcome o = normc({"records", "show", "db.jsonl"});
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_TRUE(contains(o.out, "1 record, 1 duplicate, 1 damaged line; 0 trials of 1 device"));
+  EXPECT_TRUE(contains(o.out, std::string("won   2.00x  ") + kSchedule) || contains(o.out, kSchedule));
+  const auto json = normc({"records", "show", "db.jsonl", "--json"}).json();
+  EXPECT_EQ(json["choices"][0]["verdict"], "won");
+}
+
+TEST_F(RecordsVerb, MergeIsTheSameInAnyOrder) {
+  writeRecords("a.jsonl", {choice(1), choice(2)});
+  writeRecords("b.jsonl", {choice(2), choice(3)});
+  EXPECT_EQ(normc({"records", "merge", "a.jsonl", "b.jsonl", "-o", "ab.jsonl"}).code, 0);
+  EXPECT_EQ(normc({"records", "merge", "b.jsonl", "a.jsonl", "-o", "ba.jsonl"}).code, 0);
+  EXPECT_EQ(read("ab.jsonl"), read("ba.jsonl"));
+  EXPECT_TRUE(contains(normc({"records", "show", "ab.jsonl"}).out, "3 records; "));
+}
+
+TEST_F(RecordsVerb, VerifyMeasuresAgainAndAddsWhatItFinds) {
+  tune::Record foreign = choice(8);
+  foreign.device.name = "another";
+  writeRecords("db.jsonl", {choice(32), foreign});
+  const Outcome o = normc({"records", "verify", "db.jsonl", "--json"});
+  EXPECT_TRUE(o.code == 0 || o.code == 1) << o.err;  // whether it is faster is the machine's affair
+  const auto json = o.json();
+  EXPECT_EQ(json["choices"].size(), 2u);
+  EXPECT_EQ(json["not_measured"], 1);
+  EXPECT_TRUE(contains(read("db.jsonl"), "\"kind\":\"verify\""));
+  EXPECT_EQ(o.code == 1, json["slower"] == 1);
+}
+
+TEST_F(RecordsVerb, PlotDrawsOrSaysWhatItNeeds) {
+  tune::Record trial = choice(32);
+  trial.kind = "trial", trial.stage = "screen", trial.conclusion.reset(), trial.number = 99;
+  writeRecords("db.jsonl", {choice(32), trial});
+  const Outcome o = normc({"records", "plot", "db.jsonl", "-o", "plots"});
+  if (o.code == 3) {
+    EXPECT_TRUE(contains(o.err,
+                         "pictures are drawn by gnuplot, which is not on the PATH\n  hint: on Debian: "
+                         "apt-get install gnuplot-nox"));
+    EXPECT_TRUE(!exists("plots"));
+    return;
+  }
+  ASSERT_EQ(o.code, 0) << o.err;
+  for (const char* name : {"landscape", "features", "roofline"}) {
+    EXPECT_TRUE(contains(read(std::string("plots/") + name + ".svg"), "<svg"));
+    EXPECT_TRUE(read(std::string("plots/") + name + ".png").starts_with("\x89PNG"));
+  }
+}
+
+TEST_F(RecordsVerb, ABundleGoesThereAndComesBack) {
+  const Outcome packed = normc({"tune", "export", "layer_norm", "--features", "64", "--rows", "32", "--entry",
+                                "infer", "--threads", "1", "-o", "b", "--candidates", "2"});
+  ASSERT_EQ(packed.code, 0) << packed.err;
+  EXPECT_TRUE(contains(packed.out, "b: 6 candidates of 1 problem for "));
+  EXPECT_EQ(normc({"tune", "run-bundle", "b", "--budget", "200ms"}).code, 0);
+  const Outcome home = normc({"tune", "import", "b", "--records", "db.jsonl"});
+  EXPECT_EQ(home.code, 0) << home.err;
+  EXPECT_TRUE(contains(home.out, "db.jsonl: "));
+  EXPECT_TRUE(contains(normc({"tune", "import", "b", "--records", "db.jsonl"}).out, "0 new records"));
+  const Outcome made =
+      normc({"compile", "layer_norm:infer@f32[*x64]", "--records", "db.jsonl", "-o", "a.npk"});
+  EXPECT_EQ(made.code, 0) << made.err;
+  EXPECT_TRUE(!contains(normc({"explain", "a.npk", "layer_norm:infer@f32[*x64]"}).out,
+                        "exact: no choice is recorded"));
+}
+
+TEST_F(RecordsVerb, ShardsThatRanApartMergeToTheWhole) {
+  for (const char* shard : {"1/3", "2/3", "3/3"}) {
+    const std::string file = std::string("part") + shard[0] + ".jsonl";
+    const Outcome o = normc({"tune", "layer_norm", "--features", "8,16,24", "--rows", "8", "--entry", "infer",
+                             "--threads", "1", "--budget", "50ms", "--shard", shard, "--records", file});
+    ASSERT_EQ(o.code, 0) << o.err;
+  }
+  ASSERT_EQ(normc({"records", "merge", "part1.jsonl", "part2.jsonl", "part3.jsonl", "-o", "all.jsonl"}).code,
+            0);
+  EXPECT_EQ(normc({"records", "show", "all.jsonl", "--json"}).json()["choices"].size(), 3u);
+}
+
+struct Wrong {
+  std::vector<std::string> arguments;
+  int code;
+  std::string text;
+};
+
+class RecordsRefuse : public CommandTest, public testing::WithParamInterface<Wrong> {};
+
+TEST_P(RecordsRefuse, WithWhatToDo) {
+  const Outcome o = normc(GetParam().arguments);
+  EXPECT_EQ(o.code, GetParam().code);
+  EXPECT_TRUE(contains(o.err, GetParam().text));
+  EXPECT_TRUE(files().empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, RecordsRefuse,
+    testing::Values(
+        Wrong{
+            {"records"}, 2, "normc records needs a word for what to do\n  hint: show, merge, verify or plot"},
+        Wrong{{"records", "shaw", "a"}, 2, "did you mean 'show'?"},
+        Wrong{{"records", "show"}, 2, "normc records show needs a file of records"},
+        Wrong{{"records", "show", "none.jsonl"}, 3, "cannot read none.jsonl: No such file or directory"},
+        Wrong{
+            {"records", "merge", "/dev/null"}, 2, "normc records merge needs the name of the file to write"},
+        Wrong{{"records", "verify", "a", "b"}, 2, "normc records verify adds what it finds to one file"},
+        Wrong{{"compile", kProblem, "--records", "none.jsonl", "-o", "a.npk"},
+              3,
+              "cannot read none.jsonl: No such file or directory"},
+        Wrong{{"compile", kProblem, "--records", "/dev/null", "--schedule", kSchedule, "-o", "a.npk"},
+              2,
+              "--records and --schedule exclude each other"},
+        Wrong{{"tune", "export", "layer_norm", "--features", "8"},
+              2,
+              "normc tune export needs the name of a folder to make"},
+        Wrong{{"tune", "export", "layer_norm", "--features", "8", "-o", "/proc/none"},
+              3,
+              "cannot make the folder /proc/none: "},
+        Wrong{{"tune", "run-bundle"}, 2, "normc tune run-bundle needs one folder"},
+        Wrong{{"tune", "run-bundle", "none"},
+              3,
+              "cannot read none/plan.json; a bundle is a folder that `normc tune export` made"},
+        Wrong{{"tune", "import"}, 2, "normc tune import needs results, and the records to add them to"}));
+
+}  // namespace
+}  // namespace normc::cli

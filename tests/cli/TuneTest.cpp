@@ -1,0 +1,205 @@
+// `normc tune`, end to end: real kernels, small sizes, short budgets. What it finds depends on the machine;
+// what it says, keeps and refuses does not.
+#include "tests/cli/Command.h"
+
+namespace normc::cli {
+namespace {
+
+using Tune = CommandTest;
+
+const std::vector<std::string> kSmall{"tune",   "layer_norm", "--features", "64",    "--entry",   "infer",
+                                      "--rows", "32",         "--budget",   "300ms", "--threads", "1"};
+
+std::vector<std::string> with(std::vector<std::string> arguments, std::vector<std::string> more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+std::vector<nlohmann::json> linesOf(const std::string& text) {
+  std::vector<nlohmann::json> lines;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin);
+    lines.push_back(nlohmann::json::parse(text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+TEST_F(Tune, FindsAScheduleAndKeepsEveryMeasurement) {
+  const Outcome o = normc(with(kSmall, {"--records", "db.jsonl", "--json"}));
+  ASSERT_EQ(o.code, 0) << o.err;
+  const auto task = o.json().at("tasks").at(0);
+  EXPECT_EQ(task.at("problem"), "layer_norm:infer@f32[*x64]");
+  EXPECT_EQ(task.at("rows"), 32);
+  EXPECT_GE(task.at("candidates").at("right").get<int>(), 1);
+  EXPECT_EQ(task.at("candidates").at("rejected"), 0);
+  EXPECT_LE(task.at("chosen").at("ratio").get<double>(), 1);
+  const auto records = linesOf(read("db.jsonl"));
+  int choices = 0;
+  for (const auto& record : records) {
+    EXPECT_EQ(record.at("task").at("problem"), "layer_norm:infer@f32[*x64]");
+    EXPECT_GT(record.at("gate").at("trials").get<int>(), 10) << record.dump();
+    choices += record.at("kind") == "choice";
+  }
+  EXPECT_EQ(choices, 1);
+  EXPECT_EQ(records.back().at("schedule"), task.at("chosen").at("schedule"));
+  EXPECT_EQ(files(), std::vector<std::string>{"db.jsonl"});
+}
+
+TEST_F(Tune, EndsWithATable) {
+  const Outcome o = normc(kSmall);
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_TRUE(contains(o.out, "problem                     rows  policy  tried"));
+  EXPECT_TRUE(contains(o.out, "layer_norm:infer@f32[*x64]    32  warm"));
+  EXPECT_TRUE(contains(o.out, "1 problem in "));
+  EXPECT_TRUE(contains(o.err, "the measurements of this run are not kept; --records FILE.jsonl keeps them"));
+}
+
+TEST_F(Tune, GoesOnWhereTheRecordsEnd) {
+  ASSERT_EQ(normc(with(kSmall, {"--records", "db.jsonl"})).code, 0);
+  const Outcome again = normc(with(kSmall, {"--records", "db.jsonl", "--json"}));
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_GE(again.json()["tasks"][0]["candidates"]["remembered"].get<int>(), 1);
+  const Outcome fresh = normc(with(kSmall, {"--records", "db.jsonl", "--fresh", "--json"}));
+  EXPECT_EQ(fresh.json()["tasks"][0]["candidates"]["remembered"], 0);
+}
+
+TEST_F(Tune, DryRunShowsTheCandidatesAndMeasuresNothing) {
+  const Outcome o = normc(with(kSmall, {"--dry-run"}));
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_TRUE(contains(o.out, "layer_norm:infer@f32[*x64], 32 rows, 1 thread, warm: "));
+  EXPECT_TRUE(contains(o.out, "the default"));
+  EXPECT_TRUE(contains(o.out, "a seed"));
+  EXPECT_TRUE(files().empty());
+  const auto json = normc(with(kSmall, {"--dry-run", "--json"})).json();
+  double before = 0;
+  for (const auto& candidate : json["tasks"][0]["candidates"]) {
+    EXPECT_GE(candidate["predicted"].get<double>(), before);
+    before = candidate["predicted"];
+  }
+}
+
+TEST_F(Tune, ShardsAreEachTaskOnce) {
+  const auto problems = [&](std::vector<std::string> more) {
+    const Outcome o = normc(
+        with({"tune", "layer_norm", "--features", "8,16,24", "--rows", "4,8", "--dry-run", "--json"}, more));
+    std::vector<std::string> texts;
+    const auto json = o.json();
+    for (const auto& task : json.at("tasks"))
+      texts.push_back(task["problem"].get<std::string>() + " " + task["rows"].dump());
+    return texts;
+  };
+  std::vector<std::string> all = problems({}), parts;
+  EXPECT_EQ(all.size(), 18u);
+  for (const char* shard : {"1/4", "2/4", "3/4", "4/4"})
+    for (const std::string& text : problems({"--shard", shard})) parts.push_back(text);
+  std::sort(all.begin(), all.end()), std::sort(parts.begin(), parts.end());
+  EXPECT_EQ(all, parts);
+}
+
+TEST_F(Tune, AnInterruptKeepsWhatIsThere) {
+  const Outcome o = interrupted(with(kSmall, {"--records", "db.jsonl"}));
+  EXPECT_EQ(o.code, 4);
+  EXPECT_TRUE(contains(o.out, "interrupted, the rest is not tuned"));
+  EXPECT_TRUE(exists("db.jsonl"));
+}
+
+TEST_F(Tune, DamagedRecordsAreSaidAndPassedOver) {
+  write("db.jsonl", "{\"schema\": 9}\nnonsense\n{\"torn");
+  const Outcome o = normc(with(kSmall, {"--records", "db.jsonl"}));
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_TRUE(
+      contains(o.err, "db.jsonl: 0 records, 1 damaged line, 1 line of a newer normc, a torn last line"));
+  EXPECT_TRUE(contains(read("db.jsonl"), "{\"schema\": 9}\nnonsense\n{\"torn\n{"));
+}
+
+TEST_F(Tune, OneScheduleIsComparedWithTheDefaultAlone) {
+  const Outcome o =
+      normc(with(kSmall, {"--schedule", "resident,vector=4,rows=2,unroll=2,tile=4,grain=8", "--json"}));
+  ASSERT_EQ(o.code, 0) << o.err;
+  const auto task = o.json().at("tasks").at(0);
+  EXPECT_EQ(task.at("points"), 2);
+  ASSERT_EQ(task.at("raced").size(), 2u);
+  EXPECT_EQ(task["raced"][0]["ratio"], 1);
+}
+
+TEST_F(Tune, ADriverThatIsNotThereIsSaid) {
+  const Outcome o = normc(
+      {"tune", "layer_norm", "--features", "64", "--device", "cuda:0", "--cuda-library", "libnone.so.9"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_TRUE(contains(o.err, "libnone.so.9"));
+}
+
+#ifdef NORMC_FAKE_CUDA
+TEST_F(Tune, AKernelThatDoesNothingOnItsDeviceIsNotTimed) {  // the fake driver alone runs no kernel
+  const Outcome o = normc({"tune", "layer_norm:infer@f32[*x64]", "--rows", "8", "--device", "cuda:0",
+                           "--cuda-library", NORMC_FAKE_CUDA, "--records", "db.jsonl"});
+  EXPECT_EQ(o.code, 1) << o.err;
+  EXPECT_TRUE(contains(
+      o.out, "layer_norm:infer@f32[*x64], 8 rows, 1 thread, warm: the default could not be measured: "));
+  EXPECT_TRUE(contains(o.out, "y: "));
+  EXPECT_TRUE(contains(read("db.jsonl"), "\"kind\":\"cuda\""));
+  EXPECT_TRUE(contains(read("db.jsonl"), "\"status\":\"wrong\""));
+}
+
+TEST_F(Tune, ADryRunForAGpuNeedsNone) {
+  const Outcome o = normc({"tune", "layer_norm:forward@bf16[*x1024]", "--target", "sm_90", "--dry-run"});
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_TRUE(contains(o.out, "legal schedules"));
+  EXPECT_TRUE(contains(o.out, "the default"));
+}
+#endif
+
+struct Wrong {
+  std::vector<std::string> arguments;
+  int code;
+  std::string text;
+};
+
+class TuneRefuses : public CommandTest, public testing::WithParamInterface<Wrong> {};
+
+TEST_P(TuneRefuses, WithWhatToDo) {
+  const Outcome o = normc(with({"tune"}, GetParam().arguments));
+  EXPECT_EQ(o.code, GetParam().code);
+  EXPECT_TRUE(contains(o.err, GetParam().text));
+  EXPECT_TRUE(files().empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, TuneRefuses,
+    testing::Values(
+        Wrong{{},
+              2,
+              "normc tune needs a norm\n  hint: e.g. normc tune layer_norm --features 1024 --records "
+              "tuned.jsonl"},
+        Wrong{{"layer_norm"}, 2, "normc tune needs to know how many features there are"},
+        Wrong{{"layer_nrm", "--features", "8"}, 2, "did you mean 'layer_norm'?"},
+        Wrong{{"layer_norm", "--features", "8", "--budget", "soon"},
+              2,
+              "--budget is 'soon'; it must be a time, e.g. 20s, 500ms or 2m"},
+        Wrong{{"layer_norm", "--features", "8", "--policy", "hot"},
+              2,
+              "--policy is 'hot'; it must be warm, cold or pipeline"},
+        Wrong{{"layer_norm", "--features", "8", "--shard", "3/2"},
+              2,
+              "--shard is '3/2'; there are only 2 parts"},
+        Wrong{{"layer_norm", "--features", "8", "--shard", "3"},
+              2,
+              "--shard is '3'; it must have the form 2/8"},
+        Wrong{{"layer_norm", "--features", "8", "--rows", "9999999999"}, 2, "has more than 2^33 elements"},
+        Wrong{{"layer_norm", "--features", "8", "--records", "nowhere/db.jsonl"},
+              3,
+              "cannot write nowhere/db.jsonl: No such file or directory"},
+        Wrong{{"layer_norm", "--features", "8", "--device", "gpu"},
+              2,
+              "--device is 'gpu'; it must be cpu or cuda:N"},
+        Wrong{{"layer_norm", "--features", "8", "--schedule", "fast"}, 2, "schedule 'fast'"},
+        Wrong{{"layer_norm", "--features", "8", "--schedule", "resident,rows=3"},
+              2,
+              "the schedule does not fit layer_norm:forward@f32[*x8]"},
+        Wrong{{"layer_norm", "--features", "8", "--target", "aarch64"},
+              2,
+              "cannot be measured on this processor"}));
+
+}  // namespace
+}  // namespace normc::cli
