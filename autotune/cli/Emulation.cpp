@@ -79,6 +79,8 @@ std::string_view textOf(const std::string& ptx) { return ptx.c_str(); }
 
 }  // namespace
 
+void Emulation::require() { fakeDriver(); }
+
 Emulation::Emulation(const PackageFile& file)
     : file_(file), library_(fakeDriver()), bytes_(readFile(file.path())) {
   translated([&] { file.package().verify(); });

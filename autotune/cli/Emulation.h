@@ -18,6 +18,9 @@ class Emulation {
   /// damaged.
   explicit Emulation(const PackageFile&);
 
+  /// Throws where this normc cannot emulate: it was built without, or the emulator's driver is missing.
+  static void require();
+
   /// The trials of a kernel for a CUDA device, on a device of its own.
   KernelVerdict judge(size_t kernel, Judging) const;
 

@@ -84,13 +84,10 @@ class KernelTrials {
     large_.reset();
     plan_.emplace(file_.plan(request, options));
     if (kernelOf(*plan_) != verdict_.kernel) return;
-    // A kernel may treat large calls in another way; the trials are small.
-    const normc_number always[] = {{"large_bytes", 0}, {"stream_bytes", 0}};
-    for (const Json& scalar : manifest_.at("scalars"))
-      if (scalar.at("name") == always[0].name) {
-        options.numbers = always, options.number_count = std::size(always);
-        large_.emplace(file_.plan(request, options));
-      }
+    const std::vector<normc_number> numbers = gate::numbersOfLargeCalls(plan_->get());
+    if (numbers.empty()) return;
+    options.numbers = numbers.data(), options.number_count = numbers.size();
+    large_.emplace(file_.plan(request, options));
   }
   bool shorten(Extents& e) const {
     const int64_t row = std::max<int64_t>(e.segments * e.features, 1);

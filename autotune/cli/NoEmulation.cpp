@@ -4,7 +4,9 @@
 
 namespace normc::cli {
 
-Emulation::Emulation(const PackageFile& file) : file_(file) {
+Emulation::Emulation(const PackageFile& file) : file_(file) { require(); }
+
+void Emulation::require() {
   throw refused("this normc was built without the emulator that --emulate needs",
                 "install Boost.Context (libboost-context-dev) and build it again");
 }

@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "autotune/cli/Cli.h"
+#include "autotune/cli/Emulation.h"
 #include "autotune/cli/PackageFile.h"
 #include "autotune/cli/SelfTest.h"
 #include "codegen/Target.h"
@@ -99,6 +100,17 @@ Finding secondGenerator() {
           "scripts/setup --halide; then configure and build again"};
 }
 
+/// What tries CUDA kernels where there is no GPU.
+Finding cudaEmulator() {
+  try {
+    Emulation::require();
+    return {"CUDA emulator", Finding::Present, "normc check --emulate tries kernels for GPUs here", ""};
+  } catch (const Failure& failure) {
+    const Diagnostic& why = failure.diagnostics().front();
+    return {"CUDA emulator", Finding::Absent, why.message, why.hint};
+  }
+}
+
 /// What the runtime finds; it knows why there is none.
 std::vector<Finding> gpus() {
   try {
@@ -133,6 +145,7 @@ std::vector<Finding> examine() {
   findings.push_back(emulator());
   findings.push_back(assembler());
   findings.push_back(secondGenerator());
+  findings.push_back(cudaEmulator());
   for (Finding& f : gpus()) findings.push_back(std::move(f));
   findings.push_back({"self-test", test.ok ? Finding::Present : Finding::Missing, test.text, ""});
   return findings;

@@ -124,6 +124,13 @@ Verdict judge(const normc_plan* plan, const Problem& problem, const Question& qu
   return verdict;
 }
 
+std::vector<normc_number> numbersOfLargeCalls(const normc_plan* plan) {
+  const char* description = "";
+  if (normc_plan_describe(plan, &description) != NORMC_OK) return {};
+  if (std::string(description).find("\nnumber: large_bytes = ") == std::string::npos) return {};
+  return {{"large_bytes", 0}, {"stream_bytes", 0}};
+}
+
 std::vector<Trial> standardTrials(const Problem& problem, int64_t features) {
   std::vector<Trial> trials;
   bool segmented = problem.segmented, state = problem.spec->running.has_value();

@@ -48,6 +48,10 @@ Verdict judge(const normc_plan*, const Problem&, const Question&, const CudaDevi
 /// device of a CUDA plan; null for the host.
 Verdict judge(const normc_plan*, const Problem&, const Trial&, const CudaDevice* where = nullptr);
 
+/// The numbers by which a plan takes every call for one that does not fit in caches (docs/codegen.md), where its kernel
+/// knows such calls; else none. Trials are small, so a kernel is judged through a plan without and one with them.
+std::vector<normc_number> numbersOfLargeCalls(const normc_plan*);
+
 /// Trials that every kernel has to pass: hostile data, odd sizes, every placement.
 /// `features` is the problem's own, or several for a kernel of any number.
 std::vector<Trial> standardTrials(const Problem&, int64_t features);

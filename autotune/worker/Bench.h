@@ -37,7 +37,7 @@ class Bench {
  private:
   struct Candidate {
     std::unique_ptr<host::Package> package;
-    std::unique_ptr<host::Plan> plan;  ///< that the gate runs
+    std::unique_ptr<host::Plan> plan, large;  ///< that the gate runs; large: takes every call for a large one, or null
     std::unique_ptr<measure::Subject> subject;
     std::function<double()> take;  ///< takes a sample; made when it is first timed
   };
@@ -47,7 +47,7 @@ class Bench {
   Json gate(const Json&);
   Json sample(const Json&);
   Json copy(const Json&);
-  host::Plan plan(const host::Package&) const;
+  host::Plan plan(const host::Package&, const std::vector<normc_number>& numbers = {}) const;
   Candidate& candidate(const Json& name);
   std::function<double()> sampler(Candidate&) const;
   void makeQuestions();

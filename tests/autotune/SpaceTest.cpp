@@ -39,8 +39,10 @@ TEST(Space, EveryPointIsLegalAndStandsOnce) {
       const Landscape points = landscape(text, target);
       std::set<std::string> texts;
       for (size_t i = 0; i < points.size(); ++i) {
-        EXPECT_EQ(generators[0]->whyIllegal(problem, points[i].schedule), std::nullopt) << points[i].schedule;
-        EXPECT_TRUE(texts.insert(points[i].schedule).second) << points[i].schedule << " stands twice";
+        const auto made = std::find_if(generators.begin(), generators.end(), [&](const TargetPtr& g) { return g->generator() == points[i].generator; });
+        ASSERT_NE(made, generators.end()) << points[i].generator;
+        EXPECT_EQ((*made)->whyIllegal(problem, points[i].schedule), std::nullopt) << points[i].schedule;
+        EXPECT_TRUE(texts.insert(points[i].generator + points[i].schedule).second) << points[i].schedule << " stands twice";
         EXPECT_GT(points[i].predicted, 0) << points[i].schedule;
       }
       EXPECT_GT(points.size(), 3u) << text << " for " << target;

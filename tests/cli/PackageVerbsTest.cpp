@@ -209,6 +209,18 @@ TEST_F(Doctor, FindsThisMachineHealthy) {
   EXPECT_TRUE(contains(o.out, "This machine compiles and runs kernels."));
 }
 
+TEST_F(Doctor, SaysWhetherItCanEmulateCudaKernels) {
+  const auto result = normc({"doctor", "--json"}).json();
+  for (const auto& finding : result["findings"]) {
+    if (finding["item"] != "CUDA emulator") continue;
+    const bool present = finding["status"] == "ok";
+    EXPECT_EQ(present, finding["remedy"] == "") << finding;
+    EXPECT_TRUE(contains(finding["detail"], present ? "normc check --emulate" : "emulator")) << finding;
+    return;
+  }
+  ADD_FAILURE() << "no line for the CUDA emulator";
+}
+
 TEST_F(Doctor, GivesItsFindingsToPrograms) {
   const auto result = normc({"doctor", "--json"}).json();
   EXPECT_EQ(result["healthy"], true);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kProblem = "layer_norm:forward@f32[*x64]";
 /// Legal on every processor, and nobody's default.
-constexpr const char* kSchedule = "resident,vector=4,rows=2,unroll=2,tile=4,grain=8";
+constexpr const char* kSchedule = "resident,vector=4,rows=2,unroll=2,tile=4,grain=8,stream=0";
 
 class RecordsVerb : public CommandTest {
  protected:

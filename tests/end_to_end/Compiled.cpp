@@ -49,13 +49,11 @@ std::unique_ptr<Compiled> compiled(const Problem& problem, const codegen::Target
       normc_package_open_memory(result->context, bytes->data(), bytes->size(), &result->package) != NORMC_OK ||
       normc_plan_create(result->package, &request, &result->plan) != NORMC_OK)
     result->error = normc_last_error();
-  const char* description = "";
-  if (!result->error.empty() || normc_plan_describe(result->plan, &description) != NORMC_OK ||
-      std::string(description).find("number: large_bytes") == std::string::npos)
-    return result;
-  const normc_number always[] = {{"large_bytes", 0}, {"stream_bytes", 0}};
-  request.numbers = always;
-  request.number_count = 2;
+  if (!result->error.empty()) return result;
+  const std::vector<normc_number> numbers = gate::numbersOfLargeCalls(result->plan);
+  if (numbers.empty()) return result;
+  request.numbers = numbers.data();
+  request.number_count = numbers.size();
   if (normc_plan_create(result->package, &request, &result->large) != NORMC_OK) result->error = normc_last_error();
   return result;
 }
