@@ -81,16 +81,10 @@ class CudaTarget : public Target {
       cuda::Schedule schedule = cuda::defaultSchedule(form, arch_, strategy);
       if (!list.empty() && form.backward) leaveRoom(schedule);
       if (cuda::whyIllegal(form, schedule, arch_)) continue;
-      if (list.empty()) {
-        list.push_back({schedule.text(), std::nullopt});
-        continue;
-      }
       // Whole columns by one block leave most of a device idle: for few rows alone, and where that saves two launches.
-      // By a cluster, for as many as it holds. The update of nu, for a vector of features, asks for more registers than
-      // there are.
-      if (!form.returns || form.updates) continue;
-      list.push_back({schedule.text(), cuda::rowsOfResident(form, schedule, arch_)});
-      if (auto wide = cuda::overCluster(form, schedule, arch_)) list.push_back({wide->text(), cuda::rowsOfResident(form, *wide, arch_)});
+      // The update of nu, for a vector of features, asks for more registers than there are.
+      if (list.empty()) list.push_back({schedule.text(), std::nullopt});
+      else if (form.returns && !form.updates) list.push_back({schedule.text(), cuda::rowsOfResident(form, schedule)});
     }
     return list;
   }

@@ -21,7 +21,7 @@ static constexpr int64_t kWarp = 32;
 /// Of a thread.
 static constexpr int64_t kMaxRegisters = 255;
 /// Blocks of a cluster that a device may be asked for; above 8 not all have them.
-static constexpr int64_t kMaxCluster = 16, kPortableCluster = 8;
+static constexpr int64_t kMaxCluster = 16;
 /// Of a block, in what a module declares.
 static constexpr int64_t kSharedBytes = 48 << 10;
 
@@ -426,19 +426,9 @@ Schedule defaultSchedule(const Problem& problem, const Arch& arch, Strategy stra
   return defaultSchedule(formOf(problem, strategy), arch, strategy);
 }
 
-int64_t rowsOfResident(const Form& form, const Schedule& s, const Arch& arch) {
-  const int64_t held = s.cluster * s.hold * s.rows * (s.threads / s.team), row = columnsOf(s) * form.dataBytes * (form.backward ? 3 : 2);
-  // Where blocks fill the device, each byte that is not moved again is won, however many rows there are.
-  if (s.cluster > 1 && form.features / columnsOf(s) * s.cluster >= arch.multiprocessors) return held;
-  return std::max<int64_t>(1, std::min(held, s.cluster * kAloneBytes / row));
-}
-
-std::optional<Schedule> overCluster(const Form& form, const Schedule& s, const Arch& arch) {
-  Schedule wide = s;
-  wide.cluster = kPortableCluster;
-  if (!form.columns || !s.hold || whyIllegal(form, wide, arch) || rowsOfResident(form, wide, arch) <= rowsOfResident(form, s, arch))
-    return std::nullopt;
-  return wide;
+int64_t rowsOfResident(const Form& form, const Schedule& s) {
+  const int64_t held = s.hold * s.rows * (s.threads / s.team), row = columnsOf(s) * form.dataBytes * (form.backward ? 3 : 2);
+  return std::max<int64_t>(1, std::min(held, kAloneBytes / row));
 }
 
 Schedule unaligned(const Schedule& s) {

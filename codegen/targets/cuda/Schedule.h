@@ -64,12 +64,9 @@ Schedule defaultSchedule(const Form&, const Arch&, Strategy);
 
 Schedule defaultSchedule(const Problem&, const Arch&, Strategy);
 
-/// Rows up to which a kernel whose blocks (or clusters) have whole columns is worth its place beside one that spreads
-/// them: they stay in registers, and either its blocks fill the device, or one launch of few ends before three of many would.
-int64_t rowsOfResident(const Form&, const Schedule&, const Arch&);
-
-/// The same columns by as many blocks as every device with clusters has; nothing where that is no use or illegal.
-std::optional<Schedule> overCluster(const Form&, const Schedule&, const Arch&);
+/// Rows up to which a kernel whose blocks have whole columns is worth its place beside one that spreads them: they
+/// stay in registers, and one launch of few blocks ends before three of many would.
+int64_t rowsOfResident(const Form&, const Schedule&);
 
 /// The same kernel for operands of any alignment and length: elements one by one.
 Schedule unaligned(const Schedule&);
