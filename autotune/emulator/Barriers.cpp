@@ -100,21 +100,19 @@ static void passCluster(Cluster& cluster) {
   ++run.report.clusterBarriers;
   if (run.checksRaces() && cluster.released) {
     auto all = std::make_shared<Clock>();
-    std::vector<uint32_t> last;
+    uint32_t most = 0;  // one count for all blocks: a cell that many of them have read keeps the largest
     for (Block* block : cluster.blocks) {
-      uint32_t most = 0;
       const Clock* seen = nullptr;
       for (Thread& t : block->threads) {
         most = std::max(most, t.view.now);
         if (t.view.foreign && t.view.foreign.get() != seen) all->join(*(seen = t.view.foreign.get()));
       }
-      last.push_back(most);
-      all->raiseBlock(block->order, most);
     }
+    for (Block* block : cluster.blocks) all->raiseBlock(block->order, most);
     SharedClock shared = all;
-    for (size_t i = 0; i < cluster.blocks.size(); ++i)
-      for (Thread& t : cluster.blocks[i]->threads)
-        if (t.wait != Wait::Exited) t.view.block = last[i], t.view.now = last[i] + 1, t.view.foreign = shared;
+    for (Block* block : cluster.blocks)
+      for (Thread& t : block->threads)
+        if (t.wait != Wait::Exited) t.view.block = most, t.view.now = most + 1, t.view.foreign = shared;
   }
   for (Block* block : cluster.blocks)
     for (Thread& t : block->threads) t.clusterArrived = false, t.clusterKnown = true;

@@ -25,12 +25,24 @@ bool known(const Thread& t, uint32_t number, uint32_t count) {
   return view.foreign && (view.foreign->ofBlock(order) >= count || view.foreign->ofThread(number) >= count);
 }
 
+/// Of a cell: it stands for reads of more than one thread.
+static constexpr uint32_t kOthers = Cell::kSeveral | Cell::kCluster | Cell::kManyBlocks;
+
 /// Whether the reads that the cell stands for come before what t does now.
 static bool knowsReads(const Thread& t, const Cell& cell) {
   uint32_t count = cell.read & Cell::kCount;
   if (cell.read & Cell::kManyBlocks)
     // Which blocks have read is not kept: after a barrier of all blocks it does not matter.
     return t.view.foreign && t.view.foreign->blocks() + 1 >= t.run->blockAt.size();
+  if (cell.read & Cell::kCluster) {
+    const uint32_t size = uint32_t(t.block->cluster->blocks.size());
+    const uint32_t first = t.run->orderOf(cell.reader) / size * size;
+    for (uint32_t order = first; order < first + size; ++order) {
+      if (order == t.block->order && count <= t.view.block) continue;
+      if (!t.view.foreign || t.view.foreign->ofBlock(order) < count) return false;
+    }
+    return true;
+  }
   if (cell.read & Cell::kSeveral) {
     uint32_t order = t.run->orderOf(cell.reader);
     if (order == t.block->order && count <= t.view.block) return true;
@@ -100,7 +112,7 @@ void order(Thread& t, Zone& zone, uint64_t offset, uint64_t bytes, uint32_t site
         if (t.run->sites[cell->readSite].flags & Site::NonCoherent)
           meeting.report(Fault::Race, ", which this launch reads through the non-coherent cache",
                          nameOfThread(*t.run, cell->reader) + " at " + t.run->sites[cell->readSite].text);
-        bool self = cell->reader == me && !(cell->read & (Cell::kSeveral | Cell::kManyBlocks));
+        bool self = cell->reader == me && !(cell->read & kOthers);
         if (!self && !(strong && (cell->read & Cell::kAtomic)) && !knowsReads(t, *cell))
           meeting.race("read", cell->reader, cell->readSite);
       }
@@ -108,14 +120,17 @@ void order(Thread& t, Zone& zone, uint64_t offset, uint64_t bytes, uint32_t site
       continue;
     }
     if (cell->reader < first ||
-        (cell->reader == me && !(cell->read & (Cell::kSeveral | Cell::kManyBlocks))) ||
+        (cell->reader == me && !(cell->read & kOthers)) ||
         knowsReads(t, *cell)) {
       cell->read = now;
     } else {  // reads that nothing orders: the cell stands for all of them
-      uint32_t several = t.run->orderOf(cell->reader) == t.block->order ? Cell::kSeveral : Cell::kManyBlocks;
+      const uint32_t before = t.run->orderOf(cell->reader), cluster = uint32_t(t.block->cluster->blocks.size());
+      const uint32_t several = before == t.block->order                       ? Cell::kSeveral
+                               : before / cluster == t.block->order / cluster ? Cell::kCluster
+                                                                              : Cell::kManyBlocks;
       uint32_t both = now & cell->read & Cell::kAtomic;
       cell->read = std::max(now & Cell::kCount, cell->read & Cell::kCount) | both |
-                   (cell->read & (Cell::kSeveral | Cell::kManyBlocks)) | several;
+                   (cell->read & kOthers) | several;
     }
     cell->reader = me;
     cell->readSite = site;

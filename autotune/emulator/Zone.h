@@ -16,10 +16,11 @@ namespace normc::emulator {
 /// The last write to some bytes, and the last read. Threads are numbered through all
 /// launches of a Memory, so what an earlier launch left is seen to be old.
 struct Cell {
-  static constexpr uint32_t kCount = (1u << 29) - 1;  ///< the part of a count that is the count
+  static constexpr uint32_t kCount = (1u << 28) - 1;  ///< the part of a count that is the count
+  static constexpr uint32_t kCluster = 1u << 28;      ///< threads of several blocks of one cluster have read
   static constexpr uint32_t kAtomic = 1u << 29;       ///< it was a strong access
   static constexpr uint32_t kSeveral = 1u << 30;      ///< several threads of that block have read
-  static constexpr uint32_t kManyBlocks = 1u << 31;   ///< threads of several blocks have read
+  static constexpr uint32_t kManyBlocks = 1u << 31;   ///< threads of blocks of several clusters have read
 
   uint32_t writer, written, writeSite;  ///< thread, its count then, the instruction
   uint32_t reader, read, readSite;

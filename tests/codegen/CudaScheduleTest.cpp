@@ -256,8 +256,24 @@ TEST(CudaSchedule, RefusesClustersThatAreNone) {
               "cluster = 4, but " + std::string(arch) + " has no clusters of blocks, sm_90 is the first; legal: 1");
 }
 
+TEST(CudaSchedule, SpreadsTheRowsOfColumnsOverClusters) {
+  auto columns = [](auto change, const char* problem = "batch_norm:forward@f32[*x1024]", const char* arch = "sm_90") {
+    const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 8, .vector = 4, .tile = 1, .rows = 1, .chunks = 8, .cluster = 8, .hold = 4};
+    return reason(problem, s, change, arch);
+  };
+  auto same = [](Schedule&) {};
+  EXPECT_EQ(columns(same), "");
+  EXPECT_EQ(columns(same, "power_norm_v:backward@bf16[*x*x*]{mask}", "sm_120"), "");
+  EXPECT_EQ(columns(same, "instance_norm:backward@f32[*x*x64]"), "") << "a team may be less than a warp";
+  EXPECT_EQ(columns([](Schedule& s) { s.cluster = 16; }), "");
+  EXPECT_EQ(columns(same, "batch_norm:forward@f32[*x1024]", "sm_80"), "cluster = 8, but sm_80 has no clusters of blocks, sm_90 is the first; legal: 1");
+  EXPECT_EQ(columns([](Schedule& s) { s.team = 32, s.cluster = 16; }),
+            "cluster = 16 blocks that share 128 columns tell each other in 53248 bytes of shared memory; a block has 49152");
+}
+
 TEST(CudaSchedule, RefusesClustersForWhatIsNoRow) {
-  const std::string wanted = "cluster = 2, but only rows with statistics of their own lie over blocks; legal: 1";
+  const std::string wanted =
+      "cluster = 2, but only rows with statistics of their own, or columns that are complete in a block, lie over blocks; legal: 1";
   EXPECT_EQ(reasonOfStream([](Schedule& s) { s.cluster = 2; }), wanted);
   EXPECT_EQ(reasonOfStream([](Schedule& s) { s.cluster = 2; }, "power_norm:forward@f32[*x256]"), wanted);
   EXPECT_EQ(reasonOfCluster([](Schedule& s) { s.cluster = 2; }, "group_norm_segment:forward@f32[*x*x2048]{groups=2}"), wanted);
@@ -395,13 +411,15 @@ TEST(CudaSchedule, DefaultTasksFillTheDeviceWithTheirClusters) {
 }
 
 TEST(CudaSchedule, WholeColumnsAreOfferedForFewRowsWhereTheySaveLaunches) {
-  auto limits = [](const char* problem) {
+  auto limits = [](const char* problem, const char* arch = "sm_90") {
     std::vector<int64_t> rows;
-    for (const Candidate& c : llvm::cantFail(findTarget("sm_90"))->defaults(problemOf(problem))) rows.push_back(c.rowsMax.value_or(0));
+    for (const Candidate& c : llvm::cantFail(findTarget(arch))->defaults(problemOf(problem))) rows.push_back(c.rowsMax.value_or(0));
     return rows;
   };
   using Rows = std::vector<int64_t>;
-  EXPECT_EQ(limits("batch_norm:forward@f32[*x1024]"), Rows({0, 256})) << "64 KiB in and out of a block";
+  EXPECT_EQ(limits("batch_norm:forward@f32[*x1024]", "sm_80"), Rows({0, 256})) << "64 KiB in and out of a block";
+  EXPECT_EQ(limits("batch_norm:backward@f32[*x1024]", "sm_80"), Rows({0, 170}));
+  EXPECT_EQ(limits("batch_norm:forward@f32[*x1024]"), Rows({0, 256}));
   EXPECT_EQ(limits("batch_norm:backward@f32[*x1024]"), Rows({0, 170}));
   EXPECT_EQ(limits("batch_norm:infer@f32[*x1024]"), Rows({0})) << "one launch as it is";
   EXPECT_EQ(limits("power_norm:forward@f32[*x1024]"), Rows({0})) << "outputs wait for no statistic";

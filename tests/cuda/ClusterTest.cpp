@@ -1,4 +1,4 @@
-// Rows that lie over the blocks of a cluster: the full gate, in three thread orders.
+// Rows and columns that lie over the blocks of a cluster: the full gate, in three thread orders.
 #include <gtest/gtest.h>
 
 #include "dsl/Library.h"
@@ -50,7 +50,22 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"GroupNorm", "group_norm:forward@f32[*x1024]{groups=2}", "resident,threads=64,team=32,vector=4,tile=2,cluster=2"},
         Case{"GroupNormBackward", "group_norm:backward@f32[*x1024]{groups=2}", "resident,threads=128,team=32,vector=4,tile=2,chunks=2,cluster=2"},
         Case{"ReleasedPowerNorm", "power_norm_released:forward@f32[*x512]{heads=2,mask}", "streamed,threads=64,team=32,vector=4,tile=1,chunks=3,cluster=2"},
-        Case{"ReleasedPowerNormBackward", "power_norm_released:backward@f32[*x512]{heads=2,mask}", "streamed,threads=64,team=32,vector=4,tile=1,chunks=3,cluster=2"}),
+        Case{"ReleasedPowerNormBackward", "power_norm_released:backward@f32[*x512]{heads=2,mask}", "streamed,threads=64,team=32,vector=4,tile=1,chunks=3,cluster=2"},
+        // Columns: with rows that are held and not, fewer than blocks, more spans than blocks and fewer.
+        Case{"BatchNorm", "batch_norm:forward@f32[*x64]", "resident,threads=64,team=8,vector=4,tile=1,rows=2,hold=2,cluster=2"},
+        Case{"BatchNormBackward", "batch_norm:backward@f32[*x64]", "resident,threads=64,team=8,vector=4,tile=1,rows=2,hold=2,cluster=4"},
+        Case{"BatchNormBF16", "batch_norm:forward@bf16[*x64]", "resident,threads=32,team=8,vector=8,tile=1,rows=1,hold=1,cluster=8"},
+        Case{"BatchNormBackwardBF16", "batch_norm:backward@bf16[*x64]", "resident,threads=64,team=16,vector=4,tile=1,rows=2,hold=1,cluster=4"},
+        Case{"BatchNormMasked", "batch_norm:forward@f32[*x48]{mask}", "resident,threads=64,team=8,vector=4,tile=1,rows=2,hold=2,cluster=4"},
+        Case{"BatchNormBackwardMasked", "batch_norm:backward@f32[*x48]{mask}", "resident,threads=64,team=8,vector=4,tile=1,rows=2,hold=2,cluster=4"},
+        Case{"BatchNormOfSegments", "batch_norm:forward@f32[*x*x32]", "resident,threads=64,team=4,vector=4,tile=1,rows=1,hold=3,cluster=2"},
+        Case{"BatchNormOfOddLength", "batch_norm:forward@f32[*x37]", "resident,threads=64,team=8,vector=1,tile=1,rows=2,hold=2,cluster=2"},
+        Case{"BatchNormOfOneSpanABlock", "batch_norm:forward@f32[*x128]", "resident,threads=32,team=32,vector=4,tile=1,rows=2,hold=4,cluster=4"},
+        Case{"PowerNormV", "power_norm_v:forward@f32[*x64]", "resident,threads=64,team=8,vector=4,tile=1,rows=2,hold=2,cluster=4"},
+        Case{"PowerNormVBackward", "power_norm_v:backward@bf16[*x64]", "resident,threads=64,team=8,vector=4,tile=1,rows=2,hold=2,cluster=4"},
+        Case{"InstanceNorm", "instance_norm:forward@f32[*x*x64]", "resident,threads=64,team=8,vector=4,tile=1,rows=2,hold=2,chunks=2,cluster=4"},
+        Case{"InstanceNormBackward", "instance_norm:backward@f32[*x*x64]", "resident,threads=64,team=8,vector=4,tile=1,rows=2,hold=2,chunks=2,cluster=2"},
+        Case{"InstanceNormMasked", "instance_norm:forward@bf16[*x*x64]{mask}", "resident,threads=64,team=8,vector=8,tile=1,rows=1,hold=2,chunks=2,cluster=2"}),
     [](const auto& info) { return info.param.name; });
 
 /// Long rows take long here: few of them, with and without the alignment that accesses of 16 bytes need.

@@ -91,6 +91,14 @@ INSTANTIATE_TEST_SUITE_P(
              "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2", 250, 1, 1},
         Case{"BatchNormOfFewRowsBackward", "batch_norm:backward@f32[*x64]", "sm_90",
              "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2", 256, 2, 1},
+        Case{"BatchNormOverACluster", "batch_norm:forward@f32[*x64]", "sm_90",
+             "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2,cluster=8", 2000, 1, 1},
+        Case{"BatchNormOverAClusterBackward", "batch_norm:backward@f32[*x64]", "sm_90",
+             "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2,cluster=8", 2048, 2, 1},
+        Case{"PowerNormVOverAClusterBackward", "power_norm_v:backward@f32[*x32]", "sm_90",
+             "resident,threads=64,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2,cluster=16", 1023, 2, 1},
+        Case{"InstanceNormOverACluster", "instance_norm:forward@f32[*x*x64]", "sm_90",
+             "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=4,cluster=4", 2047, 1, 1},
         Case{"BatchNormInfer", "batch_norm:infer@bf16[*x1024]", "sm_90", nullptr, 256, 1, 1}),
     [](const auto& info) { return info.param.name; });
 

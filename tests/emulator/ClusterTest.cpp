@@ -52,6 +52,48 @@ TEST(Cluster, BlocksReadEachOthersSharedMemory) {
   }
 }
 
+/// All threads read what the first of each cluster then stores over: one place for every `share` blocks.
+std::string textOfReadThenStore(const std::string& between, int share) {
+  const std::string ir = kernel(kXY, R"(
+  %rank = call i32 @llvm.nvvm.read.ptx.sreg.cluster.ctarank()
+  %place = udiv i32 %ctaid, )" + std::to_string(share) + R"(
+  %p = getelementptr float, ptr addrspace(1) %x, i32 %place
+  %v = load float, ptr addrspace(1) %p, align 4
+)" + between + R"(
+  %who = or i32 %tid, %rank
+  %stores = icmp eq i32 %who, 0
+  br i1 %stores, label %store, label %end
+store:
+  store float %v, ptr addrspace(1) %p, align 4
+  br label %end
+end:
+)");
+  Memory memory;
+  auto* x = iota<float>(memory, "x", 8);
+  return run(ir, {.grid = {6}, .block = {64}, .cluster = {2}}, memory, {x, x}).text();
+}
+
+TEST(Cluster, ItsBarrierOrdersWhatAllItsBlocksHaveRead) {
+  EXPECT_EQ(textOfReadThenStore(kSync, 2), "ok");
+  EXPECT_TRUE(has(textOfReadThenStore("", 2), "nothing orders the two"));
+  EXPECT_TRUE(has(textOfReadThenStore(kSync, 4), "nothing orders the two")) << "another cluster has it too";
+}
+
+/// One block has met itself more often than the other, and the reads between still count.
+TEST(Cluster, ItsBarrierOrdersBlocksThatCountedDifferently) {
+  const std::string uneven = R"(
+  %second = icmp eq i32 %rank, 1
+  br i1 %second, label %more, label %on
+more:
+)" + kBarrier + kBarrier + R"(
+  %again = load float, ptr addrspace(1) %p, align 4
+  br label %on
+on:
+)";
+  EXPECT_EQ(textOfReadThenStore(uneven + kSync, 2), "ok");
+  EXPECT_TRUE(has(textOfReadThenStore(kSync + uneven, 2), "nothing orders the two"));
+}
+
 TEST(Cluster, TheFirstBarrierIsNeeded) {
   EXPECT_TRUE(
       has(runNeighbour(neighbour("", kSync), Order::Ascending).text(),

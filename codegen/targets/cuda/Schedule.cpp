@@ -22,6 +22,8 @@ static constexpr int64_t kWarp = 32;
 static constexpr int64_t kMaxRegisters = 255;
 /// Blocks of a cluster that a device may be asked for; above 8 not all have them.
 static constexpr int64_t kMaxCluster = 16;
+/// Of a block, in what a module declares.
+static constexpr int64_t kSharedBytes = 48 << 10;
 
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
   return {{"threads", &s.threads}, {"team", &s.team},     {"vector", &s.vector}, {"tile", &s.tile},
@@ -147,6 +149,8 @@ Form formOf(KernelOp kernel) {
     if (column) {
       auto always = llvm::make_filter_range(slab.getOps<SweepOp>(), [](SweepOp sweep) { return !sweep.getCondition(); });
       form.returns |= llvm::range_size(always) > 1;
+      form.sums += llvm::range_size(slab.getOps<ProbeOp>());
+      for (auto sweep : slab.getOps<SweepOp>()) form.sums += sweep.getSums().size();
     }
     if (column || slab.getPer().empty()) return;
     int64_t groups = slab.isPer("pre_group") ? kernel.getPreGroups() : slab.isPer("group") ? kernel.getGroups() : 1;
@@ -192,7 +196,7 @@ Launch launchOf(PhaseOp phase, const Schedule& s) {
     bool column = kernel.featuresLast() && slab.isPer("feature") && !slab.isPer("row");
     bool own = phase.getUnits().size() == 1 && mlir::cast<mlir::StringAttr>(phase.getUnits()[0]) == "feature";
     if (slab.getPer().empty() || (column && !own)) launch.columns = columnsOf(s);
-    if (slab.isPer("row")) launch.cluster = s.cluster;
+    if (slab.isPer("row") || column) launch.cluster = s.cluster;
   }
   return launch;
 }
@@ -225,15 +229,26 @@ static int64_t registersOf(const Form& form, const Schedule& s) {
   return values + sums + (form.partials ? s.tile * s.vector : 0) + 32;
 }
 
-/// Why a run cannot lie over that many blocks.
+/// Bytes of shared memory where columns lie over a cluster: the block's two buffers, and two for each value of all blocks.
+static int64_t sharedOf(const Form& form, const Schedule& s) {
+  return 4 * 2 * (s.threads * s.vector + form.sums * s.cluster * columnsOf(s));
+}
+
+/// Why a run, or columns, cannot lie over that many blocks.
 static std::optional<std::string> whyNoCluster(const Form& form, const Schedule& s, const Arch& arch) {
   const std::string cluster = "cluster = " + std::to_string(s.cluster);
   if (s.cluster < 1 || s.cluster > kMaxCluster || !llvm::isPowerOf2_64(s.cluster))
     return cluster + "; legal: a power of two up to " + std::to_string(kMaxCluster);
   if (s.cluster == 1) return std::nullopt;
   if (!arch.clusters()) return cluster + ", but " + arch.name + " has no clusters of blocks, sm_90 is the first; legal: 1";
-  if (!form.lines || form.blocks || form.columns || form.streams)
-    return cluster + ", but only rows with statistics of their own lie over blocks; legal: 1";
+  if (form.lines == form.columns || form.blocks || form.streams)
+    return cluster + ", but only rows with statistics of their own, or columns that are complete in a block, lie over blocks; legal: 1";
+  if (form.columns) {
+    const int64_t shared = sharedOf(form, s);
+    if (shared <= kSharedBytes) return std::nullopt;
+    return cluster + " blocks that share " + std::to_string(columnsOf(s)) + " columns tell each other in " + std::to_string(shared) +
+           " bytes of shared memory; a block has " + std::to_string(kSharedBytes);
+  }
   if (s.tile == 0) return cluster + ", but no run of this kernel stays in registers; legal: 1";
   if (s.team % kWarp) return "team = " + std::to_string(s.team) + " in a cluster of " + std::to_string(s.cluster) + " blocks; legal: whole warps of 32";
   if (s.threads % (s.team * form.groups))

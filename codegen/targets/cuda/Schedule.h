@@ -24,7 +24,7 @@ struct Schedule {
   int64_t chunks = 1024;  ///< most tasks of a phase that leaves partials, others have as many as they can
   int64_t blocks = 0;     ///< resident on a multiprocessor, for which registers are limited; 0: ptxas weighs, and may spill
   int64_t prefetch = 0;   ///< 1: the next runs of a line are read while this one is computed
-  int64_t cluster = 1;    ///< blocks that share a line, each with a team on it; above 1 from sm_90 on
+  int64_t cluster = 1;    ///< blocks that share a line, each with a team on it, or columns, each with rows; above 1 from sm_90 on
   int64_t hints = 0;      ///< 1: caches are told what is not read again
   int64_t hold = 0;       ///< steps of `rows` rows that a column keeps in registers; those after them are read again
   bool operator==(const Schedule&) const = default;
@@ -47,6 +47,7 @@ struct Form {
   bool backward = false;      ///< there is a dy
   bool updates = false;       ///< backward has a state of its own (nu)
   bool returns = false;       ///< a column is swept for its statistics first, and then again
+  int64_t sums = 0;           ///< of columns: values that the blocks of a cluster have to tell each other
   bool doubles = false;       ///< statistics in f64
   bool rereads = false;       ///< a phase reads an X-sized tensor that one before it has read
   bool peels = false;         ///< every phase can do with operands that begin anywhere and still make wide accesses

@@ -1,9 +1,10 @@
-// Sums of lines that lie over the blocks of a cluster.
+// Sums of lines and of columns that lie over the blocks of a cluster.
 //
-// Each warp writes its part of a sum into the shared memory of every block, then the
-// cluster meets once, and each block adds all parts from its own memory, in the same
-// order: there is no second hop, and all blocks have the same bits. Nobody touches
-// another block's memory after the last meeting, so blocks may exit as they like.
+// Each warp of a line, each block of a column writes its part of a sum into the shared
+// memory of every block, then the cluster meets once, and each block adds all parts
+// from its own memory, in the same order: there is no second hop, and all blocks have
+// the same bits. Nobody touches another block's memory after the last meeting, so
+// blocks may exit as they like.
 //
 // A meeting is also what the next writes to a buffer wait for. A step has its own of
 // two buffers: whoever writes in step i + 2 has met all others in step i + 1, and they
@@ -34,6 +35,12 @@ Value TeamLowering::clusterShared(int64_t elements) {
   return LLVM::AddressOfOp::create(l_.b, l_.loc, memory);
 }
 
+void TeamLowering::meet() {
+  if (!clustered()) return barrier();
+  arriveAtCluster(l_.b, l_.loc);
+  waitForCluster(l_.b, l_.loc);
+}
+
 /// The sums of runs, known to all threads of their teams in all blocks. Every thread of the cluster takes part.
 void TeamLowering::sumOverCluster(MutableArrayRef<Value> sums) {
   OpBuilder& b = l_.b;
@@ -60,8 +67,7 @@ void TeamLowering::sumOverCluster(MutableArrayRef<Value> sums) {
     for (auto [i, v] : llvm::enumerate(sums)) LLVM::StoreOp::create(b, loc, v, at(there, l_.add(begin(i), place)));
     return Values();
   });
-  arriveAtCluster(b, loc);
-  waitForCluster(b, loc);
+  meet();
   auto part = [&](Value index) -> Value { return LLVM::LoadOp::create(b, loc, type, at(memory, index)); };
   for (auto [i, v] : llvm::enumerate(sums)) {
     SmallVector<Value> terms;
@@ -78,6 +84,41 @@ void TeamLowering::sumOverCluster(MutableArrayRef<Value> sums) {
     }
     v = sumOverLanes(l_.tree(terms), kWarp);
   }
+}
+
+/// What each block of the cluster knows of its part of the columns (`parts` is 1: what the first knows): by value, then
+/// by block. All threads of a block come with the same values for the same column.
+SmallVector<Values> TeamLowering::tellColumns(ArrayRef<Value> own, int64_t parts) {
+  OpBuilder& b = l_.b;
+  mlir::Location loc = l_.loc;
+  const Type type = f_.statistics();
+  const int64_t blocks = launch_.cluster, columns = place_.span * s_.vector, units = blockThreads() / place_.span;
+  const int64_t size = int64_t(own.size()) * parts * columns, alignment = std::min<int64_t>(16, 4 * s_.vector);
+  Value memory = clusterShared(2 * size);
+  auto word = [&](Value index, Type integer) -> Value { return arith::IndexCastOp::create(b, loc, integer, index); };
+  // [step's][value][block][thread of the span][lane]
+  Value mine = l_.add(l_.mul(clusterStep_, l_.index(size)), l_.mul(place_.spanLane, l_.index(s_.vector)));
+  auto at = [&](Value memory, size_t value, Value part) -> Value {
+    Value place = l_.add(mine, l_.add(l_.mul(part, l_.index(columns)), l_.index(int64_t(value) * parts * columns)));
+    return LLVM::GEPOp::create(b, loc, memory.getType(), type, memory, ValueRange{word(place, b.getI64Type())});
+  };
+  // Span u tells the block u steps after this one: a block that is there, whichever thread LLVM asks for it.
+  Value unit = units == 1 ? l_.index(0) : l_.div(thread_, l_.index(place_.span));
+  for (int64_t first = 0; first < blocks; first += units) {
+    Value step = l_.add(unit, l_.index(first)), block = l_.rem(l_.add(rank_, step), l_.index(blocks));
+    Value there = inSharedMemoryOf(b, loc, memory, word(block, b.getI32Type()));
+    Value one = first + units > blocks ? l_.less(step, l_.index(blocks)) : Value();
+    storeWhere(both(one, parts == 1 ? isZero(rank_) : Value()), [&] {
+      for (auto [i, v] : llvm::enumerate(own))
+        LLVM::StoreOp::create(b, loc, v, at(there, i, parts == 1 ? l_.index(0) : rank_), alignment);
+    });
+  }
+  meet();
+  SmallVector<Values> known(own.size());
+  for (auto [i, list] : llvm::enumerate(known))
+    for (int64_t part = 0; part < parts; ++part)
+      list.push_back(LLVM::LoadOp::create(b, loc, vectorType(), at(memory, i, l_.index(part)), alignment));
+  return known;
 }
 
 }  // namespace normc::codegen::cuda

@@ -2,7 +2,8 @@
 //
 // The first `hold` steps of rows stay in registers, as they lie in memory, for all
 // sweeps of the slab; what is longer is read again from there on. So one kernel
-// serves any number of rows, and few rows are read once.
+// serves any number of rows, and few rows are read once. In a cluster each block has
+// teams of its own on the same columns, and all of them together take the rows.
 #include "codegen/targets/cuda/TeamLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -12,12 +13,18 @@ namespace normc::codegen::cuda {
 
 void TeamLowering::columns(SlabOp s) {
   place_ = placeOf(s_.team);
+  if (clustered()) {  // its blocks stand below each other
+    place_.team = s_.team, place_.lane = place_.spanLane;
+    place_.unit = l_.add(l_.mul(rank_, l_.index(place_.units)), place_.unit);
+    place_.units *= launch_.cluster;
+  }
   SmallVector<StringRef> units(f_.phase().getUnits().getAsValueRange<StringAttr>());
-  auto tile = [&](Value begin, Value end, Coordinates at) {
+  auto tile = [&](Value step, Value begin, Value end, Coordinates at) {
     runBegin_ = begin;
     width_ = columnCount(begin, end);
     lanes_ = s_.vector > 1 ? s_.vector : 0;
     for (int64_t k = 0; k < tileCount(); ++k) {  // more than one where elements are taken one by one
+      if (clustered()) clusterStep_ = l_.rem(l_.add(l_.mul(step, l_.index(tileCount())), l_.index(k)), l_.index(2));
       Position position = tilePosition(k);
       inside_ = position.inside;
       Replicas replicas(1);
@@ -31,11 +38,13 @@ void TeamLowering::columns(SlabOp s) {
     heldTensors_.clear(), heldRows_.clear();
   };
   if (units.size() == 1 && units[0] == "feature")
-    return l_.forEach(begin_, end_, columnsOf(s_), [&](Value begin) { tile(begin, end_, {.chunk = f_.task()}); });
+    return l_.forEach(begin_, end_, columnsOf(s_), [&](Value begin) {
+      tile(l_.div(l_.sub(begin, begin_), l_.index(columnsOf(s_))), begin, end_, {.chunk = f_.task()});
+    });
   auto [begin, end] = columnRange();
-  if (!s.isPer("segment")) return tile(begin, end, {.chunk = f_.task()});
+  if (!s.isPer("segment")) return tile(l_.index(0), begin, end, {.chunk = f_.task()});
   l_.forEach(begin_, end_, 1, [&, begin = begin, end = end](Value segment) {
-    tile(begin, end, {.segment = segment, .chunk = f_.task()});
+    tile(l_.sub(segment, begin_), begin, end, {.segment = segment, .chunk = f_.task()});
   });
 }
 
@@ -49,11 +58,13 @@ Value TeamLowering::rowCount() {
 /// slab where it has ended: nothing of them is read, and their addresses stay simple sums.
 TeamLowering::Replicas TeamLowering::rowsFrom(const Replica& column, Value first, Value end, bool kept) {
   bool overSegments = !slab_.isPer("segment") && !f_.kernel().getSegmentsAreOne();
+  // Nothing divides by no rows, not even where no row is.
+  Value length = overSegments ? l_.select(l_.less(l_.index(0), f_.rows()), f_.rows(), l_.index(1)) : f_.rows();
   Replicas rows(s_.rows, column);
   for (int64_t r = 0; r < s_.rows; ++r) {
     auto set = [&](Value at) {
-      rows[r].at.row = overSegments ? l_.rem(at, f_.rows()) : at;
-      if (overSegments) rows[r].at.segment = l_.div(at, f_.rows());
+      rows[r].at.row = overSegments ? l_.rem(at, length) : at;
+      if (overSegments) rows[r].at.segment = l_.div(at, length);
       else if (!rows[r].at.segment) rows[r].at.segment = l_.index(0);
     };
     if (!kept) {
@@ -99,7 +110,7 @@ void TeamLowering::holdRows(const Replica& column) {
     }
 }
 
-/// The middle of the first eight rows, which as many teams hold: what Walk::probe reads from memory.
+/// The middle of the first eight rows, which as many teams of the first block hold: what Walk::probe reads from memory.
 Value TeamLowering::probeHeld(TensorOp x) {
   const size_t which = llvm::find(heldTensors_, x) - heldTensors_.begin();
   Value memory = exchange(flip_++ % 2);
@@ -107,7 +118,8 @@ Value TeamLowering::probeHeld(TensorOp x) {
   barrier();
   Values first;
   for (int64_t unit = 0; unit < kProbedRows; ++unit) first.push_back(exchangeLoad(memory, 0, unit));
-  return l_.select(l_.less(l_.index(kProbedRows - 1), rowCount()), l_.middle(first), first[0]);
+  Value near = l_.select(l_.less(l_.index(kProbedRows - 1), rowCount()), l_.middle(first), first[0]);
+  return clustered() ? tellColumns(near, 1)[0][0] : near;
 }
 
 void TeamLowering::columnSweep(SweepOp op, Replicas& replicas) {

@@ -9,7 +9,7 @@
 //   vectors  (slabs without sweeps) a thread has a feature
 //
 // A task is one block, or as many as the phase has tiles of columns, or the cluster
-// of blocks that its lines lie over. Threads agree
+// of blocks that its lines or columns lie over. Threads agree
 // on every trip count around a barrier; a team without a row of its own walks the
 // last one and stores nothing. Everything is summed in an order that the schedule
 // fixes; there are no atomics.
@@ -45,7 +45,7 @@ class TeamLowering : Walk {
   struct Place {
     int64_t team = 1;   ///< threads of a run, in all blocks of the cluster
     int64_t span = 1;   ///< threads of a unit in this block: the teams of all its groups
-    int64_t units = 1;  ///< spans in a block
+    int64_t units = 1;  ///< spans in a block; of columns, in all blocks of the cluster
     mlir::Value unit;   ///< this one among them
     mlir::Value spanLane, lane;  ///< of the thread in the span, in the team over all blocks
   };
@@ -154,7 +154,9 @@ class TeamLowering : Walk {
   //===-- Between blocks of a cluster (TeamCluster.cpp) -------------------------------===//
   bool clustered() const { return launch_.cluster > 1; }
   mlir::Value clusterShared(int64_t elements);
+  void meet();  ///< all threads of the block, or of the cluster
   void sumOverCluster(llvm::MutableArrayRef<mlir::Value> sums);
+  llvm::SmallVector<Values> tellColumns(llvm::ArrayRef<mlir::Value> own, int64_t parts);
 
   //===-- Small ones ------------------------------------------------------------------===//
   int64_t blockThreads() const { return launch_.threads; }
@@ -169,7 +171,7 @@ class TeamLowering : Walk {
   mlir::IRMapping shared_;                ///< values of the phase, outside all slabs
   mlir::Value thread_, columnBlock_;      ///< in the block; which tile of columns
   mlir::Value rank_;                      ///< of the block in its cluster
-  mlir::Value clusterStep_;               ///< 0, 1, 0, ... from step to step of a line: which buffer is written
+  mlir::Value clusterStep_;               ///< 0, 1, 0, ... from step to step of a line, tile to tile of columns: which buffer is written
   int64_t clusterBuffers_ = 0;
   llvm::StringMap<mlir::Value> stored_;   ///< whether an output that may be left out is there
   Place place_;                           ///< of the slab being lowered, and the width of its runs

@@ -364,13 +364,13 @@ Value TeamLowering::isZero(Value index) {
   return arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, index, l_.index(0));
 }
 
-/// One thread stores; where a whole block runs the same scalar code, at its end: state may be updated in place, and
-/// all threads have to have read it.
+/// One thread stores; where a whole block or cluster runs the same scalar code, at its end: state may be updated in
+/// place, and all threads have to have read it.
 void TeamLowering::once(const Replica& replica, TensorOp t, std::function<void()> store) {
   Value condition;
   bool wait = false;
   if (!slab_) {
-    condition = both(isZero(thread_), launch_.columns ? isZero(columnBlock_) : clustered() ? isZero(rank_) : Value());
+    condition = both(isZero(threadOfTask()), launch_.columns ? isZero(columnBlock_) : Value());
     if (t.chunkPhase() < 0) condition = both(condition, isZero(f_.task()));
     else if (f_.phase()->hasAttr(leastBlocksAttrName())) condition = both(condition, l_.less(begin_, end_));
   } else if (inBefore_) {  // every block computes it, the first stores it
@@ -402,7 +402,7 @@ void TeamLowering::storeWhere(Value condition, llvm::function_ref<void()> store)
 
 void TeamLowering::storeWaiting() {
   if (waiting_.empty()) return;
-  barrier();
+  meet();
   for (Waiting& w : std::exchange(waiting_, {})) storeWhere(w.condition, w.store);
 }
 
@@ -413,7 +413,7 @@ void TeamLowering::beforeRead(TensorOp t) {
 void TeamLowering::beginFold() {
   if (waiting_.empty()) return;
   storeWaiting();
-  barrier();
+  meet();
 }
 
 /// The next step may read what this one stores.

@@ -80,11 +80,11 @@ Value TeamLowering::exchangeLoad(Value memory, int64_t slot, int64_t unit) {
   });
 }
 
-/// The sum over all units of what the threads at this place of their span stored.
+/// The sum over all units of the block of what the threads at this place of their span stored.
 Value TeamLowering::exchangeSum(Value memory, int64_t slot) {
   return lanesOf([&](int64_t e) {
     SmallVector<Value> parts;
-    for (int64_t u = 0; u < place_.units; ++u) {
+    for (int64_t u = 0; u < blockThreads() / place_.span; ++u) {
       int64_t at = (slot * s_.vector + e) * s_.threads + u * place_.span;
       parts.push_back(memref::LoadOp::create(l_.b, l_.loc, memory, l_.add(place_.spanLane, l_.index(at))));
     }
@@ -100,16 +100,18 @@ Value TeamLowering::lanesOf(llvm::function_ref<Value(int64_t)> lane) {
   return vector::FromElementsOp::create(l_.b, l_.loc, cast<VectorType>(vectorType()), lanes);
 }
 
-/// The sums over all units of the block, known to all threads.
+/// The sums over all units of the block, or of the cluster, known to all threads.
 void TeamLowering::sumOverUnits(MutableArrayRef<Value> sums) {
   if (place_.units == 1 || sums.empty()) return;
   for (Value& v : sums) {  // one at a time: two buffers and a barrier each
+    if (blockThreads() == place_.span) break;
     Value memory = exchange(flip_++ % 2);
     exchangeStore(memory, 0, v);
     barrier();
     v = exchangeSum(memory, 0);
   }
-  barrier();
+  if (!clustered()) return barrier();
+  for (auto [v, parts] : llvm::zip(sums, tellColumns(sums, launch_.cluster))) v = l_.tree(parts);
 }
 
 Value TeamLowering::exchange(int64_t which) {

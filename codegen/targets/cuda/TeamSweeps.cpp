@@ -234,11 +234,12 @@ void TeamLowering::storePending(Sweep& s) {
 Value TeamLowering::probe(ProbeOp op, Replica& replica) {
   if (kind_ != Kind::Line) {
     TensorOp x = f_.tensor(op.getTensor());
-    if (llvm::is_contained(heldTensors_, x) && !f_.kernel().hasMask() && place_.units >= kProbedRows) return probeHeld(x);
+    if (llvm::is_contained(heldTensors_, x) && !f_.kernel().hasMask() && blockThreads() / place_.span >= kProbedRows)
+      return probeHeld(x);
     auto value = [&] { return Values{Walk::probe(op, replica)}; };
     // What an idle lane would read is its neighbour's to store over; and nobody stores before all have read.
     Value shift = kind_ == Kind::Column && inside_ ? l_.when(inside_, l_.zero(vectorType()), value)[0] : value()[0];
-    barrier();
+    meet();
     return shift;
   }
   TensorOp x = f_.tensor(op.getTensor());
