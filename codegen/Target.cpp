@@ -1,5 +1,6 @@
 #include "codegen/Target.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -18,6 +19,8 @@ namespace {
 
 /// X bytes up to which the resident form of a column norm was measured to be faster on a CPU.
 constexpr int64_t kResidentBytes = 4 << 20;
+/// Rows up to which the sums of such a column, two levels of them, keep their digits.
+constexpr int64_t kResidentRows = 1 << 14;
 
 class CpuTarget : public Target {
  public:
@@ -33,7 +36,7 @@ class CpuTarget : public Target {
     if (list.size() < 2) return list;
     // Whole columns at a time read memory in narrow strips: worth it while the tensor stays in cache.
     int64_t row = problem.features.value_or(1024) * bytes(problem.data);
-    list[1].rowsMax = std::max<int64_t>(1, kResidentBytes / row);
+    list[1].rowsMax = std::clamp<int64_t>(kResidentBytes / row, 1, kResidentRows);
     return list;
   }
   llvm::Expected<std::string> canonical(llvm::StringRef text) const override {

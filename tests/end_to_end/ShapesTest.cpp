@@ -2,6 +2,7 @@
 // less than a vector, one more than a power of two, more than a tile, none at all.
 #include <gtest/gtest.h>
 
+#include "runtime/normc.hpp"
 #include "tests/end_to_end/Compiled.h"
 
 namespace normc {
@@ -36,6 +37,22 @@ INSTANTIATE_TEST_SUITE_P(
                     "batch_norm:forward@f32[*x*]", "batch_norm:backward@f32[*x*]",
                     "power_norm_v:backward@f16[*x*]", "power_norm_released:forward@f32[*x*]{heads=1,mask}",
                     "power_norm_released:backward@f32[*x*]{heads=1,mask}"));
+
+class TallTensor : public testing::TestWithParam<const char*> {};
+
+TEST_P(TallTensor, KeepsItsDigitsInTheKernelThatThePackageChooses) {
+  const std::string shape = "[150001x6]", text = GetParam();
+  const Problem problem = problemOf(text + "[*x6]");
+  const std::string bytes = llvm::cantFail(
+      codegen::buildPackage(codegen::defaultJobs(problem, llvm::cantFail(codegen::findTarget("host")))));
+  host::Context context;
+  host::Package package(context, bytes.data(), bytes.size());
+  const host::Plan plan(package, text + shape, normc_request{});
+  const gate::Verdict verdict = gate::judge(plan.get(), problem, {.extents = {1, 150001, 6}, .step = 2});
+  EXPECT_TRUE(verdict.ok) << verdict.text;
+}
+INSTANTIATE_TEST_SUITE_P(Columns, TallTensor,
+                         testing::Values("batch_norm:forward@f32", "batch_norm:backward@f32", "power_norm:backward@f32"));
 
 }  // namespace
 }  // namespace normc
