@@ -69,6 +69,13 @@ void addWhole(CLI::App& app, const std::string& flag, int64_t& value, const std:
       ->type_name("N");
 }
 
+void addList(CLI::App& app, const std::string& flag, std::vector<std::string>& values, const std::string& what) {
+  app.add_option_function<std::string>(
+         flag, [flag, &values](const std::string& text) { values = listOf(flag, text); }, what)
+      ->join()
+      ->type_name("A,B,...");
+}
+
 ExitCode run(int argc, const char* const* argv, const std::vector<Verb>& verbs) {
   Output out(std::cout, std::cerr);
   CLI::App app("normc compiles the description of a normalization layer to kernels and runs them.", "normc");

@@ -20,6 +20,8 @@ struct Verb {
   Action (*declare)(CLI::App& flags);
 };
 
+/// A flag whose value is a list of words.
+void addList(CLI::App&, const std::string& flag, std::vector<std::string>& values, const std::string& what);
 /// A flag with a whole number of 0 or more.
 void addWhole(CLI::App&, const std::string& flag, int64_t& value, const std::string& what);
 

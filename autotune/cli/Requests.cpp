@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autotune/cli/Cli.h"
 #include "autotune/cli/Failure.h"
 #include "autotune/cli/Output.h"
 #include "dsl/Library.h"
@@ -102,6 +103,22 @@ class Collector {
 };
 
 }  // namespace
+
+void RequestFlags::declare(CLI::App& parser, const std::string& what) {
+  parser.add_option("NORM", inputs, "Built-in norms, .norm files, or whole problems")->type_name("");
+  addList(parser, "--features", features, what);
+  addList(parser, "--dtype", dtypes, "Of the data: f32, f64, bf16, f16 [f32]");
+  addList(parser, "--entry", entries, "forward, backward, infer [all]");
+  parser.add_option("--params", params, "Dtype of scale and bias: f32 or that of the data")
+      ->type_name("DTYPE");
+  parser.add_option("--layout", layout, "features_last or channels_first")->type_name("LAYOUT");
+  parser.add_flag("--mask", mask, "For rows with a mask");
+  parser.add_flag("--segmented", segmented,
+                  "For segments x rows x features also where the norm does not need it");
+  parser.add_option("--bind", bindings, "A number that the norm leaves open")
+      ->allow_extra_args(false)
+      ->type_name("NAME=N");
+}
 
 bool RequestFlags::shapesNorms() const {
   RequestFlags untouched;

@@ -1,6 +1,7 @@
-// From the flags of `compile` to problems: the product of what was asked for.
+// From the flags of `compile` and `tune` to problems: the product of what was asked for.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@ struct RequestFlags {
   std::vector<std::string> bindings;
   bool mask = false, segmented = false;
 
+  /// `features`: what --features means to the verb.
+  void declare(CLI::App&, const std::string& features);
   /// Whether any flag is given that says which problems of a norm are meant.
   bool shapesNorms() const;
   bool operator==(const RequestFlags&) const = default;

@@ -200,29 +200,9 @@ ExitCode compile(const CompileFlags& flags, Output& out) {
 
 Action declareCompile(CLI::App& parser) {
   auto flags = std::make_shared<CompileFlags>();
-  RequestFlags& r = flags->request;
-  const auto list = [&](const char* name, std::vector<std::string>& values, const char* what) {
-    parser
-        .add_option_function<std::string>(
-            name, [name, &values](const std::string& text) { values = listOf(name, text); }, what)
-        ->join()
-        ->type_name("A,B,...");
-  };
-  parser.add_option("NORM", r.inputs, "Built-in norms, .norm files, or whole problems")->type_name("");
+  flags->request.declare(parser, "Feature counts to specialise for, beside kernels for any");
   parser.add_option("-o,--output", flags->output, "The package to write")->type_name("FILE");
-  list("--features", r.features, "Feature counts to specialise for, beside kernels for any");
-  list("--dtype", r.dtypes, "Of the data: f32, f64, bf16, f16 [f32]");
-  list("--entry", r.entries, "forward, backward, infer [all]");
-  list("--target", flags->targets, "host, x86-64-v3, x86-64-v4, aarch64; sm_80, sm_90, sm_100 or another sm_NN [host]");
-  parser.add_option("--params", r.params, "Dtype of scale and bias: f32 or that of the data")
-      ->type_name("DTYPE");
-  parser.add_option("--layout", r.layout, "features_last or channels_first")->type_name("LAYOUT");
-  parser.add_flag("--mask", r.mask, "For rows with a mask");
-  parser.add_flag("--segmented", r.segmented,
-                  "For segments x rows x features also where the norm does not need it");
-  parser.add_option("--bind", r.bindings, "A number that the norm leaves open")
-      ->allow_extra_args(false)
-      ->type_name("NAME=N");
+  addList(parser, "--target", flags->targets, "host, x86-64-v3, x86-64-v4, aarch64; sm_80, sm_90, sm_100 or another sm_NN [host]");
   parser.add_option("--generator", flags->generator, "mlir, halide or both; Halide makes kernels for CPUs [mlir]")
       ->type_name("NAME");
   parser.add_option("--schedule", flags->schedule, "For all kernels, as `normc inspect` prints it")

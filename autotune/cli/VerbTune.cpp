@@ -201,32 +201,12 @@ ExitCode tuneAll(const TuneFlags& flags, Output& out) {
 
 Action declareTune(CLI::App& parser) {
   auto flags = std::make_shared<TuneFlags>();
-  RequestFlags& r = flags->request;
-  const auto list = [&](const char* name, std::vector<std::string>& values, const char* what) {
-    parser
-        .add_option_function<std::string>(
-            name, [name, &values](const std::string& text) { values = listOf(name, text); }, what)
-        ->join()
-        ->type_name("A,B,...");
-  };
-  parser.add_option("NORM", r.inputs, "Built-in norms, .norm files, or whole problems")->type_name("");
-  list("--features", r.features, "Feature counts to tune for");
-  list("--rows", flags->rows, "Numbers of rows to tune for [2048]");
-  list("--dtype", r.dtypes, "Of the data: f32, f64, bf16, f16 [f32]");
-  list("--entry", r.entries, "forward, backward, infer [all]");
-  list("--policy", flags->policies,
+  flags->request.declare(parser, "Feature counts to tune for");
+  addList(parser, "--rows", flags->rows, "Numbers of rows to tune for [2048]");
+  addList(parser, "--policy", flags->policies,
        "warm, cold, pipeline: the state of the caches, and who reads the output [warm]");
   flags->place.declare(parser);
   parser.add_option("--target", flags->target, "What to compile for [host]")->type_name("TARGET");
-  parser.add_option("--params", r.params, "Dtype of scale and bias: f32 or that of the data")
-      ->type_name("DTYPE");
-  parser.add_option("--layout", r.layout, "features_last or channels_first")->type_name("LAYOUT");
-  parser.add_flag("--mask", r.mask, "For rows with a mask");
-  parser.add_flag("--segmented", r.segmented,
-                  "For segments x rows x features also where the norm does not need it");
-  parser.add_option("--bind", r.bindings, "A number that the norm leaves open")
-      ->allow_extra_args(false)
-      ->type_name("NAME=N");
   parser.add_option("--budget", flags->budget, "Time for one problem, e.g. 20s, 2m [20s]")->type_name("TIME");
   parser
       .add_option("--records", flags->records,

@@ -39,6 +39,21 @@ inline std::vector<std::string> problemsOf(const Demand& demand) {
   return problems;
 }
 
+/// What every generator is asked for in f32: `suite(name, demand)` for each shape.
+#define NORMC_SHAPES(suite)                                                           \
+  suite(Wide, {.features = 768});                                                     \
+  suite(Odd, {.features = 100});                                                      \
+  suite(Masked, {.features = 40, .mask = true});                                      \
+  suite(Segmented, {.features = 72, .segmented = true});                              \
+  suite(SegmentedMasked, {.features = 36, .mask = true, .segmented = true});          \
+  suite(ChannelsFirst, {.features = 24, .channelsFirst = true});                      \
+  suite(ChannelsFirstMasked, {.features = 12, .mask = true, .channelsFirst = true})
+/// And a CPU's in its other types.
+#define NORMC_CPU_TYPES(suite)                           \
+  suite(F64, {.dtype = "f64", .features = 52});          \
+  suite(BF16, {.dtype = "bf16", .features = 140});       \
+  suite(F16, {.dtype = "f16", .features = 140})
+
 /// A test's name: letters, digits and underscores.
 inline std::string testName(std::string text) {
   for (char& c : text)

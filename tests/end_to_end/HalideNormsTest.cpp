@@ -46,16 +46,8 @@ std::string caseName(const testing::TestParamInfo<Case>& info) {
 
 #define NORMC_SUITE(name, ...) \
   INSTANTIATE_TEST_SUITE_P(name, HalideNorms, testing::ValuesIn(casesOf(__VA_ARGS__)), caseName)
-NORMC_SUITE(Wide, {.features = 768});
-NORMC_SUITE(Odd, {.features = 100});
-NORMC_SUITE(Masked, {.features = 40, .mask = true});
-NORMC_SUITE(Segmented, {.features = 72, .segmented = true});
-NORMC_SUITE(SegmentedMasked, {.features = 36, .mask = true, .segmented = true});
-NORMC_SUITE(ChannelsFirst, {.features = 24, .channelsFirst = true});
-NORMC_SUITE(ChannelsFirstMasked, {.features = 12, .mask = true, .channelsFirst = true});
-NORMC_SUITE(F64, {.dtype = "f64", .features = 52});
-NORMC_SUITE(BF16, {.dtype = "bf16", .features = 140});
-NORMC_SUITE(F16, {.dtype = "f16", .features = 140});
+NORMC_SHAPES(NORMC_SUITE);
+NORMC_CPU_TYPES(NORMC_SUITE);
 
 }  // namespace
 }  // namespace normc
