@@ -14,17 +14,19 @@ namespace {
 constexpr int64_t kChecked = 1 << 18;
 
 /// Why a kernel must not be timed; empty where it is right.
-std::string whyWrong(const Kernels& kernels, const Problem& problem, int64_t rows) {
+std::string whyWrong(const Kernels& kernels, const Problem& problem, const Shape& shape) {
   gate::Trial trial;
   trial.step = 10000;
-  trial.extents = {1, std::min(rows, std::max<int64_t>(3, kChecked / *problem.features)), *problem.features};
-  const host::Plan timed(kernels.package(), Ours::textFor(problem, rows));
+  const int64_t fewRows = std::max<int64_t>(3, kChecked / shape.features);
+  trial.extents = {std::min(shape.segments, std::max<int64_t>(1, fewRows / shape.rows)),
+                   std::min(shape.rows, fewRows), shape.features};
+  const host::Plan timed(kernels.package(), Ours::textFor(problem, shape));
   const host::Plan anyRows(kernels.package(), problem.text());
   size_t timedKernel = 0, anyKernel = 0;
   host::check(normc_plan_kernel(timed.get(), &timedKernel));
   host::check(normc_plan_kernel(anyRows.get(), &anyKernel));
   // A kernel that is offered for so few rows alone is checked on all of them.
-  if (timedKernel != anyKernel) trial.extents.rows = rows;
+  if (timedKernel != anyKernel) trial.extents = {shape.segments, shape.rows, shape.features};
   const gate::Verdict verdict =
       gate::judge(timedKernel == anyKernel ? anyRows.get() : timed.get(), problem, trial);
   return verdict.ok ? std::string() : verdict.text;
@@ -77,7 +79,7 @@ bool addOurs(Starters& starters, Who who, const Kernels& kernels, const Problem&
     return false;
   };
   try {
-    if (const std::string wrong = whyWrong(kernels, problem, tensors.rows); !wrong.empty())
+    if (const std::string wrong = whyWrong(kernels, problem, tensors.shape); !wrong.empty())
       return refuse("its result is wrong: " + wrong);
     auto ours = std::make_unique<Ours>(kernels, problem, tensors, threads);
     traffic = kernels.traffic(ours->plan());
@@ -91,9 +93,8 @@ bool addOurs(Starters& starters, Who who, const Kernels& kernels, const Problem&
 }  // namespace
 
 std::string HeatPlan::text() const {
-  return std::string(normc::name(entry)) + " " + std::string(normc::name(data)) + ", " +
-         std::to_string(rows) + " x " + std::to_string(features) + ", " + place + ", " +
-         std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+  return std::string(normc::name(entry)) + " " + std::string(normc::name(data)) + ", " + shape.text() + ", " +
+         place + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
 }
 
 const char* name(Who who) {
@@ -133,7 +134,7 @@ Heat runHeat(const HeatPlan& plan, const std::vector<Problem>& problems, const K
              const Kernels* halide, bool oneDnn, TorchPeer* torch, const RaceOptions& options) {
   Heat heat;
   heat.plan = plan;
-  Tensors tensors(plan.data, plan.rows, plan.features, plan.entry == Entry::Backward);
+  Tensors tensors(plan.data, plan.shape, plan.entry == Entry::Backward);
   {
     Starters starters(heat, tensors);
     for (const Problem& problem : problems) {
@@ -147,7 +148,7 @@ Heat runHeat(const HeatPlan& plan, const std::vector<Problem>& problems, const K
         starters.add(Who::OneDnn, problem.spec->name, traffic, std::move(peer), why);
       }
       if (torch) {
-        auto peer = torch->make(problem, plan.rows, plan.threads, why);
+        auto peer = torch->make(problem, plan.shape, plan.threads, why);
         starters.add(Who::Torch, problem.spec->name, traffic, std::move(peer), why);
       }
     }

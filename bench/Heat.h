@@ -16,11 +16,11 @@ using namespace measure;
 struct HeatPlan {
   Entry entry = Entry::Forward;
   DType data = DType::F32;
-  int64_t rows = 0, features = 0;
+  Shape shape;
   int threads = 1;
   std::string place;  ///< "in cache", "in memory", "as given"
 
-  int64_t tensorBytes() const { return rows * features * bytes(data); }
+  int64_t tensorBytes() const { return shape.elements() * bytes(data); }
   std::string text() const;
 };
 

@@ -48,8 +48,9 @@ class OneDnn : public Contestant {
   std::string implementation() const override { return implementation_; }
 
   void layerNorm(Entry entry, float epsilon) {
-    const Md wide({tensors_.rows, tensors_.features}, typeOf(tensors_.data), Tag::ab);
-    const Md perRow({tensors_.rows}, dnnl::memory::data_type::f32, Tag::a);
+    const int64_t rows = tensors_.shape.totalRows();
+    const Md wide({rows, tensors_.shape.features}, typeOf(tensors_.data), Tag::ab);
+    const Md perRow({rows}, dnnl::memory::data_type::f32, Tag::a);
     const Flags flags = Flags::use_scale | Flags::use_shift;
     const auto kind =
         entry == Entry::Infer ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training;
@@ -67,9 +68,10 @@ class OneDnn : public Contestant {
     implementation_ = backward.impl_info_str();
   }
 
-  /// `shape`: rows and features as oneDNN's four dimensions; channels are contiguous.
+  /// `shape`: segments, rows and features as oneDNN's four dimensions, channels second.
   void batchNorm(Entry entry, float epsilon, const dnnl::memory::dims& shape) {
-    const Md wide(shape, typeOf(tensors_.data), Tag::nhwc);
+    const bool first = tensors_.shape.layout == Layout::ChannelsFirst;
+    const Md wide(shape, typeOf(tensors_.data), first ? Tag::nchw : Tag::nhwc);
     Flags flags = Flags::use_scale | Flags::use_shift;
     if (entry == Entry::Infer) flags = flags | Flags::use_global_stats;
     const auto kind =
@@ -133,12 +135,15 @@ class OneDnn : public Contestant {
   std::unordered_map<int, dnnl::memory> arguments_;
 };
 
-/// Rows may be its batch or its height; the one that is faster here stands for oneDNN.
+/// Rows may be its batch or its height where no segments part them; the one that is faster here stands for
+/// oneDNN.
 std::unique_ptr<Contestant> fasterBatchNorm(const Problem& problem, Tensors& tensors, int threads) {
   std::unique_ptr<Contestant> best;
   double bestSeconds = 0;
-  for (const dnnl::memory::dims& shape : {dnnl::memory::dims{tensors.rows, tensors.features, 1, 1},
-                                          dnnl::memory::dims{1, tensors.features, tensors.rows, 1}}) {
+  const auto& [segments, rows, features, layout] = tensors.shape;
+  std::vector<dnnl::memory::dims> shapes = {{segments, features, rows, 1}};
+  if (layout == Layout::FeaturesLast) shapes.push_back({segments * rows, features, 1, 1});
+  for (const dnnl::memory::dims& shape : shapes) {
     auto candidate = std::make_unique<OneDnn>(tensors, threads);
     candidate->batchNorm(problem.entry, float(problem.spec->epsilon), shape);
     candidate->run(2);
@@ -161,13 +166,14 @@ std::unique_ptr<Contestant> makeOneDnn(const Problem& problem, Tensors& tensors,
                                        std::string& why) {
   try {
     if (problem.spec->name == "batch_norm") return fasterBatchNorm(problem, tensors, threads);
-    if (problem.spec->name == "layer_norm") {
+    if (problem.spec->name == "layer_norm" && problem.layout == Layout::FeaturesLast) {
       auto result = std::make_unique<OneDnn>(tensors, threads);
       result->layerNorm(problem.entry, float(problem.spec->epsilon));
       result->run(1);
       return result;
     }
-    why = "has no " + problem.spec->name;
+    why = "has no " + problem.spec->name +
+          (problem.layout == Layout::ChannelsFirst ? " with channels first" : "");
   } catch (const dnnl::error& error) {
     why = "cannot do " + problem.spec->name + ":" + std::string(name(problem.entry)) + "@" +
           std::string(name(problem.data)) + " (" + error.what() + ")";

@@ -58,6 +58,13 @@ int64_t Rows::of(int64_t features, DType type, const Machine& machine) const {
   return std::max<int64_t>(1, std::min(4 * machine.lastCache, most) / row);
 }
 
+Shape Options::shapeOf(int64_t rows, int64_t features) const {
+  const Layout layout = channelsFirst ? Layout::ChannelsFirst : Layout::FeaturesLast;
+  if (spatial == 0 && !channelsFirst) return {1, rows, features, layout};
+  const int64_t each = spatial ? spatial : 784;  // 28 x 28, an image halfway through a network
+  return {std::max<int64_t>(1, rows / each), std::min(rows, each), features, layout};
+}
+
 const char* Rows::place() const {
   return kind == Cache ? "in cache" : kind == Memory ? "in memory" : "as given";
 }
@@ -89,6 +96,11 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
     return oneWord<Entry>(
         word, {{"forward", Entry::Forward}, {"backward", Entry::Backward}, {"infer", Entry::Infer}}, "");
   });
+  app.add_flag("--channels-first", options.channelsFirst, "segments x features x rows");
+  app.add_option("--spatial", options.spatial,
+                 "rows of a segment; without it all are one, or 784 with channels first")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 40))
+      ->type_name("N");
   std::vector<std::string> bindings;
   app.add_option("--bind", bindings, "structural bindings, e.g. heads=12 (16 otherwise)")
       ->delimiter(',')

@@ -7,6 +7,7 @@
 
 #include "autotune/measure/Contestant.h"
 #include "autotune/measure/Machine.h"
+#include "autotune/measure/Tensors.h"
 #include "dsl/Problem.h"
 
 namespace normc::bench {
@@ -17,8 +18,8 @@ struct Rows {
   enum Kind { Given, Cache, Memory } kind = Given;
   int64_t count = 0;  ///< Given only
 
-  /// In cache: a tensor fills a quarter of the second-level cache. In memory: four times the last-level
-  /// cache, but not more than 2 GiB or a tenth of the memory that is free.
+  /// Rows in all. In cache: a tensor fills a quarter of the second-level cache. In memory: four times the
+  /// last-level cache, but not more than 2 GiB or a tenth of the memory that is free.
   int64_t of(int64_t features, DType, const Machine&) const;
   /// "in cache", "in memory", "as given".
   const char* place() const;
@@ -32,11 +33,16 @@ struct Options {
   std::vector<int> threads;  ///< 1, and all
   std::vector<Entry> entries = {Entry::Forward, Entry::Backward};
   std::map<std::string, int64_t> bindings;  ///< `heads=16`; 16 where nothing is said
+  bool channelsFirst = false;
+  int64_t spatial = 0;  ///< rows of a segment; 0: all rows are one segment, or 784 with channels first
   bool halide = false;  ///< its kernels too
   bool oneDnn = true, torch = true;
   std::string python;    ///< that has PyTorch
   std::string jsonFile;  ///< empty: none
   RaceOptions race;
+
+  /// So many rows, in segments of `spatial`, or as one.
+  Shape shapeOf(int64_t rows, int64_t features) const;
 };
 
 /// Reads the command line. What is not to be run is printed, and `exitCode` set.

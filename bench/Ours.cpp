@@ -23,11 +23,24 @@ DLDataType dlType(DType type) {
   return {code, uint8_t(8 * bytes(type)), 1};
 }
 
+normc_sizes sizesOf(const Shape& shape) {
+  return host::Plan::sizes(shape.segments, shape.rows, shape.features);
+}
+
+/// All rows as one segment where the problem knows no segments.
+host::Tensor tensorOf(const Memory& memory, const Problem& problem, const Shape& shape) {
+  const DLDataType type = dlType(problem.data);
+  if (problem.layout == Layout::ChannelsFirst)
+    return {memory.data(), type, {shape.segments, shape.features, shape.rows}};
+  if (problem.segmented) return {memory.data(), type, {shape.segments, shape.rows, shape.features}};
+  return {memory.data(), type, {shape.rows, shape.features}};
+}
+
 /// A plan for the problem that leaves the number of threads to `threads`.
-host::Plan planFor(const Kernels& kernels, const Problem& problem, int64_t rows, int threads) {
+host::Plan planFor(const Kernels& kernels, const Problem& problem, const Shape& shape, int threads) {
   normc_request request = {};
   request.max_threads = threads;
-  return host::Plan(kernels.package(), Ours::textFor(problem, rows), request);
+  return host::Plan(kernels.package(), Ours::textFor(problem, shape), request);
 }
 
 std::optional<Memory> memoryOf(size_t bytes) {
@@ -67,26 +80,30 @@ Traffic Kernels::traffic(const host::Plan& plan) const {
   return {traffic.at("reads").get<int>(), traffic.at("writes").get<int>()};
 }
 
-std::string Ours::textFor(const Problem& problem, int64_t rows) {
+std::string Ours::textFor(const Problem& problem, const Shape& shape) {
   std::string text = problem.text();
-  return text.replace(text.find("[*"), 2, "[" + std::to_string(rows));
+  const auto set = [&](const char* open, int64_t value) {
+    const size_t star = text.find(open);
+    text.replace(star + 1, 1, std::to_string(value));
+  };
+  set("[*", problem.segmented ? shape.segments : shape.rows);
+  if (problem.segmented) set("x*", shape.rows);
+  return text;
 }
 
 Ours::Ours(const Kernels& kernels, const Problem& problem, Tensors& tensors, int threads)
-    : plan_(planFor(kernels, problem, tensors.rows, threads)) {
+    : plan_(planFor(kernels, problem, tensors.shape, threads)) {
   const Spec& spec = *problem.spec;
-  const auto wide = [&](const Memory& memory) {
-    return host::Tensor(memory.data(), dlType(problem.data), {tensors.rows, tensors.features});
-  };
+  const auto wide = [&](const Memory& memory) { return tensorOf(memory, problem, tensors.shape); };
   const auto narrow = [&](const Memory& memory) {
-    return host::Tensor(memory.data(), dlType(problem.params), {tensors.features});
+    return host::Tensor(memory.data(), dlType(problem.params), {tensors.shape.features});
   };
-  const normc_sizes sizes = host::Plan::sizes(1, tensors.rows, tensors.features);
+  const normc_sizes sizes = sizesOf(tensors.shape);
   call_.x = wide(tensors.x);
   if (spec.scale) call_.scale = narrow(tensors.scale);
   if (problem.entry != Entry::Infer) saved_ = memoryOf(plan_.savedBytes(sizes));
   call_.saved = bufferOf(saved_);
-  prepareState(problem, tensors.features);
+  prepareState(problem, tensors.shape.features);
   if (problem.entry == Entry::Backward) {
     prepareBackward(kernels, problem, tensors);
     call_.dy = wide(tensors.dy), call_.dx = wide(tensors.dx);
@@ -116,13 +133,12 @@ void Ours::prepareState(const Problem& problem, int64_t features) {
 void Ours::prepareBackward(const Kernels& kernels, const Problem& problem, Tensors& tensors) {
   Problem before = problem;
   before.entry = Entry::Forward;
-  const host::Plan forward = planFor(kernels, before, tensors.rows, 0);
-  const std::optional<Memory> workspace =
-      memoryOf(forward.workspaceBytes(host::Plan::sizes(1, tensors.rows, tensors.features)));
+  const host::Plan forward = planFor(kernels, before, tensors.shape, 0);
+  const std::optional<Memory> workspace = memoryOf(forward.workspaceBytes(sizesOf(tensors.shape)));
   host::Call call = call_;
-  call.y = host::Tensor(tensors.dx.data(), dlType(problem.data), {tensors.rows, tensors.features});
+  call.y = tensorOf(tensors.dx, problem, tensors.shape);
   if (problem.spec->bias)
-    call.bias = host::Tensor(tensors.bias.data(), dlType(problem.params), {tensors.features});
+    call.bias = host::Tensor(tensors.bias.data(), dlType(problem.params), {tensors.shape.features});
   call.workspace = bufferOf(workspace);
   forward(call);
 }

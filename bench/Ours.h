@@ -47,8 +47,8 @@ class Ours : public Contestant {
 
   const host::Plan& plan() const { return plan_; }
 
-  /// `problem` for exactly so many rows: what a plan is asked for, so that the best kernel is chosen.
-  static std::string textFor(const Problem& problem, int64_t rows);
+  /// `problem` for exactly that shape: what a plan is asked for, so that the best kernel is chosen.
+  static std::string textFor(const Problem&, const Shape&);
 
  private:
   void prepareState(const Problem&, int64_t features);

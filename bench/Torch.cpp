@@ -91,7 +91,7 @@ std::string TorchPeer::ask(const std::string& command) {
   return result;
 }
 
-std::unique_ptr<Contestant> TorchPeer::make(const Problem& problem, int64_t rows, int threads,
+std::unique_ptr<Contestant> TorchPeer::make(const Problem& problem, const Shape& shape, int threads,
                                             std::string& why) {
   if (version_.empty()) {
     why = whyMissing_;
@@ -102,9 +102,11 @@ std::unique_ptr<Contestant> TorchPeer::make(const Problem& problem, int64_t rows
       {"norm", problem.spec->name},
       {"entry", name(problem.entry)},
       {"dtype", name(problem.data)},
-      {"rows", rows},
-      {"features", *problem.features},
-      {"groups", problem.groups(problem.spec->groups)},
+      {"segments", shape.segments},
+      {"rows", shape.rows},
+      {"features", shape.features},
+      {"channels_first", shape.layout == Layout::ChannelsFirst},
+      {"groups", problem.groups(problem.spec->pre ? problem.spec->pre->groups : problem.spec->groups)},
       {"epsilon", problem.spec->epsilon},
       {"threads", threads}}.dump()));
   if (answer.contains("id")) return std::make_unique<Peer>(*this, answer["id"], threads);

@@ -25,7 +25,7 @@ class TorchPeer {
 
   /// The same computation on tensors of its own. Null where there is none, and `why` says so. Valid until
   /// clear().
-  std::unique_ptr<Contestant> make(const Problem&, int64_t rows, int threads, std::string& why);
+  std::unique_ptr<Contestant> make(const Problem&, const Shape&, int threads, std::string& why);
   /// Processor time that the peer has used so far, in seconds.
   double seconds();
   /// Frees the tensors of everything made so far.

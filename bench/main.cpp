@@ -28,6 +28,8 @@ std::optional<Problem> problemOf(const Options& options, const std::string& norm
   problem.data = data;
   problem.params = data == DType::F64 ? DType::F64 : DType::F32;
   problem.features = features;
+  problem.segmented = options.channelsFirst || options.spatial;
+  problem.layout = options.channelsFirst ? Layout::ChannelsFirst : Layout::FeaturesLast;
   for (const std::string& binding : bindingNames(**spec)) {
     const auto given = options.bindings.find(binding);
     problem.bindings[binding] = given == options.bindings.end() ? 16 : given->second;
@@ -121,8 +123,9 @@ void run(const Options& options, const Machine& machine) {
   for (const Rows& rows : options.rows)
     for (const Family& family : families)
       for (int threads : options.threads) {
-        const HeatPlan plan{family.entry,    family.data, rows.of(family.features, family.data, machine),
-                            family.features, threads,     rows.place()};
+        const int64_t count = rows.of(family.features, family.data, machine);
+        const HeatPlan plan{family.entry, family.data, options.shapeOf(count, family.features), threads,
+                            rows.place()};
         Heat heat =
             runHeat(plan, family.problems, kernels, halide ? &*halide : nullptr, options.oneDnn, torch ? &*torch : nullptr, options.race);
         heat.notRun.insert(heat.notRun.end(), family.notRun.begin(), family.notRun.end());

@@ -3,8 +3,8 @@
 Reads one JSON command a line, answers with one JSON line:
 
     {"do": "hello"}                        {"version": "2.15.0"}
-    {"do": "prepare", "norm": ..., "entry": ..., "dtype": ..., "rows": ..., "features": ..., "groups": ...,
-     "epsilon": ..., "threads": ...}       {"id": 0}  or  {"error": "..."}
+    {"do": "prepare", "norm": ..., "entry": ..., "dtype": ..., "segments": ..., "rows": ..., "features": ...,
+     "channels_first": ..., "groups": ..., "epsilon": ..., "threads": ...}       {"id": 0}  or  {"error": "..."}
     {"do": "run", "id": 0, "calls": 10}    {"seconds": 0.0012}
     {"do": "time"}                         {"seconds": 3.1}   of processor time, so far
     {"do": "clear"}                        {}                 frees what was prepared
@@ -60,14 +60,51 @@ def batch_norm(c, x, dy, scale, bias):
 
 
 def group_norm(c, x, dy, scale, bias):
-    sizes = (c["rows"], c["features"], 1, c["groups"])
+    sizes = (c["segments"] * c["rows"], c["features"], 1, c["groups"])
     y, mean, rstd = aten.native_group_norm(x, scale, bias, *sizes, c["epsilon"])
     if c["entry"] != "backward":
         return lambda: aten.native_group_norm(x, scale, bias, *sizes, c["epsilon"])
     return lambda: aten.native_group_norm_backward(dy, x, mean, rstd, scale, *sizes, [True] * 3)
 
 
-NORMS = {"layer_norm": layer_norm, "rms_norm": rms_norm, "batch_norm": batch_norm, "group_norm": group_norm}
+def power_norm_released(c, x, dy, scale, bias):
+    """The formulas of the released algorithm after its warmup, put together from operators in place where they can be."""
+    n, groups, epsilon, decay = x.shape[0], c["groups"], c["epsilon"], 0.9
+    psi2, nu = torch.ones_like(scale), torch.zeros_like(scale)
+
+    def forward():
+        heads = x.view(n, groups, -1)
+        r = (heads * heads).mean(-1, keepdim=True).add_(1e-5).rsqrt_()
+        u = (heads * r).view(n, -1)
+        moment = (u * u).mean(0)
+        z = u * (psi2 + epsilon).rsqrt_()
+        psi2.mul_(decay).add_(moment, alpha=1 - decay)
+        return torch.addcmul(bias, z, scale), (r, u, z, (moment + epsilon).rsqrt_())
+
+    if c["entry"] != "backward":
+        return forward
+    _, (r, u, z, s) = forward()
+
+    def backward():
+        a = dy * scale
+        a.addcmul_(z, nu, value=decay - 1)
+        nu.add_((a * z).mean(0))
+        du = a.mul_(s).view(n, groups, -1)
+        heads = u.view(n, groups, -1)
+        dx = torch.addcmul(du, heads, (du * heads).mean(-1, keepdim=True), value=-1).mul_(r)
+        return dx.view(n, -1), (dy * z).sum(0), dy.sum(0)
+
+    return backward
+
+
+NORMS = {
+    "layer_norm": layer_norm,
+    "rms_norm": rms_norm,
+    "batch_norm": batch_norm,
+    "group_norm": group_norm,
+    "power_norm_released": power_norm_released,
+}
+CHANNELS_FIRST = {"batch_norm"}
 
 
 @functools.lru_cache(maxsize=2)  # the norms of one race share x and dy
@@ -76,15 +113,19 @@ def tensor(name, shape, dtype):
 
 
 def prepare(command):
+    segments, rows, features = command["segments"], command["rows"], command["features"]
     if command["norm"] not in NORMS:
         raise ValueError(f"has no {command['norm']}")
+    if command["channels_first"] and command["norm"] not in CHANNELS_FIRST:
+        raise ValueError(f"is not asked for {command['norm']} with channels first")
     torch.set_num_threads(command["threads"])
-    shape, dtype = (command["rows"], command["features"]), DTYPES[command["dtype"]]
+    shape = (segments, features, rows) if command["channels_first"] else (segments * rows, features)
+    dtype = DTYPES[command["dtype"]]
     x = tensor("x", shape, dtype)
     dy = tensor("dy", shape, dtype) if command["entry"] == "backward" else None
     params = torch.float64 if dtype == torch.float64 else torch.float32
-    scale = torch.ones(command["features"], dtype=params)
-    bias = torch.zeros(command["features"], dtype=params)
+    scale = torch.ones(features, dtype=params)
+    bias = torch.zeros(features, dtype=params)
     call = NORMS[command["norm"]](command, x, dy, scale, bias)
     call()
     return command["threads"], call

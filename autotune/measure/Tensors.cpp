@@ -69,21 +69,27 @@ void fill(Memory& memory, DType type, int64_t count, uint64_t seed, float mean, 
   }
 }
 
-Tensors::Tensors(DType data, int64_t rows, int64_t features, bool gradients)
-    : data(data), params(data == DType::F64 ? DType::F64 : DType::F32), rows(rows), features(features) {
-  const int64_t paramBytes = features * normc::bytes(params);
+std::string Shape::text() const {
+  const std::string r = std::to_string(rows), f = std::to_string(features), n = std::to_string(segments);
+  if (layout == Layout::ChannelsFirst) return n + " x " + f + " x " + r + ", channels first";
+  return (segments == 1 ? "" : n + " x ") + r + " x " + f;
+}
+
+Tensors::Tensors(DType data, const Shape& shape, bool gradients)
+    : data(data), params(data == DType::F64 ? DType::F64 : DType::F32), shape(shape) {
+  const int64_t paramBytes = shape.features * normc::bytes(params);
   x = Memory(bytes());
-  fill(x, data, rows * features, 1, 0, 1);
+  fill(x, data, shape.elements(), 1, 0, 1);
   if (gradients) {
     dy = Memory(bytes()), dx = Memory(bytes());
-    fill(dy, data, rows * features, 2, 0, 1);
+    fill(dy, data, shape.elements(), 2, 0, 1);
     dscale = Memory(paramBytes), dbias = Memory(paramBytes);
   } else {
     y = Memory(bytes());
   }
   scale = Memory(paramBytes), bias = Memory(paramBytes);
-  fill(scale, params, features, 3, 1, 0.1f);
-  fill(bias, params, features, 4, 0, 0.1f);
+  fill(scale, params, shape.features, 3, 1, 0.1f);
+  fill(bias, params, shape.features, 4, 0, 0.1f);
 }
 
 }  // namespace normc::measure

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "dsl/Problem.h"
@@ -24,18 +25,29 @@ class Memory {
   int64_t bytes_ = 0;
 };
 
+/// The sizes of a tensor like x, and how it lies in memory.
+struct Shape {
+  int64_t segments = 1, rows = 0, features = 0;
+  Layout layout = Layout::FeaturesLast;
+
+  int64_t totalRows() const { return segments * rows; }
+  int64_t elements() const { return totalRows() * features; }
+  /// "128 x 768", and "32 x 256 x 784, channels first" as it lies in memory.
+  std::string text() const;
+};
+
 /// The X-sized tensors and the parameters of one shape, every page touched. x and dy look like
 /// activations: about N(0,1), nothing subnormal.
 struct Tensors {
   /// `gradients`: dy and dx too.
-  Tensors(DType data, int64_t rows, int64_t features, bool gradients);
+  Tensors(DType data, const Shape&, bool gradients);
 
   DType data, params;
-  int64_t rows, features;
-  Memory x, y, dy, dx;                ///< rows x features, compact
+  Shape shape;
+  Memory x, y, dy, dx;                ///< of the shape, compact
   Memory scale, bias, dscale, dbias;  ///< features, of type params
 
-  int64_t bytes() const { return rows * features * normc::bytes(data); }
+  int64_t bytes() const { return shape.elements() * normc::bytes(data); }
 };
 
 /// Writes `count` numbers that look normal; none of them is subnormal.

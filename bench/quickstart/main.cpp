@@ -92,7 +92,8 @@ bool trainAll(std::vector<Line>& all, const bench::Kernels& kernels, const Batch
 /// Races the kernels of one direction with copies of their traffic, on all tokens at once.
 void timeAll(std::vector<Line>& all, const bench::Kernels& kernels, const std::vector<float>& rows,
              Entry entry, int threads) {
-  bench::Tensors tensors(DType::F32, int64_t(rows.size()) / kFeatures, kFeatures, entry == Entry::Backward);
+  bench::Tensors tensors(DType::F32, {.rows = int64_t(rows.size()) / kFeatures, .features = kFeatures},
+                         entry == Entry::Backward);
   bench::store(rows, DType::F32, tensors.x.data());
   std::vector<const void*> inputs = {tensors.x.data()};
   void* output = tensors.y.data();

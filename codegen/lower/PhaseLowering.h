@@ -64,6 +64,7 @@ class PhaseLowering : Walk {
   void addRowPartials(Sweep&, llvm::MutableArrayRef<Replica>, llvm::ArrayRef<mlir::Value> sums);
   mlir::Value inFirstLane(mlir::Value scalar);
   void allocateBuffer();
+  mlir::Value inBuffer(size_t partial, mlir::Value feature);
   mlir::Value loadBuffer(mlir::Value at, int64_t lanes);
   void storeBuffer(mlir::Value at, mlir::Value);
   void clearBuffer(Sweep&, mlir::Value width);
@@ -76,6 +77,7 @@ class PhaseLowering : Walk {
   bool inLarge_ = false;
   mlir::IRMapping shared_;  ///< values of the phase, outside all slabs
   mlir::Value buffer_;       ///< of a stream's sums
+  mlir::Value bufferBegin_;  ///< where they begin in it
 };
 
 /// Replaces every norm.kernel of the module by one function per phase, named

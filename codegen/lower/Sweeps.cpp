@@ -14,6 +14,9 @@ static constexpr int64_t kFlushSteps = 32;
 static constexpr int64_t kFlushColumnRows = 16, kFlushBlockRows = 32;
 /// Features of a stream that are worked on at a time: their partials stay in L1.
 static constexpr int64_t kStreamTile = 1024;
+/// What a page holds, and how far the sums of a stream keep from x and from each other in it, in bytes. A load waits for
+/// a store before it whose address is the same within a page: a store must not run just ahead of a stream of loads.
+static constexpr int64_t kPageBytes = 4096, kApartBytes = 1024;
 /// Steps of a stream whose sums are collected before they are added to the partials.
 static constexpr int64_t kFlushStreamSteps = 16;
 
@@ -99,7 +102,7 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
   for (auto [k, t] : llvm::enumerate(s.partials)) {
     if (s.runPartial[k]) continue;
     if (s.buffered) {
-      Value at = l_.add(offset, l_.index(k * kStreamTile));
+      Value at = inBuffer(k, offset);
       storeBuffer(at, l_.addf(loadBuffer(at, lanes), together(contributions[k])));
       continue;
     }
@@ -287,6 +290,15 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
 
 //===-- The buffer of a stream ----------------------------------------------------===//
 
+/// Sums of one partial lie behind those of another.
+static int64_t bufferPitch(Type statistics) {
+  return kStreamTile + kApartBytes * 8 / statistics.getIntOrFloatBitWidth();
+}
+
+Value PhaseLowering::inBuffer(size_t partial, Value feature) {
+  return l_.add(bufferBegin_, l_.add(feature, l_.index(int64_t(partial) * bufferPitch(f_.statistics()))));
+}
+
 Value PhaseLowering::loadBuffer(Value at, int64_t lanes) {
   if (!lanes) return memref::LoadOp::create(l_.b, l_.loc, buffer_, at);
   return vector::LoadOp::create(l_.b, l_.loc, VectorType::get({lanes}, f_.statistics()), buffer_, ValueRange{at});
@@ -299,19 +311,31 @@ void PhaseLowering::storeBuffer(Value at, Value v) {
 /// On the stack of the phase function; a vector longer than a tile, so that tails need no mask.
 void PhaseLowering::allocateBuffer() {
   size_t partials = 0;
+  TensorOp input;
   for (auto slab : f_.phase().getOps<SlabOp>())
     if (kindOf(slab) == Kind::Stream && !slab.getHead())
-      for (auto sweep : slab.getOps<SweepOp>()) partials = std::max(partials, sweep.getPartials().size());
+      for (auto sweep : slab.getOps<SweepOp>()) {
+        partials = std::max(partials, sweep.getPartials().size());
+        for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())
+          if (TensorOp t = f_.tensor(name.getValue()); !input && t.isXSized()) input = t;
+      }
   if (!partials) return;
-  auto type = MemRefType::get({int64_t(partials) * kStreamTile + schedule_.getVector()}, f_.statistics());
-  buffer_ = memref::AllocaOp::create(l_.b, l_.loc, type, l_.b.getI64IntegerAttr(64));
+  int64_t size = f_.statistics().getIntOrFloatBitWidth() / 8;
+  int64_t elements = int64_t(partials) * bufferPitch(f_.statistics()) + schedule_.getVector();
+  auto type = MemRefType::get({elements + kPageBytes / size}, f_.statistics());
+  buffer_ = memref::AllocaOp::create(l_.b, l_.loc, type, l_.b.getI64IntegerAttr(kLine));
+  // From here to x within a page, and `kApartBytes` further, in whole lines.
+  auto addressOf = [&](Value memory) -> Value { return memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, memory); };
+  Value distance = l_.add(l_.sub(addressOf(f_.pointer(input)), addressOf(buffer_)), l_.index(kApartBytes));
+  Value lines = arith::AndIOp::create(l_.b, l_.loc, distance, l_.index(kPageBytes - kLine));
+  bufferBegin_ = l_.div(lines, l_.index(size));
 }
 
 void PhaseLowering::clearBuffer(Sweep& s, Value width) {
   int64_t lanes = schedule_.getVector();
   Value zeros = l_.zero(VectorType::get({lanes}, f_.statistics()));
   for (size_t k = 0; k < s.partials.size(); ++k)
-    l_.forEach(l_.index(0), width, lanes, [&](Value j) { storeBuffer(l_.add(j, l_.index(k * kStreamTile)), zeros); });
+    l_.forEach(l_.index(0), width, lanes, [&](Value j) { storeBuffer(inBuffer(k, j), zeros); });
 }
 
 void PhaseLowering::flushBuffer(Sweep& s, Value width) {
@@ -321,7 +345,7 @@ void PhaseLowering::flushBuffer(Sweep& s, Value width) {
     Value base = f_.address(t, {.feature = runBegin_});
     auto add = [&](Value j, int64_t width) {
       Value address = l_.add(base, j);
-      f_.store(t, address, l_.addf(f_.load(t, address, width, {}), loadBuffer(l_.add(j, l_.index(k * kStreamTile)), width)), {});
+      f_.store(t, address, l_.addf(f_.load(t, address, width, {}), loadBuffer(inBuffer(k, j), width)), {});
     };
     l_.forEach(l_.index(0), whole, lanes, [&](Value j) { add(j, lanes); });
     l_.forEach(whole, width, 1, [&](Value j) { add(j, 0); });

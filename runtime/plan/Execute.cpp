@@ -150,12 +150,13 @@ normc_status Plan::bindOperands(Call& call) const {
   char* workspace = static_cast<char*>(call.args.workspace);
   if (needed > 0) {
     const int64_t given = workspace ? call.args.workspace_bytes : 0;
-    const int64_t skipped = -reinterpret_cast<uintptr_t>(workspace) % kAlignment;
+    const int64_t skipped = bytesToSkip(*kernel_, workspace, given, needed, call.views[kX].data);
     if (given < add(needed, skipped))
       return fail(NORMC_INVALID_ARGUMENT, "workspace has ", given, " bytes; this call needs ",
                   add(needed, skipped), " (normc_plan_workspace_bytes tells what is enough for any call)");
+    // All that any x would make the call use, so that what is refused does not depend on where x lies.
+    call.regions.add(regionOf("workspace", workspace, std::min(given, add(needed, spareBytes(*kernel_, needed))), true));
     workspace += skipped;
-    call.regions.add(regionOf("workspace", workspace, needed, true));
   }
 
   for (size_t i = 0; i < kernel_->operands.size(); ++i) {

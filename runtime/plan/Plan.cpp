@@ -172,9 +172,9 @@ normc_status Plan::workspaceBytes(const Sizes& sizes, size_t& bytes) const {
   int64_t used = kHuge;
   if (computeCuts(*kernel_, sizes, cuts.data()))
     used = layOutWorkspace(*kernel_, sizes, cuts.data(), LeftOut::everything(), scratch.data());
-  if (used >= kHuge - kAlignment)
+  if (used >= kHuge - kPage)
     return fail(NORMC_INVALID_ARGUMENT, "the sizes are too large: no memory holds them");
-  bytes = used == 0 ? 0 : used + kAlignment - 1;  // the caller's memory may begin anywhere
+  bytes = used == 0 ? 0 : used + spareBytes(*kernel_, used);
   return NORMC_OK;
 }
 

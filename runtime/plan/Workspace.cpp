@@ -37,6 +37,11 @@ int64_t scratchBytes(const KernelInfo& kernel, const Operand& operand, const Siz
   return multiply(tasks, lineBytes);
 }
 
+/// The next offset at or after `offset` that lies `place` bytes into a page.
+int64_t nextAt(int64_t offset, int64_t place) {
+  return offset >= kHuge - kPage ? offset : offset + ((place - offset) & (kPage - 1));
+}
+
 }  // namespace
 
 bool computeCuts(const KernelInfo& kernel, const Sizes& sizes, normc_cut* cuts) {
@@ -54,16 +59,28 @@ bool computeCuts(const KernelInfo& kernel, const Sizes& sizes, normc_cut* cuts) 
 
 int64_t layOutWorkspace(const KernelInfo& kernel, const Sizes& sizes, const normc_cut* cuts,
                         const LeftOut& leftOut, Scratch* scratch) {
-  int64_t offset = 0;
+  int64_t offset = 0, vectors = 0;
   for (size_t i = 0; i < kernel.operands.size(); ++i) {
     scratch[i] = {Scratch::kNone, 0};
     const int64_t size =
         scratchBytes(kernel, kernel.operands[i], sizes, cuts, leftOut, scratch[i].taskStride);
     if (size == 0) continue;
+    if (size >= kApart && !kernel.onCuda()) offset = nextAt(offset, vectors++ % 2 * kApart);
     scratch[i].offset = offset;
     offset = roundUp(add(offset, size), kAlignment);
   }
   return offset;
+}
+
+int64_t spareBytes(const KernelInfo& kernel, int64_t needed) {
+  return (needed >= kApart && !kernel.onCuda() ? kPage : kAlignment) - 1;
+}
+
+int64_t bytesToSkip(const KernelInfo& kernel, const void* workspace, int64_t given, int64_t needed, const void* x) {
+  const auto begin = reinterpret_cast<uintptr_t>(workspace);
+  const auto place = (reinterpret_cast<uintptr_t>(x) + kBehindX) / kAlignment * kAlignment;
+  const auto apart = int64_t((place - begin) % kPage);
+  return x && apart <= std::min(given - needed, spareBytes(kernel, needed)) ? apart : int64_t(-begin % kAlignment);
 }
 
 }  // namespace normc::runtime

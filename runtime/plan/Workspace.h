@@ -30,6 +30,19 @@ struct Scratch {
   int64_t taskStride;  ///< in elements
 };
 
+/// Where scratch of a host's kernel lies within a page, seen from x. A processor tells addresses apart by their place in a
+/// page before it knows them whole, so vectors that begin where x begins share its sets of the first-level cache, and a
+/// load waits for an unrelated store just before it. Vectors of at least `kApart` bytes begin half a page behind x and,
+/// every second one, a quarter further. Results do not depend on it.
+inline constexpr int64_t kPage = 4096, kBehindX = kPage / 2, kApart = kPage / 4;
+
+/// Bytes beyond `needed` that a workspace should have, since it may begin anywhere.
+int64_t spareBytes(const KernelInfo& kernel, int64_t needed);
+
+/// How many of the spare bytes to leave out at its beginning: scratch lies as above then where `given` bytes are enough,
+/// and at a multiple of kAlignment in any case. `x` may be null.
+int64_t bytesToSkip(const KernelInfo& kernel, const void* workspace, int64_t given, int64_t needed, const void* x);
+
 /// Finds a place for each operand that needs one (`scratch` has one entry per operand) and returns the bytes
 /// used.
 int64_t layOutWorkspace(const KernelInfo& kernel, const Sizes& sizes, const normc_cut* cuts,

@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(All, Copies,
                                           testing::Values(1, 2, 3)));
 
 TEST(BenchTensors, HoldNoSubnormalsAndLookNormal) {
-  const Tensors tensors(DType::F32, 100, 100, true);
+  const Tensors tensors(DType::F32, {1, 100, 100}, true);
   double sum = 0, squares = 0;
   for (int i = 0; i < 10000; ++i) {
     const float value = static_cast<const float*>(tensors.x.data())[i];

@@ -19,7 +19,8 @@ Heat heatOf(Entry entry) {
   const Kernels kernels =
       Kernels::compile({problemOf("layer_norm:forward" + shape), problemOf("layer_norm:backward" + shape)});
   const Problem problem = problemOf("layer_norm:" + std::string(normc::name(entry)) + shape);
-  return runHeat({entry, DType::F32, 10, 24, 1, "as given"}, {problem}, kernels, nullptr, false, nullptr, kShort);
+  return runHeat({entry, DType::F32, {1, 10, 24}, 1, "as given"}, {problem}, kernels, nullptr, false, nullptr,
+                 kShort);
 }
 
 TEST(Heat, RunsOurKernelBesideCopiesOfItsTraffic) {
@@ -37,6 +38,18 @@ TEST(Heat, RunsOurKernelBesideCopiesOfItsTraffic) {
   }
 }
 
+TEST(Heat, RunsChannelsFirstSegmentBySegment) {
+  const std::string shape = "@f32[*x6x*]{layout=channels_first}";
+  const Kernels kernels =
+      Kernels::compile({problemOf("batch_norm:forward" + shape), problemOf("batch_norm:backward" + shape)});
+  const HeatPlan plan{Entry::Backward, DType::F32, {3, 10, 6, Layout::ChannelsFirst}, 1, "as given"};
+  const Heat heat =
+      runHeat(plan, {problemOf("batch_norm:backward" + shape)}, kernels, nullptr, false, nullptr, kShort);
+  EXPECT_TRUE(heat.find(Who::Ours, "batch_norm")) << notRun({heat});
+  EXPECT_EQ(heat.plan.tensorBytes(), 3 * 10 * 6 * 4);
+  EXPECT_EQ(heat.plan.text(), "backward f32, 3 x 6 x 10, channels first, as given, 1 thread");
+}
+
 TEST(Heat, TableAndJsonTellTheSame) {
   const Heat heat = heatOf(Entry::Forward);
   EXPECT_EQ(table(heat).rfind("forward f32, 10 x 24, as given, 1 thread", 0), 0u) << table(heat);
@@ -51,7 +64,7 @@ TEST(Heat, TableAndJsonTellTheSame) {
 
 TEST(Heat, SummaryTakesTheMeanOverHeatsAgainstAPeer) {
   Heat small, large;
-  small.plan = large.plan = {Entry::Forward, DType::F32, 8, 8, 1, "in cache"};
+  small.plan = large.plan = {Entry::Forward, DType::F32, {1, 8, 8}, 1, "in cache"};
   small.entrants = {{Who::Ours, "layer_norm", {}, {1, 1}, ""},
                     {Who::OneDnn, "layer_norm", {}, {2, 2}, "jit"}};
   large.entrants = {{Who::Ours, "layer_norm", {}, {1, 1}, ""},
@@ -61,7 +74,7 @@ TEST(Heat, SummaryTakesTheMeanOverHeatsAgainstAPeer) {
 
 TEST(Heat, RemarksOnCodeOfThePeerThatIsNotOptimised) {
   Heat heat;
-  heat.plan = {Entry::Forward, DType::BF16, 8, 100, 1, "as given"};
+  heat.plan = {Entry::Forward, DType::BF16, {1, 8, 100}, 1, "as given"};
   heat.entrants = {{Who::OneDnn, "batch_norm", {}, {1}, "nspc_bnorm:any"}};
   EXPECT_NE(table(heat).find("oneDNN has no optimised batch_norm here: it runs nspc_bnorm:any"),
             std::string::npos);
@@ -74,7 +87,7 @@ TEST(Heat, SaysEachReasonOnce) {
 }
 
 TEST(Heat, AMissingOneDnnSaysHowToGetIt) {  // these tests are built without it
-  Tensors tensors(DType::F32, 2, 8, false);
+  Tensors tensors(DType::F32, {1, 2, 8}, false);
   std::string why;
   EXPECT_FALSE(makeOneDnn(problemOf("layer_norm:forward@f32[*x8]"), tensors, 1, why));
   EXPECT_EQ(why, "was not found when this was built; scripts/setup --peers installs it");

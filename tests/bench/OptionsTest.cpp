@@ -54,6 +54,19 @@ TEST(BenchOptions, QuickKeepsWhatIsAskedFor) {
   EXPECT_EQ(Read({"--quick", "--features", "64"}).options.features, std::vector<int64_t>{64});
 }
 
+TEST(BenchOptions, ChannelsFirstPartsRowsIntoImages) {
+  const Options first = Read({"--channels-first"}).options;
+  EXPECT_EQ(first.shapeOf(7840, 64).segments, 10);
+  EXPECT_EQ(first.shapeOf(7840, 64).rows, 784);
+  EXPECT_EQ(first.shapeOf(100, 64).rows, 100);
+  const Options last = Read({"--spatial", "49"}).options;
+  EXPECT_EQ(last.shapeOf(98, 64).text(), "2 x 49 x 64");
+  EXPECT_EQ(Options().shapeOf(98, 64).text(), "98 x 64");
+  const Read none({"--spatial", "0"});
+  EXPECT_FALSE(none.run);
+  EXPECT_NE(none.text.find("--spatial: Value 0 not in range"), std::string::npos) << none.text;
+}
+
 TEST(BenchOptions, RowsFitTheMachine) {
   const int64_t row = 1024 * 4;
   EXPECT_EQ(Rows{Rows::Cache}.of(1024, DType::F32, machine()) * row, 256 << 10);

@@ -1,5 +1,7 @@
 #include "codegen/targets/cpu/Schedule.h"
 
+#include <numeric>
+
 #include "codegen/lower/PhaseLowering.h"
 #include "codegen/targets/Knobs.h"
 #include "llvm/Support/MathExtras.h"
@@ -8,6 +10,8 @@ namespace normc::codegen::cpu {
 
 /// Addresses that far apart share a set of the first-level cache.
 static constexpr int64_t kPage = 4096;
+/// Of x in the least task that is worth a thread, where sums per feature come out of it.
+static constexpr int64_t kTaskBytes = 256 << 10;
 
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
   return {{"vector", &s.vector}, {"rows", &s.rows},   {"unroll", &s.unroll},
@@ -54,26 +58,42 @@ std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s,
   return std::nullopt;
 }
 
+int64_t placesOfRows(const Problem& problem) {
+  if (!problem.features || problem.layout != Layout::FeaturesLast) return kPage / kLine;
+  return kPage / std::gcd(kPage, *problem.features * bytes(problem.data));
+}
+
+/// Rows whose x has `size` bytes, from 1 to `most`.
+static int64_t rowsOf(int64_t size, const Problem& problem, int64_t most) {
+  return std::clamp<int64_t>(size / (problem.features.value_or(1024) * bytes(problem.data)), 1, most);
+}
+
 Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strategy) {
   Schedule s;
   s.strategy = strategy;
   s.vector = isa.vectorBytes / bytes(problem.statistics());
-  bool wide = isa.registers >= 32;
+  const bool wide = isa.registers >= 32, perFeature = problem.spec->perFeature();
+  const int64_t places = placesOfRows(problem);
   // Rows share parameter loads and one update of the column partials; one row with
-  // several accumulators suits long rows. Rows a multiple of a page apart fall into the
-  // same sets of the first-level cache: two of them, and their outputs, still fit.
-  bool lines = !problem.spec->perFeature() && problem.spec->reduce == Reduce::Features;
-  int64_t features = problem.features.value_or(1024);
-  bool collide = problem.features && features * bytes(problem.data) % kPage == 0;
-  s.rows = lines && features > 4096 ? 1 : collide ? 2 : problem.features && !lines && wide ? 8 : 4;
+  // several accumulators suits long rows. Rows that begin at one place in a page push each
+  // other out of the first-level cache: two of them, and their outputs, still fit.
+  const bool lines = !perFeature && problem.spec->reduce == Reduce::Features;
+  s.rows = lines && problem.features.value_or(1024) > 4096 ? 1
+           : places == 1                                   ? 2
+           : perFeature && places == 2                     ? 4
+           : problem.features && !lines && wide            ? 8
+                                                           : 4;
   s.unroll = s.rows == 1 ? 4 : s.rows == 2 ? 2 : 1;
-  // Wider tiles of a column slab gain nothing and outgrow the instruction cache.
-  s.tile = wide ? 4 : 2;
-  s.grain = 32;
+  // Wider tiles of a column slab outgrow the instruction cache; but they visit a place in a page less often.
+  s.tile = places <= 2 ? 8 : wide ? 4 : 2;
+  // A task is worth waking a thread for, and what it leaves to be added up is little beside it.
+  const bool partials = perFeature || problem.entry == Entry::Backward;
+  if (problem.layout == Layout::FeaturesLast && (perFeature || lines))
+    s.grain = rowsOf(partials ? kTaskBytes : kTaskBytes / 4, problem, 512);
   s.scalarTail = narrow(problem) && !isa.masks16;
   // In memory many short streams of rows lose to one long one, unless rows share sums per feature.
-  s.stream = !problem.spec->perFeature() || problem.spec->pre ? 1 : 8;
-  if (problem.spec->perFeature() && strategy == Strategy::Resident) s.stream = 0;
+  s.stream = !perFeature || problem.spec->pre ? 1 : 8;
+  if (perFeature && strategy == Strategy::Resident) s.stream = 0;
   return s;
 }
 

@@ -40,6 +40,10 @@ llvm::Expected<Schedule> parseSchedule(llvm::StringRef);
 /// where it can. The one function that lowering, tuning and loading of records ask.
 std::optional<std::string> whyIllegal(const Problem&, const Schedule&, const Isa&);
 
+/// At how many places within a page the rows of a tensor begin: 1 where they are a multiple of a page apart, and so share
+/// the same sets of the first-level cache, 64 where nothing is known.
+int64_t placesOfRows(const Problem&);
+
 /// A legal schedule that needs no measurement.
 Schedule defaultSchedule(const Problem&, const Isa&, Strategy);
 
