@@ -21,8 +21,9 @@ namespace {
 constexpr int64_t kResidentBytes = 4 << 20;
 /// Rows up to which the sums of such a column, two levels of them, keep their digits.
 constexpr int64_t kResidentRows = 1 << 14;
-/// Rows up to which it pays where they are a multiple of a page apart: what it saves are phases.
-constexpr int64_t kCollidingRows = 2;
+/// Rows up to which it pays where they are a multiple of a page apart: what it saves are phases, and a second reading
+/// where statistics of the batch come first.
+constexpr int64_t kCollidingRows = 2, kCollidingRowsReadTwice = 6;
 
 class CpuTarget : public Target {
  public:
@@ -39,7 +40,8 @@ class CpuTarget : public Target {
     // Whole columns at a time read memory in narrow strips: worth it while the tensor stays in cache.
     // Where rows begin at one place in a page, a column's share one set of the first-level cache.
     int64_t row = problem.features.value_or(1024) * bytes(problem.data);
-    const int64_t most = cpu::placesOfRows(problem) == 1 ? kCollidingRows : kResidentRows;
+    const int64_t colliding = problem.spec->needsBatchStatistics() ? kCollidingRowsReadTwice : kCollidingRows;
+    const int64_t most = cpu::placesOfRows(problem) == 1 ? colliding : kResidentRows;
     list[1].rowsMax = std::clamp<int64_t>(kResidentBytes / row, 1, most);
     return list;
   }
