@@ -32,20 +32,29 @@ std::string kernelTable(const PackageFile& file) {
 }
 
 std::string trafficTable(const PackageFile& file) {
-  Table table({">#", "problem", "target", "strategy", ">reads", ">writes", ">total", ">in warmup"});
+  Table table({">#", "problem", "target", "strategy", ">reads", ">writes", ">total", ">in warmup", ">least", ">rows held"});
   int64_t index = 0;
   for (const Json& k : file.kernels()) {
     const Json& t = k.at("traffic");
     const auto reads = t.at("reads").get<int64_t>(), writes = t.at("writes").get<int64_t>();
     const std::string schedule = k.at("schedule");
-    std::string warmup;
+    std::string warmup, least, held;
+    if (t.contains("least_reads")) least = std::to_string(t["least_reads"].get<int64_t>() + writes);
+    if (t.contains("held_rows")) held = std::to_string(t["held_rows"].get<int64_t>());
     if (t.contains("warmup"))
       warmup =
           std::to_string(t["warmup"].at("reads").get<int64_t>() + t["warmup"].at("writes").get<int64_t>());
     table.row({std::to_string(index++), k.at("problem"), k.at("isa"), schedule.substr(0, schedule.find(',')),
-               std::to_string(reads), std::to_string(writes), std::to_string(reads + writes), warmup});
+               std::to_string(reads), std::to_string(writes), std::to_string(reads + writes), warmup, least, held});
   }
   return table.text(2);
+}
+
+std::string leastNote(const PackageFile& file) {
+  for (const Json& k : file.kernels())
+    if (k.at("traffic").contains("least_reads"))
+      return "least: in total, if all that is read again stayed on chip; so it is for columns of the rows held\n";
+  return "";
 }
 
 /// What each launch takes of a GPU, as ptxas said; empty where no kernel has a cubin.
@@ -97,7 +106,8 @@ ExitCode inspect(const InspectFlags& flags, Output& out) {
     out.result(
         {{"file", file.path()}, {"bytes", file.bytes()}, {"verified", true}, {"manifest", file.manifest()}});
   } else if (flags.traffic) {
-    out.results() << "X-sized transfers of each kernel, computed from its sweeps\n" << trafficTable(file);
+    out.results() << "X-sized transfers of each kernel, computed from its sweeps\n" << trafficTable(file)
+                  << leastNote(file);
   } else {
     out.results() << head(file) << kernelTable(file) << resourcesTable(file);
   }

@@ -89,7 +89,12 @@ Json json(const Phase& phase) {
   return result;
 }
 
-Json json(const Traffic& traffic) { return {{"reads", traffic.reads}, {"writes", traffic.writes}}; }
+Json json(const Traffic& traffic) {
+  Json result = {{"reads", traffic.reads}, {"writes", traffic.writes}};
+  if (traffic.leastReads) result["least_reads"] = *traffic.leastReads;
+  if (traffic.heldRows) result["held_rows"] = traffic.heldRows;
+  return result;
+}
 
 Json json(const Kernel& kernel);
 

@@ -75,6 +75,9 @@ struct Phase {
 struct Traffic {
   int64_t reads = 0, writes = 0;
 };
+  std::optional<int64_t> leastReads = {};  ///< of a kernel that keeps what it reads on chip; absent: the same
+  int64_t heldRows = 0;                    ///< of a column: read so seldom, those after them `reads` times
+  bool operator==(const Traffic&) const = default;
 
 struct Kernel {
   std::string problem;  ///< canonical text
