@@ -57,10 +57,13 @@ std::string leastNote(const PackageFile& file) {
   return "";
 }
 
+constexpr const char* kClusters =
+    "clusters: a cluster lies within a GPC; so many, of so many blocks, does the largest GPC of the usual device hold at once\n";
+
 /// What each launch takes of a GPU, as ptxas said; empty where no kernel has a cubin.
 std::string resourcesTable(const PackageFile& file) {
-  Table table({">#", "phase", "target", ">threads", ">registers", ">spills", ">shared", ">blocks", ">warps"});
-  bool any = false;
+  Table table({">#", "phase", "target", ">threads", ">registers", ">spills", ">shared", ">blocks", ">warps", ">clusters"});
+  bool any = false, clustered = false;
   int64_t index = -1;
   for (const Json& k : file.kernels()) {
     ++index;
@@ -69,15 +72,20 @@ std::string resourcesTable(const PackageFile& file) {
       any = true;
       const Json& r = phase["resources"];
       const auto number = [&](const char* key) { return r.at(key).get<int64_t>(); };
-      const int64_t threads = phase.at("launch").at("threads").get<int64_t>();
+      const Json& launch = phase.at("launch");
+      const int64_t threads = launch.at("threads").get<int64_t>(), cluster = launch.value("cluster", int64_t(1));
+      const int64_t shared = number("shared") + launch.value("shared", int64_t(0));
+      const int64_t clusters = r.value("clusters", int64_t(0));
+      clustered |= clusters > 0;
       table.row({std::to_string(index), phase.at("symbol"), k.at("isa"), std::to_string(threads),
                  std::to_string(number("registers")), std::to_string(number("spills")),
-                 bytesText(double(number("shared"))), std::to_string(number("blocks")),
-                 std::to_string(number("blocks") * threads / 32)});
+                 bytesText(double(shared)), std::to_string(number("blocks")),
+                 std::to_string(number("blocks") * threads / 32),
+                 clusters ? std::to_string(clusters) + " of " + std::to_string(cluster) : ""});
     }
   }
   return any ? "\nof one multiprocessor: registers a thread, blocks and warps that it holds at once\n" +
-                   table.text(2)
+                   table.text(2) + (clustered ? kClusters : "")
              : "";
 }
 

@@ -81,7 +81,8 @@ Json json(const Phase& phase) {
     result["resources"] = {{"registers", phase.resources->registers},
                            {"shared", phase.resources->shared},
                            {"spills", phase.resources->spills},
-                           {"blocks", phase.resources->blocks}};
+                           {"blocks", phase.resources->blocks},
+                           {"clusters", phase.resources->clusters}};
   if (phase.launch) {
     result["launch"] = json(*phase.launch);
     result["unaligned"] = orNull(phase.unaligned);
