@@ -110,6 +110,19 @@ static void cut(PhaseOp phase, KernelOp kernel, const cuda::Schedule& s, const c
   }
 }
 
+/// What a CPU keeps it keeps in caches: every slab that is planned so is read once from memory.
+static package::Traffic moved(KernelOp kernel, const cpu::Schedule&, bool warmup) {
+  const Traffic t = trafficOf(kernel, warmup);
+  return {t.reads, t.writes};
+}
+
+static package::Traffic moved(KernelOp kernel, const cuda::Schedule& s, bool warmup) {
+  const Traffic least = trafficOf(kernel, warmup);
+  const Traffic t = trafficOf(kernel, warmup, [&](SlabOp slab) { return cuda::keeps(slab, s); });
+  if (t.reads == least.reads) return {t.reads, t.writes};
+  return {t.reads, t.writes, least.reads, cuda::heldRows(s)};
+}
+
 template <typename Schedule, typename Machine>
 static package::Kernel manifestOf(const Problem& problem, const Schedule& schedule, const Machine& machine, KernelOp kernel) {
   package::Kernel m;
@@ -137,9 +150,9 @@ static package::Kernel manifestOf(const Problem& problem, const Schedule& schedu
     cut(phase, kernel, schedule, machine, p);
     m.phases.push_back(std::move(p));
   }
-  Traffic steady = trafficOf(kernel), warm = trafficOf(kernel, /*warmup=*/true);
-  m.traffic = {steady.reads, steady.writes};
-  if (warm.total() != steady.total()) m.warmupTraffic = package::Traffic{warm.reads, warm.writes};
+  m.traffic = moved(kernel, schedule, /*warmup=*/false);
+  auto warm = moved(kernel, schedule, /*warmup=*/true);
+  if (warm != m.traffic) m.warmupTraffic = warm;
   return m;
 }
 

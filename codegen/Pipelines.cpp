@@ -171,8 +171,10 @@ class CudaCompilation : public Compilation {
   const cuda::Arch& arch_;
 };
 
-package::Resources resourcesOf(const cuda::Arch& arch, int64_t threads, const cuda::Resources& r) {
-  return {r.registers, r.sharedBytes, r.spillBytes, cuda::residentBlocks(arch, threads, r)};
+package::Resources resourcesOf(const cuda::Arch& arch, const package::Launch& launch, const cuda::Resources& r) {
+  const int64_t blocks = cuda::residentBlocks(arch, launch.threads, launch.shared, r);
+  const int64_t clusters = launch.cluster > 1 ? cuda::residentClusters(arch, launch.cluster, blocks) : 0;
+  return {r.registers, r.sharedBytes, r.spillBytes, blocks, clusters};
 }
 
 std::string textOf(const llvm::Module& ir) {
@@ -274,7 +276,7 @@ llvm::Expected<CompiledKernel> compileKernel(const Problem& problem, const cuda:
   kernel.cubin = std::move(assembled->cubin);
   for (package::Phase& phase : kernel.manifest.phases)
     if (auto found = assembled->resources.find(phase.symbol); found != assembled->resources.end())
-      phase.resources = resourcesOf(arch, phase.launch->threads, found->second);
+      phase.resources = resourcesOf(arch, *phase.launch, found->second);
   return kernel;
 }
 

@@ -262,7 +262,15 @@ int64_t RunCall::transfers() const {
   // Forward reads the step before it, backward that of its forward.
   if (traffic->contains("warmup") && step && warmup && *step - backward_ < *warmup)
     traffic = &traffic->at("warmup");
-  return traffic->at("reads").get<int64_t>() + traffic->at("writes").get<int64_t>();
+  const bool held = rowsOfColumn() <= traffic->value("held_rows", int64_t(-1));
+  return traffic->at(held ? "least_reads" : "reads").get<int64_t>() + traffic->at("writes").get<int64_t>();
+}
+
+int64_t RunCall::rowsOfColumn() const {
+  for (const Json& phase : planned_.kernel().at("phases"))
+    for (const Json& unit : phase.at("units"))
+      if (unit == "segments") return sizes_.rows;
+  return sizes_.segments * sizes_.rows;
 }
 
 std::string RunCall::shapeText() const { return shapeOf(xShape()); }

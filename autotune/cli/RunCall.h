@@ -43,10 +43,12 @@ class RunCall {
   Json write() const;
   std::string shapeText() const;
   int64_t xBytes() const;
-  /// X-sized transfers of this call, as the manifest has them: those of warmup while it lasts.
+  /// X-sized transfers of this call, as the manifest has them: those of warmup while it lasts. Columns longer than the
+  /// kernel holds count as if they were read again from the first row on.
   int64_t transfers() const;
 
  private:
+  int64_t rowsOfColumn() const;
   struct Tensor;
 
   void addInput(const Json& operand, const std::string& file, Output&);

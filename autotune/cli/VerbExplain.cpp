@@ -14,6 +14,15 @@ std::string trafficText(const Json& t) {
          counted(writes, "write") + ")";
 }
 
+/// Where a kernel reads again what another schedule, or less of it, would keep on chip.
+std::string leastText(const Json& t) {
+  if (!t.contains("least_reads")) return "";
+  const auto least = t.at("least_reads").get<int64_t>() + t.at("writes").get<int64_t>();
+  const auto held = t.value("held_rows", int64_t(0));
+  return "; " + std::to_string(least) + (held ? " for columns of up to " + counted(held, "row") + ", which stay on chip"
+                                              : " if what is read again stayed on chip");
+}
+
 ExitCode explain(const PlanFlags& flags, Output& out) {
   const Planned planned(flags, "explain");
   const std::string text = planned.plan.describe();
@@ -35,7 +44,7 @@ ExitCode explain(const PlanFlags& flags, Output& out) {
   out.results() << text;
   if (!selection.empty()) out.results() << "records, when the package was made:\n";
   for (const Json& rung : selection) out.results() << "  " << rung.get<std::string>() << "\n";
-  out.results() << "traffic: " << trafficText(traffic);
+  out.results() << "traffic: " << trafficText(traffic) << leastText(traffic);
   if (traffic.contains("warmup")) out.results() << "; in warmup " << trafficText(traffic.at("warmup"));
   out.results() << "\n";
   return ExitCode::Ok;

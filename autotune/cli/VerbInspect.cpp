@@ -32,26 +32,38 @@ std::string kernelTable(const PackageFile& file) {
 }
 
 std::string trafficTable(const PackageFile& file) {
-  Table table({">#", "problem", "target", "strategy", ">reads", ">writes", ">total", ">in warmup"});
+  Table table({">#", "problem", "target", "strategy", ">reads", ">writes", ">total", ">in warmup", ">least", ">rows held"});
   int64_t index = 0;
   for (const Json& k : file.kernels()) {
     const Json& t = k.at("traffic");
     const auto reads = t.at("reads").get<int64_t>(), writes = t.at("writes").get<int64_t>();
     const std::string schedule = k.at("schedule");
-    std::string warmup;
+    std::string warmup, least, held;
+    if (t.contains("least_reads")) least = std::to_string(t["least_reads"].get<int64_t>() + writes);
+    if (t.contains("held_rows")) held = std::to_string(t["held_rows"].get<int64_t>());
     if (t.contains("warmup"))
       warmup =
           std::to_string(t["warmup"].at("reads").get<int64_t>() + t["warmup"].at("writes").get<int64_t>());
     table.row({std::to_string(index++), k.at("problem"), k.at("isa"), schedule.substr(0, schedule.find(',')),
-               std::to_string(reads), std::to_string(writes), std::to_string(reads + writes), warmup});
+               std::to_string(reads), std::to_string(writes), std::to_string(reads + writes), warmup, least, held});
   }
   return table.text(2);
 }
 
+std::string leastNote(const PackageFile& file) {
+  for (const Json& k : file.kernels())
+    if (k.at("traffic").contains("least_reads"))
+      return "least: in total, if all that is read again stayed on chip; so it is for columns of the rows held\n";
+  return "";
+}
+
+constexpr const char* kClusters =
+    "clusters: a cluster lies within a GPC; so many, of so many blocks, does the largest GPC of the usual device hold at once\n";
+
 /// What each launch takes of a GPU, as ptxas said; empty where no kernel has a cubin.
 std::string resourcesTable(const PackageFile& file) {
-  Table table({">#", "phase", "target", ">threads", ">registers", ">spills", ">shared", ">blocks", ">warps"});
-  bool any = false;
+  Table table({">#", "phase", "target", ">threads", ">registers", ">spills", ">shared", ">blocks", ">warps", ">clusters"});
+  bool any = false, clustered = false;
   int64_t index = -1;
   for (const Json& k : file.kernels()) {
     ++index;
@@ -60,15 +72,20 @@ std::string resourcesTable(const PackageFile& file) {
       any = true;
       const Json& r = phase["resources"];
       const auto number = [&](const char* key) { return r.at(key).get<int64_t>(); };
-      const int64_t threads = phase.at("launch").at("threads").get<int64_t>();
+      const Json& launch = phase.at("launch");
+      const int64_t threads = launch.at("threads").get<int64_t>(), cluster = launch.value("cluster", int64_t(1));
+      const int64_t shared = number("shared") + launch.value("shared", int64_t(0));
+      const int64_t clusters = r.value("clusters", int64_t(0));
+      clustered |= clusters > 0;
       table.row({std::to_string(index), phase.at("symbol"), k.at("isa"), std::to_string(threads),
                  std::to_string(number("registers")), std::to_string(number("spills")),
-                 bytesText(double(number("shared"))), std::to_string(number("blocks")),
-                 std::to_string(number("blocks") * threads / 32)});
+                 bytesText(double(shared)), std::to_string(number("blocks")),
+                 std::to_string(number("blocks") * threads / 32),
+                 clusters ? std::to_string(clusters) + " of " + std::to_string(cluster) : ""});
     }
   }
   return any ? "\nof one multiprocessor: registers a thread, blocks and warps that it holds at once\n" +
-                   table.text(2)
+                   table.text(2) + (clustered ? kClusters : "")
              : "";
 }
 
@@ -97,7 +114,8 @@ ExitCode inspect(const InspectFlags& flags, Output& out) {
     out.result(
         {{"file", file.path()}, {"bytes", file.bytes()}, {"verified", true}, {"manifest", file.manifest()}});
   } else if (flags.traffic) {
-    out.results() << "X-sized transfers of each kernel, computed from its sweeps\n" << trafficTable(file);
+    out.results() << "X-sized transfers of each kernel, computed from its sweeps\n" << trafficTable(file)
+                  << leastNote(file);
   } else {
     out.results() << head(file) << kernelTable(file) << resourcesTable(file);
   }

@@ -54,7 +54,7 @@ size_t Kernels::kernelOf(const host::Plan& plan) {
 
 Traffic Kernels::traffic(size_t kernel) const {
   const Json& traffic = kernels().at(kernel).at("traffic");
-  return {traffic.at("reads").get<int>(), traffic.at("writes").get<int>()};
+  return {traffic.value("least_reads", traffic.at("reads").get<int>()), traffic.at("writes").get<int>()};
 }
 
 }  // namespace normc::gpu

@@ -10,7 +10,7 @@
 
 namespace normc::gpu {
 
-/// X-sized transfers of one call, as the manifest says.
+/// The least X-sized transfers of one call, as the manifest says: what is read again is no merit of a kernel.
 struct Traffic {
   int reads = 0, writes = 0;
   int total() const { return reads + writes; }

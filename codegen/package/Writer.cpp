@@ -81,7 +81,8 @@ Json json(const Phase& phase) {
     result["resources"] = {{"registers", phase.resources->registers},
                            {"shared", phase.resources->shared},
                            {"spills", phase.resources->spills},
-                           {"blocks", phase.resources->blocks}};
+                           {"blocks", phase.resources->blocks},
+                           {"clusters", phase.resources->clusters}};
   if (phase.launch) {
     result["launch"] = json(*phase.launch);
     result["unaligned"] = orNull(phase.unaligned);
@@ -89,7 +90,12 @@ Json json(const Phase& phase) {
   return result;
 }
 
-Json json(const Traffic& traffic) { return {{"reads", traffic.reads}, {"writes", traffic.writes}}; }
+Json json(const Traffic& traffic) {
+  Json result = {{"reads", traffic.reads}, {"writes", traffic.writes}};
+  if (traffic.leastReads) result["least_reads"] = *traffic.leastReads;
+  if (traffic.heldRows) result["held_rows"] = traffic.heldRows;
+  return result;
+}
 
 Json json(const Kernel& kernel);
 

@@ -58,6 +58,7 @@ struct Resources {
   int64_t shared = 0;     ///< static, of a block, in bytes
   int64_t spills = 0;     ///< bytes
   int64_t blocks = 0;     ///< of this phase, that one multiprocessor holds at once
+  int64_t clusters = 0;   ///< of its blocks, that the multiprocessors of a GPC hold at once; 0: they are launched singly
 };
 
 struct Phase {
@@ -74,6 +75,9 @@ struct Phase {
 /// X-sized transfers.
 struct Traffic {
   int64_t reads = 0, writes = 0;
+  std::optional<int64_t> leastReads = {};  ///< of a kernel that keeps what it reads on chip; absent: the same
+  int64_t heldRows = 0;                    ///< of a column: read so seldom, those after them `reads` times
+  bool operator==(const Traffic&) const = default;
 };
 
 struct Kernel {

@@ -67,7 +67,7 @@ llvm::Expected<KernelOp> planKernel(ModuleOp module, const Problem& problem, Str
   return builder.kernel();
 }
 
-Traffic trafficOf(KernelOp kernel, bool warmup) {
+Traffic trafficOf(KernelOp kernel, bool warmup, llvm::function_ref<bool(SlabOp)> keeps) {
   Traffic traffic;
   auto xSized = [&](Attribute symbol) {
     return cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel, cast<FlatSymbolRefAttr>(symbol))).isXSized();
@@ -75,11 +75,12 @@ Traffic trafficOf(KernelOp kernel, bool warmup) {
   for (auto phase : kernel.getOps<PhaseOp>()) {
     for (auto slab : phase.getOps<SlabOp>()) {
       if (slab.getHead()) continue;  // a fixed number of rows, not X-sized
+      const bool kept = keeps ? keeps(slab) : slab.getResident();
       llvm::StringSet<> seen;
       for (auto sweep : slab.getOps<SweepOp>()) {
         if (sweep.getCondition() && !warmup) continue;
         for (Attribute symbol : sweep.getReads())
-          if (xSized(symbol) && (seen.insert(cast<FlatSymbolRefAttr>(symbol).getValue()).second || !slab.getResident()))
+          if (xSized(symbol) && (seen.insert(cast<FlatSymbolRefAttr>(symbol).getValue()).second || !kept))
             ++traffic.reads;
         traffic.writes += llvm::count_if(sweep.getWrites(), xSized);
       }

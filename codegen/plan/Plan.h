@@ -35,11 +35,12 @@ llvm::SmallVector<Strategy, 2> legalStrategies(const Problem&);
 llvm::Expected<KernelOp> planKernel(mlir::ModuleOp, const Problem&, Strategy, llvm::StringRef symbol);
 
 /// X-sized transfers of a kernel, read off the IR. `warmup` counts the phases and
-/// sweeps that only run then as well.
+/// sweeps that only run then as well. `keeps` says of which slabs a tensor is read once, however many of
+/// their sweeps ask for it; by default of all that are planned so (`resident`).
 struct Traffic {
   int64_t reads = 0, writes = 0;
   int64_t total() const { return reads + writes; }
 };
-Traffic trafficOf(KernelOp, bool warmup = false);
+Traffic trafficOf(KernelOp, bool warmup = false, llvm::function_ref<bool(SlabOp)> keeps = nullptr);
 
 }  // namespace normc::codegen

@@ -30,8 +30,8 @@ class Ptxas {
   std::filesystem::path folder_;
 };
 
-CompiledKernel layerNorm() {
-  const Problem problem = problemOf("layer_norm:forward@f32[*x256]");
+CompiledKernel layerNorm(const char* text = "layer_norm:forward@f32[*x256]") {
+  const Problem problem = problemOf(text);
   const cuda::Arch arch = llvm::cantFail(cuda::findArch("sm_90"));
   return llvm::cantFail(compileKernel(problem, cuda::defaultSchedule(problem, arch, Strategy::Resident), arch, "k"));
 }
@@ -57,6 +57,27 @@ echo "ptxas info    : Used 40 registers, used 1 barriers, 64 bytes smem")");
   EXPECT_EQ(kernel.manifest.phases[0].resources->registers, 40);
   EXPECT_EQ(kernel.manifest.phases[0].resources->spills, 28);
   EXPECT_EQ(kernel.manifest.phases[0].resources->shared, 64);
+  EXPECT_EQ(kernel.manifest.phases[0].resources->clusters, 0) << "blocks are launched singly";
+}
+
+TEST(CudaPtxas, CountsWholeClustersOfAGpc) {
+  const Ptxas talks(R"(for last; do :; done; echo cubin > "$last"
+echo "ptxas info    : Compiling entry function 'k_apply' for 'sm_90'"
+echo "ptxas info    : Used 128 registers, used 1 barriers, 64 bytes smem")");
+  const CompiledKernel kernel = layerNorm("layer_norm:forward@f32[*x131072]");
+  const package::Phase& apply = kernel.manifest.phases[0];
+  ASSERT_EQ(apply.launch->cluster, 16);
+  ASSERT_EQ(apply.launch->threads, 256);
+  EXPECT_EQ(apply.resources->blocks, 2) << "65536 registers";
+  EXPECT_EQ(apply.resources->clusters, 2) << "36 blocks have room on 18 multiprocessors, 32 of them in whole clusters";
+}
+
+TEST(CudaOccupancy, CountsDynamicSharedMemory) {
+  const cuda::Arch arch = llvm::cantFail(cuda::findArch("sm_80"));
+  const cuda::Resources r{.registers = 32, .sharedBytes = 1024};
+  EXPECT_EQ(cuda::residentBlocks(arch, 256, 0, r), 8);
+  EXPECT_EQ(cuda::residentBlocks(arch, 256, 52 << 10, r), 3) << "54 KiB each of 164, one of which the system takes";
+  EXPECT_EQ(cuda::residentBlocks(arch, 256, 164 << 10, r), 0);
 }
 
 }  // namespace

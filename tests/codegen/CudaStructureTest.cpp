@@ -194,7 +194,7 @@ void checkMachineCode(const CompiledKernel& kernel, const cuda::Arch& arch) {
     EXPECT_EQ(r.spillBytes, 0) << entry;
     EXPECT_EQ(r.stackBytes, 0) << entry;
     EXPECT_LT(r.sharedBytes, 48 << 10) << entry << " needs more than a launch has without asking";
-    EXPECT_GE(cuda::residentBlocks(arch, threads[entry], r) * threads[entry], 256)
+    EXPECT_GE(cuda::residentBlocks(arch, threads[entry], 0, r) * threads[entry], 256)
         << entry << ": " << r.registers << " registers, " << r.sharedBytes << " bytes of shared memory";
   }
 }

@@ -29,6 +29,12 @@ Moved movedBy(const std::vector<emulator::EmulatedDriver::Launched>& launches, c
   return moved;
 }
 
+/// What the manifest says of a column of so many rows, or of as many rows: in rows that are read.
+uint64_t plannedReads(const package::Traffic& traffic, int64_t rows) {
+  const int64_t held = std::min(rows, traffic.heldRows);
+  return uint64_t(traffic.leastReads.value_or(traffic.reads) * held + traffic.reads * (rows - held));
+}
+
 struct Case {
   const char *name, *problem, *arch, *schedule;  ///< no schedule: the default
   int64_t rows, reads, writes;                   ///< transfers, as docs/design.md has them
@@ -48,8 +54,10 @@ TEST_P(EmulatedTraffic, IsWhatWasPlanned) {
   const gate::Trial trial{.extents = {1, c.rows, *problem.features}, .step = 5000};
   const gate::Verdict verdict = kernel->judge(problem, trial);
   ASSERT_TRUE(verdict.ok) << verdict.text;
-  EXPECT_EQ(kernel->manifest.traffic.reads, c.reads);
-  EXPECT_EQ(kernel->manifest.traffic.writes, c.writes);
+  const package::Traffic& planned = kernel->manifest.traffic;
+  EXPECT_EQ(plannedReads(planned, c.rows), uint64_t(c.reads * c.rows));
+  EXPECT_EQ(planned.leastReads.value_or(planned.reads), c.reads);
+  EXPECT_EQ(planned.writes, c.writes);
   const Moved moved = movedBy(kernel->launches);
   const uint64_t tensor = uint64_t(trial.extents.rows * trial.extents.features * bytes(problem.data));
   EXPECT_EQ(moved.read, c.reads * tensor + c.heads * tensor / c.rows)
@@ -111,6 +119,51 @@ Moved moves(const char* text, int64_t rows, int64_t step, const std::string& pha
   EXPECT_TRUE(verdict.ok) << verdict.text;
   return movedBy(kernel->launches, phase);
 }
+
+/// Schedules that read again, and warmup: the manifest says what is done, beside what was planned.
+struct Again {
+  const char *name, *problem, *schedule;
+  int64_t segments, rows, reads, least;
+  int64_t step = 5000;
+  int64_t probed = 0;  ///< bytes that are read beforehand, to choose a shift
+};
+void PrintTo(const Again& c, std::ostream* out) { *out << c.name; }
+
+class EmulatedAgain : public testing::TestWithParam<Again> {};
+
+TEST_P(EmulatedAgain, IsReadAsOftenAsTheManifestSays) {
+  const Again& c = GetParam();
+  const Problem problem = *parseProblem(c.problem, findNorm);
+  auto kernel = emulated(problem, llvm::cantFail(codegen::cuda::parseSchedule(c.schedule)), archOf("sm_90"));
+  ASSERT_TRUE(kernel->plan) << kernel->error;
+  const gate::Trial trial{.extents = {c.segments, c.rows, *problem.features}, .step = c.step};
+  const gate::Verdict verdict = kernel->judge(problem, trial);
+  ASSERT_TRUE(verdict.ok) << verdict.text;
+  const package::Kernel& m = kernel->manifest;
+  const package::Traffic& planned = c.step == 0 && m.warmupTraffic ? *m.warmupTraffic : m.traffic;
+  EXPECT_EQ(planned.reads, c.reads);
+  EXPECT_EQ(planned.leastReads.value_or(planned.reads), c.least);
+  const Moved moved = movedBy(kernel->launches);
+  const uint64_t row = uint64_t(trial.extents.features * bytes(problem.data));
+  EXPECT_EQ(moved.read, row * uint64_t(c.segments) * plannedReads(planned, c.rows) + uint64_t(c.probed))
+      << double(moved.read) / double(row * uint64_t(c.segments * c.rows)) << " reads";
+  EXPECT_EQ(moved.written, row * uint64_t(c.segments * c.rows * planned.writes));
+}
+INSTANTIATE_TEST_SUITE_P(
+    Cuda, EmulatedAgain,
+    testing::Values(
+        Again{"Rows", "rms_norm:forward@bf16[*x1024]", "resident,threads=64,team=64,vector=8,tile=0", 1, 9, 2, 1},
+        Again{"RowsHeld", "rms_norm:forward@bf16[*x1024]", "resident,threads=64,team=64,vector=8,tile=2", 1, 9, 1, 1},
+        Again{"RowsWithAShift", "layer_norm:forward@f32[*x1024]", "resident,threads=64,team=64,vector=4,tile=0", 1, 9, 2, 1, 5000, 9 * 64 * 16},
+        Again{"RowsBackward", "layer_norm:backward@f32[*x512]", "resident,threads=64,team=64,vector=4,tile=0,chunks=2", 1, 9, 4, 2},
+        Again{"Segments", "group_norm:forward@f32[*x*x64]{groups=4}", "resident,threads=64,team=4,vector=4,tile=1,rows=2", 2, 40, 2, 1},
+        Again{"SegmentsBackward", "group_norm:backward@f32[*x*x64]{groups=4}", "resident,threads=64,team=4,vector=4,tile=1,rows=2", 2, 40, 4, 2},
+        Again{"Columns", "batch_norm:forward@f32[*x64]", "resident,threads=64,team=8,vector=4,tile=1,rows=2", 1, 40, 2, 1},
+        Again{"ColumnsHeldInPart", "batch_norm:backward@f32[*x64]", "resident,threads=64,team=8,vector=4,tile=1,rows=2,hold=2", 1, 40, 4, 2},
+        Again{"ColumnsOfSegments", "instance_norm:forward@f32[*x*x64]", "resident,threads=64,team=8,vector=4,tile=1,rows=2,hold=2", 2, 45, 2, 1},
+        Again{"Warmup", "power_norm_released:forward@f32[*x64]{heads=4}", "streamed,threads=64,team=4,vector=4,tile=1,chunks=2", 1, 40, 2, 2, 0},
+        Again{"AfterWarmup", "power_norm_released:forward@f32[*x64]{heads=4}", "streamed,threads=64,team=4,vector=4,tile=1,chunks=2", 1, 40, 1, 1}),
+    [](const auto& info) { return info.param.name; });
 
 /// A column that is longer than what a block keeps is read again from there on.
 TEST(EmulatedColumns, ReadAgainOnlyWhatTheyDoNotHold) {

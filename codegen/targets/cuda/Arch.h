@@ -17,6 +17,7 @@ struct Arch {
   int64_t threads = 2048;      ///< resident on one multiprocessor
   int64_t blocks = 32;         ///< resident on one multiprocessor
   int64_t sharedBytes = 0;     ///< of one multiprocessor
+  int64_t neighbours = 18;     ///< multiprocessors of a GPC, over which a cluster may lie; of one device some have two fewer
   bool clusters() const { return number >= 90; }
 };
 

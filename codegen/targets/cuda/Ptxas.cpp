@@ -73,12 +73,14 @@ llvm::Expected<std::string> disassemble(llvm::StringRef cubin) {
   return runTool({program, input->path()}, "nvdisasm cannot read what ptxas made");
 }
 
-int64_t residentBlocks(const Arch& arch, int64_t threads, const Resources& r) {
+int64_t residentBlocks(const Arch& arch, int64_t threads, int64_t dynamicBytes, const Resources& r) {
   // Registers are handed out by the warp, in units of 256.
   int64_t warp = llvm::alignTo(std::max<int64_t>(r.registers, 1) * 32, 256), warps = llvm::divideCeil(threads, 32);
   int64_t blocks = std::min(arch.blocks, arch.threads / threads);
   blocks = std::min(blocks, arch.registers / (warp * warps));
-  return std::min(blocks, arch.sharedBytes / (r.sharedBytes + 1024));
+  return std::min(blocks, arch.sharedBytes / (r.sharedBytes + dynamicBytes + 1024));
 }
+
+int64_t residentClusters(const Arch& arch, int64_t cluster, int64_t blocks) { return arch.neighbours * blocks / cluster; }
 
 }  // namespace normc::codegen::cuda

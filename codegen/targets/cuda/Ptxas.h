@@ -31,7 +31,10 @@ llvm::Expected<Assembled> assemble(llvm::StringRef ptx, const Arch&);
 /// Machine code as text, by nvdisasm.
 llvm::Expected<std::string> disassemble(llvm::StringRef cubin);
 
-/// Blocks of so many threads that one multiprocessor holds at once.
-int64_t residentBlocks(const Arch&, int64_t threads, const Resources&);
+/// Blocks of so many threads, with so many bytes of dynamic shared memory, that one multiprocessor holds at once.
+int64_t residentBlocks(const Arch&, int64_t threads, int64_t dynamicBytes, const Resources&);
+
+/// Whole clusters that the multiprocessors of one GPC hold at once, if each holds so many blocks.
+int64_t residentClusters(const Arch&, int64_t cluster, int64_t blocks);
 
 }  // namespace normc::codegen::cuda

@@ -69,12 +69,18 @@ bool readsAgain(PhaseOp phase) {
   });
 }
 
+bool keeps(SlabOp slab, const Schedule& s) {
+  return slab.getResident() && s.tile > 0 && isLine(slab, slab->getParentOfType<KernelOp>());
+}
+
+int64_t heldRows(const Schedule& s) { return s.hold * s.rows * (s.threads / s.team) * s.cluster; }
+
 llvm::SmallVector<TensorOp> streamedIn(PhaseOp phase, const Schedule& s) {
   llvm::SmallVector<TensorOp> streamed;
   if (!s.hints) return streamed;
   auto kernel = phase->getParentOfType<KernelOp>();
   auto here = readIn(phase);
-  bool kept = s.tile > 0 && llvm::all_of(phase.getOps<SlabOp>(), [&](SlabOp slab) { return isLine(slab, kernel) && slab.getResident(); });
+  bool kept = llvm::all_of(phase.getOps<SlabOp>(), [&](SlabOp slab) { return keeps(slab, s); });
   for (auto t : kernel.getOps<TensorOp>()) {
     if (!t.isXSized()) continue;
     bool later = llvm::any_of(kernel.getOps<PhaseOp>(), [&](PhaseOp other) {
@@ -427,8 +433,8 @@ Schedule defaultSchedule(const Problem& problem, const Arch& arch, Strategy stra
 }
 
 int64_t rowsOfResident(const Form& form, const Schedule& s) {
-  const int64_t held = s.hold * s.rows * (s.threads / s.team), row = columnsOf(s) * form.dataBytes * (form.backward ? 3 : 2);
-  return std::max<int64_t>(1, std::min(held, kAloneBytes / row));
+  const int64_t row = columnsOf(s) * form.dataBytes * (form.backward ? 3 : 2);
+  return std::max<int64_t>(1, std::min(heldRows(s), kAloneBytes / row));
 }
 
 Schedule unaligned(const Schedule& s) {

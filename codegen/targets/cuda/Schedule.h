@@ -68,6 +68,13 @@ Schedule defaultSchedule(const Problem&, const Arch&, Strategy);
 /// stay in registers, and one launch of few blocks ends before three of many would.
 int64_t rowsOfResident(const Form&, const Schedule&);
 
+/// Whether a sweep of the slab finds on chip what the sweeps before it have read. Columns do for `heldRows`, of any
+/// number: here they do not.
+bool keeps(SlabOp, const Schedule&);
+
+/// Rows of a column that stay on chip between sweeps.
+int64_t heldRows(const Schedule&);
+
 /// The same kernel for operands of any alignment and length: elements one by one.
 Schedule unaligned(const Schedule&);
 

@@ -53,7 +53,7 @@ KnobSpace knobSpace(const Form& form, const Arch& arch, Strategy strategy) {
 
 double predict(const Form& form, const Schedule& s, const Arch& arch, const Load& load) {
   const double elements = double(load.totalRows()) * double(load.features);
-  const bool again = (form.lines || form.blocks) && s.tile == 0;  // a run that is walked twice
+  const bool again = form.blocks || (form.lines && s.tile == 0);  // a run that is walked twice
   double transfers = double(form.reads) * (again || (form.columns && !s.hold) ? 2 : 1) + 1;
   if (form.streams && form.reads) transfers += double(form.reads);
   // Lanes beyond the end of a run do nothing.
