@@ -34,8 +34,6 @@ Expr toBF16(Expr value) {
   return cast<uint16_t>(chosen >> 16);
 }
 
-Expr wide(int64_t n) { return make_const(Int(64), n); }
-
 constexpr int64_t kWord = 8, kOperandWords = sizeof(normc_operand) / kWord,
                   kCutWords = sizeof(normc_cut) / kWord;
 enum CutField { kUnits, kChunkUnits, kChunks };

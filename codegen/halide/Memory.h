@@ -91,6 +91,10 @@ class Memory {
   std::vector<Halide::Argument> arguments_;
 };
 
+/// 64-bit indices.
+inline Expr wide(int64_t n) { return Halide::Internal::make_const(Halide::Int(64), n); }
+inline Expr wide(Expr e) { return Halide::cast<int64_t>(std::move(e)); }
+
 Expr rawLoad(const std::string& buffer, Halide::Type, Expr index);
 /// Stands for the writes, in their order; what it comes `after` is computed before.
 Expr writeCall(const std::vector<Write>&, const Exprs& after);

@@ -6,9 +6,6 @@ using namespace Halide::Internal;
 
 namespace normc::halide {
 
-static Expr wide(int64_t n) { return make_const(Int(64), n); }
-static Expr wide(Expr e) { return cast<int64_t>(std::move(e)); }
-
 static bool uses(const Op& op, int value) {
   auto in = [&](const std::vector<int>& list) {
     return std::find(list.begin(), list.end(), value) != list.end();

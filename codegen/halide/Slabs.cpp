@@ -5,9 +5,6 @@ using namespace Halide;
 
 namespace normc::halide {
 
-static Expr wide(int64_t n) { return Internal::make_const(Int(64), n); }
-static Expr wide(Expr e) { return cast<int64_t>(std::move(e)); }
-
 Translation::Translation(Memory& memory, const Schedule& schedule)
     : m_(memory), kernel_(memory.kernel()), schedule_(schedule), driver_("phase") {}
 

@@ -5,9 +5,6 @@ using namespace Halide;
 
 namespace normc::halide {
 
-static Expr wide(int64_t n) { return Internal::make_const(Int(64), n); }
-static Expr wide(Expr e) { return cast<int64_t>(std::move(e)); }
-
 /// Steps after which sums are added to a second level, so that the error of a long
 /// sum grows with the logarithm of its length rather than the length.
 static constexpr int64_t kFlushSteps = 32;
