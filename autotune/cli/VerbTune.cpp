@@ -8,6 +8,7 @@
 #include "autotune/cli/Interrupt.h"
 #include "autotune/cli/Maker.h"
 #include "autotune/cli/Progress.h"
+#include "autotune/cli/TemporaryFolder.h"
 #include "autotune/cli/TuneBundle.h"
 #include "autotune/cli/TuneReport.h"
 #include "autotune/cli/TuneTasks.h"
