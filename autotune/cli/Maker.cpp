@@ -1,10 +1,7 @@
 #include "autotune/cli/Maker.h"
 
 #include <atomic>
-#include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <thread>
 
 #include "autotune/cli/Failure.h"
@@ -13,19 +10,6 @@
 #include "runtime/package/Sha256.h"
 
 namespace normc::cli {
-
-TemporaryFolder::TemporaryFolder() {
-  std::error_code none;
-  std::string form = (std::filesystem::temp_directory_path(none) / "normc-tune-XXXXXX").string();
-  if (none || !mkdtemp(form.data()))
-    throw refused("cannot make a folder for candidates in " + form + ": " + std::strerror(errno));
-  path_ = form;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code none;
-  std::filesystem::remove_all(path_, none);
-}
 
 std::string objectOf(const std::string& package) {
   uint64_t bytes = 0;

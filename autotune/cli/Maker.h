@@ -10,18 +10,6 @@
 
 namespace normc::cli {
 
-/// A folder under the system's temporary one, that is gone with the object.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 class Maker {
  public:
   /// `folder`: where packages go. All arguments outlive it.

@@ -8,7 +8,7 @@
 
 #include "autotune/cli/Failure.h"
 #include "autotune/cli/Files.h"
-#include "autotune/cli/Maker.h"
+#include "autotune/cli/TemporaryFolder.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Program.h"
 

@@ -113,9 +113,13 @@ ExitCode runBundleHere(const TuneFlags& flags, Output& out) {
     lines.push_back(line);
     if (!out.json) out.results() << line << std::endl;
   };
-  const bool whole = tune::runBundle(run);
+  run.fresh = flags.fresh;
+  const tune::BundleEnd end = tune::runBundle(run);
+  const bool whole = end == tune::BundleEnd::Whole;
   if (out.json) out.result({{"records", run.records}, {"complete", whole}, {"tasks", lines}});
-  return whole ? ExitCode::Ok : interrupt.requested() ? ExitCode::Interrupted : ExitCode::CheckFailed;
+  return whole                             ? ExitCode::Ok
+         : end == tune::BundleEnd::Stopped ? ExitCode::Interrupted
+                                           : ExitCode::CheckFailed;
 }
 
 ExitCode importResults(const TuneFlags& flags, Output& out) {

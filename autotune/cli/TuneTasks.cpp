@@ -5,6 +5,7 @@
 
 #include "autotune/cli/Failure.h"
 #include "autotune/measure/Policy.h"
+#include "autotune/tune/LiveLab.h"
 #include "dsl/Nearest.h"
 
 namespace normc::cli {
@@ -69,8 +70,7 @@ std::vector<TuneTask> tasksOf(const TuneFlags& flags, int64_t threads) {
                         *problem.features,
                         threads,
                         policy};
-        constexpr int64_t kMost = int64_t(1) << 33;
-        if (task.segments * task.features > kMost / task.rows)
+        if (task.segments * task.features > tune::kMostElements / task.rows)
           throw usage("--rows is '" + rows + "': " + task.text() + " has more than 2^33 elements");
         if (index++ % parts == part - 1) tasks.push_back({problem, std::move(task)});
       }

@@ -15,7 +15,7 @@ namespace normc::cli {
 namespace {
 
 struct RecordsFlags {
-  std::vector<std::string> words;
+  std::vector<std::string> words, norms;
   std::string output;
 };
 
@@ -123,13 +123,15 @@ ExitCode records(const RecordsFlags& flags, Output& out) {
   if (files.empty())
     throw usage("normc records " + action + " needs a file of records",
                 "e.g. normc records " + action + " tuned.jsonl");
+  if (!flags.norms.empty() && action != "verify")
+    throw usage("--norm is for records verify alone", "normc records " + action + " needs no norm's text");
   if (action == "show") return show(files, out);
   if (action == "merge") return merge(flags, files, out);
   if (action == "plot") return plotRecords(readAll(files), flags.output, out);
   if (files.size() != 1)
     throw usage("normc records verify adds what it finds to one file",
                 "merge them first: normc records merge A B -o C");
-  return verifyRecords(files[0], out);
+  return verifyRecords(files[0], flags.norms, out);
 }
 
 }  // namespace
@@ -140,6 +142,7 @@ Action declareRecords(CLI::App& parser) {
       ->type_name("");
   parser.add_option("-o,--output", flags->output, "Of merge: the file to write; of plot: the folder")
       ->type_name("FILE");
+  addList(parser, "--norm", flags->norms, "Of verify: .norm files of norms that are not built in");
   parser.footer(
       "verify measures what was chosen again, beside the default, on this machine; it fails where a choice "
       "is slower by\n"

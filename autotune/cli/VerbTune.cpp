@@ -8,6 +8,7 @@
 #include "autotune/cli/Interrupt.h"
 #include "autotune/cli/Maker.h"
 #include "autotune/cli/Progress.h"
+#include "autotune/cli/TemporaryFolder.h"
 #include "autotune/cli/TuneBundle.h"
 #include "autotune/cli/TuneReport.h"
 #include "autotune/cli/TuneTasks.h"
@@ -111,14 +112,12 @@ class Tuning {
   /// What earlier choices say: of this very task the incumbent, of the same norm and entry elsewhere hints.
   void learn(const TuneTask& t, const tune::Landscape& landscape, tune::SearchOptions& options) const {
     const auto head = [](const std::string& problem) { return problem.substr(0, problem.find('[')); };
+    if (const auto [choice, point] = tune::choiceOf(landscape, known_.records, settingOf(t)); choice)
+      options.incumbent = point;
     for (const tune::Record& record : known_.records) {
-      if (record.kind != "choice") continue;
+      if (record.kind != "choice" || head(record.task.problem) != head(t.task.problem)) continue;
       const auto point = landscape.find(record.generator, record.schedule);
-      if (!point) continue;
-      if (record.task == t.task && record.device == hardware_.site.device)
-        options.incumbent = *point;
-      else if (head(record.task.problem) == head(t.task.problem))
-        options.hints.push_back(*point);
+      if (point && point != options.incumbent) options.hints.push_back(*point);
     }
     if (options.hints.size() > 6) options.hints.resize(6);
   }

@@ -9,6 +9,8 @@
 #include "autotune/cli/Interrupt.h"
 #include "autotune/cli/Maker.h"
 #include "autotune/cli/Progress.h"
+#include "autotune/cli/TemporaryFolder.h"
+#include "autotune/cli/Values.h"
 #include "autotune/space/Space.h"
 #include "autotune/tune/Here.h"
 #include "dsl/Library.h"
@@ -20,13 +22,46 @@ namespace {
 constexpr int kRounds = 40;
 constexpr double kSlower = 1.02;
 
+/// Finds the problem of a choice again: its norm is the one with the hash that the record holds.
+class Problems {
+ public:
+  explicit Problems(const std::vector<std::string>& files) {
+    for (const std::string& file : files)
+      for (const Norm& norm : normsOf(file)) given_.push_back(norm);
+  }
+
+  /// Empty where no norm has the hash.
+  std::optional<Problem> of(const tune::Task& task) const {
+    const auto problem = parseProblem(task.problem, [&](std::string_view name) -> Result<Norm> {
+      for (const Norm& norm : given_)
+        if (norm->name == name && norm->structuralHash() == task.norm) return norm;
+      return findNorm(name);
+    });
+    if (!problem || problem->spec->structuralHash() != task.norm) return std::nullopt;
+    return *problem;
+  }
+
+  /// Why there is none.
+  std::string whyNone(const tune::Task& task) const {
+    const std::string name = task.problem.substr(0, task.problem.find(':'));
+    for (const Norm& norm : given_)
+      if (norm->name == name)
+        return "its " + name + " (hash " + task.norm.substr(0, 8) +
+               ") is another than that of --norm (hash " + norm->structuralHash().substr(0, 8) + ")";
+    return "of a norm that is not built in (" + name + ", hash " + task.norm.substr(0, 8) +
+           "): give its file by --norm";
+  }
+
+ private:
+  std::vector<Norm> given_;
+};
+
 /// Why a choice cannot be measured here; empty if it can.
-std::string whyNot(const tune::Record& choice, const Hardware& hardware) {
+std::string whyNot(const tune::Record& choice, const Hardware& hardware, const Problems& problems) {
   if (choice.device != hardware.site.device) return "made on another device";
   if (choice.toolchain != hardware.site.toolchain) return "made with another toolchain";
-  const auto problem = parseProblem(choice.task.problem, findNorm);
-  if (!problem || problem->spec->structuralHash() != choice.task.norm)
-    return "of a norm that is not built in";
+  const auto problem = problems.of(choice.task);
+  if (!problem) return problems.whyNone(choice.task);
   for (const codegen::TargetPtr& target : hardware.generators)
     if (target->generator() == choice.generator)
       return target->whyIllegal(*problem, choice.schedule).value_or("");
@@ -38,9 +73,8 @@ struct Again {
   std::string verdict;
 };
 
-Again measureAgain(const tune::Record& choice, const Hardware& hardware, tune::Journal& journal,
-                   const std::string& session) {
-  const Problem problem = *parseProblem(choice.task.problem, findNorm);
+Again measureAgain(const tune::Record& choice, const Problem& problem, const Hardware& hardware,
+                   tune::Journal& journal, const std::string& session) {
   const auto landscape = valueOf(
       tune::landscapeOf(hardware.generators, problem, hardware.loadOf(choice.task)), ExitCode::Refused);
   const size_t byDefault = landscape.byDefault();
@@ -74,7 +108,8 @@ Again measureAgain(const tune::Record& choice, const Hardware& hardware, tune::J
 
 }  // namespace
 
-ExitCode verifyRecords(const std::string& file, Output& out) {
+ExitCode verifyRecords(const std::string& file, const std::vector<std::string>& norms, Output& out) {
+  const Problems problems(norms);
   const tune::Database database = valueOf(tune::readDatabase(file), ExitCode::Refused);
   const std::string session = tune::newSession();
   std::map<std::string, Hardware> byTarget;
@@ -96,10 +131,11 @@ ExitCode verifyRecords(const std::string& file, Output& out) {
           runsHere(choice.device.arch) ? "" : "code for " + choice.device.arch + " does not run here";
       if (reason.empty() && !byTarget.contains(choice.device.arch))
         byTarget.emplace(choice.device.arch, hardwareFor(choice.device.arch));
-      if (reason.empty()) reason = whyNot(choice, byTarget.at(choice.device.arch));
+      if (reason.empty()) reason = whyNot(choice, byTarget.at(choice.device.arch), problems);
       Again again;
       if (reason.empty())
-        again = measureAgain(choice, byTarget.at(choice.device.arch), *journal, session);
+        again = measureAgain(choice, *problems.of(choice.task), byTarget.at(choice.device.arch), *journal,
+                             session);
       else
         again.verdict = "not measured: " + reason;
       ++(again.verdict == "won"      ? confirmed

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "autotune/cli/ExitCode.h"
 #include "autotune/cli/Output.h"
@@ -9,7 +10,8 @@
 namespace normc::cli {
 
 /// Races each schedule that won on this device with this toolchain against its default, in new rounds, and
-/// adds what it finds to the file. CheckFailed where one is slower by more than 2 %.
-ExitCode verifyRecords(const std::string& file, Output&);
+/// adds what it finds to the file. CheckFailed where one is slower by more than 2 %. A record holds the hash
+/// of its norm, not the text: `norms` are files that hold those which are not built in.
+ExitCode verifyRecords(const std::string& file, const std::vector<std::string>& norms, Output&);
 
 }  // namespace normc::cli

@@ -19,17 +19,28 @@ bool clearlySlower(const Samples& theirs, const Samples& ours) {
   return medians[medians.size() / 200] > 1;
 }
 
-Decision decide(const Landscape& landscape, const std::vector<Racer>& racers) {
+namespace {
+
+/// What a schedule has to gain, at least.
+double boundFor(size_t point, const Landscape& landscape, std::optional<size_t> incumbent) {
+  if (!incumbent) return kLeastGain;
+  if (point == *incumbent) return kLeastGain - kHysteresis;
+  return *incumbent == landscape.byDefault() ? kLeastGain + kHysteresis : kLeastGain;
+}
+
+bool wins(const Samples& ours, const Samples& theirs, double bound) {
+  if (measure::medianRatio(ours, theirs) > 1 - bound) return false;
+  const Ratio ratio = measure::pairedRatio(ours, theirs);
+  return 1 - ratio.value > std::max(bound, kNoiseFactor * noiseOf(ours, theirs)) && ratio.high < 1;
+}
+
+}  // namespace
+
+Decision decide(const Landscape& landscape, const std::vector<Racer>& racers, std::optional<size_t> incumbent,
+                double slack) {
   const auto byDefault = std::find_if(racers.begin(), racers.end(),
                                       [&](const Racer& r) { return r.point == landscape.byDefault(); });
   assert(byDefault != racers.end());
-  const auto wins = [&](const Racer& racer) {
-    if (racer.point == byDefault->point) return false;
-    if (measure::medianRatio(racer.samples, byDefault->samples) > 1 - kLeastGain) return false;
-    const Ratio ratio = measure::pairedRatio(racer.samples, byDefault->samples);
-    const double margin = std::max(kLeastGain, kNoiseFactor * noiseOf(racer.samples, byDefault->samples));
-    return 1 - ratio.value > margin && ratio.high < 1;
-  };
   const Racer* leader = &*byDefault;
   for (const Racer& racer : racers) {
     const double lead = measure::medianRatio(racer.samples, leader->samples);
@@ -42,15 +53,30 @@ Decision decide(const Landscape& landscape, const std::vector<Racer>& racers) {
                     measure::pairedRatio(leader->samples, byDefault->samples)};
   const Racer* chosen = nullptr;
   for (const Racer& racer : racers) {
-    if (!wins(racer)) continue;
+    if (racer.point == byDefault->point) continue;
+    if (!wins(racer.samples, byDefault->samples, boundFor(racer.point, landscape, incumbent) - slack))
+      continue;
     const Ratio behind = measure::pairedRatio(racer.samples, leader->samples);
     const bool equallyFast = &racer == leader || behind.value <= 1 + kEquallyFast ||
                              (behind.low <= 1 && behind.value <= 1 + kLeastGain);
-    if (equallyFast && (!chosen || landscape.simpler(racer.point, chosen->point))) chosen = &racer;
+    if (!equallyFast || (chosen && chosen->point == incumbent)) continue;
+    if (!chosen || racer.point == incumbent || landscape.simpler(racer.point, chosen->point)) chosen = &racer;
   }
   if (chosen)
     decision = {chosen->point, false, measure::pairedRatio(chosen->samples, byDefault->samples),
                 leader->point, decision.leaderRatio};
+  return decision;
+}
+
+Decision confirmed(const Landscape& landscape, const Decision& won, const std::vector<Racer>& pair,
+                   const std::vector<Ratio>& each, std::optional<size_t> incumbent) {
+  Decision decision = won;
+  const bool everywhere = std::all_of(each.begin(), each.end(), [](const Ratio& r) { return r.value < 1; });
+  if (everywhere && wins(pair[1].samples, pair[0].samples, boundFor(pair[1].point, landscape, incumbent))) {
+    decision.ratio = measure::pairedRatio(pair[1].samples, pair[0].samples);
+    return decision;
+  }
+  decision.chosen = landscape.byDefault(), decision.tie = true, decision.ratio = {1, 1, 1};
   return decision;
 }
 

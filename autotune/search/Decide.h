@@ -5,8 +5,14 @@
 // figure, and its whole 95 % interval lies on its side. Otherwise the default stays, and
 // the result is a tie. Among those that are as fast as the fastest, the simplest is
 // taken: the same one the next time.
+//
+// Two processes that time the same two kernels differ by about half a percent, since
+// their memory lies elsewhere; more rounds of one process do not show that. So who comes
+// close to winning is timed again in others, which decide; and a task that was decided
+// before is decided otherwise only by a percent more than the rule asks for.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "autotune/measure/Stats.h"
@@ -18,6 +24,10 @@ using measure::Ratio;
 using measure::Samples;
 
 inline constexpr double kLeastGain = 0.02, kNoiseFactor = 3, kEquallyFast = 0.01;
+/// By how much more a schedule must gain that was not chosen before, and less one that was.
+inline constexpr double kHysteresis = 0.01;
+/// By how much a schedule may fail to win its race and still be timed again.
+inline constexpr double kSecondLook = 0.01;
 
 struct Racer {
   size_t point;
@@ -32,8 +42,15 @@ struct Decision {
   Ratio leaderRatio;
 };
 
-/// The default is among the racers.
-Decision decide(const Landscape&, const std::vector<Racer>&);
+/// The default is among the racers. `incumbent`: what an earlier tuning of the task chose; the default if it
+/// was a tie. `slack`: how much less than the rule asks for is enough, where a win is confirmed afterwards.
+Decision decide(const Landscape&, const std::vector<Racer>&, std::optional<size_t> incumbent = {},
+                double slack = 0);
+
+/// What becomes of a win. `pair`: the default and the winner, in all rounds of `each` process that timed them
+/// again. It stays one if the rule holds for all of these rounds, and no process found the winner slower.
+Decision confirmed(const Landscape&, const Decision& won, const std::vector<Racer>& pair,
+                   const std::vector<Ratio>& each, std::optional<size_t> incumbent = {});
 
 /// How far the median of paired ratios lies from itself when rounds are drawn again: the median absolute
 /// deviation over bootstrapped medians.

@@ -21,7 +21,10 @@ class Searching {
       screenAll(options_.exhaustive ? landscape_.ranked() : seedsOf(landscape_, options_));
       if (!options_.exhaustive) climb();
       race();
-      if (outcome_.failure.empty()) outcome_.decision = decide(landscape_, outcome_.racers);
+      if (outcome_.failure.empty())
+        outcome_.decision = decide(landscape_, outcome_.racers, options_.incumbent,
+                                   options_.confirmations > 0 ? kSecondLook : 0);
+      if (outcome_.failure.empty() && !outcome_.decision.tie) confirm();
     }
     outcome_.complete = outcome_.failure.empty() && !lab_.stopped();
     outcome_.seconds = lab_.now();
@@ -109,6 +112,32 @@ class Searching {
       report("racing");
     }
     outcome_.budgetSpent |= rounds < options_.mostRounds && outcome_.racers.size() > 1;
+  }
+
+  /// Who leads was picked for being in front, by one process whose memory may have suited it. So its figure
+  /// is measured again where neither is known; only that decides.
+  void confirm() {
+    const size_t winner = outcome_.decision.chosen;
+    std::vector<Racer>& pair = outcome_.confirmation;
+    pair = {{landscape_.byDefault(), {}}, {winner, {}}};
+    std::vector<Ratio> each;
+    for (int i = 0; i < options_.confirmations && !lab_.stopped(); ++i) {
+      lab_.renew();
+      const std::vector<Samples> block =
+          lab_.race({landscape_.byDefault(), winner}, options_.confirmingRounds);
+      if (block.at(0).empty()) {
+        outcome_.failure = "it failed in the race, after it had passed the gate";
+        return;
+      }
+      if (block.at(1).empty()) each.push_back({2, 2, 2});
+      for (size_t k = 0; k < 2 && !block.at(1).empty(); ++k)
+        pair[k].samples.insert(pair[k].samples.end(), block[k].begin(), block[k].end());
+      if (!block.at(1).empty()) each.push_back(measure::pairedRatio(block[1], block[0]));
+      report("confirming");
+    }
+    if (!each.empty())
+      outcome_.decision = confirmed(landscape_, outcome_.decision, pair, each, options_.incumbent);
+    if (outcome_.decision.tie) pair.clear();
   }
 
   void runBlock() {

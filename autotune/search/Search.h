@@ -3,8 +3,9 @@
 // It begins with the default. Seeds follow: what records of like problems chose, the
 // best of the model, a few at random. Then come the neighbours of the three leaders,
 // until no round finds a better one. The fastest go into a race with the default and
-// the incumbent, and decide() has the last word. It has no clock and no processes of
-// its own: a Lab gives it both, so the same code runs on recorded times.
+// the incumbent, decide() says who won, and who won does so again in processes that know
+// nothing of the race. It has no clock and no processes of its own: a Lab gives it both,
+// so the same code runs on recorded times.
 #pragma once
 
 #include <functional>
@@ -23,7 +24,8 @@ struct SearchOptions {
   int finalists = 5;     ///< beside default and incumbent
   bool keepAll = false;  ///< nobody leaves the race: a few are compared
   int leastRounds = 20, mostRounds = 100;
-  std::vector<size_t> hints;  ///< what records of this and of like problems chose
+  int confirmations = 4, confirmingRounds = 10;  ///< of who wins against the default, each afresh
+  std::vector<size_t> hints;                     ///< what records of this and of like problems chose
   std::optional<size_t> incumbent;
   /// Told after each batch.
   struct Progress {
@@ -31,7 +33,7 @@ struct SearchOptions {
     size_t best;         ///< the leading point
     double ratio;        ///< of it to the default
     double seconds;      ///< since the beginning
-    const char* phase;   ///< "screening", "racing"
+    const char* phase;   ///< "screening", "racing", "confirming"
   };
   std::function<void(const Progress&)> progress = [](const Progress&) {};
 };
@@ -40,6 +42,8 @@ struct Outcome {
   Decision decision;
   std::vector<Screened> screened;
   std::vector<Racer> racers;
+  std::vector<Racer>
+      confirmation;          ///< default and winner, from which the decision's ratio is; empty: nobody won
   bool complete = true;      ///< false: it was stopped; what is decided holds for what was seen
   bool budgetSpent = false;  ///< it ended because of its budget
   std::string failure;       ///< the default itself could not be measured: nothing is decided

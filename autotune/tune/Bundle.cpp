@@ -1,9 +1,11 @@
 #include "autotune/tune/Bundle.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
-#include <stdexcept>
+#include <utility>
 
 #include "autotune/tune/Here.h"
 
@@ -70,6 +72,10 @@ Setting here(const Shipped& shipped, const BundleRun& run, const std::string& se
   return setting;
 }
 
+double clockSeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 }  // namespace
 
 std::string planText(const std::vector<Shipped>& tasks) {
@@ -79,65 +85,104 @@ std::string planText(const std::vector<Shipped>& tasks) {
          "\n";
 }
 
-Result<std::vector<Shipped>> readPlan(const std::string& folder) {
+std::vector<Shipped> readPlan(const std::string& folder) {
   const std::string path = folder + "/plan.json";
   std::ifstream file(path, std::ios::binary);
   if (!file)
-    return Diagnostic{.message = "cannot read " + path,
-                      .hint = "a bundle is a folder that `normc tune export` made"};
+    throw BundleError(BundleError::Missing,
+                      "cannot read " + path + "; a bundle is a folder that `normc tune export` made");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const Json json = Json::parse(text, nullptr, false);
   try {
-    if (!json.is_object() || json.at("schema") != kPlanSchema)
-      return Diagnostic{.message = path + " is not a plan of this version of normc",
-                        .hint = "export the bundle again"};
+    if (json.is_object() && json.at("schema") != kPlanSchema)
+      throw BundleError(BundleError::Foreign,
+                        path + " is not a plan of this version of normc; export the bundle again");
     std::vector<Shipped> tasks;
     for (const Json& task : json.at("tasks")) tasks.push_back(fromJson(task));
     return tasks;
+  } catch (const BundleError&) {
+    throw;
   } catch (const std::exception& error) {
-    return Diagnostic{.message = path + " is damaged: " + error.what(), .hint = "export the bundle again"};
+    throw BundleError(BundleError::Damaged,
+                      path + " is damaged: " + error.what() + "; export the bundle again");
   }
 }
 
-bool runBundle(const BundleRun& run) {
-  const auto plan = readPlan(run.folder);
-  if (!plan) throw std::runtime_error(plan.errors()[0].message + "; " + plan.errors()[0].hint);
-  Journal journal(run.records);
-  const auto known = readDatabase(run.records);
+OpenBundle::OpenBundle(const BundleRun& run)
+    : run_(run), tasks_(readPlan(run.folder)), journal_(run.records), session_(newSession()) {}
+
+Found OpenBundle::tune(const Shipped& shipped, double budget) {
+  const Setting setting = here(shipped, run_, session_);
+  const Landscape landscape(shipped.points, 0);
+  const auto pathOf = [&](size_t point) { return run_.folder + "/" + shipped.made[point].package; };
+  const auto known = readDatabase(run_.records);
   if (!known) throw std::runtime_error(known.errors()[0].message);
-  const std::string session = newSession();
-  bool whole = true;
-  for (const Shipped& shipped : *plan) {
-    if (run.stop()) return false;
-    const Setting setting = here(shipped, run, session);
-    const Landscape landscape(shipped.points, 0);
-    LiveLab::Hands hands;
-    hands.make = [&](const std::vector<size_t>& points) {
-      std::vector<Made> made;
-      for (const size_t point : points) {
-        made.push_back(shipped.made[point]);
-        made.back().package = run.folder + "/" + made.back().package;
-      }
-      return made;
-    };
-    hands.stop = run.stop, hands.worker = run.worker, hands.journal = &journal;
-    LiveLab lab(landscape, setting, hands, rememberedFrom(landscape, known->records, setting));
-    SearchOptions options;
-    options.budget = run.budget;
-    const Outcome outcome = search(landscape, lab, options);
-    whole &= outcome.complete;
-    if (!outcome.failure.empty()) {
-      run.say(setting.task.text() + ": the default could not be measured: " + outcome.failure);
-      continue;
-    }
-    lab.conclude(outcome);
-    char gain[64] = "the default stays";
-    if (!outcome.decision.tie)
-      std::snprintf(gain, sizeof gain, "%.2fx the default", 1 / outcome.decision.ratio.value);
-    run.say(setting.task.text() + ": " + std::to_string(outcome.screened.size()) + " candidates, " + gain +
-            ", " + landscape[outcome.decision.chosen].schedule);
+  Found found{.task = setting.task};
+  if (const auto [choice, point] = choiceOf(landscape, known->records, setting); choice && !run_.fresh) {
+    found.package = pathOf(point), found.schedule = choice->schedule, found.conclusion = *choice->conclusion;
+    found.defaultSeconds = measure::median(choice->reference), found.remembered = true;
+    return found;
   }
-  return whole;
+  LiveLab::Hands hands;
+  hands.make = [&](const std::vector<size_t>& points) {
+    std::vector<Made> made;
+    for (const size_t point : points) {
+      made.push_back(shipped.made[point]);
+      made.back().package = pathOf(point);
+    }
+    return made;
+  };
+  hands.stop = run_.stop, hands.worker = run_.worker, hands.journal = &journal_;
+  LiveLab lab(landscape, setting, hands, rememberedFrom(landscape, known->records, setting));
+  SearchOptions options;
+  options.budget = budget, options.progress = run_.progress;
+  const Outcome outcome = search(landscape, lab, options);
+  found.candidates = outcome.screened.size();
+  for (const Screened& one : outcome.screened) found.rejected += one.status != Status::Ok;
+  found.failure = outcome.failure, found.complete = outcome.complete;
+  if (!found.failure.empty() && run_.stop()) found.failure.clear();  // it was not the default's fault
+  if (!outcome.complete) return found;
+  lab.conclude(outcome);
+  const Decision& d = outcome.decision;
+  found.package = pathOf(d.chosen), found.schedule = landscape[d.chosen].schedule;
+  found.conclusion = conclusionOf(d);
+  for (const Racer& racer : outcome.racers)
+    if (racer.point == landscape.byDefault()) found.defaultSeconds = measure::median(racer.samples);
+  return found;
+}
+
+namespace {
+
+std::string lineOn(const Found& found) {
+  char gain[64] = "the default stays";
+  if (found.conclusion.verdict != "tie")
+    std::snprintf(gain, sizeof gain, "%.2fx the default", 1 / found.conclusion.ratio);
+  return found.task.text() + ": " +
+         (found.remembered ? "known from its records" : std::to_string(found.candidates) + " candidates") +
+         ", " + gain + ", " + found.schedule;
+}
+
+}  // namespace
+
+BundleEnd runBundle(const BundleRun& run) {
+  OpenBundle bundle(run);
+  const double begin = clockSeconds();
+  BundleEnd end = BundleEnd::Whole;
+  size_t left = bundle.tasks().size();
+  for (const Shipped& shipped : bundle.tasks()) {
+    if (run.stop()) return BundleEnd::Stopped;
+    const double rest = run.seconds - (clockSeconds() - begin);
+    if (run.seconds > 0 && rest <= 0) return BundleEnd::OutOfTime;
+    const double share = run.seconds > 0 ? rest / double(left) : run.budget;
+    --left;
+    const Found found = bundle.tune(shipped, std::min(run.budget, share));
+    if (!found.failure.empty())
+      end = BundleEnd::Failed,
+      run.say(found.task.text() + ": the default could not be measured: " + found.failure);
+    else if (found.complete)
+      run.say(lineOn(found));
+  }
+  return run.stop() ? BundleEnd::Stopped : end;
 }
 
 }  // namespace normc::tune

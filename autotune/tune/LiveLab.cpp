@@ -260,16 +260,32 @@ void LiveLab::conclude(const Outcome& outcome, const std::string& kind, const st
   const Decision& d = outcome.decision;
   Record record = recordOf(d.chosen);
   record.kind = kind, record.stage = "race";
-  record.conclusion = Conclusion{!verdict.empty() ? verdict
-                                 : d.tie          ? "tie"
-                                                  : "won",
-                                 d.ratio.value, d.ratio.low, d.ratio.high};
-  for (const Racer& racer : outcome.racers) {
+  record.conclusion = conclusionOf(d);
+  if (!verdict.empty()) record.conclusion->verdict = verdict;
+  for (const Racer& racer : outcome.confirmation.empty() ? outcome.racers : outcome.confirmation) {
     if (racer.point == d.chosen) record.samples = racer.samples;
     if (racer.point == landscape_.byDefault()) record.reference = racer.samples;
   }
   keep(record);
   if (hands_.journal) hands_.journal->sync();
+}
+
+std::pair<const Record*, size_t> choiceOf(const Landscape& landscape, const std::vector<Record>& records,
+                                          const Setting& setting) {
+  std::pair<const Record*, size_t> best{nullptr, 0};
+  for (const Record& record : records) {
+    if (record.kind != "choice" || record.task != setting.task || record.device != setting.device ||
+        record.toolchain != setting.toolchain)
+      continue;
+    const auto point = landscape.find(record.generator, record.schedule);
+    if (point && (!best.first || record.conclusion->high < best.first->conclusion->high))
+      best = {&record, *point};
+  }
+  return best;
+}
+
+Conclusion conclusionOf(const Decision& d) {
+  return {d.tie ? "tie" : "won", d.ratio.value, d.ratio.low, d.ratio.high};
 }
 
 std::map<size_t, Screened> rememberedFrom(const Landscape& landscape, const std::vector<Record>& records,

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "autotune/records/Database.h"
 #include "autotune/search/Lab.h"
@@ -18,6 +19,9 @@
 #include "autotune/worker/Worker.h"
 
 namespace normc::tune {
+
+/// Elements of x that a task may have at most.
+inline constexpr int64_t kMostElements = int64_t(1) << 33;
 
 /// A candidate as a package on disk that holds it alone.
 struct Made {
@@ -56,6 +60,7 @@ class LiveLab : public Lab {
   bool stopped() override { return hands_.stop(); }
   std::vector<Screened> screen(const std::vector<size_t>& points) override;
   std::vector<Samples> race(const std::vector<size_t>& points, int rounds) override;
+  void renew() override { worker_.reset(); }
 
   /// Seconds of a copy with the transfers of a kernel, the faster of two; 0 where none can be made.
   double copySeconds(int reads, int writes);
@@ -100,6 +105,13 @@ class LiveLab : public Lab {
   mutable int64_t number_ = 0;
   double begin_;
 };
+
+/// What was chosen for this very task on this device with this toolchain, and its point: the best of several;
+/// null where nothing was.
+std::pair<const Record*, size_t> choiceOf(const Landscape&, const std::vector<Record>&, const Setting&);
+
+/// What a decision says in a record.
+Conclusion conclusionOf(const Decision&);
 
 /// What records say of points that were screened before, on this device with this toolchain.
 std::map<size_t, Screened> rememberedFrom(const Landscape&, const std::vector<Record>&, const Setting&);

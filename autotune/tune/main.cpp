@@ -1,5 +1,5 @@
-// normc-bundle FOLDER [--records FILE] [--budget SECONDS] [--device N]: measures what `normc tune export`
-// packed. It needs normc-worker and the runtime beside it, and no compiler.
+// normc-bundle FOLDER [--records FILE] [--budget SECONDS] [--seconds SECONDS] [--device N]: measures what
+// `normc tune export` packed. It needs normc-worker and the runtime beside it, and no compiler.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -12,20 +12,40 @@
 namespace {
 
 constexpr const char* kUsage =
-    "normc-bundle FOLDER [--records FILE] [--budget SECONDS] [--device N] [--cuda-library FILE]\n"
+    "normc-bundle FOLDER [--records FILE] [--budget SECONDS] [--seconds SECONDS] [--fresh]\n"
+    "             [--device N] [--cuda-library FILE]\n"
     "  measures the candidates of a bundle on this machine; results go to FOLDER/results.jsonl.\n"
-    "  A run that was stopped goes on from there. Bring the results back: normc tune import FILE --records "
-    "DB\n";
+    "  A run that was stopped goes on from there; --fresh measures again what is decided there. --budget is\n"
+    "  for one problem, --seconds for all together. Bring the results back:\n"
+    "  normc tune import FILE --records DB\n"
+    "Exit codes: 0 done; 1 a default could not be measured; 2 wrong command line; 3 no worker, device, "
+    "bundle\n"
+    "or records; 4 interrupted; 5 --seconds are over, and the rest is left for the next run.\n";
 
 int usage(const std::string& wrong) {
   std::fprintf(stderr, "normc-bundle: error: %s\n%s", wrong.c_str(), kUsage);
   return 2;
 }
 
+int exitCode(normc::tune::BundleEnd end) {
+  switch (end) {
+    case normc::tune::BundleEnd::Whole:
+      return 0;
+    case normc::tune::BundleEnd::Failed:
+      return 1;
+    case normc::tune::BundleEnd::Stopped:
+      return 4;
+    case normc::tune::BundleEnd::OutOfTime:
+      return 5;
+  }
+  return 3;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   normc::tune::BundleRun run;
+  bool limited = false;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     const bool last = i + 1 == argc;
@@ -34,6 +54,10 @@ int main(int argc, char** argv) {
       run.records = argv[++i];
     else if (argument == "--budget" && !last)
       run.budget = std::atof(argv[++i]);
+    else if (argument == "--seconds" && !last)
+      run.seconds = std::atof(argv[++i]), limited = true;
+    else if (argument == "--fresh")
+      run.fresh = true;
     else if (argument == "--device" && !last)
       run.deviceIndex = std::atoi(argv[++i]);
     else if (argument == "--cuda-library" && !last)
@@ -47,6 +71,7 @@ int main(int argc, char** argv) {
   }
   if (run.folder.empty()) return usage("no folder is given");
   if (!(run.budget > 0)) return usage("--budget must be a number of seconds");
+  if (limited && !(run.seconds > 0)) return usage("--seconds must be a number of seconds");
   if (run.records.empty()) run.records = run.folder + "/results.jsonl";
   sigset_t signals;
   sigemptyset(&signals), sigaddset(&signals, SIGINT), sigaddset(&signals, SIGTERM);
@@ -59,8 +84,7 @@ int main(int argc, char** argv) {
   run.say = [](const std::string& line) { std::printf("%s\n", line.c_str()), std::fflush(stdout); };
   try {
     run.worker = normc::tune::Worker::besideThis();
-    const bool whole = normc::tune::runBundle(run);
-    return whole ? 0 : run.stop() ? 4 : 1;
+    return exitCode(normc::tune::runBundle(run));
   } catch (const std::runtime_error& error) {
     std::fprintf(stderr, "normc-bundle: error: %s\n", error.what());
     return 3;

@@ -1,8 +1,8 @@
 // The C API: checks what every function must, hands on to the objects, and keeps
 // exceptions (memory that runs out, for instance) on this side.
 #include <memory>
-#include <new>
 
+#include "runtime/api/Guard.h"
 #include "runtime/api/Struct.h"
 #include "runtime/core/Context.h"
 #include "runtime/cpu/Isa.h"
@@ -29,23 +29,6 @@ struct normc_state {
 };
 
 namespace {
-
-template <typename Body>
-normc_status guarded(Body&& body) {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return fail(NORMC_RESOURCE_EXHAUSTED, "no memory left");
-  } catch (const std::exception& error) {
-    return fail(NORMC_INTERNAL, "unexpected: ", error.what());
-  } catch (...) {
-    return fail(NORMC_INTERNAL, "an exception came from outside");
-  }
-}
-
-normc_status notNull(const void* argument, const char* name) {
-  return argument ? NORMC_OK : fail(NORMC_INVALID_ARGUMENT, name, " is null");
-}
 
 using Fields = std::vector<FieldInfo>;
 

@@ -10,19 +10,6 @@ namespace {
 
 class Bundle : public WildTest {
  protected:
-  /// Writes a plan of one task with these entries of wild.c.
-  void pack(const std::vector<std::string>& entries) {
-    Shipped shipped{setting(), {}, {}};
-    shipped.setting.device = {"cpu", setting().device.arch, "", {}};
-    const Landscape landscape = landscapeOf(entries);
-    for (size_t i = 0; i < entries.size(); ++i) {
-      shipped.points.push_back(landscape[i]);
-      Made one = made(entries[i]);
-      one.package = entries[i] + ".npk";
-      shipped.made.push_back(one);
-    }
-    std::ofstream(folder_ + "/plan.json") << planText({shipped});
-  }
   BundleRun run() {
     BundleRun run;
     run.folder = folder_, run.records = folder_ + "/results.jsonl", run.worker = NORMC_WORKER,
@@ -44,17 +31,16 @@ class Bundle : public WildTest {
 TEST_F(Bundle, APlanIsReadAsItWasWritten) {
   pack({"right", "slow"});
   const auto plan = readPlan(folder_);
-  ASSERT_TRUE(plan);
-  ASSERT_EQ(plan->size(), 1u);
-  EXPECT_EQ(plan->at(0).setting.task, setting().task);
-  EXPECT_EQ(plan->at(0).setting.spec, setting().spec);
-  EXPECT_EQ(plan->at(0).points.at(1).schedule, "slow");
-  EXPECT_EQ(plan->at(0).points.at(1).at, landscapeOf({"right", "slow"})[1].at);
+  ASSERT_EQ(plan.size(), 1u);
+  EXPECT_EQ(plan.at(0).setting.task, setting().task);
+  EXPECT_EQ(plan.at(0).setting.spec, setting().spec);
+  EXPECT_EQ(plan.at(0).points.at(1).schedule, "slow");
+  EXPECT_EQ(plan.at(0).points.at(1).at, landscapeOf({"right", "slow"})[1].at);
 }
 
 TEST_F(Bundle, IsMeasuredAndLeavesRecordsOfThisMachine) {
   pack({"right", "slow", "nan_at_the_end"});
-  EXPECT_TRUE(runBundle(run()));
+  EXPECT_EQ(runBundle(run()), BundleEnd::Whole);
   EXPECT_NE(said_.find("layer_norm:forward@f32[*x24], 50 rows, 1 thread, warm: 3 candidates, "),
             std::string::npos)
       << said_;
@@ -75,13 +61,42 @@ TEST_F(Bundle, GoesOnFromItsRecords) {
   BundleRun stopped = run();
   int asked = 0;
   stopped.stop = [&] { return ++asked > 3; };
-  EXPECT_FALSE(runBundle(stopped));
-  EXPECT_TRUE(runBundle(run()));
+  EXPECT_EQ(runBundle(stopped), BundleEnd::Stopped);
+  EXPECT_EQ(said_, "") << "a task that was stopped is not decided";
+  EXPECT_EQ(runBundle(run()), BundleEnd::Whole);
   const auto database = readDatabase(folder_ + "/results.jsonl");
   EXPECT_EQ(std::count_if(database->records.begin(), database->records.end(),
                           [](const Record& r) { return r.status == Status::Wrong; }),
             1)
       << "a rejected candidate is not tried again";
+}
+
+TEST_F(Bundle, WhatIsDecidedIsNotMeasuredAgain) {
+  pack({"right", "slow"});
+  ASSERT_EQ(runBundle(run()), BundleEnd::Whole);
+  const int64_t before = readDatabase(folder_ + "/results.jsonl")->counts.records;
+  said_.clear();
+  BundleRun again = run();
+  again.worker = folder_ + "/none";
+  EXPECT_EQ(runBundle(again), BundleEnd::Whole);
+  EXPECT_NE(said_.find("known from its records, "), std::string::npos) << said_;
+  EXPECT_EQ(readDatabase(folder_ + "/results.jsonl")->counts.records, before);
+  again = run(), again.fresh = true;
+  EXPECT_EQ(runBundle(again), BundleEnd::Whole);
+  EXPECT_GT(readDatabase(folder_ + "/results.jsonl")->counts.records, before);
+}
+
+TEST_F(Bundle, EndsWhenItsTimeIsOverAndTheRestIsForTheNextRun) {
+  pack({"right", "slow"}, {50, 51, 52});
+  BundleRun brief = run();
+  brief.seconds = 0.05;
+  EXPECT_EQ(runBundle(brief), BundleEnd::OutOfTime);
+  EXPECT_EQ(std::count(said_.begin(), said_.end(), '\n'), 1) << "one that had begun is ended: " << said_;
+  EXPECT_EQ(runBundle(run()), BundleEnd::Whole);
+  int choices = 0;
+  for (const Record& record : readDatabase(folder_ + "/results.jsonl")->records)
+    choices += record.kind == "choice";
+  EXPECT_EQ(choices, 3);
 }
 
 TEST_F(Bundle, SaysWhatIsWrongWithAFolder) {
@@ -96,7 +111,7 @@ TEST_F(Bundle, SaysWhatIsWrongWithAFolder) {
 TEST_F(Bundle, ACandidateThatIsMissingIsRefusedAndTheRestGoesOn) {
   pack({"right", "slow"});
   std::filesystem::remove(folder_ + "/slow.npk");
-  EXPECT_TRUE(runBundle(run()));
+  EXPECT_EQ(runBundle(run()), BundleEnd::Whole);
   const auto database = readDatabase(folder_ + "/results.jsonl");
   EXPECT_EQ(std::count_if(database->records.begin(), database->records.end(),
                           [](const Record& r) { return r.status == Status::Refused; }),

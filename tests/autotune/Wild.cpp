@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "autotune/tune/Bundle.h"
 #include "dsl/Library.h"
 #include "dsl/Print.h"
 #include "runtime/normc.h"
@@ -62,6 +63,24 @@ LiveLab::Hands WildTest::hands(const Landscape& landscape, Journal* journal) con
   hands.worker = NORMC_WORKER;
   hands.journal = journal;
   return hands;
+}
+
+void WildTest::pack(const std::vector<std::string>& entries, const std::vector<int64_t>& rows) {
+  std::vector<Shipped> tasks;
+  const Landscape landscape = landscapeOf(entries);
+  for (const int64_t each : rows) {
+    Shipped shipped{setting(), {}, {}};
+    shipped.setting.device = {"cpu", setting().device.arch, "", {}};
+    shipped.setting.task.rows = each;
+    for (size_t i = 0; i < entries.size(); ++i) {
+      shipped.points.push_back(landscape[i]);
+      Made one = made(entries[i]);
+      one.package = entries[i] + ".npk";
+      shipped.made.push_back(one);
+    }
+    tasks.push_back(std::move(shipped));
+  }
+  std::ofstream(folder_ + "/plan.json") << planText(tasks);
 }
 
 }  // namespace normc::tune::test

@@ -24,6 +24,9 @@ class WildTest : public testing::Test {
   /// Makes each point's package.
   LiveLab::Hands hands(const Landscape&, Journal* journal = nullptr) const;
 
+  /// Makes the folder a bundle: a task for each number of rows, with these entries as candidates.
+  void pack(const std::vector<std::string>& entries, const std::vector<int64_t>& rows = {kRows});
+
   static constexpr int64_t kFeatures = 24, kRows = 50;
   std::string folder_;
   double planted_ = 0;

@@ -117,6 +117,39 @@ TEST_F(RecordsVerb, VerifyMeasuresAgainAndAddsWhatItFinds) {
   EXPECT_EQ(o.code == 1, json["slower"] == 1);
 }
 
+/// A norm that is not built in, and a choice of it.
+constexpr const char* kOwnNorm =
+    "norm mine {\n  reduce features\n  center %s\n  moment raw\n  divide_by current\n  backward exact\n  "
+    "affine scale\n  epsilon 1e-6\n}\n";
+
+std::string ownNorm(const std::string& center) {
+  std::string text = kOwnNorm;
+  return text.replace(text.find("%s"), 2, center);
+}
+
+TEST_F(RecordsVerb, VerifyFindsANormOfAFileByItsHash) {
+  write("mine.norm", ownNorm("none"));
+  write("changed.norm", ownNorm("current"));
+  tune::Record own = choice(32);
+  own.task.problem = "mine:forward@f32[*x64]";
+  own.task.norm = (*readNorms(read("mine.norm"), "mine.norm")).at(0)->structuralHash();
+  const std::string hash = own.task.norm.substr(0, 8);
+  const auto verdict = [&](std::vector<std::string> more) {
+    writeRecords("db.jsonl", {own});
+    std::vector<std::string> all{"records", "verify", "db.jsonl", "--json"};
+    all.insert(all.end(), more.begin(), more.end());
+    const Outcome o = normc(all);
+    EXPECT_TRUE(o.code == 0 || o.code == 1) << o.err;
+    return o.json()["choices"][0]["verdict"].get<std::string>();
+  };
+  EXPECT_EQ(verdict({}), "not measured: of a norm that is not built in (mine, hash " + hash +
+                             "): give its file by --norm");
+  EXPECT_TRUE(contains(verdict({"--norm", "changed.norm"}),
+                       "not measured: its mine (hash " + hash + ") is another than that of --norm (hash "));
+  const std::string measured = verdict({"--norm", "changed.norm", "--norm", "mine.norm"});
+  EXPECT_TRUE(measured == "won" || measured == "tie" || measured == "slower") << measured;
+}
+
 TEST_F(RecordsVerb, PlotDrawsOrSaysWhatItNeeds) {
   tune::Record trial = choice(32);
   trial.kind = "trial", trial.stage = "screen", trial.conclusion.reset(), trial.number = 99;
@@ -191,6 +224,10 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{
             {"records", "merge", "/dev/null"}, 2, "normc records merge needs the name of the file to write"},
         Wrong{{"records", "verify", "a", "b"}, 2, "normc records verify adds what it finds to one file"},
+        Wrong{{"records", "verify", "a", "--norm", "no.norm"},
+              3,
+              "cannot read no.norm: No such file or directory"},
+        Wrong{{"records", "show", "a", "--norm", "a.norm"}, 2, "--norm is for records verify alone"},
         Wrong{{"compile", kProblem, "--records", "none.jsonl", "-o", "a.npk"},
               3,
               "cannot read none.jsonl: No such file or directory"},

@@ -52,7 +52,7 @@ TEST_F(TuneBundle, IsJudgedAndTimedOnADevice) {
       pack(entry, policy);
       std::string said;
       run_.say = [&](const std::string& line) { said += line; };
-      EXPECT_TRUE(runBundle(run_)) << said;
+      EXPECT_EQ(runBundle(run_), BundleEnd::Whole) << said;
       const auto database = readDatabase(run_.records);
       ASSERT_TRUE(database);
       int right = 0;

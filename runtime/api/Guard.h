@@ -1,0 +1,29 @@
+// What every function at a C boundary does: it keeps exceptions on this side, and refuses null.
+#pragma once
+
+#include <exception>
+#include <new>
+
+#include "runtime/core/Error.h"
+
+namespace normc::runtime {
+
+/// Runs `body`, which returns a status; what it throws becomes one.
+template <typename Body>
+normc_status guarded(Body&& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return fail(NORMC_RESOURCE_EXHAUSTED, "no memory left");
+  } catch (const std::exception& error) {
+    return fail(NORMC_INTERNAL, "unexpected: ", error.what());
+  } catch (...) {
+    return fail(NORMC_INTERNAL, "an exception came from outside");
+  }
+}
+
+inline normc_status notNull(const void* argument, const char* name) {
+  return argument ? NORMC_OK : fail(NORMC_INVALID_ARGUMENT, name, " is null");
+}
+
+}  // namespace normc::runtime
