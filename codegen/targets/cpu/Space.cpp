@@ -13,13 +13,19 @@ bool columns(const Problem& problem, Strategy strategy) {
   return problem.spec->reduce == Reduce::Segment;
 }
 
+/// Each once.
+std::vector<int64_t> sorted(std::vector<int64_t> values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
 /// Values of a power-of-two knob, the default among them.
 std::vector<int64_t> powers(int64_t least, int64_t most, int64_t byDefault) {
   std::vector<int64_t> values;
   for (int64_t value = least; value <= most; value *= 2) values.push_back(value);
-  if (std::find(values.begin(), values.end(), byDefault) == values.end()) values.push_back(byDefault);
-  std::sort(values.begin(), values.end());
-  return values;
+  values.push_back(byDefault);
+  return sorted(std::move(values));
 }
 
 int64_t elementsOfRun(const Problem& problem, const Load& load) {
@@ -82,11 +88,8 @@ std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa) {
     space.knobs.push_back({"rows", strips ? only(s.rows) : powers(1, 8, s.rows)});
     space.knobs.push_back({"unroll", strips ? only(s.unroll) : powers(1, 8, s.unroll)});
     space.knobs.push_back({"tile", strips ? powers(1, 8, s.tile) : only(s.tile)});
-    space.knobs.push_back({"grain", strips ? only(s.grain) : std::vector<int64_t>{8, 32, 128}});
-    std::vector<int64_t> large{0, 1, 4, 8, s.stream};
-    std::sort(large.begin(), large.end());
-    large.erase(std::unique(large.begin(), large.end()), large.end());
-    space.knobs.push_back({"stream", strips ? only(s.stream) : std::move(large)});
+    space.knobs.push_back({"grain", strips ? only(s.grain) : sorted({8, 32, 128, s.grain})});
+    space.knobs.push_back({"stream", strips ? only(s.stream) : sorted({0, 1, 4, 8, s.stream})});
     // Without a tail its form is no choice.
     const bool tail = problem.layout == Layout::ChannelsFirst || !problem.features ||
                       *problem.features % (2 * s.vector) != 0;
