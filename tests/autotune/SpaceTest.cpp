@@ -50,10 +50,12 @@ TEST(Space, EveryPointIsLegalAndStandsOnce) {
 }
 
 TEST(Space, HoldsTheDefaultThatThePackageWouldHave) {
-  const Landscape few = landscape("batch_norm:forward@f32[*x1024]", "x86-64-v3", 64);
-  const Landscape many = landscape("batch_norm:forward@f32[*x1024]", "x86-64-v3", 65536);
+  const Landscape few = landscape("batch_norm:forward@f32[*x768]", "x86-64-v3", 64);
+  const Landscape many = landscape("batch_norm:forward@f32[*x768]", "x86-64-v3", 65536);
+  const Landscape colliding = landscape("batch_norm:forward@f32[*x1024]", "x86-64-v3", 64);
   EXPECT_TRUE(few[few.byDefault()].schedule.starts_with("resident,")) << few[few.byDefault()].schedule;
   EXPECT_TRUE(many[many.byDefault()].schedule.starts_with("streamed,")) << many[many.byDefault()].schedule;
+  EXPECT_TRUE(colliding[colliding.byDefault()].schedule.starts_with("streamed,")) << "rows a page apart";
   EXPECT_GT(many[many.byDefault()].at.size(), 1u) << "a point of the grid, so that it has neighbours";
 }
 
