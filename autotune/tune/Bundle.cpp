@@ -1,7 +1,6 @@
 #include "autotune/tune/Bundle.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -70,10 +69,6 @@ Setting here(const Shipped& shipped, const BundleRun& run, const std::string& se
   setting.device = processorHere(shipped.setting.device.arch);
   if (setting.task.threads == 0) setting.task.threads = setting.device.facts.at("cores");
   return setting;
-}
-
-double clockSeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace
@@ -166,12 +161,12 @@ std::string lineOn(const Found& found) {
 
 BundleEnd runBundle(const BundleRun& run) {
   OpenBundle bundle(run);
-  const double begin = clockSeconds();
+  const double begin = run.clock();
   BundleEnd end = BundleEnd::Whole;
   size_t left = bundle.tasks().size();
   for (const Shipped& shipped : bundle.tasks()) {
     if (run.stop()) return BundleEnd::Stopped;
-    const double rest = run.seconds - (clockSeconds() - begin);
+    const double rest = run.seconds - (run.clock() - begin);
     if (run.seconds > 0 && rest <= 0) return BundleEnd::OutOfTime;
     const double share = run.seconds > 0 ? rest / double(left) : run.budget;
     --left;

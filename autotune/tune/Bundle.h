@@ -51,6 +51,7 @@ struct BundleRun {
   std::function<bool()> stop = [] { return false; };
   std::function<void(const SearchOptions::Progress&)> progress = [](const SearchOptions::Progress&) {};
   std::function<void(const std::string&)> say = [](const std::string&) {};  ///< a line for each task
+  std::function<double()> clock = secondsNow;  ///< what `seconds` are counted by; never goes back
 };
 
 /// What became of one task.

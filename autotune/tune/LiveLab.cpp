@@ -10,10 +10,6 @@ namespace {
 constexpr int kScreenRounds = 5;
 constexpr double kLeastPatience = 5;
 
-double clockSeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 std::string nameOf(size_t point) { return std::to_string(point); }
 
 /// What a worker could not do: of the candidate where that was loaded, else of the task.
@@ -27,18 +23,22 @@ std::string reasonOf(const Worker::Ended& ended) {
 
 }  // namespace
 
+double secondsNow() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 LiveLab::LiveLab(const Landscape& landscape, const Setting& setting, Hands hands,
                  std::map<size_t, Screened> remembered)
     : landscape_(landscape),
       setting_(setting),
       hands_(std::move(hands)),
       remembered_(std::move(remembered)),
-      begin_(clockSeconds()) {
+      begin_(secondsNow()) {
   remembered_.erase(landscape_.byDefault());
 }
 LiveLab::~LiveLab() = default;
 
-double LiveLab::now() { return clockSeconds() - begin_; }
+double LiveLab::now() { return secondsNow() - begin_; }
 
 double LiveLab::limit() const {
   return longestGate_ == 0 ? setting_.patience
@@ -129,9 +129,9 @@ Screened LiveLab::judged(size_t point) {
     return result;
   }
   load(point);
-  const double begin = clockSeconds();
+  const double begin = secondsNow();
   const Json gate = ask({{"do", "gate"}, {"name", nameOf(point)}}, limit());
-  longestGate_ = std::max(longestGate_, clockSeconds() - begin);
+  longestGate_ = std::max(longestGate_, secondsNow() - begin);
   facts.trials = gate.at("trials"), facts.worst = gate.at("worst");
   const std::string failure = gate.at("failure");
   if (failure.empty()) return result;

@@ -23,6 +23,9 @@ namespace normc::tune {
 /// Elements of x that a task may have at most.
 inline constexpr int64_t kMostElements = int64_t(1) << 33;
 
+/// By a clock that never goes back.
+double secondsNow();
+
 /// A candidate as a package on disk that holds it alone.
 struct Made {
   std::string package;  ///< path

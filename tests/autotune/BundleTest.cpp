@@ -89,7 +89,9 @@ TEST_F(Bundle, WhatIsDecidedIsNotMeasuredAgain) {
 TEST_F(Bundle, EndsWhenItsTimeIsOverAndTheRestIsForTheNextRun) {
   pack({"right", "slow"}, {50, 51, 52});
   BundleRun brief = run();
-  brief.seconds = 0.05;
+  double now = 100;
+  brief.seconds = 1, brief.clock = [&] { return now; };
+  brief.say = [&](const std::string& line) { said_ += line + "\n", now += 1.5; };
   EXPECT_EQ(runBundle(brief), BundleEnd::OutOfTime);
   EXPECT_EQ(std::count(said_.begin(), said_.end(), '\n'), 1) << "one that had begun is ended: " << said_;
   EXPECT_EQ(runBundle(run()), BundleEnd::Whole);

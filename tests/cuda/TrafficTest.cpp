@@ -125,7 +125,9 @@ struct Again {
   const char *name, *problem, *schedule;
   int64_t segments, rows, reads, least;
   int64_t step = 5000;
-  int64_t probed = 0;  ///< bytes that are read beforehand, to choose a shift
+  /// Bytes that are read beforehand to choose a shift, by each thread: its first access along rows, four elements
+  /// and one of a segment, eight rows and one of a column. Caches hold them.
+  int64_t probed = 0;
 };
 void PrintTo(const Again& c, std::ostream* out) { *out << c.name; }
 
@@ -156,9 +158,9 @@ INSTANTIATE_TEST_SUITE_P(
         Again{"RowsHeld", "rms_norm:forward@bf16[*x1024]", "resident,threads=64,team=64,vector=8,tile=2", 1, 9, 1, 1},
         Again{"RowsWithAShift", "layer_norm:forward@f32[*x1024]", "resident,threads=64,team=64,vector=4,tile=0", 1, 9, 2, 1, 5000, 9 * 64 * 16},
         Again{"RowsBackward", "layer_norm:backward@f32[*x512]", "resident,threads=64,team=64,vector=4,tile=0,chunks=2", 1, 9, 4, 2},
-        Again{"Segments", "group_norm:forward@f32[*x*x64]{groups=4}", "resident,threads=64,team=4,vector=4,tile=1,rows=2", 2, 40, 2, 1},
-        Again{"SegmentsBackward", "group_norm:backward@f32[*x*x64]{groups=4}", "resident,threads=64,team=4,vector=4,tile=1,rows=2", 2, 40, 4, 2},
-        Again{"Columns", "batch_norm:forward@f32[*x64]", "resident,threads=64,team=8,vector=4,tile=1,rows=2", 1, 40, 2, 1},
+        Again{"Segments", "group_norm_segment:forward@f32[*x*x64]{groups=4}", "resident,threads=64,team=4,vector=4,tile=1,rows=2", 2, 40, 2, 1, 5000, 2 * 4 * 64 * 5 * 4},
+        Again{"SegmentsBackward", "group_norm_segment:backward@f32[*x*x64]{groups=4}", "resident,threads=64,team=4,vector=4,tile=1,rows=2", 2, 40, 4, 2},
+        Again{"Columns", "batch_norm:forward@f32[*x64]", "resident,threads=64,team=8,vector=4,tile=1,rows=2", 1, 40, 2, 1, 5000, 2 * 64 * 9 * 16},
         Again{"ColumnsHeldInPart", "batch_norm:backward@f32[*x64]", "resident,threads=64,team=8,vector=4,tile=1,rows=2,hold=2", 1, 40, 4, 2},
         Again{"ColumnsOfSegments", "instance_norm:forward@f32[*x*x64]", "resident,threads=64,team=8,vector=4,tile=1,rows=2,hold=2", 2, 45, 2, 1},
         Again{"Warmup", "power_norm_released:forward@f32[*x64]{heads=4}", "streamed,threads=64,team=4,vector=4,tile=1,chunks=2", 1, 40, 2, 2, 0},
