@@ -43,7 +43,10 @@ class PhaseLowering : Walk {
   void planStreaming();
   int64_t linesUnroll();
   void lines(SlabOp, mlir::Value begin, mlir::Value end);
-  void lineReplicas(SlabOp, mlir::Value unit, int64_t count);
+  void linesOfUnits(SlabOp, llvm::ArrayRef<Coordinates> units);
+  llvm::SmallVector<Coordinates> unitsFrom(mlir::Value first, int64_t count);
+  Replicas lineReplicas(SlabOp, llvm::ArrayRef<Coordinates> units, mlir::Value group);
+  int64_t groupsOf(SlabOp);
   void blocks(SlabOp, mlir::Value begin, mlir::Value end);
   void columns(SlabOp, mlir::Value begin, mlir::Value end);
   void columnTiles(SlabOp, mlir::Value begin, mlir::Value end, Coordinates);
@@ -51,9 +54,11 @@ class PhaseLowering : Walk {
   void stream(SlabOp, mlir::Value begin, mlir::Value end);
   void body(SlabOp, Replicas&);
   int64_t rowsTogether() const { return rows_; }
+  bool isAhead() const { return schedule_.getAhead() && rows_ > 1; }
 
   //===-- Sweeps (Sweeps.cpp) ---------------------------------------------------===//
-  void lineSweep(SweepOp, Replicas&);
+  /// `all`: where the sums of all replicas go, side by side; null: each has its own.
+  void lineSweep(SweepOp, Replicas&, Replica* all = nullptr);
   void blockSweep(SweepOp, SlabOp, Replicas&);
   void columnSweep(SweepOp, Replicas&);
   void streamSweep(SweepOp, mlir::Value begin, mlir::Value end);
@@ -69,6 +74,22 @@ class PhaseLowering : Walk {
   void storeBuffer(mlir::Value at, mlir::Value);
   void clearBuffer(Sweep&, mlir::Value width);
   void flushBuffer(Sweep&, mlir::Value width);
+
+  //===-- Side by side (SideBySide.cpp) -----------------------------------------===//
+  /// Lowers the scalar code of lines once for all of them: where they differ, a value is a vector with one lane for
+  /// each. Roots, divisions and the adding up of lanes cost as much for eight lines as for one.
+  void sideBySide(mlir::Operation&, Replica& all, Replicas&);
+  /// Statistics of the next lines are under way while outputs of these are written: at(i) for i = begin, begin + step,
+  /// ... < end, whose last step is whole.
+  void linesAhead(SlabOp, mlir::Value begin, mlir::Value end, int64_t step, llvm::function_ref<Replicas(mlir::Value)> at);
+  /// A slab up to its last sweep, and from there on.
+  Values front(SlabOp, Replicas);
+  void back(SlabOp, Replicas, mlir::ValueRange);
+  void spread(mlir::Operation&, Replica& all, Replicas&);
+  mlir::Value packed(llvm::ArrayRef<mlir::Value>);
+  mlir::Value probeAll(ProbeOp, Replicas&);
+  /// One vector with the sum of each, added in the order of `horizontal`. A power of two of them.
+  mlir::Value horizontals(llvm::ArrayRef<mlir::Value>);
 
   ScheduleAttr schedule_;
   int64_t rows_, unroll_;    ///< of the schedule, or those of a call that does not fit in caches

@@ -209,6 +209,7 @@ Value Walk::probe(ProbeOp op, Replica& replica) {
     })[0];
   }
 
+  if (double share = 0; Value sum = probedSum(op, replica, share)) return shareOf(horizontal(sum), share);
   // Long enough: a mean over several. Else, if there is anything at all: the first.
   Value rows = overSegments ? l_.mul(f_.segments(), f_.rows()) : f_.rows();
   Value length = column || !f_.featuresLast() ? f_.rows() : slab_.isPer("group") ? f_.groupWidth("group") : f_.features();
@@ -227,9 +228,7 @@ Value Walk::probe(ProbeOp op, Replica& replica) {
       values.push_back(f_.load(x, shifted(i * std::max<int64_t>(width, 1)), width, {}));
     Value sum = l_.tree(values);
     if (width) sum = horizontal(sum);
-    double share = 1.0 / double(parts * std::max<int64_t>(width, 1));
-    Value factor = arith::ConstantOp::create(l_.b, l_.loc, l_.b.getFloatAttr(f_.statistics(), share));
-    return Values{arith::MulFOp::create(l_.b, l_.loc, sum, factor)};
+    return Values{shareOf(sum, 1.0 / double(parts * std::max<int64_t>(width, 1)))};
   };
   auto middleOfRows = [&] {
     Values rows;
@@ -243,6 +242,29 @@ Value Walk::probe(ProbeOp op, Replica& replica) {
   if (width == 1) return best[0];
   best = l_.when(atLeast(width), best, [&] { return meanOf(1, width); });
   return l_.when(atLeast(4 * width), best, [&] { return meanOf(4, width); })[0];
+}
+
+/// Not to be contracted: the mean is the same wherever it is used.
+Value Walk::shareOf(Value sum, double share) {
+  Value factor = arith::ConstantOp::create(l_.b, l_.loc, l_.b.getFloatAttr(f_.statistics(), share));
+  if (auto vector = dyn_cast<VectorType>(sum.getType())) factor = l_.broadcast(factor, vector.getDimSize(0));
+  return arith::MulFOp::create(l_.b, l_.loc, sum, factor);
+}
+
+Value Walk::probedSum(ProbeOp op, Replica& replica, double& share) {
+  if (!f_.featuresLast() || !slab_.isPer("row") || probeWidth_ == 1) return {};
+  TensorOp x = f_.tensor(op.getTensor());
+  auto length = Loops::constant(slab_.isPer("group") ? f_.groupWidth("group") : f_.features());
+  if (!length || *length < probeWidth_) return {};
+  int64_t parts = *length < 4 * probeWidth_ ? 1 : 4;
+  Coordinates at = replica.at;
+  Values values;
+  for (int64_t i = 0; i < parts; ++i) {
+    at.feature = l_.add(runBegin_, l_.index(i * probeWidth_));
+    values.push_back(f_.load(x, f_.address(x, at), probeWidth_, {}));
+  }
+  share = 1.0 / double(parts * probeWidth_);
+  return l_.tree(values);
 }
 
 }  // namespace normc::codegen

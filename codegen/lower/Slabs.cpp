@@ -116,25 +116,42 @@ void PhaseLowering::planStreaming() {
 void PhaseLowering::lines(SlabOp s, Value begin, Value end) {
   int64_t together = rowsTogether();
   Value whole = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));
-  l_.forEach(begin, whole, together, [&](Value unit) { lineReplicas(s, unit, together); });
-  if (together > 1) l_.forEach(whole, end, 1, [&](Value unit) { lineReplicas(s, unit, 1); });
+  if (isAhead() && groupsOf(s) == 1)
+    linesAhead(s, begin, whole, together, [&](Value unit) { return lineReplicas(s, unitsFrom(unit, together), l_.index(0)); });
+  else
+    l_.forEach(begin, whole, together, [&](Value unit) { linesOfUnits(s, unitsFrom(unit, together)); });
+  if (together > 1) l_.forEach(whole, end, 1, [&](Value unit) { linesOfUnits(s, unitsFrom(unit, 1)); });
 }
 
-void PhaseLowering::lineReplicas(SlabOp s, Value unit, int64_t count) {
-  StringRef axis = s.isPer("pre_group") ? "pre_group" : "group";
-  int64_t groups = f_.featuresLast() ? f_.groups(axis) : 1;
+SmallVector<Coordinates> PhaseLowering::unitsFrom(Value unit, int64_t count) {
   SmallVector<Coordinates> at;
   for (int64_t r = 0; r < count; ++r) at.push_back(unitCoordinates(l_.add(unit, l_.index(r))));
-  l_.forEach(l_.index(0), l_.index(groups), 1, [&](Value group) {
-    runBegin_ = f_.featuresLast() ? l_.mul(group, f_.groupWidth(axis)) : l_.index(0);
-    Replicas replicas(count);
-    for (int64_t r = 0; r < count; ++r) {
-      replicas[r].at = at[r];
-      replicas[r].at.group = group;
-      replicas[r].values = shared_;
-    }
+  return at;
+}
+
+static StringRef groupAxis(SlabOp s) { return s.isPer("pre_group") ? "pre_group" : "group"; }
+
+int64_t PhaseLowering::groupsOf(SlabOp s) { return f_.featuresLast() ? f_.groups(groupAxis(s)) : 1; }
+
+void PhaseLowering::linesOfUnits(SlabOp s, ArrayRef<Coordinates> units) {
+  Value none = l_.index(0), groups = l_.index(groupsOf(s));
+  if (isAhead() && units.size() > 1 && groupsOf(s) > 1)
+    return linesAhead(s, none, groups, 1, [&](Value group) { return lineReplicas(s, units, group); });
+  l_.forEach(none, groups, 1, [&](Value group) {
+    Replicas replicas = lineReplicas(s, units, group);
     body(s, replicas);
   });
+}
+
+PhaseLowering::Replicas PhaseLowering::lineReplicas(SlabOp s, ArrayRef<Coordinates> units, Value group) {
+  runBegin_ = f_.featuresLast() ? l_.mul(group, f_.groupWidth(groupAxis(s))) : l_.index(0);
+  Replicas replicas(units.size());
+  for (auto [r, unit] : llvm::zip(replicas, units)) {
+    r.at = unit;
+    r.at.group = group;
+    r.values = shared_;
+  }
+  return replicas;
 }
 
 //===-- Blocks --------------------------------------------------------------------===//
@@ -200,6 +217,11 @@ void PhaseLowering::stream(SlabOp s, Value begin, Value end) {
 }
 
 void PhaseLowering::body(SlabOp s, Replicas& replicas) {
+  if (kind_ == Kind::Line && replicas.size() > 1 && schedule_.getVector() > 1) {
+    Replica all = replicas[0];
+    for (Operation& op : s.getBody().front()) sideBySide(op, all, replicas);
+    return;
+  }
   for (Operation& op : s.getBody().front()) {
     auto sweep = dyn_cast<SweepOp>(op);
     if (!sweep) {

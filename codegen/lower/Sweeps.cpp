@@ -178,7 +178,7 @@ void PhaseLowering::addRowPartials(Sweep& s, MutableArrayRef<Replica> replicas, 
   }
 }
 
-void PhaseLowering::lineSweep(SweepOp op, Replicas& replicas) {
+void PhaseLowering::lineSweep(SweepOp op, Replicas& replicas, Replica* all) {
   Sweep s(partsOf(op));
   for (Replica& r : replicas) hoist(s, r);
   unsigned unroll = unroll_;
@@ -186,11 +186,13 @@ void PhaseLowering::lineSweep(SweepOp op, Replicas& replicas) {
   if (op.getCondition()) width = l_.select(mapped(op.getCondition(), replicas[0].values), width, l_.index(0));
   Values sums = along(s, replicas, width,
                       zeros(l_, f_.statistics(), schedule_.getVector(), replicas.size() * s.slots * unroll));
-  for (auto [r, replica] : llvm::enumerate(replicas))
-    for (auto [k, result] : llvm::enumerate(op.getSums())) {
-      ArrayRef<Value> parts = ArrayRef<Value>(sums).slice((r * s.slots + k) * unroll, unroll);
-      replica.values.map(result, horizontal(l_.tree(parts)));
-    }
+  for (auto [k, result] : llvm::enumerate(op.getSums())) {
+    Values lanes;
+    for (size_t r = 0; r < replicas.size(); ++r)
+      lanes.push_back(l_.tree(ArrayRef<Value>(sums).slice((r * s.slots + k) * unroll, unroll)));
+    if (all) all->values.map(result, horizontals(lanes));
+    else for (auto [r, replica] : llvm::enumerate(replicas)) replica.values.map(result, horizontal(lanes[r]));
+  }
   addRowPartials(s, replicas, sums);
 }
 

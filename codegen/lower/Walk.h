@@ -67,6 +67,10 @@ class Walk {
   virtual void beforeRead(TensorOp) {}
   /// A value near the mean of the slab, exact where the data are constant.
   virtual mlir::Value probe(ProbeOp, Replica&);
+  /// Of a run that is known to be long enough: the vector whose lanes, added up and multiplied by `share`, are what
+  /// `probe` gives. Else null.
+  mlir::Value probedSum(ProbeOp, Replica&, double& share);
+  mlir::Value shareOf(mlir::Value sum, double share);
   /// Valid rows among the mask's elements at place(begin) to place(end - 1), an index.
   virtual mlir::Value countValid(mlir::Value begin, mlir::Value end, llvm::function_ref<Coordinates(mlir::Value)> place);
 

@@ -74,10 +74,11 @@ TEST_F(Dialect, ScheduleAttributeKeepsEveryKnob) {
                   .tile = 8,
                   .grain = 5,
                   .scalarTail = true,
-                  .stream = 2};
+                  .stream = 2,
+                  .ahead = true};
   std::string text =
       "#norm.schedule<strategy = \"resident\", vector = 16, rows = 2, unroll = 4, tile = 8, grain = 5, "
-      "scalar_tail = true, stream = 2>";
+      "scalar_tail = true, stream = 2, ahead = true>";
   EXPECT_EQ(mlir::parseAttribute(text, &context_), s.attribute(&context_)) << diagnostics_;
 }
 

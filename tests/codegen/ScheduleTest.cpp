@@ -26,13 +26,15 @@ TEST(Schedule, PrintsEveryKnob) {
   s.scalarTail = true;
   s.stream = 4;
   EXPECT_EQ(s.text(), "resident,vector=16,rows=2,unroll=4,tile=8,grain=5,stream=4,scalar_tail");
+  s.ahead = true;
+  EXPECT_EQ(s.text(), "resident,vector=16,rows=2,unroll=4,tile=8,grain=5,stream=4,scalar_tail,ahead");
 }
 
 TEST(Schedule, ParsesWhatItPrints) {
   for (Strategy strategy : {Strategy::Streamed, Strategy::Resident})
     for (int64_t knob : {1, 2, 8})
       for (bool flag : {false, true}) {
-        Schedule s{strategy, 2 * knob, knob, 8 / knob, knob, 3 * knob, flag, flag ? knob : 0};
+        Schedule s{strategy, 2 * knob, knob, 8 / knob, knob, 3 * knob, flag, flag ? knob : 0, flag};
         auto again = parseSchedule(s.text());
         ASSERT_TRUE(bool(again)) << s.text();
         EXPECT_EQ(*again, s) << again->text();
@@ -43,7 +45,8 @@ TEST(Schedule, SaysWhichPartOfATextIsWrong) {
   EXPECT_EQ(parseError("vector=8"), "schedule 'vector=8': starts with 'vector'; legal: streamed, resident");
   EXPECT_EQ(
       parseError("streamed,width=8"),
-      "schedule 'streamed,width=8': no knob 'width'; legal: vector, rows, unroll, tile, grain, stream, scalar_tail");
+      "schedule 'streamed,width=8': no knob 'width'; legal: vector, rows, unroll, tile, grain, stream, scalar_tail, "
+      "ahead");
   EXPECT_EQ(parseError("streamed,rows=4,rows=2"), "schedule 'streamed,rows=4,rows=2': 'rows' is given twice");
   EXPECT_EQ(parseError("streamed,rows=four"),
             "schedule 'streamed,rows=four': 'four' is not a number for rows");
@@ -70,6 +73,27 @@ TEST(Schedule, RefusalsSayTheNumberAndTheRule) {
   EXPECT_EQ(reason([](Schedule& s) { s.grain = 0; }), "grain = 0; legal: at least 1");
   EXPECT_EQ(reason([](Schedule& s) { s.rows = 8, s.unroll = 4; }),
             "rows * unroll = 32 accumulators of each sum; legal: up to 16");
+}
+
+TEST(Schedule, OnlyLinesAreLookedAheadFor) {
+  auto ahead = [](Schedule& s) { s.strategy = Strategy::Resident, s.ahead = true; };
+  EXPECT_EQ(reason(ahead, "layer_norm:forward@f32[*x64]"), "");
+  EXPECT_EQ(reason([](Schedule& s) { s.ahead = true; }, "power_norm_released:backward@f32[*x64]{heads=4}"), "");
+  EXPECT_EQ(reason(ahead, "batch_norm:forward@f32[*x64]"),
+            "ahead; legal where a statistic is of one row, and has to be complete before it is used");
+  EXPECT_EQ(reason([&](Schedule& s) { ahead(s), s.rows = 1; }, "layer_norm:forward@f32[*x64]"),
+            "ahead with rows = 1; legal: rows of at least 2");
+}
+
+TEST(Schedule, ShortLinesAreLookedAheadForByDefault) {
+  auto ahead = [](const char* problem, Strategy strategy) {
+    return defaultSchedule(problemOf(problem), isaOf("x86-64-v4"), strategy).ahead;
+  };
+  EXPECT_TRUE(ahead("layer_norm:forward@f32[*x128]", Strategy::Resident));
+  EXPECT_FALSE(ahead("layer_norm:forward@f32[*x129]", Strategy::Resident));
+  EXPECT_TRUE(ahead("group_norm:forward@f32[*x1536]{groups=32}", Strategy::Resident));
+  EXPECT_TRUE(ahead("power_norm_released:forward@f32[*x768]{heads=12}", Strategy::Streamed));
+  EXPECT_FALSE(ahead("power_norm:forward@f32[*x64]", Strategy::Streamed));
 }
 
 TEST(Schedule, MaskedTailsOfSixteenBitsNeedMasksOfSixteenBits) {

@@ -27,6 +27,7 @@ struct Schedule {
   int64_t grain = 32;
   bool scalarTail = false;
   int64_t stream = 0;  ///< rows of a step in calls that do not fit in caches, whose outputs go past them; 0: all calls alike
+  bool ahead = false;  ///< statistics of the next lines before outputs of these
 
   std::string text() const;
   ScheduleAttr attribute(mlir::MLIRContext*) const;
@@ -39,6 +40,9 @@ llvm::Expected<Schedule> parseSchedule(llvm::StringRef);
 /// Why the schedule cannot be compiled for this problem, with the numbers; nothing
 /// where it can. The one function that lowering, tuning and loading of records ask.
 std::optional<std::string> whyIllegal(const Problem&, const Schedule&, const Isa&);
+
+/// Elements of a row that share a statistic of it; 0 where none has one.
+int64_t lineOf(const Problem&);
 
 /// At how many places within a page the rows of a tensor begin: 1 where they are a multiple of a page apart, and so share
 /// the same sets of the first-level cache, 64 where nothing is known.

@@ -95,6 +95,7 @@ std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa) {
                       *problem.features % (2 * s.vector) != 0;
     const bool choice = tail && !s.scalarTail;
     space.knobs.push_back({"scalar_tail", choice ? std::vector<int64_t>{0, 1} : only(s.scalarTail), true});
+    space.knobs.push_back({"ahead", lineOf(problem) ? std::vector<int64_t>{0, 1} : only(0), true});
     spaces.push_back(std::move(space));
   }
   return spaces;
