@@ -46,7 +46,8 @@ void PhaseLowering::back(SlabOp s, Replicas replicas, ValueRange values) {
   for (Operation* op = &middle; op; op = op->getNextNode()) sideBySide(*op, all, replicas);
 }
 
-void PhaseLowering::linesAhead(SlabOp s, Value begin, Value end, int64_t step, llvm::function_ref<Replicas(Value)> at) {
+void PhaseLowering::linesAhead(SlabOp s, Value begin, Value end, int64_t step,
+                               llvm::function_ref<Replicas(Value)> at) {
   l_.when(l_.less(begin, end), {}, [&] {
     Value last = l_.sub(end, l_.index(step));
     Values values = l_.forEach(begin, last, step, front(s, at(begin)), [&](Value i, ValueRange now) {
@@ -85,7 +86,8 @@ void PhaseLowering::spread(Operation& user, Replica& all, Replicas& replicas) {
     Value values = mapped(v, all.values);
     bool differ = isa<VectorType>(values.getType());
     for (auto [i, r] : llvm::enumerate(replicas))
-      r.values.map(v, differ ? vector::ExtractOp::create(l_.b, l_.loc, values, int64_t(i)).getResult() : values);
+      r.values.map(v,
+                   differ ? vector::ExtractOp::create(l_.b, l_.loc, values, int64_t(i)).getResult() : values);
   };
   user.walk([&](Operation* inner) { llvm::for_each(inner->getOperands(), give); });
 }
@@ -101,8 +103,10 @@ Value PhaseLowering::probeAll(ProbeOp op, Replicas& replicas) {
   Values sums, means;
   double share = 0;
   for (Replica& r : replicas)
-    if (Value sum = probedSum(op, r, share)) sums.push_back(sum);
-    else means.push_back(probe(op, r));
+    if (Value sum = probedSum(op, r, share))
+      sums.push_back(sum);
+    else
+      means.push_back(probe(op, r));
   return sums.empty() ? packed(means) : shareOf(horizontals(sums), share);
 }
 
@@ -132,7 +136,8 @@ Value PhaseLowering::horizontals(ArrayRef<Value> vectors) {
     Values next;
     int64_t size = cast<VectorType>(left[0].getType()).getDimSize(0);
     for (size_t i = 0; i < left.size(); i += 2)
-      next.push_back(vector::ShuffleOp::create(l_.b, l_.loc, left[i], left[i + 1], llvm::to_vector(llvm::seq<int64_t>(0, 2 * size))));
+      next.push_back(vector::ShuffleOp::create(l_.b, l_.loc, left[i], left[i + 1],
+                                               llvm::to_vector(llvm::seq<int64_t>(0, 2 * size))));
     left = next;
   }
   return left[0];

@@ -107,7 +107,7 @@ class Streamed {
         overRows({.resident = true}, {}, [&](Num r) {
           Operands o = gradientOperands();
           addSums(o);
-          k_.sweep(o.sweep, [&](const Nums& e) { return sumTerms(o, e, normalized(o, e, r)); });
+          k_.sweep(o.sweep, [&](const Nums& e) { return sumTerms(o, e, centred(o, e, r)); });
         });
       });
       k_.phase("combine", "combine", kFeatures, [&] {
@@ -129,8 +129,9 @@ class Streamed {
 
  private:
   static constexpr llvm::StringRef kRowAxes[] = {"segment", "row"};
+  static constexpr llvm::StringRef kRowGroupAxes[] = {"segment", "row", "pre_group"};
   static constexpr llvm::StringRef kFeatureAxes[] = {"feature"};
-  static constexpr Names kRows = kRowAxes, kFeatures = kFeatureAxes;
+  static constexpr Names kRows = kRowAxes, kRowGroups = kRowGroupAxes, kFeatures = kFeatureAxes;
   /// Rows whose mean is the shift of a chunk's one-pass variance.
   static constexpr int64_t kHead = 8;
 
@@ -139,11 +140,15 @@ class Streamed {
   /// The rows of a task. With `pre`, each row group's own scale r comes first.
   void overRows(KernelBuilder::SlabOptions options, Num condition, llvm::function_ref<void(Num)> body) {
     if (!spec_.pre) return k_.slab({}, options, [&] { body({}); });
-    k_.slab({"segment", "row", "pre_group"}, options, [&] {
-      Nums squares = k_.sweep({.reads = {k_.argument("x")}, .sums = 1, .condition = condition},
-                              [&](const Nums& e) { return Nums{e[0] * e[0]}; });
-      body(1.0 / sqrt(squares[0] / k_.width("pre_groups") + k_.narrow(k_.number("pre_epsilon"))));
-    });
+    k_.slab(kRowGroups, options, [&] { body(scaleOfRow(condition)); });
+  }
+  Num scaleOfRow(Num condition) {
+    Nums squares = k_.sweep({.reads = {k_.argument("x")}, .sums = 1, .condition = condition},
+                            [&](const Nums& e) { return Nums{e[0] * e[0]}; });
+    return scaleOf(squares[0]);
+  }
+  Num scaleOf(Num squares) {
+    return 1.0 / sqrt(squares / k_.width("pre_groups") + k_.narrow(k_.number("pre_epsilon")));
   }
 
   /// Count, mean and second moment of u, per chunk and merged over chunks.
@@ -279,14 +284,15 @@ class Streamed {
   Operands gradientOperands() {
     Operands o(k_);
     o.read("dy");
-    o.add("s", k_.saved("rstd"));
     if (k_.hasSaved("mean")) o.add("c", k_.saved("mean"));
     return o;
   }
-  Num normalized(const Operands& o, const Nums& e, Num r) {
+  Num centred(const Operands& o, const Nums& e, Num r) {
     Num u = scaled(o, e, r), c = o.get("c", e);
-    return (c ? u - c : u) * o.get("s", e);
+    return c ? u - c : u;
   }
+  /// What the coefficients of dx are for: x0, or where group scaling keeps u near 1, u - c, with s among the coefficients.
+  Num normalized(const Operands& o, const Nums& e, Num r) { return multiply(centred(o, e, r), o.get("s", e)); }
   llvm::StringRef sumColumn(llvm::StringRef name) { return k_.workspace("sum_" + name.str(), {sumChunk_, "feature"}); }
 
   void addSums(Operands& o) {
@@ -294,22 +300,27 @@ class Streamed {
     o.sweep.partials = {sumColumn("g"), sumColumn("gx")};
     if (step_.needsSquares()) o.sweep.partials.push_back(sumColumn("xx"));
   }
-  Nums sumTerms(const Operands& o, const Nums& e, Num x0) {
+  /// Sums over d = u - c. That x0 = d s is left to where they are folded.
+  Nums sumTerms(const Operands& o, const Nums& e, Num d) {
     Num valid = leaveOut_ ? Num() : o.get("mask", e);
     Num g = masked(k_, valid, o.get("dy", e));
-    Nums terms{g, masked(k_, valid, g * x0)};
-    if (step_.needsSquares()) terms.push_back(masked(k_, valid, x0 * x0));
+    Nums terms{g, masked(k_, valid, g * d)};
+    if (step_.needsSquares()) terms.push_back(masked(k_, valid, d * d));
     return terms;
   }
   BackwardSums foldSums() {
     llvm::SmallVector<llvm::StringRef> reads{sumColumn("g"), sumColumn("gx")};
     if (step_.needsSquares()) reads.push_back(sumColumn("xx"));
     Nums sums = k_.total(sumChunk_, reads);
-    return {sums[0], sums[1], sums.size() > 2 ? sums[2] : Num()};
+    Num s = step_.rstd();
+    return {sums[0], sums[1] * s, sums.size() > 2 ? sums[2] * s * s : Num()};
   }
 
-  void keep(const DxTerms& terms) {
+  void keep(DxTerms terms) {
     kept_.clear();
+    if (spec_.pre)
+      for (Num* slope : {&terms.all, &terms.own})
+        if (*slope) *slope = *slope * step_.rstd();
     keepOne("p", terms.p);
     if (leaveOut_) {
       keepOne("all", terms.all), keepOne("own", terms.own);
@@ -319,34 +330,59 @@ class Streamed {
     keepOne("offset", terms.offset);
   }
 
-  void applyBackward(bool sums) {
-    overRows({.resident = true}, {}, [&](Num r) {
-      Operands o = gradientOperands();
-      addKept(o);
-      auto du = [&](const Operands& from, const Nums& e) {
-        DxTerms terms{from.get("p", e), from.get("all", e), from.get("own", e), from.get("offset", e)};
-        return elementDx(k_, terms, from.get("dy", e), normalized(from, e, r), from.get("mask", e));
-      };
-      bool exclude = spec_.padding == Padding::Exclude;
-      Num pull;  // mean over the row group of du u, the exact derivative of group scaling
-      if (spec_.pre) {
-        Operands inner = o;
-        inner.sweep.sums = 1;
-        Nums dot = k_.sweep(inner.sweep, [&](const Nums& e) {
-          Num valid = exclude ? inner.get("mask", e) : Num();
-          return Nums{masked(k_, valid, du(inner, e) * scaled(inner, e, r))};
-        });
-        pull = dot[0] / k_.width("pre_groups");
-      }
-      o.sweep.writes = {k_.argument("dx")};
-      if (sums) addSums(o);
-      k_.sweep(o.sweep, [&](const Nums& e) {
-        Num dx = du(o, e);
-        if (pull) dx = masked(k_, exclude ? o.get("mask", e) : Num(), r * (dx - scaled(o, e, r) * pull));
-        Nums out{dx};
-        if (sums) out.append(sumTerms(o, e, normalized(o, e, r)));
-        return out;
+  Operands dxOperands() {
+    Operands o = gradientOperands();
+    if (!spec_.pre) o.add("s", k_.saved("rstd"));
+    addKept(o);
+    return o;
+  }
+  Num du(const Operands& o, const Nums& e, Num r) {
+    DxTerms terms{o.get("p", e), o.get("all", e), o.get("own", e), o.get("offset", e)};
+    return elementDx(k_, terms, o.get("dy", e), normalized(o, e, r), o.get("mask", e));
+  }
+  Num keptRow(const Operands& o, const Nums& e) { return spec_.padding == Padding::Exclude ? o.get("mask", e) : Num(); }
+
+  /// r of a row group, and the mean of du u over it: the exact derivative of group scaling.
+  std::pair<Num, Num> scaleAndPull() {
+    Operands o = dxOperands();
+    Num width = k_.width("pre_groups");
+    if (k_.hasSaved("mean") || leaveOut_) {
+      Num r = scaleOfRow({});
+      o.sweep.sums = 1;
+      Nums dot = k_.sweep(o.sweep, [&](const Nums& e) {
+        return Nums{masked(k_, keptRow(o, e), du(o, e, r) * scaled(o, e, r))};
       });
+      return {r, dot[0] / width};
+    }
+    // Without a centre du u is r x (p g + offset) + r^2 x (slope x): what depends on r stands before sums that do not.
+    o.sweep.sums = 3;
+    Nums sums = k_.sweep(o.sweep, [&](const Nums& e) {
+      Num x = o.get("x", e), direct = add(multiply(o.get("dy", e), o.get("p", e)), o.get("offset", e));
+      Num slope = add(o.get("all", e), o.get("own", e));
+      auto term = [&](Num v) { return masked(k_, keptRow(o, e), v); };
+      return Nums{x * x, term(x * direct), slope ? term(x * x * slope) : k_.constant(0)};
+    });
+    Num r = scaleOf(sums[0]);
+    return {r, (sums[1] + sums[2] * r) * r / width};
+  }
+
+  void applyBackward(bool sums) {
+    if (!spec_.pre) return k_.slab({}, {.resident = true}, [&] { sweepDx(sums, {}, {}); });
+    k_.slab(kRowGroups, {.resident = true}, [&] {
+      auto [r, pull] = scaleAndPull();
+      sweepDx(sums, r, pull);
+    });
+  }
+  void sweepDx(bool sums, Num r, Num pull) {
+    Operands o = dxOperands();
+    o.sweep.writes = {k_.argument("dx")};
+    if (sums) addSums(o);
+    k_.sweep(o.sweep, [&](const Nums& e) {
+      Num dx = du(o, e, r);
+      if (pull) dx = masked(k_, keptRow(o, e), r * (dx - scaled(o, e, r) * pull));
+      Nums out{dx};
+      if (sums) out.append(sumTerms(o, e, centred(o, e, r)));
+      return out;
     });
   }
 

@@ -94,6 +94,19 @@ TEST(Schedule, ShortLinesAreLookedAheadForByDefault) {
   EXPECT_TRUE(ahead("group_norm:forward@f32[*x1536]{groups=32}", Strategy::Resident));
   EXPECT_TRUE(ahead("power_norm_released:forward@f32[*x768]{heads=12}", Strategy::Streamed));
   EXPECT_FALSE(ahead("power_norm:forward@f32[*x64]", Strategy::Streamed));
+  EXPECT_FALSE(ahead("layer_norm:forward@f32[*x*]", Strategy::Resident)) << "of any length";
+}
+
+TEST(Schedule, VectorsFillShortLinesByDefault) {
+  auto vector = [](const char* problem) {
+    return defaultSchedule(problemOf(problem), isaOf("x86-64-v4"), legalStrategies(problemOf(problem))[0]).vector;
+  };
+  EXPECT_EQ(vector("layer_norm:forward@f32[*x48]"), 16);
+  EXPECT_EQ(vector("layer_norm:forward@f32[*x24]"), 8) << "three vectors, rather than one and a half";
+  EXPECT_EQ(vector("layer_norm:forward@f32[*x25]"), 16);
+  EXPECT_EQ(vector("layer_norm:forward@f32[*x4]"), 4);
+  EXPECT_EQ(vector("power_norm_released:forward@f32[*x768]{heads=96}"), 8);
+  EXPECT_EQ(vector("power_norm:forward@f32[*x4]"), 16) << "vectors of streams run over features";
 }
 
 TEST(Schedule, MaskedTailsOfSixteenBitsNeedMasksOfSixteenBits) {

@@ -16,6 +16,8 @@ static constexpr int64_t kTaskBytes = 256 << 10;
 static constexpr int64_t kUnknownFeatures = 1024;
 /// Longer lines hide the wait for their statistic by themselves.
 static constexpr int64_t kShortLine = 128;
+/// One row fills the loads of a core by itself.
+static constexpr int64_t kLongLine = 4096;
 
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
   return {{"vector", &s.vector}, {"rows", &s.rows},   {"unroll", &s.unroll},
@@ -82,22 +84,43 @@ static int64_t rowsOf(int64_t size, const Problem& problem, int64_t most) {
   return std::clamp<int64_t>(size / (problem.features.value_or(kUnknownFeatures) * bytes(problem.data)), 1, most);
 }
 
+/// Lanes that a short line fills: of half a register rather than one and a half.
+static int64_t lanesFor(int64_t line, int64_t lanes) {
+  while (lanes > 2 && (line < lanes || (line < 4 * lanes && line % lanes != 0 && line % (lanes / 2) == 0))) lanes /= 2;
+  return lanes;
+}
+
+/// Rows share parameter loads and one update of the column partials; one row with several accumulators suits long rows.
+static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) {
+  const bool wide = isa.registers >= 32, perFeature = problem.spec->perFeature();
+  const bool backward = problem.entry == Entry::Backward;
+  const int64_t line = lineOf(problem), places = placesOfRows(problem);
+  if (!perFeature && line) {
+    if (line > kLongLine) return 1;
+    if (ahead && backward) return 2;
+  }
+  // Rows that begin at one place in a page push each other out of the first-level cache: two of them, and their
+  // outputs, still fit.
+  if (places == 1) return 2;
+  if (perFeature && places == 2) return 4;
+  if (!wide || !problem.features) return 4;
+  // Many short lines share what one statistic costs; a backward has no registers for eight.
+  if (line) return !backward && line <= 2 * kShortLine ? 8 : 4;
+  return 8;
+}
+
 Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strategy) {
   Schedule s;
   s.strategy = strategy;
   s.vector = isa.vectorBytes / bytes(problem.statistics());
+  const int64_t line = lineOf(problem);
+  if (line) s.vector = lanesFor(line, s.vector);
   const bool wide = isa.registers >= 32, perFeature = problem.spec->perFeature();
   const int64_t places = placesOfRows(problem);
-  // Rows share parameter loads and one update of the column partials; one row with
-  // several accumulators suits long rows. Rows that begin at one place in a page push each
-  // other out of the first-level cache: two of them, and their outputs, still fit.
   const bool lines = !perFeature && problem.spec->reduce == Reduce::Features;
-  s.rows = lines && problem.features.value_or(kUnknownFeatures) > 4096 ? 1
-           : places == 1                                   ? 2
-           : perFeature && places == 2                     ? 4
-           : problem.features && !lines && wide            ? 8
-                                                           : 4;
-  s.unroll = s.rows == 1 ? 4 : s.rows == 2 ? 2 : 1;
+  s.ahead = problem.features && line > 0 && line <= kShortLine;
+  s.rows = rowsTogether(problem, isa, s.ahead);
+  s.unroll = s.rows == 1 ? 4 : s.rows == 2 && !s.ahead ? 2 : 1;
   // Wider tiles of a column slab outgrow the instruction cache; but they visit a place in a page less often.
   s.tile = places <= 2 ? 8 : wide ? 4 : 2;
   // A task is worth waking a thread for, and what it leaves to be added up is little beside it.
@@ -105,8 +128,6 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   if (problem.layout == Layout::FeaturesLast && (perFeature || lines))
     s.grain = rowsOf(partials ? kTaskBytes : kTaskBytes / 4, problem, 512);
   s.scalarTail = narrow(problem) && !isa.masks16;
-  const int64_t line = lineOf(problem);
-  s.ahead = s.rows > 1 && line > 0 && line <= kShortLine;
   // In memory many short streams of rows lose to one long one, unless rows share sums per feature.
   s.stream = !perFeature || problem.spec->pre ? 1 : 8;
   if (perFeature && strategy == Strategy::Resident) s.stream = 0;
