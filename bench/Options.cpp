@@ -112,6 +112,7 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
   app.add_flag("--no-torch", noTorch, "without PyTorch");
   app.add_option("--python", options.python, "a Python with PyTorch")->type_name("PROGRAM");
   app.add_option("--json", options.jsonFile, "writes every sample there")->type_name("FILE");
+  app.add_option("--report", options.reportFolder, "writes tables, medians as JSON and pictures there")->type_name("FOLDER");
 
   try {
     app.parse(argc, argv);
@@ -126,6 +127,8 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
     exitCode = app.exit(error) == 0 ? 0 : 2;
     return false;
   }
+  options.command = "normc-bench";
+  for (int i = 1; i < argc; ++i) options.command += " " + std::string(argv[i]);
   options.oneDnn = !noOneDnn, options.torch = !noTorch;
   if (quick) {
     if (app.count("--features") == 0) options.features = {768};

@@ -38,7 +38,9 @@ struct Options {
   bool halide = false;  ///< its kernels too
   bool oneDnn = true, torch = true;
   std::string python;    ///< that has PyTorch
+  std::string command;   ///< as it was given, without the folder of the program
   std::string jsonFile;  ///< empty: none
+  std::string reportFolder;  ///< empty: none
   RaceOptions race;
 
   /// So many rows, in segments of `spatial`, or as one.

@@ -10,6 +10,7 @@
 #include "bench/Heat.h"
 #include "bench/OneDnn.h"
 #include "bench/Options.h"
+#include "bench/Report.h"
 #include "bench/Table.h"
 #include "codegen/targets/halide/HalideTarget.h"
 #include "dsl/Library.h"
@@ -134,6 +135,7 @@ void run(const Options& options, const Machine& machine) {
         heats.push_back(std::move(heat));
       }
   std::printf("\n%s%s", summary(heats).c_str(), notRun(heats).c_str());
+  if (!options.reportFolder.empty()) writeReport(options.reportFolder, options.command, heats, machine, peers);
   if (options.jsonFile.empty()) return;
   json << toJson(heats, machine, peers).dump(1) << "\n";
   json.close();

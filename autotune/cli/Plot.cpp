@@ -8,22 +8,13 @@
 
 #include "autotune/cli/Failure.h"
 #include "autotune/cli/Files.h"
-#include "autotune/cli/TemporaryFolder.h"
-#include "llvm/ADT/SmallVector.h"
-#include "llvm/Support/Program.h"
+#include "autotune/plot/Gnuplot.h"
 
 namespace normc::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using tune::Record;
-
-/// Text for gnuplot, which would read some signs as commands.
-std::string plain(std::string text) {
-  std::erase_if(text,
-                [](unsigned char c) { return c == '"' || c == '\\' || c == '$' || c == '`' || c < ' '; });
-  return text;
-}
+using plot::block, plot::plain, tune::Record;
 
 /// Bytes that a call has to move: its X-sized tensors, once each.
 double bytesOf(const tune::Task& task) {
@@ -44,10 +35,6 @@ double rate(const Record& choice, const tune::Samples& samples) {
 /// What lines of one picture have in common: all but the features.
 std::string seriesOf(const tune::Task& task) {
   return task.problem.substr(0, task.problem.find('[')) + ", " + task.policy;
-}
-
-std::string block(const std::string& name, const std::string& rows) {
-  return "$" + name + " << EOD\n" + rows + "EOD\n";
 }
 
 std::string landscapeScript(const tune::Database& all) {
@@ -104,19 +91,6 @@ std::string choicesScript(const tune::Database& all, bool overFeatures) {
          plot + "\n";
 }
 
-/// Runs gnuplot on a script; what it said where it failed.
-void draw(const std::string& gnuplot, const std::string& script) {
-  const TemporaryFolder folder;
-  const std::string file = folder.path() + "/plot.gp", log = folder.path() + "/log";
-  writeFile(file, script);
-  const llvm::SmallVector<llvm::StringRef> command{gnuplot, file};
-  const std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), llvm::StringRef(log),
-                                                      llvm::StringRef(log)};
-  std::string error;
-  if (llvm::sys::ExecuteAndWait(gnuplot, command, std::nullopt, redirects, 60, 0, &error) != 0)
-    throw refused("gnuplot could not draw: " + error + readFile(log));
-}
-
 }  // namespace
 
 std::string plotScript(const tune::Database& all, const std::string& picture) {
@@ -124,35 +98,28 @@ std::string plotScript(const tune::Database& all, const std::string& picture) {
 }
 
 ExitCode plotRecords(const tune::Database& all, const std::string& given, Output& out) {
-  const auto gnuplot = llvm::sys::findProgramByName("gnuplot");
-  if (!gnuplot)
+  if (!plot::isThere())
     throw refused("pictures are drawn by gnuplot, which is not on the PATH",
                   "on Debian: apt-get install gnuplot-nox");
   const std::string folder = given.empty() ? "." : given;
   std::error_code none;
   fs::create_directories(folder, none);
-  Json files = Json::array();
-  for (const std::string picture : {"landscape", "features", "roofline"}) {
-    const std::string script = plotScript(all, picture);
+  std::vector<plot::Picture> pictures;
+  for (const std::string name : {"landscape", "features", "roofline"}) {
+    const std::string script = plotScript(all, name);
     if (script.empty()) continue;
-    std::string commands;
-    for (const auto& [ending, terminal] : {std::pair("svg", "svg noenhanced size 1000,700 dynamic"),
-                                           std::pair("png", "png noenhanced size 1000,700")}) {
-      const std::string file = folder + "/" + picture + "." + ending;
-      requireWritable(file);
-      commands += std::string(commands.empty() ? script.substr(0, script.find("set title")) : "") +
-                  "set terminal " + terminal + "\nset output \"" + plain(file) + "\"\n" +
-                  script.substr(script.find("set title")) + "unset output\n";
-      files.push_back(file);
-    }
-    draw(*gnuplot, commands);
+    for (const char* ending : {".svg", ".png"}) requireWritable(folder + "/" + name + ending);
+    const size_t axes = script.find("set title");
+    pictures.push_back({name, script.substr(0, axes), script.substr(axes)});
   }
-  if (files.empty())
+  auto files = plot::draw(pictures, folder);
+  if (!files) throw refused(llvm::toString(files.takeError()));
+  if (files->empty())
     throw refused("the records hold nothing to draw", "normc tune NORM --records FILE makes some");
   if (out.json)
-    out.result({{"files", files}});
+    out.result({{"files", *files}});
   else
-    for (const Json& file : files) out.results() << file.get<std::string>() << "\n";
+    for (const std::string& file : *files) out.results() << file << "\n";
   return ExitCode::Ok;
 }
 

@@ -50,6 +50,7 @@ const std::vector<Arrow> kArrows{
     {"autotune/tuner", {"autotune/tuner", "autotune/tune", "autotune/measure", "dsl", "runtime"}, {}},
     {"autotune/space", {"autotune/space", "autotune/search", "codegen", "dsl"}, {"llvm"}},
     {"autotune/emulator", {"autotune/emulator", "runtime/abi"}, {"llvm", "boost"}},
+    {"autotune/plot", {"autotune/plot"}, {"llvm"}},
     {"autotune/cli", {"autotune", "codegen", "dsl", "runtime"}, {"llvm", "nlohmann", "CLI"}},
     // Examples are hosts: they know the API.
     {"examples", {"runtime/normc.h", "runtime/normc.hpp", "autotune/tuner/normc_tuner.h"}, {}},

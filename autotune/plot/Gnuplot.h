@@ -1,0 +1,27 @@
+// Pictures, drawn by gnuplot: a program of its own, asked for when somebody wants one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "llvm/Support/Error.h"
+
+namespace normc::plot {
+
+/// `data` are blocks (`block`), `script` what sets the axes and plots them.
+struct Picture {
+  std::string name, data, script;
+};
+
+/// A block of data that a script calls `$name`; a line of `rows` for each point.
+std::string block(const std::string& name, const std::string& rows);
+/// Text that gnuplot takes as it is: some signs are commands to it.
+std::string plain(std::string);
+
+bool isThere();
+
+/// Each as `name.svg` and `name.png` in the folder, which is made where it is not there. Returns their paths.
+/// An error says that gnuplot is not there, with how to get it, or what it said.
+llvm::Expected<std::vector<std::string>> draw(const std::vector<Picture>&, const std::string& folder);
+
+}  // namespace normc::plot

@@ -1,0 +1,23 @@
+// A report that can be kept: tables, medians as JSON without the samples, and pictures over the number of
+// features.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "autotune/plot/Gnuplot.h"
+#include "bench/Table.h"
+
+namespace normc::bench {
+
+/// For every entry, type, place and number of threads that ran with several numbers of features: `speed`
+/// (bytes of a call in a second, beside the faster copy), `copy` (share of that copy's speed) and `peers`
+/// (time over the best peer's).
+std::vector<plot::Picture> pictures(const std::vector<Heat>&);
+
+/// report.txt, report.json and the pictures, in a folder that is made. Without gnuplot there are no pictures,
+/// and report.txt says so. Throws where something cannot be written.
+void writeReport(const std::string& folder, const std::string& command, const std::vector<Heat>&,
+                 const Machine&, const std::vector<std::string>& peers);
+
+}  // namespace normc::bench
