@@ -97,6 +97,15 @@ TEST(Schedule, ShortLinesAreLookedAheadForByDefault) {
   EXPECT_FALSE(ahead("layer_norm:forward@f32[*x*]", Strategy::Resident)) << "of any length";
 }
 
+TEST(Schedule, LargeCallsOf16BitsTakeOneRowAtATimeByDefault) {
+  auto stream = [](const char* problem) {
+    return defaultSchedule(problemOf(problem), isaOf("x86-64-v4"), Strategy::Streamed).stream;
+  };
+  EXPECT_EQ(stream("power_norm:forward@f32[*x64]"), 8);
+  EXPECT_EQ(stream("power_norm:forward@bf16[*x64]"), 1);
+  EXPECT_EQ(stream("batch_norm:backward@f16[*x64]"), 1);
+}
+
 TEST(Schedule, VectorsFillShortLinesByDefault) {
   auto vector = [](const char* problem) {
     return defaultSchedule(problemOf(problem), isaOf("x86-64-v4"), legalStrategies(problemOf(problem))[0]).vector;

@@ -128,8 +128,9 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   if (problem.layout == Layout::FeaturesLast && (perFeature || lines))
     s.grain = rowsOf(partials ? kTaskBytes : kTaskBytes / 4, problem, 512);
   s.scalarTail = narrow(problem) && !isa.masks16;
-  // In memory many short streams of rows lose to one long one, unless rows share sums per feature.
-  s.stream = !perFeature || problem.spec->pre ? 1 : 8;
+  // In memory many short streams of rows lose to one long one, unless rows share sums per feature; those of 16 bits are
+  // too short even then.
+  s.stream = !perFeature || problem.spec->pre || bytes(problem.data) == 2 ? 1 : 8;
   if (perFeature && strategy == Strategy::Resident) s.stream = 0;
   return s;
 }
