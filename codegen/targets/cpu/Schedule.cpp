@@ -16,6 +16,8 @@ static constexpr int64_t kTaskBytes = 256 << 10;
 static constexpr int64_t kUnknownFeatures = 1024;
 /// Longer lines hide the wait for their statistic by themselves.
 static constexpr int64_t kShortLine = 128;
+/// Two rows, of several vectors in a step, keep a core busy.
+static constexpr int64_t kMiddleLine = 768;
 /// One row fills the loads of a core by itself.
 static constexpr int64_t kLongLine = 4096;
 
@@ -74,8 +76,15 @@ int64_t lineOf(const Problem& problem) {
   return spec.reduce == Reduce::Features ? features / problem.groups(spec.groups) : 0;
 }
 
+/// From where one row begins within a page to where the next one does, in bytes, forwards or backwards.
+static int64_t driftOfRows(const Problem& problem) {
+  const int64_t pitch = *problem.features * bytes(problem.data) % kPage;
+  return std::min(pitch, kPage - pitch);
+}
+
 int64_t placesOfRows(const Problem& problem) {
   if (!problem.features || problem.layout != Layout::FeaturesLast) return kPage / kLine;
+  if (driftOfRows(problem) < kLine) return 1;
   return kPage / std::gcd(kPage, *problem.features * bytes(problem.data));
 }
 
@@ -97,11 +106,11 @@ static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) 
   const int64_t line = lineOf(problem), places = placesOfRows(problem);
   if (!perFeature && line) {
     if (line > kLongLine) return 1;
-    if (ahead && backward) return 2;
+    if (line > kMiddleLine || (ahead && backward)) return 2;
   }
   // Rows that begin at one place in a page push each other out of the first-level cache: two of them, and their
-  // outputs, still fit.
-  if (places == 1) return 2;
+  // outputs, still fit. Where they begin a line apart, each waits for what its neighbour just stored.
+  if (places == 1 || (problem.features && driftOfRows(problem) <= kLine)) return 2;
   if (perFeature && places == 2) return 4;
   if (!wide || !problem.features) return 4;
   // Many short lines share what one statistic costs; a backward has no registers for eight.
@@ -120,7 +129,8 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   const bool lines = !perFeature && problem.spec->reduce == Reduce::Features;
   s.ahead = problem.features && line > 0 && line <= kShortLine;
   s.rows = rowsTogether(problem, isa, s.ahead);
-  s.unroll = s.rows == 1 ? 4 : s.rows == 2 && !s.ahead ? 2 : 1;
+  const bool far = wide && line > kMiddleLine && places > 1;
+  s.unroll = s.rows == 1 || (s.rows == 2 && far) ? 4 : s.rows == 2 && !s.ahead ? 2 : 1;
   // Wider tiles of a column slab outgrow the instruction cache; but they visit a place in a page less often.
   s.tile = places <= 2 ? 8 : wide ? 4 : 2;
   // A task is worth waking a thread for, and what it leaves to be added up is little beside it.

@@ -44,8 +44,8 @@ std::optional<std::string> whyIllegal(const Problem&, const Schedule&, const Isa
 /// Elements of a row that share a statistic of it; 0 where none has one.
 int64_t lineOf(const Problem&);
 
-/// At how many places within a page the rows of a tensor begin: 1 where they are a multiple of a page apart, and so share
-/// the same sets of the first-level cache, 64 where nothing is known.
+/// At how many places within a page the rows of a tensor begin: 1 where they are a multiple of a page apart, or less than a
+/// line beside it, and so share sets of the first-level cache; 64 where nothing is known.
 int64_t placesOfRows(const Problem&);
 
 /// A legal schedule that needs no measurement.
