@@ -52,6 +52,35 @@ TEST_P(Determinism, DoesNotDependOnWhetherOutputsGoPastTheCaches) {
   elsewhere.placement.misalign = 1;
   EXPECT_EQ(outputsOf(kernel->large, problem, elsewhere), outputsOf(kernel->large, problem, lines));
 }
+/// Rows that are alike have outputs that are: whether they stand beside seven others or alone at the end.
+class AlikeRows : public testing::TestWithParam<const char*> {};
+
+TEST_P(AlikeRows, HaveTheSameBitsWhereverTheyStand) {
+  Problem problem = problemOf(GetParam());
+  const auto isa = hostIsa();
+  for (int64_t rows : {1, 2, 4, 8}) {
+    auto schedule = codegen::cpu::defaultSchedule(problem, isa, codegen::legalStrategies(problem).front());
+    schedule.rows = rows, schedule.unroll = 2;
+    for (bool ahead : {false, true}) {
+      schedule.ahead = ahead && rows > 1;
+      const int64_t count = 15, width = *problem.features;
+      gate::Trial trial{.extents = {1, count, width}, .step = 3};
+      auto drawn = gate::argumentsFor(problem, trial);
+      ASSERT_TRUE(drawn);
+      auto arguments = *drawn;
+      for (int64_t i = width; i < count * width; ++i) arguments.x[size_t(i)] = arguments.x[size_t(i % width)];
+      auto kernel = compiled(problem, schedule, isa, 1);
+      auto outputs = gate::Call(kernel->plan, problem, arguments, trial.placement).run().outputs;
+      const auto& y = outputs.at("y");
+      for (int64_t i = width; i < count * width; ++i)
+        ASSERT_EQ(y[size_t(i)], y[size_t(i % width)]) << schedule.text() << ", row " << i / width;
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Norms, AlikeRows,
+                         testing::Values("layer_norm:forward@f32[*x100]", "rms_norm:forward@f32[*x96]",
+                                         "group_norm:forward@f32[*x96]{groups=4}",
+                                         "power_norm_released:infer@f32[*x96]{heads=4}"));
 INSTANTIATE_TEST_SUITE_P(Norms, Determinism,
                          testing::Values("layer_norm:backward@f32[*x64]", "batch_norm:forward@f32[*x64]",
                                          "batch_norm:backward@f32[*x64]", "power_norm:forward@f32[*x64]",
