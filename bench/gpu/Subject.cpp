@@ -158,6 +158,13 @@ void Subject::runForward(const Kernels& kernels, const Problem& problem) {
   device_.synchronize();
 }
 
+Rival::Rival(const Subject& subject, host::Plan plan) : plan_(std::move(plan)), calls_(subject.calls_) {
+  const Shape& shape = subject.shape_;
+  workspace_ = memoryOf(subject.device_,
+                        int64_t(plan_.workspaceBytes(host::Plan::sizes(1, shape.rows, shape.features))));
+  for (host::Call& call : calls_) call.workspace = bufferOf(workspace_);
+}
+
 void Subject::enqueue(int set) const { plan_(calls_[size_t(set)]); }
 
 std::vector<RoofBuffers> Subject::roofBuffers() const {

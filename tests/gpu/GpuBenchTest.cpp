@@ -1,11 +1,15 @@
 // What bench/gpu measures with: the roof's kernels, cold buffers, timers, one norm on many buffers.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
+#include "autotune/records/Database.h"
+#include "autotune/tune/Bundle.h"
+#include "autotune/tune/Here.h"
 #include "bench/gpu/Bench.h"
 #include "bench/gpu/Facts.h"
 #include "bench/gpu/Host.h"
@@ -199,6 +203,78 @@ TEST_F(GpuBench, RecordsEveryShapeBesideItsRoof) {
   }
 }
 
+/// A bundle of two candidates for the forward of shape(), and records in which the second one has `verdict`.
+class GpuTuned : public GpuBench {
+ protected:
+  GpuTuned() {
+    std::filesystem::create_directories(folder_);
+    std::ofstream(folder_ + "/one.npk", std::ios::binary) << test::layerNormPackage().bytes();
+    task_.setting.task = {"layer_norm:forward@f32[*x128]", "hash", 1, 9, 128, 0, "cold"};
+    task_.setting.device = {"cuda", "sm_80", "", {}}, task_.setting.toolchain = {{"normc", "test"}};
+    for (const char* schedule : {"default", "other"}) {
+      task_.points.push_back({"hand", schedule, 1, {0, int(task_.points.size())}});
+      task_.made.push_back({"one.npk", schedule, ""});
+    }
+    std::ofstream(folder_ + "/plan.json") << tune::planText({task_});
+  }
+  ~GpuTuned() override { std::filesystem::remove_all(folder_); }
+
+  void decide(const std::string& verdict, const std::string& schedule, const std::string& device = "") {
+    tune::Record record;
+    record.kind = "choice", record.stage = "race", record.task = task_.setting.task, record.task.threads = 1;
+    record.device = tune::cudaDeviceHere(0, NORMC_FAKE_CUDA), record.device.arch = "sm_80";
+    if (!device.empty()) record.device.name = device;
+    record.toolchain = task_.setting.toolchain, record.generator = "hand", record.schedule = schedule;
+    record.conclusion = {verdict, 0.8, 0.7, 0.9};
+    tune::Journal(folder_ + "/tuned.jsonl").append(record);
+  }
+  Tuned tuned() const { return Tuned(folder_, folder_ + "/tuned.jsonl", NORMC_FAKE_CUDA, 0); }
+  Json timed(const std::vector<Json>& before = {}) const {
+    const CudaDevice device(0, NORMC_FAKE_CUDA);
+    Json last;
+    BenchOptions options;
+    options.rounds = 3, options.sampleSeconds = 1e-6, options.driver = NORMC_FAKE_CUDA;
+    options.tuned = tuned();
+    options.record = [&](const Json& record) { last = record; };
+    benchAll(device, kernels(), {shape("forward")}, before, options);
+    return last;
+  }
+
+  std::string folder_ = test::temporaryPath("gpu_tuned");
+  tune::Shipped task_;
+};
+
+TEST_F(GpuTuned, WhatWonIsTimedBesideTheDefault) {
+  decide("won", "other");
+  const Json record = timed();
+  EXPECT_EQ(record.at("tuned").at("verdict"), "won") << record;
+  EXPECT_EQ(record.at("tuned").at("schedule"), "other");
+  EXPECT_GT(record.at("tuned").at("us").at("median"), 0);
+  EXPECT_GT(record.at("tuned").at("default_over_tuned").at("value"), 0);
+  EXPECT_GT(record.at("us").at("median"), 0);
+}
+
+TEST_F(GpuTuned, ATieLeavesTheDefaultAlone) {
+  decide("tie", "default");
+  EXPECT_EQ(timed().at("tuned"), Json({{"verdict", "tie"}, {"schedule", "default"}}));
+}
+
+TEST_F(GpuTuned, ChoicesOfAnotherDeviceAreNone) {
+  decide("won", "other", "Another GPU");
+  EXPECT_FALSE(tuned().find(shape("forward")));
+  EXPECT_FALSE(timed().contains("tuned"));
+}
+
+TEST_F(GpuTuned, AShapeIsMeasuredAgainOnceTuningHasDecidedOnIt) {
+  const Json begin = {{"kind", "begin"}, {"shape", shape("forward").text()}}, untuned = timed();
+  EXPECT_TRUE(timed({begin, untuned}).is_null()) << "nothing is new";
+  decide("won", "other");
+  const Json tuned = timed({begin, untuned});
+  EXPECT_TRUE(tuned.contains("tuned")) << tuned;
+  EXPECT_TRUE(timed({begin, untuned, begin, tuned}).is_null());
+  EXPECT_EQ(timed({begin, untuned, begin}).at("error"), "it did not end");
+}
+
 TEST_F(GpuBench, DoesNotTimeWhatIsWrong) {
   fake_cuda_set_launcher(nullptr, nullptr);
   const CudaDevice device(0, NORMC_FAKE_CUDA);
@@ -281,6 +357,19 @@ TEST(GpuShapes, AreAllLegalProblems) {
     EXPECT_TRUE(texts.insert(shape.text()).second) << shape.text() << " is there twice";
     EXPECT_GT(shape.rows, 0);
   }
+}
+
+TEST(GpuShapes, OfTheBundleAreMeasuredWithTheDefaultsToo) {
+  const std::vector<std::string> arguments = argumentsToExport(false);
+  ASSERT_EQ(arguments.size(), 82u) << "four norms, two entries, two types, five numbers of features";
+  ASSERT_EQ(arguments[0], "--elements");
+  const int64_t elements = std::stoll(arguments[1]);
+  const std::vector<Shape> shapes = allShapes(false);
+  for (size_t i = 2; i < arguments.size(); ++i)
+    EXPECT_TRUE(std::ranges::any_of(shapes, [&](const Shape& shape) {
+      return shape.problem() == arguments[i] &&
+             shape.rows == int64_t(std::bit_floor(uint64_t(elements / shape.features)));
+    })) << arguments[i];
 }
 
 TEST(GpuShapes, HaveTheirKernelsCompiled) {
