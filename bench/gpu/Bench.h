@@ -3,8 +3,8 @@
 
 #include <functional>
 
+#include "autotune/measure/CudaRoof.h"
 #include "bench/gpu/Kernels.h"
-#include "bench/gpu/Roof.h"
 #include "bench/gpu/Shapes.h"
 #include "bench/gpu/Tuned.h"
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "autotune/gate/CudaDevice.h"
+#include "autotune/measure/CudaRoof.h"
 #include "bench/gpu/Kernels.h"
-#include "bench/gpu/Roof.h"
 #include "bench/gpu/Shapes.h"
 
 namespace normc::gpu {

@@ -10,11 +10,13 @@
 #include "autotune/records/Database.h"
 #include "autotune/tune/Bundle.h"
 #include "autotune/tune/Here.h"
+#include "autotune/worker/Bench.h"
 #include "bench/gpu/Bench.h"
 #include "bench/gpu/Facts.h"
 #include "bench/gpu/Host.h"
 #include "bench/gpu/Subject.h"
 #include "dsl/Library.h"
+#include "dsl/Print.h"
 #include "tests/gpu/CpuKernels.h"
 #include "tests/runtime/CudaSupport.h"
 
@@ -68,7 +70,7 @@ TEST_F(GpuBench, ColdSetsOutgrowTheCacheTwice) {
 TEST_F(GpuBench, RoofEntriesStandInItsText) {
   const std::string text = Roof::ptx();
   for (const int inFlight : Roof::kInFlight)
-    for (const char* kind : {"copy_", "triad_"})
+    for (const char* kind : {"copy_", "triad_", "read_"})
       EXPECT_NE(text.find(".entry " + (kind + std::to_string(inFlight)) + "("), text.npos)
           << kind << inFlight;
 }
@@ -106,6 +108,19 @@ TEST_F(GpuBench, RoofCopiesAndAddsWhatItIsGiven) {
   const std::vector<test::Launched> all = test::launches();
   EXPECT_EQ(all.at(0).function, "copy_2");
   EXPECT_EQ(all.at(1).function, "triad_4");
+}
+
+TEST_F(GpuBench, ARoofThatReadsMovesEachByteOnceAndLoadsAsACopyDoes) {
+  EXPECT_EQ(bytesMoved(RoofKind::Read, 4096), 4096);
+  const std::string text = Roof::ptx();
+  const auto loadsOf = [&](const std::string& entry) {
+    const size_t begin = text.find(".entry " + entry + "("), end = text.find("ret;", begin);
+    int count = 0;
+    for (size_t at = text.find("ld.global", begin); at < end; at = text.find("ld.global", at + 1)) ++count;
+    return count;
+  };
+  for (const int inFlight : Roof::kInFlight)
+    EXPECT_EQ(loadsOf("read_" + std::to_string(inFlight)), loadsOf("copy_" + std::to_string(inFlight)));
 }
 
 TEST_F(GpuBench, RoofTriesManyLaunches) {
@@ -201,6 +216,82 @@ TEST_F(GpuBench, RecordsEveryShapeBesideItsRoof) {
     EXPECT_GT(record.at("us").at("median"), 0);
     EXPECT_LE(record.at("of_roof").at("low"), record.at("of_roof").at("high"));
   }
+}
+
+/// The worker's own words, in this process: what it launches can be seen.
+class GpuWorker : public GpuBench {
+ protected:
+  void begin(const std::string& entry, const std::string& policy) {
+    const auto spec = *findNorm("layer_norm");
+    worker_ = std::make_unique<tune::Bench>();
+    say({{"do", "task"},
+         {"problem", "layer_norm:" + entry + "@f32[*x128]"},
+         {"spec", print(*spec)},
+         {"segments", 1},
+         {"rows", 64},
+         {"features", 128},
+         {"threads", 1},
+         {"policy", policy},
+         {"sample_seconds", 1e-6},
+         {"device", "cuda"},
+         {"cuda_library", NORMC_FAKE_CUDA}});
+    say({{"do", "load"}, {"name", "a"}, {"package", packageFile()}});
+  }
+  Json say(const Json& request) {
+    const Json answer = worker_->answer(request);
+    EXPECT_FALSE(answer.contains("error")) << answer;
+    return answer;
+  }
+  std::unique_ptr<tune::Bench> worker_;
+};
+
+TEST_F(GpuWorker, APipelineTimesTheReaderOfEachOutput) {
+  for (const char* entry : {"forward", "backward"}) {
+    SCOPED_TRACE(entry);
+    begin(entry, "pipeline");
+    say({{"do", "sample"}, {"names", {"a"}}, {"rounds", 1}});  // decides how the reader is launched
+    fake_cuda_clear_record();
+    const Json answer = say({{"do", "sample"}, {"names", {"a"}}, {"rounds", 2}});
+    for (const double seconds : answer.at("samples").at(0)) EXPECT_GT(seconds, 0);
+    std::vector<std::string> order;
+    for (const test::Launched& launch : test::launches()) order.push_back(launch.function);
+    const auto readers =
+        std::ranges::count_if(order, [](const auto& name) { return name.starts_with("read_"); });
+    const std::string last = std::string(entry) == "forward" ? "layer_norm_forward" : "layer_norm_finish";
+    EXPECT_GT(readers, 0);
+    for (size_t i = 0; i < order.size(); ++i)
+      if (order[i].starts_with("read_")) EXPECT_TRUE(i > 0 && order[i - 1].starts_with(last)) << order[i - 1];
+  }
+}
+
+TEST_F(GpuWorker, WarmAndColdReadNothingBeside) {
+  for (const char* policy : {"warm", "cold"}) {
+    begin("forward", policy);
+    fake_cuda_clear_record();
+    say({{"do", "sample"}, {"names", {"a"}}, {"rounds", 1}});
+    for (const test::Launched& launch : test::launches())
+      EXPECT_TRUE(launch.function.starts_with("layer_norm_forward")) << policy << ": " << launch.function;
+  }
+}
+
+TEST_F(GpuWorker, HasTheRoofOfItsBuffers) {
+  begin("forward", "cold");
+  EXPECT_GT(say({{"do", "copy"}, {"reads", 1}, {"writes", 1}}).at("seconds"), 0);
+  EXPECT_EQ(say({{"do", "copy"}, {"reads", 2}, {"writes", 1}}).at("seconds"), 0)
+      << "no such loop for a forward";
+  EXPECT_TRUE(
+      std::ranges::any_of(test::launches(), [](const auto& l) { return l.function.starts_with("copy_"); }));
+  begin("backward", "warm");
+  fake_cuda_clear_record();
+  EXPECT_GT(say({{"do", "copy"}, {"reads", 2}, {"writes", 1}}).at("seconds"), 0);
+  EXPECT_TRUE(
+      std::ranges::any_of(test::launches(), [](const auto& l) { return l.function.starts_with("triad_"); }));
+}
+
+TEST_F(GpuWorker, ACopyBeforeAnythingIsLoadedIsSaid) {
+  tune::Bench fresh;
+  EXPECT_EQ(fresh.answer({{"do", "copy"}, {"reads", 1}, {"writes", 1}}).at("error"),
+            "nothing is loaded yet that could be copied");
 }
 
 /// A bundle of two candidates for the forward of shape(), and records in which the second one has `verdict`.
