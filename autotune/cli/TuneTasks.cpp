@@ -1,5 +1,7 @@
 #include "autotune/cli/TuneTasks.h"
 
+#include <algorithm>
+#include <bit>
 #include <charconv>
 #include <utility>
 
@@ -34,6 +36,17 @@ std::vector<Problem> problemsWithFeatures(const RequestFlags& request) {
   return problems;
 }
 
+/// The numbers of rows that a problem is tuned for: as given, or one that makes x as large as asked for.
+std::vector<int64_t> rowsFor(const TuneFlags& flags, int64_t segments, int64_t features) {
+  std::vector<int64_t> all;
+  for (const std::string& rows : flags.rows) all.push_back(wholeOf("--rows", rows, 1));
+  if (flags.elements)
+    all.push_back(
+        int64_t(std::bit_floor(uint64_t(std::max<int64_t>(flags.elements / segments / features, 1)))));
+  if (all.empty()) all.push_back(2048);
+  return all;
+}
+
 }  // namespace
 
 double secondsOf(const std::string& flag, const std::string& text) {
@@ -59,21 +72,21 @@ std::vector<TuneTask> tasksOf(const TuneFlags& flags, int64_t threads) {
   const auto [part, parts] = shardOf(flags.shard);
   std::vector<TuneTask> tasks;
   int64_t index = 0;
-  for (const Problem& problem : problemsWithFeatures(flags.request))
-    for (const std::string& rows : flags.rows)
+  if (flags.elements && !flags.rows.empty())
+    throw usage("--rows and --elements both say how many rows there are", "give one of them");
+  for (const Problem& problem : problemsWithFeatures(flags.request)) {
+    const int64_t segments = !problem.segmented ? 1 : flags.segments ? flags.segments : 8;
+    for (const int64_t rows : rowsFor(flags, segments, *problem.features))
       for (const std::string& policy : flags.policies) {
-        const int64_t segments = !problem.segmented ? 1 : flags.segments ? flags.segments : 8;
-        tune::Task task{problem.text(),
-                        problem.spec->structuralHash(),
-                        segments,
-                        wholeOf("--rows", rows, 1),
-                        *problem.features,
-                        threads,
-                        policy};
+        tune::Task task{
+            problem.text(), problem.spec->structuralHash(), segments, rows, *problem.features, threads,
+            policy};
         if (task.segments * task.features > tune::kMostElements / task.rows)
-          throw usage("--rows is '" + rows + "': " + task.text() + " has more than 2^33 elements");
+          throw usage("--rows is '" + std::to_string(rows) + "': " + task.text() +
+                      " has more than 2^33 elements");
         if (index++ % parts == part - 1) tasks.push_back({problem, std::move(task)});
       }
+  }
   return tasks;
 }
 

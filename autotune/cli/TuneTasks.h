@@ -13,8 +13,8 @@ namespace normc::cli {
 struct TuneFlags {
   RequestFlags request;
   PlaceFlags place;
-  std::vector<std::string> rows{"2048"}, policies{"warm"};
-  int64_t segments = 0, threads = 0, seed = 1;
+  std::vector<std::string> rows, policies{"warm"};
+  int64_t elements = 0, segments = 0, threads = 0, seed = 1;
   std::string budget = "20s", records, shard, target = "host", output;
   int64_t candidates = 48;
   std::vector<std::string> schedules;

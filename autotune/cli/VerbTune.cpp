@@ -202,6 +202,8 @@ Action declareTune(CLI::App& parser) {
   auto flags = std::make_shared<TuneFlags>();
   flags->request.declare(parser, "Feature counts to tune for");
   addList(parser, "--rows", flags->rows, "Numbers of rows to tune for [2048]");
+  addWhole(parser, "--elements", flags->elements,
+           "Instead of --rows: as many as give x so many elements, rounded down to a power of two");
   addList(parser, "--policy", flags->policies,
        "warm, cold, pipeline: the state of the caches, and who reads the output [warm]");
   flags->place.declare(parser);

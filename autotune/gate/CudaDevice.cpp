@@ -79,6 +79,13 @@ void CudaDevice::download(void* to, DeviceAddress from, int64_t bytes) const {
                 "copying " + std::to_string(bytes) + " bytes from " + name());
 }
 
+void CudaDevice::repeat(DeviceAddress to, int64_t have, int64_t bytes) const {
+  const Current current(*this);
+  for (int64_t done = have; done < bytes; done *= 2)
+    driver_.check(driver_.cuMemcpyDtoDAsync_v2(to + done, to, size_t(std::min(done, bytes - done)), stream_),
+                  "filling a buffer on " + name());
+}
+
 void CudaDevice::fill(DeviceAddress to, uint8_t value, int64_t bytes) const {
   const Current current(*this);
   driver_.check(driver_.cuMemsetD8Async(to, value, size_t(bytes), stream_),

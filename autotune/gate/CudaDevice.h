@@ -65,6 +65,8 @@ class CudaDevice {
   /// Copies on the stream. `from` and `to` of the host must stay until synchronize().
   void upload(DeviceAddress to, const void* from, int64_t bytes) const;
   void download(void* to, DeviceAddress from, int64_t bytes) const;
+  /// Writes the first `have` bytes again and again, until there are `bytes`.
+  void repeat(DeviceAddress to, int64_t have, int64_t bytes) const;
   void fill(DeviceAddress to, uint8_t value, int64_t bytes) const;
   void synchronize() const;
   /// Whether the context can still be used; after a kernel that failed it cannot.

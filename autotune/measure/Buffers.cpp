@@ -42,6 +42,21 @@ Held::Held(Memory host, const gate::CudaDevice* device) {
   device->synchronize();
 }
 
+Held::Held(const Memory& pattern, int64_t bytes, const gate::CudaDevice& device) : device_(device, bytes) {
+  const int64_t have = std::min(bytes, pattern.bytes());
+  device.upload(device_.address(), pattern.data(), have);
+  device.repeat(device_.address(), have, bytes);
+  device.synchronize();
+}
+
+/// X-sized, about N(0,1). What repeats on a device is no whole number of rows.
+Held Buffers::tensor(uint64_t seed) const {
+  constexpr int64_t kPattern = (1 << 20) - 3;
+  const int64_t elements = extents_.totalRows() * extents_.features;
+  if (!device_ || elements <= kPattern) return held(filled(problem_.data, elements, seed, 0, 1));
+  return Held(filled(problem_.data, kPattern, seed, 0, 1), elements * bytes(problem_.data), *device_);
+}
+
 Buffers::Buffers(const host::Plan& plan, const Problem& problem, const Extents& extents, int sets,
                  const gate::CudaDevice* device)
     : problem_(problem), extents_(extents), device_(device) {
@@ -49,9 +64,9 @@ Buffers::Buffers(const host::Plan& plan, const Problem& problem, const Extents& 
   const bool backward = problem.entry == Entry::Backward;
   for (int i = 0; i < sets; ++i) {
     Set set;
-    set.x = held(filled(problem.data, elements, 1 + uint64_t(i), 0, 1));
-    if (backward) set.dy = held(filled(problem.data, elements, 1000 + uint64_t(i), 0, 1));
-    set.out = held(Memory(elements * bytes(problem.data)));
+    set.x = tensor(1 + uint64_t(i));
+    if (backward) set.dy = tensor(1000 + uint64_t(i));
+    set.out = device ? tensor(2000) : held(Memory(elements * bytes(problem.data)));
     sets_.push_back(std::move(set));
   }
   const int64_t narrowBytes = extents.features * bytes(problem.params);

@@ -21,6 +21,8 @@ class Held {
   Held() = default;
   /// With a device, what `host` holds moves there.
   Held(Memory host, const gate::CudaDevice* device);
+  /// On a device the same, repeated until it is so large: a host takes long to make a large tensor.
+  Held(const Memory& pattern, int64_t bytes, const gate::CudaDevice& device);
   void* data() const { return device_.device() ? device_.data() : host_.data(); }
   int64_t bytes() const { return device_.device() ? device_.bytes() : host_.bytes(); }
 
@@ -41,6 +43,8 @@ class Buffers {
   host::Call call(int set) const;
   /// The X-sized output of a set.
   const Held& output(int set) const { return sets_[size_t(set)].out; }
+  const Held& x(int set) const { return sets_[size_t(set)].x; }
+  const Held& dy(int set) const { return sets_[size_t(set)].dy; }  ///< of a backward
   int64_t tensorBytes() const { return sets_.front().out.bytes(); }
 
   /// X-sized bytes that one set of a problem takes.
@@ -53,6 +57,7 @@ class Buffers {
   host::Tensor placed(host::Tensor) const;
   host::Tensor wide(const Held&) const;
   host::Tensor narrow(const Held&) const;
+  Held tensor(uint64_t seed) const;
   Held held(Memory memory) const { return Held(std::move(memory), device_); }
   void fillFields(Memory&, const std::vector<normc_field>&) const;
 

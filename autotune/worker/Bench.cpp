@@ -1,12 +1,12 @@
 #include "autotune/worker/Bench.h"
 
+#include <oneapi/tbb/parallel_for.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 
-#include "autotune/measure/Copy.h"
 #include "autotune/measure/CudaTimer.h"
 #include "dsl/Library.h"
 
@@ -15,6 +15,10 @@ namespace {
 
 /// The reference takes some 100 ns for an element; the largest trial has about so many.
 constexpr int64_t kLargestTrial = 1 << 17;
+
+gate::DeviceAddress addressOf(const measure::Held& memory) {
+  return reinterpret_cast<gate::DeviceAddress>(memory.data());
+}
 
 std::string firstLines(const std::string& text) { return text.substr(0, 2000); }
 
@@ -90,9 +94,7 @@ void Bench::load(const Json& request) {
                               : 1;
     if (!device_) limitMemory(2 * bytes * sets);  // a driver reserves addresses as it likes
     buffers_ = std::make_unique<measure::Buffers>(*candidate.plan, problem_, extents_, sets, device_.get());
-    if (policy_ == measure::Policy::Pipeline && device_)
-      throw std::runtime_error("the policy `pipeline` is not for a CUDA device; it must be warm or cold");
-    if (policy_ == measure::Policy::Pipeline)
+    if (policy_ == measure::Policy::Pipeline && !device_)
       reader_ = measure::makeReader(buffers_->output(0).data(), buffers_->tensorBytes(), threads_);
   }
   candidate.subject = std::make_unique<measure::Subject>(plan(*candidate.package), *buffers_, extents_,
@@ -108,18 +110,24 @@ Bench::Candidate& Bench::candidate(const Json& name) {
 }
 
 void Bench::makeQuestions() {
-  const auto add = [&](gate::Trial trial) {
-    trial.placement.guardPages = !device_;
-    auto question = gate::questionFor(problem_, trial);
-    if (!question) throw std::runtime_error(text(question.errors()));
-    questions_.push_back(*std::move(question));
-  };
-  for (const gate::Trial& trial : gate::standardTrials(problem_, extents_.features)) add(trial);
+  std::vector<gate::Trial> trials = gate::standardTrials(problem_, extents_.features);
   // What is timed, as far as the reference is fast enough for it.
   gate::Trial timed{.extents = extents_, .step = 10000};
   const int64_t row = std::max<int64_t>(extents_.segments * extents_.features, 1);
   timed.extents.rows = std::min(extents_.rows, std::max<int64_t>(kLargestTrial / row, 3));
-  add(timed);
+  trials.push_back(timed);
+  std::vector<std::optional<Result<gate::Question>>> asked(trials.size());
+  const auto ask = [&](size_t i) {
+    trials[i].placement.guardPages = !device_;
+    asked[i].emplace(gate::questionFor(problem_, trials[i]));
+  };
+  // A device has the whole host to answer them; kernels of the CPU have the threads that they are given.
+  if (device_) oneapi::tbb::parallel_for(size_t(0), trials.size(), ask);
+  for (size_t i = 0; i < trials.size() && !device_; ++i) ask(i);
+  for (auto& question : asked) {
+    if (!*question) throw std::runtime_error(text(question->errors()));
+    questions_.push_back(**std::move(question));
+  }
 }
 
 Json Bench::gate(const Json& request) {
@@ -140,9 +148,18 @@ Json Bench::gate(const Json& request) {
 }
 
 /// On a device, events around a graph of calls; on the CPU, the clock around calls, when nobody disturbs.
-std::function<double()> Bench::sampler(Candidate& one) const {
+std::function<double()> Bench::sampler(Candidate& one) {
   if (device_) {
-    const auto enqueue = [subject = one.subject.get()](int set) { subject->call(set); };
+    measure::Enqueue enqueue = [subject = one.subject.get()](int set) { subject->call(set); };
+    if (policy_ == measure::Policy::Pipeline) {
+      const gate::DeviceAddress output = addressOf(buffers_->output(0));
+      const measure::RoofBuffers reading{output, output, 0, buffers_->tensorBytes()};
+      if (!read_) read_ = roof().tuned(measure::RoofKind::Read, {reading});
+      enqueue = [this, kernel = enqueue, reading](int set) {
+        kernel(set);
+        roof_->enqueue(measure::RoofKind::Read, *read_, reading);
+      };
+    }
     const auto timer =
         std::make_shared<measure::CudaTimer>(*device_, enqueue, buffers_->sets(), sampleSeconds_);
     return [timer] { return timer->sample(); };
@@ -169,10 +186,32 @@ Json Bench::sample(const Json& request) {
   return {{"samples", samples}, {"disturbed", quiet_->disturbed() - before}};
 }
 
+measure::Roof& Bench::roof() {
+  if (!roof_) roof_ = std::make_unique<measure::Roof>(*device_);
+  return *roof_;
+}
+
+/// Of a copy or a triad on the very buffers of the kernels; 0 where neither moves as much.
+double Bench::roofSeconds(const measure::Traffic& traffic) {
+  const bool backward = problem_.entry == Entry::Backward;
+  if (traffic.writes != 1 || traffic.reads != (backward ? 2 : 1)) return 0;
+  const measure::RoofKind kind = backward ? measure::RoofKind::Triad : measure::RoofKind::Copy;
+  std::vector<measure::RoofBuffers> sets;
+  for (int set = 0; set < buffers_->sets(); ++set)
+    sets.push_back({addressOf(buffers_->output(set)), addressOf(buffers_->x(set)),
+                    backward ? addressOf(buffers_->dy(set)) : 0, buffers_->tensorBytes()});
+  const measure::RoofLaunch launch = roof().tuned(kind, sets);
+  const measure::CudaTimer timer(
+      *device_, [&](int set) { roof_->enqueue(kind, launch, sets[size_t(set)]); }, int(sets.size()),
+      sampleSeconds_);
+  return measure::median(measure::race({&timer}, 9)[0]);
+}
+
 Json Bench::copy(const Json& request) {
-  if (device_) return {{"seconds", 0}};  // bench/gpu has the roofs of a device
+  if (!buffers_) throw std::runtime_error("nothing is loaded yet that could be copied");
   const bool backward = problem_.entry == Entry::Backward;
   const measure::Traffic traffic{request.at("reads"), request.at("writes")};
+  if (device_) return {{"seconds", roofSeconds(traffic)}};
   measure::Memory x(buffers_->tensorBytes()), dy(backward ? buffers_->tensorBytes() : 0),
       out(buffers_->tensorBytes());
   std::vector<const void*> inputs{x.data()};

@@ -17,10 +17,13 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "autotune/gate/Gate.h"
+#include "autotune/measure/Copy.h"
+#include "autotune/measure/CudaRoof.h"
 #include "autotune/measure/Machine.h"
 #include "autotune/measure/Quiet.h"
 #include "autotune/measure/Subject.h"
@@ -48,8 +51,10 @@ class Bench {
   Json sample(const Json&);
   Json copy(const Json&);
   host::Plan plan(const host::Package&, const std::vector<normc_number>& numbers = {}) const;
+  measure::Roof& roof();
+  double roofSeconds(const measure::Traffic&);
   Candidate& candidate(const Json& name);
-  std::function<double()> sampler(Candidate&) const;
+  std::function<double()> sampler(Candidate&);
   void makeQuestions();
   void limitMemory(int64_t forBuffers) const;
 
@@ -64,6 +69,8 @@ class Bench {
   std::vector<gate::Question> questions_;
   std::unique_ptr<measure::Buffers> buffers_;  ///< made with the first plan
   std::unique_ptr<measure::Contestant> reader_;
+  std::unique_ptr<measure::Roof> roof_;  ///< of a device; reads outputs, too, where a policy says so
+  std::optional<measure::RoofLaunch> read_;
   std::unique_ptr<measure::Quiet> quiet_;
   std::map<std::string, Candidate> candidates_;
 };

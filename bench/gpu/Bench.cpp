@@ -18,12 +18,12 @@ constexpr int64_t kChecked = 1 << 16;
 constexpr double kRoofSeconds = 2e-3;
 
 /// Why a kernel must not be timed; empty where it is right.
-std::string whyWrong(const CudaDevice& device, const Kernels& kernels, const Shape& shape) {
-  const Problem problem = kernels.problem(shape.problem());
+std::string whyWrong(const CudaDevice& device, const Problem& problem, const host::Plan& plan,
+                     const Shape& shape) {
   gate::Trial trial;
   trial.extents = {1, std::clamp<int64_t>(kChecked / shape.features, 3, shape.rows), shape.features};
   trial.step = 10000;
-  const gate::Verdict verdict = gate::judge(kernels.plan(shape.problem()).get(), problem, trial, &device);
+  const gate::Verdict verdict = gate::judge(plan.get(), problem, trial, &device);
   return verdict.ok ? "" : verdict.text;
 }
 
@@ -46,6 +46,26 @@ Json frameOf(const Shape& shape) {
       {"entry", shape.entry}, {"dtype", shape.dtype}, {"rows", shape.rows},    {"features", shape.features}};
 }
 
+/// The kernel that tuning chose, in a package of its own.
+struct Challenger {
+  Challenger(const CudaDevice& device, const Subject& subject, const Shape& shape, const Choice& choice,
+             const BenchOptions& options)
+      : kernels(choice.package, options.driver, device.index()),
+        wrong(whyWrong(device, kernels.problem(shape.problem()), kernels.plan(shape.problem()), shape)),
+        rival(subject, kernels.plan(shape.text())),
+        timer(
+            device, [this](int set) { rival.enqueue(set); }, subject.sets(), options.sampleSeconds) {}
+  Kernels kernels;
+  std::string wrong;
+  Rival rival;
+  CudaTimer timer;
+};
+
+/// What stands in a record of what tuning found; of a win without its times.
+Json toJson(const Choice& choice) {
+  return {{"verdict", choice.won ? "won" : "tie"}, {"schedule", choice.schedule}};
+}
+
 /// Tuned once for a footprint: the launches hardly depend on anything else.
 class Launches {
  public:
@@ -62,7 +82,9 @@ class Launches {
 Json benchOne(const CudaDevice& device, const Kernels& kernels, const Roof& roof, Launches& launches,
               const Shape& shape, const BenchOptions& options) {
   Json record = frameOf(shape);
-  if (const std::string wrong = whyWrong(device, kernels, shape); !wrong.empty()) {
+  if (const std::string wrong =
+          whyWrong(device, kernels.problem(shape.problem()), kernels.plan(shape.problem()), shape);
+      !wrong.empty()) {
     record["wrong"] = wrong;
     if (!options.evenWrong) return record;
   }
@@ -75,7 +97,21 @@ Json benchOne(const CudaDevice& device, const Kernels& kernels, const Roof& roof
   const CudaTimer theirs(
       device, [&](int set) { roof.enqueue(kind, launch, buffers[size_t(set)]); }, subject.sets(),
       options.sampleSeconds);
-  const std::vector<measure::Samples> samples = race({&ours, &theirs}, options.rounds);
+  std::vector<const CudaTimer*> timers = {&ours, &theirs};
+  const std::optional<Choice> choice = options.tuned.find(shape);
+  std::optional<Challenger> challenger;
+  if (choice) record["tuned"] = toJson(*choice);
+  if (choice && choice->won) {
+    challenger.emplace(device, subject, shape, *choice, options);
+    if (!challenger->wrong.empty()) record["tuned"]["wrong"] = challenger->wrong;
+    if (challenger->wrong.empty()) timers.push_back(&challenger->timer);
+  }
+  const std::vector<measure::Samples> samples = race(timers, options.rounds);
+  if (samples.size() > 2) {
+    record["tuned"]["us"] = inMicroseconds(samples[2]);
+    record["tuned"]["default_over_tuned"] = toJson(measure::pairedRatio(samples[0], samples[2]));
+    record["tuned"]["roof_time_over_tuned"] = toJson(measure::pairedRatio(samples[1], samples[2]));
+  }
 
   const Traffic traffic = kernels.traffic(subject.kernel());
   const double moved = double(traffic.total()) * double(shape.tensorBytes());
@@ -105,16 +141,26 @@ Json benchOne(const CudaDevice& device, const Kernels& kernels, const Roof& roof
 
 void benchAll(const CudaDevice& device, const Kernels& kernels, const std::vector<Shape>& shapes,
               const std::vector<Json>& before, const BenchOptions& options) {
-  std::set<std::string> ended, begun;
-  for (const Json& record : before)
-    (record.value("kind", "") == "bench" ? ended : begun).insert(record.value("shape", ""));
+  std::map<std::string, int> open;  // begun more often than ended
+  std::set<std::string> ended;
+  for (const Json& record : before) {
+    const std::string shape = record.value("shape", "");
+    if (record.value("kind", "") != "bench") {
+      ++open[shape];
+      continue;
+    }
+    --open[shape];
+    const std::string schedule = record.value("tuned", Json::object()).value("schedule", "");
+    if (record.contains("error") || record.contains("wrong") || options.tuned.scheduleOf(shape) == schedule)
+      ended.insert(shape);
+  }
   const Roof roof(device);
   Launches launches;
   for (const Shape& shape : shapes) {
     if (options.stop() || !device.alive()) return;
     if (ended.contains(shape.text())) continue;
     Json record = frameOf(shape);
-    if (begun.contains(shape.text())) {
+    if (open[shape.text()] > 0) {
       record["error"] = "it did not end";
       options.record(record);
       continue;

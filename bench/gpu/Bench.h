@@ -3,9 +3,10 @@
 
 #include <functional>
 
+#include "autotune/measure/CudaRoof.h"
 #include "bench/gpu/Kernels.h"
-#include "bench/gpu/Roof.h"
 #include "bench/gpu/Shapes.h"
+#include "bench/gpu/Tuned.h"
 
 namespace normc::gpu {
 
@@ -13,14 +14,16 @@ struct BenchOptions {
   int rounds = 15;
   double sampleSeconds = 1.5e-3;
   bool evenWrong = false;  ///< time kernels that the gate refuses, too; they are marked
+  std::string driver = gate::CudaDriver::kLibrary;
+  Tuned tuned;  ///< what won against the default is timed beside it
   std::function<bool()> stop = [] { return false; };
   std::function<void(const Json&)> record;
 };
 
 /// A record where a shape begins, and one with median time, interval, bytes, and the ratio to the roof that
 /// was measured between. A kernel that the gate refuses is not timed, and the record says why. What ended in
-/// `before`, the records of earlier runs, is left out; what began and did not end is not tried again. Returns
-/// early when the device is lost.
+/// `before`, the records of earlier runs, is left out, unless tuning has decided on it since; what began and
+/// did not end is not tried again. Returns early when the device is lost.
 void benchAll(const gate::CudaDevice&, const Kernels&, const std::vector<Shape>&,
               const std::vector<Json>& before, const BenchOptions&);
 

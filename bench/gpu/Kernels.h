@@ -4,11 +4,14 @@
 #include <map>
 #include <string>
 
+#include "autotune/measure/CudaTimer.h"
 #include "bench/gpu/Records.h"
 #include "dsl/Problem.h"
 #include "runtime/normc.hpp"
 
 namespace normc::gpu {
+
+using namespace measure;
 
 /// The least X-sized transfers of one call, as the manifest says: what is read again is no merit of a kernel.
 struct Traffic {

@@ -17,6 +17,11 @@ struct Size {
 constexpr Size kPublished[] = {{16384, 4096}, {8192, 8192}, {4096, 16384}, {8192, 5120}, {8192, 4096},
                                {4096, 8192},  {4096, 6144}, {2048, 4096},  {4096, 2048}, {131072, 128},
                                {16384, 128},  {8192, 128},  {1024, 12288}};
+/// What the kit brings candidates for, the most telling first: norms, and features at as many rows as give x
+/// kTunedElements. Each of these sizes is measured with the defaults, too.
+constexpr int64_t kTunedFeatures[] = {4096, 8192, 1024, 16384, 768};
+constexpr int64_t kTunedElements = 64 << 20, kQuickElements = 64 * 128;
+const char* const kTunedNorms[] = {"layer_norm", "rms_norm", "power_norm", "batch_norm"};
 /// Small, odd, not a power of two, and huge.
 constexpr int64_t kFeatures[] = {1000, 4095, 64,    96,    127,   257,    1536,
                                  2304, 7168, 12288, 28672, 65536, 131072, 5120};
@@ -83,12 +88,27 @@ std::vector<Shape> allShapes(bool quick) {
   }
   for (const char* dtype : {"bf16", "f32"}) {
     for (Size size : kPublished) add(shapes, dtype, size, true);
+    for (int64_t features : {1024, 768}) add(shapes, dtype, {65536, features}, true);
     for (int64_t features : kFeatures) {
       const Size size = {kTensorBytes / (features * bytesOf(dtype)), features};
       add(shapes, dtype, size, std::ranges::count(kColumnFeatures, features) > 0);
     }
   }
   return shapes;
+}
+
+std::vector<std::string> argumentsToExport(bool quick) {
+  std::vector<std::string> arguments = {"--elements",
+                                        std::to_string(quick ? kQuickElements : kTunedElements)};
+  if (quick)
+    for (const Shape& shape : allShapes(true)) arguments.push_back(shape.problem());
+  if (quick) return arguments;
+  for (const char* dtype : {"bf16", "f32"})
+    for (const int64_t features : kTunedFeatures)
+      for (const char* norm : kTunedNorms)
+        for (const char* entry : {"backward", "forward"})
+          arguments.push_back(Shape{norm, entry, dtype, 0, features}.problem());
+  return arguments;
 }
 
 std::vector<std::string> problemsToCompile(bool quick) {

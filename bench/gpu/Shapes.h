@@ -23,6 +23,10 @@ struct Shape {
 /// The most telling first, since time may run out. `quick`: a few small ones, for a dry run.
 std::vector<Shape> allShapes(bool quick);
 
+/// What `normc tune export` is asked for: problems whose candidates are measured in turn, as time allows, and
+/// how large they are. Their sizes are among allShapes(), so that what is found stands beside the default.
+std::vector<std::string> argumentsToExport(bool quick);
+
 /// The kernels to compile: those of all shapes, a backward's forward, and one for any number of features of
 /// every built-in norm and entry, in f32 and bf16.
 std::vector<std::string> problemsToCompile(bool quick);

@@ -53,14 +53,9 @@ host::Buffer bufferOf(const CudaMemory& memory) {
 CudaMemory filled(const CudaDevice& device, DType type, int64_t bytes, unsigned seed) {
   CudaMemory memory(device, bytes);
   const std::vector<char> values = pattern(type, bytes, seed);
-  int64_t done = std::min<int64_t>(bytes, int64_t(values.size()));
-  device.upload(memory.address(), values.data(), done);
-  const CudaDevice::Current current(device);
-  for (; done < bytes; done *= 2)  // the rest repeats what is there
-    device.driver().check(
-        device.driver().cuMemcpyDtoDAsync_v2(memory.address() + done, memory.address(),
-                                             size_t(std::min(done, bytes - done)), device.stream()),
-        "filling a buffer on " + device.name());
+  const int64_t have = std::min<int64_t>(bytes, int64_t(values.size()));
+  device.upload(memory.address(), values.data(), have);
+  device.repeat(memory.address(), have, bytes);
   device.synchronize();
   return memory;
 }
@@ -156,6 +151,13 @@ void Subject::runForward(const Kernels& kernels, const Problem& problem) {
     forward(call);
   }
   device_.synchronize();
+}
+
+Rival::Rival(const Subject& subject, host::Plan plan) : plan_(std::move(plan)), calls_(subject.calls_) {
+  const Shape& shape = subject.shape_;
+  workspace_ = memoryOf(subject.device_,
+                        int64_t(plan_.workspaceBytes(host::Plan::sizes(1, shape.rows, shape.features))));
+  for (host::Call& call : calls_) call.workspace = bufferOf(workspace_);
 }
 
 void Subject::enqueue(int set) const { plan_(calls_[size_t(set)]); }

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "autotune/gate/CudaDevice.h"
+#include "autotune/measure/CudaRoof.h"
 #include "bench/gpu/Kernels.h"
-#include "bench/gpu/Roof.h"
 #include "bench/gpu/Shapes.h"
 
 namespace normc::gpu {
@@ -41,6 +41,7 @@ class Subject {
   void resetState() const;
 
  private:
+  friend class Rival;
   struct Set {
     gate::CudaMemory x, y, dy, dx, saved;
   };
@@ -60,6 +61,19 @@ class Subject {
   std::vector<Set> sets_;
   gate::CudaMemory scale_, bias_, dscale_, dbias_, state_, workspace_;
   std::vector<char> freshState_;
+  std::vector<host::Call> calls_;
+};
+
+/// Another plan of the same problem on a subject's buffers, with a workspace of its own. The subject outlives
+/// it.
+class Rival {
+ public:
+  Rival(const Subject&, host::Plan);
+  void enqueue(int set) const { plan_(calls_[size_t(set)]); }
+
+ private:
+  host::Plan plan_;
+  gate::CudaMemory workspace_;
   std::vector<host::Call> calls_;
 };
 

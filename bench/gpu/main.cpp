@@ -19,7 +19,7 @@ namespace {
 enum Exit { kOk = 0, kFailed = 1, kMore = 3, kDeviceLost = 4 };
 
 struct Flags {
-  std::string driver = gate::CudaDriver::kLibrary, package, out, only, records;
+  std::string driver = gate::CudaDriver::kLibrary, package, out, only, records, bundle;
   std::vector<std::string> inputs;
   int device = 0, threads = 0, rounds = 15;
   double seconds = 1e9, hang = 60;
@@ -62,6 +62,11 @@ int roofs(const Flags& flags) {
 
 int problems(const Flags& flags) {
   for (const std::string& problem : problemsToCompile(flags.quick)) std::printf("%s\n", problem.c_str());
+  return kOk;
+}
+
+int tasks(const Flags& flags) {
+  for (const std::string& argument : argumentsToExport(flags.quick)) std::printf("%s\n", argument.c_str());
   return kOk;
 }
 
@@ -136,6 +141,8 @@ int bench(const Flags& flags) {
   options.rounds = flags.quick ? 5 : flags.rounds;
   if (flags.quick) options.sampleSeconds = 1e-4;
   options.evenWrong = flags.evenWrong;
+  options.driver = flags.driver;
+  if (!flags.bundle.empty()) options.tuned = Tuned(flags.bundle, flags.records, flags.driver, flags.device);
   options.stop = flags.stop();
   options.record = [&](const Json& record) {
     watchdog.pat();
@@ -206,6 +213,7 @@ int main(int argc, char** argv) {
   verb("facts", "Device, driver, clocks, memory", facts)->add_flag("--arch", flags.arch, "Print sm_NN alone");
   verb("roofs", "Copy and triad from small to large", roofs);
   verb("problems", "The problems to compile for all of this", problems);
+  verb("tasks", "What `normc tune export` is asked for, an argument a line", tasks);
   verb("shapes", "The shapes that bench measures", shapes);
   CLI::App* tests = packaged(verb("test", "Every kernel against the reference", test));
   tests->add_option("--threads", flags.threads,
@@ -217,6 +225,10 @@ int main(int argc, char** argv) {
     sub->add_option("--hang", flags.hang, "Leave if no kernel has ended for so many seconds [60]");
   times->add_option("--rounds", flags.rounds, "Samples of each [15]")->check(CLI::Range(3, 1000));
   times->add_flag("--even-wrong", flags.evenWrong, "Time what the gate refuses, too");
+  times
+      ->add_option("--tuned", flags.records,
+                   "The records of a bundle; what won there is timed beside the default")
+      ->needs(times->add_option("--bundle", flags.bundle, "The bundle's folder"));
   packaged(verb("enqueue", "Host time of one call", enqueue));
   packaged(verb("graph", "A hundred calls captured, and the same bits", graph));
   verb("table", "The page of all results", table)->add_option("inputs", flags.inputs, "Files of results");

@@ -97,6 +97,14 @@ TEST_F(Tune, ShardsAreEachTaskOnce) {
   EXPECT_EQ(all, parts);
 }
 
+TEST_F(Tune, RowsMayFollowFromTheSizeOfX) {
+  const auto json = normc({"tune", "layer_norm:infer@f32[*x48]", "layer_norm:infer@f32[*x64]", "--elements",
+                           "4096", "--dry-run", "--json"})
+                        .json();
+  EXPECT_EQ(json.at("tasks").at(0).at("rows"), 64) << "85 and a third, rounded down to a power of two";
+  EXPECT_EQ(json.at("tasks").at(1).at("rows"), 64);
+}
+
 TEST_F(Tune, AnInterruptKeepsWhatIsThere) {
   const Outcome o = interrupted(with(kSmall, {"--records", "db.jsonl"}));
   EXPECT_EQ(o.code, 4);
@@ -187,6 +195,9 @@ INSTANTIATE_TEST_SUITE_P(
               2,
               "--shard is '3'; it must have the form 2/8"},
         Wrong{{"layer_norm", "--features", "8", "--rows", "9999999999"}, 2, "has more than 2^33 elements"},
+        Wrong{{"layer_norm", "--features", "8", "--rows", "4", "--elements", "64"},
+              2,
+              "--rows and --elements both say how many rows there are\n  hint: give one of them"},
         Wrong{{"layer_norm", "--features", "8", "--records", "nowhere/db.jsonl"},
               3,
               "cannot write nowhere/db.jsonl: No such file or directory"},

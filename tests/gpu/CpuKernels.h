@@ -1,5 +1,5 @@
 // Kernels in plain C++ for the fake driver: what a device would do with the entries
-// of the tests' package (tests/runtime/TestPackage.h) and of bench/gpu/Roof.h.
+// of the tests' package (tests/runtime/TestPackage.h) and of autotune/measure/CudaRoof.h.
 #pragma once
 
 #include "autotune/emulator/driver/FakeCuda.h"

@@ -1,16 +1,22 @@
 // What bench/gpu measures with: the roof's kernels, cold buffers, timers, one norm on many buffers.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
+#include "autotune/records/Database.h"
+#include "autotune/tune/Bundle.h"
+#include "autotune/tune/Here.h"
+#include "autotune/worker/Bench.h"
 #include "bench/gpu/Bench.h"
 #include "bench/gpu/Facts.h"
 #include "bench/gpu/Host.h"
 #include "bench/gpu/Subject.h"
 #include "dsl/Library.h"
+#include "dsl/Print.h"
 #include "tests/gpu/CpuKernels.h"
 #include "tests/runtime/CudaSupport.h"
 
@@ -64,7 +70,7 @@ TEST_F(GpuBench, ColdSetsOutgrowTheCacheTwice) {
 TEST_F(GpuBench, RoofEntriesStandInItsText) {
   const std::string text = Roof::ptx();
   for (const int inFlight : Roof::kInFlight)
-    for (const char* kind : {"copy_", "triad_"})
+    for (const char* kind : {"copy_", "triad_", "read_"})
       EXPECT_NE(text.find(".entry " + (kind + std::to_string(inFlight)) + "("), text.npos)
           << kind << inFlight;
 }
@@ -102,6 +108,19 @@ TEST_F(GpuBench, RoofCopiesAndAddsWhatItIsGiven) {
   const std::vector<test::Launched> all = test::launches();
   EXPECT_EQ(all.at(0).function, "copy_2");
   EXPECT_EQ(all.at(1).function, "triad_4");
+}
+
+TEST_F(GpuBench, ARoofThatReadsMovesEachByteOnceAndLoadsAsACopyDoes) {
+  EXPECT_EQ(bytesMoved(RoofKind::Read, 4096), 4096);
+  const std::string text = Roof::ptx();
+  const auto loadsOf = [&](const std::string& entry) {
+    const size_t begin = text.find(".entry " + entry + "("), end = text.find("ret;", begin);
+    int count = 0;
+    for (size_t at = text.find("ld.global", begin); at < end; at = text.find("ld.global", at + 1)) ++count;
+    return count;
+  };
+  for (const int inFlight : Roof::kInFlight)
+    EXPECT_EQ(loadsOf("read_" + std::to_string(inFlight)), loadsOf("copy_" + std::to_string(inFlight)));
 }
 
 TEST_F(GpuBench, RoofTriesManyLaunches) {
@@ -199,6 +218,154 @@ TEST_F(GpuBench, RecordsEveryShapeBesideItsRoof) {
   }
 }
 
+/// The worker's own words, in this process: what it launches can be seen.
+class GpuWorker : public GpuBench {
+ protected:
+  void begin(const std::string& entry, const std::string& policy) {
+    const auto spec = *findNorm("layer_norm");
+    worker_ = std::make_unique<tune::Bench>();
+    say({{"do", "task"},
+         {"problem", "layer_norm:" + entry + "@f32[*x128]"},
+         {"spec", print(*spec)},
+         {"segments", 1},
+         {"rows", 64},
+         {"features", 128},
+         {"threads", 1},
+         {"policy", policy},
+         {"sample_seconds", 1e-6},
+         {"device", "cuda"},
+         {"cuda_library", NORMC_FAKE_CUDA}});
+    say({{"do", "load"}, {"name", "a"}, {"package", packageFile()}});
+  }
+  Json say(const Json& request) {
+    const Json answer = worker_->answer(request);
+    EXPECT_FALSE(answer.contains("error")) << answer;
+    return answer;
+  }
+  std::unique_ptr<tune::Bench> worker_;
+};
+
+TEST_F(GpuWorker, APipelineTimesTheReaderOfEachOutput) {
+  for (const char* entry : {"forward", "backward"}) {
+    SCOPED_TRACE(entry);
+    begin(entry, "pipeline");
+    say({{"do", "sample"}, {"names", {"a"}}, {"rounds", 1}});  // decides how the reader is launched
+    fake_cuda_clear_record();
+    const Json answer = say({{"do", "sample"}, {"names", {"a"}}, {"rounds", 2}});
+    for (const double seconds : answer.at("samples").at(0)) EXPECT_GT(seconds, 0);
+    std::vector<std::string> order;
+    for (const test::Launched& launch : test::launches()) order.push_back(launch.function);
+    const auto readers =
+        std::ranges::count_if(order, [](const auto& name) { return name.starts_with("read_"); });
+    const std::string last = std::string(entry) == "forward" ? "layer_norm_forward" : "layer_norm_finish";
+    EXPECT_GT(readers, 0);
+    for (size_t i = 0; i < order.size(); ++i)
+      if (order[i].starts_with("read_")) EXPECT_TRUE(i > 0 && order[i - 1].starts_with(last)) << order[i - 1];
+  }
+}
+
+TEST_F(GpuWorker, WarmAndColdReadNothingBeside) {
+  for (const char* policy : {"warm", "cold"}) {
+    begin("forward", policy);
+    fake_cuda_clear_record();
+    say({{"do", "sample"}, {"names", {"a"}}, {"rounds", 1}});
+    for (const test::Launched& launch : test::launches())
+      EXPECT_TRUE(launch.function.starts_with("layer_norm_forward")) << policy << ": " << launch.function;
+  }
+}
+
+TEST_F(GpuWorker, HasTheRoofOfItsBuffers) {
+  begin("forward", "cold");
+  EXPECT_GT(say({{"do", "copy"}, {"reads", 1}, {"writes", 1}}).at("seconds"), 0);
+  EXPECT_EQ(say({{"do", "copy"}, {"reads", 2}, {"writes", 1}}).at("seconds"), 0)
+      << "no such loop for a forward";
+  EXPECT_TRUE(
+      std::ranges::any_of(test::launches(), [](const auto& l) { return l.function.starts_with("copy_"); }));
+  begin("backward", "warm");
+  fake_cuda_clear_record();
+  EXPECT_GT(say({{"do", "copy"}, {"reads", 2}, {"writes", 1}}).at("seconds"), 0);
+  EXPECT_TRUE(
+      std::ranges::any_of(test::launches(), [](const auto& l) { return l.function.starts_with("triad_"); }));
+}
+
+TEST_F(GpuWorker, ACopyBeforeAnythingIsLoadedIsSaid) {
+  tune::Bench fresh;
+  EXPECT_EQ(fresh.answer({{"do", "copy"}, {"reads", 1}, {"writes", 1}}).at("error"),
+            "nothing is loaded yet that could be copied");
+}
+
+/// A bundle of two candidates for the forward of shape(), and records in which the second one has `verdict`.
+class GpuTuned : public GpuBench {
+ protected:
+  GpuTuned() {
+    std::filesystem::create_directories(folder_);
+    std::ofstream(folder_ + "/one.npk", std::ios::binary) << test::layerNormPackage().bytes();
+    task_.setting.task = {"layer_norm:forward@f32[*x128]", "hash", 1, 9, 128, 0, "cold"};
+    task_.setting.device = {"cuda", "sm_80", "", {}}, task_.setting.toolchain = {{"normc", "test"}};
+    for (const char* schedule : {"default", "other"}) {
+      task_.points.push_back({"hand", schedule, 1, {0, int(task_.points.size())}});
+      task_.made.push_back({"one.npk", schedule, ""});
+    }
+    std::ofstream(folder_ + "/plan.json") << tune::planText({task_});
+  }
+  ~GpuTuned() override { std::filesystem::remove_all(folder_); }
+
+  void decide(const std::string& verdict, const std::string& schedule, const std::string& device = "") {
+    tune::Record record;
+    record.kind = "choice", record.stage = "race", record.task = task_.setting.task, record.task.threads = 1;
+    record.device = tune::cudaDeviceHere(0, NORMC_FAKE_CUDA), record.device.arch = "sm_80";
+    if (!device.empty()) record.device.name = device;
+    record.toolchain = task_.setting.toolchain, record.generator = "hand", record.schedule = schedule;
+    record.conclusion = {verdict, 0.8, 0.7, 0.9};
+    tune::Journal(folder_ + "/tuned.jsonl").append(record);
+  }
+  Tuned tuned() const { return Tuned(folder_, folder_ + "/tuned.jsonl", NORMC_FAKE_CUDA, 0); }
+  Json timed(const std::vector<Json>& before = {}) const {
+    const CudaDevice device(0, NORMC_FAKE_CUDA);
+    Json last;
+    BenchOptions options;
+    options.rounds = 3, options.sampleSeconds = 1e-6, options.driver = NORMC_FAKE_CUDA;
+    options.tuned = tuned();
+    options.record = [&](const Json& record) { last = record; };
+    benchAll(device, kernels(), {shape("forward")}, before, options);
+    return last;
+  }
+
+  std::string folder_ = test::temporaryPath("gpu_tuned");
+  tune::Shipped task_;
+};
+
+TEST_F(GpuTuned, WhatWonIsTimedBesideTheDefault) {
+  decide("won", "other");
+  const Json record = timed();
+  EXPECT_EQ(record.at("tuned").at("verdict"), "won") << record;
+  EXPECT_EQ(record.at("tuned").at("schedule"), "other");
+  EXPECT_GT(record.at("tuned").at("us").at("median"), 0);
+  EXPECT_GT(record.at("tuned").at("default_over_tuned").at("value"), 0);
+  EXPECT_GT(record.at("us").at("median"), 0);
+}
+
+TEST_F(GpuTuned, ATieLeavesTheDefaultAlone) {
+  decide("tie", "default");
+  EXPECT_EQ(timed().at("tuned"), Json({{"verdict", "tie"}, {"schedule", "default"}}));
+}
+
+TEST_F(GpuTuned, ChoicesOfAnotherDeviceAreNone) {
+  decide("won", "other", "Another GPU");
+  EXPECT_FALSE(tuned().find(shape("forward")));
+  EXPECT_FALSE(timed().contains("tuned"));
+}
+
+TEST_F(GpuTuned, AShapeIsMeasuredAgainOnceTuningHasDecidedOnIt) {
+  const Json begin = {{"kind", "begin"}, {"shape", shape("forward").text()}}, untuned = timed();
+  EXPECT_TRUE(timed({begin, untuned}).is_null()) << "nothing is new";
+  decide("won", "other");
+  const Json tuned = timed({begin, untuned});
+  EXPECT_TRUE(tuned.contains("tuned")) << tuned;
+  EXPECT_TRUE(timed({begin, untuned, begin, tuned}).is_null());
+  EXPECT_EQ(timed({begin, untuned, begin}).at("error"), "it did not end");
+}
+
 TEST_F(GpuBench, DoesNotTimeWhatIsWrong) {
   fake_cuda_set_launcher(nullptr, nullptr);
   const CudaDevice device(0, NORMC_FAKE_CUDA);
@@ -281,6 +448,19 @@ TEST(GpuShapes, AreAllLegalProblems) {
     EXPECT_TRUE(texts.insert(shape.text()).second) << shape.text() << " is there twice";
     EXPECT_GT(shape.rows, 0);
   }
+}
+
+TEST(GpuShapes, OfTheBundleAreMeasuredWithTheDefaultsToo) {
+  const std::vector<std::string> arguments = argumentsToExport(false);
+  ASSERT_EQ(arguments.size(), 82u) << "four norms, two entries, two types, five numbers of features";
+  ASSERT_EQ(arguments[0], "--elements");
+  const int64_t elements = std::stoll(arguments[1]);
+  const std::vector<Shape> shapes = allShapes(false);
+  for (size_t i = 2; i < arguments.size(); ++i)
+    EXPECT_TRUE(std::ranges::any_of(shapes, [&](const Shape& shape) {
+      return shape.problem() == arguments[i] &&
+             shape.rows == int64_t(std::bit_floor(uint64_t(elements / shape.features)));
+    })) << arguments[i];
 }
 
 TEST(GpuShapes, HaveTheirKernelsCompiled) {

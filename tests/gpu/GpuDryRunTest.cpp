@@ -7,7 +7,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "autotune/tune/Bundle.h"
 #include "bench/gpu/Records.h"
+#include "dsl/Library.h"
+#include "dsl/Print.h"
 #include "tests/gpu/CpuKernels.h"
 #include "tests/runtime/CudaSupport.h"
 
@@ -38,13 +41,42 @@ class GpuDryRun : public testing::Test {
       : folder_(test::temporaryPath("gpu_dry_run." + std::to_string(getpid()))), out_(folder_ / "out") {
     fs::create_directories(folder_);
     fs::copy(NORMC_GPU_PROGRAM, folder_ / "normc-gpu");
+    fs::copy(NORMC_BUNDLE_PROGRAM, folder_ / "normc-bundle");
+    fs::copy(NORMC_WORKER, folder_ / "normc-worker");
     fs::copy_file(NORMC_RUNTIME_LIBRARY, folder_ / "libnormc_runtime.so.0");
     for (const char* script : {"run", "peers.py"})
       fs::copy(fs::path(NORMC_GPU_SCRIPTS) / script, folder_ / script);
     std::ofstream(folder_ / "kernels-sm_90.npk", std::ios::binary) << test::layerNormPackage().bytes();
     EXPECT_EQ(shell("gzip '" + (folder_ / "kernels-sm_90.npk").string() + "'"), 0);
+    packBundle();
   }
   ~GpuDryRun() override { fs::remove_all(folder_); }
+
+  /// Two candidates for each shape of --quick, of the same code: whoever is in front is so by chance.
+  void packBundle() const {
+    const auto spec = *findNorm("layer_norm");
+    std::vector<tune::Shipped> tasks;
+    for (const char* entry : {"forward", "backward"}) {
+      tune::Shipped task;
+      task.setting.task = {
+          "layer_norm:" + std::string(entry) + "@f32[*x128]", spec->structuralHash(), 1, 64, 128, 0, "cold"};
+      task.setting.spec = print(*spec), task.setting.toolchain = {{"normc", "test"}};
+      task.setting.device = {"cuda", "sm_90", "", {}};
+      for (const char* schedule : {"default", "other"}) {
+        task.points.push_back({"hand", schedule, 1, {0, int(task.points.size())}});
+        task.made.push_back({"one.npk", schedule, ""});
+      }
+      tasks.push_back(task);
+    }
+    const fs::path bundle = folder_ / "bundle";
+    fs::create_directories(bundle);
+    std::ofstream(bundle / "one.npk", std::ios::binary) << test::layerNormPackage().bytes();
+    std::ofstream(bundle / "plan.json") << tune::planText(tasks);
+    EXPECT_EQ(
+        shell("tar -C '" + bundle.string() + "' -czf '" + (folder_ / "bundle-sm_90.tar.gz").string() + "' ."),
+        0);
+    fs::remove_all(bundle);
+  }
 
   int run(const std::string& driver, const std::string& more = "") const {
     return shell("'" + (folder_ / "run").string() + "' '" + out_.string() + "' --quick --driver '" + driver +
@@ -55,6 +87,15 @@ class GpuDryRun : public testing::Test {
     std::vector<Json> records = readRecords(out_ / "bench.jsonl");
     std::erase_if(records, [](const Json& record) { return record.at("kind") != "bench"; });
     return records;
+  }
+  /// What tuning decided.
+  std::vector<tune::Record> choices() const {
+    const auto database = tune::readDatabase((out_ / "tuned.jsonl").string());
+    std::vector<tune::Record> list;
+    if (database)
+      for (const tune::Record& record : database->records)
+        if (record.kind == "choice") list.push_back(record);
+    return list;
   }
   std::string log() const { return content(out_ / "log.txt"); }
 
@@ -82,6 +123,52 @@ TEST_F(GpuDryRun, WritesEveryResult) {
   EXPECT_TRUE(contains(log(), "sm_90 runs kernels-sm_90.npk.gz"));
 }
 
+TEST_F(GpuDryRun, TunesBeforeItMeasuresAndShowsWhatWasChosen) {
+  ASSERT_EQ(run(NORMC_WORKING_DRIVER), 0) << log();
+  EXPECT_TRUE(contains(log(), "tune: done"));
+  ASSERT_EQ(choices().size(), 2u);
+  for (const tune::Record& choice : choices()) {
+    EXPECT_EQ(choice.device.name, "Fake GPU (sm_90)");
+    EXPECT_EQ(choice.task.rows, 64);
+  }
+  for (const Json& record : timed()) {
+    ASSERT_TRUE(record.contains("tuned")) << record;
+    const Json& tuned = record.at("tuned");
+    EXPECT_EQ(tuned.contains("us"), tuned.at("verdict") == "won") << tuned;
+    EXPECT_TRUE(tuned.at("schedule") == "default" || tuned.at("schedule") == "other") << tuned;
+  }
+  EXPECT_FALSE(fs::exists(out_ / "bundle")) << "records stay, candidates go";
+}
+
+TEST_F(GpuDryRun, TuningGoesOnFromItsRecords) {
+  ASSERT_EQ(run(NORMC_WORKING_DRIVER, "--tune 1"), 0) << log();
+  ASSERT_EQ(run(NORMC_WORKING_DRIVER), 0) << log();
+  const std::string records = content(out_ / "tuned.jsonl");
+  EXPECT_EQ(choices().size(), 2u);
+  ASSERT_EQ(run(NORMC_WORKING_DRIVER), 0) << log();
+  EXPECT_EQ(content(out_ / "tuned.jsonl"), records);
+  EXPECT_TRUE(contains(log(), "known from its records"));
+}
+
+TEST_F(GpuDryRun, WhatIsTunedLaterIsMeasuredAgain) {
+  ASSERT_EQ(run(NORMC_WORKING_DRIVER, "--tune 0"), 0) << log();
+  EXPECT_TRUE(contains(log(), "tune: left out, as --tune 0 says"));
+  for (const Json& record : timed()) EXPECT_FALSE(record.contains("tuned")) << record;
+  ASSERT_EQ(run(NORMC_WORKING_DRIVER), 0) << log();
+  ASSERT_EQ(timed().size(), 4u) << "each shape before and after tuning";
+  EXPECT_TRUE(timed().back().contains("tuned"));
+  const std::string table = content(out_ / "table.md"), row = "| layer_norm:backward@f32[64x128] | ";
+  const size_t first = table.find(row);
+  ASSERT_NE(first, table.npos) << table;
+  EXPECT_EQ(table.find(row, first + 1), table.npos) << "the table has each shape once";
+}
+
+TEST_F(GpuDryRun, TunesNothingWithoutABundle) {
+  fs::remove(folder_ / "bundle-sm_90.tar.gz");
+  EXPECT_EQ(run(NORMC_WORKING_DRIVER), 0) << log();
+  EXPECT_TRUE(contains(log(), "tune: left out; there is no bundle for sm_90 or older"));
+}
+
 TEST_F(GpuDryRun, GoesOnFromWhatIsThere) {
   ASSERT_EQ(run(NORMC_WORKING_DRIVER), 0) << log();
   const std::string tests = content(out_ / "tests.jsonl"), bench = content(out_ / "bench.jsonl");
@@ -94,6 +181,9 @@ TEST_F(GpuDryRun, FailsWhereKernelsDoNothing) {
   EXPECT_EQ(run(NORMC_FAKE_CUDA), 1);
   EXPECT_EQ(Json::parse(content(out_ / "tests.json")).at("kernels_wrong"), 2);
   EXPECT_TRUE(contains(log(), "test: failed with code 1"));
+  EXPECT_TRUE(contains(log(), "tune: failed with code 1"));
+  EXPECT_TRUE(contains(log(), "the default could not be measured: "));
+  EXPECT_TRUE(choices().empty());
   EXPECT_EQ(timed().size(), 2u);
   for (const Json& record : timed()) EXPECT_FALSE(record.contains("us")) << record;
   EXPECT_TRUE(contains(content(out_ / "table.md"), "2 kernels failed"));
@@ -167,6 +257,11 @@ TEST_F(GpuDryRun, RunsInTheFolderThatPrepareMakes) {
     EXPECT_TRUE(record.contains("us")) << record;
     EXPECT_EQ(record.value("isa", ""), "sm_90");
   }
+  // All that the worker loads lies beside it, but for the system's own.
+  EXPECT_TRUE(fs::exists(made / "libtbb.so.12"));
+  EXPECT_TRUE(contains(log(), "tune: failed with code 1"));
+  EXPECT_TRUE(
+      contains(log(), "layer_norm:backward@f32[*x128], 64 rows, 1 thread, cold: the default could not"));
 }
 #endif
 

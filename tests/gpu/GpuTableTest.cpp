@@ -42,8 +42,21 @@ TEST(GpuTable, ShowsAKernelBesideTheOthers) {
   const std::string text = tableOf({timed(), peer});
   EXPECT_TRUE(contains(text,
                        "| rms_norm:forward@bf16[8x64] | 10.00 [9.50, 10.50] | 3000 | 90.0 [85.0, 95.0] | "
-                       "0.90 | eager 25.50 |"));
+                       "0.90 | - | eager 25.50 |"));
   EXPECT_TRUE(contains(text, "| rms_norm forward bf16 | 1 | 90.0 | 90.0 | 90.0 |"));
+}
+
+TEST(GpuTable, ShowsWhatTuningBroughtAndTheLastRecordOfAShape) {
+  Json won = timed(), tie = timed();
+  won["tuned"] = {{"verdict", "won"},
+                  {"us", {{"median", 8.0}, {"low", 7.5}, {"high", 8.5}}},
+                  {"default_over_tuned", {{"value", 1.25}, {"low", 1.2}, {"high", 1.3}}}};
+  tie["tuned"] = {{"verdict", "tie"}};
+  EXPECT_TRUE(contains(tableOf({timed(), won}), "0.90 | 8.00 (1.25x) | - |"));
+  EXPECT_FALSE(contains(tableOf({timed(), won}), "0.90 | - | - |"));
+  EXPECT_TRUE(contains(tableOf({timed(), tie}), "0.90 | the default | - |"));
+  won["tuned"] = {{"verdict", "won"}, {"wrong", "y: off"}};
+  EXPECT_TRUE(contains(tableOf({won}), "0.90 | WRONG | - |"));
 }
 
 TEST(GpuTable, MarksWhatIsWrongAndLeavesItOutOfTheMeans) {

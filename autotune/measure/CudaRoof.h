@@ -1,5 +1,6 @@
-// The roof: a copy (one read, one write) and a triad (two reads, one write) of the
-// same footprint, written as PTX by hand.
+// The roof of a CUDA device: a copy (one read, one write) and a triad (two reads, one
+// write) of the same footprint, written as PTX by hand; and a loop that only reads,
+// which is what the next layer does with an output.
 //
 // Every access is 16 bytes, threads stride over the grid, and several accesses are
 // in flight. Block, grid and how many in flight are tried out for every footprint,
@@ -14,13 +15,13 @@
 #include "autotune/gate/CudaDevice.h"
 #include "autotune/measure/CudaTimer.h"
 
-namespace normc::gpu {
-using namespace measure;
+namespace normc::measure {
 
-enum class RoofKind { Copy, Triad };
+enum class RoofKind { Copy, Triad, Read };
 const char* name(RoofKind);
 
-/// The buffers of one set; `second` is read by a triad only. Bytes past the last 16 are left alone.
+/// The buffers of one set; `second` is read by a triad only. Bytes past the last 16 are left alone. A read
+/// writes to `to` only where a sum is one that no sum can be.
 struct RoofBuffers {
   gate::DeviceAddress to = 0, first = 0, second = 0;
   int64_t bytes = 0;
@@ -41,7 +42,7 @@ class Roof {
   /// The fastest launch for these sets of buffers.
   RoofLaunch tuned(RoofKind, const std::vector<RoofBuffers>& sets) const;
 
-  /// The module's text: entries copy_N and triad_N for each N of kInFlight.
+  /// The module's text: entries copy_N, triad_N and read_N for each N of kInFlight.
   static std::string ptx();
   static constexpr int kInFlight[] = {1, 2, 4};
 
@@ -59,7 +60,7 @@ class Roof {
 
 /// Bytes that a roof moves.
 inline int64_t bytesMoved(RoofKind kind, int64_t tensorBytes) {
-  return (kind == RoofKind::Copy ? 2 : 3) * (tensorBytes / 16 * 16);
+  return (kind == RoofKind::Copy ? 2 : kind == RoofKind::Triad ? 3 : 1) * (tensorBytes / 16 * 16);
 }
 
-}  // namespace normc::gpu
+}  // namespace normc::measure

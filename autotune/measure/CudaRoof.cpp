@@ -1,13 +1,14 @@
-#include "bench/gpu/Roof.h"
+#include "autotune/measure/CudaRoof.h"
 
 #include <algorithm>
 
-namespace normc::gpu {
+namespace normc::measure {
 
 using namespace cuda;
 
 namespace {
 
+constexpr RoofKind kKinds[] = {RoofKind::Copy, RoofKind::Triad, RoofKind::Read};
 constexpr int kBlocks[] = {256, 512, 1024};
 constexpr int kWaves[] = {1, 2};  ///< grids of so many full waves, beside one that covers all
 constexpr int kVector = 16;
@@ -38,10 +39,24 @@ std::string bodyOf(RoofKind kind, int inFlight, const std::string& indent) {
         work += indent + "fma.rn.f32 %x" + at + ", %z" + at + ", 0f3F000000, %x" + at + ";\n";
       }
     }
+    if (kind == RoofKind::Read) {
+      for (int lane = 0; lane < 4; ++lane)
+        work += indent + "add.f32 %s" + std::to_string(lane) + ", %s" + std::to_string(lane) + ", %x" +
+                std::to_string(4 * i + lane) + ";\n";
+      continue;
+    }
     stores += indent + "add.s64 %pt" + n + ", %t, %o" + n + ";\n";
     stores += indent + "st.global.v4.f32 [%pt" + n + "], " + vector("x") + ";\n";
   }
   return loads + work + stores;
+}
+
+/// Sums of a read are used, as far as the assembler can tell: no sum is a NaN with this payload.
+std::string endOf(RoofKind kind) {
+  if (kind != RoofKind::Read) return "";
+  return "  add.f32 %s0, %s0, %s1;\n  add.f32 %s2, %s2, %s3;\n  add.f32 %s0, %s0, %s2;\n"
+         "  mov.b32 %block, %s0;\n  setp.eq.u32 %p, %block, 0x7fc12345;\n  @%p st.global.v4.f32 [%t], {%s0, "
+         "%s1, %s2, %s3};\n";
 }
 
 /// %o0 is the thread's own offset; a turn of the main loop takes `inFlight` steps, the loop after it one.
@@ -59,7 +74,8 @@ std::string entryOf(RoofKind kind, int inFlight) {
          ">;\n"
          "  .reg .f32 %x<" +
          std::to_string(4 * inFlight) + ">, %z<" + std::to_string(4 * inFlight) +
-         ">;\n"
+         ">, %s<4>;\n"
+         "  mov.f32 %s0, 0f00000000;\n  mov.f32 %s1, %s0;\n  mov.f32 %s2, %s0;\n  mov.f32 %s3, %s0;\n"
          "  ld.param.u64 %t, [to];\n  ld.param.u64 %a, [first];\n  ld.param.u64 %b, [second];\n"
          "  ld.param.u64 %n, [bytes];\n"
          "  cvta.to.global.u64 %t, %t;\n  cvta.to.global.u64 %a, %a;\n  cvta.to.global.u64 %b, %b;\n"
@@ -79,16 +95,19 @@ std::string entryOf(RoofKind kind, int inFlight) {
          "  setp.ge.s64 %p, %o0, %n;\n  @%p bra done;\n" +
          bodyOf(kind, 1, "  ") +
          "  add.s64 %o0, %o0, %step;\n  bra rest;\n"
-         "done:\n  ret;\n}\n";
+         "done:\n" +
+         endOf(kind) + "  ret;\n}\n";
 }
 
 }  // namespace
 
-const char* name(RoofKind kind) { return kind == RoofKind::Copy ? "copy" : "triad"; }
+const char* name(RoofKind kind) {
+  return kind == RoofKind::Copy ? "copy" : kind == RoofKind::Triad ? "triad" : "read";
+}
 
 std::string Roof::ptx() {
   std::string text = ".version 7.4\n.target sm_80\n.address_size 64\n";
-  for (const RoofKind kind : {RoofKind::Copy, RoofKind::Triad})
+  for (const RoofKind kind : kKinds)
     for (const int inFlight : kInFlight) text += entryOf(kind, inFlight);
   return text;
 }
@@ -97,7 +116,7 @@ Roof::Roof(const gate::CudaDevice& device) : device_(device) {
   const gate::CudaDevice::Current current(device);
   const auto& driver = device.driver();
   driver.check(driver.cuModuleLoadData(&module_, ptx().c_str()), "loading the copy and triad kernels");
-  for (const RoofKind kind : {RoofKind::Copy, RoofKind::Triad})
+  for (const RoofKind kind : kKinds)
     for (const int inFlight : kInFlight) {
       CUfunction function = nullptr;
       const std::string entry = entryName(kind, inFlight);
@@ -151,4 +170,4 @@ RoofLaunch Roof::tuned(RoofKind kind, const std::vector<RoofBuffers>& sets) cons
   return best;
 }
 
-}  // namespace normc::gpu
+}  // namespace normc::measure
