@@ -30,6 +30,7 @@ struct Coordinates {
 struct Write {
   int buffer;
   Expr index, value;
+  Expr past = 0;  ///< whether vectors of it may go past the caches
 };
 
 /// A name that is set at the top of the function.
@@ -38,7 +39,16 @@ struct Binding {
   Expr value;
 };
 
+/// Bytes that leave a core together.
+inline constexpr int64_t kLine = 64;
+/// Of an element.
+int64_t bytes(const Tensor&);
+
 inline constexpr const char *kWriteCall = "normc.write", *kDoneCall = "normc.done", *kKeepCall = "normc.keep";
+/// Functions that nobody defines: stores of vectors between (past) and () may go past the caches. Halide 21
+/// has no such store, nor a call that takes a vector; the caller makes it
+/// (codegen/targets/halide/Streaming.h).
+inline constexpr const char *kPastCall = "normc_past", *kPastEndCall = "normc_past_end";
 
 class Memory {
  public:
@@ -55,6 +65,10 @@ class Memory {
   Expr groups(const std::string& axis) const;
   Expr groupWidth(const std::string& axis);
   Expr scalar(const std::string& number);  ///< f64
+  /// 1 where x has `large_bytes` or more, else 0: the order of sums depends on it.
+  Expr large();
+  /// Whether what the phase writes goes past the caches: it has `stream_bytes` or more and begins at lines.
+  Expr past();
   /// `value` computed once, at the top; it may load what does not change during the task.
   Expr once(const std::string& name, Expr value);
 
@@ -73,6 +87,7 @@ class Memory {
   const std::vector<Halide::Argument>& arguments() const { return arguments_; }
 
  private:
+  Expr bytesReach(const char* number);
   Expr bind(const std::string& name, Expr value);
   Expr field(const std::string& base, int64_t words);
   Expr pointer(const Tensor&);

@@ -45,7 +45,10 @@ Translation::Terms Translation::element(const Sweep& s, const Replicas& replicas
     for (const Op& op : s.op->body)
       if (!evaluate(op, values, /*lanes=*/true)) throw Refusal("the operation '" + op.name + "' in a sweep");
     size_t next = 0;
-    for (const Tensor* t : s.writes) terms.writes.push_back(m_.write(*t, at, values[s.op->yield[next++]]));
+    for (const Tensor* t : s.writes) {
+      terms.writes.push_back(m_.write(*t, at, values[s.op->yield[next++]]));
+      if (past_.defined() && t->xSized() && beginsAtLine()) terms.writes.back().past = past_;
+    }
     std::vector<std::pair<Values, int>>& slots = terms.slots.emplace_back();
     for (size_t k = 0; k < s.op->out.size(); ++k) slots.emplace_back(values, s.op->yield[next++]);
     for (size_t k = 0; k < s.partials.size(); ++k) {

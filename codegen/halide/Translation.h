@@ -67,6 +67,12 @@ class Translation {
   Coordinates unitCoordinates(Expr unit);
   void zeroPartials();
   void slab(const Op&, const Values& shared);
+  void walk(const Op&, const Values& shared);
+  /// Whether large calls have loops of their own.
+  bool streams(const Op& slab) const;
+  Schedule ofLargeCalls() const;
+  /// Whether the run that is being walked begins at a line if its row does.
+  bool beginsAtLine() const;
   void lines(const Op&, const Values& shared);
   void blocks(const Op&, const Values& shared);
   void columns(const Op&, const Values& shared);
@@ -121,7 +127,9 @@ class Translation {
 
   Memory& m_;
   const Kernel& kernel_;
-  const Schedule& schedule_;
+  Schedule schedule_;
+  Expr share_;  ///< 1 where this call takes the loops that are being made, else 0; undefined: all do
+  Expr past_;   ///< whether their outputs go past the caches; undefined: no
   Halide::Var v_{"v"};
   Halide::Func driver_;
   const Op* slab_ = nullptr;

@@ -6,8 +6,8 @@
 namespace normc::codegen::halide {
 
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
-  return {{"vector", &s.vector}, {"rows", &s.rows},       {"unroll", &s.unroll},
-          {"tile", &s.tile},     {"columns", &s.columns}, {"grain", &s.grain}};
+  return {{"vector", &s.vector},   {"rows", &s.rows},   {"unroll", &s.unroll}, {"tile", &s.tile},
+          {"columns", &s.columns}, {"grain", &s.grain}, {"stream", &s.stream}};
 }
 
 std::string Schedule::text() const {
@@ -16,8 +16,13 @@ std::string Schedule::text() const {
 }
 
 cpu::Schedule Schedule::cut() const {
-  return {
-      .strategy = strategy, .vector = vector, .rows = rows, .unroll = unroll, .tile = tile, .grain = grain};
+  return {.strategy = strategy,
+          .vector = vector,
+          .rows = rows,
+          .unroll = unroll,
+          .tile = tile,
+          .grain = grain,
+          .stream = stream};
 }
 
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
@@ -42,6 +47,8 @@ std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s,
   if (s.rows * s.unroll > 16)
     return "rows * unroll = " + std::to_string(s.rows * s.unroll) +
            " accumulators of each sum; legal: up to 16";
+  if (s.stream)
+    if (auto reason = oneOf("stream", s.stream, 8)) return *reason + ", or 0";
   if (s.columns < s.vector * s.unroll)
     return "columns = " + std::to_string(s.columns) +
            "; legal: at least vector * unroll = " + std::to_string(s.vector * s.unroll);
@@ -52,6 +59,7 @@ Schedule defaultSchedule(const Problem& problem, const cpu::Isa& isa, Strategy s
   Schedule s;
   s.strategy = strategy;
   s.vector = isa.vectorBytes / bytes(problem.statistics());
+  s.stream = cpu::defaultSchedule(problem, isa, strategy).stream;
   const bool lines = !problem.spec->perFeature() && problem.spec->reduce == Reduce::Features;
   const int64_t features = problem.features.value_or(1024);
   s.rows = lines && features > 4096 ? 1 : 4;
