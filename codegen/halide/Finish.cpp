@@ -70,8 +70,8 @@ class Finish : public IRMutator {
     std::vector<Stmt> stores;
     bool open = false;  // stores of vectors that may go past the caches
     for (size_t i = 0; i < count; ++i) {
-      const std::string& buffer = memory_.buffers()[constant(call.args[1 + 4 * i])];
-      Expr index = call.args[2 + 4 * i], value = call.args[3 + 4 * i], past = scalarOf(call.args[4 + 4 * i]);
+      const std::string& buffer = memory_.buffers()[constant(call.args[1 + 5 * i])];
+      Expr index = call.args[2 + 5 * i], value = call.args[3 + 5 * i], past = scalarOf(call.args[4 + 5 * i]);
       // A write of a scalar in a vector of them is one write.
       if (const Broadcast* b = index.as<Broadcast>()) {
         index = b->value;
@@ -83,6 +83,7 @@ class Finish : public IRMutator {
       const std::string name = unique_name("written");
       lets.emplace_back(name, mutate(value));
       Expr mask = is_const_one(predicate) ? const_true(value.type().lanes()) : predicate;
+      if (Expr there = call.args[5 + 5 * i]; !is_const_one(there)) mask = mutate(there);
       const Ramp* run = index.as<Ramp>();
       const bool streams = !is_const_zero(past) && run && is_const_one(run->stride);
       if (streams && !open) stores.push_back(marker(kPastCall, {past}));
@@ -104,7 +105,7 @@ class Finish : public IRMutator {
   /// Memory that is not Halide's own is aligned as its elements are, whatever an index looks like.
   Expr visit(const Load* op) override {
     if (!external_.contains(op->name)) return IRMutator::visit(op);
-    return Load::make(op->type, op->name, mutate(op->index), op->image, op->param, op->predicate,
+    return Load::make(op->type, op->name, mutate(op->index), op->image, op->param, mutate(op->predicate),
                       ModulusRemainder());
   }
 

@@ -55,15 +55,15 @@ static_assert(offsetof(normc_operand, segment_stride) == 1 * kWord &&
 
 }  // namespace
 
-Expr rawLoad(const std::string& buffer, Type type, Expr index) {
-  return Load::make(type, buffer, std::move(index), Buffer<>(), Parameter(), const_true(),
+Expr rawLoad(const std::string& buffer, Type type, Expr index, Expr there) {
+  return Load::make(type, buffer, std::move(index), Buffer<>(), Parameter(), std::move(there),
                     ModulusRemainder());
 }
 Expr writeCall(const std::vector<Write>& writes, const Exprs& after) {
   Exprs args{static_cast<int>(writes.size())};
   for (const Write& w : writes) {
     args.push_back(w.buffer);
-    args.push_back(w.index), args.push_back(w.value), args.push_back(w.past);
+    args.insert(args.end(), {w.index, w.value, w.past, w.there});
   }
   args.insert(args.end(), after.begin(), after.end());
   return Call::make(Int(32), kWriteCall, args, Call::Extern);
@@ -239,10 +239,12 @@ Expr Memory::index(const Tensor& t, const Coordinates& at) {
   return position;
 }
 
-Expr Memory::load(const Tensor& t, const Coordinates& at) {
+Expr Memory::load(const Tensor& t, const Coordinates& at, const Expr& there) {
   Place p = place(t);
   Expr position = index(t, at);
-  Expr value = rawLoad(p.buffer, storedType(t.type), p.offset.defined() ? position + p.offset : position);
+  const bool some = there.defined() && expr_uses_var(position, kLane);
+  Expr value = rawLoad(p.buffer, storedType(t.type), p.offset.defined() ? position + p.offset : position,
+                       some ? there : const_true());
   if (t.type == "i8") return value != make_const(UInt(8), 0);
   if (t.type == "i64") return value;
   if (t.type == "bf16") value = fromBF16(value);

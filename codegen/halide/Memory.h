@@ -31,6 +31,7 @@ struct Write {
   int buffer;
   Expr index, value;
   Expr past = 0;  ///< whether vectors of it may go past the caches
+  Expr there = Halide::Internal::const_true();  ///< lanes that are stored
 };
 
 /// A name that is set at the top of the function.
@@ -39,6 +40,8 @@ struct Binding {
   Expr value;
 };
 
+/// The variable of vectors.
+inline constexpr const char* kLane = "v";
 /// Bytes that leave a core together.
 inline constexpr int64_t kLine = 64;
 /// Of an element.
@@ -74,8 +77,9 @@ class Memory {
 
   //===-- Elements ------------------------------------------------------------===//
   Expr index(const Tensor&, const Coordinates&);
-  /// In the statistics type; a mask as a condition, an i64 as it is.
-  Expr load(const Tensor&, const Coordinates&);
+  /// In the statistics type; a mask as a condition, an i64 as it is. Where the element depends on the lane
+  /// only lanes that are `there` are loaded.
+  Expr load(const Tensor&, const Coordinates&, const Expr& there = {});
   Write write(const Tensor&, const Coordinates&, Expr value);
   /// Tensors with the same key may share memory.
   std::string aliasKey(const Tensor&) const;
@@ -110,7 +114,8 @@ class Memory {
 inline Expr wide(int64_t n) { return Halide::Internal::make_const(Halide::Int(64), n); }
 inline Expr wide(Expr e) { return Halide::cast<int64_t>(std::move(e)); }
 
-Expr rawLoad(const std::string& buffer, Halide::Type, Expr index);
+Expr rawLoad(const std::string& buffer, Halide::Type, Expr index,
+             Expr there = Halide::Internal::const_true());
 /// Stands for the writes, in their order; what it comes `after` is computed before.
 Expr writeCall(const std::vector<Write>&, const Exprs& after);
 /// New values of a Tuple that each mention all old ones. Halide 21 stores an element before

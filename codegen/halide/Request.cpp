@@ -191,6 +191,7 @@ Schedule scheduleOf(const Node& n) {
   s.stream = n.at("stream").integer();
   if (s.stream < 0 || s.stream > 65536)
     n.at("stream").fail("is " + std::to_string(s.stream) + "; legal: 0 to 65536");
+  s.scalarTail = n.at("scalar_tail").flag();
   return s;
 }
 

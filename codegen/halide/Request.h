@@ -80,6 +80,7 @@ struct Kernel {
 /// Knobs, as the caller prints them (codegen/targets/halide/Schedule.h).
 struct Schedule {
   int64_t vector = 8, rows = 4, unroll = 1, tile = 2, columns = 1024, stream = 0;
+  bool scalarTail = false;  ///< the rest of a run one by one
 };
 
 struct Request {

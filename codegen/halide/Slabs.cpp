@@ -290,11 +290,14 @@ void Translation::columns(const Op& s, const Values& shared) {
   Expr done = first + tiles * wide(tile);
   // Only the last task has a rest, and none has one where the tiles divide what is known.
   if (tile > 1 && kernel_.features && *kernel_.features % tile == 0) return;
-  if (tile > vector) {
-    Expr vectors = (last - done) / wide(vector);
-    pass(done, vectors, vector);
-    done = done + vectors * wide(vector);
-    if (kernel_.features && *kernel_.features % vector == 0) return;
+  // Of what is known the rest is known: a vector of each power of two in it.
+  const int64_t rest = kernel_.features ? *kernel_.features % tile : 0;
+  for (int64_t lanes = vector; lanes > 1; lanes /= 2) {
+    if (lanes == tile || (lanes < vector && !(rest & lanes))) continue;
+    Expr vectors = (last - done) / wide(lanes);
+    pass(done, vectors, lanes);
+    done = done + vectors * wide(lanes);
+    if (kernel_.features && rest % lanes == 0) return;
   }
   pass(done, last - done, 1);
 }

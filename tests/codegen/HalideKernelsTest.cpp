@@ -166,14 +166,16 @@ TEST(HalideSchedule, PrintsAndParsesEveryKnob) {
                    .tile = 1,
                    .columns = 512,
                    .grain = 5,
-                   .stream = 2};
-  EXPECT_EQ(s.text(), "resident,vector=4,rows=2,unroll=8,tile=1,columns=512,grain=5,stream=2");
+                   .stream = 2,
+                   .scalarTail = true};
+  EXPECT_EQ(s.text(), "resident,vector=4,rows=2,unroll=8,tile=1,columns=512,grain=5,stream=2,scalar_tail");
   EXPECT_EQ(llvm::cantFail(parseSchedule(s.text())), s);
-  auto wrong = parseSchedule("streamed,scalar_tail");
+  auto wrong = parseSchedule("streamed,beams=2");
   ASSERT_FALSE(bool(wrong));
-  EXPECT_EQ(llvm::toString(wrong.takeError()),
-            "schedule 'streamed,scalar_tail': no knob 'scalar_tail'; legal: vector, rows, unroll, tile, "
-            "columns, grain, stream");
+  EXPECT_EQ(
+      llvm::toString(wrong.takeError()),
+      "schedule 'streamed,beams=2': no knob 'beams'; legal: vector, rows, unroll, tile, columns, grain, "
+      "stream, scalar_tail");
 }
 
 TEST(HalideSchedule, RefusalsSayTheNumberAndTheRule) {
@@ -188,6 +190,8 @@ TEST(HalideSchedule, RefusalsSayTheNumberAndTheRule) {
             "rows * unroll = 32 accumulators of each sum; legal: up to 16");
   EXPECT_EQ(reason([](Schedule& s) { s.columns = 4; }), "columns = 4; legal: at least vector * unroll = 8");
   EXPECT_EQ(reason([](Schedule& s) { s.grain = 0; }), "grain = 0; legal: at least 1");
+  EXPECT_EQ(reason([](Schedule&) {}, "batch_norm:forward@bf16[*x64]"),
+            "masked tails of 16-bit elements; x86-64-v3 has no 16-bit masks: scalar_tail");
   EXPECT_EQ(reason([](Schedule& s) { s.stream = 3; }), "stream = 3; legal: a power of two up to 8, or 0");
   EXPECT_EQ(reason([](Schedule&) {}, "layer_norm:forward@f32[*x64]"),
             "a statistic per row or segment is complete in its slab: strategy resident");

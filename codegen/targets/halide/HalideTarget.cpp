@@ -79,9 +79,9 @@ class HalideTarget : public Target {
     std::vector<KnobSpace> spaces = cpu::knobSpaces(problem, isa_);
     for (auto [space, strategy] : llvm::zip(spaces, legalStrategies(problem))) {
       const Schedule s = halide::defaultSchedule(problem, isa_, strategy);
-      const std::map<llvm::StringRef, int64_t> own{{"vector", s.vector}, {"rows", s.rows},
-                                                   {"unroll", s.unroll}, {"tile", s.tile},
-                                                   {"grain", s.grain},   {"stream", s.stream}};
+      const std::map<llvm::StringRef, int64_t> own{
+          {"vector", s.vector}, {"rows", s.rows},     {"unroll", s.unroll},         {"tile", s.tile},
+          {"grain", s.grain},   {"stream", s.stream}, {"scalar_tail", s.scalarTail}};
       llvm::erase_if(space.knobs, [&](const auto& knob) { return !own.contains(knob.name); });
       for (auto& knob : space.knobs)
         if (!llvm::is_contained(knob.values, own.at(knob.name))) knob.values.push_back(own.at(knob.name));

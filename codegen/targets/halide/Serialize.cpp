@@ -180,6 +180,7 @@ std::string requestOf(KernelOp kernel, const Schedule& s, const cpu::Isa& isa, l
       json.attribute("vector", s.vector), json.attribute("rows", s.rows), json.attribute("unroll", s.unroll);
       json.attribute("tile", s.tile), json.attribute("columns", s.columns),
           json.attribute("stream", s.stream);
+      json.attribute("scalar_tail", s.scalarTail);
     });
     if (!count.empty())
       json.attributeArray("count", [&] {
