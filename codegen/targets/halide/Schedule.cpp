@@ -70,8 +70,9 @@ Schedule defaultSchedule(const Problem& problem, const cpu::Isa& isa, Strategy s
   s.scalarTail = other.scalarTail;
   const bool lines = !problem.spec->perFeature() && problem.spec->reduce == Reduce::Features;
   const int64_t features = problem.features.value_or(1024);
-  s.rows = lines && features > 4096 ? 1 : 4;
-  s.unroll = s.rows == 1 ? 4 : 1;
+  // Rows that begin at one place in a page push each other out of the first-level cache.
+  s.rows = lines && features > 4096 ? 1 : cpu::placesOfRows(problem) == 1 ? 2 : 4;
+  s.unroll = s.rows == 1 ? 4 : s.rows == 2 ? 2 : 1;
   s.tile = isa.registers >= 32 ? 4 : 2;
   // What does not fill a vector is one step of a run; one by one it is done in columns of statistics, and
   // where there are no masks.
