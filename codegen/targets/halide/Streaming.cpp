@@ -83,7 +83,6 @@ Expected<std::string> machineCode(StringRef bitcode, const cpu::Isa& isa, cpu::E
   raw_string_ostream log(fault);
   if (verifyModule(**module, &log))
     return createStringError("the Halide generator wrote bitcode that is wrong: " + fault);
-  optimize(**module, **machine, /*freestanding=*/true);
   return cpu::machineCode(**module, isa, kind);
 }
 

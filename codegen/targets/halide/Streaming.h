@@ -8,7 +8,8 @@
 namespace normc::codegen::halide {
 
 /// Stores of vectors between `normc_past(past)` and `normc_past_end()` pass the caches where `past` is not 0;
-/// they lie at multiples of their size then. An error where the bitcode is none.
+/// they lie at multiples of their size then. The code has been optimised, and is not again. An error where
+/// the bitcode is none.
 llvm::Expected<std::string> machineCode(llvm::StringRef bitcode, const cpu::Isa&, cpu::Emit);
 
 }  // namespace normc::codegen::halide
