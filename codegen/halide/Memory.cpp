@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 
 #include "runtime/abi/kernel.h"
 
@@ -23,6 +24,12 @@ Type storedType(const std::string& type) {
   if (type == "bf16") return UInt(16);  // its conversions are written out below
   return type == "i64" ? Int(64) : UInt(8);
 }
+
+}  // namespace
+
+int64_t bytes(const Tensor& t) { return storedType(t.type).bytes(); }
+
+namespace {
 
 Expr fromBF16(Expr bits) { return reinterpret<float>(cast<uint32_t>(bits) << 16); }
 
@@ -48,15 +55,15 @@ static_assert(offsetof(normc_operand, segment_stride) == 1 * kWord &&
 
 }  // namespace
 
-Expr rawLoad(const std::string& buffer, Type type, Expr index) {
-  return Load::make(type, buffer, std::move(index), Buffer<>(), Parameter(), const_true(),
+Expr rawLoad(const std::string& buffer, Type type, Expr index, Expr there) {
+  return Load::make(type, buffer, std::move(index), Buffer<>(), Parameter(), std::move(there),
                     ModulusRemainder());
 }
 Expr writeCall(const std::vector<Write>& writes, const Exprs& after) {
   Exprs args{static_cast<int>(writes.size())};
   for (const Write& w : writes) {
     args.push_back(w.buffer);
-    args.push_back(w.index), args.push_back(w.value);
+    args.insert(args.end(), {w.index, w.value, w.past, w.there});
   }
   args.insert(args.end(), after.begin(), after.end());
   return Call::make(Int(32), kWriteCall, args, Call::Extern);
@@ -139,6 +146,36 @@ Expr Memory::scalar(const std::string& number) {
               rawLoad("numbers", Float(64), wide(at - kernel_.numbers.begin())));
 }
 
+//===-- Large calls ---------------------------------------------------------------===//
+
+Expr Memory::bytesReach(const char* number) {
+  auto t = std::find_if(kernel_.tensors.begin(), kernel_.tensors.end(),
+                        [](const Tensor& tensor) { return tensor.xSized(); });
+  return segments() * rows() * features() * wide(bytes(*t)) >= cast<int64_t>(scalar(number));
+}
+Expr Memory::large() {
+  if (auto known = bound_.find("large"); known != bound_.end()) return known->second;
+  return bind("large", cast<int64_t>(bytesReach("large_bytes")));
+}
+Expr Memory::past() {
+  if (auto known = bound_.find("past"); known != bound_.end()) return known->second;
+  Expr past = bytesReach("stream_bytes");
+  std::set<std::string> written;
+  std::function<void(const std::vector<Op>&)> collect = [&](const std::vector<Op>& ops) {
+    for (const Op& op : ops) written.insert(op.writes.begin(), op.writes.end()), collect(op.body);
+  };
+  collect(phase().body);
+  for (const std::string& name : written) {
+    const Tensor& t = kernel_.tensor(name);
+    if (!t.xSized()) continue;
+    const int64_t first = (&t - kernel_.tensors.data()) * kOperandWords;
+    Expr bits = field("operands", first + 1) | field("operands", first + 2) | field("operands", first + 3);
+    bits = (bits * wide(bytes(t))) | reinterpret<int64_t>(pointer(t));
+    past = past && (bits & wide(kLine - 1)) == wide(0) && field("operands", first + 2) > wide(0);
+  }
+  return bind("past", cast<int32_t>(past));
+}
+
 //===-- Elements ------------------------------------------------------------------===//
 
 Expr Memory::pointer(const Tensor& t) {
@@ -161,8 +198,7 @@ Memory::Place Memory::place(const Tensor& t) {
   const Tensor* base = key == t.name ? nullptr : kernel_.find(key);
   if (!base) return {identifier(t.name), {}};
   Expr distance = reinterpret<int64_t>(own) - reinterpret<int64_t>(pointer(*base));
-  const int bytes = storedType(t.type).bytes();
-  return {identifier(base->name), bind(identifier(t.name) + "_distance", distance / wide(bytes))};
+  return {identifier(base->name), bind(identifier(t.name) + "_distance", distance / wide(bytes(t)))};
 }
 
 Expr Memory::index(const Tensor& t, const Coordinates& at) {
@@ -203,10 +239,12 @@ Expr Memory::index(const Tensor& t, const Coordinates& at) {
   return position;
 }
 
-Expr Memory::load(const Tensor& t, const Coordinates& at) {
+Expr Memory::load(const Tensor& t, const Coordinates& at, const Expr& there) {
   Place p = place(t);
   Expr position = index(t, at);
-  Expr value = rawLoad(p.buffer, storedType(t.type), p.offset.defined() ? position + p.offset : position);
+  const bool some = there.defined() && expr_uses_var(position, kLane);
+  Expr value = rawLoad(p.buffer, storedType(t.type), p.offset.defined() ? position + p.offset : position,
+                       some ? there : const_true());
   if (t.type == "i8") return value != make_const(UInt(8), 0);
   if (t.type == "i64") return value;
   if (t.type == "bf16") value = fromBF16(value);

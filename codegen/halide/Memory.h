@@ -30,6 +30,8 @@ struct Coordinates {
 struct Write {
   int buffer;
   Expr index, value;
+  Expr past = 0;  ///< whether vectors of it may go past the caches
+  Expr there = Halide::Internal::const_true();  ///< lanes that are stored
 };
 
 /// A name that is set at the top of the function.
@@ -38,7 +40,18 @@ struct Binding {
   Expr value;
 };
 
+/// The variable of vectors.
+inline constexpr const char* kLane = "v";
+/// Bytes that leave a core together.
+inline constexpr int64_t kLine = 64;
+/// Of an element.
+int64_t bytes(const Tensor&);
+
 inline constexpr const char *kWriteCall = "normc.write", *kDoneCall = "normc.done", *kKeepCall = "normc.keep";
+/// Functions that nobody defines: stores of vectors between (past) and () may go past the caches. Halide 21
+/// has no such store, nor a call that takes a vector; the caller makes it
+/// (codegen/targets/halide/Streaming.h).
+inline constexpr const char *kPastCall = "normc_past", *kPastEndCall = "normc_past_end";
 
 class Memory {
  public:
@@ -55,13 +68,18 @@ class Memory {
   Expr groups(const std::string& axis) const;
   Expr groupWidth(const std::string& axis);
   Expr scalar(const std::string& number);  ///< f64
+  /// 1 where x has `large_bytes` or more, else 0: the order of sums depends on it.
+  Expr large();
+  /// Whether what the phase writes goes past the caches: it has `stream_bytes` or more and begins at lines.
+  Expr past();
   /// `value` computed once, at the top; it may load what does not change during the task.
   Expr once(const std::string& name, Expr value);
 
   //===-- Elements ------------------------------------------------------------===//
   Expr index(const Tensor&, const Coordinates&);
-  /// In the statistics type; a mask as a condition, an i64 as it is.
-  Expr load(const Tensor&, const Coordinates&);
+  /// In the statistics type; a mask as a condition, an i64 as it is. Where the element depends on the lane
+  /// only lanes that are `there` are loaded.
+  Expr load(const Tensor&, const Coordinates&, const Expr& there = {});
   Write write(const Tensor&, const Coordinates&, Expr value);
   /// Tensors with the same key may share memory.
   std::string aliasKey(const Tensor&) const;
@@ -73,6 +91,7 @@ class Memory {
   const std::vector<Halide::Argument>& arguments() const { return arguments_; }
 
  private:
+  Expr bytesReach(const char* number);
   Expr bind(const std::string& name, Expr value);
   Expr field(const std::string& base, int64_t words);
   Expr pointer(const Tensor&);
@@ -95,7 +114,8 @@ class Memory {
 inline Expr wide(int64_t n) { return Halide::Internal::make_const(Halide::Int(64), n); }
 inline Expr wide(Expr e) { return Halide::cast<int64_t>(std::move(e)); }
 
-Expr rawLoad(const std::string& buffer, Halide::Type, Expr index);
+Expr rawLoad(const std::string& buffer, Halide::Type, Expr index,
+             Expr there = Halide::Internal::const_true());
 /// Stands for the writes, in their order; what it comes `after` is computed before.
 Expr writeCall(const std::vector<Write>&, const Exprs& after);
 /// New values of a Tuple that each mention all old ones. Halide 21 stores an element before

@@ -188,6 +188,10 @@ Schedule scheduleOf(const Node& n) {
     *knob = n.at(key).integer();
     if (*knob < 1 || *knob > 65536) n.at(key).fail("is " + std::to_string(*knob) + "; legal: 1 to 65536");
   }
+  s.stream = n.at("stream").integer();
+  if (s.stream < 0 || s.stream > 65536)
+    n.at("stream").fail("is " + std::to_string(s.stream) + "; legal: 0 to 65536");
+  s.scalarTail = n.at("scalar_tail").flag();
   return s;
 }
 
@@ -217,13 +221,13 @@ Request parseRequest(const std::string& text) {
   Request r;
   r.target = root.at("target").text();
   r.emit = root.at("emit").text();
-  if (!contains({"object", "halide", "stmt", "asm"}, r.emit))
-    root.at("emit").fail("is '" + r.emit + "'; known: object, halide, stmt, asm");
+  if (!contains({"object", "bitcode", "halide", "stmt", "asm"}, r.emit))
+    root.at("emit").fail("is '" + r.emit + "'; known: object, bitcode, halide, stmt, asm");
   r.schedule = scheduleOf(root.at("schedule"));
   r.kernel = kernelOf(root.at("kernel"));
   if (root.has("count")) {
     r.count = root.at("count").values();
-    if (r.count.size() != 3) root.at("count").fail("is not segments, rows, features");
+    if (r.count.size() != 4) root.at("count").fail("is not segments, rows, features, large");
   }
   return r;
 }

@@ -5,6 +5,9 @@ using namespace Halide;
 
 namespace normc::halide {
 
+/// The least vectors of a step of large calls that take a row at a time.
+static constexpr int64_t kStreamUnroll = 4;
+
 Translation::Translation(Memory& memory, const Schedule& schedule)
     : m_(memory), kernel_(memory.kernel()), schedule_(schedule), driver_("phase") {}
 
@@ -101,6 +104,41 @@ void Translation::zeroPartials() {
 void Translation::slab(const Op& s, const Values& shared) {
   slab_ = &s;
   kind_ = kindOf(s);
+  if (!streams(s)) return walk(s, shared);
+  // Which of the two runs depends on sizes alone, as does the order of all sums.
+  const Schedule small = schedule_;
+  schedule_ = ofLargeCalls();
+  share_ = m_.large(), past_ = m_.past();
+  walk(s, shared);
+  schedule_ = small;
+  share_ = wide(1) - m_.large(), past_ = {};
+  walk(s, shared);
+  share_ = {};
+}
+
+bool Translation::streams(const Op& s) const {
+  if (!schedule_.stream || s.head || kind_ == Kind::Column) return false;
+  return std::any_of(s.body.begin(), s.body.end(), [](const Op& op) { return op.name == "sweep"; });
+}
+
+/// Rows a few at a time, in steps of whole lines.
+Schedule Translation::ofLargeCalls() const {
+  Schedule s = schedule_;
+  s.rows = s.stream;
+  int64_t lines = 1;
+  for (const Tensor& t : kernel_.tensors)
+    if (t.xSized()) lines = std::max<int64_t>(lines, kLine / (s.vector * bytes(t)));
+  s.unroll = std::max(kStreamUnroll / s.rows, lines);
+  return s;
+}
+
+bool Translation::beginsAtLine() const {
+  if (kind_ == Kind::Stream) return true;
+  const auto begin = Internal::as_const_int(Internal::simplify(runBegin_));
+  return begin && *begin == 0;
+}
+
+void Translation::walk(const Op& s, const Values& shared) {
   switch (kind_) {
     case Kind::Line:
       return lines(s, shared);
@@ -115,7 +153,7 @@ void Translation::slab(const Op& s, const Values& shared) {
 
 Translation::Units Translation::unitsOf(const Op& s) {
   Expr begin = m_.begin(), end = m_.end();
-  if (!s.head) return {begin, end - begin, end, false};
+  if (!s.head) return {begin, share_.defined() ? (end - begin) * share_ : end - begin, end, false};
   if (kernel_.hasMask()) return {begin, end - begin, searchHead(s.head), true};
   return {begin, m_.once("head_rows", min(wide(s.head), end - begin)), {}, false};
 }
@@ -252,11 +290,14 @@ void Translation::columns(const Op& s, const Values& shared) {
   Expr done = first + tiles * wide(tile);
   // Only the last task has a rest, and none has one where the tiles divide what is known.
   if (tile > 1 && kernel_.features && *kernel_.features % tile == 0) return;
-  if (tile > vector) {
-    Expr vectors = (last - done) / wide(vector);
-    pass(done, vectors, vector);
-    done = done + vectors * wide(vector);
-    if (kernel_.features && *kernel_.features % vector == 0) return;
+  // Of what is known the rest is known: a vector of each power of two in it.
+  const int64_t rest = kernel_.features ? *kernel_.features % tile : 0;
+  for (int64_t lanes = vector; lanes > 1; lanes /= 2) {
+    if (lanes == tile || (lanes < vector && !(rest & lanes))) continue;
+    Expr vectors = (last - done) / wide(lanes);
+    pass(done, vectors, lanes);
+    done = done + vectors * wide(lanes);
+    if (kernel_.features && rest % lanes == 0) return;
   }
   pass(done, last - done, 1);
 }

@@ -34,18 +34,21 @@ Expr Translation::conditioned(const Op& op, const Values& values, Expr count) {
 }
 
 Translation::Terms Translation::element(const Sweep& s, const Replicas& replicas,
-                                        const std::function<Coordinates(const Replica&)>& place,
-                                        bool robust) {
+                                        const std::function<Coordinates(const Replica&)>& place, bool robust,
+                                        const Expr& there) {
   Terms terms;
   std::vector<Exprs> contributions(s.partials.size());
   for (const Replica& replica : replicas) {
     Values values = replica.values;
     const Coordinates at = place(replica);
-    for (size_t i = 0; i < s.reads.size(); ++i) values.set(s.op->args[i], m_.load(*s.reads[i], at));
+    for (size_t i = 0; i < s.reads.size(); ++i) values.set(s.op->args[i], m_.load(*s.reads[i], at, there));
     for (const Op& op : s.op->body)
       if (!evaluate(op, values, /*lanes=*/true)) throw Refusal("the operation '" + op.name + "' in a sweep");
     size_t next = 0;
-    for (const Tensor* t : s.writes) terms.writes.push_back(m_.write(*t, at, values[s.op->yield[next++]]));
+    for (const Tensor* t : s.writes) {
+      terms.writes.push_back(m_.write(*t, at, values[s.op->yield[next++]]));
+      if (past_.defined() && t->xSized() && beginsAtLine()) terms.writes.back().past = past_;
+    }
     std::vector<std::pair<Values, int>>& slots = terms.slots.emplace_back();
     for (size_t k = 0; k < s.op->out.size(); ++k) slots.emplace_back(values, s.op->yield[next++]);
     for (size_t k = 0; k < s.partials.size(); ++k) {
@@ -61,8 +64,10 @@ Translation::Terms Translation::element(const Sweep& s, const Replicas& replicas
     const Coordinates at = place(replicas[0]);
     Expr total = robust ? product(middle(contributions[k]), Internal::make_const(m_.statistics(), 8))
                         : pairwiseSum(contributions[k]);
-    terms.writes.push_back(m_.write(*s.partials[k], at, sum(m_.load(*s.partials[k], at), total)));
+    terms.writes.push_back(m_.write(*s.partials[k], at, sum(m_.load(*s.partials[k], at, there), total)));
   }
+  if (there.defined())
+    for (Write& w : terms.writes) w.there = there, w.past = 0;
   return terms;
 }
 
@@ -100,7 +105,7 @@ Translation::Stage Translation::along(const Sweep& s, Nest& nest, const Replicas
   if (auto known = Internal::as_const_int(Internal::simplify(width)))
     while (lanes > schedule_.vector && *known % lanes != 0) lanes /= 2;
   Stage stage = define(nest, s.op->writes.empty() ? "sums" : "sweep", lanes, zeros(slots, m_.statistics()));
-  auto terms = [&](Expr offset) {
+  auto terms = [&](Expr offset, const Expr& there) {
     return element(
         s, replicas,
         [&](const Replica& r) {
@@ -108,11 +113,11 @@ Translation::Stage Translation::along(const Sweep& s, Nest& nest, const Replicas
           (kernel_.featuresLast ? at.feature : at.row) = runBegin + offset;
           return at;
         },
-        robust);
+        robust, there);
   };
   auto pass = [&](Stage& to, Nest& in, Expr first, Expr count, Expr lane, int64_t step) {
     RDom r(0, Internal::simplify(cast<int>(count)), "step");
-    Terms t = terms(first + wide(Expr(r)) * wide(step) + wide(lane));
+    Terms t = terms(first + wide(Expr(r)) * wide(step) + wide(lane), {});
     update(to, in, lane, added(to, in, lane, t, false), t.writes, r);
   };
   auto some = [](Expr count) { return !Internal::is_const_zero(Internal::simplify(count)); };
@@ -138,7 +143,18 @@ Translation::Stage Translation::along(const Sweep& s, Nest& nest, const Replicas
   }
   if (some(steps)) pass(stage, nest, done, steps, v_, lanes);
   Expr rest = width % wide(lanes);
-  if (some(rest)) pass(stage, nest, width - rest, rest, 0, 1);
+  if (!some(rest)) return stage;
+  if (schedule_.scalarTail) {
+    pass(stage, nest, width - rest, rest, 0, 1);
+    return stage;
+  }
+  // One step, of which some lanes are there; the others keep their sums.
+  RDom once(0, Internal::simplify(cast<int>(select(rest > wide(0), wide(1), wide(0)))), "rest");
+  Expr there = wide(Expr(v_)) < rest;
+  Terms t = terms(width - rest + wide(Expr(v_)), there);
+  Exprs next = added(stage, nest, v_, t, false);
+  for (size_t i = 0; i < next.size(); ++i) next[i] = select(there, next[i], stage.at(nest.here(), v_, i));
+  update(stage, nest, v_, next, t.writes, once);
   return stage;
 }
 

@@ -58,8 +58,20 @@ class Walk : public IRVisitor {
     return a && b ? Number(f(*a, *b)) : Number();
   }
 
+  /// Of so many, those that a predicate lets through: ramp < bound, or all.
+  int64_t lanesOf(const Expr& predicate, int64_t lanes) const {
+    const Expr* e = &predicate;
+    if (const auto* v = e->as<Variable>())
+      if (auto at = predicates_.find(v->name); at != predicates_.end()) e = &at->second;
+    const auto* less = e->as<LT>();
+    if (!less || !less->a.as<Ramp>()) return lanes;
+    const Number first = number(less->a), bound = number(less->b);
+    return first && bound ? std::clamp<int64_t>(*bound - *first, 0, lanes) : lanes;
+  }
+
   void visit(const LetStmt* op) override {
     op->value.accept(this);
+    if (op->value.type().is_bool()) predicates_[op->name] = op->value;
     if (const Number n = number(op->value); n && !values_.contains(op->name)) {
       values_[op->name] = *n;
       op->body.accept(this);
@@ -100,15 +112,16 @@ class Walk : public IRVisitor {
     IRVisitor::visit(op);
     if (!watched_.contains(op->name)) return;
     const Number at = number(op->index);
-    if (!at || seen_.insert({op->name, *at}).second) loaded += op->type.lanes();
+    if (!at || seen_.insert({op->name, *at}).second) loaded += lanesOf(op->predicate, op->type.lanes());
   }
   void visit(const Store* op) override {
     IRVisitor::visit(op);
-    if (watched_.contains(op->name)) stored += op->value.type().lanes();
+    if (watched_.contains(op->name)) stored += lanesOf(op->predicate, op->value.type().lanes());
   }
 
   std::map<std::string, int64_t> values_;
   std::set<std::string> watched_;
+  std::map<std::string, Expr> predicates_;          ///< by name
   std::set<std::pair<std::string, int64_t>> seen_;  ///< loads of this step
 };
 
@@ -147,6 +160,8 @@ Traffic trafficOf(const LoweredFunc& function, const Memory& memory, const Shape
       known[b.name] = 1;
     else if (ends("_width"))
       known[b.name] = shape.features / (b.name.starts_with("pre_group") ? kernel.preGroups : kernel.groups);
+    else if (b.name == "large")
+      known[b.name] = shape.large;
     else if (b.name == "head_rows")
       known[b.name] = std::min<int64_t>(8, units);
   }

@@ -67,6 +67,12 @@ class Translation {
   Coordinates unitCoordinates(Expr unit);
   void zeroPartials();
   void slab(const Op&, const Values& shared);
+  void walk(const Op&, const Values& shared);
+  /// Whether large calls have loops of their own.
+  bool streams(const Op& slab) const;
+  Schedule ofLargeCalls() const;
+  /// Whether the run that is being walked begins at a line if its row does.
+  bool beginsAtLine() const;
   void lines(const Op&, const Values& shared);
   void blocks(const Op&, const Values& shared);
   void columns(const Op&, const Values& shared);
@@ -107,8 +113,9 @@ class Translation {
     std::vector<Write> writes;
   };
   /// One element of every replica.
+  /// `there`: the lanes that are; undefined: all.
   Terms element(const Sweep&, const Replicas&, const std::function<Coordinates(const Replica&)>& place,
-                bool robust);
+                bool robust, const Expr& there = {});
   /// The sums of a stage with the terms added: of every replica to its own, or of all to the same.
   Exprs added(const Stage&, const Nest&, Expr lane, const Terms&, bool shared);
   Expr conditioned(const Op&, const Values&, Expr count);
@@ -121,8 +128,10 @@ class Translation {
 
   Memory& m_;
   const Kernel& kernel_;
-  const Schedule& schedule_;
-  Halide::Var v_{"v"};
+  Schedule schedule_;
+  Expr share_;  ///< 1 where this call takes the loops that are being made, else 0; undefined: all do
+  Expr past_;   ///< whether their outputs go past the caches; undefined: no
+  Halide::Var v_{kLane};
   Halide::Func driver_;
   const Op* slab_ = nullptr;
   Kind kind_ = Kind::Line;

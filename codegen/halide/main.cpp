@@ -57,14 +57,19 @@ void answer(const Request& request, const std::string& path) {
     functions.push_back(lowered(driver, memory, symbol, target));
     if (!request.count.empty()) {
       const Traffic t =
-          trafficOf(functions.back(), memory, {request.count[0], request.count[1], request.count[2]});
+          trafficOf(functions.back(), memory,
+                    {request.count[0], request.count[1], request.count[2], request.count[3] != 0});
       traffic.reads += t.reads, traffic.writes += t.writes;
     }
     if (request.emit == "stmt")
       text << "func " << symbol << " (args, task) {\n" << functions.back().body << "}\n\n";
   }
-  if (request.emit == "object" || request.emit == "asm")
-    compile(functions, target, request.emit == "asm", path);
+  static const std::map<std::string, Halide::OutputFileType> files{
+      {"object", Halide::OutputFileType::object},
+      {"bitcode", Halide::OutputFileType::bitcode},
+      {"asm", Halide::OutputFileType::assembly}};
+  if (auto file = files.find(request.emit); file != files.end())
+    compile(functions, target, file->second, path);
   else
     std::ofstream(path) << text.str();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;

@@ -6,6 +6,7 @@
 #include "codegen/targets/cpu/Object.h"
 #include "codegen/targets/halide/HalideTarget.h"
 #include "codegen/targets/halide/Serialize.h"
+#include "codegen/targets/halide/Streaming.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/JSON.h"
 #include "tests/codegen/Support.h"
@@ -46,18 +47,20 @@ TEST_P(HalideTraffic, OfTheStatementIsThatOfTheSweeps) {
         expandTranscendentals(plan.kernel()->getParentOfType<mlir::ModuleOp>());
         // Many rows, so that the first of them, where means are guessed, hardly count.
         const int64_t rows = 1027, segments = problem->segmented ? 2 : 1;
-        auto answer =
-            ask(*generator, requestOf(plan.kernel(), halide::defaultSchedule(*problem, isa, strategy), isa,
-                                      "stmt", {segments, rows, 64}));
-        ASSERT_TRUE(bool(answer)) << llvm::toString(answer.takeError());
-        auto facts = llvm::json::parse(answer->facts);
-        ASSERT_TRUE(bool(facts));
-        const llvm::json::Object& object = *facts->getAsObject();
-        EXPECT_DOUBLE_EQ(*object.getNumber("writes"), writes);
-        EXPECT_GE(*object.getNumber("reads"), reads);
-        // The guess takes 32 elements of a row, or all of a group's 16.
-        const bool rowsOwn = problem->spec->reduce == Reduce::Features;
-        EXPECT_LT(*object.getNumber("reads"), reads + (rowsOwn ? 1.01 : 0.05));
+        const Schedule schedule = halide::defaultSchedule(*problem, isa, strategy);
+        for (int64_t large : {0, 1}) {
+          auto answer =
+              ask(*generator, requestOf(plan.kernel(), schedule, isa, "stmt", {segments, rows, 64, large}));
+          ASSERT_TRUE(bool(answer)) << llvm::toString(answer.takeError());
+          auto facts = llvm::json::parse(answer->facts);
+          ASSERT_TRUE(bool(facts));
+          const llvm::json::Object& object = *facts->getAsObject();
+          EXPECT_DOUBLE_EQ(*object.getNumber("writes"), writes);
+          EXPECT_GE(*object.getNumber("reads"), reads);
+          // The guess takes 32 elements of a row, or all of a group's 16.
+          const bool rowsOwn = problem->spec->reduce == Reduce::Features;
+          EXPECT_LT(*object.getNumber("reads"), reads + (rowsOwn ? 1.01 : 0.05));
+        }
       }
     }
 }
@@ -106,6 +109,46 @@ INSTANTIATE_TEST_SUITE_P(Sets, HalideObjects, testing::Values("x86-64-v3", "x86-
                            return name;
                          });
 
+//===-- Large calls ---------------------------------------------------------------------===//
+
+size_t countOf(const std::string& word, const std::string& text) {
+  size_t count = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;
+  return count;
+}
+
+TEST(HalideStreaming, StoresWholeVectorsPastTheCachesInLargeCallsAndFencesThem) {
+  auto target = findTarget("x86-64-v4");
+  if (!target) GTEST_SKIP() << llvm::toString(target.takeError());
+  struct Case {
+    const char* problem;
+    Strategy strategy;
+    size_t stores;  ///< of a step
+  };
+  for (const Case& c : {Case{"layer_norm:forward@f32[*x1024]", Strategy::Resident, 4},
+                        Case{"layer_norm:backward@f64[*x1024]", Strategy::Resident, 4},
+                        Case{"power_norm:forward@bf16[*x1024]", Strategy::Streamed, 16},
+                        Case{"power_norm:backward@f32[*x1024]", Strategy::Streamed, 8}}) {
+    SCOPED_TRACE(c.problem);
+    const Problem problem = problemOf(c.problem);
+    Schedule s = halide::defaultSchedule(problem, isaOf("x86-64-v4"), c.strategy);
+    const std::string code = llvm::cantFail((*target)->emit(problem, s.text(), "asm"));
+    EXPECT_GE(countOf("vmovnt", code), c.stores);
+    EXPECT_EQ(countOf("normc_past", code), 0u);
+    EXPECT_GE(countOf("\tlock", code), 1u) << "a fence";
+    s.stream = 0;
+    const std::string plain = llvm::cantFail((*target)->emit(problem, s.text(), "asm"));
+    EXPECT_EQ(countOf("vmovnt", plain) + countOf("\tlock", plain), 0u);
+  }
+}
+
+TEST(HalideStreaming, BitcodeThatIsNoneIsAnError) {
+  auto object = machineCode("no bitcode at all", isaOf("x86-64-v3"), cpu::Emit::Object);
+  ASSERT_FALSE(bool(object));
+  EXPECT_EQ(llvm::toString(object.takeError()),
+            "the Halide generator wrote bitcode that cannot be read: Invalid bitcode signature");
+}
+
 //===-- Schedules -----------------------------------------------------------------------===//
 
 template <typename Change>
@@ -122,14 +165,17 @@ TEST(HalideSchedule, PrintsAndParsesEveryKnob) {
                    .unroll = 8,
                    .tile = 1,
                    .columns = 512,
-                   .grain = 5};
-  EXPECT_EQ(s.text(), "resident,vector=4,rows=2,unroll=8,tile=1,columns=512,grain=5");
+                   .grain = 5,
+                   .stream = 2,
+                   .scalarTail = true};
+  EXPECT_EQ(s.text(), "resident,vector=4,rows=2,unroll=8,tile=1,columns=512,grain=5,stream=2,scalar_tail");
   EXPECT_EQ(llvm::cantFail(parseSchedule(s.text())), s);
-  auto wrong = parseSchedule("streamed,scalar_tail");
+  auto wrong = parseSchedule("streamed,beams=2");
   ASSERT_FALSE(bool(wrong));
-  EXPECT_EQ(llvm::toString(wrong.takeError()),
-            "schedule 'streamed,scalar_tail': no knob 'scalar_tail'; legal: vector, rows, unroll, tile, "
-            "columns, grain");
+  EXPECT_EQ(
+      llvm::toString(wrong.takeError()),
+      "schedule 'streamed,beams=2': no knob 'beams'; legal: vector, rows, unroll, tile, columns, grain, "
+      "stream, scalar_tail");
 }
 
 TEST(HalideSchedule, RefusalsSayTheNumberAndTheRule) {
@@ -144,6 +190,9 @@ TEST(HalideSchedule, RefusalsSayTheNumberAndTheRule) {
             "rows * unroll = 32 accumulators of each sum; legal: up to 16");
   EXPECT_EQ(reason([](Schedule& s) { s.columns = 4; }), "columns = 4; legal: at least vector * unroll = 8");
   EXPECT_EQ(reason([](Schedule& s) { s.grain = 0; }), "grain = 0; legal: at least 1");
+  EXPECT_EQ(reason([](Schedule&) {}, "batch_norm:forward@bf16[*x64]"),
+            "masked tails of 16-bit elements; x86-64-v3 has no 16-bit masks: scalar_tail");
+  EXPECT_EQ(reason([](Schedule& s) { s.stream = 3; }), "stream = 3; legal: a power of two up to 8, or 0");
   EXPECT_EQ(reason([](Schedule&) {}, "layer_norm:forward@f32[*x64]"),
             "a statistic per row or segment is complete in its slab: strategy resident");
 }

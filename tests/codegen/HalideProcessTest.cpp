@@ -134,8 +134,8 @@ TEST_F(HalideRequest, MustBeJson) {
 }
 
 TEST_F(HalideRequest, OfANewerSchemaIsRefused) {
-  EXPECT_EQ(said(changed("\"schema\":1", "\"schema\":2")),
-            "bad request: the request has schema 2; this normc-halide-gen reads 1: normc and "
+  EXPECT_EQ(said(changed("\"schema\":2", "\"schema\":3")),
+            "bad request: the request has schema 3; this normc-halide-gen reads 2: normc and "
             "normc-halide-gen have to be of the "
             "same build");
 }
@@ -147,7 +147,7 @@ TEST_F(HalideRequest, MustBeComplete) {
   EXPECT_EQ(said(changed("\"vector\":8", "\"vector\":0")),
             "bad request: request.schedule.vector is 0; legal: 1 to 65536");
   EXPECT_EQ(said(changed("\"object\"", "\"wasm\"")),
-            "bad request: request.emit is 'wasm'; known: object, halide, stmt, asm");
+            "bad request: request.emit is 'wasm'; known: object, bitcode, halide, stmt, asm");
 }
 
 TEST_F(HalideRequest, MustNameWhatItDeclares) {

@@ -5,6 +5,7 @@
 #include "codegen/targets/cpu/Object.h"
 #include "codegen/targets/cpu/Space.h"
 #include "codegen/targets/halide/Serialize.h"
+#include "codegen/targets/halide/Streaming.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -79,7 +80,8 @@ class HalideTarget : public Target {
     for (auto [space, strategy] : llvm::zip(spaces, legalStrategies(problem))) {
       const Schedule s = halide::defaultSchedule(problem, isa_, strategy);
       const std::map<llvm::StringRef, int64_t> own{
-          {"vector", s.vector}, {"rows", s.rows}, {"unroll", s.unroll}, {"tile", s.tile}, {"grain", s.grain}};
+          {"vector", s.vector}, {"rows", s.rows},     {"unroll", s.unroll},         {"tile", s.tile},
+          {"grain", s.grain},   {"stream", s.stream}, {"scalar_tail", s.scalarTail}};
       llvm::erase_if(space.knobs, [&](const auto& knob) { return !own.contains(knob.name); });
       for (auto& knob : space.knobs)
         if (!llvm::is_contained(knob.values, own.at(knob.name))) knob.values.push_back(own.at(knob.name));
@@ -100,6 +102,7 @@ class HalideTarget : public Target {
     if (!schedule) return schedule.takeError();
     if (auto error = planned.plan(problem, *schedule, "kernel")) return error;
     if (stage == "sweeps") return planned.text();
+    if (stage == "asm") return code(problem, planned, *schedule, cpu::Emit::Assembly);
     auto answer = asked(problem, planned.request(*schedule, isa_, stage));
     if (!answer) return answer.takeError();
     return std::move(answer->output);
@@ -115,9 +118,9 @@ class HalideTarget : public Target {
     kernel.manifest = kernelManifest(problem, schedule->cut(), isa_, planned.kernel());
     kernel.manifest.generator = generator().str();
     kernel.manifest.schedule = schedule->text();
-    auto answer = asked(problem, planned.request(*schedule, isa_, "object"));
-    if (!answer) return answer.takeError();
-    kernel.object = std::move(answer->output);
+    auto object = code(problem, planned, *schedule, cpu::Emit::Object);
+    if (!object) return object.takeError();
+    kernel.object = std::move(*object);
     return kernel;
   }
   llvm::Expected<std::string> link(llvm::ArrayRef<std::string> objects) const override {
@@ -131,6 +134,15 @@ class HalideTarget : public Target {
     if (auto reason = halide::whyIllegal(problem, *schedule, isa_))
       return llvm::createStringError(problem.text() + " for " + isa_.name.str() + ": " + *reason);
     return schedule;
+  }
+  /// Halide's own code, or where outputs go past the caches that of its bitcode.
+  llvm::Expected<std::string> code(const Problem& problem, Planned& planned, const Schedule& schedule,
+                                   cpu::Emit kind) const {
+    const llvm::StringRef own = kind == cpu::Emit::Object ? "object" : "asm";
+    auto answer = asked(problem, planned.request(schedule, isa_, schedule.stream ? "bitcode" : own));
+    if (!answer) return answer.takeError();
+    if (!schedule.stream) return std::move(answer->output);
+    return machineCode(answer->output, isa_, kind);
   }
   llvm::Expected<Answer> asked(const Problem& problem, const std::string& request) const {
     auto answer = ask(generator_, request);

@@ -6,8 +6,10 @@
 namespace normc::codegen::halide {
 
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
-  return {{"vector", &s.vector}, {"rows", &s.rows},       {"unroll", &s.unroll},
-          {"tile", &s.tile},     {"columns", &s.columns}, {"grain", &s.grain}};
+  return {{"vector", &s.vector},   {"rows", &s.rows},
+          {"unroll", &s.unroll},   {"tile", &s.tile},
+          {"columns", &s.columns}, {"grain", &s.grain},
+          {"stream", &s.stream},   {"scalar_tail", nullptr, &s.scalarTail}};
 }
 
 std::string Schedule::text() const {
@@ -16,8 +18,14 @@ std::string Schedule::text() const {
 }
 
 cpu::Schedule Schedule::cut() const {
-  return {
-      .strategy = strategy, .vector = vector, .rows = rows, .unroll = unroll, .tile = tile, .grain = grain};
+  return {.strategy = strategy,
+          .vector = vector,
+          .rows = rows,
+          .unroll = unroll,
+          .tile = tile,
+          .grain = grain,
+          .scalarTail = scalarTail,
+          .stream = stream};
 }
 
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
@@ -42,6 +50,11 @@ std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s,
   if (s.rows * s.unroll > 16)
     return "rows * unroll = " + std::to_string(s.rows * s.unroll) +
            " accumulators of each sum; legal: up to 16";
+  if (s.stream)
+    if (auto reason = oneOf("stream", s.stream, 8)) return *reason + ", or 0";
+  const bool narrow = bytes(problem.data) == 2 || bytes(problem.params) == 2;
+  if (narrow && !s.scalarTail && !isa.masks16)
+    return "masked tails of 16-bit elements; " + isa.name.str() + " has no 16-bit masks: scalar_tail";
   if (s.columns < s.vector * s.unroll)
     return "columns = " + std::to_string(s.columns) +
            "; legal: at least vector * unroll = " + std::to_string(s.vector * s.unroll);
@@ -52,14 +65,19 @@ Schedule defaultSchedule(const Problem& problem, const cpu::Isa& isa, Strategy s
   Schedule s;
   s.strategy = strategy;
   s.vector = isa.vectorBytes / bytes(problem.statistics());
+  const cpu::Schedule other = cpu::defaultSchedule(problem, isa, strategy);
+  s.stream = other.stream;
+  s.scalarTail = other.scalarTail;
   const bool lines = !problem.spec->perFeature() && problem.spec->reduce == Reduce::Features;
   const int64_t features = problem.features.value_or(1024);
-  s.rows = lines && features > 4096 ? 1 : 4;
-  s.unroll = s.rows == 1 ? 4 : 1;
+  // Rows that begin at one place in a page push each other out of the first-level cache.
+  s.rows = lines && features > 4096 ? 1 : cpu::placesOfRows(problem) == 1 ? 2 : 4;
+  s.unroll = s.rows == 1 ? 4 : s.rows == 2 ? 2 : 1;
   s.tile = isa.registers >= 32 ? 4 : 2;
-  // There are no masks: what does not fill a vector is done one by one, so vectors are no wider than what
-  // there is.
-  while (s.vector > 4 && features < 4 * s.vector) s.vector /= 2;
+  // What does not fill a vector is one step of a run; one by one it is done in columns of statistics, and
+  // where there are no masks.
+  const bool oneByOne = s.scalarTail || (problem.spec->perFeature() && strategy == Strategy::Resident);
+  while (s.vector > 4 && features < (oneByOne ? 4 * s.vector : s.vector / 2 + 1)) s.vector /= 2;
   while (s.tile > 1 && features % (s.vector * s.tile) != 0) s.tile /= 2;
   return s;
 }

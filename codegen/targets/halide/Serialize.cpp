@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "codegen/lower/PhaseLowering.h"
 #include "llvm/Support/JSON.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -18,7 +19,7 @@ std::string textOf(Type type) {
 
 class Writer {
  public:
-  explicit Writer(llvm::json::OStream& json) : j_(json) {}
+  Writer(llvm::json::OStream& json, const Schedule& schedule) : j_(json), schedule_(schedule) {}
 
   void kernel(KernelOp k) {
     j_.attribute("symbol", k.getSymName());
@@ -29,7 +30,10 @@ class Writer {
     j_.attribute("groups", k.getGroups());
     j_.attribute("pre_groups", k.getPreGroups());
     if (auto features = k.getFeatures()) j_.attribute("features", *features);
-    strings("numbers", k.getNumbers());
+    j_.attributeArray("numbers", [&] {
+      for (StringRef s : k.getNumbers().getAsValueRange<StringAttr>()) j_.value(s);
+      if (schedule_.stream) j_.value(largeNumber()), j_.value(streamNumber());  // as in the manifest
+    });
     j_.attributeArray("tensors", [&] {
       for (auto t : k.getOps<TensorOp>()) j_.object([&] { tensor(t); });
     });
@@ -157,6 +161,7 @@ class Writer {
   }
 
   llvm::json::OStream& j_;
+  const Schedule& schedule_;
   llvm::DenseMap<Value, int64_t> values_;
 };
 
@@ -173,13 +178,15 @@ std::string requestOf(KernelOp kernel, const Schedule& s, const cpu::Isa& isa, l
     json.attribute("emit", emit);
     json.attributeObject("schedule", [&] {
       json.attribute("vector", s.vector), json.attribute("rows", s.rows), json.attribute("unroll", s.unroll);
-      json.attribute("tile", s.tile), json.attribute("columns", s.columns);
+      json.attribute("tile", s.tile), json.attribute("columns", s.columns),
+          json.attribute("stream", s.stream);
+      json.attribute("scalar_tail", s.scalarTail);
     });
     if (!count.empty())
       json.attributeArray("count", [&] {
         for (int64_t n : count) json.value(n);
       });
-    json.attributeObject("kernel", [&] { Writer(json).kernel(kernel); });
+    json.attributeObject("kernel", [&] { Writer(json, s).kernel(kernel); });
   });
   return text;
 }

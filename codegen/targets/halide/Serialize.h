@@ -7,7 +7,7 @@
 namespace normc::codegen::halide {
 
 /// Raised whenever a request means something else than before.
-inline constexpr int64_t kSchema = 1;
+inline constexpr int64_t kSchema = 2;
 
 /// `emit`: object, halide, stmt, asm. Transcendental functions must have been expanded.
 /// `count`: segments, rows, features for which traffic is counted, or nothing.
