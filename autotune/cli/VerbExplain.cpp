@@ -1,6 +1,7 @@
-// normc explain F.npk PROBLEM
+// normc explain F.npk PROBLEM [--rows N [--features N]]
 #include <ostream>
 
+#include "autotune/cli/CallTime.h"
 #include "autotune/cli/Cli.h"
 #include "autotune/cli/PlanFlags.h"
 
@@ -23,13 +24,22 @@ std::string leastText(const Json& t) {
                                               : " if what is read again stayed on chip");
 }
 
-ExitCode explain(const PlanFlags& flags, Output& out) {
-  const Planned planned(flags, "explain");
+struct ExplainFlags {
+  PlanFlags plan;
+  int64_t rows = 0, features = 0;  ///< of a call that is timed; 0: none is
+};
+
+ExitCode explain(const ExplainFlags& given, Output& out) {
+  const PlanFlags& flags = given.plan;
+  if (given.features && !given.rows) throw usage("--features is of a call that is timed", "say how many --rows it has");
+  Planned planned(flags, "explain");
   const std::string text = planned.plan.describe();
   const Json selection = planned.kernel().value("selection", Json::array());
   const Json& traffic = planned.kernel().at("traffic");
+  std::optional<CallTime> time;
+  if (given.rows) time = timeOf(planned, given.rows, given.features, flags.threads);
   if (out.json) {
-    out.result({{"problem", flags.problem},
+    Json result = {{"problem", flags.problem},
                 {"kernel", planned.index},
                 {"serves", planned.kernel().at("problem")},
                 {"target", planned.kernel().at("isa")},
@@ -38,7 +48,9 @@ ExitCode explain(const PlanFlags& flags, Output& out) {
                 {"origin", planned.kernel().at("origin")},
                 {"selection", selection},
                 {"traffic", traffic},
-                {"explanation", text}});
+                {"explanation", text}};
+    if (time) result["time"] = toJson(*time);
+    out.result(result);
     return ExitCode::Ok;
   }
   out.results() << text;
@@ -47,14 +59,18 @@ ExitCode explain(const PlanFlags& flags, Output& out) {
   out.results() << "traffic: " << trafficText(traffic) << leastText(traffic);
   if (traffic.contains("warmup")) out.results() << "; in warmup " << trafficText(traffic.at("warmup"));
   out.results() << "\n";
+  if (time) out.results() << cli::text(*time);
   return ExitCode::Ok;
 }
 
 }  // namespace
 
 Action declareExplain(CLI::App& parser) {
-  auto flags = std::make_shared<PlanFlags>();
-  flags->declare(parser);
+  auto flags = std::make_shared<ExplainFlags>();
+  flags->plan.declare(parser);
+  const CLI::Range size(int64_t(1), int64_t(1) << 40);
+  parser.add_option("--rows", flags->rows, "Time a call on so many rows, beside a copy")->check(size)->type_name("N");
+  parser.add_option("--features", flags->features, "Of that call, where the kernel is for any number")->check(size)->type_name("N");
   parser.footer(
       "A size may be a number: the problem [4096x768] is served by kernels for exactly such sizes too.");
   return [flags](Output& out) { return explain(*flags, out); };

@@ -170,6 +170,35 @@ TEST_F(Explain, GivesTheChoiceToPrograms) {
   EXPECT_TRUE(contains(result["explanation"], "number: epsilon = 0.5 (default 1e-05)"));
 }
 
+TEST_F(Explain, TimesACallBesideACopyAndAPrediction) {
+  package("l.npk", {"layer_norm:backward@f32[*x*]", kLayer});
+  const auto forward = normc({"explain", "l.npk", kLayer, "--rows", "1000", "--json"}).json();
+  EXPECT_EQ(forward["time"]["bytes"], 2 * 1000 * 8 * 4);
+  EXPECT_GT(forward["time"]["seconds"], 0.0);
+  EXPECT_GT(forward["time"]["predicted_seconds"], 0.0);
+  EXPECT_GT(forward["time"]["to_copy"]["value"], 0.0);
+  const Outcome backward = normc({"explain", "l.npk", "layer_norm:backward@f32[*x*]", "--rows", "10", "--features", "100"});
+  EXPECT_EQ(backward.code, 0) << backward.err;
+  EXPECT_TRUE(contains(backward.out, "moved: 11.7 KiB by that traffic, 3.9 KiB a tensor\npredicted: ")) << backward.out;
+  EXPECT_TRUE(contains(backward.out, "of the time of the faster copy")) << backward.out;
+}
+
+TEST_F(Explain, SaysWhichCallItCannotTime) {
+  package("l.npk", {"layer_norm:backward@f32[*x*]", kLayer});
+  const Outcome unknown = normc({"explain", "l.npk", "layer_norm:backward@f32[*x*]", "--rows", "10"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_TRUE(contains(unknown.err, "the kernel is for any number of features\n  hint: say how many with --features")) << unknown.err;
+  EXPECT_TRUE(contains(normc({"explain", "l.npk", kLayer, "--rows", "10", "--features", "9"}).err,
+                       "--features 9, and the kernel is for 8"));
+  EXPECT_TRUE(contains(normc({"explain", "l.npk", kLayer, "--features", "8"}).err, "--features is of a call that is timed"));
+  const Outcome large = normc({"explain", "l.npk", kLayer, "--rows", "1000000000"});
+  EXPECT_EQ(large.code, 3);
+  EXPECT_TRUE(contains(large.err, "a call on 1000000000 rows and a copy beside it need ")) << large.err;
+  EXPECT_TRUE(contains(normc({"explain", "l.npk", kLayer, "--rows", "100000000000"}).err,
+                       "100000000000 rows of 8 features; legal: up to 8589934592 elements"));
+  EXPECT_TRUE(contains(normc({"explain", "l.npk", kLayer, "--rows", "none"}).err, "--rows"));
+}
+
 TEST_F(Explain, SaysWhyNoKernelServes) {
   package("l.npk", {kLayer});
   const Outcome o = normc({"explain", "l.npk", "layer_norm:forward@f32[*x9]"});
