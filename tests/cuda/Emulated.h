@@ -2,6 +2,7 @@
 // PTX, opened by the runtime through a driver of ours, its launches run by the emulator.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,8 +31,9 @@ struct Emulated {
   std::vector<emulator::EmulatedDriver::Launched> launches;
 };
 
-/// For the architecture's first device.
-std::unique_ptr<Emulated> emulated(const Problem&, const codegen::cuda::Schedule&, const codegen::cuda::Arch&);
+/// For the architecture's first device. `change` may spoil what is run, to see that it is noticed.
+std::unique_ptr<Emulated> emulated(const Problem&, const codegen::cuda::Schedule&, const codegen::cuda::Arch&,
+                                   const std::function<void(llvm::Module&)>& change = {});
 codegen::cuda::Arch archOf(const std::string& name);
 codegen::cuda::Schedule defaultOf(const Problem&, const codegen::cuda::Arch&);
 
