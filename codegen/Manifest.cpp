@@ -90,10 +90,10 @@ static void cut(PhaseOp phase, KernelOp kernel, const cpu::Schedule& s, const cp
 static void cut(PhaseOp phase, KernelOp kernel, const cuda::Schedule& s, const cuda::Arch& arch, package::Phase& result) {
   SmallVector<StringRef> axes(phase.getUnits().getAsValueRange<StringAttr>());
   cuda::Launch launch = cuda::launchOf(phase, s);
-  result.launch = package::Launch{.threads = launch.threads, .columns = launch.columns, .cluster = launch.cluster,
-                                  .shared = launch.shared};
+  result.launch = package::Launch{.threads = launch.threads, .columns = launch.columns, .cluster = launch.cluster};
   result.launch->dependent = cuda::isDependent(phase, arch);
   if (auto least = phase->getAttrOfType<IntegerAttr>(cuda::leastBlocksAttrName())) result.launch->least = least.getInt();
+  result.launch->shared = launch.shared;
   cuda::EntryNames names = cuda::entryNames(kernel, phase, s);
   if (!names.unaligned.empty()) result.unaligned = names.unaligned;
   bool partial = false;

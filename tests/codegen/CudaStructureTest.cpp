@@ -212,25 +212,6 @@ TEST_P(CudaStructure, StaysInRegistersAndMovesWholeAccesses) {
 INSTANTIATE_TEST_SUITE_P(Defaults, CudaStructure, testing::ValuesIn(cases()), caseName);
 INSTANTIATE_TEST_SUITE_P(LongRows, CudaStructure, testing::ValuesIn(longRows()), caseName);
 
-TEST(CudaClusters, MeetOnceBeforeAndOnceForTheSumsOfASweep) {
-  const cuda::Arch arch = llvm::cantFail(cuda::findArch("sm_90"));
-  const std::pair<const char*, size_t> meetings[] = {{"layer_norm:forward@f32[*x65536]", 3},  // a shift near the mean, then both moments
-                                                     {"layer_norm:backward@f32[*x65536]", 2},
-                                                     {"rms_norm:forward@bf16[*x65536]", 2},
-                                                     {"rms_norm:backward@bf16[*x131072]", 2},
-                                                     {"group_norm:backward@f32[*x65536]{groups=2}", 2}};
-  for (const auto& [text, count] : meetings) {
-    const Problem problem = problemOf(text);
-    const auto schedule = cuda::defaultSchedule(problem, arch, legalStrategies(problem).front());
-    SCOPED_TRACE(text + (" " + schedule.text()));
-    EXPECT_GT(schedule.cluster, 1);
-    auto kernel = compileKernel(problem, schedule, arch, "k", {.assemble = false});
-    ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
-    EXPECT_EQ(kernel->manifest.phases[0].launch->cluster, schedule.cluster);
-    checkClusters(*kernel, count);
-  }
-}
-
 /// Copies ahead: each access of a row is one of 16 bytes, there is one wait a step, and no register is short.
 TEST(CudaAhead, CopiesWholeAccessesWaitsOnceAStepAndSpillsNothing) {
   struct Ahead {
@@ -267,6 +248,25 @@ TEST(CudaAhead, CopiesWholeAccessesWaitsOnceAStepAndSpillsNothing) {
     }
   }
   if (!assembler) GTEST_SKIP() << "no ptxas, so PTX alone was looked at: install the CUDA toolkit to see registers and spills";
+}
+
+TEST(CudaClusters, MeetOnceBeforeAndOnceForTheSumsOfASweep) {
+  const cuda::Arch arch = llvm::cantFail(cuda::findArch("sm_90"));
+  const std::pair<const char*, size_t> meetings[] = {{"layer_norm:forward@f32[*x65536]", 3},  // a shift near the mean, then both moments
+                                                     {"layer_norm:backward@f32[*x65536]", 2},
+                                                     {"rms_norm:forward@bf16[*x65536]", 2},
+                                                     {"rms_norm:backward@bf16[*x131072]", 2},
+                                                     {"group_norm:backward@f32[*x65536]{groups=2}", 2}};
+  for (const auto& [text, count] : meetings) {
+    const Problem problem = problemOf(text);
+    const auto schedule = cuda::defaultSchedule(problem, arch, legalStrategies(problem).front());
+    SCOPED_TRACE(text + (" " + schedule.text()));
+    EXPECT_GT(schedule.cluster, 1);
+    auto kernel = compileKernel(problem, schedule, arch, "k", {.assemble = false});
+    ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
+    EXPECT_EQ(kernel->manifest.phases[0].launch->cluster, schedule.cluster);
+    checkClusters(*kernel, count);
+  }
 }
 
 }  // namespace

@@ -83,14 +83,14 @@ TEST(EmulatedAheadWait, IsMissedWhereItIsMissing) {
       "resident,threads=64,team=64,vector=4,tile=2,chunks=1,prefetch=3"));
   const auto judged = [&](std::function<void(llvm::IntrinsicInst&)> change) {
     int waits = 0;
-    auto kernel = emulated(problem, schedule, archOf("sm_90"), [&](llvm::Module& ir) {
+    auto kernel = emulated(problem, schedule, archOf("sm_90"), {.code = [&](llvm::Module& ir) {
       for (llvm::Function& function : ir)
         for (llvm::BasicBlock& block : function)
           for (llvm::Instruction& i : llvm::make_early_inc_range(block))
             if (auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
                 call && call->getIntrinsicID() == llvm::Intrinsic::nvvm_cp_async_wait_group)
               ++waits, change(*call);
-    });
+    }});
     EXPECT_GT(waits, 0);
     EXPECT_TRUE(kernel->plan) << kernel->error;
     return kernel->judge(problem, {.extents = {1, 9, 512}});

@@ -31,9 +31,14 @@ struct Emulated {
   std::vector<emulator::EmulatedDriver::Launched> launches;
 };
 
-/// For the architecture's first device. `change` may spoil what is run, to see that it is noticed.
-std::unique_ptr<Emulated> emulated(const Problem&, const codegen::cuda::Schedule&, const codegen::cuda::Arch&,
-                                   const std::function<void(llvm::Module&)>& change = {});
+/// What a test breaks, to see it found.
+struct Damage {
+  std::function<void(llvm::Module&)> code;
+  std::function<void(package::Kernel&)> manifest;
+};
+
+/// For the architecture's first device.
+std::unique_ptr<Emulated> emulated(const Problem&, const codegen::cuda::Schedule&, const codegen::cuda::Arch&, const Damage& = {});
 codegen::cuda::Arch archOf(const std::string& name);
 codegen::cuda::Schedule defaultOf(const Problem&, const codegen::cuda::Arch&);
 

@@ -221,11 +221,11 @@ Launch launchOf(PhaseOp phase, const Schedule& s) {
     if (!slab.hasSweeps()) continue;
     launch.threads = s.threads;
     launch.blocks = s.blocks;
+    if (keeps(slab, s)) launch.shared = std::max(launch.shared, copiedBytes(s, int64_t(readAlways(slab).size())));
     bool column = kernel.featuresLast() && slab.isPer("feature") && !slab.isPer("row");
     bool own = phase.getUnits().size() == 1 && mlir::cast<mlir::StringAttr>(phase.getUnits()[0]) == "feature";
     if (slab.getPer().empty() || (column && !own)) launch.columns = columnsOf(s);
     if (slab.isPer("row") || column) launch.cluster = s.cluster;
-    if (keeps(slab, s)) launch.shared = std::max(launch.shared, copiedBytes(s, int64_t(readAlways(slab).size())));
   }
   return launch;
 }
@@ -258,6 +258,29 @@ static int64_t registersOf(const Form& form, const Schedule& s) {
   return values + sums + (form.partials ? s.tile * s.vector : 0) + 32;
 }
 
+/// Why runs cannot be copied to shared memory ahead.
+static std::optional<std::string> whyNotCopied(const Form& form, const Schedule& s, const Arch& arch) {
+  if (!copiedAhead(s)) return std::nullopt;
+  const std::string prefetch = "prefetch = " + std::to_string(s.prefetch) + " copies to shared memory";
+  if (s.vector * form.dataBytes != kCopiedBytes)
+    return prefetch + " 16 bytes at a time, and vector = " + std::to_string(s.vector) + " makes accesses of " +
+           std::to_string(s.vector * form.dataBytes) + "; legal: vector = " + std::to_string(kCopiedBytes / form.dataBytes) + ", or prefetch = 0 or 1";
+  if (form.width % s.vector)
+    return prefetch + " from multiples of 16 bytes, and runs of " + std::to_string(form.width) + " elements begin elsewhere; legal: 0 or 1";
+  if (s.threads % (s.team * form.groups))
+    return prefetch + " all groups of a row, and team = " + std::to_string(s.team) + " for each of " + std::to_string(form.groups) +
+           " does not divide the " + std::to_string(s.threads) + " threads; legal: 0 or 1";
+  // Beside it a block has what its threads tell each other, and a KiB of the system's.
+  const int64_t own = kSumBytes + (form.partials ? 4 * 2 * s.threads * s.vector : 0) + 1024;
+  const int64_t bytes = copiedBytes(s, form.reads), blocks = std::max<int64_t>(s.blocks, 1), room = arch.sharedBytes / blocks - own;
+  if (bytes <= room) return std::nullopt;
+  std::string product;
+  for (int64_t factor : {copiedAhead(s) + 1, s.rows, s.tile, form.reads, s.threads, kCopiedBytes})
+    product += (product.empty() ? "" : " * ") + std::to_string(factor);
+  return prefetch + ": steps * rows * tile * tensors * threads * bytes = " + product + " = " + std::to_string(bytes) + " of a block; " +
+         arch.name + " with blocks = " + std::to_string(blocks) + " has " + std::to_string(std::max<int64_t>(room, 0)) + " for each";
+}
+
 /// Bytes of shared memory where columns lie over a cluster: the block's two buffers, and two for each value of all blocks.
 static int64_t sharedOf(const Form& form, const Schedule& s) {
   return 4 * 2 * (s.threads * s.vector + form.sums * s.cluster * columnsOf(s));
@@ -284,29 +307,6 @@ static std::optional<std::string> whyNoCluster(const Form& form, const Schedule&
     return "team = " + std::to_string(s.team) + " for each of " + std::to_string(form.groups) + " groups in a cluster of " +
            std::to_string(s.cluster) + " blocks does not divide the " + std::to_string(s.threads) + " threads of one";
   return std::nullopt;
-}
-
-/// Why runs cannot be copied to shared memory ahead.
-static std::optional<std::string> whyNotCopied(const Form& form, const Schedule& s, const Arch& arch) {
-  if (!copiedAhead(s)) return std::nullopt;
-  const std::string prefetch = "prefetch = " + std::to_string(s.prefetch) + " copies to shared memory";
-  if (s.vector * form.dataBytes != kCopiedBytes)
-    return prefetch + " 16 bytes at a time, and vector = " + std::to_string(s.vector) + " makes accesses of " +
-           std::to_string(s.vector * form.dataBytes) + "; legal: vector = " + std::to_string(kCopiedBytes / form.dataBytes) + ", or prefetch = 0 or 1";
-  if (form.width % s.vector)
-    return prefetch + " from multiples of 16 bytes, and runs of " + std::to_string(form.width) + " elements begin elsewhere; legal: 0 or 1";
-  if (s.threads % (s.team * form.groups))
-    return prefetch + " all groups of a row, and team = " + std::to_string(s.team) + " for each of " + std::to_string(form.groups) +
-           " does not divide the " + std::to_string(s.threads) + " threads; legal: 0 or 1";
-  // Beside it a block has what its threads tell each other, and a KiB of the system's.
-  const int64_t own = kSumBytes + (form.partials ? 4 * 2 * s.threads * s.vector : 0) + 1024;
-  const int64_t bytes = copiedBytes(s, form.reads), blocks = std::max<int64_t>(s.blocks, 1), room = arch.sharedBytes / blocks - own;
-  if (bytes <= room) return std::nullopt;
-  std::string product;
-  for (int64_t factor : {copiedAhead(s) + 1, s.rows, s.tile, form.reads, s.threads, kCopiedBytes})
-    product += (product.empty() ? "" : " * ") + std::to_string(factor);
-  return prefetch + ": steps * rows * tile * tensors * threads * bytes = " + product + " = " + std::to_string(bytes) + " of a block; " +
-         arch.name + " with blocks = " + std::to_string(blocks) + " has " + std::to_string(std::max<int64_t>(room, 0)) + " for each";
 }
 
 std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const Arch& arch) {

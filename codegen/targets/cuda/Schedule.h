@@ -94,15 +94,15 @@ struct Launch {
 };
 Launch launchOf(PhaseOp, const Schedule&);
 
+/// Units (rows, runs) that a block of the phase has under way in one step.
+int64_t unitsPerStep(PhaseOp, const Schedule&);
+
 /// Steps that copies to shared memory are ahead of what is computed (TeamAhead.cpp); 0: nothing is copied.
 inline int64_t copiedAhead(const Schedule& s) { return s.prefetch > 1 ? s.prefetch - 1 : 0; }
 /// What one copy brings.
 inline constexpr int64_t kCopiedBytes = 16;
 /// X-sized tensors that every step of the slab reads.
 llvm::SmallVector<TensorOp> readAlways(SlabOp);
-
-/// Units (rows, runs) that a block of the phase has under way in one step.
-int64_t unitsPerStep(PhaseOp, const Schedule&);
 
 /// Whether the phase streams over rows that a phase before it has read. It is cut alike, and goes through blocks, columns
 /// and rows the other way round: what was read last is read first, while the second-level cache has it.
