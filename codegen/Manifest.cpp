@@ -93,6 +93,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const cuda::Schedule& s, const c
   result.launch = package::Launch{.threads = launch.threads, .columns = launch.columns, .cluster = launch.cluster};
   result.launch->dependent = cuda::isDependent(phase, arch);
   if (auto least = phase->getAttrOfType<IntegerAttr>(cuda::leastBlocksAttrName())) result.launch->least = least.getInt();
+  result.launch->shared = launch.shared;
   cuda::EntryNames names = cuda::entryNames(kernel, phase, s);
   if (!names.unaligned.empty()) result.unaligned = names.unaligned;
   bool partial = false;

@@ -1,11 +1,12 @@
 #include "autotune/worker/Bench.h"
 
-#include <oneapi/tbb/parallel_for.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
+#include <thread>
 
 #include "autotune/measure/CudaTimer.h"
 #include "dsl/Library.h"
@@ -117,13 +118,19 @@ void Bench::makeQuestions() {
   timed.extents.rows = std::min(extents_.rows, std::max<int64_t>(kLargestTrial / row, 3));
   trials.push_back(timed);
   std::vector<std::optional<Result<gate::Question>>> asked(trials.size());
-  const auto ask = [&](size_t i) {
-    trials[i].placement.guardPages = !device_;
-    asked[i].emplace(gate::questionFor(problem_, trials[i]));
+  std::atomic<size_t> next = 0;
+  const auto ask = [&] {
+    for (size_t i; (i = next++) < trials.size();) {
+      trials[i].placement.guardPages = !device_;
+      asked[i].emplace(gate::questionFor(problem_, trials[i]));
+    }
   };
-  // A device has the whole host to answer them; kernels of the CPU have the threads that they are given.
-  if (device_) oneapi::tbb::parallel_for(size_t(0), trials.size(), ask);
-  for (size_t i = 0; i < trials.size() && !device_; ++i) ask(i);
+  {  // A device has the whole host to answer them; kernels of the CPU have the threads that they are given.
+    std::vector<std::jthread> helpers;
+    if (device_) helpers.resize(std::clamp(std::thread::hardware_concurrency(), 1u, 16u) - 1);
+    for (std::jthread& helper : helpers) helper = std::jthread(ask);
+    ask();
+  }
   for (auto& question : asked) {
     if (!*question) throw std::runtime_error(text(question->errors()));
     questions_.push_back(**std::move(question));

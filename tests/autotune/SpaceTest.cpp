@@ -128,6 +128,18 @@ TEST(Model, OneAccumulatorWaitsForItselfAndTooManySpill) {
   EXPECT_LT(time("1", "4"), time("8", "2"));
 }
 
+TEST(Space, OfAGpuHasCopiesAheadWhereRowsAreWholeAccesses) {
+  const auto most = [](const char* text, const char* arch) {
+    const Landscape points = landscape(text, arch);
+    char last = '0';
+    for (size_t i = 0; i < points.size(); ++i)
+      last = std::max(last, points[i].schedule.at(points[i].schedule.find("prefetch=") + 9));
+    return last;
+  };
+  EXPECT_EQ(most("rms_norm:backward@bf16[*x128]", "sm_80"), '4');
+  EXPECT_EQ(most("layer_norm:forward@f32[*x127]", "sm_90"), '1');
+}
+
 TEST(Model, NarrowStripsOfColumnsWasteLines) {
   const auto target = generatorsOf("x86-64-v3")[0];
   const Problem problem = problemOf("batch_norm:forward@f32[*x1024]");

@@ -163,12 +163,52 @@ TEST(CudaSchedule, RefusesVectorsOfGroupsThatMayBeginAnywhere) {
 
 TEST(CudaSchedule, RefusesToReadAheadWhatItDoesNotKeep) {
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 1; }), "");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 2; }), "prefetch = 2; legal: 0 or 1");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = -1; }), "prefetch = -1; legal: 0 or 1");
+  for (int64_t prefetch : {-1, 5})
+    EXPECT_EQ(reasonOfRow([&](Schedule& s) { s.prefetch = prefetch; }),
+              "prefetch = " + std::to_string(prefetch) +
+                  "; legal: 0, 1 (to registers), or 2 to 4 (to shared memory, that many steps ahead and one)");
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 1, s.tile = 0, s.team = s.threads; }),
             "prefetch = 1, but no run of this kernel stays in registers; legal: 0");
   EXPECT_EQ(reasonOfStream([](Schedule& s) { s.prefetch = 1; }),
             "prefetch = 1, but no run of this kernel stays in registers; legal: 0");
+}
+
+TEST(CudaSchedule, RefusesToCopyAheadWhatIsNotCopiedIn16Bytes) {
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 2; }), "");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 2; }, "layer_norm:forward@f32[*x256]", "sm_80"), "");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 2, s.vector = 2, s.tile = 4; }),
+            "prefetch = 2 copies to shared memory 16 bytes at a time, and vector = 2 makes accesses of 8; legal: vector = 4, or "
+            "prefetch = 0 or 1");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 3, s.vector = 8, s.tile = 1; }, "layer_norm:forward@f32[*x256]", "sm_100"),
+            "prefetch = 3 copies to shared memory 16 bytes at a time, and vector = 8 makes accesses of 32; legal: vector = 4, or "
+            "prefetch = 0 or 1");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 2; }, "layer_norm:forward@f32[*x254]"),
+            "prefetch = 2 copies to shared memory from multiples of 16 bytes, and runs of 254 elements begin elsewhere; legal: 0 or 1");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 2, s.tile = 0, s.team = s.threads; }),
+            "prefetch = 2, but no run of this kernel stays in registers; legal: 0");
+}
+
+TEST(CudaSchedule, RefusesToCopyAheadMoreThanABlockHolds) {
+  const auto ahead = [](int64_t prefetch, int64_t blocks) {
+    return [=](Schedule& s) { s.threads = s.team = 512, s.tile = 4, s.prefetch = prefetch, s.blocks = blocks; };
+  };
+  const char* const problem = "layer_norm:forward@f32[*x8192]";
+  EXPECT_EQ(reasonOfRow(ahead(4, 1), problem), "");
+  EXPECT_EQ(reasonOfRow(ahead(2, 2), problem), "");
+  EXPECT_EQ(reasonOfRow(ahead(4, 2), problem),
+            "prefetch = 4 copies to shared memory: steps * rows * tile * tensors * threads * bytes = 4 * 1 * 4 * 1 * 512 * 16 = 131072 "
+            "of a block; sm_90 with blocks = 2 has 113664 for each");
+  EXPECT_EQ(reasonOfRow(ahead(4, 1), problem, "sm_86"),
+            "prefetch = 4 copies to shared memory: steps * rows * tile * tensors * threads * bytes = 4 * 1 * 4 * 1 * 512 * 16 = 131072 "
+            "of a block; sm_86 with blocks = 1 has 99328 for each");
+}
+
+TEST(CudaSchedule, CopiesAheadAreNoRegisters) {
+  const auto backward = [](int64_t prefetch) {
+    return [=](Schedule& s) { s.threads = s.team = 128, s.tile = 8, s.prefetch = prefetch, s.blocks = 2; };
+  };
+  EXPECT_NE(reasonOfRow(backward(1), "layer_norm:backward@f32[*x4096]"), "");
+  EXPECT_EQ(reasonOfRow(backward(2), "layer_norm:backward@f32[*x4096]"), "");
 }
 
 TEST(CudaSchedule, RefusesHintsThatAreNone) {

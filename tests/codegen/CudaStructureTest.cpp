@@ -212,6 +212,44 @@ TEST_P(CudaStructure, StaysInRegistersAndMovesWholeAccesses) {
 INSTANTIATE_TEST_SUITE_P(Defaults, CudaStructure, testing::ValuesIn(cases()), caseName);
 INSTANTIATE_TEST_SUITE_P(LongRows, CudaStructure, testing::ValuesIn(longRows()), caseName);
 
+/// Copies ahead: each access of a row is one of 16 bytes, there is one wait a step, and no register is short.
+TEST(CudaAhead, CopiesWholeAccessesWaitsOnceAStepAndSpillsNothing) {
+  struct Ahead {
+    const char *problem, *schedule;
+    size_t accesses;  ///< of a step
+    int64_t steps;    ///< ahead
+  };
+  const Ahead all[] = {
+      {"layer_norm:forward@bf16[*x4096]", "resident,threads=256,team=256,vector=8,tile=2,blocks=2,prefetch=2", 2, 1},
+      {"layer_norm:backward@bf16[*x4096]", "resident,threads=256,team=256,vector=8,tile=2,chunks=264,blocks=1,prefetch=2", 4, 1},
+      {"layer_norm:backward@f32[*x4096]", "resident,threads=256,team=256,vector=4,tile=4,chunks=264,blocks=1,prefetch=4", 8, 3},
+      {"rms_norm:backward@bf16[*x1024]", "resident,threads=128,team=128,vector=8,tile=1,chunks=264,blocks=2,prefetch=4", 2, 3},
+      {"rms_norm:backward@bf16[*x8192]", "resident,threads=256,team=256,vector=8,tile=2,chunks=132,blocks=1,prefetch=2,cluster=2", 4, 1}};
+  const bool assembler = !cuda::findPtxas().empty();
+  for (const Ahead& a : all) {
+    SCOPED_TRACE(std::string(a.problem) + " " + a.schedule);
+    for (const char* name : {"sm_80", "sm_90", "sm_100"}) {
+      const cuda::Arch arch = llvm::cantFail(cuda::findArch(name));
+      const auto schedule = llvm::cantFail(cuda::parseSchedule(a.schedule));
+      const Problem problem = problemOf(a.problem);
+      if (schedule.cluster > 1 && !arch.clusters()) continue;
+      ASSERT_EQ(cuda::whyIllegal(cuda::formOf(problem, schedule.strategy), schedule, arch).value_or(""), "") << name;
+      auto kernel = compileKernel(problem, schedule, arch, "k", {.assemble = false});
+      ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
+      const package::Phase& phase = kernel->manifest.phases[0];
+      EXPECT_GT(phase.launch->shared, 0);
+      const std::string entry = entryOf(kernel->ptx, phase.symbol);
+      EXPECT_EQ(countOf(entry, "cp.async.cg.shared.global"), a.accesses * size_t(a.steps + 1)) << "before the loop, and in it";
+      EXPECT_EQ(countOf(entry, "cp.async.wait_group"), 1u);
+      EXPECT_TRUE(std::regex_search(entry, std::regex("cp\\.async\\.wait_group\\s+" + std::to_string(a.steps) + ";")));
+      EXPECT_GE(countOf(entry, "ld.shared.v4.") + countOf(entry, "ld.shared.v2.b64"), a.accesses) << "16 bytes each";
+      EXPECT_EQ(countOf(entryOf(kernel->ptx, *phase.unaligned), "cp.async"), 0u);
+      if (assembler) checkMachineCode(*kernel, arch);
+    }
+  }
+  if (!assembler) GTEST_SKIP() << "no ptxas, so PTX alone was looked at: install the CUDA toolkit to see registers and spills";
+}
+
 TEST(CudaClusters, MeetOnceBeforeAndOnceForTheSumsOfASweep) {
   const cuda::Arch arch = llvm::cantFail(cuda::findArch("sm_90"));
   const std::pair<const char*, size_t> meetings[] = {{"layer_norm:forward@f32[*x65536]", 3},  // a shift near the mean, then both moments

@@ -113,6 +113,7 @@ class Draw {
     s.rows = pick<int64_t>(1, 1, 2, 3);
     s.chunks = pick<int64_t>(1, 2, 3, 8, 64);
     s.prefetch = pick<int64_t>(0, 1);
+    if (s.vector * form.dataBytes == cuda::kCopiedBytes && form.width % s.vector == 0) s.prefetch = pick<int64_t>(0, 1, 2, 3);
     return s;
   }
 

@@ -257,6 +257,12 @@ TEST_F(GpuDryRun, RunsInTheFolderThatPrepareMakes) {
     EXPECT_TRUE(record.contains("us")) << record;
     EXPECT_EQ(record.value("isa", ""), "sm_90");
   }
+  // What comes home is one file that the machine with the compiler understands.
+  EXPECT_EQ(shell(std::string("'") + NORMC_BUILD_FOLDER + "/bin/normc' tune import '" +
+                  (out_ / "tuned.jsonl").string() + "' --records '" + (folder_ / "home.jsonl").string() +
+                  "' >/dev/null 2>&1"),
+            0);
+  EXPECT_TRUE(contains(content(folder_ / "home.jsonl"), "layer_norm:backward@f32[*x128]"));
   // All that the worker loads lies beside it, but for the system's own.
   EXPECT_TRUE(fs::exists(made / "libtbb.so.12"));
   EXPECT_TRUE(contains(log(), "tune: failed with code 1"));

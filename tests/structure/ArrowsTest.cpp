@@ -57,8 +57,8 @@ const std::vector<Arrow> kArrows{
     {"bench", {"bench", "autotune", "codegen", "dsl", "runtime"}, {"llvm", "nlohmann", "CLI", "oneapi"}},
     // Measuring on a GPU needs no compiler: it runs where there is only the driver.
     {"bench/gpu",
-     {"bench/gpu", "autotune/measure/Stats.h", "autotune/measure/CudaTimer.h", "autotune/gate", "dsl",
-      "runtime"},
+     {"bench/gpu", "autotune/tune", "autotune/records", "autotune/measure/Stats.h",
+      "autotune/measure/CudaTimer.h", "autotune/measure/CudaRoof.h", "autotune/gate", "dsl", "runtime"},
      {"nlohmann", "CLI"}},
     {"tests",
      {"tests", "bench", "autotune", "codegen", "dsl", "runtime"},

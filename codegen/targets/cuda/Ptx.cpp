@@ -71,6 +71,16 @@ mlir::Value inSharedMemoryOf(mlir::OpBuilder& b, mlir::Location loc, mlir::Value
   return mlir::NVVM::MapaOp::create(b, loc, type, pointer, block);
 }
 
+void copyToShared(mlir::OpBuilder& b, mlir::Location loc, mlir::Value to, mlir::Value from) {
+  mlir::NVVM::CpAsyncOp::create(b, loc, to, from, 16, mlir::NVVM::LoadCacheModifierKind::CG, mlir::Value());
+}
+
+void endCopies(mlir::OpBuilder& b, mlir::Location loc) { mlir::NVVM::CpAsyncCommitGroupOp::create(b, loc); }
+
+void waitForCopies(mlir::OpBuilder& b, mlir::Location loc, int64_t left) {
+  mlir::NVVM::CpAsyncWaitGroupOp::create(b, loc, uint32_t(left));
+}
+
 llvm::StringRef minBlocksAttrName() { return mlir::NVVM::NVVMDialect::getMinctasmAttrName(); }
 
 template <typename Op>

@@ -40,6 +40,12 @@ void waitForCluster(mlir::OpBuilder&, mlir::Location);
 /// Where a variable in shared memory lies in another block of the cluster; `block` is an i32.
 mlir::Value inSharedMemoryOf(mlir::OpBuilder&, mlir::Location, mlir::Value pointer, mlir::Value block);
 
+/// Begins a copy of 16 bytes from global to shared memory, past the first-level cache; the copies since the last group
+/// become one; waits until at most `left` groups of this thread are under way.
+void copyToShared(mlir::OpBuilder&, mlir::Location, mlir::Value to, mlir::Value from);
+void endCopies(mlir::OpBuilder&, mlir::Location);
+void waitForCopies(mlir::OpBuilder&, mlir::Location, int64_t left);
+
 /// Of a kernel function: the least blocks on a multiprocessor that its registers leave room for.
 llvm::StringRef minBlocksAttrName();
 

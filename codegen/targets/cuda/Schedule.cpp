@@ -25,6 +25,11 @@ static constexpr int64_t kMaxCluster = 16;
 /// Of a block, in what a module declares.
 static constexpr int64_t kSharedBytes = 48 << 10;
 
+/// Steps that runs are copied ahead at most.
+static constexpr int64_t kMostAhead = 3;
+/// Shared memory for the sums of teams, at most.
+static constexpr int64_t kSumBytes = 2048;
+
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
   return {{"threads", &s.threads}, {"team", &s.team},     {"vector", &s.vector}, {"tile", &s.tile},
           {"rows", &s.rows},       {"chunks", &s.chunks}, {"blocks", &s.blocks}, {"prefetch", &s.prefetch},
@@ -192,6 +197,23 @@ Form formOf(const Problem& problem, Strategy strategy) {
   return formOf(llvm::cantFail(planKernel(*module, problem, strategy, "kernel")));
 }
 
+llvm::SmallVector<TensorOp> readAlways(SlabOp slab) {
+  llvm::SmallVector<TensorOp> tensors;
+  for (auto sweep : slab.getOps<SweepOp>()) {
+    if (sweep.getCondition()) continue;
+    for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>()) {
+      auto t = mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(slab->getParentOfType<KernelOp>(), name));
+      if (t.isXSized() && !llvm::is_contained(tensors, t)) tensors.push_back(t);
+    }
+  }
+  return tensors;
+}
+
+/// Bytes that runs of `reads` tensors take in a block's shared memory while they are copied ahead.
+static int64_t copiedBytes(const Schedule& s, int64_t reads) {
+  return copiedAhead(s) ? (copiedAhead(s) + 1) * s.rows * s.tile * reads * s.threads * kCopiedBytes : 0;
+}
+
 Launch launchOf(PhaseOp phase, const Schedule& s) {
   auto kernel = phase->getParentOfType<KernelOp>();
   Launch launch{.threads = kVectorThreads, .blocks = 1};
@@ -199,6 +221,7 @@ Launch launchOf(PhaseOp phase, const Schedule& s) {
     if (!slab.hasSweeps()) continue;
     launch.threads = s.threads;
     launch.blocks = s.blocks;
+    if (keeps(slab, s)) launch.shared = std::max(launch.shared, copiedBytes(s, int64_t(readAlways(slab).size())));
     bool column = kernel.featuresLast() && slab.isPer("feature") && !slab.isPer("row");
     bool own = phase.getUnits().size() == 1 && mlir::cast<mlir::StringAttr>(phase.getUnits()[0]) == "feature";
     if (slab.getPer().empty() || (column && !own)) launch.columns = columnsOf(s);
@@ -230,9 +253,32 @@ static int64_t registersOf(const Form& form, const Schedule& s) {
   int64_t held = s.tile * s.vector * s.rows;
   int64_t values = form.lines ? held * form.reads : std::max<int64_t>(held, s.vector * s.rows);
   int64_t sums = (form.lines || form.blocks ? form.partials : 2) * s.tile * s.vector;
-  values += s.prefetch * held * form.reads * form.dataBytes / 4;
+  if (s.prefetch == 1) values += held * form.reads * form.dataBytes / 4;
   if (form.columns) values += s.hold * s.rows * s.vector * (form.backward ? 2 : 1);
   return values + sums + (form.partials ? s.tile * s.vector : 0) + 32;
+}
+
+/// Why runs cannot be copied to shared memory ahead.
+static std::optional<std::string> whyNotCopied(const Form& form, const Schedule& s, const Arch& arch) {
+  if (!copiedAhead(s)) return std::nullopt;
+  const std::string prefetch = "prefetch = " + std::to_string(s.prefetch) + " copies to shared memory";
+  if (s.vector * form.dataBytes != kCopiedBytes)
+    return prefetch + " 16 bytes at a time, and vector = " + std::to_string(s.vector) + " makes accesses of " +
+           std::to_string(s.vector * form.dataBytes) + "; legal: vector = " + std::to_string(kCopiedBytes / form.dataBytes) + ", or prefetch = 0 or 1";
+  if (form.width % s.vector)
+    return prefetch + " from multiples of 16 bytes, and runs of " + std::to_string(form.width) + " elements begin elsewhere; legal: 0 or 1";
+  if (s.threads % (s.team * form.groups))
+    return prefetch + " all groups of a row, and team = " + std::to_string(s.team) + " for each of " + std::to_string(form.groups) +
+           " does not divide the " + std::to_string(s.threads) + " threads; legal: 0 or 1";
+  // Beside it a block has what its threads tell each other, and a KiB of the system's.
+  const int64_t own = kSumBytes + (form.partials ? 4 * 2 * s.threads * s.vector : 0) + 1024;
+  const int64_t bytes = copiedBytes(s, form.reads), blocks = std::max<int64_t>(s.blocks, 1), room = arch.sharedBytes / blocks - own;
+  if (bytes <= room) return std::nullopt;
+  std::string product;
+  for (int64_t factor : {copiedAhead(s) + 1, s.rows, s.tile, form.reads, s.threads, kCopiedBytes})
+    product += (product.empty() ? "" : " * ") + std::to_string(factor);
+  return prefetch + ": steps * rows * tile * tensors * threads * bytes = " + product + " = " + std::to_string(bytes) + " of a block; " +
+         arch.name + " with blocks = " + std::to_string(blocks) + " has " + std::to_string(std::max<int64_t>(room, 0)) + " for each";
 }
 
 /// Bytes of shared memory where columns lie over a cluster: the block's two buffers, and two for each value of all blocks.
@@ -309,9 +355,12 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
   if (form.lines && form.groups > 1 && s.tile > 0 && form.partials && s.threads % (s.team * form.groups))
     return "team = " + number(s.team) + " for each of " + number(form.groups) + " groups does not divide the " + number(s.threads) + " threads";
   if (s.hints < 0 || s.hints > 1) return "hints = " + number(s.hints) + "; legal: 0 or 1";
-  if (s.prefetch < 0 || s.prefetch > 1) return "prefetch = " + number(s.prefetch) + "; legal: 0 or 1";
+  if (s.prefetch < 0 || s.prefetch > kMostAhead + 1)
+    return "prefetch = " + number(s.prefetch) + "; legal: 0, 1 (to registers), or 2 to " + number(kMostAhead + 1) +
+           " (to shared memory, that many steps ahead and one)";
   if (s.prefetch && (!form.lines || s.tile == 0))
-    return std::string("prefetch = 1, but no run of this kernel stays in registers; legal: 0");
+    return "prefetch = " + number(s.prefetch) + ", but no run of this kernel stays in registers; legal: 0";
+  if (auto reason = whyNotCopied(form, s, arch)) return reason;
   if (s.hold < 0 || s.hold * s.rows > 128) return "hold = " + number(s.hold) + " steps of " + number(s.rows) + " rows; legal: 0 to 128 rows";
   if (s.hold && !form.columns) return "hold = " + number(s.hold) + ", but no column of this kernel is complete in a block; legal: 0";
   int64_t registers = registersOf(form, s), limit = std::min<int64_t>(kMaxRegisters, arch.registers / (s.threads * std::max<int64_t>(s.blocks, 1)));

@@ -23,7 +23,7 @@ struct Schedule {
   int64_t rows = 1;       ///< rows a team has under way together
   int64_t chunks = 1024;  ///< most tasks of a phase that leaves partials, others have as many as they can
   int64_t blocks = 0;     ///< resident on a multiprocessor, for which registers are limited; 0: ptxas weighs, and may spill
-  int64_t prefetch = 0;   ///< 1: the next runs of a line are read while this one is computed
+  int64_t prefetch = 0;   ///< 1: the next runs of a line are read while this one is computed; n > 1: copied, n - 1 steps ahead
   int64_t cluster = 1;    ///< blocks that share a line, each with a team on it, or columns, each with rows; above 1 from sm_90 on
   int64_t hints = 0;      ///< 1: caches are told what is not read again
   int64_t hold = 0;       ///< steps of `rows` rows that a column keeps in registers; those after them are read again
@@ -90,11 +90,19 @@ Schedule peeled(const Schedule&);
 /// multiprocessor, `cluster` blocks to a task.
 struct Launch {
   int64_t threads = 256, columns = 0, blocks = 0, cluster = 1;
+  int64_t shared = 0;  ///< dynamic shared memory, for runs that are copied ahead
 };
 Launch launchOf(PhaseOp, const Schedule&);
 
 /// Units (rows, runs) that a block of the phase has under way in one step.
 int64_t unitsPerStep(PhaseOp, const Schedule&);
+
+/// Steps that copies to shared memory are ahead of what is computed (TeamAhead.cpp); 0: nothing is copied.
+inline int64_t copiedAhead(const Schedule& s) { return s.prefetch > 1 ? s.prefetch - 1 : 0; }
+/// What one copy brings.
+inline constexpr int64_t kCopiedBytes = 16;
+/// X-sized tensors that every step of the slab reads.
+llvm::SmallVector<TensorOp> readAlways(SlabOp);
 
 /// Whether the phase streams over rows that a phase before it has read. It is cut alike, and goes through blocks, columns
 /// and rows the other way round: what was read last is read first, while the second-level cache has it.

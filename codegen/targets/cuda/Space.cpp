@@ -43,7 +43,7 @@ KnobSpace knobSpace(const Form& form, const Arch& arch, Strategy strategy) {
                                             : std::vector<int64_t>{s.chunks}});
   space.knobs.push_back({"blocks", around({1, 2, 4}, s.blocks)});
   space.knobs.push_back(
-      {"prefetch", form.lines ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{s.prefetch}});
+      {"prefetch", form.lines ? std::vector<int64_t>{0, 1, 2, 4} : std::vector<int64_t>{s.prefetch}});
   const bool clusters = form.lines && form.width && arch.clusters();
   space.knobs.push_back({"cluster", around(clusters ? std::vector<int64_t>{1, 2, 4, 8, 16} : std::vector<int64_t>{1}, s.cluster)});
   space.knobs.push_back({"hints", {0, 1}});
@@ -65,7 +65,7 @@ double predict(const Form& form, const Schedule& s, const Arch& arch, const Load
       std::min<double>(std::max<int64_t>(s.blocks, 1), double(arch.threads) / double(s.threads));
   const double perThread =
       double(std::max<int64_t>(s.tile, 1) * s.vector * s.rows * form.reads * form.dataBytes) *
-      double(1 + s.prefetch);
+      double(1 + std::max(std::min<int64_t>(s.prefetch, 1), copiedAhead(s)));
   const double underWay = blocks * double(s.threads) * std::min(perThread, 256.0);
   const double rate = std::min(1.0, underWay / kNeeded) * (0.5 + 0.5 * useful);
   const double narrow = double(s.vector * form.dataBytes) < 16 ? 16.0 / double(s.vector * form.dataBytes) : 1;

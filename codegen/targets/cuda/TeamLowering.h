@@ -103,7 +103,6 @@ class TeamLowering : Walk {
   mlir::Value loadWhere(mlir::Value condition, TensorOp, const Coordinates&, int64_t lanes, int64_t replica);
   Coordinates alongRun(const Coordinates&, const Position&);
   void fetch(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>);
-  llvm::SmallVector<TensorOp> tensorsOf(SlabOp);
   Values loadAhead(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>);
   void holdAhead(llvm::ArrayRef<TensorOp>, size_t replicas);
   static int64_t heldKey(int64_t replica, int64_t position) { return replica * 256 + position; }
@@ -114,6 +113,14 @@ class TeamLowering : Walk {
   Position tilePosition(int64_t k, int64_t replica = 0);
   int64_t lanesAt(const Position& p) const { return p.single || s_.vector == 1 ? 0 : s_.vector; }
   mlir::Type storedType(TensorOp, int64_t lanes);
+
+  //===-- Runs that are copied ahead (TeamAhead.cpp) ----------------------------------===//
+  mlir::Value aheadMemory();
+  mlir::Value aheadPlace(mlir::Value first, int64_t stride, int64_t slots);
+  mlir::Value aheadSlot(mlir::Value place, int64_t slot);
+  mlir::Value globalAddress(TensorOp, mlir::Value element);
+  void copyAhead(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>, mlir::Value first, int64_t stride);
+  void takeAhead(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>, mlir::Value first, int64_t stride);
 
   //===-- Runs that begin anywhere (TeamPeel.cpp) -------------------------------------===//
   void peelRuns(llvm::ArrayRef<Replica>);

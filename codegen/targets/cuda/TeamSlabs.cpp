@@ -169,9 +169,13 @@ void TeamLowering::lines(SlabOp s) {
     return seats;
   };
   const int64_t stride = place_.units * s_.rows;
-  const SmallVector<TensorOp> tensors = tensorsOf(s);
-  const bool prefetch = s_.prefetch && holds_ && together;
+  const SmallVector<TensorOp> tensors = readAlways(s);
+  const bool prefetch = s_.prefetch == 1 && holds_ && together;
+  const int64_t copied = holds_ && together ? copiedAhead(s_) : 0;
+  auto later = [&](Value first, int64_t steps) { return l_.add(first, l_.index(steps * stride)); };
   if (prefetch) ahead_ = loadAhead(tensors, seatsFrom(begin_));
+  for (int64_t step = 0; step < copied; ++step)
+    copyAhead(tensors, seatsFrom(later(begin_, step)), later(begin_, step), stride);
   steps(begin_, end, stride, {}, [&](Value first, Values&) {
     Replicas seats = seatsFrom(first);
     if (clustered()) clusterStep_ = l_.rem(l_.div(l_.sub(first, begin_), l_.index(stride)), l_.index(2));
@@ -185,7 +189,11 @@ void TeamLowering::lines(SlabOp s) {
       peelRuns(replicas);
       if (prefetch) {  // the loads of the next step are under way while this one computes
         holdAhead(tensors, replicas.size());
-        ahead_ = loadAhead(tensors, seatsFrom(l_.add(first, l_.index(stride))));
+        ahead_ = loadAhead(tensors, seatsFrom(later(first, 1)));
+      }
+      if (copied) {
+        copyAhead(tensors, seatsFrom(later(first, copied)), later(first, copied), stride);
+        takeAhead(tensors, replicas, first, stride);
       }
       int64_t before = barriers_;
       body(s, replicas);

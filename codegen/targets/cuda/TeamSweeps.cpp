@@ -97,19 +97,6 @@ void TeamLowering::fetch(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas)
   }
 }
 
-/// X-sized tensors that every step of the slab reads.
-SmallVector<TensorOp> TeamLowering::tensorsOf(SlabOp slab) {
-  SmallVector<TensorOp> tensors;
-  for (auto sweep : slab.getOps<SweepOp>()) {
-    if (sweep.getCondition()) continue;
-    for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>()) {
-      TensorOp t = f_.tensor(name.getValue());
-      if (t.isXSized() && !llvm::is_contained(tensors, t)) tensors.push_back(t);
-    }
-  }
-  return tensors;
-}
-
 Values TeamLowering::loadAhead(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas) {
   int64_t lanes = s_.vector > 1 ? s_.vector : 0;
   Values all;

@@ -1,0 +1,111 @@
+// Rows that cp.async copies ahead to shared memory: the full gate, in three thread orders, and what is moved.
+#include <gtest/gtest.h>
+
+#include "dsl/Library.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/IR/Module.h"
+#include "tests/cuda/Emulated.h"
+
+namespace normc {
+namespace {
+
+struct Case {
+  const char *name, *problem, *schedule;
+  int64_t shared;  ///< bytes of a block
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+class EmulatedAhead : public testing::TestWithParam<Case> {};
+
+TEST_P(EmulatedAhead, PassesTheGateInEveryThreadOrderAndReadsOnce) {
+  const Problem problem = *parseProblem(GetParam().problem, findNorm);
+  auto kernel = emulated(problem, llvm::cantFail(codegen::cuda::parseSchedule(GetParam().schedule)), archOf("sm_90"));
+  ASSERT_TRUE(kernel->plan) << kernel->error;
+  EXPECT_EQ(kernel->manifest.phases[0].launch->shared, GetParam().shared);
+  using emulator::Order;
+  for (const gate::Trial& trial : gate::standardTrials(problem, *problem.features))
+    for (Order order : {Order::Ascending, Order::Descending, Order::Random}) {
+      kernel->driver->options.order = order;
+      const gate::Verdict verdict = kernel->judge(problem, trial);
+      ASSERT_TRUE(verdict.ok) << verdict.text;
+    }
+  // Many rows of one task, so that the ring goes round; each byte comes once, by a copy.
+  const gate::Trial tall{.extents = {1, 203, *problem.features}, .step = 5000};
+  const gate::Verdict verdict = kernel->judge(problem, tall);
+  ASSERT_TRUE(verdict.ok) << verdict.text;
+  const uint64_t tensor = uint64_t(203 * *problem.features * bytes(problem.data));
+  uint64_t copied = 0, expected = 0;
+  for (size_t i = 0; i < kernel->launches.size() / 2; ++i)
+    for (const char* name : {"x", "dy"}) {
+      const emulator::Traffic t = kernel->launches[i].report.of(name);
+      EXPECT_EQ(t.bytesLoaded, t.bytesCopied) << name << " is read by loads, too";
+      EXPECT_TRUE(t.bytesLoaded == 0 || t.bytesLoaded == tensor) << name << ": " << t.bytesLoaded;
+      copied += t.bytesCopied;
+    }
+  expected = tensor * uint64_t(kernel->manifest.traffic.reads);
+  EXPECT_EQ(copied, expected);
+}
+INSTANTIATE_TEST_SUITE_P(
+    Cuda, EmulatedAhead,
+    testing::Values(
+        Case{"Row", "layer_norm:forward@f32[*x512]", "resident,threads=128,team=128,vector=4,tile=1,chunks=2,prefetch=2", 2 * 128 * 16},
+        Case{"RowInfer", "layer_norm:infer@bf16[*x512]", "resident,threads=64,team=64,vector=8,tile=1,chunks=2,prefetch=3", 3 * 64 * 16},
+        Case{"Backward", "layer_norm:backward@f32[*x512]", "resident,threads=64,team=64,vector=4,tile=2,chunks=3,prefetch=2", 2 * 2 * 2 * 64 * 16},
+        Case{"BackwardThreeAhead", "layer_norm:backward@bf16[*x512]", "resident,threads=32,team=32,vector=8,tile=2,chunks=2,prefetch=4", 4 * 2 * 2 * 32 * 16},
+        Case{"BackwardOfLanesBehindTheEnd", "rms_norm:backward@f32[*x300]", "resident,threads=64,team=32,vector=4,tile=3,chunks=2,prefetch=2", 2 * 3 * 2 * 64 * 16},
+        Case{"RowsTogether", "rms_norm:backward@f32[*x128]", "resident,threads=96,team=32,vector=4,tile=1,rows=2,chunks=2,prefetch=3", 3 * 2 * 2 * 96 * 16},
+        Case{"SubWarps", "rms_norm:forward@f16[*x64]", "resident,threads=64,team=8,vector=8,tile=1,rows=2,chunks=2,prefetch=2", 2 * 2 * 64 * 16},
+        Case{"Masked", "layer_norm:backward@f32[*x256]{mask}", "resident,threads=64,team=64,vector=4,tile=1,chunks=2,prefetch=2", 2 * 2 * 64 * 16},
+        Case{"Groups", "group_norm:backward@f32[*x256]{groups=2}", "resident,threads=64,team=32,vector=4,tile=1,chunks=2,prefetch=2", 2 * 2 * 64 * 16},
+        Case{"OverTwoBlocks", "layer_norm:backward@f32[*x512]", "resident,threads=64,team=64,vector=4,tile=1,chunks=2,prefetch=2,cluster=2", 2 * 2 * 64 * 16},
+        Case{"Hinted", "layer_norm:backward@bf16[*x512]", "resident,threads=64,team=64,vector=8,tile=1,chunks=2,prefetch=2,hints=1", 2 * 2 * 64 * 16}),
+    [](const auto& info) { return info.param.name; });
+
+/// More than a block has without asking.
+TEST(EmulatedAheadShared, MayBeMoreThan48KiB) {
+  const Problem problem = *parseProblem("layer_norm:backward@f32[*x4096]", findNorm);
+  auto kernel = emulated(problem,
+                         llvm::cantFail(codegen::cuda::parseSchedule(
+                             "resident,threads=256,team=256,vector=4,tile=4,chunks=2,prefetch=4")),
+                         archOf("sm_90"));
+  ASSERT_TRUE(kernel->plan) << kernel->error;
+  EXPECT_EQ(kernel->manifest.phases[0].launch->shared, 4 * 4 * 2 * 256 * 16);
+  const gate::Verdict verdict = kernel->judge(problem, {.extents = {1, 19, 4096}});
+  EXPECT_TRUE(verdict.ok) << verdict.text;
+}
+
+/// What is true above would not be seen to be false without this: the emulator finds each wait that is missing.
+TEST(EmulatedAheadWait, IsMissedWhereItIsMissing) {
+  const Problem problem = *parseProblem("layer_norm:backward@f32[*x512]", findNorm);
+  const auto schedule = llvm::cantFail(codegen::cuda::parseSchedule(
+      "resident,threads=64,team=64,vector=4,tile=2,chunks=1,prefetch=3"));
+  const auto judged = [&](std::function<void(llvm::IntrinsicInst&)> change) {
+    int waits = 0;
+    auto kernel = emulated(problem, schedule, archOf("sm_90"), {.code = [&](llvm::Module& ir) {
+      for (llvm::Function& function : ir)
+        for (llvm::BasicBlock& block : function)
+          for (llvm::Instruction& i : llvm::make_early_inc_range(block))
+            if (auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
+                call && call->getIntrinsicID() == llvm::Intrinsic::nvvm_cp_async_wait_group)
+              ++waits, change(*call);
+    }});
+    EXPECT_GT(waits, 0);
+    EXPECT_TRUE(kernel->plan) << kernel->error;
+    return kernel->judge(problem, {.extents = {1, 9, 512}});
+  };
+  EXPECT_TRUE(judged([](llvm::IntrinsicInst&) {}).ok);
+  const gate::Verdict none = judged([](llvm::IntrinsicInst& wait) { wait.eraseFromParent(); });
+  EXPECT_FALSE(none.ok);
+  EXPECT_NE(none.text.find("data race"), std::string::npos) << none.text;
+  const gate::Verdict late = judged([](llvm::IntrinsicInst& wait) {
+    auto* left = llvm::cast<llvm::ConstantInt>(wait.getArgOperand(0));
+    wait.setArgOperand(0, llvm::ConstantInt::get(left->getType(), left->getZExtValue() + 1));
+  });
+  EXPECT_FALSE(late.ok) << "it waits for the step before";
+  EXPECT_NE(late.text.find("data race"), std::string::npos) << late.text;
+}
+
+}  // namespace
+}  // namespace normc
