@@ -37,6 +37,9 @@ TEST_P(HalideNorms, PassTheGate) {
   for (const gate::Trial& trial : gate::standardTrials(problem, *problem.features)) {
     gate::Verdict verdict = gate::judge(kernel->plan, problem, trial);
     EXPECT_TRUE(verdict.ok) << verdict.text;
+    if (!kernel->large) continue;
+    verdict = gate::judge(kernel->large, problem, trial);
+    EXPECT_TRUE(verdict.ok) << "as a large call: " << verdict.text;
   }
 }
 
