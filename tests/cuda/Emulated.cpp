@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "dsl/Print.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 
 namespace normc {
 
@@ -20,7 +22,7 @@ Emulated::~Emulated() {
 }
 
 static void prepare(Emulated& e, const Problem& problem, const codegen::cuda::Schedule& schedule,
-                    const codegen::cuda::Arch& arch) {
+                    const codegen::cuda::Arch& arch, const Damage& damage) {
   auto driver = emulator::EmulatedDriver::open(NORMC_FAKE_CUDA, int(arch.number / 10), int(arch.number % 10));
   if (!driver) return void(e.error = llvm::toString(driver.takeError()));
   e.driver = std::move(*driver);
@@ -29,7 +31,9 @@ static void prepare(Emulated& e, const Problem& problem, const codegen::cuda::Sc
   std::unique_ptr<emulator::Program> program;
   codegen::CudaOptions options{.assemble = false};
   options.observe = [&](const llvm::Module& ir) {
-    auto compiled = emulator::Program::compile(ir);
+    auto copy = llvm::CloneModule(ir);
+    if (damage.code) damage.code(*copy);
+    auto compiled = emulator::Program::compile(*copy);
     if (compiled) program = std::make_unique<emulator::Program>(std::move(*compiled));
     else e.error = llvm::toString(compiled.takeError());
   };
@@ -46,6 +50,7 @@ static void prepare(Emulated& e, const Problem& problem, const codegen::cuda::Sc
 
   package::Writer writer({{"normc", "test"}});
   e.manifest = kernel->manifest;
+  if (damage.manifest) damage.manifest(e.manifest);
   e.manifest.norm = writer.addNorm(problem.spec->name, problem.spec->structuralHash(), print(*problem.spec));
   e.manifest.blob = writer.addBlob(kernel->ptx, "ptx", arch.name);
   writer.addKernel(e.manifest);
@@ -62,9 +67,9 @@ static void prepare(Emulated& e, const Problem& problem, const codegen::cuda::Sc
 }
 
 std::unique_ptr<Emulated> emulated(const Problem& problem, const codegen::cuda::Schedule& schedule,
-                                   const codegen::cuda::Arch& arch) {
+                                   const codegen::cuda::Arch& arch, const Damage& damage) {
   auto result = std::make_unique<Emulated>();
-  prepare(*result, problem, schedule, arch);
+  prepare(*result, problem, schedule, arch, damage);
   return result;
 }
 

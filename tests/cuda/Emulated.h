@@ -2,6 +2,7 @@
 // PTX, opened by the runtime through a driver of ours, its launches run by the emulator.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,8 +31,14 @@ struct Emulated {
   std::vector<emulator::EmulatedDriver::Launched> launches;
 };
 
+/// What a test breaks, to see it found.
+struct Damage {
+  std::function<void(llvm::Module&)> code;
+  std::function<void(package::Kernel&)> manifest;
+};
+
 /// For the architecture's first device.
-std::unique_ptr<Emulated> emulated(const Problem&, const codegen::cuda::Schedule&, const codegen::cuda::Arch&);
+std::unique_ptr<Emulated> emulated(const Problem&, const codegen::cuda::Schedule&, const codegen::cuda::Arch&, const Damage& = {});
 codegen::cuda::Arch archOf(const std::string& name);
 codegen::cuda::Schedule defaultOf(const Problem&, const codegen::cuda::Arch&);
 
