@@ -90,7 +90,8 @@ static void cut(PhaseOp phase, KernelOp kernel, const cpu::Schedule& s, const cp
 static void cut(PhaseOp phase, KernelOp kernel, const cuda::Schedule& s, const cuda::Arch& arch, package::Phase& result) {
   SmallVector<StringRef> axes(phase.getUnits().getAsValueRange<StringAttr>());
   cuda::Launch launch = cuda::launchOf(phase, s);
-  result.launch = package::Launch{.threads = launch.threads, .columns = launch.columns, .cluster = launch.cluster};
+  result.launch = package::Launch{.threads = launch.threads, .columns = launch.columns, .cluster = launch.cluster,
+                                  .cooperative = launch.grid};
   result.launch->dependent = cuda::isDependent(phase, arch);
   if (auto least = phase->getAttrOfType<IntegerAttr>(cuda::leastBlocksAttrName())) result.launch->least = least.getInt();
   result.launch->shared = launch.shared;
@@ -99,6 +100,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const cuda::Schedule& s, const c
   bool partial = false;
   for (auto t : kernel.getOps<TensorOp>()) partial |= t.chunkPhase() == phase.number();
   result.maxChunks = partial || cuda::readsAgain(phase) ? s.chunks : kMaxBlocks / launch.cluster;
+  if (launch.grid > 1) result.maxChunks = cuda::tasksTogether(s, arch);
   bool runs = axes.size() == 2 && axes[1] == "row";
   if (!hasSweeps(phase)) {
     result.minUnits = result.multiple = axes.empty() ? 1 : launch.threads;

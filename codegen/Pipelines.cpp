@@ -7,6 +7,7 @@
 #include "codegen/targets/cpu/Object.h"
 #include "codegen/targets/cuda/FusePhases.h"
 #include "codegen/targets/cuda/LowerToGpu.h"
+#include "codegen/targets/cuda/Meeting.h"
 #include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/Ptxas.h"
 #include "llvm/ADT/StringExtras.h"
@@ -150,6 +151,7 @@ class CudaCompilation : public Compilation {
     if (auto reason = cuda::whyIllegal(cuda::formOf(kernel_), schedule_, arch_))
       return llvm::createStringError(problem_.text() + " for " + arch_.name + ": " + *reason);
     cuda::fusePhases(kernel_, schedule_);
+    cuda::addMeeting(kernel_, schedule_);
     return llvm::Error::success();
   }
 

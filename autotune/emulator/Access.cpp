@@ -143,6 +143,12 @@ static void count(Zone& zone, uint64_t bytes, const Site& site, uint8_t flags) {
   if ((flags & Site::Copied) && (flags & Site::Read)) traffic.bytesCopied += bytes;
 }
 
+void lookAhead(Thread& t, std::byte* p, uint64_t bytes) {
+  if (t.run->options.checks == Checks::None) return;
+  Zone* zone = t.run->memory.find(p, bytes);
+  if (zone && !zone->initialised.empty()) checkBytes(t, *zone, p - zone->base, bytes, t.site, Site::Read);
+}
+
 void access(Thread& t, std::byte* p, uint64_t bytes, uint32_t index, uint8_t flags, Writer writer) {
   Run& run = *t.run;
   if (run.options.checks == Checks::None || bytes == 0) return;

@@ -22,6 +22,7 @@ class Clock {
   uint32_t ofBlock(uint32_t block) const { return find(blocks_, block); }
   uint32_t ofThread(uint32_t thread) const { return find(threads_, thread); }
   size_t blocks() const { return blocks_.size(); }
+  const auto& byBlock() const { return blocks_; }  ///< block and count
 
   void raiseBlock(uint32_t block, uint32_t count) { raise(blocks_, block, count); }
   void raiseThread(uint32_t thread, uint32_t count) { raise(threads_, thread, count); }

@@ -41,6 +41,7 @@ struct EmulatedDriver::Impl {
   void* library = nullptr;
   decltype(&fake_cuda_set_launcher) setLauncher = nullptr;
   decltype(&fake_cuda_allocation_of) allocationOf = nullptr;
+  decltype(&fake_cuda_take_cleared) takeCleared = nullptr;
   std::map<std::string, Module, std::less<>> modules;
   std::vector<Launched> launched;
   struct {
@@ -85,6 +86,9 @@ struct EmulatedDriver::Impl {
       if (r.first > r.begin) llvm::cantFail(memory.forbid(reinterpret_cast<void*>(r.begin), r.first - r.begin));
       llvm::cantFail(memory.forbid(reinterpret_cast<void*>(r.end - guard), guard));
     }
+    // What the runtime has cleared is written, for this call; of memory that no operand is in, nobody asks.
+    for (uint64_t begin, end; takeCleared(&begin, &end);)
+      llvm::consumeError(memory.markInitialised(reinterpret_cast<void*>(begin), end - begin));
     return memory;
   }
 
@@ -118,7 +122,7 @@ struct EmulatedDriver::Impl {
     std::memcpy(words.data(), l.parameters, words.size() * 8);
     Memory& memory = memoryFor(l.function, regionsOf(words, module->operands));
     const Launch request{.function = l.function, .grid = dim(l.grid), .block = dim(l.block), .cluster = dim(l.cluster),
-                         .sharedBytes = l.shared_bytes, .words = words};
+                         .sharedBytes = l.shared_bytes, .cooperative = l.cooperative != 0, .words = words};
     auto report = module->program.run(request, memory, owner->options);
     if (!report) return fail(Fault::Misuse, llvm::toString(report.takeError()), kLaunchFailed);
     done.report = std::move(*report);
@@ -139,6 +143,7 @@ llvm::Expected<std::unique_ptr<EmulatedDriver>> EmulatedDriver::open(const std::
   decltype(&fake_cuda_set_devices) setDevices;
   if (auto error = impl.find(impl.setLauncher, "fake_cuda_set_launcher")) return error;
   if (auto error = impl.find(impl.allocationOf, "fake_cuda_allocation_of")) return error;
+  if (auto error = impl.find(impl.takeCleared, "fake_cuda_take_cleared")) return error;
   if (auto error = impl.find(reset, "fake_cuda_reset")) return error;
   if (auto error = impl.find(setDevices, "fake_cuda_set_devices")) return error;
   reset();

@@ -38,6 +38,9 @@ struct Writer {
 
 /// Checks an access of `bytes` bytes and remembers it. Does not return if it is wrong.
 void access(Thread&, std::byte* address, uint64_t bytes, uint32_t site, uint8_t flags, Writer = {});
+/// Before others go first: what a waiting loop reads has to hold something when it first looks. At
+/// `Thread::site`.
+void lookAhead(Thread&, std::byte* address, uint64_t bytes);
 /// The zone that holds these bytes; does not return if none does.
 Zone& zoneOf(Thread&, std::byte* address, uint64_t bytes, uint32_t site, uint8_t flags);
 /// Names an address, e.g. `x + 16`.

@@ -195,7 +195,7 @@ llvm::Expected<Report> Program::run(const Launch& launch, Memory& memory, const 
   run.stride = uint32_t(2 * launch.block.count() + 64);
   if (uint64_t(run.memory.nextThread) + uint64_t(blocks) * run.stride > UINT32_MAX) {
     run.memory.nextThread = 1;
-    for (auto& zone : run.memory.zones) zone->cells.clear();
+    for (auto& zone : run.memory.zones) zone->cells.clear(), zone->readers.clear();
   }
   run.firstThread = run.memory.nextThread;
   run.memory.nextThread += blocks * run.stride;

@@ -29,11 +29,19 @@ bool known(const Thread& t, uint32_t number, uint32_t count) {
 static constexpr uint32_t kOthers = Cell::kSeveral | Cell::kCluster | Cell::kManyBlocks;
 
 /// Whether the reads that the cell stands for come before what t does now.
-static bool knowsReads(const Thread& t, const Cell& cell) {
+static bool knowsReads(const Thread& t, const Zone& zone, uint64_t offset, const Cell& cell) {
   uint32_t count = cell.read & Cell::kCount;
-  if (cell.read & Cell::kManyBlocks)
-    // Which blocks have read is not kept: after a barrier of all blocks it does not matter.
+  if (cell.read & Cell::kManyBlocks) {
+    for (int by = 0; by <= zone.cells.refinements(); ++by) {
+      auto readers = zone.readers.find(zone.cells.keyOf(offset, by));
+      if (readers == zone.readers.end()) continue;
+      for (auto [order, last] : readers->second.byBlock())
+        if (last > (order == t.block->order ? t.view.block : t.view.foreign ? t.view.foreign->ofBlock(order) : 0))
+          return false;
+      return true;
+    }
     return t.view.foreign && t.view.foreign->blocks() + 1 >= t.run->blockAt.size();
+  }
   if (cell.read & Cell::kCluster) {
     const uint32_t size = uint32_t(t.block->cluster->blocks.size());
     const uint32_t first = t.run->orderOf(cell.reader) / size * size;
@@ -60,6 +68,20 @@ SharedClock knowledge(const Thread& t, const View& view) {
       clock->raiseThread(t.block->threads[firstLane + lane].number, count);
   clock->raiseThread(t.number, view.now);
   return clock;
+}
+
+/// Keeps which blocks have read a cell that stands for reads of several clusters, or will.
+static void noteReaders(const Thread& t, Zone& zone, uint64_t offset, const Cell& cell, uint32_t now) {
+  const bool first = !(cell.read & Cell::kManyBlocks);
+  Clock& readers = zone.readers[zone.cells.keyOf(offset)];
+  if (first) {
+    readers = Clock();
+    const uint32_t order = t.run->orderOf(cell.reader), size = uint32_t(t.block->cluster->blocks.size());
+    const uint32_t begin = cell.read & Cell::kCluster ? order / size * size : order;
+    for (uint32_t block = begin; block < (cell.read & Cell::kCluster ? begin + size : begin + 1); ++block)
+      readers.raiseBlock(block, cell.read & Cell::kCount);
+  }
+  readers.raiseBlock(t.block->order, now);
 }
 
 //===-- Races -------------------------------------------------------------------------===//
@@ -95,7 +117,7 @@ void order(Thread& t, Zone& zone, uint64_t offset, uint64_t bytes, uint32_t site
   const uint32_t now = (t.view.now & Cell::kCount) | strong;
   Cell* cell = zone.cells.at(offset, bytes, zone.bytes);
   Cell* end = cell + std::max<uint64_t>(1, bytes / zone.cells.granule());
-  for (; cell != end; ++cell) {
+  for (uint64_t here = offset; cell != end; ++cell, here += zone.cells.granule()) {
     const bool written = cell->writer >= first;
     if (written && cell->writer != me && !(strong && (cell->written & Cell::kAtomic)) &&
         !known(t, cell->writer, cell->written & Cell::kCount))
@@ -113,7 +135,7 @@ void order(Thread& t, Zone& zone, uint64_t offset, uint64_t bytes, uint32_t site
           meeting.report(Fault::Race, ", which this launch reads through the non-coherent cache",
                          nameOfThread(*t.run, cell->reader) + " at " + t.run->sites[cell->readSite].text);
         bool self = cell->reader == me && !(cell->read & kOthers);
-        if (!self && !(strong && (cell->read & Cell::kAtomic)) && !knowsReads(t, *cell))
+        if (!self && !(strong && (cell->read & Cell::kAtomic)) && !knowsReads(t, zone, here, *cell))
           meeting.race("read", cell->reader, cell->readSite);
       }
       *cell = {writer.number ? writer.number : me, writer.number ? writer.count : now, site, 0, 0, 0};
@@ -121,13 +143,15 @@ void order(Thread& t, Zone& zone, uint64_t offset, uint64_t bytes, uint32_t site
     }
     if (cell->reader < first ||
         (cell->reader == me && !(cell->read & kOthers)) ||
-        knowsReads(t, *cell)) {
+        knowsReads(t, zone, here, *cell)) {
       cell->read = now;
     } else {  // reads that nothing orders: the cell stands for all of them
       const uint32_t before = t.run->orderOf(cell->reader), cluster = uint32_t(t.block->cluster->blocks.size());
       const uint32_t several = before == t.block->order                       ? Cell::kSeveral
                                : before / cluster == t.block->order / cluster ? Cell::kCluster
                                                                               : Cell::kManyBlocks;
+      if (((cell->read & Cell::kManyBlocks) || several == Cell::kManyBlocks) && !zone.readOnly)
+        noteReaders(t, zone, here, *cell, now & Cell::kCount);
       uint32_t both = now & cell->read & Cell::kAtomic;
       cell->read = std::max(now & Cell::kCount, cell->read & Cell::kCount) | both |
                    (cell->read & kOthers) | several;
@@ -254,7 +278,11 @@ static void handOn(Thread& t, const std::byte* p, uint8_t flags) {
 
 static void strongAccess(Thread& t, std::byte* p, uint64_t bytes, uint32_t site, uint8_t flags) {
   // Who looks at what others write may be waiting for them.
-  if (flags & Site::Read) t.run->scheduler->yield(t, site);
+  if (flags & Site::Read) {
+    t.site = site;
+    lookAhead(t, p, bytes);
+    t.run->scheduler->yield(t, site);
+  }
   access(t, p, bytes, site, flags);
   if ((flags & Site::Read) && (flags & Site::Write)) ++t.run->report.atomics;
   if (t.run->checksRaces()) handOn(t, p, flags);

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "autotune/emulator/Clock.h"
 #include "autotune/emulator/Memory.h"
 #include "autotune/emulator/Report.h"
 
@@ -36,6 +38,11 @@ class Cells {
     return cells_.get() + (offset >> shift_);
   }
   uint64_t granule() const { return uint64_t(1) << shift_; }
+  /// Names the granule of an offset, now or while granules were 2^by times as large.
+  uint64_t keyOf(uint64_t offset, int by = 0) const {
+    return (offset >> (shift_ + by) << 3) | uint64_t(shift_ + by);
+  }
+  int refinements() const { return kShift - shift_; }
   bool empty() const { return !cells_; }
   void clear() { cells_.reset(); }
   template <typename F>
@@ -49,8 +56,9 @@ class Cells {
   struct Free {
     void operator()(Cell*) const;
   };
+  static constexpr int kShift = 4;
   std::unique_ptr<Cell[], Free> cells_;
-  int shift_ = 4;
+  int shift_ = kShift;
 };
 
 struct Block;
@@ -65,6 +73,7 @@ struct Zone {
   std::vector<uint8_t> forbidden;    ///< by byte; empty: none
   std::vector<std::byte> storage;    ///< of memory that was allocated here
   Cells cells;
+  std::unordered_map<uint64_t, Clock> readers;  ///< of writable memory: who has read a cell of kManyBlocks
   Traffic traffic;
   bool touched = false;
 

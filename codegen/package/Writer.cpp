@@ -68,6 +68,7 @@ Json json(const Launch& launch) {
   return {{"threads", launch.threads},
           {"columns", launch.columns},
           {"cluster", launch.cluster},
+          {"cooperative", launch.cooperative},
           {"shared", launch.shared},
           {"least", launch.least},
           {"dependent", launch.dependent}};

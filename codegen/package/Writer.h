@@ -26,7 +26,7 @@ struct Operand {
   std::string role;  ///< tensor, state_in, state_out, saved, workspace
   std::string name;
   std::string type;    ///< f32, f64, bf16, f16, i64, u8
-  std::string access;  ///< read, write; both for workspace
+  std::string access;  ///< read, write; of workspace both, or zeroed: it is, when a call's first phase begins
   Shape shape;         ///< workspace only
 };
 
@@ -47,6 +47,7 @@ struct Launch {
   int64_t threads = 0;  ///< of a block
   int64_t columns = 0;  ///< features of a block along the grid's y; 0: all of them
   int64_t cluster = 1;  ///< blocks of a chunk
+  int64_t cooperative = 1;  ///< likewise, no cluster, that wait for each other: all are there at once
   int64_t shared = 0;   ///< dynamic shared memory, in bytes
   int64_t least = 0;    ///< chunks that are launched at least; one beyond the phase's has no units
   bool dependent = false;  ///< begins while the phase before it runs, and waits for it by itself

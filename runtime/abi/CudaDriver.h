@@ -45,6 +45,7 @@ enum CUresult : int {
   CUDA_ERROR_INVALID_ADDRESS_SPACE = 717,
   CUDA_ERROR_INVALID_PC = 718,
   CUDA_ERROR_LAUNCH_FAILED = 719,
+  CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE = 720,
   CUDA_ERROR_NOT_SUPPORTED = 801,
   CUDA_ERROR_SYSTEM_NOT_READY = 802,
   CUDA_ERROR_SYSTEM_DRIVER_MISMATCH = 803,
@@ -92,6 +93,7 @@ inline constexpr uintptr_t kLegacyStream = 1, kPerThreadStream = 2;
 inline constexpr uintptr_t kLaunchBufferPointer = 1, kLaunchBufferSize = 2;
 
 enum CUlaunchAttributeID : int {
+  CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,
   CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
   CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6
 };
@@ -104,6 +106,7 @@ struct CUlaunchAttribute {
     struct {
       unsigned x, y, z;
     } clusterDim;
+    int cooperative;
     int programmaticStreamSerializationAllowed;
   } value;
 };
@@ -145,11 +148,14 @@ struct CUlaunchConfig {
     (CUfunction function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY, \
      unsigned blockZ, unsigned sharedBytes, CUstream stream, void** parameters, void** extra))              \
   X(cuLaunchKernelEx, (const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra)) \
+  X(cuOccupancyMaxActiveBlocksPerMultiprocessor,                                                            \
+    (int* blocks, CUfunction function, int threads, size_t sharedBytes))                                    \
   X(cuMemAlloc_v2, (CUdeviceptr * memory, size_t bytes))                                                    \
   X(cuMemFree_v2, (CUdeviceptr memory))                                                                     \
   X(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void* from, size_t bytes, CUstream stream))                \
   X(cuMemcpyDtoHAsync_v2, (void* to, CUdeviceptr from, size_t bytes, CUstream stream))                      \
   X(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))                \
+  X(cuMemsetD8Async, (CUdeviceptr to, unsigned char value, size_t count, CUstream stream))                  \
   X(cuStreamSynchronize, (CUstream stream))                                                                 \
   X(cuStreamGetCtx, (CUstream stream, CUcontext * context))
 
@@ -192,8 +198,6 @@ enum CUstreamCaptureStatus : int {
   X(cuCtxSetCurrent, (CUcontext context))                                                       \
   X(cuCtxSynchronize, ())                                                                       \
   X(cuModuleLoadData, (CUmodule * module, const void* image))                                   \
-  X(cuOccupancyMaxActiveBlocksPerMultiprocessor,                                                \
-    (int* blocks, CUfunction function, int threads, size_t sharedBytes))                        \
   X(cuMemGetInfo_v2, (size_t * free, size_t * total))                                           \
   X(cuMemAllocHost_v2, (void** memory, size_t bytes))                                           \
   X(cuMemFreeHost, (void* memory))                                                              \
@@ -202,7 +206,6 @@ enum CUstreamCaptureStatus : int {
   X(cuMemcpyDtoD_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes))                          \
   X(cuMemsetD8_v2, (CUdeviceptr to, unsigned char value, size_t count))                         \
   X(cuMemsetD32_v2, (CUdeviceptr to, unsigned value, size_t count))                             \
-  X(cuMemsetD8Async, (CUdeviceptr to, unsigned char value, size_t count, CUstream stream))      \
   X(cuMemsetD32Async, (CUdeviceptr to, unsigned value, size_t count, CUstream stream))          \
   X(cuStreamCreate, (CUstream * stream, unsigned flags))                                        \
   X(cuStreamDestroy_v2, (CUstream stream))                                                      \

@@ -6,7 +6,7 @@
  * as on a CPU (docs/package-format.md), from sizes and manifest alone, so results
  * do not depend on the device. The phase's `launch` in the manifest gives
  *
- *   grid   x = max(chunks, least) * cluster, y = columns ? ceil(features / columns) : 1, z = 1
+ *   grid   x = max(chunks, least) * cluster * cooperative, y = columns ? ceil(features / columns) : 1, z = 1
  *   block  x = threads
  *   shared dynamic shared memory in bytes
  *
@@ -19,6 +19,11 @@
  * first launch of a call never has the attribute: what runs before it is not ours. A
  * phase may issue griddepcontrol.launch_dependents once it has waited itself, so a wait
  * stands for all phases before, not the last alone.
+ *
+ * Cooperative phases. With `cooperative` above 1 the launch has the attribute of a cooperative
+ * one, and the blocks of chunk c are blocks c * cooperative to (c + 1) * cooperative - 1 along x:
+ * they wait for each other through workspace, of which what has the access `zeroed` is all
+ * zero when the first phase of the call begins.
  *
  * Parameters. Every parameter is one 8-byte word; all phases of a kernel have the
  * same ones, so they are laid out once a call:

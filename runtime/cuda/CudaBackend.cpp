@@ -27,7 +27,7 @@ int64_t gridY(const Launch& launch, const Sizes& sizes) {
 
 /// What a launch has beside grid and block.
 struct Attributes {
-  CUlaunchAttribute list[2];
+  CUlaunchAttribute list[3];
   unsigned count = 0;
 
   CUlaunchAttribute& add(CUlaunchAttributeID id) {
@@ -84,8 +84,29 @@ normc_status CudaBackend::bindEntries(bool steady) {
     entry.unaligned = entry.aligned;
     if (!phase.unaligned.empty())
       NORMC_TRY(module_->function(phase.unaligned, phase.launch, entry.unaligned));
+    if (phase.launch.cooperative == 1) continue;
+    const int64_t blocks = mostBlocks(entries_.size() - 1);
+    NORMC_TRY(module_->checkTogether(phase.symbol, phase.launch, blocks, entry.aligned));
+    if (!phase.unaligned.empty())
+      NORMC_TRY(module_->checkTogether(phase.unaligned, phase.launch, blocks, entry.unaligned));
   }
   return NORMC_OK;
+}
+
+/// Of a launch of the phase, whatever the call: fewer than the manifest allows where features alone decide,
+/// and are known.
+int64_t CudaBackend::mostBlocks(size_t phase) const {
+  const Phase& info = kernel_.phases[phase];
+  int64_t chunks = info.maxChunks;
+  const bool known =
+      kernel_.parts.features && std::all_of(info.units.begin(), info.units.end(), [](const Factor& f) {
+        return f.kind == Factor::Fixed || f.kind == Factor::Features;
+      });
+  normc_cut cuts[kMaxPhases];
+  if (known && computeCuts(kernel_, {1, 1, *kernel_.parts.features}, cuts))
+    chunks = std::min(chunks, cuts[phase].chunks);
+  const int64_t columns = kernel_.parts.features ? gridY(info.launch, {1, 1, *kernel_.parts.features}) : 1;
+  return multiply(multiply(std::max(chunks, info.launch.least), info.launch.cooperative), columns);
 }
 
 std::string CudaBackend::describe() const {
@@ -147,9 +168,10 @@ normc_status CudaBackend::checkGrid(const Call& call) const {
       return fail(NORMC_FAILED_PRECONDITION, "the call has ", call.sizes.features,
                   " features; the kernel of this plan takes at most ", kMaxGridY * launch.columns, ", ",
                   kMaxGridY, " blocks of ", launch.columns);
-    if (call.cuts[i].chunks * launch.cluster > kMaxGridX)
+    if (call.cuts[i].chunks * launch.cluster * launch.cooperative > kMaxGridX)
       return fail(NORMC_FAILED_PRECONDITION, "phase ", i, " of this call would have ",
-                  call.cuts[i].chunks * launch.cluster, " blocks; a launch has at most ", kMaxGridX);
+                  call.cuts[i].chunks * launch.cluster * launch.cooperative, " blocks; a launch has at most ",
+                  kMaxGridX);
   }
   return NORMC_OK;
 }
@@ -160,10 +182,12 @@ normc_status CudaBackend::launch(size_t phase, const Call& call, bool aligned, b
   const Launch& how = kernel_.phases[phase].launch;
   const auto stream = static_cast<CUstream>(call.args.stream);
   const CUfunction function = aligned ? entries_[phase].aligned : entries_[phase].unaligned;
-  const unsigned gridX = std::max(call.cuts[phase].chunks, how.least) * how.cluster, y = gridY(how, call.sizes);
+  const unsigned gridX = std::max(call.cuts[phase].chunks, how.least) * how.cluster * how.cooperative,
+                 y = gridY(how, call.sizes);
   const unsigned threads = how.threads, shared = how.shared, cluster = how.cluster;
   Attributes attributes;
   if (cluster > 1) attributes.add(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION).value.clusterDim = {cluster, 1, 1};
+  if (how.cooperative > 1) attributes.add(CU_LAUNCH_ATTRIBUTE_COOPERATIVE).value.cooperative = 1;
   if (how.dependent && !first)
     attributes.add(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION).value.programmaticStreamSerializationAllowed = 1;
   size_t bytes = count * NORMC_CUDA_WORD;
@@ -185,6 +209,20 @@ normc_status CudaBackend::launch(size_t phase, const Call& call, bool aligned, b
                        device_->label());
 }
 
+normc_status CudaBackend::clear(const Call& call) const {
+  const Driver& driver = device_->driver();
+  for (size_t i = 0; i < kernel_.operands.size(); ++i) {
+    if (!kernel_.operands[i].zeroed || !call.operands[i].data) continue;
+    const int64_t bytes = elements(kernel_.operands[i].shape, call.sizes, call.cuts.data()) *
+                          runtime::bytes(kernel_.operands[i].type);
+    const CUresult result = driver->cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(call.operands[i].data), 0,
+                                                    size_t(bytes), static_cast<CUstream>(call.args.stream));
+    if (result != CUDA_SUCCESS) [[unlikely]]
+      return driver.refuse(NORMC_ABORTED, result, "clearing workspace on ", device_->label());
+  }
+  return NORMC_OK;
+}
+
 normc_status CudaBackend::run(const Call& call) const {
   const auto stream = static_cast<CUstream>(call.args.stream);
   NORMC_TRY(checkGrid(call));
@@ -199,6 +237,7 @@ normc_status CudaBackend::run(const Call& call) const {
     if (result != CUDA_SUCCESS) [[unlikely]]
       return driver.refuse(NORMC_ABORTED, result, "copying a field of the state on ", device_->label());
   }
+  NORMC_TRY(clear(call));
   uint64_t words[kMaxWords];
   const size_t count = layOutWords(call, words);
   const bool aligned = isAligned(call);

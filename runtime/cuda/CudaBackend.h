@@ -34,10 +34,13 @@ class CudaBackend final : public Backend {
   normc_status loadImage(const Package& package);
   normc_status bindEntries(bool steady);
   normc_status loadBlob(const Package& package, size_t blob);
+  int64_t mostBlocks(size_t phase) const;
 
   bool isAligned(const Call& call) const;
   size_t layOutWords(const Call& call, uint64_t* words) const;
   normc_status checkGrid(const Call& call) const;
+  /// Clears the workspace that has to be zero, in the order of the stream.
+  normc_status clear(const Call& call) const;
   normc_status launch(size_t phase, const Call& call, bool aligned, bool first, uint64_t* words, size_t count) const;
 
   std::shared_ptr<const Device> device_;

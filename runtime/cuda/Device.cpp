@@ -43,6 +43,7 @@ normc_status DeviceFacts::read(const Driver& driver, int ordinal, DeviceFacts& f
   facts.arch.minor = driver.attribute(facts.handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   facts.sharedPerBlock =
       driver.attribute(facts.handle, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  facts.multiprocessors = driver.attribute(facts.handle, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   return NORMC_OK;
 }
 

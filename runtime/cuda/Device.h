@@ -25,6 +25,7 @@ struct DeviceFacts {
   std::string name;
   Arch arch;                   ///< without a suffix
   int64_t sharedPerBlock = 0;  ///< dynamic, if asked for
+  int64_t multiprocessors = 0;
 
   static normc_status read(const Driver& driver, int ordinal, DeviceFacts& facts);
   std::string label() const { return "cuda:" + std::to_string(ordinal); }

@@ -37,6 +37,10 @@ constexpr Hint kHints[] = {
     {CUDA_ERROR_LAUNCH_TIMEOUT, CUDA_ERROR_LAUNCH_TIMEOUT, kLost},
     {CUDA_ERROR_ASSERT, CUDA_ERROR_ASSERT, kLost},
     {CUDA_ERROR_HARDWARE_STACK_ERROR, CUDA_ERROR_LAUNCH_FAILED, kLost},
+    {CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+     "its blocks wait for each other and have to be there at once: this process has but a part of the "
+     "device; give it the"
+     " whole device, or compile a streamed schedule"},
     {CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
      "libcuda and the kernel's module are of different versions: install one driver, or restart the machine"},
     {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, kCapture},

@@ -83,4 +83,22 @@ normc_status Module::function(const std::string& symbol, const Launch& launch, C
   return NORMC_OK;
 }
 
+normc_status Module::checkTogether(const std::string& symbol, const Launch& launch, int64_t blocks,
+                                   CUfunction function) const {
+  const Device::Guard guard(*device_);
+  NORMC_TRY(guard.status());
+  const Driver& driver = device_->driver();
+  int each = 0;
+  NORMC_TRY(driver.check(driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                             &each, function, int(launch.threads), size_t(launch.shared)),
+                         "asking how many blocks of `", symbol, "` a multiprocessor holds"));
+  const int64_t multiprocessors = device_->facts().multiprocessors, most = each * multiprocessors;
+  if (blocks <= most) return NORMC_OK;
+  return fail(NORMC_FAILED_PRECONDITION, "`", symbol, "` is launched with ", blocks,
+              " blocks that wait for each other; ", device_->label(), " holds ", most, " of them at once, ",
+              each, " on each of ", multiprocessors,
+              " multiprocessors: compile for it with a smaller `grid` or fewer `chunks`, or with a streamed "
+              "schedule");
+}
+
 }  // namespace normc::runtime

@@ -24,6 +24,10 @@ class Module {
   /// asked for and checked.
   normc_status function(const std::string& symbol, const Launch& launch, cuda::CUfunction& function) const;
 
+  /// Refuses a cooperative launch of `blocks` that the device does not hold at once.
+  normc_status checkTogether(const std::string& symbol, const Launch& launch, int64_t blocks,
+                             cuda::CUfunction function) const;
+
  private:
   Module(std::shared_ptr<const Device> device, std::string what)
       : device_(std::move(device)), what_(std::move(what)) {}

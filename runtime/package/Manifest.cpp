@@ -16,7 +16,7 @@ constexpr int64_t kMaxChunks = 1 << 30;
 // What any CUDA device can be asked for.
 constexpr int64_t kMaxLeast = 1 << 16;
 constexpr int kDependentNumber = 90;  // the first compute capability with dependent launches
-constexpr int64_t kMaxThreads = 1024, kMaxCluster = 16, kMaxShared = 227 << 10,
+constexpr int64_t kMaxThreads = 1024, kMaxCluster = 16, kMaxCooperative = 1 << 16, kMaxShared = 227 << 10,
                   kMaxDeviceAlignment = kAlignment;
 
 /// The index of `text` in `names`; otherwise a fault that lists them, and 0.
@@ -109,13 +109,14 @@ Operand tensorOperand(const JsonReader& item, const KernelInfo& kernel) {
 Operand operand(const JsonReader& item, const KernelInfo& kernel) {
   static constexpr std::array<std::string_view, 5> roles = {"tensor", "state_in", "state_out", "saved",
                                                             "workspace"};
-  static constexpr std::array<std::string_view, 3> accesses = {"read", "write", "both"};
+  static constexpr std::array<std::string_view, 4> accesses = {"read", "write", "both", "zeroed"};
   const Role role = Role(oneOf(item["role"], roles));
   Operand result;
   if (role == Role::Tensor) result = tensorOperand(item, kernel);
   result.role = role;
   const size_t access = oneOf(item["access"], accesses);
   result.written = access != 0;
+  result.zeroed = access == 3;
 
   bool mustWrite = false, mayWrite = false;  // what the role allows
   switch (role) {
@@ -137,8 +138,10 @@ Operand operand(const JsonReader& item, const KernelInfo& kernel) {
   }
   if (result.written ? !mayWrite : mustWrite)
     item["access"].reject(mustWrite ? "this operand is written" : "this operand is only read");
-  if ((access == 2) != (role == Role::Workspace))
-    item["access"].reject("`both` is the access of workspace alone");
+  if ((access >= 2) != (role == Role::Workspace))
+    item["access"].reject("`both` and `zeroed` are the accesses of workspace alone");
+  if (result.zeroed && !kernel.onCuda())
+    item["access"].reject("only a kernel for cuda has workspace that is zero");
 
   if (role == Role::Workspace) {
     result.type = elementType(item["type"]);
@@ -172,6 +175,11 @@ void cudaPhase(const JsonReader& item, const std::optional<Arch>& arch, Phase& p
   phase.launch.threads = launch["threads"].integer(1, kMaxThreads);
   phase.launch.columns = launch["columns"].integer(0, 1 << 30);
   phase.launch.cluster = launch["cluster"].integer(1, kMaxCluster);
+  if (const auto cooperative = launch.find("cooperative")) {
+    phase.launch.cooperative = cooperative->integer(1, kMaxCooperative);
+    if (phase.launch.cooperative > 1 && phase.launch.cluster > 1)
+      cooperative->reject("the blocks of a chunk are a cluster already");
+  }
   phase.launch.shared = launch["shared"].integer(0, kMaxShared);
   if (const auto least = launch.find("least")) phase.launch.least = least->integer(0, kMaxLeast);
   if (const auto dependent = launch.find("dependent")) {

@@ -38,6 +38,7 @@ enum class Role : uint8_t { Tensor, StateIn, StateOut, Saved, Workspace };
 struct Operand {
   Role role = Role::Tensor;
   bool written = false;
+  bool zeroed = false;  ///< Workspace on CUDA only: cleared before the first phase of a call
   ElementType type = ElementType::F32;
   Tensor tensor = kX;  ///< Role::Tensor only
   size_t field = 0;    ///< StateIn, StateOut, Saved: index of the field
@@ -54,7 +55,7 @@ struct FieldInfo {
 
 /// How a phase is launched on a CUDA device (runtime/abi/cuda.h).
 struct Launch {
-  int64_t threads = 1, columns = 0, cluster = 1, shared = 0, least = 0;
+  int64_t threads = 1, columns = 0, cluster = 1, cooperative = 1, shared = 0, least = 0;
   bool dependent = false;
 };
 

@@ -67,6 +67,16 @@ TEST(Space, HoldsEveryStrategy) {
   EXPECT_EQ(strategies, (std::set<std::string>{"resident", "streamed"}));
 }
 
+TEST(Space, OffersAGridToColumnsThatWaitForTheirStatistic) {
+  const auto gridded = [](const std::string& text, const std::string& target) {
+    const Landscape points = landscape(text, target, 4096);
+    return std::count_if(points.ranked().begin(), points.ranked().end(),
+                         [&](size_t i) { return !points[i].schedule.ends_with(",grid=1"); });
+  };
+  EXPECT_GT(gridded("batch_norm:forward@f32[*x64]", "sm_80"), 0);
+  EXPECT_EQ(gridded("instance_norm:forward@f32[*x*x64]", "sm_90"), 0) << "a segment has blocks of its own";
+}
+
 TEST(Space, NeighboursDifferInOneKnob) {
   const Landscape points = landscape("layer_norm:forward@f32[*x1000]", "x86-64-v3");
   const auto neighbours = points.neighbours(points.byDefault());

@@ -46,15 +46,15 @@ std::string reasonOfStream(Change change, const char* problem = "batch_norm:forw
 
 TEST(CudaSchedule, PrintsEveryKnob) {
   Schedule s{.strategy = Strategy::Resident, .threads = 96, .team = 16, .vector = 8, .tile = 3, .rows = 2, .chunks = 7, .blocks = 4,
-             .prefetch = 1, .cluster = 8, .hints = 1, .hold = 5};
-  EXPECT_EQ(s.text(), "resident,threads=96,team=16,vector=8,tile=3,rows=2,chunks=7,blocks=4,prefetch=1,cluster=8,hints=1,hold=5");
+             .prefetch = 1, .cluster = 8, .hints = 1, .hold = 5, .grid = 6};
+  EXPECT_EQ(s.text(), "resident,threads=96,team=16,vector=8,tile=3,rows=2,chunks=7,blocks=4,prefetch=1,cluster=8,hints=1,hold=5,grid=6");
   EXPECT_TRUE(llvm::StringRef(Schedule().text()).starts_with("streamed,threads="));
 }
 
 TEST(CudaSchedule, ParsesWhatItPrints) {
   for (Strategy strategy : {Strategy::Streamed, Strategy::Resident})
     for (int64_t knob : {0, 1, 2, 8, 1 << 20}) {
-      Schedule s{strategy, 32 + knob, knob + 1, knob + 2, knob, knob + 4, knob + 5, 3 * knob, knob / 2, knob + 6, knob % 3, knob % 5};
+      Schedule s{strategy, 32 + knob, knob + 1, knob + 2, knob, knob + 4, knob + 5, 3 * knob, knob / 2, knob + 6, knob % 3, knob % 5, knob + 3};
       auto again = parseSchedule(s.text());
       ASSERT_TRUE(bool(again)) << s.text();
       EXPECT_EQ(*again, s) << again->text();
@@ -71,7 +71,7 @@ TEST(CudaSchedule, SaysWhichPartOfATextIsWrong) {
   EXPECT_EQ(parseError("threads=128"), "schedule 'threads=128': starts with 'threads'; legal: streamed, resident");
   EXPECT_EQ(parseError(""), "schedule '': starts with ''; legal: streamed, resident");
   EXPECT_EQ(parseError("resident,unroll=2"),
-            "schedule 'resident,unroll=2': no knob 'unroll'; legal: threads, team, vector, tile, rows, chunks, blocks, prefetch, cluster, hints, hold");
+            "schedule 'resident,unroll=2': no knob 'unroll'; legal: threads, team, vector, tile, rows, chunks, blocks, prefetch, cluster, hints, hold, grid");
   EXPECT_EQ(parseError("resident,team=8,team=8"), "schedule 'resident,team=8,team=8': 'team' is given twice");
   EXPECT_EQ(parseError("resident,rows=two"), "schedule 'resident,rows=two': 'two' is not a number for rows");
   EXPECT_EQ(parseError("resident,rows"), "schedule 'resident,rows': '' is not a number for rows");
@@ -311,6 +311,59 @@ TEST(CudaSchedule, SpreadsTheRowsOfColumnsOverClusters) {
             "cluster = 16 blocks that share 128 columns tell each other in 53248 bytes of shared memory; a block has 49152");
 }
 
+/// Blocks of the grid below each other.
+template <typename Change>
+std::string reasonOfGrid(Change change, const char* problem = "batch_norm:forward@f32[*x1024]", const char* arch = "sm_80") {
+  const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 8, .vector = 4, .tile = 1, .rows = 1, .chunks = 8, .hold = 4, .grid = 27};
+  return reason(problem, s, change, arch);
+}
+
+TEST(CudaSchedule, SpreadsTheRowsOfColumnsOverTheGrid) {
+  auto same = [](Schedule&) {};
+  for (const char* arch : {"sm_80", "sm_90", "sm_100"})
+    for (const char* problem : {"batch_norm:forward@f32[*x1024]", "batch_norm:backward@bf16[*x*]", "power_norm_v:backward@f32[*x*x*]{mask}"})
+      EXPECT_EQ(reasonOfGrid(same, problem, arch), "") << problem << " " << arch;
+  EXPECT_EQ(reasonOfGrid([](Schedule& s) { s.grid = 108; }), "");
+  EXPECT_EQ(reasonOfGrid([](Schedule& s) { s.grid = 216, s.blocks = 2; }), "");
+}
+
+TEST(CudaSchedule, RefusesAGridThatIsNone) {
+  for (int64_t grid : {0, -4}) EXPECT_EQ(reasonOfGrid([&](Schedule& s) { s.grid = grid; }), "grid = " + std::to_string(grid) + "; legal: at least 1");
+  EXPECT_EQ(reasonOfGrid([](Schedule& s) { s.cluster = 2; }, "batch_norm:forward@f32[*x1024]", "sm_90"),
+            "grid = 27 blocks in clusters of 2; legal: one of the two");
+}
+
+TEST(CudaSchedule, RefusesMoreBlocksThatWaitThanThereAreAtOnce) {
+  EXPECT_EQ(reasonOfGrid([](Schedule& s) { s.grid = 109; }),
+            "grid = 109 blocks that wait for each other; sm_80 holds 108 at once, 1 on each of 108 multiprocessors");
+  EXPECT_EQ(reasonOfGrid([](Schedule& s) { s.grid = 300, s.blocks = 2; }),
+            "grid = 300 blocks that wait for each other; sm_80 holds 216 at once, 2 on each of 108 multiprocessors");
+}
+
+TEST(CudaSchedule, HoldsLessOverAGridBeforeSm90) {
+  auto more = [](Schedule& s) { s.rows = 4, s.hold = 6; };
+  EXPECT_EQ(reasonOfGrid(more), "hold = 6 keeps 96 elements of a thread; beside what blocks of a grid tell each other sm_80 has registers for 80");
+  EXPECT_EQ(reasonOfGrid([](Schedule& s) { s.rows = 4, s.hold = 5; }), "");
+  EXPECT_EQ(reasonOfGrid(more, "batch_norm:forward@f32[*x1024]", "sm_90"), "");
+}
+
+TEST(CudaSchedule, RefusesAGridForWhatIsNotReadForAStatisticOfAllRows) {
+  const std::string wanted = "grid = 2, but only columns of all rows, which are read for their statistic and then again, lie over a grid; legal: 1";
+  EXPECT_EQ(reasonOfStream([](Schedule& s) { s.grid = 2; }), wanted);
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.grid = 2; }), wanted);
+  EXPECT_EQ(reasonOfGrid([](Schedule& s) { s.grid = 2; }, "instance_norm:forward@f32[*x*x64]"), wanted) << "a segment has its own";
+}
+
+TEST(CudaSchedule, CutsAGridIntoTasksThatAreThereAtOnce) {
+  Schedule s{.strategy = Strategy::Resident, .chunks = 8, .grid = 27};
+  EXPECT_EQ(tasksTogether(s, archOf("sm_80")), 4);
+  EXPECT_EQ(tasksTogether(s, archOf("sm_90")), 4);
+  s.blocks = 2;
+  EXPECT_EQ(tasksTogether(s, archOf("sm_90")), 8) << "9, but chunks says 8";
+  s.grid = 216;
+  EXPECT_EQ(tasksTogether(s, archOf("sm_80")), 1);
+}
+
 TEST(CudaSchedule, RefusesClustersForWhatIsNoRow) {
   const std::string wanted =
       "cluster = 2, but only rows with statistics of their own, or columns that are complete in a block, lie over blocks; legal: 1";
@@ -469,17 +522,21 @@ TEST(CudaSchedule, WholeColumnsAreOfferedForFewRowsWhereTheySaveLaunches) {
 
 TEST(CudaSchedule, UnalignedIsTheSameRunOneByOne) {
   const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 32, .vector = 8, .tile = 4, .rows = 2, .chunks = 9, .blocks = 1};
-  EXPECT_EQ(unaligned(s).text(), "resident,threads=128,team=32,vector=1,tile=32,rows=1,chunks=9,blocks=1,prefetch=0,cluster=1,hints=0,hold=0");
+  EXPECT_EQ(unaligned(s).text(), "resident,threads=128,team=32,vector=1,tile=32,rows=1,chunks=9,blocks=1,prefetch=0,cluster=1,hints=0,hold=0,grid=1");
   Schedule clustered = s;
   clustered.cluster = 4;
   EXPECT_EQ(unaligned(clustered).cluster, 4) << "both are launched alike";
+  Schedule gridded = s;
+  gridded.grid = 9, gridded.blocks = 2;
+  EXPECT_EQ(unaligned(gridded).grid, 9);
+  EXPECT_EQ(unaligned(gridded).blocks, 2) << "as many are there at once";
 }
 
 TEST(CudaSchedule, PeeledIsTheSameRunInTheSameAccesses) {
   const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 32, .vector = 8, .tile = 4, .rows = 2, .chunks = 9, .blocks = 4, .prefetch = 1};
-  EXPECT_EQ(peeled(s).text(), "resident,threads=128,team=32,vector=8,tile=4,rows=2,chunks=9,blocks=3,prefetch=0,cluster=1,hints=0,hold=0");
+  EXPECT_EQ(peeled(s).text(), "resident,threads=128,team=32,vector=8,tile=4,rows=2,chunks=9,blocks=3,prefetch=0,cluster=1,hints=0,hold=0,grid=1");
   const Schedule looped{.strategy = Strategy::Resident, .threads = 256, .team = 256, .vector = 8, .tile = 0, .rows = 2, .chunks = 9};
-  EXPECT_EQ(peeled(looped).text(), "resident,threads=256,team=256,vector=8,tile=0,rows=1,chunks=9,blocks=0,prefetch=0,cluster=1,hints=0,hold=0");
+  EXPECT_EQ(peeled(looped).text(), "resident,threads=256,team=256,vector=8,tile=0,rows=1,chunks=9,blocks=0,prefetch=0,cluster=1,hints=0,hold=0,grid=1");
 }
 
 //===-- Architectures -------------------------------------------------------------===//

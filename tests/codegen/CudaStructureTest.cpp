@@ -269,5 +269,68 @@ TEST(CudaClusters, MeetOnceBeforeAndOnceForTheSumsOfASweep) {
   }
 }
 
+//===-- Columns over a grid ---------------------------------------------------------===//
+
+struct Grid {
+  const char *norm, *entry, *dtype, *arch;
+  int64_t features;  ///< 0: any
+};
+void PrintTo(const Grid& g, std::ostream* out) { *out << g.norm << " " << g.entry << " " << g.dtype << " " << g.features << " for " << g.arch; }
+
+std::vector<Grid> grids() {
+  std::vector<Grid> list;
+  for (const char* norm : {"batch_norm", "power_norm_v"})
+    for (const char* entry : {"forward", "backward"})
+      for (const char* dtype : {"f32", "bf16"})
+        for (const char* arch : {"sm_80", "sm_90", "sm_100"})
+          for (int64_t features : {256, 0})
+            if (features || arch == std::string("sm_90")) list.push_back({norm, entry, dtype, arch, features});
+  return list;
+}
+
+class CudaGrids : public testing::TestWithParam<Grid> {};
+
+/// As many rows as are legal, and half of what the default holds, over a quarter of the device.
+TEST_P(CudaGrids, StayInRegistersAndMeetByLoadsAndStores) {
+  const Grid& g = GetParam();
+  const cuda::Arch arch = llvm::cantFail(cuda::findArch(g.arch));
+  const std::string extent = g.features ? std::to_string(g.features) : "*";
+  const Problem problem = problemOf((std::string(g.norm) + ":" + g.entry + "@" + g.dtype + "[*x" + extent + "]").c_str());
+  const auto whole = cuda::defaultSchedule(problem, arch, Strategy::Resident);
+  const bool assembler = !cuda::findPtxas().empty();
+  auto most = whole;
+  most.grid = arch.multiprocessors / 4;
+  while (most.hold > 0 && cuda::whyIllegal(cuda::formOf(problem, Strategy::Resident), most, arch)) --most.hold;
+  EXPECT_GE(most.hold, whole.hold - 1);
+  for (int64_t hold : {most.hold, whole.hold / 2}) {
+    auto schedule = most;
+    schedule.hold = hold;
+    SCOPED_TRACE(problem.text() + " " + schedule.text() + " " + g.arch);
+    auto kernel = compileKernel(problem, schedule, arch, "k", {.assemble = false});
+    ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
+    checkPtx(*kernel, schedule, arch);
+    ASSERT_EQ(kernel->manifest.phases.size(), 1u);
+    const package::Phase& phase = kernel->manifest.phases[0];
+    EXPECT_EQ(phase.launch->cooperative, schedule.grid);
+    EXPECT_LE(phase.maxChunks * schedule.grid, arch.multiprocessors);
+    // The sums of the columns, and of forward the state that all have read.
+    const size_t meetings = g.entry == std::string("forward") ? 2 : 1;
+    for (const std::string& name : {phase.symbol, phase.unaligned.value_or("")}) {
+      const std::string entry = entryOf(kernel->ptx, name);
+      if (name == phase.symbol) {
+        EXPECT_EQ(countOf(entry, "st.release.gpu"), meetings);
+        EXPECT_EQ(countOf(entry, "ld.acquire.gpu"), meetings);
+      }
+      EXPECT_EQ(countOf(entry, "membar") + countOf(entry, "fence"), 0u);
+    }
+    if (assembler) checkMachineCode(*kernel, arch);
+  }
+  if (!assembler) GTEST_SKIP() << "no ptxas, so PTX alone was looked at: install the CUDA toolkit to see registers and spills";
+}
+INSTANTIATE_TEST_SUITE_P(Columns, CudaGrids, testing::ValuesIn(grids()), [](const auto& info) {
+  const Grid& g = info.param;
+  return std::string(g.norm) + "_" + g.entry + "_" + g.dtype + "_" + (g.features ? std::to_string(g.features) : "any") + "_" + g.arch;
+});
+
 }  // namespace
 }  // namespace normc::codegen

@@ -107,6 +107,16 @@ INSTANTIATE_TEST_SUITE_P(
              "resident,threads=64,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2,cluster=16", 1023, 2, 1},
         Case{"InstanceNormOverACluster", "instance_norm:forward@f32[*x*x64]", "sm_90",
              "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=4,cluster=4", 2047, 1, 1},
+        Case{"BatchNormOverAGrid", "batch_norm:forward@f32[*x64]", "sm_80",
+             "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2,grid=6", 1500, 1, 1, /*heads=*/5 * 8},
+        Case{"BatchNormOverAGridBackward", "batch_norm:backward@f32[*x64]", "sm_90",
+             "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2,grid=6", 1536, 2, 1},
+        Case{"BatchNormOverAGridBF16", "batch_norm:forward@bf16[*x64]", "sm_90",
+             "resident,threads=256,team=8,vector=8,tile=1,rows=2,blocks=1,hold=3,grid=7", 1344, 1, 1, /*heads=*/6 * 8},
+        Case{"PowerNormVOverAGrid", "power_norm_v:forward@bf16[*x64]", "sm_80",
+             "resident,threads=128,team=8,vector=8,tile=1,rows=2,blocks=1,hold=3,grid=7", 671, 1, 1},
+        Case{"PowerNormVOverAGridBackward", "power_norm_v:backward@f32[*x32]", "sm_80",
+             "resident,threads=64,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2,grid=20", 1280, 2, 1},
         Case{"BatchNormInfer", "batch_norm:infer@bf16[*x1024]", "sm_90", nullptr, 256, 1, 1}),
     [](const auto& info) { return info.param.name; });
 

@@ -273,6 +273,69 @@ TEST(Grid, ABarrierOfBlocksThatAreNotResidentIsADeadlock) {
   EXPECT_TRUE(has(text, "at %seen = load volatile i32")) << text;
 }
 
+/// Blocks 2k and 2k + 1 read a word of x, meet, and block 2k writes word k.
+std::string pairsMeet(const std::string& word) {
+  return kernel("ptr addrspace(1) %x, ptr addrspace(1) %arrivals", R"(
+  %pair = lshr i32 %ctaid, 1
+  %other = xor i32 %ctaid, 1
+)" + word + R"(
+  %px = getelementptr i32, ptr addrspace(1) %x, i32 %word
+  %v = load i32, ptr addrspace(1) %px, align 4
+  %sum = add i32 %v, 1
+)" + kBarrier + R"(
+  %mine = getelementptr i32, ptr addrspace(1) %arrivals, i32 %ctaid
+  %theirs = getelementptr i32, ptr addrspace(1) %arrivals, i32 %other
+  %is0 = icmp eq i32 %tid, 0
+  br i1 %is0, label %arrive, label %meet
+arrive:
+  store atomic i32 1, ptr addrspace(1) %mine syncscope("device") release, align 4
+  br label %spin
+spin:
+  %seen = load atomic i32, ptr addrspace(1) %theirs syncscope("device") acquire, align 4
+  %come = icmp ne i32 %seen, 0
+  br i1 %come, label %meet, label %spin
+meet:
+)" + kBarrier + R"(
+  %odd = and i32 %ctaid, 1
+  %rest = or i32 %odd, %tid
+  %writes = icmp eq i32 %rest, 0
+  br i1 %writes, label %write, label %out
+write:
+  %py = getelementptr i32, ptr addrspace(1) %x, i32 %pair
+  store i32 %sum, ptr addrspace(1) %py, align 4
+  br label %out
+out:)");
+}
+
+std::string runPairs(const std::string& ir, Order order) {
+  Memory memory;
+  auto* x = iota<int32_t>(memory, "x", 4);
+  auto* arrivals = fresh<int32_t>(memory, "arrivals", 4);
+  std::fill_n(arrivals, 4, 0);
+  llvm::cantFail(memory.markInitialised(arrivals, 16));
+  Report report = run(ir, {.grid = {4}, .block = {64}, .cooperative = true}, memory, {x, arrivals}, {.order = order});
+  return report.ok() ? "ok" : report.text();
+}
+
+TEST(Grid, BlocksThatMeetInPairsMayWriteWhatTheyAloneHaveRead) {
+  for (Order order : kOrders) EXPECT_EQ(runPairs(pairsMeet("  %word = add i32 %pair, 0"), order), "ok");
+}
+
+TEST(Grid, BlocksThatMeetInPairsMayNotWriteWhatOthersHaveRead) {
+  for (Order order : kOrders) {
+    const std::string text = runPairs(pairsMeet("  %word = mul i32 %pair, 0"), order);
+    EXPECT_TRUE(has(text, "data race") && has(text, "x + 0")) << text;
+  }
+}
+
+TEST(Grid, AWordThatNobodyClearedIsFoundByWhoWaitsForIt) {
+  Memory memory;
+  auto* x = iota<int32_t>(memory, "x", 4);
+  auto* arrivals = fresh<int32_t>(memory, "arrivals", 4);
+  Report report = run(pairsMeet("  %word = add i32 %pair, 0"), {.grid = {4}, .block = {64}, .cooperative = true}, memory, {x, arrivals});
+  EXPECT_TRUE(has(report.text(), "uninitialised") && has(report.text(), "reads 4 bytes at arrivals")) << report.text();
+}
+
 //===-- The non-coherent cache -------------------------------------------------------------===//
 
 TEST(Race, ANonCoherentReadOfWhatTheLaunchWrites) {

@@ -95,6 +95,7 @@ std::vector<Launched> launches() {
     one.device = launch.device;
     one.stream = launch.stream;
     one.dependent = launch.dependent != 0;
+    one.cooperative = launch.cooperative != 0;
     one.words.resize(launch.parameter_bytes / sizeof(uint64_t));
     std::memcpy(one.words.data(), launch.parameters, launch.parameter_bytes);
   }

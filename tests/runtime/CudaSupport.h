@@ -30,7 +30,7 @@ struct Launched {
   std::string function;
   std::vector<unsigned> grid, block, cluster;
   unsigned shared;
-  bool dependent;
+  bool dependent, cooperative;
   int device;
   const void* stream;
   std::vector<uint64_t> words;

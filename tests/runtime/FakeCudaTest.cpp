@@ -135,6 +135,45 @@ TEST_F(FakeCuda, ChecksClusters) {
   EXPECT_EQ(launch(16, 16), CUDA_SUCCESS);
 }
 
+TEST_F(FakeCuda, ChecksThatTheBlocksOfACooperativeLaunchAreThereAtOnce) {
+  const CUfunction copy = function(load(), "copy");
+  uint64_t pointer = 0;
+  uint32_t count = 0;
+  void* parameters[] = {&pointer, &count};
+  int each = 0;
+  ASSERT_EQ(cuOccupancyMaxActiveBlocksPerMultiprocessor(&each, copy, 32, 0), CUDA_SUCCESS);
+  CUlaunchAttribute attribute = {CU_LAUNCH_ATTRIBUTE_COOPERATIVE, {}, {}};
+  attribute.value.cooperative = 1;
+  const auto launch = [&](int grid) {
+    const CUlaunchConfig config = {unsigned(grid), 1, 1, 32, 1, 1, 0, nullptr, &attribute, 1};
+    return cuLaunchKernelEx(&config, copy, parameters, nullptr);
+  };
+  EXPECT_EQ(launch(132 * each), CUDA_SUCCESS);
+  fake_cuda_launch recorded;
+  ASSERT_TRUE(fake_cuda_launch_at(0, &recorded));
+  EXPECT_TRUE(recorded.cooperative);
+  EXPECT_EQ(launch(132 * each + 1), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+  attribute.value.cooperative = 0;
+  EXPECT_EQ(launch(132 * each + 1), CUDA_SUCCESS);
+  ASSERT_TRUE(fake_cuda_launch_at(1, &recorded));
+  EXPECT_FALSE(recorded.cooperative);
+}
+
+TEST_F(FakeCuda, TellsWhatWasClearedUntilItIsFilledAgain) {
+  CUdeviceptr memory = 0;
+  ASSERT_EQ(cuMemAlloc_v2(&memory, 256), CUDA_SUCCESS);
+  uint64_t begin = 0, end = 0;
+  EXPECT_FALSE(fake_cuda_take_cleared(&begin, &end));
+  cuMemsetD8_v2(memory, 0, 64);
+  cuMemsetD8Async(memory + 64, 0, 64, nullptr);
+  cuMemsetD8_v2(memory + 32, 1, 8);
+  ASSERT_TRUE(fake_cuda_take_cleared(&begin, &end));
+  EXPECT_EQ(begin, memory + 64) << "the first is zero no longer";
+  EXPECT_EQ(end, memory + 128);
+  EXPECT_FALSE(fake_cuda_take_cleared(&begin, &end)) << "each is told once";
+  cuMemFree_v2(memory);
+}
+
 TEST_F(FakeCuda, ChecksWhatALaunchMayBeAskedFor) {
   uint64_t pointer = 0;
   uint32_t count = 0;

@@ -52,6 +52,7 @@ constexpr ErrorText kErrors[] = {
                      "operation not supported on global/shared address space"),
     NORMC_FAKE_ERROR(CUDA_ERROR_INVALID_PC, "invalid program counter"),
     NORMC_FAKE_ERROR(CUDA_ERROR_LAUNCH_FAILED, "unspecified launch failure"),
+    NORMC_FAKE_ERROR(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "too many blocks in cooperative launch"),
     NORMC_FAKE_ERROR(CUDA_ERROR_NOT_SUPPORTED, "operation not supported"),
     NORMC_FAKE_ERROR(CUDA_ERROR_SYSTEM_NOT_READY, "system not yet initialized"),
     NORMC_FAKE_ERROR(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,

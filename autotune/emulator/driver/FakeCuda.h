@@ -57,6 +57,10 @@ int fake_cuda_allocation_of(uint64_t address, fake_cuda_allocation* allocation);
 size_t fake_cuda_live_allocations(void);
 size_t fake_cuda_damaged_allocations(void);
 
+/* What cuMemset* has filled with zeros and with nothing else since: the oldest such range, told once; returns
+ * 0 if there is none. */
+int fake_cuda_take_cleared(uint64_t* begin, uint64_t* end);
+
 /* Objects that nobody has destroyed yet: modules, streams, events, graphs, contexts, primary ones too. */
 size_t fake_cuda_live_objects(void);
 
@@ -74,6 +78,7 @@ typedef struct fake_cuda_launch {
   size_t parameter_bytes; /* 8 times the words, for a kernel of runtime/abi/cuda.h */
   int device;
   const void* stream; /* the handle, NULL for the default stream */
+  int cooperative;    /* all blocks are there at once */
   int dependent;      /* may begin before the stream's last launch has ended, and waits for it by itself */
 } fake_cuda_launch;
 

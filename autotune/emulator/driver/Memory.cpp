@@ -38,6 +38,11 @@ CUresult fill(fake::Call& call, CUdeviceptr to, unsigned value, size_t width, si
   return call.enqueue(stream, [=] {
     for (size_t i = 0; i < count; ++i)
       std::memcpy(static_cast<char*>(pointer(to)) + i * width, &value, width);
+    const uint64_t end = to + width * count;
+    const std::lock_guard lock(fake::fake().mutex);
+    auto& cleared = fake::fake().state->cleared;
+    std::erase_if(cleared, [&](const auto& range) { return range.first < end && to < range.second; });
+    if (value == 0) cleared.emplace_back(to, end);
     return CUDA_SUCCESS;
   });
 }
@@ -160,6 +165,15 @@ CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream
 using namespace normc::cuda;
 
 extern "C" {
+
+int fake_cuda_take_cleared(uint64_t* begin, uint64_t* end) {
+  const std::lock_guard lock(fake::fake().mutex);
+  auto& cleared = fake::fake().state->cleared;
+  if (cleared.empty()) return 0;
+  *begin = cleared.front().first, *end = cleared.front().second;
+  cleared.erase(cleared.begin());
+  return 1;
+}
 
 int fake_cuda_allocation_of(uint64_t address, fake_cuda_allocation* allocation) {
   const std::lock_guard lock(fake::fake().mutex);

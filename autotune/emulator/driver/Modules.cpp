@@ -84,8 +84,14 @@ struct Launch {
   unsigned grid[3], block[3], cluster[3] = {1, 1, 1};
   unsigned shared;
   CUstream stream;
-  bool dependent = false;
+  bool dependent = false, cooperative = false;
 };
+
+/// What one multiprocessor holds; registers are not known here.
+int residentBlocks(uint64_t threads, size_t sharedBytes) {
+  const int byThreads = int(2048 / threads), byShared = static_cast<int>((228 << 10) / (sharedBytes + 1024));
+  return std::min({byThreads, byShared, 32});
+}
 
 CUresult checkShape(fake::Call& call, const CUfunc_st& function, const Launch& launch) {
   const fake::Entry& entry = *function.entry;
@@ -101,6 +107,10 @@ CUresult checkShape(fake::Call& call, const CUfunc_st& function, const Launch& l
     return CUDA_ERROR_INVALID_VALUE;
   if (launch.shared > unsigned(function.maxDynamicShared)) return CUDA_ERROR_INVALID_VALUE;
   if (launch.dependent && call.device().facts.major < 9) return CUDA_ERROR_NOT_SUPPORTED;
+  const uint64_t blocks = uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
+  const int multiprocessors = call.device().facts.multiprocessors;
+  if (launch.cooperative && blocks > uint64_t(residentBlocks(threads, launch.shared) * multiprocessors))
+    return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
   const unsigned cluster = launch.cluster[0] * launch.cluster[1] * launch.cluster[2];
   if (entry.cluster && cluster != unsigned(entry.cluster)) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   if (cluster == 1) return CUDA_SUCCESS;
@@ -178,6 +188,7 @@ CUresult enqueue(fake::Call& call, CUfunction function, const Launch& launch, vo
   to.device = call.context()->device;
   to.stream = launch.stream;
   to.dependent = launch.dependent;
+  to.cooperative = launch.cooperative;
   return call.enqueue(launch.stream, [recorded = std::move(recorded)] { return run(recorded); });
 }
 
@@ -263,8 +274,7 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction fun
                                                      size_t sharedBytes) {
   NORMC_FAKE_CALL(Context);
   if (!call->functions.contains(function) || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
-  const int byThreads = 2048 / threads, byShared = static_cast<int>((228 << 10) / (sharedBytes + 1024));
-  *blocks = std::min({byThreads, byShared, 32});
+  *blocks = residentBlocks(threads, sharedBytes);
   return CUDA_SUCCESS;
 }
 
@@ -292,6 +302,9 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
       case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
         launch.cluster[0] = value.clusterDim.x, launch.cluster[1] = value.clusterDim.y;
         launch.cluster[2] = value.clusterDim.z;
+        break;
+      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+        launch.cooperative = value.cooperative != 0;
         break;
       case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
         launch.dependent = value.programmaticStreamSerializationAllowed != 0;

@@ -97,6 +97,7 @@ struct State {
   std::vector<Device> devices;
   std::map<uint64_t, Allocation> allocations;  ///< by the address where the red zone begins
   uint64_t serial = 0;
+  std::vector<std::pair<uint64_t, uint64_t>> cleared;  ///< filled with zeros, by address
   size_t damagedAndFreed = 0;
   std::map<const void*, std::unique_ptr<CUctx_st>> contexts;
   std::map<const void*, std::unique_ptr<CUmod_st>> modules;

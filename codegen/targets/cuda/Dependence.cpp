@@ -1,5 +1,6 @@
 #include "codegen/targets/cuda/Dependence.h"
 
+#include "codegen/targets/cuda/Meeting.h"
 #include "codegen/targets/cuda/Ptx.h"
 
 using namespace mlir;
@@ -27,6 +28,8 @@ llvm::DenseSet<StringRef> writtenIn(PhaseOp phase) {
       for (ArrayAttr list : {sweep.getWrites(), sweep.getPartials()})
         for (auto name : list.getAsRange<FlatSymbolRefAttr>()) names.insert(name.getValue());
   });
+  for (auto t : phase->getParentOfType<KernelOp>().getOps<TensorOp>())
+    if (isOfMeeting(t)) names.insert(t.getSymName());
   return names;
 }
 

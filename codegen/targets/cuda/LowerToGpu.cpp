@@ -54,7 +54,7 @@ static Arguments argumentsOf(Loops& l, KernelOp kernel, PhaseOp phase, gpu::GPUF
     return function.getArgument(cuts + 3 * phase + field);
   };
   a.task = launch.cluster > 1 ? Value(gpu::ClusterIdOp::create(l.b, l.loc, gpu::Dimension::x))
-                              : blockIn(l, phase, gpu::Dimension::x);
+                              : l.div(blockIn(l, phase, gpu::Dimension::x), l.index(launch.grid));
   return a;
 }
 

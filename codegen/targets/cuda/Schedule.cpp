@@ -15,6 +15,8 @@ static constexpr int64_t kSegmentBytes = 128;
 static constexpr int64_t kAloneBytes = 64 << 10;
 /// Elements of a column slab that a thread of 256 keeps: with what else it has, ptxas finds room for so many.
 static constexpr int64_t kHeldElements = 96, kHeldNarrow = 64;  // narrow ones are widened, and both are there
+/// The same beside code that meets others over the grid, where ptxas finds less room before sm_90.
+static constexpr int64_t kHeldOverGrid = 80;
 /// Threads of a phase that has no sweeps: few, so that features spread over the device.
 static constexpr int64_t kVectorThreads = 64;
 static constexpr int64_t kWarp = 32;
@@ -33,7 +35,7 @@ static constexpr int64_t kSumBytes = 2048;
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
   return {{"threads", &s.threads}, {"team", &s.team},     {"vector", &s.vector}, {"tile", &s.tile},
           {"rows", &s.rows},       {"chunks", &s.chunks}, {"blocks", &s.blocks}, {"prefetch", &s.prefetch},
-          {"cluster", &s.cluster}, {"hints", &s.hints},   {"hold", &s.hold}};
+          {"cluster", &s.cluster}, {"hints", &s.hints},   {"hold", &s.hold},     {"grid", &s.grid}};
 }
 
 std::string Schedule::text() const {
@@ -78,7 +80,7 @@ bool keeps(SlabOp slab, const Schedule& s) {
   return slab.getResident() && s.tile > 0 && isLine(slab, slab->getParentOfType<KernelOp>());
 }
 
-int64_t heldRows(const Schedule& s) { return s.hold * s.rows * (s.threads / s.team) * s.cluster; }
+int64_t heldRows(const Schedule& s) { return s.hold * s.rows * (s.threads / s.team) * s.cluster * s.grid; }
 
 llvm::SmallVector<TensorOp> streamedIn(PhaseOp phase, const Schedule& s) {
   llvm::SmallVector<TensorOp> streamed;
@@ -160,6 +162,7 @@ Form formOf(KernelOp kernel) {
     if (column) {
       auto always = llvm::make_filter_range(slab.getOps<SweepOp>(), [](SweepOp sweep) { return !sweep.getCondition(); });
       form.returns |= llvm::range_size(always) > 1;
+      form.segmentColumns |= slab.isPer("segment");
       form.sums += llvm::range_size(slab.getOps<ProbeOp>());
       for (auto sweep : slab.getOps<SweepOp>()) form.sums += sweep.getSums().size();
     }
@@ -226,8 +229,17 @@ Launch launchOf(PhaseOp phase, const Schedule& s) {
     bool own = phase.getUnits().size() == 1 && mlir::cast<mlir::StringAttr>(phase.getUnits()[0]) == "feature";
     if (slab.getPer().empty() || (column && !own)) launch.columns = columnsOf(s);
     if (slab.isPer("row") || column) launch.cluster = s.cluster;
+    if (column) launch.grid = s.grid;
   }
   return launch;
+}
+
+int64_t blocksTogether(const Schedule& s, const Arch& arch) {
+  return arch.multiprocessors * std::max<int64_t>(s.blocks, 1);
+}
+
+int64_t tasksTogether(const Schedule& s, const Arch& arch) {
+  return std::clamp<int64_t>(blocksTogether(s, arch) / s.grid, 1, s.chunks);
 }
 
 int64_t unitsPerStep(PhaseOp phase, const Schedule& s) {
@@ -309,6 +321,25 @@ static std::optional<std::string> whyNoCluster(const Form& form, const Schedule&
   return std::nullopt;
 }
 
+/// Why columns cannot lie over so many blocks that wait for each other.
+static std::optional<std::string> whyNoGrid(const Form& form, const Schedule& s, const Arch& arch) {
+  const std::string grid = "grid = " + std::to_string(s.grid);
+  if (s.grid < 1) return grid + "; legal: at least 1";
+  if (s.grid == 1) return std::nullopt;
+  if (!form.columns || form.lines || form.blocks || form.streams || form.segmentColumns || !form.returns)
+    return grid + ", but only columns of all rows, which are read for their statistic and then again, lie over a grid; legal: 1";
+  if (s.cluster > 1) return grid + " blocks in clusters of " + std::to_string(s.cluster) + "; legal: one of the two";
+  const int64_t held = s.hold * s.rows * s.vector * (form.backward ? 2 : 1);
+  if (held > kHeldOverGrid && !arch.clusters())
+    return "hold = " + std::to_string(s.hold) + " keeps " + std::to_string(held) +
+           " elements of a thread; beside what blocks of a grid tell each other " + arch.name + " has registers for " +
+           std::to_string(kHeldOverGrid);
+  if (const int64_t most = blocksTogether(s, arch); s.grid > most)
+    return grid + " blocks that wait for each other; " + arch.name + " holds " + std::to_string(most) + " at once, " +
+           std::to_string(std::max<int64_t>(s.blocks, 1)) + " on each of " + std::to_string(arch.multiprocessors) + " multiprocessors";
+  return std::nullopt;
+}
+
 std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const Arch& arch) {
   auto number = [](int64_t n) { return std::to_string(n); };
   if (form.doubles) return "statistics in f64; a CUDA kernel computes them in f32, so the data is f32, bf16 or f16";
@@ -326,6 +357,7 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
   if (s.blocks < 0 || s.blocks * s.threads > arch.threads)
     return "blocks = " + number(s.blocks) + " of " + number(s.threads) + " threads; " + arch.name + " holds " + number(arch.threads) + " threads";
   if (auto reason = whyNoCluster(form, s, arch)) return reason;
+  if (auto reason = whyNoGrid(form, s, arch)) return reason;
   int64_t access = s.team * s.cluster * s.vector, run = access * s.tile;
   const std::string product = s.cluster > 1 ? "team * cluster * vector * tile = " : "team * vector * tile = ";
   if (form.streams && s.tile < 1) return std::string("tile = 0, but sums per feature stay in registers; legal: at least 1");
@@ -490,7 +522,7 @@ Schedule unaligned(const Schedule& s) {
   Schedule single = s;
   single.tile = s.tile * s.vector;
   single.vector = single.rows = 1;
-  single.blocks = 1;
+  if (s.grid == 1) single.blocks = 1;  // else as many have to be there at once
   single.prefetch = 0;
   single.hold = 0;  // so many single elements have too many addresses
   return single;

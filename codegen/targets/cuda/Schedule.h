@@ -27,8 +27,9 @@ struct Schedule {
   int64_t cluster = 1;    ///< blocks that share a line, each with a team on it, or columns, each with rows; above 1 from sm_90 on
   int64_t hints = 0;      ///< 1: caches are told what is not read again
   int64_t hold = 0;       ///< steps of `rows` rows that a column keeps in registers; those after them are read again
+  int64_t grid = 1;       ///< blocks that share columns, each with rows, and meet over workspace: a cooperative launch
   bool operator==(const Schedule&) const = default;
-  /// "streamed,threads=256,team=32,vector=4,tile=1,rows=4,chunks=66,blocks=0,prefetch=0,cluster=1,hints=0,hold=0"
+  /// "streamed,threads=256,team=32,vector=4,tile=1,rows=4,chunks=66,blocks=0,prefetch=0,cluster=1,hints=0,hold=0,grid=1"
   std::string text() const;
 };
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text);
@@ -48,6 +49,7 @@ struct Form {
   bool updates = false;       ///< backward has a state of its own (nu)
   bool returns = false;       ///< a column is swept for its statistics first, and then again
   int64_t sums = 0;           ///< of columns: values that the blocks of a cluster have to tell each other
+  bool segmentColumns = false;  ///< a column ends with its segment
   bool doubles = false;       ///< statistics in f64
   bool rereads = false;       ///< a phase reads an X-sized tensor that one before it has read
   bool peels = false;         ///< every phase can do with operands that begin anywhere and still make wide accesses
@@ -87,12 +89,16 @@ bool alwaysPeels(const Form&, const Schedule&);
 Schedule peeled(const Schedule&);
 
 /// How a phase is launched: blocks of `threads`, `columns` features to one (0: all), registers for `blocks` on a
-/// multiprocessor, `cluster` blocks to a task.
+/// multiprocessor, `cluster` or `grid` blocks to a task.
 struct Launch {
-  int64_t threads = 256, columns = 0, blocks = 0, cluster = 1;
+  int64_t threads = 256, columns = 0, blocks = 0, cluster = 1, grid = 1;
   int64_t shared = 0;  ///< dynamic shared memory, for runs that are copied ahead
 };
 Launch launchOf(PhaseOp, const Schedule&);
+
+/// Blocks that may wait for each other, as a device of the architecture holds them at once, and tasks that are so many.
+int64_t blocksTogether(const Schedule&, const Arch&);
+int64_t tasksTogether(const Schedule&, const Arch&);
 
 /// Units (rows, runs) that a block of the phase has under way in one step.
 int64_t unitsPerStep(PhaseOp, const Schedule&);

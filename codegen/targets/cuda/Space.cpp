@@ -47,14 +47,32 @@ KnobSpace knobSpace(const Form& form, const Arch& arch, Strategy strategy) {
   const bool clusters = form.lines && form.width && arch.clusters();
   space.knobs.push_back({"cluster", around(clusters ? std::vector<int64_t>{1, 2, 4, 8, 16} : std::vector<int64_t>{1}, s.cluster)});
   space.knobs.push_back({"hints", {0, 1}});
-  space.knobs.push_back({"hold", around(form.columns ? std::vector<int64_t>{0, s.hold / 2} : std::vector<int64_t>{0}, s.hold)});
+  const bool meets = form.columns && form.returns && !form.segmentColumns;
+  std::vector<int64_t> holds{0};
+  if (form.columns) holds.push_back(s.hold / 2);
+  if (meets && !arch.clusters() && s.hold > 0) holds.push_back(s.hold - 1);  // what a grid leaves room for
+  space.knobs.push_back({"hold", around(std::move(holds), s.hold)});
+  const int64_t all = arch.multiprocessors;
+  std::vector<int64_t> grids{1};
+  if (meets) grids = {1, all / 8, all / 4, all / 2, all};
+  space.knobs.push_back({"grid", around(std::move(grids), s.grid)});
   return space;
+}
+
+/// Transfers of columns, as if of a device that is busy everywhere: how often they are read, and how much of the device
+/// their blocks keep busy.
+static double columnsCost(const Form& form, const Schedule& s, const Arch& arch, const Load& load) {
+  const double rows = double(std::max<int64_t>(load.totalRows(), 1));
+  const double again = form.returns ? 1 - std::min(1.0, double(heldRows(s)) / rows) : 0;
+  const double blocks = double(llvm::divideCeil(load.features, columnsOf(s)) * s.cluster * s.grid);
+  const double busy = std::min(1.0, blocks / double(arch.multiprocessors));
+  return (double(form.reads) * (1 + again) + 1) / busy;
 }
 
 double predict(const Form& form, const Schedule& s, const Arch& arch, const Load& load) {
   const double elements = double(load.totalRows()) * double(load.features);
   const bool again = form.blocks || (form.lines && s.tile == 0);  // a run that is walked twice
-  double transfers = double(form.reads) * (again || (form.columns && !s.hold) ? 2 : 1) + 1;
+  double transfers = form.columns ? columnsCost(form, s, arch, load) : double(form.reads) * (again ? 2 : 1) + 1;
   if (form.streams && form.reads) transfers += double(form.reads);
   // Lanes beyond the end of a run do nothing.
   const double held = double(s.team * s.cluster * s.vector * std::max<int64_t>(s.tile, 1));
@@ -72,7 +90,9 @@ double predict(const Form& form, const Schedule& s, const Arch& arch, const Load
   const double barriers = s.team > 32 ? 1 + 0.01 * double(s.team) / 32 : 1;
   const double partials =
       form.partials ? double(s.chunks) * double(load.features) * 4.0 * double(form.partials) : 0;
-  return (elements * double(form.dataBytes) * transfers + partials) / rate * (0.9 + 0.1 * narrow) * barriers;
+  // Blocks that wait for each other do nothing else for as long as half of what two launches take.
+  const double meeting = s.grid > 1 ? double(32 << 10) * double(arch.multiprocessors) : 0;
+  return (elements * double(form.dataBytes) * transfers + partials + meeting) / rate * (0.9 + 0.1 * narrow) * barriers;
 }
 
 }  // namespace normc::codegen::cuda

@@ -36,6 +36,7 @@ Value TeamLowering::clusterShared(int64_t elements) {
 }
 
 void TeamLowering::meet() {
+  if (gridded()) return arriveAtGrid(), waitForGrid();
   if (!clustered()) return barrier();
   arriveAtCluster(l_.b, l_.loc);
   waitForCluster(l_.b, l_.loc);

@@ -2,8 +2,9 @@
 //
 // The first `hold` steps of rows stay in registers, as they lie in memory, for all
 // sweeps of the slab; what is longer is read again from there on. So one kernel
-// serves any number of rows, and few rows are read once. In a cluster each block has
-// teams of its own on the same columns, and all of them together take the rows.
+// serves any number of rows, and few rows are read once. In a cluster, or over a grid,
+// each block has teams of its own on the same columns, and all of them together take
+// the rows.
 #include "codegen/targets/cuda/TeamLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -13,12 +14,13 @@ namespace normc::codegen::cuda {
 
 void TeamLowering::columns(SlabOp s) {
   place_ = placeOf(s_.team);
-  if (clustered()) {  // its blocks stand below each other
+  if (taskBlocks() > 1) {  // they stand below each other
     place_.team = s_.team, place_.lane = place_.spanLane;
     place_.unit = l_.add(l_.mul(rank_, l_.index(place_.units)), place_.unit);
-    place_.units *= launch_.cluster;
+    place_.units *= taskBlocks();
   }
   SmallVector<StringRef> units(f_.phase().getUnits().getAsValueRange<StringAttr>());
+  const Value unit = place_.unit;
   auto tile = [&](Value step, Value begin, Value end, Coordinates at) {
     runBegin_ = begin;
     width_ = columnCount(begin, end);
@@ -27,6 +29,9 @@ void TeamLowering::columns(SlabOp s) {
       if (clustered()) clusterStep_ = l_.rem(l_.add(l_.mul(step, l_.index(tileCount())), l_.index(k)), l_.index(2));
       Position position = tilePosition(k);
       inside_ = position.inside;
+      columnOffset_ = position.offset;
+      toldValues_ = 0;
+      place_.unit = unit;
       Replicas replicas(1);
       replicas[0].at = at;
       replicas[0].at.feature = l_.add(begin, position.offset);
@@ -111,10 +116,21 @@ void TeamLowering::holdRows(const Replica& column) {
 }
 
 /// The middle of the first eight rows, which as many teams of the first block hold: what Walk::probe reads from memory.
-Value TeamLowering::probeHeld(TensorOp x) {
+/// The first block of a cluster tells the others. Over a grid a meeting costs more than it saves: they read these rows.
+Value TeamLowering::probeHeld(TensorOp x, const Replica& column) {
   const size_t which = llvm::find(heldTensors_, x) - heldTensors_.begin();
-  Value memory = exchange(flip_++ % 2);
-  exchangeStore(memory, 0, f_.widened(x, heldRows_[0][which]));
+  Value memory = exchange(flip_++ % 2), mine = heldRows_[0][which];
+  if (gridded()) {
+    const Place whole = place_;
+    place_.unit = l_.div(thread_, l_.index(place_.span));
+    Replica row = rowsFrom(column, l_.index(0), rowCount(), /*kept=*/true)[0];
+    Value first = l_.less(place_.unit, l_.index(kProbedRows)), other = l_.less(l_.index(0), rank_);
+    place_ = whole;
+    mine = l_.when(both(both(first, other), both(row.active, inside_)), mine, [&] {
+      return Values{f_.loadStored(x, f_.address(x, row.at), s_.vector > 1 ? s_.vector : 0)};
+    })[0];
+  }
+  exchangeStore(memory, 0, f_.widened(x, mine));
   barrier();
   Values first;
   for (int64_t unit = 0; unit < kProbedRows; ++unit) first.push_back(exchangeLoad(memory, 0, unit));

@@ -9,7 +9,8 @@
 //   vectors  (slabs without sweeps) a thread has a feature
 //
 // A task is one block, or as many as the phase has tiles of columns, or the cluster
-// of blocks that its lines or columns lie over. Threads agree
+// of blocks that its lines or columns lie over, or those of the grid that share its
+// columns. Threads agree
 // on every trip count around a barrier; a team without a row of its own walks the
 // last one and stores nothing. Everything is summed in an order that the schedule
 // fixes; there are no atomics.
@@ -43,9 +44,9 @@ class TeamLowering : Walk {
   };
   /// Where a thread stands in its block, for one kind of slab.
   struct Place {
-    int64_t team = 1;   ///< threads of a run, in all blocks of the cluster
+    int64_t team = 1;   ///< threads of a run, in all blocks of the task
     int64_t span = 1;   ///< threads of a unit in this block: the teams of all its groups
-    int64_t units = 1;  ///< spans in a block; of columns, in all blocks of the cluster
+    int64_t units = 1;  ///< spans in a block; of columns, in all blocks of the task
     mlir::Value unit;   ///< this one among them
     mlir::Value spanLane, lane;  ///< of the thread in the span, in the team over all blocks
   };
@@ -139,13 +140,15 @@ class TeamLowering : Walk {
   Replicas rowsFrom(const Replica& column, mlir::Value first, mlir::Value end, bool kept);
   void holdRows(const Replica& column);
   static constexpr int64_t kProbedRows = 8;
-  mlir::Value probeHeld(TensorOp);
+  mlir::Value probeHeld(TensorOp, const Replica& column);
 
   //===-- Between threads (TeamSums.cpp) --------------------------------------------===//
   mlir::Value sumOverLanes(mlir::Value, int64_t team);
   void sumOverTeam(llvm::MutableArrayRef<mlir::Value> sums, int64_t team);
   void sumOverRun(llvm::MutableArrayRef<mlir::Value> sums);
   void sumOverUnits(llvm::MutableArrayRef<mlir::Value> sums);
+  void sumOverSpans(llvm::MutableArrayRef<mlir::Value> sums);
+  mlir::Value sumOverSpansOfWarp(mlir::Value);
   void beginPartials(SlabOp);
   void flushPartials();
   Values steps(mlir::Value begin, mlir::Value end, int64_t stride, Values zeros,
@@ -154,19 +157,29 @@ class TeamLowering : Walk {
   mlir::Value exchange(int64_t which);
   void exchangeStore(mlir::Value memory, int64_t slot, mlir::Value);
   mlir::Value exchangeLoad(mlir::Value memory, int64_t slot, int64_t unit);
-  mlir::Value exchangeSum(mlir::Value memory, int64_t slot);
+  mlir::Value exchangeSum(mlir::Value memory, int64_t slot, int64_t stride = 1);
   mlir::Value lanesOf(llvm::function_ref<mlir::Value(int64_t)> lane);
   void barrier();
 
   //===-- Between blocks of a cluster (TeamCluster.cpp) -------------------------------===//
   bool clustered() const { return launch_.cluster > 1; }
   mlir::Value clusterShared(int64_t elements);
-  void meet();  ///< all threads of the block, or of the cluster
+  void meet();  ///< all threads of the block, or of all blocks of the task
   void sumOverCluster(llvm::MutableArrayRef<mlir::Value> sums);
   llvm::SmallVector<Values> tellColumns(llvm::ArrayRef<mlir::Value> own, int64_t parts);
 
+  //===-- Between blocks of the grid (TeamGrid.cpp) -----------------------------------===//
+  bool gridded() const { return launch_.grid > 1; }
+  void beginMeetings();
+  void arriveAtGrid();
+  void waitForGrid();
+  void sumOverGrid(llvm::MutableArrayRef<mlir::Value> sums);
+  bool othersRead() const;
+  void arriveBefore(SweepOp);
+
   //===-- Small ones ------------------------------------------------------------------===//
   int64_t blockThreads() const { return launch_.threads; }
+  int64_t taskBlocks() const { return launch_.cluster * launch_.grid; }
   int64_t tileCount() const { return std::max<int64_t>(s_.tile, 1); }
   mlir::Type vectorType() const;
   mlir::Value isZero(mlir::Value index);
@@ -177,9 +190,13 @@ class TeamLowering : Walk {
   mlir::gpu::GPUFuncOp function_;
   mlir::IRMapping shared_;                ///< values of the phase, outside all slabs
   mlir::Value thread_, columnBlock_;      ///< in the block; which tile of columns
-  mlir::Value rank_;                      ///< of the block in its cluster
+  mlir::Value rank_;                      ///< of the block in its task
   mlir::Value clusterStep_;               ///< 0, 1, 0, ... from step to step of a line, tile to tile of columns: which buffer is written
   int64_t clusterBuffers_ = 0;
+  mlir::Value meetings_;                  ///< where the number of meetings of the grid stands
+  int64_t toldValues_ = 0;                ///< sums of the tile that were told over the grid
+  bool arrived_ = false;                  ///< at the meeting that stores of state wait for
+  mlir::Value columnOffset_;              ///< of a thread's first column in its block's
   llvm::StringMap<mlir::Value> stored_;   ///< whether an output that may be left out is there
   Place place_;                           ///< of the slab being lowered, and the width of its runs
   mlir::Value width_;

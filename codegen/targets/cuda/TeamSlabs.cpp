@@ -26,7 +26,10 @@ Value blockIn(Loops& l, PhaseOp phase, gpu::Dimension dimension) {
 void TeamLowering::run() {
   thread_ = gpu::ThreadIdOp::create(l_.b, l_.loc, gpu::Dimension::x);
   columnBlock_ = launch_.columns ? blockIn(l_, f_.phase(), gpu::Dimension::y) : l_.index(0);
-  rank_ = clustered() ? Value(gpu::ClusterBlockIdOp::create(l_.b, l_.loc, gpu::Dimension::x)) : l_.index(0);
+  rank_ = clustered() ? Value(gpu::ClusterBlockIdOp::create(l_.b, l_.loc, gpu::Dimension::x))
+          : gridded() ? l_.rem(gpu::BlockIdOp::create(l_.b, l_.loc, gpu::Dimension::x), l_.index(launch_.grid))
+                      : l_.index(0);
+  beginMeetings();
   std::tie(begin_, end_) = f_.range();
   for (TensorOp t : f_.kernel().getOps<TensorOp>()) {
     if (!t.isXSized() || t.getAccess() != "write" || t.getSymName() == "y") continue;
@@ -47,7 +50,7 @@ void TeamLowering::run() {
       // What one slab left in memory, other threads of the next may read.
       if (clustered() && !first) arriveAtCluster(l_.b, l_.loc);
       if (clustered()) waitForCluster(l_.b, l_.loc);
-      else if (!first) barrier();
+      else if (!first) meet();
       first = false;
       shared_ = phase.values;
       slab(s);
@@ -68,11 +71,11 @@ TeamLowering::Place TeamLowering::placeOf(int64_t team, int64_t groups) {
   p.spanLane = p.units == 1 ? thread_ : p.span == 32 ? inWarp() : l_.rem(thread_, l_.index(p.span));
   p.lane = groups == 1 ? p.spanLane : l_.rem(p.spanLane, l_.index(team));
   p.lane = l_.add(l_.mul(rank_, l_.index(team)), p.lane);
-  p.team = team * launch_.cluster;
+  p.team = team * taskBlocks();
   return p;
 }
 
-/// Among those of all blocks of the cluster.
+/// Among those of all blocks of the task.
 Value TeamLowering::threadOfTask() { return l_.add(l_.mul(rank_, l_.index(blockThreads())), thread_); }
 
 /// The features that this block works on.
@@ -106,7 +109,7 @@ void TeamLowering::zeroPartials() {
   if (partials.empty()) return;
   auto [begin, end] = columnRange();
   Value last = hasTask(end, begin);
-  l_.forEach(l_.add(begin, threadOfTask()), last, blockThreads() * launch_.cluster, [&](Value feature) {
+  l_.forEach(l_.add(begin, threadOfTask()), last, blockThreads() * taskBlocks(), [&](Value feature) {
     for (Operation* op : partials) {
       auto t = cast<TensorOp>(op);
       f_.store(t, f_.address(t, {.feature = feature, .chunk = f_.task()}), l_.zero(f_.statistics()), {});
@@ -232,7 +235,7 @@ void TeamLowering::vectors(SlabOp s) {
   bool own = units.size() == 1 && units[0] == "feature";
   auto [begin, end] = own ? std::pair{begin_, end_} : columnRange();
   auto features = [&, begin = begin, end = end](Coordinates at) {
-    l_.forEach(l_.add(begin, threadOfTask()), end, blockThreads() * launch_.cluster, [&](Value feature) {
+    l_.forEach(l_.add(begin, threadOfTask()), end, blockThreads() * taskBlocks(), [&](Value feature) {
       Replicas replicas(1);
       replicas[0].at = at;
       replicas[0].at.feature = feature;
@@ -361,6 +364,7 @@ void TeamLowering::body(SlabOp s, Replicas& replicas) {
     } else if (kind_ == Kind::Block) {
       blockSweep(sweep, replicas);
     } else {
+      arriveBefore(sweep);
       columnSweep(sweep, replicas);
     }
   }
@@ -372,8 +376,8 @@ Value TeamLowering::isZero(Value index) {
   return arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, index, l_.index(0));
 }
 
-/// One thread stores; where a whole block or cluster runs the same scalar code, at its end: state may be updated in
-/// place, and all threads have to have read it.
+/// One thread stores; where all threads of a task run the same scalar code, at its end: state may be updated in place,
+/// and all of them have to have read it.
 void TeamLowering::once(const Replica& replica, TensorOp t, std::function<void()> store) {
   Value condition;
   bool wait = false;
@@ -410,8 +414,19 @@ void TeamLowering::storeWhere(Value condition, llvm::function_ref<void()> store)
 
 void TeamLowering::storeWaiting() {
   if (waiting_.empty()) return;
-  meet();
-  for (Waiting& w : std::exchange(waiting_, {})) storeWhere(w.condition, w.store);
+  const bool arrived = std::exchange(arrived_, false);
+  auto store = [&] {
+    for (Waiting& w : std::exchange(waiting_, {})) storeWhere(w.condition, w.store);
+  };
+  if (!gridded() || !othersRead()) {
+    if (!gridded()) meet();
+    return store();
+  }
+  if (!arrived) arriveAtGrid();
+  storeWhere(isZero(rank_), [&] {  // the first block alone has something to wait for
+    waitForGrid();
+    store();
+  });
 }
 
 void TeamLowering::beforeRead(TensorOp t) {

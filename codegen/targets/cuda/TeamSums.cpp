@@ -80,11 +80,11 @@ Value TeamLowering::exchangeLoad(Value memory, int64_t slot, int64_t unit) {
   });
 }
 
-/// The sum over all units of the block of what the threads at this place of their span stored.
-Value TeamLowering::exchangeSum(Value memory, int64_t slot) {
+/// The sum over all units of the block, or every `stride`-th, of what the threads at this place of their span stored.
+Value TeamLowering::exchangeSum(Value memory, int64_t slot, int64_t stride) {
   return lanesOf([&](int64_t e) {
     SmallVector<Value> parts;
-    for (int64_t u = 0; u < blockThreads() / place_.span; ++u) {
+    for (int64_t u = 0; u < blockThreads() / place_.span; u += stride) {
       int64_t at = (slot * s_.vector + e) * s_.threads + u * place_.span;
       parts.push_back(memref::LoadOp::create(l_.b, l_.loc, memory, l_.add(place_.spanLane, l_.index(at))));
     }
@@ -100,16 +100,36 @@ Value TeamLowering::lanesOf(llvm::function_ref<Value(int64_t)> lane) {
   return vector::FromElementsOp::create(l_.b, l_.loc, cast<VectorType>(vectorType()), lanes);
 }
 
-/// The sums over all units of the block, or of the cluster, known to all threads.
-void TeamLowering::sumOverUnits(MutableArrayRef<Value> sums) {
-  if (place_.units == 1 || sums.empty()) return;
+/// The sums over all spans of the block, known to all threads.
+void TeamLowering::sumOverSpans(MutableArrayRef<Value> sums) {
+  // Over a grid, where registers are scarce, those of a warp are added by shuffles: fewer are left to load.
+  const int64_t units = blockThreads() / place_.span, together = gridded() ? std::max<int64_t>(1, kWarp / place_.span) : 1;
   for (Value& v : sums) {  // one at a time: two buffers and a barrier each
-    if (blockThreads() == place_.span) break;
+    if (together > 1) v = sumOverSpansOfWarp(v);
+    if (units == together) continue;
     Value memory = exchange(flip_++ % 2);
     exchangeStore(memory, 0, v);
     barrier();
-    v = exchangeSum(memory, 0);
+    v = exchangeSum(memory, 0, together);
   }
+}
+
+Value TeamLowering::sumOverSpansOfWarp(Value v) {
+  return lanesOf([&](int64_t e) {
+    Value lane = s_.vector > 1 ? Value(vector::ExtractOp::create(l_.b, l_.loc, v, e)) : v;
+    for (int32_t distance = place_.span; distance < kWarp; distance *= 2) {
+      auto other = gpu::ShuffleOp::create(l_.b, l_.loc, lane, distance, kWarp, gpu::ShuffleMode::XOR);
+      lane = l_.addf(lane, other.getShuffleResult());
+    }
+    return lane;
+  });
+}
+
+/// The sums over all units of the task, known to all threads.
+void TeamLowering::sumOverUnits(MutableArrayRef<Value> sums) {
+  if (place_.units == 1 || sums.empty()) return;
+  sumOverSpans(sums);
+  if (gridded()) return sumOverGrid(sums);
   if (!clustered()) return barrier();
   for (auto [v, parts] : llvm::zip(sums, tellColumns(sums, launch_.cluster))) v = l_.tree(parts);
 }

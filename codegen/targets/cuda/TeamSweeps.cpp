@@ -222,11 +222,13 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
   if (kind_ != Kind::Line) {
     TensorOp x = f_.tensor(op.getTensor());
     if (llvm::is_contained(heldTensors_, x) && !f_.kernel().hasMask() && blockThreads() / place_.span >= kProbedRows)
-      return probeHeld(x);
+      return probeHeld(x, replica);
     auto value = [&] { return Values{Walk::probe(op, replica)}; };
-    // What an idle lane would read is its neighbour's to store over; and nobody stores before all have read.
+    // What an idle lane would read is its neighbour's to store over; and nobody stores before all have read: over a grid
+    // not before the meeting of the sums.
     Value shift = kind_ == Kind::Column && inside_ ? l_.when(inside_, l_.zero(vectorType()), value)[0] : value()[0];
-    meet();
+    if (gridded()) barrier();
+    else meet();
     return shift;
   }
   TensorOp x = f_.tensor(op.getTensor());

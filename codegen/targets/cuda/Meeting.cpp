@@ -1,0 +1,33 @@
+#include "codegen/targets/cuda/Meeting.h"
+
+using namespace mlir;
+
+namespace normc::codegen::cuda {
+
+StringRef arrivalsName() { return "arrivals"; }
+StringRef partsName() { return "parts"; }
+
+bool isOfMeeting(TensorOp t) { return t.getSymName() == arrivalsName() || t.getSymName() == partsName(); }
+
+void addMeeting(KernelOp kernel, const Schedule& s) {
+  int64_t values = 0;
+  PhaseOp meeting;
+  for (auto phase : kernel.getOps<PhaseOp>())
+    if (launchOf(phase, s).grid > 1) {
+      meeting = phase;
+      phase.walk([&](SweepOp sweep) { values += int64_t(sweep.getSums().size()); });
+    }
+  if (!meeting) return;
+  OpBuilder b(kernel.getContext());
+  Operation* last = nullptr;
+  for (auto t : kernel.getOps<TensorOp>()) last = t;
+  b.setInsertionPointAfter(last);
+  auto add = [&](StringRef name, Type type, ArrayRef<StringRef> axes, StringRef access, int64_t window) {
+    TensorOp::create(b, kernel.getLoc(), name, type, b.getStrArrayAttr(axes), "workspace", access, window);
+  };
+  const std::string chunk = "chunk." + std::to_string(meeting.number());
+  add(arrivalsName(), b.getI64Type(), {chunk, "window"}, "zeroed", s.grid);
+  add(partsName(), kernel.getStatistics(), {"window", "feature"}, "both", std::max<int64_t>(values, 1) * s.grid);
+}
+
+}  // namespace normc::codegen::cuda

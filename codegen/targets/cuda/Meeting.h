@@ -1,0 +1,25 @@
+// Workspace over which blocks of a grid meet that share columns (`grid`, Schedule.h).
+//
+//   arrivals   i64 [task][block]     how many meetings each block has come to; zero when the kernel begins
+//   parts      [sum][block][feature]   what each block knows of it; every place is written once a launch
+//
+// TeamGrid.cpp writes and reads them; an operand whose access is `zeroed` is cleared by
+// the runtime before every launch, in the order of its stream, so that a call leaves
+// nothing behind that the next would rely on.
+#pragma once
+
+#include "codegen/dialect/Norm.h"
+#include "codegen/targets/cuda/Schedule.h"
+
+namespace normc::codegen::cuda {
+
+llvm::StringRef arrivalsName();
+llvm::StringRef partsName();
+
+/// Adds both to a kernel whose schedule spreads columns over a grid.
+void addMeeting(KernelOp, const Schedule&);
+
+/// Whether blocks write the tensor for each other.
+bool isOfMeeting(TensorOp);
+
+}  // namespace normc::codegen::cuda
