@@ -107,6 +107,8 @@ TEST(Schedule, RowsThatNearlyCollideGoTwoTogetherByDefault) {
   EXPECT_EQ(schedule("power_norm:forward@f32[*x1056]").rows, 8);
   EXPECT_EQ(placesOfRows(problemOf("power_norm:forward@f32[*x2040]")), 1);
   EXPECT_EQ(placesOfRows(problemOf("power_norm:forward@f32[*x1040]")), 64);
+  EXPECT_EQ(placesOfRows(problemOf("power_norm:forward@f32[*x8]")), 128) << "rows of less than a line";
+  EXPECT_EQ(schedule("power_norm:forward@f32[*x8]").rows, 8);
   const Schedule odd = schedule("layer_norm:backward@f32[*x1000]", Strategy::Resident);
   EXPECT_EQ(odd.rows, 2);
   EXPECT_EQ(odd.unroll, 4);
@@ -119,6 +121,7 @@ TEST(Schedule, LargeCallsOf16BitsTakeOneRowAtATimeByDefault) {
   EXPECT_EQ(stream("power_norm:forward@f32[*x64]"), 8);
   EXPECT_EQ(stream("power_norm:forward@bf16[*x64]"), 1);
   EXPECT_EQ(stream("batch_norm:backward@f16[*x64]"), 1);
+  EXPECT_EQ(stream("batch_norm:forward@bf16[*x64]"), 8) << "the mean of a batch wants shorter sums";
 }
 
 TEST(Schedule, VectorsFillShortLinesByDefault) {

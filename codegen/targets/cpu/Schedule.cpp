@@ -76,10 +76,11 @@ int64_t lineOf(const Problem& problem) {
   return spec.reduce == Reduce::Features ? features / problem.groups(spec.groups) : 0;
 }
 
-/// From where one row begins within a page to where the next one does, in bytes, forwards or backwards.
+/// From where one row begins within a page to where the next one does, in bytes, forwards or backwards. Rows that are
+/// shorter than a page follow each other in it.
 static int64_t driftOfRows(const Problem& problem) {
-  const int64_t pitch = *problem.features * bytes(problem.data) % kPage;
-  return std::min(pitch, kPage - pitch);
+  const int64_t size = *problem.features * bytes(problem.data), pitch = size % kPage;
+  return size < kPage / 2 ? kPage / 2 : std::min(pitch, kPage - pitch);
 }
 
 int64_t placesOfRows(const Problem& problem) {
@@ -139,9 +140,10 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   if (problem.layout == Layout::FeaturesLast && (perFeature || lines))
     s.grain = rowsOf(partials ? kTaskBytes : kTaskBytes / 4, problem, 512);
   s.scalarTail = narrow(problem) && !isa.masks16;
-  // In memory many short streams of rows lose to one long one, unless rows share sums per feature; those of 16 bits are
-  // too short even then.
-  s.stream = !perFeature || problem.spec->pre || bytes(problem.data) == 2 ? 1 : 8;
+  // In memory many short streams of rows lose to one long one, unless rows share sums per feature. Those of 16 bits are
+  // too short even then; but sums of a batch's mean are too long for one row at a time.
+  const bool mean = problem.entry != Entry::Backward && problem.spec->needsBatchStatistics();
+  s.stream = !perFeature || problem.spec->pre || (bytes(problem.data) == 2 && !mean) ? 1 : 8;
   if (perFeature && strategy == Strategy::Resident) s.stream = 0;
   return s;
 }
