@@ -119,8 +119,8 @@ void writeReport(const std::string& folder, const std::string& command, const st
   text += "\n" + summary(heats) + notRun(heats);
   nlohmann::json json = toJson(heats, machine, peers);
   for (auto& heat : json["heats"])
-    for (auto& entrant : heat["entrants"]) entrant.erase("samples");
-  write(folder + "/report.json", json.dump(1) + "\n");
+    for (auto& entrant : heat["entrants"]) entrant.erase("samples"), entrant.erase("to_norms");
+  write(folder + "/report.json", json.dump() + "\n");
   if (auto files = plot::draw(pictures(heats), folder); !files)
     text += "Without pictures: " + llvm::toString(files.takeError()) + "\n";
   write(folder + "/report.txt", text);

@@ -1,4 +1,4 @@
-// A report that can be kept: tables, medians as JSON without the samples, and pictures over the number of
+// A report that can be kept: tables, medians and ratios to others as JSON without the samples, and pictures over the number of
 // features.
 #pragma once
 

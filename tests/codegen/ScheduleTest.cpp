@@ -205,6 +205,7 @@ TEST(Schedule, RowsAPageApartAreFewerAtATime) {
   EXPECT_EQ(rows("layer_norm:backward@f32[*x600]", Strategy::Resident), 4);
   EXPECT_EQ(rows("layer_norm:backward@bf16[*x2048]", Strategy::Resident), 2);
   EXPECT_EQ(rows("power_norm:backward@f32[*x1024]", Strategy::Streamed), 1) << "three tensors and their sums in one phase";
+  EXPECT_EQ(rows("power_norm:backward@f32[*x16384]", Strategy::Streamed), 2);
   EXPECT_EQ(rows("batch_norm:backward@f32[*x1024]", Strategy::Streamed), 2);
   EXPECT_EQ(rows("power_norm:backward@f32[*x768]", Strategy::Streamed), 8);
   EXPECT_EQ(rows("power_norm:backward@f32[*x*]", Strategy::Streamed), 4);

@@ -111,7 +111,9 @@ static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) 
   }
   // Rows that begin at one place in a page push each other out of the first-level cache: two of them, and their
   // outputs, still fit. Where they begin a line apart, each waits for what its neighbour just stored.
-  if (places == 1 && !line && backward && !problem.spec->needsBatchStatistics()) return 1;  // x, dy, dx in one phase
+  // A backward of one phase has three tensors and their sums to fit; rows of many pages are few, and share them.
+  const bool one = places == 1 && !line && backward && !problem.spec->needsBatchStatistics();
+  if (one && *problem.features * bytes(problem.data) <= 8 * kPage) return 1;
   if (places == 1 || (problem.features && driftOfRows(problem) <= kLine)) return 2;
   if (perFeature && places == 2) return 4;
   if (!wide || !problem.features) return 4;
