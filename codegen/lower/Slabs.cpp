@@ -61,7 +61,7 @@ void PhaseLowering::slab(SlabOp s) {
   l_.when(large_, {}, [&] {
     inLarge_ = true;
     rows_ = schedule_.getStream();
-    unroll_ = std::max(kStreamUnroll / rows_, linesUnroll());
+    unroll_ = largeUnroll(s);
     lower(s, begin_, end);
     inLarge_ = false;
     return Values();
@@ -81,6 +81,18 @@ void PhaseLowering::lower(SlabOp s, Value begin, Value end) {
     case Kind::Column: return columns(s, begin, end);
     case Kind::Stream: return stream(s, begin, end);
   }
+}
+
+/// Vectors of a step in a large call: so many that no vector of a run is left over, whose stores would not go past the
+/// caches while its neighbours' do.
+int64_t PhaseLowering::largeUnroll(SlabOp s) {
+  int64_t least = linesUnroll(), unroll = std::max(kStreamUnroll / rows_, least), lanes = schedule_.getVector();
+  auto width = Loops::constant(!f_.featuresLast()     ? f_.rows()
+                               : s.isPer("pre_group") ? f_.groupWidth("pre_group")
+                               : s.isPer("group")     ? f_.groupWidth("group")
+                                                      : f_.features());
+  while (width && unroll > least && *width % (lanes * unroll)) unroll /= 2;
+  return unroll;
 }
 
 /// Vectors of a step that stores whole lines.

@@ -120,6 +120,8 @@ TEST(Schedule, LargeCallsOf16BitsTakeOneRowAtATimeByDefault) {
   };
   EXPECT_EQ(stream("power_norm:forward@f32[*x64]"), 8);
   EXPECT_EQ(stream("power_norm:forward@bf16[*x64]"), 1);
+  EXPECT_EQ(stream("power_norm_released:forward@f32[*x2048]{heads=8}"), 1);
+  EXPECT_EQ(stream("power_norm_released:forward@f32[*x4096]{heads=8}"), 4) << "rows share sums that outgrow a cache";
   EXPECT_EQ(stream("batch_norm:backward@f16[*x64]"), 1);
   EXPECT_EQ(stream("batch_norm:forward@bf16[*x64]"), 8) << "the mean of a batch wants shorter sums";
 }

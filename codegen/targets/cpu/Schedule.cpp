@@ -146,6 +146,9 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   // too short even then; but sums of a batch's mean are too long for one row at a time.
   const bool mean = problem.entry != Entry::Backward && problem.spec->needsBatchStatistics();
   s.stream = !perFeature || problem.spec->pre || (bytes(problem.data) == 2 && !mean) ? 1 : 8;
+  // Sums and parameters of long rows do not stay in the first-level cache from one row to the next: four share them.
+  const bool sums = problem.spec->pre || (lines && problem.entry == Entry::Backward);
+  if (sums && bytes(problem.data) == 4 && problem.features.value_or(0) * bytes(problem.data) > 2 * kPage) s.stream = 4;
   if (perFeature && strategy == Strategy::Resident) s.stream = 0;
   return s;
 }
