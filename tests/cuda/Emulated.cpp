@@ -73,6 +73,18 @@ std::unique_ptr<Emulated> emulated(const Problem& problem, const codegen::cuda::
   return result;
 }
 
+gate::Verdict Emulated::judgeInEveryOrder(const Problem& problem) {
+  using emulator::Order;
+  gate::Verdict verdict;
+  for (const gate::Trial& trial : gate::standardTrials(problem, *problem.features))
+    for (Order order : {Order::Ascending, Order::Descending, Order::Random}) {
+      driver->options.order = order;
+      verdict = judge(problem, trial);
+      if (!verdict.ok) return verdict;
+    }
+  return verdict;
+}
+
 gate::Verdict Emulated::judge(const Problem& problem, const gate::Trial& trial) {
   gate::Verdict verdict = gate::judge(plan, problem, trial, device.get());
   launches = driver->takeLaunches();

@@ -27,6 +27,8 @@ struct Emulated {
 
   /// Judges one trial; a launch that went wrong is told in the verdict.
   gate::Verdict judge(const Problem&, const gate::Trial&);
+  /// All standard trials with threads in ascending, descending and random order; the first verdict that is not good.
+  gate::Verdict judgeInEveryOrder(const Problem&);
   /// The launches of the last trial.
   std::vector<emulator::EmulatedDriver::Launched> launches;
 };

@@ -27,12 +27,8 @@ TEST_P(EmulatedGrid, PassesTheGateInEveryThreadOrder) {
   const Problem problem = *parseProblem(GetParam().problem, findNorm);
   auto kernel = emulated(problem, parsed(GetParam().schedule), archOf(GetParam().arch));
   ASSERT_TRUE(kernel->plan) << kernel->error;
-  for (const gate::Trial& trial : gate::standardTrials(problem, *problem.features))
-    for (Order order : {Order::Ascending, Order::Descending, Order::Random}) {
-      kernel->driver->options.order = order;
-      const gate::Verdict verdict = kernel->judge(problem, trial);
-      ASSERT_TRUE(verdict.ok) << verdict.text;
-    }
+  const gate::Verdict verdict = kernel->judgeInEveryOrder(problem);
+  ASSERT_TRUE(verdict.ok) << verdict.text;
 }
 INSTANTIATE_TEST_SUITE_P(
     Cuda, EmulatedGrid,

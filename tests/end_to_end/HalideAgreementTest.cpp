@@ -33,7 +33,7 @@ Schedule draw(uint64_t seed, const Problem& problem, const codegen::cpu::Isa& is
               codegen::Strategy strategy) {
   std::mt19937_64 random(seed);
   const int64_t lanes = isa.vectorBytes / bytes(problem.statistics());
-  for (;;) {
+  for (int tries = 0; tries < 10000; ++tries) {
     Schedule s{.strategy = strategy};
     s.vector = lanes >> random() % 3;
     s.rows = int64_t(1) << random() % 4;
@@ -45,6 +45,8 @@ Schedule draw(uint64_t seed, const Problem& problem, const codegen::cpu::Isa& is
     s.scalarTail = random() % 2;
     if (!codegen::halide::whyIllegal(problem, s, isa)) return s;
   }
+  ADD_FAILURE() << "no schedule of " << problem.text() << " is legal";
+  return {.strategy = strategy};
 }
 
 class HalideRandomSpecs : public HalideAgreement {};

@@ -16,6 +16,15 @@ package::Kernel cooperative(int64_t blocks, std::optional<int64_t> features = {}
   return kernel;
 }
 
+/// A plan of it, and a call on a stream of its own.
+struct Streamed {
+  explicit Streamed(const host::Package& package) : plan(package, kProblem, host::onCuda()) { call.stream = stream.get(); }
+  const Plan plan;
+  const CudaLayerNorm norm{33, 12};
+  const Stream stream;
+  Call call = norm.backward();
+};
+
 class CudaCooperative : public CudaTest {};
 
 TEST_F(CudaCooperative, IsLaunchedSoThatAllBlocksAreThereAtOnce) {
@@ -32,13 +41,9 @@ TEST_F(CudaCooperative, IsLaunchedSoThatAllBlocksAreThereAtOnce) {
 
 TEST_F(CudaCooperative, FindsItsWorkspaceCleared) {
   const host::Package package = open(cooperative(5));
-  const Plan plan(package, kProblem, host::onCuda());
-  const CudaLayerNorm norm(33, 12);
-  const Stream stream;
-  Call call = norm.backward();
-  call.stream = stream.get();
+  const Streamed on(package);
   fake_cuda_clear_record();
-  plan(call);
+  on.plan(on.call);
   EXPECT_EQ(driverCalls(), "cuStreamGetCtx cuMemsetD8Async cuLaunchKernelEx cuLaunchKernel");
   const Launched launch = launches()[0];
   const auto* first = reinterpret_cast<const float*>(launch.words[8]);
@@ -49,21 +54,17 @@ TEST_F(CudaCooperative, FindsItsWorkspaceCleared) {
 
 TEST_F(CudaCooperative, IsClearedAgainWheneverAGraphIsReplayed) {
   const host::Package package = open(cooperative(5));
-  const Plan plan(package, kProblem, host::onCuda());
-  const CudaLayerNorm norm(33, 12);
-  const Stream stream;
-  Call call = norm.backward();
-  call.stream = stream.get();
+  const Streamed on(package);
   const Current current;
   CUgraph graph = nullptr;
   CUgraphExec exec = nullptr;
-  ASSERT_EQ(cuStreamBeginCapture_v2(stream.get(), CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
-  EXPECT_EQ(refusal([&] { plan(call); }), "accepted");
-  ASSERT_EQ(cuStreamEndCapture(stream.get(), &graph), CUDA_SUCCESS) << "no call was illegal";
+  ASSERT_EQ(cuStreamBeginCapture_v2(on.stream.get(), CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  EXPECT_EQ(refusal([&] { on.plan(on.call); }), "accepted");
+  ASSERT_EQ(cuStreamEndCapture(on.stream.get(), &graph), CUDA_SUCCESS) << "no call was illegal";
   ASSERT_EQ(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
   for (int replay = 0; replay < 3; ++replay) {
-    norm.workspace.floats()[70] = 1;
-    ASSERT_EQ(cuGraphLaunch(exec, stream.get()), CUDA_SUCCESS);
+    on.norm.workspace.floats()[70] = 1;
+    ASSERT_EQ(cuGraphLaunch(exec, on.stream.get()), CUDA_SUCCESS);
     EXPECT_EQ(reinterpret_cast<const float*>(launches().back().words[8])[70], 0);
     EXPECT_TRUE(launches()[2 * replay].cooperative) << "as it was captured";
   }
