@@ -91,14 +91,16 @@ void printRejected(const std::vector<Tuned>& results, Output& out) {
     if (!t.outcome.failure.empty())
       out.results() << "\n"
                     << t.task.text() << ": the default could not be measured: " << t.outcome.failure << "\n";
+    const std::string& usual = t.landscape[t.landscape.byDefault()].generator;
     for (const Screened& one : t.outcome.screened) {
       if (one.status == Status::Ok || isSameCode(one)) continue;
+      const std::string& generator = t.landscape[one.point].generator;
       out.results() << "\n"
                     << t.task.problem << ", " << t.landscape[one.point].schedule << ": "
                     << tune::name(one.status) << "\n  " << one.reason.substr(0, one.reason.find('\n'))
                     << "\n  reproduce: normc tune '" << t.task.problem << "' --rows " << t.task.rows
                     << " --policy " << t.task.policy << " --threads " << t.task.threads << " --schedule '"
-                    << t.landscape[one.point].schedule << "'\n";
+                    << (generator == usual ? "" : generator + ":") << t.landscape[one.point].schedule << "'\n";
     }
   }
 }

@@ -79,19 +79,29 @@ class Tuning {
   /// The default, and the schedules of the command line: to look at one candidate, or to compare a few.
   tune::Landscape onlyThese(const TuneTask& t, const tune::Landscape& all) const {
     std::vector<tune::Point> points{all[all.byDefault()]};
-    for (const std::string& text : flags_.schedules) {
-      const codegen::Target& target = *hardware_.generators[0];
+    for (const std::string& given : flags_.schedules) {
+      const auto [generator, text] = generatorOf(given);
+      const codegen::Target& target = *generator;
       const std::string schedule = valueOf(target.canonical(text), ExitCode::Usage);
       if (const auto reason = target.whyIllegal(t.problem, schedule))
         throw usage("the schedule does not fit " + t.problem.text() + " for " + target.name().str() + ": " +
                     *reason);
-      if (schedule == points[0].schedule) continue;
-      points.push_back({points[0].generator,
+      if (target.generator() == points[0].generator && schedule == points[0].schedule) continue;
+      points.push_back({target.generator().str(),
                         schedule,
                         target.predict(t.problem, schedule, hardware_.loadOf(t.task)),
                         {0, int(points.size())}});
     }
     return tune::Landscape(std::move(points), 0);
+  }
+
+  /// `halide:resident,...` is of that generator; a schedule alone is of the one of the defaults.
+  std::pair<codegen::TargetPtr, std::string> generatorOf(const std::string& given) const {
+    const size_t colon = given.find(':');
+    for (const codegen::TargetPtr& target : hardware_.generators)
+      if (colon != std::string::npos && target->generator() == given.substr(0, colon))
+        return {target, given.substr(colon + 1)};
+    return {hardware_.generators[0], given};
   }
 
   tune::Setting settingOf(const TuneTask& t) const {
@@ -214,7 +224,7 @@ Action declareTune(CLI::App& parser) {
                   "Where measurements are kept, and where an earlier run left off")
       ->type_name("FILE");
   parser
-      .add_option("--schedule", flags->schedules, "Only this, beside the default; may be given several times")
+      .add_option("--schedule", flags->schedules, "Only this, beside the default; halide:TEXT is of that generator; may be given several times")
       ->allow_extra_args(false)
       ->type_name("TEXT");
   parser.add_flag("--exhaustive", flags->exhaustive, "Every legal schedule, however long it takes");

@@ -51,6 +51,14 @@ TEST_F(HalideVerbs, ExplainNamesTheGenerator) {
   EXPECT_TRUE(contains(normc({"explain", "h.npk", "rms_norm:forward@f32[8x64]"}).out, "by halide"));
 }
 
+TEST_F(HalideVerbs, TuneComparesAScheduleOfIts) {
+  const Outcome o = normc({"tune", "rms_norm:forward@f32[*x64]", "--rows", "64", "--threads", "1", "--records", "db.jsonl",
+                           "--schedule", "halide:resident,vector=8,rows=2,columns=1024"});
+  EXPECT_EQ(o.code, 0) << o.err;
+  const std::string lines = read("db.jsonl");
+  EXPECT_TRUE(contains(lines, "\"generator\":\"halide\"")) << lines;
+}
+
 TEST_F(HalideVerbs, StagesAreTextOfTheirOwn) {
   const auto emitted = [&](const char* stage) {
     return normc({"compile", "rms_norm:forward@f32[*x64]", "--generator", "halide", "--target", "x86-64-v3",
