@@ -136,10 +136,36 @@ Value Loops::fromBF16(Value bits, Type element) {
   return convert(arith::BitcastOp::create(b, loc, withElement(i32, b.getF32Type()), high), element);
 }
 
+/// The upper halves of `bits`, rounded by the lower ones, all in lanes of 16 bits: a register holds twice as many of
+/// those. Up goes what is more than half a unit, or just that beside an odd one. NaN out of arithmetic is quiet: only
+/// where all its bits are set is there one more unit to lose.
+static Value toBF16Lanes(Loops& l, Value bits) {
+  OpBuilder& b = l.b;
+  const int64_t lanes = cast<VectorType>(bits.getType()).getNumElements();
+  auto type = VectorType::get({lanes}, b.getI16Type());
+  Value words = vector::BitCastOp::create(b, l.loc, VectorType::get({2 * lanes}, b.getI16Type()), bits);
+  auto half = [&](int64_t first) -> Value {
+    SmallVector<int64_t> places;
+    for (int64_t i = first; i < 2 * lanes; i += 2) places.push_back(i);
+    return vector::ShuffleOp::create(b, l.loc, words, words, places);
+  };
+  auto all = [&](uint16_t n) -> Value {
+    return arith::ConstantOp::create(b, l.loc, DenseElementsAttr::get(type, b.getI16IntegerAttr(int16_t(n))));
+  };
+  Value low = half(0), high = half(1);
+  Value odd = arith::AndIOp::create(b, l.loc, high, all(1));
+  Value more = arith::CmpIOp::create(b, l.loc, arith::CmpIPredicate::ugt, low, arith::SubIOp::create(b, l.loc, all(0x8000), odd));
+  Value full = arith::OrIOp::create(b, l.loc, high, all(0x8000));
+  Value safe = arith::CmpIOp::create(b, l.loc, arith::CmpIPredicate::ne, full, all(0xffff));
+  Value up = arith::AndIOp::create(b, l.loc, more, safe);
+  return arith::SelectOp::create(b, l.loc, up, arith::AddIOp::create(b, l.loc, high, all(1)), high);
+}
+
 Value Loops::toBF16(Value v) {
   Value f32 = convert(v, b.getF32Type());
   Type i32 = withElement(f32.getType(), b.getI32Type());
   Value bits = arith::BitcastOp::create(b, loc, i32, f32);
+  if (isa<VectorType>(i32)) return toBF16Lanes(*this, bits);
   Value odd = arith::AndIOp::create(b, loc, arith::ShRUIOp::create(b, loc, bits, integer(*this, i32, 16)), integer(*this, i32, 1));
   Value up = arith::AddIOp::create(b, loc, arith::AddIOp::create(b, loc, bits, integer(*this, i32, 0x7fff)), odd);
   Value nan = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, f32, f32);

@@ -197,7 +197,11 @@ TEST(Schedule, DefaultFillsTheRegister) {
   EXPECT_EQ(defaultSchedule(f32, isaOf("x86-64-v3"), Strategy::Resident).vector, 8);
   EXPECT_EQ(defaultSchedule(f32, isaOf("aarch64"), Strategy::Resident).vector, 4);
   EXPECT_EQ(defaultSchedule(f64, isaOf("x86-64-v3"), Strategy::Resident).vector, 4);
-  EXPECT_EQ(defaultSchedule(bf16, isaOf("x86-64-v3"), Strategy::Resident).vector, 8) << "statistics are f32";
+  EXPECT_EQ(defaultSchedule(problemOf("layer_norm:forward@f16[*x1024]"), isaOf("x86-64-v3"), Strategy::Resident).vector, 8)
+      << "statistics are f32";
+  EXPECT_EQ(defaultSchedule(bf16, isaOf("x86-64-v3"), Strategy::Resident).vector, 16) << "two registers are rounded as one";
+  EXPECT_EQ(defaultSchedule(problemOf("layer_norm:forward@bf16[*x1000]"), isaOf("x86-64-v3"), Strategy::Resident).vector, 8)
+      << "a longer rest would go one by one";
 }
 
 TEST(Schedule, RowsAPageApartAreFewerAtATime) {

@@ -127,6 +127,9 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   s.strategy = strategy;
   s.vector = isa.vectorBytes / bytes(problem.statistics());
   const int64_t line = lineOf(problem);
+  // bf16 is rounded in lanes of 16 bits, a register of them at a time; f16 by an instruction.
+  const bool fills = isa.masks16 || (problem.features && *problem.features % (2 * s.vector) == 0);
+  if (problem.data == DType::BF16 && problem.layout == Layout::FeaturesLast && fills) s.vector *= 2;
   if (line) s.vector = lanesFor(line, s.vector);
   const bool wide = isa.registers >= 32, perFeature = problem.spec->perFeature();
   const int64_t places = placesOfRows(problem);
