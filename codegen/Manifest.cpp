@@ -83,6 +83,8 @@ static void cut(PhaseOp phase, KernelOp kernel, const cpu::Schedule& s, const cp
     result.multiple = s.vector;
   } else if (axes.size() == 1 && axes[0] == "feature" && kernel.featuresLast()) {
     result.minUnits = result.multiple = s.vector * s.tile;
+  } else if (!axes.empty() && axes.back() == "feature" && !kernel.featuresLast()) {
+    result.minUnits = result.multiple = s.rows;
   }
 }
 

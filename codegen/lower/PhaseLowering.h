@@ -4,7 +4,8 @@
 //
 //   line     the statistic is over one run of contiguous elements: R slabs are
 //            worked on together, sweeps run along the axis, sums end horizontally
-//   block    over several runs: sweeps run over R runs at a time
+//   block    over several runs: sweeps run over R runs at a time, of one block or,
+//            where a block goes through all segments, of R of them
 //   column   the contiguous axis indexes statistics: each vector holds as many
 //            slabs as it has lanes, sweeps run over rows, sums never leave lanes
 //   stream   no statistic is complete: R rows at a time, per-feature sums go to
@@ -60,7 +61,7 @@ class PhaseLowering : Walk {
   //===-- Sweeps (Sweeps.cpp) ---------------------------------------------------===//
   /// `all`: where the sums of all replicas go, side by side; null: each has its own.
   void lineSweep(SweepOp, Replicas&, Replica* all = nullptr);
-  void blockSweep(SweepOp, SlabOp, Replicas&);
+  void blockSweep(SweepOp, SlabOp, Replicas&, Replica* all = nullptr);
   void columnSweep(SweepOp, Replicas&);
   void streamSweep(SweepOp, mlir::Value begin, mlir::Value end);
   /// Runs along the contiguous axis for all replicas; `sums` are vectors, replica-major.

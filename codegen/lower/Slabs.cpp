@@ -169,14 +169,17 @@ PhaseLowering::Replicas PhaseLowering::lineReplicas(SlabOp s, ArrayRef<Coordinat
 //===-- Blocks --------------------------------------------------------------------===//
 
 void PhaseLowering::blocks(SlabOp s, Value begin, Value end) {
-  l_.forEach(begin, end, 1, [&](Value unit) {
-    Replicas replicas(1);
-    replicas[0].at = unitCoordinates(unit);
-    replicas[0].values = shared_;
+  auto blocksFrom = [&](Value unit, int64_t count) {
+    Replicas replicas(count);
+    for (auto [r, at] : llvm::zip(replicas, unitsFrom(unit, count))) r.at = at, r.values = shared_;
     bool grouped = s.isPer("group") && f_.featuresLast();
     runBegin_ = grouped ? l_.mul(replicas[0].at.group, f_.groupWidth("group")) : l_.index(0);
     body(s, replicas);
-  });
+  };
+  int64_t together = s.isPer("segment") ? 1 : rowsTogether();
+  Value whole = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));
+  l_.forEach(begin, whole, together, [&](Value unit) { blocksFrom(unit, together); });
+  if (together > 1) l_.forEach(whole, end, 1, [&](Value unit) { blocksFrom(unit, 1); });
 }
 
 //===-- Columns -------------------------------------------------------------------===//
@@ -229,7 +232,7 @@ void PhaseLowering::stream(SlabOp s, Value begin, Value end) {
 }
 
 void PhaseLowering::body(SlabOp s, Replicas& replicas) {
-  if (kind_ == Kind::Line && replicas.size() > 1 && schedule_.getVector() > 1) {
+  if (kind_ != Kind::Column && replicas.size() > 1 && schedule_.getVector() > 1) {
     Replica all = replicas[0];
     for (Operation& op : s.getBody().front()) sideBySide(op, all, replicas);
     return;

@@ -119,7 +119,7 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
       Values next(running);
       for (int64_t u = 0; u < vectors; ++u)
         element(s, replicas, l_.add(j, l_.index(u * lanes)), lanes, {}, MutableArrayRef<Value>(next).drop_front(sums.empty() ? 0 : u), unroll);
-      if (inLarge_ && past_ && vectors == unroll && !s.writes.empty()) s.flushPast(f_, l_, past_);
+      if (inLarge_ && past_ && vectors % linesUnroll() == 0 && !s.writes.empty()) s.flushPast(f_, l_, past_);
       else s.flush(f_);
       return next;
     });
@@ -196,27 +196,28 @@ void PhaseLowering::lineSweep(SweepOp op, Replicas& replicas, Replica* all) {
   addRowPartials(s, replicas, sums);
 }
 
-void PhaseLowering::blockSweep(SweepOp op, SlabOp slab, Replicas& replicas) {
+/// A block within a segment has its rows side by side, a block over segments its neighbours: all of them go through a
+/// segment before the next, and each has its own sums.
+void PhaseLowering::blockSweep(SweepOp op, SlabOp slab, Replicas& replicas, Replica* all) {
   Sweep s(partsOf(op));
-  Replica& whole = replicas[0];
-  int64_t together = rowsTogether(), lanes = schedule_.getVector();
+  const bool overSegments = !slab.isPer("segment");
+  int64_t together = overSegments ? 1 : rowsTogether(), lanes = schedule_.getVector();
+  int64_t members = overSegments ? replicas.size() : together;
   unsigned unroll = unroll_, perRow = s.slots * unroll;
   Value width = runWidth(f_, slab);
-  bool overSegments = !slab.isPer("segment");
   Value count = overSegments ? f_.segments() : f_.featuresLast() ? f_.rows() : f_.groupWidth("group");
-  if (op.getCondition()) count = l_.select(mapped(op.getCondition(), whole.values), count, l_.index(0));
+  if (op.getCondition()) count = l_.select(mapped(op.getCondition(), replicas[0].values), count, l_.index(0));
 
   auto rowsFrom = [&](Value row, int64_t n, ValueRange running) {
-    Replicas rows(n);
+    Replicas rows(overSegments ? replicas : Replicas(n, replicas[0]));
     for (auto [i, r] : llvm::enumerate(rows)) {
-      r = whole;
-      Value at = l_.add(row, l_.index(i));
+      Value at = overSegments ? row : l_.add(row, l_.index(i));
       if (overSegments) r.at.segment = at;
       else if (f_.featuresLast()) r.at.row = at;
-      else r.at.feature = l_.add(l_.mul(whole.at.group, f_.groupWidth("group")), at);
+      else r.at.feature = l_.add(l_.mul(r.at.group, f_.groupWidth("group")), at);
       hoist(s, r);
     }
-    Values own = along(s, rows, width, zeros(l_, f_.statistics(), lanes, n * perRow));
+    Values own = along(s, rows, width, zeros(l_, f_.statistics(), lanes, rows.size() * perRow));
     addRowPartials(s, rows, own);
     for (auto [i, v] : llvm::enumerate(own)) v = l_.addf(running[i], v);
     return own;
@@ -232,7 +233,7 @@ void PhaseLowering::blockSweep(SweepOp op, SlabOp slab, Replicas& replicas) {
       return next;
     });
   };
-  Values sums = l_.forEach(l_.index(0), count, kFlushBlockRows, zeros(l_, f_.statistics(), lanes, together * perRow),
+  Values sums = l_.forEach(l_.index(0), count, kFlushBlockRows, zeros(l_, f_.statistics(), lanes, members * perRow),
                            [&](Value begin, ValueRange running) {
                              Value end = l_.min(l_.add(begin, l_.index(kFlushBlockRows)), count);
                              Values inner = rowRange(begin, end, zeros(l_, f_.statistics(), lanes, running.size()));
@@ -241,9 +242,16 @@ void PhaseLowering::blockSweep(SweepOp op, SlabOp slab, Replicas& replicas) {
                            });
   for (auto [k, result] : llvm::enumerate(op.getSums())) {
     Values parts;
-    for (int64_t r = 0; r < together; ++r)
+    for (int64_t r = 0; r < members; ++r)
       for (unsigned u = 0; u < unroll; ++u) parts.push_back(sums[(r * s.slots + k) * unroll + u]);
-    whole.values.map(result, horizontal(l_.tree(parts)));
+    if (!overSegments) {
+      replicas[0].values.map(result, horizontal(l_.tree(parts)));
+      continue;
+    }
+    Values each;
+    for (int64_t r = 0; r < members; ++r) each.push_back(l_.tree(ArrayRef<Value>(parts).slice(r * unroll, unroll)));
+    if (all) all->values.map(result, horizontals(each));
+    else for (auto [r, replica] : llvm::enumerate(replicas)) replica.values.map(result, horizontal(each[r]));
   }
 }
 

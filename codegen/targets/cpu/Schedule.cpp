@@ -104,6 +104,8 @@ static int64_t lanesFor(int64_t line, int64_t lanes) {
 static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) {
   const bool wide = isa.registers >= 32, perFeature = problem.spec->perFeature();
   const bool backward = problem.entry == Entry::Backward;
+  // Runs of any length, perhaps a page: as many as share the cost of a statistic and still fit the first-level cache.
+  if (problem.layout == Layout::ChannelsFirst) return backward ? 2 : 4;
   const int64_t line = lineOf(problem), places = placesOfRows(problem);
   if (!perFeature && line) {
     if (line > kLongLine) return 1;
@@ -137,7 +139,8 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   s.ahead = problem.features && line > 0 && line <= kShortLine;
   s.rows = rowsTogether(problem, isa, s.ahead);
   const bool far = wide && line > kMiddleLine && places > 1;
-  s.unroll = s.rows == 1 || (s.rows == 2 && far) ? 4 : s.rows == 2 && !s.ahead ? 2 : 1;
+  const bool runs = problem.layout == Layout::ChannelsFirst;
+  s.unroll = runs ? 1 : s.rows == 1 || (s.rows == 2 && far) ? 4 : s.rows == 2 && !s.ahead ? 2 : 1;
   // Wider tiles of a column slab outgrow the instruction cache; but they visit a place in a page less often.
   s.tile = places <= 2 ? 8 : wide ? 4 : 2;
   // A task is worth waking a thread for, and what it leaves to be added up is little beside it.
@@ -153,6 +156,7 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   const bool sums = problem.spec->pre || (lines && problem.entry == Entry::Backward);
   if (sums && bytes(problem.data) == 4 && problem.features.value_or(0) * bytes(problem.data) > 2 * kPage) s.stream = 4;
   if (perFeature && strategy == Strategy::Resident) s.stream = 0;
+  if (runs) s.stream = 4;
   return s;
 }
 
