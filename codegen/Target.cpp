@@ -21,11 +21,21 @@ namespace {
 constexpr int64_t kResidentBytes = 4 << 20;
 /// The same for data of 16 bits, which computes rather than waits for memory; and where the other form reads x twice.
 constexpr int64_t kNarrowResidentBytes = 8 << 10, kNarrowResidentBytesReadTwice = 128 << 10;
+/// The same where rows are shorter than a page and strips of them end within lines.
+constexpr int64_t kUnalignedResidentBytes = 64 << 10;
 /// Rows up to which the sums of such a column, two levels of them, keep their digits.
 constexpr int64_t kResidentRows = 1 << 14;
 /// Rows up to which it pays where they are a multiple of a page apart: what it saves are phases, and a second reading
 /// where statistics of the batch come first.
 constexpr int64_t kCollidingRows = 2, kCollidingRowsReadTwice = 6;
+
+int64_t residentBytes(const Problem& problem) {
+  if (bytes(problem.data) == 2) {
+    const bool twice = problem.entry == Entry::Forward && problem.spec->needsBatchStatistics();
+    return twice ? kNarrowResidentBytesReadTwice : kNarrowResidentBytes;
+  }
+  return cpu::splitsLines(problem) ? kUnalignedResidentBytes : kResidentBytes;
+}
 
 class CpuTarget : public Target {
  public:
@@ -43,11 +53,9 @@ class CpuTarget : public Target {
     // Where rows begin at one place in a page, a column's share one set of the first-level cache.
     int64_t row = problem.features.value_or(1024) * bytes(problem.data);
     const bool twice = problem.spec->needsBatchStatistics();
-    const bool narrow = bytes(problem.data) == 2, narrowTwice = twice && problem.entry == Entry::Forward;
-    const int64_t size = !narrow ? kResidentBytes : narrowTwice ? kNarrowResidentBytesReadTwice : kNarrowResidentBytes;
     const int64_t colliding = twice ? kCollidingRowsReadTwice : kCollidingRows;
     const int64_t most = cpu::placesOfRows(problem) == 1 ? colliding : kResidentRows;
-    list[1].rowsMax = std::clamp<int64_t>(size / row, 1, most);
+    list[1].rowsMax = std::clamp<int64_t>(residentBytes(problem) / row, 1, most);
     return list;
   }
   llvm::Expected<std::string> canonical(llvm::StringRef text) const override {

@@ -105,6 +105,8 @@ TEST(Schedule, RowsThatNearlyCollideGoTwoTogetherByDefault) {
   EXPECT_EQ(schedule("power_norm:forward@f32[*x1040]").rows, 2) << "a line further";
   EXPECT_EQ(schedule("power_norm:forward@f32[*x2040]").rows, 2) << "half a line before";
   EXPECT_EQ(schedule("power_norm:forward@f32[*x1056]").rows, 8);
+  EXPECT_EQ(schedule("power_norm:forward@f32[*x500]").rows, 2) << "the row after the next begins beside a page";
+  EXPECT_EQ(schedule("power_norm:forward@f32[*x250]").rows, 4) << "the fourth after it";
   EXPECT_EQ(placesOfRows(problemOf("power_norm:forward@f32[*x2040]")), 1);
   EXPECT_EQ(placesOfRows(problemOf("power_norm:forward@f32[*x1040]")), 64);
   EXPECT_EQ(placesOfRows(problemOf("power_norm:forward@f32[*x8]")), 128) << "rows of less than a line";

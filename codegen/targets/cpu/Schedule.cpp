@@ -76,11 +76,31 @@ int64_t lineOf(const Problem& problem) {
   return spec.reduce == Reduce::Features ? features / problem.groups(spec.groups) : 0;
 }
 
-/// From where one row begins within a page to where the next one does, in bytes, forwards or backwards. Rows that are
-/// shorter than a page follow each other in it.
+/// From where a row begins within a page to where the n-th after it does, in bytes, forwards or backwards.
+static int64_t driftOfRows(const Problem& problem, int64_t n) {
+  const int64_t pitch = n * *problem.features * bytes(problem.data) % kPage;
+  return std::min(pitch, kPage - pitch);
+}
+
+/// The same of neighbours, of which those shorter than a page follow each other in it.
 static int64_t driftOfRows(const Problem& problem) {
-  const int64_t size = *problem.features * bytes(problem.data), pitch = size % kPage;
-  return size < kPage / 2 ? kPage / 2 : std::min(pitch, kPage - pitch);
+  return *problem.features * bytes(problem.data) < kPage / 2 ? kPage / 2 : driftOfRows(problem, 1);
+}
+
+int64_t rowsApart(const Problem& problem) {
+  if (!problem.features || problem.layout != Layout::FeaturesLast) return 8;
+  const int64_t size = *problem.features * bytes(problem.data);
+  for (int64_t n = 1; n < 8; ++n) {
+    const int64_t drift = n * size < kPage / 2 ? kPage / 2 : driftOfRows(problem, n);
+    if (drift > 0 && drift < 2 * kLine) return n < 2 ? 1 : n < 4 ? 2 : 4;
+  }
+  return 8;
+}
+
+bool splitsLines(const Problem& problem) {
+  if (!problem.features || problem.layout != Layout::FeaturesLast) return false;
+  const int64_t size = *problem.features * bytes(problem.data);
+  return size % kLine != 0 && size < kPage && rowsApart(problem) > 1;
 }
 
 int64_t placesOfRows(const Problem& problem) {
@@ -118,10 +138,12 @@ static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) 
   if (one && *problem.features * bytes(problem.data) <= 8 * kPage) return 1;
   if (places == 1 || (problem.features && driftOfRows(problem) <= kLine)) return 2;
   if (perFeature && places == 2) return 4;
-  if (!wide || !problem.features) return 4;
+  // The same goes for any two of those that are under way.
+  const int64_t apart = perFeature && places > 2 ? std::max<int64_t>(rowsApart(problem), 2) : 8;
+  if (!wide || !problem.features) return std::min<int64_t>(apart, 4);
   // Many short lines share what one statistic costs; a backward has no registers for eight.
-  if (line) return !backward && line <= 2 * kShortLine ? 8 : 4;
-  return 8;
+  if (line) return std::min<int64_t>(apart, !backward && line <= 2 * kShortLine ? 8 : 4);
+  return apart;
 }
 
 Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strategy) {

@@ -48,6 +48,12 @@ int64_t lineOf(const Problem&);
 /// line beside it, and so share sets of the first-level cache; 64 where nothing is known.
 int64_t placesOfRows(const Problem&);
 
+/// Of how many rows, a power of two up to 8, no two begin beside each other within a page: at one place they may.
+int64_t rowsApart(const Problem&);
+
+/// Whether rows are shorter than a page, and what a strip of columns reads of one ends and begins within lines.
+bool splitsLines(const Problem&);
+
 /// A legal schedule that needs no measurement.
 Schedule defaultSchedule(const Problem&, const Isa&, Strategy);
 
