@@ -27,7 +27,7 @@ constexpr int64_t kUnalignedResidentBytes = 64 << 10;
 constexpr int64_t kResidentRows = 1 << 14;
 /// Rows up to which it pays where they are a multiple of a page apart: what it saves are phases, and a second reading
 /// where statistics of the batch come first.
-constexpr int64_t kCollidingRows = 2, kCollidingRowsReadTwice = 6;
+constexpr int64_t kCollidingRows = 2, kCollidingRowsReadTwice = 12, kCollidingRowsBackward = 6;
 
 int64_t residentBytes(const Problem& problem) {
   if (bytes(problem.data) == 2) {
@@ -52,8 +52,8 @@ class CpuTarget : public Target {
     // Whole columns at a time read memory in narrow strips: worth it while the tensor stays in cache.
     // Where rows begin at one place in a page, a column's share one set of the first-level cache.
     int64_t row = problem.features.value_or(1024) * bytes(problem.data);
-    const bool twice = problem.spec->needsBatchStatistics();
-    const int64_t colliding = twice ? kCollidingRowsReadTwice : kCollidingRows;
+    const int64_t twice = problem.entry == Entry::Backward ? kCollidingRowsBackward : kCollidingRowsReadTwice;
+    const int64_t colliding = problem.spec->needsBatchStatistics() ? twice : kCollidingRows;
     const int64_t most = cpu::placesOfRows(problem) == 1 ? colliding : kResidentRows;
     list[1].rowsMax = std::clamp<int64_t>(residentBytes(problem) / row, 1, most);
     return list;
