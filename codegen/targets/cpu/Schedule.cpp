@@ -18,8 +18,8 @@ static constexpr int64_t kUnknownFeatures = 1024;
 static constexpr int64_t kShortLine = 128;
 /// Two rows, of several vectors in a step, keep a core busy.
 static constexpr int64_t kMiddleLine = 768;
-/// One row fills the loads of a core by itself.
-static constexpr int64_t kLongLine = 4096;
+/// Longer ones are worth a core each.
+static constexpr int64_t kLongLine = 16384;
 
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
   return {{"vector", &s.vector}, {"rows", &s.rows},   {"unroll", &s.unroll},
