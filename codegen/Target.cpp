@@ -28,6 +28,8 @@ constexpr int64_t kResidentRows = 1 << 14;
 /// Rows up to which it pays where they are a multiple of a page apart: what it saves are phases, and a second reading
 /// where statistics of the batch come first.
 constexpr int64_t kCollidingRows = 2, kCollidingRowsReadTwice = 12, kCollidingRowsBackward = 6;
+/// Rows up to which it pays where nothing is summed: what it saves is one phase.
+constexpr int64_t kMapRows = 4;
 
 int64_t residentBytes(const Problem& problem) {
   if (bytes(problem.data) == 2) {
@@ -54,7 +56,8 @@ class CpuTarget : public Target {
     int64_t row = problem.features.value_or(1024) * bytes(problem.data);
     const int64_t twice = problem.entry == Entry::Backward ? kCollidingRowsBackward : kCollidingRowsReadTwice;
     const int64_t colliding = problem.spec->needsBatchStatistics() ? twice : kCollidingRows;
-    const int64_t most = cpu::placesOfRows(problem) == 1 ? colliding : kResidentRows;
+    const bool map = problem.entry == Entry::Infer && problem.spec->running.has_value();
+    const int64_t most = map ? kMapRows : cpu::placesOfRows(problem) == 1 ? colliding : kResidentRows;
     list[1].rowsMax = std::clamp<int64_t>(residentBytes(problem) / row, 1, most);
     return list;
   }

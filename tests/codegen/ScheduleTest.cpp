@@ -107,6 +107,8 @@ TEST(Schedule, RowsThatNearlyCollideGoTwoTogetherByDefault) {
   EXPECT_EQ(schedule("power_norm:forward@f32[*x1056]").rows, 8);
   EXPECT_EQ(schedule("power_norm:forward@f32[*x500]").rows, 2) << "the row after the next begins beside a page";
   EXPECT_EQ(schedule("power_norm:forward@f32[*x250]").rows, 4) << "the fourth after it";
+  EXPECT_EQ(schedule("power_norm:backward@f32[*x1000]", Strategy::Resident).tile, 2) << "narrower than the distance";
+  EXPECT_EQ(schedule("power_norm:backward@f32[*x777]", Strategy::Resident).tile, 4);
   EXPECT_EQ(placesOfRows(problemOf("power_norm:forward@f32[*x2040]")), 1);
   EXPECT_EQ(placesOfRows(problemOf("power_norm:forward@f32[*x1040]")), 64);
   EXPECT_EQ(placesOfRows(problemOf("power_norm:forward@f32[*x8]")), 128) << "rows of less than a line";
@@ -217,6 +219,22 @@ TEST(Schedule, RowsAPageApartAreFewerAtATime) {
   EXPECT_EQ(rows("batch_norm:backward@f32[*x1024]", Strategy::Streamed), 2);
   EXPECT_EQ(rows("power_norm:backward@f32[*x768]", Strategy::Streamed), 8);
   EXPECT_EQ(rows("power_norm:backward@f32[*x*]", Strategy::Streamed), 4);
+}
+
+TEST(Schedule, HalfARegisterSuitsShortLinesAndLightWorkOnSplitLines) {
+  auto vector = [](const char* problem, const char* isa = "x86-64-v4") {
+    return defaultSchedule(problemOf(problem), isaOf(isa), legalStrategies(problemOf(problem))[0]).vector;
+  };
+  EXPECT_EQ(vector("layer_norm:forward@f32[*x64]"), 8);
+  EXPECT_EQ(vector("layer_norm:forward@f32[*x128]"), 16);
+  EXPECT_EQ(vector("layer_norm:backward@f32[*x64]"), 16);
+  EXPECT_EQ(vector("rms_norm:forward@f32[*x256]"), 8);
+  EXPECT_EQ(vector("rms_norm:forward@f32[*x1000]"), 8) << "rows begin in the middle of a line";
+  EXPECT_EQ(vector("rms_norm:forward@f32[*x1024]"), 16);
+  EXPECT_EQ(vector("layer_norm:forward@f32[*x1000]"), 16) << "computes more than it loads";
+  EXPECT_EQ(vector("power_norm:infer@f32[*x1000]"), 8);
+  EXPECT_EQ(vector("power_norm:infer@f32[*x1024]"), 16);
+  EXPECT_EQ(vector("rms_norm:forward@f32[*x256]", "x86-64-v3"), 8);
 }
 
 TEST(Schedule, ColumnsAreNotStreamed) {

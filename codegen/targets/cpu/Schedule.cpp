@@ -120,6 +120,20 @@ static int64_t lanesFor(int64_t line, int64_t lanes) {
   return lanes;
 }
 
+/// Statistics are sums of squares alone: little arithmetic for what is loaded.
+static bool light(const Problem& problem) { return problem.spec->center == Center::None && problem.spec->reduce == Reduce::Features; }
+
+/// Where half of 512 bits is faster: short lines whose sums it shortens; and what does little but load and store, where
+/// the whole would lie in two cache lines each time.
+static bool halvesRegister(const Problem& problem, const Isa& isa) {
+  if (isa.vectorBytes < kLine || problem.data != DType::F32 || problem.entry == Entry::Backward) return false;
+  if (!problem.features || problem.layout != Layout::FeaturesLast || problem.spec->pre) return false;
+  const int64_t line = lineOf(problem), odd = *problem.features * bytes(problem.data) % kLine;
+  if (problem.spec->perFeature()) return problem.entry == Entry::Infer && odd != 0;
+  if (line < kShortLine / 2) return false;
+  return light(problem) ? line <= 2 * kShortLine || odd == kLine / 2 : line < 3 * kShortLine / 4;
+}
+
 /// Rows share parameter loads and one update of the column partials; one row with several accumulators suits long rows.
 static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) {
   const bool wide = isa.registers >= 32, perFeature = problem.spec->perFeature();
@@ -138,10 +152,13 @@ static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) 
   if (one && *problem.features * bytes(problem.data) <= 8 * kPage) return 1;
   if (places == 1 || (problem.features && driftOfRows(problem) <= kLine)) return 2;
   if (perFeature && places == 2) return 4;
+  // Without sums there is nothing to share.
+  if (perFeature && problem.entry == Entry::Infer && !problem.spec->pre) return 1;
   // The same goes for any two of those that are under way.
   const int64_t apart = perFeature && places > 2 ? std::max<int64_t>(rowsApart(problem), 2) : 8;
   if (!wide || !problem.features) return std::min<int64_t>(apart, 4);
   // Many short lines share what one statistic costs; a backward has no registers for eight.
+  if (line && ahead && !backward && line < kShortLine && light(problem)) return 4;
   if (line) return std::min<int64_t>(apart, !backward && line <= 2 * kShortLine ? 8 : 4);
   return apart;
 }
@@ -155,6 +172,7 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   const bool fills = isa.masks16 || (problem.features && *problem.features % (2 * s.vector) == 0);
   if (problem.data == DType::BF16 && problem.layout == Layout::FeaturesLast && fills) s.vector *= 2;
   if (line) s.vector = lanesFor(line, s.vector);
+  if (halvesRegister(problem, isa)) s.vector = isa.vectorBytes / 2 / bytes(problem.statistics());
   const bool wide = isa.registers >= 32, perFeature = problem.spec->perFeature();
   const int64_t places = placesOfRows(problem);
   const bool lines = !perFeature && problem.spec->reduce == Reduce::Features;
@@ -162,9 +180,12 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   s.rows = rowsTogether(problem, isa, s.ahead);
   const bool far = wide && line > kMiddleLine && places > 1;
   const bool runs = problem.layout == Layout::ChannelsFirst;
-  s.unroll = runs ? 1 : s.rows == 1 || (s.rows == 2 && far) ? 4 : s.rows == 2 && !s.ahead ? 2 : 1;
+  // Sixteen registers hold the values of one vector in two rows of a backward.
+  const bool tight = !wide && line && problem.entry == Entry::Backward;
+  s.unroll = runs || (s.rows == 2 && (s.ahead || tight)) ? 1 : s.rows == 1 || (s.rows == 2 && far) ? 4 : s.rows == 2 ? 2 : 1;
   // Wider tiles of a column slab outgrow the instruction cache; but they visit a place in a page less often.
-  s.tile = places <= 2 ? 8 : wide ? 4 : 2;
+  // Where the next row begins just beside it, a narrow one is done with the place before a store comes to it.
+  s.tile = places <= 2 ? 8 : wide && rowsApart(problem) > 1 ? 4 : 2;
   // A task is worth waking a thread for, and what it leaves to be added up is little beside it.
   const bool partials = perFeature || problem.entry == Entry::Backward;
   if (problem.layout == Layout::FeaturesLast && (perFeature || lines))
