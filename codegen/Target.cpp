@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kResidentBytes = 4 << 20;
 /// The same for data of 16 bits, which computes rather than waits for memory; and where the other form reads x twice.
 constexpr int64_t kNarrowResidentBytes = 8 << 10, kNarrowResidentBytesReadTwice = 128 << 10;
-/// The same where rows are shorter than a page and strips of them end within lines.
+/// The same where rows are shorter than a page and strips of them end within lines, or share few sets of that cache.
 constexpr int64_t kUnalignedResidentBytes = 64 << 10;
 /// Rows up to which the sums of such a column, two levels of them, keep their digits.
 constexpr int64_t kResidentRows = 1 << 14;
@@ -36,7 +36,9 @@ int64_t residentBytes(const Problem& problem) {
     const bool twice = problem.entry == Entry::Forward && problem.spec->needsBatchStatistics();
     return twice ? kNarrowResidentBytesReadTwice : kNarrowResidentBytes;
   }
-  return cpu::splitsLines(problem) ? kUnalignedResidentBytes : kResidentBytes;
+  // A backward of one reading keeps three tensors at two places in a page.
+  const bool crowded = problem.entry == Entry::Backward && !problem.spec->needsBatchStatistics() && cpu::placesOfRows(problem) == 2;
+  return crowded || cpu::splitsLines(problem) ? kUnalignedResidentBytes : kResidentBytes;
 }
 
 class CpuTarget : public Target {

@@ -131,7 +131,7 @@ static bool halvesRegister(const Problem& problem, const Isa& isa) {
   const int64_t line = lineOf(problem), odd = *problem.features * bytes(problem.data) % kLine;
   if (problem.spec->perFeature()) return problem.entry == Entry::Infer && odd != 0;
   if (line < kShortLine / 2) return false;
-  return light(problem) ? line <= 2 * kShortLine || odd == kLine / 2 : line < 3 * kShortLine / 4;
+  return light(problem) ? line <= 3 * kShortLine || odd == kLine / 2 : line < 3 * kShortLine / 4;
 }
 
 /// Rows share parameter loads and one update of the column partials; one row with several accumulators suits long rows.
@@ -159,7 +159,7 @@ static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) 
   if (!wide || !problem.features) return std::min<int64_t>(apart, 4);
   // Many short lines share what one statistic costs; a backward has no registers for eight.
   if (line && ahead && !backward && line < kShortLine && light(problem)) return 4;
-  if (line) return std::min<int64_t>(apart, !backward && line <= 2 * kShortLine ? 8 : 4);
+  if (line) return std::min<int64_t>(apart, !backward && line <= 3 * kShortLine ? 8 : 4);
   return apart;
 }
 
