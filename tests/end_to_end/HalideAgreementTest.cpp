@@ -126,6 +126,23 @@ TEST_P(HalideTallTensors, KeepTheirDigits) {
 }
 INSTANTIATE_TEST_SUITE_P(Norms, HalideTallTensors, testing::Range(0, 4));
 
+class HalideLongSums : public HalideAgreement {};
+
+/// As many terms after each other as are legal; the data lie on a grid, so that their roundings do not cancel.
+TEST_P(HalideLongSums, AreRight) {
+  const Problem problem = problemOf("batch_norm:forward@f32[*x64]");
+  Schedule schedule = codegen::halide::defaultSchedule(problem, hostIsa(), codegen::Strategy::Streamed);
+  schedule.rows = GetParam(), schedule.stream = 0, schedule.grain = 32 * schedule.rows;
+  auto kernel = compiled(problem, halideFor(hostIsa()), schedule.text());
+  ASSERT_TRUE(kernel->plan) << kernel->error;
+  for (int64_t rows : {512, 1000, 5000})
+    for (HardInput data : {HardInput::Normal, HardInput::OutlierRow}) {
+      const gate::Verdict verdict = gate::judge(kernel->plan, problem, {.extents = {1, rows, 64}, .data = data});
+      EXPECT_TRUE(verdict.ok) << schedule.text() << " " << verdict.text;
+    }
+}
+INSTANTIATE_TEST_SUITE_P(Rows, HalideLongSums, testing::Values(1, 2, 8));
+
 class HalideDeterminism : public HalideAgreement {};
 
 TEST_P(HalideDeterminism, HoldsForAnyNumberOfThreads) {
