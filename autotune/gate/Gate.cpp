@@ -93,7 +93,8 @@ Verdict judge(const normc_plan* plan, const Problem& problem, const Trial& trial
   return verdict;
 }
 
-Verdict judge(const normc_plan* plan, const Problem& problem, const Question& question, const CudaDevice* where) {
+Verdict judge(const normc_plan* plan, const Problem& problem, const Question& question, const CudaDevice* where,
+              const std::function<void()>& between) {
   const auto& [trial, arguments, want] = question;
   Verdict verdict;
   auto fail = [&, &trial = trial](const std::string& why) {
@@ -117,6 +118,7 @@ Verdict judge(const normc_plan* plan, const Problem& problem, const Question& qu
     if (agreement.worstRatio > verdict.worstRatio) verdict.worstRatio = agreement.worstRatio, verdict.worstOutput = output;
     if (!agreement.ok) fail(output + ": " + agreement.text);
   }
+  if (between) between();
   CallResult again = call.run();
   if (!again.fault.empty()) fail("the second run: " + again.fault);
   for (const auto& [output, values] : got.outputs)

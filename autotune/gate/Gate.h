@@ -42,7 +42,9 @@ struct Question {
   ReferenceResult want;
 };
 Result<Question> questionFor(const Problem&, const Trial&);
-Verdict judge(const normc_plan*, const Problem&, const Question&, const CudaDevice* where = nullptr);
+/// `between`: called before the second run. What it changes may change no bit.
+Verdict judge(const normc_plan*, const Problem&, const Question&, const CudaDevice* where = nullptr,
+              const std::function<void()>& between = {});
 
 /// Runs the plan once and compares every output; runs it again and asks for the same bits. `where`: the
 /// device of a CUDA plan; null for the host.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 namespace normc::measure {
@@ -17,12 +18,37 @@ Samples ratios(const Samples& ours, const Samples& theirs) {
   return result;
 }
 
-double resampledMedian(const Samples& samples, std::mt19937_64& random) {
-  std::uniform_int_distribution<size_t> pick(0, samples.size() - 1);
-  Samples drawn(samples.size());
-  for (double& value : drawn) value = samples[pick(random)];
-  return median(std::move(drawn));
-}
+/// Medians of as many samples, drawn again. They are sorted once; what is drawn is counted by rank.
+class Resampling {
+ public:
+  explicit Resampling(const Samples& samples) : sorted_(samples), rank_(samples.size()), drawn_(samples.size()) {
+    std::vector<size_t> order(samples.size());
+    std::iota(order.begin(), order.end(), size_t(0));
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return samples[a] < samples[b]; });
+    for (size_t i = 0; i < order.size(); ++i) sorted_[i] = samples[order[i]], rank_[order[i]] = i;
+  }
+
+  double median(std::mt19937_64& random) {
+    const size_t count = sorted_.size();
+    std::uniform_int_distribution<size_t> pick(0, count - 1);
+    std::fill(drawn_.begin(), drawn_.end(), 0);
+    for (size_t i = 0; i < count; ++i) ++drawn_[rank_[pick(random)]];
+    const size_t upper = at(count / 2);
+    return count % 2 ? sorted_[upper] : (sorted_[upper] + sorted_[at(count / 2 - 1)]) / 2;
+  }
+
+ private:
+  /// The rank of the n-th of what was drawn.
+  size_t at(size_t n) const {
+    size_t rank = 0;
+    for (size_t before = drawn_[0]; before <= n; before += drawn_[++rank]) {
+    }
+    return rank;
+  }
+
+  Samples sorted_;
+  std::vector<size_t> rank_, drawn_;
+};
 
 }  // namespace
 
@@ -37,10 +63,10 @@ double median(Samples samples) {
 double medianRatio(const Samples& ours, const Samples& theirs) { return median(ratios(ours, theirs)); }
 
 Samples bootstrappedRatios(const Samples& ours, const Samples& theirs) {
-  const Samples paired = ratios(ours, theirs);
+  Resampling paired(ratios(ours, theirs));
   std::mt19937_64 random(1);
   Samples medians(kResamples);
-  for (double& each : medians) each = resampledMedian(paired, random);
+  for (double& each : medians) each = paired.median(random);
   std::sort(medians.begin(), medians.end());
   return medians;
 }
@@ -48,12 +74,13 @@ Samples bootstrappedRatios(const Samples& ours, const Samples& theirs) {
 Ratio pairedRatio(const Samples& ours, const Samples& theirs) { return geometricMean({{ours, theirs}}); }
 
 Ratio geometricMean(const std::vector<std::pair<Samples, Samples>>& pairs) {
-  std::vector<Samples> cases;
+  std::vector<Resampling> cases;
   Ratio result;
   double logSum = 0;
   for (const auto& [ours, theirs] : pairs) {
-    cases.push_back(ratios(ours, theirs));
-    logSum += std::log(median(cases.back()));
+    const Samples paired = ratios(ours, theirs);
+    cases.emplace_back(paired);
+    logSum += std::log(median(paired));
   }
   result.value = std::exp(logSum / double(cases.size()));
 
@@ -61,7 +88,7 @@ Ratio geometricMean(const std::vector<std::pair<Samples, Samples>>& pairs) {
   Samples means(kResamples);
   for (double& mean : means) {
     double sum = 0;
-    for (const Samples& samples : cases) sum += std::log(resampledMedian(samples, random));
+    for (Resampling& paired : cases) sum += std::log(paired.median(random));
     mean = std::exp(sum / double(cases.size()));
   }
   std::sort(means.begin(), means.end());

@@ -80,4 +80,17 @@ Decision confirmed(const Landscape& landscape, const Decision& won, const std::v
   return decision;
 }
 
+bool undecided(const Landscape& landscape, const std::vector<Racer>& pair, const std::vector<Ratio>& each,
+               std::optional<size_t> incumbent) {
+  if (each.size() < 2 || std::any_of(each.begin(), each.end(), [](const Ratio& r) { return r.value >= 1; }))
+    return false;
+  double mean = 0, squares = 0;
+  for (const Ratio& r : each) mean += r.value / double(each.size());
+  for (const Ratio& r : each) squares += (r.value - mean) * (r.value - mean);
+  const double error = std::sqrt(squares / double(each.size() - 1) / double(each.size()));
+  const double gain = 1 - measure::medianRatio(pair[1].samples, pair[0].samples);
+  const double bound = boundFor(pair[1].point, landscape, incumbent);
+  return std::fabs(gain - bound) < std::max(kLeastDoubt, kDoubt * error);
+}
+
 }  // namespace normc::tune

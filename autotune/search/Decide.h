@@ -28,6 +28,8 @@ inline constexpr double kLeastGain = 0.02, kNoiseFactor = 3, kEquallyFast = 0.01
 inline constexpr double kHysteresis = 0.01;
 /// By how much a schedule may fail to win its race and still be timed again.
 inline constexpr double kSecondLook = 0.01;
+/// How many standard errors away from the limit a gain has to be, and how far at least, to be on one side of it.
+inline constexpr double kDoubt = 3, kLeastDoubt = 0.002;
 
 struct Racer {
   size_t point;
@@ -51,6 +53,11 @@ Decision decide(const Landscape&, const std::vector<Racer>&, std::optional<size_
 /// again. It stays one if the rule holds for all of these rounds, and no process found the winner slower.
 Decision confirmed(const Landscape&, const Decision& won, const std::vector<Racer>& pair,
                    const std::vector<Ratio>& each, std::optional<size_t> incumbent = {});
+
+/// Whether another process might turn that round: what `each` of them found differs so much that the gain, which is of all
+/// their rounds, lies on its side of what is asked for only by chance.
+bool undecided(const Landscape&, const std::vector<Racer>& pair, const std::vector<Ratio>& each,
+               std::optional<size_t> incumbent = {});
 
 /// How far the median of paired ratios lies from itself when rounds are drawn again: the median absolute
 /// deviation over bootstrapped medians.

@@ -121,7 +121,12 @@ class Searching {
     std::vector<Racer>& pair = outcome_.confirmation;
     pair = {{landscape_.byDefault(), {}}, {winner, {}}};
     std::vector<Ratio> each;
-    for (int i = 0; i < options_.confirmations && !lab_.stopped(); ++i) {
+    const auto another = [&](int count) {
+      if (lab_.stopped() || count >= options_.mostConfirmations) return false;
+      return count < options_.confirmations ||
+             (lab_.now() < options_.budget && undecided(landscape_, pair, each, options_.incumbent));
+    };
+    for (int i = 0; another(i); ++i) {
       lab_.renew();
       const std::vector<Samples> block =
           lab_.race({landscape_.byDefault(), winner}, options_.confirmingRounds);

@@ -4,8 +4,8 @@
 // best of the model, a few at random. Then come the neighbours of the three leaders,
 // until no round finds a better one. The fastest go into a race with the default and
 // the incumbent, decide() says who won, and who won does so again in processes that know
-// nothing of the race. It has no clock and no processes of its own: a Lab gives it both,
-// so the same code runs on recorded times.
+// nothing of the race, in more of them where it is near the limit. It has no clock and no
+// processes of its own: a Lab gives it both, so the same code runs on recorded times.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,8 @@ struct SearchOptions {
   int finalists = 5;     ///< beside default and incumbent
   bool keepAll = false;  ///< nobody leaves the race: a few are compared
   int leastRounds = 20, mostRounds = 100;
-  int confirmations = 4, confirmingRounds = 10;  ///< of who wins against the default, each afresh
+  int confirmations = 4, confirmingRounds = 20;  ///< of who wins against the default, each afresh
+  int mostConfirmations = 24;                    ///< where they leave it undecided, within the budget
   std::vector<size_t> hints;                     ///< what records of this and of like problems chose
   std::optional<size_t> incumbent;
   /// Told after each batch.

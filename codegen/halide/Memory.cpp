@@ -239,12 +239,12 @@ Expr Memory::index(const Tensor& t, const Coordinates& at) {
   return position;
 }
 
-Expr Memory::load(const Tensor& t, const Coordinates& at, const Expr& there) {
+Expr Memory::load(const Tensor& t, const Coordinates& at) {
   Place p = place(t);
   Expr position = index(t, at);
-  const bool some = there.defined() && expr_uses_var(position, kLane);
+  const bool some = at.there.defined() && expr_uses_var(position, kLane);
   Expr value = rawLoad(p.buffer, storedType(t.type), p.offset.defined() ? position + p.offset : position,
-                       some ? there : const_true());
+                       some ? at.there : const_true());
   if (t.type == "i8") return value != make_const(UInt(8), 0);
   if (t.type == "i64") return value;
   if (t.type == "bf16") value = fromBF16(value);
@@ -263,7 +263,9 @@ Write Memory::write(const Tensor& t, const Coordinates& at, Expr value) {
   auto known = std::find(buffers_.begin(), buffers_.end(), p.buffer);
   const int buffer = static_cast<int>(known - buffers_.begin());
   if (known == buffers_.end()) buffers_.push_back(p.buffer);
-  return {buffer, p.offset.defined() ? position + p.offset : position, value};
+  Write write{buffer, p.offset.defined() ? position + p.offset : position, value};
+  if (at.there.defined() && expr_uses_var(position, kLane)) write.there = at.there;
+  return write;
 }
 
 }  // namespace normc::halide

@@ -24,6 +24,7 @@ using Exprs = std::vector<Expr>;
 /// Indices of one element along the axes, 64-bit; what a tensor does not have is ignored.
 struct Coordinates {
   Expr segment, row, feature, group, window, chunk;
+  Expr there;  ///< of features in lanes: which of them are; undefined: all
 };
 
 /// A value on its way to memory; `buffer` is an index of Memory::buffers().
@@ -78,8 +79,8 @@ class Memory {
   //===-- Elements ------------------------------------------------------------===//
   Expr index(const Tensor&, const Coordinates&);
   /// In the statistics type; a mask as a condition, an i64 as it is. Where the element depends on the lane
-  /// only lanes that are `there` are loaded.
-  Expr load(const Tensor&, const Coordinates&, const Expr& there = {});
+  /// only lanes that are `there` are loaded, and stored.
+  Expr load(const Tensor&, const Coordinates&);
   Write write(const Tensor&, const Coordinates&, Expr value);
   /// Tensors with the same key may share memory.
   std::string aliasKey(const Tensor&) const;

@@ -5,6 +5,9 @@ using namespace Halide;
 
 namespace normc::halide {
 
+/// 1 of what is more than none, else 0.
+static Expr some(const Expr& count) { return select(count > wide(0), wide(1), wide(0)); }
+
 /// The least vectors of a step of large calls that take a row at a time.
 static constexpr int64_t kStreamUnroll = 4;
 
@@ -86,19 +89,22 @@ void Translation::zeroPartials() {
   collect(m_.phase().body);
   if (partials.empty()) return;
   const int64_t lanes = schedule_.vector;
-  auto pass = [&](int64_t width, Expr first, Expr steps) {
+  auto pass = [&](int64_t width, Expr first, Expr steps, Expr there = {}) {
     Nest nest{{Var("step")}, {}};
     std::vector<Write> writes;
     Coordinates at;
+    at.there = std::move(there);
     at.feature = wide(first) + wide(nest.site[0]) * wide(width);
     if (width > 1) at.feature = at.feature + wide(Expr(v_));
     for (const Tensor* t : partials) writes.push_back(m_.write(*t, at, Internal::make_zero(m_.statistics())));
     define(nest, "zeros", width > 1 ? width : 0, {}, writes);
     drive(nest, {steps});
   };
-  Expr whole = m_.features() / wide(lanes);
-  if (lanes > 1) pass(lanes, wide(0), whole);
-  pass(1, lanes > 1 ? whole * wide(lanes) : wide(0), lanes > 1 ? m_.features() % wide(lanes) : m_.features());
+  if (lanes == 1) return pass(1, wide(0), m_.features());
+  Expr whole = m_.features() / wide(lanes), rest = m_.features() % wide(lanes);
+  pass(lanes, wide(0), whole);
+  if (schedule_.scalarTail) return pass(1, whole * wide(lanes), rest);
+  pass(lanes, whole * wide(lanes), some(rest), wide(Expr(v_)) < rest);
 }
 
 void Translation::slab(const Op& s, const Values& shared) {
@@ -269,13 +275,14 @@ void Translation::columns(const Op& s, const Values& shared) {
   for (const Op& op : s.body) sweeps |= op.name == "sweep";
   const bool perSegment = s.isPer("segment"), own = m_.phase().units == std::vector<std::string>{"feature"};
   Expr first = own ? begin : wide(0), last = own ? end : m_.features();
-  auto pass = [&](Expr from, Expr steps, int64_t lanes) {
+  auto pass = [&](Expr from, Expr steps, int64_t lanes, Expr there = {}) {
     Nest nest{{Var("tile"), Var("unit")}, {}};
     Replicas one(1);
     one[0].at.chunk = m_.task();
     if (perSegment) one[0].at.segment = begin + wide(Expr(nest.site[1]));
     one[0].at.feature =
         from + wide(Expr(nest.site[0])) * wide(lanes) + (lanes > 1 ? wide(Expr(v_)) : wide(0));
+    one[0].at.there = std::move(there);
     one[0].values = shared;
     columnLanes_ = lanes > 1 ? lanes : 0;
     body(s, nest, one);
@@ -290,8 +297,19 @@ void Translation::columns(const Op& s, const Values& shared) {
   Expr done = first + tiles * wide(tile);
   // Only the last task has a rest, and none has one where the tiles divide what is known.
   if (tile > 1 && kernel_.features && *kernel_.features % tile == 0) return;
-  // Of what is known the rest is known: a vector of each power of two in it.
   const int64_t rest = kernel_.features ? *kernel_.features % tile : 0;
+  if (!schedule_.scalarTail && vector > 1) {
+    if (tile > vector && (!kernel_.features || rest >= vector)) {
+      Expr vectors = (last - done) / wide(vector);
+      pass(done, vectors, vector);
+      done = done + vectors * wide(vector);
+    }
+    if (kernel_.features && rest % vector == 0) return;
+    // A vector of which some lanes are there.
+    Expr left = last - done;
+    return pass(done, some(left), vector, wide(Expr(v_)) < left);
+  }
+  // Of what is known the rest is known: a vector of each power of two in it.
   for (int64_t lanes = vector; lanes > 1; lanes /= 2) {
     if (lanes == tile || (lanes < vector && !(rest & lanes))) continue;
     Expr vectors = (last - done) / wide(lanes);

@@ -34,20 +34,20 @@ Expr Translation::conditioned(const Op& op, const Values& values, Expr count) {
 }
 
 Translation::Terms Translation::element(const Sweep& s, const Replicas& replicas,
-                                        const std::function<Coordinates(const Replica&)>& place, bool robust,
-                                        const Expr& there) {
+                                        const std::function<Coordinates(const Replica&)>& place, bool robust) {
   Terms terms;
   std::vector<Exprs> contributions(s.partials.size());
   for (const Replica& replica : replicas) {
     Values values = replica.values;
     const Coordinates at = place(replica);
-    for (size_t i = 0; i < s.reads.size(); ++i) values.set(s.op->args[i], m_.load(*s.reads[i], at, there));
+    for (size_t i = 0; i < s.reads.size(); ++i) values.set(s.op->args[i], m_.load(*s.reads[i], at));
     for (const Op& op : s.op->body)
       if (!evaluate(op, values, /*lanes=*/true)) throw Refusal("the operation '" + op.name + "' in a sweep");
     size_t next = 0;
     for (const Tensor* t : s.writes) {
       terms.writes.push_back(m_.write(*t, at, values[s.op->yield[next++]]));
-      if (past_.defined() && t->xSized() && beginsAtLine()) terms.writes.back().past = past_;
+      const bool whole = !at.there.defined();
+      if (past_.defined() && t->xSized() && whole && beginsAtLine()) terms.writes.back().past = past_;
     }
     std::vector<std::pair<Values, int>>& slots = terms.slots.emplace_back();
     for (size_t k = 0; k < s.op->out.size(); ++k) slots.emplace_back(values, s.op->yield[next++]);
@@ -64,10 +64,8 @@ Translation::Terms Translation::element(const Sweep& s, const Replicas& replicas
     const Coordinates at = place(replicas[0]);
     Expr total = robust ? product(middle(contributions[k]), Internal::make_const(m_.statistics(), 8))
                         : pairwiseSum(contributions[k]);
-    terms.writes.push_back(m_.write(*s.partials[k], at, sum(m_.load(*s.partials[k], at, there), total)));
+    terms.writes.push_back(m_.write(*s.partials[k], at, sum(m_.load(*s.partials[k], at), total)));
   }
-  if (there.defined())
-    for (Write& w : terms.writes) w.there = there, w.past = 0;
   return terms;
 }
 
@@ -102,8 +100,9 @@ Translation::Stage Translation::along(const Sweep& s, Nest& nest, const Replicas
                                       Expr width, bool robust) {
   const size_t slots = s.slots * replicas.size();
   int64_t lanes = schedule_.vector * schedule_.unroll;
+  // Masks take what is left of a step, however many vectors it has; one by one it had better be little.
   if (auto known = Internal::as_const_int(Internal::simplify(width)))
-    while (lanes > schedule_.vector && *known % lanes != 0) lanes /= 2;
+    while (lanes > schedule_.vector && (schedule_.scalarTail ? *known % lanes != 0 : *known < 2 * lanes)) lanes /= 2;
   Stage stage = define(nest, s.op->writes.empty() ? "sums" : "sweep", lanes, zeros(slots, m_.statistics()));
   auto terms = [&](Expr offset, const Expr& there) {
     return element(
@@ -111,9 +110,10 @@ Translation::Stage Translation::along(const Sweep& s, Nest& nest, const Replicas
         [&](const Replica& r) {
           Coordinates at = r.at;
           (kernel_.featuresLast ? at.feature : at.row) = runBegin + offset;
+          at.there = there;
           return at;
         },
-        robust, there);
+        robust);
   };
   auto pass = [&](Stage& to, Nest& in, Expr first, Expr count, Expr lane, int64_t step) {
     RDom r(0, Internal::simplify(cast<int>(count)), "step");
@@ -149,7 +149,7 @@ Translation::Stage Translation::along(const Sweep& s, Nest& nest, const Replicas
     return stage;
   }
   // One step, of which some lanes are there; the others keep their sums.
-  RDom once(0, Internal::simplify(cast<int>(select(rest > wide(0), wide(1), wide(0)))), "rest");
+  RDom once(0, Internal::simplify(cast<int>(rest > wide(0))), "rest");
   Expr there = wide(Expr(v_)) < rest;
   Terms t = terms(width - rest + wide(Expr(v_)), there);
   Exprs next = added(stage, nest, v_, t, false);

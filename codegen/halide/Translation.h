@@ -113,9 +113,8 @@ class Translation {
     std::vector<Write> writes;
   };
   /// One element of every replica.
-  /// `there`: the lanes that are; undefined: all.
   Terms element(const Sweep&, const Replicas&, const std::function<Coordinates(const Replica&)>& place,
-                bool robust, const Expr& there = {});
+                bool robust);
   /// The sums of a stage with the terms added: of every replica to its own, or of all to the same.
   Exprs added(const Stage&, const Nest&, Expr lane, const Terms&, bool shared);
   Expr conditioned(const Op&, const Values&, Expr count);

@@ -138,6 +138,20 @@ TEST(Model, OneAccumulatorWaitsForItselfAndTooManySpill) {
   EXPECT_LT(time("1", "4"), time("8", "2"));
 }
 
+TEST(Model, StatisticsAheadAreForShortLines) {
+  const auto target = generatorsOf("x86-64-v3")[0];
+  const auto time = [&](const std::string& problemText, const std::string& ahead) {
+    const Problem problem = problemOf(problemText);
+    return target->predict(problem, "resident,vector=8,rows=4,unroll=1,tile=4,grain=32,stream=1" + ahead,
+                           loadOf(problem, 64));
+  };
+  for (const char* line : {"layer_norm:forward@f32[*x64]", "power_norm_released:backward@f32[*x768]{heads=12}"})
+    EXPECT_LT(time(line, ",ahead"), time(line, "")) << line;
+  EXPECT_GT(time("layer_norm:forward@f32[*x2048]", ",ahead"), time("layer_norm:forward@f32[*x2048]", ""));
+  const std::string columns = "batch_norm:forward@f32[*x64]";
+  EXPECT_EQ(time(columns, ",ahead"), time(columns, "")) << "which it is not legal for";
+}
+
 TEST(Space, OfAGpuHasCopiesAheadWhereRowsAreWholeAccesses) {
   const auto most = [](const char* text, const char* arch) {
     const Landscape points = landscape(text, arch);

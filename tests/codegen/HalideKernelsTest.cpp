@@ -193,6 +193,11 @@ TEST(HalideSchedule, RefusalsSayTheNumberAndTheRule) {
   EXPECT_EQ(reason([](Schedule&) {}, "batch_norm:forward@bf16[*x64]"),
             "masked tails of 16-bit elements; x86-64-v3 has no 16-bit masks: scalar_tail");
   EXPECT_EQ(reason([](Schedule& s) { s.stream = 3; }), "stream = 3; legal: a power of two up to 8, or 0");
+  EXPECT_EQ(reason([](Schedule& s) { s.rows = 1, s.stream = 0, s.grain = 128; }),
+            "grain = 128 rows, 1 at a time, for the sums of a batch; legal: at most 32 steps");
+  EXPECT_EQ(reason([](Schedule& s) { s.rows = 4, s.stream = 1, s.grain = 128; }),
+            "grain = 128 rows, 1 at a time, for the sums of a batch; legal: at most 32 steps");
+  EXPECT_EQ(reason([](Schedule& s) { s.rows = 4, s.stream = 0, s.grain = 128; }), "");
   EXPECT_EQ(reason([](Schedule&) {}, "layer_norm:forward@f32[*x64]"),
             "a statistic per row or segment is complete in its slab: strategy resident");
 }

@@ -76,17 +76,33 @@ std::unique_ptr<Emulated> emulated(const Problem& problem, const codegen::cuda::
 gate::Verdict Emulated::judgeInEveryOrder(const Problem& problem) {
   using emulator::Order;
   gate::Verdict verdict;
-  for (const gate::Trial& trial : gate::standardTrials(problem, *problem.features))
-    for (Order order : {Order::Ascending, Order::Descending, Order::Random}) {
+  for (const gate::Trial& trial : gate::standardTrials(problem, *problem.features)) {
+    const auto question = gate::questionFor(problem, trial);
+    if (!question) return {.ok = false, .text = text(question.errors())};
+    for (Order order : {Order::Ascending, Order::Random}) {  // and each time another one
       driver->options.order = order;
-      verdict = judge(problem, trial);
+      verdict = judge(problem, *question);
       if (!verdict.ok) return verdict;
     }
+  }
   return verdict;
 }
 
 gate::Verdict Emulated::judge(const Problem& problem, const gate::Trial& trial) {
-  gate::Verdict verdict = gate::judge(plan, problem, trial, device.get());
+  const auto question = gate::questionFor(problem, trial);
+  if (!question) return {.ok = false, .text = text(question.errors())};
+  return judge(problem, *question);
+}
+
+gate::Verdict Emulated::judge(const Problem& problem, const gate::Question& question) {
+  using emulator::Order;
+  const emulator::Options first = driver->options;
+  gate::Verdict verdict = gate::judge(plan, problem, question, device.get(), [&] {
+    emulator::Options& second = driver->options;
+    if (first.order == Order::Random) ++second.seed;
+    else second.order = first.order == Order::Ascending ? Order::Descending : Order::Ascending;
+  });
+  driver->options = first;
   launches = driver->takeLaunches();
   for (const auto& launched : launches) {
     if (launched.report.ok()) continue;

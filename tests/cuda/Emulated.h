@@ -25,8 +25,10 @@ struct Emulated {
   package::Kernel manifest;
   std::string error;
 
-  /// Judges one trial; a launch that went wrong is told in the verdict.
+  /// Judges one trial; a launch that went wrong is told in the verdict. The gate's second run, whose bits have to be
+  /// those of the first, takes the threads in another order.
   gate::Verdict judge(const Problem&, const gate::Trial&);
+  gate::Verdict judge(const Problem&, const gate::Question&);
   /// All standard trials with threads in ascending, descending and random order; the first verdict that is not good.
   gate::Verdict judgeInEveryOrder(const Problem&);
   /// The launches of the last trial.

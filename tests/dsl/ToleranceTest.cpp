@@ -37,9 +37,27 @@ TEST(Round, GoesToTheNearestAndTiesToEven) {
   EXPECT_EQ(round(2051, DType::F16), 2052);
 }
 
-TEST(Round, AgreesWithTheProcessorInF32) {
-  for (double value : {0.1, -1e-40, 3e38, 1e-46, 16777217.0, -0.0, 3.5e38}) {
-    EXPECT_EQ(round(value, DType::F32), static_cast<double>(static_cast<float>(value))) << value;
+/// From each value of 16 bits to the next one, subnormals and all.
+TEST(Round, KeepsEveryValueOfATypeAndTakesWhatLiesBetweenToTheNearerOne) {
+  for (DType type : {DType::F16, DType::BF16}) {
+    bool even = true;
+    for (double value = 0; value < largest(type); even = !even) {
+      const double next = value + ulp(value, type), tie = (value + next) / 2;
+      ASSERT_EQ(round(value, type), value);
+      ASSERT_EQ(round(-value, type), -value);
+      ASSERT_EQ(round(tie, type), even ? value : next);
+      ASSERT_EQ(round(-tie, type), even ? -value : -next);
+      ASSERT_EQ(round(std::nextafter(tie, 0), type), value);
+      ASSERT_EQ(round(std::nextafter(tie, next), type), next);
+      value = next;
+    }
+  }
+}
+
+TEST(Round, IsTheNearestOfF32) {
+  for (double value : {0.1, -1e-40, 3e38, 1e-46, 16777217.0, -0.0, 1 + 0x1p-24}) {
+    const double unit = ulp(value, DType::F32);
+    EXPECT_EQ(round(value, DType::F32), std::nearbyint(value / unit) * unit) << value;
   }
 }
 

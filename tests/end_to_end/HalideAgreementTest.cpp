@@ -10,6 +10,7 @@
 #include "dsl/Tolerance.h"
 #include "tests/end_to_end/AArch64Run.h"
 #include "tests/end_to_end/Drawn.h"
+#include "tests/end_to_end/Questions.h"
 
 namespace normc {
 namespace {
@@ -60,10 +61,10 @@ TEST_P(HalideRandomSpecs, AgreeWithTheReferenceAndWithMlir) {
   auto mlir = compiled(d.problem, d.schedule, isa);
   ASSERT_TRUE(halide->plan) << halide->error;
   ASSERT_TRUE(mlir->plan) << mlir->error;
-  for (const gate::Trial& trial : gate::standardTrials(d.problem, d.features))
+  for (const gate::Question& question : standardQuestions(d.problem, d.features))
     for (normc_plan* plan : {halide->plan, halide->large, mlir->plan}) {
       if (!plan) continue;  // without a schedule for large calls
-      const gate::Verdict verdict = gate::judge(plan, d.problem, trial);
+      const gate::Verdict verdict = gate::judge(plan, d.problem, question);
       ASSERT_TRUE(verdict.ok) << (plan == mlir->plan     ? "MLIR: "
                                   : plan == halide->plan ? "Halide: "
                                                          : "Halide, as a large call: ")
@@ -72,29 +73,38 @@ TEST_P(HalideRandomSpecs, AgreeWithTheReferenceAndWithMlir) {
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, HalideRandomSpecs, testing::Range(0, 60));
 
+/// Two levels of sums, several tiles of columns, rests of everything.
+constexpr int kEdges[] = {1, 7, 65, 1023, 1040, 4099};
+
+/// The parameter is a number of features, or 0 for a kernel of any number, which serves them all.
 class HalideShapes : public HalideAgreement {};
 
-/// Two levels of sums, several tiles of columns, rests of everything.
 TEST_P(HalideShapes, AreRightAtEveryEdge) {
-  const int64_t features = GetParam();
+  const std::string given = GetParam() ? std::to_string(GetParam()) : "*";
   for (const char* norm : {"layer_norm", "batch_norm", "power_norm"})
-    for (const char* entry : {"forward", "backward"})
-      for (const std::string& given : {std::string("*"), std::to_string(features)}) {
-        const Problem problem = problemOf(std::string(norm) + ":" + entry + "@f32[*x" + given + "]");
-        for (codegen::Strategy strategy : codegen::legalStrategies(problem)) {
-          const Schedule schedule = codegen::halide::defaultSchedule(problem, hostIsa(), strategy);
-          auto kernel = compiled(problem, halideFor(hostIsa()), schedule.text());
-          ASSERT_TRUE(kernel->plan) << kernel->error;
-          for (int64_t rows : {1, 3, 35, 337}) {
-            if (rows * features > 500000) continue;  // the reference takes its time
-            const gate::Verdict verdict =
-                gate::judge(kernel->plan, problem, {.extents = {1, rows, features}, .step = 3});
-            EXPECT_TRUE(verdict.ok) << schedule.text() << " " << verdict.text;
+    for (const char* entry : {"forward", "backward"}) {
+      const Problem problem = problemOf(std::string(norm) + ":" + entry + "@f32[*x" + given + "]");
+      std::map<std::string, std::unique_ptr<Compiled>> kernels;  // by schedule
+      for (codegen::Strategy strategy : codegen::legalStrategies(problem)) {
+        const std::string schedule = codegen::halide::defaultSchedule(problem, hostIsa(), strategy).text();
+        auto& kernel = kernels[schedule] = compiled(problem, halideFor(hostIsa()), schedule);
+        ASSERT_TRUE(kernel->plan) << kernel->error;
+      }
+      for (int64_t features : kEdges)
+        for (int64_t rows : {1, 3, 35, 337}) {
+          if (GetParam() && GetParam() != features) continue;
+          if (rows * features > 500000) continue;  // the reference takes its time
+          const auto question = gate::questionFor(problem, {.extents = {1, rows, features}, .step = 3});
+          ASSERT_TRUE(question) << text(question.errors());
+          for (const auto& [schedule, kernel] : kernels) {
+            const gate::Verdict verdict = gate::judge(kernel->plan, problem, *question);
+            EXPECT_TRUE(verdict.ok) << schedule << " " << verdict.text;
           }
         }
-      }
+    }
 }
-INSTANTIATE_TEST_SUITE_P(Features, HalideShapes, testing::Values(1, 7, 65, 1023, 1040, 4099));
+INSTANTIATE_TEST_SUITE_P(AnyNumber, HalideShapes, testing::Values(0));
+INSTANTIATE_TEST_SUITE_P(Features, HalideShapes, testing::ValuesIn(kEdges));
 
 class HalideTallTensors : public HalideAgreement {};
 
@@ -115,6 +125,23 @@ TEST_P(HalideTallTensors, KeepTheirDigits) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Norms, HalideTallTensors, testing::Range(0, 4));
+
+class HalideLongSums : public HalideAgreement {};
+
+/// As many terms after each other as are legal; the data lie on a grid, so that their roundings do not cancel.
+TEST_P(HalideLongSums, AreRight) {
+  const Problem problem = problemOf("batch_norm:forward@f32[*x64]");
+  Schedule schedule = codegen::halide::defaultSchedule(problem, hostIsa(), codegen::Strategy::Streamed);
+  schedule.rows = GetParam(), schedule.stream = 0, schedule.grain = 32 * schedule.rows;
+  auto kernel = compiled(problem, halideFor(hostIsa()), schedule.text());
+  ASSERT_TRUE(kernel->plan) << kernel->error;
+  for (int64_t rows : {512, 1000, 5000})
+    for (HardInput data : {HardInput::Normal, HardInput::OutlierRow}) {
+      const gate::Verdict verdict = gate::judge(kernel->plan, problem, {.extents = {1, rows, 64}, .data = data});
+      EXPECT_TRUE(verdict.ok) << schedule.text() << " " << verdict.text;
+    }
+}
+INSTANTIATE_TEST_SUITE_P(Rows, HalideLongSums, testing::Values(1, 2, 8));
 
 class HalideDeterminism : public HalideAgreement {};
 

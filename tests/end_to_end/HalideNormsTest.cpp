@@ -6,6 +6,7 @@
 #include "codegen/targets/halide/Schedule.h"
 #include "tests/end_to_end/Compiled.h"
 #include "tests/end_to_end/Demand.h"
+#include "tests/end_to_end/Questions.h"
 
 namespace normc {
 namespace {
@@ -34,11 +35,11 @@ TEST_P(HalideNorms, PassTheGate) {
   const auto schedule = codegen::halide::defaultSchedule(problem, hostIsa(), GetParam().strategy);
   auto kernel = compiled(problem, *target, schedule.text());
   ASSERT_TRUE(kernel->plan) << kernel->error;
-  for (const gate::Trial& trial : gate::standardTrials(problem, *problem.features)) {
-    gate::Verdict verdict = gate::judge(kernel->plan, problem, trial);
+  for (const gate::Question& question : standardQuestions(problem, *problem.features)) {
+    gate::Verdict verdict = gate::judge(kernel->plan, problem, question);
     EXPECT_TRUE(verdict.ok) << verdict.text;
     if (!kernel->large) continue;
-    verdict = gate::judge(kernel->large, problem, trial);
+    verdict = gate::judge(kernel->large, problem, question);
     EXPECT_TRUE(verdict.ok) << "as a large call: " << verdict.text;
   }
 }

@@ -4,6 +4,7 @@
 
 #include "tests/end_to_end/Compiled.h"
 #include "tests/end_to_end/Demand.h"
+#include "tests/end_to_end/Questions.h"
 
 namespace normc {
 namespace {
@@ -30,11 +31,11 @@ TEST_P(BuiltinNorms, PassTheGate) {
   auto isa = hostIsa();
   auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, GetParam().strategy), isa);
   ASSERT_TRUE(kernel->plan) << kernel->error;
-  for (const gate::Trial& trial : gate::standardTrials(problem, *problem.features)) {
-    gate::Verdict verdict = gate::judge(kernel->plan, problem, trial);
+  for (const gate::Question& question : standardQuestions(problem, *problem.features)) {
+    gate::Verdict verdict = gate::judge(kernel->plan, problem, question);
     EXPECT_TRUE(verdict.ok) << verdict.text;
     if (!kernel->large) continue;
-    verdict = gate::judge(kernel->large, problem, trial);
+    verdict = gate::judge(kernel->large, problem, question);
     EXPECT_TRUE(verdict.ok) << "as a large call: " << verdict.text;
   }
 }

@@ -75,6 +75,17 @@ double computeCost(const Problem& problem, const Schedule& s, const Isa& isa, bo
   return cycles / used / kClock;
 }
 
+/// The same for the statistic of a line, between its sweeps: lanes to add up, a root, a division, which the lines of a
+/// step wait for together. With `ahead` nobody waits, but the loop carries values, and the elements of twice as many
+/// lines have to stay near: a long line loses by it.
+double waitCost(const Problem& problem, const Schedule& s, const Load& load) {
+  const int64_t known = lineOf(problem);
+  if (!known) return 0;
+  const double line = double(problem.features ? known : load.features);
+  constexpr double kWait = 100, kCarried = 6, kKept = 0.1, kClock = 3;
+  return (s.ahead ? kCarried / line + kKept : kWait / double(s.rows) / line) / kClock;
+}
+
 }  // namespace
 
 std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa) {
@@ -113,7 +124,7 @@ double predict(const Problem& problem, const Schedule& s, const Isa& isa, const 
   if (large && s.stream) perByte *= 0.7;  // no line is read to be filled
   const double memory = elements * size * (moved.fromMemory * perByte + moved.fromCache * 0.015);
 
-  double compute = elements * computeCost(problem, s, isa, strips);
+  double compute = elements * (computeCost(problem, s, isa, strips) + waitCost(problem, s, load));
   const int64_t run = elementsOfRun(problem, load), rest = run % s.vector;
   if (s.scalarTail && !strips) compute += elements / double(run) * double(rest) * 1.0;
   // Rows at a multiple of a page fall into the same sets of the first-level cache.

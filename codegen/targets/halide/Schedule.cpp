@@ -5,6 +5,10 @@
 
 namespace normc::codegen::halide {
 
+static constexpr int64_t kPage = 4096, kLine = 64;
+/// Terms of a sum in f32 that follow each other.
+static constexpr int64_t kLongestSum = 32;
+
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
   return {{"vector", &s.vector},   {"rows", &s.rows},
           {"unroll", &s.unroll},   {"tile", &s.tile},
@@ -52,6 +56,12 @@ std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s,
            " accumulators of each sum; legal: up to 16";
   if (s.stream)
     if (auto reason = oneOf("stream", s.stream, 8)) return *reason + ", or 0";
+  // A task's rows are added to its sums one step after another: data that lie on a grid make errors of one sign.
+  const int64_t step = s.stream ? std::min(s.rows, s.stream) : s.rows;
+  const bool sums = s.strategy == Strategy::Streamed && problem.entry == Entry::Forward && problem.spec->perFeature();
+  if (sums && s.grain > kLongestSum * step)
+    return "grain = " + std::to_string(s.grain) + " rows, " + std::to_string(step) +
+           " at a time, for the sums of a batch; legal: at most " + std::to_string(kLongestSum) + " steps";
   const bool narrow = bytes(problem.data) == 2 || bytes(problem.params) == 2;
   if (narrow && !s.scalarTail && !isa.masks16)
     return "masked tails of 16-bit elements; " + isa.name.str() + " has no 16-bit masks: scalar_tail";
@@ -70,15 +80,19 @@ Schedule defaultSchedule(const Problem& problem, const cpu::Isa& isa, Strategy s
   s.scalarTail = other.scalarTail;
   const bool lines = !problem.spec->perFeature() && problem.spec->reduce == Reduce::Features;
   const int64_t features = problem.features.value_or(1024);
-  // Rows that begin at one place in a page push each other out of the first-level cache.
-  s.rows = lines && features > 4096 ? 1 : cpu::placesOfRows(problem) == 1 ? 2 : 4;
+  // Rows that begin at one place in a page push each other out of the first-level cache; those that begin a line or two
+  // beside it wait for what their neighbours stored.
+  const int64_t size = features * bytes(problem.data), pitch = size % kPage;
+  const bool beside = std::min(pitch, kPage - pitch) < 2 * kLine && lines && problem.features && size > kPage / 2;
+  s.rows = lines && features > 4096 ? 1 : beside || cpu::placesOfRows(problem) == 1 ? 2 : 4;
+  if (lines && problem.entry != Entry::Backward) s.rows = std::min(s.rows, std::max<int64_t>(other.rows, 2));
   s.unroll = s.rows == 1 ? 4 : s.rows == 2 ? 2 : 1;
   s.tile = isa.registers >= 32 ? 4 : 2;
-  // What does not fill a vector is one step of a run; one by one it is done in columns of statistics, and
-  // where there are no masks.
-  const bool oneByOne = s.scalarTail || (problem.spec->perFeature() && strategy == Strategy::Resident);
-  while (s.vector > 4 && features < (oneByOne ? 4 * s.vector : s.vector / 2 + 1)) s.vector /= 2;
-  while (s.tile > 1 && features % (s.vector * s.tile) != 0) s.tile /= 2;
+  // What does not fill a vector is one step; one by one it is done where there are no masks.
+  while (s.vector > 4 && features < (s.scalarTail ? 4 * s.vector : s.vector / 2 + 1)) s.vector /= 2;
+  // What does not fill a tile is walked again, a vector at a time: worth it where it is one vector of a few.
+  const int64_t most = !s.scalarTail && features < 8 * s.vector ? s.vector : 0;
+  while (s.tile > 1 && (features < s.vector * s.tile || features % (s.vector * s.tile) > most)) s.tile /= 2;
   return s;
 }
 
