@@ -35,7 +35,8 @@ static constexpr int64_t kSumBytes = 2048;
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
   return {{"threads", &s.threads}, {"team", &s.team},     {"vector", &s.vector}, {"tile", &s.tile},
           {"rows", &s.rows},       {"chunks", &s.chunks}, {"blocks", &s.blocks}, {"prefetch", &s.prefetch},
-          {"cluster", &s.cluster}, {"hints", &s.hints},   {"hold", &s.hold},     {"grid", &s.grid}};
+          {"cluster", &s.cluster}, {"hints", &s.hints},   {"hold", &s.hold},     {"grid", &s.grid},
+          {"shared", &s.shared}};
 }
 
 std::string Schedule::text() const {
@@ -168,6 +169,7 @@ Form formOf(KernelOp kernel) {
     }
     if (column || slab.getPer().empty()) return;
     int64_t groups = slab.isPer("pre_group") ? kernel.getPreGroups() : slab.isPer("group") ? kernel.getGroups() : 1;
+    if (line) form.maybe |= llvm::any_of(slab.getOps<SweepOp>(), [](SweepOp sweep) { return bool(sweep.getCondition()); });
     if (featuresLast) {
       form.grouped |= groups > 1;
       if (line) form.groups = groups;
@@ -212,9 +214,31 @@ llvm::SmallVector<TensorOp> readAlways(SlabOp slab) {
   return tensors;
 }
 
-/// Bytes that runs of `reads` tensors take in a block's shared memory while they are copied ahead.
-static int64_t copiedBytes(const Schedule& s, int64_t reads) {
+int64_t copiedBytes(const Schedule& s, int64_t reads) {
   return copiedAhead(s) ? (copiedAhead(s) + 1) * s.rows * s.tile * reads * s.threads * kCopiedBytes : 0;
+}
+
+int64_t sharedRunBytes(const Schedule& s, int64_t reads, int64_t dataBytes) {
+  return (copiedAhead(s) + 1) * s.shared * reads * s.vector * dataBytes * s.threads;
+}
+
+int64_t sharedSumBytes(const Schedule& s, int64_t partials) { return s.shared * partials * s.vector * 4 * s.threads; }
+
+/// Of a line: the partials that its runs sum per feature.
+static int64_t partialsOf(SlabOp slab) {
+  auto kernel = slab->getParentOfType<KernelOp>();
+  int64_t count = 0;
+  for (auto sweep : slab.getOps<SweepOp>())
+    for (auto name : sweep.getPartials().getAsRange<mlir::FlatSymbolRefAttr>())
+      count += mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name)).hasAxis(kernel.featuresLast() ? "feature" : "row");
+  return count;
+}
+
+static int64_t dynamicBytes(SlabOp slab, const Schedule& s) {
+  auto tensors = readAlways(slab);
+  if (tensors.empty()) return 0;
+  const int64_t reads = int64_t(tensors.size()), dataBytes = tensors[0].getType().getIntOrFloatBitWidth() / 8;
+  return copiedBytes(s, reads) + sharedRunBytes(s, reads, dataBytes) + sharedSumBytes(s, partialsOf(slab));
 }
 
 Launch launchOf(PhaseOp phase, const Schedule& s) {
@@ -224,7 +248,7 @@ Launch launchOf(PhaseOp phase, const Schedule& s) {
     if (!slab.hasSweeps()) continue;
     launch.threads = s.threads;
     launch.blocks = s.blocks;
-    if (keeps(slab, s)) launch.shared = std::max(launch.shared, copiedBytes(s, int64_t(readAlways(slab).size())));
+    if (keeps(slab, s)) launch.shared = std::max(launch.shared, dynamicBytes(slab, s));
     bool column = kernel.featuresLast() && slab.isPer("feature") && !slab.isPer("row");
     bool own = phase.getUnits().size() == 1 && mlir::cast<mlir::StringAttr>(phase.getUnits()[0]) == "feature";
     if (slab.getPer().empty() || (column && !own)) launch.columns = columnsOf(s);
@@ -267,7 +291,38 @@ static int64_t registersOf(const Form& form, const Schedule& s) {
   int64_t sums = (form.lines || form.blocks ? form.partials : 2) * s.tile * s.vector;
   if (s.prefetch == 1) values += held * form.reads * form.dataBytes / 4;
   if (form.columns) values += s.hold * s.rows * s.vector * (form.backward ? 2 : 1);
+  if (s.shared) values += s.vector * form.reads;  // an access that was in shared memory
   return values + sums + (form.partials ? s.tile * s.vector : 0) + 32;
+}
+
+/// What is left of a block's share of a multiprocessor's shared memory, beside what its threads tell each other and a KiB
+/// of the system's.
+static int64_t roomOf(const Form& form, const Schedule& s, const Arch& arch) {
+  const bool exchanges = form.partials && s.threads != s.team * form.groups;
+  return arch.sharedBytes / std::max<int64_t>(s.blocks, 1) - kSumBytes - (exchanges ? 4 * 2 * s.threads * s.vector : 0) - 1024;
+}
+
+/// Why a run's rest cannot stay in shared memory.
+static std::optional<std::string> whyNotShared(const Form& form, const Schedule& s, const Arch& arch) {
+  auto number = [](int64_t n) { return std::to_string(n); };
+  const std::string shared = "shared = " + number(s.shared);
+  if (s.shared < 0) return shared + "; legal: at least 0";
+  if (s.shared == 0) return std::nullopt;
+  if (!form.lines || form.blocks || form.columns || form.streams || s.tile == 0)
+    return shared + " holds what registers do not of a run, and this kernel keeps none in registers; legal: 0";
+  if (form.maybe) return shared + ", but whether rows of this kernel are read is known when it runs; legal: 0";
+  if (s.rows != 1) return shared + " holds one row of a team, not rows = " + number(s.rows) + "; legal: rows = 1, or shared = 0";
+  if (form.partials ? s.threads != s.team * form.groups : s.threads % (s.team * form.groups) != 0)
+    return shared + " holds all groups of a row" + (form.partials ? ", and sums per feature of one row in a block" : "") + "; team = " +
+           number(s.team) + " for each of " + number(form.groups) + " groups in " + number(s.threads) + " threads; legal: threads = " +
+           (form.partials ? "" : "a multiple of ") + number(s.team * form.groups);
+  const int64_t copied = copiedBytes(s, form.reads), room = roomOf(form, s, arch) - copied;
+  const int64_t bytes = sharedRunBytes(s, form.reads, form.dataBytes) + sharedSumBytes(s, form.partials);
+  if (bytes <= room) return std::nullopt;
+  return shared + " accesses of " + number(s.threads) + " threads, " + number(bytes / (s.shared * s.threads)) + " bytes each for " +
+         number(form.reads) + " tensors of " + number(copiedAhead(s) + 1) + " rows and " + number(form.partials) + " sums, take " +
+         number(bytes) + " bytes of a block; " + arch.name + " with blocks = " + number(std::max<int64_t>(s.blocks, 1)) + " has " +
+         number(std::max<int64_t>(room, 0)) + " for each" + (copied ? " beside what is copied ahead" : "");
 }
 
 /// Why runs cannot be copied to shared memory ahead.
@@ -282,9 +337,7 @@ static std::optional<std::string> whyNotCopied(const Form& form, const Schedule&
   if (s.threads % (s.team * form.groups))
     return prefetch + " all groups of a row, and team = " + std::to_string(s.team) + " for each of " + std::to_string(form.groups) +
            " does not divide the " + std::to_string(s.threads) + " threads; legal: 0 or 1";
-  // Beside it a block has what its threads tell each other, and a KiB of the system's.
-  const int64_t own = kSumBytes + (form.partials ? 4 * 2 * s.threads * s.vector : 0) + 1024;
-  const int64_t bytes = copiedBytes(s, form.reads), blocks = std::max<int64_t>(s.blocks, 1), room = arch.sharedBytes / blocks - own;
+  const int64_t bytes = copiedBytes(s, form.reads), blocks = std::max<int64_t>(s.blocks, 1), room = roomOf(form, s, arch);
   if (bytes <= room) return std::nullopt;
   std::string product;
   for (int64_t factor : {copiedAhead(s) + 1, s.rows, s.tile, form.reads, s.threads, kCopiedBytes})
@@ -358,8 +411,9 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
     return "blocks = " + number(s.blocks) + " of " + number(s.threads) + " threads; " + arch.name + " holds " + number(arch.threads) + " threads";
   if (auto reason = whyNoCluster(form, s, arch)) return reason;
   if (auto reason = whyNoGrid(form, s, arch)) return reason;
-  int64_t access = s.team * s.cluster * s.vector, run = access * s.tile;
-  const std::string product = s.cluster > 1 ? "team * cluster * vector * tile = " : "team * vector * tile = ";
+  if (auto reason = whyNotShared(form, s, arch)) return reason;
+  int64_t access = s.team * s.cluster * s.vector, run = access * (s.tile + s.shared);
+  const std::string product = std::string("team * ") + (s.cluster > 1 ? "cluster * " : "") + "vector * " + (s.shared ? "(tile + shared) = " : "tile = ");
   if (form.streams && s.tile < 1) return std::string("tile = 0, but sums per feature stay in registers; legal: at least 1");
   if (form.columns && s.tile != 1) return "tile = " + number(s.tile) + ", but a thread holds one column; legal: 1";
   if ((form.lines || form.blocks) && s.tile > 0) {
@@ -521,6 +575,7 @@ int64_t rowsOfResident(const Form& form, const Schedule& s) {
 Schedule unaligned(const Schedule& s) {
   Schedule single = s;
   single.tile = s.tile * s.vector;
+  single.shared = s.shared * s.vector;
   single.vector = single.rows = 1;
   if (s.grid == 1) single.blocks = 1;  // else as many have to be there at once
   single.prefetch = 0;

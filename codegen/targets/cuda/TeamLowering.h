@@ -55,6 +55,7 @@ class TeamLowering : Walk {
     mlir::Value offset, inside;  ///< inside null: always; else the offset is that of some access that is
     int64_t index = -1;          ///< of the tile; -1: in a loop
     bool single = false;         ///< one element, at an end that was peeled off
+    mlir::Value slot = {};       ///< among those that a thread has in shared memory; null: it is not there
   };
   using PositionOf = llvm::function_ref<Position(int64_t replica)>;
   /// A run that begins anywhere, seen as aligned accesses between two ends of single elements.
@@ -122,6 +123,20 @@ class TeamLowering : Walk {
   mlir::Value globalAddress(TensorOp, mlir::Value element);
   void copyAhead(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>, mlir::Value first, int64_t stride);
   void takeAhead(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>, mlir::Value first, int64_t stride);
+
+  //===-- What registers do not hold of a run (TeamShared.cpp) ------------------------===//
+  void beginShared(SlabOp);
+  mlir::Value sharedBytesFrom(int64_t offset, mlir::Value place, int64_t bytes);
+  mlir::Value sharedRunOf(mlir::Value first, int64_t stride);
+  mlir::Value sharedAt(mlir::Value place, mlir::Value slot, int64_t slotBytes, int64_t offset);
+  mlir::Value loadPieces(mlir::Value place, mlir::Value slot, int64_t slotBytes, int64_t offset, mlir::Type);
+  void storePieces(mlir::Value place, mlir::Value slot, int64_t slotBytes, int64_t offset, mlir::Value);
+  Values overShared(int64_t together, Values running, llvm::function_ref<void(llvm::ArrayRef<Position>, Values&)> step);
+  void copyRun(const Replica&, mlir::Value first, int64_t stride);
+  mlir::Value loadShared(TensorOp, const Position&, mlir::Value condition);
+  void addShared(size_t partial, const Position&, mlir::Value);
+  void flushShared();
+  void alongShared(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
 
   //===-- Runs that begin anywhere (TeamPeel.cpp) -------------------------------------===//
   void peelRuns(llvm::ArrayRef<Replica>);
@@ -206,6 +221,8 @@ class TeamLowering : Walk {
   mlir::Value wanted_;                    ///< whether what is fetched is asked for at all; null: yes
   bool holds_ = false;                    ///< the slab's runs stay in registers: by tensor, replica and place
   llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value> held_;
+  llvm::SmallVector<TensorOp> sharedTensors_;  ///< whose runs shared memory holds beyond the tile; where this thread's are:
+  mlir::Value sharedRun_, sharedSums_;         ///< of the step; sums per feature of the same places
   llvm::SmallVector<TensorOp> heldTensors_;  ///< whose first rows a column slab keeps, and those, as they lie in memory:
   llvm::SmallVector<Values> heldRows_;       ///< by step, row of the step, tensor
   llvm::SmallVector<SlabOp> before_;      ///< slabs over features that the next slab computes for its own columns

@@ -165,6 +165,7 @@ void TeamLowering::lines(SlabOp s) {
   if (together) loadVectors(s);
   beginPartials(s);
   holds_ = s.getResident() && s_.tile > 0;
+  beginShared(s);
   auto seatsFrom = [&](Value first) {
     Replicas seats(s_.rows);
     for (int64_t r = 0; r < s_.rows; ++r)
@@ -177,8 +178,10 @@ void TeamLowering::lines(SlabOp s) {
   const int64_t copied = holds_ && together ? copiedAhead(s_) : 0;
   auto later = [&](Value first, int64_t steps) { return l_.add(first, l_.index(steps * stride)); };
   if (prefetch) ahead_ = loadAhead(tensors, seatsFrom(begin_));
-  for (int64_t step = 0; step < copied; ++step)
+  for (int64_t step = 0; step < copied; ++step) {
+    copyRun(seatsFrom(later(begin_, step))[0], later(begin_, step), stride);
     copyAhead(tensors, seatsFrom(later(begin_, step)), later(begin_, step), stride);
+  }
   steps(begin_, end, stride, {}, [&](Value first, Values&) {
     Replicas seats = seatsFrom(first);
     if (clustered()) clusterStep_ = l_.rem(l_.div(l_.sub(first, begin_), l_.index(stride)), l_.index(2));
@@ -194,9 +197,16 @@ void TeamLowering::lines(SlabOp s) {
         holdAhead(tensors, replicas.size());
         ahead_ = loadAhead(tensors, seatsFrom(later(first, 1)));
       }
+      if (!sharedTensors_.empty()) sharedRun_ = sharedRunOf(first, stride);
       if (copied) {
+        copyRun(seatsFrom(later(first, copied))[0], later(first, copied), stride);
         copyAhead(tensors, seatsFrom(later(first, copied)), later(first, copied), stride);
         takeAhead(tensors, replicas, first, stride);
+      } else if (!sharedTensors_.empty()) {  // all of the run is under way before any of it is waited for
+        copyRun(replicas[0], first, stride);
+        endCopies(l_.b, l_.loc);
+        fetch(tensors, replicas);
+        waitForCopies(l_.b, l_.loc, 0);
       }
       int64_t before = barriers_;
       body(s, replicas);

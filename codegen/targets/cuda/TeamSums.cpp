@@ -159,6 +159,7 @@ void TeamLowering::beginPartials(SlabOp slab) {
 /// Adds the accumulators to the task's partials, each column by one thread, and clears them.
 void TeamLowering::flushPartials() {
   if (sums_.empty()) return;
+  flushShared();
   int64_t lanes = s_.vector > 1 ? s_.vector : 0;
   for (auto [p, t] : llvm::enumerate(partials_)) {
     for (int64_t k = 0; k < tileCount(); ++k) {
