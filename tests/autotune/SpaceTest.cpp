@@ -150,6 +150,17 @@ TEST(Space, OfAGpuHasCopiesAheadWhereRowsAreWholeAccesses) {
   EXPECT_EQ(most("layer_norm:forward@f32[*x127]", "sm_90"), '1');
 }
 
+TEST(Space, OfAGpuHasSharedMemoryForLongRowsAlone) {
+  const auto sharing = [](const char* text) {
+    const Landscape points = landscape(text, "sm_80");
+    int64_t count = 0;
+    for (size_t i = 0; i < points.size(); ++i) count += points[i].schedule.find("shared=0") == std::string::npos;
+    return count;
+  };
+  EXPECT_EQ(sharing("rms_norm:backward@bf16[*x1024]"), 0);
+  EXPECT_GT(sharing("rms_norm:backward@bf16[*x16384]"), 10);
+}
+
 TEST(Model, NarrowStripsOfColumnsWasteLines) {
   const auto target = generatorsOf("x86-64-v3")[0];
   const Problem problem = problemOf("batch_norm:forward@f32[*x1024]");

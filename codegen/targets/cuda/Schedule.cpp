@@ -488,14 +488,37 @@ static bool holdRun(Schedule& s, const Form& form, const Arch& arch) {
   struct Limit {
     int64_t threads, elements, clusters;
   };
-  llvm::SmallVector<Limit> limits{{1024, most, 1}};
-  if (arch.clusters()) limits = {{256, some, kMaxCluster}, {512, some, kMaxCluster}, {1024, most, kMaxCluster}};
+  llvm::SmallVector<Limit> limits{{form.partials ? 256 : 512, most, 1}};
+  if (arch.clusters()) limits = {{256, some, kMaxCluster}, {512, form.partials ? 16 : 24, kMaxCluster}};
+  // Longer rows are for shared memory (holdShared). Without it, larger blocks, of which some spill.
+  if (form.maybe) limits.push_back({1024, most, arch.clusters() ? kMaxCluster : 1});
   for (const Limit& limit : limits)
     for (s.cluster = 1; s.cluster <= limit.clusters; s.cluster *= 2)
       if (holdRun(s, llvm::divideCeil(count, s.cluster), std::max<int64_t>(1, elements / s.vector),
                   std::max<int64_t>(1, limit.elements / s.vector), form.groups, limit.threads) &&
           !whyIllegal(form, s, arch))
         return true;
+  return false;
+}
+
+/// Holds what no registers do in the shared memory of one large block, or of the smallest cluster of such: first with
+/// room in registers, then with as many elements of a thread as were seen not to spill.
+static bool holdShared(Schedule& s, const Form& form, const Arch& arch) {
+  struct Limit {
+    int64_t threads, elements;
+  };
+  llvm::SmallVector<Limit> limits{{512, 16}, {512, s.vector > 8 ? 16 : form.dataBytes == 4 ? 48 : 32}};
+  if (form.partials) limits = {{512, form.dataBytes == 4 ? 12 : 8}, {256, 24}};
+  for (const Limit& limit : limits)
+    for (s.cluster = 1; s.cluster <= (arch.clusters() ? kMaxCluster : 1); s.cluster *= 2) {
+      s.team = limit.threads / form.groups / kWarp * kWarp;
+      if (s.team == 0 || limit.elements < s.vector) continue;
+      s.threads = s.team * form.groups;
+      s.tile = limit.elements / s.vector;
+      s.shared = llvm::divideCeil(form.width / s.vector, s.team * s.cluster) - s.tile;
+      if (s.shared > 0 && !whyIllegal(form, s, arch)) return true;
+    }
+  s.shared = 0;
   return false;
 }
 
@@ -512,15 +535,15 @@ Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) 
   if (form.lines) {
     if (!form.width || form.runPartials) {
       s.tile = 0, s.team = s.threads = form.width && form.width < 1024 ? 128 : 256;
-    } else if (!holdRun(s, form, arch)) {  // too long: walk it, and read it again
+    } else if (!holdRun(s, form, arch) && !holdShared(s, form, arch)) {  // too long: walk it, and read it again
       s.tile = 0, s.team = s.threads = 512, s.cluster = 1;
     }
-    s.chunks = std::max<int64_t>(1, blocks / s.cluster);
+    s.chunks = std::max<int64_t>(1, (s.shared ? arch.multiprocessors : blocks) / s.cluster);
     bool small = s.tile > 0 && s.tile * s.vector * form.dataBytes < 64 && !form.partials && !form.runPartials;
     if (small) s.rows = std::clamp<int64_t>(64 / (s.tile * s.vector * form.dataBytes), 1, 4);
     while (s.rows > 1 && whyIllegal(form, s, arch)) s.rows /= 2;
     // The next run lies in registers too: larger blocks have none to spare.
-    s.prefetch = s.tile > 0 && form.partials > 0 && s.threads * kMaxRegisters <= arch.registers;
+    s.prefetch = s.tile > 0 && s.shared == 0 && form.partials > 0 && s.threads * kMaxRegisters <= arch.registers;
     if (whyIllegal(form, s, arch)) s.prefetch = 0;
     // Room for the registers that such a kernel was seen to take: more blocks, and some would spill.
     s.blocks = std::max<int64_t>(1, arch.registers / (s.threads * (s.tile == 0 || form.backward || form.streams ? kMaxRegisters : 128)));

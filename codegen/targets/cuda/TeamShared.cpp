@@ -23,8 +23,9 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-/// Elements of one step of a loop over shared memory that are in registers together, at most four accesses.
-static constexpr int64_t kTogether = 32;
+/// Elements of one step of a loop over shared memory that are in registers together, at most four accesses; half as many
+/// where scale and bias are shifted.
+static constexpr int64_t kTogether = 16;
 /// The least that cp.async copies.
 static constexpr int64_t kLeastCopied = 4;
 
@@ -179,7 +180,8 @@ Value TeamLowering::loadShared(TensorOp t, const Position& p, Value condition) {
 void TeamLowering::alongShared(Sweep& s, MutableArrayRef<Replica> replicas, Values& sums) {
   if (!s_.shared) return;
   storePending(s);
-  const int64_t together = std::clamp<int64_t>(kTogether / (s_.vector * std::max<int64_t>(1, int64_t(sharedTensors_.size()))), 1, 4);
+  const int64_t elements = s_.vector * std::max<int64_t>(1, int64_t(sharedTensors_.size()));
+  const int64_t together = std::clamp<int64_t>((peels_.empty() ? kTogether : kTogether / 2) / elements, 1, 4);
   const Values zeros(sums.size(), l_.zero(vectorType()));
   Values own = overShared(together, zeros, [&](ArrayRef<Position> positions, Values& running) {
     SmallVector<Values> terms(positions.size(), zeros);
