@@ -400,10 +400,46 @@ TEST(CudaSchedule, HoldsLessOverAGridBeforeSm90) {
 }
 
 TEST(CudaSchedule, RefusesAGridForWhatIsNotReadForAStatisticOfAllRows) {
-  const std::string wanted = "grid = 2, but only columns of all rows, which are read for their statistic and then again, lie over a grid; legal: 1";
+  const std::string wanted =
+      "grid = 2, but only rows with statistics of their own, or columns of all rows, which are read for their statistic and then again, "
+      "lie over a grid; legal: 1";
   EXPECT_EQ(reasonOfStream([](Schedule& s) { s.grid = 2; }), wanted);
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.grid = 2; }), wanted);
   EXPECT_EQ(reasonOfGrid([](Schedule& s) { s.grid = 2; }, "instance_norm:forward@f32[*x*x64]"), wanted) << "a segment has its own";
+}
+
+TEST(CudaSchedule, RefusesAGridThatDoesNotFitTheRow) {
+  const auto over = [](int64_t grid, int64_t tile, int64_t shared = 0) {
+    return [=](Schedule& s) { s.grid = grid, s.tile = tile, s.shared = shared; };
+  };
+  const char* const problem = "layer_norm:forward@f32[*x1536]";
+  for (const char* arch : {"sm_80", "sm_90"}) {
+    EXPECT_EQ(reasonOfRow(over(3, 4), problem, arch), "");
+    EXPECT_EQ(reasonOfRow(over(3, 2, 2), problem, arch), "");
+    EXPECT_EQ(reasonOfRow(over(3, 3), problem, arch), "team * grid * vector * tile = 1152 elements do not hold a run of 1536");
+    EXPECT_EQ(reasonOfRow(over(3, 3, 2), problem, arch),
+              "team * grid * vector * (tile + shared) = 1920: the last accesses would find nothing of a run of 1536");
+    EXPECT_EQ(reasonOfRow(over(13, 1), problem, arch), "team * grid * vector * tile = 1664: the last of 13 blocks would find nothing of a run of 1536");
+  }
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.grid = 2, s.tile = 0, s.team = s.threads; }), "grid = 2, but no run of this kernel stays in registers; legal: 1");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.grid = 2, s.team = 16; }),
+            "grid = 2 blocks that share rows, with team = 16 for each of 1 groups in 128 threads; legal: whole warps of 32 that divide them");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.grid = 2, s.cluster = 2; }), "grid = 2 blocks in clusters of 2; legal: one of the two");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.grid = 200, s.tile = 1; }, "layer_norm:forward@f32[*x25600]", "sm_80"),
+            "grid = 200 blocks that wait for each other; sm_80 holds 108 at once, 1 on each of 108 multiprocessors");
+}
+
+TEST(CudaSchedule, DefaultsSpreadRowsOverTheGridBeforeClusters) {
+  auto over = [](const char* problem, const char* arch = "sm_80") {
+    const Schedule s = defaultSchedule(problemOf(problem), archOf(arch), Strategy::Resident);
+    return std::vector<int64_t>{s.tile * s.vector, s.shared * s.vector, s.grid, s.chunks};
+  };
+  using Parts = std::vector<int64_t>;
+  EXPECT_EQ(over("layer_norm:forward@f32[*x65536]"), Parts({48, 80, 1, 108}));
+  EXPECT_EQ(over("layer_norm:forward@f32[*x131072]"), Parts({48, 80, 2, 54}));
+  EXPECT_EQ(over("rms_norm:forward@bf16[*x262144]"), Parts({16, 112, 4, 27}));
+  EXPECT_EQ(over("layer_norm:backward@f32[*x65536]"), Parts({12, 20, 4, 27}));
+  EXPECT_EQ(over("layer_norm:backward@bf16[*x262144]"), Parts({8, 24, 16, 6}));
+  EXPECT_EQ(over("layer_norm:backward@f32[*x131072]", "sm_90"), Parts({16, 0, 1, 16})) << "a cluster";
 }
 
 TEST(CudaSchedule, CutsAGridIntoTasksThatAreThereAtOnce) {
@@ -546,7 +582,7 @@ TEST(CudaSchedule, DefaultClustersGrowWithTheRow) {
       EXPECT_EQ(backward(131072), (Held{512, 16, 16}));
       EXPECT_EQ(backward(1 << 20).elements, 0) << "walked in a loop, memory is read again";
     }
-  EXPECT_EQ(held("layer_norm:forward@f32[*x131072]", "sm_80"), (Held{512, 0, 1}));
+  EXPECT_EQ(held("layer_norm:forward@f32[*x2097152]", "sm_80"), (Held{512, 0, 1}));
 }
 
 TEST(CudaSchedule, DefaultsKeepInSharedMemoryWhatRegistersDoNot) {

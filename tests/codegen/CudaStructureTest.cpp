@@ -51,7 +51,7 @@ std::vector<Case> longRows() {
   return list;
 }
 
-/// Rows that shared memory holds beside registers: of backward, of forward, of a cluster's.
+/// Rows that shared memory holds beside registers: of backward, of forward, of blocks that share them.
 std::vector<Case> sharedRows() {
   std::vector<Case> list;
   for (const BuiltinNorm& norm : builtinNorms()) {
@@ -59,6 +59,7 @@ std::vector<Case> sharedRows() {
     list.push_back({norm, "sm_80", "f32", 14336});
     list.push_back({norm, "sm_80", "bf16", 16384});
     list.push_back({norm, "sm_80", "f32", 65536});
+    list.push_back({norm, "sm_80", "bf16", 131072});
     list.push_back({norm, "sm_90", "bf16", 262144});
   }
   return list;

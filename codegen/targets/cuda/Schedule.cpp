@@ -127,7 +127,7 @@ bool alwaysPeels(const Form& form, const Schedule& s) {
 Schedule peeled(const Schedule& s) {
   Schedule peeled = s;
   peeled.prefetch = 0;
-  peeled.blocks = s.blocks ? std::max<int64_t>(1, s.blocks * 3 / 4) : 0;  // shifting takes registers
+  if (s.blocks && s.grid == 1) peeled.blocks = std::max<int64_t>(1, s.blocks * 3 / 4);  // shifting takes registers
   if (s.tile == 0) peeled.rows = 1;
   return peeled;
 }
@@ -252,8 +252,7 @@ Launch launchOf(PhaseOp phase, const Schedule& s) {
     bool column = kernel.featuresLast() && slab.isPer("feature") && !slab.isPer("row");
     bool own = phase.getUnits().size() == 1 && mlir::cast<mlir::StringAttr>(phase.getUnits()[0]) == "feature";
     if (slab.getPer().empty() || (column && !own)) launch.columns = columnsOf(s);
-    if (slab.isPer("row") || column) launch.cluster = s.cluster;
-    if (column) launch.grid = s.grid;
+    if (slab.isPer("row") || column) launch.cluster = s.cluster, launch.grid = s.grid;
   }
   return launch;
 }
@@ -379,11 +378,17 @@ static std::optional<std::string> whyNoGrid(const Form& form, const Schedule& s,
   const std::string grid = "grid = " + std::to_string(s.grid);
   if (s.grid < 1) return grid + "; legal: at least 1";
   if (s.grid == 1) return std::nullopt;
-  if (!form.columns || form.lines || form.blocks || form.streams || form.segmentColumns || !form.returns)
-    return grid + ", but only columns of all rows, which are read for their statistic and then again, lie over a grid; legal: 1";
+  const bool rows = form.lines && !form.columns && !form.maybe, columns = form.columns && !form.lines && !form.segmentColumns && form.returns;
+  if (form.blocks || form.streams || !(rows || columns))
+    return grid + ", but only rows with statistics of their own, or columns of all rows, which are read for their statistic and then "
+                  "again, lie over a grid; legal: 1";
   if (s.cluster > 1) return grid + " blocks in clusters of " + std::to_string(s.cluster) + "; legal: one of the two";
+  if (rows && s.tile == 0) return grid + ", but no run of this kernel stays in registers; legal: 1";
+  if (rows && (s.team % kWarp || s.threads % (s.team * form.groups)))
+    return grid + " blocks that share rows, with team = " + std::to_string(s.team) + " for each of " + std::to_string(form.groups) +
+           " groups in " + std::to_string(s.threads) + " threads; legal: whole warps of 32 that divide them";
   const int64_t held = s.hold * s.rows * s.vector * (form.backward ? 2 : 1);
-  if (held > kHeldOverGrid && !arch.clusters())
+  if (columns && held > kHeldOverGrid && !arch.clusters())
     return "hold = " + std::to_string(s.hold) + " keeps " + std::to_string(held) +
            " elements of a thread; beside what blocks of a grid tell each other " + arch.name + " has registers for " +
            std::to_string(kHeldOverGrid);
@@ -412,8 +417,9 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
   if (auto reason = whyNoCluster(form, s, arch)) return reason;
   if (auto reason = whyNoGrid(form, s, arch)) return reason;
   if (auto reason = whyNotShared(form, s, arch)) return reason;
-  int64_t access = s.team * s.cluster * s.vector, run = access * (s.tile + s.shared);
-  const std::string product = std::string("team * ") + (s.cluster > 1 ? "cluster * " : "") + "vector * " + (s.shared ? "(tile + shared) = " : "tile = ");
+  const int64_t over = s.cluster * (form.lines ? s.grid : 1);
+  int64_t access = s.team * over * s.vector, run = access * (s.tile + s.shared);
+  const std::string product = std::string("team * ") + (s.cluster > 1 ? "cluster * " : over > 1 ? "grid * " : "") + "vector * " + (s.shared ? "(tile + shared) = " : "tile = ");
   if (form.streams && s.tile < 1) return std::string("tile = 0, but sums per feature stay in registers; legal: at least 1");
   if (form.columns && s.tile != 1) return "tile = " + number(s.tile) + ", but a thread holds one column; legal: 1";
   if ((form.lines || form.blocks) && s.tile > 0) {
@@ -423,7 +429,7 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
     if (run - access >= form.width)
       return product + number(run) + ": the last accesses would find nothing of a run of " + number(form.width);
     if (access - s.team * s.vector >= form.width)
-      return product + number(run) + ": the last of " + number(s.cluster) + " blocks would find nothing of a run of " + number(form.width);
+      return product + number(run) + ": the last of " + number(over) + " blocks would find nothing of a run of " + number(form.width);
   }
   if (form.grouped && !form.width && s.vector > 1 && !form.peels)
     return "vector = " + number(s.vector) + ", but groups of any number of features may begin anywhere; legal: 1";
@@ -501,24 +507,26 @@ static bool holdRun(Schedule& s, const Form& form, const Arch& arch) {
   return false;
 }
 
-/// Holds what no registers do in the shared memory of one large block, or of the smallest cluster of such: first with
-/// room in registers, then with as many elements of a thread as were seen not to spill.
+/// Holds what no registers do in the shared memory of one large block, or of the smallest cluster of such, before
+/// clusters of the fewest blocks of the grid: with as many elements of a thread in registers as were seen not to spill.
 static bool holdShared(Schedule& s, const Form& form, const Arch& arch) {
   struct Limit {
     int64_t threads, elements;
   };
-  llvm::SmallVector<Limit> limits{{512, 16}, {512, s.vector > 8 ? 16 : form.dataBytes == 4 ? 48 : 32}};
+  llvm::SmallVector<Limit> limits{{512, 16}};
+  if (!arch.clusters()) limits.push_back({512, form.dataBytes == 4 ? 48 : 32});
   if (form.partials) limits = {{512, form.dataBytes == 4 ? 12 : 8}, {256, 24}};
-  for (const Limit& limit : limits)
-    for (s.cluster = 1; s.cluster <= (arch.clusters() ? kMaxCluster : 1); s.cluster *= 2) {
+  s.cluster = 1;
+  for (int64_t& over = arch.clusters() ? s.cluster : s.grid; over <= kMaxCluster; over *= 2)
+    for (const Limit& limit : limits) {
       s.team = limit.threads / form.groups / kWarp * kWarp;
       if (s.team == 0 || limit.elements < s.vector) continue;
       s.threads = s.team * form.groups;
       s.tile = limit.elements / s.vector;
-      s.shared = llvm::divideCeil(form.width / s.vector, s.team * s.cluster) - s.tile;
+      s.shared = llvm::divideCeil(form.width / s.vector, s.team * over) - s.tile;
       if (s.shared > 0 && !whyIllegal(form, s, arch)) return true;
     }
-  s.shared = 0;
+  s.shared = 0, s.cluster = s.grid = 1;
   return false;
 }
 
@@ -538,7 +546,7 @@ Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) 
     } else if (!holdRun(s, form, arch) && !holdShared(s, form, arch)) {  // too long: walk it, and read it again
       s.tile = 0, s.team = s.threads = 512, s.cluster = 1;
     }
-    s.chunks = std::max<int64_t>(1, (s.shared ? arch.multiprocessors : blocks) / s.cluster);
+    s.chunks = std::max<int64_t>(1, (s.shared ? arch.multiprocessors : blocks) / (s.cluster * s.grid));
     bool small = s.tile > 0 && s.tile * s.vector * form.dataBytes < 64 && !form.partials && !form.runPartials;
     if (small) s.rows = std::clamp<int64_t>(64 / (s.tile * s.vector * form.dataBytes), 1, 4);
     while (s.rows > 1 && whyIllegal(form, s, arch)) s.rows /= 2;

@@ -27,7 +27,7 @@ struct Schedule {
   int64_t cluster = 1;    ///< blocks that share a line, each with a team on it, or columns, each with rows; above 1 from sm_90 on
   int64_t hints = 0;      ///< 1: caches are told what is not read again
   int64_t hold = 0;       ///< steps of `rows` rows that a column keeps in registers; those after them are read again
-  int64_t grid = 1;       ///< blocks that share columns, each with rows, and meet over workspace: a cooperative launch
+  int64_t grid = 1;       ///< blocks that share columns, each with rows, or a line, and meet over workspace: a cooperative launch
   int64_t shared = 0;     ///< accesses of a thread along the axis, beyond those of the tile, that stay in shared memory
   bool operator==(const Schedule&) const = default;
   /// "streamed,threads=256,team=32,vector=4,tile=1,rows=4,chunks=66,blocks=0,prefetch=0,cluster=1,hints=0,hold=0,grid=1,shared=0"

@@ -68,6 +68,8 @@ KnobSpace knobSpace(const Form& form, const Arch& arch, Strategy strategy) {
   const int64_t all = arch.multiprocessors;
   std::vector<int64_t> grids{1};
   if (meets) grids = {1, all / 8, all / 4, all / 2, all};
+  const bool wide = form.lines && !form.maybe && form.width * form.dataBytes * form.reads >= 4 * kLongRun;
+  if (wide && !arch.clusters()) grids = {1, 2, 4, 8};
   space.knobs.push_back({"grid", around(std::move(grids), s.grid)});
   space.knobs.push_back({"shared", around(sharedOf(form, arch), s.shared)});
   return space;
@@ -89,7 +91,7 @@ double predict(const Form& form, const Schedule& s, const Arch& arch, const Load
   double transfers = form.columns ? columnsCost(form, s, arch, load) : double(form.reads) * (again ? 2 : 1) + 1;
   if (form.streams && form.reads) transfers += double(form.reads);
   // Lanes beyond the end of a run do nothing.
-  const double held = double(s.team * s.cluster * s.vector * std::max<int64_t>(s.tile + s.shared, 1));
+  const double held = double(s.team * s.cluster * (form.lines ? s.grid : 1) * s.vector * std::max<int64_t>(s.tile + s.shared, 1));
   const double useful = s.tile > 0 && form.width ? std::min(1.0, double(form.width) / held) : 1;
   // Little's law: bytes under way on one multiprocessor against what its share of the bandwidth needs.
   constexpr double kNeeded = 40 << 10;

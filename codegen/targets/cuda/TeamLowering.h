@@ -10,7 +10,7 @@
 //
 // A task is one block, or as many as the phase has tiles of columns, or the cluster
 // of blocks that its lines or columns lie over, or those of the grid that share its
-// columns. Threads agree
+// columns or lines. Threads agree
 // on every trip count around a barrier; a team without a row of its own walks the
 // last one and stores nothing. Everything is summed in an order that the schedule
 // fixes; there are no atomics.
@@ -189,6 +189,7 @@ class TeamLowering : Walk {
   void arriveAtGrid();
   void waitForGrid();
   void sumOverGrid(llvm::MutableArrayRef<mlir::Value> sums);
+  void sumRunOverGrid(llvm::MutableArrayRef<mlir::Value> sums);
   bool othersRead() const;
   void arriveBefore(SweepOp);
 
@@ -209,7 +210,7 @@ class TeamLowering : Walk {
   mlir::Value clusterStep_;               ///< 0, 1, 0, ... from step to step of a line, tile to tile of columns: which buffer is written
   int64_t clusterBuffers_ = 0;
   mlir::Value meetings_;                  ///< where the number of meetings of the grid stands
-  int64_t toldValues_ = 0;                ///< sums of the tile that were told over the grid
+  int64_t toldValues_ = 0;                ///< sums of the tile, or the step, that were told over the grid
   bool arrived_ = false;                  ///< at the meeting that stores of state wait for
   mlir::Value columnOffset_;              ///< of a thread's first column in its block's
   llvm::StringMap<mlir::Value> stored_;   ///< whether an output that may be left out is there

@@ -115,7 +115,8 @@ void TeamLowering::zeroPartials() {
       f_.store(t, f_.address(t, {.feature = feature, .chunk = f_.task()}), l_.zero(f_.statistics()), {});
     }
   });
-  if (!clustered()) barrier();
+  if (gridded()) meet();
+  else if (!clustered()) barrier();
 }
 
 void TeamLowering::slab(SlabOp s) {
@@ -184,7 +185,8 @@ void TeamLowering::lines(SlabOp s) {
   }
   steps(begin_, end, stride, {}, [&](Value first, Values&) {
     Replicas seats = seatsFrom(first);
-    if (clustered()) clusterStep_ = l_.rem(l_.div(l_.sub(first, begin_), l_.index(stride)), l_.index(2));
+    toldValues_ = 0;
+    if (taskBlocks() > 1) clusterStep_ = l_.rem(l_.div(l_.sub(first, begin_), l_.index(stride)), l_.index(2));
     auto group = [&](Value g) {
       Replicas replicas = seats;
       for (Replica& r : replicas) {

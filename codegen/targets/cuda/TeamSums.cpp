@@ -38,6 +38,7 @@ Value TeamLowering::sumOverLanes(Value v, int64_t team) {
 /// The sums of the runs of a line, or of a block's rows, known to all threads of their teams.
 void TeamLowering::sumOverRun(MutableArrayRef<Value> sums) {
   if (clustered()) sumOverCluster(sums);
+  else if (gridded()) sumRunOverGrid(sums);
   else sumOverTeam(sums, place_.team);
 }
 
