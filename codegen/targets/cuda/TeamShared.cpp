@@ -23,8 +23,8 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-/// Elements of one step of a loop over shared memory that are in registers together, at most four accesses; half as many
-/// where scale and bias are shifted.
+/// Elements of one step of a loop over shared memory that are in registers together, at most four accesses; half as
+/// many where scale and bias are shifted.
 static constexpr int64_t kTogether = 16;
 /// The least that cp.async copies.
 static constexpr int64_t kLeastCopied = 4;
@@ -42,10 +42,11 @@ void TeamLowering::beginShared(SlabOp slab) {
   sharedTensors_.clear();
   sharedRun_ = sharedSums_ = {};
   if (!s_.shared) return;
-  if (holds_) sharedTensors_ = readAlways(slab);
+  const auto tensors = readAlways(slab);
+  if (holds_) sharedTensors_ = tensors;
   if (partials_.empty()) return;
-  const auto reads = int64_t(readAlways(slab).size());
-  const int64_t before = copiedBytes(s_, reads) + (reads ? sharedRunBytes(s_, reads, bytesOf(f_.stored(readAlways(slab)[0]))) : 0);
+  const auto reads = int64_t(tensors.size());
+  const int64_t runs = reads ? sharedRunBytes(s_, reads, bytesOf(f_.stored(tensors[0]))) : 0, before = copiedBytes(s_, reads) + runs;
   sharedSums_ = sharedBytesFrom(before, l_.index(0), bytesOf(vectorType()));
   const int64_t slotBytes = int64_t(partials_.size()) * bytesOf(vectorType());
   l_.forEach(l_.index(0), l_.index(s_.shared), 1, [&](Value slot) {
@@ -77,7 +78,8 @@ Value TeamLowering::sharedRunOf(Value first, int64_t stride) {
 /// A piece, `offset` bytes of each thread behind the beginning of a slot that has `slotBytes` of each.
 Value TeamLowering::sharedAt(Value place, Value slot, int64_t slotBytes, int64_t offset) {
   const auto type = place.getType(), byte = Type(l_.b.getI8Type());
-  Value word = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), l_.mul(slot, l_.index(slotBytes * blockThreads())));
+  Value before = l_.mul(slot, l_.index(slotBytes * blockThreads()));
+  Value word = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), before);
   Value begin = LLVM::GEPOp::create(l_.b, l_.loc, type, byte, place, ValueRange{word});
   return LLVM::GEPOp::create(l_.b, l_.loc, type, byte, begin, ArrayRef<LLVM::GEPArg>{int32_t(offset * blockThreads())});
 }
@@ -111,7 +113,8 @@ void TeamLowering::storePieces(Value place, Value slot, int64_t slotBytes, int64
 
 /// Runs `step` for all accesses in shared memory, `together` at a time: in a loop as long as all threads have one, then
 /// those that may be behind the end.
-Values TeamLowering::overShared(int64_t together, Values running, llvm::function_ref<void(ArrayRef<Position>, Values&)> step) {
+Values TeamLowering::overShared(int64_t together, Values running,
+                                llvm::function_ref<void(ArrayRef<Position>, Values&)> step) {
   auto known = Loops::constant(peels_.empty() ? vectorsOfRun() : leastVectors());
   const int64_t whole = known ? std::clamp<int64_t>(*known / place_.team - s_.tile, 0, s_.shared) : 0;
   const int64_t looped = whole / together * together;
@@ -153,10 +156,12 @@ void TeamLowering::copyRun(const Replica& replica, Value first, int64_t stride) 
   auto move = [&](ArrayRef<Position> positions) {
     Values loaded;
     for (const Position& p : positions)
-      for (TensorOp t : sharedTensors_) loaded.push_back(loadStored(t, alongRun(replica.at, p), lanesAt(p), replica.index));
+      for (TensorOp t : sharedTensors_)
+        loaded.push_back(loadStored(t, alongRun(replica.at, p), lanesAt(p), replica.index));
     auto next = loaded.begin();
     for (const Position& p : positions)
-      for (size_t i = 0; i < sharedTensors_.size(); ++i) storePieces(run, p.slot, slotBytes, int64_t(i) * bytes, *next++);
+      for (size_t i = 0; i < sharedTensors_.size(); ++i)
+        storePieces(run, p.slot, slotBytes, int64_t(i) * bytes, *next++);
   };
   overShared(copies || s_.vector > 1 ? 4 : 8, {}, [&](ArrayRef<Position> positions, Values&) {
     storeWhere(both(replica.active, positions[0].inside), [&] {
@@ -199,14 +204,17 @@ void TeamLowering::alongShared(Sweep& s, MutableArrayRef<Replica> replicas, Valu
 //===-- Sums per feature ------------------------------------------------------------===//
 
 void TeamLowering::addShared(size_t partial, const Position& p, Value v) {
-  const int64_t bytes = bytesOf(vectorType()), slotBytes = int64_t(partials_.size()) * bytes, offset = int64_t(partial) * bytes;
-  storePieces(sharedSums_, p.slot, slotBytes, offset, l_.addf(loadPieces(sharedSums_, p.slot, slotBytes, offset, vectorType()), v));
+  const int64_t bytes = bytesOf(vectorType()), slotBytes = int64_t(partials_.size()) * bytes;
+  const int64_t offset = int64_t(partial) * bytes;
+  Value before = loadPieces(sharedSums_, p.slot, slotBytes, offset, vectorType());
+  storePieces(sharedSums_, p.slot, slotBytes, offset, l_.addf(before, v));
 }
 
 /// Adds them to the task's partials, as what is in registers, and clears them.
 void TeamLowering::flushShared() {
   if (!sharedSums_) return;
-  const int64_t bytes = bytesOf(vectorType()), slotBytes = int64_t(partials_.size()) * bytes, lanes = s_.vector > 1 ? s_.vector : 0;
+  const int64_t bytes = bytesOf(vectorType()), slotBytes = int64_t(partials_.size()) * bytes;
+  const int64_t lanes = s_.vector > 1 ? s_.vector : 0;
   overShared(1, {}, [&](ArrayRef<Position> positions, Values&) {
     const Position& at = positions[0];
     storeWhere(at.inside, [&] {
