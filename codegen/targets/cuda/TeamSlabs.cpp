@@ -284,9 +284,10 @@ void TeamLowering::computeBefore() {
 }
 
 /// Vectors that an earlier phase left: this thread's columns, once, in registers. The phase before may still write
-/// them when this one begins, so LLVM takes any store for one to them and would read them again each step.
+/// them when this one begins, so LLVM takes any store for one to them and would read them again each step. Columns of
+/// peeled runs are others in each row.
 void TeamLowering::loadVectors(SlabOp slab) {
-  if (s_.tile == 0 || !f_.featuresLast()) return;
+  if (s_.tile == 0 || !f_.featuresLast() || f_.access().peeled) return;
   for (auto sweep : slab.getOps<SweepOp>())
     for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>()) {
       TensorOp t = f_.tensor(name.getValue());
