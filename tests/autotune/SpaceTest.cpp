@@ -71,7 +71,7 @@ TEST(Space, OffersAGridToColumnsThatWaitForTheirStatistic) {
   const auto gridded = [](const std::string& text, const std::string& target) {
     const Landscape points = landscape(text, target, 4096);
     return std::count_if(points.ranked().begin(), points.ranked().end(),
-                         [&](size_t i) { return !points[i].schedule.ends_with(",grid=1"); });
+                         [&](size_t i) { return points[i].schedule.find(",grid=1,") == std::string::npos; });
   };
   EXPECT_GT(gridded("batch_norm:forward@f32[*x64]", "sm_80"), 0);
   EXPECT_EQ(gridded("instance_norm:forward@f32[*x*x64]", "sm_90"), 0) << "a segment has blocks of its own";
@@ -162,6 +162,21 @@ TEST(Space, OfAGpuHasCopiesAheadWhereRowsAreWholeAccesses) {
   };
   EXPECT_EQ(most("rms_norm:backward@bf16[*x128]", "sm_80"), '4');
   EXPECT_EQ(most("layer_norm:forward@f32[*x127]", "sm_90"), '1');
+}
+
+TEST(Space, OfAGpuHasSharedMemoryAndBlocksOfTheGridForLongRowsAlone) {
+  using Values = std::vector<int64_t>;
+  const auto values = [](const char* text, const char* arch, const std::string& name) {
+    const auto spaces = generatorsOf(arch)[0]->knobs(problemOf(text));
+    for (const codegen::KnobValues& knob : spaces.at(0).knobs)
+      if (knob.name == name) return knob.values;
+    return Values();
+  };
+  EXPECT_EQ(values("rms_norm:backward@bf16[*x1024]", "sm_80", "shared"), Values({0}));
+  EXPECT_EQ(values("rms_norm:backward@bf16[*x16384]", "sm_80", "shared"), Values({0, 2, 3, 4})) << "half of a row, and the default";
+  EXPECT_EQ(values("rms_norm:backward@bf16[*x16384]", "sm_80", "grid"), Values({1}));
+  EXPECT_EQ(values("rms_norm:backward@bf16[*x65536]", "sm_80", "grid"), Values({1, 2, 4, 8}));
+  EXPECT_EQ(values("rms_norm:backward@bf16[*x65536]", "sm_90", "grid"), Values({1})) << "it has clusters";
 }
 
 TEST(Model, NarrowStripsOfColumnsWasteLines) {

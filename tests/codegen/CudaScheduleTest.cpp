@@ -46,15 +46,15 @@ std::string reasonOfStream(Change change, const char* problem = "batch_norm:forw
 
 TEST(CudaSchedule, PrintsEveryKnob) {
   Schedule s{.strategy = Strategy::Resident, .threads = 96, .team = 16, .vector = 8, .tile = 3, .rows = 2, .chunks = 7, .blocks = 4,
-             .prefetch = 1, .cluster = 8, .hints = 1, .hold = 5, .grid = 6};
-  EXPECT_EQ(s.text(), "resident,threads=96,team=16,vector=8,tile=3,rows=2,chunks=7,blocks=4,prefetch=1,cluster=8,hints=1,hold=5,grid=6");
+             .prefetch = 1, .cluster = 8, .hints = 1, .hold = 5, .grid = 6, .shared = 7};
+  EXPECT_EQ(s.text(), "resident,threads=96,team=16,vector=8,tile=3,rows=2,chunks=7,blocks=4,prefetch=1,cluster=8,hints=1,hold=5,grid=6,shared=7");
   EXPECT_TRUE(llvm::StringRef(Schedule().text()).starts_with("streamed,threads="));
 }
 
 TEST(CudaSchedule, ParsesWhatItPrints) {
   for (Strategy strategy : {Strategy::Streamed, Strategy::Resident})
     for (int64_t knob : {0, 1, 2, 8, 1 << 20}) {
-      Schedule s{strategy, 32 + knob, knob + 1, knob + 2, knob, knob + 4, knob + 5, 3 * knob, knob / 2, knob + 6, knob % 3, knob % 5, knob + 3};
+      Schedule s{strategy, 32 + knob, knob + 1, knob + 2, knob, knob + 4, knob + 5, 3 * knob, knob / 2, knob + 6, knob % 3, knob % 5, knob + 3, knob % 7};
       auto again = parseSchedule(s.text());
       ASSERT_TRUE(bool(again)) << s.text();
       EXPECT_EQ(*again, s) << again->text();
@@ -71,7 +71,7 @@ TEST(CudaSchedule, SaysWhichPartOfATextIsWrong) {
   EXPECT_EQ(parseError("threads=128"), "schedule 'threads=128': starts with 'threads'; legal: streamed, resident");
   EXPECT_EQ(parseError(""), "schedule '': starts with ''; legal: streamed, resident");
   EXPECT_EQ(parseError("resident,unroll=2"),
-            "schedule 'resident,unroll=2': no knob 'unroll'; legal: threads, team, vector, tile, rows, chunks, blocks, prefetch, cluster, hints, hold, grid");
+            "schedule 'resident,unroll=2': no knob 'unroll'; legal: threads, team, vector, tile, rows, chunks, blocks, prefetch, cluster, hints, hold, grid, shared");
   EXPECT_EQ(parseError("resident,team=8,team=8"), "schedule 'resident,team=8,team=8': 'team' is given twice");
   EXPECT_EQ(parseError("resident,rows=two"), "schedule 'resident,rows=two': 'two' is not a number for rows");
   EXPECT_EQ(parseError("resident,rows"), "schedule 'resident,rows': '' is not a number for rows");
@@ -211,6 +211,58 @@ TEST(CudaSchedule, CopiesAheadAreNoRegisters) {
   EXPECT_EQ(reasonOfRow(backward(2), "layer_norm:backward@f32[*x4096]"), "");
 }
 
+TEST(CudaSchedule, RefusesToShareWhatHasNoRestOfARun) {
+  const auto rest = [](Schedule& s) { s.threads = s.team, s.tile = 1, s.shared = 1; };
+  EXPECT_EQ(reasonOfRow(rest), "");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.shared = -1; }), "shared = -1; legal: at least 0");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 0, s.team = s.threads, s.shared = 2; }),
+            "shared = 2 holds what registers do not of a run, and this kernel keeps none in registers; legal: 0");
+  EXPECT_EQ(reasonOfStream([](Schedule& s) { s.shared = 2; }),
+            "shared = 2 holds what registers do not of a run, and this kernel keeps none in registers; legal: 0");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1, s.shared = 1, s.rows = 2; }),
+            "shared = 1 holds one row of a team, not rows = 2; legal: rows = 1, or shared = 0");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1, s.shared = 1; }), "") << "a row for each team";
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1, s.shared = 1; }, "layer_norm:backward@f32[*x256]"),
+            "shared = 1 holds all groups of a row, and sums per feature of one row in a block; team = 32 for each of 1 groups in 128 "
+            "threads; legal: threads = 32");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1, s.shared = 1; }, "group_norm:forward@f32[*x2304]{groups=9}"),
+            "shared = 1 holds all groups of a row; team = 32 for each of 9 groups in 128 threads; legal: threads = a multiple of 288");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1, s.shared = 2; }),
+            "team * vector * (tile + shared) = 384: the last accesses would find nothing of a run of 256");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1, s.shared = 1; }, "layer_norm:forward@f32[*x300]"),
+            "team * vector * (tile + shared) = 256 elements do not hold a run of 300");
+}
+
+TEST(CudaSchedule, RefusesToShareMoreThanABlockHas) {
+  const auto rest = [](int64_t tile, int64_t shared, int64_t prefetch = 0) {
+    return [=](Schedule& s) { s.threads = s.team = 512, s.tile = tile, s.shared = shared, s.blocks = 1, s.prefetch = prefetch; };
+  };
+  const char *const forward = "layer_norm:forward@f32[*x65536]", *const backward = "layer_norm:backward@f32[*x16384]";
+  EXPECT_EQ(reasonOfRow(rest(4, 28), forward), "") << "229376 of 232448 bytes";
+  EXPECT_EQ(reasonOfRow(rest(12, 20), forward, "sm_80"), "");
+  EXPECT_EQ(reasonOfRow(rest(11, 21), forward, "sm_80"),
+            "shared = 21 accesses of 512 threads, 16 bytes each for 1 tensors of 1 rows and 0 sums, take 172032 bytes of a block; sm_80 "
+            "with blocks = 1 has 164864 for each");
+  EXPECT_EQ(reasonOfRow(rest(3, 29), forward),
+            "shared = 29 accesses of 512 threads, 16 bytes each for 1 tensors of 1 rows and 0 sums, take 237568 bytes of a block; sm_90 "
+            "with blocks = 1 has 230400 for each");
+  EXPECT_EQ(reasonOfRow(rest(2, 6), backward), "");
+  EXPECT_EQ(reasonOfRow(rest(2, 6), backward, "sm_80"),
+            "shared = 6 accesses of 512 threads, 64 bytes each for 2 tensors of 1 rows and 2 sums, take 196608 bytes of a block; sm_80 "
+            "with blocks = 1 has 164864 for each");
+  EXPECT_EQ(reasonOfRow(rest(3, 5, 2), backward),
+            "shared = 5 accesses of 512 threads, 96 bytes each for 2 tensors of 2 rows and 2 sums, take 245760 bytes of a block; sm_90 "
+            "with blocks = 1 has 132096 for each beside what is copied ahead");
+}
+
+TEST(CudaSchedule, RefusesToShareRowsThatMayNotBeRead) {
+  const Problem problem = problemOf("power_norm_released:forward@f32[*x256]{heads=4}");
+  const Form form = formOf(problem, Strategy::Streamed);
+  EXPECT_TRUE(form.maybe);
+  const Schedule s{.strategy = Strategy::Streamed, .threads = 64, .team = 4, .vector = 4, .tile = 2, .rows = 1, .chunks = 3, .shared = 2};
+  EXPECT_EQ(whyIllegal(form, s, archOf("sm_90")).value_or(""), "shared = 2, but whether rows of this kernel are read is known when it runs; legal: 0");
+}
+
 TEST(CudaSchedule, RefusesHintsThatAreNone) {
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.hints = 1; }), "");
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.hints = 2; }), "hints = 2; legal: 0 or 1");
@@ -348,10 +400,46 @@ TEST(CudaSchedule, HoldsLessOverAGridBeforeSm90) {
 }
 
 TEST(CudaSchedule, RefusesAGridForWhatIsNotReadForAStatisticOfAllRows) {
-  const std::string wanted = "grid = 2, but only columns of all rows, which are read for their statistic and then again, lie over a grid; legal: 1";
+  const std::string wanted =
+      "grid = 2, but only rows with statistics of their own, or columns of all rows, which are read for their statistic and then again, "
+      "lie over a grid; legal: 1";
   EXPECT_EQ(reasonOfStream([](Schedule& s) { s.grid = 2; }), wanted);
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.grid = 2; }), wanted);
   EXPECT_EQ(reasonOfGrid([](Schedule& s) { s.grid = 2; }, "instance_norm:forward@f32[*x*x64]"), wanted) << "a segment has its own";
+}
+
+TEST(CudaSchedule, RefusesAGridThatDoesNotFitTheRow) {
+  const auto over = [](int64_t grid, int64_t tile, int64_t shared = 0) {
+    return [=](Schedule& s) { s.grid = grid, s.tile = tile, s.shared = shared; };
+  };
+  const char* const problem = "layer_norm:forward@f32[*x1536]";
+  for (const char* arch : {"sm_80", "sm_90"}) {
+    EXPECT_EQ(reasonOfRow(over(3, 4), problem, arch), "");
+    EXPECT_EQ(reasonOfRow(over(3, 2, 2), problem, arch), "");
+    EXPECT_EQ(reasonOfRow(over(3, 3), problem, arch), "team * grid * vector * tile = 1152 elements do not hold a run of 1536");
+    EXPECT_EQ(reasonOfRow(over(3, 3, 2), problem, arch),
+              "team * grid * vector * (tile + shared) = 1920: the last accesses would find nothing of a run of 1536");
+    EXPECT_EQ(reasonOfRow(over(13, 1), problem, arch), "team * grid * vector * tile = 1664: the last of 13 blocks would find nothing of a run of 1536");
+  }
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.grid = 2, s.tile = 0, s.team = s.threads; }), "grid = 2, but no run of this kernel stays in registers; legal: 1");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.grid = 2, s.team = 16; }),
+            "grid = 2 blocks that share rows, with team = 16 for each of 1 groups in 128 threads; legal: whole warps of 32 that divide them");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.grid = 2, s.cluster = 2; }), "grid = 2 blocks in clusters of 2; legal: one of the two");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.grid = 200, s.tile = 1; }, "layer_norm:forward@f32[*x25600]", "sm_80"),
+            "grid = 200 blocks that wait for each other; sm_80 holds 108 at once, 1 on each of 108 multiprocessors");
+}
+
+TEST(CudaSchedule, DefaultsSpreadRowsOverTheGridBeforeClusters) {
+  auto over = [](const char* problem, const char* arch = "sm_80") {
+    const Schedule s = defaultSchedule(problemOf(problem), archOf(arch), Strategy::Resident);
+    return std::vector<int64_t>{s.tile * s.vector, s.shared * s.vector, s.grid, s.chunks};
+  };
+  using Parts = std::vector<int64_t>;
+  EXPECT_EQ(over("layer_norm:forward@f32[*x65536]"), Parts({48, 80, 1, 108}));
+  EXPECT_EQ(over("layer_norm:forward@f32[*x131072]"), Parts({48, 80, 2, 54}));
+  EXPECT_EQ(over("rms_norm:forward@bf16[*x262144]"), Parts({16, 112, 4, 27}));
+  EXPECT_EQ(over("layer_norm:backward@f32[*x65536]"), Parts({12, 20, 4, 27}));
+  EXPECT_EQ(over("layer_norm:backward@bf16[*x262144]"), Parts({8, 24, 16, 6}));
+  EXPECT_EQ(over("layer_norm:backward@f32[*x131072]", "sm_90"), Parts({16, 0, 1, 16})) << "a cluster";
 }
 
 TEST(CudaSchedule, CutsAGridIntoTasksThatAreThereAtOnce) {
@@ -487,14 +575,31 @@ TEST(CudaSchedule, DefaultClustersGrowWithTheRow) {
       EXPECT_EQ(forward(16384), (Held{256, 32, 2}));
       EXPECT_EQ(forward(32768), (Held{256, 32, 4}));
       EXPECT_EQ(forward(131072), (Held{256, 32, 16}));
-      EXPECT_EQ(forward(262144), (Held{512, 32, 16}));
+      EXPECT_EQ(forward(262144), (Held{512, 16, 4})) << "and more in shared memory";
       EXPECT_EQ(backward(4096), (Held{256, 16, 1}));
       EXPECT_EQ(backward(8192), (Held{256, 16, 2}));
       EXPECT_EQ(backward(65536), (Held{256, 16, 16}));
       EXPECT_EQ(backward(131072), (Held{512, 16, 16}));
       EXPECT_EQ(backward(1 << 20).elements, 0) << "walked in a loop, memory is read again";
     }
-  EXPECT_EQ(held("layer_norm:forward@f32[*x65536]", "sm_80"), (Held{512, 0, 1}));
+  EXPECT_EQ(held("layer_norm:forward@f32[*x2097152]", "sm_80"), (Held{512, 0, 1}));
+}
+
+TEST(CudaSchedule, DefaultsKeepInSharedMemoryWhatRegistersDoNot) {
+  auto shared = [](const char* problem, const char* arch) {
+    const Schedule s = defaultSchedule(problemOf(problem), archOf(arch), Strategy::Resident);
+    return std::vector<int64_t>{s.threads, s.tile * s.vector, s.shared * s.vector, s.cluster};
+  };
+  using Parts = std::vector<int64_t>;
+  EXPECT_EQ(shared("layer_norm:forward@f32[*x32768]", "sm_80"), Parts({512, 64, 0, 1}));
+  EXPECT_EQ(shared("layer_norm:forward@f32[*x65536]", "sm_80"), Parts({512, 48, 80, 1}));
+  EXPECT_EQ(shared("layer_norm:forward@bf16[*x65536]", "sm_80"), Parts({512, 16, 112, 1}));
+  EXPECT_EQ(shared("layer_norm:backward@f32[*x8192]", "sm_80"), Parts({256, 32, 0, 1}));
+  EXPECT_EQ(shared("layer_norm:backward@f32[*x16384]", "sm_80"), Parts({512, 12, 20, 1}));
+  EXPECT_EQ(shared("rms_norm:backward@bf16[*x24576]", "sm_80"), Parts({512, 8, 40, 1}));
+  EXPECT_EQ(shared("layer_norm:forward@f32[*x786432]", "sm_90"), Parts({512, 16, 80, 16}));
+  EXPECT_EQ(shared("layer_norm:backward@f32[*x262144]", "sm_90"), Parts({512, 12, 20, 16}));
+  EXPECT_EQ(shared("layer_norm:backward@bf16[*x262144]", "sm_100"), Parts({256, 16, 48, 16}));
 }
 
 TEST(CudaSchedule, DefaultTasksFillTheDeviceWithTheirClusters) {
@@ -522,7 +627,7 @@ TEST(CudaSchedule, WholeColumnsAreOfferedForFewRowsWhereTheySaveLaunches) {
 
 TEST(CudaSchedule, UnalignedIsTheSameRunOneByOne) {
   const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 32, .vector = 8, .tile = 4, .rows = 2, .chunks = 9, .blocks = 1};
-  EXPECT_EQ(unaligned(s).text(), "resident,threads=128,team=32,vector=1,tile=32,rows=1,chunks=9,blocks=1,prefetch=0,cluster=1,hints=0,hold=0,grid=1");
+  EXPECT_EQ(unaligned(s).text(), "resident,threads=128,team=32,vector=1,tile=32,rows=1,chunks=9,blocks=1,prefetch=0,cluster=1,hints=0,hold=0,grid=1,shared=0");
   Schedule clustered = s;
   clustered.cluster = 4;
   EXPECT_EQ(unaligned(clustered).cluster, 4) << "both are launched alike";
@@ -534,9 +639,9 @@ TEST(CudaSchedule, UnalignedIsTheSameRunOneByOne) {
 
 TEST(CudaSchedule, PeeledIsTheSameRunInTheSameAccesses) {
   const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 32, .vector = 8, .tile = 4, .rows = 2, .chunks = 9, .blocks = 4, .prefetch = 1};
-  EXPECT_EQ(peeled(s).text(), "resident,threads=128,team=32,vector=8,tile=4,rows=2,chunks=9,blocks=3,prefetch=0,cluster=1,hints=0,hold=0,grid=1");
+  EXPECT_EQ(peeled(s).text(), "resident,threads=128,team=32,vector=8,tile=4,rows=2,chunks=9,blocks=3,prefetch=0,cluster=1,hints=0,hold=0,grid=1,shared=0");
   const Schedule looped{.strategy = Strategy::Resident, .threads = 256, .team = 256, .vector = 8, .tile = 0, .rows = 2, .chunks = 9};
-  EXPECT_EQ(peeled(looped).text(), "resident,threads=256,team=256,vector=8,tile=0,rows=1,chunks=9,blocks=0,prefetch=0,cluster=1,hints=0,hold=0,grid=1");
+  EXPECT_EQ(peeled(looped).text(), "resident,threads=256,team=256,vector=8,tile=0,rows=1,chunks=9,blocks=0,prefetch=0,cluster=1,hints=0,hold=0,grid=1,shared=0");
 }
 
 //===-- Architectures -------------------------------------------------------------===//

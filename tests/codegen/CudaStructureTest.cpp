@@ -51,6 +51,20 @@ std::vector<Case> longRows() {
   return list;
 }
 
+/// Rows that shared memory holds beside registers: of backward, of forward, of blocks that share them.
+std::vector<Case> sharedRows() {
+  std::vector<Case> list;
+  for (const BuiltinNorm& norm : builtinNorms()) {
+    if (norm.name != "layer_norm" && norm.name != "rms_norm") continue;
+    list.push_back({norm, "sm_80", "f32", 14336});
+    list.push_back({norm, "sm_80", "bf16", 16384});
+    list.push_back({norm, "sm_80", "f32", 65536});
+    list.push_back({norm, "sm_80", "bf16", 131072});
+    list.push_back({norm, "sm_90", "bf16", 262144});
+  }
+  return list;
+}
+
 /// Calls `check(kernel, schedule, arch)` with the default kernels of each entry.
 template <typename Check>
 void forKernels(const Case& c, Check check) {
@@ -91,7 +105,8 @@ void checkPtx(const CompiledKernel& kernel, const cuda::Schedule& schedule, cons
   static const std::regex ordered("\\n\\s+(atom|red)\\."), parameter("\\.param \\.(\\S+) ");
   const std::string& ptx = kernel.ptx;
   EXPECT_NE(ptx.find(".target " + arch.name), std::string::npos);
-  EXPECT_EQ(ptx.find(".extern"), std::string::npos) << "something of a device library is missing";
+  static const std::regex external("\\.extern (?!\\.shared)");  // dynamic shared memory is
+  EXPECT_FALSE(std::regex_search(ptx, external)) << "something of a device library is missing";
   EXPECT_EQ(ptx.find("call"), std::string::npos) << "a kernel calls nothing";
   EXPECT_FALSE(std::regex_search(ptx, ordered)) << "sums depend on the order of threads";
   EXPECT_EQ(ptx.find(".local"), std::string::npos) << "an array was not kept in registers";
@@ -211,6 +226,7 @@ TEST_P(CudaStructure, StaysInRegistersAndMovesWholeAccesses) {
 }
 INSTANTIATE_TEST_SUITE_P(Defaults, CudaStructure, testing::ValuesIn(cases()), caseName);
 INSTANTIATE_TEST_SUITE_P(LongRows, CudaStructure, testing::ValuesIn(longRows()), caseName);
+INSTANTIATE_TEST_SUITE_P(SharedRows, CudaStructure, testing::ValuesIn(sharedRows()), caseName);
 
 /// Copies ahead: each access of a row is one of 16 bytes, there is one wait a step, and no register is short.
 TEST(CudaAhead, CopiesWholeAccessesWaitsOnceAStepAndSpillsNothing) {
@@ -248,6 +264,24 @@ TEST(CudaAhead, CopiesWholeAccessesWaitsOnceAStepAndSpillsNothing) {
     }
   }
   if (!assembler) GTEST_SKIP() << "no ptxas, so PTX alone was looked at: install the CUDA toolkit to see registers and spills";
+}
+
+/// A row in shared memory: copies of 16 bytes, one wait a step, and memory is read nowhere else but by the tile.
+TEST(CudaShared, CopiesWholeAccessesWaitsOnceAStepAndReadsThemThere) {
+  for (const char* name : {"sm_80", "sm_90"}) {
+    const cuda::Arch arch = llvm::cantFail(cuda::findArch(name));
+    const auto schedule = llvm::cantFail(
+        cuda::parseSchedule("resident,threads=512,team=512,vector=8,tile=1,chunks=108,blocks=1,shared=3"));
+    auto kernel = compileKernel(problemOf("layer_norm:backward@bf16[*x16384]"), schedule, arch, "k", {.assemble = false});
+    ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
+    const package::Phase& phase = kernel->manifest.phases[0];
+    EXPECT_EQ(phase.launch->shared, 3 * 512 * (2 * 16 + 2 * 32)) << "x, dy and two sums in f32";
+    const std::string entry = entryOf(kernel->ptx, phase.symbol), single = entryOf(kernel->ptx, *phase.unaligned);
+    EXPECT_EQ(countOf(entry, "cp.async.cg.shared.global"), 3u * 2u);
+    EXPECT_EQ(countOf(entry, "cp.async.wait_group"), 1u);
+    EXPECT_EQ(countOf(single, "cp.async.c"), countOf(single, "cp.async.commit_group")) << "nothing copies two bytes";
+    EXPECT_GT(countOf(single, "st.shared.b16") + countOf(single, "st.shared.u16"), 0u);
+  }
 }
 
 TEST(CudaClusters, MeetOnceBeforeAndOnceForTheSumsOfASweep) {

@@ -22,7 +22,7 @@ struct Drawn {
 
 class Draw {
  public:
-  explicit Draw(uint64_t seed, bool clusters = false) : random_(seed), clusters_(clusters) {}
+  explicit Draw(uint64_t seed, bool clusters = false) : random_(seed), parts_(seed + 1000), clusters_(clusters) {}
 
   Drawn kernel() {
     for (;;) {
@@ -98,7 +98,15 @@ class Draw {
     s.blocks = pick<int64_t>(0, 0, 1, 2);
     s.hints = pick<int64_t>(0, 0, 1);
     if (form.columns) s.tile = 1, s.hold = pick<int64_t>(0, 1, 2, 5);
+    if (form.lines && s.tile > 1 && parts_() % 2) share(s);
     return s;
+  }
+
+  /// Some of the run goes to shared memory.
+  void share(cuda::Schedule& s) {
+    s.shared = 1 + int64_t(parts_() % uint64_t(s.tile - 1));
+    s.tile -= s.shared;
+    s.rows = 1;
   }
 
   /// Of rows that a warp's team does not hold.
@@ -117,7 +125,7 @@ class Draw {
     return s;
   }
 
-  std::mt19937_64 random_;
+  std::mt19937_64 random_, parts_;  ///< the second of how a run is divided
   bool clusters_;
 };
 

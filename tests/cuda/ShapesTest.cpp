@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "dsl/Library.h"
+#include "dsl/Norms.h"
 #include "tests/cuda/Emulated.h"
 
 namespace normc {
@@ -64,6 +65,31 @@ TEST(EmulatedChannels, OfOddLengthsBeginAnywhere) {
     ASSERT_TRUE(kernel->plan) << kernel->error;
     for (int64_t rows : {7, 257, 2049, 10001}) {
       gate::Verdict verdict = kernel->judge(problem, {.extents = {2, rows, 3}, .step = 2});
+      EXPECT_TRUE(verdict.ok) << verdict.text;
+    }
+  }
+}
+
+/// Rows that begin anywhere are peeled, and factors per feature of the phase before lie at other columns in each.
+TEST(EmulatedPeeledRows, TakeVectorsOfAnEarlierPhaseWhereTheyLie) {
+  const char* const text = R"(norm scaled {
+  pre       group_scaling(groups = 2)
+  reduce    rows
+  center    current
+  moment    central
+  affine    scale, bias
+  epsilon   0.001
+}
+)";
+  const auto specs = parseNorms(text, "scaled.norm", {});
+  ASSERT_TRUE(specs);
+  for (const char* which : {"scaled:forward@f32[*x80]", "scaled:backward@bf16[*x80]"}) {
+    const Problem problem = *parseProblem(which, [&](std::string_view) { return specs->front(); });
+    const auto schedule = llvm::cantFail(codegen::cuda::parseSchedule("streamed,threads=64,team=16,vector=4,tile=1,rows=1,chunks=3"));
+    auto kernel = emulated(problem, schedule, archOf("sm_80"));
+    ASSERT_TRUE(kernel->plan) << kernel->error;
+    for (int64_t padding : {0, 3}) {
+      const gate::Verdict verdict = kernel->judge(problem, {.extents = {1, 21, 80}, .placement = {.rowPadding = padding}});
       EXPECT_TRUE(verdict.ok) << verdict.text;
     }
   }

@@ -80,7 +80,7 @@ static void erase(KernelOp kernel, PhaseOp phase) {
 
 static bool holdsColumns(PhaseOp phase, const Schedule& s) {
   auto kernel = phase->getParentOfType<KernelOp>();
-  if (!kernel.featuresLast() || s.tile < 1) return false;
+  if (!kernel.featuresLast() || s.tile < 1 || s.shared) return false;
   for (auto slab : phase.getOps<SlabOp>()) {
     if (!slab.hasSweeps()) return false;
     if (slab.getPer().empty()) continue;

@@ -10,12 +10,15 @@ StringRef partsName() { return "parts"; }
 bool isOfMeeting(TensorOp t) { return t.getSymName() == arrivalsName() || t.getSymName() == partsName(); }
 
 void addMeeting(KernelOp kernel, const Schedule& s) {
-  int64_t values = 0;
+  int64_t values = 0, probes = 0;
+  bool lines = false;
   PhaseOp meeting;
   for (auto phase : kernel.getOps<PhaseOp>())
     if (launchOf(phase, s).grid > 1) {
       meeting = phase;
       phase.walk([&](SweepOp sweep) { values += int64_t(sweep.getSums().size()); });
+      phase.walk([&](ProbeOp) { ++probes; });
+      phase.walk([&](SlabOp slab) { lines |= slab.hasSweeps() && slab.isPer("row"); });
     }
   if (!meeting) return;
   OpBuilder b(kernel.getContext());
@@ -27,7 +30,8 @@ void addMeeting(KernelOp kernel, const Schedule& s) {
   };
   const std::string chunk = "chunk." + std::to_string(meeting.number());
   add(arrivalsName(), b.getI64Type(), {chunk, "window"}, "zeroed", s.grid);
-  add(partsName(), kernel.getStatistics(), {"window", "feature"}, "both", std::max<int64_t>(values, 1) * s.grid);
+  if (lines) add(partsName(), kernel.getStatistics(), {chunk, "window"}, "both", 2 * (values + probes) * s.rows * (s.threads / s.team) * s.grid);
+  else add(partsName(), kernel.getStatistics(), {"window", "feature"}, "both", std::max<int64_t>(values, 1) * s.grid);
 }
 
 }  // namespace normc::codegen::cuda

@@ -1,7 +1,8 @@
 // Workspace over which blocks of a grid meet that share columns (`grid`, Schedule.h).
 //
 //   arrivals   i64 [task][block]     how many meetings each block has come to; zero when the kernel begins
-//   parts      [sum][block][feature]   what each block knows of it; every place is written once a launch
+//   parts      what each block knows of a sum: of columns [sum][block][feature], every place written once a launch;
+//              of lines [task][step, in turn one of two][sum][team][block]
 //
 // TeamGrid.cpp writes and reads them; an operand whose access is `zeroed` is cleared by
 // the runtime before every launch, in the order of its stream, so that a call leaves
@@ -16,7 +17,7 @@ namespace normc::codegen::cuda {
 llvm::StringRef arrivalsName();
 llvm::StringRef partsName();
 
-/// Adds both to a kernel whose schedule spreads columns over a grid.
+/// Adds both to a kernel whose schedule spreads columns or lines over a grid.
 void addMeeting(KernelOp, const Schedule&);
 
 /// Whether blocks write the tensor for each other.

@@ -71,8 +71,9 @@ mlir::Value inSharedMemoryOf(mlir::OpBuilder& b, mlir::Location loc, mlir::Value
   return mlir::NVVM::MapaOp::create(b, loc, type, pointer, block);
 }
 
-void copyToShared(mlir::OpBuilder& b, mlir::Location loc, mlir::Value to, mlir::Value from) {
-  mlir::NVVM::CpAsyncOp::create(b, loc, to, from, 16, mlir::NVVM::LoadCacheModifierKind::CG, mlir::Value());
+void copyToShared(mlir::OpBuilder& b, mlir::Location loc, mlir::Value to, mlir::Value from, int64_t bytes) {
+  using Cache = mlir::NVVM::LoadCacheModifierKind;
+  mlir::NVVM::CpAsyncOp::create(b, loc, to, from, uint32_t(bytes), bytes == 16 ? Cache::CG : Cache::CA, mlir::Value());
 }
 
 void endCopies(mlir::OpBuilder& b, mlir::Location loc) { mlir::NVVM::CpAsyncCommitGroupOp::create(b, loc); }

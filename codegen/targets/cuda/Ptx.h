@@ -40,9 +40,9 @@ void waitForCluster(mlir::OpBuilder&, mlir::Location);
 /// Where a variable in shared memory lies in another block of the cluster; `block` is an i32.
 mlir::Value inSharedMemoryOf(mlir::OpBuilder&, mlir::Location, mlir::Value pointer, mlir::Value block);
 
-/// Begins a copy of 16 bytes from global to shared memory, past the first-level cache; the copies since the last group
-/// become one; waits until at most `left` groups of this thread are under way.
-void copyToShared(mlir::OpBuilder&, mlir::Location, mlir::Value to, mlir::Value from);
+/// Begins a copy of 4, 8 or 16 bytes from global to shared memory, of 16 past the first-level cache; the copies since the
+/// last group become one; waits until at most `left` groups of this thread are under way.
+void copyToShared(mlir::OpBuilder&, mlir::Location, mlir::Value to, mlir::Value from, int64_t bytes = 16);
 void endCopies(mlir::OpBuilder&, mlir::Location);
 void waitForCopies(mlir::OpBuilder&, mlir::Location, int64_t left);
 

@@ -35,7 +35,8 @@ static constexpr int64_t kSumBytes = 2048;
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
   return {{"threads", &s.threads}, {"team", &s.team},     {"vector", &s.vector}, {"tile", &s.tile},
           {"rows", &s.rows},       {"chunks", &s.chunks}, {"blocks", &s.blocks}, {"prefetch", &s.prefetch},
-          {"cluster", &s.cluster}, {"hints", &s.hints},   {"hold", &s.hold},     {"grid", &s.grid}};
+          {"cluster", &s.cluster}, {"hints", &s.hints},   {"hold", &s.hold},     {"grid", &s.grid},
+          {"shared", &s.shared}};
 }
 
 std::string Schedule::text() const {
@@ -126,7 +127,7 @@ bool alwaysPeels(const Form& form, const Schedule& s) {
 Schedule peeled(const Schedule& s) {
   Schedule peeled = s;
   peeled.prefetch = 0;
-  peeled.blocks = s.blocks ? std::max<int64_t>(1, s.blocks * 3 / 4) : 0;  // shifting takes registers
+  if (s.blocks && s.grid == 1) peeled.blocks = std::max<int64_t>(1, s.blocks * 3 / 4);  // shifting takes registers
   if (s.tile == 0) peeled.rows = 1;
   return peeled;
 }
@@ -168,6 +169,7 @@ Form formOf(KernelOp kernel) {
     }
     if (column || slab.getPer().empty()) return;
     int64_t groups = slab.isPer("pre_group") ? kernel.getPreGroups() : slab.isPer("group") ? kernel.getGroups() : 1;
+    if (line) form.maybe |= llvm::any_of(slab.getOps<SweepOp>(), [](SweepOp sweep) { return bool(sweep.getCondition()); });
     if (featuresLast) {
       form.grouped |= groups > 1;
       if (line) form.groups = groups;
@@ -212,9 +214,31 @@ llvm::SmallVector<TensorOp> readAlways(SlabOp slab) {
   return tensors;
 }
 
-/// Bytes that runs of `reads` tensors take in a block's shared memory while they are copied ahead.
-static int64_t copiedBytes(const Schedule& s, int64_t reads) {
+int64_t copiedBytes(const Schedule& s, int64_t reads) {
   return copiedAhead(s) ? (copiedAhead(s) + 1) * s.rows * s.tile * reads * s.threads * kCopiedBytes : 0;
+}
+
+int64_t sharedRunBytes(const Schedule& s, int64_t reads, int64_t dataBytes) {
+  return (copiedAhead(s) + 1) * s.shared * reads * s.vector * dataBytes * s.threads;
+}
+
+int64_t sharedSumBytes(const Schedule& s, int64_t partials) { return s.shared * partials * s.vector * 4 * s.threads; }
+
+/// Of a line: the partials that its runs sum per feature.
+static int64_t partialsOf(SlabOp slab) {
+  auto kernel = slab->getParentOfType<KernelOp>();
+  int64_t count = 0;
+  for (auto sweep : slab.getOps<SweepOp>())
+    for (auto name : sweep.getPartials().getAsRange<mlir::FlatSymbolRefAttr>())
+      count += mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name)).hasAxis(kernel.featuresLast() ? "feature" : "row");
+  return count;
+}
+
+static int64_t dynamicBytes(SlabOp slab, const Schedule& s) {
+  auto tensors = readAlways(slab);
+  if (tensors.empty()) return 0;
+  const int64_t reads = int64_t(tensors.size()), dataBytes = tensors[0].getType().getIntOrFloatBitWidth() / 8;
+  return copiedBytes(s, reads) + sharedRunBytes(s, reads, dataBytes) + sharedSumBytes(s, partialsOf(slab));
 }
 
 Launch launchOf(PhaseOp phase, const Schedule& s) {
@@ -224,12 +248,11 @@ Launch launchOf(PhaseOp phase, const Schedule& s) {
     if (!slab.hasSweeps()) continue;
     launch.threads = s.threads;
     launch.blocks = s.blocks;
-    if (keeps(slab, s)) launch.shared = std::max(launch.shared, copiedBytes(s, int64_t(readAlways(slab).size())));
+    if (keeps(slab, s)) launch.shared = std::max(launch.shared, dynamicBytes(slab, s));
     bool column = kernel.featuresLast() && slab.isPer("feature") && !slab.isPer("row");
     bool own = phase.getUnits().size() == 1 && mlir::cast<mlir::StringAttr>(phase.getUnits()[0]) == "feature";
     if (slab.getPer().empty() || (column && !own)) launch.columns = columnsOf(s);
-    if (slab.isPer("row") || column) launch.cluster = s.cluster;
-    if (column) launch.grid = s.grid;
+    if (slab.isPer("row") || column) launch.cluster = s.cluster, launch.grid = s.grid;
   }
   return launch;
 }
@@ -267,7 +290,38 @@ static int64_t registersOf(const Form& form, const Schedule& s) {
   int64_t sums = (form.lines || form.blocks ? form.partials : 2) * s.tile * s.vector;
   if (s.prefetch == 1) values += held * form.reads * form.dataBytes / 4;
   if (form.columns) values += s.hold * s.rows * s.vector * (form.backward ? 2 : 1);
+  if (s.shared) values += s.vector * form.reads;  // an access that was in shared memory
   return values + sums + (form.partials ? s.tile * s.vector : 0) + 32;
+}
+
+/// What is left of a block's share of a multiprocessor's shared memory, beside what its threads tell each other and a KiB
+/// of the system's.
+static int64_t roomOf(const Form& form, const Schedule& s, const Arch& arch) {
+  const bool exchanges = form.partials && s.threads != s.team * form.groups;
+  return arch.sharedBytes / std::max<int64_t>(s.blocks, 1) - kSumBytes - (exchanges ? 4 * 2 * s.threads * s.vector : 0) - 1024;
+}
+
+/// Why a run's rest cannot stay in shared memory.
+static std::optional<std::string> whyNotShared(const Form& form, const Schedule& s, const Arch& arch) {
+  auto number = [](int64_t n) { return std::to_string(n); };
+  const std::string shared = "shared = " + number(s.shared);
+  if (s.shared < 0) return shared + "; legal: at least 0";
+  if (s.shared == 0) return std::nullopt;
+  if (!form.lines || form.blocks || form.columns || form.streams || s.tile == 0)
+    return shared + " holds what registers do not of a run, and this kernel keeps none in registers; legal: 0";
+  if (form.maybe) return shared + ", but whether rows of this kernel are read is known when it runs; legal: 0";
+  if (s.rows != 1) return shared + " holds one row of a team, not rows = " + number(s.rows) + "; legal: rows = 1, or shared = 0";
+  if (form.partials ? s.threads != s.team * form.groups : s.threads % (s.team * form.groups) != 0)
+    return shared + " holds all groups of a row" + (form.partials ? ", and sums per feature of one row in a block" : "") + "; team = " +
+           number(s.team) + " for each of " + number(form.groups) + " groups in " + number(s.threads) + " threads; legal: threads = " +
+           (form.partials ? "" : "a multiple of ") + number(s.team * form.groups);
+  const int64_t copied = copiedBytes(s, form.reads), room = roomOf(form, s, arch) - copied;
+  const int64_t bytes = sharedRunBytes(s, form.reads, form.dataBytes) + sharedSumBytes(s, form.partials);
+  if (bytes <= room) return std::nullopt;
+  return shared + " accesses of " + number(s.threads) + " threads, " + number(bytes / (s.shared * s.threads)) + " bytes each for " +
+         number(form.reads) + " tensors of " + number(copiedAhead(s) + 1) + " rows and " + number(form.partials) + " sums, take " +
+         number(bytes) + " bytes of a block; " + arch.name + " with blocks = " + number(std::max<int64_t>(s.blocks, 1)) + " has " +
+         number(std::max<int64_t>(room, 0)) + " for each" + (copied ? " beside what is copied ahead" : "");
 }
 
 /// Why runs cannot be copied to shared memory ahead.
@@ -282,9 +336,7 @@ static std::optional<std::string> whyNotCopied(const Form& form, const Schedule&
   if (s.threads % (s.team * form.groups))
     return prefetch + " all groups of a row, and team = " + std::to_string(s.team) + " for each of " + std::to_string(form.groups) +
            " does not divide the " + std::to_string(s.threads) + " threads; legal: 0 or 1";
-  // Beside it a block has what its threads tell each other, and a KiB of the system's.
-  const int64_t own = kSumBytes + (form.partials ? 4 * 2 * s.threads * s.vector : 0) + 1024;
-  const int64_t bytes = copiedBytes(s, form.reads), blocks = std::max<int64_t>(s.blocks, 1), room = arch.sharedBytes / blocks - own;
+  const int64_t bytes = copiedBytes(s, form.reads), blocks = std::max<int64_t>(s.blocks, 1), room = roomOf(form, s, arch);
   if (bytes <= room) return std::nullopt;
   std::string product;
   for (int64_t factor : {copiedAhead(s) + 1, s.rows, s.tile, form.reads, s.threads, kCopiedBytes})
@@ -326,11 +378,17 @@ static std::optional<std::string> whyNoGrid(const Form& form, const Schedule& s,
   const std::string grid = "grid = " + std::to_string(s.grid);
   if (s.grid < 1) return grid + "; legal: at least 1";
   if (s.grid == 1) return std::nullopt;
-  if (!form.columns || form.lines || form.blocks || form.streams || form.segmentColumns || !form.returns)
-    return grid + ", but only columns of all rows, which are read for their statistic and then again, lie over a grid; legal: 1";
+  const bool rows = form.lines && !form.columns && !form.maybe, columns = form.columns && !form.lines && !form.segmentColumns && form.returns;
+  if (form.blocks || form.streams || !(rows || columns))
+    return grid + ", but only rows with statistics of their own, or columns of all rows, which are read for their statistic and then "
+                  "again, lie over a grid; legal: 1";
   if (s.cluster > 1) return grid + " blocks in clusters of " + std::to_string(s.cluster) + "; legal: one of the two";
+  if (rows && s.tile == 0) return grid + ", but no run of this kernel stays in registers; legal: 1";
+  if (rows && (s.team % kWarp || s.threads % (s.team * form.groups)))
+    return grid + " blocks that share rows, with team = " + std::to_string(s.team) + " for each of " + std::to_string(form.groups) +
+           " groups in " + std::to_string(s.threads) + " threads; legal: whole warps of 32 that divide them";
   const int64_t held = s.hold * s.rows * s.vector * (form.backward ? 2 : 1);
-  if (held > kHeldOverGrid && !arch.clusters())
+  if (columns && held > kHeldOverGrid && !arch.clusters())
     return "hold = " + std::to_string(s.hold) + " keeps " + std::to_string(held) +
            " elements of a thread; beside what blocks of a grid tell each other " + arch.name + " has registers for " +
            std::to_string(kHeldOverGrid);
@@ -358,8 +416,10 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
     return "blocks = " + number(s.blocks) + " of " + number(s.threads) + " threads; " + arch.name + " holds " + number(arch.threads) + " threads";
   if (auto reason = whyNoCluster(form, s, arch)) return reason;
   if (auto reason = whyNoGrid(form, s, arch)) return reason;
-  int64_t access = s.team * s.cluster * s.vector, run = access * s.tile;
-  const std::string product = s.cluster > 1 ? "team * cluster * vector * tile = " : "team * vector * tile = ";
+  if (auto reason = whyNotShared(form, s, arch)) return reason;
+  const int64_t over = s.cluster * (form.lines ? s.grid : 1);
+  int64_t access = s.team * over * s.vector, run = access * (s.tile + s.shared);
+  const std::string product = std::string("team * ") + (s.cluster > 1 ? "cluster * " : over > 1 ? "grid * " : "") + "vector * " + (s.shared ? "(tile + shared) = " : "tile = ");
   if (form.streams && s.tile < 1) return std::string("tile = 0, but sums per feature stay in registers; legal: at least 1");
   if (form.columns && s.tile != 1) return "tile = " + number(s.tile) + ", but a thread holds one column; legal: 1";
   if ((form.lines || form.blocks) && s.tile > 0) {
@@ -369,7 +429,7 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
     if (run - access >= form.width)
       return product + number(run) + ": the last accesses would find nothing of a run of " + number(form.width);
     if (access - s.team * s.vector >= form.width)
-      return product + number(run) + ": the last of " + number(s.cluster) + " blocks would find nothing of a run of " + number(form.width);
+      return product + number(run) + ": the last of " + number(over) + " blocks would find nothing of a run of " + number(form.width);
   }
   if (form.grouped && !form.width && s.vector > 1 && !form.peels)
     return "vector = " + number(s.vector) + ", but groups of any number of features may begin anywhere; legal: 1";
@@ -434,14 +494,39 @@ static bool holdRun(Schedule& s, const Form& form, const Arch& arch) {
   struct Limit {
     int64_t threads, elements, clusters;
   };
-  llvm::SmallVector<Limit> limits{{1024, most, 1}};
-  if (arch.clusters()) limits = {{256, some, kMaxCluster}, {512, some, kMaxCluster}, {1024, most, kMaxCluster}};
+  llvm::SmallVector<Limit> limits{{form.partials ? 256 : 512, most, 1}};
+  if (arch.clusters()) limits = {{256, some, kMaxCluster}, {512, form.partials ? 16 : 24, kMaxCluster}};
+  // Longer rows are for shared memory (holdShared). Without it, larger blocks, of which some spill.
+  if (form.maybe) limits.push_back({1024, most, arch.clusters() ? kMaxCluster : 1});
   for (const Limit& limit : limits)
     for (s.cluster = 1; s.cluster <= limit.clusters; s.cluster *= 2)
       if (holdRun(s, llvm::divideCeil(count, s.cluster), std::max<int64_t>(1, elements / s.vector),
                   std::max<int64_t>(1, limit.elements / s.vector), form.groups, limit.threads) &&
           !whyIllegal(form, s, arch))
         return true;
+  return false;
+}
+
+/// Holds what no registers do in the shared memory of one large block, or of the smallest cluster of such, before
+/// clusters of the fewest blocks of the grid: with as many elements of a thread in registers as were seen not to spill.
+static bool holdShared(Schedule& s, const Form& form, const Arch& arch) {
+  struct Limit {
+    int64_t threads, elements;
+  };
+  llvm::SmallVector<Limit> limits{{512, 16}};
+  if (!arch.clusters()) limits.push_back({512, form.dataBytes == 4 ? 48 : 32});
+  if (form.partials) limits = {{512, form.dataBytes == 4 ? 12 : 8}, {256, 24}};
+  s.cluster = 1;
+  for (int64_t& over = arch.clusters() ? s.cluster : s.grid; over <= kMaxCluster; over *= 2)
+    for (const Limit& limit : limits) {
+      s.team = limit.threads / form.groups / kWarp * kWarp;
+      if (s.team == 0 || limit.elements < s.vector) continue;
+      s.threads = s.team * form.groups;
+      s.tile = limit.elements / s.vector;
+      s.shared = llvm::divideCeil(form.width / s.vector, s.team * over) - s.tile;
+      if (s.shared > 0 && !whyIllegal(form, s, arch)) return true;
+    }
+  s.shared = 0, s.cluster = s.grid = 1;
   return false;
 }
 
@@ -458,15 +543,15 @@ Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) 
   if (form.lines) {
     if (!form.width || form.runPartials) {
       s.tile = 0, s.team = s.threads = form.width && form.width < 1024 ? 128 : 256;
-    } else if (!holdRun(s, form, arch)) {  // too long: walk it, and read it again
+    } else if (!holdRun(s, form, arch) && !holdShared(s, form, arch)) {  // too long: walk it, and read it again
       s.tile = 0, s.team = s.threads = 512, s.cluster = 1;
     }
-    s.chunks = std::max<int64_t>(1, blocks / s.cluster);
+    s.chunks = std::max<int64_t>(1, (s.shared ? arch.multiprocessors : blocks) / (s.cluster * s.grid));
     bool small = s.tile > 0 && s.tile * s.vector * form.dataBytes < 64 && !form.partials && !form.runPartials;
     if (small) s.rows = std::clamp<int64_t>(64 / (s.tile * s.vector * form.dataBytes), 1, 4);
     while (s.rows > 1 && whyIllegal(form, s, arch)) s.rows /= 2;
     // The next run lies in registers too: larger blocks have none to spare.
-    s.prefetch = s.tile > 0 && form.partials > 0 && s.threads * kMaxRegisters <= arch.registers;
+    s.prefetch = s.tile > 0 && s.shared == 0 && form.partials > 0 && s.threads * kMaxRegisters <= arch.registers;
     if (whyIllegal(form, s, arch)) s.prefetch = 0;
     // Room for the registers that such a kernel was seen to take: more blocks, and some would spill.
     s.blocks = std::max<int64_t>(1, arch.registers / (s.threads * (s.tile == 0 || form.backward || form.streams ? kMaxRegisters : 128)));
@@ -521,6 +606,7 @@ int64_t rowsOfResident(const Form& form, const Schedule& s) {
 Schedule unaligned(const Schedule& s) {
   Schedule single = s;
   single.tile = s.tile * s.vector;
+  single.shared = s.shared * s.vector;
   single.vector = single.rows = 1;
   if (s.grid == 1) single.blocks = 1;  // else as many have to be there at once
   single.prefetch = 0;

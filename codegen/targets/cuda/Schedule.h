@@ -27,9 +27,10 @@ struct Schedule {
   int64_t cluster = 1;    ///< blocks that share a line, each with a team on it, or columns, each with rows; above 1 from sm_90 on
   int64_t hints = 0;      ///< 1: caches are told what is not read again
   int64_t hold = 0;       ///< steps of `rows` rows that a column keeps in registers; those after them are read again
-  int64_t grid = 1;       ///< blocks that share columns, each with rows, and meet over workspace: a cooperative launch
+  int64_t grid = 1;       ///< blocks that share columns, each with rows, or a line, and meet over workspace: a cooperative launch
+  int64_t shared = 0;     ///< accesses of a thread along the axis, beyond those of the tile, that stay in shared memory
   bool operator==(const Schedule&) const = default;
-  /// "streamed,threads=256,team=32,vector=4,tile=1,rows=4,chunks=66,blocks=0,prefetch=0,cluster=1,hints=0,hold=0,grid=1"
+  /// "streamed,threads=256,team=32,vector=4,tile=1,rows=4,chunks=66,blocks=0,prefetch=0,cluster=1,hints=0,hold=0,grid=1,shared=0"
   std::string text() const;
 };
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text);
@@ -52,6 +53,7 @@ struct Form {
   bool segmentColumns = false;  ///< a column ends with its segment
   bool doubles = false;       ///< statistics in f64
   bool rereads = false;       ///< a phase reads an X-sized tensor that one before it has read
+  bool maybe = false;         ///< a sweep of a line is left out where its condition does not hold
   bool peels = false;         ///< every phase can do with operands that begin anywhere and still make wide accesses
 };
 Form formOf(KernelOp);
@@ -92,7 +94,7 @@ Schedule peeled(const Schedule&);
 /// multiprocessor, `cluster` or `grid` blocks to a task.
 struct Launch {
   int64_t threads = 256, columns = 0, blocks = 0, cluster = 1, grid = 1;
-  int64_t shared = 0;  ///< dynamic shared memory, for runs that are copied ahead
+  int64_t shared = 0;  ///< dynamic shared memory, for runs that are copied ahead or do not fit registers
 };
 Launch launchOf(PhaseOp, const Schedule&);
 
@@ -107,6 +109,11 @@ int64_t unitsPerStep(PhaseOp, const Schedule&);
 inline int64_t copiedAhead(const Schedule& s) { return s.prefetch > 1 ? s.prefetch - 1 : 0; }
 /// What one copy brings.
 inline constexpr int64_t kCopiedBytes = 16;
+/// Dynamic shared memory of a block with `reads` X-sized tensors: what copies ahead of registers take (TeamAhead.cpp), and
+/// behind it what runs do beyond their tile, and its `partials` sums per feature (TeamShared.cpp).
+int64_t copiedBytes(const Schedule&, int64_t reads);
+int64_t sharedRunBytes(const Schedule&, int64_t reads, int64_t dataBytes);
+int64_t sharedSumBytes(const Schedule&, int64_t partials);
 /// X-sized tensors that every step of the slab reads.
 llvm::SmallVector<TensorOp> readAlways(SlabOp);
 

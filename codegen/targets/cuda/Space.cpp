@@ -7,6 +7,9 @@
 namespace normc::codegen::cuda {
 namespace {
 
+/// Bytes of a step's runs that registers may not hold well.
+constexpr int64_t kLongRun = 32 << 10;
+
 /// The values with the default among them, ascending and once each.
 std::vector<int64_t> around(std::vector<int64_t> values, int64_t byDefault) {
   values.push_back(byDefault);
@@ -23,6 +26,16 @@ std::vector<int64_t> tilesOf(const Form& form, const Arch& arch) {
     for (int64_t team = 1; team <= 1024; team *= 2)
       if (int64_t tile = llvm::divideCeil(form.width, vector * team); tile <= 32) tiles.push_back(tile);
   return tiles;
+}
+
+/// Of rows that are long: as much of a run in shared memory as in registers, for large blocks.
+std::vector<int64_t> sharedOf(const Form& form, const Arch& arch) {
+  std::vector<int64_t> accesses{0};
+  const int64_t whole = arch.accessBytes / form.dataBytes;
+  if (!form.lines || form.width * form.dataBytes * form.reads < kLongRun) return accesses;
+  for (int64_t team : {256, 512})
+    if (int64_t half = form.width / (whole * team) / 2; half > 0) accesses.push_back(half);
+  return accesses;
 }
 
 }  // namespace
@@ -55,7 +68,10 @@ KnobSpace knobSpace(const Form& form, const Arch& arch, Strategy strategy) {
   const int64_t all = arch.multiprocessors;
   std::vector<int64_t> grids{1};
   if (meets) grids = {1, all / 8, all / 4, all / 2, all};
+  const bool wide = form.lines && !form.maybe && form.width * form.dataBytes * form.reads >= 4 * kLongRun;
+  if (wide && !arch.clusters()) grids = {1, 2, 4, 8};
   space.knobs.push_back({"grid", around(std::move(grids), s.grid)});
+  space.knobs.push_back({"shared", around(sharedOf(form, arch), s.shared)});
   return space;
 }
 
@@ -75,14 +91,14 @@ double predict(const Form& form, const Schedule& s, const Arch& arch, const Load
   double transfers = form.columns ? columnsCost(form, s, arch, load) : double(form.reads) * (again ? 2 : 1) + 1;
   if (form.streams && form.reads) transfers += double(form.reads);
   // Lanes beyond the end of a run do nothing.
-  const double held = double(s.team * s.cluster * s.vector * std::max<int64_t>(s.tile, 1));
+  const double held = double(s.team * s.cluster * (form.lines ? s.grid : 1) * s.vector * std::max<int64_t>(s.tile + s.shared, 1));
   const double useful = s.tile > 0 && form.width ? std::min(1.0, double(form.width) / held) : 1;
   // Little's law: bytes under way on one multiprocessor against what its share of the bandwidth needs.
   constexpr double kNeeded = 40 << 10;
   const double blocks =
       std::min<double>(std::max<int64_t>(s.blocks, 1), double(arch.threads) / double(s.threads));
   const double perThread =
-      double(std::max<int64_t>(s.tile, 1) * s.vector * s.rows * form.reads * form.dataBytes) *
+      double(std::max<int64_t>(s.tile + s.shared, 1) * s.vector * s.rows * form.reads * form.dataBytes) *
       double(1 + std::max(std::min<int64_t>(s.prefetch, 1), copiedAhead(s)));
   const double underWay = blocks * double(s.threads) * std::min(perThread, 256.0);
   const double rate = std::min(1.0, underWay / kNeeded) * (0.5 + 0.5 * useful);

@@ -1,4 +1,4 @@
-// Sums of columns that lie over blocks of the grid, and where these blocks meet.
+// Sums of columns and of lines that lie over blocks of the grid, and where these blocks meet.
 //
 // Each block writes its part of a sum to workspace, the blocks of the task meet, and
 // each adds all parts: span u those of blocks u, u + units, ..., then the spans in
@@ -123,6 +123,37 @@ void TeamLowering::sumOverGrid(MutableArrayRef<Value> sums) {
   place_.unit = l_.add(l_.mul(rank_, l_.index(units)), again);
   sumOverSpans(total);
   llvm::copy(total, sums.begin());
+}
+
+/// The sums of runs, known to all threads of their teams in all blocks: of the team in each block, then of the blocks in
+/// their order. A step has its own of two places for parts: who writes in step i + 2 has met all others in step i + 1,
+/// and they had read those of step i.
+void TeamLowering::sumRunOverGrid(MutableArrayRef<Value> sums) {
+  sumOverTeam(sums, s_.team);
+  TensorOp parts = f_.tensor(partsName());
+  const int64_t grid = launch_.grid, teams = blockThreads() / s_.team;
+  Value team = teams == 1 ? l_.index(0) : l_.div(thread_, l_.index(s_.team));
+  Value step = l_.mul(clusterStep_, l_.index(parts.getWindow() / 2));
+  auto at = [&](size_t sum, Value block) {
+    Value told = l_.add(step, l_.index((toldValues_ + int64_t(sum)) * teams * grid));
+    Value place = l_.add(told, l_.add(l_.mul(team, l_.index(grid)), block));
+    return f_.address(parts, {.chunk = f_.task(), .window = place});
+  };
+  storeWhere(isZero(teams == 1 ? thread_ : l_.rem(thread_, l_.index(s_.team))), [&] {
+    for (auto [i, v] : llvm::enumerate(sums)) f_.store(parts, at(i, rank_), v, {});
+  });
+  arriveAtGrid();
+  waitForGrid();
+  Value lane = l_.rem(thread_, l_.index(kWarp));
+  for (auto [i, v] : llvm::enumerate(sums)) {
+    SmallVector<Value> terms;
+    for (int64_t first = 0; first < grid; first += kWarp) {
+      Value block = l_.add(lane, l_.index(first)), there = l_.less(block, l_.index(grid));
+      terms.push_back(l_.when(there, l_.zero(v.getType()), [&, i = i] { return Values{f_.load(parts, at(i, block), 0, {})}; })[0]);
+    }
+    v = sumOverLanes(l_.tree(terms), kWarp);
+  }
+  toldValues_ += int64_t(sums.size());
 }
 
 /// Before stores of scalar code: whether other blocks may still read what they overwrite, their own state.

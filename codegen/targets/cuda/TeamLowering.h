@@ -10,7 +10,7 @@
 //
 // A task is one block, or as many as the phase has tiles of columns, or the cluster
 // of blocks that its lines or columns lie over, or those of the grid that share its
-// columns. Threads agree
+// columns or lines. Threads agree
 // on every trip count around a barrier; a team without a row of its own walks the
 // last one and stores nothing. Everything is summed in an order that the schedule
 // fixes; there are no atomics.
@@ -55,6 +55,7 @@ class TeamLowering : Walk {
     mlir::Value offset, inside;  ///< inside null: always; else the offset is that of some access that is
     int64_t index = -1;          ///< of the tile; -1: in a loop
     bool single = false;         ///< one element, at an end that was peeled off
+    mlir::Value slot = {};       ///< among those that a thread has in shared memory; null: it is not there
   };
   using PositionOf = llvm::function_ref<Position(int64_t replica)>;
   /// A run that begins anywhere, seen as aligned accesses between two ends of single elements.
@@ -123,6 +124,20 @@ class TeamLowering : Walk {
   void copyAhead(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>, mlir::Value first, int64_t stride);
   void takeAhead(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>, mlir::Value first, int64_t stride);
 
+  //===-- What registers do not hold of a run (TeamShared.cpp) ------------------------===//
+  void beginShared(SlabOp);
+  mlir::Value sharedBytesFrom(int64_t offset, mlir::Value place, int64_t bytes);
+  mlir::Value sharedRunOf(mlir::Value first, int64_t stride);
+  mlir::Value sharedAt(mlir::Value place, mlir::Value slot, int64_t slotBytes, int64_t offset);
+  mlir::Value loadPieces(mlir::Value place, mlir::Value slot, int64_t slotBytes, int64_t offset, mlir::Type);
+  void storePieces(mlir::Value place, mlir::Value slot, int64_t slotBytes, int64_t offset, mlir::Value);
+  Values overShared(int64_t together, Values running, llvm::function_ref<void(llvm::ArrayRef<Position>, Values&)> step);
+  void copyRun(const Replica&, mlir::Value first, int64_t stride);
+  mlir::Value loadShared(TensorOp, const Position&, mlir::Value condition);
+  void addShared(size_t partial, const Position&, mlir::Value);
+  void flushShared();
+  void alongShared(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
+
   //===-- Runs that begin anywhere (TeamPeel.cpp) -------------------------------------===//
   void peelRuns(llvm::ArrayRef<Replica>);
   mlir::Value leastVectors();
@@ -174,6 +189,7 @@ class TeamLowering : Walk {
   void arriveAtGrid();
   void waitForGrid();
   void sumOverGrid(llvm::MutableArrayRef<mlir::Value> sums);
+  void sumRunOverGrid(llvm::MutableArrayRef<mlir::Value> sums);
   bool othersRead() const;
   void arriveBefore(SweepOp);
 
@@ -194,7 +210,7 @@ class TeamLowering : Walk {
   mlir::Value clusterStep_;               ///< 0, 1, 0, ... from step to step of a line, tile to tile of columns: which buffer is written
   int64_t clusterBuffers_ = 0;
   mlir::Value meetings_;                  ///< where the number of meetings of the grid stands
-  int64_t toldValues_ = 0;                ///< sums of the tile that were told over the grid
+  int64_t toldValues_ = 0;                ///< sums of the tile, or the step, that were told over the grid
   bool arrived_ = false;                  ///< at the meeting that stores of state wait for
   mlir::Value columnOffset_;              ///< of a thread's first column in its block's
   llvm::StringMap<mlir::Value> stored_;   ///< whether an output that may be left out is there
@@ -206,6 +222,8 @@ class TeamLowering : Walk {
   mlir::Value wanted_;                    ///< whether what is fetched is asked for at all; null: yes
   bool holds_ = false;                    ///< the slab's runs stay in registers: by tensor, replica and place
   llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value> held_;
+  llvm::SmallVector<TensorOp> sharedTensors_;  ///< whose runs shared memory holds beyond the tile; where this thread's are:
+  mlir::Value sharedRun_, sharedSums_;         ///< of the step; sums per feature of the same places
   llvm::SmallVector<TensorOp> heldTensors_;  ///< whose first rows a column slab keeps, and those, as they lie in memory:
   llvm::SmallVector<Values> heldRows_;       ///< by step, row of the step, tensor
   llvm::SmallVector<SlabOp> before_;      ///< slabs over features that the next slab computes for its own columns

@@ -115,7 +115,8 @@ void TeamLowering::zeroPartials() {
       f_.store(t, f_.address(t, {.feature = feature, .chunk = f_.task()}), l_.zero(f_.statistics()), {});
     }
   });
-  if (!clustered()) barrier();
+  if (gridded()) meet();
+  else if (!clustered()) barrier();
 }
 
 void TeamLowering::slab(SlabOp s) {
@@ -165,6 +166,7 @@ void TeamLowering::lines(SlabOp s) {
   if (together) loadVectors(s);
   beginPartials(s);
   holds_ = s.getResident() && s_.tile > 0;
+  beginShared(s);
   auto seatsFrom = [&](Value first) {
     Replicas seats(s_.rows);
     for (int64_t r = 0; r < s_.rows; ++r)
@@ -177,11 +179,14 @@ void TeamLowering::lines(SlabOp s) {
   const int64_t copied = holds_ && together ? copiedAhead(s_) : 0;
   auto later = [&](Value first, int64_t steps) { return l_.add(first, l_.index(steps * stride)); };
   if (prefetch) ahead_ = loadAhead(tensors, seatsFrom(begin_));
-  for (int64_t step = 0; step < copied; ++step)
+  for (int64_t step = 0; step < copied; ++step) {
+    copyRun(seatsFrom(later(begin_, step))[0], later(begin_, step), stride);
     copyAhead(tensors, seatsFrom(later(begin_, step)), later(begin_, step), stride);
+  }
   steps(begin_, end, stride, {}, [&](Value first, Values&) {
     Replicas seats = seatsFrom(first);
-    if (clustered()) clusterStep_ = l_.rem(l_.div(l_.sub(first, begin_), l_.index(stride)), l_.index(2));
+    toldValues_ = 0;
+    if (taskBlocks() > 1) clusterStep_ = l_.rem(l_.div(l_.sub(first, begin_), l_.index(stride)), l_.index(2));
     auto group = [&](Value g) {
       Replicas replicas = seats;
       for (Replica& r : replicas) {
@@ -194,9 +199,16 @@ void TeamLowering::lines(SlabOp s) {
         holdAhead(tensors, replicas.size());
         ahead_ = loadAhead(tensors, seatsFrom(later(first, 1)));
       }
+      if (!sharedTensors_.empty()) sharedRun_ = sharedRunOf(first, stride);
       if (copied) {
+        copyRun(seatsFrom(later(first, copied))[0], later(first, copied), stride);
         copyAhead(tensors, seatsFrom(later(first, copied)), later(first, copied), stride);
         takeAhead(tensors, replicas, first, stride);
+      } else if (!sharedTensors_.empty()) {  // all of the run is under way before any of it is waited for
+        copyRun(replicas[0], first, stride);
+        endCopies(l_.b, l_.loc);
+        fetch(tensors, replicas);
+        waitForCopies(l_.b, l_.loc, 0);
       }
       int64_t before = barriers_;
       body(s, replicas);
@@ -272,9 +284,10 @@ void TeamLowering::computeBefore() {
 }
 
 /// Vectors that an earlier phase left: this thread's columns, once, in registers. The phase before may still write
-/// them when this one begins, so LLVM takes any store for one to them and would read them again each step.
+/// them when this one begins, so LLVM takes any store for one to them and would read them again each step. Columns of
+/// peeled runs are others in each row.
 void TeamLowering::loadVectors(SlabOp slab) {
-  if (s_.tile == 0 || !f_.featuresLast()) return;
+  if (s_.tile == 0 || !f_.featuresLast() || f_.access().peeled) return;
   for (auto sweep : slab.getOps<SweepOp>())
     for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>()) {
       TensorOp t = f_.tensor(name.getValue());

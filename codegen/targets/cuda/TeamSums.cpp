@@ -38,6 +38,7 @@ Value TeamLowering::sumOverLanes(Value v, int64_t team) {
 /// The sums of the runs of a line, or of a block's rows, known to all threads of their teams.
 void TeamLowering::sumOverRun(MutableArrayRef<Value> sums) {
   if (clustered()) sumOverCluster(sums);
+  else if (gridded()) sumRunOverGrid(sums);
   else sumOverTeam(sums, place_.team);
 }
 
@@ -159,6 +160,7 @@ void TeamLowering::beginPartials(SlabOp slab) {
 /// Adds the accumulators to the task's partials, each column by one thread, and clears them.
 void TeamLowering::flushPartials() {
   if (sums_.empty()) return;
+  flushShared();
   int64_t lanes = s_.vector > 1 ? s_.vector : 0;
   for (auto [p, t] : llvm::enumerate(partials_)) {
     for (int64_t k = 0; k < tileCount(); ++k) {

@@ -150,7 +150,8 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
       if (!v && position.index >= 0) v = held_.lookup({t.getOperation(), heldKey(r, position.index)});
       if (!v) {
         Value condition = t.isXSized() ? both(replica.active, column ? inside_ : position.inside) : Value();
-        v = loadWhere(condition, t, at, column && !t.hasAxis("feature") ? 0 : lanes, r);
+        if (position.slot && llvm::is_contained(sharedTensors_, t)) v = loadShared(t, position, condition);
+        else v = loadWhere(condition, t, at, column && !t.hasAxis("feature") ? 0 : lanes, r);
       }
       common[i] = v;
       replica.values.map(body.getArgument(i), v);
@@ -189,6 +190,8 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
       };
       if (position.inside) l_.when(position.inside, {}, add);
       else add();
+    } else if (position.slot) {
+      addShared(partial++, position, only(position.inside, sum));
     } else {
       Value& running = sums_[partial++ * tileCount() + position.index];
       running = l_.addf(running, only(position.inside, sum));
@@ -278,6 +281,7 @@ void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& su
         element(s, replicas, [&](int64_t r) { return tilePosition(k, r); }, own);
       for (auto [i, v] : llvm::enumerate(own)) sums[i] = first ? l_.addf(sums[i], v) : v;
     }
+    alongShared(s, replicas, sums);
     sumEnds(s, replicas, sums);
     if (!holds_) held_ = before;
     storePending(s);

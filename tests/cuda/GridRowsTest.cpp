@@ -1,0 +1,109 @@
+// Rows that lie over blocks of the grid: the full gate, thread orders in turn, what is moved, and what is found when a
+// meeting is left out.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "dsl/Library.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
+#include "tests/cuda/Emulated.h"
+
+namespace normc {
+namespace {
+
+using emulator::Order;
+
+struct Case {
+  const char *name, *problem, *schedule;
+  const char* arch = "sm_80";
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+codegen::cuda::Schedule parsed(const char* text) { return llvm::cantFail(codegen::cuda::parseSchedule(text)); }
+
+class EmulatedGridRows : public testing::TestWithParam<Case> {};
+
+TEST_P(EmulatedGridRows, PassTheGateAndAreReadOnce) {
+  const Problem problem = *parseProblem(GetParam().problem, findNorm);
+  const auto schedule = parsed(GetParam().schedule);
+  auto kernel = emulated(problem, schedule, archOf(GetParam().arch));
+  ASSERT_TRUE(kernel->plan) << kernel->error;
+  EXPECT_EQ(kernel->manifest.phases[0].launch->cooperative, schedule.grid);
+  int n = 0;
+  for (const gate::Trial& trial : gate::standardTrials(problem, *problem.features)) {
+    kernel->driver->options.order = std::array{Order::Ascending, Order::Descending, Order::Random}[n++ % 3];
+    const gate::Verdict inOrder = kernel->judge(problem, trial);
+    ASSERT_TRUE(inOrder.ok) << inOrder.text;
+  }
+  // Many rows of one task, so that places of parts are used again.
+  const gate::Verdict verdict = kernel->judge(problem, {.extents = {1, 17, *problem.features}, .step = 5000});
+  ASSERT_TRUE(verdict.ok) << verdict.text;
+  const uint64_t tensor = uint64_t(17 * *problem.features * bytes(problem.data));
+  uint64_t read = 0, written = 0;
+  for (size_t i = 0; i < kernel->launches.size() / 2; ++i)
+    for (const char* name : {"x", "dy", "y", "dx"}) {
+      const emulator::Traffic t = kernel->launches[i].report.of(name);
+      read += t.bytesLoaded, written += t.bytesStored;
+    }
+  EXPECT_EQ(kernel->manifest.traffic.reads, problem.entry == Entry::Backward ? 2 : 1);
+  EXPECT_EQ(read, tensor * uint64_t(kernel->manifest.traffic.reads));
+  EXPECT_EQ(written, tensor);
+}
+INSTANTIATE_TEST_SUITE_P(
+    Cuda, EmulatedGridRows,
+    testing::Values(
+        Case{"LayerNorm", "layer_norm:forward@f32[*x768]", "resident,threads=32,team=32,vector=4,tile=2,chunks=2,blocks=1,grid=3"},
+        Case{"LayerNormBF16", "layer_norm:forward@bf16[*x1000]", "resident,threads=64,team=64,vector=8,tile=1,chunks=2,blocks=1,grid=2", "sm_90"},
+        Case{"OddRow", "layer_norm:forward@bf16[*x701]", "resident,threads=32,team=32,vector=8,tile=1,chunks=2,blocks=1,grid=3"},
+        Case{"Backward", "layer_norm:backward@f32[*x500]", "resident,threads=32,team=32,vector=4,tile=2,chunks=2,blocks=1,grid=2"},
+        Case{"BackwardBF16Shared", "layer_norm:backward@bf16[*x1536]", "resident,threads=32,team=32,vector=8,tile=1,chunks=2,blocks=1,grid=3,shared=1"},
+        Case{"BackwardCopiedAhead", "rms_norm:backward@f32[*x384]", "resident,threads=32,team=32,vector=4,tile=1,chunks=2,blocks=1,prefetch=2,grid=3"},
+        Case{"InferShared", "rms_norm:infer@bf16[*x1536]", "resident,threads=32,team=32,vector=8,tile=1,chunks=3,blocks=1,grid=2,shared=2"},
+        Case{"TwoRowsEach", "rms_norm:forward@f32[*x512]", "resident,threads=64,team=32,vector=4,tile=2,rows=2,chunks=1,blocks=1,grid=2"},
+        Case{"MaskedGroups", "group_norm:backward@f32[*x512]{groups=2,mask}", "resident,threads=64,team=32,vector=4,tile=1,chunks=2,blocks=1,grid=2"}),
+    [](const auto& info) { return info.param.name; });
+
+/// A warp adds more parts than it has lanes.
+TEST(EmulatedGridRowsOfManyBlocks, AreAdded) {
+  const Problem problem = *parseProblem("rms_norm:infer@f32[*x4224]", findNorm);
+  auto kernel = emulated(problem, parsed("resident,threads=32,team=32,vector=4,tile=1,chunks=1,blocks=1,grid=33"), archOf("sm_80"));
+  ASSERT_TRUE(kernel->plan) << kernel->error;
+  const gate::Verdict verdict = kernel->judge(problem, {.extents = {1, 3, 4224}});
+  EXPECT_TRUE(verdict.ok) << verdict.text;
+}
+
+/// The verdict on LayerNorm where nobody waits at the n-th meeting of a function: as if all had come. -1: all wait.
+std::string verdictWithoutWait(const char* text, int n) {
+  const Problem problem = *parseProblem(text, findNorm);
+  const auto schedule = parsed("resident,threads=32,team=32,vector=4,tile=2,chunks=1,blocks=1,grid=2");
+  auto kernel = emulated(problem, schedule, archOf("sm_80"), {.code = [n](llvm::Module& ir) {
+    for (llvm::Function& f : ir) {
+      int wait = 0;
+      for (llvm::Instruction& i : llvm::make_early_inc_range(llvm::instructions(f))) {
+        auto* load = llvm::dyn_cast<llvm::LoadInst>(&i);
+        if (!load || !load->isAtomic() || wait++ != n) continue;
+        load->replaceAllUsesWith(llvm::ConstantInt::get(load->getType(), 1 << 20));
+        load->eraseFromParent();
+      }
+    }
+  }});
+  if (!kernel->plan) return kernel->error;
+  return kernel->judge(problem, {.extents = {1, 5, *problem.features}, .placement = {.inPlace = true}}).text;
+}
+
+TEST(EmulatedGridRowsMeeting, ThatNobodyWaitsForIsFound) {
+  const char *const forward = "layer_norm:forward@f32[*x512]", *const backward = "layer_norm:backward@f32[*x512]";
+  EXPECT_EQ(verdictWithoutWait(forward, -1), "");
+  EXPECT_EQ(verdictWithoutWait(backward, -1), "");
+  const auto found = [](const std::string& text) {
+    return text.find("uninitialised memory: @k_apply") != std::string::npos || text.find("data race: @k_apply") != std::string::npos;
+  };
+  for (int meeting : {0, 1}) EXPECT_TRUE(found(verdictWithoutWait(forward, meeting))) << "the shift, then both moments";
+  EXPECT_TRUE(found(verdictWithoutWait(backward, 1))) << "the first is behind clearing partials, and others follow";
+}
+
+}  // namespace
+}  // namespace normc
