@@ -145,11 +145,21 @@ TEST(CudaSchedule, RefusesATileThatDoesNotFitTheRun) {
             "team * vector * tile = 384: the last accesses would find nothing of a run of 256");
   EXPECT_EQ(reasonOfRow([](Schedule&) {}, "layer_norm:forward@f32[*x*]"),
             "tile = 2, but the length of a run is not known; legal: 0");
-  EXPECT_EQ(reasonOfRow([](Schedule&) {}, "layer_norm:backward@f32[*x254]"), "vector = 4 does not divide a run of 254");
+  EXPECT_EQ(reasonOfRow([](Schedule&) {}, "layer_norm:backward@f32[*x254]"), "") << "rows that begin alike";
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 0, s.team = s.threads; }, "layer_norm:backward@f32[*x254]"),
+            "vector = 4 does not divide a run of 254") << "its sums are in memory";
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1; }, "group_norm:backward@f32[*x254]{groups=2}"), "vector = 4 does not divide a run of 127");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.threads = s.team = 1024, s.vector = 16, s.tile = 1; }, "layer_norm:backward@bf16[*x16385]", "sm_100"),
+            "vector = 16 does not divide a run of 16385, and 1024 threads would turn round sums of 65664 bytes in shared memory; a block has 40960 for that");
   EXPECT_EQ(reasonOfRow([](Schedule&) {}, "layer_norm:forward@f32[*x254]"), "") << "it can be peeled";
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1, s.team = 8; }, "layer_norm:forward@f32[*x26]"),
             "vector = 4 does not divide a run of 26, and only runs of 27 and more are peeled");
   EXPECT_EQ(reasonOfRow([](Schedule&) {}, "group_norm:forward@f32[*x1024]{groups=4}"), "") << "a run is a group's";
+}
+
+TEST(CudaSchedule, RefusesRowsThatBeginAlikeWhereRegistersAreShort) {
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.threads = s.team = 512, s.tile = 4; }, "layer_norm:backward@f32[*x8191]"),
+            "vector = 4 does not divide a run of 8191, and rows that begin alike take about 160 registers a thread; 512 threads leave 128");
 }
 
 TEST(CudaSchedule, RefusesVectorsOfGroupsThatMayBeginAnywhere) {
@@ -463,7 +473,10 @@ TEST(CudaSchedule, DefaultAccessesAreAsWideAsTheArchitectureAndTheRunAllow) {
   EXPECT_EQ(vector("layer_norm:forward@f32[*x127]", "sm_90"), 4) << "peeled";
   EXPECT_EQ(vector("layer_norm:forward@bf16[*x1002]", "sm_90"), 8) << "peeled rather than 4 bytes";
   EXPECT_EQ(vector("layer_norm:forward@f32[*x25]", "sm_90"), 1) << "too short to be peeled";
-  EXPECT_EQ(vector("layer_norm:backward@f32[*x127]", "sm_90"), 1) << "sums per feature are a thread's for all rows";
+  EXPECT_EQ(vector("layer_norm:backward@f32[*x127]", "sm_90"), 4) << "of rows that begin alike";
+  EXPECT_EQ(vector("layer_norm:backward@bf16[*x1004]", "sm_90"), 4) << "8 bytes divide it";
+  EXPECT_EQ(vector("layer_norm:backward@f32[*x25]", "sm_90"), 1);
+  EXPECT_EQ(vector("group_norm:backward@f32[*x1270]{groups=2}", "sm_90"), 1) << "each group's sums begin elsewhere";
 }
 
 /// Knobs of a row's default: threads and elements of each, blocks that share it.
@@ -530,6 +543,27 @@ TEST(CudaSchedule, UnalignedIsTheSameRunOneByOne) {
   gridded.grid = 9, gridded.blocks = 2;
   EXPECT_EQ(unaligned(gridded).grid, 9);
   EXPECT_EQ(unaligned(gridded).blocks, 2) << "as many are there at once";
+}
+
+TEST(CudaSchedule, AlikeIsTheSameRunOfFewerRowsAtOnce) {
+  const Schedule s{.strategy = Strategy::Streamed, .threads = 256, .team = 32, .vector = 4, .tile = 1, .rows = 4, .chunks = 9, .blocks = 2};
+  EXPECT_EQ(alike(s).text(), "streamed,threads=256,team=32,vector=4,tile=1,rows=3,chunks=9,blocks=2,prefetch=0,cluster=1,hints=0,hold=0,grid=1");
+  Schedule row = s;
+  row.rows = 2, row.prefetch = 1, row.blocks = 4;
+  EXPECT_EQ(alike(row).rows, 2);
+  EXPECT_EQ(alike(row).prefetch, 1) << "the next row's ends are read ahead, too";
+  EXPECT_EQ(alike(row).blocks, 3);
+  row.prefetch = 3;
+  EXPECT_EQ(alike(row).prefetch, 0) << "copies are of whole runs";
+}
+
+TEST(CudaSchedule, StreamsOfOddRowsKeepTheirWideAccesses) {
+  auto vector = [](const char* problem) { return defaultSchedule(problemOf(problem), archOf("sm_90"), Strategy::Streamed).vector; };
+  EXPECT_EQ(vector("batch_norm:forward@f32[*x1001]"), 4);
+  EXPECT_EQ(vector("power_norm:backward@bf16[*x1001]"), 8);
+  EXPECT_EQ(vector("power_norm:forward@bf16[*x1002]"), 8) << "rather than 4 bytes";
+  EXPECT_EQ(vector("power_norm:forward@bf16[*x1004]"), 4) << "8 bytes divide it";
+  EXPECT_EQ(vector("power_norm:forward@f32[*x25]"), 1) << "too short";
 }
 
 TEST(CudaSchedule, PeeledIsTheSameRunInTheSameAccesses) {

@@ -22,6 +22,8 @@ static constexpr int64_t kVectorThreads = 64;
 static constexpr int64_t kWarp = 32;
 /// Of a thread.
 static constexpr int64_t kMaxRegisters = 255;
+/// Of a multiprocessor, of every architecture.
+static constexpr int64_t kRegisters = 64 << 10;
 /// Blocks of a cluster that a device may be asked for; above 8 not all have them.
 static constexpr int64_t kMaxCluster = 16;
 /// Of a block, in what a module declares.
@@ -103,6 +105,10 @@ llvm::SmallVector<TensorOp> streamedIn(PhaseOp phase, const Schedule& s) {
 /// A run of known length that is shorter is not worth it: up to nine accesses of its ends may be single elements.
 static int64_t leastPeeled(int64_t vector) { return 3 * vector + 15; }
 
+static bool sweepsOver(PhaseOp phase) {
+  return llvm::any_of(phase.getOps<SlabOp>(), [](SlabOp slab) { return slab.hasSweeps(); });
+}
+
 static bool isPeelable(PhaseOp phase) {
   auto kernel = phase->getParentOfType<KernelOp>();
   bool adds = false;
@@ -113,6 +119,61 @@ static bool isPeelable(PhaseOp phase) {
   });
 }
 
+/// Whether it walks whole rows, one slab of them beside that of a head, with the same features of a thread in all of them.
+static bool isAlike(PhaseOp phase) {
+  auto kernel = phase->getParentOfType<KernelOp>();
+  int64_t bodies = 0;
+  bool rows = kernel.featuresLast();
+  for (auto slab : phase.getOps<SlabOp>()) {
+    if (!slab.hasSweeps()) continue;
+    const bool stream = slab.getPer().empty();
+    const int64_t groups = slab.isPer("pre_group") ? kernel.getPreGroups() : slab.isPer("group") ? kernel.getGroups() : 1;
+    rows &= stream || (isLine(slab, kernel) && groups == 1 && !slab.getHead() && slab.getOps<ProbeOp>().empty());
+    bodies += !slab.getHead();
+  }
+  return rows && bodies == 1 && !isPeelable(phase);
+}
+
+/// Bytes of shared memory that sums are turned round in, at most: half of it where two buffers fit.
+static constexpr int64_t kTurnedBytes = 40 << 10;
+
+static int64_t turnedBytes(const Schedule& s) { return s.vector * (s.threads + pitchOfAlike(s.vector)) * 4; }
+int64_t turningBuffers(const Schedule& s) { return 2 * turnedBytes(s) <= kTurnedBytes ? 2 : 1; }
+
+static int64_t registersOf(const Form&, const Schedule&);
+static int64_t registersFor(const Schedule& s) {
+  return std::min<int64_t>(kMaxRegisters, kRegisters / (s.threads * std::max<int64_t>(s.blocks, 1)));
+}
+
+/// Why a kernel whose phases could take rows that begin alike does not.
+static std::optional<std::string> whyNotAlike(const Form& form, const Schedule& s) {
+  auto number = [](int64_t n) { return std::to_string(n); };
+  const int64_t length = form.lines ? form.width : form.features;
+  if (s.vector == 1 || s.tile == 0) return "no run stays in registers";
+  if (length && length < leastPeeled(s.vector)) return "only runs of " + number(leastPeeled(s.vector)) + " and more are peeled";
+  if (turnedBytes(s) > kTurnedBytes)
+    return number(s.threads) + " threads would turn round sums of " + number(turnedBytes(s)) +
+           " bytes in shared memory; a block has " + number(kTurnedBytes) + " for that";
+  // Vectors of features stay in registers, beside the ends and addresses.
+  const int64_t registers = registersOf(form, s) + s.tile * s.vector + 32;
+  if (form.lines && registers > registersFor(s))
+    return "rows that begin alike take about " + number(registers) + " registers a thread; " + number(s.threads) +
+           " threads leave " + number(registersFor(s));
+  return std::nullopt;
+}
+
+bool takesRowsAlike(PhaseOp phase, const Schedule& s) {
+  return isAlike(phase) && !whyNotAlike(formOf(phase->getParentOfType<KernelOp>()), s);
+}
+
+Schedule alike(const Schedule& s) {
+  Schedule alike = s;
+  if (s.prefetch > 1) alike.prefetch = 0;
+  alike.rows = s.rows - s.rows / 4;  // the ends take registers
+  if (s.blocks > 2) alike.blocks = s.blocks * 3 / 4;
+  return alike;
+}
+
 bool peels(PhaseOp phase, const Schedule& s) {
   if (s.vector == 1 || !isPeelable(phase)) return false;
   int64_t width = formOf(phase->getParentOfType<KernelOp>()).width;
@@ -120,8 +181,12 @@ bool peels(PhaseOp phase, const Schedule& s) {
 }
 
 bool alwaysPeels(const Form& form, const Schedule& s) {
+  if (form.alike && !whyNotAlike(form, s)) return (form.lines ? form.width : form.features) % s.vector != 0;
   return form.peels && s.vector > 1 && (form.width % s.vector != 0 || (form.grouped && !form.width));
 }
+
+/// Whether accesses may be wider than what divides a run.
+static bool beginsAnywhere(const Form& form, const Schedule& s) { return form.peels || (form.alike && s.tile > 0); }
 
 Schedule peeled(const Schedule& s) {
   Schedule peeled = s;
@@ -149,6 +214,9 @@ Form formOf(KernelOp kernel) {
     before.insert(here.begin(), here.end());
   }
   form.peels = llvm::all_of(kernel.getOps<PhaseOp>(), isPeelable);
+  auto sweeping = llvm::make_filter_range(kernel.getOps<PhaseOp>(), sweepsOver);
+  form.alike = llvm::all_of(sweeping, [](PhaseOp phase) { return isPeelable(phase) || isAlike(phase); }) &&
+               llvm::any_of(sweeping, [](PhaseOp phase) { return isAlike(phase); });
   kernel->walk([&](SlabOp slab) {
     bool adds = false;
     slab->walk([&](AccumulateOp) { adds = true; });
@@ -364,7 +432,7 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
   if (form.columns && s.tile != 1) return "tile = " + number(s.tile) + ", but a thread holds one column; legal: 1";
   if ((form.lines || form.blocks) && s.tile > 0) {
     if (form.width == 0) return "tile = " + number(s.tile) + ", but the length of a run is not known; legal: 0";
-    if (run < form.width - (form.peels ? form.width % s.vector : 0))
+    if (run < form.width - (beginsAnywhere(form, s) ? form.width % s.vector : 0))
       return product + number(run) + " elements do not hold a run of " + number(form.width);
     if (run - access >= form.width)
       return product + number(run) + ": the last accesses would find nothing of a run of " + number(form.width);
@@ -373,11 +441,14 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
   }
   if (form.grouped && !form.width && s.vector > 1 && !form.peels)
     return "vector = " + number(s.vector) + ", but groups of any number of features may begin anywhere; legal: 1";
-  if (form.width && form.width % s.vector && !form.peels)
+  if (form.width && form.width % s.vector && !beginsAnywhere(form, s))
     return "vector = " + number(s.vector) + " does not divide a run of " + number(form.width);
   if (form.width && form.width % s.vector && form.width < leastPeeled(s.vector))
     return "vector = " + number(s.vector) + " does not divide a run of " + number(form.width) + ", and only runs of " +
            number(leastPeeled(s.vector)) + " and more are peeled";
+  if (form.lines && form.width % s.vector && !form.peels)
+    if (auto reason = whyNotAlike(form, s))
+      return "vector = " + number(s.vector) + " does not divide a run of " + number(form.width) + ", and " + *reason;
   if (form.lines && s.tile == 0 && s.team <= 32)
     return "team = " + number(s.team) + " for runs that are walked in a loop; legal: more than a warp of 32";
   bool alone = form.lines && (form.runPartials || (form.partials && s.tile == 0));
@@ -452,7 +523,8 @@ Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) 
   s.vector = arch.accessBytes / form.dataBytes;
   const int64_t whole = s.vector;
   while (form.width && form.width % s.vector) s.vector /= 2;
-  if (form.peels && s.vector * form.dataBytes < 8 && form.width >= leastPeeled(whole)) s.vector = whole;
+  const bool anywhere = form.peels || (form.alike && form.lines);
+  if (anywhere && s.vector * form.dataBytes < 8 && form.width >= leastPeeled(whole)) s.vector = whole;
   if (form.grouped && !form.width && !form.peels) s.vector = 1;
   int64_t blocks = 2 * arch.multiprocessors;
   if (form.lines) {
@@ -495,7 +567,9 @@ Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) 
     if (s.tile * s.vector > 32 || whyIllegal(form, s, arch)) s.tile = 0, s.team = s.threads, s.rows = 1;
     return s;
   }
-  while (form.features % s.vector) {  // narrower accesses rather than none that are aligned, for as many columns
+  const bool divides = form.features % s.vector == 0 || form.features % (8 / form.dataBytes) == 0;
+  const bool alike = form.alike && form.streams && form.features >= leastPeeled(s.vector) && !divides;
+  while (form.features % s.vector && !alike) {  // narrower accesses rather than none that are aligned, for as many columns
     s.vector /= 2;
     s.tile *= form.columns ? 1 : 2;
   }

@@ -53,6 +53,7 @@ struct Form {
   bool doubles = false;       ///< statistics in f64
   bool rereads = false;       ///< a phase reads an X-sized tensor that one before it has read
   bool peels = false;         ///< every phase can do with operands that begin anywhere and still make wide accesses
+  bool alike = false;         ///< the same if runs stay in registers: some phases take rows that begin alike
 };
 Form formOf(KernelOp);
 /// Of the kernel that would be planned; legal strategies only.
@@ -83,10 +84,20 @@ Schedule unaligned(const Schedule&);
 /// Whether runs of the phase may be peeled (TeamPeel.cpp): each thread's elements are its own affair, since nothing is
 /// summed per feature, and a run of known length has something left between its ends.
 bool peels(PhaseOp, const Schedule&);
-/// Whether no operands are aligned, since runs begin where no access may: the peeled code is the only one.
+/// Whether no operands are aligned, since runs begin where no access may: the code for any alignment is the only one.
 bool alwaysPeels(const Form&, const Schedule&);
 /// The same kernel, peeled.
 Schedule peeled(const Schedule&);
+
+/// Whether the phase's tasks may take rows that begin alike (TeamAlike.cpp), since a thread has the same features in all
+/// of its rows: rows with sums per feature that stay in registers, and streams.
+bool takesRowsAlike(PhaseOp, const Schedule&);
+/// The same kernel, of such rows.
+Schedule alike(const Schedule&);
+/// Floats between the columns of the shared memory that sums of such rows are turned round in, beside a block's threads
+/// (an access's elements each), so that no bank is asked twice; how many such buffers a block has.
+inline int64_t pitchOfAlike(int64_t vector) { return std::max<int64_t>(1, 32 / vector); }
+int64_t turningBuffers(const Schedule&);
 
 /// How a phase is launched: blocks of `threads`, `columns` features to one (0: all), registers for `blocks` on a
 /// multiprocessor, `cluster` or `grid` blocks to a task.

@@ -98,16 +98,15 @@ void TeamLowering::fetch(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas)
 }
 
 Values TeamLowering::loadAhead(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas) {
-  int64_t lanes = s_.vector > 1 ? s_.vector : 0;
   Values all;
-  for (const Replica& replica : replicas)
-    for (int64_t k = 0; k < s_.tile; ++k) {
+  for (auto [r, replica] : llvm::enumerate(replicas))
+    for (int64_t k = 0; k < s_.tile + endPositions(); ++k) {
       Position position = tilePosition(k);
       Values zeros;
-      for (TensorOp t : tensors) zeros.push_back(l_.zero(storedType(t, lanes)));
-      auto loads = [&] {
+      for (TensorOp t : tensors) zeros.push_back(l_.zero(storedType(t, lanesAt(position))));
+      auto loads = [&, r = r] {
         Values loaded;
-        for (TensorOp t : tensors) loaded.push_back(f_.loadStored(t, f_.address(t, alongRun(replica.at, position)), lanes));
+        for (TensorOp t : tensors) loaded.push_back(loadStored(t, alongRun(replica.at, position), lanesAt(position), int64_t(r)));
         return loaded;
       };
       Value condition = both(replica.active, position.inside);
@@ -119,7 +118,7 @@ Values TeamLowering::loadAhead(ArrayRef<TensorOp> tensors, ArrayRef<Replica> rep
 void TeamLowering::holdAhead(ArrayRef<TensorOp> tensors, size_t replicas) {
   auto next = ahead_.begin();
   for (size_t r = 0; r < replicas; ++r)
-    for (int64_t k = 0; k < s_.tile; ++k)
+    for (int64_t k = 0; k < s_.tile + endPositions(); ++k)
       for (TensorOp t : tensors) held_[{t.getOperation(), heldKey(r, k)}] = f_.widened(t, *next++);
 }
 
@@ -145,7 +144,7 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
     Coordinates at = place(replica);
     for (auto [i, t] : llvm::enumerate(s.reads)) {
       if (s.hoisted[i]) continue;
-      Value v = s.shared[i] && peels_.empty() ? common[i] : Value();  // peeled runs begin each at its own element
+      Value v = s.shared[i] && (peels_.empty() || alike_) ? common[i] : Value();  // peeled runs begin each at its own element
       if (!v && position.index >= 0) v = known_.lookup({t.getOperation(), position.index});
       if (!v && position.index >= 0) v = held_.lookup({t.getOperation(), heldKey(r, position.index)});
       if (!v) {
@@ -190,7 +189,7 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
       if (position.inside) l_.when(position.inside, {}, add);
       else add();
     } else {
-      Value& running = sums_[partial++ * tileCount() + position.index];
+      Value& running = sums_[partial++ * (tileCount() + endPositions()) + position.index];
       running = l_.addf(running, only(position.inside, sum));
     }
   }
@@ -202,7 +201,8 @@ void TeamLowering::storePending(Sweep& s) {
     size_t end = i;
     while (end < s.pending.size() && s.pending[end].condition == condition && s.pending[end].alike == alike) ++end;
     auto make = [&](std::optional<int64_t> alignment) {
-      for (const auto& p : ArrayRef(s.pending).slice(i, end - i)) f_.store(p.tensor, p.address, p.value, {}, alignment);
+      for (const auto& p : ArrayRef(s.pending).slice(i, end - i))
+        f_.store(p.tensor, p.address, p.value, {}, alignment ? alignment : wholeAlignment(p.tensor));
       return Values();
     };
     auto store = [&] {
