@@ -96,7 +96,7 @@ gpu::GPUModuleOp lowerToGpu(KernelOp kernel, const Schedule& schedule, const Arc
     bool wide = !names.unaligned.empty();
     if (wide) lowerPhase(b, kernel, phase, names.aligned, schedule, aligned, arch);
     const std::string& name = wide ? names.unaligned : names.aligned;
-    if (takesRowsAlike(phase, schedule)) lowerPhase(b, kernel, phase, name, alike(schedule), {.nativeBF16 = true, .peeled = true}, arch);
+    if (takesRowsAlike(phase, schedule)) lowerPhase(b, kernel, phase, name, alike(schedule, partialsOf(phase)), {.nativeBF16 = true, .peeled = true}, arch);
     else if (!peels(phase, schedule)) lowerPhase(b, kernel, phase, name, unaligned(schedule), {.nativeBF16 = true}, arch);
     else lowerPhase(b, kernel, phase, name, peeled(schedule), {.nativeBF16 = true, .alignment = aligned.alignment, .peeled = true}, arch);
   }

@@ -166,10 +166,16 @@ bool takesRowsAlike(PhaseOp phase, const Schedule& s) {
   return isAlike(phase) && !whyNotAlike(formOf(phase->getParentOfType<KernelOp>()), s);
 }
 
-Schedule alike(const Schedule& s) {
+int64_t partialsOf(PhaseOp phase) {
+  int64_t partials = 0;
+  phase->walk([&](SweepOp sweep) { partials += sweep->getParentOfType<SlabOp>().getHead() ? 0 : sweep.getPartials().size(); });
+  return partials;
+}
+
+Schedule alike(const Schedule& s, int64_t partials) {
   Schedule alike = s;
   if (s.prefetch > 1) alike.prefetch = 0;
-  alike.rows = s.rows - s.rows / 4;  // the ends take registers
+  alike.rows = std::min<int64_t>(s.rows, partials > 1 && s.vector >= 8 ? 2 : 3);  // the ends take registers
   if (s.blocks > 2) alike.blocks = s.blocks * 3 / 4;
   return alike;
 }

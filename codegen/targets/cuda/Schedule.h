@@ -92,8 +92,9 @@ Schedule peeled(const Schedule&);
 /// Whether the phase's tasks may take rows that begin alike (TeamAlike.cpp), since a thread has the same features in all
 /// of its rows: rows with sums per feature that stay in registers, and streams.
 bool takesRowsAlike(PhaseOp, const Schedule&);
-/// The same kernel, of such rows.
-Schedule alike(const Schedule&);
+/// The same phase, of such rows, with that many sums per feature.
+Schedule alike(const Schedule&, int64_t partials);
+int64_t partialsOf(PhaseOp);
 /// Floats between the columns of the shared memory that sums of such rows are turned round in, beside a block's threads
 /// (an access's elements each), so that no bank is asked twice; how many such buffers a block has.
 inline int64_t pitchOfAlike(int64_t vector) { return std::max<int64_t>(1, 32 / vector); }

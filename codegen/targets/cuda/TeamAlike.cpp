@@ -112,6 +112,7 @@ void TeamLowering::peelAlike(SlabOp slab) {
   peel.head = l_.rem(l_.sub(vector, x), vector);
   const Value rest = l_.sub(width_, peel.head);
   peel.vectors = l_.select(l_.less(zero, rest), l_.div(rest, vector), zero);
+  readAlike_ = {};
   for (TensorOp t : accessedIn(slab)) {
     Value alike;
     if (t != leading) alike = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, place(t), x);
@@ -121,6 +122,7 @@ void TeamLowering::peelAlike(SlabOp slab) {
       alike = both(alike, isZero(arith::AndIOp::create(l_.b, l_.loc, l_.sub(next, behind), l_.index(s_.vector - 1))));
     }
     if (alike) peel.alike[t] = alike;
+    if (t.getAccess() != "write") readAlike_ = both(readAlike_, alike);
   }
   slackBefore_ = slackAfter_ = 0;
   peels_.assign(std::max<int64_t>(s_.rows, kHeadTogether), peel);
@@ -134,8 +136,23 @@ void TeamLowering::peelNone(SlabOp slab) {
   peel.vectors = vectorsOfRun();
   Value never = arith::ConstantOp::create(l_.b, l_.loc, l_.b.getBoolAttr(false));
   for (TensorOp t : accessedIn(slab)) peel.alike[t] = never;
+  readAlike_ = never;
   slackBefore_ = slackAfter_ = 0;
   peels_.assign(std::max<int64_t>(s_.rows, kHeadTogether), peel);
+}
+
+/// What `read` loads of the rows of a step, values of these types: all of it in whole accesses, or all by elements. One
+/// branch of each kind has all loads, for with a branch each they would wait for each other.
+Values TeamLowering::readRuns(ArrayRef<Type> types, llvm::function_ref<Values()> read) {
+  if (!alike_ || !readAlike_) return read();
+  Values none;
+  for (Type type : types) none.push_back(l_.zero(type));
+  whole_ = false;
+  Values single = l_.when(l_.isFalse(readAlike_), none, read);
+  whole_ = true;
+  Values all = l_.when(readAlike_, single, read);
+  whole_.reset();
+  return all;
 }
 
 /// `compute` makes these vectors known at a position of the tile, where that is inside; elsewhere nothing is read, since a

@@ -144,6 +144,7 @@ class TeamLowering : Walk {
   void rowsAlike(SlabOp, llvm::function_ref<void()> walk);
   void peelAlike(SlabOp);
   void peelNone(SlabOp);
+  Values readRuns(llvm::ArrayRef<mlir::Type>, llvm::function_ref<Values()> read);
   void flushAlike();
   void knownInside(const Position&, llvm::ArrayRef<TensorOp>, llvm::function_ref<void()> compute);
   static constexpr size_t kHeadTogether = 8;  ///< rows of a task's head that are summed at once
@@ -225,6 +226,8 @@ class TeamLowering : Walk {
     mlir::Value begin, end;    ///< places of this task's
   };
   Deal deal_;
+  mlir::Value readAlike_;      ///< whether all tensors that are read lie as x does; null: they do
+  std::optional<bool> whole_;  ///< what is being read, is read in whole accesses, or in none; else each tensor's lie decides
   mlir::Value firstAlike_;     ///< the task's first row of the kind that it is at; null: at none
   int64_t slackBefore_ = 0, slackAfter_ = 0;  ///< elements of a peeled run that its ends have at least
   mlir::Value wanted_;                    ///< whether what is fetched is asked for at all; null: yes

@@ -103,6 +103,7 @@ Value TeamLowering::loadStored(TensorOp t, const Coordinates& at, int64_t lanes,
   Value address = f_.address(t, at);
   if (peels_.empty() || !lanes) return f_.loadStored(t, address, lanes);
   if (!t.isXSized()) return isShifted(t) && !alike_ ? loadShifted(t, address) : f_.loadStored(t, address, lanes, 0);
+  if (whole_) return f_.loadStored(t, address, lanes, *whole_ ? wholeAlignment(t) : 0);
   Value alike = peels_[replica].alike.lookup(t);
   if (!alike) return f_.loadStored(t, address, lanes, wholeAlignment(t));
   Value none = l_.zero(storedType(t, lanes));
