@@ -554,6 +554,8 @@ TEST(CudaSchedule, AlikeIsTheSameRunOfFewerRowsAtOnce) {
   row.rows = 3, row.vector = 8;
   EXPECT_EQ(alike(row, 1).rows, 3);
   EXPECT_EQ(alike(row, 2).rows, 2) << "their sums take registers, too";
+  EXPECT_EQ(alike(row, 3).rows, 3);
+  EXPECT_EQ(alike(row, 3).blocks, 1) << "so does a head";
   EXPECT_EQ(alike(row, 2).prefetch, 1) << "the next row's ends are read ahead, too";
   EXPECT_EQ(alike(row, 2).blocks, 3);
   row.prefetch = 3;

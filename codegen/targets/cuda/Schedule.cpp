@@ -168,15 +168,20 @@ bool takesRowsAlike(PhaseOp phase, const Schedule& s) {
 
 int64_t partialsOf(PhaseOp phase) {
   int64_t partials = 0;
-  phase->walk([&](SweepOp sweep) { partials += sweep->getParentOfType<SlabOp>().getHead() ? 0 : sweep.getPartials().size(); });
+  phase->walk([&](SweepOp sweep) { partials += int64_t(sweep.getPartials().size()); });
   return partials;
 }
 
 Schedule alike(const Schedule& s, int64_t partials) {
   Schedule alike = s;
   if (s.prefetch > 1) alike.prefetch = 0;
-  alike.rows = std::min<int64_t>(s.rows, partials > 1 && s.vector >= 8 ? 2 : 3);  // the ends take registers
-  if (s.blocks > 2) alike.blocks = s.blocks * 3 / 4;
+  // The ends take registers, and so do the eight rows of a task's head, which are read by elements.
+  if (partials > 2 && s.vector >= 8) {
+    alike.blocks = std::min<int64_t>(s.blocks, 1);
+  } else {
+    alike.rows = std::min<int64_t>(s.rows, partials == 2 && s.vector >= 8 ? 2 : 3);
+    if (s.blocks > 2) alike.blocks = s.blocks * 3 / 4;
+  }
   return alike;
 }
 
