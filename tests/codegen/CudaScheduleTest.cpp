@@ -173,10 +173,10 @@ TEST(CudaSchedule, RefusesVectorsOfGroupsThatMayBeginAnywhere) {
 
 TEST(CudaSchedule, RefusesToReadAheadWhatItDoesNotKeep) {
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 1; }), "");
-  for (int64_t prefetch : {-1, 5})
+  for (int64_t prefetch : {-1, 8})
     EXPECT_EQ(reasonOfRow([&](Schedule& s) { s.prefetch = prefetch; }),
               "prefetch = " + std::to_string(prefetch) +
-                  "; legal: 0, 1 (to registers), or 2 to 4 (to shared memory, that many steps ahead and one)");
+                  "; legal: 0, 1 (to registers), 2 to 4 (to shared memory, that many steps ahead and one), or 5 to 7 (the same in bulk)");
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 1, s.tile = 0, s.team = s.threads; }),
             "prefetch = 1, but no run of this kernel stays in registers; legal: 0");
   EXPECT_EQ(reasonOfStream([](Schedule& s) { s.prefetch = 1; }),
@@ -196,6 +196,15 @@ TEST(CudaSchedule, RefusesToCopyAheadWhatIsNotCopiedIn16Bytes) {
             "prefetch = 2 copies to shared memory from multiples of 16 bytes, and runs of 254 elements begin elsewhere; legal: 0 or 1");
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 2, s.tile = 0, s.team = s.threads; }),
             "prefetch = 2, but no run of this kernel stays in registers; legal: 0");
+}
+
+TEST(CudaSchedule, RefusesBulkCopiesThatThereAreNot) {
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 6; }), "");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 5; }, "layer_norm:forward@f32[*x256]", "sm_80"),
+            "prefetch = 5 copies to shared memory in bulk, and sm_80 has no bulk copies, sm_90 is the first; legal: 0 to 4");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 5, s.team = 16, s.tile = 4; }),
+            "prefetch = 5 copies to shared memory in bulk, a piece for a team of at least a warp, which has a row alone; here team = 16 "
+            "has one of 1 groups of it; legal: 0 to 4");
 }
 
 TEST(CudaSchedule, RefusesToCopyAheadMoreThanABlockHolds) {

@@ -353,6 +353,11 @@ static int64_t registersOf(const Form& form, const Schedule& s) {
 static std::optional<std::string> whyNotCopied(const Form& form, const Schedule& s, const Arch& arch) {
   if (!copiedAhead(s)) return std::nullopt;
   const std::string prefetch = "prefetch = " + std::to_string(s.prefetch) + " copies to shared memory";
+  if (copiesInBulk(s) && !arch.clusters())
+    return prefetch + " in bulk, and " + arch.name + " has no bulk copies, sm_90 is the first; legal: 0 to " + std::to_string(kMostAhead + 1);
+  if (copiesInBulk(s) && (s.team < kWarp || form.groups > 1))
+    return prefetch + " in bulk, a piece for a team of at least a warp, which has a row alone; here team = " + std::to_string(s.team) +
+           " has one of " + std::to_string(form.groups) + " groups of it; legal: 0 to " + std::to_string(kMostAhead + 1);
   if (s.vector * form.dataBytes != kCopiedBytes)
     return prefetch + " 16 bytes at a time, and vector = " + std::to_string(s.vector) + " makes accesses of " +
            std::to_string(s.vector * form.dataBytes) + "; legal: vector = " + std::to_string(kCopiedBytes / form.dataBytes) + ", or prefetch = 0 or 1";
@@ -469,9 +474,10 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
   if (form.lines && form.groups > 1 && s.tile > 0 && form.partials && s.threads % (s.team * form.groups))
     return "team = " + number(s.team) + " for each of " + number(form.groups) + " groups does not divide the " + number(s.threads) + " threads";
   if (s.hints < 0 || s.hints > 1) return "hints = " + number(s.hints) + "; legal: 0 or 1";
-  if (s.prefetch < 0 || s.prefetch > kMostAhead + 1)
-    return "prefetch = " + number(s.prefetch) + "; legal: 0, 1 (to registers), or 2 to " + number(kMostAhead + 1) +
-           " (to shared memory, that many steps ahead and one)";
+  if (s.prefetch < 0 || s.prefetch > 2 * kMostAhead + 1)
+    return "prefetch = " + number(s.prefetch) + "; legal: 0, 1 (to registers), 2 to " + number(kMostAhead + 1) +
+           " (to shared memory, that many steps ahead and one), or " + number(kMostAhead + 2) + " to " + number(2 * kMostAhead + 1) +
+           " (the same in bulk)";
   if (s.prefetch && (!form.lines || s.tile == 0))
     return "prefetch = " + number(s.prefetch) + ", but no run of this kernel stays in registers; legal: 0";
   if (auto reason = whyNotCopied(form, s, arch)) return reason;

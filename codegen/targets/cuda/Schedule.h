@@ -23,7 +23,7 @@ struct Schedule {
   int64_t rows = 1;       ///< rows a team has under way together
   int64_t chunks = 1024;  ///< most tasks of a phase that leaves partials, others have as many as they can
   int64_t blocks = 0;     ///< resident on a multiprocessor, for which registers are limited; 0: ptxas weighs, and may spill
-  int64_t prefetch = 0;   ///< 1: the next runs of a line are read while this one is computed; n > 1: copied, n - 1 steps ahead
+  int64_t prefetch = 0;   ///< 1: the next runs of a line are read while this one is computed; 2 to 4: copied, 1 to 3 steps ahead; 5 to 7: in bulk
   int64_t cluster = 1;    ///< blocks that share a line, each with a team on it, or columns, each with rows; above 1 from sm_90 on
   int64_t hints = 0;      ///< 1: caches are told what is not read again
   int64_t hold = 0;       ///< steps of `rows` rows that a column keeps in registers; those after them are read again
@@ -116,7 +116,9 @@ int64_t tasksTogether(const Schedule&, const Arch&);
 int64_t unitsPerStep(PhaseOp, const Schedule&);
 
 /// Steps that copies to shared memory are ahead of what is computed (TeamAhead.cpp); 0: nothing is copied.
-inline int64_t copiedAhead(const Schedule& s) { return s.prefetch > 1 ? s.prefetch - 1 : 0; }
+inline int64_t copiedAhead(const Schedule& s) { return s.prefetch > 4 ? s.prefetch - 4 : s.prefetch > 1 ? s.prefetch - 1 : 0; }
+/// Whether one thread has whole pieces of a run copied (TeamBulk.cpp).
+inline bool copiesInBulk(const Schedule& s) { return s.prefetch > 4; }
 /// What one copy brings.
 inline constexpr int64_t kCopiedBytes = 16;
 /// X-sized tensors that every step of the slab reads.

@@ -125,6 +125,14 @@ class TeamLowering : Walk {
   void copyAhead(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>, mlir::Value first, int64_t stride);
   void takeAhead(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>, mlir::Value first, int64_t stride);
 
+  //===-- The same in bulk (TeamBulk.cpp) ----------------------------------------------===//
+  mlir::Value toI32(mlir::Value index);
+  mlir::Value bulkArrival(mlir::Value place);
+  mlir::Value stepAt(mlir::Value first, int64_t stride);
+  void beginBulk();
+  void copyBulk(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>, mlir::Value first, int64_t stride);
+  void waitBulk(mlir::Value first, int64_t stride);
+
   //===-- Runs that begin anywhere (TeamPeel.cpp) -------------------------------------===//
   void peelRuns(llvm::ArrayRef<Replica>);
   mlir::Value leastVectors();

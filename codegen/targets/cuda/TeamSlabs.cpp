@@ -187,6 +187,7 @@ void TeamLowering::linesFrom(SlabOp s, bool together, Value mine) {
   const int64_t copied = holds_ && together ? copiedAhead(s_) : 0;
   auto later = [&](Value first, int64_t steps) { return l_.add(first, l_.index(steps * stride)); };
   if (prefetch) ahead_ = loadAhead(tensors, seatsFrom(begin_));
+  if (copied && copiesInBulk(s_)) beginBulk();
   for (int64_t step = 0; step < copied; ++step)
     copyAhead(tensors, seatsFrom(later(begin_, step)), later(begin_, step), stride);
   steps(begin_, end, stride, {}, [&](Value first, Values&) {
