@@ -83,11 +83,13 @@ Value Frame::scalar(StringRef number) {
 
 Value Frame::chunks(int64_t phase) { return arguments_.cut(phase, Arguments::Chunks); }
 
+Value Frame::units() { return arguments_.cut(phase_.number(), Arguments::Units); }
+Value Frame::chunkUnits() { return arguments_.cut(phase_.number(), Arguments::ChunkUnits); }
+
 std::pair<Value, Value> Frame::range() {
-  Value units = arguments_.cut(phase_.number(), Arguments::Units);
-  Value size = arguments_.cut(phase_.number(), Arguments::ChunkUnits);
+  Value size = chunkUnits();
   Value begin = l_.mul(task(), size);
-  return {begin, l_.min(l_.add(begin, size), units)};
+  return {begin, l_.min(l_.add(begin, size), units())};
 }
 
 Value Frame::laneMask(Value count, int64_t lanes) {

@@ -66,6 +66,8 @@ class Frame {
   mlir::Value task() const { return arguments_.task; }
   mlir::Value scalar(llvm::StringRef number);
   mlir::Value chunks(int64_t phase);
+  mlir::Value units();       ///< of the phase
+  mlir::Value chunkUnits();  ///< of a task, but for the last
   std::pair<mlir::Value, mlir::Value> range();  ///< units of this task
   /// The first `count` lanes. LLVM must not see through it: of a constant mask of one
   /// 16-bit lane it makes a store of 32 bits (22.1, AVX-512).

@@ -14,7 +14,8 @@ Walk::Kind Walk::kindOf(SlabOp slab) {
   return slab.isPer("segment") && slab.isPer("feature") ? Kind::Line : Kind::Block;
 }
 
-Coordinates Walk::unitCoordinates(Value unit) {
+Coordinates Walk::unitCoordinates(Value n) {
+  const Value unit = unitAt(n);
   Coordinates at{.segment = l_.index(0), .chunk = f_.task()};
   SmallVector<StringRef> axes(f_.phase().getUnits().getAsValueRange<StringAttr>());
   if (axes.size() == 2) {

@@ -42,7 +42,9 @@ class Walk {
   Kind kindOf(SlabOp);
 
   /// Indices of the n-th unit of the phase.
-  Coordinates unitCoordinates(mlir::Value unit);
+  Coordinates unitCoordinates(mlir::Value n);
+  /// Which of the phase's units that is, where a task has others than those from begin_ to end_.
+  virtual mlir::Value unitAt(mlir::Value n) { return n; }
   /// One past the `head`-th valid row of [begin, end), or its end.
   mlir::Value headEnd(mlir::Value begin, mlir::Value end, int64_t head);
 

@@ -145,11 +145,21 @@ TEST(CudaSchedule, RefusesATileThatDoesNotFitTheRun) {
             "team * vector * tile = 384: the last accesses would find nothing of a run of 256");
   EXPECT_EQ(reasonOfRow([](Schedule&) {}, "layer_norm:forward@f32[*x*]"),
             "tile = 2, but the length of a run is not known; legal: 0");
-  EXPECT_EQ(reasonOfRow([](Schedule&) {}, "layer_norm:backward@f32[*x254]"), "vector = 4 does not divide a run of 254");
+  EXPECT_EQ(reasonOfRow([](Schedule&) {}, "layer_norm:backward@f32[*x254]"), "") << "rows that begin alike";
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 0, s.team = s.threads; }, "layer_norm:backward@f32[*x254]"),
+            "vector = 4 does not divide a run of 254") << "its sums are in memory";
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1; }, "group_norm:backward@f32[*x254]{groups=2}"), "vector = 4 does not divide a run of 127");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.threads = s.team = 1024, s.vector = 16, s.tile = 1; }, "layer_norm:backward@bf16[*x16385]", "sm_100"),
+            "vector = 16 does not divide a run of 16385, and 1024 threads would turn round sums of 65664 bytes in shared memory; a block has 40960 for that");
   EXPECT_EQ(reasonOfRow([](Schedule&) {}, "layer_norm:forward@f32[*x254]"), "") << "it can be peeled";
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1, s.team = 8; }, "layer_norm:forward@f32[*x26]"),
             "vector = 4 does not divide a run of 26, and only runs of 27 and more are peeled");
   EXPECT_EQ(reasonOfRow([](Schedule&) {}, "group_norm:forward@f32[*x1024]{groups=4}"), "") << "a run is a group's";
+}
+
+TEST(CudaSchedule, RefusesRowsThatBeginAlikeWhereRegistersAreShort) {
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.threads = s.team = 512, s.tile = 4; }, "layer_norm:backward@f32[*x8191]"),
+            "vector = 4 does not divide a run of 8191, and rows that begin alike take about 160 registers a thread; 512 threads leave 128");
 }
 
 TEST(CudaSchedule, RefusesVectorsOfGroupsThatMayBeginAnywhere) {
@@ -163,10 +173,10 @@ TEST(CudaSchedule, RefusesVectorsOfGroupsThatMayBeginAnywhere) {
 
 TEST(CudaSchedule, RefusesToReadAheadWhatItDoesNotKeep) {
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 1; }), "");
-  for (int64_t prefetch : {-1, 5})
+  for (int64_t prefetch : {-1, 8})
     EXPECT_EQ(reasonOfRow([&](Schedule& s) { s.prefetch = prefetch; }),
               "prefetch = " + std::to_string(prefetch) +
-                  "; legal: 0, 1 (to registers), or 2 to 4 (to shared memory, that many steps ahead and one)");
+                  "; legal: 0, 1 (to registers), 2 to 4 (to shared memory, that many steps ahead and one), or 5 to 7 (the same in bulk)");
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 1, s.tile = 0, s.team = s.threads; }),
             "prefetch = 1, but no run of this kernel stays in registers; legal: 0");
   EXPECT_EQ(reasonOfStream([](Schedule& s) { s.prefetch = 1; }),
@@ -186,6 +196,15 @@ TEST(CudaSchedule, RefusesToCopyAheadWhatIsNotCopiedIn16Bytes) {
             "prefetch = 2 copies to shared memory from multiples of 16 bytes, and runs of 254 elements begin elsewhere; legal: 0 or 1");
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 2, s.tile = 0, s.team = s.threads; }),
             "prefetch = 2, but no run of this kernel stays in registers; legal: 0");
+}
+
+TEST(CudaSchedule, RefusesBulkCopiesThatThereAreNot) {
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 6; }), "");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 5; }, "layer_norm:forward@f32[*x256]", "sm_80"),
+            "prefetch = 5 copies to shared memory in bulk, and sm_80 has no bulk copies, sm_90 is the first; legal: 0 to 4");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 5, s.team = 16, s.tile = 4; }),
+            "prefetch = 5 copies to shared memory in bulk, a piece for a team of at least a warp, which has a row alone; here team = 16 "
+            "has one of 1 groups of it; legal: 0 to 4");
 }
 
 TEST(CudaSchedule, RefusesToCopyAheadMoreThanABlockHolds) {
@@ -428,18 +447,10 @@ TEST(CudaSchedule, RefusesAGridThatDoesNotFitTheRow) {
             "grid = 200 blocks that wait for each other; sm_80 holds 108 at once, 1 on each of 108 multiprocessors");
 }
 
-TEST(CudaSchedule, DefaultsSpreadRowsOverTheGridBeforeClusters) {
-  auto over = [](const char* problem, const char* arch = "sm_80") {
-    const Schedule s = defaultSchedule(problemOf(problem), archOf(arch), Strategy::Resident);
-    return std::vector<int64_t>{s.tile * s.vector, s.shared * s.vector, s.grid, s.chunks};
-  };
-  using Parts = std::vector<int64_t>;
-  EXPECT_EQ(over("layer_norm:forward@f32[*x65536]"), Parts({48, 80, 1, 108}));
-  EXPECT_EQ(over("layer_norm:forward@f32[*x131072]"), Parts({48, 80, 2, 54}));
-  EXPECT_EQ(over("rms_norm:forward@bf16[*x262144]"), Parts({16, 112, 4, 27}));
-  EXPECT_EQ(over("layer_norm:backward@f32[*x65536]"), Parts({12, 20, 4, 27}));
-  EXPECT_EQ(over("layer_norm:backward@bf16[*x262144]"), Parts({8, 24, 16, 6}));
-  EXPECT_EQ(over("layer_norm:backward@f32[*x131072]", "sm_90"), Parts({16, 0, 1, 16})) << "a cluster";
+TEST(CudaSchedule, NoDefaultCountsOnBlocksOfTheGridThatASmallerDeviceCannotHold) {
+  for (const char* problem : {"layer_norm:forward@f32[*x131072]", "layer_norm:backward@bf16[*x262144]", "batch_norm:forward@f32[*x1024]"})
+    for (Strategy strategy : legalStrategies(problemOf(problem)))
+      EXPECT_EQ(defaultSchedule(problemOf(problem), archOf("sm_80"), strategy).grid, 1) << problem;
 }
 
 TEST(CudaSchedule, CutsAGridIntoTasksThatAreThereAtOnce) {
@@ -551,7 +562,10 @@ TEST(CudaSchedule, DefaultAccessesAreAsWideAsTheArchitectureAndTheRunAllow) {
   EXPECT_EQ(vector("layer_norm:forward@f32[*x127]", "sm_90"), 4) << "peeled";
   EXPECT_EQ(vector("layer_norm:forward@bf16[*x1002]", "sm_90"), 8) << "peeled rather than 4 bytes";
   EXPECT_EQ(vector("layer_norm:forward@f32[*x25]", "sm_90"), 1) << "too short to be peeled";
-  EXPECT_EQ(vector("layer_norm:backward@f32[*x127]", "sm_90"), 1) << "sums per feature are a thread's for all rows";
+  EXPECT_EQ(vector("layer_norm:backward@f32[*x127]", "sm_90"), 4) << "of rows that begin alike";
+  EXPECT_EQ(vector("layer_norm:backward@bf16[*x1004]", "sm_90"), 4) << "8 bytes divide it";
+  EXPECT_EQ(vector("layer_norm:backward@f32[*x25]", "sm_90"), 1);
+  EXPECT_EQ(vector("group_norm:backward@f32[*x1270]{groups=2}", "sm_90"), 1) << "each group's sums begin elsewhere";
 }
 
 /// Knobs of a row's default: threads and elements of each, blocks that share it.
@@ -592,11 +606,12 @@ TEST(CudaSchedule, DefaultsKeepInSharedMemoryWhatRegistersDoNot) {
   };
   using Parts = std::vector<int64_t>;
   EXPECT_EQ(shared("layer_norm:forward@f32[*x32768]", "sm_80"), Parts({512, 64, 0, 1}));
-  EXPECT_EQ(shared("layer_norm:forward@f32[*x65536]", "sm_80"), Parts({512, 48, 80, 1}));
-  EXPECT_EQ(shared("layer_norm:forward@bf16[*x65536]", "sm_80"), Parts({512, 16, 112, 1}));
+  EXPECT_EQ(shared("layer_norm:forward@f32[*x40960]", "sm_80"), Parts({512, 48, 32, 1}));
+  EXPECT_EQ(shared("layer_norm:forward@f32[*x65536]", "sm_80"), Parts({512, 0, 0, 1})) << "more than other devices for which it is code have";
+  EXPECT_EQ(shared("layer_norm:forward@bf16[*x65536]", "sm_80"), Parts({512, 32, 96, 1}));
   EXPECT_EQ(shared("layer_norm:backward@f32[*x8192]", "sm_80"), Parts({256, 32, 0, 1}));
-  EXPECT_EQ(shared("layer_norm:backward@f32[*x16384]", "sm_80"), Parts({512, 12, 20, 1}));
-  EXPECT_EQ(shared("rms_norm:backward@bf16[*x24576]", "sm_80"), Parts({512, 8, 40, 1}));
+  EXPECT_EQ(shared("layer_norm:backward@f32[*x10240]", "sm_80"), Parts({512, 12, 8, 1}));
+  EXPECT_EQ(shared("rms_norm:backward@bf16[*x16384]", "sm_80"), Parts({512, 8, 24, 1}));
   EXPECT_EQ(shared("layer_norm:forward@f32[*x786432]", "sm_90"), Parts({512, 16, 80, 16}));
   EXPECT_EQ(shared("layer_norm:backward@f32[*x262144]", "sm_90"), Parts({512, 12, 20, 16}));
   EXPECT_EQ(shared("layer_norm:backward@bf16[*x262144]", "sm_100"), Parts({256, 16, 48, 16}));
@@ -635,6 +650,32 @@ TEST(CudaSchedule, UnalignedIsTheSameRunOneByOne) {
   gridded.grid = 9, gridded.blocks = 2;
   EXPECT_EQ(unaligned(gridded).grid, 9);
   EXPECT_EQ(unaligned(gridded).blocks, 2) << "as many are there at once";
+}
+
+TEST(CudaSchedule, AlikeIsTheSameRunOfFewerRowsAtOnce) {
+  const Schedule s{.strategy = Strategy::Streamed, .threads = 256, .team = 32, .vector = 4, .tile = 1, .rows = 4, .chunks = 9, .blocks = 2};
+  EXPECT_EQ(alike(s, 1).text(), "streamed,threads=256,team=32,vector=4,tile=1,rows=3,chunks=9,blocks=2,prefetch=0,cluster=1,hints=0,hold=0,grid=1,shared=0");
+  Schedule row = s;
+  row.rows = 2, row.prefetch = 1, row.blocks = 4;
+  EXPECT_EQ(alike(row, 2).rows, 2);
+  row.rows = 3, row.vector = 8;
+  EXPECT_EQ(alike(row, 1).rows, 3);
+  EXPECT_EQ(alike(row, 2).rows, 2) << "their sums take registers, too";
+  EXPECT_EQ(alike(row, 3).rows, 3);
+  EXPECT_EQ(alike(row, 3).blocks, 1) << "so does a head";
+  EXPECT_EQ(alike(row, 2).prefetch, 1) << "the next row's ends are read ahead, too";
+  EXPECT_EQ(alike(row, 2).blocks, 3);
+  row.prefetch = 3;
+  EXPECT_EQ(alike(row, 2).prefetch, 0) << "copies are of whole runs";
+}
+
+TEST(CudaSchedule, StreamsOfOddRowsKeepTheirWideAccesses) {
+  auto vector = [](const char* problem) { return defaultSchedule(problemOf(problem), archOf("sm_90"), Strategy::Streamed).vector; };
+  EXPECT_EQ(vector("batch_norm:forward@f32[*x1001]"), 4);
+  EXPECT_EQ(vector("power_norm:backward@bf16[*x1001]"), 8);
+  EXPECT_EQ(vector("power_norm:forward@bf16[*x1002]"), 8) << "rather than 4 bytes";
+  EXPECT_EQ(vector("power_norm:forward@bf16[*x1004]"), 4) << "8 bytes divide it";
+  EXPECT_EQ(vector("power_norm:forward@f32[*x25]"), 1) << "too short";
 }
 
 TEST(CudaSchedule, PeeledIsTheSameRunInTheSameAccesses) {

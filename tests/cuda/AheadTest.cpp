@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "dsl/Library.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -55,6 +56,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Masked", "layer_norm:backward@f32[*x256]{mask}", "resident,threads=64,team=64,vector=4,tile=1,chunks=2,prefetch=2", 2 * 2 * 64 * 16},
         Case{"Groups", "group_norm:backward@f32[*x256]{groups=2}", "resident,threads=64,team=32,vector=4,tile=1,chunks=2,prefetch=2", 2 * 2 * 64 * 16},
         Case{"OverTwoBlocks", "layer_norm:backward@f32[*x512]", "resident,threads=64,team=64,vector=4,tile=1,chunks=2,prefetch=2,cluster=2", 2 * 2 * 64 * 16},
+        Case{"InBulk", "layer_norm:forward@f32[*x512]", "resident,threads=128,team=128,vector=4,tile=1,chunks=2,prefetch=5", 2 * 128 * 16},
+        Case{"InBulkBackward", "layer_norm:backward@bf16[*x512]", "resident,threads=64,team=32,vector=8,tile=2,chunks=2,prefetch=7", 4 * 2 * 2 * 64 * 16},
+        Case{"InBulkOfLanesBehindTheEnd", "rms_norm:backward@f32[*x300]", "resident,threads=64,team=32,vector=4,tile=3,rows=2,chunks=2,prefetch=6", 3 * 2 * 3 * 2 * 64 * 16},
+        Case{"InBulkOverTwoBlocks", "layer_norm:backward@f32[*x500]", "resident,threads=32,team=32,vector=4,tile=2,chunks=2,prefetch=5,cluster=2", 2 * 2 * 2 * 32 * 16},
         Case{"Hinted", "layer_norm:backward@bf16[*x512]", "resident,threads=64,team=64,vector=8,tile=1,chunks=2,prefetch=2,hints=1", 2 * 2 * 64 * 16}),
     [](const auto& info) { return info.param.name; });
 
@@ -100,6 +105,33 @@ TEST(EmulatedAheadWait, IsMissedWhereItIsMissing) {
   });
   EXPECT_FALSE(late.ok) << "it waits for the step before";
   EXPECT_NE(late.text.find("data race"), std::string::npos) << late.text;
+}
+
+/// The same of bulk copies: a wait that is left out, and a piece that nobody was told of.
+TEST(EmulatedBulkWait, IsMissedWhereItIsMissing) {
+  const Problem problem = *parseProblem("layer_norm:backward@f32[*x512]", findNorm);
+  const auto schedule = llvm::cantFail(codegen::cuda::parseSchedule(
+      "resident,threads=64,team=64,vector=4,tile=2,chunks=1,prefetch=6"));
+  const auto judged = [&](std::function<bool(llvm::CallInst&)> change) {
+    int changed = 0;
+    auto kernel = emulated(problem, schedule, archOf("sm_90"), {.code = [&](llvm::Module& ir) {
+      for (llvm::Function& function : ir)
+        for (llvm::BasicBlock& block : function)
+          for (llvm::Instruction& i : llvm::make_early_inc_range(block))
+            if (auto* call = llvm::dyn_cast<llvm::CallInst>(&i)) changed += change(*call);
+    }});
+    EXPECT_GT(changed, 0);
+    EXPECT_TRUE(kernel->plan) << kernel->error;
+    return kernel->judge(problem, {.extents = {1, 9, 512}});
+  };
+  const auto isWait = [](llvm::CallInst& call) {
+    auto* text = llvm::dyn_cast<llvm::InlineAsm>(call.getCalledOperand());
+    return text && llvm::StringRef(text->getAsmString()).contains("mbarrier.try_wait");
+  };
+  EXPECT_TRUE(judged(isWait).ok);
+  const gate::Verdict none = judged([&](llvm::CallInst& call) { return isWait(call) && (call.eraseFromParent(), true); });
+  EXPECT_FALSE(none.ok);
+  EXPECT_NE(none.text.find("data race"), std::string::npos) << none.text;
 }
 
 }  // namespace

@@ -86,6 +86,13 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
   gpu::ReturnOp::create(b, phase.getLoc());
 }
 
+/// Of rows that begin alike. Before sm_90 16-bit elements are widened one by one, and two tensors of them fill registers.
+static Schedule alikeOn(KernelOp kernel, PhaseOp phase, const Schedule& schedule, const Arch& arch) {
+  Schedule s = alike(schedule, partialsOf(phase));
+  if (!arch.clusters() && s.vector >= 8 && formOf(kernel).backward) s.blocks = std::min<int64_t>(s.blocks, 1);
+  return s;
+}
+
 gpu::GPUModuleOp lowerToGpu(KernelOp kernel, const Schedule& schedule, const Arch& arch) {
   OpBuilder b(kernel);
   auto module = gpu::GPUModuleOp::create(b, kernel.getLoc(), (kernel.getSymName() + "_module").str());
@@ -96,7 +103,9 @@ gpu::GPUModuleOp lowerToGpu(KernelOp kernel, const Schedule& schedule, const Arc
     bool wide = !names.unaligned.empty();
     if (wide) lowerPhase(b, kernel, phase, names.aligned, schedule, aligned, arch);
     const std::string& name = wide ? names.unaligned : names.aligned;
-    if (!peels(phase, schedule)) lowerPhase(b, kernel, phase, name, unaligned(schedule), {.nativeBF16 = true}, arch);
+    if (takesRowsAlike(phase, schedule))
+      lowerPhase(b, kernel, phase, name, alikeOn(kernel, phase, schedule, arch), {.nativeBF16 = true, .peeled = true}, arch);
+    else if (!peels(phase, schedule)) lowerPhase(b, kernel, phase, name, unaligned(schedule), {.nativeBF16 = true}, arch);
     else lowerPhase(b, kernel, phase, name, peeled(schedule), {.nativeBF16 = true, .alignment = aligned.alignment, .peeled = true}, arch);
   }
   kernel.erase();

@@ -21,11 +21,15 @@ namespace normc::codegen::cuda {
 
 static constexpr llvm::StringLiteral kTriple = "nvptx64-nvidia-cuda";
 
-static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machineOf(llvm::StringRef arch) {
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machineOf(llvm::StringRef arch, bool copiesInBulk = false) {
   int64_t number = 0;
   (void)arch.drop_front(3).getAsInteger(10, number);
-  // The PTX version decides what may be said, and which drivers can read it: 8.8 has accesses of 32 bytes.
-  return machineFor({kTriple.str(), arch.str(), number <= 90 ? "+ptx78" : "+ptx88"});
+  // The PTX version decides what may be said, and which drivers can read it: 8.0 has bulk copies, 8.8 accesses of 32 bytes.
+  return machineFor({kTriple.str(), arch.str(), number > 90 ? "+ptx88" : copiesInBulk ? "+ptx80" : "+ptx78"});
+}
+
+static bool copiesInBulk(const llvm::Module& ir) {
+  return llvm::any_of(ir, [](const llvm::Function& f) { return f.getName().starts_with("llvm.nvvm.cp.async.bulk."); });
 }
 
 bool llvmKnows(llvm::StringRef arch) {
@@ -82,6 +86,29 @@ void waitForCopies(mlir::OpBuilder& b, mlir::Location loc, int64_t left) {
   mlir::NVVM::CpAsyncWaitGroupOp::create(b, loc, uint32_t(left));
 }
 
+void initArrival(mlir::OpBuilder& b, mlir::Location loc, mlir::Value mbarrier) {
+  mlir::Value one = mlir::LLVM::ConstantOp::create(b, loc, b.getI32Type(), b.getI32IntegerAttr(1));
+  mlir::NVVM::MBarrierInitOp::create(b, loc, mbarrier, one, mlir::Value());
+  mlir::NVVM::FenceMbarrierInitOp::create(b, loc);
+}
+
+void expectBytes(mlir::OpBuilder& b, mlir::Location loc, mlir::Value mbarrier, mlir::Value bytes) {
+  mlir::LLVM::CallIntrinsicOp::create(b, loc, b.getI64Type(),
+                                      b.getStringAttr("llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta"),
+                                      mlir::ValueRange{mbarrier, bytes});
+}
+
+void waitForArrival(mlir::OpBuilder& b, mlir::Location loc, mlir::Value mbarrier, mlir::Value parity) {
+  mlir::Value ticks = mlir::LLVM::ConstantOp::create(b, loc, b.getI32Type(), b.getI32IntegerAttr(10'000'000));
+  mlir::NVVM::MBarrierTryWaitParityOp::create(b, loc, mbarrier, parity, ticks);
+}
+
+void copyInBulk(mlir::OpBuilder& b, mlir::Location loc, mlir::Value to, mlir::Value from, mlir::Value mbarrier, mlir::Value bytes) {
+  auto cluster = mlir::LLVM::LLVMPointerType::get(b.getContext(), unsigned(mlir::NVVM::NVVMMemorySpace::SharedCluster));
+  mlir::Value there = mlir::LLVM::AddrSpaceCastOp::create(b, loc, cluster, to);
+  mlir::NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(b, loc, there, from, mbarrier, bytes, mlir::Value(), mlir::Value());
+}
+
 llvm::StringRef minBlocksAttrName() { return mlir::NVVM::NVVMDialect::getMinctasmAttrName(); }
 
 template <typename Op>
@@ -114,10 +141,10 @@ llvm::StringRef gpuToLlvmPipeline() {
 
 llvm::Expected<std::unique_ptr<llvm::Module>> optimizedLlvm(mlir::Operation* gpuModule, const Arch& arch,
                                                             llvm::LLVMContext& context) {
-  auto machine = machineOf(arch.name);
-  if (!machine) return machine.takeError();
   std::unique_ptr<llvm::Module> ir = mlir::translateModuleToLLVMIR(gpuModule, context, "normc");
   if (!ir) return llvm::createStringError("translation to LLVM IR failed; this is a fault of normc");
+  auto machine = machineOf(arch.name, copiesInBulk(*ir));
+  if (!machine) return machine.takeError();
   layOut(*ir, **machine);
   for (llvm::Function& f : *ir)
     if (!f.isDeclaration()) f.addFnAttr("target-cpu", arch.name);
@@ -127,7 +154,7 @@ llvm::Expected<std::unique_ptr<llvm::Module>> optimizedLlvm(mlir::Operation* gpu
 }
 
 llvm::Expected<std::string> ptx(llvm::Module& ir, const Arch& arch) {
-  auto machine = machineOf(arch.name);
+  auto machine = machineOf(arch.name, copiesInBulk(ir));
   if (!machine) return machine.takeError();
   return emit(ir, **machine, llvm::CodeGenFileType::AssemblyFile);
 }

@@ -22,6 +22,8 @@ static constexpr int64_t kVectorThreads = 64;
 static constexpr int64_t kWarp = 32;
 /// Of a thread.
 static constexpr int64_t kMaxRegisters = 255;
+/// Of a multiprocessor, of every architecture.
+static constexpr int64_t kRegisters = 64 << 10;
 /// Blocks of a cluster that a device may be asked for; above 8 not all have them.
 static constexpr int64_t kMaxCluster = 16;
 /// Of a block, in what a module declares.
@@ -104,6 +106,10 @@ llvm::SmallVector<TensorOp> streamedIn(PhaseOp phase, const Schedule& s) {
 /// A run of known length that is shorter is not worth it: up to nine accesses of its ends may be single elements.
 static int64_t leastPeeled(int64_t vector) { return 3 * vector + 15; }
 
+static bool sweepsOver(PhaseOp phase) {
+  return llvm::any_of(phase.getOps<SlabOp>(), [](SlabOp slab) { return slab.hasSweeps(); });
+}
+
 static bool isPeelable(PhaseOp phase) {
   auto kernel = phase->getParentOfType<KernelOp>();
   bool adds = false;
@@ -114,6 +120,73 @@ static bool isPeelable(PhaseOp phase) {
   });
 }
 
+/// Whether it walks whole rows, one slab of them beside that of a head, with the same features of a thread in all of them.
+static bool isAlike(PhaseOp phase) {
+  auto kernel = phase->getParentOfType<KernelOp>();
+  int64_t bodies = 0;
+  bool rows = kernel.featuresLast();
+  for (auto slab : phase.getOps<SlabOp>()) {
+    if (!slab.hasSweeps()) continue;
+    const bool stream = slab.getPer().empty();
+    const int64_t groups = slab.isPer("pre_group") ? kernel.getPreGroups() : slab.isPer("group") ? kernel.getGroups() : 1;
+    rows &= stream || (isLine(slab, kernel) && groups == 1 && !slab.getHead() && slab.getOps<ProbeOp>().empty());
+    bodies += !slab.getHead();
+  }
+  return rows && bodies == 1 && !isPeelable(phase);
+}
+
+/// Bytes of shared memory that sums are turned round in, at most: half of it where two buffers fit.
+static constexpr int64_t kTurnedBytes = 40 << 10;
+
+static int64_t turnedBytes(const Schedule& s) { return s.vector * (s.threads + pitchOfAlike(s.vector)) * 4; }
+int64_t turningBuffers(const Schedule& s) { return 2 * turnedBytes(s) <= kTurnedBytes ? 2 : 1; }
+
+static int64_t registersOf(const Form&, const Schedule&);
+static int64_t registersFor(const Schedule& s) {
+  return std::min<int64_t>(kMaxRegisters, kRegisters / (s.threads * std::max<int64_t>(s.blocks, 1)));
+}
+
+/// Why a kernel whose phases could take rows that begin alike does not.
+static std::optional<std::string> whyNotAlike(const Form& form, const Schedule& s) {
+  auto number = [](int64_t n) { return std::to_string(n); };
+  const int64_t length = form.lines ? form.width : form.features;
+  if (s.vector == 1 || s.tile == 0) return "no run stays in registers";
+  if (s.shared || (form.lines && s.grid > 1)) return "runs do not stay in registers of a block or a cluster";
+  if (length && length < leastPeeled(s.vector)) return "only runs of " + number(leastPeeled(s.vector)) + " and more are peeled";
+  if (turnedBytes(s) > kTurnedBytes)
+    return number(s.threads) + " threads would turn round sums of " + number(turnedBytes(s)) +
+           " bytes in shared memory; a block has " + number(kTurnedBytes) + " for that";
+  // Vectors of features stay in registers, beside the ends and addresses.
+  const int64_t registers = registersOf(form, s) + s.tile * s.vector + 32;
+  if (form.lines && registers > registersFor(s))
+    return "rows that begin alike take about " + number(registers) + " registers a thread; " + number(s.threads) +
+           " threads leave " + number(registersFor(s));
+  return std::nullopt;
+}
+
+bool takesRowsAlike(PhaseOp phase, const Schedule& s) {
+  return isAlike(phase) && !whyNotAlike(formOf(phase->getParentOfType<KernelOp>()), s);
+}
+
+int64_t partialsOf(PhaseOp phase) {
+  int64_t partials = 0;
+  phase->walk([&](SweepOp sweep) { partials += int64_t(sweep.getPartials().size()); });
+  return partials;
+}
+
+Schedule alike(const Schedule& s, int64_t partials) {
+  Schedule alike = s;
+  if (s.prefetch > 1) alike.prefetch = 0;
+  // The ends take registers, and so do the eight rows of a task's head, which are read by elements.
+  if (partials > 2 && s.vector >= 8) {
+    alike.blocks = std::min<int64_t>(s.blocks, 1);
+  } else {
+    alike.rows = std::min<int64_t>(s.rows, partials == 2 && s.vector >= 8 ? 2 : 3);
+    if (s.blocks > 2) alike.blocks = s.blocks * 3 / 4;
+  }
+  return alike;
+}
+
 bool peels(PhaseOp phase, const Schedule& s) {
   if (s.vector == 1 || !isPeelable(phase)) return false;
   int64_t width = formOf(phase->getParentOfType<KernelOp>()).width;
@@ -121,8 +194,12 @@ bool peels(PhaseOp phase, const Schedule& s) {
 }
 
 bool alwaysPeels(const Form& form, const Schedule& s) {
+  if (form.alike && !whyNotAlike(form, s)) return (form.lines ? form.width : form.features) % s.vector != 0;
   return form.peels && s.vector > 1 && (form.width % s.vector != 0 || (form.grouped && !form.width));
 }
+
+/// Whether accesses may be wider than what divides a run.
+static bool beginsAnywhere(const Form& form, const Schedule& s) { return form.peels || (form.alike && s.tile > 0); }
 
 Schedule peeled(const Schedule& s) {
   Schedule peeled = s;
@@ -150,6 +227,9 @@ Form formOf(KernelOp kernel) {
     before.insert(here.begin(), here.end());
   }
   form.peels = llvm::all_of(kernel.getOps<PhaseOp>(), isPeelable);
+  auto sweeping = llvm::make_filter_range(kernel.getOps<PhaseOp>(), sweepsOver);
+  form.alike = llvm::all_of(sweeping, [](PhaseOp phase) { return isPeelable(phase) || isAlike(phase); }) &&
+               llvm::any_of(sweeping, [](PhaseOp phase) { return isAlike(phase); });
   kernel->walk([&](SlabOp slab) {
     bool adds = false;
     slab->walk([&](AccumulateOp) { adds = true; });
@@ -328,6 +408,13 @@ static std::optional<std::string> whyNotShared(const Form& form, const Schedule&
 static std::optional<std::string> whyNotCopied(const Form& form, const Schedule& s, const Arch& arch) {
   if (!copiedAhead(s)) return std::nullopt;
   const std::string prefetch = "prefetch = " + std::to_string(s.prefetch) + " copies to shared memory";
+  if (copiesInBulk(s) && !arch.clusters())
+    return prefetch + " in bulk, and " + arch.name + " has no bulk copies, sm_90 is the first; legal: 0 to " + std::to_string(kMostAhead + 1);
+  if (copiesInBulk(s) && s.shared)
+    return prefetch + " in bulk, and shared = " + std::to_string(s.shared) + " waits for copies of its own; legal: 0 to " + std::to_string(kMostAhead + 1);
+  if (copiesInBulk(s) && (s.team < kWarp || form.groups > 1))
+    return prefetch + " in bulk, a piece for a team of at least a warp, which has a row alone; here team = " + std::to_string(s.team) +
+           " has one of " + std::to_string(form.groups) + " groups of it; legal: 0 to " + std::to_string(kMostAhead + 1);
   if (s.vector * form.dataBytes != kCopiedBytes)
     return prefetch + " 16 bytes at a time, and vector = " + std::to_string(s.vector) + " makes accesses of " +
            std::to_string(s.vector * form.dataBytes) + "; legal: vector = " + std::to_string(kCopiedBytes / form.dataBytes) + ", or prefetch = 0 or 1";
@@ -424,7 +511,7 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
   if (form.columns && s.tile != 1) return "tile = " + number(s.tile) + ", but a thread holds one column; legal: 1";
   if ((form.lines || form.blocks) && s.tile > 0) {
     if (form.width == 0) return "tile = " + number(s.tile) + ", but the length of a run is not known; legal: 0";
-    if (run < form.width - (form.peels ? form.width % s.vector : 0))
+    if (run < form.width - (beginsAnywhere(form, s) ? form.width % s.vector : 0))
       return product + number(run) + " elements do not hold a run of " + number(form.width);
     if (run - access >= form.width)
       return product + number(run) + ": the last accesses would find nothing of a run of " + number(form.width);
@@ -433,11 +520,14 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
   }
   if (form.grouped && !form.width && s.vector > 1 && !form.peels)
     return "vector = " + number(s.vector) + ", but groups of any number of features may begin anywhere; legal: 1";
-  if (form.width && form.width % s.vector && !form.peels)
+  if (form.width && form.width % s.vector && !beginsAnywhere(form, s))
     return "vector = " + number(s.vector) + " does not divide a run of " + number(form.width);
   if (form.width && form.width % s.vector && form.width < leastPeeled(s.vector))
     return "vector = " + number(s.vector) + " does not divide a run of " + number(form.width) + ", and only runs of " +
            number(leastPeeled(s.vector)) + " and more are peeled";
+  if (form.lines && form.width % s.vector && !form.peels)
+    if (auto reason = whyNotAlike(form, s))
+      return "vector = " + number(s.vector) + " does not divide a run of " + number(form.width) + ", and " + *reason;
   if (form.lines && s.tile == 0 && s.team <= 32)
     return "team = " + number(s.team) + " for runs that are walked in a loop; legal: more than a warp of 32";
   bool alone = form.lines && (form.runPartials || (form.partials && s.tile == 0));
@@ -447,9 +537,10 @@ std::optional<std::string> whyIllegal(const Form& form, const Schedule& s, const
   if (form.lines && form.groups > 1 && s.tile > 0 && form.partials && s.threads % (s.team * form.groups))
     return "team = " + number(s.team) + " for each of " + number(form.groups) + " groups does not divide the " + number(s.threads) + " threads";
   if (s.hints < 0 || s.hints > 1) return "hints = " + number(s.hints) + "; legal: 0 or 1";
-  if (s.prefetch < 0 || s.prefetch > kMostAhead + 1)
-    return "prefetch = " + number(s.prefetch) + "; legal: 0, 1 (to registers), or 2 to " + number(kMostAhead + 1) +
-           " (to shared memory, that many steps ahead and one)";
+  if (s.prefetch < 0 || s.prefetch > 2 * kMostAhead + 1)
+    return "prefetch = " + number(s.prefetch) + "; legal: 0, 1 (to registers), 2 to " + number(kMostAhead + 1) +
+           " (to shared memory, that many steps ahead and one), or " + number(kMostAhead + 2) + " to " + number(2 * kMostAhead + 1) +
+           " (the same in bulk)";
   if (s.prefetch && (!form.lines || s.tile == 0))
     return "prefetch = " + number(s.prefetch) + ", but no run of this kernel stays in registers; legal: 0";
   if (auto reason = whyNotCopied(form, s, arch)) return reason;
@@ -507,24 +598,29 @@ static bool holdRun(Schedule& s, const Form& form, const Arch& arch) {
   return false;
 }
 
-/// Holds what no registers do in the shared memory of one large block, or of the smallest cluster of such, before
-/// clusters of the fewest blocks of the grid: with as many elements of a thread in registers as were seen not to spill.
+/// Shared memory that every multiprocessor of compute capability 8 has: code for sm_80 runs on all of them.
+static constexpr int64_t kLeastShared = 100 << 10;
+
+/// Holds what no registers do in the shared memory of one large block, or of the smallest cluster of such: with as many
+/// elements of a thread in registers as were seen not to spill. Blocks of the grid, which a smaller device may not hold
+/// at once, are for records that were measured on a device.
 static bool holdShared(Schedule& s, const Form& form, const Arch& arch) {
+  Arch least = arch;
+  if (!arch.clusters()) least.sharedBytes = std::min(arch.sharedBytes, kLeastShared);
   struct Limit {
     int64_t threads, elements;
   };
   llvm::SmallVector<Limit> limits{{512, 16}};
   if (!arch.clusters()) limits.push_back({512, form.dataBytes == 4 ? 48 : 32});
   if (form.partials) limits = {{512, form.dataBytes == 4 ? 12 : 8}, {256, 24}};
-  s.cluster = 1;
-  for (int64_t& over = arch.clusters() ? s.cluster : s.grid; over <= kMaxCluster; over *= 2)
+  for (s.cluster = 1; s.cluster <= (arch.clusters() ? kMaxCluster : 1); s.cluster *= 2)
     for (const Limit& limit : limits) {
       s.team = limit.threads / form.groups / kWarp * kWarp;
       if (s.team == 0 || limit.elements < s.vector) continue;
       s.threads = s.team * form.groups;
       s.tile = limit.elements / s.vector;
-      s.shared = llvm::divideCeil(form.width / s.vector, s.team * over) - s.tile;
-      if (s.shared > 0 && !whyIllegal(form, s, arch)) return true;
+      s.shared = llvm::divideCeil(form.width / s.vector, s.team * s.cluster) - s.tile;
+      if (s.shared > 0 && !whyIllegal(form, s, least)) return true;
     }
   s.shared = 0, s.cluster = s.grid = 1;
   return false;
@@ -537,14 +633,18 @@ Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) 
   s.vector = arch.accessBytes / form.dataBytes;
   const int64_t whole = s.vector;
   while (form.width && form.width % s.vector) s.vector /= 2;
-  if (form.peels && s.vector * form.dataBytes < 8 && form.width >= leastPeeled(whole)) s.vector = whole;
+  const bool anywhere = form.peels || (form.alike && form.lines);
+  if (anywhere && s.vector * form.dataBytes < 8 && form.width >= leastPeeled(whole)) s.vector = whole;
   if (form.grouped && !form.width && !form.peels) s.vector = 1;
   int64_t blocks = 2 * arch.multiprocessors;
   if (form.lines) {
     if (!form.width || form.runPartials) {
       s.tile = 0, s.team = s.threads = form.width && form.width < 1024 ? 128 : 256;
-    } else if (!holdRun(s, form, arch) && !holdShared(s, form, arch)) {  // too long: walk it, and read it again
-      s.tile = 0, s.team = s.threads = 512, s.cluster = 1;
+    } else if (!holdRun(s, form, arch)) {
+      const int64_t wide = s.vector;
+      while (!form.peels && form.width % s.vector) s.vector /= 2;  // sums of longer rows stand at one place of an access
+      const bool held = (s.vector < wide && holdRun(s, form, arch)) || holdShared(s, form, arch);
+      if (!held) s.tile = 0, s.team = s.threads = 512, s.cluster = 1;  // too long: walk it, and read it again
     }
     s.chunks = std::max<int64_t>(1, (s.shared ? arch.multiprocessors : blocks) / (s.cluster * s.grid));
     bool small = s.tile > 0 && s.tile * s.vector * form.dataBytes < 64 && !form.partials && !form.runPartials;
@@ -580,7 +680,9 @@ Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) 
     if (s.tile * s.vector > 32 || whyIllegal(form, s, arch)) s.tile = 0, s.team = s.threads, s.rows = 1;
     return s;
   }
-  while (form.features % s.vector) {  // narrower accesses rather than none that are aligned, for as many columns
+  const bool divides = form.features % s.vector == 0 || form.features % (8 / form.dataBytes) == 0;
+  const bool alike = form.alike && form.streams && form.features >= leastPeeled(s.vector) && !divides;
+  while (form.features % s.vector && !alike) {  // narrower accesses rather than none that are aligned, for as many columns
     s.vector /= 2;
     s.tile *= form.columns ? 1 : 2;
   }

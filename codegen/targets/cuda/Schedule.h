@@ -23,7 +23,7 @@ struct Schedule {
   int64_t rows = 1;       ///< rows a team has under way together
   int64_t chunks = 1024;  ///< most tasks of a phase that leaves partials, others have as many as they can
   int64_t blocks = 0;     ///< resident on a multiprocessor, for which registers are limited; 0: ptxas weighs, and may spill
-  int64_t prefetch = 0;   ///< 1: the next runs of a line are read while this one is computed; n > 1: copied, n - 1 steps ahead
+  int64_t prefetch = 0;   ///< 1: the next runs of a line are read while this one is computed; 2 to 4: copied, 1 to 3 steps ahead; 5 to 7: in bulk
   int64_t cluster = 1;    ///< blocks that share a line, each with a team on it, or columns, each with rows; above 1 from sm_90 on
   int64_t hints = 0;      ///< 1: caches are told what is not read again
   int64_t hold = 0;       ///< steps of `rows` rows that a column keeps in registers; those after them are read again
@@ -55,6 +55,7 @@ struct Form {
   bool rereads = false;       ///< a phase reads an X-sized tensor that one before it has read
   bool maybe = false;         ///< a sweep of a line is left out where its condition does not hold
   bool peels = false;         ///< every phase can do with operands that begin anywhere and still make wide accesses
+  bool alike = false;         ///< the same if runs stay in registers: some phases take rows that begin alike
 };
 Form formOf(KernelOp);
 /// Of the kernel that would be planned; legal strategies only.
@@ -85,10 +86,21 @@ Schedule unaligned(const Schedule&);
 /// Whether runs of the phase may be peeled (TeamPeel.cpp): each thread's elements are its own affair, since nothing is
 /// summed per feature, and a run of known length has something left between its ends.
 bool peels(PhaseOp, const Schedule&);
-/// Whether no operands are aligned, since runs begin where no access may: the peeled code is the only one.
+/// Whether no operands are aligned, since runs begin where no access may: the code for any alignment is the only one.
 bool alwaysPeels(const Form&, const Schedule&);
 /// The same kernel, peeled.
 Schedule peeled(const Schedule&);
+
+/// Whether the phase's tasks may take rows that begin alike (TeamAlike.cpp), since a thread has the same features in all
+/// of its rows: rows with sums per feature that stay in registers, and streams.
+bool takesRowsAlike(PhaseOp, const Schedule&);
+/// The same phase, of such rows, with that many sums per feature.
+Schedule alike(const Schedule&, int64_t partials);
+int64_t partialsOf(PhaseOp);
+/// Floats between the columns of the shared memory that sums of such rows are turned round in, beside a block's threads
+/// (an access's elements each), so that no bank is asked twice; how many such buffers a block has.
+inline int64_t pitchOfAlike(int64_t vector) { return std::max<int64_t>(1, 32 / vector); }
+int64_t turningBuffers(const Schedule&);
 
 /// How a phase is launched: blocks of `threads`, `columns` features to one (0: all), registers for `blocks` on a
 /// multiprocessor, `cluster` or `grid` blocks to a task.
@@ -106,7 +118,9 @@ int64_t tasksTogether(const Schedule&, const Arch&);
 int64_t unitsPerStep(PhaseOp, const Schedule&);
 
 /// Steps that copies to shared memory are ahead of what is computed (TeamAhead.cpp); 0: nothing is copied.
-inline int64_t copiedAhead(const Schedule& s) { return s.prefetch > 1 ? s.prefetch - 1 : 0; }
+inline int64_t copiedAhead(const Schedule& s) { return s.prefetch > 4 ? s.prefetch - 4 : s.prefetch > 1 ? s.prefetch - 1 : 0; }
+/// Whether one thread has whole pieces of a run copied (TeamBulk.cpp).
+inline bool copiesInBulk(const Schedule& s) { return s.prefetch > 4; }
 /// What one copy brings.
 inline constexpr int64_t kCopiedBytes = 16;
 /// Dynamic shared memory of a block with `reads` X-sized tensors: what copies ahead of registers take (TeamAhead.cpp), and

@@ -55,8 +55,10 @@ KnobSpace knobSpace(const Form& form, const Arch& arch, Strategy strategy) {
   space.knobs.push_back({"chunks", partials ? around({s.chunks / 2 + 1, 2 * s.chunks}, s.chunks)
                                             : std::vector<int64_t>{s.chunks}});
   space.knobs.push_back({"blocks", around({1, 2, 4}, s.blocks)});
+  std::vector<int64_t> ahead{0, 1, 2, 4};
+  if (arch.clusters()) ahead.insert(ahead.end(), {5, 7});
   space.knobs.push_back(
-      {"prefetch", form.lines ? std::vector<int64_t>{0, 1, 2, 4} : std::vector<int64_t>{s.prefetch}});
+      {"prefetch", form.lines ? ahead : std::vector<int64_t>{s.prefetch}});
   const bool clusters = form.lines && form.width && arch.clusters();
   space.knobs.push_back({"cluster", around(clusters ? std::vector<int64_t>{1, 2, 4, 8, 16} : std::vector<int64_t>{1}, s.cluster)});
   space.knobs.push_back({"hints", {0, 1}});

@@ -60,6 +60,7 @@ Value TeamLowering::globalAddress(TensorOp t, Value element) {
 
 /// Begins the copies of a step, as one group.
 void TeamLowering::copyAhead(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas, Value first, int64_t stride) {
+  if (copiesInBulk(s_)) return copyBulk(tensors, replicas, first, stride);
   Value place = aheadPlace(first, stride, int64_t(replicas.size()) * s_.tile * int64_t(tensors.size()));
   int64_t slot = 0;
   for (const Replica& replica : replicas)
@@ -77,7 +78,8 @@ void TeamLowering::copyAhead(ArrayRef<TensorOp> tensors, ArrayRef<Replica> repli
 
 /// Waits for the copies of this step, and reads them: what was not copied is zero.
 void TeamLowering::takeAhead(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas, Value first, int64_t stride) {
-  waitForCopies(l_.b, l_.loc, copiedAhead(s_));
+  if (copiesInBulk(s_)) waitBulk(first, stride);
+  else waitForCopies(l_.b, l_.loc, copiedAhead(s_));
   Value place = aheadPlace(first, stride, int64_t(replicas.size()) * s_.tile * int64_t(tensors.size()));
   int64_t slot = 0;
   for (auto [r, replica] : llvm::enumerate(replicas))

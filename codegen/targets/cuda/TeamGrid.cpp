@@ -137,7 +137,7 @@ void TeamLowering::sumRunOverGrid(MutableArrayRef<Value> sums) {
   auto at = [&](size_t sum, Value block) {
     Value told = l_.add(step, l_.index((toldValues_ + int64_t(sum)) * teams * grid));
     Value place = l_.add(told, l_.add(l_.mul(team, l_.index(grid)), block));
-    return f_.address(parts, {.chunk = f_.task(), .window = place});
+    return f_.address(parts, {.window = place, .chunk = f_.task()});
   };
   storeWhere(isZero(teams == 1 ? thread_ : l_.rem(thread_, l_.index(s_.team))), [&] {
     for (auto [i, v] : llvm::enumerate(sums)) f_.store(parts, at(i, rank_), v, {});

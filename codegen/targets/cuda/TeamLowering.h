@@ -73,9 +73,11 @@ class TeamLowering : Walk {
   void zeroPartials();
   void slab(SlabOp);
   void lines(SlabOp);
+  void linesFrom(SlabOp, bool together, mlir::Value mine);
   void blocks(SlabOp);
   void vectors(SlabOp);
   void stream(SlabOp);
+  void streamRows(SlabOp);
   void headRows(SweepOp, mlir::Value last, int64_t head);
   void seat(Replica&, mlir::Value first, int64_t r, mlir::Value end, llvm::function_ref<void(mlir::Value)> set);
   void body(SlabOp, Replicas&);
@@ -138,6 +140,14 @@ class TeamLowering : Walk {
   void flushShared();
   void alongShared(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
 
+  //===-- The same in bulk (TeamBulk.cpp) ----------------------------------------------===//
+  mlir::Value toI32(mlir::Value index);
+  mlir::Value bulkArrival(mlir::Value place);
+  mlir::Value stepAt(mlir::Value first, int64_t stride);
+  void beginBulk();
+  void copyBulk(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>, mlir::Value first, int64_t stride);
+  void waitBulk(mlir::Value first, int64_t stride);
+
   //===-- Runs that begin anywhere (TeamPeel.cpp) -------------------------------------===//
   void peelRuns(llvm::ArrayRef<Replica>);
   mlir::Value leastVectors();
@@ -147,6 +157,20 @@ class TeamLowering : Walk {
   mlir::Value elementIndex(TensorOp, mlir::Value address);
   mlir::Value loadStored(TensorOp, const Coordinates&, int64_t lanes, int64_t replica);
   mlir::Value loadShifted(TensorOp, mlir::Value address);
+  std::optional<int64_t> wholeAlignment(TensorOp);
+
+  //===-- Rows that begin alike (TeamAlike.cpp) ---------------------------------------===//
+  void beginAlike();
+  mlir::Value dealtBefore(mlir::Value kind);
+  mlir::Value kindAt(mlir::Value place);
+  mlir::Value unitAt(mlir::Value n) override;
+  void rowsAlike(SlabOp, llvm::function_ref<void()> walk);
+  void peelAlike(SlabOp);
+  void peelNone(SlabOp);
+  Values readRuns(llvm::ArrayRef<mlir::Type>, llvm::function_ref<Values()> read);
+  void flushAlike();
+  void knownInside(const Position&, llvm::ArrayRef<TensorOp>, llvm::function_ref<void()> compute);
+  static constexpr size_t kHeadTogether = 8;  ///< rows of a task's head that are summed at once
 
   //===-- Columns (TeamColumns.cpp) -------------------------------------------------===//
   void columns(SlabOp);
@@ -218,6 +242,17 @@ class TeamLowering : Walk {
   mlir::Value width_;
   mlir::Value inside_;                    ///< whether a thread's column is
   llvm::SmallVector<Peel> peels_;         ///< of each replica; none: runs are aligned, or read one by one
+  bool alike_ = false;                    ///< the phase's tasks take rows that begin alike
+  /// The rows of some neighbouring tasks, dealt out by where they begin: of each kind `each`, of the first ones one more.
+  struct Deal {
+    mlir::Value first;         ///< of the rows
+    mlir::Value each, more;
+    mlir::Value begin, end;    ///< places of this task's
+  };
+  Deal deal_;
+  mlir::Value readAlike_;      ///< whether all tensors that are read lie as x does; null: they do
+  std::optional<bool> whole_;  ///< what is being read, is read in whole accesses, or in none; else each tensor's lie decides
+  mlir::Value firstAlike_;     ///< the task's first row of the kind that it is at; null: at none
   int64_t slackBefore_ = 0, slackAfter_ = 0;  ///< elements of a peeled run that its ends have at least
   mlir::Value wanted_;                    ///< whether what is fetched is asked for at all; null: yes
   bool holds_ = false;                    ///< the slab's runs stay in registers: by tensor, replica and place
@@ -230,7 +265,7 @@ class TeamLowering : Walk {
   bool inBefore_ = false;
   Values ahead_;                          ///< the runs of the next step, as they lie in memory
   llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value> known_;  ///< what they store, by place of the tile
-  llvm::SmallVector<TensorOp> partials_;  ///< summed per feature in registers: sums_[partial * tile + position]
+  llvm::SmallVector<TensorOp> partials_;  ///< summed per feature in registers: sums_[partial * positions + position]
   llvm::DenseMap<mlir::Operation*, size_t> partialsOf_;  ///< where those of a sweep begin
   Values sums_;
   mlir::Value exchange_[2];

@@ -43,6 +43,7 @@ Value TeamLowering::elementIndex(TensorOp t, Value address) {
 
 /// Where each replica's accesses begin.
 void TeamLowering::peelRuns(ArrayRef<Replica> replicas) {
+  if (alike_) return;  // all of them at once
   peels_.clear();
   if (!f_.access().peeled) return;
   TensorOp leading = *llvm::find_if(f_.kernel().getOps<TensorOp>(), [](TensorOp t) { return t.isXSized(); });
@@ -101,12 +102,18 @@ TeamLowering::Position TeamLowering::endPosition(int64_t i, int64_t replica) {
 Value TeamLowering::loadStored(TensorOp t, const Coordinates& at, int64_t lanes, int64_t replica) {
   Value address = f_.address(t, at);
   if (peels_.empty() || !lanes) return f_.loadStored(t, address, lanes);
-  if (!t.isXSized()) return isShifted(t) ? loadShifted(t, address) : f_.loadStored(t, address, lanes, 0);
+  if (!t.isXSized()) return isShifted(t) && !alike_ ? loadShifted(t, address) : f_.loadStored(t, address, lanes, 0);
+  if (whole_) return f_.loadStored(t, address, lanes, *whole_ ? wholeAlignment(t) : 0);
   Value alike = peels_[replica].alike.lookup(t);
-  if (!alike) return f_.loadStored(t, address, lanes);
+  if (!alike) return f_.loadStored(t, address, lanes, wholeAlignment(t));
   Value none = l_.zero(storedType(t, lanes));
   Value single = l_.when(l_.isFalse(alike), none, [&] { return Values{f_.loadStored(t, address, lanes, 0)}; })[0];
-  return l_.when(alike, single, [&] { return Values{f_.loadStored(t, address, lanes)}; })[0];
+  return l_.when(alike, single, [&] { return Values{f_.loadStored(t, address, lanes, wholeAlignment(t))}; })[0];
+}
+
+/// Of a whole access to a run that is peeled.
+std::optional<int64_t> TeamLowering::wholeAlignment(TensorOp t) {
+  return peels_.empty() ? std::nullopt : std::optional(s_.vector * bytesOf(t));
 }
 
 /// The elements from `address` on, wherever that is, by aligned loads: as words, moved by 0 to 3 words and a half.

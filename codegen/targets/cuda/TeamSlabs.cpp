@@ -31,6 +31,8 @@ void TeamLowering::run() {
                       : l_.index(0);
   beginMeetings();
   std::tie(begin_, end_) = f_.range();
+  alike_ = f_.access().peeled && takesRowsAlike(f_.phase(), s_);
+  if (alike_) beginAlike();
   for (TensorOp t : f_.kernel().getOps<TensorOp>()) {
     if (!t.isXSized() || t.getAccess() != "write" || t.getSymName() == "y") continue;
     Value address = memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, f_.pointer(t));
@@ -158,10 +160,18 @@ void TeamLowering::lines(SlabOp s) {
   bool together = groups == 1 || s_.threads % (s_.team * groups) == 0;
   place_ = placeOf(s_.team, together ? groups : 1);
   width_ = runWidth(s);
-  const Value end = s.getHead() ? headEnd(begin_, end_, *s.getHead()) : end_;
   auto runOf = [&](Value group) { runBegin_ = f_.featuresLast() ? l_.mul(group, f_.groupWidth(axis)) : l_.index(0); };
   Value mine = together && groups > 1 ? l_.div(place_.spanLane, l_.index(s_.team)) : l_.index(0);
   runOf(mine);
+  if (alike_) return rowsAlike(s, [&] { linesFrom(s, together, mine); });
+  linesFrom(s, together, mine);
+}
+
+/// The lines of the task; `mine` is the thread's group where all groups of a row are walked `together`.
+void TeamLowering::linesFrom(SlabOp s, bool together, Value mine) {
+  StringRef axis = s.isPer("pre_group") ? "pre_group" : "group";
+  const int64_t groups = f_.featuresLast() ? f_.groups(axis) : 1;
+  const Value end = s.getHead() ? headEnd(begin_, end_, *s.getHead()) : end_;
   computeBefore();
   if (together) loadVectors(s);
   beginPartials(s);
@@ -179,6 +189,7 @@ void TeamLowering::lines(SlabOp s) {
   const int64_t copied = holds_ && together ? copiedAhead(s_) : 0;
   auto later = [&](Value first, int64_t steps) { return l_.add(first, l_.index(steps * stride)); };
   if (prefetch) ahead_ = loadAhead(tensors, seatsFrom(begin_));
+  if (copied && copiesInBulk(s_)) beginBulk();
   for (int64_t step = 0; step < copied; ++step) {
     copyRun(seatsFrom(later(begin_, step))[0], later(begin_, step), stride);
     copyAhead(tensors, seatsFrom(later(begin_, step)), later(begin_, step), stride);
@@ -217,7 +228,7 @@ void TeamLowering::lines(SlabOp s) {
     if (together) group(mine);
     else
       l_.forEach(l_.index(0), l_.index(groups), 1, [&](Value g) {
-        runOf(g);
+        runBegin_ = f_.featuresLast() ? l_.mul(g, f_.groupWidth(axis)) : l_.index(0);
         group(g);
       });
   });
@@ -265,16 +276,21 @@ void TeamLowering::computeBefore() {
   for (SlabOp s : std::exchange(before_, {})) {
     slab_ = s;
     inBefore_ = true;
-    lanes_ = s_.vector > 1 ? s_.vector : 0;
-    for (int64_t k = 0; k < s_.tile; ++k) {
+    SmallVector<TensorOp> kept;
+    for (auto store : s.getOps<StoreOp>())
+      if (TensorOp t = f_.tensor(store.getTensor()); t.getRole() == "workspace") kept.push_back(t);
+    for (int64_t k = 0; k < s_.tile + endPositions(); ++k) {
       Position position = tilePosition(k);
+      lanes_ = lanesAt(position);
       inside_ = position.inside;
       Replica column;
       column.index = k;
       column.at.feature = l_.add(runBegin_, position.offset);
       column.at.chunk = f_.task();
       column.values = shared_;
-      for (Operation& op : s.getBody().front()) scalarOp(op, column);
+      knownInside(position, kept, [&] {
+        for (Operation& op : s.getBody().front()) scalarOp(op, column);
+      });
     }
     inBefore_ = false;
     lanes_ = 0;
@@ -285,18 +301,19 @@ void TeamLowering::computeBefore() {
 
 /// Vectors that an earlier phase left: this thread's columns, once, in registers. The phase before may still write
 /// them when this one begins, so LLVM takes any store for one to them and would read them again each step. Columns of
-/// peeled runs are others in each row.
+/// peeled runs are others in each row; where rows begin alike it is every vector, whose accesses are single elements there.
 void TeamLowering::loadVectors(SlabOp slab) {
-  if (s_.tile == 0 || !f_.featuresLast() || f_.access().peeled) return;
+  if (s_.tile == 0 || !f_.featuresLast() || (f_.access().peeled && !alike_)) return;
   for (auto sweep : slab.getOps<SweepOp>())
     for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>()) {
       TensorOp t = f_.tensor(name.getValue());
-      if (t.getRole() != "workspace" || t.getAxes().size() != 1 || !t.hasAxis("feature")) continue;
-      for (int64_t k = 0; k < s_.tile; ++k) {
-        Value& known = known_[{t.getOperation(), k}];
-        if (known) continue;
-        Coordinates at{.feature = l_.add(runBegin_, tilePosition(k).offset)};
-        known = f_.load(t, f_.address(t, at), s_.vector > 1 ? s_.vector : 0, {});
+      if (!t.hasAxis("feature") || t.isXSized()) continue;
+      if (!alike_ && (t.getRole() != "workspace" || t.getAxes().size() != 1)) continue;
+      for (int64_t k = 0; k < s_.tile + endPositions(); ++k) {
+        if (known_.lookup({t.getOperation(), k})) continue;
+        const Position position = tilePosition(k);
+        Coordinates at{.feature = l_.add(runBegin_, position.offset), .chunk = f_.task()};
+        knownInside(position, t, [&] { known_[{t.getOperation(), k}] = f_.load(t, f_.address(t, at), lanesAt(position), {}); });
       }
     }
 }
@@ -314,8 +331,16 @@ void TeamLowering::stream(SlabOp s) {
   auto [begin, end] = columnRange();
   runBegin_ = begin;
   width_ = columnCount(begin, end);
-  computeBefore();
-  loadVectors(s);
+  if (alike_ && !s.getHead()) return rowsAlike(s, [&] { streamRows(s); });
+  if (alike_) peelNone(s);
+  streamRows(s);
+}
+
+void TeamLowering::streamRows(SlabOp s) {
+  if (!alike_ || !s.getHead()) {
+    computeBefore();
+    loadVectors(s);
+  }
   for (Operation& op : s.getBody().front()) {
     auto sweep = dyn_cast<SweepOp>(op);
     if (!sweep) continue;

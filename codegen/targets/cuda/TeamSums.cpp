@@ -142,7 +142,8 @@ Value TeamLowering::exchange(int64_t which) {
 
 //===-- Accumulators of partials ---------------------------------------------------===//
 
-/// Registers for the partials that the slab's sweeps sum per feature, where it keeps them there.
+/// Registers for the partials that the slab's sweeps sum per feature, where it keeps them there: those of a partial's
+/// accesses, then those of its ends.
 void TeamLowering::beginPartials(SlabOp slab) {
   partials_.clear();
   partialsOf_.clear();
@@ -154,12 +155,17 @@ void TeamLowering::beginPartials(SlabOp slab) {
     }
   }
   sums_.clear();
-  if (s_.tile > 0) sums_.assign(partials_.size() * tileCount(), l_.zero(vectorType()));
+  if (s_.tile == 0) return;
+  for (size_t p = 0; p < partials_.size(); ++p) {
+    sums_.append(tileCount(), l_.zero(vectorType()));
+    sums_.append(endPositions(), l_.zero(f_.statistics()));
+  }
 }
 
 /// Adds the accumulators to the task's partials, each column by one thread, and clears them.
 void TeamLowering::flushPartials() {
   if (sums_.empty()) return;
+  if (alike_) return flushAlike();
   flushShared();
   int64_t lanes = s_.vector > 1 ? s_.vector : 0;
   for (auto [p, t] : llvm::enumerate(partials_)) {

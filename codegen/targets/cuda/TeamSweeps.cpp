@@ -70,56 +70,72 @@ Coordinates TeamLowering::alongRun(const Coordinates& from, const Position& posi
 /// under way before the first is used.
 void TeamLowering::fetch(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas) {
   const int64_t positions = s_.tile + endPositions();
-  for (auto [r, replica] : llvm::enumerate(replicas)) {
-    for (int64_t first = 0, end; first < positions; first = end) {
-      Position position = tilePosition(first, r);
-      end = first + 1;
-      while (!position.inside && end < s_.tile && !tilePosition(end, r).inside) ++end;
-      SmallVector<std::pair<TensorOp, int64_t>> wanted;
-      for (int64_t k = first; k < end; ++k)
-        for (TensorOp t : tensors) {
-          Value& held = held_[{t.getOperation(), heldKey(r, k)}];
-          if (!held) wanted.emplace_back(t, k);
+  SmallVector<std::pair<TensorOp, int64_t>> missing;  // of which replica and place
+  SmallVector<Type> types;
+  for (size_t r = 0; r < replicas.size(); ++r)
+    for (int64_t k = 0; k < positions; ++k)
+      for (TensorOp t : tensors)
+        if (!held_.lookup({t.getOperation(), heldKey(r, k)})) {
+          missing.emplace_back(t, heldKey(r, k));
+          types.push_back(storedType(t, lanesAt(tilePosition(k, r))));
         }
-      auto loads = [&] {
-        Values loaded;
-        for (auto [t, k] : wanted)
-          loaded.push_back(loadStored(t, alongRun(replica.at, tilePosition(k, r)), lanesAt(position), r));
-        return loaded;
-      };
-      Values zeros;
-      for (auto [t, k] : wanted) zeros.push_back(l_.zero(storedType(t, lanesAt(position))));
-      Value condition = both(both(replica.active, position.inside), wanted_);
-      Values loaded = condition && !wanted.empty() ? l_.when(condition, zeros, loads) : loads();
-      // Not before all are under way: a conversion would wait for its own.
-      for (auto [w, v] : llvm::zip(wanted, loaded)) held_[{w.first.getOperation(), heldKey(r, w.second)}] = f_.widened(w.first, v);
+  const Values loaded = readRuns(types, [&] {
+    Values all;
+    for (auto [r, replica] : llvm::enumerate(replicas)) {
+      for (int64_t first = 0, end; first < positions; first = end) {
+        Position position = tilePosition(first, r);
+        end = first + 1;
+        while (!position.inside && end < s_.tile && !tilePosition(end, r).inside) ++end;
+        SmallVector<std::pair<TensorOp, int64_t>> wanted;
+        for (int64_t k = first; k < end; ++k)
+          for (TensorOp t : tensors)
+            if (!held_.lookup({t.getOperation(), heldKey(r, k)})) wanted.emplace_back(t, k);
+        auto loads = [&, r = r] {
+          Values loaded;
+          for (auto [t, k] : wanted)
+            loaded.push_back(loadStored(t, alongRun(replica.at, tilePosition(k, r)), lanesAt(position), r));
+          return loaded;
+        };
+        Values zeros;
+        for (auto [t, k] : wanted) zeros.push_back(l_.zero(storedType(t, lanesAt(position))));
+        Value condition = both(both(replica.active, position.inside), wanted_);
+        all.append(condition && !wanted.empty() ? l_.when(condition, zeros, loads) : loads());
+      }
     }
-  }
+    return all;
+  });
+  // Not before all are under way: a conversion would wait for its own.
+  for (auto [m, v] : llvm::zip(missing, loaded)) held_[{m.first.getOperation(), m.second}] = f_.widened(m.first, v);
 }
 
 Values TeamLowering::loadAhead(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas) {
-  int64_t lanes = s_.vector > 1 ? s_.vector : 0;
-  Values all;
-  for (const Replica& replica : replicas)
-    for (int64_t k = 0; k < s_.tile; ++k) {
-      Position position = tilePosition(k);
-      Values zeros;
-      for (TensorOp t : tensors) zeros.push_back(l_.zero(storedType(t, lanes)));
-      auto loads = [&] {
-        Values loaded;
-        for (TensorOp t : tensors) loaded.push_back(f_.loadStored(t, f_.address(t, alongRun(replica.at, position)), lanes));
-        return loaded;
-      };
-      Value condition = both(replica.active, position.inside);
-      all.append(condition ? l_.when(condition, zeros, loads) : loads());
-    }
-  return all;
+  SmallVector<Type> types;
+  for (size_t r = 0; r < replicas.size(); ++r)
+    for (int64_t k = 0; k < s_.tile + endPositions(); ++k)
+      for (TensorOp t : tensors) types.push_back(storedType(t, lanesAt(tilePosition(k))));
+  return readRuns(types, [&] {
+    Values all;
+    for (auto [r, replica] : llvm::enumerate(replicas))
+      for (int64_t k = 0; k < s_.tile + endPositions(); ++k) {
+        Position position = tilePosition(k);
+        Values zeros;
+        for (TensorOp t : tensors) zeros.push_back(l_.zero(storedType(t, lanesAt(position))));
+        auto loads = [&, r = r] {
+          Values loaded;
+          for (TensorOp t : tensors) loaded.push_back(loadStored(t, alongRun(replica.at, position), lanesAt(position), int64_t(r)));
+          return loaded;
+        };
+        Value condition = both(replica.active, position.inside);
+        all.append(condition ? l_.when(condition, zeros, loads) : loads());
+      }
+    return all;
+  });
 }
 
 void TeamLowering::holdAhead(ArrayRef<TensorOp> tensors, size_t replicas) {
   auto next = ahead_.begin();
   for (size_t r = 0; r < replicas; ++r)
-    for (int64_t k = 0; k < s_.tile; ++k)
+    for (int64_t k = 0; k < s_.tile + endPositions(); ++k)
       for (TensorOp t : tensors) held_[{t.getOperation(), heldKey(r, k)}] = f_.widened(t, *next++);
 }
 
@@ -145,7 +161,7 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
     Coordinates at = place(replica);
     for (auto [i, t] : llvm::enumerate(s.reads)) {
       if (s.hoisted[i]) continue;
-      Value v = s.shared[i] && peels_.empty() ? common[i] : Value();  // peeled runs begin each at its own element
+      Value v = s.shared[i] && (peels_.empty() || alike_) ? common[i] : Value();  // peeled runs begin each at its own element
       if (!v && position.index >= 0) v = known_.lookup({t.getOperation(), position.index});
       if (!v && position.index >= 0) v = held_.lookup({t.getOperation(), heldKey(r, position.index)});
       if (!v) {
@@ -193,7 +209,7 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
     } else if (position.slot) {
       addShared(partial++, position, only(position.inside, sum));
     } else {
-      Value& running = sums_[partial++ * tileCount() + position.index];
+      Value& running = sums_[partial++ * (tileCount() + endPositions()) + position.index];
       running = l_.addf(running, only(position.inside, sum));
     }
   }
@@ -205,7 +221,8 @@ void TeamLowering::storePending(Sweep& s) {
     size_t end = i;
     while (end < s.pending.size() && s.pending[end].condition == condition && s.pending[end].alike == alike) ++end;
     auto make = [&](std::optional<int64_t> alignment) {
-      for (const auto& p : ArrayRef(s.pending).slice(i, end - i)) f_.store(p.tensor, p.address, p.value, {}, alignment);
+      for (const auto& p : ArrayRef(s.pending).slice(i, end - i))
+        f_.store(p.tensor, p.address, p.value, {}, alignment ? alignment : wholeAlignment(p.tensor));
       return Values();
     };
     auto store = [&] {
