@@ -10,14 +10,16 @@ namespace normc::codegen {
 /// Steps after which accumulators are added to a second level, so that the error
 /// of a long sum grows with the logarithm of its length rather than the length.
 static constexpr int64_t kFlushSteps = 32;
-/// The same for the rows of a column, where every row is one step, and of a block.
-static constexpr int64_t kFlushColumnRows = 16, kFlushBlockRows = 32;
+/// The same for the rows of a column, where every row is one step, and of a block; and, of a column, for what so many
+/// of those left, a third level.
+static constexpr int64_t kFlushColumnRows = 16, kFlushBlockRows = 32, kFlushColumns = 64;
 /// Features of a stream that are worked on at a time: their partials stay in L1.
 static constexpr int64_t kStreamTile = 1024;
 /// What a page holds, and how far the sums of a stream keep from x and from each other in it, in bytes. A load waits for
 /// a store before it whose address is the same within a page: a store must not run just ahead of a stream of loads.
 static constexpr int64_t kPageBytes = 4096, kApartBytes = 1024;
-/// Steps of a stream whose sums are collected before they are added to the partials.
+/// Steps of a stream whose sums are collected before they are added to the partials; half as many of single rows, whose
+/// terms are not added in pairs first.
 static constexpr int64_t kFlushStreamSteps = 16;
 
 struct PhaseLowering::Sweep : SweepParts {
@@ -275,15 +277,24 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
     for (auto [i, v] : llvm::enumerate(first)) v = l_.addf(partial[i], l_.addf(v, second[i]));
     return first;
   };
+  auto plus = [&](ValueRange running, Values inner) {
+    for (auto [i, v] : llvm::enumerate(inner)) v = l_.addf(running[i], v);
+    return inner;
+  };
+  auto fewRows = [&](Value begin, Value end) {
+    Values inner = zeros(l_, f_.statistics(), lanes_, sums.size());
+    Value even = l_.add(begin, l_.roundDown(l_.sub(end, begin), 2));
+    inner = l_.forEach(begin, even, 2, inner, [&](Value row, ValueRange partial) { return rowPair(row, partial); });
+    return l_.forEach(even, end, 1, inner, [&](Value row, ValueRange partial) { return oneRow(row, Values(partial)); });
+  };
+  auto rowsBy = [&](int64_t step, Value first, Value last, ValueRange from, auto inner) {
+    return l_.forEach(first, last, step, from, [&](Value begin, ValueRange running) {
+      return plus(running, inner(begin, l_.min(l_.add(begin, l_.index(step)), last)));
+    });
+  };
   auto segmentRows = [&](ValueRange from) {
-    return l_.forEach(l_.index(0), rows, kFlushColumnRows, from, [&](Value begin, ValueRange running) {
-      Value end = l_.min(l_.add(begin, l_.index(kFlushColumnRows)), rows);
-      Values inner = zeros(l_, f_.statistics(), lanes_, running.size());
-      Value even = l_.add(begin, l_.roundDown(l_.sub(end, begin), 2));
-      inner = l_.forEach(begin, even, 2, inner, [&](Value row, ValueRange partial) { return rowPair(row, partial); });
-      inner = l_.forEach(even, end, 1, inner, [&](Value row, ValueRange partial) { return oneRow(row, Values(partial)); });
-      for (auto [i, v] : llvm::enumerate(inner)) v = l_.addf(running[i], v);
-      return inner;
+    return rowsBy(kFlushColumnRows * kFlushColumns, l_.index(0), rows, from, [&](Value begin, Value end) {
+      return rowsBy(kFlushColumnRows, begin, end, zeros(l_, f_.statistics(), lanes_, sums.size()), fewRows);
     });
   };
   if (slab_.isPer("segment")) {
@@ -389,8 +400,9 @@ void PhaseLowering::streamSweep(SweepOp op, Value begin, Value end) {
     if (s.partials.empty() || slab_.getHead()) return rowsBetween(begin, end);
     // Two levels: a few rows are summed in a buffer of the tile, which is then added to the partials.
     s.buffered = true;
-    l_.forEach(begin, end, kFlushStreamSteps * together, [&](Value first) {
-      Value last = l_.min(l_.add(first, l_.index(kFlushStreamSteps * together)), end);
+    const int64_t collected = together == 1 ? kFlushStreamSteps / 2 : kFlushStreamSteps * together;
+    l_.forEach(begin, end, collected, [&](Value first) {
+      Value last = l_.min(l_.add(first, l_.index(collected)), end);
       clearBuffer(s, width);
       rowsBetween(first, last);
       flushBuffer(s, width);

@@ -54,5 +54,25 @@ TEST_P(TallTensor, KeepsItsDigitsInTheKernelThatThePackageChooses) {
 INSTANTIATE_TEST_SUITE_P(Columns, TallTensor,
                          testing::Values("batch_norm:forward@f32", "batch_norm:backward@f32", "power_norm:backward@f32"));
 
+TEST(LongSums, OfABatchWithAnOutlierKeepTheirDigitsWhateverTheScheduleAddsFirst) {
+  struct Case {
+    const char* schedule;
+    int64_t rows, features;
+  };
+  for (const Case& c : {Case{"resident,vector=8,rows=1,unroll=1,tile=2,grain=32,stream=0", 40000, 24},
+                        Case{"streamed,vector=8,rows=1,unroll=1,tile=2,grain=131,stream=1", 33, 2047},
+                        Case{"streamed,vector=8,rows=1,unroll=1,tile=2,grain=131,stream=1", 8192, 24}}) {
+    const Problem problem = problemOf("batch_norm:forward@f32[*x" + std::to_string(c.features) + "]");
+    auto kernel = compiled(problem, llvm::cantFail(codegen::cpu::parseSchedule(c.schedule)), llvm::cantFail(codegen::cpu::findIsa("x86-64-v3")));
+    ASSERT_TRUE(kernel->plan) << kernel->error;
+    for (normc_plan* plan : {kernel->plan, kernel->large}) {
+      if (!plan) continue;
+      const gate::Verdict verdict =
+          gate::judge(plan, problem, {.extents = {1, c.rows, c.features}, .data = HardInput::OutlierRow, .step = 2});
+      EXPECT_TRUE(verdict.ok) << c.schedule << " " << verdict.text;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace normc
