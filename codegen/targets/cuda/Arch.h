@@ -8,6 +8,10 @@
 
 namespace normc::codegen::cuda {
 
+/// Of every device: threads that run together, registers of a thread, and blocks of a cluster, of which above 8 not all
+/// devices have them.
+constexpr int64_t kWarp = 32, kMaxRegisters = 255, kMaxCluster = 16;
+
 struct Arch {
   std::string name;            ///< "sm_90"
   int64_t number = 0;          ///< 90

@@ -88,6 +88,9 @@ Schedule unaligned(const Schedule&);
 bool peels(PhaseOp, const Schedule&);
 /// Whether no operands are aligned, since runs begin where no access may: the code for any alignment is the only one.
 bool alwaysPeels(const Form&, const Schedule&);
+/// A run of known length that is shorter is not worth it: up to nine accesses of its ends may be single elements.
+inline int64_t leastPeeled(int64_t vector) { return 3 * vector + 15; }
+
 /// The same kernel, peeled.
 Schedule peeled(const Schedule&);
 

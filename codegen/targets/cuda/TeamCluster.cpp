@@ -18,7 +18,6 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-static constexpr int64_t kWarp = 32;
 static constexpr unsigned kSharedSpace = 3;
 
 /// Shared memory that others of the cluster write. Its name is known outside of the module as far as LLVM can tell:

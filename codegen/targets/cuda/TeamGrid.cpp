@@ -22,7 +22,6 @@ namespace normc::codegen::cuda {
 
 /// Parts whose loads are under way together.
 static constexpr int64_t kPartsTogether = 8;
-static constexpr int64_t kWarp = 32;
 /// Of what a meeting orders: all blocks of the device.
 static constexpr llvm::StringLiteral kScope = "device";
 

@@ -10,7 +10,6 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-static constexpr int64_t kWarp = 32;
 /// Steps after which accumulators of partials go to memory, so that the error of a long
 /// sum grows with the logarithm of its length rather than the length.
 static constexpr int64_t kFlushSteps = 64;

@@ -1,0 +1,167 @@
+// The schedule that nobody has measured: what registers were seen to hold without spilling, and blocks to fill a device.
+#include <cmath>
+
+#include "codegen/targets/cuda/Schedule.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace normc::codegen::cuda {
+
+/// Of a row, what a team of columns reads together: memory is fetched in halves of that.
+static constexpr int64_t kSegmentBytes = 128;
+/// What one block moves in the time of the launches that it saves.
+static constexpr int64_t kAloneBytes = 64 << 10;
+/// Elements of a column slab that a thread of 256 keeps: with what else it has, ptxas finds room for so many.
+static constexpr int64_t kHeldElements = 96, kHeldNarrow = 64;  // narrow ones are widened, and both are there
+
+/// The team and tile that hold `count` accesses of a run with the fewest idle lanes, near `target` accesses a thread, in
+/// a block of at most `threads`.
+static bool holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, int64_t groups, int64_t threads) {
+  int64_t best = -1;
+  double bestScore = 0;
+  for (int64_t team = s.cluster > 1 ? kWarp : 1; team * groups <= threads; team = team < kWarp ? team * 2 : team + kWarp) {
+    int64_t tile = llvm::divideCeil(count, team);
+    if (tile > most) continue;
+    double waste = double(team * tile) / double(count), distance = std::abs(std::log2(double(tile) / double(target)));
+    double score = waste + 0.15 * distance + (team > 256 ? 0.1 * double(team) / 256 : 0);
+    if (best < 0 || score < bestScore) best = team, bestScore = score, s.tile = tile;
+  }
+  if (best < 0) return false;
+  s.team = best;
+  int64_t span = s.team * groups;
+  s.threads = span;
+  while (s.threads < 128 || s.threads % 32) s.threads += span;
+  return true;
+}
+
+/// Holds a run in the registers of one block, or of the smallest cluster. Where there are clusters, threads hold less
+/// than they could: room for the next run, and for a second block on the multiprocessor that computes while the other
+/// waits for memory. Rows that are longer still get larger blocks, then full registers.
+static bool holdRun(Schedule& s, const Form& form, const Arch& arch) {
+  // Bytes under way hide latency; sums per feature cost two registers an element.
+  const int64_t elements = form.partials ? 16 : 32, most = form.partials ? 32 : 64;
+  const int64_t some = form.partials ? 24 : form.dataBytes == 4 ? 32 : 48;  // no spills were seen
+  const int64_t count = form.width / s.vector;
+  struct Limit {
+    int64_t threads, elements, clusters;
+  };
+  llvm::SmallVector<Limit> limits{{form.partials ? 256 : 512, most, 1}};
+  if (arch.clusters()) limits = {{256, some, kMaxCluster}, {512, form.partials ? 16 : 24, kMaxCluster}};
+  // Longer rows are for shared memory (holdShared). Without it, larger blocks, of which some spill.
+  if (form.maybe) limits.push_back({1024, most, arch.clusters() ? kMaxCluster : 1});
+  for (const Limit& limit : limits)
+    for (s.cluster = 1; s.cluster <= limit.clusters; s.cluster *= 2)
+      if (holdRun(s, llvm::divideCeil(count, s.cluster), std::max<int64_t>(1, elements / s.vector),
+                  std::max<int64_t>(1, limit.elements / s.vector), form.groups, limit.threads) &&
+          !whyIllegal(form, s, arch))
+        return true;
+  return false;
+}
+
+/// Shared memory that every multiprocessor of compute capability 8 has: code for sm_80 runs on all of them.
+static constexpr int64_t kLeastShared = 100 << 10;
+
+/// Holds what no registers do in the shared memory of one large block, or of the smallest cluster of such: with as many
+/// elements of a thread in registers as were seen not to spill. Blocks of the grid, which a smaller device may not hold
+/// at once, are for records that were measured on a device.
+static bool holdShared(Schedule& s, const Form& form, const Arch& arch) {
+  Arch least = arch;
+  if (!arch.clusters()) least.sharedBytes = std::min(arch.sharedBytes, kLeastShared);
+  struct Limit {
+    int64_t threads, elements;
+  };
+  llvm::SmallVector<Limit> limits{{512, 16}};
+  if (!arch.clusters()) limits.push_back({512, form.dataBytes == 4 ? 48 : 32});
+  if (form.partials) limits = {{512, form.dataBytes == 4 ? 12 : 8}, {256, 24}};
+  for (s.cluster = 1; s.cluster <= (arch.clusters() ? kMaxCluster : 1); s.cluster *= 2)
+    for (const Limit& limit : limits) {
+      s.team = limit.threads / form.groups / kWarp * kWarp;
+      if (s.team == 0 || limit.elements < s.vector) continue;
+      s.threads = s.team * form.groups;
+      s.tile = limit.elements / s.vector;
+      s.shared = llvm::divideCeil(form.width / s.vector, s.team * s.cluster) - s.tile;
+      if (s.shared > 0 && !whyIllegal(form, s, least)) return true;
+    }
+  s.shared = 0, s.cluster = s.grid = 1;
+  return false;
+}
+
+Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) {
+  Schedule s;
+  s.strategy = strategy;
+  s.hints = form.rereads;
+  s.vector = arch.accessBytes / form.dataBytes;
+  const int64_t whole = s.vector;
+  while (form.width && form.width % s.vector) s.vector /= 2;
+  const bool anywhere = form.peels || (form.alike && form.lines);
+  if (anywhere && s.vector * form.dataBytes < 8 && form.width >= leastPeeled(whole)) s.vector = whole;
+  if (form.grouped && !form.width && !form.peels) s.vector = 1;
+  int64_t blocks = 2 * arch.multiprocessors;
+  if (form.lines) {
+    if (!form.width || form.runPartials) {
+      s.tile = 0, s.team = s.threads = form.width && form.width < 1024 ? 128 : 256;
+    } else if (!holdRun(s, form, arch)) {
+      const int64_t wide = s.vector;
+      while (!form.peels && form.width % s.vector) s.vector /= 2;  // sums of longer rows stand at one place of an access
+      const bool held = (s.vector < wide && holdRun(s, form, arch)) || holdShared(s, form, arch);
+      if (!held) s.tile = 0, s.team = s.threads = 512, s.cluster = 1;  // too long: walk it, and read it again
+    }
+    s.chunks = std::max<int64_t>(1, (s.shared ? arch.multiprocessors : blocks) / (s.cluster * s.grid));
+    bool small = s.tile > 0 && s.tile * s.vector * form.dataBytes < 64 && !form.partials && !form.runPartials;
+    if (small) s.rows = std::clamp<int64_t>(64 / (s.tile * s.vector * form.dataBytes), 1, 4);
+    while (s.rows > 1 && whyIllegal(form, s, arch)) s.rows /= 2;
+    // The next run lies in registers too: larger blocks have none to spare.
+    s.prefetch = s.tile > 0 && s.shared == 0 && form.partials > 0 && s.threads * kMaxRegisters <= arch.registers;
+    if (whyIllegal(form, s, arch)) s.prefetch = 0;
+    // Room for the registers that such a kernel was seen to take: more blocks, and some would spill.
+    s.blocks = std::max<int64_t>(1, arch.registers / (s.threads * (s.tile == 0 || form.backward || form.streams ? kMaxRegisters : 128)));
+    if (whyIllegal(form, s, arch)) s.blocks = 1;
+    return s;
+  }
+  int64_t features = form.features ? form.features : 1024;
+  s.threads = 256;
+  s.blocks = form.columns || form.blocks || s.vector > 8 ? 1 : 2;  // room for what is under way, and no spills
+  if (form.columns || form.backward) s.vector = std::min<int64_t>(s.vector, 8);  // sums of each feature fill registers
+  s.rows = std::clamp<int64_t>((form.backward || form.columns ? 16 : 32) / s.vector, 1, 4);  // loads under way, against registers
+  s.tile = 1;
+  if (form.blocks) {
+    s.chunks = 4096;
+    if (!form.width || form.runPartials) {
+      s.tile = 0;
+      s.rows = 1;
+      s.team = s.threads;
+      return s;
+    }
+    int64_t count = form.width / s.vector;
+    s.team = std::min<int64_t>(32, llvm::PowerOf2Ceil(count));
+    s.tile = llvm::divideCeil(count, s.team);
+    s.blocks = 1;
+    s.rows = std::clamp<int64_t>(16 / s.vector, 1, 4);
+    if (s.tile * s.vector > 32 || whyIllegal(form, s, arch)) s.tile = 0, s.team = s.threads, s.rows = 1;
+    return s;
+  }
+  const bool divides = form.features % s.vector == 0 || form.features % (8 / form.dataBytes) == 0;
+  const bool alike = form.alike && form.streams && form.features >= leastPeeled(s.vector) && !divides;
+  while (form.features % s.vector && !alike) {  // narrower accesses rather than none that are aligned, for as many columns
+    s.vector /= 2;
+    s.tile *= form.columns ? 1 : 2;
+  }
+  int64_t count = llvm::divideCeil(features, s.vector * s.tile);
+  s.team = std::min<int64_t>(32, llvm::PowerOf2Ceil(count));
+  if (form.columns) {  // segments of 128 bytes, so that there are many blocks of many rows
+    s.team = std::min<int64_t>(s.team, std::max<int64_t>(1, kSegmentBytes / (s.vector * form.dataBytes)));
+    if (form.returns) s.hold = (form.dataBytes < 4 ? kHeldNarrow : kHeldElements) / (s.rows * s.vector * (form.backward ? 2 : 1));
+  }
+  s.chunks = std::clamp<int64_t>(2 * blocks * columnsOf(s) / features, 1, 256);
+  return s;
+}
+
+Schedule defaultSchedule(const Problem& problem, const Arch& arch, Strategy strategy) {
+  return defaultSchedule(formOf(problem, strategy), arch, strategy);
+}
+
+int64_t rowsOfResident(const Form& form, const Schedule& s) {
+  const int64_t row = columnsOf(s) * form.dataBytes * (form.backward ? 3 : 2);
+  return std::max<int64_t>(1, std::min(heldRows(s), kAloneBytes / row));
+}
+
+}  // namespace normc::codegen::cuda
