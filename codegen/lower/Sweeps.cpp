@@ -10,8 +10,8 @@ namespace normc::codegen {
 /// Steps after which accumulators are added to a second level, so that the error
 /// of a long sum grows with the logarithm of its length rather than the length.
 static constexpr int64_t kFlushSteps = 32;
-/// The same for the rows of a column, where every row is one step, and of a block; and, of a column, for what so many
-/// of those left, a third level.
+/// The same for the rows of a column, where every row is one step, and of a block; and, of a column of a whole batch, for
+/// what so many of those left, a third level.
 static constexpr int64_t kFlushColumnRows = 16, kFlushBlockRows = 32, kFlushColumns = 64;
 /// Features of a stream that are worked on at a time: their partials stay in L1.
 static constexpr int64_t kStreamTile = 1024;
@@ -293,6 +293,8 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
     });
   };
   auto segmentRows = [&](ValueRange from) {
+    // A segment has few rows, and three kinds of tile in one function leave no room for a third level.
+    if (slab_.isPer("segment")) return rowsBy(kFlushColumnRows, l_.index(0), rows, from, fewRows);
     return rowsBy(kFlushColumnRows * kFlushColumns, l_.index(0), rows, from, [&](Value begin, Value end) {
       return rowsBy(kFlushColumnRows, begin, end, zeros(l_, f_.statistics(), lanes_, sums.size()), fewRows);
     });
