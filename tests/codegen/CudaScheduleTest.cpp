@@ -1,5 +1,4 @@
-// Schedules of the CUDA target as text, every reason against one, what is taken
-// without measuring, and the architectures they are for.
+// Schedules of the CUDA target as text, and every reason against one.
 #include "codegen/Target.h"
 #include "codegen/targets/cuda/Schedule.h"
 #include "tests/codegen/Support.h"
@@ -12,11 +11,6 @@ Arch archOf(const char* name) { return llvm::cantFail(findArch(name)); }
 std::string parseError(llvm::StringRef text) {
   auto schedule = parseSchedule(text);
   return schedule ? "" : llvm::toString(schedule.takeError());
-}
-
-std::string archError(llvm::StringRef name) {
-  auto arch = findArch(name);
-  return arch ? "" : llvm::toString(arch.takeError());
 }
 
 /// The reason against a schedule that is legal but for what `change` does.
@@ -288,18 +282,6 @@ TEST(CudaSchedule, RefusesHintsThatAreNone) {
   EXPECT_EQ(reasonOfStream([](Schedule& s) { s.hints = -1; }), "hints = -1; legal: 0 or 1");
 }
 
-TEST(CudaSchedule, DefaultsGiveHintsWhereXIsReadAgain) {
-  auto hints = [](const char* problem) {
-    const Problem p = problemOf(problem);
-    return defaultSchedule(p, archOf("sm_90"), legalStrategies(p).front()).hints;
-  };
-  EXPECT_EQ(hints("batch_norm:forward@f32[*x256]"), 1);
-  EXPECT_EQ(hints("batch_norm:backward@bf16[*x256]"), 1);
-  EXPECT_EQ(hints("batch_norm:infer@f32[*x256]"), 0);
-  EXPECT_EQ(hints("layer_norm:backward@f32[*x256]"), 0);
-  EXPECT_EQ(hints("power_norm:forward@f32[*x256]"), 0);
-}
-
 TEST(CudaSchedule, RefusesATileWhereOneThreadHasOneColumn) {
   auto columns = [](auto change) {
     return reason("batch_norm:forward@f32[*x256]",
@@ -447,12 +429,6 @@ TEST(CudaSchedule, RefusesAGridThatDoesNotFitTheRow) {
             "grid = 200 blocks that wait for each other; sm_80 holds 108 at once, 1 on each of 108 multiprocessors");
 }
 
-TEST(CudaSchedule, NoDefaultCountsOnBlocksOfTheGridThatASmallerDeviceCannotHold) {
-  for (const char* problem : {"layer_norm:forward@f32[*x131072]", "layer_norm:backward@bf16[*x262144]", "batch_norm:forward@f32[*x1024]"})
-    for (Strategy strategy : legalStrategies(problemOf(problem)))
-      EXPECT_EQ(defaultSchedule(problemOf(problem), archOf("sm_80"), strategy).grid, 1) << problem;
-}
-
 TEST(CudaSchedule, CutsAGridIntoTasksThatAreThereAtOnce) {
   Schedule s{.strategy = Strategy::Resident, .chunks = 8, .grid = 27};
   EXPECT_EQ(tasksTogether(s, archOf("sm_80")), 4);
@@ -510,225 +486,6 @@ TEST(CudaSchedule, CompilationPassesTheReasonOn) {
   auto kernel = compileKernel(problem, s, archOf("sm_90"), "k");
   ASSERT_FALSE(kernel);
   EXPECT_EQ(llvm::toString(kernel.takeError()), wanted);
-}
-
-//===-- Defaults ------------------------------------------------------------------===//
-
-class CudaDefaults : public testing::TestWithParam<BuiltinNorm> {};
-
-TEST_P(CudaDefaults, AreLegalOrTheTargetSaysWhyNot) {
-  std::vector<TargetPtr> targets;
-  for (llvm::StringRef name : defaultArchs()) targets.push_back(llvm::cantFail(findTarget(name)));
-  int served = 0;
-  for (Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer})
-    for (const char* dtype : {"f32", "bf16", "f16"})
-      for (bool channelsFirst : {false, true})
-        for (int64_t features : {0, 1, 7, 64, 127, 128, 768, 1000, 1024, 4096, 5120, 8192, 16384, 32768, 65536}) {
-          auto problem = problemOf(GetParam(), {.entry = entry, .features = features ? features : 4, .dtype = dtype,
-                                                .channelsFirst = channelsFirst});
-          if (!problem) continue;
-          if (!features) {
-            problem->features.reset();
-            if (!checkProblem(*problem)) continue;
-          }
-          for (const TargetPtr& target : targets) {
-            SCOPED_TRACE(problem->text() + " " + target->name().str());
-            auto candidates = target->defaults(*problem);
-            EXPECT_EQ(candidates.empty(), target->whyNot(*problem).has_value());
-            for (const Candidate& candidate : candidates) {
-              auto why = target->whyIllegal(*problem, candidate.schedule);
-              EXPECT_FALSE(why) << candidate.schedule << ": " << *why;
-              EXPECT_EQ(llvm::cantFail(target->canonical(candidate.schedule)), candidate.schedule);
-            }
-            EXPECT_FALSE(candidates.empty()) << target->whyNot(*problem).value_or("no reason given");
-            ++served;
-          }
-        }
-  EXPECT_GE(served, 200);
-}
-INSTANTIATE_TEST_SUITE_P(Norms, CudaDefaults, testing::ValuesIn(builtinNorms()),
-                         [](const auto& info) { return info.param.name; });
-
-TEST(CudaSchedule, DefaultAccessesAreAsWideAsTheArchitectureAndTheRunAllow) {
-  auto vector = [](const char* problem, const char* arch) {
-    return defaultSchedule(problemOf(problem), archOf(arch), Strategy::Resident).vector;
-  };
-  EXPECT_EQ(vector("layer_norm:forward@f32[*x1024]", "sm_80"), 4);
-  EXPECT_EQ(vector("layer_norm:forward@bf16[*x1024]", "sm_90"), 8);
-  EXPECT_EQ(vector("layer_norm:forward@f32[*x1024]", "sm_100"), 8);
-  EXPECT_EQ(vector("layer_norm:forward@f16[*x1024]", "sm_100"), 16);
-  EXPECT_EQ(vector("layer_norm:forward@bf16[*x1020]", "sm_90"), 4);
-  EXPECT_EQ(vector("layer_norm:forward@f32[*x1002]", "sm_90"), 2) << "8 bytes need no peeling";
-  EXPECT_EQ(vector("layer_norm:forward@f32[*x127]", "sm_90"), 4) << "peeled";
-  EXPECT_EQ(vector("layer_norm:forward@bf16[*x1002]", "sm_90"), 8) << "peeled rather than 4 bytes";
-  EXPECT_EQ(vector("layer_norm:forward@f32[*x25]", "sm_90"), 1) << "too short to be peeled";
-  EXPECT_EQ(vector("layer_norm:backward@f32[*x127]", "sm_90"), 4) << "of rows that begin alike";
-  EXPECT_EQ(vector("layer_norm:backward@bf16[*x1004]", "sm_90"), 4) << "8 bytes divide it";
-  EXPECT_EQ(vector("layer_norm:backward@f32[*x25]", "sm_90"), 1);
-  EXPECT_EQ(vector("group_norm:backward@f32[*x1270]{groups=2}", "sm_90"), 1) << "each group's sums begin elsewhere";
-}
-
-/// Knobs of a row's default: threads and elements of each, blocks that share it.
-struct Held {
-  int64_t threads, elements, cluster;
-  bool operator==(const Held&) const = default;
-  friend void PrintTo(const Held& h, std::ostream* out) { *out << h.threads << "*" << h.elements << "*" << h.cluster; }
-};
-Held held(const std::string& problem, const char* arch) {
-  const Schedule s = defaultSchedule(problemOf(problem), archOf(arch), Strategy::Resident);
-  return {s.threads, s.tile * s.vector, s.cluster};
-}
-
-TEST(CudaSchedule, DefaultClustersGrowWithTheRow) {
-  for (const char* arch : {"sm_90", "sm_100"})
-    for (const char* dtype : {"f32", "bf16"}) {
-      auto forward = [&](int64_t features) { return held("layer_norm:forward@" + std::string(dtype) + "[*x" + std::to_string(features) + "]", arch); };
-      auto backward = [&](int64_t features) { return held("layer_norm:backward@" + std::string(dtype) + "[*x" + std::to_string(features) + "]", arch); };
-      SCOPED_TRACE(std::string(arch) + " " + dtype);
-      EXPECT_EQ(forward(8192), (Held{256, 32, 1}));
-      EXPECT_EQ(forward(16384), (Held{256, 32, 2}));
-      EXPECT_EQ(forward(32768), (Held{256, 32, 4}));
-      EXPECT_EQ(forward(131072), (Held{256, 32, 16}));
-      EXPECT_EQ(forward(262144), (Held{512, 16, 4})) << "and more in shared memory";
-      EXPECT_EQ(backward(4096), (Held{256, 16, 1}));
-      EXPECT_EQ(backward(8192), (Held{256, 16, 2}));
-      EXPECT_EQ(backward(65536), (Held{256, 16, 16}));
-      EXPECT_EQ(backward(131072), (Held{512, 16, 16}));
-      EXPECT_EQ(backward(1 << 20).elements, 0) << "walked in a loop, memory is read again";
-    }
-  EXPECT_EQ(held("layer_norm:forward@f32[*x2097152]", "sm_80"), (Held{512, 0, 1}));
-}
-
-TEST(CudaSchedule, DefaultsKeepInSharedMemoryWhatRegistersDoNot) {
-  auto shared = [](const char* problem, const char* arch) {
-    const Schedule s = defaultSchedule(problemOf(problem), archOf(arch), Strategy::Resident);
-    return std::vector<int64_t>{s.threads, s.tile * s.vector, s.shared * s.vector, s.cluster};
-  };
-  using Parts = std::vector<int64_t>;
-  EXPECT_EQ(shared("layer_norm:forward@f32[*x32768]", "sm_80"), Parts({512, 64, 0, 1}));
-  EXPECT_EQ(shared("layer_norm:forward@f32[*x40960]", "sm_80"), Parts({512, 48, 32, 1}));
-  EXPECT_EQ(shared("layer_norm:forward@f32[*x65536]", "sm_80"), Parts({512, 0, 0, 1})) << "more than other devices for which it is code have";
-  EXPECT_EQ(shared("layer_norm:forward@bf16[*x65536]", "sm_80"), Parts({512, 32, 96, 1}));
-  EXPECT_EQ(shared("layer_norm:backward@f32[*x8192]", "sm_80"), Parts({256, 32, 0, 1}));
-  EXPECT_EQ(shared("layer_norm:backward@f32[*x10240]", "sm_80"), Parts({512, 12, 8, 1}));
-  EXPECT_EQ(shared("rms_norm:backward@bf16[*x16384]", "sm_80"), Parts({512, 8, 24, 1}));
-  EXPECT_EQ(shared("layer_norm:forward@f32[*x786432]", "sm_90"), Parts({512, 16, 80, 16}));
-  EXPECT_EQ(shared("layer_norm:backward@f32[*x262144]", "sm_90"), Parts({512, 12, 20, 16}));
-  EXPECT_EQ(shared("layer_norm:backward@bf16[*x262144]", "sm_100"), Parts({256, 16, 48, 16}));
-}
-
-TEST(CudaSchedule, DefaultTasksFillTheDeviceWithTheirClusters) {
-  auto tasks = [](const char* problem) { return defaultSchedule(problemOf(problem), archOf("sm_90"), Strategy::Resident).chunks; };
-  EXPECT_EQ(tasks("rms_norm:backward@bf16[*x4096]"), 264);
-  EXPECT_EQ(tasks("rms_norm:backward@bf16[*x16384]"), 66);
-}
-
-TEST(CudaSchedule, WholeColumnsAreOfferedForFewRowsWhereTheySaveLaunches) {
-  auto limits = [](const char* problem, const char* arch = "sm_90") {
-    std::vector<int64_t> rows;
-    for (const Candidate& c : llvm::cantFail(findTarget(arch))->defaults(problemOf(problem))) rows.push_back(c.rowsMax.value_or(0));
-    return rows;
-  };
-  using Rows = std::vector<int64_t>;
-  EXPECT_EQ(limits("batch_norm:forward@f32[*x1024]", "sm_80"), Rows({0, 256})) << "64 KiB in and out of a block";
-  EXPECT_EQ(limits("batch_norm:backward@f32[*x1024]", "sm_80"), Rows({0, 170}));
-  EXPECT_EQ(limits("batch_norm:forward@f32[*x1024]"), Rows({0, 256}));
-  EXPECT_EQ(limits("batch_norm:backward@f32[*x1024]"), Rows({0, 170}));
-  EXPECT_EQ(limits("batch_norm:infer@f32[*x1024]"), Rows({0})) << "one launch as it is";
-  EXPECT_EQ(limits("power_norm:forward@f32[*x1024]"), Rows({0})) << "outputs wait for no statistic";
-  EXPECT_EQ(limits("mabn:backward@f32[*x1024]"), Rows({0})) << "no room for its state";
-  EXPECT_EQ(limits("instance_norm:forward@f32[*x*x64]"), Rows({0})) << "there is no other strategy";
-}
-
-TEST(CudaSchedule, UnalignedIsTheSameRunOneByOne) {
-  const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 32, .vector = 8, .tile = 4, .rows = 2, .chunks = 9, .blocks = 1};
-  EXPECT_EQ(unaligned(s).text(), "resident,threads=128,team=32,vector=1,tile=32,rows=1,chunks=9,blocks=1,prefetch=0,cluster=1,hints=0,hold=0,grid=1,shared=0");
-  Schedule clustered = s;
-  clustered.cluster = 4;
-  EXPECT_EQ(unaligned(clustered).cluster, 4) << "both are launched alike";
-  Schedule gridded = s;
-  gridded.grid = 9, gridded.blocks = 2;
-  EXPECT_EQ(unaligned(gridded).grid, 9);
-  EXPECT_EQ(unaligned(gridded).blocks, 2) << "as many are there at once";
-}
-
-TEST(CudaSchedule, AlikeIsTheSameRunOfFewerRowsAtOnce) {
-  const Schedule s{.strategy = Strategy::Streamed, .threads = 256, .team = 32, .vector = 4, .tile = 1, .rows = 4, .chunks = 9, .blocks = 2};
-  EXPECT_EQ(alike(s, 1).text(), "streamed,threads=256,team=32,vector=4,tile=1,rows=3,chunks=9,blocks=2,prefetch=0,cluster=1,hints=0,hold=0,grid=1,shared=0");
-  Schedule row = s;
-  row.rows = 2, row.prefetch = 1, row.blocks = 4;
-  EXPECT_EQ(alike(row, 2).rows, 2);
-  row.rows = 3, row.vector = 8;
-  EXPECT_EQ(alike(row, 1).rows, 3);
-  EXPECT_EQ(alike(row, 2).rows, 2) << "their sums take registers, too";
-  EXPECT_EQ(alike(row, 3).rows, 3);
-  EXPECT_EQ(alike(row, 3).blocks, 1) << "so does a head";
-  EXPECT_EQ(alike(row, 2).prefetch, 1) << "the next row's ends are read ahead, too";
-  EXPECT_EQ(alike(row, 2).blocks, 3);
-  row.prefetch = 3;
-  EXPECT_EQ(alike(row, 2).prefetch, 0) << "copies are of whole runs";
-}
-
-TEST(CudaSchedule, StreamsOfOddRowsKeepTheirWideAccesses) {
-  auto vector = [](const char* problem) { return defaultSchedule(problemOf(problem), archOf("sm_90"), Strategy::Streamed).vector; };
-  EXPECT_EQ(vector("batch_norm:forward@f32[*x1001]"), 4);
-  EXPECT_EQ(vector("power_norm:backward@bf16[*x1001]"), 8);
-  EXPECT_EQ(vector("power_norm:forward@bf16[*x1002]"), 8) << "rather than 4 bytes";
-  EXPECT_EQ(vector("power_norm:forward@bf16[*x1004]"), 4) << "8 bytes divide it";
-  EXPECT_EQ(vector("power_norm:forward@f32[*x25]"), 1) << "too short";
-}
-
-TEST(CudaSchedule, PeeledIsTheSameRunInTheSameAccesses) {
-  const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 32, .vector = 8, .tile = 4, .rows = 2, .chunks = 9, .blocks = 4, .prefetch = 1};
-  EXPECT_EQ(peeled(s).text(), "resident,threads=128,team=32,vector=8,tile=4,rows=2,chunks=9,blocks=3,prefetch=0,cluster=1,hints=0,hold=0,grid=1,shared=0");
-  const Schedule looped{.strategy = Strategy::Resident, .threads = 256, .team = 256, .vector = 8, .tile = 0, .rows = 2, .chunks = 9};
-  EXPECT_EQ(peeled(looped).text(), "resident,threads=256,team=256,vector=8,tile=0,rows=1,chunks=9,blocks=0,prefetch=0,cluster=1,hints=0,hold=0,grid=1,shared=0");
-}
-
-//===-- Architectures -------------------------------------------------------------===//
-
-TEST(CudaArch, KnowsWhatAPackageHoldsByDefault) {
-  ASSERT_EQ(defaultArchs().size(), 3u);
-  for (llvm::StringRef name : defaultArchs()) {
-    const Arch arch = archOf(name.data());
-    EXPECT_EQ(arch.name, name);
-    EXPECT_EQ(name, "sm_" + std::to_string(arch.number));
-    EXPECT_EQ(arch.accessBytes, arch.number == 100 ? 32 : 16);
-    EXPECT_EQ(arch.clusters(), arch.number >= 90);
-    EXPECT_EQ(arch.threads, 2048);
-  }
-}
-
-TEST(CudaArch, SaysWhatIsWrongWithAName) {
-  for (const char* name : {"", "sm_", "sm_x", "sm_90x", "sm90", "cuda"})
-    EXPECT_EQ(archError(name), "no architecture '" + std::string(name) + "'; legal: sm_80, sm_90, sm_100 and others from sm_80 on");
-  for (const char* name : {"sm_70", "sm_0", "sm_-1"})
-    EXPECT_EQ(archError(name), std::string(name) + " is older than sm_80, the first with bf16; kernels are made from sm_80 on");
-  EXPECT_EQ(archError("sm_999"), "this LLVM does not know sm_999");
-  EXPECT_EQ(archError("sm_81"), "this LLVM does not know sm_81");
-}
-
-TEST(CudaArch, PlansForOthersLikeTheNearestItHasLookedAt) {
-  const Arch ada = archOf("sm_89"), blackwell = archOf("sm_120");
-  EXPECT_EQ(ada.name, "sm_89");
-  EXPECT_EQ(ada.number, 89);
-  EXPECT_EQ(ada.threads, 1536);
-  EXPECT_EQ(ada.accessBytes, 16);
-  EXPECT_EQ(blackwell.name, "sm_120");
-  EXPECT_EQ(blackwell.threads, 1536);
-  EXPECT_EQ(blackwell.accessBytes, 16);
-  EXPECT_TRUE(blackwell.clusters());
-  for (const char* name : {"sm_86", "sm_89", "sm_103", "sm_120"}) {
-    auto target = llvm::cantFail(findTarget(name));
-    for (const char* text : {"layer_norm:backward@bf16[*x4096]", "batch_norm:forward@f32[*x1024]"}) {
-      const Problem problem = problemOf(text);
-      auto candidates = target->defaults(problem);
-      ASSERT_FALSE(candidates.empty()) << name << " " << text;
-      auto ptx = target->emit(problem, candidates[0].schedule, "ptx");
-      ASSERT_TRUE(bool(ptx)) << llvm::toString(ptx.takeError());
-      EXPECT_NE(ptx->find(".target " + std::string(name)), std::string::npos);
-    }
-  }
 }
 
 }  // namespace

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "dsl/Print.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
@@ -12,6 +15,20 @@ codegen::cuda::Arch archOf(const std::string& name) { return llvm::cantFail(code
 
 codegen::cuda::Schedule defaultOf(const Problem& problem, const codegen::cuda::Arch& arch) {
   return codegen::cuda::defaultSchedule(problem, arch, codegen::legalStrategies(problem).front());
+}
+
+Damage withoutWait(int n) {
+  return {.code = [n](llvm::Module& ir) {
+    for (llvm::Function& f : ir) {
+      int wait = 0;
+      for (llvm::Instruction& i : llvm::make_early_inc_range(llvm::instructions(f))) {
+        auto* load = llvm::dyn_cast<llvm::LoadInst>(&i);
+        if (!load || !load->isAtomic() || wait++ != n) continue;
+        load->replaceAllUsesWith(llvm::ConstantInt::get(load->getType(), 1 << 20));
+        load->eraseFromParent();
+      }
+    }
+  }};
 }
 
 Emulated::~Emulated() {

@@ -41,6 +41,9 @@ struct Damage {
   std::function<void(package::Kernel&)> manifest;
 };
 
+/// Nobody waits any more at the n-th meeting over the grid of a function: as if all had come. -1: all wait.
+Damage withoutWait(int n);
+
 /// For the architecture's first device.
 std::unique_ptr<Emulated> emulated(const Problem&, const codegen::cuda::Schedule&, const codegen::cuda::Arch&, const Damage& = {});
 codegen::cuda::Arch archOf(const std::string& name);

@@ -5,10 +5,6 @@
 #include <array>
 
 #include "dsl/Library.h"
-#include "llvm/IR/Constants.h"
-#include "llvm/IR/InstIterator.h"
-#include "llvm/IR/Instructions.h"
-#include "llvm/IR/Module.h"
 #include "tests/cuda/Emulated.h"
 
 namespace normc {
@@ -79,17 +75,7 @@ TEST(EmulatedGridRowsOfManyBlocks, AreAdded) {
 std::string verdictWithoutWait(const char* text, int n) {
   const Problem problem = *parseProblem(text, findNorm);
   const auto schedule = parsed("resident,threads=32,team=32,vector=4,tile=2,chunks=1,blocks=1,grid=2");
-  auto kernel = emulated(problem, schedule, archOf("sm_80"), {.code = [n](llvm::Module& ir) {
-    for (llvm::Function& f : ir) {
-      int wait = 0;
-      for (llvm::Instruction& i : llvm::make_early_inc_range(llvm::instructions(f))) {
-        auto* load = llvm::dyn_cast<llvm::LoadInst>(&i);
-        if (!load || !load->isAtomic() || wait++ != n) continue;
-        load->replaceAllUsesWith(llvm::ConstantInt::get(load->getType(), 1 << 20));
-        load->eraseFromParent();
-      }
-    }
-  }});
+  auto kernel = emulated(problem, schedule, archOf("sm_80"), withoutWait(n));
   if (!kernel->plan) return kernel->error;
   return kernel->judge(problem, {.extents = {1, 5, *problem.features}, .placement = {.inPlace = true}}).text;
 }

@@ -69,21 +69,6 @@ std::string verdictOf(const char* text, const Damage& damage) {
   return kernel->judge(problem, {.extents = {1, 100, *problem.features}, .placement = {.inPlace = true}}).text;
 }
 
-/// Nobody waits any more at the n-th meeting of a function: as if all had come.
-Damage withoutWait(int n) {
-  return {.code = [n](llvm::Module& ir) {
-    for (llvm::Function& f : ir) {
-      int wait = 0;
-      for (llvm::Instruction& i : llvm::make_early_inc_range(llvm::instructions(f))) {
-        auto* load = llvm::dyn_cast<llvm::LoadInst>(&i);
-        if (!load || !load->isAtomic() || wait++ != n) continue;
-        load->replaceAllUsesWith(llvm::ConstantInt::get(load->getType(), 1 << 20));
-        load->eraseFromParent();
-      }
-    }
-  }};
-}
-
 /// Arrivals, all of them, order nothing any more.
 void relax(llvm::Module& ir) {
   for (llvm::Function& f : ir)
