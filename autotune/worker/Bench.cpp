@@ -67,7 +67,11 @@ void Bench::begin(const Json& task) {
 void Bench::limitMemory(int64_t forBuffers) const {
   int64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
-  const int64_t spare = (int64_t(2) << 30) + threads_ * (int64_t(128) << 20);
+  // The gate keeps its questions: of each, up to eight tensors of doubles.
+  int64_t asked = 0;
+  for (const gate::Trial& trial : gate::standardTrials(problem_, extents_.features))
+    asked += trial.extents.segments * trial.extents.rows * trial.extents.features * int64_t(8 * sizeof(double));
+  const int64_t spare = asked + (int64_t(2) << 30) + threads_ * (int64_t(128) << 20);
   const auto most = rlim_t(pages * sysconf(_SC_PAGESIZE) + forBuffers + spare);
   const rlimit limit{most, most};
   setrlimit(RLIMIT_AS, &limit);
