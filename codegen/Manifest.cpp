@@ -83,6 +83,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const cpu::Schedule& s, const cp
     result.multiple = s.vector;
   } else if (axes.size() == 1 && axes[0] == "feature" && kernel.featuresLast()) {
     result.minUnits = result.multiple = s.vector * s.tile;
+    if (s.strategy == Strategy::Split) result.minUnits = llvm::alignTo(s.grain, result.multiple);
   } else if (!axes.empty() && axes.back() == "feature" && !kernel.featuresLast()) {
     result.minUnits = result.multiple = s.rows;
   }

@@ -30,6 +30,9 @@ constexpr int64_t kResidentRows = 1 << 14;
 constexpr int64_t kCollidingRows = 2, kCollidingRowsReadTwice = 12, kCollidingRowsBackward = 6;
 /// Rows up to which it pays where nothing is summed: what it saves is one phase.
 constexpr int64_t kMapRows = 4;
+/// Features and rows of a backward for which it pays to go down the columns, whatever the number of threads: there is no
+/// sum per feature to clear, to add to and to add up. A forward has none, and two forks eat what a second core brings.
+constexpr int64_t kSplitFeatures = 4096, kSplitRows = 2;
 
 int64_t residentBytes(const Problem& problem) {
   if (bytes(problem.data) == 2) {
@@ -41,6 +44,13 @@ int64_t residentBytes(const Problem& problem) {
   return crowded || cpu::splitsLines(problem) ? kUnalignedResidentBytes : kResidentBytes;
 }
 
+/// Rows up to which tasks share each of them; none where that does not pay.
+std::optional<int64_t> splitRows(const Problem& problem) {
+  const bool affine = problem.spec->scale || problem.spec->bias;
+  if (problem.entry != Entry::Backward || !affine || problem.features.value_or(0) < kSplitFeatures) return std::nullopt;
+  return kSplitRows;
+}
+
 class CpuTarget : public Target {
  public:
   explicit CpuTarget(cpu::Isa isa) : isa_(std::move(isa)) {}
@@ -50,9 +60,14 @@ class CpuTarget : public Target {
 
   std::vector<Candidate> defaults(const Problem& problem) const override {
     std::vector<Candidate> list;
-    for (Strategy strategy : legalStrategies(problem))
+    for (Strategy strategy : cpu::strategies(problem))
       list.push_back({cpu::defaultSchedule(problem, isa_, strategy).text(), std::nullopt});
     if (list.size() < 2) return list;
+    if (!problem.spec->perFeature()) {
+      list[1].rowsMax = splitRows(problem);
+      if (!list[1].rowsMax) list.pop_back();
+      return list;
+    }
     // Whole columns at a time read memory in narrow strips: worth it while the tensor stays in cache.
     // Where rows begin at one place in a page, a column's share one set of the first-level cache.
     int64_t row = problem.features.value_or(1024) * bytes(problem.data);

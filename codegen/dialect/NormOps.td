@@ -149,7 +149,7 @@ def Norm_CountOp : Norm_Op<"count"> {
 }
 
 def Norm_WidthOp : Norm_Op<"width", [Pure]> {
-  let summary = "features of one group: `groups` or `pre_groups`";
+  let summary = "features of one group, `groups` or `pre_groups`, or of the `task`, where it has some of a row";
   let arguments = (ins StrAttr:$groups);
   let results = (outs AnyFloat:$value);
   let assemblyFormat = "$groups attr-dict `:` type($value)";

@@ -42,8 +42,10 @@ void Walk::scalarOp(Operation& op, Replica& replica) {
   } else if (auto countOp = dyn_cast<CountOp>(op)) {
     values.map(countOp.getValue(), count(countOp, &replica));
   } else if (auto width = dyn_cast<WidthOp>(op)) {
-    StringRef axis = width.getGroups() == "groups" ? "group" : "pre_group";
-    Value n = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), f_.groupWidth(axis));
+    Value features = width.getGroups() == "task"     ? l_.sub(end_, begin_)
+                     : width.getGroups() == "groups" ? f_.groupWidth("group")
+                                                     : f_.groupWidth("pre_group");
+    Value n = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), features);
     values.map(width.getValue(), arith::SIToFPOp::create(l_.b, l_.loc, f_.statistics(), n));
   } else if (auto scalar = dyn_cast<ScalarOp>(op)) {
     values.map(scalar.getValue(), f_.scalar(scalar.getName()));
@@ -212,7 +214,7 @@ Value Walk::probe(ProbeOp op, Replica& replica) {
   if (double share = 0; Value sum = probedSum(op, replica, share)) return shareOf(horizontal(sum), share);
   // Long enough: a mean over several. Else, if there is anything at all: the first.
   Value rows = overSegments ? l_.mul(f_.segments(), f_.rows()) : f_.rows();
-  Value length = column || !f_.featuresLast() ? f_.rows() : slab_.isPer("group") ? f_.groupWidth("group") : f_.features();
+  Value length = column ? f_.rows() : runWidth();
   if (!slab_.isPer("row")) length = l_.select(l_.less(zero, rows), length, zero);
   auto atLeast = [&](int64_t n) { return l_.less(l_.index(n - 1), length); };
   auto shifted = [&](int64_t i) {
@@ -254,7 +256,7 @@ Value Walk::shareOf(Value sum, double share) {
 Value Walk::probedSum(ProbeOp op, Replica& replica, double& share) {
   if (!f_.featuresLast() || !slab_.isPer("row") || probeWidth_ == 1) return {};
   TensorOp x = f_.tensor(op.getTensor());
-  auto length = Loops::constant(slab_.isPer("group") ? f_.groupWidth("group") : f_.features());
+  auto length = Loops::constant(runWidth());
   if (!length || *length < probeWidth_) return {};
   int64_t parts = *length < 4 * probeWidth_ ? 1 : 4;
   Coordinates at = replica.at;

@@ -55,21 +55,22 @@ void PhaseLowering::slab(SlabOp s) {
   kind_ = kindOf(s);
   lanes_ = kind_ == Kind::Column ? schedule_.getVector() : 0;
   laneMask_ = {};
-  Value end = s.getHead() ? headEnd(begin_, end_, *s.getHead()) : end_;
-  if (!large_ || s.getHead() || !s.hasSweeps() || kind_ == Kind::Column) return lower(s, begin_, end);
+  Value begin = begin_, end = s.getHead() ? headEnd(begin_, end_, *s.getHead()) : end_;
+  if (isSplit(s)) begin = l_.index(0), end = l_.mul(f_.segments(), f_.rows());
+  if (!large_ || s.getHead() || !s.hasSweeps() || kind_ == Kind::Column) return lower(s, begin, end);
   // Which of the two runs depends on sizes alone, as does the order of all sums.
   l_.when(large_, {}, [&] {
     inLarge_ = true;
     rows_ = schedule_.getStream();
-    unroll_ = largeUnroll(s);
-    lower(s, begin_, end);
+    unroll_ = largeUnroll();
+    lower(s, begin, end);
     inLarge_ = false;
     return Values();
   });
   rows_ = schedule_.getRows();
   unroll_ = schedule_.getUnroll();
   l_.when(l_.isFalse(large_), {}, [&] {
-    lower(s, begin_, end);
+    lower(s, begin, end);
     return Values();
   });
 }
@@ -85,12 +86,9 @@ void PhaseLowering::lower(SlabOp s, Value begin, Value end) {
 
 /// Vectors of a step in a large call: so many that no vector of a run is left over, whose stores would not go past the
 /// caches while its neighbours' do.
-int64_t PhaseLowering::largeUnroll(SlabOp s) {
+int64_t PhaseLowering::largeUnroll() {
   int64_t least = linesUnroll(), unroll = std::max(kStreamUnroll / rows_, least), lanes = schedule_.getVector();
-  auto width = Loops::constant(!f_.featuresLast()     ? f_.rows()
-                               : s.isPer("pre_group") ? f_.groupWidth("pre_group")
-                               : s.isPer("group")     ? f_.groupWidth("group")
-                                                      : f_.features());
+  auto width = Loops::constant(runWidth());
   while (width && unroll > least && *width % (lanes * unroll)) unroll /= 2;
   return unroll;
 }
@@ -156,7 +154,7 @@ void PhaseLowering::linesOfUnits(SlabOp s, ArrayRef<Coordinates> units) {
 }
 
 PhaseLowering::Replicas PhaseLowering::lineReplicas(SlabOp s, ArrayRef<Coordinates> units, Value group) {
-  runBegin_ = f_.featuresLast() ? l_.mul(group, f_.groupWidth(groupAxis(s))) : l_.index(0);
+  runBegin_ = isSplit(s) ? begin_ : f_.featuresLast() ? l_.mul(group, f_.groupWidth(groupAxis(s))) : l_.index(0);
   Replicas replicas(units.size());
   for (auto [r, unit] : llvm::zip(replicas, units)) {
     r.at = unit;

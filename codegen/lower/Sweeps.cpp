@@ -155,12 +155,6 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
   });
 }
 
-static Value runWidth(Frame& f, SlabOp slab) {
-  if (!f.featuresLast()) return f.rows();
-  if (slab.isPer("pre_group")) return f.groupWidth("pre_group");
-  return slab.isPer("group") ? f.groupWidth("group") : f.features();
-}
-
 static Values zeros(Loops& l, Type statistics, int64_t lanes, size_t count) {
   return count ? Values(count, l.zero(lanes ? Type(VectorType::get({lanes}, statistics)) : statistics)) : Values();
 }
@@ -184,7 +178,7 @@ void PhaseLowering::lineSweep(SweepOp op, Replicas& replicas, Replica* all) {
   Sweep s(partsOf(op));
   for (Replica& r : replicas) hoist(s, r);
   unsigned unroll = unroll_;
-  Value width = runWidth(f_, slab_);
+  Value width = runWidth();
   if (op.getCondition()) width = l_.select(mapped(op.getCondition(), replicas[0].values), width, l_.index(0));
   Values sums = along(s, replicas, width,
                       zeros(l_, f_.statistics(), schedule_.getVector(), replicas.size() * s.slots * unroll));
@@ -206,7 +200,7 @@ void PhaseLowering::blockSweep(SweepOp op, SlabOp slab, Replicas& replicas, Repl
   int64_t together = overSegments ? 1 : rowsTogether(), lanes = schedule_.getVector();
   int64_t members = overSegments ? replicas.size() : together;
   unsigned unroll = unroll_, perRow = s.slots * unroll;
-  Value width = runWidth(f_, slab);
+  Value width = runWidth();
   Value count = overSegments ? f_.segments() : f_.featuresLast() ? f_.rows() : f_.groupWidth("group");
   if (op.getCondition()) count = l_.select(mapped(op.getCondition(), replicas[0].values), count, l_.index(0));
 

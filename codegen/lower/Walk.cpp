@@ -9,15 +9,27 @@ namespace normc::codegen {
 
 Walk::Kind Walk::kindOf(SlabOp slab) {
   if (slab.getPer().empty()) return Kind::Stream;
-  if (!slab.hasSweeps()) return Kind::Column;  // a loop over vectors
+  if (!slab.hasSweeps() && !slab.isPer("row")) return Kind::Column;  // a loop over vectors
   if (f_.featuresLast()) return slab.isPer("row") ? Kind::Line : slab.isPer("feature") ? Kind::Column : Kind::Block;
   return slab.isPer("segment") && slab.isPer("feature") ? Kind::Line : Kind::Block;
+}
+
+bool Walk::isSplit(SlabOp slab) {
+  return slab.isPer("row") && !llvm::is_contained(f_.phase().getUnits().getAsValueRange<StringAttr>(), "row");
+}
+
+Value Walk::runWidth() {
+  if (!f_.featuresLast()) return f_.rows();
+  if (isSplit(slab_)) return l_.sub(end_, begin_);
+  if (slab_.isPer("pre_group")) return f_.groupWidth("pre_group");
+  return slab_.isPer("group") ? f_.groupWidth("group") : f_.features();
 }
 
 Coordinates Walk::unitCoordinates(Value n) {
   const Value unit = unitAt(n);
   Coordinates at{.segment = l_.index(0), .chunk = f_.task()};
-  SmallVector<StringRef> axes(f_.phase().getUnits().getAsValueRange<StringAttr>());
+  const bool split = slab_ && isSplit(slab_);
+  SmallVector<StringRef> axes((split ? slab_.getPer() : f_.phase().getUnits()).getAsValueRange<StringAttr>());
   if (axes.size() == 2) {
     Value extent = axes[1] == "row" ? f_.rows() : axes[1] == "feature" ? f_.features() : l_.index(f_.groups("group"));
     bool one = f_.kernel().getSegmentsAreOne();

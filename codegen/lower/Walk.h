@@ -40,6 +40,10 @@ class Walk {
   /// Where the contiguous axis lies, seen from the statistic: docs/codegen.md.
   enum class Kind { Line, Block, Column, Stream };
   Kind kindOf(SlabOp);
+  /// Whether the rows of the slab are cut across: a task has some features of each.
+  bool isSplit(SlabOp);
+  /// Elements of a run of the slab that is being lowered, as far as they are the task's.
+  mlir::Value runWidth();
 
   /// Indices of the n-th unit of the phase.
   Coordinates unitCoordinates(mlir::Value n);

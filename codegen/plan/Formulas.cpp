@@ -45,4 +45,38 @@ Num elementDx(KernelBuilder& k, const DxTerms& t, Num g, Num x0, Num valid) {
   return masked(k, valid, dx);
 }
 
+DxTerms sampleTerms(KernelBuilder& k, Num p, Num s, Num c, Num sumG, Num meanHx0, Num n) {
+  const bool central = k.spec().moment == Moment::Central;
+  DxTerms terms{.p = p, .all = {}, .own = {}, .offset = {}};
+  Num eps = k.narrow(k.number("epsilon"));
+  Num f = k.hasSaved("second_moment") ? rootFactor(k, k.load(k.saved("second_moment")), s, eps) : Num();
+  Num slope = multiply(s * meanHx0, f);
+  terms.own = -slope;
+  Num offset;
+  if (c) offset = p * sumG / n;
+  if (c && !central) offset = offset + slope * (s * c);
+  if (!c && central) offset = -(slope * (s * k.load(k.saved("batch_mean"))));
+  if (offset) terms.offset = -offset;
+  return terms;
+}
+
+Merged mergeChunks(KernelBuilder& k, llvm::StringRef axis, llvm::ArrayRef<llvm::StringRef> parts) {
+  enum { kCount, kBase, kMean, kSquares, kRaw };
+  const bool raw = parts.size() > kRaw;
+  Num zero = k.wideConstant(0), one = k.wideConstant(1);
+  Nums merged = k.fold(axis, 0, parts, Nums(5, zero), [&](auto, const Nums& run, const Nums& narrow) {
+    Nums e;
+    for (Num n : narrow) e.push_back(k.widen(n));
+    Num both = run[kCount] + e[0], share = e[0] / max(both, one);
+    Num base = select(run[kCount] > 0.0, run[kBase], e[1]);
+    Num mean = (e[1] - base) + e[2], delta = mean - run[kMean];
+    // An infinite mean stays one, whatever follows.
+    Nums next{both, base, run[kMean] + finiteOr(delta * share, mean),
+              run[kSquares] + e[3] + delta * delta * (run[kCount] * share), run[kRaw]};
+    if (raw) next[kRaw] = run[kRaw] + e[4];
+    return next;
+  });
+  return {merged[kBase] + merged[kMean], merged[kSquares], merged[kRaw]};
+}
+
 }  // namespace normc::codegen

@@ -25,6 +25,19 @@ Num elementDx(KernelBuilder&, const DxTerms&, Num g, Num x0, Num valid);
 /// y = d * a + b, with either part absent; 0 on rows that `exclude` masks.
 Num elementY(KernelBuilder&, Num d, Num a, Num b, Num valid);
 
+/// Where the statistic is that of the slab: what its exact gradient takes back from dx, beside p. With h the gradient
+/// of the normalized value: dx = s [h - mean(h) - f rho mean(h x0)], rho = x0 + (c - mean) s; `sumG` is sum h s / p.
+/// `c` absent: not centred.
+DxTerms sampleTerms(KernelBuilder&, Num p, Num s, Num c, Num sumG, Num meanHx0, Num n);
+
+/// Mean, sum of squared distances from it and sum of squares over the chunks of a phase, in f64: Chan's merge, chunk
+/// after chunk. Means are kept as distances from the first shift, so a large mean costs the variance no digits.
+struct Merged {
+  Num mean, squares, raw;
+};
+/// `parts`: of each chunk its count, shift, mean minus shift, squares and, if `raw` is wanted, sum of squares.
+Merged mergeChunks(KernelBuilder&, llvm::StringRef axis, llvm::ArrayRef<llvm::StringRef> parts);
+
 /// `value` on valid rows, else 0. `valid` absent: `value`.
 Num masked(KernelBuilder&, Num valid, Num value);
 
@@ -33,6 +46,7 @@ inline Num multiply(Num a, Num b) { return !a ? b : !b ? a : a * b; }
 
 /// The plans of the two kinds of statistic (Plan.h).
 void planPerSample(KernelBuilder&);
+void planSplitRows(KernelBuilder&);
 void planPerFeatureStreamed(KernelBuilder&);
 void planPerFeatureResident(KernelBuilder&);
 /// The last phase of a forward with state: the step count moves on when everything that reads it is done.

@@ -198,8 +198,6 @@ class Streamed {
         k_.store(max(k_.constant(0), squares - sum * delta), column("squares"));
       });
     }
-    /// Chan's merge, chunk after chunk. Means are kept as distances from the first
-    /// shift, so a large mean costs the variance no digits.
     Batch fold() {
       Batch batch{.count = k_.count("all"), .mean = {}, .moment = {}};
       Num n = max(batch.count, k_.constant(1));
@@ -210,22 +208,9 @@ class Streamed {
       }
       llvm::SmallVector<llvm::StringRef> reads{counter(), column("shift"), column("sum"), column("squares")};
       if (raw()) reads.push_back(column("moment"));
-      enum { kCount, kBase, kMean, kSquares, kRaw };
-      Num zero = k_.wideConstant(0), one = k_.wideConstant(1);
-      Nums merged = k_.fold(chunk_, 0, reads, Nums(5, zero), [&](auto, const Nums& run, const Nums& narrow) {
-        Nums e;
-        for (Num n : narrow) e.push_back(k_.widen(n));
-        Num both = run[kCount] + e[0], share = e[0] / max(both, one);
-        Num base = select(run[kCount] > 0.0, run[kBase], e[1]);
-        Num mean = (e[1] - base) + e[2], delta = mean - run[kMean];
-        // An infinite mean stays one, whatever follows.
-        Nums next{both, base, run[kMean] + finiteOr(delta * share, mean),
-                  run[kSquares] + e[3] + delta * delta * (run[kCount] * share), run[kRaw]};
-        if (raw()) next[kRaw] = run[kRaw] + e[4];
-        return next;
-      });
-      batch.mean = k_.narrow(merged[kBase] + merged[kMean]);
-      batch.moment = k_.narrow(merged[raw() ? kRaw : kSquares]) / n;
+      const Merged merged = mergeChunks(k_, chunk_, reads);
+      batch.mean = k_.narrow(merged.mean);
+      batch.moment = k_.narrow(raw() ? merged.raw : merged.squares) / n;
       return batch;
     }
 

@@ -146,7 +146,6 @@ class PerSample {
   void backwardSlab() {
     Num s = k_.load(k_.saved("rstd"));
     Num c = centred_ ? k_.load(k_.saved("mean")) : Num();
-    Num eps = k_.narrow(k_.number("epsilon"));
     Num n = max(elements(), k_.constant(1));
     bool exact = spec_.backward == Backward::Exact;
     Affine affine = slabAffine(/*backward=*/true);
@@ -173,20 +172,8 @@ class PerSample {
     if (perFeatureSlab_ && spec_.scale) k_.accumulate(sumGx0, partial("dscale"));
     if (perFeatureSlab_ && spec_.bias) k_.accumulate(sumG, partial("dbias"));
 
-    DxTerms terms;
-    terms.p = multiply(s, affine.scale);
-    if (exact) {
-      // dx = s [ h - mean(h) - f rho mean(h x0) ], rho = x0 + (c - c_m) s
-      Num meanHx0 = multiply(sumGx0, affine.scale) / n;
-      Num f = k_.hasSaved("second_moment") ? rootFactor(k_, k_.load(k_.saved("second_moment")), s, eps) : Num();
-      Num slope = multiply(s * meanHx0, f);
-      terms.own = -slope;
-      Num offset;
-      if (centred_) offset = terms.p * sumG / n;
-      if (centred_ && !central_) offset = offset + slope * (s * c);
-      if (!centred_ && central_) offset = -(slope * (s * k_.load(k_.saved("batch_mean"))));
-      if (offset) terms.offset = -offset;
-    }
+    DxTerms terms{.p = multiply(s, affine.scale), .all = {}, .own = {}, .offset = {}};
+    if (exact) terms = sampleTerms(k_, terms.p, s, c, sumG, multiply(sumGx0, affine.scale) / n, n);
 
     KernelBuilder::Sweep apply{.reads = sums.reads, .writes = {k_.argument("dx")}};
     bool dscale = spec_.scale && !perFeatureSlab_, dbias = spec_.bias && !perFeatureSlab_;

@@ -9,7 +9,14 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-StringRef name(Strategy strategy) { return strategy == Strategy::Streamed ? "streamed" : "resident"; }
+StringRef name(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::Streamed: return "streamed";
+    case Strategy::Resident: return "resident";
+    case Strategy::Split: return "split";
+  }
+  llvm_unreachable("no such strategy");
+}
 
 std::optional<std::string> whyIllegal(const Problem& problem, Strategy strategy) {
   const Spec& spec = *problem.spec;
@@ -17,6 +24,12 @@ std::optional<std::string> whyIllegal(const Problem& problem, Strategy strategy)
   if (channelsFirst && spec.reduce == Reduce::Features)
     return "statistics over the features of a row need layout features_last";
   if (channelsFirst && spec.pre) return "group scaling of rows needs layout features_last";
+  if (strategy == Strategy::Split) {
+    if (spec.reduce != Reduce::Features) return "only a statistic of a row is split over its features: strategy resident";
+    if (const int64_t groups = problem.groups(spec.groups); groups != 1)
+      return "a row of " + std::to_string(groups) + " groups is split by them already: strategy resident";
+    return std::nullopt;
+  }
   if (!spec.perFeature())
     return strategy == Strategy::Resident
                ? std::nullopt
@@ -30,7 +43,7 @@ std::optional<std::string> whyIllegal(const Problem& problem, Strategy strategy)
 
 SmallVector<Strategy, 2> legalStrategies(const Problem& problem) {
   SmallVector<Strategy, 2> legal;
-  for (Strategy s : {Strategy::Streamed, Strategy::Resident})
+  for (Strategy s : kStrategies)
     if (!whyIllegal(problem, s)) legal.push_back(s);
   return legal;
 }
@@ -55,7 +68,9 @@ llvm::Expected<KernelOp> planKernel(ModuleOp module, const Problem& problem, Str
   if (auto reason = whyIllegal(problem, strategy))
     return llvm::createStringError(problem.text() + " cannot be planned as " + name(strategy).str() + ": " + *reason);
   KernelBuilder builder(module, problem, symbol);
-  if (!problem.spec->perFeature()) {
+  if (strategy == Strategy::Split) {
+    planSplitRows(builder);
+  } else if (!problem.spec->perFeature()) {
     planPerSample(builder);
   } else if (strategy == Strategy::Streamed) {
     planPerFeatureStreamed(builder);

@@ -9,6 +9,9 @@
 //              features; channels-first: a channel), every statistic is complete
 //              inside the slab and memory is read once
 //
+// A row of very many features may be shared by tasks too: `split`, statistics in chunks of features -> combine -> apply.
+// It is for calls of few rows, on a CPU; elsewhere a row has threads enough.
+//
 // PowerNorm needs no statistic of this batch before its outputs, so its streamed
 // form has no statistics phase after warmup: apply accumulates what finish folds.
 #pragma once
@@ -22,13 +25,15 @@
 
 namespace normc::codegen {
 
-enum class Strategy { Streamed, Resident };
+enum class Strategy { Streamed, Resident, Split };
+/// Those that every target has.
+constexpr Strategy kStrategies[] = {Strategy::Streamed, Strategy::Resident};
 llvm::StringRef name(Strategy);
 
 /// Why this strategy cannot serve the problem; nothing where it can.
 std::optional<std::string> whyIllegal(const Problem&, Strategy);
 
-/// The strategies that can, the default first.
+/// Of `kStrategies` those that can, the default first.
 llvm::SmallVector<Strategy, 2> legalStrategies(const Problem&);
 
 /// Appends a verified `norm.kernel` to the module.

@@ -15,7 +15,8 @@ std::string scheduleText(Strategy strategy, llvm::ArrayRef<Knob> knobs) {
   return text;
 }
 
-llvm::Error parseScheduleText(llvm::StringRef text, Strategy& strategy, llvm::ArrayRef<Knob> knobs) {
+llvm::Error parseScheduleText(llvm::StringRef text, Strategy& strategy, llvm::ArrayRef<Strategy> strategies,
+                              llvm::ArrayRef<Knob> knobs) {
   llvm::SmallVector<llvm::StringRef> parts, legal;
   llvm::StringSet<> given;
   text.split(parts, ',');
@@ -23,9 +24,12 @@ llvm::Error parseScheduleText(llvm::StringRef text, Strategy& strategy, llvm::Ar
   for (auto [i, part] : llvm::enumerate(parts)) {
     auto [key, value] = part.split('=');
     if (i == 0) {
-      if (key != "streamed" && key != "resident")
-        return wrong("starts with '" + key.str() + "'; legal: streamed, resident");
-      strategy = key == "streamed" ? Strategy::Streamed : Strategy::Resident;
+      const auto* known = llvm::find_if(strategies, [&, key = key](Strategy s) { return name(s) == key; });
+      if (known == strategies.end()) {
+        for (Strategy s : strategies) legal.push_back(name(s));
+        return wrong("starts with '" + key.str() + "'; legal: " + llvm::join(legal, ", "));
+      }
+      strategy = *known;
       continue;
     }
     if (!given.insert(key).second) return wrong("'" + key.str() + "' is given twice");

@@ -35,7 +35,7 @@ void forKernels(const BuiltinNorm& norm, const cpu::Isa& isa, int64_t features, 
   for (Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer}) {
     auto problem = problemOf(norm, {.entry = entry, .features = features});
     ASSERT_TRUE(problem) << norm.name;
-    for (Strategy strategy : legalStrategies(*problem)) {
+    for (Strategy strategy : cpu::strategies(*problem)) {
       SCOPED_TRACE(problem->text() + " " + name(strategy).str() + " " + isa.name.str());
       check(*problem, cpu::defaultSchedule(*problem, isa, strategy));
     }
@@ -104,7 +104,7 @@ TEST_P(Objects, AreFreestandingAndExportTheirPhases) {
     EXPECT_EQ(exported, phases) << "what is exported are the phases of the manifest, and nothing else";
     // A resident column tile brings its finisher along; everything else is a sweep that leaves room for its
     // caller.
-    bool columns = problem.spec->perFeature() && schedule.strategy == Strategy::Resident;
+    bool columns = schedule.strategy == Strategy::Split || (problem.spec->perFeature() && schedule.strategy == Strategy::Resident);
     for (const auto& [symbol, size] : bytes)
       EXPECT_LE(size, columns ? 32768u : 8192u)
           << symbol << " takes more of the instruction cache than it is worth";

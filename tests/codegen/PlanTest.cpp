@@ -1,5 +1,6 @@
 // Which strategy can serve which problem, and the reason where it cannot.
 #include "tests/codegen/Support.h"
+#include "codegen/Target.h"
 
 namespace normc::codegen {
 namespace {
@@ -48,6 +49,26 @@ TEST(Plan, RowsMustLieTogether) {
   Problem scaled = problemOf("power_norm_released:forward@f32[*x*x64]{heads=4}");
   scaled.layout = Layout::ChannelsFirst;
   EXPECT_EQ(reason(scaled, Strategy::Streamed), "group scaling of rows needs layout features_last");
+}
+
+TEST(Plan, OnlyAStatisticOfARowIsSplit) {
+  EXPECT_EQ(reason(problemOf("layer_norm:backward@f32[*x65536]"), Strategy::Split), "");
+  EXPECT_EQ(reason(problemOf("batch_norm:forward@f32[*x64]"), Strategy::Split),
+            "only a statistic of a row is split over its features: strategy resident");
+  EXPECT_EQ(reason(problemOf("group_norm:forward@f32[*x64]{groups=4}"), Strategy::Split),
+            "a row of 4 groups is split by them already: strategy resident");
+}
+
+TEST(Plan, APackageSplitsOneRowOrTwoOfABackward) {
+  auto limits = [](const char* problem) {
+    std::vector<int64_t> rows;
+    for (const Candidate& c : llvm::cantFail(findTarget("x86-64-v3"))->defaults(problemOf(problem))) rows.push_back(c.rowsMax.value_or(0));
+    return rows;
+  };
+  EXPECT_EQ(limits("layer_norm:backward@f32[*x4096]"), (std::vector<int64_t>{0, 2}));
+  EXPECT_EQ(limits("layer_norm:backward@f32[*x4095]"), (std::vector<int64_t>{0}));
+  EXPECT_EQ(limits("layer_norm:backward@f32[*x*]"), (std::vector<int64_t>{0}));
+  EXPECT_EQ(limits("layer_norm:forward@f32[*x65536]"), (std::vector<int64_t>{0})) << "one sum is not worth two forks";
 }
 
 TEST(Plan, RefusalNamesProblemStrategyAndReason) {

@@ -77,6 +77,10 @@ TEST_P(TrafficTable, InferenceReadsOnceAndWritesOnce) {
   expectCell(Entry::Infer, Strategy::Streamed, *row().forward ? "1R 1W" : "");
   expectCell(Entry::Infer, Strategy::Resident, *row().forwardResident ? "1R 1W" : "");
 }
+TEST(Traffic, OfASplitRowIsThatOfTwoReadings) {
+  EXPECT_EQ(trafficOf(problemOf("layer_norm:forward@f32[*x65536]"), Strategy::Split), "2R 1W");
+  EXPECT_EQ(trafficOf(problemOf("rms_norm:backward@f32[*x65536]"), Strategy::Split), "4R 1W");
+}
 INSTANTIATE_TEST_SUITE_P(Norms, TrafficTable, testing::ValuesIn(builtinNorms()),
                          [](const auto& info) { return info.param.name; });
 

@@ -30,6 +30,19 @@ TEST_P(Determinism, HoldsForAnyNumberOfThreads) {
     EXPECT_EQ(outputsOf(compiled(problem, schedule, isa, threads)->plan, problem, trial), alone) << threads << " threads";
 }
 
+TEST(SplitRows, HaveTheSameBitsForAnyNumberOfThreads) {
+  for (const char* text : {"layer_norm:forward@f32[*x20000]", "layer_norm:backward@f32[*x20000]", "rms_norm:backward@f32[*x20000]"}) {
+    Problem problem = problemOf(text);
+    auto schedule = codegen::cpu::defaultSchedule(problem, hostIsa(), codegen::Strategy::Split);
+    for (int64_t rows : {1, 3}) {
+      gate::Trial trial{.extents = {1, rows, *problem.features}, .step = 3};
+      auto alone = outputsOf(compiled(problem, schedule, hostIsa(), 1)->plan, problem, trial);
+      for (int threads : {2, 5})
+        EXPECT_EQ(outputsOf(compiled(problem, schedule, hostIsa(), threads)->plan, problem, trial), alone) << text << ", " << threads;
+    }
+  }
+}
+
 TEST_P(Determinism, HoldsForAThousandRepetitions) {
   Problem problem = problemOf(GetParam());
   auto isa = hostIsa();

@@ -36,7 +36,7 @@ Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa) {
     if (random() % 4) d.problem.features = d.features;
     auto checked = checkProblem(d.problem);
     if (!checked) continue;
-    auto strategies = codegen::legalStrategies(d.problem);
+    auto strategies = codegen::cpu::strategies(d.problem);
     if (strategies.empty()) continue;
     d.schedule = codegen::cpu::defaultSchedule(d.problem, isa, strategies[random() % strategies.size()]);
     int64_t lanes = isa.vectorBytes / bytes(d.problem.statistics());

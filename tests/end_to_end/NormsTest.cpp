@@ -20,7 +20,7 @@ void PrintTo(const Case& c, std::ostream* out) { *out << c.problem << " " << cod
 std::vector<Case> casesOf(const Demand& demand) {
   std::vector<Case> cases;
   for (const std::string& text : problemsOf(demand))
-    for (Strategy s : codegen::legalStrategies(problemOf(text))) cases.push_back({text, s});
+    for (Strategy s : codegen::cpu::strategies(problemOf(text))) cases.push_back({text, s});
   return cases;
 }
 

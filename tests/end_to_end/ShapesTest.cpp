@@ -14,7 +14,7 @@ TEST_P(AnySize, ServesEveryShape) {
   Problem problem = problemOf(GetParam());
   for (const char* isaName : {"x86-64-v3", "host"}) {
     auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
-    for (codegen::Strategy strategy : codegen::legalStrategies(problem)) {
+    for (codegen::Strategy strategy : codegen::cpu::strategies(problem)) {
       auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, strategy), isa);
       ASSERT_TRUE(kernel->plan) << kernel->error;
       for (int64_t features : {1, 3, 7, 8, 15, 127, 128, 768, 1000, 1024, 4097}) {

@@ -12,6 +12,8 @@ namespace normc::codegen::cpu {
 static constexpr int64_t kPage = 4096;
 /// Of x in the least task that is worth a thread, where sums per feature come out of it.
 static constexpr int64_t kTaskBytes = 256 << 10;
+/// Of a row, for a task that shares it with others.
+static constexpr int64_t kSplitBytes = 16 << 10;
 /// Features of a kernel for any number of them, as far as choices go.
 static constexpr int64_t kUnknownFeatures = 1024;
 /// Longer lines hide the wait for their statistic by themselves.
@@ -38,7 +40,7 @@ ScheduleAttr Schedule::attribute(mlir::MLIRContext* context) const {
 
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
   Schedule schedule;
-  if (auto error = parseScheduleText(text, schedule.strategy, knobsOf(schedule))) return error;
+  if (auto error = parseScheduleText(text, schedule.strategy, {Strategy::Streamed, Strategy::Resident, Strategy::Split}, knobsOf(schedule))) return error;
   return schedule;
 }
 
@@ -61,6 +63,7 @@ std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s,
     return "rows * unroll = " + std::to_string(s.rows * s.unroll) + " accumulators of each sum; legal: up to 16";
   if (s.stream)
     if (auto reason = oneOf("stream", s.stream, 8)) return *reason + ", or 0";
+  if (s.ahead && s.strategy == Strategy::Split) return "ahead; legal where a task has whole rows";
   if (s.ahead && lineOf(problem) == 0) return "ahead; legal where a statistic is of one row, and has to be complete before it is used";
   if (s.ahead && s.rows == 1) return "ahead with rows = 1; legal: rows of at least 2";
   if (narrow(problem) && !s.scalarTail && !isa.masks16)
@@ -163,6 +166,12 @@ static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) 
   return apart;
 }
 
+llvm::SmallVector<Strategy, 2> strategies(const Problem& problem) {
+  llvm::SmallVector<Strategy, 2> legal = legalStrategies(problem);
+  if (!codegen::whyIllegal(problem, Strategy::Split)) legal.push_back(Strategy::Split);
+  return legal;
+}
+
 Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strategy) {
   Schedule s;
   s.strategy = strategy;
@@ -192,14 +201,14 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
     s.grain = rowsOf(partials ? kTaskBytes : kTaskBytes / 4, problem, 512);
   s.scalarTail = narrow(problem) && !isa.masks16;
   // In memory many short streams of rows lose to one long one, unless rows share sums per feature. Those of 16 bits are
-  // too short even then; but sums of a batch's mean are too long for one row at a time.
-  const bool mean = problem.entry != Entry::Backward && problem.spec->needsBatchStatistics();
-  s.stream = !perFeature || problem.spec->pre || (bytes(problem.data) == 2 && !mean) ? 1 : 8;
+  // too short even then.
+  s.stream = !perFeature || problem.spec->pre || bytes(problem.data) == 2 ? 1 : 8;
   // Sums and parameters of long rows do not stay in the first-level cache from one row to the next: four share them.
   const bool sums = problem.spec->pre || (lines && problem.entry == Entry::Backward);
   if (sums && bytes(problem.data) == 4 && problem.features.value_or(0) * bytes(problem.data) > 2 * kPage) s.stream = 4;
   if (perFeature && strategy == Strategy::Resident) s.stream = 0;
   if (runs) s.stream = 4;
+  if (strategy == Strategy::Split) s.rows = 2, s.unroll = 4, s.tile = 2, s.grain = kSplitBytes / bytes(problem.data), s.stream = 0, s.ahead = false;
   return s;
 }
 

@@ -2,6 +2,7 @@
 //
 // The fields are those of #norm.schedule; a schedule prints as
 // `streamed,vector=16,rows=4,unroll=1,tile=4,grain=32` in manifests and records.
+// `grain` is the least that a task has: rows, or features where rows are split.
 #pragma once
 
 #include <optional>
@@ -53,6 +54,9 @@ int64_t rowsApart(const Problem&);
 
 /// Whether rows are shorter than a page, and what a strip of columns reads of one ends and begins within lines.
 bool splitsLines(const Problem&);
+
+/// Those that this target has for the problem, the default first.
+llvm::SmallVector<Strategy, 2> strategies(const Problem&);
 
 /// A legal schedule that needs no measurement.
 Schedule defaultSchedule(const Problem&, const Isa&, Strategy);

@@ -47,6 +47,7 @@ struct Moved {
 Moved transfersOf(const Problem& problem, const Schedule& s, const Load& load) {
   const bool backward = problem.entry == Entry::Backward, perFeature = problem.spec->perFeature();
   const double reads = backward ? 2 : 1;
+  if (s.strategy == Strategy::Split) return {reads * 2 + 1, 0};
   if (s.strategy == Strategy::Streamed) {
     const bool twice = perFeature && problem.entry != Entry::Infer && !problem.spec->running.has_value();
     return {reads * (twice ? 2 : 1) + 1, 0};
@@ -90,23 +91,25 @@ double waitCost(const Problem& problem, const Schedule& s, const Load& load) {
 
 std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa) {
   std::vector<KnobSpace> spaces;
-  for (Strategy strategy : legalStrategies(problem)) {
+  for (Strategy strategy : strategies(problem)) {
     const Schedule s = defaultSchedule(problem, isa, strategy);
-    const bool strips = columns(problem, strategy);
+    const bool strips = columns(problem, strategy), split = strategy == Strategy::Split;
     const auto only = [](int64_t value) { return std::vector<int64_t>{value}; };
     KnobSpace space{name(strategy).str(), {}};
     space.knobs.push_back({"vector", powers(std::max<int64_t>(2, s.vector / 2), 2 * s.vector, s.vector)});
     space.knobs.push_back({"rows", strips ? only(s.rows) : powers(1, 8, s.rows)});
     space.knobs.push_back({"unroll", strips ? only(s.unroll) : powers(1, 8, s.unroll)});
-    space.knobs.push_back({"tile", strips ? powers(1, 8, s.tile) : only(s.tile)});
-    space.knobs.push_back({"grain", strips ? only(s.grain) : sorted({8, 32, 128, s.grain})});
-    space.knobs.push_back({"stream", strips ? only(s.stream) : sorted({0, 1, 4, 8, s.stream})});
+    space.knobs.push_back({"tile", strips || split ? powers(1, 8, s.tile) : only(s.tile)});
+    space.knobs.push_back({"grain", strips  ? only(s.grain)
+                                      : split ? powers(s.grain / 4, 4 * s.grain, s.grain)
+                                              : sorted({8, 32, 128, s.grain})});
+    space.knobs.push_back({"stream", strips || split ? only(s.stream) : sorted({0, 1, 4, 8, s.stream})});
     // Without a tail its form is no choice.
     const bool tail = problem.layout == Layout::ChannelsFirst || !problem.features ||
                       *problem.features % (2 * s.vector) != 0;
     const bool choice = tail && !s.scalarTail;
     space.knobs.push_back({"scalar_tail", choice ? std::vector<int64_t>{0, 1} : only(s.scalarTail), true});
-    space.knobs.push_back({"ahead", lineOf(problem) ? std::vector<int64_t>{0, 1} : only(0), true});
+    space.knobs.push_back({"ahead", lineOf(problem) && !split ? std::vector<int64_t>{0, 1} : only(0), true});
     spaces.push_back(std::move(space));
   }
   return spaces;
@@ -131,7 +134,8 @@ double predict(const Problem& problem, const Schedule& s, const Isa& isa, const 
   if (s.rows > 2 && int64_t(double(run) * size) % 4096 == 0) compute *= 1 + 0.02 * double(s.rows);
 
   const double units =
-      strips ? double(run) / double(s.vector * s.tile) : double(load.totalRows()) / double(s.grain);
+      s.strategy == Strategy::Split ? double(load.features) / double(s.grain)
+      : strips ? double(run) / double(s.vector * s.tile) : double(load.totalRows()) / double(s.grain);
   const double tasks = std::max(1.0, units), workers = std::min(double(load.threads), tasks);
   constexpr double kTask = 150;
   // In a call that is not large `stream` changes nothing: its default stands for all.

@@ -36,7 +36,7 @@ std::string Schedule::text() const {
 
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
   Schedule schedule;
-  if (auto error = parseScheduleText(text, schedule.strategy, knobsOf(schedule))) return error;
+  if (auto error = parseScheduleText(text, schedule.strategy, kStrategies, knobsOf(schedule))) return error;
   return schedule;
 }
 

@@ -61,6 +61,7 @@ class HalideTarget : public Target {
 
   std::vector<Candidate> defaults(const Problem& problem) const override {
     std::vector<Candidate> list = other_->defaults(problem);  // the same limits of rows
+    list.resize(std::min<size_t>(list.size(), legalStrategies(problem).size()));
     for (auto [candidate, strategy] : llvm::zip(list, legalStrategies(problem)))
       candidate.schedule = halide::defaultSchedule(problem, isa_, strategy).text();
     return list;
@@ -77,6 +78,7 @@ class HalideTarget : public Target {
 
   std::vector<KnobSpace> knobs(const Problem& problem) const override {
     std::vector<KnobSpace> spaces = cpu::knobSpaces(problem, isa_);
+    spaces.resize(legalStrategies(problem).size());  // those of `kStrategies` come first
     for (auto [space, strategy] : llvm::zip(spaces, legalStrategies(problem))) {
       const Schedule s = halide::defaultSchedule(problem, isa_, strategy);
       const std::map<llvm::StringRef, int64_t> own{

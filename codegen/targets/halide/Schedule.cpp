@@ -34,7 +34,7 @@ cpu::Schedule Schedule::cut() const {
 
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
   Schedule schedule;
-  if (auto error = parseScheduleText(text, schedule.strategy, knobsOf(schedule))) return error;
+  if (auto error = parseScheduleText(text, schedule.strategy, kStrategies, knobsOf(schedule))) return error;
   return schedule;
 }
 
@@ -76,7 +76,9 @@ Schedule defaultSchedule(const Problem& problem, const cpu::Isa& isa, Strategy s
   s.strategy = strategy;
   s.vector = isa.vectorBytes / bytes(problem.statistics());
   const cpu::Schedule other = cpu::defaultSchedule(problem, isa, strategy);
-  s.stream = other.stream;
+  // One row at a time, its sums of a batch's mean are longer than those of MLIR's, and too long.
+  const bool mean = problem.spec->perFeature() && problem.entry != Entry::Backward && problem.spec->needsBatchStatistics();
+  s.stream = mean && other.stream == 1 ? 8 : other.stream;
   s.scalarTail = other.scalarTail;
   const bool lines = !problem.spec->perFeature() && problem.spec->reduce == Reduce::Features;
   const int64_t features = problem.features.value_or(1024);
