@@ -123,7 +123,7 @@ class CpuCompilation : public Compilation {
 
   llvm::Error loops() {
     entry_.emplace(kernel_);
-    lowerToLoops(*module_);
+    lowerToLoops(*module_, {.roundsBF16 = isa_.roundsBF16});
     expandTranscendentals(*module_);
     if (failed(verify(*module_))) return fault("lowering to loops");
     return llvm::Error::success();

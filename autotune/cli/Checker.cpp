@@ -6,7 +6,9 @@ namespace normc::cli {
 namespace {
 
 /// Instruction sets of one architecture, the older first.
-int levelOf(const std::string& isa) { return isa == "x86-64-v4" ? 4 : isa == "x86-64-v3" ? 3 : 0; }
+int levelOf(const std::string& isa) {
+  return isa == "x86-64-v4-bf16" ? 5 : isa == "x86-64-v4" ? 4 : isa == "x86-64-v3" ? 3 : 0;
+}
 
 /// Why the kernel cannot run on this processor; empty if it can.
 std::string processorRefuses(const std::string& isa) {

@@ -202,7 +202,7 @@ Action declareCompile(CLI::App& parser) {
   auto flags = std::make_shared<CompileFlags>();
   flags->request.declare(parser, "Feature counts to specialise for, beside kernels for any");
   parser.add_option("-o,--output", flags->output, "The package to write")->type_name("FILE");
-  addList(parser, "--target", flags->targets, "host, x86-64-v3, x86-64-v4, aarch64; sm_80, sm_90, sm_100 or another sm_NN [host]");
+  addList(parser, "--target", flags->targets, "host, x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64; sm_80, sm_90, sm_100 or another sm_NN [host]");
   parser.add_option("--generator", flags->generator, "mlir, halide or both; Halide makes kernels for CPUs [mlir]")
       ->type_name("NAME");
   parser.add_option("--schedule", flags->schedule, "For all kernels, as `normc inspect` prints it")

@@ -156,7 +156,7 @@ Value Frame::load(TensorOp t, Value address, int64_t lanes, Value mask) {
 void Frame::store(TensorOp t, Value address, Value value, Value mask, std::optional<int64_t> alignment, bool past) {
   OpBuilder& b = l_.b;
   Value memory = buffer(t);
-  if (access_.stored(t).isInteger(16)) value = l_.toBF16(value);
+  if (access_.stored(t).isInteger(16)) value = l_.toBF16(value, access_.roundsBF16);
   else if (!t.getType().isInteger(64)) value = l_.convert(value, t.getType());
   if (!isa<VectorType>(value.getType())) {
     memref::StoreOp::create(b, l_.loc, value, memory, address);

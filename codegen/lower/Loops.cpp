@@ -161,8 +161,12 @@ static Value toBF16Lanes(Loops& l, Value bits) {
   return arith::SelectOp::create(b, l.loc, up, arith::AddIOp::create(b, l.loc, high, all(1)), high);
 }
 
-Value Loops::toBF16(Value v) {
+Value Loops::toBF16(Value v, bool instruction) {
   Value f32 = convert(v, b.getF32Type());
+  if (instruction && isa<VectorType>(v.getType())) {
+    Value rounded = arith::TruncFOp::create(b, loc, withElement(v.getType(), b.getBF16Type()), f32);
+    return arith::BitcastOp::create(b, loc, withElement(v.getType(), b.getI16Type()), rounded);
+  }
   Type i32 = withElement(f32.getType(), b.getI32Type());
   Value bits = arith::BitcastOp::create(b, loc, i32, f32);
   if (isa<VectorType>(i32)) return toBF16Lanes(*this, bits);

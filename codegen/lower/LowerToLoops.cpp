@@ -53,7 +53,7 @@ static Arguments argumentsOf(Loops& l, KernelOp kernel, func::FuncOp function) {
   return a;
 }
 
-void lowerToLoops(ModuleOp module) {
+void lowerToLoops(ModuleOp module, const Access& access) {
   OpBuilder b(module.getContext());
   for (auto kernel : llvm::make_early_inc_range(module.getOps<KernelOp>())) {
     SmallVector<Type> types = parameterTypes(kernel);
@@ -66,7 +66,7 @@ void lowerToLoops(ModuleOp module) {
         if (isUnshared(t)) function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
       b.setInsertionPointToEnd(function.addEntryBlock());
       Loops loops(b, phase.getLoc());
-      Frame frame(loops, kernel, phase, argumentsOf(loops, kernel, function));
+      Frame frame(loops, kernel, phase, argumentsOf(loops, kernel, function), access);
       PhaseLowering(loops, frame).run();
       func::ReturnOp::create(b, phase.getLoc());
     }

@@ -105,6 +105,6 @@ class PhaseLowering : Walk {
 
 /// Replaces every norm.kernel of the module by one function per phase, named
 /// `<kernel>.<phase>`.
-void lowerToLoops(mlir::ModuleOp);
+void lowerToLoops(mlir::ModuleOp, const Access& = {});
 
 }  // namespace normc::codegen

@@ -8,6 +8,7 @@ namespace normc::runtime {
 normc_status CpuPlatform::open(const normc_request& request, std::unique_ptr<const Platform>& platform) {
   std::unique_ptr<CpuPlatform> made(new CpuPlatform());
   made->cpu_ = cpuIsa();
+  made->keepDenormals_ = request.denormals == NORMC_DENORMALS_KEEP;
   if (request.device_id != 0)
     return fail(NORMC_INVALID_ARGUMENT, "request.device_id is ", request.device_id,
                 "; the CPU has no other number than 0");
@@ -28,6 +29,8 @@ Platform::Verdict CpuPlatform::judge(const KernelInfo& kernel) const {
                   std::string(cpu_ ? cpu_->name : "none of " + std::string(isaNames())));
   if (cap_ && isa->level > cap_->level)
     return refuse("needs " + kernel.isa + ", newer than the cap " + std::string(cap_->name));
+  if (keepDenormals_ && isa->roundsBF16 && (kernel.parts.data == "bf16" || kernel.parts.params == "bf16"))
+    return refuse("rounds to bf16 by an instruction that takes denormals for zeros, and request.denormals keeps them; a kernel for x86-64-v4 would serve");
   return {.rank = isa->level, .advantage = "has the newer instruction set"};
 }
 

@@ -8,7 +8,7 @@ namespace normc::runtime {
 
 class CpuPlatform final : public Platform {
  public:
-  /// Reads `isa_cap` of the request.
+  /// Reads `isa_cap` and `denormals` of the request.
   static normc_status open(const normc_request& request, std::unique_ptr<const Platform>& platform);
 
   const Place& place() const override { return place_; }
@@ -21,6 +21,7 @@ class CpuPlatform final : public Platform {
 
   Place place_;
   const Isa* cpu_ = nullptr;  ///< what the processor has; null on one older than all of them
+  bool keepDenormals_ = false;
   const Isa* cap_ = nullptr;  ///< the newest set that the caller allows; null: no cap
 };
 

@@ -7,7 +7,10 @@
 namespace normc::runtime {
 namespace {
 
-constexpr Isa kIsas[] = {{"x86-64-v3", "x86_64", 3}, {"x86-64-v4", "x86_64", 4}, {"aarch64", "aarch64", 1}};
+constexpr Isa kIsas[] = {{"x86-64-v3", "x86_64", 3},
+                         {"x86-64-v4", "x86_64", 4},
+                         {"x86-64-v4-bf16", "x86_64", 5, true},
+                         {"aarch64", "aarch64", 1}};
 
 #if defined(__x86_64__)
 bool all(unsigned value, unsigned bits) { return (value & bits) == bits; }
@@ -20,7 +23,7 @@ unsigned savedRegisters(unsigned leaf1Ecx) {
   return low;
 }
 
-/// The levels of the x86-64 psABI, 0 below v3.
+/// The levels of the x86-64 psABI, 0 below v3; 5 is v4 with AVX512_BF16.
 int detectLevel() {
   constexpr unsigned kYmm = 0x6, kZmm = 0xe0;  // XCR0: SSE and AVX; opmask and both halves of zmm
   unsigned eax, ebx, ecx, edx, extended = 0;
@@ -35,7 +38,9 @@ int detectLevel() {
       !all(ebx, bit_AVX2 | bit_BMI | bit_BMI2))
     return 0;
   const bool v4 = all(ebx, bit_AVX512F | bit_AVX512BW | bit_AVX512CD | bit_AVX512DQ | bit_AVX512VL);
-  return v4 && all(registers, kZmm) ? 4 : 3;
+  if (!v4 || !all(registers, kZmm)) return 3;
+  constexpr unsigned kBF16 = 1 << 5;  // leaf 7.1, eax
+  return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && all(eax, kBF16) ? 5 : 4;
 }
 constexpr std::string_view kMachine = "x86_64";
 #elif defined(__aarch64__)
@@ -53,7 +58,7 @@ const Isa* findIsa(std::string_view name) {
   return nullptr;
 }
 
-std::string_view isaNames() { return "x86-64-v3, x86-64-v4, aarch64"; }
+std::string_view isaNames() { return "x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64"; }
 
 const Isa* cpuIsa() {
   static const Isa* const detected = [] {

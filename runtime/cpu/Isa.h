@@ -11,12 +11,13 @@ struct Isa {
   std::string_view name;
   std::string_view machine;  ///< "x86_64", "aarch64"
   int level;
+  bool roundsBF16 = false;  ///< by an instruction, which takes denormals for zeros whatever the mode
 };
 
 /// Null for a name that this runtime does not know.
 const Isa* findIsa(std::string_view name);
 
-/// All names, for errors: "x86-64-v3, x86-64-v4, aarch64".
+/// All names, for errors: "x86-64-v3, x86-64-v4, ...".
 std::string_view isaNames();
 
 /// The newest set that code can use here; null on a processor older than all of them.

@@ -161,7 +161,7 @@ TEST_F(HalideRequest, MustNameWhatItDeclares) {
 TEST_F(HalideRequest, ForAnotherTargetIsRefused) {
   EXPECT_EQ(messageOf(generator_, changed("\"x86-64-v3\"", "\"riscv64\"")),
             "the Halide generator refuses; it said:\ncannot be expressed: the target 'riscv64'; known: "
-            "x86-64-v3, x86-64-v4, "
+            "x86-64-v3, x86-64-v4, x86-64-v4-bf16, "
             "aarch64\n");
 }
 

@@ -140,6 +140,9 @@ TEST(Schedule, VectorsFillShortLinesByDefault) {
   EXPECT_EQ(vector("layer_norm:forward@f32[*x4]"), 4);
   EXPECT_EQ(vector("power_norm_released:forward@f32[*x768]{heads=96}"), 8);
   EXPECT_EQ(vector("power_norm:forward@f32[*x4]"), 16) << "vectors of streams run over features";
+  const Problem bf16 = problemOf("layer_norm:forward@bf16[*x1024]");
+  EXPECT_EQ(defaultSchedule(bf16, isaOf("x86-64-v4"), Strategy::Resident).vector, 32) << "two registers are rounded together";
+  EXPECT_EQ(defaultSchedule(bf16, isaOf("x86-64-v4-bf16"), Strategy::Resident).vector, 16) << "each by one instruction";
 }
 
 TEST(Schedule, MaskedTailsOfSixteenBitsNeedMasksOfSixteenBits) {

@@ -74,7 +74,7 @@ TEST(Select, PrefersTheNewestInstructionSetOfTheProcessor) {
       packageOf({withIsa(layerNorm("forward", 8), "x86-64-v3"), withIsa(layerNorm("forward"), "x86-64-v4"),
                  withIsa(layerNorm("forward"), "aarch64")}),
       context());
-  const bool v4 = hostIsa() == "x86-64-v4";
+  const bool v4 = hostIsa().starts_with("x86-64-v4");
   EXPECT_EQ(chosen(package, "layer_norm:forward@f32[*x8]"), v4 ? 1u : 0u);
   normc_request capped = {};
   capped.isa_cap = "x86-64-v3";
@@ -192,7 +192,7 @@ TEST(Request, OptionsAreChecked) {
     return refusal([&] { Plan(standard(), "probe:forward@f32[*x*]", request); });
   };
   EXPECT_EQ(refused([](auto& r) { r.isa_cap = "avx2"; }),
-            "INVALID_ARGUMENT: request.isa_cap is `avx2`; it must be one of x86-64-v3, x86-64-v4, aarch64");
+            "INVALID_ARGUMENT: request.isa_cap is `avx2`; it must be one of x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64");
   EXPECT_EQ(refused([](auto& r) { r.denormals = static_cast<normc_denormals>(7); }),
             "INVALID_ARGUMENT: request.denormals is 7; it must be 0 (flush) or 1 (keep)");
   EXPECT_EQ(refused([](auto& r) { r.max_threads = -1; }),

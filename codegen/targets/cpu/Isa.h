@@ -17,12 +17,13 @@ struct Isa {
   int64_t vectorBytes;       ///< of the widest register
   int64_t registers;         ///< how many of those there are
   bool masks16;              ///< loads and stores of 16-bit lanes can be masked
+  bool roundsBF16 = false;   ///< by an instruction, which takes denormals for zeros
 };
 
 /// All of them, the narrowest of each architecture first.
 const std::vector<Isa>& instructionSets();
 
-/// `x86-64-v3`, `x86-64-v4`, `aarch64`, or `host`: the best that this processor runs.
+/// `x86-64-v3`, `x86-64-v4`, `x86-64-v4-bf16`, `aarch64`, or `host`: the best that this processor runs.
 llvm::Expected<Isa> findIsa(llvm::StringRef name);
 
 }  // namespace normc::codegen::cpu

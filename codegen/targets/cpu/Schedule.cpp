@@ -177,9 +177,9 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   s.strategy = strategy;
   s.vector = isa.vectorBytes / bytes(problem.statistics());
   const int64_t line = lineOf(problem);
-  // bf16 is rounded in lanes of 16 bits, a register of them at a time; f16 by an instruction.
+  // bf16 is rounded in lanes of 16 bits, a register of them at a time, unless by an instruction, as f16 is.
   const bool fills = isa.masks16 || (problem.features && *problem.features % (2 * s.vector) == 0);
-  if (problem.data == DType::BF16 && problem.layout == Layout::FeaturesLast && fills) s.vector *= 2;
+  if (problem.data == DType::BF16 && !isa.roundsBF16 && problem.layout == Layout::FeaturesLast && fills) s.vector *= 2;
   if (line) s.vector = lanesFor(line, s.vector);
   if (halvesRegister(problem, isa)) s.vector = isa.vectorBytes / 2 / bytes(problem.statistics());
   const bool wide = isa.registers >= 32, perFeature = problem.spec->perFeature();

@@ -123,18 +123,22 @@ double predict(const Problem& problem, const Schedule& s, const Isa& isa, const 
   double perByte = memoryCost(int64_t(elements * size) * tensors, load);
   if (strips)
     perByte *= std::max(1.0, 128.0 / (double(s.vector * s.tile) * size));  // narrow strips waste lines
+  const bool split = s.strategy == Strategy::Split;
+  // One of its two sweeps goes down narrow strips, whose rows meet at few places in a page.
+  if (split) perByte *= (1 + std::max(1.0, 256.0 / (double(s.vector * s.tile) * size))) / 2;
   const bool large = elements * size >= kLargeBytes;
   if (large && s.stream) perByte *= 0.7;  // no line is read to be filled
   const double memory = elements * size * (moved.fromMemory * perByte + moved.fromCache * 0.015);
 
   double compute = elements * (computeCost(problem, s, isa, strips) + waitCost(problem, s, load));
+  if (split && load.totalRows() > 2) compute *= 1.2;
   const int64_t run = elementsOfRun(problem, load), rest = run % s.vector;
   if (s.scalarTail && !strips) compute += elements / double(run) * double(rest) * 1.0;
   // Rows at a multiple of a page fall into the same sets of the first-level cache.
   if (s.rows > 2 && int64_t(double(run) * size) % 4096 == 0) compute *= 1 + 0.02 * double(s.rows);
 
   const double units =
-      s.strategy == Strategy::Split ? double(load.features) / double(s.grain)
+      split ? double(load.features) / double(s.grain)
       : strips ? double(run) / double(s.vector * s.tile) : double(load.totalRows()) / double(s.grain);
   const double tasks = std::max(1.0, units), workers = std::min(double(load.threads), tasks);
   constexpr double kTask = 150;
