@@ -154,6 +154,12 @@ Value Walk::horizontal(Value v) {
 
 //===-- Probing ---------------------------------------------------------------------===//
 
+/// Where the i-th of some vectors of a run begins: as far from each other as they can be, so that data with a trend do not
+/// have their shift at one end, and their variance what is left of two large sums.
+Value Walk::spot(Value length, int64_t i, int64_t parts, int64_t width) {
+  return l_.roundDown(l_.div(l_.mul(length, l_.index(i)), l_.index(parts)), width);
+}
+
 /// A value near the mean. Powers of two of equal numbers add up exactly, so
 /// constant data give their value, and differences from it are exact zeros.
 Value Walk::probe(ProbeOp op, Replica& replica) {
@@ -217,24 +223,24 @@ Value Walk::probe(ProbeOp op, Replica& replica) {
   Value length = column ? f_.rows() : runWidth();
   if (!slab_.isPer("row")) length = l_.select(l_.less(zero, rows), length, zero);
   auto atLeast = [&](int64_t n) { return l_.less(l_.index(n - 1), length); };
-  auto shifted = [&](int64_t i) {
+  auto shifted = [&](Value i) {
     Coordinates c = at;
-    if (column) c.row = l_.index(i);
-    else (f_.featuresLast() ? c.feature : c.row) = l_.add(f_.featuresLast() ? at.feature : zero, l_.index(i));
+    if (column) c.row = i;
+    else (f_.featuresLast() ? c.feature : c.row) = l_.add(f_.featuresLast() ? at.feature : zero, i);
     return f_.address(x, c);
   };
-  /// The mean of `parts` loads of `width` lanes, one after another.
+  /// The mean of `parts` loads of `width` lanes, spread over the run.
   auto meanOf = [&](int64_t parts, int64_t width) {
     Values values;
     for (int64_t i = 0; i < parts; ++i)
-      values.push_back(f_.load(x, shifted(i * std::max<int64_t>(width, 1)), width, {}));
+      values.push_back(f_.load(x, shifted(spot(length, i, parts, std::max<int64_t>(width, 1))), width, {}));
     Value sum = l_.tree(values);
     if (width) sum = horizontal(sum);
     return Values{shareOf(sum, 1.0 / double(parts * std::max<int64_t>(width, 1)))};
   };
   auto middleOfRows = [&] {
     Values rows;
-    for (int64_t i = 0; i < 8; ++i) rows.push_back(f_.load(x, shifted(i), lanes, laneMask_));
+    for (int64_t i = 0; i < 8; ++i) rows.push_back(f_.load(x, shifted(l_.index(i)), lanes, laneMask_));
     return Values{l_.middle(rows)};
   };
   Values best = l_.when(l_.less(zero, length), none, [&] { return Values{valueAt(at)}; });
@@ -262,7 +268,7 @@ Value Walk::probedSum(ProbeOp op, Replica& replica, double& share) {
   Coordinates at = replica.at;
   Values values;
   for (int64_t i = 0; i < parts; ++i) {
-    at.feature = l_.add(runBegin_, l_.index(i * probeWidth_));
+    at.feature = l_.add(runBegin_, spot(l_.index(*length), i, parts, probeWidth_));
     values.push_back(f_.load(x, f_.address(x, at), probeWidth_, {}));
   }
   share = 1.0 / double(parts * probeWidth_);

@@ -76,6 +76,7 @@ class Walk {
   /// Of a run that is known to be long enough: the vector whose lanes, added up and multiplied by `share`, are what
   /// `probe` gives. Else null.
   mlir::Value probedSum(ProbeOp, Replica&, double& share);
+  mlir::Value spot(mlir::Value length, int64_t i, int64_t parts, int64_t width);
   mlir::Value shareOf(mlir::Value sum, double share);
   /// Valid rows among the mask's elements at place(begin) to place(end - 1), an index.
   virtual mlir::Value countValid(mlir::Value begin, mlir::Value end, llvm::function_ref<Coordinates(mlir::Value)> place);

@@ -124,8 +124,13 @@ TEST(Schedule, LargeCallsOf16BitsTakeOneRowAtATimeByDefault) {
   };
   EXPECT_EQ(stream("power_norm:forward@f32[*x64]"), 8);
   EXPECT_EQ(stream("power_norm:forward@bf16[*x64]"), 1);
-  EXPECT_EQ(stream("power_norm_released:forward@f32[*x2048]{heads=8}"), 1);
-  EXPECT_EQ(stream("power_norm_released:forward@f32[*x4096]{heads=8}"), 4) << "rows share sums that outgrow a cache";
+  EXPECT_EQ(stream("power_norm_released:forward@f32[*x1024]{heads=8}"), 1);
+  EXPECT_EQ(stream("power_norm_released:forward@f32[*x2048]{heads=8}"), 4) << "rows share sums that outgrow a cache";
+  EXPECT_EQ(stream("power_norm:backward@bf16[*x1024]"), 1);
+  EXPECT_EQ(stream("power_norm:backward@bf16[*x2048]"), 4);
+  EXPECT_EQ(stream("layer_norm:forward@f32[*x1536]"), 1);
+  EXPECT_EQ(stream("layer_norm:forward@f32[*x2048]"), 4) << "or parameters";
+  EXPECT_EQ(stream("rms_norm:forward@f32[*x2048]"), 1) << "a scale alone does not";
   EXPECT_EQ(stream("batch_norm:backward@f16[*x64]"), 1);
   EXPECT_EQ(stream("batch_norm:forward@bf16[*x64]"), 1);
 }

@@ -172,6 +172,15 @@ llvm::SmallVector<Strategy, 2> strategies(const Problem& problem) {
   return legal;
 }
 
+/// What one row and all that belongs to its features take of the first-level cache: parameters, or sums and what they are of.
+static int64_t bytesBesideRow(const Problem& problem) {
+  const Spec& spec = *problem.spec;
+  const bool backward = problem.entry == Entry::Backward;
+  const int64_t vectors = spec.perFeature() || backward ? 3 : int64_t(spec.scale) + int64_t(spec.bias);
+  return problem.features.value_or(kUnknownFeatures) *
+         ((backward ? 2 : 1) * bytes(problem.data) + vectors * bytes(problem.statistics()));
+}
+
 Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strategy) {
   Schedule s;
   s.strategy = strategy;
@@ -204,8 +213,7 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   // too short even then.
   s.stream = !perFeature || problem.spec->pre || bytes(problem.data) == 2 ? 1 : 8;
   // Sums and parameters of long rows do not stay in the first-level cache from one row to the next: four share them.
-  const bool sums = problem.spec->pre || (lines && problem.entry == Entry::Backward);
-  if (sums && bytes(problem.data) == 4 && problem.features.value_or(0) * bytes(problem.data) > 2 * kPage) s.stream = 4;
+  if (s.stream == 1 && (perFeature || lines) && bytesBesideRow(problem) > 5 * kPage) s.stream = 4;
   if (perFeature && strategy == Strategy::Resident) s.stream = 0;
   if (runs) s.stream = 4;
   if (strategy == Strategy::Split) s.rows = 2, s.unroll = 4, s.tile = 2, s.grain = kSplitBytes / bytes(problem.data), s.stream = 0, s.ahead = false;
