@@ -54,6 +54,7 @@ const std::vector<Arrow> kArrows{
     {"autotune/cli", {"autotune", "codegen", "dsl", "runtime"}, {"llvm", "nlohmann", "CLI"}},
     // Examples are hosts: they know what is installed.
     {"examples", {}, {"normc"}},
+    {"tests/install/outside", {}, {"normc"}},
     {"bench", {"bench", "autotune", "codegen", "dsl", "runtime"}, {"llvm", "nlohmann", "CLI", "oneapi"}},
     // Measuring on a GPU needs no compiler: it runs where there is only the driver.
     {"bench/gpu",
