@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "runtime/api/Struct.h"
+#include "runtime/core/RawEnum.h"
 #include "runtime/plan/Fields.h"
 #include "runtime/plan/Select.h"
 #include "runtime/plan/Workspace.h"
@@ -24,9 +25,9 @@ constexpr double kNeverBytes = double(int64_t(1) << 62);
 normc_status checkRequest(const normc_request& request) {
   if (!request.problem)
     return fail(NORMC_INVALID_ARGUMENT, "request.problem is null; it names what to compute");
-  if (request.denormals != NORMC_DENORMALS_FLUSH && request.denormals != NORMC_DENORMALS_KEEP)
-    return fail(NORMC_INVALID_ARGUMENT, "request.denormals is ", int(request.denormals),
-                "; it must be 0 (flush) or 1 (keep)");
+  const int denormals = rawEnum(request.denormals);
+  if (denormals != NORMC_DENORMALS_FLUSH && denormals != NORMC_DENORMALS_KEEP)
+    return fail(NORMC_INVALID_ARGUMENT, "request.denormals is ", denormals, "; it must be 0 (flush) or 1 (keep)");
   if (request.max_threads < 0)
     return fail(NORMC_INVALID_ARGUMENT, "request.max_threads is ", request.max_threads,
                 "; it must not be negative");
