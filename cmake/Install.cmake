@@ -30,12 +30,10 @@ set_target_properties(normc_tuner PROPERTIES EXPORT_NAME tuner)
 install(TARGETS normc_runtime EXPORT normcRuntime
   LIBRARY COMPONENT runtime NAMELINK_COMPONENT development)
 install(TARGETS normc_threads LIBRARY COMPONENT runtime NAMELINK_SKIP)  # opened by the runtime, never linked
-install(TARGETS normc_tuner EXPORT normcTuner LIBRARY COMPONENT tuner NAMELINK_COMPONENT development)
+install(TARGETS normc_tuner EXPORT normcTuner LIBRARY COMPONENT tuner)
 install(TARGETS normc-worker normc-bundle RUNTIME COMPONENT tuner)
-set(exports Runtime Tuner)
 if(NORMC_BUILD_COMPILER)
   install(TARGETS normc EXPORT normcCompiler RUNTIME COMPONENT compiler)
-  list(APPEND exports Compiler)
   if(TARGET normc-halide-gen)
     install(TARGETS normc-halide-gen RUNTIME COMPONENT compiler)
   endif()
@@ -45,9 +43,15 @@ if(NORMC_BUILD_COMPILER)
 endif()
 
 set(config ${CMAKE_INSTALL_LIBDIR}/cmake/normc)
-foreach(part ${exports})
-  install(EXPORT normc${part} FILE normc${part}Targets.cmake NAMESPACE normc:: DESTINATION ${config}
-    COMPONENT development)
+# Targets come with what they name, so that find_package offers what is there.
+set(componentOfRuntime development)
+set(componentOfTuner tuner)
+set(componentOfCompiler compiler)
+foreach(part Runtime Tuner Compiler)
+  if(NOT part STREQUAL Compiler OR NORMC_BUILD_COMPILER)
+    install(EXPORT normc${part} FILE normc${part}Targets.cmake NAMESPACE normc:: DESTINATION ${config}
+      COMPONENT ${componentOf${part}})
+  endif()
 endforeach()
 configure_package_config_file(cmake/normcConfig.cmake.in normcConfig.cmake INSTALL_DESTINATION ${config}
   NO_SET_AND_CHECK_MACRO)
