@@ -144,7 +144,7 @@ static package::Kernel manifestOf(const Problem& problem, const Schedule& schedu
   m.generator = "mlir";
   m.schedule = schedule.text();
   for (auto t : kernel.getOps<TensorOp>()) m.operands.push_back(operandOf(t, kernel));
-  for (const Number& n : numbers(*problem.spec)) m.scalars.push_back({n.name, n.value});
+  for (const Number& n : numbers(*problem.spec)) m.scalars.push_back({n.name, n.value, n.legal});
   m.state = fieldsOf(stateFields(problem));
   m.saved = fieldsOf(savedFields(problem));
   for (auto phase : kernel.getOps<PhaseOp>()) {

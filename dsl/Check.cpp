@@ -201,11 +201,8 @@ class Checker {
 
   // C23
   void epsilons() {
-    const bool batchScale =
-        spec_.backward == Backward::Approximate && spec_.approximate.scale == BackwardScale::Batch;
-    const bool stateDivides = spec_.divideBy == DivideBy::Running && !spec_.warmup && !batchScale;
     number("C23", spec_.epsilon >= 0, "epsilon", "epsilon", spec_.epsilon, "use a value above 0, e.g. 1e-5");
-    require(spec_.epsilon != 0 || stateDivides, "C23", "epsilon",
+    require(spec_.epsilon != 0 || epsilonMayBeZero(spec_), "C23", "epsilon",
             "epsilon is 0, but a statistic of this batch may divide, and it may be 0 too",
             "use a value above 0, e.g. 1e-5");
     if (spec_.pre) {
@@ -260,6 +257,12 @@ class Checker {
 };
 
 }  // namespace
+
+bool epsilonMayBeZero(const Spec& spec) {
+  const bool batchScale =
+      spec.backward == Backward::Approximate && spec.approximate.scale == BackwardScale::Batch;
+  return spec.divideBy == DivideBy::Running && !spec.warmup && !batchScale;
+}
 
 std::vector<Diagnostic> checkSpec(const Spec& spec, const Places& places) {
   return Checker(spec, places).run();

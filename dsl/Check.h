@@ -23,6 +23,9 @@ struct Place {
 /// itself, which stands in for what is not written.
 using Places = std::map<std::string, Place, std::less<>>;
 
+/// C23: whether nothing of this batch divides, so that epsilon may be 0.
+bool epsilonMayBeZero(const Spec&);
+
 /// Every rule that the spec breaks; empty where it is legal.
 std::vector<Diagnostic> checkSpec(const Spec&, const Places& = {});
 

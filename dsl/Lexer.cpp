@@ -87,7 +87,10 @@ class Lexer {
     size_t length = 1;
     while (!isKnown(peek(length))) ++length;
     reject(length, "unexpected " + inQuotes(text_.substr(at_, length)),
-           text_[at_] == '#' || text_[at_] == '/' ? "a comment starts with //" : "");
+           text_[at_] == '#' || text_[at_] == '/' ? "a comment starts with //"
+           : static_cast<unsigned char>(text_[at_]) < 0x80
+               ? ""
+               : "words have letters from a to z, digits and _; comments may have any");
   }
 
   void reject(size_t length, std::string message, std::string hint) {

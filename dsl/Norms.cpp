@@ -12,6 +12,8 @@ namespace normc {
 namespace {
 
 constexpr int kDeepestDescent = 16;
+constexpr size_t kLargestText = 256 * 1024, kLongestLine = 500;
+constexpr size_t kMostErrors = 100;  // that are shown of one file
 
 // A norm on its way from tree to Spec.
 struct Draft {
@@ -29,6 +31,7 @@ class FileReader {
       : source_(text, file), known_(known) {}
 
   Result<std::vector<std::shared_ptr<const Spec>>> run() {
+    if (std::optional<Diagnostic> error = tooLarge()) return *std::move(error);
     for (NormSyntax& norm : parseSyntax(source_, errors_)) drafts_.emplace_back(std::move(norm));
     distinctNames();
     std::vector<std::shared_ptr<const Spec>> specs;
@@ -41,10 +44,40 @@ class FileReader {
       return std::tie(a.where.line, a.where.column, a.rule, a.message) <
              std::tie(b.where.line, b.where.column, b.rule, b.message);
     });
+    if (const size_t all = errors_.size(); all > kMostErrors) {
+      errors_.resize(kMostErrors);
+      errors_.push_back(
+          {"there are " + std::to_string(all - kMostErrors) + " more errors", "", "", {source_.file()}, ""});
+    }
     return std::move(errors_);
   }
 
  private:
+  // C27. An error keeps its line, so without limits a file that holds no norms could cost gigabytes.
+  std::optional<Diagnostic> tooLarge() const {
+    const std::string hint = "is this a file of norms? One has about ten short lines each";
+    const std::string_view text = source_.text();
+    if (text.size() > kLargestText)
+      return Diagnostic{"the file has " + std::to_string(text.size()) + " bytes; at most " +
+                            std::to_string(kLargestText) + " are read",
+                        "C27",
+                        hint,
+                        {source_.file()},
+                        ""};
+    for (size_t start = 0, line = 1; start < text.size(); ++line) {
+      const size_t end = std::min(text.find('\n', start), text.size());
+      if (end - start > kLongestLine)
+        return Diagnostic{"this line has " + std::to_string(end - start) + " bytes; at most " +
+                              std::to_string(kLongestLine) + " are read",
+                          "C27",
+                          hint,
+                          {source_.file(), static_cast<int>(line), 1},
+                          source_.line(static_cast<int>(line))};
+      start = end + 1;
+    }
+    return std::nullopt;
+  }
+
   // C1
   void distinctNames() {
     for (size_t i = 0; i < drafts_.size(); ++i) {
@@ -145,6 +178,8 @@ class FileReader {
 
 Result<std::vector<std::shared_ptr<const Spec>>> parseNorms(std::string_view text, const std::string& file,
                                                             const NormMap& known) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // editors write it where they mean UTF-8
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   return FileReader(text, file, known).run();
 }
 

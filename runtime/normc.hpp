@@ -48,6 +48,20 @@ struct Destroy {
 };
 template <typename T, void (*destroy)(T*)>
 using Owner = std::unique_ptr<T, Destroy<T, destroy>>;
+
+/// All fields of `query(index, &field)`.
+template <typename Query>
+std::vector<normc_field> fields(Query query) {
+  std::vector<normc_field> result;
+  for (;;) {
+    normc_field field = {};
+    field.struct_size = sizeof field;
+    const normc_status status = query(result.size(), &field);
+    if (status == NORMC_OUT_OF_RANGE) return result;
+    check(status);
+    result.push_back(field);
+  }
+}
 }  // namespace detail
 
 class Context {
@@ -146,8 +160,8 @@ class Tensor {
     if (shape.size() > kMaxDims || (strides.size() != 0 && strides.size() != shape.size()))
       throw std::invalid_argument("a Tensor has at most 6 dimensions, and one stride for each or none");
     std::copy(shape.begin(), shape.end(), shape_.begin());
-    std::int64_t stride = 1;
-    for (int i = ndim_; i-- > 0; stride *= shape_[i]) strides_[i] = stride;
+    std::uint64_t stride = 1;  // may wrap: a shape that no memory holds is the library's to refuse
+    for (int i = ndim_; i-- > 0; stride *= static_cast<std::uint64_t>(shape_[i])) strides_[i] = static_cast<std::int64_t>(stride);
     std::copy(strides.begin(), strides.end(), strides_.begin());
   }
 
@@ -247,15 +261,7 @@ class Plan {
   }
   template <typename Query>
   std::vector<normc_field> fields(Query query, const normc_sizes& of) const {
-    std::vector<normc_field> result;
-    for (;;) {
-      normc_field field = {};
-      field.struct_size = sizeof field;
-      const normc_status status = query(get(), &of, result.size(), &field);
-      if (status == NORMC_OUT_OF_RANGE) return result;
-      check(status);
-      result.push_back(field);
-    }
+    return detail::fields([&](std::size_t index, normc_field* field) { return query(get(), &of, index, field); });
   }
 
   detail::Owner<normc_plan, normc_plan_destroy> owner_;
@@ -273,6 +279,9 @@ class State {
     Buffer result;
     check(normc_state_data(get(), &result.data, &result.bytes));
     return result;
+  }
+  std::vector<normc_field> fields() const {
+    return detail::fields([&](std::size_t index, normc_field* field) { return normc_state_field(get(), index, field); });
   }
   template <typename T>
   void read(const char* field, T* values, std::size_t count) const {

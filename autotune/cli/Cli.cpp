@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "autotune/cli/Failure.h"
+#include "autotune/cli/Files.h"
 #include "autotune/cli/Values.h"
 #include "dsl/Nearest.h"
 #include "runtime/normc.h"
@@ -40,6 +41,24 @@ void refuseExtras(const CLI::App& app, const std::vector<Verb>& verbs) {
   }
 }
 
+/// What the parser says of a flag's values, in our words.
+Failure refusedValues(const CLI::ParseError& error) {
+  const std::string text = error.what(), flag = text.substr(0, text.find(':'));
+  if (text.find("At Most") != text.npos) return usage(flag + " is given more than once");
+  if (error.get_name() == "ArgumentMismatch") return usage(flag + " needs a value");
+  return usage(text);
+}
+
+/// `normc help VERB` is `normc VERB --help`.
+std::vector<const char*> withoutHelpVerb(int argc, const char* const* argv) {
+  std::vector<const char*> words(argv, argv + argc);
+  if (argc > 1 && std::string_view(words[1]) == "help") {
+    words.erase(words.begin() + 1);
+    words.push_back("--help");
+  }
+  return words;
+}
+
 ExitCode parseAndRun(CLI::App& app, int argc, const char* const* argv, const std::vector<Verb>& verbs,
                      Output& out) {
   std::map<const CLI::App*, Action> actions;
@@ -48,13 +67,14 @@ ExitCode parseAndRun(CLI::App& app, int argc, const char* const* argv, const std
     actions[flags] = verb.declare(*flags);
   }
   try {
-    app.parse(argc, argv);
+    const std::vector<const char*> words = withoutHelpVerb(argc, argv);
+    app.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::Success& shown) {  // --help, --version
     app.exit(shown, out.results(), out.talk());
     return ExitCode::Ok;
   } catch (const CLI::ParseError& error) {
     refuseExtras(app, verbs);  // an unknown flag explains more than what it led to
-    throw usage(error.what());
+    throw refusedValues(error);
   }
   refuseExtras(app, verbs);
   if (app.get_subcommands().empty()) throw usage("there is no verb on the command line", "see normc --help");
@@ -63,9 +83,9 @@ ExitCode parseAndRun(CLI::App& app, int argc, const char* const* argv, const std
 
 }  // namespace
 
-void addWhole(CLI::App& app, const std::string& flag, int64_t& value, const std::string& what) {
+void addWhole(CLI::App& app, const std::string& flag, int64_t& value, const std::string& what, int64_t least) {
   app.add_option_function<std::string>(
-         flag, [flag, &value](const std::string& text) { value = wholeOf(flag, text, 0); }, what)
+         flag, [flag, &value, least](const std::string& text) { value = wholeOf(flag, text, least); }, what)
       ->type_name("N");
 }
 
@@ -74,6 +94,12 @@ void addList(CLI::App& app, const std::string& flag, std::vector<std::string>& v
          flag, [flag, &values](const std::string& text) { values = listOf(flag, text); }, what)
       ->join()
       ->type_name("A,B,...");
+}
+
+std::ostream& reportOf(const std::string& file, Output& out) {
+  if (out.json && file == "-")
+    throw usage("--json and -o - both write to the standard output", "name a file for one of them");
+  return isStream(file) ? out.talk() : out.results();
 }
 
 ExitCode run(int argc, const char* const* argv, const std::vector<Verb>& verbs) {
@@ -101,6 +127,9 @@ ExitCode run(int argc, const char* const* argv, const std::vector<Verb>& verbs) 
     return ExitCode::Refused;
   } catch (const std::bad_alloc&) {
     out.talk() << refused("no memory left").what() << std::flush;
+    return ExitCode::Refused;
+  } catch (const std::exception& error) {  // nobody above knew what to make of it: a mistake of ours
+    out.talk() << refused(error.what(), "normc did not expect this; please report it").what() << std::flush;
     return ExitCode::Refused;
   }
 }

@@ -22,8 +22,11 @@ struct Verb {
 
 /// A flag whose value is a list of words.
 void addList(CLI::App&, const std::string& flag, std::vector<std::string>& values, const std::string& what);
-/// A flag with a whole number of 0 or more.
-void addWhole(CLI::App&, const std::string& flag, int64_t& value, const std::string& what);
+/// A flag with a whole number of `least` or more.
+void addWhole(CLI::App&, const std::string& flag, int64_t& value, const std::string& what, int64_t least = 0);
+
+/// Where to say that `file` was written: on the standard output, as long as the file is not there itself.
+std::ostream& reportOf(const std::string& file, Output&);
 
 Action declareList(CLI::App&);
 Action declareFmt(CLI::App&);

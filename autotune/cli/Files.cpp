@@ -34,7 +34,7 @@ bool writeAll(int file, std::string_view bytes) {
 
 /// To a device or a pipe, which a rename would replace.
 void writeThrough(const std::string& path, std::string_view content) {
-  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  const int file = path == "-" ? dup(STDOUT_FILENO) : open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (file < 0) throw cannot("write", path, errno);
   const int error = writeAll(file, content) ? 0 : errno;
   close(file);
@@ -42,6 +42,11 @@ void writeThrough(const std::string& path, std::string_view content) {
 }
 
 }  // namespace
+
+bool isStream(const std::string& path) {
+  std::error_code none;
+  return path == "-" || (fs::exists(path, none) && !fs::is_regular_file(path, none));
+}
 
 std::string readFile(const std::string& path) {
   if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
@@ -64,8 +69,8 @@ std::string readFile(const std::string& path) {
 
 void writeFile(const std::string& given, std::string_view content) {
   std::error_code none;
-  const std::string path = fs::is_symlink(given, none) ? fs::weakly_canonical(given).string() : given;
-  if (fs::exists(path, none) && !fs::is_regular_file(path, none)) return writeThrough(path, content);
+  if (isStream(given)) return writeThrough(given, content);
+  const std::string path = fs::is_symlink(given, none) ? fs::weakly_canonical(given, none).string() : given;
   std::string temporary;
   int file = -1;
   for (int attempt = 0; file < 0; ++attempt) {
@@ -84,7 +89,7 @@ void writeFile(const std::string& given, std::string_view content) {
 void requireWritable(const std::string& path) {
   std::error_code none;
   if (fs::is_directory(path, none)) throw cannot("write", path, EISDIR);
-  if (fs::exists(path, none) && !fs::is_regular_file(path, none)) return;
+  if (isStream(path)) return;
   std::string folder = fs::path(path).parent_path().string();
   if (folder.empty()) folder = ".";
   if (access(folder.c_str(), W_OK | X_OK) != 0) throw cannot("write", path, errno);

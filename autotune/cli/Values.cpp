@@ -79,12 +79,16 @@ bool namesFile(const std::string& norm) {
   return norm.ends_with(".norm") || norm.find('/') != std::string::npos;
 }
 
+std::vector<Norm> normsIn(const std::string& text, const std::string& file) {
+  std::vector<Norm> norms = valueOf(readNorms(text, file), ExitCode::Refused);
+  if (norms.empty())
+    throw refused(file + " holds no norm", "a norm has the form: norm NAME { reduce rows ... }");
+  return norms;
+}
+
 std::vector<Norm> normsOf(const std::string& norm) {
   if (!namesFile(norm)) return {valueOf(findNorm(norm), ExitCode::Usage)};
-  std::vector<Norm> norms = valueOf(readNorms(readFile(norm), norm), ExitCode::Refused);
-  if (norms.empty())
-    throw refused(norm + " holds no norm", "a norm has the form: norm NAME { reduce rows ... }");
-  return norms;
+  return normsIn(readFile(norm), norm);
 }
 
 }  // namespace normc::cli

@@ -30,6 +30,8 @@ using Norm = std::shared_ptr<const Spec>;
 
 /// Whether the word names a file rather than a built-in norm: it ends in .norm or has a slash.
 bool namesFile(const std::string& norm);
+/// All norms of a text; one at least, or a Failure that names `file`.
+std::vector<Norm> normsIn(const std::string& text, const std::string& file);
 /// The norm of a built-in name, or all norms of a file.
 std::vector<Norm> normsOf(const std::string& norm);
 

@@ -103,7 +103,7 @@ ExitCode emit(const CompileFlags& flags, Output& out) {
   const Job& job = jobs[0];
   const std::string text =
       valueOf(job.target->emit(job.problem, job.schedule, stageName), ExitCode::Refused);
-  if (!flags.output.empty()) writeFile(flags.output, text);
+  if (!flags.output.empty()) reportOf(flags.output, out), writeFile(flags.output, text);
   if (out.json) {
     out.result({{"problem", job.problem.text()},
                 {"target", job.target->name().str()},
@@ -125,7 +125,7 @@ ExitCode emit(const CompileFlags& flags, Output& out) {
   std::_Exit(static_cast<int>(ExitCode::Interrupted));
 }
 
-void report(const std::vector<Job>& jobs, const std::string& file, size_t bytes, double seconds,
+void report(const std::vector<Job>& jobs, const std::string& file, bool byRecords, size_t bytes, double seconds,
             Output& out) {
   std::vector<std::string> norms, targets;
   Json problems = Json::array();
@@ -151,9 +151,12 @@ void report(const std::vector<Job>& jobs, const std::string& file, size_t bytes,
                 {"kernels", problems}});
     return;
   }
-  const auto chosen = std::count_if(jobs.begin(), jobs.end(), [](const Job& job) { return job.origin.starts_with("record "); });
-  if (chosen) out.results() << counted(chosen, "schedule") << " of " << jobs.size() << " chosen by records\n";
-  out.results() << file << ": " << counted(int64_t(jobs.size()), "kernel") << " of "
+  std::ostream& said = reportOf(file, out);
+  if (byRecords) {
+    const auto chosen = std::count_if(jobs.begin(), jobs.end(), [](const Job& job) { return job.origin.starts_with("record "); });
+    said << counted(chosen, "schedule") << " of " << jobs.size() << " chosen by records\n";
+  }
+  said << file << ": " << counted(int64_t(jobs.size()), "kernel") << " of "
                 << counted(int64_t(norms.size()), "norm") << " for " << joined(targets) << ", "
                 << bytesText(double(bytes)) << ", compiled in " << secondsText(seconds) << "\n";
 }
@@ -187,12 +190,13 @@ ExitCode compile(const CompileFlags& flags, Output& out) {
     throw usage("normc compile needs the name of the package to write",
                 "-o FILE.npk; or --emit STAGE for text");
   requireWritable(flags.output);
+  reportOf(flags.output, out);
 
   const auto start = std::chrono::steady_clock::now();
   const std::string package = build(jobs, flags, out);
   writeFile(flags.output, package);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  report(jobs, flags.output, package.size(), took.count(), out);
+  report(jobs, flags.output, !flags.records.empty(), package.size(), took.count(), out);
   return ExitCode::Ok;
 }
 
@@ -201,7 +205,7 @@ ExitCode compile(const CompileFlags& flags, Output& out) {
 Action declareCompile(CLI::App& parser) {
   auto flags = std::make_shared<CompileFlags>();
   flags->request.declare(parser, "Feature counts to specialise for, beside kernels for any");
-  parser.add_option("-o,--output", flags->output, "The package to write")->type_name("FILE");
+  parser.add_option("-o,--output", flags->output, "The package to write; - for the standard output")->type_name("FILE");
   addList(parser, "--target", flags->targets, "host, x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64; sm_80, sm_90, sm_100 or another sm_NN [host]");
   parser.add_option("--generator", flags->generator, "mlir, halide or both; Halide makes kernels for CPUs [mlir]")
       ->type_name("NAME");

@@ -68,9 +68,8 @@ ExitCode explain(const ExplainFlags& given, Output& out) {
 Action declareExplain(CLI::App& parser) {
   auto flags = std::make_shared<ExplainFlags>();
   flags->plan.declare(parser);
-  const CLI::Range size(int64_t(1), int64_t(1) << 40);
-  parser.add_option("--rows", flags->rows, "Time a call on so many rows, beside a copy")->check(size)->type_name("N");
-  parser.add_option("--features", flags->features, "Of that call, where the kernel is for any number")->check(size)->type_name("N");
+  addWhole(parser, "--rows", flags->rows, "Time a call on so many rows, beside a copy", 1);
+  addWhole(parser, "--features", flags->features, "Of that call, where the kernel is for any number", 1);
   parser.footer(
       "A size may be a number: the problem [4096x768] is served by kernels for exactly such sizes too.");
   return [flags](Output& out) { return explain(*flags, out); };

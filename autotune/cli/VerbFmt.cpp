@@ -5,7 +5,6 @@
 #include "autotune/cli/Failure.h"
 #include "autotune/cli/Files.h"
 #include "autotune/cli/Values.h"
-#include "dsl/Library.h"
 #include "dsl/Print.h"
 
 namespace normc::cli {
@@ -21,10 +20,8 @@ Json jsonOf(const Diagnostic& error) {
 }
 
 std::vector<Norm> normsToPrint(const std::string& file) {
-  if (file == "-") return valueOf(readNorms(readFile(file), "standard input"), ExitCode::Refused);
-  return namesFile(file) || access(file.c_str(), F_OK) == 0
-             ? valueOf(readNorms(readFile(file), file), ExitCode::Refused)
-             : normsOf(file);
+  if (file == "-") return normsIn(readFile(file), "standard input");
+  return access(file.c_str(), F_OK) == 0 ? normsIn(readFile(file), file) : normsOf(file);
 }
 
 ExitCode fmt(const FmtFlags& flags, Output& out) {
@@ -44,7 +41,7 @@ ExitCode fmt(const FmtFlags& flags, Output& out) {
     }
     throw;
   }
-  if (!flags.output.empty()) writeFile(flags.output, text);
+  if (!flags.output.empty()) reportOf(flags.output, out), writeFile(flags.output, text);
   if (out.json) {
     out.result({{"norms", norms}, {"errors", Json::array()}});
   } else if (flags.output.empty()) {

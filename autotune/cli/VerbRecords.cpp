@@ -102,6 +102,7 @@ ExitCode merge(const RecordsFlags& flags, const std::vector<std::string>& files,
   if (flags.output.empty())
     throw usage("normc records merge needs the name of the file to write", "-o MERGED.jsonl");
   const tune::Database all = readAll(files);
+  std::ostream& said = reportOf(flags.output, out);
   writeFile(flags.output, all.text());
   if (out.json)
     out.result({{"file", flags.output},
@@ -109,7 +110,7 @@ ExitCode merge(const RecordsFlags& flags, const std::vector<std::string>& files,
                 {"duplicates", all.counts.duplicates},
                 {"damaged", all.counts.damaged}});
   else
-    out.results() << flags.output << ": " << all.counts.text() << "\n";
+    said << flags.output << ": " << all.counts.text() << "\n";
   return ExitCode::Ok;
 }
 

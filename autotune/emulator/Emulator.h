@@ -57,7 +57,6 @@ class Program {
 
   std::vector<std::string> functions() const;  ///< entry functions, in the module's order
   size_t parameters(const std::string& function) const;
-  uint64_t staticSharedBytes(const std::string& function) const;
 
   /// An error where a device would refuse the launch; else a report of what it did.
   llvm::Expected<Report> run(const Launch&, Memory&, const Options& = {}) const;

@@ -165,9 +165,4 @@ size_t Program::parameters(const std::string& function) const {
   return entry ? entry->parameters : 0;
 }
 
-uint64_t Program::staticSharedBytes(const std::string& function) const {
-  const Entry* entry = state_->find(function);
-  return entry ? entry->staticBytes : 0;
-}
-
 }  // namespace normc::emulator

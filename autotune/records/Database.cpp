@@ -92,6 +92,10 @@ Result<Database> readDatabase(const std::string& path) {
   if (file.bad()) return Diagnostic{.message = failed("read", path).what()};
   Database database;
   database.add(text);
+  const Counts& counts = database.counts;
+  if (counts.damaged && !counts.records && !counts.newer)
+    return Diagnostic{.message = path + " holds no records: " + counted(counts.damaged, "line") + ", none of them a measurement",
+                      .hint = "records are what `normc tune --records FILE.jsonl` writes"};
   return database;
 }
 

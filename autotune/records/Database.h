@@ -40,7 +40,8 @@ struct Database {
   std::vector<std::string> ids_;
 };
 
-/// An I/O error is in the Result; a file that is not there is one.
+/// An I/O error is in the Result; a file that is not there is one, and so is a file of something else: it must
+/// neither pass for an empty one nor be appended to.
 Result<Database> readDatabase(const std::string& path);
 
 /// The end of a file. Throws std::runtime_error with the path and what the system says.

@@ -62,7 +62,8 @@ normc_status findWorker(const char* given, std::string& worker) {
   const std::string folder = ownFolder();
   const std::vector<std::string> places =
       given ? std::vector<std::string>{given}
-            : std::vector<std::string>{folder + "/normc-worker", folder + "/../bin/normc-worker"};
+            : std::vector<std::string>{folder + "/normc-worker",
+                                       folder + "/" NORMC_PROGRAMS_FROM_LIBRARIES "/normc-worker"};
   for (const std::string& place : places)
     if (access(place.c_str(), X_OK) == 0) return worker = place, NORMC_OK;
   if (given) return fail(NORMC_NOT_FOUND, "options.worker is ", given, ", which is no program");

@@ -16,7 +16,7 @@
 #ifndef NORMC_TUNER_H
 #define NORMC_TUNER_H
 
-#include "runtime/normc.h"
+#include <normc/normc.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,7 +6,13 @@
 
 #include "autotune/worker/Bench.h"
 
-int main() {
+int main(int argc, char**) {
+  if (argc > 1) {
+    std::fputs("normc-worker takes no arguments: normc tune, normc-bundle and libnormc_tuner start it, and send it\n"
+               "requests, a JSON object on each line of its standard input.\n",
+               stderr);
+    return 2;
+  }
   normc::tune::Bench bench;
   for (std::string line; std::getline(std::cin, line);) {
     const normc::tune::Json request = normc::tune::Json::parse(line, nullptr, false);

@@ -169,6 +169,10 @@ void conclude(const std::vector<Line>& all, bool ok, double busyCores) {
 }
 
 int run(int argc, char** argv) {
+  if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
+    std::fputs("normc-quickstart [FILE]: compiles five normalizations, trains and times each on a text\n", stderr);
+    return 2;
+  }
   std::string file;
   const auto tokens = tokensOf(findText(argc, argv, file));
   if (int64_t(tokens.size()) < kSteps * kBatch + 1)

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -58,7 +59,15 @@ Json json(const Operand& operand) {
   return result;
 }
 
-Json json(const Scalar& scalar) { return {{"name", scalar.name}, {"value", scalar.value}}; }
+Json json(const Scalar& scalar) {
+  Json result = {{"name", scalar.name}, {"value", scalar.value}};
+  const NumberRange& legal = scalar.legal;
+  if (std::isfinite(legal.least)) result["least"] = legal.least;
+  if (std::isfinite(legal.above)) result["above"] = legal.above;
+  if (std::isfinite(legal.below)) result["below"] = legal.below;
+  if (legal.whole) result["whole"] = true;
+  return result;
+}
 
 Json json(const Field& field) {
   return {{"name", field.name}, {"type", field.type}, {"shape", json(field.shape)}, {"init", field.init}};

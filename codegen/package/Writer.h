@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "dsl/Numbers.h"
 #include "dsl/Result.h"
 
 namespace normc::package {
@@ -33,6 +34,7 @@ struct Operand {
 struct Scalar {
   std::string name;
   double value = 0;
+  NumberRange legal = {};
 };
 
 struct Field {

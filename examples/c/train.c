@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "runtime/normc.h"
+#include <normc/normc.h>
 
 enum { ROWS = 32, FEATURES = 8, STEPS = 200 };
 

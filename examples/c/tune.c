@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "autotune/tuner/normc_tuner.h"
+#include <normc/normc_tuner.h>
 
 /* A host would ask here whether its user wants to go on. */
 static int progress(void* ctx, const normc_tuner_status* status) {

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <random>
 
-#include "runtime/normc.hpp"
+#include <normc/normc.hpp>
 
 using namespace normc::host;
 

@@ -78,6 +78,7 @@ class _Field(ctypes.Structure):
 
 
 _TENSORS = ("x", "y", "dy", "dx", "scale", "bias", "dscale", "dbias", "mask")
+_OUTPUTS = ("y", "dx", "dscale", "dbias")
 _BUFFERS = ("state_in", "state_out", "saved", "workspace")
 
 
@@ -129,8 +130,16 @@ class _Handle:
             self._destroy(self.pointer)
 
 
-def _view(array, bfloat=False):
-    """A DLPack view of an array, which the caller keeps alive."""
+def _view(name, array, bfloat=False):
+    """A DLPack view of an array, which the caller keeps alive. What DLPack cannot say is refused here."""
+    if not isinstance(array, np.ndarray):
+        raise Error(f"{name} is a {type(array).__name__}; it must be a NumPy array")
+    if array.dtype.kind not in _CODES or not array.dtype.isnative:
+        raise Error(f"{name} has dtype {array.dtype}, which has no name in DLPack")
+    if any(stride % array.itemsize for stride in array.strides):
+        raise Error(f"{name} has strides of {array.strides} bytes; they must be multiples of its elements' {array.itemsize}")
+    if name in _OUTPUTS and not array.flags.writeable:
+        raise Error(f"{name} is written, and is a read-only array")
     dims = ctypes.c_int64 * array.ndim
     tensor = _Tensor(data=array.ctypes.data, device=_Device(1, 0), ndim=array.ndim)
     tensor.dtype = _DType(_BFLOAT if bfloat else _CODES[array.dtype.kind], 8 * array.itemsize, 1)
@@ -202,7 +211,7 @@ class Plan:
                 setattr(args, name + "_bytes", array.nbytes)
             else:
                 bfloat = self._bfloat[name not in ("x", "y", "dy", "dx")] and array.dtype == np.uint16
-                keep.append(_view(array, bfloat))
+                keep.append(_view(name, array, bfloat))
                 setattr(args, name, ctypes.pointer(keep[-1]))
         _check(_library.normc_execute(self._handle.pointer, ctypes.byref(args)))
 

@@ -5,6 +5,7 @@
 #include "runtime/api/Guard.h"
 #include "runtime/api/Struct.h"
 #include "runtime/core/Context.h"
+#include "runtime/core/RawEnum.h"
 #include "runtime/cpu/Isa.h"
 #include "runtime/package/Package.h"
 #include "runtime/plan/Fields.h"
@@ -72,7 +73,7 @@ const State& stateOf(const normc_state* handle) { return *handle->object; }
 extern "C" {
 
 const char* normc_status_name(normc_status status) {
-  switch (status) {
+  switch (rawEnum(status)) {
     case NORMC_OK:
       return "OK";
     case NORMC_INVALID_ARGUMENT:

@@ -25,7 +25,7 @@ normc_status ByteSource::open(const char* path, std::unique_ptr<ByteSource>& sou
   struct stat status;
   if (fstat(file, &status) != 0)
     return fail(NORMC_FAILED_PRECONDITION, "cannot read the package ", path, ": ", std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) return fail(NORMC_INVALID_ARGUMENT, path, " is not a regular file");
+  if (!S_ISREG(status.st_mode)) return fail(NORMC_DATA_LOSS, path, " is not a regular file");
   source->bytes_ = status.st_size;
   return NORMC_OK;
 }

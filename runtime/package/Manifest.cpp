@@ -236,6 +236,15 @@ ProblemParts problemParts(const JsonReader& item, const std::vector<NormInfo>& n
   return parts;
 }
 
+Scalar scalar(const JsonReader& item) {
+  Scalar result{item["name"].string(), item["value"].number()};
+  if (const auto least = item.find("least")) result.least = least->number();
+  if (const auto above = item.find("above")) result.above = above->number();
+  if (const auto below = item.find("below")) result.below = below->number();
+  if (const auto whole = item.find("whole")) result.whole = whole->boolean();
+  return result;
+}
+
 KernelInfo kernel(const JsonReader& item, const Manifest& manifest) {
   KernelInfo result;
   result.problem = item["problem"].string();
@@ -254,8 +263,7 @@ KernelInfo kernel(const JsonReader& item, const Manifest& manifest) {
   for (const JsonReader& one : item["phases"].items(kMaxPhases))
     result.phases.push_back(phase(one, result.phases.size()));
   if (result.phases.empty()) item["phases"].reject("a kernel has at least one phase");
-  for (const JsonReader& one : item["scalars"].items(kMaxScalars))
-    result.scalars.push_back({one["name"].string(), one["value"].number()});
+  for (const JsonReader& one : item["scalars"].items(kMaxScalars)) result.scalars.push_back(scalar(one));
   result.state = fields(item["state"], {false, 0});
   result.saved = fields(item["saved"], {true, 0});
   for (const JsonReader& one : item["operands"].items(kMaxOperands))

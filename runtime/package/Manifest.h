@@ -5,6 +5,7 @@
 // further check.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -68,9 +69,12 @@ struct Phase {
   bool warmupOnly = false;
 };
 
+/// A number of the norm, its default, and which others are legal: what the manifest says of it.
 struct Scalar {
   std::string name;
   double value = 0;
+  double least = -HUGE_VAL, above = -HUGE_VAL, below = HUGE_VAL;
+  bool whole = false;
 };
 
 /// What a kernel computes: the parts of its problem.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "runtime/api/Struct.h"
+#include "runtime/core/RawEnum.h"
 #include "runtime/plan/Fields.h"
 #include "runtime/plan/Select.h"
 #include "runtime/plan/Workspace.h"
@@ -24,9 +26,9 @@ constexpr double kNeverBytes = double(int64_t(1) << 62);
 normc_status checkRequest(const normc_request& request) {
   if (!request.problem)
     return fail(NORMC_INVALID_ARGUMENT, "request.problem is null; it names what to compute");
-  if (request.denormals != NORMC_DENORMALS_FLUSH && request.denormals != NORMC_DENORMALS_KEEP)
-    return fail(NORMC_INVALID_ARGUMENT, "request.denormals is ", int(request.denormals),
-                "; it must be 0 (flush) or 1 (keep)");
+  const int denormals = rawEnum(request.denormals);
+  if (denormals != NORMC_DENORMALS_FLUSH && denormals != NORMC_DENORMALS_KEEP)
+    return fail(NORMC_INVALID_ARGUMENT, "request.denormals is ", denormals, "; it must be 0 (flush) or 1 (keep)");
   if (request.max_threads < 0)
     return fail(NORMC_INVALID_ARGUMENT, "request.max_threads is ", request.max_threads,
                 "; it must not be negative");
@@ -35,6 +37,18 @@ normc_status checkRequest(const normc_request& request) {
   if (request.output_reuse < NORMC_OUTPUT_REUSE_UNKNOWN || request.output_reuse > NORMC_OUTPUT_REUSE_LATE)
     return fail(NORMC_INVALID_ARGUMENT, "request.output_reuse is ", request.output_reuse,
                 "; it must be 0 (unknown), 1 (soon) or 2 (late)");
+  return NORMC_OK;
+}
+
+/// The rules of the language that the manifest hands on.
+normc_status checkRange(const Scalar& scalar, double value) {
+  const auto refuse = [&](const char* rule, auto... limit) {
+    return fail(NORMC_INVALID_ARGUMENT, "the number `", scalar.name, "` is ", value, "; it must be ", rule, limit...);
+  };
+  if (!(value >= scalar.least)) return refuse("at least ", scalar.least);
+  if (!(value > scalar.above)) return refuse("above ", scalar.above);
+  if (!(value < scalar.below)) return refuse("below ", scalar.below);
+  if (scalar.whole && value != std::floor(value)) return refuse("a whole number");
   return NORMC_OK;
 }
 
@@ -84,6 +98,7 @@ normc_status Plan::bindNumbers(const normc_request& request) {
     }
     if (number.value != number.value)
       return fail(NORMC_INVALID_ARGUMENT, "the number `", number.name, "` must not be NaN");
+    NORMC_TRY(checkRange(kernel_->scalars[index], number.value));
     scalars_[index] = number.value;
   }
   return NORMC_OK;

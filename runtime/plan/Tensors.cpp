@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "runtime/core/Error.h"
+#include "runtime/core/RawEnum.h"
 
 namespace normc::runtime {
 namespace {
@@ -43,11 +44,11 @@ bool isType(DLDataType type, ElementType wanted) {
   return false;
 }
 
-normc_status checkPlace(std::string_view name, DLDevice device, const Place& place) {
-  const auto type = device.device_type;
+normc_status checkPlace(std::string_view name, const DLDevice& device, const Place& place) {
+  const int type = rawEnum(device.device_type);
   if (place.onHost()) {
     if (type == kDLCPU || type == kDLCUDAHost) return NORMC_OK;
-    return fail(NORMC_INVALID_ARGUMENT, name, " is on device type ", int(type),
+    return fail(NORMC_INVALID_ARGUMENT, name, " is on device type ", type,
                 "; this plan runs on the CPU (kDLCPU, 1)");
   }
   if (type == place.type && device.device_id == place.id) [[likely]]
@@ -55,7 +56,7 @@ normc_status checkPlace(std::string_view name, DLDevice device, const Place& pla
   if (type == place.type)
     return fail(NORMC_INVALID_ARGUMENT, name, " is on cuda:", device.device_id, "; this plan runs on ",
                 place.name);
-  return fail(NORMC_INVALID_ARGUMENT, name, " is on device type ", int(type), "; this plan runs on ",
+  return fail(NORMC_INVALID_ARGUMENT, name, " is on device type ", type, "; this plan runs on ",
               place.name, " (kDLCUDA, 2)");
 }
 

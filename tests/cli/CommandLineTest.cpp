@@ -1,4 +1,5 @@
 // What all verbs have in common: help, exit codes, the one form of errors.
+#include "autotune/cli/Cli.h"
 #include "tests/cli/Command.h"
 
 namespace normc::cli {
@@ -60,7 +61,38 @@ TEST_F(CommandLine, RefusesOneArgumentTooMany) {
 TEST_F(CommandLine, RefusesAFlagWithoutItsValue) {
   const Outcome o = normc({"compile", "layer_norm", "-o"});
   EXPECT_EQ(o.code, 2);
-  EXPECT_TRUE(contains(o.err, "normc: error: --output"));
+  EXPECT_EQ(o.err, "normc: error: --output needs a value\n");
+}
+
+TEST_F(CommandLine, RefusesAFlagThatIsGivenTwice) {
+  const Outcome o = normc({"compile", "layer_norm", "-o", "a.npk", "-o", "b.npk"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_EQ(o.err, "normc: error: --output is given more than once\n");
+}
+
+TEST_F(CommandLine, HelpIsAVerbToo) {
+  EXPECT_EQ(normc({"help"}).out, normc({"--help"}).out);
+  const Outcome o = normc({"help", "run"});
+  EXPECT_EQ(o.code, 0);
+  EXPECT_EQ(o.out, normc({"run", "--help"}).out);
+}
+
+TEST_F(CommandLine, TheWorkerSaysThatItIsNotForPeople) {
+  const std::string normc = NORMC_PROGRAM;
+  const Outcome o = program(normc.substr(0, normc.rfind('/')) + "/normc-worker", {"--help"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err, "normc-worker takes no arguments: normc tune, normc-bundle and libnormc_tuner start it"));
+}
+
+TEST_F(CommandLine, AnErrorThatNobodyForesawEndsInASentence) {
+  const auto declare = [](CLI::App&) -> Action {
+    return [](Output&) -> ExitCode { throw std::runtime_error("the moon is in the way"); };
+  };
+  const char* const argv[] = {"normc", "moon"};
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run(2, argv, {{"moon", "", declare}}), ExitCode::Refused);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "normc: error: the moon is in the way\n  hint: normc did not expect this; please report it\n");
 }
 
 TEST_F(CommandLine, EveryVerbSaysWhatItNeeds) {

@@ -156,6 +156,18 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"layer_norm:forward@f33[*x8]"}, 2, "'f33' is no dtype\n  layer_norm:forward@f33[*x8]\n"},
         Wrong{{"layer_norm:forward@f32[*x8]", "--dtype", "f64"}, 2, "a whole problem says its dtype"}));
 
+TEST_F(Compile, WritesToTheStandardOutputAndSpeaksElsewhere) {
+  package("a.npk", {"layer_norm:infer@f32[*x8]"});
+  const Outcome o = normc({"compile", "layer_norm:infer@f32[*x8]", "-o", "-"});
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_TRUE(o.out == read("a.npk")) << "as it is in a file";
+  EXPECT_TRUE(contains(o.err, "-: 1 kernel of 1 norm"));
+  EXPECT_EQ(files(), std::vector<std::string>{"a.npk"});
+  const Outcome both = normc({"compile", "layer_norm:infer@f32[*x8]", "-o", "-", "--json"});
+  EXPECT_EQ(both.code, 2);
+  EXPECT_TRUE(contains(both.err, "--json and -o - both write to the standard output"));
+}
+
 TEST_F(Compile, NeedsTheNameOfAPackage) {
   const Outcome o = normc({"compile", "layer_norm"});
   EXPECT_EQ(o.code, 2);

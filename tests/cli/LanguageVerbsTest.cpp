@@ -42,6 +42,13 @@ TEST_F(Fmt, PrintsTheCanonicalText) {
             "norm b {\n  reduce    rows\n  affine    scale, bias\n  epsilon   0.002\n}\n");
 }
 
+TEST_F(Fmt, RefusesAFileWithoutANorm) {
+  write("none.norm", "// nothing\n");
+  const Outcome o = normc({"fmt", "none.norm"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_TRUE(contains(o.err, "none.norm holds no norm"));
+}
+
 TEST_F(Fmt, IsIdempotentForEveryBuiltinNorm) {
   for (const BuiltinNorm& norm : builtinNorms()) {
     const Outcome once = normc({"fmt", norm.name});

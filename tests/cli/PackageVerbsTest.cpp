@@ -42,6 +42,12 @@ TEST_F(Inspect, RefusesWhatIsNoPackage) {
   EXPECT_EQ(o.err, "normc: error: not.npk is not a normc package: it does not begin with NORMCPK\n");
 }
 
+TEST_F(Inspect, RefusesAFolder) {
+  const Outcome o = normc({"inspect", "/"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_EQ(o.err, "normc: error: / is not a regular file\n");
+}
+
 TEST_F(Inspect, RefusesAPackageThatIsNotThere) {
   const Outcome o = normc({"inspect", "none.npk"});
   EXPECT_EQ(o.code, 3);
@@ -196,7 +202,10 @@ TEST_F(Explain, SaysWhichCallItCannotTime) {
   EXPECT_TRUE(contains(large.err, "a call on 1000000000 rows and a copy beside it need ")) << large.err;
   EXPECT_TRUE(contains(normc({"explain", "l.npk", kLayer, "--rows", "100000000000"}).err,
                        "100000000000 rows of 8 features; legal: up to 8589934592 elements"));
-  EXPECT_TRUE(contains(normc({"explain", "l.npk", kLayer, "--rows", "none"}).err, "--rows"));
+  EXPECT_TRUE(contains(normc({"explain", "l.npk", kLayer, "--rows", "none"}).err,
+                       "--rows is 'none'; it must be a whole number, 1 or more"));
+  EXPECT_TRUE(contains(normc({"explain", "l.npk", kLayer, "--rows", "9000000000000000000"}).err,
+                       "9000000000000000000 rows of 8 features; legal: up to 8589934592 elements"));
 }
 
 TEST_F(Explain, SaysWhyNoKernelServes) {

@@ -95,6 +95,26 @@ TEST_F(RecordsVerb, ShowCountsAndLists) {
   EXPECT_EQ(json["choices"][0]["verdict"], "won");
 }
 
+TEST_F(RecordsVerb, AFileOfSomethingElseIsNeitherReadNorAppendedTo) {
+  write("notes.txt", "what I meant to do\nand did\n");
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"records", "show", "notes.txt"},
+        {"compile", kProblem, "--records", "notes.txt", "-o", "a.npk"},
+        {"tune", kProblem, "--records", "notes.txt"}}) {
+    const Outcome o = normc(command);
+    EXPECT_EQ(o.code, 3);
+    EXPECT_TRUE(contains(o.err, "notes.txt holds no records: 2 lines, none of them a measurement\n  hint: records are "
+                                "what `normc tune --records FILE.jsonl` writes"));
+  }
+  EXPECT_EQ(read("notes.txt"), "what I meant to do\nand did\n");
+}
+
+TEST_F(RecordsVerb, CompileSaysThatNoneWasChosen) {
+  writeRecords("db.jsonl", {});
+  EXPECT_TRUE(contains(normc({"compile", kProblem, "--records", "db.jsonl", "-o", "a.npk"}).out,
+                       "0 schedules of 1 chosen by records\n"));
+}
+
 TEST_F(RecordsVerb, MergeIsTheSameInAnyOrder) {
   writeRecords("a.jsonl", {choice(1), choice(2)});
   writeRecords("b.jsonl", {choice(2), choice(3)});

@@ -95,6 +95,7 @@ TEST(Manifest, PowerNormForward) {
   ASSERT_EQ(m.scalars.size(), 3u);
   EXPECT_EQ(m.scalars[0].name, "epsilon");
   EXPECT_EQ(m.scalars[0].value, 1e-5);
+  EXPECT_EQ(m.scalars[0].legal.least, 0) << "the running moment divides";
   EXPECT_EQ(m.traffic.reads, 1);
   EXPECT_EQ(m.traffic.writes, 1);
   EXPECT_FALSE(m.warmupTraffic);

@@ -281,7 +281,8 @@ TEST(Lexer, ReportsWhatIsNoCharacterOfTheLanguage) {
   EXPECT_EQ(errorsOf(norm({"reduce \xc3\xa4"})),
             "t.norm:2:10: error: unexpected '\\xc3\\xa4'\n"
             "    reduce \xc3\xa4\n"
-            "           ^~\n");
+            "           ^~\n"
+            "  hint: words have letters from a to z, digits and _; comments may have any\n");
 }
 
 TEST(Lexer, ReportsNumbersOutOfRange) {
@@ -297,6 +298,68 @@ TEST(Lexer, KeepsTabsAboveTheCaretAndForgetsCarriageReturns) {
             "t.norm:2:9: error: expected rows, features, segment or segment_features, found 'cols'\n"
             "  \treduce\tcols\n"
             "  \t      \t^~~~\n");
+}
+
+TEST(Lexer, PassesOverAByteOrderMark) {
+  EXPECT_EQ(specOf("\xef\xbb\xbf" + norm({"reduce rows"})).reduce, Reduce::Rows);
+  EXPECT_EQ(errorsOf("\xef\xbb\xbfnorms"),
+            "t.norm:1:1: error: expected 'norm', found 'norms'\n"
+            "  norms\n"
+            "  ^~~~~\n"
+            "  hint: a file is a list of 'norm NAME { ... }'\n");
+}
+
+TEST(Diagnostics, ShowNothingThatATerminalWouldObey) {
+  using namespace std::string_literals;
+  EXPECT_EQ(errorsOf(norm({"reduce \x1b[2J\0\xff\xc2\x9b\xc3\xa4 7f\x7f"s})),
+            "t.norm:2:10: error: unexpected '\\x1b['\n"
+            "    reduce ?[2J????\xc3\xa4 7f?\n"
+            "           ^~\n"
+            "t.norm:2:12: error: '2J' is not a number\n"
+            "    reduce ?[2J????\xc3\xa4 7f?\n"
+            "             ^~\n"
+            "  hint: write it like 16, 0.9 or 1e-5\n"
+            "t.norm:2:14: error: unexpected '\\x00\\xff\\xc2\\x9b\\xc3\\xa4'\n"
+            "    reduce ?[2J????\xc3\xa4 7f?\n"
+            "               ^~~~~~\n"
+            "t.norm:2:21: error: '7f' is not a number\n"
+            "    reduce ?[2J????\xc3\xa4 7f?\n"
+            "                     ^~\n"
+            "  hint: write it like 16, 0.9 or 1e-5\n"
+            "t.norm:2:23: error: unexpected '\\x7f'\n"
+            "    reduce ?[2J????\xc3\xa4 7f?\n"
+            "                       ^\n");
+}
+
+TEST(Diagnostics, ShowOfALongLineWhatStandsAroundTheCaret) {
+  const std::string far(200, ' ');
+  EXPECT_EQ(errorsOf("norm n { // " + far + "\n" + far + "cols" + far + "\n  reduce rows\n}\n"),
+            "t.norm:2:201: error: unknown clause 'cols'\n"
+            "  ..." + std::string(60, ' ') + "cols" + std::string(56, ' ') + "...\n" +
+            "  " + std::string(63, ' ') + "^~~~\n"
+            "  hint: the clauses are reduce, center, moment, divide_by, running, backward, renorm, affine, epsilon, "
+            "pre, warmup or padding\n");
+}
+
+TEST(Parser, RefusesWhatIsNoFileOfNorms) {  // C27
+  EXPECT_EQ(errorsOf(std::string(300000, '\n')),
+            "t.norm: error: the file has 300000 bytes; at most 262144 are read [C27]\n"
+            "  hint: is this a file of norms? One has about ten short lines each\n");
+  EXPECT_EQ(errorsOf("norm n {\n//" + std::string(499, '-') + "\n  reduce rows\n}\n"),
+            "t.norm:2:1: error: this line has 501 bytes; at most 500 are read [C27]\n"
+            "  //" + std::string(118, '-') + "...\n"
+            "  ^\n"
+            "  hint: is this a file of norms? One has about ten short lines each\n");
+  EXPECT_EQ(errorsOf("norm n {\n//" + std::string(498, '-') + "\n  reduce rows\n}"), "");
+}
+
+TEST(Parser, ShowsTheFirstHundredErrorsOfAFile) {
+  std::string text;
+  for (int i = 0; i < 150; ++i) text += "norm {}\n";
+  const auto specs = readNorms(text, "t.norm");
+  ASSERT_FALSE(specs);
+  ASSERT_EQ(specs.errors().size(), 101u);
+  EXPECT_EQ(specs.errors().back().text(), "t.norm: error: there are 50 more errors\n");
 }
 
 TEST(Inheritance, ClausesReplaceThoseOfTheBase) {

@@ -1,6 +1,7 @@
 // The structural hash: what shares a kernel and what does not.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <map>
 
@@ -142,6 +143,27 @@ TEST(Numbers, AreThoseThatTheSpecHasInOrder) {
   EXPECT_EQ(numbersOf("mabn"), "epsilon=1e-5 decay=0.98 warmup_steps=100 renorm_rmax=5 renorm_start=1000 ");
   EXPECT_EQ(numbersOf("unified_norm"),
             "epsilon=1e-5 decay=0.9 backward_decay=0.9 warmup_steps=4000 renorm_rmax=5 renorm_start=1000 ");
+}
+
+std::string rangesOf(const std::string& text) {
+  std::string out;
+  for (const auto& [name, value, legal] : numbers(specOf(text))) {
+    out += name;
+    if (std::isfinite(legal.least)) out += " >= " + numberText(legal.least);
+    if (std::isfinite(legal.above)) out += " > " + numberText(legal.above);
+    if (std::isfinite(legal.below)) out += " < " + numberText(legal.below);
+    out += legal.whole ? " whole; " : "; ";
+  }
+  return out;
+}
+
+TEST(Numbers, HaveTheRangesThatTheRulesGive) {  // C22 to C26
+  EXPECT_EQ(rangesOf("norm n from power_norm {\n}\n"), "epsilon >= 0; decay >= 0 < 1; backward_decay >= 0 < 1; ");
+  EXPECT_EQ(rangesOf("norm n from power_norm_released {\n  backward approximate(scale = batch, clamp_gamma = 2)\n}\n"),
+            "epsilon > 0; pre_epsilon > 0; decay >= 0 < 1; backward_decay >= 0 < 1; clamp_gamma > 0; "
+            "warmup_steps >= 0 whole; ");
+  EXPECT_EQ(rangesOf("norm n from batch_renorm {\n}\n"),
+            "epsilon > 0; decay >= 0 < 1; renorm_rmax >= 1; renorm_dmax >= 0; renorm_start >= 0 whole; ");
 }
 
 TEST(Numbers, ClampGammaIsOneWhereItIsOn) {

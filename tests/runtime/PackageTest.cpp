@@ -98,9 +98,9 @@ TEST(Package, ThatIsNoPackageIsRefused) {
   unlink(path.c_str());
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   EXPECT_EQ(refusal([&] { host::Package(context(), path); }),
-            "INVALID_ARGUMENT: " + path + " is not a regular file");
+            "DATA_LOSS: " + path + " is not a regular file");
   unlink(path.c_str());
-  EXPECT_EQ(refusal([&] { host::Package(context(), "/"); }), "INVALID_ARGUMENT: / is not a regular file");
+  EXPECT_EQ(refusal([&] { host::Package(context(), "/"); }), "DATA_LOSS: / is not a regular file");
 }
 
 TEST(Package, OfANewerFormatIsRefused) {

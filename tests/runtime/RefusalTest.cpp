@@ -1,4 +1,6 @@
 // Every call that execute refuses: what it says, and that it wrote nothing.
+#include <cstring>
+
 #include "tests/runtime/Support.h"
 
 namespace normc::test {
@@ -90,6 +92,9 @@ TEST_F(Refusal, OfTypesAndDevices) {
   args.x = &tensor;
   const auto refused = [&] { return refusal(normc_execute(norm.forwardPlan.get(), &args)); };
   EXPECT_EQ(refused(), "INVALID_ARGUMENT: x is on device type 2; this plan runs on the CPU (kDLCPU, 1)");
+  const int metal = 8;  // of a newer dlpack.h
+  std::memcpy(&tensor.device.device_type, &metal, sizeof metal);
+  EXPECT_EQ(refused(), "INVALID_ARGUMENT: x is on device type 8; this plan runs on the CPU (kDLCPU, 1)");
   tensor.device.device_type = kDLCPU;
   tensor.ndim = 99;
   EXPECT_EQ(refused(), "INVALID_ARGUMENT: x has 99 dimensions; at most 16 are allowed");

@@ -210,6 +210,21 @@ TEST(Request, OptionsAreChecked) {
       number(unnamed),
       "NOT_FOUND: probe:forward@f32[*x*] has no number `(null)`; it has: factor, masked, channels_first");
   EXPECT_EQ(number(nan), "INVALID_ARGUMENT: the number `factor` must not be NaN");
+  const auto refusedFor = [&](const char* problem, const char* name, double value) {
+    const normc_number given = {name, value};
+    normc_request request = {};
+    request.numbers = &given;
+    request.number_count = 1;
+    return refusal([&] { Plan(standard(), problem, request); });
+  };
+  constexpr const char* kForward = "power_norm:forward@f32[*x*]";
+  EXPECT_EQ(refusedFor(kForward, "decay", 1), "INVALID_ARGUMENT: the number `decay` is 1; it must be below 1");
+  EXPECT_EQ(refusedFor(kForward, "decay", -0.1),
+            "INVALID_ARGUMENT: the number `decay` is -0.1; it must be at least 0");
+  EXPECT_EQ(refusedFor(kForward, "decay", 0), "accepted");
+  EXPECT_EQ(refusedFor(kForward, "epsilon", 0), "INVALID_ARGUMENT: the number `epsilon` is 0; it must be above 0");
+  EXPECT_EQ(refusedFor("warmup:forward@f32[*x*]", "warmup_steps", 2.5),
+            "INVALID_ARGUMENT: the number `warmup_steps` is 2.5; it must be a whole number");
   normc_request request = {};
   request.struct_size = sizeof request;
   normc_plan* plan;

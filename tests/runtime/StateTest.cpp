@@ -28,6 +28,21 @@ TEST(State, PublishesItsFields) {
   EXPECT_EQ(plan.savedBytes(Plan::sizes(1, 7, 100)), 2 * 448u);
 }
 
+TEST(State, AnObjectHasTheFieldsOfItsPlan) {
+  const Plan plan(standard(), "power_norm:forward@f32[*x*]");
+  const host::State state(plan, 100);
+  const std::vector<normc_field> fields = state.fields(), planned = plan.stateFields(100);
+  ASSERT_EQ(fields.size(), planned.size());
+  for (size_t i = 0; i < fields.size(); ++i) {
+    EXPECT_STREQ(fields[i].name, planned[i].name);
+    EXPECT_EQ(fields[i].offset, planned[i].offset);
+    EXPECT_EQ(fields[i].bytes, planned[i].bytes);
+  }
+  normc_field field = {};
+  field.struct_size = sizeof field;
+  EXPECT_EQ(refusal(normc_state_field(state.get(), 3, &field)).substr(0, 13), "OUT_OF_RANGE:");
+}
+
 TEST(State, OfSavedStatisticsFollowsTheRows) {
   const Plan plan(standard(), "layer_norm:forward@f32[*x*]");
   const std::vector<normc_field> saved = plan.savedFields(Plan::sizes(1, 20, 8));

@@ -111,7 +111,7 @@ Kernel powerNorm(const std::string& entry, std::optional<int64_t> features) {
                        field("state_out", "psi2", "f32", true),
                        field("state_out", "step", "i64", true),
                        partials("partial")};
-    result.scalars = {{"epsilon", 1e-5}, {"decay", 0.9}};
+    result.scalars = {{"epsilon", 1e-5, {.above = 0}}, {"decay", 0.9, {.least = 0, .below = 1}}};
     result.phases = {overRows("power_norm_forward"), overFeatures("power_norm_finish")};
   } else {
     result.operands = {tensor("x"),
@@ -159,7 +159,7 @@ Kernel warmup(const std::string& entry) {
   result.operands = {tensor(forward ? "x" : "dy"),
                      forward ? field("state_in", "step", "i64") : field("saved", "step", "i64"),
                      tensor(forward ? "y" : "dx", true), field("state_out", "warmed", "f32", true)};
-  result.scalars = {{"warmup_steps", 3}};
+  result.scalars = {{"warmup_steps", 3, {.whole = true}}};
   result.phases = {{"warmup_statistics", "statistics", kOne, 1, 1, 1, "warmup"}, overRows("warmup_apply")};
   return result;
 }

@@ -47,13 +47,14 @@ const std::vector<Arrow> kArrows{
       "autotune/gate", "dsl", "runtime"},
      {"nlohmann"}},
     // Tuning for hosts: a C boundary, and what the bundle does.
-    {"autotune/tuner", {"autotune/tuner", "autotune/tune", "autotune/measure", "dsl", "runtime"}, {}},
+    {"autotune/tuner", {"autotune/tuner", "autotune/tune", "autotune/measure", "dsl", "runtime"}, {"normc"}},
     {"autotune/space", {"autotune/space", "autotune/search", "codegen", "dsl"}, {"llvm"}},
     {"autotune/emulator", {"autotune/emulator", "runtime/abi"}, {"llvm", "boost"}},
     {"autotune/plot", {"autotune/plot"}, {"llvm"}},
     {"autotune/cli", {"autotune", "codegen", "dsl", "runtime"}, {"llvm", "nlohmann", "CLI"}},
-    // Examples are hosts: they know the API.
-    {"examples", {"runtime/normc.h", "runtime/normc.hpp", "autotune/tuner/normc_tuner.h"}, {}},
+    // Examples are hosts: they know what is installed.
+    {"examples", {}, {"normc"}},
+    {"tests/install/outside", {}, {"normc"}},
     {"bench", {"bench", "autotune", "codegen", "dsl", "runtime"}, {"llvm", "nlohmann", "CLI", "oneapi"}},
     // Measuring on a GPU needs no compiler: it runs where there is only the driver.
     {"bench/gpu",

@@ -1,0 +1,65 @@
+# What `cmake --install` puts where, so that a host says find_package(normc) or asks pkg-config:
+#
+#   runtime      lib: libnormc_runtime, libnormc_threads: all that a machine needs to run kernels
+#   tuner        libnormc_tuner, normc-bundle, normc-worker: tuning without a compiler
+#   compiler     normc, and the generator and the emulator that it uses
+#   development  headers as <normc/normc.h>, CMake's files, pkg-config's
+#
+# Any of them alone: cmake --install build --component runtime. Nothing remembers the prefix: the tree may be moved.
+include(CMakePackageConfigHelpers)
+
+set(libraries normc_runtime normc_threads normc_tuner)
+set(programs normc-worker normc-bundle)
+if(NORMC_BUILD_COMPILER)
+  list(APPEND programs normc)
+  foreach(program normc-halide-gen)
+    if(TARGET ${program})
+      list(APPEND programs ${program})
+    endif()
+  endforeach()
+  if(TARGET normc_emulator)
+    list(APPEND libraries normc_fake_cuda)
+  endif()
+endif()
+file(RELATIVE_PATH fromPrograms ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+set_target_properties(${libraries} PROPERTIES INSTALL_RPATH "$ORIGIN")
+set_target_properties(${programs} PROPERTIES INSTALL_RPATH "$ORIGIN/${fromPrograms}" INSTALL_RPATH_USE_LINK_PATH ON)
+
+set_target_properties(normc_runtime PROPERTIES EXPORT_NAME runtime)
+set_target_properties(normc_tuner PROPERTIES EXPORT_NAME tuner)
+install(TARGETS normc_runtime EXPORT normcRuntime
+  LIBRARY COMPONENT runtime NAMELINK_COMPONENT development)
+install(TARGETS normc_threads LIBRARY COMPONENT runtime NAMELINK_SKIP)  # opened by the runtime, never linked
+install(TARGETS normc_tuner EXPORT normcTuner LIBRARY COMPONENT tuner)
+install(TARGETS normc-worker normc-bundle RUNTIME COMPONENT tuner)
+if(NORMC_BUILD_COMPILER)
+  install(TARGETS normc EXPORT normcCompiler RUNTIME COMPONENT compiler)
+  if(TARGET normc-halide-gen)
+    install(TARGETS normc-halide-gen RUNTIME COMPONENT compiler)
+  endif()
+  if(TARGET normc_emulator)
+    install(TARGETS normc_fake_cuda LIBRARY COMPONENT compiler)
+  endif()
+endif()
+
+set(config ${CMAKE_INSTALL_LIBDIR}/cmake/normc)
+# Targets come with what they name, so that find_package offers what is there.
+set(componentOfRuntime development)
+set(componentOfTuner tuner)
+set(componentOfCompiler compiler)
+foreach(part Runtime Tuner Compiler)
+  if(NOT part STREQUAL Compiler OR NORMC_BUILD_COMPILER)
+    install(EXPORT normc${part} FILE normc${part}Targets.cmake NAMESPACE normc:: DESTINATION ${config}
+      COMPONENT ${componentOf${part}})
+  endif()
+endforeach()
+configure_package_config_file(cmake/normcConfig.cmake.in normcConfig.cmake INSTALL_DESTINATION ${config}
+  NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(normcConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/normcConfig.cmake ${CMAKE_BINARY_DIR}/normcConfigVersion.cmake
+  cmake/NormcAddPackage.cmake DESTINATION ${config} COMPONENT development)
+
+file(RELATIVE_PATH toPrefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+configure_file(cmake/normc.pc.in normc.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/normc.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+install(DIRECTORY ${CMAKE_BINARY_DIR}/include/normc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
