@@ -17,6 +17,29 @@ std::vector<Job> defaultJobs(const Problem& problem, const TargetPtr& target) {
   return jobs;
 }
 
+/// Whether a job makes a kernel that serves all that `one` does, and any number of features.
+static bool hasGeneric(const std::vector<Job>& jobs, const Job& one) {
+  Problem any = one.problem;
+  any.features.reset();
+  return llvm::any_of(jobs, [&](const Job& job) {
+    return !job.rowsMax && job.target->name() == one.target->name() && job.problem.text() == any.text();
+  });
+}
+
+void addFallbacks(std::vector<Job>& jobs) {
+  std::vector<Job> all;
+  for (const Job& job : jobs) {
+    all.push_back(job);
+    auto plain = job.target->fallback(job.problem, job.schedule);
+    if (!plain || hasGeneric(jobs, job)) continue;
+    all.push_back(job);
+    all.back().schedule = std::move(*plain);
+    all.back().origin = "fallback";
+    all.back().selection.clear();
+  }
+  jobs = std::move(all);
+}
+
 llvm::Expected<std::string> buildPackage(const std::vector<Job>& jobs, const PackageOptions& options) {
   std::vector<CompiledKernel> kernels(jobs.size());
   std::atomic<size_t> next = 0;

@@ -22,6 +22,10 @@ struct Job {
 /// The kernels a package holds for a problem by default: one for each strategy that pays.
 std::vector<Job> defaultJobs(const Problem&, const TargetPtr&);
 
+/// Behind each job whose schedule not every device of the target can run, one that it can, unless a kernel for any number
+/// of features is there. The runtime takes it where the other is refused.
+void addFallbacks(std::vector<Job>&);
+
 struct PackageOptions {
   unsigned threads = 0;  ///< 0: all of the machine
   /// Called after each kernel, from one thread at a time.

@@ -149,6 +149,22 @@ class CudaTarget : public Target {
     }
     return reason;
   }
+  /// Clusters of more than eight blocks, and blocks of the grid that wait for each other, are not on every device; nor
+  /// does every driver read the PTX of bulk copies.
+  std::optional<std::string> fallback(const Problem& problem, llvm::StringRef text) const override {
+    constexpr int64_t kPortableCluster = 8;
+    const cuda::Schedule schedule = llvm::cantFail(cuda::parseSchedule(text));
+    const bool waits = schedule.cluster > kPortableCluster || schedule.grid > 1;
+    if (!waits && !cuda::copiesInBulk(schedule)) return std::nullopt;
+    cuda::Arch lesser = arch_;
+    if (waits) lesser.number = 80;  // the last without clusters
+    for (Strategy strategy : legalStrategies(problem)) {
+      const cuda::Form form = formOf(problem, strategy);
+      const cuda::Schedule plain = cuda::defaultSchedule(form, lesser, strategy);
+      if (!cuda::whyIllegal(form, plain, arch_)) return plain.text();
+    }
+    return std::nullopt;
+  }
   llvm::Expected<std::string> canonical(llvm::StringRef text) const override {
     auto schedule = cuda::parseSchedule(text);
     if (!schedule) return schedule.takeError();

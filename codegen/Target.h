@@ -32,6 +32,9 @@ class Target {
   /// problem at all; whyNot() says why.
   virtual std::vector<Candidate> defaults(const Problem&) const = 0;
   virtual std::optional<std::string> whyNot(const Problem&) const { return std::nullopt; }
+  /// Beside a schedule that counts on more than every device of the target has, one that does not: for a package to hold
+  /// both. Nothing where it counts on no more.
+  virtual std::optional<std::string> fallback(const Problem&, llvm::StringRef /*schedule*/) const { return std::nullopt; }
   /// The schedule as this target prints it; errors on its text, not on the problem.
   virtual llvm::Expected<std::string> canonical(llvm::StringRef schedule) const = 0;
   virtual std::optional<std::string> whyIllegal(const Problem&, llvm::StringRef schedule) const = 0;

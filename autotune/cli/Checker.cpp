@@ -37,8 +37,8 @@ KernelVerdict Checker::check(size_t kernel, Judging how) {
   if (!verdict.skipped.empty()) return verdict;
   how.device = device_.get();
   verdict = judgeKernel(file_, kernel, how);
-  if (verdict.shadowed && !device_ && !how.stop()) {  // e.g. of another generator: right or wrong all the same
-    verdict = judgeKernel(file_.alone(kernel), 0, how);
+  if (verdict.shadowed && !how.stop()) {  // of another generator, or a fallback: right or wrong all the same
+    verdict = judgeKernel(file_.alone(kernel, place_.cudaLibrary()), 0, how);
     verdict.kernel = kernel;
   }
   if (verdict.deviceLost) lostBy_ = kernel;

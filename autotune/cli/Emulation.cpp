@@ -127,6 +127,10 @@ KernelVerdict Emulation::judge(size_t index, Judging how) const {
     return std::string();
   };
   KernelVerdict verdict = judgeKernel(file, index, how);
+  if (verdict.shadowed) {  // a fallback
+    verdict = judgeKernel(file.alone(index, library_), 0, how);
+    verdict.kernel = index;
+  }
   verdict.emulated = true;
   verdict.deviceLost = false;  // the next kernel gets another
   return verdict;

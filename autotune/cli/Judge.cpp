@@ -2,21 +2,12 @@
 
 #include <algorithm>
 
+#include "autotune/gate/Request.h"
+
 namespace normc::cli {
 namespace {
 
 constexpr size_t kFailuresShown = 3;
-
-/// The problem's text with the sizes of a trial, as a host would ask for them.
-std::string requestOf(const Problem& problem, const Extents& e) {
-  std::string text = problem.text();
-  const size_t open = text.find('['), close = text.find(']');
-  const std::string features = problem.features ? std::to_string(*problem.features) : "*";
-  std::string shape = problem.segmented ? std::to_string(e.segments) + "x" : "";
-  shape += problem.layout == Layout::ChannelsFirst ? features + "x" + std::to_string(e.rows)
-                                                   : std::to_string(e.rows) + "x" + features;
-  return text.replace(open + 1, close - open - 1, shape);
-}
 
 class KernelTrials {
  public:
@@ -97,7 +88,7 @@ class KernelTrials {
     return true;
   }
   void planFor(const Extents& extents) {
-    const std::string request = requestOf(problem_, extents);
+    const std::string request = gate::requestOf(problem_, extents);
     if (request == planned_) return;
     planned_ = request;
     plan_.reset(), large_.reset();

@@ -53,16 +53,16 @@ PackageFile::PackageFile(const std::string& path, int threads, const std::string
   bytes_ = int64_t(std::filesystem::file_size(path, none));
 }
 
-PackageFile::PackageFile(const std::string& path, const std::string& bytes)
+PackageFile::PackageFile(const std::string& path, const std::string& bytes, const std::string& cudaLibrary)
     : path_(path),
-      context_(translated([&] { return host::Context(optionsOf(0, gate::CudaDriver::kLibrary)); })),
+      context_(translated([&] { return host::Context(optionsOf(0, cudaLibrary)); })),
       package_(translated([&] { return host::Package(context_, bytes.data(), bytes.size()); })),
       manifest_(Json::parse(package_.manifest())),
       bytes_(int64_t(bytes.size())) {}
 
 /// docs/package-format.md: the manifest's length and hash stand in the header. A shorter manifest is filled
 /// up with blanks, so that every blob stays where it is.
-PackageFile PackageFile::alone(size_t kernel) const {
+PackageFile PackageFile::alone(size_t kernel, const std::string& cudaLibrary) const {
   constexpr size_t kLengthAt = 16, kHashAt = 24, kManifestAt = 64;
   std::string bytes = readFile(path_);
   uint64_t length = 0;
@@ -77,7 +77,7 @@ PackageFile PackageFile::alone(size_t kernel) const {
   const auto hash =
       llvm::SHA256::hash(llvm::ArrayRef(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
   bytes.replace(kHashAt, hash.size(), std::string(hash.begin(), hash.end()));
-  return PackageFile(path_, bytes);
+  return PackageFile(path_, bytes, cudaLibrary);
 }
 
 host::Plan PackageFile::plan(const std::string& problem, normc_request options) const {

@@ -43,7 +43,7 @@ class PackageFile {
 
   /// The same package with no kernel but this, in memory: one that the runtime would never choose beside the
   /// others.
-  PackageFile alone(size_t kernel) const;
+  PackageFile alone(size_t kernel, const std::string& cudaLibrary = gate::CudaDriver::kLibrary) const;
 
   /// The plan of a problem's text; `options` as in host::Plan.
   host::Plan plan(const std::string& problem, normc_request options = {}) const;
@@ -52,7 +52,7 @@ class PackageFile {
   Problem problem(const std::string& text) const;
 
  private:
-  PackageFile(const std::string& path, const std::string& bytes);
+  PackageFile(const std::string& path, const std::string& bytes, const std::string& cudaLibrary);
   Result<std::shared_ptr<const Spec>> find(std::string_view norm) const;
 
   std::string path_;

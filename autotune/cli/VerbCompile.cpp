@@ -85,6 +85,7 @@ std::vector<Job> jobsOf(const CompileFlags& flags) {
       }
     }
   }
+  if (flags.schedule.empty()) codegen::addFallbacks(jobs);
   return jobs;
 }
 

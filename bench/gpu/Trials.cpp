@@ -8,6 +8,8 @@
 #include <set>
 #include <thread>
 
+#include "autotune/gate/Request.h"
+
 namespace normc::gpu {
 namespace {
 
@@ -22,11 +24,11 @@ struct Piece {
   bool first;
 };
 
-std::string keyOf(const std::string& problem, const std::string& isa, const std::string& pass) {
-  return problem + " " + isa + " " + pass;
-}
+/// A package may have several kernels of one problem, which differ in their schedules.
 std::string keyOf(const Json& record) {
-  return keyOf(record.at("problem"), record.at("isa"), record.at("pass"));
+  std::string key;
+  for (const char* part : {"problem", "isa", "schedule", "pass"}) key += record.value(part, "") + " ";
+  return key;
 }
 
 /// What earlier runs have left: pieces that ended, began, or began alone.
@@ -104,12 +106,13 @@ class Run {
     return kernels_.kernels().at(kernel).at(key).get<std::string>();
   }
   std::string keyOf(const Piece& piece) const {
-    return gpu::keyOf(textOf(piece.kernel, "problem"), textOf(piece.kernel, "isa"), kPasses[!piece.first]);
+    return gpu::keyOf(frameOf("", piece));
   }
   Json frameOf(const char* kind, const Piece& piece) const {
     return {{"kind", kind},
             {"problem", textOf(piece.kernel, "problem")},
             {"isa", textOf(piece.kernel, "isa")},
+            {"schedule", textOf(piece.kernel, "schedule")},
             {"pass", kPasses[!piece.first]}};
   }
   void record(const Json& json) {
@@ -160,12 +163,12 @@ class Run {
     const auto start = std::chrono::steady_clock::now();
     try {
       const Problem problem = kernels_.problem(textOf(piece.kernel, "problem"));
-      const host::Plan plan = kernels_.plan(problem.text());
-      if (Kernels::kernelOf(plan) != piece.kernel) {
-        json["skipped"] = "the runtime chooses another kernel here";
-      } else {
+      if (const Json most = rowsMax(piece.kernel); !most.is_null()) {
+        tryFewRows(device, problem, most.get<int64_t>(), piece, tally);
+      } else if (const host::Plan plan = kernels_.plan(problem.text()); Kernels::kernelOf(plan) == piece.kernel) {
         tryAll(device, problem, plan, piece.first, tally);
       }
+      if (tally.trials == 0) json["skipped"] = "the runtime chooses another kernel here";
     } catch (const host::Error& error) {
       tally.fail(error.what());
     }
@@ -183,6 +186,22 @@ class Run {
                      bool first, Tally& tally) {
     for (const int64_t features : featureCounts(problem))
       for (const gate::Trial& trial : trialsOf(problem, features, first)) {
+        tally.add(gate::judge(plan.get(), problem, trial, &device));
+        if (tally.failed > 0 && !device.alive()) return;
+      }
+  }
+
+  Json rowsMax(size_t kernel) const {
+    return kernels_.kernels().at(kernel).value("limits", Json::object()).value("rows_max", Json());
+  }
+  /// Of a kernel that serves `most` rows: what fits of each trial, through a plan for as many.
+  void tryFewRows(const gate::CudaDevice& device, const Problem& problem, int64_t most, const Piece& piece,
+                  Tally& tally) const {
+    for (const int64_t features : featureCounts(problem))
+      for (gate::Trial& trial : trialsOf(problem, features, piece.first)) {
+        trial.extents.rows = std::min(trial.extents.rows, most / std::max<int64_t>(trial.extents.segments, 1));
+        const host::Plan plan = kernels_.plan(gate::requestOf(problem, trial.extents));
+        if (Kernels::kernelOf(plan) != piece.kernel) continue;
         tally.add(gate::judge(plan.get(), problem, trial, &device));
         if (tally.failed > 0 && !device.alive()) return;
       }
@@ -230,8 +249,8 @@ Json testSummary(const std::vector<Json>& records) {
       ++skipped;
       continue;
     }
-    const std::string name =
-        record.at("problem").get<std::string>() + " " + record.at("isa").get<std::string>();
+    std::string name = record.at("problem").get<std::string>() + " " + record.at("isa").get<std::string>();
+    if (record.contains("schedule")) name += " " + record.at("schedule").get<std::string>();
     kernels.insert(name);
     trials += record.value("trials", int64_t(0));
     failed += record.value("failed", int64_t(0));

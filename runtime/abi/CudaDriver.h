@@ -120,6 +120,18 @@ struct CUlaunchConfig {
   unsigned numAttrs;
 };
 
+/// The oldest driver that reads PTX of a version: 12000, which is CUDA 12.0, of 80, which is `.version 8.0`. From the
+/// release notes of the PTX ISA; 0 where they stop.
+constexpr int oldestDriverForPtx(int version) {
+  constexpr struct {
+    int ptx, driver;
+  } kReleases[] = {{78, 11080}, {80, 12000}, {81, 12010}, {82, 12020}, {83, 12030}, {84, 12040},
+                   {85, 12050}, {86, 12070}, {87, 12080}, {88, 12090}, {90, 13000}};
+  for (const auto& release : kReleases)
+    if (version <= release.ptx) return release.driver;
+  return 0;
+}
+
 /// The functions that the runtime calls, as X(symbol, parameters). All return a CUresult.
 #define NORMC_CUDA_DRIVER_API(X)                                                                            \
   X(cuInit, (unsigned flags))                                                                               \
@@ -160,7 +172,9 @@ struct CUlaunchConfig {
   X(cuStreamGetCtx, (CUstream stream, CUcontext * context))
 
 /// The same for functions that an older driver may lack.
-#define NORMC_CUDA_DRIVER_API_OPTIONAL(X) X(cuFuncLoad, (CUfunction function)) /* 12.4 */
+#define NORMC_CUDA_DRIVER_API_OPTIONAL(X)                                                                     \
+  X(cuOccupancyMaxActiveClusters, (int* clusters, CUfunction function, const CUlaunchConfig* config)) /* 11.8 */ \
+  X(cuFuncLoad, (CUfunction function))                                                                /* 12.4 */
 
 /// The functions of an open driver.
 struct DriverTable {

@@ -71,7 +71,9 @@ normc_status CudaBackend::loadImage(const Package& package) {
     note = std::string(", because ") + lastError();
   }
   code_ = "PTX for " + kernel_.isa + ", compiled by the driver" + note;
-  return loadBlob(package, kernel_.blob);
+  const normc_status status = loadBlob(package, kernel_.blob);
+  if (status != NORMC_FAILED_PRECONDITION || note.empty()) return status;
+  return fail(status, std::string(lastError()), "; it was tried", note);
 }
 
 normc_status CudaBackend::bindEntries(bool steady) {
@@ -84,6 +86,11 @@ normc_status CudaBackend::bindEntries(bool steady) {
     entry.unaligned = entry.aligned;
     if (!phase.unaligned.empty())
       NORMC_TRY(module_->function(phase.unaligned, phase.launch, entry.unaligned));
+    if (phase.launch.cluster > 1) {
+      NORMC_TRY(module_->checkCluster(phase.symbol, phase.launch, entry.aligned));
+      if (!phase.unaligned.empty())
+        NORMC_TRY(module_->checkCluster(phase.unaligned, phase.launch, entry.unaligned));
+    }
     if (phase.launch.cooperative == 1) continue;
     const int64_t blocks = mostBlocks(entries_.size() - 1);
     NORMC_TRY(module_->checkTogether(phase.symbol, phase.launch, blocks, entry.aligned));

@@ -1,6 +1,7 @@
 #include "runtime/cuda/Module.h"
 
 #include <array>
+#include <charconv>
 
 namespace normc::runtime {
 
@@ -21,6 +22,27 @@ void appendLog(std::string_view log, Message& message) {
   }
 }
 
+/// 80 of PTX that begins with `.version 8.0`, perhaps behind comments; 0 of a cubin.
+int ptxVersion(std::string_view image) {
+  constexpr std::string_view kVersion = ".version ";
+  const size_t at = image.find(kVersion);
+  if (image.starts_with("\x7f" "ELF") || at == image.npos) return 0;
+  int major = 0, minor = 0;
+  const char* const end = image.data() + image.size();
+  const auto [dot, error] = std::from_chars(image.data() + at + kVersion.size(), end, major);
+  if (error != std::errc() || dot == end || *dot != '.') return 0;
+  std::from_chars(dot + 1, end, minor);
+  return 10 * major + minor;
+}
+
+/// Which driver would read it, and which there is.
+void explainVersion(int version, int driverVersion, Message& message) {
+  const int needed = oldestDriverForPtx(version);
+  message << "; it is PTX " << version / 10 << "." << version % 10;
+  if (needed) message << ", which drivers for CUDA " << Driver::versionText(needed) << " and newer read";
+  message << "; this driver is for CUDA " << Driver::versionText(driverVersion);
+}
+
 }  // namespace
 
 normc_status Module::load(std::shared_ptr<const Device> device, const std::string& what, const char* image,
@@ -39,6 +61,8 @@ normc_status Module::load(std::shared_ptr<const Device> device, const std::strin
     Message message;
     message << "loading " << what << " on " << device->label() << " failed: ";
     driver.explain(result, message);
+    if (const int version = ptxVersion(image); result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION && version)
+      explainVersion(version, driver.version(), message);
     appendLog({log.data(), log.size()}, message);
     return setLastError(
         result == CUDA_ERROR_OUT_OF_MEMORY ? NORMC_RESOURCE_EXHAUSTED : NORMC_FAILED_PRECONDITION, message);
@@ -81,6 +105,24 @@ normc_status Module::function(const std::string& symbol, const Launch& launch, C
         driver->cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
         "asking for clusters of ", launch.cluster, " blocks for `", symbol, "`"));
   return NORMC_OK;
+}
+
+normc_status Module::checkCluster(const std::string& symbol, const Launch& launch, CUfunction function) const {
+  const Device::Guard guard(*device_);
+  NORMC_TRY(guard.status());
+  const Driver& driver = device_->driver();
+  if (!driver->cuOccupancyMaxActiveClusters) return NORMC_OK;
+  CUlaunchAttribute attribute = {CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, {}, {}};
+  const auto blocks = unsigned(launch.cluster);
+  attribute.value.clusterDim = {blocks, 1, 1};
+  const CUlaunchConfig config = {blocks, 1, 1, unsigned(launch.threads), 1, 1, unsigned(launch.shared), nullptr, &attribute, 1};
+  int clusters = 0;
+  NORMC_TRY(driver.check(driver->cuOccupancyMaxActiveClusters(&clusters, function, &config), "asking how many clusters of `",
+                         symbol, "` the device holds"));
+  if (clusters > 0) return NORMC_OK;
+  return fail(NORMC_FAILED_PRECONDITION, "`", symbol, "` is launched in clusters of ", launch.cluster, " blocks, each of ",
+              launch.threads, " threads and ", launch.shared, " bytes of dynamic shared memory; ", device_->label(),
+              " has room for none: compile for it with a smaller `cluster`, or for any number of features");
 }
 
 normc_status Module::checkTogether(const std::string& symbol, const Launch& launch, int64_t blocks,

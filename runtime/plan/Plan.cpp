@@ -59,23 +59,40 @@ normc_status Plan::create(std::shared_ptr<const Context> context, std::shared_pt
   NORMC_TRY(checkRequest(request));
   std::unique_ptr<const Platform> platform;
   NORMC_TRY(platformOf(*context, request, platform));
-  std::unique_ptr<Plan> made(new Plan());
-  NORMC_TRY(parseProblemText(request.problem, made->request_));
-  Choice choice;
-  NORMC_TRY(selectKernel(package->manifest(), made->request_, *platform, choice));
-  made->context_ = std::move(context);
-  made->package_ = std::move(package);
-  made->place_ = platform->place();
-  made->kernelIndex_ = choice.kernel;
-  made->kernel_ = &made->package_->manifest().kernels[choice.kernel];
-  NORMC_TRY(made->bindNumbers(request));
-  made->noteOperands();
+  ProblemRequest wanted;
+  NORMC_TRY(parseProblemText(request.problem, wanted));
+  Selection selection;
+  NORMC_TRY(Selection::make(package->manifest(), wanted, *platform, selection));
+  for (;;) {
+    std::unique_ptr<Plan> made(new Plan());
+    made->context_ = context;
+    made->package_ = package;
+    made->request_ = wanted;
+    const normc_status status = made->bind(*platform, selection.kernel(), request);
+    if (status == NORMC_OK) {
+      made->description_ = made->describe(selection);
+      plan = std::move(made);
+      return NORMC_OK;
+    }
+    // What this device, or its driver, does not take; anything else is final.
+    if (status != NORMC_FAILED_PRECONDITION) return status;
+    if (selection.refuse(lastError())) continue;
+    if (selection.count() == 1) return status;
+    std::string lines = selection.refused();
+    lines.pop_back();
+    return fail(status, "no kernel of the package that serves ", wanted.text, " can be loaded here:\n", lines);
+  }
+}
+
+normc_status Plan::bind(const Platform& platform, size_t kernel, const normc_request& request) {
+  place_ = platform.place();
+  kernelIndex_ = kernel;
+  kernel_ = &package_->manifest().kernels[kernel];
+  NORMC_TRY(bindNumbers(request));
+  noteOperands();
   std::unique_ptr<Backend> backend;
-  NORMC_TRY(
-      platform->bind({*made->context_, *made->package_, *made->kernel_, made->scalars_, request}, backend));
-  made->backend_ = std::move(backend);
-  made->description_ = made->describe(choice);
-  plan = std::move(made);
+  NORMC_TRY(platform.bind({*context_, *package_, *kernel_, scalars_, request}, backend));
+  backend_ = std::move(backend);
   return NORMC_OK;
 }
 
@@ -130,12 +147,12 @@ void Plan::noteOperands() {
     if (!written[i]) copiedFields_.push_back(i);
 }
 
-std::string Plan::describe(const Choice& choice) const {
+std::string Plan::describe(const Selection& selection) const {
   std::string result = request_.text + "\n";
   result += "kernel: " + std::to_string(kernelIndex_) + " of " + package_->label() + ": " + kernel_->problem +
             ", " + kernel_->isa + ", by " + kernel_->generator + "\n";
   result += "schedule: " + kernel_->schedule + " (" + kernel_->origin + ")\n";
-  result += "chosen because: " + choice.reason + "\n";
+  result += "chosen because: " + selection.reason() + "\n";
   result += backend_->describe();
   for (size_t i = 0; i < scalars_.size(); ++i) {
     const Scalar& scalar = kernel_->scalars[i];
@@ -143,7 +160,7 @@ std::string Plan::describe(const Choice& choice) const {
     if (scalars_[i] != scalar.value) result += " (default " + text(scalar.value) + ")";
     result += "\n";
   }
-  if (!choice.rejected.empty()) result += "rejected:\n" + choice.rejected;
+  if (const std::string rejected = selection.rejected(); !rejected.empty()) result += "rejected:\n" + rejected;
   return result;
 }
 

@@ -38,9 +38,11 @@ class Plan {
 
  private:
   Plan() = default;
+  /// To one kernel of the package, whose code is loaded.
+  normc_status bind(const Platform& platform, size_t kernel, const normc_request& request);
   normc_status bindNumbers(const normc_request& request);
   void noteOperands();
-  std::string describe(const struct Choice& choice) const;
+  std::string describe(const class Selection& selection) const;
 
   /// Whether the problem and the kernel serve these sizes.
   normc_status checkSizes(const Sizes& sizes) const;

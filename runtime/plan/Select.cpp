@@ -46,35 +46,10 @@ std::string limitsRefuse(const KernelInfo& kernel, const ProblemRequest& request
   return {};
 }
 
-/// A kernel that serves the request here.
-struct Candidate {
-  size_t index;
-  const KernelInfo* kernel;
-  int rank;
-  std::string advantage;  ///< over a lower rank
-};
-
-/// What sets the better of two kernels apart; empty if only their order does.
-std::string advantage(const Candidate& better, const Candidate& other) {
-  const KernelInfo &a = *better.kernel, &b = *other.kernel;
-  if (better.rank != other.rank) return better.advantage;
-  if (a.parts.features.has_value() != b.parts.features.has_value())
-    return "is compiled for exactly these features";
-  if (a.rowsMax - a.rowsMin != b.rowsMax - b.rowsMin) return "has the narrower limits";
-  return {};
-}
-
-bool precedes(const Candidate& first, const Candidate& second) {
-  const KernelInfo &a = *first.kernel, &b = *second.kernel;
-  if (first.rank != second.rank) return first.rank > second.rank;
-  if (a.parts.features.has_value() != b.parts.features.has_value()) return a.parts.features.has_value();
-  const int64_t rangeA = a.rowsMax - a.rowsMin, rangeB = b.rowsMax - b.rowsMin;
-  return rangeA != rangeB ? rangeA < rangeB : first.index < second.index;
-}
-
-std::string label(size_t index, const KernelInfo& kernel) {
-  return "kernel " + std::to_string(index) + " (" + kernel.problem + ", " + kernel.isa + ", " +
-         kernel.generator + ")";
+/// What is said of one kernel.
+std::string line(size_t index, const KernelInfo& kernel, const std::string& text) {
+  return "  kernel " + std::to_string(index) + " (" + kernel.problem + ", " + kernel.isa + ", " +
+         kernel.generator + "): " + text + "\n";
 }
 
 normc_status noSuchNorm(const Manifest& manifest, const ProblemRequest& request) {
@@ -97,10 +72,27 @@ normc_status noSuchNorm(const Manifest& manifest, const ProblemRequest& request)
 
 }  // namespace
 
-normc_status selectKernel(const Manifest& manifest, const ProblemRequest& request, const Platform& platform,
-                          Choice& choice) {
-  std::vector<Candidate> able;
-  std::string refused;
+/// What sets the better of two kernels apart; empty if only their order does.
+std::string Selection::edge(const Candidate& better, const Candidate& other) {
+  const KernelInfo &a = *better.kernel, &b = *other.kernel;
+  if (better.rank != other.rank) return better.advantage;
+  if (a.parts.features.has_value() != b.parts.features.has_value())
+    return "is compiled for exactly these features";
+  if (a.rowsMax - a.rowsMin != b.rowsMax - b.rowsMin) return "has the narrower limits";
+  return {};
+}
+
+bool Selection::precedes(const Candidate& first, const Candidate& second) {
+  const KernelInfo &a = *first.kernel, &b = *second.kernel;
+  if (first.rank != second.rank) return first.rank > second.rank;
+  if (a.parts.features.has_value() != b.parts.features.has_value()) return a.parts.features.has_value();
+  const int64_t rangeA = a.rowsMax - a.rowsMin, rangeB = b.rowsMax - b.rowsMin;
+  return rangeA != rangeB ? rangeA < rangeB : first.index < second.index;
+}
+
+normc_status Selection::make(const Manifest& manifest, const ProblemRequest& request,
+                             const Platform& platform, Selection& selection) {
+  Selection made;
   bool related = false, otherDevice = false;
   for (size_t i = 0; i < manifest.kernels.size(); ++i) {
     const KernelInfo& kernel = manifest.kernels[i];
@@ -110,35 +102,55 @@ normc_status selectKernel(const Manifest& manifest, const ProblemRequest& reques
     if (reason.empty()) reason = limitsRefuse(kernel, request);
     if (reason.empty()) {
       Platform::Verdict verdict = platform.judge(kernel);
-      if (verdict.refusal.empty()) able.push_back({i, &kernel, verdict.rank, std::move(verdict.advantage)});
+      if (verdict.refusal.empty())
+        made.able_.push_back({i, &kernel, verdict.rank, std::move(verdict.advantage)});
       reason = std::move(verdict.refusal);
       otherDevice |= !reason.empty();
     }
-    if (!reason.empty()) refused += "  " + label(i, kernel) + ": " + reason + "\n";
+    if (!reason.empty()) made.unable_ += line(i, kernel, reason);
   }
   if (!related) return noSuchNorm(manifest, request);
-  if (able.empty()) {
-    refused.pop_back();
+  if (made.able_.empty()) {
+    made.unable_.pop_back();
     const std::string remedy = otherDevice ? platform.remedy() : std::string();
     return fail(otherDevice ? NORMC_FAILED_PRECONDITION : NORMC_NOT_FOUND, "no kernel of the package serves ",
-                request.text, " here:\n", refused, remedy.empty() ? "" : "\n", remedy);
+                request.text, " here:\n", made.unable_, remedy.empty() ? "" : "\n", remedy);
   }
-
-  std::sort(able.begin(), able.end(), precedes);
-  const Candidate& best = able[0];
-  choice.kernel = best.index;
-  choice.reason = "it is the only one that serves the request here";
-  for (size_t i = 1; i < able.size(); ++i) {
-    const std::string edge = advantage(best, able[i]);
-    choice.rejected += "  " + label(able[i].index, *able[i].kernel) + ": kernel " +
-                       std::to_string(best.index) + " " +
-                       (edge.empty() ? "comes before it in the package" : edge) + "\n";
-    if (i == 1)
-      choice.reason =
-          "of those that serve the request here, it " + (edge.empty() ? "comes first in the package" : edge);
-  }
-  choice.rejected += refused;
+  std::sort(made.able_.begin(), made.able_.end(), precedes);
+  selection = std::move(made);
   return NORMC_OK;
+}
+
+bool Selection::refuse(std::string why) {
+  refusals_.push_back(std::move(why));
+  return refusals_.size() < able_.size();
+}
+
+std::string Selection::reason() const {
+  const size_t best = refusals_.size();
+  if (best > 0)
+    return best == 1 ? "the better one cannot be loaded here" : "the better ones cannot be loaded here";
+  if (able_.size() == 1) return "it is the only one that serves the request here";
+  const std::string edge = Selection::edge(able_[0], able_[1]);
+  return "of those that serve the request here, it " + (edge.empty() ? "comes first in the package" : edge);
+}
+
+std::string Selection::refused() const {
+  std::string lines;
+  for (size_t i = 0; i < refusals_.size(); ++i) lines += line(able_[i].index, *able_[i].kernel, refusals_[i]);
+  return lines;
+}
+
+std::string Selection::rejected() const {
+  std::string lines = refused();
+  const Candidate& best = able_[refusals_.size()];
+  for (size_t i = refusals_.size() + 1; i < able_.size(); ++i) {
+    const std::string edge = Selection::edge(best, able_[i]);
+    lines += line(able_[i].index, *able_[i].kernel,
+                  "kernel " + std::to_string(best.index) + " " +
+                      (edge.empty() ? "comes before it in the package" : edge));
+  }
+  return lines + unable_;
 }
 
 }  // namespace normc::runtime

@@ -1,24 +1,51 @@
-// Which kernel of a package serves a request, and why not the others.
+// Which kernels of a package serve a request, which is the best, and why not the others.
 //
 // The rule is that of docs/package-format.md: the best that the device can run, as
 // its platform ranks it, then features exact before any, then the narrower limits,
 // then the order of the manifest. It looks at nothing else and never measures.
+//
+// Whether a device really takes a kernel, its driver says when the code is loaded:
+// then the next in the order has its turn, and the plan tells.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "runtime/plan/Backend.h"
 #include "runtime/plan/ProblemText.h"
 
 namespace normc::runtime {
 
-struct Choice {
-  size_t kernel = 0;
-  std::string reason;    ///< why this one
-  std::string rejected;  ///< one line for each other kernel of this norm and entry
-};
+class Selection {
+ public:
+  /// Fails where no kernel serves the request here, with a line for each that is related.
+  static normc_status make(const Manifest& manifest, const ProblemRequest& request, const Platform& platform,
+                           Selection& selection);
 
-normc_status selectKernel(const Manifest& manifest, const ProblemRequest& request, const Platform& platform,
-                          Choice& choice);
+  size_t count() const { return able_.size(); }
+  size_t kernel() const { return able_[refusals_.size()].index; }  ///< the best that nobody has refused
+  /// Goes on to the next, since this one could not be loaded; false where there is none.
+  bool refuse(std::string why);
+
+  std::string reason() const;    ///< why this one
+  std::string rejected() const;  ///< one line for each other kernel of this norm and entry
+  /// The lines of those that could not be loaded.
+  std::string refused() const;
+
+ private:
+  /// A kernel that serves the request here.
+  struct Candidate {
+    size_t index;
+    const KernelInfo* kernel;
+    int rank;
+    std::string advantage;  ///< over a lower rank
+  };
+  static std::string edge(const Candidate& better, const Candidate& other);
+  static bool precedes(const Candidate& first, const Candidate& second);
+
+  std::vector<Candidate> able_;        ///< the best first
+  std::vector<std::string> refusals_;  ///< of the first of them
+  std::string unable_;                 ///< lines of those that cannot serve
+};
 
 }  // namespace normc::runtime

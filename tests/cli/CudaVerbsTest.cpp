@@ -176,6 +176,16 @@ TEST_F(Cuda, EmulatesThePtxOfAPackageWithoutCubins) {
   EXPECT_TRUE(contains(o.out, "1 right, 0 wrong, 0 not run"));
 }
 
+TEST_F(Cuda, EmulatesAFallbackThatTheRuntimeTakesOnSmallerDevicesAlone) {
+  cudaPackage("r.npk", {"rms_norm:infer@bf16[*x131072]", "--target", "sm_90"});
+  const Outcome o = normc({"check", "r.npk", "--emulate"});
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  EXPECT_TRUE(contains(o.out, "2 right, 0 wrong, 0 not run"));
+  const auto kernels = normc({"inspect", "r.npk", "--json"}).json()["manifest"]["kernels"];
+  EXPECT_EQ(kernels[0]["origin"], "default");
+  EXPECT_EQ(kernels[1]["origin"], "fallback");
+}
+
 TEST_F(Cuda, EmulationShortensWhatWouldTakeLong) {
   cudaPackage("w.npk", {"rms_norm:infer@f32[*x65536]", "--target", "sm_90"});
   const Outcome o = normc({"check", "w.npk", "--emulate"});

@@ -1,6 +1,6 @@
 // Schedules of the CUDA target that are taken without measuring, what becomes of one where memory begins anywhere, and the
 // architectures they are for.
-#include "codegen/Target.h"
+#include "codegen/Package.h"
 #include "codegen/targets/cuda/Schedule.h"
 #include "tests/codegen/Support.h"
 
@@ -181,6 +181,12 @@ TEST(CudaSchedule, StreamsOfOddRowsKeepTheirWideAccesses) {
 TEST(CudaSchedule, PeeledIsTheSameRunInTheSameAccesses) {
   const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 32, .vector = 8, .tile = 4, .rows = 2, .chunks = 9, .blocks = 4, .prefetch = 1};
   EXPECT_EQ(peeled(s).text(), "resident,threads=128,team=32,vector=8,tile=4,rows=2,chunks=9,blocks=3,prefetch=0,cluster=1,hints=0,hold=0,grid=1,shared=0");
+  Schedule longer{.strategy = Strategy::Resident, .threads = 256, .team = 256, .vector = 4, .tile = 6, .rows = 1, .blocks = 3};
+  EXPECT_EQ(peeled(longer).blocks, 1) << "144 registers of a thread";
+  longer.tile = 4;
+  EXPECT_EQ(peeled(longer).blocks, 2) << "104";
+  longer.threads = 160;
+  EXPECT_EQ(peeled(longer).blocks, 2);
   const Schedule looped{.strategy = Strategy::Resident, .threads = 256, .team = 256, .vector = 8, .tile = 0, .rows = 2, .chunks = 9};
   EXPECT_EQ(peeled(looped).text(), "resident,threads=256,team=256,vector=8,tile=0,rows=1,chunks=9,blocks=0,prefetch=0,cluster=1,hints=0,hold=0,grid=1,shared=0");
 }
@@ -201,6 +207,46 @@ TEST(CudaSchedule, NoDefaultCountsOnBlocksOfTheGridThatASmallerDeviceCannotHold)
   for (const char* problem : {"layer_norm:forward@f32[*x131072]", "layer_norm:backward@bf16[*x262144]", "batch_norm:forward@f32[*x1024]"})
     for (Strategy strategy : legalStrategies(problemOf(problem)))
       EXPECT_EQ(defaultSchedule(problemOf(problem), archOf("sm_80"), strategy).grid, 1) << problem;
+}
+
+TEST(CudaSchedule, HasAFallbackWhereItCountsOnBlocksThatNotEveryDeviceHas) {
+  auto fallback = [](const char* text, const char* schedule = "") {
+    const TargetPtr target = llvm::cantFail(findTarget("sm_90"));
+    const Problem problem = problemOf(text);
+    const std::string first = *schedule ? llvm::cantFail(target->canonical(schedule)) : target->defaults(problem)[0].schedule;
+    const auto plain = target->fallback(problem, first);
+    if (plain) {
+      EXPECT_EQ(target->whyIllegal(problem, *plain).value_or(""), "") << text;
+      const Schedule s = llvm::cantFail(parseSchedule(*plain));
+      EXPECT_EQ(s.cluster * s.grid, 1) << text;
+    }
+    return plain.has_value();
+  };
+  EXPECT_TRUE(fallback("layer_norm:forward@f32[*x131072]")) << "sixteen blocks";
+  EXPECT_TRUE(fallback("layer_norm:backward@bf16[*x262144]"));
+  EXPECT_FALSE(fallback("layer_norm:forward@f32[*x65536]")) << "eight are everywhere";
+  EXPECT_FALSE(fallback("batch_norm:forward@f32[*x1024]"));
+  EXPECT_TRUE(fallback("layer_norm:forward@bf16[*x4096]", "resident,threads=256,team=256,vector=8,tile=2,blocks=2,prefetch=5")) << "newer PTX";
+  EXPECT_TRUE(fallback("batch_norm:forward@f32[*x64]", "resident,threads=256,team=8,vector=4,tile=1,rows=4,chunks=8,blocks=1,hold=6,grid=16"));
+}
+
+TEST(CudaPackage, HoldsAFallbackBehindWhatCountsOnMoreThanEveryDeviceHas) {
+  const TargetPtr target = llvm::cantFail(findTarget("sm_90"));
+  auto jobsOf = [&](std::vector<const char*> problems) {
+    std::vector<Job> jobs;
+    for (const char* problem : problems)
+      for (Job& job : defaultJobs(problemOf(problem), target)) jobs.push_back(std::move(job));
+    addFallbacks(jobs);
+    return jobs;
+  };
+  const auto jobs = jobsOf({"rms_norm:forward@f32[*x131072]", "rms_norm:forward@f32[*x64]"});
+  ASSERT_EQ(jobs.size(), 3u);
+  EXPECT_EQ(jobs[0].origin, "default");
+  EXPECT_EQ(jobs[1].origin, "fallback");
+  EXPECT_EQ(jobs[1].problem.text(), jobs[0].problem.text());
+  EXPECT_EQ(llvm::cantFail(parseSchedule(jobs[1].schedule)).cluster, 1);
+  EXPECT_EQ(jobsOf({"rms_norm:forward@f32[*x131072]", "rms_norm:forward@f32[*x*]"}).size(), 2u) << "that one serves all";
+  EXPECT_EQ(jobsOf({"rms_norm:forward@f32[*x131072]", "rms_norm:forward@bf16[*x*]"}).size(), 3u);
 }
 
 //===-- Architectures -------------------------------------------------------------===//

@@ -65,6 +65,19 @@ std::vector<Case> sharedRows() {
   return list;
 }
 
+/// Rows whose threads have the fewest registers to spare: blocks of an uneven number of warps, clusters of many, ends of odd rows.
+std::vector<Case> tightRows() {
+  std::vector<Case> list;
+  auto add = [&](const char* name, const char* dtype, std::initializer_list<int64_t> features) {
+    const BuiltinNorm& norm = *llvm::find_if(builtinNorms(), [&](const BuiltinNorm& n) { return n.name == name; });
+    for (int64_t count : features) list.push_back({norm, "sm_90", dtype, count});
+  };
+  add("layer_norm", "f32", {4095, 10240, 40960, 163840, 196609});
+  add("layer_norm", "bf16", {10240, 49152});
+  add("rms_norm", "f32", {12289});
+  return list;
+}
+
 /// Calls `check(kernel, schedule, arch)` with the default kernels of each entry.
 template <typename Check>
 void forKernels(const Case& c, Check check) {
@@ -231,6 +244,7 @@ TEST_P(CudaStructure, StaysInRegistersAndMovesWholeAccesses) {
 }
 INSTANTIATE_TEST_SUITE_P(Defaults, CudaStructure, testing::ValuesIn(cases()), caseName);
 INSTANTIATE_TEST_SUITE_P(LongRows, CudaStructure, testing::ValuesIn(longRows()), caseName);
+INSTANTIATE_TEST_SUITE_P(TightRows, CudaStructure, testing::ValuesIn(tightRows()), caseName);
 INSTANTIATE_TEST_SUITE_P(SharedRows, CudaStructure, testing::ValuesIn(sharedRows()), caseName);
 
 /// Copies ahead: each access of a row is one of 16 bytes, there is one wait a step, and no register is short.

@@ -85,7 +85,7 @@ void stream(const Words& w, bool triad) {
 
 }  // namespace
 
-package::Writer layerNormPackage() {
+package::Writer layerNormPackage(int64_t fewRows) {
   package::Writer writer({{"normc", "test"}});
   const auto& norms = builtinNorms();
   const auto norm = std::ranges::find_if(norms, [](const BuiltinNorm& n) { return n.name == "layer_norm"; });
@@ -93,6 +93,9 @@ package::Writer layerNormPackage() {
     package::Kernel kernel = forCuda(layerNorm(entry, 128));
     kernel.norm = writer.addNorm(norm->name, "hash", norm->text);
     kernel.blob = writer.addBlob(ptxOf(kernel), "ptx", kernel.isa);
+    writer.addKernel(kernel);
+    if (!fewRows || kernel.entry != "forward") continue;
+    kernel.rowsMax = fewRows, kernel.schedule = "few rows";
     writer.addKernel(std::move(kernel));
   }
   return writer;

@@ -47,7 +47,7 @@ class GpuDryRun : public testing::Test {
     for (const char* script : {"run", "peers.py"})
       fs::copy(fs::path(NORMC_GPU_SCRIPTS) / script, folder_ / script);
     std::ofstream(folder_ / "kernels-sm_90.npk", std::ios::binary) << test::layerNormPackage().bytes();
-    EXPECT_EQ(shell("gzip '" + (folder_ / "kernels-sm_90.npk").string() + "'"), 0);
+    EXPECT_EQ(shell("xz -0 '" + (folder_ / "kernels-sm_90.npk").string() + "'"), 0);
     packBundle();
   }
   ~GpuDryRun() override { fs::remove_all(folder_); }
@@ -73,7 +73,7 @@ class GpuDryRun : public testing::Test {
     std::ofstream(bundle / "one.npk", std::ios::binary) << test::layerNormPackage().bytes();
     std::ofstream(bundle / "plan.json") << tune::planText(tasks);
     EXPECT_EQ(
-        shell("tar -C '" + bundle.string() + "' -czf '" + (folder_ / "bundle-sm_90.tar.gz").string() + "' ."),
+        shell("tar -C '" + bundle.string() + "' -cJf '" + (folder_ / "bundle-sm_90.tar.xz").string() + "' ."),
         0);
     fs::remove_all(bundle);
   }
@@ -120,7 +120,7 @@ TEST_F(GpuDryRun, WritesEveryResult) {
   EXPECT_TRUE(contains(table, "2 kernels, "));
   EXPECT_TRUE(contains(table, "| layer_norm:backward@f32[64x128] | "));
   EXPECT_TRUE(contains(table, "the same bits as call by call."));
-  EXPECT_TRUE(contains(log(), "sm_90 runs kernels-sm_90.npk.gz"));
+  EXPECT_TRUE(contains(log(), "sm_90 runs kernels-sm_90.npk.xz"));
 }
 
 TEST_F(GpuDryRun, TunesBeforeItMeasuresAndShowsWhatWasChosen) {
@@ -164,7 +164,7 @@ TEST_F(GpuDryRun, WhatIsTunedLaterIsMeasuredAgain) {
 }
 
 TEST_F(GpuDryRun, TunesNothingWithoutABundle) {
-  fs::remove(folder_ / "bundle-sm_90.tar.gz");
+  fs::remove(folder_ / "bundle-sm_90.tar.xz");
   EXPECT_EQ(run(NORMC_WORKING_DRIVER), 0) << log();
   EXPECT_TRUE(contains(log(), "tune: left out; there is no bundle for sm_90 or older"));
 }
@@ -203,8 +203,14 @@ TEST_F(GpuDryRun, StopsInTimeAndKeepsWhatItHas) {
   EXPECT_FALSE(content(out_ / "table.md").empty());
 }
 
+TEST_F(GpuDryRun, SaysThatAPackageIsDamaged) {
+  fs::resize_file(folder_ / "kernels-sm_90.npk.xz", 100);
+  EXPECT_EQ(run(NORMC_WORKING_DRIVER), 1);
+  EXPECT_TRUE(contains(log(), "kernels-sm_90.npk.xz cannot be unpacked: "));
+}
+
 TEST_F(GpuDryRun, RefusesADeviceThatNoPackageFits) {
-  fs::rename(folder_ / "kernels-sm_90.npk.gz", folder_ / "kernels-sm_100.npk.gz");
+  fs::rename(folder_ / "kernels-sm_90.npk.xz", folder_ / "kernels-sm_100.npk.xz");
   EXPECT_EQ(run(NORMC_WORKING_DRIVER), 1);
   EXPECT_TRUE(contains(log(), "there is no package for sm_90 or older"));
 }
@@ -263,8 +269,8 @@ TEST_F(GpuDryRun, RunsInTheFolderThatPrepareMakes) {
                   "' >/dev/null 2>&1"),
             0);
   EXPECT_TRUE(contains(content(folder_ / "home.jsonl"), "layer_norm:backward@f32[*x128]"));
-  // All that the worker loads lies beside it, but for the system's own.
-  EXPECT_TRUE(fs::exists(made / "libtbb.so.12"));
+  // All that programs load lies beside them, but for the system's own.
+  for (const char* file : {"libtbb.so.12", "liblzma.so.5", "xz"}) EXPECT_TRUE(fs::exists(made / file)) << file;
   EXPECT_TRUE(contains(log(), "tune: failed with code 1"));
   EXPECT_TRUE(
       contains(log(), "layer_norm:backward@f32[*x128], 64 rows, 1 thread, cold: the default could not"));

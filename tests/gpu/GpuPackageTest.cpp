@@ -28,7 +28,7 @@ class GpuPackage : public test::CudaTest {
 
   Kernels kernels() const {
     const std::string path = test::temporaryPath("gpu_package.npk");
-    std::ofstream(path, std::ios::binary) << test::layerNormPackage().bytes();
+    std::ofstream(path, std::ios::binary) << package_.bytes();
     return Kernels(path, NORMC_FAKE_CUDA, 0);
   }
   /// A run that goes on from the records of those before, as a new process would.
@@ -45,6 +45,7 @@ class GpuPackage : public test::CudaTest {
 
   TestOptions options_;
   std::vector<Json> records_;
+  package::Writer package_ = test::layerNormPackage();
 };
 
 /// Backward kernels fail on the device, the others are right.
@@ -86,6 +87,17 @@ TEST_F(GpuPackage, GoesOnWhereItStopped) {
   EXPECT_EQ(records_.size(), before) << "nothing is left to do";
 }
 
+TEST_F(GpuPackage, TriesAKernelForFewRowsWithFewRows) {
+  package_ = test::layerNormPackage(/*fewRows=*/16);
+  EXPECT_EQ(run(), TestEnd::Finished);
+  EXPECT_EQ(testSummary(records_).at("kernels"), 3);
+  EXPECT_EQ(testSummary(records_).at("trials_failed"), 0);
+  EXPECT_EQ(testSummary(records_).at("pieces_skipped"), 0);
+  const std::vector<Json> ended = ofKind("test");
+  EXPECT_EQ(std::ranges::count(ended, "few rows", [](const Json& record) { return record.at("schedule").get<std::string>(); }), 2);
+  for (const Json& record : ended) EXPECT_GT(record.at("trials"), 3) << record;
+}
+
 TEST_F(GpuPackage, TriesOnlyWhatIsAskedFor) {
   options_.only = "backward";
   run();
@@ -116,7 +128,7 @@ TEST_F(GpuPackage, BlamesWhoLosesTheDeviceAlone) {
 }
 
 TEST_F(GpuPackage, TriesAloneWhoHadNotEnded) {
-  records_ = {{{"kind", "begin"}, {"problem", kForward}, {"isa", "sm_90"}, {"pass", "first"}}};
+  records_ = {{{"kind", "begin"}, {"problem", kForward}, {"isa", "sm_90"}, {"schedule", "scalar"}, {"pass", "first"}}};
   run();
   const std::vector<Json> begun = ofKind("begin");
   EXPECT_TRUE(begun.at(1).value("alone", false));

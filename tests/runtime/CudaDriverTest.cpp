@@ -179,7 +179,8 @@ TEST_F(CudaDriver, RepeatsWhatItsCompilerSays) {
       refusal([&] { Plan(package, kProblem, host::onCuda()); }),
       "FAILED_PRECONDITION: loading blob 0 of the package in memory (ptx, sm_90) on cuda:0 failed: "
       "CUDA_ERROR_UNSUPPORTED_PTX_VERSION, the provided PTX was compiled with a newer toolchain; the PTX is "
-      "newer than this driver: update the driver, or compile the package where ptxas is at hand");
+      "newer than this driver: update the driver, or compile the package where ptxas is at hand; it is PTX 8.0, "
+      "which drivers for CUDA 12.0 and newer read; this driver is for CUDA 13.0");
   fake_cuda_fail("cuModuleLoadDataEx", 1, CUDA_ERROR_JIT_COMPILER_NOT_FOUND, FAKE_CUDA_ONCE);
   EXPECT_EQ(
       refusal([&] { Plan(package, kProblem, host::onCuda()); }),
@@ -204,6 +205,48 @@ TEST_F(CudaDriver, TakesPtxWhereItRefusesTheCubin) {
       << text;
   plan(CudaLayerNorm().forward());
   EXPECT_EQ(launchedFunctions(), "layer_norm_forward");
+}
+
+TEST_F(CudaDriver, ThatIsTooOldForPtxTakesOlderPtxOrSaysWhichWouldReadIt) {
+  package::Kernel fast = forCuda(layerNorm("forward")), plain = fast;
+  fast.cubin = 0;
+  package::Writer both({}), one({});
+  for (package::Writer* writer : {&both, &one}) {
+    fast.norm = plain.norm = writer->addNorm("layer_norm", "hash", "text");
+    fast.blob = writer->addBlob(ptxOf(fast), "ptx", "sm_90");  // of version 8.0, as bulk copies need it
+    fast.cubin = writer->addBlob(cubinOf(fast), "cubin", "sm_90");
+    writer->addKernel(fast);
+  }
+  std::string older = ptxOf(plain);
+  plain.blob = both.addBlob(older.replace(older.find("8.0"), 3, "7.8"), "ptx", "sm_90");
+  both.addKernel(plain);
+  const auto refuseCubin = [] { fake_cuda_fail("cuModuleLoadDataEx", 1, CUDA_ERROR_NO_BINARY_FOR_GPU, FAKE_CUDA_ONCE); };
+  const std::string why =
+      "loading blob 0 of the package in memory (ptx, sm_90) on cuda:0 failed: CUDA_ERROR_UNSUPPORTED_PTX_VERSION, the provided "
+      "PTX was compiled with a newer toolchain; the PTX is newer than this driver: update the driver, or compile the package "
+      "where ptxas is at hand; it is PTX 8.0, which drivers for CUDA 12.0 and newer read; this driver is for CUDA 11.8; it was "
+      "tried, because loading blob 1 of the package in memory (cubin, sm_90) on cuda:0 failed: CUDA_ERROR_NO_BINARY_FOR_GPU, no "
+      "kernel image is available for execution on the device";
+  fake_cuda_set_driver_version(11080);
+  const host::Package alone = open(one), together = open(both);
+  EXPECT_EQ(refusal([&] { Plan(alone, kProblem, host::onCuda()); }), "accepted") << "there is a cubin";
+  refuseCubin();
+  EXPECT_EQ(refusal([&] { Plan(alone, kProblem, host::onCuda()); }), "FAILED_PRECONDITION: " + why);
+  refuseCubin();
+  const std::string text = Plan(together, kProblem, host::onCuda()).describe();
+  EXPECT_NE(text.find("kernel: 1 of the package in memory"), text.npos) << text;
+  EXPECT_NE(text.find("code: PTX for sm_90, compiled by the driver\n"), text.npos) << text;
+  EXPECT_NE(text.find("(layer_norm:forward@f32[*x*], sm_90, hand): " + why + "\n"), text.npos) << text;
+}
+
+TEST_F(CudaDriver, ReadsPtxAsItsReleaseNotesSay) {
+  EXPECT_EQ(oldestDriverForPtx(70), 11080) << "the oldest that this runtime takes";
+  EXPECT_EQ(oldestDriverForPtx(78), 11080);
+  EXPECT_EQ(oldestDriverForPtx(80), 12000);
+  EXPECT_EQ(oldestDriverForPtx(86), 12070) << "12.6 has 8.5";
+  EXPECT_EQ(oldestDriverForPtx(88), 12090);
+  EXPECT_EQ(oldestDriverForPtx(90), 13000);
+  EXPECT_EQ(oldestDriverForPtx(99), 0) << "nobody knows yet";
 }
 
 TEST_F(CudaDriver, FindsDamagedCode) {

@@ -150,6 +150,62 @@ TEST_F(CudaSelect, RefusesKernelsThatTheDeviceHasNoRoomFor) {
   EXPECT_TRUE(has(refusal([&] { chosen(clustered); }), "launches clusters of blocks; sm_80 has none"));
 }
 
+/// In clusters of so many blocks, with room for their own shared memory.
+package::Kernel clustered(package::Kernel kernel, int64_t blocks) {
+  kernel.phases[0].launch->cluster = blocks;
+  kernel.phases[0].launch->shared = 60000;
+  return kernel;
+}
+
+TEST_F(CudaSelect, TakesTheNextKernelWhereTheDeviceHasNoRoomForTheBest) {
+  const package::Kernel exact = clustered(forCuda(layerNorm("forward", 8)), 16);
+  const host::Package package = open(cudaPackage({exact, kernelFor("sm_90"), kernelFor("sm_80")}));
+  const auto plan = [&] { return Plan(package, "layer_norm:forward@f32[*x8]", host::onCuda()).describe(); };
+  EXPECT_TRUE(has(plan(), "kernel: 0 of the package in memory: layer_norm:forward@f32[*x8], sm_90"));
+  fake_cuda_set_largest_cluster(8);
+  const std::string text = plan();
+  EXPECT_TRUE(has(text, "kernel: 1 of the package in memory: layer_norm:forward@f32[*x*], sm_90")) << text;
+  EXPECT_TRUE(has(text, "chosen because: the better one cannot be loaded here\n")) << text;
+  EXPECT_TRUE(has(text,
+                  "rejected:\n"
+                  "  kernel 0 (layer_norm:forward@f32[*x8], sm_90, hand): `layer_norm_forward` is launched in "
+                  "clusters of 16 blocks, each of 64 threads and 60000 bytes of dynamic shared memory; cuda:0 has "
+                  "room for none: compile for it with a smaller `cluster`, or for any number of features\n"
+                  "  kernel 2 (layer_norm:forward@f32[*x*], sm_80, hand): kernel 1 is PTX for the newest "
+                  "architecture that the device takes\n"))
+      << text;
+}
+
+TEST_F(CudaSelect, RunsTheNextKernelAsIfThereHadBeenNoOther) {
+  package::Kernel exact = forCuda(layerNorm("forward", 8));
+  exact.phases[0].symbol = "better", exact.scalars.push_back({"other", 7});
+  const host::Package package = open(cudaPackage({exact, kernelFor("sm_90")}));
+  fake_cuda_fail("cuModuleLoadDataEx", 1, cuda::CUDA_ERROR_INVALID_PTX, FAKE_CUDA_ONCE);
+  const Plan plan(package, "layer_norm:forward@f32[*x8]", host::onCuda());
+  EXPECT_FALSE(has(plan.describe(), "number: other"));
+  plan(CudaLayerNorm().forward());
+  EXPECT_EQ(launchedFunctions(), "layer_norm_forward");
+}
+
+TEST_F(CudaSelect, SaysOfEachKernelWhyItCannotBeLoaded) {
+  const host::Package package =
+      open(cudaPackage({clustered(forCuda(layerNorm("forward", 8)), 16), clustered(kernelFor("sm_90"), 4)}));
+  const auto plan = [&] { return refusal([&] { Plan(package, "layer_norm:forward@f32[*x8]", host::onCuda()); }); };
+  fake_cuda_set_largest_cluster(2);
+  EXPECT_EQ(plan(),
+            "FAILED_PRECONDITION: no kernel of the package that serves layer_norm:forward@f32[*x8] can be loaded here:\n"
+            "  kernel 0 (layer_norm:forward@f32[*x8], sm_90, hand): `layer_norm_forward` is launched in clusters of 16 blocks, "
+            "each of 64 threads and 60000 bytes of dynamic shared memory; cuda:0 has room for none: compile for it with a "
+            "smaller `cluster`, or for any number of features\n"
+            "  kernel 1 (layer_norm:forward@f32[*x*], sm_90, hand): `layer_norm_forward` is launched in clusters of 4 blocks, "
+            "each of 64 threads and 60000 bytes of dynamic shared memory; cuda:0 has room for none: compile for it with a "
+            "smaller `cluster`, or for any number of features");
+  fake_cuda_set_largest_cluster(16);
+  fake_cuda_fail("cuOccupancyMaxActiveClusters", 1, cuda::CUDA_ERROR_OUT_OF_MEMORY, FAKE_CUDA_ONCE);
+  EXPECT_TRUE(plan().starts_with("RESOURCE_EXHAUSTED: asking how many clusters of `layer_norm_forward` the device holds failed: "))
+      << "another kernel would need memory, too";
+}
+
 TEST_F(CudaSelect, KeepsProcessorAndDeviceApart) {
   if (hostIsa() == "none") GTEST_SKIP() << "this processor has no set that packages know";
   const host::Package package = open(cudaPackage({kernelFor("sm_90"), layerNorm("forward")}));

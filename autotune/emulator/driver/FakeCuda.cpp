@@ -88,4 +88,6 @@ void fake_cuda_set_jit_log(const char* text) { Locked()->jitLog = text; }
 
 void fake_cuda_set_max_threads_per_block(int threads) { Locked()->maxThreadsPerBlock = threads; }
 
+void fake_cuda_set_largest_cluster(int blocks) { Locked()->largestCluster = blocks; }
+
 }  // extern "C"

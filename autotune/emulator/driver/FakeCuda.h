@@ -27,7 +27,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 /* Forgets all calls, faults, allocations and objects, ends the launcher, and starts again with one device
- * sm_90 and driver version 13000. Handles from before are refused as invalid from now on. */
+ * sm_90 and driver version 13000, which reads PTX up to 9.0. Handles from before are refused as invalid from now on. */
 void fake_cuda_reset(void);
 
 /* --------------------------------------------------------------- devices -- */
@@ -121,6 +121,9 @@ void fake_cuda_set_jit_log(const char* text);
 
 /* cuFuncGetAttribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK); 1024 by default. */
 void fake_cuda_set_max_threads_per_block(int threads);
+
+/* Blocks of a cluster that the devices find room for at all; 16 by default. */
+void fake_cuda_set_largest_cluster(int blocks);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

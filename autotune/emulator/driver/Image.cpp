@@ -35,6 +35,13 @@ bool isPtx(std::string_view image) {
 
 int targetOf(std::string_view ptx) { return numberAfter(ptx, ".target sm_"); }
 
+int versionOf(std::string_view ptx) {
+  constexpr std::string_view kVersion = ".version ";
+  const size_t at = ptx.find(kVersion), dot = ptx.find('.', at + 1);
+  if (at == ptx.npos || dot == ptx.npos) return 0;
+  return 10 * numberAfter(ptx, kVersion) + std::atoi(std::string(ptx.substr(dot + 1, 2)).c_str());
+}
+
 std::vector<Entry> entriesOf(std::string_view ptx) {
   constexpr std::string_view kEntry = ".entry";
   std::vector<Entry> entries;

@@ -31,6 +31,8 @@ struct Entry {
 bool isPtx(std::string_view image);
 /// 90 of ".target sm_90"; 0 without one.
 int targetOf(std::string_view ptx);
+/// 80 of ".version 8.0".
+int versionOf(std::string_view ptx);
 std::vector<Entry> entriesOf(std::string_view ptx);
 /// Whether the bytes of a cubin have `name` as a word.
 bool names(std::string_view cubin, std::string_view name);

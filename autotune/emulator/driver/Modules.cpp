@@ -38,10 +38,13 @@ size_t imageBytes(const char* image) {
 
 /// Why a device cannot load an image, or CUDA_SUCCESS. A cubin that is text, as tests write one, begins with
 /// the name of its architecture.
-CUresult loadable(const std::string& image, const fake_cuda_device& device) {
+CUresult loadable(const std::string& image, const fake_cuda_device& device, int driverVersion) {
   const int number = 10 * device.major + device.minor;
-  if (fake::isPtx(image))
+  if (fake::isPtx(image)) {
+    const int oldest = oldestDriverForPtx(fake::versionOf(image));
+    if (oldest == 0 || oldest > driverVersion) return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
     return fake::targetOf(image) <= number ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
+  }
   if (image.starts_with("\x7f"
                         "ELF"))
     return CUDA_SUCCESS;
@@ -59,7 +62,7 @@ CUresult load(fake::Call& call, CUmodule* module, const void* image) {
   const auto* const bytes = static_cast<const char*>(image);
   const std::string& text =
       *(made->image = std::make_shared<const std::string>(bytes, bytes + imageBytes(bytes)));
-  if (const CUresult result = loadable(text, call.device().facts); result != CUDA_SUCCESS) return result;
+  if (const CUresult result = loadable(text, call.device().facts, call->driverVersion); result != CUDA_SUCCESS) return result;
   if (fake::isPtx(text))
     for (fake::Entry& entry : fake::entriesOf(text)) made->entries.push_back(std::move(entry));
   *module = made.get();
@@ -115,7 +118,7 @@ CUresult checkShape(fake::Call& call, const CUfunc_st& function, const Launch& l
   if (entry.cluster && cluster != unsigned(entry.cluster)) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   if (cluster == 1) return CUDA_SUCCESS;
   if (call.device().facts.major < 9) return CUDA_ERROR_NOT_SUPPORTED;
-  if (cluster > 16 || (cluster > 8 && !function.nonPortableCluster) ||
+  if (cluster > unsigned(call->largestCluster) || (cluster > 8 && !function.nonPortableCluster) ||
       launch.grid[0] % launch.cluster[0] != 0)
     return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   return CUDA_SUCCESS;
@@ -275,6 +278,19 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction fun
   NORMC_FAKE_CALL(Context);
   if (!call->functions.contains(function) || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
   *blocks = residentBlocks(threads, sharedBytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction function, const CUlaunchConfig* config) {
+  NORMC_FAKE_CALL(Context);
+  if (!call->functions.contains(function)) return CUDA_ERROR_INVALID_VALUE;
+  unsigned cluster = 1;
+  for (unsigned i = 0; i < config->numAttrs; ++i)
+    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) cluster = config->attrs[i].value.clusterDim.x;
+  if (cluster > 8 && !function->nonPortableCluster) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  const bool fits = cluster <= unsigned(call->largestCluster);
+  const int blocks = residentBlocks(config->blockDimX, config->sharedMemBytes) * call.device().facts.multiprocessors;
+  *clusters = fits ? blocks / int(cluster) : 0;
   return CUDA_SUCCESS;
 }
 

@@ -112,6 +112,7 @@ struct State {
   std::list<Fault> faults;
   std::string jitLog;
   int maxThreadsPerBlock = 1024;
+  int largestCluster = 16;
   fake_cuda_launcher launcher = nullptr;
   void* launcherUser = nullptr;
 

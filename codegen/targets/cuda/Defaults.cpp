@@ -13,6 +13,9 @@ static constexpr int64_t kAloneBytes = 64 << 10;
 /// Elements of a column slab that a thread of 256 keeps: with what else it has, ptxas finds room for so many.
 static constexpr int64_t kHeldElements = 96, kHeldNarrow = 64;  // narrow ones are widened, and both are there
 
+/// Of a multiprocessor.
+static constexpr int64_t kSchedulers = 4;
+
 /// The team and tile that hold `count` accesses of a run with the fewest idle lanes, near `target` accesses a thread, in
 /// a block of at most `threads`.
 static bool holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, int64_t groups, int64_t threads) {
@@ -22,7 +25,10 @@ static bool holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, in
     int64_t tile = llvm::divideCeil(count, team);
     if (tile > most) continue;
     double waste = double(team * tile) / double(count), distance = std::abs(std::log2(double(tile) / double(target)));
-    double score = waste + 0.15 * distance + (team > 256 ? 0.1 * double(team) / 256 : 0);
+    // A multiprocessor has four schedulers with a quarter of the registers each: where warps do not come out even, some
+    // threads have fewer registers than others could spare.
+    const bool uneven = team > kSchedulers * kWarp && team % (kSchedulers * kWarp);
+    double score = waste + 0.15 * distance + (uneven ? 0.16 : 0) + (team > 256 ? 0.1 * double(team) / 256 : 0);
     if (best < 0 || score < bestScore) best = team, bestScore = score, s.tile = tile;
   }
   if (best < 0) return false;
@@ -39,21 +45,25 @@ static bool holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, in
 static bool holdRun(Schedule& s, const Form& form, const Arch& arch) {
   // Bytes under way hide latency; sums per feature cost two registers an element.
   const int64_t elements = form.partials ? 16 : 32, most = form.partials ? 32 : 64;
-  const int64_t some = form.partials ? 24 : form.dataBytes == 4 ? 32 : 48;  // no spills were seen
+  // No spills were seen with so many: of a block, of a cluster with its larger addresses, of blocks of 512.
+  const int64_t some = form.partials ? 24 : form.dataBytes == 4 ? 32 : 48, ofMany = 40;
+  const int64_t ofLarge = form.partials || form.dataBytes == 4 ? 16 : 24;
   const int64_t count = form.width / s.vector;
   struct Limit {
     int64_t threads, elements, clusters;
   };
   llvm::SmallVector<Limit> limits{{form.partials ? 256 : 512, most, 1}};
-  if (arch.clusters()) limits = {{256, some, kMaxCluster}, {512, form.partials ? 16 : 24, kMaxCluster}};
+  if (arch.clusters()) limits = {{256, some, kMaxCluster}, {512, ofLarge, kMaxCluster}};
   // Longer rows are for shared memory (holdShared). Without it, larger blocks, of which some spill.
   if (form.maybe) limits.push_back({1024, most, arch.clusters() ? kMaxCluster : 1});
   for (const Limit& limit : limits)
-    for (s.cluster = 1; s.cluster <= limit.clusters; s.cluster *= 2)
+    for (s.cluster = 1; s.cluster <= limit.clusters; s.cluster *= 2) {
+      const int64_t held = s.cluster > 2 ? std::min(limit.elements, ofMany) : limit.elements;
       if (holdRun(s, llvm::divideCeil(count, s.cluster), std::max<int64_t>(1, elements / s.vector),
-                  std::max<int64_t>(1, limit.elements / s.vector), form.groups, limit.threads) &&
+                  std::max<int64_t>(1, held / s.vector), form.groups, limit.threads) &&
           !whyIllegal(form, s, arch))
         return true;
+    }
   return false;
 }
 

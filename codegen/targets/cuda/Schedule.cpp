@@ -14,6 +14,8 @@ static constexpr int64_t kHeldOverGrid = 80;
 static constexpr int64_t kVectorThreads = 64;
 /// Of a multiprocessor, of every architecture.
 static constexpr int64_t kRegisters = 64 << 10;
+/// Of a multiprocessor, each with a quarter of the registers.
+static constexpr int64_t kSchedulers = 4;
 /// Of a block, in what a module declares.
 static constexpr int64_t kSharedBytes = 48 << 10;
 
@@ -161,7 +163,8 @@ int64_t partialsOf(PhaseOp phase) {
 
 Schedule alike(const Schedule& s, int64_t partials) {
   Schedule alike = s;
-  if (s.prefetch > 1) alike.prefetch = 0;
+  constexpr int64_t kRoomAhead = 16;  // elements of a thread, beside which the next row's find registers, too
+  if (s.prefetch > 1 || s.tile * s.vector > kRoomAhead) alike.prefetch = 0;
   // The ends take registers, and so do the eight rows of a task's head, which are read by elements.
   if (partials > 2 && s.vector >= 8) {
     alike.blocks = std::min<int64_t>(s.blocks, 1);
@@ -186,10 +189,22 @@ bool alwaysPeels(const Form& form, const Schedule& s) {
 /// Whether accesses may be wider than what divides a run.
 static bool beginsAnywhere(const Form& form, const Schedule& s) { return form.peels || (form.alike && s.tile > 0); }
 
+/// Registers that ptxas has for a thread where so many blocks of them shall be there: of each scheduler's own, so what
+/// counts is the one with the most warps.
+static int64_t registersOfWarp(int64_t threads, int64_t blocks) {
+  const int64_t warps = llvm::divideCeil(blocks * threads / kWarp, kSchedulers);
+  return std::min<int64_t>(kMaxRegisters, kRegisters / kSchedulers / warps / kWarp / 8 * 8);
+}
+
 Schedule peeled(const Schedule& s) {
   Schedule peeled = s;
   peeled.prefetch = 0;
-  if (s.blocks && s.grid == 1) peeled.blocks = std::max<int64_t>(1, s.blocks * 3 / 4);  // shifting takes registers
+  if (s.tile == 0) peeled.rows = 1;
+  if (!s.blocks || s.grid > 1) return peeled;
+  // Shifting takes registers: for long runs, as many were seen to do without spills.
+  const int64_t registers = s.rows == 1 ? 5 * s.tile * s.vector + 24 : 0;
+  peeled.blocks = std::max<int64_t>(1, s.blocks * 3 / 4);
+  while (peeled.blocks > 1 && registersOfWarp(s.threads, peeled.blocks) < registers) --peeled.blocks;
   if (s.tile == 0) peeled.rows = 1;
   return peeled;
 }

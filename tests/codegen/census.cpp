@@ -1,0 +1,111 @@
+// Not a test, but a count: every default kernel of some norms on one architecture, how long it takes to become PTX and a
+// cubin, and which of its entries spill.
+//
+//   normc_cuda_census [--arch sm_90] [--norms layer_norm,rms_norm] [--features 1024,1001,0]
+//
+// 0 features: for any number. Spilling entries are lines of their own; medians come last.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "codegen/Target.h"
+#include "codegen/targets/cuda/Ptxas.h"
+#include "llvm/ADT/StringExtras.h"
+#include "tests/codegen/Support.h"
+
+using namespace normc;
+using namespace normc::codegen;
+
+namespace {
+
+/// Milliseconds on the wall, and of this process and the children it has waited for: what others do at the same time is not in
+/// the second.
+struct Time {
+  double wall, processor;
+
+  static double of(int who) {
+    rusage usage;
+    getrusage(who, &usage);
+    const auto ms = [](const timeval& t) { return 1e3 * double(t.tv_sec) + 1e-3 * double(t.tv_usec); };
+    return ms(usage.ru_utime) + ms(usage.ru_stime);
+  }
+  static Time now() {
+    const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now().time_since_epoch();
+    return {wall.count(), of(RUSAGE_SELF) + of(RUSAGE_CHILDREN)};
+  }
+  Time since(const Time& begin) const { return {wall - begin.wall, processor - begin.processor}; }
+};
+
+struct Census {
+  std::vector<Time> ptx, cubin;
+  size_t entries = 0, spilling = 0;
+
+  void count(const Problem& problem, const cuda::Schedule& schedule, const cuda::Arch& arch) {
+    Time begin = Time::now();
+    const CompiledKernel kernel = llvm::cantFail(compileKernel(problem, schedule, arch, "k", {.assemble = false}));
+    ptx.push_back(Time::now().since(begin));
+    begin = Time::now();
+    auto assembled = cuda::assemble(kernel.ptx, arch);
+    if (!assembled) {
+      std::printf("%s: %s\n", problem.text().c_str(), llvm::toString(assembled.takeError()).c_str());
+      return;
+    }
+    cubin.push_back(Time::now().since(begin));
+    for (const auto& [entry, r] : assembled->resources) {
+      ++entries;
+      if (r.spillBytes == 0 && r.stackBytes == 0) continue;
+      ++spilling;
+      std::printf("%s %s %s: %lld bytes spilled, %lld registers, %s\n", arch.name.c_str(), problem.text().c_str(), entry.c_str(),
+                  (long long)r.spillBytes, (long long)r.registers, schedule.text().c_str());
+    }
+    std::fflush(stdout);
+  }
+};
+
+void report(const char* what, std::vector<Time> times) {
+  if (times.empty()) return;
+  for (const bool wall : {true, false}) {
+    const auto part = wall ? &Time::wall : &Time::processor;
+    std::ranges::sort(times, {}, part);
+    std::printf("%s, %s: median %.0f ms, nine in ten within %.0f ms, at most %.0f ms\n", what, wall ? "on the wall" : "of the processor",
+                times[times.size() / 2].*part, times[times.size() * 9 / 10].*part, times.back().*part);
+  }
+}
+
+std::vector<std::string> listOf(const std::string& text) {
+  llvm::SmallVector<llvm::StringRef> parts;
+  llvm::StringRef(text).split(parts, ',', -1, false);
+  return {parts.begin(), parts.end()};
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  std::string archName = "sm_90", norms, features = "1024,1001,0";
+  for (int i = 1; i + 1 < count; i += 2) {
+    const std::string flag = arguments[i];
+    (flag == "--arch" ? archName : flag == "--norms" ? norms : features) = arguments[i + 1];
+  }
+  const cuda::Arch arch = llvm::cantFail(cuda::findArch(archName));
+  const auto chosen = listOf(norms);
+  Census census;
+  for (const BuiltinNorm& norm : builtinNorms()) {
+    if (!chosen.empty() && !llvm::is_contained(chosen, norm.name)) continue;
+    for (Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer})
+      for (const char* dtype : {"f32", "bf16"})
+        for (const std::string& text : listOf(features)) {
+          const int64_t number = std::stoll(text);
+          auto problem = problemOf(norm, {.entry = entry, .features = number ? number : 4, .dtype = dtype});
+          if (problem && !number) problem->features.reset();
+          if (!problem || !checkProblem(*problem)) continue;
+          for (const Candidate& candidate : llvm::cantFail(findTarget(archName))->defaults(*problem))
+            census.count(*problem, llvm::cantFail(cuda::parseSchedule(candidate.schedule)), arch);
+        }
+  }
+  std::printf("%s: %zu kernels, %zu entries, of which %zu spill\n", archName.c_str(), census.ptx.size(), census.entries, census.spilling);
+  report("a problem to PTX", census.ptx);
+  report("PTX to a cubin", census.cubin);
+  return census.spilling != 0;
+}
