@@ -28,6 +28,15 @@ std::vector<int64_t> powers(int64_t least, int64_t most, int64_t byDefault) {
   return sorted(std::move(values));
 }
 
+bool isLarge(const Problem& problem, const Load& load) {
+  return double(load.totalRows()) * double(load.features) * double(bytes(problem.data)) >= double(kLargeBytes);
+}
+
+/// In a call that is not large rows of a step in large ones do nothing; that there are such steps costs a fence.
+std::vector<int64_t> streamsFor(const Problem& problem, const Schedule& s, const Load& load) {
+  return isLarge(problem, load) ? sorted({0, 1, 4, 8, s.stream}) : sorted({0, s.stream});
+}
+
 int64_t elementsOfRun(const Problem& problem, const Load& load) {
   return problem.layout == Layout::FeaturesLast ? load.features : load.rows;
 }
@@ -88,7 +97,7 @@ double waitCost(const Problem& problem, const Schedule& s, const Load& load) {
 
 }  // namespace
 
-std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa) {
+std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa, const Load& load) {
   std::vector<KnobSpace> spaces;
   for (Strategy strategy : legalStrategies(problem)) {
     const Schedule s = defaultSchedule(problem, isa, strategy);
@@ -100,7 +109,7 @@ std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa) {
     space.knobs.push_back({"unroll", strips ? only(s.unroll) : powers(1, 8, s.unroll)});
     space.knobs.push_back({"tile", strips ? powers(1, 8, s.tile) : only(s.tile)});
     space.knobs.push_back({"grain", strips ? only(s.grain) : sorted({8, 32, 128, s.grain})});
-    space.knobs.push_back({"stream", strips ? only(s.stream) : sorted({0, 1, 4, 8, s.stream})});
+    space.knobs.push_back({"stream", strips ? only(s.stream) : streamsFor(problem, s, load)});
     // Without a tail its form is no choice.
     const bool tail = problem.layout == Layout::ChannelsFirst || !problem.features ||
                       *problem.features % (2 * s.vector) != 0;
@@ -120,7 +129,7 @@ double predict(const Problem& problem, const Schedule& s, const Isa& isa, const 
   double perByte = memoryCost(int64_t(elements * size) * tensors, load);
   if (strips)
     perByte *= std::max(1.0, 128.0 / (double(s.vector * s.tile) * size));  // narrow strips waste lines
-  const bool large = elements * size >= kLargeBytes;
+  const bool large = isLarge(problem, load);
   if (large && s.stream) perByte *= 0.7;  // no line is read to be filled
   const double memory = elements * size * (moved.fromMemory * perByte + moved.fromCache * 0.015);
 
@@ -134,8 +143,10 @@ double predict(const Problem& problem, const Schedule& s, const Isa& isa, const 
       strips ? double(run) / double(s.vector * s.tile) : double(load.totalRows()) / double(s.grain);
   const double tasks = std::max(1.0, units), workers = std::min(double(load.threads), tasks);
   constexpr double kTask = 150;
-  // In a call that is not large `stream` changes nothing: its default stands for all.
-  if (!large && s.stream != defaultSchedule(problem, isa, s.strategy).stream) compute *= 1.05;
+  // In a large call that streams `rows` changes nothing, in one that is not `stream` next to nothing: the default
+  // stands for all.
+  const Schedule byDefault = defaultSchedule(problem, isa, s.strategy);
+  if (large ? s.stream && s.rows != byDefault.rows : s.stream != byDefault.stream) compute *= 1.05;
   // What is hidden behind the other still costs a little: it orders schedules that memory makes alike.
   return (std::max(memory, compute) + 0.2 * std::min(memory, compute) + kTask * tasks) / workers;
 }
