@@ -63,8 +63,7 @@ class LiveLab : public Lab {
   bool stopped() override { return hands_.stop(); }
   std::vector<Screened> screen(const std::vector<size_t>& points) override;
   std::vector<Samples> race(const std::vector<size_t>& points, int rounds) override;
-  /// The first process has its memory on pages that lie anywhere, so that luck with them decides nothing; of those that
-  /// confirm, every other one has it as it comes.
+  /// Each process has its memory on pages that lie anywhere, elsewhere in each, so that luck with them decides nothing.
   void renew() override { worker_.reset(), ++renewed_; }
 
   /// Seconds of a copy with the transfers of a kernel, the faster of two; 0 where none can be made.
