@@ -87,7 +87,9 @@ class CpuTarget : public Target {
     auto schedule = cpu::parseSchedule(text);
     return schedule ? cpu::whyIllegal(problem, *schedule, isa_) : llvm::toString(schedule.takeError());
   }
-  std::vector<KnobSpace> knobs(const Problem& problem) const override { return cpu::knobSpaces(problem, isa_); }
+  std::vector<KnobSpace> knobs(const Problem& problem, const Load& load) const override {
+    return cpu::knobSpaces(problem, isa_, load);
+  }
   double predict(const Problem& problem, llvm::StringRef text, const Load& load) const override {
     return cpu::predict(problem, llvm::cantFail(cpu::parseSchedule(text)), isa_, load);
   }
@@ -176,7 +178,7 @@ class CudaTarget : public Target {
     if (auto reason = codegen::whyIllegal(problem, schedule->strategy)) return reason;
     return cuda::whyIllegal(formOf(problem, schedule->strategy), *schedule, arch_);
   }
-  std::vector<KnobSpace> knobs(const Problem& problem) const override {
+  std::vector<KnobSpace> knobs(const Problem& problem, const Load&) const override {
     std::vector<KnobSpace> spaces;
     for (Strategy strategy : legalStrategies(problem))
       spaces.push_back(cuda::knobSpace(formOf(problem, strategy), arch_, strategy));

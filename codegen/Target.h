@@ -39,8 +39,8 @@ class Target {
   virtual llvm::Expected<std::string> canonical(llvm::StringRef schedule) const = 0;
   virtual std::optional<std::string> whyIllegal(const Problem&, llvm::StringRef schedule) const = 0;
 
-  /// What a tuner tries, a space for each strategy. Contains the defaults, or has legal points beside them.
-  virtual std::vector<KnobSpace> knobs(const Problem&) const = 0;
+  /// What a tuner tries for a call, a space for each strategy. Contains the defaults, or has legal points beside them.
+  virtual std::vector<KnobSpace> knobs(const Problem&, const Load&) const = 0;
   /// About how long a legal schedule takes, by traffic, caches and registers. Only the order counts:
   /// it says what to measure first, and never decides.
   virtual double predict(const Problem&, llvm::StringRef schedule, const Load&) const = 0;

@@ -18,7 +18,7 @@ struct KnobValues {
 };
 
 /// The schedules of one strategy: the product of its knobs, as far as Target::whyIllegal allows. A
-/// knob without influence on the problem has the default as its only value.
+/// knob without influence on the problem or its call has the default as its only value.
 struct KnobSpace {
   std::string strategy;
   std::vector<KnobValues> knobs;

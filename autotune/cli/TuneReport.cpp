@@ -57,6 +57,7 @@ Json jsonOf(const Tuned& t) {
                     {"low", d.ratio.low},
                     {"high", d.ratio.high}};
   json["leader"] = {{"schedule", t.landscape[d.leader].schedule},
+                    {"generator", t.landscape[d.leader].generator},
                     {"ratio", d.leaderRatio.value},
                     {"low", d.leaderRatio.low},
                     {"high", d.leaderRatio.high}};
@@ -70,6 +71,7 @@ Json jsonOf(const Tuned& t) {
   for (const tune::Racer& racer : t.outcome.racers) {
     const measure::Ratio ratio = measure::pairedRatio(racer.samples, t.defaultSamples);
     raced.push_back({{"schedule", t.landscape[racer.point].schedule},
+                     {"generator", t.landscape[racer.point].generator},
                      {"ratio", ratio.value},
                      {"low", ratio.low},
                      {"high", ratio.high},

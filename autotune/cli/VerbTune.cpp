@@ -1,5 +1,7 @@
 // normc tune NORM... --features N: finds the fastest right schedule for a device
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <ostream>
 
 #include "autotune/cli/Cli.h"
@@ -20,6 +22,9 @@
 
 namespace normc::cli {
 namespace {
+
+/// Choices of like problems that become seeds.
+constexpr size_t kHints = 6;
 
 class Tuning {
  public:
@@ -101,6 +106,12 @@ class Tuning {
     for (const codegen::TargetPtr& target : hardware_.generators)
       if (colon != std::string::npos && target->generator() == given.substr(0, colon))
         return {target, given.substr(colon + 1)};
+    // No schedule has a colon, so a word before one is meant to be a generator.
+    if (colon != std::string::npos) {
+      std::vector<std::string> names;
+      for (const codegen::TargetPtr& target : hardware_.generators) names.push_back(target->generator().str());
+      wordOf("the generator of --schedule", given.substr(0, colon), names);
+    }
     return {hardware_.generators[0], given};
   }
 
@@ -124,12 +135,21 @@ class Tuning {
     const auto head = [](const std::string& problem) { return problem.substr(0, problem.find('[')); };
     if (const auto [choice, point] = tune::choiceOf(landscape, known_.records, settingOf(t)); choice)
       options.incumbent = point;
+    std::map<size_t, double> far;  // of each such point: how far away its nearest task is
     for (const tune::Record& record : known_.records) {
       if (record.kind != "choice" || head(record.task.problem) != head(t.task.problem)) continue;
       const auto point = landscape.find(record.generator, record.schedule);
-      if (point && point != options.incumbent) options.hints.push_back(*point);
+      if (!point || point == options.incumbent) continue;
+      const double octaves = std::fabs(std::log2(double(record.task.features) / double(t.task.features))) +
+                             std::fabs(std::log2(double(record.task.rows) / double(t.task.rows)));
+      const auto [at, isNew] = far.emplace(*point, octaves);
+      at->second = std::min(at->second, octaves);
     }
-    if (options.hints.size() > 6) options.hints.resize(6);
+    std::vector<std::pair<double, size_t>> nearest;
+    for (const auto& [point, octaves] : far) nearest.emplace_back(octaves, point);
+    std::sort(nearest.begin(), nearest.end());
+    for (const auto& [octaves, point] : nearest)
+      if (options.hints.size() < kHints) options.hints.push_back(point);
   }
 
   Tuned tune(const TuneTask& t, size_t index, const Interrupt& interrupt, Progress& progress) {

@@ -49,6 +49,10 @@ Held::Held(const Memory& pattern, int64_t bytes, const gate::CudaDevice& device)
   device.synchronize();
 }
 
+Held Buffers::held(Memory memory) const {
+  return Held(scatter_ && !device_ ? scattered(memory, scatter_) : std::move(memory), device_);
+}
+
 /// X-sized, about N(0,1). What repeats on a device is no whole number of rows.
 Held Buffers::tensor(uint64_t seed) const {
   constexpr int64_t kPattern = (1 << 20) - 3;
@@ -58,8 +62,8 @@ Held Buffers::tensor(uint64_t seed) const {
 }
 
 Buffers::Buffers(const host::Plan& plan, const Problem& problem, const Extents& extents, int sets,
-                 const gate::CudaDevice* device)
-    : problem_(problem), extents_(extents), device_(device) {
+                 const gate::CudaDevice* device, uint64_t scatter)
+    : problem_(problem), extents_(extents), device_(device), scatter_(scatter) {
   const int64_t elements = extents.totalRows() * extents.features;
   const bool backward = problem.entry == Entry::Backward;
   for (int i = 0; i < sets; ++i) {

@@ -34,9 +34,9 @@ class Held {
 class Buffers {
  public:
   /// Any plan of the problem tells where state and saved statistics have their fields. `device`: that of the
-  /// plan; null for the host.
+  /// plan; null for the host. `scatter`: unless 0, where the pages of a host's memory lie (scattered()).
   Buffers(const host::Plan&, const Problem&, const Extents&, int sets,
-          const gate::CudaDevice* device = nullptr);
+          const gate::CudaDevice* device = nullptr, uint64_t scatter = 0);
 
   int sets() const { return int(sets_.size()); }
   /// All arguments of a call but the workspace.
@@ -58,12 +58,13 @@ class Buffers {
   host::Tensor wide(const Held&) const;
   host::Tensor narrow(const Held&) const;
   Held tensor(uint64_t seed) const;
-  Held held(Memory memory) const { return Held(std::move(memory), device_); }
+  Held held(Memory memory) const;
   void fillFields(Memory&, const std::vector<normc_field>&) const;
 
   Problem problem_;
   Extents extents_;
   const gate::CudaDevice* device_;
+  uint64_t scatter_;
   std::vector<Set> sets_;
   Held scale_, bias_, dscale_, dbias_, mask_, stateIn_, stateOut_, saved_;
 };

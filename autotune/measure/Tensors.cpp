@@ -1,11 +1,14 @@
 #include "autotune/measure/Tensors.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <new>
+#include <numeric>
+#include <random>
 #include <utility>
 
 namespace normc::measure {
@@ -37,6 +40,21 @@ Memory& Memory::operator=(Memory&& other) noexcept {
 }
 Memory::~Memory() {
   if (data_) munmap(data_, std::max<int64_t>(bytes_, 1));
+}
+
+Memory scattered(const Memory& from, uint64_t seed) {
+  const auto page = size_t(sysconf(_SC_PAGESIZE)), bytes = size_t(from.bytes());
+  Memory to(from.bytes());
+  if (bytes == 0) return to;
+  madvise(to.data(), bytes, MADV_DONTNEED);  // where that is refused they lie as they came
+  std::vector<size_t> pages((bytes + page - 1) / page);
+  std::iota(pages.begin(), pages.end(), 0);
+  std::mt19937_64 random(seed);
+  std::shuffle(pages.begin(), pages.end(), random);
+  auto* const begin = static_cast<volatile char*>(to.data());
+  for (const size_t at : pages) begin[at * page] = 1;
+  std::memcpy(to.data(), from.data(), bytes);
+  return to;
 }
 
 void store(const std::vector<float>& values, DType type, void* to) {

@@ -25,6 +25,10 @@ class Memory {
   int64_t bytes_ = 0;
 };
 
+/// The same content on pages that were taken in an order by `seed`: neighbours in it are none in the machine, as in a
+/// process that has run for long. How many pages a core finds without a walk, and how caches share them, depends on it.
+Memory scattered(const Memory&, uint64_t seed);
+
 /// The sizes of a tensor like x, and how it lies in memory.
 struct Shape {
   int64_t segments = 1, rows = 0, features = 0;

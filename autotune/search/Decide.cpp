@@ -68,11 +68,29 @@ Decision decide(const Landscape& landscape, const std::vector<Racer>& racers, st
   return decision;
 }
 
+namespace {
+
+/// The gain that processes found, in the mean, and its standard error.
+struct Found {
+  double gain = 0, error = 0;
+};
+
+Found foundBy(const std::vector<Ratio>& each) {
+  Found found;
+  double squares = 0;
+  for (const Ratio& r : each) found.gain += (1 - r.value) / double(each.size());
+  for (const Ratio& r : each) squares += (1 - r.value - found.gain) * (1 - r.value - found.gain);
+  if (each.size() > 1) found.error = std::sqrt(squares / double(each.size() - 1) / double(each.size()));
+  return found;
+}
+
+}  // namespace
+
 Decision confirmed(const Landscape& landscape, const Decision& won, const std::vector<Racer>& pair,
                    const std::vector<Ratio>& each, std::optional<size_t> incumbent) {
   Decision decision = won;
-  const bool everywhere = std::all_of(each.begin(), each.end(), [](const Ratio& r) { return r.value < 1; });
-  if (everywhere && wins(pair[1].samples, pair[0].samples, boundFor(pair[1].point, landscape, incumbent))) {
+  const Found found = foundBy(each);
+  if (found.gain > kDoubt * found.error && wins(pair[1].samples, pair[0].samples, boundFor(pair[1].point, landscape, incumbent))) {
     decision.ratio = measure::pairedRatio(pair[1].samples, pair[0].samples);
     return decision;
   }
@@ -82,15 +100,10 @@ Decision confirmed(const Landscape& landscape, const Decision& won, const std::v
 
 bool undecided(const Landscape& landscape, const std::vector<Racer>& pair, const std::vector<Ratio>& each,
                std::optional<size_t> incumbent) {
-  if (each.size() < 2 || std::any_of(each.begin(), each.end(), [](const Ratio& r) { return r.value >= 1; }))
-    return false;
-  double mean = 0, squares = 0;
-  for (const Ratio& r : each) mean += r.value / double(each.size());
-  for (const Ratio& r : each) squares += (r.value - mean) * (r.value - mean);
-  const double error = std::sqrt(squares / double(each.size() - 1) / double(each.size()));
+  if (each.size() < 2) return false;
   const double gain = 1 - measure::medianRatio(pair[1].samples, pair[0].samples);
   const double bound = boundFor(pair[1].point, landscape, incumbent);
-  return std::fabs(gain - bound) < std::max(kLeastDoubt, kDoubt * error);
+  return std::fabs(gain - bound) < std::max(kLeastDoubt, kDoubt * foundBy(each).error);
 }
 
 }  // namespace normc::tune

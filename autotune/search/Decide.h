@@ -28,7 +28,8 @@ inline constexpr double kLeastGain = 0.02, kNoiseFactor = 3, kEquallyFast = 0.01
 inline constexpr double kHysteresis = 0.01;
 /// By how much a schedule may fail to win its race and still be timed again.
 inline constexpr double kSecondLook = 0.01;
-/// How many standard errors away from the limit a gain has to be, and how far at least, to be on one side of it.
+/// How many standard errors away from a limit a gain has to be, and how far at least, to be on one side of it. Of many
+/// processes one may find a winner slower by chance, so none of them has a veto.
 inline constexpr double kDoubt = 3, kLeastDoubt = 0.002;
 
 struct Racer {
@@ -50,7 +51,7 @@ Decision decide(const Landscape&, const std::vector<Racer>&, std::optional<size_
                 double slack = 0);
 
 /// What becomes of a win. `pair`: the default and the winner, in all rounds of `each` process that timed them
-/// again. It stays one if the rule holds for all of these rounds, and no process found the winner slower.
+/// again. It stays one if the rule holds for all of these rounds, and the processes leave no doubt that it is faster.
 Decision confirmed(const Landscape&, const Decision& won, const std::vector<Racer>& pair,
                    const std::vector<Ratio>& each, std::optional<size_t> incumbent = {});
 

@@ -17,7 +17,7 @@ struct Screened {
   Samples reference = {};   ///< of the default, in the same rounds
   bool remembered = false;  ///< from records, not measured now
 
-  double ratio() const { return measure::median(samples) / measure::median(reference); }
+  double ratio() const { return measure::medianRatio(samples, reference); }
 };
 
 class Lab {

@@ -10,6 +10,8 @@ namespace {
 /// Share of the budget that screening may take.
 constexpr double kScreening = 0.65;
 constexpr int kBlock = 10;  ///< rounds between two looks at a race
+/// Share of the time left that the first rounds of a race may take; what a sample takes at least, in seconds.
+constexpr double kRacing = 0.5, kSample = 4e-4;
 
 class Searching {
  public:
@@ -93,13 +95,23 @@ class Searching {
     return list;
   }
 
+  /// The few rounds of screening order what is close by chance, so as many get into the race as there is time for.
+  size_t finalists() {
+    const double sample = std::max(kSample, measure::median(outcome_.screened.front().samples));
+    const double left = std::max(0.0, options_.budget - lab_.now());
+    const double room = options_.exhaustive ? options_.mostFinalists
+                                            : kRacing * left / (options_.leastRounds * sample);
+    const int most = std::max(options_.finalists, options_.mostFinalists);
+    return size_t(std::clamp(room, double(options_.finalists), double(most)));
+  }
+
   void race() {
     std::vector<size_t> points{landscape_.byDefault()};
     const auto enter = [&](size_t point) {
       if (std::find(points.begin(), points.end(), point) == points.end()) points.push_back(point);
     };
     if (options_.incumbent) enter(*options_.incumbent);
-    for (const Screened* leader : leaders(size_t(options_.finalists) + 1)) enter(leader->point);
+    for (const Screened* leader : leaders(finalists() + 1)) enter(leader->point);
     for (const size_t point : points) outcome_.racers.push_back({point, {}});
     int rounds = 0;
     for (; rounds < options_.mostRounds && (rounds < options_.leastRounds || lab_.now() < options_.budget);
@@ -134,10 +146,13 @@ class Searching {
         outcome_.failure = "it failed in the race, after it had passed the gate";
         return;
       }
-      if (block.at(1).empty()) each.push_back({2, 2, 2});
-      for (size_t k = 0; k < 2 && !block.at(1).empty(); ++k)
+      if (block.at(1).empty()) {
+        each = {{2, 2, 2}};  // who fails once is not chosen
+        break;
+      }
+      for (size_t k = 0; k < 2; ++k)
         pair[k].samples.insert(pair[k].samples.end(), block[k].begin(), block[k].end());
-      if (!block.at(1).empty()) each.push_back(measure::pairedRatio(block[1], block[0]));
+      each.push_back(measure::pairedRatio(block[1], block[0]));
       report("confirming");
     }
     if (!each.empty())

@@ -21,7 +21,7 @@ struct SearchOptions {
   uint64_t seed = 1;        ///< of the random ones
   int fromModel = 8, atRandom = 3, leaders = 3;
   int batch = 6;         ///< candidates that are made together
-  int finalists = 5;     ///< beside default and incumbent
+  int finalists = 5, mostFinalists = 24;  ///< beside default and incumbent; more than the least where time is
   bool keepAll = false;  ///< nobody leaves the race: a few are compared
   int leastRounds = 20, mostRounds = 100;
   int confirmations = 4, confirmingRounds = 20;  ///< of who wins against the default, each afresh

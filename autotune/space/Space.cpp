@@ -63,7 +63,7 @@ Result<Landscape> landscapeOf(const std::vector<codegen::TargetPtr>& generators,
   std::vector<Point> points;
   int axis = 0;
   for (const codegen::TargetPtr& target : generators)
-    for (const codegen::KnobSpace& space : target->knobs(problem))
+    for (const codegen::KnobSpace& space : target->knobs(problem, load))
       addLegal(*target, problem, load, axis++, space, points);
 
   const std::string byDefault = defaultFor(first, problem, load);

@@ -59,6 +59,7 @@ Worker& LiveLab::worker() {
                                     {"threads", t.threads},
                                     {"policy", t.policy},
                                     {"sample_seconds", setting_.sampleSeconds},
+                                    {"scatter", renewed_ + 1},
                                     {"device", setting_.device.kind},
                                     {"index", setting_.deviceIndex},
                                     {"cuda_library", setting_.cudaLibrary}},

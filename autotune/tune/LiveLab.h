@@ -63,7 +63,8 @@ class LiveLab : public Lab {
   bool stopped() override { return hands_.stop(); }
   std::vector<Screened> screen(const std::vector<size_t>& points) override;
   std::vector<Samples> race(const std::vector<size_t>& points, int rounds) override;
-  void renew() override { worker_.reset(); }
+  /// Each process has its memory on pages that lie anywhere, elsewhere in each, so that luck with them decides nothing.
+  void renew() override { worker_.reset(), ++renewed_; }
 
   /// Seconds of a copy with the transfers of a kernel, the faster of two; 0 where none can be made.
   double copySeconds(int reads, int writes);
@@ -105,6 +106,7 @@ class LiveLab : public Lab {
   std::set<size_t> failed_;  ///< in a race
   double longestGate_ = 0, callSeconds_ = 0;
   int64_t disturbed_ = 0;
+  uint64_t renewed_ = 0;
   mutable int64_t number_ = 0;
   double begin_;
 };

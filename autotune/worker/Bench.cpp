@@ -52,6 +52,7 @@ void Bench::begin(const Json& task) {
   problem_ = *problem;
   extents_ = {task.at("segments"), task.at("rows"), task.at("features")};
   threads_ = task.at("threads");
+  scatter_ = task.value("scatter", uint64_t(0));
   policy_ = measure::findPolicy(task.at("policy").get<std::string>()).value();
   sampleSeconds_ = std::max(task.at("sample_seconds").get<double>(), 20e-6);
   normc_context_options options{};
@@ -98,7 +99,7 @@ void Bench::load(const Json& request) {
                      : cold   ? measure::coldSets(*device_, bytes)
                               : 1;
     if (!device_) limitMemory(2 * bytes * sets);  // a driver reserves addresses as it likes
-    buffers_ = std::make_unique<measure::Buffers>(*candidate.plan, problem_, extents_, sets, device_.get());
+    buffers_ = std::make_unique<measure::Buffers>(*candidate.plan, problem_, extents_, sets, device_.get(), scatter_);
     if (policy_ == measure::Policy::Pipeline && !device_)
       reader_ = measure::makeReader(buffers_->output(0).data(), buffers_->tensorBytes(), threads_);
   }

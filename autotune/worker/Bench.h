@@ -61,6 +61,7 @@ class Bench {
   Problem problem_;
   Extents extents_;
   int threads_ = 1;
+  uint64_t scatter_ = 0;
   measure::Policy policy_ = measure::Policy::Warm;
   double sampleSeconds_ = 0;
   measure::Machine machine_ = measure::thisMachine();

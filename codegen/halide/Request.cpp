@@ -178,6 +178,8 @@ Kernel kernelOf(const Node& n) {
   return k;
 }
 
+bool isPower(int64_t value) { return value >= 1 && value <= 65536 && (value & (value - 1)) == 0; }
+
 Schedule scheduleOf(const Node& n) {
   Schedule s;
   for (auto [key, knob] : {std::pair{"vector", &s.vector},
@@ -186,11 +188,11 @@ Schedule scheduleOf(const Node& n) {
                            {"tile", &s.tile},
                            {"columns", &s.columns}}) {
     *knob = n.at(key).integer();
-    if (*knob < 1 || *knob > 65536) n.at(key).fail("is " + std::to_string(*knob) + "; legal: 1 to 65536");
+    if (!isPower(*knob)) n.at(key).fail("is " + std::to_string(*knob) + "; legal: a power of two up to 65536");
   }
   s.stream = n.at("stream").integer();
-  if (s.stream < 0 || s.stream > 65536)
-    n.at("stream").fail("is " + std::to_string(s.stream) + "; legal: 0 to 65536");
+  if (s.stream && !isPower(s.stream))
+    n.at("stream").fail("is " + std::to_string(s.stream) + "; legal: 0, or a power of two up to 65536");
   s.scalarTail = n.at("scalar_tail").flag();
   return s;
 }

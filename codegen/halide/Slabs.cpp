@@ -113,13 +113,41 @@ void Translation::slab(const Op& s, const Values& shared) {
   if (!streams(s)) return walk(s, shared);
   // Which of the two runs depends on sizes alone, as does the order of all sums.
   const Schedule small = schedule_;
-  schedule_ = ofLargeCalls();
-  share_ = m_.large(), past_ = m_.past();
-  walk(s, shared);
-  schedule_ = small;
-  share_ = wide(1) - m_.large(), past_ = {};
+  const int64_t few = small.rows, many = small.stream;
+  const bool single = few > 1 && rowsTogether(s) > 1;  // rows that either way leaves over: one loop for both
+  auto large = [&](int64_t rows) { schedule_ = ofLargeCalls(rows), past_ = m_.past(); };
+  leavesRest_ = single;
+  if (many > 1 || !single) {
+    large(many), share_ = m_.large();
+    walk(s, shared);
+  }
+  schedule_ = small, past_ = {};
+  share_ = wide(1) - m_.large();
   walk(s, shared);
   share_ = {};
+  if (single) {
+    const Expr units = m_.end() - m_.begin();
+    done_ = (wide(1) - m_.large()) * (units / wide(few) * wide(few));
+    if (many > 1) done_ = done_ + m_.large() * (units / wide(many) * wide(many));
+    done_ = m_.once("done_" + std::to_string(few) + "_" + std::to_string(many), done_);
+    large(1), leavesRest_ = false;
+    walk(s, shared);
+    done_ = {};
+  }
+  schedule_ = small, past_ = {};
+}
+
+/// Units of one step; neighbours may add to the same partial, one after another.
+int64_t Translation::rowsTogether(const Op& s) const {
+  if (kind_ == Kind::Stream) return s.head ? s.head : schedule_.rows;
+  if (kind_ != Kind::Line) return 1;
+  for (const Op& op : s.body) {
+    if (op.name == "accumulate") return 1;
+    if (op.name == "sweep")
+      for (bool run : sweepOf(op).alongRun)
+        if (run) return 1;
+  }
+  return schedule_.rows;
 }
 
 bool Translation::streams(const Op& s) const {
@@ -128,9 +156,9 @@ bool Translation::streams(const Op& s) const {
 }
 
 /// Rows a few at a time, in steps of whole lines.
-Schedule Translation::ofLargeCalls() const {
+Schedule Translation::ofLargeCalls(int64_t rows) const {
   Schedule s = schedule_;
-  s.rows = s.stream;
+  s.rows = rows;
   int64_t lines = 1;
   for (const Tensor& t : kernel_.tensors)
     if (t.xSized()) lines = std::max<int64_t>(lines, kLine / (s.vector * bytes(t)));
@@ -159,7 +187,10 @@ void Translation::walk(const Op& s, const Values& shared) {
 
 Translation::Units Translation::unitsOf(const Op& s) {
   Expr begin = m_.begin(), end = m_.end();
-  if (!s.head) return {begin, share_.defined() ? (end - begin) * share_ : end - begin, end, false};
+  if (!s.head) {
+    if (done_.defined()) begin = begin + done_;
+    return {begin, share_.defined() ? (end - begin) * share_ : end - begin, end, false};
+  }
   if (kernel_.hasMask()) return {begin, end - begin, searchHead(s.head), true};
   return {begin, m_.once("head_rows", min(wide(s.head), end - begin)), {}, false};
 }
@@ -201,17 +232,11 @@ void Translation::lines(const Op& s, const Values& shared) {
     if (!units.searched) return drive(nest, {wide(groups), steps});
     drive(nest, {wide(groups), steps}, [&](const Exprs& site) { return first + wide(site[1]) < units.end; });
   };
-  // Neighbours may add to the same partial, one after another.
-  bool alone = units.searched;
-  for (const Op& op : s.body) {
-    alone |= op.name == "accumulate";
-    if (op.name == "sweep")
-      for (bool run : sweepOf(op).alongRun) alone |= run;
-  }
-  const int64_t together = alone ? 1 : schedule_.rows;
+  const int64_t together = units.searched ? 1 : rowsTogether(s);
   if (together == 1) return pass(units.begin, units.count, 1);
   Expr steps = units.count / wide(together);
   pass(units.begin, steps, together);
+  if (leavesRest_) return;
   pass(units.begin + steps * wide(together), units.count - steps * wide(together), 1);
 }
 
@@ -234,11 +259,12 @@ void Translation::stream(const Op& s, const Values& shared) {
       drive(nest, {steps, columns}, [&](const Exprs& site) { return first + wide(site[0]) < units.end; });
     };
     auto rows = [&](Expr column, Expr columns, Expr width) {
-      const int64_t together = units.searched ? 1 : s.head ? s.head : schedule_.rows;
+      const int64_t together = units.searched ? 1 : rowsTogether(s);
       Expr count = conditioned(op, shared, units.count);
       if (together == 1) return pass(units.begin, count, 1, column, columns, width);
       Expr steps = count / wide(together);
       pass(units.begin, steps, together, column, columns, width);
+      if (leavesRest_) return;
       pass(units.begin + steps * wide(together), count - steps * wide(together), 1, column, columns, width);
     };
     // Features at a time: their partials stay in the first-level cache.

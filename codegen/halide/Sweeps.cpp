@@ -9,10 +9,8 @@ namespace normc::halide {
 /// sum grows with the logarithm of its length rather than the length.
 static constexpr int64_t kFlushSteps = 32;
 
-/// The same for the rows of a column, of which there may be any number: about the root of it.
-static Expr flushRows(Expr steps) {
-  return select(steps < wide(1024), wide(16), select(steps < wide(16384), wide(64), wide(256)));
-}
+/// The same for the rows of a column, of which there may be any number; and for what so many of those left, a third level.
+static constexpr int64_t kFlushColumnSteps = 16, kFlushColumns = 64;
 
 Translation::Sweep Translation::sweepOf(const Op& op) const {
   Sweep s{.op = &op, .reads = {}, .writes = {}, .partials = {}, .alongRun = {}, .slots = op.out.size()};
@@ -258,7 +256,9 @@ void Translation::columnSweep(const Op& op, const Op& slab, Nest& nest, Replicas
   Replica& column = replicas[0];
   const bool segments = !slab.isPer("segment");
   const int64_t together = std::min<int64_t>(schedule_.rows, lanes > schedule_.vector ? 2 : schedule_.rows);
-  Stage stage = define(nest, s.writes.empty() ? "sums" : "sweep", lanes, zeros(s.slots, m_.statistics()));
+  // Of each sum what the third level has, and what comes next to it.
+  Stage stage = define(nest, s.writes.empty() ? "sums" : "sweep", lanes, zeros(2 * s.slots, m_.statistics()));
+  auto whole = [&](size_t i) { return stage.at(nest.here(), v_, s.slots + i); };
   Expr rows = conditioned(op, column.values, m_.rows()), repeats = segments ? m_.segments() : wide(1);
   // Rows of one segment, or of the segment that the outer of two loops is at.
   auto pass = [&](Stage& to, Nest& in, Expr first, Expr segment, const RDom& r, int64_t n) {
@@ -268,28 +268,38 @@ void Translation::columnSweep(const Op& op, const Op& slab, Nest& nest, Replicas
       if (segments) elements[i].at.segment = segment;
     }
     Terms t = element(s, elements, [](const Replica& e) { return e.at; }, false);
-    update(to, in, v_, added(to, in, v_, t, true), t.writes, r);
+    Exprs next = added(to, in, v_, t, true);
+    for (size_t i = next.size(); i < to.values; ++i) next.push_back(to.at(in.here(), v_, i));
+    update(to, in, v_, next, t.writes, r);
   };
   auto over = [&](Expr count) { return RDom({{0, cast<int>(count)}, {0, cast<int>(repeats)}}, "row"); };
   Expr steps = rows / wide(together), done = wide(0);
   if (s.slots) {
-    const Expr flush = m_.once("flush_" + std::to_string(together), flushRows(m_.rows() / wide(together)));
-    Expr blocks = steps / flush;
+    Expr blocks = steps / wide(kFlushColumnSteps);
     RDom block = over(blocks);
     Nest inner{nest.site, {}};
     const Var b("block"), segment("segment");
     inner.site.insert(inner.site.begin(), {b, segment});
     Stage part = define(inner, "part", lanes, zeros(s.slots, m_.statistics()));
-    pass(part, inner, wide(Expr(b)) * flush * wide(together), wide(Expr(segment)),
-         RDom(0, cast<int>(flush), "row"), together);
-    Exprs site = nest.here(), next;
+    pass(part, inner, wide(Expr(b)) * wide(kFlushColumnSteps * together), wide(Expr(segment)),
+         RDom(0, int(kFlushColumnSteps), "row"), together);
+    Exprs site = nest.here(), next, old;
     site.insert(site.begin(), {block[0], block[1]});
-    for (size_t i = 0; i < s.slots; ++i)
-      next.push_back(sum(stage.at(nest.here(), v_, i), part.at(site, v_, i)));
-    update(stage, nest, v_, next, {}, block, part.tokens(site));
+    const Expr last = Expr(block[0]) % int(kFlushColumns) == int(kFlushColumns) - 1;
+    const Expr zero = Internal::make_zero(m_.statistics());
+    for (size_t i = 0; i < s.slots; ++i) {
+      old.push_back(stage.at(nest.here(), v_, i));
+      next.push_back(sum(old[i], part.at(site, v_, i)));
+    }
+    for (size_t i = 0; i < s.slots; ++i) {
+      old.push_back(whole(i));
+      next.push_back(select(last, sum(whole(i), next[i]), whole(i)));
+    }
+    for (size_t i = 0; i < s.slots; ++i) next[i] = select(last, zero, next[i]);
+    update(stage, nest, v_, allFromOld(next, old), {}, block, part.tokens(site));
     part.func.compute_at(stage.func, block[0]);
-    done = blocks * flush * wide(together);
-    steps = steps - blocks * flush;
+    done = blocks * wide(kFlushColumnSteps * together);
+    steps = steps - blocks * wide(kFlushColumnSteps);
   }
   if (together > 1) {
     RDom some = over(steps);
@@ -298,7 +308,10 @@ void Translation::columnSweep(const Op& op, const Op& slab, Nest& nest, Replicas
   RDom rest = over(together > 1 ? rows % wide(together) : steps);
   pass(stage, nest, together > 1 ? rows - rows % wide(together) : done, wide(Expr(rest[1])), rest, 1);
   size_t slot = 0;
-  for (int value : op.out) column.values.set(value, stage.at(nest.here(), v_, slot++));
+  for (int value : op.out) {
+    column.values.set(value, sum(whole(slot), stage.at(nest.here(), v_, slot)));
+    ++slot;
+  }
   unsettled_.insert(unsettled_.end(), op.out.begin(), op.out.end());
 }
 

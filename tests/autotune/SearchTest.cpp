@@ -175,6 +175,30 @@ TEST(Search, TheIncumbentAndTheDefaultAreInTheRace) {
   EXPECT_EQ(watched.first.at(1), 80u);
 }
 
+TEST(Search, ARaceHasRoomForWhatScreeningCannotOrder) {
+  const auto racers = [](double seconds, bool exhaustive) {
+    const World world = worldOf(
+        9, [&](int, int) { return seconds; }, 0.05, 10);
+    struct Counting : Replay {
+      using Replay::Replay;
+      std::vector<Samples> race(const std::vector<size_t>& points, int rounds) override {
+        most = std::max(most, points.size());
+        return Replay::race(points, rounds);
+      }
+      size_t most = 0;
+    } lab(world.landscape, world.known);
+    SearchOptions options;
+    options.exhaustive = exhaustive;
+    search(world.landscape, lab, options);
+    return int(lab.most);
+  };
+  const SearchOptions options;
+  EXPECT_NEAR(racers(1e-5, false), options.mostFinalists + 1, 1) << "and the default, if it is not among them";
+  EXPECT_LT(racers(0.1, false), options.mostFinalists / 2) << "twenty rounds of them take too long";
+  EXPECT_GE(racers(0.1, false), options.finalists);
+  EXPECT_NEAR(racers(0.1, true), options.mostFinalists + 1, 1) << "however long it takes";
+}
+
 TEST(Search, AnInterruptDecidesWithWhatThereIs) {
   const World world = worldOf(9, bowl, 0.02, 11);
   struct Stopping : Replay {
@@ -316,7 +340,7 @@ TEST(Confirmation, ItsRoundsGiveTheRatio) {
   EXPECT_EQ(outcome.confirmation[0].samples.size(), size_t(options.confirmations * options.confirmingRounds));
 }
 
-TEST(Confirmation, OneProcessThatFindsItSlowerIsEnough) {
+TEST(Confirmation, ProcessesThatDisagreeAreATieAndOneOfManyIsNot) {
   const World world = worldOf(3, bowl, 0, 1);
   const Decision won{4, false, {0.9, 0.89, 0.91}, 4, {0.9, 0.89, 0.91}};
   const std::vector<Racer> pair{{0, around(1, 0.01, 1)}, {4, around(0.9, 0.01, 2)}};
@@ -325,6 +349,9 @@ TEST(Confirmation, OneProcessThatFindsItSlowerIsEnough) {
   EXPECT_TRUE(no.tie);
   EXPECT_EQ(no.chosen, 0u);
   EXPECT_EQ(no.leader, 4u) << "who was in front is still said";
+  std::vector<Ratio> many(14, {0.9, 0.89, 0.91});
+  many.push_back({1.002, 0.99, 1.01});
+  EXPECT_FALSE(confirmed(world.landscape, won, pair, many).tie);
 }
 
 /// Counts how many processes a lab without luck is asked for.
@@ -352,7 +379,8 @@ TEST(Confirmation, IsDecidedByHowMuchProcessesDiffer) {
   EXPECT_FALSE(open(0.97, {{0.97, 0.97, 0.97}, {0.971, 0.97, 0.97}, {0.969, 0.96, 0.97}}));
   EXPECT_TRUE(open(0.97, {{0.96, 0.96, 0.96}, {0.99, 0.99, 0.99}, {0.96, 0.96, 0.96}}));
   EXPECT_TRUE(open(0.979, {{0.979, 0.97, 0.98}, {0.979, 0.97, 0.98}})) << "too near, however alike";
-  EXPECT_FALSE(open(0.979, {{0.979, 0.97, 0.98}, {1.01, 1, 1.02}})) << "one found it slower: it has lost";
+  EXPECT_TRUE(open(0.979, {{0.979, 0.97, 0.98}, {1.01, 1, 1.02}})) << "one found it slower: that is no answer yet";
+  EXPECT_FALSE(open(1.01, {{1.011, 1, 1.02}, {1.01, 1, 1.02}})) << "it has lost";
 }
 
 TEST(Confirmation, ACandidateThatFailsInItIsNotChosen) {

@@ -101,6 +101,29 @@ TEST(Space, ATailIsAChoiceOnlyWhereThereIsOne) {
   EXPECT_GT(flags("layer_norm:forward@f32[*x1000]"), 0);
 }
 
+TEST(Space, AKnobThatDoesNothingForTheCallHasOneValue) {
+  for (const TargetPtr& generator : generatorsOf("x86-64-v4")) {
+    const auto values = [&](const char* text, int64_t rows, const std::string& name) {
+      const Problem problem = problemOf(text);
+      const auto spaces = generator->knobs(problem, loadOf(problem, rows));
+      for (const codegen::KnobValues& knob : spaces.at(0).knobs)
+        if (knob.name == name) return knob.values;
+      return std::vector<int64_t>();
+    };
+    using Values = std::vector<int64_t>;
+    const std::string who = generator->generator().str();
+    const char *line = "layer_norm:forward@f32[*x1024]", *batch = "batch_norm:forward@f32[*x1024]";
+    EXPECT_EQ(values(line, 64, "stream"), Values({0, 1})) << who << ": rows of a step in large calls";
+    EXPECT_EQ(values(line, 1 << 16, "stream"), Values({0, 1, 4, 8})) << who;
+    EXPECT_EQ(values(line, 64, "tile").size(), 1u) << who << ": there are no columns";
+    if (who != "halide") continue;
+    EXPECT_EQ(values(line, 64, "columns").size(), 1u) << "there are no sums per feature";
+    EXPECT_EQ(values("batch_norm:infer@f32[*x1024]", 64, "columns").size(), 1u) << "nor here";
+    EXPECT_EQ(values(batch, 64, "columns"), Values({512, 1024})) << "more than there are is as many";
+    EXPECT_EQ(values("batch_norm:forward@f32[*x4096]", 64, "columns"), Values({512, 1024, 2048}));
+  }
+}
+
 TEST(Space, TheTextOfAPointNamesItsKnobs) {
   const codegen::KnobSpace space{"streamed", {{"rows", {1, 2, 4}}, {"fast", {0, 1}, true}, {"grain", {8}}}};
   EXPECT_EQ(scheduleAt(space, {2, 0, 0}), "streamed,rows=4,grain=8");
@@ -167,7 +190,7 @@ TEST(Space, OfAGpuHasCopiesAheadWhereRowsAreWholeAccesses) {
 TEST(Space, OfAGpuHasSharedMemoryAndBlocksOfTheGridForLongRowsAlone) {
   using Values = std::vector<int64_t>;
   const auto values = [](const char* text, const char* arch, const std::string& name) {
-    const auto spaces = generatorsOf(arch)[0]->knobs(problemOf(text));
+    const auto spaces = generatorsOf(arch)[0]->knobs(problemOf(text), {});
     for (const codegen::KnobValues& knob : spaces.at(0).knobs)
       if (knob.name == name) return knob.values;
     return Values();

@@ -8,6 +8,18 @@
 namespace normc::measure {
 namespace {
 
+TEST(Memory, ScatteredHoldsTheSameAndIsItsOwn) {
+  for (const int64_t count : {0, 1, 1024, 70000}) {
+    Memory memory(count * 4);
+    auto* from = static_cast<uint32_t*>(memory.data());
+    for (uint32_t i = 0; i < count; ++i) from[i] = i + 1;
+    const Memory other = scattered(memory, 7);
+    ASSERT_EQ(other.bytes(), memory.bytes());
+    EXPECT_NE(other.data(), memory.data());
+    for (uint32_t i = 0; i < count; ++i) ASSERT_EQ(static_cast<const uint32_t*>(other.data())[i], i + 1) << count;
+  }
+}
+
 class Copies : public testing::TestWithParam<std::tuple<Stores, int>> {};
 
 TEST_P(Copies, MoveEveryWholeStep) {

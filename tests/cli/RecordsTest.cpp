@@ -1,4 +1,6 @@
 // Records as a user handles them: tune, compile with what was found, show, merge, verify, plot, ship.
+#include <set>
+
 #include "autotune/records/Record.h"
 #include "autotune/tune/Here.h"
 #include "dsl/Library.h"
@@ -82,6 +84,24 @@ TEST_F(RecordsVerb, AScheduleThatIsIllegalHereIsPassedOver) {
   EXPECT_EQ(normc({"compile", kProblem, "--records", "db.jsonl", "-o", "a.npk"}).code, 0);
   EXPECT_TRUE(
       contains(normc({"explain", "a.npk", kProblem}).out, "which cannot be made for this problem here"));
+}
+
+TEST_F(RecordsVerb, SeedsOfATuningAreTheNearestChoices) {
+  const auto candidates = [&](std::vector<std::string> more) {
+    std::vector<std::string> words{"tune", kProblem, "--rows", "4096", "--dry-run", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return normc(words).json().at("tasks").at(0).at("candidates");
+  };
+  std::vector<tune::Record> records;
+  for (const auto& candidate : candidates({}))
+    if (candidate["generator"] == "mlir" && !candidate["seed"].get<bool>() && records.size() < 8)
+      records.push_back(choice(32 << records.size(), candidate["schedule"]));
+  writeRecords("db.jsonl", records);
+  std::set<std::string> seeds;
+  for (const auto& candidate : candidates({"--records", "db.jsonl"}))
+    if (candidate["seed"].get<bool>()) seeds.insert(candidate["schedule"]);
+  EXPECT_FALSE(seeds.contains(records.at(0).schedule)) << "that of 32 rows is one of the two farthest";
+  for (size_t i = 2; i < 8; ++i) EXPECT_TRUE(seeds.contains(records.at(i).schedule)) << "that of " << (32 << i) << " rows";
 }
 
 TEST_F(RecordsVerb, ShowCountsAndLists) {

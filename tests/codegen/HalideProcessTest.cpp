@@ -147,7 +147,11 @@ TEST_F(HalideRequest, MustBeComplete) {
   EXPECT_EQ(said(changed("\"vector\":8", "\"vector\":\"wide\"")),
             "bad request: request.schedule.vector is not an integer");
   EXPECT_EQ(said(changed("\"vector\":8", "\"vector\":0")),
-            "bad request: request.schedule.vector is 0; legal: 1 to 65536");
+            "bad request: request.schedule.vector is 0; legal: a power of two up to 65536");
+  EXPECT_EQ(said(changed("\"vector\":8", "\"vector\":17")),
+            "bad request: request.schedule.vector is 17; legal: a power of two up to 65536");
+  EXPECT_EQ(said(changed("\"stream\":0", "\"stream\":3")),
+            "bad request: request.schedule.stream is 3; legal: 0, or a power of two up to 65536");
   EXPECT_EQ(said(changed("\"object\"", "\"wasm\"")),
             "bad request: request.emit is 'wasm'; known: object, bitcode, halide, stmt, asm");
 }

@@ -143,6 +143,18 @@ TEST_P(HalideLongSums, AreRight) {
       EXPECT_TRUE(verdict.ok) << schedule.text() << " " << verdict.text;
     }
 }
+TEST_P(HalideLongSums, OfWholeColumnsKeepTheirDigitsWithAnOutlier) {
+  const Problem problem = problemOf("batch_norm:forward@f32[*x24]");
+  Schedule schedule = codegen::halide::defaultSchedule(problem, hostIsa(), codegen::Strategy::Resident);
+  schedule.rows = GetParam();
+  auto kernel = compiled(problem, halideFor(hostIsa()), schedule.text());
+  ASSERT_TRUE(kernel->plan) << kernel->error;
+  for (int64_t rows : {1029, 40000}) {  // no whole number of anything; with the third level
+    const gate::Verdict verdict =
+        gate::judge(kernel->plan, problem, {.extents = {1, rows, 24}, .data = HardInput::OutlierRow, .step = 2});
+    EXPECT_TRUE(verdict.ok) << schedule.text() << " " << verdict.text;
+  }
+}
 INSTANTIATE_TEST_SUITE_P(Rows, HalideLongSums, testing::Values(1, 2, 8));
 
 class HalideDeterminism : public HalideAgreement {};

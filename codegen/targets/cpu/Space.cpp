@@ -28,6 +28,15 @@ std::vector<int64_t> powers(int64_t least, int64_t most, int64_t byDefault) {
   return sorted(std::move(values));
 }
 
+bool isLarge(const Problem& problem, const Load& load) {
+  return double(load.totalRows()) * double(load.features) * double(bytes(problem.data)) >= double(kLargeBytes);
+}
+
+/// In a call that is not large rows of a step in large ones do nothing; that there are such steps costs a fence.
+std::vector<int64_t> streamsFor(const Problem& problem, const Schedule& s, const Load& load) {
+  return isLarge(problem, load) ? sorted({0, 1, 4, 8, s.stream}) : sorted({0, s.stream});
+}
+
 int64_t elementsOfRun(const Problem& problem, const Load& load) {
   return problem.layout == Layout::FeaturesLast ? load.features : load.rows;
 }
@@ -89,9 +98,13 @@ double waitCost(const Problem& problem, const Schedule& s, const Load& load) {
 
 }  // namespace
 
-std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa) {
+/// Rows that tasks may share: of more each is a task's own.
+constexpr int64_t kMostSplit = 8;
+
+std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa, const Load& load) {
   std::vector<KnobSpace> spaces;
   for (Strategy strategy : strategies(problem)) {
+    if (strategy == Strategy::Split && load.totalRows() > kMostSplit) continue;
     const Schedule s = defaultSchedule(problem, isa, strategy);
     const bool strips = columns(problem, strategy), split = strategy == Strategy::Split;
     const auto only = [](int64_t value) { return std::vector<int64_t>{value}; };
@@ -103,7 +116,7 @@ std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa) {
     space.knobs.push_back({"grain", strips  ? only(s.grain)
                                       : split ? powers(s.grain / 4, 4 * s.grain, s.grain)
                                               : sorted({8, 32, 128, s.grain})});
-    space.knobs.push_back({"stream", strips || split ? only(s.stream) : sorted({0, 1, 4, 8, s.stream})});
+    space.knobs.push_back({"stream", strips || split ? only(s.stream) : streamsFor(problem, s, load)});
     // Without a tail its form is no choice.
     const bool tail = problem.layout == Layout::ChannelsFirst || !problem.features ||
                       *problem.features % (2 * s.vector) != 0;
@@ -126,7 +139,7 @@ double predict(const Problem& problem, const Schedule& s, const Isa& isa, const 
   const bool split = s.strategy == Strategy::Split;
   // One of its two sweeps goes down narrow strips, whose rows meet at few places in a page.
   if (split) perByte *= (1 + std::max(1.0, 256.0 / (double(s.vector * s.tile) * size))) / 2;
-  const bool large = elements * size >= kLargeBytes;
+  const bool large = isLarge(problem, load);
   if (large && s.stream) perByte *= 0.7;  // no line is read to be filled
   const double memory = elements * size * (moved.fromMemory * perByte + moved.fromCache * 0.015);
 
@@ -142,8 +155,10 @@ double predict(const Problem& problem, const Schedule& s, const Isa& isa, const 
       : strips ? double(run) / double(s.vector * s.tile) : double(load.totalRows()) / double(s.grain);
   const double tasks = std::max(1.0, units), workers = std::min(double(load.threads), tasks);
   constexpr double kTask = 150;
-  // In a call that is not large `stream` changes nothing: its default stands for all.
-  if (!large && s.stream != defaultSchedule(problem, isa, s.strategy).stream) compute *= 1.05;
+  // In a large call that streams `rows` changes nothing, in one that is not `stream` next to nothing: the default
+  // stands for all.
+  const Schedule byDefault = defaultSchedule(problem, isa, s.strategy);
+  if (large ? s.stream && s.rows != byDefault.rows : s.stream != byDefault.stream) compute *= 1.05;
   // What is hidden behind the other still costs a little: it orders schedules that memory makes alike.
   return (std::max(memory, compute) + 0.2 * std::min(memory, compute) + kTask * tasks) / workers;
 }

@@ -8,8 +8,8 @@
 
 namespace normc::codegen::cpu {
 
-/// A space for each legal strategy. Knobs that the problem's slabs do not look at stay at their defaults.
-std::vector<KnobSpace> knobSpaces(const Problem&, const Isa&);
+/// A space for each legal strategy. Knobs that the slabs of the problem do not look at stay at their defaults.
+std::vector<KnobSpace> knobSpaces(const Problem&, const Isa&, const Load&);
 
 /// Nanoseconds, roughly: what memory moves against what the core computes, the larger of them, plus tasks.
 /// The coefficients are those of a common server core; they order schedules and claim no more.

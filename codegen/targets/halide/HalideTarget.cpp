@@ -76,20 +76,32 @@ class HalideTarget : public Target {
     return schedule ? halide::whyIllegal(problem, *schedule, isa_) : llvm::toString(schedule.takeError());
   }
 
-  std::vector<KnobSpace> knobs(const Problem& problem) const override {
-    std::vector<KnobSpace> spaces = cpu::knobSpaces(problem, isa_);
-    spaces.resize(legalStrategies(problem).size());  // those of `kStrategies` come first
+  std::vector<KnobSpace> knobs(const Problem& problem, const Load& load) const override {
+    std::vector<KnobSpace> spaces = cpu::knobSpaces(problem, isa_, load);
+    spaces.resize(std::min(spaces.size(), legalStrategies(problem).size()));  // those of `kStrategies` come first
     for (auto [space, strategy] : llvm::zip(spaces, legalStrategies(problem))) {
       const Schedule s = halide::defaultSchedule(problem, isa_, strategy);
       const std::map<llvm::StringRef, int64_t> own{
           {"vector", s.vector}, {"rows", s.rows},     {"unroll", s.unroll},         {"tile", s.tile},
           {"grain", s.grain},   {"stream", s.stream}, {"scalar_tail", s.scalarTail}};
       llvm::erase_if(space.knobs, [&](const auto& knob) { return !own.contains(knob.name); });
-      for (auto& knob : space.knobs)
+      for (auto& knob : space.knobs) {
+        if (knob.values.size() == 1) knob.values.clear();  // without influence there, and so here
         if (!llvm::is_contained(knob.values, own.at(knob.name))) knob.values.push_back(own.at(knob.name));
-      space.knobs.push_back({"columns", {s.columns / 2, s.columns, 2 * s.columns}});
+        llvm::sort(knob.values);
+      }
+      space.knobs.push_back({"columns", columnsFor(problem, s)});
     }
     return spaces;
+  }
+  /// Only a stream that adds to sums per feature looks at them, and none is narrower than its features.
+  static std::vector<int64_t> columnsFor(const Problem& problem, const Schedule& s) {
+    std::vector<int64_t> values{s.columns};
+    const bool sums = s.strategy == Strategy::Streamed && problem.spec->perFeature() && problem.entry != Entry::Infer;
+    const int64_t features = sums ? problem.features.value_or(4 * s.columns) : 0;
+    if (features > s.columns / 2) values.insert(values.begin(), s.columns / 2);
+    if (features > s.columns) values.push_back(2 * s.columns);
+    return values;
   }
   double predict(const Problem& problem, llvm::StringRef text, const Load& load) const override {
     return cpu::predict(problem, llvm::cantFail(parseSchedule(text)).cut(), isa_, load);
