@@ -99,7 +99,7 @@ double waitCost(const Problem& problem, const Schedule& s, const Load& load) {
 }  // namespace
 
 /// Rows that tasks may share: of more each is a task's own.
-constexpr int64_t kMostSplit = 8;
+static constexpr int64_t kMostSplit = 8;
 
 std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa, const Load& load) {
   std::vector<KnobSpace> spaces;
