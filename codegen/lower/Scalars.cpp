@@ -154,9 +154,11 @@ Value Walk::horizontal(Value v) {
 
 //===-- Probing ---------------------------------------------------------------------===//
 
-/// Where the i-th of some vectors of a run begins: as far from each other as they can be, so that data with a trend do not
-/// have their shift at one end, and their variance what is left of two large sums.
+/// Where the i-th of some vectors of a run begins. Of a row as far from each other as they can be, so that data with a
+/// trend do not have their shift at one end, and their variance what is left of two large sums. Not of a channel: a row
+/// that is an outlier would be among the few that are asked.
 Value Walk::spot(Value length, int64_t i, int64_t parts, int64_t width) {
+  if (!slab_.isPer("row")) return l_.index(i * width);
   return l_.roundDown(l_.div(l_.mul(length, l_.index(i)), l_.index(parts)), width);
 }
 
