@@ -44,6 +44,13 @@ Num masked(KernelBuilder&, Num valid, Num value);
 inline Num add(Num a, Num b) { return !a ? b : !b ? a : a + b; }
 inline Num multiply(Num a, Num b) { return !a ? b : !b ? a : a * b; }
 
+/// A forward keeps what a backward needs, an inference does not.
+template <typename Plan>
+void planEntry(Plan plan, Entry entry) {
+  if (entry == Entry::Backward) return plan.backward();
+  plan.forward(/*save=*/entry == Entry::Forward);
+}
+
 /// The plans of the two kinds of statistic (Plan.h).
 void planPerSample(KernelBuilder&);
 void planSplitRows(KernelBuilder&);

@@ -1,36 +1,11 @@
 // One statistic per feature, in chunks of rows: BN, PN-V, PN and all that mixes
 // them. Column sums go to one partial per chunk; a phase over the features folds
 // them in order, so the result does not depend on who computed which chunk.
-#include <functional>
-
 #include "codegen/plan/FeatureStep.h"
+#include "codegen/plan/Operands.h"
 
 namespace normc::codegen {
 namespace {
-
-/// The operands of one sweep, by name.
-class Operands {
- public:
-  explicit Operands(KernelBuilder& k) : k_(k) {
-    read("x");
-    if (k.problem().mask) read("mask");
-  }
-  void read(llvm::StringRef argument) { add(argument, k_.argument(argument)); }
-  void add(llvm::StringRef key, llvm::StringRef tensor) {
-    keys_.push_back(key.str());
-    sweep.reads.push_back(tensor);
-  }
-  Num get(llvm::StringRef key, const Nums& e) const {
-    for (size_t i = 0; i < keys_.size(); ++i)
-      if (keys_[i] == key) return e[i];
-    return {};
-  }
-  KernelBuilder::Sweep sweep;
-
- private:
-  KernelBuilder& k_;
-  std::vector<std::string> keys_;
-};
 
 class Streamed {
  public:

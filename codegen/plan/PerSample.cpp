@@ -200,13 +200,6 @@ class PerSample {
 
 }  // namespace
 
-void planPerSample(KernelBuilder& k) {
-  PerSample plan(k);
-  switch (k.problem().entry) {
-    case Entry::Forward: return plan.forward(/*save=*/true);
-    case Entry::Infer: return plan.forward(/*save=*/false);
-    case Entry::Backward: return plan.backward();
-  }
-}
+void planPerSample(KernelBuilder& k) { planEntry(PerSample(k), k.problem().entry); }
 
 }  // namespace normc::codegen

@@ -5,6 +5,7 @@
 // The chunks follow from sizes and schedule alone, as everywhere: results do not
 // depend on how many threads there are.
 #include "codegen/plan/Formulas.h"
+#include "codegen/plan/Operands.h"
 
 namespace normc::codegen {
 namespace {
@@ -102,55 +103,59 @@ class SplitRows {
 
   void sumGradients() {
     Num s = k_.load(k_.saved("rstd")), c = centred_ ? k_.load(k_.saved("mean")) : Num();
-    KernelBuilder::Sweep sweep{.reads = {k_.argument("x"), k_.argument("dy")}, .sums = 2};
-    if (spec_.scale) sweep.reads.push_back(k_.argument("scale"));
-    if (k_.problem().mask) sweep.reads.push_back("mask");
-    Nums sums = k_.sweep(sweep, [&](const Nums& e) {
-      Num valid = spec_.padding == Padding::Exclude ? validOf(e) : Num();
-      Num h = masked(k_, valid, spec_.scale ? e[1] * e[2] : e[1]);
-      return Nums{h, h * masked(k_, valid, (c ? e[0] - c : e[0]) * s)};
+    Operands o = gradientOperands();
+    if (spec_.scale) o.read("scale");
+    o.sweep.sums = 2;
+    Nums sums = k_.sweep(o.sweep, [&](const Nums& e) {
+      Num valid = excluded(o, e), x = o.get("x", e);
+      Num h = masked(k_, valid, multiply(o.get("dy", e), o.get("scale", e)));
+      return Nums{h, h * masked(k_, valid, (c ? x - c : x) * s)};
     });
     k_.store(sums[0], ofChunk("g"));
     k_.store(sums[1], ofChunk("gx"));
   }
 
-  /// A sweep down a column whose reads begin with `first` and go on with the row's own values, those named.
-  KernelBuilder::Sweep downColumn(Names first, Names rows) {
-    KernelBuilder::Sweep sweep;
-    for (llvm::StringRef name : first) sweep.reads.push_back(k_.argument(name));
-    for (llvm::StringRef name : rows) sweep.reads.push_back(ofRow(name));
-    if (k_.problem().mask) sweep.reads.push_back(k_.argument("mask"));
-    return sweep;
+  Operands gradientOperands() {
+    Operands o(k_);
+    o.read("dy");
+    return o;
   }
-  Num validOf(const Nums& e) const { return k_.problem().mask ? e.back() : Num(); }
+  /// Rows that padding leaves out of all sums.
+  Num excluded(const Operands& o, const Nums& e) const {
+    return spec_.padding == Padding::Exclude ? o.get("mask", e) : Num();
+  }
+  /// What the rows' phase left: down a column each row has its own.
+  void readOfRow(Operands& o, llvm::StringRef name) { o.add(name, ofRow(name)); }
+  Num centred(const Operands& o, const Nums& e) const {
+    return centred_ ? o.get("x", e) - o.get("c", e) : o.get("x", e);
+  }
 
   void apply() {
     Num scale = spec_.scale ? k_.load(k_.argument("scale")) : Num();
     Num bias = spec_.bias ? k_.load(k_.argument("bias")) : Num();
-    KernelBuilder::Sweep sweep = downColumn({"x"}, centred_ ? Names{"s", "c"} : Names{"s"});
-    sweep.writes.push_back(k_.argument("y"));
-    k_.sweep(sweep, [&](const Nums& e) {
-      Num d = centred_ ? e[0] - e[2] : e[0];
-      return Nums{elementY(k_, d * e[1], scale, bias, validOf(e))};
+    Operands o(k_);
+    readOfRow(o, "s");
+    if (centred_) readOfRow(o, "c");
+    o.sweep.writes.push_back(k_.argument("y"));
+    k_.sweep(o.sweep, [&](const Nums& e) {
+      return Nums{elementY(k_, centred(o, e) * o.get("s", e), scale, bias, o.get("mask", e))};
     });
   }
 
   void applyBackward() {
     Num scale = spec_.scale ? k_.load(k_.argument("scale")) : Num();
-    llvm::SmallVector<llvm::StringRef> rows{"s"};
-    auto also = [&](bool wanted, llvm::StringRef name) {
-      if (wanted) rows.push_back(name);
-      return wanted ? 1 + rows.size() : 0;  // behind x and dy
-    };
-    const size_t c = also(centred_, "c"), own = also(bool(terms_.own), "own"), offset = also(bool(terms_.offset), "offset");
-    KernelBuilder::Sweep sweep = downColumn({"x", "dy"}, rows);
-    sweep.writes.push_back(k_.argument("dx"));
-    sweep.sums = 2;
-    Nums sums = k_.sweep(sweep, [&](const Nums& e) {
-      Num valid = spec_.padding == Padding::Exclude ? validOf(e) : Num();
-      Num x0 = (c ? e[0] - e[c] : e[0]) * e[2], g = masked(k_, valid, e[1]);
-      const DxTerms terms{.p = e[2], .all = {}, .own = own ? e[own] : Num(), .offset = offset ? e[offset] : Num()};
-      return Nums{elementDx(k_, terms, multiply(e[1], scale), x0, valid), g * masked(k_, valid, x0), g};
+    Operands o = gradientOperands();
+    readOfRow(o, "s");
+    if (centred_) readOfRow(o, "c");
+    if (terms_.own) readOfRow(o, "own");
+    if (terms_.offset) readOfRow(o, "offset");
+    o.sweep.writes.push_back(k_.argument("dx"));
+    o.sweep.sums = 2;
+    Nums sums = k_.sweep(o.sweep, [&](const Nums& e) {
+      Num valid = excluded(o, e), s = o.get("s", e), dy = o.get("dy", e);
+      Num x0 = centred(o, e) * s, g = masked(k_, valid, dy);
+      const DxTerms terms{.p = s, .all = {}, .own = o.get("own", e), .offset = o.get("offset", e)};
+      return Nums{elementDx(k_, terms, multiply(dy, scale), x0, valid), g * masked(k_, valid, x0), g};
     });
     if (spec_.scale) k_.store(sums[0], k_.argument("dscale"));
     if (spec_.bias) k_.store(sums[1], k_.argument("dbias"));
@@ -164,13 +169,6 @@ class SplitRows {
 
 }  // namespace
 
-void planSplitRows(KernelBuilder& k) {
-  SplitRows plan(k);
-  switch (k.problem().entry) {
-    case Entry::Forward: return plan.forward(/*save=*/true);
-    case Entry::Infer: return plan.forward(/*save=*/false);
-    case Entry::Backward: return plan.backward();
-  }
-}
+void planSplitRows(KernelBuilder& k) { planEntry(SplitRows(k), k.problem().entry); }
 
 }  // namespace normc::codegen

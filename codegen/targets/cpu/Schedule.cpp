@@ -40,7 +40,8 @@ ScheduleAttr Schedule::attribute(mlir::MLIRContext* context) const {
 
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
   Schedule schedule;
-  if (auto error = parseScheduleText(text, schedule.strategy, {Strategy::Streamed, Strategy::Resident, Strategy::Split}, knobsOf(schedule))) return error;
+  const Strategy known[] = {Strategy::Streamed, Strategy::Resident, Strategy::Split};
+  if (auto error = parseScheduleText(text, schedule.strategy, known, knobsOf(schedule))) return error;
   return schedule;
 }
 
@@ -181,6 +182,14 @@ static int64_t bytesBesideRow(const Problem& problem) {
          ((backward ? 2 : 1) * bytes(problem.data) + vectors * bytes(problem.statistics()));
 }
 
+/// Of what goes along rows and then down columns, beside the lanes and tails that any strategy would have.
+static Schedule splitSchedule(const Problem& problem, Schedule s) {
+  s.rows = 2, s.unroll = 4, s.tile = 2;
+  s.grain = kSplitBytes / bytes(problem.data);
+  s.stream = 0, s.ahead = false;
+  return s;
+}
+
 Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strategy) {
   Schedule s;
   s.strategy = strategy;
@@ -216,8 +225,7 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   if (s.stream == 1 && (perFeature || lines) && bytesBesideRow(problem) > 5 * kPage) s.stream = 4;
   if (perFeature && strategy == Strategy::Resident) s.stream = 0;
   if (runs) s.stream = 4;
-  if (strategy == Strategy::Split) s.rows = 2, s.unroll = 4, s.tile = 2, s.grain = kSplitBytes / bytes(problem.data), s.stream = 0, s.ahead = false;
-  return s;
+  return strategy == Strategy::Split ? splitSchedule(problem, s) : s;
 }
 
 }  // namespace normc::codegen::cpu

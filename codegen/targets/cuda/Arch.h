@@ -8,9 +8,9 @@
 
 namespace normc::codegen::cuda {
 
-/// Of every device: threads that run together, registers of a thread, and blocks of a cluster, of which above 8 not all
-/// devices have them.
-constexpr int64_t kWarp = 32, kMaxRegisters = 255, kMaxCluster = 16;
+/// Of every device: threads that run together, registers of a thread, blocks of a cluster, of which above 8 not all
+/// devices have them, and schedulers of a multiprocessor, each with a share of its registers.
+constexpr int64_t kWarp = 32, kMaxRegisters = 255, kMaxCluster = 16, kSchedulers = 4;
 
 struct Arch {
   std::string name;            ///< "sm_90"

@@ -13,9 +13,6 @@ static constexpr int64_t kAloneBytes = 64 << 10;
 /// Elements of a column slab that a thread of 256 keeps: with what else it has, ptxas finds room for so many.
 static constexpr int64_t kHeldElements = 96, kHeldNarrow = 64;  // narrow ones are widened, and both are there
 
-/// Of a multiprocessor.
-static constexpr int64_t kSchedulers = 4;
-
 /// The team and tile that hold `count` accesses of a run with the fewest idle lanes, near `target` accesses a thread, in
 /// a block of at most `threads`.
 static bool holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, int64_t groups, int64_t threads) {

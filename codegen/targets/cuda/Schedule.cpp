@@ -14,8 +14,6 @@ static constexpr int64_t kHeldOverGrid = 80;
 static constexpr int64_t kVectorThreads = 64;
 /// Of a multiprocessor, of every architecture.
 static constexpr int64_t kRegisters = 64 << 10;
-/// Of a multiprocessor, each with a quarter of the registers.
-static constexpr int64_t kSchedulers = 4;
 /// Of a block, in what a module declares.
 static constexpr int64_t kSharedBytes = 48 << 10;
 
