@@ -114,11 +114,14 @@ class CpuTarget : public Target {
 };
 
 /// Whole columns, backward: what a vector of features has beside its sums (second moment, scale, centre) fills
-/// registers, so vectors are short and half as much is held.
-void leaveRoom(cuda::Schedule& s) {
-  constexpr int64_t kVector = 4, kHeld = 32;
+/// registers, so vectors are short and half as much is held; before sm_90, where ptxas finds less room, of half as many
+/// rows at once.
+void leaveRoom(cuda::Schedule& s, const cuda::Arch& arch) {
+  constexpr int64_t kVector = 4;
+  const int64_t held = arch.clusters() ? 32 : 24;
   if (s.vector > kVector) s.team *= s.vector / kVector, s.vector = kVector;
-  if (s.hold) s.hold = std::max<int64_t>(1, kHeld / (s.rows * s.vector));
+  if (!arch.clusters()) s.rows = std::min<int64_t>(s.rows, 2);
+  if (s.hold) s.hold = std::max<int64_t>(1, held / (s.rows * s.vector));
 }
 
 class CudaTarget : public Target {
@@ -133,7 +136,7 @@ class CudaTarget : public Target {
     for (Strategy strategy : legalStrategies(problem)) {
       cuda::Form form = formOf(problem, strategy);
       cuda::Schedule schedule = cuda::defaultSchedule(form, arch_, strategy);
-      if (!list.empty() && form.backward) leaveRoom(schedule);
+      if (!list.empty() && form.backward) leaveRoom(schedule, arch_);
       if (cuda::whyIllegal(form, schedule, arch_)) continue;
       // Whole columns by one block leave most of a device idle: for few rows alone, and where that saves two launches.
       // The update of nu, for a vector of features, asks for more registers than there are.

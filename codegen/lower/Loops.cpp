@@ -57,15 +57,17 @@ Value Loops::roundDown(Value n, int64_t step) {
 }
 
 Values Loops::forEach(Value begin, Value end, int64_t step, ValueRange init,
-                      llvm::function_ref<Values(Value, ValueRange)> body) {
+                      llvm::function_ref<Values(Value, ValueRange)> body, Invariants invariants) {
   auto first = constant(begin), last = constant(end);
   if (first && last && *first >= *last) return Values(init);
   if (first && last && *first + step >= *last) return body(begin, init);
   auto loop = scf::ForOp::create(b, loc, begin, end, index(step), init);
   // Loops are unrolled here, by the schedule; LLVM would spill.
   auto unroll = LLVM::LoopUnrollAttr::get(b.getContext(), b.getBoolAttr(true), {}, {}, {}, {}, {}, {});
+  LLVM::LoopLICMAttr licm;
+  if (invariants == Invariants::Inside) licm = LLVM::LoopLICMAttr::get(b.getContext(), b.getBoolAttr(true), {});
   loop->setAttr("loop_annotation",
-                LLVM::LoopAnnotationAttr::get(b.getContext(), {}, {}, {}, unroll, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, ArrayRef<LLVM::AccessGroupAttr>()));
+                LLVM::LoopAnnotationAttr::get(b.getContext(), {}, {}, {}, unroll, {}, licm, {}, {}, {}, {}, {}, {}, {}, {}, ArrayRef<LLVM::AccessGroupAttr>()));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Values next = body(loop.getInductionVar(), loop.getRegionIterArgs());

@@ -32,9 +32,11 @@ class Loops {
 
   //===-- Control flow ----------------------------------------------------------===//
   /// Runs `body(i, running)` for i = begin, begin + step, ... < end; returns the last running values.
-  /// A loop that is known to be empty is not emitted.
+  /// A loop that is known to be empty is not emitted. `Inside`: what it computes in every turn stays there, where registers
+  /// for it before the loop would cost more.
+  enum class Invariants { Before, Inside };
   Values forEach(mlir::Value begin, mlir::Value end, int64_t step, mlir::ValueRange init,
-                 llvm::function_ref<Values(mlir::Value, mlir::ValueRange)> body);
+                 llvm::function_ref<Values(mlir::Value, mlir::ValueRange)> body, Invariants = Invariants::Before);
   void forEach(mlir::Value begin, mlir::Value end, int64_t step, llvm::function_ref<void(mlir::Value)> body);
   /// Like forEach without a step: 0 or 1 times; not emitted where `condition` is known.
   Values when(mlir::Value condition, mlir::ValueRange otherwise, llvm::function_ref<Values()> body);

@@ -10,8 +10,12 @@ namespace normc::codegen::cuda {
 static constexpr int64_t kSegmentBytes = 128;
 /// What one block moves in the time of the launches that it saves.
 static constexpr int64_t kAloneBytes = 64 << 10;
-/// Elements of a column slab that a thread of 256 keeps: with what else it has, ptxas finds room for so many.
-static constexpr int64_t kHeldElements = 96, kHeldNarrow = 64;  // narrow ones are widened, and both are there
+/// Elements of a column slab that a thread of 256 keeps: with what else it has, ptxas finds room for so many, and for
+/// fewer before sm_90 and beside accesses of 32 bytes. Narrow ones are widened, and both are there.
+static int64_t heldElements(const Form& form, const Arch& arch) {
+  if (form.dataBytes < 4) return 64;
+  return arch.clusters() && arch.accessBytes <= 16 ? 96 : 80;
+}
 
 /// The team and tile that hold `count` accesses of a run with the fewest idle lanes, near `target` accesses a thread, in
 /// a block of at most `threads`.
@@ -116,8 +120,9 @@ Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) 
     bool small = s.tile > 0 && s.tile * s.vector * form.dataBytes < 64 && !form.partials && !form.runPartials;
     if (small) s.rows = std::clamp<int64_t>(64 / (s.tile * s.vector * form.dataBytes), 1, 4);
     while (s.rows > 1 && whyIllegal(form, s, arch)) s.rows /= 2;
-    // The next run lies in registers too: larger blocks have none to spare.
-    s.prefetch = s.tile > 0 && s.shared == 0 && form.partials > 0 && s.threads * kMaxRegisters <= arch.registers;
+    // The next run lies in registers too: larger blocks have none to spare, nor have long runs that are there widened, too.
+    const bool room = s.threads * kMaxRegisters <= arch.registers && (form.dataBytes >= 4 || s.tile * s.vector <= 24);
+    s.prefetch = s.tile > 0 && s.shared == 0 && form.partials > 0 && room;
     if (whyIllegal(form, s, arch)) s.prefetch = 0;
     // Room for the registers that such a kernel was seen to take: more blocks, and some would spill.
     s.blocks = std::max<int64_t>(1, arch.registers / (s.threads * (s.tile == 0 || form.backward || form.streams ? kMaxRegisters : 128)));
@@ -156,7 +161,7 @@ Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) 
   s.team = std::min<int64_t>(32, llvm::PowerOf2Ceil(count));
   if (form.columns) {  // segments of 128 bytes, so that there are many blocks of many rows
     s.team = std::min<int64_t>(s.team, std::max<int64_t>(1, kSegmentBytes / (s.vector * form.dataBytes)));
-    if (form.returns) s.hold = (form.dataBytes < 4 ? kHeldNarrow : kHeldElements) / (s.rows * s.vector * (form.backward ? 2 : 1));
+    if (form.returns) s.hold = heldElements(form, arch) / (s.rows * s.vector * (form.backward ? 2 : 1));
   }
   s.chunks = std::clamp<int64_t>(2 * blocks * columnsOf(s) / features, 1, 256);
   return s;

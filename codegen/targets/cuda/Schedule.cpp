@@ -141,8 +141,8 @@ static std::optional<std::string> whyNotAlike(const Form& form, const Schedule& 
   if (turnedBytes(s) > kTurnedBytes)
     return number(s.threads) + " threads would turn round sums of " + number(turnedBytes(s)) +
            " bytes in shared memory; a block has " + number(kTurnedBytes) + " for that";
-  // Vectors of features stay in registers, beside the ends and addresses.
-  const int64_t registers = registersOf(form, s) + s.tile * s.vector + 32;
+  // Vectors of features stay in registers, beside the ends and addresses; so much was seen to do without spills.
+  const int64_t registers = registersOf(form, s) + s.tile * s.vector + 7 * s.tile + 32;
   if (form.lines && registers > registersFor(s))
     return "rows that begin alike take about " + number(registers) + " registers a thread; " + number(s.threads) +
            " threads leave " + number(registersFor(s));

@@ -226,7 +226,7 @@ Values TeamLowering::steps(Value begin, Value end, int64_t stride, Values zeros,
     for (auto [i, v] : llvm::enumerate(own)) v = l_.addf(running[i], v);
     own.append(ahead_);
     return own;
-  });
+  }, alike_ ? Loops::Invariants::Inside : Loops::Invariants::Before);
   sums_ = cleared;
   ahead_.clear();
   total.truncate(count);
