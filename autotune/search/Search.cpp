@@ -9,7 +9,10 @@ namespace {
 
 /// Share of the budget that screening may take.
 constexpr double kScreening = 0.65;
-constexpr int kBlock = 10;  ///< rounds between two looks at a race
+constexpr int kBlock = 10;  ///< rounds between two looks at a race, all of one process
+/// Share of the budget after which a race is over, so that who won can be confirmed.
+constexpr double kRaceOver = 0.85;
+constexpr int kWinners = 4;  ///< of which confirmation is asked, one after the other
 /// Share of the time left that the first rounds of a race may take; what a sample takes at least, in seconds.
 constexpr double kRacing = 0.5, kSample = 4e-4;
 
@@ -23,10 +26,7 @@ class Searching {
       screenAll(options_.exhaustive ? landscape_.ranked() : seedsOf(landscape_, options_));
       if (!options_.exhaustive) climb();
       race();
-      if (outcome_.failure.empty())
-        outcome_.decision = decide(landscape_, outcome_.racers, options_.incumbent,
-                                   options_.confirmations > 0 ? kSecondLook : 0);
-      if (outcome_.failure.empty() && !outcome_.decision.tie) confirm();
+      if (outcome_.failure.empty()) settle();
     }
     outcome_.complete = outcome_.failure.empty() && !lab_.stopped();
     outcome_.seconds = lab_.now();
@@ -114,10 +114,11 @@ class Searching {
     for (const Screened* leader : leaders(finalists() + 1)) enter(leader->point);
     for (const size_t point : points) outcome_.racers.push_back({point, {}});
     int rounds = 0;
-    for (; rounds < options_.mostRounds && (rounds < options_.leastRounds || lab_.now() < options_.budget);
+    for (; rounds < options_.mostRounds && (rounds < options_.leastRounds || lab_.now() < kRaceOver * options_.budget);
          rounds += kBlock) {
       if (lab_.stopped() && rounds > 0) break;
       if (outcome_.racers.size() == 1 && rounds > 0) break;
+      lab_.renew();
       runBlock();
       if (!outcome_.failure.empty()) return;
       if (rounds + kBlock >= options_.leastRounds && !options_.keepAll) dropSlow();
@@ -126,9 +127,27 @@ class Searching {
     outcome_.budgetSpent |= rounds < options_.mostRounds && outcome_.racers.size() > 1;
   }
 
-  /// Who leads was picked for being in front, by one process whose memory may have suited it. So its figure
-  /// is measured again where neither is known; only that decides.
-  void confirm() {
+  /// Decides, and has the winner confirmed. Where less than half of its gain was its own, the rest luck with
+  /// addresses, the next one may have won, until time is over. A gain that fell a little short stays a tie: a
+  /// second guess of the same would decide by chance.
+  void settle() {
+    const double slack = options_.confirmations > 0 ? kSecondLook : 0;
+    std::vector<Racer> racers = outcome_.racers;
+    for (int winner = 0; winner < kWinners; ++winner) {
+      const Decision decision = decide(landscape_, racers, options_.incumbent, slack);
+      if (winner == 0) outcome_.decision = decision;
+      if (decision.tie) return;
+      outcome_.decision.chosen = decision.chosen, outcome_.decision.tie = false, outcome_.decision.ratio = decision.ratio;
+      const double gain = confirm();
+      if (!outcome_.failure.empty() || !outcome_.decision.tie || gain > (1 - decision.ratio.value) / 2) return;
+      if (lab_.stopped() || lab_.now() >= options_.budget) return;
+      std::erase_if(racers, [&](const Racer& racer) { return racer.point == decision.chosen; });
+    }
+  }
+
+  /// Who leads was picked for being in front. So its figure is measured again by processes that know nothing
+  /// of the race; only that decides. Returns the gain that they found.
+  double confirm() {
     const size_t winner = outcome_.decision.chosen;
     std::vector<Racer>& pair = outcome_.confirmation;
     pair = {{landscape_.byDefault(), {}}, {winner, {}}};
@@ -144,10 +163,10 @@ class Searching {
           lab_.race({landscape_.byDefault(), winner}, options_.confirmingRounds);
       if (block.at(0).empty()) {
         outcome_.failure = "it failed in the race, after it had passed the gate";
-        return;
+        return 0;
       }
       if (block.at(1).empty()) {
-        each = {{2, 2, 2}};  // who fails once is not chosen
+        pair[0].samples = {1}, pair[1].samples = {2}, each = {{2, 2, 2}};  // who fails once is not chosen
         break;
       }
       for (size_t k = 0; k < 2; ++k)
@@ -155,9 +174,11 @@ class Searching {
       each.push_back(measure::pairedRatio(block[1], block[0]));
       report("confirming");
     }
-    if (!each.empty())
-      outcome_.decision = confirmed(landscape_, outcome_.decision, pair, each, options_.incumbent);
+    if (each.empty()) return 0;
+    outcome_.decision = confirmed(landscape_, outcome_.decision, pair, each, options_.incumbent);
+    const double gain = 1 - measure::medianRatio(pair[1].samples, pair[0].samples);
     if (outcome_.decision.tie) pair.clear();
+    return gain;
   }
 
   void runBlock() {

@@ -303,22 +303,40 @@ struct Luck : Replay {
     return samples;
   }
   double factor(size_t point) const {
-    if (process == 0 && first) return first;
+    if (process <= 1 && first) return first;
     std::mt19937_64 random(seed * 1000 + uint64_t(process) * 100 + point);
     return std::exp(sigma * std::normal_distribution<double>()(random));
   }
-  double sigma, first = 0;  ///< first: of all points in the first process
+  double sigma, first = 0;  ///< first: of all points in screening and in the race's first process
   uint64_t seed;
   int process = 0;
   size_t byDefault;
 };
+
+/// A race that one process holds.
+SearchOptions shortRace() {
+  SearchOptions options;
+  options.leastRounds = options.mostRounds = 10;
+  return options;
+}
+
+TEST(Search, ARaceIsHeldByManyProcesses) {
+  const World world = worldOf(
+      4, [](int i, int j) { return i + j == 1 ? 0.9e-3 : 1e-3; }, 0.005, 24);
+  SearchOptions options;
+  Luck lab(world, 0.05, 5);
+  const Outcome outcome = search(world.landscape, lab, options);
+  EXPECT_GE(lab.process, options.mostRounds / 10 + options.confirmations);
+  EXPECT_FALSE(outcome.decision.tie);
+  EXPECT_NEAR(world.truth[outcome.decision.chosen], 0.9e-3, 1e-6) << "others were luckier here and there";
+}
 
 TEST(Confirmation, AWinOfOneProcessAloneIsATie) {
   const World world = worldOf(
       4, [](int, int) { return 1e-3; }, 0.005, 21);
   Luck lab(world, 0, 1);
   lab.first = 0.9;
-  const Outcome outcome = search(world.landscape, lab, {});
+  const Outcome outcome = search(world.landscape, lab, shortRace());
   EXPECT_LT(outcome.decision.leaderRatio.value, 0.92);
   EXPECT_TRUE(outcome.decision.tie);
   EXPECT_EQ(outcome.decision.chosen, 0u);
@@ -331,7 +349,7 @@ TEST(Confirmation, ItsRoundsGiveTheRatio) {
       4, [](int i, int j) { return i + j ? 0.9e-3 : 1e-3; }, 0.005, 22);
   Luck lab(world, 0, 1);
   lab.first = 0.9;
-  SearchOptions options;
+  const SearchOptions options = shortRace();
   const Outcome outcome = search(world.landscape, lab, options);
   EXPECT_FALSE(outcome.decision.tie);
   EXPECT_NEAR(outcome.decision.ratio.value, 0.9, 0.005) << "not 0.81, which was luck";
@@ -359,10 +377,10 @@ TEST(Confirmation, GoesOnWhereAGainIsNearTheLimitAndTheBudgetLasts) {
   const auto processes = [](double gain, double budget) {
     const World world = worldOf(2, [&](int i, int j) { return 1e-3 * (i + j == 1 ? 1 - gain : 1 + 0.1 * (i + j)); }, 0.005, 31);
     Luck lab(world, 0.002, 3);
-    SearchOptions options;
+    SearchOptions options = shortRace();
     options.budget = budget;
     search(world.landscape, lab, options);
-    return lab.process;
+    return lab.process - 1;
   };
   const SearchOptions options;
   EXPECT_EQ(processes(0.2, 20), options.confirmations);
@@ -383,23 +401,40 @@ TEST(Confirmation, IsDecidedByHowMuchProcessesDiffer) {
   EXPECT_FALSE(open(1.01, {{1.011, 1, 1.02}, {1.01, 1, 1.02}})) << "it has lost";
 }
 
+/// Fails in the first process of a confirmation.
+struct Failing : Luck {
+  using Luck::Luck;
+  std::vector<Samples> race(const std::vector<size_t>& points, int rounds) override {
+    std::vector<Samples> samples = Luck::race(points, rounds);
+    if (process == 2) samples[gone].clear();
+    return samples;
+  }
+  size_t gone = 1;
+};
+
 TEST(Confirmation, ACandidateThatFailsInItIsNotChosen) {
   const World world = worldOf(
-      4, [](int i, int j) { return i + j ? 0.9e-3 : 1e-3; }, 0.005, 23);
-  struct Failing : Luck {
-    using Luck::Luck;
-    std::vector<Samples> race(const std::vector<size_t>& points, int rounds) override {
-      std::vector<Samples> samples = Luck::race(points, rounds);
-      if (process == 2) samples[gone].clear();
-      return samples;
-    }
-    size_t gone = 1;
-  } lab(world, 0, 1);
-  const Outcome outcome = search(world.landscape, lab, {});
+      4, [](int i, int j) { return j == 1 && i == 0 ? 0.9e-3 : 1e-3; }, 0.005, 23);
+  Failing lab(world, 0, 1);
+  const Outcome outcome = search(world.landscape, lab, shortRace());
   EXPECT_TRUE(outcome.decision.tie);
   EXPECT_EQ(outcome.failure, "");
   lab.process = 0, lab.gone = 0;
-  EXPECT_EQ(search(world.landscape, lab, {}).failure, "it failed in the race, after it had passed the gate");
+  EXPECT_EQ(search(world.landscape, lab, shortRace()).failure, "it failed in the race, after it had passed the gate");
+}
+
+TEST(Confirmation, AWinnerThatIsNotConfirmedLeavesItsPlaceToTheNext) {
+  const World world = worldOf(
+      4, [](int i, int j) { return i + j == 1 ? 0.88e-3 : 1e-3; }, 0.005, 26);
+  Failing lab(world, 0, 1);
+  SearchOptions options = shortRace();
+  options.exhaustive = options.keepAll = true;
+  const Outcome outcome = search(world.landscape, lab, options);
+  EXPECT_FALSE(outcome.decision.tie);
+  EXPECT_NEAR(outcome.decision.ratio.value, 0.88, 0.005);
+  EXPECT_EQ(lab.process, 1 + 1 + options.confirmations);
+  lab.process = 0, options.budget = 0.1;
+  EXPECT_TRUE(search(world.landscape, lab, options).decision.tie) << "there is no time to ask for another";
 }
 
 /// Five tunings of each of many problems, whose best schedules gain from nothing to 8 %, where each process
