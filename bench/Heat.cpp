@@ -13,6 +13,9 @@ namespace {
 /// The reference takes some 100 ns for an element; so many are checked before a race.
 constexpr int64_t kChecked = 1 << 18;
 
+/// Threads that slept while others ran wake one after the other, in some 100 us each.
+constexpr double kAwake = 2e-3;
+
 /// Why a kernel must not be timed; empty where it is right.
 std::string whyWrong(const Kernels& kernels, const Problem& problem, const Shape& shape) {
   gate::Trial trial;
@@ -131,7 +134,7 @@ const Entrant* Heat::fasterCopy(Traffic traffic) const {
 }
 
 Heat runHeat(const HeatPlan& plan, const std::vector<Problem>& problems, const Kernels& kernels,
-             const Kernels* halide, bool oneDnn, TorchPeer* torch, const RaceOptions& options) {
+             const Kernels* halide, bool oneDnn, TorchPeer* torch, RaceOptions options) {
   Heat heat;
   heat.plan = plan;
   Tensors tensors(plan.data, plan.shape, plan.entry == Entry::Backward);
@@ -153,6 +156,7 @@ Heat runHeat(const HeatPlan& plan, const std::vector<Problem>& problems, const K
       }
     }
     const double peerBefore = torch ? torch->seconds() : 0;
+    if (plan.threads > 1) options.warmUpSeconds = kAwake;
     const Neighbours neighbours;
     starters.race(options);
     heat.busyCores = neighbours.busyCores(torch ? torch->seconds() - peerBefore : 0);

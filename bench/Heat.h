@@ -50,6 +50,6 @@ struct Heat {
 /// passes the gate on this very shape, or a smaller one where it is large, before it is timed. `halide` are
 /// those of the other generator; it and `torch` may be null.
 Heat runHeat(const HeatPlan&, const std::vector<Problem>& problems, const Kernels&, const Kernels* halide,
-             bool oneDnn, TorchPeer* torch, const RaceOptions&);
+             bool oneDnn, TorchPeer* torch, RaceOptions);
 
 }  // namespace normc::bench

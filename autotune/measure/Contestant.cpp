@@ -12,7 +12,7 @@ constexpr std::chrono::milliseconds kSettle(20);
 
 }  // namespace
 
-Runner::Runner(Contestant& contestant, double sampleSeconds) : contestant_(&contestant) {
+Runner::Runner(Contestant& contestant, double sampleSeconds, double warmUpSeconds) : contestant_(&contestant) {
   contestant.run(1);
   double elapsed = contestant.run(1);
   while (elapsed < sampleSeconds && calls_ < int64_t(1) << 30) {
@@ -21,6 +21,7 @@ Runner::Runner(Contestant& contestant, double sampleSeconds) : contestant_(&cont
     elapsed = contestant.run(calls_);
   }
   warmUps_ = std::max<int64_t>(1, calls_ / 4);
+  if (elapsed > 0) warmUps_ = std::max(warmUps_, int64_t(std::ceil(warmUpSeconds / elapsed * double(calls_))));
   settle();
   seconds_ = elapsed * (1 + double(warmUps_) / double(calls_));
   if (contestant.spins()) seconds_ += std::chrono::duration<double>(kSettle).count();
@@ -41,7 +42,7 @@ std::vector<Samples> race(const std::vector<Contestant*>& contestants, const Rac
   std::vector<Runner> runners;
   double roundSeconds = 1e-9;
   for (Contestant* contestant : contestants) {
-    runners.emplace_back(*contestant, std::max(options.sampleSeconds, 20e-6));
+    runners.emplace_back(*contestant, std::max(options.sampleSeconds, 20e-6), options.warmUpSeconds);
     roundSeconds += runners.back().seconds();
   }
   const int rounds =

@@ -2,8 +2,9 @@
 //
 // Every round takes one sample of each contestant, and the order turns from round
 // to round. Before a sample a contestant warms up untimed, since the others have
-// just used the caches; after a sample of one whose idle worker threads spin, the
-// race waits until they sleep, so that they do not slow down whoever is next.
+// just used the caches, and its threads may sleep; after a sample of one whose idle
+// worker threads spin, the race waits until they sleep, so that they do not slow
+// down whoever is next.
 #pragma once
 
 #include <chrono>
@@ -40,7 +41,7 @@ double timed(int64_t calls, Call call) {
 /// is made; the first calls also warm up.
 class Runner {
  public:
-  Runner(Contestant&, double sampleSeconds);
+  Runner(Contestant&, double sampleSeconds, double warmUpSeconds = 0);
   /// Seconds of one call, after untimed calls that warm the caches.
   double sample();
   double seconds() const { return seconds_; }  ///< that taking one sample costs, all told
@@ -55,6 +56,7 @@ class Runner {
 
 struct RaceOptions {
   double sampleSeconds = 200e-6;  ///< a sample is not shorter; at least 20 us
+  double warmUpSeconds = 0;       ///< before each sample, at least; a quarter of a sample anyway
   double seconds = 2;             ///< about how long all rounds may take
   int minRounds = 7, maxRounds = 41;
 };

@@ -14,7 +14,12 @@ double noiseOf(const Samples& ours, const Samples& theirs) {
   return measure::median(deviations);
 }
 
-bool clearlySlower(const Samples& theirs, const Samples& ours) {
+bool clearlySlower(const Samples& theirs, const Samples& ours, size_t block) {
+  for (size_t begin = 0; begin < theirs.size(); begin += block) {
+    const size_t end = std::min(theirs.size(), begin + block);
+    const auto part = [&](const Samples& all) { return Samples(all.begin() + long(begin), all.begin() + long(end)); };
+    if (measure::medianRatio(part(theirs), part(ours)) <= 1) return false;
+  }
   const Samples medians = measure::bootstrappedRatios(theirs, ours);
   return medians[medians.size() / 200] > 1;
 }
@@ -75,35 +80,33 @@ struct Found {
   double gain = 0, error = 0;
 };
 
-Found foundBy(const std::vector<Ratio>& each) {
+Found foundBy(const Samples& each) {
   Found found;
   double squares = 0;
-  for (const Ratio& r : each) found.gain += (1 - r.value) / double(each.size());
-  for (const Ratio& r : each) squares += (1 - r.value - found.gain) * (1 - r.value - found.gain);
+  for (const double ratio : each) found.gain += (1 - ratio) / double(each.size());
+  for (const double ratio : each) squares += (1 - ratio - found.gain) * (1 - ratio - found.gain);
   if (each.size() > 1) found.error = std::sqrt(squares / double(each.size() - 1) / double(each.size()));
   return found;
 }
 
 }  // namespace
 
-Decision confirmed(const Landscape& landscape, const Decision& won, const std::vector<Racer>& pair,
-                   const std::vector<Ratio>& each, std::optional<size_t> incumbent) {
+Decision confirmed(const Landscape& landscape, const Decision& won, const Samples& each, std::optional<size_t> incumbent) {
   Decision decision = won;
   const Found found = foundBy(each);
-  if (found.gain > kDoubt * found.error && wins(pair[1].samples, pair[0].samples, boundFor(pair[1].point, landscape, incumbent))) {
-    decision.ratio = measure::pairedRatio(pair[1].samples, pair[0].samples);
+  if (found.gain > std::max(boundFor(won.chosen, landscape, incumbent), kDoubt * found.error)) {
+    const double ratio = 1 - found.gain;
+    decision.ratio = {ratio, ratio - 2 * found.error, ratio + 2 * found.error};
     return decision;
   }
   decision.chosen = landscape.byDefault(), decision.tie = true, decision.ratio = {1, 1, 1};
   return decision;
 }
 
-bool undecided(const Landscape& landscape, const std::vector<Racer>& pair, const std::vector<Ratio>& each,
-               std::optional<size_t> incumbent) {
+bool undecided(const Landscape& landscape, const Decision& won, const Samples& each, std::optional<size_t> incumbent) {
   if (each.size() < 2) return false;
-  const double gain = 1 - measure::medianRatio(pair[1].samples, pair[0].samples);
-  const double bound = boundFor(pair[1].point, landscape, incumbent);
-  return std::fabs(gain - bound) < std::max(kLeastDoubt, kDoubt * foundBy(each).error);
+  const Found found = foundBy(each);
+  return std::fabs(found.gain - boundFor(won.chosen, landscape, incumbent)) < std::max(kLeastDoubt, kDoubt * found.error);
 }
 
 }  // namespace normc::tune

@@ -7,9 +7,10 @@
 // taken: the same one the next time.
 //
 // Two processes that time the same two kernels differ by about half a percent, since
-// their memory lies elsewhere; more rounds of one process do not show that. So who comes
-// close to winning is timed again in others, which decide; and a task that was decided
-// before is decided otherwise only by a percent more than the rule asks for.
+// their memory lies elsewhere, and some kernels by ten percent; more rounds of one process
+// do not show that. So who comes close to winning is timed again in others, and the mean of
+// what they found decides; and a task that was decided before is decided otherwise only by a
+// percent more than the rule asks for.
 #pragma once
 
 #include <optional>
@@ -50,21 +51,20 @@ struct Decision {
 Decision decide(const Landscape&, const std::vector<Racer>&, std::optional<size_t> incumbent = {},
                 double slack = 0);
 
-/// What becomes of a win. `pair`: the default and the winner, in all rounds of `each` process that timed them
-/// again. It stays one if the rule holds for all of these rounds, and the processes leave no doubt that it is faster.
-Decision confirmed(const Landscape&, const Decision& won, const std::vector<Racer>& pair,
-                   const std::vector<Ratio>& each, std::optional<size_t> incumbent = {});
+/// What becomes of a win, from the ratios that `each` process found which timed it again. It stays one if their mean
+/// gain is what the rule asks for and leaves no doubt that there is one; its interval is two standard errors.
+Decision confirmed(const Landscape&, const Decision& won, const Samples& each, std::optional<size_t> incumbent = {});
 
-/// Whether another process might turn that round: what `each` of them found differs so much that the gain, which is of all
-/// their rounds, lies on its side of what is asked for only by chance.
-bool undecided(const Landscape&, const std::vector<Racer>& pair, const std::vector<Ratio>& each,
-               std::optional<size_t> incumbent = {});
+/// Whether another process might turn that round: what `each` of them found differs so much that their mean lies on its
+/// side of what is asked for only by chance.
+bool undecided(const Landscape&, const Decision& won, const Samples& each, std::optional<size_t> incumbent = {});
 
 /// How far the median of paired ratios lies from itself when rounds are drawn again: the median absolute
 /// deviation over bootstrapped medians.
 double noiseOf(const Samples& ours, const Samples& theirs);
 
-/// Whether `theirs` is slower than `ours` beyond doubt: the 99 % interval of the ratio lies above 1.
-bool clearlySlower(const Samples& theirs, const Samples& ours);
+/// Whether `theirs` is slower than `ours` beyond doubt: the 99 % interval of the ratio lies above 1, and so does what
+/// each process found, of which every `block` rounds are one.
+bool clearlySlower(const Samples& theirs, const Samples& ours, size_t block);
 
 }  // namespace normc::tune

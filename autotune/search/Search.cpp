@@ -1,6 +1,7 @@
 #include "autotune/search/Search.h"
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -10,6 +11,7 @@ namespace {
 /// Share of the budget that screening may take.
 constexpr double kScreening = 0.65;
 constexpr int kBlock = 10;  ///< rounds between two looks at a race, all of one process
+constexpr int kLooks = 3 * kBlock;  ///< before anybody leaves it
 /// Share of the budget after which a race is over, so that who won can be confirmed.
 constexpr double kRaceOver = 0.85;
 constexpr int kWinners = 4;  ///< of which confirmation is asked, one after the other
@@ -48,7 +50,7 @@ class Searching {
   bool mayScreen() {
     if (lab_.stopped()) return false;
     const bool first = outcome_.screened.size() <= 1;  // a batch beside the default, however short the budget
-    if (first || options_.exhaustive || lab_.now() < kScreening * options_.budget) return true;
+    if (first || timeLeft(kScreening)) return true;
     outcome_.budgetSpent = true;
     return false;
   }
@@ -69,6 +71,8 @@ class Searching {
     }
     return leaders(1).front()->ratio() < before * 0.995;
   }
+
+  bool timeLeft(double share) { return options_.exhaustive || lab_.now() < share * options_.budget; }
 
   /// The neighbours of the leaders, and those of the leaders then, until two rounds bring nothing.
   void climb() {
@@ -114,14 +118,14 @@ class Searching {
     for (const Screened* leader : leaders(finalists() + 1)) enter(leader->point);
     for (const size_t point : points) outcome_.racers.push_back({point, {}});
     int rounds = 0;
-    for (; rounds < options_.mostRounds && (rounds < options_.leastRounds || lab_.now() < kRaceOver * options_.budget);
+    for (; rounds < options_.mostRounds && (rounds < options_.leastRounds || timeLeft(kRaceOver));
          rounds += kBlock) {
       if (lab_.stopped() && rounds > 0) break;
       if (outcome_.racers.size() == 1 && rounds > 0) break;
       lab_.renew();
       runBlock();
       if (!outcome_.failure.empty()) return;
-      if (rounds + kBlock >= options_.leastRounds && !options_.keepAll) dropSlow();
+      if (rounds + kBlock >= kLooks && !options_.keepAll) dropSlow();
       report("racing");
     }
     outcome_.budgetSpent |= rounds < options_.mostRounds && outcome_.racers.size() > 1;
@@ -140,7 +144,7 @@ class Searching {
       outcome_.decision.chosen = decision.chosen, outcome_.decision.tie = false, outcome_.decision.ratio = decision.ratio;
       const double gain = confirm();
       if (!outcome_.failure.empty() || !outcome_.decision.tie || gain > (1 - decision.ratio.value) / 2) return;
-      if (lab_.stopped() || lab_.now() >= options_.budget) return;
+      if (lab_.stopped() || !timeLeft(1)) return;
       std::erase_if(racers, [&](const Racer& racer) { return racer.point == decision.chosen; });
     }
   }
@@ -148,37 +152,36 @@ class Searching {
   /// Who leads was picked for being in front. So its figure is measured again by processes that know nothing
   /// of the race; only that decides. Returns the gain that they found.
   double confirm() {
-    const size_t winner = outcome_.decision.chosen;
+    const Decision won = outcome_.decision;
     std::vector<Racer>& pair = outcome_.confirmation;
-    pair = {{landscape_.byDefault(), {}}, {winner, {}}};
-    std::vector<Ratio> each;
+    pair = {{landscape_.byDefault(), {}}, {won.chosen, {}}};
+    Samples each;
     const auto another = [&](int count) {
       if (lab_.stopped() || count >= options_.mostConfirmations) return false;
       return count < options_.confirmations ||
-             (lab_.now() < options_.budget && undecided(landscape_, pair, each, options_.incumbent));
+             (timeLeft(1) && undecided(landscape_, won, each, options_.incumbent));
     };
     for (int i = 0; another(i); ++i) {
       lab_.renew();
       const std::vector<Samples> block =
-          lab_.race({landscape_.byDefault(), winner}, options_.confirmingRounds);
+          lab_.race({landscape_.byDefault(), won.chosen}, options_.confirmingRounds);
       if (block.at(0).empty()) {
         outcome_.failure = "it failed in the race, after it had passed the gate";
         return 0;
       }
       if (block.at(1).empty()) {
-        pair[0].samples = {1}, pair[1].samples = {2}, each = {{2, 2, 2}};  // who fails once is not chosen
+        each = {2};  // who fails once is not chosen
         break;
       }
       for (size_t k = 0; k < 2; ++k)
         pair[k].samples.insert(pair[k].samples.end(), block[k].begin(), block[k].end());
-      each.push_back(measure::pairedRatio(block[1], block[0]));
+      each.push_back(measure::medianRatio(block[1], block[0]));
       report("confirming");
     }
     if (each.empty()) return 0;
-    outcome_.decision = confirmed(landscape_, outcome_.decision, pair, each, options_.incumbent);
-    const double gain = 1 - measure::medianRatio(pair[1].samples, pair[0].samples);
+    outcome_.decision = confirmed(landscape_, won, each, options_.incumbent);
     if (outcome_.decision.tie) pair.clear();
-    return gain;
+    return 1 - std::accumulate(each.begin(), each.end(), 0.0) / double(each.size());
   }
 
   void runBlock() {
@@ -204,7 +207,7 @@ class Searching {
       if (measure::medianRatio(racer.samples, leader->samples) < 1) leader = &racer;
     const Samples best = leader->samples;
     std::erase_if(outcome_.racers, [&](const Racer& racer) {
-      return racer.point != landscape_.byDefault() && clearlySlower(racer.samples, best);
+      return racer.point != landscape_.byDefault() && clearlySlower(racer.samples, best, kBlock);
     });
   }
 

@@ -52,6 +52,13 @@ TEST(Race, TakesTurnsAtBeingFirst) {
   EXPECT_EQ(text.substr(text.size() - 16), "aabbbbaaaabbbbaa");
 }
 
+TEST(Race, ContestantsWarmUpForAsLongAsIsAsked) {
+  std::vector<char> order;
+  Pretender team(1e-5, order, 't');
+  race({&team}, {.sampleSeconds = 20e-6, .warmUpSeconds = 2e-3, .seconds = 0.01});
+  EXPECT_GE(team.longest(), 2e-3);
+}
+
 TEST(Race, KeepsToItsTimeButNeverToTooFewRounds) {
   std::vector<char> order;
   Pretender slow(1.0, order, 's');
