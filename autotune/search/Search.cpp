@@ -74,11 +74,12 @@ class Searching {
 
   bool timeLeft(double share) { return options_.exhaustive || lab_.now() < share * options_.budget; }
 
-  /// The neighbours of the leaders, and those of the leaders then, until two rounds bring nothing.
+  /// The neighbours of the leaders, and those of the leaders then; of more leaders after each round that brings
+  /// nothing, since a few rounds of one process may have put the best behind them, until three did.
   void climb() {
-    for (int idle = 0; idle < 2 && mayScreen();) {
+    for (int idle = 0; idle < 3 && mayScreen();) {
       std::vector<size_t> next;
-      for (const Screened* leader : leaders(size_t(options_.leaders)))
+      for (const Screened* leader : leaders(size_t(options_.leaders * (1 + idle))))
         for (const size_t point : landscape_.neighbours(leader->point))
           if (!seen_.contains(point)) next.push_back(point);
       if (next.empty()) return;
