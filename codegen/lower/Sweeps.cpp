@@ -13,8 +13,9 @@ static constexpr int64_t kFlushSteps = 32;
 /// The same for the rows of a column, where every row is one step, and of a block; and, of a column of a whole batch, for
 /// what so many of those left, a third level.
 static constexpr int64_t kFlushColumnRows = 16, kFlushBlockRows = 32, kFlushColumns = 64;
-/// Features of a stream that are worked on at a time: their partials stay in L1.
-static constexpr int64_t kStreamTile = 1024;
+/// Features of a stream that are worked on at a time: their partials stay in L1. Fewer in a call that is not large: there
+/// the rows below each other do so, too, while a large one wants long pieces of a row.
+static constexpr int64_t kStreamTile = 1024, kCachedTile = 512;
 /// What a page holds, and how far the sums of a stream keep from x and from each other in it, in bytes. A load waits for
 /// a store before it whose address is the same within a page: a store must not run just ahead of a stream of loads.
 static constexpr int64_t kPageBytes = 4096, kApartBytes = 1024;
@@ -373,12 +374,12 @@ void PhaseLowering::streamSweep(SweepOp op, Value begin, Value end) {
   Sweep s(partsOf(op));
   if (op.getCondition()) end = l_.select(mapped(op.getCondition(), shared_), end, begin);
   int64_t together = slab_.getHead() ? *slab_.getHead() : rowsTogether();
-  l_.forEach(l_.index(0), f_.features(), kStreamTile, [&](Value tile) {
+  const int64_t columns = inLarge_ ? kStreamTile : kCachedTile;
+  l_.forEach(l_.index(0), f_.features(), columns, [&](Value tile) {
     runBegin_ = tile;
     auto features = Loops::constant(f_.features());
-    Value width = features && *features % kStreamTile == 0
-                      ? l_.index(kStreamTile)
-                      : l_.min(l_.index(kStreamTile), l_.sub(f_.features(), tile));
+    Value width = features && *features % columns == 0 ? l_.index(columns)
+                                                       : l_.min(l_.index(columns), l_.sub(f_.features(), tile));
     auto rowsFrom = [&](Value unit, int64_t n) {
       Replicas rows(n);
       for (auto [i, r] : llvm::enumerate(rows)) {
