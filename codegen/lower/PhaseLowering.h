@@ -44,6 +44,7 @@ class PhaseLowering : Walk {
   void planStreaming();
   int64_t linesUnroll();
   int64_t largeUnroll();
+  void orderStores();
   void lines(SlabOp, mlir::Value begin, mlir::Value end);
   void linesOfUnits(SlabOp, llvm::ArrayRef<Coordinates> units);
   llvm::SmallVector<Coordinates> unitsFrom(mlir::Value first, int64_t count);

@@ -1,6 +1,7 @@
 #include "codegen/lower/PhaseLowering.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -30,7 +31,12 @@ void PhaseLowering::run() {
       scalarOp(op, phase);
     }
   }
+  if (past_) l_.when(past_, {}, [&] { return orderStores(), Values(); });
 }
+
+/// Stores that pass the caches are weakly ordered, and what follows the task has to see them. Elsewhere a fence is not
+/// free: it waits until all stores have left the core.
+void PhaseLowering::orderStores() { LLVM::FenceOp::create(l_.b, l_.loc, LLVM::AtomicOrdering::seq_cst); }
 
 /// Every partial of the task starts at zero, also where the task has no row.
 void PhaseLowering::zeroPartials() {

@@ -9,7 +9,7 @@ using namespace mlir;
 
 namespace normc::codegen::cpu {
 
-EntryPoints::EntryPoints(KernelOp kernel) : streams(kernel.getSchedule() && kernel.getSchedule()->getStream()) {
+EntryPoints::EntryPoints(KernelOp kernel) {
   for (auto t : kernel.getOps<TensorOp>()) {
     if (isStrided(t)) strided.push_back(tensors);
     ++tensors;
@@ -52,7 +52,6 @@ void addEntryPoints(ModuleOp module, const EntryPoints& entry) {
     values.push_back(field(args, pointer, offsetof(normc_kernel_args, cut)));
     values.push_back(function.getArgument(1));
     LLVM::CallOp::create(b, loc, callee, values);
-    if (entry.streams) LLVM::FenceOp::create(b, loc, LLVM::AtomicOrdering::seq_cst);
     LLVM::ReturnOp::create(b, loc, ValueRange());
   }
 }

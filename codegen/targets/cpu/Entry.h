@@ -11,7 +11,6 @@ namespace normc::codegen::cpu {
 struct EntryPoints {
   explicit EntryPoints(KernelOp);
   unsigned tensors = 0;
-  bool streams = false;                                         ///< stores that pass the caches are weakly ordered
   llvm::SmallVector<unsigned> strided;                          ///< indices of tensors
   llvm::SmallVector<std::pair<std::string, std::string>> phases;  ///< inner symbol, exported symbol
 };

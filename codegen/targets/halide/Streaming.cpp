@@ -18,8 +18,9 @@ static bool calls(const Instruction& i, StringRef name) {
   return call && call->getCalledFunction() && call->getCalledFunction()->getName() == name;
 }
 
-/// The plain store knows no more than the element's alignment: two that differ are not made one again.
-static void streamWhere(Value* past, StoreInst& plain) {
+/// The plain store knows no more than the element's alignment: two that differ are not made one again. `remembered`:
+/// where the function keeps that there was one that passed the caches.
+static void streamWhere(Value* past, StoreInst& plain, Value* remembered) {
   auto* type = cast<FixedVectorType>(plain.getValueOperand()->getType());
   const uint64_t element = type->getScalarSizeInBits() / 8;
   IRBuilder<> b(&plain);
@@ -30,12 +31,25 @@ static void streamWhere(Value* past, StoreInst& plain) {
   streamed->setMetadata(LLVMContext::MD_nontemporal,
                         MDNode::get(b.getContext(), ConstantAsMetadata::get(b.getInt32(1))));
   streamed->insertBefore(there->getIterator());
+  IRBuilder<>(there).CreateStore(b.getTrue(), remembered);
   plain.setAlignment(Align(element));
   plain.moveBefore(here->getIterator());
 }
 
-/// Whether the function has such stores. Markers that were torn apart leave their stores as they are.
-static bool stream(Function& f) {
+/// Such stores are weakly ordered: what follows the task has to see them.
+static void fenceReturns(Function& f, Value* remembered) {
+  SmallVector<Instruction*> returns;
+  for (BasicBlock& block : f)
+    if (isa<ReturnInst>(block.getTerminator())) returns.push_back(block.getTerminator());
+  for (Instruction* end : returns) {
+    IRBuilder<> b(end);
+    Instruction* past = SplitBlockAndInsertIfThen(b.CreateLoad(b.getInt1Ty(), remembered), end->getIterator(), /*Unreachable=*/false);
+    IRBuilder<>(past).CreateFence(AtomicOrdering::SequentiallyConsistent);
+  }
+}
+
+/// Markers that were torn apart leave their stores as they are.
+static void stream(Function& f) {
   SmallVector<Instruction*> markers;
   SmallVector<std::pair<Value*, StoreInst*>> stores;
   for (BasicBlock& block : f) {
@@ -54,15 +68,12 @@ static bool stream(Function& f) {
     marker->replaceAllUsesWith(Constant::getNullValue(marker->getType()));
     marker->eraseFromParent();
   }
-  for (auto [past, store] : stores) streamWhere(past, *store);
-  return !stores.empty();
-}
-
-/// Such stores are weakly ordered: what follows the task has to see them.
-static void fenceReturns(Function& f) {
-  for (BasicBlock& block : f)
-    if (auto* end = dyn_cast<ReturnInst>(block.getTerminator()))
-      IRBuilder<>(end).CreateFence(AtomicOrdering::SequentiallyConsistent);
+  if (stores.empty()) return;
+  IRBuilder<> b(&*f.getEntryBlock().getFirstInsertionPt());
+  Value* remembered = b.CreateAlloca(b.getInt1Ty());
+  b.CreateStore(b.getFalse(), remembered);
+  for (auto [past, store] : stores) streamWhere(past, *store, remembered);
+  fenceReturns(f, remembered);
 }
 
 Expected<std::string> machineCode(StringRef bitcode, const cpu::Isa& isa, cpu::Emit kind) {
@@ -75,7 +86,7 @@ Expected<std::string> machineCode(StringRef bitcode, const cpu::Isa& isa, cpu::E
   if (!machine) return machine.takeError();
   layOut(**module, **machine);
   for (Function& f : **module)
-    if (!f.isDeclaration() && stream(f)) fenceReturns(f);
+    if (!f.isDeclaration()) stream(f);
   for (StringRef name : {kBegin, kEnd})
     if (Function* marker = (*module)->getFunction(name); marker && marker->use_empty())
       marker->eraseFromParent();
