@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kChecked = 1 << 18;
 
 /// Threads that slept while others ran wake one after the other, in some 100 us each.
-constexpr double kAwake = 2e-3;
+constexpr double kAwake = 20e-3;
 
 /// Why a kernel must not be timed; empty where it is right.
 std::string whyWrong(const Kernels& kernels, const Problem& problem, const Shape& shape) {
