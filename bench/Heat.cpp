@@ -13,8 +13,8 @@ namespace {
 /// The reference takes some 100 ns for an element; so many are checked before a race.
 constexpr int64_t kChecked = 1 << 18;
 
-/// Threads that slept while others ran wake one after the other, in some 100 us each.
-constexpr double kAwake = 20e-3;
+/// Threads that slept while others ran are awake after so long, where they do not share the caller's core.
+constexpr double kAwake = 2e-3;
 
 /// Why a kernel must not be timed; empty where it is right.
 std::string whyWrong(const Kernels& kernels, const Problem& problem, const Shape& shape) {
@@ -156,7 +156,7 @@ Heat runHeat(const HeatPlan& plan, const std::vector<Problem>& problems, const K
       }
     }
     const double peerBefore = torch ? torch->seconds() : 0;
-    if (plan.threads > 1) options.warmUpSeconds = kAwake;
+    if (plan.threads > 1) options.warmUpSeconds = kAwake, options.ownCores = true;
     const Neighbours neighbours;
     starters.race(options);
     heat.busyCores = neighbours.busyCores(torch ? torch->seconds() - peerBefore : 0);

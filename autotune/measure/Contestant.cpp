@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <thread>
+
+#include "autotune/measure/OwnCores.h"
 
 namespace normc::measure {
 namespace {
@@ -45,6 +48,8 @@ std::vector<Samples> race(const std::vector<Contestant*>& contestants, const Rac
     runners.emplace_back(*contestant, std::max(options.sampleSeconds, 20e-6), options.warmUpSeconds);
     roundSeconds += runners.back().seconds();
   }
+  std::optional<OwnCores> bound;
+  if (options.ownCores) bound.emplace();
   const int rounds =
       int(std::clamp(options.seconds / roundSeconds, double(options.minRounds), double(options.maxRounds)));
   std::vector<Samples> samples(runners.size());

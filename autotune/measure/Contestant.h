@@ -57,6 +57,7 @@ class Runner {
 struct RaceOptions {
   double sampleSeconds = 200e-6;  ///< a sample is not shorter; at least 20 us
   double warmUpSeconds = 0;       ///< before each sample, at least; a quarter of a sample anyway
+  bool ownCores = false;          ///< who calls has a core to itself
   double seconds = 2;             ///< about how long all rounds may take
   int minRounds = 7, maxRounds = 41;
 };

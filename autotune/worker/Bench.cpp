@@ -1,5 +1,6 @@
 #include "autotune/worker/Bench.h"
 
+#include <optional>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "autotune/measure/OwnCores.h"
 #include "autotune/measure/CudaTimer.h"
 #include "dsl/Library.h"
 
@@ -16,6 +18,8 @@ namespace {
 
 /// The reference takes some 100 ns for an element; the largest trial has about so many.
 constexpr int64_t kLargestTrial = 1 << 17;
+/// Threads that slept while another candidate ran are awake after so long.
+constexpr double kAwake = 1e-3;
 
 gate::DeviceAddress addressOf(const measure::Held& memory) {
   return reinterpret_cast<gate::DeviceAddress>(memory.data());
@@ -176,7 +180,7 @@ std::function<double()> Bench::sampler(Candidate& one) {
         std::make_shared<measure::CudaTimer>(*device_, enqueue, buffers_->sets(), sampleSeconds_);
     return [timer] { return timer->sample(); };
   }
-  const auto runner = std::make_shared<measure::Runner>(*one.subject, sampleSeconds_);
+  const auto runner = std::make_shared<measure::Runner>(*one.subject, sampleSeconds_, !device_ && threads_ > 1 ? kAwake : 0);
   return [this, runner] { return quiet_->sample([&] { return runner->sample(); }); };
 }
 
@@ -188,6 +192,8 @@ Json Bench::sample(const Json& request) {
     runners.push_back(&one);
   }
   if (!quiet_) quiet_ = std::make_unique<measure::Quiet>();
+  std::optional<measure::OwnCores> bound;
+  if (!device_ && threads_ > 1) bound.emplace();
   const int before = quiet_->disturbed(), rounds = request.at("rounds");
   std::vector<measure::Samples> samples(runners.size());
   for (int round = 0; round < rounds; ++round)
