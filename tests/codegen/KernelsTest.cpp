@@ -123,6 +123,19 @@ TEST(Stages, LlvmIsTextOfTheSamePhases) {
   }
 }
 
+TEST(Stages, OnlyPhasesWhoseStoresMayPassTheCachesHaveAFence) {
+  auto fences = [](int64_t stream) {
+    const Problem problem = problemOf("power_norm:forward@f32[*x1024]");
+    cpu::Schedule schedule = cpu::defaultSchedule(problem, isaOf("x86-64-v4"), Strategy::Streamed);
+    schedule.stream = stream;
+    const std::string text = llvm::cantFail(emitStage(problem, schedule, isaOf("x86-64-v4"), Stage::Llvm));
+    EXPECT_EQ(text.find("nontemporal") != std::string::npos, stream > 0);
+    return llvm::StringRef(text).count("fence seq_cst");
+  };
+  EXPECT_EQ(fences(1), 1u) << "apply, and none of prepare, finish and advance";
+  EXPECT_EQ(fences(0), 0u);
+}
+
 TEST(Stages, LinkedObjectsAreOneSharedObject) {
   for (const cpu::Isa& isa : cpu::instructionSets()) {
     std::vector<std::string> objects;

@@ -32,7 +32,7 @@ bool isLarge(const Problem& problem, const Load& load) {
   return double(load.totalRows()) * double(load.features) * double(bytes(problem.data)) >= double(kLargeBytes);
 }
 
-/// In a call that is not large rows of a step in large ones do nothing; that there are such steps costs a fence.
+/// In a call that is not large rows of a step in large ones do nothing; that there are such steps costs a branch.
 std::vector<int64_t> streamsFor(const Problem& problem, const Schedule& s, const Load& load) {
   return isLarge(problem, load) ? sorted({0, 1, 4, 8, s.stream}) : sorted({0, s.stream});
 }
