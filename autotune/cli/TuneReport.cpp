@@ -61,6 +61,7 @@ Json jsonOf(const Tuned& t) {
                     {"ratio", d.leaderRatio.value},
                     {"low", d.leaderRatio.low},
                     {"high", d.leaderRatio.high}};
+  json["disturbed"] = t.disturbed, json["patient"] = t.patient;
   if (t.copySeconds > 0) json["of_copy"] = t.copySeconds / (seconds * d.ratio.value);
   json["candidates"] = {{"right", tally.right},
                         {"same_code", tally.same},
@@ -139,6 +140,11 @@ void report(const std::vector<Tuned>& results, bool whole, const std::string& re
                 << won << " faster than the default, " << int64_t(results.size()) - won << " as it was"
                 << (whole ? "" : "; interrupted, the rest is not tuned")
                 << (records.empty() ? "" : "; measurements are in " + records) << "\n";
+  const auto shared = std::count_if(results.begin(), results.end(), [](const Tuned& t) { return !t.patient; });
+  if (shared)
+    out.results() << "of " << counted(int64_t(shared), "problem")
+                  << " samples were taken though others computed on the core: a longer --budget waits longer, another --seed "
+                     "tells whether it mattered\n";
 }
 
 Json dryRunReport(const tune::Task& task, const tune::Landscape& landscape, const std::vector<size_t>& seeds,

@@ -17,6 +17,8 @@ struct Tuned {
   tune::Samples defaultSamples;  ///< of the race
   double copySeconds = 0;        ///< of a copy of the same traffic; 0: none
   int transfers = 0;             ///< X-sized ones
+  int64_t disturbed = 0;         ///< samples that were thrown away, since the core was not ours alone
+  bool patient = true;           ///< there was time to wait for it to the end
 };
 
 /// The closing table, what was rejected and why, and where the records are.

@@ -25,6 +25,8 @@ namespace {
 
 /// Choices of like problems that become seeds.
 constexpr size_t kHints = 6;
+/// To wait for a quiet core: of the budget, or seconds where there is none.
+constexpr double kPatienceOfBudget = 0.4, kExhaustivePatience = 600;
 
 class Tuning {
  public:
@@ -118,6 +120,7 @@ class Tuning {
   tune::Setting settingOf(const TuneTask& t) const {
     tune::Setting setting{t.task, print(*t.problem.spec), hardware_.site.device, hardware_.site.toolchain,
                           session_};
+    setting.quietPatience = flags_.exhaustive ? kExhaustivePatience : kPatienceOfBudget * budget_;
     if (!place_.onCuda()) return setting;
     setting.deviceIndex = place_.index(), setting.cudaLibrary = place_.cudaLibrary();
     setting.sampleSeconds = 1e-3;  // long beside what an event can tell apart
@@ -174,7 +177,7 @@ class Tuning {
          [&] { return interrupt.requested(); }, tune::Worker::besideThis(), journal_ ? &*journal_ : nullptr},
         flags_.fresh ? std::map<size_t, tune::Screened>{}
                      : tune::rememberedFrom(landscape, known_.records, setting));
-    Tuned tuned{t.task, tune::search(landscape, lab, options), landscape, {}, 0, 0};
+    Tuned tuned{t.task, tune::search(landscape, lab, options), landscape, {}};
     if (!tuned.outcome.failure.empty()) return tuned;
     conclude(tuned, lab);
     return tuned;
@@ -186,6 +189,7 @@ class Tuning {
     lab.conclude(tuned.outcome);
     const bool backward = tuned.task.problem.find(":backward@") != std::string::npos;
     tuned.transfers = backward ? 3 : 2;
+    tuned.disturbed = lab.disturbed(), tuned.patient = lab.patient();
     tuned.copySeconds = lab.copySeconds(backward ? 2 : 1, 1);
   }
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "autotune/measure/OwnCores.h"
+#include "autotune/measure/Quiet.h"
 
 namespace normc::measure {
 namespace {
@@ -52,11 +53,12 @@ std::vector<Samples> race(const std::vector<Contestant*>& contestants, const Rac
   if (options.ownCores) bound.emplace();
   const int rounds =
       int(std::clamp(options.seconds / roundSeconds, double(options.minRounds), double(options.maxRounds)));
+  Quiet quiet(options.patience * options.seconds);
   std::vector<Samples> samples(runners.size());
   for (int round = 0; round < rounds; ++round)
     for (size_t i = 0; i < runners.size(); ++i) {
       const size_t turn = (i + round) % runners.size();
-      samples[turn].push_back(runners[turn].sample());
+      samples[turn].push_back(quiet.sample([&] { return runners[turn].sample(); }));
     }
   return samples;
 }

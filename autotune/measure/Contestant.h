@@ -59,6 +59,7 @@ struct RaceOptions {
   double warmUpSeconds = 0;       ///< before each sample, at least; a quarter of a sample anyway
   bool ownCores = false;          ///< who calls has a core to itself
   double seconds = 2;             ///< about how long all rounds may take
+  double patience = 3;            ///< how often that besides, to wait until nobody else computes on our core
   int minRounds = 7, maxRounds = 41;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <stdexcept>
 
 namespace normc::tune {
@@ -33,6 +34,7 @@ LiveLab::LiveLab(const Landscape& landscape, const Setting& setting, Hands hands
       setting_(setting),
       hands_(std::move(hands)),
       remembered_(std::move(remembered)),
+      quietPatience_(setting.quietPatience),
       begin_(secondsNow()) {
   remembered_.erase(landscape_.byDefault());
 }
@@ -50,20 +52,22 @@ Worker& LiveLab::worker() {
   loaded_.clear();
   worker_ = std::make_unique<Worker>(hands_.worker);
   const Task& t = setting_.task;
-  const Json answer = worker_->ask({{"do", "task"},
-                                    {"problem", t.problem},
-                                    {"spec", setting_.spec},
-                                    {"segments", t.segments},
-                                    {"rows", t.rows},
-                                    {"features", t.features},
-                                    {"threads", t.threads},
-                                    {"policy", t.policy},
-                                    {"sample_seconds", setting_.sampleSeconds},
-                                    {"scatter", renewed_ + 1},
-                                    {"device", setting_.device.kind},
-                                    {"index", setting_.deviceIndex},
-                                    {"cuda_library", setting_.cudaLibrary}},
-                                   setting_.patience);
+  Json task = {{"do", "task"},
+               {"problem", t.problem},
+               {"spec", setting_.spec},
+               {"segments", t.segments},
+               {"rows", t.rows},
+               {"features", t.features},
+               {"threads", t.threads},
+               {"policy", t.policy},
+               {"sample_seconds", setting_.sampleSeconds},
+               {"scatter", renewed_ + 1},
+               {"device", setting_.device.kind},
+               {"index", setting_.deviceIndex},
+               {"cuda_library", setting_.cudaLibrary},
+               {"patience", quietPatience_}};
+  if (std::isfinite(loops_.filling)) task["loops"] = {loops_.waiting, loops_.filling};
+  const Json answer = worker_->ask(task, setting_.patience);
   if (answer.contains("error")) throw std::runtime_error(answer.at("error").get<std::string>());
   return *worker_;
 }
@@ -100,6 +104,9 @@ std::vector<Samples> LiveLab::sample(const std::vector<size_t>& points, int roun
   const Json answer = ask({{"do", "sample"}, {"names", names}, {"rounds", rounds}},
                           std::max(kLeastPatience, expected) + (callSeconds_ ? 0 : setting_.patience));
   disturbed_ += answer.at("disturbed").get<int64_t>();
+  const Json& loops = answer.at("loops");
+  loops_ = measure::fastest(loops_, {loops[0], loops[1]});
+  quietPatience_ = answer.at("patience");
   return answer.at("samples").get<std::vector<Samples>>();
 }
 

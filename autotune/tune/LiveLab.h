@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "autotune/measure/Quiet.h"
 #include "autotune/records/Database.h"
 #include "autotune/search/Lab.h"
 #include "autotune/search/Landscape.h"
@@ -44,6 +45,7 @@ struct Setting {
   int deviceIndex = 0;  ///< of a CUDA device
   std::string cudaLibrary = "libcuda.so.1";
   double patience = 60;  ///< seconds for the first gate, which waits for the reference; later ones get less
+  double quietPatience = 8;  ///< seconds in all to wait for a core on which nobody else computes
 };
 
 class LiveLab : public Lab {
@@ -71,6 +73,8 @@ class LiveLab : public Lab {
   /// Writes what a search decided as a record. With a verdict: what a choice did when it was measured again.
   void conclude(const Outcome&, const std::string& kind = "choice", const std::string& verdict = "");
   int64_t disturbed() const { return disturbed_; }
+  /// Whether there is still time to wait for a quiet core; without it any sample counted.
+  bool patient() const { return quietPatience_ > 0; }
   const std::optional<Made>& made(size_t point) const { return facts_.at(point).made; }
 
  private:
@@ -106,6 +110,9 @@ class LiveLab : public Lab {
   std::set<size_t> failed_;  ///< in a race
   double longestGate_ = 0, callSeconds_ = 0;
   int64_t disturbed_ = 0;
+  // Of one worker for the next.
+  measure::Loops loops_;  ///< the fastest that any saw
+  double quietPatience_;  ///< what is left of the setting's
   uint64_t renewed_ = 0;
   mutable int64_t number_ = 0;
   double begin_;

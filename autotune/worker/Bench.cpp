@@ -57,6 +57,8 @@ void Bench::begin(const Json& task) {
   extents_ = {task.at("segments"), task.at("rows"), task.at("features")};
   threads_ = task.at("threads");
   scatter_ = task.value("scatter", uint64_t(0));
+  patience_ = task.value("patience", 0.0);
+  if (task.contains("loops")) known_ = {task["loops"][0], task["loops"][1]};
   policy_ = measure::findPolicy(task.at("policy").get<std::string>()).value();
   sampleSeconds_ = std::max(task.at("sample_seconds").get<double>(), 20e-6);
   normc_context_options options{};
@@ -191,7 +193,7 @@ Json Bench::sample(const Json& request) {
     if (!one.take) one.take = sampler(one);
     runners.push_back(&one);
   }
-  if (!quiet_) quiet_ = std::make_unique<measure::Quiet>();
+  if (!quiet_) quiet_ = std::make_unique<measure::Quiet>(patience_, known_);
   std::optional<measure::OwnCores> bound;
   if (!device_ && threads_ > 1) bound.emplace();
   const int before = quiet_->disturbed(), rounds = request.at("rounds");
@@ -201,7 +203,11 @@ Json Bench::sample(const Json& request) {
       const size_t turn = (i + size_t(round)) % runners.size();
       samples[turn].push_back(runners[turn]->take());
     }
-  return {{"samples", samples}, {"disturbed", quiet_->disturbed() - before}};
+  const measure::Loops best = quiet_->best();
+  return {{"samples", samples},
+          {"disturbed", quiet_->disturbed() - before},
+          {"loops", {best.waiting, best.filling}},
+          {"patience", quiet_->patience()}};
 }
 
 measure::Roof& Bench::roof() {

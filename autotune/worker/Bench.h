@@ -6,7 +6,7 @@
 //    "device": "cpu" or "cuda", "index", "cuda_library"}
 //   {"do": "load", "name", "package"}                a package that holds one kernel, for this problem
 //   {"do": "gate", "name"}                           -> {"trials", "worst", "failure"}: no failure, no word
-//   {"do": "sample", "names", "rounds"}              -> {"samples": [[...], ...], "disturbed"}, in turns
+//   {"do": "sample", "names", "rounds"}              -> {"samples": [[...], ...], "disturbed", "loops", "patience"}, in turns
 //   {"do": "copy", "reads", "writes"}                -> {"seconds"}: of a copy with so many transfers
 //
 // An answer with "error" says what could not be done. Nothing here protects against a
@@ -62,6 +62,8 @@ class Bench {
   Extents extents_;
   int threads_ = 1;
   uint64_t scatter_ = 0;
+  double patience_ = 0;  ///< with who computes beside us
+  measure::Loops known_;
   measure::Policy policy_ = measure::Policy::Warm;
   double sampleSeconds_ = 0;
   measure::Machine machine_ = measure::thisMachine();

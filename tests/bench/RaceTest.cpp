@@ -46,7 +46,7 @@ TEST(Race, SamplesAreNeverShorterThanTwentyMicroseconds) {
 TEST(Race, TakesTurnsAtBeingFirst) {
   std::vector<char> order;
   Pretender a(1e-3, order, 'a'), b(1e-3, order, 'b');
-  race({&a, &b}, {.sampleSeconds = 20e-6, .seconds = 1e-9, .minRounds = 4, .maxRounds = 4});
+  race({&a, &b}, {.sampleSeconds = 20e-6, .seconds = 1e-9, .patience = 0, .minRounds = 4, .maxRounds = 4});
   const std::string text(order.begin(), order.end());
   // Calibration, then rounds of warm-up and sample for each: a first, b first, ...
   EXPECT_EQ(text.substr(text.size() - 16), "aabbbbaaaabbbbaa");
