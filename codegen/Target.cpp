@@ -17,31 +17,27 @@ llvm::Expected<std::string> Target::link(llvm::ArrayRef<std::string>) const {
 
 namespace {
 
-/// X bytes up to which the resident form of a column norm was measured to be faster on a CPU.
-constexpr int64_t kResidentBytes = 4 << 20;
-/// The same for data of 16 bits, which computes rather than waits for memory; and where the other form reads x twice.
-constexpr int64_t kNarrowResidentBytes = 8 << 10, kNarrowResidentBytesReadTwice = 128 << 10;
-/// The same where rows are shorter than a page and strips of them end within lines, or share few sets of that cache.
+/// X bytes up to which the resident form of a column norm was measured to be faster on a CPU: a backward has three tensors.
+constexpr int64_t kResidentBytes = 4 << 20, kResidentBytesBackward = 1 << 20;
+/// The same where strips of rows shorter than a page end within lines, unless the other form reads x twice; and, of one
+/// reading, where rows begin at two places in a page and sixteen registers cannot hold a strip that is wide enough.
 constexpr int64_t kUnalignedResidentBytes = 64 << 10;
 /// Rows up to which the sums of such a column, two levels of them, keep their digits.
 constexpr int64_t kResidentRows = 1 << 14;
 /// Rows up to which it pays where they are a multiple of a page apart: what it saves are phases, and a second reading
 /// where statistics of the batch come first.
-constexpr int64_t kCollidingRows = 2, kCollidingRowsReadTwice = 12, kCollidingRowsBackward = 6;
+constexpr int64_t kCollidingRows = 2, kCollidingRowsReadTwice = 16, kCollidingRowsBackward = 6;
 /// Rows up to which it pays where nothing is summed: what it saves is one phase.
 constexpr int64_t kMapRows = 4;
 /// Features and rows of a backward for which it pays to go down the columns, whatever the number of threads: there is no
 /// sum per feature to clear, to add to and to add up. A forward has none, and two forks eat what a second core brings.
 constexpr int64_t kSplitFeatures = 4096, kSplitRows = 2;
 
-int64_t residentBytes(const Problem& problem) {
-  if (bytes(problem.data) == 2) {
-    const bool twice = problem.entry == Entry::Forward && problem.spec->needsBatchStatistics();
-    return twice ? kNarrowResidentBytesReadTwice : kNarrowResidentBytes;
-  }
-  // A backward of one reading keeps three tensors at two places in a page.
-  const bool crowded = problem.entry == Entry::Backward && !problem.spec->needsBatchStatistics() && cpu::placesOfRows(problem) == 2;
-  return crowded || cpu::splitsLines(problem) ? kUnalignedResidentBytes : kResidentBytes;
+int64_t residentBytes(const Problem& problem, const cpu::Isa& isa) {
+  const bool backward = problem.entry == Entry::Backward, batch = problem.spec->needsBatchStatistics();
+  if (cpu::splitsLines(problem) && !(batch && !backward)) return kUnalignedResidentBytes;
+  if (isa.registers < 32 && cpu::placesOfRows(problem) <= 2 && !batch) return kUnalignedResidentBytes;
+  return backward ? kResidentBytesBackward : kResidentBytes;
 }
 
 /// Rows up to which tasks share each of them; none where that does not pay.
@@ -75,7 +71,7 @@ class CpuTarget : public Target {
     const int64_t colliding = problem.spec->needsBatchStatistics() ? twice : kCollidingRows;
     const bool map = problem.entry == Entry::Infer && problem.spec->running.has_value();
     const int64_t most = map ? kMapRows : cpu::placesOfRows(problem) == 1 ? colliding : kResidentRows;
-    list[1].rowsMax = std::clamp<int64_t>(residentBytes(problem) / row, 1, most);
+    list[1].rowsMax = std::clamp<int64_t>(residentBytes(problem, isa_) / row, 1, most);
     return list;
   }
   llvm::Expected<std::string> canonical(llvm::StringRef text) const override {

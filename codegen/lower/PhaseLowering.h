@@ -68,7 +68,7 @@ class PhaseLowering : Walk {
   /// Runs along the contiguous axis for all replicas; `sums` are vectors, replica-major.
   Values along(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value width, Values sums);
   void element(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value offset, int64_t lanes, mlir::Value mask,
-               llvm::MutableArrayRef<mlir::Value> sums, unsigned stride);
+               llvm::MutableArrayRef<mlir::Value> sums, unsigned stride, llvm::MutableArrayRef<mlir::Value> common = {});
   void addRowPartials(Sweep&, llvm::MutableArrayRef<Replica>, llvm::ArrayRef<mlir::Value> sums);
   mlir::Value inFirstLane(mlir::Value scalar);
   void allocateBuffer();

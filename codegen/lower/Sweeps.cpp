@@ -10,8 +10,8 @@ namespace normc::codegen {
 /// Steps after which accumulators are added to a second level, so that the error
 /// of a long sum grows with the logarithm of its length rather than the length.
 static constexpr int64_t kFlushSteps = 32;
-/// The same for the rows of a column, where every row is one step, and of a block; and, of a column of a whole batch, for
-/// what so many of those left, a third level.
+/// The same for the rows of a column, half as many of rows that are not added in pairs first, and of a block; and, of a
+/// column of a whole batch, for what so many of those left, a third level.
 static constexpr int64_t kFlushColumnRows = 16, kFlushBlockRows = 32, kFlushColumns = 64;
 /// Features of a stream that are worked on at a time: their partials stay in L1. Fewer in a call that is not large: there
 /// the rows below each other do so, too, while a large one wants long pieces of a row.
@@ -56,12 +56,13 @@ Value PhaseLowering::inFirstLane(Value scalar) {
   return vector::InsertOp::create(l_.b, l_.loc, scalar, zeros, ArrayRef<int64_t>{0});
 }
 
-/// One step: `lanes` elements from `offset` on, for every replica.
+/// One step: `lanes` elements from `offset` on, for every replica. `common` is what replicas share, once it is loaded.
 void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value offset, int64_t lanes, Value mask,
-                            MutableArrayRef<Value> sums, unsigned stride) {
+                            MutableArrayRef<Value> sums, unsigned stride, MutableArrayRef<Value> common) {
   Block& body = s.op.getBody().front();
+  SmallVector<Value> ownCommon(s.reads.size());
+  if (common.empty()) common = ownCommon;
   bool column = kind_ == Kind::Column;
-  SmallVector<Value> common(s.reads.size());
   SmallVector<SmallVector<Value>> contributions(s.partials.size());
   auto place = [&](const Replica& r) {
     Coordinates at = r.at;
@@ -258,29 +259,36 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
   Value rows = f_.rows();
   if (op.getCondition()) rows = l_.select(mapped(op.getCondition(), replicas[0].values), rows, l_.index(0));
   Values sums = zeros(l_, f_.statistics(), lanes_, replicas.size() * s.slots);
-  auto oneRow = [&](Value row, Values next) {
-    element(s, replicas, row, lanes_, laneMask_, next, 1);
-    s.flush(f_);
+  // Strip by strip: a vector of every row is loaded and stored before the next, so that few registers are in use.
+  auto rowsAt = [&](Value row, int64_t count, ValueRange running) {
+    Values next(running);
+    std::vector<SmallVector<Value>> common(count, SmallVector<Value>(s.reads.size()));
+    for (auto [r, replica] : llvm::enumerate(replicas)) {
+      // The terms of the rows are added first: fewer roundings at the size of the sum.
+      std::vector<Values> terms(count, Values(s.slots));
+      for (int64_t i = 0; i < count; ++i)
+        element(s, replica, i ? l_.add(row, l_.index(i)) : row, lanes_, laneMask_, terms[i], 1, common[i]);
+      s.flush(f_);
+      for (unsigned slot = 0; slot < s.slots; ++slot) {
+        Values column;
+        for (Values& t : terms) column.push_back(t[slot]);
+        Value& sum = next[r * s.slots + slot];
+        sum = l_.addf(sum, l_.tree(column));
+      }
+    }
     return next;
-  };
-  // The terms of two rows are added first: half as many roundings at the size of the sum.
-  auto rowPair = [&](Value row, ValueRange partial) {
-    Values first(partial.size()), second(partial.size());
-    element(s, replicas, row, lanes_, laneMask_, first, 1);
-    element(s, replicas, l_.add(row, l_.index(1)), lanes_, laneMask_, second, 1);
-    s.flush(f_);
-    for (auto [i, v] : llvm::enumerate(first)) v = l_.addf(partial[i], l_.addf(v, second[i]));
-    return first;
   };
   auto plus = [&](ValueRange running, Values inner) {
     for (auto [i, v] : llvm::enumerate(inner)) v = l_.addf(running[i], v);
     return inner;
   };
+  const int64_t together = rowsTogether(), few = together == 1 ? kFlushColumnRows / 2 : kFlushColumnRows;
   auto fewRows = [&](Value begin, Value end) {
     Values inner = zeros(l_, f_.statistics(), lanes_, sums.size());
-    Value even = l_.add(begin, l_.roundDown(l_.sub(end, begin), 2));
-    inner = l_.forEach(begin, even, 2, inner, [&](Value row, ValueRange partial) { return rowPair(row, partial); });
-    return l_.forEach(even, end, 1, inner, [&](Value row, ValueRange partial) { return oneRow(row, Values(partial)); });
+    Value most = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));
+    inner = l_.forEach(begin, most, together, inner, [&](Value row, ValueRange from) { return rowsAt(row, together, from); });
+    if (together == 1) return inner;
+    return l_.forEach(most, end, 1, inner, [&](Value row, ValueRange from) { return rowsAt(row, 1, from); });
   };
   auto rowsBy = [&](int64_t step, Value first, Value last, ValueRange from, auto inner) {
     return l_.forEach(first, last, step, from, [&](Value begin, ValueRange running) {
@@ -289,9 +297,9 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
   };
   auto segmentRows = [&](ValueRange from) {
     // A segment has few rows, and three kinds of tile in one function leave no room for a third level.
-    if (slab_.isPer("segment")) return rowsBy(kFlushColumnRows, l_.index(0), rows, from, fewRows);
-    return rowsBy(kFlushColumnRows * kFlushColumns, l_.index(0), rows, from, [&](Value begin, Value end) {
-      return rowsBy(kFlushColumnRows, begin, end, zeros(l_, f_.statistics(), lanes_, sums.size()), fewRows);
+    if (slab_.isPer("segment")) return rowsBy(few, l_.index(0), rows, from, fewRows);
+    return rowsBy(few * kFlushColumns, l_.index(0), rows, from, [&](Value begin, Value end) {
+      return rowsBy(few, begin, end, zeros(l_, f_.statistics(), lanes_, sums.size()), fewRows);
     });
   };
   if (slab_.isPer("segment")) {

@@ -71,6 +71,20 @@ TEST(Plan, APackageSplitsOneRowOrTwoOfABackward) {
   EXPECT_EQ(limits("layer_norm:forward@f32[*x65536]"), (std::vector<int64_t>{0})) << "one sum is not worth two forks";
 }
 
+TEST(Plan, APackageGoesDownColumnsWhileTheTensorStaysInCache) {
+  auto most = [](const char* problem) {
+    const std::vector<Candidate> list = llvm::cantFail(findTarget("x86-64-v4"))->defaults(problemOf(problem));
+    return list.size() < 2 ? -1 : list[1].rowsMax.value_or(0);
+  };
+  EXPECT_EQ(most("power_norm:forward@f32[*x768]"), (4 << 20) / 768 / 4);
+  EXPECT_EQ(most("power_norm:backward@f32[*x768]"), (1 << 20) / 768 / 4) << "three tensors";
+  EXPECT_EQ(most("power_norm:forward@bf16[*x768]"), (4 << 20) / 768 / 2);
+  EXPECT_EQ(most("power_norm:backward@f32[*x300]"), (64 << 10) / 300 / 4) << "strips end within lines";
+  EXPECT_EQ(most("batch_norm:forward@f32[*x300]"), (4 << 20) / 300 / 4) << "x would be read twice";
+  EXPECT_EQ(most("power_norm:forward@f32[*x1024]"), 2) << "rows at one place in a page";
+  EXPECT_EQ(most("batch_norm:forward@f32[*x1024]"), 16);
+}
+
 TEST(Plan, RefusalNamesProblemStrategyAndReason) {
   Planned plan(problemOf("layer_norm:forward@f32[*x64]"), Strategy::Streamed);
   EXPECT_EQ(plan.error,

@@ -68,7 +68,7 @@ TEST(Schedule, RefusalsSayTheNumberAndTheRule) {
   EXPECT_EQ(reason([](Schedule& s) { s.rows = 0; }), "rows = 0; legal: a power of two up to 8");
   EXPECT_EQ(reason([](Schedule& s) { s.rows = 16; }), "rows = 16; legal: a power of two up to 8");
   EXPECT_EQ(reason([](Schedule& s) { s.unroll = 3; }), "unroll = 3; legal: a power of two up to 8");
-  EXPECT_EQ(reason([](Schedule& s) { s.tile = -4; }), "tile = -4; legal: a power of two up to 8");
+  EXPECT_EQ(reason([](Schedule& s) { s.tile = -4; }), "tile = -4; legal: a power of two up to 16");
   EXPECT_EQ(reason([](Schedule& s) { s.stream = 3; }), "stream = 3; legal: a power of two up to 8, or 0");
   EXPECT_EQ(reason([](Schedule& s) { s.grain = 0; }), "grain = 0; legal: at least 1");
   EXPECT_EQ(reason([](Schedule& s) { s.rows = 8, s.unroll = 4; }),
@@ -222,8 +222,7 @@ TEST(Schedule, RowsAPageApartAreFewerAtATime) {
   EXPECT_EQ(rows("layer_norm:backward@f32[*x1024]", Strategy::Resident), 2);
   EXPECT_EQ(rows("layer_norm:backward@f32[*x600]", Strategy::Resident), 4);
   EXPECT_EQ(rows("layer_norm:backward@bf16[*x2048]", Strategy::Resident), 2);
-  EXPECT_EQ(rows("power_norm:backward@f32[*x1024]", Strategy::Streamed), 1) << "three tensors and their sums in one phase";
-  EXPECT_EQ(rows("power_norm:backward@f32[*x16384]", Strategy::Streamed), 2);
+  EXPECT_EQ(rows("power_norm:backward@f32[*x1024]", Strategy::Streamed), 2);
   EXPECT_EQ(rows("batch_norm:backward@f32[*x1024]", Strategy::Streamed), 2);
   EXPECT_EQ(rows("power_norm:backward@f32[*x768]", Strategy::Streamed), 8);
   EXPECT_EQ(rows("power_norm:backward@f32[*x*]", Strategy::Streamed), 4);
@@ -238,11 +237,48 @@ TEST(Schedule, HalfARegisterSuitsShortLinesAndLightWorkOnSplitLines) {
   EXPECT_EQ(vector("layer_norm:backward@f32[*x64]"), 16);
   EXPECT_EQ(vector("rms_norm:forward@f32[*x256]"), 8);
   EXPECT_EQ(vector("rms_norm:forward@f32[*x1000]"), 8) << "rows begin in the middle of a line";
-  EXPECT_EQ(vector("rms_norm:forward@f32[*x1024]"), 16);
+  EXPECT_EQ(vector("rms_norm:forward@f32[*x1024]"), 8);
+  EXPECT_EQ(vector("rms_norm:forward@f32[*x1536]"), 16);
   EXPECT_EQ(vector("layer_norm:forward@f32[*x1000]"), 16) << "computes more than it loads";
   EXPECT_EQ(vector("power_norm:infer@f32[*x1000]"), 8);
   EXPECT_EQ(vector("power_norm:infer@f32[*x1024]"), 16);
   EXPECT_EQ(vector("rms_norm:forward@f32[*x256]", "x86-64-v3"), 8);
+}
+
+TEST(Schedule, LongLinesOfSumsOfSquaresGoOneByOne) {
+  auto knobs = [](const char* problem) {
+    const Schedule s = defaultSchedule(problemOf(problem), isaOf("x86-64-v4"), Strategy::Resident);
+    return std::pair(s.rows, s.unroll);
+  };
+  EXPECT_EQ(knobs("rms_norm:forward@f32[*x1024]"), std::pair(2L, 4L));
+  EXPECT_EQ(knobs("rms_norm:forward@f32[*x4096]"), std::pair(1L, 4L));
+  EXPECT_EQ(knobs("rms_norm:forward@f32[*x5120]"), std::pair(2L, 2L)) << "a page does not hold such a row";
+  EXPECT_EQ(knobs("layer_norm:forward@f32[*x4096]"), std::pair(2L, 2L));
+}
+
+TEST(Schedule, SixteenRegistersTakeCentredRowsOfABackwardOneByOne) {
+  auto rows = [](const char* problem, const char* isa) { return defaultSchedule(problemOf(problem), isaOf(isa), Strategy::Resident).rows; };
+  EXPECT_EQ(rows("layer_norm:backward@f32[*x768]", "x86-64-v3"), 1);
+  EXPECT_EQ(rows("layer_norm:backward@f32[*x768]", "x86-64-v4"), 4);
+  EXPECT_EQ(rows("rms_norm:backward@f32[*x768]", "x86-64-v3"), 4);
+  EXPECT_EQ(rows("layer_norm:backward@f32[*x4096]", "x86-64-v3"), 2) << "rows share what does not stay in the first-level cache";
+}
+
+TEST(Schedule, StripsOfColumnsHave256Bytes) {
+  auto tile = [](const char* problem, const char* isa) { return defaultSchedule(problemOf(problem), isaOf(isa), Strategy::Resident).tile; };
+  EXPECT_EQ(tile("power_norm:forward@f32[*x768]", "x86-64-v3"), 8);
+  EXPECT_EQ(tile("power_norm:forward@f32[*x768]", "x86-64-v4"), 4);
+  EXPECT_EQ(tile("power_norm:backward@f32[*x768]", "x86-64-v3"), 4) << "sums of a backward, in sixteen registers";
+  EXPECT_EQ(tile("power_norm:forward@f32[*x1000]", "x86-64-v3"), 2) << "rows begin beside each other in a page";
+  EXPECT_EQ(tile("power_norm:forward@f32[*x512]", "x86-64-v4"), 8) << "rows begin at two places in a page";
+}
+
+TEST(Schedule, ColumnsGoDownOneRowAfterTheOtherUnlessABackwardIsWide) {
+  auto rows = [](const char* problem) { return defaultSchedule(problemOf(problem), isaOf("x86-64-v4"), Strategy::Resident).rows; };
+  EXPECT_EQ(rows("power_norm:backward@f32[*x768]"), 1);
+  EXPECT_EQ(rows("power_norm:forward@f32[*x512]"), 1);
+  EXPECT_EQ(rows("power_norm:backward@f32[*x512]"), 2) << "tiles of eight vectors";
+  EXPECT_EQ(rows("instance_norm:forward@f32[*x*x64]"), 1);
 }
 
 TEST(Schedule, ColumnsAreNotStreamed) {

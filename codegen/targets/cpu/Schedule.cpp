@@ -22,6 +22,8 @@ static constexpr int64_t kShortLine = 128;
 static constexpr int64_t kMiddleLine = 768;
 /// Longer ones are worth a core each.
 static constexpr int64_t kLongLine = 16384;
+/// Where statistics are sums of squares alone: half registers up to here, and from there one row at a time up to the next.
+static constexpr int64_t kLightLine = 1024, kLongLightLine = 4096;
 
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
   return {{"vector", &s.vector}, {"rows", &s.rows},   {"unroll", &s.unroll},
@@ -58,7 +60,7 @@ std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s,
   if (auto reason = oneOf("vector", s.vector, 2 * lanes)) return reason;
   if (auto reason = oneOf("rows", s.rows, 8)) return reason;
   if (auto reason = oneOf("unroll", s.unroll, 8)) return reason;
-  if (auto reason = oneOf("tile", s.tile, 8)) return reason;
+  if (auto reason = oneOf("tile", s.tile, 16)) return reason;
   if (s.grain < 1) return "grain = " + std::to_string(s.grain) + "; legal: at least 1";
   if (s.rows * s.unroll > 16)
     return "rows * unroll = " + std::to_string(s.rows * s.unroll) + " accumulators of each sum; legal: up to 16";
@@ -135,7 +137,7 @@ static bool halvesRegister(const Problem& problem, const Isa& isa) {
   const int64_t line = lineOf(problem), odd = *problem.features * bytes(problem.data) % kLine;
   if (problem.spec->perFeature()) return problem.entry == Entry::Infer && odd != 0;
   if (line < kShortLine / 2) return false;
-  return light(problem) ? line <= 3 * kShortLine || odd == kLine / 2 : line < 3 * kShortLine / 4;
+  return light(problem) ? line <= kLightLine || odd == kLine / 2 : line < 3 * kShortLine / 4;
 }
 
 /// Rows share parameter loads and one update of the column partials; one row with several accumulators suits long rows.
@@ -147,13 +149,14 @@ static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) 
   const int64_t line = lineOf(problem), places = placesOfRows(problem);
   if (!perFeature && line) {
     if (line > kLongLine) return 1;
+    const bool narrow = problem.data != DType::F32;
+    if (wide && !narrow && !backward && light(problem) && line > kLightLine && line <= kLongLightLine) return 1;
+    // Sixteen registers do not hold the values of two rows that are centred.
+    if (!wide && backward && !light(problem) && line > kShortLine && line <= 2 * kMiddleLine) return 1;
     if (line > kMiddleLine || (ahead && backward)) return 2;
   }
   // Rows that begin at one place in a page push each other out of the first-level cache: two of them, and their
   // outputs, still fit. Where they begin a line apart, each waits for what its neighbour just stored.
-  // A backward of one phase has three tensors and their sums to fit; rows of many pages are few, and share them.
-  const bool one = places == 1 && !line && backward && !problem.spec->needsBatchStatistics();
-  if (one && *problem.features * bytes(problem.data) <= 8 * kPage) return 1;
   if (places == 1 || (problem.features && driftOfRows(problem) <= kLine)) return 2;
   if (perFeature && places == 2) return 4;
   // Without sums there is nothing to share.
@@ -165,6 +168,11 @@ static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) 
   if (line && ahead && !backward && line < kShortLine && light(problem)) return 4;
   if (line) return std::min<int64_t>(apart, !backward && line <= 3 * kShortLine ? 8 : 4);
   return apart;
+}
+
+bool goesDownColumns(const Problem& problem, Strategy strategy) {
+  if (problem.layout != Layout::FeaturesLast) return false;
+  return problem.spec->perFeature() ? strategy == Strategy::Resident : problem.spec->reduce == Reduce::Segment;
 }
 
 llvm::SmallVector<Strategy, 2> strategies(const Problem& problem) {
@@ -190,6 +198,28 @@ static Schedule splitSchedule(const Problem& problem, Schedule s) {
   return s;
 }
 
+/// Vectors of a row in a step: as many sums in all as hide the latency of an addition, in the registers there are.
+static int64_t unrollOf(const Problem& problem, const Isa& isa, const Schedule& s) {
+  const int64_t line = lineOf(problem), places = placesOfRows(problem);
+  const bool wide = isa.registers >= 32, backward = problem.entry == Entry::Backward;
+  if (halvesRegister(problem, isa) && line > 3 * kShortLine) return std::min<int64_t>(8 / s.rows, 4);
+  if (problem.layout == Layout::ChannelsFirst) return 1;
+  if (s.rows != 2) return s.rows == 1 ? 4 : 1;
+  // Sixteen registers hold the values of one vector in two rows of a backward.
+  if (s.ahead || (!wide && line && backward)) return 1;
+  const bool many = problem.spec->perFeature() ? places == 1 && backward : line > kMiddleLine && places > 1;
+  return wide && many ? 4 : 2;
+}
+
+/// Vectors of a row in a strip of columns: 256 bytes, unless sixteen registers would not hold the sums of a backward.
+static int64_t tileOf(const Problem& problem, const Isa& isa) {
+  // Where rows begin at few places in a page, a wide strip visits each less often.
+  if (placesOfRows(problem) <= 2) return 8;
+  // Where the next row begins just beside it, a narrow one is done with the place before a store comes to it.
+  if (rowsApart(problem) == 1) return 2;
+  return isa.registers >= 32 || problem.entry == Entry::Backward ? 4 : 8;
+}
+
 Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strategy) {
   Schedule s;
   s.strategy = strategy;
@@ -200,19 +230,12 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   if (problem.data == DType::BF16 && !isa.roundsBF16 && problem.layout == Layout::FeaturesLast && fills) s.vector *= 2;
   if (line) s.vector = lanesFor(line, s.vector);
   if (halvesRegister(problem, isa)) s.vector = isa.vectorBytes / 2 / bytes(problem.statistics());
-  const bool wide = isa.registers >= 32, perFeature = problem.spec->perFeature();
-  const int64_t places = placesOfRows(problem);
+  const bool perFeature = problem.spec->perFeature();
   const bool lines = !perFeature && problem.spec->reduce == Reduce::Features;
   s.ahead = problem.features && line > 0 && line <= kShortLine;
   s.rows = rowsTogether(problem, isa, s.ahead);
-  const bool far = wide && line > kMiddleLine && places > 1;
-  const bool runs = problem.layout == Layout::ChannelsFirst;
-  // Sixteen registers hold the values of one vector in two rows of a backward.
-  const bool tight = !wide && line && problem.entry == Entry::Backward;
-  s.unroll = runs || (s.rows == 2 && (s.ahead || tight)) ? 1 : s.rows == 1 || (s.rows == 2 && far) ? 4 : s.rows == 2 ? 2 : 1;
-  // Wider tiles of a column slab outgrow the instruction cache; but they visit a place in a page less often.
-  // Where the next row begins just beside it, a narrow one is done with the place before a store comes to it.
-  s.tile = places <= 2 ? 8 : wide && rowsApart(problem) > 1 ? 4 : 2;
+  s.unroll = unrollOf(problem, isa, s);
+  s.tile = tileOf(problem, isa);
   // A task is worth waking a thread for, and what it leaves to be added up is little beside it.
   const bool partials = perFeature || problem.entry == Entry::Backward;
   if (problem.layout == Layout::FeaturesLast && (perFeature || lines))
@@ -223,8 +246,12 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   s.stream = !perFeature || problem.spec->pre || bytes(problem.data) == 2 ? 1 : 8;
   // Sums and parameters of long rows do not stay in the first-level cache from one row to the next: four share them.
   if (s.stream == 1 && (perFeature || lines) && bytesBesideRow(problem) > 5 * kPage) s.stream = 4;
-  if (perFeature && strategy == Strategy::Resident) s.stream = 0;
-  if (runs) s.stream = 4;
+  if (problem.layout == Layout::ChannelsFirst) s.stream = 4;
+  if (goesDownColumns(problem, strategy)) {
+    // Terms of two rows are added first in wide tiles of a backward, which then write their sums half as often.
+    s.rows = isa.registers >= 32 && s.tile > 4 && problem.entry == Entry::Backward ? 2 : 1;
+    s.unroll = 1, s.stream = 0;
+  }
   return strategy == Strategy::Split ? splitSchedule(problem, s) : s;
 }
 

@@ -55,6 +55,10 @@ int64_t rowsApart(const Problem&);
 /// Whether rows are shorter than a page, and what a strip of columns reads of one ends and begins within lines.
 bool splitsLines(const Problem&);
 
+/// Whether vectors hold whole statistics side by side and sweeps run down the rows, `rows` of them in a step: there `tile`
+/// counts, and `unroll` and `stream` do not.
+bool goesDownColumns(const Problem&, Strategy);
+
 /// Those that this target has for the problem, the default first.
 llvm::SmallVector<Strategy, 2> strategies(const Problem&);
 

@@ -5,14 +5,6 @@
 namespace normc::codegen::cpu {
 namespace {
 
-/// Whether vectors hold whole statistics side by side and sweeps run over rows: there `tile` counts, and
-/// neither `rows` nor `unroll` does.
-bool columns(const Problem& problem, Strategy strategy) {
-  if (problem.layout != Layout::FeaturesLast) return false;
-  if (problem.spec->perFeature()) return strategy == Strategy::Resident;
-  return problem.spec->reduce == Reduce::Segment;
-}
-
 /// Each once.
 std::vector<int64_t> sorted(std::vector<int64_t> values) {
   std::sort(values.begin(), values.end());
@@ -61,7 +53,7 @@ Moved transfersOf(const Problem& problem, const Schedule& s, const Load& load) {
     const bool twice = perFeature && problem.entry != Entry::Infer && !problem.spec->running.has_value();
     return {reads * (twice ? 2 : 1) + 1, 0};
   }
-  const bool strips = columns(problem, s.strategy);
+  const bool strips = goesDownColumns(problem, s.strategy);
   const int64_t width = strips ? s.vector * s.tile : elementsOfRun(problem, load);
   const int64_t height = strips ? load.totalRows() : s.rows;
   const bool stays = double(width * height * bytes(problem.data)) * reads <= 0.5 * double(load.ownCache);
@@ -106,13 +98,13 @@ std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa, const 
   for (Strategy strategy : strategies(problem)) {
     if (strategy == Strategy::Split && load.totalRows() > kMostSplit) continue;
     const Schedule s = defaultSchedule(problem, isa, strategy);
-    const bool strips = columns(problem, strategy), split = strategy == Strategy::Split;
+    const bool strips = goesDownColumns(problem, strategy), split = strategy == Strategy::Split;
     const auto only = [](int64_t value) { return std::vector<int64_t>{value}; };
     KnobSpace space{name(strategy).str(), {}};
     space.knobs.push_back({"vector", powers(std::max<int64_t>(2, s.vector / 2), 2 * s.vector, s.vector)});
-    space.knobs.push_back({"rows", strips ? only(s.rows) : powers(1, 8, s.rows)});
+    space.knobs.push_back({"rows", powers(1, strips ? 2 : 8, s.rows)});
     space.knobs.push_back({"unroll", strips ? only(s.unroll) : powers(1, 8, s.unroll)});
-    space.knobs.push_back({"tile", strips || split ? powers(1, 8, s.tile) : only(s.tile)});
+    space.knobs.push_back({"tile", strips ? powers(2, 16, s.tile) : split ? powers(1, 8, s.tile) : only(s.tile)});
     space.knobs.push_back({"grain", strips  ? only(s.grain)
                                       : split ? powers(s.grain / 4, 4 * s.grain, s.grain)
                                               : sorted({8, 32, 128, s.grain})});
@@ -129,7 +121,7 @@ std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa, const 
 }
 
 double predict(const Problem& problem, const Schedule& s, const Isa& isa, const Load& load) {
-  const bool strips = columns(problem, s.strategy);
+  const bool strips = goesDownColumns(problem, s.strategy);
   const double elements = double(load.totalRows()) * double(load.features), size = bytes(problem.data);
   const Moved moved = transfersOf(problem, s, load);
   const int tensors = problem.entry == Entry::Backward ? 3 : 2;
