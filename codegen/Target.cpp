@@ -204,7 +204,8 @@ class CudaTarget : public Target {
   /// Planning takes a millisecond, and legality is asked for thousands of schedules of one problem.
   cuda::Form formOf(const Problem& problem, Strategy strategy) const {
     std::lock_guard lock(mutex_);
-    const auto key = std::pair(problem.spec->structuralHash() + problem.text(), strategy);
+    if (hashed_ != problem.spec) hashed_ = problem.spec, hash_ = problem.spec->structuralHash();
+    const auto key = std::pair(hash_ + problem.text(), strategy);
     if (forms_.size() > kForms) forms_.clear();
     const auto [at, isNew] = forms_.try_emplace(key);
     if (isNew) at->second = cuda::formOf(problem, strategy);
@@ -214,6 +215,8 @@ class CudaTarget : public Target {
   static constexpr size_t kForms = 256;
   cuda::Arch arch_;
   mutable std::mutex mutex_;
+  mutable std::shared_ptr<const Spec> hashed_;  ///< the spec that was asked for last, and its hash
+  mutable std::string hash_;
   mutable std::map<std::pair<std::string, Strategy>, cuda::Form> forms_;
 };
 

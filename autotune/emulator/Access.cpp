@@ -1,17 +1,21 @@
 // Each access: where it goes, whether it may, what it moves.
 #include <algorithm>
+#include <cstring>
 
 #include "autotune/emulator/Hooks.h"
 #include "autotune/emulator/Scheduler.h"
 
 namespace normc::emulator {
 
-void step(Thread& t, uint32_t site) {
-  if (++t.run->report.steps <= t.run->options.maxSteps) return;
+[[noreturn, gnu::cold, gnu::noinline]] static void runaway(Thread& t, uint32_t site) {
   t.run->scheduler->fail(t, Fault::Runaway,
                          "the launch has made " + std::to_string(t.run->options.maxSteps) +
                              " steps and is not done; a loop does not end, or Options::maxSteps is too low",
                          site);
+}
+
+void step(Thread& t, uint32_t site) {
+  if (++t.run->report.steps > t.run->options.maxSteps) runaway(t, site);
 }
 
 //===-- Places --------------------------------------------------------------------===//
@@ -116,7 +120,21 @@ Zone& zoneOf(Thread& t, std::byte* p, uint64_t bytes, uint32_t site, uint8_t fla
 
 //===-- What is asked of an access --------------------------------------------------===//
 
-static void checkBytes(Thread& t, Zone& zone, uint64_t offset, uint64_t bytes, uint32_t site, uint8_t flags) {
+/// A kernel spends most of its time in `access`, so what ends a launch stands beside it: with a frame of its own.
+[[noreturn, gnu::cold, gnu::noinline]] static void misaligned(Thread& t, std::byte* p, uint64_t bytes, uint32_t site, uint8_t flags) {
+  t.run->scheduler->fail(t, Fault::Misaligned,
+                         std::string(flags & Site::Write ? "writes " : "reads ") + std::to_string(bytes) + " bytes at " +
+                             describe(t, p) + "; the instruction promises a multiple of " +
+                             std::to_string(t.run->sites[site].align),
+                         site);
+}
+
+/// Whether anything is to be asked of its bytes.
+static bool hasRules(const Zone& zone, uint8_t flags) {
+  return ((flags & Site::Write) && zone.readOnly) || !zone.initialised.empty() || !zone.forbidden.empty();
+}
+
+[[gnu::noinline]] static void checkBytes(Thread& t, Zone& zone, uint64_t offset, uint64_t bytes, uint32_t site, uint8_t flags) {
   auto fail = [&](Fault fault, const char* verb, const std::string& rest) {
     t.run->scheduler->fail(
         t, fault, verb + std::to_string(bytes) + " bytes at " + describe(t, zone.base + offset) + rest, site);
@@ -129,7 +147,7 @@ static void checkBytes(Thread& t, Zone& zone, uint64_t offset, uint64_t bytes, u
              "; byte " + std::to_string(i) + " lies in a gap between rows");
   if (zone.initialised.empty()) return;
   auto* init = zone.initialised.data() + offset;
-  if ((flags & Site::Read) && !std::all_of(init, init + bytes, [](uint8_t known) { return known; }))
+  if ((flags & Site::Read) && std::memchr(init, 0, bytes))
     fail(Fault::Uninitialised, "reads ", ", which nobody has written");
   if (flags & Site::Write) std::fill_n(init, bytes, 1);
 }
@@ -154,12 +172,7 @@ void access(Thread& t, std::byte* p, uint64_t bytes, uint32_t index, uint8_t fla
   if (run.options.checks == Checks::None || bytes == 0) return;
   step(t, index);
   const Site& site = run.sites[index];
-  if (reinterpret_cast<uintptr_t>(p) & (site.align - 1))
-    run.scheduler->fail(t, Fault::Misaligned,
-                        std::string(flags & Site::Write ? "writes " : "reads ") + std::to_string(bytes) +
-                            " bytes at " + describe(t, p) + "; the instruction promises a multiple of " +
-                            std::to_string(site.align),
-                        index);
+  if (reinterpret_cast<uintptr_t>(p) & (site.align - 1)) misaligned(t, p, bytes, index, flags);
   Zone* zone = run.lastZone[index];
   if (!zone || !zone->holds(p, bytes) || (zone->block && zone->block != t.block)) {
     if (site.space == Space::Generic && onStack(t, p, bytes)) return;
@@ -167,8 +180,7 @@ void access(Thread& t, std::byte* p, uint64_t bytes, uint32_t index, uint8_t fla
     run.lastZone[index] = zone;
   }
   uint64_t offset = p - zone->base;
-  if (zone->readOnly || !zone->initialised.empty() || !zone->forbidden.empty())
-    checkBytes(t, *zone, offset, bytes, index, flags);
+  if (hasRules(*zone, flags)) checkBytes(t, *zone, offset, bytes, index, flags);
   if (!zone->block) count(*zone, bytes, site, flags);
   if (run.checksRaces() && !(zone->readOnly && !zone->block))
     order(t, *zone, offset, bytes, index, flags, writer);

@@ -119,7 +119,7 @@ static void begin(Run& run, Block& block, uint32_t order, const Dim3& inCluster)
   for (Barrier& barrier : block.barriers) barrier = Barrier();
   block.mbarriers.clear();
   std::memset(block.arena, 0xFF, run.entry.dynamicOffset + run.launch.sharedBytes);
-  uint32_t number = run.firstThread + order * run.stride;
+  block.first = run.firstThread + order * run.stride;
   auto sreg = registersOf(run, block, inCluster);
   for (uint32_t i = 0; i < block.threads.size(); ++i) {
     Thread& t = block.threads[i];
@@ -138,7 +138,7 @@ static void begin(Run& run, Block& block, uint32_t order, const Dim3& inCluster)
     t.shared = block.arena;
     t.run = &run;
     t.block = &block;
-    t.number = number + i;
+    t.number = block.first + i;
     t.index = i;
   }
   for (uint32_t w = 0; w < block.warps.size(); ++w) {

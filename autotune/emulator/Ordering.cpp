@@ -10,19 +10,21 @@ namespace normc::emulator {
 
 //===-- What a thread knows -----------------------------------------------------------===//
 
+/// What came by fences and atomics, clusters and mbarriers.
+static bool knownFromElsewhere(const Thread& t, uint32_t number, uint32_t count) {
+  const Clock* foreign = t.view.foreign.get();
+  return foreign && (foreign->ofBlock(t.run->orderOf(number)) >= count || foreign->ofThread(number) >= count);
+}
+
 bool known(const Thread& t, uint32_t number, uint32_t count) {
   if (number == t.number) return true;
   const View& view = t.view;
-  uint32_t order = t.run->orderOf(number);
-  if (order == t.block->order) {
-    uint32_t index = number - t.block->threads[0].number;
-    if (index < t.block->threads.size()) {
-      if (count <= view.block) return true;
-      if (index / 32 == t.index / 32 && (count <= view.warp || count <= view.lanes[index % 32])) return true;
-    }
-    return view.foreign && (view.foreign->ofBlock(order) >= count || view.foreign->ofThread(number) >= count);
+  const uint32_t index = number - t.block->first;
+  if (index < t.block->threads.size()) {
+    if (count <= view.block) return true;
+    if (index / 32 == t.index / 32 && (count <= view.warp || count <= view.lanes[index % 32])) return true;
   }
-  return view.foreign && (view.foreign->ofBlock(order) >= count || view.foreign->ofThread(number) >= count);
+  return knownFromElsewhere(t, number, count);
 }
 
 /// Of a cell: it stands for reads of more than one thread.
@@ -52,9 +54,8 @@ static bool knowsReads(const Thread& t, const Zone& zone, uint64_t offset, const
     return true;
   }
   if (cell.read & Cell::kSeveral) {
-    uint32_t order = t.run->orderOf(cell.reader);
-    if (order == t.block->order && count <= t.view.block) return true;
-    return t.view.foreign && t.view.foreign->ofBlock(order) >= count;
+    if (t.run->isOf(*t.block, cell.reader) && count <= t.view.block) return true;
+    return t.view.foreign && t.view.foreign->ofBlock(t.run->orderOf(cell.reader)) >= count;
   }
   return known(t, cell.reader, count);
 }
@@ -84,6 +85,18 @@ static void noteReaders(const Thread& t, Zone& zone, uint64_t offset, const Cell
   readers.raiseBlock(t.block->order, now);
 }
 
+/// Reads that nothing orders: the cell stands for all of them from now on.
+static uint32_t ofSeveral(const Thread& t, Zone& zone, uint64_t offset, const Cell& cell, uint32_t now) {
+  const auto cluster = [&](uint32_t order) { return order / uint32_t(t.block->cluster->blocks.size()); };
+  const uint32_t several = t.run->isOf(*t.block, cell.reader) ? Cell::kSeveral
+                           : cluster(t.run->orderOf(cell.reader)) == cluster(t.block->order) ? Cell::kCluster
+                                                                                             : Cell::kManyBlocks;
+  if (((cell.read & Cell::kManyBlocks) || several == Cell::kManyBlocks) && !zone.readOnly)
+    noteReaders(t, zone, offset, cell, now & Cell::kCount);
+  const uint32_t both = now & cell.read & Cell::kAtomic;
+  return std::max(now & Cell::kCount, cell.read & Cell::kCount) | both | (cell.read & kOthers) | several;
+}
+
 //===-- Races -------------------------------------------------------------------------===//
 
 namespace {
@@ -108,19 +121,33 @@ struct Meeting {
 };
 }  // namespace
 
+/// What the last barrier of the block has put behind t, as nearly every access of its block is: asked of each cell, so
+/// without a call.
+struct Behind {
+  explicit Behind(const Thread& t) : first(t.block->first), threads(uint32_t(t.block->threads.size())), count(t.view.block) {}
+  bool operator()(uint32_t number, uint32_t at) const { return number - first < threads && (at & Cell::kCount) <= count; }
+  uint32_t first, threads, count;
+};
+
 void order(Thread& t, Zone& zone, uint64_t offset, uint64_t bytes, uint32_t site, uint8_t flags,
            Writer writer) {
   Meeting meeting{t, zone, offset, bytes, site, flags};
+  const Behind behind(t);
   // What is older belongs to earlier launches, or to a block that had the same memory before.
   const uint32_t first = zone.block ? t.run->firstResident : t.run->firstThread;
   const uint32_t me = t.number, strong = flags & Site::Strong ? Cell::kAtomic : 0;
   const uint32_t now = (t.view.now & Cell::kCount) | strong;
+  const auto comesBefore = [&](const Cell& cell, uint64_t here) {  // what the cell's reads stand for
+    if (cell.reader == me && !(cell.read & kOthers)) return true;
+    if (!(cell.read & (Cell::kCluster | Cell::kManyBlocks)) && behind(cell.reader, cell.read)) return true;
+    return knowsReads(t, zone, here, cell);
+  };
   Cell* cell = zone.cells.at(offset, bytes, zone.bytes);
-  Cell* end = cell + std::max<uint64_t>(1, bytes / zone.cells.granule());
+  Cell* end = cell + std::max<uint64_t>(1, bytes >> zone.cells.shift());
   for (uint64_t here = offset; cell != end; ++cell, here += zone.cells.granule()) {
     const bool written = cell->writer >= first;
-    if (written && cell->writer != me && !(strong && (cell->written & Cell::kAtomic)) &&
-        !known(t, cell->writer, cell->written & Cell::kCount))
+    if (written && cell->writer != me && !behind(cell->writer, cell->written) &&
+        !(strong && (cell->written & Cell::kAtomic)) && !known(t, cell->writer, cell->written & Cell::kCount))
       meeting.race("written", cell->writer, cell->writeSite);
     if (flags & Site::Read) {
       if (!written && zone.block)
@@ -134,28 +161,13 @@ void order(Thread& t, Zone& zone, uint64_t offset, uint64_t bytes, uint32_t site
         if (t.run->sites[cell->readSite].flags & Site::NonCoherent)
           meeting.report(Fault::Race, ", which this launch reads through the non-coherent cache",
                          nameOfThread(*t.run, cell->reader) + " at " + t.run->sites[cell->readSite].text);
-        bool self = cell->reader == me && !(cell->read & kOthers);
-        if (!self && !(strong && (cell->read & Cell::kAtomic)) && !knowsReads(t, zone, here, *cell))
+        if (!(strong && (cell->read & Cell::kAtomic)) && !comesBefore(*cell, here))
           meeting.race("read", cell->reader, cell->readSite);
       }
       *cell = {writer.number ? writer.number : me, writer.number ? writer.count : now, site, 0, 0, 0};
       continue;
     }
-    if (cell->reader < first ||
-        (cell->reader == me && !(cell->read & kOthers)) ||
-        knowsReads(t, zone, here, *cell)) {
-      cell->read = now;
-    } else {  // reads that nothing orders: the cell stands for all of them
-      const uint32_t before = t.run->orderOf(cell->reader), cluster = uint32_t(t.block->cluster->blocks.size());
-      const uint32_t several = before == t.block->order                       ? Cell::kSeveral
-                               : before / cluster == t.block->order / cluster ? Cell::kCluster
-                                                                              : Cell::kManyBlocks;
-      if (((cell->read & Cell::kManyBlocks) || several == Cell::kManyBlocks) && !zone.readOnly)
-        noteReaders(t, zone, here, *cell, now & Cell::kCount);
-      uint32_t both = now & cell->read & Cell::kAtomic;
-      cell->read = std::max(now & Cell::kCount, cell->read & Cell::kCount) | both |
-                   (cell->read & kOthers) | several;
-    }
+    cell->read = cell->reader < first || comesBefore(*cell, here) ? now : ofSeveral(t, zone, here, *cell, now);
     cell->reader = me;
     cell->readSite = site;
   }

@@ -86,6 +86,7 @@ struct Block {
   Cluster* cluster = nullptr;
   Dim3 index;
   uint32_t order = 0;  ///< which block of the launch it was to begin
+  uint32_t first = 0;  ///< the number of its first thread; those of its copies and mbarriers follow
   uint32_t rank = 0;   ///< in its cluster
   uint32_t exited = 0;
   bool fenced = false;  ///< a thread has fenced since the last barrier
@@ -126,6 +127,8 @@ struct Run {
   class Scheduler* scheduler = nullptr;
 
   bool checksRaces() const { return options.checks == Checks::All; }
+  /// Whether it is a number of that block's. To divide, as for its order, takes longer than all else of an access.
+  bool isOf(const Block& block, uint32_t number) const { return number - block.first < stride; }
   uint32_t orderOf(uint32_t number) const { return (number - firstThread) / stride; }
 };
 

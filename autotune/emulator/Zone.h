@@ -38,6 +38,7 @@ class Cells {
     return cells_.get() + (offset >> shift_);
   }
   uint64_t granule() const { return uint64_t(1) << shift_; }
+  int shift() const { return shift_; }
   /// Names the granule of an offset, now or while granules were 2^by times as large.
   uint64_t keyOf(uint64_t offset, int by = 0) const {
     return (offset >> (shift_ + by) << 3) | uint64_t(shift_ + by);

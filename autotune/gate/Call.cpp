@@ -38,6 +38,7 @@ struct Call::Buffers {
   std::vector<normc_field> stateFields, savedFields;
   normc_args args{};
   std::string refusal;
+  bool asGiven = false;  ///< nothing has run since reset()
 
   bool leaves(const std::string& name) const {
     return std::find(placement.leaveOut.begin(), placement.leaveOut.end(), name) != placement.leaveOut.end();
@@ -50,7 +51,7 @@ struct Call::Buffers {
   void addMask();
   int64_t position(const Tensor&, int64_t segment, int64_t row, int64_t feature) const;
   template <typename Visit>
-  void forEach(const std::string& name, Visit visit) const;
+  void forRows(const std::string& name, Visit visit) const;
   void writeTensor(const std::string& name);
   void writeFields(Storage&, const std::vector<normc_field>&, const std::map<std::string, std::vector<double>>&);
   void readFields(const Storage&, const std::vector<normc_field>&, const char* prefix, CallResult&) const;
@@ -95,25 +96,24 @@ int64_t Call::Buffers::position(const Tensor& t, int64_t segment, int64_t row, i
   return (problem.segmented ? segment * s[0] : 0) + (last ? row * s[s.size() - 2] + feature : feature * s[s.size() - 2] + row);
 }
 
+/// Calls `visit(element, place, stride)` with where each row begins, among the elements and in memory.
 template <typename Visit>
-void Call::Buffers::forEach(const std::string& name, Visit visit) const {
+void Call::Buffers::forRows(const std::string& name, Visit visit) const {
   const Tensor& t = tensors.at(name);
   const Extents& e = in.extents;
-  int64_t logical = 0;
-  if (!wide(name)) {
-    for (int64_t f = 0; f < e.features; ++f) visit(logical++, f);
-    return;
-  }
+  if (!wide(name)) return visit(0, 0, 1);
+  const int64_t stride = position(t, 0, 0, 1);
   for (int64_t s = 0; s < e.segments; ++s)
-    for (int64_t r = 0; r < e.rows; ++r)
-      for (int64_t f = 0; f < e.features; ++f) visit(logical++, position(t, s, r, f));
+    for (int64_t r = 0; r < e.rows; ++r) visit((s * e.rows + r) * e.features, position(t, s, r, 0), stride);
 }
 
 void Call::Buffers::writeTensor(const std::string& name) {
   Tensor& t = tensors.at(name);
   t.storage.poison();
   if (!t.input) return;
-  forEach(name, [&](int64_t logical, int64_t at) { t.storage.put(typeOf(name), at, (*t.input)[logical]); });
+  forRows(name, [&](int64_t element, int64_t place, int64_t stride) {
+    t.storage.put(typeOf(name), place, stride, std::span(*t.input).subspan(size_t(element), size_t(in.extents.features)));
+  });
 }
 
 void Call::Buffers::writeFields(Storage& to, const std::vector<normc_field>& fields,
@@ -199,6 +199,7 @@ void Call::Buffers::prepare() {
 }
 
 void Call::Buffers::reset() {
+  if (asGiven) return;
   for (auto& [name, t] : tensors)
     if (name != "mask") writeTensor(name);
   if (problem.mask) std::copy(in.mask.begin(), in.mask.end(), static_cast<uint8_t*>(tensors.at("mask").storage.data()));
@@ -206,6 +207,7 @@ void Call::Buffers::reset() {
   writeFields(stateIn, stateFields, in.state);
   if (problem.entry == Entry::Backward) writeFields(saved, savedFields, in.saved);
   for (Storage* s : storages()) s->upload();
+  asGiven = true;
 }
 
 std::vector<Storage*> Call::Buffers::storages() {
@@ -233,7 +235,10 @@ Call::Call(const normc_plan* plan, const Problem& problem, const ReferenceCall& 
 }
 Call::~Call() = default;
 
-normc_status Call::execute() { return normc_execute(buffers_->plan, &buffers_->args); }
+normc_status Call::execute() {
+  buffers_->asGiven = false;
+  return normc_execute(buffers_->plan, &buffers_->args);
+}
 
 CallResult Call::run() {
   Buffers& b = *buffers_;
@@ -257,8 +262,11 @@ CallResult Call::run() {
     bool shared = b.placement.inPlace && b.wide(name);
     const Storage& from = shared ? b.tensors.at(backward ? "dy" : "x").storage : t.storage;
     auto& values = result.outputs[name];
-    values.reserve(size_t(b.wide(name) ? b.in.extents.totalRows() * b.in.extents.features : b.in.extents.features));
-    b.forEach(name, [&](int64_t, int64_t at) { values.push_back(from.get(b.typeOf(name), at)); });
+    const auto features = size_t(b.in.extents.features);
+    values.resize(b.wide(name) ? size_t(b.in.extents.totalRows()) * features : features);
+    b.forRows(name, [&](int64_t element, int64_t place, int64_t stride) {
+      from.get(b.typeOf(name), place, stride, std::span(values).subspan(size_t(element), features));
+    });
     if (!from.gapsIntact(t.shape, t.strides, bytes(b.typeOf(name)))) result.fault += "memory between rows of " + name + " was written; ";
   }
   for (Storage* s : {&b.stateIn, &b.stateOut, &b.saved, &b.workspace})

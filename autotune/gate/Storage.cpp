@@ -75,42 +75,61 @@ static void set(void* base, int64_t index, T value) {
   std::memcpy(static_cast<uint8_t*>(base) + index * int64_t(sizeof(T)), &value, sizeof value);
 }
 
+static float fromBrain(uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }
+static uint16_t toBrain(double value) { return uint16_t(std::bit_cast<uint32_t>(float(round(value, DType::BF16))) >> 16); }
+
+// Between a half and a double whose value one has: 10 bits of fraction and 52, exponents about 15 and 1023.
+static constexpr int kNarrower = 52 - 10, kExponents = 1023 - 15;
+
 static double fromHalf(uint16_t bits) {
-  double sign = bits & 0x8000 ? -1 : 1;
-  int exponent = (bits >> 10) & 31, fraction = bits & 1023;
-  if (exponent == 31) return fraction ? std::nan("") : sign * INFINITY;
-  return sign * (exponent ? std::ldexp(1024 + fraction, exponent - 25) : std::ldexp(fraction, -24));
+  const uint64_t sign = uint64_t(bits >> 15) << 63, exponent = bits >> 10 & 31, fraction = bits & 1023;
+  if (exponent == 31) return fraction ? std::nan("") : std::copysign(INFINITY, std::bit_cast<double>(sign));
+  if (exponent == 0) return std::copysign(double(fraction) * 0x1p-24, std::bit_cast<double>(sign));
+  return std::bit_cast<double>(sign | (exponent + kExponents) << 52 | fraction << kNarrower);
 }
-static uint16_t toHalf(double value) {  // of a value that is already a half
-  uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+static uint16_t toHalf(double value) {
+  value = round(value, DType::F16);
+  const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
   if (std::isnan(value)) return sign | 0x7e00;
   if (std::isinf(value)) return sign | 0x7c00;
-  double magnitude = std::fabs(value);
-  if (magnitude < std::ldexp(1, -14)) return sign | uint16_t(std::ldexp(magnitude, 24));
-  int exponent;
-  double fraction = std::frexp(magnitude, &exponent);  // in [1/2, 1)
-  return sign | uint16_t((exponent + 14) << 10) | uint16_t(std::ldexp(fraction, 11) - 1024);
+  const double magnitude = std::fabs(value);
+  if (magnitude < 0x1p-14) return sign | uint16_t(magnitude * 0x1p24);
+  return sign | uint16_t((std::bit_cast<uint64_t>(magnitude) >> kNarrower) - (uint64_t(kExponents) << 10));
+}
+
+template <typename T, typename Convert>
+static void read(const void* base, int64_t index, int64_t stride, std::span<double> values, Convert convert) {
+  for (double& value : values) value = convert(at<T>(base, index)), index += stride;
+}
+template <typename T, typename Convert>
+static void write(void* base, int64_t index, int64_t stride, std::span<const double> values, Convert convert) {
+  for (double value : values) set(base, index, T(convert(value))), index += stride;
+}
+
+void Storage::get(DType type, int64_t index, int64_t stride, std::span<double> values) const {
+  const auto same = [](auto value) { return double(value); };
+  switch (type) {
+    case DType::F32: return read<float>(data(), index, stride, values, same);
+    case DType::F64: return read<double>(data(), index, stride, values, same);
+    case DType::BF16: return read<uint16_t>(data(), index, stride, values, fromBrain);
+    case DType::F16: return read<uint16_t>(data(), index, stride, values, fromHalf);
+  }
+}
+
+void Storage::put(DType type, int64_t index, int64_t stride, std::span<const double> values) {
+  const auto same = [](double value) { return value; };
+  switch (type) {
+    case DType::F32: return write<float>(data(), index, stride, values, same);
+    case DType::F64: return write<double>(data(), index, stride, values, same);
+    case DType::BF16: return write<uint16_t>(data(), index, stride, values, toBrain);
+    case DType::F16: return write<uint16_t>(data(), index, stride, values, toHalf);
+  }
 }
 
 double Storage::get(DType type, int64_t index) const {
-  switch (type) {
-    case DType::F32: return at<float>(data(), index);
-    case DType::F64: return at<double>(data(), index);
-    case DType::BF16: return std::bit_cast<float>(uint32_t(at<uint16_t>(data(), index)) << 16);
-    case DType::F16: return fromHalf(at<uint16_t>(data(), index));
-  }
-  return 0;
-}
-
-void Storage::put(DType type, int64_t index, double value) {
-  // What the language rounds by itself is not rounded twice: a gate spends its time here.
-  if (type == DType::BF16 || type == DType::F16) value = round(value, type);
-  switch (type) {
-    case DType::F32: return set(data(), index, float(value));
-    case DType::F64: return set(data(), index, value);
-    case DType::BF16: return set(data(), index, uint16_t(std::bit_cast<uint32_t>(float(value)) >> 16));
-    case DType::F16: return set(data(), index, toHalf(value));
-  }
+  double value = 0;
+  get(type, index, 1, {&value, 1});
+  return value;
 }
 
 double Storage::getField(normc_type type, size_t offset, size_t index) const {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "autotune/gate/CudaDevice.h"
@@ -39,8 +40,11 @@ class Storage {
   /// Whether all that lies between the elements of a strided tensor is still poisoned.
   bool gapsIntact(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides, int64_t elementBytes) const;
 
+  /// As many elements as `values`, each `stride` behind the one before.
+  void get(DType type, int64_t index, int64_t stride, std::span<double> values) const;
+  void put(DType type, int64_t index, int64_t stride, std::span<const double> values);
   double get(DType type, int64_t index) const;
-  void put(DType type, int64_t index, double value);
+  void put(DType type, int64_t index, double value) { put(type, index, 1, {&value, 1}); }
   double getField(normc_type type, size_t offset, size_t index) const;
   void putField(normc_type type, size_t offset, size_t index, double value);
 

@@ -33,11 +33,13 @@ void addLegal(const codegen::Target& target, const Problem& problem, const codeg
 
 std::string scheduleAt(const codegen::KnobSpace& space, const std::vector<int>& places) {
   std::string text = space.strategy;
+  text.reserve(256);
   for (size_t i = 0; i < space.knobs.size(); ++i) {
     const codegen::KnobValues& knob = space.knobs[i];
     const int64_t value = knob.values[size_t(places[i])];
-    if (!knob.flag) text += "," + knob.name + "=" + std::to_string(value);
-    if (knob.flag && value) text += "," + knob.name;
+    if (knob.flag && !value) continue;
+    text.append(",").append(knob.name);
+    if (!knob.flag) text.append("=").append(std::to_string(value));
   }
   return text;
 }

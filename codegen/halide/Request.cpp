@@ -229,7 +229,7 @@ Request parseRequest(const std::string& text) {
   r.kernel = kernelOf(root.at("kernel"));
   if (root.has("count")) {
     r.count = root.at("count").values();
-    if (r.count.size() != 4) root.at("count").fail("is not segments, rows, features, large");
+    if (r.count.size() != 3) root.at("count").fail("is not segments, rows, features");
   }
   return r;
 }

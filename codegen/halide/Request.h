@@ -15,7 +15,7 @@
 namespace normc::halide {
 
 /// Raised whenever a request means something else than before.
-inline constexpr int kSchema = 2;
+inline constexpr int kSchema = 3;
 
 /// The request is at fault; what() says where and why.
 struct BadRequest : std::runtime_error {
@@ -88,7 +88,7 @@ struct Request {
   std::string emit;    ///< object, bitcode, halide, stmt, asm
   Schedule schedule;
   Kernel kernel;
-  /// Count traffic for a shape: segments, rows, features, whether it is large. Empty: do not.
+  /// Count traffic for a shape, as a small and as a large call: segments, rows, features. Empty: do not.
   std::vector<int> count;
 };
 

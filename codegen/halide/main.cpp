@@ -6,6 +6,7 @@
 // Halide brings an LLVM of its own, and may fail where it likes: the caller
 // (codegen/targets/halide) limits time and memory and reads what is written to
 // standard error as the log. Exit codes: 0 done, 2 a bad request, 3 refused, 1 anything else.
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -41,7 +42,7 @@ void answer(const Request& request, const std::string& path) {
   const Kernel& kernel = request.kernel;
   std::vector<Halide::Internal::LoweredFunc> functions;
   std::ostringstream text;
-  Traffic traffic;
+  std::array<Traffic, 2> traffic;  // of a small call and of a large one
   for (size_t i = 0; i < kernel.phases.size(); ++i) {
     Memory memory(kernel, static_cast<int>(i));
     Translation translation(memory, request.schedule);
@@ -55,11 +56,9 @@ void answer(const Request& request, const std::string& path) {
       continue;
     }
     functions.push_back(lowered(driver, memory, symbol, target));
-    if (!request.count.empty()) {
-      const Traffic t =
-          trafficOf(functions.back(), memory,
-                    {request.count[0], request.count[1], request.count[2], request.count[3] != 0});
-      traffic.reads += t.reads, traffic.writes += t.writes;
+    for (size_t large = 0; large < traffic.size() && !request.count.empty(); ++large) {
+      const Traffic t = trafficOf(functions.back(), memory, {request.count[0], request.count[1], request.count[2], large != 0});
+      traffic[large].reads += t.reads, traffic[large].writes += t.writes;
     }
     if (request.emit == "stmt")
       text << "func " << symbol << " (args, task) {\n" << functions.back().body << "}\n\n";
@@ -75,7 +74,8 @@ void answer(const Request& request, const std::string& path) {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   nlohmann::json facts{
       {"schema", kSchema}, {"halide", version()}, {"symbol", kernel.symbol}, {"seconds", took.count()}};
-  if (!request.count.empty()) facts["reads"] = traffic.reads, facts["writes"] = traffic.writes;
+  if (!request.count.empty())
+    for (const Traffic& t : traffic) facts["reads"].push_back(t.reads), facts["writes"].push_back(t.writes);
   for (const Phase& phase : kernel.phases) facts["phases"].push_back(kernel.symbol + "_" + phase.name);
   std::cout << facts.dump() << "\n";
 }

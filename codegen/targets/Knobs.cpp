@@ -2,7 +2,6 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
 
 namespace normc::codegen {
 
@@ -17,8 +16,7 @@ std::string scheduleText(Strategy strategy, llvm::ArrayRef<Knob> knobs) {
 
 llvm::Error parseScheduleText(llvm::StringRef text, Strategy& strategy, llvm::ArrayRef<Strategy> strategies,
                               llvm::ArrayRef<Knob> knobs) {
-  llvm::SmallVector<llvm::StringRef> parts, legal;
-  llvm::StringSet<> given;
+  llvm::SmallVector<llvm::StringRef, 16> parts, legal, given;  // a tuner reads thousands of schedules: no table for a few words
   text.split(parts, ',');
   auto wrong = [&](const std::string& why) { return llvm::createStringError("schedule '" + text.str() + "': " + why); };
   for (auto [i, part] : llvm::enumerate(parts)) {
@@ -32,7 +30,8 @@ llvm::Error parseScheduleText(llvm::StringRef text, Strategy& strategy, llvm::Ar
       strategy = *known;
       continue;
     }
-    if (!given.insert(key).second) return wrong("'" + key.str() + "' is given twice");
+    if (llvm::is_contained(given, key)) return wrong("'" + key.str() + "' is given twice");
+    given.push_back(key);
     const auto* knob = llvm::find_if(knobs, [&, key = key](const Knob& k) { return k.name == key && (k.number || key == part); });
     if (knob == knobs.end()) {
       for (const Knob& k : knobs) legal.push_back(k.name);

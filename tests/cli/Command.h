@@ -37,7 +37,7 @@ class CommandTest : public testing::Test {
   bool exists(const std::string& name) const;
   std::vector<std::string> files() const;
 
-  /// Compiles problems of built-in norms to `name`.
+  /// Compiles problems of built-in norms to `name`, each list once in a process.
   void package(const std::string& name, std::vector<std::string> problems) const;
   /// Replaces part of the manifest by text of the same length, and mends its hash.
   void rewriteManifest(const std::string& name, const std::string& from, const std::string& to) const;

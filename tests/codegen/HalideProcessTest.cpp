@@ -136,8 +136,8 @@ TEST_F(HalideRequest, MustBeJson) {
 }
 
 TEST_F(HalideRequest, OfANewerSchemaIsRefused) {
-  EXPECT_EQ(said(changed("\"schema\":2", "\"schema\":3")),
-            "bad request: the request has schema 3; this normc-halide-gen reads 2: normc and "
+  EXPECT_EQ(said(changed("\"schema\":3", "\"schema\":4")),
+            "bad request: the request has schema 4; this normc-halide-gen reads 3: normc and "
             "normc-halide-gen have to be of the "
             "same build");
 }

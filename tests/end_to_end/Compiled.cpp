@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "dsl/Library.h"
+#include "dsl/Print.h"
 
 namespace normc {
 
@@ -29,10 +32,22 @@ std::unique_ptr<Compiled> compiled(const Problem& problem, const codegen::cpu::S
   return compiled(problem, llvm::cantFail(codegen::findTarget(isa.name)), schedule.text(), threads);
 }
 
+/// The package of one kernel. The last ones are kept: tests ask for a kernel once for each number of threads.
+static llvm::Expected<std::string> packageOf(const Problem& problem, const codegen::TargetPtr& target, const std::string& schedule) {
+  constexpr size_t kKept = 16;
+  static std::map<std::string, std::string> kept;
+  const std::string name = print(*problem.spec) + problem.text() + " " + target->name().str() + " " + target->generator().str() + " " + schedule;
+  if (auto found = kept.find(name); found != kept.end()) return found->second;
+  auto bytes = codegen::buildPackage({{problem, target, schedule, std::nullopt}}, {.threads = 1});
+  if (!bytes) return bytes.takeError();
+  if (kept.size() == kKept) kept.clear();
+  return kept[name] = std::move(*bytes);
+}
+
 std::unique_ptr<Compiled> compiled(const Problem& problem, const codegen::TargetPtr& target, const std::string& schedule,
                                    int threads) {
   auto result = std::make_unique<Compiled>();
-  auto bytes = codegen::buildPackage({{problem, target, schedule, std::nullopt}}, {.threads = 1});
+  auto bytes = packageOf(problem, target, schedule);
   if (!bytes) {
     result->error = llvm::toString(bytes.takeError());
     return result;

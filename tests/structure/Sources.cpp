@@ -68,8 +68,8 @@ std::vector<std::string> linesWith(const std::string& text, const std::string& w
   const std::regex pattern("\\b" + word + "\\b");
   std::vector<std::string> lines;
   std::istringstream in(text);
-  for (std::string line; std::getline(in, line);)
-    if (std::regex_search(line, pattern)) lines.push_back(line);
+  for (std::string line; std::getline(in, line);)  // to search by the pattern takes a hundred times as long
+    if (line.find(word) != line.npos && std::regex_search(line, pattern)) lines.push_back(line);
   return lines;
 }
 
