@@ -33,11 +33,13 @@ static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machineOf(llvm::Stri
 /// What of O3 tells on these kernels, which have neither calls nor memory of their own, in half the time. Ranges (sccp,
 /// correlated-propagation) decide most questions whether a feature is still one of the row, and sums of indices are put in one
 /// order (reassociate) so that addresses are shared: without either, entries for any alignment have up to a third more instructions.
+/// Without jump-threading, constraint-elimination and what stands beside them rows with few registers to spare spill.
 static constexpr llvm::StringLiteral kPasses =
     "function("
-    "sccp,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,simplifycfg,early-cse<memssa>,correlated-propagation,"
-    "simplifycfg,instcombine<no-verify-fixpoint>,reassociate,loop-mssa(loop-rotate,licm),"
-    "simplifycfg,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion,loop-unroll-full),gvn,bdce,"
+    "sccp,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,simplifycfg,early-cse<memssa>,"
+    "speculative-execution<only-if-divergent-target>,jump-threading,correlated-propagation,"
+    "simplifycfg,instcombine<no-verify-fixpoint>,reassociate,constraint-elimination,loop-mssa(loop-rotate,licm),"
+    "simplifycfg,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion,loop-unroll-full),mldst-motion,gvn,bdce,"
     "instcombine<no-verify-fixpoint>,dse,loop-mssa(licm),"
     "simplifycfg<bonus-inst-threshold=1;switch-range-to-icmp;hoist-common-insts;sink-common-insts>,"
     "loop-unroll<O3>,instcombine<no-verify-fixpoint>,infer-alignment,div-rem-pairs,simplifycfg)";
