@@ -87,9 +87,9 @@ class Compilation {
   }
   llvm::Error run(StringRef pipeline, StringRef step) {
     PassManager passes(&context_);
-    passes.enableVerifier(false);  // what comes in has been verified, and all passes are MLIR's
+    passes.enableVerifier(false);  // the result is verified, not what each pass hands to the next
     if (failed(parsePassPipeline(pipeline, passes))) return fault("the pass pipeline");
-    return failed(passes.run(*module_)) ? fault(step) : llvm::Error::success();
+    return failed(passes.run(*module_)) || failed(verify(*module_)) ? fault(step) : llvm::Error::success();
   }
   llvm::Error fault(StringRef step) {
     return llvm::createStringError(step.str() + " failed for " + problem_.text() + "; this is a fault of normc\n" +
