@@ -298,7 +298,7 @@ def main():
             import torch
             if not torch.cuda.is_available():
                 raise ImportError("PyTorch sees no CUDA device")
-        except ImportError as error:
+        except (ImportError, OSError, RuntimeError) as error:  # not there, or without a library, or not for this driver
             out.write(json.dumps({"kind": "peer", "who": "PyTorch", "error": str(error)}) + "\n")
             return 0
         bench = Bench(torch, out, deadline)

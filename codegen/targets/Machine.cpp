@@ -26,7 +26,7 @@ llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machineFor(const MachineNam
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      triple, name.cpu, name.features, options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+      triple, name.cpu, name.features, options, llvm::Reloc::PIC_, std::nullopt, name.level));
 }
 
 void layOut(llvm::Module& module, const llvm::TargetMachine& machine) {
@@ -34,21 +34,40 @@ void layOut(llvm::Module& module, const llvm::TargetMachine& machine) {
   module.setDataLayout(machine.createDataLayout());
 }
 
-void optimize(llvm::Module& module, llvm::TargetMachine& machine, bool freestanding) {
+namespace {
+
+/// A pass builder and the analyses of one module.
+struct Optimizer {
+  Optimizer(llvm::TargetMachine& machine, bool freestanding) : builder(&machine), library(machine.getTargetTriple()) {
+    library.disableAllFunctions();
+    if (freestanding) functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
+    builder.registerModuleAnalyses(modules);
+    builder.registerCGSCCAnalyses(sccs);
+    builder.registerFunctionAnalyses(functions);
+    builder.registerLoopAnalyses(loops);
+    builder.crossRegisterProxies(loops, functions, sccs, modules);
+  }
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager sccs;
   llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder passes(&machine);
-  llvm::TargetLibraryInfoImpl library{machine.getTargetTriple()};
-  library.disableAllFunctions();
-  if (freestanding) functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
-  passes.registerModuleAnalyses(modules);
-  passes.registerCGSCCAnalyses(sccs);
-  passes.registerFunctionAnalyses(functions);
-  passes.registerLoopAnalyses(loops);
-  passes.crossRegisterProxies(loops, functions, sccs, modules);
-  passes.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+  llvm::PassBuilder builder;
+  llvm::TargetLibraryInfoImpl library;
+};
+
+}  // namespace
+
+void optimize(llvm::Module& module, llvm::TargetMachine& machine, bool freestanding) {
+  Optimizer o(machine, freestanding);
+  o.builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, o.modules);
+}
+
+void optimize(llvm::Module& module, llvm::TargetMachine& machine, llvm::StringRef passes) {
+  Optimizer o(machine, /*freestanding=*/false);
+  llvm::ModulePassManager pipeline;
+  o.builder.invokePipelineStartEPCallbacks(pipeline, llvm::OptimizationLevel::O3);
+  llvm::cantFail(o.builder.parsePassPipeline(pipeline, passes));
+  pipeline.run(module, o.modules);
 }
 
 llvm::Expected<std::string> emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType kind) {

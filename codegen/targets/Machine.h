@@ -16,6 +16,7 @@ namespace normc::codegen {
 /// What LLVM calls the target.
 struct MachineName {
   std::string triple, cpu, features;
+  llvm::CodeGenOptLevel level = llvm::CodeGenOptLevel::Aggressive;
 };
 llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machineFor(const MachineName&);
 
@@ -23,6 +24,8 @@ llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machineFor(const MachineNam
 void layOut(llvm::Module&, const llvm::TargetMachine&);
 /// `freestanding`: no library function is known, so no loop may become a call of one.
 void optimize(llvm::Module&, llvm::TargetMachine&, bool freestanding);
+/// By these passes alone, as `opt -passes` names them, behind those that the target asks to be first.
+void optimize(llvm::Module&, llvm::TargetMachine&, llvm::StringRef passes);
 llvm::Expected<std::string> emit(llvm::Module&, llvm::TargetMachine&, llvm::CodeGenFileType);
 
 }  // namespace normc::codegen

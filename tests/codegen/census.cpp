@@ -1,9 +1,10 @@
 // Not a test, but a count: every default kernel of some norms on one architecture, how long it takes to become PTX and a
 // cubin, and which of its entries spill.
 //
-//   normc_cuda_census [--arch sm_90] [--norms layer_norm,rms_norm] [--features 1024,1001,0]
+//   normc_cuda_census [--arch sm_90] [--norms layer_norm,rms_norm] [--features 1024,1001,0] [--entries FILE] [--cubins no]
 //
-// 0 features: for any number. Spilling entries are lines of their own; medians come last.
+// 0 features: for any number. Spilling entries are lines of their own; medians come last. FILE gets each entry's registers and
+// machine instructions, so that two builds can be compared; without cubins only the time to PTX is taken.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "codegen/Target.h"
 #include "codegen/targets/cuda/Ptxas.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Object/ELFObjectFile.h"
 #include "tests/codegen/Support.h"
 
 using namespace normc;
@@ -38,7 +40,21 @@ struct Time {
   Time since(const Time& begin) const { return {wall - begin.wall, processor - begin.processor}; }
 };
 
+constexpr uint64_t kInstructionBytes = 16;
+
+/// Machine instructions of each entry: all that its section holds, padding at its end included.
+std::map<std::string, uint64_t> instructionsOf(llvm::StringRef cubin) {
+  std::map<std::string, uint64_t> result;
+  const auto elf = llvm::cantFail(llvm::object::ELF64LEFile::create(cubin));
+  for (const auto& section : llvm::cantFail(elf.sections()))
+    if (llvm::StringRef name = llvm::cantFail(elf.getSectionName(section)); name.consume_front(".text."))
+      result[name.str()] = section.sh_size / kInstructionBytes;
+  return result;
+}
+
 struct Census {
+  bool cubins = true;
+  std::FILE* list = nullptr;
   std::vector<Time> ptx, cubin;
   size_t entries = 0, spilling = 0;
 
@@ -46,6 +62,7 @@ struct Census {
     Time begin = Time::now();
     const CompiledKernel kernel = llvm::cantFail(compileKernel(problem, schedule, arch, "k", {.assemble = false}));
     ptx.push_back(Time::now().since(begin));
+    if (!cubins) return;
     begin = Time::now();
     auto assembled = cuda::assemble(kernel.ptx, arch);
     if (!assembled) {
@@ -53,8 +70,12 @@ struct Census {
       return;
     }
     cubin.push_back(Time::now().since(begin));
+    auto instructions = instructionsOf(assembled->cubin);
     for (const auto& [entry, r] : assembled->resources) {
       ++entries;
+      if (list)
+        std::fprintf(list, "%s %s %s %s: %lld registers, %llu instructions\n", arch.name.c_str(), problem.text().c_str(),
+                     schedule.text().c_str(), entry.c_str(), (long long)r.registers, (unsigned long long)instructions[entry]);
       if (r.spillBytes == 0 && r.stackBytes == 0) continue;
       ++spilling;
       std::printf("%s %s %s: %lld bytes spilled, %lld registers, %s\n", arch.name.c_str(), problem.text().c_str(), entry.c_str(),
@@ -83,14 +104,20 @@ std::vector<std::string> listOf(const std::string& text) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  std::string archName = "sm_90", norms, features = "1024,1001,0";
+  std::string archName = "sm_90", norms, features = "1024,1001,0", entries, cubins;
   for (int i = 1; i + 1 < count; i += 2) {
     const std::string flag = arguments[i];
-    (flag == "--arch" ? archName : flag == "--norms" ? norms : features) = arguments[i + 1];
+    (flag == "--arch"      ? archName
+     : flag == "--norms"   ? norms
+     : flag == "--entries" ? entries
+     : flag == "--cubins"  ? cubins
+                           : features) = arguments[i + 1];
   }
   const cuda::Arch arch = llvm::cantFail(cuda::findArch(archName));
   const auto chosen = listOf(norms);
   Census census;
+  census.cubins = cubins != "no";
+  if (!entries.empty() && !(census.list = std::fopen(entries.c_str(), "w"))) return std::perror(entries.c_str()), 1;
   for (const BuiltinNorm& norm : builtinNorms()) {
     if (!chosen.empty() && !llvm::is_contained(chosen, norm.name)) continue;
     for (Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer})
