@@ -264,6 +264,17 @@ TEST(Schedule, SixteenRegistersTakeCentredRowsOfABackwardOneByOne) {
   EXPECT_EQ(rows("layer_norm:backward@f32[*x4096]", "x86-64-v3"), 2) << "rows share what does not stay in the first-level cache";
 }
 
+TEST(Schedule, ATaskIsWorthAThread) {
+  auto grain = [](const char* problem, Strategy strategy = Strategy::Resident) {
+    return defaultSchedule(problemOf(problem), isaOf("x86-64-v4"), strategy).grain;
+  };
+  EXPECT_EQ(grain("layer_norm:forward@f32[*x1024]"), 16);
+  EXPECT_EQ(grain("layer_norm:backward@f32[*x1024]"), 32) << "leaves sums to be added up";
+  EXPECT_EQ(grain("layer_norm:backward@f32[*x4096]"), 16) << "sixteen rows at least";
+  EXPECT_EQ(grain("layer_norm:backward@f32[*x16384]"), 4) << "unless they have 256 KiB";
+  EXPECT_EQ(grain("batch_norm:backward@f32[*x1024]", Strategy::Streamed), 64) << "x is read twice";
+}
+
 TEST(Schedule, StripsOfColumnsHave256Bytes) {
   auto tile = [](const char* problem, const char* isa) { return defaultSchedule(problemOf(problem), isaOf(isa), Strategy::Resident).tile; };
   EXPECT_EQ(tile("power_norm:forward@f32[*x768]", "x86-64-v3"), 8);

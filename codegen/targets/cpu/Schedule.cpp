@@ -10,8 +10,9 @@ namespace normc::codegen::cpu {
 
 /// Addresses that far apart share a set of the first-level cache.
 static constexpr int64_t kPage = 4096;
-/// Of x in the least task that is worth a thread, where sums per feature come out of it.
-static constexpr int64_t kTaskBytes = 256 << 10;
+/// Of x in the least task that is worth a thread, where sums per feature come out of it; and rows for which it may be half
+/// of that where x is read once.
+static constexpr int64_t kTaskBytes = 256 << 10, kTaskRows = 16;
 /// Of a row, for a task that shares it with others.
 static constexpr int64_t kSplitBytes = 16 << 10;
 /// Features of a kernel for any number of them, as far as choices go.
@@ -238,8 +239,10 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   s.tile = tileOf(problem, isa);
   // A task is worth waking a thread for, and what it leaves to be added up is little beside it.
   const bool partials = perFeature || problem.entry == Entry::Backward;
-  if (problem.layout == Layout::FeaturesLast && (perFeature || lines))
+  if (problem.layout == Layout::FeaturesLast && (perFeature || lines)) {
     s.grain = rowsOf(partials ? kTaskBytes : kTaskBytes / 4, problem, 512);
+    if (partials && lines) s.grain = std::min(s.grain, std::max(rowsOf(kTaskBytes / 2, problem, 512), kTaskRows));
+  }
   s.scalarTail = narrow(problem) && !isa.masks16;
   // In memory many short streams of rows lose to one long one, unless rows share sums per feature. Those of 16 bits are
   // too short even then.
