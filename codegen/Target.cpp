@@ -19,8 +19,8 @@ namespace {
 
 /// X bytes up to which the resident form of a column norm was measured to be faster on a CPU: a backward has three tensors.
 constexpr int64_t kResidentBytes = 4 << 20, kResidentBytesBackward = 1 << 20;
-/// The same where strips of rows shorter than a page end within lines, unless the other form reads x twice; and, of one
-/// reading, where rows begin at two places in a page and sixteen registers cannot hold a strip that is wide enough.
+/// The same where strips of rows shorter than a page end within lines, unless the other form reads x twice and rows begin at
+/// many places in a page; and, of one reading, where they begin at two and sixteen registers cannot hold a wide strip.
 constexpr int64_t kUnalignedResidentBytes = 64 << 10;
 /// Rows up to which the sums of such a column, two levels of them, keep their digits.
 constexpr int64_t kResidentRows = 1 << 14;
@@ -35,8 +35,9 @@ constexpr int64_t kSplitFeatures = 4096, kSplitRows = 2;
 
 int64_t residentBytes(const Problem& problem, const cpu::Isa& isa) {
   const bool backward = problem.entry == Entry::Backward, batch = problem.spec->needsBatchStatistics();
-  if (cpu::splitsLines(problem) && !(batch && !backward)) return kUnalignedResidentBytes;
-  if (isa.registers < 32 && cpu::placesOfRows(problem) <= 2 && !batch) return kUnalignedResidentBytes;
+  const bool twice = batch && !backward, crowded = cpu::placesOfRows(problem) <= 2;
+  if (cpu::splitsLines(problem) && (crowded || !twice)) return kUnalignedResidentBytes;
+  if (isa.registers < 32 && crowded && !batch) return kUnalignedResidentBytes;
   return backward ? kResidentBytesBackward : kResidentBytes;
 }
 

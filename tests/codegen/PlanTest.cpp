@@ -81,6 +81,7 @@ TEST(Plan, APackageGoesDownColumnsWhileTheTensorStaysInCache) {
   EXPECT_EQ(most("power_norm:forward@bf16[*x768]"), (4 << 20) / 768 / 2);
   EXPECT_EQ(most("power_norm:backward@f32[*x300]"), (64 << 10) / 300 / 4) << "strips end within lines";
   EXPECT_EQ(most("batch_norm:forward@f32[*x300]"), (4 << 20) / 300 / 4) << "x would be read twice";
+  EXPECT_EQ(most("batch_norm:forward@f32[*x511]"), (64 << 10) / 511 / 4) << "every other row within a line of one place in a page";
   EXPECT_EQ(most("power_norm:forward@f32[*x1024]"), 2) << "rows at one place in a page";
   EXPECT_EQ(most("batch_norm:forward@f32[*x1024]"), 16);
 }

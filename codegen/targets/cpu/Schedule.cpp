@@ -113,6 +113,7 @@ bool splitsLines(const Problem& problem) {
 int64_t placesOfRows(const Problem& problem) {
   if (!problem.features || problem.layout != Layout::FeaturesLast) return kPage / kLine;
   if (driftOfRows(problem) < kLine) return 1;
+  if (driftOfRows(problem, 2) < kLine) return 2;
   return kPage / std::gcd(kPage, *problem.features * bytes(problem.data));
 }
 

@@ -46,7 +46,8 @@ std::optional<std::string> whyIllegal(const Problem&, const Schedule&, const Isa
 int64_t lineOf(const Problem&);
 
 /// At how many places within a page the rows of a tensor begin: 1 where they are a multiple of a page apart, or less than a
-/// line beside it, and so share sets of the first-level cache; 64 where nothing is known.
+/// line beside it, and so share sets of the first-level cache; 2 where that is so of every other row; 64 where nothing is
+/// known.
 int64_t placesOfRows(const Problem&);
 
 /// Of how many rows, a power of two up to 8, no two begin beside each other within a page: at one place they may.
