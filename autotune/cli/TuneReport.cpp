@@ -142,9 +142,8 @@ void report(const std::vector<Tuned>& results, bool whole, const std::string& re
                 << (records.empty() ? "" : "; measurements are in " + records) << "\n";
   const auto shared = std::count_if(results.begin(), results.end(), [](const Tuned& t) { return !t.patient; });
   if (shared)
-    out.results() << "of " << counted(int64_t(shared), "problem")
-                  << " samples were taken though others computed on the core: a longer --budget waits longer, another --seed "
-                     "tells whether it mattered\n";
+    out.results() << "samples of " << counted(int64_t(shared), "problem")
+                  << " were taken while others computed on the core too: a longer --budget waits longer\n";
 }
 
 Json dryRunReport(const tune::Task& task, const tune::Landscape& landscape, const std::vector<size_t>& seeds,
