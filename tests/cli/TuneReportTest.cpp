@@ -1,0 +1,41 @@
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+
+#include "autotune/cli/TuneReport.h"
+
+namespace normc::cli {
+namespace {
+
+/// A task whose default stayed, as the report sees it.
+Tuned tied(bool patient) {
+  Tuned tuned{.landscape = tune::Landscape({{"mlir", "streamed", 1, {0}}}, 0), .defaultSamples = {1e-5, 1e-5}};
+  tuned.task.problem = "layer_norm:forward@f32[*x768]";
+  tuned.outcome.decision.tie = true;
+  tuned.disturbed = 7, tuned.patient = patient;
+  return tuned;
+}
+
+std::string reported(bool patient, bool json) {
+  std::ostringstream results, talk;
+  Output out(results, talk);
+  out.json = json;
+  report({tied(patient), tied(true)}, true, "", out);
+  return results.str();
+}
+
+TEST(TuneReport, SaysWhenSamplesWereTakenOnASharedCore) {
+  const char* const line = "samples of 1 problem were taken while others computed on the core too: a longer --budget waits longer\n";
+  EXPECT_NE(reported(false, false).find(line), std::string::npos);
+  EXPECT_EQ(reported(true, false).find("others computed"), std::string::npos);
+}
+
+TEST(TuneReport, JsonCountsDisturbedSamples) {
+  const Json task = Json::parse(reported(false, true)).at("tasks").at(0);
+  EXPECT_EQ(task.at("disturbed"), 7);
+  EXPECT_EQ(task.at("patient"), false);
+}
+
+}  // namespace
+}  // namespace normc::cli
