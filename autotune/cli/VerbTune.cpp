@@ -25,8 +25,8 @@ namespace {
 
 /// Choices of like problems that become seeds.
 constexpr size_t kHints = 6;
-/// To wait for a quiet core: of the budget, or seconds where there is none.
-constexpr double kPatienceOfBudget = 0.4, kExhaustivePatience = 600;
+/// Seconds to wait for a quiet core where there is no budget; who hangs in a race is told so much later.
+constexpr double kExhaustivePatience = 60;
 
 class Tuning {
  public:
@@ -120,7 +120,7 @@ class Tuning {
   tune::Setting settingOf(const TuneTask& t) const {
     tune::Setting setting{t.task, print(*t.problem.spec), hardware_.site.device, hardware_.site.toolchain,
                           session_};
-    setting.quietPatience = flags_.exhaustive ? kExhaustivePatience : kPatienceOfBudget * budget_;
+    setting.quietPatience = flags_.exhaustive ? kExhaustivePatience : tune::kQuietShare * budget_;
     if (!place_.onCuda()) return setting;
     setting.deviceIndex = place_.index(), setting.cudaLibrary = place_.cudaLibrary();
     setting.sampleSeconds = 1e-3;  // long beside what an event can tell apart

@@ -107,7 +107,8 @@ OpenBundle::OpenBundle(const BundleRun& run)
     : run_(run), tasks_(readPlan(run.folder)), journal_(run.records), session_(newSession()) {}
 
 Found OpenBundle::tune(const Shipped& shipped, double budget) {
-  const Setting setting = here(shipped, run_, session_);
+  Setting setting = here(shipped, run_, session_);
+  setting.quietPatience = kQuietShare * budget;
   const Landscape landscape(shipped.points, 0);
   const auto pathOf = [&](size_t point) { return run_.folder + "/" + shipped.made[point].package; };
   const auto known = readDatabase(run_.records);

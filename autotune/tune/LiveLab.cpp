@@ -102,7 +102,7 @@ std::vector<Samples> LiveLab::sample(const std::vector<size_t>& points, int roun
   const double expected =
       20 * std::max(callSeconds_, setting_.sampleSeconds) * double(rounds) * double(points.size());
   const Json answer = ask({{"do", "sample"}, {"names", names}, {"rounds", rounds}},
-                          std::max(kLeastPatience, expected) + (callSeconds_ ? 0 : setting_.patience));
+                          std::max(kLeastPatience, expected) + quietPatience_ + (callSeconds_ ? 0 : setting_.patience));
   disturbed_ += answer.at("disturbed").get<int64_t>();
   const Json& loops = answer.at("loops");
   loops_ = measure::fastest(loops_, {loops[0], loops[1]});

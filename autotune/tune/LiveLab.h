@@ -24,6 +24,9 @@ namespace normc::tune {
 /// Elements of x that a task may have at most.
 inline constexpr int64_t kMostElements = int64_t(1) << 33;
 
+/// Of a budget, to wait for a core on which nobody else computes.
+inline constexpr double kQuietShare = 0.4;
+
 /// By a clock that never goes back.
 double secondsNow();
 

@@ -281,6 +281,8 @@ TEST(Schedule, StripsOfColumnsHave256Bytes) {
   EXPECT_EQ(tile("power_norm:forward@f32[*x768]", "x86-64-v4"), 4);
   EXPECT_EQ(tile("power_norm:backward@f32[*x768]", "x86-64-v3"), 4) << "sums of a backward, in sixteen registers";
   EXPECT_EQ(tile("power_norm:forward@f32[*x1000]", "x86-64-v3"), 2) << "rows begin beside each other in a page";
+  EXPECT_EQ(tile("power_norm:forward@f32[*x4]", "x86-64-v4"), 4) << "short rows follow each other in a page";
+  EXPECT_EQ(tile("power_norm:forward@f32[*x511]", "x86-64-v4"), 8) << "every other row within a line of one place";
   EXPECT_EQ(tile("power_norm:forward@f32[*x512]", "x86-64-v4"), 8) << "rows begin at two places in a page";
 }
 

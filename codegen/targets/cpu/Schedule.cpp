@@ -89,16 +89,15 @@ static int64_t driftOfRows(const Problem& problem, int64_t n) {
   return std::min(pitch, kPage - pitch);
 }
 
-/// The same of neighbours, of which those shorter than a page follow each other in it.
-static int64_t driftOfRows(const Problem& problem) {
-  return *problem.features * bytes(problem.data) < kPage / 2 ? kPage / 2 : driftOfRows(problem, 1);
+/// The same, but rows that lie within half a page together follow each other in it.
+static int64_t nearnessOfRows(const Problem& problem, int64_t n) {
+  return n * *problem.features * bytes(problem.data) < kPage / 2 ? kPage / 2 : driftOfRows(problem, n);
 }
 
 int64_t rowsApart(const Problem& problem) {
   if (!problem.features || problem.layout != Layout::FeaturesLast) return 8;
-  const int64_t size = *problem.features * bytes(problem.data);
   for (int64_t n = 1; n < 8; ++n) {
-    const int64_t drift = n * size < kPage / 2 ? kPage / 2 : driftOfRows(problem, n);
+    const int64_t drift = nearnessOfRows(problem, n);
     if (drift > 0 && drift < 2 * kLine) return n < 2 ? 1 : n < 4 ? 2 : 4;
   }
   return 8;
@@ -112,8 +111,8 @@ bool splitsLines(const Problem& problem) {
 
 int64_t placesOfRows(const Problem& problem) {
   if (!problem.features || problem.layout != Layout::FeaturesLast) return kPage / kLine;
-  if (driftOfRows(problem) < kLine) return 1;
-  if (driftOfRows(problem, 2) < kLine) return 2;
+  if (nearnessOfRows(problem, 1) < kLine) return 1;
+  if (nearnessOfRows(problem, 2) < kLine) return 2;
   return kPage / std::gcd(kPage, *problem.features * bytes(problem.data));
 }
 
@@ -159,7 +158,7 @@ static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) 
   }
   // Rows that begin at one place in a page push each other out of the first-level cache: two of them, and their
   // outputs, still fit. Where they begin a line apart, each waits for what its neighbour just stored.
-  if (places == 1 || (problem.features && driftOfRows(problem) <= kLine)) return 2;
+  if (places == 1 || (problem.features && nearnessOfRows(problem, 1) <= kLine)) return 2;
   if (perFeature && places == 2) return 4;
   // Without sums there is nothing to share.
   if (perFeature && problem.entry == Entry::Infer && !problem.spec->pre) return 1;
