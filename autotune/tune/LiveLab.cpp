@@ -240,7 +240,7 @@ std::vector<Samples> LiveLab::race(const std::vector<size_t>& points, int rounds
 double LiveLab::copySeconds(int reads, int writes) {
   try {
     load(landscape_.byDefault());
-    return ask({{"do", "copy"}, {"reads", reads}, {"writes", writes}}, setting_.patience).at("seconds");
+    return ask({{"do", "copy"}, {"reads", reads}, {"writes", writes}}, setting_.patience + quietPatience_).at("seconds");
   } catch (const CannotDo&) {
     return 0;
   } catch (const Worker::Ended&) {

@@ -186,6 +186,11 @@ std::function<double()> Bench::sampler(Candidate& one) {
   return [this, runner] { return quiet_->sample([&] { return runner->sample(); }); };
 }
 
+measure::Quiet& Bench::quietCore() {
+  if (!quiet_) quiet_ = std::make_unique<measure::Quiet>(patience_, known_);
+  return *quiet_;
+}
+
 Json Bench::sample(const Json& request) {
   std::vector<Candidate*> runners;
   for (const Json& name : request.at("names")) {
@@ -193,21 +198,21 @@ Json Bench::sample(const Json& request) {
     if (!one.take) one.take = sampler(one);
     runners.push_back(&one);
   }
-  if (!quiet_) quiet_ = std::make_unique<measure::Quiet>(patience_, known_);
+  measure::Quiet& quiet = quietCore();
   std::optional<measure::OwnCores> bound;
   if (!device_ && threads_ > 1) bound.emplace();
-  const int before = quiet_->disturbed(), rounds = request.at("rounds");
+  const int before = quiet.disturbed(), rounds = request.at("rounds");
   std::vector<measure::Samples> samples(runners.size());
   for (int round = 0; round < rounds; ++round)
     for (size_t i = 0; i < runners.size(); ++i) {
       const size_t turn = (i + size_t(round)) % runners.size();
       samples[turn].push_back(runners[turn]->take());
     }
-  const measure::Loops best = quiet_->best();
+  const measure::Loops best = quiet.best();
   return {{"samples", samples},
-          {"disturbed", quiet_->disturbed() - before},
+          {"disturbed", quiet.disturbed() - before},
           {"loops", {best.waiting, best.filling}},
-          {"patience", quiet_->patience()}};
+          {"patience", quiet.patience()}};
 }
 
 measure::Roof& Bench::roof() {
@@ -241,12 +246,15 @@ Json Bench::copy(const Json& request) {
   std::vector<const void*> inputs{x.data()};
   if (backward) inputs.push_back(dy.data());
   if (traffic.writes != 1 || traffic.reads < int(inputs.size())) return {{"seconds", 0}};
+  measure::Quiet& quiet = quietCore();
+  std::optional<measure::OwnCores> bound;
+  if (threads_ > 1) bound.emplace();
   double best = 0;
   for (const measure::Stores stores : {measure::Stores::Cached, measure::Stores::Streaming}) {
     const auto copy = measure::makeCopy(inputs, out.data(), out.bytes(), traffic, stores, threads_);
-    measure::Runner runner(*copy, sampleSeconds_);
+    measure::Runner runner(*copy, sampleSeconds_, threads_ > 1 ? kAwake : 0);
     measure::Samples samples;
-    for (int i = 0; i < 9; ++i) samples.push_back(runner.sample());
+    for (int i = 0; i < 9; ++i) samples.push_back(quiet.sample([&] { return runner.sample(); }));
     const double seconds = measure::median(samples);
     if (best == 0 || seconds < best) best = seconds;
   }

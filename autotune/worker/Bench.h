@@ -52,6 +52,8 @@ class Bench {
   Json copy(const Json&);
   host::Plan plan(const host::Package&, const std::vector<normc_number>& numbers = {}) const;
   measure::Roof& roof();
+  /// Made at the first sample.
+  measure::Quiet& quietCore();
   double roofSeconds(const measure::Traffic&);
   Candidate& candidate(const Json& name);
   std::function<double()> sampler(Candidate&);
