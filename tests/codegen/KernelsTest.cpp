@@ -136,6 +136,22 @@ TEST(Stages, OnlyPhasesWhoseStoresMayPassTheCachesHaveAFence) {
   EXPECT_EQ(fences(0), 0u);
 }
 
+TEST(Stages, StoresPastTheCachesStaySuchInEveryType) {
+  for (const char* type : {"f32", "bf16", "f16"})
+    for (const char* entry : {"forward", "backward"})
+      for (const char* target : {"x86-64-v3", "x86-64-v4", "x86-64-v4-bf16"}) {
+        const Problem problem = problemOf(std::string("layer_norm:") + entry + "@" + type + "[*x768]");
+        SCOPED_TRACE(problem.text() + " " + target);
+        const cpu::Isa& isa = isaOf(target);
+        const cpu::Schedule schedule = cpu::defaultSchedule(problem, isa, Strategy::Resident);
+        const std::string text = llvm::cantFail(emitStage(problem, schedule, isa, Stage::Llvm));
+        const std::string assembly = llvm::cantFail(emitStage(problem, schedule, isa, Stage::Assembly));
+        const size_t asked = llvm::StringRef(text).count(", !nontemporal");
+        EXPECT_GT(asked, 0u);
+        EXPECT_GE(llvm::StringRef(assembly).count("vmovnt"), asked);
+      }
+}
+
 TEST(Stages, LinkedObjectsAreOneSharedObject) {
   for (const cpu::Isa& isa : cpu::instructionSets()) {
     std::vector<std::string> objects;
