@@ -154,12 +154,13 @@ Value Walk::horizontal(Value v) {
 
 //===-- Probing ---------------------------------------------------------------------===//
 
-/// Where the i-th of some vectors of a run begins. Of a row as far from each other as they can be, so that data with a
-/// trend do not have their shift at one end, and their variance what is left of two large sums. Not of a channel: a row
-/// that is an outlier would be among the few that are asked.
+/// Where the i-th of some vectors of a run begins. Of a row half of them at each end, so that the shift of data with a
+/// trend lies in its middle, and their variance is not what two large sums leave. At equal distances, in memory, they lead
+/// the processor to fetch what would lie at the next one. Not of a channel: a row that is an outlier would be among the few
+/// that are asked.
 Value Walk::spot(Value length, int64_t i, int64_t parts, int64_t width) {
-  if (!slab_.isPer("row")) return l_.index(i * width);
-  return l_.roundDown(l_.div(l_.mul(length, l_.index(i)), l_.index(parts)), width);
+  if (!slab_.isPer("row") || 2 * i < parts) return l_.index(i * width);
+  return l_.roundDown(l_.sub(length, l_.index((parts - i) * width)), width);
 }
 
 /// A value near the mean. Powers of two of equal numbers add up exactly, so
@@ -231,7 +232,7 @@ Value Walk::probe(ProbeOp op, Replica& replica) {
     else (f_.featuresLast() ? c.feature : c.row) = l_.add(f_.featuresLast() ? at.feature : zero, i);
     return f_.address(x, c);
   };
-  /// The mean of `parts` loads of `width` lanes, spread over the run.
+  /// The mean of `parts` loads of `width` lanes.
   auto meanOf = [&](int64_t parts, int64_t width) {
     Values values;
     for (int64_t i = 0; i < parts; ++i)
