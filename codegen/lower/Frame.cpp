@@ -182,4 +182,9 @@ void Frame::store(TensorOp t, Value address, Value value, Value mask, std::optio
   }
 }
 
+void Frame::fetch(TensorOp t, Value address) {
+  constexpr unsigned kSecondLevel = 2;
+  memref::PrefetchOp::create(l_.b, l_.loc, buffer(t), ValueRange{address}, /*isWrite=*/false, kSecondLevel, /*isDataCache=*/true);
+}
+
 }  // namespace normc::codegen

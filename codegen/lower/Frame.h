@@ -95,6 +95,8 @@ class Frame {
   /// `past`: around the caches; the address of a vector is a multiple of its size then.
   void store(TensorOp, mlir::Value address, mlir::Value value, mlir::Value mask, std::optional<int64_t> alignment = {},
              bool past = false);
+  /// Asks for the line of an element, as far as the second-level cache; of an address that does not exist for nothing.
+  void fetch(TensorOp, mlir::Value address);
 
  private:
   mlir::Value buffer(TensorOp);

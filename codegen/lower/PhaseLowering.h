@@ -46,6 +46,7 @@ class PhaseLowering : Walk {
   int64_t largeUnroll();
   void orderStores();
   void lines(SlabOp, mlir::Value begin, mlir::Value end);
+  void markNext(mlir::Value unit, int64_t count);
   void linesOfUnits(SlabOp, llvm::ArrayRef<Coordinates> units);
   llvm::SmallVector<Coordinates> unitsFrom(mlir::Value first, int64_t count);
   Replicas lineReplicas(SlabOp, llvm::ArrayRef<Coordinates> units, mlir::Value group);
@@ -69,6 +70,7 @@ class PhaseLowering : Walk {
   Values along(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value width, Values sums);
   void element(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value offset, int64_t lanes, mlir::Value mask,
                llvm::MutableArrayRef<mlir::Value> sums, unsigned stride, llvm::MutableArrayRef<mlir::Value> common = {});
+  void fetchNext(size_t rows, mlir::Value offset, int64_t elements);
   void addRowPartials(Sweep&, llvm::MutableArrayRef<Replica>, llvm::ArrayRef<mlir::Value> sums);
   mlir::Value inFirstLane(mlir::Value scalar);
   void allocateBuffer();
@@ -99,6 +101,7 @@ class PhaseLowering : Walk {
   mlir::Value large_;        ///< whether this call is one; null: all are alike
   mlir::Value past_;         ///< whether its outputs may go past the caches
   bool inLarge_ = false;
+  mlir::Value next_;         ///< the first unit of the next step, where its inputs are asked for ahead; or null
   mlir::IRMapping shared_;  ///< values of the phase, outside all slabs
   mlir::Value buffer_;       ///< of a stream's sums
   mlir::Value bufferBegin_;  ///< where they begin in it

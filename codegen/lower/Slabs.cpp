@@ -82,6 +82,7 @@ void PhaseLowering::slab(SlabOp s) {
 }
 
 void PhaseLowering::lower(SlabOp s, Value begin, Value end) {
+  next_ = {};
   switch (kind_) {
     case Kind::Line: return lines(s, begin, end);
     case Kind::Block: return blocks(s, begin, end);
@@ -135,8 +136,13 @@ void PhaseLowering::lines(SlabOp s, Value begin, Value end) {
   if (isAhead() && groupsOf(s) == 1)
     linesAhead(s, begin, whole, together, [&](Value unit) { return lineReplicas(s, unitsFrom(unit, together), l_.index(0)); });
   else
-    l_.forEach(begin, whole, together, [&](Value unit) { linesOfUnits(s, unitsFrom(unit, together)); });
-  if (together > 1) l_.forEach(whole, end, 1, [&](Value unit) { linesOfUnits(s, unitsFrom(unit, 1)); });
+    l_.forEach(begin, whole, together, [&](Value unit) { markNext(unit, together), linesOfUnits(s, unitsFrom(unit, together)); });
+  if (together > 1) l_.forEach(whole, end, 1, [&](Value unit) { markNext(unit, 1), linesOfUnits(s, unitsFrom(unit, 1)); });
+}
+
+/// Units from `unit` on are a step: where the next begins, if that matters.
+void PhaseLowering::markNext(Value unit, int64_t count) {
+  next_ = inLarge_ && schedule_.getFetch() ? l_.add(unit, l_.index(count)) : Value();
 }
 
 SmallVector<Coordinates> PhaseLowering::unitsFrom(Value unit, int64_t count) {

@@ -1,4 +1,5 @@
 #include "codegen/lower/PhaseLowering.h"
+#include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -116,11 +117,31 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
   }
 }
 
+/// Inputs of the next step, where outputs of this one lie. Reading waits for nothing but memory then, and an access that
+/// is not there in time delays none that is.
+void PhaseLowering::fetchNext(size_t rows, Value offset, int64_t elements) {
+  llvm::SetVector<Operation*> inputs;
+  for (auto sweep : slab_.getOps<SweepOp>())
+    for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())
+      if (TensorOp t = f_.tensor(name.getValue()); t.isXSized()) inputs.insert(t);
+  for (size_t r = 0; r < rows; ++r) {
+    Coordinates at = unitCoordinates(l_.add(next_, l_.index(int64_t(r))));
+    (f_.featuresLast() ? at.feature : at.row) = l_.add(runBegin_, offset);
+    for (Operation* op : inputs) {
+      auto t = cast<TensorOp>(op);
+      Value first = f_.address(t, at);
+      const int64_t line = kLine * 8 / t.getType().getIntOrFloatBitWidth();
+      for (int64_t i = 0; i < elements; i += line) f_.fetch(t, l_.add(first, l_.index(i)));
+    }
+  }
+}
+
 Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value width, Values sums) {
   int64_t lanes = schedule_.getVector(), unroll = unroll_, step = lanes * unroll;
   auto steps = [&](Value begin, Value end, int64_t vectors, ValueRange from) {
     return l_.forEach(begin, end, vectors * lanes, from, [&](Value j, ValueRange running) {
       Values next(running);
+      if (next_ && !s.writes.empty()) fetchNext(replicas.size(), j, vectors * lanes);
       for (int64_t u = 0; u < vectors; ++u)
         element(s, replicas, l_.add(j, l_.index(u * lanes)), lanes, {}, MutableArrayRef<Value>(next).drop_front(sums.empty() ? 0 : u), unroll);
       if (inLarge_ && past_ && vectors % linesUnroll() == 0 && !s.writes.empty()) s.flushPast(f_, l_, past_);
@@ -389,6 +410,7 @@ void PhaseLowering::streamSweep(SweepOp op, Value begin, Value end) {
     Value width = features && *features % columns == 0 ? l_.index(columns)
                                                        : l_.min(l_.index(columns), l_.sub(f_.features(), tile));
     auto rowsFrom = [&](Value unit, int64_t n) {
+      markNext(unit, n);
       Replicas rows(n);
       for (auto [i, r] : llvm::enumerate(rows)) {
         r.at = unitCoordinates(l_.add(unit, l_.index(i)));

@@ -75,10 +75,11 @@ TEST_F(Dialect, ScheduleAttributeKeepsEveryKnob) {
                   .grain = 5,
                   .scalarTail = true,
                   .stream = 2,
-                  .ahead = true};
+                  .ahead = true,
+                  .fetch = true};
   std::string text =
       "#norm.schedule<strategy = \"resident\", vector = 16, rows = 2, unroll = 4, tile = 8, grain = 5, "
-      "scalar_tail = true, stream = 2, ahead = true>";
+      "scalar_tail = true, stream = 2, ahead = true, fetch = true>";
   EXPECT_EQ(mlir::parseAttribute(text, &context_), s.attribute(&context_)) << diagnostics_;
 }
 

@@ -28,13 +28,15 @@ TEST(Schedule, PrintsEveryKnob) {
   EXPECT_EQ(s.text(), "resident,vector=16,rows=2,unroll=4,tile=8,grain=5,stream=4,scalar_tail");
   s.ahead = true;
   EXPECT_EQ(s.text(), "resident,vector=16,rows=2,unroll=4,tile=8,grain=5,stream=4,scalar_tail,ahead");
+  s.fetch = true;
+  EXPECT_EQ(s.text(), "resident,vector=16,rows=2,unroll=4,tile=8,grain=5,stream=4,scalar_tail,ahead,fetch");
 }
 
 TEST(Schedule, ParsesWhatItPrints) {
   for (Strategy strategy : {Strategy::Streamed, Strategy::Resident})
     for (int64_t knob : {1, 2, 8})
       for (bool flag : {false, true}) {
-        Schedule s{strategy, 2 * knob, knob, 8 / knob, knob, 3 * knob, flag, flag ? knob : 0, flag};
+        Schedule s{strategy, 2 * knob, knob, 8 / knob, knob, 3 * knob, flag, flag ? knob : 0, flag, flag};
         auto again = parseSchedule(s.text());
         ASSERT_TRUE(bool(again)) << s.text();
         EXPECT_EQ(*again, s) << again->text();
@@ -46,7 +48,7 @@ TEST(Schedule, SaysWhichPartOfATextIsWrong) {
   EXPECT_EQ(
       parseError("streamed,width=8"),
       "schedule 'streamed,width=8': no knob 'width'; legal: vector, rows, unroll, tile, grain, stream, scalar_tail, "
-      "ahead");
+      "ahead, fetch");
   EXPECT_EQ(parseError("streamed,rows=4,rows=2"), "schedule 'streamed,rows=4,rows=2': 'rows' is given twice");
   EXPECT_EQ(parseError("streamed,rows=four"),
             "schedule 'streamed,rows=four': 'four' is not a number for rows");
@@ -118,21 +120,21 @@ TEST(Schedule, RowsThatNearlyCollideGoTwoTogetherByDefault) {
   EXPECT_EQ(odd.unroll, 4);
 }
 
-TEST(Schedule, LargeCallsOf16BitsTakeOneRowAtATimeByDefault) {
-  auto stream = [](const char* problem) {
-    return defaultSchedule(problemOf(problem), isaOf("x86-64-v4"), Strategy::Streamed).stream;
+TEST(Schedule, LargeCallsAskForTheNextRowsByDefault) {
+  auto large = [](const char* text) {
+    const Problem problem = problemOf(text);
+    const Strategy strategy = problem.spec->perFeature() ? Strategy::Streamed : Strategy::Resident;
+    const Schedule s = defaultSchedule(problem, isaOf("x86-64-v4"), strategy);
+    return std::pair(s.stream, s.fetch);
   };
-  EXPECT_EQ(stream("power_norm:forward@f32[*x64]"), 8);
-  EXPECT_EQ(stream("power_norm:forward@bf16[*x64]"), 1);
-  EXPECT_EQ(stream("power_norm_released:forward@f32[*x1024]{heads=8}"), 1);
-  EXPECT_EQ(stream("power_norm_released:forward@f32[*x2048]{heads=8}"), 4) << "rows share sums that outgrow a cache";
-  EXPECT_EQ(stream("power_norm:backward@bf16[*x1024]"), 1);
-  EXPECT_EQ(stream("power_norm:backward@bf16[*x2048]"), 4);
-  EXPECT_EQ(stream("layer_norm:forward@f32[*x1536]"), 1);
-  EXPECT_EQ(stream("layer_norm:forward@f32[*x2048]"), 4) << "or parameters";
-  EXPECT_EQ(stream("rms_norm:forward@f32[*x2048]"), 1) << "a scale alone does not";
-  EXPECT_EQ(stream("batch_norm:backward@f16[*x64]"), 1);
-  EXPECT_EQ(stream("batch_norm:forward@bf16[*x64]"), 1);
+  EXPECT_EQ(large("power_norm:forward@f32[*x64]"), std::pair(int64_t{8}, true));
+  EXPECT_EQ(large("batch_norm:backward@bf16[*x1024]"), std::pair(int64_t{4}, true)) << "half as much of each";
+  EXPECT_EQ(large("power_norm_released:forward@f32[*x1024]{heads=8}"), std::pair(int64_t{4}, true));
+  EXPECT_EQ(large("layer_norm:backward@f32[*x768]"), std::pair(int64_t{4}, true));
+  EXPECT_EQ(large("layer_norm:forward@f32[*x1024]"), std::pair(int64_t{4}, true));
+  EXPECT_EQ(large("layer_norm:forward@f32[*x768]"), std::pair(int64_t{1}, true)) << "a short row is read and written alone";
+  EXPECT_EQ(large("rms_norm:infer@f32[*x768]"), std::pair(int64_t{1}, true));
+  EXPECT_EQ(large("layer_norm:forward@bf16[*x768]"), std::pair(int64_t{4}, true)) << "but for the time of its conversions";
 }
 
 TEST(Schedule, VectorsFillShortLinesByDefault) {

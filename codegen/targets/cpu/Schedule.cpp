@@ -26,10 +26,13 @@ static constexpr int64_t kLongLine = 16384;
 /// Where statistics are sums of squares alone: half registers up to here, and from there one row at a time up to the next.
 static constexpr int64_t kLightLine = 1024, kLongLightLine = 4096;
 
+/// Bytes of a row that, in memory, is best read and written alone.
+static constexpr int64_t kShortRow = 3 << 10;
+
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
   return {{"vector", &s.vector}, {"rows", &s.rows},   {"unroll", &s.unroll},
           {"tile", &s.tile},     {"grain", &s.grain}, {"stream", &s.stream},
-          {"scalar_tail", nullptr, &s.scalarTail}, {"ahead", nullptr, &s.ahead}};
+          {"scalar_tail", nullptr, &s.scalarTail}, {"ahead", nullptr, &s.ahead}, {"fetch", nullptr, &s.fetch}};
 }
 
 std::string Schedule::text() const {
@@ -38,7 +41,7 @@ std::string Schedule::text() const {
 }
 
 ScheduleAttr Schedule::attribute(mlir::MLIRContext* context) const {
-  return ScheduleAttr::get(context, name(strategy), vector, rows, unroll, tile, grain, scalarTail, stream, ahead);
+  return ScheduleAttr::get(context, name(strategy), vector, rows, unroll, tile, grain, scalarTail, stream, ahead, fetch);
 }
 
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
@@ -182,20 +185,11 @@ llvm::SmallVector<Strategy, 2> strategies(const Problem& problem) {
   return legal;
 }
 
-/// What one row and all that belongs to its features take of the first-level cache: parameters, or sums and what they are of.
-static int64_t bytesBesideRow(const Problem& problem) {
-  const Spec& spec = *problem.spec;
-  const bool backward = problem.entry == Entry::Backward;
-  const int64_t vectors = spec.perFeature() || backward ? 3 : int64_t(spec.scale) + int64_t(spec.bias);
-  return problem.features.value_or(kUnknownFeatures) *
-         ((backward ? 2 : 1) * bytes(problem.data) + vectors * bytes(problem.statistics()));
-}
-
 /// Of what goes along rows and then down columns, beside the lanes and tails that any strategy would have.
 static Schedule splitSchedule(const Problem& problem, Schedule s) {
   s.rows = 2, s.unroll = 4, s.tile = 2;
   s.grain = kSplitBytes / bytes(problem.data);
-  s.stream = 0, s.ahead = false;
+  s.stream = 0, s.ahead = false, s.fetch = false;
   return s;
 }
 
@@ -244,16 +238,17 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
     if (partials && lines) s.grain = std::min(s.grain, std::max(rowsOf(kTaskBytes / 2, problem, 512), kTaskRows));
   }
   s.scalarTail = narrow(problem) && !isa.masks16;
-  // In memory many short streams of rows lose to one long one, unless rows share sums per feature. Those of 16 bits are
-  // too short even then.
-  s.stream = !perFeature || problem.spec->pre || bytes(problem.data) == 2 ? 1 : 8;
-  // Sums and parameters of long rows do not stay in the first-level cache from one row to the next: four share them.
-  if (s.stream == 1 && (perFeature || lines) && bytesBesideRow(problem) > 5 * kPage) s.stream = 4;
-  if (problem.layout == Layout::ChannelsFirst) s.stream = 4;
+  // In memory rows share parameters and sums, and the next ones are asked for, or many streams of them lose to one. A short
+  // line alone is written before memory rests.
+  s.fetch = problem.layout == Layout::FeaturesLast && (perFeature || lines);
+  const bool wide = bytes(problem.data) > 2;
+  s.stream = wide && perFeature && !problem.spec->pre ? 8 : 4;
+  const bool alone = !s.fetch || (wide && lines && problem.entry != Entry::Backward && line * bytes(problem.data) <= kShortRow);
+  if (problem.layout == Layout::FeaturesLast && alone) s.stream = 1;
   if (goesDownColumns(problem, strategy)) {
     // Terms of two rows are added first in wide tiles of a backward, which then write their sums half as often.
     s.rows = isa.registers >= 32 && s.tile > 4 && problem.entry == Entry::Backward ? 2 : 1;
-    s.unroll = 1, s.stream = 0;
+    s.unroll = 1, s.stream = 0, s.fetch = false;
   }
   return strategy == Strategy::Split ? splitSchedule(problem, s) : s;
 }

@@ -29,6 +29,7 @@ struct Schedule {
   bool scalarTail = false;
   int64_t stream = 0;  ///< rows of a step in calls that do not fit in caches, whose outputs go past them; 0: all calls alike
   bool ahead = false;  ///< statistics of the next lines before outputs of these
+  bool fetch = false;  ///< in calls with `stream`, inputs of the next rows are asked for while outputs of these are written
 
   std::string text() const;
   ScheduleAttr attribute(mlir::MLIRContext*) const;
