@@ -188,6 +188,10 @@ class CudaTarget : public Target {
     cuda::Schedule schedule = llvm::cantFail(cuda::parseSchedule(text));
     return cuda::predict(formOf(problem, schedule.strategy), schedule, arch_, load);
   }
+  std::string family(const Problem& problem, llvm::StringRef text) const override {
+    cuda::Schedule schedule = llvm::cantFail(cuda::parseSchedule(text));
+    return cuda::family(formOf(problem, schedule.strategy), schedule);
+  }
   llvm::Expected<std::string> emit(const Problem& problem, llvm::StringRef text, llvm::StringRef name) const override {
     auto stage = findStage(name, stages());
     if (!stage) return stage.takeError();

@@ -44,6 +44,9 @@ class Target {
   /// About how long a legal schedule takes, by traffic, caches and registers. Only the order counts:
   /// it says what to measure first, and never decides.
   virtual double predict(const Problem&, llvm::StringRef schedule, const Load&) const = 0;
+  /// Which kind of kernel a legal schedule makes, beside its strategy: words, the same for schedules that are one idea with
+  /// other numbers. Where few can be measured, each should be another kind.
+  virtual std::string family(const Problem&, llvm::StringRef /*schedule*/) const { return {}; }
 
   virtual llvm::Expected<std::string> emit(const Problem&, llvm::StringRef schedule, llvm::StringRef stage) const = 0;
   virtual llvm::Expected<CompiledKernel> compile(const Problem&, llvm::StringRef schedule, llvm::StringRef symbol) const = 0;

@@ -11,6 +11,7 @@
 #include "autotune/cli/Interrupt.h"
 #include "autotune/cli/Maker.h"
 #include "autotune/cli/Progress.h"
+#include "autotune/cli/TuneReport.h"
 #include "autotune/space/Space.h"
 #include "autotune/tune/Bundle.h"
 #include "dsl/Print.h"
@@ -33,13 +34,20 @@ void makeFolder(const std::string& path) {
   if (error) throw refused("cannot make the folder " + path + ": " + error.message());
 }
 
-/// The default, then the seeds, as far as they can be made.
-tune::Shipped shipped(const TuneTask& t, const Hardware& hardware, size_t index, const TuneFlags& flags) {
-  const tune::Landscape landscape =
-      valueOf(tune::landscapeOf(hardware.generators, t.problem, hardware.loadOf(t.task)), ExitCode::Usage);
+tune::Landscape landscapeOf(const TuneTask& t, const Hardware& hardware) {
+  return valueOf(tune::landscapeOf(hardware.generators, t.problem, hardware.loadOf(t.task)), ExitCode::Usage);
+}
+
+std::vector<size_t> candidatesOf(const tune::Landscape& landscape, const TuneFlags& flags) {
   tune::SearchOptions options;
   options.seed = uint64_t(flags.seed), options.fromModel = int(std::min<int64_t>(flags.candidates, 4096));
-  std::vector<size_t> points = tune::seedsOf(landscape, options);
+  return tune::seedsOf(landscape, options);
+}
+
+/// The default, then the seeds, as far as they can be made.
+tune::Shipped shipped(const TuneTask& t, const Hardware& hardware, size_t index, const TuneFlags& flags) {
+  const tune::Landscape landscape = landscapeOf(t, hardware);
+  const std::vector<size_t> points = candidatesOf(landscape, flags);
   const std::string folder = flags.output + "/" + std::to_string(index);
   makeFolder(folder);
   const Maker maker(landscape, hardware.generators, t.problem, folder);
@@ -58,14 +66,26 @@ tune::Shipped shipped(const TuneTask& t, const Hardware& hardware, size_t index,
   return shipped;
 }
 
+ExitCode showCandidates(const std::vector<TuneTask>& tasks, const Hardware& hardware, const TuneFlags& flags, Output& out) {
+  Json all = Json::array();
+  for (const TuneTask& t : tasks) {
+    const tune::Landscape landscape = landscapeOf(t, hardware);
+    all.push_back(dryRunReport(t.task, landscape, candidatesOf(landscape, flags), Shown::Seeds, out));
+  }
+  if (out.json) out.result({{"tasks", all}});
+  return ExitCode::Ok;
+}
+
 }  // namespace
 
 ExitCode exportBundle(const TuneFlags& given, Output& out) {
   TuneFlags flags = given;
   flags.request.inputs = wordsAfterFirst(given);
-  if (flags.output.empty()) throw usage("normc tune export needs the name of a folder to make", "-o FOLDER");
+  if (flags.output.empty() && !flags.dryRun)
+    throw usage("normc tune export needs the name of a folder to make", "-o FOLDER");
   const Hardware hardware = hardwareFor(flags.target);
   const std::vector<TuneTask> tasks = tasksOf(flags, flags.threads);
+  if (flags.dryRun) return showCandidates(tasks, hardware, flags, out);
   makeFolder(flags.output);
   std::vector<tune::Shipped> all;
   const Interrupt interrupt;

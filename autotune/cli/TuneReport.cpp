@@ -147,27 +147,31 @@ void report(const std::vector<Tuned>& results, bool whole, const std::string& re
 }
 
 Json dryRunReport(const tune::Task& task, const tune::Landscape& landscape, const std::vector<size_t>& seeds,
-                  Output& out) {
+                  Shown shown, Output& out) {
   const auto isSeed = [&](size_t point) {
     return std::find(seeds.begin(), seeds.end(), point) != seeds.end();
   };
+  std::vector<size_t> points = landscape.ranked();
+  if (shown == Shown::Seeds) std::erase_if(points, [&](size_t point) { return !isSeed(point); });
+  const double best = landscape[landscape.ranked().front()].predicted;
   if (out.json) {
-    Json points = Json::array();
-    for (const size_t point : landscape.ranked())
-      points.push_back({{"generator", landscape[point].generator},
-                        {"schedule", landscape[point].schedule},
-                        {"predicted", landscape[point].predicted},
-                        {"default", point == landscape.byDefault()},
-                        {"seed", isSeed(point)}});
-    return {{"problem", task.problem}, {"rows", task.rows}, {"policy", task.policy}, {"candidates", points}};
+    Json list = Json::array();
+    for (const size_t point : points)
+      list.push_back({{"generator", landscape[point].generator},
+                      {"schedule", landscape[point].schedule},
+                      {"kind", landscape[point].family},
+                      {"predicted", landscape[point].predicted},
+                      {"slower", landscape[point].predicted / best},
+                      {"default", point == landscape.byDefault()},
+                      {"seed", isSeed(point)}});
+    return {{"problem", task.problem}, {"rows", task.rows}, {"policy", task.policy}, {"candidates", list}};
   }
   out.results() << task.text() << ": " << counted(int64_t(landscape.size()), "legal schedule") << "\n";
-  Table table({">#", ">predicted", "generator", "schedule", ""});
+  Table table({">#", ">predicted", "generator", "kind", "schedule", ""});
   int64_t place = 0;
-  const double best = landscape[landscape.ranked().front()].predicted;
-  for (const size_t point : landscape.ranked())
+  for (const size_t point : points)
     table.row({std::to_string(++place), digitsText(landscape[point].predicted / best, 3) + "x",
-               landscape[point].generator, landscape[point].schedule,
+               landscape[point].generator, landscape[point].family, landscape[point].schedule,
                point == landscape.byDefault() ? "the default"
                : isSeed(point)                ? "a seed"
                                               : ""});

@@ -24,7 +24,10 @@ struct Tuned {
 /// The closing table, what was rejected and why, and where the records are.
 void report(const std::vector<Tuned>&, bool whole, const std::string& records, Output&);
 
+/// Which of a task's candidates a dry run shows.
+enum class Shown { All, Seeds };
+
 /// The candidates of a task in the order of the model, the seeds marked; as JSON where that is wanted.
-Json dryRunReport(const tune::Task&, const tune::Landscape&, const std::vector<size_t>& seeds, Output&);
+Json dryRunReport(const tune::Task&, const tune::Landscape&, const std::vector<size_t>& seeds, Shown, Output&);
 
 }  // namespace normc::cli

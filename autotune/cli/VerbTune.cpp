@@ -200,7 +200,7 @@ class Tuning {
       tune::SearchOptions options;
       options.seed = uint64_t(flags_.seed);
       learn(t, landscape, options);
-      all.push_back(dryRunReport(t.task, landscape, tune::seedsOf(landscape, options), out_));
+      all.push_back(dryRunReport(t.task, landscape, tune::seedsOf(landscape, options), Shown::All, out_));
     }
     if (out_.json) out_.result({{"tasks", all}});
     return ExitCode::Ok;
@@ -265,6 +265,7 @@ Action declareTune(CLI::App& parser) {
   parser.footer(
       "normc tune export NORM... -o FOLDER   packs candidates to be measured elsewhere, by normc-bundle "
       "FOLDER\n"
+      "normc tune export NORM... --dry-run   shows which\n"
       "normc tune run-bundle FOLDER          the same here\n"
       "normc tune import FILE... --records DB.jsonl   brings results home\n\n"
       "A schedule is timed only after it agreed with the reference; it replaces the default only where it "

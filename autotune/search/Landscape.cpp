@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
+#include <set>
+#include <sstream>
 #include <tuple>
 
 namespace normc::tune {
@@ -53,6 +56,28 @@ int Landscape::apart(size_t one, size_t other) const {
   int differing = std::abs(int(a.size()) - int(b.size()));
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) differing += a[i] != b[i];
   return differing;
+}
+
+std::vector<size_t> Landscape::bestOfKinds() const {
+  std::set<std::tuple<std::string_view, int, std::string_view>> seen;
+  std::vector<size_t> list;
+  for (const size_t i : ranked_)
+    if (seen.emplace(points_[i].generator, points_[i].at.at(0), points_[i].family).second) list.push_back(i);
+  return list;
+}
+
+int Landscape::unlike(size_t one, size_t other) const {
+  const auto words = [](const std::string& text) {
+    std::istringstream stream(text);
+    return std::set<std::string>(std::istream_iterator<std::string>(stream), {});
+  };
+  const Point &a = points_[one], &b = points_[other];
+  const int elsewhere = (a.generator != b.generator) + (a.at.at(0) != b.at.at(0));
+  if (a.family == b.family) return elsewhere;
+  const std::set<std::string> left = words(a.family), right = words(b.family);
+  std::vector<std::string> alone;
+  std::set_symmetric_difference(left.begin(), left.end(), right.begin(), right.end(), std::back_inserter(alone));
+  return elsewhere + int(alone.size());
 }
 
 bool Landscape::simpler(size_t a, size_t b) const {

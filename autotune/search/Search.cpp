@@ -17,6 +17,10 @@ constexpr double kRaceOver = 0.85;
 constexpr int kWinners = 4;  ///< of which confirmation is asked, one after the other
 /// Share of the time left that the first rounds of a race may take; what a sample takes at least, in seconds.
 constexpr double kRacing = 0.5, kSample = 4e-4;
+/// Of seeds, beside the best prediction: up to where another kind is likely to be as fast, and one drawn at random worth its time.
+constexpr double kLikely = 1.25, kHopeful = 1.5;
+constexpr int kUnlike = 2;   ///< words in which two kinds differ that are another idea
+constexpr int kTries = 100;  ///< to draw a kind that is new, and as many to draw any
 
 class Searching {
  public:
@@ -225,6 +229,13 @@ class Searching {
   size_t total_ = 0;
 };
 
+/// In how many words a point differs from whoever of the list is most like it; more than kUnlike tell no more.
+int unlikeAll(const Landscape& landscape, const std::vector<size_t>& list, size_t point) {
+  int least = kUnlike;
+  for (const size_t other : list) least = std::min(least, landscape.unlike(point, other));
+  return least;
+}
+
 }  // namespace
 
 std::vector<size_t> seedsOf(const Landscape& landscape, const SearchOptions& options) {
@@ -236,23 +247,42 @@ std::vector<size_t> seedsOf(const Landscape& landscape, const SearchOptions& opt
   };
   if (options.incumbent) add(*options.incumbent);
   for (const size_t hint : options.hints) add(hint);
-  // The best of each strategy and generator; then those that are no neighbours of one that is taken; then the
-  // rest.
+  // The best; of the kinds that are likely, those that have least in common with what is taken; the best of each other
+  // kind; then those that are no neighbours of one that is taken; then the rest.
   std::vector<size_t> model;
-  std::set<int> spaces;
   const auto take = [&](size_t point) {
     if (int(model.size()) < options.fromModel && add(point)) model.push_back(point);
   };
-  for (const size_t point : landscape.ranked())
-    if (spaces.insert(landscape[point].at.at(0)).second) take(point);
+  const double best = landscape[landscape.ranked().front()].predicted;
+  const std::vector<size_t> kinds = landscape.bestOfKinds();
+  std::vector<size_t> likely;
+  for (const size_t kind : kinds)
+    if (landscape[kind].predicted <= kLikely * best) likely.push_back(kind);
+  take(kinds.front());
+  while (!likely.empty() && int(model.size()) < options.fromModel) {
+    const auto next = std::max_element(likely.begin(), likely.end(), [&](size_t a, size_t b) {
+      return unlikeAll(landscape, seeds, a) < unlikeAll(landscape, seeds, b);
+    });
+    take(*next);
+    likely.erase(next);
+  }
+  for (const size_t kind : kinds) take(kind);
   for (const size_t point : landscape.ranked())
     if (std::all_of(model.begin(), model.end(),
                     [&](size_t other) { return landscape.apart(point, other) > 1; }))
       take(point);
   for (const size_t point : landscape.ranked()) take(point);
+  // At random of those that are not hopeless, and of new kinds as long as such are drawn.
+  const double limit = std::max(kHopeful * best, landscape[landscape.byDefault()].predicted);
+  const auto hopeless = std::find_if(landscape.ranked().begin(), landscape.ranked().end(),
+                                     [&](size_t point) { return landscape[point].predicted > limit; });
+  const auto hopeful = size_t(hopeless - landscape.ranked().begin());
   std::mt19937_64 random(options.seed);
-  for (int left = options.atRandom, tries = 0; left > 0 && tries < 100; ++tries)
-    left -= add(random() % landscape.size());
+  for (int left = options.atRandom, tries = 0; left > 0 && tries < 2 * kTries; ++tries) {
+    const size_t point = landscape.ranked()[random() % hopeful];
+    if (tries < kTries && unlikeAll(landscape, seeds, point) == 0) continue;
+    left -= add(point);
+  }
   return seeds;
 }
 

@@ -25,6 +25,7 @@ void addLegal(const codegen::Target& target, const Problem& problem, const codeg
                 target.predict(problem, text, load),
                 {axis}};
     point.at.insert(point.at.end(), places.begin(), places.end());
+    point.family = target.family(problem, text);
     points.push_back(std::move(point));
   } while (advance(places, space));
 }
@@ -72,7 +73,7 @@ Result<Landscape> landscapeOf(const std::vector<codegen::TargetPtr>& generators,
   for (size_t i = 0; i < points.size(); ++i)
     if (points[i].schedule == byDefault && points[i].generator == first.generator())
       return Landscape(std::move(points), i);
-  points.push_back({first.generator().str(), byDefault, first.predict(problem, byDefault, load), {axis}});
+  points.push_back({first.generator().str(), byDefault, first.predict(problem, byDefault, load), {axis}, first.family(problem, byDefault)});
   const size_t last = points.size() - 1;
   return Landscape(std::move(points), last);
 }

@@ -21,6 +21,7 @@ Json toJson(const Shipped& s) {
                       {"schedule", s.points[i].schedule},
                       {"predicted", s.points[i].predicted},
                       {"at", s.points[i].at},
+                      {"family", s.points[i].family},
                       {"package", s.made[i].package},
                       {"object", s.made[i].object}});
   return {{"problem", t.problem},
@@ -46,7 +47,7 @@ Shipped fromJson(const Json& json) {
   s.setting.device.kind = json.at("device"), s.setting.device.arch = json.at("arch");
   for (const Json& point : json.at("candidates")) {
     s.points.push_back({point.at("generator"), point.at("schedule"), point.at("predicted"),
-                        point.at("at").get<std::vector<int>>()});
+                        point.at("at").get<std::vector<int>>(), point.value("family", "")});
     s.made.push_back({point.at("package"), point.at("object"), ""});
   }
   if (s.points.empty()) throw std::runtime_error("a task has no candidates");

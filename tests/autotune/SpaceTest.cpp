@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "autotune/search/Search.h"
 #include "autotune/space/Space.h"
 #include "dsl/Library.h"
 
@@ -200,6 +201,67 @@ TEST(Space, OfAGpuHasSharedMemoryAndBlocksOfTheGridForLongRowsAlone) {
   EXPECT_EQ(values("rms_norm:backward@bf16[*x16384]", "sm_80", "grid"), Values({1}));
   EXPECT_EQ(values("rms_norm:backward@bf16[*x65536]", "sm_80", "grid"), Values({1, 2, 4, 8}));
   EXPECT_EQ(values("rms_norm:backward@bf16[*x65536]", "sm_90", "grid"), Values({1})) << "it has clusters";
+}
+
+TEST(Space, OfAGpuKnowsWhatKindOfKernelAScheduleMakes) {
+  const auto kind = [](const char* text, const std::string& schedule) {
+    return generatorsOf("sm_90")[0]->family(problemOf(text), schedule);
+  };
+  const char *row = "layer_norm:forward@f32[*x4096]", *columns = "batch_norm:forward@f32[*x1024]";
+  EXPECT_EQ(kind(row, "resident,threads=128,team=32,vector=4,tile=32"), "warp");
+  EXPECT_EQ(kind(row, "resident,threads=256,team=128,vector=4,tile=4,cluster=2,prefetch=5"), "block cluster bulk");
+  EXPECT_EQ(kind(row, "resident,threads=256,team=128,vector=4,tile=4,cluster=2,prefetch=2"), "block cluster copied");
+  EXPECT_EQ(kind(row, "resident,threads=256,team=8,vector=4,tile=0"), "lanes walked");
+  EXPECT_EQ(kind(columns, "resident,threads=256,team=8,vector=4,tile=1,rows=4,hold=8,grid=132"), "columns held grid");
+  EXPECT_EQ(kind(columns, "streamed,threads=256,team=32,vector=4,tile=1,rows=4"), "warp");
+}
+
+TEST(Space, CandidatesForAGpuAreFewAndDifferent) {
+  for (const char* text : {"layer_norm:backward@bf16[*x4096]", "rms_norm:forward@f32[*x8192]", "power_norm:backward@f32[*x1024]",
+                           "batch_norm:forward@bf16[*x768]"}) {
+    const Landscape points = landscape(text, "sm_90", 16384);
+    SearchOptions options;
+    options.fromModel = 2;
+    const std::vector<size_t> seeds = seedsOf(points, options);
+    ASSERT_EQ(seeds.size(), 6u);
+    EXPECT_GE(points.unlike(seeds[1], seeds[2]), 2) << text << ": what the model finds best";
+    const double best = points[points.ranked()[0]].predicted, byDefault = points[points.byDefault()].predicted;
+    const double limit = std::max(1.5 * best, byDefault);
+    const std::vector<size_t> all = points.bestOfKinds();
+    const auto hopeful = std::count_if(all.begin(), all.end(), [&](size_t i) { return points[i].predicted <= limit; });
+    std::set<std::string> kinds;
+    for (const size_t seed : seeds) {
+      EXPECT_LE(points[seed].predicted, limit) << points[seed].schedule;
+      kinds.insert(points[seed].schedule.substr(0, 8) + points[seed].family);
+    }
+    EXPECT_GE(kinds.size(), size_t(std::min<long>(hopeful, 4))) << text;
+  }
+}
+
+TEST(Model, WhatIsReadOnceIsNotCountedTwice) {
+  const auto target = generatorsOf("sm_90")[0];
+  const auto time = [&](const char* text, const char* schedule) {
+    return target->predict(problemOf(text), schedule, loadOf(problemOf(text), 1 << 14));
+  };
+  const char *streamed = "streamed,threads=256,team=32,vector=4,tile=1,rows=4,blocks=2";
+  const double once = time("power_norm:forward@f32[*x1024]", streamed), twice = time("batch_norm:forward@f32[*x1024]", streamed);
+  EXPECT_NEAR(twice / once, 1.5, 1e-9) << "a batch's statistics come first, running ones are there";
+}
+
+TEST(Model, AClusterWaitsLongerThanABlock) {
+  const auto target = generatorsOf("sm_90")[0];
+  const Problem problem = problemOf("layer_norm:forward@f32[*x4096]");
+  const auto time = [&](const char* schedule) { return target->predict(problem, schedule, loadOf(problem, 4096)); };
+  EXPECT_LT(time("resident,threads=256,team=256,vector=4,tile=4,rows=1,blocks=4"),
+            time("resident,threads=256,team=64,vector=4,tile=1,rows=4,blocks=4,cluster=16"));
+}
+
+TEST(Model, LessThanALineOfARowCostsAGpuMore) {
+  const auto target = generatorsOf("sm_90")[0];
+  const Problem problem = problemOf("batch_norm:forward@f32[*x4096]");
+  const auto time = [&](const char* schedule) { return target->predict(problem, schedule, loadOf(problem, 4096)); };
+  EXPECT_LT(time("resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=4"),
+            time("resident,threads=256,team=4,vector=4,tile=1,rows=4,blocks=4"));
 }
 
 TEST(Model, NarrowStripsOfColumnsWasteLines) {

@@ -1,5 +1,7 @@
 // `normc tune`, end to end: real kernels, small sizes, short budgets. What it finds depends on the machine;
 // what it says, keeps and refuses does not.
+#include <set>
+
 #include "tests/cli/Command.h"
 
 namespace normc::cli {
@@ -148,6 +150,24 @@ TEST_F(Tune, AKernelThatDoesNothingOnItsDeviceIsNotTimed) {  // the fake driver 
   EXPECT_TRUE(contains(o.out, "y: "));
   EXPECT_TRUE(contains(read("db.jsonl"), "\"kind\":\"cuda\""));
   EXPECT_TRUE(contains(read("db.jsonl"), "\"status\":\"wrong\""));
+}
+
+TEST_F(Tune, ADryRunOfExportShowsWhatItWouldPack) {
+  const auto json = normc({"tune", "export", "layer_norm:backward@bf16[*x1024]", "--target", "sm_90", "--elements", "1048576",
+                           "--candidates", "2", "--dry-run", "--json"})
+                        .json();
+  std::set<std::string> kinds;
+  int defaults = 0;
+  for (const auto& candidate : json["tasks"][0]["candidates"]) {
+    EXPECT_TRUE(candidate["seed"]);
+    EXPECT_GE(candidate["slower"], 1);
+    defaults += candidate["default"].get<bool>();
+    kinds.insert(candidate["kind"]);
+  }
+  EXPECT_EQ(json["tasks"][0]["candidates"].size(), 6u);
+  EXPECT_EQ(defaults, 1);
+  EXPECT_GE(kinds.size(), 4u);
+  EXPECT_TRUE(files().empty());
 }
 
 TEST_F(Tune, ADryRunForAGpuNeedsNone) {

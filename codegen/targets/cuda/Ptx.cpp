@@ -143,12 +143,12 @@ void useIntrinsics(mlir::Operation* gpuModule) {
 }
 
 llvm::StringRef gpuToLlvmPipeline() {
-  return "canonicalize,cse,"
+  return "canonicalize{max-iterations=1 region-simplify=disabled},cse,"  // more finds nothing
          "gpu.module("
          "convert-scf-to-cf,"
          "expand-strided-metadata,"
          "lower-affine,"
-         "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=1 index-bitwidth=0 has-redux=1},"
+         "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=1 index-bitwidth=0 has-redux=1 allow-pattern-rollback=0},"
          "convert-nvvm-to-llvm,"
          "convert-vector-to-llvm{reassociate-fp-reductions=1},"
          "reconcile-unrealized-casts)";

@@ -1,6 +1,7 @@
 #include "codegen/targets/cuda/Space.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "llvm/Support/MathExtras.h"
 
@@ -9,6 +10,8 @@ namespace {
 
 /// Bytes of a step's runs that registers may not hold well.
 constexpr int64_t kLongRun = 32 << 10;
+/// Bytes of a line of the caches, of which less can be read, but not as fast.
+constexpr double kLine = 128;
 
 /// The values with the default among them, ascending and once each.
 std::vector<int64_t> around(std::vector<int64_t> values, int64_t byDefault) {
@@ -91,7 +94,7 @@ double predict(const Form& form, const Schedule& s, const Arch& arch, const Load
   const double elements = double(load.totalRows()) * double(load.features);
   const bool again = form.blocks || (form.lines && s.tile == 0);  // a run that is walked twice
   double transfers = form.columns ? columnsCost(form, s, arch, load) : double(form.reads) * (again ? 2 : 1) + 1;
-  if (form.streams && form.reads) transfers += double(form.reads);
+  if (form.streams && form.rereads) transfers += double(form.reads);
   // Lanes beyond the end of a run do nothing.
   const double held = double(s.team * s.cluster * (form.lines ? s.grid : 1) * s.vector * std::max<int64_t>(s.tile + s.shared, 1));
   const double useful = s.tile > 0 && form.width ? std::min(1.0, double(form.width) / held) : 1;
@@ -105,12 +108,29 @@ double predict(const Form& form, const Schedule& s, const Arch& arch, const Load
   const double underWay = blocks * double(s.threads) * std::min(perThread, 256.0);
   const double rate = std::min(1.0, underWay / kNeeded) * (0.5 + 0.5 * useful);
   const double narrow = double(s.vector * form.dataBytes) < 16 ? 16.0 / double(s.vector * form.dataBytes) : 1;
-  const double barriers = s.team > 32 ? 1 + 0.01 * double(s.team) / 32 : 1;
+  // Who shares a row waits for the others; blocks of a cluster longer than warps of a block.
+  const double warps = double(s.team * s.cluster) / 32;
+  const double barriers = (warps > 1 ? 1 + 0.01 * warps : 1) + 0.03 * std::log2(double(s.cluster));
+  // A row's part that a block reads of columns or a stream, where that is less than a line of the caches.
+  const double part = double(columnsOf(s) * form.dataBytes);
+  const double pieces = (form.columns || form.streams) && part < kLine ? 1 + 0.1 * (kLine / part - 1) : 1;
   const double partials =
       form.partials ? double(s.chunks) * double(load.features) * 4.0 * double(form.partials) : 0;
   // Blocks that wait for each other do nothing else for as long as half of what two launches take.
   const double meeting = s.grid > 1 ? double(32 << 10) * double(arch.multiprocessors) : 0;
-  return (elements * double(form.dataBytes) * transfers + partials + meeting) / rate * (0.9 + 0.1 * narrow) * barriers;
+  return (elements * double(form.dataBytes) * transfers + partials + meeting) / rate * (0.9 + 0.1 * narrow) * barriers * pieces;
+}
+
+std::string family(const Form& form, const Schedule& s) {
+  std::string words = form.columns ? "columns" : s.team < 32 ? "lanes" : s.team == 32 ? "warp" : "block";
+  const auto add = [&](bool holds, const char* word) {
+    if (holds) words.append(" ").append(word);
+  };
+  add((form.lines || form.blocks) && s.tile == 0, "walked");
+  add(s.hold > 0, "held"), add(s.shared > 0, "shared");
+  add(s.cluster > 1, "cluster"), add(s.grid > 1, "grid");
+  add(copiedAhead(s) && !copiesInBulk(s), "copied"), add(copiesInBulk(s), "bulk");
+  return words;
 }
 
 }  // namespace normc::codegen::cuda
