@@ -117,8 +117,8 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
   }
 }
 
-/// Inputs of the next step, where outputs of this one lie. Reading waits for nothing but memory then, and an access that
-/// is not there in time delays none that is.
+/// Inputs of the next step, where outputs of this one lie, or what a stream reads alone. Reading waits for nothing but
+/// memory then, and an access that is not there in time delays none that is.
 void PhaseLowering::fetchNext(size_t rows, Value offset, int64_t elements) {
   llvm::SetVector<Operation*> inputs;
   for (auto sweep : slab_.getOps<SweepOp>())
@@ -141,7 +141,7 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
   auto steps = [&](Value begin, Value end, int64_t vectors, ValueRange from) {
     return l_.forEach(begin, end, vectors * lanes, from, [&](Value j, ValueRange running) {
       Values next(running);
-      if (next_ && !s.writes.empty()) fetchNext(replicas.size(), j, vectors * lanes);
+      if (next_ && (kind_ == Kind::Stream || !s.writes.empty())) fetchNext(replicas.size(), j, vectors * lanes);
       for (int64_t u = 0; u < vectors; ++u)
         element(s, replicas, l_.add(j, l_.index(u * lanes)), lanes, {}, MutableArrayRef<Value>(next).drop_front(sums.empty() ? 0 : u), unroll);
       if (inLarge_ && past_ && vectors % linesUnroll() == 0 && !s.writes.empty()) s.flushPast(f_, l_, past_);
