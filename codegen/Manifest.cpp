@@ -77,7 +77,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const cpu::Schedule& s, const cp
   result.maxChunks = kMaxChunks;
   if (axes.size() == 2 && axes[1] == "row") {
     result.minUnits = s.grain;
-    result.multiple = std::max(s.rows, s.stream);
+    result.multiple = kernel.featuresLast() ? std::max(s.rows, s.stream) : kLine;  // of any type whole lines
   } else if (axes.size() == 1 && axes[0] == "feature" && !hasSweeps(phase)) {
     result.minUnits = kVectorGrain;
     result.multiple = s.vector;

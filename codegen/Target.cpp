@@ -22,6 +22,8 @@ constexpr int64_t kResidentBytes = 4 << 20, kResidentBytesBackward = 1 << 20;
 /// The same where strips of rows shorter than a page end within lines, unless the other form reads x twice and rows begin at
 /// many places in a page; and, of one reading, where they begin at two and sixteen registers cannot hold a wide strip.
 constexpr int64_t kUnalignedResidentBytes = 64 << 10;
+/// The same of channels: beyond it their runs, which lie far from each other, are read in the order of memory, and twice.
+constexpr int64_t kResidentRunsBytes = 8 << 20, kResidentRunsBytesBackward = 2 << 20;
 /// Rows up to which the sums of such a column, two levels of them, keep their digits.
 constexpr int64_t kResidentRows = 1 << 14;
 /// Rows up to which it pays where they are a multiple of a page apart: what it saves are phases, and a second reading
@@ -65,12 +67,18 @@ class CpuTarget : public Target {
       if (!list[1].rowsMax) list.pop_back();
       return list;
     }
+    const bool map = problem.entry == Entry::Infer && problem.spec->running.has_value();
+    if (problem.layout == Layout::ChannelsFirst) {
+      std::swap(list[0], list[1]);
+      const int64_t most = map ? kUnalignedResidentBytes : problem.entry == Entry::Backward ? kResidentRunsBytesBackward : kResidentRunsBytes;
+      list[1].rowsMax = std::max<int64_t>(most / (problem.features.value_or(1024) * bytes(problem.data)), 1);
+      return list;
+    }
     // Whole columns at a time read memory in narrow strips: worth it while the tensor stays in cache.
     // Where rows begin at one place in a page, a column's share one set of the first-level cache.
     int64_t row = problem.features.value_or(1024) * bytes(problem.data);
     const int64_t twice = problem.entry == Entry::Backward ? kCollidingRowsBackward : kCollidingRowsReadTwice;
     const int64_t colliding = problem.spec->needsBatchStatistics() ? twice : kCollidingRows;
-    const bool map = problem.entry == Entry::Infer && problem.spec->running.has_value();
     const int64_t most = map ? kMapRows : cpu::placesOfRows(problem) == 1 ? colliding : kResidentRows;
     list[1].rowsMax = std::clamp<int64_t>(residentBytes(problem, isa_) / row, 1, most);
     return list;
@@ -175,7 +183,7 @@ class CudaTarget : public Target {
   std::optional<std::string> whyIllegal(const Problem& problem, llvm::StringRef text) const override {
     auto schedule = cuda::parseSchedule(text);
     if (!schedule) return llvm::toString(schedule.takeError());
-    if (auto reason = codegen::whyIllegal(problem, schedule->strategy)) return reason;
+    if (auto reason = whyNotEverywhere(problem, schedule->strategy)) return reason;
     return cuda::whyIllegal(formOf(problem, schedule->strategy), *schedule, arch_);
   }
   std::vector<KnobSpace> knobs(const Problem& problem, const Load&) const override {

@@ -8,8 +8,8 @@
 //            where a block goes through all segments, of R of them
 //   column   the contiguous axis indexes statistics: each vector holds as many
 //            slabs as it has lanes, sweeps run over rows, sums never leave lanes
-//   stream   no statistic is complete: R rows at a time, per-feature sums go to
-//            the task's partials
+//   stream   no statistic is complete: R rows at a time, or the runs of R features
+//            side by side; per-feature sums go to the task's partials
 //
 // In all four the code between sweeps is cloned once per replica: a replica is a
 // row (line, block, stream) or a vector of features (column).
@@ -38,6 +38,8 @@ class PhaseLowering : Walk {
   /// A sweep, its buffer and the stores that wait.
   struct Sweep;
   //===-- Slabs (Slabs.cpp) ---------------------------------------------------===//
+  bool streamsRuns();
+  void takeWholeSegments();
   void zeroPartials();
   void slab(SlabOp);
   void lower(SlabOp, mlir::Value begin, mlir::Value end);
@@ -66,6 +68,8 @@ class PhaseLowering : Walk {
   void blockSweep(SweepOp, SlabOp, Replicas&, Replica* all = nullptr);
   void columnSweep(SweepOp, Replicas&);
   void streamSweep(SweepOp, mlir::Value begin, mlir::Value end);
+  /// The same with layout channels_first: in the order of memory, R features together.
+  void runsSweep(SweepOp, mlir::Value begin, mlir::Value end);
   /// Runs along the contiguous axis for all replicas; `sums` are vectors, replica-major.
   Values along(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value width, Values sums);
   void element(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value offset, int64_t lanes, mlir::Value mask,

@@ -172,8 +172,10 @@ Value Walk::probe(ProbeOp op, Replica& replica) {
   int64_t lanes = column ? lanes_ : 0;
   Type type = lanes ? Type(VectorType::get({lanes}, f_.statistics())) : f_.statistics();
   Value zero = l_.index(0), one = l_.index(1), none = l_.zero(type);
+  const bool ofRows = isOfRows(slab_);  // then it begins with the task
   Coordinates at = replica.at;
-  if (!at.segment || overSegments) at.segment = zero;
+  if (ofRows) std::tie(at.segment, at.row) = segmentAndRow(begin_);
+  if (!at.segment || (overSegments && !ofRows)) at.segment = zero;
   if (!at.row) at.row = zero;
   if (!column) {
     if (f_.featuresLast()) at.feature = runBegin_;
@@ -183,7 +185,7 @@ Value Walk::probe(ProbeOp op, Replica& replica) {
 
   if (masked && !slab_.isPer("row")) {  // the first valid row, wherever it is
     Value segments = overSegments ? f_.segments() : one;
-    Value total = l_.mul(segments, f_.rows());
+    Value first = ofRows ? begin_ : zero, total = ofRows ? end_ : l_.mul(segments, f_.rows());
     auto place = [&](Value unit) {
       Coordinates c = at;
       c.row = overSegments ? l_.rem(unit, f_.rows()) : unit;
@@ -194,7 +196,7 @@ Value Walk::probe(ProbeOp op, Replica& replica) {
     // How many valid rows were found, the first four of them, and where the search stands.
     OpBuilder& b = l_.b;
     auto search = scf::WhileOp::create(
-        b, l_.loc, TypeRange(SmallVector<Type>(6, b.getIndexType())), ValueRange{zero, zero, zero, zero, zero, zero},
+        b, l_.loc, TypeRange(SmallVector<Type>(6, b.getIndexType())), ValueRange{zero, zero, zero, zero, zero, first},
         [&](OpBuilder& inner, Location loc, ValueRange v) {
           Value more = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt, v[5], total);
           Value few = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt, v[0], l_.index(4));
@@ -222,14 +224,14 @@ Value Walk::probe(ProbeOp op, Replica& replica) {
 
   if (double share = 0; Value sum = probedSum(op, replica, share)) return shareOf(horizontal(sum), share);
   // Long enough: a mean over several. Else, if there is anything at all: the first.
-  Value rows = overSegments ? l_.mul(f_.segments(), f_.rows()) : f_.rows();
-  Value length = column ? f_.rows() : runWidth();
+  Value rows = ofRows ? l_.sub(end_, begin_) : overSegments ? l_.mul(f_.segments(), f_.rows()) : f_.rows();
+  Value length = column ? f_.rows() : ofRows ? l_.min(l_.sub(f_.rows(), at.row), rows) : runWidth();
   if (!slab_.isPer("row")) length = l_.select(l_.less(zero, rows), length, zero);
   auto atLeast = [&](int64_t n) { return l_.less(l_.index(n - 1), length); };
   auto shifted = [&](Value i) {
     Coordinates c = at;
     if (column) c.row = i;
-    else (f_.featuresLast() ? c.feature : c.row) = l_.add(f_.featuresLast() ? at.feature : zero, i);
+    else (f_.featuresLast() ? c.feature : c.row) = l_.add(f_.featuresLast() ? at.feature : at.row, i);
     return f_.address(x, c);
   };
   /// The mean of `parts` loads of `width` lanes.
@@ -249,7 +251,18 @@ Value Walk::probe(ProbeOp op, Replica& replica) {
   Values best = l_.when(l_.less(zero, length), none, [&] { return Values{valueAt(at)}; });
   if (column) return l_.when(atLeast(8), best, middleOfRows)[0];
   int64_t width = probeWidth_;
-  best = l_.when(atLeast(4), best, [&] { return meanOf(4, 0); });
+  // Runs may be short; a task has more than one of them.
+  auto middleOfUnits = [&] {
+    Values values;
+    for (int64_t i = 0; i < 8; ++i) {
+      Coordinates c = at;
+      std::tie(c.segment, c.row) = segmentAndRow(l_.add(begin_, l_.index(i)));
+      values.push_back(valueAt(c));
+    }
+    return Values{l_.middle(values)};
+  };
+  best = ofRows ? l_.when(l_.less(l_.index(7), rows), best, middleOfUnits)
+                : l_.when(atLeast(4), best, [&] { return meanOf(4, 0); });
   if (width == 1) return best[0];
   best = l_.when(atLeast(width), best, [&] { return meanOf(1, width); });
   return l_.when(atLeast(4 * width), best, [&] { return meanOf(4, width); })[0];

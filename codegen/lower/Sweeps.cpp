@@ -2,6 +2,7 @@
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -434,6 +435,68 @@ void PhaseLowering::streamSweep(SweepOp op, Value begin, Value end) {
       rowsBetween(first, last);
       flushBuffer(s, width);
     });
+  });
+}
+
+void PhaseLowering::runsSweep(SweepOp op, Value begin, Value end) {
+  Sweep s(partsOf(op));
+  if (op.getCondition()) end = l_.select(mapped(op.getCondition(), shared_), end, begin);
+  const int64_t together = rowsTogether(), lanes = schedule_.getVector();
+  const unsigned unroll = unroll_;
+  Value rows = f_.rows(), zero = l_.index(0), tile = zero;
+  // A run adds up within itself first; sums of features that stand side by side are then one vector.
+  auto runs = [&](Value segment, Value feature, int64_t n, Value width) {
+    Replicas replicas(n);
+    for (auto [i, r] : llvm::enumerate(replicas)) {
+      r.at = {.segment = segment, .feature = l_.add(feature, l_.index(i)), .chunk = f_.task()};
+      r.values = shared_;
+      hoist(s, r);
+    }
+    Values sums = along(s, replicas, width, zeros(l_, f_.statistics(), lanes, n * s.slots * unroll));
+    for (size_t k = 0; k < s.slots; ++k) {
+      Values each;
+      for (int64_t r = 0; r < n; ++r) each.push_back(l_.tree(ArrayRef<Value>(sums).slice((r * s.slots + k) * unroll, unroll)));
+      const bool pack = n > 1 && lanes > 1;
+      for (int64_t r = 0; r < (pack ? 1 : n); ++r) {
+        Value at = inBuffer(k, l_.add(l_.sub(feature, tile), l_.index(r)));
+        Value sum = pack ? horizontals(each) : horizontal(each[r]);
+        storeBuffer(at, l_.addf(loadBuffer(at, pack ? n : 0), sum));
+      }
+    }
+  };
+  // Rows from `first` to `last` of the batch: segment after segment, and in each the features from `tile` on.
+  auto segmentsBetween = [&](Value first, Value last, Value features) {
+    auto [from, row] = segmentAndRow(first);
+    Value to = segmentAndRow(l_.add(last, l_.sub(rows, l_.index(1)))).first;
+    l_.forEach(from, to, 1, [&](Value segment) {
+      Value origin = l_.mul(segment, rows);
+      Value begin = arith::MaxSIOp::create(l_.b, l_.loc, l_.sub(first, origin), zero);
+      Value width = l_.sub(l_.min(l_.sub(last, origin), rows), begin);
+      runBegin_ = begin;
+      Value whole = l_.add(tile, l_.roundDown(l_.sub(features, tile), together));
+      l_.forEach(tile, whole, together, [&](Value f) { runs(segment, f, together, width); });
+      if (together > 1) l_.forEach(whole, features, 1, [&](Value f) { runs(segment, f, 1, width); });
+    });
+  };
+  l_.when(l_.less(begin, end), {}, [&] {
+    if (!s.slots) return segmentsBetween(begin, end, f_.features()), Values();
+    l_.forEach(zero, f_.features(), kStreamTile, [&](Value from) {
+      tile = from;
+      Value features = l_.min(l_.add(tile, l_.index(kStreamTile)), f_.features());
+      // Two levels: some segments are summed in a buffer, which is then added to the partials.
+      Value some = l_.mul(rows, l_.index(kFlushBlockRows));
+      auto collected = scf::ForOp::create(l_.b, l_.loc, begin, end, some);
+      OpBuilder::InsertionGuard guard(l_.b);
+      l_.b.setInsertionPointToStart(collected.getBody());
+      Value first = collected.getInductionVar();
+      runBegin_ = tile;
+      Value width = l_.sub(features, tile);
+      clearBuffer(s, width);
+      segmentsBetween(first, l_.min(l_.add(first, some), end), features);
+      runBegin_ = tile;
+      flushBuffer(s, width);
+    });
+    return Values();
   });
 }
 

@@ -9,14 +9,17 @@ namespace normc::codegen {
 
 Walk::Kind Walk::kindOf(SlabOp slab) {
   if (slab.getPer().empty()) return Kind::Stream;
-  if (!slab.hasSweeps() && !slab.isPer("row")) return Kind::Column;  // a loop over vectors
+  // A loop over vectors, unless it asks each feature's rows.
+  if (!slab.hasSweeps() && !slab.isPer("row") && (f_.featuresLast() || slab.getBody().getOps<ProbeOp>().empty())) return Kind::Column;
   if (f_.featuresLast()) return slab.isPer("row") ? Kind::Line : slab.isPer("feature") ? Kind::Column : Kind::Block;
   return slab.isPer("segment") && slab.isPer("feature") ? Kind::Line : Kind::Block;
 }
 
-bool Walk::isSplit(SlabOp slab) {
-  return slab.isPer("row") && !llvm::is_contained(f_.phase().getUnits().getAsValueRange<StringAttr>(), "row");
+bool Walk::hasUnits(StringRef axis) {
+  return llvm::is_contained(f_.phase().getUnits().getAsValueRange<StringAttr>(), axis);
 }
+bool Walk::isSplit(SlabOp slab) { return slab.isPer("row") && !hasUnits("row"); }
+bool Walk::isOfRows(SlabOp slab) { return !f_.featuresLast() && slab.isPer("feature") && hasUnits("row"); }
 
 Value Walk::runWidth() {
   if (!f_.featuresLast()) return f_.rows();
@@ -28,8 +31,8 @@ Value Walk::runWidth() {
 Coordinates Walk::unitCoordinates(Value n) {
   const Value unit = unitAt(n);
   Coordinates at{.segment = l_.index(0), .chunk = f_.task()};
-  const bool split = slab_ && isSplit(slab_);
-  SmallVector<StringRef> axes((split ? slab_.getPer() : f_.phase().getUnits()).getAsValueRange<StringAttr>());
+  const bool own = slab_ && (isSplit(slab_) || isOfRows(slab_));
+  SmallVector<StringRef> axes((own ? slab_.getPer() : f_.phase().getUnits()).getAsValueRange<StringAttr>());
   if (axes.size() == 2) {
     Value extent = axes[1] == "row" ? f_.rows() : axes[1] == "feature" ? f_.features() : l_.index(f_.groups("group"));
     bool one = f_.kernel().getSegmentsAreOne();
@@ -40,6 +43,11 @@ Coordinates Walk::unitCoordinates(Value n) {
     (axes[0] == "segment" ? at.segment : at.feature) = unit;
   }
   return at;
+}
+
+std::pair<Value, Value> Walk::segmentAndRow(Value n) {
+  Value rows = arith::MaxSIOp::create(l_.b, l_.loc, f_.rows(), l_.index(1));  // of none, none is asked for
+  return {l_.div(n, rows), l_.rem(n, rows)};
 }
 
 Value Walk::headEnd(Value begin, Value end, int64_t head) {

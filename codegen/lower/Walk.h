@@ -42,11 +42,16 @@ class Walk {
   Kind kindOf(SlabOp);
   /// Whether the rows of the slab are cut across: a task has some features of each.
   bool isSplit(SlabOp);
+  /// Whether a slab of each feature is of the rows of the task alone, with layout channels_first.
+  bool isOfRows(SlabOp);
+  bool hasUnits(llvm::StringRef axis);  ///< whether units of the phase are told apart along it
   /// Elements of a run of the slab that is being lowered, as far as they are the task's.
   mlir::Value runWidth();
 
   /// Indices of the n-th unit of the phase.
   Coordinates unitCoordinates(mlir::Value n);
+  /// Where the n-th row of a batch lies.
+  std::pair<mlir::Value, mlir::Value> segmentAndRow(mlir::Value n);
   /// Which of the phase's units that is, where a task has others than those from begin_ to end_.
   virtual mlir::Value unitAt(mlir::Value n) { return n; }
   /// One past the `head`-th valid row of [begin, end), or its end.

@@ -135,6 +135,10 @@ class Streamed {
       chunk_ = ("chunk." + llvm::Twine(k_.phases())).str();
       k_.store(k_.count("task"), counter());
       if (!plan_.step_.needsMean()) return;
+      if (k_.problem().layout == Layout::ChannelsFirst) {  // rows of a feature lie side by side
+        k_.slab(kFeatures, {}, [&] { k_.store(finiteOr(k_.probe("x"), k_.constant(0)), column("shift")); });
+        return;
+      }
       plan_.overRows({.resident = true, .head = kHead}, condition, [&](Num r) {
         Operands o(k_);
         o.sweep.condition = condition;

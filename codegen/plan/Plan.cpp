@@ -34,17 +34,22 @@ std::optional<std::string> whyIllegal(const Problem& problem, Strategy strategy)
     return strategy == Strategy::Resident
                ? std::nullopt
                : std::optional<std::string>("a statistic per row or segment is complete in its slab: strategy resident");
-  if (channelsFirst && strategy == Strategy::Streamed)
-    return "a channel is one slab in layout channels_first: strategy resident";
   if (spec.pre && strategy == Strategy::Resident)
     return "group scaling needs whole rows, a resident column slab has only some features: strategy streamed";
+  return std::nullopt;
+}
+
+std::optional<std::string> whyNotEverywhere(const Problem& problem, Strategy strategy) {
+  if (auto reason = whyIllegal(problem, strategy)) return reason;
+  if (problem.layout == Layout::ChannelsFirst && strategy == Strategy::Streamed)
+    return "a channel is one slab in layout channels_first: strategy resident";
   return std::nullopt;
 }
 
 SmallVector<Strategy, 2> legalStrategies(const Problem& problem) {
   SmallVector<Strategy, 2> legal;
   for (Strategy s : kStrategies)
-    if (!whyIllegal(problem, s)) legal.push_back(s);
+    if (!whyNotEverywhere(problem, s)) legal.push_back(s);
   return legal;
 }
 

@@ -33,7 +33,10 @@ llvm::StringRef name(Strategy);
 /// Why this strategy cannot serve the problem; nothing where it can.
 std::optional<std::string> whyIllegal(const Problem&, Strategy);
 
-/// Of `kStrategies` those that can, the default first.
+/// The same of targets that do not go through channels in the order of memory.
+std::optional<std::string> whyNotEverywhere(const Problem&, Strategy);
+
+/// Of `kStrategies` those that serve it on every target, the default first.
 llvm::SmallVector<Strategy, 2> legalStrategies(const Problem&);
 
 /// Appends a verified `norm.kernel` to the module.

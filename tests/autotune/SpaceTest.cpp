@@ -61,11 +61,23 @@ TEST(Space, HoldsTheDefaultThatThePackageWouldHave) {
 }
 
 TEST(Space, HoldsEveryStrategy) {
-  const Landscape points = landscape("batch_norm:forward@f32[*x1024]", "x86-64-v3");
-  std::set<std::string> strategies;
-  for (size_t i = 0; i < points.size(); ++i)
-    strategies.insert(points[i].schedule.substr(0, points[i].schedule.find(',')));
-  EXPECT_EQ(strategies, (std::set<std::string>{"resident", "streamed"}));
+  for (const char* text : {"batch_norm:forward@f32[*x1024]", "batch_norm:forward@f32[*x64x*]{layout=channels_first}"}) {
+    const Landscape points = landscape(text, "x86-64-v3");
+    std::set<std::string> strategies;
+    for (size_t i = 0; i < points.size(); ++i)
+      strategies.insert(points[i].schedule.substr(0, points[i].schedule.find(',')));
+    EXPECT_EQ(strategies, (std::set<std::string>{"resident", "streamed"})) << text;
+  }
+}
+
+TEST(Space, PrefersChannelsInTheOrderOfMemoryWhereTheyOutgrowTheCache) {
+  const std::string text = "batch_norm:forward@f32[*x256x*]{layout=channels_first}";
+  for (const auto& [rows, strategy] : {std::pair<int64_t, const char*>{49, "resident,"}, {16384, "streamed,"}}) {
+    const Landscape points = landscape(text, "x86-64-v4", rows);
+    EXPECT_TRUE(points[points.byDefault()].schedule.starts_with(strategy)) << points[points.byDefault()].schedule;
+  }
+  const Landscape large = landscape(text, "x86-64-v4", 16384);
+  EXPECT_TRUE(large[large.ranked().front()].schedule.starts_with("streamed,")) << large[large.ranked().front()].schedule;
 }
 
 TEST(Space, OffersAGridToColumnsThatWaitForTheirStatistic) {

@@ -199,6 +199,8 @@ TEST(HalideSchedule, RefusalsSayTheNumberAndTheRule) {
   EXPECT_EQ(reason([](Schedule& s) { s.rows = 4, s.stream = 0, s.grain = 128; }), "");
   EXPECT_EQ(reason([](Schedule&) {}, "layer_norm:forward@f32[*x64]"),
             "a statistic per row or segment is complete in its slab: strategy resident");
+  EXPECT_EQ(reason([](Schedule&) {}, "batch_norm:forward@f32[*x64x*]{layout=channels_first}"),
+            "a channel is one slab in layout channels_first: strategy resident");
 }
 
 TEST(HalideSchedule, DefaultsAreLegalForEveryNorm) {

@@ -122,6 +122,18 @@ TEST(Manifest, ResidentColumnsAreCutIntoWholeTiles) {
   EXPECT_EQ(m.traffic.reads, 2);
 }
 
+TEST(Manifest, ChannelsThatAreStreamedAreCutIntoRowsOfWholeLines) {
+  package::Kernel m = manifestOf("batch_norm:forward@f32[*x64x*]{layout=channels_first}", Strategy::Streamed);
+  EXPECT_EQ(phases(m),
+            "kernel_statistics statistics [segments,rows] min=32 multiple=64 always\n"
+            "kernel_combine combine [features] min=4096 multiple=8 always\n"
+            "kernel_apply apply [segments,rows] min=32 multiple=64 always\n"
+            "kernel_advance finish [] min=1 multiple=1 always\n");
+  EXPECT_NE(operands(m).find("workspace work.statistics_sum f32 both [chunks.0,features]\n"), std::string::npos);
+  EXPECT_EQ(m.traffic.reads, 2);
+  EXPECT_EQ(m.traffic.writes, 1);
+}
+
 TEST(Manifest, LayerNormBackwardFoldsThePartialsOfItsRows) {
   package::Kernel m = manifestOf("layer_norm:backward@f16[*x64]", Strategy::Resident);
   EXPECT_EQ(operands(m),

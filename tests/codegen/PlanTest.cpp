@@ -1,6 +1,7 @@
 // Which strategy can serve which problem, and the reason where it cannot.
 #include "tests/codegen/Support.h"
 #include "codegen/Target.h"
+#include "codegen/targets/cpu/Schedule.h"
 
 namespace normc::codegen {
 namespace {
@@ -25,11 +26,31 @@ TEST(Plan, StatisticOfARowIsResident) {
   }
 }
 
-TEST(Plan, ChannelsFirstIsResident) {
+TEST(Plan, ChannelsFirstIsStreamedOnACpuAlone) {
   Problem problem = problemOf("batch_norm:forward@f32[*x64x*]{layout=channels_first}");
-  EXPECT_EQ(reason(problem, Strategy::Streamed),
-            "a channel is one slab in layout channels_first: strategy resident");
+  EXPECT_EQ(reason(problem, Strategy::Streamed), "");
   EXPECT_EQ(reason(problem, Strategy::Resident), "");
+  EXPECT_EQ(whyNotEverywhere(problem, Strategy::Streamed).value_or(""),
+            "a channel is one slab in layout channels_first: strategy resident");
+  EXPECT_EQ(legalStrategies(problem), (llvm::SmallVector<Strategy, 2>{Strategy::Resident}));
+  EXPECT_EQ(cpu::strategies(problem), (llvm::SmallVector<Strategy, 2>{Strategy::Resident, Strategy::Streamed}));
+  const TargetPtr gpu = llvm::cantFail(findTarget("sm_90"));
+  std::string schedule = gpu->defaults(problem).front().schedule;
+  schedule.replace(0, schedule.find(','), "streamed");
+  EXPECT_EQ(gpu->whyIllegal(problem, schedule).value_or(""),
+            "a channel is one slab in layout channels_first: strategy resident");
+}
+
+TEST(Plan, APackageReadsChannelsInTheOrderOfMemoryWhereTheyOutgrowTheCache) {
+  auto defaults = [](const char* text) { return llvm::cantFail(findTarget("x86-64-v4"))->defaults(problemOf(text)); };
+  const auto list = defaults("batch_norm:forward@f32[*x64x*]{layout=channels_first}");
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_TRUE(llvm::StringRef(list[0].schedule).starts_with("streamed,")) << list[0].schedule;
+  EXPECT_EQ(list[0].rowsMax, std::nullopt);
+  EXPECT_TRUE(llvm::StringRef(list[1].schedule).starts_with("resident,")) << list[1].schedule;
+  EXPECT_EQ(list[1].rowsMax, (8 << 20) / 64 / 4);
+  EXPECT_EQ(defaults("batch_norm:backward@f32[*x64x*]{layout=channels_first}")[1].rowsMax, (2 << 20) / 64 / 4);
+  EXPECT_EQ(defaults("batch_norm:infer@bf16[*x64x*]{layout=channels_first}")[1].rowsMax, (64 << 10) / 64 / 2) << "nothing is read twice";
 }
 
 TEST(Plan, GroupScalingIsStreamed) {

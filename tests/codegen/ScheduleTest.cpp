@@ -137,6 +137,16 @@ TEST(Schedule, LargeCallsAskForTheNextRowsByDefault) {
   EXPECT_EQ(large("layer_norm:forward@bf16[*x768]"), std::pair(int64_t{4}, true)) << "but for the time of its conversions";
 }
 
+TEST(Schedule, TasksOfChannelsHaveAMegabyteByDefault) {
+  auto grain = [](const char* problem) {
+    return defaultSchedule(problemOf(problem), isaOf("x86-64-v4"), Strategy::Streamed).grain;
+  };
+  EXPECT_EQ(grain("batch_norm:forward@f32[*x256x*]{layout=channels_first}"), 1024);
+  EXPECT_EQ(grain("batch_norm:forward@bf16[*x256x*]{layout=channels_first}"), 2048);
+  EXPECT_EQ(grain("batch_norm:forward@f32[*x16x*]{layout=channels_first}"), 4096);
+  EXPECT_EQ(grain("batch_norm:forward@f32[*x2048x*]{layout=channels_first}"), 512);
+}
+
 TEST(Schedule, VectorsFillShortLinesByDefault) {
   auto vector = [](const char* problem) {
     return defaultSchedule(problemOf(problem), isaOf("x86-64-v4"), legalStrategies(problemOf(problem))[0]).vector;
@@ -192,7 +202,7 @@ TEST(Schedule, DefaultsAreLegalForEveryProblemAndInstructionSet) {
                 norm, {.entry = entry, .features = features, .dtype = dtype, .channelsFirst = channelsFirst});
             if (!problem) continue;
             for (const Isa& isa : instructionSets())
-              for (Strategy strategy : legalStrategies(*problem)) {
+              for (Strategy strategy : strategies(*problem)) {
                 Schedule s = defaultSchedule(*problem, isa, strategy);
                 auto why = whyIllegal(*problem, s, isa);
                 EXPECT_FALSE(why) << problem->text() << " " << isa.name.str() << " " << s.text() << ": "

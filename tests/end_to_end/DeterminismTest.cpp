@@ -43,6 +43,28 @@ TEST(SplitRows, HaveTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
+TEST(Runs, HaveTheSameBitsForAnyNumberOfThreadsAndPastTheCaches) {
+  for (const char* text : {"batch_norm:forward@f32[*x24x*]{layout=channels_first}", "batch_norm:backward@f32[*x24x*]{layout=channels_first}",
+                           "power_norm:forward@f32[*x24x*]{layout=channels_first}"}) {
+    Problem problem = problemOf(text);
+    auto schedule = codegen::cpu::defaultSchedule(problem, hostIsa(), codegen::Strategy::Streamed);
+    schedule.grain = 512;
+    auto one = compiled(problem, schedule, hostIsa(), 1);
+    ASSERT_TRUE(one->large) << one->error;
+    for (const Extents& extents : {Extents{37, 64, 24}, {2, 5008, 24}}) {
+      gate::Trial trial{.extents = extents, .step = 3}, elsewhere = trial;
+      elsewhere.placement.misalign = 1;
+      auto alone = outputsOf(one->plan, problem, trial), large = outputsOf(one->large, problem, trial);
+      EXPECT_EQ(outputsOf(one->large, problem, elsewhere), large) << text;
+      for (int threads : {2, 5}) {
+        auto many = compiled(problem, schedule, hostIsa(), threads);
+        EXPECT_EQ(outputsOf(many->plan, problem, trial), alone) << text << ", " << threads;
+        EXPECT_EQ(outputsOf(many->large, problem, trial), large) << text << ", " << threads;
+      }
+    }
+  }
+}
+
 TEST_P(Determinism, HoldsForAThousandRepetitions) {
   Problem problem = problemOf(GetParam());
   auto isa = hostIsa();

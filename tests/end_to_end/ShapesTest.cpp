@@ -38,6 +38,38 @@ INSTANTIATE_TEST_SUITE_P(
                     "power_norm_v:backward@f16[*x*]", "power_norm_released:forward@f32[*x*]{heads=1,mask}",
                     "power_norm_released:backward@f32[*x*]{heads=1,mask}"));
 
+/// Streamed with layout channels_first, in tasks that begin within runs, with them, or take many.
+class Runs : public testing::TestWithParam<const char*> {};
+
+TEST_P(Runs, ServeEveryShape) {
+  const Problem problem = problemOf(GetParam());
+  for (const char* isaName : {"x86-64-v3", "host"}) {
+    const auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
+    for (int64_t together : {1, 4}) {
+      auto schedule = codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Streamed);
+      schedule.grain = 64, schedule.rows = together, schedule.stream = 5 - together;
+      auto kernel = compiled(problem, schedule, isa);
+      ASSERT_TRUE(kernel->plan) << kernel->error;
+      for (const Extents& extents : {Extents{1, 1000, 6}, {3, 200, 12}, {7, 49, 5}, {9, 64, 1030}, {17, 100, 3}, {130, 3, 4}, {40, 1, 3}, {2, 96, 8}, {0, 9, 5}, {4, 0, 5}}) {
+        for (int64_t padding : {0, 16}) {
+          gate::Trial trial{.extents = extents, .step = 2, .seed = uint64_t(extents.rows)};
+          trial.placement.rowPadding = padding;
+          for (normc_plan* plan : {kernel->plan, kernel->large}) {
+            if (!plan) continue;
+            const gate::Verdict verdict = gate::judge(plan, problem, trial);
+            EXPECT_TRUE(verdict.ok) << schedule.text() << " " << verdict.text;
+          }
+        }
+      }
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Norms, Runs,
+                         testing::Values("batch_norm:forward@f32[*x*x*]{layout=channels_first}", "batch_norm:backward@f32[*x*x*]{layout=channels_first}",
+                                         "batch_norm:forward@bf16[*x*x*]{layout=channels_first,mask}", "power_norm:forward@f32[*x*x*]{layout=channels_first}",
+                                         "power_norm:backward@f32[*x*x*]{layout=channels_first,mask}", "batch_norm:infer@f16[*x*x*]{layout=channels_first}",
+                                         "mabn:forward@f64[*x*x*]{layout=channels_first}"));
+
 class TallTensor : public testing::TestWithParam<const char*> {};
 
 TEST_P(TallTensor, KeepsItsDigitsInTheKernelThatThePackageChooses) {
@@ -53,6 +85,18 @@ TEST_P(TallTensor, KeepsItsDigitsInTheKernelThatThePackageChooses) {
 }
 INSTANTIATE_TEST_SUITE_P(Columns, TallTensor,
                          testing::Values("batch_norm:forward@f32", "batch_norm:backward@f32", "power_norm:backward@f32"));
+
+TEST(LongSums, OfManyShortSegmentsKeepTheirDigits) {
+  for (const char* text : {"batch_norm:forward@f32[*x6x*]{layout=channels_first}", "batch_norm:backward@f32[*x6x*]{layout=channels_first}"}) {
+    const Problem problem = problemOf(text);
+    auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, hostIsa(), codegen::Strategy::Streamed), hostIsa());
+    ASSERT_TRUE(kernel->plan) << kernel->error;
+    for (const HardInput data : {HardInput::Normal, HardInput::OutlierRow, HardInput::Mean1000}) {
+      const gate::Verdict verdict = gate::judge(kernel->plan, problem, {.extents = {50001, 3, 6}, .data = data, .step = 2});
+      EXPECT_TRUE(verdict.ok) << verdict.text;
+    }
+  }
+}
 
 TEST(LongSums, OfABatchWithAnOutlierKeepTheirDigitsWhateverTheScheduleAddsFirst) {
   struct Case {

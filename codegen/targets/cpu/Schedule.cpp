@@ -13,6 +13,8 @@ static constexpr int64_t kPage = 4096;
 /// Of x in the least task that is worth a thread, where sums per feature come out of it; and rows for which it may be half
 /// of that where x is read once.
 static constexpr int64_t kTaskBytes = 256 << 10, kTaskRows = 16;
+/// The same where rows of a feature lie in a run: tasks begin anew in each, so few and long pieces.
+static constexpr int64_t kRunsTaskBytes = 1 << 20, kRunsTaskRows = 512;
 /// Of a row, for a task that shares it with others.
 static constexpr int64_t kSplitBytes = 16 << 10;
 /// Features of a kernel for any number of them, as far as choices go.
@@ -181,7 +183,8 @@ bool goesDownColumns(const Problem& problem, Strategy strategy) {
 
 llvm::SmallVector<Strategy, 2> strategies(const Problem& problem) {
   llvm::SmallVector<Strategy, 2> legal = legalStrategies(problem);
-  if (!codegen::whyIllegal(problem, Strategy::Split)) legal.push_back(Strategy::Split);
+  for (Strategy s : {Strategy::Streamed, Strategy::Split})
+    if (!llvm::is_contained(legal, s) && !codegen::whyIllegal(problem, s)) legal.push_back(s);
   return legal;
 }
 
@@ -237,6 +240,7 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
     s.grain = rowsOf(partials ? kTaskBytes : kTaskBytes / 4, problem, 512);
     if (partials && lines) s.grain = std::min(s.grain, std::max(rowsOf(kTaskBytes / 2, problem, 512), kTaskRows));
   }
+  if (problem.layout == Layout::ChannelsFirst && strategy == Strategy::Streamed) s.grain = std::max(rowsOf(kRunsTaskBytes, problem, 4096), kRunsTaskRows);
   s.scalarTail = narrow(problem) && !isa.masks16;
   // In memory rows share parameters and sums, and the next ones are asked for, or many streams of them lose to one. A short
   // line alone is written before memory rests.
@@ -244,7 +248,7 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   const bool wide = bytes(problem.data) > 2;
   s.stream = wide && perFeature && !problem.spec->pre ? 8 : 4;
   const bool alone = !s.fetch || (wide && lines && problem.entry != Entry::Backward && line * bytes(problem.data) <= kShortRow);
-  if (problem.layout == Layout::FeaturesLast && alone) s.stream = 1;
+  if (problem.layout == Layout::FeaturesLast ? alone : strategy == Strategy::Streamed) s.stream = 1;
   if (goesDownColumns(problem, strategy)) {
     // Terms of two rows are added first in wide tiles of a backward, which then write their sums half as often.
     s.rows = isa.registers >= 32 && s.tile > 4 && problem.entry == Entry::Backward ? 2 : 1;

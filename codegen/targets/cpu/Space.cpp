@@ -53,9 +53,9 @@ Moved transfersOf(const Problem& problem, const Schedule& s, const Load& load) {
     const bool twice = perFeature && problem.entry != Entry::Infer && !problem.spec->running.has_value();
     return {reads * (twice ? 2 : 1) + 1, 0};
   }
-  const bool strips = goesDownColumns(problem, s.strategy);
-  const int64_t width = strips ? s.vector * s.tile : elementsOfRun(problem, load);
-  const int64_t height = strips ? load.totalRows() : s.rows;
+  const bool strips = goesDownColumns(problem, s.strategy), channels = problem.layout == Layout::ChannelsFirst && perFeature;
+  const int64_t width = strips ? s.vector * s.tile : channels ? load.totalRows() : elementsOfRun(problem, load);
+  const int64_t height = strips ? load.totalRows() : s.stream && isLarge(problem, load) ? s.stream : s.rows;
   const bool stays = double(width * height * bytes(problem.data)) * reads <= 0.5 * double(load.ownCache);
   const double again = problem.entry == Entry::Infer && perFeature ? 0 : reads;
   return stays ? Moved{reads + 1, again} : Moved{reads + 1 + again, 0};
@@ -99,6 +99,7 @@ std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa, const 
     if (strategy == Strategy::Split && load.totalRows() > kMostSplit) continue;
     const Schedule s = defaultSchedule(problem, isa, strategy);
     const bool strips = goesDownColumns(problem, strategy), split = strategy == Strategy::Split;
+    const bool runs = problem.layout == Layout::ChannelsFirst && strategy == Strategy::Streamed;
     const auto only = [](int64_t value) { return std::vector<int64_t>{value}; };
     KnobSpace space{name(strategy).str(), {}};
     space.knobs.push_back({"vector", powers(std::max<int64_t>(2, s.vector / 2), 2 * s.vector, s.vector)});
@@ -106,7 +107,7 @@ std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa, const 
     space.knobs.push_back({"unroll", strips ? only(s.unroll) : powers(1, 8, s.unroll)});
     space.knobs.push_back({"tile", strips ? powers(2, 16, s.tile) : split ? powers(1, 8, s.tile) : only(s.tile)});
     space.knobs.push_back({"grain", strips  ? only(s.grain)
-                                      : split ? powers(s.grain / 4, 4 * s.grain, s.grain)
+                                      : split || runs ? powers(s.grain / 4, 4 * s.grain, s.grain)
                                               : sorted({8, 32, 128, s.grain})});
     space.knobs.push_back({"stream", strips || split ? only(s.stream) : streamsFor(problem, s, load)});
     // Without a tail its form is no choice.
@@ -135,6 +136,9 @@ double predict(const Problem& problem, const Schedule& s, const Isa& isa, const 
   if (split) perByte *= (1 + std::max(1.0, 256.0 / (double(s.vector * s.tile) * size))) / 2;
   const bool large = isLarge(problem, load);
   if (large && s.stream) perByte *= 0.7;  // no line is read to be filled
+  // Whole channels: a run of one segment, then that of the next, far away.
+  if (large && load.segments > 1 && problem.layout == Layout::ChannelsFirst && problem.spec->perFeature() && s.strategy == Strategy::Resident)
+    perByte *= 1.5;
   const double memory = elements * size * (moved.fromMemory * perByte + moved.fromCache * 0.015);
 
   double compute = elements * (computeCost(problem, s, isa, strips) + waitCost(problem, s, load));
