@@ -128,6 +128,10 @@ TEST(Space, AKnobThatDoesNothingForTheCallHasOneValue) {
     const char *line = "layer_norm:forward@f32[*x1024]", *batch = "batch_norm:forward@f32[*x1024]";
     EXPECT_EQ(values(line, 64, "stream"), Values({0, 1})) << who << ": rows of a step in large calls";
     EXPECT_EQ(values(line, 1 << 16, "stream"), Values({0, 1, 4, 8})) << who;
+    if (who == "mlir") {
+      EXPECT_EQ(values(line, 64, "fetch"), Values({1})) << "of such calls only";
+      EXPECT_EQ(values(line, 1 << 16, "fetch"), Values({0, 1}));
+    }
     EXPECT_EQ(values(line, 64, "tile").size(), 1u) << who << ": there are no columns";
     if (who != "halide") continue;
     EXPECT_EQ(values(line, 64, "columns").size(), 1u) << "there are no sums per feature";

@@ -131,10 +131,12 @@ TEST(Schedule, LargeCallsAskForTheNextRowsByDefault) {
   EXPECT_EQ(large("batch_norm:backward@bf16[*x1024]"), std::pair(int64_t{4}, true)) << "half as much of each";
   EXPECT_EQ(large("power_norm_released:forward@f32[*x1024]{heads=8}"), std::pair(int64_t{4}, true));
   EXPECT_EQ(large("layer_norm:backward@f32[*x768]"), std::pair(int64_t{4}, true));
-  EXPECT_EQ(large("layer_norm:forward@f32[*x1024]"), std::pair(int64_t{4}, true));
-  EXPECT_EQ(large("layer_norm:forward@f32[*x768]"), std::pair(int64_t{1}, true)) << "a short row is read and written alone";
+  EXPECT_EQ(large("layer_norm:forward@f32[*x2048]"), std::pair(int64_t{4}, true));
+  EXPECT_EQ(large("layer_norm:forward@f32[*x1024]"), std::pair(int64_t{1}, true)) << "a short row is read and written alone";
   EXPECT_EQ(large("rms_norm:infer@f32[*x768]"), std::pair(int64_t{1}, true));
   EXPECT_EQ(large("layer_norm:forward@bf16[*x768]"), std::pair(int64_t{4}, true)) << "but for the time of its conversions";
+  EXPECT_EQ(large("rms_norm:forward@bf16[*x1024]"), std::pair(int64_t{8}, true));
+  EXPECT_EQ(large("rms_norm:forward@bf16[*x2048]"), std::pair(int64_t{4}, true));
 }
 
 TEST(Schedule, TasksOfChannelsHaveAMegabyteByDefault) {

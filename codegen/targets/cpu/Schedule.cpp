@@ -28,8 +28,8 @@ static constexpr int64_t kLongLine = 16384;
 /// Where statistics are sums of squares alone: half registers up to here, and from there one row at a time up to the next.
 static constexpr int64_t kLightLine = 1024, kLongLightLine = 4096;
 
-/// Bytes of a row that, in memory, is best read and written alone.
-static constexpr int64_t kShortRow = 3 << 10;
+/// Bytes of a row that, in memory, is best read and written alone; half as many leave room for eight.
+static constexpr int64_t kShortRow = 4 << 10;
 
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
   return {{"vector", &s.vector}, {"rows", &s.rows},   {"unroll", &s.unroll},
@@ -243,11 +243,12 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   if (problem.layout == Layout::ChannelsFirst && strategy == Strategy::Streamed) s.grain = std::max(rowsOf(kRunsTaskBytes, problem, 4096), kRunsTaskRows);
   s.scalarTail = narrow(problem) && !isa.masks16;
   // In memory rows share parameters and sums, and the next ones are asked for, or many streams of them lose to one. A short
-  // line alone is written before memory rests.
+  // line alone is written before memory rests, but for the time of its conversions.
   s.fetch = problem.layout == Layout::FeaturesLast && (perFeature || lines);
-  const bool wide = bytes(problem.data) > 2;
-  s.stream = wide && perFeature && !problem.spec->pre ? 8 : 4;
-  const bool alone = !s.fetch || (wide && lines && problem.entry != Entry::Backward && line * bytes(problem.data) <= kShortRow);
+  const bool wide = bytes(problem.data) > 2, onward = lines && problem.entry != Entry::Backward;
+  const bool few = onward && light(problem) && 2 * line * bytes(problem.data) <= kShortRow;
+  s.stream = (wide ? perFeature && !problem.spec->pre : few) ? 8 : 4;
+  const bool alone = !s.fetch || (wide && onward && line * bytes(problem.data) <= kShortRow);
   if (problem.layout == Layout::FeaturesLast ? alone : strategy == Strategy::Streamed) s.stream = 1;
   if (goesDownColumns(problem, strategy)) {
     // Terms of two rows are added first in wide tiles of a backward, which then write their sums half as often.

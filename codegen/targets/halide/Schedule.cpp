@@ -76,9 +76,11 @@ Schedule defaultSchedule(const Problem& problem, const cpu::Isa& isa, Strategy s
   s.strategy = strategy;
   s.vector = isa.vectorBytes / bytes(problem.statistics());
   const cpu::Schedule other = cpu::defaultSchedule(problem, isa, strategy);
-  // One row at a time, its sums of a batch's mean are longer than those of MLIR's, and too long.
+  // The next rows are not asked for here, so one after the other is best in memory where they neither share sums per
+  // feature nor are long. One row at a time, sums of a batch's mean are longer than those of MLIR's, and too long.
   const bool mean = problem.spec->perFeature() && problem.entry != Entry::Backward && problem.spec->needsBatchStatistics();
-  s.stream = mean && other.stream == 1 ? 8 : other.stream;
+  const bool alone = other.fetch && other.stream == 4 && problem.features.value_or(1024) * bytes(problem.data) <= 2 * kPage;
+  s.stream = !alone ? other.stream : mean ? 8 : 1;
   s.scalarTail = other.scalarTail;
   const bool lines = !problem.spec->perFeature() && problem.spec->reduce == Reduce::Features;
   const int64_t features = problem.features.value_or(1024);
