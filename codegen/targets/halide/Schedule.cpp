@@ -79,7 +79,8 @@ Schedule defaultSchedule(const Problem& problem, const cpu::Isa& isa, Strategy s
   // The next rows are not asked for here, so one after the other is best in memory where they neither share sums per
   // feature nor are long. One row at a time, sums of a batch's mean are longer than those of MLIR's, and too long.
   const bool mean = problem.spec->perFeature() && problem.entry != Entry::Backward && problem.spec->needsBatchStatistics();
-  const bool alone = other.fetch && other.stream == 4 && problem.features.value_or(1024) * bytes(problem.data) <= 2 * kPage;
+  const bool shares = problem.spec->perFeature() && other.stream == 8;
+  const bool alone = other.fetch && !shares && problem.features.value_or(1024) * bytes(problem.data) <= 2 * kPage;
   s.stream = !alone ? other.stream : mean ? 8 : 1;
   s.scalarTail = other.scalarTail;
   const bool lines = !problem.spec->perFeature() && problem.spec->reduce == Reduce::Features;
