@@ -135,6 +135,7 @@ TEST(Schedule, LargeCallsAskForTheNextRowsByDefault) {
   EXPECT_EQ(large("layer_norm:forward@f32[*x1024]"), std::pair(int64_t{1}, true)) << "a short row is read and written alone";
   EXPECT_EQ(large("rms_norm:infer@f32[*x768]"), std::pair(int64_t{1}, true));
   EXPECT_EQ(large("layer_norm:forward@bf16[*x768]"), std::pair(int64_t{4}, true)) << "but for the time of its conversions";
+  EXPECT_EQ(large("layer_norm:forward@bf16[*x1024]"), std::pair(int64_t{1}, true)) << "rows at two places in a page";
   EXPECT_EQ(large("rms_norm:forward@bf16[*x1024]"), std::pair(int64_t{8}, true));
   EXPECT_EQ(large("rms_norm:forward@bf16[*x2048]"), std::pair(int64_t{4}, true));
 }

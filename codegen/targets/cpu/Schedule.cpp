@@ -248,7 +248,9 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   const bool wide = bytes(problem.data) > 2, onward = lines && problem.entry != Entry::Backward;
   const bool few = onward && light(problem) && 2 * line * bytes(problem.data) <= kShortRow;
   s.stream = (wide ? perFeature && !problem.spec->pre : few) ? 8 : 4;
-  const bool alone = !s.fetch || (wide && onward && line * bytes(problem.data) <= kShortRow);
+  // Conversions want more of the first-level cache than every other row of one place in a page leaves.
+  const bool crowded = !wide && lines && !few && placesOfRows(problem) == 2;
+  const bool alone = !s.fetch || crowded || (wide && onward && line * bytes(problem.data) <= kShortRow);
   if (problem.layout == Layout::FeaturesLast ? alone : strategy == Strategy::Streamed) s.stream = 1;
   if (goesDownColumns(problem, strategy)) {
     // Terms of two rows are added first in wide tiles of a backward, which then write their sums half as often.
