@@ -127,6 +127,7 @@ TEST(HalideStreaming, StoresWholeVectorsPastTheCachesInLargeCallsAndFencesThem) 
   for (const Case& c : {Case{"layer_norm:forward@f32[*x1024]", Strategy::Resident, 4},
                         Case{"layer_norm:backward@f64[*x1024]", Strategy::Resident, 4},
                         Case{"power_norm:forward@bf16[*x1024]", Strategy::Streamed, 4},
+                        Case{"layer_norm:forward@f16[*x1024]", Strategy::Resident, 4},
                         Case{"power_norm:backward@f32[*x1024]", Strategy::Streamed, 8}}) {
     SCOPED_TRACE(c.problem);
     const Problem problem = problemOf(c.problem);
