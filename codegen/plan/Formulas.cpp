@@ -40,9 +40,11 @@ Num elementDx(KernelBuilder& k, const DxTerms& t, Num g, Num x0, Num valid) {
     Num own = add(t.own ? x0 * t.own : Num(), t.offset);
     return own ? dx + masked(k, valid, own) : dx;
   }
-  if (Num slope = add(t.all, t.own)) dx = dx + x0 * slope;
-  dx = add(dx, t.offset);
-  return masked(k, valid, dx);
+  Num slope = add(t.all, t.own), product = slope ? x0 * slope : Num();
+  // Squares about a mean that x0 is not: where all x are equal the offset takes the whole product back, rounded as it is.
+  const bool cancels = k.spec().moment == Moment::Central && k.spec().center != Center::Current;
+  // Else what does not depend on g comes first, so that each addition belongs to a product.
+  return masked(k, valid, cancels ? add(add(dx, product), t.offset) : add(dx, add(product, t.offset)));
 }
 
 DxTerms sampleTerms(KernelBuilder& k, Num p, Num s, Num c, Num sumG, Num meanHx0, Num n) {

@@ -40,18 +40,19 @@ class Resident {
   void backward() {
     phase([&] {
       Num c = step_.center(), s = step_.rstd();
-      auto normalized = [&](Num x) { return (c ? x - c : x) * s; };
+      auto centred = [&](Num x) { return c ? x - c : x; };
+      // Sums over d = x - c; that x0 = d s is left to where they are complete.
       auto sumTerms = [&](const Nums& e) {
         Num valid = spec_.padding == Padding::Exclude ? validOf(e) : Num();
-        Num x0 = masked(k_, valid, normalized(e[0])), g = masked(k_, valid, e[1]);
-        Nums terms{g, g * x0};
-        if (step_.needsSquares()) terms.push_back(x0 * x0);
+        Num d = masked(k_, valid, centred(e[0])), g = masked(k_, valid, e[1]);
+        Nums terms{g, g * d};
+        if (step_.needsSquares()) terms.push_back(d * d);
         return terms;
       };
       KernelBuilder::Sweep sweep{.reads = {k_.argument("x"), k_.argument("dy")}};
       if (k_.problem().mask) sweep.reads.push_back("mask");
       auto collect = [&](const Nums& sums, size_t at) {
-        return BackwardSums{sums[at], sums[at + 1], step_.needsSquares() ? sums[at + 2] : Num()};
+        return BackwardSums{sums[at], sums[at + 1] * s, step_.needsSquares() ? sums[at + 2] * s * s : Num()};
       };
       unsigned count = step_.needsSquares() ? 3 : 2;
       std::optional<BackwardSums> sums;
@@ -64,7 +65,7 @@ class Resident {
       sweep.writes = {k_.argument("dx")};
       if (!sums) sweep.sums = count;
       Nums late = k_.sweep(sweep, [&](const Nums& e) {
-        Nums out{elementDx(k_, terms, e[1], normalized(e[0]), validOf(e))};
+        Nums out{elementDx(k_, terms, e[1], centred(e[0]) * s, validOf(e))};
         if (!sums) out.append(sumTerms(e));
         return out;
       });

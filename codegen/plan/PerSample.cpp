@@ -151,11 +151,12 @@ class PerSample {
     Affine affine = slabAffine(/*backward=*/true);
     bool scaled = spec_.scale && !perFeatureSlab_;
 
-    // g is the gradient of the normalized value, up to a factor that is constant in the slab.
+    // g is the gradient of the normalized value, up to a factor that is constant in the slab; the scale of x0 = (x - c) s
+    // is left to where the sums are complete.
     KernelBuilder::Sweep sums{.reads = {k_.argument("x"), k_.argument("dy")}, .sums = 2};
     if (scaled) sums.reads.push_back(k_.argument("scale"));
     readMask(sums.reads);
-    auto normalized = [&](const Nums& e) { return (c ? e[0] - c : e[0]) * s; };
+    auto centred = [&](const Nums& e) { return c ? e[0] - c : e[0]; };
     auto gradient = [&](const Nums& e) { return scaled ? e[1] * e[2] : e[1]; };
     auto excluded = [&](const Nums& e) {
       return spec_.padding == Padding::Exclude ? validOf(e) : Num();
@@ -165,9 +166,9 @@ class PerSample {
     if (exact || gradients) {
       Nums totals = k_.sweep(sums, [&](const Nums& e) {
         Num g = masked(k_, excluded(e), gradient(e));
-        return Nums{g, g * masked(k_, excluded(e), normalized(e))};
+        return Nums{g, g * masked(k_, excluded(e), centred(e))};
       });
-      sumG = totals[0], sumGx0 = totals[1];
+      sumG = totals[0], sumGx0 = totals[1] * s;
     }
     if (perFeatureSlab_ && spec_.scale) k_.accumulate(sumGx0, partial("dscale"));
     if (perFeatureSlab_ && spec_.bias) k_.accumulate(sumG, partial("dbias"));
@@ -180,7 +181,7 @@ class PerSample {
     if (dscale) apply.partials.push_back(partial("dscale"));
     if (dbias) apply.partials.push_back(partial("dbias"));
     k_.sweep(apply, [&](const Nums& e) {
-      Num x0 = normalized(e);
+      Num x0 = centred(e) * s;
       // Only a mask that enters the statistic keeps the exact terms from padded rows.
       Num valid = maskedStatistics_ || spec_.padding == Padding::Exclude ? validOf(e) : Num();
       Nums out{elementDx(k_, terms, gradient(e), x0, valid)};

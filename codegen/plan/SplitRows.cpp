@@ -109,10 +109,10 @@ class SplitRows {
     Nums sums = k_.sweep(o.sweep, [&](const Nums& e) {
       Num valid = excluded(o, e), x = o.get("x", e);
       Num h = masked(k_, valid, multiply(o.get("dy", e), o.get("scale", e)));
-      return Nums{h, h * masked(k_, valid, (c ? x - c : x) * s)};
+      return Nums{h, h * masked(k_, valid, c ? x - c : x)};
     });
     k_.store(sums[0], ofChunk("g"));
-    k_.store(sums[1], ofChunk("gx"));
+    k_.store(sums[1] * s, ofChunk("gx"));
   }
 
   Operands gradientOperands() {
