@@ -124,7 +124,7 @@ class CpuCompilation : public Compilation {
 
   llvm::Error loops() {
     entry_.emplace(kernel_);
-    lowerToLoops(*module_, {.roundsBF16 = isa_.roundsBF16});
+    lowerToLoops(*module_, {.roundsBF16 = isa_.roundsBF16, .wholeBF16 = isa_.masks16 ? isa_.vectorBytes / 2 : 0});
     expandTranscendentals(*module_);
     if (failed(verify(*module_))) return fault("lowering to loops");
     return llvm::Error::success();

@@ -18,6 +18,11 @@ llvm::MaybeAlign Access::alignmentOf(VectorType type) const {
   return llvm::MaybeAlign(std::min<int64_t>(alignment, type.getNumElements() * type.getElementTypeBitWidth() / 8));
 }
 
+bool Access::isWhole(Value value) const {
+  auto type = dyn_cast<VectorType>(value.getType());
+  return type && type.getNumElements() == wholeBF16;
+}
+
 bool isUnshared(TensorOp t) {
   StringRef name = t.getSymName();
   if (t.getRole() == "state_in" || t.getRole() == "state_out") return false;
@@ -142,7 +147,7 @@ Value Frame::widened(TensorOp t, Value value) {
     Value none = arith::ConstantOp::create(b, l_.loc, b.getZeroAttr(value.getType()));
     return arith::CmpIOp::create(b, l_.loc, arith::CmpIPredicate::ne, value, none);
   }
-  if (element.isInteger(16)) return l_.fromBF16(value, statistics_);
+  if (element.isInteger(16)) return l_.fromBF16(value, statistics_, access_.isWhole(value));
   return element.isInteger(64) ? value : l_.convert(value, statistics_);
 }
 
@@ -168,7 +173,7 @@ static Value asWords(Loops& l, Value value) {
 void Frame::store(TensorOp t, Value address, Value value, Value mask, std::optional<int64_t> alignment, bool past) {
   OpBuilder& b = l_.b;
   Value memory = buffer(t);
-  if (access_.stored(t).isInteger(16)) value = l_.toBF16(value, access_.roundsBF16);
+  if (access_.stored(t).isInteger(16)) value = l_.toBF16(value, access_.roundsBF16, access_.isWhole(value));
   else if (!t.getType().isInteger(64)) value = l_.convert(value, t.getType());
   if (!isa<VectorType>(value.getType())) {
     memref::StoreOp::create(b, l_.loc, value, memory, address);

@@ -44,10 +44,12 @@ struct Arguments {
 struct Access {
   bool nativeBF16 = false;  ///< the target has conversions; else bf16 travels as i16
   bool roundsBF16 = false;  ///< vectors of it are rounded by an instruction all the same
+  int64_t wholeBF16 = 0;    ///< numbers of it in a register of AVX-512; 0: there is none
   int64_t alignment = 0;    ///< in bytes, the most that a vector access may rely on; 0: that of an element
   bool peeled = false;      ///< operands begin anywhere; who makes a vector access knows that its own address is aligned
   mlir::Type stored(TensorOp) const;
   llvm::MaybeAlign alignmentOf(mlir::VectorType) const;
+  bool isWhole(mlir::Value bf16) const;
 };
 
 class Frame {

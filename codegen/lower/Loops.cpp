@@ -1,7 +1,7 @@
 #include "codegen/lower/Loops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/LLVMAttrs.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -131,7 +131,22 @@ static Value integer(Loops& l, Type like, int64_t n) {
   return arith::ConstantOp::create(l.b, l.loc, attr);
 }
 
-Value Loops::fromBF16(Value bits, Type element) {
+/// Numbers of the lower half go to even lanes and those of the upper half to odd ones: a shift and a mask make f32 of them.
+static Value spread(Loops& l, Value bits) {
+  OpBuilder& b = l.b;
+  const int64_t half = cast<VectorType>(bits.getType()).getNumElements() / 2;
+  SmallVector<int64_t> mixed, all;
+  for (int64_t i = 0; i < half; ++i) mixed.append({i, half + i});
+  auto i32 = VectorType::get({half}, b.getI32Type()), f32 = VectorType::get({half}, b.getF32Type());
+  Value words = vector::BitCastOp::create(b, l.loc, i32, vector::ShuffleOp::create(b, l.loc, bits, bits, mixed));
+  Value lower = arith::ShLIOp::create(b, l.loc, words, integer(l, i32, 16));
+  Value upper = arith::AndIOp::create(b, l.loc, words, integer(l, i32, ~int64_t(0xffff)));
+  llvm::append_range(all, llvm::seq<int64_t>(2 * half));
+  return vector::ShuffleOp::create(b, l.loc, arith::BitcastOp::create(b, l.loc, f32, lower), arith::BitcastOp::create(b, l.loc, f32, upper), all);
+}
+
+Value Loops::fromBF16(Value bits, Type element, bool whole) {
+  if (whole) return convert(spread(*this, bits), element);
   Type i32 = withElement(bits.getType(), b.getI32Type());
   Value wide = arith::ExtUIOp::create(b, loc, i32, bits);
   Value high = arith::ShLIOp::create(b, loc, wide, integer(*this, i32, 16));
@@ -163,10 +178,21 @@ static Value toBF16Lanes(Loops& l, Value bits) {
   return arith::SelectOp::create(b, l.loc, up, arith::AddIOp::create(b, l.loc, high, all(1)), high);
 }
 
-Value Loops::toBF16(Value v, bool instruction) {
+/// LLVM rounds the two registers one by one, and stores them so.
+static Value roundBoth(Loops& l, Value f32) {
+  const int64_t lanes = cast<VectorType>(f32.getType()).getNumElements();
+  auto half = [&](int64_t first) {
+    return vector::ShuffleOp::create(l.b, l.loc, f32, f32, llvm::to_vector(llvm::seq<int64_t>(first, first + lanes / 2)));
+  };
+  Value both[] = {half(lanes / 2), half(0)};
+  auto name = l.b.getStringAttr("llvm.x86.avx512bf16.cvtne2ps2bf16.512");
+  return LLVM::CallIntrinsicOp::create(l.b, l.loc, withElement(f32.getType(), l.b.getBF16Type()), name, both).getResult(0);
+}
+
+Value Loops::toBF16(Value v, bool instruction, bool whole) {
   Value f32 = convert(v, b.getF32Type());
   if (instruction && isa<VectorType>(v.getType())) {
-    Value rounded = arith::TruncFOp::create(b, loc, withElement(v.getType(), b.getBF16Type()), f32);
+    Value rounded = whole ? roundBoth(*this, f32) : Value(arith::TruncFOp::create(b, loc, withElement(v.getType(), b.getBF16Type()), f32));
     return arith::BitcastOp::create(b, loc, withElement(v.getType(), b.getI16Type()), rounded);
   }
   Type i32 = withElement(f32.getType(), b.getI32Type());

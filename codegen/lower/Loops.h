@@ -54,9 +54,10 @@ class Loops {
   /// Between f16, f32 and f64, scalar or vector.
   mlir::Value convert(mlir::Value, mlir::Type element);
   /// bf16 travels as i16: not every target has its instructions, and what LLVM does
-  /// then is slow or a call. To nearest even, NaN kept. `instruction`: vectors by that of the target.
-  mlir::Value fromBF16(mlir::Value bits, mlir::Type element);
-  mlir::Value toBF16(mlir::Value, bool instruction = false);
+  /// then is slow or a call. To nearest even, NaN kept. `instruction`: vectors by that of the target. `whole`: the vector
+  /// fills a register of x86-64 with AVX-512 as bf16, so two as f32, and what puts both together or apart is one instruction.
+  mlir::Value fromBF16(mlir::Value bits, mlir::Type element, bool whole = false);
+  mlir::Value toBF16(mlir::Value, bool instruction = false, bool whole = false);
   /// The first `count` of `lanes` lanes.
   mlir::Value laneMask(mlir::Value count, int64_t lanes);
 

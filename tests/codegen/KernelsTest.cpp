@@ -152,6 +152,22 @@ TEST(Stages, StoresPastTheCachesStaySuchInEveryType) {
       }
 }
 
+TEST(Stages, BF16IsTakenApartAndPutTogetherARegisterAtATime) {
+  const Problem problem = problemOf("layer_norm:backward@bf16[*x768]");
+  auto count = [&](const char* target, const char* instruction) {
+    const cpu::Isa& isa = isaOf(target);
+    const cpu::Schedule schedule = cpu::defaultSchedule(problem, isa, Strategy::Resident);
+    return llvm::StringRef(llvm::cantFail(emitStage(problem, schedule, isa, Stage::Assembly))).count(instruction);
+  };
+  for (const char* target : {"x86-64-v4", "x86-64-v4-bf16"}) {
+    EXPECT_GT(count(target, "vpermw"), 0u) << target;
+    EXPECT_EQ(count(target, "vpmovzxwd"), 0u) << target << ": 768 features leave no rest";
+  }
+  EXPECT_GT(count("x86-64-v4-bf16", "vcvtne2ps2bf16"), 0u);
+  EXPECT_EQ(count("x86-64-v4-bf16", "vcvtneps2bf16"), 0u);
+  EXPECT_GT(count("x86-64-v3", "vpmovzxwd"), 0u);
+}
+
 TEST(Stages, LinkedObjectsAreOneSharedObject) {
   for (const cpu::Isa& isa : cpu::instructionSets()) {
     std::vector<std::string> objects;

@@ -131,12 +131,13 @@ TEST(Schedule, LargeCallsAskForTheNextRowsByDefault) {
   EXPECT_EQ(large("batch_norm:backward@bf16[*x1024]"), std::pair(int64_t{4}, true)) << "half as much of each";
   EXPECT_EQ(large("power_norm_released:forward@f32[*x1024]{heads=8}"), std::pair(int64_t{4}, true));
   EXPECT_EQ(large("layer_norm:backward@f32[*x768]"), std::pair(int64_t{4}, true));
-  EXPECT_EQ(large("layer_norm:forward@f32[*x2048]"), std::pair(int64_t{4}, true));
+  EXPECT_EQ(large("layer_norm:forward@f32[*x2048]"), std::pair(int64_t{8}, true));
+  EXPECT_EQ(large("layer_norm:forward@f32[*x16384]"), std::pair(int64_t{4}, true)) << "eight of these fill a cache";
   EXPECT_EQ(large("layer_norm:forward@f32[*x1024]"), std::pair(int64_t{1}, true)) << "a short row is read and written alone";
   EXPECT_EQ(large("rms_norm:infer@f32[*x768]"), std::pair(int64_t{1}, true));
   EXPECT_EQ(large("layer_norm:forward@bf16[*x768]"), std::pair(int64_t{4}, true)) << "but for the time of its conversions";
-  EXPECT_EQ(large("layer_norm:forward@bf16[*x1024]"), std::pair(int64_t{1}, true)) << "rows at two places in a page";
-  EXPECT_EQ(large("rms_norm:forward@bf16[*x1024]"), std::pair(int64_t{8}, true));
+  EXPECT_EQ(large("layer_norm:forward@f16[*x1024]"), std::pair(int64_t{4}, true));
+  EXPECT_EQ(large("rms_norm:forward@bf16[*x768]"), std::pair(int64_t{8}, true));
   EXPECT_EQ(large("rms_norm:forward@bf16[*x2048]"), std::pair(int64_t{4}, true));
 }
 
@@ -160,9 +161,22 @@ TEST(Schedule, VectorsFillShortLinesByDefault) {
   EXPECT_EQ(vector("layer_norm:forward@f32[*x4]"), 4);
   EXPECT_EQ(vector("power_norm_released:forward@f32[*x768]{heads=96}"), 8);
   EXPECT_EQ(vector("power_norm:forward@f32[*x4]"), 16) << "vectors of streams run over features";
-  const Problem bf16 = problemOf("layer_norm:forward@bf16[*x1024]");
-  EXPECT_EQ(defaultSchedule(bf16, isaOf("x86-64-v4"), Strategy::Resident).vector, 32) << "two registers are rounded together";
-  EXPECT_EQ(defaultSchedule(bf16, isaOf("x86-64-v4-bf16"), Strategy::Resident).vector, 16) << "each by one instruction";
+}
+
+TEST(Schedule, BF16FillsARegisterOfAVX512ByDefaultAndTwoAsF32) {
+  auto schedule = [](const char* text, Strategy strategy, const char* isa = "x86-64-v4-bf16") {
+    return defaultSchedule(problemOf(text), isaOf(isa), strategy);
+  };
+  for (const char* isa : {"x86-64-v4", "x86-64-v4-bf16"}) {
+    EXPECT_EQ(schedule("layer_norm:forward@bf16[*x1024]", Strategy::Resident, isa).vector, 32);
+    EXPECT_EQ(schedule("layer_norm:forward@f16[*x1024]", Strategy::Resident, isa).vector, 16) << "is converted by one instruction";
+  }
+  EXPECT_EQ(schedule("layer_norm:forward@bf16[*x1024]", Strategy::Resident).rows, 4);
+  EXPECT_EQ(schedule("layer_norm:forward@f32[*x1024]", Strategy::Resident).rows, 2);
+  EXPECT_EQ(schedule("layer_norm:backward@bf16[*x1000]", Strategy::Resident).unroll, 2) << "half as many vectors";
+  EXPECT_EQ(schedule("layer_norm:backward@f32[*x1000]", Strategy::Resident).unroll, 4);
+  EXPECT_EQ(schedule("batch_norm:forward@bf16[*x768]", Strategy::Resident).tile, 2) << "as many bytes of x";
+  EXPECT_EQ(schedule("batch_norm:forward@f32[*x768]", Strategy::Resident).tile, 4);
 }
 
 TEST(Schedule, MaskedTailsOfSixteenBitsNeedMasksOfSixteenBits) {

@@ -28,7 +28,7 @@ static constexpr int64_t kLongLine = 16384;
 /// Where statistics are sums of squares alone: half registers up to here, and from there one row at a time up to the next.
 static constexpr int64_t kLightLine = 1024, kLongLightLine = 4096;
 
-/// Bytes of a row that, in memory, is best read and written alone; half as many leave room for eight.
+/// Bytes of a row that, in memory, is best read and written alone; less than half as many leave room for eight.
 static constexpr int64_t kShortRow = 4 << 10;
 
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
@@ -146,6 +146,11 @@ static bool halvesRegister(const Problem& problem, const Isa& isa) {
   return light(problem) ? line <= kLightLine || odd == kLine / 2 : line < 3 * kShortLine / 4;
 }
 
+/// A vector of bf16 fills a register of AVX-512 and two as f32: one shuffle takes it apart, one instruction puts it together.
+static bool pairsRegisters(const Problem& problem, const Isa& isa) {
+  return isa.masks16 && problem.data == DType::BF16 && problem.layout == Layout::FeaturesLast;
+}
+
 /// Rows share parameter loads and one update of the column partials; one row with several accumulators suits long rows.
 static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) {
   const bool wide = isa.registers >= 32, perFeature = problem.spec->perFeature();
@@ -159,6 +164,7 @@ static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) 
     if (wide && !narrow && !backward && light(problem) && line > kLightLine && line <= kLongLightLine) return 1;
     // Sixteen registers do not hold the values of two rows that are centred.
     if (!wide && backward && !light(problem) && line > kShortLine && line <= 2 * kMiddleLine) return 1;
+    if (line > kMiddleLine && !backward && pairsRegisters(problem, isa)) return 4;
     if (line > kMiddleLine || (ahead && backward)) return 2;
   }
   // Rows that begin at one place in a page push each other out of the first-level cache: two of them, and their
@@ -171,7 +177,7 @@ static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) 
   const int64_t apart = perFeature && places > 2 ? std::max<int64_t>(rowsApart(problem), 2) : 8;
   if (!wide || !problem.features) return std::min<int64_t>(apart, 4);
   // Many short lines share what one statistic costs; a backward has no registers for eight.
-  if (line && ahead && !backward && line < kShortLine && light(problem)) return 4;
+  if (line && ahead && !backward && line < kShortLine && light(problem) && !pairsRegisters(problem, isa)) return 4;
   if (line) return std::min<int64_t>(apart, !backward && line <= 3 * kShortLine ? 8 : 4);
   return apart;
 }
@@ -223,9 +229,9 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   s.strategy = strategy;
   s.vector = isa.vectorBytes / bytes(problem.statistics());
   const int64_t line = lineOf(problem);
-  // bf16 is rounded in lanes of 16 bits, a register of them at a time, unless by an instruction, as f16 is.
+  // bf16 is rounded in lanes of 16 bits, a register of them at a time; f16 by an instruction.
   const bool fills = isa.masks16 || (problem.features && *problem.features % (2 * s.vector) == 0);
-  if (problem.data == DType::BF16 && !isa.roundsBF16 && problem.layout == Layout::FeaturesLast && fills) s.vector *= 2;
+  if (problem.data == DType::BF16 && problem.layout == Layout::FeaturesLast && fills) s.vector *= 2;
   if (line) s.vector = lanesFor(line, s.vector);
   if (halvesRegister(problem, isa)) s.vector = isa.vectorBytes / 2 / bytes(problem.statistics());
   const bool perFeature = problem.spec->perFeature();
@@ -234,6 +240,7 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   s.rows = rowsTogether(problem, isa, s.ahead);
   s.unroll = unrollOf(problem, isa, s);
   s.tile = tileOf(problem, isa);
+  if (pairsRegisters(problem, isa)) s.unroll = std::max<int64_t>(s.unroll / 2, 1), s.tile = std::max<int64_t>(s.tile / 2, 1);
   // A task is worth waking a thread for, and what it leaves to be added up is little beside it.
   const bool partials = perFeature || problem.entry == Entry::Backward;
   if (problem.layout == Layout::FeaturesLast && (perFeature || lines)) {
@@ -246,15 +253,14 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   // line alone is written before memory rests, but for the time of its conversions.
   s.fetch = problem.layout == Layout::FeaturesLast && (perFeature || lines);
   const bool wide = bytes(problem.data) > 2, onward = lines && problem.entry != Entry::Backward;
-  const bool few = onward && light(problem) && 2 * line * bytes(problem.data) <= kShortRow;
+  const bool few = onward && light(problem) && 2 * line * bytes(problem.data) < kShortRow;
   s.stream = (wide ? perFeature && !problem.spec->pre : few) ? 8 : 4;
-  // Conversions want more of the first-level cache than every other row of one place in a page leaves.
-  const bool crowded = !wide && lines && !few && placesOfRows(problem) == 2;
-  const bool alone = !s.fetch || crowded || (wide && onward && line * bytes(problem.data) <= kShortRow);
+  const bool alone = !s.fetch || (wide && onward && line * bytes(problem.data) <= kShortRow);
   if (problem.layout == Layout::FeaturesLast ? alone : strategy == Strategy::Streamed) s.stream = 1;
+  else if (problem.data == DType::F32 && onward && line <= kLongLine / 2) s.stream = 8;
   if (goesDownColumns(problem, strategy)) {
     // Terms of two rows are added first in wide tiles of a backward, which then write their sums half as often.
-    s.rows = isa.registers >= 32 && s.tile > 4 && problem.entry == Entry::Backward ? 2 : 1;
+    s.rows = isa.registers >= 32 && tileOf(problem, isa) > 4 && problem.entry == Entry::Backward ? 2 : 1;
     s.unroll = 1, s.stream = 0, s.fetch = false;
   }
   return strategy == Strategy::Split ? splitSchedule(problem, s) : s;
