@@ -254,7 +254,8 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   s.fetch = problem.layout == Layout::FeaturesLast && (perFeature || lines);
   const bool wide = bytes(problem.data) > 2, onward = lines && problem.entry != Entry::Backward;
   const bool few = onward && light(problem) && 2 * line * bytes(problem.data) < kShortRow;
-  s.stream = (wide ? perFeature && !problem.spec->pre : few) ? 8 : 4;
+  const bool shared = perFeature && !problem.spec->pre && (wide || problem.entry == Entry::Backward);
+  s.stream = shared || (few && !wide) ? 8 : 4;
   const bool alone = !s.fetch || (wide && onward && line * bytes(problem.data) <= kShortRow);
   if (problem.layout == Layout::FeaturesLast ? alone : strategy == Strategy::Streamed) s.stream = 1;
   else if (problem.data == DType::F32 && onward && line <= kLongLine / 2) s.stream = 8;
