@@ -46,11 +46,11 @@ TEST(Plan, APackageReadsChannelsInTheOrderOfMemoryWhereTheyOutgrowTheCache) {
   const auto list = defaults("batch_norm:forward@f32[*x64x*]{layout=channels_first}");
   ASSERT_EQ(list.size(), 2u);
   EXPECT_TRUE(llvm::StringRef(list[0].schedule).starts_with("streamed,")) << list[0].schedule;
-  EXPECT_EQ(list[0].rowsMax, std::nullopt);
+  EXPECT_EQ(list[0].limits.rowsMax, std::nullopt);
   EXPECT_TRUE(llvm::StringRef(list[1].schedule).starts_with("resident,")) << list[1].schedule;
-  EXPECT_EQ(list[1].rowsMax, (8 << 20) / 64 / 4);
-  EXPECT_EQ(defaults("batch_norm:backward@f32[*x64x*]{layout=channels_first}")[1].rowsMax, (2 << 20) / 64 / 4);
-  EXPECT_EQ(defaults("batch_norm:infer@bf16[*x64x*]{layout=channels_first}")[1].rowsMax, (64 << 10) / 64 / 2) << "nothing is read twice";
+  EXPECT_EQ(list[1].limits.rowsMax, (8 << 20) / 64 / 4);
+  EXPECT_EQ(defaults("batch_norm:backward@f32[*x64x*]{layout=channels_first}")[1].limits.rowsMax, (2 << 20) / 64 / 4);
+  EXPECT_EQ(defaults("batch_norm:infer@bf16[*x64x*]{layout=channels_first}")[1].limits.rowsMax, (64 << 10) / 64 / 2) << "nothing is read twice";
 }
 
 TEST(Plan, GroupScalingIsStreamed) {
@@ -83,7 +83,7 @@ TEST(Plan, OnlyAStatisticOfARowIsSplit) {
 TEST(Plan, APackageSplitsOneRowOrTwoOfABackward) {
   auto limits = [](const char* problem) {
     std::vector<int64_t> rows;
-    for (const Candidate& c : llvm::cantFail(findTarget("x86-64-v3"))->defaults(problemOf(problem))) rows.push_back(c.rowsMax.value_or(0));
+    for (const Candidate& c : llvm::cantFail(findTarget("x86-64-v3"))->defaults(problemOf(problem))) rows.push_back(c.limits.rowsMax.value_or(0));
     return rows;
   };
   EXPECT_EQ(limits("layer_norm:backward@f32[*x4096]"), (std::vector<int64_t>{0, 2}));
@@ -95,7 +95,7 @@ TEST(Plan, APackageSplitsOneRowOrTwoOfABackward) {
 TEST(Plan, APackageGoesDownColumnsWhileTheTensorStaysInCache) {
   auto most = [](const char* problem) {
     const std::vector<Candidate> list = llvm::cantFail(findTarget("x86-64-v4"))->defaults(problemOf(problem));
-    return list.size() < 2 ? -1 : list[1].rowsMax.value_or(0);
+    return list.size() < 2 ? -1 : list[1].limits.rowsMax.value_or(0);
   };
   EXPECT_EQ(most("power_norm:forward@f32[*x768]"), (4 << 20) / 768 / 4);
   EXPECT_EQ(most("power_norm:backward@f32[*x768]"), (1 << 20) / 768 / 4) << "three tensors";
