@@ -14,7 +14,7 @@ static constexpr int64_t kPage = 4096;
 /// of that where x is read once.
 static constexpr int64_t kTaskBytes = 256 << 10, kTaskRows = 16;
 /// The same where rows of a feature lie in a run: tasks begin anew in each, so few and long pieces.
-static constexpr int64_t kRunsTaskBytes = 1 << 20, kRunsTaskRows = 512;
+static constexpr int64_t kRunsTaskBytes = 1 << 20, kRunsTaskRows = 1024;
 /// Of a row, for a task that shares it with others.
 static constexpr int64_t kSplitBytes = 16 << 10;
 /// Features of a kernel for any number of them, as far as choices go.
@@ -252,6 +252,7 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   const bool crowded = !wide && lines && !few && placesOfRows(problem) == 2;
   const bool alone = !s.fetch || crowded || (wide && onward && line * bytes(problem.data) <= kShortRow);
   if (problem.layout == Layout::FeaturesLast ? alone : strategy == Strategy::Streamed) s.stream = 1;
+  else if (problem.layout == Layout::ChannelsFirst) s.stream = 4;  // more than a task has would go alone
   if (goesDownColumns(problem, strategy)) {
     // Terms of two rows are added first in wide tiles of a backward, which then write their sums half as often.
     s.rows = isa.registers >= 32 && s.tile > 4 && problem.entry == Entry::Backward ? 2 : 1;
