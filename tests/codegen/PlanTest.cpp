@@ -44,13 +44,31 @@ TEST(Plan, ChannelsFirstIsStreamedOnACpuAlone) {
 TEST(Plan, APackageReadsChannelsInTheOrderOfMemoryWhereTheyOutgrowTheCache) {
   auto defaults = [](const char* text) { return llvm::cantFail(findTarget("x86-64-v4"))->defaults(problemOf(text)); };
   const auto list = defaults("batch_norm:forward@f32[*x64x*]{layout=channels_first}");
-  ASSERT_EQ(list.size(), 2u);
+  ASSERT_EQ(list.size(), 3u);
   EXPECT_TRUE(llvm::StringRef(list[0].schedule).starts_with("streamed,")) << list[0].schedule;
-  EXPECT_EQ(list[0].limits.rowsMax, std::nullopt);
+  EXPECT_EQ(list[0].limits, package::Limits());
   EXPECT_TRUE(llvm::StringRef(list[1].schedule).starts_with("resident,")) << list[1].schedule;
   EXPECT_EQ(list[1].limits.rowsMax, (8 << 20) / 64 / 4);
   EXPECT_EQ(defaults("batch_norm:backward@f32[*x64x*]{layout=channels_first}")[1].limits.rowsMax, (2 << 20) / 64 / 4);
   EXPECT_EQ(defaults("batch_norm:infer@bf16[*x64x*]{layout=channels_first}")[1].limits.rowsMax, (64 << 10) / 64 / 2) << "nothing is read twice";
+}
+
+TEST(Plan, APackageReadsWholeChannelsWhereTheirRunsAreLong) {
+  const TargetPtr target = llvm::cantFail(findTarget("x86-64-v4"));
+  auto limits = [&](const char* text) {
+    std::vector<package::Limits> all;
+    for (const Candidate& c : target->defaults(problemOf(text)))
+      if (llvm::StringRef(c.schedule).starts_with("resident,")) all.push_back(c.limits);
+    return all;
+  };
+  using All = std::vector<package::Limits>;
+  EXPECT_EQ(limits("batch_norm:forward@f32[*x64x*]{layout=channels_first}"), (All{{.rowsMax = 32768}, {.runMin = 2048}}));
+  EXPECT_EQ(limits("batch_norm:forward@bf16[*x64x*]{layout=channels_first}"), (All{{.rowsMax = 65536}, {.runMin = 16384}}));
+  EXPECT_EQ(limits("batch_norm:backward@f32[*x64x*]{layout=channels_first}"),
+            (All{{.rowsMax = 8192}, {.rowsMax = 32768, .runMin = 512}, {.runMin = 2048}}));
+  EXPECT_EQ(limits("batch_norm:backward@bf16[*x64x*]{layout=channels_first}"), (All{{.rowsMax = 16384}, {.runMin = 16384}}));
+  EXPECT_EQ(limits("batch_norm:infer@f32[*x64x*]{layout=channels_first}"), (All{{.rowsMax = 256}})) << "x is read once";
+  EXPECT_EQ(limits("power_norm:forward@f32[*x64x*]{layout=channels_first}"), (All{{.rowsMax = 32768}})) << "the same";
 }
 
 TEST(Plan, GroupScalingIsStreamed) {
