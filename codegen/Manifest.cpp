@@ -15,6 +15,8 @@ namespace normc::codegen {
 /// Rows of a statistics or apply phase: enough chunks for many threads, few enough
 /// that folding their partials costs nothing beside the sweep.
 static constexpr int64_t kMaxChunks = 256;
+/// Channels of a task, and tasks of a phase, whose channels are whole: one begins with what costs as much as hundreds of elements.
+static constexpr int64_t kChannels = 4, kMaxChannelChunks = 64;
 /// Features of one task of a phase over vectors.
 static constexpr int64_t kVectorGrain = 4096;
 /// Blocks of a launch whose tasks leave no partials.
@@ -85,7 +87,9 @@ static void cut(PhaseOp phase, KernelOp kernel, const cpu::Schedule& s, const cp
     result.minUnits = result.multiple = s.vector * s.tile;
     if (s.strategy == Strategy::Split) result.minUnits = llvm::alignTo(s.grain, result.multiple);
   } else if (!axes.empty() && axes.back() == "feature" && !kernel.featuresLast()) {
-    result.minUnits = result.multiple = s.rows;
+    result.multiple = std::max(s.rows, s.stream);
+    result.minUnits = std::max(result.multiple, kChannels);
+    result.maxChunks = kMaxChannelChunks;
   }
 }
 

@@ -13,7 +13,7 @@ namespace normc::codegen {
 std::vector<Job> defaultJobs(const Problem& problem, const TargetPtr& target) {
   std::vector<Job> jobs;
   for (Candidate& candidate : target->defaults(problem))
-    jobs.push_back({.problem = problem, .target = target, .schedule = std::move(candidate.schedule), .rowsMax = candidate.rowsMax});
+    jobs.push_back({.problem = problem, .target = target, .schedule = std::move(candidate.schedule), .limits = candidate.limits});
   return jobs;
 }
 
@@ -22,7 +22,7 @@ static bool hasGeneric(const std::vector<Job>& jobs, const Job& one) {
   Problem any = one.problem;
   any.features.reset();
   return llvm::any_of(jobs, [&](const Job& job) {
-    return !job.rowsMax && job.target->name() == one.target->name() && job.problem.text() == any.text();
+    return job.limits == package::Limits() && job.target->name() == one.target->name() && job.problem.text() == any.text();
   });
 }
 
@@ -40,14 +40,31 @@ void addFallbacks(std::vector<Job>& jobs) {
   jobs = std::move(all);
 }
 
+/// For each job the first that makes the same code, to be offered for other calls.
+static std::vector<size_t> sameCode(const std::vector<Job>& jobs) {
+  std::vector<size_t> first(jobs.size());
+  for (size_t i = 0; i < jobs.size(); ++i)
+    for (first[i] = 0; first[i] < i; ++first[i])
+      if (const Job& one = jobs[first[i]]; one.target == jobs[i].target && one.schedule == jobs[i].schedule &&
+                                           one.problem.spec == jobs[i].problem.spec && one.problem.text() == jobs[i].problem.text())
+        break;
+  return first;
+}
+
 llvm::Expected<std::string> buildPackage(const std::vector<Job>& jobs, const PackageOptions& options) {
   std::vector<CompiledKernel> kernels(jobs.size());
+  const std::vector<size_t> maker = sameCode(jobs);
   std::atomic<size_t> next = 0;
   std::mutex mutex;
   size_t done = 0;
   std::string failure;
   auto work = [&] {
     for (size_t i; (i = next++) < jobs.size();) {
+      if (maker[i] != i) {
+        std::lock_guard lock(mutex);
+        if (options.progress) options.progress(++done, jobs.size(), jobs[i]);
+        continue;
+      }
       auto kernel = jobs[i].target->compile(jobs[i].problem, jobs[i].schedule, "k" + std::to_string(i));
       std::lock_guard lock(mutex);
       if (!kernel) {
@@ -75,26 +92,27 @@ llvm::Expected<std::string> buildPackage(const std::vector<Job>& jobs, const Pac
     if (target.device() != "cpu" || linked.contains(target.name())) continue;
     std::vector<std::string> objects;
     for (size_t i = 0; i < jobs.size(); ++i)
-      if (jobs[i].target->name() == target.name()) objects.push_back(kernels[i].object);
+      if (maker[i] == i && jobs[i].target->name() == target.name()) objects.push_back(kernels[i].object);
     auto shared = target.link(objects);
     if (!shared) return shared.takeError();
     linked[target.name()] = writer.addBlob(std::move(*shared), "elf", target.name().str());
   }
   for (size_t i = 0; i < jobs.size(); ++i) {
-    package::Kernel& kernel = kernels[i].manifest;
+    const CompiledKernel& made = kernels[maker[i]];
+    package::Kernel kernel = made.manifest;
     const Spec& spec = *jobs[i].problem.spec;
     const std::string target = jobs[i].target->name().str();
     kernel.norm = writer.addNorm(spec.name, spec.structuralHash(), print(spec));
-    kernel.rowsMax = jobs[i].rowsMax;
+    kernel.limits = jobs[i].limits;
     kernel.origin = jobs[i].origin;
     kernel.selection = jobs[i].selection;
-    if (kernels[i].ptx.empty()) {
+    if (made.ptx.empty()) {
       kernel.blob = linked.at(target);
     } else {
-      kernel.blob = writer.addBlob(std::move(kernels[i].ptx), "ptx", target);
-      if (!kernels[i].cubin.empty()) kernel.cubin = writer.addBlob(std::move(kernels[i].cubin), "cubin", target);
+      kernel.blob = writer.addBlob(made.ptx, "ptx", target);
+      if (!made.cubin.empty()) kernel.cubin = writer.addBlob(made.cubin, "cubin", target);
     }
-    writer.addKernel(kernel);
+    writer.addKernel(std::move(kernel));
   }
   return writer.bytes();
 }

@@ -14,7 +14,7 @@ struct Job {
   Problem problem;
   TargetPtr target;
   std::string schedule;
-  std::optional<int64_t> rowsMax;  ///< limit of segments x rows the kernel is offered for
+  package::Limits limits = {};     ///< of the calls the kernel is offered for
   std::string origin = "default";  ///< why this schedule: for the manifest
   std::vector<std::string> selection = {};  ///< what was tried to choose it, a line each
 };

@@ -24,6 +24,9 @@ constexpr int64_t kResidentBytes = 4 << 20, kResidentBytesBackward = 1 << 20;
 constexpr int64_t kUnalignedResidentBytes = 64 << 10;
 /// The same of channels: beyond it their runs, which lie far from each other, are read in the order of memory, and twice.
 constexpr int64_t kResidentRunsBytes = 8 << 20, kResidentRunsBytesBackward = 2 << 20;
+/// But not where x would be read twice and the run of a segment has so many bytes (narrow: of 16 bits), beside which going to
+/// the next is little; or, backward, half a page where the channel stays in the second-level cache.
+constexpr int64_t kLongRunBytes = 8 << 10, kLongRunBytesNarrow = 32 << 10, kRunBytesBackward = 2 << 10, kChannelBytesBackward = 128 << 10;
 /// Rows up to which the sums of such a column, two levels of them, keep their digits.
 constexpr int64_t kResidentRows = 1 << 14;
 /// Rows up to which it pays where they are a multiple of a page apart: what it saves are phases, and a second reading
@@ -60,18 +63,24 @@ class CpuTarget : public Target {
   std::vector<Candidate> defaults(const Problem& problem) const override {
     std::vector<Candidate> list;
     for (Strategy strategy : cpu::strategies(problem))
-      list.push_back({cpu::defaultSchedule(problem, isa_, strategy).text(), std::nullopt});
+      list.push_back({cpu::defaultSchedule(problem, isa_, strategy).text()});
     if (list.size() < 2) return list;
     if (!problem.spec->perFeature()) {
-      list[1].rowsMax = splitRows(problem);
-      if (!list[1].rowsMax) list.pop_back();
+      list[1].limits.rowsMax = splitRows(problem);
+      if (!list[1].limits.rowsMax) list.pop_back();
       return list;
     }
     const bool map = problem.entry == Entry::Infer && problem.spec->running.has_value();
     if (problem.layout == Layout::ChannelsFirst) {
       std::swap(list[0], list[1]);
-      const int64_t most = map ? kUnalignedResidentBytes : problem.entry == Entry::Backward ? kResidentRunsBytesBackward : kResidentRunsBytes;
-      list[1].rowsMax = std::max<int64_t>(most / (problem.features.value_or(1024) * bytes(problem.data)), 1);
+      const bool backward = problem.entry == Entry::Backward;
+      const int64_t most = map ? kUnalignedResidentBytes : backward ? kResidentRunsBytesBackward : kResidentRunsBytes;
+      list[1].limits.rowsMax = std::max<int64_t>(most / (problem.features.value_or(1024) * bytes(problem.data)), 1);
+      if (map || !problem.spec->needsBatchStatistics()) return list;
+      const std::string whole = list[1].schedule;
+      const int64_t size = bytes(problem.data);
+      if (backward && size > 2) list.push_back({whole, {.rowsMax = kChannelBytesBackward / size, .runMin = kRunBytesBackward / size}});
+      list.push_back({whole, {.runMin = (size > 2 ? kLongRunBytes : kLongRunBytesNarrow) / size}});
       return list;
     }
     // Whole columns at a time read memory in narrow strips: worth it while the tensor stays in cache.
@@ -80,7 +89,7 @@ class CpuTarget : public Target {
     const int64_t twice = problem.entry == Entry::Backward ? kCollidingRowsBackward : kCollidingRowsReadTwice;
     const int64_t colliding = problem.spec->needsBatchStatistics() ? twice : kCollidingRows;
     const int64_t most = map ? kMapRows : cpu::placesOfRows(problem) == 1 ? colliding : kResidentRows;
-    list[1].rowsMax = std::clamp<int64_t>(residentBytes(problem, isa_) / row, 1, most);
+    list[1].limits.rowsMax = std::clamp<int64_t>(residentBytes(problem, isa_) / row, 1, most);
     return list;
   }
   llvm::Expected<std::string> canonical(llvm::StringRef text) const override {
@@ -145,8 +154,8 @@ class CudaTarget : public Target {
       if (cuda::whyIllegal(form, schedule, arch_)) continue;
       // Whole columns by one block leave most of a device idle: for few rows alone, and where that saves two launches.
       // The update of nu, for a vector of features, asks for more registers than there are.
-      if (list.empty()) list.push_back({schedule.text(), std::nullopt});
-      else if (form.returns && !form.updates) list.push_back({schedule.text(), cuda::rowsOfResident(form, schedule)});
+      if (list.empty()) list.push_back({schedule.text()});
+      else if (form.returns && !form.updates) list.push_back({schedule.text(), {.rowsMax = cuda::rowsOfResident(form, schedule)}});
     }
     return list;
   }

@@ -14,10 +14,10 @@
 
 namespace normc::codegen {
 
-/// A schedule worth packing, and the limit of segments x rows it is offered for.
+/// A schedule worth packing, and the calls it is offered for.
 struct Candidate {
   std::string schedule;
-  std::optional<int64_t> rowsMax;
+  package::Limits limits = {};
 };
 
 class Target {

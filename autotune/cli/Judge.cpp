@@ -18,8 +18,8 @@ class KernelTrials {
         how_(how) {
     verdict_.kernel = kernel;
     const Json limits = manifest_.value("limits", Json::object());
-    limited_ = limits.value("rows_min", int64_t(0)) > 0 ||
-               (limits.contains("rows_max") && !limits.at("rows_max").is_null());
+    for (const char* least : {"rows_min", "run_min"}) limited_ |= limits.value(least, int64_t(0)) > 0;
+    for (const char* most : {"rows_max", "run_max"}) limited_ |= limits.contains(most) && !limits.at(most).is_null();
     if (limited_) return;
     try {
       makePlans(problem_.text());

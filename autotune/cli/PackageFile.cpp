@@ -69,6 +69,7 @@ PackageFile PackageFile::alone(size_t kernel, const std::string& cudaLibrary) co
   for (size_t i = 8; i-- > 0;) length = length << 8 | static_cast<unsigned char>(bytes.at(kLengthAt + i));
   Json manifest = manifest_;
   manifest["kernels"] = Json::array({kernels().at(kernel)});
+  manifest["kernels"][0].erase("limits");
   std::string text = manifest.dump();
   text.resize(std::max<size_t>(length, text.size()), ' ');
   if (text.size() != length)

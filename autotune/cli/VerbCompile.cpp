@@ -140,7 +140,9 @@ void report(const std::vector<Job>& jobs, const std::string& file, bool byRecord
                         {"target", job.target->name().str()},
                         {"generator", job.target->generator().str()},
                         {"schedule", job.schedule},
-                        {"rows_max", job.rowsMax ? Json(*job.rowsMax) : Json()},
+                        {"rows_max", job.limits.rowsMax ? Json(*job.limits.rowsMax) : Json()},
+                        {"run_min", job.limits.runMin},
+                        {"run_max", job.limits.runMax ? Json(*job.limits.runMax) : Json()},
                         {"origin", job.origin}});
   }
   if (out.json) {

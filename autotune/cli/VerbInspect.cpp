@@ -12,13 +12,17 @@ struct InspectFlags {
   bool traffic = false;
 };
 
+std::string rangeText(const Json& limits, const char* min, const char* max) {
+  const int64_t least = limits.value(min, int64_t(0));
+  const bool open = !limits.contains(max) || limits.at(max).is_null();
+  if (open) return least == 0 ? "any" : "from " + std::to_string(least);
+  return (least == 0 ? "to " : std::to_string(least) + " to ") + std::to_string(limits.at(max).get<int64_t>());
+}
+
 std::string rowsOf(const Json& kernel) {
   const Json limits = kernel.value("limits", Json::object());
-  const int64_t least = limits.value("rows_min", int64_t(0));
-  const bool open = !limits.contains("rows_max") || limits.at("rows_max").is_null();
-  if (open) return least == 0 ? "any" : "from " + std::to_string(least);
-  return (least == 0 ? "to " : std::to_string(least) + " to ") +
-         std::to_string(limits.at("rows_max").get<int64_t>());
+  const std::string all = rangeText(limits, "rows_min", "rows_max"), run = rangeText(limits, "run_min", "run_max");
+  return run == "any" ? all : all + ", of a segment " + run;
 }
 
 std::string kernelTable(const PackageFile& file) {

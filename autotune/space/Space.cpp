@@ -1,7 +1,5 @@
 #include "autotune/space/Space.h"
 
-#include <limits>
-
 namespace normc::tune {
 namespace {
 
@@ -46,14 +44,10 @@ std::string scheduleAt(const codegen::KnobSpace& space, const std::vector<int>& 
 }
 
 std::string defaultFor(const codegen::Target& target, const Problem& problem, const codegen::Load& load) {
-  // As the runtime selects: limits that hold come before none, narrow ones before wide ones.
   const std::vector<codegen::Candidate> all = target.defaults(problem);
   const codegen::Candidate* best = nullptr;
-  const auto limit = [](const codegen::Candidate& c) {
-    return c.rowsMax.value_or(std::numeric_limits<int64_t>::max());
-  };
   for (const codegen::Candidate& candidate : all)
-    if (limit(candidate) >= load.totalRows() && (!best || limit(candidate) < limit(*best))) best = &candidate;
+    if (candidate.limits.serve(load.segments, load.rows) && (!best || candidate.limits.narrowerThan(best->limits))) best = &candidate;
   return llvm::cantFail(target.canonical(best->schedule));
 }
 

@@ -34,14 +34,20 @@ int64_t octave(int64_t rows) { return int64_t(std::floor(std::log2(double(std::m
 enum Rung { Exact, Bucket, Neighbour, None };
 constexpr const char* kRungs[] = {"exact", "bucket", "neighbour"};
 
+/// How far apart two tasks are in rows: of all segments and, where a feature's rows lie in runs, of one.
+double rowsBetween(const Task& a, const Task& b) {
+  const double all = octaves(totalRows(a), totalRows(b));
+  return rowsLieInRuns(a) ? std::max(all, octaves(a.rows, b.rows)) : all;
+}
+
+bool sameOctave(const Task& a, const Task& b) {
+  return octave(totalRows(a)) == octave(totalRows(b)) && (!rowsLieInRuns(a) || octave(a.rows) == octave(b.rows));
+}
+
 Rung rungOf(const Task& has, const Task& wants) {
-  const bool sameFeatures = has.features == wants.features, sameRows = totalRows(has) == totalRows(wants);
-  if (sameFeatures && sameRows) return Exact;
-  const bool nearFeatures = halfOctave(has.features) == halfOctave(wants.features);
-  const bool nearRows = octave(totalRows(has)) == octave(totalRows(wants));
-  if (nearFeatures && nearRows) return Bucket;
-  const bool reach = octaves(has.features, wants.features) <= kFarFeatures &&
-                     octaves(totalRows(has), totalRows(wants)) <= kFarRows;
+  if (has.features == wants.features && rowsBetween(has, wants) == 0) return Exact;
+  if (halfOctave(has.features) == halfOctave(wants.features) && sameOctave(has, wants)) return Bucket;
+  const bool reach = octaves(has.features, wants.features) <= kFarFeatures && rowsBetween(has, wants) <= kFarRows;
   return reach ? Neighbour : None;
 }
 
@@ -75,13 +81,15 @@ std::string sizeText(const Task& task) {
 
 }  // namespace
 
+bool rowsLieInRuns(const Task& task) { return task.problem.find("layout=channels_first") != std::string::npos; }
+
 std::vector<Task> tunedSizes(const Database& database, const std::string& problem, const std::string& norm,
                              const Device& device) {
-  std::map<int64_t, Task> sizes;
+  std::map<std::pair<int64_t, int64_t>, Task> sizes;
   for (const Record& record : database.records)
     if (record.kind == "choice" && record.task.problem == problem && record.task.norm == norm &&
         record.device.kind == device.kind && record.device.arch == device.arch)
-      sizes.emplace(totalRows(record.task), record.task);
+      sizes.emplace(std::pair(totalRows(record.task), rowsLieInRuns(record.task) ? record.task.rows : 0), record.task);
   std::vector<Task> list;
   for (const auto& [rows, task] : sizes) list.push_back(task);
   return list;
@@ -108,7 +116,7 @@ Pick pickFor(const Task& wanted, const Site& site, const Database& database,
     const auto key = [&](const Entry& e) {
       const Task& t = e.record->task;
       return std::tuple(rungOf(t, wanted), octaves(t.features, wanted.features),
-                        octaves(totalRows(t), totalRows(wanted)), octaves(t.threads, wanted.threads),
+                        rowsBetween(t, wanted), octaves(t.threads, wanted.threads),
                         policyOrder(t.policy), e.record->conclusion->high, e.id);
     };
     return key(a) < key(b);

@@ -37,7 +37,10 @@ struct Pick {
 Pick pickFor(const Task& wanted, const Site&, const Database&,
              const std::function<bool(const Record&)>& usable);
 
-/// Numbers of rows of all segments that choices for the problem have been made at, ascending.
+/// Whether a task's rows are a run of each feature in each segment: how many one has counts there, too.
+bool rowsLieInRuns(const Task&);
+
+/// Sizes that choices for the problem have been made at, by their rows of all segments, ascending.
 std::vector<Task> tunedSizes(const Database&, const std::string& problem, const std::string& norm,
                              const Device&);
 

@@ -251,18 +251,20 @@ Value Walk::probe(ProbeOp op, Replica& replica) {
   Values best = l_.when(l_.less(zero, length), none, [&] { return Values{valueAt(at)}; });
   if (column) return l_.when(atLeast(8), best, middleOfRows)[0];
   int64_t width = probeWidth_;
-  // Runs may be short; a task has more than one of them.
+  // Runs may be short; a task, or a channel, has more than one of them.
   auto middleOfUnits = [&] {
     Values values;
     for (int64_t i = 0; i < 8; ++i) {
       Coordinates c = at;
-      std::tie(c.segment, c.row) = segmentAndRow(l_.add(begin_, l_.index(i)));
+      std::tie(c.segment, c.row) = segmentAndRow(l_.add(ofRows ? begin_ : zero, l_.index(i)));
       values.push_back(valueAt(c));
     }
     return Values{l_.middle(values)};
   };
-  best = ofRows ? l_.when(l_.less(l_.index(7), rows), best, middleOfUnits)
-                : l_.when(atLeast(4), best, [&] { return meanOf(4, 0); });
+  Value several = l_.less(l_.index(7), rows);
+  if (overSegments && !ofRows) several = arith::AndIOp::create(l_.b, l_.loc, several, l_.isFalse(atLeast(std::max<int64_t>(width, 4))));
+  if (ofRows || overSegments) best = l_.when(several, best, middleOfUnits);
+  if (!ofRows) best = l_.when(atLeast(4), best, [&] { return meanOf(4, 0); });
   if (width == 1) return best[0];
   best = l_.when(atLeast(width), best, [&] { return meanOf(1, width); });
   return l_.when(atLeast(4 * width), best, [&] { return meanOf(4, width); })[0];

@@ -15,6 +15,8 @@ static constexpr int64_t kFlushSteps = 32;
 /// The same for the rows of a column, half as many of rows that are not added in pairs first, and of a block; and, of a
 /// column of a whole batch, for what so many of those left, a third level.
 static constexpr int64_t kFlushColumnRows = 16, kFlushBlockRows = 32, kFlushColumns = 64;
+/// Steps of a run whose sums begin anew: the run of one segment may be all there is.
+static constexpr int64_t kLongRunSteps = kFlushSteps * kFlushSteps;
 /// Features of a stream that are worked on at a time: their partials stay in L1. Fewer in a call that is not large: there
 /// the rows below each other do so, too, while a large one wants long pieces of a row.
 static constexpr int64_t kStreamTile = 1024, kCachedTile = 512;
@@ -237,10 +239,20 @@ void PhaseLowering::blockSweep(SweepOp op, SlabOp slab, Replicas& replicas, Repl
       else r.at.feature = l_.add(l_.mul(r.at.group, f_.groupWidth("group")), at);
       hoist(s, r);
     }
-    Values own = along(s, rows, width, zeros(l_, f_.statistics(), lanes, rows.size() * perRow));
-    addRowPartials(s, rows, own);
-    for (auto [i, v] : llvm::enumerate(own)) v = l_.addf(running[i], v);
-    return own;
+    auto piece = [&](Value size, ValueRange before) {
+      Values own = along(s, rows, size, zeros(l_, f_.statistics(), lanes, rows.size() * perRow));
+      addRowPartials(s, rows, own);
+      for (auto [i, v] : llvm::enumerate(own)) v = l_.addf(before[i], v);
+      return own;
+    };
+    if (!overSegments || !perRow) return piece(width, running);
+    const Value most = l_.index(kLongRunSteps * lanes * unroll), begin = runBegin_;
+    Values sums = l_.forEach(l_.index(0), width, kLongRunSteps * lanes * unroll, running, [&](Value from, ValueRange before) {
+      runBegin_ = l_.add(begin, from);
+      return piece(l_.min(most, l_.sub(width, from)), before);
+    });
+    runBegin_ = begin;
+    return sums;
   };
   auto rowRange = [&](Value begin, Value end, ValueRange from) {
     Value most = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));

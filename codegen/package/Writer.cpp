@@ -107,7 +107,18 @@ Json json(const Traffic& traffic) {
   return result;
 }
 
+Json json(const Limits& limits) {
+  return {{"rows_min", limits.rowsMin},
+          {"rows_max", orNull(limits.rowsMax)},
+          {"run_min", limits.runMin},
+          {"run_max", orNull(limits.runMax)}};
+}
+
 Json json(const Kernel& kernel);
+
+int64_t widthOf(int64_t least, const std::optional<int64_t>& most) {
+  return most.value_or(std::numeric_limits<int64_t>::max()) - least;
+}
 
 template <typename T>
 Json list(const std::vector<T>& items) {
@@ -131,7 +142,7 @@ Json json(const Kernel& kernel) {
                  {"segmented", kernel.segmented},
                  {"features", orNull(kernel.features)},
                  {"bindings", bindings},
-                 {"limits", {{"rows_min", kernel.rowsMin}, {"rows_max", orNull(kernel.rowsMax)}}},
+                 {"limits", json(kernel.limits)},
                  {"blob", kernel.blob},
                  {"device", kernel.device},
                  {"isa", kernel.isa},
@@ -171,6 +182,18 @@ bool writeAll(int file, std::string_view bytes) {
 }
 
 }  // namespace
+
+bool Limits::serve(int64_t segments, int64_t rows) const {
+  const auto within = [](int64_t n, int64_t least, const std::optional<int64_t>& most) {
+    return n >= least && (!most || n <= *most);
+  };
+  return within(segments * rows, rowsMin, rowsMax) && within(rows, runMin, runMax);
+}
+
+bool Limits::narrowerThan(const Limits& other) const {
+  const auto widths = [](const Limits& l) { return std::pair(widthOf(l.rowsMin, l.rowsMax), widthOf(l.runMin, l.runMax)); };
+  return widths(*this) < widths(other);
+}
 
 size_t Writer::addNorm(std::string name, std::string hash, std::string text) {
   const Norm norm{std::move(name), std::move(hash), std::move(text)};

@@ -83,6 +83,18 @@ struct Traffic {
   bool operator==(const Traffic&) const = default;
 };
 
+/// The sizes of calls that a kernel is offered for.
+struct Limits {
+  int64_t rowsMin = 0;             ///< of all segments
+  std::optional<int64_t> rowsMax;  ///< absent: no limit
+  int64_t runMin = 0;              ///< of one segment
+  std::optional<int64_t> runMax;
+  bool serve(int64_t segments, int64_t rows) const;
+  /// Whether they come first where both serve a call, as the runtime selects.
+  bool narrowerThan(const Limits&) const;
+  bool operator==(const Limits&) const = default;
+};
+
 struct Kernel {
   std::string problem;  ///< canonical text
   size_t norm = 0;      ///< what addNorm returned
@@ -90,8 +102,7 @@ struct Kernel {
   bool mask = false, segmented = false;
   std::optional<int64_t> features;
   std::map<std::string, int64_t> bindings;
-  int64_t rowsMin = 0;
-  std::optional<int64_t> rowsMax;  ///< of all segments; absent: no limit
+  Limits limits;
   size_t blob = 0;                 ///< what addBlob returned
   std::optional<size_t> cubin;     ///< cuda: likewise, of the same kernel compiled further
   int64_t alignment = 0;           ///< cuda: of the phases' `symbol`, in bytes; 0: an element's

@@ -245,6 +245,13 @@ Scalar scalar(const JsonReader& item) {
   return result;
 }
 
+Range range(const JsonReader& limits, const char* least, const char* most) {
+  Range result;
+  if (const auto min = limits.find(least)) result.least = min->integer(0);
+  if (const auto max = limits.find(most)) result.most = max->integer(result.least);
+  return result;
+}
+
 KernelInfo kernel(const JsonReader& item, const Manifest& manifest) {
   KernelInfo result;
   result.problem = item["problem"].string();
@@ -256,10 +263,8 @@ KernelInfo kernel(const JsonReader& item, const Manifest& manifest) {
   result.generator = item["generator"].string();
   result.schedule = item["schedule"].string();
   result.origin = item["origin"].string();
-  if (const auto limits = item.find("limits")) {
-    if (const auto min = limits->find("rows_min")) result.rowsMin = min->integer(0);
-    if (const auto max = limits->find("rows_max")) result.rowsMax = max->integer(result.rowsMin);
-  }
+  if (const auto limits = item.find("limits"))
+    result.rows = range(*limits, "rows_min", "rows_max"), result.run = range(*limits, "run_min", "run_max");
   for (const JsonReader& one : item["phases"].items(kMaxPhases))
     result.phases.push_back(phase(one, result.phases.size()));
   if (result.phases.empty()) item["phases"].reject("a kernel has at least one phase");

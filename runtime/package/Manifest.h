@@ -88,6 +88,14 @@ struct ProblemParts {
   std::map<std::string, int64_t> bindings;
 };
 
+/// Both ends belong to it.
+struct Range {
+  int64_t least = 0, most = kHuge;
+  bool has(int64_t n) const { return n >= least && n <= most; }
+  int64_t width() const { return most - least; }
+  bool operator==(const Range&) const = default;
+};
+
 struct KernelInfo {
   std::string problem;  ///< canonical text
   ProblemParts parts;
@@ -96,7 +104,7 @@ struct KernelInfo {
   std::optional<size_t> cubin;  ///< CUDA only: blob of machine code; `blob` is PTX
   int64_t alignment = 0;        ///< CUDA only: of the phases' `symbol`, in bytes
   bool onCuda() const { return device == "cuda"; }
-  int64_t rowsMin = 0, rowsMax = kHuge;
+  Range rows, run;  ///< that it serves: of all segments, and of one
   std::vector<Operand> operands;
   std::vector<Scalar> scalars;
   std::vector<FieldInfo> state, saved;

@@ -37,14 +37,18 @@ std::string problemDiffers(const KernelInfo& kernel, const ProblemRequest& reque
 
 /// Why the kernel cannot serve the sizes; empty if it can.
 std::string limitsRefuse(const KernelInfo& kernel, const ProblemRequest& request) {
-  const auto rows = request.totalRows();
-  if (kernel.rowsMin == 0 && kernel.rowsMax == kHuge) return {};
-  std::string serves = "serves " + std::to_string(kernel.rowsMin) + " to ";
-  serves += (kernel.rowsMax == kHuge ? "any number of" : std::to_string(kernel.rowsMax)) + " rows";
-  if (!rows) return serves + ", not any number";
-  if (*rows < kernel.rowsMin || *rows > kernel.rowsMax) return serves + ", not " + std::to_string(*rows);
-  return {};
+  const auto refuse = [](const char* what, const Range& served, std::optional<int64_t> rows) -> std::string {
+    if (served == Range() || (rows && served.has(*rows))) return {};
+    return what + std::to_string(served.least) + " to " +
+           (served.most == kHuge ? "any number of" : std::to_string(served.most)) + " rows, not " +
+           (rows ? std::to_string(*rows) : "any number");
+  };
+  const std::string reason = refuse("serves ", kernel.rows, request.totalRows());
+  return reason.empty() ? refuse("serves segments of ", kernel.run, request.rows) : reason;
 }
+
+/// Rows of all segments first.
+std::pair<int64_t, int64_t> widthOfLimits(const KernelInfo& kernel) { return {kernel.rows.width(), kernel.run.width()}; }
 
 /// What is said of one kernel.
 std::string line(size_t index, const KernelInfo& kernel, const std::string& text) {
@@ -78,7 +82,7 @@ std::string Selection::edge(const Candidate& better, const Candidate& other) {
   if (better.rank != other.rank) return better.advantage;
   if (a.parts.features.has_value() != b.parts.features.has_value())
     return "is compiled for exactly these features";
-  if (a.rowsMax - a.rowsMin != b.rowsMax - b.rowsMin) return "has the narrower limits";
+  if (widthOfLimits(a) != widthOfLimits(b)) return "has the narrower limits";
   return {};
 }
 
@@ -86,8 +90,8 @@ bool Selection::precedes(const Candidate& first, const Candidate& second) {
   const KernelInfo &a = *first.kernel, &b = *second.kernel;
   if (first.rank != second.rank) return first.rank > second.rank;
   if (a.parts.features.has_value() != b.parts.features.has_value()) return a.parts.features.has_value();
-  const int64_t rangeA = a.rowsMax - a.rowsMin, rangeB = b.rowsMax - b.rowsMin;
-  return rangeA != rangeB ? rangeA < rangeB : first.index < second.index;
+  const auto widthA = widthOfLimits(a), widthB = widthOfLimits(b);
+  return widthA != widthB ? widthA < widthB : first.index < second.index;
 }
 
 normc_status Selection::make(const Manifest& manifest, const ProblemRequest& request,

@@ -150,5 +150,25 @@ TEST(Choose, TunedSizesAreThoseOfTheProblemAscending) {
   EXPECT_EQ(sizes[1].rows, 4096);
 }
 
+TEST(Choose, WhereRowsLieInRunsTheirLengthCountsToo) {
+  const auto channels = [](int64_t segments, int64_t rows, const char* schedule) {
+    Record r = choice(rows, 64, schedule);
+    r.task.problem = "batch_norm:forward@f32[*x64x*]{layout=channels_first}", r.task.segments = segments;
+    r.number = segments;
+    return r;
+  };
+  const std::vector<Record> records{channels(1, 8192, "a"), channels(8, 1024, "b"), channels(9, 1000, "c")};
+  const Database database = databaseOf(records);
+  const auto picked = [&](int64_t segments, int64_t rows) {
+    return pickFor(channels(segments, rows, "").task, here(), database, [](const Record&) { return true; });
+  };
+  EXPECT_EQ(picked(1, 8192).record->schedule, "a");
+  EXPECT_EQ(picked(8, 1024).record->schedule, "b") << "as many rows of all segments";
+  EXPECT_TRUE(picked(8, 1024).origin.ends_with(", exact, 1.25x the default")) << picked(8, 1024).origin;
+  EXPECT_EQ(picked(9, 1016).record->schedule, "c") << "the same octaves, and the nearest there";
+  EXPECT_EQ(picked(128, 64).record, nullptr) << "runs of a sixteenth";
+  EXPECT_EQ(tunedSizes(database, records[0].task.problem, "hash", here().device).size(), 3u) << "two of 8192 rows";
+}
+
 }  // namespace
 }  // namespace normc::tune

@@ -72,11 +72,11 @@ TEST(Space, HoldsEveryStrategy) {
 
 TEST(Space, PrefersChannelsInTheOrderOfMemoryWhereTheyOutgrowTheCache) {
   const std::string text = "batch_norm:forward@f32[*x256x*]{layout=channels_first}";
-  for (const auto& [rows, strategy] : {std::pair<int64_t, const char*>{49, "resident,"}, {16384, "streamed,"}}) {
+  for (const auto& [rows, strategy] : {std::pair<int64_t, const char*>{49, "resident,"}, {1568, "streamed,"}, {16384, "resident,"}}) {
     const Landscape points = landscape(text, "x86-64-v4", rows);
     EXPECT_TRUE(points[points.byDefault()].schedule.starts_with(strategy)) << points[points.byDefault()].schedule;
   }
-  const Landscape large = landscape(text, "x86-64-v4", 16384);
+  const Landscape large = landscape(text, "x86-64-v4", 1568);
   EXPECT_TRUE(large[large.ranked().front()].schedule.starts_with("streamed,")) << large[large.ranked().front()].schedule;
 }
 
@@ -155,6 +155,18 @@ TEST(Space, AProblemWithoutAScheduleSaysWhy) {
                 "layer_norm:forward@f64[*x64] has no legal schedule for sm_90: statistics in f64"),
             std::string::npos)
       << made.errors()[0].message;
+}
+
+TEST(Space, TheDefaultIsWhatThePackageWouldRun) {
+  const auto target = generatorsOf("x86-64-v4")[0];
+  const Problem problem = problemOf("batch_norm:forward@f32[*x64x*]{layout=channels_first}");
+  const auto strategy = [&](int64_t segments, int64_t rows) {
+    const std::string text = defaultFor(*target, problem, {.segments = segments, .rows = rows, .features = 64});
+    return text.substr(0, text.find(','));
+  };
+  EXPECT_EQ(strategy(8, 784), "resident") << "it stays in cache";
+  EXPECT_EQ(strategy(669, 784), "streamed");
+  EXPECT_EQ(strategy(1, 524288), "resident") << "as many rows, but in long runs";
 }
 
 TEST(Model, MoreWorkTakesLonger) {

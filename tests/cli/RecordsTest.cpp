@@ -66,6 +66,30 @@ TEST_F(RecordsVerb, SizesThatWereTunedApartGetKernelsApart) {
   EXPECT_NE(normc({"explain", "a.npk", kProblem, "--json"}).json()["schedule"], kSchedule);
 }
 
+TEST_F(RecordsVerb, RunsOfOtherLengthsGetKernelsApart) {
+  const std::string problem = "batch_norm:infer@f32[*x8x*]{layout=channels_first}", options = "]{layout=channels_first}";
+  const std::string whole = "resident,vector=4,rows=2,unroll=1,tile=4,grain=32,stream=0", inOrder = "streamed,vector=4,rows=1,unroll=1,tile=4,grain=1024,stream=0";
+  const auto tuned = [&](int64_t segments, int64_t rows, const std::string& schedule) {
+    tune::Record r = choice(rows, schedule);
+    r.task.problem = problem, r.task.norm = (*findNorm("batch_norm"))->structuralHash();
+    r.task.segments = segments, r.task.features = 8;
+    return r;
+  };
+  writeRecords("db.jsonl", {tuned(1, 65536, whole), tuned(64, 1024, inOrder)});
+  const auto json = normc({"compile", problem, "--records", "db.jsonl", "-o", "a.npk", "--json"}).json();
+  const auto chosen = [&](const std::string& shape) {
+    return normc({"explain", "a.npk", "batch_norm:infer@f32[" + shape + options, "--json"}).json()["schedule"].get<std::string>();
+  };
+  EXPECT_EQ(chosen("1x8x65536"), whole) << json;
+  EXPECT_EQ(chosen("64x8x1024"), inOrder) << "as many rows of all segments, but runs are short";
+  EXPECT_EQ(chosen("8x8x8193"), whole) << "beyond the geometric middle";
+  EXPECT_EQ(chosen("8x8x8192"), inOrder);
+  EXPECT_EQ(normc({"explain", "a.npk", problem}).code, 0) << "runs of any length";
+  EXPECT_TRUE(contains(normc({"inspect", "a.npk"}).out, ", of a segment from 8193"));
+  EXPECT_TRUE(contains(normc({"inspect", "a.npk"}).out, ", of a segment to 8192"));
+  EXPECT_EQ(normc({"check", "a.npk"}).code, 0) << "standard trials have no such runs: those kernels are tried alone";
+}
+
 TEST_F(RecordsVerb, WithoutAChoiceThereIsTheDefaultAndEveryRungIsSaid) {
   writeRecords("db.jsonl", {});
   const auto plain = normc({"compile", kProblem, "-o", "b.npk", "--json"}).json();

@@ -126,7 +126,7 @@ TEST(CudaSchedule, DefaultTasksFillTheDeviceWithTheirClusters) {
 TEST(CudaSchedule, WholeColumnsAreOfferedForFewRowsWhereTheySaveLaunches) {
   auto limits = [](const char* problem, const char* arch = "sm_90") {
     std::vector<int64_t> rows;
-    for (const Candidate& c : llvm::cantFail(findTarget(arch))->defaults(problemOf(problem))) rows.push_back(c.rowsMax.value_or(0));
+    for (const Candidate& c : llvm::cantFail(findTarget(arch))->defaults(problemOf(problem))) rows.push_back(c.limits.rowsMax.value_or(0));
     return rows;
   };
   using Rows = std::vector<int64_t>;

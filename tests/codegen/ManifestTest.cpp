@@ -134,6 +134,12 @@ TEST(Manifest, ChannelsThatAreStreamedAreCutIntoRowsOfWholeLines) {
   EXPECT_EQ(m.traffic.writes, 1);
 }
 
+TEST(Manifest, WholeChannelsAreCutIntoFewTasksOfSeveral) {
+  package::Kernel m = manifestOf("batch_norm:backward@f32[*x512x*]{layout=channels_first}", Strategy::Resident);
+  EXPECT_EQ(phases(m), "kernel_apply apply [features] min=4 multiple=4 always\n");
+  EXPECT_EQ(m.phases[0].maxChunks, 64) << "a task begins with what costs as much as hundreds of elements";
+}
+
 TEST(Manifest, LayerNormBackwardFoldsThePartialsOfItsRows) {
   package::Kernel m = manifestOf("layer_norm:backward@f16[*x64]", Strategy::Resident);
   EXPECT_EQ(operands(m),

@@ -44,13 +44,31 @@ TEST(Plan, ChannelsFirstIsStreamedOnACpuAlone) {
 TEST(Plan, APackageReadsChannelsInTheOrderOfMemoryWhereTheyOutgrowTheCache) {
   auto defaults = [](const char* text) { return llvm::cantFail(findTarget("x86-64-v4"))->defaults(problemOf(text)); };
   const auto list = defaults("batch_norm:forward@f32[*x64x*]{layout=channels_first}");
-  ASSERT_EQ(list.size(), 2u);
+  ASSERT_EQ(list.size(), 3u);
   EXPECT_TRUE(llvm::StringRef(list[0].schedule).starts_with("streamed,")) << list[0].schedule;
-  EXPECT_EQ(list[0].rowsMax, std::nullopt);
+  EXPECT_EQ(list[0].limits, package::Limits());
   EXPECT_TRUE(llvm::StringRef(list[1].schedule).starts_with("resident,")) << list[1].schedule;
-  EXPECT_EQ(list[1].rowsMax, (8 << 20) / 64 / 4);
-  EXPECT_EQ(defaults("batch_norm:backward@f32[*x64x*]{layout=channels_first}")[1].rowsMax, (2 << 20) / 64 / 4);
-  EXPECT_EQ(defaults("batch_norm:infer@bf16[*x64x*]{layout=channels_first}")[1].rowsMax, (64 << 10) / 64 / 2) << "nothing is read twice";
+  EXPECT_EQ(list[1].limits.rowsMax, (8 << 20) / 64 / 4);
+  EXPECT_EQ(defaults("batch_norm:backward@f32[*x64x*]{layout=channels_first}")[1].limits.rowsMax, (2 << 20) / 64 / 4);
+  EXPECT_EQ(defaults("batch_norm:infer@bf16[*x64x*]{layout=channels_first}")[1].limits.rowsMax, (64 << 10) / 64 / 2) << "nothing is read twice";
+}
+
+TEST(Plan, APackageReadsWholeChannelsWhereTheirRunsAreLong) {
+  const TargetPtr target = llvm::cantFail(findTarget("x86-64-v4"));
+  auto limits = [&](const char* text) {
+    std::vector<package::Limits> all;
+    for (const Candidate& c : target->defaults(problemOf(text)))
+      if (llvm::StringRef(c.schedule).starts_with("resident,")) all.push_back(c.limits);
+    return all;
+  };
+  using All = std::vector<package::Limits>;
+  EXPECT_EQ(limits("batch_norm:forward@f32[*x64x*]{layout=channels_first}"), (All{{.rowsMax = 32768}, {.runMin = 2048}}));
+  EXPECT_EQ(limits("batch_norm:forward@bf16[*x64x*]{layout=channels_first}"), (All{{.rowsMax = 65536}, {.runMin = 16384}}));
+  EXPECT_EQ(limits("batch_norm:backward@f32[*x64x*]{layout=channels_first}"),
+            (All{{.rowsMax = 8192}, {.rowsMax = 32768, .runMin = 512}, {.runMin = 2048}}));
+  EXPECT_EQ(limits("batch_norm:backward@bf16[*x64x*]{layout=channels_first}"), (All{{.rowsMax = 16384}, {.runMin = 16384}}));
+  EXPECT_EQ(limits("batch_norm:infer@f32[*x64x*]{layout=channels_first}"), (All{{.rowsMax = 256}})) << "x is read once";
+  EXPECT_EQ(limits("power_norm:forward@f32[*x64x*]{layout=channels_first}"), (All{{.rowsMax = 32768}})) << "the same";
 }
 
 TEST(Plan, GroupScalingIsStreamed) {
@@ -83,7 +101,7 @@ TEST(Plan, OnlyAStatisticOfARowIsSplit) {
 TEST(Plan, APackageSplitsOneRowOrTwoOfABackward) {
   auto limits = [](const char* problem) {
     std::vector<int64_t> rows;
-    for (const Candidate& c : llvm::cantFail(findTarget("x86-64-v3"))->defaults(problemOf(problem))) rows.push_back(c.rowsMax.value_or(0));
+    for (const Candidate& c : llvm::cantFail(findTarget("x86-64-v3"))->defaults(problemOf(problem))) rows.push_back(c.limits.rowsMax.value_or(0));
     return rows;
   };
   EXPECT_EQ(limits("layer_norm:backward@f32[*x4096]"), (std::vector<int64_t>{0, 2}));
@@ -95,7 +113,7 @@ TEST(Plan, APackageSplitsOneRowOrTwoOfABackward) {
 TEST(Plan, APackageGoesDownColumnsWhileTheTensorStaysInCache) {
   auto most = [](const char* problem) {
     const std::vector<Candidate> list = llvm::cantFail(findTarget("x86-64-v4"))->defaults(problemOf(problem));
-    return list.size() < 2 ? -1 : list[1].rowsMax.value_or(0);
+    return list.size() < 2 ? -1 : list[1].limits.rowsMax.value_or(0);
   };
   EXPECT_EQ(most("power_norm:forward@f32[*x768]"), (4 << 20) / 768 / 4);
   EXPECT_EQ(most("power_norm:backward@f32[*x768]"), (1 << 20) / 768 / 4) << "three tensors";

@@ -149,7 +149,10 @@ TEST(Schedule, TasksOfChannelsHaveAMegabyteByDefault) {
   EXPECT_EQ(grain("batch_norm:forward@f32[*x256x*]{layout=channels_first}"), 1024);
   EXPECT_EQ(grain("batch_norm:forward@bf16[*x256x*]{layout=channels_first}"), 2048);
   EXPECT_EQ(grain("batch_norm:forward@f32[*x16x*]{layout=channels_first}"), 4096);
-  EXPECT_EQ(grain("batch_norm:forward@f32[*x2048x*]{layout=channels_first}"), 512);
+  EXPECT_EQ(grain("batch_norm:forward@f32[*x2048x*]{layout=channels_first}"), 1024) << "and so many rows at least";
+  auto stream = [](const char* problem, Strategy strategy) { return defaultSchedule(problemOf(problem), isaOf("x86-64-v4"), strategy).stream; };
+  EXPECT_EQ(stream("batch_norm:backward@f32[*x256x*]{layout=channels_first}", Strategy::Streamed), 1);
+  EXPECT_EQ(stream("batch_norm:backward@f32[*x256x*]{layout=channels_first}", Strategy::Resident), 4) << "whole channels of a task together";
 }
 
 TEST(Schedule, VectorsFillShortLinesByDefault) {

@@ -38,7 +38,7 @@ static llvm::Expected<std::string> packageOf(const Problem& problem, const codeg
   static std::map<std::string, std::string> kept;
   const std::string name = print(*problem.spec) + problem.text() + " " + target->name().str() + " " + target->generator().str() + " " + schedule;
   if (auto found = kept.find(name); found != kept.end()) return found->second;
-  auto bytes = codegen::buildPackage({{problem, target, schedule, std::nullopt}}, {.threads = 1});
+  auto bytes = codegen::buildPackage({{problem, target, schedule}}, {.threads = 1});
   if (!bytes) return bytes.takeError();
   if (kept.size() == kKept) kept.clear();
   return kept[name] = std::move(*bytes);

@@ -98,6 +98,40 @@ TEST(LongSums, OfManyShortSegmentsKeepTheirDigits) {
   }
 }
 
+TEST(LongSums, OfLongRunsKeepTheirDigitsInTheKernelThatThePackageChooses) {
+  for (const char* target : {"host", "x86-64-v3"}) {
+    for (const char* entry : {"batch_norm:forward", "batch_norm:backward"}) {
+      const std::string name = entry, layout = "{layout=channels_first}";
+      const Problem problem = problemOf(name + "@f32[*x3x*]" + layout);
+      const std::string bytes = llvm::cantFail(
+          codegen::buildPackage(codegen::defaultJobs(problem, llvm::cantFail(codegen::findTarget(target)))));
+      host::Context context;
+      host::Package package(context, bytes.data(), bytes.size());
+      for (const auto& [segments, rows] : {std::pair<int64_t, int64_t>{1, 1500001}, {20, 40003}}) {
+        const host::Plan plan(package, name + "@f32[" + std::to_string(segments) + "x3x" + std::to_string(rows) + "]" + layout, normc_request{});
+        EXPECT_NE(plan.describe().find("schedule: resident,"), std::string::npos) << plan.describe();
+        for (const HardInput data : {HardInput::OutlierRow, HardInput::Mean1000}) {
+          const gate::Verdict verdict = gate::judge(plan.get(), problem, {.extents = {segments, rows, 3}, .data = data, .step = 2});
+          EXPECT_TRUE(verdict.ok) << target << " " << verdict.text;
+        }
+      }
+    }
+  }
+}
+
+TEST(LongSums, OfWholeChannelsInShortRunsBeginNearTheirMean) {
+  const Problem problem = problemOf("batch_norm:forward@f32[*x256x*]{layout=channels_first}");
+  for (const char* isaName : {"x86-64-v3", "host"}) {
+    const auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
+    auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Resident), isa);
+    ASSERT_TRUE(kernel->plan) << kernel->error;
+    for (int64_t run : {1, 2, 3, 5, 9, 17}) {
+      const gate::Verdict verdict = gate::judge(kernel->plan, problem, {.extents = {668, run, 256}, .step = 10000});
+      EXPECT_TRUE(verdict.ok) << isaName << " " << verdict.text;
+    }
+  }
+}
+
 TEST(LongSums, OfABatchWithAnOutlierKeepTheirDigitsWhateverTheScheduleAddsFirst) {
   struct Case {
     const char* schedule;

@@ -95,7 +95,7 @@ package::Writer layerNormPackage(int64_t fewRows) {
     kernel.blob = writer.addBlob(ptxOf(kernel), "ptx", kernel.isa);
     writer.addKernel(kernel);
     if (!fewRows || kernel.entry != "forward") continue;
-    kernel.rowsMax = fewRows, kernel.schedule = "few rows";
+    kernel.limits.rowsMax = fewRows, kernel.schedule = "few rows";
     writer.addKernel(std::move(kernel));
   }
   return writer;

@@ -225,8 +225,12 @@ TEST(Manifest, IsCheckedFieldByField) {
             says("kernels[0].bindings.heads is -1; it must be at least 1"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.layout = "channels_first"; }),
             says("kernels[0].segmented is false; channels_first has three dimensions"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.rowsMin = 4, k.rowsMax = 3; }),
+  EXPECT_EQ(refusedKernel([](auto& k) { k.limits = {.rowsMin = 4, .rowsMax = 3}; }),
             says("kernels[0].limits.rows_max is 3; it must be at least 4"));
+  EXPECT_EQ(refusedKernel([](auto& k) { k.limits.runMin = -1; }),
+            says("kernels[0].limits.run_min is -1; it must be at least 0"));
+  EXPECT_EQ(refusedKernel([](auto& k) { k.limits = {.runMin = 4, .runMax = 3}; }),
+            says("kernels[0].limits.run_max is 3; it must be at least 4"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.phases.clear(); }),
             says("kernels[0].phases is []; a kernel has at least one phase"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].minUnits = 0; }),

@@ -156,8 +156,8 @@ TEST_F(Refusal, OfShapesThatThePlanIsNotFor) {
             "INVALID_ARGUMENT: x has 2 dimensions; this plan takes segments x features x rows");
 
   package::Kernel limited = layerNorm("forward");
-  limited.rowsMin = 8;
-  limited.rowsMax = 16;
+  limited.limits.rowsMin = 8;
+  limited.limits.rowsMax = 16;
   const host::Package package = openInMemory(packageOf(limited), host::Context(oneThread()));
   const Plan plan(package, "layer_norm:forward@f32[8x*]");
   EXPECT_EQ(refusal([&] {

@@ -44,7 +44,7 @@ TEST(Select, PrefersExactFeatures) {
 
 TEST(Select, PrefersNarrowerLimitsThenTheFirst) {
   package::Kernel small = layerNorm("forward"), other = layerNorm("forward");
-  small.rowsMax = 64;
+  small.limits.rowsMax = 64;
   const host::Package package = openInMemory(packageOf({layerNorm("forward"), small, other}), context());
   EXPECT_EQ(chosen(package, "layer_norm:forward@f32[64x*]"), 1u);
   EXPECT_EQ(chosen(package, "layer_norm:forward@f32[65x*]"), 0u);
@@ -58,13 +58,37 @@ TEST(Select, PrefersNarrowerLimitsThenTheFirst) {
 
 TEST(Select, RefusesCallsOutsideTheLimits) {
   package::Kernel small = layerNorm("forward");
-  small.rowsMin = 2;
-  small.rowsMax = 64;
+  small.limits.rowsMin = 2;
+  small.limits.rowsMax = 64;
   const host::Package package = openInMemory(packageOf(small), context());
   EXPECT_EQ(refusal([&] { Plan(package, "layer_norm:forward@f32[*x*]"); }),
             "NOT_FOUND: no kernel of the package serves layer_norm:forward@f32[*x*] here:\n"
             "  kernel 0 (layer_norm:forward@f32[*x*], " +
                 hostIsa() + ", hand): serves 2 to 64 rows, not any number");
+}
+
+TEST(Select, CountsTheRowsOfOneSegmentToo) {
+  package::Kernel any = probe("channels_first", true, false), few = any, longRuns = any;
+  few.limits.rowsMax = 100, longRuns.limits.runMin = 64, longRuns.limits.rowsMax = 1000;
+  const host::Package package = openInMemory(packageOf({any, few, longRuns}), context());
+  const auto of = [&](const char* shape) { return "probe:forward@f32[" + std::string(shape) + "]{layout=channels_first}"; };
+  EXPECT_EQ(chosen(package, of("2x*x63")), 0u) << "126 rows, in short runs";
+  EXPECT_EQ(chosen(package, of("2x*x64")), 2u);
+  EXPECT_EQ(chosen(package, of("1x*x100")), 1u) << "both serve it, and this has the narrower limits";
+  EXPECT_EQ(chosen(package, of("16x*x64")), 0u) << "1024 rows";
+  EXPECT_EQ(chosen(package, of("*x*x64")), 0u) << "any number of segments, and so of rows";
+  EXPECT_EQ(chosen(package, of("*x*x*")), 0u);
+  const std::string text = Plan(package, of("2x*x63")).describe();
+  EXPECT_TRUE(has(text, "serves 0 to 100 rows, not 126")) << text;
+  EXPECT_TRUE(has(text, "serves segments of 64 to any number of rows, not 63")) << text;
+
+  package::Kernel runs = any;
+  runs.limits = {.runMin = 8, .runMax = 16};
+  const host::Package limited = openInMemory(packageOf({any, runs}), context());
+  EXPECT_EQ(chosen(limited, of("*x*x8")), 1u) << "the number of segments does not matter";
+  EXPECT_TRUE(has(Plan(limited, of("*x*x8")).describe(), "it has the narrower limits"));
+  EXPECT_EQ(chosen(limited, of("*x*x17")), 0u);
+  EXPECT_TRUE(has(Plan(limited, of("1x*x*")).describe(), "serves segments of 8 to 16 rows, not any number"));
 }
 
 #if defined(__x86_64__)

@@ -14,7 +14,7 @@ static constexpr int64_t kPage = 4096;
 /// of that where x is read once.
 static constexpr int64_t kTaskBytes = 256 << 10, kTaskRows = 16;
 /// The same where rows of a feature lie in a run: tasks begin anew in each, so few and long pieces.
-static constexpr int64_t kRunsTaskBytes = 1 << 20, kRunsTaskRows = 512;
+static constexpr int64_t kRunsTaskBytes = 1 << 20, kRunsTaskRows = 1024;
 /// Of a row, for a task that shares it with others.
 static constexpr int64_t kSplitBytes = 16 << 10;
 /// Features of a kernel for any number of them, as far as choices go.
@@ -224,6 +224,21 @@ static int64_t tileOf(const Problem& problem, const Isa& isa) {
   return isa.registers >= 32 || problem.entry == Entry::Backward ? 4 : 8;
 }
 
+/// In memory rows share parameters and sums, and the next ones are asked for, or many streams of them lose to one. A short
+/// line alone is written before memory rests, but for the time of its conversions.
+static int64_t rowsOfLargeCall(const Problem& problem, Strategy strategy) {
+  // More runs than a task has would go alone.
+  if (problem.layout == Layout::ChannelsFirst) return strategy == Strategy::Streamed ? 1 : 4;
+  const bool wide = bytes(problem.data) > 2, backward = problem.entry == Entry::Backward;
+  if (problem.spec->perFeature()) return !problem.spec->pre && (wide || backward) ? 8 : 4;
+  if (problem.spec->reduce != Reduce::Features) return 1;
+  if (backward) return 4;
+  const int64_t line = lineOf(problem), size = line * bytes(problem.data);
+  if (!wide) return light(problem) && 2 * size < kShortRow ? 8 : 4;
+  if (size <= kShortRow) return 1;
+  return problem.data == DType::F32 && line <= kLongLine / 2 ? 8 : 4;
+}
+
 Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strategy) {
   Schedule s;
   s.strategy = strategy;
@@ -249,16 +264,8 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   }
   if (problem.layout == Layout::ChannelsFirst && strategy == Strategy::Streamed) s.grain = std::max(rowsOf(kRunsTaskBytes, problem, 4096), kRunsTaskRows);
   s.scalarTail = narrow(problem) && !isa.masks16;
-  // In memory rows share parameters and sums, and the next ones are asked for, or many streams of them lose to one. A short
-  // line alone is written before memory rests, but for the time of its conversions.
   s.fetch = problem.layout == Layout::FeaturesLast && (perFeature || lines);
-  const bool wide = bytes(problem.data) > 2, onward = lines && problem.entry != Entry::Backward;
-  const bool few = onward && light(problem) && 2 * line * bytes(problem.data) < kShortRow;
-  const bool shared = perFeature && !problem.spec->pre && (wide || problem.entry == Entry::Backward);
-  s.stream = shared || (few && !wide) ? 8 : 4;
-  const bool alone = !s.fetch || (wide && onward && line * bytes(problem.data) <= kShortRow);
-  if (problem.layout == Layout::FeaturesLast ? alone : strategy == Strategy::Streamed) s.stream = 1;
-  else if (problem.data == DType::F32 && onward && line <= kLongLine / 2) s.stream = 8;
+  s.stream = rowsOfLargeCall(problem, strategy);
   if (goesDownColumns(problem, strategy)) {
     // Terms of two rows are added first in wide tiles of a backward, which then write their sums half as often.
     s.rows = isa.registers >= 32 && tileOf(problem, isa) > 4 && problem.entry == Entry::Backward ? 2 : 1;

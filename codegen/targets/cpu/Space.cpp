@@ -137,7 +137,8 @@ double predict(const Problem& problem, const Schedule& s, const Isa& isa, const 
   const bool large = isLarge(problem, load);
   if (large && s.stream) perByte *= 0.7;  // no line is read to be filled
   // Whole channels: a run of one segment, then that of the next, far away.
-  if (large && load.segments > 1 && problem.layout == Layout::ChannelsFirst && problem.spec->perFeature() && s.strategy == Strategy::Resident)
+  constexpr double kLongRun = 8 << 10;
+  if (large && load.segments > 1 && double(load.rows) * size < kLongRun && problem.layout == Layout::ChannelsFirst && problem.spec->perFeature() && s.strategy == Strategy::Resident)
     perByte *= 1.5;
   const double memory = elements * size * (moved.fromMemory * perByte + moved.fromCache * 0.015);
 
