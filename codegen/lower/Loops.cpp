@@ -165,7 +165,7 @@ static Value toBF16Lanes(Loops& l, Value bits) {
 
 Value Loops::toBF16(Value v, bool instruction) {
   Value f32 = convert(v, b.getF32Type());
-  if (instruction && isa<VectorType>(v.getType())) {
+  if (auto vector = dyn_cast<VectorType>(v.getType()); instruction && vector && vector.getNumElements() >= 4) {
     Value rounded = arith::TruncFOp::create(b, loc, withElement(v.getType(), b.getBF16Type()), f32);
     return arith::BitcastOp::create(b, loc, withElement(v.getType(), b.getI16Type()), rounded);
   }
