@@ -2,6 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <set>
+
+#include "bench/Table.h"
 
 namespace normc::bench {
 namespace {
@@ -105,6 +108,9 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
   app.add_option("--bind", bindings, "structural bindings, e.g. heads=12 (16 otherwise)")
       ->delimiter(',')
       ->type_name("LIST");
+  app.add_option("--target", options.target, "instruction set of our kernels, e.g. x86-64-v3; otherwise what this processor has")
+      ->type_name("NAME");
+  app.add_flag("--cliffs", options.cliffs, "beside each number of features the multiples of 64 around it, and how much faster those are");
   bool quick = false, noOneDnn = false, noTorch = false;
   app.add_flag("--quick", quick, "fewer features and rounds: a look, not a figure");
   app.add_flag("--halide", options.halide, "and the kernels of the Halide generator");
@@ -133,6 +139,11 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
   if (quick) {
     if (app.count("--features") == 0) options.features = {768};
     options.race = {.sampleSeconds = 50e-6, .seconds = 0.5, .minRounds = 5, .maxRounds = 21};
+  }
+  if (options.cliffs) {
+    std::set<int64_t> features(options.features.begin(), options.features.end());
+    for (int64_t f : options.features) features.insert({std::max(f / kAligned, int64_t(1)) * kAligned, (f / kAligned + 1) * kAligned});
+    options.features.assign(features.begin(), features.end());
   }
   return true;
 }

@@ -1,7 +1,9 @@
 #include "bench/Table.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -141,6 +143,51 @@ std::string summary(const std::vector<Heat>& heats) {
   for (const std::string& key : order)
     result += "  " + key + " " + text(geometricMean(pairs[key])) + "   of " +
               std::to_string(pairs[key].size()) + "\n";
+  return result;
+}
+
+std::string cliffs(const std::vector<Heat>& heats) {
+  // Heats that differ in their number of features alone; of a norm at each, seconds for an element.
+  std::vector<std::string> order;
+  std::map<std::string, std::map<int64_t, std::map<std::string, double>>> groups;
+  for (const Heat& heat : heats) {
+    const HeatPlan& plan = heat.plan;
+    const std::string key = format("%s %s, %s, %d %s", std::string(name(plan.entry)).c_str(), std::string(name(plan.data)).c_str(),
+                                   plan.place.c_str(), plan.threads, plan.threads == 1 ? "thread" : "threads");
+    if (!groups.count(key)) order.push_back(key);
+    auto& norms = groups[key][plan.shape.features];
+    for (const Entrant& e : heat.entrants)
+      if (e.who == Who::Ours) norms[e.norm] = median(e.samples) / double(plan.shape.elements());
+  }
+  std::string result;
+  for (const std::string& key : order) {
+    const auto& sizes = groups[key];
+    std::map<std::string, double> worst;
+    std::string rows;
+    for (auto here = sizes.begin(); here != sizes.end(); ++here) {
+      if (here->first % kAligned == 0) continue;
+      auto isAligned = [](const auto& size) { return size.first % kAligned == 0; };
+      const auto below = std::find_if(std::make_reverse_iterator(here), sizes.rend(), isAligned);
+      const auto above = std::find_if(here, sizes.end(), isAligned);
+      std::string row;
+      for (const auto& [norm, seconds] : here->second) {
+        double best = 0;
+        const auto take = [&](const auto& norms) {
+          if (const auto at = norms.find(norm); at != norms.end() && (best == 0 || at->second < best)) best = at->second;
+        };
+        if (below != sizes.rend()) take(below->second);
+        if (above != sizes.end()) take(above->second);
+        if (best == 0) continue;
+        worst[norm] = std::max(worst[norm], seconds / best);
+        row += format("  %s %.2f", norm.c_str(), seconds / best);
+      }
+      if (!row.empty()) rows += format("  %6lld", static_cast<long long>(here->first)) + row + "\n";
+    }
+    if (rows.empty()) continue;
+    result += "Time for an element over that of the better multiple of " + std::to_string(kAligned) + " beside it, " + key + ":\n" + rows + "   worst";
+    for (const auto& [norm, ratio] : worst) result += format("  %s %.2f", norm.c_str(), ratio);
+    result += "\n";
+  }
   return result;
 }
 

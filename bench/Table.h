@@ -17,6 +17,13 @@ std::string table(const Heat&);
 /// Geometric means over features, of everything that ran against a peer.
 std::string summary(const std::vector<Heat>&);
 
+/// Numbers of features that are multiples of this have rows of whole cache lines, vectors and steps.
+constexpr int64_t kAligned = 64;
+
+/// What an odd number of features costs: for each that is no multiple of `kAligned`, the time for an element over that of
+/// the better of the nearest multiples on both sides that were measured, the same in all else.
+std::string cliffs(const std::vector<Heat>&);
+
 /// Who could not run, each reason once.
 std::string notRun(const std::vector<Heat>&);
 

@@ -80,6 +80,13 @@ std::vector<Problem> allOf(const std::vector<Family>& families) {
   return list;
 }
 
+llvm::Expected<codegen::TargetPtr> cpuTarget(const std::string& name) {
+  auto target = codegen::findTarget(name);
+  if (target && (*target)->device() != "cpu")
+    return llvm::createStringError("--target " + name + " is no processor's; normc-gpu measures those");
+  return target;
+}
+
 Kernels compileAll(const std::vector<Problem>& list, llvm::Expected<codegen::TargetPtr> target) {
   if (!target) throw std::runtime_error(llvm::toString(target.takeError()));
   Kernels kernels = Kernels::compile(list, *target);
@@ -116,9 +123,9 @@ void run(const Options& options, const Machine& machine) {
   for (const std::string& peer : peers) std::printf("peer: %s\n", peer.c_str());
   const std::vector<Family> families = familiesOf(options);
   const std::vector<Problem> problems = allOf(families);
-  const Kernels kernels = compileAll(problems, codegen::findTarget("host"));
+  const Kernels kernels = compileAll(problems, cpuTarget(options.target));
   std::optional<Kernels> halide;
-  if (options.halide) halide.emplace(compileAll(problems, codegen::halide::findTarget("host")));
+  if (options.halide) halide.emplace(compileAll(problems, codegen::halide::findTarget(options.target)));
 
   std::vector<Heat> heats;
   for (const Rows& rows : options.rows)
@@ -134,7 +141,7 @@ void run(const Options& options, const Machine& machine) {
         std::fflush(stdout);
         heats.push_back(std::move(heat));
       }
-  std::printf("\n%s%s", summary(heats).c_str(), notRun(heats).c_str());
+  std::printf("\n%s%s%s", summary(heats).c_str(), options.cliffs ? cliffs(heats).c_str() : "", notRun(heats).c_str());
   if (!options.reportFolder.empty()) writeReport(options.reportFolder, options.command, heats, machine, peers);
   if (options.jsonFile.empty()) return;
   json << toJson(heats, machine, peers).dump(1) << "\n";

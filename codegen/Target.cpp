@@ -32,6 +32,7 @@ constexpr int64_t kResidentRows = 1 << 14;
 /// Rows up to which it pays where they are a multiple of a page apart: what it saves are phases, and a second reading
 /// where statistics of the batch come first.
 constexpr int64_t kCollidingRows = 2, kCollidingRowsReadTwice = 16, kCollidingRowsBackward = 6;
+constexpr int64_t kPageBytes = 4096;
 /// Rows up to which it pays where nothing is summed: what it saves is one phase.
 constexpr int64_t kMapRows = 4;
 /// Features and rows of a backward for which it pays to go down the columns, whatever the number of threads: there is no
@@ -88,7 +89,7 @@ class CpuTarget : public Target {
     int64_t row = problem.features.value_or(1024) * bytes(problem.data);
     const int64_t twice = problem.entry == Entry::Backward ? kCollidingRowsBackward : kCollidingRowsReadTwice;
     const int64_t colliding = problem.spec->needsBatchStatistics() ? twice : kCollidingRows;
-    const int64_t most = map ? kMapRows : cpu::placesOfRows(problem) == 1 ? colliding : kResidentRows;
+    const int64_t most = map ? kMapRows : cpu::placesOfRows(problem) == 1 ? (row % kPageBytes ? kCollidingRows : colliding) : kResidentRows;
     list[1].limits.rowsMax = std::clamp<int64_t>(residentBytes(problem, isa_) / row, 1, most);
     return list;
   }

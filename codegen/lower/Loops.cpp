@@ -191,7 +191,7 @@ static Value roundBoth(Loops& l, Value f32) {
 
 Value Loops::toBF16(Value v, bool instruction, bool whole) {
   Value f32 = convert(v, b.getF32Type());
-  if (instruction && isa<VectorType>(v.getType())) {
+  if (auto vector = dyn_cast<VectorType>(v.getType()); instruction && vector && vector.getNumElements() >= 4) {
     Value rounded = whole ? roundBoth(*this, f32) : Value(arith::TruncFOp::create(b, loc, withElement(v.getType(), b.getBF16Type()), f32));
     return arith::BitcastOp::create(b, loc, withElement(v.getType(), b.getI16Type()), rounded);
   }

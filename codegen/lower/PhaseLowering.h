@@ -56,7 +56,14 @@ class PhaseLowering : Walk {
   void blocks(SlabOp, mlir::Value begin, mlir::Value end);
   void columns(SlabOp, mlir::Value begin, mlir::Value end);
   void columnTiles(SlabOp, mlir::Value begin, mlir::Value end, Coordinates);
-  void columnTile(SlabOp, Coordinates, mlir::Value feature, int64_t vectors, mlir::Value mask);
+  /// `rest`: features that the last vector has, where they do not fill it.
+  void columnTile(SlabOp, Coordinates, mlir::Value feature, int64_t vectors, mlir::Value rest = {});
+  struct LastTile {
+    int64_t begin, vectors, rest;  ///< its first feature, and those of its last vector; 0: all
+  };
+  std::optional<LastTile> lastTile(SlabOp);
+  /// From here on lanes are those of this one, of a tile's vectors.
+  void maskOf(const Replica& r, const Replicas& all) { laneMask_ = &r == &all.back() ? lastMask_ : mlir::Value(); }
   void stream(SlabOp, mlir::Value begin, mlir::Value end);
   void body(SlabOp, Replicas&);
   int64_t rowsTogether() const { return rows_; }
@@ -76,7 +83,7 @@ class PhaseLowering : Walk {
                llvm::MutableArrayRef<mlir::Value> sums, unsigned stride, llvm::MutableArrayRef<mlir::Value> common = {});
   void fetchNext(size_t rows, mlir::Value offset, int64_t elements);
   void addRowPartials(Sweep&, llvm::MutableArrayRef<Replica>, llvm::ArrayRef<mlir::Value> sums);
-  mlir::Value inFirstLane(mlir::Value scalar);
+  mlir::Value inFirstLanes(mlir::Value term);
   void allocateBuffer();
   mlir::Value inBuffer(size_t partial, mlir::Value feature);
   mlir::Value loadBuffer(mlir::Value at, int64_t lanes);
@@ -106,6 +113,7 @@ class PhaseLowering : Walk {
   mlir::Value past_;         ///< whether its outputs may go past the caches
   bool inLarge_ = false;
   mlir::Value next_;         ///< the first unit of the next step, where its inputs are asked for ahead; or null
+  mlir::Value lastMask_;     ///< of the last vector of a tile of columns
   mlir::IRMapping shared_;  ///< values of the phase, outside all slabs
   mlir::Value buffer_;       ///< of a stream's sums
   mlir::Value bufferBegin_;  ///< where they begin in it

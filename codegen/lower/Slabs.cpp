@@ -230,34 +230,54 @@ void PhaseLowering::columns(SlabOp s, Value begin, Value end) {
   columnTiles(s, own ? begin : l_.index(0), own ? end : f_.features(), {.chunk = f_.task()});
 }
 
+/// Where the features do not fill a tile: what is left is one tile, which takes the one before along unless it has at
+/// least half as many vectors by itself. A pass over all rows for each vector would cost nearly as much as for a tile.
+std::optional<PhaseLowering::LastTile> PhaseLowering::lastTile(SlabOp s) {
+  auto features = Loops::constant(f_.features());
+  const int64_t lanes = schedule_.getVector(), vectors = schedule_.getTile();
+  if (!features || !s.hasSweeps()) return std::nullopt;
+  const int64_t rest = *features % (vectors * lanes), more = llvm::divideCeil(rest, lanes);
+  if (rest == 0 || (schedule_.getScalarTail() && *features % lanes)) return std::nullopt;
+  const bool together = *features > vectors * lanes && 2 * more < vectors;
+  return LastTile{*features - rest - (together ? vectors * lanes : 0), more + (together ? vectors : 0), *features % lanes};
+}
+
 void PhaseLowering::columnTiles(SlabOp s, Value begin, Value end, Coordinates at) {
   int64_t lanes = schedule_.getVector(), vectors = s.hasSweeps() ? schedule_.getTile() : 1;
+  if (auto last = lastTile(s)) {
+    // Whoever has its first feature does all of it.
+    Value first = l_.index(last->begin);
+    l_.forEach(begin, l_.min(end, first), vectors * lanes, [&](Value f) { columnTile(s, at, f, vectors); });
+    Value mine = arith::AndIOp::create(l_.b, l_.loc, l_.less(begin, l_.add(first, l_.index(1))), l_.less(first, end));
+    l_.when(mine, {}, [&] { return columnTile(s, at, first, last->vectors, last->rest ? l_.index(last->rest) : Value()), Values(); });
+    return;
+  }
   Value size = l_.sub(end, begin);
   Value tiles = l_.add(begin, l_.roundDown(size, vectors * lanes)), whole = l_.add(begin, l_.roundDown(size, lanes));
-  l_.forEach(begin, tiles, vectors * lanes, [&](Value f) { columnTile(s, at, f, vectors, {}); });
-  if (vectors > 1) l_.forEach(tiles, whole, lanes, [&](Value f) { columnTile(s, at, f, 1, {}); });
+  l_.forEach(begin, tiles, vectors * lanes, [&](Value f) { columnTile(s, at, f, vectors); });
+  if (vectors > 1) l_.forEach(tiles, whole, lanes, [&](Value f) { columnTile(s, at, f, 1); });
   if (schedule_.getScalarTail()) {
     lanes_ = 0;
-    l_.forEach(whole, end, 1, [&](Value f) { columnTile(s, at, f, 1, {}); });
+    l_.forEach(whole, end, 1, [&](Value f) { columnTile(s, at, f, 1); });
     lanes_ = lanes;
     return;
   }
   l_.when(l_.less(whole, end), {}, [&] {
-    columnTile(s, at, whole, 1, f_.laneMask(l_.sub(end, whole), lanes));
+    columnTile(s, at, whole, 1, l_.sub(end, whole));
     return Values();
   });
 }
 
-void PhaseLowering::columnTile(SlabOp s, Coordinates at, Value feature, int64_t vectors, Value mask) {
-  laneMask_ = mask;
+void PhaseLowering::columnTile(SlabOp s, Coordinates at, Value feature, int64_t vectors, Value rest) {
   Replicas replicas(vectors);
   for (int64_t v = 0; v < vectors; ++v) {
     replicas[v].at = at;
     replicas[v].at.feature = l_.add(feature, l_.index(v * lanes_));
     replicas[v].values = shared_;
   }
+  lastMask_ = rest ? f_.laneMask(rest, lanes_) : Value();
   body(s, replicas);
-  laneMask_ = {};
+  laneMask_ = lastMask_ = {};
 }
 
 //===-- Streams -------------------------------------------------------------------===//
@@ -276,7 +296,7 @@ void PhaseLowering::body(SlabOp s, Replicas& replicas) {
   for (Operation& op : s.getBody().front()) {
     auto sweep = dyn_cast<SweepOp>(op);
     if (!sweep) {
-      for (Replica& r : replicas) scalarOp(op, r);
+      for (Replica& r : replicas) maskOf(r, replicas), scalarOp(op, r);
     } else if (kind_ == Kind::Line) {
       lineSweep(sweep, replicas);
     } else if (kind_ == Kind::Block) {

@@ -4,6 +4,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 
@@ -54,10 +55,12 @@ struct PhaseLowering::Sweep : SweepParts {
   }
 };
 
-/// A scalar term, to be added to a vector of sums.
-Value PhaseLowering::inFirstLane(Value scalar) {
-  Value zeros = l_.zero(VectorType::get({int64_t(schedule_.getVector())}, scalar.getType()));
-  return vector::InsertOp::create(l_.b, l_.loc, scalar, zeros, ArrayRef<int64_t>{0});
+/// A scalar term, or one of fewer lanes, to be added to a vector of sums.
+Value PhaseLowering::inFirstLanes(Value term) {
+  Value zeros = l_.zero(VectorType::get({int64_t(schedule_.getVector())}, getElementTypeOrSelf(term.getType())));
+  if (isa<VectorType>(term.getType()))
+    return vector::InsertStridedSliceOp::create(l_.b, l_.loc, term, zeros, ArrayRef<int64_t>{0}, ArrayRef<int64_t>{1});
+  return vector::InsertOp::create(l_.b, l_.loc, term, zeros, ArrayRef<int64_t>{0});
 }
 
 /// One step: `lanes` elements from `offset` on, for every replica. `common` is what replicas share, once it is loaded.
@@ -97,7 +100,7 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
     unsigned slot = r * s.slots * stride;
     auto add = [&](Value v) {
       if (mask && !column) v = l_.select(mask, v, l_.zero(v.getType()));
-      if (!lanes && !column) v = inFirstLane(v);
+      if (lanes != schedule_.getVector() && !column) v = inFirstLanes(v);
       sums[slot] = sums[slot] ? l_.addf(sums[slot], v) : v;
       slot += stride;
     };
@@ -165,7 +168,31 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
       return inner;
     });
   }
-  if (unroll > 1) sums = steps(main, whole, 1, sums);
+  // What is left of a run of known length is one step, and so is the tail with it: stores of a line follow each other.
+  const int64_t rest = known ? (*Loops::constant(whole) - *known) / lanes : 0;
+  if (known && *Loops::constant(whole) < *Loops::constant(width) && !schedule_.getScalarTail()) {
+    Values next(sums);
+    for (int64_t u = 0; u <= rest; ++u) {
+      const bool tail = u == rest;
+      element(s, replicas, l_.add(main, l_.index(u * lanes)), lanes, tail ? f_.laneMask(l_.sub(width, whole), lanes) : Value(),
+              MutableArrayRef<Value>(next).drop_front(sums.empty() ? 0 : u), unroll);
+    }
+    s.flush(f_);
+    return next;
+  }
+  if (unroll > 1) sums = steps(main, whole, std::max<int64_t>(rest, 1), sums);
+  if (known && schedule_.getScalarTail()) {
+    // 7 = 4 + 2 + 1
+    Values next(sums);
+    Value at = whole;
+    for (int64_t part = lanes / 2; part; part /= 2) {
+      if (!(*Loops::constant(width) & part)) continue;
+      element(s, replicas, at, part == 1 ? 0 : part, {}, next, unroll);
+      at = l_.add(at, l_.index(part));
+    }
+    s.flush(f_);
+    return next;
+  }
   if (schedule_.getScalarTail())
     return l_.forEach(whole, width, 1, sums, [&](Value j, ValueRange running) {
       Values next(running);
@@ -289,7 +316,7 @@ void PhaseLowering::blockSweep(SweepOp op, SlabOp slab, Replicas& replicas, Repl
 
 void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
   Sweep s(partsOf(op));
-  for (Replica& r : replicas) hoist(s, r);
+  for (Replica& r : replicas) maskOf(r, replicas), hoist(s, r);
   Value rows = f_.rows();
   if (op.getCondition()) rows = l_.select(mapped(op.getCondition(), replicas[0].values), rows, l_.index(0));
   Values sums = zeros(l_, f_.statistics(), lanes_, replicas.size() * s.slots);
@@ -300,6 +327,7 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
     for (auto [r, replica] : llvm::enumerate(replicas)) {
       // The terms of the rows are added first: fewer roundings at the size of the sum.
       std::vector<Values> terms(count, Values(s.slots));
+      maskOf(replica, replicas);
       for (int64_t i = 0; i < count; ++i)
         element(s, replica, i ? l_.add(row, l_.index(i)) : row, lanes_, laneMask_, terms[i], 1, common[i]);
       s.flush(f_);

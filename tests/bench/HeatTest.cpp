@@ -72,6 +72,23 @@ TEST(Heat, SummaryTakesTheMeanOverHeatsAgainstAPeer) {
   EXPECT_NE(summary({small, large}).find("0.25 [0.25, 0.25]   of 2"), std::string::npos);
 }
 
+TEST(Heat, CliffsCompareWithTheBetterAlignedNeighbour) {
+  auto heatOf = [](int64_t features, double seconds) {
+    Heat heat;
+    heat.plan = {Entry::Forward, DType::F32, {1, 10, features}, 1, "in cache"};
+    heat.entrants = {{Who::Ours, "layer_norm", {}, {seconds}, ""}};
+    return heat;
+  };
+  // 1.5 us for 65 features beside 1 us for 64, and 3 us for 128: a little worse.
+  const std::string all = cliffs({heatOf(64, 1e-6), heatOf(65, 1.5e-6), heatOf(128, 3e-6), heatOf(200, 5e-6)});
+  EXPECT_NE(all.find("beside it, forward f32, in cache, 1 thread:\n      65  layer_norm 1.48\n     200  layer_norm 1.07\n"
+                     "   worst  layer_norm 1.48\n"),
+            std::string::npos)
+      << all;
+  EXPECT_EQ(cliffs({heatOf(64, 1e-6)}), "");
+  EXPECT_EQ(cliffs({heatOf(65, 1e-6)}), "") << "without a neighbour";
+}
+
 TEST(Heat, RemarksOnCodeOfThePeerThatIsNotOptimised) {
   Heat heat;
   heat.plan = {Entry::Forward, DType::BF16, {1, 8, 100}, 1, "as given"};

@@ -54,6 +54,12 @@ TEST(BenchOptions, QuickKeepsWhatIsAskedFor) {
   EXPECT_EQ(Read({"--quick", "--features", "64"}).options.features, std::vector<int64_t>{64});
 }
 
+TEST(BenchOptions, CliffsBringTheirNeighbours) {
+  EXPECT_EQ(Read({"--cliffs", "--features", "65,768,7"}).options.features,
+            (std::vector<int64_t>{7, 64, 65, 128, 768, 832}));
+  EXPECT_EQ(Read({"--target", "x86-64-v3"}).options.target, "x86-64-v3");
+}
+
 TEST(BenchOptions, ChannelsFirstPartsRowsIntoImages) {
   const Options first = Read({"--channels-first"}).options;
   EXPECT_EQ(first.shapeOf(7840, 64).segments, 10);

@@ -319,6 +319,34 @@ TEST(Schedule, StripsOfColumnsHave256Bytes) {
   EXPECT_EQ(tile("power_norm:forward@f32[*x512]", "x86-64-v4"), 8) << "rows begin at two places in a page";
 }
 
+TEST(Schedule, ShortRowsThatSplitLinesGoTwoTogetherInLongSteps) {
+  auto schedule = [](const char* problem, Strategy strategy, const char* isa = "x86-64-v4") {
+    return defaultSchedule(problemOf(problem), isaOf(isa), strategy).text();
+  };
+  const auto with = [](const std::string& text, const char* knobs) { return text.find(knobs) != std::string::npos; };
+  EXPECT_TRUE(with(schedule("power_norm:forward@f32[*x71]", Strategy::Streamed), "rows=2,unroll=4"));
+  EXPECT_TRUE(with(schedule("batch_norm:backward@f32[*x129]", Strategy::Streamed), "rows=2,unroll=8"));
+  EXPECT_TRUE(with(schedule("power_norm:backward@f32[*x193]", Strategy::Streamed), "rows=8,unroll=1")) << "too long for it";
+  EXPECT_TRUE(with(schedule("power_norm:forward@f32[*x128]", Strategy::Streamed), "rows=8,unroll=1")) << "whole lines";
+  const std::string light = schedule("rms_norm:forward@f32[*x193]", Strategy::Resident);
+  EXPECT_TRUE(with(light, "vector=16,rows=2,unroll=8") && with(light, "ahead")) << light;
+  const std::string one = schedule("power_norm:backward@f32[*x513]", Strategy::Streamed);
+  EXPECT_TRUE(with(one, "rows=2,unroll=4")) << one << ": rows begin at two places in a page";
+  EXPECT_TRUE(with(schedule("batch_norm:forward@f32[*x97]", Strategy::Resident), "tile=8"));
+}
+
+TEST(Schedule, RestsOfARowAreMaskedUnlessTheyAreOneAccessOrMasksAreSlow) {
+  auto tail = [](const char* problem, Strategy strategy, const char* isa) {
+    return defaultSchedule(problemOf(problem), isaOf(isa), strategy).scalarTail;
+  };
+  EXPECT_TRUE(tail("power_norm:forward@f32[*x65]", Strategy::Streamed, "x86-64-v4"));
+  EXPECT_FALSE(tail("power_norm:forward@f32[*x71]", Strategy::Streamed, "x86-64-v4"));
+  EXPECT_TRUE(tail("power_norm:forward@f32[*x71]", Strategy::Streamed, "x86-64-v3"));
+  EXPECT_FALSE(tail("power_norm:forward@f32[*x72]", Strategy::Streamed, "x86-64-v3")) << "nothing is left";
+  EXPECT_FALSE(tail("batch_norm:forward@f32[*x71]", Strategy::Resident, "x86-64-v3")) << "each rest is a pass";
+  EXPECT_TRUE(tail("layer_norm:backward@f32[*x71]", Strategy::Resident, "x86-64-v3"));
+}
+
 TEST(Schedule, ColumnsGoDownOneRowAfterTheOtherUnlessABackwardIsWide) {
   auto rows = [](const char* problem) { return defaultSchedule(problemOf(problem), isaOf("x86-64-v4"), Strategy::Resident).rows; };
   EXPECT_EQ(rows("power_norm:backward@f32[*x768]"), 1);

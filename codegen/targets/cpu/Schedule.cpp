@@ -121,6 +121,15 @@ int64_t placesOfRows(const Problem& problem) {
   return kPage / std::gcd(kPage, *problem.features * bytes(problem.data));
 }
 
+/// Whether the rest of a row is done in halves of halves of a vector: where it is one such, and where a store under a mask
+/// takes as long as a dozen others.
+static bool endsInHalves(const Problem& problem, const Isa& isa, const Schedule& s) {
+  if (problem.data != DType::F32 || problem.params != DType::F32 || !problem.features || problem.layout != Layout::FeaturesLast) return false;
+  if (goesDownColumns(problem, s.strategy) || s.strategy == Strategy::Split || problem.spec->pre) return false;
+  const int64_t run = problem.spec->perFeature() ? *problem.features : lineOf(problem), rest = run % s.vector;
+  return rest && run > s.vector && (isa.registers < 32 || rest <= 2);
+}
+
 /// Rows whose x has `size` bytes, from 1 to `most`.
 static int64_t rowsOf(int64_t size, const Problem& problem, int64_t most) {
   return std::clamp<int64_t>(size / (problem.features.value_or(kUnknownFeatures) * bytes(problem.data)), 1, most);
@@ -135,6 +144,22 @@ static int64_t lanesFor(int64_t line, int64_t lanes) {
 /// Statistics are sums of squares alone: little arithmetic for what is loaded.
 static bool light(const Problem& problem) { return problem.spec->center == Center::None && problem.spec->reduce == Reduce::Features; }
 
+/// Whether a row of f32 is so short that a step may hold all or half of it, and rows begin within lines: many rows
+/// together then leave many lines half written.
+static bool shortAndSplit(const Problem& problem, const Isa& isa) {
+  if (isa.vectorBytes < kLine || problem.data != DType::F32 || problem.spec->pre || !splitsLines(problem)) return false;
+  int64_t most = kShortLine;
+  if (!problem.spec->perFeature()) most = 7 * kShortLine / 4;
+  else if (problem.entry == Entry::Forward || problem.spec->needsBatchStatistics()) most = 5 * kShortLine / 4;
+  return *problem.features > kShortLine / 2 && *problem.features < most;
+}
+
+/// Outputs that share nothing but sums per feature, or a square.
+static bool sharesLittle(const Problem& problem) {
+  if (problem.spec->perFeature()) return problem.entry != Entry::Infer;
+  return light(problem) && problem.entry != Entry::Backward;
+}
+
 /// Where half of 512 bits is faster: short lines whose sums it shortens; and what does little but load and store, where
 /// the whole would lie in two cache lines each time.
 static bool halvesRegister(const Problem& problem, const Isa& isa) {
@@ -143,7 +168,8 @@ static bool halvesRegister(const Problem& problem, const Isa& isa) {
   const int64_t line = lineOf(problem), odd = *problem.features * bytes(problem.data) % kLine;
   if (problem.spec->perFeature()) return problem.entry == Entry::Infer && odd != 0;
   if (line < kShortLine / 2) return false;
-  return light(problem) ? line <= kLightLine || odd == kLine / 2 : line < 3 * kShortLine / 4;
+  if (light(problem)) return (line <= kLightLine || odd == kLine / 2) && !shortAndSplit(problem, isa);
+  return line < (odd ? kShortLine : 3 * kShortLine / 4);
 }
 
 /// A vector of bf16 fills a register of AVX-512 and two as f32: one shuffle takes it apart, one instruction puts it together.
@@ -158,6 +184,7 @@ static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) 
   // Runs of any length, perhaps a page: as many as share the cost of a statistic and still fit the first-level cache.
   if (problem.layout == Layout::ChannelsFirst) return backward ? 2 : 4;
   const int64_t line = lineOf(problem), places = placesOfRows(problem);
+  if (shortAndSplit(problem, isa) && sharesLittle(problem)) return 2;
   if (!perFeature && line) {
     if (line > kLongLine) return 1;
     const bool narrow = problem.data != DType::F32;
@@ -170,7 +197,7 @@ static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) 
   // Rows that begin at one place in a page push each other out of the first-level cache: two of them, and their
   // outputs, still fit. Where they begin a line apart, each waits for what its neighbour just stored.
   if (places == 1 || (problem.features && nearnessOfRows(problem, 1) <= kLine)) return 2;
-  if (perFeature && places == 2) return 4;
+  if (perFeature && places == 2) return wide && backward && splitsLines(problem) ? 2 : 4;
   // Without sums there is nothing to share.
   if (perFeature && problem.entry == Entry::Infer && !problem.spec->pre) return 1;
   // The same goes for any two of those that are under way.
@@ -208,10 +235,11 @@ static int64_t unrollOf(const Problem& problem, const Isa& isa, const Schedule& 
   const bool wide = isa.registers >= 32, backward = problem.entry == Entry::Backward;
   if (halvesRegister(problem, isa) && line > 3 * kShortLine) return std::min<int64_t>(8 / s.rows, 4);
   if (problem.layout == Layout::ChannelsFirst) return 1;
+  if (s.rows == 2 && shortAndSplit(problem, isa) && sharesLittle(problem)) return *problem.features < kShortLine ? 4 : 8;
   if (s.rows != 2) return s.rows == 1 ? 4 : 1;
   // Sixteen registers hold the values of one vector in two rows of a backward.
   if (s.ahead || (!wide && line && backward)) return 1;
-  const bool many = problem.spec->perFeature() ? places == 1 && backward : line > kMiddleLine && places > 1;
+  const bool many = problem.spec->perFeature() ? (places == 1 || (places == 2 && splitsLines(problem))) && backward : line > kMiddleLine && places > 1;
   return wide && many ? 4 : 2;
 }
 
@@ -219,6 +247,9 @@ static int64_t unrollOf(const Problem& problem, const Isa& isa, const Schedule& 
 static int64_t tileOf(const Problem& problem, const Isa& isa) {
   // Where rows begin at few places in a page, a wide strip visits each less often.
   if (placesOfRows(problem) <= 2) return 8;
+  // Where strips would end within lines, few of them do.
+  const bool enough = problem.features && *problem.features > kShortLine / 2 && problem.data == DType::F32;
+  if (isa.registers >= 32 && enough && problem.entry == Entry::Forward && splitsLines(problem)) return 8;
   // Where the next row begins just beside it, a narrow one is done with the place before a store comes to it.
   if (rowsApart(problem) == 1) return 2;
   return isa.registers >= 32 || problem.entry == Entry::Backward ? 4 : 8;
@@ -251,7 +282,8 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   if (halvesRegister(problem, isa)) s.vector = isa.vectorBytes / 2 / bytes(problem.statistics());
   const bool perFeature = problem.spec->perFeature();
   const bool lines = !perFeature && problem.spec->reduce == Reduce::Features;
-  s.ahead = problem.features && line > 0 && line <= kShortLine;
+  const bool waits = line <= kShortLine || (sharesLittle(problem) && shortAndSplit(problem, isa));
+  s.ahead = problem.features && line > 0 && waits;
   s.rows = rowsTogether(problem, isa, s.ahead);
   s.unroll = unrollOf(problem, isa, s);
   s.tile = tileOf(problem, isa);
@@ -263,7 +295,7 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
     if (partials && lines) s.grain = std::min(s.grain, std::max(rowsOf(kTaskBytes / 2, problem, 512), kTaskRows));
   }
   if (problem.layout == Layout::ChannelsFirst && strategy == Strategy::Streamed) s.grain = std::max(rowsOf(kRunsTaskBytes, problem, 4096), kRunsTaskRows);
-  s.scalarTail = narrow(problem) && !isa.masks16;
+  s.scalarTail = (narrow(problem) && !isa.masks16) || endsInHalves(problem, isa, s);
   s.fetch = problem.layout == Layout::FeaturesLast && (perFeature || lines);
   s.stream = rowsOfLargeCall(problem, strategy);
   if (goesDownColumns(problem, strategy)) {
