@@ -44,7 +44,7 @@ def Norm_ScheduleAttr : Norm_Attr<"Schedule", "schedule"> {
                   with its own accumulator.
     `tile`        vectors of columns that a column slab keeps in registers.
     `grain`       least rows of a task.
-    `scalar_tail` elements that do not fill a vector are done one by one, not masked.
+    `scalar_tail` what does not fill a vector is done in ever smaller ones, not masked.
     `stream`      rows interleaved in calls that do not fit in caches; their outputs go
                   past them, whole lines at a time. 0: all calls are alike.
     `ahead`       statistics of the next lines are computed before outputs of these.

@@ -129,6 +129,7 @@ TEST(Schedule, LargeCallsAskForTheNextRowsByDefault) {
   };
   EXPECT_EQ(large("power_norm:forward@f32[*x64]"), std::pair(int64_t{8}, true));
   EXPECT_EQ(large("batch_norm:backward@bf16[*x1024]"), std::pair(int64_t{8}, true));
+  EXPECT_EQ(large("power_norm:backward@bf16[*x1024]"), std::pair(int64_t{2}, true)) << "reads everything once";
   EXPECT_EQ(large("batch_norm:forward@bf16[*x1024]"), std::pair(int64_t{4}, true)) << "half as much of each";
   EXPECT_EQ(large("power_norm_released:forward@f32[*x1024]{heads=8}"), std::pair(int64_t{4}, true));
   EXPECT_EQ(large("layer_norm:backward@f32[*x768]"), std::pair(int64_t{4}, true));
@@ -179,6 +180,8 @@ TEST(Schedule, BF16FillsARegisterOfAVX512ByDefaultAndTwoAsF32) {
   EXPECT_EQ(schedule("layer_norm:forward@f32[*x1024]", Strategy::Resident).rows, 2);
   EXPECT_EQ(schedule("layer_norm:backward@bf16[*x1000]", Strategy::Resident).unroll, 2) << "half as many vectors";
   EXPECT_EQ(schedule("layer_norm:backward@f32[*x1000]", Strategy::Resident).unroll, 4);
+  EXPECT_EQ(schedule("power_norm_released:backward@bf16[*x768]{heads=8}", Strategy::Streamed).rows, 2);
+  EXPECT_EQ(schedule("power_norm_released:backward@f32[*x768]{heads=8}", Strategy::Streamed).rows, 4);
   EXPECT_EQ(schedule("batch_norm:forward@bf16[*x768]", Strategy::Resident).tile, 2) << "as many bytes of x";
   EXPECT_EQ(schedule("batch_norm:forward@f32[*x768]", Strategy::Resident).tile, 4);
 }

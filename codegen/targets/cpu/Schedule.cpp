@@ -194,6 +194,8 @@ static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) 
     if (line > kMiddleLine && !backward && pairsRegisters(problem, isa)) return 4;
     if (line > kMiddleLine || (ahead && backward)) return 2;
   }
+  // A backward of scaled groups has five values of each row, of two registers each.
+  if (perFeature && ahead && backward && pairsRegisters(problem, isa)) return 2;
   // Rows that begin at one place in a page push each other out of the first-level cache: two of them, and their
   // outputs, still fit. Where they begin a line apart, each waits for what its neighbour just stored.
   if (places == 1 || (problem.features && nearnessOfRows(problem, 1) <= kLine)) return 2;
@@ -261,7 +263,11 @@ static int64_t rowsOfLargeCall(const Problem& problem, Strategy strategy) {
   // More runs than a task has would go alone.
   if (problem.layout == Layout::ChannelsFirst) return strategy == Strategy::Streamed ? 1 : 4;
   const bool wide = bytes(problem.data) > 2, backward = problem.entry == Entry::Backward;
-  if (problem.spec->perFeature()) return !problem.spec->pre && (wide || backward) ? 8 : 4;
+  if (problem.spec->perFeature()) {
+    // One sweep reads all and writes all; where a batch's statistics come first, the second reads what the first left.
+    if (problem.data == DType::BF16 && backward && !problem.spec->pre && !problem.spec->needsBatchStatistics()) return 2;
+    return !problem.spec->pre && (wide || backward) ? 8 : 4;
+  }
   if (problem.spec->reduce != Reduce::Features) return 1;
   if (backward) return 4;
   const int64_t line = lineOf(problem), size = line * bytes(problem.data);
