@@ -130,6 +130,7 @@ TEST(Schedule, LargeCallsAskForTheNextRowsByDefault) {
   EXPECT_EQ(large("power_norm:forward@f32[*x64]"), std::pair(int64_t{8}, true));
   EXPECT_EQ(large("batch_norm:backward@bf16[*x1024]"), std::pair(int64_t{8}, true));
   EXPECT_EQ(large("power_norm:backward@bf16[*x1024]"), std::pair(int64_t{2}, true)) << "reads everything once";
+  EXPECT_EQ(large("power_norm_released:backward@bf16[*x1024]{heads=8}"), std::pair(int64_t{1}, true));
   EXPECT_EQ(large("batch_norm:forward@bf16[*x1024]"), std::pair(int64_t{4}, true)) << "half as much of each";
   EXPECT_EQ(large("power_norm_released:forward@f32[*x1024]{heads=8}"), std::pair(int64_t{4}, true));
   EXPECT_EQ(large("layer_norm:backward@f32[*x768]"), std::pair(int64_t{4}, true));

@@ -265,7 +265,8 @@ static int64_t rowsOfLargeCall(const Problem& problem, Strategy strategy) {
   const bool wide = bytes(problem.data) > 2, backward = problem.entry == Entry::Backward;
   if (problem.spec->perFeature()) {
     // One sweep reads all and writes all; where a batch's statistics come first, the second reads what the first left.
-    if (problem.data == DType::BF16 && backward && !problem.spec->pre && !problem.spec->needsBatchStatistics()) return 2;
+    // Groups one by one leave registers, and ask for the next row.
+    if (problem.data == DType::BF16 && backward && !problem.spec->needsBatchStatistics()) return problem.spec->pre ? 1 : 2;
     return !problem.spec->pre && (wide || backward) ? 8 : 4;
   }
   if (problem.spec->reduce != Reduce::Features) return 1;
