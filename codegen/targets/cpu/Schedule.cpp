@@ -224,8 +224,9 @@ llvm::SmallVector<Strategy, 2> strategies(const Problem& problem) {
 }
 
 /// Of what goes along rows and then down columns, beside the lanes and tails that any strategy would have.
-static Schedule splitSchedule(const Problem& problem, Schedule s) {
-  s.rows = 2, s.unroll = 4, s.tile = 2;
+static Schedule splitSchedule(const Problem& problem, const Isa& isa, Schedule s) {
+  const bool pairs = pairsRegisters(problem, isa);
+  s.rows = 2, s.unroll = pairs ? 2 : 4, s.tile = pairs ? 1 : 2;
   s.grain = kSplitBytes / bytes(problem.data);
   s.stream = 0, s.ahead = false, s.fetch = false;
   return s;
@@ -310,7 +311,7 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
     s.rows = isa.registers >= 32 && tileOf(problem, isa) > 4 && problem.entry == Entry::Backward ? 2 : 1;
     s.unroll = 1, s.stream = 0, s.fetch = false;
   }
-  return strategy == Strategy::Split ? splitSchedule(problem, s) : s;
+  return strategy == Strategy::Split ? splitSchedule(problem, isa, s) : s;
 }
 
 }  // namespace normc::codegen::cpu
