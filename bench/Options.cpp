@@ -5,6 +5,7 @@
 #include <set>
 
 #include "bench/Table.h"
+#include "codegen/Target.h"
 
 namespace normc::bench {
 namespace {
@@ -24,6 +25,13 @@ T oneWord(const std::string& word, const std::map<std::string, T>& known, const 
   std::string list;
   for (const auto& [name, value] : known) list += (list.empty() ? "" : ", ") + name;
   throw CLI::ValidationError("'" + word + "' is none of " + list + otherwise);
+}
+
+/// Why `name` is no instruction set of a processor; empty if it is one.
+std::string whyNoProcessor(const std::string& name) {
+  auto target = codegen::findTarget(name);
+  if (!target) return llvm::toString(target.takeError());
+  return (*target)->device() == "cpu" ? "" : name + " is no processor's; normc-gpu measures those";
 }
 
 int64_t positive(const std::string& word, const std::string& what) {
@@ -109,6 +117,7 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
       ->delimiter(',')
       ->type_name("LIST");
   app.add_option("--target", options.target, "instruction set of our kernels, e.g. x86-64-v3; otherwise what this processor has")
+      ->check(whyNoProcessor, "", "")
       ->type_name("NAME");
   app.add_flag("--cliffs", options.cliffs, "beside each number of features the multiples of 64 around it, and how much faster those are");
   bool quick = false, noOneDnn = false, noTorch = false;

@@ -80,18 +80,11 @@ std::vector<Problem> allOf(const std::vector<Family>& families) {
   return list;
 }
 
-llvm::Expected<codegen::TargetPtr> cpuTarget(const std::string& name) {
-  auto target = codegen::findTarget(name);
-  if (target && (*target)->device() != "cpu")
-    return llvm::createStringError("--target " + name + " is no processor's; normc-gpu measures those");
-  return target;
-}
-
 Kernels compileAll(const std::vector<Problem>& list, llvm::Expected<codegen::TargetPtr> target) {
   if (!target) throw std::runtime_error(llvm::toString(target.takeError()));
   Kernels kernels = Kernels::compile(list, *target);
   std::printf("%zu problems compiled through %s in %.1f s for %s\n", list.size(), (*target)->generator().str().c_str(),
-              kernels.seconds(), normc_cpu_isa());
+              kernels.seconds(), (*target)->name().str().c_str());
   return kernels;
 }
 
@@ -123,7 +116,7 @@ void run(const Options& options, const Machine& machine) {
   for (const std::string& peer : peers) std::printf("peer: %s\n", peer.c_str());
   const std::vector<Family> families = familiesOf(options);
   const std::vector<Problem> problems = allOf(families);
-  const Kernels kernels = compileAll(problems, cpuTarget(options.target));
+  const Kernels kernels = compileAll(problems, codegen::findTarget(options.target));
   std::optional<Kernels> halide;
   if (options.halide) halide.emplace(compileAll(problems, codegen::halide::findTarget(options.target)));
 

@@ -60,6 +60,14 @@ TEST(BenchOptions, CliffsBringTheirNeighbours) {
   EXPECT_EQ(Read({"--target", "x86-64-v3"}).options.target, "x86-64-v3");
 }
 
+TEST(BenchOptions, OnlyProcessorsAreTargets) {
+  const Read gpu({"--target", "sm_90"}), unknown({"--target", "avx9"});
+  EXPECT_FALSE(gpu.run);
+  EXPECT_NE(gpu.text.find("--target: sm_90 is no processor's; normc-gpu measures those"), std::string::npos) << gpu.text;
+  EXPECT_FALSE(unknown.run);
+  EXPECT_NE(unknown.text.find("--target: unknown target 'avx9'; known: host, x86-64-v3"), std::string::npos) << unknown.text;
+}
+
 TEST(BenchOptions, ChannelsFirstPartsRowsIntoImages) {
   const Options first = Read({"--channels-first"}).options;
   EXPECT_EQ(first.shapeOf(7840, 64).segments, 10);
