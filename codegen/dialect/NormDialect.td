@@ -50,13 +50,15 @@ def Norm_ScheduleAttr : Norm_Attr<"Schedule", "schedule"> {
     `ahead`       statistics of the next lines are computed before outputs of these.
     `fetch`       in calls that do not fit in caches, inputs of the next rows are asked
                   for while outputs of these are written.
+    `in_turn`     lines that go together are written one after the other.
   }];
   let parameters = (ins StringRefParameter<"streamed | resident">:$strategy, "int64_t":$vector,
                     "int64_t":$rows, "int64_t":$unroll, "int64_t":$tile, "int64_t":$grain,
                     DefaultValuedParameter<"bool", "false">:$scalar_tail,
                     DefaultValuedParameter<"int64_t", "0">:$stream,
                     DefaultValuedParameter<"bool", "false">:$ahead,
-                    DefaultValuedParameter<"bool", "false">:$fetch);
+                    DefaultValuedParameter<"bool", "false">:$fetch,
+                    DefaultValuedParameter<"bool", "false">:$in_turn);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

@@ -27,10 +27,15 @@ static constexpr int64_t kPageBytes = 4096, kApartBytes = 1024;
 /// Steps of a stream whose sums are collected before they are added to the partials; half as many of single rows, whose
 /// terms are not added in pairs first.
 static constexpr int64_t kFlushStreamSteps = 16;
+/// Vectors of a step that writes one line of several.
+static constexpr int64_t kTurnUnroll = 4;
 
 struct PhaseLowering::Sweep : SweepParts {
   explicit Sweep(SweepParts parts) : SweepParts(std::move(parts)) {}
   bool buffered = false;         ///< partials go to the stream's buffer first
+  bool stores = true;            ///< what is written, is in this pass
+  bool collects = true;          ///< and what is added to partials
+  bool writesNow() const { return stores && !writes.empty(); }
   /// Stores wait until everything of a step has been loaded, since an output may be the input's own memory.
   struct Pending {
     TensorOp tensor;
@@ -38,15 +43,18 @@ struct PhaseLowering::Sweep : SweepParts {
     size_t replica = 0, order = 0;
   };
   SmallVector<Pending> pending;
-  void flush(Frame& f, bool past = false) {
-    for (Pending& p : pending) f.store(p.tensor, p.address, p.value, p.mask, {}, past && p.tensor.isXSized());
-    pending.clear();
-  }
-  /// The parts of a line follow each other, so that it leaves the core as one.
-  void flushPast(Frame& f, Loops& l, Value past) {
+  /// What one line stores follows each other, so that it leaves the core line by line.
+  void sort() {
     llvm::sort(pending, [](const Pending& a, const Pending& b) {
       return std::pair(a.replica, a.order) < std::pair(b.replica, b.order);
     });
+  }
+  void flush(Frame& f, bool past = false) {
+    sort();
+    for (Pending& p : pending) f.store(p.tensor, p.address, p.value, p.mask, {}, past && p.tensor.isXSized());
+    pending.clear();
+  }
+  void flushPast(Frame& f, Loops& l, Value past) {
     auto none = [] { return Values(); };
     auto all = pending;
     l.when(past, {}, [&] { return flush(f, true), none(); });
@@ -96,7 +104,10 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
     auto yielded = cast<YieldOp>(body.getTerminator()).getValues();
     auto value = [&](unsigned i) { return l_.broadcast(mapped(yielded[i], replica.values), lanes); };
     unsigned next = 0;
-    for (TensorOp t : s.writes) s.pending.push_back({t, f_.address(t, at), value(next++), mask, r, s.pending.size()});
+    for (TensorOp t : s.writes) {
+      if (s.stores) s.pending.push_back({t, f_.address(t, at), value(next), mask, r, s.pending.size()});
+      ++next;
+    }
     unsigned slot = r * s.slots * stride;
     auto add = [&](Value v) {
       if (mask && !column) v = l_.select(mask, v, l_.zero(v.getType()));
@@ -105,13 +116,13 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
       slot += stride;
     };
     for (size_t k = 0; k < s.op.getSums().size(); ++k) add(value(next++));
-    for (size_t k = 0; k < s.partials.size(); ++k) {
+    for (size_t k = 0; k < s.partials.size() && s.collects; ++k) {
       if (s.runPartial[k]) add(value(next++));
       else contributions[k].push_back(value(next++));
     }
   }
   for (auto [k, t] : llvm::enumerate(s.partials)) {
-    if (s.runPartial[k]) continue;
+    if (s.runPartial[k] || !s.collects) continue;
     if (s.buffered) {
       Value at = inBuffer(k, offset);
       storeBuffer(at, l_.addf(loadBuffer(at, lanes), together(contributions[k])));
@@ -119,7 +130,7 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
     }
     Value address = f_.address(t, place(replicas[0]));
     Value sum = l_.addf(f_.load(t, address, lanes, mask), together(contributions[k]));
-    s.pending.push_back({t, address, sum, mask});
+    s.pending.push_back({t, address, sum, mask, replicas.size(), s.pending.size()});
   }
 }
 
@@ -147,10 +158,10 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
   auto steps = [&](Value begin, Value end, int64_t vectors, ValueRange from) {
     return l_.forEach(begin, end, vectors * lanes, from, [&](Value j, ValueRange running) {
       Values next(running);
-      if (next_ && (kind_ == Kind::Stream || !s.writes.empty())) fetchNext(replicas.size(), j, vectors * lanes);
+      if (next_ && (kind_ == Kind::Stream || s.writesNow())) fetchNext(replicas.size(), j, vectors * lanes);
       for (int64_t u = 0; u < vectors; ++u)
         element(s, replicas, l_.add(j, l_.index(u * lanes)), lanes, {}, MutableArrayRef<Value>(next).drop_front(sums.empty() ? 0 : u), unroll);
-      if (inLarge_ && past_ && vectors % linesUnroll() == 0 && !s.writes.empty()) s.flushPast(f_, l_, past_);
+      if (inLarge_ && past_ && vectors % linesUnroll() == 0 && s.writesNow()) s.flushPast(f_, l_, past_);
       else s.flush(f_);
       return next;
     });
@@ -227,12 +238,31 @@ void PhaseLowering::addRowPartials(Sweep& s, MutableArrayRef<Replica> replicas, 
   }
 }
 
+/// Stores of one line follow each other: where they end within lines of the cache, some processors put the halves together
+/// only then. What lines share, the sums per feature, is added up for all of them before, and read once more.
+void PhaseLowering::writeInTurn(Sweep& s, Replicas& replicas, Value width) {
+  if (!s.partials.empty()) {
+    s.stores = false;
+    along(s, replicas, width, {});
+  }
+  s.stores = true, s.collects = false;
+  const Value next = next_;
+  const int64_t unroll = unroll_;
+  if (!inLarge_) unroll_ = std::max(unroll, std::min<int64_t>(unroll * int64_t(replicas.size()), kTurnUnroll));
+  for (auto [i, r] : llvm::enumerate(replicas)) {
+    if (next) next_ = l_.add(next, l_.index(int64_t(i)));
+    along(s, r, width, {});
+  }
+  next_ = next, unroll_ = unroll;
+}
+
 void PhaseLowering::lineSweep(SweepOp op, Replicas& replicas, Replica* all) {
   Sweep s(partsOf(op));
   for (Replica& r : replicas) hoist(s, r);
   unsigned unroll = unroll_;
   Value width = runWidth();
   if (op.getCondition()) width = l_.select(mapped(op.getCondition(), replicas[0].values), width, l_.index(0));
+  if (schedule_.getInTurn() && replicas.size() > 1 && !s.writes.empty() && s.slots == 0) return writeInTurn(s, replicas, width);
   Values sums = along(s, replicas, width,
                       zeros(l_, f_.statistics(), schedule_.getVector(), replicas.size() * s.slots * unroll));
   for (auto [k, result] : llvm::enumerate(op.getSums())) {

@@ -76,10 +76,11 @@ TEST_F(Dialect, ScheduleAttributeKeepsEveryKnob) {
                   .scalarTail = true,
                   .stream = 2,
                   .ahead = true,
-                  .fetch = true};
+                  .fetch = true,
+                  .inTurn = true};
   std::string text =
       "#norm.schedule<strategy = \"resident\", vector = 16, rows = 2, unroll = 4, tile = 8, grain = 5, "
-      "scalar_tail = true, stream = 2, ahead = true, fetch = true>";
+      "scalar_tail = true, stream = 2, ahead = true, fetch = true, in_turn = true>";
   EXPECT_EQ(mlir::parseAttribute(text, &context_), s.attribute(&context_)) << diagnostics_;
 }
 

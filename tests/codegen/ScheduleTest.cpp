@@ -30,13 +30,15 @@ TEST(Schedule, PrintsEveryKnob) {
   EXPECT_EQ(s.text(), "resident,vector=16,rows=2,unroll=4,tile=8,grain=5,stream=4,scalar_tail,ahead");
   s.fetch = true;
   EXPECT_EQ(s.text(), "resident,vector=16,rows=2,unroll=4,tile=8,grain=5,stream=4,scalar_tail,ahead,fetch");
+  s.inTurn = true;
+  EXPECT_EQ(s.text(), "resident,vector=16,rows=2,unroll=4,tile=8,grain=5,stream=4,scalar_tail,ahead,fetch,in_turn");
 }
 
 TEST(Schedule, ParsesWhatItPrints) {
   for (Strategy strategy : {Strategy::Streamed, Strategy::Resident})
     for (int64_t knob : {1, 2, 8})
       for (bool flag : {false, true}) {
-        Schedule s{strategy, 2 * knob, knob, 8 / knob, knob, 3 * knob, flag, flag ? knob : 0, flag, flag};
+        Schedule s{strategy, 2 * knob, knob, 8 / knob, knob, 3 * knob, flag, flag ? knob : 0, flag, flag, flag};
         auto again = parseSchedule(s.text());
         ASSERT_TRUE(bool(again)) << s.text();
         EXPECT_EQ(*again, s) << again->text();
@@ -48,7 +50,7 @@ TEST(Schedule, SaysWhichPartOfATextIsWrong) {
   EXPECT_EQ(
       parseError("streamed,width=8"),
       "schedule 'streamed,width=8': no knob 'width'; legal: vector, rows, unroll, tile, grain, stream, scalar_tail, "
-      "ahead, fetch");
+      "ahead, fetch, in_turn");
   EXPECT_EQ(parseError("streamed,rows=4,rows=2"), "schedule 'streamed,rows=4,rows=2': 'rows' is given twice");
   EXPECT_EQ(parseError("streamed,rows=four"),
             "schedule 'streamed,rows=four': 'four' is not a number for rows");

@@ -96,8 +96,8 @@ TEST_P(AlikeRows, HaveTheSameBitsWhereverTheyStand) {
   for (int64_t rows : {1, 2, 4, 8}) {
     auto schedule = codegen::cpu::defaultSchedule(problem, isa, codegen::legalStrategies(problem).front());
     schedule.rows = rows, schedule.unroll = 2;
-    for (bool ahead : {false, true}) {
-      schedule.ahead = ahead && rows > 1;
+    for (int flags : {0, 1, 2, 3}) {
+      schedule.ahead = (flags & 1) && rows > 1, schedule.inTurn = (flags & 2) && rows > 1;
       const int64_t count = 15, width = *problem.features;
       gate::Trial trial{.extents = {1, count, width}, .step = 3};
       auto drawn = gate::argumentsFor(problem, trial);

@@ -45,6 +45,9 @@ Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa) {
     d.schedule.unroll = pick(1, 2, 4);
     d.schedule.tile = pick(1, 2, 4);
     d.schedule.grain = pick(1, 5, 32);
+    // Of the seed alone, as everything here: not what the core of this machine likes.
+    d.schedule.inTurn = seed / 2 % 2 == 1;
+    if (codegen::cpu::whyIllegal(d.problem, d.schedule, isa)) d.schedule.inTurn = false;
     if (!codegen::cpu::whyIllegal(d.problem, d.schedule, isa)) return d;
   }
 }

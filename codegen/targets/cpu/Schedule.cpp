@@ -34,7 +34,8 @@ static constexpr int64_t kShortRow = 4 << 10;
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
   return {{"vector", &s.vector}, {"rows", &s.rows},   {"unroll", &s.unroll},
           {"tile", &s.tile},     {"grain", &s.grain}, {"stream", &s.stream},
-          {"scalar_tail", nullptr, &s.scalarTail}, {"ahead", nullptr, &s.ahead}, {"fetch", nullptr, &s.fetch}};
+          {"scalar_tail", nullptr, &s.scalarTail}, {"ahead", nullptr, &s.ahead}, {"fetch", nullptr, &s.fetch},
+          {"in_turn", nullptr, &s.inTurn}};
 }
 
 std::string Schedule::text() const {
@@ -43,7 +44,7 @@ std::string Schedule::text() const {
 }
 
 ScheduleAttr Schedule::attribute(mlir::MLIRContext* context) const {
-  return ScheduleAttr::get(context, name(strategy), vector, rows, unroll, tile, grain, scalarTail, stream, ahead, fetch);
+  return ScheduleAttr::get(context, name(strategy), vector, rows, unroll, tile, grain, scalarTail, stream, ahead, fetch, inTurn);
 }
 
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
@@ -76,6 +77,8 @@ std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s,
   if (s.ahead && lineOf(problem) == 0) return "ahead; legal where a statistic is of one row, and has to be complete before it is used";
   if (s.ahead && s.rows == 1) return "ahead with rows = 1; legal: rows of at least 2";
   if (narrow(problem) && !s.scalarTail && !isa.masks16)
+  if (s.inTurn && (s.strategy == Strategy::Split || lineOf(problem) == 0)) return "in_turn; legal where a task has whole rows, each with its own statistic";
+  if (s.inTurn && s.rows == 1 && s.stream <= 1) return "in_turn with rows = 1; legal: rows, or stream, of at least 2";
     return "masked tails of 16-bit elements; " + isa.name.str() + " has no 16-bit masks: scalar_tail";
   return std::nullopt;
 }

@@ -33,6 +33,7 @@ struct Schedule {
 
   std::string text() const;
   ScheduleAttr attribute(mlir::MLIRContext*) const;
+  bool inTurn = false;  ///< lines that go together are written one after the other
   bool operator==(const Schedule&) const = default;
 };
 
