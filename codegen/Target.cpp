@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "codegen/targets/cpu/Cove.h"
 #include "codegen/targets/cpu/Object.h"
 #include "codegen/targets/cpu/Space.h"
 #include "codegen/targets/cuda/Space.h"
@@ -58,6 +59,7 @@ class CpuTarget : public Target {
  public:
   explicit CpuTarget(cpu::Isa isa) : isa_(std::move(isa)) {}
   llvm::StringRef name() const override { return isa_.name; }
+  std::string spelling() const override { return cpu::spelling(isa_); }
   llvm::StringRef device() const override { return "cpu"; }
   std::vector<std::string> stages() const override { return {"sweeps", "loops", "llvm", "asm"}; }
 
@@ -91,6 +93,8 @@ class CpuTarget : public Target {
     const int64_t colliding = problem.spec->needsBatchStatistics() ? twice : kCollidingRows;
     const int64_t most = map ? kMapRows : cpu::placesOfRows(problem) == 1 ? (row % kPageBytes ? kCollidingRows : colliding) : kResidentRows;
     list[1].limits.rowsMax = std::clamp<int64_t>(residentBytes(problem, isa_) / row, 1, most);
+    if (isa_.core != cpu::Core::Cove || map) return list;
+    if (auto bytes = cpu::residentBytesOfCove(problem, isa_)) list[1].limits.rowsMax = std::clamp<int64_t>(*bytes / row, 1, kResidentRows);
     return list;
   }
   llvm::Expected<std::string> canonical(llvm::StringRef text) const override {

@@ -4,6 +4,7 @@
 
 #include "autotune/cli/Failure.h"
 #include "autotune/cli/PackageFile.h"
+#include "autotune/cli/Values.h"
 #include "autotune/tune/Here.h"
 #include "llvm/Config/llvm-config.h"
 #include "runtime/normc.h"
@@ -35,6 +36,11 @@ Hardware hardwareFor(const std::string& target, const Place& place) {
   hardware.site.device = device;
   hardware.site.device.arch = arch;
   return hardware;
+}
+
+std::string targetWord(const std::string& target) {
+  if (!target.starts_with("sm_")) wordOf("--target", target.substr(0, target.find(':')), codegen::targetNames());
+  return target;
 }
 
 bool runsHere(const std::string& target) {

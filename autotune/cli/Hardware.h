@@ -24,6 +24,10 @@ Hardware hardwareFor(const std::string& target);
 /// Where --device is: with `host` as the target, a CUDA device has the architecture that it is.
 Hardware hardwareFor(const std::string& target, const Place&);
 
+/// What stands behind --target: one of targetNames(), with or without a core behind a colon, or any architecture of a GPU.
+/// A Failure that suggests the nearest name otherwise; a core is judged by findTarget.
+std::string targetWord(const std::string& target);
+
 /// Whether this processor runs code for the target; sets of one family include the older ones.
 bool runsHere(const std::string& target);
 

@@ -7,6 +7,7 @@
 #include "autotune/cli/Cli.h"
 #include "autotune/cli/Failure.h"
 #include "autotune/cli/Files.h"
+#include "autotune/cli/Hardware.h"
 #include "autotune/cli/Interrupt.h"
 #include "autotune/cli/Progress.h"
 #include "autotune/cli/Requests.h"
@@ -26,20 +27,14 @@ struct CompileFlags {
   int64_t threads = 0;
 };
 
-codegen::TargetPtr targetOf(const std::string& name) {
-  // Any architecture of a GPU may be named, so a word is only looked up among the others.
-  const bool arch = name.starts_with("sm_");
-  return valueOf(codegen::findTarget(arch ? name : wordOf("--target", name, codegen::targetNames())), ExitCode::Usage);
-}
-
 /// A target of every generator that is asked for.
 std::vector<codegen::TargetPtr> targetsOf(const std::string& name, const std::string& generator) {
   std::vector<codegen::TargetPtr> targets;
-  const codegen::TargetPtr mlir = targetOf(name);
+  const codegen::TargetPtr mlir = valueOf(codegen::findTarget(targetWord(name)), ExitCode::Usage);
   if (generator != "halide") targets.push_back(mlir);
   // A GPU is left to the one that can; of a CPU `both` means both.
   if (generator == "halide" || (generator == "both" && mlir->device() == "cpu"))
-    targets.push_back(valueOf(codegen::halide::findTarget(mlir->name()), ExitCode::Refused));
+    targets.push_back(valueOf(codegen::halide::findTarget(name), ExitCode::Refused));
   return targets;
 }
 
@@ -63,7 +58,11 @@ std::vector<Job> jobsOf(const CompileFlags& flags) {
       const auto same = [&](const codegen::TargetPtr& other) {
         return other->name() == target->name() && other->generator() == target->generator();
       };
-      if (std::none_of(targets.begin(), targets.end(), same)) targets.push_back(target);
+      const auto other = std::find_if(targets.begin(), targets.end(), same);
+      if (other == targets.end()) targets.push_back(target);
+      else if ((*other)->spelling() != target->spelling())
+        throw usage("--target names both " + (*other)->spelling() + " and " + target->spelling(),
+                    "a package is asked for a set of instructions, not for a core; write one for each");
     }
   }
 
@@ -79,7 +78,7 @@ std::vector<Job> jobsOf(const CompileFlags& flags) {
       if (!flags.schedule.empty()) {
         jobs.push_back(jobOf(problem, target, flags.schedule));
       } else if (records) {
-        for (Job& job : selectedJobs(problem, target->name().str(), *records)) jobs.push_back(std::move(job));
+        for (Job& job : selectedJobs(problem, target->spelling(), *records)) jobs.push_back(std::move(job));
       } else {
         for (Job& job : codegen::defaultJobs(problem, target)) jobs.push_back(std::move(job));
       }
@@ -209,7 +208,7 @@ Action declareCompile(CLI::App& parser) {
   auto flags = std::make_shared<CompileFlags>();
   flags->request.declare(parser, "Feature counts to specialise for, beside kernels for any");
   parser.add_option("-o,--output", flags->output, "The package to write; - for the standard output")->type_name("FILE");
-  addList(parser, "--target", flags->targets, "host, x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64; sm_80, sm_90, sm_100 or another sm_NN [host]");
+  addList(parser, "--target", flags->targets, "host, x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64, with :zen or :cove for that core; sm_80, sm_90, sm_100 or another sm_NN [host]");
   parser.add_option("--generator", flags->generator, "mlir, halide or both; Halide makes kernels for CPUs [mlir]")
       ->type_name("NAME");
   parser.add_option("--schedule", flags->schedule, "For all kernels, as `normc inspect` prints it")

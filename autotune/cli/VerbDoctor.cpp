@@ -65,7 +65,8 @@ Finding instructionSets() {
   if (here == "none")
     return {"instruction sets", Finding::Missing, "this processor has none of " + compiled,
             "kernels can be compiled here for another machine: --target"};
-  return {"instruction sets", Finding::Present, "runs " + here + "; compiles " + compiled, ""};
+  const std::string host = valueOf(codegen::findTarget("host"), ExitCode::Refused)->spelling();
+  return {"instruction sets", Finding::Present, "runs " + here + "; host is " + host + "; compiles " + compiled, ""};
 }
 
 /// The linker that codegen/targets/cpu calls.

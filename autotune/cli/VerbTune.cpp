@@ -34,7 +34,7 @@ class Tuning {
       : flags_(flags),
         out_(out),
         place_(flags.place),
-        hardware_(hardwareFor(targetOf(flags), place_)),
+        hardware_(hardwareFor(targetWord(flags.target), place_)),
         budget_(secondsOf("--budget", flags.budget)) {
     if (const std::string name = hardware_.site.device.arch;
         !flags.dryRun && !place_.onCuda() && !runsHere(name))
@@ -125,12 +125,6 @@ class Tuning {
     setting.deviceIndex = place_.index(), setting.cudaLibrary = place_.cudaLibrary();
     setting.sampleSeconds = 1e-3;  // long beside what an event can tell apart
     return setting;
-  }
-
-  static std::string targetOf(const TuneFlags& flags) {
-    // Any architecture of a GPU may be named, so a word is only looked up among the others.
-    return flags.target.starts_with("sm_") ? flags.target
-                                           : wordOf("--target", flags.target, codegen::targetNames());
   }
 
   /// What earlier choices say: of this very task the incumbent, of the same norm and entry elsewhere hints.

@@ -130,7 +130,7 @@ ExitCode verifyRecords(const std::string& file, const std::vector<std::string>& 
       std::string reason =
           runsHere(choice.device.arch) ? "" : "code for " + choice.device.arch + " does not run here";
       if (reason.empty() && !byTarget.contains(choice.device.arch))
-        byTarget.emplace(choice.device.arch, hardwareFor(choice.device.arch));
+        byTarget.emplace(choice.device.arch, hardwareFor(choice.device.arch + ":host"));
       if (reason.empty()) reason = whyNot(choice, byTarget.at(choice.device.arch), problems);
       Again again;
       if (reason.empty())

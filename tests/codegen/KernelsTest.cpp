@@ -19,13 +19,13 @@ void PrintTo(const Case& c, std::ostream* out) { *out << c.norm.name << " for " 
 std::vector<Case> cases() {
   std::vector<Case> list;
   for (const BuiltinNorm& norm : builtinNorms())
-    for (const cpu::Isa& isa : cpu::instructionSets()) list.push_back({norm, isa});
+    for (const cpu::Isa& isa : setsAndCores()) list.push_back({norm, isa});
   return list;
 }
 
 std::string caseName(const testing::TestParamInfo<Case>& info) {
-  std::string name = info.param.norm.name + "_" + info.param.isa.name.str();
-  std::replace(name.begin(), name.end(), '-', '_');
+  std::string name = info.param.norm.name + "_" + spelling(info.param.isa);
+  std::replace_if(name.begin(), name.end(), [](char c) { return c == '-' || c == ':'; }, '_');
   return name;
 }
 

@@ -89,6 +89,33 @@ TEST(Schedule, OnlyLinesAreLookedAheadFor) {
             "ahead with rows = 1; legal: rows of at least 2");
 }
 
+TEST(Schedule, OnlyLinesThatGoTogetherAreWrittenInTurn) {
+  auto turns = [](Schedule& s) { s.strategy = Strategy::Resident, s.inTurn = true; };
+  EXPECT_EQ(reason(turns, "layer_norm:forward@f32[*x64]"), "");
+  EXPECT_EQ(reason(turns, "batch_norm:forward@f32[*x64]"), "in_turn; legal where a task has whole rows, each with its own statistic");
+  EXPECT_EQ(reason([&](Schedule& s) { turns(s), s.strategy = Strategy::Split; }, "layer_norm:backward@f32[*x4096]"),
+            "in_turn; legal where a task has whole rows, each with its own statistic");
+  EXPECT_EQ(reason([&](Schedule& s) { turns(s), s.rows = 1; }, "layer_norm:forward@f32[*x64]"),
+            "in_turn with rows = 1; legal: rows, or stream, of at least 2");
+  EXPECT_EQ(reason([&](Schedule& s) { turns(s), s.rows = 1, s.stream = 4; }, "layer_norm:forward@f32[*x64]"), "");
+}
+
+TEST(Schedule, ACoveWritesLongPiecesOfARow) {
+  auto of = [](const char* text, Strategy strategy, const char* target = "x86-64-v4:cove") {
+    return defaultSchedule(problemOf(text), isaOf(target), strategy);
+  };
+  const Schedule odd = of("layer_norm:forward@f32[*x1000]", Strategy::Resident);
+  EXPECT_TRUE(odd.inTurn);
+  EXPECT_EQ(odd.rows * odd.unroll, 8);
+  EXPECT_FALSE(of("layer_norm:forward@f32[*x1000]", Strategy::Resident, "x86-64-v4:zen").inTurn);
+  EXPECT_FALSE(of("layer_norm:forward@f32[*x4096]", Strategy::Resident).inTurn) << "a row of whole lines";
+  EXPECT_EQ(of("rms_norm:forward@f32[*x512]", Strategy::Resident).vector, 16);
+  EXPECT_EQ(of("rms_norm:forward@f32[*x512]", Strategy::Resident, "x86-64-v4:zen").vector, 8);
+  EXPECT_EQ(of("power_norm:forward@f32[*x1025]", Strategy::Resident).tile, 16);
+  EXPECT_EQ(of("power_norm:forward@bf16[*x1025]", Strategy::Resident).tile, 8) << "of two registers each";
+  EXPECT_EQ(of("power_norm:backward@f32[*x1025]", Strategy::Resident).tile, 8);
+}
+
 TEST(Schedule, ShortLinesAreLookedAheadForByDefault) {
   auto ahead = [](const char* problem, Strategy strategy) {
     return defaultSchedule(problemOf(problem), isaOf("x86-64-v4"), strategy).ahead;
@@ -230,11 +257,11 @@ TEST(Schedule, DefaultsAreLegalForEveryProblemAndInstructionSet) {
             auto problem = problemOf(
                 norm, {.entry = entry, .features = features, .dtype = dtype, .channelsFirst = channelsFirst});
             if (!problem) continue;
-            for (const Isa& isa : instructionSets())
+            for (const Isa& isa : setsAndCores())
               for (Strategy strategy : strategies(*problem)) {
                 Schedule s = defaultSchedule(*problem, isa, strategy);
                 auto why = whyIllegal(*problem, s, isa);
-                EXPECT_FALSE(why) << problem->text() << " " << isa.name.str() << " " << s.text() << ": "
+                EXPECT_FALSE(why) << problem->text() << " " << spelling(isa) << " " << s.text() << ": "
                                   << *why;
                 ++count;
               }
@@ -269,8 +296,8 @@ TEST(Schedule, RowsAPageApartAreFewerAtATime) {
   EXPECT_EQ(rows("power_norm:backward@f32[*x*]", Strategy::Streamed), 4);
 }
 
-TEST(Schedule, HalfARegisterSuitsShortLinesAndLightWorkOnSplitLines) {
-  auto vector = [](const char* problem, const char* isa = "x86-64-v4") {
+TEST(Schedule, HalfARegisterSuitsShortLinesAndLightWorkOnSplitLinesOfAZen) {
+  auto vector = [](const char* problem, const char* isa = "x86-64-v4:zen") {
     return defaultSchedule(problemOf(problem), isaOf(isa), legalStrategies(problemOf(problem))[0]).vector;
   };
   EXPECT_EQ(vector("layer_norm:forward@f32[*x64]"), 8);
@@ -283,12 +310,13 @@ TEST(Schedule, HalfARegisterSuitsShortLinesAndLightWorkOnSplitLines) {
   EXPECT_EQ(vector("layer_norm:forward@f32[*x1000]"), 16) << "computes more than it loads";
   EXPECT_EQ(vector("power_norm:infer@f32[*x1000]"), 8);
   EXPECT_EQ(vector("power_norm:infer@f32[*x1024]"), 16);
-  EXPECT_EQ(vector("rms_norm:forward@f32[*x256]", "x86-64-v3"), 8);
+  EXPECT_EQ(vector("rms_norm:forward@f32[*x256]", "x86-64-v3:zen"), 8);
+  for (const char* other : {"x86-64-v4", "x86-64-v4:cove"}) EXPECT_EQ(vector("rms_norm:forward@f32[*x256]", other), 16) << other;
 }
 
 TEST(Schedule, LongLinesOfSumsOfSquaresGoOneByOne) {
   auto knobs = [](const char* problem) {
-    const Schedule s = defaultSchedule(problemOf(problem), isaOf("x86-64-v4"), Strategy::Resident);
+    const Schedule s = defaultSchedule(problemOf(problem), isaOf("x86-64-v4:zen"), Strategy::Resident);
     return std::pair(s.rows, s.unroll);
   };
   EXPECT_EQ(knobs("rms_norm:forward@f32[*x1024]"), std::pair(2L, 4L));

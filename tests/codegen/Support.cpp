@@ -40,6 +40,12 @@ std::optional<Problem> problemOf(const BuiltinNorm& norm, const Wish& wish) {
 
 cpu::Isa isaOf(llvm::StringRef name) { return llvm::cantFail(cpu::findIsa(name)); }
 
+std::vector<cpu::Isa> setsAndCores() {
+  std::vector<cpu::Isa> list = cpu::instructionSets();
+  for (const char* name : {"x86-64-v3:cove", "x86-64-v4:cove", "x86-64-v4-bf16:cove"}) list.push_back(isaOf(name));
+  return list;
+}
+
 Strategy strategyOf(llvm::StringRef name) {
   return name == "streamed" ? Strategy::Streamed : Strategy::Resident;
 }

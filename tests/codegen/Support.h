@@ -30,6 +30,8 @@ struct Wish {
 std::optional<Problem> problemOf(const BuiltinNorm&, const Wish&);
 
 cpu::Isa isaOf(llvm::StringRef name);
+/// All instruction sets, and those with schedules for a core of their own.
+std::vector<cpu::Isa> setsAndCores();
 Strategy strategyOf(llvm::StringRef name);
 
 /// A kernel in the norm dialect, and the context it lives in.

@@ -12,7 +12,7 @@ class AnySize : public testing::TestWithParam<const char*> {};
 
 TEST_P(AnySize, ServesEveryShape) {
   Problem problem = problemOf(GetParam());
-  for (const char* isaName : {"x86-64-v3", "host"}) {
+  for (const char* isaName : {"x86-64-v3", "host:zen", "host:cove"}) {
     auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
     for (codegen::Strategy strategy : codegen::cpu::strategies(problem)) {
       auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, strategy), isa);
@@ -21,12 +21,12 @@ TEST_P(AnySize, ServesEveryShape) {
         for (int64_t rows : {0, 1, 3, 33, 129}) {
           gate::Trial trial{.extents = {1, rows, features}, .step = 2, .seed = uint64_t(rows + features)};
           gate::Verdict verdict = gate::judge(kernel->plan, problem, trial);
-          EXPECT_TRUE(verdict.ok) << isa.name.str() << " " << codegen::name(strategy).str() << " " << verdict.text;
+          EXPECT_TRUE(verdict.ok) << isaName << " " << codegen::name(strategy).str() << " " << verdict.text;
         }
       }
       gate::Trial tall{.extents = {1, 4096, 40}, .step = 2};
       gate::Verdict verdict = gate::judge(kernel->plan, problem, tall);
-      EXPECT_TRUE(verdict.ok) << isa.name.str() << " " << codegen::name(strategy).str() << " " << verdict.text;
+      EXPECT_TRUE(verdict.ok) << isaName << " " << codegen::name(strategy).str() << " " << verdict.text;
     }
   }
 }
@@ -43,7 +43,7 @@ class Runs : public testing::TestWithParam<const char*> {};
 
 TEST_P(Runs, ServeEveryShape) {
   const Problem problem = problemOf(GetParam());
-  for (const char* isaName : {"x86-64-v3", "host"}) {
+  for (const char* isaName : {"x86-64-v3", "host:zen", "host:cove"}) {
     const auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
     for (int64_t together : {1, 4}) {
       auto schedule = codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Streamed);
@@ -121,7 +121,7 @@ TEST(LongSums, OfLongRunsKeepTheirDigitsInTheKernelThatThePackageChooses) {
 
 TEST(LongSums, OfWholeChannelsInShortRunsBeginNearTheirMean) {
   const Problem problem = problemOf("batch_norm:forward@f32[*x256x*]{layout=channels_first}");
-  for (const char* isaName : {"x86-64-v3", "host"}) {
+  for (const char* isaName : {"x86-64-v3", "host:zen", "host:cove"}) {
     const auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
     auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Resident), isa);
     ASSERT_TRUE(kernel->plan) << kernel->error;

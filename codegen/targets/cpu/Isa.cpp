@@ -1,5 +1,6 @@
 #include "codegen/targets/cpu/Isa.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/TargetParser/Host.h"
 
@@ -26,14 +27,40 @@ static llvm::StringRef host() {
 #endif
 }
 
-llvm::Expected<Isa> findIsa(llvm::StringRef name) {
-  if (name == "host") name = host();
+static Core hostCore() {
+  constexpr llvm::StringRef kCoves[] = {"icelake",        "tigerlake",     "rocketlake",    "alderlake", "raptorlake",
+                                        "sapphirerapids", "emeraldrapids", "graniterapids", "meteorlake", "arrowlake",
+                                        "lunarlake",      "pantherlake",   "diamondrapids"};
+  const llvm::StringRef cpu = llvm::sys::getHostCPUName();
+  if (cpu.starts_with("znver")) return Core::Zen;
+  return llvm::any_of(kCoves, [&](llvm::StringRef cove) { return cpu.starts_with(cove); }) ? Core::Cove : Core::Any;
+}
+
+llvm::StringRef name(Core core) { return core == Core::Zen ? "zen" : core == Core::Cove ? "cove" : "any"; }
+
+std::string spelling(const Isa& isa) {
+  return isa.core == Core::Any ? isa.name.str() : isa.name.str() + ":" + name(isa.core).str();
+}
+
+llvm::Expected<Isa> findIsa(llvm::StringRef text) {
+  auto [set, suffix] = text.split(':');
+  Core core = set == "host" ? hostCore() : Core::Any;
+  if (text.contains(':')) {
+    const Core cores[] = {Core::Any, Core::Zen, Core::Cove};
+    const auto named = llvm::find_if(cores, [&](Core c) { return name(c) == suffix; });
+    if (suffix != "host" && named == std::end(cores))
+      return llvm::createStringError("unknown core '" + suffix.str() + "' in target '" + text.str() + "'; known: host, any, zen, cove");
+    core = suffix == "host" ? hostCore() : *named;
+    if (core != Core::Any && set == "aarch64")
+      return llvm::createStringError("target '" + text.str() + "': no core of aarch64 is known; leave it out");
+  }
+  if (set == "host") set = host();
   std::string known;
-  for (const Isa& isa : instructionSets()) {
-    if (isa.name == name) return isa;
+  for (Isa isa : instructionSets()) {
+    if (isa.name == set) return isa.core = core, isa;
     known += (known.empty() ? "" : ", ") + isa.name.str();
   }
-  return llvm::createStringError("unknown target '" + name.str() + "'; known: host, " + known);
+  return llvm::createStringError("unknown target '" + set.str() + "'; known: host, " + known);
 }
 
 }  // namespace normc::codegen::cpu

@@ -1,4 +1,4 @@
-// The instruction sets a package may hold code for.
+// The instruction sets a package may hold code for, and the cores that default schedules know.
 #pragma once
 
 #include <string>
@@ -9,6 +9,14 @@
 
 namespace normc::codegen::cpu {
 
+/// Cores of one instruction set that like different schedules: whoever compiles for one gets its defaults, in code that
+/// all of the set run.
+enum class Core {
+  Any,   ///< no one in particular
+  Zen,   ///< AMD's, from Zen 4 on where there is AVX-512
+  Cove,  ///< Intel's from Sunny Cove (Ice Lake) on
+};
+
 struct Isa {
   llvm::StringRef name;      ///< as in manifests and on the command line
   llvm::StringRef triple;    ///< for LLVM
@@ -18,12 +26,20 @@ struct Isa {
   int64_t registers;         ///< how many of those there are
   bool masks16;              ///< loads and stores of 16-bit lanes can be masked
   bool roundsBF16 = false;   ///< by an instruction, which takes denormals for zeros
+  Core core = Core::Any;     ///< for whom schedules are chosen where nobody measured any
 };
 
 /// All of them, the narrowest of each architecture first.
 const std::vector<Isa>& instructionSets();
 
-/// `x86-64-v3`, `x86-64-v4`, `x86-64-v4-bf16`, `aarch64`, or `host`: the best that this processor runs.
+/// `x86-64-v3`, `x86-64-v4`, `x86-64-v4-bf16`, `aarch64`, or `host`: the best that this processor runs, for its core. After
+/// a colon the core, if schedules are to be chosen for one: `x86-64-v4:zen`, `x86-64-v4:cove`, `host:any`, `x86-64-v3:host`.
 llvm::Expected<Isa> findIsa(llvm::StringRef name);
+
+/// `any`, `zen`, `cove`.
+llvm::StringRef name(Core);
+
+/// The name that findIsa takes for it: that of the set, and of the core if there is one.
+std::string spelling(const Isa&);
 
 }  // namespace normc::codegen::cpu

@@ -55,6 +55,7 @@ class HalideTarget : public Target {
   HalideTarget(Generator generator, cpu::Isa isa, TargetPtr other)
       : generator_(std::move(generator)), isa_(std::move(isa)), other_(std::move(other)) {}
   llvm::StringRef name() const override { return isa_.name; }
+  std::string spelling() const override { return cpu::spelling(isa_); }
   llvm::StringRef device() const override { return "cpu"; }
   llvm::StringRef generator() const override { return "halide"; }
   std::vector<std::string> stages() const override { return {"sweeps", "halide", "stmt", "asm"}; }

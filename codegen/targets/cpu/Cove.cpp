@@ -1,0 +1,90 @@
+#include "codegen/targets/cpu/Cove.h"
+
+#include "codegen/lower/PhaseLowering.h"
+
+namespace normc::codegen::cpu {
+
+/// Elements of a short line: many together, and each ends before the next is written.
+static constexpr int64_t kShortLine = 192;
+/// Longer ones leave the first-level cache before they are read again, four at a time.
+static constexpr int64_t kMiddleLine = 1024;
+/// Backward: a longer one alone fills a third of that cache.
+static constexpr int64_t kLongLine = 4096;
+static constexpr int64_t kPage = 4096;
+
+static bool endsWithinLines(const Problem& problem) {
+  return !problem.features || *problem.features * bytes(problem.data) % kLine != 0;
+}
+
+static void suitBackward(const Problem& problem, Schedule& s, bool light, bool pairs) {
+  const int64_t line = lineOf(problem);
+  if (line <= kShortLine) {
+    if (light && !pairs) s.rows = 2, s.unroll = 4, s.ahead = true;
+    return;
+  }
+  s.rows = line < kLongLine ? 2 : 4, s.unroll = 8 / s.rows;
+  s.inTurn = !pairs && endsWithinLines(problem) && line > 3 * kMiddleLine / 4 && line < kLongLine / 2;
+}
+
+static void suitForward(const Problem& problem, Schedule& s, bool light, bool pairs) {
+  const int64_t line = lineOf(problem);
+  const bool within = endsWithinLines(problem);
+  // Of a whole row in a step, and what is left of it.
+  if (light && s.scalarTail && line <= kShortLine) return;
+  if (line <= kMiddleLine && (light || within || line <= kShortLine)) {
+    if (pairs) return;
+    s.rows = line <= kShortLine && !light ? 8 : 4;
+    s.unroll = line <= kShortLine ? 1 : 2;
+    s.ahead = false, s.inTurn = true;
+  } else if (within && !light) {
+    s.rows = 2, s.unroll = 4, s.inTurn = true;
+  }
+}
+
+/// Rows of less than a page that fill their lines are fine as they are; elsewhere a strip is as wide as registers allow.
+static void suitColumns(const Problem& problem, Schedule& s) {
+  s.rows = 1;
+  if (problem.features.value_or(0) * bytes(problem.data) < kPage && !endsWithinLines(problem)) return;
+  s.tile = problem.entry == Entry::Backward || problem.spec->needsBatchStatistics() ? 8 : 16;
+}
+
+/// Two rows, a piece of each long enough to be written at once.
+static void suitStream(Schedule& s) { s.rows = 2, s.unroll = 8; }
+
+/// Two rows of two vectors, as many as sixteen registers hold of a backward that adds up first and writes then.
+static void suitSixteenRegisters(const Problem& problem, Schedule& s, bool light) {
+  const bool within = endsWithinLines(problem), backward = problem.entry == Entry::Backward;
+  if (goesDownColumns(problem, s.strategy)) return;
+  if (problem.spec->perFeature()) return suitStream(s);
+  if (backward && light && !within) return;
+  if (backward || lineOf(problem) > kMiddleLine / 2) s.rows = 2, s.unroll = 2, s.ahead = false;
+  s.inTurn = (within || backward) && s.rows > 1;
+}
+
+void suitCove(const Problem& problem, const Isa& isa, Schedule& s) {
+  const bool lines = !problem.spec->perFeature(), light = problem.spec->center == Center::None;
+  if (problem.layout != Layout::FeaturesLast || problem.spec->pre) return;
+  if (lines ? problem.spec->reduce != Reduce::Features : problem.entry == Entry::Infer && !goesDownColumns(problem, s.strategy)) return;
+  if (isa.registers < 32) return suitSixteenRegisters(problem, s, light);
+  // Of 16-bit numbers a vector is two registers: half as many of them are a step.
+  const bool pairs = s.vector * bytes(problem.statistics()) > isa.vectorBytes;
+  const Schedule before = s;
+  if (goesDownColumns(problem, s.strategy)) suitColumns(problem, s);
+  else if (!lines) suitStream(s);
+  else if (problem.entry == Entry::Backward) suitBackward(problem, s, light, pairs);
+  else suitForward(problem, s, light, pairs);
+  if (pairs && s.unroll != before.unroll) s.unroll = std::max<int64_t>(s.unroll / 2, 1);
+  if (pairs && s.tile != before.tile) s.tile /= 2;
+}
+
+std::optional<int64_t> residentBytesOfCove(const Problem& problem, const Isa& isa) {
+  const bool crowded = placesOfRows(problem) <= 2;
+  if (isa.registers < 32) {
+    if (problem.entry != Entry::Backward || endsWithinLines(problem)) return std::nullopt;
+    return 64 << 10;
+  }
+  if (problem.entry == Entry::Backward) return crowded ? 768 << 10 : 1 << 20;
+  return crowded ? 3 << 19 : problem.spec->needsBatchStatistics() ? 4 << 20 : 2 << 20;
+}
+
+}  // namespace normc::codegen::cpu

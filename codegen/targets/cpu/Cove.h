@@ -1,0 +1,16 @@
+// Where Intel's cores from Sunny Cove on like another schedule than the one that AMD's do.
+#pragma once
+
+#include "codegen/targets/cpu/Schedule.h"
+
+namespace normc::codegen::cpu {
+
+/// Changes a default schedule to what was measured to be faster there: what one row or strip stores follows each other,
+/// whole columns are wide, and no step is of half a register.
+void suitCove(const Problem&, const Isa&, Schedule&);
+
+/// Bytes of x up to which whole columns are fastest on such a core, for any number of rows; nothing where that is as
+/// elsewhere.
+std::optional<int64_t> residentBytesOfCove(const Problem&, const Isa&);
+
+}  // namespace normc::codegen::cpu
