@@ -36,8 +36,8 @@ static void suitForward(const Problem& problem, Schedule& s, bool light, bool pa
     s.rows = line <= kShortLine && !light ? 8 : 4;
     s.unroll = line <= kShortLine ? 1 : 2;
     s.ahead = false, s.inTurn = true;
-  } else if (within && !light) {
-    s.rows = 2, s.unroll = 4, s.inTurn = true;
+  } else if (within && !(light && pairs)) {
+    s.rows = light ? 1 : 2, s.unroll = 4, s.inTurn = !light;
   }
 }
 
