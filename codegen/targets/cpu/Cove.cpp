@@ -64,6 +64,8 @@ static void suitSixteenRegisters(const Problem& problem, Schedule& s, bool light
 void suitCove(const Problem& problem, const Isa& isa, Schedule& s) {
   const bool lines = !problem.spec->perFeature(), light = problem.spec->center == Center::None;
   if (problem.layout != Layout::FeaturesLast || problem.spec->pre) return;
+  // Groups within a row were not measured.
+  if (lines && problem.groups(problem.spec->groups) > 1) return;
   if (lines ? problem.spec->reduce != Reduce::Features : problem.entry == Entry::Infer && !goesDownColumns(problem, s.strategy)) return;
   if (isa.registers < 32) return suitSixteenRegisters(problem, s, light);
   // Of 16-bit numbers a vector is two registers: half as many of them are a step.
