@@ -57,7 +57,8 @@ llvm::Expected<Isa> findIsa(llvm::StringRef text) {
   if (set == "host") set = host();
   std::string known;
   for (Isa isa : instructionSets()) {
-    if (isa.name == set) return isa.core = core, isa;
+    isa.core = core;
+    if (isa.name == set) return isa;
     known += (known.empty() ? "" : ", ") + isa.name.str();
   }
   return llvm::createStringError("unknown target '" + set.str() + "'; known: host, " + known);
