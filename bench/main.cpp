@@ -84,7 +84,7 @@ Kernels compileAll(const std::vector<Problem>& list, llvm::Expected<codegen::Tar
   if (!target) throw std::runtime_error(llvm::toString(target.takeError()));
   Kernels kernels = Kernels::compile(list, *target);
   std::printf("%zu problems compiled through %s in %.1f s for %s\n", list.size(), (*target)->generator().str().c_str(),
-              kernels.seconds(), (*target)->name().str().c_str());
+              kernels.seconds(), (*target)->spelling().c_str());
   return kernels;
 }
 

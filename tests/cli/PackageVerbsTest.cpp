@@ -244,6 +244,7 @@ TEST_F(Doctor, FindsThisMachineHealthy) {
   const Outcome o = normc({"doctor"});
   EXPECT_EQ(o.code, 0) << o.out;
   EXPECT_TRUE(contains(o.out, "compiled, loaded and right in "));
+  EXPECT_TRUE(contains(o.out, "; host is "));
   EXPECT_TRUE(contains(o.out, "This machine compiles and runs kernels."));
 }
 

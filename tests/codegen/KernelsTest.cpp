@@ -168,6 +168,22 @@ TEST(Stages, BF16IsTakenApartAndPutTogetherARegisterAtATime) {
   EXPECT_GT(count("x86-64-v3", "vpmovzxwd"), 0u);
 }
 
+TEST(Stages, LinesInTurnAreWrittenByLoopsOfTheirOwn) {
+  auto loopsThatStore = [](const char* text, bool inTurn) {
+    const Problem problem = problemOf(text);
+    cpu::Schedule schedule = llvm::cantFail(cpu::parseSchedule("resident,vector=16,rows=4,unroll=1,tile=4,grain=32,stream=0"));
+    schedule.inTurn = inTurn;
+    const std::string loops = llvm::cantFail(emitStage(problem, schedule, isaOf("x86-64-v4"), Stage::Loops));
+    const std::string apply = loops.substr(loops.find("kernel.apply"));
+    llvm::SmallVector<llvm::StringRef> parts;
+    llvm::StringRef(apply).split(parts, "scf.for");
+    return llvm::count_if(llvm::drop_begin(parts), [](llvm::StringRef part) { return part.contains("vector.store"); });
+  };
+  EXPECT_GE(loopsThatStore("layer_norm:forward@f32[*x1024]", true), loopsThatStore("layer_norm:forward@f32[*x1024]", false) + 3);
+  EXPECT_GE(loopsThatStore("layer_norm:backward@f32[*x1024]", true), loopsThatStore("layer_norm:backward@f32[*x1024]", false) + 4)
+      << "and one for the sums per feature";
+}
+
 TEST(Stages, LinkedObjectsAreOneSharedObject) {
   for (const cpu::Isa& isa : cpu::instructionSets()) {
     std::vector<std::string> objects;

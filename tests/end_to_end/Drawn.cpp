@@ -38,14 +38,16 @@ Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa) {
     if (!checked) continue;
     auto strategies = codegen::cpu::strategies(d.problem);
     if (strategies.empty()) continue;
-    d.schedule = codegen::cpu::defaultSchedule(d.problem, isa, strategies[random() % strategies.size()]);
+    // Of the seed alone, as everything here: not of what the core of this machine likes.
+    codegen::cpu::Isa plain = isa;
+    plain.core = codegen::cpu::Core::Any;
+    d.schedule = codegen::cpu::defaultSchedule(d.problem, plain, strategies[random() % strategies.size()]);
     int64_t lanes = isa.vectorBytes / bytes(d.problem.statistics());
     d.schedule.vector = pick(lanes, lanes, lanes / 2, 2 * lanes);
     d.schedule.rows = pick(1, 2, 4);
     d.schedule.unroll = pick(1, 2, 4);
     d.schedule.tile = pick(1, 2, 4);
     d.schedule.grain = pick(1, 5, 32);
-    // Of the seed alone, as everything here: not what the core of this machine likes.
     d.schedule.inTurn = seed / 2 % 2 == 1;
     if (codegen::cpu::whyIllegal(d.problem, d.schedule, isa)) d.schedule.inTurn = false;
     if (!codegen::cpu::whyIllegal(d.problem, d.schedule, isa)) return d;

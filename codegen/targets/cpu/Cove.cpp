@@ -4,12 +4,10 @@
 
 namespace normc::codegen::cpu {
 
-/// Elements of a short line: many together, and each ends before the next is written.
-static constexpr int64_t kShortLine = 192;
-/// Longer ones leave the first-level cache before they are read again, four at a time.
-static constexpr int64_t kMiddleLine = 1024;
-/// Backward: a longer one alone fills a third of that cache.
-static constexpr int64_t kLongLine = 4096;
+/// Elements of lines of which eight go together, or four, or, where sixteen registers are all, four rather than two.
+static constexpr int64_t kEight = 192, kFour = 1024, kFourOfFew = 512;
+/// Backward: longer ones are written in turn, until one alone fills a third of the first-level cache; then four go together.
+static constexpr int64_t kTurnsFrom = 768, kTurnsTo = 2048, kFourBackward = 4096;
 static constexpr int64_t kPage = 4096;
 
 static bool endsWithinLines(const Problem& problem) {
@@ -18,23 +16,23 @@ static bool endsWithinLines(const Problem& problem) {
 
 static void suitBackward(const Problem& problem, Schedule& s, bool light, bool pairs) {
   const int64_t line = lineOf(problem);
-  if (line <= kShortLine) {
+  if (line <= kEight) {
     if (light && !pairs) s.rows = 2, s.unroll = 4, s.ahead = true;
     return;
   }
-  s.rows = line < kLongLine ? 2 : 4, s.unroll = 8 / s.rows;
-  s.inTurn = !pairs && endsWithinLines(problem) && line > 3 * kMiddleLine / 4 && line < kLongLine / 2;
+  s.rows = line < kFourBackward ? 2 : 4, s.unroll = 8 / s.rows;
+  s.inTurn = !pairs && endsWithinLines(problem) && line > kTurnsFrom && line < kTurnsTo;
 }
 
 static void suitForward(const Problem& problem, Schedule& s, bool light, bool pairs) {
   const int64_t line = lineOf(problem);
   const bool within = endsWithinLines(problem);
   // Of a whole row in a step, and what is left of it.
-  if (light && s.scalarTail && line <= kShortLine) return;
-  if (line <= kMiddleLine && (light || within || line <= kShortLine)) {
+  if (light && s.scalarTail && line <= kEight) return;
+  if (line <= kFour && (light || within || line <= kEight)) {
     if (pairs) return;
-    s.rows = line <= kShortLine && !light ? 8 : 4;
-    s.unroll = line <= kShortLine ? 1 : 2;
+    s.rows = line <= kEight && !light ? 8 : 4;
+    s.unroll = line <= kEight ? 1 : 2;
     s.ahead = false, s.inTurn = true;
   } else if (within && !(light && pairs)) {
     s.rows = light ? 1 : 2, s.unroll = 4, s.inTurn = !light;
@@ -57,7 +55,7 @@ static void suitSixteenRegisters(const Problem& problem, Schedule& s, bool light
   if (goesDownColumns(problem, s.strategy)) return;
   if (problem.spec->perFeature()) return suitStream(s);
   if (backward && light && !within) return;
-  if (backward || lineOf(problem) > kMiddleLine / 2) s.rows = 2, s.unroll = 2, s.ahead = false;
+  if (backward || lineOf(problem) > kFourOfFew) s.rows = 2, s.unroll = 2, s.ahead = false;
   s.inTurn = (within || backward) && s.rows > 1;
 }
 

@@ -13,8 +13,8 @@ namespace normc::codegen::cpu {
 /// all of the set run.
 enum class Core {
   Any,   ///< no one in particular
-  Zen,   ///< AMD's, from Zen 4 on where there is AVX-512
-  Cove,  ///< Intel's from Sunny Cove (Ice Lake) on
+  Zen,   ///< AMD's; a Zen 4 was measured
+  Cove,  ///< Intel's from Sunny Cove (Ice Lake) on; an Emerald Rapids was measured
 };
 
 struct Isa {
