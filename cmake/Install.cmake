@@ -1,6 +1,6 @@
 # What `cmake --install` puts where, so that a host says find_package(normc) or asks pkg-config:
 #
-#   runtime      lib: libnormc_runtime, libnormc_threads: all that a machine needs to run kernels
+#   runtime      libnormc_runtime: all that a machine needs to run kernels
 #   tuner        libnormc_tuner, normc-bundle, normc-worker: tuning without a compiler
 #   compiler     normc, and the generator and the emulator that it uses
 #   development  headers as <normc/normc.h>, CMake's files, pkg-config's
@@ -8,7 +8,7 @@
 # Any of them alone: cmake --install build --component runtime. Nothing remembers the prefix: the tree may be moved.
 include(CMakePackageConfigHelpers)
 
-set(libraries normc_runtime normc_threads normc_tuner)
+set(libraries normc_runtime normc_tuner)
 set(programs normc-worker normc-bundle)
 if(NORMC_BUILD_COMPILER)
   list(APPEND programs normc)
@@ -29,7 +29,6 @@ set_target_properties(normc_runtime PROPERTIES EXPORT_NAME runtime)
 set_target_properties(normc_tuner PROPERTIES EXPORT_NAME tuner)
 install(TARGETS normc_runtime EXPORT normcRuntime
   LIBRARY COMPONENT runtime NAMELINK_COMPONENT development)
-install(TARGETS normc_threads LIBRARY COMPONENT runtime NAMELINK_SKIP)  # opened by the runtime, never linked
 install(TARGETS normc_tuner EXPORT normcTuner LIBRARY COMPONENT tuner)
 install(TARGETS normc-worker normc-bundle RUNTIME COMPONENT tuner)
 if(NORMC_BUILD_COMPILER)

@@ -17,8 +17,9 @@ namespace normc::codegen {
 static constexpr int64_t kMaxChunks = 256;
 /// Channels of a task, and tasks of a phase, whose channels are whole: one begins with what costs as much as hundreds of elements.
 static constexpr int64_t kChannels = 4, kMaxChannelChunks = 64;
-/// Features of one task of a phase over vectors.
-static constexpr int64_t kVectorGrain = 4096;
+/// Features of one task of a phase over vectors, and of one that adds up what each task of rows left: half of that lies in
+/// another core's caches, which two fetch sooner than one.
+static constexpr int64_t kVectorGrain = 4096, kFoldGrain = 1024;
 /// Blocks of a launch whose tasks leave no partials.
 static constexpr int64_t kMaxBlocks = 1 << 30;
 /// Steps a block of a tile of columns does at least: they share what belongs to the columns.
@@ -73,6 +74,10 @@ static bool hasSweeps(PhaseOp phase) {
   return llvm::any_of(phase.getOps<SlabOp>(), [](SlabOp slab) { return slab.hasSweeps(); });
 }
 
+static bool foldsPartials(PhaseOp phase) {
+  return phase->walk([](FoldOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 /// How units are cut into tasks on a CPU.
 static void cut(PhaseOp phase, KernelOp kernel, const cpu::Schedule& s, const cpu::Isa&, package::Phase& result) {
   SmallVector<StringRef> axes(phase.getUnits().getAsValueRange<StringAttr>());
@@ -81,7 +86,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const cpu::Schedule& s, const cp
     result.minUnits = s.grain;
     result.multiple = kernel.featuresLast() ? std::max(s.rows, s.stream) : kLine;  // of any type whole lines
   } else if (axes.size() == 1 && axes[0] == "feature" && !hasSweeps(phase)) {
-    result.minUnits = kVectorGrain;
+    result.minUnits = foldsPartials(phase) ? kFoldGrain : kVectorGrain;
     result.multiple = s.vector;
   } else if (axes.size() == 1 && axes[0] == "feature" && kernel.featuresLast()) {
     result.minUnits = result.multiple = s.vector * s.tile;

@@ -89,7 +89,7 @@ typedef void (*normc_log)(void* ctx, const char* line);
 
 typedef struct normc_context_options {
   size_t struct_size;
-  normc_parallel_for parallel_for; /* NULL: a pool of our own (oneTBB), loaded when first needed */
+  normc_parallel_for parallel_for; /* NULL: threads of our own, begun when first needed */
   void* parallel_for_ctx;
   normc_log log; /* NULL: silence */
   void* log_ctx;

@@ -1,11 +1,10 @@
 #include "autotune/measure/Copy.h"
 
-#include <oneapi/tbb/parallel_for.h>
-#include <oneapi/tbb/partitioner.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
+
+#include "runtime/threads/Pool.h"
 
 namespace normc::measure {
 namespace {
@@ -21,7 +20,7 @@ constexpr int kVector = 16;
 using Vector = uint32_t __attribute__((vector_size(kVector)));
 constexpr int64_t kStep = 4 * kVector;
 
-/// The part of one thread, in whole steps.
+/// In whole steps.
 struct Part {
   const char *first, *second;  ///< second is null where one input moves
   char* out;
@@ -51,38 +50,54 @@ NORMC_MEASURE_WIDE void writePass(const Part& part) {
     }
 }
 
-class Copy : public Contestant {
+/// Passes over bytes that are cut into parts, some for each thread so that one that comes late takes fewer.
+class OnThreads : public Contestant {
+ public:
+  OnThreads(int64_t bytes, int threads)
+      : bytes_(bytes / kStep * kStep), threads_(threads), parts_(threads == 1 ? 1 : threads * 16), pool_(threads - 1) {}
+
+  double run(int64_t calls) override {
+    const auto part = [](void* self, int64_t index) { static_cast<const OnThreads*>(self)->pass(index); };
+    return timed(calls, [&] { pool_.run(parts_, threads_, part, this); });
+  }
+
+ protected:
+  /// Does `length` bytes from `begin` on.
+  virtual void pass(int64_t begin, int64_t length) const = 0;
+
+ private:
+  void pass(int64_t index) const {
+    const int64_t share = (bytes_ / kStep + parts_ - 1) / parts_ * kStep;
+    const int64_t begin = std::min(index * share, bytes_);
+    pass(begin, std::min(share, bytes_ - begin));
+  }
+
+  int64_t bytes_;
+  int threads_;
+  int64_t parts_;
+  runtime::Pool pool_;
+};
+
+class Copy : public OnThreads {
  public:
   Copy(std::vector<const void*> inputs, void* output, int64_t bytes, Traffic traffic, Stores stores,
        int threads)
-      : inputs_(std::move(inputs)),
+      : OnThreads(bytes, threads),
+        inputs_(std::move(inputs)),
         output_(output),
-        bytes_(bytes / kStep * kStep),
         stores_(stores),
-        threads_(threads),
         extraReads_(traffic.reads - int(inputs_.size())) {
     assert(extraReads_ >= 0 && traffic.writes == 1);
   }
 
-  double run(int64_t calls) override {
-    return timed(calls, [this] {
-      const auto one = [this](int part) { move(part); };
-      if (threads_ == 1) return one(0);
-      oneapi::tbb::parallel_for(0, threads_, one, oneapi::tbb::static_partitioner());
-    });
-  }
-
  private:
-  void move(int index) const {
-    const int64_t share = (bytes_ / kStep + threads_ - 1) / threads_ * kStep;
-    const int64_t begin = std::min(index * share, bytes_), end = std::min(begin + share, bytes_);
+  void pass(int64_t begin, int64_t length) const override {
     const auto at = [begin](const void* tensor) { return static_cast<const char*>(tensor) + begin; };
     uint32_t sink = 0;
-    for (int i = 0; i < extraReads_; ++i) readPass(at(inputs_[i % inputs_.size()]), end - begin, sink);
+    for (int i = 0; i < extraReads_; ++i) readPass(at(inputs_[i % inputs_.size()]), length, sink);
     asm volatile("" ::"r"(sink));  // the reads count, whatever their sum
     const bool two = inputs_.size() == 2, streaming = stores_ == Stores::Streaming;
-    const Part part = {at(inputs_[0]), two ? at(inputs_[1]) : nullptr, static_cast<char*>(output_) + begin,
-                       end - begin};
+    const Part part = {at(inputs_[0]), two ? at(inputs_[1]) : nullptr, static_cast<char*>(output_) + begin, length};
     if (two)
       streaming ? writePass<true, true>(part) : writePass<true, false>(part);
     else
@@ -94,35 +109,23 @@ class Copy : public Contestant {
 
   std::vector<const void*> inputs_;
   void* output_;
-  int64_t bytes_;
   Stores stores_;
-  int threads_;
   int extraReads_;
 };
 
-class Reader : public Contestant {
+class Reader : public OnThreads {
  public:
   Reader(const void* input, int64_t bytes, int threads)
-      : input_(static_cast<const char*>(input)), bytes_(bytes / kStep * kStep), threads_(threads) {}
-
-  double run(int64_t calls) override {
-    return timed(calls, [this] {
-      const auto one = [this](int part) {
-        const int64_t share = (bytes_ / kStep + threads_ - 1) / threads_ * kStep;
-        const int64_t begin = std::min(part * share, bytes_), end = std::min(begin + share, bytes_);
-        uint32_t sink = 0;
-        readPass(input_ + begin, end - begin, sink);
-        asm volatile("" ::"r"(sink));
-      };
-      if (threads_ == 1) return one(0);
-      oneapi::tbb::parallel_for(0, threads_, one, oneapi::tbb::static_partitioner());
-    });
-  }
+      : OnThreads(bytes, threads), input_(static_cast<const char*>(input)) {}
 
  private:
+  void pass(int64_t begin, int64_t length) const override {
+    uint32_t sink = 0;
+    readPass(input_ + begin, length, sink);
+    asm volatile("" ::"r"(sink));
+  }
+
   const char* input_;
-  int64_t bytes_;
-  int threads_;
 };
 
 }  // namespace

@@ -12,20 +12,23 @@ Threads Context::threads(int planLimit, bool useful) const {
 
   if (options_.parallel_for) {
     const std::string many = limit == 0 ? "as many as it likes" : "at most " + std::to_string(limit);
-    return {options_.parallel_for, options_.parallel_for_ctx, limit, "the host's parallel_for, " + many};
+    return {nullptr, options_.parallel_for, options_.parallel_for_ctx, limit, "the host's parallel_for, " + many};
   }
   const int processors = availableProcessors();
   limit = limit == 0 ? processors : std::min(limit, processors);
   if (limit == 1) return {.description = "1: the process may use one processor"};
 
   const std::lock_guard lock(mutex_);
-  if (!poolTried_) {
-    poolTried_ = true;
-    pool_ = loadDefaultPool(poolProblem_);
-    if (!pool_) log("normc: no thread pool, kernels run on the caller's thread: " + poolProblem_);
+  if (!pool_) {
+    const int most = options_.max_threads > 0 ? std::min(options_.max_threads, processors) : processors;
+    pool_ = std::make_unique<Pool>(most - 1);
+    if (pool_->workers() < most - 1)
+      log("normc: the system gives " + std::to_string(pool_->workers()) + " threads of " + std::to_string(most - 1) +
+          ", others are done without");
   }
-  if (!pool_) return {.description = "1: the default pool cannot be loaded (" + poolProblem_ + ")"};
-  return {pool_, nullptr, limit, "at most " + std::to_string(limit) + " of the default pool (oneTBB)"};
+  if (pool_->workers() == 0) return {.description = "1: the system gives no more"};
+  limit = std::min(limit, pool_->workers() + 1);
+  return {.pool = pool_.get(), .limit = limit, .description = "at most " + std::to_string(limit) + " of our own"};
 }
 
 }  // namespace normc::runtime

@@ -6,9 +6,10 @@
 #include <optional>
 #include <string>
 
-#include "runtime/cpu/Threads.h"
 #include "runtime/cuda/Cuda.h"
 #include "runtime/normc.h"
+#include "runtime/threads/Pool.h"
+#include "runtime/threads/Threads.h"
 
 namespace normc::runtime {
 
@@ -31,9 +32,7 @@ class Context {
   normc_context_options options_;
   Cuda cuda_;
   mutable std::mutex mutex_;  // guards what follows; never taken by execute
-  mutable bool poolTried_ = false;
-  mutable normc_parallel_for pool_ = nullptr;
-  mutable std::string poolProblem_;
+  mutable std::unique_ptr<Pool> pool_;  // made when a plan first wants one
 };
 
 }  // namespace normc::runtime

@@ -1,29 +1,60 @@
 #include "runtime/cpu/CpuBackend.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
 #include "runtime/core/Error.h"
 #include "runtime/cpu/FloatMode.h"
+#include "runtime/threads/Pool.h"
+#include "runtime/threads/Shares.h"
 
 namespace normc::runtime {
 namespace {
 
-/// One phase under way: workers draw chunks until none are left.
-struct PhaseRun {
+struct PhaseCall {
   normc_phase phase;
   const normc_kernel_args* args;
   int64_t chunks;
   bool keepDenormals;
-  std::atomic<int64_t> next = 0;
 
-  void work() {
+  void runHere() const {
     const FloatMode mode(keepDenormals);
-    for (int64_t chunk; (chunk = next.fetch_add(1, std::memory_order_relaxed)) < chunks;) phase(args, chunk);
+    for (int64_t chunk = 0; chunk < chunks; ++chunk) phase(args, chunk);
   }
-  static void task(void* self, int64_t) { static_cast<PhaseRun*>(self)->work(); }
+  static void runChunk(void* self, int64_t chunk) {
+    const auto& call = *static_cast<const PhaseCall*>(self);
+    const FloatMode mode(call.keepDenormals);
+    call.phase(call.args, chunk);
+  }
+};
+
+/// A phase on the threads of a host, of which each task is one.
+class HostTasks {
+ public:
+  HostTasks(PhaseCall& call, const Threads& threads)
+      : call_(call),
+        threads_(threads),
+        tasks_(threads.limit > 0 ? std::min<int64_t>(call.chunks, threads.limit) : call.chunks),
+        shares_(call.chunks, tasks_) {}
+
+  /// What the host's parallel_for returned.
+  int run() {
+    return threads_.parallelFor(
+        threads_.ctx, tasks_, [](void* self, int64_t task) { static_cast<HostTasks*>(self)->work(task); }, this);
+  }
+  /// False where it returned without having called a task.
+  bool haveRun() const { return shares_.allDrawn(); }
+
+ private:
+  void work(int64_t task) {
+    shares_.draw(task, [this](int64_t chunk) { PhaseCall::runChunk(&call_, chunk); });
+  }
+
+  PhaseCall& call_;
+  const Threads& threads_;
+  const int64_t tasks_;
+  Shares shares_;
 };
 
 class HostMemory final : public Memory {
@@ -122,16 +153,20 @@ normc_status CpuBackend::run(const Call& call) const {
                                   call.sizes.segments,  call.sizes.rows, call.sizes.features};
   for (size_t i = 0; i < phases_.size(); ++i) {
     if (leaveOut && kernel_.phases[i].warmupOnly) continue;
-    PhaseRun run = {phases_[i], &args, call.cuts[i].chunks, keepDenormals_};
-    if (run.chunks <= 1 || !threads_.parallelFor) {
-      if (run.chunks > 0) run.work();
+    PhaseCall phase = {phases_[i], &args, call.cuts[i].chunks, keepDenormals_};
+    if (phase.chunks <= 1 || threads_.none()) {
+      if (phase.chunks > 0) phase.runHere();
       continue;
     }
-    const int64_t tasks = threads_.limit > 0 ? std::min<int64_t>(run.chunks, threads_.limit) : run.chunks;
-    if (const int result = threads_.parallelFor(threads_.ctx, tasks, PhaseRun::task, &run); result != 0)
+    if (threads_.pool) {
+      threads_.pool->run(phase.chunks, threads_.limit, PhaseCall::runChunk, &phase);
+      continue;
+    }
+    HostTasks tasks(phase, threads_);
+    if (const int result = tasks.run(); result != 0)
       return fail(NORMC_ABORTED, "parallel_for returned ", result, " in phase ", i,
                   "; the outputs are undefined");
-    if (run.next.load(std::memory_order_relaxed) < run.chunks)
+    if (!tasks.haveRun())
       return fail(NORMC_ABORTED, "parallel_for returned in phase ", i,
                   " before its tasks had run; the outputs are undefined");
   }

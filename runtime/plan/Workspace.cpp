@@ -8,6 +8,7 @@ namespace normc::runtime {
 namespace {
 
 int64_t ceilDivide(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+int64_t nearestQuotient(int64_t a, int64_t b) { return a / b + (a % b > b / 2); }
 
 /// Bytes of scratch that the operand needs; 0 if it needs none.
 int64_t scratchBytes(const KernelInfo& kernel, const Operand& operand, const Sizes& sizes,
@@ -50,8 +51,10 @@ bool computeCuts(const KernelInfo& kernel, const Sizes& sizes, normc_cut* cuts) 
     normc_cut& cut = cuts[i];
     cut.units = elements(phase.units, sizes, cuts);
     if (cut.units == kHuge) return false;
+    // Of equal length: what a last chunk lacks, one thread waits for.
     const int64_t least = std::max(phase.minUnits, ceilDivide(cut.units, phase.maxChunks));
-    cut.chunk_units = multiply(ceilDivide(least, phase.multiple), phase.multiple);
+    const int64_t even = ceilDivide(std::max<int64_t>(cut.units, 1), std::max<int64_t>(nearestQuotient(cut.units, least), 1));
+    cut.chunk_units = multiply(ceilDivide(even, phase.multiple), phase.multiple);
     cut.chunks = ceilDivide(cut.units, cut.chunk_units);
   }
   return true;

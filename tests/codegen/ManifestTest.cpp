@@ -88,7 +88,7 @@ TEST(Manifest, PowerNormForward) {
   EXPECT_EQ(phases(m),
             "kernel_prepare combine [features] min=4096 multiple=8 always\n"
             "kernel_apply apply [segments,rows] min=32 multiple=4 always\n"
-            "kernel_finish finish [features] min=4096 multiple=8 always\n"
+            "kernel_finish finish [features] min=1024 multiple=8 always\n"
             "kernel_advance finish [] min=1 multiple=1 always\n");
   EXPECT_EQ(fields(m.state), "step i64 []\npsi2 f32 [features]\nnu f32 [features]\n");
   EXPECT_EQ(fields(m.saved), "rstd f32 [features]\nsecond_moment f32 [features]\n");
@@ -105,9 +105,9 @@ TEST(Manifest, ReleasedFormMarksThePhaseThatWarmupNeeds) {
   package::Kernel m = manifestOf("power_norm_released:forward@f32[*x64]{heads=4}", Strategy::Streamed);
   EXPECT_EQ(phases(m),
             "kernel_statistics statistics [segments,rows] min=32 multiple=4 warmup\n"
-            "kernel_prepare combine [features] min=4096 multiple=8 always\n"
+            "kernel_prepare combine [features] min=1024 multiple=8 always\n"
             "kernel_apply apply [segments,rows] min=32 multiple=4 always\n"
-            "kernel_finish finish [features] min=4096 multiple=8 always\n"
+            "kernel_finish finish [features] min=1024 multiple=8 always\n"
             "kernel_advance finish [] min=1 multiple=1 always\n");
   EXPECT_EQ(m.traffic.reads, 1);
   ASSERT_TRUE(m.warmupTraffic);
@@ -126,7 +126,7 @@ TEST(Manifest, ChannelsThatAreStreamedAreCutIntoRowsOfWholeLines) {
   package::Kernel m = manifestOf("batch_norm:forward@f32[*x64x*]{layout=channels_first}", Strategy::Streamed);
   EXPECT_EQ(phases(m),
             "kernel_statistics statistics [segments,rows] min=32 multiple=64 always\n"
-            "kernel_combine combine [features] min=4096 multiple=8 always\n"
+            "kernel_combine combine [features] min=1024 multiple=8 always\n"
             "kernel_apply apply [segments,rows] min=32 multiple=64 always\n"
             "kernel_advance finish [] min=1 multiple=1 always\n");
   EXPECT_NE(operands(m).find("workspace work.statistics_sum f32 both [chunks.0,features]\n"), std::string::npos);
@@ -155,7 +155,7 @@ TEST(Manifest, LayerNormBackwardFoldsThePartialsOfItsRows) {
             "tensor dbias f32 write\n");
   EXPECT_EQ(phases(m),
             "kernel_apply apply [segments,rows] min=32 multiple=4 always\n"
-            "kernel_finish finish [features] min=4096 multiple=8 always\n");
+            "kernel_finish finish [features] min=1024 multiple=8 always\n");
   EXPECT_EQ(fields(m.state), "");
 }
 

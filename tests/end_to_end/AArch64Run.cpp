@@ -182,7 +182,9 @@ class Image {
   void computeCuts() {
     for (const auto& phase : kernel_.phases) {
       int64_t units = product(phase.units),
-              size = std::max(phase.minUnits, (units + phase.maxChunks - 1) / phase.maxChunks);
+              least = std::max(phase.minUnits, (units + phase.maxChunks - 1) / phase.maxChunks),
+              count = std::max<int64_t>(1, units / least + (units % least > least / 2)),
+              size = std::max<int64_t>(1, (units + count - 1) / count);
       size = (size + phase.multiple - 1) / phase.multiple * phase.multiple;
       cuts_.push_back({units, size, (units + size - 1) / size});
     }

@@ -1,0 +1,162 @@
+#include "runtime/threads/Pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "runtime/threads/Shares.h"
+
+namespace normc::runtime {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// How long a worker without work looks for some: calls of one host mostly follow each other sooner.
+constexpr std::chrono::microseconds kLinger(1000);
+/// Waking a thread takes its waker 10 to 20 us, and 50 until it runs, where processors are virtual: a call that was as
+/// long as the one has something to lose, one that will be longer than both something to gain.
+constexpr std::chrono::microseconds kPatience(20), kWorthWaking(70);
+/// Looks between two at the clock: some microseconds.
+constexpr int kLooks = 100;
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+}  // namespace
+
+/// On the stack of who calls.
+struct Pool::Job {
+  Shares shares;
+  normc_task task;
+  void* data;
+  int64_t offers = 0;             ///< that were not taken back
+  std::atomic<int64_t> ended = 0;  ///< of those
+
+  void work(int64_t thread) {
+    shares.draw(thread, [this](int64_t chunk) { task(data, chunk); });
+  }
+};
+
+/// What a worker does is one word, which it and callers change by exchange: one of these, or the job that is offered.
+struct alignas(64) Pool::Worker {
+  static constexpr uintptr_t kLooking = 0, kAsleep = 1, kBusy = 2, kStop = 3;
+  static uintptr_t orderOf(const Job& job) { return reinterpret_cast<uintptr_t>(&job); }
+
+  explicit Worker(int64_t index) : thread([this, index] { live(index); }) {}
+
+  bool change(uintptr_t from, uintptr_t to) {
+    return order.load(std::memory_order_relaxed) == from &&
+           order.compare_exchange_strong(from, to, std::memory_order_acq_rel, std::memory_order_relaxed);
+  }
+
+  void wake() {
+    { const std::lock_guard lock(mutex); }
+    awake.notify_one();
+  }
+
+  void live(int64_t index) {
+    pthread_setname_np(pthread_self(), "normc");
+    for (uintptr_t next; (next = nextOrder()) != kStop;) {
+      if (!change(next, kBusy)) continue;  // taken back
+      Job& job = *reinterpret_cast<Job*>(next);
+      job.work(index + 1);
+      order.store(kLooking, std::memory_order_release);
+      job.ended.fetch_add(1, std::memory_order_release);  // the job may be gone from here on
+    }
+  }
+
+  uintptr_t nextOrder() {
+    auto since = Clock::now();
+    for (;;) {
+      for (int i = 0; i < kLooks; ++i, relax())
+        if (const uintptr_t next = order.load(std::memory_order_acquire); next != kLooking) return next;
+      if (Clock::now() - since < kLinger) continue;
+      std::unique_lock lock(mutex);
+      if (change(kLooking, kAsleep))
+        awake.wait(lock, [this] { return order.load(std::memory_order_acquire) != kAsleep; });
+      since = Clock::now();
+    }
+  }
+
+  std::atomic<uintptr_t> order = kLooking;
+  std::mutex mutex;
+  std::condition_variable awake;
+  std::thread thread;
+};
+
+Pool::Pool(int workers) : process_(getpid()) {
+  // A host's signals are for its own threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  try {
+    while (this->workers() < workers) workers_.push_back(std::make_unique<Worker>(this->workers()));
+  } catch (const std::system_error&) {
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Pool::~Pool() {
+  for (auto& worker : workers_) {
+    if (getpid() != process_) {
+      (void)worker.release();
+      continue;
+    }
+    worker->order.store(Worker::kStop, std::memory_order_release);
+    worker->wake();
+    worker->thread.join();
+  }
+}
+
+void Pool::offer(Job& job, int64_t wanted, bool wake) {
+  for (auto& worker : workers_) {
+    if (job.offers >= wanted) return;
+    const uintptr_t order = Worker::orderOf(job);
+    if (worker->change(Worker::kLooking, order)) {
+      ++job.offers;
+    } else if (wake && worker->change(Worker::kAsleep, order)) {
+      ++job.offers;
+      worker->wake();
+    }
+  }
+}
+
+void Pool::finish(Job& job) {
+  for (auto& worker : workers_)
+    if (worker->change(Worker::orderOf(job), Worker::kLooking)) --job.offers;
+  for (int looks = 0; job.ended.load(std::memory_order_acquire) < job.offers; relax())
+    if (++looks % kLooks == 0) std::this_thread::yield();
+}
+
+void Pool::run(int64_t count, int64_t limit, normc_task task, void* data) {
+  const int64_t wanted = std::min(limit, count) - 1;
+  Job job{Shares(count, std::min<int64_t>(limit, workers() + 1)), task, data};
+  offer(job, wanted, false);
+  bool patient = job.offers < wanted;
+  const auto begin = patient ? Clock::now() : Clock::time_point();
+  int64_t done = 0;
+  job.shares.draw(0, [&](int64_t chunk) {
+    task(data, chunk);
+    if (!patient) return;
+    const auto elapsed = Clock::now() - begin;
+    ++done;
+    if (elapsed < kPatience || elapsed * (count - done) < kWorthWaking * done) return;
+    patient = false;
+    offer(job, wanted, true);
+  });
+  if (job.offers > 0) finish(job);
+}
+
+}  // namespace normc::runtime
