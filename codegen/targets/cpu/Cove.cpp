@@ -8,6 +8,8 @@ namespace normc::codegen::cpu {
 static constexpr int64_t kEight = 192, kFour = 1024, kFourOfFew = 512;
 /// Backward: longer ones are written in turn, until one alone fills a third of the first-level cache; then four go together.
 static constexpr int64_t kTurnsFrom = 768, kTurnsTo = 2048, kFourBackward = 4096;
+/// Forward, of whole lines: from here on a step of four rows has two vectors of each; and longer ones go four together again.
+static constexpr int64_t kTwoVectors = 512, kFourAgain = 6144;
 static constexpr int64_t kPage = 4096;
 
 static bool endsWithinLines(const Problem& problem) {
@@ -36,6 +38,8 @@ static void suitForward(const Problem& problem, Schedule& s, bool light, bool pa
     s.ahead = false, s.inTurn = true;
   } else if (within && !(light && pairs)) {
     s.rows = light ? 1 : 2, s.unroll = 4, s.inTurn = !light;
+  } else if (!within && !light && !pairs && (line >= kFourAgain || (line >= kTwoVectors && line < kFour))) {
+    s.rows = 4, s.unroll = 2;
   }
 }
 
