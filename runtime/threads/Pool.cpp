@@ -20,8 +20,9 @@ using Clock = std::chrono::steady_clock;
 
 /// How long a worker without work looks for some: calls of one host mostly follow each other sooner.
 constexpr std::chrono::microseconds kLinger(1000);
-/// Waking a thread takes its waker 10 to 20 us, and 50 until it runs, where processors are virtual: a call that was as
-/// long as the one has something to lose, one that will be longer than both something to gain.
+/// Waking a thread takes its waker 10 to 20 us, and 50 until it runs, where processors are virtual: who has been alone as
+/// long as the one, in this call and those just before, has something to gain if there will be more calls, or if the rest
+/// of this one takes longer than both.
 constexpr std::chrono::microseconds kPatience(20), kWorthWaking(70);
 /// Looks between two at the clock: some microseconds.
 constexpr int kLooks = 100;
@@ -144,19 +145,33 @@ void Pool::run(int64_t count, int64_t limit, normc_task task, void* data) {
   const int64_t wanted = std::min(limit, count) - 1;
   Job job{Shares(count, std::min<int64_t>(limit, workers() + 1)), task, data};
   offer(job, wanted, false);
-  bool patient = job.offers < wanted;
-  const auto begin = patient ? Clock::now() : Clock::time_point();
+  if (job.offers < wanted) {
+    workAlone(job, count, wanted);
+  } else {
+    job.work(0);
+  }
+  if (job.offers > 0) finish(job);
+}
+
+void Pool::workAlone(Job& job, int64_t count, int64_t wanted) {
+  const auto begin = Clock::now().time_since_epoch();
+  auto before = std::chrono::nanoseconds(alone_.load(std::memory_order_relaxed));
+  if (begin - std::chrono::nanoseconds(lastAlone_.load(std::memory_order_relaxed)) > kLinger) before = {};
+  bool woken = before > kPatience;
+  if (woken) offer(job, wanted, true);
   int64_t done = 0;
   job.shares.draw(0, [&](int64_t chunk) {
-    task(data, chunk);
-    if (!patient) return;
-    const auto elapsed = Clock::now() - begin;
+    job.task(job.data, chunk);
     ++done;
-    if (elapsed < kPatience || elapsed * (count - done) < kWorthWaking * done) return;
-    patient = false;
+    if (woken) return;
+    const auto here = Clock::now().time_since_epoch() - begin;
+    if (before + here < kPatience || here * (count - done) < kWorthWaking * done) return;
+    woken = true;
     offer(job, wanted, true);
   });
-  if (job.offers > 0) finish(job);
+  const auto end = Clock::now().time_since_epoch();
+  alone_.store(woken ? 0 : std::chrono::nanoseconds(before + (end - begin)).count(), std::memory_order_relaxed);
+  lastAlone_.store(std::chrono::nanoseconds(end).count(), std::memory_order_relaxed);
 }
 
 }  // namespace normc::runtime

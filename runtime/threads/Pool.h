@@ -2,12 +2,13 @@
 //
 // Who calls works itself and never waits for help to come, only for help that is
 // under way. Workers that had work a moment ago look for more before they sleep, and
-// join at once. Sleeping ones are woken when a call has lasted about as long as
-// waking them takes the caller: a short call never pays for it, and a long one little.
+// join at once. Sleeping ones are woken when a call, or several that follow each other,
+// has lasted about as long as waking takes the caller: a short call by itself never pays for it, a long one little.
 #pragma once
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -39,7 +40,13 @@ class Pool {
   /// Takes it back from who has not begun, and waits for the others.
   void finish(Job&);
 
+  /// Does the job's chunks, and wakes who sleeps once that pays.
+  void workAlone(Job&, int64_t count, int64_t wanted);
+
   std::vector<std::unique_ptr<Worker>> workers_;
+  /// Nanoseconds that callers without all the help they wanted worked, in calls that followed each other, and when the last
+  /// of them ended. Callers at the same time may lose each other's: it decides about speed alone.
+  std::atomic<int64_t> alone_ = 0, lastAlone_ = 0;
   pid_t process_;
 };
 

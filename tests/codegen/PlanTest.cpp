@@ -125,6 +125,15 @@ TEST(Plan, APackageGoesDownColumnsWhileTheTensorStaysInCache) {
   EXPECT_EQ(most("batch_norm:forward@f32[*x1024]"), 16);
 }
 
+TEST(Plan, ACoveGoesDownFewColumnsInSmallCallsAlone) {
+  auto most = [](const char* problem) { return llvm::cantFail(findTarget("x86-64-v4:cove"))->defaults(problemOf(problem))[1].limits.rowsMax.value_or(0); };
+  EXPECT_EQ(most("power_norm:forward@f32[*x64]"), (128 << 10) / 64 / 4) << "one strip";
+  EXPECT_EQ(most("power_norm:forward@f32[*x128]"), (2 << 20) / 128 / 4);
+  EXPECT_EQ(most("batch_norm:backward@f32[*x512]"), (128 << 10) / 512 / 4) << "half a page";
+  EXPECT_EQ(most("batch_norm:backward@f32[*x768]"), (1 << 20) / 768 / 4);
+  EXPECT_EQ(most("batch_norm:backward@f32[*x511]"), (768 << 10) / 511 / 4) << "rows that end within lines lose more by streams";
+}
+
 TEST(Plan, RefusalNamesProblemStrategyAndReason) {
   Planned plan(problemOf("layer_norm:forward@f32[*x64]"), Strategy::Streamed);
   EXPECT_EQ(plan.error,

@@ -114,6 +114,11 @@ TEST(Schedule, ACoveWritesLongPiecesOfARow) {
   EXPECT_EQ(of("power_norm:forward@f32[*x1025]", Strategy::Resident).tile, 16);
   EXPECT_EQ(of("power_norm:forward@bf16[*x1025]", Strategy::Resident).tile, 8) << "of two registers each";
   EXPECT_EQ(of("power_norm:backward@f32[*x1025]", Strategy::Resident).tile, 8);
+  EXPECT_EQ(of("power_norm:forward@f32[*x768]", Strategy::Resident).tile, 8) << "half a KiB of whole lines";
+  EXPECT_EQ(of("power_norm:forward@f32[*x64]", Strategy::Resident).tile, 4) << "all of the row";
+  EXPECT_EQ(of("layer_norm:forward@f32[*x768]", Strategy::Resident).unroll, 2);
+  EXPECT_EQ(of("layer_norm:forward@f32[*x4096]", Strategy::Resident).rows, 2);
+  EXPECT_EQ(of("layer_norm:forward@f32[*x8192]", Strategy::Resident).rows, 4);
 }
 
 TEST(Schedule, ShortLinesAreLookedAheadForByDefault) {

@@ -102,6 +102,20 @@ TEST(Pool, WakesWhoSleepsForLongWork) {
   EXPECT_GT(helped, 0);
 }
 
+TEST(Pool, WakesWhoSleepsForManyShortCalls) {
+  Pool pool(1);
+  int helped = 0;
+  for (int attempt = 0; attempt < 20 && !helped; ++attempt) {
+    std::this_thread::sleep_for(20ms);
+    for (int call = 0; call < 1000; ++call) {
+      Work work(2, 5us);
+      work.on(pool, 2);
+      helped += work.helped;
+    }
+  }
+  EXPECT_GT(helped, 0);
+}
+
 TEST(Pool, ServesManyCallers) {
   Pool pool(3);
   std::vector<std::thread> callers;

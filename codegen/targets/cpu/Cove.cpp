@@ -10,7 +10,9 @@ static constexpr int64_t kEight = 192, kFour = 1024, kFourOfFew = 512;
 static constexpr int64_t kTurnsFrom = 768, kTurnsTo = 2048, kFourBackward = 4096;
 /// Forward, of whole lines: from here on a step of four rows has two vectors of each; and longer ones go four together again.
 static constexpr int64_t kTwoVectors = 512, kFourAgain = 6144;
-static constexpr int64_t kPage = 4096;
+static constexpr int64_t kPage = 4096, kOneStrip = 256, kTwoStrips = 1024;
+/// Bytes of x from which on a second thread pays.
+static constexpr int64_t kOneThreadsBytes = 128 << 10;
 
 static bool endsWithinLines(const Problem& problem) {
   return !problem.features || *problem.features * bytes(problem.data) % kLine != 0;
@@ -43,10 +45,15 @@ static void suitForward(const Problem& problem, Schedule& s, bool light, bool pa
   }
 }
 
-/// Rows of less than a page that fill their lines are fine as they are; elsewhere a strip is as wide as registers allow.
+/// Rows of less than a page that fill their lines need strips of half a KiB, so that threads which have neighbouring ones do not
+/// fetch each other's lines; elsewhere a strip is as wide as registers allow.
 static void suitColumns(const Problem& problem, Schedule& s) {
   s.rows = 1;
-  if (problem.features.value_or(0) * bytes(problem.data) < kPage && !endsWithinLines(problem)) return;
+  const int64_t row = problem.features.value_or(0) * bytes(problem.data);
+  if (row < kPage && !endsWithinLines(problem)) {
+    if (row >= kTwoStrips) s.tile = 8;
+    return;
+  }
   s.tile = problem.entry == Entry::Backward || problem.spec->needsBatchStatistics() ? 8 : 16;
 }
 
@@ -81,7 +88,15 @@ void suitCove(const Problem& problem, const Isa& isa, Schedule& s) {
   if (pairs && s.tile != before.tile) s.tile /= 2;
 }
 
+/// A strip of such rows is all there is, or threads have strips in the same pages, where what one fetches ahead the other
+/// has written: one thread is at most 8 % faster than by rows there, two take nearly twice as long.
+static bool sharesBadly(const Problem& problem) {
+  const int64_t row = problem.features.value_or(0) * bytes(problem.data);
+  return !endsWithinLines(problem) && row <= (problem.entry == Entry::Backward ? kPage / 2 : kOneStrip);
+}
+
 std::optional<int64_t> residentBytesOfCove(const Problem& problem, const Isa& isa) {
+  if (sharesBadly(problem)) return kOneThreadsBytes;
   const bool crowded = placesOfRows(problem) <= 2;
   if (isa.registers < 32) {
     if (problem.entry != Entry::Backward || endsWithinLines(problem)) return std::nullopt;
