@@ -73,6 +73,7 @@ class PhaseLowering : Walk {
   /// `all`: where the sums of all replicas go, side by side; null: each has its own.
   void lineSweep(SweepOp, Replicas&, Replica* all = nullptr);
   void writeInTurn(Sweep&, Replicas&, mlir::Value width);
+  void writeChannelsInTurn(SweepOp, SlabOp, Replicas&);
   void blockSweep(SweepOp, SlabOp, Replicas&, Replica* all = nullptr);
   void columnSweep(SweepOp, Replicas&);
   void streamSweep(SweepOp, mlir::Value begin, mlir::Value end);

@@ -168,7 +168,7 @@ TEST(Stages, BF16IsTakenApartAndPutTogetherARegisterAtATime) {
   EXPECT_GT(count("x86-64-v3", "vpmovzxwd"), 0u);
 }
 
-TEST(Stages, LinesInTurnAreWrittenByLoopsOfTheirOwn) {
+TEST(Stages, RunsInTurnAreWrittenByLoopsOfTheirOwn) {
   auto loopsThatStore = [](const char* text, bool inTurn) {
     const Problem problem = problemOf(text);
     cpu::Schedule schedule = llvm::cantFail(cpu::parseSchedule("resident,vector=16,rows=4,unroll=1,tile=4,grain=32,stream=0"));
@@ -182,6 +182,8 @@ TEST(Stages, LinesInTurnAreWrittenByLoopsOfTheirOwn) {
   EXPECT_GE(loopsThatStore("layer_norm:forward@f32[*x1024]", true), loopsThatStore("layer_norm:forward@f32[*x1024]", false) + 3);
   EXPECT_GE(loopsThatStore("layer_norm:backward@f32[*x1024]", true), loopsThatStore("layer_norm:backward@f32[*x1024]", false) + 4)
       << "and one for the sums per feature";
+  const char* channels = "batch_norm:forward@f32[*x64x*]{layout=channels_first}";
+  EXPECT_GE(loopsThatStore(channels, true), loopsThatStore(channels, false) + 3);
 }
 
 TEST(Stages, LinkedObjectsAreOneSharedObject) {

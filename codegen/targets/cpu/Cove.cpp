@@ -8,8 +8,8 @@ namespace normc::codegen::cpu {
 static constexpr int64_t kEight = 192, kFour = 1024, kFourOfFew = 512;
 /// Backward: longer ones are written in turn, until one alone fills a third of the first-level cache; then four go together.
 static constexpr int64_t kTurnsFrom = 768, kTurnsTo = 2048, kFourBackward = 4096;
-/// Forward, of whole lines: from here on a step of four rows has two vectors of each; and longer ones go four together again.
-static constexpr int64_t kTwoVectors = 512, kFourAgain = 6144;
+/// Forward, of whole lines: from here on a step of four rows has two vectors of each.
+static constexpr int64_t kTwoVectors = 512;
 static constexpr int64_t kPage = 4096, kOneStrip = 256, kTwoStrips = 1024;
 /// Bytes of x from which on a second thread pays.
 static constexpr int64_t kOneThreadsBytes = 128 << 10;
@@ -40,8 +40,8 @@ static void suitForward(const Problem& problem, Schedule& s, bool light, bool pa
     s.ahead = false, s.inTurn = true;
   } else if (within && !(light && pairs)) {
     s.rows = light ? 1 : 2, s.unroll = 4, s.inTurn = !light;
-  } else if (!within && !light && !pairs && (line >= kFourAgain || (line >= kTwoVectors && line < kFour))) {
-    s.rows = 4, s.unroll = 2;
+  } else if (!within && !light && !pairs && line >= kTwoVectors && line < kFour) {
+    s.unroll = 2;
   }
 }
 
@@ -72,7 +72,11 @@ static void suitSixteenRegisters(const Problem& problem, Schedule& s, bool light
 
 void suitCove(const Problem& problem, const Isa& isa, Schedule& s) {
   const bool lines = !problem.spec->perFeature(), light = problem.spec->center == Center::None;
-  if (problem.layout != Layout::FeaturesLast || problem.spec->pre) return;
+  if (problem.layout == Layout::ChannelsFirst) {
+    s.inTurn = writesRuns(problem, s.strategy);
+    return;
+  }
+  if (problem.spec->pre) return;
   // Groups within a row were not measured.
   if (lines && problem.groups(problem.spec->groups) > 1) return;
   if (lines ? problem.spec->reduce != Reduce::Features : problem.entry == Entry::Infer && !goesDownColumns(problem, s.strategy)) return;

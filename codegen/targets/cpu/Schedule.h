@@ -47,6 +47,9 @@ std::optional<std::string> whyIllegal(const Problem&, const Schedule&, const Isa
 /// Elements of a row that share a statistic of it; 0 where none has one.
 int64_t lineOf(const Problem&);
 
+/// Whether a task writes runs that go together, rows or channels, and could write one after the other.
+bool writesRuns(const Problem&, Strategy);
+
 /// At how many places within a page the rows of a tensor begin: 1 where they are a multiple of a page apart, or less than a
 /// line beside it, and so share sets of the first-level cache; 2 where that is so of every other row; 64 where nothing is
 /// known.

@@ -116,7 +116,7 @@ std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa, const 
     const bool choice = tail && !s.scalarTail;
     space.knobs.push_back({"scalar_tail", choice ? std::vector<int64_t>{0, 1} : only(s.scalarTail), true});
     space.knobs.push_back({"ahead", lineOf(problem) && !split ? std::vector<int64_t>{0, 1} : only(0), true});
-    space.knobs.push_back({"in_turn", lineOf(problem) && !split ? std::vector<int64_t>{0, 1} : only(0), true});
+    space.knobs.push_back({"in_turn", writesRuns(problem, s.strategy) ? std::vector<int64_t>{0, 1} : only(0), true});
     const bool large = isLarge(problem, load) && s.stream;
     space.knobs.push_back({"fetch", large ? std::vector<int64_t>{0, 1} : only(s.fetch), true});
     spaces.push_back(std::move(space));
