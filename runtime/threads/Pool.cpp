@@ -6,8 +6,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <system_error>
 #include <thread>
 
@@ -63,8 +61,8 @@ struct alignas(64) Pool::Worker {
   }
 
   void wake() {
-    { const std::lock_guard lock(mutex); }
-    awake.notify_one();
+    asleep.store(0, std::memory_order_release);
+    asleep.notify_one();
   }
 
   void live(int64_t index) {
@@ -78,22 +76,27 @@ struct alignas(64) Pool::Worker {
     }
   }
 
+  /// Until the order is another. Who wakes changes it first and `asleep` then, perhaps much later.
+  void sleep() {
+    for (;; asleep.wait(1, std::memory_order_acquire)) {
+      asleep.exchange(1, std::memory_order_acq_rel);
+      if (order.load(std::memory_order_acquire) != kAsleep) return;
+    }
+  }
+
   uintptr_t nextOrder() {
     auto since = Clock::now();
     for (;;) {
       for (int i = 0; i < kLooks; ++i, relax())
         if (const uintptr_t next = order.load(std::memory_order_acquire); next != kLooking) return next;
       if (Clock::now() - since < kLinger) continue;
-      std::unique_lock lock(mutex);
-      if (change(kLooking, kAsleep))
-        awake.wait(lock, [this] { return order.load(std::memory_order_acquire) != kAsleep; });
+      if (change(kLooking, kAsleep)) sleep();
       since = Clock::now();
     }
   }
 
   std::atomic<uintptr_t> order = kLooking;
-  std::mutex mutex;
-  std::condition_variable awake;
+  std::atomic<uint32_t> asleep = 0;  ///< what it sleeps on: no lock that a fork could leave locked
   std::thread thread;
 };
 
