@@ -16,8 +16,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How long a worker without work looks for some: calls of one host mostly follow each other sooner.
-constexpr std::chrono::microseconds kLinger(1000);
+/// How long a worker without work looks for some: calls of one host mostly follow each other sooner. After the first part of
+/// it others may have the processor in between.
+constexpr std::chrono::microseconds kLinger(1000), kLingerAlone(50);
 /// Waking a thread takes its waker 10 to 20 us, and 50 until it runs, where processors are virtual: who has been alone as
 /// long as the one, in this call and those just before, has something to gain if there will be more calls, or if the rest
 /// of this one takes longer than both.
@@ -89,7 +90,11 @@ struct alignas(64) Pool::Worker {
     for (;;) {
       for (int i = 0; i < kLooks; ++i, relax())
         if (const uintptr_t next = order.load(std::memory_order_acquire); next != kLooking) return next;
-      if (Clock::now() - since < kLinger) continue;
+      const auto idle = Clock::now() - since;
+      if (idle < kLinger) {
+        if (idle > kLingerAlone) std::this_thread::yield();
+        continue;
+      }
       if (change(kLooking, kAsleep)) sleep();
       since = Clock::now();
     }
