@@ -12,7 +12,10 @@ Threads Context::threads(int planLimit, bool useful) const {
 
   if (options_.parallel_for) {
     const std::string many = limit == 0 ? "as many as it likes" : "at most " + std::to_string(limit);
-    return {nullptr, options_.parallel_for, options_.parallel_for_ctx, limit, "the host's parallel_for, " + many};
+    return {.parallelFor = options_.parallel_for,
+            .ctx = options_.parallel_for_ctx,
+            .limit = limit,
+            .description = "the host's parallel_for, " + many};
   }
   const int processors = availableProcessors();
   limit = limit == 0 ? processors : std::min(limit, processors);

@@ -100,12 +100,12 @@ static bool sharesBadly(const Problem& problem) {
 }
 
 std::optional<int64_t> residentBytesOfCove(const Problem& problem, const Isa& isa) {
-  if (sharesBadly(problem)) return kOneThreadsBytes;
   const bool crowded = placesOfRows(problem) <= 2;
   if (isa.registers < 32) {
     if (problem.entry != Entry::Backward || endsWithinLines(problem)) return std::nullopt;
     return 64 << 10;
   }
+  if (sharesBadly(problem)) return kOneThreadsBytes;
   if (problem.entry == Entry::Backward) return crowded ? 768 << 10 : 1 << 20;
   return crowded ? 3 << 19 : problem.spec->needsBatchStatistics() ? 4 << 20 : 2 << 20;
 }
