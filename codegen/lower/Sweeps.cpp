@@ -275,10 +275,10 @@ void PhaseLowering::lineSweep(SweepOp op, Replicas& replicas, Replica* all) {
   addRowPartials(s, replicas, sums);
 }
 
-/// The same of channels: all runs of one, then those of the next.
+/// The same of channels: all runs of one, then those of the next. Not in large calls, which memory serves as well side by side.
 void PhaseLowering::writeChannelsInTurn(SweepOp op, SlabOp slab, Replicas& replicas) {
   const int64_t unroll = unroll_;
-  if (!inLarge_) unroll_ = std::max(unroll, std::min<int64_t>(unroll * int64_t(replicas.size()), kTurnUnroll));
+  unroll_ = std::max(unroll, std::min<int64_t>(unroll * int64_t(replicas.size()), kTurnUnroll));
   for (Replica& r : replicas) {
     Replicas one{r};
     blockSweep(op, slab, one);
@@ -291,7 +291,7 @@ void PhaseLowering::writeChannelsInTurn(SweepOp op, SlabOp slab, Replicas& repli
 void PhaseLowering::blockSweep(SweepOp op, SlabOp slab, Replicas& replicas, Replica* all) {
   Sweep s(partsOf(op));
   const bool overSegments = !slab.isPer("segment");
-  if (overSegments && schedule_.getInTurn() && replicas.size() > 1 && !s.writes.empty() && s.slots == 0)
+  if (overSegments && schedule_.getInTurn() && !inLarge_ && replicas.size() > 1 && !s.writes.empty() && s.slots == 0)
     return writeChannelsInTurn(op, slab, replicas);
   int64_t together = overSegments ? 1 : rowsTogether(), lanes = schedule_.getVector();
   int64_t members = overSegments ? replicas.size() : together;

@@ -94,6 +94,8 @@ TEST(Schedule, OnlyRunsThatGoTogetherAreWrittenInTurn) {
   EXPECT_EQ(reason(turns, "layer_norm:forward@f32[*x64]"), "");
   EXPECT_EQ(reason(turns, "batch_norm:forward@f32[*x64]"), "in_turn; legal where a task has whole rows, or channels, each with its own statistic");
   EXPECT_EQ(reason(turns, "batch_norm:forward@f32[*x64x*]{layout=channels_first}"), "");
+  EXPECT_EQ(reason([&](Schedule& s) { turns(s), s.rows = 1, s.stream = 4; }, "batch_norm:forward@f32[*x64x*]{layout=channels_first}"),
+            "in_turn with rows = 1; legal: rows of at least 2") << "large calls write channels side by side";
   EXPECT_EQ(reason([&](Schedule& s) { turns(s), s.strategy = Strategy::Streamed; }, "batch_norm:forward@f32[*x64x*]{layout=channels_first}"),
             "in_turn; legal where a task has whole rows, or channels, each with its own statistic");
   EXPECT_EQ(reason([&](Schedule& s) { turns(s), s.strategy = Strategy::Split; }, "layer_norm:backward@f32[*x4096]"),

@@ -78,6 +78,7 @@ std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s,
   if (s.ahead && lineOf(problem) == 0) return "ahead; legal where a statistic is of one row, and has to be complete before it is used";
   if (s.ahead && s.rows == 1) return "ahead with rows = 1; legal: rows of at least 2";
   if (s.inTurn && !writesRuns(problem, s.strategy)) return "in_turn; legal where a task has whole rows, or channels, each with its own statistic";
+  if (s.inTurn && s.rows == 1 && problem.layout == Layout::ChannelsFirst) return "in_turn with rows = 1; legal: rows of at least 2";
   if (s.inTurn && s.rows == 1 && s.stream <= 1) return "in_turn with rows = 1; legal: rows, or stream, of at least 2";
   if (narrow(problem) && !s.scalarTail && !isa.masks16)
     return "masked tails of 16-bit elements; " + isa.name.str() + " has no 16-bit masks: scalar_tail";
