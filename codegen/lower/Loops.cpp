@@ -58,10 +58,14 @@ Value Loops::roundDown(Value n, int64_t step) {
 
 Values Loops::forEach(Value begin, Value end, int64_t step, ValueRange init,
                       llvm::function_ref<Values(Value, ValueRange)> body, Invariants invariants) {
-  auto first = constant(begin), last = constant(end);
+  return forEach(begin, end, index(step), init, body, invariants);
+}
+Values Loops::forEach(Value begin, Value end, Value step, ValueRange init,
+                      llvm::function_ref<Values(Value, ValueRange)> body, Invariants invariants) {
+  auto first = constant(begin), last = constant(end), by = constant(step);
   if (first && last && *first >= *last) return Values(init);
-  if (first && last && *first + step >= *last) return body(begin, init);
-  auto loop = scf::ForOp::create(b, loc, begin, end, index(step), init);
+  if (first && last && by && *first + *by >= *last) return body(begin, init);
+  auto loop = scf::ForOp::create(b, loc, begin, end, step, init);
   // Loops are unrolled here, by the schedule; LLVM would spill.
   auto unroll = LLVM::LoopUnrollAttr::get(b.getContext(), b.getBoolAttr(true), {}, {}, {}, {}, {}, {});
   LLVM::LoopLICMAttr licm;

@@ -37,6 +37,8 @@ class Loops {
   enum class Invariants { Before, Inside };
   Values forEach(mlir::Value begin, mlir::Value end, int64_t step, mlir::ValueRange init,
                  llvm::function_ref<Values(mlir::Value, mlir::ValueRange)> body, Invariants = Invariants::Before);
+  Values forEach(mlir::Value begin, mlir::Value end, mlir::Value step, mlir::ValueRange init,
+                 llvm::function_ref<Values(mlir::Value, mlir::ValueRange)> body, Invariants = Invariants::Before);
   void forEach(mlir::Value begin, mlir::Value end, int64_t step, llvm::function_ref<void(mlir::Value)> body);
   /// Like forEach without a step: 0 or 1 times; not emitted where `condition` is known.
   Values when(mlir::Value condition, mlir::ValueRange otherwise, llvm::function_ref<Values()> body);

@@ -69,23 +69,26 @@ class PhaseLowering : Walk {
   int64_t rowsTogether() const { return rows_; }
   bool isAhead() const { return schedule_.getAhead() && rows_ > 1; }
 
-  //===-- Sweeps (Sweeps.cpp) ---------------------------------------------------===//
+  //===-- Sweeps (Sweeps.cpp, Streams.cpp, Channels.cpp) -------------------------===//
   /// `all`: where the sums of all replicas go, side by side; null: each has its own.
   void lineSweep(SweepOp, Replicas&, Replica* all = nullptr);
   void writeInTurn(Sweep&, Replicas&, mlir::Value width);
-  void writeChannelsInTurn(SweepOp, SlabOp, Replicas&);
-  void blockSweep(SweepOp, SlabOp, Replicas&, Replica* all = nullptr);
+  void blockSweep(SweepOp, Replicas&);
+  void channelSweep(SweepOp, Replicas&, Replica* all = nullptr);
+  void writeChannelsInTurn(SweepOp, Replicas&);
   void columnSweep(SweepOp, Replicas&);
   void streamSweep(SweepOp, mlir::Value begin, mlir::Value end);
   /// The same with layout channels_first: in the order of memory, R features together.
   void runsSweep(SweepOp, mlir::Value begin, mlir::Value end);
-  /// Runs along the contiguous axis for all replicas; `sums` are vectors, replica-major.
-  Values along(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value width, Values sums);
+  /// Runs along the contiguous axis for all replicas; `sums` are vectors, replica-major. Not `flushes`: the run is short.
+  Values along(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value width, Values sums, bool flushes = true);
   void element(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value offset, int64_t lanes, mlir::Value mask,
                llvm::MutableArrayRef<mlir::Value> sums, unsigned stride, llvm::MutableArrayRef<mlir::Value> common = {});
   void fetchNext(size_t rows, mlir::Value offset, int64_t elements);
   void addRowPartials(Sweep&, llvm::MutableArrayRef<Replica>, llvm::ArrayRef<mlir::Value> sums);
   mlir::Value inFirstLanes(mlir::Value term);
+  /// `lanes` of 0: scalars.
+  Values zeroSums(size_t count, int64_t lanes);
   void allocateBuffer();
   mlir::Value inBuffer(size_t partial, mlir::Value feature);
   mlir::Value loadBuffer(mlir::Value at, int64_t lanes);

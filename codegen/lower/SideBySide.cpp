@@ -64,7 +64,7 @@ void PhaseLowering::sideBySide(Operation& op, Replica& all, Replicas& replicas) 
   if (auto sweep = dyn_cast<SweepOp>(op)) {
     spread(op, all, replicas);
     if (kind_ == Kind::Line) lineSweep(sweep, replicas, &all);
-    else blockSweep(sweep, slab_, replicas, &all);
+    else channelSweep(sweep, replicas, &all);
   } else if (auto probe = dyn_cast<ProbeOp>(op)) {
     all.values.map(probe.getValue(), probeAll(probe, replicas));
   } else if (isa<LoadOp, StoreOp, AccumulateOp, FoldOp, CountOp>(op)) {

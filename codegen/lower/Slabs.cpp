@@ -300,7 +300,7 @@ void PhaseLowering::body(SlabOp s, Replicas& replicas) {
     } else if (kind_ == Kind::Line) {
       lineSweep(sweep, replicas);
     } else if (kind_ == Kind::Block) {
-      blockSweep(sweep, s, replicas);
+      s.isPer("segment") ? blockSweep(sweep, replicas) : channelSweep(sweep, replicas);
     } else {
       columnSweep(sweep, replicas);
     }

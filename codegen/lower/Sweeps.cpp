@@ -1,8 +1,6 @@
-#include "codegen/lower/PhaseLowering.h"
+#include "codegen/lower/Sweep.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 
@@ -10,58 +8,29 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-/// Steps after which accumulators are added to a second level, so that the error
-/// of a long sum grows with the logarithm of its length rather than the length.
-static constexpr int64_t kFlushSteps = 32;
-/// The same for the rows of a column, half as many of rows that are not added in pairs first, and of a block; and, of a
-/// column of a whole batch, for what so many of those left, a third level.
-static constexpr int64_t kFlushColumnRows = 16, kFlushBlockRows = 32, kFlushColumns = 64;
-/// Steps of a run whose sums begin anew: the run of one segment may be all there is.
-static constexpr int64_t kLongRunSteps = kFlushSteps * kFlushSteps;
-/// Features of a stream that are worked on at a time: their partials stay in L1. Fewer in a call that is not large: there
-/// the rows below each other do so, too, while a large one wants long pieces of a row.
-static constexpr int64_t kStreamTile = 1024, kCachedTile = 512;
-/// What a page holds, and how far the sums of a stream keep from x and from each other in it, in bytes. A load waits for
-/// a store before it whose address is the same within a page: a store must not run just ahead of a stream of loads.
-static constexpr int64_t kPageBytes = 4096, kApartBytes = 1024;
-/// Steps of a stream whose sums are collected before they are added to the partials; half as many of single rows, whose
-/// terms are not added in pairs first.
-static constexpr int64_t kFlushStreamSteps = 16;
-/// Vectors of a step that writes one line of several.
-static constexpr int64_t kTurnUnroll = 4;
+/// Rows of a column after which sums go to a second level, half as many of rows that are not added in pairs first; and, of
+/// a column of a whole batch, for what so many of those left, a third level.
+static constexpr int64_t kFlushColumnRows = 16, kFlushColumns = 64;
 
-struct PhaseLowering::Sweep : SweepParts {
-  explicit Sweep(SweepParts parts) : SweepParts(std::move(parts)) {}
-  bool buffered = false;         ///< partials go to the stream's buffer first
-  bool stores = true;            ///< what is written, is in this pass
-  bool collects = true;          ///< and what is added to partials
-  bool writesNow() const { return stores && !writes.empty(); }
-  /// Stores wait until everything of a step has been loaded, since an output may be the input's own memory.
-  struct Pending {
-    TensorOp tensor;
-    Value address, value, mask;
-    size_t replica = 0, order = 0;
-  };
-  SmallVector<Pending> pending;
-  /// What one line stores follows each other, so that it leaves the core line by line.
-  void sort() {
-    llvm::sort(pending, [](const Pending& a, const Pending& b) {
-      return std::pair(a.replica, a.order) < std::pair(b.replica, b.order);
-    });
-  }
-  void flush(Frame& f, bool past = false) {
-    sort();
-    for (Pending& p : pending) f.store(p.tensor, p.address, p.value, p.mask, {}, past && p.tensor.isXSized());
-    pending.clear();
-  }
-  void flushPast(Frame& f, Loops& l, Value past) {
-    auto none = [] { return Values(); };
-    auto all = pending;
-    l.when(past, {}, [&] { return flush(f, true), none(); });
-    pending = all;
-    l.when(l.isFalse(past), {}, [&] { return flush(f), none(); });
-  }
-};
+void PhaseLowering::Sweep::sort() {
+  llvm::sort(pending, [](const Pending& a, const Pending& b) {
+    return std::pair(a.replica, a.order) < std::pair(b.replica, b.order);
+  });
+}
+
+void PhaseLowering::Sweep::flush(Frame& f, bool past) {
+  sort();
+  for (Pending& p : pending) f.store(p.tensor, p.address, p.value, p.mask, {}, past && p.tensor.isXSized());
+  pending.clear();
+}
+
+void PhaseLowering::Sweep::flushPast(Frame& f, Loops& l, Value past) {
+  auto none = [] { return Values(); };
+  auto all = pending;
+  l.when(past, {}, [&] { return flush(f, true), none(); });
+  pending = all;
+  l.when(l.isFalse(past), {}, [&] { return flush(f), none(); });
+}
 
 /// A scalar term, or one of fewer lanes, to be added to a vector of sums.
 Value PhaseLowering::inFirstLanes(Value term) {
@@ -153,7 +122,7 @@ void PhaseLowering::fetchNext(size_t rows, Value offset, int64_t elements) {
   }
 }
 
-Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value width, Values sums) {
+Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value width, Values sums, bool flushes) {
   int64_t lanes = schedule_.getVector(), unroll = unroll_, step = lanes * unroll;
   auto steps = [&](Value begin, Value end, int64_t vectors, ValueRange from) {
     return l_.forEach(begin, end, vectors * lanes, from, [&](Value j, ValueRange running) {
@@ -169,7 +138,7 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
   Value main = l_.roundDown(width, step), whole = l_.roundDown(width, lanes);
   auto known = Loops::constant(main);
   int64_t block = kFlushSteps * step;
-  if (sums.empty() || (known && *known <= block)) {
+  if (sums.empty() || !flushes || (known && *known <= block)) {
     sums = steps(l_.index(0), main, unroll, sums);
   } else {
     sums = l_.forEach(l_.index(0), main, block, sums, [&](Value j, ValueRange running) {
@@ -219,8 +188,8 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
   });
 }
 
-static Values zeros(Loops& l, Type statistics, int64_t lanes, size_t count) {
-  return count ? Values(count, l.zero(lanes ? Type(VectorType::get({lanes}, statistics)) : statistics)) : Values();
+Values PhaseLowering::zeroSums(size_t count, int64_t lanes) {
+  return count ? Values(count, l_.zero(lanes ? Type(VectorType::get({lanes}, f_.statistics())) : f_.statistics())) : Values();
 }
 
 /// Adds what each replica summed along its run to the partial of its own feature.
@@ -264,7 +233,7 @@ void PhaseLowering::lineSweep(SweepOp op, Replicas& replicas, Replica* all) {
   if (op.getCondition()) width = l_.select(mapped(op.getCondition(), replicas[0].values), width, l_.index(0));
   if (schedule_.getInTurn() && replicas.size() > 1 && !s.writes.empty() && s.slots == 0) return writeInTurn(s, replicas, width);
   Values sums = along(s, replicas, width,
-                      zeros(l_, f_.statistics(), schedule_.getVector(), replicas.size() * s.slots * unroll));
+                      zeroSums(replicas.size() * s.slots * unroll, schedule_.getVector()));
   for (auto [k, result] : llvm::enumerate(op.getSums())) {
     Values lanes;
     for (size_t r = 0; r < replicas.size(); ++r)
@@ -275,54 +244,25 @@ void PhaseLowering::lineSweep(SweepOp op, Replicas& replicas, Replica* all) {
   addRowPartials(s, replicas, sums);
 }
 
-/// The same of channels: all runs of one, then those of the next. Not in large calls, which memory serves as well side by side.
-void PhaseLowering::writeChannelsInTurn(SweepOp op, SlabOp slab, Replicas& replicas) {
-  const int64_t unroll = unroll_;
-  unroll_ = std::max(unroll, std::min<int64_t>(unroll * int64_t(replicas.size()), kTurnUnroll));
-  for (Replica& r : replicas) {
-    Replicas one{r};
-    blockSweep(op, slab, one);
-  }
-  unroll_ = unroll;
-}
-
-/// A block within a segment has its rows side by side, a block over segments its neighbours: all of them go through a
-/// segment before the next, and each has its own sums.
-void PhaseLowering::blockSweep(SweepOp op, SlabOp slab, Replicas& replicas, Replica* all) {
+/// A block within a segment has its rows side by side.
+void PhaseLowering::blockSweep(SweepOp op, Replicas& replicas) {
   Sweep s(partsOf(op));
-  const bool overSegments = !slab.isPer("segment");
-  if (overSegments && schedule_.getInTurn() && !inLarge_ && replicas.size() > 1 && !s.writes.empty() && s.slots == 0)
-    return writeChannelsInTurn(op, slab, replicas);
-  int64_t together = overSegments ? 1 : rowsTogether(), lanes = schedule_.getVector();
-  int64_t members = overSegments ? replicas.size() : together;
-  unsigned unroll = unroll_, perRow = s.slots * unroll;
-  Value width = runWidth();
-  Value count = overSegments ? f_.segments() : f_.featuresLast() ? f_.rows() : f_.groupWidth("group");
+  const int64_t together = rowsTogether(), lanes = schedule_.getVector();
+  const size_t perRow = s.slots * unroll_;
+  Value width = runWidth(), count = f_.featuresLast() ? f_.rows() : f_.groupWidth("group");
   if (op.getCondition()) count = l_.select(mapped(op.getCondition(), replicas[0].values), count, l_.index(0));
-
   auto rowsFrom = [&](Value row, int64_t n, ValueRange running) {
-    Replicas rows(overSegments ? replicas : Replicas(n, replicas[0]));
+    Replicas rows(n, replicas[0]);
     for (auto [i, r] : llvm::enumerate(rows)) {
-      Value at = overSegments ? row : l_.add(row, l_.index(i));
-      if (overSegments) r.at.segment = at;
-      else if (f_.featuresLast()) r.at.row = at;
+      Value at = l_.add(row, l_.index(i));
+      if (f_.featuresLast()) r.at.row = at;
       else r.at.feature = l_.add(l_.mul(r.at.group, f_.groupWidth("group")), at);
       hoist(s, r);
     }
-    auto piece = [&](Value size, ValueRange before) {
-      Values own = along(s, rows, size, zeros(l_, f_.statistics(), lanes, rows.size() * perRow));
-      addRowPartials(s, rows, own);
-      for (auto [i, v] : llvm::enumerate(own)) v = l_.addf(before[i], v);
-      return own;
-    };
-    if (!overSegments || !perRow) return piece(width, running);
-    const Value most = l_.index(kLongRunSteps * lanes * unroll), begin = runBegin_;
-    Values sums = l_.forEach(l_.index(0), width, kLongRunSteps * lanes * unroll, running, [&](Value from, ValueRange before) {
-      runBegin_ = l_.add(begin, from);
-      return piece(l_.min(most, l_.sub(width, from)), before);
-    });
-    runBegin_ = begin;
-    return sums;
+    Values own = along(s, rows, width, zeroSums(n * perRow, lanes));
+    addRowPartials(s, rows, own);
+    for (auto [i, v] : llvm::enumerate(own)) v = l_.addf(running[i], v);
+    return own;
   };
   auto rowRange = [&](Value begin, Value end, ValueRange from) {
     Value most = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));
@@ -335,25 +275,18 @@ void PhaseLowering::blockSweep(SweepOp op, SlabOp slab, Replicas& replicas, Repl
       return next;
     });
   };
-  Values sums = l_.forEach(l_.index(0), count, kFlushBlockRows, zeros(l_, f_.statistics(), lanes, members * perRow),
+  Values sums = l_.forEach(l_.index(0), count, kFlushBlockRows, zeroSums(together * perRow, lanes),
                            [&](Value begin, ValueRange running) {
                              Value end = l_.min(l_.add(begin, l_.index(kFlushBlockRows)), count);
-                             Values inner = rowRange(begin, end, zeros(l_, f_.statistics(), lanes, running.size()));
+                             Values inner = rowRange(begin, end, zeroSums(running.size(), lanes));
                              for (auto [i, v] : llvm::enumerate(inner)) v = l_.addf(running[i], v);
                              return inner;
                            });
   for (auto [k, result] : llvm::enumerate(op.getSums())) {
     Values parts;
-    for (int64_t r = 0; r < members; ++r)
-      for (unsigned u = 0; u < unroll; ++u) parts.push_back(sums[(r * s.slots + k) * unroll + u]);
-    if (!overSegments) {
-      replicas[0].values.map(result, horizontal(l_.tree(parts)));
-      continue;
-    }
-    Values each;
-    for (int64_t r = 0; r < members; ++r) each.push_back(l_.tree(ArrayRef<Value>(parts).slice(r * unroll, unroll)));
-    if (all) all->values.map(result, horizontals(each));
-    else for (auto [r, replica] : llvm::enumerate(replicas)) replica.values.map(result, horizontal(each[r]));
+    for (int64_t r = 0; r < together; ++r)
+      for (int64_t u = 0; u < unroll_; ++u) parts.push_back(sums[(r * s.slots + k) * unroll_ + u]);
+    replicas[0].values.map(result, horizontal(l_.tree(parts)));
   }
 }
 
@@ -362,7 +295,7 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
   for (Replica& r : replicas) maskOf(r, replicas), hoist(s, r);
   Value rows = f_.rows();
   if (op.getCondition()) rows = l_.select(mapped(op.getCondition(), replicas[0].values), rows, l_.index(0));
-  Values sums = zeros(l_, f_.statistics(), lanes_, replicas.size() * s.slots);
+  Values sums = zeroSums(replicas.size() * s.slots, lanes_);
   // Strip by strip: a vector of every row is loaded and stored before the next, so that few registers are in use.
   auto rowsAt = [&](Value row, int64_t count, ValueRange running) {
     Values next(running);
@@ -389,7 +322,7 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
   };
   const int64_t together = rowsTogether(), few = together == 1 ? kFlushColumnRows / 2 : kFlushColumnRows;
   auto fewRows = [&](Value begin, Value end) {
-    Values inner = zeros(l_, f_.statistics(), lanes_, sums.size());
+    Values inner = zeroSums(sums.size(), lanes_);
     Value most = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));
     inner = l_.forEach(begin, most, together, inner, [&](Value row, ValueRange from) { return rowsAt(row, together, from); });
     if (together == 1) return inner;
@@ -401,10 +334,11 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
     });
   };
   auto segmentRows = [&](ValueRange from) {
-    // A segment has few rows, and three kinds of tile in one function leave no room for a third level.
-    if (slab_.isPer("segment")) return rowsBy(few, l_.index(0), rows, from, fewRows);
+    if (!s.slots) return fewRows(l_.index(0), rows);
+    // A segment has few rows, as has what is split, and three kinds of tile in one function leave no room for a third level.
+    if (slab_.isPer("segment") || schedule_.getStrategy() == "split") return rowsBy(few, l_.index(0), rows, from, fewRows);
     return rowsBy(few * kFlushColumns, l_.index(0), rows, from, [&](Value begin, Value end) {
-      return rowsBy(few, begin, end, zeros(l_, f_.statistics(), lanes_, sums.size()), fewRows);
+      return rowsBy(few, begin, end, zeroSums(sums.size(), lanes_), fewRows);
     });
   };
   if (slab_.isPer("segment")) {
@@ -417,170 +351,6 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
   }
   for (auto [r, replica] : llvm::enumerate(replicas))
     for (auto [k, result] : llvm::enumerate(op.getSums())) replica.values.map(result, sums[r * s.slots + k]);
-}
-
-//===-- The buffer of a stream ----------------------------------------------------===//
-
-/// Sums of one partial lie behind those of another.
-static int64_t bufferPitch(Type statistics) {
-  return kStreamTile + kApartBytes * 8 / statistics.getIntOrFloatBitWidth();
-}
-
-Value PhaseLowering::inBuffer(size_t partial, Value feature) {
-  return l_.add(bufferBegin_, l_.add(feature, l_.index(int64_t(partial) * bufferPitch(f_.statistics()))));
-}
-
-Value PhaseLowering::loadBuffer(Value at, int64_t lanes) {
-  if (!lanes) return memref::LoadOp::create(l_.b, l_.loc, buffer_, at);
-  return vector::LoadOp::create(l_.b, l_.loc, VectorType::get({lanes}, f_.statistics()), buffer_, ValueRange{at});
-}
-void PhaseLowering::storeBuffer(Value at, Value v) {
-  if (isa<VectorType>(v.getType())) vector::StoreOp::create(l_.b, l_.loc, v, buffer_, ValueRange{at});
-  else memref::StoreOp::create(l_.b, l_.loc, v, buffer_, at);
-}
-
-/// On the stack of the phase function; a vector longer than a tile, so that tails need no mask.
-void PhaseLowering::allocateBuffer() {
-  size_t partials = 0;
-  TensorOp input;
-  for (auto slab : f_.phase().getOps<SlabOp>())
-    if (kindOf(slab) == Kind::Stream && !slab.getHead())
-      for (auto sweep : slab.getOps<SweepOp>()) {
-        partials = std::max(partials, sweep.getPartials().size());
-        for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())
-          if (TensorOp t = f_.tensor(name.getValue()); !input && t.isXSized()) input = t;
-      }
-  if (!partials) return;
-  int64_t size = f_.statistics().getIntOrFloatBitWidth() / 8;
-  int64_t elements = int64_t(partials) * bufferPitch(f_.statistics()) + schedule_.getVector();
-  auto type = MemRefType::get({elements + kPageBytes / size}, f_.statistics());
-  buffer_ = memref::AllocaOp::create(l_.b, l_.loc, type, l_.b.getI64IntegerAttr(kLine));
-  // From here to x within a page, and `kApartBytes` further, in whole lines.
-  auto addressOf = [&](Value memory) -> Value { return memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, memory); };
-  Value distance = l_.add(l_.sub(addressOf(f_.pointer(input)), addressOf(buffer_)), l_.index(kApartBytes));
-  Value lines = arith::AndIOp::create(l_.b, l_.loc, distance, l_.index(kPageBytes - kLine));
-  bufferBegin_ = l_.div(lines, l_.index(size));
-}
-
-void PhaseLowering::clearBuffer(Sweep& s, Value width) {
-  int64_t lanes = schedule_.getVector();
-  Value zeros = l_.zero(VectorType::get({lanes}, f_.statistics()));
-  for (size_t k = 0; k < s.partials.size(); ++k)
-    l_.forEach(l_.index(0), width, lanes, [&](Value j) { storeBuffer(inBuffer(k, j), zeros); });
-}
-
-void PhaseLowering::flushBuffer(Sweep& s, Value width) {
-  int64_t lanes = schedule_.getVector();
-  Value whole = l_.roundDown(width, lanes);
-  for (auto [k, t] : llvm::enumerate(s.partials)) {
-    Value base = f_.address(t, {.feature = runBegin_});
-    auto add = [&](Value j, int64_t width) {
-      Value address = l_.add(base, j);
-      f_.store(t, address, l_.addf(f_.load(t, address, width, {}), loadBuffer(inBuffer(k, j), width)), {});
-    };
-    l_.forEach(l_.index(0), whole, lanes, [&](Value j) { add(j, lanes); });
-    l_.forEach(whole, width, 1, [&](Value j) { add(j, 0); });
-  }
-}
-
-void PhaseLowering::streamSweep(SweepOp op, Value begin, Value end) {
-  Sweep s(partsOf(op));
-  if (op.getCondition()) end = l_.select(mapped(op.getCondition(), shared_), end, begin);
-  int64_t together = slab_.getHead() ? *slab_.getHead() : rowsTogether();
-  const int64_t columns = inLarge_ ? kStreamTile : kCachedTile;
-  l_.forEach(l_.index(0), f_.features(), columns, [&](Value tile) {
-    runBegin_ = tile;
-    auto features = Loops::constant(f_.features());
-    Value width = features && *features % columns == 0 ? l_.index(columns)
-                                                       : l_.min(l_.index(columns), l_.sub(f_.features(), tile));
-    auto rowsFrom = [&](Value unit, int64_t n) {
-      markNext(unit, n);
-      Replicas rows(n);
-      for (auto [i, r] : llvm::enumerate(rows)) {
-        r.at = unitCoordinates(l_.add(unit, l_.index(i)));
-        r.values = shared_;
-        hoist(s, r);
-      }
-      along(s, rows, width, {});
-    };
-    auto rowsBetween = [&](Value first, Value last) {
-      Value most = l_.add(first, l_.roundDown(l_.sub(last, first), together));
-      l_.forEach(first, most, together, [&](Value unit) { rowsFrom(unit, together); });
-      if (together > 1) l_.forEach(most, last, 1, [&](Value unit) { rowsFrom(unit, 1); });
-    };
-    if (s.partials.empty() || slab_.getHead()) return rowsBetween(begin, end);
-    // Two levels: a few rows are summed in a buffer of the tile, which is then added to the partials.
-    s.buffered = true;
-    const int64_t collected = together == 1 ? kFlushStreamSteps / 2 : kFlushStreamSteps * together;
-    l_.forEach(begin, end, collected, [&](Value first) {
-      Value last = l_.min(l_.add(first, l_.index(collected)), end);
-      clearBuffer(s, width);
-      rowsBetween(first, last);
-      flushBuffer(s, width);
-    });
-  });
-}
-
-void PhaseLowering::runsSweep(SweepOp op, Value begin, Value end) {
-  Sweep s(partsOf(op));
-  if (op.getCondition()) end = l_.select(mapped(op.getCondition(), shared_), end, begin);
-  const int64_t together = rowsTogether(), lanes = schedule_.getVector();
-  const unsigned unroll = unroll_;
-  Value rows = f_.rows(), zero = l_.index(0), tile = zero;
-  // A run adds up within itself first; sums of features that stand side by side are then one vector.
-  auto runs = [&](Value segment, Value feature, int64_t n, Value width) {
-    Replicas replicas(n);
-    for (auto [i, r] : llvm::enumerate(replicas)) {
-      r.at = {.segment = segment, .feature = l_.add(feature, l_.index(i)), .chunk = f_.task()};
-      r.values = shared_;
-      hoist(s, r);
-    }
-    Values sums = along(s, replicas, width, zeros(l_, f_.statistics(), lanes, n * s.slots * unroll));
-    for (size_t k = 0; k < s.slots; ++k) {
-      Values each;
-      for (int64_t r = 0; r < n; ++r) each.push_back(l_.tree(ArrayRef<Value>(sums).slice((r * s.slots + k) * unroll, unroll)));
-      const bool pack = n > 1 && lanes > 1;
-      for (int64_t r = 0; r < (pack ? 1 : n); ++r) {
-        Value at = inBuffer(k, l_.add(l_.sub(feature, tile), l_.index(r)));
-        Value sum = pack ? horizontals(each) : horizontal(each[r]);
-        storeBuffer(at, l_.addf(loadBuffer(at, pack ? n : 0), sum));
-      }
-    }
-  };
-  // Rows from `first` to `last` of the batch: segment after segment, and in each the features from `tile` on.
-  auto segmentsBetween = [&](Value first, Value last, Value features) {
-    auto [from, row] = segmentAndRow(first);
-    Value to = segmentAndRow(l_.add(last, l_.sub(rows, l_.index(1)))).first;
-    l_.forEach(from, to, 1, [&](Value segment) {
-      Value origin = l_.mul(segment, rows);
-      Value begin = arith::MaxSIOp::create(l_.b, l_.loc, l_.sub(first, origin), zero);
-      Value width = l_.sub(l_.min(l_.sub(last, origin), rows), begin);
-      runBegin_ = begin;
-      Value whole = l_.add(tile, l_.roundDown(l_.sub(features, tile), together));
-      l_.forEach(tile, whole, together, [&](Value f) { runs(segment, f, together, width); });
-      if (together > 1) l_.forEach(whole, features, 1, [&](Value f) { runs(segment, f, 1, width); });
-    });
-  };
-  l_.when(l_.less(begin, end), {}, [&] {
-    if (!s.slots) return segmentsBetween(begin, end, f_.features()), Values();
-    l_.forEach(zero, f_.features(), kStreamTile, [&](Value from) {
-      tile = from;
-      Value features = l_.min(l_.add(tile, l_.index(kStreamTile)), f_.features());
-      // Two levels: some segments are summed in a buffer, which is then added to the partials.
-      Value some = l_.mul(rows, l_.index(kFlushBlockRows));
-      auto collected = scf::ForOp::create(l_.b, l_.loc, begin, end, some);
-      OpBuilder::InsertionGuard guard(l_.b);
-      l_.b.setInsertionPointToStart(collected.getBody());
-      Value first = collected.getInductionVar();
-      runBegin_ = tile;
-      Value width = l_.sub(features, tile);
-      clearBuffer(s, width);
-      segmentsBetween(first, l_.min(l_.add(first, some), end), features);
-      runBegin_ = tile;
-      flushBuffer(s, width);
-    });
-    return Values();
-  });
 }
 
 }  // namespace normc::codegen
