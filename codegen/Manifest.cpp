@@ -17,9 +17,9 @@ namespace normc::codegen {
 static constexpr int64_t kMaxChunks = 256;
 /// Channels of a task, and tasks of a phase, whose channels are whole: one begins with what costs as much as hundreds of elements.
 static constexpr int64_t kChannels = 4, kMaxChannelChunks = 64;
-/// Features of one task of a phase over vectors, and of one that adds up what each task of rows left: half of that lies in
-/// another core's caches, which two fetch sooner than one.
-static constexpr int64_t kVectorGrain = 4096, kFoldGrain = 1024;
+/// Elements of one task of a phase over vectors. Of one that adds up what each task of rows left, they are the partials:
+/// half of those lie in another core's caches, which two fetch sooner than one.
+static constexpr int64_t kVectorGrain = 4096;
 /// Blocks of a launch whose tasks leave no partials.
 static constexpr int64_t kMaxBlocks = 1 << 30;
 /// Steps a block of a tile of columns does at least: they share what belongs to the columns.
@@ -74,8 +74,17 @@ static bool hasSweeps(PhaseOp phase) {
   return llvm::any_of(phase.getOps<SlabOp>(), [](SlabOp slab) { return slab.hasSweeps(); });
 }
 
-static bool foldsPartials(PhaseOp phase) {
-  return phase->walk([](FoldOp) { return WalkResult::interrupt(); }).wasInterrupted();
+/// The tasks whose partials a feature of the phase adds up.
+static package::Shape partialsOf(PhaseOp phase, KernelOp kernel) {
+  package::Shape tasks;
+  phase->walk([&](FoldOp fold) {
+    if (tasks.empty() && fold.getAxis().starts_with("chunk.")) tasks = shapeOf(Builder(fold.getContext()).getArrayAttr(fold.getAxisAttr()), kernel, 0);
+  });
+  return tasks;
+}
+
+static bool leavesPartials(PhaseOp phase, KernelOp kernel) {
+  return llvm::any_of(kernel.getOps<TensorOp>(), [&](TensorOp t) { return t.chunkPhase() == phase.number(); });
 }
 
 /// How units are cut into tasks on a CPU.
@@ -84,13 +93,17 @@ static void cut(PhaseOp phase, KernelOp kernel, const cpu::Schedule& s, const cp
   result.maxChunks = kMaxChunks;
   if (axes.size() == 2 && axes[1] == "row") {
     result.minUnits = s.grain;
-    result.multiple = kernel.featuresLast() ? std::max(s.rows, s.stream) : kLine;  // of any type whole lines
+    result.multiple = kernel.featuresLast() ? s.rows : kLine;  // of any type whole lines
+    if (kernel.featuresLast() && s.stream > s.rows) result.group = s.stream;
+    // Of partials a task has as many as features: rows enough to be worth them are not fewer where rows are longer.
+    if (!kernel.getFeatures() && !leavesPartials(phase, kernel)) result.minUnits *= cpu::kUnknownFeatures, result.weight = {"features"};
   } else if (axes.size() == 1 && axes[0] == "feature" && !hasSweeps(phase)) {
-    result.minUnits = foldsPartials(phase) ? kFoldGrain : kVectorGrain;
+    result.minUnits = kVectorGrain;
+    result.weight = partialsOf(phase, kernel);
     result.multiple = s.vector;
   } else if (axes.size() == 1 && axes[0] == "feature" && kernel.featuresLast()) {
     result.minUnits = result.multiple = s.vector * s.tile;
-    if (s.strategy == Strategy::Split) result.minUnits = llvm::alignTo(s.grain, result.multiple);
+    if (s.strategy == Strategy::Split) result.minUnits = s.grain, result.weight = {"segments", "rows"};
   } else if (!axes.empty() && axes.back() == "feature" && !kernel.featuresLast()) {
     result.multiple = std::max(s.rows, s.stream);
     result.minUnits = std::max(result.multiple, kChannels);
@@ -109,9 +122,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const cuda::Schedule& s, const c
   result.launch->shared = launch.shared;
   cuda::EntryNames names = cuda::entryNames(kernel, phase, s);
   if (!names.unaligned.empty()) result.unaligned = names.unaligned;
-  bool partial = false;
-  for (auto t : kernel.getOps<TensorOp>()) partial |= t.chunkPhase() == phase.number();
-  result.maxChunks = partial || cuda::readsAgain(phase) ? s.chunks : kMaxBlocks / launch.cluster;
+  result.maxChunks = leavesPartials(phase, kernel) || cuda::readsAgain(phase) ? s.chunks : kMaxBlocks / launch.cluster;
   if (launch.grid > 1) result.maxChunks = cuda::tasksTogether(s, arch);
   bool runs = axes.size() == 2 && axes[1] == "row";
   if (!hasSweeps(phase)) {

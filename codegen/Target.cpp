@@ -37,8 +37,10 @@ constexpr int64_t kPageBytes = 4096;
 /// Rows up to which it pays where nothing is summed: what it saves is one phase.
 constexpr int64_t kMapRows = 4;
 /// Features and rows of a backward for which it pays to go down the columns, whatever the number of threads: there is no
-/// sum per feature to clear, to add to and to add up. A forward has none, and two forks eat what a second core brings.
-constexpr int64_t kSplitFeatures = 4096, kSplitRows = 2;
+/// sum per feature to clear, to add to and to add up. Of more rows from twice as many features on.
+constexpr int64_t kSplitFeatures = 1024, kSplitRows = 4, kSplitRowsOfMany = 16;
+/// The same where there are no such sums, as in a forward: all that is won is that several threads have a row.
+constexpr int64_t kLongRow = 32768;
 
 int64_t residentBytes(const Problem& problem, const cpu::Isa& isa) {
   const bool backward = problem.entry == Entry::Backward, batch = problem.spec->needsBatchStatistics();
@@ -49,10 +51,11 @@ int64_t residentBytes(const Problem& problem, const cpu::Isa& isa) {
 }
 
 /// Rows up to which tasks share each of them; none where that does not pay.
-std::optional<int64_t> splitRows(const Problem& problem) {
-  const bool affine = problem.spec->scale || problem.spec->bias;
-  if (problem.entry != Entry::Backward || !affine || problem.features.value_or(0) < kSplitFeatures) return std::nullopt;
-  return kSplitRows;
+std::optional<int64_t> splitRows(const Problem& problem, const cpu::Isa& isa) {
+  const bool sums = problem.entry == Entry::Backward && (problem.spec->scale || problem.spec->bias);
+  const int64_t features = problem.features.value_or(0), least = !sums ? kLongRow : isa.registers < 32 ? 2 * kSplitFeatures : kSplitFeatures;
+  if (features < least) return std::nullopt;
+  return sums && features >= 2 * least ? kSplitRowsOfMany : kSplitRows;
 }
 
 class CpuTarget : public Target {
@@ -69,7 +72,7 @@ class CpuTarget : public Target {
       list.push_back({cpu::defaultSchedule(problem, isa_, strategy).text()});
     if (list.size() < 2) return list;
     if (!problem.spec->perFeature()) {
-      list[1].limits.rowsMax = splitRows(problem);
+      list[1].limits.rowsMax = splitRows(problem, isa_);
       if (!list[1].limits.rowsMax) list.pop_back();
       return list;
     }

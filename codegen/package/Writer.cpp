@@ -87,6 +87,8 @@ Json json(const Phase& phase) {
   Json result = {{"symbol", phase.symbol},      {"role", phase.role},         {"units", json(phase.units)},
                  {"min_units", phase.minUnits}, {"multiple", phase.multiple}, {"max_chunks", phase.maxChunks},
                  {"when", phase.when}};
+  if (!phase.weight.empty()) result["weight"] = json(phase.weight);
+  if (phase.group) result["group"] = *phase.group;
   if (phase.resources)
     result["resources"] = {{"registers", phase.resources->registers},
                            {"shared", phase.resources->shared},

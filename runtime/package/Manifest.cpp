@@ -164,7 +164,9 @@ Phase phase(const JsonReader& item, size_t index) {
   result.role = roles[oneOf(item["role"], roles)];
   result.units = shape(item["units"], {true, index});  // only chunks of phases before this one are known
   result.minUnits = item["min_units"].integer(1);
-  result.multiple = item["multiple"].integer(1, 1 << 30);
+  if (const auto weight = item.find("weight")) result.weight = shape(*weight, {true, index});
+  result.group = result.multiple = item["multiple"].integer(1, 1 << 30);
+  if (const auto group = item.find("group")) result.group = group->integer(result.multiple, 1 << 30);
   result.maxChunks = item["max_chunks"].integer(1, kMaxChunks);
   result.warmupOnly = oneOf(item["when"], whens) == 1;
   return result;

@@ -10,6 +10,9 @@ namespace {
 int64_t ceilDivide(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 int64_t nearestQuotient(int64_t a, int64_t b) { return a / b + (a % b > b / 2); }
 
+/// Groups that are enough for many threads: fewer are taken apart rather than left to one.
+constexpr int64_t kManyGroups = 32;
+
 /// Bytes of scratch that the operand needs; 0 if it needs none.
 int64_t scratchBytes(const KernelInfo& kernel, const Operand& operand, const Sizes& sizes,
                      const normc_cut* cuts, const LeftOut& leftOut, int64_t& taskStride) {
@@ -52,9 +55,11 @@ bool computeCuts(const KernelInfo& kernel, const Sizes& sizes, normc_cut* cuts) 
     cut.units = elements(phase.units, sizes, cuts);
     if (cut.units == kHuge) return false;
     // Of equal length: what a last chunk lacks, one thread waits for.
-    const int64_t least = std::max(phase.minUnits, ceilDivide(cut.units, phase.maxChunks));
+    const int64_t weight = std::max<int64_t>(elements(phase.weight, sizes, cuts), 1);
+    const int64_t least = std::max(ceilDivide(phase.minUnits, weight), ceilDivide(cut.units, phase.maxChunks));
     const int64_t even = ceilDivide(std::max<int64_t>(cut.units, 1), std::max<int64_t>(nearestQuotient(cut.units, least), 1));
-    cut.chunk_units = multiply(ceilDivide(even, phase.multiple), phase.multiple);
+    const int64_t step = cut.units < multiply(kManyGroups, phase.group) ? phase.multiple : phase.group;
+    cut.chunk_units = multiply(ceilDivide(even, step), step);
     cut.chunks = ceilDivide(cut.units, cut.chunk_units);
   }
   return true;

@@ -32,12 +32,13 @@ std::string operands(const package::Kernel& m) {
   return out;
 }
 
-/// One phase a line: symbol role units, how it is cut, and when it runs.
+/// One phase a line: symbol role units, how it is cut, what a unit weighs, and when it runs.
 std::string phases(const package::Kernel& m) {
   std::string out;
   for (const package::Phase& p : m.phases)
     out += p.symbol + " " + p.role + " " + text(p.units) + " min=" + std::to_string(p.minUnits) +
-           " multiple=" + std::to_string(p.multiple) + " " + p.when + "\n";
+           " multiple=" + std::to_string(p.multiple) + (p.group ? " group=" + std::to_string(*p.group) : "") + " " +
+           (p.weight.empty() ? "" : "of " + text(p.weight) + " ") + p.when + "\n";
   return out;
 }
 
@@ -88,7 +89,7 @@ TEST(Manifest, PowerNormForward) {
   EXPECT_EQ(phases(m),
             "kernel_prepare combine [features] min=4096 multiple=8 always\n"
             "kernel_apply apply [segments,rows] min=32 multiple=4 always\n"
-            "kernel_finish finish [features] min=1024 multiple=8 always\n"
+            "kernel_finish finish [features] min=4096 multiple=8 of [chunks.1] always\n"
             "kernel_advance finish [] min=1 multiple=1 always\n");
   EXPECT_EQ(fields(m.state), "step i64 []\npsi2 f32 [features]\nnu f32 [features]\n");
   EXPECT_EQ(fields(m.saved), "rstd f32 [features]\nsecond_moment f32 [features]\n");
@@ -105,9 +106,9 @@ TEST(Manifest, ReleasedFormMarksThePhaseThatWarmupNeeds) {
   package::Kernel m = manifestOf("power_norm_released:forward@f32[*x64]{heads=4}", Strategy::Streamed);
   EXPECT_EQ(phases(m),
             "kernel_statistics statistics [segments,rows] min=32 multiple=4 warmup\n"
-            "kernel_prepare combine [features] min=1024 multiple=8 always\n"
+            "kernel_prepare combine [features] min=4096 multiple=8 of [chunks.0] always\n"
             "kernel_apply apply [segments,rows] min=32 multiple=4 always\n"
-            "kernel_finish finish [features] min=1024 multiple=8 always\n"
+            "kernel_finish finish [features] min=4096 multiple=8 of [chunks.2] always\n"
             "kernel_advance finish [] min=1 multiple=1 always\n");
   EXPECT_EQ(m.traffic.reads, 1);
   ASSERT_TRUE(m.warmupTraffic);
@@ -122,11 +123,32 @@ TEST(Manifest, ResidentColumnsAreCutIntoWholeTiles) {
   EXPECT_EQ(m.traffic.reads, 2);
 }
 
+TEST(Manifest, RowsAreCutIntoStepsAndLikedInGroups) {
+  Problem problem = problemOf("layer_norm:forward@f32[*x64]");
+  Planned plan(problem, Strategy::Resident);
+  cpu::Schedule schedule{.vector = 8, .rows = 4, .grain = 6, .stream = 16};
+  EXPECT_EQ(phases(kernelManifest(problem, schedule, isaOf("x86-64-v3"), plan.kernel())),
+            "kernel_apply apply [segments,rows] min=6 multiple=4 group=16 always\n");
+}
+
+TEST(Manifest, AUnitWeighsWhatItsSizeIsNotKnownFor) {
+  EXPECT_EQ(phases(manifestOf("layer_norm:forward@f32[*x*]", Strategy::Resident)),
+            "kernel_apply apply [segments,rows] min=32768 multiple=4 of [features] always\n");
+  EXPECT_EQ(phases(manifestOf("layer_norm:backward@f32[*x*]", Strategy::Resident)),
+            "kernel_apply apply [segments,rows] min=32 multiple=4 always\n"
+            "kernel_finish finish [features] min=4096 multiple=8 of [chunks.0] always\n")
+      << "partials are as long as rows";
+  EXPECT_EQ(phases(manifestOf("layer_norm:forward@f32[*x65536]", Strategy::Split)),
+            "kernel_statistics statistics [features] min=32 multiple=32 of [segments,rows] always\n"
+            "kernel_combine combine [segments,rows] min=32 multiple=4 always\n"
+            "kernel_apply apply [features] min=32 multiple=32 of [segments,rows] always\n");
+}
+
 TEST(Manifest, ChannelsThatAreStreamedAreCutIntoRowsOfWholeLines) {
   package::Kernel m = manifestOf("batch_norm:forward@f32[*x64x*]{layout=channels_first}", Strategy::Streamed);
   EXPECT_EQ(phases(m),
             "kernel_statistics statistics [segments,rows] min=32 multiple=64 always\n"
-            "kernel_combine combine [features] min=1024 multiple=8 always\n"
+            "kernel_combine combine [features] min=4096 multiple=8 of [chunks.0] always\n"
             "kernel_apply apply [segments,rows] min=32 multiple=64 always\n"
             "kernel_advance finish [] min=1 multiple=1 always\n");
   EXPECT_NE(operands(m).find("workspace work.statistics_sum f32 both [chunks.0,features]\n"), std::string::npos);
@@ -155,7 +177,7 @@ TEST(Manifest, LayerNormBackwardFoldsThePartialsOfItsRows) {
             "tensor dbias f32 write\n");
   EXPECT_EQ(phases(m),
             "kernel_apply apply [segments,rows] min=32 multiple=4 always\n"
-            "kernel_finish finish [features] min=1024 multiple=8 always\n");
+            "kernel_finish finish [features] min=4096 multiple=8 of [chunks.0] always\n");
   EXPECT_EQ(fields(m.state), "");
 }
 

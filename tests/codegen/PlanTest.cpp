@@ -98,16 +98,22 @@ TEST(Plan, OnlyAStatisticOfARowIsSplit) {
             "a row of 4 groups is split by them already: strategy resident");
 }
 
-TEST(Plan, APackageSplitsOneRowOrTwoOfABackward) {
-  auto limits = [](const char* problem) {
+TEST(Plan, APackageSplitsFewLongRows) {
+  auto limits = [](const char* problem, const char* isa = "x86-64-v4") {
     std::vector<int64_t> rows;
-    for (const Candidate& c : llvm::cantFail(findTarget("x86-64-v3"))->defaults(problemOf(problem))) rows.push_back(c.limits.rowsMax.value_or(0));
+    for (const Candidate& c : llvm::cantFail(findTarget(isa))->defaults(problemOf(problem))) rows.push_back(c.limits.rowsMax.value_or(0));
     return rows;
   };
-  EXPECT_EQ(limits("layer_norm:backward@f32[*x4096]"), (std::vector<int64_t>{0, 2}));
-  EXPECT_EQ(limits("layer_norm:backward@f32[*x4095]"), (std::vector<int64_t>{0}));
-  EXPECT_EQ(limits("layer_norm:backward@f32[*x*]"), (std::vector<int64_t>{0}));
-  EXPECT_EQ(limits("layer_norm:forward@f32[*x65536]"), (std::vector<int64_t>{0})) << "one sum is not worth two forks";
+  using Rows = std::vector<int64_t>;
+  EXPECT_EQ(limits("layer_norm:backward@f32[*x1023]"), Rows({0}));
+  EXPECT_EQ(limits("layer_norm:backward@f32[*x1024]"), Rows({0, 4}));
+  EXPECT_EQ(limits("layer_norm:backward@f32[*x2048]"), Rows({0, 16}));
+  EXPECT_EQ(limits("layer_norm:backward@f32[*x2047]", "x86-64-v3"), Rows({0})) << "sixteen registers";
+  EXPECT_EQ(limits("layer_norm:backward@f32[*x2048]", "x86-64-v3"), Rows({0, 4}));
+  EXPECT_EQ(limits("layer_norm:backward@f32[*x*]"), Rows({0}));
+  EXPECT_EQ(limits("layer_norm:forward@f32[*x16384]"), Rows({0})) << "no sums per feature: one core is not worth two forks";
+  EXPECT_EQ(limits("layer_norm:forward@f32[*x32768]"), Rows({0, 4}));
+  EXPECT_EQ(limits("layer_norm:infer@f32[*x32768]"), Rows({0, 4}));
 }
 
 TEST(Plan, APackageGoesDownColumnsWhileTheTensorStaysInCache) {

@@ -223,7 +223,7 @@ TEST(Schedule, BF16FillsARegisterOfAVX512ByDefaultAndTwoAsF32) {
   EXPECT_EQ(schedule("power_norm_released:backward@bf16[*x768]{heads=8}", Strategy::Streamed).rows, 2);
   EXPECT_EQ(schedule("power_norm_released:backward@f32[*x768]{heads=8}", Strategy::Streamed).rows, 4);
   EXPECT_EQ(schedule("layer_norm:backward@bf16[*x16384]", Strategy::Split).unroll, 2);
-  EXPECT_EQ(schedule("layer_norm:backward@bf16[*x16384]", Strategy::Split).tile, 1);
+  EXPECT_EQ(schedule("layer_norm:backward@bf16[*x16384]", Strategy::Split).tile, 4);
   EXPECT_EQ(schedule("batch_norm:forward@bf16[*x768]", Strategy::Resident).tile, 2) << "as many bytes of x";
   EXPECT_EQ(schedule("batch_norm:forward@f32[*x768]", Strategy::Resident).tile, 4);
 }

@@ -181,11 +181,12 @@ class Image {
   /// docs/package-format.md, "A phase".
   void computeCuts() {
     for (const auto& phase : kernel_.phases) {
-      int64_t units = product(phase.units),
-              least = std::max(phase.minUnits, (units + phase.maxChunks - 1) / phase.maxChunks),
+      int64_t units = product(phase.units), weight = std::max<int64_t>(1, product(phase.weight)),
+              least = std::max((phase.minUnits + weight - 1) / weight, (units + phase.maxChunks - 1) / phase.maxChunks),
               count = std::max<int64_t>(1, units / least + (units % least > least / 2)),
-              size = std::max<int64_t>(1, (units + count - 1) / count);
-      size = (size + phase.multiple - 1) / phase.multiple * phase.multiple;
+              size = std::max<int64_t>(1, (units + count - 1) / count),
+              group = phase.group.value_or(phase.multiple), step = units < 32 * group ? phase.multiple : group;
+      size = (size + step - 1) / step * step;
       cuts_.push_back({units, size, (units + size - 1) / size});
     }
   }

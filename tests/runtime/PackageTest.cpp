@@ -235,6 +235,10 @@ TEST(Manifest, IsCheckedFieldByField) {
             says("kernels[0].phases is []; a kernel has at least one phase"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].minUnits = 0; }),
             says("kernels[0].phases[0].min_units is 0; it must be at least 1"));
+  EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].group = 1; }),
+            says("kernels[0].phases[0].group is 1; it must be at least 2"));
+  EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].weight = {"chunks.0"}; }),
+            says("kernels[0].phases[0].weight[0] is \"chunks.0\"; it is no size that is known here"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].maxChunks = 2000000000; }),
             says("kernels[0].phases[0].max_chunks is 2000000000; it must be at most 1073741824"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.phases[1].when = "never"; }),

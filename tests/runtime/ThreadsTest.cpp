@@ -103,6 +103,28 @@ TEST(Threads, GetChunksOfAboutOneLength) {
   }
 }
 
+TEST(Threads, ShareAGroupOfFewRows) {
+  package::Kernel kernel = layerNorm("forward");
+  kernel.phases[0].minUnits = 2, kernel.phases[0].multiple = 2, kernel.phases[0].group = 16, kernel.phases[0].maxChunks = 64;
+  for (const auto& [rows, chunks] : {std::pair{8, 4}, {511, 64}, {512, 32}}) {
+    HostPool pool;
+    LayerNorm norm(rows, 8, openInMemory(packageOf({kernel, layerNorm("backward")}), host::Context(pool.options())));
+    norm.forwardPlan(norm.forward());
+    EXPECT_EQ(pool.mostTasks, chunks) << rows << " rows; from 32 groups on they stay whole";
+  }
+}
+
+TEST(Threads, GetFewerRowsWhereARowWeighsMore) {
+  package::Kernel kernel = layerNorm("forward");
+  kernel.phases[0].minUnits = 64, kernel.phases[0].weight = {"features"}, kernel.phases[0].maxChunks = 64;
+  for (const auto& [features, chunks] : {std::pair{8, 4}, {16, 8}, {64, 16}}) {
+    HostPool pool;
+    LayerNorm norm(32, features, openInMemory(packageOf({kernel, layerNorm("backward")}), host::Context(pool.options())));
+    norm.forwardPlan(norm.forward());
+    EXPECT_EQ(pool.mostTasks, chunks) << features << " features; an even number of rows each";
+  }
+}
+
 TEST(Threads, StayAsleepForOneChunk) {
   HostPool pool;
   const host::Package package = openInMemory(standardPackage(), host::Context(pool.options()));

@@ -16,10 +16,8 @@ static constexpr int64_t kPage = 4096;
 static constexpr int64_t kTaskBytes = 256 << 10, kTaskRows = 16;
 /// The same where rows of a feature lie in a run: tasks begin anew in each, so few and long pieces.
 static constexpr int64_t kRunsTaskBytes = 1 << 20, kRunsTaskRows = 1024;
-/// Of a row, for a task that shares it with others.
-static constexpr int64_t kSplitBytes = 16 << 10;
-/// Features of a kernel for any number of them, as far as choices go.
-static constexpr int64_t kUnknownFeatures = 1024;
+/// Of x, for a task that has a piece of every row: a backward does four times as much with it.
+static constexpr int64_t kSplitBytes = 64 << 10, kSplitBytesBackward = 32 << 10;
 /// Longer lines hide the wait for their statistic by themselves.
 static constexpr int64_t kShortLine = 128;
 /// Two rows, of several vectors in a step, keep a core busy.
@@ -234,11 +232,13 @@ llvm::SmallVector<Strategy, 2> strategies(const Problem& problem) {
   return legal;
 }
 
-/// Of what goes along rows and then down columns, beside the lanes and tails that any strategy would have.
+/// Of what goes along rows and then down columns, beside the lanes and tails that any strategy would have: few rows leave
+/// registers for wide tiles.
 static Schedule splitSchedule(const Problem& problem, const Isa& isa, Schedule s) {
-  const bool pairs = pairsRegisters(problem, isa);
-  s.rows = 2, s.unroll = pairs ? 2 : 4, s.tile = pairs ? 1 : 2;
-  s.grain = kSplitBytes / bytes(problem.data);
+  const int64_t halves = pairsRegisters(problem, isa) ? 2 : 1;
+  const bool backward = problem.entry == Entry::Backward;
+  s.rows = 1, s.unroll = 4 / halves, s.tile = (isa.registers >= 32 ? 8 : backward ? 2 : 4) / halves;
+  s.grain = (backward ? kSplitBytesBackward : kSplitBytes) / bytes(problem.data);
   s.stream = 0, s.ahead = false, s.fetch = false;
   return s;
 }

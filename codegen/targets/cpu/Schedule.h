@@ -2,7 +2,7 @@
 //
 // The fields are those of #norm.schedule; a schedule prints as
 // `streamed,vector=16,rows=4,unroll=1,tile=4,grain=32` in manifests and records.
-// `grain` is the least that a task has: rows, or features where rows are split.
+// `grain` is the least that a task has: rows, or elements where rows are split.
 #pragma once
 
 #include <optional>
@@ -18,6 +18,9 @@ namespace normc::codegen::cpu {
 constexpr double kLargeBytes = 8 << 20;
 /// Outputs of at least so many bytes go past the caches, unless the caller says otherwise.
 constexpr double kStreamBytes = 32 << 20;
+
+/// Features of a kernel for any number of them, as far as choices go.
+constexpr int64_t kUnknownFeatures = 1024;
 
 struct Schedule {
   Strategy strategy = Strategy::Streamed;

@@ -91,7 +91,7 @@ double waitCost(const Problem& problem, const Schedule& s, const Load& load) {
 }  // namespace
 
 /// Rows that tasks may share: of more each is a task's own.
-static constexpr int64_t kMostSplit = 8;
+static constexpr int64_t kMostSplit = 16;
 
 std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa, const Load& load) {
   std::vector<KnobSpace> spaces;
@@ -151,7 +151,7 @@ double predict(const Problem& problem, const Schedule& s, const Isa& isa, const 
   if (s.rows > 2 && int64_t(double(run) * size) % 4096 == 0) compute *= 1 + 0.02 * double(s.rows);
 
   const double units =
-      split ? double(load.features) / double(s.grain)
+      split ? elements / double(s.grain)
       : strips ? double(run) / double(s.vector * s.tile) : double(load.totalRows()) / double(s.grain);
   const double tasks = std::max(1.0, units), workers = std::min(double(load.threads), tasks);
   constexpr double kTask = 150;
