@@ -20,6 +20,8 @@ static constexpr int64_t kChannels = 4, kMaxChannelChunks = 64;
 /// Elements of one task of a phase over vectors. Of one that adds up what each task of rows left, they are the partials:
 /// half of those lie in another core's caches, which two fetch sooner than one.
 static constexpr int64_t kVectorGrain = 4096;
+/// Features of a task that has a piece of every row: shorter pieces begin and end too often.
+static constexpr int64_t kPieceOfRow = 1024;
 /// Blocks of a launch whose tasks leave no partials.
 static constexpr int64_t kMaxBlocks = 1 << 30;
 /// Steps a block of a tile of columns does at least: they share what belongs to the columns.
@@ -103,7 +105,10 @@ static void cut(PhaseOp phase, KernelOp kernel, const cpu::Schedule& s, const cp
     result.multiple = s.vector;
   } else if (axes.size() == 1 && axes[0] == "feature" && kernel.featuresLast()) {
     result.minUnits = result.multiple = s.vector * s.tile;
-    if (s.strategy == Strategy::Split) result.minUnits = s.grain, result.weight = {"segments", "rows"};
+    if (s.strategy == Strategy::Split) {
+      result.multiple = llvm::alignTo(std::min(s.grain, kPieceOfRow), result.multiple);
+      result.minUnits = s.grain, result.weight = {"segments", "rows"};
+    }
   } else if (!axes.empty() && axes.back() == "feature" && !kernel.featuresLast()) {
     result.multiple = std::max(s.rows, s.stream);
     result.minUnits = std::max(result.multiple, kChannels);

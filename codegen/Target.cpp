@@ -37,8 +37,9 @@ constexpr int64_t kPageBytes = 4096;
 /// Rows up to which it pays where nothing is summed: what it saves is one phase.
 constexpr int64_t kMapRows = 4;
 /// Features and rows of a backward for which it pays to go down the columns, whatever the number of threads: there is no
-/// sum per feature to clear, to add to and to add up. Of more rows from twice as many features on.
-constexpr int64_t kSplitFeatures = 1024, kSplitRows = 4, kSplitRowsOfMany = 16;
+/// sum per feature to clear, to add to and to add up. Of more rows from twice as many features on, and of
+/// all while x has so many elements where a second-level cache of 2 MiB keeps the three tensors.
+constexpr int64_t kSplitFeatures = 1024, kSplitRows = 4, kSplitRowsOfMany = 16, kSplitElements = 128 << 10;
 /// The same where there are no such sums, as in a forward: all that is won is that several threads have a row.
 constexpr int64_t kLongRow = 32768;
 
@@ -55,7 +56,9 @@ std::optional<int64_t> splitRows(const Problem& problem, const cpu::Isa& isa) {
   const bool sums = problem.entry == Entry::Backward && (problem.spec->scale || problem.spec->bias);
   const int64_t features = problem.features.value_or(0), least = !sums ? kLongRow : isa.registers < 32 ? 2 * kSplitFeatures : kSplitFeatures;
   if (features < least) return std::nullopt;
-  return sums && features >= 2 * least ? kSplitRowsOfMany : kSplitRows;
+  if (!sums || features < 2 * least) return kSplitRows;
+  const bool cove = isa.core == cpu::Core::Cove && isa.registers >= 32;
+  return cove ? std::max(kSplitElements / features, kSplitRowsOfMany) : kSplitRowsOfMany;
 }
 
 class CpuTarget : public Target {

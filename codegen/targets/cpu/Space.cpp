@@ -91,7 +91,7 @@ double waitCost(const Problem& problem, const Schedule& s, const Load& load) {
 }  // namespace
 
 /// Rows that tasks may share: of more each is a task's own.
-static constexpr int64_t kMostSplit = 16;
+static constexpr int64_t kMostSplit = 64;
 
 std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa, const Load& load) {
   std::vector<KnobSpace> spaces;
@@ -144,7 +144,6 @@ double predict(const Problem& problem, const Schedule& s, const Isa& isa, const 
   const double memory = elements * size * (moved.fromMemory * perByte + moved.fromCache * 0.015);
 
   double compute = elements * (computeCost(problem, s, isa, strips) + waitCost(problem, s, load));
-  if (split && load.totalRows() > 2) compute *= 1.2;
   const int64_t run = elementsOfRun(problem, load), rest = run % s.vector;
   if (s.scalarTail && !strips) compute += elements / double(run) * double(rest) * 1.0;
   // Rows at a multiple of a page fall into the same sets of the first-level cache.
