@@ -1,4 +1,6 @@
 // Schedules as text, which of them are legal, and what is taken without measuring.
+#include <array>
+
 #include "codegen/targets/cpu/Schedule.h"
 #include "tests/codegen/Support.h"
 
@@ -103,6 +105,18 @@ TEST(Schedule, OnlyRunsThatGoTogetherAreWrittenInTurn) {
   EXPECT_EQ(reason([&](Schedule& s) { turns(s), s.rows = 1; }, "layer_norm:forward@f32[*x64]"),
             "in_turn with rows = 1; legal: rows, or stream, of at least 2");
   EXPECT_EQ(reason([&](Schedule& s) { turns(s), s.rows = 1, s.stream = 4; }, "layer_norm:forward@f32[*x64]"), "");
+}
+
+TEST(Schedule, ACoveHasManyVectorsOfAGroupInAStep) {
+  auto of = [](const char* text, const char* target = "x86-64-v4:cove") { return defaultSchedule(problemOf(text), isaOf(target), Strategy::Streamed); };
+  auto step = [](const Schedule& s) { return std::array<int64_t, 4>{s.rows, s.unroll, s.ahead, s.inTurn}; };
+  using Step = std::array<int64_t, 4>;
+  EXPECT_EQ(step(of("power_norm_released:forward@f32[*x1000]{heads=8}")), Step({2, 4, 0, 1})) << "125 end within lines";
+  EXPECT_EQ(step(of("power_norm_released:backward@f32[*x1000]{heads=8}")), Step({2, 4, 0, 1}));
+  EXPECT_EQ(step(of("power_norm_released:forward@f32[*x1024]{heads=8}")), Step({4, 2, 0, 0}));
+  EXPECT_EQ(step(of("power_norm_released:backward@f32[*x1024]{heads=8}")), Step({4, 2, 0, 0})) << "rows a page apart";
+  for (const char* text : {"power_norm_released:backward@f32[*x768]{heads=8}", "power_norm_released:forward@f32[*x300]{heads=12}", "power_norm_released:forward@bf16[*x1024]{heads=8}"})
+    EXPECT_EQ(of(text).text(), of(text, "x86-64-v4").text()) << text << " is as elsewhere";
 }
 
 TEST(Schedule, ACoveWritesLongPiecesOfARow) {

@@ -10,6 +10,8 @@ static constexpr int64_t kEight = 192, kFour = 1024, kFourOfFew = 512;
 static constexpr int64_t kTurnsFrom = 768, kTurnsTo = 2048, kFourBackward = 4096;
 /// Forward, of whole lines: from here on a step of four rows has two vectors of each.
 static constexpr int64_t kTwoVectors = 512;
+/// Elements of the least group of a row whose outputs are worth writing in turn.
+static constexpr int64_t kShortGroup = 64;
 static constexpr int64_t kPage = 4096, kOneStrip = 256, kTwoStrips = 1024;
 /// Bytes of x from which on a second thread pays.
 static constexpr int64_t kOneThreadsBytes = 128 << 10;
@@ -60,6 +62,15 @@ static void suitColumns(const Problem& problem, Schedule& s) {
 /// Two rows, a piece of each long enough to be written at once.
 static void suitStream(Schedule& s) { s.rows = 2, s.unroll = 8; }
 
+/// Rows whose groups are scaled one by one, f32: of each a step has as much as registers hold, and none goes ahead.
+static void suitGroups(const Problem& problem, Schedule& s) {
+  const int64_t line = lineOf(problem);
+  const bool within = line * bytes(problem.data) % kLine != 0, backward = problem.entry == Entry::Backward;
+  if (within ? line < kShortGroup || (backward && line >= kTwoVectors) : backward ? line < 2 * kShortGroup || s.rows != 2 : line < kShortGroup / 2) return;
+  s.rows = within ? 2 : 4, s.unroll = 8 / s.rows;
+  s.ahead = false, s.inTurn = within;
+}
+
 /// Two rows of two vectors, as many as sixteen registers hold of a backward that adds up first and writes then.
 static void suitSixteenRegisters(const Problem& problem, Schedule& s, bool light) {
   const bool within = endsWithinLines(problem), backward = problem.entry == Entry::Backward;
@@ -76,7 +87,10 @@ void suitCove(const Problem& problem, const Isa& isa, Schedule& s) {
     s.inTurn = writesRuns(problem, s.strategy);
     return;
   }
-  if (problem.spec->pre) return;
+  if (problem.spec->pre) {
+    if (isa.registers >= 32 && problem.data == DType::F32 && lineOf(problem) && problem.entry != Entry::Infer) suitGroups(problem, s);
+    return;
+  }
   // Groups within a row were not measured.
   if (lines && problem.groups(problem.spec->groups) > 1) return;
   if (lines ? problem.spec->reduce != Reduce::Features : problem.entry == Entry::Infer && !goesDownColumns(problem, s.strategy)) return;
