@@ -40,6 +40,8 @@ constexpr int64_t kMapRows = 4;
 /// sum per feature to clear, to add to and to add up. Of more rows from twice as many features on, and of
 /// all while x has so many elements where a second-level cache of 2 MiB keeps the three tensors.
 constexpr int64_t kSplitFeatures = 1024, kSplitRows = 4, kSplitRowsOfMany = 16, kSplitElements = 128 << 10;
+/// On such a core sums about a mean, of which there are more, pay from here on.
+constexpr int64_t kManyFeaturesCentered = 1536;
 /// The same where there are no such sums, as in a forward: all that is won is that several threads have a row.
 constexpr int64_t kLongRow = 32768;
 
@@ -56,8 +58,9 @@ std::optional<int64_t> splitRows(const Problem& problem, const cpu::Isa& isa) {
   const bool sums = problem.entry == Entry::Backward && (problem.spec->scale || problem.spec->bias);
   const int64_t features = problem.features.value_or(0), least = !sums ? kLongRow : isa.registers < 32 ? 2 * kSplitFeatures : kSplitFeatures;
   if (features < least) return std::nullopt;
-  if (!sums || features < 2 * least) return kSplitRows;
-  const bool cove = isa.core == cpu::Core::Cove && isa.registers >= 32;
+  const bool cove = isa.core == cpu::Core::Cove && isa.registers >= 32, centered = problem.spec->center != Center::None;
+  const int64_t many = cove && centered ? kManyFeaturesCentered : 2 * least;
+  if (!sums || features < many) return kSplitRows;
   return cove ? std::max(kSplitElements / features, kSplitRowsOfMany) : kSplitRowsOfMany;
 }
 

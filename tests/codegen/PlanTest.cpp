@@ -110,6 +110,8 @@ TEST(Plan, APackageSplitsFewLongRows) {
   EXPECT_EQ(limits("layer_norm:backward@f32[*x2048]"), Rows({0, 16}));
   EXPECT_EQ(limits("layer_norm:backward@f32[*x2048]", "x86-64-v4:cove"), Rows({0, 64})) << "x, dy and dx stay in 2 MiB";
   EXPECT_EQ(limits("layer_norm:backward@f32[*x16384]", "x86-64-v4:cove"), Rows({0, 16}));
+  EXPECT_EQ(limits("layer_norm:backward@f32[*x1536]", "x86-64-v4:cove"), Rows({0, 85}));
+  EXPECT_EQ(limits("rms_norm:backward@f32[*x1536]", "x86-64-v4:cove"), Rows({0, 4})) << "fewer sums";
   EXPECT_EQ(limits("layer_norm:backward@f32[*x2047]", "x86-64-v3"), Rows({0})) << "sixteen registers";
   EXPECT_EQ(limits("layer_norm:backward@f32[*x2048]", "x86-64-v3"), Rows({0, 4}));
   EXPECT_EQ(limits("layer_norm:backward@f32[*x*]"), Rows({0}));
