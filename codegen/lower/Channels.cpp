@@ -11,7 +11,7 @@ namespace normc::codegen {
 /// Steps of a run whose sums begin anew: the run of one segment may be all there is.
 static constexpr int64_t kLongRunSteps = kFlushSteps * kFlushSteps;
 
-/// The same of channels: all runs of one, then those of the next. Not in large calls, which memory serves as well side by side.
+/// Channels one after the other, as `writeInTurn` has rows: all runs of one, then those of the next. Not in large calls, which memory serves as well side by side.
 void PhaseLowering::writeChannelsInTurn(SweepOp op, Replicas& replicas) {
   const int64_t unroll = unroll_;
   unroll_ = std::max(unroll, std::min<int64_t>(unroll * int64_t(replicas.size()), kTurnUnroll));
@@ -39,6 +39,7 @@ void PhaseLowering::channelSweep(SweepOp op, Replicas& replicas, Replica* all) {
   };
   if (!s.slots) return l_.forEach(none, segments, 1, [&](Value segment) { run(segment, width, {}, false); });
 
+  assert(s.partials.empty() && "a task has all rows of its channels");
   const Values zero = zeroSums(replicas.size() * s.slots * unroll_, schedule_.getVector());
   auto plus = [&](ValueRange running, Values inner) {
     for (auto [i, v] : llvm::enumerate(inner)) v = l_.addf(running[i], v);
