@@ -11,7 +11,8 @@ namespace normc::codegen {
 /// Steps of a run whose sums begin anew: the run of one segment may be all there is.
 static constexpr int64_t kLongRunSteps = kFlushSteps * kFlushSteps;
 
-/// Channels one after the other, as `writeInTurn` has rows: all runs of one, then those of the next. Not in large calls, which memory serves as well side by side.
+/// Channels one after the other, as `writeInTurn` has rows: all runs of one, then those of the next. Not in large calls,
+/// which memory serves as well side by side.
 void PhaseLowering::writeChannelsInTurn(SweepOp op, Replicas& replicas) {
   const int64_t unroll = unroll_;
   unroll_ = std::max(unroll, std::min<int64_t>(unroll * int64_t(replicas.size()), kTurnUnroll));

@@ -89,11 +89,13 @@ INSTANTIATE_TEST_SUITE_P(Columns, TallTensor,
 TEST(LongSums, OfManyShortSegmentsKeepTheirDigits) {
   for (const char* text : {"batch_norm:forward@f32[*x6x*]{layout=channels_first}", "batch_norm:backward@f32[*x6x*]{layout=channels_first}"}) {
     const Problem problem = problemOf(text);
-    auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, hostIsa(), codegen::Strategy::Streamed), hostIsa());
-    ASSERT_TRUE(kernel->plan) << kernel->error;
-    for (const HardInput data : {HardInput::Normal, HardInput::OutlierRow, HardInput::Mean1000}) {
-      const gate::Verdict verdict = gate::judge(kernel->plan, problem, {.extents = {50001, 3, 6}, .data = data, .step = 2});
-      EXPECT_TRUE(verdict.ok) << verdict.text;
+    for (const codegen::Strategy strategy : {codegen::Strategy::Streamed, codegen::Strategy::Resident}) {
+      auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, hostIsa(), strategy), hostIsa());
+      ASSERT_TRUE(kernel->plan) << kernel->error;
+      for (const HardInput data : {HardInput::Normal, HardInput::OutlierRow, HardInput::Mean1000}) {
+        const gate::Verdict verdict = gate::judge(kernel->plan, problem, {.extents = {50001, 3, 6}, .data = data, .step = 2});
+        EXPECT_TRUE(verdict.ok) << verdict.text;
+      }
     }
   }
 }
@@ -114,6 +116,21 @@ TEST(LongSums, OfLongRunsKeepTheirDigitsInTheKernelThatThePackageChooses) {
           const gate::Verdict verdict = gate::judge(plan.get(), problem, {.extents = {segments, rows, 3}, .data = data, .step = 2});
           EXPECT_TRUE(verdict.ok) << target << " " << verdict.text;
         }
+      }
+    }
+  }
+}
+
+TEST(LongSums, DownTheColumnsOfSplitRowsKeepTheirDigits) {
+  for (const char* text : {"layer_norm:backward@f32[*x1537]", "rms_norm:backward@f32[*x2048]", "layer_norm:backward@bf16[*x1536]"}) {
+    const Problem problem = problemOf(text);
+    for (const char* isaName : {"x86-64-v3", "host"}) {
+      const auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
+      auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Split), isa);
+      ASSERT_TRUE(kernel->plan) << kernel->error;
+      for (const HardInput data : {HardInput::Normal, HardInput::OutlierRow, HardInput::Mean1000}) {
+        const gate::Verdict verdict = gate::judge(kernel->plan, problem, {.extents = {1, 85, *problem.features}, .data = data, .step = 2});
+        EXPECT_TRUE(verdict.ok) << text << " " << isaName << " " << verdict.text;
       }
     }
   }
