@@ -24,14 +24,11 @@ std::string whyWrong(const Kernels& kernels, const Problem& problem, const Shape
   trial.extents = {std::min(shape.segments, std::max<int64_t>(1, fewRows / shape.rows)),
                    std::min(shape.rows, fewRows), shape.features};
   const host::Plan timed(kernels.package(), Ours::textFor(problem, shape));
-  const host::Plan anyRows(kernels.package(), problem.text());
-  size_t timedKernel = 0, anyKernel = 0;
-  host::check(normc_plan_kernel(timed.get(), &timedKernel));
-  host::check(normc_plan_kernel(anyRows.get(), &anyKernel));
+  const host::Plan anyRows(kernels.package(), problem.text(), {.one_kernel = 1});
   // A kernel that is offered for so few rows alone is checked on all of them.
-  if (timedKernel != anyKernel) trial.extents = {shape.segments, shape.rows, shape.features};
-  const gate::Verdict verdict =
-      gate::judge(timedKernel == anyKernel ? anyRows.get() : timed.get(), problem, trial);
+  const bool general = timed.kernel() == anyRows.kernel();
+  if (!general) trial.extents = {shape.segments, shape.rows, shape.features};
+  const gate::Verdict verdict = gate::judge((general ? anyRows : timed).get(), problem, trial);
   return verdict.ok ? std::string() : verdict.text;
 }
 

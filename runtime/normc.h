@@ -188,6 +188,10 @@ typedef struct normc_request {
    * otherwise; on CUDA the step lies on the device, and only the caller knows. */
   int32_t steady;
   int32_t output_reuse; /* a normc_output_reuse */
+  /* 1: calls run one kernel, whatever sizes they have that `problem` leaves open. 0: where the package has a better
+   * one for few rows, say, calls of few rows run that. */
+  int32_t one_kernel;
+  int32_t reserved; /* 0 */
 } normc_request;
 
 /* Chooses a kernel, loads its code, checks everything that does not depend on a call. Never measures.
@@ -197,11 +201,8 @@ NORMC_API normc_status normc_plan_create(const normc_package* package, const nor
                                          normc_plan** plan);
 NORMC_API void normc_plan_destroy(normc_plan* plan);
 
-/* For people: the kernel, why it was chosen, which others were rejected and why, threads, numbers. */
+/* For people: the kernels, why they were chosen, which others were rejected and why, threads, numbers. */
 NORMC_API normc_status normc_plan_describe(const normc_plan* plan, const char** text);
-
-/* The chosen kernel, as an index into "kernels" of the manifest. */
-NORMC_API normc_status normc_plan_kernel(const normc_plan* plan, size_t* index);
 
 /* The sizes of one call. */
 typedef struct normc_sizes {
@@ -210,6 +211,10 @@ typedef struct normc_sizes {
   int64_t rows;     /* of one segment */
   int64_t features; /* 0: those of the plan's problem, if it gives them */
 } normc_sizes;
+
+/* The kernel that calls of these sizes run, as an index into "kernels" of the manifest; `sizes` NULL: the one that
+ * serves any call of the problem. */
+NORMC_API normc_status normc_plan_kernel(const normc_plan* plan, const normc_sizes* sizes, size_t* index);
 
 typedef enum normc_type { NORMC_F32 = 0, NORMC_F64 = 1, NORMC_I64 = 2 } normc_type;
 
@@ -246,9 +251,9 @@ NORMC_API normc_status normc_plan_saved_bytes(const normc_plan* plan, const norm
 NORMC_API normc_status normc_plan_saved_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,
                                               normc_field* field);
 
-/* Scratch that is enough for every call of these sizes. Any alignment will do; nothing is kept in it
- * between calls; calls that run at the same time need one each. A call that leaves out no output may need
- * less, and says how much if it gets too little. */
+/* Scratch that is enough for every call of these sizes, or of fewer segments or rows: ask once, for the most that
+ * there will be. Any alignment will do; nothing is kept in it between calls; calls that run at the same time need one
+ * each. Most calls need less, and say how much if they get too little. */
 NORMC_API normc_status normc_plan_workspace_bytes(const normc_plan* plan, const normc_sizes* sizes,
                                                   size_t* bytes);
 

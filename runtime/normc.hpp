@@ -233,6 +233,9 @@ class Plan {
     check(normc_plan_describe(get(), &text));
     return text;
   }
+  /// The kernel that serves any call, and that which calls of these sizes run; indices into the manifest's "kernels".
+  std::size_t kernel() const { return kernelFor(nullptr); }
+  std::size_t kernel(const normc_sizes& of) const { return kernelFor(&of); }
   std::size_t stateBytes(std::int64_t features = 0) const {
     return bytes(normc_plan_state_bytes, sizes(1, 0, features));
   }
@@ -257,6 +260,11 @@ class Plan {
   std::size_t bytes(Query query, const normc_sizes& of) const {
     std::size_t result;
     check(query(get(), &of, &result));
+    return result;
+  }
+  std::size_t kernelFor(const normc_sizes* of) const {
+    std::size_t result;
+    check(normc_plan_kernel(get(), of, &result));
     return result;
   }
   template <typename Query>

@@ -38,8 +38,7 @@ CallTime timeOf(Planned& planned, int64_t rows, int64_t features, int64_t thread
   if (planned.place.onCuda())
     throw usage("--rows times a call on the CPU",
                 "on a GPU, normc tune --device " + planned.place.text() + " --schedule does");
-  const Json& kernel = planned.kernel();
-  Problem problem = planned.file.problem(kernel.at("problem").get<std::string>());
+  Problem problem = planned.file.problem(planned.kernel().at("problem").get<std::string>());
   const Extents extents{1, rows, featuresOf(problem, features)};
   problem.features = extents.features;
   if (rows > tune::kMostElements / extents.features)
@@ -48,6 +47,8 @@ CallTime timeOf(Planned& planned, int64_t rows, int64_t features, int64_t thread
   const measure::Machine machine = measure::thisMachine();
   if (threads == 0) threads = machine.processors;
 
+  planned.callOf(host::Plan::sizes(1, rows, extents.features));
+  const Json& kernel = planned.kernel();
   CallTime time;
   const Json& traffic = kernel.at("traffic");
   time.traffic = {traffic.at("reads").get<int>(), traffic.at("writes").get<int>()};

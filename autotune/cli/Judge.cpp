@@ -35,7 +35,7 @@ class KernelTrials {
   void run(gate::Trial trial) {
     const bool shortened = shorten(trial.extents);
     if (limited_) planFor(trial.extents);
-    if (!plan_ || kernelOf(*plan_) != verdict_.kernel) return;  // the runtime would choose another
+    if (!plan_ || plan_->kernel() != verdict_.kernel) return;  // the runtime would choose another
     judge(*plan_, trial, shortened);
     if (large_) judge(*large_, trial, shortened);
   }
@@ -70,11 +70,11 @@ class KernelTrials {
 
   void makePlans(const std::string& request) {
     const std::string isa = manifest_.at("isa");
-    normc_request options{.isa_cap = isa.c_str()};
+    normc_request options{.isa_cap = isa.c_str(), .one_kernel = 1};
     if (how_.device) options.device_type = kDLCUDA, options.device_id = how_.device->index();
     large_.reset();
     plan_.emplace(file_.plan(request, options));
-    if (kernelOf(*plan_) != verdict_.kernel) return;
+    if (plan_->kernel() != verdict_.kernel) return;
     const std::vector<normc_number> numbers = gate::numbersOfLargeCalls(plan_->get());
     if (numbers.empty()) return;
     options.numbers = numbers.data(), options.number_count = numbers.size();

@@ -114,10 +114,4 @@ Result<std::shared_ptr<const Spec>> PackageFile::find(std::string_view name) con
                     .hint = didYouMean(name, names, names.empty() ? "" : "it has " + joined(names))};
 }
 
-size_t kernelOf(const host::Plan& plan) {
-  size_t index = 0;
-  host::check(normc_plan_kernel(plan.get(), &index));
-  return index;
-}
-
 }  // namespace normc::cli

@@ -62,7 +62,4 @@ class PackageFile {
   int64_t bytes_ = 0;
 };
 
-/// The index of the kernel a plan has chosen.
-size_t kernelOf(const host::Plan&);
-
 }  // namespace normc::cli

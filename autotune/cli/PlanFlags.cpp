@@ -58,7 +58,7 @@ Planned::Planned(const PlanFlags& flags, const std::string& verb)
     : place(flags.place),
       file(openFor(flags, place, verb)),
       plan(planFor(file, flags, place, numbersOf(flags))),
-      index(kernelOf(plan)),
+      index(plan.kernel()),
       numbers_(numbersOf(flags)) {}
 
 std::optional<double> Planned::number(const std::string& name) const {

@@ -96,7 +96,7 @@ std::vector<normc_field> fieldsOf(Query query, const host::Plan& plan, const nor
 
 }  // namespace
 
-RunCall::RunCall(const Planned& planned, const FileMap& inputs, const FileMap& outputs, Output& out)
+RunCall::RunCall(Planned& planned, const FileMap& inputs, const FileMap& outputs, Output& out)
     : planned_(planned),
       device_(planned.place.open()),
       outputs_(outputs),
@@ -114,6 +114,7 @@ RunCall::RunCall(const Planned& planned, const FileMap& inputs, const FileMap& o
     if (operand.at("role") == "tensor" && operand.at("access") == "read")
       addInput(operand, inputs.at(operand.at("name")), out);
   translated([&] { makeFields(); });
+  translated([&] { planned.callOf(sizes_); });
   for (const Json& operand : kernel.at("operands"))
     if (operand.at("role") == "tensor" && operand.at("access") == "write") addOutput(operand);
   makeArguments();

@@ -20,7 +20,7 @@ using FileMap = std::map<std::string, std::string>;
 class RunCall {
  public:
   /// Reads the inputs and makes room for every output. The sizes are those of x.
-  RunCall(const Planned&, const FileMap& inputs, const FileMap& outputs, Output&);
+  RunCall(Planned&, const FileMap& inputs, const FileMap& outputs, Output&);
   ~RunCall();
 
   /// Before the call: to be filled from folders.

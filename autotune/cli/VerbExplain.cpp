@@ -34,10 +34,10 @@ ExitCode explain(const ExplainFlags& given, Output& out) {
   if (given.features && !given.rows) throw usage("--features is of a call that is timed", "say how many --rows it has");
   Planned planned(flags, "explain");
   const std::string text = planned.plan.describe();
-  const Json selection = planned.kernel().value("selection", Json::array());
-  const Json& traffic = planned.kernel().at("traffic");
   std::optional<CallTime> time;
   if (given.rows) time = timeOf(planned, given.rows, given.features, flags.threads);
+  const Json selection = planned.kernel().value("selection", Json::array());
+  const Json& traffic = planned.kernel().at("traffic");
   if (out.json) {
     Json result = {{"problem", flags.problem},
                 {"kernel", planned.index},

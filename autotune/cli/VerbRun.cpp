@@ -135,7 +135,7 @@ ExitCode run(const RunFlags& flags, Output& out) {
   const FileMap inputs = filesOf("--in", flags.inputs, "x=x.npy");
   const FileMap outputs = filesOf("--out", flags.outputs, "y=y.npy");
   for (const auto& [name, file] : outputs) requireWritable(file);
-  const Planned planned(flags.plan, "run");
+  Planned planned(flags.plan, "run");
   const std::string problem = planned.kernel().at("problem");
   RunCall call(planned, inputs, outputs, out);
   refuseUseless(flags, problem, call);

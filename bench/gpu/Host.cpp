@@ -96,7 +96,7 @@ void benchEnqueue(const std::string& driver, const Kernels& kernels, const std::
         const measure::Ratio us = middle(enqueueOn(threads, driver, kernels, shape, samples));
         json["us"] = {{"median", us.value * 1e6}, {"low", us.low * 1e6}, {"high", us.high * 1e6}};
         json["phases"] =
-            kernels.kernels().at(Kernels::kernelOf(kernels.plan(shape.text()))).at("phases").size();
+            kernels.kernels().at(kernels.plan(shape.text()).kernel()).at("phases").size();
       } catch (const std::runtime_error& error) {
         json["error"] = error.what();
       }

@@ -46,10 +46,10 @@ host::Plan Kernels::plan(const std::string& text, bool steady) const {
   return host::Plan(package_, text, request);
 }
 
-size_t Kernels::kernelOf(const host::Plan& plan) {
-  size_t index = 0;
-  host::check(normc_plan_kernel(plan.get(), &index));
-  return index;
+host::Plan Kernels::planOfOneKernel(const std::string& text) const {
+  normc_request request = host::onCuda(device_);
+  request.one_kernel = 1;
+  return host::Plan(package_, text, request);
 }
 
 Traffic Kernels::traffic(size_t kernel) const {

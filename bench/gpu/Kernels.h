@@ -30,8 +30,8 @@ class Kernels {
   Problem problem(const std::string& text) const;
   /// A plan for the device; throws host::Error.
   host::Plan plan(const std::string& text, bool steady = false) const;
-  /// The kernel that a plan has chosen, as an index into kernels().
-  static size_t kernelOf(const host::Plan&);
+  /// The same, where few rows must not run another kernel.
+  host::Plan planOfOneKernel(const std::string& text) const;
   Traffic traffic(size_t kernel) const;
 
  private:

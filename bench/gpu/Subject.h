@@ -23,7 +23,7 @@ class Subject {
   Subject(const gate::CudaDevice&, const Kernels&, const Shape&, int sets);
 
   const host::Plan& plan() const { return plan_; }
-  size_t kernel() const { return Kernels::kernelOf(plan_); }
+  size_t kernel() const { return plan_.kernel(); }
   int sets() const { return int(sets_.size()); }
   /// Bytes of the X-sized buffers of one set: as many as the roof of this entry reads and writes.
   static int64_t footprint(const Shape&);

@@ -165,7 +165,7 @@ class Run {
       const Problem problem = kernels_.problem(textOf(piece.kernel, "problem"));
       if (const Json most = rowsMax(piece.kernel); !most.is_null()) {
         tryFewRows(device, problem, most.get<int64_t>(), piece, tally);
-      } else if (const host::Plan plan = kernels_.plan(problem.text()); Kernels::kernelOf(plan) == piece.kernel) {
+      } else if (const host::Plan plan = kernels_.planOfOneKernel(problem.text()); plan.kernel() == piece.kernel) {
         tryAll(device, problem, plan, piece.first, tally);
       }
       if (tally.trials == 0) json["skipped"] = "the runtime chooses another kernel here";
@@ -201,7 +201,7 @@ class Run {
       for (gate::Trial& trial : trialsOf(problem, features, piece.first)) {
         trial.extents.rows = std::min(trial.extents.rows, most / std::max<int64_t>(trial.extents.segments, 1));
         const host::Plan plan = kernels_.plan(gate::requestOf(problem, trial.extents));
-        if (Kernels::kernelOf(plan) != piece.kernel) continue;
+        if (plan.kernel() != piece.kernel) continue;
         tally.add(gate::judge(plan.get(), problem, trial, &device));
         if (tally.failed > 0 && !device.alive()) return;
       }

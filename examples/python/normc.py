@@ -48,6 +48,12 @@ class _Request(ctypes.Structure):
         ("max_threads", ctypes.c_int32),
         ("numbers", ctypes.c_void_p),
         ("number_count", ctypes.c_size_t),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("steady", ctypes.c_int32),
+        ("output_reuse", ctypes.c_int32),
+        ("one_kernel", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
     ]
 
 

@@ -203,11 +203,12 @@ normc_status normc_plan_describe(const normc_plan* plan, const char** text) {
   return NORMC_OK;
 }
 
-normc_status normc_plan_kernel(const normc_plan* plan, size_t* index) {
+normc_status normc_plan_kernel(const normc_plan* plan, const normc_sizes* given, size_t* index) {
   NORMC_TRY(notNull(plan, "plan"));
   NORMC_TRY(notNull(index, "index"));
-  *index = plan->object->kernelIndex();
-  return NORMC_OK;
+  Sizes sizes;
+  if (given) NORMC_TRY(plan->object->sizes(*given, sizes));
+  return plan->object->kernelIndex(given ? &sizes : nullptr, *index);
 }
 
 normc_status normc_plan_state_bytes(const normc_plan* plan, const normc_sizes* sizes, size_t* bytes) {

@@ -105,6 +105,7 @@ struct KernelInfo {
   int64_t alignment = 0;        ///< CUDA only: of the phases' `symbol`, in bytes
   bool onCuda() const { return device == "cuda"; }
   Range rows, run;  ///< that it serves: of all segments, and of one
+  bool serves(const Sizes& sizes) const { return rows.has(sizes.totalRows()) && run.has(sizes.rows); }
   std::vector<Operand> operands;
   std::vector<Scalar> scalars;
   std::vector<FieldInfo> state, saved;

@@ -24,6 +24,8 @@ normc_status checkMemory(std::string_view name, const void* memory, size_t bytes
   return NORMC_OK;
 }
 
+constexpr int kNoRegion = -1;
+
 Region regionOf(std::string_view name, const void* memory, int64_t bytes, bool written) {
   const auto begin = reinterpret_cast<uintptr_t>(memory);
   return {name, begin, begin + bytes, written, nullptr, -1};
@@ -32,19 +34,21 @@ Region regionOf(std::string_view name, const void* memory, int64_t bytes, bool w
 }  // namespace
 
 normc_status Plan::bindTensors(Call& call) const {
+  // Which tensors, and of which types, is the same for all kernels of a plan.
+  const BoundKernel& general = *kernels_.back();
   std::array<int, kTensorCount> regionOfTensor;
-  regionOfTensor.fill(kUnused);
+  regionOfTensor.fill(kNoRegion);
   ShapeSource source;
   for (int i = 0; i < kTensorCount; ++i) {
     const Tensor which = Tensor(i);
     const DLTensor* const tensor = call.tensors[i];
-    if (operandOf_[i] == kUnused) {
-      if (tensor && !mayBeIgnored(kernel_->parts, which))
+    if (general.operandOf(i) == BoundKernel::kUnused) {
+      if (tensor && !mayBeIgnored(request_.parts, which))
         return fail(NORMC_INVALID_ARGUMENT, name(which), " is given, but ", request_.text,
                     " does not take it; leave it null");
       continue;
     }
-    const Operand& operand = kernel_->operands[operandOf_[i]];
+    const Operand& operand = general.info().operands[general.operandOf(i)];
     if (!tensor) {
       if (!mayBeLeftOut(which))
         return fail(NORMC_INVALID_ARGUMENT, name(which), " is null; ", request_.text,
@@ -72,7 +76,8 @@ normc_status Plan::bindTensors(Call& call) const {
   return NORMC_OK;
 }
 
-normc_status Plan::bindState(Call& call) const {
+normc_status Plan::bindState(const BoundKernel& bound, Call& call) const {
+  const KernelInfo& kernel = bound.info();
   const normc_args& args = call.args;
   const void* in = args.state_in;
   void* out = args.state_out;
@@ -84,24 +89,24 @@ normc_status Plan::bindState(Call& call) const {
                   " are both given; a state object stands for state_in and state_out");
     NORMC_TRY(state.checkFits(*this, call.sizes.features));
     in = state.data();
-    if (!kernel_->parts.isInfer()) out = state.data();
+    if (!kernel.parts.isInfer()) out = state.data();
     inBytes = outBytes = state.bytes();
   }
   call.leftOut.stateOut = !out;
-  if (kernel_->state.empty()) {
+  if (kernel.state.empty()) {
     if (in || out)
       return fail(NORMC_INVALID_ARGUMENT, in ? "state_in" : "state_out", " is given, but ", request_.text,
                   " has no state");
     return NORMC_OK;
   }
-  if (!in && readsState_)
+  if (!in && bound.readsState())
     return fail(NORMC_INVALID_ARGUMENT, "state_in is null; ", request_.text, " reads the state");
-  if (!in && out && !copiedFields_.empty())
+  if (!in && out && !bound.copiedFields().empty())
     return fail(NORMC_INVALID_ARGUMENT, "state_out is given without state_in; `",
-                kernel_->state[copiedFields_[0]].name, "` would have to be copied from it");
+                kernel.state[bound.copiedFields()[0]].name, "` would have to be copied from it");
 
-  const int64_t bytes = layOut(kernel_->state, call.sizes, call.stateOffsets.data());
-  int inRegion = kUnused;
+  const int64_t bytes = layOut(kernel.state, call.sizes, call.stateOffsets.data());
+  int inRegion = kNoRegion;
   if (in) {
     NORMC_TRY(checkMemory("state_in", in, inBytes, bytes));
     inRegion = call.regions.add(regionOf("state_in", in, bytes, false));
@@ -115,52 +120,53 @@ normc_status Plan::bindState(Call& call) const {
   call.stateIn = static_cast<const char*>(in);
   call.stateOut = static_cast<char*>(out);
   if (out && out != in)
-    for (const size_t field : copiedFields_)
+    for (const size_t field : bound.copiedFields())
       call.copies[call.copyCount++] = {call.stateOut + call.stateOffsets[field],
                                        call.stateIn + call.stateOffsets[field],
-                                       fieldBytes(kernel_->state[field], call.sizes)};
+                                       fieldBytes(kernel.state[field], call.sizes)};
   return NORMC_OK;
 }
 
-normc_status Plan::bindSaved(Call& call) const {
+normc_status Plan::bindSaved(const BoundKernel& bound, Call& call) const {
+  const KernelInfo& kernel = bound.info();
   void* const saved = call.args.saved;
-  const int64_t bytes = layOut(kernel_->saved, call.sizes, call.savedOffsets.data());
+  const int64_t bytes = layOut(kernel.saved, call.sizes, call.savedOffsets.data());
   call.leftOut.saved = !saved;
   if (!saved) {
-    if (readsSaved_ && bytes > 0)
+    if (bound.readsSaved() && bytes > 0)
       return fail(NORMC_INVALID_ARGUMENT, "saved is null; ", request_.text,
                   " needs what the forward of the same batch wrote there");
     return NORMC_OK;
   }
-  if (kernel_->saved.empty())
+  if (kernel.saved.empty())
     return fail(NORMC_INVALID_ARGUMENT, "saved is given, but ", request_.text,
                 " saves nothing; leave it null");
   NORMC_TRY(checkMemory("saved", saved, call.args.saved_bytes, bytes));
-  call.regions.add(regionOf("saved", saved, bytes, writesSaved_));
+  call.regions.add(regionOf("saved", saved, bytes, bound.writesSaved()));
   call.saved = static_cast<char*>(saved);
   return NORMC_OK;
 }
 
-normc_status Plan::bindOperands(Call& call) const {
-  if (!computeCuts(*kernel_, call.sizes, call.cuts.data()))
+normc_status Plan::bindOperands(const KernelInfo& kernel, Call& call) const {
+  if (!computeCuts(kernel, call.sizes, call.cuts.data()))
     return fail(NORMC_INVALID_ARGUMENT, "the tensors have more rows than can be counted");
   std::array<Scratch, kMaxOperands> scratch;
   const int64_t needed =
-      layOutWorkspace(*kernel_, call.sizes, call.cuts.data(), call.leftOut, scratch.data());
+      layOutWorkspace(kernel, call.sizes, call.cuts.data(), call.leftOut, scratch.data());
   char* workspace = static_cast<char*>(call.args.workspace);
   if (needed > 0) {
     const int64_t given = workspace ? call.args.workspace_bytes : 0;
-    const int64_t skipped = bytesToSkip(*kernel_, workspace, given, needed, call.views[kX].data);
+    const int64_t skipped = bytesToSkip(kernel, workspace, given, needed, call.views[kX].data);
     if (given < add(needed, skipped))
       return fail(NORMC_INVALID_ARGUMENT, "workspace has ", given, " bytes; this call needs ",
                   add(needed, skipped), " (normc_plan_workspace_bytes tells what is enough for any call)");
     // All that any x would make the call use, so that what is refused does not depend on where x lies.
-    call.regions.add(regionOf("workspace", workspace, std::min(given, add(needed, spareBytes(*kernel_, needed))), true));
+    call.regions.add(regionOf("workspace", workspace, std::min(given, add(needed, spareBytes(kernel, needed))), true));
     workspace += skipped;
   }
 
-  for (size_t i = 0; i < kernel_->operands.size(); ++i) {
-    const Operand& operand = kernel_->operands[i];
+  for (size_t i = 0; i < kernel.operands.size(); ++i) {
+    const Operand& operand = kernel.operands[i];
     normc_operand& to = call.operands[i];
     to = {};
     if (scratch[i].offset != Scratch::kNone) {
@@ -197,15 +203,16 @@ normc_status Plan::execute(const normc_args& args) const {
   if (args.stream && place_.onHost())
     return fail(NORMC_INVALID_ARGUMENT, "stream is given, but this plan runs on the CPU; leave it null");
   NORMC_TRY(bindTensors(call));
-  NORMC_TRY(bindState(call));
-  NORMC_TRY(bindSaved(call));
-  NORMC_TRY(bindOperands(call));
+  const BoundKernel& kernel = kernelFor(call.sizes);
+  NORMC_TRY(bindState(kernel, call));
+  NORMC_TRY(bindSaved(kernel, call));
+  NORMC_TRY(bindOperands(kernel.info(), call));
   NORMC_TRY(call.regions.check());
-  if (kernel_->parts.isBackward() && call.leftOut.tensors[kDx] && call.leftOut.tensors[kDscale] &&
+  if (request_.parts.isBackward() && call.leftOut.tensors[kDx] && call.leftOut.tensors[kDscale] &&
       call.leftOut.tensors[kDbias] && call.leftOut.stateOut)
     return fail(NORMC_INVALID_ARGUMENT, "nothing to compute: dx, dscale, dbias and state_out are all null");
 
-  return backend_->run(call);
+  return kernel.backend().run(call);
 }
 
 }  // namespace normc::runtime

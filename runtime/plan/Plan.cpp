@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 
 #include "runtime/api/Struct.h"
 #include "runtime/core/RawEnum.h"
@@ -19,10 +18,6 @@ std::string text(double value) {
   return {digits, end.ptr};
 }
 
-/// The scalar from which on a CPU kernel's outputs go past the caches, and a value that no tensor reaches.
-constexpr const char* kStreamNumber = "stream_bytes";
-constexpr double kNeverBytes = double(int64_t(1) << 62);
-
 normc_status checkRequest(const normc_request& request) {
   if (!request.problem)
     return fail(NORMC_INVALID_ARGUMENT, "request.problem is null; it names what to compute");
@@ -37,18 +32,10 @@ normc_status checkRequest(const normc_request& request) {
   if (request.output_reuse < NORMC_OUTPUT_REUSE_UNKNOWN || request.output_reuse > NORMC_OUTPUT_REUSE_LATE)
     return fail(NORMC_INVALID_ARGUMENT, "request.output_reuse is ", request.output_reuse,
                 "; it must be 0 (unknown), 1 (soon) or 2 (late)");
-  return NORMC_OK;
-}
-
-/// The rules of the language that the manifest hands on.
-normc_status checkRange(const Scalar& scalar, double value) {
-  const auto refuse = [&](const char* rule, auto... limit) {
-    return fail(NORMC_INVALID_ARGUMENT, "the number `", scalar.name, "` is ", value, "; it must be ", rule, limit...);
-  };
-  if (!(value >= scalar.least)) return refuse("at least ", scalar.least);
-  if (!(value > scalar.above)) return refuse("above ", scalar.above);
-  if (!(value < scalar.below)) return refuse("below ", scalar.below);
-  if (scalar.whole && value != std::floor(value)) return refuse("a whole number");
+  if (request.one_kernel != 0 && request.one_kernel != 1)
+    return fail(NORMC_INVALID_ARGUMENT, "request.one_kernel is ", request.one_kernel, "; it must be 0 or 1");
+  if (request.reserved != 0)
+    return fail(NORMC_INVALID_ARGUMENT, "request.reserved is ", request.reserved, "; it must be 0");
   return NORMC_OK;
 }
 
@@ -63,101 +50,75 @@ normc_status Plan::create(std::shared_ptr<const Context> context, std::shared_pt
   NORMC_TRY(parseProblemText(request.problem, wanted));
   Selection selection;
   NORMC_TRY(Selection::make(package->manifest(), wanted, *platform, selection));
+  std::unique_ptr<Plan> made(new Plan());
+  made->context_ = std::move(context);
+  made->package_ = std::move(package);
+  made->request_ = std::move(wanted);
+  made->place_ = platform->place();
+  NORMC_TRY(made->bind(*platform, selection, request));
+  NORMC_TRY(made->bindNarrower(*platform, selection, request));
+  made->description_ = made->describe(selection);
+  plan = std::move(made);
+  return NORMC_OK;
+}
+
+normc_status Plan::bind(const Platform& platform, Selection& selection, const normc_request& request) {
+  std::unique_ptr<const BoundKernel> kernel;
   for (;;) {
-    std::unique_ptr<Plan> made(new Plan());
-    made->context_ = context;
-    made->package_ = package;
-    made->request_ = wanted;
-    const normc_status status = made->bind(*platform, selection.kernel(), request);
-    if (status == NORMC_OK) {
-      made->description_ = made->describe(selection);
-      plan = std::move(made);
-      return NORMC_OK;
-    }
+    const normc_status status = BoundKernel::create(platform, *context_, *package_, selection.kernel(), request, kernel);
+    if (status == NORMC_OK) break;
     // What this device, or its driver, does not take; anything else is final.
     if (status != NORMC_FAILED_PRECONDITION) return status;
     if (selection.refuse(lastError())) continue;
     if (selection.count() == 1) return status;
     std::string lines = selection.refused();
     lines.pop_back();
-    return fail(status, "no kernel of the package that serves ", wanted.text, " can be loaded here:\n", lines);
+    return fail(status, "no kernel of the package that serves ", request_.text, " can be loaded here:\n", lines);
   }
-}
-
-normc_status Plan::bind(const Platform& platform, size_t kernel, const normc_request& request) {
-  place_ = platform.place();
-  kernelIndex_ = kernel;
-  kernel_ = &package_->manifest().kernels[kernel];
-  NORMC_TRY(bindNumbers(request));
-  noteOperands();
-  std::unique_ptr<Backend> backend;
-  NORMC_TRY(platform.bind({*context_, *package_, *kernel_, scalars_, request}, backend));
-  backend_ = std::move(backend);
+  kernels_.push_back(std::move(kernel));
   return NORMC_OK;
 }
 
-normc_status Plan::bindNumbers(const normc_request& request) {
-  for (const Scalar& scalar : kernel_->scalars) scalars_.push_back(scalar.value);
-  if (const int stream = indexOf(kernel_->scalars, kStreamNumber); stream >= 0) {
-    if (request.output_reuse == NORMC_OUTPUT_REUSE_SOON) scalars_[stream] = kNeverBytes;
-    if (request.output_reuse == NORMC_OUTPUT_REUSE_LATE) scalars_[stream] = 0;
-  }
-  if (request.number_count > 0 && !request.numbers)
-    return fail(NORMC_INVALID_ARGUMENT, "request.numbers is null but number_count is ", request.number_count);
-  for (size_t i = 0; i < request.number_count; ++i) {
-    const normc_number& number = request.numbers[i];
-    const int index = number.name ? indexOf(kernel_->scalars, number.name) : -1;
-    if (index < 0) {
-      std::string names;
-      for (const Scalar& scalar : kernel_->scalars) names += (names.empty() ? "" : ", ") + scalar.name;
-      return fail(NORMC_NOT_FOUND, kernel_->problem, " has no number `", number.name,
-                  "`; it has: ", names.empty() ? std::string("none") : names);
+normc_status Plan::bindNarrower(const Platform& platform, Selection& selection, const normc_request& request) {
+  for (const size_t index : selection.narrower()) {
+    if (request.one_kernel) {
+      selection.leaveOut(index, "the request asks for one kernel");
+      continue;
     }
-    if (number.value != number.value)
-      return fail(NORMC_INVALID_ARGUMENT, "the number `", number.name, "` must not be NaN");
-    NORMC_TRY(checkRange(kernel_->scalars[index], number.value));
-    scalars_[index] = number.value;
+    std::unique_ptr<const BoundKernel> kernel;
+    const normc_status status = BoundKernel::create(platform, *context_, *package_, index, request, kernel);
+    if (status == NORMC_FAILED_PRECONDITION) {
+      selection.leaveOut(index, lastError());
+    } else if (status != NORMC_OK) {
+      return status;
+    } else if (!kernel->takesTensorsOf(*kernels_.back())) {
+      selection.leaveOut(index, "takes other tensors than kernel " + std::to_string(selection.kernel()));
+    } else {
+      kernels_.insert(kernels_.end() - 1, std::move(kernel));
+    }
   }
   return NORMC_OK;
-}
-
-void Plan::noteOperands() {
-  operandOf_.fill(kUnused);
-  std::vector<bool> written(kernel_->state.size());
-  for (size_t i = 0; i < kernel_->operands.size(); ++i) {
-    const Operand& operand = kernel_->operands[i];
-    switch (operand.role) {
-      case Role::Tensor:
-        operandOf_[operand.tensor] = static_cast<int>(i);
-        break;
-      case Role::StateIn:
-        readsState_ = true;
-        break;
-      case Role::StateOut:
-        written[operand.field] = true;
-        break;
-      case Role::Saved:
-        (operand.written ? writesSaved_ : readsSaved_) = true;
-        break;
-      case Role::Workspace:
-        break;
-    }
-  }
-  for (size_t i = 0; i < written.size(); ++i)
-    if (!written[i]) copiedFields_.push_back(i);
 }
 
 std::string Plan::describe(const Selection& selection) const {
+  const BoundKernel& general = *kernels_.back();
+  const KernelInfo& info = general.info();
   std::string result = request_.text + "\n";
-  result += "kernel: " + std::to_string(kernelIndex_) + " of " + package_->label() + ": " + kernel_->problem +
-            ", " + kernel_->isa + ", by " + kernel_->generator + "\n";
-  result += "schedule: " + kernel_->schedule + " (" + kernel_->origin + ")\n";
+  result += "kernel: " + std::to_string(general.index()) + " of " + package_->label() + ": " + info.problem + ", " +
+            info.isa + ", by " + info.generator + "\n";
+  result += "schedule: " + info.schedule + " (" + info.origin + ")\n";
   result += "chosen because: " + selection.reason() + "\n";
-  result += backend_->describe();
-  for (size_t i = 0; i < scalars_.size(); ++i) {
-    const Scalar& scalar = kernel_->scalars[i];
-    result += "number: " + scalar.name + " = " + text(scalars_[i]);
-    if (scalars_[i] != scalar.value) result += " (default " + text(scalar.value) + ")";
+  for (size_t i = 0; i + 1 < kernels_.size(); ++i) {
+    const KernelInfo& narrower = kernels_[i]->info();
+    result += "but for " + limitsText(narrower) + ": kernel " + std::to_string(kernels_[i]->index()) + ", " + narrower.isa +
+              ", by " + narrower.generator + ", " + narrower.schedule + " (" + narrower.origin + ")\n";
+  }
+  result += general.backend().describe();
+  for (size_t i = 0; i < info.scalars.size(); ++i) {
+    const Scalar& scalar = info.scalars[i];
+    const double value = general.scalars()[i];
+    result += "number: " + scalar.name + " = " + text(value);
+    if (value != scalar.value) result += " (default " + text(scalar.value) + ")";
     result += "\n";
   }
   if (const std::string rejected = selection.rejected(); !rejected.empty()) result += "rejected:\n" + rejected;
@@ -174,7 +135,13 @@ normc_status Plan::checkSizes(const Sizes& sizes) const {
   if (request_.rows && sizes.rows != *request_.rows) return mismatch("rows", sizes.rows, *request_.rows);
   if (request_.segments && sizes.segments != *request_.segments)
     return mismatch("segments", sizes.segments, *request_.segments);
-  return NORMC_OK;  // limits of the kernel hold for numbers that are fixed, or it would not have been selected
+  return NORMC_OK;
+}
+
+const BoundKernel& Plan::kernelFor(const Sizes& sizes) const {
+  for (size_t i = 0; i + 1 < kernels_.size(); ++i)
+    if (kernels_[i]->info().serves(sizes)) return *kernels_[i];
+  return *kernels_.back();
 }
 
 normc_status Plan::sizes(const normc_sizes& given, Sizes& sizes) const {
@@ -194,16 +161,18 @@ normc_status Plan::sizes(const normc_sizes& given, Sizes& sizes) const {
   return NORMC_OK;
 }
 
+normc_status Plan::kernelIndex(const Sizes* sizes, size_t& index) const {
+  if (sizes) NORMC_TRY(checkSizes(*sizes));
+  index = (sizes ? kernelFor(*sizes) : *kernels_.back()).index();
+  return NORMC_OK;
+}
+
 normc_status Plan::workspaceBytes(const Sizes& sizes, size_t& bytes) const {
   NORMC_TRY(checkSizes(sizes));
-  std::array<normc_cut, kMaxPhases> cuts;
-  std::array<Scratch, kMaxOperands> scratch;
-  int64_t used = kHuge;
-  if (computeCuts(*kernel_, sizes, cuts.data()))
-    used = layOutWorkspace(*kernel_, sizes, cuts.data(), LeftOut::everything(), scratch.data());
-  if (used >= kHuge - kPage)
-    return fail(NORMC_INVALID_ARGUMENT, "the sizes are too large: no memory holds them");
-  bytes = used == 0 ? 0 : used + spareBytes(*kernel_, used);
+  int64_t enough = 0;
+  for (const auto& kernel : kernels_) enough = std::max(enough, enoughWorkspace(kernel->info(), sizes));
+  if (enough == kHuge) return fail(NORMC_INVALID_ARGUMENT, "the sizes are too large: no memory holds them");
+  bytes = enough;
   return NORMC_OK;
 }
 

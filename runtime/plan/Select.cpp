@@ -35,16 +35,45 @@ std::string problemDiffers(const KernelInfo& kernel, const ProblemRequest& reque
   return {};
 }
 
-/// Why the kernel cannot serve the sizes; empty if it can.
-std::string limitsRefuse(const KernelInfo& kernel, const ProblemRequest& request) {
-  const auto refuse = [](const char* what, const Range& served, std::optional<int64_t> rows) -> std::string {
-    if (served == Range() || (rows && served.has(*rows))) return {};
-    return what + std::to_string(served.least) + " to " +
-           (served.most == kHuge ? "any number of" : std::to_string(served.most)) + " rows, not " +
-           (rows ? std::to_string(*rows) : "any number");
+/// What calls of the request may have.
+struct PossibleRows {
+  Range all, ofASegment;
+  explicit PossibleRows(const ProblemRequest& request) {
+    if (request.rows) ofASegment = {*request.rows, *request.rows};
+    const std::optional<int64_t> total = request.totalRows();
+    if (total) all = {*total, *total};
+    else all.least = request.rows.value_or(0);
+  }
+};
+
+enum class Serves { All, Some, None };
+
+Serves serves(const Range& served, const Range& possible) {
+  if (served.least <= possible.least && possible.most <= served.most) return Serves::All;
+  return served.least <= possible.most && possible.least <= served.most ? Serves::Some : Serves::None;
+}
+
+std::string text(const Range& range) {
+  return std::to_string(range.least) + " to " + (range.most == kHuge ? "any number of" : std::to_string(range.most)) +
+         " rows";
+}
+
+/// How many of the sizes the kernel serves, and why not all.
+Serves serves(const KernelInfo& kernel, const ProblemRequest& request, std::string& why) {
+  const PossibleRows possible(request);
+  Serves worst = Serves::All;
+  const auto judge = [&](const char* what, const Range& served, const Range& possible) {
+    const Serves verdict = serves(served, possible);
+    if (verdict <= worst) return;
+    worst = verdict;
+    why = what + text(served) + ", not " +
+          (possible.least == possible.most ? std::to_string(possible.least)
+           : verdict == Serves::Some       ? "any number"
+                                           : std::to_string(possible.least) + " and more");
   };
-  const std::string reason = refuse("serves ", kernel.rows, request.totalRows());
-  return reason.empty() ? refuse("serves segments of ", kernel.run, request.rows) : reason;
+  judge("serves ", kernel.rows, possible.all);
+  judge("serves segments of ", kernel.run, possible.ofASegment);
+  return worst;
 }
 
 /// Rows of all segments first.
@@ -76,6 +105,13 @@ normc_status noSuchNorm(const Manifest& manifest, const ProblemRequest& request)
 
 }  // namespace
 
+std::string limitsText(const KernelInfo& kernel) {
+  std::string result;
+  if (kernel.rows != Range()) result = text(kernel.rows);
+  if (kernel.run != Range()) result += (result.empty() ? "segments of " : " in segments of ") + text(kernel.run);
+  return result.empty() ? "any number of rows" : result;
+}
+
 /// What sets the better of two kernels apart; empty if only their order does.
 std::string Selection::edge(const Candidate& better, const Candidate& other) {
   const KernelInfo &a = *better.kernel, &b = *other.kernel;
@@ -102,12 +138,16 @@ normc_status Selection::make(const Manifest& manifest, const ProblemRequest& req
     const KernelInfo& kernel = manifest.kernels[i];
     if (kernel.parts.norm != request.parts.norm || kernel.parts.entry != request.parts.entry) continue;
     related = true;
-    std::string reason = problemDiffers(kernel, request);
-    if (reason.empty()) reason = limitsRefuse(kernel, request);
+    std::string reason = problemDiffers(kernel, request), limits;
+    Serves served = Serves::None;
+    if (reason.empty()) {
+      served = serves(kernel, request, limits);
+      if (served == Serves::None) reason = limits;
+    }
     if (reason.empty()) {
       Platform::Verdict verdict = platform.judge(kernel);
       if (verdict.refusal.empty())
-        made.able_.push_back({i, &kernel, verdict.rank, std::move(verdict.advantage)});
+        (served == Serves::All ? made.able_ : made.some_).push_back({i, &kernel, verdict.rank, std::move(verdict.advantage)});
       reason = std::move(verdict.refusal);
       otherDevice |= !reason.empty();
     }
@@ -115,12 +155,18 @@ normc_status Selection::make(const Manifest& manifest, const ProblemRequest& req
   }
   if (!related) return noSuchNorm(manifest, request);
   if (made.able_.empty()) {
+    for (const Candidate& some : made.some_) {
+      std::string limits;
+      serves(*some.kernel, request, limits);
+      made.unable_ += line(some.index, *some.kernel, limits);
+    }
     made.unable_.pop_back();
     const std::string remedy = otherDevice ? platform.remedy() : std::string();
     return fail(otherDevice ? NORMC_FAILED_PRECONDITION : NORMC_NOT_FOUND, "no kernel of the package serves ",
                 request.text, " here:\n", made.unable_, remedy.empty() ? "" : "\n", remedy);
   }
   std::sort(made.able_.begin(), made.able_.end(), precedes);
+  std::sort(made.some_.begin(), made.some_.end(), precedes);
   selection = std::move(made);
   return NORMC_OK;
 }
@@ -128,6 +174,19 @@ normc_status Selection::make(const Manifest& manifest, const ProblemRequest& req
 bool Selection::refuse(std::string why) {
   refusals_.push_back(std::move(why));
   return refusals_.size() < able_.size();
+}
+
+std::vector<size_t> Selection::narrower() const {
+  std::vector<size_t> result;
+  for (const Candidate& some : some_)
+    if (precedes(some, able_[refusals_.size()])) result.push_back(some.index);
+  return result;
+}
+
+void Selection::leaveOut(size_t kernel, const std::string& why) {
+  const auto found = std::find_if(some_.begin(), some_.end(), [&](const Candidate& c) { return c.index == kernel; });
+  unable_ += line(kernel, *found->kernel, "serves " + limitsText(*found->kernel) + "; " + why);
+  some_.erase(found);
 }
 
 std::string Selection::reason() const {
@@ -148,12 +207,15 @@ std::string Selection::refused() const {
 std::string Selection::rejected() const {
   std::string lines = refused();
   const Candidate& best = able_[refusals_.size()];
-  for (size_t i = refusals_.size() + 1; i < able_.size(); ++i) {
-    const std::string edge = Selection::edge(best, able_[i]);
-    lines += line(able_[i].index, *able_[i].kernel,
+  const auto behind = [&](const Candidate& other) {
+    const std::string edge = Selection::edge(best, other);
+    lines += line(other.index, *other.kernel,
                   "kernel " + std::to_string(best.index) + " " +
                       (edge.empty() ? "comes before it in the package" : edge));
-  }
+  };
+  for (size_t i = refusals_.size() + 1; i < able_.size(); ++i) behind(able_[i]);
+  for (const Candidate& some : some_)
+    if (precedes(best, some)) behind(some);
   return lines + unable_;
 }
 

@@ -4,6 +4,9 @@
 // its platform ranks it, then features exact before any, then the narrower limits,
 // then the order of the manifest. It looks at nothing else and never measures.
 //
+// Where the request leaves sizes open, the kernel that serves them all is the best one
+// for all of them; those that would come before it but serve only some are narrower.
+//
 // Whether a device really takes a kernel, its driver says when the code is loaded:
 // then the next in the order has its turn, and the plan tells.
 #pragma once
@@ -27,6 +30,11 @@ class Selection {
   /// Goes on to the next, since this one could not be loaded; false where there is none.
   bool refuse(std::string why);
 
+  /// Those that serve some of the sizes that the request leaves open, and come before kernel(): the best first.
+  std::vector<size_t> narrower() const;
+  /// Does without one of those.
+  void leaveOut(size_t kernel, const std::string& why);
+
   std::string reason() const;    ///< why this one
   std::string rejected() const;  ///< one line for each other kernel of this norm and entry
   /// The lines of those that could not be loaded.
@@ -44,8 +52,12 @@ class Selection {
   static bool precedes(const Candidate& first, const Candidate& second);
 
   std::vector<Candidate> able_;        ///< the best first
+  std::vector<Candidate> some_;        ///< that serve some of the open sizes: the best first
   std::vector<std::string> refusals_;  ///< of the first of them
   std::string unable_;                 ///< lines of those that cannot serve
 };
+
+/// The sizes it serves: "0 to 64 rows", "segments of 8 to 16 rows", or both.
+std::string limitsText(const KernelInfo& kernel);
 
 }  // namespace normc::runtime

@@ -41,9 +41,26 @@ int64_t scratchBytes(const KernelInfo& kernel, const Operand& operand, const Siz
   return multiply(tasks, lineBytes);
 }
 
+/// The least length of a chunk.
+int64_t leastUnits(const Phase& phase, const Sizes& sizes, const normc_cut* cuts) {
+  return ceilDivide(phase.minUnits, std::max<int64_t>(elements(phase.weight, sizes, cuts), 1));
+}
+
 /// The next offset at or after `offset` that lies `place` bytes into a page.
 int64_t nextAt(int64_t offset, int64_t place) {
   return offset >= kHuge - kPage ? offset : offset + ((place - offset) & (kPage - 1));
+}
+
+/// The most chunks of any call of at most these sizes: as many as of the least length, but not more than allowed.
+bool boundCuts(const KernelInfo& kernel, const Sizes& sizes, normc_cut* cuts) {
+  for (size_t i = 0; i < kernel.phases.size(); ++i) {
+    const Phase& phase = kernel.phases[i];
+    const int64_t units = elements(phase.units, sizes, cuts);
+    if (units == kHuge) return false;
+    const int64_t even = nearestQuotient(units, leastUnits(phase, sizes, cuts));
+    cuts[i] = {.units = units, .chunk_units = 1, .chunks = std::clamp<int64_t>(even, units > 0, phase.maxChunks)};
+  }
+  return true;
 }
 
 }  // namespace
@@ -55,8 +72,7 @@ bool computeCuts(const KernelInfo& kernel, const Sizes& sizes, normc_cut* cuts) 
     cut.units = elements(phase.units, sizes, cuts);
     if (cut.units == kHuge) return false;
     // Of equal length: what a last chunk lacks, one thread waits for.
-    const int64_t weight = std::max<int64_t>(elements(phase.weight, sizes, cuts), 1);
-    const int64_t least = std::max(ceilDivide(phase.minUnits, weight), ceilDivide(cut.units, phase.maxChunks));
+    const int64_t least = std::max(leastUnits(phase, sizes, cuts), ceilDivide(cut.units, phase.maxChunks));
     const int64_t even = ceilDivide(std::max<int64_t>(cut.units, 1), std::max<int64_t>(nearestQuotient(cut.units, least), 1));
     const int64_t step = cut.units < multiply(kManyGroups, phase.group) ? phase.multiple : phase.group;
     cut.chunk_units = multiply(ceilDivide(even, step), step);
@@ -89,6 +105,22 @@ int64_t bytesToSkip(const KernelInfo& kernel, const void* workspace, int64_t giv
   const auto place = (reinterpret_cast<uintptr_t>(x) + kBehindX) / kAlignment * kAlignment;
   const auto apart = int64_t((place - begin) % kPage);
   return x && apart <= std::min(given - needed, spareBytes(kernel, needed)) ? apart : int64_t(-begin % kAlignment);
+}
+
+int64_t enoughWorkspace(const KernelInfo& kernel, const Sizes& sizes) {
+  if (kernel.rows.least > sizes.totalRows() || kernel.run.least > sizes.rows) return 0;
+  const Sizes most = {std::min(sizes.segments, kernel.rows.most),
+                      std::min({sizes.rows, kernel.rows.most, kernel.run.most}), sizes.features};
+  std::array<normc_cut, kMaxPhases> cuts;
+  if (!boundCuts(kernel, most, cuts.data())) return kHuge;
+  int64_t needed = 0, taskStride;
+  for (const Operand& operand : kernel.operands) {
+    const int64_t size = scratchBytes(kernel, operand, most, cuts.data(), LeftOut::everything(), taskStride);
+    const int64_t apart = size >= kApart && !kernel.onCuda() ? kPage : 0;  // wherever in a page it is to begin
+    needed = add(needed, add(roundUp(size, kAlignment), apart));
+  }
+  if (needed >= kHuge - kPage) return kHuge;
+  return needed == 0 ? 0 : needed + spareBytes(kernel, needed);
 }
 
 }  // namespace normc::runtime

@@ -48,4 +48,9 @@ int64_t bytesToSkip(const KernelInfo& kernel, const void* workspace, int64_t giv
 int64_t layOutWorkspace(const KernelInfo& kernel, const Sizes& sizes, const normc_cut* cuts,
                         const LeftOut& leftOut, Scratch* scratch);
 
+/// Bytes that are enough for every call of these sizes, or of fewer segments or rows, that the kernel serves, whatever it
+/// leaves out and wherever the workspace begins; 0 if it serves none, kHuge if no memory holds it. More than a layout of
+/// the same sizes may use: fewer rows may be cut into more chunks.
+int64_t enoughWorkspace(const KernelInfo& kernel, const Sizes& sizes);
+
 }  // namespace normc::runtime

@@ -69,7 +69,7 @@ TEST_F(CudaRun, NormalizesTwoRowsByHand) {
   array("x.npy", {2, 2}, {3, -1, 5, 7});
   array("scale.npy", {2}, {1, 1});
   array("bias.npy", {2}, {0, 0});
-  const Planned planned(flags("layer_norm:forward@f32[*x2]"), "run");
+  Planned planned(flags("layer_norm:forward@f32[*x2]"), "run");
   RunCall call(planned, {{"x", path("x.npy")}, {"scale", path("scale.npy")}, {"bias", path("bias.npy")}},
                {{"y", path("y.npy")}}, out_);
   call.upload();
@@ -92,7 +92,7 @@ TEST_F(CudaRun, BringsStateAndSavedStatisticsBack) {
   array("x.npy", {2, 2}, {3, -1, 5, 7});
   array("scale.npy", {2}, {1, 1});
   array("bias.npy", {2}, {0, 0});
-  const Planned planned(flags("power_norm:forward@f32[*x2]"), "run");
+  Planned planned(flags("power_norm:forward@f32[*x2]"), "run");
   RunCall call(planned, {{"x", path("x.npy")}, {"scale", path("scale.npy")}, {"bias", path("bias.npy")}}, {},
                out_);
   EXPECT_EQ(call.state().scalar("step"), 0);  // a fresh one came from the device
@@ -114,7 +114,7 @@ TEST_F(CudaRun, SaysThatTheDeviceFailed) {
   array("x.npy", {2, 2}, {3, -1, 5, 7});
   array("scale.npy", {2}, {1, 1});
   array("bias.npy", {2}, {0, 0});
-  const Planned planned(flags("layer_norm:forward@f32[*x2]"), "run");
+  Planned planned(flags("layer_norm:forward@f32[*x2]"), "run");
   RunCall call(planned, {{"x", path("x.npy")}, {"scale", path("scale.npy")}, {"bias", path("bias.npy")}}, {},
                out_);
   driver_->options.maxSteps = 1;  // every launch is a runaway

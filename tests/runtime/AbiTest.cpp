@@ -114,7 +114,7 @@ TEST(Abi, RefusesStructsWithoutTheirSize) {
   request.problem = "layer_norm:forward@f32[*x*]";
   normc_plan* plan;
   EXPECT_EQ(refusal(normc_plan_create(standard().get(), &request, &plan)),
-            "INVALID_ARGUMENT: normc_request.struct_size is 0; set it to sizeof(normc_request), 64 with this "
+            "INVALID_ARGUMENT: normc_request.struct_size is 0; set it to sizeof(normc_request), 72 with this "
             "header");
   normc_context_options options = {};
   options.struct_size = 0x12345678;

@@ -18,9 +18,7 @@ package::Kernel kernelFor(const std::string& isa) { return forCuda(layerNorm("fo
 class CudaSelect : public CudaTest {
  protected:
   static size_t chosen(const host::Package& package, normc_request request = host::onCuda()) {
-    size_t index;
-    host::check(normc_plan_kernel(Plan(package, kProblem, request).get(), &index));
-    return index;
+    return Plan(package, kProblem, request).kernel();
   }
   static void capability(int number) { restart({{number / 10, number % 10, 0, 0}}); }
   static std::string describe(const host::Package& package, normc_request request = host::onCuda()) {
@@ -85,9 +83,7 @@ TEST_F(CudaSelect, DescribesDeviceAndPlan) {
 TEST_F(CudaSelect, PrefersExactFeaturesOnOneRung) {
   const host::Package package = open(
       cudaPackage({kernelFor("sm_90"), forCuda(layerNorm("forward", 8)), withCubin(kernelFor("sm_80"))}));
-  size_t index;
-  host::check(normc_plan_kernel(Plan(package, "layer_norm:forward@f32[*x8]", host::onCuda()).get(), &index));
-  EXPECT_EQ(index, 1u);
+  EXPECT_EQ(Plan(package, "layer_norm:forward@f32[*x8]", host::onCuda()).kernel(), 1u);
 }
 
 TEST_F(CudaSelect, HonoursTheCap) {
@@ -185,6 +181,24 @@ TEST_F(CudaSelect, RunsTheNextKernelAsIfThereHadBeenNoOther) {
   EXPECT_FALSE(has(plan.describe(), "number: other"));
   plan(CudaLayerNorm().forward());
   EXPECT_EQ(launchedFunctions(), "layer_norm_forward");
+}
+
+TEST_F(CudaSelect, DoesWithoutAKernelForFewRowsThatTheDeviceHasNoRoomFor) {
+  package::Kernel few = clustered(kernelFor("sm_90"), 16);
+  few.limits.rowsMax = 64, few.phases[0].symbol = "few_rows";
+  const host::Package package = open(cudaPackage({kernelFor("sm_90"), few}));
+  const Plan both(package, kProblem, host::onCuda());
+  CudaLayerNorm norm;
+  both(norm.forward());
+  EXPECT_EQ(launchedFunctions(), "few_rows");
+  fake_cuda_set_largest_cluster(8);
+  const Plan one(package, kProblem, host::onCuda());
+  one(norm.forward());
+  EXPECT_EQ(launchedFunctions(), "few_rows layer_norm_forward");
+  EXPECT_TRUE(has(one.describe(), "rejected:\n"
+                                  "  kernel 1 (layer_norm:forward@f32[*x*], sm_90, hand): serves 0 to 64 rows; `few_rows` is launched in "
+                                  "clusters of 16 blocks"))
+      << one.describe();
 }
 
 TEST_F(CudaSelect, SaysOfEachKernelWhyItCannotBeLoaded) {

@@ -1,0 +1,101 @@
+#include "runtime/plan/BoundKernel.h"
+
+#include <cmath>
+
+#include "runtime/core/Error.h"
+
+namespace normc::runtime {
+namespace {
+
+/// The scalar from which on a CPU kernel's outputs go past the caches, and a value that no tensor reaches.
+constexpr const char* kStreamNumber = "stream_bytes";
+constexpr double kNeverBytes = double(int64_t(1) << 62);
+
+/// The rules of the language that the manifest hands on.
+normc_status checkRange(const Scalar& scalar, double value) {
+  const auto refuse = [&](const char* rule, auto... limit) {
+    return fail(NORMC_INVALID_ARGUMENT, "the number `", scalar.name, "` is ", value, "; it must be ", rule, limit...);
+  };
+  if (!(value >= scalar.least)) return refuse("at least ", scalar.least);
+  if (!(value > scalar.above)) return refuse("above ", scalar.above);
+  if (!(value < scalar.below)) return refuse("below ", scalar.below);
+  if (scalar.whole && value != std::floor(value)) return refuse("a whole number");
+  return NORMC_OK;
+}
+
+}  // namespace
+
+normc_status BoundKernel::create(const Platform& platform, const Context& context, const Package& package, size_t index,
+                                 const normc_request& request, std::unique_ptr<const BoundKernel>& kernel) {
+  std::unique_ptr<BoundKernel> made(new BoundKernel(package.manifest().kernels[index], index));
+  NORMC_TRY(made->bindNumbers(request));
+  made->noteOperands();
+  std::unique_ptr<Backend> backend;
+  NORMC_TRY(platform.bind({context, package, made->info_, made->scalars_, request}, backend));
+  made->backend_ = std::move(backend);
+  kernel = std::move(made);
+  return NORMC_OK;
+}
+
+normc_status BoundKernel::bindNumbers(const normc_request& request) {
+  for (const Scalar& scalar : info_.scalars) scalars_.push_back(scalar.value);
+  if (const int stream = indexOf(info_.scalars, kStreamNumber); stream >= 0) {
+    if (request.output_reuse == NORMC_OUTPUT_REUSE_SOON) scalars_[stream] = kNeverBytes;
+    if (request.output_reuse == NORMC_OUTPUT_REUSE_LATE) scalars_[stream] = 0;
+  }
+  if (request.number_count > 0 && !request.numbers)
+    return fail(NORMC_INVALID_ARGUMENT, "request.numbers is null but number_count is ", request.number_count);
+  for (size_t i = 0; i < request.number_count; ++i) {
+    const normc_number& number = request.numbers[i];
+    const int index = number.name ? indexOf(info_.scalars, number.name) : -1;
+    if (index < 0) {
+      std::string names;
+      for (const Scalar& scalar : info_.scalars) names += (names.empty() ? "" : ", ") + scalar.name;
+      return fail(NORMC_NOT_FOUND, info_.problem, " has no number `", number.name,
+                  "`; it has: ", names.empty() ? std::string("none") : names);
+    }
+    if (number.value != number.value)
+      return fail(NORMC_INVALID_ARGUMENT, "the number `", number.name, "` must not be NaN");
+    NORMC_TRY(checkRange(info_.scalars[index], number.value));
+    scalars_[index] = number.value;
+  }
+  return NORMC_OK;
+}
+
+void BoundKernel::noteOperands() {
+  operandOf_.fill(kUnused);
+  std::vector<bool> written(info_.state.size());
+  for (size_t i = 0; i < info_.operands.size(); ++i) {
+    const Operand& operand = info_.operands[i];
+    switch (operand.role) {
+      case Role::Tensor:
+        operandOf_[operand.tensor] = static_cast<int>(i);
+        break;
+      case Role::StateIn:
+        readsState_ = true;
+        break;
+      case Role::StateOut:
+        written[operand.field] = true;
+        break;
+      case Role::Saved:
+        (operand.written ? writesSaved_ : readsSaved_) = true;
+        break;
+      case Role::Workspace:
+        break;
+    }
+  }
+  for (size_t i = 0; i < written.size(); ++i)
+    if (!written[i]) copiedFields_.push_back(i);
+}
+
+bool BoundKernel::takesTensorsOf(const BoundKernel& other) const {
+  for (int i = 0; i < kTensorCount; ++i) {
+    if ((operandOf_[i] == kUnused) != (other.operandOf_[i] == kUnused)) return false;
+    if (operandOf_[i] == kUnused) continue;
+    const Operand &ours = info_.operands[operandOf_[i]], &theirs = other.info_.operands[other.operandOf_[i]];
+    if (ours.type != theirs.type || ours.written != theirs.written) return false;
+  }
+  return true;
+}
+
+}  // namespace normc::runtime

@@ -1,0 +1,50 @@
+// A kernel of a package, bound for a plan: its code loaded, its numbers set, and
+// what its operands say of a call. Immutable.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "runtime/plan/Backend.h"
+
+namespace normc::runtime {
+
+class BoundKernel {
+ public:
+  /// FAILED_PRECONDITION where the device, or its driver, does not take the kernel.
+  static normc_status create(const Platform& platform, const Context& context, const Package& package, size_t index,
+                             const normc_request& request, std::unique_ptr<const BoundKernel>& kernel);
+
+  const KernelInfo& info() const { return info_; }
+  size_t index() const { return index_; }  ///< in the manifest
+  const std::vector<double>& scalars() const { return scalars_; }
+  const Backend& backend() const { return *backend_; }
+
+  static constexpr int kUnused = -1;
+  /// The index of a tensor's operand, or kUnused.
+  int operandOf(int tensor) const { return operandOf_[tensor]; }
+  bool readsState() const { return readsState_; }
+  bool readsSaved() const { return readsSaved_; }
+  bool writesSaved() const { return writesSaved_; }
+  /// Of the state: those fields that this entry does not write.
+  const std::vector<size_t>& copiedFields() const { return copiedFields_; }
+
+  /// Whether the other takes the same tensors, of the same types, and reads and writes the same of them.
+  bool takesTensorsOf(const BoundKernel& other) const;
+
+ private:
+  BoundKernel(const KernelInfo& info, size_t index) : info_(info), index_(index) {}
+  normc_status bindNumbers(const normc_request& request);
+  void noteOperands();
+
+  const KernelInfo& info_;
+  size_t index_;
+  std::vector<double> scalars_;
+  std::unique_ptr<const Backend> backend_;
+  std::array<int, kTensorCount> operandOf_;
+  bool readsState_ = false, readsSaved_ = false, writesSaved_ = false;
+  std::vector<size_t> copiedFields_;
+};
+
+}  // namespace normc::runtime
