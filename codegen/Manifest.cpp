@@ -20,6 +20,8 @@ static constexpr int64_t kChannels = 4, kMaxChannelChunks = 64;
 /// Elements of one task of a phase over vectors. Of one that adds up what each task of rows left, they are the partials:
 /// half of those lie in another core's caches, which two fetch sooner than one.
 static constexpr int64_t kVectorGrain = 4096;
+/// Rows of a task that leaves partials, which are as long as a row, and written and read once for each task.
+static constexpr int64_t kRowsOfPartials = 64;
 /// Features of a task that has a piece of every row: shorter pieces begin and end too often.
 static constexpr int64_t kPieceOfRow = 1024;
 /// Blocks of a launch whose tasks leave no partials.
@@ -97,6 +99,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const cpu::Schedule& s, const cp
     result.minUnits = s.grain;
     result.multiple = kernel.featuresLast() ? s.rows : kLine;  // of any type whole lines
     if (kernel.featuresLast() && s.stream > s.rows) result.group = s.stream;
+    if (kernel.featuresLast() && s.grain < kRowsOfPartials && leavesPartials(phase, kernel)) result.enoughUnits = kRowsOfPartials;
     // Of partials a task has as many as features: rows enough to be worth them are not fewer where rows are longer.
     if (!kernel.getFeatures() && !leavesPartials(phase, kernel)) result.minUnits *= cpu::kUnknownFeatures, result.weight = {"features"};
   } else if (axes.size() == 1 && axes[0] == "feature" && !hasSweeps(phase)) {

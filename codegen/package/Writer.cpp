@@ -88,6 +88,7 @@ Json json(const Phase& phase) {
                  {"min_units", phase.minUnits}, {"multiple", phase.multiple}, {"max_chunks", phase.maxChunks},
                  {"when", phase.when}};
   if (!phase.weight.empty()) result["weight"] = json(phase.weight);
+  if (phase.enoughUnits) result["enough_units"] = *phase.enoughUnits;
   if (phase.group) result["group"] = *phase.group;
   if (phase.resources)
     result["resources"] = {{"registers", phase.resources->registers},

@@ -71,6 +71,7 @@ struct Phase {
   int64_t minUnits = 1, multiple = 1, maxChunks = 1;
   std::string when = "always";                ///< or warmup
   Shape weight = {};                          ///< what a unit costs, of which a chunk has `minUnits` at least; empty: 1
+  std::optional<int64_t> enoughUnits = {};    ///< of a chunk, once there are chunks for many threads; absent: `minUnits`
   std::optional<int64_t> group = {};          ///< the multiple that chunks are of many units; absent: `multiple`
   std::optional<Launch> launch = {};          ///< on a CUDA device
   std::optional<std::string> unaligned = {};  ///< its entry for any alignment; absent: `symbol` is

@@ -164,6 +164,7 @@ Phase phase(const JsonReader& item, size_t index) {
   result.role = roles[oneOf(item["role"], roles)];
   result.units = shape(item["units"], {true, index});  // only chunks of phases before this one are known
   result.minUnits = item["min_units"].integer(1);
+  if (const auto enough = item.find("enough_units")) result.enoughUnits = enough->integer(result.minUnits);
   if (const auto weight = item.find("weight")) result.weight = shape(*weight, {true, index});
   result.group = result.multiple = item["multiple"].integer(1, 1 << 30);
   if (const auto group = item.find("group")) result.group = group->integer(result.multiple, 1 << 30);

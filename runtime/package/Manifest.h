@@ -63,7 +63,7 @@ struct Launch {
 struct Phase {
   std::string symbol, role;
   Shape units, weight;
-  int64_t minUnits = 1, multiple = 1, group = 1, maxChunks = 1;
+  int64_t minUnits = 1, enoughUnits = 1, multiple = 1, group = 1, maxChunks = 1;
   Launch launch;          ///< CUDA only
   std::string unaligned;  ///< CUDA only: the entry for any alignment; empty: `symbol`
   bool warmupOnly = false;

@@ -13,6 +13,9 @@ int64_t nearestQuotient(int64_t a, int64_t b) { return a / b + (a % b > b / 2); 
 /// Groups that are enough for many threads: fewer are taken apart rather than left to one.
 constexpr int64_t kManyGroups = 32;
 
+/// Chunks that are enough for many threads: with fewer, threads count for more than what is left by each chunk.
+constexpr int64_t kManyChunks = 16;
+
 /// Bytes of scratch that the operand needs; 0 if it needs none.
 int64_t scratchBytes(const KernelInfo& kernel, const Operand& operand, const Sizes& sizes,
                      const normc_cut* cuts, const LeftOut& leftOut, int64_t& taskStride) {
@@ -57,8 +60,10 @@ bool boundCuts(const KernelInfo& kernel, const Sizes& sizes, normc_cut* cuts) {
     const Phase& phase = kernel.phases[i];
     const int64_t units = elements(phase.units, sizes, cuts);
     if (units == kHuge) return false;
-    const int64_t even = nearestQuotient(units, leastUnits(phase, sizes, cuts));
-    cuts[i] = {.units = units, .chunk_units = 1, .chunks = std::clamp<int64_t>(even, units > 0, phase.maxChunks)};
+    const int64_t least = leastUnits(phase, sizes, cuts);
+    const int64_t many = std::max(nearestQuotient(units, std::max(least, phase.enoughUnits)), kManyChunks);
+    const int64_t even = std::min({nearestQuotient(units, least), many, phase.maxChunks});
+    cuts[i] = {.units = units, .chunk_units = 1, .chunks = std::max<int64_t>(even, units > 0)};
   }
   return true;
 }
@@ -72,7 +77,8 @@ bool computeCuts(const KernelInfo& kernel, const Sizes& sizes, normc_cut* cuts) 
     cut.units = elements(phase.units, sizes, cuts);
     if (cut.units == kHuge) return false;
     // Of equal length: what a last chunk lacks, one thread waits for.
-    const int64_t least = std::max(leastUnits(phase, sizes, cuts), ceilDivide(cut.units, phase.maxChunks));
+    const int64_t least = std::max({leastUnits(phase, sizes, cuts), ceilDivide(cut.units, phase.maxChunks),
+                                    std::min(phase.enoughUnits, ceilDivide(cut.units, kManyChunks))});
     const int64_t even = ceilDivide(std::max<int64_t>(cut.units, 1), std::max<int64_t>(nearestQuotient(cut.units, least), 1));
     const int64_t step = cut.units < multiply(kManyGroups, phase.group) ? phase.multiple : phase.group;
     cut.chunk_units = multiply(ceilDivide(even, step), step);

@@ -37,7 +37,7 @@ std::string phases(const package::Kernel& m) {
   std::string out;
   for (const package::Phase& p : m.phases)
     out += p.symbol + " " + p.role + " " + text(p.units) + " min=" + std::to_string(p.minUnits) +
-           " multiple=" + std::to_string(p.multiple) + (p.group ? " group=" + std::to_string(*p.group) : "") + " " +
+           (p.enoughUnits ? " enough=" + std::to_string(*p.enoughUnits) : "") + " multiple=" + std::to_string(p.multiple) + (p.group ? " group=" + std::to_string(*p.group) : "") + " " +
            (p.weight.empty() ? "" : "of " + text(p.weight) + " ") + p.when + "\n";
   return out;
 }
@@ -88,7 +88,7 @@ TEST(Manifest, PowerNormForward) {
             "state_out step i64 write\n");
   EXPECT_EQ(phases(m),
             "kernel_prepare combine [features] min=4096 multiple=8 always\n"
-            "kernel_apply apply [segments,rows] min=32 multiple=4 always\n"
+            "kernel_apply apply [segments,rows] min=32 enough=64 multiple=4 always\n"
             "kernel_finish finish [features] min=4096 multiple=8 of [chunks.1] always\n"
             "kernel_advance finish [] min=1 multiple=1 always\n");
   EXPECT_EQ(fields(m.state), "step i64 []\npsi2 f32 [features]\nnu f32 [features]\n");
@@ -105,9 +105,9 @@ TEST(Manifest, PowerNormForward) {
 TEST(Manifest, ReleasedFormMarksThePhaseThatWarmupNeeds) {
   package::Kernel m = manifestOf("power_norm_released:forward@f32[*x64]{heads=4}", Strategy::Streamed);
   EXPECT_EQ(phases(m),
-            "kernel_statistics statistics [segments,rows] min=32 multiple=4 warmup\n"
+            "kernel_statistics statistics [segments,rows] min=32 enough=64 multiple=4 warmup\n"
             "kernel_prepare combine [features] min=4096 multiple=8 of [chunks.0] always\n"
-            "kernel_apply apply [segments,rows] min=32 multiple=4 always\n"
+            "kernel_apply apply [segments,rows] min=32 enough=64 multiple=4 always\n"
             "kernel_finish finish [features] min=4096 multiple=8 of [chunks.2] always\n"
             "kernel_advance finish [] min=1 multiple=1 always\n");
   EXPECT_EQ(m.traffic.reads, 1);
@@ -131,11 +131,23 @@ TEST(Manifest, RowsAreCutIntoStepsAndLikedInGroups) {
             "kernel_apply apply [segments,rows] min=6 multiple=4 group=16 always\n");
 }
 
+TEST(Manifest, RowsThatLeavePartialsAreEnoughInTasksOfSixtyFour) {
+  Problem problem = problemOf("layer_norm:backward@f32[*x64]");
+  Planned plan(problem, Strategy::Resident);
+  const auto cut = [&](int64_t grain) {
+    const cpu::Schedule schedule{.vector = 8, .rows = 4, .grain = grain, .stream = 4};
+    return phases(kernelManifest(problem, schedule, isaOf("x86-64-v3"), plan.kernel()));
+  };
+  const std::string fold = "kernel_finish finish [features] min=4096 multiple=8 of [chunks.0] always\n";
+  EXPECT_EQ(cut(16), "kernel_apply apply [segments,rows] min=16 enough=64 multiple=4 always\n" + fold);
+  EXPECT_EQ(cut(64), "kernel_apply apply [segments,rows] min=64 multiple=4 always\n" + fold) << "they are already";
+}
+
 TEST(Manifest, AUnitWeighsWhatItsSizeIsNotKnownFor) {
   EXPECT_EQ(phases(manifestOf("layer_norm:forward@f32[*x*]", Strategy::Resident)),
             "kernel_apply apply [segments,rows] min=32768 multiple=4 of [features] always\n");
   EXPECT_EQ(phases(manifestOf("layer_norm:backward@f32[*x*]", Strategy::Resident)),
-            "kernel_apply apply [segments,rows] min=32 multiple=4 always\n"
+            "kernel_apply apply [segments,rows] min=32 enough=64 multiple=4 always\n"
             "kernel_finish finish [features] min=4096 multiple=8 of [chunks.0] always\n")
       << "partials are as long as rows";
   EXPECT_EQ(phases(manifestOf("layer_norm:forward@f32[*x65536]", Strategy::Split)),
@@ -176,7 +188,7 @@ TEST(Manifest, LayerNormBackwardFoldsThePartialsOfItsRows) {
             "tensor dscale f32 write\n"
             "tensor dbias f32 write\n");
   EXPECT_EQ(phases(m),
-            "kernel_apply apply [segments,rows] min=32 multiple=4 always\n"
+            "kernel_apply apply [segments,rows] min=32 enough=64 multiple=4 always\n"
             "kernel_finish finish [features] min=4096 multiple=8 of [chunks.0] always\n");
   EXPECT_EQ(fields(m.state), "");
 }

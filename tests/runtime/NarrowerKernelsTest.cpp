@@ -141,6 +141,9 @@ TEST(NarrowerKernels, FindWorkspaceOfTheMostRowsEnough) {
   package::Kernel twos = layerNorm("backward");
   twos.phases[0].minUnits = 1;
   expectEnoughFor(17, openInMemory(packageOf({layerNorm("forward"), twos}), context()));
+  // One row a chunk up to sixteen of them, then four.
+  twos.phases[0].multiple = 1, twos.phases[0].maxChunks = 64, twos.phases[0].enoughUnits = 4;
+  for (const int64_t most : {17, 40, 100}) expectEnoughFor(most, openInMemory(packageOf({layerNorm("forward"), twos}), context()));
   // Up to nine rows a kernel has eight times the partials of that for more.
   package::Kernel few = layerNorm("backward"), many = layerNorm("backward");
   few.phases[0].minUnits = few.phases[0].multiple = 1, few.limits.rowsMax = 9;

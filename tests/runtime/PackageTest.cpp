@@ -235,6 +235,8 @@ TEST(Manifest, IsCheckedFieldByField) {
             says("kernels[0].phases is []; a kernel has at least one phase"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].minUnits = 0; }),
             says("kernels[0].phases[0].min_units is 0; it must be at least 1"));
+  EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].enoughUnits = 3; }),
+            says("kernels[0].phases[0].enough_units is 3; it must be at least 4"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].group = 1; }),
             says("kernels[0].phases[0].group is 1; it must be at least 2"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].weight = {"chunks.0"}; }),

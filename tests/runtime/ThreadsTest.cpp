@@ -114,6 +114,17 @@ TEST(Threads, ShareAGroupOfFewRows) {
   }
 }
 
+TEST(Threads, ComeBeforeRowsEnoughForAChunk) {
+  package::Kernel kernel = layerNorm("forward");
+  kernel.phases[0].minUnits = 2, kernel.phases[0].multiple = 2, kernel.phases[0].enoughUnits = 8, kernel.phases[0].maxChunks = 64;
+  for (const auto& [rows, chunks] : {std::pair{8, 4}, {32, 16}, {64, 16}, {128, 16}, {256, 32}, {1024, 64}}) {
+    HostPool pool;
+    LayerNorm norm(rows, 8, openInMemory(packageOf({kernel, layerNorm("backward")}), host::Context(pool.options())));
+    norm.forwardPlan(norm.forward());
+    EXPECT_EQ(pool.mostTasks, chunks) << rows << " rows";
+  }
+}
+
 TEST(Threads, GetFewerRowsWhereARowWeighsMore) {
   package::Kernel kernel = layerNorm("forward");
   kernel.phases[0].minUnits = 64, kernel.phases[0].weight = {"features"}, kernel.phases[0].maxChunks = 64;
