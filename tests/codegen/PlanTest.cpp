@@ -144,6 +144,20 @@ TEST(Plan, ACoveGoesDownFewColumnsInSmallCallsAlone) {
   EXPECT_EQ(most("batch_norm:backward@f32[*x511]"), (768 << 10) / 511 / 4) << "rows that end within lines lose more by streams";
 }
 
+TEST(Plan, ACoveGoesDownTheColumnsOfFewLongRows) {
+  auto most = [](const char* problem, const char* target = "x86-64-v4:cove") {
+    return llvm::cantFail(findTarget(target))->defaults(problemOf(problem))[1].limits.rowsMax.value_or(0);
+  };
+  for (const char* problem : {"power_norm:forward@f32[*x65536]", "power_norm:backward@f32[*x8192]", "batch_norm:backward@f32[*x8192]", "power_norm:backward@bf16[*x16384]"})
+    EXPECT_EQ(most(problem), 128) << problem;
+  EXPECT_EQ(most("batch_norm:forward@f32[*x8192]"), (8 << 20) / 8192 / 4) << "more, which stay in cache";
+  EXPECT_EQ(most("batch_norm:backward@f32[*x4096]"), (2 << 20) / 4096 / 4);
+  EXPECT_EQ(most("power_norm:backward@f32[*x4096]"), (768 << 10) / 4096 / 4) << "sums are short beside the first-level cache";
+  EXPECT_EQ(most("batch_norm:forward@f32[*x2048]", "x86-64-v3:cove"), 64);
+  EXPECT_EQ(most("batch_norm:backward@f32[*x2048]", "x86-64-v3:cove"), 8) << "as elsewhere";
+  EXPECT_EQ(most("power_norm:backward@f32[*x32768]", "x86-64-v3:cove"), 32);
+}
+
 TEST(Plan, RefusalNamesProblemStrategyAndReason) {
   Planned plan(problemOf("layer_norm:forward@f32[*x64]"), Strategy::Streamed);
   EXPECT_EQ(plan.error,

@@ -12,6 +12,8 @@ static constexpr int64_t kTurnsFrom = 768, kTurnsTo = 2048, kFourBackward = 4096
 static constexpr int64_t kTwoVectors = 512;
 /// Elements of the least group of a row whose outputs are worth writing in turn.
 static constexpr int64_t kShortGroup = 64;
+/// Bytes of a row whose sums leave the first-level cache.
+static constexpr int64_t kLongRow = 32 << 10;
 static constexpr int64_t kPage = 4096, kOneStrip = 256, kTwoStrips = 1024;
 /// Bytes of x from which on a second thread pays.
 static constexpr int64_t kOneThreadsBytes = 128 << 10;
@@ -56,7 +58,7 @@ static void suitColumns(const Problem& problem, Schedule& s) {
     if (row >= kTwoStrips) s.tile = 8;
     return;
   }
-  s.tile = problem.entry == Entry::Backward || problem.spec->needsBatchStatistics() ? 8 : 16;
+  s.tile = problem.entry == Entry::Backward || problem.spec->needsBatchStatistics() || row >= kLongRow ? 8 : 16;
 }
 
 /// Two rows, a piece of each long enough to be written at once.
@@ -113,15 +115,31 @@ static bool sharesBadly(const Problem& problem) {
   return !endsWithinLines(problem) && row <= (problem.entry == Entry::Backward ? kPage / 2 : kOneStrip);
 }
 
-std::optional<int64_t> residentBytesOfCove(const Problem& problem, const Isa& isa) {
-  const bool crowded = placesOfRows(problem) <= 2;
+/// Rows of whole columns that pay however large x is, since what streams leave to be added up is as long as such rows.
+static int64_t fewRows(const Problem& problem, const Isa& isa, int64_t row) {
+  const bool batch = problem.spec->needsBatchStatistics();
+  if (isa.registers >= 32) return row >= kLongRow ? 128 : 0;
+  if (batch) return row >= (problem.entry == Entry::Backward ? kLongRow : 2 * kPage) ? 64 : 0;
+  return row >= 4 * kLongRow ? 32 : 0;
+}
+
+static std::optional<int64_t> bytesInCache(const Problem& problem, const Isa& isa, int64_t row) {
+  const bool crowded = placesOfRows(problem) <= 2, batch = problem.spec->needsBatchStatistics();
   if (isa.registers < 32) {
     if (problem.entry != Entry::Backward || endsWithinLines(problem)) return std::nullopt;
     return 64 << 10;
   }
   if (sharesBadly(problem)) return kOneThreadsBytes;
-  if (problem.entry == Entry::Backward) return crowded ? 768 << 10 : 1 << 20;
-  return crowded ? 3 << 19 : problem.spec->needsBatchStatistics() ? 4 << 20 : 2 << 20;
+  const bool few = batch && row >= kLongRow / 2;
+  if (problem.entry == Entry::Backward) return few ? 2 << 20 : crowded ? 768 << 10 : 1 << 20;
+  return crowded ? (few ? 8 << 20 : 3 << 19) : batch ? 4 << 20 : 2 << 20;
+}
+
+std::optional<int64_t> residentBytesOfCove(const Problem& problem, const Isa& isa) {
+  const int64_t row = problem.features.value_or(0) * bytes(problem.data);
+  const std::optional<int64_t> cached = bytesInCache(problem, isa, row);
+  const int64_t few = fewRows(problem, isa, row) * row;
+  return few > 0 ? std::max(few, cached.value_or(0)) : cached;
 }
 
 }  // namespace normc::codegen::cpu
