@@ -4,8 +4,6 @@
 namespace normc::test {
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 const char* const kProblem = "layer_norm:forward@f32[*x*]";
 
 package::Kernel withCubin(package::Kernel kernel) {

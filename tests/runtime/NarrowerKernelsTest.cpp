@@ -4,13 +4,6 @@
 namespace normc::test {
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-const host::Context& context() {
-  static const host::Context context(oneThread());
-  return context;
-}
-
 /// y = factor x, so that results tell which kernel ran.
 package::Kernel times(double factor, package::Limits limits = {}) {
   package::Kernel kernel = probe("features_last", false, false);

@@ -14,11 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const host::Context& context() {
-  static const host::Context context(oneThread());
-  return context;
-}
-
 std::string refusedBytes(const std::string& bytes) {
   return refusal([&] { host::Package(context(), bytes.data(), bytes.size()); });
 }

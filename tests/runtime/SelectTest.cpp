@@ -4,13 +4,6 @@
 namespace normc::test {
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-const host::Context& context() {
-  static const host::Context context(oneThread());
-  return context;
-}
-
 size_t chosen(const host::Package& package, const std::string& problem, normc_request request = {}) {
   return Plan(package, problem, request).kernel();
 }

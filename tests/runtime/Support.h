@@ -39,6 +39,14 @@ inline normc_context_options oneThread() {
   return options;
 }
 
+/// A context on one thread.
+inline const host::Context& context() {
+  static const host::Context context(oneThread());
+  return context;
+}
+
+inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
 inline host::Package openInMemory(const package::Writer& writer, const host::Context& context) {
   const std::string bytes = writer.bytes();
   return host::Package(context, bytes.data(), bytes.size());
@@ -46,7 +54,7 @@ inline host::Package openInMemory(const package::Writer& writer, const host::Con
 
 /// Plans of the standard package on one thread.
 inline const host::Package& standard() {
-  static const host::Package package = openInMemory(standardPackage(), host::Context(oneThread()));
+  static const host::Package package = openInMemory(standardPackage(), context());
   return package;
 }
 
