@@ -4,8 +4,8 @@
 #include <map>
 #include <mutex>
 
-#include "codegen/targets/cpu/Cove.h"
 #include "codegen/targets/cpu/Object.h"
+#include "codegen/targets/cpu/Offers.h"
 #include "codegen/targets/cpu/Space.h"
 #include "codegen/targets/cuda/Space.h"
 #include "codegen/targets/halide/HalideTarget.h"
@@ -18,52 +18,6 @@ llvm::Expected<std::string> Target::link(llvm::ArrayRef<std::string>) const {
 
 namespace {
 
-/// X bytes up to which the resident form of a column norm was measured to be faster on a CPU: a backward has three tensors.
-constexpr int64_t kResidentBytes = 4 << 20, kResidentBytesBackward = 1 << 20;
-/// The same where strips of rows shorter than a page end within lines, unless the other form reads x twice and rows begin at
-/// many places in a page; and, of one reading, where they begin at two and sixteen registers cannot hold a wide strip.
-constexpr int64_t kUnalignedResidentBytes = 64 << 10;
-/// The same of channels: beyond it their runs, which lie far from each other, are read in the order of memory, and twice.
-constexpr int64_t kResidentRunsBytes = 8 << 20, kResidentRunsBytesBackward = 2 << 20;
-/// But not where x would be read twice and the run of a segment has so many bytes (narrow: of 16 bits), beside which going to
-/// the next is little; or, backward, half a page where the channel stays in the second-level cache.
-constexpr int64_t kLongRunBytes = 8 << 10, kLongRunBytesNarrow = 32 << 10, kRunBytesBackward = 2 << 10, kChannelBytesBackward = 128 << 10;
-/// Rows up to which the sums of such a column, two levels of them, keep their digits.
-constexpr int64_t kResidentRows = 1 << 14;
-/// Rows up to which it pays where they are a multiple of a page apart: what it saves are phases, and a second reading
-/// where statistics of the batch come first.
-constexpr int64_t kCollidingRows = 2, kCollidingRowsReadTwice = 16, kCollidingRowsBackward = 6;
-constexpr int64_t kPageBytes = 4096;
-/// Rows up to which it pays where nothing is summed: what it saves is one phase.
-constexpr int64_t kMapRows = 4;
-/// Features and rows of a backward for which it pays to go down the columns, whatever the number of threads: there is no
-/// sum per feature to clear, to add to and to add up. Of more rows from twice as many features on, and of
-/// all while x has so many elements where a second-level cache of 2 MiB keeps the three tensors.
-constexpr int64_t kSplitFeatures = 1024, kSplitRows = 4, kSplitRowsOfMany = 16, kSplitElements = 128 << 10;
-/// On such a core sums about a mean, of which there are more, pay from here on.
-constexpr int64_t kManyFeaturesCentered = 1536;
-/// The same where there are no such sums, as in a forward: all that is won is that several threads have a row.
-constexpr int64_t kLongRow = 32768;
-
-int64_t residentBytes(const Problem& problem, const cpu::Isa& isa) {
-  const bool backward = problem.entry == Entry::Backward, batch = problem.spec->needsBatchStatistics();
-  const bool twice = batch && !backward, crowded = cpu::placesOfRows(problem) <= 2;
-  if (cpu::splitsLines(problem) && (crowded || !twice)) return kUnalignedResidentBytes;
-  if (isa.registers < 32 && crowded && !batch) return kUnalignedResidentBytes;
-  return backward ? kResidentBytesBackward : kResidentBytes;
-}
-
-/// Rows up to which tasks share each of them; none where that does not pay.
-std::optional<int64_t> splitRows(const Problem& problem, const cpu::Isa& isa) {
-  const bool sums = problem.entry == Entry::Backward && (problem.spec->scale || problem.spec->bias);
-  const int64_t features = problem.features.value_or(0), least = !sums ? kLongRow : isa.registers < 32 ? 2 * kSplitFeatures : kSplitFeatures;
-  if (features < least) return std::nullopt;
-  const bool cove = isa.core == cpu::Core::Cove && isa.registers >= 32, centered = problem.spec->center != Center::None;
-  const int64_t many = cove && centered ? kManyFeaturesCentered : 2 * least;
-  if (!sums || features < many) return kSplitRows;
-  return cove ? std::max(kSplitElements / features, kSplitRowsOfMany) : kSplitRowsOfMany;
-}
-
 class CpuTarget : public Target {
  public:
   explicit CpuTarget(cpu::Isa isa) : isa_(std::move(isa)) {}
@@ -74,36 +28,7 @@ class CpuTarget : public Target {
 
   std::vector<Candidate> defaults(const Problem& problem) const override {
     std::vector<Candidate> list;
-    for (Strategy strategy : cpu::strategies(problem))
-      list.push_back({cpu::defaultSchedule(problem, isa_, strategy).text()});
-    if (list.size() < 2) return list;
-    if (!problem.spec->perFeature()) {
-      list[1].limits.rowsMax = splitRows(problem, isa_);
-      if (!list[1].limits.rowsMax) list.pop_back();
-      return list;
-    }
-    const bool map = problem.entry == Entry::Infer && problem.spec->running.has_value();
-    if (problem.layout == Layout::ChannelsFirst) {
-      std::swap(list[0], list[1]);
-      const bool backward = problem.entry == Entry::Backward;
-      const int64_t most = map ? kUnalignedResidentBytes : backward ? kResidentRunsBytesBackward : kResidentRunsBytes;
-      list[1].limits.rowsMax = std::max<int64_t>(most / (problem.features.value_or(1024) * bytes(problem.data)), 1);
-      if (map || !problem.spec->needsBatchStatistics()) return list;
-      const std::string whole = list[1].schedule;
-      const int64_t size = bytes(problem.data);
-      if (backward && size > 2) list.push_back({whole, {.rowsMax = kChannelBytesBackward / size, .runMin = kRunBytesBackward / size}});
-      list.push_back({whole, {.runMin = (size > 2 ? kLongRunBytes : kLongRunBytesNarrow) / size}});
-      return list;
-    }
-    // Whole columns at a time read memory in narrow strips: worth it while the tensor stays in cache.
-    // Where rows begin at one place in a page, a column's share one set of the first-level cache.
-    int64_t row = problem.features.value_or(1024) * bytes(problem.data);
-    const int64_t twice = problem.entry == Entry::Backward ? kCollidingRowsBackward : kCollidingRowsReadTwice;
-    const int64_t colliding = problem.spec->needsBatchStatistics() ? twice : kCollidingRows;
-    const int64_t most = map ? kMapRows : cpu::placesOfRows(problem) == 1 ? (row % kPageBytes ? kCollidingRows : colliding) : kResidentRows;
-    list[1].limits.rowsMax = std::clamp<int64_t>(residentBytes(problem, isa_) / row, 1, most);
-    if (isa_.core != cpu::Core::Cove || map) return list;
-    if (auto bytes = cpu::residentBytesOfCove(problem, isa_)) list[1].limits.rowsMax = std::clamp<int64_t>(*bytes / row, 1, kResidentRows);
+    for (const cpu::Offer& offer : cpu::defaultOffers(problem, isa_)) list.push_back({offer.schedule.text(), offer.limits});
     return list;
   }
   llvm::Expected<std::string> canonical(llvm::StringRef text) const override {

@@ -12,6 +12,9 @@ static constexpr int64_t kTurnsFrom = 768, kTurnsTo = 2048, kFourBackward = 4096
 static constexpr int64_t kTwoVectors = 512;
 /// Elements of the least group of a row whose outputs are worth writing in turn.
 static constexpr int64_t kShortGroup = 64;
+/// Elements of x that a second-level cache of 2 MiB keeps with dy and dx, and the features from which on columns of a backward
+/// are worth it for all of them; sums about a mean, of which there are more, for fewer.
+static constexpr int64_t kSplitElements = 128 << 10, kSplit = 2048, kSplitCentered = 1536, kSplitRows = 16;
 /// Bytes of a row whose sums leave the first-level cache.
 static constexpr int64_t kLongRow = 32 << 10;
 static constexpr int64_t kPage = 4096, kOneStrip = 256, kTwoStrips = 1024;
@@ -140,6 +143,12 @@ std::optional<int64_t> residentBytesOfCove(const Problem& problem, const Isa& is
   const std::optional<int64_t> cached = bytesInCache(problem, isa, row);
   const int64_t few = fewRows(problem, isa, row) * row;
   return few > 0 ? std::max(few, cached.value_or(0)) : cached;
+}
+
+int64_t splitRowsOfCove(const Problem& problem, const Isa& isa) {
+  const int64_t features = problem.features.value_or(0), least = problem.spec->center != Center::None ? kSplitCentered : kSplit;
+  if (isa.registers < 32 || features < least) return 0;
+  return std::max(kSplitElements / features, kSplitRows);
 }
 
 }  // namespace normc::codegen::cpu

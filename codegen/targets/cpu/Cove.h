@@ -13,4 +13,8 @@ void suitCove(const Problem&, const Isa&, Schedule&);
 /// elsewhere.
 std::optional<int64_t> residentBytesOfCove(const Problem&, const Isa&);
 
+/// Rows of a backward with sums per feature up to which tasks share each row, from as many features on as other cores do;
+/// 0 where that is as elsewhere.
+int64_t splitRowsOfCove(const Problem&, const Isa&);
+
 }  // namespace normc::codegen::cpu
