@@ -42,19 +42,15 @@ void PhaseLowering::channelSweep(SweepOp op, Replicas& replicas, Replica* all) {
 
   assert(s.partials.empty() && "a task has all rows of its channels");
   const Values zero = zeroSums(replicas.size() * s.slots * unroll_, schedule_.getVector());
-  auto plus = [&](ValueRange running, Values inner) {
-    for (auto [i, v] : llvm::enumerate(inner)) v = l_.addf(running[i], v);
-    return inner;
-  };
   auto shortRuns = [&] {
     // Three levels: segments of `some` runs, and blocks of so many segments.
     Value steps = l_.add(l_.div(width, l_.index(step)), l_.index(1)), some = l_.div(l_.index(kFlushSteps), steps);
     Value block = l_.mul(some, l_.index(kFlushBlockRows));
     return l_.forEach(none, segments, block, zero, [&](Value first, ValueRange running) {
       Value last = l_.min(l_.add(first, block), segments);
-      return plus(running, l_.forEach(first, last, some, zero, [&](Value from, ValueRange before) {
+      return l_.addEach(running, l_.forEach(first, last, some, zero, [&](Value from, ValueRange before) {
         Value to = l_.min(l_.add(from, some), last);
-        return plus(before, l_.forEach(from, to, 1, zero, [&](Value segment, ValueRange sums) { return run(segment, width, Values(sums), false); }));
+        return l_.addEach(before, l_.forEach(from, to, 1, zero, [&](Value segment, ValueRange sums) { return run(segment, width, Values(sums), false); }));
       }));
     });
   };
@@ -62,10 +58,10 @@ void PhaseLowering::channelSweep(SweepOp op, Replicas& replicas, Replica* all) {
     const int64_t most = kLongRunSteps * step;
     return l_.forEach(none, segments, kFlushBlockRows, zero, [&](Value first, ValueRange running) {
       Value last = l_.min(l_.add(first, l_.index(kFlushBlockRows)), segments);
-      return plus(running, l_.forEach(first, last, 1, zero, [&](Value segment, ValueRange before) {
+      return l_.addEach(running, l_.forEach(first, last, 1, zero, [&](Value segment, ValueRange before) {
         Values sums = l_.forEach(none, width, most, before, [&](Value from, ValueRange pieces) {
           runBegin_ = l_.add(begin, from);
-          return plus(pieces, run(segment, l_.min(l_.index(most), l_.sub(width, from)), zero, true));
+          return l_.addEach(pieces, run(segment, l_.min(l_.index(most), l_.sub(width, from)), zero, true));
         });
         runBegin_ = begin;
         return sums;

@@ -98,6 +98,11 @@ Values Loops::when(Value condition, ValueRange otherwise, llvm::function_ref<Val
 }
 
 Value Loops::zero(Type type) { return arith::ConstantOp::create(b, loc, b.getZeroAttr(type)); }
+Values Loops::addEach(ValueRange running, Values below) {
+  for (auto [i, v] : llvm::enumerate(below)) v = addf(running[i], v);
+  return below;
+}
+
 Value Loops::addf(Value x, Value y) {
   return arith::AddFOp::create(b, loc, x, y, arith::FastMathFlags::contract);
 }

@@ -46,6 +46,8 @@ class Loops {
   //===-- Values ------------------------------------------------------------------===//
   mlir::Value zero(mlir::Type floatOrVector);
   mlir::Value addf(mlir::Value, mlir::Value);
+  /// One by one: what a level of sums has so far, and what the level below has come to.
+  Values addEach(mlir::ValueRange running, Values below);
   /// Pairwise sum.
   mlir::Value tree(llvm::ArrayRef<mlir::Value>);
   mlir::Value scale(mlir::Value, double factor);

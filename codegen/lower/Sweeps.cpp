@@ -143,9 +143,7 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
   } else {
     sums = l_.forEach(l_.index(0), main, block, sums, [&](Value j, ValueRange running) {
       Values zeros(running.size(), l_.zero(running[0].getType()));
-      Values inner = steps(j, l_.min(l_.add(j, l_.index(block)), main), unroll, zeros);
-      for (auto [i, v] : llvm::enumerate(inner)) v = l_.addf(running[i], v);
-      return inner;
+      return l_.addEach(running, steps(j, l_.min(l_.add(j, l_.index(block)), main), unroll, zeros));
     });
   }
   // What is left of a run of known length is one step, and so is the tail with it: stores of a line follow each other.
@@ -278,9 +276,7 @@ void PhaseLowering::blockSweep(SweepOp op, Replicas& replicas) {
   Values sums = l_.forEach(l_.index(0), count, kFlushBlockRows, zeroSums(together * perRow, lanes),
                            [&](Value begin, ValueRange running) {
                              Value end = l_.min(l_.add(begin, l_.index(kFlushBlockRows)), count);
-                             Values inner = rowRange(begin, end, zeroSums(running.size(), lanes));
-                             for (auto [i, v] : llvm::enumerate(inner)) v = l_.addf(running[i], v);
-                             return inner;
+                             return l_.addEach(running, rowRange(begin, end, zeroSums(running.size(), lanes)));
                            });
   for (auto [k, result] : llvm::enumerate(op.getSums())) {
     Values parts;
@@ -316,10 +312,6 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
     }
     return next;
   };
-  auto plus = [&](ValueRange running, Values inner) {
-    for (auto [i, v] : llvm::enumerate(inner)) v = l_.addf(running[i], v);
-    return inner;
-  };
   const int64_t together = rowsTogether(), few = together == 1 ? kFlushColumnRows / 2 : kFlushColumnRows;
   auto fewRows = [&](Value begin, Value end) {
     Values inner = zeroSums(sums.size(), lanes_);
@@ -330,7 +322,7 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
   };
   auto rowsBy = [&](int64_t step, Value first, Value last, ValueRange from, auto inner) {
     return l_.forEach(first, last, step, from, [&](Value begin, ValueRange running) {
-      return plus(running, inner(begin, l_.min(l_.add(begin, l_.index(step)), last)));
+      return l_.addEach(running, inner(begin, l_.min(l_.add(begin, l_.index(step)), last)));
     });
   };
   auto segmentRows = [&](ValueRange from) {
