@@ -26,9 +26,10 @@ normc_status checkRange(const Scalar& scalar, double value) {
 }  // namespace
 
 normc_status BoundKernel::create(const Platform& platform, const Context& context, const Package& package, size_t index,
-                                 const normc_request& request, std::unique_ptr<const BoundKernel>& kernel) {
+                                 const normc_request& request, const BoundKernel* general,
+                                 std::unique_ptr<const BoundKernel>& kernel) {
   std::unique_ptr<BoundKernel> made(new BoundKernel(package.manifest().kernels[index], index));
-  NORMC_TRY(made->bindNumbers(request));
+  NORMC_TRY(made->bindNumbers(request, general));
   made->noteOperands();
   std::unique_ptr<Backend> backend;
   NORMC_TRY(platform.bind({context, package, made->info_, made->scalars_, request}, backend));
@@ -37,7 +38,7 @@ normc_status BoundKernel::create(const Platform& platform, const Context& contex
   return NORMC_OK;
 }
 
-normc_status BoundKernel::bindNumbers(const normc_request& request) {
+normc_status BoundKernel::bindNumbers(const normc_request& request, const BoundKernel* general) {
   for (const Scalar& scalar : info_.scalars) scalars_.push_back(scalar.value);
   if (const int stream = indexOf(info_.scalars, kStreamNumber); stream >= 0) {
     if (request.output_reuse == NORMC_OUTPUT_REUSE_SOON) scalars_[stream] = kNeverBytes;
@@ -48,6 +49,7 @@ normc_status BoundKernel::bindNumbers(const normc_request& request) {
   for (size_t i = 0; i < request.number_count; ++i) {
     const normc_number& number = request.numbers[i];
     const int index = number.name ? indexOf(info_.scalars, number.name) : -1;
+    if (index < 0 && number.name && general && indexOf(general->info_.scalars, number.name) >= 0) continue;
     if (index < 0) {
       std::string names;
       for (const Scalar& scalar : info_.scalars) names += (names.empty() ? "" : ", ") + scalar.name;

@@ -12,9 +12,11 @@ namespace normc::runtime {
 
 class BoundKernel {
  public:
-  /// FAILED_PRECONDITION where the device, or its driver, does not take the kernel.
+  /// FAILED_PRECONDITION where the device, or its driver, does not take the kernel. Beside a `general` kernel a number of
+  /// the request may be that one's alone: what decides from which size on it stores past the caches, say.
   static normc_status create(const Platform& platform, const Context& context, const Package& package, size_t index,
-                             const normc_request& request, std::unique_ptr<const BoundKernel>& kernel);
+                             const normc_request& request, const BoundKernel* general,
+                             std::unique_ptr<const BoundKernel>& kernel);
 
   const KernelInfo& info() const { return info_; }
   size_t index() const { return index_; }  ///< in the manifest
@@ -35,7 +37,7 @@ class BoundKernel {
 
  private:
   BoundKernel(const KernelInfo& info, size_t index) : info_(info), index_(index) {}
-  normc_status bindNumbers(const normc_request& request);
+  normc_status bindNumbers(const normc_request& request, const BoundKernel* general);
   void noteOperands();
 
   const KernelInfo& info_;

@@ -65,7 +65,7 @@ normc_status Plan::create(std::shared_ptr<const Context> context, std::shared_pt
 normc_status Plan::bind(const Platform& platform, Selection& selection, const normc_request& request) {
   std::unique_ptr<const BoundKernel> kernel;
   for (;;) {
-    const normc_status status = BoundKernel::create(platform, *context_, *package_, selection.kernel(), request, kernel);
+    const normc_status status = BoundKernel::create(platform, *context_, *package_, selection.kernel(), request, nullptr, kernel);
     if (status == NORMC_OK) break;
     // What this device, or its driver, does not take; anything else is final.
     if (status != NORMC_FAILED_PRECONDITION) return status;
@@ -86,7 +86,7 @@ normc_status Plan::bindNarrower(const Platform& platform, Selection& selection, 
       continue;
     }
     std::unique_ptr<const BoundKernel> kernel;
-    const normc_status status = BoundKernel::create(platform, *context_, *package_, index, request, kernel);
+    const normc_status status = BoundKernel::create(platform, *context_, *package_, index, request, kernels_.back().get(), kernel);
     if (status == NORMC_FAILED_PRECONDITION) {
       selection.leaveOut(index, lastError());
     } else if (status != NORMC_OK) {

@@ -100,6 +100,22 @@ TEST(NarrowerKernels, AreLeftOutIfTheyTakeOtherTensors) {
   EXPECT_TRUE(has(plan.describe(), ": serves 0 to 8 rows; takes other tensors than kernel 0\n")) << plan.describe();
 }
 
+TEST(NarrowerKernels, NeedNotHaveEveryNumberOfTheOther) {
+  package::Kernel general = times(2);
+  general.scalars.push_back({"stream_bytes", 100});
+  const host::Package package = openInMemory(packageOf({general, times(3, {.rowsMax = 64})}), context());
+  const auto with = [&](const char* name) {
+    const normc_number numbers[] = {{name, 7}};
+    return Plan(package, kProblem, {.numbers = numbers, .number_count = 1});
+  };
+  EXPECT_EQ(factorOf(with("stream_bytes"), 1), 3) << "it decides nothing there";
+  const Plan both = with("factor");
+  EXPECT_EQ(factorOf(both, 1), 7);
+  EXPECT_EQ(factorOf(both, 65), 7) << "a number of the norm is one of each kernel";
+  EXPECT_EQ(refusal([&] { with("colour"); }),
+            "NOT_FOUND: probe:forward@f32[*x*] has no number `colour`; it has: factor, masked, channels_first, stream_bytes");
+}
+
 TEST(NarrowerKernels, AreAskedAboutSizesOfThePlanAlone) {
   const Plan plan(three(), "probe:forward@f32[70x*]");
   size_t index;
