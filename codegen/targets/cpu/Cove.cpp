@@ -14,9 +14,9 @@ static constexpr int64_t kTwoVectors = 512;
 static constexpr int64_t kShortGroup = 64;
 /// Elements of x that a second-level cache of 2 MiB keeps with dy and dx, and the features from which on columns of a backward
 /// are worth it for all of them; sums about a mean, of which there are more, for fewer.
-static constexpr int64_t kSplitElements = 128 << 10, kSplit = 2048, kSplitCentered = 1536, kSplitRows = 16;
+static constexpr int64_t kSplitElements = 128 << 10, kSplitFeatures = 2048, kSplitCentered = 1536, kSplitRows = 16;
 /// Bytes of a row whose sums leave the first-level cache.
-static constexpr int64_t kLongRow = 32 << 10;
+static constexpr int64_t kLongRowBytes = 32 << 10;
 static constexpr int64_t kPage = 4096, kOneStrip = 256, kTwoStrips = 1024;
 /// Bytes of x from which on a second thread pays.
 static constexpr int64_t kOneThreadsBytes = 128 << 10;
@@ -61,7 +61,7 @@ static void suitColumns(const Problem& problem, Schedule& s) {
     if (row >= kTwoStrips) s.tile = 8;
     return;
   }
-  s.tile = problem.entry == Entry::Backward || problem.spec->needsBatchStatistics() || row >= kLongRow ? 8 : 16;
+  s.tile = problem.entry == Entry::Backward || problem.spec->needsBatchStatistics() || row >= kLongRowBytes ? 8 : 16;
 }
 
 /// Two rows, a piece of each long enough to be written at once.
@@ -121,11 +121,12 @@ static bool sharesBadly(const Problem& problem) {
 /// Rows of whole columns that pay however large x is, since what streams leave to be added up is as long as such rows.
 static int64_t fewRows(const Problem& problem, const Isa& isa, int64_t row) {
   const bool batch = problem.spec->needsBatchStatistics();
-  if (isa.registers >= 32) return row >= kLongRow ? 128 : 0;
-  if (batch) return row >= (problem.entry == Entry::Backward ? kLongRow : 2 * kPage) ? 64 : 0;
-  return row >= 4 * kLongRow ? 32 : 0;
+  if (isa.registers >= 32) return row >= kLongRowBytes ? 128 : 0;
+  if (batch) return row >= (problem.entry == Entry::Backward ? kLongRowBytes : 2 * kPage) ? 64 : 0;
+  return row >= 4 * kLongRowBytes ? 32 : 0;
 }
 
+/// Bytes of x up to which whole columns are faster, since what their strips read stays in cache.
 static std::optional<int64_t> bytesInCache(const Problem& problem, const Isa& isa, int64_t row) {
   const bool crowded = placesOfRows(problem) <= 2, batch = problem.spec->needsBatchStatistics();
   if (isa.registers < 32) {
@@ -133,9 +134,9 @@ static std::optional<int64_t> bytesInCache(const Problem& problem, const Isa& is
     return 64 << 10;
   }
   if (sharesBadly(problem)) return kOneThreadsBytes;
-  const bool few = batch && row >= kLongRow / 2;
-  if (problem.entry == Entry::Backward) return few ? 2 << 20 : crowded ? 768 << 10 : 1 << 20;
-  return crowded ? (few ? 8 << 20 : 3 << 19) : batch ? 4 << 20 : 2 << 20;
+  const bool longer = batch && row >= kLongRowBytes / 2;
+  if (problem.entry == Entry::Backward) return longer ? 2 << 20 : crowded ? 768 << 10 : 1 << 20;
+  return crowded ? (longer ? 8 << 20 : 3 << 19) : batch ? 4 << 20 : 2 << 20;
 }
 
 std::optional<int64_t> residentBytesOfCove(const Problem& problem, const Isa& isa) {
@@ -146,7 +147,7 @@ std::optional<int64_t> residentBytesOfCove(const Problem& problem, const Isa& is
 }
 
 int64_t splitRowsOfCove(const Problem& problem, const Isa& isa) {
-  const int64_t features = problem.features.value_or(0), least = problem.spec->center != Center::None ? kSplitCentered : kSplit;
+  const int64_t features = problem.features.value_or(0), least = problem.spec->center != Center::None ? kSplitCentered : kSplitFeatures;
   if (isa.registers < 32 || features < least) return 0;
   return std::max(kSplitElements / features, kSplitRows);
 }
