@@ -39,6 +39,15 @@ struct Position {
   int64_t index, row, feature;
 };
 
+// On straight lines between nine random values, each feature on its own; all arithmetic is exact.
+double wandering(uint64_t seed, Position at, const Extents& extents) {
+  constexpr int64_t parts = 8;
+  const int64_t rows = std::max<int64_t>(extents.totalRows() - 1, 1), part = std::min(at.row * parts / rows, parts - 1);
+  const auto corner = [&](int64_t i) { return 3 * normal(seed + 1, at.feature * (parts + 1) + i); };
+  const double along = static_cast<double>(((at.row * parts - part * rows) << 16) / rows) * 0x1p-16;
+  return corner(part) + along * (corner(part + 1) - corner(part));
+}
+
 double valueAt(HardInput input, Position at, const Extents& extents, DType type, uint64_t seed) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const int64_t rows = extents.totalRows(), elements = rows * extents.features;
@@ -57,6 +66,8 @@ double valueAt(HardInput input, Position at, const Extents& extents, DType type,
       return everyFifthZero(at.feature);
     case HardInput::Ramp:
       return elements == 1 ? 1 : 2.0 * static_cast<double>(at.index) / static_cast<double>(elements - 1) - 1;
+    case HardInput::Drift:
+      return wandering(seed, at, extents) + z / 4;
     case HardInput::OutlierRow:
       return at.row == rows / 2 ? z * (type == DType::F16 ? 1e3 : 1e4) : z;
     case HardInput::Tiny:
@@ -94,6 +105,8 @@ std::string_view name(HardInput input) {
       return "constant columns";
     case HardInput::Ramp:
       return "ramp";
+    case HardInput::Drift:
+      return "drift";
     case HardInput::OutlierRow:
       return "outlier row";
     case HardInput::Tiny:
@@ -117,6 +130,7 @@ std::span<const HardInput> allHardInputs() {
                                      HardInput::ConstantRows,
                                      HardInput::ConstantColumns,
                                      HardInput::Ramp,
+                                     HardInput::Drift,
                                      HardInput::OutlierRow,
                                      HardInput::Tiny,
                                      HardInput::Huge,

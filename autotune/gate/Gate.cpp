@@ -149,7 +149,7 @@ std::vector<Trial> standardTrials(const Problem& problem, int64_t features) {
   if (state)
     for (int64_t step : {1, 5, 3999, 4000, 20000}) trials.push_back({.extents = extents(33, 3), .step = step});
   if (problem.mask)
-    for (HardMask mask : allHardMasks()) trials.push_back({.extents = extents(37, 3), .mask = mask, .step = 7});
+    for (HardMask mask : allHardMasks()) trials.push_back({.extents = extents(37, 3), .data = HardInput::Drift, .mask = mask, .step = 7});
   Extents odd = extents(21, 2);
   trials.push_back({.extents = odd, .step = 3, .placement = {.rowPadding = 3, .segmentPadding = segmented ? 5 : 0}});
   trials.push_back({.extents = odd, .step = 3, .placement = {.misalign = 1}});

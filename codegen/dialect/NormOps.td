@@ -128,8 +128,8 @@ def Norm_AccumulateOp : Norm_Op<"accumulate"> {
 def Norm_ProbeOp : Norm_Op<"probe"> {
   let summary = "a value near the mean of the slab, exact where the data are constant";
   let description = [{
-    The shift of a one-pass variance: a mean over a power of two of the first
-    (valid) elements, or 0 where there is none.
+    The shift of a one-pass variance: a middle or a mean of some (valid)
+    elements from all of the slab, or 0 where there is none.
   }];
   let arguments = (ins FlatSymbolRefAttr:$tensor);
   let results = (outs AnyFloat:$value);

@@ -203,7 +203,7 @@ Expr Translation::searchHead(int64_t head) {
   Func search("head");
   RDom r(0, cast<int>(end - begin), "unit");
   search() = Tuple(begin, wide(0));
-  Expr valid = m_.load(mask, unitCoordinates(begin + wide(Expr(r)))), more = Expr(search()[1]) < wide(head);
+  Expr valid = m_.load(mask, unitCoordinates(headUnit(begin + wide(Expr(r)), head))), more = Expr(search()[1]) < wide(head);
   Exprs next{select(more, search()[0] + wide(1), search()[0]),
              select(more && valid, search()[1] + wide(1), search()[1])};
   search() = Tuple(allFromOld(next, {search()[0], search()[1]}));
@@ -250,7 +250,7 @@ void Translation::stream(const Op& s, const Values& shared) {
       Expr unit = first + wide(Expr(nest.site[0])) * wide(together);
       Replicas replicas(together);
       for (int64_t r = 0; r < together; ++r) {
-        replicas[r].at = unitCoordinates(unit + wide(r));
+        replicas[r].at = unitCoordinates(s.head ? headUnit(unit + wide(r), s.head) : unit + wide(r));
         replicas[r].values = shared;
       }
       along(sweep, nest, replicas, column + wide(Expr(nest.site[1])) * width, width,

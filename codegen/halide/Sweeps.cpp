@@ -10,7 +10,7 @@ namespace normc::halide {
 static constexpr int64_t kFlushSteps = 32;
 
 /// The same for the rows of a column, of which there may be any number; and for what so many of those left, a third level.
-static constexpr int64_t kFlushColumnSteps = 16, kFlushColumns = 64;
+static constexpr int64_t kFlushColumnSteps = 16, kFlushColumns = 16;
 
 Translation::Sweep Translation::sweepOf(const Op& op) const {
   Sweep s{.op = &op, .reads = {}, .writes = {}, .partials = {}, .alongRun = {}, .slots = op.out.size()};
@@ -156,7 +156,7 @@ Translation::Stage Translation::along(const Sweep& s, Nest& nest, const Replicas
   return stage;
 }
 
-Expr Translation::runWidth(const Op& slab) {
+Expr Translation::runWidth(const Op& slab) const {
   if (!kernel_.featuresLast) return m_.rows();
   if (slab.isPer("pre_group")) return m_.groupWidth("pre_group");
   return slab.isPer("group") ? m_.groupWidth("group") : m_.features();

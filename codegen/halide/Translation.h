@@ -91,8 +91,6 @@ class Translation {
   /// Operations from `first` on, up to the next sweep; returns where that is.
   size_t scalars(const std::vector<Op>&, size_t first, Nest&, Replicas&, int64_t lanes);
   void fold(const Op&, Nest&, Replicas&, int64_t lanes);
-  void probe(const Op&, Nest&, Replicas&, int64_t lanes);
-  Expr maskedProbe(const Op&, Nest&, const Replica&, int64_t lanes);
   Expr count(const Op&, Nest*, const Replica*);
   /// Valid rows among `units` of them; computed once in the task where there is no nest.
   Expr countValid(const std::string& key, Expr units, const std::function<Coordinates(Expr)>& place, Nest*);
@@ -100,6 +98,14 @@ class Translation {
   /// Gives what the replicas have computed a place in a stage, as far as `rest` needs it.
   void settle(Nest&, Replicas&, int64_t lanes, std::vector<Write>&, const std::vector<Op>& ops, size_t rest);
   bool isTaskConstant(const Expr&) const;
+
+  //===-- A value near the mean (Probe.cpp) ---------------------------------------------===//
+  void probe(const Op&, Nest&, Replicas&, int64_t lanes);
+  Expr maskedProbe(const Op&, Nest&, const Replica&, int64_t lanes);
+  Coordinates probedPlace(Coordinates, int64_t i, int64_t parts) const;
+  Expr probedFeature(const Coordinates&, int64_t i, int64_t parts) const;
+  /// The n-th row of a task that is asked for its head: see Walk::headUnit.
+  Expr headUnit(Expr n, int64_t head);
 
   //===-- Sweeps (Sweeps.cpp) -----------------------------------------------------------===//
   struct Sweep {
@@ -123,7 +129,7 @@ class Translation {
   void lineSweep(const Op&, Nest&, Replicas&);
   void blockSweep(const Op&, const Op& slab, Nest&, Replicas&);
   void columnSweep(const Op&, const Op& slab, Nest&, Replicas&, int64_t lanes);
-  Expr runWidth(const Op& slab);
+  Expr runWidth(const Op& slab) const;
   Expr laneSum(const Stage&, const Exprs& site, size_t i) const;
 
   Memory& m_;

@@ -151,6 +151,11 @@ Value Frame::widened(TensorOp t, Value value) {
   return element.isInteger(64) ? value : l_.convert(value, statistics_);
 }
 
+Value Frame::narrowed(TensorOp t, Value value) {
+  if (access_.stored(t).isInteger(16)) return l_.toBF16(value, access_.roundsBF16, access_.isWhole(value));
+  return t.getType().isInteger(64) ? value : l_.convert(value, t.getType());
+}
+
 Value Frame::load(TensorOp t, Value address, int64_t lanes, Value mask) {
   if (!lanes || !mask) return widened(t, loadStored(t, address, lanes));
   OpBuilder& b = l_.b;
@@ -173,8 +178,7 @@ static Value asWords(Loops& l, Value value) {
 void Frame::store(TensorOp t, Value address, Value value, Value mask, std::optional<int64_t> alignment, bool past) {
   OpBuilder& b = l_.b;
   Value memory = buffer(t);
-  if (access_.stored(t).isInteger(16)) value = l_.toBF16(value, access_.roundsBF16, access_.isWhole(value));
-  else if (!t.getType().isInteger(64)) value = l_.convert(value, t.getType());
+  value = narrowed(t, value);
   if (!isa<VectorType>(value.getType())) {
     memref::StoreOp::create(b, l_.loc, value, memory, address);
   } else if (mask) {

@@ -94,6 +94,7 @@ class Frame {
   /// `alignment` in bytes where the caller knows better; 0: an element's.
   mlir::Value loadStored(TensorOp t, mlir::Value address, int64_t lanes, std::optional<int64_t> alignment = {});
   mlir::Value widened(TensorOp t, mlir::Value stored);
+  mlir::Value narrowed(TensorOp t, mlir::Value);  ///< to what `t` holds
   /// `past`: around the caches; the address of a vector is a multiple of its size then.
   void store(TensorOp, mlir::Value address, mlir::Value value, mlir::Value mask, std::optional<int64_t> alignment = {},
              bool past = false);

@@ -104,7 +104,7 @@ Value PhaseLowering::probeAll(ProbeOp op, Replicas& replicas) {
   Values sums, means;
   double share = 0;
   for (Replica& r : replicas)
-    if (Value sum = probedSum(op, r, share))
+    if (Value sum = probedSum(op, r.at, share))
       sums.push_back(sum);
     else
       means.push_back(probe(op, r));

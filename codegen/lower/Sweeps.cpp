@@ -9,8 +9,9 @@ using namespace mlir;
 namespace normc::codegen {
 
 /// Rows of a column after which sums go to a second level, half as many of rows that are not added in pairs first; and, of
-/// a column of a whole batch, for what so many of those left, a third level.
-static constexpr int64_t kFlushColumnRows = 16, kFlushColumns = 64;
+/// a column of a whole batch, to a third. What is added to the sum of an outlier is lost where it is less than half of its
+/// last digit, so no level may be long.
+static constexpr int64_t kFlushColumnRows = 16, kFlushColumns = 192;
 
 void PhaseLowering::Sweep::sort() {
   llvm::sort(pending, [](const Pending& a, const Pending& b) {
@@ -329,7 +330,7 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
     if (!s.slots) return fewRows(l_.index(0), rows);
     // A segment has few rows, as has what is split, and three kinds of tile in one function leave no room for a third level.
     if (slab_.isPer("segment") || schedule_.getStrategy() == "split") return rowsBy(few, l_.index(0), rows, from, fewRows);
-    return rowsBy(few * kFlushColumns, l_.index(0), rows, from, [&](Value begin, Value end) {
+    return rowsBy(kFlushColumns, l_.index(0), rows, from, [&](Value begin, Value end) {
       return rowsBy(few, begin, end, zeroSums(sums.size(), lanes_), fewRows);
     });
   };

@@ -28,8 +28,26 @@ Value Walk::runWidth() {
   return slab_.isPer("group") ? f_.groupWidth("group") : f_.features();
 }
 
+/// Bytes of a task's rows that stay in cache until they are read again.
+static constexpr int64_t kHeadBytes = 512 << 10;
+
+Value Walk::headUnit(Value n, int64_t head) {
+  int64_t bytes = 0;
+  for (TensorOp t : f_.kernel().getOps<TensorOp>())
+    if (t.isXSized() && !bytes) bytes = t.getType().getIntOrFloatBitWidth() / 8;
+  auto atLeastOne = [&](Value v) { return arith::MaxSIOp::create(l_.b, l_.loc, v, l_.index(1)).getResult(); };
+  Value most = l_.div(l_.index(kHeadBytes), atLeastOne(l_.mul(f_.features(), l_.index(bytes))));
+  Value apart = atLeastOne(l_.div(l_.min(l_.sub(end_, begin_), most), l_.index(head)));
+  Value i = l_.sub(n, begin_), ahead = l_.mul(i, apart);
+  if (f_.kernel().hasMask()) {  // what is looked for may not be among the first
+    ahead = l_.add(l_.mul(l_.rem(i, l_.index(head)), apart), l_.div(i, l_.index(head)));
+    ahead = l_.select(l_.less(i, l_.mul(apart, l_.index(head))), ahead, i);
+  }
+  return l_.add(begin_, ahead);
+}
+
 Coordinates Walk::unitCoordinates(Value n) {
-  const Value unit = unitAt(n);
+  const Value unit = unitAt(slab_ && slab_.getHead() ? headUnit(n, *slab_.getHead()) : n);
   Coordinates at{.segment = l_.index(0), .chunk = f_.task()};
   const bool own = slab_ && (isSplit(slab_) || isOfRows(slab_));
   SmallVector<StringRef> axes((own ? slab_.getPer() : f_.phase().getUnits()).getAsValueRange<StringAttr>());

@@ -54,7 +54,10 @@ class Walk {
   std::pair<mlir::Value, mlir::Value> segmentAndRow(mlir::Value n);
   /// Which of the phase's units that is, where a task has others than those from begin_ to end_.
   virtual mlir::Value unitAt(mlir::Value n) { return n; }
-  /// One past the `head`-th valid row of [begin, end), or its end.
+  /// The n-th row of a task that is asked for its head: each of the first `head` as far from the next as keeps them in
+  /// cache, so that a task that drifts is asked all over, then those behind each.
+  mlir::Value headUnit(mlir::Value n, int64_t head);
+  /// One past the `head`-th valid row of [begin, end) in that order, or its end.
   mlir::Value headEnd(mlir::Value begin, mlir::Value end, int64_t head);
 
   static mlir::Value mapped(mlir::Value v, const mlir::IRMapping& values) { return values.lookup(v); }
@@ -76,13 +79,21 @@ class Walk {
   virtual void endFoldStep() {}
   /// Before scalar code or a sweep reads the tensor.
   virtual void beforeRead(TensorOp) {}
+  /// Rows of all segments (`rows`), those of them that are valid (`all`), or that are in the task, or the segment (`slab`).
+  mlir::Value rowsOf(llvm::StringRef scope, mlir::Value segment);
+  /// What a probe of the slab counts.
+  llvm::StringRef probedScope();
   /// A value near the mean of the slab, exact where the data are constant.
   virtual mlir::Value probe(ProbeOp, Replica&);
   /// Of a run that is known to be long enough: the vector whose lanes, added up and multiplied by `share`, are what
   /// `probe` gives. Else null.
-  mlir::Value probedSum(ProbeOp, Replica&, double& share);
-  mlir::Value spot(mlir::Value length, int64_t i, int64_t parts, int64_t width);
+  mlir::Value probedSum(ProbeOp, Coordinates, double& share);
   mlir::Value shareOf(mlir::Value sum, double share);
+  /// Where the i-th of `parts` places is asked that lie as far apart as the slab allows.
+  Coordinates probedPlace(Coordinates, mlir::Value i, int64_t parts);
+  static constexpr int64_t kProbedRows = 8;
+  /// Rounded to the type of the data, so that differences from it, and many sums of these, are exact.
+  mlir::Value asStored(TensorOp x, mlir::Value shift);
   /// Valid rows among the mask's elements at place(begin) to place(end - 1), an index.
   virtual mlir::Value countValid(mlir::Value begin, mlir::Value end, llvm::function_ref<Coordinates(mlir::Value)> place);
 
@@ -100,9 +111,20 @@ class Walk {
  private:
   void fold(FoldOp, Replica&);
   mlir::Value count(CountOp, Replica*);
+  mlir::Value probed(TensorOp x, const Coordinates&);
+  mlir::Value probedFeature(const Coordinates&, mlir::Value i, int64_t parts);
+  mlir::Value probeRows(TensorOp x, const Coordinates&);
+  mlir::Value probeValid(TensorOp x, const Coordinates&);
+  mlir::Value probeRun(ProbeOp, const Coordinates&);
   static std::string countKey(CountOp);
 
   llvm::StringMap<mlir::Value> counts_;
+  /// Counted once where masked: whoever asks again within the same loops has the answer.
+  struct ValidRows {
+    std::string scope;
+    mlir::Value segment, rows;
+  };
+  llvm::SmallVector<ValidRows> validRows_;
 };
 
 }  // namespace normc::codegen

@@ -92,27 +92,27 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"ReleasedPowerNormBackward", "power_norm_released:backward@f32[*x256]{heads=4}", "sm_90", nullptr, 256, 2, 1},
         Case{"BatchNorm", "batch_norm:forward@f32[*x1024]", "sm_90", nullptr, 256, 2, 1, /*heads=*/16},
         Case{"BatchNormBackward", "batch_norm:backward@f32[*x1024]", "sm_90", nullptr, 256, 4, 1},
-        Case{"InstanceNorm", "instance_norm:forward@f32[*x*x64]", "sm_90", nullptr, 700, 1, 1},
+        Case{"InstanceNorm", "instance_norm:forward@f32[*x*x64]", "sm_90", nullptr, 700, 1, 1, /*heads=*/8},
         Case{"InstanceNormBackward", "instance_norm:backward@f32[*x*x64]", "sm_90", nullptr, 300, 2, 1},
-        Case{"InstanceNormBF16", "instance_norm:forward@bf16[*x*x64]", "sm_90", nullptr, 250, 1, 1},
+        Case{"InstanceNormBF16", "instance_norm:forward@bf16[*x*x64]", "sm_90", nullptr, 250, 1, 1, /*heads=*/8},
         Case{"BatchNormOfFewRows", "batch_norm:forward@f32[*x64]", "sm_90",
-             "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2", 250, 1, 1},
+             "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2", 250, 1, 1, /*heads=*/8},
         Case{"BatchNormOfFewRowsBackward", "batch_norm:backward@f32[*x64]", "sm_90",
              "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2", 256, 2, 1},
         Case{"BatchNormOverACluster", "batch_norm:forward@f32[*x64]", "sm_90",
-             "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2,cluster=8", 2000, 1, 1},
+             "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2,cluster=8", 2000, 1, 1, /*heads=*/8 * 8},
         Case{"BatchNormOverAClusterBackward", "batch_norm:backward@f32[*x64]", "sm_90",
              "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2,cluster=8", 2048, 2, 1},
         Case{"PowerNormVOverAClusterBackward", "power_norm_v:backward@f32[*x32]", "sm_90",
              "resident,threads=64,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2,cluster=16", 1023, 2, 1},
         Case{"InstanceNormOverACluster", "instance_norm:forward@f32[*x*x64]", "sm_90",
-             "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=4,cluster=4", 2047, 1, 1},
+             "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=4,cluster=4", 2047, 1, 1, /*heads=*/4 * 8},
         Case{"BatchNormOverAGrid", "batch_norm:forward@f32[*x64]", "sm_80",
-             "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2,grid=6", 1500, 1, 1, /*heads=*/5 * 8},
+             "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2,grid=6", 1500, 1, 1, /*heads=*/6 * 8},
         Case{"BatchNormOverAGridBackward", "batch_norm:backward@f32[*x64]", "sm_90",
              "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2,grid=6", 1536, 2, 1},
         Case{"BatchNormOverAGridBF16", "batch_norm:forward@bf16[*x64]", "sm_90",
-             "resident,threads=256,team=8,vector=8,tile=1,rows=2,blocks=1,hold=3,grid=7", 1344, 1, 1, /*heads=*/6 * 8},
+             "resident,threads=256,team=8,vector=8,tile=1,rows=2,blocks=1,hold=3,grid=7", 1344, 1, 1, /*heads=*/7 * 8},
         Case{"PowerNormVOverAGrid", "power_norm_v:forward@bf16[*x64]", "sm_80",
              "resident,threads=128,team=8,vector=8,tile=1,rows=2,blocks=1,hold=3,grid=7", 671, 1, 1},
         Case{"PowerNormVOverAGridBackward", "power_norm_v:backward@f32[*x32]", "sm_80",
@@ -135,8 +135,8 @@ struct Again {
   const char *name, *problem, *schedule;
   int64_t segments, rows, reads, least;
   int64_t step = 5000;
-  /// Bytes that are read beforehand to choose a shift, by each thread: its first access along rows, four elements
-  /// and one of a segment, eight rows and one of a column. Caches hold them.
+  /// Bytes that are read beforehand to choose a shift, by each thread: its first access along rows, eight elements of a
+  /// segment, eight rows of a column. Caches hold them.
   int64_t probed = 0;
 };
 void PrintTo(const Again& c, std::ostream* out) { *out << c.name; }
@@ -168,11 +168,11 @@ INSTANTIATE_TEST_SUITE_P(
         Again{"RowsHeld", "rms_norm:forward@bf16[*x1024]", "resident,threads=64,team=64,vector=8,tile=2", 1, 9, 1, 1},
         Again{"RowsWithAShift", "layer_norm:forward@f32[*x1024]", "resident,threads=64,team=64,vector=4,tile=0", 1, 9, 2, 1, 5000, 9 * 64 * 16},
         Again{"RowsBackward", "layer_norm:backward@f32[*x512]", "resident,threads=64,team=64,vector=4,tile=0,chunks=2", 1, 9, 4, 2},
-        Again{"Segments", "group_norm_segment:forward@f32[*x*x64]{groups=4}", "resident,threads=64,team=4,vector=4,tile=1,rows=2", 2, 40, 2, 1, 5000, 2 * 4 * 64 * 5 * 4},
+        Again{"Segments", "group_norm_segment:forward@f32[*x*x64]{groups=4}", "resident,threads=64,team=4,vector=4,tile=1,rows=2", 2, 40, 2, 1, 5000, 2 * 4 * 64 * 8 * 4},
         Again{"SegmentsBackward", "group_norm_segment:backward@f32[*x*x64]{groups=4}", "resident,threads=64,team=4,vector=4,tile=1,rows=2", 2, 40, 4, 2},
-        Again{"Columns", "batch_norm:forward@f32[*x64]", "resident,threads=64,team=8,vector=4,tile=1,rows=2", 1, 40, 2, 1, 5000, 2 * 64 * 9 * 16},
+        Again{"Columns", "batch_norm:forward@f32[*x64]", "resident,threads=64,team=8,vector=4,tile=1,rows=2", 1, 40, 2, 1, 5000, 2 * 64 * 8 * 16},
         Again{"ColumnsHeldInPart", "batch_norm:backward@f32[*x64]", "resident,threads=64,team=8,vector=4,tile=1,rows=2,hold=2", 1, 40, 4, 2},
-        Again{"ColumnsOfSegments", "instance_norm:forward@f32[*x*x64]", "resident,threads=64,team=8,vector=4,tile=1,rows=2,hold=2", 2, 45, 2, 1},
+        Again{"ColumnsOfSegments", "instance_norm:forward@f32[*x*x64]", "resident,threads=64,team=8,vector=4,tile=1,rows=2,hold=2", 2, 45, 2, 1, 5000, 2 * 8 * 64 * 4},
         Again{"Warmup", "power_norm_released:forward@f32[*x64]{heads=4}", "streamed,threads=64,team=4,vector=4,tile=1,chunks=2", 1, 40, 2, 2, 0},
         Again{"AfterWarmup", "power_norm_released:forward@f32[*x64]{heads=4}", "streamed,threads=64,team=4,vector=4,tile=1,chunks=2", 1, 40, 1, 1}),
     [](const auto& info) { return info.param.name; });

@@ -46,6 +46,25 @@ TEST(HardInputs, HaveTheMomentsTheyPromise) {
   }
 }
 
+TEST(HardInputs, DriftIsFarFromItsMeanAtFirst) {
+  constexpr Extents extents{1, 256, 200};
+  const std::vector<double> x = hardInput(HardInput::Drift, extents, DType::F64);
+  double apart = 0;  // the first eight rows, in sigmas
+  for (int64_t f = 0; f < extents.features; ++f) {
+    double sum = 0, squares = 0, first = 0;
+    for (int64_t row = 0; row < extents.rows; ++row) {
+      const double each = x[row * extents.features + f];
+      sum += each, squares += each * each;
+      if (row < 8) first += each / 8;
+    }
+    const double mean = sum / 256;
+    apart += std::abs(first - mean) / std::sqrt(squares / 256 - mean * mean) / 200;
+  }
+  EXPECT_GT(apart, 1);
+  EXPECT_LT(apart, 2);
+  EXPECT_EQ(x[0], hardInput(HardInput::Drift, {2, 128, 200}, DType::F64)[0]);
+}
+
 TEST(HardInputs, HugeKeepsItsSumOfSquaresInF32) {
   for (DType type : kTypes) {
     double squares = 0;

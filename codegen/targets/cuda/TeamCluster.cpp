@@ -86,20 +86,20 @@ void TeamLowering::sumOverCluster(MutableArrayRef<Value> sums) {
   }
 }
 
-/// What each block of the cluster knows of its part of the columns (`parts` is 1: what the first knows): by value, then
-/// by block. All threads of a block come with the same values for the same column.
-SmallVector<Values> TeamLowering::tellColumns(ArrayRef<Value> own, int64_t parts) {
+/// What each block of the cluster knows of its part of the columns: by value, then by block. All threads of a block come
+/// with the same values for the same column.
+SmallVector<Values> TeamLowering::tellColumns(ArrayRef<Value> own) {
   OpBuilder& b = l_.b;
   mlir::Location loc = l_.loc;
   const Type type = f_.statistics();
   const int64_t blocks = launch_.cluster, columns = place_.span * s_.vector, units = blockThreads() / place_.span;
-  const int64_t size = int64_t(own.size()) * parts * columns, alignment = std::min<int64_t>(16, 4 * s_.vector);
+  const int64_t size = int64_t(own.size()) * blocks * columns, alignment = std::min<int64_t>(16, 4 * s_.vector);
   Value memory = clusterShared(2 * size);
   auto word = [&](Value index, Type integer) -> Value { return arith::IndexCastOp::create(b, loc, integer, index); };
   // [step's][value][block][thread of the span][lane]
   Value mine = l_.add(l_.mul(clusterStep_, l_.index(size)), l_.mul(place_.spanLane, l_.index(s_.vector)));
   auto at = [&](Value memory, size_t value, Value part) -> Value {
-    Value place = l_.add(mine, l_.add(l_.mul(part, l_.index(columns)), l_.index(int64_t(value) * parts * columns)));
+    Value place = l_.add(mine, l_.add(l_.mul(part, l_.index(columns)), l_.index(int64_t(value) * blocks * columns)));
     return LLVM::GEPOp::create(b, loc, memory.getType(), type, memory, ValueRange{word(place, b.getI64Type())});
   };
   // Span u tells the block u steps after this one: a block that is there, whichever thread LLVM asks for it.
@@ -108,15 +108,14 @@ SmallVector<Values> TeamLowering::tellColumns(ArrayRef<Value> own, int64_t parts
     Value step = l_.add(unit, l_.index(first)), block = l_.rem(l_.add(rank_, step), l_.index(blocks));
     Value there = inSharedMemoryOf(b, loc, memory, word(block, b.getI32Type()));
     Value one = first + units > blocks ? l_.less(step, l_.index(blocks)) : Value();
-    storeWhere(both(one, parts == 1 ? isZero(rank_) : Value()), [&] {
-      for (auto [i, v] : llvm::enumerate(own))
-        LLVM::StoreOp::create(b, loc, v, at(there, i, parts == 1 ? l_.index(0) : rank_), alignment);
+    storeWhere(one, [&] {
+      for (auto [i, v] : llvm::enumerate(own)) LLVM::StoreOp::create(b, loc, v, at(there, i, rank_), alignment);
     });
   }
   meet();
   SmallVector<Values> known(own.size());
   for (auto [i, list] : llvm::enumerate(known))
-    for (int64_t part = 0; part < parts; ++part)
+    for (int64_t part = 0; part < blocks; ++part)
       list.push_back(LLVM::LoadOp::create(b, loc, vectorType(), at(memory, i, l_.index(part)), alignment));
   return known;
 }

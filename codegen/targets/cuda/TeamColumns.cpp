@@ -115,27 +115,21 @@ void TeamLowering::holdRows(const Replica& column) {
     }
 }
 
-/// The middle of the first eight rows, which as many teams of the first block hold: what Walk::probe reads from memory.
-/// The first block of a cluster tells the others. Over a grid a meeting costs more than it saves: they read these rows.
+/// What Walk::probe reads from memory, but a row for each of eight teams of a block, which tell each other. They read it
+/// again, from a cache, though a team may hold it: which one that is depends on the sizes, and a register has no index.
 Value TeamLowering::probeHeld(TensorOp x, const Replica& column) {
-  const size_t which = llvm::find(heldTensors_, x) - heldTensors_.begin();
-  Value memory = exchange(flip_++ % 2), mine = heldRows_[0][which];
-  if (gridded()) {
-    const Place whole = place_;
-    place_.unit = l_.div(thread_, l_.index(place_.span));
-    Replica row = rowsFrom(column, l_.index(0), rowCount(), /*kept=*/true)[0];
-    Value first = l_.less(place_.unit, l_.index(kProbedRows)), other = l_.less(l_.index(0), rank_);
-    place_ = whole;
-    mine = l_.when(both(both(first, other), both(row.active, inside_)), mine, [&] {
-      return Values{f_.loadStored(x, f_.address(x, row.at), s_.vector > 1 ? s_.vector : 0)};
-    })[0];
-  }
-  exchangeStore(memory, 0, f_.widened(x, mine));
-  barrier();
-  Values first;
-  for (int64_t unit = 0; unit < kProbedRows; ++unit) first.push_back(exchangeLoad(memory, 0, unit));
-  Value near = l_.select(l_.less(l_.index(kProbedRows - 1), rowCount()), l_.middle(first), first[0]);
-  return clustered() ? tellColumns(near, 1)[0][0] : near;
+  Value memory = exchange(flip_++ % 2), team = l_.div(thread_, l_.index(place_.span));
+  const int64_t lanes = s_.vector > 1 ? s_.vector : 0;
+  Value asked = both(both(l_.less(team, l_.index(kProbedRows)), l_.less(l_.index(0), rowCount())), inside_);
+  Value mine = l_.when(asked, l_.zero(vectorType()), [&] {
+    return Values{f_.load(x, f_.address(x, probedPlace(column.at, team, kProbedRows)), lanes, {})};
+  })[0];
+  exchangeStore(memory, 0, mine);
+  if (gridded()) barrier();  // the meeting of the sums comes before anything is stored
+  else meet();
+  Values rows;
+  for (int64_t i = 0; i < kProbedRows; ++i) rows.push_back(exchangeLoad(memory, 0, i));
+  return asStored(x, l_.middle(rows));
 }
 
 void TeamLowering::columnSweep(SweepOp op, Replicas& replicas) {

@@ -178,7 +178,6 @@ class TeamLowering : Walk {
   mlir::Value rowCount();
   Replicas rowsFrom(const Replica& column, mlir::Value first, mlir::Value end, bool kept);
   void holdRows(const Replica& column);
-  static constexpr int64_t kProbedRows = 8;
   mlir::Value probeHeld(TensorOp, const Replica& column);
 
   //===-- Between threads (TeamSums.cpp) --------------------------------------------===//
@@ -205,7 +204,7 @@ class TeamLowering : Walk {
   mlir::Value clusterShared(int64_t elements);
   void meet();  ///< all threads of the block, or of all blocks of the task
   void sumOverCluster(llvm::MutableArrayRef<mlir::Value> sums);
-  llvm::SmallVector<Values> tellColumns(llvm::ArrayRef<mlir::Value> own, int64_t parts);
+  llvm::SmallVector<Values> tellColumns(llvm::ArrayRef<mlir::Value> own);
 
   //===-- Between blocks of the grid (TeamGrid.cpp) -----------------------------------===//
   bool gridded() const { return launch_.grid > 1; }

@@ -10,9 +10,9 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-/// Steps after which accumulators of partials go to memory, so that the error of a long
-/// sum grows with the logarithm of its length rather than the length.
-static constexpr int64_t kFlushSteps = 64;
+/// Steps after which accumulators go to a second level, and those of partials to memory, so that the error of a long sum
+/// does not grow with its length.
+static constexpr int64_t kFlushSteps = 32, kFlushPartialSteps = 64;
 
 Value TeamLowering::shared(int64_t elements) {
   auto space = gpu::AddressSpaceAttr::get(l_.b.getContext(), gpu::AddressSpace::Workgroup);
@@ -131,7 +131,7 @@ void TeamLowering::sumOverUnits(MutableArrayRef<Value> sums) {
   sumOverSpans(sums);
   if (gridded()) return sumOverGrid(sums);
   if (!clustered()) return barrier();
-  for (auto [v, parts] : llvm::zip(sums, tellColumns(sums, launch_.cluster))) v = l_.tree(parts);
+  for (auto [v, parts] : llvm::zip(sums, tellColumns(sums))) v = l_.tree(parts);
 }
 
 Value TeamLowering::exchange(int64_t which) {
@@ -215,7 +215,7 @@ Values TeamLowering::steps(Value begin, Value end, int64_t stride, Values zeros,
     return out;
   };
   if (zeros.empty() && sums_.empty()) return inner(begin, end);
-  int64_t block = kFlushSteps * stride;
+  int64_t block = (sums_.empty() ? kFlushSteps : kFlushPartialSteps) * stride;
   Values cleared = sums_, carried = zeros;
   carried.append(ahead_);
   Values total = l_.forEach(begin, end, block, carried, [&](Value first, ValueRange running) {

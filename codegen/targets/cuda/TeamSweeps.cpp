@@ -243,6 +243,7 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
     TensorOp x = f_.tensor(op.getTensor());
     if (llvm::is_contained(heldTensors_, x) && !f_.kernel().hasMask() && blockThreads() / place_.span >= kProbedRows)
       return probeHeld(x, replica);
+    if (f_.kernel().hasMask()) (void)rowsOf(probedScope(), replica.at.segment);  // by all threads
     auto value = [&] { return Values{Walk::probe(op, replica)}; };
     // What an idle lane would read is its neighbour's to store over; and nobody stores before all have read: over a grid
     // not before the meeting of the sums.

@@ -1,0 +1,197 @@
+// A value near the mean of a slab, the shift of its one-pass variance.
+//
+// A variance loses digits with the square of what lies between, so elements are asked from all of the slab: where it drifts,
+// as the rows of a text do, its first rows are like no others. Of single elements a middle is taken, not a mean, so that one
+// outlier among them counts for nothing.
+#include "codegen/lower/Walk.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace normc::codegen {
+
+/// Vectors that are asked, and of rows with a mask those that are found.
+static constexpr int64_t kVectors = 4, kValidRows = 4;
+
+/// Of `count` in equal shares, what lies in the middle of the i-th.
+static Value middleOfShare(Loops& l, Value count, Value i, int64_t parts) {
+  return l.div(l.mul(count, l.add(l.mul(i, l.index(2)), l.index(1))), l.index(2 * parts));
+}
+
+Value Walk::probe(ProbeOp op, Replica& replica) {
+  TensorOp x = f_.tensor(op.getTensor());
+  Coordinates at = replica.at;
+  if (!at.segment || !slab_.isPer("segment")) at.segment = l_.index(0);
+  if (!at.row) at.row = l_.index(0);
+  if (kind_ != Kind::Column) {
+    if (f_.featuresLast()) at.feature = runBegin_;
+    else if (slab_.isPer("group")) at.feature = l_.mul(at.group, f_.groupWidth("group"));
+  }
+  if (f_.kernel().hasMask() && !slab_.isPer("row")) return asStored(x, probeValid(x, at));
+  return kind_ == Kind::Line ? probeRun(op, at) : asStored(x, probeRows(x, at));
+}
+
+Value Walk::asStored(TensorOp x, Value shift) { return f_.widened(x, f_.narrowed(x, shift)); }
+
+Value Walk::probed(TensorOp x, const Coordinates& at) {
+  const int64_t lanes = kind_ == Kind::Column ? lanes_ : 0;
+  return f_.load(x, f_.address(x, at), lanes, lanes ? laneMask_ : Value());
+}
+
+/// The feature that the i-th place has in a slab of several.
+Value Walk::probedFeature(const Coordinates& at, Value i, int64_t parts) {
+  if (kind_ == Kind::Column) return at.feature;
+  if (f_.featuresLast()) return l_.add(at.feature, middleOfShare(l_, runWidth(), i, parts));
+  return slab_.isPer("group") ? l_.add(at.feature, middleOfShare(l_, f_.groupWidth("group"), i, parts)) : at.feature;
+}
+
+Coordinates Walk::probedPlace(Coordinates at, Value i, int64_t parts) {
+  at.feature = probedFeature(at, i, parts);
+  if (isOfRows(slab_)) {
+    Value unit = l_.add(begin_, middleOfShare(l_, l_.sub(end_, begin_), i, parts));
+    std::tie(at.segment, at.row) = segmentAndRow(unit);
+    return at;
+  }
+  if (!slab_.isPer("segment")) at.segment = middleOfShare(l_, f_.segments(), i, parts);
+  at.row = middleOfShare(l_, f_.rows(), i, parts);
+  return at;
+}
+
+/// Of rows: the middle of eight elements, or the mean of four vectors where there are long runs.
+Value Walk::probeRows(TensorOp x, const Coordinates& at) {
+  const bool column = kind_ == Kind::Column;
+  const Value segments = slab_.isPer("segment") ? l_.index(1) : f_.segments(), none = l_.index(0);
+  Value some = isOfRows(slab_) ? l_.less(begin_, end_) : l_.less(none, l_.mul(segments, f_.rows()));
+  auto middleOfRows = [&] {
+    Values values;
+    for (int64_t i = 0; i < kProbedRows; ++i) values.push_back(probed(x, probedPlace(at, l_.index(i), kProbedRows)));
+    return Values{l_.middle(values)};
+  };
+  Values zero{l_.zero(column && lanes_ ? Type(VectorType::get({lanes_}, f_.statistics())) : f_.statistics())};
+  const int64_t width = probeWidth_;
+  if (column || width == 1) return l_.when(some, zero, middleOfRows)[0];
+
+  Value isLong = l_.less(l_.index(width - 1), runWidth());
+  auto both = [&](Value a, Value b) { return arith::AndIOp::create(l_.b, l_.loc, a, b).getResult(); };
+  Values best = l_.when(both(some, l_.isFalse(isLong)), zero, middleOfRows);
+  return l_.when(both(some, isLong), best, [&] {
+    Values values;
+    for (int64_t i = 0; i < kVectors; ++i) {
+      Coordinates c = probedPlace(at, l_.index(i), kVectors);
+      Value& along = f_.featuresLast() ? c.feature : c.row;
+      Value end = f_.featuresLast() ? l_.add(at.feature, runWidth()) : f_.rows();
+      along = l_.min(along, l_.sub(end, l_.index(width)));
+      values.push_back(f_.load(x, f_.address(x, c), width, {}));
+    }
+    return Values{shareOf(horizontal(l_.tree(values)), 1.0 / double(kVectors * width))};
+  })[0];
+}
+
+StringRef Walk::probedScope() { return isOfRows(slab_) ? "task" : slab_.isPer("segment") ? "slab" : "all"; }
+
+/// Of rows with a mask: the middle of four, each the first valid one from the middle of a quarter on. Quarters are of as
+/// many rows as are valid, from the first of these, so there is one, and a batch that ends in padding is asked where its rows are.
+Value Walk::probeValid(TensorOp x, const Coordinates& at) {
+  const bool overSegments = !slab_.isPer("segment"), ofRows = isOfRows(slab_);
+  TensorOp mask = f_.tensor("mask");
+  OpBuilder& b = l_.b;
+  const Value none = l_.index(0), one = l_.index(1), count = rowsOf(probedScope(), at.segment);
+  const Value begin = ofRows ? begin_ : none;
+  const Value last = l_.sub(ofRows ? end_ : overSegments ? l_.mul(f_.segments(), f_.rows()) : f_.rows(), one);
+  auto place = [&](Value unit) {
+    Coordinates c = at;
+    if (overSegments) std::tie(c.segment, c.row) = segmentAndRow(unit);
+    else c.row = unit;
+    return c;
+  };
+  auto firstValid = [&](Value from) -> Value {
+    auto search = scf::WhileOp::create(
+        b, l_.loc, TypeRange{b.getIndexType()}, ValueRange{from},
+        [&](OpBuilder& inner, Location loc, ValueRange unit) {
+          OpBuilder::InsertionGuard guard(b);
+          b.setInsertionPointToEnd(inner.getInsertionBlock());
+          Value padded = l_.isFalse(f_.load(mask, f_.address(mask, place(unit[0])), 0, {}));
+          scf::ConditionOp::create(b, loc, arith::AndIOp::create(b, loc, padded, l_.less(unit[0], last)), unit);
+        },
+        [&](OpBuilder& inner, Location loc, ValueRange unit) {
+          OpBuilder::InsertionGuard guard(b);
+          b.setInsertionPointToEnd(inner.getInsertionBlock());
+          scf::YieldOp::create(b, loc, ValueRange{l_.add(unit[0], one)});
+        });
+    return search.getResult(0);
+  };
+  const int64_t lanes = kind_ == Kind::Column ? lanes_ : 0;
+  Value zero = l_.zero(lanes ? Type(VectorType::get({lanes}, f_.statistics())) : f_.statistics());
+  return l_.when(l_.less(none, count), zero, [&] {
+    Values values;
+    Value first = firstValid(begin);
+    for (int64_t i = 0; i < kValidRows; ++i) {
+      Coordinates c = place(firstValid(l_.add(first, middleOfShare(l_, count, l_.index(i), kValidRows))));
+      c.feature = probedFeature(at, l_.index(i), kValidRows);
+      values.push_back(probed(x, c));
+    }
+    return Values{l_.middle(values)};
+  })[0];
+}
+
+//===-- Of one run ------------------------------------------------------------------===//
+
+/// Where the i-th of some vectors of a run begins: half of them at each end, so that the shift of data with a trend lies in
+/// its middle. At equal distances, in memory, they lead the processor to fetch what would lie at the next one.
+static Value spot(Loops& l, Value length, int64_t i, int64_t parts, int64_t width) {
+  if (2 * i < parts) return l.index(i * width);
+  return l.roundDown(l.sub(length, l.index((parts - i) * width)), width);
+}
+
+/// The mean of some elements, a power of two, so that equal ones give their value.
+Value Walk::probeRun(ProbeOp op, const Coordinates& at) {
+  TensorOp x = f_.tensor(op.getTensor());
+  if (double share = 0; Value sum = probedSum(op, at, share)) return shareOf(horizontal(sum), share);
+  Value length = runWidth();
+  auto atLeast = [&](int64_t n) { return l_.less(l_.index(n - 1), length); };
+  auto along = [&](Value i) {
+    Coordinates c = at;
+    Value& run = f_.featuresLast() ? c.feature : c.row;
+    run = l_.add(run, i);
+    return f_.address(x, c);
+  };
+  auto meanOf = [&](int64_t parts, int64_t width) {
+    Values values;
+    for (int64_t i = 0; i < parts; ++i)
+      values.push_back(f_.load(x, along(spot(l_, length, i, parts, std::max<int64_t>(width, 1))), width, {}));
+    Value sum = l_.tree(values);
+    if (width) sum = horizontal(sum);
+    return Values{shareOf(sum, 1.0 / double(parts * std::max<int64_t>(width, 1)))};
+  };
+  Values best = l_.when(l_.less(l_.index(0), length), l_.zero(f_.statistics()), [&] { return Values{probed(x, at)}; });
+  best = l_.when(atLeast(4), best, [&] { return meanOf(4, 0); });
+  const int64_t width = probeWidth_;
+  if (width == 1) return best[0];
+  best = l_.when(atLeast(width), best, [&] { return meanOf(1, width); });
+  return l_.when(atLeast(4 * width), best, [&] { return meanOf(4, width); })[0];
+}
+
+/// Not to be contracted: the mean is the same wherever it is used.
+Value Walk::shareOf(Value sum, double share) {
+  Value factor = arith::ConstantOp::create(l_.b, l_.loc, l_.b.getFloatAttr(f_.statistics(), share));
+  if (auto vector = dyn_cast<VectorType>(sum.getType())) factor = l_.broadcast(factor, vector.getDimSize(0));
+  return arith::MulFOp::create(l_.b, l_.loc, sum, factor);
+}
+
+Value Walk::probedSum(ProbeOp op, Coordinates at, double& share) {
+  if (!f_.featuresLast() || !slab_.isPer("row") || probeWidth_ == 1) return {};
+  TensorOp x = f_.tensor(op.getTensor());
+  auto length = Loops::constant(runWidth());
+  if (!length || *length < probeWidth_) return {};
+  int64_t parts = *length < 4 * probeWidth_ ? 1 : 4;
+  Values values;
+  for (int64_t i = 0; i < parts; ++i) {
+    at.feature = l_.add(runBegin_, spot(l_, l_.index(*length), i, parts, probeWidth_));
+    values.push_back(f_.load(x, f_.address(x, at), probeWidth_, {}));
+  }
+  share = 1.0 / double(parts * probeWidth_);
+  return l_.tree(values);
+}
+
+}  // namespace normc::codegen
