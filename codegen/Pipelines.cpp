@@ -56,8 +56,8 @@ class Compilation {
     context_.getDiagEngine().registerHandler([this](mlir::Diagnostic& d) { diagnostics_ += d.str() + "\n"; });
   }
 
-  llvm::Error plan(Strategy strategy, StringRef symbol) {
-    auto kernel = planKernel(*module_, problem_, strategy, symbol);
+  llvm::Error plan(Strategy strategy, StringRef symbol, int64_t vector = 0) {
+    auto kernel = planKernel(*module_, problem_, strategy, symbol, vector);
     if (!kernel) return kernel.takeError();
     kernel_ = *kernel;
     return llvm::Error::success();
@@ -112,7 +112,7 @@ class CpuCompilation : public Compilation {
   llvm::Error plan(StringRef symbol) {
     if (auto reason = cpu::whyIllegal(problem_, schedule_, isa_))
       return llvm::createStringError(problem_.text() + " for " + isa_.name.str() + ": " + *reason);
-    if (auto error = Compilation::plan(schedule_.strategy, symbol)) return error;
+    if (auto error = Compilation::plan(schedule_.strategy, symbol, schedule_.vector)) return error;
     kernel_.setScheduleAttr(schedule_.attribute(&context_));
     if (schedule_.stream) {
       SmallVector<Attribute> numbers(kernel_.getNumbers().begin(), kernel_.getNumbers().end());

@@ -129,9 +129,10 @@ def Norm_ProbeOp : Norm_Op<"probe"> {
   let summary = "a value near the mean of the slab, exact where the data are constant";
   let description = [{
     The shift of a one-pass variance: a middle or a mean of some (valid)
-    elements from all of the slab, or 0 where there is none.
+    elements from all of the slab, or 0 where there is none. With `whole` the
+    mean itself, of a row of 1, 2, 4 or 8 vectors.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$tensor);
+  let arguments = (ins FlatSymbolRefAttr:$tensor, UnitAttr:$whole);
   let results = (outs AnyFloat:$value);
   let assemblyFormat = "$tensor attr-dict `:` type($value)";
 }

@@ -184,7 +184,7 @@ Value Walk::probedSum(ProbeOp op, Coordinates at, double& share) {
   TensorOp x = f_.tensor(op.getTensor());
   auto length = Loops::constant(runWidth());
   if (!length || *length < probeWidth_) return {};
-  int64_t parts = *length < 4 * probeWidth_ ? 1 : 4;
+  int64_t parts = op.getWhole() ? *length / probeWidth_ : *length < 4 * probeWidth_ ? 1 : 4;
   Values values;
   for (int64_t i = 0; i < parts; ++i) {
     at.feature = l_.add(runBegin_, spot(l_, l_.index(*length), i, parts, probeWidth_));

@@ -250,7 +250,9 @@ void KernelBuilder::store(Num value, StringRef tensor, Value window) {
 void KernelBuilder::accumulate(Num value, StringRef tensor) {
   AccumulateOp::create(builder_, loc(), value.value, tensor);
 }
-Num KernelBuilder::probe(StringRef tensor) { return {this, ProbeOp::create(builder_, loc(), statistics_, tensor)}; }
+Num KernelBuilder::probe(StringRef tensor, bool whole) {
+  return {this, ProbeOp::create(builder_, loc(), statistics_, tensor, whole)};
+}
 Num KernelBuilder::count(StringRef scope, int64_t head) {
   auto limit = head ? builder_.getI64IntegerAttr(head) : IntegerAttr();
   return {this, CountOp::create(builder_, loc(), statistics_, scope, limit)};

@@ -97,7 +97,7 @@ class KernelBuilder {
   Num load(llvm::StringRef tensor, mlir::Value window = {});
   void store(Num value, llvm::StringRef tensor, mlir::Value window = {});
   void accumulate(Num value, llvm::StringRef tensor);
-  Num probe(llvm::StringRef tensor);
+  Num probe(llvm::StringRef tensor, bool whole = false);
   Num count(llvm::StringRef scope, int64_t head = 0);
   Num width(llvm::StringRef groups);
   /// A number of the spec in f64, e.g. for `1 - decay` before it is rounded.

@@ -52,7 +52,7 @@ void planEntry(Plan plan, Entry entry) {
 }
 
 /// The plans of the two kinds of statistic (Plan.h).
-void planPerSample(KernelBuilder&);
+void planPerSample(KernelBuilder&, int64_t vector);
 void planSplitRows(KernelBuilder&);
 void planPerFeatureStreamed(KernelBuilder&);
 void planPerFeatureResident(KernelBuilder&);

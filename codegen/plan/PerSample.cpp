@@ -8,7 +8,7 @@ namespace {
 
 class PerSample {
  public:
-  explicit PerSample(KernelBuilder& k) : k_(k), spec_(k.spec()) {
+  PerSample(KernelBuilder& k, int64_t vector) : k_(k), spec_(k.spec()), vector_(vector) {
     switch (spec_.reduce) {
       case Reduce::Features:
         per_ = {"segment", "row", "group"};
@@ -82,7 +82,15 @@ class PerSample {
   }
   Num validOf(const Nums& e) const { return k_.problem().mask ? e.back() : Num(); }
 
-  /// Mean and the moment that divides. Centred moments by one shifted pass.
+  /// Whether a row is so short that a probe of all of it costs no more than one of a part.
+  bool isProbedWhole() const {
+    const auto& features = k_.problem().features;
+    if (vector_ < 2 || spec_.reduce != Reduce::Features || !features) return false;
+    const int64_t width = *features / k_.problem().groups(spec_.groups);
+    return width % vector_ == 0 && width <= 8 * vector_ && llvm::isPowerOf2_64(width / vector_);
+  }
+
+  /// Mean and the moment that divides. Centred moments by one shifted pass; of a short row about its mean.
   std::pair<Num, Num> moments(Num n) {
     bool needsMean = centred_ || central_;
     KernelBuilder::Sweep sweep{.reads = {k_.argument("x")}};
@@ -95,6 +103,15 @@ class PerSample {
         return Nums{x * x};
       });
       return {Num(), sums[0] / n};
+    }
+    if (central_ && isProbedWhole()) {
+      Num mean = k_.probe("x", /*whole=*/true);
+      sweep.sums = 1;
+      Nums sums = k_.sweep(sweep, [&](const Nums& e) {
+        Num d = e[0] - mean;
+        return Nums{d * d};
+      });
+      return {mean, sums[0] / n};
     }
     Num shift = finiteOr(k_.probe("x"), k_.constant(0));
     sweep.sums = central_ ? 2 : 3;
@@ -196,11 +213,12 @@ class PerSample {
   const Spec& spec_;
   llvm::SmallVector<llvm::StringRef, 3> per_;
   llvm::SmallVector<llvm::StringRef, 2> units_;
+  int64_t vector_;
   bool central_, centred_, perFeatureSlab_, maskedStatistics_;
 };
 
 }  // namespace
 
-void planPerSample(KernelBuilder& k) { planEntry(PerSample(k), k.problem().entry); }
+void planPerSample(KernelBuilder& k, int64_t vector) { planEntry(PerSample(k, vector), k.problem().entry); }
 
 }  // namespace normc::codegen

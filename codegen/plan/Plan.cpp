@@ -69,14 +69,15 @@ void planAdvance(KernelBuilder& k) {
   });
 }
 
-llvm::Expected<KernelOp> planKernel(ModuleOp module, const Problem& problem, Strategy strategy, StringRef symbol) {
+llvm::Expected<KernelOp> planKernel(ModuleOp module, const Problem& problem, Strategy strategy, StringRef symbol,
+                                    int64_t vector) {
   if (auto reason = whyIllegal(problem, strategy))
     return llvm::createStringError(problem.text() + " cannot be planned as " + name(strategy).str() + ": " + *reason);
   KernelBuilder builder(module, problem, symbol);
   if (strategy == Strategy::Split) {
     planSplitRows(builder);
   } else if (!problem.spec->perFeature()) {
-    planPerSample(builder);
+    planPerSample(builder, vector);
   } else if (strategy == Strategy::Streamed) {
     planPerFeatureStreamed(builder);
   } else {

@@ -39,8 +39,9 @@ std::optional<std::string> whyNotEverywhere(const Problem&, Strategy);
 /// Of `kStrategies` those that serve it on every target, the default first.
 llvm::SmallVector<Strategy, 2> legalStrategies(const Problem&);
 
-/// Appends a verified `norm.kernel` to the module.
-llvm::Expected<KernelOp> planKernel(mlir::ModuleOp, const Problem&, Strategy, llvm::StringRef symbol);
+/// Appends a verified `norm.kernel` to the module. `vector`: lanes of vectors of which a probe may add up a whole row; 0:
+/// there are none such.
+llvm::Expected<KernelOp> planKernel(mlir::ModuleOp, const Problem&, Strategy, llvm::StringRef symbol, int64_t vector = 0);
 
 /// X-sized transfers of a kernel, read off the IR. `warmup` counts the phases and
 /// sweeps that only run then as well. `keeps` says of which slabs a tensor is read once, however many of

@@ -38,6 +38,29 @@ INSTANTIATE_TEST_SUITE_P(
                     "power_norm_v:backward@f16[*x*]", "power_norm_released:forward@f32[*x*]{heads=1,mask}",
                     "power_norm_released:backward@f32[*x*]{heads=1,mask}"));
 
+/// Of 1, 2, 4 or 8 vectors: squares are of distances from the mean itself.
+class ShortRows : public testing::TestWithParam<const char*> {};
+
+TEST_P(ShortRows, PassTheGateAndAreExactWhereAllIsOneValue) {
+  const Problem problem = problemOf(GetParam());
+  for (const char* isaName : {"x86-64-v3", "host"}) {
+    const auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
+    auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Resident), isa);
+    ASSERT_TRUE(kernel->plan) << kernel->error;
+    for (const gate::Trial& trial : gate::standardTrials(problem, *problem.features)) {
+      const gate::Verdict verdict = gate::judge(kernel->plan, problem, trial);
+      EXPECT_TRUE(verdict.ok) << isaName << " " << verdict.text;
+      if (trial.data != HardInput::ConstantRows) continue;
+      EXPECT_EQ(verdict.relativeError.at("saved.mean"), 0) << isaName;
+      EXPECT_LT(verdict.relativeError.at("saved.rstd"), 1e-7) << isaName;
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Norms, ShortRows,
+                         testing::Values("layer_norm:forward@f32[*x8]", "layer_norm:forward@f32[*x16]", "layer_norm:forward@f32[*x32]", "layer_norm:forward@f32[*x64]",
+                                         "layer_norm:forward@f32[*x128]", "layer_norm:forward@bf16[*x64]", "layer_norm:forward@f16[*x128]",
+                                         "layer_norm:forward@f64[*x32]", "group_norm:forward@f32[*x256]{groups=8}"));
+
 /// Streamed with layout channels_first, in tasks that begin within runs, with them, or take many.
 class Runs : public testing::TestWithParam<const char*> {};
 
