@@ -43,7 +43,7 @@ class ShortRows : public testing::TestWithParam<const char*> {};
 
 TEST_P(ShortRows, PassTheGateAndAreExactWhereAllIsOneValue) {
   const Problem problem = problemOf(GetParam());
-  for (const char* isaName : {"x86-64-v3", "host"}) {
+  for (const char* isaName : {"x86-64-v3", "host:zen", "host:cove"}) {
     const auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
     auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Resident), isa);
     ASSERT_TRUE(kernel->plan) << kernel->error;
