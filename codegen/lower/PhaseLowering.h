@@ -42,6 +42,7 @@ class PhaseLowering : Walk {
   void takeWholeSegments();
   void zeroPartials();
   void slab(SlabOp);
+  void shareUniform(SlabOp);
   void lower(SlabOp, mlir::Value begin, mlir::Value end);
   void planStreaming();
   int64_t linesUnroll();

@@ -1,5 +1,7 @@
+#include "codegen/lower/Transcendentals.h"
 #include "codegen/lower/Walk.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -51,6 +53,10 @@ void Walk::scalarOp(Operation& op, Replica& replica) {
     values.map(scalar.getValue(), f_.scalar(scalar.getName()));
   } else if (auto foldOp = dyn_cast<FoldOp>(op)) {
     fold(foldOp, replica);
+  } else if (auto root = dyn_cast<math::RsqrtOp>(op);
+             root && lanes_ && slowRoots_ &&
+             isa<VectorType>(mapped(root.getOperand(), values).getType())) {
+    values.map(root.getResult(), inverseSqrt(l_, mapped(root.getOperand(), values)));
   } else if (!isa<YieldOp>(op)) {
     clone(op, values);
   }

@@ -12,6 +12,7 @@ PhaseLowering::PhaseLowering(Loops& loops, Frame& frame)
     : Walk(loops, frame), schedule_(*frame.kernel().getSchedule()), rows_(schedule_.getRows()),
       unroll_(schedule_.getUnroll()) {
   probeWidth_ = schedule_.getVector();
+  slowRoots_ = true;
 }
 
 void PhaseLowering::run() {
@@ -80,6 +81,7 @@ void PhaseLowering::slab(SlabOp s) {
   kind_ = kindOf(s);
   lanes_ = kind_ == Kind::Column ? schedule_.getVector() : 0;
   laneMask_ = {};
+  if (kind_ == Kind::Column) shareUniform(s);
   Value begin = begin_, end = s.getHead() ? headEnd(begin_, end_, *s.getHead()) : end_;
   if (isSplit(s)) begin = l_.index(0), end = l_.mul(f_.segments(), f_.rows());
   if (isOfRows(s)) begin = l_.index(0), end = f_.features();
@@ -99,6 +101,24 @@ void PhaseLowering::slab(SlabOp s) {
     lower(s, begin, end);
     return Values();
   });
+}
+
+/// What is the same for all features is computed once: LLVM leaves in the loop what is loaded, and what depends on it.
+void PhaseLowering::shareUniform(SlabOp s) {
+  const int64_t lanes = std::exchange(lanes_, 0);
+  Replica once;
+  once.at.chunk = f_.task(), once.values = shared_;
+  for (Operation& op : s.getBody().front()) {
+    auto load = dyn_cast<LoadOp>(op);
+    auto count = dyn_cast<CountOp>(op);
+    const bool uniform = load    ? f_.tensor(load.getTensor()).getAxes().empty()
+                         : count ? count.getScope() != "slab"
+                                 : isa<ScalarOp, WidthOp>(op) || isMemoryEffectFree(&op);
+    if (uniform && op.getNumResults() && op.getNumRegions() == 0 && llvm::all_of(op.getOperands(), [&](Value v) { return once.values.contains(v); }))
+      scalarOp(op, once);
+  }
+  shared_ = once.values;
+  lanes_ = lanes;
 }
 
 void PhaseLowering::lower(SlabOp s, Value begin, Value end) {
@@ -294,6 +314,7 @@ void PhaseLowering::body(SlabOp s, Replicas& replicas) {
     return;
   }
   for (Operation& op : s.getBody().front()) {
+    if (op.getNumResults() && shared_.contains(op.getResult(0))) continue;
     auto sweep = dyn_cast<SweepOp>(op);
     if (!sweep) {
       for (Replica& r : replicas) maskOf(r, replicas), scalarOp(op, r);

@@ -5,6 +5,7 @@
 #include "codegen/lower/Loops.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
@@ -12,18 +13,20 @@ using namespace mlir;
 namespace normc::codegen {
 namespace {
 
-/// Arithmetic on f64 scalars or vectors of one shape.
-class Doubles {
+/// Arithmetic on f64, or f32, scalars or vectors of one shape.
+class Floats {
  public:
-  Doubles(Loops& loops, Value like) : l_(loops), type_(like.getType()) {}
+  Floats(Loops& loops, Value like) : l_(loops), type_(like.getType()) {}
 
-  Value number(double v) { return constant(type_, l_.b.getF64FloatAttr(v)); }
-  Value bits(int64_t v) { return constant(intType(), l_.b.getI64IntegerAttr(v)); }
-  Type intType() { return withElement(l_.b.getI64Type()); }
+  Value number(double v) { return constant(type_, l_.b.getFloatAttr(getElementTypeOrSelf(type_), v)); }
+  Value bits(int64_t v) { return constant(intType(), l_.b.getIntegerAttr(getElementTypeOrSelf(intType()), v)); }
+  Type intType() { return withElement(l_.b.getIntegerType(getElementTypeOrSelf(type_).getIntOrFloatBitWidth())); }
   Value fma(Value a, Value b, Value c) { return math::FmaOp::create(l_.b, l_.loc, a, b, c); }
   Value mul(Value a, Value b) { return arith::MulFOp::create(l_.b, l_.loc, a, b); }
   Value add(Value a, Value b) { return arith::AddFOp::create(l_.b, l_.loc, a, b); }
   Value sub(Value a, Value b) { return arith::SubFOp::create(l_.b, l_.loc, a, b); }
+  Value neg(Value a) { return arith::NegFOp::create(l_.b, l_.loc, a); }
+  Value sqrt(Value a) { return math::SqrtOp::create(l_.b, l_.loc, a); }
   Value div(Value a, Value b) { return arith::DivFOp::create(l_.b, l_.loc, a, b); }
   Value compare(arith::CmpFPredicate p, Value a, double b) { return arith::CmpFOp::create(l_.b, l_.loc, p, a, number(b)); }
   Value select(Value c, Value yes, Value no) { return arith::SelectOp::create(l_.b, l_.loc, c, yes, no); }
@@ -33,6 +36,8 @@ class Doubles {
   Value toInt(Value v) { return arith::FPToSIOp::create(l_.b, l_.loc, intType(), v); }
   template <typename Op>
   Value integer(Value a, int64_t b) { return Op::create(l_.b, l_.loc, a, bits(b)); }
+  template <typename Op>
+  Value integer(int64_t a, Value b) { return Op::create(l_.b, l_.loc, bits(a), b); }
 
  private:
   Type withElement(Type element) {
@@ -50,7 +55,7 @@ class Doubles {
 constexpr double kLn2High = 0x1.62e42fefa39efp-1, kLn2Low = 0x1.abc9e3b39803fp-56;
 
 /// x = 2^e m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh((m - 1) / (m + 1)).
-Value logOf(Doubles& d, Value x) {
+Value logOf(Floats& d, Value x) {
   Value bits = d.toBits(x);
   Value exponent = d.integer<arith::SubIOp>(d.integer<arith::AndIOp>(d.integer<arith::ShRUIOp>(bits, 52), 0x7ff), 1023);
   Value mantissa = d.fromBits(d.integer<arith::OrIOp>(d.integer<arith::AndIOp>(bits, 0xfffffffffffff), 0x3ff0000000000000));
@@ -69,7 +74,7 @@ Value logOf(Doubles& d, Value x) {
 }
 
 /// x = k ln 2 + r with |r| <= ln 2 / 2; a Taylor series in r, scaled by 2^k.
-Value expOf(Doubles& d, Value x) {
+Value expOf(Floats& d, Value x) {
   Value low = d.compare(arith::CmpFPredicate::OLT, x, -708), high = d.compare(arith::CmpFPredicate::OGT, x, 709);
   Value inside = d.select(low, d.number(-708), d.select(high, d.number(709), x));
   inside = d.select(d.compare(arith::CmpFPredicate::UNO, x, 0), d.number(0), inside);
@@ -86,13 +91,25 @@ Value expOf(Doubles& d, Value x) {
   return d.select(d.compare(arith::CmpFPredicate::UNO, x, 0), x, result);
 }
 
+Value exactInverseSqrt(Floats& f, Value x) { return f.div(f.number(1), f.sqrt(x)); }
+
+/// An integer seed and a step of Newton's whose three constants were searched together give 6.5e-4, a step of third
+/// order then 1 ulp. For positive f32 that are neither subnormal nor infinite.
+Value usualInverseSqrt(Floats& f, Value x) {
+  Value half = f.integer<arith::ShRUIOp>(f.toBits(x), 1);
+  Value seed = f.fromBits(f.integer<arith::SubIOp>(0x5f1ffeb4, half));
+  Value y = f.mul(f.mul(seed, f.number(0.70400762)), f.fma(f.neg(f.mul(x, seed)), seed, f.number(2.38911931)));
+  Value error = f.fma(f.neg(f.mul(x, y)), y, f.number(1));
+  return f.fma(f.mul(y, error), f.fma(error, f.number(0.375), f.number(0.5)), y);
+}
+
 template <typename Op>
-void expand(ModuleOp module, Value (*formula)(Doubles&, Value)) {
+void expand(ModuleOp module, Value (*formula)(Floats&, Value)) {
   module.walk([&](Op op) {
     OpBuilder b(op);
     Loops loops(b, op.getLoc());
     Value x = loops.convert(op.getOperand(), b.getF64Type());
-    Doubles d(loops, x);
+    Floats d(loops, x);
     op.replaceAllUsesWith(loops.convert(formula(d, x), getElementTypeOrSelf(op.getType())));
     op.erase();
   });
@@ -100,7 +117,24 @@ void expand(ModuleOp module, Value (*formula)(Doubles&, Value)) {
 
 }  // namespace
 
+Value inverseSqrt(Loops& l, Value x) {
+  Floats f(l, x);
+  if (!getElementTypeOrSelf(x.getType()).isF32()) return exactInverseSqrt(f, x);
+  Value normal = f.integer<arith::SubIOp>(f.toBits(x), 0x00800000);
+  Value usual = arith::CmpIOp::create(l.b, l.loc, arith::CmpIPredicate::ult, normal, f.bits(0x7f000000));
+  Value all = vector::ReductionOp::create(l.b, l.loc, vector::CombiningKind::AND, usual);
+  Value y = usualInverseSqrt(f, x);
+  return l.when(l.isFalse(all), y, [&] { return Values{f.select(usual, y, exactInverseSqrt(f, x))}; })[0];
+}
+
 void expandTranscendentals(ModuleOp module) {
+  module.walk([](math::RsqrtOp op) {
+    OpBuilder b(op);
+    Loops loops(b, op.getLoc());
+    Floats f(loops, op.getOperand());
+    op.replaceAllUsesWith(exactInverseSqrt(f, op.getOperand()));
+    op.erase();
+  });
   expand<math::LogOp>(module, logOf);
   expand<math::ExpOp>(module, expOf);
 }

@@ -1,11 +1,20 @@
-// math.log and math.exp as polynomials in f64: kernels are freestanding, so there
-// is no libm to call. Geometric windows need them, on O(features) values; accuracy
-// comes before speed (below 2e-16 relative, for results that are not subnormal).
+// Functions that no instruction computes, or none that is fast.
+//
+// math.log and math.exp become polynomials in f64: kernels are freestanding, so there is no libm to call. Geometric
+// windows need them, on O(features) values; accuracy comes before speed (below 2e-16 relative, for results that are not
+// subnormal). math.rsqrt is a root and a division, but for statistics per feature side by side: where rows are few,
+// those two took a third of a kernel's time.
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"
 
 namespace normc::codegen {
+
+class Loops;
+
+/// 1 / sqrt(x) of a vector of numbers by products, within 1 ulp, the same on every processor; by a root and a division
+/// where one of them is zero, negative, subnormal or not finite, and of f64.
+mlir::Value inverseSqrt(Loops&, mlir::Value x);
 
 void expandTranscendentals(mlir::ModuleOp);
 

@@ -106,6 +106,7 @@ class Walk {
   mlir::Value laneMask_;     ///< of the last column tile
   mlir::Value runBegin_;     ///< first index of a slab along the contiguous axis
   int64_t probeWidth_ = 1;   ///< lanes that a probe loads at once
+  bool slowRoots_ = false;   ///< whether products are faster than a root and a division of lanes_ numbers
   int64_t foldBatch_ = 1;    ///< chunks whose loads are under way together
 
  private:

@@ -47,12 +47,15 @@ Num operator||(Num a, Num b) {
 Num max(Num a, Num b) { return select(compare(arith::CmpFPredicate::OGT, a, b), a, b); }
 Num min(Num a, Num b) { return select(compare(arith::CmpFPredicate::OLT, a, b), a, b); }
 Num sqrt(Num a) { return {a.builder, math::SqrtOp::create(a.builder->ops(), a.builder->loc(), a.value)}; }
+Num inverseSqrt(Num a) { return {a.builder, math::RsqrtOp::create(a.builder->ops(), a.builder->loc(), a.value)}; }
 Num log(Num a) { return {a.builder, math::LogOp::create(a.builder->ops(), a.builder->loc(), a.value)}; }
 Num exp(Num a) { return {a.builder, math::ExpOp::create(a.builder->ops(), a.builder->loc(), a.value)}; }
 Num select(Num condition, Num yes, Num no) {
   auto& ops = yes.builder->ops();
   return {yes.builder, arith::SelectOp::create(ops, yes.builder->loc(), condition.value, yes.value, no.value)};
 }
+
+Num meanOf(Num sum, Num count) { return sum * (1.0 / count); }
 
 Num finiteOr(Num x, Num otherwise) {
   Num difference = x - x;  // NaN unless x is finite

@@ -155,8 +155,8 @@ void FeatureStep::saveLate(const Batch& batch) {
   if (k_.hasSaved("second_moment")) k_.store(batch.moment, k_.saved("second_moment"));
   if (k_.hasSaved("batch_rstd")) {
     // A batch without valid rows has no scale of its own: the one that was used stands in.
-    Num own = inverseRoot(k_, batch.moment, eps);
-    k_.store(select(batch.count > 0.0, own, inverseRoot(k_, oldMoment(), eps)), k_.saved("batch_rstd"));
+    Num own = select(batch.count > 0.0, batch.moment, oldMoment());
+    k_.store(inverseRoot(k_, own, eps), k_.saved("batch_rstd"));
   }
 }
 
@@ -218,7 +218,7 @@ Num FeatureStep::kappa(const BackwardSums& sums) {
   if (kappa_) return kappa_;
   Num any = k_.count("all") > 0.0;
   Num rows = spec_.padding == Padding::LeaveOutOfStatistics && k_.problem().mask ? k_.count("rows") : backwardCount();
-  Num now = multiply(sums.gx, gradientScale()) / rows;
+  Num now = meanOf(multiply(sums.gx, gradientScale()), rows);
   if (k_.hasState("window_nu")) {
     Num t = k_.load(k_.saved("step"));
     Value one = arith::ConstantOp::create(k_.ops(), k_.loc(), k_.ops().getI64IntegerAttr(1));
@@ -244,9 +244,9 @@ DxTerms FeatureStep::backward(const std::optional<BackwardSums>& sums) {
   terms.p = multiply(sb, h);
   if (spec_.backward == Backward::Frozen) return terms;
   Num offset;
-  if (centred_) offset = terms.p * sums->g / backwardCount();
+  if (centred_) offset = meanOf(terms.p * sums->g, backwardCount());
   if (spec_.backward == Backward::Exact && spec_.divideBy == DivideBy::Current) {
-    Num meanHx0 = multiply(sums->gx, h) / backwardCount();
+    Num meanHx0 = meanOf(multiply(sums->gx, h), backwardCount());
     Num eps = k_.narrow(k_.number("epsilon"));
     Num f = k_.hasSaved("second_moment") ? rootFactor(k_, k_.load(k_.saved("second_moment")), s, eps) : Num();
     Num slope = multiply(sb * meanHx0, f);
@@ -284,8 +284,8 @@ void FeatureStep::finishBackward(const BackwardSums& sums) {
   Num rows = needsSquares() && k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics
                  ? max(k_.count("rows"), k_.constant(1))
                  : backwardCount();
-  Num lambda = multiply(sums.gx, gradientScale()) / rows;
-  Num gamma = needsSquares() ? sums.xx / rows : s * s * k_.load(k_.saved("second_moment"));
+  Num lambda = meanOf(multiply(sums.gx, gradientScale()), rows);
+  Num gamma = needsSquares() ? meanOf(sums.xx, rows) : s * s * k_.load(k_.saved("second_moment"));
   if (spec_.approximate.clampGamma) gamma = min(k_.narrow(k_.number("clamp_gamma")), gamma);
   Num take = k_.narrow(1.0 - k_.number("backward_decay"));
   Num nu = k_.load(k_.stateIn("nu"));

@@ -4,8 +4,8 @@ namespace normc::codegen {
 
 Num inverseRoot(KernelBuilder& k, Num v, Num epsilon) {
   switch (k.spec().epsilonMode) {
-    case EpsilonMode::Add: return 1.0 / sqrt(v + epsilon);
-    case EpsilonMode::Max: return 1.0 / sqrt(max(epsilon, v));
+    case EpsilonMode::Add: return inverseSqrt(v + epsilon);
+    case EpsilonMode::Max: return inverseSqrt(max(epsilon, v));
     case EpsilonMode::Outside: return 1.0 / (sqrt(v) + epsilon);
   }
   llvm_unreachable("epsilon mode");
@@ -55,7 +55,7 @@ DxTerms sampleTerms(KernelBuilder& k, Num p, Num s, Num c, Num sumG, Num meanHx0
   Num slope = multiply(s * meanHx0, f);
   terms.own = -slope;
   Num offset;
-  if (c) offset = p * sumG / n;
+  if (c) offset = meanOf(p * sumG, n);
   if (c && !central) offset = offset + slope * (s * c);
   if (!c && central) offset = -(slope * (s * k.load(k.saved("batch_mean"))));
   if (offset) terms.offset = -offset;

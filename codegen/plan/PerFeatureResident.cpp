@@ -99,12 +99,12 @@ class Resident {
     Batch batch{.count = k_.count("all"), .mean = {}, .moment = {}};
     Num n = max(batch.count, k_.constant(1));
     if (!shift) {
-      batch.moment = sums[0] / n;
+      batch.moment = meanOf(sums[0], n);
       return batch;
     }
-    Num delta = sums[0] / n;
+    Num delta = meanOf(sums[0], n);
     batch.mean = shift + delta;
-    batch.moment = raw() ? sums[2] / n : max(k_.constant(0), (sums[1] - sums[0] * delta) / n);
+    batch.moment = raw() ? meanOf(sums[2], n) : max(k_.constant(0), meanOf(sums[1] - sums[0] * delta, n));
     return batch;
   }
   Batch moments(Num condition) {

@@ -123,7 +123,7 @@ class Streamed {
     return scaleOf(squares[0]);
   }
   Num scaleOf(Num squares) {
-    return 1.0 / sqrt(squares / k_.width("pre_groups") + k_.narrow(k_.number("pre_epsilon")));
+    return inverseSqrt(meanOf(squares, k_.width("pre_groups")) + k_.narrow(k_.number("pre_epsilon")));
   }
 
   /// Count, mean and second moment of u, per chunk and merged over chunks.
@@ -146,7 +146,7 @@ class Streamed {
         k_.sweep(o.sweep, [&](const Nums& e) { return Nums{masked(k_, o.get("mask", e), plan_.scaled(o, e, r))}; });
       });
       Num rows = max(k_.count("task", kHead), k_.constant(1));
-      k_.slab(kFeatures, {}, [&] { k_.store(finiteOr(k_.load(column("shift")) / rows, k_.constant(0)), column("shift")); });
+      k_.slab(kFeatures, {}, [&] { k_.store(finiteOr(meanOf(k_.load(column("shift")), rows), k_.constant(0)), column("shift")); });
     }
     void addTo(Operands& o) {
       if (plan_.step_.needsMean()) o.add("shift", column("shift"));
@@ -172,7 +172,7 @@ class Streamed {
       Num n = max(k_.count("task"), k_.constant(1));
       k_.slab(kFeatures, {}, [&] {
         Num sum = k_.load(column("sum")), squares = k_.load(column("squares"));
-        Num delta = sum / n;
+        Num delta = meanOf(sum, n);
         k_.store(delta, column("sum"));
         k_.store(max(k_.constant(0), squares - sum * delta), column("squares"));
       });
@@ -182,14 +182,14 @@ class Streamed {
       Num n = max(batch.count, k_.constant(1));
       if (!plan_.step_.needsMean()) {
         Nums total = k_.total(chunk_, {column("moment")});
-        batch.moment = total[0] / n;
+        batch.moment = meanOf(total[0], n);
         return batch;
       }
       llvm::SmallVector<llvm::StringRef> reads{counter(), column("shift"), column("sum"), column("squares")};
       if (raw()) reads.push_back(column("moment"));
       const Merged merged = mergeChunks(k_, chunk_, reads);
       batch.mean = k_.narrow(merged.mean);
-      batch.moment = k_.narrow(raw() ? merged.raw : merged.squares) / n;
+      batch.moment = meanOf(k_.narrow(raw() ? merged.raw : merged.squares), n);
       return batch;
     }
 
@@ -316,7 +316,7 @@ class Streamed {
       Nums dot = k_.sweep(o.sweep, [&](const Nums& e) {
         return Nums{masked(k_, keptRow(o, e), du(o, e, r) * scaled(o, e, r))};
       });
-      return {r, dot[0] / width};
+      return {r, meanOf(dot[0], width)};
     }
     // Without a centre du u is r x (p g + offset) + r^2 x (slope x): what depends on r stands before sums that do not.
     o.sweep.sums = 3;
@@ -327,7 +327,7 @@ class Streamed {
       return Nums{x * x, term(x * direct), slope ? term(x * x * slope) : k_.constant(0)};
     });
     Num r = scaleOf(sums[0]);
-    return {r, (sums[1] + sums[2] * r) * r / width};
+    return {r, meanOf((sums[1] + sums[2] * r) * r, width)};
   }
 
   void applyBackward(bool sums) {

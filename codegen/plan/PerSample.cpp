@@ -102,7 +102,7 @@ class PerSample {
         Num x = masked(k_, valid(e), e[0]);
         return Nums{x * x};
       });
-      return {Num(), sums[0] / n};
+      return {Num(), meanOf(sums[0], n)};
     }
     if (central_ && isProbedWhole()) {
       Num mean = k_.probe("x", /*whole=*/true);
@@ -111,7 +111,7 @@ class PerSample {
         Num d = e[0] - mean;
         return Nums{d * d};
       });
-      return {mean, sums[0] / n};
+      return {mean, meanOf(sums[0], n)};
     }
     Num shift = finiteOr(k_.probe("x"), k_.constant(0));
     sweep.sums = central_ ? 2 : 3;
@@ -124,9 +124,9 @@ class PerSample {
       }
       return terms;
     });
-    Num delta = sums[0] / n;
-    if (!central_) return {shift + delta, sums[2] / n};
-    Num v = max(k_.constant(0), (sums[1] - sums[0] * delta) / n);
+    Num delta = meanOf(sums[0], n);
+    if (!central_) return {shift + delta, meanOf(sums[2], n)};
+    Num v = max(k_.constant(0), meanOf(sums[1] - sums[0] * delta, n));
     return {shift + delta, v};
   }
 
@@ -191,7 +191,7 @@ class PerSample {
     if (perFeatureSlab_ && spec_.bias) k_.accumulate(sumG, partial("dbias"));
 
     DxTerms terms{.p = multiply(s, affine.scale), .all = {}, .own = {}, .offset = {}};
-    if (exact) terms = sampleTerms(k_, terms.p, s, c, sumG, multiply(sumGx0, affine.scale) / n, n);
+    if (exact) terms = sampleTerms(k_, terms.p, s, c, sumG, meanOf(multiply(sumGx0, affine.scale), n), n);
 
     KernelBuilder::Sweep apply{.reads = sums.reads, .writes = {k_.argument("dx")}};
     bool dscale = spec_.scale && !perFeatureSlab_, dbias = spec_.bias && !perFeatureSlab_;

@@ -44,7 +44,7 @@ class SplitRows {
         if (exact) {
           Num n = k_.width("groups");
           Nums sums = k_.total(kChunks, {ofChunk("g"), ofChunk("gx")});
-          terms_ = sampleTerms(k_, s, s, c, sums[0], sums[1] / n, n);
+          terms_ = sampleTerms(k_, s, s, c, sums[0], meanOf(sums[1], n), n);
         }
         k_.store(s, ofRow("s"));
         if (c) k_.store(c, ofRow("c"));
@@ -83,7 +83,7 @@ class SplitRows {
         if (!central_) terms.push_back(e[0] * e[0]);
         return terms;
       });
-      Num delta = sums[0] / k_.width("task");
+      Num delta = meanOf(sums[0], k_.width("task"));
       k_.store(shift, ofChunk("shift"));
       k_.store(delta, ofChunk("mean"));
       k_.store(max(k_.constant(0), sums[1] - sums[0] * delta), ofChunk("squares"));
@@ -94,11 +94,11 @@ class SplitRows {
   /// Mean, where there is one, and the moment that divides.
   std::pair<Num, Num> moments() {
     Num n = k_.width("groups");
-    if (!needsMean()) return {Num(), k_.total(kChunks, {ofChunk("moment")})[0] / n};
+    if (!needsMean()) return {Num(), meanOf(k_.total(kChunks, {ofChunk("moment")})[0], n)};
     llvm::SmallVector<llvm::StringRef> parts{counter(), ofChunk("shift"), ofChunk("mean"), ofChunk("squares")};
     if (!central_) parts.push_back(ofChunk("moment"));
     const Merged merged = mergeChunks(k_, kChunks, parts);
-    return {k_.narrow(merged.mean), k_.narrow(central_ ? merged.squares : merged.raw) / n};
+    return {k_.narrow(merged.mean), meanOf(k_.narrow(central_ ? merged.squares : merged.raw), n)};
   }
 
   void sumGradients() {

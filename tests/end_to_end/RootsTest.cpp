@@ -1,0 +1,81 @@
+// 1 / sqrt of statistics side by side: within 1 ulp, whatever stands in the lanes beside.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "codegen/Package.h"
+#include "runtime/normc.hpp"
+#include "tests/end_to_end/Compiled.h"
+
+namespace normc {
+namespace {
+
+/// What PowerNorm makes of ones in inference: the inverse root of each feature's running moment.
+std::vector<float> inverseRoots(const char* target, std::vector<float> moments) {
+  const int64_t features = int64_t(moments.size());
+  const std::string text = "power_norm:infer@f32[*x" + std::to_string(features) + "]";
+  auto jobs = codegen::defaultJobs(problemOf(text), llvm::cantFail(codegen::findTarget(target)));
+  const std::string bytes = llvm::cantFail(codegen::buildPackage(std::move(jobs)));
+  host::Context context;
+  const normc_number exact{"epsilon", 0};
+  normc_request request{};
+  request.denormals = NORMC_DENORMALS_KEEP;
+  request.numbers = &exact, request.number_count = 1;
+  host::Plan plan(host::Package(context, bytes.data(), bytes.size()), text, request);
+  host::State state(plan);
+  state.write("psi2", moments.data(), moments.size());
+  std::vector<float> x(moments.size(), 1), y(moments.size()), scale = x, bias(moments.size());
+  std::vector<char> workspace(plan.workspaceBytes(host::Plan::sizes(1, 1, features)));
+  host::Call call;
+  call.x = {x.data(), {1, features}}, call.y = {y.data(), {1, features}};
+  call.scale = {scale.data(), {features}}, call.bias = {bias.data(), {features}};
+  call.workspace = workspace, call.state = &state;
+  plan(call);
+  return y;
+}
+
+class Roots : public testing::TestWithParam<const char*> {};
+
+TEST_P(Roots, AreWithinOneUlpOverTheWholeRange) {
+  if (hostIsa().name < codegen::cpu::findIsa(GetParam())->name) GTEST_SKIP() << "a processor with " << GetParam() << " is needed";
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> mantissa(1, 2);
+  std::vector<float> moments;
+  for (int exponent = -126; exponent <= 127; ++exponent) {
+    moments.push_back(std::ldexp(1.f, exponent));
+    moments.push_back(std::nextafter(std::ldexp(2.f, exponent), 0.f));
+    for (int i = 0; i < 40; ++i) moments.push_back(std::ldexp(mantissa(random), exponent));
+  }
+  const std::vector<float> roots = inverseRoots(GetParam(), moments);
+  for (size_t i = 0; i < moments.size(); ++i) {
+    const double exact = 1 / std::sqrt(double(moments[i]));
+    const double ulp = std::nextafter(float(exact), std::numeric_limits<float>::infinity()) - float(exact);
+    ASSERT_LE(std::abs(roots[i] - exact), ulp) << "of " << moments[i];
+  }
+}
+
+TEST_P(Roots, OfWhatHasNoneNearAreThoseOfTheStandardAndTouchNoOtherLane) {
+  if (hostIsa().name < codegen::cpu::findIsa(GetParam())->name) GTEST_SKIP() << "a processor with " << GetParam() << " is needed";
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const float odd[] = {0.f, infinity, std::numeric_limits<float>::quiet_NaN(), -1.f, 1e-42f};
+  constexpr size_t kFeatures = 79;  // whole vectors, and a rest
+  std::vector<float> usual(kFeatures);
+  for (size_t i = 0; i < kFeatures; ++i) usual[i] = 0.5f + float(i);
+  const std::vector<float> alone = inverseRoots(GetParam(), usual);
+  for (float number : odd) {
+    std::vector<float> moments = usual;
+    for (size_t i = 0; i < kFeatures; i += 5) moments[i] = number;
+    const std::vector<float> roots = inverseRoots(GetParam(), moments);
+    for (size_t i = 0; i < kFeatures; ++i) {
+      const float wanted = i % 5 ? alone[i] : 1 / std::sqrt(number);
+      if (std::isnan(wanted)) EXPECT_TRUE(std::isnan(roots[i])) << number << ", feature " << i;
+      else EXPECT_EQ(roots[i], wanted) << number << ", feature " << i;
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Sets, Roots, testing::Values("x86-64-v3", "x86-64-v4"));
+
+}  // namespace
+}  // namespace normc
