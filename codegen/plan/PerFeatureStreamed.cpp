@@ -221,11 +221,17 @@ class Streamed {
   }
   void keepOne(llvm::StringRef name, Num value) {
     if (!value) return;
-    k_.store(value, vector(name));
-    kept_.push_back(name.str());
+    const bool there = isStoredBias(value);
+    if (!there) k_.store(value, vector(name));
+    kept_.emplace_back(name.str(), there ? k_.argument("bias") : vector(name));
+  }
+  /// Whether the value lies in memory as it is.
+  bool isStoredBias(Num value) {
+    auto load = value.value.getDefiningOp<LoadOp>();
+    return load && load.getTensor() == "bias" && k_.problem().params == DType::F32;
   }
   void addKept(Operands& o) {
-    for (const std::string& name : kept_) o.add(name, vector(name));
+    for (const auto& [name, tensor] : kept_) o.add(name, tensor);
   }
 
   void apply(Moments* moments) {
@@ -354,7 +360,7 @@ class Streamed {
   const Spec& spec_;
   FeatureStep step_;
   bool leaveOut_;
-  std::vector<std::string> kept_;
+  std::vector<std::pair<std::string, llvm::StringRef>> kept_;  ///< coefficients of an element, and where they lie
   std::string sumChunk_;
 };
 
