@@ -249,13 +249,7 @@ DxTerms FeatureStep::backward(const std::optional<BackwardSums>& sums) {
     Num meanHx0 = meanOf(multiply(sums->gx, h), backwardCount());
     Num eps = k_.narrow(k_.number("epsilon"));
     Num f = k_.hasSaved("second_moment") ? rootFactor(k_, k_.load(k_.saved("second_moment")), s, eps) : Num();
-    Num slope = multiply(sb * meanHx0, f);
-    terms.own = -slope;
-    Num c = center();
-    Num away;  // c - c_m, what rho sees beside d
-    if (!central_) away = c;
-    else if (k_.hasSaved("batch_mean")) away = c ? c - k_.load(k_.saved("batch_mean")) : -k_.load(k_.saved("batch_mean"));
-    if (away) offset = add(offset, slope * (s * away));
+    terms.own = -multiply(sb * meanHx0, f);
   }
   if (offset) terms.offset = -offset;
   if (spec_.backward == Backward::Approximate) {

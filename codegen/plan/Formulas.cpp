@@ -33,32 +33,27 @@ Num elementY(KernelBuilder& k, Num d, Num a, Num b, Num valid) {
   return k.spec().padding == Padding::Exclude ? masked(k, valid, y) : y;
 }
 
-Num elementDx(KernelBuilder& k, const DxTerms& t, Num g, Num x0, Num valid) {
-  Num dx = multiply(g, t.p);
-  if (valid && k.spec().padding == Padding::LeaveOutOfStatistics) {
-    if (t.all) dx = dx + x0 * t.all;
-    Num own = add(t.own ? x0 * t.own : Num(), t.offset);
-    return own ? dx + masked(k, valid, own) : dx;
-  }
-  Num slope = add(t.all, t.own), product = slope ? x0 * slope : Num();
-  // Squares about a mean that x0 is not: where all x are equal the offset takes the whole product back, rounded as it is.
-  const bool cancels = k.spec().moment == Moment::Central && k.spec().center != Center::Current;
-  // Else what does not depend on g comes first, so that each addition belongs to a product.
-  return masked(k, valid, cancels ? add(add(dx, product), t.offset) : add(dx, add(product, t.offset)));
+bool hasOwnRho(const Spec& spec) {
+  if (spec.backward != Backward::Exact || spec.divideBy != DivideBy::Current) return false;
+  return isRhoCentred(spec) ? spec.center != Center::Current : spec.center != Center::None;
 }
 
-DxTerms sampleTerms(KernelBuilder& k, Num p, Num s, Num c, Num sumG, Num meanHx0, Num n) {
-  const bool central = k.spec().moment == Moment::Central;
+Num elementDx(KernelBuilder& k, const DxTerms& t, Num g, Num x0, Num rho, Num valid) {
+  Num dx = multiply(g, t.p), all = t.all ? x0 * t.all : Num(), own = t.own ? (rho ? rho : x0) * t.own : Num();
+  if (valid && k.spec().padding == Padding::LeaveOutOfStatistics) {
+    own = add(own, t.offset);
+    return add(add(dx, all), own ? masked(k, valid, own) : Num());
+  }
+  // What does not depend on g comes first, so that each addition belongs to a product.
+  return masked(k, valid, add(dx, add(add(all, own), t.offset)));
+}
+
+DxTerms sampleTerms(KernelBuilder& k, Num p, Num s, bool centred, Num sumG, Num meanHx0, Num n) {
   DxTerms terms{.p = p, .all = {}, .own = {}, .offset = {}};
   Num eps = k.narrow(k.number("epsilon"));
   Num f = k.hasSaved("second_moment") ? rootFactor(k, k.load(k.saved("second_moment")), s, eps) : Num();
-  Num slope = multiply(s * meanHx0, f);
-  terms.own = -slope;
-  Num offset;
-  if (c) offset = meanOf(p * sumG, n);
-  if (c && !central) offset = offset + slope * (s * c);
-  if (!c && central) offset = -(slope * (s * k.load(k.saved("batch_mean"))));
-  if (offset) terms.offset = -offset;
+  terms.own = -multiply(s * meanHx0, f);
+  if (centred) terms.offset = -meanOf(p * sumG, n);
   return terms;
 }
 

@@ -11,24 +11,29 @@ Num inverseRoot(KernelBuilder&, Num v, Num epsilon);
 /// f of the backward: how d s / d v differs from that of mode `add`.
 Num rootFactor(KernelBuilder&, Num v, Num s, Num epsilon);
 
-/// dx = p * g + all * x0 + (valid ? own * x0 + offset : 0). An absent Num is a zero.
-/// In terms of x0, not of u - c: products of two small scales would underflow.
+/// dx = p * g + all * x0 + (valid ? own * rho + offset : 0). An absent Num is a zero.
+/// In terms of x0 = (u - c) s, not of u - c: products of two small scales would underflow. rho is as far from the point
+/// about which the moment was taken: in terms of x0 a constant would take back most of it, with all digits.
 struct DxTerms {
   Num p;       ///< of the incoming gradient
   Num all;     ///< of x0 on every row (nu)
-  Num own;     ///< of x0 on rows of the statistic (second moment)
+  Num own;     ///< of rho on rows of the statistic (second moment)
   Num offset;  ///< constant on rows of the statistic (mean)
 };
-/// `valid` absent: no mask. Under padding `exclude` a padded row gets 0.
-Num elementDx(KernelBuilder&, const DxTerms&, Num g, Num x0, Num valid);
+/// `rho` absent: x0. `valid` absent: no mask. Under padding `exclude` a padded row gets 0.
+Num elementDx(KernelBuilder&, const DxTerms&, Num g, Num x0, Num rho, Num valid);
+
+/// Whether the exact gradient of the spec's moment has another rho than x0.
+bool hasOwnRho(const Spec&);
+/// Whether that is (u - mean of u) s, else it is u s.
+inline bool isRhoCentred(const Spec& spec) { return spec.moment == Moment::Central; }
 
 /// y = d * a + b, with either part absent; 0 on rows that `exclude` masks.
 Num elementY(KernelBuilder&, Num d, Num a, Num b, Num valid);
 
 /// Where the statistic is that of the slab: what its exact gradient takes back from dx, beside p. With h the gradient
-/// of the normalized value: dx = s [h - mean(h) - f rho mean(h x0)], rho = x0 + (c - mean) s; `sumG` is sum h s / p.
-/// `c` absent: not centred.
-DxTerms sampleTerms(KernelBuilder&, Num p, Num s, Num c, Num sumG, Num meanHx0, Num n);
+/// of the normalized value: dx = s [h - mean(h) - f rho mean(h x0)]; `sumG` is sum h s / p.
+DxTerms sampleTerms(KernelBuilder&, Num p, Num s, bool centred, Num sumG, Num meanHx0, Num n);
 
 /// Mean, sum of squared distances from it and sum of squares over the chunks of a phase, in f64: Chan's merge, chunk
 /// after chunk. Means are kept as distances from the first shift, so a large mean costs the variance no digits.

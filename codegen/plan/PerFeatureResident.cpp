@@ -41,6 +41,8 @@ class Resident {
     phase([&] {
       Num c = step_.center(), s = step_.rstd();
       auto centred = [&](Num x) { return c ? x - c : x; };
+      Num mean = hasOwnRho(spec_) && isRhoCentred(spec_) ? k_.load(k_.saved("batch_mean")) : Num();
+      auto rho = [&](Num x) { return !hasOwnRho(spec_) ? Num() : (mean ? x - mean : x) * s; };
       // Sums over d = x - c; that x0 = d s is left to where they are complete.
       auto sumTerms = [&](const Nums& e) {
         Num valid = spec_.padding == Padding::Exclude ? validOf(e) : Num();
@@ -65,7 +67,7 @@ class Resident {
       sweep.writes = {k_.argument("dx")};
       if (!sums) sweep.sums = count;
       Nums late = k_.sweep(sweep, [&](const Nums& e) {
-        Nums out{elementDx(k_, terms, e[1], centred(e[0]) * s, validOf(e))};
+        Nums out{elementDx(k_, terms, e[1], centred(e[0]) * s, rho(e[0]), validOf(e))};
         if (!sums) out.append(sumTerms(e));
         return out;
       });

@@ -263,6 +263,11 @@ class Streamed {
   }
   /// What the coefficients of dx are for: x0, or where group scaling keeps u near 1, u - c, with s among the coefficients.
   Num normalized(const Operands& o, const Nums& e, Num r) { return multiply(centred(o, e, r), o.get("s", e)); }
+  Num rho(const Operands& o, const Nums& e, Num r) {
+    if (!hasOwnRho(spec_)) return {};
+    Num u = scaled(o, e, r), mean = o.get("mean", e);
+    return multiply(mean ? u - mean : u, o.get("s", e));
+  }
   llvm::StringRef sumColumn(llvm::StringRef name) { return k_.workspace("sum_" + name.str(), {sumChunk_, "feature"}); }
 
   void addSums(Operands& o) {
@@ -303,12 +308,13 @@ class Streamed {
   Operands dxOperands() {
     Operands o = gradientOperands();
     if (!spec_.pre) o.add("s", k_.saved("rstd"));
+    if (hasOwnRho(spec_) && isRhoCentred(spec_)) o.add("mean", k_.saved("batch_mean"));
     addKept(o);
     return o;
   }
   Num du(const Operands& o, const Nums& e, Num r) {
     DxTerms terms{o.get("p", e), o.get("all", e), o.get("own", e), o.get("offset", e)};
-    return elementDx(k_, terms, o.get("dy", e), normalized(o, e, r), o.get("mask", e));
+    return elementDx(k_, terms, o.get("dy", e), normalized(o, e, r), rho(o, e, r), o.get("mask", e));
   }
   Num keptRow(const Operands& o, const Nums& e) { return spec_.padding == Padding::Exclude ? o.get("mask", e) : Num(); }
 
@@ -316,7 +322,7 @@ class Streamed {
   std::pair<Num, Num> scaleAndPull() {
     Operands o = dxOperands();
     Num width = k_.width("pre_groups");
-    if (k_.hasSaved("mean") || leaveOut_) {
+    if (k_.hasSaved("mean") || leaveOut_ || hasOwnRho(spec_)) {
       Num r = scaleOfRow({});
       o.sweep.sums = 1;
       Nums dot = k_.sweep(o.sweep, [&](const Nums& e) {

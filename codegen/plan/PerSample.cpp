@@ -174,6 +174,8 @@ class PerSample {
     if (scaled) sums.reads.push_back(k_.argument("scale"));
     readMask(sums.reads);
     auto centred = [&](const Nums& e) { return c ? e[0] - c : e[0]; };
+    Num mean = hasOwnRho(spec_) && isRhoCentred(spec_) ? k_.load(k_.saved("batch_mean")) : Num();
+    auto rho = [&](const Nums& e) { return !hasOwnRho(spec_) ? Num() : (mean ? e[0] - mean : e[0]) * s; };
     auto gradient = [&](const Nums& e) { return scaled ? e[1] * e[2] : e[1]; };
     auto excluded = [&](const Nums& e) {
       return spec_.padding == Padding::Exclude ? validOf(e) : Num();
@@ -191,7 +193,7 @@ class PerSample {
     if (perFeatureSlab_ && spec_.bias) k_.accumulate(sumG, partial("dbias"));
 
     DxTerms terms{.p = multiply(s, affine.scale), .all = {}, .own = {}, .offset = {}};
-    if (exact) terms = sampleTerms(k_, terms.p, s, c, sumG, meanOf(multiply(sumGx0, affine.scale), n), n);
+    if (exact) terms = sampleTerms(k_, terms.p, s, centred_, sumG, meanOf(multiply(sumGx0, affine.scale), n), n);
 
     KernelBuilder::Sweep apply{.reads = sums.reads, .writes = {k_.argument("dx")}};
     bool dscale = spec_.scale && !perFeatureSlab_, dbias = spec_.bias && !perFeatureSlab_;
@@ -201,7 +203,7 @@ class PerSample {
       Num x0 = centred(e) * s;
       // Only a mask that enters the statistic keeps the exact terms from padded rows.
       Num valid = maskedStatistics_ || spec_.padding == Padding::Exclude ? validOf(e) : Num();
-      Nums out{elementDx(k_, terms, gradient(e), x0, valid)};
+      Nums out{elementDx(k_, terms, gradient(e), x0, rho(e), valid)};
       Num g = masked(k_, excluded(e), e[1]);
       if (dscale) out.push_back(g * masked(k_, excluded(e), x0));
       if (dbias) out.push_back(g);

@@ -44,10 +44,11 @@ class SplitRows {
         if (exact) {
           Num n = k_.width("groups");
           Nums sums = k_.total(kChunks, {ofChunk("g"), ofChunk("gx")});
-          terms_ = sampleTerms(k_, s, s, c, sums[0], meanOf(sums[1], n), n);
+          terms_ = sampleTerms(k_, s, s, centred_, sums[0], meanOf(sums[1], n), n);
         }
         k_.store(s, ofRow("s"));
         if (c) k_.store(c, ofRow("c"));
+        if (hasMeanOfRho()) k_.store(k_.load(k_.saved("batch_mean")), ofRow("mean"));
         if (terms_.own) k_.store(terms_.own, ofRow("own"));
         if (terms_.offset) k_.store(terms_.offset, ofRow("offset"));
       });
@@ -64,6 +65,7 @@ class SplitRows {
   llvm::StringRef ofChunk(llvm::StringRef name) { return k_.workspace(name, {kChunks, "segment", "row"}); }
   llvm::StringRef counter() { return k_.workspace("features", {kChunks}); }
   bool needsMean() const { return centred_ || central_; }
+  bool hasMeanOfRho() const { return hasOwnRho(spec_) && isRhoCentred(spec_); }
 
   /// Of the task's features of each row: shift, mean minus shift, squares, and the raw moment where that divides.
   void sumMoments() {
@@ -130,6 +132,12 @@ class SplitRows {
     return centred_ ? o.get("x", e) - o.get("c", e) : o.get("x", e);
   }
 
+  Num rho(const Operands& o, const Nums& e) const {
+    if (!hasOwnRho(spec_)) return {};
+    Num x = o.get("x", e), mean = o.get("mean", e);
+    return (mean ? x - mean : x) * o.get("s", e);
+  }
+
   void apply() {
     Num scale = spec_.scale ? k_.load(k_.argument("scale")) : Num();
     Num bias = spec_.bias ? k_.load(k_.argument("bias")) : Num();
@@ -147,6 +155,7 @@ class SplitRows {
     Operands o = gradientOperands();
     readOfRow(o, "s");
     if (centred_) readOfRow(o, "c");
+    if (hasMeanOfRho()) readOfRow(o, "mean");
     if (terms_.own) readOfRow(o, "own");
     if (terms_.offset) readOfRow(o, "offset");
     o.sweep.writes.push_back(k_.argument("dx"));
@@ -155,7 +164,7 @@ class SplitRows {
       Num valid = excluded(o, e), s = o.get("s", e), dy = o.get("dy", e);
       Num x0 = centred(o, e) * s, g = masked(k_, valid, dy);
       const DxTerms terms{.p = s, .all = {}, .own = o.get("own", e), .offset = o.get("offset", e)};
-      return Nums{elementDx(k_, terms, multiply(dy, scale), x0, valid), g * masked(k_, valid, x0), g};
+      return Nums{elementDx(k_, terms, multiply(dy, scale), x0, rho(o, e), valid), g * masked(k_, valid, x0), g};
     });
     if (spec_.scale) k_.store(sums[0], k_.argument("dscale"));
     if (spec_.bias) k_.store(sums[1], k_.argument("dbias"));

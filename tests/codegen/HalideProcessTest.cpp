@@ -107,6 +107,7 @@ class HalideRequest : public testing::Test {
     if (!generator) GTEST_SKIP() << llvm::toString(generator.takeError());
     generator_ = *generator;
     Planned plan(problemOf("layer_norm:forward@f32[*x64]"), Strategy::Resident);
+    expandTranscendentals(plan.kernel()->getParentOfType<mlir::ModuleOp>());
     request_ = requestOf(plan.kernel(), {.strategy = Strategy::Resident}, isaOf("x86-64-v3"), "object");
   }
   /// The request with one piece of its text replaced.
