@@ -16,6 +16,9 @@ constexpr int64_t kManyGroups = 32;
 /// Chunks that are enough for many threads: with fewer, threads count for more than what is left by each chunk.
 constexpr int64_t kManyChunks = 16;
 
+/// Bytes of an x-sized output that is left out, where each task has a line of its own to write instead.
+constexpr int64_t kOwnLines = 16 << 20;
+
 /// Bytes of scratch that the operand needs; 0 if it needs none.
 int64_t scratchBytes(const KernelInfo& kernel, const Operand& operand, const Sizes& sizes,
                      const normc_cut* cuts, const LeftOut& leftOut, int64_t& taskStride) {
@@ -35,13 +38,22 @@ int64_t scratchBytes(const KernelInfo& kernel, const Operand& operand, const Siz
   if (!leftOut.tensors[operand.tensor]) return 0;
   if (!isXSized(operand.tensor)) return multiply(sizes.features, width);
   if (kernel.onCuda()) return 0;  // such a kernel asks the pointer
-  // One line of the contiguous axis for each task, which every line of the task overwrites.
+  // One line of the contiguous axis for each task, which every line of the task overwrites; if that is much, one for all of
+  // them: nobody reads it.
   const int64_t line = kernel.parts.channelsFirst() ? sizes.rows : sizes.features;
   const int64_t lineBytes = roundUp(multiply(line, width), kAlignment);
   int64_t tasks = 0;
   for (size_t i = 0; i < kernel.phases.size(); ++i) tasks = std::max(tasks, cuts[i].chunks);
-  taskStride = lineBytes / width;
-  return multiply(tasks, lineBytes);
+  const bool own = multiply(tasks, lineBytes) <= kOwnLines;
+  taskStride = own ? lineBytes / width : 0;
+  return own ? multiply(tasks, lineBytes) : lineBytes;
+}
+
+/// The most that any call of at most these sizes needs: of fewer tasks each may have a line where more of them share one.
+int64_t mostScratchBytes(const KernelInfo& kernel, const Operand& operand, const Sizes& sizes, const normc_cut* cuts) {
+  int64_t taskStride = -1;
+  const int64_t size = scratchBytes(kernel, operand, sizes, cuts, LeftOut::everything(), taskStride);
+  return taskStride == 0 ? std::max(size, kOwnLines) : size;
 }
 
 /// The least length of a chunk.
@@ -119,9 +131,9 @@ int64_t enoughWorkspace(const KernelInfo& kernel, const Sizes& sizes) {
                       std::min({sizes.rows, kernel.rows.most, kernel.run.most}), sizes.features};
   std::array<normc_cut, kMaxPhases> cuts;
   if (!boundCuts(kernel, most, cuts.data())) return kHuge;
-  int64_t needed = 0, taskStride;
+  int64_t needed = 0;
   for (const Operand& operand : kernel.operands) {
-    const int64_t size = scratchBytes(kernel, operand, most, cuts.data(), LeftOut::everything(), taskStride);
+    const int64_t size = mostScratchBytes(kernel, operand, most, cuts.data());
     const int64_t apart = size >= kApart && !kernel.onCuda() ? kPage : 0;  // wherever in a page it is to begin
     needed = add(needed, add(roundUp(size, kAlignment), apart));
   }
