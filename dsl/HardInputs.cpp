@@ -48,6 +48,14 @@ double wandering(uint64_t seed, Position at, const Extents& extents) {
   return corner(part) + along * (corner(part + 1) - corner(part));
 }
 
+// Whether it is one of the few that are unlike the rest: where data are padded, or the first of a sequence has a meaning.
+bool isFrame(Position at, const Extents& extents) {
+  constexpr int64_t width = 32, least = 256, sequence = 128;
+  const auto ends = [](int64_t i, int64_t n) { return n >= least && (i < width || i >= n - width); };
+  return ends(at.feature, extents.features) || ends(at.row % std::max<int64_t>(extents.rows, 1), extents.rows) ||
+         (extents.totalRows() >= 8 * sequence && at.row % sequence == sequence / 2);
+}
+
 double valueAt(HardInput input, Position at, const Extents& extents, DType type, uint64_t seed) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const int64_t rows = extents.totalRows(), elements = rows * extents.features;
@@ -68,6 +76,8 @@ double valueAt(HardInput input, Position at, const Extents& extents, DType type,
       return elements == 1 ? 1 : 2.0 * static_cast<double>(at.index) / static_cast<double>(elements - 1) - 1;
     case HardInput::Drift:
       return wandering(seed, at, extents) + z / 4;
+    case HardInput::Framed:
+      return isFrame(at, extents) ? 0 : 100 + z;
     case HardInput::OutlierRow:
       return at.row == rows / 2 ? z * (type == DType::F16 ? 1e3 : 1e4) : z;
     case HardInput::Tiny:
@@ -107,6 +117,8 @@ std::string_view name(HardInput input) {
       return "ramp";
     case HardInput::Drift:
       return "drift";
+    case HardInput::Framed:
+      return "framed";
     case HardInput::OutlierRow:
       return "outlier row";
     case HardInput::Tiny:
@@ -131,6 +143,7 @@ std::span<const HardInput> allHardInputs() {
                                      HardInput::ConstantColumns,
                                      HardInput::Ramp,
                                      HardInput::Drift,
+                                     HardInput::Framed,
                                      HardInput::OutlierRow,
                                      HardInput::Tiny,
                                      HardInput::Huge,

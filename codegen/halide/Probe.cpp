@@ -12,20 +12,24 @@ static constexpr int64_t kRows = 8, kVectors = 4, kValidRows = 4;
 /// Bytes of a task's rows that stay in cache until they are read again.
 static constexpr int64_t kHeadBytes = 512 << 10;
 
-/// Of `count` in equal shares, what lies in the middle of the i-th.
-static Expr middleOfShare(const Expr& count, int64_t i, int64_t parts) { return count * wide(2 * i + 1) / wide(2 * parts); }
+/// Of `count` in equal shares, what is asked for the i-th: as codegen/lower/Shares.h has it.
+static Expr inShare(const Expr& count, const Expr& i, int64_t parts) {
+  const int64_t all = 1 << 16, share = all / parts;
+  return count * simplify(i * wide(share) + wide(share / 4) + i * i * wide(2654) % wide(share / 2)) / wide(all);
+}
+static Expr inShare(const Expr& count, int64_t i, int64_t parts) { return inShare(count, wide(i), parts); }
 
 Coordinates Translation::probedPlace(Coordinates at, int64_t i, int64_t parts) const {
-  if (!slab_->isPer("segment")) at.segment = middleOfShare(m_.segments(), i, parts);
-  at.row = middleOfShare(m_.rows(), i, parts);
+  if (!slab_->isPer("segment")) at.segment = inShare(m_.segments(), i, parts);
+  at.row = inShare(m_.rows(), i, parts);
   at.feature = probedFeature(at, i, parts);
   return at;
 }
 
 Expr Translation::probedFeature(const Coordinates& at, int64_t i, int64_t parts) const {
   if (kind_ == Kind::Column) return at.feature;
-  if (kernel_.featuresLast) return at.feature + middleOfShare(runWidth(*slab_), i, parts);
-  return slab_->isPer("group") ? at.feature + middleOfShare(m_.groupWidth("group"), i, parts) : at.feature;
+  if (kernel_.featuresLast) return at.feature + inShare(runWidth(*slab_), i, parts);
+  return slab_->isPer("group") ? at.feature + inShare(m_.groupWidth("group"), i, parts) : at.feature;
 }
 
 /// Powers of two of equal numbers add up exactly, so constant data give their value, and differences from it are exact
@@ -74,7 +78,7 @@ void Translation::probe(const Op& op, Nest& nest, Replicas& replicas, int64_t la
     Coordinates c = ofRow ? at : probedPlace(at, k, kVectors);
     Expr& along = kernel_.featuresLast ? c.feature : c.row;
     const Expr begin = kernel_.featuresLast ? at.feature : wide(0);
-    along = (ofRow ? begin + simplify(min(wide(k * width), length - wide(width))) : min(along, begin + length - wide(width))) + wide(Expr(v_));
+    along = (ofRow ? begin + inShare(length / wide(width), k, kVectors) * wide(width) : min(along, begin + length - wide(width))) + wide(Expr(v_));
     return m_.load(x, c);
   };
   Exprs means, few;
@@ -138,8 +142,10 @@ Expr Translation::headUnit(Expr n, int64_t head) {
   const Expr most = wide(kHeadBytes) / max(m_.features() * wide(size), wide(1));
   const Expr apart = m_.once("apart", max(min(rows, most) / wide(head), wide(1)));
   const Expr i = n - begin;
-  if (!kernel_.hasMask()) return begin + i * apart;
-  return begin + select(i < apart * wide(head), i % wide(head) * apart + i / wide(head), i);
+  if (!kernel_.hasMask()) return begin + inShare(apart * wide(head), i, head);
+  const Expr part = i % wide(head), first = part * apart;
+  const Expr within = (inShare(apart * wide(head), part, head) - first + i / wide(head)) % apart;
+  return begin + select(i < apart * wide(head), first + within, i);
 }
 
 }  // namespace normc::halide

@@ -1,8 +1,8 @@
 // A value near the mean of a slab, the shift of its one-pass variance.
 //
 // A variance loses digits with the square of what lies between, so elements are asked from all of the slab: where it drifts,
-// as the rows of a text do, its first rows are like no others. Of single elements a middle is taken, not a mean, so that one
-// outlier among them counts for nothing.
+// as the rows of a text do, its first rows are like no others, and where an image is padded its ends are. Of single
+// elements a middle is taken, not a mean, so that one outlier among them counts for nothing; and of vectors of a long run.
 #include "codegen/lower/Walk.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -13,11 +13,8 @@ namespace normc::codegen {
 
 /// Vectors that are asked, and of rows with a mask those that are found.
 static constexpr int64_t kVectors = 4, kValidRows = 4;
-
-/// Of `count` in equal shares, what lies in the middle of the i-th.
-static Value middleOfShare(Loops& l, Value count, Value i, int64_t parts) {
-  return l.div(l.mul(count, l.add(l.mul(i, l.index(2)), l.index(1))), l.index(2 * parts));
-}
+/// Elements of a run from which on one outlier among the vectors that are asked would tell.
+static constexpr int64_t kLongRun = 1 << 14;
 
 Value Walk::probe(ProbeOp op, Replica& replica) {
   TensorOp x = f_.tensor(op.getTensor());
@@ -42,19 +39,19 @@ Value Walk::probed(TensorOp x, const Coordinates& at) {
 /// The feature that the i-th place has in a slab of several.
 Value Walk::probedFeature(const Coordinates& at, Value i, int64_t parts) {
   if (kind_ == Kind::Column) return at.feature;
-  if (f_.featuresLast()) return l_.add(at.feature, middleOfShare(l_, runWidth(), i, parts));
-  return slab_.isPer("group") ? l_.add(at.feature, middleOfShare(l_, f_.groupWidth("group"), i, parts)) : at.feature;
+  if (f_.featuresLast()) return l_.add(at.feature, l_.inShare(runWidth(), i, parts));
+  return slab_.isPer("group") ? l_.add(at.feature, l_.inShare(f_.groupWidth("group"), i, parts)) : at.feature;
 }
 
 Coordinates Walk::probedPlace(Coordinates at, Value i, int64_t parts) {
   at.feature = probedFeature(at, i, parts);
   if (isOfRows(slab_)) {
-    Value unit = l_.add(begin_, middleOfShare(l_, l_.sub(end_, begin_), i, parts));
+    Value unit = l_.add(begin_, l_.inShare(l_.sub(end_, begin_), i, parts));
     std::tie(at.segment, at.row) = segmentAndRow(unit);
     return at;
   }
-  if (!slab_.isPer("segment")) at.segment = middleOfShare(l_, f_.segments(), i, parts);
-  at.row = middleOfShare(l_, f_.rows(), i, parts);
+  if (!slab_.isPer("segment")) at.segment = l_.inShare(f_.segments(), i, parts);
+  at.row = l_.inShare(f_.rows(), i, parts);
   return at;
 }
 
@@ -84,7 +81,7 @@ Value Walk::probeRows(TensorOp x, const Coordinates& at) {
       along = l_.min(along, l_.sub(end, l_.index(width)));
       values.push_back(f_.load(x, f_.address(x, c), width, {}));
     }
-    return Values{shareOf(horizontal(l_.tree(values)), 1.0 / double(kVectors * width))};
+    return Values{shareOf(horizontal(l_.middle(values)), 1.0 / double(width))};
   })[0];
 }
 
@@ -127,7 +124,7 @@ Value Walk::probeValid(TensorOp x, const Coordinates& at) {
     Values values;
     Value first = firstValid(begin);
     for (int64_t i = 0; i < kValidRows; ++i) {
-      Coordinates c = place(firstValid(l_.add(first, middleOfShare(l_, count, l_.index(i), kValidRows))));
+      Coordinates c = place(firstValid(l_.add(first, l_.inShare(count, l_.index(i), kValidRows))));
       c.feature = probedFeature(at, l_.index(i), kValidRows);
       values.push_back(probed(x, c));
     }
@@ -137,11 +134,16 @@ Value Walk::probeValid(TensorOp x, const Coordinates& at) {
 
 //===-- Of one run ------------------------------------------------------------------===//
 
-/// Where the i-th of some vectors of a run begins: half of them at each end, so that the shift of data with a trend lies in
-/// its middle. At equal distances, in memory, they lead the processor to fetch what would lie at the next one.
+/// Where the i-th of some vectors of a run begins, in whole vectors: of as many as there are all of them. In a short run half
+/// of them lie at each end: they are so large a part of it that a frame costs no digits, and lines side by side are read faster.
 static Value spot(Loops& l, Value length, int64_t i, int64_t parts, int64_t width) {
-  if (2 * i < parts) return l.index(i * width);
-  return l.roundDown(l.sub(length, l.index((parts - i) * width)), width);
+  constexpr int64_t shortRun = 32;
+  Value vectors = l.div(length, l.index(width));
+  auto known = Loops::constant(vectors);
+  Value at = !known || *known > shortRun ? l.inShare(vectors, l.index(i), parts)
+             : 2 * i < parts             ? l.index(i)
+                                         : l.sub(vectors, l.index(parts - i));
+  return l.mul(at, l.index(width));
 }
 
 /// The mean of some elements, a power of two, so that equal ones give their value.
@@ -156,11 +158,14 @@ Value Walk::probeRun(ProbeOp op, const Coordinates& at) {
     run = l_.add(run, i);
     return f_.address(x, c);
   };
-  auto meanOf = [&](int64_t parts, int64_t width) {
+  auto asked = [&](int64_t parts, int64_t width) {
     Values values;
     for (int64_t i = 0; i < parts; ++i)
       values.push_back(f_.load(x, along(spot(l_, length, i, parts, std::max<int64_t>(width, 1))), width, {}));
-    Value sum = l_.tree(values);
+    return values;
+  };
+  auto meanOf = [&](int64_t parts, int64_t width) {
+    Value sum = l_.tree(asked(parts, width));
     if (width) sum = horizontal(sum);
     return Values{shareOf(sum, 1.0 / double(parts * std::max<int64_t>(width, 1)))};
   };
@@ -169,7 +174,8 @@ Value Walk::probeRun(ProbeOp op, const Coordinates& at) {
   const int64_t width = probeWidth_;
   if (width == 1) return best[0];
   best = l_.when(atLeast(width), best, [&] { return meanOf(1, width); });
-  return l_.when(atLeast(4 * width), best, [&] { return meanOf(4, width); })[0];
+  best = l_.when(atLeast(4 * width), best, [&] { return meanOf(4, width); });
+  return l_.when(atLeast(kLongRun), best, [&] { return Values{shareOf(horizontal(l_.middle(asked(4, width))), 1.0 / double(width))}; })[0];
 }
 
 /// Not to be contracted: the mean is the same wherever it is used.
@@ -190,8 +196,9 @@ Value Walk::probedSum(ProbeOp op, Coordinates at, double& share) {
     at.feature = l_.add(runBegin_, spot(l_, l_.index(*length), i, parts, probeWidth_));
     values.push_back(f_.load(x, f_.address(x, at), probeWidth_, {}));
   }
-  share = 1.0 / double(parts * probeWidth_);
-  return l_.tree(values);
+  const bool isLong = *length >= kLongRun && parts == 4 && !op.getWhole();
+  share = 1.0 / double(isLong ? probeWidth_ : parts * probeWidth_);
+  return isLong ? l_.middle(values) : l_.tree(values);
 }
 
 }  // namespace normc::codegen

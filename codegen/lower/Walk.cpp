@@ -38,12 +38,12 @@ Value Walk::headUnit(Value n, int64_t head) {
   auto atLeastOne = [&](Value v) { return arith::MaxSIOp::create(l_.b, l_.loc, v, l_.index(1)).getResult(); };
   Value most = l_.div(l_.index(kHeadBytes), atLeastOne(l_.mul(f_.features(), l_.index(bytes))));
   Value apart = atLeastOne(l_.div(l_.min(l_.sub(end_, begin_), most), l_.index(head)));
-  Value i = l_.sub(n, begin_), ahead = l_.mul(i, apart);
-  if (f_.kernel().hasMask()) {  // what is looked for may not be among the first
-    ahead = l_.add(l_.mul(l_.rem(i, l_.index(head)), apart), l_.div(i, l_.index(head)));
-    ahead = l_.select(l_.less(i, l_.mul(apart, l_.index(head))), ahead, i);
-  }
-  return l_.add(begin_, ahead);
+  Value i = l_.sub(n, begin_), all = l_.mul(apart, l_.index(head));
+  if (!f_.kernel().hasMask()) return l_.add(begin_, l_.inShare(all, i, head));
+  // What is looked for may not be among the first: then those behind each of them are asked, up to the end of its share.
+  Value part = l_.rem(i, l_.index(head)), first = l_.mul(part, apart);
+  Value within = l_.rem(l_.add(l_.sub(l_.inShare(all, part, head), first), l_.div(i, l_.index(head))), apart);
+  return l_.add(begin_, l_.select(l_.less(i, all), l_.add(first, within), i));
 }
 
 Coordinates Walk::unitCoordinates(Value n) {

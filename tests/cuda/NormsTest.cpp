@@ -51,6 +51,9 @@ std::vector<Case> oddLengths() {
   for (const char* problem : {"layer_norm:forward@bf16[*x4097]{params=bf16}", "group_norm:forward@bf16[*x1012]{groups=4}",
                               "group_norm:forward@f32[*x*x308]{groups=4,mask}", "batch_norm:forward@bf16[*x101]"})
     cases.push_back({problem, "sm_80"});
+  // Groups so short that a thread has one, or several, to itself.
+  for (const char* problem : {"group_norm:forward@f32[*x39]{groups=3}", "group_norm:forward@f32[*x315]{groups=21}"})
+    cases.push_back({problem, "sm_90"});
   return cases;
 }
 

@@ -65,6 +65,17 @@ TEST(HardInputs, DriftIsFarFromItsMeanAtFirst) {
   EXPECT_EQ(x[0], hardInput(HardInput::Drift, {2, 128, 200}, DType::F64)[0]);
 }
 
+TEST(HardInputs, AFrameIsZeroWhereRowsAndColumnsEndAndInARowOfEachSequence) {
+  constexpr Extents extents{1, 1024, 300};
+  const std::vector<double> x = hardInput(HardInput::Framed, extents, DType::F64);
+  const auto at = [&](int64_t row, int64_t feature) { return x[row * extents.features + feature]; };
+  for (int64_t i : {0, 31})
+    for (double framed : {at(500, i), at(i, 150), at(500, 299 - i), at(1023 - i, 150)}) EXPECT_EQ(framed, 0);
+  for (int64_t row = 64; row < 1024; row += 128) EXPECT_EQ(at(row, 150), 0);
+  for (int64_t i : {32, 100, 267}) EXPECT_NEAR(at(500, i), 100, 6);
+  EXPECT_NEAR(hardInput(HardInput::Framed, {1, 100, 100}, DType::F64)[0], 100, 6) << "what is short has none";
+}
+
 TEST(HardInputs, HugeKeepsItsSumOfSquaresInF32) {
   for (DType type : kTypes) {
     double squares = 0;

@@ -238,6 +238,9 @@ void TeamLowering::storePending(Sweep& s) {
 }
 
 /// The mean of each thread's first access, a power of two of them: what it reads it needs anyway.
+/// Elements of a run that are asked at least, where it has as many: one alone may be anywhere.
+static constexpr int64_t kLeastProbed = 4;
+
 Value TeamLowering::probe(ProbeOp op, Replica& replica) {
   if (kind_ != Kind::Line) {
     TensorOp x = f_.tensor(op.getTensor());
@@ -253,21 +256,31 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
     return shift;
   }
   TensorOp x = f_.tensor(op.getTensor());
-  auto mean = [&](int64_t threads, const Position& position) {
+  // Of the run's first vectors, one for each of some threads, and of those in its middle.
+  auto mean = [&](int64_t threads, const Position& begin, const Position& middle) {
     int64_t lanes = s_.vector > 1 ? s_.vector : 0;
-    Value first = held_.lookup({x.getOperation(), heldKey(replica.index, 0)});
-    if (!first || position.index < 0)
-      first = loadWhere(both(replica.active, position.inside), x, alongRun(replica.at, position), lanes, replica.index);
-    SmallVector<Value> sum{lanes ? horizontal(first) : first};
+    auto at = [&](const Position& position) {
+      Value here = held_.lookup({x.getOperation(), heldKey(replica.index, position.index)});
+      if (here && position.index >= 0) return here;
+      return loadWhere(both(replica.active, position.inside), x, alongRun(replica.at, position), lanes, replica.index);
+    };
+    Value both = l_.addf(at(begin), at(middle));
+    SmallVector<Value> sum{lanes ? horizontal(both) : both};
     if (threads < place_.team) sum[0] = l_.select(l_.less(place_.lane, l_.index(threads)), sum[0], l_.zero(sum[0].getType()));
     sumOverRun(sum);
-    return l_.scale(sum[0], 1.0 / double(threads * s_.vector));
+    return l_.scale(sum[0], 0.5 / double(threads * s_.vector));
   };
   Value count = peels_.empty() ? vectorsOfRun() : leastVectors();
   if (auto known = Loops::constant(count)) {
-    if (*known == 0) return Walk::probe(op, replica);
     int64_t threads = int64_t(llvm::bit_floor(uint64_t(std::min(*known, place_.team))));
-    return mean(threads, tilePosition(0, replica.index));
+    if (*known == 0 || threads * s_.vector < kLeastProbed) {
+      auto some = [&] { return Values{Walk::probe(op, replica)}; };
+      return replica.active ? l_.when(replica.active, l_.zero(f_.statistics()), some)[0] : some()[0];
+    }
+    const int64_t half = *known / 2 / place_.team;
+    return mean(threads, tilePosition(0, replica.index),
+                half < tileCount() ? tilePosition(half, replica.index)
+                                   : positionAt(l_.add(place_.lane, l_.index(half * place_.team)), true, replica.index));
   }
   int64_t threads = int64_t(llvm::bit_floor(uint64_t(place_.team)));
   const bool ever = threads * s_.vector >= 16;
@@ -277,7 +290,8 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
   if (!ever) return few;
   int64_t before = barriers_;
   Value value = l_.when(l_.less(l_.index(place_.team - 1), count), few, [&] {
-    return Values{mean(threads, positionAt(place_.lane, true, replica.index))};
+    Value middle = l_.mul(l_.div(count, l_.index(2 * place_.team)), l_.index(place_.team));
+    return Values{mean(threads, positionAt(place_.lane, true, replica.index), positionAt(l_.add(place_.lane, middle), true, replica.index))};
   })[0];
   barriers_ = before;  // one that short runs do not come by
   return value;

@@ -1,0 +1,47 @@
+// Long runs and columns whose ends, or a row of each sequence, are unlike the rest: a shift that came from there would
+// cost the variance its digits.
+#include <gtest/gtest.h>
+
+#include "tests/end_to_end/Compiled.h"
+
+namespace normc {
+namespace {
+
+struct Case {
+  const char* problem;
+  Extents extents;
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.problem << " of " << c.extents.rows << " rows"; }
+
+class Frames : public testing::TestWithParam<Case> {};
+
+TEST_P(Frames, CostNoDigits) {
+  const Problem problem = problemOf(GetParam().problem);
+  for (const char* name : {"x86-64-v3", "host:zen", "host:cove"}) {
+    const auto isa = llvm::cantFail(codegen::cpu::findIsa(name));
+    for (codegen::Strategy strategy : codegen::cpu::strategies(problem)) {
+      auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, strategy), isa);
+      ASSERT_TRUE(kernel->plan) << kernel->error;
+      const gate::Trial trial{.extents = GetParam().extents, .data = HardInput::Framed, .step = 2};
+      for (normc_plan* plan : {kernel->plan, kernel->large}) {
+        if (!plan) continue;
+        const gate::Verdict verdict = gate::judge(plan, problem, trial);
+        EXPECT_TRUE(verdict.ok) << name << " " << codegen::name(strategy).str() << " " << verdict.text;
+        for (const auto& [output, error] : verdict.relativeError)
+          if (output == "saved.rstd") EXPECT_LT(error, 2e-6) << name << " " << codegen::name(strategy).str();
+      }
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(
+    Problems, Frames,
+    testing::Values(Case{"layer_norm:forward@f32[*x16384]", {1, 3, 16384}}, Case{"layer_norm:forward@f32[*x150528]", {1, 2, 150528}},
+                    Case{"layer_norm:forward@f32[*x*]", {1, 2, 150528}}, Case{"layer_norm:forward@f32[*x*]", {1, 3, 1000}},
+                    Case{"instance_norm:forward@f32[*x3x*]{layout=channels_first}", {2, 50176, 3}},
+                    Case{"instance_norm:forward@f32[*x*x24]", {2, 4096, 24}},
+                    Case{"group_norm_segment:forward@f32[*x8x*]{groups=2,layout=channels_first}", {2, 50176, 8}},
+                    Case{"batch_norm:forward@f32[*x3x*]{layout=channels_first}", {2, 50176, 3}},
+                    Case{"batch_norm:forward@f32[*x24]", {1, 1024, 24}}, Case{"batch_norm:forward@f32[*x300]", {1, 2048, 300}}));
+
+}  // namespace
+}  // namespace normc
