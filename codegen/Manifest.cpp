@@ -1,5 +1,7 @@
 #include "codegen/Manifest.h"
 
+#include <numeric>
+
 #include "codegen/lower/PhaseLowering.h"
 #include "codegen/plan/Plan.h"
 #include "codegen/targets/cuda/Dependence.h"
@@ -157,6 +159,12 @@ static package::Traffic moved(KernelOp kernel, const cuda::Schedule& s, bool war
   return {t.reads, t.writes, least.reads, cuda::heldRows(s)};
 }
 
+/// What the number of features has to be a multiple of, so that every group has as many.
+static int64_t groupsOf(const Problem& problem) {
+  const Spec& spec = *problem.spec;
+  return std::lcm(problem.groups(spec.groups), spec.pre ? problem.groups(spec.pre->groups) : 1);
+}
+
 template <typename Schedule, typename Machine>
 static package::Kernel manifestOf(const Problem& problem, const Schedule& schedule, const Machine& machine, KernelOp kernel) {
   package::Kernel m;
@@ -168,6 +176,7 @@ static package::Kernel manifestOf(const Problem& problem, const Schedule& schedu
   m.mask = problem.mask;
   m.segmented = problem.segmented;
   m.features = problem.features;
+  if (!problem.features) m.featuresMultiple = groupsOf(problem);
   m.bindings = problem.bindings;
   m.generator = "mlir";
   m.schedule = schedule.text();

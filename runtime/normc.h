@@ -173,7 +173,8 @@ typedef struct normc_request {
    *   instance_norm:infer@bf16[*x*x64]         segments x rows x features
    *   batch_norm:backward@f16[*x64x*]{layout=channels_first}   segments x features x rows
    *   power_norm_released:forward@f32[*x1024]{heads=16,mask,params=bf16}
-   * A size is a number, or * for any. A kernel for any number of features serves a given one too. */
+   * A size is a number, or * for any. A kernel for any number of features serves a given one too. A number that the
+   * groups of a norm do not divide is refused: here, or where a plan for any number first learns it. */
   const char* problem;
   const char* isa_cap; /* no newer instruction set than this, e.g. "x86-64-v3" or "sm_80"; NULL: no cap */
   normc_denormals denormals;

@@ -158,6 +158,7 @@ Json json(const Kernel& kernel) {
                  {"saved", list(kernel.saved)},
                  {"phases", list(kernel.phases)},
                  {"traffic", traffic}};
+  if (!kernel.features) result["features_multiple"] = kernel.featuresMultiple;
   if (!kernel.selection.empty()) result["selection"] = kernel.selection;
   if (kernel.device == "cuda") {
     result["cubin"] = orNull(kernel.cubin);

@@ -104,6 +104,7 @@ struct Kernel {
   std::string entry, data, params, layout;
   bool mask = false, segmented = false;
   std::optional<int64_t> features;
+  int64_t featuresMultiple = 1;  ///< of a kernel for any number of features: what that number is a multiple of
   std::map<std::string, int64_t> bindings;
   Limits limits;
   size_t blob = 0;                 ///< what addBlob returned

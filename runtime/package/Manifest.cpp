@@ -1,6 +1,7 @@
 #include "runtime/package/Manifest.h"
 
 #include <array>
+#include <numeric>
 
 #include "runtime/cuda/Arch.h"
 #include "runtime/package/JsonReader.h"
@@ -248,6 +249,17 @@ Scalar scalar(const JsonReader& item) {
   return result;
 }
 
+/// What the features of a kernel for any number of them are a multiple of. A package from before there was the key
+/// has bound numbers alone, and all of those count groups.
+int64_t featuresMultiple(const JsonReader& item, const ProblemParts& parts) {
+  if (parts.features) return 1;
+  if (const auto given = item.find("features_multiple")) return given->integer(1);
+  int64_t multiple = 1;
+  for (const auto& [name, groups] : parts.bindings)
+    if (groups > 0) multiple = multiply(multiple / std::gcd(multiple, groups), groups);
+  return multiple;
+}
+
 Range range(const JsonReader& limits, const char* least, const char* most) {
   Range result;
   if (const auto min = limits.find(least)) result.least = min->integer(0);
@@ -261,6 +273,7 @@ KernelInfo kernel(const JsonReader& item, const Manifest& manifest) {
   result.norm = item["norm"].integer(0, int64_t(manifest.norms.size()) - 1);
   result.blob = item["blob"].integer(0, int64_t(manifest.blobs.size()) - 1);
   result.parts = problemParts(item, manifest.norms, result.norm);
+  result.featuresMultiple = featuresMultiple(item, result.parts);
   result.device = item["device"].string();
   result.isa = item["isa"].string();
   result.generator = item["generator"].string();

@@ -104,8 +104,12 @@ struct KernelInfo {
   std::optional<size_t> cubin;  ///< CUDA only: blob of machine code; `blob` is PTX
   int64_t alignment = 0;        ///< CUDA only: of the phases' `symbol`, in bytes
   bool onCuda() const { return device == "cuda"; }
+  int64_t featuresMultiple = 1;  ///< what the number of features is a multiple of: its groups have as many each
+  bool divides(int64_t features) const { return features % featuresMultiple == 0; }
   Range rows, run;  ///< that it serves: of all segments, and of one
-  bool serves(const Sizes& sizes) const { return rows.has(sizes.totalRows()) && run.has(sizes.rows); }
+  bool serves(const Sizes& sizes) const {
+    return rows.has(sizes.totalRows()) && run.has(sizes.rows) && divides(sizes.features);
+  }
   std::vector<Operand> operands;
   std::vector<Scalar> scalars;
   std::vector<FieldInfo> state, saved;

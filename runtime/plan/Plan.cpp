@@ -108,6 +108,8 @@ std::string Plan::describe(const Selection& selection) const {
             info.isa + ", by " + info.generator + "\n";
   result += "schedule: " + info.schedule + " (" + info.origin + ")\n";
   result += "chosen because: " + selection.reason() + "\n";
+  if (!request_.parts.features && info.featuresMultiple > 1)
+    result += "features: multiples of " + std::to_string(info.featuresMultiple) + ", which make whole groups\n";
   for (size_t i = 0; i + 1 < kernels_.size(); ++i) {
     const KernelInfo& narrower = kernels_[i]->info();
     result += "but for " + limitsText(narrower) + ": kernel " + std::to_string(kernels_[i]->index()) + ", " + narrower.isa +
@@ -125,6 +127,12 @@ std::string Plan::describe(const Selection& selection) const {
   return result;
 }
 
+normc_status Plan::checkGroups(int64_t features) const {
+  if (kernel().divides(features)) return NORMC_OK;
+  return fail(NORMC_INVALID_ARGUMENT, features, " features do not divide into ", kernel().featuresMultiple, " groups; ",
+              request_.text, " takes multiples of ", kernel().featuresMultiple);
+}
+
 normc_status Plan::checkSizes(const Sizes& sizes) const {
   const auto mismatch = [&](std::string_view what, int64_t has, int64_t wants) {
     return fail(NORMC_FAILED_PRECONDITION, "the call has ", has, " ", what, "; this plan (", request_.text,
@@ -135,7 +143,7 @@ normc_status Plan::checkSizes(const Sizes& sizes) const {
   if (request_.rows && sizes.rows != *request_.rows) return mismatch("rows", sizes.rows, *request_.rows);
   if (request_.segments && sizes.segments != *request_.segments)
     return mismatch("segments", sizes.segments, *request_.segments);
-  return NORMC_OK;
+  return checkGroups(sizes.features);
 }
 
 const BoundKernel& Plan::kernelFor(const Sizes& sizes) const {
@@ -158,7 +166,7 @@ normc_status Plan::sizes(const normc_sizes& given, Sizes& sizes) const {
                 *request_.parts.features);
   sizes = {request_.parts.segmented ? read.segments : 1, read.rows,
            read.features ? read.features : *request_.parts.features};
-  return NORMC_OK;
+  return checkGroups(sizes.features);
 }
 
 normc_status Plan::kernelIndex(const Sizes* sizes, size_t& index) const {

@@ -48,6 +48,8 @@ class Plan {
   normc_status bindNarrower(const Platform& platform, Selection& selection, const normc_request& request);
   std::string describe(const Selection& selection) const;
 
+  /// Whether so many features make whole groups.
+  normc_status checkGroups(int64_t features) const;
   /// Whether the problem serves these sizes.
   normc_status checkSizes(const Sizes& sizes) const;
   const BoundKernel& kernelFor(const Sizes& sizes) const;

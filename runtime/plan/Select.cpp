@@ -134,12 +134,17 @@ normc_status Selection::make(const Manifest& manifest, const ProblemRequest& req
                              const Platform& platform, Selection& selection) {
   Selection made;
   bool related = false, otherDevice = false;
+  const KernelInfo* undivided = nullptr;  // would serve, if the request's features made whole groups
   for (size_t i = 0; i < manifest.kernels.size(); ++i) {
     const KernelInfo& kernel = manifest.kernels[i];
     if (kernel.parts.norm != request.parts.norm || kernel.parts.entry != request.parts.entry) continue;
     related = true;
     std::string reason = problemDiffers(kernel, request), limits;
     Serves served = Serves::None;
+    if (const auto features = request.parts.features; reason.empty() && features && !kernel.divides(*features)) {
+      undivided = &kernel;
+      reason = "is for multiples of " + std::to_string(kernel.featuresMultiple) + " features, not " + text(features);
+    }
     if (reason.empty()) {
       served = serves(kernel, request, limits);
       if (served == Serves::None) reason = limits;
@@ -154,6 +159,10 @@ normc_status Selection::make(const Manifest& manifest, const ProblemRequest& req
     if (!reason.empty()) made.unable_ += line(i, kernel, reason);
   }
   if (!related) return noSuchNorm(manifest, request);
+  if (made.able_.empty() && made.some_.empty() && undivided)
+    return fail(NORMC_INVALID_ARGUMENT, "problem `", request.text, "`: ", *request.parts.features,
+                " features do not divide into ", undivided->featuresMultiple,
+                " groups; the number of groups has to divide the number of features");
   if (made.able_.empty()) {
     for (const Candidate& some : made.some_) {
       std::string limits;

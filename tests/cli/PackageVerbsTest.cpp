@@ -215,6 +215,20 @@ TEST_F(Explain, SaysWhyNoKernelServes) {
   EXPECT_TRUE(contains(o.err, "is for features 8, not 9"));
 }
 
+TEST_F(Explain, SaysWhichFeaturesMakeWholeGroups) {
+  const std::string any = "group_norm:forward@f32[*x*]{groups=8}";
+  package("g.npk", {any});
+  const Outcome open = normc({"explain", "g.npk", any});
+  EXPECT_TRUE(contains(open.out, "\nfeatures: multiples of 8, which make whole groups\n")) << open.out << open.err;
+  EXPECT_EQ(normc({"explain", "g.npk", "group_norm:forward@f32[*x64]{groups=8}"}).code, 0);
+  const Outcome odd = normc({"explain", "g.npk", "group_norm:forward@f32[4x60]{groups=8}"});
+  EXPECT_EQ(odd.code, 2);
+  EXPECT_TRUE(contains(odd.err, "60 features do not divide into 8 groups")) << odd.err;
+  const Outcome timed = normc({"explain", "g.npk", any, "--rows", "4", "--features", "60"});
+  EXPECT_EQ(timed.code, 2);
+  EXPECT_TRUE(contains(timed.err, "60 features do not divide into 8 groups")) << timed.err;
+}
+
 TEST_F(Explain, PointsAtWhatIsWrongInAProblem) {
   package("l.npk", {kLayer});
   const Outcome o = normc({"explain", "l.npk", "layer_norm:forwrd@f32[4096x8]"});

@@ -69,6 +69,14 @@ TEST(Manifest, AnyNumberOfFeaturesIsNoNumber) {
   EXPECT_EQ(manifestOf("layer_norm:forward@f32[*x*]", Strategy::Resident).features, std::nullopt);
 }
 
+TEST(Manifest, AnyNumberOfFeaturesMakesWholeGroups) {
+  const auto multiple = [](const std::string& text) { return manifestOf(text, Strategy::Streamed).featuresMultiple; };
+  EXPECT_EQ(multiple("group_norm:forward@f32[*x*x*]{groups=8}"), 8);
+  EXPECT_EQ(multiple("power_norm_released:backward@f32[*x*]{heads=4}"), 4) << "of what comes before the norm";
+  EXPECT_EQ(multiple("layer_norm:forward@f32[*x*]"), 1);
+  EXPECT_EQ(multiple("power_norm_released:forward@f32[*x64]{heads=4}"), 1) << "they are known, and judged already";
+}
+
 TEST(Manifest, PowerNormForward) {
   package::Kernel m = manifestOf("power_norm:forward@f32[*x64]", Strategy::Streamed);
   EXPECT_EQ(operands(m),

@@ -216,6 +216,8 @@ TEST(Manifest, IsCheckedFieldByField) {
             says("kernels[0].data is \"f8\"; it must be one of f32, f64, bf16, f16"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.features = 0; }),
             says("kernels[0].features is 0; it must be at least 1"));
+  EXPECT_EQ(refusedKernel([](auto& k) { k.featuresMultiple = 0; }),
+            says("kernels[0].features_multiple is 0; it must be at least 1"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.bindings["heads"] = -1; }),
             says("kernels[0].bindings.heads is -1; it must be at least 1"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.layout = "channels_first"; }),
