@@ -4,13 +4,16 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "runtime/core/Error.h"
+#include "runtime/package/LoadedCode.h"
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U
@@ -48,12 +51,6 @@ normc_status checkElf(const std::vector<char>& elf, std::string_view what) {
   return NORMC_OK;
 }
 
-int memoryFile() {
-  // Kernels before 6.3 do not know MFD_EXEC; newer ones may be set up to insist on it.
-  const int file = memfd_create("normc-kernels", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
-  return file >= 0 || errno != EINVAL ? file : memfd_create("normc-kernels", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-}
-
 bool writeAll(int file, const std::vector<char>& bytes) {
   for (size_t done = 0; done < bytes.size();) {
     const ssize_t written = write(file, bytes.data() + done, bytes.size() - done);
@@ -64,26 +61,64 @@ bool writeAll(int file, const std::vector<char>& bytes) {
   return true;
 }
 
+/// A file that is memory alone, and that nobody can change once it is filled.
+class MemoryFile {
+ public:
+  MemoryFile() = default;
+  MemoryFile(MemoryFile&& other) : number_(std::exchange(other.number_, -1)) {}
+  ~MemoryFile() {
+    if (number_ >= 0) close(number_);
+  }
+
+  bool fill(const std::vector<char>& bytes) {
+    // Kernels before 6.3 do not know MFD_EXEC; newer ones may be set up to insist on it.
+    number_ = memfd_create("normc-kernels", kFlags | MFD_EXEC);
+    if (number_ < 0 && errno == EINVAL) number_ = memfd_create("normc-kernels", kFlags);
+    return number_ >= 0 && writeAll(number_, bytes) &&
+           fcntl(number_, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0;
+  }
+
+  /// One that no other load of this process has, ever, though the descriptor's number comes back: the number that
+  /// the system gives every such file once, in binary digits that mean nothing in a path, "/" and "./".
+  std::string path() const {
+    struct stat info = {};
+    fstat(number_, &info);
+    std::string digits;
+    for (uint64_t rest = info.st_ino; rest > 0; rest /= 2) digits += rest % 2 ? "./" : "/";
+    return "/proc/self/fd/" + digits + std::to_string(number_);
+  }
+
+ private:
+  static constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+
+  int number_ = -1;
+};
+
+/// Where the loader answers with something else, another file may have more luck.
+constexpr int kAttempts = 3;
+
 }  // namespace
 
 normc_status SharedObject::load(const std::vector<char>& elf, std::string_view what,
                                 std::shared_ptr<const SharedObject>& object) {
   NORMC_TRY(checkElf(elf, what));
-  std::shared_ptr<SharedObject> loaded(new SharedObject());
-  loaded->file_ = memoryFile();
-  if (loaded->file_ < 0 || !writeAll(loaded->file_, elf) ||
-      fcntl(loaded->file_, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0)
-    return fail(NORMC_RESOURCE_EXHAUSTED, "cannot make a memory file for ", what, ": ", std::strerror(errno));
-  const std::string path = "/proc/self/fd/" + std::to_string(loaded->file_);
-  loaded->handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!loaded->handle_) return fail(NORMC_FAILED_PRECONDITION, "cannot load ", what, ": ", dlerror());
-  object = std::move(loaded);
-  return NORMC_OK;
+  std::vector<MemoryFile> files;  // open until one of them is loaded, so that each has another number; and no longer
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    MemoryFile& file = files.emplace_back();
+    if (!file.fill(elf))
+      return fail(NORMC_RESOURCE_EXHAUSTED, "cannot make a memory file for ", what, ": ", std::strerror(errno));
+    const std::shared_ptr<SharedObject> loaded(new SharedObject(dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL)));
+    if (!loaded->handle_) return fail(NORMC_FAILED_PRECONDITION, "cannot load ", what, ": ", dlerror());
+    if (!isLoadedFrom(loaded->handle_, elf)) continue;
+    object = loaded;
+    return NORMC_OK;
+  }
+  return fail(NORMC_FAILED_PRECONDITION, "cannot load ", what, ": the dynamic loader answered with other code ", kAttempts,
+              " times; see what replaces dlopen, or closes files of others, in this process");
 }
 
 SharedObject::~SharedObject() {
   if (handle_) dlclose(handle_);
-  if (file_ >= 0) close(file_);
 }
 
 void* SharedObject::symbol(const char* name) const { return dlsym(handle_, name); }

@@ -1,6 +1,7 @@
 // Machine code from a package, loaded without ever being a file that somebody
 // could change: the verified bytes go to a sealed memory file, which is what
-// dlopen maps.
+// dlopen maps. The file is closed again at once: a host that closes descriptors of
+// others, before an exec say, finds none of ours, and we close none of its.
 #pragma once
 
 #include <memory>
@@ -23,12 +24,9 @@ class SharedObject {
   void* symbol(const char* name) const;
 
  private:
-  SharedObject() = default;
+  explicit SharedObject(void* handle) : handle_(handle) {}
 
-  // Held open as long as the handle: dlopen tells objects apart by name, and a number that is free again
-  // would give the next object the same name.
-  int file_ = -1;
-  void* handle_ = nullptr;
+  void* const handle_;
 };
 
 }  // namespace normc::runtime

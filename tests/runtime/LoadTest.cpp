@@ -1,0 +1,107 @@
+// Code that is loaded is the package's own, whatever the host does with descriptors and with the loader.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "tests/runtime/Support.h"
+
+namespace normc::test {
+namespace {
+
+/// What a child process, whose descriptors are its own, finds: 0 if all is well.
+template <typename Body>
+int inAChild(Body body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    _exit(body());
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + status;
+}
+
+package::Writer doubling() { return packageOf(probe("features_last", false, false)); }
+
+/// The same package but for its code, which negates.
+package::Writer negating() {
+  std::ifstream file(NORMC_TEST_OTHER_KERNELS, std::ios::binary);
+  package::Writer writer({});
+  package::Kernel kernel = probe("features_last", false, false);
+  kernel.norm = writer.addNorm("probe", "hash-of-probe", "norm probe {}\n");
+  kernel.blob = writer.addBlob({std::istreambuf_iterator<char>(file), {}}, "elf", hostIsa());
+  writer.addKernel(std::move(kernel));
+  return writer;
+}
+
+float ofThree(const Plan& plan) {
+  float x = 3, y = 0;
+  Call call;
+  call.x = {&x, {1, 1}}, call.y = {&y, {1, 1}};
+  plan(call);
+  return y;
+}
+
+Plan planOf(const package::Writer& writer) {
+  return Plan(openInMemory(writer, context()), "probe:forward@f32[*x*]");
+}
+
+/// The names of the objects in this process.
+std::set<std::string> objects() {
+  std::set<std::string> names;
+  dl_iterate_phdr(
+      [](dl_phdr_info* object, size_t, void* names) {
+        static_cast<std::set<std::string>*>(names)->insert(object->dlpi_name);
+        return 0;
+      },
+      &names);
+  return names;
+}
+
+void closeOthers() { closefrom(3); }
+
+TEST(Load, IsNotMistakenWhereTheHostClosesDescriptors) {
+  EXPECT_EQ(inAChild([] {
+              closeOthers();
+              const Plan first = planOf(doubling());
+              closeOthers();  // the next file gets the number that the first one had
+              const Plan second = planOf(negating());
+              return ofThree(first) == 6 && ofThree(second) == -3 ? 0 : 1;
+            }),
+            0);
+}
+
+TEST(Load, IsNotMistakenWhereClosedCodeStays) {
+  EXPECT_EQ(inAChild([] {
+              const std::set<std::string> before = objects();
+              {
+                const Plan first = planOf(doubling());
+                int kept = 0;  // as where dlclose is made to do nothing
+                for (const std::string& name : objects())
+                  if (!before.contains(name)) kept += dlopen(name.c_str(), RTLD_NOW | RTLD_NOLOAD) != nullptr;
+                if (kept != 1 || ofThree(first) != 6) return 1;
+              }
+              return ofThree(planOf(negating())) == -3 ? 0 : 2;
+            }),
+            0);
+}
+
+TEST(Load, KeepsNoDescriptorAndClosesNoneOfTheHost) {
+  EXPECT_EQ(inAChild([] {
+              closeOthers();
+              auto plan = std::make_unique<Plan>(planOf(doubling()));
+              const int ours = open("/dev/null", O_RDONLY);
+              plan.reset();
+              return ours != 3 ? 1 : fcntl(ours, F_GETFD) < 0 ? 2 : 0;
+            }),
+            0);
+}
+
+}  // namespace
+}  // namespace normc::test
