@@ -246,7 +246,7 @@ NORMC_API normc_status normc_plan_state_init(const normc_plan* plan, const normc
                                              size_t bytes);
 
 /* Saved statistics: what forward hands to its backward. Forward and backward plans of one norm, dtype and
- * shape agree on them, whatever kernels they chose. */
+ * shape agree on them, whatever kernels they chose; infer saves nothing, 0 bytes and no fields. */
 NORMC_API normc_status normc_plan_saved_bytes(const normc_plan* plan, const normc_sizes* sizes,
                                               size_t* bytes);
 NORMC_API normc_status normc_plan_saved_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,

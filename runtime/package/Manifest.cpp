@@ -287,6 +287,7 @@ KernelInfo kernel(const JsonReader& item, const Manifest& manifest) {
   for (const JsonReader& one : item["scalars"].items(kMaxScalars)) result.scalars.push_back(scalar(one));
   result.state = fields(item["state"], {false, 0});
   result.saved = fields(item["saved"], {true, 0});
+  if (result.parts.isInfer()) result.saved.clear();  // what forward would save, as older packages list it here too
   for (const JsonReader& one : item["operands"].items(kMaxOperands))
     result.operands.push_back(operand(one, result));
   bool xSized = false;  // the sizes of a call are those of its first X-sized tensor

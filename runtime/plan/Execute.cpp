@@ -99,6 +99,9 @@ normc_status Plan::bindState(const BoundKernel& bound, Call& call) const {
                   " has no state");
     return NORMC_OK;
   }
+  if (args.state_out && kernel.parts.isInfer())
+    return fail(NORMC_INVALID_ARGUMENT, "state_out is given, but ", request_.text,
+                " does not write the state; leave it null");
   if (!in && bound.readsState())
     return fail(NORMC_INVALID_ARGUMENT, "state_in is null; ", request_.text, " reads the state");
   if (!in && out && !bound.copiedFields().empty())

@@ -276,5 +276,39 @@ TEST(State, RefusesToWriteAStateItCannotComplete) {
             "INVALID_ARGUMENT: state_out is given without state_in; `step` would have to be copied from it");
 }
 
+TEST(State, InferOnlyReadsItAndSavesNothing) {
+  package::Kernel kernel = probe("features_last", false, false);  // infer, listed as forward's packages list it
+  kernel.entry = "infer", kernel.problem = "probe:infer@f32[*x*]";
+  kernel.state = powerNorm("forward").state, kernel.saved = layerNorm("forward").saved;
+  const Plan plan(openInMemory(packageOf(kernel), context()), "probe:infer@f32[*x*]");
+  const normc_sizes sizes = Plan::sizes(1, 4, 6);
+  EXPECT_EQ(plan.savedBytes(sizes), 0u);
+  EXPECT_TRUE(plan.savedFields(sizes).empty());
+
+  LayerNorm norm(4, 6);
+  State state(plan, 6);
+  const auto called = [&](auto change) {
+    norm.y.assign(norm.y.size(), 7);
+    Call call;
+    call.x = norm.matrix(norm.x), call.y = norm.matrix(norm.y), call.stateIn = state.buffer();
+    change(call);
+    const std::string text = refusal([&] { plan(call); });
+    EXPECT_EQ(norm.y == std::vector<float>(norm.y.size(), 7), text != "accepted");
+    return text;
+  };
+  EXPECT_EQ(called([&](Call& c) { c.saved = norm.saved; }),
+            "INVALID_ARGUMENT: saved is given, but probe:infer@f32[*x*] saves nothing; leave it null");
+  EXPECT_EQ(called([&](Call& c) { c.stateOut = state.buffer(); }),
+            "INVALID_ARGUMENT: state_out is given, but probe:infer@f32[*x*] does not write the state; leave it null");
+  EXPECT_EQ(called([](Call&) {}), "accepted");
+  EXPECT_EQ(called([&](Call& c) { c.stateIn = {}, c.state = &state; }), "accepted");
+
+  kernel.operands.push_back({"saved", "mean", "f32", "read", {}});
+  const std::string bytes = packageOf(kernel).bytes();
+  EXPECT_EQ(refusal([&] { host::Package(context(), bytes.data(), bytes.size()); }),
+            "DATA_LOSS: the manifest of the package is not valid: kernels[0].operands[2].name is \"mean\"; there is no "
+            "field of this name");
+}
+
 }  // namespace
 }  // namespace normc::test
