@@ -17,6 +17,8 @@
  *   - Objects live as long as anything made from them needs them, so they may be destroyed in any order.
  *     Destroying NULL does nothing. A string that a function returns belongs to the object it came from.
  *   - Plans and packages are immutable: any number of threads may use one at the same time.
+ *   - A child made by fork may go on executing plans, on the caller's thread alone. It makes plans of its own only if no
+ *     thread of the parent was making one, or loading any library, at the moment of the fork.
  *   - No function throws, exits or prints; no environment variable changes a result.
  *   - All sizes are 64-bit. Text is UTF-8.
  *
