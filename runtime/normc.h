@@ -278,7 +278,8 @@ typedef struct normc_state normc_state;
  * Tensors. x, y, dy, dx have one shape: rows x features, or what the problem says. Rows may come as several
  * dimensions if they can be walked with one stride: batch x time x features for a problem of two dimensions,
  * N x C x H x W for channels_first. The contiguous axis (features, or rows for channels_first) has stride 1;
- * the others any stride, in inputs even 0 or negative. scale, bias, dscale, dbias: features, contiguous.
+ * the others any stride, in inputs even 0 or negative; strides of a tensor without elements mean nothing.
+ * scale, bias, dscale, dbias: features, contiguous.
  * mask: the shape of x without features, 8-bit unsigned or bool, 1 for a real row and 0 for padding.
  *
  * Memory. y may be x, and dx may be dy, with the same strides; state_out may be state_in. Any other overlap

@@ -94,6 +94,13 @@ int64_t strideOf(const DLTensor& tensor, int32_t dimension) {
   return stride;
 }
 
+/// The tensor as it is walked. Where it has no elements its strides mean nothing, and NumPy's are all 0 then.
+DLTensor walked(const DLTensor& tensor, int64_t count) {
+  DLTensor result = tensor;
+  if (count == 0) result.strides = nullptr;
+  return result;
+}
+
 /// Dimensions [first, last) as one axis.
 struct Axis {
   int64_t size = 1, stride = 0;
@@ -172,13 +179,14 @@ uintptr_t View::end() const {
   return reinterpret_cast<uintptr_t>(data) + (forth + inner) * width;
 }
 
-normc_status bindXSized(const TensorRules& rules, const DLTensor& tensor, ShapeSource& source, Sizes& sizes,
+normc_status bindXSized(const TensorRules& rules, const DLTensor& given, ShapeSource& source, Sizes& sizes,
                         View& view) {
   const std::string_view name = normc::runtime::name(rules.which);
   const ProblemParts& parts = *rules.problem;
   const bool channelsFirst = parts.channelsFirst();
   int64_t count;
-  NORMC_TRY(checkBasics(name, tensor, rules, count));
+  NORMC_TRY(checkBasics(name, given, rules, count));
+  const DLTensor tensor = walked(given, count);
   if (source.tensor) NORMC_TRY(sameShape(name, tensor, normc::runtime::name(source.which), *source.tensor));
   const int32_t least = parts.segmented ? 3 : 2;
   if (tensor.ndim < least)
@@ -210,7 +218,7 @@ normc_status bindXSized(const TensorRules& rules, const DLTensor& tensor, ShapeS
           inner.size,      segments.stride,   middle.stride};
   NORMC_TRY(checkStrides(name, view, rules.written));
   if (source.tensor) return NORMC_OK;
-  source = {rules.which, &tensor};
+  source = {rules.which, &given};
   sizes = {segments.size, rows.size, features.size};
   return NORMC_OK;
 }
@@ -231,11 +239,12 @@ normc_status bindVector(const TensorRules& rules, const DLTensor& tensor, const 
   return NORMC_OK;
 }
 
-normc_status bindMask(const TensorRules& rules, const DLTensor& tensor, const ShapeSource& source,
+normc_status bindMask(const TensorRules& rules, const DLTensor& given, const ShapeSource& source,
                       const Sizes& sizes, View& view) {
   const DLTensor& x = *source.tensor;
   int64_t count;
-  NORMC_TRY(checkBasics("mask", tensor, rules, count));
+  NORMC_TRY(checkBasics("mask", given, rules, count));
+  const DLTensor tensor = walked(given, count);
   // Either the leading dimensions of x, or its rows already put together.
   const bool channelsFirst = rules.problem->channelsFirst();
   const int32_t fixed = rules.problem->segmented ? 1 : 0;  // leading dimensions that stay apart

@@ -208,6 +208,30 @@ TEST(Execute, ServesNoRows) {
   EXPECT_EQ(power.field("psi2"), std::vector<float>(10, 1));
 }
 
+TEST(Execute, TakesNoElementsWithAnyStrides) {
+  LayerNorm norm;  // NumPy gives an empty array strides of 0
+  Call call = norm.forward();
+  call.x = {norm.x.data(), {0, 10}, {0, 0}}, call.y = {norm.y.data(), {0, 10}, {0, 0}}, call.saved = {};
+  EXPECT_EQ(refusal([&] { norm.forwardPlan(call); }), "accepted");
+  call.x = {norm.x.data(), {3, 0, 10}, {7, 5, -2}}, call.y = {norm.y.data(), {3, 0, 10}, {0, 0, 0}};
+  EXPECT_EQ(refusal([&] { norm.forwardPlan(call); }), "accepted") << "rows of several dimensions";
+  call = norm.backward();
+  call.x = call.dy = {norm.x.data(), {0, 10}, {0, 0}}, call.dx = {norm.dx.data(), {0, 10}, {0, 0}};
+  EXPECT_TRUE(has(refusal([&] { norm.backwardPlan(call); }), "saved has ")) << "all else is judged as ever";
+  call.saved = {norm.saved.data(), 0};
+  EXPECT_EQ(refusal([&] { norm.backwardPlan(call); }), "accepted");
+
+  const Plan masked(standard(), "probe:forward@f32[*x*x*]{layout=channels_first,mask}");
+  const std::vector<uint8_t> mask(4, 1);
+  call = {};
+  call.x = {norm.x.data(), {2, 3, 0}, {0, 0, 0}}, call.y = {norm.y.data(), {2, 3, 0}, {0, 0, 0}};
+  call.mask = {mask.data(), {2, 0}, {0, 0}};
+  EXPECT_EQ(refusal([&] { masked(call); }), "accepted");
+  call.x = {norm.x.data(), {2, 3, 0, 4}, {1, 0, 0, 9}}, call.y = {norm.y.data(), {2, 3, 0, 4}, {0, 0, 0, 0}};
+  call.mask = {mask.data(), {2, 0, 4}, {0, 0, 3}};
+  EXPECT_EQ(refusal([&] { masked(call); }), "accepted");
+}
+
 TEST(Execute, WritesInPlaceExactly) {
   LayerNorm apart, same;
   apart.forwardPlan(apart.forward());

@@ -41,6 +41,7 @@ def main():
             wrong += 1
             print(f"expected: {sentence}\n    said: {said}")
     np.testing.assert_array_equal(norm.forward(x, one, one), one * np.ones_like(x))
+    assert norm.forward(np.zeros((0, FEATURES), np.float32), one, one).shape == (0, FEATURES), "an empty batch is none"
     sys.exit(f"{wrong} of {len(cases)} refusals are wrong" if wrong else 0)
 
 
