@@ -144,25 +144,39 @@ constexpr DLDataType dtypeOf<std::uint8_t>() {
 }
 
 /// A view of memory of the host, or of a CUDA device; empty by default, which stands for an argument that is
-/// left out. Owns nothing.
+/// left out. Owns no elements, but sizes and strides. Without strides: compact. Strides are in elements.
 class Tensor {
  public:
-  static constexpr int kMaxDims = 6;
+  static constexpr int kMaxDims = 16;
 
   Tensor() = default;
-  /// Without strides: compact. Strides are in elements.
+  /// Of float, double or std::uint8_t: `Tensor(x, {rows, 1024})`. All constructors throw std::invalid_argument for more
+  /// than 16 dimensions and for strides that are not one for each.
   template <typename T>
   Tensor(T* data, std::initializer_list<std::int64_t> shape, std::initializer_list<std::int64_t> strides = {})
       : Tensor(data, dtypeOf<std::remove_const_t<T>>(), shape, strides) {}
   Tensor(const void* data, DLDataType dtype, std::initializer_list<std::int64_t> shape,
          std::initializer_list<std::int64_t> strides = {})
-      : data_(const_cast<void*>(data)), dtype_(dtype), ndim_(static_cast<std::int32_t>(shape.size())) {
-    if (shape.size() > kMaxDims || (strides.size() != 0 && strides.size() != shape.size()))
-      throw std::invalid_argument("a Tensor has at most 6 dimensions, and one stride for each or none");
-    std::copy(shape.begin(), shape.end(), shape_.begin());
-    std::uint64_t stride = 1;  // may wrap: a shape that no memory holds is the library's to refuse
-    for (int i = ndim_; i-- > 0; stride *= static_cast<std::uint64_t>(shape_[i])) strides_[i] = static_cast<std::int64_t>(stride);
-    std::copy(strides.begin(), strides.end(), strides_.begin());
+      : Tensor(data, dtype, shape.begin(), shape.size(), strides.begin(), strides.size()) {}
+
+  /// Of a rank that is known when the program runs.
+  template <typename T>
+  Tensor(T* data, const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides = {})
+      : Tensor(data, dtypeOf<std::remove_const_t<T>>(), shape, strides) {}
+  Tensor(const void* data, DLDataType dtype, const std::vector<std::int64_t>& shape,
+         const std::vector<std::int64_t>& strides = {})
+      : Tensor(data, dtype, shape.data(), shape.size(), strides.data(), strides.size()) {}
+  template <typename T>
+  Tensor(T* data, const std::int64_t* shape, int dimensions, const std::int64_t* strides = nullptr)
+      : Tensor(data, dtypeOf<std::remove_const_t<T>>(), shape, dimensions, strides) {}
+  Tensor(const void* data, DLDataType dtype, const std::int64_t* shape, int dimensions,
+         const std::int64_t* strides = nullptr)
+      : Tensor(data, dtype, shape, counted(dimensions), strides, strides ? counted(dimensions) : 0) {}
+
+  /// What another library hands over, on any device. Sizes and strides are copied.
+  Tensor(const DLTensor& view) : Tensor(view.data, view.dtype, view.shape, view.ndim, view.strides) {
+    device_ = view.device;
+    byteOffset_ = view.byte_offset;
   }
 
   /// The same for memory of a CUDA device.
@@ -183,11 +197,26 @@ class Tensor {
     view.dtype = dtype_;
     view.shape = const_cast<std::int64_t*>(shape_.data());
     view.strides = const_cast<std::int64_t*>(strides_.data());
+    view.byte_offset = byteOffset_;
     return view;
   }
 
  private:
+  Tensor(const void* data, DLDataType dtype, const std::int64_t* shape, std::size_t dimensions,
+         const std::int64_t* strides, std::size_t strideCount)
+      : data_(const_cast<void*>(data)), dtype_(dtype), ndim_(static_cast<std::int32_t>(dimensions)) {
+    if (dimensions > kMaxDims || (strideCount != 0 && strideCount != dimensions))
+      throw std::invalid_argument("a Tensor has at most 16 dimensions, and one stride for each or none");
+    std::copy_n(shape, dimensions, shape_.begin());
+    std::uint64_t stride = 1;  // may wrap: a shape that no memory holds is the library's to refuse
+    for (int i = ndim_; i-- > 0; stride *= static_cast<std::uint64_t>(shape_[i])) strides_[i] = static_cast<std::int64_t>(stride);
+    std::copy_n(strides, strideCount, strides_.begin());
+  }
+  /// A negative number is as wrong as one that is too large.
+  static std::size_t counted(int dimensions) { return static_cast<std::size_t>(dimensions); }
+
   void* data_ = nullptr;
+  std::uint64_t byteOffset_ = 0;
   DLDevice device_ = {kDLCPU, 0};
   DLDataType dtype_ = {};
   std::int32_t ndim_ = -1;
