@@ -11,9 +11,9 @@
  *   - It returns a normc_status. After anything but NORMC_OK, normc_last_error() gives one sentence for
  *     the calling thread: what is wrong, with which value, by which rule; outputs are untouched.
  *   - Public structs begin with `struct_size`, which the caller sets to sizeof the struct, and are otherwise
- *     zero-initialised: `normc_args args = {sizeof args};`. Zero means "default" or "absent" in every
- *     field. A program built with an older or newer header than the library's works, as long as it sets no
- *     field that the library does not know.
+ *     zero-initialised: `normc_args args = {0}; args.struct_size = sizeof args;` (`= {}` in C++). Zero means
+ *     "default" or "absent" in every field. A program built with an older or newer header than the library's
+ *     works, as long as it sets no field that the library does not know.
  *   - Objects live as long as anything made from them needs them, so they may be destroyed in any order.
  *     Destroying NULL does nothing. A string that a function returns belongs to the object it came from.
  *   - Plans and packages are immutable: any number of threads may use one at the same time.

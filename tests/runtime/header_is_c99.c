@@ -14,9 +14,11 @@ typedef char
 int normc_test_from_c(void);
 
 int normc_test_from_c(void) {
-  normc_context_options options = {sizeof options, 0, 0, 0, 0, 0, 0};
+  normc_context_options options = {0}; /* as the documents write it, with all warnings on */
   normc_context* context = NULL;
-  normc_status status = normc_context_create(&options, &context);
+  normc_status status;
+  options.struct_size = sizeof options;
+  status = normc_context_create(&options, &context);
   normc_context_destroy(context);
   return status == NORMC_OK && strcmp(normc_status_name(status), "OK") == 0;
 }

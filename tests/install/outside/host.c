@@ -23,8 +23,9 @@ static DLTensor tensor(float* data, int64_t* shape, int dimensions) {
 }
 
 static normc_plan* plan(const normc_package* package, const char* problem) {
-  normc_request request = {sizeof request};
+  normc_request request = {0};
   normc_plan* result;
+  request.struct_size = sizeof request;
   request.problem = problem;
   must(normc_plan_create(package, &request, &result));
   return result;
@@ -46,11 +47,12 @@ int main(int argc, char** argv) {
   DLTensor tds = tensor(dscale, vector, 1), tdb = tensor(dbias, vector, 1);
   normc_context* context;
   normc_package* package;
-  normc_args args = {sizeof args};
+  normc_args args = {0};
   double worst = 0;
   int i, r;
 
   if (argc != 2) return 2;
+  args.struct_size = sizeof args;
   for (i = 0; i < ROWS * FEATURES; ++i) x[i] = (float)sin(i) + 3, dy[i] = (float)cos(3 * i);
   for (i = 0; i < FEATURES; ++i) scale[i] = 1 + 0.01f * (float)i, bias[i] = -0.5f;
 
