@@ -71,8 +71,8 @@ NORMC_API const char* normc_last_error(void);
 /* The version of the library, "0.1.0". */
 NORMC_API const char* normc_version(void);
 
-/* The newest instruction set of this processor and operating system that packages know: "x86-64-v4",
- * "x86-64-v3", "aarch64", or "none". */
+/* The newest instruction set of this processor and operating system that packages know: "x86-64-v4-bf16" (with
+ * AVX512_BF16), "x86-64-v4", "x86-64-v3", "aarch64", or "none". */
 NORMC_API const char* normc_cpu_isa(void);
 
 /* --------------------------------------------------------------- context -- */
