@@ -92,21 +92,28 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-/// The text of a problem as the bundle writes it. Norms are those that the bundle brings.
+/// The text of a problem as the bundle writes it. Norms are those that the bundle brings; a problem of another one
+/// stays as it is.
 normc_status canonical(const normc_tuner& tuner, const std::string& given, std::string& text) {
-  const std::string head = given.substr(0, given.find(':')) + ":";
-  for (const tune::Shipped& shipped : tuner.bundle->tasks()) {
-    if (!shipped.setting.task.problem.starts_with(head)) continue;
-    const auto norms = readNorms(shipped.setting.spec, "the norm of the bundle");
-    if (!norms || norms->empty())
-      return fail(NORMC_DATA_LOSS, "the bundle's text of ", head.c_str(), " is damaged");
-    const auto problem = parseProblem(
-        given, [&](std::string_view) -> Result<std::shared_ptr<const Spec>> { return norms->front(); });
-    if (!problem)
-      return fail(NORMC_INVALID_ARGUMENT, "request.problem: ", problem.errors().at(0).message.c_str());
-    return text = problem->text(), NORMC_OK;
-  }
-  return text = given, NORMC_OK;
+  bool unknown = false;
+  std::string damaged;  // the norm whose text is
+  const auto find = [&](std::string_view name) -> Result<std::shared_ptr<const Spec>> {
+    const std::string head = std::string(name) + ":";
+    for (const tune::Shipped& shipped : tuner.bundle->tasks()) {
+      if (!shipped.setting.task.problem.starts_with(head)) continue;
+      const auto norms = readNorms(shipped.setting.spec, "the norm of the bundle");
+      if (norms && !norms->empty()) return norms->front();
+      damaged = name;
+      break;
+    }
+    unknown = damaged.empty();
+    return Diagnostic{.message = "the bundle has no " + std::string(name)};
+  };
+  const auto problem = parseProblem(given, find);
+  if (unknown) return text = given, NORMC_OK;
+  if (problem) return text = problem->text(), NORMC_OK;
+  if (!damaged.empty()) return fail(NORMC_DATA_LOSS, "the bundle's text of ", damaged.c_str(), " is damaged");
+  return fail(NORMC_INVALID_ARGUMENT, "request.problem: ", problem.errors().at(0).message.c_str());
 }
 
 /// The task that the bundle packed for the nearest number of rows, made that of the request.

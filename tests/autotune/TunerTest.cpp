@@ -217,6 +217,8 @@ TEST_F(Tuner, RefusesARequestThatIsWrong) {
   refused(NORMC_INVALID_ARGUMENT, "request.policy is hot; it must be warm, cold or pipeline");
   request_.problem = "layer_norm:forward@f32[24]";
   refused(NORMC_INVALID_ARGUMENT, "request.problem: ");
+  request_.problem = "foo";
+  refused(NORMC_INVALID_ARGUMENT, "request.problem: expected ':', found the end");
   request_.problem = "layer_norm:forward@f32[*x25]";
   refused(NORMC_NOT_FOUND,
           "the bundle has no candidates for layer_norm:forward@f32[*x25]; it has "
