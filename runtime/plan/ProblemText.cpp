@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <vector>
 
 #include "runtime/core/Error.h"
 
@@ -27,11 +28,16 @@ bool isOneOf(std::string_view text, std::initializer_list<std::string_view> lega
   return std::find(legal.begin(), legal.end(), text) != legal.end();
 }
 
-normc_status option(std::string_view text, ProblemRequest& request, bool& paramsGiven) {
+/// `seen`: the names of the options before it.
+normc_status option(std::string_view text, ProblemRequest& request, std::vector<std::string_view>& seen) {
   std::string_view value = text;
   const std::string_view key = cut(value, '=');
   const bool hasValue = key.size() < text.size();
   ProblemParts& parts = request.parts;
+  if (std::find(seen.begin(), seen.end(), key) != seen.end())
+    return fail(NORMC_INVALID_ARGUMENT, "problem `", request.text, "`: option `", key,
+                "` stands twice; leave one of them out");
+  seen.push_back(key);
   if (key == "mask" && !hasValue) {
     parts.mask = true;
   } else if (key == "layout" && hasValue) {
@@ -44,13 +50,22 @@ normc_status option(std::string_view text, ProblemRequest& request, bool& params
       return fail(NORMC_INVALID_ARGUMENT, "problem `", request.text, "`: params `", value,
                   "` must be f32, f64, bf16 or f16");
     parts.params = value;
-    paramsGiven = true;
   } else {
     int64_t bound;
     if (!hasValue || key.empty() || key == "mask" || !number(value, bound) || bound < 1)
       return fail(NORMC_INVALID_ARGUMENT, "problem `", request.text, "`: option `", text,
                   "` must be mask, layout=..., params=... or NAME=COUNT");
     parts.bindings[std::string(key)] = bound;
+  }
+  return NORMC_OK;
+}
+
+/// What stands between the braces: one option, or several with commas between them.
+normc_status options(std::string_view text, ProblemRequest& request) {
+  std::vector<std::string_view> seen;
+  for (bool more = true; more;) {
+    more = text.find(',') != text.npos;
+    NORMC_TRY(option(cut(text, ','), request, seen));
   }
   return NORMC_OK;
 }
@@ -96,9 +111,9 @@ normc_status parseProblemText(std::string_view text, ProblemRequest& request) {
   request.text = text;
   const size_t colon = text.find(':'), at = text.find('@'), open = text.find('['), close = text.find(']');
   const std::string_view tail = close < text.size() ? text.substr(close + 1) : std::string_view();
-  const bool options = tail.size() >= 2 && tail.front() == '{' && tail.back() == '}';
+  const bool braces = tail.size() >= 2 && tail.front() == '{' && tail.back() == '}';
   if (colon == 0 || colon > at || at > open || open > close || close == text.npos ||
-      (!tail.empty() && !options))
+      (!tail.empty() && !braces))
     return fail(NORMC_INVALID_ARGUMENT, "problem `", text, "` must have the form ", kForm);
 
   ProblemParts& parts = request.parts;
@@ -112,11 +127,8 @@ normc_status parseProblemText(std::string_view text, ProblemRequest& request) {
   if (!isOneOf(parts.data, {"f32", "f64", "bf16", "f16"}))
     return fail(NORMC_INVALID_ARGUMENT, "problem `", text, "`: dtype `", parts.data,
                 "` must be f32, f64, bf16 or f16");
-  bool paramsGiven = false;
-  if (options)
-    for (std::string_view rest = tail.substr(1, tail.size() - 2); !rest.empty();)
-      NORMC_TRY(option(cut(rest, ','), request, paramsGiven));
-  if (!paramsGiven) parts.params = parts.data == "f64" ? "f64" : "f32";
+  parts.params = parts.data == "f64" ? "f64" : "f32";
+  if (braces) NORMC_TRY(options(tail.substr(1, tail.size() - 2), request));
   return shape(text.substr(open + 1, close - open - 1), request);
 }
 

@@ -155,7 +155,6 @@ TEST(Select, BindingsMatch) {
   sixteen.bindings = {{"heads", 16}};
   const host::Package package = openInMemory(packageOf({layerNorm("forward"), sixteen}), context());
   EXPECT_EQ(chosen(package, "layer_norm:forward@f32[*x*]{heads=16}"), 1u);
-  EXPECT_EQ(chosen(package, "layer_norm:forward@f32[*x*]{}"), 0u);
   EXPECT_EQ(chosen(package, "layer_norm:forward@f32[*x*]{params=f32}"), 0u) << "the default, spelled out";
 }
 
@@ -194,6 +193,14 @@ TEST(Request, IsReadStrictly) {
                  "channels_first needs three sizes, [SEGMENTSxFEATURESxROWS]"));
   EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{params=f8}"),
             says("layer_norm:forward@f32[*x*]{params=f8}", "params `f8` must be f32, f64, bf16 or f16"));
+  EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{heads=8,mask,heads=8}"),
+            says("layer_norm:forward@f32[*x*]{heads=8,mask,heads=8}", "option `heads` stands twice; leave one of them out"));
+  for (const char* twice : {"mask,mask", "params=f32,params=f32", "layout=features_last,layout=features_last"})
+    EXPECT_TRUE(has(refused("layer_norm:forward@f32[*x*]{" + std::string(twice) + "}"), "stands twice")) << twice;
+  for (const char* empty : {"{}", "{heads=8,}", "{,heads=8}", "{heads=8,,mask}"})
+    EXPECT_EQ(refused("layer_norm:forward@f32[*x*]" + std::string(empty)),
+              "INVALID_ARGUMENT: problem `layer_norm:forward@f32[*x*]" + std::string(empty) +
+                  "`: option `` must be mask, layout=..., params=... or NAME=COUNT");
   for (const char* option : {"heads", "heads=", "heads=0", "heads=x", "=3", "mask=1"})
     EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{" + std::string(option) + "}"),
               "INVALID_ARGUMENT: problem `layer_norm:forward@f32[*x*]{" + std::string(option) +
