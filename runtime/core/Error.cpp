@@ -28,6 +28,11 @@ Message& Message::operator<<(double value) {
 }
 
 Message& Message::addInteger(int64_t value) {
+  if (value >= 0) return addUnsigned(value);
+  return (*this << "-").addUnsigned(-static_cast<uint64_t>(value));
+}
+
+Message& Message::addUnsigned(uint64_t value) {
   char digits[24];
   const auto end = std::to_chars(digits, digits + sizeof digits, value);
   return *this << std::string_view(digits, end.ptr - digits);

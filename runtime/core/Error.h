@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 #include "runtime/normc.h"
 
@@ -21,7 +22,8 @@ class Message {
   Message& operator<<(const char* text) { return *this << std::string_view(text ? text : "(null)"); }
   template <std::integral T>
   Message& operator<<(T value) {
-    return addInteger(static_cast<int64_t>(value));
+    if constexpr (std::is_unsigned_v<T>) return addUnsigned(value);
+    else return addInteger(value);
   }
   Message& operator<<(double value);
 
@@ -29,6 +31,7 @@ class Message {
 
  private:
   Message& addInteger(int64_t value);
+  Message& addUnsigned(uint64_t value);
 
   static constexpr size_t kCapacity = 4000;
   char text_[kCapacity];

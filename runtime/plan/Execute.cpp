@@ -1,5 +1,7 @@
 // One call: look at every argument, refuse before anything is written, lay out
 // the operands on the stack, hand them to the device.
+#include <algorithm>
+
 #include "runtime/core/Error.h"
 #include "runtime/plan/Fields.h"
 #include "runtime/plan/Plan.h"
@@ -17,7 +19,7 @@ bool mayBeIgnored(const ProblemParts& problem, Tensor tensor) {
 
 /// State, saved statistics: memory whose fields must lie where they were published.
 normc_status checkMemory(std::string_view name, const void* memory, size_t bytes, int64_t wanted) {
-  if (static_cast<int64_t>(bytes) != wanted)
+  if (bytes != static_cast<uint64_t>(wanted))
     return fail(NORMC_INVALID_ARGUMENT, name, " has ", bytes, " bytes; with these sizes it has ", wanted);
   if (reinterpret_cast<uintptr_t>(memory) % 8 != 0)
     return fail(NORMC_INVALID_ARGUMENT, name, " is not aligned to 8 bytes");
@@ -158,7 +160,7 @@ normc_status Plan::bindOperands(const KernelInfo& kernel, Call& call) const {
       layOutWorkspace(kernel, call.sizes, call.cuts.data(), call.leftOut, scratch.data());
   char* workspace = static_cast<char*>(call.args.workspace);
   if (needed > 0) {
-    const int64_t given = workspace ? call.args.workspace_bytes : 0;
+    const auto given = static_cast<int64_t>(std::min<uint64_t>(workspace ? call.args.workspace_bytes : 0, kHuge));
     const int64_t skipped = bytesToSkip(kernel, workspace, given, needed, call.views[kX].data);
     if (given < add(needed, skipped))
       return fail(NORMC_INVALID_ARGUMENT, "workspace has ", given, " bytes; this call needs ",

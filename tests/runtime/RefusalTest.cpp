@@ -224,6 +224,23 @@ TEST_F(Refusal, OfMasks) {
             "dimensions");
 }
 
+TEST_F(Refusal, SaysSizesAsTheyAreGiven) {
+  EXPECT_EQ(forward([](Call& c) { c.saved.bytes = SIZE_MAX; }),
+            "INVALID_ARGUMENT: saved has 18446744073709551615 bytes; with these sizes it has 128");
+  std::vector<char> memory(4096);
+  EXPECT_EQ(refusal([&] {
+              Call call = norm.backward();
+              call.workspace = {memory.data(), SIZE_MAX};  // all memory from there on
+              norm.backwardPlan(call);
+            }),
+            "accepted");
+  PowerNorm power;
+  EXPECT_EQ(refusal(normc_state_set(power.state.get(), "psi2", memory.data(), SIZE_MAX)),
+            "INVALID_ARGUMENT: the field `psi2` has 40 bytes, not 18446744073709551615");
+  EXPECT_EQ(forward([&](Call& c) { c.x = {other.data(), {4, 6}, {INT64_MIN, 1}}; }),
+            "INVALID_ARGUMENT: x has a stride of -9223372036854775808 elements: it reaches past the end of memory");
+}
+
 TEST_F(Refusal, OfWorkspaceThatIsTooSmall) {
   std::vector<char> memory(4096);
   char* const start = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
@@ -284,9 +301,7 @@ TEST(Overlap, OfStateIsRefusedUnlessExact) {
   call.state = nullptr;
   call.stateIn = {memory.data(), bytes}, call.stateOut = {memory.data() + 8, bytes};
   EXPECT_EQ(refusal([&] { norm.forwardPlan(call); }),
-            "INVALID_ARGUMENT: state_out and state_in overlap but are not the same memory with the same "
-            "strides; make them "
-            "the same or apart");
+            "INVALID_ARGUMENT: state_out and state_in overlap but are not the same memory; make them the same or apart");
   call.stateOut = call.stateIn;
   call.saved = {memory.data(), norm.saved.size()};
   EXPECT_EQ(refusal([&] { norm.forwardPlan(call); }),
