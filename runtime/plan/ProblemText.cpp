@@ -100,7 +100,21 @@ normc_status shape(std::string_view text, ProblemRequest& request) {
   return NORMC_OK;
 }
 
+std::string_view usualParams(std::string_view data) { return data == "f64" ? "f64" : "f32"; }
+
 }  // namespace
+
+std::string ProblemRequest::compiledAs() const {
+  const std::string features = parts.features ? std::to_string(*parts.features) : "*";
+  std::string options;
+  const auto add = [&](const std::string& option) { options += (options.empty() ? "" : ",") + option; };
+  for (const auto& [name, count] : parts.bindings) add(name + "=" + std::to_string(count));
+  if (parts.channelsFirst()) add("layout=" + parts.layout);
+  if (parts.mask) add("mask");
+  if (parts.params != usualParams(parts.data)) add("params=" + parts.params);
+  return parts.norm + ":" + parts.entry + "@" + parts.data + "[*x" + (parts.segmented && !parts.channelsFirst() ? "*x" : "") +
+         features + (parts.channelsFirst() ? "x*]" : "]") + (options.empty() ? "" : "{" + options + "}");
+}
 
 std::optional<int64_t> ProblemRequest::totalRows() const {
   if (!rows || (parts.segmented && !segments)) return std::nullopt;
@@ -127,7 +141,7 @@ normc_status parseProblemText(std::string_view text, ProblemRequest& request) {
   if (!isOneOf(parts.data, {"f32", "f64", "bf16", "f16"}))
     return fail(NORMC_INVALID_ARGUMENT, "problem `", text, "`: dtype `", parts.data,
                 "` must be f32, f64, bf16 or f16");
-  parts.params = parts.data == "f64" ? "f64" : "f32";
+  parts.params = usualParams(parts.data);
   if (braces) NORMC_TRY(options(tail.substr(1, tail.size() - 2), request));
   return shape(text.substr(open + 1, close - open - 1), request);
 }

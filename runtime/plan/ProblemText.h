@@ -13,6 +13,8 @@ struct ProblemRequest {
   ProblemParts parts;
   std::optional<int64_t> segments, rows;  ///< absent: any
 
+  /// The canonical text of a kernel for it, which is for any number of segments and rows.
+  std::string compiledAs() const;
   /// The number of rows of all segments, if the text gives it.
   std::optional<int64_t> totalRows() const;
 };

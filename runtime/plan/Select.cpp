@@ -13,8 +13,8 @@ std::string text(std::optional<int64_t> size) { return size ? std::to_string(*si
 std::string text(const std::map<std::string, int64_t>& bindings) {
   std::string result;
   for (const auto& [key, value] : bindings)
-    result += (result.empty() ? "" : ",") + key + "=" + std::to_string(value);
-  return result.empty() ? "none" : result;
+    result += (result.empty() ? "bindings " : ",") + key + "=" + std::to_string(value);
+  return result.empty() ? "no bindings" : result;
 }
 
 /// Why the kernel computes something else; empty if it does not.
@@ -170,7 +170,8 @@ normc_status Selection::make(const Manifest& manifest, const ProblemRequest& req
       made.unable_ += line(some.index, *some.kernel, limits);
     }
     made.unable_.pop_back();
-    const std::string remedy = otherDevice ? platform.remedy() : std::string();
+    const std::string remedy =
+        otherDevice ? platform.remedy() : "compile the package with `" + request.compiledAs() + "` as well";
     return fail(otherDevice ? NORMC_FAILED_PRECONDITION : NORMC_NOT_FOUND, "no kernel of the package serves ",
                 request.text, " here:\n", made.unable_, remedy.empty() ? "" : "\n", remedy);
   }

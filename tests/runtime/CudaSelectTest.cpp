@@ -125,7 +125,8 @@ TEST_F(CudaSelect, SaysWhatWouldHelpWhereNothingRuns) {
   const host::Package other = open(kernelFor("sm_75"));
   EXPECT_EQ(refusal([&] { Plan(other, "layer_norm:forward@bf16[*x*]", host::onCuda()); }),
             "NOT_FOUND: no kernel of the package serves layer_norm:forward@bf16[*x*] here:\n"
-            "  kernel 0 (layer_norm:forward@f32[*x*], sm_75, hand): is for data f32, not bf16");
+            "  kernel 0 (layer_norm:forward@f32[*x*], sm_75, hand): is for data f32, not bf16\n"
+            "compile the package with `layer_norm:forward@bf16[*x*]` as well");
 }
 
 TEST_F(CudaSelect, RefusesKernelsThatTheDeviceHasNoRoomFor) {

@@ -55,7 +55,8 @@ TEST(Select, RefusesCallsOutsideTheLimits) {
   EXPECT_EQ(refusal([&] { Plan(package, "layer_norm:forward@f32[*x*]"); }),
             "NOT_FOUND: no kernel of the package serves layer_norm:forward@f32[*x*] here:\n"
             "  kernel 0 (layer_norm:forward@f32[*x*], " +
-                hostIsa() + ", hand): serves 2 to 64 rows, not any number");
+                hostIsa() + ", hand): serves 2 to 64 rows, not any number\n"
+                "compile the package with `layer_norm:forward@f32[*x*]` as well");
 }
 
 TEST(Select, CountsTheRowsOfOneSegmentToo) {
@@ -126,7 +127,8 @@ TEST(Select, RefusesAPackageForOtherProcessors) {
 TEST(Select, SaysWhatAKernelIsFor) {
   const auto refused = [&](const std::string& problem) {
     const std::string text = refusal([&] { Plan(standard(), problem); });
-    return text.substr(text.rfind(": ") + 2);
+    const size_t end = text.rfind('\n'), begin = text.rfind(": ", end) + 2;
+    return text.substr(begin, end - begin);
   };
   EXPECT_EQ(refused("layer_norm:forward@bf16[*x*]"), "is for data f32, not bf16");
   EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{params=bf16}"), "is for params f32, not bf16");
@@ -134,10 +136,24 @@ TEST(Select, SaysWhatAKernelIsFor) {
   EXPECT_EQ(refused("layer_norm:forward@f32[*x*x*]{layout=channels_first}"),
             "is for layout features_last, not channels_first");
   EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{mask}"), "takes no mask");
-  EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{heads=4,groups=2}"), "is for none, not groups=2,heads=4");
+  EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{heads=4,groups=2}"), "is for no bindings, not bindings groups=2,heads=4");
   const host::Package masked = openInMemory(packageOf(probe("features_last", false, true)), context());
   const std::string text = refusal([&] { Plan(masked, "probe:forward@f32[*x*]"); });
-  EXPECT_TRUE(text.ends_with(": needs a mask")) << text;
+  EXPECT_TRUE(has(text, ": needs a mask\n")) << text;
+}
+
+TEST(Select, SaysWhatToCompile) {
+  const auto advice = [&](const std::string& problem) {
+    const std::string text = refusal([&] { Plan(standard(), problem); });
+    EXPECT_TRUE(text.starts_with("NOT_FOUND: ")) << text;
+    return text.substr(text.rfind('\n') + 1);
+  };
+  EXPECT_EQ(advice("layer_norm:forward@f32[8x64]{mask}"),
+            "compile the package with `layer_norm:forward@f32[*x64]{mask}` as well");
+  EXPECT_EQ(advice("layer_norm:forward@f64[*x*x*]{params=f64,groups=2}"),
+            "compile the package with `layer_norm:forward@f64[*x*x*]{groups=2}` as well");
+  EXPECT_EQ(advice("layer_norm:backward@bf16[*x64x8]{params=bf16,mask,layout=channels_first}"),
+            "compile the package with `layer_norm:backward@bf16[*x64x*]{layout=channels_first,mask,params=bf16}` as well");
 }
 
 TEST(Select, NamesWhatThePackageHas) {
