@@ -103,5 +103,25 @@ TEST(Load, KeepsNoDescriptorAndClosesNoneOfTheHost) {
             0);
 }
 
+#if !defined(NORMC_SANITIZED)  // whose own libraries want to be preloaded first
+TEST(Load, RefusesCodeThatIsNotThePackages) {
+  EXPECT_EQ(inAChild([] {
+              setenv("LD_PRELOAD", NORMC_TEST_CONFUSED_LOADER, 1);
+              execl("/proc/self/exe", "tests", "--gtest_filter=Load.DISABLED_UnderAConfusedLoader",
+                    "--gtest_also_run_disabled_tests", "--gtest_output=", nullptr);
+              return 100;
+            }),
+            0);
+}
+
+TEST(Load, DISABLED_UnderAConfusedLoader) {  // run by the test above
+  const Plan first = planOf(doubling());
+  EXPECT_EQ(refusal([] { planOf(negating()); }),
+            "FAILED_PRECONDITION: cannot load blob 0 of the package in memory: the dynamic loader answered with other code "
+            "3 times; see what replaces dlopen, or closes files of others, in this process");
+  EXPECT_EQ(ofThree(first), 6) << "still the code that it was made with";
+}
+#endif
+
 }  // namespace
 }  // namespace normc::test
