@@ -9,6 +9,8 @@
 namespace normc {
 namespace {
 
+constexpr const char* kFewerGroups = "use at most 2^40: there are no more groups than features";
+
 class ProblemChecker {
  public:
   using Locate = std::function<void(const std::string&, Diagnostic&)>;
@@ -34,6 +36,9 @@ class ProblemChecker {
     if (problem_.features && *problem_.features < 1) {
       fail("P1", "[features]", "the number of features is " + std::to_string(*problem_.features),
            "use 1 or more, or * for any");
+    } else if (problem_.features && *problem_.features > kMostFeatures) {
+      fail("P1", "[features]", "the number of features is " + std::to_string(*problem_.features),
+           "use at most 2^40, or * for any");
     }
     // P2
     if (bySegment && !problem_.segmented && !channelsFirst) {
@@ -66,6 +71,8 @@ class ProblemChecker {
         locate_(name, errors_.back());
       } else if (value < 1) {
         fail("P4", name, name + " is " + std::to_string(value), "use a whole number of 1 or more");
+      } else if (value > kMostFeatures) {
+        fail("P4", name, name + " is " + std::to_string(value), kFewerGroups);
       }
     }
   }
@@ -76,6 +83,12 @@ class ProblemChecker {
     const bool literal = groups.binding.empty();
     if (!literal && bound == problem_.bindings.end()) return;
     const int64_t count = literal ? groups.count : bound->second;
+    if (count > kMostFeatures) {
+      if (literal)
+        fail("P5", "name", std::string(clause) + " of " + inQuotes(spec_.name) + " has " + std::to_string(count) + " groups",
+             kFewerGroups);
+      return;
+    }
     if (!problem_.features || *problem_.features < 1 || count < 1 || *problem_.features % count == 0) return;
     if (!reported_.insert(groups.binding + "=" + std::to_string(count)).second) return;
     fail("P5", literal ? "[features]" : groups.binding,

@@ -9,6 +9,10 @@
 
 namespace normc {
 
+/// P1, P4, P5: most features, and so most groups, of a problem. Every count of the bytes of a row, of a window of
+/// statistics or of a block of rows stays far inside int64_t.
+inline constexpr int64_t kMostFeatures = int64_t(1) << 40;
+
 /// The errors of `problem` by the rules P1 to P7 of dsl/SPEC.md. `locate` fills in where a part
 /// stands: "[shape]", "[features]", "layout", "params" or the name of a binding; else the norm.
 std::vector<Diagnostic> problemErrors(

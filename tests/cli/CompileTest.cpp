@@ -137,6 +137,10 @@ INSTANTIATE_TEST_SUITE_P(
               "--features is 'many'; it must be a whole number, 1 or more"},
         Wrong{
             {"layer_norm", "--features", "0"}, 2, "--features is '0'; it must be a whole number, 1 or more"},
+        Wrong{{"layer_norm:forward@f32[*x4611686018427387904]"},
+              2,
+              "the number of features is 4611686018427387904 [P1]"},
+        Wrong{{"layer_norm", "--features", "1099511627777"}, 2, "use at most 2^40, or * for any"},
         Wrong{{"layer_norm", "--dtype", ","}, 2, "--dtype is ','; it must be a list with commas"},
         Wrong{{"layer_norm", "--threads", "two"},
               2,

@@ -162,6 +162,12 @@ TEST(ProblemErrors, P1_RowsStayOpenAndFeaturesAreOneOrMore) {
             "  layer_norm:forward@f32[*x99999999999999999999]\n"
             "                           ^~~~~~~~~~~~~~~~~~~~\n"
             "  hint: use a whole number of 1 or more\n");
+  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x1099511627777]"),
+            "error: the number of features is 1099511627777 [P1]\n"
+            "  layer_norm:forward@f32[*x1099511627777]\n"
+            "                           ^~~~~~~~~~~~~\n"
+            "  hint: use at most 2^40, or * for any\n");
+  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x1099511627776]"), "");
   EXPECT_EQ(errorsOf("instance_norm:forward@f32[*x64x*]"),
             "error: the number of rows stays open, not '64' [P1]\n"
             "  instance_norm:forward@f32[*x64x*]\n"
@@ -222,6 +228,26 @@ TEST(ProblemErrors, P4_BindingsAreThoseOfTheNorm) {
             "  group_norm:forward@f32[*x64]{groups=many}\n"
             "                                      ^~~~\n"
             "  hint: use a whole number of 1 or more\n");
+}
+
+TEST(ProblemErrors, P4_ABindingIsAtMost2To40) {
+  EXPECT_EQ(errorsOf("group_norm:forward@f32[*x*]{groups=1099511627777}"),
+            "error: groups is 1099511627777 [P4]\n"
+            "  group_norm:forward@f32[*x*]{groups=1099511627777}\n"
+            "                                     ^~~~~~~~~~~~~\n"
+            "  hint: use at most 2^40: there are no more groups than features\n");
+}
+
+TEST(ProblemErrors, P5_GroupsOfTheTextAreAtMost2To40) {
+  const auto specs = readNorms("norm n {\n  reduce features(groups = 1099511627777)\n}\n", "t.norm");
+  ASSERT_TRUE(specs);
+  const auto problem = parseProblem("n:forward@f32[*x*]", [&](std::string_view) { return specs->front(); });
+  ASSERT_FALSE(problem);
+  EXPECT_EQ(text(problem.errors()),
+            "error: reduce of 'n' has 1099511627777 groups [P5]\n"
+            "  n:forward@f32[*x*]\n"
+            "  ^\n"
+            "  hint: use at most 2^40: there are no more groups than features\n");
 }
 
 TEST(ProblemErrors, P5_GroupsDivideTheFeatures) {
