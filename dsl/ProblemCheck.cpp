@@ -1,9 +1,13 @@
 #include "dsl/ProblemCheck.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <set>
 
 #include "dsl/Nearest.h"
+#include "dsl/Numbers.h"
+#include "dsl/Print.h"
 #include "dsl/Words.h"
 
 namespace normc {
@@ -24,6 +28,7 @@ class ProblemChecker {
     groups("reduce", spec_.groups);
     if (spec_.pre) groups("pre", spec_.pre->groups);
     params();
+    numbersInF32();
     return std::move(errors_);
   }
 
@@ -110,6 +115,19 @@ class ProblemChecker {
     }
   }
 
+  // P8
+  void numbersInF32() {
+    if (problem_.statistics() != DType::F32) return;
+    std::vector<Number> all = numbers(spec_);
+    if (spec_.running) all.push_back({"init", spec_.running->init, {}});
+    for (const Number& number : all) {
+      if (std::optional<Diagnostic> error = notInF32(number.name + " of " + inQuotes(spec_.name), number.value)) {
+        locate_("name", *error);
+        errors_.push_back(*std::move(error));
+      }
+    }
+  }
+
   void fail(const char* rule, const std::string& part, std::string message, std::string hint) {
     Diagnostic error{std::move(message), rule, std::move(hint), {}, ""};
     locate_(part, error);
@@ -128,6 +146,20 @@ class ProblemChecker {
 std::vector<Diagnostic> problemErrors(const Problem& problem,
                                       const std::function<void(const std::string&, Diagnostic&)>& locate) {
   return ProblemChecker(problem, locate).run();
+}
+
+std::optional<Diagnostic> notInF32(const std::string& name, double value) {
+  using F32 = std::numeric_limits<float>;
+  const double size = std::abs(value);
+  if (size == 0 || (size >= F32::min() && size <= F32::max())) return std::nullopt;
+  const bool small = size < F32::min();
+  return Diagnostic{name + " is " + numberText(value) + ", and f32 holds no number so " +
+                        (small ? "small in full precision" : "large"),
+                    "P8",
+                    std::string("data of f32, bf16 and f16 has statistics in f32: use ") +
+                        (small ? "1.2e-38 or more" : "at most 3.4e38") + ", or data of f64",
+                    {},
+                    ""};
 }
 
 Diagnostic unknownOption(const Spec& spec, const std::string& name) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,14 @@ namespace normc {
 /// statistics or of a block of rows stays far inside int64_t.
 inline constexpr int64_t kMostFeatures = int64_t(1) << 40;
 
-/// The errors of `problem` by the rules P1 to P7 of dsl/SPEC.md. `locate` fills in where a part
+/// The errors of `problem` by the rules P1 to P8 of dsl/SPEC.md. `locate` fills in where a part
 /// stands: "[shape]", "[features]", "layout", "params" or the name of a binding; else the norm.
 std::vector<Diagnostic> problemErrors(
     const Problem&, const std::function<void(const std::string& part, Diagnostic&)>& locate);
+
+/// P8: what is wrong with a number of a problem whose statistics are f32, be it of the spec or set later; nothing where
+/// it is 0 or a normal number of f32.
+std::optional<Diagnostic> notInF32(const std::string& name, double value);
 
 /// P4: an option, or a binding, that a problem of this spec does not have.
 Diagnostic unknownOption(const Spec&, const std::string& name);

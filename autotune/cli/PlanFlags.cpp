@@ -4,6 +4,7 @@
 
 #include "autotune/cli/Cli.h"
 #include "autotune/cli/Values.h"
+#include "dsl/ProblemCheck.h"
 
 namespace normc::cli {
 namespace {
@@ -59,7 +60,11 @@ Planned::Planned(const PlanFlags& flags, const std::string& verb)
       file(openFor(flags, place, verb)),
       plan(planFor(file, flags, place, numbersOf(flags))),
       index(plan.kernel()),
-      numbers_(numbersOf(flags)) {}
+      numbers_(numbersOf(flags)) {
+  if (dtypeOf("dtype", kernel().at("data").get<std::string>()) == DType::F64) return;
+  for (const auto& [name, value] : numbers_)
+    if (const auto error = notInF32("--number " + name, value)) throw Failure(ExitCode::Usage, {*error});
+}
 
 std::optional<double> Planned::number(const std::string& name) const {
   for (const auto& [given, value] : numbers_)

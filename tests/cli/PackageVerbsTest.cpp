@@ -254,6 +254,17 @@ TEST_F(Explain, RefusesAnUnknownNumber) {
                        "--number is 'epsilon'; it must have the form epsilon=1e-6"));
 }
 
+TEST_F(Explain, RefusesANumberThatF32DoesNotHold) {
+  package("l.npk", {kLayer});
+  const Outcome o = normc({"explain", "l.npk", kLayer, "--number", "epsilon=1e-39"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_EQ(o.err,
+            "normc: error: --number epsilon is 1e-39, and f32 holds no number so small in full precision [P8]\n"
+            "  hint: data of f32, bf16 and f16 has statistics in f32: use 1.2e-38 or more, or data of f64\n");
+  package("d.npk", {"layer_norm:forward@f64[*x8]"});
+  EXPECT_EQ(normc({"explain", "d.npk", "layer_norm:forward@f64[*x8]", "--number", "epsilon=1e-39"}).code, 0);
+}
+
 TEST_F(Doctor, FindsThisMachineHealthy) {
   const Outcome o = normc({"doctor"});
   EXPECT_EQ(o.code, 0) << o.out;

@@ -298,6 +298,40 @@ TEST(ProblemErrors, P7_AnOptionStandsOnce) {
             "  hint: leave one of them out\n");
 }
 
+// What a problem of that type says of a norm of these clauses.
+std::string errorsOfNumbers(const std::string& clauses, const std::string& dtype) {
+  const auto specs = readNorms("norm n {\n  reduce rows\n" + clauses + "}\n", "t.norm");
+  if (!specs) return normc::text(specs.errors());
+  const auto problem =
+      parseProblem("n:forward@" + dtype + "[*x64]", [&](std::string_view) { return specs->front(); });
+  return problem ? "" : normc::text(problem.errors());
+}
+
+TEST(ProblemErrors, P8_NumbersAreNormalInF32) {
+  EXPECT_EQ(errorsOfNumbers("  epsilon 1e-39\n", "f32"),
+            "error: epsilon of 'n' is 1e-39, and f32 holds no number so small in full precision [P8]\n"
+            "  n:forward@f32[*x64]\n"
+            "  ^\n"
+            "  hint: data of f32, bf16 and f16 has statistics in f32: use 1.2e-38 or more, or data of f64\n");
+  EXPECT_EQ(errorsOfNumbers("  running init = 1e300\n", "bf16"),
+            "error: init of 'n' is 1e300, and f32 holds no number so large [P8]\n"
+            "  n:forward@bf16[*x64]\n"
+            "  ^\n"
+            "  hint: data of f32, bf16 and f16 has statistics in f32: use at most 3.4e38, or data of f64\n");
+  const std::string renorm = "  center current\n  moment central\n  renorm std(dmax = 1e39)\n  running init = 1e-300\n";
+  EXPECT_EQ(errorsOfNumbers(renorm, "f16"),
+            "error: init of 'n' is 1e-300, and f32 holds no number so small in full precision [P8]\n"
+            "  n:forward@f16[*x64]\n"
+            "  ^\n"
+            "  hint: data of f32, bf16 and f16 has statistics in f32: use 1.2e-38 or more, or data of f64\n"
+            "error: renorm_dmax of 'n' is 1e39, and f32 holds no number so large [P8]\n"
+            "  n:forward@f16[*x64]\n"
+            "  ^\n"
+            "  hint: data of f32, bf16 and f16 has statistics in f32: use at most 3.4e38, or data of f64\n");
+  EXPECT_EQ(errorsOfNumbers("  epsilon 1e-60\n  running init = 1e300\n", "f64"), "");
+  EXPECT_EQ(errorsOfNumbers("  epsilon 1.2e-38\n  running decay = 0, init = 3.4e38\n", "f32"), "");
+}
+
 TEST(ProblemErrors, OptionsHaveValuesOrNone) {
   EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x64]{mask=1}"),
             "error: 'mask' takes no value\n"
