@@ -57,7 +57,7 @@ llvm::Expected<std::string> buildPackage(const std::vector<Job>& jobs, const Pac
   std::atomic<size_t> next = 0;
   std::mutex mutex;
   size_t done = 0;
-  std::string failure;
+  llvm::Error failure = llvm::Error::success();
   auto work = [&] {
     for (size_t i; (i = next++) < jobs.size();) {
       if (maker[i] != i) {
@@ -68,8 +68,10 @@ llvm::Expected<std::string> buildPackage(const std::vector<Job>& jobs, const Pac
       auto kernel = jobs[i].target->compile(jobs[i].problem, jobs[i].schedule, "k" + std::to_string(i));
       std::lock_guard lock(mutex);
       if (!kernel) {
-        std::string message = llvm::toString(kernel.takeError());
-        if (failure.empty()) failure = message;
+        if (failure)
+          llvm::consumeError(kernel.takeError());
+        else
+          failure = kernel.takeError();
         next = jobs.size();
         return;
       }
@@ -83,7 +85,7 @@ llvm::Expected<std::string> buildPackage(const std::vector<Job>& jobs, const Pac
   for (unsigned i = 1; i < std::min<size_t>(count, jobs.size()); ++i) threads.emplace_back(work);
   work();
   for (std::thread& t : threads) t.join();
-  if (!failure.empty()) return llvm::createStringError(failure);
+  if (failure) return failure;
 
   package::Writer writer({{"normc", "0.1.0"}, {"llvm", LLVM_VERSION_STRING}});
   std::map<llvm::StringRef, size_t> linked;

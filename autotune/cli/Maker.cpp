@@ -7,6 +7,7 @@
 #include "autotune/cli/Failure.h"
 #include "autotune/cli/Files.h"
 #include "autotune/cli/Output.h"
+#include "codegen/targets/Unavailable.h"
 #include "runtime/package/Sha256.h"
 
 namespace normc::cli {
@@ -36,6 +37,7 @@ tune::Made Maker::makeOne(size_t point) const {
     auto bytes = codegen::buildPackage(
         {{.problem = problem_, .target = target, .schedule = candidate.schedule}}, {.threads = 1});
     if (!bytes) {
+      made.unavailable = bytes.errorIsA<codegen::Unavailable>();
       made.failure = llvm::toString(bytes.takeError());
       return made;
     }
@@ -56,7 +58,7 @@ std::vector<tune::Made> Maker::make(const std::vector<size_t>& points) const {
       try {
         made[i] = makeOne(points[i]);
       } catch (const Failure& failure) {
-        made[i].failure = failure.what();
+        made[i].failure = failure.what(), made[i].unavailable = true;  // it could not be written
       }
     }
   };

@@ -2,6 +2,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <ostream>
@@ -95,7 +96,15 @@ Finding assembler() {
 
 Finding secondGenerator() {
   auto generator = codegen::halide::findGenerator();
-  if (generator) return {"Halide generator", Finding::Present, generator->program, ""};
+  if (generator) {
+    auto version = codegen::halide::versionOf(*generator);  // the file alone says nothing of the libraries it needs
+    if (version) return {"Halide generator", Finding::Present, generator->program + ", Halide " + *version, ""};
+    std::string why = llvm::toString(version.takeError());
+    why.erase(why.find_last_not_of('\n') + 1);
+    std::replace(why.begin(), why.end(), '\n', ' ');
+    return {"Halide generator", Finding::Absent, why,
+            "put libHalide.so where it is looked for (docs/halide.md, Where libHalide.so is), or take the program away"};
+  }
   llvm::consumeError(generator.takeError());
   return {"Halide generator", Finding::Absent, "kernels are made through MLIR alone",
           "scripts/setup --halide; then configure and build again"};

@@ -168,7 +168,7 @@ Screened LiveLab::measure(size_t point) {
   Record record = recordOf(point);
   record.stage = "screen", record.status = result.status, record.reason = result.reason;
   record.samples = result.samples, record.reference = result.reference;
-  keep(record);
+  keepTrial(point, record);
   return result;
 }
 
@@ -201,7 +201,7 @@ std::vector<size_t> LiveLab::able(const std::vector<size_t>& points, int rounds)
       record.status = Status::Refused, record.reason = refusal.what();
     }
     failed_.insert(point);
-    keep(record);
+    keepTrial(point, record);
   }
   return list;
 }
@@ -258,6 +258,11 @@ Record LiveLab::recordOf(size_t point) const {
   }
   record.session = setting_.session, record.number = number_++;
   return record;
+}
+
+void LiveLab::keepTrial(size_t point, const Record& record) {
+  const std::optional<Made>& made = facts_[point].made;
+  if (!made || !made->unavailable) keep(record);
 }
 
 void LiveLab::keep(const Record& record) {

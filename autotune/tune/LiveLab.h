@@ -34,7 +34,8 @@ double secondsNow();
 struct Made {
   std::string package;  ///< path
   std::string object;   ///< SHA-256 of its code
-  std::string failure;  ///< why there is none; then the rest is empty
+  std::string failure = {};  ///< why there is none; then the rest is empty
+  bool unavailable = false;  ///< the failure says nothing of the candidate: it is not recorded, and a later run tries again
 };
 
 /// Whatever all measurements of one task have in common.
@@ -99,6 +100,8 @@ class LiveLab : public Lab {
   /// left out.
   std::vector<size_t> able(const std::vector<size_t>& points, int rounds = 0);
   Record recordOf(size_t point) const;
+  /// Nothing of a candidate that could not be made here and now.
+  void keepTrial(size_t point, const Record&);
   void keep(const Record&);
   double limit() const;
 

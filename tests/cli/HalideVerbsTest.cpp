@@ -117,6 +117,53 @@ TEST_F(NoHalide, DoctorSaysHowToGetIt) {
   EXPECT_TRUE(contains(o.out, "to get it: scripts/setup --halide; then configure and build again"));
 }
 
+/// normc and its worker beside a script in the generator's place.
+class BrokenHalide : public CommandTest {
+ protected:
+  BrokenHalide() {
+    const std::filesystem::path programs = std::filesystem::path(NORMC_PROGRAM).parent_path(), here = folder_ + "/bin";
+    std::filesystem::create_directory(here);
+    for (const char* name : {"normc", "normc-worker"}) std::filesystem::copy_file(programs / name, here / name);
+    std::filesystem::create_directory_symlink(programs / "../lib", folder_ + "/lib");
+  }
+  void generator(const std::string& body) const {
+    write("bin/normc-halide-gen", "#!/bin/sh\n" + body + "\n");
+    std::filesystem::permissions(folder_ + "/bin/normc-halide-gen", std::filesystem::perms::owner_all);
+  }
+  Outcome run(std::vector<std::string> arguments) const { return program(folder_ + "/bin/normc", std::move(arguments)); }
+};
+
+TEST_F(BrokenHalide, IsNotCalledHealthy) {
+  generator("echo 'error while loading shared libraries: libHalide.so' >&2; exit 127");
+  const auto findings = run({"doctor", "--json"}).json()["findings"];
+  for (const auto& finding : findings) {
+    if (finding["item"] != "Halide generator") continue;
+    EXPECT_EQ(finding["status"], "absent");
+    EXPECT_EQ(finding["detail"], "the Halide generator '" + folder_ +
+                                     "/bin/normc-halide-gen' cannot be started; it said: error while loading shared "
+                                     "libraries: libHalide.so");
+    EXPECT_EQ(finding["remedy"],
+              "put libHalide.so where it is looked for (docs/halide.md, Where libHalide.so is), or take the program away");
+    return;
+  }
+  FAIL() << "doctor says nothing of the Halide generator";
+}
+
+TEST_F(BrokenHalide, LeavesNothingInRecordsUnlessItRefuses) {
+  const auto tune = [&] {
+    const Outcome o = run({"tune", "rms_norm:infer@f32[*x64]", "--rows", "8", "--threads", "1", "--records", "db.jsonl",
+                           "--schedule", "halide:resident,vector=8,rows=2,columns=1024", "--budget", "100ms"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    return read("db.jsonl");
+  };
+  generator("exit 127");
+  EXPECT_FALSE(contains(tune(), "\"generator\":\"halide\""));
+  generator("kill -SEGV $$");
+  EXPECT_FALSE(contains(tune(), "\"generator\":\"halide\""));
+  generator("echo 'cannot be expressed' >&2; exit 3");
+  EXPECT_TRUE(contains(tune(), "\"status\":\"refused\"")) << "tried again, and this time it is the candidate's";
+}
+
 TEST_F(NoHalide, GpusAreLeftToMlir) {
   const Outcome o = normc(
       {"compile", "rms_norm:forward@f32[*x64]", "--generator", "halide", "--target", "sm_90", "-o", "r.npk"});

@@ -3,7 +3,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "codegen/Package.h"
 #include "codegen/lower/Transcendentals.h"
+#include "codegen/targets/Unavailable.h"
 #include "codegen/targets/halide/HalideTarget.h"
 #include "codegen/targets/halide/Serialize.h"
 #include "llvm/Support/JSON.h"
@@ -76,6 +78,46 @@ TEST(HalideProcess, AnAnswerThatIsNoneIsAnError) {
 TEST(HalideProcess, AProgramThatIsNotThereIsAnError) {
   EXPECT_EQ(messageOf({.program = "/nowhere/normc-halide-gen"}, "{}"),
             "the Halide generator '/nowhere/normc-halide-gen' cannot be started: No such file or directory");
+}
+
+TEST(HalideProcess, OnlyWhatTheGeneratorSaysItselfIsOfTheRequest) {
+  const auto unavailable = [](const Generator& generator) {
+    auto answer = ask(generator, "{}");
+    const bool is = answer.errorIsA<Unavailable>();
+    llvm::consumeError(answer.takeError());
+    return is;
+  };
+  EXPECT_FALSE(unavailable(Script("exit 1").generator()));
+  EXPECT_FALSE(unavailable(Script("exit 3").generator()));
+  EXPECT_TRUE(unavailable(Script("exit 2").generator())) << "a bad request is one of another build";
+  EXPECT_TRUE(unavailable(Script("exit 127").generator())) << "what the loader says where a library is missing";
+  EXPECT_TRUE(unavailable(Script("kill -SEGV $$").generator()));
+  EXPECT_TRUE(unavailable(Script("exec sleep 60").generator(1)));
+  EXPECT_TRUE(unavailable(Script("echo '{}'").generator()));
+  EXPECT_TRUE(unavailable({.program = "/nowhere/normc-halide-gen"}));
+}
+
+TEST(HalideProcess, AnErrorStaysOfItsKindOnItsWayThroughAPackage) {
+  const Script script("exit 127");
+  auto target = targetWith(script.generator(), "x86-64-v3");
+  ASSERT_TRUE(bool(target)) << llvm::toString(target.takeError());
+  auto package = buildPackage({{.problem = problemOf("rms_norm:infer@f32[*x64]"), .target = *target, .schedule = "resident"}});
+  ASSERT_FALSE(bool(package));
+  EXPECT_TRUE(package.errorIsA<Unavailable>());
+  EXPECT_EQ(llvm::toString(package.takeError()), "rms_norm:infer@f32[*x64] for x86-64-v3: the Halide generator '" +
+                                                     script.generator().program + "' cannot be started");
+}
+
+TEST(HalideProcess, SaysItsVersionOrWhyNot) {
+  auto version = versionOf(Script("[ $1 = --version ] && echo '{\"halide\":\"21.0.0\"}'").generator());
+  ASSERT_TRUE(bool(version)) << llvm::toString(version.takeError());
+  EXPECT_EQ(*version, "21.0.0");
+  const Script missing("echo 'libHalide.so: no such file' >&2; exit 127"), silent("echo '{}'");
+  EXPECT_EQ(llvm::toString(versionOf(missing.generator()).takeError()),
+            "the Halide generator '" + missing.generator().program +
+                "' cannot be started; it said:\nlibHalide.so: no such file\n");
+  EXPECT_EQ(llvm::toString(versionOf(silent.generator()).takeError()),
+            "the Halide generator does not say which Halide it is; it said:\n{}\n");
 }
 
 TEST(HalideProcess, ReadsTheRequestAndWritesTheFile) {

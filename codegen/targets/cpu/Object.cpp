@@ -2,6 +2,7 @@
 
 #include "codegen/targets/Machine.h"
 #include "codegen/targets/TemporaryFile.h"
+#include "codegen/targets/Unavailable.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/Program.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -42,7 +43,7 @@ llvm::Expected<std::string> linkShared(llvm::ArrayRef<std::string> objects, cons
   std::string linker;
   for (llvm::StringRef name : names)
     if (auto found = llvm::sys::findProgramByName(name); found && linker.empty()) linker = *found;
-  if (linker.empty()) return llvm::createStringError("no linker: neither ld.lld-22 nor ld.lld is on the PATH; install lld-22");
+  if (linker.empty()) return llvm::make_error<Unavailable>("no linker: neither ld.lld-22 nor ld.lld is on the PATH; install lld-22");
 
   std::vector<TemporaryFile> files;
   for (const std::string& object : objects) {
@@ -61,8 +62,9 @@ llvm::Expected<std::string> linkShared(llvm::ArrayRef<std::string> objects, cons
   std::string error;
   std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), llvm::StringRef(), log->path()};
   int status = llvm::sys::ExecuteAndWait(linker, command, std::nullopt, redirects, 60, 0, &error);
-  if (status != 0)
-    return llvm::createStringError("linking " + isa.name.str() + " kernels failed: " + error + log->read());
+  const std::string failed = "linking " + isa.name.str() + " kernels failed: " + error + log->read();
+  if (status < 0) return llvm::make_error<Unavailable>(failed);  // it did not start, crashed or took too long
+  if (status > 0) return llvm::createStringError(failed);
   return output->read();
 }
 

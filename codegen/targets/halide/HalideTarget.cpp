@@ -2,6 +2,7 @@
 
 #include "codegen/Manifest.h"
 #include "codegen/lower/Transcendentals.h"
+#include "codegen/targets/Unavailable.h"
 #include "codegen/targets/cpu/Object.h"
 #include "codegen/targets/cpu/Space.h"
 #include "codegen/targets/halide/Serialize.h"
@@ -162,8 +163,7 @@ class HalideTarget : public Target {
   llvm::Expected<Answer> asked(const Problem& problem, const std::string& request) const {
     auto answer = ask(generator_, request);
     if (answer) return answer;
-    return llvm::createStringError(problem.text() + " for " + isa_.name.str() + ": " +
-                                   llvm::toString(answer.takeError()));
+    return prefixed(problem.text() + " for " + isa_.name.str() + ": ", answer.takeError());
   }
 
   Generator generator_;

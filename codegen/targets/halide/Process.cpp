@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "codegen/targets/TemporaryFile.h"
+#include "codegen/targets/Unavailable.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
@@ -73,56 +74,79 @@ void limitMemory(pid_t child, int64_t megabytes) {
   prlimit(child, RLIMIT_CORE, &core, nullptr);
 }
 
-}  // namespace
+llvm::Error failure(const std::string& what, const std::string& log, bool ofTheRequest = false) {
+  const std::string text = "the Halide generator " + what + (log.empty() ? "" : "; it said:\n" + log);
+  return ofTheRequest ? llvm::createStringError(text) : llvm::make_error<Unavailable>(text);
+}
 
-llvm::Expected<Answer> ask(const Generator& generator, llvm::StringRef request) {
+/// With one argument, `request` as its standard input; without its output.
+llvm::Expected<Answer> run(const Generator& generator, std::string argument, llvm::StringRef request) {
   std::vector<TemporaryFile> files;
-  for (auto [suffix, content] : {std::pair<llvm::StringRef, llvm::StringRef>{"json", request},
-                                 {"out", ""},
-                                 {"facts", ""},
-                                 {"log", ""}}) {
+  for (auto [suffix, content] :
+       {std::pair<llvm::StringRef, llvm::StringRef>{"json", request}, {"facts", ""}, {"log", ""}}) {
     auto file = TemporaryFile::create(suffix, content);
     if (!file) return file.takeError();
     files.push_back(std::move(*file));
   }
-  const TemporaryFile &input = files[0], &output = files[1], &facts = files[2], &log = files[3];
+  const TemporaryFile &input = files[0], &facts = files[1], &log = files[2];
 
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, input.path().str().c_str(), O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, 1, facts.path().str().c_str(), O_WRONLY | O_TRUNC, 0);
   posix_spawn_file_actions_addopen(&actions, 2, log.path().str().c_str(), O_WRONLY | O_TRUNC, 0);
-  std::string program = generator.program, path = output.path().str();
-  char* arguments[] = {program.data(), path.data(), nullptr};
+  std::string program = generator.program;
+  char* arguments[] = {program.data(), argument.data(), nullptr};
   pid_t child = 0;
   const int failed = posix_spawn(&child, program.c_str(), &actions, nullptr, arguments, environ);
   posix_spawn_file_actions_destroy(&actions);
-  auto error = [&](const std::string& what) {
-    const std::string said = log.read();
-    return llvm::createStringError("the Halide generator " + what +
-                                   (said.empty() ? "" : "; it said:\n" + said));
-  };
-  if (failed) return error("'" + program + "' cannot be started: " + std::strerror(failed));
+  if (failed) return failure("'" + program + "' cannot be started: " + std::strerror(failed), "");
   limitMemory(child, generator.megabytes);
 
   const Ended ended = waitFor(child, generator.seconds);
   if (ended.timedOut)
-    return error("took more than " + std::to_string(generator.seconds) + " s and was stopped");
+    return failure("took more than " + std::to_string(generator.seconds) + " s and was stopped", log.read());
   if (WIFSIGNALED(ended.status))
-    return error("crashed: " + std::string(strsignal(WTERMSIG(ended.status))) + " (it may use " +
-                 std::to_string(generator.megabytes) + " MiB)");
+    return failure("crashed: " + std::string(strsignal(WTERMSIG(ended.status))) + " (it may use " +
+                       std::to_string(generator.megabytes) + " MiB)",
+                   log.read());
   const int code = WEXITSTATUS(ended.status);
-  if (code == 3) return error("refuses");
-  if (code == 127) return error("'" + program + "' cannot be started");
-  if (code != 0) return error("failed with exit code " + std::to_string(code));
-  Answer answer{output.read(), facts.read(), log.read()};
+  if (code == 3) return failure("refuses", log.read(), /*ofTheRequest=*/true);
+  if (code == 127) return failure("'" + program + "' cannot be started", log.read());
+  if (code != 0)
+    return failure("failed with exit code " + std::to_string(code), log.read(), /*ofTheRequest=*/code == 1);
+  return Answer{"", facts.read(), log.read()};
+}
+
+llvm::Expected<llvm::json::Value> factsOf(const Answer& answer) {
   auto json = llvm::json::parse(answer.facts);
-  if (!json) {
-    llvm::consumeError(json.takeError());
-    return error("gave no facts: '" + answer.facts.substr(0, 80) + "' is not JSON");
-  }
-  if (answer.output.empty()) return error("wrote nothing");
+  if (json) return json;
+  llvm::consumeError(json.takeError());
+  return failure("gave no facts: '" + answer.facts.substr(0, 80) + "' is not JSON", answer.log);
+}
+
+}  // namespace
+
+llvm::Expected<Answer> ask(const Generator& generator, llvm::StringRef request) {
+  auto output = TemporaryFile::create("out", "");
+  if (!output) return output.takeError();
+  auto answer = run(generator, output->path().str(), request);
+  if (!answer) return answer;
+  answer->output = output->read();
+  if (auto facts = factsOf(*answer); !facts) return facts.takeError();
+  if (answer->output.empty()) return failure("wrote nothing", answer->log);
   return answer;
+}
+
+llvm::Expected<std::string> versionOf(const Generator& generator) {
+  auto answer = run(generator, "--version", "");
+  if (!answer) return answer.takeError();
+  auto facts = factsOf(*answer);
+  if (!facts) return facts.takeError();
+  const llvm::json::Object* object = facts->getAsObject();
+  const auto version = object ? object->getString("halide") : std::nullopt;
+  if (!version) return failure("does not say which Halide it is", answer->facts);
+  return version->str();
 }
 
 }  // namespace normc::codegen::halide

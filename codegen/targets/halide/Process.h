@@ -25,7 +25,11 @@ struct Answer {
 };
 
 /// Any failure, be it a refusal, a crash, too much time or memory, or an answer that is
-/// none, is one error with the log of the program.
+/// none, is one error with the log of the program. What the generator does not say itself, by exit code
+/// 1 or 3, is Unavailable: it says nothing of the request.
 llvm::Expected<Answer> ask(const Generator&, llvm::StringRef request);
+
+/// Which Halide it is, by starting it: the program may be there and a library that it needs may not.
+llvm::Expected<std::string> versionOf(const Generator&);
 
 }  // namespace normc::codegen::halide
