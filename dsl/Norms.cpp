@@ -12,7 +12,7 @@ namespace normc {
 namespace {
 
 constexpr int kDeepestDescent = 16;
-constexpr size_t kLargestText = 256 * 1024, kLongestLine = 500;
+constexpr size_t kLongestLine = 500;
 constexpr size_t kMostErrors = 100;  // that are shown of one file
 
 // A norm on its way from tree to Spec.
@@ -25,10 +25,16 @@ struct Draft {
   int descent = 0;                   // how many steps `from` the first
 };
 
+// Editors write a byte order mark where they mean UTF-8.
+std::string_view withoutMark(std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;
+}
+
 class FileReader {
  public:
   FileReader(std::string_view text, const std::string& file, const NormMap& known)
-      : source_(text, file), known_(known) {}
+      : bytes_(text.size()), source_(withoutMark(text), file), known_(known) {}
 
   Result<std::vector<std::shared_ptr<const Spec>>> run() {
     if (std::optional<Diagnostic> error = tooLarge()) return *std::move(error);
@@ -57,9 +63,8 @@ class FileReader {
   std::optional<Diagnostic> tooLarge() const {
     const std::string hint = "is this a file of norms? One has about ten short lines each";
     const std::string_view text = source_.text();
-    if (text.size() > kLargestText)
-      return Diagnostic{"the file has " + std::to_string(text.size()) + " bytes; at most " +
-                            std::to_string(kLargestText) + " are read",
+    if (bytes_ > kLargestNormText)
+      return Diagnostic{"the file has more than " + std::to_string(kLargestNormText) + " bytes",
                         "C27",
                         hint,
                         {source_.file()},
@@ -168,6 +173,7 @@ class FileReader {
     errors_.push_back(source_.error(at.where, std::move(rule), std::move(message), std::move(hint)));
   }
 
+  const size_t bytes_;  // of the file, mark and all
   const SourceText source_;
   const NormMap& known_;
   std::vector<Draft> drafts_;
@@ -178,8 +184,6 @@ class FileReader {
 
 Result<std::vector<std::shared_ptr<const Spec>>> parseNorms(std::string_view text, const std::string& file,
                                                             const NormMap& known) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // editors write it where they mean UTF-8
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   return FileReader(text, file, known).run();
 }
 

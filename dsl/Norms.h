@@ -14,6 +14,9 @@ namespace normc {
 
 using NormMap = std::map<std::string, std::shared_ptr<const Spec>, std::less<>>;
 
+/// C27: most bytes of a text of norms. Who reads one from somewhere that may never end reads one byte more at most.
+inline constexpr size_t kLargestNormText = 256 * 1024;
+
 /// The norms of `text` in its order, each legal by dsl/SPEC.md, or every error of
 /// the text, ordered by place. `file` is its name in messages. `from` finds norms of the
 /// text first, in any order, then those of `known`.

@@ -3,12 +3,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 
 #include "autotune/cli/Failure.h"
 
@@ -48,22 +48,27 @@ bool isStream(const std::string& path) {
   return path == "-" || (fs::exists(path, none) && !fs::is_regular_file(path, none));
 }
 
-std::string readFile(const std::string& path) {
-  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+std::string readFile(const std::string& path, size_t most) {
+  const bool isInput = path == "-";
   std::error_code none;
-  if (fs::is_directory(path, none)) throw cannot("read", path, EISDIR);
+  const fs::file_type type = isInput ? fs::file_type::fifo : fs::status(path, none).type();
+  if (type == fs::file_type::directory) throw cannot("read", path, EISDIR);
+  if (type == fs::file_type::character || type == fs::file_type::block)
+    throw refused("cannot read " + path + ": it is not a regular file");
   errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw cannot("read", path, errno ? errno : EIO);
+  std::ifstream file;
+  if (!isInput) file.open(path, std::ios::binary);
+  if (!isInput && !file) throw cannot("read", path, errno ? errno : EIO);
+  std::istream& in = isInput ? std::cin : file;
   std::string content;
   constexpr size_t kPiece = 1 << 20;
   do {
-    const size_t before = content.size();
-    content.resize(before + kPiece);
-    file.read(content.data() + before, kPiece);
-    content.resize(before + file.gcount());
-  } while (file);
-  if (file.bad()) throw cannot("read", path, EIO);
+    const size_t before = content.size(), wanted = std::min(kPiece, most - before);
+    content.resize(before + wanted);
+    in.read(content.data() + before, std::streamsize(wanted));
+    content.resize(before + size_t(in.gcount()));
+  } while (in && content.size() < most);
+  if (in.bad()) throw cannot("read", path, EIO);
   return content;
 }
 

@@ -7,6 +7,7 @@
 #include "autotune/cli/Failure.h"
 #include "autotune/cli/Files.h"
 #include "dsl/Library.h"
+#include "dsl/Norms.h"
 #include "dsl/Nearest.h"
 
 namespace normc::cli {
@@ -88,7 +89,7 @@ std::vector<Norm> normsIn(const std::string& text, const std::string& file) {
 
 std::vector<Norm> normsOf(const std::string& norm) {
   if (!namesFile(norm)) return {valueOf(findNorm(norm), ExitCode::Usage)};
-  return normsIn(readFile(norm), norm);
+  return normsIn(readFile(norm, kLargestNormText + 1), norm);
 }
 
 }  // namespace normc::cli

@@ -5,6 +5,7 @@
 #include "autotune/cli/Failure.h"
 #include "autotune/cli/Files.h"
 #include "autotune/cli/Values.h"
+#include "dsl/Norms.h"
 #include "dsl/Print.h"
 
 namespace normc::cli {
@@ -20,8 +21,8 @@ Json jsonOf(const Diagnostic& error) {
 }
 
 std::vector<Norm> normsToPrint(const std::string& file) {
-  if (file == "-") return normsIn(readFile(file), "standard input");
-  return access(file.c_str(), F_OK) == 0 ? normsIn(readFile(file), file) : normsOf(file);
+  if (file != "-" && access(file.c_str(), F_OK) != 0) return normsOf(file);
+  return normsIn(readFile(file, kLargestNormText + 1), file == "-" ? "standard input" : file);
 }
 
 ExitCode fmt(const FmtFlags& flags, Output& out) {

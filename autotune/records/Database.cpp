@@ -1,6 +1,7 @@
 #include "autotune/records/Database.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,10 @@ namespace {
 
 std::runtime_error failed(const std::string& what, const std::string& path) {
   return std::runtime_error("cannot " + what + " " + path + ": " + std::strerror(errno));
+}
+
+std::string notRegular(const std::string& what, const std::string& path) {
+  return "cannot " + what + " " + path + ": it is not a regular file";
 }
 
 std::string counted(int64_t count, const std::string& noun) {
@@ -83,8 +88,12 @@ std::string Database::text() const {
 }
 
 Result<Database> readDatabase(const std::string& path) {
+  namespace fs = std::filesystem;
   std::error_code none;
-  errno = std::filesystem::is_directory(path, none) ? EISDIR : 0;
+  const fs::file_type type = fs::status(path, none).type();
+  if (type == fs::file_type::character || type == fs::file_type::block)
+    return Diagnostic{.message = notRegular("read", path)};
+  errno = type == fs::file_type::directory ? EISDIR : 0;
   std::ifstream file;
   if (!errno) file.open(path, std::ios::binary);
   if (errno || !file) return Diagnostic{.message = failed("read", path).what()};
@@ -102,6 +111,10 @@ Result<Database> readDatabase(const std::string& path) {
 Journal::Journal(std::string path) : path_(std::move(path)) {
   file_ = open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
   if (file_ < 0) throw failed("write", path_);
+  struct stat status{};
+  if (fstat(file_, &status) == 0 && S_ISREG(status.st_mode)) return;
+  close(file_);
+  throw std::runtime_error(notRegular("write", path_));
 }
 
 Journal::~Journal() {
@@ -124,7 +137,7 @@ void Journal::append(const Record& record) {
 
 void Journal::sync() {
   if (fsync(file_) != 0 && errno != EINVAL && errno != EROFS)
-    throw failed("write", path_);  // a pipe has nothing to sync
+    throw failed("write", path_);  // some file systems have nothing to sync
 }
 
 }  // namespace normc::tune

@@ -41,13 +41,13 @@ struct Database {
 };
 
 /// An I/O error is in the Result; a file that is not there is one, and so is a file of something else: it must
-/// neither pass for an empty one nor be appended to.
+/// neither pass for an empty one nor be appended to. A pipe is read to its end, a device, which may have none, is not.
 Result<Database> readDatabase(const std::string& path);
 
 /// The end of a file. Throws std::runtime_error with the path and what the system says.
 class Journal {
  public:
-  /// Opens, or makes, the file; fails where it cannot be written.
+  /// Opens, or makes, the file; fails where it cannot be written, and where it is a device or a pipe: it is read again.
   explicit Journal(std::string path);
   ~Journal();
   Journal(const Journal&) = delete;

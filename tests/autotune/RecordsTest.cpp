@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -213,6 +214,28 @@ TEST_F(Records, AFileThatCannotBeWrittenIsSaid) {
   const auto none = readDatabase(folder_);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.errors()[0].message, "cannot read " + folder_ + ": Is a directory");
+}
+
+TEST_F(Records, ADeviceIsNeitherReadNorWritten) {
+  const auto zero = readDatabase("/dev/zero");
+  ASSERT_FALSE(zero);
+  EXPECT_EQ(zero.errors()[0].message, "cannot read /dev/zero: it is not a regular file");
+  try {
+    Journal("/dev/full");
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "cannot write /dev/full: it is not a regular file");
+  }
+}
+
+TEST_F(Records, APipeIsReadToItsEnd) {
+  const std::string pipe = folder_ + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] { std::ofstream(pipe) << lineOf(sample(0)) << "\n"; });
+  const auto database = readDatabase(pipe);
+  writer.join();
+  ASSERT_TRUE(database);
+  EXPECT_EQ(database->counts.records, 1);
 }
 
 TEST_F(Records, AFullDiskIsSaidAndKeepsWhatIsThere) {

@@ -41,7 +41,7 @@ static std::string contentOf(const fs::path& path) {
 }
 
 Outcome CommandTest::start(std::vector<std::string> arguments, bool interrupt,
-                           const std::string& program) const {
+                           const std::string& program, const std::string& input) const {
   arguments.insert(arguments.begin(), "normc");
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -50,7 +50,7 @@ Outcome CommandTest::start(std::vector<std::string> arguments, bool interrupt,
   const pid_t child = fork();
   if (child == 0) {
     if (chdir(folder_.c_str()) != 0) _exit(126);
-    dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
+    dup2(open(input.c_str(), O_RDONLY), STDIN_FILENO);
     dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
     dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
     if (interrupt) {  // a blocked signal stays pending through exec

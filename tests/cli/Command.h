@@ -23,8 +23,10 @@ class CommandTest : public testing::Test {
   CommandTest();
   ~CommandTest() override;
 
-  /// `normc ARGUMENTS...`
-  Outcome normc(std::vector<std::string> arguments) const { return start(std::move(arguments), false); }
+  /// `normc ARGUMENTS... < INPUT`
+  Outcome normc(std::vector<std::string> arguments, const std::string& input = "/dev/null") const {
+    return start(std::move(arguments), false, NORMC_PROGRAM, input);
+  }
   /// Another copy of the program.
   Outcome program(const std::string& path, std::vector<std::string> arguments) const {
     return start(std::move(arguments), false, path);
@@ -46,7 +48,7 @@ class CommandTest : public testing::Test {
 
  private:
   Outcome start(std::vector<std::string> arguments, bool interrupt,
-                const std::string& program = NORMC_PROGRAM) const;
+                const std::string& program = NORMC_PROGRAM, const std::string& input = "/dev/null") const;
 };
 
 /// `text` contains `part`; both are shown where it does not.

@@ -1,4 +1,8 @@
 // list and fmt
+#include <sys/stat.h>
+
+#include <thread>
+
 #include "dsl/Library.h"
 #include "tests/cli/Command.h"
 
@@ -103,6 +107,28 @@ TEST_F(Fmt, SaysThatAFileIsNotThere) {
   const Outcome o = normc({"fmt", "none.norm"});
   EXPECT_EQ(o.code, 3);
   EXPECT_EQ(o.err, "normc: error: cannot read none.norm: No such file or directory\n");
+}
+
+TEST_F(Fmt, ReadsNothingThatNeverEnds) {
+  const Outcome o = normc({"fmt", "/dev/zero"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_EQ(o.err, "normc: error: cannot read /dev/zero: it is not a regular file\n");
+}
+
+TEST_F(Fmt, ReadsOfAnInputThatNeverEndsAsMuchAsANormMayHave) {
+  const Outcome o = normc({"fmt", "-"}, "/dev/zero");
+  EXPECT_EQ(o.code, 3);
+  EXPECT_TRUE(contains(o.err, "standard input: error: the file has more than 262144 bytes [C27]"));
+}
+
+TEST_F(Fmt, ReadsTheStandardInputAndPipes) {
+  write("two.norm", kTwoNorms);
+  const std::string canonical = normc({"fmt", "two.norm"}).out;
+  EXPECT_EQ(normc({"fmt", "-"}, folder_ + "/two.norm").out, canonical);
+  ASSERT_EQ(mkfifo((folder_ + "/pipe").c_str(), 0600), 0);
+  std::thread writer([&] { write("pipe", kTwoNorms); });
+  EXPECT_EQ(normc({"fmt", "pipe"}).out, canonical);
+  writer.join();
 }
 
 TEST_F(Fmt, SuggestsTheNearestBuiltinNorm) {

@@ -343,7 +343,7 @@ TEST(Diagnostics, ShowOfALongLineWhatStandsAroundTheCaret) {
 
 TEST(Parser, RefusesWhatIsNoFileOfNorms) {  // C27
   EXPECT_EQ(errorsOf(std::string(300000, '\n')),
-            "t.norm: error: the file has 300000 bytes; at most 262144 are read [C27]\n"
+            "t.norm: error: the file has more than 262144 bytes [C27]\n"
             "  hint: is this a file of norms? One has about ten short lines each\n");
   EXPECT_EQ(errorsOf("norm n {\n//" + std::string(499, '-') + "\n  reduce rows\n}\n"),
             "t.norm:2:1: error: this line has 501 bytes; at most 500 are read [C27]\n"
