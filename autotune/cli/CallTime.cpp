@@ -47,7 +47,12 @@ CallTime timeOf(Planned& planned, int64_t rows, int64_t features, int64_t thread
   const measure::Machine machine = measure::thisMachine();
   if (threads == 0) threads = machine.processors;
 
-  planned.callOf(host::Plan::sizes(1, rows, extents.features));
+  try {
+    planned.callOf(host::Plan::sizes(1, rows, extents.features));
+  } catch (const host::Error& error) {  // the plan is of one shape, the flags of another
+    throw usage("--rows " + std::to_string(rows) + " is of another call than the problem: " + error.what(),
+                "leave sizes open in the problem, with *, or give the same ones");
+  }
   const Json& kernel = planned.kernel();
   CallTime time;
   const Json& traffic = kernel.at("traffic");

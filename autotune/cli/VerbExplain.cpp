@@ -35,7 +35,8 @@ ExitCode explain(const ExplainFlags& given, Output& out) {
   Planned planned(flags, "explain");
   const std::string text = planned.plan.describe();
   std::optional<CallTime> time;
-  if (given.rows) time = timeOf(planned, given.rows, given.features, flags.threads);
+  if (given.rows)
+    time = translated([&] { return timeOf(planned, given.rows, given.features, flags.threads); });
   const Json selection = planned.kernel().value("selection", Json::array());
   const Json& traffic = planned.kernel().at("traffic");
   if (out.json) {

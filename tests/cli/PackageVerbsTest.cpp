@@ -208,6 +208,17 @@ TEST_F(Explain, SaysWhichCallItCannotTime) {
                        "9000000000000000000 rows of 8 features; legal: up to 8589934592 elements"));
 }
 
+TEST_F(Explain, TimesNoCallOfAnotherShapeThanTheProblem) {
+  package("l.npk", {kLayer});
+  const Outcome o = normc({"explain", "l.npk", "layer_norm:forward@f32[128x8]", "--rows", "16"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_EQ(o.err,
+            "normc: error: --rows 16 is of another call than the problem: the call has 16 rows; this plan "
+            "(layer_norm:forward@f32[128x8]) is for 128\n"
+            "  hint: leave sizes open in the problem, with *, or give the same ones\n");
+  EXPECT_EQ(normc({"explain", "l.npk", "layer_norm:forward@f32[128x8]", "--rows", "128"}).code, 0);
+}
+
 TEST_F(Explain, SaysWhyNoKernelServes) {
   package("l.npk", {kLayer});
   const Outcome o = normc({"explain", "l.npk", "layer_norm:forward@f32[*x9]"});
