@@ -24,7 +24,7 @@ class Lexer {
       const char c = text_[at_];
       if (isLetter(c)) {
         push(Token::Word, wordLength());
-      } else if (isDigit(c) || ((isSign(c) || c == '.') && isDigit(peek(1)))) {
+      } else if (startsNumber()) {
         number();
       } else if (isSymbol(c)) {
         push(Token::Symbol, 1);
@@ -38,6 +38,12 @@ class Lexer {
 
  private:
   char peek(size_t ahead) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\n'; }
+
+  // A digit, behind a sign and a point or not.
+  bool startsNumber() const {
+    const size_t point = isSign(text_[at_]) ? 1 : 0;
+    return isDigit(peek(point)) || (peek(point) == '.' && isDigit(peek(point + 1)));
+  }
 
   void skipBlanks() {
     while (at_ < text_.size()) {

@@ -285,6 +285,18 @@ TEST(Lexer, ReportsWhatIsNoCharacterOfTheLanguage) {
             "  hint: words have letters from a to z, digits and _; comments may have any\n");
 }
 
+TEST(Lexer, ReadsEveryFormOfANumberThatTheGrammarHas) {
+  for (const char* text : {"0.5", "+0.5", ".5", "+.5", "5e-1", "+.5e0", "50.e-2", "5E-01"})
+    EXPECT_EQ(specOf(norm({"reduce rows", std::string("epsilon ") + text})).epsilon, 0.5) << text;
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "epsilon -.5"})),
+            "t.norm:3:11: error: epsilon is -0.5 [C23]\n"
+            "    epsilon -.5\n"
+            "            ^~~\n"
+            "  hint: use a value above 0, e.g. 1e-5\n");
+  for (const char* text : {".", "+", "+.", "-.e5"})
+    EXPECT_NE(errorsOf(norm({"reduce rows", std::string("epsilon ") + text})), "") << text;
+}
+
 TEST(Lexer, ReportsNumbersOutOfRange) {
   EXPECT_EQ(errorsOf(norm({"reduce rows", "epsilon 1e-999"})),
             "t.norm:3:11: error: the number '1e-999' is out of the range of double precision\n"
