@@ -39,6 +39,8 @@ class FileReader {
   Result<std::vector<std::shared_ptr<const Spec>>> run() {
     if (std::optional<Diagnostic> error = tooLarge()) return *std::move(error);
     for (NormSyntax& norm : parseSyntax(source_, errors_)) drafts_.emplace_back(std::move(norm));
+    if (drafts_.empty() && errors_.empty())
+      return Diagnostic{"the file holds no norm", "", "a norm has the form: norm NAME { reduce rows ... }", {source_.file()}, ""};
     distinctNames();
     std::vector<std::shared_ptr<const Spec>> specs;
     for (Draft& draft : drafts_) {
@@ -71,8 +73,9 @@ class FileReader {
                         ""};
     for (size_t start = 0, line = 1; start < text.size(); ++line) {
       const size_t end = std::min(text.find('\n', start), text.size());
-      if (end - start > kLongestLine)
-        return Diagnostic{"this line has " + std::to_string(end - start) + " bytes; at most " +
+      const size_t bytes = end - start - (end > start && text[end - 1] == '\r');
+      if (bytes > kLongestLine)
+        return Diagnostic{"this line has " + std::to_string(bytes) + " bytes; at most " +
                               std::to_string(kLongestLine) + " are read",
                           "C27",
                           hint,

@@ -1,6 +1,7 @@
 #include "dsl/Options.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "dsl/Nearest.h"
@@ -12,9 +13,24 @@ bool contains(const std::vector<std::string>& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+/// C26: whether the double is the whole number that stands there in digits.
+bool isHeld(const Token& number) {
+  const std::string_view digits = number.text.substr(number.text[0] == '+' ? 1 : 0);
+  const char* const end = digits.data() + digits.size();
+  int64_t exact = 0;
+  const auto [stop, status] = std::from_chars(digits.data(), end, exact);
+  if (stop != end || status != std::errc()) return true;  // no digits alone, or more than any rule allows
+  return number.number < 0x1p63 && static_cast<int64_t>(number.number) == exact;
+}
+
 }  // namespace
 
 bool BuildContext::number(const Token& token, double& out) const {
+  if (token.kind == Token::Number && !isHeld(token)) {
+    fail(token, "C26", inQuotes(token.text) + " is a whole number that double precision rounds to another",
+         "use a whole number of at most 2^53");
+    return false;
+  }
   if (token.kind == Token::Number) {
     out = token.number;
     return true;

@@ -14,7 +14,7 @@ class Parser {
   Parser(const SourceText& source, std::vector<Diagnostic>& errors)
       : source_(source), errors_(errors), tokens_(lex(source, errors)) {}
 
-  // file = { norm }
+  // file = norm { norm }; that there is one is checked by who reads the file
   std::vector<NormSyntax> file() {
     std::vector<NormSyntax> norms;
     while (peek().kind != Token::End) {
@@ -72,7 +72,7 @@ class Parser {
       std::optional<Item> parsed = item(false);
       if (!parsed) return skipLine();
       clause.items.push_back(std::move(*parsed));
-      if (!peek().is(',')) break;
+      if (!peek().is(',') || peek().startsLine) break;
       take();
     }
     if (endsClause()) return clause;
@@ -87,7 +87,7 @@ class Parser {
     Item item;
     if (!isValue(peek())) return expectedValue();
     item.value = take();
-    if (peek().is('=')) {
+    if (peek().is('=') && (isArgument || !peek().startsLine)) {
       if (item.value.kind != Token::Word) {
         fail(item.value, "a number cannot be set: " + inQuotes(item.value.text), "write 'option = value'");
         return std::nullopt;

@@ -107,7 +107,6 @@ Result<std::shared_ptr<const Spec>> PackageFile::find(std::string_view name) con
     if (names.back() != name) continue;
     const auto specs = readNorms(norm.at("text").get<std::string>(), path_ + " (norm " + names.back() + ")");
     if (!specs) return specs.errors();
-    if (specs->empty()) break;
     return specs->front();
   }
   return Diagnostic{.message = path_ + " has no norm " + inQuotes(name),

@@ -81,10 +81,7 @@ bool namesFile(const std::string& norm) {
 }
 
 std::vector<Norm> normsIn(const std::string& text, const std::string& file) {
-  std::vector<Norm> norms = valueOf(readNorms(text, file), ExitCode::Refused);
-  if (norms.empty())
-    throw refused(file + " holds no norm", "a norm has the form: norm NAME { reduce rows ... }");
-  return norms;
+  return valueOf(readNorms(text, file), ExitCode::Refused);
 }
 
 std::vector<Norm> normsOf(const std::string& norm) {

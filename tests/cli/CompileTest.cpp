@@ -211,7 +211,7 @@ TEST_F(Compile, RefusesAFileWithoutANorm) {
   write("empty.norm", "// nothing\n");
   const Outcome o = normc({"compile", "empty.norm", "-o", "x.npk"});
   EXPECT_EQ(o.code, 3);
-  EXPECT_TRUE(contains(o.err, "empty.norm holds no norm"));
+  EXPECT_TRUE(contains(o.err, "empty.norm: error: the file holds no norm"));
 }
 
 TEST_F(Compile, AnInterruptLeavesAnOldPackageAsItWas) {

@@ -50,7 +50,7 @@ TEST_F(Fmt, RefusesAFileWithoutANorm) {
   write("none.norm", "// nothing\n");
   const Outcome o = normc({"fmt", "none.norm"});
   EXPECT_EQ(o.code, 3);
-  EXPECT_TRUE(contains(o.err, "none.norm holds no norm"));
+  EXPECT_TRUE(contains(o.err, "none.norm: error: the file holds no norm"));
 }
 
 TEST_F(Fmt, IsIdempotentForEveryBuiltinNorm) {

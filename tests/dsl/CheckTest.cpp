@@ -421,6 +421,20 @@ TEST(Check, C26_CountsAreWholeNumbers) {
             Texts{"'1.5' is no whole number [C26]"});
 }
 
+TEST(Check, C26_AWholeNumberIsTheOneThatStandsThere) {
+  EXPECT_EQ(errorsOf(norm({"reduce features(groups = 9007199254740993)"})),
+            "t.norm:2:28: error: '9007199254740993' is a whole number that double precision rounds to another [C26]\n"
+            "    reduce features(groups = 9007199254740993)\n"
+            "                             ^~~~~~~~~~~~~~~~\n"
+            "  hint: use a whole number of at most 2^53\n");
+  const std::string running = "divide_by running", frozen = "backward frozen";
+  EXPECT_EQ(brief(norm({"reduce rows", kState, running, frozen, "warmup steps = 9007199254740993"})),
+            Texts{"'9007199254740993' is a whole number that double precision rounds to another [C26]"});
+  EXPECT_EQ(brief(norm({"reduce features(groups = 9223372036854775807)"})),
+            Texts{"'9223372036854775807' is a whole number that double precision rounds to another [C26]"});
+  EXPECT_EQ(specOf(norm({"reduce features(groups = 9007199254740992)"})).groups.count, int64_t(1) << 53);
+}
+
 TEST(Check, ValuesInMemoryAreFinite) {
   Spec spec = specOf("norm n from power_norm {\n}\n");
   spec.epsilon = std::numeric_limits<double>::infinity();

@@ -109,12 +109,6 @@ TEST(Parser, SaysWhatBelongsBetweenNorms) {
             "  hint: a file is a list of 'norm NAME { ... }'\n");
 }
 
-TEST(Parser, AnEmptyTextHasNoNorms) {
-  const auto specs = readNorms("  // nothing\n", "t.norm");
-  ASSERT_TRUE(specs);
-  EXPECT_TRUE(specs->empty());
-}
-
 TEST(Parser, NormsNeedAName) {
   EXPECT_EQ(errorsOf("norm {\n  reduce rows\n}\n"),
             "t.norm:1:6: error: expected the name of a norm, found '{'\n"
@@ -363,6 +357,37 @@ TEST(Parser, RefusesWhatIsNoFileOfNorms) {  // C27
             "  ^\n"
             "  hint: is this a file of norms? One has about ten short lines each\n");
   EXPECT_EQ(errorsOf("norm n {\n//" + std::string(498, '-') + "\n  reduce rows\n}"), "");
+}
+
+TEST(Parser, TheEndOfALineCountsTowardsNoLimit) {  // C27
+  const std::string longest = "//" + std::string(498, '-');
+  EXPECT_EQ(errorsOf("norm n {\r\n" + longest + "\r\n  reduce rows\r\n}\r\n"), "");
+  EXPECT_NE(errorsOf("norm n {\r\n" + longest + "-\r\n  reduce rows\r\n}\r\n").find("this line has 501 bytes"), std::string::npos);
+}
+
+TEST(Parser, AFileHoldsANorm) {
+  for (const char* text : {"", "\n", "// nothing\n", "\xef\xbb\xbf"})
+    EXPECT_EQ(errorsOf(text),
+              "t.norm: error: the file holds no norm\n"
+              "  hint: a norm has the form: norm NAME { reduce rows ... }\n");
+}
+
+TEST(Parser, ALineThatBeginsWithACommaOrAnEqualsSignGoesOnWithNothing) {
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "running decay", "= 0.8"})),
+            "t.norm:3:11: error: the option 'decay' needs a value\n"
+            "    running decay\n"
+            "            ^~~~~\n"
+            "  hint: write 'decay = ...'\n"
+            "t.norm:4:3: error: expected a clause or '}', found '='\n"
+            "    = 0.8\n"
+            "    ^\n"
+            "  hint: a clause starts with a word such as 'reduce'\n");
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "affine scale", ", bias"})),
+            "t.norm:4:3: error: expected a clause or '}', found ','\n"
+            "    , bias\n"
+            "    ^\n"
+            "  hint: a clause starts with a word such as 'reduce'\n");
+  EXPECT_EQ(specOf(norm({"reduce features(groups", "= 4)", "affine scale"})).groups.count, 4);
 }
 
 TEST(Parser, ShowsTheFirstHundredErrorsOfAFile) {
