@@ -46,7 +46,8 @@ std::map<std::string, int64_t> bindingsOf(const RequestFlags& flags, const std::
     if (std::find(known.begin(), known.end(), name) == known.end())
       throw usage("no norm of the command line has a binding " + inQuotes(name),
                   didYouMean(name, known, known.empty() ? "" : "they have " + joined(known)));
-    bindings[name] = wholeOf("--bind " + name, value, 1);
+    if (!bindings.emplace(name, wholeOf("--bind " + name, value, 1)).second)
+      throw usage("--bind " + name + " is given twice");
   }
   return bindings;
 }

@@ -11,6 +11,7 @@
 #include "autotune/cli/Interrupt.h"
 #include "autotune/cli/Maker.h"
 #include "autotune/cli/Progress.h"
+#include "autotune/cli/RecordFiles.h"
 #include "autotune/cli/TuneReport.h"
 #include "autotune/space/Space.h"
 #include "autotune/tune/Bundle.h"
@@ -149,10 +150,10 @@ ExitCode importResults(const TuneFlags& flags, Output& out) {
                 "normc tune import FOLDER --records DB.jsonl");
   tune::Database all;
   std::error_code none;
-  if (fs::exists(flags.records, none)) all = valueOf(tune::readDatabase(flags.records), ExitCode::Refused);
+  if (fs::exists(flags.records, none)) all = recordsIn(flags.records);
   const int64_t before = all.counts.records;
   for (const std::string& file : files)
-    all.add(readFile(fs::is_directory(file, none) ? file + "/results.jsonl" : file));
+    all.add(recordsIn(fs::is_directory(file, none) ? file + "/results.jsonl" : file));
   writeFile(flags.records, all.text());
   if (out.json) {
     out.result(

@@ -59,10 +59,12 @@ std::vector<std::string> listOf(const std::string& flag, const std::string& text
   std::vector<std::string> words;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find_first_of(",\n", begin), text.size());
-    if (end > begin) words.push_back(text.substr(begin, end - begin));
+    if (end == begin)
+      throw usage(flag + " is " + inQuotes(text) + "; it must be a list with commas",
+                  "a word is missing before, after or between them");
+    words.push_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
-  if (words.empty()) throw usage(flag + " is " + inQuotes(text) + "; it must be a list with commas");
   return words;
 }
 

@@ -7,9 +7,9 @@
 #include "autotune/cli/Failure.h"
 #include "autotune/cli/Files.h"
 #include "autotune/cli/Plot.h"
+#include "autotune/cli/RecordFiles.h"
 #include "autotune/cli/Values.h"
 #include "autotune/cli/Verify.h"
-#include "autotune/records/Database.h"
 
 namespace normc::cli {
 namespace {
@@ -21,17 +21,7 @@ struct RecordsFlags {
 
 tune::Database readAll(const std::vector<std::string>& files) {
   tune::Database all;
-  for (const std::string& file : files) {
-    if (file == "-")
-      all.add(readFile(file));
-    else {
-      const tune::Database one = valueOf(tune::readDatabase(file), ExitCode::Refused);
-      const tune::Counts counts = one.counts;
-      all.add(one.text());
-      all.counts.damaged += counts.damaged, all.counts.newer += counts.newer, all.counts.torn |= counts.torn,
-          all.counts.duplicates += counts.duplicates;
-    }
-  }
+  for (const std::string& file : files) all.add(recordsIn(file));
   return all;
 }
 

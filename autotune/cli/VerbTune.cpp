@@ -231,7 +231,7 @@ Action declareTune(CLI::App& parser) {
   flags->request.declare(parser, "Feature counts to tune for");
   addList(parser, "--rows", flags->rows, "Numbers of rows to tune for [2048]");
   addWhole(parser, "--elements", flags->elements,
-           "Instead of --rows: as many as give x so many elements, rounded down to a power of two");
+           "Instead of --rows: as many as give x so many elements, rounded down to a power of two", 1);
   addList(parser, "--policy", flags->policies,
        "warm, cold, pipeline: the state of the caches, and who reads the output [warm]");
   flags->place.declare(parser);
@@ -251,11 +251,11 @@ Action declareTune(CLI::App& parser) {
   parser.add_flag("--fresh", flags->fresh, "Measure again what the records know");
   parser.add_option("--shard", flags->shard, "Part i of n of the problems, for many machines")
       ->type_name("i/n");
-  addWhole(parser, "--segments", flags->segments, "Segments, where there are three dimensions [8]");
+  addWhole(parser, "--segments", flags->segments, "Segments, where there are three dimensions [8]", 1);
   addWhole(parser, "--threads", flags->threads, "That kernels may use [all]");
   addWhole(parser, "--seed", flags->seed, "Of the candidates that are drawn at random [1]");
   parser.add_option("-o,--output", flags->output, "Of export: the folder to make")->type_name("FOLDER");
-  addWhole(parser, "--candidates", flags->candidates, "Of export: how many to pack for each problem [48]");
+  addWhole(parser, "--candidates", flags->candidates, "Of export: how many to pack for each problem [48]", 1);
   parser.footer(
       "normc tune export NORM... -o FOLDER   packs candidates to be measured elsewhere, by normc-bundle "
       "FOLDER\n"

@@ -81,6 +81,12 @@ void Database::add(std::string_view text) {
   counts.records = int64_t(records.size());
 }
 
+void Database::add(const Database& other) {
+  add(other.text());
+  counts.duplicates += other.counts.duplicates, counts.damaged += other.counts.damaged;
+  counts.newer += other.counts.newer, counts.torn |= other.counts.torn;
+}
+
 std::string Database::text() const {
   std::string text;
   for (const std::string& line : lines) text += line + "\n";
@@ -99,11 +105,15 @@ Result<Database> readDatabase(const std::string& path) {
   if (errno || !file) return Diagnostic{.message = failed("read", path).what()};
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   if (file.bad()) return Diagnostic{.message = failed("read", path).what()};
+  return databaseOf(text, path);
+}
+
+Result<Database> databaseOf(std::string_view text, const std::string& name) {
   Database database;
   database.add(text);
   const Counts& counts = database.counts;
   if (counts.damaged && !counts.records && !counts.newer)
-    return Diagnostic{.message = path + " holds no records: " + counted(counts.damaged, "line") + ", none of them a measurement",
+    return Diagnostic{.message = name + " holds no records: " + counted(counts.damaged, "line") + ", none of them a measurement",
                       .hint = "records are what `normc tune --records FILE.jsonl` writes"};
   return database;
 }

@@ -32,6 +32,7 @@ struct Database {
 
   /// Adds the lines of a text, e.g. of another file. The result does not depend on the order of additions.
   void add(std::string_view text);
+  void add(const Database&);
   const std::string& id(size_t record) const { return ids_[record]; }
   /// All lines, sorted by id: the same bytes for the same set.
   std::string text() const;
@@ -43,6 +44,8 @@ struct Database {
 /// An I/O error is in the Result; a file that is not there is one, and so is a file of something else: it must
 /// neither pass for an empty one nor be appended to. A pipe is read to its end, a device, which may have none, is not.
 Result<Database> readDatabase(const std::string& path);
+/// The same of a text, `name` in messages.
+Result<Database> databaseOf(std::string_view text, const std::string& name);
 
 /// The end of a file. Throws std::runtime_error with the path and what the system says.
 class Journal {

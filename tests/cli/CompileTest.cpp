@@ -155,6 +155,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"power_norm_released", "--bind", "heads"},
               2,
               "--bind is 'heads'; it must have the form heads=16"},
+        Wrong{{"power_norm_released", "--bind", "heads=3", "--bind", "heads=4"}, 2, "--bind heads is given twice"},
+        Wrong{{"layer_norm", "--dtype", "f32,"}, 2, "--dtype is 'f32,'; it must be a list with commas"},
         Wrong{{"power_norm_released", "--bind", "heads=7", "--features", "768"}, 2, "[P5]"},
         Wrong{{"layer_norm", "--schedule", "fast"}, 2, "schedule 'fast'"},
         Wrong{{"layer_norm", "--schedule", "streamed"},

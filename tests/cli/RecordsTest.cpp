@@ -144,6 +144,7 @@ TEST_F(RecordsVerb, AFileOfSomethingElseIsNeitherReadNorAppendedTo) {
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"records", "show", "notes.txt"},
         {"compile", kProblem, "--records", "notes.txt", "-o", "a.npk"},
+        {"tune", "import", "notes.txt", "--records", "db.jsonl"},
         {"tune", kProblem, "--records", "notes.txt"}}) {
     const Outcome o = normc(command);
     EXPECT_EQ(o.code, 3);
@@ -151,6 +152,10 @@ TEST_F(RecordsVerb, AFileOfSomethingElseIsNeitherReadNorAppendedTo) {
                                 "what `normc tune --records FILE.jsonl` writes"));
   }
   EXPECT_EQ(read("notes.txt"), "what I meant to do\nand did\n");
+  EXPECT_EQ(files(), std::vector<std::string>{"notes.txt"});
+  const Outcome input = normc({"records", "show", "-"}, folder_ + "/notes.txt");
+  EXPECT_EQ(input.code, 3);
+  EXPECT_TRUE(contains(input.err, "the standard input holds no records: 2 lines"));
 }
 
 TEST_F(RecordsVerb, CompileSaysThatNoneWasChosen) {

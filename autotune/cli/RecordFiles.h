@@ -1,0 +1,18 @@
+// Files of records as the command line names them.
+#pragma once
+
+#include <string>
+
+#include "autotune/cli/Failure.h"
+#include "autotune/cli/Files.h"
+#include "autotune/records/Database.h"
+
+namespace normc::cli {
+
+/// The records of a file, or of the standard input for "-"; a Failure where it holds something else.
+inline tune::Database recordsIn(const std::string& file) {
+  return valueOf(file == "-" ? tune::databaseOf(readFile(file), "the standard input") : tune::readDatabase(file),
+                 ExitCode::Refused);
+}
+
+}  // namespace normc::cli
