@@ -89,19 +89,24 @@ std::vector<Shipped> readPlan(const std::string& folder) {
                       "cannot read " + path + "; a bundle is a folder that `normc tune export` made");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const Json json = Json::parse(text, nullptr, false);
-  try {
-    if (json.is_object() && json.at("schema") != kPlanSchema)
-      throw BundleError(BundleError::Foreign,
-                        path + " is not a plan of this version of normc; export the bundle again");
-    std::vector<Shipped> tasks;
-    for (const Json& task : json.at("tasks")) tasks.push_back(fromJson(task));
-    return tasks;
-  } catch (const BundleError&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw BundleError(BundleError::Damaged,
-                      path + " is damaged: " + error.what() + "; export the bundle again");
+  const auto damaged = [&](const std::string& what) {
+    return BundleError(BundleError::Damaged, path + " is damaged: " + what + "; export the bundle again");
+  };
+  if (!json.is_object()) throw damaged("it is no JSON object");
+  if (json.contains("schema") && json["schema"] != kPlanSchema)
+    throw BundleError(BundleError::Foreign,
+                      path + " is not a plan of this version of normc; export the bundle again");
+  if (!json.contains("schema") || !json.contains("tasks") || !json["tasks"].is_array())
+    throw damaged("it has no schema, or no list of tasks");
+  std::vector<Shipped> tasks;
+  for (const Json& task : json["tasks"]) {
+    try {
+      tasks.push_back(fromJson(task));
+    } catch (const std::exception&) {  // what a parser says of a key helps nobody who did not write the plan
+      throw damaged("task " + std::to_string(tasks.size() + 1) + " is not one that `normc tune export` writes");
+    }
   }
+  return tasks;
 }
 
 OpenBundle::OpenBundle(const BundleRun& run)

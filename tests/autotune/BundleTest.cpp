@@ -107,7 +107,18 @@ TEST_F(Bundle, SaysWhatIsWrongWithAFolder) {
   std::ofstream(folder_ + "/plan.json") << "{\"schema\": 7}";
   EXPECT_EQ(error(), folder_ + "/plan.json is not a plan of this version of normc; export the bundle again");
   std::ofstream(folder_ + "/plan.json") << "{\"schema\": 1, \"tasks\": [{}]}";
-  EXPECT_TRUE(error().starts_with(folder_ + "/plan.json is damaged: ")) << error();
+  const auto damaged = [&](const std::string& what) {
+    return folder_ + "/plan.json is damaged: " + what + "; export the bundle again";
+  };
+  EXPECT_EQ(error(), damaged("task 1 is not one that `normc tune export` writes"));
+  for (const char* text : {"", "[]", "3", "nonsense"}) {
+    std::ofstream(folder_ + "/plan.json") << text;
+    EXPECT_EQ(error(), damaged("it is no JSON object")) << text;
+  }
+  for (const char* text : {"{}", "{\"schema\": 1}", "{\"schema\": 1, \"tasks\": {}}"}) {
+    std::ofstream(folder_ + "/plan.json") << text;
+    EXPECT_EQ(error(), damaged("it has no schema, or no list of tasks")) << text;
+  }
 }
 
 TEST_F(Bundle, ACandidateThatIsMissingIsRefusedAndTheRestGoesOn) {
