@@ -66,7 +66,7 @@ using SpecLookup = std::function<Result<std::shared_ptr<const Spec>>(std::string
 /// checkProblem; errors point at the part that is wrong and say what would be legal.
 Result<Problem> parseProblem(std::string_view text, const SpecLookup&);
 
-/// The rules a Problem adds to those of its Spec (P1 to P7 of dsl/SPEC.md): bindings all
+/// The rules a Problem adds to those of its Spec (P1 to P8 of dsl/SPEC.md): bindings all
 /// given and none unknown, groups divide features, layout possible for the reduction, ...
 Result<Problem> checkProblem(Problem);
 
