@@ -60,5 +60,7 @@ install(FILES ${CMAKE_BINARY_DIR}/normcConfig.cmake ${CMAKE_BINARY_DIR}/normcCon
 
 file(RELATIVE_PATH toPrefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(cmake/normc.pc.in normc.pc @ONLY)
+configure_file(cmake/normc_tuner.pc.in normc_tuner.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/normc.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+install(FILES ${CMAKE_BINARY_DIR}/normc_tuner.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT tuner)
 install(DIRECTORY ${CMAKE_BINARY_DIR}/include/normc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)

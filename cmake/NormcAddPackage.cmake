@@ -23,7 +23,8 @@ function(normc_add_package target)
       list(APPEND read ${file})
     endif()
   endforeach()
-  add_custom_command(OUTPUT ${output} COMMAND normc::normc compile ${arg_COMPILE} -o ${output}
+  get_filename_component(folder ${output} DIRECTORY)  # of OUTPUT kernels/norms.npk, which not every generator makes
+  add_custom_command(OUTPUT ${output} COMMAND ${CMAKE_COMMAND} -E make_directory ${folder} COMMAND normc::normc compile ${arg_COMPILE} -o ${output}
     DEPENDS normc::normc ${read} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} COMMENT "Compiling kernels to ${arg_OUTPUT}"
     VERBATIM)
   add_custom_target(${target} ALL DEPENDS ${output})
