@@ -1,5 +1,6 @@
 #include "autotune/cli/Cli.h"
 
+#include <algorithm>
 #include <iostream>
 
 #include "autotune/cli/Failure.h"
@@ -69,7 +70,13 @@ ExitCode parseAndRun(CLI::App& app, int argc, const char* const* argv, const std
   try {
     const std::vector<const char*> words = withoutHelpVerb(argc, argv);
     app.parse(static_cast<int>(words.size()), words.data());
-  } catch (const CLI::Success& shown) {  // --help, --version
+  } catch (const CLI::CallForVersion&) {
+    if (out.json)
+      out.result({{"version", normc_version()}});
+    else
+      out.results() << "normc " << normc_version() << "\n";
+    return ExitCode::Ok;
+  } catch (const CLI::Success& shown) {  // --help
     app.exit(shown, out.results(), out.talk());
     return ExitCode::Ok;
   } catch (const CLI::ParseError& error) {
@@ -79,6 +86,14 @@ ExitCode parseAndRun(CLI::App& app, int argc, const char* const* argv, const std
   refuseExtras(app, verbs);
   if (app.get_subcommands().empty()) throw usage("there is no verb on the command line", "see normc --help");
   return actions.at(app.get_subcommands()[0])(out);
+}
+
+/// The one place that prints errors.
+ExitCode report(const Failure& failure, Output& out) {
+  if (out.json && !out.answered()) out.result({{"errors", jsonOf(failure.diagnostics())}});
+  out.results().flush();
+  out.talk() << failure.what() << std::flush;
+  return failure.code();
 }
 
 }  // namespace
@@ -106,7 +121,9 @@ ExitCode run(int argc, const char* const* argv, const std::vector<Verb>& verbs) 
   Output out(std::cout, std::cerr);
   CLI::App app("normc compiles the description of a normalization layer to kernels and runs them.", "normc");
   app.set_version_flag("--version", std::string("normc ") + normc_version());
-  app.add_flag("--json", out.json, "Print the result as one JSON document");
+  app.add_flag("--json", out.json, "Print the result, or the errors, as one JSON document");
+  // What is wrong with the other flags is JSON, too.
+  out.json = std::find(argv, argv + argc, std::string_view("--json")) != argv + argc;
   app.footer(kExitCodes);
   app.require_subcommand(0, 1);
   app.allow_extras()->fallthrough();
@@ -115,22 +132,14 @@ ExitCode run(int argc, const char* const* argv, const std::vector<Verb>& verbs) 
     if (!out.results().flush()) throw refused("cannot write the result to the standard output");
     return code;
   } catch (const Failure& failure) {
-    out.results().flush();
-    out.talk() << failure.what() << std::flush;
-    return failure.code();
+    return report(failure, out);
   } catch (const Json::exception& error) {
     // The runtime checks what it needs of a manifest; verbs read more.
-    out.talk() << refused(std::string("the manifest of the package is not one that normc writes: ") +
-                          error.what())
-                      .what()
-               << std::flush;
-    return ExitCode::Refused;
+    return report(refused(std::string("the manifest of the package is not one that normc writes: ") + error.what()), out);
   } catch (const std::bad_alloc&) {
-    out.talk() << refused("no memory left").what() << std::flush;
-    return ExitCode::Refused;
+    return report(refused("no memory left"), out);
   } catch (const std::exception& error) {  // nobody above knew what to make of it: a mistake of ours
-    out.talk() << refused(error.what(), "normc did not expect this; please report it").what() << std::flush;
-    return ExitCode::Refused;
+    return report(refused(error.what(), "normc did not expect this; please report it"), out);
   }
 }
 

@@ -14,10 +14,25 @@
 #include <vector>
 
 #include "autotune/cli/ExitCode.h"
+#include "autotune/cli/Output.h"
 #include "dsl/Result.h"
 #include "llvm/Support/Error.h"
 
 namespace normc::cli {
+
+/// With --json an error is one document, {"errors": [...]}, on the standard output, beside its text on the standard
+/// error; `fmt` has its "norms" in it too.
+inline Json jsonOf(const std::vector<Diagnostic>& diagnostics) {
+  Json errors = Json::array();
+  for (const Diagnostic& error : diagnostics)
+    errors.push_back({{"file", error.where.file},
+                      {"line", error.where.line},
+                      {"column", error.where.column},
+                      {"rule", error.rule},
+                      {"message", error.message},
+                      {"hint", error.hint}});
+  return errors;
+}
 
 class Failure : public std::exception {
  public:

@@ -23,6 +23,7 @@ std::string formatted(const char* format, double value) {
 }  // namespace
 
 void Output::result(const Json& document) {
+  answered_ = true;
   results_ << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 

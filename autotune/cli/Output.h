@@ -22,11 +22,14 @@ class Output {
   std::ostream& results() { return results_; }
   std::ostream& talk() { return talk_; }
   void result(const Json&);
+  /// Whether a result was written: there is one document.
+  bool answered() const { return answered_; }
   /// `normc: note: TEXT`
   void note(const std::string& text);
 
  private:
   std::ostream &results_, &talk_;
+  bool answered_ = false;
 };
 
 /// Columns as wide as their widest cell, two blanks between them.

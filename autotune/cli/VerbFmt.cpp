@@ -15,11 +15,6 @@ struct FmtFlags {
   std::string file, output;
 };
 
-Json jsonOf(const Diagnostic& error) {
-  return {{"file", error.where.file}, {"line", error.where.line}, {"column", error.where.column},
-          {"rule", error.rule},       {"message", error.message}, {"hint", error.hint}};
-}
-
 std::vector<Norm> normsToPrint(const std::string& file) {
   if (file != "-" && access(file.c_str(), F_OK) != 0) return normsOf(file);
   return normsIn(readFile(file, kLargestNormText + 1), file == "-" ? "standard input" : file);
@@ -35,11 +30,7 @@ ExitCode fmt(const FmtFlags& flags, Output& out) {
       norms.push_back({{"name", norm->name}, {"hash", norm->structuralHash()}, {"text", print(*norm)}});
     }
   } catch (const Failure& failure) {
-    if (out.json && failure.code() == ExitCode::Refused) {
-      Json errors = Json::array();
-      for (const Diagnostic& error : failure.diagnostics()) errors.push_back(jsonOf(error));
-      out.result({{"norms", Json::array()}, {"errors", errors}});
-    }
+    if (out.json) out.result({{"norms", Json::array()}, {"errors", jsonOf(failure.diagnostics())}});
     throw;
   }
   if (!flags.output.empty()) reportOf(flags.output, out), writeFile(flags.output, text);

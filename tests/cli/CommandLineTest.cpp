@@ -104,6 +104,55 @@ TEST_F(CommandLine, EveryVerbSaysWhatItNeeds) {
   EXPECT_TRUE(contains(normc({"explain"}).err, "normc explain needs a package and a problem"));
 }
 
+TEST_F(CommandLine, WithJsonAnErrorIsOneDocumentBesideItsText) {
+  const std::vector<std::vector<std::string>> wrong{{"compile", "layer_nrm", "-o", "a.npk"},
+                                                    {"check", "none.npk"},
+                                                    {"explain", "none.npk", "layer_norm:forward@f32[*x8]"},
+                                                    {"run", "none.npk"},
+                                                    {"inspect", "none.npk"},
+                                                    {"records", "show", "none.jsonl"},
+                                                    {"tune", "layer_norm"},
+                                                    {"fmt", "layer_nrm"},
+                                                    {"fmt", "none.norm"},
+                                                    {"compile", "--featurs", "8"},
+                                                    {"compil"},
+                                                    {}};
+  for (std::vector<std::string> words : wrong) {
+    const Outcome text = normc(words);
+    EXPECT_EQ(text.out, "");
+    words.push_back("--json");
+    const Outcome json = normc(words);
+    EXPECT_EQ(json.code, text.code);
+    EXPECT_EQ(json.err, text.err);
+    const auto errors = json.json()["errors"];
+    ASSERT_EQ(errors.size(), 1u) << json.out;
+    EXPECT_TRUE(contains(json.err, errors[0]["message"]));
+    EXPECT_TRUE(errors[0].contains("hint"));
+  }
+}
+
+TEST_F(CommandLine, WithJsonErrorsOfANormHaveTheirPlaces) {
+  write("bad.norm", "norm a {\n  reduce rowss\n}\n");
+  const Outcome o = normc({"compile", "bad.norm", "-o", "a.npk", "--json"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_EQ(o.json()["errors"][0]["file"], "bad.norm");
+  EXPECT_EQ(o.json()["errors"][0]["line"], 2);
+}
+
+TEST_F(CommandLine, WithJsonAVerdictStaysTheOneDocument) {
+  const Outcome foreign = normc({"compile", "layer_norm:infer@f32[*x8]", "--target", "sm_90", "-o", "g.npk"});
+  ASSERT_EQ(foreign.code, 0) << foreign.err;
+  const Outcome o = normc({"check", "g.npk", "--json"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_EQ(o.json()["not_run"], 1) << "what is said of it stands on the standard error alone";
+  EXPECT_TRUE(contains(o.err, "no kernel of g.npk was run here"));
+}
+
+TEST_F(CommandLine, VersionMayBeJson) {
+  EXPECT_EQ(normc({"--version", "--json"}).json(), (nlohmann::json{{"version", "0.1.0"}}));
+  EXPECT_EQ(normc({"--json", "--version"}).json(), (nlohmann::json{{"version", "0.1.0"}}));
+}
+
 TEST_F(CommandLine, JsonMayStandBeforeOrAfterTheVerb) {
   EXPECT_EQ(normc({"--json", "list"}).json(), normc({"list", "--json"}).json());
 }
