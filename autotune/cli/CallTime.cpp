@@ -41,6 +41,7 @@ CallTime timeOf(Planned& planned, int64_t rows, int64_t features, int64_t thread
   Problem problem = planned.file.problem(planned.kernel().at("problem").get<std::string>());
   const Extents extents{1, rows, featuresOf(problem, features)};
   problem.features = extents.features;
+  problem = valueOf(checkProblem(std::move(problem)), ExitCode::Usage);
   if (rows > tune::kMostElements / extents.features)
     throw usage(std::to_string(rows) + " rows of " + std::to_string(extents.features) + " features; legal: up to " +
                 std::to_string(tune::kMostElements) + " elements");
