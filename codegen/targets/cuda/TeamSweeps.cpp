@@ -277,7 +277,8 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
       auto some = [&] { return Values{Walk::probe(op, replica)}; };
       return replica.active ? l_.when(replica.active, l_.zero(f_.statistics()), some)[0] : some()[0];
     }
-    const int64_t half = *known / 2 / place_.team;
+    int64_t half = *known / 2 / place_.team;
+    if (s_.shared) half = std::min(half, tileCount() - 1);  // the rest is on its way to shared memory, and comes once
     return mean(threads, tilePosition(0, replica.index),
                 half < tileCount() ? tilePosition(half, replica.index)
                                    : positionAt(l_.add(place_.lane, l_.index(half * place_.team)), true, replica.index));
