@@ -15,6 +15,21 @@ namespace {
 
 constexpr const char* kFewerGroups = "use at most 2^40: there are no more groups than features";
 
+// P8: what is wrong with a number of a problem whose statistics are f32; nothing where it is 0 or a normal number.
+std::optional<Diagnostic> notInF32(const std::string& name, double value) {
+  using F32 = std::numeric_limits<float>;
+  const double size = std::abs(value);
+  if (size == 0 || (size >= F32::min() && size <= F32::max())) return std::nullopt;
+  const bool small = size < F32::min();
+  return Diagnostic{name + " is " + numberText(value) + ", and f32 holds no number so " +
+                        (small ? "small in full precision" : "large"),
+                    "P8",
+                    std::string("data of f32, bf16 and f16 has statistics in f32: use ") +
+                        (small ? "1.2e-38 or more" : "at most 3.4e38") + ", or data of f64",
+                    {},
+                    ""};
+}
+
 class ProblemChecker {
  public:
   using Locate = std::function<void(const std::string&, Diagnostic&)>;
@@ -146,20 +161,6 @@ class ProblemChecker {
 std::vector<Diagnostic> problemErrors(const Problem& problem,
                                       const std::function<void(const std::string&, Diagnostic&)>& locate) {
   return ProblemChecker(problem, locate).run();
-}
-
-std::optional<Diagnostic> notInF32(const std::string& name, double value) {
-  using F32 = std::numeric_limits<float>;
-  const double size = std::abs(value);
-  if (size == 0 || (size >= F32::min() && size <= F32::max())) return std::nullopt;
-  const bool small = size < F32::min();
-  return Diagnostic{name + " is " + numberText(value) + ", and f32 holds no number so " +
-                        (small ? "small in full precision" : "large"),
-                    "P8",
-                    std::string("data of f32, bf16 and f16 has statistics in f32: use ") +
-                        (small ? "1.2e-38 or more" : "at most 3.4e38") + ", or data of f64",
-                    {},
-                    ""};
 }
 
 Diagnostic unknownOption(const Spec& spec, const std::string& name) {

@@ -19,10 +19,6 @@ inline constexpr int64_t kMostFeatures = int64_t(1) << 40;
 std::vector<Diagnostic> problemErrors(
     const Problem&, const std::function<void(const std::string& part, Diagnostic&)>& locate);
 
-/// P8: what is wrong with a number of a problem whose statistics are f32, be it of the spec or set later; nothing where
-/// it is 0 or a normal number of f32.
-std::optional<Diagnostic> notInF32(const std::string& name, double value);
-
 /// P4: an option, or a binding, that a problem of this spec does not have.
 Diagnostic unknownOption(const Spec&, const std::string& name);
 

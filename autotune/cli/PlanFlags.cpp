@@ -4,7 +4,6 @@
 
 #include "autotune/cli/Cli.h"
 #include "autotune/cli/Values.h"
-#include "dsl/ProblemCheck.h"
 
 namespace normc::cli {
 namespace {
@@ -60,11 +59,7 @@ Planned::Planned(const PlanFlags& flags, const std::string& verb)
       file(openFor(flags, place, verb)),
       plan(planFor(file, flags, place, numbersOf(flags))),
       index(plan.kernel()),
-      numbers_(numbersOf(flags)) {
-  if (dtypeOf("dtype", kernel().at("data").get<std::string>()) == DType::F64) return;
-  for (const auto& [name, value] : numbers_)
-    if (const auto error = notInF32("--number " + name, value)) throw Failure(ExitCode::Usage, {*error});
-}
+      numbers_(numbersOf(flags)) {}
 
 std::optional<double> Planned::number(const std::string& name) const {
   for (const auto& [given, value] : numbers_)
