@@ -1,7 +1,6 @@
 #include "codegen/lower/Loops.h"
 
 #include "codegen/lower/Shares.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -403,21 +403,20 @@ TEST(Check, C25_LimitsDoNotExcludeNoCorrection) {
             "  hint: use 1 or more\n");
 }
 
+// What is said of a warmup of so many steps.
+Texts ofWarmup(const std::string& steps) {
+  return brief(norm({"reduce rows", kState, "divide_by running", "backward frozen", "warmup steps = " + steps}));
+}
+
 TEST(Check, C26_CountsAreWholeNumbers) {
   EXPECT_EQ(errorsOf(norm({"reduce features(groups = 2.5)"})),
             "t.norm:2:28: error: '2.5' is no whole number [C26]\n"
             "    reduce features(groups = 2.5)\n"
             "                             ^~~\n"
             "  hint: use a whole number of at most 2^53\n");
-  const std::string running = "divide_by running", frozen = "backward frozen";
-  EXPECT_EQ(brief(norm({"reduce rows", kState, running, frozen, "warmup steps = 1.5"})),
-            Texts{"steps is 1.5 [C26]"});
-  EXPECT_EQ(brief(norm({"reduce rows", kState, running, frozen, "warmup steps = -1"})),
-            Texts{"steps is -1 [C26]"});
-  EXPECT_EQ(brief(norm({"reduce rows", kState, running, frozen, "warmup steps = 1e17"})),
-            Texts{"steps is 1e17 [C26]"});
+  for (const char* steps : {"1.5", "-1", "1e17"}) EXPECT_EQ(ofWarmup(steps), Texts{std::string("steps is ") + steps + " [C26]"});
   EXPECT_EQ(brief("norm n from mabn {\n  renorm moment(start = 0.5)\n}\n"), Texts{"start is 0.5 [C26]"});
-  EXPECT_EQ(brief(norm({"reduce rows", kState, "divide_by window(1.5)", frozen})),
+  EXPECT_EQ(brief(norm({"reduce rows", kState, "divide_by window(1.5)", "backward frozen"})),
             Texts{"'1.5' is no whole number [C26]"});
 }
 
@@ -427,8 +426,7 @@ TEST(Check, C26_AWholeNumberIsTheOneThatStandsThere) {
             "    reduce features(groups = 9007199254740993)\n"
             "                             ^~~~~~~~~~~~~~~~\n"
             "  hint: use a whole number of at most 2^53\n");
-  const std::string running = "divide_by running", frozen = "backward frozen";
-  EXPECT_EQ(brief(norm({"reduce rows", kState, running, frozen, "warmup steps = 9007199254740993"})),
+  EXPECT_EQ(ofWarmup("9007199254740993"),
             Texts{"'9007199254740993' is a whole number that double precision rounds to another [C26]"});
   EXPECT_EQ(brief(norm({"reduce features(groups = 9223372036854775807)"})),
             Texts{"'9223372036854775807' is a whole number that double precision rounds to another [C26]"});

@@ -237,10 +237,11 @@ void TeamLowering::storePending(Sweep& s) {
   s.pending.clear();
 }
 
-/// The mean of each thread's first access, a power of two of them: what it reads it needs anyway.
 /// Elements of a run that are asked at least, where it has as many: one alone may be anywhere.
 static constexpr int64_t kLeastProbed = 4;
 
+/// Of a run, the mean of each thread's first access, a power of two of them, and of one in its middle: where a thread holds
+/// these, it reads them anyway.
 Value TeamLowering::probe(ProbeOp op, Replica& replica) {
   if (kind_ != Kind::Line) {
     TensorOp x = f_.tensor(op.getTensor());
@@ -256,7 +257,6 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
     return shift;
   }
   TensorOp x = f_.tensor(op.getTensor());
-  // Of the run's first vectors, one for each of some threads, and of those in its middle.
   auto mean = [&](int64_t threads, const Position& begin, const Position& middle) {
     int64_t lanes = s_.vector > 1 ? s_.vector : 0;
     auto at = [&](const Position& position) {
@@ -264,8 +264,8 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
       if (here && position.index >= 0) return here;
       return loadWhere(both(replica.active, position.inside), x, alongRun(replica.at, position), lanes, replica.index);
     };
-    Value both = l_.addf(at(begin), at(middle));
-    SmallVector<Value> sum{lanes ? horizontal(both) : both};
+    Value asked = l_.addf(at(begin), at(middle));
+    SmallVector<Value> sum{lanes ? horizontal(asked) : asked};
     if (threads < place_.team) sum[0] = l_.select(l_.less(place_.lane, l_.index(threads)), sum[0], l_.zero(sum[0].getType()));
     sumOverRun(sum);
     return l_.scale(sum[0], 0.5 / double(threads * s_.vector));
