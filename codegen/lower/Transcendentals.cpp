@@ -127,6 +127,15 @@ Value inverseSqrt(Loops& l, Value x) {
   return l.when(l.isFalse(all), y, [&] { return Values{f.select(usual, y, exactInverseSqrt(f, x))}; })[0];
 }
 
+Value quotient(Loops& l, Value x, Value n) {
+  Floats one(l, n), f(l, x);
+  const int64_t lanes = cast<VectorType>(x.getType()).getNumElements();
+  Value reciprocal = l.broadcast(one.div(one.number(1), n), lanes), q = f.mul(x, reciprocal);
+  Value rest = f.fma(f.neg(q), l.broadcast(n, lanes), x);  // NaN where q is infinite
+  Value known = arith::CmpFOp::create(l.b, l.loc, arith::CmpFPredicate::ORD, rest, rest);
+  return f.select(known, f.fma(rest, reciprocal, q), q);
+}
+
 void expandTranscendentals(ModuleOp module) {
   module.walk([](math::RsqrtOp op) {
     OpBuilder b(op);

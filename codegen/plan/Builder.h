@@ -44,7 +44,7 @@ Num inverseSqrt(Num);
 Num log(Num);
 Num exp(Num);
 Num select(Num condition, Num yes, Num no);
-/// The mean of what adds up to `sum`: a product, since the reciprocal is the same for many sums.
+/// The mean of what adds up to `sum`: a product, within 1 ulp, since the reciprocal is the same for many sums.
 Num meanOf(Num sum, Num count);
 /// `x` where it is finite, else `otherwise`.
 Num finiteOr(Num x, Num otherwise);

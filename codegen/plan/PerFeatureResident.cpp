@@ -104,7 +104,7 @@ class Resident {
       batch.moment = meanOf(sums[0], n);
       return batch;
     }
-    Num delta = meanOf(sums[0], n);
+    Num delta = sums[0] / n;  // not meanOf: where the shift is an outlier, digits of it are digits of the mean
     batch.mean = shift + delta;
     batch.moment = raw() ? meanOf(sums[2], n) : max(k_.constant(0), meanOf(sums[1] - sums[0] * delta, n));
     return batch;

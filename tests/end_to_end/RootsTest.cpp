@@ -1,7 +1,9 @@
-// 1 / sqrt of statistics side by side: within 1 ulp, whatever stands in the lanes beside.
+// Statistics side by side take no root and no division of vectors: 1 / sqrt is within 1 ulp, a mean what a division
+// gives, whatever stands in the lanes beside.
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
 
@@ -75,6 +77,50 @@ TEST_P(Roots, OfWhatHasNoneNearAreThoseOfTheStandardAndTouchNoOtherLane) {
     }
   }
 }
+
+/// The means that BatchNorm finds of `rows` rows: 0, but for the second, which no shift is made of.
+std::vector<float> means(const char* target, codegen::Strategy strategy, int64_t rows, const std::vector<float>& second) {
+  const int64_t features = int64_t(second.size());
+  const std::string text = "batch_norm:forward@f32[*x" + std::to_string(features) + "]";
+  const auto isa = llvm::cantFail(codegen::cpu::findIsa(target));
+  codegen::Job job{problemOf(text), llvm::cantFail(codegen::findTarget(target)), {}};
+  job.schedule = codegen::cpu::defaultSchedule(job.problem, isa, strategy).text();
+  const std::string bytes = llvm::cantFail(codegen::buildPackage({job}));
+  host::Context context;
+  normc_request request{};
+  request.denormals = NORMC_DENORMALS_KEEP;
+  host::Plan plan(host::Package(context, bytes.data(), bytes.size()), text, request);
+  host::State state(plan);
+  const normc_sizes sizes = host::Plan::sizes(1, rows, features);
+  std::vector<float> x(rows * features), y(x.size()), scale(features, 1), bias(features);
+  std::copy(second.begin(), second.end(), x.begin() + features);
+  std::vector<char> workspace(plan.workspaceBytes(sizes)), saved(plan.savedBytes(sizes));
+  host::Call call;
+  call.x = {x.data(), {rows, features}}, call.y = {y.data(), {rows, features}};
+  call.scale = {scale.data(), {features}}, call.bias = {bias.data(), {features}};
+  call.workspace = workspace, call.saved = saved, call.state = &state;
+  plan(call);
+  std::vector<float> result(features);
+  for (const normc_field& field : plan.savedFields(sizes))
+    if (field.name == std::string("mean")) std::memcpy(result.data(), saved.data() + field.offset, field.bytes);
+  return result;
+}
+
+TEST_P(Roots, MeansAreWhatADivisionGives) {
+  if (hostIsa().name < codegen::cpu::findIsa(GetParam())->name) GTEST_SKIP() << "a processor with " << GetParam() << " is needed";
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> mantissa(1, 2);
+  std::vector<float> numbers;
+  for (int exponent = -60; exponent <= 60; ++exponent)
+    for (int i = 0; i < 5; ++i) numbers.push_back(std::ldexp(i % 2 ? mantissa(random) : -mantissa(random), exponent));
+  for (const codegen::Strategy strategy : {codegen::Strategy::Resident, codegen::Strategy::Streamed})
+    for (const int64_t rows : {11, 23, 29}) {
+      const std::vector<float> found = means(GetParam(), strategy, rows, numbers);
+      for (size_t i = 0; i < numbers.size(); ++i)
+        ASSERT_EQ(found[i], numbers[i] / float(rows)) << numbers[i] << " / " << rows << " " << codegen::name(strategy).str();
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Sets, Roots, testing::Values("x86-64-v3", "x86-64-v4"));
 
 }  // namespace
