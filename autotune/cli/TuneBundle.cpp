@@ -45,8 +45,14 @@ std::vector<size_t> candidatesOf(const tune::Landscape& landscape, const TuneFla
   return tune::seedsOf(landscape, options);
 }
 
-/// The default, then the seeds, as far as they can be made.
-tune::Shipped shipped(const TuneTask& t, const Hardware& hardware, size_t index, const TuneFlags& flags) {
+/// A candidate that cannot be made here, so is not in the bundle.
+struct LeftOut {
+  std::string problem, schedule, reason;
+};
+
+/// The default, then the seeds, as far as they can be made; to `leftOut` those that cannot.
+tune::Shipped shipped(const TuneTask& t, const Hardware& hardware, size_t index, const TuneFlags& flags,
+                      std::vector<LeftOut>& leftOut) {
   const tune::Landscape landscape = landscapeOf(t, hardware);
   const std::vector<size_t> points = candidatesOf(landscape, flags);
   const std::string folder = flags.output + "/" + std::to_string(index);
@@ -60,7 +66,11 @@ tune::Shipped shipped(const TuneTask& t, const Hardware& hardware, size_t index,
   shipped.setting.device = {hardware.site.device.kind, hardware.site.device.arch, "", {}},
   shipped.setting.toolchain = hardware.site.toolchain;
   for (size_t i = 0; i < points.size(); ++i) {
-    if (!made[i].failure.empty()) continue;
+    if (!made[i].failure.empty()) {
+      const tune::Point& point = landscape[points[i]];
+      leftOut.push_back({t.problem.text(), point.generator + ":" + point.schedule, made[i].failure});
+      continue;
+    }
     made[i].package = std::to_string(index) + "/" + fs::path(made[i].package).filename().string();
     shipped.points.push_back(landscape[points[i]]), shipped.made.push_back(std::move(made[i]));
   }
@@ -89,6 +99,7 @@ ExitCode exportBundle(const TuneFlags& given, Output& out) {
   if (flags.dryRun) return showCandidates(tasks, hardware, flags, out);
   makeFolder(flags.output);
   std::vector<tune::Shipped> all;
+  std::vector<LeftOut> leftOut;
   const Interrupt interrupt;
   Progress progress(out, "compiling", int64_t(tasks.size()));
   int64_t packages = 0;
@@ -97,21 +108,27 @@ ExitCode exportBundle(const TuneFlags& given, Output& out) {
       throw Failure(ExitCode::Interrupted,
                     {{.message = "interrupted; " + flags.output + " has no plan and cannot be run"}});
     progress.step(int64_t(all.size()), task.problem.text());
-    all.push_back(shipped(task, hardware, all.size(), flags));
+    all.push_back(shipped(task, hardware, all.size(), flags, leftOut));
     packages += int64_t(all.back().points.size());
   }
   progress.clear();
   writeFile(flags.output + "/plan.json", tune::planText(all));
   if (out.json) {
+    Json without = Json::array();
+    for (const LeftOut& one : leftOut)
+      without.push_back({{"problem", one.problem}, {"schedule", one.schedule}, {"reason", one.reason}});
     out.result({{"folder", flags.output},
                 {"tasks", all.size()},
                 {"candidates", packages},
+                {"left_out", without},
                 {"target", hardware.site.device.arch}});
     return ExitCode::Ok;
   }
   out.results() << flags.output << ": " << counted(packages, "candidate") << " of "
-                << counted(int64_t(all.size()), "problem") << " for " << hardware.site.device.arch
-                << "\nmeasure them there: normc-bundle " << flags.output
+                << counted(int64_t(all.size()), "problem") << " for " << hardware.site.device.arch << "\n";
+  for (const LeftOut& one : leftOut)
+    out.results() << "left out: " << one.problem << ", " << one.schedule << ": " << one.reason << "\n";
+  out.results() << "measure them there: normc-bundle " << flags.output
                 << "; and bring the results home: normc tune import " << flags.output
                 << " --records DB.jsonl\n";
   return ExitCode::Ok;

@@ -20,6 +20,8 @@ namespace normc::tune {
 namespace {
 
 constexpr size_t kLogShown = 2000;
+/// What the system's loader ends with, too, where a library is missing.
+constexpr int kNotStarted = 127;
 
 void closeAll(std::initializer_list<int*> files) {
   for (int* file : files) {
@@ -31,18 +33,20 @@ void closeAll(std::initializer_list<int*> files) {
 /// Between fork and exec: only what is allowed there.
 [[noreturn]] void become(const char* program, int in, int out, int log, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(127);
+  if (getppid() != parent) _exit(kNotStarted);
   setpgid(0, 0);
   const rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);
   sigset_t signals;
   sigemptyset(&signals);
   sigprocmask(SIG_SETMASK, &signals, nullptr);
-  if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(log, 2) < 0) _exit(127);
+  if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(log, 2) < 0) _exit(kNotStarted);
   syscall(SYS_close_range, 3u, ~0u,
           0u);  // what else the host has open is none of the worker's; old systems keep it
   execl(program, program, static_cast<char*>(nullptr));
-  _exit(127);
+  const char* why = strerrordesc_np(errno);
+  (void)!write(2, why, strlen(why));
+  _exit(kNotStarted);
 }
 
 }  // namespace
@@ -58,7 +62,7 @@ std::string Worker::besideThis() {
   return program;
 }
 
-Worker::Worker(const std::string& program) {
+Worker::Worker(const std::string& program) : program_(program) {
   int in[2] = {-1, -1}, out[2] = {-1, -1};
   log_ = memfd_create("normc-worker-log", MFD_CLOEXEC);
   if (log_ < 0 || pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) {
@@ -104,6 +108,8 @@ Worker::Ended Worker::end(bool hung) {
   ended.log.resize(kLogShown);
   ended.log.resize(size_t(std::max<ssize_t>(0, pread(log_, ended.log.data(), kLogShown, 0))));
   closeAll({&log_});
+  if (!hung && !answered_ && WIFEXITED(status) && WEXITSTATUS(status) == kNotStarted)
+    throw std::runtime_error("cannot start the worker " + program_ + ": " + ended.log);
   return ended;
 }
 
@@ -129,7 +135,7 @@ Json Worker::ask(const Json& request, double seconds) {
     if (const size_t newline = received_.find('\n'); newline != received_.npos) {
       const Json answer = Json::parse(received_.substr(0, newline), nullptr, false);
       received_.erase(0, newline + 1);
-      if (answer.is_object()) return answer;
+      if (answer.is_object()) return answered_ = true, answer;
       throw end(true);  // a candidate wrote to where answers go
     }
     const double left = std::chrono::duration<double>(deadline - Clock::now()).count();

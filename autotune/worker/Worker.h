@@ -22,12 +22,13 @@ class Worker {
     bool hung = false;
   };
 
-  /// Starts `program`. Throws std::runtime_error where it cannot be started.
+  /// Starts `program`. Throws std::runtime_error where the system has no room for a process.
   explicit Worker(const std::string& program);
   ~Worker();
   Worker(const Worker&) = delete;
 
-  /// The answer, within `seconds`; throws Ended otherwise, and then the worker is gone.
+  /// The answer, within `seconds`; throws Ended otherwise, and then the worker is gone. Throws std::runtime_error where
+  /// there never was one: `program` is missing, or a library of it. No candidate is to blame for that.
   Json ask(const Json& request, double seconds);
   bool alive() const { return process_ > 0; }
   pid_t process() const { return process_; }
@@ -40,7 +41,8 @@ class Worker {
 
   pid_t process_ = -1;
   int to_ = -1, from_ = -1, log_ = -1;
-  std::string received_;
+  std::string program_, received_;
+  bool answered_ = false;
 };
 
 }  // namespace normc::tune

@@ -180,15 +180,20 @@ TEST_F(Wild, WhoFailsInARaceIsOutOfItAndTheOthersGoOn) {
   EXPECT_EQ(crashed, 1);
 }
 
-TEST_F(Wild, AMissingWorkerProgramIsSaid) {
+TEST_F(Wild, AWorkerThatCannotBeStartedIsNoCandidatesFault) {
   const Landscape landscape = landscapeOf({"right"});
   const Setting where = setting();
-  LiveLab::Hands none = hands(landscape);
+  Journal journal(folder_ + "/db.jsonl");
+  LiveLab::Hands none = hands(landscape, &journal);
   none.worker = folder_ + "/no-such-program";
   LiveLab lab(landscape, where, none, {});
-  const Screened one = screenOne(lab, 0);
-  EXPECT_NE(one.status, Status::Ok);
-  EXPECT_TRUE(contains(one.reason, "ended with exit code 127"));
+  try {
+    screenOne(lab, 0);
+    FAIL() << "it was screened";
+  } catch (const std::runtime_error& error) {
+    EXPECT_EQ(error.what(), "cannot start the worker " + none.worker + ": No such file or directory");
+  }
+  EXPECT_TRUE(readDatabase(journal.path())->records.empty());
 }
 
 }  // namespace

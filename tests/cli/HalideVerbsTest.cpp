@@ -164,6 +164,24 @@ TEST_F(BrokenHalide, LeavesNothingInRecordsUnlessItRefuses) {
   EXPECT_TRUE(contains(tune(), "\"status\":\"refused\"")) << "tried again, and this time it is the candidate's";
 }
 
+TEST_F(BrokenHalide, IsWhatABundleSaysItsCandidatesLack) {
+  generator("echo 'cannot be expressed' >&2; exit 3");
+  const auto packed = run({"tune", "export", "rms_norm:infer@f32[*x64]", "--rows", "8", "--threads", "1", "--candidates", "12", "-o",
+                           "b", "--json"})
+                          .json();
+  ASSERT_FALSE(packed["left_out"].empty());
+  EXPECT_GT(packed["candidates"], 0);
+  for (const auto& one : packed["left_out"]) {
+    EXPECT_EQ(one["problem"], "rms_norm:infer@f32[*x64]");
+    EXPECT_TRUE(one["schedule"].get<std::string>().starts_with("halide:")) << one;
+    EXPECT_TRUE(contains(one["reason"], "cannot be expressed"));
+  }
+  const std::string text = run({"tune", "export", "rms_norm:infer@f32[*x64]", "--rows", "8", "--threads", "1", "--candidates", "12",
+                                "-o", "c"})
+                               .out;
+  EXPECT_TRUE(contains(text, "left out: rms_norm:infer@f32[*x64], halide:"));
+}
+
 TEST_F(NoHalide, GpusAreLeftToMlir) {
   const Outcome o = normc(
       {"compile", "rms_norm:forward@f32[*x64]", "--generator", "halide", "--target", "sm_90", "-o", "r.npk"});
