@@ -13,7 +13,7 @@
 //   backward  du = s_b * [ h - k_mu m mean(h) - k_psi f m rho mean(h x0) - k_nu w x0 kappa ]
 //
 // Structure is compiled, numbers are arguments: the fields marked (number) reach
-// a kernel as scalars, so two specs that differ only there share their kernels.
+// a kernel as scalars, `init` fills a fresh state; specs that differ only there share their kernels.
 #pragma once
 
 #include <cstdint>

@@ -271,8 +271,9 @@ typedef struct normc_state normc_state;
  *   backward   x, dy, scale, mask, state_in, saved   [dx], [dscale], [dbias], [state_out]
  *   infer      x, scale, bias, mask, state_in        y
  *
- * as far as the norm has them. What is NULL is not computed; with state_out NULL the state does not change
- * (as when activations are recomputed). Backward ignores inputs that it does not need; any other argument
+ * as far as the norm has them. What is NULL is not computed; with state_out NULL the state does not change.
+ * Where activations are recomputed, that is the first pass: the second, which updates, has to see the state
+ * of before the step as well. Backward ignores inputs that it does not need; any other argument
  * that the plan does not take is refused, since it would silently have no effect.
  *
  * Tensors. x, y, dy, dx have one shape: rows x features, or what the problem says. Rows may come as several

@@ -284,7 +284,8 @@ class Norm:
         self._workspace = _aligned(0)
 
     def forward(self, x, scale=None, bias=None, mask=None, update_state=True, out=None):
-        """y. With update_state false the state stays as it is, as when activations are recomputed."""
+        """y. With update_state false the state stays as it is, as in the first pass of activations that are
+        recomputed: the second, before backward, updates it, and sees the state that the first saw."""
         plan, rows = self._plans["forward"], x.size // self.features
         y = np.empty_like(x) if out is None else out
         self.saved = _aligned(plan.buffer_bytes("saved", 1, rows, self.features))

@@ -1,6 +1,7 @@
 #include "runtime/plan/State.h"
 
 #include <array>
+#include <limits>
 
 #include "runtime/core/Error.h"
 #include "runtime/plan/Fields.h"
@@ -116,12 +117,19 @@ normc_status State::importPowerNorm(const normc_power_norm_checkpoint& from) {
   if (!(from.backward_decay >= 0 && from.backward_decay < 1))
     return fail(NORMC_INVALID_ARGUMENT, "the checkpoint's backward_decay is ", from.backward_decay,
                 "; it must be at least 0 and less than 1 (0.9 in the released scripts)");
+  for (int64_t f = 0; f < from.features; ++f)
+    if (!(from.running_phi[f] >= 0 && from.running_phi[f] <= std::numeric_limits<float>::max()))
+      return fail(NORMC_INVALID_ARGUMENT, "the checkpoint's running_phi is ", from.running_phi[f], " at feature ", f,
+                  "; a mean of squares is finite and not negative");
   const bool wide = !fields_.empty() && fields_.back().type == ElementType::F64;
   const size_t vectorBytes = sizes_.features * (wide ? sizeof(double) : sizeof(float));
   size_t step, psi2, nu;
   NORMC_TRY(find("step", sizeof(int64_t), step));
   NORMC_TRY(find("psi2", vectorBytes, psi2));
   NORMC_TRY(find("nu", vectorBytes, nu));
+  if (fields_.size() > 3)
+    return fail(NORMC_INVALID_ARGUMENT, "a checkpoint of PowerNorm holds step, psi2 and nu; the state of ", norm_,
+                " has more: ", signature(fields_));
   const auto scale = wide ? scaled<double> : scaled<float>;
   NORMC_TRY(memory_->write(psi2, scale(from.running_phi, sizes_.features, 1).data(), vectorBytes));
   NORMC_TRY(

@@ -1,4 +1,5 @@
 // State and saved statistics: memory of the caller's, and the object that is sugar over it.
+#include <cmath>
 #include <cstring>
 
 #include "tests/runtime/Support.h"
@@ -121,6 +122,26 @@ TEST(State, DoesNotChangeWhereStateOutIsNull) {
   EXPECT_EQ(again.field("psi2"), std::vector<float>(10, 1));
 }
 
+TEST(State, ARecomputedForwardHasToSeeTheStateOfBefore) {
+  PowerNorm norm, again;
+  Call first = again.forward();
+  first.state = nullptr;
+  first.stateIn = again.state.buffer();
+  again.forwardPlan(first);  // the first pass leaves the state, the second updates it
+  const std::vector<float> y = again.y;
+  const std::vector<char> saved = again.saved;
+  again.forwardPlan(again.forward());
+  again.backwardPlan(again.backward());
+  norm.forwardPlan(norm.forward());
+  norm.backwardPlan(norm.backward());
+  EXPECT_EQ(again.y, y);
+  EXPECT_EQ(again.saved, saved);
+  EXPECT_EQ(again.dx, norm.dx);
+  EXPECT_EQ(std::memcmp(again.state.buffer().data, norm.state.buffer().data, norm.state.buffer().bytes), 0);
+  again.forwardPlan(first);  // the other way round a step is counted that was not made
+  EXPECT_NE(again.y, y);
+}
+
 TEST(State, LetsSeveralForwardsBeOpen) {
   PowerNorm norm, reference;
   norm.forwardPlan(norm.forward());
@@ -138,7 +159,9 @@ TEST(State, LetsSeveralForwardsBeOpen) {
 
 TEST(State, ImportsReleasedCheckpoints) {
   PowerNorm norm;
-  const std::vector<float> phi = numbers(10, 5), gz = numbers(10, 6);
+  std::vector<float> phi = numbers(10, 5);
+  const std::vector<float> gz = numbers(10, 6);
+  for (float& value : phi) value *= value;
   normc_power_norm_checkpoint checkpoint = {sizeof checkpoint, 10, phi.data(), gz.data(), 4321, 0.75};
   host::check(normc_state_import_power_norm(norm.state.get(), &checkpoint));
   EXPECT_EQ(norm.step(), 4321);
@@ -161,10 +184,31 @@ TEST(State, ImportsReleasedCheckpoints) {
             "INVALID_ARGUMENT: the checkpoint's backward_decay is 1; it must be at least 0 and less than 1 "
             "(0.9 in the "
             "released scripts)");
+  const auto importPhi = [&](float odd) {
+    std::vector<float> damaged = phi;
+    damaged[3] = odd;
+    return import([&](auto& c) { c.running_phi = damaged.data(); });
+  };
+  EXPECT_EQ(importPhi(-1),
+            "INVALID_ARGUMENT: the checkpoint's running_phi is -1 at feature 3; a mean of squares is finite and not negative");
+  EXPECT_NE(importPhi(NAN), "accepted");
+  EXPECT_NE(importPhi(INFINITY), "accepted");
   const Plan other(standard(), "warmup:forward@f32[*x*]");
   State foreign(other, 10);
   EXPECT_EQ(refusal(normc_state_import_power_norm(foreign.get(), &checkpoint)),
             "NOT_FOUND: the state of warmup has no field `psi2`; it has: step:i64[], warmed:f32[]");
+}
+
+TEST(State, OfAWindowTakesNoCheckpointOfPowerNorm) {
+  package::Kernel windowed = powerNorm("forward");
+  windowed.state.push_back({"window_psi2", "f32", {"features"}, 0});
+  const Plan plan(openInMemory(packageOf(windowed), context()), "power_norm:forward@f32[*x*]");
+  State state(plan, 2);
+  const std::vector<float> phi = {1, 2}, gz = {3, 4};
+  const normc_power_norm_checkpoint checkpoint = {sizeof checkpoint, 2, phi.data(), gz.data(), 7, 0.9};
+  EXPECT_EQ(refusal(normc_state_import_power_norm(state.get(), &checkpoint)),
+            "INVALID_ARGUMENT: a checkpoint of PowerNorm holds step, psi2 and nu; the state of power_norm has more: "
+            "step:i64[], psi2:f32[features], nu:f32[features], window_psi2:f32[features]");
 }
 
 TEST(State, ImportsNothingWhenItRefuses) {
