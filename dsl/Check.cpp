@@ -58,7 +58,8 @@ class Checker {
     const std::string center = "'center " + wordOf(kCenterWords, spec_.center) + "'";
     const std::string divideBy = "'divide_by " + wordOf(kDivideByWords, spec_.divideBy) + "'";
     // C6: a state needs one statistic per feature.
-    perFeature("C6", !spec_.running, "running", "'running'", "or leave the clause out");
+    perFeature("C6", !spec_.running, "running", "'running'",
+               inherited("running") ? "or write 'running none'" : "or leave the clause out");
     perFeature("C6", spec_.center != Center::Running, "center", center, "or 'center current'");
     perFeature("C6", spec_.divideBy == DivideBy::Current, "divide_by", divideBy, "or 'divide_by current'");
     perFeature("C6", spec_.backward != Backward::Approximate, "backward", "'backward approximate'",
@@ -80,13 +81,13 @@ class Checker {
     if (spec_.running && spec_.running->unbiased) {
       require(spec_.moment == Moment::Central, "C10", "running.unbiased",
               "'unbiased' needs 'moment central', but moment is 'raw'",
-              "a raw moment has no factor M/(M-1): leave 'unbiased' out, or use 'moment central'");
+              "a raw moment has no factor M/(M-1): " + biased() + ", or use 'moment central'");
       require(spec_.divideBy != DivideBy::Window, "C10", "running.unbiased",
               "'unbiased' does not go with 'divide_by window'",
-              "a window holds biased moments: leave 'unbiased' out");
+              "a window holds biased moments: " + biased());
       require(spec_.renorm.kind != Renorm::Std, "C10", "running.unbiased",
               "'unbiased' does not go with 'renorm std'",
-              "it keeps a standard deviation: leave 'unbiased' out");
+              "it keeps a standard deviation: " + biased());
     }
   }
 
@@ -106,7 +107,8 @@ class Checker {
             "backward.scale",
             "'scale = batch' needs 'divide_by running', but divide_by is " +
                 inQuotes(wordOf(kDivideByWords, spec_.divideBy)),
-            "use 'divide_by running', or leave 'scale' out");
+            inherited("backward") ? "use 'divide_by running', or write 'backward approximate' with 'scale = forward'"
+                                  : "use 'divide_by running', or leave 'scale' out");
   }
 
   void correction() {
@@ -134,7 +136,8 @@ class Checker {
     if (spec_.warmup && spec_.perFeature()) {
       require(spec_.divideBy != DivideBy::Current, "C18", "warmup",
               "'warmup' needs 'divide_by running' or 'divide_by window', but divide_by is 'current'",
-              "the moment of this batch divides in every step: leave 'warmup' out");
+              "the moment of this batch divides in every step: " +
+                  std::string(inherited("warmup") ? "write 'warmup none'" : "leave 'warmup' out"));
       require(spec_.backward != Backward::Exact || spec_.divideBy != DivideBy::Running, "C18", "warmup",
               "'warmup' does not go with 'backward exact'",
               "the exact gradient changes its form after warmup: use 'backward approximate' or 'backward "
@@ -247,6 +250,14 @@ class Checker {
       }
     }
     errors_.push_back(std::move(error));
+  }
+
+  // A clause of the base stands in another text: it can be replaced here, not left out.
+  bool inherited(std::string_view clause) const { return !places_.empty() && !places_.contains(clause); }
+
+  std::string biased() const {
+    return inherited("running") ? "write 'running decay = " + numberText(spec_.running->decay) + "' without it"
+                                : "leave 'unbiased' out";
   }
 
   std::string reduce() const { return wordOf(kReduceWords, spec_.reduce); }

@@ -169,6 +169,32 @@ TEST(Check, C6_AStateNeedsOneStatisticPerFeature) {
       Texts{});
 }
 
+TEST(Check, C6_AnInheritedRunningIsTakenAwayByNone) {
+  EXPECT_EQ(errorsOf("norm t from batch_norm {\n  reduce features\n}\n"),
+            "t.norm:1:6: error: 'running' needs 'reduce rows', but reduce is 'features' [C6]\n"
+            "  norm t from batch_norm {\n"
+            "       ^\n"
+            "  hint: use 'reduce rows', or write 'running none'\n");
+}
+
+TEST(Check, HintsNeverLeaveOutWhatTheBaseSays) {
+  const auto hints = [](const std::string& text) {
+    std::vector<std::string> out;
+    const auto specs = readNorms(text, "t.norm");
+    for (size_t i = 0; !specs && i < specs.errors().size(); ++i) out.push_back(specs.errors()[i].hint);
+    return out;
+  };
+  EXPECT_EQ(hints("norm t from batch_norm_unbiased {\n  moment raw\n}\n"),
+            Texts{"a raw moment has no factor M/(M-1): write 'running decay = 0.9' without it, or use 'moment central'"});
+  EXPECT_EQ(hints("norm t from batch_norm_unbiased {\n  renorm std\n}\n"),
+            Texts{"it keeps a standard deviation: write 'running decay = 0.9' without it"});
+  EXPECT_EQ(hints("norm t from batch_norm_unbiased {\n  divide_by window(4)\n  backward frozen\n}\n"),
+            Texts{"a window holds biased moments: write 'running decay = 0.9' without it"});
+  EXPECT_EQ(hints("norm t from power_norm_released {\n  divide_by current\n}\n"),
+            (Texts{"use 'divide_by running', or write 'backward approximate' with 'scale = forward'",
+                   "the moment of this batch divides in every step: write 'warmup none'"}));
+}
+
 TEST(Check, C7_CenterRunningNeedsRunning) {
   EXPECT_EQ(errorsOf(norm({"reduce rows", "center    running"})),
             "t.norm:3:13: error: 'center running' needs a state, and the norm has no 'running' clause [C7]\n"
