@@ -93,10 +93,11 @@ class Checker {
 
   void gradient() {
     // C12
+    if (!spec_.perFeature()) return;  // C6 said so
     require(spec_.backward != Backward::Exact || spec_.divideBy != DivideBy::Window, "C12", "backward",
             "'backward exact' does not go with 'divide_by window'",
             "a window contains this batch only in part: use 'backward approximate' or 'backward frozen'");
-    if (spec_.backward != Backward::Approximate || !spec_.perFeature()) return;
+    if (spec_.backward != Backward::Approximate) return;
     // C13
     require(spec_.approximate.nu != Nu::Window || spec_.divideBy == DivideBy::Window, "C13", "backward.nu",
             "'nu = window' needs 'divide_by window', but divide_by is " +
@@ -113,8 +114,12 @@ class Checker {
 
   void correction() {
     const Renorm kind = spec_.renorm.kind;
+    const std::string name = "'renorm " + wordOf(kRenormWords, kind) + "'";
+    if (kind != Renorm::None && !spec_.perFeature()) {  // what else it needs, needs that too
+      perFeature(kind == Renorm::Std ? "C15" : "C16", false, "renorm", name, "or 'renorm none'");
+      return;
+    }
     const auto needs = [&](const char* rule, bool ok, const std::string& what) {
-      const std::string name = "'renorm " + wordOf(kRenormWords, kind) + "'";
       require(ok, rule, "renorm", name + " needs '" + what + "'", "write '" + what + "', or 'renorm none'");
     };
     if (kind == Renorm::Std) {  // C15
@@ -153,8 +158,8 @@ class Checker {
     // C20
     require(spec_.padding != Padding::LeaveOutOfStatistics || spec_.running, "C20", "padding",
             "'padding leave_out_of_statistics' needs 'running'",
-            "where all rows are padded, only a state can transform them: use 'padding exclude', or add "
-            "'running'");
+            "where all rows are padded, only a state can transform them: use 'padding exclude', or add " +
+                std::string(spec_.perFeature() ? "'running'" : "'running' to 'reduce rows'"));
   }
 
   void values() {

@@ -262,6 +262,11 @@ TEST(Check, C12_ExactDoesNotGoWithAWindow) {
   EXPECT_EQ(brief(norm({"reduce rows", "divide_by running", kState, "backward exact"})), Texts{});
 }
 
+TEST(Check, C12_AWindowOfOtherStatisticsBreaksC6Alone) {
+  EXPECT_EQ(brief(norm({"reduce features", "divide_by window(4)"})),
+            Texts{"'divide_by window' needs 'reduce rows', but reduce is 'features' [C6]"});
+}
+
 TEST(Check, C13_NuWindowNeedsAWindow) {
   EXPECT_EQ(errorsOf(norm({"reduce rows", "divide_by running", kState, "backward approximate(nu = window)"})),
             "t.norm:5:29: error: 'nu = window' needs 'divide_by window', but divide_by is 'running' [C13]\n"
@@ -295,6 +300,16 @@ TEST(Check, C15_RenormStdNeedsABatchNormalization) {
       "           ^~~\n"
       "  hint: write 'running decay = 0.9', or 'renorm none'\n");
   EXPECT_EQ(brief(norm({"reduce rows", "center current", "moment central", kState, "renorm std"})), Texts{});
+}
+
+TEST(Check, C15_RenormNeedsReduceRowsBeforeAnythingElse) {
+  EXPECT_EQ(errorsOf(norm({"reduce features", "renorm std"})),
+            "t.norm:3:10: error: 'renorm std' needs 'reduce rows', but reduce is 'features' [C15]\n"
+            "    renorm std\n"
+            "           ^~~\n"
+            "  hint: use 'reduce rows', or 'renorm none'\n");
+  EXPECT_EQ(brief(norm({"reduce segment", "renorm moment"})),
+            Texts{"'renorm moment' needs 'reduce rows', but reduce is 'segment' [C16]"});
 }
 
 TEST(Check, C16_RenormMomentNeedsAWindowOfRawMoments) {
@@ -355,6 +370,7 @@ TEST(Check, C20_LeavingPaddedRowsOutNeedsAState) {
       "'running'\n");
   EXPECT_EQ(brief(norm({"reduce features", padding})),
             Texts{"'padding leave_out_of_statistics' needs 'running' [C20]"});
+  EXPECT_NE(errorsOf(norm({"reduce features", padding})).find("or add 'running' to 'reduce rows'\n"), std::string::npos);
   EXPECT_EQ(brief(norm({"reduce rows", padding, kState})), Texts{});
 }
 
