@@ -18,9 +18,8 @@ class Builder {
     std::vector<std::string_view> seen;
     for (const Clause& clause : norm.clauses) {
       const std::string_view keyword = clause.keyword.text;
-      const auto handler = std::find_if(std::begin(kHandlers), std::end(kHandlers),
-                                        [&](const Handler& each) { return each.keyword == keyword; });
-      if (handler == std::end(kHandlers)) {
+      const Handler* const handler = find(keyword);
+      if (!handler) {
         unknownClause(clause.keyword);
       } else if (std::find(seen.begin(), seen.end(), keyword) != seen.end()) {
         // C2
@@ -34,12 +33,20 @@ class Builder {
     }
   }
 
+  static bool knows(std::string_view keyword) { return find(keyword) != nullptr; }
+
  private:
   struct Handler {
     std::string_view keyword;
     void (Builder::*apply)(const Clause&);
   };
   static const Handler kHandlers[12];
+
+  static const Handler* find(std::string_view keyword) {
+    const auto found = std::find_if(std::begin(kHandlers), std::end(kHandlers),
+                                    [&](const Handler& each) { return each.keyword == keyword; });
+    return found == std::end(kHandlers) ? nullptr : found;
+  }
 
   void reduce(const Clause& clause) {
     spec_.reduce = Reduce::Features;
@@ -286,5 +293,7 @@ void applyClauses(const NormSyntax& norm, const SourceText& source, Spec& spec, 
                   std::vector<Diagnostic>& errors) {
   Builder(source, spec, places, errors).apply(norm);
 }
+
+bool isClause(std::string_view keyword) { return Builder::knows(keyword); }
 
 }  // namespace normc

@@ -1,6 +1,7 @@
 // From the tree of a norm to its Spec: what each clause sets.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "dsl/Check.h"
@@ -14,5 +15,8 @@ namespace normc {
 /// what the base had. Notes in `places` where each flag was written.
 void applyClauses(const NormSyntax& norm, const SourceText&, Spec& spec, Places& places,
                   std::vector<Diagnostic>& errors);
+
+/// Whether a clause begins with that word.
+bool isClause(std::string_view keyword);
 
 }  // namespace normc

@@ -108,9 +108,12 @@ class FileReader {
     spec.name = std::string(draft.syntax.name.text);
     const size_t errorsBefore = errors_.size();
     applyClauses(draft.syntax, source_, spec, places, errors_);
-    const auto isReduce = [](const Clause& clause) { return clause.keyword.isWord("reduce"); };
+    // A clause of an unknown word may have been meant as the 'reduce' that is missing.
+    const auto mayBeReduce = [](const Clause& clause) {
+      return clause.keyword.isWord("reduce") || !isClause(clause.keyword.text);
+    };
     const std::vector<Clause>& clauses = draft.syntax.clauses;
-    if (whole && !draft.syntax.base && std::none_of(clauses.begin(), clauses.end(), isReduce)) {  // C3
+    if (whole && !draft.syntax.base && std::none_of(clauses.begin(), clauses.end(), mayBeReduce)) {  // C3
       fail(
           draft.syntax.name, "C3", "norm " + inQuotes(spec.name) + " has no 'reduce' clause",
           "say what one statistic is taken over: 'reduce rows', 'features', 'segment' or 'segment_features'");

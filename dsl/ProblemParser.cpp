@@ -108,7 +108,7 @@ class ProblemParser {
     } else if (!hasValue && known(name)) {
       fail(key, "", inQuotes(name) + " needs a value", "write '" + name + "=...'");
     } else if (name == "layout") {
-      named(value, "layout", kLayouts, problem_.layout);
+      layoutKnown_ = named(value, "layout", kLayouts, problem_.layout);
     } else if (name == "params") {
       named(value, "dtype", kTypes, problem_.params);
     } else if (!known(name)) {
@@ -137,6 +137,7 @@ class ProblemParser {
            "write segments x features x rows, e.g. [*x64x*]");
       return;
     }
+    if (!layoutKnown_ && shape_.size() == 3) return;  // which axis must stay open follows from it
     if (shape_.size() != 2 && shape_.size() != 3) {  // P1
       fail(whole, "P1", "a shape has two or three dimensions, not " + std::to_string(shape_.size()),
            "write rows x features, e.g. [*x1024], or segments x rows x features, e.g. [*x*x64]");
@@ -170,17 +171,18 @@ class ProblemParser {
   }
 
   template <typename Enum, size_t N>
-  void named(const Part& part, const std::string& what, const Named<Enum> (&table)[N], Enum& out) {
+  bool named(const Part& part, const std::string& what, const Named<Enum> (&table)[N], Enum& out) {
     std::vector<std::string> names;
     for (const Named<Enum>& each : table) {
       if (each.text == part.text) {
         out = each.value;
-        return;
+        return true;
       }
       names.emplace_back(each.text);
     }
     fail(part, "", inQuotes(part.text) + " is no " + what,
          didYouMean(part.text, names, "use " + oneOf(names)));
+    return false;
   }
 
   // Reading along the text.
@@ -227,6 +229,7 @@ class ProblemParser {
   size_t at_ = 0;
   Part name_, entry_, data_;
   std::vector<Part> shape_, options_;
+  bool layoutKnown_ = true;
   std::map<std::string, Part> places_;  // by option, and "[shape]", "[features]"
   Problem problem_;
   std::vector<Diagnostic> errors_;

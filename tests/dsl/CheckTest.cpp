@@ -60,6 +60,11 @@ TEST(Check, C3_ANormWithoutBaseHasReduce) {
   EXPECT_EQ(errorsOf("norm n from layer_norm {\n}\n"), "");
 }
 
+TEST(Check, C3_SaysNothingWhereAnUnknownClauseMayBeTheReduce) {
+  for (const char* word : {"reduc", "Reduce", "over"})
+    EXPECT_EQ(brief(norm({std::string(word) + " rows"})), Texts{"unknown clause '" + std::string(word) + "' []"});
+}
+
 TEST(Check, C4_TheBaseExists) {
   EXPECT_EQ(errorsOf("norm n from layer_nrom {\n}\n"),
             "t.norm:1:13: error: there is no norm 'layer_nrom' [C4]\n"

@@ -207,6 +207,14 @@ TEST(ProblemErrors, P3_ChannelsFirstNeedsThreeDimensionsAndNoRowStatistic) {
             "  hint: the features of a row must lie together: leave the layout out\n");
 }
 
+TEST(ProblemErrors, AnUnknownLayoutIsTheOnlyErrorOfItsShape) {
+  EXPECT_EQ(errorsOf("batch_norm:forward@f32[*x64x*]{layout=nchw}"),
+            "error: 'nchw' is no layout\n"
+            "  batch_norm:forward@f32[*x64x*]{layout=nchw}\n"
+            "                                        ^~~~\n"
+            "  hint: use features_last or channels_first\n");
+}
+
 TEST(ProblemErrors, P4_BindingsAreThoseOfTheNorm) {
   EXPECT_EQ(errorsOf("power_norm_released:forward@f32[*x64]"),
             "error: 'power_norm_released' needs the number of its groups 'heads' [P4]\n"
