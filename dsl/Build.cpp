@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "dsl/Habits.h"
 #include "dsl/Nearest.h"
 #include "dsl/Options.h"
 
@@ -121,18 +122,18 @@ class Builder {
     given.word("nu", kNuWords, nu.nu);
     given.word("scale", kBackwardScaleWords, nu.scale);
     // C5: options that this nu does not have.
-    if (const Token* decay = given.find("decay"); decay && nu.nu == Nu::Window) {
-      context_.fail(*decay, "C5", "a decay means nothing for 'nu = window'",
+    if (const Options::Given* decay = given.given("decay"); decay && nu.nu == Nu::Window) {
+      context_.fail(decay->name, "C5", "a decay means nothing for 'nu = window'",
                     "leave it out, or use 'nu = average'");
     } else {
       given.number("decay", nu.decay);
     }
-    const Token* clamp = given.find("clamp_gamma");
-    if (!clamp || clamp->isWord("none")) return;
+    const Options::Given* clamp = given.given("clamp_gamma");
+    if (!clamp || clamp->value.isWord("none")) return;
     if (nu.nu != Nu::Feedback) {
-      context_.fail(*clamp, "C5", "'clamp_gamma' means nothing without 'nu = feedback'",
+      context_.fail(clamp->name, "C5", "'clamp_gamma' means nothing without 'nu = feedback'",
                     "leave it out, or use 'nu = feedback'");
-    } else if (double limit = 0; context_.number(*clamp, limit)) {
+    } else if (double limit = 0; context_.number(clamp->value, limit)) {
       nu.clampGamma = limit;
     }
   }
@@ -229,7 +230,7 @@ class Builder {
       const Token& second = clause.items[1].key.value_or(clause.items[1].value);
       context_.fail(second, "",
                     inQuotes(clause.keyword.text) + " has one value, and a second one stands here",
-                    "options go into parentheses");
+                    isNumber(clause.items[0]) && isNumber(clause.items[1]) ? kNoCommas : "options go into parentheses");
       return nullptr;
     }
     return &clause.items[0];
@@ -271,7 +272,7 @@ class Builder {
     std::vector<std::string> known;
     for (const Handler& handler : kHandlers) known.emplace_back(handler.keyword);
     context_.fail(keyword, "", "unknown clause " + inQuotes(keyword.text),
-                  didYouMean(keyword.text, known, "the clauses are " + oneOf(known)));
+                  hintFor(keyword.text, known, "the clauses are " + oneOf(known)));
   }
 
   BuildContext context_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "dsl/Habits.h"
 #include "dsl/Nearest.h"
 
 namespace normc {
@@ -93,10 +94,7 @@ class Lexer {
     size_t length = 1;
     while (!isKnown(peek(length))) ++length;
     reject(length, "unexpected " + inQuotes(text_.substr(at_, length)),
-           text_[at_] == '#' || text_[at_] == '/' ? "a comment starts with //"
-           : static_cast<unsigned char>(text_[at_]) < 0x80
-               ? ""
-               : "words have letters from a to z, digits and _; comments may have any");
+           formHint(text_.substr(0, at_), text_.substr(at_, length), text_.substr(at_ + length)));
   }
 
   void reject(size_t length, std::string message, std::string hint) {

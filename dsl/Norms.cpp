@@ -143,8 +143,10 @@ class FileReader {
       return true;
     }
     if (inFile->stage == Draft::Open) {
+      const bool hides = base.text == draft.syntax.name.text && known_.contains(base.text);
       fail(base, "C4", "norm " + inQuotes(draft.syntax.name.text) + " descends from itself",
-           "a chain of 'from' has to end in a norm without one");
+           hides ? "give it another name: its own hides the built-in norm"
+                 : "a chain of 'from' has to end in a norm without one");
       return false;
     }
     if (depth < kDeepestDescent) finish(*inFile, depth + 1);

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "dsl/Habits.h"
 #include "dsl/Nearest.h"
 
 namespace normc {
@@ -64,7 +65,7 @@ bool BuildContext::groups(const Token& token, Groups& out) const {
 
 void BuildContext::unknownWord(const Token& token, const std::vector<std::string>& known) const {
   fail(token, "", "expected " + oneOf(known) + ", found " + inQuotes(token.text),
-       token.kind == Token::Word ? didYouMean(token.text, known, "") : "");
+       token.kind == Token::Word ? hintFor(token.text, known, "") : "");
 }
 
 Options::Options(const BuildContext& context, const std::vector<Item>& items, const std::string& owner,
@@ -76,9 +77,16 @@ Options::Options(const BuildContext& context, const std::vector<Item>& items, co
   for (const Item& item : items) {
     const Token& name = item.key ? *item.key : item.value;
     if (!contains(known, name.text)) {
-      const std::string legal = known.empty() ? "it has none" : "its options are " + oneOf(known);
+      const size_t at = &item - items.data();
+      const bool divided = isNumber(item) && ((at > 0 && items[at - 1].value.kind == Token::Number) ||
+                                              (at + 1 < items.size() && isNumber(items[at + 1])));
+      const std::string named = item.key ? "" : nameHint(name, names);
+      const std::string legal = divided            ? kNoCommas
+                                : !named.empty()   ? named
+                                : known.empty()    ? "it has none"
+                                                   : "its options are " + oneOf(known);
       context.fail(name, "", owner + " has no option " + inQuotes(name.text),
-                   didYouMean(name.text, known, legal));
+                   hintFor(name.text, known, legal));
     } else if (find(name.text)) {
       context.fail(name, "C2", "the option " + inQuotes(name.text) + " is given twice",
                    "leave one of them out");
@@ -92,15 +100,15 @@ Options::Options(const BuildContext& context, const std::vector<Item>& items, co
       context.fail(item.arguments[0].key.value_or(item.arguments[0].value), "",
                    "an option has no options of its own", "");
     } else {
-      given_.emplace_back(name.text, item.value);
+      given_.push_back({name, item.value});
       context.note(clause + "." + std::string(name.text), item.value);
     }
   }
 }
 
-const Token* Options::find(std::string_view name) const {
-  for (const auto& [given, value] : given_) {
-    if (given == name) return &value;
+const Options::Given* Options::given(std::string_view name) const {
+  for (const Given& each : given_) {
+    if (each.name.text == name) return &each;
   }
   return nullptr;
 }

@@ -41,6 +41,9 @@ struct BuildContext {
   void unknownWord(const Token&, const std::vector<std::string>& known) const;
 };
 
+/// A number without a name.
+inline bool isNumber(const Item& item) { return !item.key && item.value.kind == Token::Number; }
+
 /// Named options, each at most once (C2), none that is unknown.
 class Options {
  public:
@@ -49,7 +52,14 @@ class Options {
   Options(const BuildContext&, const std::vector<Item>&, const std::string& owner, const std::string& clause,
           const std::vector<std::string>& names, const std::vector<std::string>& flags = {});
 
-  const Token* find(std::string_view name) const;
+  struct Given {
+    Token name, value;
+  };
+  const Given* given(std::string_view name) const;
+  const Token* find(std::string_view name) const {
+    const Given* const found = given(name);
+    return found ? &found->value : nullptr;
+  }
 
   void number(std::string_view name, double& out) const;
   void groups(std::string_view name, Groups& out) const;
@@ -61,7 +71,7 @@ class Options {
 
  private:
   const BuildContext& context_;
-  std::vector<std::pair<std::string_view, Token>> given_;
+  std::vector<Given> given_;
 };
 
 }  // namespace normc

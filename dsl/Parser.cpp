@@ -68,6 +68,7 @@ class Parser {
     }
     Clause clause{take(), {}};
     if (endsClause()) return clause;
+    separator(clause.keyword);
     while (true) {
       std::optional<Item> parsed = item(false);
       if (!parsed) return skipLine();
@@ -79,6 +80,17 @@ class Parser {
     fail(peek(), "expected ',' or the end of the line, found " + describe(peek()),
          "each clause stands on a line of its own");
     return skipLine();
+  }
+
+  // `reduce = rows` and `reduce: rows` are read on as if they were right, so that this is their only error.
+  void separator(const Token& keyword) {
+    if (peek().is('=')) {
+      const Token equals = take();
+      const std::string value = isValue(peek()) && !peek().startsLine ? std::string(peek().text) : "...";
+      fail(equals, "a clause has no '=' behind its word", "write '" + std::string(keyword.text) + " " + value + "'");
+    } else if (peek().kind == Token::Broken && peek().text == ":") {
+      take();
+    }
   }
 
   // item = [ word "=" ] value [ "(" argument { "," argument } ")" ]

@@ -2,6 +2,7 @@
 #include <charconv>
 #include <tuple>
 
+#include "dsl/Habits.h"
 #include "dsl/Nearest.h"
 #include "dsl/Problem.h"
 #include "dsl/ProblemCheck.h"
@@ -181,7 +182,7 @@ class ProblemParser {
       names.emplace_back(each.text);
     }
     fail(part, "", inQuotes(part.text) + " is no " + what,
-         didYouMean(part.text, names, "use " + oneOf(names)));
+         hintFor(part.text, names, "use " + oneOf(names)));
     return false;
   }
 

@@ -85,6 +85,11 @@ TEST(Check, C4_NoNormDescendsFromItself) {
             "              ^\n"
             "  hint: a chain of 'from' has to end in a norm without one\n");
   EXPECT_EQ(brief("norm a from a {\n}\n"), Texts{"norm 'a' descends from itself [C4]"});
+  EXPECT_EQ(errorsOf("norm power_norm from power_norm {\n}\n"),
+            "t.norm:1:22: error: norm 'power_norm' descends from itself [C4]\n"
+            "  norm power_norm from power_norm {\n"
+            "                       ^~~~~~~~~~\n"
+            "  hint: give it another name: its own hides the built-in norm\n");
 }
 
 // `n0`, `n1 from n0`, ...; listed from the first or from the last.
@@ -112,13 +117,15 @@ TEST(Check, C4_ADescentHasAtMost16Steps) {
 TEST(Check, C5_OptionsStandWhereTheyMeanSomething) {
   const std::string window = "divide_by window(4, arithmetic)";
   EXPECT_EQ(errorsOf(norm({"reduce rows", window, kState, "backward approximate(nu = window, decay = 0.9)"})),
-            "t.norm:5:45: error: a decay means nothing for 'nu = window' [C5]\n"
+            "t.norm:5:37: error: a decay means nothing for 'nu = window' [C5]\n"
             "    backward approximate(nu = window, decay = 0.9)\n"
-            "                                              ^~~\n"
+            "                                      ^~~~~\n"
             "  hint: leave it out, or use 'nu = average'\n");
-  EXPECT_EQ(
-      brief(norm({"reduce rows", window, kState, "backward approximate(nu = average, clamp_gamma = 4)"})),
-      Texts{"'clamp_gamma' means nothing without 'nu = feedback' [C5]"});
+  EXPECT_EQ(errorsOf(norm({"reduce rows", window, kState, "backward approximate(nu = average, clamp_gamma = 4)"})),
+            "t.norm:5:38: error: 'clamp_gamma' means nothing without 'nu = feedback' [C5]\n"
+            "    backward approximate(nu = average, clamp_gamma = 4)\n"
+            "                                       ^~~~~~~~~~~\n"
+            "  hint: leave it out, or use 'nu = feedback'\n");
   EXPECT_EQ(
       brief(norm({"reduce rows", window, kState, "backward approximate(decay = 0.8, clamp_gamma = 4)"})),
       Texts{});

@@ -212,7 +212,7 @@ TEST(ProblemErrors, AnUnknownLayoutIsTheOnlyErrorOfItsShape) {
             "error: 'nchw' is no layout\n"
             "  batch_norm:forward@f32[*x64x*]{layout=nchw}\n"
             "                                        ^~~~\n"
-            "  hint: use features_last or channels_first\n");
+            "  hint: write 'channels_first', with the features in the middle: [*x64x*]\n");
 }
 
 TEST(ProblemErrors, P4_BindingsAreThoseOfTheNorm) {
