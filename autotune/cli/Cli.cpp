@@ -32,10 +32,14 @@ void refuseExtras(const CLI::App& app, const std::vector<Verb>& verbs) {
                   didYouMean(extra, names, "the verbs are " + oneOf(names)));
     }
     const std::string where = verb ? "normc " + verb->get_name() : "normc";
-    if (!flag) throw usage(where + " takes no argument " + inQuotes(extra), "see " + where + " --help");
     std::vector<std::string> known = flagsOf(app);
     if (verb)
       for (const std::string& name : flagsOf(*verb)) known.push_back(name);
+    if (!flag) {
+      const bool isFile = extra.find('=') != extra.npos && std::find(known.begin(), known.end(), "--in") != known.end();
+      throw usage(where + " takes no argument " + inQuotes(extra),
+                  isFile ? "repeat the flag before each file: --in " + extra + ", or --out" : "see " + where + " --help");
+    }
     const std::string name = extra.substr(0, extra.find('='));
     throw usage(where + " has no flag " + inQuotes(name),
                 didYouMean(name, known, "see " + where + " --help"));

@@ -6,6 +6,7 @@
 #include "autotune/cli/PackageFile.h"
 #include "autotune/cli/Values.h"
 #include "autotune/tune/Here.h"
+#include "dsl/Nearest.h"
 #include "llvm/Config/llvm-config.h"
 #include "runtime/normc.h"
 
@@ -39,8 +40,14 @@ Hardware hardwareFor(const std::string& target, const Place& place) {
 }
 
 std::string targetWord(const std::string& target) {
-  if (!target.starts_with("sm_")) wordOf("--target", target.substr(0, target.find(':')), codegen::targetNames());
-  return target;
+  const std::string set = target.substr(0, target.find(':'));
+  std::vector<std::string> known = codegen::targetNames();
+  if (target.starts_with("sm_") || std::find(known.begin(), known.end(), set) != known.end()) return target;
+  const std::string hint = didYouMean(set, known, "");
+  known.push_back("another sm_NN");
+  throw usage("--target is " + inQuotes(set) + "; it must be " + oneOf(known) +
+                  ", that of a processor with :zen or :cove behind it for its core",
+              hint);
 }
 
 bool runsHere(const std::string& target) {

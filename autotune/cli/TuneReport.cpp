@@ -31,6 +31,13 @@ struct Tally {
   }
 };
 
+/// The first line, and the next behind "it said:".
+std::string shortOf(const std::string& reason) {
+  const size_t first = std::min(reason.find('\n'), reason.size());
+  if (first + 1 >= reason.size() || !reason.substr(0, first).ends_with(':')) return reason.substr(0, first);
+  return reason.substr(0, first) + " " + reason.substr(first + 1, reason.find('\n', first + 1) - first - 1);
+}
+
 std::string speedUp(const tune::Decision& d) {
   if (d.tie) return "default stays";
   return digitsText(1 / d.ratio.value, 3) + "x [" + digitsText(1 / d.ratio.high, 3) + ", " +
@@ -100,7 +107,7 @@ void printRejected(const std::vector<Tuned>& results, Output& out) {
       const std::string& generator = t.landscape[one.point].generator;
       out.results() << "\n"
                     << t.task.problem << ", " << t.landscape[one.point].schedule << ": "
-                    << tune::name(one.status) << "\n  " << one.reason.substr(0, one.reason.find('\n'))
+                    << tune::name(one.status) << "\n  " << shortOf(one.reason)
                     << "\n  reproduce: normc tune '" << t.task.problem << "' --rows " << t.task.rows
                     << " --policy " << t.task.policy << " --threads " << t.task.threads << " --schedule '"
                     << (generator == usual ? "" : generator + ":") << t.landscape[one.point].schedule << "'\n";

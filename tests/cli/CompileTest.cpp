@@ -128,6 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"layer_norm", "--dtype", "f31"}, 2, "--dtype is 'f31'; it must be f32, f64, bf16 or f16"},
         Wrong{{"layer_norm", "--entry", "foward"}, 2, "did you mean 'forward'?"},
         Wrong{{"layer_norm", "--target", "x86-64-v5"}, 2, "--target is 'x86-64-v5'; it must be host, "},
+        Wrong{{"layer_norm", "--target", "avx2"}, 2, "sm_100 or another sm_NN, that of a processor with :zen or :cove behind it for its core\n"},
         Wrong{{"layer_norm", "--target", "x86-64-v5:zen"}, 2, "--target is 'x86-64-v5'; it must be host, "},
         Wrong{{"layer_norm", "--target", "x86-64-v4:atom"}, 2, "unknown core 'atom' in target 'x86-64-v4:atom'; known: host, any, zen, cove"},
         Wrong{{"layer_norm", "--target", "x86-64-v4:zen,x86-64-v4:cove"}, 2, "--target names both x86-64-v4:zen and x86-64-v4:cove"},

@@ -173,6 +173,12 @@ TEST_F(Run, NamesTheInputThatIsMissing) {
   EXPECT_TRUE(contains(o.err, "its inputs are x, scale, bias"));
 }
 
+TEST_F(Run, AsksForTheFlagOfASecondFile) {
+  const Outcome o = normc({"run", "l.npk", "layer_norm:forward@f32[*x2]", "--in", "x=x.npy", "scale=s.npy"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err, "takes no argument 'scale=s.npy'\n  hint: repeat the flag before each file: --in scale=s.npy, or --out"));
+}
+
 TEST_F(Run, RefusesWrongTensors) {
   package("l.npk", {"layer_norm:forward@f32[*x2]"});
   smallInputs();

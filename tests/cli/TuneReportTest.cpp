@@ -37,5 +37,19 @@ TEST(TuneReport, JsonCountsDisturbedSamples) {
   EXPECT_EQ(task.at("patient"), false);
 }
 
+TEST(TuneReport, SaysWhatAProgramSaidThatCannotBeStarted) {
+  const auto shown = [](const std::string& reason) {
+    Tuned tuned = tied(true);
+    tuned.outcome.screened = {{.point = 0, .status = tune::Status::Refused, .reason = reason}};
+    std::ostringstream results, talk;
+    Output out(results, talk);
+    report({tuned}, true, "", out);
+    return results.str();
+  };
+  EXPECT_NE(shown("'gen' cannot be started; it said:\nlibHalide.so: no such file\nmore\n").find("\n  'gen' cannot be started; it said: libHalide.so: no such file\n  reproduce:"), std::string::npos);
+  EXPECT_NE(shown("it crashed\nmore").find("\n  it crashed\n  reproduce:"), std::string::npos);
+  EXPECT_NE(shown("it said:").find("\n  it said:\n  reproduce:"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace normc::cli
