@@ -90,8 +90,8 @@ std::string formHint(std::string_view before, std::string_view strange, std::str
     case '-':
       if (!endsInWord(before) || after.empty() || !isLetter(after[0])) return kCompute;
       return "a name has letters, digits and _: write my_norm for my-norm";
-    case '+':
-    case '*': return kCompute;
+    case '*': return after.starts_with('/') ? "a comment starts with //" : kCompute;
+    case '+': return kCompute;
     case ';': return "a clause ends with its line: leave the ';' out";
     case ':': return "write 'reduce rows' for a clause, 'decay = 0.9' for an option";
     case '^': return "write a power of ten like 1e-5";

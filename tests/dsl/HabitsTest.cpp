@@ -24,6 +24,11 @@ TEST(Habits, NumbersAreNotComputed) {
   EXPECT_EQ(said("pre group_scaling(groups = 2 * 4)"), Texts{"unexpected '*'; " + hint});
 }
 
+TEST(Habits, ACommentOfCHasNoEnd) {
+  const std::string hint = "a comment starts with //";
+  EXPECT_EQ(said("center none /* c */"), (Texts{"unexpected '/*'; " + hint, "unexpected '*'; " + hint, "unexpected '/'; " + hint}));
+}
+
 TEST(Habits, NumbersAreDecimal) {
   EXPECT_EQ(said("epsilon 10^-5"), Texts{"unexpected '^-'; write a power of ten like 1e-5"});
   EXPECT_EQ(said("running decay = 90%"), Texts{"unexpected '%'; write a part of a hundred like 0.9"});
