@@ -199,7 +199,7 @@ typedef struct normc_request {
 
 /* Chooses a kernel, loads its code, checks everything that does not depend on a call. Never measures.
  * A CUDA plan belongs to the context that is current on this thread, if it is one of that device, and else to
- * the device's primary context. */
+ * the device's primary context. A context that is not primary outlives its plans and states. */
 NORMC_API normc_status normc_plan_create(const normc_package* package, const normc_request* request,
                                          normc_plan** plan);
 NORMC_API void normc_plan_destroy(normc_plan* plan);

@@ -19,7 +19,7 @@ class DeviceMemory final : public Memory {
   }
   ~DeviceMemory() override {
     const Device::Guard guard(*device_);
-    device_->driver()->cuMemFree_v2(address(data_));
+    if (guard.stands()) device_->driver()->cuMemFree_v2(address(data_));
   }
 
   normc_status read(size_t offset, void* to, size_t bytes) const override {

@@ -54,6 +54,8 @@ class Device : public std::enable_shared_from_this<Device> {
     ~Guard();
     Guard(const Guard&) = delete;
     normc_status status() const;
+    /// Where it does not, the context is gone, and all that lay in it: what is current is another's.
+    bool stands() const { return result_ == cuda::CUDA_SUCCESS; }
 
    private:
     const Device& device_;

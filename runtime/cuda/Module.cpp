@@ -74,7 +74,7 @@ normc_status Module::load(std::shared_ptr<const Device> device, const std::strin
 Module::~Module() {
   if (!handle_) return;
   const Device::Guard guard(*device_);
-  device_->driver()->cuModuleUnload(handle_);
+  if (guard.stands()) device_->driver()->cuModuleUnload(handle_);
 }
 
 normc_status Module::function(const std::string& symbol, const Launch& launch, CUfunction& function) const {

@@ -1,4 +1,6 @@
 // State in the memory of a device: owned by a state object or by the caller, steps and warmup included.
+#include <optional>
+
 #include "tests/runtime/CudaSupport.h"
 
 namespace normc::test {
@@ -91,6 +93,22 @@ TEST_F(CudaState, OfAnotherDeviceIsRefused) {
       refusal([&] { first(call); }),
       "INVALID_ARGUMENT: the state lies on the CPU; this plan runs on cuda:0 (normc_state_copy brings it "
       "there)");
+}
+
+TEST_F(CudaState, OfAContextThatIsGoneFreesNothingOfAnothers) {
+  const host::Package package = power();
+  CUcontext own = nullptr;
+  cuInit(0);
+  ASSERT_EQ(cuCtxCreate_v2(&own, 0, 0), CUDA_SUCCESS);
+  std::optional<Plan> plan(std::in_place, package, kForward, host::onCuda());
+  std::optional<State> state(std::in_place, *plan, 5);
+  EXPECT_EQ(fake_cuda_live_allocations(), 1u);
+  ASSERT_EQ(cuCtxDestroy_v2(own), CUDA_SUCCESS);
+  EXPECT_EQ(fake_cuda_live_allocations(), 0u) << "what lay in it went with it";
+  const Current another;
+  fake_cuda_clear_record();
+  state.reset(), plan.reset();
+  EXPECT_EQ(driverCalls(), "") << "nothing is freed or unloaded in the context that happens to be current";
 }
 
 TEST_F(CudaState, ImportsReleasedCheckpoints) {

@@ -233,7 +233,7 @@ CUresult cuCtxDestroy_v2(CUcontext context) {
   if (!call->contexts.contains(context)) return CUDA_ERROR_INVALID_CONTEXT;
   auto& stack = fake::contextStack();
   if (!stack.empty() && stack.back() == context) stack.pop_back();
-  call->contexts.erase(context);
+  call->destroy(context);
   return CUDA_SUCCESS;
 }
 

@@ -49,6 +49,12 @@ CUresult fill(fake::Call& call, CUdeviceptr to, unsigned value, size_t width, si
 
 }  // namespace
 
+std::map<uint64_t, fake::Allocation>::iterator fake::State::free(std::map<uint64_t, Allocation>::iterator at) {
+  damagedAndFreed += isDamaged(at->second);
+  devices[at->second.device].used -= at->second.bytes;
+  return allocations.erase(at);
+}
+
 extern "C" {
 
 CUresult cuMemAlloc_v2(CUdeviceptr* memory, size_t bytes) {
@@ -67,6 +73,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr* memory, size_t bytes) {
   device.used += bytes;
   allocation.begin = reinterpret_cast<uint64_t>(storage + kZone);
   allocation.bytes = bytes;
+  allocation.context = call.context();
   allocation.device = call.context()->device;
   allocation.serial = ++call->serial;
   *memory = allocation.begin;
@@ -79,9 +86,7 @@ CUresult cuMemFree_v2(CUdeviceptr memory) {
   if (const CUresult result = call.unsafe(); result != CUDA_SUCCESS) return result;
   fake::Allocation* const allocation = call->holds(memory, 0);
   if (!allocation || allocation->begin != memory) return CUDA_ERROR_INVALID_VALUE;
-  call->damagedAndFreed += isDamaged(*allocation);
-  call->devices[allocation->device].used -= allocation->bytes;
-  call->allocations.erase(memory - kZone);
+  call->free(call->allocations.find(memory - kZone));
   return CUDA_SUCCESS;
 }
 

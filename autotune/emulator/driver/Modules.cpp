@@ -197,6 +197,11 @@ CUresult enqueue(fake::Call& call, CUfunction function, const Launch& launch, vo
 
 }  // namespace
 
+void fake::State::unload(CUmodule module) {
+  std::erase_if(functions, [&](const auto& item) { return item.second->module == module; });
+  modules.erase(module);
+}
+
 extern "C" {
 
 CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count, CUjit_option* options,
@@ -215,8 +220,7 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
 CUresult cuModuleUnload(CUmodule module) {
   NORMC_FAKE_CALL(Context);
   if (!call->modules.contains(module)) return CUDA_ERROR_INVALID_HANDLE;
-  std::erase_if(call->functions, [&](const auto& item) { return item.second->module == module; });
-  call->modules.erase(module);
+  call->unload(module);
   return CUDA_SUCCESS;
 }
 

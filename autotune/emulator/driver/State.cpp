@@ -46,6 +46,18 @@ bool State::isContext(CUcontext context) const {
   });
 }
 
+void State::destroy(CUcontext context) {
+  const auto isIn = [&](const auto& item) { return item.second->context == context; };
+  for (auto at = allocations.begin(); at != allocations.end();) at = at->second.context == context ? free(at) : std::next(at);
+  for (auto at = modules.begin(); at != modules.end();) {
+    const auto module = (at++)->second.get();
+    if (module->context == context) unload(module);
+  }
+  std::erase_if(streams, isIn);
+  std::erase_if(events, isIn);
+  contexts.erase(context);
+}
+
 Allocation* State::holds(CUdeviceptr address, size_t bytes) {
   auto next = allocations.upper_bound(address);
   if (next == allocations.begin()) return nullptr;

@@ -65,6 +65,7 @@ struct Allocation {
   std::unique_ptr<char, void (*)(void*)> storage{nullptr, nullptr};  ///< red zone, bytes, red zone
   uint64_t begin = 0;
   size_t bytes = 0;
+  CUcontext context = nullptr;
   int device = 0;
   uint64_t serial = 0;
 };
@@ -121,6 +122,11 @@ struct State {
   bool isContext(CUcontext context) const;
   /// The allocation that holds all of these bytes, or null.
   Allocation* holds(CUdeviceptr address, size_t bytes);
+  /// Frees an allocation, and notes whether its red zones are whole.
+  std::map<uint64_t, Allocation>::iterator free(std::map<uint64_t, Allocation>::iterator);
+  void unload(CUmodule module);
+  /// Ends a context that is not primary, with all that lies in it.
+  void destroy(CUcontext context);
 };
 
 struct Fake {
