@@ -12,10 +12,11 @@ namespace normc::runtime {
 struct Place {
   DLDeviceType type = kDLCPU;
   int32_t id = 0;
-  std::string name = "the CPU";  ///< in errors; "cuda:0"
+  std::string name = "the CPU";   ///< in errors; "cuda:0"
+  const void* context = nullptr;  ///< of the driver; memory of one means nothing in another
 
   bool onHost() const { return type == kDLCPU; }
-  bool operator==(const Place& other) const { return type == other.type && id == other.id; }
+  bool sameDevice(const Place& other) const { return type == other.type && id == other.id; }
 };
 
 /// A block of memory there, aligned to 64 bytes. Its own copies have happened when they return; the caller

@@ -35,7 +35,7 @@ normc_status CudaPlatform::open(const Context& context, const normc_request& req
     return fail(NORMC_INVALID_ARGUMENT, "request.isa_cap is `", request.isa_cap,
                 "`; on a CUDA device it must be sm_NN, e.g. sm_90");
   NORMC_TRY(context.cuda().device(request.device_id, made->device_));
-  made->place_ = {kDLCUDA, request.device_id, made->device_->label()};
+  made->place_ = {kDLCUDA, request.device_id, made->device_->label(), made->device_->context()};
   platform = std::move(made);
   return NORMC_OK;
 }

@@ -55,9 +55,12 @@ normc_status State::checkFits(const Plan& plan, int64_t features) const {
   if (features != sizes_.features)
     return fail(NORMC_INVALID_ARGUMENT, "the state has ", sizes_.features, " features; the call has ",
                 features);
-  if (!(plan.place() == place_))
+  if (!plan.place().sameDevice(place_))
     return fail(NORMC_INVALID_ARGUMENT, "the state lies on ", place_.name, "; this plan runs on ",
                 plan.place().name, " (normc_state_copy brings it there)");
+  if (plan.place().context != place_.context)
+    return fail(NORMC_INVALID_ARGUMENT, "the state belongs to another context of ", place_.name,
+                " than the plan (normc_state_copy brings it to a state that is made from this plan)");
   return NORMC_OK;
 }
 

@@ -18,7 +18,7 @@ class State {
   const Sizes& sizes() const { return sizes_; }
   const std::vector<FieldInfo>& fields() const { return fields_; }
 
-  /// Refuses a state of another norm, dtype, number of features or device than the call's.
+  /// Refuses a state of another norm, dtype, number of features, device or context than the call's.
   normc_status checkFits(const Plan& plan, int64_t features) const;
 
   normc_status initialize();

@@ -95,6 +95,29 @@ TEST_F(CudaState, OfAnotherDeviceIsRefused) {
       "there)");
 }
 
+TEST_F(CudaState, OfAnotherContextIsRefused) {
+  const host::Package package = power();
+  const Plan plan(package, kForward, host::onCuda());
+  CUcontext own = nullptr;
+  ASSERT_EQ(cuCtxCreate_v2(&own, 0, 0), CUDA_SUCCESS);
+  {
+    const Plan other(package, kForward, host::onCuda());
+    State state(other, 8), brought(plan, 8);
+    const CudaLayerNorm norm(4, 8);
+    Call call = norm.forward();
+    call.saved = {}, call.workspace = norm.workspace.buffer();
+    call.state = &state;
+    EXPECT_EQ(refusal([&] { plan(call); }),
+              "INVALID_ARGUMENT: the state belongs to another context of cuda:0 than the plan (normc_state_copy brings it to "
+              "a state that is made from this plan)");
+    EXPECT_EQ(fake_cuda_launch_count(), 0u);
+    brought.copyFrom(state);
+    call.state = &brought;
+    EXPECT_EQ(refusal([&] { plan(call); }), "accepted");
+  }
+  cuCtxDestroy_v2(own);
+}
+
 TEST_F(CudaState, OfAContextThatIsGoneFreesNothingOfAnothers) {
   const host::Package package = power();
   CUcontext own = nullptr;
