@@ -50,6 +50,10 @@ template <typename... Parts>
   return setLastError(status, message);
 }
 
+/// Where the device, or its driver, does not take a kernel, and may take another of the package. Inside the runtime alone
+/// (the number is that of absl's UNIMPLEMENTED): whoever makes a plan tells FAILED_PRECONDITION.
+inline constexpr auto kUnfit = static_cast<normc_status>(12);
+
 }  // namespace normc::runtime
 
 /// Hands a failure on to the caller.

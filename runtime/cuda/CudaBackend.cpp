@@ -67,12 +67,12 @@ normc_status CudaBackend::loadImage(const Package& package) {
         (rung == Rung::ExactCubin ? "exactly this device's" : "of the same major number as this device's");
     const normc_status status = loadBlob(package, *kernel_.cubin);
     // A driver that does not take the cubin may take the PTX; anything else is final.
-    if (status != NORMC_FAILED_PRECONDITION) return status;
+    if (status != kUnfit) return status;
     note = std::string(", because ") + lastError();
   }
   code_ = "PTX for " + kernel_.isa + ", compiled by the driver" + note;
   const normc_status status = loadBlob(package, kernel_.blob);
-  if (status != NORMC_FAILED_PRECONDITION || note.empty()) return status;
+  if (status != kUnfit || note.empty()) return status;
   return fail(status, std::string(lastError()), "; it was tried", note);
 }
 

@@ -49,10 +49,10 @@ class Driver {
 
   /// Name and meaning of an error, and what would help where something would.
   void explain(cuda::CUresult result, Message& message) const;
+  static normc_status statusOf(cuda::CUresult result);
 
  private:
   Driver() = default;
-  static normc_status statusOf(cuda::CUresult result);
 
   cuda::DriverTable table_;
   int version_ = 0;

@@ -43,6 +43,39 @@ void explainVersion(int version, int driverVersion, Message& message) {
   message << "; this driver is for CUDA " << Driver::versionText(driverVersion);
 }
 
+/// Whether a result speaks of the code, so that another kernel may do. What else a driver says (a lost context, a capture)
+/// passes, or hits the next kernel as well: it would be taken for reasons that are not its own, and for other bits.
+bool isOfTheCode(CUresult result) {
+  switch (result) {
+    case CUDA_ERROR_INVALID_IMAGE:
+    case CUDA_ERROR_NO_BINARY_FOR_GPU:
+    case CUDA_ERROR_INVALID_PTX:
+    case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
+    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+    case CUDA_ERROR_JIT_COMPILATION_DISABLED:
+    case CUDA_ERROR_INVALID_SOURCE:
+    case CUDA_ERROR_NOT_SUPPORTED:
+    case CUDA_ERROR_INVALID_CLUSTER_SIZE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// As Driver::check; kUnfit where the result speaks of the code.
+template <typename... Parts>
+normc_status check(const Driver& driver, CUresult result, const Parts&... doing) {
+  const normc_status status = driver.check(result, doing...);
+  return isOfTheCode(result) ? kUnfit : status;
+}
+
+/// The same of an attribute: a value that the device has no room for is an invalid one.
+template <typename... Parts>
+normc_status checkRoom(const Driver& driver, CUresult result, const Parts&... doing) {
+  const normc_status status = check(driver, result, doing...);
+  return result == CUDA_ERROR_INVALID_VALUE ? kUnfit : status;
+}
+
 }  // namespace
 
 normc_status Module::load(std::shared_ptr<const Device> device, const std::string& what, const char* image,
@@ -64,8 +97,7 @@ normc_status Module::load(std::shared_ptr<const Device> device, const std::strin
     if (const int version = ptxVersion(image); result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION && version)
       explainVersion(version, driver.version(), message);
     appendLog({log.data(), log.size()}, message);
-    return setLastError(
-        result == CUDA_ERROR_OUT_OF_MEMORY ? NORMC_RESOURCE_EXHAUSTED : NORMC_FAILED_PRECONDITION, message);
+    return setLastError(isOfTheCode(result) ? kUnfit : Driver::statusOf(result), message);
   }
   module = std::move(made);
   return NORMC_OK;
@@ -84,25 +116,26 @@ normc_status Module::function(const std::string& symbol, const Launch& launch, C
   const CUresult found = driver->cuModuleGetFunction(&function, handle_, symbol.c_str());
   if (found == CUDA_ERROR_NOT_FOUND)
     return fail(NORMC_DATA_LOSS, what_, " is damaged: it has no entry `", symbol, "`");
-  NORMC_TRY(driver.check(found, "finding `", symbol, "` in ", what_));
+  NORMC_TRY(check(driver, found, "finding `", symbol, "` in ", what_));
   // Modules may be loaded lazily, a function at its first launch: that would be in execute.
-  if (driver->cuFuncLoad) NORMC_TRY(driver.check(driver->cuFuncLoad(function), "loading `", symbol, "`"));
+  if (driver->cuFuncLoad) NORMC_TRY(check(driver, driver->cuFuncLoad(function), "loading `", symbol, "`"));
 
   int threads = 0;
   NORMC_TRY(
-      driver.check(driver->cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function),
-                   "asking how many threads `", symbol, "` may have"));
+      check(driver, driver->cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function),
+            "asking how many threads `", symbol, "` may have"));
   if (launch.threads > threads)
-    return fail(NORMC_FAILED_PRECONDITION, "`", symbol, "` is launched with ", launch.threads,
+    return fail(kUnfit, "`", symbol, "` is launched with ", launch.threads,
                 " threads a block; its registers leave room for ", threads, " on ", device_->label());
   if (launch.shared > 0)
-    NORMC_TRY(driver.check(driver->cuFuncSetAttribute(
-                               function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, int(launch.shared)),
-                           "asking for ", launch.shared, " bytes of shared memory for `", symbol, "`"));
+    NORMC_TRY(checkRoom(driver,
+                        driver->cuFuncSetAttribute(
+                            function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, int(launch.shared)),
+                        "asking for ", launch.shared, " bytes of shared memory for `", symbol, "`"));
   constexpr int64_t kPortableCluster = 8;
   if (launch.cluster > kPortableCluster)
-    NORMC_TRY(driver.check(
-        driver->cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
+    NORMC_TRY(checkRoom(
+        driver, driver->cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
         "asking for clusters of ", launch.cluster, " blocks for `", symbol, "`"));
   return NORMC_OK;
 }
@@ -117,10 +150,10 @@ normc_status Module::checkCluster(const std::string& symbol, const Launch& launc
   attribute.value.clusterDim = {blocks, 1, 1};
   const CUlaunchConfig config = {blocks, 1, 1, unsigned(launch.threads), 1, 1, unsigned(launch.shared), nullptr, &attribute, 1};
   int clusters = 0;
-  NORMC_TRY(driver.check(driver->cuOccupancyMaxActiveClusters(&clusters, function, &config), "asking how many clusters of `",
+  NORMC_TRY(check(driver, driver->cuOccupancyMaxActiveClusters(&clusters, function, &config), "asking how many clusters of `",
                          symbol, "` the device holds"));
   if (clusters > 0) return NORMC_OK;
-  return fail(NORMC_FAILED_PRECONDITION, "`", symbol, "` is launched in clusters of ", launch.cluster, " blocks, each of ",
+  return fail(kUnfit, "`", symbol, "` is launched in clusters of ", launch.cluster, " blocks, each of ",
               launch.threads, " threads and ", launch.shared, " bytes of dynamic shared memory; ", device_->label(),
               " has room for none: compile for it with a smaller `cluster`, or for any number of features");
 }
@@ -131,12 +164,13 @@ normc_status Module::checkTogether(const std::string& symbol, const Launch& laun
   NORMC_TRY(guard.status());
   const Driver& driver = device_->driver();
   int each = 0;
-  NORMC_TRY(driver.check(driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                             &each, function, int(launch.threads), size_t(launch.shared)),
-                         "asking how many blocks of `", symbol, "` a multiprocessor holds"));
+  NORMC_TRY(check(driver,
+                  driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                      &each, function, int(launch.threads), size_t(launch.shared)),
+                  "asking how many blocks of `", symbol, "` a multiprocessor holds"));
   const int64_t multiprocessors = device_->facts().multiprocessors, most = each * multiprocessors;
   if (blocks <= most) return NORMC_OK;
-  return fail(NORMC_FAILED_PRECONDITION, "`", symbol, "` is launched with ", blocks,
+  return fail(kUnfit, "`", symbol, "` is launched with ", blocks,
               " blocks that wait for each other; ", device_->label(), " holds ", most, " of them at once, ",
               each, " on each of ", multiprocessors,
               " multiprocessors: compile for it with a smaller `grid` or fewer `chunks`, or with a streamed "

@@ -11,6 +11,8 @@ namespace normc::runtime {
 
 class Module {
  public:
+  // kUnfit where the device, or its driver, does not take the code; other failures say nothing about it.
+
   /// `image` is PTX with a zero at its end, or a cubin; `what` names it in errors. What the driver's compiler
   /// says about PTX that it refuses is part of the error.
   static normc_status load(std::shared_ptr<const Device> device, const std::string& what, const char* image,

@@ -55,7 +55,7 @@ class Platform {
   virtual Verdict judge(const KernelInfo& kernel) const = 0;
   /// What to do about a package without a kernel for this device; may be empty.
   virtual std::string remedy() const = 0;
-  /// Loads the code of a kernel that was not refused.
+  /// Loads the code of a kernel that was not refused; kUnfit where the device, or its driver, refuses it after all.
   virtual normc_status bind(const Binding& binding, std::unique_ptr<Backend>& backend) const = 0;
 };
 

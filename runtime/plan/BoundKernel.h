@@ -12,7 +12,7 @@ namespace normc::runtime {
 
 class BoundKernel {
  public:
-  /// FAILED_PRECONDITION where the device, or its driver, does not take the kernel. Beside a `general` kernel a number of
+  /// kUnfit where the device, or its driver, does not take the kernel. Beside a `general` kernel a number of
   /// the request may be that one's alone: what decides from which size on it stores past the caches, say.
   static normc_status create(const Platform& platform, const Context& context, const Package& package, size_t index,
                              const normc_request& request, const BoundKernel* general,

@@ -67,13 +67,12 @@ normc_status Plan::bind(const Platform& platform, Selection& selection, const no
   for (;;) {
     const normc_status status = BoundKernel::create(platform, *context_, *package_, selection.kernel(), request, nullptr, kernel);
     if (status == NORMC_OK) break;
-    // What this device, or its driver, does not take; anything else is final.
-    if (status != NORMC_FAILED_PRECONDITION) return status;
+    if (status != kUnfit) return status;
     if (selection.refuse(lastError())) continue;
-    if (selection.count() == 1) return status;
+    if (selection.count() == 1) return NORMC_FAILED_PRECONDITION;
     std::string lines = selection.refused();
     lines.pop_back();
-    return fail(status, "no kernel of the package that serves ", request_.text, " can be loaded here:\n", lines);
+    return fail(NORMC_FAILED_PRECONDITION, "no kernel of the package that serves ", request_.text, " can be loaded here:\n", lines);
   }
   kernels_.push_back(std::move(kernel));
   return NORMC_OK;
@@ -87,7 +86,7 @@ normc_status Plan::bindNarrower(const Platform& platform, Selection& selection, 
     }
     std::unique_ptr<const BoundKernel> kernel;
     const normc_status status = BoundKernel::create(platform, *context_, *package_, index, request, kernels_.back().get(), kernel);
-    if (status == NORMC_FAILED_PRECONDITION) {
+    if (status == kUnfit) {
       selection.leaveOut(index, lastError());
     } else if (status != NORMC_OK) {
       return status;

@@ -182,6 +182,42 @@ TEST_F(CudaSelect, RunsTheNextKernelAsIfThereHadBeenNoOther) {
   EXPECT_EQ(launchedFunctions(), "layer_norm_forward");
 }
 
+TEST_F(CudaSelect, TakesTheNextKernelForWhatIsSaidOfTheCodeAlone) {
+  using namespace cuda;
+  package::Kernel few = kernelFor("sm_90");
+  few.limits.rowsMax = 64, few.phases[0].symbol = "few_rows";
+  package::Kernel exact = forCuda(layerNorm("forward", 8));
+  exact.cubin = 0;
+  const host::Package narrow = open(cudaPackage({kernelFor("sm_90"), few})), wide = open(cudaPackage({exact, kernelFor("sm_90")}));
+  const auto plan = [](const host::Package& package, const char* problem, const char* function, int nth, CUresult result) {
+    fake_cuda_reset();
+    cuInit(0);
+    fake_cuda_fail(function, nth, result, FAKE_CUDA_ONCE);
+    return refusal([&] { Plan(package, problem, host::onCuda()); });
+  };
+  for (const CUresult result : {CUDA_ERROR_INVALID_IMAGE, CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_INVALID_PTX,
+                                CUDA_ERROR_JIT_COMPILER_NOT_FOUND, CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+                                CUDA_ERROR_JIT_COMPILATION_DISABLED, CUDA_ERROR_INVALID_SOURCE, CUDA_ERROR_NOT_SUPPORTED,
+                                CUDA_ERROR_INVALID_CLUSTER_SIZE}) {
+    EXPECT_EQ(plan(wide, "layer_norm:forward@f32[*x8]", "cuModuleLoadDataEx", 1, result), "accepted") << result;
+    EXPECT_EQ(plan(narrow, kProblem, "cuModuleLoadDataEx", 2, result), "accepted") << result;
+    EXPECT_EQ(plan(narrow, kProblem, "cuFuncLoad", 1, result).substr(0, 19), "FAILED_PRECONDITION") << "there is no other";
+  }
+  for (const CUresult result : {CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_ERROR_UNKNOWN}) {
+    const char* name = nullptr;
+    cuGetErrorName(result, &name);
+    const auto startsWith = [&](const std::string& text, const std::string& doing) {
+      const std::string begin = "FAILED_PRECONDITION: " + doing + " failed: " + name + ",";
+      EXPECT_EQ(text.substr(0, begin.size()), begin);
+    };
+    startsWith(plan(wide, "layer_norm:forward@f32[*x8]", "cuModuleLoadDataEx", 1, result),
+               "loading blob 1 of the package in memory (cubin, sm_90) on cuda:0");
+    startsWith(plan(wide, "layer_norm:forward@f32[*x8]", "cuFuncLoad", 1, result), "loading `layer_norm_forward`");
+    startsWith(plan(narrow, kProblem, "cuModuleLoadDataEx", 2, result),
+               "loading blob 1 of the package in memory (ptx, sm_90) on cuda:0");
+  }
+}
+
 TEST_F(CudaSelect, DoesWithoutAKernelForFewRowsThatTheDeviceHasNoRoomFor) {
   package::Kernel few = clustered(kernelFor("sm_90"), 16);
   few.limits.rowsMax = 64, few.phases[0].symbol = "few_rows";

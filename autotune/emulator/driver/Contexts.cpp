@@ -37,6 +37,7 @@ constexpr ErrorText kErrors[] = {
                      "the provided PTX was compiled with a newer toolchain"),
     NORMC_FAKE_ERROR(CUDA_ERROR_JIT_COMPILATION_DISABLED, "PTX JIT compilation was disabled"),
     NORMC_FAKE_ERROR(CUDA_ERROR_CONTAINED, "contained error"),
+    NORMC_FAKE_ERROR(CUDA_ERROR_INVALID_SOURCE, "device kernel image is invalid"),
     NORMC_FAKE_ERROR(CUDA_ERROR_INVALID_HANDLE, "invalid resource handle"),
     NORMC_FAKE_ERROR(CUDA_ERROR_NOT_FOUND, "named symbol not found"),
     NORMC_FAKE_ERROR(CUDA_ERROR_NOT_READY, "device not ready"),
