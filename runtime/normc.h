@@ -326,7 +326,8 @@ NORMC_API normc_status normc_execute(const normc_plan* plan, const normc_args* a
  * of features, on the same device and in the same CUDA context.
  *
  * The buffer of a CUDA plan's state is the device's. The functions below then copy on the default stream and
- * wait for it; whoever uses the state on other streams waits for those first. They are not for a capture. */
+ * wait for it; whoever uses the state on other streams waits for those first. They are not for a capture, but
+ * normc_state_destroy may be called during one, as normc_plan_create and normc_plan_destroy may. */
 NORMC_API normc_status normc_state_create(const normc_plan* plan, int64_t features, normc_state** state);
 NORMC_API void normc_state_destroy(normc_state* state);
 

@@ -93,6 +93,12 @@ inline constexpr uintptr_t kLegacyStream = 1, kPerThreadStream = 2;
 // What stands in the `extra` array of a launch: all parameters in one buffer.
 inline constexpr uintptr_t kLaunchBufferPointer = 1, kLaunchBufferSize = 2;
 
+enum CUstreamCaptureMode : int {
+  CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
+  CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
+  CU_STREAM_CAPTURE_MODE_RELAXED = 2
+};
+
 enum CUlaunchAttributeID : int {
   CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,
   CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
@@ -170,7 +176,8 @@ constexpr int oldestDriverForPtx(int version) {
   X(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))                \
   X(cuMemsetD8Async, (CUdeviceptr to, unsigned char value, size_t count, CUstream stream))                  \
   X(cuStreamSynchronize, (CUstream stream))                                                                 \
-  X(cuStreamGetCtx, (CUstream stream, CUcontext * context))
+  X(cuStreamGetCtx, (CUstream stream, CUcontext * context))                                                 \
+  X(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode))
 
 /// The same for functions that an older driver may lack.
 #define NORMC_CUDA_DRIVER_API_OPTIONAL(X)                                                                     \
@@ -194,11 +201,6 @@ using CUgraph = struct CUgraph_st*;
 using CUgraphExec = struct CUgraphExec_st*;
 
 enum CUstream_flags : unsigned { CU_STREAM_DEFAULT = 0, CU_STREAM_NON_BLOCKING = 1 };
-enum CUstreamCaptureMode : int {
-  CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
-  CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
-  CU_STREAM_CAPTURE_MODE_RELAXED = 2
-};
 enum CUstreamCaptureStatus : int {
   CU_STREAM_CAPTURE_STATUS_NONE = 0,
   CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,

@@ -18,7 +18,7 @@ class DeviceMemory final : public Memory {
     bytes_ = bytes;
   }
   ~DeviceMemory() override {
-    const Device::Guard guard(*device_);
+    const Device::Aside guard(*device_);
     if (guard.stands()) device_->driver()->cuMemFree_v2(address(data_));
   }
 
@@ -103,6 +103,15 @@ normc_status Device::Guard::status() const {
   return device_.driver().check(result_, "making the context of ", device_.label(), " current");
 }
 
+Device::Aside::Aside(const Device& device)
+    : Guard(device),
+      driver_(device.driver()),
+      exchanged_(stands() && driver_->cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS) {}
+
+Device::Aside::~Aside() {
+  if (exchanged_) driver_->cuThreadExchangeStreamCaptureMode(&mode_);
+}
+
 normc_status Device::checkStream(CUstream stream) const {
   const auto handle = reinterpret_cast<uintptr_t>(stream);
   if (handle <= kPerThreadStream) return NORMC_OK;  // every context's own
@@ -138,7 +147,7 @@ normc_status Device::load(const std::string& key, const std::string& what, const
 }
 
 normc_status Device::allocate(size_t bytes, std::unique_ptr<Memory>& memory) const {
-  const Guard guard(*this);
+  const Aside guard(*this);
   NORMC_TRY(guard.status());
   CUdeviceptr address = 0;
   NORMC_TRY(driver().check(driver()->cuMemAlloc_v2(&address, bytes), "allocating ", bytes, " bytes on ",

@@ -63,6 +63,19 @@ class Device : public std::enable_shared_from_this<Device> {
     cuda::CUresult result_;
   };
 
+  /// A Guard for what no stream is part of, code and memory: captures forbid it, and would be spoilt by it, unless the
+  /// thread says that it knows.
+  class Aside : public Guard {
+   public:
+    explicit Aside(const Device& device);
+    ~Aside();
+
+   private:
+    const Driver& driver_;
+    cuda::CUstreamCaptureMode mode_ = cuda::CU_STREAM_CAPTURE_MODE_RELAXED;
+    bool exchanged_;
+  };
+
   /// Refuses a stream of another context, as far as the driver can tell. Under a Guard.
   normc_status checkStream(cuda::CUstream stream) const;
 

@@ -80,7 +80,7 @@ normc_status checkRoom(const Driver& driver, CUresult result, const Parts&... do
 
 normc_status Module::load(std::shared_ptr<const Device> device, const std::string& what, const char* image,
                           std::shared_ptr<const Module>& module) {
-  const Device::Guard guard(*device);
+  const Device::Aside guard(*device);
   NORMC_TRY(guard.status());
   const Driver& driver = device->driver();
   std::array<char, 2048> log = {};
@@ -105,12 +105,12 @@ normc_status Module::load(std::shared_ptr<const Device> device, const std::strin
 
 Module::~Module() {
   if (!handle_) return;
-  const Device::Guard guard(*device_);
+  const Device::Aside guard(*device_);
   if (guard.stands()) device_->driver()->cuModuleUnload(handle_);
 }
 
 normc_status Module::function(const std::string& symbol, const Launch& launch, CUfunction& function) const {
-  const Device::Guard guard(*device_);
+  const Device::Aside guard(*device_);
   NORMC_TRY(guard.status());
   const Driver& driver = device_->driver();
   const CUresult found = driver->cuModuleGetFunction(&function, handle_, symbol.c_str());
@@ -141,7 +141,7 @@ normc_status Module::function(const std::string& symbol, const Launch& launch, C
 }
 
 normc_status Module::checkCluster(const std::string& symbol, const Launch& launch, CUfunction function) const {
-  const Device::Guard guard(*device_);
+  const Device::Aside guard(*device_);
   NORMC_TRY(guard.status());
   const Driver& driver = device_->driver();
   if (!driver->cuOccupancyMaxActiveClusters) return NORMC_OK;
@@ -160,7 +160,7 @@ normc_status Module::checkCluster(const std::string& symbol, const Launch& launc
 
 normc_status Module::checkTogether(const std::string& symbol, const Launch& launch, int64_t blocks,
                                    CUfunction function) const {
-  const Device::Guard guard(*device_);
+  const Device::Aside guard(*device_);
   NORMC_TRY(guard.status());
   const Driver& driver = device_->driver();
   int each = 0;

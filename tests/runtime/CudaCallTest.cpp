@@ -1,4 +1,5 @@
 // Calls as hosts make them: tensors of the wrong device, streams and contexts of all kinds, capture, threads.
+#include <optional>
 #include <thread>
 
 #include "tests/runtime/CudaSupport.h"
@@ -219,17 +220,43 @@ TEST_F(CudaCall, OnTheDefaultStreamIsRefusedWhileAnotherIsCaptured) {
   EXPECT_EQ(cuStreamEndCapture(stream.get(), &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-TEST_F(CudaCall, ThatLoadsCodeSpoilsACapture) {
+TEST_F(CudaCall, PlansAndStatesMayComeAndGoWhileAStreamIsCaptured) {
+  package = open(cudaPackage({forCuda(powerNorm("forward"))}));
+  const char* const problem = "power_norm:forward@f32[*x*]";
   const Stream stream;
   const Current current;
-  ASSERT_EQ(cuStreamBeginCapture_v2(stream.get(), CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
-  EXPECT_EQ(
-      refusal([&] { Plan(package, kProblem, host::onCuda()); }),
-      "FAILED_PRECONDITION: loading blob 0 of the package in memory (ptx, sm_90) on cuda:0 failed: "
-      "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, operation not permitted when stream is capturing; a stream is "
-      "being captured: give execute the captured stream, and do nothing else with the device meanwhile");
-  CUgraph graph = nullptr;
-  EXPECT_EQ(cuStreamEndCapture(stream.get(), &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  const auto whileCaptured = [&](auto action) {
+    EXPECT_EQ(cuStreamBeginCapture_v2(stream.get(), CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    action();
+    CUgraph graph = nullptr;
+    const CUresult result = cuStreamEndCapture(stream.get(), &graph);
+    cuGraphDestroy(graph);
+    return result;
+  };
+  std::optional<Plan> plan;
+  std::optional<State> state;
+  EXPECT_EQ(whileCaptured([&] { plan.emplace(package, problem, host::onCuda()); }), CUDA_SUCCESS);
+  state.emplace(*plan, 8);
+  EXPECT_EQ(whileCaptured([&] { state.reset(), plan.reset(); }), CUDA_SUCCESS);
+  EXPECT_EQ(fake_cuda_live_allocations(), 0u);
+  EXPECT_EQ(whileCaptured([&] { std::thread([&] { plan.emplace(package, problem, host::onCuda()); }).join(); }), CUDA_SUCCESS);
+
+  EXPECT_EQ(whileCaptured([&] {
+              EXPECT_EQ(refusal([&] { State(*plan, 8); }),
+                        "FAILED_PRECONDITION: copying 192 bytes to cuda:0 failed: CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, operation "
+                        "would make the legacy stream depend on a capturing blocking stream; a stream is being captured: give "
+                        "execute the captured stream, and do nothing else with the device meanwhile");
+            }),
+            CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
+      << "its values are copied on the default stream";
+  EXPECT_EQ(fake_cuda_live_allocations(), 0u);
+  for (CUstreamCaptureMode mode : {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL}) {
+    const CUstreamCaptureMode hosts = mode;
+    cuThreadExchangeStreamCaptureMode(&mode);
+    const Plan another(package, problem, host::onCuda());
+    cuThreadExchangeStreamCaptureMode(&mode);
+    EXPECT_EQ(mode, hosts) << "the thread's mode is as the host set it";
+  }
 }
 
 TEST_F(CudaCall, MayComeFromManyThreadsAtOnce) {

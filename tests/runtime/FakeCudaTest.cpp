@@ -238,6 +238,8 @@ TEST_F(FakeCuda, RefusesCallsThatACaptureForbids) {
   const CUresult unsupported = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   EXPECT_TRUE(spoils([&] { return cuMemAlloc_v2(&other, 64); }, unsupported));
   EXPECT_TRUE(spoils([&] { return cuMemFree_v2(memory); }, unsupported));
+  const CUmodule module = load();
+  EXPECT_TRUE(spoils([&] { return cuModuleUnload(module); }, unsupported));
   EXPECT_TRUE(spoils([&] { return cuStreamSynchronize(stream.get()); }, unsupported));
   EXPECT_TRUE(spoils([&] { return cuStreamQuery(stream.get()); }, unsupported));
   EXPECT_TRUE(spoils([&] { return cuCtxSynchronize(); }, unsupported));
@@ -246,6 +248,13 @@ TEST_F(FakeCuda, RefusesCallsThatACaptureForbids) {
       spoils([&] { return cuMemsetD8Async(memory, 0, 64, nullptr); }, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT));
   EXPECT_FALSE(spoils([&] { return cuMemsetD8Async(memory, 0, 64, stream.get()); }, CUDA_SUCCESS));
   EXPECT_EQ(reinterpret_cast<unsigned char*>(memory)[0], 0xff) << "captured, not run";
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  EXPECT_EQ(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+  EXPECT_EQ(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
+  EXPECT_FALSE(spoils([&] { return cuMemFree_v2(memory); }, CUDA_SUCCESS)) << "the thread knows what it does";
+  EXPECT_TRUE(spoils([&] { return cuStreamQuery(stream.get()); }, unsupported)) << "but not that";
+  mode = CUstreamCaptureMode(3);
+  EXPECT_EQ(cuThreadExchangeStreamCaptureMode(&mode), CUDA_ERROR_INVALID_VALUE);
   CUgraph graph;
   EXPECT_EQ(cuStreamEndCapture(stream.get(), &graph), CUDA_ERROR_INVALID_VALUE) << "nothing to end";
   EXPECT_EQ(cuStreamBeginCapture_v2(nullptr, CU_STREAM_CAPTURE_MODE_GLOBAL), unsupported);

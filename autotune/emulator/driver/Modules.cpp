@@ -219,6 +219,7 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
 
 CUresult cuModuleUnload(CUmodule module) {
   NORMC_FAKE_CALL(Context);
+  if (const CUresult result = call.unsafe(); result != CUDA_SUCCESS) return result;
   if (!call->modules.contains(module)) return CUDA_ERROR_INVALID_HANDLE;
   call->unload(module);
   return CUDA_SUCCESS;
@@ -244,7 +245,7 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
 
 CUresult cuFuncLoad(CUfunction function) {
   NORMC_FAKE_CALL(Context);
-  return call->functions.contains(function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  return call->functions.contains(function) ? call.unsafe() : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {

@@ -18,18 +18,25 @@ Fake& fake() {
   return instance;
 }
 
-std::vector<CUcontext>& contextStack() {
-  struct Stack {
-    uint64_t generation = 0;
-    std::vector<CUcontext> contexts;
-  };
-  static thread_local Stack stack;
-  if (const uint64_t now = fake().generation; stack.generation != now) {  // there was a reset
-    stack.contexts.clear();
-    stack.generation = now;
-  }
-  return stack.contexts;
+namespace {
+
+/// What the driver keeps for each thread.
+struct Thread {
+  uint64_t generation = 0;
+  std::vector<CUcontext> contexts;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+};
+
+Thread& thread() {
+  static thread_local Thread thread;
+  if (const uint64_t now = fake().generation; thread.generation != now) thread = {.generation = now};  // there was a reset
+  return thread;
 }
+
+}  // namespace
+
+std::vector<CUcontext>& contextStack() { return thread().contexts; }
+CUstreamCaptureMode& captureMode() { return thread().mode; }
 
 void State::addDevice(fake_cuda_device facts) {
   if (facts.multiprocessors == 0) facts.multiprocessors = 132;
@@ -96,9 +103,10 @@ Call::Call(const char* function, Needs needs) : lock_(fake().mutex, std::defer_l
 CUresult Call::unsafe() {
   CUresult result = CUDA_SUCCESS;
   for (auto& [handle, stream] : state().streams) {
-    if (!stream->capture || stream->mode == CU_STREAM_CAPTURE_MODE_RELAXED) continue;
-    if (stream->mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL && stream->capturer != std::this_thread::get_id())
-      continue;
+    const bool own = stream->capturer == std::this_thread::get_id();
+    const bool forbids = own ? stream->mode != CU_STREAM_CAPTURE_MODE_RELAXED && captureMode() != CU_STREAM_CAPTURE_MODE_RELAXED
+                             : stream->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && captureMode() == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    if (!stream->capture || !forbids) continue;
     stream->invalidated = true;
     result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }

@@ -145,6 +145,9 @@ inline CUcontext currentContext() {
   return stack.empty() ? nullptr : stack.back();
 }
 
+/// How a thread takes the captures of others, and its own.
+CUstreamCaptureMode& captureMode();
+
 /// One call of the driver: holds the lock, is recorded, fails if it has to. `context` says whether one must
 /// be current.
 class Call {
