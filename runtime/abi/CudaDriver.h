@@ -98,6 +98,11 @@ enum CUstreamCaptureMode : int {
   CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
   CU_STREAM_CAPTURE_MODE_RELAXED = 2
 };
+enum CUstreamCaptureStatus : int {
+  CU_STREAM_CAPTURE_STATUS_NONE = 0,
+  CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
+  CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2
+};
 
 enum CUlaunchAttributeID : int {
   CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,
@@ -177,6 +182,7 @@ constexpr int oldestDriverForPtx(int version) {
   X(cuMemsetD8Async, (CUdeviceptr to, unsigned char value, size_t count, CUstream stream))                  \
   X(cuStreamSynchronize, (CUstream stream))                                                                 \
   X(cuStreamGetCtx, (CUstream stream, CUcontext * context))                                                 \
+  X(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus * status))                                 \
   X(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode))
 
 /// The same for functions that an older driver may lack.
@@ -201,11 +207,6 @@ using CUgraph = struct CUgraph_st*;
 using CUgraphExec = struct CUgraphExec_st*;
 
 enum CUstream_flags : unsigned { CU_STREAM_DEFAULT = 0, CU_STREAM_NON_BLOCKING = 1 };
-enum CUstreamCaptureStatus : int {
-  CU_STREAM_CAPTURE_STATUS_NONE = 0,
-  CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
-  CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2
-};
 
 /// As NORMC_CUDA_DRIVER_API.
 #define NORMC_CUDA_HOST_API(X)                                                                  \
@@ -228,7 +229,6 @@ enum CUstreamCaptureStatus : int {
   X(cuStreamDestroy_v2, (CUstream stream))                                                      \
   X(cuStreamQuery, (CUstream stream))                                                           \
   X(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags))                        \
-  X(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus * status))                     \
   X(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode))                       \
   X(cuStreamEndCapture, (CUstream stream, CUgraph * graph))                                     \
   X(cuGraphInstantiateWithFlags, (CUgraphExec * exec, CUgraph graph, unsigned long long flags)) \

@@ -183,8 +183,17 @@ normc_status CudaBackend::checkGrid(const Call& call) const {
   return NORMC_OK;
 }
 
-/// `first`: of the call. What comes before it on the stream is another's, and may not be depended on.
-normc_status CudaBackend::launch(size_t phase, const Call& call, bool aligned, bool first, uint64_t* words,
+/// Whether phases may begin while the one before them on the stream runs. Graphs can say so from CUDA 12.3 on.
+bool CudaBackend::mayOverlap(CUstream stream) const {
+  constexpr int kGraphsCan = 12030;
+  const Driver& driver = device_->driver();
+  if (driver.version() >= kGraphsCan) return true;
+  CUstreamCaptureStatus status;
+  return driver->cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/// `overlaps`: the phase may begin early. Not the first of a call: what comes before it on the stream is another's.
+normc_status CudaBackend::launch(size_t phase, const Call& call, bool aligned, bool overlaps, uint64_t* words,
                                  size_t count) const {
   const Launch& how = kernel_.phases[phase].launch;
   const auto stream = static_cast<CUstream>(call.args.stream);
@@ -195,7 +204,7 @@ normc_status CudaBackend::launch(size_t phase, const Call& call, bool aligned, b
   Attributes attributes;
   if (cluster > 1) attributes.add(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION).value.clusterDim = {cluster, 1, 1};
   if (how.cooperative > 1) attributes.add(CU_LAUNCH_ATTRIBUTE_COOPERATIVE).value.cooperative = 1;
-  if (how.dependent && !first)
+  if (how.dependent && overlaps)
     attributes.add(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION).value.programmaticStreamSerializationAllowed = 1;
   size_t bytes = count * NORMC_CUDA_WORD;
   void* extra[] = {reinterpret_cast<void*>(kLaunchBufferPointer), words,
@@ -248,10 +257,12 @@ normc_status CudaBackend::run(const Call& call) const {
   uint64_t words[kMaxWords];
   const size_t count = layOutWords(call, words);
   const bool aligned = isAligned(call);
+  const bool dependent = std::any_of(kernel_.phases.begin(), kernel_.phases.end(), [](const Phase& p) { return p.launch.dependent; });
+  const bool may = dependent && mayOverlap(stream);
   bool first = true;
   for (size_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i].leftOut || std::max(call.cuts[i].chunks, kernel_.phases[i].launch.least) == 0) continue;
-    NORMC_TRY(launch(i, call, aligned, first, words, count));
+    NORMC_TRY(launch(i, call, aligned, may && !first, words, count));
     first = false;
   }
   return NORMC_OK;

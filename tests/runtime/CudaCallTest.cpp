@@ -205,6 +205,35 @@ TEST_F(CudaCall, MayBeCapturedAndReplayed) {
   }
 }
 
+TEST_F(CudaCall, OverlapsNoPhasesInAGraphThatCannotSaySo) {
+  package::Kernel kernel = forCuda(layerNorm("backward"));
+  kernel.phases[1].launch->dependent = true;
+  for (const int version : {12020, 12030}) {
+    fake_cuda_reset();
+    fake_cuda_set_driver_version(version);
+    cuInit(0);
+    const host::Package package = open(kernel);
+    const Plan plan(package, "layer_norm:backward@f32[*x*]", host::onCuda());
+    const CudaLayerNorm norm;
+    const Stream stream;
+    Call call = norm.backward();
+    call.stream = stream.get();
+    const Current current;
+    plan(call);
+    EXPECT_TRUE(launches().back().dependent) << "outside a graph";
+    CUgraph graph = nullptr;
+    CUgraphExec exec = nullptr;
+    ASSERT_EQ(cuStreamBeginCapture_v2(stream.get(), CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    EXPECT_EQ(refusal([&] { plan(call); }), "accepted");
+    ASSERT_EQ(cuStreamEndCapture(stream.get(), &graph), CUDA_SUCCESS);
+    ASSERT_EQ(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuGraphLaunch(exec, stream.get()), CUDA_SUCCESS);
+    EXPECT_EQ(launches().back().dependent, version >= 12030);
+    cuGraphExecDestroy(exec);
+    cuGraphDestroy(graph);
+  }
+}
+
 TEST_F(CudaCall, OnTheDefaultStreamIsRefusedWhileAnotherIsCaptured) {
   const Plan plan(package, kProblem, host::onCuda());
   const CudaLayerNorm norm;

@@ -174,6 +174,10 @@ CUresult enqueue(fake::Call& call, CUfunction function, const Launch& launch, vo
   if (!call->functions.contains(function)) return CUDA_ERROR_INVALID_HANDLE;
   if (function->module->context != call.context()) return CUDA_ERROR_INVALID_HANDLE;
   if (const CUresult result = checkShape(call, *function, launch); result != CUDA_SUCCESS) return result;
+  constexpr int kGraphsHaveDependences = 12030;
+  const auto stream = call->streams.find(launch.stream);
+  if (launch.dependent && call->driverVersion < kGraphsHaveDependences && stream != call->streams.end() && stream->second->capture)
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   fake::RecordedLaunch recorded;
   if (const CUresult result = gather(*function->entry, parameters, extra, recorded.parameters);
       result != CUDA_SUCCESS)
