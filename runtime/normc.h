@@ -14,7 +14,9 @@
  *     zero-initialised: `normc_args args = {0}; args.struct_size = sizeof args;` (`= {}` in C++). Zero means
  *     "default" or "absent" in every field. A program built with an older or newer header than the library's
  *     works, as long as it sets no field that the library does not know.
- *   - Objects live as long as anything made from them needs them, so they may be destroyed in any order.
+ *   - Objects live as long as anything made from them needs them, so they may be destroyed in any order. What has
+ *     been enqueued on a CUDA stream is none of them: its plan and state are destroyed after it has ended, and after
+ *     the last replay of a graph that captured it.
  *     Destroying NULL does nothing. A string that a function returns belongs to the object it came from.
  *   - Plans and packages are immutable: any number of threads may use one at the same time.
  *   - A child made by fork may go on executing plans, on the caller's thread alone. It makes plans of its own only if no

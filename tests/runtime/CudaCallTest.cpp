@@ -234,6 +234,28 @@ TEST_F(CudaCall, OverlapsNoPhasesInAGraphThatCannotSaySo) {
   }
 }
 
+TEST_F(CudaCall, IsReplayedWhileItsPlanLives) {
+  std::optional<Plan> plan(std::in_place, package, kProblem, host::onCuda());
+  const CudaLayerNorm norm;
+  const Stream stream;
+  Call call = norm.forward();
+  call.stream = stream.get();
+  const Current current;
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  ASSERT_EQ(cuStreamBeginCapture_v2(stream.get(), CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  (*plan)(call);
+  ASSERT_EQ(cuStreamEndCapture(stream.get(), &graph), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuGraphLaunch(exec, stream.get()), CUDA_SUCCESS);
+  const Plan same(package, kProblem, host::onCuda());
+  plan.reset();
+  EXPECT_EQ(cuGraphLaunch(exec, stream.get()), CUDA_SUCCESS) << "another plan of the kernel has the same code";
+  EXPECT_EQ(launches().size(), 2u);
+  cuGraphExecDestroy(exec);
+  cuGraphDestroy(graph);
+}
+
 TEST_F(CudaCall, OnTheDefaultStreamIsRefusedWhileAnotherIsCaptured) {
   const Plan plan(package, kProblem, host::onCuda());
   const CudaLayerNorm norm;

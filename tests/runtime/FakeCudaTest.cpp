@@ -260,6 +260,25 @@ TEST_F(FakeCuda, RefusesCallsThatACaptureForbids) {
   EXPECT_EQ(cuStreamBeginCapture_v2(nullptr, CU_STREAM_CAPTURE_MODE_GLOBAL), unsupported);
 }
 
+TEST_F(FakeCuda, ReplaysNoLaunchOfCodeThatIsUnloaded) {
+  const CUmodule module = load();
+  const Stream stream;
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  CUdeviceptr to = 0;
+  unsigned count = 0;
+  void* parameters[] = {&to, &count};
+  ASSERT_EQ(cuStreamBeginCapture_v2(stream.get(), CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  EXPECT_EQ(cuLaunchKernel(function(module, "copy"), 1, 1, 1, 32, 1, 1, 0, stream.get(), parameters, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamEndCapture(stream.get(), &graph), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuGraphLaunch(exec, stream.get()), CUDA_SUCCESS);
+  cuModuleUnload(module);
+  EXPECT_EQ(cuGraphLaunch(exec, stream.get()), CUDA_ERROR_INVALID_HANDLE);
+  cuGraphExecDestroy(exec);
+  cuGraphDestroy(graph);
+}
+
 TEST_F(FakeCuda, FailsWhereItIsTold) {
   int count;
   fake_cuda_fail("cuDeviceGetCount", 3, CUDA_ERROR_UNKNOWN, FAKE_CUDA_ONCE);

@@ -196,7 +196,9 @@ CUresult enqueue(fake::Call& call, CUfunction function, const Launch& launch, vo
   to.stream = launch.stream;
   to.dependent = launch.dependent;
   to.cooperative = launch.cooperative;
-  return call.enqueue(launch.stream, [recorded = std::move(recorded)] { return run(recorded); });
+  return call.enqueue(launch.stream, [recorded = std::move(recorded), loaded = std::weak_ptr(function->module->loaded)] {
+    return loaded.expired() ? CUDA_ERROR_INVALID_HANDLE : run(recorded);
+  });
 }
 
 }  // namespace
