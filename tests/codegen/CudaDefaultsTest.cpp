@@ -295,5 +295,25 @@ TEST(CudaArch, PlansForOthersLikeTheNearestItHasLookedAt) {
   }
 }
 
+TEST(CudaArch, IsMadePtxForWhicheverLlvmKnows) {
+  std::vector<int> known;
+  for (int number = 70; number < 200; ++number) {
+    const std::string name = "sm_" + std::to_string(number);
+    auto target = findTarget(name);
+    if (!target) {
+      llvm::consumeError(target.takeError());
+      continue;
+    }
+    known.push_back(number);
+    const Problem problem = problemOf("rms_norm:forward@f32[*x64]");
+    auto ptx = (*target)->emit(problem, (*target)->defaults(problem)[0].schedule, "ptx");
+    ASSERT_TRUE(bool(ptx)) << name << ": " << llvm::toString(ptx.takeError());
+    EXPECT_NE(ptx->find(".target " + name), std::string::npos) << name;
+    const char* const version = number == 88 || number == 110 ? ".version 9.0" : number > 90 ? ".version 8.8" : ".version 7.8";
+    EXPECT_NE(ptx->find(version), std::string::npos) << name;
+  }
+  for (const int number : {80, 86, 88, 90, 100, 103, 110, 120}) EXPECT_EQ(llvm::count(known, number), 1) << number;
+}
+
 }  // namespace
 }  // namespace normc::codegen::cuda

@@ -21,12 +21,18 @@ namespace normc::codegen::cuda {
 
 static constexpr llvm::StringLiteral kTriple = "nvptx64-nvidia-cuda";
 
+/// The PTX version decides what may be said, and which drivers can read it: 8.0 has bulk copies, 8.8 accesses of 32 bytes.
+/// 9.0 is the first that knows the architectures that came with CUDA 13; LLVM ends the process over an older one.
+static llvm::StringRef versionFor(int64_t number, bool copiesInBulk) {
+  if (number == 88 || number == 110) return "+ptx90";
+  return number > 90 ? "+ptx88" : copiesInBulk ? "+ptx80" : "+ptx78";
+}
+
 static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machineOf(llvm::StringRef arch, bool copiesInBulk = false) {
   int64_t number = 0;
   (void)arch.drop_front(3).getAsInteger(10, number);
-  // The PTX version decides what may be said, and which drivers can read it: 8.0 has bulk copies, 8.8 accesses of 32 bytes.
   // At the level above, NVPTX numbers all values once more, which takes a tenth of the time and finds nothing after kPasses.
-  return machineFor({kTriple.str(), arch.str(), number > 90 ? "+ptx88" : copiesInBulk ? "+ptx80" : "+ptx78",
+  return machineFor({kTriple.str(), arch.str(), versionFor(number, copiesInBulk).str(),
                      llvm::CodeGenOptLevel::Default});
 }
 
