@@ -107,15 +107,16 @@ class CudaTarget : public Target {
     }
     return reason;
   }
-  /// Clusters of more than eight blocks, and blocks of the grid that wait for each other, are not on every device; nor
-  /// does every driver read the PTX of bulk copies.
+  /// Clusters of more than eight blocks, blocks of the grid that wait for each other, and more shared memory than a block
+  /// has on the smaller devices, are not on every device; nor does every driver read the PTX of bulk copies.
   std::optional<std::string> fallback(const Problem& problem, llvm::StringRef text) const override {
     constexpr int64_t kPortableCluster = 8;
     const cuda::Schedule schedule = llvm::cantFail(cuda::parseSchedule(text));
-    const bool waits = schedule.cluster > kPortableCluster || schedule.grid > 1;
-    if (!waits && !cuda::copiesInBulk(schedule)) return std::nullopt;
+    const bool large = schedule.cluster > kPortableCluster || schedule.grid > 1 ||
+                       cuda::dynamicBytes(formOf(problem, schedule.strategy), schedule) > cuda::kLeastPerBlock;
+    if (!large && !cuda::copiesInBulk(schedule)) return std::nullopt;
     cuda::Arch lesser = arch_;
-    if (waits) lesser.number = 80;  // the last without clusters
+    if (large) lesser.number = 80;  // the last without clusters
     for (Strategy strategy : legalStrategies(problem)) {
       const cuda::Form form = formOf(problem, strategy);
       const cuda::Schedule plain = cuda::defaultSchedule(form, lesser, strategy);

@@ -209,7 +209,7 @@ TEST(CudaSchedule, NoDefaultCountsOnBlocksOfTheGridThatASmallerDeviceCannotHold)
       EXPECT_EQ(defaultSchedule(problemOf(problem), archOf("sm_80"), strategy).grid, 1) << problem;
 }
 
-TEST(CudaSchedule, HasAFallbackWhereItCountsOnBlocksThatNotEveryDeviceHas) {
+TEST(CudaSchedule, HasAFallbackWhereItCountsOnWhatNotEveryDeviceHas) {
   auto fallback = [](const char* text, const char* schedule = "") {
     const TargetPtr target = llvm::cantFail(findTarget("sm_90"));
     const Problem problem = problemOf(text);
@@ -219,6 +219,7 @@ TEST(CudaSchedule, HasAFallbackWhereItCountsOnBlocksThatNotEveryDeviceHas) {
       EXPECT_EQ(target->whyIllegal(problem, *plain).value_or(""), "") << text;
       const Schedule s = llvm::cantFail(parseSchedule(*plain));
       EXPECT_EQ(s.cluster * s.grid, 1) << text;
+      EXPECT_LE(dynamicBytes(formOf(problem, s.strategy), s), 99 << 10) << text;
     }
     return plain.has_value();
   };
@@ -226,6 +227,7 @@ TEST(CudaSchedule, HasAFallbackWhereItCountsOnBlocksThatNotEveryDeviceHas) {
   EXPECT_TRUE(fallback("layer_norm:backward@bf16[*x262144]"));
   EXPECT_FALSE(fallback("layer_norm:forward@f32[*x65536]")) << "eight are everywhere";
   EXPECT_FALSE(fallback("batch_norm:forward@f32[*x1024]"));
+  EXPECT_TRUE(fallback("layer_norm:forward@f32[*x150000]")) << "120 KiB of shared memory a block";
   EXPECT_TRUE(fallback("layer_norm:forward@bf16[*x4096]", "resident,threads=256,team=256,vector=8,tile=2,blocks=2,prefetch=5")) << "newer PTX";
   EXPECT_TRUE(fallback("batch_norm:forward@f32[*x64]", "resident,threads=256,team=8,vector=4,tile=1,rows=4,chunks=8,blocks=1,hold=6,grid=16"));
 }

@@ -68,9 +68,6 @@ static bool holdRun(Schedule& s, const Form& form, const Arch& arch) {
   return false;
 }
 
-/// Shared memory that every multiprocessor of compute capability 8 has: code for sm_80 runs on all of them.
-static constexpr int64_t kLeastShared = 100 << 10;
-
 /// Holds what no registers do in the shared memory of one large block, or of the smallest cluster of such: with as many
 /// elements of a thread in registers as were seen not to spill. Blocks of the grid, which a smaller device may not hold
 /// at once, are for records that were measured on a device.

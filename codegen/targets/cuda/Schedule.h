@@ -131,6 +131,10 @@ inline constexpr int64_t kCopiedBytes = 16;
 int64_t copiedBytes(const Schedule&, int64_t reads);
 int64_t sharedRunBytes(const Schedule&, int64_t reads, int64_t dataBytes);
 int64_t sharedSumBytes(const Schedule&, int64_t partials);
+/// All of it, in the phase that has the form's lines.
+inline int64_t dynamicBytes(const Form& form, const Schedule& s) {
+  return copiedBytes(s, form.reads) + sharedRunBytes(s, form.reads, form.dataBytes) + sharedSumBytes(s, form.partials);
+}
 /// X-sized tensors that every step of the slab reads.
 llvm::SmallVector<TensorOp> readAlways(SlabOp);
 
