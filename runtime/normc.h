@@ -19,8 +19,9 @@
  *     the last replay of a graph that captured it.
  *     Destroying NULL does nothing. A string that a function returns belongs to the object it came from.
  *   - Plans and packages are immutable: any number of threads may use one at the same time.
- *   - A child made by fork may go on executing plans, on the caller's thread alone. It makes plans of its own only if no
- *     thread of the parent was making one, or loading any library, at the moment of the fork.
+ *   - A child made by fork may go on executing plans for the CPU, on the caller's thread alone. It makes plans of its own
+ *     only if no thread of the parent was making one, or loading any library, at the moment of the fork. Of CUDA it can use
+ *     nothing once the parent has: no driver survives a fork.
  *   - No function throws, exits or prints; no environment variable changes a result.
  *   - All sizes are 64-bit. Text is UTF-8.
  *
@@ -152,7 +153,7 @@ NORMC_API normc_status normc_package_verify(const normc_package* package);
 typedef struct normc_plan normc_plan;
 
 typedef enum normc_denormals {
-  NORMC_DENORMALS_FLUSH = 0, /* as zero, in the kernels only: the host's mode is restored */
+  NORMC_DENORMALS_FLUSH = 0, /* as zero, in the kernels only: the host's mode is restored. CUDA kernels keep them */
   NORMC_DENORMALS_KEEP = 1
 } normc_denormals;
 
@@ -186,7 +187,7 @@ typedef struct normc_request {
   const normc_number* numbers; /* values that replace the defaults of the spec */
   size_t number_count;
   /* Where to run, in DLPack's numbers: kDLCPU (or 0), or kDLCUDA with the number of the device. A CUDA plan
-   * knows neither threads nor denormals: its kernels treat those as they were compiled to. */
+   * knows neither threads nor denormals: its kernels keep those, whatever `denormals` says. */
   int32_t device_type;
   int32_t device_id;
   /* 1: warmup is over for good, so its phases are left out. On the CPU execute refuses a call whose step says
@@ -315,10 +316,11 @@ typedef struct normc_args {
  * Results are bitwise the same for any number of threads.
  *
  * On CUDA tensors, state, saved and workspace are memory of the plan's device, and execute only enqueues on
- * `stream`: copies within the device, and launches. It allocates nothing, waits for nothing and reads nothing
- * back, so it may be called while the stream is being captured into a graph; a replay reads step, state and
- * tensors at the addresses of the captured call. The context of the calling thread is restored. A kernel that
- * fails on the device is seen by whoever waits for the stream, and by later calls. */
+ * `stream`: copies within the device, and launches. It allocates nothing, waits for nothing and reads
+ * nothing back, so it may be called while the stream is being captured into a graph; a replay reads step,
+ * state and tensors at the addresses of the captured call. While it runs nobody else enqueues on the stream.
+ * The context of the calling thread is restored. A kernel that fails on the device is seen by whoever waits
+ * for the stream, and by later calls. */
 NORMC_API normc_status normc_execute(const normc_plan* plan, const normc_args* args);
 
 /* ---------------------------------------------------------- state object -- */
