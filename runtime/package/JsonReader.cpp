@@ -3,7 +3,10 @@
 namespace normc::runtime {
 namespace {
 
-const nlohmann::json nothing;
+const JsonValue nothing;
+
+/// What a refusal shows of a value.
+constexpr size_t kShown = 60;
 
 }  // namespace
 
@@ -13,43 +16,55 @@ void JsonReader::fault(std::string text) const {
 }
 
 void JsonReader::reject(std::string_view rule) const {
-  std::string shown = value_->dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
+  std::string shown = value_->text(kShown);
+  if (shown.size() > kShown) shown = shown.substr(0, kShown - 3) + "...";
   fault(path_ + " is " + shown + "; " + std::string(rule));
 }
 
+std::string JsonReader::pathTo(std::string_view key) const {
+  return path_.empty() ? std::string(key) : path_ + "." + std::string(key);
+}
+
 JsonReader JsonReader::operator[](const char* key) const {
-  const std::string path = path_.empty() ? key : path_ + "." + key;
-  if (value_->is_object())
-    if (const auto member = value_->find(key); member != value_->end()) return {*member, path, *fault_};
-  fault(path + " is missing");
-  return {nothing, path, *fault_};
+  if (const JsonValue* member = value_->find(key)) return {*member, pathTo(key), *fault_};
+  fault(pathTo(key) + " is missing");
+  return {nothing, pathTo(key), *fault_};
 }
 
 std::optional<JsonReader> JsonReader::find(const char* key) const {
-  if (!value_->is_object()) return std::nullopt;
-  const auto member = value_->find(key);
-  if (member == value_->end() || member->is_null()) return std::nullopt;
-  return JsonReader(*member, path_.empty() ? key : path_ + "." + key, *fault_);
+  const JsonValue* member = value_->find(key);
+  if (!member || member->isNull()) return std::nullopt;
+  return JsonReader(*member, pathTo(key), *fault_);
+}
+
+std::vector<std::pair<std::string, JsonReader>> JsonReader::members() const {
+  std::vector<std::pair<std::string, JsonReader>> result;
+  const auto* object = value_->get<JsonValue::Object>();
+  if (!object) reject("it must be an object");
+  else
+    for (const JsonValue::Member& member : *object)
+      result.emplace_back(member.key, JsonReader(member.value, pathTo(member.key), *fault_));
+  return result;
 }
 
 std::vector<JsonReader> JsonReader::items(size_t limit) const {
   std::vector<JsonReader> result;
-  if (!value_->is_array()) {
+  const auto* array = value_->get<JsonValue::Array>();
+  if (!array) {
     reject("it must be an array");
-  } else if (value_->size() > limit) {
-    fault(path_ + " has " + std::to_string(value_->size()) + " elements; at most " + std::to_string(limit) +
+  } else if (array->size() > limit) {
+    fault(path_ + " has " + std::to_string(array->size()) + " elements; at most " + std::to_string(limit) +
           " are allowed");
   } else {
-    result.reserve(value_->size());
-    for (size_t i = 0; i < value_->size(); ++i)
-      result.emplace_back((*value_)[i], path_ + "[" + std::to_string(i) + "]", *fault_);
+    result.reserve(array->size());
+    for (size_t i = 0; i < array->size(); ++i)
+      result.emplace_back((*array)[i], path_ + "[" + std::to_string(i) + "]", *fault_);
   }
   return result;
 }
 
 std::string JsonReader::string() const {
-  if (const auto* text = value_->get_ptr<const std::string*>()) {
+  if (const auto* text = value_->get<std::string>()) {
     if (text->find('\0') == std::string::npos) return *text;
     reject("it must not contain a zero byte");
   } else {
@@ -59,28 +74,27 @@ std::string JsonReader::string() const {
 }
 
 bool JsonReader::boolean() const {
-  if (!value_->is_boolean()) {
-    reject("it must be true or false");
-    return false;
-  }
-  return value_->get<bool>();
+  if (const auto* value = value_->get<bool>()) return *value;
+  reject("it must be true or false");
+  return false;
 }
 
 double JsonReader::number() const {
-  if (!value_->is_number()) {
-    reject("it must be a number");
-    return 0;
-  }
-  return value_->get<double>();
+  if (const auto* value = value_->get<double>()) return *value;
+  if (const auto* value = value_->get<int64_t>()) return static_cast<double>(*value);
+  if (const auto* value = value_->get<uint64_t>()) return static_cast<double>(*value);
+  reject("it must be a number");
+  return 0;
 }
 
 int64_t JsonReader::integer(int64_t min, int64_t max) const {
-  const auto* unsignedValue = value_->get_ptr<const uint64_t*>();
-  if (!value_->is_number_integer() || (unsignedValue && *unsignedValue > uint64_t{INT64_MAX})) {
+  const auto* negative = value_->get<int64_t>();
+  const auto* unsignedValue = value_->get<uint64_t>();  // any other integer
+  if (!negative && (!unsignedValue || *unsignedValue > uint64_t{INT64_MAX})) {
     reject("it must be an integer of 64 bits");
     return min;
   }
-  const int64_t value = value_->get<int64_t>();
+  const int64_t value = negative ? *negative : static_cast<int64_t>(*unsignedValue);
   if (value < min) reject("it must be at least " + std::to_string(min));
   if (value > max) reject("it must be at most " + std::to_string(max));
   return value < min || value > max ? min : value;

@@ -3,12 +3,14 @@
 // so that the code that reads a manifest is as plain as the manifest.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "runtime/core/Error.h"
+#include "runtime/package/JsonValue.h"
 
 namespace normc::runtime {
 
@@ -20,8 +22,7 @@ struct JsonFault {
 
 class JsonReader {
  public:
-  using Json = nlohmann::json;
-  JsonReader(const Json& value, std::string path, JsonFault& fault)
+  JsonReader(const JsonValue& value, std::string path, JsonFault& fault)
       : value_(&value), path_(std::move(path)), fault_(&fault) {}
 
   /// A member that must be there; a failure, and null, otherwise.
@@ -31,24 +32,25 @@ class JsonReader {
 
   /// The elements of an array of at most `limit`.
   std::vector<JsonReader> items(size_t limit) const;
+  /// The members of an object, and their names.
+  std::vector<std::pair<std::string, JsonReader>> members() const;
   std::string string() const;
   bool boolean() const;
   double number() const;
   int64_t integer(int64_t min, int64_t max = INT64_MAX) const;
-  bool isString() const { return value_->is_string(); }
-  bool isObject() const { return value_->is_object(); }
+  bool isString() const { return value_->get<std::string>(); }
 
   /// Records that the value at this place is wrong: "PATH is VALUE; RULE".
   void reject(std::string_view rule) const;
 
   const std::string& path() const { return path_; }
-  const Json& json() const { return *value_; }
   bool failed() const { return fault_->status != NORMC_OK; }
 
  private:
   void fault(std::string text) const;
+  std::string pathTo(std::string_view key) const;
 
-  const Json* value_;
+  const JsonValue* value_;
   std::string path_;
   JsonFault* fault_;
 };

@@ -230,13 +230,7 @@ ProblemParts problemParts(const JsonReader& item, const std::vector<NormInfo>& n
   if (parts.channelsFirst() && !parts.segmented)
     item["segmented"].reject("channels_first has three dimensions");
   if (const auto features = item.find("features")) parts.features = features->integer(1);
-  const JsonReader bindings = item["bindings"];
-  if (!bindings.isObject()) {
-    bindings.reject("it must be an object");
-  } else {
-    for (const auto& [key, value] : bindings.json().items())
-      parts.bindings[key] = bindings[key.c_str()].integer(1);
-  }
+  for (const auto& [name, size] : item["bindings"].members()) parts.bindings[name] = size.integer(1);
   return parts;
 }
 
@@ -356,11 +350,11 @@ normc_status parseManifest(std::string_view json, uint64_t fileBytes, Manifest& 
   if (const size_t levels = depth(json); levels > kMaxDepth)
     return fail(NORMC_DATA_LOSS, "the manifest of the package is nested ", levels, " levels deep; at most ",
                 kMaxDepth, " are allowed");
-  const nlohmann::json tree = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
-  if (tree.is_discarded()) return fail(NORMC_DATA_LOSS, "the manifest of the package is not JSON");
+  const std::optional<JsonValue> tree = parseJson(json);
+  if (!tree) return fail(NORMC_DATA_LOSS, "the manifest of the package is not JSON");
 
   JsonFault fault;
-  const JsonReader root(tree, "", fault);
+  const JsonReader root(*tree, "", fault);
   NORMC_TRY(checkVersions(root, fault));
   for (const JsonReader& item : root["blobs"].items(kMaxBlobs))
     manifest.blobs.push_back(blob(item, fileBytes));

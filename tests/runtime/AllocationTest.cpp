@@ -1,7 +1,9 @@
-// execute allocates nothing. This program's own malloc counts for the thread that asks.
+// execute allocates nothing, and what does has a status where memory is out. This program's own malloc counts, and refuses,
+// for the thread that asks.
 #if !defined(NORMC_SANITIZED)
 
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 
 #include "tests/runtime/CudaSupport.h"
@@ -9,7 +11,14 @@
 namespace {
 thread_local bool counting = false;
 thread_local int allocations = 0;
-void count() { allocations += counting; }
+thread_local int firstRefused = INT_MAX, lastRefused = INT_MAX;
+
+/// Whether one more allocation is served.
+bool count() {
+  if (!counting || ++allocations < firstRefused || allocations > lastRefused) return true;
+  errno = ENOMEM;
+  return false;
+}
 }  // namespace
 
 #pragma GCC visibility push(default)  // or the library would not find them
@@ -19,12 +28,12 @@ void* __libc_calloc(size_t, size_t);
 void* __libc_realloc(void*, size_t);
 void* __libc_memalign(size_t, size_t);
 
-void* malloc(size_t bytes) { return count(), __libc_malloc(bytes); }
-void* calloc(size_t items, size_t bytes) { return count(), __libc_calloc(items, bytes); }
-void* realloc(void* memory, size_t bytes) { return count(), __libc_realloc(memory, bytes); }
-void* aligned_alloc(size_t alignment, size_t bytes) { return count(), __libc_memalign(alignment, bytes); }
+void* malloc(size_t bytes) { return count() ? __libc_malloc(bytes) : nullptr; }
+void* calloc(size_t items, size_t bytes) { return count() ? __libc_calloc(items, bytes) : nullptr; }
+void* realloc(void* memory, size_t bytes) { return count() ? __libc_realloc(memory, bytes) : nullptr; }
+void* aligned_alloc(size_t alignment, size_t bytes) { return count() ? __libc_memalign(alignment, bytes) : nullptr; }
 int posix_memalign(void** memory, size_t alignment, size_t bytes) {
-  count();
+  if (!count()) return ENOMEM;
   *memory = __libc_memalign(alignment, bytes);
   return *memory ? 0 : ENOMEM;
 }
@@ -42,6 +51,24 @@ int allocationsOf(Action&& action) {
   action();
   counting = false;
   return allocations;
+}
+
+/// Asks `action` for its status while one of its allocations fails, or that and all that follow, for each in turn.
+template <typename Action, typename Undo>
+void refuseEach(Action&& action, Undo&& undo) {
+  for (const bool onlyOne : {false, true}) {
+    int allowed = 0;
+    for (bool refused = true; refused; ++allowed) {
+      normc_status status = NORMC_OK;
+      firstRefused = allowed + 1, lastRefused = onlyOne ? firstRefused : INT_MAX;
+      refused = allocationsOf([&] { status = action(); }) > allowed;
+      firstRefused = lastRefused = INT_MAX;
+      if (status == NORMC_OK) undo();
+      else EXPECT_EQ(status, NORMC_RESOURCE_EXHAUSTED) << "after " << allowed << ": " << normc_last_error();
+      EXPECT_TRUE(refused || status == NORMC_OK);
+    }
+    EXPECT_GT(allowed, 1) << "something was refused";
+  }
 }
 
 TEST(Allocation, IsCounted) {
@@ -75,6 +102,19 @@ TEST(Allocation, DoesNotHappenInARefusal) {
   args.struct_size = sizeof args;
   normc_execute(norm.forwardPlan.get(), &args);  // the thread's message exists from its first failure on
   EXPECT_EQ(allocationsOf([&] { normc_execute(norm.forwardPlan.get(), &args); }), 0);
+}
+
+TEST(Allocation, ThatFailsWhileAPackageIsOpened) {
+  const std::string bytes = packageOf(layerNorm("forward")).bytes();
+  normc_package* package = nullptr;
+  refuseEach([&] { return normc_package_open_memory(context().get(), bytes.data(), bytes.size(), &package); },
+             [&] { normc_package_destroy(package); });
+}
+
+TEST(Allocation, ThatFailsWhileAStateIsMade) {
+  const Plan plan(standard(), "power_norm:forward@f32[*x*]");
+  normc_state* state = nullptr;
+  refuseEach([&] { return normc_state_create(plan.get(), 64, &state); }, [&] { normc_state_destroy(state); });
 }
 
 TEST(Allocation, DoesNotHappenInExecuteOnCuda) {
