@@ -6,7 +6,7 @@
 
 #include <atomic>
 #include <chrono>
-#include <system_error>
+#include <exception>
 #include <thread>
 
 #include "runtime/threads/Shares.h"
@@ -33,6 +33,21 @@ void relax() {
   __asm__ volatile("yield");
 #endif
 }
+
+/// All signals, blocked on this thread and on those that it begins.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 }  // namespace
 
@@ -106,15 +121,12 @@ struct alignas(64) Pool::Worker {
 };
 
 Pool::Pool(int workers) : process_(getpid()) {
-  // A host's signals are for its own threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, &before);
+  const SignalsBlocked blocked;  // a host's signals are for its own threads
   try {
+    workers_.reserve(workers);  // who has begun is kept, whatever fails then
     while (this->workers() < workers) workers_.push_back(std::make_unique<Worker>(this->workers()));
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {  // no more threads, or no memory
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Pool::~Pool() {

@@ -2,10 +2,13 @@
 // for the thread that asks.
 #if !defined(NORMC_SANITIZED)
 
+#include <signal.h>
+
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
 
+#include "runtime/threads/Pool.h"
 #include "tests/runtime/CudaSupport.h"
 
 namespace {
@@ -109,6 +112,22 @@ TEST(Allocation, ThatFailsWhileAPackageIsOpened) {
   normc_package* package = nullptr;
   refuseEach([&] { return normc_package_open_memory(context().get(), bytes.data(), bytes.size(), &package); },
              [&] { normc_package_destroy(package); });
+}
+
+TEST(Allocation, ThatFailsWhileAPoolIsMade) {
+  using runtime::Pool;
+  std::unique_ptr<Pool> pool;
+  for (int allowed = 1, workers = 0; workers < 3; ++allowed) {  // the first is the pool itself
+    firstRefused = allowed + 1;
+    allocationsOf([&] { pool = std::make_unique<Pool>(3); });
+    firstRefused = INT_MAX;
+    EXPECT_GE(pool->workers(), workers) << "after " << allowed;
+    workers = pool->workers();
+    pool->run(8, 4, [](void*, int64_t) {}, nullptr);
+    sigset_t blocked;
+    pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+    EXPECT_FALSE(sigismember(&blocked, SIGINT)) << "after " << allowed;
+  }
 }
 
 TEST(Allocation, ThatFailsWhileAStateIsMade) {
