@@ -94,6 +94,18 @@ class MemoryFile {
   int number_ = -1;
 };
 
+/// What the loader says of a file that it does not load. Its reason is words at the end, those of strerror where the
+/// system failed; where its memory failed it may end before them, and our copy of the words may fail as well.
+normc_status notLoaded(std::string_view what) {
+  const char* const said = dlerror();
+  const std::string words = said ? said : "the dynamic loader gives no reason";
+  bool exhausted = false;
+  for (const char* end : {"cannot open shared object file", "cannot create shared object descriptor", "out of memory"})
+    exhausted |= words.ends_with(end);
+  for (const int lack : {ENOMEM, EMFILE, ENFILE}) exhausted |= words.ends_with(std::strerror(lack));
+  return fail(exhausted ? NORMC_RESOURCE_EXHAUSTED : NORMC_FAILED_PRECONDITION, "cannot load ", what, ": ", words);
+}
+
 /// Where the loader answers with something else, another file may have more luck.
 constexpr int kAttempts = 3;
 
@@ -108,7 +120,7 @@ normc_status SharedObject::load(const std::vector<char>& elf, std::string_view w
     if (!file.fill(elf))
       return fail(NORMC_RESOURCE_EXHAUSTED, "cannot make a memory file for ", what, ": ", std::strerror(errno));
     const std::shared_ptr<SharedObject> loaded(new SharedObject(dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL)));
-    if (!loaded->handle_) return fail(NORMC_FAILED_PRECONDITION, "cannot load ", what, ": ", dlerror());
+    if (!loaded->handle_) return notLoaded(what);
     if (!isLoadedFrom(loaded->handle_, elf)) continue;
     object = loaded;
     return NORMC_OK;

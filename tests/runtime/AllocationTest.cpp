@@ -114,6 +114,21 @@ TEST(Allocation, ThatFailsWhileAPackageIsOpened) {
              [&] { normc_package_destroy(package); });
 }
 
+TEST(Allocation, ThatFailsWhileAPlanIsMade) {
+  const std::string bytes = packageOf(layerNorm("forward")).bytes();
+  const auto openAgain = [&] { return std::make_unique<host::Package>(context(), bytes.data(), bytes.size()); };
+  std::unique_ptr<host::Package> package = openAgain();
+  normc_request request = {};
+  request.struct_size = sizeof request;
+  request.problem = "layer_norm:forward@f32[*x*]";
+  normc_plan* plan = nullptr;
+  refuseEach([&] { return normc_plan_create(package->get(), &request, &plan); },
+             [&] {
+               normc_plan_destroy(plan);
+               package = openAgain();  // whose code nobody has loaded
+             });
+}
+
 TEST(Allocation, ThatFailsWhileAPoolIsMade) {
   using runtime::Pool;
   std::unique_ptr<Pool> pool;

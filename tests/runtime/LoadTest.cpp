@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -101,6 +102,35 @@ TEST(Load, KeepsNoDescriptorAndClosesNoneOfTheHost) {
               return ours != 3 ? 1 : fcntl(ours, F_GETFD) < 0 ? 2 : 0;
             }),
             0);
+}
+
+/// What a plan of a package in memory is refused with in a child whose descriptors end after so many more.
+std::string refusedAfter(int descriptors) {
+  const host::Package package = openInMemory(doubling(), context());
+  int pipe[2];
+  if (::pipe(pipe) != 0) return "no pipe";
+  EXPECT_EQ(inAChild([&] {
+              const int next = dup(pipe[1]);
+              close(next);
+              const rlimit limit = {rlim_t(next + descriptors), rlim_t(next + descriptors)};
+              setrlimit(RLIMIT_NOFILE, &limit);
+              const std::string text = refusal([&] { Plan(package, "probe:forward@f32[*x*]"); });
+              return write(pipe[1], text.data(), text.size()) < 0;
+            }),
+            0);
+  char text[1000];
+  const ssize_t size = read(pipe[0], text, sizeof text);
+  close(pipe[0]), close(pipe[1]);
+  return {text, size_t(std::max<ssize_t>(size, 0))};
+}
+
+TEST(Load, SaysWhereDescriptorsAreOut) {
+  EXPECT_EQ(refusedAfter(0),
+            "RESOURCE_EXHAUSTED: cannot make a memory file for blob 0 of the package in memory: Too many open files");
+  const std::string text = refusedAfter(1);
+  EXPECT_TRUE(text.starts_with("RESOURCE_EXHAUSTED: cannot load blob 0 of the package in memory: /proc/self/fd/")) << text;
+  EXPECT_TRUE(text.ends_with("Too many open files")) << text;
+  EXPECT_EQ(refusedAfter(2), "accepted");
 }
 
 #if !defined(NORMC_SANITIZED)  // whose own libraries want to be preloaded first
