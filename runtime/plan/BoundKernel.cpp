@@ -12,6 +12,9 @@ namespace {
 constexpr const char* kStreamNumber = "stream_bytes";
 constexpr double kNeverBytes = double(int64_t(1) << 62);
 
+/// 2^53, to which every whole number is a double: the language takes none above it.
+constexpr double kLargestWhole = double(int64_t(1) << 53);
+
 /// The rules of the language that the manifest hands on.
 normc_status checkRange(const Scalar& scalar, double value) {
   const auto refuse = [&](const char* rule, auto... limit) {
@@ -21,6 +24,7 @@ normc_status checkRange(const Scalar& scalar, double value) {
   if (!(value > scalar.above)) return refuse("above ", scalar.above);
   if (!(value < scalar.below)) return refuse("below ", scalar.below);
   if (scalar.whole && value != std::floor(value)) return refuse("a whole number");
+  if (scalar.whole && value > kLargestWhole) return refuse("a whole number of at most 2^53");
   return NORMC_OK;
 }
 

@@ -267,6 +267,9 @@ TEST(Request, OptionsAreChecked) {
             "INVALID_ARGUMENT: the number `epsilon` is 1e+39; statistics are f32, so it must be 0 or from 1.2e-38 to 3.4e38");
   EXPECT_EQ(refusedFor("warmup:forward@f32[*x*]", "warmup_steps", 2.5),
             "INVALID_ARGUMENT: the number `warmup_steps` is 2.5; it must be a whole number");
+  EXPECT_EQ(refusedFor("warmup:forward@f32[*x*]", "warmup_steps", 9007199254740994),
+            "INVALID_ARGUMENT: the number `warmup_steps` is 9007199254740994; it must be a whole number of at most 2^53");
+  EXPECT_EQ(refusedFor("warmup:forward@f32[*x*]", "warmup_steps", 9007199254740992), "accepted");
   normc_request request = {};
   request.struct_size = sizeof request;
   normc_plan* plan;
