@@ -6,6 +6,10 @@
 
 #include "runtime/threads/Pool.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace normc::measure {
 namespace {
 
@@ -19,6 +23,17 @@ constexpr int kVector = 16;
 #endif
 using Vector = uint32_t __attribute__((vector_size(kVector)));
 constexpr int64_t kStep = 4 * kVector;
+
+/// Past the caches; where neither compiler nor processor has a word for that, as any store.
+NORMC_MEASURE_WIDE inline void stream(Vector* out, const Vector& value) {
+#if __has_builtin(__builtin_nontemporal_store)
+  __builtin_nontemporal_store(value, out);
+#elif defined(__x86_64__)
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(out), reinterpret_cast<const __m256i&>(value));
+#else
+  *out = value;
+#endif
+}
 
 /// In whole steps.
 struct Part {
@@ -44,7 +59,7 @@ NORMC_MEASURE_WIDE void writePass(const Part& part) {
       if constexpr (two) value += *reinterpret_cast<const Vector*>(part.second + place);
       auto* out = reinterpret_cast<Vector*>(part.out + place);
       if constexpr (streaming)
-        __builtin_nontemporal_store(value, out);
+        stream(out, value);
       else
         *out = value;
     }
