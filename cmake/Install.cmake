@@ -55,12 +55,12 @@ endforeach()
 configure_package_config_file(cmake/normcConfig.cmake.in normcConfig.cmake INSTALL_DESTINATION ${config}
   NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(normcConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${CMAKE_BINARY_DIR}/normcConfig.cmake ${CMAKE_BINARY_DIR}/normcConfigVersion.cmake
+install(FILES ${PROJECT_BINARY_DIR}/normcConfig.cmake ${PROJECT_BINARY_DIR}/normcConfigVersion.cmake
   cmake/NormcAddPackage.cmake DESTINATION ${config} COMPONENT development)
 
 file(RELATIVE_PATH toPrefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(cmake/normc.pc.in normc.pc @ONLY)
 configure_file(cmake/normc_tuner.pc.in normc_tuner.pc @ONLY)
-install(FILES ${CMAKE_BINARY_DIR}/normc.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
-install(FILES ${CMAKE_BINARY_DIR}/normc_tuner.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT tuner)
-install(DIRECTORY ${CMAKE_BINARY_DIR}/include/normc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+install(FILES ${PROJECT_BINARY_DIR}/normc.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+install(FILES ${PROJECT_BINARY_DIR}/normc_tuner.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT tuner)
+install(DIRECTORY ${PROJECT_BINARY_DIR}/include/normc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)

@@ -1,7 +1,7 @@
 # find_package(Halide VERSION): the target Halide::Halide, from what scripts/setup --halide installs or from the system.
 #
 # The CMake package in the wheel wants CMake 3.28, Debian 12 has 3.25; a header and a library are all there is to find.
-file(GLOB wheel ${CMAKE_SOURCE_DIR}/.deps/python/lib/python3*/site-packages/halide)
+file(GLOB wheel ${PROJECT_SOURCE_DIR}/.deps/python/lib/python3*/site-packages/halide)
 foreach(found Halide_INCLUDE_DIR Halide_LIBRARY)
   if(${found} AND NOT EXISTS "${${found}}")  # it was removed since
     unset(${found} CACHE)
