@@ -59,6 +59,9 @@ install(FILES ${PROJECT_BINARY_DIR}/normcConfig.cmake ${PROJECT_BINARY_DIR}/norm
   cmake/NormcAddPackage.cmake DESTINATION ${config} COMPONENT development)
 
 file(RELATIVE_PATH toPrefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+# In the prefix, or where they are given whole: such a path replaces what it is appended to.
+cmake_path(APPEND pcLibraries "\${prefix}" ${CMAKE_INSTALL_LIBDIR})
+cmake_path(APPEND pcHeaders "\${prefix}" ${CMAKE_INSTALL_INCLUDEDIR})
 configure_file(cmake/normc.pc.in normc.pc @ONLY)
 configure_file(cmake/normc_tuner.pc.in normc_tuner.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/normc.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
