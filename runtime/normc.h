@@ -75,7 +75,8 @@ NORMC_API const char* normc_last_error(void);
 NORMC_API const char* normc_version(void);
 
 /* The newest instruction set of this processor and operating system that packages know: "x86-64-v4-bf16" (with
- * AVX512_BF16), "x86-64-v4", "x86-64-v3", "aarch64", or "none". */
+ * AVX512_BF16), "x86-64-v4", "x86-64-v3", "aarch64" (with the arithmetic in half precision of
+ * ARMv8.2), or "none". */
 NORMC_API const char* normc_cpu_isa(void);
 
 /* --------------------------------------------------------------- context -- */

@@ -25,7 +25,8 @@ Platform::Verdict CpuPlatform::judge(const KernelInfo& kernel) const {
   const Isa* const isa = findIsa(kernel.isa);
   if (!isa) return refuse("needs `" + kernel.isa + "`, which this runtime does not know");
   if (!cpu_ || isa->machine != cpu_->machine || isa->level > cpu_->level)
-    return refuse("needs " + kernel.isa + "; this processor has " +
+    return refuse("needs " + kernel.isa + (cpu_ || isa->wants.empty() ? "" : " with " + std::string(isa->wants)) +
+                  "; this processor has " +
                   std::string(cpu_ ? cpu_->name : "none of " + std::string(isaNames())));
   if (cap_ && isa->level > cap_->level)
     return refuse("needs " + kernel.isa + ", newer than the cap " + std::string(cap_->name));

@@ -2,6 +2,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 namespace normc::runtime {
@@ -10,11 +12,11 @@ namespace {
 constexpr Isa kIsas[] = {{"x86-64-v3", "x86_64", 3},
                          {"x86-64-v4", "x86_64", 4},
                          {"x86-64-v4-bf16", "x86_64", 5, true},
-                         {"aarch64", "aarch64", 1}};
+                         {"aarch64", "aarch64", 1, false, "arithmetic in half precision (fphp, asimdhp)"}};
+
+bool all(unsigned long value, unsigned long bits) { return (value & bits) == bits; }
 
 #if defined(__x86_64__)
-bool all(unsigned value, unsigned bits) { return (value & bits) == bits; }
-
 /// Which register files the operating system saves on a context switch; 0 if it cannot say.
 unsigned savedRegisters(unsigned leaf1Ecx) {
   if (!(leaf1Ecx & bit_OSXSAVE)) return 0;
@@ -44,7 +46,8 @@ int detectLevel() {
 }
 constexpr std::string_view kMachine = "x86_64";
 #elif defined(__aarch64__)
-int detectLevel() { return 1; }
+/// 0 below ARMv8.2, and where its arithmetic in half precision is left out.
+int detectLevel() { return all(getauxval(AT_HWCAP), HWCAP_FPHP | HWCAP_ASIMDHP) ? 1 : 0; }
 constexpr std::string_view kMachine = "aarch64";
 #else
 #error "add the instruction sets of this processor"

@@ -12,6 +12,7 @@ struct Isa {
   std::string_view machine;  ///< "x86_64", "aarch64"
   int level;
   bool roundsBF16 = false;  ///< by an instruction, which takes denormals for zeros whatever the mode
+  std::string_view wants = {};  ///< of the lowest of a machine what its name does not tell
 };
 
 /// Null for a name that this runtime does not know.
