@@ -151,7 +151,8 @@ class Tuning {
 
   Tuned tune(const TuneTask& t, size_t index, const Interrupt& interrupt, Progress& progress) {
     const tune::Landscape landscape = landscapeOf(t);
-    const tune::Setting setting = settingOf(t);
+    tune::Setting setting = settingOf(t);
+    setting.stamp = tune::newStamp(known_.records);
     const TemporaryFolder folder;
     const Maker maker(landscape, hardware_.generators, t.problem, folder.path());
     tune::SearchOptions options;

@@ -74,13 +74,13 @@ struct Again {
 };
 
 Again measureAgain(const tune::Record& choice, const Problem& problem, const Hardware& hardware,
-                   tune::Journal& journal, const std::string& session) {
+                   tune::Journal& journal, const std::string& session, int64_t stamp) {
   const auto landscape = valueOf(
       tune::landscapeOf(hardware.generators, problem, hardware.loadOf(choice.task)), ExitCode::Refused);
   const size_t byDefault = landscape.byDefault();
   const tune::Landscape two({landscape[byDefault], {choice.generator, choice.schedule, 1, {1, 1}}}, 0);
-  const tune::Setting setting{choice.task, print(*problem.spec), hardware.site.device,
-                              hardware.site.toolchain, session};
+  tune::Setting setting{choice.task, print(*problem.spec), hardware.site.device, hardware.site.toolchain, session};
+  setting.stamp = stamp;
   const TemporaryFolder folder;
   const Maker maker(two, hardware.generators, problem, folder.path());
   tune::LiveLab lab(two, setting,
@@ -112,6 +112,7 @@ ExitCode verifyRecords(const std::string& file, const std::vector<std::string>& 
   const Problems problems(norms);
   const tune::Database database = valueOf(tune::readDatabase(file), ExitCode::Refused);
   const std::string session = tune::newSession();
+  const int64_t stamp = tune::newStamp(database.records);
   std::map<std::string, Hardware> byTarget;
   std::optional<tune::Journal> journal;
   const Interrupt interrupt;
@@ -135,7 +136,7 @@ ExitCode verifyRecords(const std::string& file, const std::vector<std::string>& 
       Again again;
       if (reason.empty())
         again = measureAgain(choice, *problems.of(choice.task), byTarget.at(choice.device.arch), *journal,
-                             session);
+                             session, stamp);
       else
         again.verdict = "not measured: " + reason;
       ++(again.verdict == "won"      ? confirmed

@@ -33,7 +33,7 @@ int64_t wholeAt(const Json& json, const char* key, int64_t least) {
   const auto at = json.find(key);
   if (at == json.end() || !at->is_number_integer()) throw Unusable();
   const auto value = at->get<int64_t>();
-  if (value < least || value > int64_t(1) << 50) throw Unusable();
+  if (value < least || value > kMostWhole) throw Unusable();
   return value;
 }
 
@@ -80,6 +80,7 @@ Json toJson(const Record& r) {
                           {"low", r.conclusion->low},
                           {"high", r.conclusion->high}};
   json["session"] = r.session, json["number"] = r.number;
+  if (r.stamp) json["stamp"] = r.stamp;
   return json;
 }
 
@@ -113,6 +114,7 @@ Record fromJson(const Json& json) {
   }
   if ((r.kind == "choice" || r.kind == "verify") && !r.conclusion) throw Unusable();
   r.session = textAt(json, "session"), r.number = wholeAt(json, "number", 0);
+  if (json.contains("stamp")) r.stamp = wholeAt(json, "stamp", 1);
   return r;
 }
 

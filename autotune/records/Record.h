@@ -17,6 +17,7 @@ namespace normc::tune {
 using measure::Samples;
 
 inline constexpr int kSchema = 1;
+inline constexpr int64_t kMostWhole = int64_t(1) << 50;  ///< of any count in a record
 
 /// What was tuned: the circumstances that decide which schedule is best.
 struct Task {
@@ -68,6 +69,7 @@ struct Record {
   std::optional<Conclusion> conclusion;
   std::string session;  ///< random: two equal measurements of two runs are two
   int64_t number = 0;   ///< counts within the session
+  int64_t stamp = 0;    ///< the later, the larger; 0: of a normc that wrote none
 
   bool operator==(const Record&) const = default;
 };

@@ -125,6 +125,7 @@ Found OpenBundle::tune(const Shipped& shipped, double budget) {
     found.defaultSeconds = measure::median(choice->reference), found.remembered = true;
     return found;
   }
+  setting.stamp = newStamp(known->records);
   LiveLab::Hands hands;
   hands.make = [&](const std::vector<size_t>& points) {
     std::vector<Made> made;

@@ -6,6 +6,8 @@
 #include <optional>
 #include <tuple>
 
+#include "autotune/records/Standing.h"
+
 namespace normc::tune {
 namespace {
 
@@ -65,15 +67,6 @@ struct Entry {
   std::string id;
 };
 
-/// Whether it lost against the default when it was measured again.
-bool failedAgain(const Record& choice, const Database& database) {
-  return std::any_of(database.records.begin(), database.records.end(), [&](const Record& r) {
-    return r.kind == "verify" && r.conclusion->verdict == "slower" && r.task == choice.task &&
-           r.device == choice.device && r.generator == choice.generator && r.schedule == choice.schedule &&
-           r.toolchain == choice.toolchain;
-  });
-}
-
 std::string sizeText(const Task& task) {
   return std::to_string(totalRows(task)) + " rows of " + std::to_string(task.features) + " features, " +
          task.policy;
@@ -117,9 +110,12 @@ Pick pickFor(const Task& wanted, const Site& site, const Database& database,
       const Task& t = e.record->task;
       return std::tuple(rungOf(t, wanted), octaves(t.features, wanted.features),
                         rowsBetween(t, wanted), octaves(t.threads, wanted.threads),
-                        policyOrder(t.policy), e.record->conclusion->high, e.id);
+                        policyOrder(t.policy));
     };
-    return key(a) < key(b);
+    const auto first = key(a), second = key(b);
+    if (first != second) return first < second;
+    if (newer(*a.record, *b.record) || newer(*b.record, *a.record)) return newer(*a.record, *b.record);
+    return a.id < b.id;
   };
 
   Pick pick;
@@ -129,14 +125,14 @@ Pick pickFor(const Task& wanted, const Site& site, const Database& database,
     for (const Entry& e : entries) {
       const Record& r = *e.record;
       const std::string which = "record " + e.id.substr(0, 8) + " (" + sizeText(r.task) + ")";
+      if (const std::string reason = against(r, database.records); !reason.empty()) {
+        found = which + " " + reason;
+        continue;
+      }
       if (r.conclusion->verdict == "tie") {
         pick.rungs.push_back(std::string(rung) + ": " + which + " found nothing faster than the default");
         pick.origin = "default, tied in record " + e.id.substr(0, 8) + ", " + rung;
         return true;
-      }
-      if (failedAgain(r, database)) {
-        found = which + " was slower than the default when it was measured again";
-        continue;
       }
       if (!usable(r)) {
         found = which + " chose " + r.schedule + ", which cannot be made for this problem here";

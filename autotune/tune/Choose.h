@@ -6,8 +6,8 @@
 //   same architecture  the same three on another device that runs the same code
 //   default            no measurement: the target's own guess
 //
-// Which of several choices on one rung is taken depends on the records alone, not on
-// their order. A choice that lost when it was verified is passed over, and so is one of
+// Of several choices that are equally near the newest is taken (records/Standing.h). One
+// that lost, or went wrong, when it was measured again is passed over, and so is one of
 // another toolchain: its code is not the code that was timed.
 #pragma once
 

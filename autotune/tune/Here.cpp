@@ -1,5 +1,7 @@
 #include "autotune/tune/Here.h"
 
+#include <algorithm>
+#include <chrono>
 #include <random>
 
 #include "autotune/measure/Machine.h"
@@ -35,6 +37,13 @@ std::string newSession() {
   std::string name;
   for (int i = 0; i < 16; ++i) name += "0123456789abcdef"[device() % 16];
   return name;
+}
+
+int64_t newStamp(const std::vector<Record>& known) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  int64_t stamp = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  for (const Record& record : known) stamp = std::max(stamp, record.stamp + 1);
+  return std::min(stamp, kMostWhole);
 }
 
 }  // namespace normc::tune

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "autotune/records/Record.h"
 
@@ -16,5 +17,8 @@ Device cudaDeviceHere(int index, const std::string& cudaLibrary);
 
 /// Sixteen random digits: the records of one run.
 std::string newSession();
+
+/// Of what is measured now: milliseconds since 1970, and later than all that is known, whatever the clock says.
+int64_t newStamp(const std::vector<Record>& known);
 
 }  // namespace normc::tune

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "autotune/records/Standing.h"
+
 namespace normc::tune {
 namespace {
 
@@ -256,7 +258,7 @@ Record LiveLab::recordOf(size_t point) const {
     if (at->second.made) record.object = at->second.made->object;
     record.trials = at->second.trials, record.worst = at->second.worst;
   }
-  record.session = setting_.session, record.number = number_++;
+  record.session = setting_.session, record.number = number_++, record.stamp = setting_.stamp;
   return record;
 }
 
@@ -291,7 +293,7 @@ std::pair<const Record*, size_t> choiceOf(const Landscape& landscape, const std:
         record.toolchain != setting.toolchain)
       continue;
     const auto point = landscape.find(record.generator, record.schedule);
-    if (point && (!best.first || record.conclusion->high < best.first->conclusion->high))
+    if (point && (!best.first || newer(record, *best.first)) && against(record, records).empty())
       best = {&record, *point};
   }
   return best;

@@ -45,6 +45,7 @@ struct Setting {
   Device device;
   std::map<std::string, std::string> toolchain;
   std::string session;
+  int64_t stamp = 0;  ///< of its records
   double sampleSeconds = 200e-6;
   int deviceIndex = 0;  ///< of a CUDA device
   std::string cudaLibrary = "libcuda.so.1";
@@ -124,8 +125,8 @@ class LiveLab : public Lab {
   double begin_;
 };
 
-/// What was chosen for this very task on this device with this toolchain, and its point: the best of several;
-/// null where nothing was.
+/// What was chosen for this very task on this device with this toolchain, and its point: of several the newest that
+/// stands; null where nothing does.
 std::pair<const Record*, size_t> choiceOf(const Landscape&, const std::vector<Record>&, const Setting&);
 
 /// What a decision says in a record.
