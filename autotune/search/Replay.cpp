@@ -2,6 +2,8 @@
 
 #include <cassert>
 
+#include "autotune/records/Standing.h"
+
 namespace normc::tune {
 
 namespace {
@@ -16,19 +18,18 @@ Replay::Replay(const Landscape& landscape, std::map<size_t, Known> known, double
 std::map<size_t, Replay::Known> Replay::known(const Landscape& landscape, const std::vector<Record>& records,
                                               const Task& task, const Device& device) {
   std::map<size_t, Known> known;
+  std::map<size_t, const Record*> newest;
   for (const Record& record : records) {
     if (record.kind != "trial" || record.task != task || record.device != device) continue;
+    if (record.status == Status::Ok && record.samples.empty()) continue;  // made, but never timed
     const auto point = landscape.find(record.generator, record.schedule);
     if (!point) continue;
     Known& one = known[*point];
-    if (record.status != Status::Ok) one.status = record.status, one.reason = record.reason;
+    if (const Record*& last = newest[*point]; !last || newer(record, *last))
+      last = &record, one.status = record.status, one.reason = record.reason;
     one.samples.insert(one.samples.end(), record.samples.begin(), record.samples.end());
     one.reference.insert(one.reference.end(), record.reference.begin(), record.reference.end());
   }
-  // A point that was made, but whose times were never taken, is as good as unknown.
-  std::erase_if(known, [](const auto& each) {
-    return each.second.status == Status::Ok && each.second.samples.empty();
-  });
   return known;
 }
 

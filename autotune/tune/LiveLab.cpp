@@ -306,6 +306,7 @@ Conclusion conclusionOf(const Decision& d) {
 std::map<size_t, Screened> rememberedFrom(const Landscape& landscape, const std::vector<Record>& records,
                                           const Setting& setting) {
   std::map<size_t, Screened> remembered;
+  std::map<size_t, const Record*> newest;
   for (const Record& record : records) {
     if (record.kind != "trial" || record.task != setting.task || record.device != setting.device ||
         record.toolchain != setting.toolchain)
@@ -315,7 +316,8 @@ std::map<size_t, Screened> rememberedFrom(const Landscape& landscape, const std:
     if (record.status == Status::Ok && record.samples.empty()) continue;
     Screened& one = remembered[*point];
     one.point = *point, one.remembered = true;
-    if (record.status != Status::Ok) one.status = record.status, one.reason = record.reason;
+    if (const Record*& last = newest[*point]; !last || newer(record, *last))
+      last = &record, one.status = record.status, one.reason = record.reason;
     one.samples.insert(one.samples.end(), record.samples.begin(), record.samples.end());
     one.reference.insert(one.reference.end(), record.reference.begin(), record.reference.end());
   }

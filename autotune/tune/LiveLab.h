@@ -132,7 +132,8 @@ std::pair<const Record*, size_t> choiceOf(const Landscape&, const std::vector<Re
 /// What a decision says in a record.
 Conclusion conclusionOf(const Decision&);
 
-/// What records say of points that were screened before, on this device with this toolchain.
+/// What records say of points that were screened before, on this device with this toolchain; whether one was rejected
+/// the newest says.
 std::map<size_t, Screened> rememberedFrom(const Landscape&, const std::vector<Record>&, const Setting&);
 
 }  // namespace normc::tune

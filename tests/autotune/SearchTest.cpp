@@ -569,5 +569,21 @@ TEST(Replay, TellsRecordsOfOneTaskAndDeviceFromOthers) {
   EXPECT_EQ(known.at(3).status, Status::Wrong);
 }
 
+TEST(Replay, TheNewestTrialSaysWhetherAPointWasRejected) {
+  const World world = worldOf(2, bowl, 0, 1);
+  Record right, wrong;
+  right.generator = wrong.generator = "mlir", right.schedule = wrong.schedule = "i=0,j=1";
+  right.samples = {1}, right.reference = {2}, wrong.status = Status::Wrong;
+  const auto status = [&](int64_t stampOfRight, int64_t stampOfWrong) {
+    right.stamp = stampOfRight, wrong.stamp = stampOfWrong;
+    const Status one = Replay::known(world.landscape, {right, wrong}, {}, {}).at(1).status;
+    EXPECT_EQ(Replay::known(world.landscape, {wrong, right}, {}, {}).at(1).status, one);
+    return one;
+  };
+  EXPECT_EQ(status(2, 1), Status::Ok);
+  EXPECT_EQ(status(1, 2), Status::Wrong);
+  EXPECT_EQ(status(0, 0), Status::Wrong) << "nobody knows which is newer";
+}
+
 }  // namespace
 }  // namespace normc::tune

@@ -145,6 +145,25 @@ TEST_F(Wild, WhatWasRejectedStaysRejectedInTheNextSession) {
   EXPECT_TRUE(rememberedFrom(landscape, readDatabase(journal.path())->records, other).empty());
 }
 
+TEST_F(Wild, ANewerMeasurementTakesARejectionBack) {
+  const Landscape landscape = landscapeOf({"right", "slow"});
+  Setting where = setting();
+  where.stamp = 2;
+  Journal journal(folder_ + "/db.jsonl");
+  LiveLab(landscape, where, hands(landscape, &journal), {}).screen({0, 1});
+  Record rejection = readDatabase(journal.path())->records.at(0);
+  rejection.schedule = "slow", rejection.status = Status::Crashed, rejection.samples = rejection.reference = {};
+  const auto status = [&](int64_t stamp) {
+    rejection.stamp = stamp;
+    Database database = *readDatabase(journal.path());
+    database.add(lineOf(rejection));
+    return rememberedFrom(landscape, database.records, where).at(1).status;
+  };
+  EXPECT_EQ(status(1), Status::Ok);
+  EXPECT_EQ(status(0), Status::Ok) << "of a normc that wrote no stamps";
+  EXPECT_EQ(status(3), Status::Crashed);
+}
+
 TEST_F(Wild, ADefaultThatIsGoneEndsTheSearchAndKeepsTheRecords) {
   const Landscape landscape = landscapeOf({"right", "segfault", "slow"});
   const Setting where = setting();
