@@ -94,7 +94,7 @@ Found foundBy(const Samples& each) {
 Decision confirmed(const Landscape& landscape, const Decision& won, const Samples& each, std::optional<size_t> incumbent) {
   Decision decision = won;
   const Found found = foundBy(each);
-  if (found.gain > std::max(boundFor(won.chosen, landscape, incumbent), kDoubt * found.error)) {
+  if (each.size() > 1 && found.gain > std::max(boundFor(won.chosen, landscape, incumbent), kDoubt * found.error)) {
     const double ratio = 1 - found.gain;
     decision.ratio = {ratio, ratio - 2 * found.error, ratio + 2 * found.error};
     return decision;

@@ -52,7 +52,8 @@ Decision decide(const Landscape&, const std::vector<Racer>&, std::optional<size_
                 double slack = 0);
 
 /// What becomes of a win, from the ratios that `each` process found which timed it again. It stays one if their mean
-/// gain is what the rule asks for and leaves no doubt that there is one; its interval is two standard errors.
+/// gain is what the rule asks for and leaves no doubt that there is one, of which one process alone tells nothing; its interval is two
+/// standard errors.
 Decision confirmed(const Landscape&, const Decision& won, const Samples& each, std::optional<size_t> incumbent = {});
 
 /// Whether another process might turn that round: what `each` of them found differs so much that their mean lies on its

@@ -91,6 +91,11 @@ class Searching {
     }
   }
 
+  bool rejected(size_t point) const {
+    return std::any_of(outcome_.screened.begin(), outcome_.screened.end(),
+                       [&](const Screened& one) { return one.point == point && one.status != Status::Ok; });
+  }
+
   /// The fastest so far, that are right.
   std::vector<const Screened*> leaders(size_t count) const {
     std::vector<const Screened*> list;
@@ -119,7 +124,7 @@ class Searching {
     const auto enter = [&](size_t point) {
       if (std::find(points.begin(), points.end(), point) == points.end()) points.push_back(point);
     };
-    if (options_.incumbent) enter(*options_.incumbent);
+    if (options_.incumbent && !rejected(*options_.incumbent)) enter(*options_.incumbent);
     for (const Screened* leader : leaders(finalists() + 1)) enter(leader->point);
     for (const size_t point : points) outcome_.racers.push_back({point, {}});
     int rounds = 0;
@@ -183,10 +188,10 @@ class Searching {
       each.push_back(measure::medianRatio(block[1], block[0]));
       report("confirming");
     }
-    if (each.empty()) return 0;
+    if (options_.confirmations == 0) return 0;
     outcome_.decision = confirmed(landscape_, won, each, options_.incumbent);
     if (outcome_.decision.tie) pair.clear();
-    return 1 - std::accumulate(each.begin(), each.end(), 0.0) / double(each.size());
+    return each.empty() ? 0 : 1 - std::accumulate(each.begin(), each.end(), 0.0) / double(each.size());
   }
 
   void runBlock() {

@@ -45,7 +45,7 @@ struct Outcome {
   std::vector<Racer> racers;
   std::vector<Racer>
       confirmation;          ///< default and winner, from which the decision's ratio is; empty: nobody won
-  bool complete = true;      ///< false: it was stopped; what is decided holds for what was seen
+  bool complete = true;      ///< false: it was stopped; what is decided is who was in front, and binds nobody
   bool budgetSpent = false;  ///< it ended because of its budget
   std::string failure;       ///< the default itself could not be measured: nothing is decided
   double seconds = 0;

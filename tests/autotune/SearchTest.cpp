@@ -199,7 +199,15 @@ TEST(Search, ARaceHasRoomForWhatScreeningCannotOrder) {
   EXPECT_NEAR(racers(0.1, true), options.mostFinalists + 1, 1) << "however long it takes";
 }
 
-TEST(Search, AnInterruptDecidesWithWhatThereIs) {
+TEST(Search, AnIncumbentThatIsRejectedNowIsNotInTheRace) {
+  World world = worldOf(4, bowl, 0.02, 9);
+  world.known[5] = {Status::Wrong, "wrong", {}, {}};
+  SearchOptions options = {};
+  options.incumbent = 5;
+  for (const Racer& racer : searchIn(world, options).racers) EXPECT_NE(racer.point, 5u);
+}
+
+TEST(Search, AnInterruptLeavesWhatThereIs) {
   const World world = worldOf(9, bowl, 0.02, 11);
   struct Stopping : Replay {
     using Replay::Replay;
@@ -430,6 +438,25 @@ TEST(Confirmation, ProcessesThatDisagreeAreATieAndOneOfManyIsNot) {
   Samples many(14, 0.9);
   many.push_back(1.002);
   EXPECT_FALSE(confirmed(world.landscape, won, many).tie);
+}
+
+TEST(Confirmation, AWinThatAnInterruptLeavesUnconfirmedIsATie) {
+  const World world = worldOf(
+      4, [](int i, int j) { return i + j ? 0.8e-3 : 1e-3; }, 0.005, 22);
+  for (const int processes : {1, 2}) {  // the race is of the first
+    struct Stopping : Luck {
+      using Luck::Luck;
+      bool stopped() override { return process >= last; }
+      int last = 0;
+    } lab(world, 0, 1);
+    lab.last = processes;
+    const Outcome outcome = search(world.landscape, lab, shortRace());
+    EXPECT_FALSE(outcome.complete);
+    EXPECT_LT(outcome.decision.leaderRatio.value, 0.9);
+    EXPECT_TRUE(outcome.decision.tie) << processes - 1 << " processes confirmed it";
+    EXPECT_EQ(outcome.decision.ratio.high, 1);
+  }
+  EXPECT_TRUE(confirmed(world.landscape, {4, false, {0.9, 0.89, 0.91}, 4, {0.9, 0.89, 0.91}}, {0.9}).tie);
 }
 
 /// Counts how many processes a lab without luck is asked for.

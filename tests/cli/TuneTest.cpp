@@ -112,6 +112,7 @@ TEST_F(Tune, AnInterruptKeepsWhatIsThere) {
   EXPECT_EQ(o.code, 4);
   EXPECT_TRUE(contains(o.out, "interrupted, the rest is not tuned"));
   EXPECT_TRUE(exists("db.jsonl"));
+  EXPECT_TRUE(!contains(read("db.jsonl"), "\"kind\":\"choice\"")) << "nothing is chosen by half a search";
 }
 
 TEST_F(Tune, DamagedRecordsAreSaidAndPassedOver) {
