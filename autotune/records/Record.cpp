@@ -18,6 +18,15 @@ std::string hashOf(const std::string& text, size_t digits) {
   return runtime::sha256(text.data(), text.size()).substr(0, digits);
 }
 
+/// So short that it can be read again, though bytes that are no UTF-8 are three each when they are written.
+std::string shortened(const std::string& reason) {
+  constexpr size_t kMost = kMaxText / 4;
+  if (reason.size() <= kMost) return reason;
+  size_t end = kMost;
+  while (end > 0 && (reason[end] & 0xc0) == 0x80) --end;  // within a character
+  return reason.substr(0, end) + "\u2026";
+}
+
 /// What makes a line unusable; only readLine sees it.
 struct Unusable {};
 
@@ -71,7 +80,7 @@ Json toJson(const Record& r) {
   json["toolchain"] = r.toolchain;
   json["generator"] = r.generator, json["schedule"] = r.schedule, json["object"] = r.object;
   json["status"] = name(r.status);
-  if (!r.reason.empty()) json["reason"] = r.reason;
+  if (!r.reason.empty()) json["reason"] = shortened(r.reason);
   json["gate"] = {{"trials", r.trials}, {"worst", r.worst}};
   json["stage"] = r.stage, json["samples"] = r.samples, json["reference"] = r.reference;
   if (r.conclusion)

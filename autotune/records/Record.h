@@ -60,7 +60,7 @@ struct Record {
   std::string generator, schedule;
   std::string object;  ///< SHA-256 of the kernel's code
   Status status = Status::Ok;
-  std::string reason;  ///< unless Ok: the first lines of what was seen
+  std::string reason;  ///< unless Ok: what was seen, of which a line holds the first 4 KiB
   int64_t trials = 0;  ///< that the gate made
   double worst = 0;    ///< largest error over its bound, of the trials that passed
   std::string stage;   ///< screen, race, verify

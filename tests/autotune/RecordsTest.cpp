@@ -62,6 +62,22 @@ TEST_F(Records, AreReadAsTheyWereWritten) {
   EXPECT_EQ(line.record->status, Status::Wrong);
 }
 
+TEST_F(Records, AReasonThatIsLongIsCut) {
+  Record wrong = sample();
+  wrong.status = Status::Wrong;
+  for (const char* part : {"x", "\xff", "\u00e9", "\n"}) {
+    wrong.reason = "y";
+    while (wrong.reason.size() < 100000) wrong.reason += part;
+    const Line line = readLine(lineOf(wrong));
+    ASSERT_TRUE(line.record) << part;
+    EXPECT_TRUE(line.record->reason.starts_with("y")) << part;
+    EXPECT_TRUE(line.record->reason.ends_with(*part == '\xff' ? "\ufffd\u2026" : std::string(part) + "\u2026")) << part;
+    EXPECT_GT(line.record->reason.size(), 4000u) << part;
+  }
+  wrong.reason = std::string(4096, 'x');
+  EXPECT_EQ(readLine(lineOf(wrong)).record->reason, wrong.reason);
+}
+
 TEST_F(Records, ALineThatWasChangedIsDamaged) {
   const std::string good = lineOf(sample());
   int damaged = 0;
