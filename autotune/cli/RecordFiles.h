@@ -5,6 +5,7 @@
 
 #include "autotune/cli/Failure.h"
 #include "autotune/cli/Files.h"
+#include "autotune/cli/Output.h"
 #include "autotune/records/Database.h"
 
 namespace normc::cli {
@@ -13,6 +14,11 @@ namespace normc::cli {
 inline tune::Database recordsIn(const std::string& file) {
   return valueOf(file == "-" ? tune::databaseOf(readFile(file), "the standard input") : tune::readDatabase(file),
                  ExitCode::Refused);
+}
+
+/// Tells of lines that are passed over.
+inline void noteFlaws(const std::string& file, const tune::Counts& counts, Output& out) {
+  if (counts.damaged || counts.newer || counts.torn) out.note(file + ": " + counts.text());
 }
 
 }  // namespace normc::cli

@@ -10,6 +10,7 @@
 #include "autotune/cli/Hardware.h"
 #include "autotune/cli/Interrupt.h"
 #include "autotune/cli/Progress.h"
+#include "autotune/cli/RecordFiles.h"
 #include "autotune/cli/Requests.h"
 #include "autotune/cli/Selection.h"
 #include "codegen/Package.h"
@@ -46,7 +47,7 @@ Job jobOf(const Problem& problem, const codegen::TargetPtr& target, const std::s
   return {.problem = problem, .target = target, .schedule = schedule};
 }
 
-std::vector<Job> jobsOf(const CompileFlags& flags) {
+std::vector<Job> jobsOf(const CompileFlags& flags, Output& out) {
   if (flags.request.inputs.empty())
     throw usage("normc compile needs a norm",
                 "e.g. normc compile layer_norm -o layer_norm.npk; see normc list");
@@ -69,7 +70,10 @@ std::vector<Job> jobsOf(const CompileFlags& flags) {
   if (!flags.records.empty() && !flags.schedule.empty())
     throw usage("--records and --schedule exclude each other", "--records chooses a schedule for each kernel, --schedule is one for all");
   std::optional<tune::Database> records;
-  if (!flags.records.empty()) records = valueOf(tune::readDatabase(flags.records), ExitCode::Refused);
+  if (!flags.records.empty()) {
+    records = valueOf(tune::readDatabase(flags.records), ExitCode::Refused);
+    noteFlaws(flags.records, records->counts, out);
+  }
   std::vector<Job> jobs;
   for (const Problem& problem : problems) {
     for (const codegen::TargetPtr& target : targets) {
@@ -89,7 +93,7 @@ std::vector<Job> jobsOf(const CompileFlags& flags) {
 }
 
 ExitCode emit(const CompileFlags& flags, Output& out) {
-  const std::vector<Job> jobs = jobsOf(flags);
+  const std::vector<Job> jobs = jobsOf(flags, out);
   const std::string stageName = wordOf("--emit", flags.emit, jobs[0].target->stages());
   std::set<std::string> problems, targets;
   for (const Job& job : jobs) problems.insert(job.problem.text()), targets.insert(job.target->name().str());
@@ -187,7 +191,7 @@ std::string build(const std::vector<Job>& jobs, const CompileFlags& flags, Outpu
 
 ExitCode compile(const CompileFlags& flags, Output& out) {
   if (!flags.emit.empty()) return emit(flags, out);
-  const std::vector<Job> jobs = jobsOf(flags);
+  const std::vector<Job> jobs = jobsOf(flags, out);
   if (flags.output.empty())
     throw usage("normc compile needs the name of the package to write",
                 "-o FILE.npk; or --emit STAGE for text");

@@ -10,6 +10,7 @@
 #include "autotune/cli/Interrupt.h"
 #include "autotune/cli/Maker.h"
 #include "autotune/cli/Progress.h"
+#include "autotune/cli/RecordFiles.h"
 #include "autotune/cli/TemporaryFolder.h"
 #include "autotune/cli/TuneBundle.h"
 #include "autotune/cli/TuneReport.h"
@@ -73,8 +74,7 @@ class Tuning {
       throw refused(error.what());
     }
     known_ = valueOf(tune::readDatabase(flags_.records), ExitCode::Refused);
-    const tune::Counts& counts = known_.counts;
-    if (counts.damaged || counts.newer || counts.torn) out_.note(flags_.records + ": " + counts.text());
+    noteFlaws(flags_.records, known_.counts, out_);
   }
 
   tune::Landscape landscapeOf(const TuneTask& t) const {

@@ -93,6 +93,14 @@ Json toJson(const Record& r) {
   return json;
 }
 
+bool isConclusive(const Record& r) {
+  if (r.kind != "choice" && r.kind != "verify") return true;
+  if (!r.conclusion || !(r.conclusion->ratio > 0)) return false;
+  const std::string& verdict = r.conclusion->verdict;
+  if (verdict == "won" || verdict == "tie") return true;
+  return r.kind == "verify" && (verdict == "slower" || std::find(kStatusNames.begin() + 1, kStatusNames.end(), verdict) != kStatusNames.end());
+}
+
 Record fromJson(const Json& json) {
   Record r;
   r.kind = textAt(json, "kind");
@@ -121,7 +129,7 @@ Record fromJson(const Json& json) {
     const Json& c = objectAt(json, "conclusion");
     r.conclusion = {textAt(c, "verdict"), numberAt(c, "ratio"), numberAt(c, "low"), numberAt(c, "high")};
   }
-  if ((r.kind == "choice" || r.kind == "verify") && !r.conclusion) throw Unusable();
+  if (!isConclusive(r)) throw Unusable();
   r.session = textAt(json, "session"), r.number = wholeAt(json, "number", 0);
   if (json.contains("stamp")) r.stamp = wholeAt(json, "stamp", 1);
   return r;

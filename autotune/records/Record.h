@@ -44,9 +44,9 @@ struct Device {
 enum class Status { Ok, Refused, Wrong, Crashed, Hung };
 std::string_view name(Status);
 
-/// What a race concluded; of a record of kind `choice`.
+/// What a race concluded; of a record of kind `choice` or `verify`.
 struct Conclusion {
-  std::string verdict;                  ///< `won`, or `tie`: the default stays, whoever was in front
+  std::string verdict;  ///< `won`, or `tie`: the default stays, whoever was in front; of `verify` also `slower`, or a status
   double ratio = 1, low = 1, high = 1;  ///< of the chosen to the default, and its 95 % interval
   bool operator==(const Conclusion&) const = default;
 };

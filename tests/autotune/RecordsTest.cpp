@@ -134,6 +134,20 @@ TEST_F(Records, SamplesThatAreNoTimesAreDamage) {
   EXPECT_FALSE(readLine(lineOf(record)).record) << "each sample has its reference";
 }
 
+TEST_F(Records, AConclusionThatIsNoneIsDamage) {
+  const auto isRead = [](const std::string& kind, const std::string& verdict, double ratio) {
+    Record record = sample();
+    record.kind = kind, record.conclusion = Conclusion{verdict, ratio, ratio, ratio};
+    return readLine(lineOf(record)).record.has_value();
+  };
+  for (const double ratio : {-5.0, 0.0}) EXPECT_FALSE(isRead("choice", "won", ratio)) << ratio;
+  for (const char* verdict : {"maybe", "", "slower", "wrong", "ok"}) EXPECT_FALSE(isRead("choice", verdict, 0.5)) << verdict;
+  for (const char* verdict : {"won", "tie"}) EXPECT_TRUE(isRead("choice", verdict, 0.5)) << verdict;
+  for (const char* verdict : {"won", "tie", "slower", "wrong", "crashed", "hung", "refused"})
+    EXPECT_TRUE(isRead("verify", verdict, 1.5)) << verdict;
+  for (const char* verdict : {"maybe", "ok"}) EXPECT_FALSE(isRead("verify", verdict, 0.5)) << verdict;
+}
+
 TEST_F(Records, MergingDoesNotDependOnTheOrder) {
   std::vector<std::string> lines;
   for (int i = 0; i < 20; ++i) lines.push_back(lineOf(sample(i % 15)) + "\n");

@@ -158,6 +158,17 @@ TEST_F(RecordsVerb, AFileOfSomethingElseIsNeitherReadNorAppendedTo) {
   EXPECT_TRUE(contains(input.err, "the standard input holds no records: 2 lines"));
 }
 
+TEST_F(RecordsVerb, CompileSaysWhichLinesItPassedOver) {
+  tune::Record impossible = choice(32);
+  impossible.conclusion->ratio = -5;
+  writeRecords("db.jsonl", {impossible, choice(48)});
+  write("db.jsonl", read("db.jsonl") + "nonsense\n{\"schema\": 9}\n");
+  const Outcome o = normc({"compile", kProblem, "--records", "db.jsonl", "-o", "a.npk", "--json"});
+  EXPECT_EQ(o.code, 0);
+  EXPECT_TRUE(contains(o.err, "db.jsonl: 1 record, 2 damaged lines, 1 line of a newer normc"));
+  EXPECT_TRUE(contains(o.json()["kernels"][0]["origin"], "2.00x the default"));
+}
+
 TEST_F(RecordsVerb, CompileSaysThatNoneWasChosen) {
   writeRecords("db.jsonl", {});
   EXPECT_TRUE(contains(normc({"compile", kProblem, "--records", "db.jsonl", "-o", "a.npk"}).out,
