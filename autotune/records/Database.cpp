@@ -28,6 +28,13 @@ std::string counted(int64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
+/// What is left of a first line whose writer was stopped.
+bool beginsAsRecord(std::string_view text) {
+  for (const std::string_view begin : {"{\"conclusion\":{", "{\"device\":{"})  // the first of the keys, sorted
+    if (text.starts_with(begin) || begin.starts_with(text)) return true;
+  return false;
+}
+
 }  // namespace
 
 Counts& Counts::operator+=(const Counts& other) {
@@ -112,8 +119,10 @@ Result<Database> databaseOf(std::string_view text, const std::string& name) {
   Database database;
   database.add(text);
   const Counts& counts = database.counts;
-  if (counts.damaged && !counts.records && !counts.newer)
-    return Diagnostic{.message = name + " holds no records: " + counted(counts.damaged, "line") + ", none of them a measurement",
+  const bool foreign = counts.damaged || (counts.torn && !beginsAsRecord(text));
+  if (foreign && !counts.records && !counts.newer)
+    return Diagnostic{.message = name + " holds no records: " + counted(counts.damaged + counts.torn, "line") +
+                                 ", none of them a measurement",
                       .hint = "records are what `normc tune --records FILE.jsonl` writes"};
   return database;
 }

@@ -246,6 +246,23 @@ TEST_F(Records, AFileThatCannotBeWrittenIsSaid) {
   EXPECT_EQ(none.errors()[0].message, "cannot read " + folder_ + ": Is a directory");
 }
 
+TEST_F(Records, AFirstLineThatWasTornIsOneAndALineOfSomethingElseIsNot) {
+  Record choice = sample();
+  choice.kind = "choice", choice.conclusion = Conclusion{"won", 0.8, 0.75, 0.85};
+  for (const std::string& line : {lineOf(sample()), lineOf(choice)})
+    for (const size_t end : {size_t(1), size_t(12), line.size() / 2}) {
+      const auto database = databaseOf(line.substr(0, end), "db");
+      ASSERT_TRUE(database) << line.substr(0, end);
+      EXPECT_TRUE(database->counts.torn);
+    }
+  for (const char* text : {"a shopping list", "{\"name\": 1}", "3", "\xef\xbb\xbf{"}) {
+    const auto database = databaseOf(text, "db");
+    ASSERT_FALSE(database) << text;
+    EXPECT_EQ(database.errors()[0].message, "db holds no records: 1 line, none of them a measurement");
+  }
+  EXPECT_TRUE(databaseOf("", "db")) << "a file that begins";
+}
+
 TEST_F(Records, ADeviceIsNeitherReadNorWritten) {
   const auto zero = readDatabase("/dev/zero");
   ASSERT_FALSE(zero);
