@@ -165,13 +165,20 @@ ExitCode importResults(const TuneFlags& flags, Output& out) {
   if (files.empty() || flags.records.empty())
     throw usage("normc tune import needs results, and the records to add them to",
                 "normc tune import FOLDER --records DB.jsonl");
-  tune::Database all;
+  tune::Database all, given;
   std::error_code none;
   if (fs::exists(flags.records, none)) all = recordsIn(flags.records);
-  const int64_t before = all.counts.records;
   for (const std::string& file : files)
-    all.add(recordsIn(fs::is_directory(file, none) ? file + "/results.jsonl" : file));
-  writeFile(flags.records, all.text());
+    given.add(recordsIn(fs::is_directory(file, none) ? file + "/results.jsonl" : file));
+  try {  // appended, since a tuning that runs may append, too
+    tune::Journal journal(flags.records);
+    for (const std::string& line : all.missing(given)) journal.appendLine(line);
+    journal.sync();
+  } catch (const std::runtime_error& error) {
+    throw refused(error.what());
+  }
+  const int64_t before = all.counts.records;
+  all.add(std::move(given));
   if (out.json) {
     out.result(
         {{"records", flags.records}, {"new", all.counts.records - before}, {"total", all.counts.records}});

@@ -10,6 +10,7 @@
 #include "autotune/cli/RecordFiles.h"
 #include "autotune/cli/Values.h"
 #include "autotune/cli/Verify.h"
+#include "autotune/records/Journal.h"
 
 namespace normc::cli {
 namespace {
@@ -91,6 +92,7 @@ ExitCode show(const std::vector<std::string>& files, Output& out) {
 ExitCode merge(const RecordsFlags& flags, const std::vector<std::string>& files, Output& out) {
   if (flags.output.empty())
     throw usage("normc records merge needs the name of the file to write", "-o MERGED.jsonl");
+  const tune::Hold hold(flags.output);  // which may be one of the files, and a tuning may append to it
   const tune::Database all = readAll(files);
   std::ostream& said = reportOf(flags.output, out);
   writeFile(flags.output, all.text());
@@ -98,7 +100,8 @@ ExitCode merge(const RecordsFlags& flags, const std::vector<std::string>& files,
     out.result({{"file", flags.output},
                 {"records", all.counts.records},
                 {"duplicates", all.counts.duplicates},
-                {"damaged", all.counts.damaged}});
+                {"damaged", all.counts.damaged},
+                {"newer", all.counts.newer}});
   else
     said << flags.output << ": " << all.counts.text() << "\n";
   return ExitCode::Ok;

@@ -1,27 +1,18 @@
 #include "autotune/records/Database.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <stdexcept>
 #include <tuple>
 
 namespace normc::tune {
 namespace {
 
-std::runtime_error failed(const std::string& what, const std::string& path) {
-  return std::runtime_error("cannot " + what + " " + path + ": " + std::strerror(errno));
-}
-
-std::string notRegular(const std::string& what, const std::string& path) {
-  return "cannot " + what + " " + path + ": it is not a regular file";
+Diagnostic cannotRead(const std::string& path) {
+  return {.message = "cannot read " + path + ": " + std::strerror(errno)};
 }
 
 std::string counted(int64_t count, const std::string& noun) {
@@ -52,28 +43,47 @@ std::string Counts::text() const {
   return text;
 }
 
+struct Database::Entry {
+  std::string id, line;
+  Record record;
+};
+
 void Database::add(std::string_view text) {
-  struct Entry {
-    std::string id, line;
-    Record record;
-  };
   std::vector<Entry> entries;
-  for (size_t i = 0; i < records.size(); ++i)
-    entries.push_back({std::move(ids_[i]), std::move(lines[i]), std::move(records[i])});
   while (!text.empty()) {
     const size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(end == text.npos ? text.size() : end + 1);
     if (line.find_first_not_of(" \t\r") == line.npos) continue;
     Line read = readLine(line);
-    if (read.record) {
+    if (read.record)
       entries.push_back({std::move(read.id), std::string(line), std::move(*read.record)});
-    } else if (end == text.npos) {
+    else if (read.flaw == Flaw::NewerSchema)
+      counts.duplicates += !newer_.emplace(line).second;
+    else if (end == text.npos)
       counts.torn = true;
-    } else {
-      ++(read.flaw == Flaw::NewerSchema ? counts.newer : counts.damaged);
-    }
+    else
+      ++counts.damaged;
   }
+  join(std::move(entries));
+}
+
+void Database::add(Database other) {
+  std::vector<Entry> entries;
+  other.moveTo(entries);
+  for (const std::string& line : other.newer_) counts.duplicates += !newer_.insert(line).second;
+  counts.duplicates += other.counts.duplicates, counts.damaged += other.counts.damaged;
+  counts.torn |= other.counts.torn;
+  join(std::move(entries));
+}
+
+void Database::moveTo(std::vector<Entry>& entries) {
+  for (size_t i = 0; i < records.size(); ++i)
+    entries.push_back({std::move(ids_[i]), std::move(lines[i]), std::move(records[i])});
+}
+
+void Database::join(std::vector<Entry> entries) {
+  moveTo(entries);
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return std::tie(a.id, a.line) < std::tie(b.id, b.line); });
   records.clear(), lines.clear(), ids_.clear();
@@ -85,18 +95,22 @@ void Database::add(std::string_view text) {
     ids_.push_back(std::move(entry.id)), lines.push_back(std::move(entry.line)),
         records.push_back(std::move(entry.record));
   }
-  counts.records = int64_t(records.size());
+  counts.records = int64_t(records.size()), counts.newer = int64_t(newer_.size());
 }
 
-void Database::add(const Database& other) {
-  add(other.text());
-  counts.duplicates += other.counts.duplicates, counts.damaged += other.counts.damaged;
-  counts.newer += other.counts.newer, counts.torn |= other.counts.torn;
+std::vector<std::string> Database::missing(const Database& other) const {
+  std::vector<std::string> missing;
+  for (size_t i = 0; i < other.lines.size(); ++i)
+    if (!std::binary_search(ids_.begin(), ids_.end(), other.ids_[i])) missing.push_back(other.lines[i]);
+  for (const std::string& line : other.newer_)
+    if (!newer_.contains(line)) missing.push_back(line);
+  return missing;
 }
 
 std::string Database::text() const {
   std::string text;
   for (const std::string& line : lines) text += line + "\n";
+  for (const std::string& line : newer_) text += line + "\n";
   return text;
 }
 
@@ -105,13 +119,13 @@ Result<Database> readDatabase(const std::string& path) {
   std::error_code none;
   const fs::file_type type = fs::status(path, none).type();
   if (type == fs::file_type::character || type == fs::file_type::block)
-    return Diagnostic{.message = notRegular("read", path)};
+    return Diagnostic{.message = "cannot read " + path + ": it is not a regular file"};
   errno = type == fs::file_type::directory ? EISDIR : 0;
   std::ifstream file;
   if (!errno) file.open(path, std::ios::binary);
-  if (errno || !file) return Diagnostic{.message = failed("read", path).what()};
+  if (errno || !file) return cannotRead(path);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad()) return Diagnostic{.message = failed("read", path).what()};
+  if (file.bad()) return cannotRead(path);
   return databaseOf(text, path);
 }
 
@@ -125,38 +139,6 @@ Result<Database> databaseOf(std::string_view text, const std::string& name) {
                                  ", none of them a measurement",
                       .hint = "records are what `normc tune --records FILE.jsonl` writes"};
   return database;
-}
-
-Journal::Journal(std::string path) : path_(std::move(path)) {
-  file_ = open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-  if (file_ < 0) throw failed("write", path_);
-  struct stat status{};
-  if (fstat(file_, &status) == 0 && S_ISREG(status.st_mode)) return;
-  close(file_);
-  throw std::runtime_error(notRegular("write", path_));
-}
-
-Journal::~Journal() {
-  if (file_ >= 0) close(file_);
-}
-
-void Journal::append(const Record& record) {
-  std::string line = lineOf(record) + "\n";
-  // A line that was torn must not swallow this one.
-  const off_t end = lseek(file_, 0, SEEK_END);
-  char last = '\n';
-  if (end > 0 && pread(file_, &last, 1, end - 1) == 1 && last != '\n') line.insert(line.begin(), '\n');
-  ssize_t written;
-  do written = write(file_, line.data(), line.size());
-  while (written < 0 && errno == EINTR);
-  if (written == ssize_t(line.size())) return;
-  if (written >= 0) errno = ENOSPC;
-  throw failed("write all of a record to", path_);
-}
-
-void Journal::sync() {
-  if (fsync(file_) != 0 && errno != EINVAL && errno != EROFS)
-    throw failed("write", path_);  // some file systems have nothing to sync
 }
 
 }  // namespace normc::tune

@@ -1,11 +1,10 @@
-// A file of records: read whole, written by appending.
-//
-// A line is written by one call that appends, so that several processes may write
-// to one file. What is no record of ours is counted and passed over: nothing that
-// stands in a file can stop a tuning or lose its other lines.
+// A file of records, read whole. What is no record of ours is counted and passed over:
+// nothing that stands in a file can stop a tuning or lose its other lines.
 #pragma once
 
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "autotune/records/Record.h"
@@ -32,13 +31,21 @@ struct Database {
 
   /// Adds the lines of a text, e.g. of another file. The result does not depend on the order of additions.
   void add(std::string_view text);
-  void add(const Database&);
+  void add(Database);
   const std::string& id(size_t record) const { return ids_[record]; }
-  /// All lines, sorted by id: the same bytes for the same set.
+  /// All lines, sorted by id, and those of a newer schema, which are kept for who can read them: the same bytes for the
+  /// same set.
   std::string text() const;
+  /// Lines of another one that this one has not.
+  std::vector<std::string> missing(const Database& other) const;
 
  private:
+  struct Entry;
+  void moveTo(std::vector<Entry>&);
+  void join(std::vector<Entry>);
+
   std::vector<std::string> ids_;
+  std::set<std::string> newer_;
 };
 
 /// An I/O error is in the Result; a file that is not there is one, and so is a file of something else: it must
@@ -46,23 +53,5 @@ struct Database {
 Result<Database> readDatabase(const std::string& path);
 /// The same of a text, `name` in messages.
 Result<Database> databaseOf(std::string_view text, const std::string& name);
-
-/// The end of a file. Throws std::runtime_error with the path and what the system says.
-class Journal {
- public:
-  /// Opens, or makes, the file; fails where it cannot be written, and where it is a device or a pipe: it is read again.
-  explicit Journal(std::string path);
-  ~Journal();
-  Journal(const Journal&) = delete;
-
-  /// On return the line is in the file, for every reader; after sync() it survives a power cut too.
-  void append(const Record&);
-  void sync();
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-  int file_ = -1;
-};
 
 }  // namespace normc::tune

@@ -14,6 +14,7 @@
 
 #include "autotune/measure/Quiet.h"
 #include "autotune/records/Database.h"
+#include "autotune/records/Journal.h"
 #include "autotune/search/Lab.h"
 #include "autotune/search/Landscape.h"
 #include "autotune/search/Search.h"

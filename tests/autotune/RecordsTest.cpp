@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "autotune/records/Database.h"
+#include "autotune/records/Journal.h"
 
 namespace normc::tune {
 namespace {
@@ -161,6 +162,78 @@ TEST_F(Records, MergingDoesNotDependOnTheOrder) {
   twice.add(forth.text());
   twice.add(back.text());
   EXPECT_EQ(twice.text(), forth.text()) << "a set joined with itself";
+}
+
+TEST_F(Records, LinesOfANewerNormcAreKept) {
+  const std::string newer = "{\"schema\": 2, \"what\": \"else\"}";
+  Database one, two;
+  one.add(lineOf(sample(1)) + "\n" + newer + "\n");
+  two.add(newer + "\n" + newer + "3\n" + lineOf(sample(2)));
+  EXPECT_EQ(one.missing(two), std::vector<std::string>{lineOf(sample(2))});
+  EXPECT_EQ(two.missing(one), std::vector<std::string>{lineOf(sample(1))});
+  EXPECT_EQ(Database().missing(one), (std::vector<std::string>{lineOf(sample(1)), newer}));
+  Database forth = one, back = two;
+  forth.add(two), back.add(one);
+  EXPECT_EQ(forth.text(), back.text());
+  EXPECT_TRUE(forth.text().ends_with("\n" + newer + "\n"));
+  EXPECT_EQ(forth.counts.text(), "2 records, 1 duplicate, 1 damaged line, 1 line of a newer normc");
+}
+
+TEST_F(Records, AFileThatIsReplacedIsAppendedToUnderItsPath) {
+  Journal journal(path_);
+  journal.append(sample(1));
+  std::filesystem::rename(path_, folder_ + "/old.jsonl");
+  journal.append(sample(2));
+  std::ofstream(folder_ + "/new.jsonl") << content();
+  std::filesystem::rename(folder_ + "/new.jsonl", path_);
+  journal.append(sample(3));
+  journal.sync();
+  EXPECT_EQ(readDatabase(path_)->counts.records, 2) << "of the second and the third file";
+  EXPECT_EQ(readDatabase(folder_ + "/old.jsonl")->counts.records, 1);
+}
+
+TEST_F(Records, NoLineIsLostWhileAFileIsReadAndReplaced) {
+  constexpr int kLines = 300;
+  const pid_t child = fork();
+  if (child == 0) {
+    Journal journal(path_);
+    for (int i = 0; i < kLines; ++i) journal.append(sample(i));
+    _exit(0);
+  }
+  for (int status = 0; waitpid(child, &status, WNOHANG) == 0;) {
+    const Hold hold(path_);
+    const auto database = readDatabase(path_);
+    if (!database) continue;  // not yet begun
+    std::ofstream(folder_ + "/new.jsonl") << database->text();
+    std::filesystem::rename(folder_ + "/new.jsonl", path_);
+  }
+  EXPECT_EQ(readDatabase(path_)->counts.records, kLines);
+}
+
+TEST_F(Records, AreAppendedToTheirPathWhereverTheProcessGoes) {
+  const auto here = std::filesystem::current_path();
+  std::filesystem::current_path(folder_);
+  Journal journal("db.jsonl");
+  std::filesystem::current_path(here);
+  journal.append(sample(1));
+  EXPECT_EQ(readDatabase(path_)->counts.records, 1);
+  EXPECT_EQ(journal.path(), "db.jsonl");
+}
+
+TEST_F(Records, AFileIsNeverAStandardStream) {
+  const pid_t child = fork();
+  if (child == 0) {
+    close(0), close(1), close(2);
+    Journal journal(path_);
+    for (int stream = 0; stream < 3; ++stream)
+      if (::write(stream, "progress", 8) >= 0) _exit(1);
+    journal.append(sample(1));
+    _exit(0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(content(), lineOf(sample(1)) + "\n");
 }
 
 TEST_F(Records, AppendingAfterATornLineLosesOnlyThatLine) {

@@ -184,6 +184,20 @@ TEST_F(RecordsVerb, MergeIsTheSameInAnyOrder) {
   EXPECT_TRUE(contains(normc({"records", "show", "ab.jsonl"}).out, "3 records; "));
 }
 
+TEST_F(RecordsVerb, ImportAppendsAndKeepsWhatItCannotRead) {
+  writeRecords("db.jsonl", {choice(1)});
+  const std::string before = read("db.jsonl") + "{\"schema\": 9}\nnonsense\n";
+  write("db.jsonl", before);
+  writeRecords("a.jsonl", {choice(1), choice(2)});
+  const Outcome o = normc({"tune", "import", "a.jsonl", "--records", "db.jsonl"});
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_TRUE(contains(o.out, "db.jsonl: 1 new record; 2 records, 1 duplicate, 1 damaged line, 1 line of a newer normc"));
+  EXPECT_EQ(read("db.jsonl"), before + tune::lineOf(choice(2)) + "\n");
+  EXPECT_EQ(normc({"tune", "import", "a.jsonl", "--records", "/dev/full"}).code, 3);
+  EXPECT_EQ(normc({"records", "merge", "db.jsonl", "a.jsonl", "-o", "db.jsonl"}).code, 0);
+  EXPECT_TRUE(contains(read("db.jsonl"), "{\"schema\": 9}\n"));
+}
+
 TEST_F(RecordsVerb, VerifyMeasuresAgainAndAddsWhatItFinds) {
   tune::Record foreign = choice(8);
   foreign.device.name = "another";

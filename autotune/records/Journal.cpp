@@ -1,0 +1,115 @@
+#include "autotune/records/Journal.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+#include <utility>
+
+namespace normc::tune {
+namespace {
+
+std::runtime_error failed(const std::string& what, const std::string& path) {
+  return std::runtime_error("cannot " + what + " " + path + ": " + std::strerror(errno));
+}
+
+/// Not as one of the standard streams, which may be closed: who writes to those must not write into records.
+int opened(const std::string& path, int flags) {
+  const int file = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+  if (file < 0 || file > STDERR_FILENO) return file;
+  const int moved = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), why = errno;
+  close(file);
+  return errno = why, moved;
+}
+
+/// Waits for its turn; some file systems have no locks.
+void lock(int file) {
+  while (flock(file, LOCK_EX) != 0 && errno == EINTR) {
+  }
+}
+
+struct Unlock {
+  int file;
+  ~Unlock() { flock(file, LOCK_UN); }
+};
+
+bool isRegular(int file) {
+  struct stat status{};
+  return fstat(file, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+/// Whether the path still leads to the file.
+bool isAt(int file, const std::string& path) {
+  struct stat here{}, there{};
+  return fstat(file, &here) == 0 && stat(path.c_str(), &there) == 0 && here.st_ino == there.st_ino &&
+         here.st_dev == there.st_dev;
+}
+
+}  // namespace
+
+Journal::Journal(std::string path) : path_(std::move(path)) {
+  std::error_code none;
+  whole_ = std::filesystem::absolute(path_, none).string();
+  open();
+}
+
+Journal::~Journal() {
+  if (file_ >= 0) close(file_);
+}
+
+void Journal::open() {
+  const int file = opened(whole_, O_RDWR | O_APPEND | O_CREAT);
+  if (file < 0) throw failed("write", path_);
+  if (!isRegular(file)) {
+    close(file);
+    throw std::runtime_error("cannot write " + path_ + ": it is not a regular file");
+  }
+  if (file_ >= 0) close(file_);
+  file_ = file;
+}
+
+void Journal::appendLine(std::string line) {
+  for (lock(file_); !isAt(file_, whole_); lock(file_)) open();  // another one was put in its place, or it was removed
+  const Unlock unlock{file_};
+  line += '\n';
+  // A line that was torn must not swallow this one.
+  const off_t end = lseek(file_, 0, SEEK_END);
+  char last = '\n';
+  if (end > 0 && pread(file_, &last, 1, end - 1) == 1 && last != '\n') line.insert(line.begin(), '\n');
+  ssize_t written;
+  do written = write(file_, line.data(), line.size());
+  while (written < 0 && errno == EINTR);
+  if (written == ssize_t(line.size())) return;
+  if (written >= 0) errno = ENOSPC;
+  throw failed("write all of a record to", path_);
+}
+
+void Journal::sync() {
+  if (fsync(file_) != 0 && errno != EINVAL && errno != EROFS)
+    throw failed("write", path_);  // some file systems have nothing to sync
+}
+
+Hold::Hold(const std::string& path) {
+  for (;;) {
+    file_ = opened(path, O_RDONLY | O_NONBLOCK);
+    if (file_ < 0) return;
+    if (isRegular(file_)) {
+      lock(file_);
+      if (isAt(file_, path)) return;
+    }
+    const bool again = isRegular(file_);
+    close(file_), file_ = -1;
+    if (!again) return;
+  }
+}
+
+Hold::~Hold() {
+  if (file_ >= 0) close(file_);
+}
+
+}  // namespace normc::tune
