@@ -1,8 +1,10 @@
 // normc: normalization layers from a ten-line text to tuned kernels.
 #include "autotune/cli/Cli.h"
+#include "autotune/worker/StandardFiles.h"
 
 int main(int argc, char** argv) {
   using namespace normc::cli;
+  normc::tune::reserveStandardFiles();
   return static_cast<int>(
       run(argc, argv,
           {

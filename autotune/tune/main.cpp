@@ -8,6 +8,7 @@
 #include <string>
 
 #include "autotune/tune/Bundle.h"
+#include "autotune/worker/StandardFiles.h"
 
 namespace {
 
@@ -44,6 +45,7 @@ int exitCode(normc::tune::BundleEnd end) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  normc::tune::reserveStandardFiles();
   normc::tune::BundleRun run;
   bool limited = false;
   for (int i = 1; i < argc; ++i) {

@@ -1,5 +1,6 @@
 // `normc tune`, end to end: real kernels, small sizes, short budgets. What it finds depends on the machine;
 // what it says, keeps and refuses does not.
+#include <cstdlib>
 #include <set>
 
 #include "tests/cli/Command.h"
@@ -113,6 +114,14 @@ TEST_F(Tune, AnInterruptKeepsWhatIsThere) {
   EXPECT_TRUE(contains(o.out, "interrupted, the rest is not tuned"));
   EXPECT_TRUE(exists("db.jsonl"));
   EXPECT_TRUE(!contains(read("db.jsonl"), "\"kind\":\"choice\"")) << "nothing is chosen by half a search";
+}
+
+TEST_F(Tune, StreamsThatAreClosedDoNoHarm) {
+  std::string command = "cd " + folder_ + " && " NORMC_PROGRAM;
+  for (const std::string& word : with(kSmall, {"--records", "db.jsonl"})) command += " " + word;
+  EXPECT_EQ(std::system((command + " <&- 2>&- > out.txt").c_str()), 0);
+  EXPECT_TRUE(contains(read("out.txt"), "1 problem in "));
+  EXPECT_GE(linesOf(read("db.jsonl")).size(), 2u) << "all of them records";
 }
 
 TEST_F(Tune, DamagedRecordsAreSaidAndPassedOver) {
