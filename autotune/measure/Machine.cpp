@@ -1,6 +1,7 @@
 #include "autotune/measure/Machine.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -54,6 +55,7 @@ Machine thisMachine() {
   if (machine.processor.empty()) machine.processor = "unknown processor";
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) machine.processors = std::max(1, CPU_COUNT(&set));
+  machine.online = std::max(machine.processors, int(sysconf(_SC_NPROCESSORS_ONLN)));
   readCaches(machine);
   machine.memory = std::atoll(valueOf("/proc/meminfo", "MemAvailable").c_str()) << 10;
   if (machine.memory <= 0) machine.memory = int64_t(1) << 30;

@@ -8,7 +8,8 @@ namespace normc::measure {
 
 struct Machine {
   std::string processor;    ///< its model, as the system names it
-  int processors = 1;       ///< that this process may use
+  int processors = 1;       ///< that this thread may use
+  int online = 1;           ///< that there are
   int64_t secondCache = 0;  ///< bytes of the second-level cache of one core
   int64_t lastCache = 0;    ///< bytes of the largest cache
   int64_t memory = 0;       ///< bytes that are available now

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "autotune/measure/Machine.h"
 #include "autotune/tune/Here.h"
 
 namespace normc::tune {
@@ -68,7 +69,7 @@ Setting here(const Shipped& shipped, const BundleRun& run, const std::string& se
     return setting;
   }
   setting.device = processorHere(shipped.setting.device.arch);
-  if (setting.task.threads == 0) setting.task.threads = setting.device.facts.at("cores");
+  if (setting.task.threads == 0) setting.task.threads = measure::thisMachine().processors;
   return setting;
 }
 

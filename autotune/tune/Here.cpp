@@ -14,7 +14,7 @@ Device processorHere(const std::string& arch) {
   return {"cpu",
           arch,
           m.processor,
-          {{"cores", m.processors}, {"own_cache", m.secondCache}, {"last_cache", m.lastCache}}};
+          {{"cores", m.online}, {"own_cache", m.secondCache}, {"last_cache", m.lastCache}}};
 }
 
 Device cudaDeviceHere(int index, const std::string& cudaLibrary) {

@@ -8,7 +8,7 @@
 
 namespace normc::tune {
 
-/// The processor, running code for `arch`.
+/// The processor, running code for `arch`; the same whichever of its cores the caller may use.
 Device processorHere(const std::string& arch);
 
 /// CUDA device `index` behind a driver library. Throws std::runtime_error with what the driver says. The

@@ -1,7 +1,10 @@
 // Which choice of several counts, for `compile --records` and for a tuner alike.
 #include <gtest/gtest.h>
 
+#include <sched.h>
+
 #include <algorithm>
+#include <thread>
 
 #include "autotune/records/Standing.h"
 #include "autotune/tune/Choose.h"
@@ -105,6 +108,21 @@ TEST(Standing, WhatWasFoundIsSaid) {
   Record elsewhere = again("a", 2, "slower");
   elsewhere.device.name = "another";
   EXPECT_EQ(against(a, {elsewhere, again("b", 2, "slower")}), "");
+}
+
+TEST(Here, TheProcessorIsTheSameForAThreadThatIsPinned) {
+  const Device whole = processorHere("x86-64-v3");
+  std::thread([&] {
+    cpu_set_t set, one;
+    CPU_ZERO(&set);
+    CPU_ZERO(&one);
+    ASSERT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+    int core = 0;
+    while (!CPU_ISSET(core, &set)) ++core;
+    CPU_SET(core, &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    EXPECT_EQ(processorHere("x86-64-v3"), whole);
+  }).join();
 }
 
 TEST(Standing, AStampIsLaterThanAllThatIsKnown) {
