@@ -140,7 +140,7 @@ Action declareRecords(CLI::App& parser) {
   parser.footer(
       "verify measures what was chosen again, beside the default, on this machine; it fails where a choice "
       "is slower by\n"
-      "more than 2 %. plot draws with gnuplot.");
+      "more than 2 %, or is wrong. plot draws with gnuplot.");
   return [flags](Output& out) { return records(*flags, out); };
 }
 

@@ -1,5 +1,6 @@
 #include "autotune/cli/Verify.h"
 
+#include <algorithm>
 #include <map>
 #include <ostream>
 #include <stdexcept>
@@ -11,6 +12,7 @@
 #include "autotune/cli/Progress.h"
 #include "autotune/cli/TemporaryFolder.h"
 #include "autotune/cli/Values.h"
+#include "autotune/records/Standing.h"
 #include "autotune/space/Space.h"
 #include "autotune/tune/Here.h"
 #include "dsl/Library.h"
@@ -68,10 +70,29 @@ std::string whyNot(const tune::Record& choice, const Hardware& hardware, const P
   return "by a generator that is not part of this normc";
 }
 
+/// What became of a choice; without a verdict it could not be measured.
 struct Again {
   measure::Ratio ratio{1, 1, 1};
-  std::string verdict;
+  std::string verdict, reason;
+
+  std::string text() const {
+    const std::string head = verdict.empty() ? "not measured" : verdict;
+    return reason.empty() ? head : head + ": " + reason.substr(0, reason.find('\n'));
+  }
 };
+
+/// Whether a newer choice for the same task stands, so that nobody uses this one.
+bool isSuperseded(const tune::Record& choice, const std::vector<tune::Record>& all) {
+  return std::any_of(all.begin(), all.end(), [&](const tune::Record& other) {
+    return other.kind == "choice" && tune::newer(other, choice) && tune::sameCircumstances(other, choice) &&
+           tune::against(other, all).empty();
+  });
+}
+
+/// Whether a candidate failed by itself, as its record says then.
+bool failed(const tune::LiveLab& lab, const tune::Screened& one) {
+  return one.status != tune::Status::Ok && !lab.made(one.point)->unavailable;
+}
 
 Again measureAgain(const tune::Record& choice, const Problem& problem, const Hardware& hardware,
                    tune::Journal& journal, const std::string& session, int64_t stamp) {
@@ -88,22 +109,26 @@ Again measureAgain(const tune::Record& choice, const Problem& problem, const Har
                      [] { return false; }, tune::Worker::besideThis(), &journal},
                     {});
   Again again;
-  for (const size_t point : {0, 1}) {
-    const tune::Screened one = lab.screen({size_t(point)}).at(0);
-    if (one.status != tune::Status::Ok) {
-      again.verdict =
-          std::string(tune::name(one.status)) + ": " + one.reason.substr(0, one.reason.find('\n'));
-      return again;
-    }
-  }
-  const std::vector<tune::Samples> samples = lab.race({0, 1}, kRounds);
-  again.ratio = measure::pairedRatio(samples[1], samples[0]);
-  again.verdict = again.ratio.low > kSlower ? "slower" : again.ratio.high < 1 ? "won" : "tie";
   tune::Outcome outcome;
-  outcome.decision = {1, again.verdict == "tie", again.ratio, 1, again.ratio};
+  const auto end = [&](std::string verdict, std::string reason = {}) {
+    again.verdict = std::move(verdict), again.reason = std::move(reason);
+    outcome.decision = {1, again.verdict == "tie", again.ratio, 1, again.ratio};
+    lab.conclude(outcome, "verify", again.verdict);
+    return again;
+  };
+  const tune::Screened byDefaultNow = lab.screen({0}).at(0);
+  if (byDefaultNow.status != tune::Status::Ok)
+    return {.reason = "its default is " + std::string(tune::name(byDefaultNow.status)) + ": " + byDefaultNow.reason};
+  const tune::Screened one = lab.screen({1}).at(0);
+  if (one.reason.starts_with("the same code as ")) return end("tie", one.reason);
+  if (failed(lab, one)) return end(std::string(tune::name(one.status)), one.reason);
+  if (one.status != tune::Status::Ok) return {.reason = one.reason};
+  const std::vector<tune::Samples> samples = lab.race({0, 1}, kRounds);
+  if (samples[0].empty()) return {.reason = "its default failed in the race, after it had passed the gate"};
+  if (samples[1].empty()) return end(std::string(tune::name(lab.raced(1))), "in the race, after it had passed the gate");
+  again.ratio = measure::pairedRatio(samples[1], samples[0]);
   outcome.racers = {{0, samples[0]}, {1, samples[1]}};
-  lab.conclude(outcome, "verify", again.verdict);
-  return again;
+  return end(again.ratio.low > kSlower ? "slower" : again.ratio.high < 1 ? "won" : "tie");
 }
 
 }  // namespace
@@ -118,15 +143,17 @@ ExitCode verifyRecords(const std::string& file, const std::vector<std::string>& 
   const Interrupt interrupt;
   Json results = Json::array();
   Table table({"record", "problem", ">rows", "policy", ">then", ">now", "", "schedule"});
-  int64_t confirmed = 0, ties = 0, slower = 0, passed = 0, choices = 0;
+  int64_t confirmed = 0, ties = 0, slower = 0, failures = 0, passed = 0, choices = 0;
+  const auto isTried = [&](const tune::Record& r) {
+    return r.kind == "choice" && r.conclusion->verdict == "won" && !isSuperseded(r, database.records);
+  };
   try {
     journal.emplace(file);
-    for (const tune::Record& r : database.records)
-      choices += r.kind == "choice" && r.conclusion->verdict == "won";
+    for (const tune::Record& r : database.records) choices += isTried(r);
     Progress progress(out, "verifying", choices);
     for (size_t i = 0; i < database.records.size() && !interrupt.requested(); ++i) {
       const tune::Record& choice = database.records[i];
-      if (choice.kind != "choice" || choice.conclusion->verdict != "won") continue;
+      if (!isTried(choice)) continue;
       progress.step(int64_t(results.size()), choice.task.text());
       std::string reason =
           runsHere(choice.device.arch) ? "" : "code for " + choice.device.arch + " does not run here";
@@ -138,14 +165,15 @@ ExitCode verifyRecords(const std::string& file, const std::vector<std::string>& 
         again = measureAgain(choice, *problems.of(choice.task), byTarget.at(choice.device.arch), *journal,
                              session, stamp);
       else
-        again.verdict = "not measured: " + reason;
+        again.reason = reason;
       ++(again.verdict == "won"      ? confirmed
          : again.verdict == "tie"    ? ties
          : again.verdict == "slower" ? slower
-                                     : passed);
+         : again.verdict.empty()     ? passed
+                                     : failures);
       table.row({database.id(i).substr(0, 8), choice.task.problem, std::to_string(choice.task.rows),
                  choice.task.policy, digitsText(1 / choice.conclusion->ratio, 3) + "x",
-                 reason.empty() ? digitsText(1 / again.ratio.value, 3) + "x" : "", again.verdict,
+                 again.ratio.value != 1 ? digitsText(1 / again.ratio.value, 3) + "x" : "", again.text(),
                  choice.schedule});
       results.push_back({{"id", database.id(i)},
                          {"problem", choice.task.problem},
@@ -154,7 +182,7 @@ ExitCode verifyRecords(const std::string& file, const std::vector<std::string>& 
                          {"now", again.ratio.value},
                          {"low", again.ratio.low},
                          {"high", again.ratio.high},
-                         {"verdict", again.verdict}});
+                         {"verdict", again.text()}});
     }
   } catch (const std::runtime_error& error) {
     throw refused(error.what());
@@ -163,14 +191,17 @@ ExitCode verifyRecords(const std::string& file, const std::vector<std::string>& 
     out.result({{"confirmed", confirmed},
                 {"ties", ties},
                 {"slower", slower},
+                {"failed", failures},
                 {"not_measured", passed},
                 {"choices", results}});
   else
     out.results() << table.text() << "\n"
                   << counted(int64_t(results.size()), "choice") << ": " << confirmed
                   << " faster than the default again, " << ties << " no longer beyond the noise, " << slower
-                  << " slower, " << passed << " not measured\n";
-  return interrupt.requested() ? ExitCode::Interrupted : slower ? ExitCode::CheckFailed : ExitCode::Ok;
+                  << " slower, " << failures << " wrong or failed, " << passed << " not measured\n";
+  return interrupt.requested()  ? ExitCode::Interrupted
+         : slower || failures ? ExitCode::CheckFailed
+                              : ExitCode::Ok;
 }
 
 }  // namespace normc::cli

@@ -202,7 +202,7 @@ std::vector<size_t> LiveLab::able(const std::vector<size_t>& points, int rounds)
     } catch (const CannotDo& refusal) {
       record.status = Status::Refused, record.reason = refusal.what();
     }
-    failed_.insert(point);
+    failed_[point] = record.status;
     keepTrial(point, record);
   }
   return list;

@@ -82,6 +82,11 @@ class LiveLab : public Lab {
   /// Whether there is still time to wait for a quiet core; without it any sample counted.
   bool patient() const { return quietPatience_ > 0; }
   const std::optional<Made>& made(size_t point) const { return facts_.at(point).made; }
+  /// How one failed in a race.
+  Status raced(size_t point) const {
+    const auto at = failed_.find(point);
+    return at == failed_.end() ? Status::Ok : at->second;
+  }
 
  private:
   struct Facts {
@@ -115,7 +120,7 @@ class LiveLab : public Lab {
   std::map<std::string, size_t> byObject_;  ///< the first point of each code
   std::unique_ptr<Worker> worker_;
   std::set<size_t> loaded_;  ///< in the worker that lives
-  std::set<size_t> failed_;  ///< in a race
+  std::map<size_t, Status> failed_;  ///< in a race, and how
   double longestGate_ = 0, callSeconds_ = 0;
   int64_t disturbed_ = 0;
   // Of one worker for the next.

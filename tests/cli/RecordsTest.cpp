@@ -1,4 +1,5 @@
 // Records as a user handles them: tune, compile with what was found, show, merge, verify, plot, ship.
+#include <filesystem>
 #include <set>
 
 #include "autotune/records/Record.h"
@@ -209,6 +210,36 @@ TEST_F(RecordsVerb, VerifyMeasuresAgainAndAddsWhatItFinds) {
   EXPECT_EQ(json["not_measured"], 1);
   EXPECT_TRUE(contains(read("db.jsonl"), "\"kind\":\"verify\""));
   EXPECT_EQ(o.code == 1, json["slower"] == 1);
+}
+
+TEST_F(RecordsVerb, WhatVerifyFindsWrongIsUsedNoMore) {
+  namespace fs = std::filesystem;
+  const fs::path programs = fs::path(NORMC_PROGRAM).parent_path(), here = fs::path(folder_) / "bin";
+  fs::create_directories(here);
+  fs::copy_file(programs / "normc", here / "normc");
+  // The worker says of the second candidate that it judges, which is the choice, that it is wrong.
+  write("bin/normc-worker", "#!/bin/sh\n'" + (programs / "normc-worker").string() +
+                                "' | sed -u '/\"failure\":\"\"/{x;/x/{x;s/\"failure\":\"\"/\"failure\":\"y: 3 is not 4\"/;x};s/^/x/;x}'\n");
+  fs::permissions(here / "normc-worker", fs::perms::owner_all);
+  writeRecords("db.jsonl", {choice(32)});
+  const Outcome o = program((here / "normc").string(), {"records", "verify", "db.jsonl"});
+  EXPECT_EQ(o.code, 1) << o.err;
+  EXPECT_TRUE(contains(o.out, "wrong: y: 3 is not 4"));
+  EXPECT_TRUE(contains(o.out, "0 slower, 1 wrong or failed, 0 not measured"));
+  EXPECT_TRUE(contains(read("db.jsonl"), "\"verdict\":\"wrong\""));
+  const Outcome made = normc({"compile", kProblem, "--records", "db.jsonl", "-o", "a.npk"});
+  EXPECT_TRUE(contains(made.out, "0 schedules of 1 chosen by records"));
+  EXPECT_TRUE(contains(normc({"explain", "a.npk", kProblem}).out, "was wrong when it was measured again"));
+}
+
+TEST_F(RecordsVerb, VerifyLooksAtChoicesThatCount) {
+  tune::Record old = choice(32), tie = choice(32);
+  old.device.name = tie.device.name = "another";
+  tie.schedule = "default", tie.stamp = 1, tie.conclusion = tune::Conclusion{"tie", 1, 1, 1};
+  writeRecords("db.jsonl", {old});
+  EXPECT_EQ(normc({"records", "verify", "db.jsonl", "--json"}).json()["choices"].size(), 1u);
+  writeRecords("db.jsonl", {old, tie});
+  EXPECT_EQ(normc({"records", "verify", "db.jsonl", "--json"}).json()["choices"].size(), 0u) << "a tie took its place";
 }
 
 /// A norm that is not built in, and a choice of it.
