@@ -22,8 +22,11 @@ llvm::Error run(const std::string& gnuplot, const std::string& script) {
     return llvm::errorCodeToError(error);
   const llvm::FileRemover removeFile(file), removeLog(log);
   std::error_code error;
-  llvm::raw_fd_ostream(file, error) << script;
-  if (error) return llvm::errorCodeToError(error);
+  llvm::raw_fd_ostream out(file, error);
+  out << script;
+  out.close();
+  if (out.has_error()) error = out.error(), out.clear_error();  // a stream that still has one ends the program
+  if (error) return llvm::createStringError("cannot write " + file.str().str() + ": " + error.message());
   const std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), log.str(), log.str()};
   std::string why;
   if (llvm::sys::ExecuteAndWait(gnuplot, {gnuplot, file}, std::nullopt, redirects, kSeconds, 0, &why) == 0)

@@ -1,7 +1,9 @@
 #include "codegen/targets/TemporaryFile.h"
 
+#include "codegen/targets/Unavailable.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace normc::codegen {
@@ -9,13 +11,18 @@ namespace normc::codegen {
 llvm::Expected<TemporaryFile> TemporaryFile::create(llvm::StringRef suffix, llvm::StringRef content) {
   TemporaryFile file;
   int fd;
-  if (auto error = llvm::sys::fs::createTemporaryFile("normc", suffix, fd, file.path_))
-    return llvm::createStringError(error, "cannot create a temporary file: " + error.message());
+  if (auto error = llvm::sys::fs::createTemporaryFile("normc", suffix, fd, file.path_)) {
+    llvm::SmallString<64> folder;
+    llvm::sys::path::system_temp_directory(/*erasedOnReboot=*/true, folder);
+    return llvm::make_error<Unavailable>("cannot create a temporary file in " + folder.str().str() + ": " + error.message());
+  }
   llvm::raw_fd_ostream out(fd, /*shouldClose=*/true);
   out << content;
   out.close();
-  if (out.has_error())
-    return llvm::createStringError("cannot write " + file.path_.str().str() + ": " + out.error().message());
+  if (const std::error_code error = out.error()) {
+    out.clear_error();  // a stream that still has one ends the program
+    return llvm::make_error<Unavailable>("cannot write " + file.path_.str().str() + ": " + error.message());
+  }
   return file;
 }
 

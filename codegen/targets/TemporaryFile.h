@@ -10,6 +10,7 @@ namespace normc::codegen {
 
 class TemporaryFile {
  public:
+  /// Unavailable where the folder for temporary files is full, or is none.
   static llvm::Expected<TemporaryFile> create(llvm::StringRef suffix, llvm::StringRef content = "");
   TemporaryFile(TemporaryFile&& other) : path_(std::move(other.path_)) { other.path_.clear(); }
   ~TemporaryFile();

@@ -38,6 +38,14 @@ llvm::Expected<std::string> machineCode(llvm::Module& ir, const Isa& isa, Emit k
 
 //===-- Linking -----------------------------------------------------------------===//
 
+/// A linker that could not write says nothing of what it links; where it could not even say so, its log is empty.
+static bool lacksRoom(llvm::StringRef log) {
+  if (log.trim().empty()) return true;
+  for (const std::errc room : {std::errc::no_space_on_device, std::errc::file_too_large, std::errc::not_enough_memory})
+    if (log.contains(std::make_error_code(room).message())) return true;
+  return false;
+}
+
 llvm::Expected<std::string> linkShared(llvm::ArrayRef<std::string> objects, const Isa& isa) {
   static constexpr llvm::StringRef names[] = {"ld.lld-22", "ld.lld"};
   std::string linker;
@@ -62,9 +70,11 @@ llvm::Expected<std::string> linkShared(llvm::ArrayRef<std::string> objects, cons
   std::string error;
   std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), llvm::StringRef(), log->path()};
   int status = llvm::sys::ExecuteAndWait(linker, command, std::nullopt, redirects, 60, 0, &error);
-  const std::string failed = "linking " + isa.name.str() + " kernels failed: " + error + log->read();
+  const std::string said = log->read();
+  if (status > 0 && llvm::StringRef(said).trim().empty()) error = linker + " ended with exit code " + std::to_string(status) + " and said nothing";
+  const std::string failed = "linking " + isa.name.str() + " kernels failed: " + error + said;
   if (status < 0) return llvm::make_error<Unavailable>(failed);  // it did not start, crashed or took too long
-  if (status > 0) return llvm::createStringError(failed);
+  if (status > 0) return lacksRoom(said) ? llvm::make_error<Unavailable>(failed) : llvm::createStringError(failed);
   return output->read();
 }
 
