@@ -30,6 +30,17 @@ void closeAll(std::initializer_list<int*> files) {
   }
 }
 
+/// A descriptor that is none of 0, 1 and 2, which a host may have closed: become() puts others there, and whatever the
+/// host prints would go into a pipe of ours.
+bool moveUp(int& file) {
+  if (file > 2) return true;
+  const int moved = fcntl(file, F_DUPFD_CLOEXEC, 3);
+  if (moved < 0) return false;
+  close(file);
+  file = moved;
+  return true;
+}
+
 /// Between fork and exec: only what is allowed there.
 [[noreturn]] void become(const char* program, int in, int out, int log, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -65,7 +76,8 @@ std::string Worker::besideThis() {
 Worker::Worker(const std::string& program) : program_(program) {
   int in[2] = {-1, -1}, out[2] = {-1, -1};
   log_ = memfd_create("normc-worker-log", MFD_CLOEXEC);
-  if (log_ < 0 || pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) {
+  if (log_ < 0 || pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0 || !moveUp(log_) || !moveUp(in[0]) ||
+      !moveUp(in[1]) || !moveUp(out[0]) || !moveUp(out[1])) {
     const std::string why = std::strerror(errno);
     closeAll({&in[0], &in[1], &out[0], &out[1], &log_});
     throw std::runtime_error("cannot start a worker: " + why);
