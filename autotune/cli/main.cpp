@@ -1,10 +1,13 @@
 // normc: normalization layers from a ten-line text to tuned kernels.
+#include <csignal>
+
 #include "autotune/cli/Cli.h"
 #include "autotune/worker/StandardFiles.h"
 
 int main(int argc, char** argv) {
   using namespace normc::cli;
   normc::tune::reserveStandardFiles();
+  std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, as some parents leave it, no child can be waited for
   return static_cast<int>(
       run(argc, argv,
           {

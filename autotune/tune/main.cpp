@@ -46,6 +46,7 @@ int exitCode(normc::tune::BundleEnd end) {
 
 int main(int argc, char** argv) {
   normc::tune::reserveStandardFiles();
+  std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, as some parents leave it, no worker can be waited for
   normc::tune::BundleRun run;
   bool limited = false;
   for (int i = 1; i < argc; ++i) {

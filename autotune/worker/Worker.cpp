@@ -109,9 +109,12 @@ Worker::Ended Worker::end(bool hung) {
   pid_t done;
   do done = waitpid(process_, &status, 0);
   while (done < 0 && errno == EINTR);
+  const bool unseen = done < 0;
   process_ = -1;
   if (hung)
     ended.how = "did not answer in time and was ended";
+  else if (unseen)
+    ended.how = "ended, nobody knows how, since this process ignores SIGCHLD";
   else if (WIFSIGNALED(status))
     ended.how =
         "ended by signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")";
@@ -120,7 +123,7 @@ Worker::Ended Worker::end(bool hung) {
   ended.log.resize(kLogShown);
   ended.log.resize(size_t(std::max<ssize_t>(0, pread(log_, ended.log.data(), kLogShown, 0))));
   closeAll({&log_});
-  if (!hung && !answered_ && WIFEXITED(status) && WEXITSTATUS(status) == kNotStarted)
+  if (!hung && !answered_ && (unseen || (WIFEXITED(status) && WEXITSTATUS(status) == kNotStarted)))
     throw std::runtime_error("cannot start the worker " + program_ + ": " + ended.log);
   return ended;
 }

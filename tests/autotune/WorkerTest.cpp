@@ -41,5 +41,24 @@ TEST(Worker, AnswersAHostThatClosedItsStandardFiles) {
         << closed;
 }
 
+TEST(Worker, SaysWhereNobodyCanKnowHowItEnded) {
+  const auto ended = [](bool first) {
+    std::signal(SIGCHLD, SIG_IGN);
+    Worker worker(NORMC_WORKER);
+    if (!first) worker.ask({{"do", "nothing"}}, kPatience);
+    kill(worker.process(), SIGSEGV);
+    try {
+      worker.ask({{"do", "nothing"}}, kPatience);
+      return 1;
+    } catch (const Worker::Ended& end) {
+      return !first && end.how == "ended, nobody knows how, since this process ignores SIGCHLD" ? 0 : 2;
+    } catch (const std::runtime_error&) {  // who never answered may never have started
+      return first ? 0 : 3;
+    }
+  };
+  EXPECT_EQ(inAHost([&] { return ended(false); }), 0);
+  EXPECT_EQ(inAHost([&] { return ended(true); }), 0);
+}
+
 }  // namespace
 }  // namespace normc::tune::test

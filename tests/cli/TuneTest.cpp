@@ -124,6 +124,12 @@ TEST_F(Tune, StreamsThatAreClosedDoNoHarm) {
   EXPECT_GE(linesOf(read("db.jsonl")).size(), 2u) << "all of them records";
 }
 
+TEST_F(Tune, CompilesAlsoWhereItsParentIgnoresTheEndOfChildren) {
+  const Outcome o = program("/bin/sh", {"-c", "trap '' CHLD; exec " NORMC_PROGRAM " tune export layer_norm:infer@f32[*x64] "
+                                              "--candidates 1 -o b"});
+  EXPECT_EQ(o.code, 0) << o.err;
+}
+
 TEST_F(Tune, DamagedRecordsAreSaidAndPassedOver) {
   write("db.jsonl", "{\"schema\": 9}\nnonsense\n{\"torn");
   const Outcome o = normc(with(kSmall, {"--records", "db.jsonl"}));
