@@ -19,7 +19,7 @@
 namespace normc::tune {
 namespace {
 
-constexpr size_t kLogShown = 2000;
+constexpr size_t kLogShown = 2000, kLineShown = 200;
 /// What the system's loader ends with, too, where a library is missing.
 constexpr int kNotStarted = 127;
 
@@ -28,6 +28,14 @@ void closeAll(std::initializer_list<int*> files) {
     if (*file >= 0) close(*file);
     *file = -1;
   }
+}
+
+/// The beginning of a line, with signs for what a terminal cannot show.
+std::string quoted(const std::string& line) {
+  std::string text = line.substr(0, kLineShown);
+  for (char& c : text)
+    if (c < ' ' || c > '~') c = '?';
+  return "`" + text + (line.size() > kLineShown ? "..." : "") + "`";
 }
 
 /// A descriptor that is none of 0, 1 and 2, which a host may have closed: become() puts others there, and whatever the
@@ -103,17 +111,16 @@ Worker::Ended Worker::end(bool hung) {
   int status = 0;
   closeAll({&to_, &from_});
   // One that is ending by itself shall be seen to do so; one that waits for requests, or hangs, is ended.
-  for (int wait = 0; wait < 200 && !hung && waitpid(process_, &status, WNOHANG) == 0; ++wait) usleep(5000);
+  pid_t done = 0;
+  for (int wait = 0; wait < 200 && !hung && (done = waitpid(process_, &status, WNOHANG)) == 0; ++wait) usleep(5000);
   kill(-process_, SIGKILL);
-  kill(process_, SIGKILL);
-  pid_t done;
-  do done = waitpid(process_, &status, 0);
-  while (done < 0 && errno == EINTR);
-  const bool unseen = done < 0;
+  if (done == 0) kill(process_, SIGKILL);
+  while (done == 0 || (done < 0 && errno == EINTR)) done = waitpid(process_, &status, 0);
   process_ = -1;
+  ended.unseen = done < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == kNotStarted);
   if (hung)
     ended.how = "did not answer in time and was ended";
-  else if (unseen)
+  else if (done < 0)
     ended.how = "ended, nobody knows how, since this process ignores SIGCHLD";
   else if (WIFSIGNALED(status))
     ended.how =
@@ -123,9 +130,18 @@ Worker::Ended Worker::end(bool hung) {
   ended.log.resize(kLogShown);
   ended.log.resize(size_t(std::max<ssize_t>(0, pread(log_, ended.log.data(), kLogShown, 0))));
   closeAll({&log_});
-  if (!hung && !answered_ && (unseen || (WIFEXITED(status) && WEXITSTATUS(status) == kNotStarted)))
-    throw std::runtime_error("cannot start the worker " + program_ + ": " + ended.log);
   return ended;
+}
+
+void Worker::giveUp(bool hung, const std::string& printed) {
+  Ended ended = end(hung || !printed.empty());
+  if (!printed.empty() && !answered_)
+    throw std::runtime_error(program_ + " is no normc-worker, or that of another version of normc: it answered " + quoted(printed));
+  if (!answered_ && !hung && ended.unseen) throw std::runtime_error("cannot start the worker " + program_ + ": " + ended.log);
+  if (!printed.empty())
+    ended.hung = false,
+    ended.how = "answered " + quoted(printed) + ", which is no JSON object: a kernel may have printed it; so it was ended";
+  throw ended;
 }
 
 Json Worker::ask(const Json& request, double seconds) {
@@ -143,25 +159,26 @@ Json Worker::ask(const Json& request, double seconds) {
     if (written < 0 && error == EPIPE) sigtimedwait(&pipe, nullptr, &now);
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (written < 0 && error == EINTR) continue;
-    if (written < 0) throw end(false);
+    if (written < 0) giveUp(false);
     sent += size_t(written);
   }
   for (;;) {
     if (const size_t newline = received_.find('\n'); newline != received_.npos) {
-      const Json answer = Json::parse(received_.substr(0, newline), nullptr, false);
+      const std::string line = received_.substr(0, newline);
+      const Json answer = Json::parse(line, nullptr, false);
       received_.erase(0, newline + 1);
       if (answer.is_object()) return answered_ = true, answer;
-      throw end(true);  // a candidate wrote to where answers go
+      giveUp(false, line.empty() ? "an empty line" : line);
     }
     const double left = std::chrono::duration<double>(deadline - Clock::now()).count();
     pollfd file{from_, POLLIN, 0};
     const int ready = left > 0 ? poll(&file, 1, int(std::min(left * 1000 + 1, 1e9))) : 0;
     if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) throw end(true);
+    if (ready <= 0) giveUp(true);
     char piece[1 << 16];
     const ssize_t count = read(from_, piece, sizeof piece);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) throw end(false);
+    if (count <= 0) giveUp(false);
     received_.append(piece, size_t(count));
   }
 }

@@ -20,6 +20,7 @@ class Worker {
   struct Ended {
     std::string how, log;
     bool hung = false;
+    bool unseen = false;  ///< nothing was seen of its end, or that it ever began
   };
 
   /// Starts `program`. Throws std::runtime_error where the system has no room for a process.
@@ -28,7 +29,7 @@ class Worker {
   Worker(const Worker&) = delete;
 
   /// The answer, within `seconds`; throws Ended otherwise, and then the worker is gone. Throws std::runtime_error where
-  /// there never was one: `program` is missing, or a library of it. No candidate is to blame for that.
+  /// there never was one: `program` is missing, or a library of it, or it is another program. No candidate is to blame for that.
   Json ask(const Json& request, double seconds);
   bool alive() const { return process_ > 0; }
   pid_t process() const { return process_; }
@@ -38,6 +39,8 @@ class Worker {
 
  private:
   Ended end(bool hung);
+  /// Ends it and throws what became of it; `printed`: instead of an answer.
+  [[noreturn]] void giveUp(bool hung, const std::string& printed = "");
 
   pid_t process_ = -1;
   int to_ = -1, from_ = -1, log_ = -1;

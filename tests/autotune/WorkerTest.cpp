@@ -41,6 +41,48 @@ TEST(Worker, AnswersAHostThatClosedItsStandardFiles) {
         << closed;
 }
 
+/// A shell script in the place of a worker.
+class Stranger {
+ public:
+  explicit Stranger(const std::string& script) {
+    std::string form = (std::filesystem::temp_directory_path() / "normc-worker-XXXXXX").string();
+    folder_ = mkdtemp(form.data());
+    std::ofstream(program()) << "#!/bin/sh\n" << script << "\n";
+    std::filesystem::permissions(program(), std::filesystem::perms::owner_all);
+  }
+  ~Stranger() { std::filesystem::remove_all(folder_); }
+  std::string program() const { return folder_ + "/worker"; }
+
+ private:
+  std::string folder_;
+};
+
+TEST(Worker, SaysWhatWasPrintedInsteadOfAnAnswer) {
+  const Stranger kernel("read request; echo '{}'; read request; printf 'hello\\033 from a kernel\\n'; sleep 60");
+  Worker worker(kernel.program());
+  worker.ask({{"do", "task"}}, kPatience);
+  try {
+    worker.ask({{"do", "gate"}}, kPatience);
+    FAIL();
+  } catch (const Worker::Ended& ended) {
+    EXPECT_EQ(ended.how, "answered `hello? from a kernel`, which is no JSON object: a kernel may have printed it; so it was ended");
+    EXPECT_FALSE(ended.hung);
+  }
+  EXPECT_FALSE(worker.alive());
+}
+
+TEST(Worker, AnotherProgramIsNoCandidatesFault) {
+  const Stranger stranger("read request; printf '%0300d\\n' 7; sleep 60");
+  Worker worker(stranger.program());
+  try {
+    worker.ask({{"do", "task"}}, kPatience);
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_EQ(error.what(), stranger.program() + " is no normc-worker, or that of another version of normc: it answered `" +
+                                std::string(200, '0') + "...`");
+  }
+}
+
 TEST(Worker, SaysWhereNobodyCanKnowHowItEnded) {
   const auto ended = [](bool first) {
     std::signal(SIGCHLD, SIG_IGN);
