@@ -147,7 +147,7 @@ normc_status checked(const normc_tuner_request& r) {
     return fail(NORMC_INVALID_ARGUMENT, "request.segments is ", r.segments, "; it must not be negative");
   if (r.threads < 0)
     return fail(NORMC_INVALID_ARGUMENT, "request.threads is ", r.threads, "; it must not be negative");
-  if (!(r.budget_seconds >= 0))
+  if (!(r.budget_seconds >= 0) || std::isinf(r.budget_seconds))
     return fail(NORMC_INVALID_ARGUMENT, "request.budget_seconds is ", r.budget_seconds,
                 "; it must be a number of seconds, or 0 for ", kUsualBudget);
   if (r.policy && !measure::findPolicy(r.policy))

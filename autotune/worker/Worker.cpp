@@ -19,6 +19,7 @@
 namespace normc::tune {
 namespace {
 
+constexpr double kLongest = 1e9;  ///< seconds; a clock counts no more than nine times as many
 constexpr size_t kLogShown = 2000, kLineShown = 200;
 /// What the system's loader ends with, too, where a library is missing.
 constexpr int kNotStarted = 127;
@@ -147,7 +148,7 @@ void Worker::giveUp(bool hung, const std::string& printed) {
 Json Worker::ask(const Json& request, double seconds) {
   using Clock = std::chrono::steady_clock;
   const auto deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, kLongest)));
   const std::string line = request.dump() + "\n";
   for (size_t sent = 0; sent < line.size();) {  // SIGPIPE is ours to avoid: a worker may be gone
     sigset_t pipe, before;

@@ -1,6 +1,7 @@
 // The tuner's C API from outside: the library as a host links it, on bundles of kernels made by hand.
 #include <sys/wait.h>
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -213,6 +214,8 @@ TEST_F(Tuner, RefusesARequestThatIsWrong) {
   request_.budget_seconds = -1;
   refused(NORMC_INVALID_ARGUMENT,
           "request.budget_seconds is -1; it must be a number of seconds, or 0 for 20");
+  request_.budget_seconds = INFINITY;
+  refused(NORMC_INVALID_ARGUMENT, "request.budget_seconds is inf; it must be a number of seconds, or 0 for 20");
   request_.policy = "hot";
   refused(NORMC_INVALID_ARGUMENT, "request.policy is hot; it must be warm, cold or pipeline");
   request_.problem = "layer_norm:forward@f32[24]";

@@ -57,6 +57,12 @@ class Stranger {
   std::string folder_;
 };
 
+TEST(Worker, WaitsForAnswersHoweverLongItMay) {
+  Worker worker(NORMC_WORKER);
+  for (const double seconds : {1e11, 1e30, double(INFINITY)})
+    EXPECT_NO_THROW(worker.ask({{"do", "nothing"}}, seconds)) << seconds;
+}
+
 TEST(Worker, SaysWhatWasPrintedInsteadOfAnAnswer) {
   const Stranger kernel("read request; echo '{}'; read request; printf 'hello\\033 from a kernel\\n'; sleep 60");
   Worker worker(kernel.program());
