@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kScreenRounds = 5;
 constexpr double kLeastPatience = 5;
+constexpr size_t kAnswerShown = 200;
 
 std::string nameOf(size_t point) { return std::to_string(point); }
 
@@ -23,6 +24,26 @@ struct CannotDo : std::runtime_error {
 std::string reasonOf(const Worker::Ended& ended) {
   return ended.log.empty() ? ended.how : ended.how + "; it said: " + ended.log;
 }
+
+std::runtime_error otherVersion(const std::string& worker, const Json& request, const Json& answer) {
+  const std::string text = answer.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return std::runtime_error(worker + " is of another version of normc: to `" + request.at("do").get<std::string>() +
+                            "` it answered " + text.substr(0, kAnswerShown) + (text.size() > kAnswerShown ? "..." : "") +
+                            "; install both from one build");
+}
+
+/// What `read` makes of an answer.
+template <typename Read>
+auto shaped(const std::string& worker, const Json& request, const Json& answer, const Read& read) {
+  try {
+    return read(answer);
+  } catch (const Json::exception&) {
+  } catch (const std::length_error&) {  // as many numbers as nobody asked for
+  }
+  throw otherVersion(worker, request, answer);
+}
+
+std::string errorOf(const Json& answer) { return answer.contains("error") ? answer.at("error").get<std::string>() : ""; }
 
 }  // namespace
 
@@ -70,14 +91,16 @@ Worker& LiveLab::worker() {
                {"patience", quietPatience_}};
   if (std::isfinite(loops_.filling)) task["loops"] = {loops_.waiting, loops_.filling};
   const Json answer = worker_->ask(task, setting_.patience);
-  if (answer.contains("error")) throw std::runtime_error(answer.at("error").get<std::string>());
+  if (const std::string error = shaped(hands_.worker, task, answer, errorOf); !error.empty()) throw std::runtime_error(error);
+  if (answer.value("protocol", Json()) != kProtocol) throw otherVersion(hands_.worker, task, answer);
   return *worker_;
 }
 
-Json LiveLab::ask(const Json& request, double seconds) {
+template <typename Read>
+auto LiveLab::ask(const Json& request, double seconds, const Read& read) {
   const Json answer = worker().ask(request, seconds);
-  if (answer.contains("error")) throw CannotDo(answer.at("error").get<std::string>());
-  return answer;
+  if (const std::string error = shaped(hands_.worker, request, answer, errorOf); !error.empty()) throw CannotDo(error);
+  return shaped(hands_.worker, request, answer, read);
 }
 
 void LiveLab::makeAll(const std::vector<size_t>& points) {
@@ -94,7 +117,8 @@ void LiveLab::load(size_t point) {
   if (loaded_.contains(point)) return;
   if (!facts_[point].made) facts_[point].made = hands_.make({point}).at(0);
   if (!facts_[point].made->failure.empty()) throw CannotDo(facts_[point].made->failure);
-  ask({{"do", "load"}, {"name", nameOf(point)}, {"package", facts_[point].made->package}}, setting_.patience);
+  ask({{"do", "load"}, {"name", nameOf(point)}, {"package", facts_[point].made->package}}, setting_.patience,
+      [](const Json&) { return 0; });
   loaded_.insert(point);
 }
 
@@ -103,13 +127,18 @@ std::vector<Samples> LiveLab::sample(const std::vector<size_t>& points, int roun
   for (const size_t point : points) load(point), names.push_back(nameOf(point));
   const double expected =
       20 * std::max(callSeconds_, setting_.sampleSeconds) * double(rounds) * double(points.size());
-  const Json answer = ask({{"do", "sample"}, {"names", names}, {"rounds", rounds}},
-                          std::max(kLeastPatience, expected) + quietPatience_ + (callSeconds_ ? 0 : setting_.patience));
-  disturbed_ += answer.at("disturbed").get<int64_t>();
-  const Json& loops = answer.at("loops");
-  loops_ = measure::fastest(loops_, {loops[0], loops[1]});
-  quietPatience_ = answer.at("patience");
-  return answer.at("samples").get<std::vector<Samples>>();
+  return ask({{"do", "sample"}, {"names", names}, {"rounds", rounds}},
+             std::max(kLeastPatience, expected) + quietPatience_ + (callSeconds_ ? 0 : setting_.patience), [&](const Json& answer) {
+               auto samples = answer.at("samples").get<std::vector<Samples>>();
+               const auto wrong = [&](const Samples& each) { return each.size() != size_t(rounds); };
+               if (samples.size() != points.size() || std::any_of(samples.begin(), samples.end(), wrong))
+                 throw std::length_error("samples");
+               disturbed_ += answer.at("disturbed").get<int64_t>();
+               const Json& loops = answer.at("loops");
+               loops_ = measure::fastest(loops_, {loops.at(0), loops.at(1)});
+               quietPatience_ = answer.at("patience");
+               return samples;
+             });
 }
 
 /// Without it nothing can be compared: a device that is gone shows here.
@@ -140,10 +169,11 @@ Screened LiveLab::judged(size_t point) {
   }
   load(point);
   const double begin = secondsNow();
-  const Json gate = ask({{"do", "gate"}, {"name", nameOf(point)}}, limit());
+  const auto failure = ask({{"do", "gate"}, {"name", nameOf(point)}}, limit(), [&](const Json& gate) {
+    facts.trials = gate.at("trials"), facts.worst = gate.at("worst");
+    return gate.at("failure").get<std::string>();
+  });
   longestGate_ = std::max(longestGate_, secondsNow() - begin);
-  facts.trials = gate.at("trials"), facts.worst = gate.at("worst");
-  const std::string failure = gate.at("failure");
   if (failure.empty()) return result;
   worker_.reset();  // who computes nonsense may have written it anywhere
   result.status = Status::Wrong, result.reason = failure;
@@ -242,7 +272,8 @@ std::vector<Samples> LiveLab::race(const std::vector<size_t>& points, int rounds
 double LiveLab::copySeconds(int reads, int writes) {
   try {
     load(landscape_.byDefault());
-    return ask({{"do", "copy"}, {"reads", reads}, {"writes", writes}}, setting_.patience + quietPatience_).at("seconds");
+    return ask({{"do", "copy"}, {"reads", reads}, {"writes", writes}}, setting_.patience + quietPatience_,
+               [](const Json& answer) { return answer.at("seconds").get<double>(); });
   } catch (const CannotDo&) {
     return 0;
   } catch (const Worker::Ended&) {

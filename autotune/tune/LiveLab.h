@@ -96,7 +96,9 @@ class LiveLab : public Lab {
   };
 
   Worker& worker();
-  Json ask(const Json& request, double seconds);
+  /// What `read` makes of the answer; throws std::runtime_error where that has another shape, as of another version.
+  template <typename Read>
+  auto ask(const Json& request, double seconds, const Read& read);
   void makeAll(const std::vector<size_t>&);
   void load(size_t point);
   Screened measure(size_t point);

@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
   try {
     run.worker = normc::tune::Worker::besideThis();
     return exitCode(normc::tune::runBundle(run));
-  } catch (const std::runtime_error& error) {
+  } catch (const std::exception& error) {
     std::fprintf(stderr, "normc-bundle: error: %s\n", error.what());
     return 3;
   }

@@ -11,6 +11,7 @@
 
 #include "autotune/measure/OwnCores.h"
 #include "autotune/measure/CudaTimer.h"
+#include "autotune/worker/Worker.h"
 #include "dsl/Library.h"
 
 namespace normc::tune {
@@ -32,7 +33,7 @@ std::string firstLines(const std::string& text) { return text.substr(0, 2000); }
 Json Bench::answer(const Json& request) {
   try {
     const std::string what = request.at("do");
-    if (what == "task") return begin(request), Json::object();
+    if (what == "task") return begin(request), Json{{"protocol", kProtocol}};
     if (what == "load") return load(request), Json::object();
     if (what == "gate") return gate(request);
     if (what == "sample") return sample(request);

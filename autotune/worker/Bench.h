@@ -4,6 +4,7 @@
 //
 //   {"do": "task", "problem", "spec", "segments", "rows", "features", "threads", "policy", "sample_seconds",
 //    "device": "cpu" or "cuda", "index", "cuda_library"}
+//                                                    -> {"protocol"}
 //   {"do": "load", "name", "package"}                a package that holds one kernel, for this problem
 //   {"do": "gate", "name"}                           -> {"trials", "worst", "failure"}: no failure, no word
 //   {"do": "sample", "names", "rounds"}              -> {"samples": [[...], ...], "disturbed", "loops", "patience"}, in turns

@@ -39,6 +39,17 @@ std::string quoted(const std::string& line) {
   return "`" + text + (line.size() > kLineShown ? "..." : "") + "`";
 }
 
+/// Throws std::runtime_error for what no JSON can hold: the path of a package or a driver may be any bytes.
+std::string lineOf(const Json& request) {
+  for (const auto& [key, value] : request.items()) try {
+      (void)value.dump();
+    } catch (const Json::type_error&) {
+      throw std::runtime_error("normc-worker cannot be told the path " + value.dump(-1, ' ', false, Json::error_handler_t::replace) +
+                               " (`" + key + "`), which is not UTF-8; use another");
+    }
+  return request.dump() + "\n";
+}
+
 /// A descriptor that is none of 0, 1 and 2, which a host may have closed: become() puts others there, and whatever the
 /// host prints would go into a pipe of ours.
 bool moveUp(int& file) {
@@ -149,7 +160,7 @@ Json Worker::ask(const Json& request, double seconds) {
   using Clock = std::chrono::steady_clock;
   const auto deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, kLongest)));
-  const std::string line = request.dump() + "\n";
+  const std::string line = lineOf(request);
   for (size_t sent = 0; sent < line.size();) {  // SIGPIPE is ours to avoid: a worker may be gone
     sigset_t pipe, before;
     sigemptyset(&pipe), sigaddset(&pipe, SIGPIPE);

@@ -14,6 +14,9 @@ namespace normc::tune {
 
 using Json = nlohmann::json;
 
+/// Of the requests and answers in Bench.h, as the answer to a task says it.
+inline constexpr int kProtocol = 1;
+
 class Worker {
  public:
   /// The end of a worker, in words: "ended by signal 11 (Segmentation fault)". `hung`: by us, after too long.

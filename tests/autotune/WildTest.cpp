@@ -2,6 +2,7 @@
 // search goes on. No time is asserted anywhere.
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 
 #include "autotune/gate/Gate.h"
 #include "autotune/search/Search.h"
@@ -213,6 +214,51 @@ TEST_F(Wild, AWorkerThatCannotBeStartedIsNoCandidatesFault) {
     EXPECT_EQ(error.what(), "cannot start the worker " + none.worker + ": No such file or directory");
   }
   EXPECT_TRUE(readDatabase(journal.path())->records.empty());
+}
+
+/// What a lab says of a worker that gives these answers, a line each.
+std::string saidOf(const std::string& folder, LiveLab::Hands hands, const Landscape& landscape, const Setting& where,
+                   const std::string& answers) {
+  hands.worker = folder + "/worker";
+  std::ofstream(hands.worker) << "#!/bin/sh\nwhile read answer; do read request <&3; echo \"$answer\"; done 3<&0 << END\n" << answers << "END\n";
+  std::filesystem::permissions(hands.worker, std::filesystem::perms::owner_all);
+  LiveLab lab(landscape, where, hands, {});
+  try {
+    return lab.screen({0}).at(0).reason;
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+}
+
+TEST_F(Wild, AWorkerOfAnotherVersionIsNoCandidatesFault) {
+  const Landscape landscape = landscapeOf({"right"});
+  Journal journal(folder_ + "/db.jsonl");
+  const auto another = [&](const std::string& request, const std::string& answer) {
+    return folder_ + "/worker is of another version of normc: to `" + request + "` it answered " + answer + "; install both from one build";
+  };
+  const auto said = [&](const std::string& answers) { return saidOf(folder_, hands(landscape, &journal), landscape, setting(), answers); };
+  EXPECT_EQ(said("{}\n"), another("task", "{}"));
+  EXPECT_EQ(said("{\"protocol\":0}\n"), another("task", "{\"protocol\":0}"));
+  EXPECT_EQ(said("{\"error\":7}\n"), another("task", "{\"error\":7}"));
+  const std::string begin = "{\"protocol\":1}\n{}\n", gate = "{\"trials\":1,\"worst\":0.5,\"failure\":\"\"}\n";
+  EXPECT_EQ(said(begin + "{}\n"), another("gate", "{}"));
+  for (const std::string samples : {"{}", "{\"samples\":[[1]]}", "{\"disturbed\":0,\"samples\":[[1,1,1,1,1],[1,1,1,1,1]]}"})
+    EXPECT_EQ(said(begin + gate + samples + "\n"), another("sample", samples));
+  EXPECT_TRUE(readDatabase(journal.path())->records.empty());
+}
+
+TEST_F(Wild, APathThatIsNotUtf8IsSaid) {
+  const Landscape landscape = landscapeOf({"right"});
+  const Setting where = setting();
+  LiveLab::Hands odd = hands(landscape);
+  odd.make = [](const std::vector<size_t>&) { return std::vector<Made>{{"/tmp/\xff/0.npk", "object"}}; };
+  LiveLab lab(landscape, where, odd, {});
+  try {
+    lab.screen({0});
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_EQ(error.what(), std::string("normc-worker cannot be told the path \"/tmp/\xef\xbf\xbd/0.npk\" (`package`), which is not UTF-8; use another"));
+  }
 }
 
 }  // namespace
