@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "autotune/measure/Machine.h"
+#include "autotune/measure/Policy.h"
 #include "autotune/tune/Here.h"
 
 namespace normc::tune {
 namespace {
 
 constexpr int kPlanSchema = 1;
+constexpr int kMostSteps = 1 << 16;
 
 Json toJson(const Shipped& s) {
   const Task& t = s.setting.task;
@@ -39,16 +41,49 @@ Json toJson(const Shipped& s) {
           {"candidates", points}};
 }
 
+/// A value that no plan of ours has, in words that follow "task 1: ".
+struct BadValue {
+  std::string text;
+};
+
+int64_t wholeOf(const Json& json, const char* key, int64_t least, int64_t most) {
+  const Json& value = json.at(key);
+  if (!value.is_number_integer() || value < least || value > most)
+    throw BadValue{std::string(key) + " is " + value.dump() + "; it must be a whole number from " + std::to_string(least) + " to " +
+               std::to_string(most)};
+  return value;
+}
+
+Task taskOf(const Json& json) {
+  Task task{json.at("problem"),
+            json.at("norm"),
+            wholeOf(json, "segments", 1, kMostElements),
+            wholeOf(json, "rows", 1, kMostElements),
+            wholeOf(json, "features", 1, kMostElements),
+            wholeOf(json, "threads", 0, kMostThreads),
+            json.at("policy")};
+  if (task.rows > kMostElements / task.features / task.segments) throw BadValue{task.text() + " has more than 2^33 elements"};
+  if (!measure::findPolicy(task.policy)) throw BadValue{"policy is " + task.policy + "; it must be warm, cold or pipeline"};
+  return task;
+}
+
+/// A place on the grid of schedules: axes, and steps along each.
+std::vector<int> placeOf(const Json& json) {
+  const auto at = json.get<std::vector<int64_t>>();
+  if (at.empty() || std::any_of(at.begin(), at.end(), [](int64_t step) { return step < 0 || step > kMostSteps; }))
+    throw BadValue{"at is " + json.dump() + "; it must be whole numbers from 0 to " + std::to_string(kMostSteps) + ", one at least"};
+  return {at.begin(), at.end()};
+}
+
 Shipped fromJson(const Json& json) {
   Shipped s;
-  s.setting.task = {json.at("problem"),  json.at("norm"),    json.at("segments"), json.at("rows"),
-                    json.at("features"), json.at("threads"), json.at("policy")};
+  s.setting.task = taskOf(json);
   s.setting.spec = json.at("spec");
   s.setting.toolchain = json.at("toolchain").get<std::map<std::string, std::string>>();
   s.setting.device.kind = json.at("device"), s.setting.device.arch = json.at("arch");
   for (const Json& point : json.at("candidates")) {
     s.points.push_back({point.at("generator"), point.at("schedule"), point.at("predicted"),
-                        point.at("at").get<std::vector<int>>(), point.value("family", "")});
+                        placeOf(point.at("at")), point.value("family", "")});
     s.made.push_back({point.at("package"), point.at("object"), ""});
   }
   if (s.points.empty()) throw std::runtime_error("a task has no candidates");
@@ -103,6 +138,8 @@ std::vector<Shipped> readPlan(const std::string& folder) {
   for (const Json& task : json["tasks"]) {
     try {
       tasks.push_back(fromJson(task));
+    } catch (const BadValue& flaw) {
+      throw damaged("task " + std::to_string(tasks.size() + 1) + ": " + flaw.text);
     } catch (const std::exception&) {  // what a parser says of a key helps nobody who did not write the plan
       throw damaged("task " + std::to_string(tasks.size() + 1) + " is not one that `normc tune export` writes");
     }

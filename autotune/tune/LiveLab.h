@@ -24,6 +24,8 @@ namespace normc::tune {
 
 /// Elements of x that a task may have at most.
 inline constexpr int64_t kMostElements = int64_t(1) << 33;
+/// Threads that it may name: no machine has as many, and each takes memory of a worker.
+inline constexpr int64_t kMostThreads = 1 << 16;
 
 /// Of a budget, to wait for a core on which nobody else computes.
 inline constexpr double kQuietShare = 0.4;

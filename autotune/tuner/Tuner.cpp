@@ -145,8 +145,8 @@ normc_status checked(const normc_tuner_request& r) {
   if (r.rows < 1) return fail(NORMC_INVALID_ARGUMENT, "request.rows is ", r.rows, "; it must be 1 or more");
   if (r.segments < 0)
     return fail(NORMC_INVALID_ARGUMENT, "request.segments is ", r.segments, "; it must not be negative");
-  if (r.threads < 0)
-    return fail(NORMC_INVALID_ARGUMENT, "request.threads is ", r.threads, "; it must not be negative");
+  if (r.threads < 0 || r.threads > tune::kMostThreads)
+    return fail(NORMC_INVALID_ARGUMENT, "request.threads is ", r.threads, "; it must be from 0 to ", tune::kMostThreads);
   if (!(r.budget_seconds >= 0) || std::isinf(r.budget_seconds))
     return fail(NORMC_INVALID_ARGUMENT, "request.budget_seconds is ", r.budget_seconds,
                 "; it must be a number of seconds, or 0 for ", kUsualBudget);

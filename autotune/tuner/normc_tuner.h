@@ -67,7 +67,7 @@ typedef struct normc_tuner_request {
   int64_t segments;      /* of a problem with three dimensions; 0: 1 */
   double budget_seconds; /* for searching and racing; 0: 20 */
   const char* policy;    /* "warm", "cold" or "pipeline", the state of the caches; NULL: "warm" */
-  int32_t threads;       /* that kernels may use; 0: all that the process may */
+  int32_t threads;       /* that kernels may use, 65536 at most; 0: all that the process may */
   int32_t device_id;     /* of a bundle for CUDA, as the driver counts */
   int32_t fresh;         /* 1: measure even if the records hold a choice */
   int32_t reserved;

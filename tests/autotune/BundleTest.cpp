@@ -121,6 +121,29 @@ TEST_F(Bundle, SaysWhatIsWrongWithAFolder) {
   }
 }
 
+TEST_F(Bundle, SaysWhichValueOfAPlanIsNone) {
+  const auto with = [&](const char* key, const Json& value) {
+    pack({"right"});
+    Json plan = Json::parse(std::ifstream(folder_ + "/plan.json"));
+    Json& task = plan["tasks"][0];
+    (key == std::string("at") ? task["candidates"][0][key] : task[key]) = value;
+    std::ofstream(folder_ + "/plan.json") << plan;
+    return error();
+  };
+  const auto damaged = [&](const std::string& what) {
+    return folder_ + "/plan.json is damaged: task 1: " + what + "; export the bundle again";
+  };
+  for (const char* key : {"features", "rows", "segments"})
+    EXPECT_EQ(with(key, 0), damaged(std::string(key) + " is 0; it must be a whole number from 1 to 8589934592"));
+  EXPECT_EQ(with("rows", 1.5), damaged("rows is 1.5; it must be a whole number from 1 to 8589934592"));
+  EXPECT_EQ(with("rows", uint64_t(-1)), damaged("rows is 18446744073709551615; it must be a whole number from 1 to 8589934592"));
+  EXPECT_EQ(with("rows", int64_t(1) << 33), damaged("layer_norm:forward@f32[*x24], 8589934592 rows, 1 thread, warm has more than 2^33 elements"));
+  EXPECT_EQ(with("threads", -1), damaged("threads is -1; it must be a whole number from 0 to 65536"));
+  EXPECT_EQ(with("policy", "hot"), damaged("policy is hot; it must be warm, cold or pipeline"));
+  for (const Json& at : {Json::array(), Json::array({-1}), Json::array({0, int64_t(1) << 32})})
+    EXPECT_EQ(with("at", at), damaged("at is " + at.dump() + "; it must be whole numbers from 0 to 65536, one at least"));
+}
+
 TEST_F(Bundle, ACandidateThatIsMissingIsRefusedAndTheRestGoesOn) {
   pack({"right", "slow"});
   std::filesystem::remove(folder_ + "/slow.npk");

@@ -171,6 +171,12 @@ TEST_F(Tuner, RefusesABundleThatIsNone) {
   EXPECT_EQ(open(), NORMC_DATA_LOSS);
   EXPECT_TRUE(contains(error(), folder_ + "/plan.json is damaged: "));
   pack({"right"});
+  Json plan = Json::parse(std::ifstream(folder_ + "/plan.json"));
+  plan["tasks"][0]["features"] = 0;
+  std::ofstream(folder_ + "/plan.json") << plan;
+  EXPECT_EQ(open(), NORMC_DATA_LOSS);
+  EXPECT_TRUE(contains(error(), "task 1: features is 0; it must be a whole number from 1 to "));
+  pack({"right"});
   options_.records = "/nowhere/db.jsonl";
   EXPECT_EQ(open(), NORMC_FAILED_PRECONDITION);
   EXPECT_EQ(error(), "cannot write /nowhere/db.jsonl: No such file or directory");
@@ -210,7 +216,7 @@ TEST_F(Tuner, RefusesARequestThatIsWrong) {
   request_.segments = -1;
   refused(NORMC_INVALID_ARGUMENT, "request.segments is -1; it must not be negative");
   request_.threads = -2;
-  refused(NORMC_INVALID_ARGUMENT, "request.threads is -2; it must not be negative");
+  refused(NORMC_INVALID_ARGUMENT, "request.threads is -2; it must be from 0 to 65536");
   request_.budget_seconds = -1;
   refused(NORMC_INVALID_ARGUMENT,
           "request.budget_seconds is -1; it must be a number of seconds, or 0 for 20");
