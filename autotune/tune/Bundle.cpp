@@ -1,5 +1,7 @@
 #include "autotune/tune/Bundle.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -158,7 +160,9 @@ Found OpenBundle::tune(const Shipped& shipped, double budget) {
   const auto known = readDatabase(run_.records);
   if (!known) throw std::runtime_error(known.errors()[0].message);
   Found found{.task = setting.task};
-  if (const auto [choice, point] = choiceOf(landscape, known->records, setting); choice && !run_.fresh) {
+  // A choice whose package is gone is none: what is there is measured.
+  if (const auto [choice, point] = choiceOf(landscape, known->records, setting);
+      choice && !run_.fresh && access(pathOf(point).c_str(), R_OK) == 0) {
     found.package = pathOf(point), found.schedule = choice->schedule, found.conclusion = *choice->conclusion;
     found.defaultSeconds = measure::median(choice->reference), found.remembered = true;
     return found;

@@ -92,9 +92,14 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-/// The text of a problem as the bundle writes it. Norms are those that the bundle brings; a problem of another one
-/// stays as it is.
-normc_status canonical(const normc_tuner& tuner, const std::string& given, std::string& text) {
+/// A problem as the bundle writes it.
+struct Canonical {
+  std::string text;
+  bool segmented = true;
+};
+
+/// Norms are those that the bundle brings; a problem of another one stays as it is.
+normc_status canonical(const normc_tuner& tuner, const std::string& given, Canonical& result) {
   bool unknown = false;
   std::string damaged;  // the norm whose text is
   const auto find = [&](std::string_view name) -> Result<std::shared_ptr<const Spec>> {
@@ -110,16 +115,17 @@ normc_status canonical(const normc_tuner& tuner, const std::string& given, std::
     return Diagnostic{.message = "the bundle has no " + std::string(name)};
   };
   const auto problem = parseProblem(given, find);
-  if (unknown) return text = given, NORMC_OK;
-  if (problem) return text = problem->text(), NORMC_OK;
+  if (unknown) return result.text = given, NORMC_OK;
+  if (problem) return result = {problem->text(), problem->segmented}, NORMC_OK;
   if (!damaged.empty()) return fail(NORMC_DATA_LOSS, "the bundle's text of ", damaged.c_str(), " is damaged");
   return fail(NORMC_INVALID_ARGUMENT, "request.problem: ", problem.errors().at(0).message.c_str());
 }
 
 /// The task that the bundle packed for the nearest number of rows, made that of the request.
 normc_status taskOf(const normc_tuner& tuner, const normc_tuner_request& request, tune::Shipped& task) {
-  std::string text;
-  NORMC_TRY(canonical(tuner, request.problem, text));
+  Canonical wanted;
+  NORMC_TRY(canonical(tuner, request.problem, wanted));
+  const std::string& text = wanted.text;
   const tune::Shipped* nearest = nullptr;
   const auto away = [&](const tune::Shipped& s) {
     return std::fabs(std::log2(double(s.setting.task.rows)) - std::log2(double(request.rows)));
@@ -130,6 +136,9 @@ normc_status taskOf(const normc_tuner& tuner, const normc_tuner_request& request
   if (!nearest)
     return fail(NORMC_NOT_FOUND, "the bundle has no candidates for ", text.c_str(), "; it has ",
                 joined(tuner.problems).c_str());
+  if (request.segments > 1 && !wanted.segmented)
+    return fail(NORMC_INVALID_ARGUMENT, "request.segments is ", request.segments, ": ", text.c_str(),
+                " has two dimensions; set it to 0, and request.rows to all rows");
   task = *nearest;
   tune::Task& t = task.setting.task;
   t.rows = request.rows, t.segments = std::max<int64_t>(request.segments, 1), t.threads = request.threads;

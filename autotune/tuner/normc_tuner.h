@@ -64,7 +64,7 @@ typedef struct normc_tuner_request {
   size_t struct_size;
   const char* problem;   /* one of the bundle's; options in any order, as in normc_request */
   int64_t rows;          /* of one segment; 1 or more */
-  int64_t segments;      /* of a problem with three dimensions; 0: 1 */
+  int64_t segments;      /* of a problem with three dimensions; 0: 1, all that one with two may have */
   double budget_seconds; /* for searching and racing; 0: 20 */
   const char* policy;    /* "warm", "cold" or "pipeline", the state of the caches; NULL: "warm" */
   int32_t threads;       /* that kernels may use, 65536 at most; 0: all that the process may */

@@ -115,6 +115,18 @@ TEST_F(Tuner, ASecondStartFindsTheChoiceInTheRecords) {
   EXPECT_GT(records().size(), before);
 }
 
+TEST_F(Tuner, AChoiceWhosePackageIsGoneIsNoAnswer) {
+  pack({"slow", "right"});
+  ASSERT_EQ(open(), NORMC_OK) << error();
+  ASSERT_EQ(run(), NORMC_OK) << error();
+  ASSERT_STREQ(result_.schedule, "right");
+  std::filesystem::remove(folder_ + "/right.npk");
+  ASSERT_EQ(run(), NORMC_OK) << error();
+  EXPECT_EQ(result_.from_records, 0);
+  EXPECT_STREQ(result_.schedule, "slow");
+  EXPECT_TRUE(std::filesystem::exists(result_.package));
+}
+
 TEST_F(Tuner, ProgressIsToldAndMayEndTheCall) {
   struct Watch {
     int calls = 0, most;
@@ -215,6 +227,9 @@ TEST_F(Tuner, RefusesARequestThatIsWrong) {
   refused(NORMC_INVALID_ARGUMENT, "1 thread, warm has more than 2^33 elements");
   request_.segments = -1;
   refused(NORMC_INVALID_ARGUMENT, "request.segments is -1; it must not be negative");
+  request_.segments = 8;
+  refused(NORMC_INVALID_ARGUMENT,
+          "request.segments is 8: layer_norm:forward@f32[*x24] has two dimensions; set it to 0, and request.rows to all rows");
   request_.threads = -2;
   refused(NORMC_INVALID_ARGUMENT, "request.threads is -2; it must be from 0 to 65536");
   request_.budget_seconds = -1;
