@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -58,6 +59,9 @@ std::string ownFolder() {
   return slash == path.npos ? "." : path.substr(0, slash);
 }
 
+/// A host may go to another folder before it runs a tuner: paths are those of where it was opened.
+std::string absolute(const std::string& path) { return path.empty() ? path : std::filesystem::absolute(path).string(); }
+
 normc_status findWorker(const char* given, std::string& worker) {
   const std::string folder = ownFolder();
   const std::vector<std::string> places =
@@ -65,7 +69,7 @@ normc_status findWorker(const char* given, std::string& worker) {
             : std::vector<std::string>{folder + "/normc-worker",
                                        folder + "/" NORMC_PROGRAMS_FROM_LIBRARIES "/normc-worker"};
   for (const std::string& place : places)
-    if (access(place.c_str(), X_OK) == 0) return worker = place, NORMC_OK;
+    if (access(place.c_str(), X_OK) == 0) return worker = absolute(place), NORMC_OK;
   if (given) return fail(NORMC_NOT_FOUND, "options.worker is ", given, ", which is no program");
   return fail(NORMC_NOT_FOUND, "kernels are measured by normc-worker, which is neither ", places[0].c_str(),
               " nor ", places[1].c_str(), "; name it by options.worker");
@@ -203,8 +207,9 @@ normc_status normc_tuner_open(const char* folder, const normc_tuner_options* opt
     return translated([&] {
       auto made = std::make_unique<normc_tuner>();
       tune::BundleRun& run = made->run;
-      run.folder = folder, run.records = read.records ? read.records : run.folder + "/results.jsonl";
+      run.folder = absolute(folder), run.records = read.records ? absolute(read.records) : run.folder + "/results.jsonl";
       if (read.cuda_library) run.cudaLibrary = read.cuda_library;
+      if (run.cudaLibrary.find('/') != run.cudaLibrary.npos) run.cudaLibrary = absolute(run.cudaLibrary);
       NORMC_TRY(findWorker(read.worker, run.worker));
       made->progress = read.progress, made->progressCtx = read.progress_ctx;
       run.stop = [self = made.get()] { return self->stop(); };

@@ -50,7 +50,8 @@ typedef struct normc_tuner_options {
   void* progress_ctx;
 } normc_tuner_options;
 
-/* Opens a bundle, and its records, which are made if need be. `options` may be NULL. Opening a bundle means
+/* Opens a bundle, and its records, which are made if need be; relative paths are those of the folder that the
+ * process is in now. `options` may be NULL. Opening a bundle means
  * trusting its author: it holds machine code. */
 NORMC_API normc_status normc_tuner_open(const char* bundle, const normc_tuner_options* options,
                                         normc_tuner** tuner);

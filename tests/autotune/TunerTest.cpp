@@ -127,6 +127,20 @@ TEST_F(Tuner, AChoiceWhosePackageIsGoneIsNoAnswer) {
   EXPECT_TRUE(std::filesystem::exists(result_.package));
 }
 
+TEST_F(Tuner, ItsPathsStayWhereItWasOpened) {
+  pack({"right"});
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_);
+  const std::string worker = std::filesystem::relative(NORMC_WORKER).string();
+  options_.worker = worker.c_str(), options_.records = "db.jsonl";
+  ASSERT_EQ(normc_tuner_open(".", &options_, &tuner_), NORMC_OK) << error();
+  std::filesystem::current_path("/");
+  EXPECT_EQ(run(), NORMC_OK) << error();
+  EXPECT_TRUE(result_.package && result_.package[0] == '/' && std::filesystem::exists(result_.package));
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/db.jsonl"));
+  std::filesystem::current_path(before);
+}
+
 TEST_F(Tuner, ProgressIsToldAndMayEndTheCall) {
   struct Watch {
     int calls = 0, most;
