@@ -35,7 +35,7 @@ struct normc_tuner {
   // Of the call that runs.
   normc_tuner_status status = {};
   std::chrono::steady_clock::time_point begin;
-  bool cancelled = false;
+  bool cancelled = false, running = false;
 
   double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -49,6 +49,17 @@ struct normc_tuner {
 namespace {
 
 constexpr double kUsualBudget = 20;
+
+/// While one lives, its tuner is in a call.
+class Running {
+ public:
+  explicit Running(normc_tuner& tuner) : tuner_(tuner) { tuner_.running = true; }
+  ~Running() { tuner_.running = false; }
+  Running(const Running&) = delete;
+
+ private:
+  normc_tuner& tuner_;
+};
 
 /// The folder that this library lies in.
 std::string ownFolder() {
@@ -247,6 +258,8 @@ normc_status normc_tuner_run(normc_tuner* tuner, const normc_tuner_request* give
     NORMC_TRY(notNull(tuner, "tuner"));
     NORMC_TRY(notNull(given, "request"));
     NORMC_TRY(notNull(result, "result"));
+    if (tuner->running)
+      return fail(NORMC_FAILED_PRECONDITION, "this tuner runs already; its progress may end that call, and must not begin another");
     normc_tuner_request request;
     NORMC_TRY(readStruct(given, request, "normc_tuner_request", 2 * sizeof(size_t)));
     NORMC_TRY(writeStruct(normc_tuner_result{}, result, "normc_tuner_result"));
@@ -263,6 +276,7 @@ normc_status normc_tuner_run(normc_tuner* tuner, const normc_tuner_request* give
                        .phase = "starting",
                        .budget_seconds = budget,
                        .ratio = 1};
+      const Running running(*tuner);
       tuner->found = tuner->bundle->tune(task, budget);
       return ended(*tuner, tuner->found, result);
     });

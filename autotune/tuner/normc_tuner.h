@@ -38,7 +38,7 @@ typedef struct normc_tuner_status {
 } normc_tuner_status;
 
 /* Called on the thread of normc_tuner_run, between measurements. 0: go on. Anything else: end the call with
- * NORMC_ABORTED. Must not throw. */
+ * NORMC_ABORTED. Must not throw, nor destroy the tuner; normc_tuner_run of the same tuner is refused here. */
 typedef int (*normc_tuner_progress)(void* ctx, const normc_tuner_status* status);
 
 typedef struct normc_tuner_options {

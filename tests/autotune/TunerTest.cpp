@@ -172,6 +172,27 @@ TEST_F(Tuner, ProgressIsToldAndMayEndTheCall) {
   EXPECT_GT(records().size(), before);
 }
 
+TEST_F(Tuner, ProgressMustNotRunItsOwnTuner) {
+  struct Again {
+    normc_tuner*& tuner;
+    const normc_tuner_request& request;
+    std::string error;
+  } again{tuner_, request_, ""};
+  options_.progress = [](void* ctx, const normc_tuner_status*) {
+    auto& a = *static_cast<Again*>(ctx);
+    normc_tuner_result result{.struct_size = sizeof result};
+    EXPECT_EQ(normc_tuner_run(a.tuner, &a.request, &result), NORMC_FAILED_PRECONDITION);
+    a.error = error();
+    return 0;
+  };
+  options_.progress_ctx = &again;
+  pack({"right"});
+  ASSERT_EQ(open(), NORMC_OK) << error();
+  EXPECT_EQ(run(), NORMC_OK) << error();
+  EXPECT_EQ(again.error, "this tuner runs already; its progress may end that call, and must not begin another");
+  EXPECT_EQ(run(), NORMC_OK) << error();
+}
+
 TEST_F(Tuner, TellsItsProblems) {
   pack({"right"}, {50, 60});
   ASSERT_EQ(open(), NORMC_OK) << error();
