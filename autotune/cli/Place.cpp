@@ -1,8 +1,7 @@
 #include "autotune/cli/Place.h"
 
-#include <charconv>
-
 #include "autotune/cli/PackageFile.h"
+#include "autotune/tune/Words.h"
 #include "dsl/Nearest.h"
 
 namespace normc::cli {
@@ -15,13 +14,9 @@ void PlaceFlags::declare(CLI::App& parser) {
 Place::Place(const PlaceFlags& flags) : library_(flags.cudaLibrary) {
   const std::string& text = flags.device;
   if (text == "cpu") return;
-  constexpr std::string_view kCuda = "cuda:";
-  const char* const end = text.data() + text.size();
-  if (text.starts_with(kCuda) && text.size() > kCuda.size() && text[kCuda.size()] != '-') {
-    const auto [rest, error] = std::from_chars(text.data() + kCuda.size(), end, index_);
-    cuda_ = error == std::errc() && rest == end;
-  }
-  if (!cuda_) throw usage("--device is " + inQuotes(text) + "; it must be cpu or cuda:N, e.g. cuda:0");
+  const auto index = tune::cudaDeviceIn(text);
+  if (!index) throw usage("--device is " + inQuotes(text) + "; it must be cpu or cuda:N, e.g. cuda:0");
+  cuda_ = true, index_ = *index;
 }
 
 normc_request Place::request() const {

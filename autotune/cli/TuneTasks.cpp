@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <utility>
 
 #include "autotune/cli/Failure.h"
 #include "autotune/measure/Policy.h"
 #include "autotune/tune/LiveLab.h"
+#include "autotune/tune/Words.h"
 #include "dsl/Nearest.h"
 
 namespace normc::cli {
@@ -50,18 +50,8 @@ std::vector<int64_t> rowsFor(const TuneFlags& flags, int64_t segments, int64_t f
 }  // namespace
 
 double secondsOf(const std::string& flag, const std::string& text) {
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  const std::string unit(rest, end);
-  const double factor = unit.empty() || unit == "s"    ? 1
-                        : unit == "ms"                 ? 1e-3
-                        : unit == "m" || unit == "min" ? 60
-                        : unit == "h"                  ? 3600
-                                                       : 0;
-  if (error != std::errc() || factor == 0 || !(value > 0) || value > 1e7)
-    throw usage(flag + " is " + inQuotes(text) + "; it must be a time, e.g. 20s, 500ms or 2m");
-  return value * factor;
+  if (const auto seconds = tune::secondsIn(text)) return *seconds;
+  throw usage(flag + " is " + inQuotes(text) + "; " + tune::kTimes);
 }
 
 std::vector<TuneTask> tasksOf(const TuneFlags& flags, int64_t threads) {

@@ -1,23 +1,26 @@
-// normc-bundle FOLDER [--records FILE] [--budget SECONDS] [--seconds SECONDS] [--device N]: measures what
+// normc-bundle FOLDER [--records FILE] [--budget TIME] [--seconds TIME] [--device N]: measures what
 // `normc tune export` packed. It needs normc-worker and the runtime beside it, and no compiler.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "autotune/tune/Bundle.h"
 #include "autotune/worker/StandardFiles.h"
+#include "autotune/tune/Words.h"
 
 namespace {
 
 constexpr const char* kUsage =
-    "normc-bundle FOLDER [--records FILE] [--budget SECONDS] [--seconds SECONDS] [--fresh]\n"
+    "normc-bundle FOLDER [--records FILE] [--budget TIME] [--seconds TIME] [--fresh]\n"
     "             [--device N] [--cuda-library FILE]\n"
     "  measures the candidates of a bundle on this machine; results go to FOLDER/results.jsonl.\n"
     "  A run that was stopped goes on from there; --fresh measures again what is decided there. --budget is\n"
-    "  for one problem, --seconds for all together. Bring the results back:\n"
+    "  for one problem, --seconds for all together: 20s, 500ms, 2m, or a number of seconds. --device is of a\n"
+    "  bundle for CUDA, N or cuda:N. Bring the results back:\n"
     "  normc tune import FILE --records DB\n"
     "Exit codes: 0 done; 1 a default could not be measured; 2 wrong command line; 3 no worker, device, "
     "bundle\n"
@@ -26,6 +29,53 @@ constexpr const char* kUsage =
 int usage(const std::string& wrong) {
   std::fprintf(stderr, "normc-bundle: error: %s\n%s", wrong.c_str(), kUsage);
   return 2;
+}
+
+/// What the command line says; a runtime_error where it is wrong.
+normc::tune::BundleRun runOf(const std::vector<std::string>& words) {
+  normc::tune::BundleRun run;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const auto value = [&] {
+      if (i + 1 == words.size()) throw std::runtime_error(word + " needs a value");
+      return words[++i];
+    };
+    const auto wrong = [&](const std::string& text, const char* rule) {
+      return std::runtime_error(word + " is '" + text + "'; " + rule);
+    };
+    const auto seconds = [&] {
+      const std::string text = value();
+      if (const auto read = normc::tune::secondsIn(text)) return *read;
+      throw wrong(text, normc::tune::kTimes);
+    };
+    const auto device = [&] {
+      const std::string text = value();
+      const auto index = normc::tune::cudaDeviceIn(text.starts_with("cuda:") ? text : "cuda:" + text);
+      if (!index) throw wrong(text, "it must be the number of a CUDA device, e.g. 0 or cuda:0");
+      return *index;
+    };
+    if (word == "--records")
+      run.records = value();
+    else if (word == "--budget")
+      run.budget = seconds();
+    else if (word == "--seconds")
+      run.seconds = seconds();
+    else if (word == "--fresh")
+      run.fresh = true;
+    else if (word == "--device")
+      run.deviceIndex = device();
+    else if (word == "--cuda-library")
+      run.cudaLibrary = value();
+    else if (word.starts_with("-"))
+      throw std::runtime_error("there is no flag " + word);
+    else if (run.folder.empty())
+      run.folder = word;
+    else
+      throw std::runtime_error("one folder at a time, not also " + word);
+  }
+  if (run.folder.empty()) throw std::runtime_error("no folder is given");
+  if (run.records.empty()) run.records = run.folder + "/results.jsonl";
+  return run;
 }
 
 int exitCode(normc::tune::BundleEnd end) {
@@ -47,35 +97,14 @@ int exitCode(normc::tune::BundleEnd end) {
 int main(int argc, char** argv) {
   normc::tune::reserveStandardFiles();
   std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, as some parents leave it, no worker can be waited for
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (std::find(words.begin(), words.end(), "--help") != words.end()) return std::fputs(kUsage, stdout), 0;
   normc::tune::BundleRun run;
-  bool limited = false;
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    const bool last = i + 1 == argc;
-    if (argument == "--help") return std::fputs(kUsage, stdout), 0;
-    if (argument == "--records" && !last)
-      run.records = argv[++i];
-    else if (argument == "--budget" && !last)
-      run.budget = std::atof(argv[++i]);
-    else if (argument == "--seconds" && !last)
-      run.seconds = std::atof(argv[++i]), limited = true;
-    else if (argument == "--fresh")
-      run.fresh = true;
-    else if (argument == "--device" && !last)
-      run.deviceIndex = std::atoi(argv[++i]);
-    else if (argument == "--cuda-library" && !last)
-      run.cudaLibrary = argv[++i];
-    else if (argument.starts_with("-"))
-      return usage("there is no flag " + argument + ", or it lacks its value");
-    else if (run.folder.empty())
-      run.folder = argument;
-    else
-      return usage("one folder at a time, not also " + argument);
+  try {
+    run = runOf(words);
+  } catch (const std::runtime_error& wrong) {
+    return usage(wrong.what());
   }
-  if (run.folder.empty()) return usage("no folder is given");
-  if (!(run.budget > 0)) return usage("--budget must be a number of seconds");
-  if (limited && !(run.seconds > 0)) return usage("--seconds must be a number of seconds");
-  if (run.records.empty()) run.records = run.folder + "/results.jsonl";
   sigset_t signals;
   sigemptyset(&signals), sigaddset(&signals, SIGINT), sigaddset(&signals, SIGTERM);
   sigprocmask(SIG_BLOCK, &signals, nullptr);

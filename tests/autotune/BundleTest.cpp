@@ -144,6 +144,31 @@ TEST_F(Bundle, SaysWhichValueOfAPlanIsNone) {
     EXPECT_EQ(with("at", at), damaged("at is " + at.dump() + "; it must be whole numbers from 0 to 65536, one at least"));
 }
 
+TEST_F(Bundle, TheProgramReadsItsCommandLineWhole) {
+  pack({"right"});
+  const auto said = [&](const std::string& arguments, int want) {
+    int code = -1;
+    const std::string text = outputOf(NORMC_BUNDLE_PROGRAM " " + arguments, &code);
+    EXPECT_EQ(code, want) << arguments << ": " << text;
+    return text.substr(0, text.find('\n'));
+  };
+  const std::string error = "normc-bundle: error: ", folder = folder_ + " ";
+  for (const std::string text : {"inf", "nan", "1e300", "-1", "0", "2x", "soon", "''"})
+    for (const std::string flag : {"--budget", "--seconds"})
+      EXPECT_EQ(said(folder + flag + " " + text, 2),
+                error + flag + " is '" + (text == "''" ? "" : text) + "'; it must be a time, e.g. 20s, 500ms or 2m");
+  for (const std::string text : {"abc", "cuda", "cuda:", "cuda:x", "1x", "-1", "99999999999"})
+    EXPECT_EQ(said(folder + "--device " + text, 2),
+              error + "--device is '" + text + "'; it must be the number of a CUDA device, e.g. 0 or cuda:0");
+  EXPECT_EQ(said(folder + "--budget", 2), error + "--budget needs a value");
+  EXPECT_EQ(said(folder + "--fast", 2), error + "there is no flag --fast");
+  EXPECT_EQ(said(folder + "b", 2), error + "one folder at a time, not also b");
+  EXPECT_EQ(said("", 2), error + "no folder is given");
+  EXPECT_EQ(said("/nowhere", 3), error + "cannot read /nowhere/plan.json; a bundle is a folder that `normc tune export` made");
+  const std::string measured = said(folder + "--budget 200ms --device cuda:1", 0);
+  EXPECT_TRUE(measured.starts_with("layer_norm:forward@f32[*x24], 50 rows, 1 thread, warm: 1 candidates, ")) << measured;
+}
+
 TEST_F(Bundle, ACandidateThatIsMissingIsRefusedAndTheRestGoesOn) {
   pack({"right", "slow"});
   std::filesystem::remove(folder_ + "/slow.npk");

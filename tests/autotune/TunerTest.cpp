@@ -1,8 +1,5 @@
 // The tuner's C API from outside: the library as a host links it, on bundles of kernels made by hand.
-#include <sys/wait.h>
-
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -18,16 +15,6 @@ namespace normc::tune::test {
 namespace {
 
 constexpr const char* kProblem = "layer_norm:forward@f32[*x24]";
-
-std::string outputOf(const std::string& command, int* code = nullptr) {
-  std::string text;
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  char buffer[4096];
-  while (pipe && std::fgets(buffer, sizeof buffer, pipe)) text += buffer;
-  const int status = pipe ? pclose(pipe) : -1;
-  if (code) *code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return text;
-}
 
 testing::AssertionResult contains(const std::string& text, const std::string& part) {
   return text.find(part) != text.npos ? testing::AssertionSuccess()

@@ -1,5 +1,8 @@
 #include "tests/autotune/Wild.h"
 
+#include <sys/wait.h>
+
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,6 +14,16 @@
 #include "tests/runtime/TestPackage.h"
 
 namespace normc::tune::test {
+
+std::string outputOf(const std::string& command, int* code) {
+  std::string text;
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  char buffer[4096];
+  while (pipe && std::fgets(buffer, sizeof buffer, pipe)) text += buffer;
+  const int status = pipe ? pclose(pipe) : -1;
+  if (code) *code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return text;
+}
 
 WildTest::WildTest() {
   std::string form = (std::filesystem::temp_directory_path() / "normc-wild-XXXXXX").string();

@@ -10,6 +10,9 @@
 
 namespace normc::tune::test {
 
+/// Both streams of a command.
+std::string outputOf(const std::string& command, int* code = nullptr);
+
 /// A test with a folder of its own, in which the packages are.
 class WildTest : public testing::Test {
  protected:
