@@ -64,7 +64,11 @@ std::vector<TuneTask> tasksOf(const TuneFlags& flags, int64_t threads) {
   int64_t index = 0;
   if (flags.elements && !flags.rows.empty())
     throw usage("--rows and --elements both say how many rows there are", "give one of them");
-  for (const Problem& problem : problemsWithFeatures(flags.request)) {
+  const std::vector<Problem> problems = problemsWithFeatures(flags.request);
+  if (flags.segments && std::none_of(problems.begin(), problems.end(), [](const Problem& p) { return p.segmented; }))
+    throw usage("--segments is '" + std::to_string(flags.segments) + "': " + problems[0].text() + " has two dimensions",
+                "leave it out, or say --segmented");
+  for (const Problem& problem : problems) {
     const int64_t segments = !problem.segmented ? 1 : flags.segments ? flags.segments : 8;
     for (const int64_t rows : rowsFor(flags, segments, *problem.features))
       for (const std::string& policy : flags.policies) {

@@ -15,6 +15,7 @@
 #include "autotune/cli/TuneBundle.h"
 #include "autotune/cli/TuneReport.h"
 #include "autotune/cli/TuneTasks.h"
+#include "autotune/cli/TuneWords.h"
 #include "autotune/search/Search.h"
 #include "autotune/space/Space.h"
 #include "autotune/tune/Here.h"
@@ -212,12 +213,13 @@ class Tuning {
   std::string session_ = tune::newSession();
 };
 
-ExitCode tuneAll(const TuneFlags& flags, Output& out) {
+ExitCode tuneAll(const TuneFlags& flags, const CLI::App& parser, Output& out) {
+  const TuneWord word = wordIn(flags);
+  refuseUnused(parser, word);
   try {
-    const std::string first = flags.request.inputs.empty() ? "" : flags.request.inputs[0];
-    if (first == "export") return exportBundle(flags, out);
-    if (first == "run-bundle") return runBundleHere(flags, out);
-    if (first == "import") return importResults(flags, out);
+    if (word == TuneWord::Export) return exportBundle(flags, out);
+    if (word == TuneWord::RunBundle) return runBundleHere(flags, out);
+    if (word == TuneWord::Import) return importResults(flags, out);
     return Tuning(flags, out).run();
   } catch (const std::runtime_error& error) {  // a worker that cannot be started, a full disk
     throw refused(error.what(),
@@ -266,7 +268,7 @@ Action declareTune(CLI::App& parser) {
       "A schedule is timed only after it agreed with the reference; it replaces the default only where it "
       "is\n"
       "faster beyond the noise. docs/tuning.md says how.");
-  return [flags](Output& out) { return tuneAll(*flags, out); };
+  return [flags, &parser](Output& out) { return tuneAll(*flags, parser, out); };
 }
 
 }  // namespace normc::cli
