@@ -96,21 +96,26 @@ Json jsonOf(const Tuned& t) {
   return json;
 }
 
+std::string reproducing(const Tuned& t, const tune::Point& point) {
+  const std::string& usual = t.landscape[t.landscape.byDefault()].generator;
+  const bool segmented = t.task.problem.find("x*x") != std::string::npos || t.task.problem.find("x*]") != std::string::npos;
+  return "normc tune " + t.norms + "'" + t.task.problem + "'" +
+         (segmented ? " --segments " + std::to_string(t.task.segments) : "") + " --rows " +
+         std::to_string(t.task.rows) + " --policy " + t.task.policy + " --threads " + std::to_string(t.task.threads) + t.place +
+         " --schedule '" + (point.generator == usual ? "" : point.generator + ":") + point.schedule + "'";
+}
+
 void printRejected(const std::vector<Tuned>& results, Output& out) {
   for (const Tuned& t : results) {
     if (!t.outcome.failure.empty())
       out.results() << "\n"
                     << t.task.text() << ": the default could not be measured: " << t.outcome.failure << "\n";
-    const std::string& usual = t.landscape[t.landscape.byDefault()].generator;
     for (const Screened& one : t.outcome.screened) {
       if (one.status == Status::Ok || isSameCode(one)) continue;
-      const std::string& generator = t.landscape[one.point].generator;
       out.results() << "\n"
                     << t.task.problem << ", " << t.landscape[one.point].schedule << ": "
                     << tune::name(one.status) << "\n  " << shortOf(one.reason)
-                    << "\n  reproduce: normc tune '" << t.task.problem << "' --rows " << t.task.rows
-                    << " --policy " << t.task.policy << " --threads " << t.task.threads << " --schedule '"
-                    << (generator == usual ? "" : generator + ":") << t.landscape[one.point].schedule << "'\n";
+                    << "\n  reproduce: " << reproducing(t, t.landscape[one.point]) << "\n";
     }
   }
 }

@@ -19,6 +19,7 @@ struct Tuned {
   int transfers = 0;             ///< X-sized ones
   int64_t disturbed = 0;         ///< samples that were thrown away, since the core was not ours alone
   bool patient = true;           ///< there was time to wait for it to the end
+  std::string norms, place;      ///< of the command line: files of norms, and the flags that say where and for what
 };
 
 /// The closing table, what was rejected and why, and where the records are.

@@ -30,6 +30,13 @@ constexpr size_t kHints = 6;
 /// Seconds to wait for a quiet core where there is no budget; who hangs in a race is told so much later.
 constexpr double kExhaustivePatience = 60;
 
+/// As a shell reads it.
+std::string shellWord(const std::string& text) {
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);
+  return word + "'";
+}
+
 class Tuning {
  public:
   Tuning(const TuneFlags& flags, Output& out)
@@ -174,9 +181,28 @@ class Tuning {
         flags_.fresh ? std::map<size_t, tune::Screened>{}
                      : tune::rememberedFrom(landscape, known_.records, setting));
     Tuned tuned{t.task, tune::search(landscape, lab, options), landscape, {}};
+    tuned.norms = normFiles(), tuned.place = placeFlags();
     if (!tuned.outcome.failure.empty()) return tuned;
     conclude(tuned, lab);
     return tuned;
+  }
+
+  std::string normFiles() const {
+    std::string files;
+    for (const std::string& input : flags_.request.inputs)
+      if (namesFile(input)) files += shellWord(input) + " ";
+    return files;
+  }
+  std::string placeFlags() const {
+    const TuneFlags usual;
+    std::string text;
+    const auto add = [&](const char* flag, const std::string& value, const std::string& byDefault) {
+      if (value != byDefault) text += std::string(flag) + shellWord(value);
+    };
+    add(" --target ", flags_.target, usual.target);
+    add(" --device ", flags_.place.device, usual.place.device);
+    add(" --cuda-library ", flags_.place.cudaLibrary, usual.place.cudaLibrary);
+    return text;
   }
 
   void conclude(Tuned& tuned, tune::LiveLab& lab) const {

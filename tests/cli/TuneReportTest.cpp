@@ -31,6 +31,20 @@ TEST(TuneReport, SaysWhenSamplesWereTakenOnASharedCore) {
   EXPECT_EQ(reported(true, false).find("others computed"), std::string::npos);
 }
 
+TEST(TuneReport, SaysHowToReproduceWhatWasRejected) {
+  Tuned tuned = tied(true);
+  tuned.task.problem = "mine:forward@f32[*x*x768]", tuned.task.segments = 8, tuned.task.rows = 4, tuned.task.policy = "cold";
+  tuned.norms = "'my norm.norm' ", tuned.place = " --target 'sm_90' --device 'cuda:1' --cuda-library './libcuda.so'";
+  tuned.outcome.screened = {{.point = 0, .status = tune::Status::Wrong, .reason = "y[0] is wrong"}};
+  std::ostringstream results, talk;
+  Output out(results, talk);
+  report({tuned}, true, "", out);
+  EXPECT_NE(results.str().find("\n  reproduce: normc tune 'my norm.norm' 'mine:forward@f32[*x*x768]' --segments 8 --rows 4 --policy cold "
+                               "--threads 1 --target 'sm_90' --device 'cuda:1' --cuda-library './libcuda.so' --schedule 'streamed'\n"),
+            std::string::npos)
+      << results.str();
+}
+
 TEST(TuneReport, JsonCountsDisturbedSamples) {
   const Json task = Json::parse(reported(false, true)).at("tasks").at(0);
   EXPECT_EQ(task.at("disturbed"), 7);
