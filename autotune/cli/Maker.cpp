@@ -26,8 +26,8 @@ std::string objectOf(const std::string& package) {
 }
 
 Maker::Maker(const tune::Landscape& landscape, const std::vector<codegen::TargetPtr>& generators,
-             const Problem& problem, const std::string& folder)
-    : landscape_(landscape), generators_(generators), problem_(problem), folder_(folder) {}
+             const Problem& problem, const std::string& folder, const Interrupt& interrupt)
+    : landscape_(landscape), generators_(generators), problem_(problem), folder_(folder), interrupt_(interrupt) {}
 
 tune::Made Maker::makeOne(size_t point) const {
   const tune::Point& candidate = landscape_[point];
@@ -55,6 +55,10 @@ std::vector<tune::Made> Maker::make(const std::vector<size_t>& points) const {
   std::atomic<size_t> next = 0;
   const auto work = [&] {
     for (size_t i; (i = next++) < points.size();) {
+      if (i > 0 && interrupt_.requested()) {
+        made[i].failure = "it was interrupted before it was compiled", made[i].unavailable = true;
+        continue;
+      }
       try {
         made[i] = makeOne(points[i]);
       } catch (const Failure& failure) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "autotune/cli/Interrupt.h"
 #include "autotune/search/Landscape.h"
 #include "autotune/tune/LiveLab.h"
 #include "codegen/Package.h"
@@ -14,9 +15,10 @@ class Maker {
  public:
   /// `folder`: where packages go. All arguments outlive it.
   Maker(const tune::Landscape&, const std::vector<codegen::TargetPtr>&, const Problem&,
-        const std::string& folder);
+        const std::string& folder, const Interrupt&);
 
-  /// As many at once as the machine has processors.
+  /// As many at once as the machine has processors. Once interrupted it begins none but the first; the others are
+  /// unavailable.
   std::vector<tune::Made> make(const std::vector<size_t>& points) const;
 
  private:
@@ -26,6 +28,7 @@ class Maker {
   const std::vector<codegen::TargetPtr>& generators_;
   const Problem& problem_;
   const std::string& folder_;
+  const Interrupt& interrupt_;
 };
 
 /// What tells two kernels apart: their code, and how they are launched; not the text of the schedule.

@@ -52,12 +52,12 @@ struct LeftOut {
 
 /// The default, then the seeds, as far as they can be made; to `leftOut` those that cannot.
 tune::Shipped shipped(const TuneTask& t, const Hardware& hardware, size_t index, const TuneFlags& flags,
-                      std::vector<LeftOut>& leftOut) {
+                      const Interrupt& interrupt, std::vector<LeftOut>& leftOut) {
   const tune::Landscape landscape = landscapeOf(t, hardware);
   const std::vector<size_t> points = candidatesOf(landscape, flags);
   const std::string folder = flags.output + "/" + std::to_string(index);
   makeFolder(folder);
-  const Maker maker(landscape, hardware.generators, t.problem, folder);
+  const Maker maker(landscape, hardware.generators, t.problem, folder, interrupt);
   std::vector<tune::Made> made = maker.make(points);
   if (!made[0].failure.empty())
     throw refused("the default of " + t.problem.text() + " cannot be compiled: " + made[0].failure);
@@ -104,11 +104,11 @@ ExitCode exportBundle(const TuneFlags& given, Output& out) {
   Progress progress(out, "compiling", int64_t(tasks.size()));
   int64_t packages = 0;
   for (const TuneTask& task : tasks) {
+    progress.step(int64_t(all.size()), task.problem.text());
+    if (!interrupt.requested()) all.push_back(shipped(task, hardware, all.size(), flags, interrupt, leftOut));
     if (interrupt.requested())
       throw Failure(ExitCode::Interrupted,
                     {{.message = "interrupted; " + flags.output + " has no plan and cannot be run"}});
-    progress.step(int64_t(all.size()), task.problem.text());
-    all.push_back(shipped(task, hardware, all.size(), flags, leftOut));
     packages += int64_t(all.back().points.size());
   }
   progress.clear();

@@ -109,7 +109,8 @@ void printRejected(const std::vector<Tuned>& results, Output& out) {
   for (const Tuned& t : results) {
     if (!t.outcome.failure.empty())
       out.results() << "\n"
-                    << t.task.text() << ": the default could not be measured: " << t.outcome.failure << "\n";
+                    << t.task.text() << (t.outcome.interrupted ? ": not tuned: " : ": the default could not be measured: ")
+                    << t.outcome.failure << "\n";
     for (const Screened& one : t.outcome.screened) {
       if (one.status == Status::Ok || isSameCode(one)) continue;
       out.results() << "\n"

@@ -162,7 +162,7 @@ class Tuning {
     tune::Setting setting = settingOf(t);
     setting.stamp = tune::newStamp(known_.records);
     const TemporaryFolder folder;
-    const Maker maker(landscape, hardware_.generators, t.problem, folder.path());
+    const Maker maker(landscape, hardware_.generators, t.problem, folder.path(), interrupt);
     tune::SearchOptions options;
     options.budget = budget_, options.exhaustive = flags_.exhaustive, options.seed = uint64_t(flags_.seed);
     if (!flags_.schedules.empty()) options.keepAll = true, options.finalists = int(flags_.schedules.size());
@@ -180,8 +180,11 @@ class Tuning {
          [&] { return interrupt.requested(); }, tune::Worker::besideThis(), journal_ ? &*journal_ : nullptr},
         flags_.fresh ? std::map<size_t, tune::Screened>{}
                      : tune::rememberedFrom(landscape, known_.records, setting));
-    Tuned tuned{t.task, tune::search(landscape, lab, options), landscape, {}};
-    tuned.norms = normFiles(), tuned.place = placeFlags();
+    Tuned tuned{.task = t.task,
+                .outcome = tune::search(landscape, lab, options),
+                .landscape = landscape,
+                .norms = normFiles(),
+                .place = placeFlags()};
     if (!tuned.outcome.failure.empty()) return tuned;
     conclude(tuned, lab);
     return tuned;
@@ -212,7 +215,7 @@ class Tuning {
     const bool backward = tuned.task.problem.find(":backward@") != std::string::npos;
     tuned.transfers = backward ? 3 : 2;
     tuned.disturbed = lab.disturbed(), tuned.patient = lab.patient();
-    tuned.copySeconds = lab.copySeconds(backward ? 2 : 1, 1);
+    if (tuned.outcome.complete) tuned.copySeconds = lab.copySeconds(backward ? 2 : 1, 1);
   }
 
   ExitCode dryRun() {

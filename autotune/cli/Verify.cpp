@@ -94,8 +94,10 @@ bool failed(const tune::LiveLab& lab, const tune::Screened& one) {
   return one.status != tune::Status::Ok && !lab.made(one.point)->unavailable;
 }
 
-Again measureAgain(const tune::Record& choice, const Problem& problem, const Hardware& hardware,
-                   tune::Journal& journal, const std::string& session, int64_t stamp) {
+/// Nothing where it was interrupted.
+std::optional<Again> measureAgain(const tune::Record& choice, const Problem& problem, const Hardware& hardware,
+                                  tune::Journal& journal, const std::string& session, int64_t stamp,
+                                  const Interrupt& interrupt) {
   const auto landscape = valueOf(
       tune::landscapeOf(hardware.generators, problem, hardware.loadOf(choice.task)), ExitCode::Refused);
   const size_t byDefault = landscape.byDefault();
@@ -103,10 +105,10 @@ Again measureAgain(const tune::Record& choice, const Problem& problem, const Har
   tune::Setting setting{choice.task, print(*problem.spec), hardware.site.device, hardware.site.toolchain, session};
   setting.stamp = stamp;
   const TemporaryFolder folder;
-  const Maker maker(two, hardware.generators, problem, folder.path());
+  const Maker maker(two, hardware.generators, problem, folder.path(), interrupt);
   tune::LiveLab lab(two, setting,
                     {[&](const std::vector<size_t>& points) { return maker.make(points); },
-                     [] { return false; }, tune::Worker::besideThis(), &journal},
+                     [&] { return interrupt.requested(); }, tune::Worker::besideThis(), &journal},
                     {});
   Again again;
   tune::Outcome outcome;
@@ -117,14 +119,17 @@ Again measureAgain(const tune::Record& choice, const Problem& problem, const Har
     return again;
   };
   const tune::Screened byDefaultNow = lab.screen({0}).at(0);
+  if (interrupt.requested()) return std::nullopt;
   if (byDefaultNow.status != tune::Status::Ok)
-    return {.reason = "its default is " + std::string(tune::name(byDefaultNow.status)) + ": " + byDefaultNow.reason};
+    return Again{.reason = "its default is " + std::string(tune::name(byDefaultNow.status)) + ": " + byDefaultNow.reason};
   const tune::Screened one = lab.screen({1}).at(0);
+  if (interrupt.requested()) return std::nullopt;
   if (one.reason.starts_with("the same code as ")) return end("tie", one.reason);
   if (failed(lab, one)) return end(std::string(tune::name(one.status)), one.reason);
-  if (one.status != tune::Status::Ok) return {.reason = one.reason};
+  if (one.status != tune::Status::Ok) return Again{.reason = one.reason};
   const std::vector<tune::Samples> samples = lab.race({0, 1}, kRounds);
-  if (samples[0].empty()) return {.reason = "its default failed in the race, after it had passed the gate"};
+  if (samples[0].size() < size_t(kRounds) && interrupt.requested()) return std::nullopt;
+  if (samples[0].empty()) return Again{.reason = "its default failed in the race, after it had passed the gate"};
   if (samples[1].empty()) return end(std::string(tune::name(lab.raced(1))), "in the race, after it had passed the gate");
   again.ratio = measure::pairedRatio(samples[1], samples[0]);
   outcome.racers = {{0, samples[0]}, {1, samples[1]}};
@@ -161,11 +166,14 @@ ExitCode verifyRecords(const std::string& file, const std::vector<std::string>& 
         byTarget.emplace(choice.device.arch, hardwareFor(choice.device.arch + ":host"));
       if (reason.empty()) reason = whyNot(choice, byTarget.at(choice.device.arch), problems);
       Again again;
-      if (reason.empty())
-        again = measureAgain(choice, *problems.of(choice.task), byTarget.at(choice.device.arch), *journal,
-                             session, stamp);
-      else
+      if (reason.empty()) {
+        const auto measured = measureAgain(choice, *problems.of(choice.task), byTarget.at(choice.device.arch), *journal,
+                                           session, stamp, interrupt);
+        if (!measured) break;
+        again = *measured;
+      } else {
         again.reason = reason;
+      }
       ++(again.verdict == "won"      ? confirmed
          : again.verdict == "tie"    ? ties
          : again.verdict == "slower" ? slower

@@ -30,7 +30,7 @@ class Lab {
   /// Makes, judges and briefly times candidates, in this order; fewer come back when it is stopped. The first
   /// call is for the default alone.
   virtual std::vector<Screened> screen(const std::vector<size_t>& points) = 0;
-  /// So many rounds of all, in turns. A sample set that is empty: that one failed now.
+  /// So many rounds of all, in turns; fewer where it is stopped. A sample set that is empty: that one failed now.
   virtual std::vector<Samples> race(const std::vector<size_t>& points, int rounds) = 0;
   /// What follows is measured afresh: by another process, in other memory. Luck with addresses ends here.
   virtual void renew() {}

@@ -46,10 +46,11 @@ class Searching {
       if (one.status != Status::Ok) outcome_.failure = one.reason;
       outcome_.screened.push_back(std::move(one));
     }
-    if (outcome_.screened.empty() && outcome_.failure.empty())
-      outcome_.failure = "it was interrupted before the default was measured";
+    if (outcome_.screened.empty() && outcome_.failure.empty()) interrupt("it was interrupted before the default was measured");
     return outcome_.failure.empty();
   }
+
+  void interrupt(const char* when) { outcome_.failure = when, outcome_.interrupted = true; }
 
   bool mayScreen() {
     if (lab_.stopped()) return false;
@@ -135,6 +136,8 @@ class Searching {
       lab_.renew();
       runBlock();
       if (!outcome_.failure.empty()) return;
+      if (rounds == 0 && lab_.stopped() && outcome_.racers.front().samples.size() < size_t(kBlock))
+        return interrupt("it was interrupted in the first rounds of its race");
       if (rounds + kBlock >= kLooks && !options_.keepAll) dropSlow();
       report("racing");
     }
@@ -183,6 +186,7 @@ class Searching {
         each = {2};  // who fails once is not chosen
         break;
       }
+      if (lab_.stopped() && block[0].size() < size_t(options_.confirmingRounds)) break;
       for (size_t k = 0; k < 2; ++k)
         pair[k].samples.insert(pair[k].samples.end(), block[k].begin(), block[k].end());
       each.push_back(measure::medianRatio(block[1], block[0]));

@@ -48,6 +48,7 @@ struct Outcome {
   bool complete = true;      ///< false: it was stopped; what is decided is who was in front, and binds nobody
   bool budgetSpent = false;  ///< it ended because of its budget
   std::string failure;       ///< the default itself could not be measured: nothing is decided
+  bool interrupted = false;  ///< `failure` is that it was stopped before there was anything to decide by
   double seconds = 0;
 };
 

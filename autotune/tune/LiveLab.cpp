@@ -12,6 +12,8 @@ namespace {
 
 constexpr int kScreenRounds = 5;
 constexpr double kLeastPatience = 5;
+/// Of a request for samples, about: who wants to stop does not wait longer.
+constexpr double kRequestSeconds = 2;
 constexpr size_t kAnswerShown = 200;
 
 std::string nameOf(size_t point) { return std::to_string(point); }
@@ -123,11 +125,26 @@ void LiveLab::load(size_t point) {
 }
 
 std::vector<Samples> LiveLab::sample(const std::vector<size_t>& points, int rounds) {
+  for (const size_t point : points) load(point);
+  // Whole rounds a request; where nobody knows yet how long one is, one.
+  const double round = 2 * std::max(callSeconds_, setting_.sampleSeconds) * double(points.size());
+  const int most = callSeconds_ ? int(std::clamp(kRequestSeconds / round, 1.0, double(rounds))) : 1;
+  const double begin = secondsNow();
+  std::vector<Samples> all(points.size());
+  for (int first = 0; first < rounds; first += most) {
+    const auto part = sampleSome(points, first, std::min(most, rounds - first));
+    for (size_t i = 0; i < all.size(); ++i) all[i].insert(all[i].end(), part[i].begin(), part[i].end());
+    if (secondsNow() - begin > kRequestSeconds && stopped()) break;
+  }
+  return all;
+}
+
+std::vector<Samples> LiveLab::sampleSome(const std::vector<size_t>& points, int first, int rounds) {
   std::vector<std::string> names;
-  for (const size_t point : points) load(point), names.push_back(nameOf(point));
+  for (const size_t point : points) names.push_back(nameOf(point));
   const double expected =
       20 * std::max(callSeconds_, setting_.sampleSeconds) * double(rounds) * double(points.size());
-  return ask({{"do", "sample"}, {"names", names}, {"rounds", rounds}},
+  return ask({{"do", "sample"}, {"names", names}, {"first", first}, {"rounds", rounds}},
              std::max(kLeastPatience, expected) + quietPatience_ + (callSeconds_ ? 0 : setting_.patience), [&](const Json& answer) {
                auto samples = answer.at("samples").get<std::vector<Samples>>();
                const auto wrong = [&](const Samples& each) { return each.size() != size_t(rounds); };

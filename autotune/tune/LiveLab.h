@@ -106,7 +106,10 @@ class LiveLab : public Lab {
   Screened measure(size_t point);
   Screened judged(size_t point);
   void loadDefault();
+  /// Fewer rounds where it is stopped and they are long.
   std::vector<Samples> sample(const std::vector<size_t>& points, int rounds);
+  /// By one request; `first`: rounds that were taken before, whose turns go on.
+  std::vector<Samples> sampleSome(const std::vector<size_t>& points, int first, int rounds);
   /// Those that can still be run, with rounds: each alone in a worker of its own. Who cannot is recorded and
   /// left out.
   std::vector<size_t> able(const std::vector<size_t>& points, int rounds = 0);

@@ -202,9 +202,9 @@ Json Bench::sample(const Json& request) {
   measure::Quiet& quiet = quietCore();
   std::optional<measure::OwnCores> bound;
   if (!device_ && threads_ > 1) bound.emplace();
-  const int before = quiet.disturbed(), rounds = request.at("rounds");
+  const int before = quiet.disturbed(), first = request.at("first"), last = first + request.at("rounds").get<int>();
   std::vector<measure::Samples> samples(runners.size());
-  for (int round = 0; round < rounds; ++round)
+  for (int round = first; round < last; ++round)
     for (size_t i = 0; i < runners.size(); ++i) {
       const size_t turn = (i + size_t(round)) % runners.size();
       samples[turn].push_back(runners[turn]->take());

@@ -219,6 +219,20 @@ TEST(Search, AnInterruptLeavesWhatThereIs) {
   EXPECT_FALSE(outcome.racers.empty());
 }
 
+TEST(Search, ARaceThatWasInterruptedInItsFirstRoundsDecidesNothing) {
+  const World world = worldOf(9, bowl, 0.02, 11);
+  struct Stopping : Replay {
+    using Replay::Replay;
+    bool stopped() override { return raced; }
+    std::vector<Samples> race(const std::vector<size_t>& points, int) override { return raced = true, Replay::race(points, 2); }
+    bool raced = false;
+  } lab(world.landscape, world.known);
+  const Outcome outcome = search(world.landscape, lab, {});
+  EXPECT_EQ(outcome.failure, "it was interrupted in the first rounds of its race");
+  EXPECT_TRUE(outcome.interrupted);
+  EXPECT_FALSE(outcome.complete);
+}
+
 TEST(Search, ReportsItsProgress) {
   const World world = worldOf(9, bowl, 0.02, 12);
   SearchOptions options;

@@ -200,6 +200,22 @@ TEST_F(Wild, WhoFailsInARaceIsOutOfItAndTheOthersGoOn) {
   EXPECT_EQ(crashed, 1);
 }
 
+TEST_F(Wild, ARaceOfLongRoundsEndsSoonAfterItIsStopped) {
+  const Landscape landscape = landscapeOf({"right", "slow"});
+  Setting where = setting();
+  where.sampleSeconds = 0.2;
+  bool stop = false;
+  LiveLab::Hands stopping = hands(landscape);
+  stopping.stop = [&] { return stop; };
+  LiveLab lab(landscape, where, stopping, {});
+  ASSERT_EQ(screenOne(lab, 0).status, Status::Ok);
+  stop = true;
+  const std::vector<Samples> samples = lab.race({0, 1}, 40);
+  EXPECT_GE(samples.at(0).size(), 1u);
+  EXPECT_LT(samples.at(0).size(), 40u);
+  EXPECT_EQ(samples.at(0).size(), samples.at(1).size());
+}
+
 TEST_F(Wild, AWorkerThatCannotBeStartedIsNoCandidatesFault) {
   const Landscape landscape = landscapeOf({"right"});
   const Setting where = setting();

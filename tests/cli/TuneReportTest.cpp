@@ -45,6 +45,15 @@ TEST(TuneReport, SaysHowToReproduceWhatWasRejected) {
       << results.str();
 }
 
+TEST(TuneReport, AnInterruptIsNoFaultOfTheDefault) {
+  Tuned tuned = tied(true);
+  tuned.outcome.failure = "it was interrupted in the first rounds of its race", tuned.outcome.interrupted = true;
+  std::ostringstream results, talk;
+  Output out(results, talk);
+  report({tuned}, false, "", out);
+  EXPECT_NE(results.str().find(": not tuned: it was interrupted in the first rounds of its race\n"), std::string::npos) << results.str();
+}
+
 TEST(TuneReport, JsonCountsDisturbedSamples) {
   const Json task = Json::parse(reported(false, true)).at("tasks").at(0);
   EXPECT_EQ(task.at("disturbed"), 7);

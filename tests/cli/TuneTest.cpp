@@ -124,6 +124,14 @@ TEST_F(Tune, StreamsThatAreClosedDoNoHarm) {
   EXPECT_GE(linesOf(read("db.jsonl")).size(), 2u) << "all of them records";
 }
 
+TEST_F(Tune, AnInterruptEndsAnExportBeforeItsCandidatesAreCompiled) {
+  const Outcome o = program("/bin/sh", {"-c", NORMC_PROGRAM " tune export layer_norm:backward@f32[*x4096] --candidates 400 -o b & "
+                                              "for i in $(seq 300); do ls b/0/*.npk && break; sleep 0.1; done >b.log 2>&1; kill $!; wait $!"});
+  EXPECT_EQ(o.code, 4) << o.err;
+  EXPECT_TRUE(contains(o.err, "interrupted; b has no plan and cannot be run"));
+  EXPECT_FALSE(exists("b/plan.json"));
+}
+
 TEST_F(Tune, CompilesAlsoWhereItsParentIgnoresTheEndOfChildren) {
   const Outcome o = program("/bin/sh", {"-c", "trap '' CHLD; exec " NORMC_PROGRAM " tune export layer_norm:infer@f32[*x64] "
                                               "--candidates 1 -o b"});
