@@ -96,6 +96,7 @@ ExitCode exportBundle(const TuneFlags& given, Output& out) {
     throw usage("normc tune export needs the name of a folder to make", "-o FOLDER");
   const Hardware hardware = hardwareFor(flags.target);
   const std::vector<TuneTask> tasks = tasksOf(flags, flags.threads);
+  if (tasks.empty()) throw usage("--shard is '" + flags.shard + "'; there are too few problems for that part, so nothing to export");
   if (flags.dryRun) return showCandidates(tasks, hardware, flags, out);
   makeFolder(flags.output);
   std::vector<tune::Shipped> all;

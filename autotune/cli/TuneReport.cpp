@@ -132,25 +132,27 @@ void report(const std::vector<Tuned>& results, bool whole, const std::string& re
   }
   Table table(
       {"problem", ">rows", "policy", ">tried", ">default", ">chosen", "speed-up", ">of copy", "schedule"});
-  int64_t won = 0;
+  int64_t won = 0, stayed = 0;
   double seconds = 0;
   for (const Tuned& t : results) {
     seconds += t.outcome.seconds;
     if (!t.outcome.failure.empty()) continue;
     const tune::Decision& d = t.outcome.decision;
     const double byDefault = measure::median(t.defaultSamples), chosen = byDefault * d.ratio.value;
-    won += !d.tie;
+    ++(d.tie ? stayed : won);
     const Tally tally(t.outcome);
     table.row({t.task.problem, std::to_string(t.task.rows), t.task.policy, std::to_string(tally.right),
                secondsText(byDefault), secondsText(chosen), speedUp(d),
                t.copySeconds > 0 ? digitsText(100 * t.copySeconds / chosen, 2) + " %" : "",
                t.landscape[d.chosen].schedule});
   }
+  const int64_t failed = int64_t(results.size()) - won - stayed;
   out.results() << table.text();
   printRejected(results, out);
   out.results() << "\n"
                 << counted(int64_t(results.size()), "problem") << " in " << secondsText(seconds) << ": "
-                << won << " faster than the default, " << int64_t(results.size()) - won << " as it was"
+                << won << " faster than the default, " << stayed << " as it was"
+                << (failed ? ", " + std::to_string(failed) + " not measured" : "")
                 << (whole ? "" : "; interrupted, the rest is not tuned")
                 << (records.empty() ? "" : "; measurements are in " + records) << "\n";
   const auto shared = std::count_if(results.begin(), results.end(), [](const Tuned& t) { return !t.patient; });

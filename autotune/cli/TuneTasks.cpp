@@ -59,6 +59,8 @@ std::vector<TuneTask> tasksOf(const TuneFlags& flags, int64_t threads) {
     throw usage("normc tune needs a norm",
                 "e.g. normc tune layer_norm --features 1024 --records tuned.jsonl");
   for (const std::string& policy : flags.policies) wordOf("--policy", policy, {"warm", "cold", "pipeline"});
+  if (threads > tune::kMostThreads)
+    throw usage("--threads is '" + std::to_string(threads) + "'; it must be " + std::to_string(tune::kMostThreads) + " or less");
   const auto [part, parts] = shardOf(flags.shard);
   std::vector<TuneTask> tasks;
   int64_t index = 0;
@@ -75,9 +77,9 @@ std::vector<TuneTask> tasksOf(const TuneFlags& flags, int64_t threads) {
         tune::Task task{
             problem.text(), problem.spec->structuralHash(), segments, rows, *problem.features, threads,
             policy};
-        if (task.segments * task.features > tune::kMostElements / task.rows)
-          throw usage("--rows is '" + std::to_string(rows) + "': " + task.text() +
-                      " has more than 2^33 elements");
+        if (task.rows > tune::kMostElements / task.features / task.segments)
+          throw usage((segments > rows ? "--segments is '" + std::to_string(segments) : "--rows is '" + std::to_string(rows)) +
+                      "': " + task.text() + " has more than 2^33 elements");
         if (index++ % parts == part - 1) tasks.push_back({problem, std::move(task)});
       }
   }

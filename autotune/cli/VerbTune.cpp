@@ -1,6 +1,7 @@
 // normc tune NORM... --features N: finds the fastest right schedule for a device
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <ostream>
 
@@ -76,8 +77,9 @@ class Tuning {
 
  private:
   void openRecords() {
+    if (flags_.dryRun && !std::filesystem::exists(flags_.records)) return;  // it makes none
     try {
-      journal_.emplace(flags_.records);
+      if (!flags_.dryRun) journal_.emplace(flags_.records);
     } catch (const std::runtime_error& error) {
       throw refused(error.what());
     }

@@ -52,6 +52,7 @@ TEST(TuneReport, AnInterruptIsNoFaultOfTheDefault) {
   Output out(results, talk);
   report({tuned}, false, "", out);
   EXPECT_NE(results.str().find(": not tuned: it was interrupted in the first rounds of its race\n"), std::string::npos) << results.str();
+  EXPECT_NE(results.str().find(": 0 faster than the default, 0 as it was, 1 not measured; interrupted"), std::string::npos) << results.str();
 }
 
 TEST(TuneReport, JsonCountsDisturbedSamples) {

@@ -73,6 +73,7 @@ TEST_F(Tune, DryRunShowsTheCandidatesAndMeasuresNothing) {
   EXPECT_TRUE(contains(o.out, "layer_norm:infer@f32[*x64], 32 rows, 1 thread, warm: "));
   EXPECT_TRUE(contains(o.out, "the default"));
   EXPECT_TRUE(contains(o.out, "a seed"));
+  EXPECT_EQ(normc(with(kSmall, {"--dry-run", "--records", "db.jsonl"})).code, 0);
   EXPECT_TRUE(files().empty());
   const auto json = normc(with(kSmall, {"--dry-run", "--json"})).json();
   double before = 0;
@@ -239,6 +240,15 @@ INSTANTIATE_TEST_SUITE_P(
               2,
               "--shard is '3'; it must have the form 2/8"},
         Wrong{{"layer_norm", "--features", "8", "--rows", "9999999999"}, 2, "has more than 2^33 elements"},
+        Wrong{{"instance_norm", "--features", "256", "--segments", "72057594037927936", "--rows", "1"},
+              2,
+              "--segments is '72057594037927936': instance_norm:forward@f32[*x*x256], 72057594037927936 segments of 1 row of 256 features, "},
+        Wrong{{"layer_norm", "--features", "8", "--threads", "4294967297"},
+              2,
+              "--threads is '4294967297'; it must be 65536 or less"},
+        Wrong{{"export", "layer_norm:forward@f32[*x8]", "-o", "b", "--shard", "2/2"},
+              2,
+              "--shard is '2/2'; there are too few problems for that part, so nothing to export"},
         Wrong{{"layer_norm", "--features", "8", "--rows", "4", "--elements", "64"},
               2,
               "--rows and --elements both say how many rows there are\n  hint: give one of them"},
