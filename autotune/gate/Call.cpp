@@ -16,12 +16,13 @@ struct Tensor {
   Storage storage;
   DLTensor dl{};
   std::vector<int64_t> shape, strides;
+  int64_t origin = 0;  ///< where the first element lies, in elements
   bool output = false;
   const std::vector<double>* input = nullptr;
 
   void describe(DLDevice device, DLDataTypeCode code, int64_t elementBytes) {
     DLDataType type = {uint8_t(code), uint8_t(8 * elementBytes), 1};
-    dl = {storage.address(), device, int32_t(shape.size()), type, shape.data(), strides.data(), 0};
+    dl = {static_cast<char*>(storage.address()) + origin * elementBytes, device, int32_t(shape.size()), type, shape.data(), strides.data(), 0};
   }
 };
 
@@ -73,9 +74,10 @@ void Call::Buffers::add(const std::string& name, const std::vector<double>* inpu
     int64_t outer = last ? e.rows : e.features, inner = last ? e.features : e.rows;
     int64_t pitch = inner + placement.rowPadding, block = outer * pitch + placement.segmentPadding;
     t.shape = {e.segments, outer, inner}, t.strides = {block, pitch, 1};
+    if (placement.reversed && input && outer > 0) t.strides[1] = -pitch, t.origin = (outer - 1) * pitch;
     if (!problem.segmented) t.shape.erase(t.shape.begin()), t.strides.erase(t.strides.begin());
   }
-  int64_t size = bytes(typeOf(name)), elements = t.shape.empty() ? 0 : t.shape[0] * t.strides[0];
+  int64_t size = bytes(typeOf(name)), elements = t.shape.empty() ? 0 : t.shape[0] * std::abs(t.strides[0]);
   if (!wide(name)) elements = e.features;
   t.storage = Storage(elements * size, (placement.misalign + (t.output ? placement.skew : 0)) * size, where, placement.guardPages);
   t.describe(device(), typeOf(name) == DType::BF16 ? kDLBfloat : kDLFloat, size);
@@ -93,7 +95,7 @@ void Call::Buffers::addMask() {
 int64_t Call::Buffers::position(const Tensor& t, int64_t segment, int64_t row, int64_t feature) const {
   bool last = problem.layout == Layout::FeaturesLast;
   const auto& s = t.strides;
-  return (problem.segmented ? segment * s[0] : 0) + (last ? row * s[s.size() - 2] + feature : feature * s[s.size() - 2] + row);
+  return t.origin + (problem.segmented ? segment * s[0] : 0) + (last ? row * s[s.size() - 2] + feature : feature * s[s.size() - 2] + row);
 }
 
 /// Calls `visit(element, place, stride)` with where each row begins, among the elements and in memory.
@@ -102,7 +104,7 @@ void Call::Buffers::forRows(const std::string& name, Visit visit) const {
   const Tensor& t = tensors.at(name);
   const Extents& e = in.extents;
   if (!wide(name)) return visit(0, 0, 1);
-  const int64_t stride = position(t, 0, 0, 1);
+  const int64_t stride = position(t, 0, 0, 1) - t.origin;
   for (int64_t s = 0; s < e.segments; ++s)
     for (int64_t r = 0; r < e.rows; ++r) visit((s * e.rows + r) * e.features, position(t, s, r, 0), stride);
 }

@@ -22,6 +22,7 @@ struct Placement {
   int64_t segmentPadding = 0;  ///< elements between two segments, beyond that
   int64_t misalign = 0;        ///< elements by which a buffer's address is off a cache line
   int64_t skew = 0;            ///< the same, of outputs beyond inputs
+  bool reversed = false;       ///< inputs whose rows (channels) lie one before the other
   bool inPlace = false;        ///< y is x, dx is dy
   bool stateInPlace = true;    ///< state_out is state_in
   /// Of the host: each buffer ends at a page that nobody may touch, so that reading past it ends the process,

@@ -17,6 +17,7 @@ std::string Trial::text() const {
   add("step", step);
   add("row_padding", placement.rowPadding), add("segment_padding", placement.segmentPadding);
   add("misalign", placement.misalign), add("skew", placement.skew);
+  if (placement.reversed) t += " reversed";
   if (placement.inPlace) t += " in_place";
   if (!placement.stateInPlace) t += " state_apart";
   if (placement.guardPages) t += " guard_pages";
@@ -152,6 +153,7 @@ std::vector<Trial> standardTrials(const Problem& problem, int64_t features) {
     for (HardMask mask : allHardMasks()) trials.push_back({.extents = extents(37, 3), .data = HardInput::Drift, .mask = mask, .step = 7});
   Extents odd = extents(21, 2);
   trials.push_back({.extents = odd, .step = 3, .placement = {.rowPadding = 3, .segmentPadding = segmented ? 5 : 0}});
+  trials.push_back({.extents = odd, .step = 3, .placement = {.rowPadding = 1, .reversed = true}});
   trials.push_back({.extents = odd, .step = 3, .placement = {.misalign = 1}});
   trials.push_back({.extents = odd, .step = 3, .placement = {.misalign = 2, .skew = 1}});
   trials.push_back({.extents = odd, .step = 3, .placement = {.inPlace = true, .stateInPlace = false}});
