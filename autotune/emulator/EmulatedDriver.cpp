@@ -23,6 +23,8 @@ std::string_view keyOf(std::string_view image) {
 Dim3 dim(const unsigned (&d)[3]) { return {d[0], d[1], d[2]}; }
 }  // namespace
 
+constexpr size_t kLine = 64;
+
 struct EmulatedDriver::Impl {
   struct Module {
     Program program;
@@ -83,7 +85,9 @@ struct EmulatedDriver::Impl {
                                 r.given ? Content::Initialised : Content::Uninitialised));
       const size_t guard = owner->guardBytes;
       if (!guard || r.end - r.begin <= guard) continue;
-      if (r.first > r.begin) llvm::cantFail(memory.forbid(reinterpret_cast<void*>(r.begin), r.first - r.begin));
+      // Up to a tensor that is off its line; one whose rows go backwards begins further behind, at its last.
+      const size_t before = r.first - r.begin, front = before <= guard + kLine ? before : guard;
+      llvm::cantFail(memory.forbid(reinterpret_cast<void*>(r.begin), front));
       llvm::cantFail(memory.forbid(reinterpret_cast<void*>(r.end - guard), guard));
     }
     // What the runtime has cleared is written, for this call; of memory that no operand is in, nobody asks.

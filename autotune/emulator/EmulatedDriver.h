@@ -31,7 +31,7 @@ class EmulatedDriver {
   void add(const std::string& image, Program, std::vector<Operand> operands);
 
   Options options;         ///< of the launches from now on
-  size_t guardBytes = 0;   ///< at the end of every allocation, and all of it before its first operand: off limits
+  size_t guardBytes = 0;   ///< at both ends of every allocation, and up to a line more before its first operand: off limits
 
   struct Launched {
     std::string function;

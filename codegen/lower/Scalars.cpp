@@ -12,7 +12,8 @@ namespace normc::codegen {
 void Walk::scalarOp(Operation& op, Replica& replica) {
   IRMapping& values = replica.values;
   auto widthOf = [&](TensorOp t) { return t.hasAxis("feature") ? lanes_ : 0; };
-  auto isVector = [&](Value v) { return isa<VectorType>(mapped(v, values).getType()); };
+  // Features side by side, that is, whose every vector goes this way; not rows, of which the last may stand alone.
+  auto isOfFeatures = [&](Value v) { return lanes_ && slowRoots_ && isa<VectorType>(mapped(v, values).getType()); };
   auto place = [&](Value window) {
     Coordinates at = replica.at;
     if (window) at.window = mapped(window, values);
@@ -54,9 +55,9 @@ void Walk::scalarOp(Operation& op, Replica& replica) {
     values.map(scalar.getValue(), f_.scalar(scalar.getName()));
   } else if (auto foldOp = dyn_cast<FoldOp>(op)) {
     fold(foldOp, replica);
-  } else if (auto root = dyn_cast<math::RsqrtOp>(op); root && slowRoots_ && isVector(root.getOperand())) {
+  } else if (auto root = dyn_cast<math::RsqrtOp>(op); root && isOfFeatures(root.getOperand())) {
     values.map(root.getResult(), inverseSqrt(l_, mapped(root.getOperand(), values)));
-  } else if (auto div = dyn_cast<arith::DivFOp>(op); div && slowRoots_ && isVector(div.getLhs()) && !isVector(div.getRhs())) {
+  } else if (auto div = dyn_cast<arith::DivFOp>(op); div && isOfFeatures(div.getLhs()) && !isOfFeatures(div.getRhs())) {
     values.map(div.getResult(), quotient(l_, mapped(div.getLhs(), values), mapped(div.getRhs(), values)));
   } else if (!isa<YieldOp>(op)) {
     clone(op, values);
