@@ -112,8 +112,13 @@ class CudaTarget : public Target {
   std::optional<std::string> fallback(const Problem& problem, llvm::StringRef text) const override {
     constexpr int64_t kPortableCluster = 8;
     const cuda::Schedule schedule = llvm::cantFail(cuda::parseSchedule(text));
+    const cuda::Form whole = formOf(problem, schedule.strategy);
+    cuda::Arch least = arch_;  // one block alone on the smallest multiprocessor
+    least.sharedBytes = std::min(arch_.sharedBytes, cuda::kLeastShared);
+    cuda::Schedule alone = schedule;
+    alone.blocks = std::min<int64_t>(alone.blocks, 1);
     const bool large = schedule.cluster > kPortableCluster || schedule.grid > 1 ||
-                       cuda::dynamicBytes(formOf(problem, schedule.strategy), schedule) > cuda::kLeastPerBlock;
+                       (cuda::dynamicBytes(whole, schedule) > 0 && cuda::whyIllegal(whole, alone, least));
     if (!large && !cuda::copiesInBulk(schedule)) return std::nullopt;
     cuda::Arch lesser = arch_;
     if (large) lesser.number = 80;  // the last without clusters

@@ -230,7 +230,7 @@ class Builder {
       const Token& second = clause.items[1].key.value_or(clause.items[1].value);
       context_.fail(second, "",
                     inQuotes(clause.keyword.text) + " has one value, and a second one stands here",
-                    isNumber(clause.items[0]) && isNumber(clause.items[1]) ? kNoCommas : "options go into parentheses");
+                    isDivided(clause.items[0], clause.items[1]) ? kNoCommas : "options go into parentheses");
       return nullptr;
     }
     return &clause.items[0];

@@ -108,7 +108,7 @@ class Checker {
             "backward.scale",
             "'scale = batch' needs 'divide_by running', but divide_by is " +
                 inQuotes(wordOf(kDivideByWords, spec_.divideBy)),
-            inherited("backward") ? "use 'divide_by running', or write 'backward approximate' with 'scale = forward'"
+            inherited("backward") ? "use 'divide_by running', or write its 'backward' anew, without 'scale'"
                                   : "use 'divide_by running', or leave 'scale' out");
   }
 
@@ -261,8 +261,10 @@ class Checker {
   bool inherited(std::string_view clause) const { return !places_.empty() && !places_.contains(clause); }
 
   std::string biased() const {
-    return inherited("running") ? "write 'running decay = " + numberText(spec_.running->decay) + "' without it"
-                                : "leave 'unbiased' out";
+    if (!inherited("running")) return "leave 'unbiased' out";
+    const double init = spec_.running->init;
+    return "write 'running decay = " + numberText(spec_.running->decay) +
+           (init == Spec::Running{}.init ? "" : ", init = " + numberText(init)) + "' without it";
   }
 
   std::string reduce() const { return wordOf(kReduceWords, spec_.reduce); }

@@ -27,9 +27,10 @@ constexpr Habit kHabits[] = {
     {"eps", "epsilon", "write 'epsilon'"},
     {"momentum", "decay", kMomentum},
     {"momentum", "running", kRunningMomentum},
-    {"weight", "scale", "write 'scale'"},
+    {"weight", "bias", "write 'scale'"},  // beside bias alone: the 'scale' of backward is another
     {"weight", "affine", "write 'affine scale'"},
-    {"gamma", "scale", "write 'scale'"},
+    {"gamma", "bias", "write 'scale'"},
+    {"gamma", "clamp_gamma", "write 'clamp_gamma'"},
     {"gamma", "affine", "write 'affine scale'"},
     {"beta", "bias", "write 'bias'"},
     {"beta", "affine", "write 'affine bias'"},

@@ -68,6 +68,11 @@ void BuildContext::unknownWord(const Token& token, const std::vector<std::string
        token.kind == Token::Word ? hintFor(token.text, known, "") : "");
 }
 
+bool isDivided(const Item& before, const Item& after) {
+  const std::string_view first = before.value.text, second = after.value.text;
+  return before.value.kind == Token::Number && isNumber(after) && first.data() + first.size() + 1 == second.data();
+}
+
 Options::Options(const BuildContext& context, const std::vector<Item>& items, const std::string& owner,
                  const std::string& clause, const std::vector<std::string>& names,
                  const std::vector<std::string>& flags)
@@ -78,8 +83,8 @@ Options::Options(const BuildContext& context, const std::vector<Item>& items, co
     const Token& name = item.key ? *item.key : item.value;
     if (!contains(known, name.text)) {
       const size_t at = &item - items.data();
-      const bool divided = isNumber(item) && ((at > 0 && items[at - 1].value.kind == Token::Number) ||
-                                              (at + 1 < items.size() && isNumber(items[at + 1])));
+      const bool divided = isNumber(item) && ((at > 0 && isDivided(items[at - 1], item)) ||
+                                              (at + 1 < items.size() && isDivided(item, items[at + 1])));
       const std::string named = item.key ? "" : nameHint(name, names);
       const std::string legal = divided            ? kNoCommas
                                 : !named.empty()   ? named

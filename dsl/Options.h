@@ -43,6 +43,8 @@ struct BuildContext {
 
 /// A number without a name.
 inline bool isNumber(const Item& item) { return !item.key && item.value.kind == Token::Number; }
+/// Whether two items are one number that was written with a comma: 4,000.
+bool isDivided(const Item& before, const Item& after);
 
 /// Named options, each at most once (C2), none that is unknown.
 class Options {

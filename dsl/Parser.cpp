@@ -68,7 +68,8 @@ class Parser {
     }
     Clause clause{take(), {}};
     if (endsClause()) return clause;
-    separator(clause.keyword);
+    separator();
+    if (endsClause()) return std::nullopt;  // reported: nothing stands behind it
     while (true) {
       std::optional<Item> parsed = item(false);
       if (!parsed) return skipLine();
@@ -83,11 +84,9 @@ class Parser {
   }
 
   // `reduce = rows` and `reduce: rows` are read on as if they were right, so that this is their only error.
-  void separator(const Token& keyword) {
+  void separator() {
     if (peek().is('=')) {
-      const Token equals = take();
-      const std::string value = isValue(peek()) && !peek().startsLine ? std::string(peek().text) : "...";
-      fail(equals, "a clause has no '=' behind its word", "write '" + std::string(keyword.text) + " " + value + "'");
+      fail(take(), "a clause has no '=' behind its word", "leave the '=' out");
     } else if (peek().kind == Token::Broken && peek().text == ":") {
       take();
     }

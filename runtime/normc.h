@@ -328,7 +328,8 @@ NORMC_API normc_status normc_execute(const normc_plan* plan, const normc_args* a
 
 /* Sugar for hosts that do not want to own the state's memory: the buffer, and what is needed to refuse it
  * where it does not belong. Made from any plan of a norm, used with all plans of that norm, dtype and number
- * of features, on the same device and in the same CUDA context.
+ * of features, on the same device and in the same CUDA context (a green context is one of its own: there, give
+ * the buffer as state_in and state_out).
  *
  * The buffer of a CUDA plan's state is the device's. The functions below then copy on the default stream and
  * wait for it; whoever uses the state on other streams waits for those first. They are not for a capture, but

@@ -9,6 +9,7 @@
 #include "autotune/cli/Failure.h"
 #include "autotune/cli/Files.h"
 #include "autotune/plot/Gnuplot.h"
+#include "autotune/records/Standing.h"
 
 namespace normc::cli {
 namespace {
@@ -65,7 +66,7 @@ std::string landscapeScript(const tune::Database& all) {
 std::string choicesScript(const tune::Database& all, bool overFeatures) {
   std::map<std::string, std::map<double, std::pair<double, double>>> series;
   for (const Record& r : all.records)
-    if (r.kind == "choice")
+    if (r.kind == "choice" && tune::against(r, all.records).empty() && !tune::isSuperseded(r, all.records))
       series[overFeatures ? seriesOf(r.task) + ", " + std::to_string(r.task.segments * r.task.rows) + " rows"
                           : seriesOf(r.task)][overFeatures ? double(r.task.features) : bytesOf(r.task)] = {
           rate(r, r.reference), rate(r, r.samples)};

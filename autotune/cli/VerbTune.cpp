@@ -213,7 +213,8 @@ class Tuning {
   void conclude(Tuned& tuned, tune::LiveLab& lab) const {
     for (const tune::Racer& racer : tuned.outcome.racers)
       if (racer.point == tuned.landscape.byDefault()) tuned.defaultSamples = racer.samples;
-    if (tuned.outcome.complete) lab.conclude(tuned.outcome);
+    // A few that were named are no search: what a whole one chose stays.
+    if (tuned.outcome.complete && flags_.schedules.empty()) lab.conclude(tuned.outcome);
     const bool backward = tuned.task.problem.find(":backward@") != std::string::npos;
     tuned.transfers = backward ? 3 : 2;
     tuned.disturbed = lab.disturbed(), tuned.patient = lab.patient();

@@ -81,14 +81,6 @@ struct Again {
   }
 };
 
-/// Whether a newer choice for the same task stands, so that nobody uses this one.
-bool isSuperseded(const tune::Record& choice, const std::vector<tune::Record>& all) {
-  return std::any_of(all.begin(), all.end(), [&](const tune::Record& other) {
-    return other.kind == "choice" && tune::newer(other, choice) && tune::sameCircumstances(other, choice) &&
-           tune::against(other, all).empty();
-  });
-}
-
 /// Whether a candidate failed by itself, as its record says then.
 bool failed(const tune::LiveLab& lab, const tune::Screened& one) {
   return one.status != tune::Status::Ok && !lab.made(one.point)->unavailable;
@@ -150,7 +142,7 @@ ExitCode verifyRecords(const std::string& file, const std::vector<std::string>& 
   Table table({"record", "problem", ">rows", "policy", ">then", ">now", "", "schedule"});
   int64_t confirmed = 0, ties = 0, slower = 0, failures = 0, passed = 0, choices = 0;
   const auto isTried = [&](const tune::Record& r) {
-    return r.kind == "choice" && r.conclusion->verdict == "won" && !isSuperseded(r, database.records);
+    return r.kind == "choice" && r.conclusion->verdict == "won" && !tune::isSuperseded(r, database.records);
   };
   try {
     journal.emplace(file);
@@ -168,7 +160,7 @@ ExitCode verifyRecords(const std::string& file, const std::vector<std::string>& 
       Again again;
       if (reason.empty()) {
         const auto measured = measureAgain(choice, *problems.of(choice.task), byTarget.at(choice.device.arch), *journal,
-                                           session, stamp, interrupt);
+                                           session, stamp + int64_t(results.size()), interrupt);
         if (!measured) break;
         again = *measured;
       } else {

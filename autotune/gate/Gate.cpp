@@ -154,6 +154,7 @@ std::vector<Trial> standardTrials(const Problem& problem, int64_t features) {
   Extents odd = extents(21, 2);
   trials.push_back({.extents = odd, .step = 3, .placement = {.rowPadding = 3, .segmentPadding = segmented ? 5 : 0}});
   trials.push_back({.extents = odd, .step = 3, .placement = {.rowPadding = 1, .reversed = true}});
+  trials.push_back({.extents = odd, .step = 3, .placement = {.rowPadding = 64, .reversed = true}});  // aligned as it was
   trials.push_back({.extents = odd, .step = 3, .placement = {.misalign = 1}});
   trials.push_back({.extents = odd, .step = 3, .placement = {.misalign = 2, .skew = 1}});
   trials.push_back({.extents = odd, .step = 3, .placement = {.inPlace = true, .stateInPlace = false}});

@@ -133,7 +133,7 @@ Result<Database> databaseOf(std::string_view text, const std::string& name) {
   Database database;
   database.add(text);
   const Counts& counts = database.counts;
-  const bool foreign = counts.damaged || (counts.torn && !beginsAsRecord(text));
+  const bool foreign = (counts.damaged || counts.torn) && !beginsAsRecord(text);
   if (foreign && !counts.records && !counts.newer)
     return Diagnostic{.message = name + " holds no records: " + counted(counts.damaged + counts.torn, "line") +
                                  ", none of them a measurement",

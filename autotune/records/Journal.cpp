@@ -14,6 +14,8 @@
 namespace normc::tune {
 namespace {
 
+constexpr int kMostTurns = 100;
+
 std::runtime_error failed(const std::string& what, const std::string& path) {
   return std::runtime_error("cannot " + what + " " + path + ": " + std::strerror(errno));
 }
@@ -74,7 +76,9 @@ void Journal::open() {
 }
 
 void Journal::appendLine(std::string line) {
-  for (lock(file_); !isAt(file_, whole_); lock(file_)) open();  // another one was put in its place, or it was removed
+  // Another one may have been put in its place, or it was removed. Some file systems never agree that it is the one.
+  lock(file_);
+  for (int i = 0; i < kMostTurns && !isAt(file_, whole_); ++i) open(), lock(file_);
   const Unlock unlock{file_};
   line += '\n';
   // A line that was torn must not swallow this one.
@@ -96,7 +100,8 @@ void Journal::sync() {
 
 Hold::Hold(const std::string& path) {
   for (;;) {
-    file_ = opened(path, O_RDONLY | O_NONBLOCK);
+    file_ = opened(path, O_RDWR | O_NONBLOCK);  // NFS locks only what may be written
+    if (file_ < 0) file_ = opened(path, O_RDONLY | O_NONBLOCK);
     if (file_ < 0) return;
     if (isRegular(file_)) {
       lock(file_);

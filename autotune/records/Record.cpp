@@ -104,6 +104,7 @@ bool isConclusive(const Record& r) {
 Record fromJson(const Json& json) {
   Record r;
   r.kind = textAt(json, "kind");
+  if (r.kind != "trial" && r.kind != "choice" && r.kind != "verify") throw Unusable();
   const Json& task = objectAt(json, "task");
   r.task = {textAt(task, "problem"),  textAt(task, "norm"),         wholeAt(task, "segments", 0),
             wholeAt(task, "rows", 0), wholeAt(task, "features", 1), wholeAt(task, "threads", 1),

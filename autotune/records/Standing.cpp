@@ -1,5 +1,6 @@
 #include "autotune/records/Standing.h"
 
+#include <algorithm>
 #include <string_view>
 #include <tuple>
 
@@ -45,6 +46,12 @@ std::string against(const Record& choice, const std::vector<Record>& all) {
                           : found == "crashed" || found == "hung" ? found
                                                                    : "was " + found;
   return how + " when it was measured again";
+}
+
+bool isSuperseded(const Record& choice, const std::vector<Record>& all) {
+  return std::any_of(all.begin(), all.end(), [&](const Record& other) {
+    return other.kind == "choice" && newer(other, choice) && sameCircumstances(other, choice) && against(other, all).empty();
+  });
 }
 
 }  // namespace normc::tune

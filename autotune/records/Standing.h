@@ -20,4 +20,7 @@ bool sameCircumstances(const Record& a, const Record& b);
 /// measured again`. Empty where nothing was: then it stands.
 std::string against(const Record& choice, const std::vector<Record>& all);
 
+/// Whether a newer choice of the same circumstances stands, so that nobody uses this one.
+bool isSuperseded(const Record& choice, const std::vector<Record>& all);
+
 }  // namespace normc::tune

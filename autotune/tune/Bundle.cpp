@@ -174,18 +174,21 @@ Found OpenBundle::tune(const Shipped& shipped, double budget) {
     for (const size_t point : points) {
       made.push_back(shipped.made[point]);
       made.back().package = pathOf(point);
+      if (access(made.back().package.c_str(), R_OK) != 0)
+        made.back().failure = "cannot read " + made.back().package, made.back().unavailable = true;
     }
     return made;
   };
   hands.stop = run_.stop, hands.worker = run_.worker, hands.journal = &journal_;
-  LiveLab lab(landscape, setting, hands, rememberedFrom(landscape, known->records, setting));
+  LiveLab lab(landscape, setting, hands,
+              run_.fresh ? std::map<size_t, Screened>{} : rememberedFrom(landscape, known->records, setting));
   SearchOptions options;
   options.budget = budget, options.progress = run_.progress;
   const Outcome outcome = search(landscape, lab, options);
   found.candidates = outcome.screened.size();
   for (const Screened& one : outcome.screened) found.rejected += one.status != Status::Ok;
   found.failure = outcome.failure, found.complete = outcome.complete;
-  if (!found.failure.empty() && run_.stop()) found.failure.clear();  // it was not the default's fault
+  if (outcome.interrupted) found.failure.clear();  // it was not the default's fault
   if (!outcome.complete) return found;
   lab.conclude(outcome);
   const Decision& d = outcome.decision;

@@ -11,6 +11,7 @@ namespace normc::tune {
 namespace {
 
 constexpr int kScreenRounds = 5;
+constexpr int kUntimed = 2;  ///< about as long as two rounds: the calls before the first of a request
 constexpr double kLeastPatience = 5;
 /// Of a request for samples, about: who wants to stop does not wait longer.
 constexpr double kRequestSeconds = 2;
@@ -143,7 +144,7 @@ std::vector<Samples> LiveLab::sampleSome(const std::vector<size_t>& points, int 
   std::vector<std::string> names;
   for (const size_t point : points) names.push_back(nameOf(point));
   const double expected =
-      20 * std::max(callSeconds_, setting_.sampleSeconds) * double(rounds) * double(points.size());
+      20 * std::max(callSeconds_, setting_.sampleSeconds) * double(rounds + kUntimed) * double(points.size());
   return ask({{"do", "sample"}, {"names", names}, {"first", first}, {"rounds", rounds}},
              std::max(kLeastPatience, expected) + quietPatience_ + (callSeconds_ ? 0 : setting_.patience), [&](const Json& answer) {
                auto samples = answer.at("samples").get<std::vector<Samples>>();

@@ -133,7 +133,7 @@ Worker::Ended Worker::end(bool hung) {
   if (hung)
     ended.how = "did not answer in time and was ended";
   else if (done < 0)
-    ended.how = "ended, nobody knows how, since this process ignores SIGCHLD";
+    ended.how = "ended, nobody knows how, since this process ignores SIGCHLD or waits for every child";
   else if (WIFSIGNALED(status))
     ended.how =
         "ended by signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")";
@@ -149,7 +149,8 @@ void Worker::giveUp(bool hung, const std::string& printed) {
   Ended ended = end(hung || !printed.empty());
   if (!printed.empty() && !answered_)
     throw std::runtime_error(program_ + " is no normc-worker, or that of another version of normc: it answered " + quoted(printed));
-  if (!answered_ && !hung && ended.unseen) throw std::runtime_error("cannot start the worker " + program_ + ": " + ended.log);
+  if (!answered_ && !hung && ended.unseen) 
+    throw std::runtime_error("cannot start the worker " + program_ + ": " + (ended.log.empty() ? ended.how : ended.log));
   if (!printed.empty())
     ended.hung = false,
     ended.how = "answered " + quoted(printed) + ", which is no JSON object: a kernel may have printed it; so it was ended";

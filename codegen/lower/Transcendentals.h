@@ -16,8 +16,8 @@ class Loops;
 /// where one of them is zero, negative, subnormal or not finite, and of f64.
 mlir::Value inverseSqrt(Loops&, mlir::Value x);
 
-/// The vector `x` / the number `n` by products with its reciprocal: what a division gives (Markstein's correction), but
-/// that of a subnormal quotient may be 1 ulp off.
+/// The vector `x` / the number `n`, 1 or more, by products with its reciprocal: what a division gives (Markstein's
+/// correction), but 1 ulp off where 2^-24 x is subnormal, and +0 for -0.
 mlir::Value quotient(Loops&, mlir::Value x, mlir::Value n);
 
 void expandTranscendentals(mlir::ModuleOp);

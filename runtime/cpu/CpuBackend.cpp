@@ -108,7 +108,8 @@ normc_status CpuBackend::create(const Binding& binding, std::unique_ptr<Backend>
 }
 
 normc_status CpuBackend::bindCode(const Package& package) {
-  NORMC_TRY(package.load(kernel_.blob, code_));
+  if (const normc_status status = package.load(kernel_.blob, code_); status != NORMC_OK)
+    return status == NORMC_FAILED_PRECONDITION ? kUnfit : status;  // code that the loader does not take
   for (const Phase& phase : kernel_.phases) {
     void* const symbol = code_->symbol(phase.symbol.c_str());
     if (!symbol)

@@ -36,8 +36,7 @@ Platform::Verdict CpuPlatform::judge(const KernelInfo& kernel) const {
 }
 
 normc_status CpuPlatform::bind(const Binding& binding, std::unique_ptr<Backend>& backend) const {
-  const normc_status status = CpuBackend::create(binding, backend);
-  return status == NORMC_FAILED_PRECONDITION ? kUnfit : status;  // code that the loader does not take
+  return CpuBackend::create(binding, backend);
 }
 
 }  // namespace normc::runtime

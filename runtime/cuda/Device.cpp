@@ -12,12 +12,9 @@ CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(
 
 class DeviceMemory final : public Memory {
  public:
-  DeviceMemory(std::shared_ptr<const Device> device, CUdeviceptr address, size_t bytes)
-      : device_(std::move(device)) {
-    data_ = pointer(address);
-    bytes_ = bytes;
-  }
+  explicit DeviceMemory(std::shared_ptr<const Device> device) : device_(std::move(device)) {}
   ~DeviceMemory() override {
+    if (!data_) return;
     const Device::Aside guard(*device_);
     if (guard.stands()) device_->driver()->cuMemFree_v2(address(data_));
   }
@@ -28,6 +25,8 @@ class DeviceMemory final : public Memory {
   normc_status write(size_t offset, const void* from, size_t bytes) override {
     return device_->toDevice(static_cast<char*>(data_) + offset, from, bytes);
   }
+
+  void take(CUdeviceptr address, size_t bytes) { data_ = pointer(address), bytes_ = bytes; }
 
  private:
   std::shared_ptr<const Device> device_;
@@ -149,10 +148,12 @@ normc_status Device::load(const std::string& key, const std::string& what, const
 normc_status Device::allocate(size_t bytes, std::unique_ptr<Memory>& memory) const {
   const Aside guard(*this);
   NORMC_TRY(guard.status());
+  auto made = std::make_unique<DeviceMemory>(shared_from_this());  // before what it would lose if this threw
   CUdeviceptr address = 0;
   NORMC_TRY(driver().check(driver()->cuMemAlloc_v2(&address, bytes), "allocating ", bytes, " bytes on ",
                            label(), " for a state"));
-  memory = std::make_unique<DeviceMemory>(shared_from_this(), address, bytes);
+  made->take(address, bytes);
+  memory = std::move(made);
   return NORMC_OK;
 }
 

@@ -40,10 +40,14 @@ std::optional<JsonReader> JsonReader::find(const char* key) const {
 std::vector<std::pair<std::string, JsonReader>> JsonReader::members() const {
   std::vector<std::pair<std::string, JsonReader>> result;
   const auto* object = value_->get<JsonValue::Object>();
-  if (!object) reject("it must be an object");
-  else
-    for (const JsonValue::Member& member : *object)
-      result.emplace_back(member.key, JsonReader(member.value, pathTo(member.key), *fault_));
+  if (!object) {
+    reject("it must be an object");
+    return result;
+  }
+  for (const JsonValue::Member& member : *object) {
+    if (member.key.find('\0') != std::string::npos) reject("its names must not contain a zero byte");
+    result.emplace_back(member.key, JsonReader(member.value, pathTo(member.key), *fault_));
+  }
   return result;
 }
 

@@ -194,6 +194,7 @@ TEST_F(Records, AFileThatIsReplacedIsAppendedToUnderItsPath) {
 
 TEST_F(Records, NoLineIsLostWhileAFileIsReadAndReplaced) {
   constexpr int kLines = 300;
+  Journal{path_}.sync();  // a file that is not there cannot be held
   const pid_t child = fork();
   if (child == 0) {
     Journal journal(path_);
@@ -201,6 +202,7 @@ TEST_F(Records, NoLineIsLostWhileAFileIsReadAndReplaced) {
     _exit(0);
   }
   for (int status = 0; waitpid(child, &status, WNOHANG) == 0;) {
+    usleep(2000);  // locks are not fair
     const Hold hold(path_);
     const auto database = readDatabase(path_);
     if (!database) continue;  // not yet begun

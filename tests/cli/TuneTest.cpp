@@ -158,6 +158,12 @@ TEST_F(Tune, OneScheduleIsComparedWithTheDefaultAlone) {
   EXPECT_EQ(task["raced"][0]["ratio"], 1);
 }
 
+TEST_F(Tune, AComparisonOfNamedSchedulesChoosesNothing) {
+  ASSERT_EQ(normc(with(kSmall, {"--schedule", "resident,vector=4,rows=2,unroll=2,tile=4,grain=8", "--records", "db.jsonl"})).code, 0);
+  EXPECT_TRUE(contains(read("db.jsonl"), "\"kind\":\"trial\""));
+  EXPECT_FALSE(contains(read("db.jsonl"), "\"kind\":\"choice\"")) << "what a search chose would give way to it";
+}
+
 TEST_F(Tune, ADriverThatIsNotThereIsSaid) {
   const Outcome o = normc(
       {"tune", "layer_norm", "--features", "64", "--device", "cuda:0", "--cuda-library", "libnone.so.9"});

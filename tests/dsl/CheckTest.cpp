@@ -203,7 +203,7 @@ TEST(Check, HintsNeverLeaveOutWhatTheBaseSays) {
   EXPECT_EQ(hints("norm t from batch_norm_unbiased {\n  divide_by window(4)\n  backward frozen\n}\n"),
             Texts{"a window holds biased moments: write 'running decay = 0.9' without it"});
   EXPECT_EQ(hints("norm t from power_norm_released {\n  divide_by current\n}\n"),
-            (Texts{"use 'divide_by running', or write 'backward approximate' with 'scale = forward'",
+            (Texts{"use 'divide_by running', or write its 'backward' anew, without 'scale'",
                    "the moment of this batch divides in every step: write 'warmup none'"}));
 }
 

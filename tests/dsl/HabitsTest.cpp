@@ -43,9 +43,9 @@ TEST(Habits, AClauseIsItsWordAndItsValue) {
             "t.norm:2:10: error: a clause has no '=' behind its word\n"
             "    reduce = rows\n"
             "           ^\n"
-            "  hint: write 'reduce rows'\n");
-  EXPECT_EQ(said("epsilon = 1e-5"), Texts{"a clause has no '=' behind its word; write 'epsilon 1e-5'"});
-  EXPECT_EQ(said("center ="), (Texts{"a clause has no '=' behind its word; write 'center ...'", "expected a word or a number, found '}'; "}));
+            "  hint: leave the '=' out\n");
+  EXPECT_EQ(said("epsilon = 1e-5"), Texts{"a clause has no '=' behind its word; leave the '=' out"});
+  EXPECT_EQ(said("center =\n  moment raw"), Texts{"a clause has no '=' behind its word; leave the '=' out"});
   EXPECT_EQ(errorsOf("norm n {\n  reduce: rows\n}\n"),
             "t.norm:2:9: error: unexpected ':'\n"
             "    reduce: rows\n"
