@@ -202,7 +202,7 @@ Json Bench::sample(const Json& request) {
   measure::Quiet& quiet = quietCore();
   std::optional<measure::OwnCores> bound;
   if (!device_ && threads_ > 1) bound.emplace();
-  const int before = quiet.disturbed(), first = request.at("first"), last = first + request.at("rounds").get<int>();
+  const int before = quiet.disturbed(), first = request.value("first", 0), last = first + request.at("rounds").get<int>();
   std::vector<measure::Samples> samples(runners.size());
   for (int round = first; round < last; ++round)
     for (size_t i = 0; i < runners.size(); ++i) {

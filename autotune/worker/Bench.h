@@ -7,7 +7,8 @@
 //                                                    -> {"protocol"}
 //   {"do": "load", "name", "package"}                a package that holds one kernel, for this problem
 //   {"do": "gate", "name"}                           -> {"trials", "worst", "failure"}: no failure, no word
-//   {"do": "sample", "names", "first", "rounds"}     -> {"samples": [[...], ...], "disturbed", "loops", "patience"}, in turns
+//   {"do": "sample", "names", "rounds"}              -> {"samples": [[...], ...], "disturbed", "loops", "patience"}, in turns;
+//                                                    "first": how many rounds of a race have been, 0 if it is left out
 //   {"do": "copy", "reads", "writes"}                -> {"seconds"}: of a copy with so many transfers
 //
 // An answer with "error" says what could not be done. Nothing here protects against a
