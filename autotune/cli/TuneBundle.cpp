@@ -128,7 +128,7 @@ ExitCode exportBundle(const TuneFlags& given, Output& out) {
   out.results() << flags.output << ": " << counted(packages, "candidate") << " of "
                 << counted(int64_t(all.size()), "problem") << " for " << hardware.site.device.arch << "\n";
   for (const LeftOut& one : leftOut)
-    out.results() << "left out: " << one.problem << ", " << one.schedule << ": " << one.reason << "\n";
+    out.results() << "left out: " << one.problem << ", " << one.schedule << ": " << shortOf(one.reason) << "\n";
   out.results() << "measure them there: normc-bundle " << flags.output
                 << "; and bring the results home: normc tune import " << flags.output
                 << " --records DB.jsonl\n";

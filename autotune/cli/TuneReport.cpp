@@ -31,13 +31,6 @@ struct Tally {
   }
 };
 
-/// The first line, and the next behind "it said:".
-std::string shortOf(const std::string& reason) {
-  const size_t first = std::min(reason.find('\n'), reason.size());
-  if (first + 1 >= reason.size() || !reason.substr(0, first).ends_with(':')) return reason.substr(0, first);
-  return reason.substr(0, first) + " " + reason.substr(first + 1, reason.find('\n', first + 1) - first - 1);
-}
-
 std::string speedUp(const tune::Decision& d) {
   if (d.tie) return "default stays";
   return digitsText(1 / d.ratio.value, 3) + "x [" + digitsText(1 / d.ratio.high, 3) + ", " +
@@ -122,6 +115,12 @@ void printRejected(const std::vector<Tuned>& results, Output& out) {
 }
 
 }  // namespace
+
+std::string shortOf(const std::string& reason) {
+  const size_t first = std::min(reason.find('\n'), reason.size());
+  if (first + 1 >= reason.size() || !reason.substr(0, first).ends_with(':')) return reason.substr(0, first);
+  return reason.substr(0, first) + " " + reason.substr(first + 1, reason.find('\n', first + 1) - first - 1);
+}
 
 void report(const std::vector<Tuned>& results, bool whole, const std::string& records, Output& out) {
   if (out.json) {

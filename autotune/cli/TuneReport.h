@@ -22,6 +22,9 @@ struct Tuned {
   std::string norms, place;      ///< of the command line: files of norms, and the flags that say where and for what
 };
 
+/// Of a reason of several lines the first, and the next behind "it said:".
+std::string shortOf(const std::string& reason);
+
 /// The closing table, what was rejected and why, and where the records are.
 void report(const std::vector<Tuned>&, bool whole, const std::string& records, Output&);
 

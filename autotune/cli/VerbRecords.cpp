@@ -8,6 +8,7 @@
 #include "autotune/cli/Files.h"
 #include "autotune/cli/Plot.h"
 #include "autotune/cli/RecordFiles.h"
+#include "autotune/cli/TuneReport.h"
 #include "autotune/cli/Values.h"
 #include "autotune/cli/Verify.h"
 #include "autotune/records/Journal.h"
@@ -54,7 +55,7 @@ ExitCode show(const std::vector<std::string>& files, Output& out) {
     trials += r.kind == "trial";
     if (r.kind == "trial" && r.status != tune::Status::Ok && !r.reason.starts_with("the same code as "))
       rejected.insert(r.task.problem + ", " + r.schedule + ": " + std::string(tune::name(r.status)) + ": " +
-                      r.reason.substr(0, r.reason.find('\n')));
+                      shortOf(r.reason));
   }
   Json choices = Json::array();
   Table table({"record", "problem", ">rows", ">threads", "policy", "device", "", ">speed-up", "schedule"});

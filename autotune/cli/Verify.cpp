@@ -11,6 +11,7 @@
 #include "autotune/cli/Maker.h"
 #include "autotune/cli/Progress.h"
 #include "autotune/cli/TemporaryFolder.h"
+#include "autotune/cli/TuneReport.h"
 #include "autotune/cli/Values.h"
 #include "autotune/records/Standing.h"
 #include "autotune/space/Space.h"
@@ -77,7 +78,7 @@ struct Again {
 
   std::string text() const {
     const std::string head = verdict.empty() ? "not measured" : verdict;
-    return reason.empty() ? head : head + ": " + reason.substr(0, reason.find('\n'));
+    return reason.empty() ? head : head + ": " + shortOf(reason);
   }
 };
 

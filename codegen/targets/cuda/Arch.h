@@ -12,8 +12,8 @@ namespace normc::codegen::cuda {
 /// devices have them, and schedulers of a multiprocessor, each with a share of its registers.
 constexpr int64_t kWarp = 32, kMaxRegisters = 255, kMaxCluster = 16, kSchedulers = 4;
 
-/// Shared memory that every multiprocessor from compute capability 8 on has, and how much of it a block may ask for.
-constexpr int64_t kLeastShared = 100 << 10, kLeastPerBlock = 99 << 10;
+/// Shared memory that every multiprocessor from compute capability 8 on has.
+constexpr int64_t kLeastShared = 100 << 10;
 
 struct Arch {
   std::string name;            ///< "sm_90"
