@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <limits>
 
+#include "runtime/abi/Sums.h"
+
 namespace normc {
 namespace {
 
@@ -39,18 +41,16 @@ int binade(double value, const Format& f) {
   return std::clamp(exponent, f.smallest, f.exponent);
 }
 
-// Of values computed in f32, in units of the magnitude. An output takes some
-// eight roundings of half an ulp, 2^-24, on top of what its statistics bring:
-// 5e-7 is 8.4 of them. Statistics over rows are combined from more partial sums
-// and get 6e-7.
-constexpr double kOwnRow = 5e-7;
-constexpr double kOverRows = 6e-7;
-// Sums that are outputs themselves. A sum of n terms in two levels makes chains
-// of sqrt(n) additions; each rounds by at most 2^-24 of a partial sum, which is
-// half of the total on average. A third level keeps longer sums at the limit.
+// Of values computed in f32, in units of the magnitude: the derivation stands in the header.
+constexpr double kOwnRow = 5e-7, kOverRows = 6e-7;
+constexpr double kUnit = 0x1p-24, kRoot = 1.5, kElement = 4;
+static_assert((kLongestChain / 3.0 / 2 + kRoot + kElement) * kUnit <= kOwnRow, "kernels may make longer chains than the bound allows");
+// Sums that are outputs themselves. A task adds up its rows in few levels, whose last is as long as it has to be: chains
+// of about sqrt(n) additions, each of which rounds by at most u of a partial sum, half of the total on average. Longer
+// sums have more levels.
 constexpr double kLongestSum = 5e-6;
 
-double sumTolerance(double terms) { return std::min(kLongestSum, kOwnRow + 0x1p-24 * std::sqrt(terms) / 2); }
+double sumTolerance(double terms) { return std::min(kLongestSum, kOwnRow + kUnit * std::sqrt(terms) / 2); }
 
 bool isOutput(std::string_view output) { return output == "y" || output == "dx"; }
 bool isParameter(std::string_view output) { return output == "dscale" || output == "dbias"; }

@@ -7,8 +7,24 @@
 //
 // where the magnitude comes with the reference value. NaN must meet NaN, an
 // infinity the same infinity; a finite value may meet an infinity only where the bound
-// reaches beyond the largest value of the type. The source of each number is
-// given in Tolerance.cpp.
+// reaches beyond the largest value of the type.
+//
+// Where `relative` comes from, for statistics in f32 and u = 2^-24, half an ulp of 1:
+//
+//   5.3 u  One level of a sum. A chain of n additions of equal terms is the worst: within
+//          a binade all of them round the same way, by up to half an ulp of the running
+//          sum, which adds up to n / 3 u of the total. Kernels promise chains of at most
+//          kLongestChain = 16 (runtime/abi/Sums.h); tests/codegen/ChainsTest.cpp counts
+//          them in every schedule. Terms that differ round at random, by about u in all,
+//          and so do the levels above, whose terms are sums.
+//   2.7 u  What is left of that after the root: d rstd / rstd = -1/2 d moment / moment.
+//   1.5 u  Of rstd: division by the count, epsilon, the root.
+//   4   u  Of the element: the distance from the mean, the products with rstd and with
+//          scale, the sum with bias.
+//
+// 8.2 u in all; 5e-7 is 8.4 u. Statistics over rows are combined from partial sums of
+// tasks, one more level: 6e-7. Outputs that are sums themselves have their bound by the
+// number of their terms (Tolerance.cpp).
 #pragma once
 
 #include <cstdint>

@@ -90,6 +90,7 @@ void Translation::update(Stage& stage, Nest& nest, Expr lane, const Exprs& value
   std::vector<RVar> loops;
   for (int i = 0; i < domain.dimensions(); ++i) loops.push_back(domain[i]), named.push_back(domain[i]);
   next.push_back(writeCall(writes, named));
+  if (stage.values > 0) noteChain(domain);
   const int number = stage.func.num_update_definitions();
   if (next.size() == 1)
     stage.func(args) = next[0];
@@ -99,6 +100,17 @@ void Translation::update(Stage& stage, Nest& nest, Expr lane, const Exprs& value
     spread(stage.func.update(number), stage.lanes, loops);
   else
     stage.func.update(number).unscheduled();
+}
+
+void Translation::noteChain(const RDom& domain) {
+  int64_t steps = 1;
+  for (int i = 0; i < domain.dimensions(); ++i) {
+    const Expr most = Internal::find_constant_bound(Internal::simplify(domain[i].extent()), Internal::Direction::Upper);
+    const auto known = most.defined() ? Internal::as_const_int(most) : std::nullopt;
+    if (!known) return;
+    steps *= *known;
+  }
+  longestChain_ = std::max(longestChain_, steps);
 }
 
 void Translation::drive(Nest& nest, const Exprs& counts, const std::function<Expr(const Exprs&)>& condition) {

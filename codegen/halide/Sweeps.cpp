@@ -5,13 +5,6 @@ using namespace Halide;
 
 namespace normc::halide {
 
-/// Steps after which sums are added to a second level, so that the error of a long
-/// sum grows with the logarithm of its length rather than the length.
-static constexpr int64_t kFlushSteps = 32;
-
-/// The same for the rows of a column, of which there may be any number; and for what so many of those left, a third level.
-static constexpr int64_t kFlushColumnSteps = 16, kFlushColumns = 16;
-
 Translation::Sweep Translation::sweepOf(const Op& op) const {
   Sweep s{.op = &op, .reads = {}, .writes = {}, .partials = {}, .alongRun = {}, .slots = op.out.size()};
   for (const std::string& name : op.reads) s.reads.push_back(kernel_.find(name));
@@ -120,26 +113,34 @@ Translation::Stage Translation::along(const Sweep& s, Nest& nest, const Replicas
   };
   auto some = [](Expr count) { return !Internal::is_const_zero(Internal::simplify(count)); };
 
-  Expr steps = width / wide(lanes), done = wide(0);
-  const auto known = Internal::as_const_int(Internal::simplify(steps));
-  if (slots && !(known && *known <= 2 * kFlushSteps)) {
-    // Two levels: the sums of some steps, then the sum of those.
-    Expr blocks = steps / wide(kFlushSteps);
-    RDom block(0, Internal::simplify(cast<int>(blocks)), "block");
-    Nest inner{nest.site, {}};
-    inner.site.insert(inner.site.begin(), Var("block"));
+  // `count` blocks of `size` steps each, which begin at zero and are blocks of the next smaller size themselves.
+  std::function<void(Stage&, Nest&, Expr, Expr, int64_t)> blocks = [&](Stage& to, Nest& in, Expr first, Expr count, int64_t size) {
+    if (!some(count)) return;
+    if (size == 1) return pass(to, in, first, count, v_, lanes);
+    const RDom block(0, Internal::simplify(cast<int>(count)), "block");
+    const Var number("block" + std::to_string(size));
+    Nest inner{in.site, {}};
+    inner.site.insert(inner.site.begin(), number);
     Stage part = define(inner, "part", lanes, zeros(slots, m_.statistics()));
-    pass(part, inner, wide(Expr(inner.site[0])) * wide(kFlushSteps * lanes), wide(kFlushSteps), v_, lanes);
-    Exprs site = nest.here(), next;
-    site.insert(site.begin(), block);
-    for (size_t i = 0; i < slots; ++i)
-      next.push_back(sum(stage.at(nest.here(), v_, i), part.at(site, v_, i)));
-    update(stage, nest, v_, next, {}, block, part.tokens(site));
-    part.func.compute_at(stage.func, block);
-    done = blocks * wide(kFlushSteps * lanes);
-    steps = steps - blocks * wide(kFlushSteps);
+    blocks(part, inner, first + wide(Expr(number)) * wide(size * lanes), wide(kLongestChain), size / kLongestChain);
+    Exprs site = in.here(), next;
+    site.insert(site.begin(), Expr(block));
+    for (size_t i = 0; i < slots; ++i) next.push_back(sum(to.at(in.here(), v_, i), part.at(site, v_, i)));
+    update(to, in, v_, next, {}, block, part.tokens(site));
+    part.func.compute_at(to.func, block);
+  };
+  const Expr steps = width / wide(lanes);
+  const auto known = Internal::as_const_int(Internal::simplify(steps));
+  const int64_t most = slots == 0 ? 1 : known ? *known : kLongestChain * kLongestChain + 1;
+  Expr done = wide(0);
+  // The smallest first, so that what is added is never small beside what is there.
+  for (int64_t size = 1;; size *= kLongestChain) {
+    const bool last = size * kLongestChain >= most;
+    const Expr count = last ? steps / wide(size) : steps / wide(size) % wide(kLongestChain);
+    blocks(stage, nest, done, count, size);
+    if (last) break;
+    done = done + count * wide(size * lanes);
   }
-  if (some(steps)) pass(stage, nest, done, steps, v_, lanes);
   Expr rest = width % wide(lanes);
   if (!some(rest)) return stage;
   if (schedule_.scalarTail) {
@@ -192,7 +193,7 @@ void Translation::blockSweep(const Op& op, const Op& slab, Nest& nest, Replicas&
   Expr count = overSegments ? m_.segments() : kernel_.featuresLast ? m_.rows() : m_.groupWidth("group");
   count = conditioned(op, whole.values, count);
   const int64_t lanes = perRun ? 0 : schedule_.vector;
-  Stage stage = define(nest, "block", lanes, zeros(op.out.size(), m_.statistics()));
+  Stage stage = define(nest, "block", lanes, zeros(2 * op.out.size(), m_.statistics()));
   auto pass = [&](Expr first, Expr runs, int64_t together) {
     if (Internal::is_const_zero(Internal::simplify(runs))) return;
     Nest inner{nest.site, {}};
@@ -221,6 +222,7 @@ void Translation::blockSweep(const Op& op, const Op& slab, Nest& nest, Replicas&
         parts.push_back(perRun ? run.across(site, i * s.slots + k) : laneSum(run, site, i * s.slots + k));
       next.push_back(sum(stage.at(nest.here(), v_, k), pairwiseSum(parts)));
     }
+    next = raised(stage, nest, next, together > 1 || schedule_.rows == 1 ? isLastOfChain(r) : Expr(r) == 0);
     const Replicas rows = placed(Expr(r));
     for (int64_t i = 0; i < together; ++i) {
       size_t slot = i * s.slots + op.out.size();
@@ -238,8 +240,9 @@ void Translation::blockSweep(const Op& op, const Op& slab, Nest& nest, Replicas&
   if (together > 1) pass(wide(0), steps, together);
   pass(together > 1 ? steps * wide(together) : wide(0), together > 1 ? count % wide(together) : count, 1);
   if (lanes && !op.out.empty()) stage = folded(nest, stage);
+  auto level = [&](size_t i) { return lanes ? stage.across(nest.here(), i) : stage.at(nest.here(), v_, i); };
   for (size_t k = 0; k < op.out.size(); ++k)
-    whole.values.set(op.out[k], lanes ? stage.across(nest.here(), k) : stage.at(nest.here(), v_, k));
+    whole.values.set(op.out[k], sum(level(op.out.size() + k), level(k)));
   unsettled_.insert(unsettled_.end(), op.out.begin(), op.out.end());
 }
 
@@ -256,11 +259,9 @@ void Translation::columnSweep(const Op& op, const Op& slab, Nest& nest, Replicas
   Replica& column = replicas[0];
   const bool segments = !slab.isPer("segment");
   const int64_t together = std::min<int64_t>(schedule_.rows, lanes > schedule_.vector ? 2 : schedule_.rows);
-  // Of each sum what the third level has, and what comes next to it.
   Stage stage = define(nest, s.writes.empty() ? "sums" : "sweep", lanes, zeros(2 * s.slots, m_.statistics()));
-  auto whole = [&](size_t i) { return stage.at(nest.here(), v_, s.slots + i); };
-  Expr rows = conditioned(op, column.values, m_.rows()), repeats = segments ? m_.segments() : wide(1);
-  // Rows of one segment, or of the segment that the outer of two loops is at.
+  const Expr rows = conditioned(op, column.values, m_.rows()), repeats = segments ? m_.segments() : wide(1);
+  // `n` rows at a time from `first` on, of one segment, or of the segment that the outer of two loops is at.
   auto pass = [&](Stage& to, Nest& in, Expr first, Expr segment, const RDom& r, int64_t n) {
     Replicas elements(n, column);
     for (int64_t i = 0; i < n; ++i) {
@@ -272,47 +273,51 @@ void Translation::columnSweep(const Op& op, const Op& slab, Nest& nest, Replicas
     for (size_t i = next.size(); i < to.values; ++i) next.push_back(to.at(in.here(), v_, i));
     update(to, in, v_, next, t.writes, r);
   };
-  auto over = [&](Expr count) { return RDom({{0, cast<int>(count)}, {0, cast<int>(repeats)}}, "row"); };
-  Expr steps = rows / wide(together), done = wide(0);
-  if (s.slots) {
-    Expr blocks = steps / wide(kFlushColumnSteps);
-    RDom block = over(blocks);
+  // Blocks of `steps` steps of every segment, each with sums of its own.
+  auto blocks = [&](Expr first, Expr count, Expr steps, int64_t n) {
+    RDom block({{0, cast<int>(count)}, {0, cast<int>(repeats)}}, "block");
     Nest inner{nest.site, {}};
     const Var b("block"), segment("segment");
     inner.site.insert(inner.site.begin(), {b, segment});
     Stage part = define(inner, "part", lanes, zeros(s.slots, m_.statistics()));
-    pass(part, inner, wide(Expr(b)) * wide(kFlushColumnSteps * together), wide(Expr(segment)),
-         RDom(0, int(kFlushColumnSteps), "row"), together);
-    Exprs site = nest.here(), next, old;
+    pass(part, inner, first + wide(Expr(b)) * steps * wide(n), wide(Expr(segment)), RDom(0, Internal::simplify(cast<int>(steps)), "row"), n);
+    Exprs site = nest.here(), next;
     site.insert(site.begin(), {block[0], block[1]});
-    const Expr last = Expr(block[0]) % int(kFlushColumns) == int(kFlushColumns) - 1;
-    const Expr zero = Internal::make_zero(m_.statistics());
-    for (size_t i = 0; i < s.slots; ++i) {
-      old.push_back(stage.at(nest.here(), v_, i));
-      next.push_back(sum(old[i], part.at(site, v_, i)));
-    }
-    for (size_t i = 0; i < s.slots; ++i) {
-      old.push_back(whole(i));
-      next.push_back(select(last, sum(whole(i), next[i]), whole(i)));
-    }
-    for (size_t i = 0; i < s.slots; ++i) next[i] = select(last, zero, next[i]);
-    update(stage, nest, v_, allFromOld(next, old), {}, block, part.tokens(site));
+    for (size_t i = 0; i < s.slots; ++i) next.push_back(sum(stage.at(nest.here(), v_, i), part.at(site, v_, i)));
+    update(stage, nest, v_, raised(stage, nest, next, isLastOfChain(Expr(block[0]) + Expr(block[1]) * cast<int>(count))), {}, block, part.tokens(site));
     part.func.compute_at(stage.func, block[0]);
-    done = blocks * wide(kFlushColumnSteps * together);
-    steps = steps - blocks * wide(kFlushColumnSteps);
+  };
+  // What fills no block goes first: it is small.
+  auto rest = [&](Expr first, Expr steps, int64_t n) {
+    if (Internal::is_const_zero(Internal::simplify(steps))) return;
+    if (s.slots && segments) return blocks(first, cast<int64_t>(steps > wide(0)), steps, n);
+    RDom some({{0, cast<int>(steps)}, {0, cast<int>(repeats)}}, "row");
+    pass(stage, nest, first, wide(Expr(some[1])), some, n);
+  };
+  const Expr single = together > 1 ? rows % wide(together) : wide(0), steps = rows / wide(together);
+  rest(wide(0), single, 1);
+  if (!s.slots) {
+    rest(single, steps, together);
+  } else {
+    const Expr few = steps % wide(kLongestChain);
+    rest(single, few, together);
+    blocks(single + few * wide(together), steps / wide(kLongestChain), wide(kLongestChain), together);
   }
-  if (together > 1) {
-    RDom some = over(steps);
-    pass(stage, nest, done, wide(Expr(some[1])), some, together);
-  }
-  RDom rest = over(together > 1 ? rows % wide(together) : steps);
-  pass(stage, nest, together > 1 ? rows - rows % wide(together) : done, wide(Expr(rest[1])), rest, 1);
-  size_t slot = 0;
-  for (int value : op.out) {
-    column.values.set(value, sum(whole(slot), stage.at(nest.here(), v_, slot)));
-    ++slot;
-  }
+  for (size_t i = 0; i < op.out.size(); ++i)
+    column.values.set(op.out[i], sum(stage.at(nest.here(), v_, s.slots + i), stage.at(nest.here(), v_, i)));
   unsettled_.insert(unsettled_.end(), op.out.begin(), op.out.end());
 }
+
+Exprs Translation::raised(const Stage& stage, const Nest& nest, Exprs next, const Expr& last) const {
+  const size_t count = next.size();
+  const Expr zero = Internal::make_zero(m_.statistics());
+  Exprs old;
+  for (size_t i = 0; i < 2 * count; ++i) old.push_back(stage.at(nest.here(), v_, i));
+  for (size_t i = 0; i < count; ++i) next.push_back(select(last, sum(old[count + i], next[i]), old[count + i]));
+  for (size_t i = 0; i < count; ++i) next[i] = select(last, zero, next[i]);
+  return allFromOld(next, old);
+}
+
+Expr Translation::isLastOfChain(const Expr& number) { return number % int(kLongestChain) == int(kLongestChain) - 1; }
 
 }  // namespace normc::halide

@@ -16,6 +16,7 @@
 #include <functional>
 
 #include "codegen/halide/Arithmetic.h"
+#include "runtime/abi/Sums.h"
 
 namespace normc::halide {
 
@@ -24,6 +25,8 @@ class Translation {
   Translation(Memory&, const Schedule&);
   /// The driver; everything it needs is scheduled.
   Halide::Func run();
+  /// The most additions that one loop of known length, or of a length with a known bound, puts on a sum (runtime/abi/Sums.h).
+  int64_t longestChain() const { return longestChain_; }
 
  private:
   //===-- Stages and the loops they stand in (Stages.cpp) -------------------------===//
@@ -48,6 +51,7 @@ class Translation {
   /// `lane`: the variable for all lanes, or a constant for one.
   void update(Stage&, Nest&, Expr lane, const Exprs& values, const std::vector<Write>&, const Halide::RDom&,
               const Exprs& after = {});
+  void noteChain(const Halide::RDom&);
   /// Runs the stages of a nest for `count` values of each site variable, the first innermost,
   /// where `condition` of them holds.
   void drive(Nest&, const Exprs& counts, const std::function<Expr(const Exprs&)>& condition = {});
@@ -124,6 +128,10 @@ class Translation {
                 bool robust);
   /// The sums of a stage with the terms added: of every replica to its own, or of all to the same.
   Exprs added(const Stage&, const Nest&, Expr lane, const Terms&, bool shared);
+  /// Sums in two levels: a stage has the lower ones first, then as many upper ones. `next` are the lower ones with something
+  /// added; where `last` holds they go to the upper ones and begin at zero.
+  Exprs raised(const Stage&, const Nest&, Exprs next, const Expr& last) const;
+  static Expr isLastOfChain(const Expr& number);
   Expr conditioned(const Op&, const Values&, Expr count);
   Stage along(const Sweep&, Nest&, const Replicas&, Expr runBegin, Expr width, bool robust = false);
   void lineSweep(const Op&, Nest&, Replicas&);
@@ -148,6 +156,7 @@ class Translation {
   std::vector<int> unsettled_;  ///< values that are computed again wherever they are used
   std::vector<Halide::Func> atRoot_;
   std::map<std::string, Expr> counts_;
+  int64_t longestChain_ = 0;
 };
 
 }  // namespace normc::halide

@@ -42,11 +42,13 @@ void answer(const Request& request, const std::string& path) {
   const Kernel& kernel = request.kernel;
   std::vector<Halide::Internal::LoweredFunc> functions;
   std::ostringstream text;
+  int64_t longestChain = 0;
   std::array<Traffic, 2> traffic;  // of a small call and of a large one
   for (size_t i = 0; i < kernel.phases.size(); ++i) {
     Memory memory(kernel, static_cast<int>(i));
     Translation translation(memory, request.schedule);
     Halide::Func driver = translation.run();
+    longestChain = std::max(longestChain, translation.longestChain());
     const std::string symbol = kernel.symbol + "_" + kernel.phases[i].name;
     if (request.emit == "halide") {
       text << "// " << symbol << "\n";
@@ -73,7 +75,7 @@ void answer(const Request& request, const std::string& path) {
     std::ofstream(path) << text.str();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   nlohmann::json facts{
-      {"schema", kSchema}, {"halide", version()}, {"symbol", kernel.symbol}, {"seconds", took.count()}};
+      {"schema", kSchema}, {"halide", version()}, {"symbol", kernel.symbol}, {"seconds", took.count()}, {"longest_chain", longestChain}};
   if (!request.count.empty())
     for (const Traffic& t : traffic) facts["reads"].push_back(t.reads), facts["writes"].push_back(t.writes);
   for (const Phase& phase : kernel.phases) facts["phases"].push_back(kernel.symbol + "_" + phase.name);

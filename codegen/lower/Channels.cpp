@@ -8,9 +8,6 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-/// Steps of a run whose sums begin anew: the run of one segment may be all there is.
-static constexpr int64_t kLongRunSteps = kFlushSteps * kFlushSteps;
-
 /// Channels one after the other, as `writeInTurn` has rows: all runs of one, then those of the next. Not in large calls,
 /// which memory serves as well side by side.
 void PhaseLowering::writeChannelsInTurn(SweepOp op, Replicas& replicas) {
@@ -30,45 +27,40 @@ void PhaseLowering::channelSweep(SweepOp op, Replicas& replicas, Replica* all) {
   if (schedule_.getInTurn() && !inLarge_ && replicas.size() > 1 && !s.writes.empty() && s.slots == 0)
     return writeChannelsInTurn(op, replicas);
   const int64_t step = schedule_.getVector() * unroll_;
-  const Value width = runWidth(), begin = runBegin_, none = l_.index(0);
+  const Value width = runWidth(), none = l_.index(0);
   Value segments = f_.segments();
   if (op.getCondition()) segments = l_.select(mapped(op.getCondition(), replicas[0].values), segments, none);
-  auto run = [&](Value segment, Value size, Values sums, bool flushes) {
+  auto run = [&](Value segment, Values sums, bool flushes) {
     Replicas rows = replicas;
     for (Replica& r : rows) r.at.segment = segment, hoist(s, r);
-    return along(s, rows, size, sums, flushes);
+    return along(s, rows, width, sums, flushes);
   };
-  if (!s.slots) return l_.forEach(none, segments, 1, [&](Value segment) { run(segment, width, {}, false); });
+  if (!s.slots) return l_.forEach(none, segments, 1, [&](Value segment) { run(segment, {}, false); });
 
   assert(s.partials.empty() && "a task has all rows of its channels");
   const Values zero = zeroSums(replicas.size() * s.slots * unroll_, schedule_.getVector());
   auto shortRuns = [&] {
     // Three levels: segments of `some` runs, and blocks of so many segments.
-    Value steps = l_.add(l_.div(width, l_.index(step)), l_.index(1)), some = l_.div(l_.index(kFlushSteps), steps);
-    Value block = l_.mul(some, l_.index(kFlushBlockRows));
+    const int64_t lanes = schedule_.getVector();
+    Value rest = l_.div(l_.rem(width, l_.index(step)), l_.index(lanes)), tail = schedule_.getScalarTail() ? l_.rem(width, l_.index(lanes)) : l_.index(1);
+    Value additions = l_.add(l_.add(l_.div(width, l_.index(step)), rest), tail);
+    Value some = l_.div(l_.index(kLongestChain), l_.min(additions, l_.index(kLongestChain)));
+    Value block = l_.mul(some, l_.index(kLongestChain));
     return l_.forEach(none, segments, block, zero, [&](Value first, ValueRange running) {
       Value last = l_.min(l_.add(first, block), segments);
       return l_.addEach(running, l_.forEach(first, last, some, zero, [&](Value from, ValueRange before) {
         Value to = l_.min(l_.add(from, some), last);
-        return l_.addEach(before, l_.forEach(from, to, 1, zero, [&](Value segment, ValueRange sums) { return run(segment, width, Values(sums), false); }));
+        return l_.addEach(before, l_.forEach(from, to, 1, zero, [&](Value segment, ValueRange sums) { return run(segment, Values(sums), false); }));
       }));
     });
   };
   auto longRuns = [&] {
-    const int64_t most = kLongRunSteps * step;
-    return l_.forEach(none, segments, kFlushBlockRows, zero, [&](Value first, ValueRange running) {
-      Value last = l_.min(l_.add(first, l_.index(kFlushBlockRows)), segments);
-      return l_.addEach(running, l_.forEach(first, last, 1, zero, [&](Value segment, ValueRange before) {
-        Values sums = l_.forEach(none, width, most, before, [&](Value from, ValueRange pieces) {
-          runBegin_ = l_.add(begin, from);
-          return l_.addEach(pieces, run(segment, l_.min(l_.index(most), l_.sub(width, from)), zero, true));
-        });
-        runBegin_ = begin;
-        return sums;
-      }));
+    return l_.inLevels(none, segments, 1, zero, [&](Value first, Value last, ValueRange running) {
+      return l_.forEach(first, last, 1, running,
+                        [&](Value segment, ValueRange before) { return l_.addEach(before, run(segment, zero, true)); });
     });
   };
-  Value isShort = l_.less(width, l_.index(kFlushSteps * step));
+  Value isShort = l_.less(width, l_.index(kLongestChain * step));
   Values sums = l_.when(isShort, zero, shortRuns);
   sums = l_.when(l_.isFalse(isShort), sums, longRuns);
   for (auto [k, result] : llvm::enumerate(op.getSums())) {
@@ -125,7 +117,7 @@ void PhaseLowering::runsSweep(SweepOp op, Value begin, Value end) {
       tile = from;
       Value features = l_.min(l_.add(tile, l_.index(kStreamTile)), f_.features());
       // Two levels: some segments are summed in a buffer, which is then added to the partials.
-      Value some = l_.mul(rows, l_.index(kFlushBlockRows));
+      Value some = l_.mul(rows, l_.index(kLongestChain));
       auto collected = scf::ForOp::create(l_.b, l_.loc, begin, end, some);
       OpBuilder::InsertionGuard guard(l_.b);
       l_.b.setInsertionPointToStart(collected.getBody());

@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "runtime/abi/Sums.h"
 
 using namespace mlir;
 
@@ -96,6 +97,24 @@ void Loops::forEach(Value begin, Value end, int64_t step, llvm::function_ref<voi
     body(i);
     return Values();
   });
+}
+Values Loops::inLevels(Value begin, Value end, int64_t step, ValueRange from,
+                       llvm::function_ref<Values(Value, Value, ValueRange)> some, std::optional<int64_t> most) {
+  const int64_t least = step * kLongestChain;
+  if (auto size = constant(sub(end, begin))) most = size;
+  const int64_t length = most.value_or(least * kLongestChain + 1);
+  if (length <= least) return some(begin, end, from);
+  int64_t largest = least;  // blocks of the last level but one
+  while (largest * kLongestChain < length) largest *= kLongestChain;
+  auto level = [&](auto& self, int64_t block, Value first, Value last, ValueRange sums) -> Values {
+    if (block < least) return some(first, last, sums);
+    return forEach(first, last, block, sums, [&](Value at, ValueRange running) {
+      Values zeros;
+      for (Value v : running) zeros.push_back(zero(v.getType()));
+      return addEach(running, self(self, block / kLongestChain, at, min(add(at, index(block)), last), zeros));
+    });
+  };
+  return level(level, largest, begin, end, from);
 }
 Values Loops::when(Value condition, ValueRange otherwise, llvm::function_ref<Values()> body) {
   if (auto known = constant(condition)) return *known ? body() : Values(otherwise);

@@ -134,15 +134,14 @@ Value Walk::probeValid(TensorOp x, const Coordinates& at) {
 
 //===-- Of one run ------------------------------------------------------------------===//
 
-/// Where the i-th of some vectors of a run begins, in whole vectors: of as many as there are all of them. In a short run half
-/// of them lie at each end: they are so large a part of it that a frame costs no digits, and lines side by side are read faster.
+/// Where the i-th of some vectors of a run begins, in whole vectors: of as many as there are all of them. In a short run the
+/// first and the last are among them and the others as far apart, so that a frame around it never has all of them.
 static Value spot(Loops& l, Value length, int64_t i, int64_t parts, int64_t width) {
   constexpr int64_t shortRun = 32;
   Value vectors = l.div(length, l.index(width));
   auto known = Loops::constant(vectors);
   Value at = !known || *known > shortRun ? l.inShare(vectors, l.index(i), parts)
-             : 2 * i < parts             ? l.index(i)
-                                         : l.sub(vectors, l.index(parts - i));
+                                         : l.index(i * (*known - 1) / std::max<int64_t>(parts - 1, 1));
   return l.mul(at, l.index(width));
 }
 

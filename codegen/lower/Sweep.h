@@ -1,16 +1,14 @@
-// A sweep on its way through the loops, and how many steps its sums are kept apart: what the files of sweeps share.
+// A sweep on its way through the loops: what the files of sweeps share.
 //
-// Sums have levels, so that the error of a long one grows with the logarithm of its length rather than the length.
+// Sums have levels (Loops::inLevels), so that the error of a long one grows with the logarithm of its length rather than
+// the length.
 #pragma once
 
 #include "codegen/lower/PhaseLowering.h"
+#include "runtime/abi/Sums.h"
 
 namespace normc::codegen {
 
-/// Steps along a run after which accumulators are added to a second level.
-constexpr int64_t kFlushSteps = 32;
-/// The same for the rows of a block, and the segments of a channel.
-constexpr int64_t kFlushBlockRows = 32;
 /// Features of a stream, or of runs in the order of memory, whose sums are collected at a time: they stay in L1.
 constexpr int64_t kStreamTile = 1024;
 /// Vectors of a step that writes one line of several.

@@ -8,10 +8,9 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-/// Rows of a column after which sums go to a second level, half as many of rows that are not added in pairs first; and, of
-/// a column of a whole batch, to a third. What is added to the sum of an outlier is lost where it is less than half of its
-/// last digit, so no level may be long.
-static constexpr int64_t kFlushColumnRows = 16, kFlushColumns = 192;
+/// Rows of a column after which sums go to a second level, half as many of rows that are not added in pairs first. What is
+/// added to the sum of an outlier is lost where it is less than half of its last digit, so this level is shorter than others.
+static constexpr int64_t kFlushColumnRows = 16;
 
 void PhaseLowering::Sweep::sort() {
   llvm::sort(pending, [](const Pending& a, const Pending& b) {
@@ -138,15 +137,9 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
   };
   Value main = l_.roundDown(width, step), whole = l_.roundDown(width, lanes);
   auto known = Loops::constant(main);
-  int64_t block = kFlushSteps * step;
-  if (sums.empty() || !flushes || (known && *known <= block)) {
-    sums = steps(l_.index(0), main, unroll, sums);
-  } else {
-    sums = l_.forEach(l_.index(0), main, block, sums, [&](Value j, ValueRange running) {
-      Values zeros(running.size(), l_.zero(running[0].getType()));
-      return l_.addEach(running, steps(j, l_.min(l_.add(j, l_.index(block)), main), unroll, zeros));
-    });
-  }
+  auto mainSteps = [&](Value begin, Value end, ValueRange from) { return steps(begin, end, unroll, from); };
+  if (sums.empty() || !flushes) sums = mainSteps(l_.index(0), main, sums);
+  else sums = l_.inLevels(l_.index(0), main, step, sums, mainSteps, f_.featuresLast() ? Loops::constant(f_.features()) : std::nullopt);
   // What is left of a run of known length is one step, and so is the tail with it: stores of a line follow each other.
   const int64_t rest = known ? (*Loops::constant(whole) - *known) / lanes : 0;
   if (known && *Loops::constant(whole) < *Loops::constant(width) && !schedule_.getScalarTail()) {
@@ -243,7 +236,8 @@ void PhaseLowering::lineSweep(SweepOp op, Replicas& replicas, Replica* all) {
   addRowPartials(s, replicas, sums);
 }
 
-/// A block within a segment has its rows side by side.
+/// A block within a segment has its rows side by side. Their sums have two levels: a third was measured to cost 4 % where
+/// rows are few.
 void PhaseLowering::blockSweep(SweepOp op, Replicas& replicas) {
   Sweep s(partsOf(op));
   const int64_t together = rowsTogether(), lanes = schedule_.getVector();
@@ -274,11 +268,7 @@ void PhaseLowering::blockSweep(SweepOp op, Replicas& replicas) {
       return next;
     });
   };
-  Values sums = l_.forEach(l_.index(0), count, kFlushBlockRows, zeroSums(together * perRow, lanes),
-                           [&](Value begin, ValueRange running) {
-                             Value end = l_.min(l_.add(begin, l_.index(kFlushBlockRows)), count);
-                             return l_.addEach(running, rowRange(begin, end, zeroSums(running.size(), lanes)));
-                           });
+  Values sums = l_.inLevels(l_.index(0), count, together, zeroSums(together * perRow, lanes), rowRange, together * kLongestChain * kLongestChain);
   for (auto [k, result] : llvm::enumerate(op.getSums())) {
     Values parts;
     for (int64_t r = 0; r < together; ++r)
@@ -328,9 +318,9 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
   };
   auto segmentRows = [&](ValueRange from) {
     if (!s.slots) return fewRows(l_.index(0), rows);
-    // A segment has few rows, as has what is split, and three kinds of tile in one function leave no room for a third level.
-    if (slab_.isPer("segment") || schedule_.getStrategy() == "split") return rowsBy(few, l_.index(0), rows, from, fewRows);
-    return rowsBy(kFlushColumns, l_.index(0), rows, from, [&](Value begin, Value end) {
+    // What is split has few rows, and three kinds of tile in one function leave no registers for a third level.
+    if (schedule_.getStrategy() == "split") return rowsBy(few, l_.index(0), rows, from, fewRows);
+    return rowsBy(few * kLongestChain, l_.index(0), rows, from, [&](Value begin, Value end) {
       return rowsBy(few, begin, end, zeroSums(sums.size(), lanes_), fewRows);
     });
   };

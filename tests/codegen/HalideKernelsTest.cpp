@@ -9,6 +9,7 @@
 #include "codegen/targets/halide/Streaming.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/JSON.h"
+#include "runtime/abi/Sums.h"
 #include "tests/codegen/Support.h"
 
 namespace normc::codegen::halide {
@@ -65,6 +66,34 @@ TEST_P(HalideTraffic, OfTheStatementIsThatOfTheSweeps) {
 }
 INSTANTIATE_TEST_SUITE_P(All, HalideTraffic, testing::ValuesIn(builtinNorms()),
                          [](const auto& info) { return info.param.name; });
+
+/// What the generator counts as it writes the loops; runtime/abi/Sums.h is the promise.
+TEST(HalideSums, HaveNoLongLevel) {
+  auto generator = findGenerator();
+  if (!generator) GTEST_SKIP() << llvm::toString(generator.takeError());
+  int64_t longest = 0;
+  for (const char* set : {"x86-64-v3", "x86-64-v4"})
+    for (const char* text : {"layer_norm:forward@f32[*x1000]", "layer_norm:backward@f32[*x16384]", "rms_norm:forward@f32[*x*]",
+                             "group_norm_segment:forward@f32[*x*x96]{groups=4}", "batch_norm:forward@f32[*x768]",
+                             "batch_norm:backward@f32[*x*x100]", "batch_norm:forward@f32[*x24x*]{layout=channels_first}"}) {
+      const Problem problem = problemOf(text);
+      for (Strategy strategy : legalStrategies(problem))
+        for (const auto& [rows, unroll] : {std::pair<int64_t, int64_t>{1, 1}, {1, 4}, {4, 1}}) {
+          Schedule schedule = halide::defaultSchedule(problem, isaOf(set), strategy);
+          schedule.rows = rows, schedule.unroll = unroll, schedule.stream = 0;
+          Planned plan(problem, strategy);
+          expandTranscendentals(plan.kernel()->getParentOfType<mlir::ModuleOp>());
+          auto answer = ask(*generator, requestOf(plan.kernel(), schedule, isaOf(set), "halide"));
+          ASSERT_TRUE(bool(answer)) << llvm::toString(answer.takeError());
+          auto facts = llvm::json::parse(answer->facts);
+          ASSERT_TRUE(bool(facts));
+          const int64_t chain = *facts->getAsObject()->getInteger("longest_chain");
+          EXPECT_LE(chain, kLongestChain) << text << " " << schedule.text();
+          longest = std::max(longest, chain);
+        }
+    }
+  EXPECT_EQ(longest, kLongestChain) << "the limit is used";
+}
 
 class HalideObjects : public testing::TestWithParam<const char*> {};
 

@@ -25,7 +25,7 @@ const std::vector<Arrow> kArrows{
     {"runtime", {"runtime"}, {"nlohmann", "openssl"}},
     // Also what a copy is measured with.
     {"runtime/threads", {"runtime/threads", "runtime/normc.h"}, {}},
-    {"dsl", {"dsl"}, {"nlohmann"}},
+    {"dsl", {"dsl", "runtime/abi"}, {"nlohmann"}},
     {"codegen", {"codegen", "dsl", "runtime/abi"}, {"llvm", "mlir"}},
     // Another program with another LLVM: requests are all that it shares with the compiler.
     {"codegen/halide", {"codegen/halide", "runtime/abi"}, {"nlohmann"}},

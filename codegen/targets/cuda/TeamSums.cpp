@@ -5,14 +5,15 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "runtime/abi/Sums.h"
 
 using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-/// Steps after which accumulators go to a second level, and those of partials to memory, so that the error of a long sum
-/// does not grow with its length.
-static constexpr int64_t kFlushSteps = 32, kFlushPartialSteps = 64;
+/// Steps after which sums of partials go to memory, so that the error of a long one does not grow with its length. More
+/// than elsewhere, since that is an exchange between threads.
+static constexpr int64_t kFlushPartialSteps = 64;
 
 Value TeamLowering::shared(int64_t elements) {
   auto space = gpu::AddressSpaceAttr::get(l_.b.getContext(), gpu::AddressSpace::Workgroup);
@@ -215,7 +216,7 @@ Values TeamLowering::steps(Value begin, Value end, int64_t stride, Values zeros,
     return out;
   };
   if (zeros.empty() && sums_.empty()) return inner(begin, end);
-  int64_t block = (sums_.empty() ? kFlushSteps : kFlushPartialSteps) * stride;
+  int64_t block = (sums_.empty() ? kLongestChain : kFlushPartialSteps) * stride;
   Values cleared = sums_, carried = zeros;
   carried.append(ahead_);
   Values total = l_.forEach(begin, end, block, carried, [&](Value first, ValueRange running) {

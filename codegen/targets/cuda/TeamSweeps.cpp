@@ -2,13 +2,12 @@
 #include "llvm/ADT/bit.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "runtime/abi/Sums.h"
 
 using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-/// Steps of a loop whose accumulators are then added to a second level.
-static constexpr int64_t kFlushSteps = 16;
 /// The same inside a tile.
 static constexpr int64_t kTileSteps = 8;
 /// Elements of one loop step that are under way together, at most four accesses.
@@ -342,7 +341,7 @@ void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& su
   Values zeros(sums.size(), l_.zero(vectorType()));
   auto levels = [&](Value begin, Value end, int64_t unroll) {
     if (sums.empty()) return void(accesses(begin, end, unroll, {}));
-    int64_t block = stride(kFlushSteps * unroll);
+    int64_t block = stride(kLongestChain * unroll);
     sums = l_.forEach(begin, end, block, sums, [&](Value first, ValueRange running) {
       Values inner = accesses(first, l_.min(l_.add(first, l_.index(block)), end), unroll, zeros);
       for (auto [i, v] : llvm::enumerate(inner)) v = l_.addf(running[i], v);

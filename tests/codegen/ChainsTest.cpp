@@ -1,0 +1,73 @@
+// Whether sums keep the promise of runtime/abi/Sums.h, on which dsl/Tolerance.h counts: no level of them is long.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "autotune/space/Space.h"
+#include "runtime/abi/Sums.h"
+#include "tests/codegen/Chains.h"
+#include "tests/codegen/Support.h"
+
+namespace normc::codegen {
+namespace {
+
+/// A call of few rows has no long level at all; of many, the last level is as long as it has to be.
+std::vector<Extents> callsOf(const Problem& problem) {
+  const int64_t features = problem.features.value_or(16384);
+  if (problem.segmented) return {{8, 16, features}, {64, 3136, features}};
+  return {{1, 128, features}, {1, 50176, features}};
+}
+
+/// How many loops add something up.
+int64_t expectShortChains(const Problem& problem, const cpu::Schedule& schedule, const cpu::Isa& isa) {
+  const std::vector<Chains> chains = chainsOf(problem, schedule, isa, callsOf(problem));
+  const std::string where = problem.text() + " " + schedule.text() + " for " + isa.name.str();
+  for (const Chains& c : chains) EXPECT_LE(c.within, kLongestChain) << where;
+  EXPECT_LE(chains.at(0).last, kLongestChain) << where;
+  return chains.at(0).loops;
+}
+
+/// Every slab, strategy and direction there is, with the schedules that a tuner tries. Those that differ only in how many
+/// rows a task has, or what is fetched ahead, add up alike.
+class SpacesOfSchedules : public testing::TestWithParam<const char*> {};
+
+TEST_P(SpacesOfSchedules, HaveShortChains) {
+  const Problem problem = problemOf(GetParam());
+  std::set<std::string> seen;
+  for (const char* set : {"x86-64-v3", "x86-64-v4"}) {
+    const cpu::Isa isa = isaOf(set);
+    const Load load{problem.segmented ? 64 : 1, 3136, problem.features.value_or(1), 2};
+    auto landscape = tune::landscapeOf({llvm::cantFail(findTarget(set))}, problem, load);
+    ASSERT_TRUE(landscape) << text(landscape.errors());
+    for (size_t i = 0; i < landscape->size(); ++i) {
+      cpu::Schedule schedule = llvm::cantFail(cpu::parseSchedule((*landscape)[i].schedule));
+      schedule.grain = 32, schedule.fetch = false;
+      if (seen.insert(set + schedule.text()).second) expectShortChains(problem, schedule, isa);
+    }
+  }
+  EXPECT_GT(seen.size(), 50u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Slabs, SpacesOfSchedules,
+                         testing::Values("layer_norm:forward@f32[*x1000]", "layer_norm:backward@f32[*x16384]",
+                                         "group_norm_segment:forward@f32[*x*x96]{groups=4}", "instance_norm:backward@f32[*x*x72]",
+                                         "batch_norm:forward@f32[*x768]", "batch_norm:backward@f32[*x100]",
+                                         "batch_norm:forward@f32[*x24x*]{layout=channels_first}"));
+
+TEST(Chains, AreShortInEveryDefault) {
+  int64_t loops = 0;
+  for (const BuiltinNorm& norm : builtinNorms())
+    for (Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer})
+      for (int64_t features : {256, 1000, 4096})
+        for (bool channelsFirst : {false, true})
+          for (const cpu::Isa& isa : {isaOf("x86-64-v3"), isaOf("x86-64-v4:cove"), isaOf("aarch64")})
+            if (const auto problem = problemOf(norm, {.entry = entry, .features = features, .channelsFirst = channelsFirst}))
+              for (Strategy strategy : cpu::strategies(*problem)) {
+                const cpu::Schedule schedule = cpu::defaultSchedule(*problem, isa, strategy);
+                loops += expectShortChains(*problem, schedule, isa);
+              }
+  EXPECT_GT(loops, 1000);
+}
+
+}  // namespace
+}  // namespace normc::codegen
