@@ -79,8 +79,8 @@ bool addOurs(Starters& starters, Who who, const Kernels& kernels, const Problem&
     return false;
   };
   try {
-    if (const std::string wrong = whyWrong(kernels, problem, tensors.shape); !wrong.empty())
-      return refuse("its result is wrong: " + wrong);
+    const std::string wrong = who == Who::Before ? "" : whyWrong(kernels, problem, tensors.shape);
+    if (!wrong.empty()) return refuse("its result is wrong: " + wrong);
     auto ours = std::make_unique<Ours>(kernels, problem, tensors, threads);
     traffic = kernels.traffic(ours->plan());
     starters.add(who, problem.spec->name, traffic, std::move(ours));
@@ -103,6 +103,8 @@ const char* name(Who who) {
       return "normc";
     case Who::Halide:
       return "Halide";
+    case Who::Before:
+      return "before";
     case Who::OneDnn:
       return "oneDNN";
     case Who::Torch:
@@ -131,7 +133,7 @@ const Entrant* Heat::fasterCopy(Traffic traffic) const {
 }
 
 Heat runHeat(const HeatPlan& plan, const std::vector<Problem>& problems, const Kernels& kernels,
-             const Kernels* halide, bool oneDnn, TorchPeer* torch, RaceOptions options) {
+             const OtherKernels& others, bool oneDnn, TorchPeer* torch, RaceOptions options) {
   Heat heat;
   heat.plan = plan;
   Tensors tensors(plan.data, plan.shape, plan.entry == Entry::Backward);
@@ -140,7 +142,9 @@ Heat runHeat(const HeatPlan& plan, const std::vector<Problem>& problems, const K
     for (const Problem& problem : problems) {
       Traffic traffic;
       if (!addOurs(starters, Who::Ours, kernels, problem, tensors, plan.threads, traffic)) continue;
-      if (halide) addOurs(starters, Who::Halide, *halide, problem, tensors, plan.threads, traffic);
+      Traffic theirs;
+      if (others.halide) addOurs(starters, Who::Halide, *others.halide, problem, tensors, plan.threads, theirs);
+      if (others.before) addOurs(starters, Who::Before, *others.before, problem, tensors, plan.threads, theirs);
       starters.addCopies(traffic);
       std::string why;
       if (oneDnn) {

@@ -24,8 +24,14 @@ struct HeatPlan {
   std::string text() const;
 };
 
-enum class Who { Ours, Halide, OneDnn, Torch, CachedCopy, StreamingCopy };
+enum class Who { Ours, Halide, Before, OneDnn, Torch, CachedCopy, StreamingCopy };
 const char* name(Who);
+
+/// The same problems from the other generator, and in a package that another build compiled; either may be null.
+struct OtherKernels {
+  const Kernels* halide = nullptr;
+  const Kernels* before = nullptr;
+};
 
 struct Entrant {
   Who who;
@@ -47,9 +53,9 @@ struct Heat {
 };
 
 /// `problems`: those of the heat's entry, type and features, compiled in `kernels`. Every kernel of ours
-/// passes the gate on this very shape, or a smaller one where it is large, before it is timed. `halide` are
-/// those of the other generator; it and `torch` may be null.
-Heat runHeat(const HeatPlan&, const std::vector<Problem>& problems, const Kernels&, const Kernels* halide,
-             bool oneDnn, TorchPeer* torch, RaceOptions);
+/// passes the gate on this very shape, or a smaller one where it is large, before it is timed; those of a build before
+/// are timed as they are, since what they got wrong may be what was changed. `torch` may be null.
+Heat runHeat(const HeatPlan&, const std::vector<Problem>& problems, const Kernels&, const OtherKernels&, bool oneDnn,
+             TorchPeer* torch, RaceOptions);
 
 }  // namespace normc::bench

@@ -36,6 +36,7 @@ struct Options {
   bool channelsFirst = false;
   int64_t spatial = 0;  ///< rows of a segment; 0: all rows are one segment, or 784 with channels first
   bool halide = false;  ///< its kernels too
+  std::string before;   ///< a package of the same problems; empty: none
   bool cliffs = false;  ///< `features` hold the aligned neighbours of each, for `cliffs` of the tables
   std::string target = "host";  ///< what kernels are compiled for
   bool oneDnn = true, torch = true;

@@ -1,6 +1,8 @@
 #include "bench/Ours.h"
 
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -67,6 +69,12 @@ Kernels Kernels::compile(const std::vector<Problem>& problems, const codegen::Ta
 
 Kernels Kernels::compile(const std::vector<Problem>& problems) {
   return compile(problems, orThrow(codegen::findTarget("host")));
+}
+
+Kernels Kernels::read(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw std::runtime_error("cannot read " + file);
+  return Kernels(std::string(std::istreambuf_iterator<char>(stream), {}), 0);
 }
 
 Kernels::Kernels(std::string bytes, double seconds)

@@ -23,6 +23,8 @@ class Kernels {
   /// Throws std::runtime_error with the compiler's or the runtime's message.
   static Kernels compile(const std::vector<Problem>&, const codegen::TargetPtr&);
   static Kernels compile(const std::vector<Problem>&);  ///< for this processor
+  /// Those of a package. Throws as the others do.
+  static Kernels read(const std::string& file);
 
   double seconds() const { return seconds_; }  ///< that compiling took
   const host::Package& package() const { return package_; }

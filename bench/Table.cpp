@@ -57,13 +57,16 @@ std::string remarks(const Heat& heat) {
   return result;
 }
 
-const Who kPeers[] = {Who::Halide, Who::OneDnn, Who::Torch};
+const Who kPeers[] = {Who::Halide, Who::Before, Who::OneDnn, Who::Torch};
 
-/// Halide has a column only where it was asked for: a reader who did not has nothing to ask.
-bool hasHalide(const Heat& heat) {
-  for (const Entrant& e : heat.entrants)
-    if (e.who == Who::Halide) return true;
-  return false;
+/// Those that have a column: Halide and the build before only where they were asked for.
+std::vector<Who> peersOf(const Heat& heat) {
+  std::vector<Who> peers;
+  for (Who peer : kPeers) {
+    const bool always = peer == Who::OneDnn || peer == Who::Torch;
+    if (always || std::ranges::any_of(heat.entrants, [&](const Entrant& e) { return e.who == peer; })) peers.push_back(peer);
+  }
+  return peers;
 }
 
 nlohmann::json toJson(const Ratio& ratio) {
@@ -101,16 +104,18 @@ std::string table(const Heat& heat) {
   if (heat.busyCores > 0.1)
     result += format("  other programs kept %.1f cores busy meanwhile\n", heat.busyCores);
   result += copies(heat) + remarks(heat);
-  const bool halide = hasHalide(heat);
-  result += format("  %-20s %2s %10s %7s  %-20s %s%-20s %-20s %-20s %s\n", "norm", "T", "us", "GB/s", "time / copy",
-                   halide ? "/ Halide             " : "", "/ oneDNN", "/ PyTorch", "/ layer_norm", "/ batch_norm");
+  const std::vector<Who> peers = peersOf(heat);
+  result += format("  %-20s %2s %10s %7s  %-20s", "norm", "T", "us", "GB/s", "time / copy");
+  for (Who peer : peers) result += format(" / %-18s", name(peer));
+  for (const char* norm : kYardsticks) result += format(" / %-18s", norm);
+  result.erase(result.find_last_not_of(' ') + 1);
+  result += "\n";
   for (const Entrant& e : heat.entrants) {
     if (e.who != Who::Ours) continue;
     result +=
         format("  %-20s %2d %10.1f %7.1f  %-20s", e.norm.c_str(), e.traffic.total(), median(e.samples) * 1e6,
                gigabytesPerSecond(e, heat.plan), against(e, heat.fasterCopy(e.traffic)).c_str());
-    for (Who peer : kPeers)
-      if (peer != Who::Halide || halide) result += format(" %-20s", against(e, heat.find(peer, e.norm)).c_str());
+    for (Who peer : peers) result += format(" %-20s", against(e, heat.find(peer, e.norm)).c_str());
     for (const char* norm : kYardsticks)
       result += format(" %-20s", against(e, heat.find(Who::Ours, norm)).c_str());
     result.erase(result.find_last_not_of(' ') + 1);

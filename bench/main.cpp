@@ -119,6 +119,9 @@ void run(const Options& options, const Machine& machine) {
   const Kernels kernels = compileAll(problems, codegen::findTarget(options.target));
   std::optional<Kernels> halide;
   if (options.halide) halide.emplace(compileAll(problems, codegen::halide::findTarget(options.target)));
+  std::optional<Kernels> before;
+  if (!options.before.empty()) before.emplace(Kernels::read(options.before));
+  const OtherKernels others{halide ? &*halide : nullptr, before ? &*before : nullptr};
 
   std::vector<Heat> heats;
   for (const Rows& rows : options.rows)
@@ -128,7 +131,7 @@ void run(const Options& options, const Machine& machine) {
         const HeatPlan plan{family.entry, family.data, options.shapeOf(count, family.features), threads,
                             rows.place()};
         Heat heat =
-            runHeat(plan, family.problems, kernels, halide ? &*halide : nullptr, options.oneDnn, torch ? &*torch : nullptr, options.race);
+            runHeat(plan, family.problems, kernels, others, options.oneDnn, torch ? &*torch : nullptr, options.race);
         heat.notRun.insert(heat.notRun.end(), family.notRun.begin(), family.notRun.end());
         std::printf("\n%s", table(heat).c_str());
         std::fflush(stdout);

@@ -19,7 +19,7 @@ Heat heatOf(Entry entry) {
   const Kernels kernels =
       Kernels::compile({problemOf("layer_norm:forward" + shape), problemOf("layer_norm:backward" + shape)});
   const Problem problem = problemOf("layer_norm:" + std::string(normc::name(entry)) + shape);
-  return runHeat({entry, DType::F32, {1, 10, 24}, 1, "as given"}, {problem}, kernels, nullptr, false, nullptr,
+  return runHeat({entry, DType::F32, {1, 10, 24}, 1, "as given"}, {problem}, kernels, {}, false, nullptr,
                  kShort);
 }
 
@@ -44,10 +44,21 @@ TEST(Heat, RunsChannelsFirstSegmentBySegment) {
       Kernels::compile({problemOf("batch_norm:forward" + shape), problemOf("batch_norm:backward" + shape)});
   const HeatPlan plan{Entry::Backward, DType::F32, {3, 10, 6, Layout::ChannelsFirst}, 1, "as given"};
   const Heat heat =
-      runHeat(plan, {problemOf("batch_norm:backward" + shape)}, kernels, nullptr, false, nullptr, kShort);
+      runHeat(plan, {problemOf("batch_norm:backward" + shape)}, kernels, {}, false, nullptr, kShort);
   EXPECT_TRUE(heat.find(Who::Ours, "batch_norm")) << notRun({heat});
   EXPECT_EQ(heat.plan.tensorBytes(), 3 * 10 * 6 * 4);
   EXPECT_EQ(heat.plan.text(), "backward f32, 3 x 6 x 10, channels first, as given, 1 thread");
+}
+
+TEST(Heat, HasAColumnForTheBuildBeforeWhereThereIsOne) {
+  const std::vector<Problem> problems = {problemOf("layer_norm:forward@f32[*x24]")};
+  const Kernels kernels = Kernels::compile(problems), before = Kernels::compile(problems);
+  const HeatPlan plan{Entry::Forward, DType::F32, {1, 10, 24}, 1, "as given"};
+  const Heat heat = runHeat(plan, problems, kernels, {.before = &before}, false, nullptr, kShort);
+  EXPECT_TRUE(heat.find(Who::Before, "layer_norm")) << notRun({heat});
+  EXPECT_NE(table(heat).find("/ before"), std::string::npos) << table(heat);
+  EXPECT_NE(summary({heat}).find("/ before"), std::string::npos) << summary({heat});
+  EXPECT_EQ(table(heatOf(Entry::Forward)).find("/ before"), std::string::npos);
 }
 
 TEST(Heat, TableAndJsonTellTheSame) {
