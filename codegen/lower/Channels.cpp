@@ -44,6 +44,7 @@ void PhaseLowering::channelSweep(SweepOp op, Replicas& replicas, Replica* all) {
     const int64_t lanes = schedule_.getVector();
     Value rest = l_.div(l_.rem(width, l_.index(step)), l_.index(lanes)), tail = schedule_.getScalarTail() ? l_.rem(width, l_.index(lanes)) : l_.index(1);
     Value additions = l_.add(l_.add(l_.div(width, l_.index(step)), rest), tail);
+    additions = arith::MaxSIOp::create(l_.b, l_.loc, additions, l_.index(1));  // of no rows there are none
     Value some = l_.div(l_.index(kLongestChain), l_.min(additions, l_.index(kLongestChain)));
     Value block = l_.mul(some, l_.index(kLongestChain));
     return l_.forEach(none, segments, block, zero, [&](Value first, ValueRange running) {
