@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "autotune/plot/Gnuplot.h"
+#include "tools/plot/Gnuplot.h"
 #include "bench/Table.h"
 
 namespace normc::bench {

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "codegen/lower/PhaseLowering.h"
+#include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "codegen/plan/Plan.h"
 #include "codegen/targets/cuda/Dependence.h"
 #include "codegen/targets/cuda/FusePhases.h"

@@ -1,7 +1,7 @@
 #include "codegen/Pipelines.h"
 
 #include "codegen/Manifest.h"
-#include "codegen/lower/PhaseLowering.h"
+#include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "codegen/lower/Transcendentals.h"
 #include "codegen/targets/cpu/Entry.h"
 #include "codegen/targets/cpu/Object.h"

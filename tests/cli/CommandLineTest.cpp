@@ -1,5 +1,5 @@
 // What all verbs have in common: help, exit codes, the one form of errors.
-#include "autotune/cli/Cli.h"
+#include "tools/normc/Cli.h"
 #include "tests/cli/Command.h"
 
 namespace normc::cli {

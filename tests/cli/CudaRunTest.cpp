@@ -6,10 +6,10 @@
 #include <cstring>
 #include <sstream>
 
-#include "autotune/cli/Checker.h"
-#include "autotune/cli/Npy.h"
-#include "autotune/cli/RunCall.h"
-#include "autotune/emulator/EmulatedDriver.h"
+#include "tools/normc/Checker.h"
+#include "tools/normc/Npy.h"
+#include "tools/normc/RunCall.h"
+#include "codegen/emulator/EmulatedDriver.h"
 #include "codegen/Pipelines.h"
 #include "codegen/Target.h"
 #include "dsl/Library.h"

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "autotune/cli/Npy.h"
+#include "tools/normc/Npy.h"
 #include "tests/cli/Command.h"
 
 namespace normc::cli {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "autotune/cli/Output.h"
+#include "tools/normc/Output.h"
 
 namespace normc::cli {
 namespace {

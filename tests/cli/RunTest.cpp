@@ -1,7 +1,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "autotune/cli/Npy.h"
+#include "tools/normc/Npy.h"
 #include "tests/cli/Command.h"
 
 namespace normc::cli {

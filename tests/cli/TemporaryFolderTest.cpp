@@ -7,8 +7,8 @@
 #include <fstream>
 #include <optional>
 
-#include "autotune/cli/Failure.h"
-#include "autotune/cli/TemporaryFolder.h"
+#include "tools/normc/Failure.h"
+#include "tools/normc/TemporaryFolder.h"
 #include "tests/cli/Command.h"
 
 namespace normc::cli {

@@ -3,7 +3,7 @@
 #include <sstream>
 #include <string>
 
-#include "autotune/cli/TuneReport.h"
+#include "tools/normc/TuneReport.h"
 
 namespace normc::cli {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "codegen/lower/PhaseLowering.h"
+#include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

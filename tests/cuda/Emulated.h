@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "autotune/emulator/EmulatedDriver.h"
+#include "codegen/emulator/EmulatedDriver.h"
 #include "autotune/gate/CudaDevice.h"
 #include "autotune/gate/Gate.h"
 #include "codegen/Pipelines.h"

@@ -1,7 +1,7 @@
 // Inline PTX: what is understood, and what is refused.
 #include <gtest/gtest.h>
 
-#include "autotune/emulator/Ptx.h"
+#include "codegen/emulator/Ptx.h"
 #include "tests/emulator/Kernels.h"
 #include "tests/emulator/Support.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "autotune/emulator/Emulator.h"
+#include "codegen/emulator/Emulator.h"
 #include "llvm/IR/Module.h"
 
 namespace normc::emulator {

@@ -2,7 +2,7 @@
 // of the tests' package (tests/runtime/TestPackage.h) and of autotune/measure/CudaRoof.h.
 #pragma once
 
-#include "autotune/emulator/driver/FakeCuda.h"
+#include "codegen/emulator/driver/FakeCuda.h"
 #include "codegen/package/Writer.h"
 
 namespace normc::test {

@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "autotune/emulator/driver/DriverFunctions.h"
-#include "autotune/emulator/driver/FakeCuda.h"
+#include "codegen/emulator/driver/DriverFunctions.h"
+#include "codegen/emulator/driver/FakeCuda.h"
 #include "tests/runtime/Support.h"
 
 namespace normc::test {

@@ -1,6 +1,6 @@
 #include "codegen/targets/cpu/Cove.h"
 
-#include "codegen/lower/PhaseLowering.h"
+#include "codegen/targets/cpu/lower/PhaseLowering.h"
 
 namespace normc::codegen::cpu {
 

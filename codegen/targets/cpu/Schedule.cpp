@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "codegen/lower/PhaseLowering.h"
+#include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "codegen/targets/cpu/Cove.h"
 #include "codegen/targets/Knobs.h"
 #include "llvm/Support/MathExtras.h"

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "codegen/lower/PhaseLowering.h"
+#include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "llvm/Support/JSON.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

@@ -1,4 +1,4 @@
-// A planned kernel as the request of normc-halide-gen (codegen/halide/Request.h).
+// A planned kernel as the request of normc-halide-gen (codegen/targets/halide/generator/Request.h).
 #pragma once
 
 #include "codegen/dialect/Norm.h"

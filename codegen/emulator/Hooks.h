@@ -1,0 +1,72 @@
+// The functions that rewritten kernels call. The first argument is always the thread.
+#pragma once
+
+#include <span>
+
+#include "codegen/emulator/State.h"
+
+namespace normc::emulator {
+
+struct Hook {
+  const char* name;  ///< in the rewritten module
+  void* address;
+};
+
+std::span<const Hook> accessHooks();    // Access.cpp
+std::span<const Hook> strongHooks();    // Ordering.cpp
+std::span<const Hook> warpHooks();      // Warp.cpp
+std::span<const Hook> barrierHooks();   // Barriers.cpp
+std::span<const Hook> mbarrierHooks();  // Mbarriers.cpp
+std::span<const Hook> copyHooks();      // Copies.cpp
+std::span<const Hook> addressHooks();   // Addresses.cpp
+std::span<const Hook> mathHooks();      // Math.cpp
+
+template <typename F>
+Hook hook(const char* name, F* function) {
+  return {name, reinterpret_cast<void*>(function)};
+}
+
+//===-- What hooks share ----------------------------------------------------------===//
+
+/// Counts a step; ends the launch when there were too many.
+void step(Thread&, uint32_t site);
+
+/// Who is remembered to have written, where it is not the thread itself but a copy that it began.
+struct Writer {
+  uint32_t number = 0, count = 0;
+};
+
+/// Checks an access of `bytes` bytes and remembers it. Does not return if it is wrong.
+void access(Thread&, std::byte* address, uint64_t bytes, uint32_t site, uint8_t flags, Writer = {});
+/// Before others go first: what a waiting loop reads has to hold something when it first looks. At
+/// `Thread::site`.
+void lookAhead(Thread&, std::byte* address, uint64_t bytes);
+/// The zone that holds these bytes; does not return if none does.
+Zone& zoneOf(Thread&, std::byte* address, uint64_t bytes, uint32_t site, uint8_t flags);
+/// Names an address, e.g. `x + 16`.
+std::string describe(const Thread&, const std::byte* address);
+
+/// Checks races and uninitialised shared memory, and remembers the access.
+void order(Thread&, Zone&, uint64_t offset, uint64_t bytes, uint32_t site, uint8_t flags, Writer);
+/// Whether what that thread did at that count comes before what t does now.
+bool known(const Thread& t, uint32_t number, uint32_t count);
+/// Bytes that `from` has written count as written by `thread`, now.
+void adopt(Thread& thread, std::byte* address, uint64_t bytes, uint32_t from);
+
+/// The part of a thread's knowledge that others may take over.
+SharedClock knowledge(const Thread&, const View&);
+/// A barrier of the whole block was passed: everyone knows what any of them knew.
+void mergeBlock(Block&);
+void mergeWarp(Block&, uint32_t warp, uint32_t mask);
+void mergeThreads(std::span<Thread* const>);
+
+/// Completes the thread's copies but those of the last `left` closed groups.
+void completeCopies(Thread&, uint32_t left, bool withOpen);
+
+/// Counts an arrival of the thread at the mbarrier, for cp.async.mbarrier.arrive.
+void arriveAt(Thread&, std::byte* mbarrier, uint32_t count, uint32_t site);
+
+/// The block of `thread`'s cluster whose shared memory holds the address, or null.
+Block* blockHolding(const Thread&, const std::byte* address);
+
+}  // namespace normc::emulator

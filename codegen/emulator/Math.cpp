@@ -1,0 +1,41 @@
+// The device's approximate functions, here correctly rounded or nearly so: a result
+// that hangs on the last bits of an approximation is not to be relied on anyway.
+#include <bit>
+#include <cmath>
+
+#include "codegen/emulator/Hooks.h"
+
+namespace normc::emulator {
+
+static float emuRsqrt(float x) { return float(1 / std::sqrt(double(x))); }
+static double emuRsqrtD(double x) { return 1 / std::sqrt(x); }
+static float emuExp2(float x) { return float(std::exp2(double(x))); }
+static float emuLog2(float x) { return float(std::log2(double(x))); }
+static float emuTanh(float x) { return float(std::tanh(double(x))); }
+
+static uint16_t toBf16(double x) {
+  if (std::isnan(x)) return 0x7fff;
+  // Round to odd first, so that the second rounding sees what the first one cut off.
+  auto narrow = float(x);
+  auto bits = std::bit_cast<uint32_t>(narrow);
+  if (double(narrow) != x && std::isfinite(narrow) && !(bits & 1)) {
+    bool above = std::fabs(double(narrow)) > std::fabs(x);
+    bits = above ? bits - 1 : bits | 1;
+  }
+  return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+// What the host's code generator calls for types that its processor does not convert. A
+// bf16 is returned as a float is, in the lower half of its bits.
+static float floatToBf16(float x) { return std::bit_cast<float>(uint32_t(toBf16(double(x)))); }
+static float doubleToBf16(double x) { return std::bit_cast<float>(uint32_t(toBf16(x))); }
+
+std::span<const Hook> mathHooks() {
+  static const Hook hooks[] = {hook("emu.rsqrt", emuRsqrt),       hook("emu.rsqrt.d", emuRsqrtD),
+                               hook("emu.exp2", emuExp2),         hook("emu.log2", emuLog2),
+                               hook("emu.tanh", emuTanh),         hook("__truncsfbf2", floatToBf16),
+                               hook("__truncdfbf2", doubleToBf16)};
+  return hooks;
+}
+
+}  // namespace normc::emulator

@@ -1,0 +1,329 @@
+// Which access comes after which: races, uninitialised shared memory, and the
+// knowledge that barriers, fences and atomics hand on.
+#include <algorithm>
+#include <bit>
+
+#include "codegen/emulator/Hooks.h"
+#include "codegen/emulator/Scheduler.h"
+
+namespace normc::emulator {
+
+//===-- What a thread knows -----------------------------------------------------------===//
+
+/// What came by fences and atomics, clusters and mbarriers.
+static bool knownFromElsewhere(const Thread& t, uint32_t number, uint32_t count) {
+  const Clock* foreign = t.view.foreign.get();
+  return foreign && (foreign->ofBlock(t.run->orderOf(number)) >= count || foreign->ofThread(number) >= count);
+}
+
+bool known(const Thread& t, uint32_t number, uint32_t count) {
+  if (number == t.number) return true;
+  const View& view = t.view;
+  const uint32_t index = number - t.block->first;
+  if (index < t.block->threads.size()) {
+    if (count <= view.block) return true;
+    if (index / 32 == t.index / 32 && (count <= view.warp || count <= view.lanes[index % 32])) return true;
+  }
+  return knownFromElsewhere(t, number, count);
+}
+
+/// Of a cell: it stands for reads of more than one thread.
+static constexpr uint32_t kOthers = Cell::kSeveral | Cell::kCluster | Cell::kManyBlocks;
+
+/// Whether the reads that the cell stands for come before what t does now.
+static bool knowsReads(const Thread& t, const Zone& zone, uint64_t offset, const Cell& cell) {
+  uint32_t count = cell.read & Cell::kCount;
+  if (cell.read & Cell::kManyBlocks) {
+    for (int by = 0; by <= zone.cells.refinements(); ++by) {
+      auto readers = zone.readers.find(zone.cells.keyOf(offset, by));
+      if (readers == zone.readers.end()) continue;
+      for (auto [order, last] : readers->second.byBlock())
+        if (last > (order == t.block->order ? t.view.block : t.view.foreign ? t.view.foreign->ofBlock(order) : 0))
+          return false;
+      return true;
+    }
+    return t.view.foreign && t.view.foreign->blocks() + 1 >= t.run->blockAt.size();
+  }
+  if (cell.read & Cell::kCluster) {
+    const uint32_t size = uint32_t(t.block->cluster->blocks.size());
+    const uint32_t first = t.run->orderOf(cell.reader) / size * size;
+    for (uint32_t order = first; order < first + size; ++order) {
+      if (order == t.block->order && count <= t.view.block) continue;
+      if (!t.view.foreign || t.view.foreign->ofBlock(order) < count) return false;
+    }
+    return true;
+  }
+  if (cell.read & Cell::kSeveral) {
+    if (t.run->isOf(*t.block, cell.reader) && count <= t.view.block) return true;
+    return t.view.foreign && t.view.foreign->ofBlock(t.run->orderOf(cell.reader)) >= count;
+  }
+  return known(t, cell.reader, count);
+}
+
+SharedClock knowledge(const Thread& t, const View& view) {
+  auto clock = view.foreign ? std::make_shared<Clock>(*view.foreign) : std::make_shared<Clock>();
+  clock->raiseBlock(t.block->order, view.block);
+  uint32_t firstLane = t.index & ~31u;
+  for (uint32_t lane = 0; lane < 32 && firstLane + lane < t.block->threads.size(); ++lane)
+    if (uint32_t count = std::max(view.warp, view.lanes[lane]); count > view.block)
+      clock->raiseThread(t.block->threads[firstLane + lane].number, count);
+  clock->raiseThread(t.number, view.now);
+  return clock;
+}
+
+/// Keeps which blocks have read a cell that stands for reads of several clusters, or will.
+static void noteReaders(const Thread& t, Zone& zone, uint64_t offset, const Cell& cell, uint32_t now) {
+  const bool first = !(cell.read & Cell::kManyBlocks);
+  Clock& readers = zone.readers[zone.cells.keyOf(offset)];
+  if (first) {
+    readers = Clock();
+    const uint32_t order = t.run->orderOf(cell.reader), size = uint32_t(t.block->cluster->blocks.size());
+    const uint32_t begin = cell.read & Cell::kCluster ? order / size * size : order;
+    for (uint32_t block = begin; block < (cell.read & Cell::kCluster ? begin + size : begin + 1); ++block)
+      readers.raiseBlock(block, cell.read & Cell::kCount);
+  }
+  readers.raiseBlock(t.block->order, now);
+}
+
+/// Reads that nothing orders: the cell stands for all of them from now on.
+static uint32_t ofSeveral(const Thread& t, Zone& zone, uint64_t offset, const Cell& cell, uint32_t now) {
+  const auto cluster = [&](uint32_t order) { return order / uint32_t(t.block->cluster->blocks.size()); };
+  const uint32_t several = t.run->isOf(*t.block, cell.reader) ? Cell::kSeveral
+                           : cluster(t.run->orderOf(cell.reader)) == cluster(t.block->order) ? Cell::kCluster
+                                                                                             : Cell::kManyBlocks;
+  if (((cell.read & Cell::kManyBlocks) || several == Cell::kManyBlocks) && !zone.readOnly)
+    noteReaders(t, zone, offset, cell, now & Cell::kCount);
+  const uint32_t both = now & cell.read & Cell::kAtomic;
+  return std::max(now & Cell::kCount, cell.read & Cell::kCount) | both | (cell.read & kOthers) | several;
+}
+
+//===-- Races -------------------------------------------------------------------------===//
+
+namespace {
+/// One access, as it meets what the cells remember.
+struct Meeting {
+  Thread& t;
+  Zone& zone;
+  uint64_t offset, bytes;
+  uint32_t site;
+  uint8_t flags;
+
+  [[noreturn]] void report(Fault fault, const std::string& rest, std::string earlier = {}) {
+    std::string verb = flags & Site::Write ? "writes " : "reads ";
+    t.run->scheduler->fail(
+        t, fault, verb + std::to_string(bytes) + " bytes at " + describe(t, zone.base + offset) + rest, site,
+        std::move(earlier));
+  }
+  [[noreturn]] void race(const char* didWhat, uint32_t number, uint32_t otherSite) {
+    report(Fault::Race, std::string(", which another thread has ") + didWhat + "; nothing orders the two",
+           nameOfThread(*t.run, number) + " at " + t.run->sites[otherSite].text);
+  }
+};
+}  // namespace
+
+/// What the last barrier of the block has put behind t, as nearly every access of its block is: asked of each cell, so
+/// without a call.
+struct Behind {
+  explicit Behind(const Thread& t) : first(t.block->first), threads(uint32_t(t.block->threads.size())), count(t.view.block) {}
+  bool operator()(uint32_t number, uint32_t at) const { return number - first < threads && (at & Cell::kCount) <= count; }
+  uint32_t first, threads, count;
+};
+
+void order(Thread& t, Zone& zone, uint64_t offset, uint64_t bytes, uint32_t site, uint8_t flags,
+           Writer writer) {
+  Meeting meeting{t, zone, offset, bytes, site, flags};
+  const Behind behind(t);
+  // What is older belongs to earlier launches, or to a block that had the same memory before.
+  const uint32_t first = zone.block ? t.run->firstResident : t.run->firstThread;
+  const uint32_t me = t.number, strong = flags & Site::Strong ? Cell::kAtomic : 0;
+  const uint32_t now = (t.view.now & Cell::kCount) | strong;
+  const auto comesBefore = [&](const Cell& cell, uint64_t here) {  // what the cell's reads stand for
+    if (cell.reader == me && !(cell.read & kOthers)) return true;
+    if (!(cell.read & (Cell::kCluster | Cell::kManyBlocks)) && behind(cell.reader, cell.read)) return true;
+    return knowsReads(t, zone, here, cell);
+  };
+  Cell* cell = zone.cells.at(offset, bytes, zone.bytes);
+  Cell* end = cell + std::max<uint64_t>(1, bytes >> zone.cells.shift());
+  for (uint64_t here = offset; cell != end; ++cell, here += zone.cells.granule()) {
+    const bool written = cell->writer >= first;
+    if (written && cell->writer != me && !behind(cell->writer, cell->written) &&
+        !(strong && (cell->written & Cell::kAtomic)) && !known(t, cell->writer, cell->written & Cell::kCount))
+      meeting.race("written", cell->writer, cell->writeSite);
+    if (flags & Site::Read) {
+      if (!written && zone.block)
+        meeting.report(Fault::Uninitialised, ", which no thread of the block has written");
+      if (written && (flags & Site::NonCoherent))
+        meeting.report(Fault::Race, " through the non-coherent cache, but this launch has written them",
+                       nameOfThread(*t.run, cell->writer) + " at " + t.run->sites[cell->writeSite].text);
+    }
+    if (flags & Site::Write) {
+      if (cell->reader >= first) {
+        if (t.run->sites[cell->readSite].flags & Site::NonCoherent)
+          meeting.report(Fault::Race, ", which this launch reads through the non-coherent cache",
+                         nameOfThread(*t.run, cell->reader) + " at " + t.run->sites[cell->readSite].text);
+        if (!(strong && (cell->read & Cell::kAtomic)) && !comesBefore(*cell, here))
+          meeting.race("read", cell->reader, cell->readSite);
+      }
+      *cell = {writer.number ? writer.number : me, writer.number ? writer.count : now, site, 0, 0, 0};
+      continue;
+    }
+    cell->read = cell->reader < first || comesBefore(*cell, here) ? now : ofSeveral(t, zone, here, *cell, now);
+    cell->reader = me;
+    cell->readSite = site;
+  }
+}
+
+void adopt(Thread& t, std::byte* p, uint64_t bytes, uint32_t from) {
+  Zone* zone = nullptr;
+  for (Zone& candidate : t.block->zones)
+    if (candidate.holds(p, bytes)) zone = &candidate;
+  if (!zone || zone->cells.empty()) return;
+  Cell* cell = zone->cells.at(p - zone->base, bytes, zone->bytes);
+  for (Cell* end = cell + std::max<uint64_t>(1, bytes / zone->cells.granule()); cell != end; ++cell)
+    if (cell->writer == from) cell->writer = t.number, cell->written = t.view.now & Cell::kCount;
+}
+
+//===-- Barriers ------------------------------------------------------------------------===//
+
+/// What each of these has fenced counts as fenced by all: a fence before a barrier holds
+/// for whoever comes out of it.
+template <typename Threads>
+static void mergeFences(const Threads& threads, bool wholeBlock) {
+  SharedClock all;
+  uint32_t least = UINT32_MAX;
+  for (Thread* t : threads) least = std::min(least, t->hasFenced ? t->fenced.now : 0);
+  auto own = std::make_shared<Clock>();
+  for (Thread* t : threads) {
+    if (!t->hasFenced) continue;
+    all = joined(all, t->fenced.foreign);
+    own->raiseBlock(t->block->order, std::max(t->fenced.block, wholeBlock ? least : 0));
+    if (!wholeBlock || t->fenced.now > least) own->raiseThread(t->number, t->fenced.now);
+  }
+  if (own->blocks() == 0) return;
+  all = joined(all, own);
+  for (Thread* t : threads) {
+    if (!t->hasFenced) t->fenced = View{.now = 0};
+    t->fenced.foreign = all;
+    t->hasFenced = true;
+  }
+}
+
+template <typename Threads>
+static uint32_t mergeForeign(const Threads& threads) {
+  uint32_t last = 0;
+  SharedClock foreign, observed;
+  for (Thread* t : threads) {
+    last = std::max(last, t->view.now);
+    if (t->view.foreign) foreign = joined(foreign, t->view.foreign);
+    if (t->observed) observed = joined(observed, t->observed);
+  }
+  if (foreign || observed)
+    for (Thread* t : threads) t->view.foreign = foreign, t->observed = observed;
+  return last;
+}
+
+void mergeBlock(Block& block) {
+  if (!block.run->checksRaces()) return;
+  std::vector<Thread*> threads;
+  threads.reserve(block.threads.size());
+  for (Thread& t : block.threads) threads.push_back(&t);
+  uint32_t last = mergeForeign(threads);
+  for (Thread* t : threads) t->view.block = last, t->view.now = last + 1;
+  if (block.fenced) mergeFences(threads, /*wholeBlock=*/true);
+  block.fenced = false;
+}
+
+void mergeWarp(Block& block, uint32_t warp, uint32_t mask) {
+  if (!block.run->checksRaces()) return;
+  Thread* lanes[32];
+  uint32_t count = 0;
+  for (uint32_t rest = mask; rest; rest &= rest - 1)
+    lanes[count++] = &block.threads[warp * 32 + std::countr_zero(rest)];
+  std::span<Thread*> threads(lanes, count);
+  uint32_t last = mergeForeign(threads);
+  if (mask == block.warps[warp].members) {
+    for (Thread* t : threads) t->view.warp = last, t->view.now = last + 1;
+    if (count == block.threads.size())  // a block of one warp
+      for (Thread* t : threads) t->view.block = last;
+  } else {
+    std::array<uint32_t, 32> all{};
+    uint32_t whole = 0;
+    for (Thread* t : threads) {
+      for (int lane = 0; lane < 32; ++lane) all[lane] = std::max(all[lane], t->view.lanes[lane]);
+      all[t->lane] = t->view.now;
+      whole = std::max(whole, t->view.warp);
+    }
+    for (Thread* t : threads) t->view.lanes = all, t->view.warp = whole, ++t->view.now;
+  }
+  if (block.fenced) mergeFences(threads, /*wholeBlock=*/false);
+}
+
+void mergeThreads(std::span<Thread* const> threads) {
+  if (threads.empty() || !threads[0]->run->checksRaces()) return;
+  SharedClock all;
+  for (Thread* t : threads) all = joined(all, knowledge(*t, t->view));
+  for (Thread* t : threads) t->view.foreign = all, ++t->view.now;
+}
+
+//===-- Fences and strong accesses --------------------------------------------------------===//
+
+/// Strong reads see what fences before strong writes of the same address have handed on.
+static void handOn(Thread& t, const std::byte* p, uint8_t flags) {
+  auto& released = t.run->released;
+  auto found = released.find(p);
+  if ((flags & Site::Read) && found != released.end()) {
+    SharedClock& to = flags & Site::Acquire ? t.view.foreign : t.observed;
+    to = joined(to, found->second);
+  }
+  if (!(flags & Site::Write)) return;
+  const View* source = flags & Site::Release ? &t.view : t.hasFenced ? &t.fenced : nullptr;
+  SharedClock mine = source ? knowledge(t, *source) : nullptr;
+  if (flags & Site::Release) ++t.view.now;
+  if (flags & Site::Read) {  // one more in the chain of read-modify-writes
+    if (mine) released[p] = found == released.end() ? mine : joined(found->second, mine);
+  } else if (mine) {
+    released[p] = mine;
+  } else if (found != released.end()) {
+    released.erase(found);
+  }
+}
+
+static void strongAccess(Thread& t, std::byte* p, uint64_t bytes, uint32_t site, uint8_t flags) {
+  // Who looks at what others write may be waiting for them.
+  if (flags & Site::Read) {
+    t.site = site;
+    lookAhead(t, p, bytes);
+    t.run->scheduler->yield(t, site);
+  }
+  access(t, p, bytes, site, flags);
+  if ((flags & Site::Read) && (flags & Site::Write)) ++t.run->report.atomics;
+  if (t.run->checksRaces()) handOn(t, p, flags);
+}
+
+static void emuStrong(Thread* t, std::byte* p, uint32_t index) {
+  const Site& site = t->run->sites[index];
+  strongAccess(*t, p, site.bytes, index, site.flags);
+}
+
+static void emuFence(Thread* t) {
+  if (!t->run->checksRaces()) return;
+  t->view.foreign = joined(t->view.foreign, t->observed);
+  t->observed.reset();
+  t->fenced = t->view;
+  t->hasFenced = true;
+  t->block->fenced = true;
+  ++t->view.now;
+}
+
+static void emuYield(Thread* t, uint32_t site) {
+  step(*t, site);
+  t->run->scheduler->yield(*t, site);
+}
+
+std::span<const Hook> strongHooks() {
+  static const Hook hooks[] = {hook("emu.strong", emuStrong), hook("emu.fence", emuFence),
+                               hook("emu.yield", emuYield)};
+  return hooks;
+}
+
+}  // namespace normc::emulator

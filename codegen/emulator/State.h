@@ -1,0 +1,135 @@
+// The state of one launch: its threads, warps, blocks and clusters. All of it belongs
+// to the host thread that called Program::run.
+#pragma once
+
+#include <boost/context/detail/fcontext.hpp>
+#include <unordered_map>
+
+#include "codegen/emulator/Clock.h"
+#include "codegen/emulator/Emulator.h"
+#include "codegen/emulator/Site.h"
+#include "codegen/emulator/Zone.h"
+
+namespace normc::emulator {
+
+struct Block;
+struct Cluster;
+struct Run;
+
+using Context = boost::context::detail::fcontext_t;
+
+/// Why a thread does not run.
+enum class Wait : uint8_t { None, Barrier, Warp, Cluster, Mbarrier, Exited };
+
+/// A copy that cp.async began and nobody has waited for.
+struct Copy {
+  std::byte* to;
+  uint32_t bytes;
+};
+
+struct Mbarrier {
+  std::byte* address = nullptr;
+  uint32_t expected = 0, pending = 0;
+  int64_t bytes = 0;  ///< still to come in this phase
+  uint64_t phase = 0;
+  uint32_t initialiser = 0, initialised = 0;  ///< who initialised it, and its count then
+  uint32_t copier = 0;                        ///< the thread's number that its bulk copies write with
+  SharedClock arriving, passed;               ///< what arrivals of this phase, of all phases before, knew
+  std::vector<struct Thread*> waiting;
+};
+
+struct Thread {
+  // Generated code reads these.
+  std::array<uint32_t, kSregs> sreg{};
+  std::byte* shared = nullptr;
+
+  Run* run = nullptr;
+  Block* block = nullptr;
+  uint32_t number = 0;  ///< unique in its Memory
+  uint32_t index = 0;   ///< in its block
+  uint32_t lane = 0;
+  Wait wait = Wait::None;
+  uint32_t site = 0;  ///< of the instruction at which it waits
+  Context context = nullptr;
+  std::byte* stackEnd = nullptr;  ///< lowest address; holds the canary
+  std::byte* stackTop = nullptr;
+
+  // A warp instruction: with whom, what it gives, what it gets.
+  uint32_t mask = 0, control = 0;
+  uint64_t given = 0, got = 0;
+  uint32_t barrier = 0;                 ///< the block barrier it waits at
+  struct Mbarrier* mbarrier = nullptr;  ///< that it waits for
+  bool clusterArrived = false;          ///< in the phase that is not passed yet
+  bool clusterOwes = false;             ///< a wait for its last arrival
+  bool clusterKnown = false;            ///< it has passed a cluster barrier
+
+  View view;
+  View fenced;  ///< what its last fence hands on
+  bool hasFenced = false;
+  SharedClock observed;                   ///< what strong reads have seen, for the next fence to take in
+  std::vector<std::vector<Copy>> copies;  ///< by group; the last one is open
+};
+
+struct Warp {
+  uint32_t members = 0, exited = 0, waiting = 0;  ///< masks of lanes
+};
+
+struct Barrier {
+  uint32_t arrived = 0, needed = 0, site = 0;
+  uint32_t votes = 0;    ///< arrivals with a true predicate
+  SharedClock arrivals;  ///< what threads knew that arrived and did not wait
+  std::vector<Thread*> waiting;
+};
+
+struct Block {
+  Run* run = nullptr;
+  Cluster* cluster = nullptr;
+  Dim3 index;
+  uint32_t order = 0;  ///< which block of the launch it was to begin
+  uint32_t first = 0;  ///< the number of its first thread; those of its copies and mbarriers follow
+  uint32_t rank = 0;   ///< in its cluster
+  uint32_t exited = 0;
+  bool fenced = false;  ///< a thread has fenced since the last barrier
+  std::byte* arena = nullptr;
+  std::vector<std::byte> storage;
+  std::vector<Zone> zones;  ///< of its shared memory, by address
+  std::vector<Thread> threads;
+  std::vector<Warp> warps;
+  std::array<Barrier, 16> barriers;
+  std::vector<std::unique_ptr<Mbarrier>> mbarriers;
+};
+
+struct Cluster {
+  std::vector<Block*> blocks;
+  uint32_t arrived = 0, exited = 0, threads = 0;
+  bool released = false;  ///< an arrival of this phase was not relaxed
+  std::vector<Thread*> waiting;
+};
+
+struct Run {
+  const Entry& entry;
+  const Site* sites;
+  const Launch& launch;
+  const Options& options;
+  Memory::State& memory;
+  std::vector<Zone*> programZones;  ///< variables of the module in global memory, by address
+
+  Report report;
+  std::vector<Zone*> lastZone;    ///< by site: where its last access was
+  uint32_t firstThread = 0;       ///< number of the launch's first thread
+  uint32_t firstResident = 0;     ///< and of the first one of the blocks that are resident now
+  uint32_t begun = 0;             ///< blocks that have begun
+  uint32_t stride = 0;            ///< numbers that a block takes: threads, their copies, its mbarriers
+  std::vector<uint32_t> blockAt;  ///< linear index of the block that began as n-th
+  std::vector<std::unique_ptr<Block>> blocks;  ///< resident now
+  std::vector<std::unique_ptr<Cluster>> clusters;
+  std::unordered_map<const std::byte*, SharedClock> released;  ///< by address of the strong store
+  class Scheduler* scheduler = nullptr;
+
+  bool checksRaces() const { return options.checks == Checks::All; }
+  /// Whether it is a number of that block's. To divide, as for its order, takes longer than all else of an access.
+  bool isOf(const Block& block, uint32_t number) const { return number - block.first < stride; }
+  uint32_t orderOf(uint32_t number) const { return (number - firstThread) / stride; }
+};
+
+}  // namespace normc::emulator

@@ -1,0 +1,85 @@
+#include "codegen/emulator/driver/Image.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <regex>
+
+namespace normc::cuda::fake {
+namespace {
+
+bool isWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$'; }
+
+int numberAfter(std::string_view text, std::string_view directive) {
+  const size_t at = text.find(directive);
+  return at == text.npos ? 0 : std::atoi(std::string(text.substr(at + directive.size(), 24)).c_str());
+}
+
+/// One declaration, ".param .align 8 .b8 name[24]" or ".param .u64 .ptr .global name".
+void addParameter(const std::string& declaration, Entry& entry) {
+  static const std::regex form(R"(\.param\s+(?:\.align\s+(\d+)\s+)?\.[busf](\d+)[^\[]*(?:\[(\d+)\])?)");
+  std::smatch match;
+  if (!std::regex_search(declaration, match, form)) return;
+  const size_t width = std::stoul(match[2]) / 8;
+  const size_t bytes = width * (match[3].matched ? std::stoul(match[3]) : 1);
+  const size_t alignment = match[1].matched ? std::stoul(match[1]) : width;
+  const size_t offset = (entry.parameterBytes + alignment - 1) / alignment * alignment;
+  entry.parameters.push_back({offset, bytes});
+  entry.parameterBytes = offset + bytes;
+}
+
+}  // namespace
+
+bool isPtx(std::string_view image) {
+  return image.find(".version") != image.npos && image.find(".target") != image.npos;
+}
+
+int targetOf(std::string_view ptx) { return numberAfter(ptx, ".target sm_"); }
+
+int versionOf(std::string_view ptx) {
+  constexpr std::string_view kVersion = ".version ";
+  const size_t at = ptx.find(kVersion), dot = ptx.find('.', at + 1);
+  if (at == ptx.npos || dot == ptx.npos) return 0;
+  return 10 * numberAfter(ptx, kVersion) + std::atoi(std::string(ptx.substr(dot + 1, 2)).c_str());
+}
+
+std::vector<Entry> entriesOf(std::string_view ptx) {
+  constexpr std::string_view kEntry = ".entry";
+  std::vector<Entry> entries;
+  for (size_t at = ptx.find(kEntry); at != ptx.npos; at = ptx.find(kEntry, at + 1)) {
+    size_t begin = at + kEntry.size();
+    while (begin < ptx.size() && std::isspace(static_cast<unsigned char>(ptx[begin]))) ++begin;
+    size_t end = begin;
+    while (end < ptx.size() && isWord(ptx[end])) ++end;
+    Entry entry;
+    entry.name = ptx.substr(begin, end - begin);
+    entry.declared = true;
+    const std::string_view head = ptx.substr(end, std::min(ptx.find_first_of("{;", end), ptx.size()) - end);
+    const size_t open = head.find('('), close = head.find(')');
+    if (open != head.npos && close != head.npos) {
+      std::string declaration;
+      for (const char c : std::string(head.substr(open + 1, close - open - 1)) + ",") {
+        if (c != ',') {
+          declaration += c;
+          continue;
+        }
+        addParameter(declaration, entry);
+        declaration.clear();
+      }
+    }
+    entry.maxThreads = numberAfter(head, ".maxntid");
+    entry.threads = numberAfter(head, ".reqntid");
+    entry.cluster = numberAfter(head, ".reqnctapercluster");
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+bool names(std::string_view cubin, std::string_view name) {
+  for (size_t at = cubin.find(name); at != cubin.npos; at = cubin.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    if ((at == 0 || !isWord(cubin[at - 1])) && (end == cubin.size() || !isWord(cubin[end]))) return true;
+  }
+  return false;
+}
+
+}  // namespace normc::cuda::fake

@@ -1,0 +1,137 @@
+// Sweeps with layout channels_first, where the rows of a feature lie in runs, one in each segment: a task has whole channels
+// and goes from run to run, or a piece of the batch in the order of memory.
+#include "codegen/targets/cpu/lower/Sweep.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace normc::codegen {
+
+/// Channels one after the other, as `writeInTurn` has rows: all runs of one, then those of the next. Not in large calls,
+/// which memory serves as well side by side.
+void PhaseLowering::writeChannelsInTurn(SweepOp op, Replicas& replicas) {
+  const int64_t unroll = unroll_;
+  unroll_ = std::max(unroll, std::min<int64_t>(unroll * int64_t(replicas.size()), kTurnUnroll));
+  for (Replica& r : replicas) {
+    Replicas one{r};
+    channelSweep(op, one);
+  }
+  unroll_ = unroll;
+}
+
+/// The channels of a whole batch side by side: all of them go through a segment before the next, and each has its own sums.
+/// Those of short runs are kept over as many segments as make one long one; a longer one is added up piece by piece.
+void PhaseLowering::channelSweep(SweepOp op, Replicas& replicas, Replica* all) {
+  Sweep s(partsOf(op));
+  if (schedule_.getInTurn() && !inLarge_ && replicas.size() > 1 && !s.writes.empty() && s.slots == 0)
+    return writeChannelsInTurn(op, replicas);
+  const int64_t step = schedule_.getVector() * unroll_;
+  const Value width = runWidth(), none = l_.index(0);
+  Value segments = f_.segments();
+  if (op.getCondition()) segments = l_.select(mapped(op.getCondition(), replicas[0].values), segments, none);
+  auto run = [&](Value segment, Values sums, bool flushes) {
+    Replicas rows = replicas;
+    for (Replica& r : rows) r.at.segment = segment, hoist(s, r);
+    return along(s, rows, width, sums, flushes);
+  };
+  if (!s.slots) return l_.forEach(none, segments, 1, [&](Value segment) { run(segment, {}, false); });
+
+  assert(s.partials.empty() && "a task has all rows of its channels");
+  const Values zero = zeroSums(replicas.size() * s.slots * unroll_, schedule_.getVector());
+  auto shortRuns = [&] {
+    // Three levels: segments of `some` runs, and blocks of so many segments.
+    const int64_t lanes = schedule_.getVector();
+    Value rest = l_.div(l_.rem(width, l_.index(step)), l_.index(lanes)), tail = schedule_.getScalarTail() ? l_.rem(width, l_.index(lanes)) : l_.index(1);
+    Value additions = l_.add(l_.add(l_.div(width, l_.index(step)), rest), tail);
+    additions = arith::MaxSIOp::create(l_.b, l_.loc, additions, l_.index(1));  // of no rows there are none
+    Value some = l_.div(l_.index(kLongestChain), l_.min(additions, l_.index(kLongestChain)));
+    Value block = l_.mul(some, l_.index(kLongestChain));
+    return l_.forEach(none, segments, block, zero, [&](Value first, ValueRange running) {
+      Value last = l_.min(l_.add(first, block), segments);
+      return l_.addEach(running, l_.forEach(first, last, some, zero, [&](Value from, ValueRange before) {
+        Value to = l_.min(l_.add(from, some), last);
+        return l_.addEach(before, l_.forEach(from, to, 1, zero, [&](Value segment, ValueRange sums) { return run(segment, Values(sums), false); }));
+      }));
+    });
+  };
+  auto longRuns = [&] {
+    return l_.inLevels(none, segments, 1, zero, [&](Value first, Value last, ValueRange running) {
+      return l_.forEach(first, last, 1, running,
+                        [&](Value segment, ValueRange before) { return l_.addEach(before, run(segment, zero, true)); });
+    });
+  };
+  Value isShort = l_.less(width, l_.index(kLongestChain * step));
+  Values sums = l_.when(isShort, zero, shortRuns);
+  sums = l_.when(l_.isFalse(isShort), sums, longRuns);
+  for (auto [k, result] : llvm::enumerate(op.getSums())) {
+    Values each;
+    for (size_t r = 0; r < replicas.size(); ++r) each.push_back(l_.tree(ArrayRef<Value>(sums).slice((r * s.slots + k) * unroll_, unroll_)));
+    if (all) all->values.map(result, horizontals(each));
+    else for (auto [r, replica] : llvm::enumerate(replicas)) replica.values.map(result, horizontal(each[r]));
+  }
+}
+
+void PhaseLowering::runsSweep(SweepOp op, Value begin, Value end) {
+  Sweep s(partsOf(op));
+  if (op.getCondition()) end = l_.select(mapped(op.getCondition(), shared_), end, begin);
+  const int64_t together = rowsTogether(), lanes = schedule_.getVector();
+  const unsigned unroll = unroll_;
+  Value rows = f_.rows(), zero = l_.index(0), tile = zero;
+  // A run adds up within itself first; sums of features that stand side by side are then one vector.
+  auto runs = [&](Value segment, Value feature, int64_t n, Value width) {
+    Replicas replicas(n);
+    for (auto [i, r] : llvm::enumerate(replicas)) {
+      r.at = {.segment = segment, .feature = l_.add(feature, l_.index(i)), .chunk = f_.task()};
+      r.values = shared_;
+      hoist(s, r);
+    }
+    Values sums = along(s, replicas, width, zeroSums(n * s.slots * unroll, lanes));
+    for (size_t k = 0; k < s.slots; ++k) {
+      Values each;
+      for (int64_t r = 0; r < n; ++r) each.push_back(l_.tree(ArrayRef<Value>(sums).slice((r * s.slots + k) * unroll, unroll)));
+      const bool pack = n > 1 && lanes > 1;
+      for (int64_t r = 0; r < (pack ? 1 : n); ++r) {
+        Value at = inBuffer(k, l_.add(l_.sub(feature, tile), l_.index(r)));
+        Value sum = pack ? horizontals(each) : horizontal(each[r]);
+        storeBuffer(at, l_.addf(loadBuffer(at, pack ? n : 0), sum));
+      }
+    }
+  };
+  // Rows from `first` to `last` of the batch: segment after segment, and in each the features from `tile` on.
+  auto segmentsBetween = [&](Value first, Value last, Value features) {
+    auto [from, row] = segmentAndRow(first);
+    Value to = segmentAndRow(l_.add(last, l_.sub(rows, l_.index(1)))).first;
+    l_.forEach(from, to, 1, [&](Value segment) {
+      Value origin = l_.mul(segment, rows);
+      Value begin = arith::MaxSIOp::create(l_.b, l_.loc, l_.sub(first, origin), zero);
+      Value width = l_.sub(l_.min(l_.sub(last, origin), rows), begin);
+      runBegin_ = begin;
+      Value whole = l_.add(tile, l_.roundDown(l_.sub(features, tile), together));
+      l_.forEach(tile, whole, together, [&](Value f) { runs(segment, f, together, width); });
+      if (together > 1) l_.forEach(whole, features, 1, [&](Value f) { runs(segment, f, 1, width); });
+    });
+  };
+  l_.when(l_.less(begin, end), {}, [&] {
+    if (!s.slots) return segmentsBetween(begin, end, f_.features()), Values();
+    l_.forEach(zero, f_.features(), kStreamTile, [&](Value from) {
+      tile = from;
+      Value features = l_.min(l_.add(tile, l_.index(kStreamTile)), f_.features());
+      // Two levels: some segments are summed in a buffer, which is then added to the partials.
+      Value some = l_.mul(rows, l_.index(kLongestChain));
+      auto collected = scf::ForOp::create(l_.b, l_.loc, begin, end, some);
+      OpBuilder::InsertionGuard guard(l_.b);
+      l_.b.setInsertionPointToStart(collected.getBody());
+      Value first = collected.getInductionVar();
+      runBegin_ = tile;
+      Value width = l_.sub(features, tile);
+      clearBuffer(s, width);
+      segmentsBetween(first, l_.min(l_.add(first, some), end), features);
+      runBegin_ = tile;
+      flushBuffer(s, width);
+    });
+    return Values();
+  });
+}
+
+}  // namespace normc::codegen

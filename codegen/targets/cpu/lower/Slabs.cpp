@@ -1,0 +1,331 @@
+#include "codegen/targets/cpu/lower/PhaseLowering.h"
+#include "llvm/ADT/SetVector.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace normc::codegen {
+
+PhaseLowering::PhaseLowering(Loops& loops, Frame& frame)
+    : Walk(loops, frame), schedule_(*frame.kernel().getSchedule()), rows_(schedule_.getRows()),
+      unroll_(schedule_.getUnroll()) {
+  probeWidth_ = schedule_.getVector();
+  slowRoots_ = true;
+}
+
+void PhaseLowering::run() {
+  std::tie(begin_, end_) = f_.range();
+  if (streamsRuns()) takeWholeSegments();
+  zeroPartials();
+  allocateBuffer();
+  if (schedule_.getStream()) planStreaming();
+  countRows();
+  Replica phase;
+  phase.at.chunk = f_.task();
+  for (Operation& op : f_.phase().getBody().front()) {
+    if (auto s = dyn_cast<SlabOp>(op)) {
+      shared_ = phase.values;
+      slab(s);
+    } else {
+      lanes_ = 0;
+      scalarOp(op, phase);
+    }
+  }
+  if (past_) l_.when(past_, {}, [&] { return orderStores(), Values(); });
+}
+
+/// Whether tasks have rows of every feature, which lie in runs of their own.
+bool PhaseLowering::streamsRuns() { return !f_.featuresLast() && hasUnits("row"); }
+
+/// Segments from which on each is one task's, however few rows a task would have.
+static constexpr int64_t kManySegments = 16;
+
+/// A task takes the segments that begin in its range, so that runs stay whole, unless there are few segments of more rows
+/// than a task's: a piece of 4 KiB in each run took 1.7 times as long in memory as whole ones.
+void PhaseLowering::takeWholeSegments() {
+  Value rows = arith::MaxSIOp::create(l_.b, l_.loc, f_.rows(), l_.index(1)), units = f_.units();
+  Value cuts = arith::AndIOp::create(l_.b, l_.loc, l_.less(f_.chunkUnits(), rows), l_.less(f_.segments(), l_.index(kManySegments)));
+  auto rounded = [&](Value unit) {
+    Value up = l_.mul(l_.div(l_.add(unit, l_.sub(rows, l_.index(1))), rows), rows);
+    return l_.select(cuts, unit, l_.min(up, units));
+  };
+  begin_ = rounded(begin_), end_ = rounded(end_);
+}
+
+/// Stores that pass the caches are weakly ordered, and what follows the task has to see them. Elsewhere a fence is not
+/// free: it waits until all stores have left the core.
+void PhaseLowering::orderStores() { LLVM::FenceOp::create(l_.b, l_.loc, LLVM::AtomicOrdering::seq_cst); }
+
+/// Every partial of the task starts at zero, also where the task has no row.
+void PhaseLowering::zeroPartials() {
+  llvm::SetVector<Operation*> partials;
+  f_.phase()->walk([&](Operation* op) {
+    if (auto sweep = dyn_cast<SweepOp>(op))
+      for (auto name : sweep.getPartials().getAsRange<FlatSymbolRefAttr>()) partials.insert(f_.tensor(name.getValue()));
+    if (auto add = dyn_cast<AccumulateOp>(op)) partials.insert(f_.tensor(add.getTensor()));
+  });
+  int64_t lanes = schedule_.getVector();
+  Value zeros = l_.zero(VectorType::get({lanes}, f_.statistics()));
+  for (Operation* op : partials) {
+    auto t = cast<TensorOp>(op);
+    Value base = f_.address(t, {.feature = l_.index(0)}), whole = l_.roundDown(f_.features(), lanes);
+    l_.forEach(l_.index(0), whole, lanes, [&](Value j) { f_.store(t, l_.add(base, j), zeros, {}); });
+    l_.forEach(whole, f_.features(), 1, [&](Value j) { f_.store(t, l_.add(base, j), l_.zero(f_.statistics()), {}); });
+  }
+}
+
+void PhaseLowering::slab(SlabOp s) {
+  slab_ = s;
+  kind_ = kindOf(s);
+  lanes_ = kind_ == Kind::Column ? schedule_.getVector() : 0;
+  laneMask_ = {};
+  if (kind_ == Kind::Column) shareUniform(s);
+  Value begin = begin_, end = s.getHead() ? headEnd(begin_, end_, *s.getHead()) : end_;
+  if (isSplit(s)) begin = l_.index(0), end = l_.mul(f_.segments(), f_.rows());
+  if (isOfRows(s)) begin = l_.index(0), end = f_.features();
+  if (!large_ || s.getHead() || !s.hasSweeps() || kind_ == Kind::Column) return lower(s, begin, end);
+  // Which of the two runs depends on sizes alone, as does the order of all sums.
+  l_.when(large_, {}, [&] {
+    inLarge_ = true;
+    rows_ = schedule_.getStream();
+    unroll_ = largeUnroll();
+    lower(s, begin, end);
+    inLarge_ = false;
+    return Values();
+  });
+  rows_ = schedule_.getRows();
+  unroll_ = schedule_.getUnroll();
+  l_.when(l_.isFalse(large_), {}, [&] {
+    lower(s, begin, end);
+    return Values();
+  });
+}
+
+/// What is the same for all features is computed once: LLVM leaves in the loop what is loaded, and what depends on it.
+void PhaseLowering::shareUniform(SlabOp s) {
+  const int64_t lanes = std::exchange(lanes_, 0);
+  Replica once;
+  once.at.chunk = f_.task(), once.values = shared_;
+  for (Operation& op : s.getBody().front()) {
+    auto load = dyn_cast<LoadOp>(op);
+    auto count = dyn_cast<CountOp>(op);
+    const bool uniform = load    ? f_.tensor(load.getTensor()).getAxes().empty()
+                         : count ? count.getScope() != "slab"
+                                 : isa<ScalarOp, WidthOp>(op) || isMemoryEffectFree(&op);
+    if (uniform && op.getNumResults() && op.getNumRegions() == 0 && llvm::all_of(op.getOperands(), [&](Value v) { return once.values.contains(v); }))
+      scalarOp(op, once);
+  }
+  shared_ = once.values;
+  lanes_ = lanes;
+}
+
+void PhaseLowering::lower(SlabOp s, Value begin, Value end) {
+  next_ = {};
+  switch (kind_) {
+    case Kind::Line: return lines(s, begin, end);
+    case Kind::Block: return blocks(s, begin, end);
+    case Kind::Column: return columns(s, begin, end);
+    case Kind::Stream: return stream(s, begin, end);
+  }
+}
+
+/// Vectors of a step in a large call: so many that no vector of a run is left over, whose stores would not go past the
+/// caches while its neighbours' do.
+int64_t PhaseLowering::largeUnroll() {
+  int64_t least = linesUnroll(), unroll = std::max(kStreamUnroll / rows_, least), lanes = schedule_.getVector();
+  auto width = Loops::constant(runWidth());
+  while (width && unroll > least && *width % (lanes * unroll)) unroll /= 2;
+  return unroll;
+}
+
+/// Vectors of a step that stores whole lines.
+int64_t PhaseLowering::linesUnroll() {
+  int64_t unroll = 1;
+  for (TensorOp t : f_.kernel().getOps<TensorOp>())
+    if (t.isXSized()) unroll = std::max<int64_t>(unroll, kLine * 8 / (schedule_.getVector() * t.getType().getIntOrFloatBitWidth()));
+  return unroll;
+}
+
+/// Finds out whether the call is large, and whether all its outputs lie in whole lines.
+void PhaseLowering::planStreaming() {
+  llvm::SetVector<Operation*> read, written;
+  f_.phase()->walk([&](SweepOp sweep) {
+    for (auto [names, to] : {std::pair(sweep.getReads(), &read), std::pair(sweep.getWrites(), &written)})
+      for (auto name : names.getAsRange<FlatSymbolRefAttr>())
+        if (TensorOp t = f_.tensor(name.getValue()); t.isXSized()) to->insert(t);
+  });
+  if (read.empty()) return;
+  auto reaches = [&](Operation* tensor, StringRef number) -> Value {
+    Value least = arith::FPToSIOp::create(l_.b, l_.loc, l_.b.getI64Type(), f_.scalar(number));
+    least = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getIndexType(), least);
+    return arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::sge, f_.bytesOf(cast<TensorOp>(tensor)), least);
+  };
+  large_ = reaches(read.front(), largeNumber());
+  if (written.empty()) return;
+  past_ = reaches(written.front(), streamNumber());
+  for (Operation* t : written) past_ = arith::AndIOp::create(l_.b, l_.loc, past_, f_.isAligned(cast<TensorOp>(t), kLine));
+  if (!streamsRuns()) return;
+  // A task may begin within runs.
+  const int64_t perLine = kLine * 8 / cast<TensorOp>(written.front()).getType().getIntOrFloatBitWidth();
+  Value within = l_.rem(segmentAndRow(begin_).second, l_.index(perLine));
+  Value whole = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, within, l_.index(0));
+  past_ = arith::AndIOp::create(l_.b, l_.loc, past_, whole);
+}
+
+//===-- Lines -------------------------------------------------------------------===//
+
+void PhaseLowering::lines(SlabOp s, Value begin, Value end) {
+  int64_t together = rowsTogether();
+  Value whole = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));
+  if (isAhead() && groupsOf(s) == 1)
+    linesAhead(s, begin, whole, together, [&](Value unit) { return lineReplicas(s, unitsFrom(unit, together), l_.index(0)); });
+  else
+    l_.forEach(begin, whole, together, [&](Value unit) { markNext(unit, together), linesOfUnits(s, unitsFrom(unit, together)); });
+  if (together > 1) l_.forEach(whole, end, 1, [&](Value unit) { markNext(unit, 1), linesOfUnits(s, unitsFrom(unit, 1)); });
+}
+
+/// Units from `unit` on are a step: where the next begins, if that matters.
+void PhaseLowering::markNext(Value unit, int64_t count) {
+  next_ = inLarge_ && schedule_.getFetch() ? l_.add(unit, l_.index(count)) : Value();
+}
+
+SmallVector<Coordinates> PhaseLowering::unitsFrom(Value unit, int64_t count) {
+  SmallVector<Coordinates> at;
+  for (int64_t r = 0; r < count; ++r) at.push_back(unitCoordinates(l_.add(unit, l_.index(r))));
+  return at;
+}
+
+static StringRef groupAxis(SlabOp s) { return s.isPer("pre_group") ? "pre_group" : "group"; }
+
+int64_t PhaseLowering::groupsOf(SlabOp s) { return f_.featuresLast() ? f_.groups(groupAxis(s)) : 1; }
+
+void PhaseLowering::linesOfUnits(SlabOp s, ArrayRef<Coordinates> units) {
+  Value none = l_.index(0), groups = l_.index(groupsOf(s));
+  if (isAhead() && units.size() > 1 && groupsOf(s) > 1)
+    return linesAhead(s, none, groups, 1, [&](Value group) { return lineReplicas(s, units, group); });
+  l_.forEach(none, groups, 1, [&](Value group) {
+    Replicas replicas = lineReplicas(s, units, group);
+    body(s, replicas);
+  });
+}
+
+PhaseLowering::Replicas PhaseLowering::lineReplicas(SlabOp s, ArrayRef<Coordinates> units, Value group) {
+  runBegin_ = isSplit(s) ? begin_ : f_.featuresLast() ? l_.mul(group, f_.groupWidth(groupAxis(s))) : l_.index(0);
+  Replicas replicas(units.size());
+  for (auto [r, unit] : llvm::zip(replicas, units)) {
+    r.at = unit;
+    r.at.group = group;
+    r.values = shared_;
+  }
+  return replicas;
+}
+
+//===-- Blocks --------------------------------------------------------------------===//
+
+void PhaseLowering::blocks(SlabOp s, Value begin, Value end) {
+  auto blocksFrom = [&](Value unit, int64_t count) {
+    Replicas replicas(count);
+    for (auto [r, at] : llvm::zip(replicas, unitsFrom(unit, count))) r.at = at, r.values = shared_;
+    bool grouped = s.isPer("group") && f_.featuresLast();
+    runBegin_ = grouped ? l_.mul(replicas[0].at.group, f_.groupWidth("group")) : l_.index(0);
+    body(s, replicas);
+  };
+  int64_t together = s.isPer("segment") ? 1 : rowsTogether();
+  Value whole = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));
+  l_.forEach(begin, whole, together, [&](Value unit) { blocksFrom(unit, together); });
+  if (together > 1) l_.forEach(whole, end, 1, [&](Value unit) { blocksFrom(unit, 1); });
+}
+
+//===-- Columns -------------------------------------------------------------------===//
+
+void PhaseLowering::columns(SlabOp s, Value begin, Value end) {
+  SmallVector<StringRef> units(f_.phase().getUnits().getAsValueRange<StringAttr>());
+  if (s.isPer("segment"))
+    return l_.forEach(begin, end, 1, [&](Value segment) {
+      columnTiles(s, l_.index(0), f_.features(), {.segment = segment, .chunk = f_.task()});
+    });
+  bool own = units.size() == 1 && units[0] == "feature";
+  columnTiles(s, own ? begin : l_.index(0), own ? end : f_.features(), {.chunk = f_.task()});
+}
+
+/// Where the features do not fill a tile: what is left is one tile, which takes the one before along unless it has at
+/// least half as many vectors by itself. A pass over all rows for each vector would cost nearly as much as for a tile.
+std::optional<PhaseLowering::LastTile> PhaseLowering::lastTile(SlabOp s) {
+  auto features = Loops::constant(f_.features());
+  const int64_t lanes = schedule_.getVector(), vectors = schedule_.getTile();
+  if (!features || !s.hasSweeps()) return std::nullopt;
+  const int64_t rest = *features % (vectors * lanes), more = llvm::divideCeil(rest, lanes);
+  if (rest == 0 || (schedule_.getScalarTail() && *features % lanes)) return std::nullopt;
+  const bool together = *features > vectors * lanes && 2 * more < vectors;
+  return LastTile{*features - rest - (together ? vectors * lanes : 0), more + (together ? vectors : 0), *features % lanes};
+}
+
+void PhaseLowering::columnTiles(SlabOp s, Value begin, Value end, Coordinates at) {
+  int64_t lanes = schedule_.getVector(), vectors = s.hasSweeps() ? schedule_.getTile() : 1;
+  if (auto last = lastTile(s)) {
+    // Whoever has its first feature does all of it.
+    Value first = l_.index(last->begin);
+    l_.forEach(begin, l_.min(end, first), vectors * lanes, [&](Value f) { columnTile(s, at, f, vectors); });
+    Value mine = arith::AndIOp::create(l_.b, l_.loc, l_.less(begin, l_.add(first, l_.index(1))), l_.less(first, end));
+    l_.when(mine, {}, [&] { return columnTile(s, at, first, last->vectors, last->rest ? l_.index(last->rest) : Value()), Values(); });
+    return;
+  }
+  Value size = l_.sub(end, begin);
+  Value tiles = l_.add(begin, l_.roundDown(size, vectors * lanes)), whole = l_.add(begin, l_.roundDown(size, lanes));
+  l_.forEach(begin, tiles, vectors * lanes, [&](Value f) { columnTile(s, at, f, vectors); });
+  if (vectors > 1) l_.forEach(tiles, whole, lanes, [&](Value f) { columnTile(s, at, f, 1); });
+  if (schedule_.getScalarTail()) {
+    lanes_ = 0;
+    l_.forEach(whole, end, 1, [&](Value f) { columnTile(s, at, f, 1); });
+    lanes_ = lanes;
+    return;
+  }
+  l_.when(l_.less(whole, end), {}, [&] {
+    columnTile(s, at, whole, 1, l_.sub(end, whole));
+    return Values();
+  });
+}
+
+void PhaseLowering::columnTile(SlabOp s, Coordinates at, Value feature, int64_t vectors, Value rest) {
+  Replicas replicas(vectors);
+  for (int64_t v = 0; v < vectors; ++v) {
+    replicas[v].at = at;
+    replicas[v].at.feature = l_.add(feature, l_.index(v * lanes_));
+    replicas[v].values = shared_;
+  }
+  lastMask_ = rest ? f_.laneMask(rest, lanes_) : Value();
+  body(s, replicas);
+  laneMask_ = lastMask_ = {};
+}
+
+//===-- Streams -------------------------------------------------------------------===//
+
+void PhaseLowering::stream(SlabOp s, Value begin, Value end) {
+  for (Operation& op : s.getBody().front())
+    if (auto sweep = dyn_cast<SweepOp>(op)) f_.featuresLast() ? streamSweep(sweep, begin, end) : runsSweep(sweep, begin, end);
+}
+
+void PhaseLowering::body(SlabOp s, Replicas& replicas) {
+  if (kind_ != Kind::Column && replicas.size() > 1 && schedule_.getVector() > 1) {
+    Replica all = replicas[0];
+    for (Operation& op : s.getBody().front()) sideBySide(op, all, replicas);
+    return;
+  }
+  for (Operation& op : s.getBody().front()) {
+    if (op.getNumResults() && shared_.contains(op.getResult(0))) continue;
+    auto sweep = dyn_cast<SweepOp>(op);
+    if (!sweep) {
+      for (Replica& r : replicas) maskOf(r, replicas), scalarOp(op, r);
+    } else if (kind_ == Kind::Line) {
+      lineSweep(sweep, replicas);
+    } else if (kind_ == Kind::Block) {
+      s.isPer("segment") ? blockSweep(sweep, replicas) : channelSweep(sweep, replicas);
+    } else {
+      columnSweep(sweep, replicas);
+    }
+  }
+}
+
+}  // namespace normc::codegen

@@ -1,0 +1,339 @@
+#include "codegen/targets/cpu/lower/Sweep.h"
+#include "llvm/ADT/SetVector.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+
+namespace normc::codegen {
+
+/// Rows of a column after which sums go to a second level, half as many of rows that are not added in pairs first. What is
+/// added to the sum of an outlier is lost where it is less than half of its last digit, so this level is shorter than others.
+static constexpr int64_t kFlushColumnRows = 16;
+
+void PhaseLowering::Sweep::sort() {
+  llvm::sort(pending, [](const Pending& a, const Pending& b) {
+    return std::pair(a.replica, a.order) < std::pair(b.replica, b.order);
+  });
+}
+
+void PhaseLowering::Sweep::flush(Frame& f, bool past) {
+  sort();
+  for (Pending& p : pending) f.store(p.tensor, p.address, p.value, p.mask, {}, past && p.tensor.isXSized());
+  pending.clear();
+}
+
+void PhaseLowering::Sweep::flushPast(Frame& f, Loops& l, Value past) {
+  auto none = [] { return Values(); };
+  auto all = pending;
+  l.when(past, {}, [&] { return flush(f, true), none(); });
+  pending = all;
+  l.when(l.isFalse(past), {}, [&] { return flush(f), none(); });
+}
+
+/// A scalar term, or one of fewer lanes, to be added to a vector of sums.
+Value PhaseLowering::inFirstLanes(Value term) {
+  Value zeros = l_.zero(VectorType::get({int64_t(schedule_.getVector())}, getElementTypeOrSelf(term.getType())));
+  if (isa<VectorType>(term.getType()))
+    return vector::InsertStridedSliceOp::create(l_.b, l_.loc, term, zeros, ArrayRef<int64_t>{0}, ArrayRef<int64_t>{1});
+  return vector::InsertOp::create(l_.b, l_.loc, term, zeros, ArrayRef<int64_t>{0});
+}
+
+/// One step: `lanes` elements from `offset` on, for every replica. `common` is what replicas share, once it is loaded.
+void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value offset, int64_t lanes, Value mask,
+                            MutableArrayRef<Value> sums, unsigned stride, MutableArrayRef<Value> common) {
+  Block& body = s.op.getBody().front();
+  SmallVector<Value> ownCommon(s.reads.size());
+  if (common.empty()) common = ownCommon;
+  bool column = kind_ == Kind::Column;
+  SmallVector<SmallVector<Value>> contributions(s.partials.size());
+  auto place = [&](const Replica& r) {
+    Coordinates at = r.at;
+    if (column) at.row = offset;
+    else (f_.featuresLast() ? at.feature : at.row) = l_.add(runBegin_, offset);
+    return at;
+  };
+  // The head of a task is summed for its mean, a shift that no single row should move.
+  bool robust = slab_.getHead() && replicas.size() == 8 && !f_.kernel().hasMask();
+  auto together = [&](ArrayRef<Value> rows) { return robust ? l_.scale(l_.middle(rows), 8) : l_.tree(rows); };
+  for (auto [r, replica] : llvm::enumerate(replicas)) {
+    Coordinates at = place(replica);
+    for (auto [i, t] : llvm::enumerate(s.reads)) {
+      if (s.hoisted[i]) continue;
+      Value v = s.shared[i] ? common[i] : Value();
+      if (!v) {
+        int64_t width = column && !t.hasAxis("feature") ? 0 : lanes;
+        v = f_.load(t, f_.address(t, at), width, width ? mask : Value());
+        common[i] = v;
+      }
+      replica.values.map(body.getArgument(i), v);
+    }
+    for (Operation& op : body.without_terminator()) clone(op, replica.values);
+    auto yielded = cast<YieldOp>(body.getTerminator()).getValues();
+    auto value = [&](unsigned i) { return l_.broadcast(mapped(yielded[i], replica.values), lanes); };
+    unsigned next = 0;
+    for (TensorOp t : s.writes) {
+      if (s.stores) s.pending.push_back({t, f_.address(t, at), value(next), mask, r, s.pending.size()});
+      ++next;
+    }
+    unsigned slot = r * s.slots * stride;
+    auto add = [&](Value v) {
+      if (mask && !column) v = l_.select(mask, v, l_.zero(v.getType()));
+      if (lanes != schedule_.getVector() && !column) v = inFirstLanes(v);
+      sums[slot] = sums[slot] ? l_.addf(sums[slot], v) : v;
+      slot += stride;
+    };
+    for (size_t k = 0; k < s.op.getSums().size(); ++k) add(value(next++));
+    for (size_t k = 0; k < s.partials.size() && s.collects; ++k) {
+      if (s.runPartial[k]) add(value(next++));
+      else contributions[k].push_back(value(next++));
+    }
+  }
+  for (auto [k, t] : llvm::enumerate(s.partials)) {
+    if (s.runPartial[k] || !s.collects) continue;
+    if (s.buffered) {
+      Value at = inBuffer(k, offset);
+      storeBuffer(at, l_.addf(loadBuffer(at, lanes), together(contributions[k])));
+      continue;
+    }
+    Value address = f_.address(t, place(replicas[0]));
+    Value sum = l_.addf(f_.load(t, address, lanes, mask), together(contributions[k]));
+    s.pending.push_back({t, address, sum, mask, replicas.size(), s.pending.size()});
+  }
+}
+
+/// Inputs of the next step, where outputs of this one lie, or what a stream reads alone. Reading waits for nothing but
+/// memory then, and an access that is not there in time delays none that is.
+void PhaseLowering::fetchNext(size_t rows, Value offset, int64_t elements) {
+  llvm::SetVector<Operation*> inputs;
+  for (auto sweep : slab_.getOps<SweepOp>())
+    for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())
+      if (TensorOp t = f_.tensor(name.getValue()); t.isXSized()) inputs.insert(t);
+  for (size_t r = 0; r < rows; ++r) {
+    Coordinates at = unitCoordinates(l_.add(next_, l_.index(int64_t(r))));
+    (f_.featuresLast() ? at.feature : at.row) = l_.add(runBegin_, offset);
+    for (Operation* op : inputs) {
+      auto t = cast<TensorOp>(op);
+      Value first = f_.address(t, at);
+      const int64_t line = kLine * 8 / t.getType().getIntOrFloatBitWidth();
+      for (int64_t i = 0; i < elements; i += line) f_.fetch(t, l_.add(first, l_.index(i)));
+    }
+  }
+}
+
+Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value width, Values sums, bool flushes) {
+  int64_t lanes = schedule_.getVector(), unroll = unroll_, step = lanes * unroll;
+  auto steps = [&](Value begin, Value end, int64_t vectors, ValueRange from) {
+    return l_.forEach(begin, end, vectors * lanes, from, [&](Value j, ValueRange running) {
+      Values next(running);
+      if (next_ && (kind_ == Kind::Stream || s.writesNow())) fetchNext(replicas.size(), j, vectors * lanes);
+      for (int64_t u = 0; u < vectors; ++u)
+        element(s, replicas, l_.add(j, l_.index(u * lanes)), lanes, {}, MutableArrayRef<Value>(next).drop_front(sums.empty() ? 0 : u), unroll);
+      if (inLarge_ && past_ && vectors % linesUnroll() == 0 && s.writesNow()) s.flushPast(f_, l_, past_);
+      else s.flush(f_);
+      return next;
+    });
+  };
+  Value main = l_.roundDown(width, step), whole = l_.roundDown(width, lanes);
+  auto known = Loops::constant(main);
+  auto mainSteps = [&](Value begin, Value end, ValueRange from) { return steps(begin, end, unroll, from); };
+  if (sums.empty() || !flushes) sums = mainSteps(l_.index(0), main, sums);
+  else sums = l_.inLevels(l_.index(0), main, step, sums, mainSteps, f_.featuresLast() ? Loops::constant(f_.features()) : std::nullopt);
+  // What is left of a run of known length is one step, and so is the tail with it: stores of a line follow each other.
+  const int64_t rest = known ? (*Loops::constant(whole) - *known) / lanes : 0;
+  if (known && *Loops::constant(whole) < *Loops::constant(width) && !schedule_.getScalarTail()) {
+    Values next(sums);
+    for (int64_t u = 0; u <= rest; ++u) {
+      const bool tail = u == rest;
+      element(s, replicas, l_.add(main, l_.index(u * lanes)), lanes, tail ? f_.laneMask(l_.sub(width, whole), lanes) : Value(),
+              MutableArrayRef<Value>(next).drop_front(sums.empty() ? 0 : u), unroll);
+    }
+    s.flush(f_);
+    return next;
+  }
+  if (unroll > 1) sums = steps(main, whole, std::max<int64_t>(rest, 1), sums);
+  if (known && schedule_.getScalarTail()) {
+    // 7 = 4 + 2 + 1
+    Values next(sums);
+    Value at = whole;
+    for (int64_t part = lanes / 2; part; part /= 2) {
+      if (!(*Loops::constant(width) & part)) continue;
+      element(s, replicas, at, part == 1 ? 0 : part, {}, next, unroll);
+      at = l_.add(at, l_.index(part));
+    }
+    s.flush(f_);
+    return next;
+  }
+  if (schedule_.getScalarTail())
+    return l_.forEach(whole, width, 1, sums, [&](Value j, ValueRange running) {
+      Values next(running);
+      element(s, replicas, j, 0, {}, next, unroll);
+      s.flush(f_);
+      return next;
+    });
+  return l_.when(l_.less(whole, width), sums, [&] {
+    Values next(sums);
+    element(s, replicas, whole, lanes, f_.laneMask(l_.sub(width, whole), lanes), next, unroll);
+    s.flush(f_);
+    return next;
+  });
+}
+
+Values PhaseLowering::zeroSums(size_t count, int64_t lanes) {
+  return count ? Values(count, l_.zero(lanes ? Type(VectorType::get({lanes}, f_.statistics())) : f_.statistics())) : Values();
+}
+
+/// Adds what each replica summed along its run to the partial of its own feature.
+void PhaseLowering::addRowPartials(Sweep& s, MutableArrayRef<Replica> replicas, ArrayRef<Value> sums) {
+  unsigned unroll = unroll_;
+  for (auto [r, replica] : llvm::enumerate(replicas)) {
+    unsigned slot = (r * s.slots + s.op.getSums().size()) * unroll;
+    for (auto [k, t] : llvm::enumerate(s.partials)) {
+      if (!s.runPartial[k]) continue;
+      Value address = f_.address(t, replica.at);
+      Value sum = horizontal(l_.tree(sums.slice(slot, unroll)));
+      f_.store(t, address, l_.addf(f_.load(t, address, 0, {}), sum), {});
+      slot += unroll;
+    }
+  }
+}
+
+/// Stores of one line follow each other: where they end within lines of the cache, some processors put the halves together
+/// only then. What lines share, the sums per feature, is added up for all of them before, and read once more.
+void PhaseLowering::writeInTurn(Sweep& s, Replicas& replicas, Value width) {
+  if (!s.partials.empty()) {
+    s.stores = false;
+    along(s, replicas, width, {});
+  }
+  s.stores = true, s.collects = false;
+  const Value next = next_;
+  const int64_t unroll = unroll_;
+  if (!inLarge_) unroll_ = std::max(unroll, std::min<int64_t>(unroll * int64_t(replicas.size()), kTurnUnroll));
+  for (auto [i, r] : llvm::enumerate(replicas)) {
+    if (next) next_ = l_.add(next, l_.index(int64_t(i)));
+    along(s, r, width, {});
+  }
+  next_ = next, unroll_ = unroll;
+}
+
+void PhaseLowering::lineSweep(SweepOp op, Replicas& replicas, Replica* all) {
+  Sweep s(partsOf(op));
+  for (Replica& r : replicas) hoist(s, r);
+  unsigned unroll = unroll_;
+  Value width = runWidth();
+  if (op.getCondition()) width = l_.select(mapped(op.getCondition(), replicas[0].values), width, l_.index(0));
+  if (schedule_.getInTurn() && replicas.size() > 1 && !s.writes.empty() && s.slots == 0) return writeInTurn(s, replicas, width);
+  Values sums = along(s, replicas, width,
+                      zeroSums(replicas.size() * s.slots * unroll, schedule_.getVector()));
+  for (auto [k, result] : llvm::enumerate(op.getSums())) {
+    Values lanes;
+    for (size_t r = 0; r < replicas.size(); ++r)
+      lanes.push_back(l_.tree(ArrayRef<Value>(sums).slice((r * s.slots + k) * unroll, unroll)));
+    if (all) all->values.map(result, horizontals(lanes));
+    else for (auto [r, replica] : llvm::enumerate(replicas)) replica.values.map(result, horizontal(lanes[r]));
+  }
+  addRowPartials(s, replicas, sums);
+}
+
+/// A block within a segment has its rows side by side. Their sums have two levels: a third was measured to cost 4 % where
+/// rows are few.
+void PhaseLowering::blockSweep(SweepOp op, Replicas& replicas) {
+  Sweep s(partsOf(op));
+  const int64_t together = rowsTogether(), lanes = schedule_.getVector();
+  const size_t perRow = s.slots * unroll_;
+  Value width = runWidth(), count = f_.featuresLast() ? f_.rows() : f_.groupWidth("group");
+  if (op.getCondition()) count = l_.select(mapped(op.getCondition(), replicas[0].values), count, l_.index(0));
+  auto rowsFrom = [&](Value row, int64_t n, ValueRange running) {
+    Replicas rows(n, replicas[0]);
+    for (auto [i, r] : llvm::enumerate(rows)) {
+      Value at = l_.add(row, l_.index(i));
+      if (f_.featuresLast()) r.at.row = at;
+      else r.at.feature = l_.add(l_.mul(r.at.group, f_.groupWidth("group")), at);
+      hoist(s, r);
+    }
+    Values own = along(s, rows, width, zeroSums(n * perRow, lanes));
+    addRowPartials(s, rows, own);
+    for (auto [i, v] : llvm::enumerate(own)) v = l_.addf(running[i], v);
+    return own;
+  };
+  auto rowRange = [&](Value begin, Value end, ValueRange from) {
+    Value most = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));
+    Values sums = l_.forEach(begin, most, together, from,
+                             [&](Value row, ValueRange running) { return rowsFrom(row, together, running); });
+    if (together == 1) return sums;
+    return l_.forEach(most, end, 1, sums, [&](Value row, ValueRange running) {
+      Values next(running);
+      llvm::copy(rowsFrom(row, 1, running), next.begin());
+      return next;
+    });
+  };
+  Values sums = l_.inLevels(l_.index(0), count, together, zeroSums(together * perRow, lanes), rowRange, together * kLongestChain * kLongestChain);
+  for (auto [k, result] : llvm::enumerate(op.getSums())) {
+    Values parts;
+    for (int64_t r = 0; r < together; ++r)
+      for (int64_t u = 0; u < unroll_; ++u) parts.push_back(sums[(r * s.slots + k) * unroll_ + u]);
+    replicas[0].values.map(result, horizontal(l_.tree(parts)));
+  }
+}
+
+void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
+  Sweep s(partsOf(op));
+  for (Replica& r : replicas) maskOf(r, replicas), hoist(s, r);
+  Value rows = f_.rows();
+  if (op.getCondition()) rows = l_.select(mapped(op.getCondition(), replicas[0].values), rows, l_.index(0));
+  Values sums = zeroSums(replicas.size() * s.slots, lanes_);
+  // Strip by strip: a vector of every row is loaded and stored before the next, so that few registers are in use.
+  auto rowsAt = [&](Value row, int64_t count, ValueRange running) {
+    Values next(running);
+    std::vector<SmallVector<Value>> common(count, SmallVector<Value>(s.reads.size()));
+    for (auto [r, replica] : llvm::enumerate(replicas)) {
+      // The terms of the rows are added first: fewer roundings at the size of the sum.
+      std::vector<Values> terms(count, Values(s.slots));
+      maskOf(replica, replicas);
+      for (int64_t i = 0; i < count; ++i)
+        element(s, replica, i ? l_.add(row, l_.index(i)) : row, lanes_, laneMask_, terms[i], 1, common[i]);
+      s.flush(f_);
+      for (unsigned slot = 0; slot < s.slots; ++slot) {
+        Values column;
+        for (Values& t : terms) column.push_back(t[slot]);
+        Value& sum = next[r * s.slots + slot];
+        sum = l_.addf(sum, l_.tree(column));
+      }
+    }
+    return next;
+  };
+  const int64_t together = rowsTogether(), few = together == 1 ? kFlushColumnRows / 2 : kFlushColumnRows;
+  auto fewRows = [&](Value begin, Value end) {
+    Values inner = zeroSums(sums.size(), lanes_);
+    Value most = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));
+    inner = l_.forEach(begin, most, together, inner, [&](Value row, ValueRange from) { return rowsAt(row, together, from); });
+    if (together == 1) return inner;
+    return l_.forEach(most, end, 1, inner, [&](Value row, ValueRange from) { return rowsAt(row, 1, from); });
+  };
+  auto rowsBy = [&](int64_t step, Value first, Value last, ValueRange from, auto inner) {
+    return l_.forEach(first, last, step, from, [&](Value begin, ValueRange running) {
+      return l_.addEach(running, inner(begin, l_.min(l_.add(begin, l_.index(step)), last)));
+    });
+  };
+  auto segmentRows = [&](ValueRange from) {
+    if (!s.slots) return fewRows(l_.index(0), rows);
+    // What is split has few rows, and three kinds of tile in one function leave no registers for a third level.
+    if (schedule_.getStrategy() == "split") return rowsBy(few, l_.index(0), rows, from, fewRows);
+    return rowsBy(few * kLongestChain, l_.index(0), rows, from, [&](Value begin, Value end) {
+      return rowsBy(few, begin, end, zeroSums(sums.size(), lanes_), fewRows);
+    });
+  };
+  if (slab_.isPer("segment")) {
+    sums = segmentRows(sums);
+  } else {
+    sums = l_.forEach(l_.index(0), f_.segments(), 1, sums, [&](Value segment, ValueRange running) {
+      for (Replica& r : replicas) r.at.segment = segment;
+      return segmentRows(running);
+    });
+  }
+  for (auto [r, replica] : llvm::enumerate(replicas))
+    for (auto [k, result] : llvm::enumerate(op.getSums())) replica.values.map(result, sums[r * s.slots + k]);
+}
+
+}  // namespace normc::codegen

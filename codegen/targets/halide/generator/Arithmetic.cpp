@@ -1,0 +1,156 @@
+#include "codegen/targets/halide/generator/Arithmetic.h"
+
+using namespace Halide;
+using namespace Halide::Internal;
+
+namespace normc::halide {
+
+Type typeOf(const std::string& name) {
+  if (name == "f32") return Float(32);
+  if (name == "f64") return Float(64);
+  if (name == "i1") return Bool();
+  if (name == "i32") return Int(32);
+  if (name == "i64" || name == "index") return Int(64);
+  throw Refusal("scalar code in the type '" + name + "'");
+}
+
+static Expr strict(Type type, Call::IntrinsicOp op, Expr a, Expr b) {
+  return Call::make(type, op, {std::move(a), std::move(b)}, Call::PureIntrinsic);
+}
+Expr sum(Expr a, Expr b) { return strict(a.type(), Call::strict_add, a, b); }
+Expr difference(Expr a, Expr b) { return strict(a.type(), Call::strict_sub, a, b); }
+Expr product(Expr a, Expr b) { return strict(a.type(), Call::strict_mul, a, b); }
+Expr quotient(Expr a, Expr b) { return strict(a.type(), Call::strict_div, a, b); }
+Expr negative(Expr a) { return difference(make_const(a.type(), -0.0), a); }
+static Expr less(Expr a, Expr b) { return strict(Bool(), Call::strict_lt, a, b); }
+static Expr atMost(Expr a, Expr b) { return strict(Bool(), Call::strict_le, a, b); }
+static Expr equal(Expr a, Expr b) { return strict(Bool(), Call::strict_eq, a, b); }
+
+/// LLVM's own, one lane after another: for the few that need the single rounding.
+static Expr exactlyFused(Expr a, Expr b, Expr c) {
+  const Type type = a.type();
+  return Call::make(type, type.bits() == 64 ? "llvm.fma.f64" : "llvm.fma.f32", {a, b, c}, Call::PureExtern);
+}
+/// Halide 21 has no fused multiply-add of vectors. Of operations that are not strict LLVM makes one.
+Expr fused(Expr a, Expr b, Expr c) { return Add::make(Mul::make(std::move(a), std::move(b)), std::move(c)); }
+
+Expr pairwiseSum(Exprs terms) {
+  while (terms.size() > 1) {
+    Exprs next;
+    for (size_t i = 0; i + 1 < terms.size(); i += 2) next.push_back(sum(terms[i], terms[i + 1]));
+    if (terms.size() % 2) next.push_back(terms.back());
+    terms = std::move(next);
+  }
+  return terms[0];
+}
+
+Expr middle(const Exprs& v) {
+  auto half = [](Expr a, Expr b) { return product(sum(a, b), make_const(a.type(), 0.5)); };
+  if (v.size() == 8) return middle({half(v[0], v[1]), half(v[2], v[3]), half(v[4], v[5]), half(v[6], v[7])});
+  // A NaN of either operand is passed on, as arith.minimumf does.
+  auto low = [](Expr a, Expr b) { return select(!equal(a, a) || less(a, b), a, b); };
+  auto high = [](Expr a, Expr b) { return select(!equal(a, a) || less(b, a), a, b); };
+  return half(high(low(v[0], v[1]), low(v[2], v[3])), low(high(v[0], v[1]), high(v[2], v[3])));
+}
+
+//===-- Values --------------------------------------------------------------------===//
+
+Expr Values::operator[](int value) const { return values_.at(value); }
+
+void Values::setProduct(int value, Expr a, Expr b) {
+  values_[value] = product(a, b);
+  products_[value] = {a, b};
+}
+
+Expr Values::addedTo(Expr sum, int value) const {
+  auto at = products_.find(value);
+  return at == products_.end() ? normc::halide::sum(sum, values_.at(value))
+                               : fused(at->second.first, at->second.second, sum);
+}
+
+//===-- Operations ------------------------------------------------------------------===//
+
+namespace {
+
+/// Of floats: those that begin with `o` are false where there is a NaN, those with `u` true.
+Expr compared(const std::string& predicate, Expr a, Expr b) {
+  if (predicate == "eq") return a == b;
+  if (predicate == "ne") return a != b;
+  if (predicate == "oeq") return equal(a, b);
+  if (predicate == "ogt") return less(b, a);
+  if (predicate == "oge") return atMost(b, a);
+  if (predicate == "olt") return less(a, b);
+  if (predicate == "ole") return atMost(a, b);
+  if (predicate == "one") return less(a, b) || less(b, a);
+  if (predicate == "ugt") return !atMost(a, b);
+  if (predicate == "uge") return !less(a, b);
+  if (predicate == "ult") return !atMost(b, a);
+  if (predicate == "ule") return !less(b, a);
+  if (predicate == "une") return !equal(a, b);
+  if (predicate == "ord") return equal(a, a) && equal(b, b);
+  if (predicate == "uno") return !equal(a, a) || !equal(b, b);
+  throw Refusal("a comparison '" + predicate + "'");
+}
+
+Expr rootOf(Expr x) {
+  return Call::make(x.type(), x.type().bits() == 64 ? "sqrt_f64" : "sqrt_f32", {x}, Call::PureExtern);
+}
+
+}  // namespace
+
+bool evaluate(const Op& op, Values& values, bool lanes) {
+  auto fused = [&](Expr a, Expr b, Expr c) { return lanes ? halide::fused(a, b, c) : exactlyFused(a, b, c); };
+  auto in = [&](size_t i) { return values[op.in.at(i)]; };
+  auto factors = [&](size_t i) -> const std::pair<Expr, Expr>* {
+    auto at = values.products_.find(op.in.at(i));
+    return op.contract && at != values.products_.end() ? &at->second : nullptr;
+  };
+  auto set = [&](Expr e) {
+    values.set(op.out.at(0), std::move(e));
+    return true;
+  };
+  const std::string& n = op.name;
+  if (n == "constant") {
+    const Type type = typeOf(op.type);
+    return set(type.is_float() ? make_const(type, op.number) : make_const(type, op.integer));
+  }
+  if (n == "addf") {
+    if (auto* p = factors(0)) return set(fused(p->first, p->second, in(1)));
+    if (auto* p = factors(1)) return set(fused(p->first, p->second, in(0)));
+    return set(sum(in(0), in(1)));
+  }
+  if (n == "subf") {
+    if (op.in[0] == op.in[1]) return set(difference(in(0), in(0)));  // NaN unless it is finite
+    if (auto* p = factors(0)) return set(fused(p->first, p->second, negative(in(1))));
+    if (auto* p = factors(1)) return set(fused(negative(p->first), p->second, in(0)));
+    return set(difference(in(0), in(1)));
+  }
+  if (n == "mulf") {
+    if (op.contract)
+      values.setProduct(op.out.at(0), in(0), in(1));
+    else
+      set(product(in(0), in(1)));
+    return true;
+  }
+  if (n == "divf") return set(quotient(in(0), in(1)));
+  if (n == "negf") return set(negative(in(0)));
+  if (n == "fma") return set(exactlyFused(in(0), in(1), in(2)));
+  if (n == "sqrt") return set(rootOf(in(0)));
+  if (n == "cmpf" || n == "cmpi") return set(compared(op.text, in(0), in(1)));
+  if (n == "select") return set(select(in(0), in(1), in(2)));
+  if (n == "addi") return set(in(0) + in(1));
+  if (n == "subi") return set(in(0) - in(1));
+  if (n == "muli") return set(in(0) * in(1));
+  if (n == "andi") return set(typeOf(op.type).is_bool() ? in(0) && in(1) : in(0) & in(1));
+  if (n == "ori") return set(typeOf(op.type).is_bool() ? in(0) || in(1) : in(0) | in(1));
+  if (n == "shli") return set(in(0) << in(1));
+  if (n == "shrui") return set(cast<int64_t>(cast<uint64_t>(in(0)) >> in(1)));
+  // The remainder of what is never negative: Halide's own rounds towards minus infinity.
+  if (n == "remsi") return set(in(0) % in(1));
+  if (n == "bitcast") return set(reinterpret(typeOf(op.type), in(0)));
+  if (n == "extf" || n == "truncf" || n == "sitofp" || n == "fptosi" || n == "index_cast")
+    return set(cast(typeOf(op.type), in(0)));
+  return false;
+}
+
+}  // namespace normc::halide

@@ -1,0 +1,151 @@
+// A value near the mean of a slab, the shift of its one-pass variance: elements from all of it, and a middle of them, as
+// codegen/lower/Probe.cpp has it. Simpler in two things: quarters of masked rows are of all of them, not of the valid ones,
+// and the shift is not rounded to the type of the data.
+#include "codegen/targets/halide/generator/Translation.h"
+
+using namespace Halide;
+
+namespace normc::halide {
+
+/// Rows that are asked, or vectors, and of rows with a mask those that are found.
+static constexpr int64_t kRows = 8, kVectors = 4, kValidRows = 4;
+/// Bytes of a task's rows that stay in cache until they are read again.
+static constexpr int64_t kHeadBytes = 512 << 10;
+
+/// Of `count` in equal shares, what is asked for the i-th: as codegen/lower/Shares.h has it.
+static Expr inShare(const Expr& count, const Expr& i, int64_t parts) {
+  const int64_t all = 1 << 16, share = all / parts;
+  return count * simplify(i * wide(share) + wide(share / 4) + i * i * wide(2654) % wide(share / 2)) / wide(all);
+}
+static Expr inShare(const Expr& count, int64_t i, int64_t parts) { return inShare(count, wide(i), parts); }
+
+Coordinates Translation::probedPlace(Coordinates at, int64_t i, int64_t parts) const {
+  if (!slab_->isPer("segment")) at.segment = inShare(m_.segments(), i, parts);
+  at.row = inShare(m_.rows(), i, parts);
+  at.feature = probedFeature(at, i, parts);
+  return at;
+}
+
+Expr Translation::probedFeature(const Coordinates& at, int64_t i, int64_t parts) const {
+  if (kind_ == Kind::Column) return at.feature;
+  if (kernel_.featuresLast) return at.feature + inShare(runWidth(*slab_), i, parts);
+  return slab_->isPer("group") ? at.feature + inShare(m_.groupWidth("group"), i, parts) : at.feature;
+}
+
+/// Powers of two of equal numbers add up exactly, so constant data give their value, and differences from it are exact
+/// zeros.
+void Translation::probe(const Op& op, Nest& nest, Replicas& replicas, int64_t lanes) {
+  const Tensor& x = kernel_.tensor(op.text);
+  const bool column = kind_ == Kind::Column, overSegments = !slab_->isPer("segment"), ofRow = slab_->isPer("row");
+  const Expr none = make_zero(m_.statistics());
+  Replicas places = replicas;
+  for (Replica& r : places) {
+    if (overSegments) r.at.segment = wide(0);
+    if (!r.at.row.defined()) r.at.row = wide(0);
+    if (column) continue;
+    if (kernel_.featuresLast)
+      r.at.feature = runBegin_;
+    else if (slab_->isPer("group"))
+      r.at.feature = r.at.group * m_.groupWidth("group");
+  }
+  if (kernel_.hasMask() && !ofRow) {
+    for (size_t i = 0; i < replicas.size(); ++i)
+      replicas[i].values.set(op.out[0], maskedProbe(op, nest, places[i], lanes));
+    return;
+  }
+  const Expr units = overSegments ? m_.segments() * m_.rows() : m_.rows();
+  // As often as the condition says: 0 or 1 times.
+  auto times = [&](Expr condition) {
+    if (!ofRow) condition = condition && units > wide(0);
+    return RDom(0, simplify(cast<int>(condition)), "once");
+  };
+  auto middleOfRows = [&](const Coordinates& at) {
+    Exprs rows;
+    for (int64_t i = 0; i < kRows; ++i) rows.push_back(m_.load(x, probedPlace(at, i, kRows)));
+    return middle(rows);
+  };
+  if (column) {
+    Stage stage = define(nest, "probe", lanes, {none});
+    update(stage, nest, v_, {middleOfRows(places[0].at)}, {}, times(const_true()));
+    replicas[0].values.set(op.out[0], stage.at(nest.here(), v_, 0));
+    return;
+  }
+  // Four vectors, which overlap where the run is shorter. Of a run shorter than one elements, of one row its first.
+  const int64_t width = schedule_.vector;
+  const Expr length = runWidth(*slab_);
+  Stage stage = define(nest, "probe", width, Exprs(replicas.size(), none));
+  auto vectorAt = [&](const Coordinates& at, int64_t k) {
+    Coordinates c = ofRow ? at : probedPlace(at, k, kVectors);
+    Expr& along = kernel_.featuresLast ? c.feature : c.row;
+    const Expr begin = kernel_.featuresLast ? at.feature : wide(0);
+    along = (ofRow ? begin + inShare(length / wide(width), k, kVectors) * wide(width) : min(along, begin + length - wide(width))) + wide(Expr(v_));
+    return m_.load(x, c);
+  };
+  Exprs means, few;
+  for (const Replica& r : places) {
+    Exprs parts;
+    for (int64_t k = 0; k < kVectors; ++k) parts.push_back(vectorAt(r.at, k));
+    means.push_back(ofRow ? product(pairwiseSum(parts), make_const(m_.statistics(), 1.0 / double(kVectors * width)))
+                          : product(middle(parts), make_const(m_.statistics(), 1.0 / double(width))));
+    few.push_back(ofRow ? m_.load(x, r.at) : middleOfRows(r.at));
+  }
+  if (width > 1) update(stage, nest, v_, means, {}, times(length >= wide(width)));
+  update(stage, nest, 0, few, {}, times(width > 1 ? length < wide(width) : const_true()));
+  stage = folded(nest, stage);
+  for (size_t i = 0; i < replicas.size(); ++i)
+    replicas[i].values.set(op.out[0], stage.across(nest.here(), i));
+}
+
+/// The first valid row of each quarter; of a quarter without, that of another.
+Expr Translation::maskedProbe(const Op& op, Nest& nest, const Replica& r, int64_t lanes) {
+  const Tensor &x = kernel_.tensor(op.text), &mask = kernel_.tensor("mask");
+  const bool overSegments = !slab_->isPer("segment");
+  const Expr total = overSegments ? m_.segments() * m_.rows() : m_.rows(), missing = wide(-1);
+  auto place = [&](Expr unit) {
+    Coordinates at = r.at;
+    at.row = overSegments ? unit % m_.rows() : unit;
+    if (overSegments) at.segment = unit / m_.rows();
+    return at;
+  };
+  Stage search = define(nest, "search", 0, Exprs(kValidRows, missing));
+  RDom unit(0, cast<int>(total), "unit");
+  auto found = [&](size_t i) { return search.at(nest.here(), 0, i); };
+  const Expr here = wide(Expr(unit)), valid = m_.load(mask, place(here));
+  Exprs next, old;
+  for (int64_t k = 0; k < kValidRows; ++k) {
+    const Expr inShare = here >= total * wide(k) / wide(kValidRows) && here < total * wide(k + 1) / wide(kValidRows);
+    old.push_back(found(k));
+    next.push_back(select(valid && inShare && found(k) < wide(0), here, found(k)));
+  }
+  update(search, nest, 0, allFromOld(next, old), {}, unit);
+  Expr any = found(kValidRows - 1);
+  for (int64_t k = kValidRows - 2; k >= 0; --k) any = select(found(k) < wide(0), any, found(k));
+  Exprs rows;
+  for (int64_t k = 0; k < kValidRows; ++k) {
+    Coordinates at = place(max(select(found(k) < wide(0), any, found(k)), wide(0)));
+    at.feature = probedFeature(r.at, k, kValidRows);
+    rows.push_back(m_.load(x, at));
+  }
+  Stage stage = define(nest, "probe", lanes, {make_zero(m_.statistics())});
+  RDom once(0, simplify(cast<int>(total > wide(0))), "once");
+  update(stage, nest, v_, {select(any < wide(0), make_zero(m_.statistics()), middle(rows))}, {}, once);
+  return stage.at(nest.here(), v_, 0);
+}
+
+//===-- The head of a stream -----------------------------------------------------------===//
+
+Expr Translation::headUnit(Expr n, int64_t head) {
+  const Expr begin = m_.begin(), rows = m_.end() - begin;
+  int64_t size = 0;
+  for (const Tensor& t : kernel_.tensors)
+    if (t.xSized() && !size) size = bytes(t);
+  const Expr most = wide(kHeadBytes) / max(m_.features() * wide(size), wide(1));
+  const Expr apart = m_.once("apart", max(min(rows, most) / wide(head), wide(1)));
+  const Expr i = n - begin;
+  if (!kernel_.hasMask()) return begin + inShare(apart * wide(head), i, head);
+  const Expr part = i % wide(head), first = part * apart;
+  const Expr within = (inShare(apart * wide(head), part, head) - first + i / wide(head)) % apart;
+  return begin + select(i < apart * wide(head), first + within, i);
+}
+
+}  // namespace normc::halide

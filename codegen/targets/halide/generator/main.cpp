@@ -1,0 +1,118 @@
+// normc-halide-gen: a planned kernel through Halide, in a process of its own.
+//
+//   normc-halide-gen FILE < request.json     writes an object to FILE and facts to standard output
+//   normc-halide-gen --version               which Halide this is, as JSON
+//
+// Halide brings an LLVM of its own, and may fail where it likes: the caller
+// (codegen/targets/halide) limits time and memory and reads what is written to
+// standard error as the log. Exit codes: 0 done, 2 a bad request, 3 refused, 1 anything else.
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "codegen/targets/halide/generator/Finish.h"
+#include "codegen/targets/halide/generator/Traffic.h"
+#include "codegen/targets/halide/generator/Translation.h"
+
+namespace normc::halide {
+namespace {
+
+/// Halide's own errors become exceptions of ours, its warnings lines of the log.
+class Reporter : public Halide::CompileTimeErrorReporter {
+  void warning(const char* text) override { std::cerr << text; }
+  void error(const char* text) override { throw std::runtime_error(text); }
+};
+
+enum Exit { kDone = 0, kFailed = 1, kBadRequest = 2, kRefused = 3 };
+
+std::string version() {
+  std::ostringstream text;
+  text << HALIDE_VERSION_MAJOR << "." << HALIDE_VERSION_MINOR << "." << HALIDE_VERSION_PATCH;
+  return text.str();
+}
+
+void answer(const Request& request, const std::string& path) {
+  const auto start = std::chrono::steady_clock::now();
+  const Halide::Target target = targetOf(request.target);
+  const Kernel& kernel = request.kernel;
+  std::vector<Halide::Internal::LoweredFunc> functions;
+  std::ostringstream text;
+  int64_t longestChain = 0;
+  std::array<Traffic, 2> traffic;  // of a small call and of a large one
+  for (size_t i = 0; i < kernel.phases.size(); ++i) {
+    Memory memory(kernel, static_cast<int>(i));
+    Translation translation(memory, request.schedule);
+    Halide::Func driver = translation.run();
+    longestChain = std::max(longestChain, translation.longestChain());
+    const std::string symbol = kernel.symbol + "_" + kernel.phases[i].name;
+    if (request.emit == "halide") {
+      text << "// " << symbol << "\n";
+      std::streambuf* log = std::cerr.rdbuf(text.rdbuf());  // where Halide prints it
+      driver.print_loop_nest();
+      std::cerr.rdbuf(log);
+      continue;
+    }
+    functions.push_back(lowered(driver, memory, symbol, target));
+    for (size_t large = 0; large < traffic.size() && !request.count.empty(); ++large) {
+      const Traffic t = trafficOf(functions.back(), memory, {request.count[0], request.count[1], request.count[2], large != 0});
+      traffic[large].reads += t.reads, traffic[large].writes += t.writes;
+    }
+    if (request.emit == "stmt")
+      text << "func " << symbol << " (args, task) {\n" << functions.back().body << "}\n\n";
+  }
+  static const std::map<std::string, Halide::OutputFileType> files{
+      {"object", Halide::OutputFileType::object},
+      {"bitcode", Halide::OutputFileType::bitcode},
+      {"asm", Halide::OutputFileType::assembly}};
+  if (auto file = files.find(request.emit); file != files.end())
+    compile(functions, target, file->second, path);
+  else
+    std::ofstream(path) << text.str();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  nlohmann::json facts{
+      {"schema", kSchema}, {"halide", version()}, {"symbol", kernel.symbol}, {"seconds", took.count()}, {"longest_chain", longestChain}};
+  if (!request.count.empty())
+    for (const Traffic& t : traffic) facts["reads"].push_back(t.reads), facts["writes"].push_back(t.writes);
+  for (const Phase& phase : kernel.phases) facts["phases"].push_back(kernel.symbol + "_" + phase.name);
+  std::cout << facts.dump() << "\n";
+}
+
+int run(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: normc-halide-gen FILE < request.json, or normc-halide-gen --version\n";
+    return kBadRequest;
+  }
+  if (std::string(argv[1]) == "--version") {
+    std::cout << nlohmann::json{{"schema", kSchema}, {"halide", version()}}.dump() << "\n";
+    return kDone;
+  }
+  // Kernels call nothing: a loop that clears memory stays a loop. Halide reads LLVM's options from here
+  // alone.
+  setenv("HL_LLVM_ARGS", "-disable-loop-idiom-all", /*overwrite=*/1);
+  const std::string input(std::istreambuf_iterator<char>(std::cin), {});
+  static Reporter reporter;
+  Halide::set_custom_compile_time_error_reporter(&reporter);
+  try {
+    answer(parseRequest(input), argv[1]);
+    return kDone;
+  } catch (const BadRequest& e) {
+    std::cerr << "bad request: " << e.what() << "\n";
+    return kBadRequest;
+  } catch (const Refusal& e) {
+    std::cerr << "cannot be expressed: " << e.what() << "\n";
+    return kRefused;
+  } catch (const std::exception& e) {
+    std::cerr << e.what() << "\n";
+    return kFailed;
+  }
+}
+
+}  // namespace
+}  // namespace normc::halide
+
+int main(int argc, char** argv) { return normc::halide::run(argc, argv); }

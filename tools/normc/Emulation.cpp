@@ -1,0 +1,139 @@
+#include "tools/normc/Emulation.h"
+
+#include <filesystem>
+
+#include "tools/normc/Files.h"
+#include "codegen/emulator/EmulatedDriver.h"
+#include "codegen/Pipelines.h"
+
+namespace normc::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using codegen::cuda::Arch;
+
+/// Elements of a trial beyond which it would take seconds.
+constexpr int64_t kMaxElements = 1 << 19;
+
+/// What the gate puts at the end of every buffer.
+constexpr size_t kGuardBytes = 256;
+
+std::string fakeDriver() {
+  const fs::path program = fs::canonical("/proc/self/exe");
+  const fs::path library = (program.parent_path() / NORMC_FAKE_CUDA_FROM_PROGRAM).lexically_normal();
+  std::error_code none;
+  if (!fs::exists(library, none))
+    throw refused("--emulate needs " + library.filename().string() + ", which is not in " +
+                      library.parent_path().string(),
+                  "it is built along with normc: keep both where the build put them");
+  return library.string();
+}
+
+/// What phases are called, less the phase: "k3" of "k3_apply".
+std::string symbolOf(const Json& kernel) {
+  const std::string phase = kernel.at("phases").at(0).at("symbol");
+  return phase.substr(0, phase.find('_'));
+}
+
+using Operands = std::vector<emulator::EmulatedDriver::Operand>;
+
+Operands operandsOf(const Json& kernel) {
+  Operands operands;
+  for (const Json& operand : kernel.at("operands")) {
+    const std::string role = operand.at("role"), name = operand.at("name");
+    const bool workspace = role == "workspace", written = workspace || operand.at("access") == "write";
+    operands.push_back({role == "tensor" ? name : role + "." + name, written, !written});
+  }
+  return operands;
+}
+
+/// A kernel compiled again, with the program that the emulator made of its IR.
+struct Recompiled {
+  std::string ptx;
+  std::unique_ptr<emulator::Program> program;
+  std::string refusal;  ///< why there is no program
+};
+
+Recompiled recompile(const Problem& problem, const Json& kernel, const Arch& arch) {
+  Recompiled result;
+  const auto refuse = [&](llvm::Error error) { result.refusal = llvm::toString(std::move(error)); };
+  auto schedule = codegen::cuda::parseSchedule(kernel.at("schedule").get<std::string>());
+  if (!schedule) return refuse(schedule.takeError()), std::move(result);
+  codegen::CudaOptions options{.assemble = false};
+  options.observe = [&](const llvm::Module& ir) {
+    auto program = emulator::Program::compile(ir);
+    if (program) {
+      result.program = std::make_unique<emulator::Program>(std::move(*program));
+    } else {
+      refuse(program.takeError());
+    }
+  };
+  auto compiled = codegen::compileKernel(problem, *schedule, arch, symbolOf(kernel), options);
+  if (!compiled) return refuse(compiled.takeError()), std::move(result);
+  result.ptx = std::move(compiled->ptx);
+  return result;
+}
+
+/// PTX may end with a zero, or not.
+std::string_view textOf(const std::string& ptx) { return ptx.c_str(); }
+
+}  // namespace
+
+void Emulation::require() { fakeDriver(); }
+
+Emulation::Emulation(const PackageFile& file)
+    : file_(file), library_(fakeDriver()), bytes_(readFile(file.path())) {
+  translated([&] { file.package().verify(); });
+}
+
+std::string Emulation::blob(size_t index) const {
+  const Json& blob = file_.manifest().at("blobs").at(index);
+  const size_t offset = blob.at("offset"), bytes = blob.at("bytes");
+  return offset < bytes_.size() ? bytes_.substr(offset, bytes) : "";
+}
+
+KernelVerdict Emulation::judge(size_t index, Judging how) const {
+  const Json& kernel = file_.kernels().at(index);
+  const auto notRun = [&](std::string why) {
+    KernelVerdict verdict;
+    verdict.kernel = index;
+    verdict.skipped = std::move(why);
+    return verdict;
+  };
+  auto arch = codegen::cuda::findArch(kernel.at("isa").get<std::string>());
+  if (!arch) return notRun(llvm::toString(arch.takeError()));
+  Recompiled made = recompile(file_.problem(kernel.at("problem")), kernel, *arch);
+  const std::string ptx = blob(kernel.at("blob"));
+  if (!made.ptx.empty() && textOf(made.ptx) != textOf(ptx))
+    return notRun("this normc makes other code of it than the package holds");
+  if (!made.program) return notRun(made.refusal);
+
+  const auto driver =
+      valueOf(emulator::EmulatedDriver::open(library_, int(arch->number / 10), int(arch->number % 10)),
+              ExitCode::Refused);
+  driver->guardBytes = kGuardBytes;
+  driver->add(ptx, *made.program, operandsOf(kernel));
+  if (kernel.contains("cubin") && !kernel.at("cubin").is_null())
+    driver->add(blob(kernel.at("cubin")), std::move(*made.program), operandsOf(kernel));
+
+  // A package of its own: what a context knows of a driver ends when the driver starts again.
+  const PackageFile file(file_.path(), 1, library_);
+  const auto device = translated([&] { return std::make_unique<gate::CudaDevice>(0, library_); });
+  how.device = device.get();
+  how.maxElements = kMaxElements;
+  how.observed = [&] {
+    for (const auto& launched : driver->takeLaunches())
+      if (!launched.report.ok()) return launched.report.text();
+    return std::string();
+  };
+  KernelVerdict verdict = judgeKernel(file, index, how);
+  if (verdict.shadowed) {  // a fallback
+    verdict = judgeKernel(file.alone(index, library_), 0, how);
+    verdict.kernel = index;
+  }
+  verdict.emulated = true;
+  verdict.deviceLost = false;  // the next kernel gets another
+  return verdict;
+}
+
+}  // namespace normc::cli

@@ -1,0 +1,81 @@
+#include "tools/normc/FieldFolder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "tools/normc/Failure.h"
+#include "tools/normc/Npy.h"
+#include "tools/normc/Output.h"
+
+namespace normc::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+NpyType typeOf(const normc_field& field) {
+  return field.type == NORMC_I64 ? NpyType::I8 : field.type == NORMC_F64 ? NpyType::F8 : NpyType::F4;
+}
+
+std::vector<int64_t> shapeOf(const normc_field& field) { return {field.shape, field.shape + field.ndim}; }
+
+std::string describe(NpyType type, const std::vector<int64_t>& shape) {
+  std::vector<std::string> sizes;
+  for (const int64_t size : shape) sizes.push_back(std::to_string(size));
+  return std::string(name(type)) + " [" + joined(sizes, ", ") + "]";
+}
+
+std::string fileOf(const std::string& folder, const normc_field& field) {
+  return (fs::path(folder) / (std::string(field.name) + ".npy")).string();
+}
+
+std::vector<fs::path> arraysIn(const std::string& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
+    if (entry.path().extension() == ".npy") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace
+
+std::optional<double> FieldBuffer::scalar(const std::string& field) const {
+  for (const normc_field& each : fields)
+    if (field == each.name && each.ndim == 0) return memory.getField(each.type, each.offset, 0);
+  return std::nullopt;
+}
+
+bool holdsFields(const std::string& folder) { return !arraysIn(folder).empty(); }
+
+void readFields(const std::string& folder, const std::string& what, FieldBuffer& buffer) {
+  std::vector<std::string> names;
+  for (const normc_field& field : buffer.fields) names.push_back(field.name);
+  for (const fs::path& file : arraysIn(folder))
+    if (std::find(names.begin(), names.end(), file.stem().string()) == names.end())
+      throw refused(file.string() + " is no field of " + what, "it has the fields " + joined(names));
+  for (const normc_field& field : buffer.fields) {
+    const std::string file = fileOf(folder, field);
+    if (!fs::exists(file))
+      throw refused("the folder " + folder + " lacks the field " + field.name + " of " + what,
+                    "it has the fields " + joined(names) + ", each in a .npy file of its name");
+    const NpyArray array = readNpy(file);
+    if (array.type != typeOf(field) || array.shape != shapeOf(field))
+      throw refused(file + " is " + describe(array.type, array.shape) + "; the field " + field.name + " of " +
+                    what + " is " + describe(typeOf(field), shapeOf(field)));
+    std::memcpy(static_cast<char*>(buffer.memory.data()) + field.offset, array.data.data(), field.bytes);
+  }
+}
+
+void writeFields(const std::string& folder, const FieldBuffer& buffer) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw refused("cannot make the folder " + folder + ": " + error.message());
+  for (const normc_field& field : buffer.fields) {
+    const char* data = static_cast<const char*>(buffer.memory.data()) + field.offset;
+    writeNpy(fileOf(folder, field), {typeOf(field), shapeOf(field), std::string(data, field.bytes)});
+  }
+}
+
+}  // namespace normc::cli

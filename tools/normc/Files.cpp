@@ -1,0 +1,103 @@
+#include "tools/normc/Files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "tools/normc/Failure.h"
+
+namespace normc::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+Failure cannot(const char* what, const std::string& path, int error) {
+  return refused(std::string("cannot ") + what + " " + path + ": " + std::strerror(error));
+}
+
+bool writeAll(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes.remove_prefix(written);
+  }
+  return true;
+}
+
+/// To a device or a pipe, which a rename would replace.
+void writeThrough(const std::string& path, std::string_view content) {
+  const int file = path == "-" ? dup(STDOUT_FILENO) : open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (file < 0) throw cannot("write", path, errno);
+  const int error = writeAll(file, content) ? 0 : errno;
+  close(file);
+  if (error) throw cannot("write", path, error);
+}
+
+}  // namespace
+
+bool isStream(const std::string& path) {
+  std::error_code none;
+  return path == "-" || (fs::exists(path, none) && !fs::is_regular_file(path, none));
+}
+
+std::string readFile(const std::string& path, size_t most) {
+  const bool isInput = path == "-";
+  std::error_code none;
+  const fs::file_type type = isInput ? fs::file_type::fifo : fs::status(path, none).type();
+  if (type == fs::file_type::directory) throw cannot("read", path, EISDIR);
+  if (type == fs::file_type::character || type == fs::file_type::block)
+    throw refused("cannot read " + path + ": it is not a regular file");
+  errno = 0;
+  std::ifstream file;
+  if (!isInput) file.open(path, std::ios::binary);
+  if (!isInput && !file) throw cannot("read", path, errno ? errno : EIO);
+  std::istream& in = isInput ? std::cin : file;
+  std::string content;
+  constexpr size_t kPiece = 1 << 20;
+  do {
+    const size_t before = content.size(), wanted = std::min(kPiece, most - before);
+    content.resize(before + wanted);
+    in.read(content.data() + before, std::streamsize(wanted));
+    content.resize(before + size_t(in.gcount()));
+  } while (in && content.size() < most);
+  if (in.bad()) throw cannot("read", path, EIO);
+  return content;
+}
+
+void writeFile(const std::string& given, std::string_view content) {
+  std::error_code none;
+  if (isStream(given)) return writeThrough(given, content);
+  const std::string path = fs::is_symlink(given, none) ? fs::weakly_canonical(given, none).string() : given;
+  std::string temporary;
+  int file = -1;
+  for (int attempt = 0; file < 0; ++attempt) {
+    temporary = path + ".tmp" + std::to_string(getpid()) + "." + std::to_string(attempt);
+    file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0 && errno != EEXIST) throw cannot("write", path, errno);
+  }
+  int error = writeAll(file, content) && fsync(file) == 0 ? 0 : errno;
+  if (close(file) != 0 && error == 0) error = errno;
+  if (error == 0 && rename(temporary.c_str(), path.c_str()) != 0) error = errno;
+  if (error == 0) return;
+  unlink(temporary.c_str());
+  throw cannot("write", path, error);
+}
+
+void requireWritable(const std::string& path) {
+  std::error_code none;
+  if (fs::is_directory(path, none)) throw cannot("write", path, EISDIR);
+  if (isStream(path)) return;
+  std::string folder = fs::path(path).parent_path().string();
+  if (folder.empty()) folder = ".";
+  if (access(folder.c_str(), W_OK | X_OK) != 0) throw cannot("write", path, errno);
+}
+
+}  // namespace normc::cli

@@ -1,0 +1,138 @@
+#include "tools/normc/Judge.h"
+
+#include <algorithm>
+
+#include "autotune/gate/Request.h"
+
+namespace normc::cli {
+namespace {
+
+constexpr size_t kFailuresShown = 3;
+
+class KernelTrials {
+ public:
+  KernelTrials(const PackageFile& file, size_t kernel, const Judging& how)
+      : file_(file),
+        manifest_(file.kernels().at(kernel)),
+        problem_(file.problem(manifest_.at("problem"))),
+        how_(how) {
+    verdict_.kernel = kernel;
+    const Json limits = manifest_.value("limits", Json::object());
+    for (const char* least : {"rows_min", "run_min"}) limited_ |= limits.value(least, int64_t(0)) > 0;
+    for (const char* most : {"rows_max", "run_max"}) limited_ |= limits.contains(most) && !limits.at(most).is_null();
+    if (limited_) return;
+    try {
+      makePlans(problem_.text());
+    } catch (const Failure& failure) {  // e.g. it needs more shared memory than the device has
+      if (!how_.device) throw;
+      verdict_.skipped = failure.diagnostics().front().message;
+    }
+  }
+
+  /// Whether there is any use in another trial.
+  bool open() const { return verdict_.skipped.empty() && !verdict_.deviceLost; }
+
+  void run(gate::Trial trial) {
+    const bool shortened = shorten(trial.extents);
+    if (limited_) planFor(trial.extents);
+    if (!plan_ || plan_->kernel() != verdict_.kernel) return;  // the runtime would choose another
+    judge(*plan_, trial, shortened);
+    if (large_) judge(*large_, trial, shortened);
+  }
+
+  const Problem& problem() const { return problem_; }
+  KernelVerdict take() {
+    verdict_.shadowed = verdict_.trials == 0 && verdict_.skipped.empty();
+    if (verdict_.shadowed)
+      verdict_.skipped = "the runtime always chooses another kernel of this package";
+    return std::move(verdict_);
+  }
+
+ private:
+  void judge(const host::Plan& plan, const gate::Trial& trial, bool shortened) {
+    gate::Verdict verdict = gate::judge(plan.get(), problem_, trial, how_.device);
+    if (const std::string text = how_.observed(); !text.empty()) {
+      verdict.text =
+          (verdict.ok ? problem_.text() + " on " + trial.text() + ":" : verdict.text) + "\n" + text;
+      verdict.ok = false;
+    }
+    ++verdict_.trials;
+    verdict_.shortened += shortened;
+    if (!verdict.ok) {
+      ++verdict_.failed;
+      verdict_.deviceLost = how_.device && !how_.device->alive();
+      if (verdict_.failures.size() < kFailuresShown) verdict_.failures.push_back(verdict.text);
+    } else if (verdict.worstRatio > verdict_.worstRatio) {
+      verdict_.worstRatio = verdict.worstRatio;
+      verdict_.worstOutput = verdict.worstOutput;
+    }
+  }
+
+  void makePlans(const std::string& request) {
+    const std::string isa = manifest_.at("isa");
+    normc_request options{.isa_cap = isa.c_str(), .one_kernel = 1};
+    if (how_.device) options.device_type = kDLCUDA, options.device_id = how_.device->index();
+    large_.reset();
+    plan_.emplace(file_.plan(request, options));
+    if (plan_->kernel() != verdict_.kernel) return;
+    const std::vector<normc_number> numbers = gate::numbersOfLargeCalls(plan_->get());
+    if (numbers.empty()) return;
+    options.numbers = numbers.data(), options.number_count = numbers.size();
+    large_.emplace(file_.plan(request, options));
+  }
+  bool shorten(Extents& e) const {
+    const int64_t row = std::max<int64_t>(e.segments * e.features, 1);
+    const int64_t rows = std::max<int64_t>(how_.maxElements / row, 1);
+    if (e.rows <= rows) return false;
+    e.rows = rows;
+    return true;
+  }
+  void planFor(const Extents& extents) {
+    const std::string request = gate::requestOf(problem_, extents);
+    if (request == planned_) return;
+    planned_ = request;
+    plan_.reset(), large_.reset();
+    try {
+      makePlans(request);
+    } catch (const Failure&) {  // beyond the limits, and no other kernel of the package serves it
+    }
+  }
+
+  const PackageFile& file_;
+  const Json& manifest_;
+  Problem problem_;
+  const Judging& how_;
+  bool limited_ = false;
+  std::string planned_;
+  std::optional<host::Plan> plan_, large_;  ///< large_: takes every call for a large one
+  KernelVerdict verdict_;
+};
+
+}  // namespace
+
+std::vector<int64_t> featureCounts(const Problem& problem) {
+  int64_t groups = problem.groups(problem.spec->groups);
+  if (problem.spec->pre) groups = std::max(groups, problem.groups(problem.spec->pre->groups));
+  std::vector<int64_t> counts;
+  for (const int64_t base : {1, 7, 8, 64, 100, 768}) {
+    const int64_t count = base % groups == 0 ? base : base < 64 ? base * groups : 0;
+    if (count && std::find(counts.begin(), counts.end(), count) == counts.end()) counts.push_back(count);
+  }
+  return counts;
+}
+
+KernelVerdict judgeKernel(const PackageFile& file, size_t kernel, const Judging& how) {
+  KernelTrials trials(file, kernel, how);
+  const Problem& problem = trials.problem();
+  const std::vector<int64_t> counts = problem.features ? std::vector<int64_t>{*problem.features}
+                                      : how.features   ? std::vector<int64_t>{*how.features}
+                                                       : featureCounts(problem);
+  for (const int64_t count : counts)
+    for (const gate::Trial& trial : gate::standardTrials(problem, count)) {
+      if (!trials.open() || how.stop()) return trials.take();
+      trials.run(trial);
+    }
+  return trials.take();
+}
+
+}  // namespace normc::cli

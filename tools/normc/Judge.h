@@ -1,0 +1,50 @@
+// The trials of one kernel of a package, and what became of them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/normc/PackageFile.h"
+#include "autotune/gate/Gate.h"
+
+namespace normc::cli {
+
+struct KernelVerdict {
+  size_t kernel = 0;
+  int64_t trials = 0;
+  int64_t shortened = 0;  ///< of them, with fewer rows than the standard trial has
+  int64_t failed = 0;
+  double worstRatio = 0;  ///< largest error over its bound, of the trials that passed
+  std::string worstOutput;
+  std::vector<std::string> failures;  ///< the first few, in words
+  std::string skipped;                ///< why it was not tried; empty if it was
+  bool shadowed = false;  ///< not tried, since the runtime always chose another kernel
+  bool emulated = false;
+  bool deviceLost = false;  ///< a trial ended the device's context: nothing more runs there
+};
+
+/// The feature counts to try a kernel of any number with: 1, 7, 8, 64, 100, 768 and, where
+/// these do not divide into its groups, multiples of them.
+std::vector<int64_t> featureCounts(const Problem&);
+
+/// How a kernel is tried.
+struct Judging {
+  std::optional<int64_t> features;                    ///< narrows a kernel of any number to one
+  std::function<bool()> stop = [] { return false; };  ///< ends early
+  const gate::CudaDevice* device = nullptr;           ///< where; null for the CPU
+  /// A trial of more elements has as many rows less, down to one.
+  int64_t maxElements = std::numeric_limits<int64_t>::max();
+  /// Asked after each trial for what was seen beside the numbers; empty if nothing was wrong.
+  std::function<std::string()> observed = [] { return std::string(); };
+};
+
+/// Tries the kernel wherever the runtime would choose it: through a plan for its own problem, capped at
+/// its instruction set, with the rows of each trial where the kernel has limits. Ends with the first trial
+/// that loses the device.
+KernelVerdict judgeKernel(const PackageFile&, size_t kernel, const Judging&);
+
+}  // namespace normc::cli

@@ -1,0 +1,16 @@
+// Emulation of a build without Boost.Context, and so without the emulator.
+#include "tools/normc/Emulation.h"
+#include "llvm/Support/ErrorHandling.h"
+
+namespace normc::cli {
+
+Emulation::Emulation(const PackageFile& file) : file_(file) { require(); }
+
+void Emulation::require() {
+  throw refused("this normc was built without the emulator that --emulate needs",
+                "install Boost.Context (libboost-context-dev) and build it again");
+}
+
+KernelVerdict Emulation::judge(size_t, Judging) const { llvm_unreachable("the constructor throws"); }
+
+}  // namespace normc::cli

@@ -1,0 +1,72 @@
+#include "tools/normc/PlanFlags.h"
+
+#include <algorithm>
+
+#include "tools/normc/Cli.h"
+#include "tools/normc/Values.h"
+
+namespace normc::cli {
+namespace {
+
+using Numbers = std::vector<std::pair<std::string, double>>;
+
+PackageFile openFor(const PlanFlags& flags, const Place& place, const std::string& verb) {
+  if (flags.file.empty() || flags.problem.empty())
+    throw usage("normc " + verb + " needs a package and a problem",
+                "e.g. normc " + verb + " norms.npk 'layer_norm:forward@f32[*x768]'");
+  return PackageFile(flags.file, int(std::min<int64_t>(flags.threads, INT32_MAX)), place.cudaLibrary());
+}
+
+Numbers numbersOf(const PlanFlags& flags) {
+  Numbers numbers;
+  for (const std::string& text : flags.numbers) {
+    const auto [name, value] = pairOf("--number", text, "epsilon=1e-6");
+    numbers.emplace_back(name, numberOf("--number " + name, value));
+  }
+  return numbers;
+}
+
+host::Plan planFor(const PackageFile& file, const PlanFlags& flags, const Place& place,
+                   const Numbers& numbers) {
+  std::vector<normc_number> list;
+  for (const auto& [name, value] : numbers) list.push_back({name.c_str(), value});
+  normc_request request = place.request();
+  if (!flags.isaCap.empty()) request.isa_cap = flags.isaCap.c_str();
+  request.denormals = flags.keepDenormals ? NORMC_DENORMALS_KEEP : NORMC_DENORMALS_FLUSH;
+  request.numbers = list.data();
+  request.number_count = list.size();
+  return file.plan(flags.problem, request);
+}
+
+}  // namespace
+
+void PlanFlags::declare(CLI::App& parser) {
+  parser.add_option("FILE", file, "A package (.npk)")->type_name("");
+  parser.add_option("PROBLEM", problem, "e.g. 'layer_norm:forward@f32[*x768]'")->type_name("");
+  parser
+      .add_option("--isa-cap", isaCap, "Use no newer instruction set, or architecture sm_NN, than this one")
+      ->type_name("ISA");
+  parser.add_option("--number", numbers, "A number of the norm other than its default, e.g. epsilon=1e-6")
+      ->allow_extra_args(false)
+      ->type_name("NAME=X");
+  place.declare(parser);
+  addWhole(parser, "--threads", threads, "At most so many [all]");
+  parser.add_flag("--keep-denormals", keepDenormals, "Do not take subnormal numbers for zero");
+}
+
+Planned::Planned(const PlanFlags& flags, const std::string& verb)
+    : place(flags.place),
+      file(openFor(flags, place, verb)),
+      plan(planFor(file, flags, place, numbersOf(flags))),
+      index(plan.kernel()),
+      numbers_(numbersOf(flags)) {}
+
+std::optional<double> Planned::number(const std::string& name) const {
+  for (const auto& [given, value] : numbers_)
+    if (given == name) return value;
+  for (const Json& scalar : kernel().at("scalars"))
+    if (scalar.at("name") == name) return scalar.at("value").get<double>();
+  return std::nullopt;
+}
+
+}  // namespace normc::cli

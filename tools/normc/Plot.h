@@ -1,0 +1,20 @@
+// Records as pictures, drawn by gnuplot.
+#pragma once
+
+#include <string>
+
+#include "tools/normc/ExitCode.h"
+#include "tools/normc/Output.h"
+#include "autotune/records/Database.h"
+
+namespace normc::cli {
+
+/// Three pictures, each as SVG and PNG, in a folder: `landscape` (what each candidate took, of the default),
+/// `features` (speed over feature counts, default and chosen), `roofline` (speed over the bytes of a call).
+/// Throws where gnuplot is not there, with how to get it.
+ExitCode plotRecords(const tune::Database&, const std::string& folder, Output&);
+
+/// The script that draws one of them; data stand in it.
+std::string plotScript(const tune::Database&, const std::string& picture);
+
+}  // namespace normc::cli

@@ -1,0 +1,24 @@
+// Files of records as the command line names them.
+#pragma once
+
+#include <string>
+
+#include "tools/normc/Failure.h"
+#include "tools/normc/Files.h"
+#include "tools/normc/Output.h"
+#include "autotune/records/Database.h"
+
+namespace normc::cli {
+
+/// The records of a file, or of the standard input for "-"; a Failure where it holds something else.
+inline tune::Database recordsIn(const std::string& file) {
+  return valueOf(file == "-" ? tune::databaseOf(readFile(file), "the standard input") : tune::readDatabase(file),
+                 ExitCode::Refused);
+}
+
+/// Tells of lines that are passed over.
+inline void noteFlaws(const std::string& file, const tune::Counts& counts, Output& out) {
+  if (counts.damaged || counts.newer || counts.torn) out.note(file + ": " + counts.text());
+}
+
+}  // namespace normc::cli

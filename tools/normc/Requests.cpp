@@ -1,0 +1,173 @@
+#include "tools/normc/Requests.h"
+
+#include <algorithm>
+
+#include "tools/normc/Cli.h"
+#include "tools/normc/Failure.h"
+#include "tools/normc/Output.h"
+#include "dsl/Library.h"
+#include "dsl/Nearest.h"
+
+namespace normc::cli {
+namespace {
+
+bool isProblem(const std::string& input) { return input.find_first_of(":@[") != std::string::npos; }
+
+/// The norms of the command line by name; what a problem's text may name.
+class NormTable {
+ public:
+  void add(const std::string& input) {
+    for (const Norm& norm : normsOf(input)) {
+      const auto [at, isNew] = norms_.emplace(norm->name, norm);
+      if (!isNew && *at->second != *norm)
+        throw usage("two different norms are called " + inQuotes(norm->name) + ", one of them from " + input,
+                    "rename one: a package finds a norm by its name");
+      if (isNew) order_.push_back(norm);
+    }
+  }
+  const std::vector<Norm>& inOrder() const { return order_; }
+  Result<Norm> find(std::string_view name) const {
+    const auto at = norms_.find(name);
+    return at == norms_.end() ? findNorm(name) : Result<Norm>(at->second);
+  }
+
+ private:
+  std::map<std::string, Norm, std::less<>> norms_;
+  std::vector<Norm> order_;
+};
+
+std::map<std::string, int64_t> bindingsOf(const RequestFlags& flags, const std::vector<Norm>& norms) {
+  std::vector<std::string> known;
+  for (const Norm& norm : norms)
+    for (const std::string& name : bindingNames(*norm)) known.push_back(name);
+  std::map<std::string, int64_t> bindings;
+  for (const std::string& text : flags.bindings) {
+    const auto [name, value] = pairOf("--bind", text, "heads=16");
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw usage("no norm of the command line has a binding " + inQuotes(name),
+                  didYouMean(name, known, known.empty() ? "" : "they have " + joined(known)));
+    if (!bindings.emplace(name, wholeOf("--bind " + name, value, 1)).second)
+      throw usage("--bind " + name + " is given twice");
+  }
+  return bindings;
+}
+
+/// What all problems of a norm have in common.
+Problem frameOf(const Norm& norm, const RequestFlags& flags, const std::map<std::string, int64_t>& bindings) {
+  Problem problem;
+  problem.spec = norm;
+  problem.layout = layoutOf("--layout", flags.layout);
+  problem.segmented = flags.segmented || problem.layout == Layout::ChannelsFirst ||
+                      norm->reduce == Reduce::Segment || norm->reduce == Reduce::SegmentFeatures;
+  problem.mask = flags.mask;
+  for (const std::string& name : bindingNames(*norm)) {
+    const auto at = bindings.find(name);
+    if (at == bindings.end())
+      throw usage("the norm " + norm->name + " leaves the number of its " + name + " open",
+                  "give it: --bind " + name + "=16");
+    problem.bindings[name] = at->second;
+  }
+  return problem;
+}
+
+class Collector {
+ public:
+  void add(Result<Problem> problem) {
+    if (!problem) {
+      errors_.insert(errors_.end(), problem.errors().begin(), problem.errors().end());
+      return;
+    }
+    const std::string text = problem->text();
+    if (std::find(texts_.begin(), texts_.end(), text) != texts_.end()) return;
+    texts_.push_back(text);
+    problems_.push_back(*std::move(problem));
+  }
+  std::vector<Problem> take() {
+    if (!errors_.empty()) throw Failure(ExitCode::Usage, distinct());
+    return std::move(problems_);
+  }
+
+ private:
+  /// One mistake is often in many problems.
+  std::vector<Diagnostic> distinct() const {
+    std::vector<Diagnostic> result;
+    for (const Diagnostic& error : errors_)
+      if (std::none_of(result.begin(), result.end(),
+                       [&](const auto& o) { return o.message == error.message; }))
+        result.push_back(error);
+    return result;
+  }
+
+  std::vector<Problem> problems_;
+  std::vector<std::string> texts_;
+  std::vector<Diagnostic> errors_;
+};
+
+}  // namespace
+
+void RequestFlags::declare(CLI::App& parser, const std::string& what) {
+  parser.add_option("NORM", inputs, "Built-in norms, .norm files, or whole problems")->type_name("");
+  addList(parser, "--features", features, what);
+  addList(parser, "--dtype", dtypes, "Of the data: f32, f64, bf16, f16 [f32]");
+  addList(parser, "--entry", entries, "forward, backward, infer [all]");
+  parser.add_option("--params", params, "Dtype of scale and bias: f32 or that of the data")
+      ->type_name("DTYPE");
+  parser.add_option("--layout", layout, "features_last or channels_first")->type_name("LAYOUT");
+  parser.add_flag("--mask", mask, "For rows with a mask");
+  parser.add_flag("--segmented", segmented,
+                  "For segments x rows x features also where the norm does not need it");
+  parser.add_option("--bind", bindings, "A number that the norm leaves open")
+      ->allow_extra_args(false)
+      ->type_name("NAME=N");
+}
+
+bool RequestFlags::shapesNorms() const {
+  RequestFlags untouched;
+  untouched.inputs = inputs;
+  return *this != untouched;
+}
+
+std::vector<Problem> problemsOf(const RequestFlags& flags) {
+  NormTable norms;
+  std::vector<std::string> problems;
+  for (const std::string& input : flags.inputs) {
+    if (namesFile(input) || !isProblem(input)) {
+      norms.add(input);
+    } else {
+      problems.push_back(input);
+    }
+  }
+
+  if (!problems.empty() && flags.shapesNorms())
+    throw usage("a whole problem says its dtype, features, layout and so on itself",
+                "leave out the flags for them, or name the norm alone");
+
+  Collector collector;
+  for (const std::string& text : problems)
+    collector.add(parseProblem(text, [&](std::string_view name) { return norms.find(name); }));
+  // With problems beside it, a norm is there to be named by them.
+  if (!problems.empty()) return collector.take();
+
+  std::vector<std::optional<int64_t>> features{std::nullopt};
+  for (const std::string& text : flags.features) features.push_back(wholeOf("--features", text, 1));
+  const auto bindings = bindingsOf(flags, norms.inOrder());
+  for (const Norm& norm : norms.inOrder()) {
+    Problem problem = frameOf(norm, flags, bindings);
+    for (const std::string& dtype : flags.dtypes) {
+      problem.data = dtypeOf("--dtype", dtype);
+      problem.params = problem.data == DType::F64 ? DType::F64 : DType::F32;
+      if (!flags.params.empty() && (norm->scale || norm->bias))
+        problem.params = dtypeOf("--params", flags.params);
+      for (const std::string& entry : flags.entries) {
+        problem.entry = entryOf("--entry", entry);
+        for (const auto& count : features) {
+          problem.features = count;
+          collector.add(checkProblem(problem));
+        }
+      }
+    }
+  }
+  return collector.take();
+}
+
+}  // namespace normc::cli

@@ -1,0 +1,32 @@
+// From the flags of `compile` and `tune` to problems: the product of what was asked for.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tools/normc/Values.h"
+
+namespace normc::cli {
+
+struct RequestFlags {
+  std::vector<std::string> inputs;  ///< norms, files of norms, and whole problems
+  std::vector<std::string> features, dtypes{"f32"}, entries{"forward", "backward", "infer"};
+  std::string params, layout = "features_last";
+  std::vector<std::string> bindings;
+  bool mask = false, segmented = false;
+
+  /// `features`: what --features means to the verb.
+  void declare(CLI::App&, const std::string& features);
+  /// Whether any flag is given that says which problems of a norm are meant.
+  bool shapesNorms() const;
+  bool operator==(const RequestFlags&) const = default;
+};
+
+/// Every problem once. A norm gives one for each entry, dtype and feature count, and
+/// always those of any number of features; a whole problem gives itself. All that is
+/// wrong is in one Failure.
+std::vector<Problem> problemsOf(const RequestFlags&);
+
+}  // namespace normc::cli

@@ -1,0 +1,37 @@
+// What a tuning found, for people and for programs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/normc/Output.h"
+#include "autotune/search/Search.h"
+
+namespace normc::cli {
+
+/// One task, and how it ended.
+struct Tuned {
+  tune::Task task;
+  tune::Outcome outcome;
+  tune::Landscape landscape;
+  tune::Samples defaultSamples;  ///< of the race
+  double copySeconds = 0;        ///< of a copy of the same traffic; 0: none
+  int transfers = 0;             ///< X-sized ones
+  int64_t disturbed = 0;         ///< samples that were thrown away, since the core was not ours alone
+  bool patient = true;           ///< there was time to wait for it to the end
+  std::string norms, place;      ///< of the command line: files of norms, and the flags that say where and for what
+};
+
+/// Of a reason of several lines the first, and the next behind "it said:".
+std::string shortOf(const std::string& reason);
+
+/// The closing table, what was rejected and why, and where the records are.
+void report(const std::vector<Tuned>&, bool whole, const std::string& records, Output&);
+
+/// Which of a task's candidates a dry run shows.
+enum class Shown { All, Seeds };
+
+/// The candidates of a task in the order of the model, the seeds marked; as JSON where that is wanted.
+Json dryRunReport(const tune::Task&, const tune::Landscape&, const std::vector<size_t>& seeds, Shown, Output&);
+
+}  // namespace normc::cli

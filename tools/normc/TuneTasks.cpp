@@ -1,0 +1,89 @@
+#include "tools/normc/TuneTasks.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "tools/normc/Failure.h"
+#include "autotune/measure/Policy.h"
+#include "autotune/tune/LiveLab.h"
+#include "autotune/tune/Words.h"
+#include "dsl/Nearest.h"
+
+namespace normc::cli {
+namespace {
+
+/// `i/n`, counted from 1.
+std::pair<int64_t, int64_t> shardOf(const std::string& text) {
+  const size_t slash = text.find('/');
+  if (text.empty()) return {1, 1};
+  if (slash == text.npos)
+    throw usage("--shard is " + inQuotes(text) + "; it must have the form 2/8: part 2 of 8");
+  const int64_t part = wholeOf("--shard", text.substr(0, slash), 1),
+                parts = wholeOf("--shard", text.substr(slash + 1), 1);
+  if (part > parts)
+    throw usage("--shard is " + inQuotes(text) + "; there are only " + std::to_string(parts) + " parts");
+  return {part, parts};
+}
+
+std::vector<Problem> problemsWithFeatures(const RequestFlags& request) {
+  std::vector<Problem> problems;
+  for (Problem& problem : problemsOf(request))
+    if (problem.features) problems.push_back(std::move(problem));
+  if (problems.empty())
+    throw usage("normc tune needs to know how many features there are",
+                "e.g. normc tune layer_norm --features 1024; a kernel for any number cannot be timed");
+  return problems;
+}
+
+/// The numbers of rows that a problem is tuned for: as given, or one that makes x as large as asked for.
+std::vector<int64_t> rowsFor(const TuneFlags& flags, int64_t segments, int64_t features) {
+  std::vector<int64_t> all;
+  for (const std::string& rows : flags.rows) all.push_back(wholeOf("--rows", rows, 1));
+  if (flags.elements)
+    all.push_back(
+        int64_t(std::bit_floor(uint64_t(std::max<int64_t>(flags.elements / segments / features, 1)))));
+  if (all.empty()) all.push_back(2048);
+  return all;
+}
+
+}  // namespace
+
+double secondsOf(const std::string& flag, const std::string& text) {
+  if (const auto seconds = tune::secondsIn(text)) return *seconds;
+  throw usage(flag + " is " + inQuotes(text) + "; " + tune::kTimes);
+}
+
+std::vector<TuneTask> tasksOf(const TuneFlags& flags, int64_t threads) {
+  if (flags.request.inputs.empty())
+    throw usage("normc tune needs a norm",
+                "e.g. normc tune layer_norm --features 1024 --records tuned.jsonl");
+  for (const std::string& policy : flags.policies) wordOf("--policy", policy, {"warm", "cold", "pipeline"});
+  if (threads > tune::kMostThreads)
+    throw usage("--threads is '" + std::to_string(threads) + "'; it must be " + std::to_string(tune::kMostThreads) + " or less");
+  const auto [part, parts] = shardOf(flags.shard);
+  std::vector<TuneTask> tasks;
+  int64_t index = 0;
+  if (flags.elements && !flags.rows.empty())
+    throw usage("--rows and --elements both say how many rows there are", "give one of them");
+  const std::vector<Problem> problems = problemsWithFeatures(flags.request);
+  if (flags.segments && std::none_of(problems.begin(), problems.end(), [](const Problem& p) { return p.segmented; }))
+    throw usage("--segments is '" + std::to_string(flags.segments) + "': " + problems[0].text() + " has two dimensions",
+                "leave it out, or say --segmented");
+  for (const Problem& problem : problems) {
+    const int64_t segments = !problem.segmented ? 1 : flags.segments ? flags.segments : 8;
+    for (const int64_t rows : rowsFor(flags, segments, *problem.features))
+      for (const std::string& policy : flags.policies) {
+        tune::Task task{
+            problem.text(), problem.spec->structuralHash(), segments, rows, *problem.features, threads,
+            policy};
+        if (task.rows > tune::kMostElements / task.features / task.segments)
+          throw usage((segments > rows ? "--segments is '" + std::to_string(segments) : "--rows is '" + std::to_string(rows)) +
+                      "': " + task.text() + " has more than 2^33 elements");
+        if (index++ % parts == part - 1) tasks.push_back({problem, std::move(task)});
+      }
+  }
+  return tasks;
+}
+
+}  // namespace normc::cli

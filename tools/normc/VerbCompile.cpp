@@ -1,0 +1,231 @@
+// normc compile NORM... -o F.npk, and one stage of it as text
+#include <algorithm>
+#include <chrono>
+#include <ostream>
+#include <set>
+
+#include "tools/normc/Cli.h"
+#include "tools/normc/Failure.h"
+#include "tools/normc/Files.h"
+#include "tools/normc/Hardware.h"
+#include "tools/normc/Interrupt.h"
+#include "tools/normc/Progress.h"
+#include "tools/normc/RecordFiles.h"
+#include "tools/normc/Requests.h"
+#include "tools/normc/Selection.h"
+#include "codegen/Package.h"
+#include "codegen/targets/halide/HalideTarget.h"
+
+namespace normc::cli {
+namespace {
+
+using codegen::Job;
+
+struct CompileFlags {
+  RequestFlags request;
+  std::vector<std::string> targets{"host"};
+  std::string schedule, emit, output, records, generator = "mlir";
+  int64_t threads = 0;
+};
+
+/// A target of every generator that is asked for.
+std::vector<codegen::TargetPtr> targetsOf(const std::string& name, const std::string& generator) {
+  std::vector<codegen::TargetPtr> targets;
+  const codegen::TargetPtr mlir = valueOf(codegen::findTarget(targetWord(name)), ExitCode::Usage);
+  if (generator != "halide") targets.push_back(mlir);
+  // A GPU is left to the one that can; of a CPU `both` means both.
+  if (generator == "halide" || (generator == "both" && mlir->device() == "cpu"))
+    targets.push_back(valueOf(codegen::halide::findTarget(name), ExitCode::Refused));
+  return targets;
+}
+
+/// One schedule for all: legal for every problem, or the reasons why not.
+Job jobOf(const Problem& problem, const codegen::TargetPtr& target, const std::string& text) {
+  const std::string schedule = valueOf(target->canonical(text), ExitCode::Usage);
+  if (const auto reason = target->whyIllegal(problem, schedule))
+    throw usage("the schedule does not fit " + problem.text() + " for " + target->name().str() + ": " + *reason);
+  return {.problem = problem, .target = target, .schedule = schedule};
+}
+
+std::vector<Job> jobsOf(const CompileFlags& flags, Output& out) {
+  if (flags.request.inputs.empty())
+    throw usage("normc compile needs a norm",
+                "e.g. normc compile layer_norm -o layer_norm.npk; see normc list");
+  const std::vector<Problem> problems = problemsOf(flags.request);
+  std::vector<codegen::TargetPtr> targets;
+  const std::string generator = wordOf("--generator", flags.generator, {"mlir", "halide", "both"});
+  for (const std::string& name : flags.targets) {
+    for (const codegen::TargetPtr& target : targetsOf(name, generator)) {
+      const auto same = [&](const codegen::TargetPtr& other) {
+        return other->name() == target->name() && other->generator() == target->generator();
+      };
+      const auto other = std::find_if(targets.begin(), targets.end(), same);
+      if (other == targets.end()) targets.push_back(target);
+      else if ((*other)->spelling() != target->spelling())
+        throw usage("--target names both " + (*other)->spelling() + " and " + target->spelling(),
+                    "a package is asked for a set of instructions, not for a core; write one for each");
+    }
+  }
+
+  if (!flags.records.empty() && !flags.schedule.empty())
+    throw usage("--records and --schedule exclude each other", "--records chooses a schedule for each kernel, --schedule is one for all");
+  std::optional<tune::Database> records;
+  if (!flags.records.empty()) {
+    records = valueOf(tune::readDatabase(flags.records), ExitCode::Refused);
+    noteFlaws(flags.records, records->counts, out);
+  }
+  std::vector<Job> jobs;
+  for (const Problem& problem : problems) {
+    for (const codegen::TargetPtr& target : targets) {
+      if (const auto reason = target->whyNot(problem))
+        throw usage(problem.text() + " cannot be compiled for " + target->name().str() + ": " + *reason);
+      if (!flags.schedule.empty()) {
+        jobs.push_back(jobOf(problem, target, flags.schedule));
+      } else if (records) {
+        for (Job& job : selectedJobs(problem, target->spelling(), *records)) jobs.push_back(std::move(job));
+      } else {
+        for (Job& job : codegen::defaultJobs(problem, target)) jobs.push_back(std::move(job));
+      }
+    }
+  }
+  if (flags.schedule.empty()) codegen::addFallbacks(jobs);
+  return jobs;
+}
+
+ExitCode emit(const CompileFlags& flags, Output& out) {
+  const std::vector<Job> jobs = jobsOf(flags, out);
+  const std::string stageName = wordOf("--emit", flags.emit, jobs[0].target->stages());
+  std::set<std::string> problems, targets;
+  for (const Job& job : jobs) problems.insert(job.problem.text()), targets.insert(job.target->name().str());
+  if (problems.size() > 1)
+    throw usage("--emit shows one problem; the command line has " + std::to_string(problems.size()),
+                "e.g. normc compile --emit " + stageName + " '" + jobs[0].problem.text() + "'");
+  if (flags.generator == "both") throw usage("--emit shows the stages of one generator; --generator is both");
+  if (targets.size() > 1)
+    throw usage("--emit shows one target; --target has " + std::to_string(targets.size()));
+
+  const Job& job = jobs[0];
+  const std::string text =
+      valueOf(job.target->emit(job.problem, job.schedule, stageName), ExitCode::Refused);
+  if (!flags.output.empty()) reportOf(flags.output, out), writeFile(flags.output, text);
+  if (out.json) {
+    out.result({{"problem", job.problem.text()},
+                {"target", job.target->name().str()},
+                {"schedule", job.schedule},
+                {"stage", stageName},
+                {"text", text}});
+  } else if (flags.output.empty()) {
+    out.results() << text;
+  }
+  return ExitCode::Ok;
+}
+
+/// Ctrl-C: nothing is on disk yet, and an old package stays as it was. A package that
+/// lacks kernels would pass for a whole one, so what is compiled so far is not one.
+[[noreturn]] void leave(const std::string& output, size_t done, size_t total) {
+  std::fprintf(stderr, "normc: interrupted after %zu of %zu kernels; %s is not written\n", done, total,
+               output.c_str());
+  std::fflush(stderr);
+  std::_Exit(static_cast<int>(ExitCode::Interrupted));
+}
+
+void report(const std::vector<Job>& jobs, const std::string& file, bool byRecords, size_t bytes, double seconds,
+            Output& out) {
+  std::vector<std::string> norms, targets;
+  Json problems = Json::array();
+  const auto once = [](std::vector<std::string>& list, const std::string& word) {
+    if (std::find(list.begin(), list.end(), word) == list.end()) list.push_back(word);
+  };
+  for (const Job& job : jobs) {
+    once(norms, job.problem.spec->name);
+    once(targets, job.target->name().str());
+    problems.push_back({{"problem", job.problem.text()},
+                        {"target", job.target->name().str()},
+                        {"generator", job.target->generator().str()},
+                        {"schedule", job.schedule},
+                        {"rows_max", job.limits.rowsMax ? Json(*job.limits.rowsMax) : Json()},
+                        {"run_min", job.limits.runMin},
+                        {"run_max", job.limits.runMax ? Json(*job.limits.runMax) : Json()},
+                        {"origin", job.origin}});
+  }
+  if (out.json) {
+    out.result({{"file", file},
+                {"bytes", bytes},
+                {"seconds", seconds},
+                {"norms", norms},
+                {"targets", targets},
+                {"kernels", problems}});
+    return;
+  }
+  std::ostream& said = reportOf(file, out);
+  if (byRecords) {
+    const auto chosen = std::count_if(jobs.begin(), jobs.end(), [](const Job& job) { return job.origin.starts_with("record "); });
+    said << counted(chosen, "schedule") << " of " << jobs.size() << " chosen by records\n";
+  }
+  said << file << ": " << counted(int64_t(jobs.size()), "kernel") << " of "
+                << counted(int64_t(norms.size()), "norm") << " for " << joined(targets) << ", "
+                << bytesText(double(bytes)) << ", compiled in " << secondsText(seconds) << "\n";
+}
+
+/// The bytes of the package; leaves the program on Ctrl-C.
+std::string build(const std::vector<Job>& jobs, const CompileFlags& flags, Output& out) {
+  const Interrupt interrupt;
+  Progress progress(out, "compiling", int64_t(jobs.size()));
+  codegen::PackageOptions options;
+  options.threads = unsigned(std::min<int64_t>(flags.threads, UINT32_MAX));
+  options.progress = [&](size_t done, size_t total, const Job& job) {
+    if (interrupt.requested()) {
+      progress.clear();
+      leave(flags.output, done, total);
+    }
+    progress.step(int64_t(done), job.problem.text() + " for " + job.target->name().str());
+  };
+  std::set<std::string> notes;
+  options.note = [&](const Job& job, const std::string& note) {
+    if (!notes.insert(note).second) return;
+    progress.clear();
+    out.note(note + "\n  the package holds PTX for " + job.target->name().str() + ", which the driver compiles when a plan is made");
+  };
+  return valueOf(codegen::buildPackage(jobs, options), ExitCode::Refused);
+}
+
+ExitCode compile(const CompileFlags& flags, Output& out) {
+  if (!flags.emit.empty()) return emit(flags, out);
+  const std::vector<Job> jobs = jobsOf(flags, out);
+  if (flags.output.empty())
+    throw usage("normc compile needs the name of the package to write",
+                "-o FILE.npk; or --emit STAGE for text");
+  requireWritable(flags.output);
+  reportOf(flags.output, out);
+
+  const auto start = std::chrono::steady_clock::now();
+  const std::string package = build(jobs, flags, out);
+  writeFile(flags.output, package);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  report(jobs, flags.output, !flags.records.empty(), package.size(), took.count(), out);
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+Action declareCompile(CLI::App& parser) {
+  auto flags = std::make_shared<CompileFlags>();
+  flags->request.declare(parser, "Feature counts to specialise for, beside kernels for any");
+  parser.add_option("-o,--output", flags->output, "The package to write; - for the standard output")->type_name("FILE");
+  addList(parser, "--target", flags->targets, "host, x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64, with :zen or :cove for that core; sm_80, sm_90, sm_100 or another sm_NN [host]");
+  parser.add_option("--generator", flags->generator, "mlir, halide or both; Halide makes kernels for CPUs [mlir]")
+      ->type_name("NAME");
+  parser.add_option("--schedule", flags->schedule, "For all kernels, as `normc inspect` prints it")
+      ->type_name("TEXT");
+  parser.add_option("--records", flags->records, "What normc tune measured: chooses the schedules")->type_name("FILE");
+  parser.add_option("--emit", flags->emit, "Show a stage instead: sweeps, loops, llvm, asm; of Halide sweeps, halide, stmt, asm; for sm_NN sweeps, gpu, llvm, ptx, sass")
+      ->type_name("STAGE");
+  addWhole(parser, "--threads", flags->threads, "To compile with [all]");
+  parser.footer(
+      "A whole problem, e.g. 'layer_norm:forward@f32[*x768]', is compiled as it stands; norms beside "
+      "problems\n"
+      "only say what a name of theirs means.");
+  return [flags](Output& out) { return compile(*flags, out); };
+}
+
+}  // namespace normc::cli

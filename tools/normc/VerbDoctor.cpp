@@ -1,0 +1,191 @@
+// normc doctor
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <ostream>
+
+#include "tools/normc/Cli.h"
+#include "tools/normc/Emulation.h"
+#include "tools/normc/PackageFile.h"
+#include "tools/normc/SelfTest.h"
+#include "codegen/Target.h"
+#include "codegen/targets/cuda/Ptxas.h"
+#include "codegen/targets/halide/Process.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/Program.h"
+#include "runtime/normc.hpp"
+
+namespace normc::cli {
+namespace {
+
+/// One line of the report.
+struct Finding {
+  std::string item;
+  enum Status { Present, Absent, Missing } status;  ///< Absent: normc does without it
+  std::string detail;
+  std::string remedy;
+};
+
+std::string fieldOf(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(key))
+      if (const size_t at = line.find_first_not_of(" \t:", key.size()); at != line.npos)
+        return line.substr(at);
+  return "";
+}
+
+Finding processor() {
+  cpu_set_t set;
+  const int usable = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  std::string model = fieldOf("/proc/cpuinfo", "model name");
+  if (model.empty()) model = "unknown model";
+  return {"processor", Finding::Present, model + ", " + counted(usable, "usable core"), ""};
+}
+
+Finding memory() {
+  const auto size = [](int which) {
+    const long bytes = sysconf(which);
+    return bytes > 0 ? bytesText(double(bytes)) : std::string("unknown");
+  };
+  const double bytes = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
+  return {"memory", Finding::Present,
+          bytesText(bytes) + "; caches: L1 " + size(_SC_LEVEL1_DCACHE_SIZE) + ", L2 " +
+              size(_SC_LEVEL2_CACHE_SIZE) + ", L3 " + size(_SC_LEVEL3_CACHE_SIZE),
+          ""};
+}
+
+Finding instructionSets() {
+  const std::string here = normc_cpu_isa();
+  std::vector<std::string> names = codegen::targetNames();
+  names.erase(names.begin());  // host
+  const std::string compiled = joined(names);
+  if (here == "none")
+    return {"instruction sets", Finding::Missing, "this processor has none of " + compiled,
+            "kernels can be compiled here for another machine: --target"};
+  const std::string host = valueOf(codegen::findTarget("host"), ExitCode::Refused)->spelling();
+  return {"instruction sets", Finding::Present, "runs " + here + "; host is " + host + "; compiles " + compiled, ""};
+}
+
+/// The linker that codegen/targets/cpu calls.
+Finding linker() {
+  for (const char* name : {"ld.lld-22", "ld.lld"})
+    if (const auto path = llvm::sys::findProgramByName(name)) return {"linker", Finding::Present, *path, ""};
+  return {"linker", Finding::Missing, "neither ld.lld-22 nor ld.lld is on the PATH",
+          "apt-get install lld-22"};
+}
+
+Finding emulator() {
+  for (const char* name : {"qemu-aarch64", "qemu-aarch64-static"})
+    if (const auto path = llvm::sys::findProgramByName(name))
+      return {"AArch64 emulator", Finding::Present, *path, ""};
+  return {"AArch64 emulator", Finding::Absent, "AArch64 kernels compile but cannot be tried here",
+          "apt-get install qemu-user"};
+}
+
+/// The assembler that codegen/targets/cuda calls.
+Finding assembler() {
+  if (const std::string path = codegen::cuda::findPtxas(); !path.empty())
+    return {"ptxas", Finding::Present, path, ""};
+  return {"ptxas", Finding::Absent, "packages for GPUs hold PTX only, which the driver compiles when a plan is made",
+          "install the CUDA toolkit"};
+}
+
+Finding secondGenerator() {
+  auto generator = codegen::halide::findGenerator();
+  if (generator) {
+    auto version = codegen::halide::versionOf(*generator);  // the file alone says nothing of the libraries it needs
+    if (version) return {"Halide generator", Finding::Present, generator->program + ", Halide " + *version, ""};
+    std::string why = llvm::toString(version.takeError());
+    why.erase(why.find_last_not_of('\n') + 1);
+    std::replace(why.begin(), why.end(), '\n', ' ');
+    return {"Halide generator", Finding::Absent, why,
+            "put libHalide.so where it is looked for (docs/halide.md, Where libHalide.so is), or take the program away"};
+  }
+  llvm::consumeError(generator.takeError());
+  return {"Halide generator", Finding::Absent, "kernels are made through MLIR alone",
+          "scripts/setup --halide; then configure and build again"};
+}
+
+/// What tries CUDA kernels where there is no GPU.
+Finding cudaEmulator() {
+  try {
+    Emulation::require();
+    return {"CUDA emulator", Finding::Present, "normc check --emulate tries kernels for GPUs here", ""};
+  } catch (const Failure& failure) {
+    const Diagnostic& why = failure.diagnostics().front();
+    return {"CUDA emulator", Finding::Absent, why.message, why.hint};
+  }
+}
+
+/// What the runtime finds; it knows why there is none.
+std::vector<Finding> gpus() {
+  try {
+    host::Context context;
+    std::vector<Finding> list;
+    for (int i = 0; i < context.cudaDevices(); ++i) {
+      const normc_cuda_device d = context.cudaDevice(i);
+      list.push_back({"CUDA device " + std::to_string(i), Finding::Present,
+                      std::string(d.name) + ", sm_" + std::to_string(10 * d.compute_major + d.compute_minor) + ", " +
+                          counted(d.multiprocessors, "multiprocessor") + ", " + bytesText(double(d.memory_bytes)) +
+                          ", L2 " + bytesText(double(d.l2_bytes)) + ", driver for CUDA " +
+                          std::to_string(d.driver_version / 1000) + "." + std::to_string(d.driver_version / 10 % 100),
+                      ""});
+    }
+    return list;
+  } catch (const host::Error& error) {
+    return {{"CUDA device", Finding::Absent, error.what(), ""}};
+  }
+}
+
+std::vector<Finding> examine() {
+  const SelfTest test = selfTest();
+  std::vector<Finding> findings{
+      {"normc", Finding::Present, normc_version(), ""},
+      {"code generation", Finding::Present, "LLVM and MLIR " LLVM_VERSION_STRING, ""},
+      processor(),
+      memory(),
+      instructionSets(),
+      linker()};
+  findings.push_back({"threads", test.threads.empty() ? Finding::Missing : Finding::Present,
+                      test.threads.empty() ? "unknown: no kernel could be loaded" : test.threads, ""});
+  findings.push_back(emulator());
+  findings.push_back(assembler());
+  findings.push_back(secondGenerator());
+  findings.push_back(cudaEmulator());
+  for (Finding& f : gpus()) findings.push_back(std::move(f));
+  findings.push_back({"self-test", test.ok ? Finding::Present : Finding::Missing, test.text, ""});
+  return findings;
+}
+
+ExitCode doctor(Output& out) {
+  static constexpr const char* words[] = {"ok", "absent", "MISSING"};
+  const std::vector<Finding> findings = examine();
+  bool healthy = true;
+  Json list = Json::array();
+  Table table({"", "", ""});
+  for (const Finding& f : findings) {
+    healthy &= f.status != Finding::Missing;
+    list.push_back(
+        {{"item", f.item}, {"status", words[f.status]}, {"detail", f.detail}, {"remedy", f.remedy}});
+    table.row({f.item, words[f.status], f.detail});
+    if (!f.remedy.empty()) table.row({"", "", "to get it: " + f.remedy});
+  }
+  if (out.json) {
+    out.result({{"healthy", healthy}, {"findings", list}});
+  } else {
+    out.results() << table.text().substr(1)
+                  << (healthy ? "\nThis machine compiles and runs kernels.\n"
+                              : "\nSomething that normc needs is missing; see above.\n");
+  }
+  return healthy ? ExitCode::Ok : ExitCode::Refused;
+}
+
+}  // namespace
+
+Action declareDoctor(CLI::App&) { return doctor; }
+
+}  // namespace normc::cli

@@ -1,0 +1,148 @@
+// normc records show|merge|verify|plot DB...
+#include <algorithm>
+#include <ostream>
+#include <set>
+
+#include "tools/normc/Cli.h"
+#include "tools/normc/Failure.h"
+#include "tools/normc/Files.h"
+#include "tools/normc/Plot.h"
+#include "tools/normc/RecordFiles.h"
+#include "tools/normc/TuneReport.h"
+#include "tools/normc/Values.h"
+#include "tools/normc/Verify.h"
+#include "autotune/records/Journal.h"
+
+namespace normc::cli {
+namespace {
+
+struct RecordsFlags {
+  std::vector<std::string> words, norms;
+  std::string output;
+};
+
+tune::Database readAll(const std::vector<std::string>& files) {
+  tune::Database all;
+  for (const std::string& file : files) all.add(recordsIn(file));
+  return all;
+}
+
+Json jsonOf(const tune::Record& r, const std::string& id) {
+  return {{"id", id},
+          {"problem", r.task.problem},
+          {"segments", r.task.segments},
+          {"rows", r.task.rows},
+          {"threads", r.task.threads},
+          {"policy", r.task.policy},
+          {"device", r.device.name},
+          {"arch", r.device.arch},
+          {"device_id", r.device.id()},
+          {"generator", r.generator},
+          {"schedule", r.schedule},
+          {"kind", r.kind},
+          {"verdict", r.conclusion->verdict},
+          {"ratio", r.conclusion->ratio},
+          {"low", r.conclusion->low},
+          {"high", r.conclusion->high}};
+}
+
+ExitCode show(const std::vector<std::string>& files, Output& out) {
+  const tune::Database all = readAll(files);
+  std::set<std::string> devices, rejected;
+  int64_t trials = 0;
+  for (const tune::Record& r : all.records) {
+    devices.insert(r.device.name + ", " + r.device.arch + " (" + r.device.id().substr(0, 8) + ")");
+    trials += r.kind == "trial";
+    if (r.kind == "trial" && r.status != tune::Status::Ok && !r.reason.starts_with("the same code as "))
+      rejected.insert(r.task.problem + ", " + r.schedule + ": " + std::string(tune::name(r.status)) + ": " +
+                      shortOf(r.reason));
+  }
+  Json choices = Json::array();
+  Table table({"record", "problem", ">rows", ">threads", "policy", "device", "", ">speed-up", "schedule"});
+  for (size_t i = 0; i < all.records.size(); ++i) {
+    const tune::Record& r = all.records[i];
+    if (r.kind == "trial") continue;
+    choices.push_back(jsonOf(r, all.id(i)));
+    table.row({all.id(i).substr(0, 8), r.task.problem, std::to_string(r.task.segments * r.task.rows),
+               std::to_string(r.task.threads), r.task.policy, r.device.id().substr(0, 8),
+               (r.kind == "verify" ? "again: " : "") + r.conclusion->verdict,
+               r.conclusion->verdict == "tie" ? "" : digitsText(1 / r.conclusion->ratio, 3) + "x",
+               r.schedule});
+  }
+  if (out.json) {
+    out.result({{"records", all.counts.records},
+                {"duplicates", all.counts.duplicates},
+                {"damaged", all.counts.damaged},
+                {"newer", all.counts.newer},
+                {"torn", all.counts.torn},
+                {"trials", trials},
+                {"rejected", rejected},
+                {"devices", devices},
+                {"choices", choices}});
+    return ExitCode::Ok;
+  }
+  out.results() << all.counts.text() << "; " << counted(trials, "trial") << " of "
+                << counted(int64_t(devices.size()), "device") << "\n";
+  for (const std::string& device : devices) out.results() << "  " << device << "\n";
+  if (!choices.empty()) out.results() << "\n" << table.text();
+  if (!rejected.empty()) out.results() << "\nrejected:\n";
+  for (const std::string& each : rejected) out.results() << "  " << each << "\n";
+  return ExitCode::Ok;
+}
+
+ExitCode merge(const RecordsFlags& flags, const std::vector<std::string>& files, Output& out) {
+  if (flags.output.empty())
+    throw usage("normc records merge needs the name of the file to write", "-o MERGED.jsonl");
+  const tune::Hold hold(flags.output);  // which may be one of the files, and a tuning may append to it
+  const tune::Database all = readAll(files);
+  std::ostream& said = reportOf(flags.output, out);
+  writeFile(flags.output, all.text());
+  if (out.json)
+    out.result({{"file", flags.output},
+                {"records", all.counts.records},
+                {"duplicates", all.counts.duplicates},
+                {"damaged", all.counts.damaged},
+                {"newer", all.counts.newer}});
+  else
+    said << flags.output << ": " << all.counts.text() << "\n";
+  return ExitCode::Ok;
+}
+
+ExitCode records(const RecordsFlags& flags, Output& out) {
+  const std::vector<std::string> actions{"show", "merge", "verify", "plot"};
+  if (flags.words.empty())
+    throw usage("normc records needs a word for what to do",
+                "show, merge, verify or plot; e.g. normc records show tuned.jsonl");
+  const std::string action = wordOf("what to do with records", flags.words[0], actions);
+  const std::vector<std::string> files(flags.words.begin() + 1, flags.words.end());
+  if (files.empty())
+    throw usage("normc records " + action + " needs a file of records",
+                "e.g. normc records " + action + " tuned.jsonl");
+  if (!flags.norms.empty() && action != "verify")
+    throw usage("--norm is for records verify alone", "normc records " + action + " needs no norm's text");
+  if (action == "show") return show(files, out);
+  if (action == "merge") return merge(flags, files, out);
+  if (action == "plot") return plotRecords(readAll(files), flags.output, out);
+  if (files.size() != 1)
+    throw usage("normc records verify adds what it finds to one file",
+                "merge them first: normc records merge A B -o C");
+  return verifyRecords(files[0], flags.norms, out);
+}
+
+}  // namespace
+
+Action declareRecords(CLI::App& parser) {
+  auto flags = std::make_shared<RecordsFlags>();
+  parser.add_option("WHAT", flags->words, "show, merge, verify or plot, then files of records")
+      ->type_name("");
+  parser.add_option("-o,--output", flags->output, "Of merge: the file to write; of plot: the folder")
+      ->type_name("FILE");
+  addList(parser, "--norm", flags->norms, "Of verify: .norm files of norms that are not built in");
+  parser.footer(
+      "verify measures what was chosen again, beside the default, on this machine; it fails where a choice "
+      "is slower by\n"
+      "more than 2 %, or is wrong. plot draws with gnuplot.");
+  return [flags](Output& out) { return records(*flags, out); };
+}
+
+}  // namespace normc::cli

@@ -1,0 +1,186 @@
+// normc run F.npk PROBLEM --in x=x.npy ... --out y=y.npy ...
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <ostream>
+
+#include "tools/normc/Cli.h"
+#include "tools/normc/Files.h"
+#include "tools/normc/Interrupt.h"
+#include "tools/normc/Progress.h"
+#include "tools/normc/RunCall.h"
+#include "tools/normc/Values.h"
+
+namespace normc::cli {
+namespace {
+
+struct RunFlags {
+  PlanFlags plan;
+  std::vector<std::string> inputs, outputs;
+  std::string state, saved;
+  int64_t repeat = 0;
+};
+
+FileMap filesOf(const std::string& flag, const std::vector<std::string>& pairs, const std::string& form) {
+  FileMap files;
+  for (const std::string& text : pairs) {
+    const auto [name, file] = pairOf(flag, text, form);
+    if (!files.emplace(name, file).second) throw usage(flag + " " + name + " is given twice");
+  }
+  return files;
+}
+
+void refuseUseless(const RunFlags& flags, const std::string& problem, RunCall& call) {
+  std::error_code none;
+  if (!flags.state.empty() && call.state().empty())
+    throw usage(problem + " has no state", "leave out --state");
+  if (!flags.saved.empty() && (call.saved().empty() || call.isInfer()))
+    throw usage(problem + " has no saved statistics", "leave out --saved");
+  if (!flags.state.empty() && !flags.saved.empty() &&
+      (flags.state == flags.saved || std::filesystem::equivalent(flags.state, flags.saved, none)))
+    throw usage("--state and --saved are one folder", "give each its own: their fields have the same names");
+}
+
+void readState(const RunFlags& flags, const std::string& problem, RunCall& call, Output& out) {
+  if (call.state().empty()) return;
+  if (flags.state.empty()) {
+    out.note(std::string("no --state: the state is a fresh one") +
+             (call.isInfer() ? "" : ", and is not kept"));
+  } else if (holdsFields(flags.state)) {
+    readFields(flags.state, "the state of " + problem, call.state());
+  } else if (call.isInfer()) {
+    throw refused("the folder " + flags.state + " holds no state",
+                  "a forward with --state " + flags.state + " makes one");
+  }
+}
+
+void readSaved(const RunFlags& flags, const std::string& problem, RunCall& call) {
+  if (!call.isBackward() || call.saved().empty()) return;
+  if (flags.saved.empty())
+    throw usage(problem + " needs what its forward saved", "give --saved FOLDER to the forward and to this");
+  readFields(flags.saved, "the saved statistics of " + problem, call.saved());
+}
+
+struct Timing {
+  std::vector<double> seconds;  ///< sorted
+  double fastest() const { return seconds.front(); }
+  double median() const { return seconds[seconds.size() / 2]; }
+};
+
+Timing timed(RunCall& call, int64_t repeat, const Interrupt& interrupt, Output& out) {
+  using Clock = std::chrono::steady_clock;
+  Timing timing;
+  Progress progress(out, "running", repeat);
+  for (int64_t i = 0; i < repeat && !interrupt.requested(); ++i) {
+    const auto start = Clock::now();
+    call.execute();
+    timing.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    progress.step(i + 1, "calls");
+  }
+  std::sort(timing.seconds.begin(), timing.seconds.end());
+  return timing;
+}
+
+struct Report {
+  const RunFlags& flags;
+  const Planned& planned;
+  const RunCall& call;
+  const Json& written;
+  const Timing& timing;
+
+  int64_t done() const { return int64_t(timing.seconds.size()); }
+  int64_t bytesMoved() const { return call.transfers() * call.xBytes(); }
+  Json json() const;
+  std::string text() const;
+};
+
+Json Report::json() const {
+  Json result = {{"problem", flags.plan.problem},
+                 {"kernel", planned.index},
+                 {"serves", planned.kernel().at("problem")},
+                 {"target", planned.kernel().at("isa")},
+                 {"device", planned.place.text()},
+                 {"outputs", written},
+                 {"transfers", call.transfers()},
+                 {"bytes_moved", bytesMoved()},
+                 {"calls_timed", done()}};
+  if (done()) result["seconds"] = {{"median", timing.median()}, {"fastest", timing.fastest()}};
+  return result;
+}
+
+std::string Report::text() const {
+  const Json& kernel = planned.kernel();
+  std::string text = flags.plan.problem + " on " + call.shapeText() + ", by kernel " +
+                     std::to_string(planned.index) + " (" + kernel.at("problem").get<std::string>() + ", " +
+                     kernel.at("isa").get<std::string>() + ")" +
+                     (planned.place.onCuda() ? " on " + planned.place.text() : "") + "\n";
+  for (const Json& file : written) {
+    std::vector<std::string> sizes;
+    for (const Json& size : file.at("shape")) sizes.push_back(std::to_string(size.get<int64_t>()));
+    text += "  " + file.at("name").get<std::string>() + ": " + joined(sizes, "x") + " " +
+            file.at("type").get<std::string>() + " in " + file.at("file").get<std::string>() + "\n";
+  }
+  if (done())
+    text += "  " + counted(done(), "call") + " timed: median " + secondsText(timing.median()) + ", fastest " +
+            secondsText(timing.fastest()) + "; " + counted(call.transfers(), "transfer") + " of " +
+            bytesText(double(call.xBytes())) + ", at the median " +
+            digitsText(double(bytesMoved()) / timing.median() / 1e9, 3) + " GB/s\n";
+  if (done() < flags.repeat)
+    text += "  interrupted: " + std::to_string(done()) + " of " + std::to_string(flags.repeat) +
+            " calls are timed\n";
+  return text;
+}
+
+ExitCode run(const RunFlags& flags, Output& out) {
+  const FileMap inputs = filesOf("--in", flags.inputs, "x=x.npy");
+  const FileMap outputs = filesOf("--out", flags.outputs, "y=y.npy");
+  for (const auto& [name, file] : outputs) requireWritable(file);
+  Planned planned(flags.plan, "run");
+  const std::string problem = planned.kernel().at("problem");
+  RunCall call(planned, inputs, outputs, out);
+  refuseUseless(flags, problem, call);
+  readState(flags, problem, call, out);
+  readSaved(flags, problem, call);
+
+  Interrupt interrupt;
+  call.upload();
+  call.execute();
+  const Timing timing = timed(call, flags.repeat, interrupt, out);
+  call.download();
+  const Json written = call.write();
+  if (!flags.state.empty() && !call.isInfer()) writeFields(flags.state, call.stateAfter());
+  if (!flags.saved.empty() && !call.isBackward()) writeFields(flags.saved, call.saved());
+
+  const Report report{flags, planned, call, written, timing};
+  if (out.json) {
+    out.result(report.json());
+  } else {
+    out.results() << report.text();
+  }
+  return report.done() < flags.repeat ? ExitCode::Interrupted : ExitCode::Ok;
+}
+
+}  // namespace
+
+Action declareRun(CLI::App& parser) {
+  auto flags = std::make_shared<RunFlags>();
+  flags->plan.declare(parser);
+  parser.add_option("--in", flags->inputs, "An input tensor: x, dy, scale, bias, mask")
+      ->allow_extra_args(false)
+      ->type_name("NAME=FILE.npy");
+  parser.add_option("--out", flags->outputs, "Where to put an output: y, dx, dscale, dbias")
+      ->allow_extra_args(false)
+      ->type_name("NAME=FILE.npy");
+  parser.add_option("--state", flags->state, "The state before the call, then that after it")
+      ->type_name("FOLDER");
+  parser.add_option("--saved", flags->saved, "What forward saves and backward reads")->type_name("FOLDER");
+  addWhole(parser, "--repeat", flags->repeat, "Time N more calls, each from the same state");
+  parser.footer(
+      "A folder holds one .npy file for each field; a --state folder that is absent or empty begins a fresh "
+      "state.\n"
+      "Files are C-ordered; float types are rounded to that of the problem, bf16 is read and written as f4.\n"
+      "On a GPU, the files are copied there and back; a timed call is its launches and the wait for them.");
+  return [flags](Output& out) { return run(*flags, out); };
+}
+
+}  // namespace normc::cli

@@ -1,0 +1,306 @@
+// normc tune NORM... --features N: finds the fastest right schedule for a device
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <ostream>
+
+#include "tools/normc/Cli.h"
+#include "tools/normc/Failure.h"
+#include "tools/normc/Hardware.h"
+#include "tools/normc/Interrupt.h"
+#include "tools/normc/Maker.h"
+#include "tools/normc/Progress.h"
+#include "tools/normc/RecordFiles.h"
+#include "tools/normc/TemporaryFolder.h"
+#include "tools/normc/TuneBundle.h"
+#include "tools/normc/TuneReport.h"
+#include "tools/normc/TuneTasks.h"
+#include "tools/normc/TuneWords.h"
+#include "autotune/search/Search.h"
+#include "autotune/space/Space.h"
+#include "autotune/tune/Here.h"
+#include "dsl/Nearest.h"
+#include "dsl/Print.h"
+
+namespace normc::cli {
+namespace {
+
+/// Choices of like problems that become seeds.
+constexpr size_t kHints = 6;
+/// Seconds to wait for a quiet core where there is no budget; who hangs in a race is told so much later.
+constexpr double kExhaustivePatience = 60;
+
+/// As a shell reads it.
+std::string shellWord(const std::string& text) {
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);
+  return word + "'";
+}
+
+class Tuning {
+ public:
+  Tuning(const TuneFlags& flags, Output& out)
+      : flags_(flags),
+        out_(out),
+        place_(flags.place),
+        hardware_(hardwareFor(targetWord(flags.target), place_)),
+        budget_(secondsOf("--budget", flags.budget)) {
+    if (const std::string name = hardware_.site.device.arch;
+        !flags.dryRun && !place_.onCuda() && !runsHere(name))
+      throw usage("code for " + name + " cannot be measured on this processor, which has " + normc_cpu_isa(),
+                  "--dry-run shows its candidates");
+    const int64_t threads = place_.onCuda() ? 1
+                            : flags.threads ? flags.threads
+                                            : hardware_.machine.processors;
+    tasks_ = tasksOf(flags, threads);
+    if (!flags.records.empty()) openRecords();
+  }
+
+  ExitCode run() {
+    if (flags_.dryRun) return dryRun();
+    if (!journal_) out_.note("the measurements of this run are not kept; --records FILE.jsonl keeps them");
+    Interrupt interrupt;
+    Progress progress(out_, "tuning", int64_t(tasks_.size()));
+    std::vector<Tuned> results;
+    for (const TuneTask& task : tasks_) {
+      if (interrupt.requested()) break;
+      results.push_back(tune(task, results.size(), interrupt, progress));
+    }
+    const bool whole = !interrupt.requested() && results.size() == tasks_.size();
+    progress.clear();
+    report(results, whole, flags_.records, out_);
+    const bool failed = std::any_of(results.begin(), results.end(),
+                                    [](const Tuned& t) { return !t.outcome.failure.empty(); });
+    return !whole ? ExitCode::Interrupted : failed ? ExitCode::CheckFailed : ExitCode::Ok;
+  }
+
+ private:
+  void openRecords() {
+    if (flags_.dryRun && !std::filesystem::exists(flags_.records)) return;  // it makes none
+    try {
+      if (!flags_.dryRun) journal_.emplace(flags_.records);
+    } catch (const std::runtime_error& error) {
+      throw refused(error.what());
+    }
+    known_ = valueOf(tune::readDatabase(flags_.records), ExitCode::Refused);
+    noteFlaws(flags_.records, known_.counts, out_);
+  }
+
+  tune::Landscape landscapeOf(const TuneTask& t) const {
+    tune::Landscape all = valueOf(
+        tune::landscapeOf(hardware_.generators, t.problem, hardware_.loadOf(t.task)), ExitCode::Usage);
+    return flags_.schedules.empty() ? std::move(all) : onlyThese(t, all);
+  }
+
+  /// The default, and the schedules of the command line: to look at one candidate, or to compare a few.
+  tune::Landscape onlyThese(const TuneTask& t, const tune::Landscape& all) const {
+    std::vector<tune::Point> points{all[all.byDefault()]};
+    for (const std::string& given : flags_.schedules) {
+      const auto [generator, text] = generatorOf(given);
+      const codegen::Target& target = *generator;
+      const std::string schedule = valueOf(target.canonical(text), ExitCode::Usage);
+      if (const auto reason = target.whyIllegal(t.problem, schedule))
+        throw usage("the schedule does not fit " + t.problem.text() + " for " + target.name().str() + ": " +
+                    *reason);
+      if (target.generator() == points[0].generator && schedule == points[0].schedule) continue;
+      points.push_back({target.generator().str(),
+                        schedule,
+                        target.predict(t.problem, schedule, hardware_.loadOf(t.task)),
+                        {0, int(points.size())}});
+    }
+    return tune::Landscape(std::move(points), 0);
+  }
+
+  /// `halide:resident,...` is of that generator; a schedule alone is of the one of the defaults.
+  std::pair<codegen::TargetPtr, std::string> generatorOf(const std::string& given) const {
+    const size_t colon = given.find(':');
+    for (const codegen::TargetPtr& target : hardware_.generators)
+      if (colon != std::string::npos && target->generator() == given.substr(0, colon))
+        return {target, given.substr(colon + 1)};
+    // No schedule has a colon, so a word before one is meant to be a generator.
+    if (colon != std::string::npos) {
+      std::vector<std::string> names;
+      for (const codegen::TargetPtr& target : hardware_.generators) names.push_back(target->generator().str());
+      wordOf("the generator of --schedule", given.substr(0, colon), names);
+    }
+    return {hardware_.generators[0], given};
+  }
+
+  tune::Setting settingOf(const TuneTask& t) const {
+    tune::Setting setting{t.task, print(*t.problem.spec), hardware_.site.device, hardware_.site.toolchain,
+                          session_};
+    setting.quietPatience = flags_.exhaustive ? kExhaustivePatience : tune::kQuietShare * budget_;
+    if (!place_.onCuda()) return setting;
+    setting.deviceIndex = place_.index(), setting.cudaLibrary = place_.cudaLibrary();
+    setting.sampleSeconds = 1e-3;  // long beside what an event can tell apart
+    return setting;
+  }
+
+  /// What earlier choices say: of this very task the incumbent, of the same norm and entry elsewhere hints.
+  void learn(const TuneTask& t, const tune::Landscape& landscape, tune::SearchOptions& options) const {
+    const auto head = [](const std::string& problem) { return problem.substr(0, problem.find('[')); };
+    if (const auto [choice, point] = tune::choiceOf(landscape, known_.records, settingOf(t)); choice)
+      options.incumbent = point;
+    std::map<size_t, double> far;  // of each such point: how far away its nearest task is
+    for (const tune::Record& record : known_.records) {
+      if (record.kind != "choice" || head(record.task.problem) != head(t.task.problem)) continue;
+      const auto point = landscape.find(record.generator, record.schedule);
+      if (!point || point == options.incumbent) continue;
+      const double octaves = std::fabs(std::log2(double(record.task.features) / double(t.task.features))) +
+                             std::fabs(std::log2(double(record.task.rows) / double(t.task.rows)));
+      const auto [at, isNew] = far.emplace(*point, octaves);
+      at->second = std::min(at->second, octaves);
+    }
+    std::vector<std::pair<double, size_t>> nearest;
+    for (const auto& [point, octaves] : far) nearest.emplace_back(octaves, point);
+    std::sort(nearest.begin(), nearest.end());
+    for (const auto& [octaves, point] : nearest)
+      if (options.hints.size() < kHints) options.hints.push_back(point);
+  }
+
+  Tuned tune(const TuneTask& t, size_t index, const Interrupt& interrupt, Progress& progress) {
+    const tune::Landscape landscape = landscapeOf(t);
+    tune::Setting setting = settingOf(t);
+    setting.stamp = tune::newStamp(known_.records);
+    const TemporaryFolder folder;
+    const Maker maker(landscape, hardware_.generators, t.problem, folder.path(), interrupt);
+    tune::SearchOptions options;
+    options.budget = budget_, options.exhaustive = flags_.exhaustive, options.seed = uint64_t(flags_.seed);
+    if (!flags_.schedules.empty()) options.keepAll = true, options.finalists = int(flags_.schedules.size());
+    learn(t, landscape, options);
+    options.progress = [&](const tune::SearchOptions::Progress& p) {
+      const double part =
+          flags_.exhaustive ? double(p.done) / double(std::max<size_t>(p.total, 1)) : p.seconds / budget_;
+      progress.show((double(index) + std::min(part, 1.0)) / double(tasks_.size()),
+                    t.task.problem + ": " + p.phase + ", " + counted(int64_t(p.done), "candidate") +
+                        ", best " + digitsText(1 / p.ratio, 3) + "x the default");
+    };
+    tune::LiveLab lab(
+        landscape, setting,
+        {[&](const std::vector<size_t>& points) { return maker.make(points); },
+         [&] { return interrupt.requested(); }, tune::Worker::besideThis(), journal_ ? &*journal_ : nullptr},
+        flags_.fresh ? std::map<size_t, tune::Screened>{}
+                     : tune::rememberedFrom(landscape, known_.records, setting));
+    Tuned tuned{.task = t.task,
+                .outcome = tune::search(landscape, lab, options),
+                .landscape = landscape,
+                .norms = normFiles(),
+                .place = placeFlags()};
+    if (!tuned.outcome.failure.empty()) return tuned;
+    conclude(tuned, lab);
+    return tuned;
+  }
+
+  std::string normFiles() const {
+    std::string files;
+    for (const std::string& input : flags_.request.inputs)
+      if (namesFile(input)) files += shellWord(input) + " ";
+    return files;
+  }
+  std::string placeFlags() const {
+    const TuneFlags usual;
+    std::string text;
+    const auto add = [&](const char* flag, const std::string& value, const std::string& byDefault) {
+      if (value != byDefault) text += std::string(flag) + shellWord(value);
+    };
+    add(" --target ", flags_.target, usual.target);
+    add(" --device ", flags_.place.device, usual.place.device);
+    add(" --cuda-library ", flags_.place.cudaLibrary, usual.place.cudaLibrary);
+    return text;
+  }
+
+  void conclude(Tuned& tuned, tune::LiveLab& lab) const {
+    for (const tune::Racer& racer : tuned.outcome.racers)
+      if (racer.point == tuned.landscape.byDefault()) tuned.defaultSamples = racer.samples;
+    // A few that were named are no search: what a whole one chose stays.
+    if (tuned.outcome.complete && flags_.schedules.empty()) lab.conclude(tuned.outcome);
+    const bool backward = tuned.task.problem.find(":backward@") != std::string::npos;
+    tuned.transfers = backward ? 3 : 2;
+    tuned.disturbed = lab.disturbed(), tuned.patient = lab.patient();
+    if (tuned.outcome.complete) tuned.copySeconds = lab.copySeconds(backward ? 2 : 1, 1);
+  }
+
+  ExitCode dryRun() {
+    Json all = Json::array();
+    for (const TuneTask& t : tasks_) {
+      const tune::Landscape landscape = landscapeOf(t);
+      tune::SearchOptions options;
+      options.seed = uint64_t(flags_.seed);
+      learn(t, landscape, options);
+      all.push_back(dryRunReport(t.task, landscape, tune::seedsOf(landscape, options), Shown::All, out_));
+    }
+    if (out_.json) out_.result({{"tasks", all}});
+    return ExitCode::Ok;
+  }
+
+  const TuneFlags& flags_;
+  Output& out_;
+  Place place_;
+  Hardware hardware_;
+  double budget_;
+  std::vector<TuneTask> tasks_;
+  std::optional<tune::Journal> journal_;
+  tune::Database known_;
+  std::string session_ = tune::newSession();
+};
+
+ExitCode tuneAll(const TuneFlags& flags, const CLI::App& parser, Output& out) {
+  const TuneWord word = wordIn(flags);
+  refuseUnused(parser, word);
+  try {
+    if (word == TuneWord::Export) return exportBundle(flags, out);
+    if (word == TuneWord::RunBundle) return runBundleHere(flags, out);
+    if (word == TuneWord::Import) return importResults(flags, out);
+    return Tuning(flags, out).run();
+  } catch (const std::runtime_error& error) {  // a worker that cannot be started, a full disk
+    throw refused(error.what(),
+                  flags.records.empty() ? "" : "what was measured until then is in " + flags.records);
+  }
+}
+
+}  // namespace
+
+Action declareTune(CLI::App& parser) {
+  auto flags = std::make_shared<TuneFlags>();
+  flags->request.declare(parser, "Feature counts to tune for");
+  addList(parser, "--rows", flags->rows, "Numbers of rows to tune for [2048]");
+  addWhole(parser, "--elements", flags->elements,
+           "Instead of --rows: as many as give x so many elements, rounded down to a power of two", 1);
+  addList(parser, "--policy", flags->policies,
+       "warm, cold, pipeline: the state of the caches, and who reads the output [warm]");
+  flags->place.declare(parser);
+  parser.add_option("--target", flags->target, "What to compile for [host]")->type_name("TARGET");
+  parser.add_option("--budget", flags->budget, "Time for one problem, e.g. 20s, 2m [20s]")->type_name("TIME");
+  parser
+      .add_option("--records", flags->records,
+                  "Where measurements are kept, and where an earlier run left off")
+      ->type_name("FILE");
+  parser
+      .add_option("--schedule", flags->schedules, "Only this, beside the default; halide:TEXT is of that generator; may be given several times")
+      ->allow_extra_args(false)
+      ->type_name("TEXT");
+  parser.add_flag("--exhaustive", flags->exhaustive, "Every legal schedule, however long it takes");
+  parser.add_flag("--dry-run", flags->dryRun,
+                  "Show the candidates in the order of the model; measure nothing");
+  parser.add_flag("--fresh", flags->fresh, "Measure again what the records know");
+  parser.add_option("--shard", flags->shard, "Part i of n of the problems, for many machines")
+      ->type_name("i/n");
+  addWhole(parser, "--segments", flags->segments, "Segments, where there are three dimensions [8]", 1);
+  addWhole(parser, "--threads", flags->threads, "That kernels may use [all]");
+  addWhole(parser, "--seed", flags->seed, "Of the candidates that are drawn at random [1]");
+  parser.add_option("-o,--output", flags->output, "Of export: the folder to make")->type_name("FOLDER");
+  addWhole(parser, "--candidates", flags->candidates, "Of export: how many to pack for each problem [48]", 1);
+  parser.footer(
+      "normc tune export NORM... -o FOLDER   packs candidates to be measured elsewhere, by normc-bundle "
+      "FOLDER\n"
+      "normc tune export NORM... --dry-run   shows which\n"
+      "normc tune run-bundle FOLDER          the same here\n"
+      "normc tune import FILE... --records DB.jsonl   brings results home\n\n"
+      "A schedule is timed only after it agreed with the reference; it replaces the default only where it "
+      "is\n"
+      "faster beyond the noise. docs/tuning.md says how.");
+  return [flags, &parser](Output& out) { return tuneAll(*flags, parser, out); };
+}
+
+}  // namespace normc::cli
