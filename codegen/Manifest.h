@@ -1,15 +1,28 @@
-// What a package says about one kernel, read off the IR (docs/package-format.md).
+// What a package says about one kernel, read off the IR (docs/package-format.md): what is the same for every target.
 #pragma once
+
+#include <functional>
 
 #include "codegen/dialect/Norm.h"
 #include "codegen/package/Writer.h"
-#include "codegen/targets/cpu/Schedule.h"
-#include "codegen/targets/cuda/Schedule.h"
+#include "dsl/Problem.h"
 
 namespace normc::codegen {
 
-/// Everything but `blob` and `norm`, which the package as a whole decides.
-package::Kernel kernelManifest(const Problem&, const cpu::Schedule&, const cpu::Isa&, KernelOp);
-package::Kernel kernelManifest(const Problem&, const cuda::Schedule&, const cuda::Arch&, KernelOp);
+/// What a target decides: how the units of a phase are cut into tasks, and what its kernel moves.
+struct Partition {
+  std::function<void(PhaseOp, package::Phase&)> cut;
+  std::function<package::Traffic(bool warmup)> traffic;
+};
+
+/// Returns everything but `blob` and `norm`, which the package as a whole decides, and what a target adds.
+package::Kernel manifestOf(const Problem&, std::string schedule, KernelOp, const Partition&);
+
+/// True if the phase goes over X-sized data.
+bool hasSweeps(PhaseOp);
+/// True if the tasks of the phase leave sums in a workspace that a later phase adds up.
+bool leavesPartials(PhaseOp, KernelOp);
+/// Returns the tasks whose partials a feature of the phase adds up.
+package::Shape partialsOf(PhaseOp, KernelOp);
 
 }  // namespace normc::codegen

@@ -1,13 +1,7 @@
 #include "codegen/Target.h"
 
-#include <algorithm>
-#include <map>
-#include <mutex>
-
-#include "codegen/targets/cpu/Object.h"
-#include "codegen/targets/cpu/Offers.h"
-#include "codegen/targets/cpu/Space.h"
-#include "codegen/targets/cuda/Space.h"
+#include "codegen/targets/cpu/CpuTarget.h"
+#include "codegen/targets/cuda/CudaTarget.h"
 #include "codegen/targets/halide/HalideTarget.h"
 
 namespace normc::codegen {
@@ -16,188 +10,10 @@ llvm::Expected<std::string> Target::link(llvm::ArrayRef<std::string>) const {
   return llvm::createStringError("kernels for " + name().str() + " are not linked");
 }
 
-namespace {
-
-class CpuTarget : public Target {
- public:
-  explicit CpuTarget(cpu::Isa isa) : isa_(std::move(isa)) {}
-  llvm::StringRef name() const override { return isa_.name; }
-  std::string spelling() const override { return cpu::spelling(isa_); }
-  llvm::StringRef device() const override { return "cpu"; }
-  std::vector<std::string> stages() const override { return {"sweeps", "loops", "llvm", "asm"}; }
-
-  std::vector<Candidate> defaults(const Problem& problem) const override {
-    std::vector<Candidate> list;
-    for (const cpu::Offer& offer : cpu::defaultOffers(problem, isa_)) list.push_back({offer.schedule.text(), offer.limits});
-    return list;
-  }
-  llvm::Expected<std::string> canonical(llvm::StringRef text) const override {
-    auto schedule = cpu::parseSchedule(text);
-    if (!schedule) return schedule.takeError();
-    return schedule->text();
-  }
-  std::optional<std::string> whyIllegal(const Problem& problem, llvm::StringRef text) const override {
-    auto schedule = cpu::parseSchedule(text);
-    return schedule ? cpu::whyIllegal(problem, *schedule, isa_) : llvm::toString(schedule.takeError());
-  }
-  std::vector<KnobSpace> knobs(const Problem& problem, const Load& load) const override {
-    return cpu::knobSpaces(problem, isa_, load);
-  }
-  double predict(const Problem& problem, llvm::StringRef text, const Load& load) const override {
-    return cpu::predict(problem, llvm::cantFail(cpu::parseSchedule(text)), isa_, load);
-  }
-  llvm::Expected<std::string> emit(const Problem& problem, llvm::StringRef text, llvm::StringRef name) const override {
-    auto stage = findStage(name, stages());
-    if (!stage) return stage.takeError();
-    auto schedule = cpu::parseSchedule(text);
-    if (!schedule) return schedule.takeError();
-    return emitStage(problem, *schedule, isa_, *stage);
-  }
-  llvm::Expected<CompiledKernel> compile(const Problem& problem, llvm::StringRef text, llvm::StringRef symbol) const override {
-    auto schedule = cpu::parseSchedule(text);
-    if (!schedule) return schedule.takeError();
-    return compileKernel(problem, *schedule, isa_, symbol);
-  }
-  llvm::Expected<std::string> link(llvm::ArrayRef<std::string> objects) const override {
-    return cpu::linkShared(objects, isa_);
-  }
-
- private:
-  cpu::Isa isa_;
-};
-
-/// Whole columns, backward: what a vector of features has beside its sums (second moment, scale, centre) fills
-/// registers, so vectors are short and half as much is held; before sm_90, where ptxas finds less room, of half as many
-/// rows at once.
-void leaveRoom(cuda::Schedule& s, const cuda::Arch& arch) {
-  constexpr int64_t kVector = 4;
-  const int64_t held = arch.clusters() ? 32 : 24;
-  if (s.vector > kVector) s.team *= s.vector / kVector, s.vector = kVector;
-  if (!arch.clusters()) s.rows = std::min<int64_t>(s.rows, 2);
-  if (s.hold) s.hold = std::max<int64_t>(1, held / (s.rows * s.vector));
-}
-
-class CudaTarget : public Target {
- public:
-  explicit CudaTarget(cuda::Arch arch) : arch_(std::move(arch)) {}
-  llvm::StringRef name() const override { return arch_.name; }
-  llvm::StringRef device() const override { return "cuda"; }
-  std::vector<std::string> stages() const override { return {"sweeps", "gpu", "llvm", "ptx", "sass"}; }
-
-  std::vector<Candidate> defaults(const Problem& problem) const override {
-    std::vector<Candidate> list;
-    for (Strategy strategy : legalStrategies(problem)) {
-      cuda::Form form = formOf(problem, strategy);
-      cuda::Schedule schedule = cuda::defaultSchedule(form, arch_, strategy);
-      if (!list.empty() && form.backward) leaveRoom(schedule, arch_);
-      if (cuda::whyIllegal(form, schedule, arch_)) continue;
-      // Whole columns by one block leave most of a device idle: for few rows alone, and where that saves two launches.
-      // The update of nu, for a vector of features, asks for more registers than there are.
-      if (list.empty()) list.push_back({schedule.text()});
-      else if (form.returns && !form.updates) list.push_back({schedule.text(), {.rowsMax = cuda::rowsOfResident(form, schedule)}});
-    }
-    return list;
-  }
-  std::optional<std::string> whyNot(const Problem& problem) const override {
-    std::optional<std::string> reason;
-    for (Strategy strategy : legalStrategies(problem)) {
-      cuda::Form form = formOf(problem, strategy);
-      reason = cuda::whyIllegal(form, cuda::defaultSchedule(form, arch_, strategy), arch_);
-      if (!reason) return std::nullopt;
-    }
-    return reason;
-  }
-  /// Clusters of more than eight blocks, blocks of the grid that wait for each other, and more shared memory than a block
-  /// has on the smaller devices, are not on every device; nor does every driver read the PTX of bulk copies.
-  std::optional<std::string> fallback(const Problem& problem, llvm::StringRef text) const override {
-    constexpr int64_t kPortableCluster = 8;
-    const cuda::Schedule schedule = llvm::cantFail(cuda::parseSchedule(text));
-    const cuda::Form whole = formOf(problem, schedule.strategy);
-    cuda::Arch least = arch_;  // one block alone on the smallest multiprocessor
-    least.sharedBytes = std::min(arch_.sharedBytes, cuda::kLeastShared);
-    cuda::Schedule alone = schedule;
-    alone.blocks = std::min<int64_t>(alone.blocks, 1);
-    const bool large = schedule.cluster > kPortableCluster || schedule.grid > 1 ||
-                       (cuda::dynamicBytes(whole, schedule) > 0 && cuda::whyIllegal(whole, alone, least));
-    if (!large && !cuda::copiesInBulk(schedule)) return std::nullopt;
-    cuda::Arch lesser = arch_;
-    if (large) lesser.number = 80;  // the last without clusters
-    for (Strategy strategy : legalStrategies(problem)) {
-      const cuda::Form form = formOf(problem, strategy);
-      const cuda::Schedule plain = cuda::defaultSchedule(form, lesser, strategy);
-      if (!cuda::whyIllegal(form, plain, arch_)) return plain.text();
-    }
-    return std::nullopt;
-  }
-  llvm::Expected<std::string> canonical(llvm::StringRef text) const override {
-    auto schedule = cuda::parseSchedule(text);
-    if (!schedule) return schedule.takeError();
-    return schedule->text();
-  }
-  std::optional<std::string> whyIllegal(const Problem& problem, llvm::StringRef text) const override {
-    auto schedule = cuda::parseSchedule(text);
-    if (!schedule) return llvm::toString(schedule.takeError());
-    if (auto reason = whyNotEverywhere(problem, schedule->strategy)) return reason;
-    return cuda::whyIllegal(formOf(problem, schedule->strategy), *schedule, arch_);
-  }
-  std::vector<KnobSpace> knobs(const Problem& problem, const Load&) const override {
-    std::vector<KnobSpace> spaces;
-    for (Strategy strategy : legalStrategies(problem))
-      spaces.push_back(cuda::knobSpace(formOf(problem, strategy), arch_, strategy));
-    return spaces;
-  }
-  double predict(const Problem& problem, llvm::StringRef text, const Load& load) const override {
-    cuda::Schedule schedule = llvm::cantFail(cuda::parseSchedule(text));
-    return cuda::predict(formOf(problem, schedule.strategy), schedule, arch_, load);
-  }
-  std::string family(const Problem& problem, llvm::StringRef text) const override {
-    cuda::Schedule schedule = llvm::cantFail(cuda::parseSchedule(text));
-    return cuda::family(formOf(problem, schedule.strategy), schedule);
-  }
-  llvm::Expected<std::string> emit(const Problem& problem, llvm::StringRef text, llvm::StringRef name) const override {
-    auto stage = findStage(name, stages());
-    if (!stage) return stage.takeError();
-    auto schedule = cuda::parseSchedule(text);
-    if (!schedule) return schedule.takeError();
-    return emitStage(problem, *schedule, arch_, *stage);
-  }
-  llvm::Expected<CompiledKernel> compile(const Problem& problem, llvm::StringRef text, llvm::StringRef symbol) const override {
-    auto schedule = cuda::parseSchedule(text);
-    if (!schedule) return schedule.takeError();
-    return compileKernel(problem, *schedule, arch_, symbol);
-  }
-
- private:
-  /// Planning takes a millisecond, and legality is asked for thousands of schedules of one problem.
-  cuda::Form formOf(const Problem& problem, Strategy strategy) const {
-    std::lock_guard lock(mutex_);
-    if (hashed_ != problem.spec) hashed_ = problem.spec, hash_ = problem.spec->structuralHash();
-    const auto key = std::pair(hash_ + problem.text(), strategy);
-    if (forms_.size() > kForms) forms_.clear();
-    const auto [at, isNew] = forms_.try_emplace(key);
-    if (isNew) at->second = cuda::formOf(problem, strategy);
-    return at->second;
-  }
-
-  static constexpr size_t kForms = 256;
-  cuda::Arch arch_;
-  mutable std::mutex mutex_;
-  mutable std::shared_ptr<const Spec> hashed_;  ///< the spec that was asked for last, and its hash
-  mutable std::string hash_;
-  mutable std::map<std::pair<std::string, Strategy>, cuda::Form> forms_;
-};
-
-}  // namespace
-
 llvm::Expected<TargetPtr> findTarget(llvm::StringRef name) {
-  if (cuda::isArchName(name)) {
-    auto arch = cuda::findArch(name);
-    if (!arch) return arch.takeError();
-    return std::make_shared<CudaTarget>(std::move(*arch));
-  }
-  auto isa = cpu::findIsa(name);
-  if (!isa) return isa.takeError();
-  return std::make_shared<CpuTarget>(std::move(*isa));
+  auto gpu = cuda::findTarget(name);
+  if (!gpu || *gpu) return gpu;
+  return cpu::findTarget(name);
 }
 
 llvm::Expected<std::vector<TargetPtr>> findGenerators(llvm::StringRef name) {
@@ -212,9 +28,8 @@ llvm::Expected<std::vector<TargetPtr>> findGenerators(llvm::StringRef name) {
 }
 
 std::vector<std::string> targetNames() {
-  std::vector<std::string> names{"host"};
-  for (const cpu::Isa& isa : cpu::instructionSets()) names.push_back(isa.name.str());
-  for (llvm::StringRef arch : cuda::defaultArchs()) names.push_back(arch.str());
+  std::vector<std::string> names = cpu::targetNames();
+  for (std::string& arch : cuda::targetNames()) names.push_back(std::move(arch));
   return names;
 }
 

@@ -9,8 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "codegen/Pipelines.h"
+#include "codegen/Compile.h"
 #include "codegen/Tuning.h"
+#include "dsl/Problem.h"
 
 namespace normc::codegen {
 

@@ -10,7 +10,7 @@
 #include "tools/normc/Npy.h"
 #include "tools/normc/RunCall.h"
 #include "codegen/emulator/EmulatedDriver.h"
-#include "codegen/Pipelines.h"
+#include "codegen/targets/cuda/Compile.h"
 #include "codegen/Target.h"
 #include "dsl/Library.h"
 #include "tests/cli/Command.h"
@@ -42,11 +42,11 @@ class CudaRun : public CommandTest {
     const auto target = llvm::cantFail(codegen::findTarget("sm_80"));
     const auto schedule = llvm::cantFail(codegen::cuda::parseSchedule(target->defaults(problem)[0].schedule));
     std::optional<emulator::Program> program;
-    codegen::CudaOptions options{.assemble = false};
+    codegen::cuda::CompileOptions options{.assemble = false};
     options.observe = [&](const llvm::Module& ir) {
       program = llvm::cantFail(emulator::Program::compile(ir));
     };
-    const auto kernel = llvm::cantFail(codegen::compileKernel(
+    const auto kernel = llvm::cantFail(codegen::cuda::compileKernel(
         problem, schedule, llvm::cantFail(codegen::cuda::findArch("sm_80")), "k0", options));
     std::vector<emulator::EmulatedDriver::Operand> operands;
     for (const package::Operand& o : kernel.manifest.operands) operands.push_back({o.name, true, true});

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "codegen/Pipelines.h"
+#include "codegen/targets/cpu/Compile.h"
 #include "dsl/Fields.h"
 
 namespace normc::codegen {

@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/Pipelines.h"
+#include "codegen/targets/cpu/Compile.h"
+#include "codegen/targets/cuda/Compile.h"
 #include "dsl/Library.h"
 
 namespace normc::codegen {

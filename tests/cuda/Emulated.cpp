@@ -46,7 +46,7 @@ static void prepare(Emulated& e, const Problem& problem, const codegen::cuda::Sc
   e.driver->guardBytes = 256;  // as the gate's buffers have them
   llvm::Error failure = llvm::Error::success();
   std::unique_ptr<emulator::Program> program;
-  codegen::CudaOptions options{.assemble = false};
+  codegen::cuda::CompileOptions options{.assemble = false};
   options.observe = [&](const llvm::Module& ir) {
     auto copy = llvm::CloneModule(ir);
     if (damage.code) damage.code(*copy);
@@ -54,7 +54,7 @@ static void prepare(Emulated& e, const Problem& problem, const codegen::cuda::Sc
     if (compiled) program = std::make_unique<emulator::Program>(std::move(*compiled));
     else e.error = llvm::toString(compiled.takeError());
   };
-  auto kernel = codegen::compileKernel(problem, schedule, arch, "k", options);
+  auto kernel = codegen::cuda::compileKernel(problem, schedule, arch, "k", options);
   llvm::consumeError(std::move(failure));
   if (!kernel) return void(e.error = llvm::toString(kernel.takeError()));
   if (!program) return;

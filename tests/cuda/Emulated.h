@@ -10,7 +10,7 @@
 #include "codegen/emulator/EmulatedDriver.h"
 #include "autotune/gate/CudaDevice.h"
 #include "autotune/gate/Gate.h"
-#include "codegen/Pipelines.h"
+#include "codegen/targets/cuda/Compile.h"
 #include "runtime/normc.h"
 
 namespace normc {

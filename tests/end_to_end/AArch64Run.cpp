@@ -280,7 +280,7 @@ T orThrow(llvm::Expected<T> value) {
 
 AArch64Kernel::AArch64Kernel(const Problem& problem, codegen::Strategy strategy) : problem_(problem) {
   codegen::cpu::Isa isa = llvm::cantFail(codegen::cpu::findIsa("aarch64"));
-  link(codegen::compileKernel(problem, codegen::cpu::defaultSchedule(problem, isa, strategy), isa, "k"));
+  link(codegen::cpu::compileKernel(problem, codegen::cpu::defaultSchedule(problem, isa, strategy), isa, "k"));
 }
 
 AArch64Kernel::AArch64Kernel(const Problem& problem, const codegen::Target& target) : problem_(problem) {

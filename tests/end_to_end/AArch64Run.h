@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/Target.h"
+#include "codegen/targets/cpu/Compile.h"
 #include "dsl/Reference.h"
 
 namespace normc {

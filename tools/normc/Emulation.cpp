@@ -4,7 +4,7 @@
 
 #include "tools/normc/Files.h"
 #include "codegen/emulator/EmulatedDriver.h"
-#include "codegen/Pipelines.h"
+#include "codegen/targets/cuda/Compile.h"
 
 namespace normc::cli {
 namespace {
@@ -59,7 +59,7 @@ Recompiled recompile(const Problem& problem, const Json& kernel, const Arch& arc
   const auto refuse = [&](llvm::Error error) { result.refusal = llvm::toString(std::move(error)); };
   auto schedule = codegen::cuda::parseSchedule(kernel.at("schedule").get<std::string>());
   if (!schedule) return refuse(schedule.takeError()), std::move(result);
-  codegen::CudaOptions options{.assemble = false};
+  codegen::cuda::CompileOptions options{.assemble = false};
   options.observe = [&](const llvm::Module& ir) {
     auto program = emulator::Program::compile(ir);
     if (program) {
@@ -68,7 +68,7 @@ Recompiled recompile(const Problem& problem, const Json& kernel, const Arch& arc
       refuse(program.takeError());
     }
   };
-  auto compiled = codegen::compileKernel(problem, *schedule, arch, symbolOf(kernel), options);
+  auto compiled = codegen::cuda::compileKernel(problem, *schedule, arch, symbolOf(kernel), options);
   if (!compiled) return refuse(compiled.takeError()), std::move(result);
   result.ptx = std::move(compiled->ptx);
   return result;

@@ -1,6 +1,6 @@
 #include "codegen/targets/halide/HalideTarget.h"
 
-#include "codegen/Manifest.h"
+#include "codegen/targets/cpu/Compile.h"
 #include "codegen/lower/Transcendentals.h"
 #include "codegen/targets/Unavailable.h"
 #include "codegen/targets/cpu/Object.h"
@@ -131,7 +131,7 @@ class HalideTarget : public Target {
     if (!schedule) return schedule.takeError();
     if (auto error = planned.plan(problem, *schedule, symbol)) return error;
     CompiledKernel kernel;
-    kernel.manifest = kernelManifest(problem, schedule->cut(), isa_, planned.kernel());
+    kernel.manifest = cpu::kernelManifest(problem, schedule->cut(), isa_, planned.kernel());
     kernel.manifest.generator = generator().str();
     kernel.manifest.schedule = schedule->text();
     auto object = code(problem, planned, *schedule, cpu::Emit::Object);

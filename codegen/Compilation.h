@@ -1,0 +1,43 @@
+// One compilation: an MLIR context of its own, a module, and the steps that every target has. Compilations share nothing,
+// so any number of threads may run them at once.
+#pragma once
+
+#include <string>
+
+#include "codegen/plan/Plan.h"
+#include "llvm/IR/LLVMContext.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace normc::codegen {
+
+class Compilation {
+ public:
+  KernelOp kernel() { return kernel_; }
+  /// The module as text.
+  std::string text();
+  /// Removes repeated constants and views, for a reader.
+  llvm::Error tidy() { return run("cse", "tidying the loops"); }
+
+ protected:
+  /// `target`: the dialects that the target lowers to, beside those of loops and LLVM.
+  Compilation(const Problem&, void (*target)(mlir::DialectRegistry&));
+
+  /// Plans the kernel into sweeps. `vector`: lanes of a vector, where the plan depends on them.
+  llvm::Error plan(Strategy, llvm::StringRef symbol, int64_t vector = 0);
+  /// Runs passes, then verifies the module. `step` names them in an error.
+  llvm::Error run(llvm::StringRef pipeline, llvm::StringRef step);
+  /// Verifies the module.
+  llvm::Error verified(llvm::StringRef step);
+  llvm::Error fault(llvm::StringRef step);
+
+  const Problem& problem_;
+  mlir::MLIRContext context_;
+  llvm::LLVMContext llvm_;
+  mlir::OwningOpRef<mlir::ModuleOp> module_;
+  KernelOp kernel_;
+  std::string diagnostics_;
+};
+
+}  // namespace normc::codegen

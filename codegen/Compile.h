@@ -1,0 +1,34 @@
+// What every target makes of a problem: a stage as text, a compiled kernel. How is the target's own (targets/*/Compile.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/package/Writer.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Error.h"
+
+namespace llvm {
+class Module;
+}  // namespace llvm
+
+namespace normc::codegen {
+
+/// A stage as text; not every target has every one.
+enum class Stage { Sweeps, Loops, Gpu, Llvm, Assembly, Ptx, Sass };
+/// Returns the stage of that name. An error names the `legal` ones.
+llvm::Expected<Stage> findStage(llvm::StringRef name, llvm::ArrayRef<std::string> legal);
+
+/// LLVM IR as text.
+std::string textOf(const llvm::Module&);
+
+/// One compiled kernel and its entry in a package's manifest, complete but for the
+/// indices of its blobs and norm.
+struct CompiledKernel {
+  std::string object;      ///< relocatable code, of a CPU
+  std::string ptx, cubin;  ///< of a GPU; no cubin where ptxas could not make one, and then
+  std::string note;        ///< why
+  package::Kernel manifest;
+};
+
+}  // namespace normc::codegen

@@ -1,0 +1,97 @@
+#include "codegen/targets/cpu/Compile.h"
+
+#include "codegen/Compilation.h"
+#include "codegen/lower/Transcendentals.h"
+#include "codegen/targets/cpu/Entry.h"
+#include "codegen/targets/cpu/Object.h"
+#include "codegen/targets/cpu/lower/PhaseLowering.h"
+#include "llvm/IR/Module.h"
+
+using namespace mlir;
+
+namespace normc::codegen::cpu {
+
+StringRef loopsToLlvmPipeline() {
+  return "canonicalize,cse,"
+         "convert-scf-to-cf,"
+         "convert-vector-to-llvm{reassociate-fp-reductions=1},"
+         "convert-math-to-llvm,"
+         "convert-arith-to-llvm,"
+         "finalize-memref-to-llvm,"
+         "convert-cf-to-llvm,"
+         "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},"
+         "reconcile-unrealized-casts";
+}
+
+namespace {
+
+class CpuCompilation : public Compilation {
+ public:
+  CpuCompilation(const Problem& problem, const Schedule& schedule, const Isa& isa)
+      : Compilation(problem, nullptr), schedule_(schedule), isa_(isa) {}
+
+  llvm::Error plan(StringRef symbol) {
+    if (auto reason = cpu::whyIllegal(problem_, schedule_, isa_))
+      return llvm::createStringError(problem_.text() + " for " + isa_.name.str() + ": " + *reason);
+    if (auto error = Compilation::plan(schedule_.strategy, symbol, schedule_.vector)) return error;
+    kernel_.setScheduleAttr(schedule_.attribute(&context_));
+    if (schedule_.stream) {
+      SmallVector<Attribute> numbers(kernel_.getNumbers().begin(), kernel_.getNumbers().end());
+      for (StringRef number : {largeNumber(), streamNumber()}) numbers.push_back(StringAttr::get(&context_, number));
+      kernel_.setNumbersAttr(ArrayAttr::get(&context_, numbers));
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Error loops() {
+    entry_.emplace(kernel_);
+    lowerToLoops(*module_, {.roundsBF16 = isa_.roundsBF16, .wholeBF16 = isa_.masks16 ? isa_.vectorBytes / 2 : 0});
+    expandTranscendentals(*module_);
+    return verified("lowering to loops");
+  }
+
+  llvm::Expected<std::unique_ptr<llvm::Module>> llvmIr() {
+    if (auto error = run(loopsToLlvmPipeline(), "lowering to LLVM")) return error;
+    addEntryPoints(*module_, *entry_);
+    return optimizedLlvm(*module_, isa_, llvm_);
+  }
+
+ private:
+  const Schedule& schedule_;
+  const Isa& isa_;
+  std::optional<EntryPoints> entry_;
+};
+
+}  // namespace
+
+llvm::Expected<std::string> emitStage(const Problem& problem, const Schedule& schedule, const Isa& isa,
+                                      Stage stage) {
+  CpuCompilation c(problem, schedule, isa);
+  if (auto error = c.plan("kernel")) return error;
+  if (stage == Stage::Sweeps) return c.text();
+  if (auto error = c.loops()) return error;
+  if (stage == Stage::Loops) {
+    if (auto error = c.tidy()) return error;
+    return c.text();
+  }
+  auto ir = c.llvmIr();
+  if (!ir) return ir.takeError();
+  return stage == Stage::Llvm ? textOf(**ir) : machineCode(**ir, isa, Emit::Assembly);
+}
+
+llvm::Expected<CompiledKernel> compileKernel(const Problem& problem, const Schedule& schedule,
+                                             const Isa& isa, StringRef symbol) {
+  CpuCompilation c(problem, schedule, isa);
+  if (auto error = c.plan(symbol)) return error;
+  CompiledKernel kernel;
+  kernel.manifest = kernelManifest(problem, schedule, isa, c.kernel());
+  if (auto error = c.loops()) return error;
+  auto ir = c.llvmIr();
+  if (!ir) return ir.takeError();
+  auto object = machineCode(**ir, isa, Emit::Object);
+  if (!object) return object.takeError();
+  kernel.object = std::move(*object);
+  return kernel;
+}
+
+}  // namespace normc::codegen::cpu

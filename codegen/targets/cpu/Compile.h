@@ -1,0 +1,23 @@
+// The compiler of a CPU's kernels, top to bottom: Problem -> sweeps -> loops -> LLVM -> object.
+//
+// Functions are pure and may run on any number of threads at once.
+#pragma once
+
+#include "codegen/Compile.h"
+#include "codegen/dialect/Norm.h"
+#include "codegen/targets/cpu/Schedule.h"
+
+namespace normc::codegen::cpu {
+
+/// The problem after one stage: sweeps, loops, llvm or assembly.
+llvm::Expected<std::string> emitStage(const Problem&, const Schedule&, const Isa&, Stage);
+
+llvm::Expected<CompiledKernel> compileKernel(const Problem&, const Schedule&, const Isa&, llvm::StringRef symbol);
+
+/// What a package says of a planned kernel: everything but `blob` and `norm`, which the package as a whole decides.
+package::Kernel kernelManifest(const Problem&, const Schedule&, const Isa&, KernelOp);
+
+/// The passes between loops and the LLVM dialect, as one pipeline text.
+llvm::StringRef loopsToLlvmPipeline();
+
+}  // namespace normc::codegen::cpu

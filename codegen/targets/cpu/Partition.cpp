@@ -1,0 +1,71 @@
+// How the units of a CPU's phases are cut into tasks, and what a package says of it.
+#include "codegen/Manifest.h"
+#include "codegen/plan/Plan.h"
+#include "codegen/targets/cpu/Compile.h"
+#include "codegen/targets/cpu/lower/PhaseLowering.h"
+
+using namespace mlir;
+
+namespace normc::codegen::cpu {
+
+/// Rows of a statistics or apply phase: enough chunks for many threads, few enough
+/// that folding their partials costs nothing beside the sweep.
+static constexpr int64_t kMaxChunks = 256;
+/// Channels of a task, and tasks of a phase, whose channels are whole: one begins with what costs as much as hundreds of elements.
+static constexpr int64_t kChannels = 4, kMaxChannelChunks = 64;
+/// Elements of one task of a phase over vectors. Of one that adds up what each task of rows left, they are the partials:
+/// half of those lie in another core's caches, which two fetch sooner than one.
+static constexpr int64_t kVectorGrain = 4096;
+/// Rows of a task that leaves partials, which are as long as a row, and written and read once for each task.
+static constexpr int64_t kRowsOfPartials = 64;
+/// Features of a task that has a piece of every row: shorter pieces begin and end too often.
+static constexpr int64_t kPieceOfRow = 1024;
+
+/// How units are cut into tasks on a CPU.
+static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, package::Phase& result) {
+  SmallVector<StringRef> axes(phase.getUnits().getAsValueRange<StringAttr>());
+  result.maxChunks = kMaxChunks;
+  if (axes.size() == 2 && axes[1] == "row") {
+    result.minUnits = s.grain;
+    result.multiple = kernel.featuresLast() ? s.rows : kLine;  // of any type whole lines
+    if (kernel.featuresLast() && s.stream > s.rows) result.group = s.stream;
+    if (kernel.featuresLast() && s.grain < kRowsOfPartials && leavesPartials(phase, kernel)) result.enoughUnits = kRowsOfPartials;
+    // Of partials a task has as many as features: rows enough to be worth them are not fewer where rows are longer.
+    if (!kernel.getFeatures() && !leavesPartials(phase, kernel)) result.minUnits *= kUnknownFeatures, result.weight = {"features"};
+  } else if (axes.size() == 1 && axes[0] == "feature" && !hasSweeps(phase)) {
+    result.minUnits = kVectorGrain;
+    result.weight = partialsOf(phase, kernel);
+    result.multiple = s.vector;
+  } else if (axes.size() == 1 && axes[0] == "feature" && kernel.featuresLast()) {
+    result.minUnits = result.multiple = s.vector * s.tile;
+    if (s.strategy == Strategy::Split) {
+      result.multiple = llvm::alignTo(std::min(s.grain, kPieceOfRow), result.multiple);
+      result.minUnits = s.grain, result.weight = {"segments", "rows"};
+    }
+  } else if (!axes.empty() && axes.back() == "feature" && !kernel.featuresLast()) {
+    result.multiple = std::max(s.rows, s.stream);
+    result.minUnits = std::max(result.multiple, kChannels);
+    result.maxChunks = kMaxChannelChunks;
+  }
+}
+
+/// What a CPU keeps it keeps in caches: every slab that is planned so is read once from memory.
+static package::Traffic moved(KernelOp kernel, bool warmup) {
+  const Traffic t = trafficOf(kernel, warmup);
+  return {t.reads, t.writes};
+}
+
+package::Kernel kernelManifest(const Problem& problem, const Schedule& schedule, const Isa& isa,
+                               KernelOp kernel) {
+  package::Kernel m = manifestOf(problem, schedule.text(), kernel,
+                                 {.cut = [&](PhaseOp phase, package::Phase& result) { cut(phase, kernel, schedule, result); },
+                                  .traffic = [&](bool warmup) { return moved(kernel, warmup); }});
+  if (schedule.stream) {
+    m.scalars.push_back({largeNumber().str(), kLargeBytes});
+    m.scalars.push_back({streamNumber().str(), kStreamBytes});
+  }
+  m.isa = isa.name;
+  return m;
+}
+
+}  // namespace normc::codegen::cpu

@@ -1,0 +1,102 @@
+#include "codegen/targets/cuda/Compile.h"
+
+#include "codegen/Compilation.h"
+#include "codegen/lower/Transcendentals.h"
+#include "codegen/targets/cuda/FusePhases.h"
+#include "codegen/targets/cuda/LowerToGpu.h"
+#include "codegen/targets/cuda/Meeting.h"
+#include "codegen/targets/cuda/Ptx.h"
+#include "codegen/targets/cuda/Ptxas.h"
+#include "llvm/IR/Module.h"
+
+using namespace mlir;
+
+namespace normc::codegen::cuda {
+namespace {
+
+class CudaCompilation : public Compilation {
+ public:
+  CudaCompilation(const Problem& problem, const Schedule& schedule, const Arch& arch)
+      : Compilation(problem, registerDialects), schedule_(schedule), arch_(arch) {}
+
+  llvm::Error plan(StringRef symbol) {
+    if (auto error = Compilation::plan(schedule_.strategy, symbol)) return error;
+    if (auto reason = cuda::whyIllegal(formOf(kernel_), schedule_, arch_))
+      return llvm::createStringError(problem_.text() + " for " + arch_.name + ": " + *reason);
+    fusePhases(kernel_, schedule_);
+    addMeeting(kernel_, schedule_);
+    return llvm::Error::success();
+  }
+
+  llvm::Error threads() {
+    lowerToGpu(kernel_, schedule_, arch_);
+    expandTranscendentals(*module_);
+    return verified("lowering to threads");
+  }
+
+  llvm::Expected<std::unique_ptr<llvm::Module>> llvmIr() {
+    useIntrinsics(*module_);
+    if (auto error = run(gpuToLlvmPipeline(), "lowering to NVVM")) return error;
+    return cuda::optimizedLlvm(*module_->getOps<gpu::GPUModuleOp>().begin(), arch_, llvm_);
+  }
+
+ private:
+  const Schedule& schedule_;
+  const Arch& arch_;
+};
+
+package::Resources resourcesOf(const Arch& arch, const package::Launch& launch, const Resources& r) {
+  const int64_t blocks = residentBlocks(arch, launch.threads, launch.shared, r);
+  const int64_t clusters = launch.cluster > 1 ? residentClusters(arch, launch.cluster, blocks) : 0;
+  return {r.registers, r.sharedBytes, r.spillBytes, blocks, clusters};
+}
+
+}  // namespace
+
+llvm::Expected<std::string> emitStage(const Problem& problem, const Schedule& schedule, const Arch& arch,
+                                      Stage stage) {
+  CudaCompilation c(problem, schedule, arch);
+  if (auto error = c.plan("kernel")) return error;
+  if (stage == Stage::Sweeps) return c.text();
+  if (auto error = c.threads()) return error;
+  if (stage == Stage::Gpu) {
+    if (auto error = c.tidy()) return error;
+    return c.text();
+  }
+  auto ir = c.llvmIr();
+  if (!ir) return ir.takeError();
+  if (stage == Stage::Llvm) return textOf(**ir);
+  auto ptx = cuda::ptx(**ir, arch);
+  if (!ptx || stage == Stage::Ptx) return ptx;
+  auto assembled = cuda::assemble(*ptx, arch);
+  if (!assembled) return assembled.takeError();
+  return disassemble(assembled->cubin);
+}
+
+llvm::Expected<CompiledKernel> compileKernel(const Problem& problem, const Schedule& schedule,
+                                             const Arch& arch, StringRef symbol, const CompileOptions& options) {
+  CudaCompilation c(problem, schedule, arch);
+  if (auto error = c.plan(symbol)) return error;
+  CompiledKernel kernel;
+  kernel.manifest = kernelManifest(problem, schedule, arch, c.kernel());
+  if (auto error = c.threads()) return error;
+  auto ir = c.llvmIr();
+  if (!ir) return ir.takeError();
+  if (options.observe) options.observe(**ir);
+  auto ptx = cuda::ptx(**ir, arch);
+  if (!ptx) return ptx.takeError();
+  kernel.ptx = std::move(*ptx);
+  if (!options.assemble) return kernel;
+  auto assembled = cuda::assemble(kernel.ptx, arch);
+  if (!assembled) {  // the driver can do without
+    kernel.note = llvm::toString(assembled.takeError());
+    return kernel;
+  }
+  kernel.cubin = std::move(assembled->cubin);
+  for (package::Phase& phase : kernel.manifest.phases)
+    if (auto found = assembled->resources.find(phase.symbol); found != assembled->resources.end())
+      phase.resources = resourcesOf(arch, *phase.launch, found->second);
+  return kernel;
+}
+
+}  // namespace normc::codegen::cuda

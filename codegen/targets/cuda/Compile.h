@@ -1,0 +1,27 @@
+// The compiler of a GPU's kernels, top to bottom: Problem -> sweeps -> threads -> LLVM -> PTX -> cubin.
+//
+// Functions are pure and may run on any number of threads at once.
+#pragma once
+
+#include <functional>
+
+#include "codegen/Compile.h"
+#include "codegen/dialect/Norm.h"
+#include "codegen/targets/cuda/Schedule.h"
+
+namespace normc::codegen::cuda {
+
+/// The problem after one stage: sweeps, gpu, llvm, ptx or sass.
+llvm::Expected<std::string> emitStage(const Problem&, const Schedule&, const Arch&, Stage);
+
+struct CompileOptions {
+  bool assemble = true;                                  ///< also to a cubin
+  std::function<void(const llvm::Module&)> observe = {}; ///< sees the IR that NVPTX is given: the emulator runs it
+};
+llvm::Expected<CompiledKernel> compileKernel(const Problem&, const Schedule&, const Arch&, llvm::StringRef symbol,
+                                             const CompileOptions& = {});
+
+/// What a package says of a planned kernel: everything but `blob` and `norm`, which the package as a whole decides.
+package::Kernel kernelManifest(const Problem&, const Schedule&, const Arch&, KernelOp);
+
+}  // namespace normc::codegen::cuda

@@ -1,0 +1,61 @@
+// How the units of a GPU's phases become blocks of threads, and what a package says of it.
+#include "codegen/Manifest.h"
+#include "codegen/plan/Plan.h"
+#include "codegen/targets/cuda/Compile.h"
+#include "codegen/targets/cuda/Dependence.h"
+#include "codegen/targets/cuda/FusePhases.h"
+#include "codegen/targets/cuda/LowerToGpu.h"
+
+using namespace mlir;
+
+namespace normc::codegen::cuda {
+
+/// Blocks of a launch whose tasks leave no partials.
+static constexpr int64_t kMaxBlocks = 1 << 30;
+/// Steps a block of a tile of columns does at least: they share what belongs to the columns.
+static constexpr int64_t kStepsOfTile = 4;
+
+/// How units become blocks of threads.
+static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, const Arch& arch, package::Phase& result) {
+  SmallVector<StringRef> axes(phase.getUnits().getAsValueRange<StringAttr>());
+  const Launch launch = launchOf(phase, s);
+  result.launch = package::Launch{.threads = launch.threads, .columns = launch.columns, .cluster = launch.cluster,
+                                  .cooperative = launch.grid};
+  result.launch->dependent = isDependent(phase, arch);
+  if (auto least = phase->getAttrOfType<IntegerAttr>(leastBlocksAttrName())) result.launch->least = least.getInt();
+  result.launch->shared = launch.shared;
+  EntryNames names = entryNames(kernel, phase, s);
+  if (!names.unaligned.empty()) result.unaligned = names.unaligned;
+  result.maxChunks = leavesPartials(phase, kernel) || readsAgain(phase) ? s.chunks : kMaxBlocks / launch.cluster;
+  if (launch.grid > 1) result.maxChunks = tasksTogether(s, arch);
+  bool runs = axes.size() == 2 && axes[1] == "row";
+  if (!hasSweeps(phase)) {
+    result.minUnits = result.multiple = axes.empty() ? 1 : launch.threads;
+  } else if (runs || formOf(kernel).lines) {
+    int64_t together = unitsPerStep(phase, s);
+    result.minUnits = launch.columns ? kStepsOfTile * together : together;
+    result.multiple = together;
+  } else if (axes.size() == 1 && axes[0] == "feature" && kernel.featuresLast()) {
+    result.minUnits = result.multiple = columnsOf(s);
+  }
+}
+
+static package::Traffic moved(KernelOp kernel, const Schedule& s, bool warmup) {
+  const codegen::Traffic least = trafficOf(kernel, warmup);
+  const codegen::Traffic t = trafficOf(kernel, warmup, [&](SlabOp slab) { return keeps(slab, s); });
+  if (t.reads == least.reads) return {t.reads, t.writes};
+  return {t.reads, t.writes, least.reads, heldRows(s)};
+}
+
+package::Kernel kernelManifest(const Problem& problem, const Schedule& schedule, const Arch& arch,
+                               KernelOp kernel) {
+  package::Kernel m = manifestOf(problem, schedule.text(), kernel,
+                                 {.cut = [&](PhaseOp phase, package::Phase& result) { cut(phase, kernel, schedule, arch, result); },
+                                  .traffic = [&](bool warmup) { return moved(kernel, schedule, warmup); }});
+  m.device = "cuda";
+  m.isa = arch.name;
+  m.alignment = accessBytes(kernel, schedule);
+  return m;
+}
+
+}  // namespace normc::codegen::cuda
