@@ -1,14 +1,17 @@
-// normc runtime for C++17: the C API with owners, exceptions and containers.
-//
-//   using namespace normc::host;
-//   Context context;
-//   Package package(context, "norms.npk");
-//   Plan forward(package, "layer_norm:forward@f32[*x1024]");
-//   Call call;
-//   call.x = Tensor(x, {rows, 1024});  ...
-//   forward(call);
-//
-// Header only: it adds nothing to the library's ABI, and normc.h says what everything means.
+/// @file
+/// normc runtime for C++17: the C API with owners, exceptions and containers.
+///
+/// @code
+///   using namespace normc::host;
+///   Context context;
+///   Package package(context, "norms.npk");
+///   Plan forward(package, "layer_norm:forward@f32[*x1024]");
+///   Call call;
+///   call.x = Tensor(x, {rows, 1024});  ...
+///   forward(call);
+/// @endcode
+///
+/// Header only: it adds nothing to the library's ABI, and normc.h says what everything means.
 #ifndef NORMC_HPP
 #define NORMC_HPP
 
@@ -25,18 +28,22 @@
 
 #include "normc.h"
 
+/// The C++ API.
 namespace normc::host {
 
 /// A call that failed: its status, and the library's sentence about it.
 class Error : public std::runtime_error {
  public:
+  /// Takes the message of the last failure on this thread.
   explicit Error(normc_status status) : std::runtime_error(normc_last_error()), status_(status) {}
+  /// What the call returned.
   normc_status status() const { return status_; }
 
  private:
   normc_status status_;
 };
 
+/// Throws Error unless the status is NORMC_OK.
 inline void check(normc_status status) {
   if (status != NORMC_OK) throw Error(status);
 }
@@ -64,28 +71,32 @@ std::vector<normc_field> fields(Query query) {
 }
 }  // namespace detail
 
+/// Owns a normc_context.
 class Context {
  public:
+  /// With the defaults of normc_context_options.
   Context() : Context(normc_context_options{}) {}
-  /// struct_size need not be set.
+  /// With these options; struct_size need not be set.
   explicit Context(normc_context_options options) {
     options.struct_size = sizeof options;
     normc_context* made;
     check(normc_context_create(&options, &made));
     owner_.reset(made);
   }
-  /// How many CUDA devices there are, and facts about one.
+  /// How many CUDA devices there are.
   int cudaDevices() const {
     std::int32_t count;
     check(normc_cuda_device_count(get(), &count));
     return count;
   }
+  /// Facts about one of them.
   normc_cuda_device cudaDevice(int index) const {
     normc_cuda_device device = {};
     device.struct_size = sizeof device;
     check(normc_cuda_device_info(get(), index, &device));
     return device;
   }
+  /// The object of the C API.
   normc_context* get() const { return owner_.get(); }
 
  private:
@@ -100,13 +111,16 @@ inline normc_request onCuda(int device = 0) {
   return request;
 }
 
+/// Owns a normc_package.
 class Package {
  public:
+  /// Opens a file.
   Package(const Context& context, const std::string& path) {
     normc_package* made;
     check(normc_package_open(context.get(), path.c_str(), &made));
     owner_.reset(made);
   }
+  /// Opens a package in memory, which is copied.
   Package(const Context& context, const void* data, std::size_t bytes) {
     normc_package* made;
     check(normc_package_open_memory(context.get(), data, bytes, &made));
@@ -118,26 +132,32 @@ class Package {
     check(normc_package_manifest(get(), &json));
     return json;
   }
+  /// Checks the hash of every blob.
   void verify() const { check(normc_package_verify(get())); }
+  /// The object of the C API.
   normc_package* get() const { return owner_.get(); }
 
  private:
   detail::Owner<normc_package, normc_package_destroy> owner_;
 };
 
+/// The data type of elements of T: float, double or std::uint8_t.
 template <typename T>
 constexpr DLDataType dtypeOf() {
   static_assert(sizeof(T) == 0, "make a Tensor of float, double or std::uint8_t, or give its DLDataType");
   return {};
 }
+/// Of float.
 template <>
 constexpr DLDataType dtypeOf<float>() {
   return {kDLFloat, 32, 1};
 }
+/// Of double.
 template <>
 constexpr DLDataType dtypeOf<double>() {
   return {kDLFloat, 64, 1};
 }
+/// Of a mask.
 template <>
 constexpr DLDataType dtypeOf<std::uint8_t>() {
   return {kDLUInt, 8, 1};
@@ -147,14 +167,16 @@ constexpr DLDataType dtypeOf<std::uint8_t>() {
 /// left out. Owns no elements, but sizes and strides. Without strides: compact. Strides are in elements.
 class Tensor {
  public:
-  static constexpr int kMaxDims = 16;
+  static constexpr int kMaxDims = 16;  ///< the most dimensions
 
+  /// An argument that is left out.
   Tensor() = default;
   /// Of float, double or std::uint8_t: `Tensor(x, {rows, 1024})`. All constructors throw std::invalid_argument for more
   /// than 16 dimensions and for strides that are not one for each.
   template <typename T>
   Tensor(T* data, std::initializer_list<std::int64_t> shape, std::initializer_list<std::int64_t> strides = {})
       : Tensor(data, dtypeOf<std::remove_const_t<T>>(), shape, strides) {}
+  /// Of any data type.
   Tensor(const void* data, DLDataType dtype, std::initializer_list<std::int64_t> shape,
          std::initializer_list<std::int64_t> strides = {})
       : Tensor(data, dtype, shape.begin(), shape.size(), strides.begin(), strides.size()) {}
@@ -163,12 +185,15 @@ class Tensor {
   template <typename T>
   Tensor(T* data, const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides = {})
       : Tensor(data, dtypeOf<std::remove_const_t<T>>(), shape, strides) {}
+  /// The same of any data type.
   Tensor(const void* data, DLDataType dtype, const std::vector<std::int64_t>& shape,
          const std::vector<std::int64_t>& strides = {})
       : Tensor(data, dtype, shape.data(), shape.size(), strides.data(), strides.size()) {}
+  /// With sizes and strides as arrays.
   template <typename T>
   Tensor(T* data, const std::int64_t* shape, int dimensions, const std::int64_t* strides = nullptr)
       : Tensor(data, dtypeOf<std::remove_const_t<T>>(), shape, dimensions, strides) {}
+  /// The same of any data type.
   Tensor(const void* data, DLDataType dtype, const std::int64_t* shape, int dimensions,
          const std::int64_t* strides = nullptr)
       : Tensor(data, dtype, shape, counted(dimensions), strides, strides ? counted(dimensions) : 0) {}
@@ -186,6 +211,7 @@ class Tensor {
     return result;
   }
 
+  /// Whether it stands for an argument that is left out.
   bool empty() const { return ndim_ < 0; }
 
   /// The view for one call: it points into this Tensor.
@@ -225,11 +251,14 @@ class Tensor {
 
 /// A flat buffer: a state, saved statistics, a workspace.
 struct Buffer {
-  void* data = nullptr;
-  std::size_t bytes = 0;
+  void* data = nullptr;   ///< null: left out
+  std::size_t bytes = 0;  ///< its length
 
+  /// An argument that is left out.
   Buffer() = default;
+  /// Memory of the caller.
   Buffer(void* data, std::size_t bytes) : data(data), bytes(bytes) {}
+  /// The elements of a vector.
   template <typename T>
   Buffer(std::vector<T>& vector) : data(vector.data()), bytes(vector.size() * sizeof(T)) {}
 };
@@ -238,14 +267,27 @@ class State;
 
 /// The arguments of one call, by name; what is empty is left out.
 struct Call {
-  Tensor x, y, dy, dx, scale, bias, dscale, dbias, mask;
-  Buffer stateIn, stateOut, saved, workspace;
-  State* state = nullptr;
-  void* stream = nullptr;  ///< of CUDA
+  Tensor x,    ///< as in normc_args
+      y,       ///< as in normc_args
+      dy,      ///< as in normc_args
+      dx,      ///< as in normc_args
+      scale,   ///< as in normc_args
+      bias,    ///< as in normc_args
+      dscale,  ///< as in normc_args
+      dbias,   ///< as in normc_args
+      mask;    ///< as in normc_args
+  Buffer stateIn,           ///< the state before the call
+      stateOut,             ///< the state after the call
+      saved,                ///< what forward hands to backward
+      workspace;            ///< scratch memory
+  State* state = nullptr;   ///< instead of stateIn and stateOut
+  void* stream = nullptr;   ///< of CUDA
 };
 
+/// Owns a normc_plan.
 class Plan {
  public:
+  /// A plan for the CPU, with the defaults of normc_request.
   Plan(const Package& package, const std::string& problem) : Plan(package, problem, normc_request{}) {}
   /// `options` may name a device, cap the instruction set, limit threads or set numbers; struct_size and
   /// problem need not be set.
@@ -257,29 +299,39 @@ class Plan {
     owner_.reset(made);
   }
 
+  /// Which kernels, and why.
   std::string describe() const {
     const char* text;
     check(normc_plan_describe(get(), &text));
     return text;
   }
-  /// The kernel that serves any call, and that which calls of these sizes run; indices into the manifest's "kernels".
+  /// The kernel that serves any call, as an index into the manifest's "kernels".
   std::size_t kernel() const { return kernelFor(nullptr); }
+  /// The kernel that calls of these sizes run.
   std::size_t kernel(const normc_sizes& of) const { return kernelFor(&of); }
+  /// Bytes of the state; 0 features: those of the problem.
   std::size_t stateBytes(std::int64_t features = 0) const {
     return bytes(normc_plan_state_bytes, sizes(1, 0, features));
   }
+  /// Bytes of the saved statistics of a call.
   std::size_t savedBytes(const normc_sizes& of) const { return bytes(normc_plan_saved_bytes, of); }
+  /// Bytes of workspace that are enough for such calls.
   std::size_t workspaceBytes(const normc_sizes& of) const { return bytes(normc_plan_workspace_bytes, of); }
+  /// The fields of the state.
   std::vector<normc_field> stateFields(std::int64_t features = 0) const {
     return fields(normc_plan_state_field, sizes(1, 0, features));
   }
+  /// The fields of the saved statistics.
   std::vector<normc_field> savedFields(const normc_sizes& of) const {
     return fields(normc_plan_saved_field, of);
   }
 
+  /// Executes the call.
   void operator()(const Call& call) const;
+  /// The object of the C API.
   normc_plan* get() const { return owner_.get(); }
 
+  /// The sizes of a call; 0 features: those of the problem.
   static normc_sizes sizes(std::int64_t segments, std::int64_t rows, std::int64_t features) {
     return {sizeof(normc_sizes), segments, rows, features};
   }
@@ -304,31 +356,40 @@ class Plan {
   detail::Owner<normc_plan, normc_plan_destroy> owner_;
 };
 
+/// Owns a normc_state.
 class State {
  public:
+  /// A fresh state of the plan's norm; 0 features: those of the problem.
   explicit State(const Plan& plan, std::int64_t features = 0) {
     normc_state* made;
     check(normc_state_create(plan.get(), features, &made));
     owner_.reset(made);
   }
+  /// Back to a fresh state.
   void reset() { check(normc_state_init(get())); }
+  /// The memory of the state.
   Buffer buffer() const {
     Buffer result;
     check(normc_state_data(get(), &result.data, &result.bytes));
     return result;
   }
+  /// Its fields.
   std::vector<normc_field> fields() const {
     return detail::fields([&](std::size_t index, normc_field* field) { return normc_state_field(get(), index, field); });
   }
+  /// Copies a field out.
   template <typename T>
   void read(const char* field, T* values, std::size_t count) const {
     check(normc_state_get(get(), field, values, count * sizeof(T)));
   }
+  /// Copies a field in.
   template <typename T>
   void write(const char* field, const T* values, std::size_t count) {
     check(normc_state_set(get(), field, values, count * sizeof(T)));
   }
+  /// Copies a state of the same norm, type and number of features.
   void copyFrom(const State& other) { check(normc_state_copy(get(), other.get())); }
+  /// The object of the C API.
   normc_state* get() const { return owner_.get(); }
 
  private:
