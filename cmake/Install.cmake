@@ -1,6 +1,6 @@
 # What `cmake --install` puts where, so that a host says find_package(normc) or asks pkg-config:
 #
-#   runtime      libnormc_runtime: all that a machine needs to run kernels
+#   runtime      libnormc_runtime: all that a machine needs to run kernels; LICENSE and NOTICE
 #   tuner        libnormc_tuner, normc-bundle, normc-worker: tuning without a compiler
 #   compiler     normc, and the generator and the emulator that it uses
 #   development  headers as <normc/normc.h>, CMake's files, pkg-config's
@@ -66,4 +66,6 @@ configure_file(cmake/normc.pc.in normc.pc @ONLY)
 configure_file(cmake/normc_tuner.pc.in normc_tuner.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/normc.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 install(FILES ${PROJECT_BINARY_DIR}/normc_tuner.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT tuner)
+# The library holds code of others (NOTICE), so its terms go with it.
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
 install(DIRECTORY ${PROJECT_BINARY_DIR}/include/normc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
