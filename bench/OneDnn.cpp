@@ -26,6 +26,8 @@ dnnl::memory::data_type typeOf(DType type) {
       return dnnl::memory::data_type::f16;
     case DType::F64:
       return dnnl::memory::data_type::f64;
+    default:
+      break;  // no tensor of numbers
   }
   return dnnl::memory::data_type::undef;
 }

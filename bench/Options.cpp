@@ -95,8 +95,9 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
   listOption(app, "--rows", options.rows, "numbers of rows; cache and memory fit them to this machine",
              rowsOf);
   listOption(app, "--dtype", options.types, "f32, f64, bf16, f16", [](const std::string& word) {
-    return oneWord<DType>(
-        word, {{"f32", DType::F32}, {"f64", DType::F64}, {"bf16", DType::BF16}, {"f16", DType::F16}}, "");
+    std::map<std::string, DType> known;
+    for (const DType each : kFloatTypes) known.emplace(name(each), each);
+    return oneWord<DType>(word, known, "");
   });
   listOption(app, "--threads", options.threads, "numbers of threads; all for every core",
              [all](const std::string& word) {

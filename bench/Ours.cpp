@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "codegen/Package.h"
+#include "runtime/abi/DlType.h"
 
 namespace normc::bench {
 namespace {
@@ -18,11 +19,6 @@ template <typename T>
 T orThrow(llvm::Expected<T> value) {
   if (!value) throw std::runtime_error(llvm::toString(value.takeError()));
   return std::move(*value);
-}
-
-DLDataType dlType(DType type) {
-  const uint8_t code = type == DType::BF16 ? kDLBfloat : kDLFloat;
-  return {code, uint8_t(8 * bytes(type)), 1};
 }
 
 normc_sizes sizesOf(const Shape& shape) {

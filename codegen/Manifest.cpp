@@ -26,7 +26,7 @@ static package::Shape shapeOf(ArrayAttr axes, KernelOp kernel, int64_t window) {
 static std::string typeName(Type type) {
   std::string text;
   llvm::raw_string_ostream(text) << type;
-  return text == "i8" ? "u8" : text;
+  return text == "i8" ? std::string(name(DType::U8)) : text;
 }
 
 static package::Operand operandOf(TensorOp t, KernelOp kernel) {
@@ -40,7 +40,7 @@ static package::Operand operandOf(TensorOp t, KernelOp kernel) {
 static std::vector<package::Field> fieldsOf(const std::vector<Field>& fields) {
   std::vector<package::Field> list;
   for (const Field& f : fields) {
-    package::Field field{f.name, f.type == FieldType::I64 ? "i64" : f.type == FieldType::F64 ? "f64" : "f32", {}, f.init};
+    package::Field field{f.name, std::string(name(f.type)), {}, f.init};
     for (Extent e : f.shape) {
       switch (e.kind) {
         case Extent::Fixed: field.shape.emplace_back(e.value); break;

@@ -9,10 +9,6 @@ int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * 
 constexpr Extent kSegments{Extent::Segments, 1}, kRows{Extent::Rows, 1}, kFeatures{Extent::Features, 1};
 Extent fixed(int64_t value) { return {Extent::Fixed, value}; }
 
-FieldType statisticsType(const Problem& problem) {
-  return problem.statistics() == DType::F64 ? FieldType::F64 : FieldType::F32;
-}
-
 // One entry per statistic.
 std::vector<Extent> statisticShape(const Problem& problem) {
   const Spec& spec = *problem.spec;
@@ -57,21 +53,21 @@ int64_t Field::elements(const Extents& extents) const {
 }
 
 int64_t Field::bytes(const Extents& extents) const {
-  return elements(extents) * (type == FieldType::F32 ? 4 : 8);
+  return elements(extents) * normc::bytes(type);
 }
 
 std::vector<Field> stateFields(const Problem& problem) {
   const Spec& spec = *problem.spec;
   std::vector<Field> fields;
   if (!spec.running) return fields;
-  const FieldType type = statisticsType(problem);
+  const DType type = problem.statistics();
   const auto perFeature = [&](const char* name, double init) {
     fields.push_back({name, type, {kFeatures}, init});
   };
   const auto ring = [&](const char* name) {
     fields.push_back({name, type, {fixed(spec.window.size), kFeatures}, 0});
   };
-  fields.push_back({"step", FieldType::I64, {}, 0});
+  fields.push_back({"step", DType::I64, {}, 0});
   if (spec.center != Center::None) perFeature("running_mean", 0);
   if (spec.moment == Moment::Raw) {
     perFeature("psi2", spec.running->init);
@@ -86,7 +82,7 @@ std::vector<Field> stateFields(const Problem& problem) {
 
 std::vector<Field> savedFields(const Problem& problem) {
   const Spec& spec = *problem.spec;
-  const FieldType type = statisticsType(problem);
+  const DType type = problem.statistics();
   const std::vector<Extent> shape = statisticShape(problem);
   const bool approximate = spec.backward == Backward::Approximate;
   const bool exactMoment = spec.backward == Backward::Exact && spec.divideBy == DivideBy::Current;
@@ -106,7 +102,7 @@ std::vector<Field> savedFields(const Problem& problem) {
   add("renorm_scale", spec.renorm.kind != Renorm::None);
   add("renorm_shift", spec.renorm.kind == Renorm::Std);
   if (spec.divideBy == DivideBy::Window || spec.renorm.kind != Renorm::None) {
-    fields.push_back({"step", FieldType::I64, {}, 0});
+    fields.push_back({"step", DType::I64, {}, 0});
   }
   if (problem.mask && spec.reduce != Reduce::Features) {
     std::vector<Extent> counts;

@@ -27,11 +27,9 @@ struct Extents {
   int64_t of(Extent e) const;
 };
 
-enum class FieldType { I64, F32, F64 };
-
 struct Field {
   std::string name;
-  FieldType type = FieldType::F32;
+  DType type = DType::F32;  ///< F32, F64 or I64
   std::vector<Extent> shape;  ///< empty: one element
   double init = 0;            ///< state only: the value of a fresh state
 

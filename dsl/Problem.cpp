@@ -16,35 +16,8 @@ std::string_view name(Entry entry) {
   return "";
 }
 
-std::string_view name(DType type) {
-  switch (type) {
-    case DType::F32:
-      return "f32";
-    case DType::F64:
-      return "f64";
-    case DType::BF16:
-      return "bf16";
-    case DType::F16:
-      return "f16";
-  }
-  return "";
-}
-
 std::string_view name(Layout layout) {
   return layout == Layout::FeaturesLast ? "features_last" : "channels_first";
-}
-
-int bytes(DType type) {
-  switch (type) {
-    case DType::F32:
-      return 4;
-    case DType::F64:
-      return 8;
-    case DType::BF16:
-    case DType::F16:
-      return 2;
-  }
-  return 0;
 }
 
 std::string Problem::text() const {

@@ -23,11 +23,11 @@
 
 #include "dsl/Result.h"
 #include "dsl/Spec.h"
+#include "runtime/abi/Types.h"
 
 namespace normc {
 
 enum class Entry { Forward, Backward, Infer };
-enum class DType { F32, F64, BF16, F16 };
 /// Which axis is contiguous in memory.
 enum class Layout {
   FeaturesLast,   ///< segments x rows x features, any row and segment stride
@@ -35,14 +35,12 @@ enum class Layout {
 };
 
 std::string_view name(Entry);
-std::string_view name(DType);
 std::string_view name(Layout);
-int bytes(DType);
 
 struct Problem {
   std::shared_ptr<const Spec> spec;
   Entry entry = Entry::Forward;
-  DType data = DType::F32;
+  DType data = DType::F32;  ///< floating
   /// dtype of scale, bias, dscale, dbias. Default: f64 where data is f64, else f32.
   DType params = DType::F32;
   Layout layout = Layout::FeaturesLast;

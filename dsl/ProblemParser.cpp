@@ -13,18 +13,6 @@ namespace {
 constexpr const char* kForm =
     "a problem reads NORM:ENTRY@DTYPE[SHAPE]{OPTIONS}, e.g. layer_norm:forward@f32[*x1024]";
 
-template <typename Enum>
-struct Named {
-  std::string_view text;
-  Enum value;
-};
-constexpr Named<Entry> kEntries[] = {
-    {"forward", Entry::Forward}, {"backward", Entry::Backward}, {"infer", Entry::Infer}};
-constexpr Named<DType> kTypes[] = {
-    {"f32", DType::F32}, {"f64", DType::F64}, {"bf16", DType::BF16}, {"f16", DType::F16}};
-constexpr Named<Layout> kLayouts[] = {{"features_last", Layout::FeaturesLast},
-                                      {"channels_first", Layout::ChannelsFirst}};
-
 // A piece of the text that remembers where it stands.
 struct Part {
   size_t offset = 0;
@@ -38,8 +26,8 @@ class ProblemParser {
   Result<Problem> run() {
     if (!structure()) return std::move(errors_);
     findSpec();
-    named(entry_, "entry", kEntries, problem_.entry);
-    named(data_, "dtype", kTypes, problem_.data);
+    named(entry_, "entry", {Entry::Forward, Entry::Backward, Entry::Infer}, problem_.entry);
+    named(data_, "dtype", kFloatTypes, problem_.data);
     problem_.params = problem_.statistics();
     for (const Part& option : options_) readOption(option);
     readShape();
@@ -109,9 +97,9 @@ class ProblemParser {
     } else if (!hasValue && known(name)) {
       fail(key, "", inQuotes(name) + " needs a value", "write '" + name + "=...'");
     } else if (name == "layout") {
-      layoutKnown_ = named(value, "layout", kLayouts, problem_.layout);
+      layoutKnown_ = named(value, "layout", {Layout::FeaturesLast, Layout::ChannelsFirst}, problem_.layout);
     } else if (name == "params") {
-      named(value, "dtype", kTypes, problem_.params);
+      named(value, "dtype", kFloatTypes, problem_.params);
     } else if (!known(name)) {
       errors_.push_back(unknownOption(*problem_.spec, name));
       point(errors_.back(), key);
@@ -171,15 +159,15 @@ class ProblemParser {
     return false;
   }
 
-  template <typename Enum, size_t N>
-  bool named(const Part& part, const std::string& what, const Named<Enum> (&table)[N], Enum& out) {
+  template <typename Enum>
+  bool named(const Part& part, const std::string& what, std::initializer_list<Enum> legal, Enum& out) {
     std::vector<std::string> names;
-    for (const Named<Enum>& each : table) {
-      if (each.text == part.text) {
-        out = each.value;
+    for (const Enum each : legal) {
+      if (name(each) == part.text) {
+        out = each;
         return true;
       }
-      names.emplace_back(each.text);
+      names.emplace_back(name(each));
     }
     fail(part, "", inQuotes(part.text) + " is no " + what,
          hintFor(part.text, names, "use " + oneOf(names)));

@@ -28,6 +28,8 @@ constexpr Format format(DType type) {
       return {8, -126, 127, 0x1.fep127};
     case DType::F16:
       return {11, -14, 15, 0x1.ffcp15};
+    default:
+      break;  // no tensor of numbers
   }
   return {};
 }

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "autotune/gate/Storage.h"
+#include "runtime/abi/DlType.h"
 
 namespace normc::gate {
 
@@ -20,9 +21,8 @@ struct Tensor {
   bool output = false;
   const std::vector<double>* input = nullptr;
 
-  void describe(DLDevice device, DLDataTypeCode code, int64_t elementBytes) {
-    DLDataType type = {uint8_t(code), uint8_t(8 * elementBytes), 1};
-    dl = {static_cast<char*>(storage.address()) + origin * elementBytes, device, int32_t(shape.size()), type, shape.data(), strides.data(), 0};
+  void describe(DLDevice device, DType type) {
+    dl = {static_cast<char*>(storage.address()) + origin * bytes(type), device, int32_t(shape.size()), dlType(type), shape.data(), strides.data(), 0};
   }
 };
 
@@ -80,7 +80,7 @@ void Call::Buffers::add(const std::string& name, const std::vector<double>* inpu
   int64_t size = bytes(typeOf(name)), elements = t.shape.empty() ? 0 : t.shape[0] * std::abs(t.strides[0]);
   if (!wide(name)) elements = e.features;
   t.storage = Storage(elements * size, (placement.misalign + (t.output ? placement.skew : 0)) * size, where, placement.guardPages);
-  t.describe(device(), typeOf(name) == DType::BF16 ? kDLBfloat : kDLFloat, size);
+  t.describe(device(), typeOf(name));
 }
 
 void Call::Buffers::addMask() {
@@ -89,7 +89,7 @@ void Call::Buffers::addMask() {
   t.shape = {e.segments, e.rows}, t.strides = {e.rows, 1};
   if (!problem.segmented) t.shape.erase(t.shape.begin()), t.strides.erase(t.strides.begin());
   t.storage = Storage(e.totalRows(), placement.misalign, where, placement.guardPages);
-  t.describe(device(), kDLUInt, 1);
+  t.describe(device(), DType::U8);
 }
 
 int64_t Call::Buffers::position(const Tensor& t, int64_t segment, int64_t row, int64_t feature) const {
@@ -122,7 +122,7 @@ void Call::Buffers::writeFields(Storage& to, const std::vector<normc_field>& fie
                                 const std::map<std::string, std::vector<double>>& values) {
   for (const normc_field& f : fields) {
     const auto& from = values.at(f.name);
-    for (size_t i = 0; i < from.size(); ++i) to.putField(f.type, f.offset, i, from[i]);
+    for (size_t i = 0; i < from.size(); ++i) to.putField(typeOfField(f.type), f.offset, i, from[i]);
   }
 }
 
@@ -130,8 +130,8 @@ void Call::Buffers::readFields(const Storage& from, const std::vector<normc_fiel
                                CallResult& result) const {
   for (const normc_field& f : fields) {
     auto& values = result.outputs[std::string(prefix) + f.name];
-    size_t size = f.type == NORMC_F32 ? 4 : 8;
-    for (size_t i = 0; i < f.bytes / size; ++i) values.push_back(from.getField(f.type, f.offset, i));
+    const DType type = typeOfField(f.type);
+    for (size_t i = 0; i < f.bytes / bytes(type); ++i) values.push_back(from.getField(type, f.offset, i));
   }
 }
 

@@ -106,24 +106,36 @@ static void write(void* base, int64_t index, int64_t stride, std::span<const dou
   for (double value : values) set(base, index, T(convert(value))), index += stride;
 }
 
-void Storage::get(DType type, int64_t index, int64_t stride, std::span<double> values) const {
+static void readAs(DType type, const void* base, int64_t index, int64_t stride, std::span<double> values) {
   const auto same = [](auto value) { return double(value); };
   switch (type) {
-    case DType::F32: return read<float>(data(), index, stride, values, same);
-    case DType::F64: return read<double>(data(), index, stride, values, same);
-    case DType::BF16: return read<uint16_t>(data(), index, stride, values, fromBrain);
-    case DType::F16: return read<uint16_t>(data(), index, stride, values, fromHalf);
+    case DType::F32: return read<float>(base, index, stride, values, same);
+    case DType::F64: return read<double>(base, index, stride, values, same);
+    case DType::BF16: return read<uint16_t>(base, index, stride, values, fromBrain);
+    case DType::F16: return read<uint16_t>(base, index, stride, values, fromHalf);
+    case DType::I64: return read<int64_t>(base, index, stride, values, same);
+    case DType::U8: return read<uint8_t>(base, index, stride, values, same);
   }
 }
 
-void Storage::put(DType type, int64_t index, int64_t stride, std::span<const double> values) {
+static void writeAs(DType type, void* base, int64_t index, int64_t stride, std::span<const double> values) {
   const auto same = [](double value) { return value; };
   switch (type) {
-    case DType::F32: return write<float>(data(), index, stride, values, same);
-    case DType::F64: return write<double>(data(), index, stride, values, same);
-    case DType::BF16: return write<uint16_t>(data(), index, stride, values, toBrain);
-    case DType::F16: return write<uint16_t>(data(), index, stride, values, toHalf);
+    case DType::F32: return write<float>(base, index, stride, values, same);
+    case DType::F64: return write<double>(base, index, stride, values, same);
+    case DType::BF16: return write<uint16_t>(base, index, stride, values, toBrain);
+    case DType::F16: return write<uint16_t>(base, index, stride, values, toHalf);
+    case DType::I64: return write<int64_t>(base, index, stride, values, same);
+    case DType::U8: return write<uint8_t>(base, index, stride, values, same);
   }
+}
+
+void Storage::get(DType type, int64_t index, int64_t stride, std::span<double> values) const {
+  readAs(type, data(), index, stride, values);
+}
+
+void Storage::put(DType type, int64_t index, int64_t stride, std::span<const double> values) {
+  writeAs(type, data(), index, stride, values);
 }
 
 double Storage::get(DType type, int64_t index) const {
@@ -132,17 +144,14 @@ double Storage::get(DType type, int64_t index) const {
   return value;
 }
 
-double Storage::getField(normc_type type, size_t offset, size_t index) const {
-  const auto* base = static_cast<const uint8_t*>(data()) + offset;
-  if (type == NORMC_I64) return double(at<int64_t>(base, index));
-  return type == NORMC_F64 ? at<double>(base, index) : at<float>(base, index);
+double Storage::getField(DType type, size_t offset, size_t index) const {
+  double value = 0;
+  readAs(type, static_cast<const uint8_t*>(data()) + offset, int64_t(index), 1, {&value, 1});
+  return value;
 }
 
-void Storage::putField(normc_type type, size_t offset, size_t index, double value) {
-  auto* base = static_cast<uint8_t*>(data()) + offset;
-  if (type == NORMC_I64) return set(base, index, int64_t(value));
-  if (type == NORMC_F64) return set(base, index, value);
-  set(base, index, float(value));
+void Storage::putField(DType type, size_t offset, size_t index, double value) {
+  writeAs(type, static_cast<uint8_t*>(data()) + offset, int64_t(index), 1, {&value, 1});
 }
 
 }  // namespace normc::gate

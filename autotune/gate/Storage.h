@@ -13,7 +13,6 @@
 #include "autotune/gate/CudaDevice.h"
 #include "autotune/gate/Pages.h"
 #include "dsl/Problem.h"
-#include "runtime/normc.h"
 
 namespace normc::gate {
 
@@ -45,8 +44,9 @@ class Storage {
   void put(DType type, int64_t index, int64_t stride, std::span<const double> values);
   double get(DType type, int64_t index) const;
   void put(DType type, int64_t index, double value) { put(type, index, 1, {&value, 1}); }
-  double getField(normc_type type, size_t offset, size_t index) const;
-  void putField(normc_type type, size_t offset, size_t index, double value);
+  /// The element `index` of a field that begins `offset` bytes behind data().
+  double getField(DType type, size_t offset, size_t index) const;
+  void putField(DType type, size_t offset, size_t index, double value);
 
  private:
   uint8_t* begin() const { return pages_.data() ? pages_.data() : const_cast<uint8_t*>(memory_.data()); }

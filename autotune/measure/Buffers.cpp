@@ -5,16 +5,13 @@
 #include <string_view>
 
 #include "dsl/HardInputs.h"
+#include "runtime/abi/DlType.h"
 
 namespace normc::measure {
 namespace {
 
 /// Past every warmup.
 constexpr int64_t kSteps = 10000;
-
-DLDataType dlType(DType type) {
-  return {uint8_t(type == DType::BF16 ? kDLBfloat : kDLFloat), uint8_t(8 * bytes(type)), 1};
-}
 
 Memory filled(DType type, int64_t count, uint64_t seed, float mean, float sigma) {
   Memory memory(count * bytes(type));
@@ -112,8 +109,8 @@ void Buffers::fillFields(Memory& memory, const std::vector<normc_field>& fields)
     char* const at = static_cast<char*>(memory.data()) + field.offset;
     const int64_t whole = name == "step" ? kSteps : extents_.totalRows();
     const float centre = name.find("mean") != name.npos ? 0.01f : name == "count" ? float(whole) : 1.0f;
-    for (size_t done = 0; done + (field.type == NORMC_F32 ? 4 : 8) <= field.bytes;
-         done += field.type == NORMC_F32 ? 4 : 8) {
+    const size_t size = size_t(bytes(typeOfField(field.type)));
+    for (size_t done = 0; done + size <= field.bytes; done += size) {
       const double wide = centre;
       if (field.type == NORMC_I64) std::memcpy(at + done, &whole, sizeof whole);
       if (field.type == NORMC_F32) std::memcpy(at + done, &centre, sizeof centre);

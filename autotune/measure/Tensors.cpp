@@ -74,6 +74,8 @@ void store(const std::vector<float>& values, DType type, void* to) {
         const uint32_t bits = std::bit_cast<uint32_t>(v);
         return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
       });
+    default:
+      return;  // no tensor of numbers
   }
 }
 

@@ -31,7 +31,7 @@ constexpr int64_t kColumnFeatures[] = {1000, 4095, 64, 127, 257};
 constexpr int64_t kTensorBytes = 128 << 20;
 
 bool perFeature(const std::string& norm) { return norm != "rms_norm" && norm != "layer_norm"; }
-int64_t bytesOf(const std::string& dtype) { return dtype == "bf16" || dtype == "f16" ? 2 : 4; }
+int64_t bytesOf(const std::string& dtype) { return bytes(typeNamed(dtype).value()); }
 
 const char* const kNorms[] = {"rms_norm", "layer_norm", "power_norm", "batch_norm", "power_norm_v"};
 

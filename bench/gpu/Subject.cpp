@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include "runtime/abi/DlType.h"
+
 namespace normc::gpu {
 
 using gate::CudaDevice;
@@ -13,10 +15,6 @@ namespace {
 
 /// Past every warmup.
 constexpr int64_t kSteps = 10000;
-
-DLDataType dlType(DType type) {
-  return {uint8_t(type == DType::BF16 ? kDLBfloat : kDLFloat), uint8_t(8 * bytes(type)), 1};
-}
 
 /// About normal: the sum of four uniform numbers.
 float number(uint32_t& state) {

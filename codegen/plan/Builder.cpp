@@ -70,6 +70,8 @@ static Type typeOf(OpBuilder& b, DType type) {
     case DType::F64: return b.getF64Type();
     case DType::BF16: return b.getBF16Type();
     case DType::F16: return b.getF16Type();
+    case DType::I64: return b.getI64Type();
+    case DType::U8: return b.getI8Type();
   }
   llvm_unreachable("dtype");
 }
@@ -106,7 +108,7 @@ StringRef KernelBuilder::declare(StringRef name, Type type, Names axes, StringRe
 }
 
 StringRef KernelBuilder::argument(StringRef name) {
-  if (name == "mask") return declare(name, builder_.getI8Type(), {"segment", "row"}, "tensor", "read");
+  if (name == "mask") return declare(name, typeOf(builder_, DType::U8), {"segment", "row"}, "tensor", "read");
   bool output = name.starts_with("d") ? name != "dy" : name == "y";
   bool wide = name.ends_with("x") || name.ends_with("y");
   return declare(name, typeOf(builder_, wide ? problem_.data : problem_.params),
@@ -121,17 +123,12 @@ static const Field* findField(const std::vector<Field>& fields, StringRef name) 
 bool KernelBuilder::hasSaved(StringRef name) const { return findField(savedFields(problem_), name); }
 bool KernelBuilder::hasState(StringRef name) const { return findField(stateFields(problem_), name); }
 
-static Type fieldType(OpBuilder& b, const Field& f) {
-  if (f.type == FieldType::I64) return b.getI64Type();
-  return f.type == FieldType::F64 ? Type(b.getF64Type()) : Type(b.getF32Type());
-}
-
 StringRef KernelBuilder::stateIn(StringRef name) {
   auto fields = stateFields(problem_);
   const Field* f = findField(fields, name);
   assert(f && "no such state field");
   bool ring = f->shape.size() == 2;
-  return declare(("state_in." + name).str(), fieldType(builder_, *f),
+  return declare(("state_in." + name).str(), typeOf(builder_, f->type),
                  f->shape.empty() ? Names{} : ring ? Names{"window", "feature"} : Names{"feature"}, "state_in",
                  "read", ring ? f->shape[0].value : 0);
 }
@@ -154,7 +151,7 @@ StringRef KernelBuilder::saved(StringRef name) {
       case Extent::Fixed: axes.push_back("group"); break;
     }
   }
-  return declare(("saved." + name).str(), fieldType(builder_, *f), axes, "saved",
+  return declare(("saved." + name).str(), typeOf(builder_, f->type), axes, "saved",
                  problem_.entry == Entry::Backward ? "read" : "write");
 }
 StringRef KernelBuilder::workspace(StringRef name, Names axes) {

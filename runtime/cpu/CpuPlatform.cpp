@@ -30,7 +30,7 @@ Platform::Verdict CpuPlatform::judge(const KernelInfo& kernel) const {
                   std::string(cpu_ ? cpu_->name : "none of " + std::string(isaNames())));
   if (cap_ && isa->level > cap_->level)
     return refuse("needs " + kernel.isa + ", newer than the cap " + std::string(cap_->name));
-  if (keepDenormals_ && isa->roundsBF16 && (kernel.parts.data == "bf16" || kernel.parts.params == "bf16"))
+  if (keepDenormals_ && isa->roundsBF16 && (kernel.parts.data == DType::BF16 || kernel.parts.params == DType::BF16))
     return refuse("rounds to bf16 by an instruction that takes denormals for zeros, and request.denormals keeps them; a kernel for x86-64-v4 would serve");
   return {.rank = isa->level, .advantage = "has the newer instruction set"};
 }

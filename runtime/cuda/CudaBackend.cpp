@@ -230,7 +230,7 @@ normc_status CudaBackend::clear(const Call& call) const {
   for (size_t i = 0; i < kernel_.operands.size(); ++i) {
     if (!kernel_.operands[i].zeroed || !call.operands[i].data) continue;
     const int64_t bytes = elements(kernel_.operands[i].shape, call.sizes, call.cuts.data()) *
-                          runtime::bytes(kernel_.operands[i].type);
+                          normc::bytes(kernel_.operands[i].type);
     const CUresult result = driver->cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(call.operands[i].data), 0,
                                                     size_t(bytes), static_cast<CUstream>(call.args.stream));
     if (result != CUDA_SUCCESS) [[unlikely]]

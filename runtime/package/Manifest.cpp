@@ -9,7 +9,6 @@
 namespace normc::runtime {
 namespace {
 
-constexpr std::array<std::string_view, 6> kElementNames = {"f32", "f64", "bf16", "f16", "i64", "u8"};
 constexpr std::array<std::string_view, kTensorCount> kTensorNames = {
     "x", "y", "dy", "dx", "scale", "bias", "dscale", "dbias", "mask"};
 constexpr size_t kMaxDepth = 16, kMaxBlobs = 1 << 16, kMaxNorms = 1 << 12, kMaxKernels = 1 << 18;
@@ -33,7 +32,25 @@ size_t oneOf(const JsonReader& reader, const std::array<std::string_view, N>& na
   return 0;
 }
 
-ElementType elementType(const JsonReader& reader) { return ElementType(oneOf(reader, kElementNames)); }
+/// A type of the table that satisfies `legal`; otherwise a fault that lists those.
+template <typename Legal>
+DType typeOf(const JsonReader& reader, Legal legal) {
+  const std::string text = reader.string();
+  std::string all;
+  for (const TypeInfo& each : kTypeTable) {
+    if (!legal(each)) continue;
+    if (text == each.name) return each.type;
+    all += (all.empty() ? "" : ", ") + std::string(each.name);
+  }
+  reader.reject("it must be one of " + all);
+  return DType::F32;
+}
+DType elementType(const JsonReader& reader) {
+  return typeOf(reader, [](const TypeInfo&) { return true; });
+}
+DType floatType(const JsonReader& reader) {
+  return typeOf(reader, [](const TypeInfo& each) { return each.kind == TypeKind::Float; });
+}
 
 /// Which factors may stand in a shape, and how many phases there are to count chunks of.
 struct Allowed {
@@ -75,9 +92,7 @@ std::vector<FieldInfo> fields(const JsonReader& reader, Allowed allowed) {
     field.name = item["name"].string();
     for (const FieldInfo& other : result)
       if (other.name == field.name) item["name"].reject("another field has this name");
-    field.type = elementType(item["type"]);
-    if (field.type != ElementType::F32 && field.type != ElementType::F64 && field.type != ElementType::I64)
-      item["type"].reject("it must be one of f32, f64, i64");
+    field.type = typeOf(item["type"], [](const TypeInfo& each) { return each.field >= 0; });
     field.shape = shape(item["shape"], allowed);
     if (const auto init = item.find("init")) field.init = init->number();
     result.push_back(std::move(field));
@@ -100,10 +115,10 @@ Operand tensorOperand(const JsonReader& item, const KernelInfo& kernel) {
     if (other.role == Role::Tensor && other.tensor == operand.tensor)
       item["name"].reject("another operand has this name");
   operand.type = elementType(item["type"]);
-  const std::string_view wanted = isXSized(operand.tensor)  ? std::string_view(kernel.parts.data)
-                                  : operand.tensor == kMask ? std::string_view("u8")
-                                                            : std::string_view(kernel.parts.params);
-  if (name(operand.type) != wanted) item["type"].reject("it must be " + std::string(wanted));
+  const DType wanted = isXSized(operand.tensor)  ? kernel.parts.data
+                       : operand.tensor == kMask ? DType::U8
+                                                 : kernel.parts.params;
+  if (operand.type != wanted) item["type"].reject("it must be " + std::string(name(wanted)));
   return operand;
 }
 
@@ -217,13 +232,12 @@ void cudaKernel(const JsonReader& item, const Manifest& manifest, KernelInfo& ke
 
 ProblemParts problemParts(const JsonReader& item, const std::vector<NormInfo>& norms, size_t norm) {
   static constexpr std::array<std::string_view, 3> entries = {"forward", "backward", "infer"};
-  static constexpr std::array<std::string_view, 4> types = {"f32", "f64", "bf16", "f16"};
   static constexpr std::array<std::string_view, 2> layouts = {"features_last", "channels_first"};
   ProblemParts parts;
   if (norm < norms.size()) parts.norm = norms[norm].name;
   parts.entry = entries[oneOf(item["entry"], entries)];
-  parts.data = types[oneOf(item["data"], types)];
-  parts.params = types[oneOf(item["params"], types)];
+  parts.data = floatType(item["data"]);
+  parts.params = floatType(item["params"]);
   parts.layout = layouts[oneOf(item["layout"], layouts)];
   parts.mask = item["mask"].boolean();
   parts.segmented = item["segmented"].boolean();
@@ -343,7 +357,6 @@ normc_status checkVersions(const JsonReader& root, const JsonFault& fault) {
 
 }  // namespace
 
-std::string_view name(ElementType type) { return kElementNames[size_t(type)]; }
 std::string_view name(Tensor tensor) { return kTensorNames[tensor]; }
 
 normc_status parseManifest(std::string_view json, uint64_t fileBytes, Manifest& manifest) {

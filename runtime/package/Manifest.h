@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/abi/Types.h"
 #include "runtime/core/Sizes.h"
 #include "runtime/normc.h"
 
@@ -20,13 +21,6 @@ namespace normc::runtime {
 
 /// So that a call can keep its tables on the stack.
 inline constexpr size_t kMaxOperands = 64, kMaxPhases = 16, kMaxScalars = 64, kMaxFields = 32;
-
-enum class ElementType : uint8_t { F32, F64, BF16, F16, I64, U8 };
-std::string_view name(ElementType);
-inline int64_t bytes(ElementType type) {
-  constexpr int64_t bytes[] = {4, 8, 2, 2, 8, 1};
-  return bytes[size_t(type)];
-}
 
 /// The tensors of a call, in the order of normc_args.
 enum Tensor : uint8_t { kX, kY, kDy, kDx, kScale, kBias, kDscale, kDbias, kMask, kTensorCount };
@@ -40,7 +34,7 @@ struct Operand {
   Role role = Role::Tensor;
   bool written = false;
   bool zeroed = false;  ///< Workspace on CUDA only: cleared before the first phase of a call
-  ElementType type = ElementType::F32;
+  DType type = DType::F32;
   Tensor tensor = kX;  ///< Role::Tensor only
   size_t field = 0;    ///< StateIn, StateOut, Saved: index of the field
   Shape shape;         ///< Workspace only
@@ -48,7 +42,7 @@ struct Operand {
 
 struct FieldInfo {
   std::string name;
-  ElementType type = ElementType::F32;
+  DType type = DType::F32;
   Shape shape;
   double init = 0;
   bool operator==(const FieldInfo&) const = default;
@@ -79,7 +73,8 @@ struct Scalar {
 
 /// What a kernel computes: the parts of its problem.
 struct ProblemParts {
-  std::string norm, entry, data, params, layout;
+  std::string norm, entry, layout;
+  DType data = DType::F32, params = DType::F32;
   bool channelsFirst() const { return layout[0] == 'c'; }  // the names are checked when they are read
   bool isBackward() const { return entry[0] == 'b'; }
   bool isInfer() const { return entry[0] == 'i'; }

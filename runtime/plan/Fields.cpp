@@ -9,17 +9,6 @@
 namespace normc::runtime {
 namespace {
 
-normc_type publicType(ElementType type) {
-  switch (type) {
-    case ElementType::F64:
-      return NORMC_F64;
-    case ElementType::I64:
-      return NORMC_I64;
-    default:
-      return NORMC_F32;
-  }
-}
-
 template <typename T>
 void fill(char* memory, int64_t count, double value) {
   std::fill_n(reinterpret_cast<T*>(memory), count, static_cast<T>(value));
@@ -55,7 +44,7 @@ normc_status describeField(const std::vector<FieldInfo>& fields, const Sizes& si
   const FieldInfo& field = fields[index];
   normc_field result = {};
   result.name = field.name.c_str();
-  result.type = publicType(field.type);
+  result.type = normc_type(infoOf(field.type).field);
   result.ndim = static_cast<int32_t>(field.shape.size());
   for (size_t i = 0; i < field.shape.size(); ++i) result.shape[i] = field.shape[i].of(sizes, nullptr);
   result.offset = offsets[index];
@@ -71,10 +60,10 @@ void initialize(const std::vector<FieldInfo>& fields, const Sizes& sizes, void* 
     char* const at = static_cast<char*>(memory) + offsets[i];
     const int64_t count = elements(fields[i].shape, sizes);
     switch (fields[i].type) {
-      case ElementType::F64:
+      case DType::F64:
         fill<double>(at, count, fields[i].init);
         break;
-      case ElementType::I64:
+      case DType::I64:
         fill<int64_t>(at, count, fields[i].init);
         break;
       default:

@@ -28,6 +28,13 @@ bool isOneOf(std::string_view text, std::initializer_list<std::string_view> lega
   return std::find(legal.begin(), legal.end(), text) != legal.end();
 }
 
+bool floatNamed(std::string_view text, DType& type) {
+  const std::optional<DType> found = typeNamed(text);
+  if (!found || !isFloat(*found)) return false;
+  type = *found;
+  return true;
+}
+
 /// `seen`: the names of the options before it.
 normc_status option(std::string_view text, ProblemRequest& request, std::vector<std::string_view>& seen) {
   std::string_view value = text;
@@ -46,10 +53,9 @@ normc_status option(std::string_view text, ProblemRequest& request, std::vector<
                   "` must be features_last or channels_first");
     parts.layout = value;
   } else if (key == "params" && hasValue) {
-    if (!isOneOf(value, {"f32", "f64", "bf16", "f16"}))
+    if (!floatNamed(value, parts.params))
       return fail(NORMC_INVALID_ARGUMENT, "problem `", request.text, "`: params `", value,
                   "` must be f32, f64, bf16 or f16");
-    parts.params = value;
   } else {
     int64_t bound;
     if (!hasValue || key.empty() || key == "mask" || !number(value, bound) || bound < 1)
@@ -100,7 +106,7 @@ normc_status shape(std::string_view text, ProblemRequest& request) {
   return NORMC_OK;
 }
 
-std::string_view usualParams(std::string_view data) { return data == "f64" ? "f64" : "f32"; }
+DType usualParams(DType data) { return data == DType::F64 ? DType::F64 : DType::F32; }
 
 }  // namespace
 
@@ -111,8 +117,8 @@ std::string ProblemRequest::compiledAs() const {
   for (const auto& [name, count] : parts.bindings) add(name + "=" + std::to_string(count));
   if (parts.channelsFirst()) add("layout=" + parts.layout);
   if (parts.mask) add("mask");
-  if (parts.params != usualParams(parts.data)) add("params=" + parts.params);
-  return parts.norm + ":" + parts.entry + "@" + parts.data + "[*x" + (parts.segmented && !parts.channelsFirst() ? "*x" : "") +
+  if (parts.params != usualParams(parts.data)) add("params=" + std::string(name(parts.params)));
+  return parts.norm + ":" + parts.entry + "@" + std::string(name(parts.data)) + "[*x" + (parts.segmented && !parts.channelsFirst() ? "*x" : "") +
          features + (parts.channelsFirst() ? "x*]" : "]") + (options.empty() ? "" : "{" + options + "}");
 }
 
@@ -133,13 +139,13 @@ normc_status parseProblemText(std::string_view text, ProblemRequest& request) {
   ProblemParts& parts = request.parts;
   parts.norm = text.substr(0, colon);
   parts.entry = text.substr(colon + 1, at - colon - 1);
-  parts.data = text.substr(at + 1, open - at - 1);
+  const std::string_view data = text.substr(at + 1, open - at - 1);
   parts.layout = "features_last";
   if (!isOneOf(parts.entry, {"forward", "backward", "infer"}))
     return fail(NORMC_INVALID_ARGUMENT, "problem `", text, "`: entry `", parts.entry,
                 "` must be forward, backward or infer");
-  if (!isOneOf(parts.data, {"f32", "f64", "bf16", "f16"}))
-    return fail(NORMC_INVALID_ARGUMENT, "problem `", text, "`: dtype `", parts.data,
+  if (!floatNamed(data, parts.data))
+    return fail(NORMC_INVALID_ARGUMENT, "problem `", text, "`: dtype `", data,
                 "` must be f32, f64, bf16 or f16");
   parts.params = usualParams(parts.data);
   if (braces) NORMC_TRY(options(tail.substr(1, tail.size() - 2), request));

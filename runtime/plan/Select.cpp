@@ -23,8 +23,8 @@ std::string problemDiffers(const KernelInfo& kernel, const ProblemRequest& reque
   const auto differs = [](std::string_view what, const std::string& has, const std::string& wants) {
     return std::string(what) + " " + has + ", not " + wants;
   };
-  if (has.data != wants.data) return differs("is for data", has.data, wants.data);
-  if (has.params != wants.params) return differs("is for params", has.params, wants.params);
+  if (has.data != wants.data) return differs("is for data", std::string(name(has.data)), std::string(name(wants.data)));
+  if (has.params != wants.params) return differs("is for params", std::string(name(has.params)), std::string(name(wants.params)));
   if (has.layout != wants.layout) return differs("is for layout", has.layout, wants.layout);
   if (has.segmented != wants.segmented)
     return has.segmented ? "is for three dimensions, not two" : "is for two dimensions, not three";

@@ -124,7 +124,7 @@ normc_status State::importPowerNorm(const normc_power_norm_checkpoint& from) {
     if (!(from.running_phi[f] >= 0 && from.running_phi[f] <= std::numeric_limits<float>::max()))
       return fail(NORMC_INVALID_ARGUMENT, "the checkpoint's running_phi is ", from.running_phi[f], " at feature ", f,
                   "; a mean of squares is finite and not negative");
-  const bool wide = !fields_.empty() && fields_.back().type == ElementType::F64;
+  const bool wide = !fields_.empty() && fields_.back().type == DType::F64;
   const size_t vectorBytes = sizes_.features * (wide ? sizeof(double) : sizeof(float));
   size_t step, psi2, nu;
   NORMC_TRY(find("step", sizeof(int64_t), step));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "runtime/abi/DlType.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/RawEnum.h"
 
@@ -27,23 +28,6 @@ struct DTypeName {
   }
 };
 
-bool isType(DLDataType type, ElementType wanted) {
-  if (type.lanes != 1 || type.bits != 8 * bytes(wanted)) return false;
-  switch (wanted) {
-    case ElementType::F32:
-    case ElementType::F64:
-    case ElementType::F16:
-      return type.code == kDLFloat;
-    case ElementType::BF16:
-      return type.code == kDLBfloat;
-    case ElementType::I64:
-      return type.code == kDLInt;
-    case ElementType::U8:
-      return type.code == kDLUInt || type.code == kDLBool;
-  }
-  return false;
-}
-
 normc_status checkPlace(std::string_view name, const DLDevice& device, const Place& place) {
   const int type = rawEnum(device.device_type);
   if (place.onHost()) {
@@ -63,11 +47,11 @@ normc_status checkPlace(std::string_view name, const DLDevice& device, const Pla
 /// What holds for every tensor, whatever its shape should be.
 normc_status checkBasics(std::string_view name, const DLTensor& tensor, const TensorRules& rules,
                          int64_t& count) {
-  const ElementType type = rules.type;
+  const DType type = rules.type;
   NORMC_TRY(checkPlace(name, tensor.device, *rules.place));
-  if (!isType(tensor.dtype, type))
+  if (typeOfDlpack(tensor.dtype) != type)
     return fail(NORMC_INVALID_ARGUMENT, name, " has dtype ", DTypeName(tensor.dtype).text.text(),
-                "; this plan takes ", normc::runtime::name(type), type == ElementType::U8 ? " or bool" : "");
+                "; this plan takes ", normc::name(type), infoOf(type).kind == TypeKind::Bool ? " or bool" : "");
   if (tensor.ndim < 0 || tensor.ndim > kMaxDims || (tensor.ndim > 0 && !tensor.shape))
     return fail(NORMC_INVALID_ARGUMENT, name, " has ", tensor.ndim, " dimensions",
                 tensor.ndim > 0 && !tensor.shape ? " but no shape" : "; at most 16 are allowed");

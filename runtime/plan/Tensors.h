@@ -25,7 +25,7 @@ struct View {
 /// What a plan says of one tensor of a call.
 struct TensorRules {
   Tensor which;
-  ElementType type;
+  DType type;
   bool written;
   const ProblemParts* problem;
   const Place* place;  ///< where it has to lie

@@ -23,7 +23,7 @@ class CudaRun : public CommandTest {
  protected:
   void array(const std::string& name, std::vector<int64_t> shape, const std::vector<float>& values) const {
     const auto* bytes = reinterpret_cast<const char*>(values.data());
-    write(name, npyText({NpyType::F4, std::move(shape), std::string(bytes, 4 * values.size())}));
+    write(name, npyText({DType::F32, std::move(shape), std::string(bytes, 4 * values.size())}));
   }
   std::vector<float> floats(const std::string& name) const {
     const auto a = parseNpy(read(name), name);

@@ -20,7 +20,7 @@ std::string fileWith(std::string header, const std::string& data) {
 }
 
 TEST(Npy, ReadsBackWhatItWrites) {
-  for (const NpyType type : {NpyType::F8, NpyType::F4, NpyType::F2, NpyType::I8, NpyType::U1}) {
+  for (const DType type : {DType::F64, DType::F32, DType::F16, DType::I64, DType::U8}) {
     for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{}, {5}, {0, 3}, {2, 3, 4}}) {
       NpyArray array{type, shape, {}};
       for (int64_t i = 0; i < array.elements() * bytes(type); ++i) array.data += char(i * 7);
@@ -36,7 +36,7 @@ TEST(Npy, ReadsBackWhatItWrites) {
 }
 
 TEST(Npy, WritesTheHeaderThatNumpyWrites) {
-  const std::string text = npyText({NpyType::F4, {3}, std::string(12, '\0')});
+  const std::string text = npyText({DType::F32, {3}, std::string(12, '\0')});
   EXPECT_EQ(text.substr(0, 10), std::string("\x93NUMPY\x01\x00\x76\x00", 10));
   EXPECT_TRUE(contains(text, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, ), }"));
   EXPECT_EQ(text[127], '\n');
@@ -49,7 +49,7 @@ TEST(Npy, ReadsVersionTwoAndBool) {
   text += std::string(3, '\0') + header + "\x01" + std::string(1, '\0');
   const auto read = parseNpy(text, "a.npy");
   ASSERT_TRUE(read) << errorOf(text);
-  EXPECT_EQ(read->type, NpyType::U1);
+  EXPECT_EQ(read->type, DType::U8);
   EXPECT_EQ(read->shape, std::vector<int64_t>{2});
 }
 
@@ -64,7 +64,7 @@ TEST(Npy, RefusesAnUnknownVersion) {
 }
 
 TEST(Npy, RefusesEveryTruncation) {
-  const std::string text = npyText({NpyType::F4, {3}, std::string(12, '\0')});
+  const std::string text = npyText({DType::F32, {3}, std::string(12, '\0')});
   for (size_t length = 6; length < text.size(); ++length)
     EXPECT_TRUE(contains(errorOf(text.substr(0, length)), "a.npy is truncated")) << length;
 }

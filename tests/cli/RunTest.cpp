@@ -10,13 +10,13 @@ namespace {
 class Run : public CommandTest {
  protected:
   void array(const std::string& name, std::vector<int64_t> shape, const std::vector<double>& values,
-             NpyType type = NpyType::F4) const {
+             DType type = DType::F32) const {
     NpyArray a{type, std::move(shape), {}};
     for (const double value : values) {
-      if (type == NpyType::F8) a.data.append(reinterpret_cast<const char*>(&value), 8);
-      if (type == NpyType::U1) a.data += char(value);
+      if (type == DType::F64) a.data.append(reinterpret_cast<const char*>(&value), 8);
+      if (type == DType::U8) a.data += char(value);
       const float narrow = float(value);
-      if (type == NpyType::F4) a.data.append(reinterpret_cast<const char*>(&narrow), 4);
+      if (type == DType::F32) a.data.append(reinterpret_cast<const char*>(&narrow), 4);
     }
     write(name, npyText(a));
   }
@@ -24,7 +24,7 @@ class Run : public CommandTest {
     const auto a = parseNpy(read(name), name);
     EXPECT_TRUE(a) << name;
     if (!a) return {};
-    EXPECT_EQ(a->type, NpyType::F4);
+    EXPECT_EQ(a->type, DType::F32);
     std::vector<float> values(a->elements());
     std::memcpy(values.data(), a->data.data(), a->data.size());
     return values;
@@ -126,7 +126,7 @@ TEST_F(Run, RepeatsTimeCallsAndChangeNothing) {
 TEST_F(Run, ReadsABoolMask) {
   package("b.npk", {"batch_norm:forward@f32[*x2]{mask}"});
   smallInputs();
-  array("mask.npy", {2}, {1, 0}, NpyType::U1);
+  array("mask.npy", {2}, {1, 0}, DType::U8);
   const Outcome o =
       normc({"run", "b.npk", "batch_norm:forward@f32[*x2]{mask}", "--in", "x=x.npy", "--in",
              "scale=scale.npy", "--in", "bias=bias.npy", "--in", "mask=mask.npy", "--out", "y=y.npy"});
@@ -138,7 +138,7 @@ TEST_F(Run, ReadsABoolMask) {
 TEST_F(Run, RoundsOtherFloatTypesAndSaysSo) {
   package("l.npk", {"layer_norm:forward@f32[*x2]"});
   smallInputs();
-  array("x.npy", {2, 2}, {3, -1, 5, 7}, NpyType::F8);
+  array("x.npy", {2, 2}, {3, -1, 5, 7}, DType::F64);
   const Outcome o = normc(layerWith({"--out", "y=y.npy"}));
   ASSERT_EQ(o.code, 0) << o.err;
   EXPECT_EQ(o.err, "normc: note: x.npy holds f8; its values are rounded to f32\n");
@@ -198,7 +198,7 @@ TEST_F(Run, RefusesWrongTensors) {
   array("x.npy", {2}, {1, 2});
   EXPECT_TRUE(contains(refusal({}).err,
                        "x has the shape 2; layer_norm:forward@f32[*x2] takes at least two dimensions"));
-  array("x.npy", {2, 2}, {1, 2, 3, 4}, NpyType::U1);
+  array("x.npy", {2, 2}, {1, 2, 3, 4}, DType::U8);
   o = refusal({});
   EXPECT_EQ(o.code, 3);
   EXPECT_TRUE(contains(o.err, "x.npy holds u1; x is f32\n  hint: save it as f4"));

@@ -14,10 +14,9 @@ namespace {
 
 // "psi2:f32[d]=1 nu:f32[d] ": name, type, shape, initial value where it is not 0.
 std::string textOf(const std::vector<Field>& fields) {
-  const char* types[] = {"i64", "f32", "f64"};
   std::string out;
   for (const Field& field : fields) {
-    out += field.name + ":" + types[static_cast<int>(field.type)] + "[";
+    out += field.name + ":" + std::string(name(field.type)) + "[";
     for (size_t i = 0; i < field.shape.size(); ++i) {
       const char* sizes[] = {"", "segments", "rows", "d"};
       const Extent extent = field.shape[i];

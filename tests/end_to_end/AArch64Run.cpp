@@ -196,13 +196,10 @@ class Image {
     return o.role == "tensor" && (o.name.back() == 'x' || o.name.back() == 'y');
   }
   static int64_t width(const Operand& o) {
-    return o.type == "u8" ? 1 : o.type == "i64" || o.type == "f64" ? 8 : o.type == "f32" ? 4 : 2;
+    return normc::bytes(typeOf(o));
   }
   static DType typeOf(const Operand& o) {
-    return o.type == "f64"    ? DType::F64
-           : o.type == "bf16" ? DType::BF16
-           : o.type == "f16"  ? DType::F16
-                              : DType::F32;
+    return typeNamed(o.type).value();
   }
 
   /// Where the i-th element in logical order [segment][row][feature] lies.
@@ -235,7 +232,7 @@ class Image {
   }
 
   static double get(const gate::Storage& s, const Operand& o, int64_t at) {
-    return o.type == "i64" ? s.getField(NORMC_I64, 0, at) : s.get(typeOf(o), at);
+    return s.get(typeOf(o), at);
   }
 
   void addOperand(const Operand& o) {
@@ -245,12 +242,7 @@ class Image {
     if (o.name == "mask") {
       std::memcpy(storage.data(), call_.mask.data(), elements);
     } else if (const auto* input = inputOf(o)) {
-      for (int64_t i = 0; i < elements; ++i) {
-        if (o.type == "i64")
-          storage.putField(NORMC_I64, 0, i, (*input)[i]);
-        else
-          storage.put(typeOf(o), position(o, i), (*input)[i]);
-      }
+      for (int64_t i = 0; i < elements; ++i) storage.put(typeOf(o), position(o, i), (*input)[i]);
     }
     int64_t begin = append(storage.data(), storage.bytes());
     places_.push_back({&o, elements, begin, begin + storage.bytes()});

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <thread>
 
+#include "runtime/abi/DlType.h"
 #include "tests/runtime/Support.h"
 
 extern "C" int normc_test_from_c(void);
@@ -28,6 +29,43 @@ std::string output(const std::string& command) {
   while (pipe && std::fgets(buffer, sizeof buffer, pipe)) text += buffer;
   if (pipe) pclose(pipe);
   return text;
+}
+
+TEST(Types, AreFoundByTheirNames) {
+  for (const TypeInfo& each : kTypeTable) EXPECT_EQ(typeNamed(each.name), each.type);
+  EXPECT_EQ(typeNamed("f8"), std::nullopt);
+  EXPECT_EQ(typeNamed(""), std::nullopt);
+}
+
+TEST(Types, AreFoundByWhatDlpackSays) {
+  for (const TypeInfo& each : kTypeTable) {
+    const DLDataType type = dlType(each.type);
+    EXPECT_EQ(typeOfDlpack(type), each.type) << each.name;
+    EXPECT_EQ(type.bits, 8 * each.bytes) << each.name;
+    EXPECT_EQ(typeOfDlpack(DLDataType{type.code, type.bits, 4}), std::nullopt) << each.name;
+  }
+  EXPECT_EQ(dlType(DType::F16).code, kDLFloat);
+  EXPECT_EQ(dlType(DType::BF16).code, kDLBfloat);
+  EXPECT_EQ(dlType(DType::I64).code, kDLInt);
+  EXPECT_EQ(dlType(DType::U8).code, kDLUInt);
+  EXPECT_EQ(typeOfDlpack(DLDataType{kDLInt, 32, 1}), std::nullopt);
+}
+
+TEST(Types, BoolOfDlpackIsAMask) {
+  EXPECT_EQ(typeOfDlpack(DLDataType{kDLBool, 8, 1}), DType::U8);
+  EXPECT_EQ(typeOfDlpack(DLDataType{kDLBool, 32, 1}), std::nullopt);
+}
+
+TEST(Types, OfFieldsAreThoseOfTheCApi) {
+  EXPECT_EQ(typeOfField(NORMC_F32), DType::F32);
+  EXPECT_EQ(typeOfField(NORMC_F64), DType::F64);
+  EXPECT_EQ(typeOfField(NORMC_I64), DType::I64);
+  EXPECT_LT(infoOf(DType::BF16).field, 0);
+}
+
+TEST(Types, OfTensorsAreFloating) {
+  for (const TypeInfo& each : kTypeTable)
+    EXPECT_EQ(isFloat(each.type), each.name.find('f') != std::string_view::npos) << each.name;
 }
 
 TEST(Abi, ExportsNothingButItsOwnNames) {

@@ -22,7 +22,8 @@ struct Arrow {
 };
 
 const std::vector<Arrow> kArrows{
-    {"runtime/abi", {}, {}},
+    // What all folders may know: numbers, types and texts that two of them have to agree on.
+    {"runtime/abi", {"runtime/abi", "runtime/dlpack_abi.h"}, {}},
     {"runtime", {"runtime"}, {"nlohmann", "openssl"}},
     // Also what a copy is measured with.
     {"runtime/threads", {"runtime/threads", "runtime/normc.h"}, {}},
@@ -31,16 +32,17 @@ const std::vector<Arrow> kArrows{
     // Another program with another LLVM: requests are all that it shares with the compiler.
     {"codegen/targets/halide/generator", {"codegen/targets/halide/generator", "runtime/abi"}, {"nlohmann"}},
     // Writing a package needs no LLVM, so that a machine without it can.
-    {"codegen/package", {"codegen/package", "dsl"}, {"nlohmann", "openssl"}},
+    {"codegen/package", {"codegen/package", "dsl", "runtime/abi"}, {"nlohmann", "openssl"}},
     {"autotune", {"autotune", "codegen", "dsl", "runtime"}, {"nlohmann"}},
     // Nor does judging a kernel.
     {"autotune/gate", {"autotune/gate", "dsl", "runtime"}, {}},
     // Nor does measuring one, nor deciding by what was measured; a search knows neither files nor processes.
     {"autotune/measure", {"autotune/measure", "autotune/gate", "dsl", "runtime"}, {}},
     {"autotune/records",
-     {"autotune/records", "autotune/measure/Stats.h", "dsl", "runtime/package/Sha256.h"},
+     {"autotune/records", "autotune/measure/Stats.h", "dsl", "runtime/abi",
+      "runtime/package/Sha256.h"},
      {"nlohmann"}},
-    {"autotune/search", {"autotune/search", "autotune/measure/Stats.h", "autotune/records"}, {}},
+    {"autotune/search", {"autotune/search", "autotune/measure/Stats.h", "autotune/records", "runtime/abi"}, {}},
     {"autotune/worker",
      {"autotune/worker", "autotune/measure", "autotune/gate", "autotune/records", "dsl", "runtime"},
      {"nlohmann"}},
@@ -50,7 +52,7 @@ const std::vector<Arrow> kArrows{
      {"nlohmann"}},
     // Tuning for hosts: a C boundary, and what the bundle does.
     {"autotune/tuner", {"autotune/tuner", "autotune/tune", "autotune/measure", "dsl", "runtime"}, {"normc"}},
-    {"autotune/space", {"autotune/space", "autotune/search", "codegen", "dsl"}, {"llvm"}},
+    {"autotune/space", {"autotune/space", "autotune/search", "codegen", "dsl", "runtime/abi"}, {"llvm"}},
     {"codegen/emulator", {"codegen/emulator", "runtime/abi"}, {"llvm", "boost"}},
     // Programs: flags, one call of a library, and printing.
     {"tools", {"tools", "autotune", "codegen", "dsl", "runtime"}, {"llvm", "nlohmann", "CLI"}},

@@ -14,16 +14,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-NpyType typeOf(const normc_field& field) {
-  return field.type == NORMC_I64 ? NpyType::I8 : field.type == NORMC_F64 ? NpyType::F8 : NpyType::F4;
-}
-
 std::vector<int64_t> shapeOf(const normc_field& field) { return {field.shape, field.shape + field.ndim}; }
 
-std::string describe(NpyType type, const std::vector<int64_t>& shape) {
+std::string describe(DType type, const std::vector<int64_t>& shape) {
   std::vector<std::string> sizes;
   for (const int64_t size : shape) sizes.push_back(std::to_string(size));
-  return std::string(name(type)) + " [" + joined(sizes, ", ") + "]";
+  return npyName(type) + " [" + joined(sizes, ", ") + "]";
 }
 
 std::string fileOf(const std::string& folder, const normc_field& field) {
@@ -43,7 +39,7 @@ std::vector<fs::path> arraysIn(const std::string& folder) {
 
 std::optional<double> FieldBuffer::scalar(const std::string& field) const {
   for (const normc_field& each : fields)
-    if (field == each.name && each.ndim == 0) return memory.getField(each.type, each.offset, 0);
+    if (field == each.name && each.ndim == 0) return memory.getField(typeOfField(each.type), each.offset, 0);
   return std::nullopt;
 }
 
@@ -61,9 +57,9 @@ void readFields(const std::string& folder, const std::string& what, FieldBuffer&
       throw refused("the folder " + folder + " lacks the field " + field.name + " of " + what,
                     "it has the fields " + joined(names) + ", each in a .npy file of its name");
     const NpyArray array = readNpy(file);
-    if (array.type != typeOf(field) || array.shape != shapeOf(field))
+    if (array.type != typeOfField(field.type) || array.shape != shapeOf(field))
       throw refused(file + " is " + describe(array.type, array.shape) + "; the field " + field.name + " of " +
-                    what + " is " + describe(typeOf(field), shapeOf(field)));
+                    what + " is " + describe(typeOfField(field.type), shapeOf(field)));
     std::memcpy(static_cast<char*>(buffer.memory.data()) + field.offset, array.data.data(), field.bytes);
   }
 }
@@ -74,7 +70,7 @@ void writeFields(const std::string& folder, const FieldBuffer& buffer) {
   if (error) throw refused("cannot make the folder " + folder + ": " + error.message());
   for (const normc_field& field : buffer.fields) {
     const char* data = static_cast<const char*>(buffer.memory.data()) + field.offset;
-    writeNpy(fileOf(folder, field), {typeOf(field), shapeOf(field), std::string(data, field.bytes)});
+    writeNpy(fileOf(folder, field), {typeOfField(field.type), shapeOf(field), std::string(data, field.bytes)});
   }
 }
 

@@ -17,11 +17,11 @@ constexpr size_t kMaxDims = 32;
 
 struct Descr {
   const char* text;
-  NpyType type;
+  DType type;
 };
-constexpr Descr kDescrs[] = {{"<f8", NpyType::F8}, {"<f4", NpyType::F4}, {"<f2", NpyType::F2},
-                             {"<i8", NpyType::I8}, {"|u1", NpyType::U1}, {"<u1", NpyType::U1},
-                             {"|b1", NpyType::U1}};
+constexpr Descr kDescrs[] = {{"<f8", DType::F64}, {"<f4", DType::F32}, {"<f2", DType::F16},
+                             {"<i8", DType::I64}, {"|u1", DType::U8}, {"<u1", DType::U8},
+                             {"|b1", DType::U8}};
 
 /// Reads the header: a Python dictionary of three keys.
 class Header {
@@ -108,14 +108,10 @@ uint64_t littleEndian(std::string_view text, size_t at, int count) {
 
 }  // namespace
 
-std::string_view name(NpyType type) {
-  static constexpr std::string_view names[] = {"f8", "f4", "f2", "i8", "u1"};
-  return names[size_t(type)];
-}
-
-int64_t bytes(NpyType type) {
-  static constexpr int64_t sizes[] = {8, 4, 2, 8, 1};
-  return sizes[size_t(type)];
+std::string npyName(DType type) {
+  const TypeKind kind = infoOf(type).kind;
+  const char* const letter = kind == TypeKind::Float ? "f" : kind == TypeKind::Int ? "i" : "u";
+  return letter + std::to_string(bytes(type));
 }
 
 int64_t NpyArray::elements() const {
@@ -154,7 +150,7 @@ std::string npyText(const NpyArray& array) {
   std::string shape;
   for (const int64_t size : array.shape) shape += std::to_string(size) + ", ";
   if (array.shape.size() > 1) shape.resize(shape.size() - 2);
-  std::string descr = array.type == NpyType::U1 ? "|u1" : "<" + std::string(name(array.type));
+  std::string descr = array.type == DType::U8 ? "|u1" : "<" + npyName(array.type);
   std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (" + shape + "), }";
   const size_t whole = (10 + header.size() + 1 + 63) / 64 * 64;
   header.resize(whole - 11, ' ');

@@ -10,15 +10,15 @@
 #include <vector>
 
 #include "dsl/Result.h"
+#include "runtime/abi/Types.h"
 
 namespace normc::cli {
 
-enum class NpyType { F8, F4, F2, I8, U1 };
-std::string_view name(NpyType);
-int64_t bytes(NpyType);
+/// NumPy's name of a type, e.g. "f4" of F32; it has none for BF16.
+std::string npyName(DType);
 
 struct NpyArray {
-  NpyType type = NpyType::F4;
+  DType type = DType::F32;
   std::vector<int64_t> shape;
   std::string data;  ///< elements() * bytes(type) bytes
 

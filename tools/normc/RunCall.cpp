@@ -6,29 +6,27 @@
 #include "tools/normc/Npy.h"
 #include "tools/normc/Values.h"
 #include "dsl/Nearest.h"
+#include "runtime/abi/DlType.h"
 
 namespace normc::cli {
 
 struct RunCall::Tensor {
-  std::string type;  ///< f32, f64, bf16, f16, u8
+  DType type = DType::F32;
   std::vector<int64_t> shape;
   gate::Storage memory;
   DLTensor view{};
 
-  int64_t elementBytes() const { return type == "u8" ? 1 : bytes(dtype()); }
-  DType dtype() const { return dtypeOf("dtype", type); }
   int64_t elements() const {
     int64_t count = 1;
     for (const int64_t size : shape) count *= size;
     return count;
   }
   void allocate(const gate::CudaDevice* device) {
-    memory = gate::Storage(elements() * elementBytes(), 0, device);
-    const uint8_t code = type == "u8" ? kDLUInt : type == "bf16" ? kDLBfloat : kDLFloat;
+    memory = gate::Storage(elements() * bytes(type), 0, device);
     view = {memory.address(),
             device ? DLDevice{kDLCUDA, device->index()} : DLDevice{kDLCPU, 0},
             int32_t(shape.size()),
-            {code, uint8_t(8 * elementBytes()), 1},
+            dlType(type),
             shape.data(),
             nullptr,
             0};
@@ -38,12 +36,7 @@ struct RunCall::Tensor {
 namespace {
 
 /// The type of a file that holds the tensor exactly.
-NpyType fileType(const std::string& type) {
-  if (type == "u8") return NpyType::U1;
-  return type == "f64" ? NpyType::F8 : type == "f16" ? NpyType::F2 : NpyType::F4;
-}
-
-bool isFloat(NpyType type) { return type == NpyType::F8 || type == NpyType::F4 || type == NpyType::F2; }
+DType fileType(DType type) { return type == DType::BF16 ? DType::F32 : type; }
 
 bool isXSized(const std::string& name) { return name == "x" || name == "y" || name == "dy" || name == "dx"; }
 
@@ -55,12 +48,9 @@ std::string shapeOf(const std::vector<int64_t>& shape) {
 
 /// Values of one float type rounded to another.
 void convert(const NpyArray& from, DType to, gate::Storage& memory) {
-  const DType type = from.type == NpyType::F8   ? DType::F64
-                     : from.type == NpyType::F2 ? DType::F16
-                                                : DType::F32;
   gate::Storage source(int64_t(from.data.size()), 0);
   std::memcpy(source.data(), from.data.data(), from.data.size());
-  for (int64_t i = 0; i < from.elements(); ++i) memory.put(to, i, source.get(type, i));
+  for (int64_t i = 0; i < from.elements(); ++i) memory.put(to, i, source.get(from.type, i));
 }
 
 /// The tensors of a kernel that it reads, or writes, in the order of the C API.
@@ -125,28 +115,28 @@ RunCall::~RunCall() = default;
 void RunCall::addInput(const Json& operand, const std::string& file, Output& out) {
   const std::string name = operand.at("name");
   Tensor& tensor = tensors_[name];
-  tensor.type = operand.at("type");
+  tensor.type = typeNamed(operand.at("type").get<std::string>()).value();
   const NpyArray array = readNpy(file);
   tensor.shape = array.shape;
   translated([&] { tensor.allocate(device_.get()); });
-  const NpyType exact = fileType(tensor.type);
-  if (array.type == exact && tensor.type != "bf16") {
+  const DType exact = fileType(tensor.type);
+  if (array.type == tensor.type) {
     std::memcpy(tensor.memory.data(), array.data.data(), array.data.size());
-  } else if (isFloat(array.type) && tensor.type != "u8") {
-    convert(array, tensor.dtype(), tensor.memory);
+  } else if (isFloat(array.type) && isFloat(tensor.type)) {
+    convert(array, tensor.type, tensor.memory);
     if (array.type != exact)
-      out.note(file + " holds " + std::string(cli::name(array.type)) + "; its values are rounded to " +
-               tensor.type);
+      out.note(file + " holds " + npyName(array.type) + "; its values are rounded to " +
+               std::string(normc::name(tensor.type)));
   } else {
-    throw refused(file + " holds " + std::string(cli::name(array.type)) + "; " + name + " is " + tensor.type,
-                  "save it as " + std::string(cli::name(exact)));
+    throw refused(file + " holds " + npyName(array.type) + "; " + name + " is " + std::string(normc::name(tensor.type)),
+                  "save it as " + npyName(exact));
   }
 }
 
 void RunCall::addOutput(const Json& operand) {
   const std::string name = operand.at("name");
   Tensor& tensor = tensors_[name];
-  tensor.type = operand.at("type");
+  tensor.type = typeNamed(operand.at("type").get<std::string>()).value();
   tensor.shape = isXSized(name) ? xShape() : std::vector<int64_t>{sizes_.features};
   translated([&] { tensor.allocate(device_.get()); });
 }
@@ -241,7 +231,7 @@ Json RunCall::write() const {
   for (const auto& [name, file] : outputs_) {
     const Tensor& tensor = tensors_.at(name);
     NpyArray array{fileType(tensor.type), tensor.shape, {}};
-    if (tensor.type == "bf16") {
+    if (tensor.type == DType::BF16) {
       for (int64_t i = 0; i < tensor.elements(); ++i) {
         const float value = float(tensor.memory.get(DType::BF16, i));
         array.data.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -251,7 +241,7 @@ Json RunCall::write() const {
     }
     writeNpy(file, array);
     written.push_back(
-        {{"name", name}, {"file", file}, {"type", cli::name(array.type)}, {"shape", array.shape}});
+        {{"name", name}, {"file", file}, {"type", npyName(array.type)}, {"shape", array.shape}});
   }
   return written;
 }
@@ -278,7 +268,7 @@ std::string RunCall::shapeText() const { return shapeOf(xShape()); }
 
 int64_t RunCall::xBytes() const {
   return sizes_.segments * sizes_.rows * sizes_.features *
-         bytes(dtypeOf("dtype", planned_.kernel().at("data").get<std::string>()));
+         bytes(typeNamed(planned_.kernel().at("data").get<std::string>()).value());
 }
 
 }  // namespace normc::cli

@@ -72,7 +72,7 @@ Entry entryOf(const std::string& flag, const std::string& value) {
   return enumOf(flag, value, {Entry::Forward, Entry::Backward, Entry::Infer});
 }
 DType dtypeOf(const std::string& flag, const std::string& value) {
-  return enumOf(flag, value, {DType::F32, DType::F64, DType::BF16, DType::F16});
+  return enumOf(flag, value, kFloatTypes);
 }
 Layout layoutOf(const std::string& flag, const std::string& value) {
   return enumOf(flag, value, {Layout::FeaturesLast, Layout::ChannelsFirst});

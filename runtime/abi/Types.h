@@ -1,0 +1,85 @@
+// The types of elements: one enum and one table. All that depends on a type (its name, size, spelling in DLPack and in
+// the C API) stands in a row of the table, so that a new type is a new row.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+
+namespace normc {
+
+/// Tensors of data and params have a floating type. State has F32, F64 and I64, a mask has U8.
+enum class DType : uint8_t { F32, F64, BF16, F16, I64, U8 };
+
+enum class TypeKind : uint8_t {
+  Float,
+  Int,   ///< signed
+  Bool,  ///< a byte, 0 or 1
+};
+
+struct TypeInfo {
+  DType type;
+  std::string_view name;  ///< as in problems and manifests
+  int bytes;
+  uint8_t dlpack;  ///< DLDataTypeCode; DLPack adds the number of bits
+  TypeKind kind;
+  int field;  ///< normc_type of a field; -1: no field has this type
+};
+
+/// In the order of DType.
+inline constexpr TypeInfo kTypeTable[] = {
+    {DType::F32, "f32", 4, 2, TypeKind::Float, 0},   {DType::F64, "f64", 8, 2, TypeKind::Float, 1},
+    {DType::BF16, "bf16", 2, 4, TypeKind::Float, -1}, {DType::F16, "f16", 2, 2, TypeKind::Float, -1},
+    {DType::I64, "i64", 8, 0, TypeKind::Int, 2},     {DType::U8, "u8", 1, 1, TypeKind::Bool, -1},
+};
+static_assert([] {
+  size_t at = 0;
+  for (const TypeInfo& each : kTypeTable)
+    if (size_t(each.type) != at++) return false;
+  return true;
+}());
+
+constexpr const TypeInfo& infoOf(DType type) { return kTypeTable[size_t(type)]; }
+constexpr std::string_view name(DType type) { return infoOf(type).name; }
+constexpr int bytes(DType type) { return infoOf(type).bytes; }
+/// True if tensors of data and params may have this type.
+constexpr bool isFloat(DType type) { return infoOf(type).kind == TypeKind::Float; }
+
+/// The types that tensors of data and params may have.
+inline constexpr auto kFloatTypes = {DType::F32, DType::F64, DType::BF16, DType::F16};
+static_assert([] {
+  size_t floats = 0;
+  for (const TypeInfo& each : kTypeTable) floats += each.kind == TypeKind::Float;
+  for (const DType each : kFloatTypes) floats -= isFloat(each);
+  return floats == 0;
+}());
+
+/// Returns the first type whose row satisfies `matches`; absent if none does.
+template <typename Matches>
+constexpr std::optional<DType> findType(Matches matches) {
+  for (const TypeInfo& each : kTypeTable)
+    if (matches(each)) return each.type;
+  return std::nullopt;
+}
+
+/// Returns the type of a name, e.g. "bf16"; absent if there is none.
+constexpr std::optional<DType> typeNamed(std::string_view name) {
+  return findType([&](const TypeInfo& each) { return each.name == name; });
+}
+
+/// Returns the type of a DLPack code and number of bits; absent if there is none. DLPack's bool is U8.
+constexpr std::optional<DType> typeOfDlpack(uint8_t code, int bits) {
+  constexpr uint8_t kBool = 6;
+  return findType([&](const TypeInfo& each) {
+    return bits == 8 * each.bytes && (code == each.dlpack || (code == kBool && each.kind == TypeKind::Bool));
+  });
+}
+
+/// Returns the type of a field from its normc_type, which has to be one of the C API.
+constexpr DType typeOfField(int field) {
+  return *findType([&](const TypeInfo& each) { return each.field == field; });
+}
+
+}  // namespace normc
