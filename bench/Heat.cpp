@@ -23,7 +23,7 @@ std::string whyWrong(const Kernels& kernels, const Problem& problem, const Shape
   const int64_t fewRows = std::max<int64_t>(3, kChecked / shape.features);
   trial.extents = {std::min(shape.segments, std::max<int64_t>(1, fewRows / shape.rows)),
                    std::min(shape.rows, fewRows), shape.features};
-  const host::Plan timed(kernels.package(), Ours::textFor(problem, shape));
+  const host::Plan timed(kernels.package(), problem.text(shape.segments, shape.rows));
   const host::Plan anyRows(kernels.package(), problem.text(), {.one_kernel = 1});
   // A kernel that is offered for so few rows alone is checked on all of them.
   const bool general = timed.kernel() == anyRows.kernel();

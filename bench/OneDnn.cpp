@@ -177,8 +177,7 @@ std::unique_ptr<Contestant> makeOneDnn(const Problem& problem, Tensors& tensors,
     why = "has no " + problem.spec->name +
           (problem.layout == Layout::ChannelsFirst ? " with channels first" : "");
   } catch (const dnnl::error& error) {
-    why = "cannot do " + problem.spec->name + ":" + std::string(name(problem.entry)) + "@" +
-          std::string(name(problem.data)) + " (" + error.what() + ")";
+    why = "cannot do " + problem.parts().head() + " (" + error.what() + ")";
   }
   return nullptr;
 }

@@ -105,8 +105,9 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
                                     : int(std::min<int64_t>(positive(word, "threads, and not all"), 4096));
              });
   listOption(app, "--entries", options.entries, "forward, backward, infer", [](const std::string& word) {
-    return oneWord<Entry>(
-        word, {{"forward", Entry::Forward}, {"backward", Entry::Backward}, {"infer", Entry::Infer}}, "");
+    std::map<std::string, Entry> known;
+    for (const Entry each : kEntries) known.emplace(name(each), each);
+    return oneWord<Entry>(word, known, "");
   });
   app.add_flag("--channels-first", options.channelsFirst, "segments x features x rows");
   app.add_option("--spatial", options.spatial,

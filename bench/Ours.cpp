@@ -38,7 +38,7 @@ host::Tensor tensorOf(const Memory& memory, const Problem& problem, const Shape&
 host::Plan planFor(const Kernels& kernels, const Problem& problem, const Shape& shape, int threads) {
   normc_request request = {};
   request.max_threads = threads;
-  return host::Plan(kernels.package(), Ours::textFor(problem, shape), request);
+  return host::Plan(kernels.package(), problem.text(shape.segments, shape.rows), request);
 }
 
 std::optional<Memory> memoryOf(size_t bytes) {
@@ -80,17 +80,6 @@ Traffic Kernels::traffic(const host::Plan& plan) const {
   const auto manifest = nlohmann::json::parse(package_.manifest());
   const auto& traffic = manifest.at("kernels").at(plan.kernel()).at("traffic");
   return {traffic.at("reads").get<int>(), traffic.at("writes").get<int>()};
-}
-
-std::string Ours::textFor(const Problem& problem, const Shape& shape) {
-  std::string text = problem.text();
-  const auto set = [&](const char* open, int64_t value) {
-    const size_t star = text.find(open);
-    text.replace(star + 1, 1, std::to_string(value));
-  };
-  set("[*", problem.segmented ? shape.segments : shape.rows);
-  if (problem.segmented) set("x*", shape.rows);
-  return text;
 }
 
 Ours::Ours(const Kernels& kernels, const Problem& problem, Tensors& tensors, int threads)

@@ -53,8 +53,6 @@ class Ours : public Contestant {
 
   const host::Plan& plan() const { return plan_; }
 
-  /// `problem` for exactly that shape: what a plan is asked for, so that the best kernel is chosen.
-  static std::string textFor(const Problem&, const Shape&);
 
  private:
   void prepareState(const Problem&, int64_t features);

@@ -134,8 +134,7 @@ std::string summary(const std::vector<Heat>& heats) {
       for (Who peer : kPeers) {
         const Entrant* other = heat.find(peer, e.norm);
         if (!other) continue;
-        const std::string problem =
-            e.norm + ":" + std::string(name(heat.plan.entry)) + "@" + std::string(name(heat.plan.data));
+        const std::string problem = ProblemText{.norm = e.norm, .entry = heat.plan.entry, .data = heat.plan.data}.head();
         const std::string key =
             format("%-28s %-10s %2d %-8s / %-8s", problem.c_str(), heat.plan.place.c_str(), heat.plan.threads,
                    heat.plan.threads == 1 ? "thread" : "threads", name(peer));

@@ -23,19 +23,9 @@
 
 #include "dsl/Result.h"
 #include "dsl/Spec.h"
-#include "runtime/abi/Types.h"
+#include "runtime/abi/ProblemText.h"
 
 namespace normc {
-
-enum class Entry { Forward, Backward, Infer };
-/// Which axis is contiguous in memory.
-enum class Layout {
-  FeaturesLast,   ///< segments x rows x features, any row and segment stride
-  ChannelsFirst,  ///< segments x features x rows (N x C x S)
-};
-
-std::string_view name(Entry);
-std::string_view name(Layout);
 
 struct Problem {
   std::shared_ptr<const Spec> spec;
@@ -49,10 +39,15 @@ struct Problem {
   bool mask = false;                 ///< a row mask (segments x rows bytes, 1 = real) is an argument
   std::map<std::string, int64_t> bindings;
 
-  std::string text() const;
+  ProblemText parts() const;
+  /// Returns the canonical text.
+  std::string text() const { return parts().text(); }
+  /// Returns what a host asks a package for: kernels that are limited to few rows serve no other request. `segments` is
+  /// ignored where two dimensions are written.
+  std::string text(int64_t segments, int64_t rows) const { return parts().withSizes(segments, rows).text(); }
 
-  /// f64 where data is f64, else f32: the type of statistics and state.
-  DType statistics() const { return data == DType::F64 ? DType::F64 : DType::F32; }
+  /// The type of statistics and state.
+  DType statistics() const { return statisticsOf(data); }
   /// The number of groups with bindings applied. Only for a checked Problem.
   int64_t groups(const Groups&) const;
 };
@@ -63,6 +58,8 @@ using SpecLookup = std::function<Result<std::shared_ptr<const Spec>>(std::string
 /// Reads the canonical text, its options in any order. The Problem it returns has passed
 /// checkProblem; errors point at the part that is wrong and say what would be legal.
 Result<Problem> parseProblem(std::string_view text, const SpecLookup&);
+/// As parseProblem, but the text may also give the numbers of segments and rows. The Problem leaves them open.
+Result<Problem> parseRequest(std::string_view text, const SpecLookup&);
 
 /// The rules a Problem adds to those of its Spec (P1 to P8 of dsl/SPEC.md): bindings all
 /// given and none unknown, groups divide features, layout possible for the reduction, ...

@@ -21,12 +21,13 @@ struct Part {
 
 class ProblemParser {
  public:
-  ProblemParser(std::string_view text, const SpecLookup& lookup) : text_(text), lookup_(lookup) {}
+  ProblemParser(std::string_view text, const SpecLookup& lookup, bool takesSizes)
+      : text_(text), lookup_(lookup), takesSizes_(takesSizes) {}
 
   Result<Problem> run() {
     if (!structure()) return std::move(errors_);
     findSpec();
-    named(entry_, "entry", {Entry::Forward, Entry::Backward, Entry::Infer}, problem_.entry);
+    named(entry_, "entry", kEntries, problem_.entry);
     named(data_, "dtype", kFloatTypes, problem_.data);
     problem_.params = problem_.statistics();
     for (const Part& option : options_) readOption(option);
@@ -97,7 +98,7 @@ class ProblemParser {
     } else if (!hasValue && known(name)) {
       fail(key, "", inQuotes(name) + " needs a value", "write '" + name + "=...'");
     } else if (name == "layout") {
-      layoutKnown_ = named(value, "layout", {Layout::FeaturesLast, Layout::ChannelsFirst}, problem_.layout);
+      layoutKnown_ = named(value, "layout", kLayouts, problem_.layout);
     } else if (name == "params") {
       named(value, "dtype", kFloatTypes, problem_.params);
     } else if (!known(name)) {
@@ -139,6 +140,9 @@ class ProblemParser {
       if (axis == featureAxis) {
         places_["[features]"] = extent;
         if (int64_t count = 0; extent.text != "*" && number(extent, "P1", count)) problem_.features = count;
+      } else if (takesSizes_ && extent.text != "*") {
+        int64_t count = 0;
+        number(extent, "P1", count);
       } else if (extent.text != "*") {  // P1
         const std::string what = axis == 0 && shape_.size() == 3 ? "segments" : "rows";
         const bool middle = axis == 1 && !channelsFirst && shape_.size() == 3;
@@ -215,6 +219,7 @@ class ProblemParser {
 
   std::string_view text_;
   const SpecLookup& lookup_;
+  const bool takesSizes_;  // numbers of segments and rows
   size_t at_ = 0;
   Part name_, entry_, data_;
   std::vector<Part> shape_, options_;
@@ -227,7 +232,11 @@ class ProblemParser {
 }  // namespace
 
 Result<Problem> parseProblem(std::string_view text, const SpecLookup& lookup) {
-  return ProblemParser(text, lookup).run();
+  return ProblemParser(text, lookup, false).run();
+}
+
+Result<Problem> parseRequest(std::string_view text, const SpecLookup& lookup) {
+  return ProblemParser(text, lookup, true).run();
 }
 
 }  // namespace normc

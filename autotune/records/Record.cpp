@@ -151,6 +151,8 @@ bool nestsDeeply(std::string_view text) {
 
 std::string_view name(Status status) { return kStatusNames[size_t(status)]; }
 
+std::optional<ProblemText> Task::parts() const { return parseProblemText(problem); }
+
 std::string Task::text() const {
   const auto counted = [](int64_t n, const char* noun) {
     return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
@@ -158,7 +160,7 @@ std::string Task::text() const {
   std::string result = problem + ", ";
   if (segments > 1) result += counted(segments, "segment") + " of ";
   result += counted(rows, "row");
-  if (problem.find("x*]") != problem.npos || problem.find("x*x") != problem.npos)
+  if (const auto known = parts(); known && (known->segmented || !known->features))
     result += " of " + counted(features, "feature");
   return result + ", " + counted(threads, "thread") + ", " + policy;
 }

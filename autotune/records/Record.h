@@ -11,6 +11,7 @@
 
 #include "autotune/measure/Stats.h"
 #include "dsl/Result.h"
+#include "runtime/abi/ProblemText.h"
 
 namespace normc::tune {
 
@@ -26,7 +27,8 @@ struct Task {
   int64_t segments = 1, rows = 1, features = 1, threads = 1;
   std::string policy;  ///< warm, cold, pipeline
 
-  std::string text() const;  ///< `layer_norm:forward@f32[*x1024], 2048 rows, 2 threads, warm`
+  std::optional<ProblemText> parts() const;  ///< of `problem`; absent where it is none
+  std::string text() const;                  ///< `layer_norm:forward@f32[*x1024], 2048 rows, 2 threads, warm`
   bool operator==(const Task&) const = default;
 };
 

@@ -13,11 +13,11 @@ namespace {
 
 constexpr double kFarRows = 3, kFarFeatures = 1;  // octaves
 
-/// The problem without its sizes: what has to be equal whatever the rung.
-std::string kindOf(const std::string& problem) {
-  const size_t open = problem.find('['), close = problem.find(']');
-  return open == problem.npos || close == problem.npos ? problem
-                                                       : problem.substr(0, open) + problem.substr(close);
+/// The problem without its shape: what has to be equal whatever the rung. Absent where the text is no problem.
+std::optional<ProblemText> kindOf(const Task& task) {
+  std::optional<ProblemText> kind = task.parts();
+  if (kind) kind->segments = kind->rows = kind->features = std::nullopt, kind->segmented = false;
+  return kind;
 }
 
 double octaves(int64_t a, int64_t b) { return std::fabs(std::log2(double(a) / double(b))); }
@@ -74,7 +74,10 @@ std::string sizeText(const Task& task) {
 
 }  // namespace
 
-bool rowsLieInRuns(const Task& task) { return task.problem.find("layout=channels_first") != std::string::npos; }
+bool rowsLieInRuns(const Task& task) {
+  const auto parts = task.parts();
+  return parts && parts->channelsFirst();
+}
 
 std::vector<Task> tunedSizes(const Database& database, const std::string& problem, const std::string& norm,
                              const Device& device) {
@@ -90,12 +93,12 @@ std::vector<Task> tunedSizes(const Database& database, const std::string& proble
 
 Pick pickFor(const Task& wanted, const Site& site, const Database& database,
              const std::function<bool(const Record&)>& usable) {
+  const std::optional<ProblemText> kind = kindOf(wanted);
   std::vector<Entry> here[3], elsewhere;
   int64_t stale = 0;
   for (size_t i = 0; i < database.records.size(); ++i) {
     const Record& r = database.records[i];
-    if (r.kind != "choice" || r.task.norm != wanted.norm || kindOf(r.task.problem) != kindOf(wanted.problem))
-      continue;
+    if (r.kind != "choice" || r.task.norm != wanted.norm || !kind || kindOf(r.task) != kind) continue;
     if (r.device.kind != site.device.kind || r.device.arch != site.device.arch) continue;
     if (r.toolchain != site.toolchain) {
       ++stale;

@@ -118,9 +118,9 @@ normc_status canonical(const normc_tuner& tuner, const std::string& given, Canon
   bool unknown = false;
   std::string damaged;  // the norm whose text is
   const auto find = [&](std::string_view name) -> Result<std::shared_ptr<const Spec>> {
-    const std::string head = std::string(name) + ":";
     for (const tune::Shipped& shipped : tuner.bundle->tasks()) {
-      if (!shipped.setting.task.problem.starts_with(head)) continue;
+      const auto parts = shipped.setting.task.parts();
+      if (!parts || parts->norm != name) continue;
       const auto norms = readNorms(shipped.setting.spec, "the norm of the bundle");
       if (norms && !norms->empty()) return norms->front();
       damaged = name;

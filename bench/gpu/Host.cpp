@@ -75,14 +75,12 @@ std::vector<Shape> smallShapes(const Kernels& kernels) {
   std::vector<Shape> shapes;
   std::set<std::string> seen;
   for (const Json& kernel : kernels.kernels()) {
-    const Json& features = kernel.at("features");
-    const std::string data = kernel.at("data"), entry = kernel.at("entry");
-    const bool plain = kernel.value("layout", "features_last") == "features_last" &&
-                       !kernel.value("mask", false) && !kernel.value("segmented", false) &&
-                       kernel.value("bindings", Json::object()).empty();
-    if (!plain || data != "f32" || entry == "infer" || !features.is_number() || features > 8192) continue;
-    const std::string problem = kernel.at("problem"), norm = problem.substr(0, problem.find(':'));
-    if (seen.insert(norm + entry).second) shapes.push_back({norm, entry, data, kRows, features});
+    const auto parts = parseProblemText(kernel.at("problem").get<std::string>());
+    const bool plain = parts && !parts->channelsFirst() && !parts->mask && !parts->segmented && parts->bindings.empty();
+    if (!plain || parts->data != DType::F32 || parts->isInfer()) continue;
+    if (!parts->features || *parts->features > 8192) continue;
+    if (seen.insert(parts->head()).second)
+      shapes.push_back({parts->norm, std::string(name(parts->entry)), std::string(name(parts->data)), kRows, *parts->features});
   }
   return shapes;
 }

@@ -70,13 +70,15 @@ void addGeneric(std::set<std::string>& problems, const std::shared_ptr<const Spe
 
 }  // namespace
 
-std::string Shape::problem() const {
-  return norm + ":" + entry + "@" + dtype + "[*x" + std::to_string(features) + "]";
+ProblemText Shape::parts() const {
+  ProblemText parts{.norm = norm, .entry = entryNamed(entry).value(), .data = typeNamed(dtype).value()};
+  parts.params = statisticsOf(parts.data);
+  parts.features = features;
+  return parts;
 }
 
-std::string Shape::text() const {
-  return norm + ":" + entry + "@" + dtype + "[" + std::to_string(rows) + "x" + std::to_string(features) + "]";
-}
+std::string Shape::problem() const { return parts().text(); }
+std::string Shape::text() const { return parts().withSizes(1, rows).text(); }
 
 int64_t Shape::tensorBytes() const { return rows * features * bytesOf(dtype); }
 

@@ -9,12 +9,15 @@
 #include <string>
 #include <vector>
 
+#include "runtime/abi/ProblemText.h"
+
 namespace normc::gpu {
 
 struct Shape {
   std::string norm, entry, dtype;
   int64_t rows = 0, features = 0;
 
+  ProblemText parts() const;    ///< without the rows
   std::string problem() const;  ///< its kernel: "rms_norm:forward@bf16[*x4096]"
   std::string text() const;     ///< with the rows: "rms_norm:forward@bf16[16384x4096]"
   int64_t tensorBytes() const;  ///< of x

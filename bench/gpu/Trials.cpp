@@ -8,7 +8,6 @@
 #include <set>
 #include <thread>
 
-#include "autotune/gate/Request.h"
 
 namespace normc::gpu {
 namespace {
@@ -200,7 +199,7 @@ class Run {
     for (const int64_t features : featureCounts(problem))
       for (gate::Trial& trial : trialsOf(problem, features, piece.first)) {
         trial.extents.rows = std::min(trial.extents.rows, most / std::max<int64_t>(trial.extents.segments, 1));
-        const host::Plan plan = kernels_.plan(gate::requestOf(problem, trial.extents));
+        const host::Plan plan = kernels_.plan(problem.text(trial.extents.segments, trial.extents.rows));
         if (plan.kernel() != piece.kernel) continue;
         tally.add(gate::judge(plan.get(), problem, trial, &device));
         if (tally.failed > 0 && !device.alive()) return;

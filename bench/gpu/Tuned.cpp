@@ -17,11 +17,9 @@ Tuned::Tuned(const std::string& folder, const std::string& records, const std::s
     const tune::Landscape landscape(shipped.points, 0);
     const auto [choice, point] = tune::choiceOf(landscape, known->records, setting);
     if (!choice) continue;
-    std::string shape = setting.task.problem;
-    const size_t rows = shape.find("[*x");
-    if (rows == shape.npos || setting.task.segments != 1) continue;
-    shape.replace(rows + 1, 1, std::to_string(setting.task.rows));
-    choices_[shape] = {choice->conclusion->verdict == "won", folder + "/" + shipped.made[point].package,
+    const auto parts = setting.task.parts();
+    if (!parts || setting.task.segments != 1) continue;
+    choices_[parts->withSizes(1, setting.task.rows).text()] = {choice->conclusion->verdict == "won", folder + "/" + shipped.made[point].package,
                        choice->schedule};
   }
 }

@@ -1,5 +1,5 @@
-// The types of elements: one enum and one table. All that depends on a type (its name, size, spelling in DLPack and in
-// the C API) stands in a row of the table, so that a new type is a new row.
+// The types of elements: one enum and one table. All that depends on a type (its name, size, spelling in
+// DLPack and in the C API) stands in its row of the table.
 #pragma once
 
 #include <cstddef>
@@ -30,9 +30,9 @@ struct TypeInfo {
 
 /// In the order of DType.
 inline constexpr TypeInfo kTypeTable[] = {
-    {DType::F32, "f32", 4, 2, TypeKind::Float, 0},   {DType::F64, "f64", 8, 2, TypeKind::Float, 1},
+    {DType::F32, "f32", 4, 2, TypeKind::Float, 0},    {DType::F64, "f64", 8, 2, TypeKind::Float, 1},
     {DType::BF16, "bf16", 2, 4, TypeKind::Float, -1}, {DType::F16, "f16", 2, 2, TypeKind::Float, -1},
-    {DType::I64, "i64", 8, 0, TypeKind::Int, 2},     {DType::U8, "u8", 1, 1, TypeKind::Bool, -1},
+    {DType::I64, "i64", 8, 0, TypeKind::Int, 2},      {DType::U8, "u8", 1, 1, TypeKind::Bool, -1},
 };
 static_assert([] {
   size_t at = 0;
@@ -47,6 +47,9 @@ constexpr int bytes(DType type) { return infoOf(type).bytes; }
 /// True if tensors of data and params may have this type.
 constexpr bool isFloat(DType type) { return infoOf(type).kind == TypeKind::Float; }
 
+/// Lists of types, e.g. for messages that say which are legal.
+inline constexpr auto kAllTypes = {DType::F32, DType::F64, DType::BF16, DType::F16, DType::I64, DType::U8};
+static_assert(kAllTypes.size() == sizeof kTypeTable / sizeof kTypeTable[0]);
 /// The types that tensors of data and params may have.
 inline constexpr auto kFloatTypes = {DType::F32, DType::F64, DType::BF16, DType::F16};
 static_assert([] {
@@ -55,6 +58,9 @@ static_assert([] {
   for (const DType each : kFloatTypes) floats -= isFloat(each);
   return floats == 0;
 }());
+
+/// Returns the type that statistics and state of such data have, and params unless they say otherwise.
+constexpr DType statisticsOf(DType data) { return data == DType::F64 ? DType::F64 : DType::F32; }
 
 /// Returns the first type whose row satisfies `matches`; absent if none does.
 template <typename Matches>
@@ -77,9 +83,10 @@ constexpr std::optional<DType> typeOfDlpack(uint8_t code, int bits) {
   });
 }
 
-/// Returns the type of a field from its normc_type, which has to be one of the C API.
+/// Returns the type of a field from its normc_type. Throws std::bad_optional_access if the C API has no such
+/// type.
 constexpr DType typeOfField(int field) {
-  return *findType([&](const TypeInfo& each) { return each.field == field; });
+  return findType([&](const TypeInfo& each) { return each.field == field; }).value();
 }
 
 }  // namespace normc

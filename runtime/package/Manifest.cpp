@@ -32,25 +32,20 @@ size_t oneOf(const JsonReader& reader, const std::array<std::string_view, N>& na
   return 0;
 }
 
-/// A type of the table that satisfies `legal`; otherwise a fault that lists those.
-template <typename Legal>
-DType typeOf(const JsonReader& reader, Legal legal) {
+/// The one of `legal` that has this name; otherwise a fault that lists them, and the first.
+template <typename Enum>
+Enum oneOf(const JsonReader& reader, std::initializer_list<Enum> legal) {
   const std::string text = reader.string();
   std::string all;
-  for (const TypeInfo& each : kTypeTable) {
-    if (!legal(each)) continue;
-    if (text == each.name) return each.type;
-    all += (all.empty() ? "" : ", ") + std::string(each.name);
+  for (const Enum each : legal) {
+    if (text == name(each)) return each;
+    all += (all.empty() ? "" : ", ") + std::string(name(each));
   }
   reader.reject("it must be one of " + all);
-  return DType::F32;
+  return *legal.begin();
 }
-DType elementType(const JsonReader& reader) {
-  return typeOf(reader, [](const TypeInfo&) { return true; });
-}
-DType floatType(const JsonReader& reader) {
-  return typeOf(reader, [](const TypeInfo& each) { return each.kind == TypeKind::Float; });
-}
+
+DType elementType(const JsonReader& reader) { return oneOf(reader, kAllTypes); }
 
 /// Which factors may stand in a shape, and how many phases there are to count chunks of.
 struct Allowed {
@@ -92,7 +87,7 @@ std::vector<FieldInfo> fields(const JsonReader& reader, Allowed allowed) {
     field.name = item["name"].string();
     for (const FieldInfo& other : result)
       if (other.name == field.name) item["name"].reject("another field has this name");
-    field.type = typeOf(item["type"], [](const TypeInfo& each) { return each.field >= 0; });
+    field.type = oneOf(item["type"], {DType::F32, DType::F64, DType::I64});
     field.shape = shape(item["shape"], allowed);
     if (const auto init = item.find("init")) field.init = init->number();
     result.push_back(std::move(field));
@@ -146,7 +141,7 @@ Operand operand(const JsonReader& item, const KernelInfo& kernel) {
       mustWrite = mayWrite = true;
       break;
     case Role::Saved:
-      mustWrite = mayWrite = kernel.parts.entry == "forward";
+      mustWrite = mayWrite = kernel.parts.entry == Entry::Forward;
       break;
     case Role::Workspace:
       mustWrite = mayWrite = true;
@@ -230,15 +225,13 @@ void cudaKernel(const JsonReader& item, const Manifest& manifest, KernelInfo& ke
   for (size_t i = 0; i < kernel.phases.size(); ++i) cudaPhase(phases[i], arch, kernel.phases[i]);
 }
 
-ProblemParts problemParts(const JsonReader& item, const std::vector<NormInfo>& norms, size_t norm) {
-  static constexpr std::array<std::string_view, 3> entries = {"forward", "backward", "infer"};
-  static constexpr std::array<std::string_view, 2> layouts = {"features_last", "channels_first"};
-  ProblemParts parts;
+ProblemText problemParts(const JsonReader& item, const std::vector<NormInfo>& norms, size_t norm) {
+  ProblemText parts;
   if (norm < norms.size()) parts.norm = norms[norm].name;
-  parts.entry = entries[oneOf(item["entry"], entries)];
-  parts.data = floatType(item["data"]);
-  parts.params = floatType(item["params"]);
-  parts.layout = layouts[oneOf(item["layout"], layouts)];
+  parts.entry = oneOf(item["entry"], kEntries);
+  parts.data = oneOf(item["data"], kFloatTypes);
+  parts.params = oneOf(item["params"], kFloatTypes);
+  parts.layout = oneOf(item["layout"], kLayouts);
   parts.mask = item["mask"].boolean();
   parts.segmented = item["segmented"].boolean();
   if (parts.channelsFirst() && !parts.segmented)
@@ -259,7 +252,7 @@ Scalar scalar(const JsonReader& item) {
 
 /// What the features of a kernel for any number of them are a multiple of. A package from before there was the key
 /// has bound numbers alone, and all of those count groups.
-int64_t featuresMultiple(const JsonReader& item, const ProblemParts& parts) {
+int64_t featuresMultiple(const JsonReader& item, const ProblemText& parts) {
   if (parts.features) return 1;
   if (const auto given = item.find("features_multiple")) return given->integer(1);
   int64_t multiple = 1;

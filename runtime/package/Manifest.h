@@ -7,13 +7,12 @@
 
 #include <cmath>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "runtime/abi/Types.h"
+#include "runtime/abi/ProblemText.h"
 #include "runtime/core/Sizes.h"
 #include "runtime/normc.h"
 
@@ -71,18 +70,6 @@ struct Scalar {
   bool whole = false;
 };
 
-/// What a kernel computes: the parts of its problem.
-struct ProblemParts {
-  std::string norm, entry, layout;
-  DType data = DType::F32, params = DType::F32;
-  bool channelsFirst() const { return layout[0] == 'c'; }  // the names are checked when they are read
-  bool isBackward() const { return entry[0] == 'b'; }
-  bool isInfer() const { return entry[0] == 'i'; }
-  bool mask = false, segmented = false;
-  std::optional<int64_t> features;
-  std::map<std::string, int64_t> bindings;
-};
-
 /// Both ends belong to it.
 struct Range {
   int64_t least = 0, most = kHuge;
@@ -93,7 +80,7 @@ struct Range {
 
 struct KernelInfo {
   std::string problem;  ///< canonical text
-  ProblemParts parts;
+  ProblemText parts;
   size_t norm = 0, blob = 0;
   std::string device, isa, generator, schedule, origin;
   std::optional<size_t> cubin;  ///< CUDA only: blob of machine code; `blob` is PTX

@@ -13,7 +13,7 @@ namespace {
 bool mayBeLeftOut(Tensor tensor) { return tensor == kDx || tensor == kDscale || tensor == kDbias; }
 
 /// A host hands backward the same inputs whatever the norm; one that its formula does not need does no harm.
-bool mayBeIgnored(const ProblemParts& problem, Tensor tensor) {
+bool mayBeIgnored(const ProblemText& problem, Tensor tensor) {
   return problem.isBackward() && (tensor == kX || tensor == kScale || tensor == kBias);
 }
 

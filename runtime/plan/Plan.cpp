@@ -46,8 +46,10 @@ normc_status Plan::create(std::shared_ptr<const Context> context, std::shared_pt
   NORMC_TRY(checkRequest(request));
   std::unique_ptr<const Platform> platform;
   NORMC_TRY(platformOf(*context, request, platform));
-  ProblemRequest wanted;
-  NORMC_TRY(parseProblemText(request.problem, wanted));
+  std::string why;
+  std::optional<ProblemText> parts = parseProblemText(request.problem, &why);
+  if (!parts) return fail(NORMC_INVALID_ARGUMENT, why);
+  ProblemRequest wanted{request.problem, *std::move(parts)};
   Selection selection;
   NORMC_TRY(Selection::make(package->manifest(), wanted, *platform, selection));
   std::unique_ptr<Plan> made(new Plan());
@@ -139,9 +141,9 @@ normc_status Plan::checkSizes(const Sizes& sizes) const {
   };
   if (request_.parts.features && sizes.features != *request_.parts.features)
     return mismatch("features", sizes.features, *request_.parts.features);
-  if (request_.rows && sizes.rows != *request_.rows) return mismatch("rows", sizes.rows, *request_.rows);
-  if (request_.segments && sizes.segments != *request_.segments)
-    return mismatch("segments", sizes.segments, *request_.segments);
+  if (request_.parts.rows && sizes.rows != *request_.parts.rows) return mismatch("rows", sizes.rows, *request_.parts.rows);
+  if (request_.parts.segments && sizes.segments != *request_.parts.segments)
+    return mismatch("segments", sizes.segments, *request_.parts.segments);
   return checkGroups(sizes.features);
 }
 

@@ -15,7 +15,7 @@
 #include "runtime/core/Context.h"
 #include "runtime/package/Package.h"
 #include "runtime/plan/BoundKernel.h"
-#include "runtime/plan/ProblemText.h"
+#include "runtime/plan/Select.h"
 
 namespace normc::runtime {
 

@@ -19,13 +19,13 @@ std::string text(const std::map<std::string, int64_t>& bindings) {
 
 /// Why the kernel computes something else; empty if it does not.
 std::string problemDiffers(const KernelInfo& kernel, const ProblemRequest& request) {
-  const ProblemParts &has = kernel.parts, &wants = request.parts;
+  const ProblemText &has = kernel.parts, &wants = request.parts;
   const auto differs = [](std::string_view what, const std::string& has, const std::string& wants) {
     return std::string(what) + " " + has + ", not " + wants;
   };
   if (has.data != wants.data) return differs("is for data", std::string(name(has.data)), std::string(name(wants.data)));
   if (has.params != wants.params) return differs("is for params", std::string(name(has.params)), std::string(name(wants.params)));
-  if (has.layout != wants.layout) return differs("is for layout", has.layout, wants.layout);
+  if (has.layout != wants.layout) return differs("is for layout", std::string(name(has.layout)), std::string(name(wants.layout)));
   if (has.segmented != wants.segmented)
     return has.segmented ? "is for three dimensions, not two" : "is for two dimensions, not three";
   if (has.mask != wants.mask) return has.mask ? "needs a mask" : "takes no mask";
@@ -39,10 +39,11 @@ std::string problemDiffers(const KernelInfo& kernel, const ProblemRequest& reque
 struct PossibleRows {
   Range all, ofASegment;
   explicit PossibleRows(const ProblemRequest& request) {
-    if (request.rows) ofASegment = {*request.rows, *request.rows};
-    const std::optional<int64_t> total = request.totalRows();
-    if (total) all = {*total, *total};
-    else all.least = request.rows.value_or(0);
+    const ProblemText& parts = request.parts;
+    if (parts.rows) ofASegment = {*parts.rows, *parts.rows};
+    if (parts.rows && (parts.segments || !parts.segmented))
+      all.least = all.most = multiply(parts.segments.value_or(1), *parts.rows);
+    else all.least = parts.rows.value_or(0);
   }
 };
 
@@ -90,14 +91,14 @@ normc_status noSuchNorm(const Manifest& manifest, const ProblemRequest& request)
   std::vector<std::string_view> seen;
   for (const KernelInfo& kernel : manifest.kernels) {
     const bool sameNorm = kernel.parts.norm == request.parts.norm;
-    const std::string& name = sameNorm ? kernel.parts.entry : kernel.parts.norm;
+    const std::string_view name = sameNorm ? normc::name(kernel.parts.entry) : kernel.parts.norm;
     if (std::find(seen.begin(), seen.end(), name) != seen.end()) continue;
     seen.push_back(name);
     std::string& list = sameNorm ? entries : norms;
-    list += (list.empty() ? "" : ", ") + name;
+    list += (list.empty() ? "" : ", ") + std::string(name);
   }
   if (!entries.empty())
-    return fail(NORMC_NOT_FOUND, "the package has no ", request.parts.entry, " of `", request.parts.norm,
+    return fail(NORMC_NOT_FOUND, "the package has no ", name(request.parts.entry), " of `", request.parts.norm,
                 "`; it has: ", entries);
   return fail(NORMC_NOT_FOUND, "the package has no norm `", request.parts.norm,
               "`; it has: ", norms.empty() ? std::string("none") : norms);
@@ -171,7 +172,7 @@ normc_status Selection::make(const Manifest& manifest, const ProblemRequest& req
     }
     made.unable_.pop_back();
     const std::string remedy =
-        otherDevice ? platform.remedy() : "compile the package with `" + request.compiledAs() + "` as well";
+        otherDevice ? platform.remedy() : "compile the package with `" + request.parts.withoutSizes().text() + "` as well";
     return fail(otherDevice ? NORMC_FAILED_PRECONDITION : NORMC_NOT_FOUND, "no kernel of the package serves ",
                 request.text, " here:\n", made.unable_, remedy.empty() ? "" : "\n", remedy);
   }

@@ -15,9 +15,14 @@
 #include <vector>
 
 #include "runtime/plan/Backend.h"
-#include "runtime/plan/ProblemText.h"
 
 namespace normc::runtime {
+
+/// The problem that a caller asks for.
+struct ProblemRequest {
+  std::string text;  ///< as the caller wrote it
+  ProblemText parts;
+};
 
 class Selection {
  public:

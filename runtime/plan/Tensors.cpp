@@ -166,7 +166,7 @@ uintptr_t View::end() const {
 normc_status bindXSized(const TensorRules& rules, const DLTensor& given, ShapeSource& source, Sizes& sizes,
                         View& view) {
   const std::string_view name = normc::runtime::name(rules.which);
-  const ProblemParts& parts = *rules.problem;
+  const ProblemText& parts = *rules.problem;
   const bool channelsFirst = parts.channelsFirst();
   int64_t count;
   NORMC_TRY(checkBasics(name, given, rules, count));

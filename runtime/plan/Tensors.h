@@ -27,7 +27,7 @@ struct TensorRules {
   Tensor which;
   DType type;
   bool written;
-  const ProblemParts* problem;
+  const ProblemText* problem;
   const Place* place;  ///< where it has to lie
 };
 

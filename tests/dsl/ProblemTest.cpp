@@ -58,6 +58,38 @@ TEST(Problem, TheTextSpellsOutOnlyWhatDiffersFromTheDefault) {
   EXPECT_EQ(problemOf("layer_norm:forward@f64[*x8]{params=f64}").text(), "layer_norm:forward@f64[*x8]");
 }
 
+// The runtime reads problems without the language.
+TEST(Problem, TextsOfBuiltinNormsReadTheSameWithoutTheirDefinition) {
+  int texts = 0;
+  for (const BuiltinNorm& norm : builtinNorms())
+    for (const Entry entry : kEntries)
+      for (const Layout layout : kLayouts)
+        for (const bool mask : {false, true}) {
+          Problem problem{.spec = *findNorm(norm.name), .entry = entry, .data = DType::BF16, .layout = layout, .mask = mask};
+          problem.segmented = layout == Layout::ChannelsFirst || problem.spec->reduce == Reduce::Segment ||
+                              problem.spec->reduce == Reduce::SegmentFeatures;
+          problem.features = 64;
+          for (const std::string& binding : bindingNames(*problem.spec)) problem.bindings[binding] = 4;
+          if (!checkProblem(problem)) continue;
+          ++texts;
+          EXPECT_EQ(parseProblemText(problem.text()), problem.parts()) << problem.text();
+          const auto request = parseProblemText(problem.text(2, 3));
+          ASSERT_TRUE(request) << problem.text(2, 3);
+          EXPECT_EQ(request->withoutSizes().text(), problem.text());
+          const auto bound = parseRequest(request->text(), findNorm);
+          ASSERT_TRUE(bound) << normc::text(bound.errors());
+          EXPECT_EQ(bound->text(), problem.text());
+        }
+  EXPECT_GT(texts, 50);
+}
+
+TEST(ProblemErrors, OfARequestPointIntoTheTextAsItWasWritten) {
+  const auto request = parseRequest("layer_norm:forward@f31[16x8]", findNorm);
+  ASSERT_FALSE(request);
+  EXPECT_EQ(normc::text(request.errors()).find("stays open"), std::string::npos);
+  EXPECT_NE(normc::text(request.errors()).find("layer_norm:forward@f31[16x8]\n"), std::string::npos);
+}
+
 TEST(Problem, OptionsMayStandInAnyOrder) {
   EXPECT_EQ(problemOf("power_norm_released:forward@bf16[*x*]{params=bf16,mask,heads=2}").text(),
             "power_norm_released:forward@bf16[*x*]{heads=2,mask,params=bf16}");

@@ -125,6 +125,7 @@ TEST(Arrows, AreRefusedWhereTheyPointBack) {
   EXPECT_EQ(reasonAgainst("runtime/threads/Pool.cpp", {"runtime/plan/Plan.h", false}), "runtime/threads may not see runtime");
   EXPECT_EQ(reasonAgainst("runtime/abi/kernel.h", {"runtime/normc.h", false}),
             "runtime/abi may not see runtime");
+  EXPECT_EQ(reasonAgainst("runtime/abi/Types.h", {"dsl/Problem.h", false}), "runtime/abi may not see dsl");
   EXPECT_EQ(reasonAgainst("codegen/Manifest.cpp", {"runtime/normc.h", false}), "codegen may not see runtime");
   EXPECT_EQ(reasonAgainst("codegen/Manifest.cpp", {"runtime/abi/kernel.h", false}), "");
   EXPECT_EQ(reasonAgainst("codegen/targets/halide/generator/Finish.cpp", {"llvm/ADT/StringRef.h", false}), "codegen/targets/halide/generator may not need llvm");

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "autotune/gate/Request.h"
 
 namespace normc::cli {
 namespace {
@@ -88,7 +87,7 @@ class KernelTrials {
     return true;
   }
   void planFor(const Extents& extents) {
-    const std::string request = gate::requestOf(problem_, extents);
+    const std::string request = problem_.text(extents.segments, extents.rows);
     if (request == planned_) return;
     planned_ = request;
     plan_.reset(), large_.reset();

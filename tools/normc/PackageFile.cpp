@@ -11,26 +11,6 @@
 namespace normc::cli {
 namespace {
 
-/// The problem with `*` for the numbers of segments and rows, which the language leaves open.
-std::string withoutSizes(std::string problem) {
-  const size_t open = problem.find('['), close = problem.find(']');
-  if (open == problem.npos || close == problem.npos || close < open) return problem;
-  const std::string shape = problem.substr(open + 1, close - open - 1);
-  std::vector<std::string> sizes{""};
-  for (const char c : shape) {
-    if (c == 'x') {
-      sizes.emplace_back();
-    } else {
-      sizes.back() += c;
-    }
-  }
-  const bool channelsFirst = problem.find("channels_first") != problem.npos;
-  const size_t features = sizes.size() - (channelsFirst && sizes.size() > 1 ? 2 : 1);
-  for (size_t i = 0; i < sizes.size(); ++i)
-    if (i != features && sizes[i].find_first_not_of("0123456789") == shape.npos) sizes[i] = "*";
-  return problem.replace(open + 1, shape.size(), joined(sizes, "x"));
-}
-
 normc_context_options optionsOf(int threads, const std::string& cudaLibrary) {
   normc_context_options options{};
   options.max_threads = threads;
@@ -91,7 +71,8 @@ host::Plan PackageFile::plan(const std::string& problem, normc_request options) 
   } catch (const host::Error& error) {
     const Failure failure = failureOf(error);
     // What is wrong with a text, the language says better: with a caret and the nearest word.
-    if (failure.code() == ExitCode::Usage) this->problem(withoutSizes(problem));
+    if (failure.code() == ExitCode::Usage)
+      valueOf(parseRequest(problem, [this](std::string_view name) { return find(name); }), ExitCode::Usage);
     throw failure;
   }
 }

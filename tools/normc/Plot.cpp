@@ -19,14 +19,9 @@ using plot::block, plot::plain, tune::Record;
 
 /// Bytes that a call has to move: its X-sized tensors, once each.
 double bytesOf(const tune::Task& task) {
-  const bool backward = task.problem.find(":backward@") != std::string::npos;
-  const bool half = task.problem.find("f16[") != std::string::npos,
-             wide = task.problem.find("@f64[") != std::string::npos;
-  return (backward ? 3.0 : 2.0) *
-         (half   ? 2.0
-          : wide ? 8.0
-                 : 4.0) *
-         double(task.segments) * double(task.rows) * double(task.features);
+  const ProblemText parts = task.parts().value_or(ProblemText());
+  return (parts.isBackward() ? 3.0 : 2.0) * bytes(parts.data) * double(task.segments) * double(task.rows) *
+         double(task.features);
 }
 
 double rate(const Record& choice, const tune::Samples& samples) {
@@ -35,7 +30,8 @@ double rate(const Record& choice, const tune::Samples& samples) {
 
 /// What lines of one picture have in common: all but the features.
 std::string seriesOf(const tune::Task& task) {
-  return task.problem.substr(0, task.problem.find('[')) + ", " + task.policy;
+  const auto parts = task.parts();
+  return (parts ? parts->head() : task.problem) + ", " + task.policy;
 }
 
 std::string landscapeScript(const tune::Database& all) {

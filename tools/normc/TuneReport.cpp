@@ -91,9 +91,9 @@ Json jsonOf(const Tuned& t) {
 
 std::string reproducing(const Tuned& t, const tune::Point& point) {
   const std::string& usual = t.landscape[t.landscape.byDefault()].generator;
-  const bool segmented = t.task.problem.find("x*x") != std::string::npos || t.task.problem.find("x*]") != std::string::npos;
+  const auto parts = t.task.parts();
   return "normc tune " + t.norms + "'" + t.task.problem + "'" +
-         (segmented ? " --segments " + std::to_string(t.task.segments) : "") + " --rows " +
+         (parts && parts->segmented ? " --segments " + std::to_string(t.task.segments) : "") + " --rows " +
          std::to_string(t.task.rows) + " --policy " + t.task.policy + " --threads " + std::to_string(t.task.threads) + t.place +
          " --schedule '" + (point.generator == usual ? "" : point.generator + ":") + point.schedule + "'";
 }

@@ -16,7 +16,6 @@ struct Tuned {
   tune::Landscape landscape;
   tune::Samples defaultSamples;  ///< of the race
   double copySeconds = 0;        ///< of a copy of the same traffic; 0: none
-  int transfers = 0;             ///< X-sized ones
   int64_t disturbed = 0;         ///< samples that were thrown away, since the core was not ours alone
   bool patient = true;           ///< there was time to wait for it to the end
   std::string norms, place;      ///< of the command line: files of norms, and the flags that say where and for what

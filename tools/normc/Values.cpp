@@ -69,13 +69,13 @@ std::vector<std::string> listOf(const std::string& flag, const std::string& text
 }
 
 Entry entryOf(const std::string& flag, const std::string& value) {
-  return enumOf(flag, value, {Entry::Forward, Entry::Backward, Entry::Infer});
+  return enumOf(flag, value, kEntries);
 }
 DType dtypeOf(const std::string& flag, const std::string& value) {
   return enumOf(flag, value, kFloatTypes);
 }
 Layout layoutOf(const std::string& flag, const std::string& value) {
-  return enumOf(flag, value, {Layout::FeaturesLast, Layout::ChannelsFirst});
+  return enumOf(flag, value, kLayouts);
 }
 
 bool namesFile(const std::string& norm) {

@@ -139,12 +139,13 @@ class Tuning {
 
   /// What earlier choices say: of this very task the incumbent, of the same norm and entry elsewhere hints.
   void learn(const TuneTask& t, const tune::Landscape& landscape, tune::SearchOptions& options) const {
-    const auto head = [](const std::string& problem) { return problem.substr(0, problem.find('[')); };
+    const std::string head = t.problem.parts().head();
     if (const auto [choice, point] = tune::choiceOf(landscape, known_.records, settingOf(t)); choice)
       options.incumbent = point;
     std::map<size_t, double> far;  // of each such point: how far away its nearest task is
     for (const tune::Record& record : known_.records) {
-      if (record.kind != "choice" || head(record.task.problem) != head(t.task.problem)) continue;
+      if (record.kind != "choice") continue;
+      if (const auto parts = record.task.parts(); !parts || parts->head() != head) continue;
       const auto point = landscape.find(record.generator, record.schedule);
       if (!point || point == options.incumbent) continue;
       const double octaves = std::fabs(std::log2(double(record.task.features) / double(t.task.features))) +
@@ -215,8 +216,8 @@ class Tuning {
       if (racer.point == tuned.landscape.byDefault()) tuned.defaultSamples = racer.samples;
     // A few that were named are no search: what a whole one chose stays.
     if (tuned.outcome.complete && flags_.schedules.empty()) lab.conclude(tuned.outcome);
-    const bool backward = tuned.task.problem.find(":backward@") != std::string::npos;
-    tuned.transfers = backward ? 3 : 2;
+    const auto parts = tuned.task.parts();
+    const bool backward = parts && parts->isBackward();
     tuned.disturbed = lab.disturbed(), tuned.patient = lab.patient();
     if (tuned.outcome.complete) tuned.copySeconds = lab.copySeconds(backward ? 2 : 1, 1);
   }

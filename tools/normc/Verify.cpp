@@ -46,7 +46,8 @@ class Problems {
 
   /// Why there is none.
   std::string whyNone(const tune::Task& task) const {
-    const std::string name = task.problem.substr(0, task.problem.find(':'));
+    const auto parts = task.parts();
+    const std::string name = parts ? parts->norm : task.problem;
     for (const Norm& norm : given_)
       if (norm->name == name)
         return "its " + name + " (hash " + task.norm.substr(0, 8) +
