@@ -6,7 +6,7 @@
 #include "runtime/api/Struct.h"
 #include "runtime/core/Context.h"
 #include "runtime/core/RawEnum.h"
-#include "runtime/cpu/Isa.h"
+#include "runtime/abi/Isa.h"
 #include "runtime/package/Package.h"
 #include "runtime/plan/Fields.h"
 #include "runtime/plan/Plan.h"
@@ -100,7 +100,7 @@ const char* normc_last_error(void) { return lastError(); }
 
 const char* normc_version(void) { return NORMC_VERSION_TEXT; }
 
-const char* normc_cpu_isa(void) { return cpuIsa() ? cpuIsa()->name.data() : "none"; }
+const char* normc_cpu_isa(void) { return normc::cpuIsa() ? normc::cpuIsa()->name.data() : "none"; }
 
 normc_status normc_context_create(const normc_context_options* options, normc_context** context) {
   return guarded([&] {

@@ -24,10 +24,10 @@ Platform::Verdict CpuPlatform::judge(const KernelInfo& kernel) const {
   if (kernel.device != "cpu") return refuse("is for device `" + kernel.device + "`; this plan is for `cpu`");
   const Isa* const isa = findIsa(kernel.isa);
   if (!isa) return refuse("needs `" + kernel.isa + "`, which this runtime does not know");
-  if (!cpu_ || isa->machine != cpu_->machine || isa->level > cpu_->level)
-    return refuse("needs " + kernel.isa + (cpu_ || isa->wants.empty() ? "" : " with " + std::string(isa->wants)) +
+  if (!cpu_ || !includes(*cpu_, *isa))
+    return refuse("needs " + kernel.isa + (cpu_ || isa->needs.empty() ? "" : " with " + std::string(isa->needs)) +
                   "; this processor has " +
-                  std::string(cpu_ ? cpu_->name : "none of " + std::string(isaNames())));
+                  std::string(cpu_ ? cpu_->name : "none of " + isaNames()));
   if (cap_ && isa->level > cap_->level)
     return refuse("needs " + kernel.isa + ", newer than the cap " + std::string(cap_->name));
   if (keepDenormals_ && isa->roundsBF16 && (kernel.parts.data == DType::BF16 || kernel.parts.params == DType::BF16))

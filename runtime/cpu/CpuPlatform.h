@@ -1,7 +1,7 @@
 // The processor of this machine as a device of plans.
 #pragma once
 
-#include "runtime/cpu/Isa.h"
+#include "runtime/abi/Isa.h"
 #include "runtime/plan/Backend.h"
 
 namespace normc::runtime {

@@ -42,8 +42,8 @@ TEST(Isa, UnknownCoreNamesTheKnownOnes) {
 TEST(Isa, NarrowestOfAnArchitectureComesFirst) {
   std::map<std::string, int64_t> widest;
   for (const Isa& isa : instructionSets()) {
-    EXPECT_LE(widest[isa.triple.str()], isa.vectorBytes) << isa.name.str();
-    widest[isa.triple.str()] = isa.vectorBytes;
+    EXPECT_LE(widest[isa.triple], isa.vectorBytes) << isa.name.str();
+    widest[isa.triple] = isa.vectorBytes;
   }
 }
 

@@ -1,20 +1,16 @@
 #include "tools/normc/Checker.h"
+#include "runtime/abi/Isa.h"
 
 #include <cstdlib>
 
 namespace normc::cli {
 namespace {
 
-/// Instruction sets of one architecture, the older first.
-int levelOf(const std::string& isa) {
-  return isa == "x86-64-v4-bf16" ? 5 : isa == "x86-64-v4" ? 4 : isa == "x86-64-v3" ? 3 : 0;
-}
-
-/// Why the kernel cannot run on this processor; empty if it can.
+/// Returns why the kernel cannot run on this processor; empty if it can.
 std::string processorRefuses(const std::string& isa) {
-  const std::string here = normc_cpu_isa();
-  if (isa == here || (levelOf(isa) > 0 && levelOf(isa) < levelOf(here))) return "";
-  return "needs " + isa + "; this processor has " + here;
+  const Isa *here = cpuIsa(), *needed = findIsa(isa);
+  if (here && needed && includes(*here, *needed)) return "";
+  return "needs " + isa + "; this processor has " + normc_cpu_isa();
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "dsl/Nearest.h"
 #include "llvm/Config/llvm-config.h"
 #include "runtime/normc.h"
+#include "runtime/abi/Isa.h"
 
 namespace normc::cli {
 
@@ -51,11 +52,9 @@ std::string targetWord(const std::string& target) {
 }
 
 bool runsHere(const std::string& target) {
-  const std::string here = normc_cpu_isa();
-  const auto known = codegen::targetNames();
-  if (std::find(known.begin(), known.end(), target) == known.end()) return false;
-  return target == "host" || target == here ||
-         (target.starts_with("x86-64-v") && here.starts_with("x86-64-v") && target < here);
+  if (target == "host") return true;
+  const Isa *here = cpuIsa(), *named = findIsa(target);
+  return here && named && includes(*here, *named);
 }
 
 }  // namespace normc::cli

@@ -1,29 +1,29 @@
 #include "codegen/targets/cpu/Isa.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/TargetParser/Host.h"
+#include "runtime/abi/Isa.h"
 
 namespace normc::codegen::cpu {
 
 const std::vector<Isa>& instructionSets() {
-  static const std::vector<Isa> sets{
-      {"x86-64-v3", "x86_64-unknown-linux-gnu", "x86-64-v3", "", 32, 16, false},
-      {"x86-64-v4", "x86_64-unknown-linux-gnu", "x86-64-v4", "-prefer-256-bit", 64, 32, true},
-      {"x86-64-v4-bf16", "x86_64-unknown-linux-gnu", "x86-64-v4", "-prefer-256-bit,+avx512bf16", 64, 32, true, true},
-      {"aarch64", "aarch64-unknown-linux-gnu", "generic", "+neon,+fullfp16", 16, 32, false},
-  };
+  static const std::vector<Isa> sets = [] {
+    std::vector<Isa> list;
+    for (const normc::Isa& set : kIsas)
+      list.push_back({set.name, std::string(set.machine) + "-unknown-linux-gnu", set.llvmCpu, set.llvmFeatures, set.vectorBytes, set.registers,
+                      set.masks16, set.roundsBF16});
+    return list;
+  }();
   return sets;
 }
 
+/// The best set of this processor; the narrowest of its machine where it has none.
 static llvm::StringRef host() {
+  if (const normc::Isa* set = cpuIsa()) return set->name;
 #if defined(__aarch64__)
   return "aarch64";
 #else
-  auto features = llvm::sys::getHostCPUFeatures();
-  bool v4 = true;
-  for (const char* f : {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}) v4 &= features.lookup(f);
-  return !v4 ? "x86-64-v3" : features.lookup("avx512bf16") ? "x86-64-v4-bf16" : "x86-64-v4";
+  return kIsas[0].name;
 #endif
 }
 

@@ -19,7 +19,7 @@ enum class Core {
 
 struct Isa {
   llvm::StringRef name;      ///< as in manifests and on the command line
-  llvm::StringRef triple;    ///< for LLVM
+  std::string triple;        ///< for LLVM
   llvm::StringRef cpu;       ///< for LLVM
   llvm::StringRef features;  ///< for LLVM, beyond the cpu's
   int64_t vectorBytes;       ///< of the widest register

@@ -10,7 +10,7 @@
 namespace normc::codegen::cpu {
 
 static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machineOf(const Isa& isa) {
-  return machineFor({isa.triple.str(), isa.cpu.str(), isa.features.str()});
+  return machineFor({isa.triple, isa.cpu.str(), isa.features.str()});
 }
 
 llvm::Expected<std::unique_ptr<llvm::Module>> optimizedLlvm(mlir::ModuleOp module, const Isa& isa,

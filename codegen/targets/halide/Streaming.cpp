@@ -90,7 +90,7 @@ Expected<std::string> machineCode(StringRef bitcode, const cpu::Isa& isa, cpu::E
   if (!module)
     return createStringError("the Halide generator wrote bitcode that cannot be read: " +
                              toString(module.takeError()));
-  auto machine = machineFor({isa.triple.str(), isa.cpu.str(), isa.features.str()});
+  auto machine = machineFor({isa.triple, isa.cpu.str(), isa.features.str()});
   if (!machine) return machine.takeError();
   layOut(**module, **machine);
   for (Function& f : **module)

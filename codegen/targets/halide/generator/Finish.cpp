@@ -1,22 +1,17 @@
 #include "codegen/targets/halide/generator/Finish.h"
 
+#include "runtime/abi/Isa.h"
+
 using namespace Halide;
 using namespace Halide::Internal;
 
 namespace normc::halide {
 
 Target targetOf(const std::string& name) {
-  std::string text;
-  if (name == "x86-64-v3")
-    text = "x86-64-linux-sse41-avx-avx2-fma-f16c";
-  else if (name == "x86-64-v4" || name == "x86-64-v4-bf16")  // Halide 21 rounds bf16 in its own way
-    text = "x86-64-linux-sse41-avx-avx2-fma-f16c-avx512-avx512_skylake";
-  else if (name == "aarch64")
-    text = "arm-64-linux-arm_fp16";
-  else
-    throw Refusal("the target '" + name + "'; known: x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64");
+  const Isa* isa = findIsa(name);
+  if (!isa) throw Refusal("the target '" + name + "'; known: " + isaNames());
   // Nothing of Halide's runtime is called: no checks, no allocation, no threads of its own.
-  return Target(text + "-no_runtime-no_asserts-no_bounds_query-large_buffers");
+  return Target(std::string(isa->halide) + "-no_runtime-no_asserts-no_bounds_query-large_buffers");
 }
 
 namespace {

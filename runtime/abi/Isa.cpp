@@ -1,4 +1,4 @@
-#include "runtime/cpu/Isa.h"
+#include "runtime/abi/Isa.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -6,13 +6,8 @@
 #include <sys/auxv.h>
 #endif
 
-namespace normc::runtime {
+namespace normc {
 namespace {
-
-constexpr Isa kIsas[] = {{"x86-64-v3", "x86_64", 3},
-                         {"x86-64-v4", "x86_64", 4},
-                         {"x86-64-v4-bf16", "x86_64", 5, true},
-                         {"aarch64", "aarch64", 1, false, "arithmetic in half precision (fphp, asimdhp)"}};
 
 bool all(unsigned long value, unsigned long bits) { return (value & bits) == bits; }
 
@@ -61,7 +56,13 @@ const Isa* findIsa(std::string_view name) {
   return nullptr;
 }
 
-std::string_view isaNames() { return "x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64"; }
+std::string isaNames() {
+  std::string names;
+  for (const Isa& isa : kIsas) names.append(names.empty() ? "" : ", ").append(isa.name);
+  return names;
+}
+
+bool includes(const Isa& set, const Isa& other) { return set.machine == other.machine && set.level >= other.level; }
 
 const Isa* cpuIsa() {
   static const Isa* const detected = [] {
@@ -74,4 +75,4 @@ const Isa* cpuIsa() {
   return detected;
 }
 
-}  // namespace normc::runtime
+}  // namespace normc
