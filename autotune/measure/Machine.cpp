@@ -9,6 +9,8 @@
 #include <fstream>
 #include <string>
 
+#include "autotune/measure/Caches.h"
+
 namespace normc::measure {
 namespace {
 
@@ -24,28 +26,9 @@ std::string valueOf(const char* file, const std::string& key) {
   return {};
 }
 
-/// Reads `1024K`, `32M`.
-int64_t sizeOf(const std::string& text) {
-  char* end = nullptr;
-  const int64_t number = std::strtoll(text.c_str(), &end, 10);
-  return number * (*end == 'K' ? 1 << 10 : *end == 'M' ? 1 << 20 : *end == 'G' ? 1 << 30 : 1);
-}
-
-void readCaches(Machine& machine) {
-  for (int index = 0; index < 8; ++index) {
-    const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/";
-    std::ifstream level(folder + "level"), size(folder + "size");
-    int number = 0;
-    std::string text;
-    if (!(level >> number) || !(size >> text)) continue;
-    if (number == 2) machine.secondCache = sizeOf(text);
-    machine.lastCache = std::max(machine.lastCache, sizeOf(text));
-  }
-  // Where the system tells nothing: sizes that are common. The C library's own figure for the last cache can
-  // be the sum over a whole processor, of which one core can use a tenth.
-  if (machine.secondCache <= 0) machine.secondCache = 512 << 10;
-  if (machine.lastCache <= machine.secondCache) machine.lastCache = 32 << 20;
-}
+/// Sizes that are common, for a system that describes no caches. The C library's figure for the last one can
+/// be the sum over a whole socket, of which one core can use a tenth.
+constexpr Caches kCommon{.first = 32 << 10, .second = 512 << 10, .last = 32 << 20};
 
 }  // namespace
 
@@ -56,7 +39,8 @@ Machine thisMachine() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) machine.processors = std::max(1, CPU_COUNT(&set));
   machine.online = std::max(machine.processors, int(sysconf(_SC_NPROCESSORS_ONLN)));
-  readCaches(machine);
+  const Caches caches = cachesIn(kCacheFolder, kCommon);
+  machine.secondCache = caches.second, machine.lastCache = caches.last;
   machine.memory = std::atoll(valueOf("/proc/meminfo", "MemAvailable").c_str()) << 10;
   if (machine.memory <= 0) machine.memory = int64_t(1) << 30;
   return machine;

@@ -1,6 +1,8 @@
 // inspect, check, explain, doctor
+#include "autotune/measure/Caches.h"
 #include "runtime/normc.h"
 #include "tests/cli/Command.h"
+#include "tools/normc/Output.h"
 
 namespace normc::cli {
 namespace {
@@ -293,6 +295,18 @@ TEST_F(Doctor, SaysWhetherItCanEmulateCudaKernels) {
     return;
   }
   ADD_FAILURE() << "no line for the CUDA emulator";
+}
+
+TEST_F(Doctor, GivesTheCachesThatACoreReaches) {
+  const measure::Caches caches = measure::thisCaches();
+  const auto size = [](int64_t bytes) {
+    return bytes > 0 ? bytesText(double(bytes)) : std::string("unknown");
+  };
+  const std::string expected =
+      "caches: L1 " + size(caches.first) + ", L2 " + size(caches.second) + ", L3 " + size(caches.last);
+  const auto result = normc({"doctor", "--json"}).json();
+  for (const auto& finding : result["findings"])
+    if (finding["item"] == "memory") EXPECT_TRUE(contains(finding["detail"], expected)) << finding;
 }
 
 TEST_F(Doctor, GivesItsFindingsToPrograms) {

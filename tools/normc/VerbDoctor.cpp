@@ -11,6 +11,7 @@
 #include "tools/normc/Emulation.h"
 #include "tools/normc/PackageFile.h"
 #include "tools/normc/SelfTest.h"
+#include "autotune/measure/Caches.h"
 #include "codegen/Target.h"
 #include "codegen/targets/cuda/Ptxas.h"
 #include "codegen/targets/halide/Process.h"
@@ -47,14 +48,14 @@ Finding processor() {
 }
 
 Finding memory() {
-  const auto size = [](int which) {
-    const long bytes = sysconf(which);
+  const auto size = [](int64_t bytes) {
     return bytes > 0 ? bytesText(double(bytes)) : std::string("unknown");
   };
+  const measure::Caches caches = measure::thisCaches();
   const double bytes = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
   return {"memory", Finding::Present,
-          bytesText(bytes) + "; caches: L1 " + size(_SC_LEVEL1_DCACHE_SIZE) + ", L2 " +
-              size(_SC_LEVEL2_CACHE_SIZE) + ", L3 " + size(_SC_LEVEL3_CACHE_SIZE),
+          bytesText(bytes) + "; caches: L1 " + size(caches.first) + ", L2 " + size(caches.second) + ", L3 " +
+              size(caches.last),
           ""};
 }
 
