@@ -5,6 +5,7 @@
 // Immutable; any number of threads may use one.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +21,10 @@ struct Candidate {
   std::string schedule;
   package::Limits limits = {};
 };
+
+/// Predicts the time of a schedule of one problem. It is used by one thread at a time, and not after its
+/// target.
+using Predictor = std::function<double(llvm::StringRef schedule)>;
 
 class Target {
  public:
@@ -43,9 +48,14 @@ class Target {
 
   /// What a tuner tries for a call, a space for each strategy. Contains the defaults, or has legal points beside them.
   virtual std::vector<KnobSpace> knobs(const Problem&, const Load&) const = 0;
-  /// About how long a legal schedule takes, by traffic, caches and registers. Only the order counts:
-  /// it says what to measure first, and never decides.
-  virtual double predict(const Problem&, llvm::StringRef schedule, const Load&) const = 0;
+  /// Returns what predicts about how long a legal schedule takes, by traffic, caches and registers. Only the
+  /// order counts: it says what to measure first, and never decides. Remembers what schedules of the problem
+  /// share.
+  virtual Predictor predictor(const Problem&, const Load&) const = 0;
+  /// Predicts one schedule.
+  double predict(const Problem& problem, llvm::StringRef schedule, const Load& load) const {
+    return predictor(problem, load)(schedule);
+  }
   /// Which kind of kernel a legal schedule makes, beside its strategy: words, the same for schedules that are one idea with
   /// other numbers. Where few can be measured, each should be another kind.
   virtual std::string family(const Problem&, llvm::StringRef /*schedule*/) const { return {}; }

@@ -12,16 +12,13 @@ bool advance(std::vector<int>& places, const codegen::KnobSpace& space) {
   return false;
 }
 
-void addLegal(const codegen::Target& target, const Problem& problem, const codegen::Load& load, int axis,
-              const codegen::KnobSpace& space, std::vector<Point>& points) {
+void addLegal(const codegen::Target& target, const Problem& problem, const codegen::Predictor& predict,
+              int axis, const codegen::KnobSpace& space, std::vector<Point>& points) {
   std::vector<int> places(space.knobs.size());
   do {
     const std::string text = scheduleAt(space, places);
     if (target.whyIllegal(problem, text)) continue;
-    Point point{target.generator().str(),
-                llvm::cantFail(target.canonical(text)),
-                target.predict(problem, text, load),
-                {axis}};
+    Point point{target.generator().str(), llvm::cantFail(target.canonical(text)), predict(text), {axis}};
     point.at.insert(point.at.end(), places.begin(), places.end());
     point.family = target.family(problem, text);
     points.push_back(std::move(point));
@@ -59,9 +56,11 @@ Result<Landscape> landscapeOf(const std::vector<codegen::TargetPtr>& generators,
                                  *reason};
   std::vector<Point> points;
   int axis = 0;
-  for (const codegen::TargetPtr& target : generators)
+  for (const codegen::TargetPtr& target : generators) {
+    const codegen::Predictor predict = target->predictor(problem, load);
     for (const codegen::KnobSpace& space : target->knobs(problem, load))
-      addLegal(*target, problem, load, axis++, space, points);
+      addLegal(*target, problem, predict, axis++, space, points);
+  }
 
   const std::string byDefault = defaultFor(first, problem, load);
   for (size_t i = 0; i < points.size(); ++i)

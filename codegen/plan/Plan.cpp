@@ -3,6 +3,7 @@
 #include "codegen/plan/Formulas.h"
 #include "llvm/ADT/StringSet.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Verifier.h"
 
 using namespace mlir;
@@ -86,6 +87,20 @@ llvm::Expected<KernelOp> planKernel(ModuleOp module, const Problem& problem, Str
   if (failed(verify(builder.kernel())))
     return llvm::createStringError("the plan of " + problem.text() + " does not verify; this is a fault of normc");
   return builder.kernel();
+}
+
+llvm::Error withPlan(const Problem& problem, Strategy strategy, llvm::function_ref<void(KernelOp)> look) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  context.loadDialect<NormDialect, arith::ArithDialect, math::MathDialect>();
+  OwningOpRef<ModuleOp> module(ModuleOp::create(UnknownLoc::get(&context)));
+  auto kernel = planKernel(*module, problem, strategy, "kernel");
+  if (!kernel) return kernel.takeError();
+  look(*kernel);
+  return llvm::Error::success();
+}
+
+TrafficBounds trafficBoundsOf(KernelOp kernel) {
+  return {trafficOf(kernel), trafficOf(kernel, /*warmup=*/false, [](SlabOp) { return false; })};
 }
 
 Traffic trafficOf(KernelOp kernel, bool warmup, llvm::function_ref<bool(SlabOp)> keeps) {

@@ -43,6 +43,9 @@ llvm::SmallVector<Strategy, 2> legalStrategies(const Problem&);
 /// there are none such.
 llvm::Expected<KernelOp> planKernel(mlir::ModuleOp, const Problem&, Strategy, llvm::StringRef symbol, int64_t vector = 0);
 
+/// Plans a kernel in a context of its own, which ends when `look` returns.
+llvm::Error withPlan(const Problem&, Strategy, llvm::function_ref<void(KernelOp)> look);
+
 /// X-sized transfers of a kernel, read off the IR. `warmup` counts the phases and
 /// sweeps that only run then as well. `keeps` says of which slabs a tensor is read once, however many of
 /// their sweeps ask for it; by default of all that are planned so (`resident`).
@@ -51,5 +54,12 @@ struct Traffic {
   int64_t total() const { return reads + writes; }
 };
 Traffic trafficOf(KernelOp, bool warmup = false, llvm::function_ref<bool(SlabOp)> keeps = nullptr);
+
+/// The X-sized transfers between which the caches decide, after warmup.
+struct TrafficBounds {
+  Traffic kept;   ///< where the slabs that are planned so stay on chip between their sweeps
+  Traffic apart;  ///< where no slab does
+};
+TrafficBounds trafficBoundsOf(KernelOp);
 
 }  // namespace normc::codegen

@@ -194,7 +194,8 @@ TEST(Model, StatisticsAheadAreForShortLines) {
   const auto target = generatorsOf("x86-64-v3")[0];
   const auto time = [&](const std::string& problemText, const std::string& ahead) {
     const Problem problem = problemOf(problemText);
-    return target->predict(problem, "resident,vector=8,rows=4,unroll=1,tile=4,grain=32,stream=1" + ahead,
+    const std::string strategy = problem.spec->pre ? "streamed" : "resident";
+    return target->predict(problem, strategy + ",vector=8,rows=4,unroll=1,tile=4,grain=32,stream=1" + ahead,
                            loadOf(problem, 64));
   };
   for (const char* line : {"layer_norm:forward@f32[*x64]", "power_norm_released:backward@f32[*x768]{heads=12}"})
@@ -274,6 +275,35 @@ TEST(Model, WhatIsReadOnceIsNotCountedTwice) {
   const char *streamed = "streamed,threads=256,team=32,vector=4,tile=1,rows=4,blocks=2";
   const double once = time("power_norm:forward@f32[*x1024]", streamed), twice = time("batch_norm:forward@f32[*x1024]", streamed);
   EXPECT_NEAR(twice / once, 1.5, 1e-9) << "a batch's statistics come first, running ones are there";
+}
+
+TEST(Model, OfACpuCountsBothReadingsOfABatch) {
+  const auto target = generatorsOf("x86-64-v4")[0];
+  const auto time = [&](const std::string& problem, const char* schedule) {
+    return target->predict(problemOf(problem), schedule,
+                           loadOf(problemOf(problem), 1 << 18));  // memory decides
+  };
+  const auto streamed = "streamed,vector=16,rows=4,unroll=1,tile=4,grain=128,stream=4";
+  const auto ratio = [&](const std::string& rest) {
+    return time("batch_norm:" + rest, streamed) / time("power_norm:" + rest, streamed);
+  };
+  EXPECT_NEAR(ratio("forward@f32[*x1024]"), 3.0 / 2, 0.1)
+      << "a batch's statistics come first, running ones are there";
+  EXPECT_NEAR(ratio("backward@f32[*x1024]"), 5.0 / 3, 0.1);
+}
+
+TEST(Model, RemembersWhatSchedulesOfAProblemShare) {
+  for (const char* name : {"x86-64-v3", "sm_90"}) {
+    const auto target = generatorsOf(name)[0];
+    const Problem problem = problemOf("batch_norm:forward@f32[*x1024]");
+    const codegen::Load load = loadOf(problem, 4096);
+    const codegen::Predictor predict = target->predictor(problem, load);
+    for (const codegen::Candidate& each : target->defaults(problem)) {
+      const double once = predict(each.schedule);
+      EXPECT_EQ(predict(each.schedule), once) << each.schedule;
+      EXPECT_EQ(target->predict(problem, each.schedule, load), once) << each.schedule;
+    }
+  }
 }
 
 /// Whether the model of a target expects `fast` to take less time than `slow`.

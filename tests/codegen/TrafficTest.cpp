@@ -1,5 +1,6 @@
 // X-sized transfers, counted in the IR, against the table of docs/design.md,
 // section 5: the number of times that a kernel goes through memory is its price.
+#include "codegen/targets/cpu/Space.h"
 #include "tests/codegen/Support.h"
 
 namespace normc::codegen {
@@ -76,6 +77,37 @@ TEST_P(TrafficTable, BackwardMovesWhatTheTableSays) {
 TEST_P(TrafficTable, InferenceReadsOnceAndWritesOnce) {
   expectCell(Entry::Infer, Strategy::Streamed, *row().forward ? "1R 1W" : "");
   expectCell(Entry::Infer, Strategy::Resident, *row().forwardResident ? "1R 1W" : "");
+}
+/// The transfers that the model of a CPU counts, as `trafficOf` gives those of a plan.
+TEST_P(TrafficTable, IsWhatThePredictionCounts) {
+  int served = 0;
+  for (Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer})
+    for (Strategy strategy : {Strategy::Streamed, Strategy::Resident, Strategy::Split})
+      for (bool mask : {false, true})
+        for (bool channelsFirst : {false, true}) {
+          auto problem =
+              problemOf(GetParam(), {.entry = entry, .mask = mask, .channelsFirst = channelsFirst});
+          if (!problem || whyIllegal(*problem, strategy)) continue;
+          ++served;
+          cpu::Predictor predictor(*problem, isaOf("x86-64-v3"), {});
+          const TrafficBounds& counted = predictor.traffic(strategy);
+          EXPECT_EQ(text(counted.kept), trafficOf(*problem, strategy))
+              << problem->text() << " " << name(strategy).str();
+          EXPECT_GE(counted.apart.reads, counted.kept.reads);
+          EXPECT_EQ(counted.apart.writes, counted.kept.writes);
+        }
+  EXPECT_GT(served, 0);
+}
+TEST(Traffic, OfALineThatLeavesTheCacheIsThatOfEachSweep) {
+  const auto apart = [](const char* problem, Strategy strategy) {
+    return text(cpu::Predictor(problemOf(problem), isaOf("x86-64-v3"), {}).traffic(strategy).apart);
+  };
+  EXPECT_EQ(apart("layer_norm:forward@f32[*x1024]", Strategy::Resident), "2R 1W");
+  EXPECT_EQ(apart("layer_norm:backward@f32[*x1024]", Strategy::Resident), "4R 1W");
+  EXPECT_EQ(apart("batch_norm:forward@f32[*x64]", Strategy::Resident), "2R 1W");
+  EXPECT_EQ(apart("batch_norm:forward@f32[*x64]", Strategy::Streamed), "2R 1W")
+      << "no slab of it is kept anyway";
+  EXPECT_EQ(apart("power_norm:forward@f32[*x64]", Strategy::Resident), "1R 1W") << "it reads once";
 }
 TEST(Traffic, OfASplitRowIsThatOfTwoReadings) {
   EXPECT_EQ(trafficOf(problemOf("layer_norm:forward@f32[*x65536]"), Strategy::Split), "2R 1W");

@@ -189,7 +189,7 @@ class Tuning {
                 .norms = normFiles(),
                 .place = placeFlags()};
     if (!tuned.outcome.failure.empty()) return tuned;
-    conclude(tuned, lab);
+    conclude(t.problem, tuned, lab);
     return tuned;
   }
 
@@ -211,13 +211,12 @@ class Tuning {
     return text;
   }
 
-  void conclude(Tuned& tuned, tune::LiveLab& lab) const {
+  void conclude(const Problem& problem, Tuned& tuned, tune::LiveLab& lab) const {
     for (const tune::Racer& racer : tuned.outcome.racers)
       if (racer.point == tuned.landscape.byDefault()) tuned.defaultSamples = racer.samples;
     // A few that were named are no search: what a whole one chose stays.
     if (tuned.outcome.complete && flags_.schedules.empty()) lab.conclude(tuned.outcome);
-    const auto parts = tuned.task.parts();
-    const bool backward = parts && parts->isBackward();
+    const bool backward = problem.entry == Entry::Backward;
     tuned.disturbed = lab.disturbed(), tuned.patient = lab.patient();
     if (tuned.outcome.complete) tuned.copySeconds = lab.copySeconds(backward ? 2 : 1, 1);
   }

@@ -33,8 +33,10 @@ class CpuTarget : public Target {
   std::vector<KnobSpace> knobs(const Problem& problem, const Load& load) const override {
     return cpu::knobSpaces(problem, isa_, load);
   }
-  double predict(const Problem& problem, llvm::StringRef text, const Load& load) const override {
-    return cpu::predict(problem, llvm::cantFail(cpu::parseSchedule(text)), isa_, load);
+  codegen::Predictor predictor(const Problem& problem, const Load& load) const override {
+    return [model = cpu::Predictor(problem, isa_, load)](llvm::StringRef text) mutable {
+      return model(llvm::cantFail(cpu::parseSchedule(text)));
+    };
   }
   llvm::Expected<std::string> emit(const Problem& problem, llvm::StringRef text, llvm::StringRef name) const override {
     auto stage = findStage(name, stages());

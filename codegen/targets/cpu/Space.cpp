@@ -45,20 +45,15 @@ struct Moved {
 };
 
 /// A slab that outgrows its core's cache is read from memory in each of its sweeps.
-Moved transfersOf(const Problem& problem, const Schedule& s, const Load& load) {
-  const bool backward = problem.entry == Entry::Backward, perFeature = problem.spec->perFeature();
-  const double reads = backward ? 2 : 1;
-  if (s.strategy == Strategy::Split) return {reads * 2 + 1, 0};
-  if (s.strategy == Strategy::Streamed) {
-    const bool twice = perFeature && problem.entry != Entry::Infer && !problem.spec->running.has_value();
-    return {reads * (twice ? 2 : 1) + 1, 0};
-  }
+Moved transfersOf(const Problem& problem, const Schedule& s, const Load& load, const TrafficBounds& traffic) {
+  const bool perFeature = problem.spec->perFeature();
+  const double inputs = problem.entry == Entry::Backward ? 2 : 1;
   const bool strips = goesDownColumns(problem, s.strategy), channels = problem.layout == Layout::ChannelsFirst && perFeature;
   const int64_t width = strips ? s.vector * s.tile : channels ? load.totalRows() : elementsOfRun(problem, load);
   const int64_t height = strips ? load.totalRows() : s.stream && isLarge(problem, load) ? s.stream : s.rows;
-  const bool stays = double(width * height * bytes(problem.data)) * reads <= 0.5 * double(load.ownCache);
-  const double again = problem.entry == Entry::Infer && perFeature ? 0 : reads;
-  return stays ? Moved{reads + 1, again} : Moved{reads + 1 + again, 0};
+  const bool stays = double(width * height * bytes(problem.data)) * inputs <= 0.5 * double(load.ownCache);
+  const double least = double(traffic.kept.total()), most = double(traffic.apart.total());
+  return stays ? Moved{least, most - least} : Moved{most, 0};
 }
 
 /// Nanoseconds of arithmetic for an element: instructions, and the latency of sums that wait for themselves.
@@ -124,10 +119,23 @@ std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa, const 
   return spaces;
 }
 
-double predict(const Problem& problem, const Schedule& s, const Isa& isa, const Load& load) {
+const Predictor::Facts& Predictor::factsOf(Strategy strategy) {
+  const auto [at, isNew] = facts_.try_emplace(strategy);
+  if (isNew) {
+    at->second.byDefault = defaultSchedule(problem_, isa_, strategy);
+    llvm::cantFail(
+        withPlan(problem_, strategy, [&](KernelOp kernel) { at->second.traffic = trafficBoundsOf(kernel); }));
+  }
+  return at->second;
+}
+
+double Predictor::operator()(const Schedule& s) {
+  const Problem& problem = problem_;
+  const Load& load = load_;
+  const auto& [byDefault, traffic] = factsOf(s.strategy);
   const bool strips = goesDownColumns(problem, s.strategy);
   const double elements = double(load.totalRows()) * double(load.features), size = bytes(problem.data);
-  const Moved moved = transfersOf(problem, s, load);
+  const Moved moved = transfersOf(problem, s, load, traffic);
   const int tensors = problem.entry == Entry::Backward ? 3 : 2;
   double perByte = memoryCost(int64_t(elements * size) * tensors, load);
   if (strips)
@@ -143,7 +151,7 @@ double predict(const Problem& problem, const Schedule& s, const Isa& isa, const 
     perByte *= 1.5;
   const double memory = elements * size * (moved.fromMemory * perByte + moved.fromCache * 0.015);
 
-  double compute = elements * (computeCost(problem, s, isa, strips) + waitCost(problem, s, load));
+  double compute = elements * (computeCost(problem, s, isa_, strips) + waitCost(problem, s, load));
   const int64_t run = elementsOfRun(problem, load), rest = run % s.vector;
   if (s.scalarTail && !strips) compute += elements / double(run) * double(rest) * 1.0;
   // Rows at a multiple of a page fall into the same sets of the first-level cache.
@@ -154,9 +162,8 @@ double predict(const Problem& problem, const Schedule& s, const Isa& isa, const 
       : strips ? double(run) / double(s.vector * s.tile) : double(load.totalRows()) / double(s.grain);
   const double tasks = std::max(1.0, units), workers = std::min(double(load.threads), tasks);
   constexpr double kTask = 150;
-  // In a large call that streams `rows` changes nothing, in one that is not `stream` next to nothing: the default
-  // stands for all.
-  const Schedule byDefault = defaultSchedule(problem, isa, s.strategy);
+  // In a large call that streams `rows` changes nothing, in one that is not `stream` next to nothing: the
+  // default stands for all.
   if (large ? s.stream && s.rows != byDefault.rows : s.stream != byDefault.stream) compute *= 1.05;
   // What is hidden behind the other still costs a little: it orders schedules that memory makes alike.
   return (std::max(memory, compute) + 0.2 * std::min(memory, compute) + kTask * tasks) / workers;

@@ -1,9 +1,11 @@
 // What is worth trying on a CPU, and which of it first.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "codegen/Tuning.h"
+#include "codegen/plan/Plan.h"
 #include "codegen/targets/cpu/Schedule.h"
 
 namespace normc::codegen::cpu {
@@ -11,8 +13,31 @@ namespace normc::codegen::cpu {
 /// A space for each legal strategy. Knobs that the slabs of the problem do not look at stay at their defaults.
 std::vector<KnobSpace> knobSpaces(const Problem&, const Isa&, const Load&);
 
-/// Nanoseconds, roughly: what memory moves against what the core computes, the larger of them, plus tasks.
-/// The coefficients are those of a common server core; they order schedules and claim no more.
-double predict(const Problem&, const Schedule&, const Isa&, const Load&);
+/// Predicts the time of a call for the schedules of one problem. Plans a strategy when its first schedule is
+/// predicted, and keeps what the plan says. For one thread at a time.
+class Predictor {
+ public:
+  Predictor(Problem problem, Isa isa, const Load& load)
+      : problem_(std::move(problem)), isa_(std::move(isa)), load_(load) {}
+
+  /// Returns nanoseconds, roughly: what memory moves against what the core computes, the larger of them, plus
+  /// tasks. The coefficients are those of a common server core; they order schedules and claim no more.
+  double operator()(const Schedule&);
+  /// Returns the transfers that predictions for a strategy count.
+  const TrafficBounds& traffic(Strategy strategy) { return factsOf(strategy).traffic; }
+
+ private:
+  /// What all schedules of a strategy share.
+  struct Facts {
+    Schedule byDefault;
+    TrafficBounds traffic;
+  };
+  const Facts& factsOf(Strategy);
+
+  Problem problem_;
+  Isa isa_;
+  Load load_;
+  std::map<Strategy, Facts> facts_;
+};
 
 }  // namespace normc::codegen::cpu

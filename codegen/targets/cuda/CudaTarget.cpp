@@ -90,9 +90,11 @@ class CudaTarget : public Target {
       spaces.push_back(knobSpace(formOf(problem, strategy), arch_, strategy));
     return spaces;
   }
-  double predict(const Problem& problem, llvm::StringRef text, const Load& load) const override {
-    Schedule schedule = llvm::cantFail(parseSchedule(text));
-    return cuda::predict(formOf(problem, schedule.strategy), schedule, arch_, load);
+  codegen::Predictor predictor(const Problem& problem, const Load& load) const override {
+    return [this, problem, load](llvm::StringRef text) {
+      const Schedule schedule = llvm::cantFail(parseSchedule(text));
+      return cuda::predict(formOf(problem, schedule.strategy), schedule, arch_, load);
+    };
   }
   std::string family(const Problem& problem, llvm::StringRef text) const override {
     Schedule schedule = llvm::cantFail(parseSchedule(text));

@@ -2,8 +2,6 @@
 
 #include "codegen/targets/Knobs.h"
 #include "llvm/Support/MathExtras.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 
 namespace normc::codegen::cuda {
 
@@ -274,10 +272,9 @@ Form formOf(KernelOp kernel) {
 }
 
 Form formOf(const Problem& problem, Strategy strategy) {
-  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  context.loadDialect<NormDialect, mlir::arith::ArithDialect, mlir::math::MathDialect>();
-  mlir::OwningOpRef<mlir::ModuleOp> module(mlir::ModuleOp::create(mlir::UnknownLoc::get(&context)));
-  return formOf(llvm::cantFail(planKernel(*module, problem, strategy, "kernel")));
+  Form form;
+  llvm::cantFail(withPlan(problem, strategy, [&](KernelOp kernel) { form = formOf(kernel); }));
+  return form;
 }
 
 llvm::SmallVector<TensorOp> readAlways(SlabOp slab) {

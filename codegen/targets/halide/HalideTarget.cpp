@@ -105,8 +105,10 @@ class HalideTarget : public Target {
     if (features > s.columns) values.push_back(2 * s.columns);
     return values;
   }
-  double predict(const Problem& problem, llvm::StringRef text, const Load& load) const override {
-    return cpu::predict(problem, llvm::cantFail(parseSchedule(text)).cut(), isa_, load);
+  Predictor predictor(const Problem& problem, const Load& load) const override {
+    return [model = cpu::Predictor(problem, isa_, load)](llvm::StringRef text) mutable {
+      return model(llvm::cantFail(parseSchedule(text)).cut());
+    };
   }
 
   llvm::Expected<std::string> emit(const Problem& problem, llvm::StringRef text,
