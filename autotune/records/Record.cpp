@@ -12,7 +12,10 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kMaxLine = 1 << 20, kMaxSamples = 4096, kMaxText = 1 << 14;
-constexpr std::array<std::string_view, 5> kStatusNames = {"ok", "refused", "wrong", "crashed", "hung"};
+constexpr std::array<std::string_view, 6> kStatusNames = {"ok",      "refused", "wrong",
+                                                          "crashed", "hung",    "duplicate"};
+/// Schema 1 has no status for duplicates: a refusal had this reason, followed by the other's schedule.
+constexpr std::string_view kDuplicateOfSchema1 = "the same code as ";
 
 std::string hashOf(const std::string& text, size_t digits) {
   return runtime::sha256(text.data(), text.size()).substr(0, digits);
@@ -71,7 +74,7 @@ Samples samplesAt(const Json& json, const char* key) {
 }
 
 Json toJson(const Record& r) {
-  Json json = {{"schema", kSchema}, {"kind", r.kind}};
+  Json json = {{"schema", r.status == Status::Duplicate ? kSchema : 1}, {"kind", r.kind}};
   json["task"] = {{"problem", r.task.problem}, {"norm", r.task.norm},         {"segments", r.task.segments},
                   {"rows", r.task.rows},       {"features", r.task.features}, {"threads", r.task.threads},
                   {"policy", r.task.policy}};
@@ -121,6 +124,7 @@ Record fromJson(const Json& json) {
   if (status == kStatusNames.end()) throw Unusable();
   r.status = Status(status - kStatusNames.begin());
   if (json.contains("reason")) r.reason = textAt(json, "reason");
+  if (r.status == Status::Refused && r.reason.starts_with(kDuplicateOfSchema1)) r.status = Status::Duplicate;
   const Json& gate = objectAt(json, "gate");
   r.trials = wholeAt(gate, "trials", 0), r.worst = numberAt(gate, "worst");
   r.stage = textAt(json, "stage");

@@ -17,7 +17,7 @@ namespace normc::tune {
 
 using measure::Samples;
 
-inline constexpr int kSchema = 1;
+inline constexpr int kSchema = 2;  ///< of a duplicate; every other record is written with schema 1
 inline constexpr int64_t kMostWhole = int64_t(1) << 50;  ///< of any count in a record
 
 /// What was tuned: the circumstances that decide which schedule is best.
@@ -43,7 +43,8 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
-enum class Status { Ok, Refused, Wrong, Crashed, Hung };
+/// Duplicate: the code is that of another candidate, which was tried instead. It is no failure.
+enum class Status { Ok, Refused, Wrong, Crashed, Hung, Duplicate };
 std::string_view name(Status);
 
 /// What a race concluded; of a record of kind `choice` or `verify`.

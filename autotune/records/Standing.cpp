@@ -33,6 +33,7 @@ std::string against(const Record& choice, const std::vector<Record>& all) {
         !sameCircumstances(r, choice))
       continue;
     if (r.kind == "trial" && r.status == Status::Refused) continue;  // which may be for want of something here
+    if (r.kind == "trial" && r.status == Status::Duplicate) continue;  // which says nothing of the code
     const Record*& last = r.kind == "verify" ? again : trial;
     if (!last || newer(r, *last)) last = &r;
   }

@@ -181,7 +181,7 @@ Screened LiveLab::judged(size_t point) {
     return result.status = Status::Refused, result.reason = facts.made->failure, result;
   const auto [first, isNew] = byObject_.try_emplace(facts.made->object, point);
   if (!isNew && first->second != point) {
-    result.status = Status::Refused;
+    result.status = Status::Duplicate;
     result.reason = "the same code as " + landscape_[first->second].schedule;
     return result;
   }

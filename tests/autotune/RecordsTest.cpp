@@ -63,6 +63,35 @@ TEST_F(Records, AreReadAsTheyWereWritten) {
   EXPECT_EQ(line.record->status, Status::Wrong);
 }
 
+TEST_F(Records, ADuplicateIsOneOfANewerSchema) {
+  Record same = sample();
+  same.status = Status::Duplicate, same.reason = "the same code as resident,vector=8,rows=4";
+  const std::string line = lineOf(same);
+  EXPECT_NE(line.find("\"schema\":2,"), std::string::npos) << line;
+  EXPECT_NE(line.find("\"status\":\"duplicate\""), std::string::npos) << line;
+  ASSERT_TRUE(readLine(line).record);
+  EXPECT_EQ(*readLine(line).record, same);
+  EXPECT_NE(lineOf(sample()).find("\"schema\":1,"), std::string::npos)
+      << "what schema 1 can say keeps its line";
+}
+
+TEST_F(Records, ADuplicateOfSchema1IsReadAsOne) {
+  Record old = sample();
+  old.status = Status::Refused, old.reason = "the same code as resident,vector=8,rows=4";
+  const std::string line = lineOf(old);
+  EXPECT_NE(line.find("\"status\":\"refused\""), std::string::npos) << line;
+  ASSERT_TRUE(readLine(line).record);
+  EXPECT_EQ(readLine(line).record->status, Status::Duplicate);
+  EXPECT_EQ(readLine(line).record->reason, old.reason);
+  old.reason = "rows is too large";
+  EXPECT_EQ(readLine(lineOf(old)).record->status, Status::Refused);
+  old.status = Status::Wrong, old.reason = "the same code as another";
+  EXPECT_EQ(readLine(lineOf(old)).record->status, Status::Wrong);
+  Database database;
+  database.add(line + "\n");
+  EXPECT_EQ(database.text(), line + "\n") << "a merge keeps the line and its id";
+}
+
 TEST_F(Records, AReasonThatIsLongIsCut) {
   Record wrong = sample();
   wrong.status = Status::Wrong;
@@ -95,7 +124,7 @@ TEST_F(Records, ALineThatWasChangedIsDamaged) {
 
 TEST_F(Records, HostileLinesAreCountedAndPassedOver) {
   nlohmann::json newer = nlohmann::json::parse(lineOf(sample(1)));
-  newer["schema"] = 2;
+  newer["schema"] = kSchema + 1;
   std::string text = lineOf(sample(2)) + "\n";
   text += newer.dump() + "\n";
   text += lineOf(sample(2)) + "\n";                        // again
@@ -165,7 +194,7 @@ TEST_F(Records, MergingDoesNotDependOnTheOrder) {
 }
 
 TEST_F(Records, LinesOfANewerNormcAreKept) {
-  const std::string newer = "{\"schema\": 2, \"what\": \"else\"}";
+  const std::string newer = "{\"schema\": 3, \"what\": \"else\"}";
   Database one, two;
   one.add(lineOf(sample(1)) + "\n" + newer + "\n");
   two.add(newer + "\n" + newer + "3\n" + lineOf(sample(2)));

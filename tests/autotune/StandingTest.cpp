@@ -93,6 +93,8 @@ TEST(Standing, WhatTurnedOutWrongDoesNotCount) {
   for (const Status status : {Status::Wrong, Status::Crashed, Status::Hung})
     EXPECT_EQ(taken({won("a", 1, 0.5), trial("a", 2, status)}), "none");
   EXPECT_EQ(taken({won("a", 1, 0.5), trial("a", 2, Status::Refused)}), "a") << "something may have been missing";
+  EXPECT_EQ(taken({won("a", 1, 0.5), trial("a", 2, Status::Duplicate)}), "a")
+      << "the other one may be as fast";
   EXPECT_EQ(taken({trial("a", 1, Status::Wrong), trial("a", 2), won("a", 2, 0.5)}), "a");
   EXPECT_EQ(taken({won("a", 1, 0.5), trial("a", 2, Status::Crashed), trial("a", 3)}), "a") << "the newest says so";
   EXPECT_EQ(taken({won("a", 1, 0.5), trial("a", 2, Status::Crashed), trial("a", 3, Status::Refused)}), "none");

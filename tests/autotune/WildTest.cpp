@@ -1,5 +1,6 @@
 // Candidates that crash, hang, lie or reach too far: none gets past the gate, each is recorded, and the
 // search goes on. No time is asserted anywhere.
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -31,6 +32,28 @@ TEST_F(Wild, AGoodCandidateIsTimedBesideTheDefault) {
   EXPECT_EQ(slow.status, Status::Ok) << slow.reason;
   EXPECT_EQ(slow.samples.size(), slow.reference.size());
   EXPECT_GE(slow.samples.size(), 3u);
+}
+
+TEST_F(Wild, TheSameCodeIsTriedOnce) {
+  const Landscape landscape = landscapeOf({"right", "slow"});
+  const Setting where = setting();
+  Journal journal(folder_ + "/db.jsonl");
+  LiveLab::Hands sameCode = hands(landscape, &journal);
+  sameCode.make = [make = sameCode.make](const std::vector<size_t>& points) {
+    std::vector<Made> all = make(points);
+    for (Made& one : all) one.object = "one";
+    return all;
+  };
+  LiveLab lab(landscape, where, sameCode, {});
+  ASSERT_EQ(screenOne(lab, 0).status, Status::Ok);
+  const Screened again = screenOne(lab, 1);
+  EXPECT_EQ(again.status, Status::Duplicate);
+  EXPECT_EQ(again.reason, "the same code as right");
+  const auto database = readDatabase(journal.path());
+  ASSERT_TRUE(database);
+  EXPECT_EQ(std::count_if(database->records.begin(), database->records.end(),
+                          [](const Record& r) { return r.status == Status::Duplicate; }),
+            1);
 }
 
 TEST_F(Wild, FiveKindsOfBadCandidatesAreAllRejectedAndTheSearchGoesOn) {

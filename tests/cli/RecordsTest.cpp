@@ -140,6 +140,37 @@ TEST_F(RecordsVerb, ShowCountsAndLists) {
   EXPECT_EQ(json["choices"][0]["verdict"], "won");
 }
 
+TEST_F(RecordsVerb, ShowListsNoDuplicateAsRejected) {
+  tune::Record duplicate = choice(32), old = choice(64), wrong = choice(128);
+  for (tune::Record* r : {&duplicate, &old, &wrong})
+    r->kind = "trial", r->stage = "screen", r->conclusion = {}, r->samples = r->reference = {};
+  duplicate.status = tune::Status::Duplicate, old.status = tune::Status::Refused,
+  wrong.status = tune::Status::Wrong;
+  duplicate.reason = old.reason = "the same code as another", wrong.reason = "y[0] is wrong";
+  writeRecords("db.jsonl", {duplicate, old, wrong});
+  const Outcome o = normc({"records", "show", "db.jsonl"});
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_TRUE(contains(o.out, "3 records; 3 trials of 1 device"));
+  EXPECT_TRUE(contains(
+      o.out, std::string("\nrejected:\n  ") + kProblem + ", " + kSchedule + ": wrong: y[0] is wrong\n"));
+  EXPECT_EQ(normc({"records", "show", "db.jsonl", "--json"}).json()["rejected"].size(), 1u);
+}
+
+TEST_F(RecordsVerb, VerifyTakesADuplicateOfTheDefaultForATie) {
+  const auto made = normc({"compile", kProblem, "-o", "a.npk", "--json"}).json();
+  std::string schedule = made["kernels"][0]["schedule"];
+  const std::string usual =
+      ",tile=" + std::to_string(std::stoi(schedule.substr(schedule.find(",tile=") + 6)));
+  ASSERT_EQ(schedule.find(usual), schedule.rfind(usual)) << schedule;
+  schedule.replace(schedule.find(usual), usual.size(),
+                   usual == ",tile=2" ? ",tile=4" : ",tile=2");  // which a line does not look at
+  writeRecords("db.jsonl", {choice(32, schedule)});
+  const Outcome o = normc({"records", "verify", "db.jsonl"});
+  EXPECT_EQ(o.code, 0) << o.err << o.out;
+  EXPECT_TRUE(contains(o.out, "tie: the same code as "));
+  EXPECT_TRUE(contains(o.out, "0 faster than the default again, 1 no longer beyond the noise"));
+}
+
 TEST_F(RecordsVerb, AFileOfSomethingElseIsNeitherReadNorAppendedTo) {
   write("notes.txt", "what I meant to do\nand did\n");
   for (const std::vector<std::string>& command :

@@ -45,6 +45,26 @@ TEST(TuneReport, SaysHowToReproduceWhatWasRejected) {
       << results.str();
 }
 
+TEST(TuneReport, ADuplicateIsNoRejection) {
+  Tuned tuned = tied(true);
+  tuned.outcome.screened = {
+      {.point = 0, .status = tune::Status::Duplicate, .reason = "the same code as resident"},
+      {.point = 0, .status = tune::Status::Refused, .reason = "the same code as what was refused"}};
+  std::ostringstream results, json, talk;
+  Output out(results, talk);
+  report({tuned}, true, "", out);
+  EXPECT_EQ(results.str().find("duplicate"), std::string::npos) << results.str();
+  EXPECT_NE(results.str().find("streamed: refused\n  the same code as what was refused\n"), std::string::npos)
+      << results.str();
+  Output program(json, talk);
+  program.json = true;
+  report({tuned}, true, "", program);
+  const Json task = Json::parse(json.str()).at("tasks").at(0);
+  EXPECT_EQ(task.at("candidates").at("same_code"), 1);
+  EXPECT_EQ(task.at("candidates").at("refused"), 1);
+  EXPECT_EQ(task.at("rejected").size(), 1u);
+}
+
 TEST(TuneReport, AnInterruptIsNoFaultOfTheDefault) {
   Tuned tuned = tied(true);
   tuned.outcome.failure = "it was interrupted in the first rounds of its race", tuned.outcome.interrupted = true;

@@ -10,11 +10,6 @@ namespace {
 using tune::Screened;
 using tune::Status;
 
-/// A candidate that turned out to be the code of another is no failure.
-bool isSameCode(const Screened& one) {
-  return one.status == Status::Refused && one.reason.starts_with("the same code as ");
-}
-
 struct Tally {
   int64_t right = 0, same = 0, refused = 0, rejected = 0, remembered = 0;
 
@@ -23,7 +18,7 @@ struct Tally {
       remembered += one.remembered;
       if (one.status == Status::Ok)
         ++right;
-      else if (isSameCode(one))
+      else if (one.status == Status::Duplicate)
         ++same;
       else
         ++(one.status == Status::Refused ? refused : rejected);
@@ -81,7 +76,7 @@ Json jsonOf(const Tuned& t) {
   json["raced"] = raced;
   Json rejected = Json::array();
   for (const Screened& one : t.outcome.screened)
-    if (one.status != Status::Ok && !isSameCode(one))
+    if (one.status != Status::Ok && one.status != Status::Duplicate)
       rejected.push_back({{"schedule", t.landscape[one.point].schedule},
                           {"status", tune::name(one.status)},
                           {"reason", one.reason}});
@@ -105,7 +100,7 @@ void printRejected(const std::vector<Tuned>& results, Output& out) {
                     << t.task.text() << (t.outcome.interrupted ? ": not tuned: " : ": the default could not be measured: ")
                     << t.outcome.failure << "\n";
     for (const Screened& one : t.outcome.screened) {
-      if (one.status == Status::Ok || isSameCode(one)) continue;
+      if (one.status == Status::Ok || one.status == Status::Duplicate) continue;
       out.results() << "\n"
                     << t.task.problem << ", " << t.landscape[one.point].schedule << ": "
                     << tune::name(one.status) << "\n  " << shortOf(one.reason)

@@ -53,7 +53,7 @@ ExitCode show(const std::vector<std::string>& files, Output& out) {
   for (const tune::Record& r : all.records) {
     devices.insert(r.device.name + ", " + r.device.arch + " (" + r.device.id().substr(0, 8) + ")");
     trials += r.kind == "trial";
-    if (r.kind == "trial" && r.status != tune::Status::Ok && !r.reason.starts_with("the same code as "))
+    if (r.kind == "trial" && r.status != tune::Status::Ok && r.status != tune::Status::Duplicate)
       rejected.insert(r.task.problem + ", " + r.schedule + ": " + std::string(tune::name(r.status)) + ": " +
                       shortOf(r.reason));
   }

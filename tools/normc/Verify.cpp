@@ -118,7 +118,7 @@ std::optional<Again> measureAgain(const tune::Record& choice, const Problem& pro
     return Again{.reason = "its default is " + std::string(tune::name(byDefaultNow.status)) + ": " + byDefaultNow.reason};
   const tune::Screened one = lab.screen({1}).at(0);
   if (interrupt.requested()) return std::nullopt;
-  if (one.reason.starts_with("the same code as ")) return end("tie", one.reason);
+  if (one.status == tune::Status::Duplicate) return end("tie", one.reason);
   if (failed(lab, one)) return end(std::string(tune::name(one.status)), one.reason);
   if (one.status != tune::Status::Ok) return Again{.reason = one.reason};
   const std::vector<tune::Samples> samples = lab.race({0, 1}, kRounds);
