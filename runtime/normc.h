@@ -235,6 +235,11 @@ NORMC_API void normc_plan_destroy(normc_plan* plan);
 /** For people: the kernels, why they were chosen, which others were rejected and why, threads, numbers. */
 NORMC_API normc_status normc_plan_describe(const normc_plan* plan, const char** text);
 
+/** The value of one number of the kernel that serves any call of the plan, by its name in the manifest: those
+ * of the spec, as the request set them, and those that say from which size on a kernel takes a call for one
+ * that caches do not hold. NORMC_NOT_FOUND where the kernel has no such number. */
+NORMC_API normc_status normc_plan_number(const normc_plan* plan, const char* name, double* value);
+
 /** The sizes of one call. */
 typedef struct normc_sizes {
   size_t struct_size; /**< sizeof of this struct */

@@ -326,6 +326,12 @@ class Plan {
     return fields(normc_plan_saved_field, of);
   }
 
+  /// The value of one number of the kernel that serves any call.
+  double number(const std::string& name) const {
+    double value;
+    check(normc_plan_number(get(), name.c_str(), &value));
+    return value;
+  }
   /// Executes the call.
   void operator()(const Call& call) const;
   /// The object of the C API.

@@ -203,6 +203,15 @@ normc_status normc_plan_describe(const normc_plan* plan, const char** text) {
   return NORMC_OK;
 }
 
+normc_status normc_plan_number(const normc_plan* plan, const char* name, double* value) {
+  return guarded([&] {
+    NORMC_TRY(notNull(plan, "plan"));
+    NORMC_TRY(notNull(name, "name"));
+    NORMC_TRY(notNull(value, "value"));
+    return plan->object->number(name, *value);
+  });
+}
+
 normc_status normc_plan_kernel(const normc_plan* plan, const normc_sizes* given, size_t* index) {
   NORMC_TRY(notNull(plan, "plan"));
   NORMC_TRY(notNull(index, "index"));

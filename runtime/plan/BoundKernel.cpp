@@ -43,6 +43,20 @@ normc_status BoundKernel::create(const Platform& platform, const Context& contex
   return NORMC_OK;
 }
 
+normc_status BoundKernel::number(const char* name, double& value) const {
+  const int index = indexOf(info_.scalars, name);
+  if (index < 0) return refuseNumber(name);
+  value = scalars_[index];
+  return NORMC_OK;
+}
+
+normc_status BoundKernel::refuseNumber(const char* name) const {
+  std::string names;
+  for (const Scalar& scalar : info_.scalars) names += (names.empty() ? "" : ", ") + scalar.name;
+  return fail(NORMC_NOT_FOUND, info_.problem, " has no number `", name,
+              "`; it has: ", names.empty() ? std::string("none") : names);
+}
+
 normc_status BoundKernel::bindNumbers(const normc_request& request, const BoundKernel* general) {
   for (const Scalar& scalar : info_.scalars) scalars_.push_back(scalar.value);
   if (const int stream = indexOf(info_.scalars, kStreamNumber); stream >= 0) {
@@ -55,12 +69,7 @@ normc_status BoundKernel::bindNumbers(const normc_request& request, const BoundK
     const normc_number& number = request.numbers[i];
     const int index = number.name ? indexOf(info_.scalars, number.name) : -1;
     if (index < 0 && number.name && general && indexOf(general->info_.scalars, number.name) >= 0) continue;
-    if (index < 0) {
-      std::string names;
-      for (const Scalar& scalar : info_.scalars) names += (names.empty() ? "" : ", ") + scalar.name;
-      return fail(NORMC_NOT_FOUND, info_.problem, " has no number `", number.name,
-                  "`; it has: ", names.empty() ? std::string("none") : names);
-    }
+    if (index < 0) return refuseNumber(number.name);
     if (number.value != number.value)
       return fail(NORMC_INVALID_ARGUMENT, "the number `", number.name, "` must not be NaN");
     NORMC_TRY(checkRange(info_.scalars[index], number.value));

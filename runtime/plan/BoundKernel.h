@@ -21,6 +21,8 @@ class BoundKernel {
   const KernelInfo& info() const { return info_; }
   size_t index() const { return index_; }  ///< in the manifest
   const std::vector<double>& scalars() const { return scalars_; }
+  /// The value of the number of that name.
+  normc_status number(const char* name, double& value) const;
   const Backend& backend() const { return *backend_; }
 
   static constexpr int kUnused = -1;
@@ -38,6 +40,7 @@ class BoundKernel {
  private:
   BoundKernel(const KernelInfo& info, size_t index) : info_(info), index_(index) {}
   normc_status bindNumbers(const normc_request& request, const BoundKernel* general);
+  normc_status refuseNumber(const char* name) const;
   void noteOperands();
 
   const KernelInfo& info_;

@@ -28,6 +28,8 @@ class Plan {
   const KernelInfo& kernel() const { return kernels_.back()->info(); }
   const std::string& problem() const { return request_.text; }
   const std::string& description() const { return description_; }
+  /// One number of the kernel that serves any call.
+  normc_status number(const char* name, double& value) const { return kernels_.back()->number(name, value); }
   const std::string& normHash() const { return package_->manifest().norms[kernel().norm].hash; }
   const Place& place() const { return place_; }
   const Backend& backend() const { return kernels_.back()->backend(); }

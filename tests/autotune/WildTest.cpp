@@ -9,7 +9,9 @@
 #include "autotune/search/Search.h"
 #include "dsl/Library.h"
 #include "dsl/Tolerance.h"
+#include "runtime/normc.hpp"
 #include "tests/autotune/Wild.h"
+#include "tests/runtime/TestPackage.h"
 
 namespace normc::tune::test {
 namespace {
@@ -54,6 +56,27 @@ TEST_F(Wild, TheSameCodeIsTriedOnce) {
   EXPECT_EQ(std::count_if(database->records.begin(), database->records.end(),
                           [](const Record& r) { return r.status == Status::Duplicate; }),
             1);
+}
+
+TEST(Gate, CallsThatCachesDoNotHoldAreTriedWhereAKernelKnowsThem) {
+  const host::Context context;
+  const auto numbersOf = [&](std::vector<package::Scalar> scalars) {
+    package::Kernel kernel = normc::test::layerNorm("forward");
+    kernel.scalars.insert(kernel.scalars.end(), scalars.begin(), scalars.end());
+    const std::string bytes = normc::test::packageOf(kernel).bytes();
+    const host::Package package(context, bytes.data(), bytes.size());
+    std::vector<std::string> names;
+    for (const normc_number& number :
+         gate::numbersOfLargeCalls(host::Plan(package, "layer_norm:forward@f32[*x*]").get())) {
+      EXPECT_EQ(number.value, 0);
+      names.push_back(number.name);
+    }
+    return names;
+  };
+  EXPECT_EQ(numbersOf({}), std::vector<std::string>());
+  EXPECT_EQ(numbersOf({{"stream_bytes", 1}}), std::vector<std::string>());
+  EXPECT_EQ(numbersOf({{"large_bytes", 1}, {"stream_bytes", 1}}),
+            (std::vector<std::string>{"large_bytes", "stream_bytes"}));
 }
 
 TEST_F(Wild, FiveKindsOfBadCandidatesAreAllRejectedAndTheSearchGoesOn) {

@@ -185,6 +185,12 @@ TEST(Abi, RefusesNull) {
   EXPECT_EQ(refusal(normc_execute(nullptr, nullptr)), "INVALID_ARGUMENT: plan is null");
   EXPECT_EQ(refusal(normc_execute(norm.forwardPlan.get(), nullptr)), "INVALID_ARGUMENT: args is null");
   EXPECT_EQ(refusal(normc_plan_describe(norm.forwardPlan.get(), nullptr)), "INVALID_ARGUMENT: text is null");
+  double value;
+  EXPECT_EQ(refusal(normc_plan_number(nullptr, "epsilon", &value)), "INVALID_ARGUMENT: plan is null");
+  EXPECT_EQ(refusal(normc_plan_number(norm.forwardPlan.get(), nullptr, &value)),
+            "INVALID_ARGUMENT: name is null");
+  EXPECT_EQ(refusal(normc_plan_number(norm.forwardPlan.get(), "epsilon", nullptr)),
+            "INVALID_ARGUMENT: value is null");
   EXPECT_EQ(refusal(normc_plan_saved_bytes(norm.forwardPlan.get(), nullptr, nullptr)),
             "INVALID_ARGUMENT: sizes is null");
   EXPECT_EQ(refusal(normc_state_init(nullptr)), "INVALID_ARGUMENT: state is null");

@@ -318,6 +318,18 @@ TEST(Execute, UsesTheNumbersOfThePlan) {
   for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(y[i], -3 * x[i]);
 }
 
+TEST(Execute, TellsTheNumbersOfThePlan) {
+  const normc_number factor = {"factor", -3};
+  const Plan plan(standard(), "probe:forward@f32[*x*]", {.numbers = &factor, .number_count = 1});
+  EXPECT_EQ(plan.number("factor"), -3);
+  EXPECT_EQ(plan.number("masked"), 0);
+  double value = 5;
+  EXPECT_EQ(refusal(normc_plan_number(plan.get(), "large_bytes", &value)),
+            "NOT_FOUND: probe:forward@f32[*x*] has no number `large_bytes`; it has: factor, masked, "
+            "channels_first");
+  EXPECT_EQ(value, 5) << "outputs are untouched";
+}
+
 TEST(Execute, FlushesDenormalsUnlessThePlanKeepsThem) {
   std::vector<float> x(4, 1e-40f), y(4);
   Call call;
