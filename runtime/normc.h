@@ -394,20 +394,6 @@ NORMC_API normc_status normc_state_set(normc_state* state, const char* field, co
 /** Copies a state. Both must be states of the same norm, dtype and number of features; they may lie on different devices. */
 NORMC_API normc_status normc_state_copy(normc_state* to, const normc_state* from);
 
-/** The buffers of a checkpoint of the released PowerNorm code (MaskPowerNorm). */
-typedef struct normc_power_norm_checkpoint {
-  size_t struct_size; /**< sizeof of this struct */
-  int64_t features;         /**< of the layer */
-  const float* running_phi; /**< [features]            becomes psi2 */
-  const float* ema_gz;      /**< [features]            becomes nu = (1 - backward_decay) * ema_gz */
-  int64_t iters;            /**< training steps so far becomes step */
-  double backward_decay;    /**< alpha_bkw of the run, 0.9 in the released scripts */
-} normc_power_norm_checkpoint;
-
-/** Fills a state that has the fields step, psi2 and nu. */
-NORMC_API normc_status normc_state_import_power_norm(normc_state* state,
-                                                     const normc_power_norm_checkpoint* checkpoint);
-
 #ifdef __cplusplus
 }
 #endif

@@ -333,16 +333,4 @@ normc_status normc_state_copy(normc_state* to, const normc_state* from) {
   });
 }
 
-normc_status normc_state_import_power_norm(normc_state* state,
-                                           const normc_power_norm_checkpoint* checkpoint) {
-  return guarded([&] {
-    NORMC_TRY(notNull(state, "state"));
-    NORMC_TRY(notNull(checkpoint, "checkpoint"));
-    normc_power_norm_checkpoint read;
-    NORMC_TRY(
-        readStruct(checkpoint, read, "normc_power_norm_checkpoint", sizeof(normc_power_norm_checkpoint)));
-    return state->object->importPowerNorm(read);
-  });
-}
-
 }  // extern "C"

@@ -1,25 +1,11 @@
 #include "runtime/plan/State.h"
 
 #include <array>
-#include <limits>
 
 #include "runtime/core/Error.h"
 #include "runtime/plan/Fields.h"
 
 namespace normc::runtime {
-namespace {
-
-/// `values` times `factor`, in the type of a field.
-template <typename T>
-std::vector<char> scaled(const float* values, int64_t count, double factor) {
-  std::vector<char> result(count * sizeof(T));
-  for (int64_t i = 0; i < count; ++i)
-    reinterpret_cast<T*>(result.data())[i] = static_cast<T>(factor * values[i]);
-  return result;
-}
-
-}  // namespace
-
 normc_status State::create(const Plan& plan, int64_t features, std::unique_ptr<State>& state) {
   const normc_sizes asked = {sizeof asked, 1, 0, features};
   Sizes sizes;
@@ -106,39 +92,6 @@ normc_status State::copy(const State& from) {
   std::vector<char> onTheWay(bytes());
   NORMC_TRY(from.memory_->read(0, onTheWay.data(), onTheWay.size()));
   return memory_->write(0, onTheWay.data(), onTheWay.size());
-}
-
-normc_status State::importPowerNorm(const normc_power_norm_checkpoint& from) {
-  if (from.features != sizes_.features)
-    return fail(NORMC_INVALID_ARGUMENT, "the checkpoint has ", from.features, " features; the state has ",
-                sizes_.features);
-  if (!from.running_phi || !from.ema_gz)
-    return fail(NORMC_INVALID_ARGUMENT, "the checkpoint's ", from.running_phi ? "ema_gz" : "running_phi",
-                " is null");
-  if (from.iters < 0)
-    return fail(NORMC_INVALID_ARGUMENT, "the checkpoint's iters is ", from.iters, "; it counts steps");
-  if (!(from.backward_decay >= 0 && from.backward_decay < 1))
-    return fail(NORMC_INVALID_ARGUMENT, "the checkpoint's backward_decay is ", from.backward_decay,
-                "; it must be at least 0 and less than 1 (0.9 in the released scripts)");
-  for (int64_t f = 0; f < from.features; ++f)
-    if (!(from.running_phi[f] >= 0 && from.running_phi[f] <= std::numeric_limits<float>::max()))
-      return fail(NORMC_INVALID_ARGUMENT, "the checkpoint's running_phi is ", from.running_phi[f], " at feature ", f,
-                  "; a mean of squares is finite and not negative");
-  const bool wide = !fields_.empty() && fields_.back().type == DType::F64;
-  const size_t vectorBytes = sizes_.features * (wide ? sizeof(double) : sizeof(float));
-  size_t step, psi2, nu;
-  NORMC_TRY(find("step", sizeof(int64_t), step));
-  NORMC_TRY(find("psi2", vectorBytes, psi2));
-  NORMC_TRY(find("nu", vectorBytes, nu));
-  if (fields_.size() > 3)
-    return fail(NORMC_INVALID_ARGUMENT, "a checkpoint of PowerNorm holds step, psi2 and nu; the state of ", norm_,
-                " has more: ", signature(fields_));
-  const auto scale = wide ? scaled<double> : scaled<float>;
-  NORMC_TRY(memory_->write(psi2, scale(from.running_phi, sizes_.features, 1).data(), vectorBytes));
-  NORMC_TRY(
-      memory_->write(nu, scale(from.ema_gz, sizes_.features, 1 - from.backward_decay).data(), vectorBytes));
-  NORMC_TRY(memory_->write(step, &from.iters, sizeof from.iters));
-  return NORMC_OK;
 }
 
 }  // namespace normc::runtime

@@ -27,7 +27,6 @@ class State {
   normc_status set(const char* name, const void* data, size_t bytes);
   /// From a state of the same norm, dtype and number of features, on any device.
   normc_status copy(const State& from);
-  normc_status importPowerNorm(const normc_power_norm_checkpoint& checkpoint);
 
  private:
   /// Where the field of exactly `bytes` bytes lies.

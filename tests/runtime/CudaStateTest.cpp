@@ -1,6 +1,7 @@
 // State in the memory of a device: owned by a state object or by the caller, steps and warmup included.
 #include <optional>
 
+#include "examples/cpp/checkpoint.hpp"
 #include "tests/runtime/CudaSupport.h"
 
 namespace normc::test {
@@ -134,13 +135,11 @@ TEST_F(CudaState, OfAContextThatIsGoneFreesNothingOfAnothers) {
   EXPECT_EQ(driverCalls(), "") << "nothing is freed or unloaded in the context that happens to be current";
 }
 
-TEST_F(CudaState, ImportsReleasedCheckpoints) {
+TEST_F(CudaState, TakesACheckpointOfTheReleasedCode) {
   const host::Package package = power();
   const Plan plan(package, kForward, host::onCuda());
   State state(plan, 2);
-  const float phi[] = {3, 4}, gz[] = {10, 20};
-  normc_power_norm_checkpoint checkpoint = {sizeof checkpoint, 2, phi, gz, 77, 0.75};
-  host::check(normc_state_import_power_norm(state.get(), &checkpoint));
+  example::load({{3, 4}, {10, 20}, 77, 0.75}, state);
   EXPECT_EQ(values<float>(state, "psi2", 2), (std::vector<float>{3, 4}));
   EXPECT_EQ(values<float>(state, "nu", 2), (std::vector<float>{2.5, 5}));
   EXPECT_EQ(values<int64_t>(state, "step", 1), std::vector<int64_t>{77});

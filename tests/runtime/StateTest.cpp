@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "examples/cpp/checkpoint.hpp"
 #include "tests/runtime/Support.h"
 
 namespace normc::test {
@@ -157,69 +158,79 @@ TEST(State, LetsSeveralForwardsBeOpen) {
   EXPECT_NE(firstSaved, secondSaved);
 }
 
-TEST(State, ImportsReleasedCheckpoints) {
+/// What the loading of a checkpoint says against it.
+std::string refusalOf(const example::Checkpoint& checkpoint, State& state) {
+  try {
+    example::load(checkpoint, state);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Checkpoint, OfTheReleasedCodeFillsAState) {
   PowerNorm norm;
   std::vector<float> phi = numbers(10, 5);
   const std::vector<float> gz = numbers(10, 6);
   for (float& value : phi) value *= value;
-  normc_power_norm_checkpoint checkpoint = {sizeof checkpoint, 10, phi.data(), gz.data(), 4321, 0.75};
-  host::check(normc_state_import_power_norm(norm.state.get(), &checkpoint));
+  const example::Checkpoint checkpoint = {phi, gz, 4321, 0.75};
+  example::load(checkpoint, norm.state);
   EXPECT_EQ(norm.step(), 4321);
   EXPECT_EQ(norm.field("psi2"), phi);
   for (int f = 0; f < 10; ++f) EXPECT_EQ(norm.field("nu")[f], 0.25f * gz[f]);
 
-  const auto import = [&](auto change) {
-    normc_power_norm_checkpoint changed = checkpoint;
+  const auto loading = [&](auto change) {
+    example::Checkpoint changed = checkpoint;
     change(changed);
-    return refusal(normc_state_import_power_norm(norm.state.get(), &changed));
+    return refusalOf(changed, norm.state);
   };
-  EXPECT_EQ(import([](auto& c) { c.features = 9; }),
-            "INVALID_ARGUMENT: the checkpoint has 9 features; the state has 10");
-  EXPECT_EQ(import([](auto& c) { c.running_phi = nullptr; }),
-            "INVALID_ARGUMENT: the checkpoint's running_phi is null");
-  EXPECT_EQ(import([](auto& c) { c.ema_gz = nullptr; }), "INVALID_ARGUMENT: the checkpoint's ema_gz is null");
-  EXPECT_EQ(import([](auto& c) { c.iters = -1; }),
-            "INVALID_ARGUMENT: the checkpoint's iters is -1; it counts steps");
-  EXPECT_EQ(import([](auto& c) { c.backward_decay = 1; }),
-            "INVALID_ARGUMENT: the checkpoint's backward_decay is 1; it must be at least 0 and less than 1 "
-            "(0.9 in the "
+  EXPECT_EQ(loading([](auto& c) { c.runningPhi.resize(9); }),
+            "the checkpoint's running_phi has 9 features; the state has 10");
+  EXPECT_EQ(loading([](auto& c) { c.emaGz = {}; }),
+            "the checkpoint's ema_gz has 0 features; the state has 10");
+  EXPECT_EQ(loading([](auto& c) { c.iters = -1; }), "the checkpoint's iters is -1; it counts steps");
+  EXPECT_EQ(loading([](auto& c) { c.backwardDecay = 1; }),
+            "the checkpoint's backward_decay is 1; it must be at least 0 and less than 1 (0.9 in the "
             "released scripts)");
-  const auto importPhi = [&](float odd) {
-    std::vector<float> damaged = phi;
-    damaged[3] = odd;
-    return import([&](auto& c) { c.running_phi = damaged.data(); });
-  };
-  EXPECT_EQ(importPhi(-1),
-            "INVALID_ARGUMENT: the checkpoint's running_phi is -1 at feature 3; a mean of squares is finite and not negative");
-  EXPECT_NE(importPhi(NAN), "accepted");
-  EXPECT_NE(importPhi(INFINITY), "accepted");
-  const Plan other(standard(), "warmup:forward@f32[*x*]");
-  State foreign(other, 10);
-  EXPECT_EQ(refusal(normc_state_import_power_norm(foreign.get(), &checkpoint)),
-            "NOT_FOUND: the state of warmup has no field `psi2`; it has: step:i64[], warmed:f32[]");
+  EXPECT_EQ(loading([](auto& c) { c.runningPhi[3] = -1; }),
+            "the checkpoint's running_phi is -1 at feature 3; a mean of squares is finite and not negative");
+  EXPECT_NE(loading([](auto& c) { c.runningPhi[3] = NAN; }), "accepted");
+  EXPECT_NE(loading([](auto& c) { c.runningPhi[3] = INFINITY; }), "accepted");
+  EXPECT_EQ(norm.step(), 4321) << "what is refused changes nothing";
+  EXPECT_EQ(norm.field("psi2"), phi);
 }
 
-TEST(State, OfAWindowTakesNoCheckpointOfPowerNorm) {
+TEST(Checkpoint, IsRefusedByAStateOfAnotherNorm) {
+  const Plan other(standard(), "warmup:forward@f32[*x*]");
+  State foreign(other, 2);
+  EXPECT_EQ(refusalOf({{1, 2}, {3, 4}, 7, 0.9}, foreign),
+            "a checkpoint of PowerNorm holds step, psi2 and nu; the state holds step, warmed");
+  int64_t step = -1;
+  foreign.read("step", &step, 1);
+  EXPECT_EQ(step, 0);
+}
+
+TEST(Checkpoint, IsRefusedByAStateWithAWindow) {
   package::Kernel windowed = powerNorm("forward");
   windowed.state.push_back({"window_psi2", "f32", {"features"}, 0});
   const Plan plan(openInMemory(packageOf(windowed), context()), "power_norm:forward@f32[*x*]");
   State state(plan, 2);
-  const std::vector<float> phi = {1, 2}, gz = {3, 4};
-  const normc_power_norm_checkpoint checkpoint = {sizeof checkpoint, 2, phi.data(), gz.data(), 7, 0.9};
-  EXPECT_EQ(refusal(normc_state_import_power_norm(state.get(), &checkpoint)),
-            "INVALID_ARGUMENT: a checkpoint of PowerNorm holds step, psi2 and nu; the state of power_norm has more: "
-            "step:i64[], psi2:f32[features], nu:f32[features], window_psi2:f32[features]");
+  EXPECT_EQ(refusalOf({{1, 2}, {3, 4}, 7, 0.9}, state),
+            "a checkpoint of PowerNorm holds step, psi2 and nu; the state holds step, psi2, nu, window_psi2");
 }
 
-TEST(State, ImportsNothingWhenItRefuses) {
-  const Plan other(standard(), "warmup:forward@f32[*x*]");
-  State foreign(other, 2);
-  const std::vector<float> phi = {1, 2}, gz = {3, 4};
-  const normc_power_norm_checkpoint checkpoint = {sizeof checkpoint, 2, phi.data(), gz.data(), 7, 0.9};
-  EXPECT_NE(refusal(normc_state_import_power_norm(foreign.get(), &checkpoint)), "accepted");
-  int64_t step = -1;
-  foreign.read("step", &step, 1);
-  EXPECT_EQ(step, 0);
+TEST(Checkpoint, FillsAStateInDouble) {
+  package::Kernel wide = powerNorm("forward");
+  for (package::Field& field : wide.state)
+    if (field.type == "f32") field.type = "f64";
+  for (package::Operand& operand : wide.operands)
+    if (operand.role.starts_with("state_") && operand.type == "f32") operand.type = "f64";
+  const Plan plan(openInMemory(packageOf(wide), context()), "power_norm:forward@f32[*x*]");
+  State state(plan, 2);
+  example::load({{1, 2}, {3, 4}, 7, 0.75}, state);
+  std::vector<double> nu(2);
+  state.read("nu", nu.data(), 2);
+  EXPECT_EQ(nu, (std::vector<double>{0.75, 1}));
 }
 
 TEST(State, RefusesWhatDoesNotBelongToIt) {

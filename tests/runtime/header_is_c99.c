@@ -8,8 +8,6 @@ typedef char options_begin_with_their_size[offsetof(normc_context_options, struc
 typedef char request_begins_with_its_size[offsetof(normc_request, struct_size) == 0 ? 1 : -1];
 typedef char sizes_begin_with_their_size[offsetof(normc_sizes, struct_size) == 0 ? 1 : -1];
 typedef char field_begins_with_its_size[offsetof(normc_field, struct_size) == 0 ? 1 : -1];
-typedef char
-    checkpoint_begins_with_its_size[offsetof(normc_power_norm_checkpoint, struct_size) == 0 ? 1 : -1];
 
 int normc_test_from_c(void);
 

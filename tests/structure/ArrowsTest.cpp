@@ -67,7 +67,7 @@ const std::vector<Arrow> kArrows{
       "autotune/measure/CudaTimer.h", "autotune/measure/CudaRoof.h", "autotune/gate", "dsl", "runtime"},
      {"nlohmann", "CLI"}},
     {"tests",
-     {"tests", "bench", "tools", "autotune", "codegen", "dsl", "runtime"},
+     {"tests", "bench", "tools", "autotune", "codegen", "dsl", "runtime", "examples"},
      {"llvm", "mlir", "nlohmann", "openssl", "gtest", "gmock"}},
 };
 
