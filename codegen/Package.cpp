@@ -87,7 +87,7 @@ llvm::Expected<std::string> buildPackage(const std::vector<Job>& jobs, const Pac
   for (std::thread& t : threads) t.join();
   if (failure) return failure;
 
-  package::Writer writer({{"normc", "0.1.0"}, {"llvm", LLVM_VERSION_STRING}});
+  package::Writer writer({{"normc", NORMC_VERSION_TEXT}, {"llvm", LLVM_VERSION_STRING}});
   std::map<llvm::StringRef, size_t> linked;
   for (const Job& job : jobs) {
     const Target& target = *job.target;

@@ -25,6 +25,11 @@ TEST_F(Inspect, ShowsKernelsCodeAndNorms) {
   EXPECT_TRUE(contains(o.out, "default"));
 }
 
+TEST_F(Inspect, NamesTheVersionThatMadeThePackage) {
+  package("l.npk", {kLayer});
+  EXPECT_EQ(normc({"inspect", "l.npk", "--json"}).json()["manifest"]["producer"]["normc"], normc_version());
+}
+
 TEST_F(Inspect, ShowsTransfersAsTheDesignPromisesThem) {
   package("p.npk", {"power_norm:forward@f32[*x8]", "power_norm:backward@f32[*x8]"});
   const Outcome o = normc({"inspect", "p.npk", "--traffic", "--json"});

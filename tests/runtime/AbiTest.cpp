@@ -92,6 +92,10 @@ TEST(Abi, NamesItsStatuses) {
   EXPECT_STREQ(normc_status_name(NORMC_DATA_LOSS), "DATA_LOSS");
   EXPECT_STREQ(normc_status_name(static_cast<normc_status>(77)), "UNKNOWN");
   EXPECT_STREQ(normc_version(), "0.1.0");
+  EXPECT_EQ(std::to_string(NORMC_VERSION_MAJOR) + "." + std::to_string(NORMC_VERSION_MINOR) + "." +
+                std::to_string(NORMC_VERSION_PATCH),
+            normc_version())
+      << "the header's";
 }
 
 TEST(Abi, AcceptsStructsOfAnOlderHeader) {
