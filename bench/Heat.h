@@ -27,7 +27,7 @@ struct HeatPlan {
 enum class Who { Ours, Halide, Before, OneDnn, Torch, CachedCopy, StreamingCopy };
 const char* name(Who);
 
-/// The same problems from the other generator, and in a package that another build compiled; either may be null.
+/// Kernels of the same problems: from the other generator, and of a package that another build compiled. Either may be null.
 struct OtherKernels {
   const Kernels* halide = nullptr;
   const Kernels* before = nullptr;

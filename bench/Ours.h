@@ -23,7 +23,7 @@ class Kernels {
   /// Throws std::runtime_error with the compiler's or the runtime's message.
   static Kernels compile(const std::vector<Problem>&, const codegen::TargetPtr&);
   static Kernels compile(const std::vector<Problem>&);  ///< for this processor
-  /// Those of a package. Throws as the others do.
+  /// Returns the kernels of a package in a file. Throws as the others do.
   static Kernels read(const std::string& file);
 
   double seconds() const { return seconds_; }  ///< that compiling took

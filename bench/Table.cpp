@@ -59,7 +59,7 @@ std::string remarks(const Heat& heat) {
 
 const Who kPeers[] = {Who::Halide, Who::Before, Who::OneDnn, Who::Torch};
 
-/// Those that have a column: Halide and the build before only where they were asked for.
+/// Returns the peers that have a column: Halide and the build before only where they were asked for.
 std::vector<Who> peersOf(const Heat& heat) {
   std::vector<Who> peers;
   for (Who peer : kPeers) {

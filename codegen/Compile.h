@@ -1,4 +1,5 @@
-// What every target makes of a problem: a stage as text, a compiled kernel. How is the target's own (targets/*/Compile.h).
+// Results that every target has: a stage of a problem as text, a compiled kernel. Each target's own compiler is
+// targets/*/Compile.h.
 #pragma once
 
 #include <string>
@@ -25,9 +26,9 @@ std::string textOf(const llvm::Module&);
 /// One compiled kernel and its entry in a package's manifest, complete but for the
 /// indices of its blobs and norm.
 struct CompiledKernel {
-  std::string object;      ///< relocatable code, of a CPU
-  std::string ptx, cubin;  ///< of a GPU; no cubin where ptxas could not make one, and then
-  std::string note;        ///< why
+  std::string object;      ///< relocatable code of a CPU
+  std::string ptx, cubin;  ///< code of a GPU; the cubin is empty if ptxas could not make one
+  std::string note;        ///< why there is no cubin
   package::Kernel manifest;
 };
 

@@ -1,4 +1,5 @@
-// What a package says about one kernel, read off the IR (docs/package-format.md): what is the same for every target.
+// The entry of one kernel in a package, read off the IR (docs/package-format.md): the part that is the same for every
+// target.
 #pragma once
 
 #include <functional>
@@ -9,13 +10,13 @@
 
 namespace normc::codegen {
 
-/// What a target decides: how the units of a phase are cut into tasks, and what its kernel moves.
+/// The part that a target decides: how it cuts the units of a phase into tasks, and what its kernel moves.
 struct Partition {
   std::function<void(PhaseOp, package::Phase&)> cut;
   std::function<package::Traffic(bool warmup)> traffic;
 };
 
-/// Returns everything but `blob` and `norm`, which the package as a whole decides, and what a target adds.
+/// Returns the entry without `blob` and `norm`, which the package as a whole decides, and without what the target adds.
 package::Kernel manifestOf(const Problem&, std::string schedule, KernelOp, const Partition&);
 
 /// True if the phase goes over X-sized data.

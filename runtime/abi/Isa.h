@@ -14,11 +14,11 @@ struct Isa {
   std::string_view name;     ///< in manifests and on the command line
   std::string_view machine;  ///< "x86_64", "aarch64"
   int level;
-  int vectorBytes;                ///< of the widest register
+  int vectorBytes;                ///< bytes of the widest register
   int registers;                  ///< how many of those there are
   bool masks16;                   ///< loads and stores of 16-bit lanes can be masked
   bool roundsBF16;                ///< by an instruction, which takes denormals for zeros whatever the mode
-  std::string_view needs;         ///< of the lowest set of a machine: what its name does not tell
+  std::string_view needs;         ///< instructions that the name of the lowest set does not imply
   std::string_view llvmCpu;       ///< LLVM's word for the processor
   std::string_view llvmFeatures;  ///< for LLVM, beyond the processor's
   std::string_view halide;        ///< Halide's target, without its run-time features

@@ -45,7 +45,7 @@ class Counter {
  private:
   //===-- Numbers -----------------------------------------------------------------===//
 
-  /// Nothing where it depends on memory, the caller's numbers or lanes.
+  /// Returns nothing if it depends on memory, the caller's numbers or lanes.
   std::optional<int64_t> numberOf(Value v) {
     if (auto at = known_.find(v); at != known_.end()) return at->second;
     return known_[v] = evaluated(v);
@@ -98,7 +98,7 @@ class Counter {
     ADD_FAILURE() << "a number of steps that depends on memory";
     return 0;
   }
-  /// Whether the call has no way to the operation.
+  /// True if the call never reaches the operation.
   bool isDead(Operation* op) {
     for (Region* region = op->getParentRegion(); region; region = region->getParentRegion()) {
       auto branch = dyn_cast<scf::IfOp>(region->getParentOp());
@@ -115,9 +115,9 @@ class Counter {
 
   //===-- Accumulators that a loop carries --------------------------------------------===//
 
-  using Depths = DenseMap<Value, int64_t>;  ///< of what depends on a value: how many additions it is behind it
+  using Depths = DenseMap<Value, int64_t>;  ///< additions between a value and those that depend on it
 
-  /// How many additions a step of the loop puts behind its i-th carried value; -1 where it is not carried on.
+  /// Returns how many additions a step of the loop makes on its i-th carried value; -1 if the value is not carried on.
   int64_t additionsOf(scf::ForOp loop, unsigned i) {
     auto [at, isNew] = additions_.try_emplace({loop, i}, -1);
     if (!isNew) return at->second;
@@ -159,7 +159,7 @@ class Counter {
     known = std::max(known, depth);
   }
 
-  /// Whether a value goes into a sum that a loop around it carries, or that stands in memory.
+  /// True if a value goes into a sum that a loop around it carries, or that stands in memory.
   bool isAddedFurther(Value v) {
     Operation* scope = v.getDefiningOp()->getParentOp();
     Depths depths{{v, 0}};
@@ -198,7 +198,7 @@ class Counter {
     Operation* op = v.getDefiningOp();
     return op && llvm::any_of(op->getOperands(), [&](Value in) { return dependsOn(in, iv); });
   }
-  /// Whether the loop, around the store, sets the memory to zero first.
+  /// True if the loop, around the store, sets the memory to zero first.
   static bool clears(scf::ForOp loop, Value memory) {
     bool found = false;
     loop.walk([&](Operation* op) {

@@ -1,4 +1,4 @@
-// How long the chains of additions in lowered loops are, counted for a call of given sizes without running it.
+// Counts how long the chains of additions in lowered loops are, for a call of given sizes, without running it.
 //
 // A chain is what one accumulator takes in one loop: so many additions follow each other at one level of a sum. An
 // accumulator is a value that a loop carries, or an element of memory that it reads, adds to and writes again.
@@ -18,8 +18,8 @@ struct Chains {
   int64_t loops = 0;   ///< that add something up
 };
 
-/// Of all phases of the kernel that the MLIR lowering makes for a CPU, for each of some calls. One task does everything.
-/// Fails the test where the kernel cannot be planned, or a number of steps depends on memory.
+/// Returns the chains of all phases of the kernel that the MLIR lowering makes for a CPU, for each of some calls. One task
+/// does everything. Fails the test where the kernel cannot be planned, or a number of steps depends on memory.
 std::vector<Chains> chainsOf(const Problem&, const cpu::Schedule&, const cpu::Isa&, const std::vector<Extents>& calls);
 
 }  // namespace normc::codegen

@@ -67,7 +67,7 @@ TEST_P(HalideTraffic, OfTheStatementIsThatOfTheSweeps) {
 INSTANTIATE_TEST_SUITE_P(All, HalideTraffic, testing::ValuesIn(builtinNorms()),
                          [](const auto& info) { return info.param.name; });
 
-/// What the generator counts as it writes the loops; runtime/abi/Sums.h is the promise.
+/// The generator counts as it writes the loops; runtime/abi/Sums.h is the promise.
 TEST(HalideSums, HaveNoLongLevel) {
   auto generator = findGenerator();
   if (!generator) GTEST_SKIP() << llvm::toString(generator.takeError());

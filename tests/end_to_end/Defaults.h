@@ -10,12 +10,12 @@
 
 namespace normc {
 
-/// What the gate said of many kernels.
+/// Verdicts of the gate on many kernels.
 struct Judged {
   int64_t kernels = 0;  ///< a kernel judged as a large call too counts once
   int64_t trials = 0;
   double worstRatio = 0;            ///< the largest error over what is allowed
-  std::string worst;                ///< of which kernel
+  std::string worst;                ///< the kernel that has it
   std::vector<std::string> wrong;   ///< problem, target and schedule, with what was wrong
 };
 

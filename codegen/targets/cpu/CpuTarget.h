@@ -7,7 +7,7 @@ namespace normc::codegen::cpu {
 
 /// Returns the target of an instruction set, as findIsa reads its name.
 llvm::Expected<TargetPtr> findTarget(llvm::StringRef name);
-/// Those that a user may name, "host" first.
+/// Returns the names that a user may give, "host" first.
 std::vector<std::string> targetNames();
 
 }  // namespace normc::codegen::cpu

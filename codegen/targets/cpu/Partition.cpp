@@ -1,4 +1,4 @@
-// How the units of a CPU's phases are cut into tasks, and what a package says of it.
+// Cuts the units of a CPU's phases into tasks, and writes the entry of a kernel in a package.
 #include "codegen/Manifest.h"
 #include "codegen/plan/Plan.h"
 #include "codegen/targets/cpu/Compile.h"
@@ -11,7 +11,8 @@ namespace normc::codegen::cpu {
 /// Rows of a statistics or apply phase: enough chunks for many threads, few enough
 /// that folding their partials costs nothing beside the sweep.
 static constexpr int64_t kMaxChunks = 256;
-/// Channels of a task, and tasks of a phase, whose channels are whole: one begins with what costs as much as hundreds of elements.
+/// The least channels of a task, and the most tasks of a phase, if tasks have whole channels: to begin a channel costs as
+/// much as hundreds of elements.
 static constexpr int64_t kChannels = 4, kMaxChannelChunks = 64;
 /// Elements of one task of a phase over vectors. Of one that adds up what each task of rows left, they are the partials:
 /// half of those lie in another core's caches, which two fetch sooner than one.
@@ -30,7 +31,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, package::Phas
     result.multiple = kernel.featuresLast() ? s.rows : kLine;  // of any type whole lines
     if (kernel.featuresLast() && s.stream > s.rows) result.group = s.stream;
     if (kernel.featuresLast() && s.grain < kRowsOfPartials && leavesPartials(phase, kernel)) result.enoughUnits = kRowsOfPartials;
-    // Of partials a task has as many as features: rows enough to be worth them are not fewer where rows are longer.
+    // A task has as many partials as features, so longer rows do not mean fewer rows for a task.
     if (!kernel.getFeatures() && !leavesPartials(phase, kernel)) result.minUnits *= kUnknownFeatures, result.weight = {"features"};
   } else if (axes.size() == 1 && axes[0] == "feature" && !hasSweeps(phase)) {
     result.minUnits = kVectorGrain;
@@ -49,7 +50,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, package::Phas
   }
 }
 
-/// What a CPU keeps it keeps in caches: every slab that is planned so is read once from memory.
+/// Returns the transfers of the plan: a CPU keeps a resident slab in caches, and reads it once from memory.
 static package::Traffic moved(KernelOp kernel, bool warmup) {
   const Traffic t = trafficOf(kernel, warmup);
   return {t.reads, t.writes};

@@ -11,7 +11,7 @@
 
 namespace normc::codegen::cuda {
 
-/// The problem after one stage: sweeps, gpu, llvm, ptx or sass.
+/// Returns the problem after one stage: sweeps, gpu, llvm, ptx or sass.
 llvm::Expected<std::string> emitStage(const Problem&, const Schedule&, const Arch&, Stage);
 
 struct CompileOptions {
@@ -21,7 +21,7 @@ struct CompileOptions {
 llvm::Expected<CompiledKernel> compileKernel(const Problem&, const Schedule&, const Arch&, llvm::StringRef symbol,
                                              const CompileOptions& = {});
 
-/// What a package says of a planned kernel: everything but `blob` and `norm`, which the package as a whole decides.
+/// Returns the entry of a planned kernel in a package, without `blob` and `norm`, which the package as a whole decides.
 package::Kernel kernelManifest(const Problem&, const Schedule&, const Arch&, KernelOp);
 
 }  // namespace normc::codegen::cuda

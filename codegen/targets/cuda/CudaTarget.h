@@ -5,9 +5,9 @@
 
 namespace normc::codegen::cuda {
 
-/// Returns the target of an architecture, `sm_90`; a null pointer where the name is none of one.
+/// Returns the target of an architecture, `sm_90`; a null pointer if the name is not one of an architecture.
 llvm::Expected<TargetPtr> findTarget(llvm::StringRef name);
-/// Those that a user may name.
+/// Returns the names that a user may give.
 std::vector<std::string> targetNames();
 
 }  // namespace normc::codegen::cuda

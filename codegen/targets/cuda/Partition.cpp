@@ -1,4 +1,4 @@
-// How the units of a GPU's phases become blocks of threads, and what a package says of it.
+// Cuts the units of a GPU's phases into blocks of threads, and writes the entry of a kernel in a package.
 #include "codegen/Manifest.h"
 #include "codegen/plan/Plan.h"
 #include "codegen/targets/cuda/Compile.h"
@@ -10,7 +10,7 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-/// Blocks of a launch whose tasks leave no partials.
+/// The most blocks of a launch whose tasks leave no partials.
 static constexpr int64_t kMaxBlocks = 1 << 30;
 /// Steps a block of a tile of columns does at least: they share what belongs to the columns.
 static constexpr int64_t kStepsOfTile = 4;

@@ -318,7 +318,7 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
   };
   auto segmentRows = [&](ValueRange from) {
     if (!s.slots) return fewRows(l_.index(0), rows);
-    // What is split has few rows, and three kinds of tile in one function leave no registers for a third level.
+    // Split rows are few, and three kinds of tile in one function leave no registers for a third level.
     if (schedule_.getStrategy() == "split") return rowsBy(few, l_.index(0), rows, from, fewRows);
     return rowsBy(few * kLongestChain, l_.index(0), rows, from, [&](Value begin, Value end) {
       return rowsBy(few, begin, end, zeroSums(sums.size(), lanes_), fewRows);

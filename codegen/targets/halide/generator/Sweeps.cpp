@@ -133,7 +133,7 @@ Translation::Stage Translation::along(const Sweep& s, Nest& nest, const Replicas
   const auto known = Internal::as_const_int(Internal::simplify(steps));
   const int64_t most = slots == 0 ? 1 : known ? *known : kLongestChain * kLongestChain + 1;
   Expr done = wide(0);
-  // The smallest first, so that what is added is never small beside what is there.
+  // The smallest blocks go first, so that no term is small beside the sum it is added to.
   for (int64_t size = 1;; size *= kLongestChain) {
     const bool last = size * kLongestChain >= most;
     const Expr count = last ? steps / wide(size) : steps / wide(size) % wide(kLongestChain);
@@ -287,7 +287,7 @@ void Translation::columnSweep(const Op& op, const Op& slab, Nest& nest, Replicas
     update(stage, nest, v_, raised(stage, nest, next, isLastOfChain(Expr(block[0]) + Expr(block[1]) * cast<int>(count))), {}, block, part.tokens(site));
     part.func.compute_at(stage.func, block[0]);
   };
-  // What fills no block goes first: it is small.
+  // Steps that fill no block go first: their sum is small.
   auto rest = [&](Expr first, Expr steps, int64_t n) {
     if (Internal::is_const_zero(Internal::simplify(steps))) return;
     if (s.slots && segments) return blocks(first, cast<int64_t>(steps > wide(0)), steps, n);
