@@ -8,6 +8,7 @@
 #include "codegen/targets/halide/Schedule.h"
 #include "dsl/Print.h"
 #include "dsl/Tolerance.h"
+#include "runtime/abi/Sums.h"
 #include "tests/end_to_end/AArch64Run.h"
 #include "tests/end_to_end/Drawn.h"
 #include "tests/end_to_end/Questions.h"
@@ -134,7 +135,7 @@ class HalideLongSums : public HalideAgreement {};
 TEST_P(HalideLongSums, AreRight) {
   const Problem problem = problemOf("batch_norm:forward@f32[*x64]");
   Schedule schedule = codegen::halide::defaultSchedule(problem, hostIsa(), codegen::Strategy::Streamed);
-  schedule.rows = GetParam(), schedule.stream = 0, schedule.grain = 32 * schedule.rows;
+  schedule.rows = GetParam(), schedule.stream = 0, schedule.grain = kLongestChain * schedule.rows;
   auto kernel = compiled(problem, halideFor(hostIsa()), schedule.text());
   ASSERT_TRUE(kernel->plan) << kernel->error;
   for (int64_t rows : {512, 1000, 5000})

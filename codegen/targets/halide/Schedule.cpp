@@ -2,12 +2,11 @@
 
 #include "codegen/targets/Knobs.h"
 #include "llvm/Support/MathExtras.h"
+#include "runtime/abi/Sums.h"
 
 namespace normc::codegen::halide {
 
 static constexpr int64_t kPage = 4096, kLine = 64;
-/// Terms of a sum in f32 that follow each other.
-static constexpr int64_t kLongestSum = 32;
 
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
   return {{"vector", &s.vector},   {"rows", &s.rows},
@@ -38,6 +37,15 @@ llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
   return schedule;
 }
 
+/// Returns how many rows a step of a stream adds to the sums of its task, in f32; nothing if it adds none. A
+/// task has no second level: its steps follow each other.
+static std::optional<int64_t> rowsOfSumStep(const Problem& problem, const Schedule& s) {
+  const bool sums =
+      s.strategy == Strategy::Streamed && problem.entry == Entry::Forward && problem.spec->perFeature();
+  if (!sums) return std::nullopt;
+  return s.stream ? std::min(s.rows, s.stream) : s.rows;
+}
+
 std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s, const cpu::Isa& isa) {
   if (auto reason = whyNotEverywhere(problem, s.strategy)) return reason;
   auto oneOf = [](llvm::StringRef knob, int64_t value, int64_t most) -> std::optional<std::string> {
@@ -56,12 +64,9 @@ std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s,
            " accumulators of each sum; legal: up to 16";
   if (s.stream)
     if (auto reason = oneOf("stream", s.stream, 8)) return *reason + ", or 0";
-  // A task's rows are added to its sums one step after another: data that lie on a grid make errors of one sign.
-  const int64_t step = s.stream ? std::min(s.rows, s.stream) : s.rows;
-  const bool sums = s.strategy == Strategy::Streamed && problem.entry == Entry::Forward && problem.spec->perFeature();
-  if (sums && s.grain > kLongestSum * step)
-    return "grain = " + std::to_string(s.grain) + " rows, " + std::to_string(step) +
-           " at a time, for the sums of a batch; legal: at most " + std::to_string(kLongestSum) + " steps";
+  if (const auto step = rowsOfSumStep(problem, s); step && s.grain > kLongestChain * *step)
+    return "grain = " + std::to_string(s.grain) + " rows, " + std::to_string(*step) +
+           " at a time, for the sums of a batch; legal: at most " + std::to_string(kLongestChain) + " steps";
   const bool narrow = bytes(problem.data) == 2 || bytes(problem.params) == 2;
   if (narrow && !s.scalarTail && !isa.masks16)
     return "masked tails of 16-bit elements; " + isa.name.str() + " has no 16-bit masks: scalar_tail";
@@ -98,6 +103,7 @@ Schedule defaultSchedule(const Problem& problem, const cpu::Isa& isa, Strategy s
   // What does not fill a tile is walked again, a vector at a time: worth it where it is one vector of a few.
   const int64_t most = !s.scalarTail && features < 8 * s.vector ? s.vector : 0;
   while (s.tile > 1 && (features < s.vector * s.tile || features % (s.vector * s.tile) > most)) s.tile /= 2;
+  if (const auto step = rowsOfSumStep(problem, s)) s.grain = std::min(s.grain, kLongestChain * *step);
   return s;
 }
 
