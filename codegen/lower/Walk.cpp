@@ -91,6 +91,15 @@ Value Walk::headEnd(Value begin, Value end, int64_t head) {
   return loop.getResult(0);
 }
 
+Values Walk::elementCode(SweepOp sweep, Replica& replica) {
+  Block& body = sweep.getBody().front();
+  for (Operation& op : body.without_terminator()) clone(op, replica.values);
+  Values yielded;
+  for (Value v : cast<YieldOp>(body.getTerminator()).getValues())
+    yielded.push_back(mapped(v, replica.values));
+  return yielded;
+}
+
 Operation* Walk::clone(Operation& op, IRMapping& values) {
   int64_t lanes = 0;
   for (Value operand : op.getOperands())

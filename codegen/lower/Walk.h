@@ -65,6 +65,10 @@ class Walk {
   /// is a vector, else it stays a scalar that all lanes share.
   mlir::Operation* clone(mlir::Operation&, mlir::IRMapping&);
 
+  /// Clones the region of a sweep for one replica, whose arguments are mapped. Returns what the region
+  /// yields.
+  Values elementCode(SweepOp, Replica&);
+
   void scalarOp(mlir::Operation&, Replica&);
   /// Counts that are the same for the whole task, before anything else.
   void countRows();

@@ -175,6 +175,8 @@ Diagnostic cannotWrite(const std::string& path, int error) {
   return {.message = "cannot write the package " + path + ": " + std::strerror(error)};
 }
 
+}  // namespace
+
 bool writeAll(int file, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(file, bytes.data(), bytes.size());
@@ -184,8 +186,6 @@ bool writeAll(int file, std::string_view bytes) {
   }
   return true;
 }
-
-}  // namespace
 
 bool Limits::serve(int64_t segments, int64_t rows) const {
   const auto within = [](int64_t n, int64_t least, const std::optional<int64_t>& most) {

@@ -156,4 +156,7 @@ class Writer {
   std::vector<Kernel> kernels_;
 };
 
+/// Writes all bytes to an open file, in as many calls as that takes. False if one fails; errno says why.
+bool writeAll(int file, std::string_view bytes);
+
 }  // namespace normc::package

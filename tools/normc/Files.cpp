@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "codegen/package/Writer.h"
 #include "tools/normc/Failure.h"
 
 namespace normc::cli {
@@ -22,21 +23,11 @@ Failure cannot(const char* what, const std::string& path, int error) {
   return refused(std::string("cannot ") + what + " " + path + ": " + std::strerror(error));
 }
 
-bool writeAll(int file, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    bytes.remove_prefix(written);
-  }
-  return true;
-}
-
 /// To a device or a pipe, which a rename would replace.
 void writeThrough(const std::string& path, std::string_view content) {
   const int file = path == "-" ? dup(STDOUT_FILENO) : open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (file < 0) throw cannot("write", path, errno);
-  const int error = writeAll(file, content) ? 0 : errno;
+  const int error = package::writeAll(file, content) ? 0 : errno;
   close(file);
   if (error) throw cannot("write", path, error);
 }
@@ -83,7 +74,7 @@ void writeFile(const std::string& given, std::string_view content) {
     file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file < 0 && errno != EEXIST) throw cannot("write", path, errno);
   }
-  int error = writeAll(file, content) && fsync(file) == 0 ? 0 : errno;
+  int error = package::writeAll(file, content) && fsync(file) == 0 ? 0 : errno;
   if (close(file) != 0 && error == 0) error = errno;
   if (error == 0 && rename(temporary.c_str(), path.c_str()) != 0) error = errno;
   if (error == 0) return;

@@ -171,9 +171,8 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
       common[i] = v;
       replica.values.map(body.getArgument(i), v);
     }
-    for (Operation& op : body.without_terminator()) clone(op, replica.values);
-    auto yielded = cast<YieldOp>(body.getTerminator()).getValues();
-    auto value = [&](unsigned i) { return l_.broadcast(mapped(yielded[i], replica.values), lanes); };
+    const Values yielded = elementCode(s.op, replica);
+    auto value = [&](unsigned i) { return l_.broadcast(yielded[i], lanes); };
     unsigned next = 0;
     for (TensorOp t : s.writes) {
       Value condition = both(both(replica.active, column ? inside_ : position.inside), stored_.lookup(t.getSymName()));

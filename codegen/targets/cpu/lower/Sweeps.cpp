@@ -8,8 +8,9 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-/// Rows of a column after which sums go to a second level, half as many of rows that are not added in pairs first. What is
-/// added to the sum of an outlier is lost where it is less than half of its last digit, so this level is shorter than others.
+/// Rows of a column after which sums go to a second level, half as many of rows that are not added in pairs
+/// first. What is added to the sum of an outlier is lost where it is less than half of its last digit, so
+/// this level is shorter than others.
 static constexpr int64_t kFlushColumnRows = 16;
 
 void PhaseLowering::Sweep::sort() {
@@ -69,9 +70,8 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
       }
       replica.values.map(body.getArgument(i), v);
     }
-    for (Operation& op : body.without_terminator()) clone(op, replica.values);
-    auto yielded = cast<YieldOp>(body.getTerminator()).getValues();
-    auto value = [&](unsigned i) { return l_.broadcast(mapped(yielded[i], replica.values), lanes); };
+    const Values yielded = elementCode(s.op, replica);
+    auto value = [&](unsigned i) { return l_.broadcast(yielded[i], lanes); };
     unsigned next = 0;
     for (TensorOp t : s.writes) {
       if (s.stores) s.pending.push_back({t, f_.address(t, at), value(next), mask, r, s.pending.size()});
@@ -138,8 +138,11 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
   Value main = l_.roundDown(width, step), whole = l_.roundDown(width, lanes);
   auto known = Loops::constant(main);
   auto mainSteps = [&](Value begin, Value end, ValueRange from) { return steps(begin, end, unroll, from); };
-  if (sums.empty() || !flushes) sums = mainSteps(l_.index(0), main, sums);
-  else sums = l_.inLevels(l_.index(0), main, step, sums, mainSteps, f_.featuresLast() ? Loops::constant(f_.features()) : std::nullopt);
+  if (sums.empty() || !flushes)
+    sums = mainSteps(l_.index(0), main, sums);
+  else
+    sums = l_.inLevels(l_.index(0), main, step, sums, mainSteps,
+                       f_.featuresLast() ? Loops::constant(f_.features()) : std::nullopt);
   // What is left of a run of known length is one step, and so is the tail with it: stores of a line follow each other.
   const int64_t rest = known ? (*Loops::constant(whole) - *known) / lanes : 0;
   if (known && *Loops::constant(whole) < *Loops::constant(width) && !schedule_.getScalarTail()) {
@@ -236,8 +239,8 @@ void PhaseLowering::lineSweep(SweepOp op, Replicas& replicas, Replica* all) {
   addRowPartials(s, replicas, sums);
 }
 
-/// A block within a segment has its rows side by side. Their sums have two levels: a third was measured to cost 4 % where
-/// rows are few.
+/// A block within a segment has its rows side by side. Their sums have two levels: a third was measured to
+/// cost 4 % where rows are few.
 void PhaseLowering::blockSweep(SweepOp op, Replicas& replicas) {
   Sweep s(partsOf(op));
   const int64_t together = rowsTogether(), lanes = schedule_.getVector();
@@ -268,7 +271,8 @@ void PhaseLowering::blockSweep(SweepOp op, Replicas& replicas) {
       return next;
     });
   };
-  Values sums = l_.inLevels(l_.index(0), count, together, zeroSums(together * perRow, lanes), rowRange, together * kLongestChain * kLongestChain);
+  Values sums = l_.inLevels(l_.index(0), count, together, zeroSums(together * perRow, lanes), rowRange,
+                            together * kLongestChain * kLongestChain);
   for (auto [k, result] : llvm::enumerate(op.getSums())) {
     Values parts;
     for (int64_t r = 0; r < together; ++r)
