@@ -143,8 +143,10 @@ Heat runHeat(const HeatPlan& plan, const std::vector<Problem>& problems, const K
       Traffic traffic;
       if (!addOurs(starters, Who::Ours, kernels, problem, tensors, plan.threads, traffic)) continue;
       Traffic theirs;
-      if (others.halide) addOurs(starters, Who::Halide, *others.halide, problem, tensors, plan.threads, theirs);
-      if (others.before) addOurs(starters, Who::Before, *others.before, problem, tensors, plan.threads, theirs);
+      if (others.halide)
+        addOurs(starters, Who::Halide, *others.halide, problem, tensors, plan.threads, theirs);
+      if (others.before)
+        addOurs(starters, Who::Before, *others.before, problem, tensors, plan.threads, theirs);
       starters.addCopies(traffic);
       std::string why;
       if (oneDnn) {

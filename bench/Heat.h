@@ -27,7 +27,8 @@ struct HeatPlan {
 enum class Who { Ours, Halide, Before, OneDnn, Torch, CachedCopy, StreamingCopy };
 const char* name(Who);
 
-/// Kernels of the same problems: from the other generator, and of a package that another build compiled. Either may be null.
+/// Kernels of the same problems: from the other generator, and of a package that another build compiled.
+/// Either may be null.
 struct OtherKernels {
   const Kernels* halide = nullptr;
   const Kernels* before = nullptr;
@@ -53,9 +54,10 @@ struct Heat {
 };
 
 /// `problems`: those of the heat's entry, type and features, compiled in `kernels`. Every kernel of ours
-/// passes the gate on this very shape, or a smaller one where it is large, before it is timed; those of a build before
-/// are timed as they are, since what they got wrong may be what was changed. `torch` may be null.
-Heat runHeat(const HeatPlan&, const std::vector<Problem>& problems, const Kernels&, const OtherKernels&, bool oneDnn,
-             TorchPeer* torch, RaceOptions);
+/// passes the gate on this very shape, or a smaller one where it is large, before it is timed; those of a
+/// build before are timed as they are, since what they got wrong may be what was changed. `torch` may be
+/// null.
+Heat runHeat(const HeatPlan&, const std::vector<Problem>& problems, const Kernels&, const OtherKernels&,
+             bool oneDnn, TorchPeer* torch, RaceOptions);
 
 }  // namespace normc::bench

@@ -125,7 +125,8 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
   bool quick = false, noOneDnn = false, noTorch = false;
   app.add_flag("--quick", quick, "fewer features and rounds: a look, not a figure");
   app.add_flag("--halide", options.halide, "and the kernels of the Halide generator");
-  app.add_option("--before", options.before, "and the kernels of this package, which another build compiled")->type_name("FILE");
+  app.add_option("--before", options.before, "and the kernels of this package, which another build compiled")
+      ->type_name("FILE");
   app.add_flag("--no-onednn", noOneDnn, "without oneDNN");
   app.add_flag("--no-torch", noTorch, "without PyTorch");
   app.add_option("--python", options.python, "a Python with PyTorch")->type_name("PROGRAM");

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/plot/Gnuplot.h"
 #include "bench/Table.h"
+#include "tools/plot/Gnuplot.h"
 
 namespace normc::bench {
 

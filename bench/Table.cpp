@@ -64,7 +64,8 @@ std::vector<Who> peersOf(const Heat& heat) {
   std::vector<Who> peers;
   for (Who peer : kPeers) {
     const bool always = peer == Who::OneDnn || peer == Who::Torch;
-    if (always || std::ranges::any_of(heat.entrants, [&](const Entrant& e) { return e.who == peer; })) peers.push_back(peer);
+    if (always || std::ranges::any_of(heat.entrants, [&](const Entrant& e) { return e.who == peer; }))
+      peers.push_back(peer);
   }
   return peers;
 }
@@ -134,7 +135,8 @@ std::string summary(const std::vector<Heat>& heats) {
       for (Who peer : kPeers) {
         const Entrant* other = heat.find(peer, e.norm);
         if (!other) continue;
-        const std::string problem = ProblemText{.norm = e.norm, .entry = heat.plan.entry, .data = heat.plan.data}.head();
+        const std::string problem =
+            ProblemText{.norm = e.norm, .entry = heat.plan.entry, .data = heat.plan.data}.head();
         const std::string key =
             format("%-28s %-10s %2d %-8s / %-8s", problem.c_str(), heat.plan.place.c_str(), heat.plan.threads,
                    heat.plan.threads == 1 ? "thread" : "threads", name(peer));

@@ -130,8 +130,8 @@ void run(const Options& options, const Machine& machine) {
         const int64_t count = rows.of(family.features, family.data, machine);
         const HeatPlan plan{family.entry, family.data, options.shapeOf(count, family.features), threads,
                             rows.place()};
-        Heat heat =
-            runHeat(plan, family.problems, kernels, others, options.oneDnn, torch ? &*torch : nullptr, options.race);
+        Heat heat = runHeat(plan, family.problems, kernels, others, options.oneDnn, torch ? &*torch : nullptr,
+                            options.race);
         heat.notRun.insert(heat.notRun.end(), family.notRun.begin(), family.notRun.end());
         std::printf("\n%s", table(heat).c_str());
         std::fflush(stdout);

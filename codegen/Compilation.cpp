@@ -24,8 +24,8 @@ static DialectRegistry dialects(void (*target)(DialectRegistry&)) {
   static std::once_flag once;
   std::call_once(once, [] { registerAllPasses(); });
   DialectRegistry registry;
-  registry.insert<NormDialect, arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
-                  scf::SCFDialect, vector::VectorDialect>();
+  registry.insert<NormDialect, arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
+                  memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
   if (target) target(registry);
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
@@ -33,7 +33,8 @@ static DialectRegistry dialects(void (*target)(DialectRegistry&)) {
 }
 
 Compilation::Compilation(const Problem& problem, void (*target)(DialectRegistry&))
-    : problem_(problem), context_(dialects(target), MLIRContext::Threading::DISABLED),
+    : problem_(problem),
+      context_(dialects(target), MLIRContext::Threading::DISABLED),
       module_(ModuleOp::create(UnknownLoc::get(&context_))) {
   context_.loadAllAvailableDialects();
   context_.getDiagEngine().registerHandler([this](mlir::Diagnostic& d) { diagnostics_ += d.str() + "\n"; });
@@ -59,10 +60,13 @@ llvm::Error Compilation::run(StringRef pipeline, StringRef step) {
   return failed(passes.run(*module_)) ? fault(step) : verified(step);
 }
 
-llvm::Error Compilation::verified(StringRef step) { return failed(verify(*module_)) ? fault(step) : llvm::Error::success(); }
+llvm::Error Compilation::verified(StringRef step) {
+  return failed(verify(*module_)) ? fault(step) : llvm::Error::success();
+}
 
 llvm::Error Compilation::fault(StringRef step) {
-  return llvm::createStringError(step.str() + " failed for " + problem_.text() + "; this is a fault of normc\n" + diagnostics_);
+  return llvm::createStringError(step.str() + " failed for " + problem_.text() +
+                                 "; this is a fault of normc\n" + diagnostics_);
 }
 
 }  // namespace normc::codegen

@@ -1,5 +1,5 @@
-// One compilation: an MLIR context of its own, a module, and the steps that every target has. Compilations share nothing,
-// so any number of threads may run them at once.
+// One compilation: an MLIR context of its own, a module, and the steps that every target has. Compilations
+// share nothing, so any number of threads may run them at once.
 #pragma once
 
 #include <string>

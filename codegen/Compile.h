@@ -1,5 +1,5 @@
-// Results that every target has: a stage of a problem as text, a compiled kernel. Each target's own compiler is
-// targets/*/Compile.h.
+// Results that every target has: a stage of a problem as text, a compiled kernel. Each target's own compiler
+// is targets/*/Compile.h.
 #pragma once
 
 #include <string>

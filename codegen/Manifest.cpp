@@ -76,7 +76,8 @@ static int64_t groupsOf(const Problem& problem) {
   return std::lcm(problem.groups(spec.groups), spec.pre ? problem.groups(spec.pre->groups) : 1);
 }
 
-package::Kernel manifestOf(const Problem& problem, std::string schedule, KernelOp kernel, const Partition& partition) {
+package::Kernel manifestOf(const Problem& problem, std::string schedule, KernelOp kernel,
+                           const Partition& partition) {
   package::Kernel m;
   m.problem = problem.text();
   m.entry = name(problem.entry);

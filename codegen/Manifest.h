@@ -1,5 +1,5 @@
-// The entry of one kernel in a package, read off the IR (docs/package-format.md): the part that is the same for every
-// target.
+// The entry of one kernel in a package, read off the IR (docs/package-format.md): the part that is the same
+// for every target.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,8 @@ struct Partition {
   std::function<package::Traffic(bool warmup)> traffic;
 };
 
-/// Returns the entry without `blob` and `norm`, which the package as a whole decides, and without what the target adds.
+/// Returns the entry without `blob` and `norm`, which the package as a whole decides, and without what the
+/// target adds.
 package::Kernel manifestOf(const Problem&, std::string schedule, KernelOp, const Partition&);
 
 /// True if the phase goes over X-sized data.

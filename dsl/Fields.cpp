@@ -52,9 +52,7 @@ int64_t Field::elements(const Extents& extents) const {
   return product;
 }
 
-int64_t Field::bytes(const Extents& extents) const {
-  return elements(extents) * normc::bytes(type);
-}
+int64_t Field::bytes(const Extents& extents) const { return elements(extents) * normc::bytes(type); }
 
 std::vector<Field> stateFields(const Problem& problem) {
   const Spec& spec = *problem.spec;

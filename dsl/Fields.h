@@ -29,7 +29,7 @@ struct Extents {
 
 struct Field {
   std::string name;
-  DType type = DType::F32;  ///< F32, F64 or I64
+  DType type = DType::F32;    ///< F32, F64 or I64
   std::vector<Extent> shape;  ///< empty: one element
   double init = 0;            ///< state only: the value of a fresh state
 

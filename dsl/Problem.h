@@ -42,8 +42,8 @@ struct Problem {
   ProblemText parts() const;
   /// Returns the canonical text.
   std::string text() const { return parts().text(); }
-  /// Returns what a host asks a package for: kernels that are limited to few rows serve no other request. `segments` is
-  /// ignored where two dimensions are written.
+  /// Returns what a host asks a package for: kernels that are limited to few rows serve no other request.
+  /// `segments` is ignored where two dimensions are written.
   std::string text(int64_t segments, int64_t rows) const { return parts().withSizes(segments, rows).text(); }
 
   /// The type of statistics and state.
@@ -58,7 +58,8 @@ using SpecLookup = std::function<Result<std::shared_ptr<const Spec>>(std::string
 /// Reads the canonical text, its options in any order. The Problem it returns has passed
 /// checkProblem; errors point at the part that is wrong and say what would be legal.
 Result<Problem> parseProblem(std::string_view text, const SpecLookup&);
-/// As parseProblem, but the text may also give the numbers of segments and rows. The Problem leaves them open.
+/// As parseProblem, but the text may also give the numbers of segments and rows. The Problem leaves them
+/// open.
 Result<Problem> parseRequest(std::string_view text, const SpecLookup&);
 
 /// The rules a Problem adds to those of its Spec (P1 to P8 of dsl/SPEC.md): bindings all

@@ -46,10 +46,11 @@ int binade(double value, const Format& f) {
 // Bounds of values computed in f32, in units of the magnitude. The header derives them.
 constexpr double kOwnRow = 5e-7, kOverRows = 6e-7;
 constexpr double kUnit = 0x1p-24, kRoot = 1.5, kElement = 4;
-static_assert((kLongestChain / 3.0 / 2 + kRoot + kElement) * kUnit <= kOwnRow, "kernels may make longer chains than the bound allows");
-// The bound of sums that are outputs. A task adds up its rows in few levels, and the last is as long as it has to be: chains
-// of about sqrt(n) additions, each of which rounds by at most u of a partial sum, half of the total on average. Longer
-// sums have more levels.
+static_assert((kLongestChain / 3.0 / 2 + kRoot + kElement) * kUnit <= kOwnRow,
+              "kernels may make longer chains than the bound allows");
+// The bound of sums that are outputs. A task adds up its rows in few levels, and the last is as long as it
+// has to be: chains of about sqrt(n) additions, each of which rounds by at most u of a partial sum, half of
+// the total on average. Longer sums have more levels.
 constexpr double kLongestSum = 5e-6;
 
 double sumTolerance(double terms) { return std::min(kLongestSum, kOwnRow + kUnit * std::sqrt(terms) / 2); }

@@ -17,14 +17,14 @@
  *     zero-initialised: `normc_args args = {0}; args.struct_size = sizeof args;` (`= {}` in C++). Zero means
  *     "default" or "absent" in every field. A program built with an older or newer header than the library's
  *     works, as long as it sets no field that the library does not know.
- *   - Objects live as long as anything made from them needs them, so they may be destroyed in any order. What has
- *     been enqueued on a CUDA stream is none of them: its plan and state are destroyed after it has ended, and after
- *     the last replay of a graph that captured it.
- *     Destroying NULL does nothing. A string that a function returns belongs to the object it came from.
+ *   - Objects live as long as anything made from them needs them, so they may be destroyed in any order. What
+ * has been enqueued on a CUDA stream is none of them: its plan and state are destroyed after it has ended,
+ * and after the last replay of a graph that captured it. Destroying NULL does nothing. A string that a
+ * function returns belongs to the object it came from.
  *   - Plans and packages are immutable: any number of threads may use one at the same time.
- *   - A child made by fork may go on executing plans for the CPU, on the caller's thread alone. It makes plans of its own
- *     only if no thread of the parent was making one, or loading any library, at the moment of the fork. Of CUDA it can use
- *     nothing once the parent has: no driver survives a fork.
+ *   - A child made by fork may go on executing plans for the CPU, on the caller's thread alone. It makes
+ * plans of its own only if no thread of the parent was making one, or loading any library, at the moment of
+ * the fork. Of CUDA it can use nothing once the parent has: no driver survives a fork.
  *   - No function throws, exits or prints; no environment variable changes a result.
  *   - All sizes are 64-bit. Text is UTF-8.
  *
@@ -79,14 +79,14 @@ NORMC_API const char* normc_last_error(void);
 /** The version of the library, "0.1.0". */
 NORMC_API const char* normc_version(void);
 
-/** The newest instruction set of this processor and operating system that packages know: "x86-64-v4-bf16" (with
- * AVX512_BF16), "x86-64-v4", "x86-64-v3", "aarch64" (with the arithmetic in half precision of
- * ARMv8.2), or "none". */
+/** The newest instruction set of this processor and operating system that packages know: "x86-64-v4-bf16"
+ * (with AVX512_BF16), "x86-64-v4", "x86-64-v3", "aarch64" (with the arithmetic in half precision of ARMv8.2),
+ * or "none". */
 NORMC_API const char* normc_cpu_isa(void);
 
 /* --------------------------------------------------------------- context -- */
 
-/** What the host provides. */
+/** Services of the host. */
 typedef struct normc_context normc_context;
 
 /** One task of a parallel_for. */
@@ -101,15 +101,17 @@ typedef int (*normc_parallel_for)(void* ctx, int64_t count, normc_task task, voi
 /** Takes one line of information, without a newline, on any thread. For people; the API never needs it. */
 typedef void (*normc_log)(void* ctx, const char* line);
 
-/** What a host may provide; all of it may be absent. */
+/** Services that a host may offer to a context; each may be absent. */
 typedef struct normc_context_options {
-  size_t struct_size; /**< sizeof of this struct */
+  size_t struct_size;              /**< sizeof of this struct */
   normc_parallel_for parallel_for; /**< NULL: threads of our own, begun when first needed */
   void* parallel_for_ctx;          /**< first argument of `parallel_for` */
-  normc_log log; /**< NULL: silence */
-  void* log_ctx; /**< first argument of `log` */
-  int32_t max_threads; /**< for each execute; 0: as many as the process may use; 1: the caller's thread alone */
-  const char* cuda_library; /**< the CUDA driver; NULL: "libcuda.so.1". Opened when a device is first wanted */
+  normc_log log;                   /**< NULL: silence */
+  void* log_ctx;                   /**< first argument of `log` */
+  int32_t
+      max_threads; /**< for each execute; 0: as many as the process may use; 1: the caller's thread alone */
+  const char*
+      cuda_library; /**< the CUDA driver; NULL: "libcuda.so.1". Opened when a device is first wanted */
 } normc_context_options;
 
 /** Makes a context. `options` may be NULL. */
@@ -122,22 +124,22 @@ NORMC_API normc_status normc_cuda_device_count(normc_context* context, int32_t* 
 
 /** Facts about one, as the driver gives them; 0 where it does not know. */
 typedef struct normc_cuda_device {
-  size_t struct_size; /**< sizeof of this struct */
-  char name[256]; /**< zero-terminated */
-  int32_t compute_major,  /**< of the compute capability: 9 of sm_90 */
-      compute_minor;      /**< 0 of sm_90 */
-  int32_t driver_version; /**< the newest CUDA it is for; 12080 is 12.8 */
-  int32_t multiprocessors;               /**< how many there are */
-  int32_t threads_per_multiprocessor,    /**< the most that run at once */
-      registers_per_multiprocessor;      /**< of 32 bits */
-  int32_t clock_khz,                     /**< of the multiprocessors */
-      memory_clock_khz,                  /**< of the memory */
-      memory_bus_bits;                   /**< width of the memory bus */
-  int32_t reserved;                      /**< 0 */
-  int64_t memory_bytes,                  /**< of the device */
-      l2_bytes;                          /**< second-level cache */
-  int64_t shared_per_multiprocessor; /**< bytes of shared memory */
-  int64_t shared_per_block;          /**< the most that a kernel can ask for */
+  size_t struct_size;                 /**< sizeof of this struct */
+  char name[256];                     /**< zero-terminated */
+  int32_t compute_major,              /**< of the compute capability: 9 of sm_90 */
+      compute_minor;                  /**< 0 of sm_90 */
+  int32_t driver_version;             /**< the newest CUDA it is for; 12080 is 12.8 */
+  int32_t multiprocessors;            /**< how many there are */
+  int32_t threads_per_multiprocessor, /**< the most that run at once */
+      registers_per_multiprocessor;   /**< of 32 bits */
+  int32_t clock_khz,                  /**< of the multiprocessors */
+      memory_clock_khz,               /**< of the memory */
+      memory_bus_bits;                /**< width of the memory bus */
+  int32_t reserved;                   /**< 0 */
+  int64_t memory_bytes,               /**< of the device */
+      l2_bytes;                       /**< second-level cache */
+  int64_t shared_per_multiprocessor;  /**< bytes of shared memory */
+  int64_t shared_per_block;           /**< the most that a kernel can ask for */
 } normc_cuda_device;
 
 /** Device `index` of those counted, 0 to count - 1. */
@@ -171,14 +173,16 @@ NORMC_API normc_status normc_package_verify(const normc_package* package);
 /** A problem bound to kernels. */
 typedef struct normc_plan normc_plan;
 
-/** What CPU kernels do with denormal numbers. */
+/** Treatment of denormal numbers by CPU kernels. */
 typedef enum normc_denormals {
-  NORMC_DENORMALS_FLUSH = 0, /**< as zero, in the kernels only: the host's mode is restored. CUDA kernels keep them */
-  NORMC_DENORMALS_KEEP = 1   /**< computed with as they are */
+  NORMC_DENORMALS_FLUSH =
+      0, /**< as zero, in the kernels only: the host's mode is restored. CUDA kernels keep them */
+  NORMC_DENORMALS_KEEP = 1 /**< computed with as they are */
 } normc_denormals;
 
-/** When outputs as large as x are read again. Large ones go past the caches where that pays, from the `stream_bytes` of
- * the kernel on; the host knows better. Changes no result. Kernels without that number, CUDA's among them, ignore it. */
+/** When outputs as large as x are read again. Large ones go past the caches where that pays, from the
+ * `stream_bytes` of the kernel on; the host knows better. Changes no result. Kernels without that number,
+ * CUDA's among them, ignore it. */
 typedef enum normc_output_reuse {
   NORMC_OUTPUT_REUSE_UNKNOWN = 0, /**< decided by size */
   NORMC_OUTPUT_REUSE_SOON = 1,    /**< by the next operation: they stay in the caches */
@@ -191,10 +195,10 @@ typedef struct normc_number {
   double value;     /**< in place of the default */
 } normc_number;
 
-/** What a plan is made for. */
+/** The request that a plan is made for. */
 typedef struct normc_request {
   size_t struct_size; /**< sizeof of this struct */
-  /** What to compute: the canonical text of a problem.
+  /** The computation: the canonical text of a problem.
    * @code{.unparsed}
    *   NORM:ENTRY@DTYPE[SHAPE]{OPTIONS}, e.g.
    *   layer_norm:forward@f32[*x1024]           rows x features
@@ -202,8 +206,9 @@ typedef struct normc_request {
    *   batch_norm:backward@f16[*x64x*]{layout=channels_first}   segments x features x rows
    *   power_norm_released:forward@f32[*x1024]{heads=16,mask,params=bf16}
    * @endcode
-   * A size is a number, or * for any. A kernel for any number of features serves a given one too. A number that the
-   * groups of a norm do not divide is refused: here, or where a plan for any number first learns it. */
+   * A size is a number, or * for any. A kernel for any number of features serves a given one too. A number
+   * that the groups of a norm do not divide is refused: here, or where a plan for any number first learns it.
+   */
   const char* problem;
   const char* isa_cap; /**< no newer instruction set than this, e.g. "x86-64-v3" or "sm_80"; NULL: no cap */
   normc_denormals denormals;   /**< ignored by CUDA plans */
@@ -214,12 +219,12 @@ typedef struct normc_request {
    * knows neither threads nor denormals: its kernels keep those, whatever `denormals` says. */
   int32_t device_type;
   int32_t device_id; /**< which of the devices of that type */
-  /** 1: warmup is over for good, so its phases are left out. On the CPU execute refuses a call whose step says
-   * otherwise; on CUDA the step lies on the device, and only the caller knows. */
+  /** 1: warmup is over for good, so its phases are left out. On the CPU execute refuses a call whose step
+   * says otherwise; on CUDA the step lies on the device, and only the caller knows. */
   int32_t steady;
   int32_t output_reuse; /**< a normc_output_reuse */
-  /** 1: calls run one kernel, whatever sizes they have that `problem` leaves open. 0: where the package has a better
-   * one for few rows, say, calls of few rows run that. */
+  /** 1: calls run one kernel, whatever sizes they have that `problem` leaves open. 0: where the package has a
+   * better one for few rows, say, calls of few rows run that. */
   int32_t one_kernel;
   int32_t reserved; /**< 0 */
 } normc_request;
@@ -243,13 +248,13 @@ NORMC_API normc_status normc_plan_number(const normc_plan* plan, const char* nam
 /** The sizes of one call. */
 typedef struct normc_sizes {
   size_t struct_size; /**< sizeof of this struct */
-  int64_t segments; /**< for problems with three dimensions; others ignore it */
-  int64_t rows;     /**< of one segment */
-  int64_t features; /**< 0: those of the plan's problem, if it gives them */
+  int64_t segments;   /**< for problems with three dimensions; others ignore it */
+  int64_t rows;       /**< of one segment */
+  int64_t features;   /**< 0: those of the plan's problem, if it gives them */
 } normc_sizes;
 
-/** The kernel that calls of these sizes run, as an index into "kernels" of the manifest; `sizes` NULL: the one that
- * serves any call of the problem. */
+/** The kernel that calls of these sizes run, as an index into "kernels" of the manifest; `sizes` NULL: the
+ * one that serves any call of the problem. */
 NORMC_API normc_status normc_plan_kernel(const normc_plan* plan, const normc_sizes* sizes, size_t* index);
 
 /** The type of a field. */
@@ -264,14 +269,14 @@ typedef enum normc_type {
 
 /** One array inside the state, or inside the saved statistics. */
 typedef struct normc_field {
-  size_t struct_size; /**< sizeof of this struct */
-  const char* name; /**< "psi2", "nu", "running_mean", "rstd", ... */
-  normc_type type;  /**< of each element */
-  int32_t ndim; /**< 0: a single number */
+  size_t struct_size;                  /**< sizeof of this struct */
+  const char* name;                    /**< "psi2", "nu", "running_mean", "rstd", ... */
+  normc_type type;                     /**< of each element */
+  int32_t ndim;                        /**< 0: a single number */
   int64_t shape[NORMC_MAX_FIELD_DIMS]; /**< `ndim` sizes */
-  size_t offset; /**< in bytes from the start of the buffer; a multiple of 64 */
-  size_t bytes;  /**< of all elements */
-  double init;   /**< of a fresh state; 0 for saved statistics */
+  size_t offset;                       /**< in bytes from the start of the buffer; a multiple of 64 */
+  size_t bytes;                        /**< of all elements */
+  double init;                         /**< of a fresh state; 0 for saved statistics */
 } normc_field;
 
 /** State: what a norm remembers from step to step. A flat buffer of the caller's, so it can be saved, copied,
@@ -294,9 +299,9 @@ NORMC_API normc_status normc_plan_saved_bytes(const normc_plan* plan, const norm
 NORMC_API normc_status normc_plan_saved_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,
                                               normc_field* field);
 
-/** Scratch that is enough for every call of these sizes, or of fewer segments or rows: ask once, for the most that
- * there will be. Any alignment will do; nothing is kept in it between calls; calls that run at the same time need one
- * each. Most calls need less, and say how much if they get too little. */
+/** Scratch that is enough for every call of these sizes, or of fewer segments or rows: ask once, for the most
+ * that there will be. Any alignment will do; nothing is kept in it between calls; calls that run at the same
+ * time need one each. Most calls need less, and say how much if they get too little. */
 NORMC_API normc_status normc_plan_workspace_bytes(const normc_plan* plan, const normc_sizes* sizes,
                                                   size_t* bytes);
 
@@ -329,7 +334,7 @@ typedef struct normc_state normc_state;
  * Memory. y may be x, and dx may be dy, with the same strides; state_out may be state_in. Any other overlap
  * of something written with anything else is refused. state and saved are aligned to 8 bytes. */
 typedef struct normc_args {
-  size_t struct_size; /**< sizeof of this struct */
+  size_t struct_size;     /**< sizeof of this struct */
   const DLTensor* x;      /**< input of forward, infer and backward */
   const DLTensor* y;      /**< output of forward and infer */
   const DLTensor* dy;     /**< gradient of y: input of backward */
@@ -340,11 +345,11 @@ typedef struct normc_args {
   const DLTensor* dbias;  /**< gradient of bias: output of backward */
   const DLTensor* mask;   /**< 1 for a real row, 0 for padding */
   const void* state_in;   /**< the state before the call */
-  size_t state_in_bytes; /**< exactly normc_plan_state_bytes */
+  size_t state_in_bytes;  /**< exactly normc_plan_state_bytes */
   void* state_out;        /**< the state after the call */
   size_t state_out_bytes; /**< as `state_in_bytes` */
-  void* saved;        /**< forward writes it, backward reads it */
-  size_t saved_bytes; /**< exactly normc_plan_saved_bytes */
+  void* saved;            /**< forward writes it, backward reads it */
+  size_t saved_bytes;     /**< exactly normc_plan_saved_bytes */
   void* workspace;        /**< scratch memory */
   size_t workspace_bytes; /**< at least what the call needs: normc_plan_workspace_bytes */
   normc_state* state; /**< instead of state_in and state_out: read by all, written by forward and backward */
@@ -367,8 +372,8 @@ NORMC_API normc_status normc_execute(const normc_plan* plan, const normc_args* a
 
 /** Sugar for hosts that do not want to own the state's memory: the buffer, and what is needed to refuse it
  * where it does not belong. Made from any plan of a norm, used with all plans of that norm, dtype and number
- * of features, on the same device and in the same CUDA context (a green context is one of its own: there, give
- * the buffer as state_in and state_out).
+ * of features, on the same device and in the same CUDA context (a green context is one of its own: there,
+ * give the buffer as state_in and state_out).
  *
  * The buffer of a CUDA plan's state is the device's. The functions below then copy on the default stream and
  * wait for it; whoever uses the state on other streams waits for those first. They are not for a capture, but
@@ -391,7 +396,8 @@ NORMC_API normc_status normc_state_get(const normc_state* state, const char* fie
 /** Copies one field in, by name; `bytes` must be the field's. */
 NORMC_API normc_status normc_state_set(normc_state* state, const char* field, const void* data, size_t bytes);
 
-/** Copies a state. Both must be states of the same norm, dtype and number of features; they may lie on different devices. */
+/** Copies a state. Both must be states of the same norm, dtype and number of features; they may lie on
+ * different devices. */
 NORMC_API normc_status normc_state_copy(normc_state* to, const normc_state* from);
 
 #ifdef __cplusplus

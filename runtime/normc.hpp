@@ -36,7 +36,7 @@ class Error : public std::runtime_error {
  public:
   /// Takes the message of the last failure on this thread.
   explicit Error(normc_status status) : std::runtime_error(normc_last_error()), status_(status) {}
-  /// What the call returned.
+  /// The status that the call returned.
   normc_status status() const { return status_; }
 
  private:
@@ -147,17 +147,17 @@ constexpr DLDataType dtypeOf() {
   static_assert(sizeof(T) == 0, "make a Tensor of float, double or std::uint8_t, or give its DLDataType");
   return {};
 }
-/// Of float.
+/// A tensor of float.
 template <>
 constexpr DLDataType dtypeOf<float>() {
   return {kDLFloat, 32, 1};
 }
-/// Of double.
+/// A tensor of double.
 template <>
 constexpr DLDataType dtypeOf<double>() {
   return {kDLFloat, 64, 1};
 }
-/// Of a mask.
+/// A mask.
 template <>
 constexpr DLDataType dtypeOf<std::uint8_t>() {
   return {kDLUInt, 8, 1};
@@ -176,7 +176,7 @@ class Tensor {
   template <typename T>
   Tensor(T* data, std::initializer_list<std::int64_t> shape, std::initializer_list<std::int64_t> strides = {})
       : Tensor(data, dtypeOf<std::remove_const_t<T>>(), shape, strides) {}
-  /// Of any data type.
+  /// A tensor of any data type.
   Tensor(const void* data, DLDataType dtype, std::initializer_list<std::int64_t> shape,
          std::initializer_list<std::int64_t> strides = {})
       : Tensor(data, dtype, shape.begin(), shape.size(), strides.begin(), strides.size()) {}
@@ -267,21 +267,21 @@ class State;
 
 /// The arguments of one call, by name; what is empty is left out.
 struct Call {
-  Tensor x,    ///< as in normc_args
-      y,       ///< as in normc_args
-      dy,      ///< as in normc_args
-      dx,      ///< as in normc_args
-      scale,   ///< as in normc_args
-      bias,    ///< as in normc_args
-      dscale,  ///< as in normc_args
-      dbias,   ///< as in normc_args
-      mask;    ///< as in normc_args
-  Buffer stateIn,           ///< the state before the call
-      stateOut,             ///< the state after the call
-      saved,                ///< what forward hands to backward
-      workspace;            ///< scratch memory
-  State* state = nullptr;   ///< instead of stateIn and stateOut
-  void* stream = nullptr;   ///< of CUDA
+  Tensor x,                ///< as in normc_args
+      y,                   ///< as in normc_args
+      dy,                  ///< as in normc_args
+      dx,                  ///< as in normc_args
+      scale,               ///< as in normc_args
+      bias,                ///< as in normc_args
+      dscale,              ///< as in normc_args
+      dbias,               ///< as in normc_args
+      mask;                ///< as in normc_args
+  Buffer stateIn,          ///< the state before the call
+      stateOut,            ///< the state after the call
+      saved,               ///< statistics that forward passes to backward
+      workspace;           ///< scratch memory
+  State* state = nullptr;  ///< instead of stateIn and stateOut
+  void* stream = nullptr;  ///< of CUDA
 };
 
 /// Owns a normc_plan.

@@ -22,7 +22,13 @@ struct Tensor {
   const std::vector<double>* input = nullptr;
 
   void describe(DLDevice device, DType type) {
-    dl = {static_cast<char*>(storage.address()) + origin * bytes(type), device, int32_t(shape.size()), dlType(type), shape.data(), strides.data(), 0};
+    dl = {static_cast<char*>(storage.address()) + origin * bytes(type),
+          device,
+          int32_t(shape.size()),
+          dlType(type),
+          shape.data(),
+          strides.data(),
+          0};
   }
 };
 

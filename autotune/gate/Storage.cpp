@@ -109,24 +109,36 @@ static void write(void* base, int64_t index, int64_t stride, std::span<const dou
 static void readAs(DType type, const void* base, int64_t index, int64_t stride, std::span<double> values) {
   const auto same = [](auto value) { return double(value); };
   switch (type) {
-    case DType::F32: return read<float>(base, index, stride, values, same);
-    case DType::F64: return read<double>(base, index, stride, values, same);
-    case DType::BF16: return read<uint16_t>(base, index, stride, values, fromBrain);
-    case DType::F16: return read<uint16_t>(base, index, stride, values, fromHalf);
-    case DType::I64: return read<int64_t>(base, index, stride, values, same);
-    case DType::U8: return read<uint8_t>(base, index, stride, values, same);
+    case DType::F32:
+      return read<float>(base, index, stride, values, same);
+    case DType::F64:
+      return read<double>(base, index, stride, values, same);
+    case DType::BF16:
+      return read<uint16_t>(base, index, stride, values, fromBrain);
+    case DType::F16:
+      return read<uint16_t>(base, index, stride, values, fromHalf);
+    case DType::I64:
+      return read<int64_t>(base, index, stride, values, same);
+    case DType::U8:
+      return read<uint8_t>(base, index, stride, values, same);
   }
 }
 
 static void writeAs(DType type, void* base, int64_t index, int64_t stride, std::span<const double> values) {
   const auto same = [](double value) { return value; };
   switch (type) {
-    case DType::F32: return write<float>(base, index, stride, values, same);
-    case DType::F64: return write<double>(base, index, stride, values, same);
-    case DType::BF16: return write<uint16_t>(base, index, stride, values, toBrain);
-    case DType::F16: return write<uint16_t>(base, index, stride, values, toHalf);
-    case DType::I64: return write<int64_t>(base, index, stride, values, same);
-    case DType::U8: return write<uint8_t>(base, index, stride, values, same);
+    case DType::F32:
+      return write<float>(base, index, stride, values, same);
+    case DType::F64:
+      return write<double>(base, index, stride, values, same);
+    case DType::BF16:
+      return write<uint16_t>(base, index, stride, values, toBrain);
+    case DType::F16:
+      return write<uint16_t>(base, index, stride, values, toHalf);
+    case DType::I64:
+      return write<int64_t>(base, index, stride, values, same);
+    case DType::U8:
+      return write<uint8_t>(base, index, stride, values, same);
   }
 }
 

@@ -17,7 +17,7 @@ namespace normc::tune {
 
 using measure::Samples;
 
-inline constexpr int kSchema = 2;  ///< of a duplicate; every other record is written with schema 1
+inline constexpr int kSchema = 2;  ///< schema of a duplicate; other records have schema 1
 inline constexpr int64_t kMostWhole = int64_t(1) << 50;  ///< of any count in a record
 
 /// What was tuned: the circumstances that decide which schedule is best.
@@ -27,7 +27,7 @@ struct Task {
   int64_t segments = 1, rows = 1, features = 1, threads = 1;
   std::string policy;  ///< warm, cold, pipeline
 
-  std::optional<ProblemText> parts() const;  ///< of `problem`; absent where it is none
+  std::optional<ProblemText> parts() const;  ///< `problem` taken apart; absent if it is not a problem
   std::string text() const;                  ///< `layer_norm:forward@f32[*x1024], 2048 rows, 2 threads, warm`
   bool operator==(const Task&) const = default;
 };

@@ -13,7 +13,8 @@ namespace {
 
 constexpr double kFarRows = 3, kFarFeatures = 1;  // octaves
 
-/// The problem without its shape: what has to be equal whatever the rung. Absent where the text is no problem.
+/// The problem without its shape: what has to be equal whatever the rung. Absent where the text is no
+/// problem.
 std::optional<ProblemText> kindOf(const Task& task) {
   std::optional<ProblemText> kind = task.parts();
   if (kind) kind->segments = kind->rows = kind->features = std::nullopt, kind->segmented = false;

@@ -31,23 +31,23 @@ typedef struct normc_tuner normc_tuner;
 
 /** How far a call of normc_tuner_run is. */
 typedef struct normc_tuner_status {
-  size_t struct_size; /**< sizeof of this struct */
+  size_t struct_size;  /**< sizeof of this struct */
   const char* problem; /**< the one that is tuned */
   const char* phase;   /**< "screening", "racing", "confirming"; "starting" before the first candidate */
   double seconds,      /**< since the call began */
       budget_seconds;  /**< that it may take */
   int64_t done,        /**< candidates screened so far */
       candidates;      /**< that are planned; more may come */
-  double ratio; /**< time of the best so far over that of the default; 1 before there is one */
+  double ratio;        /**< time of the best so far over that of the default; 1 before there is one */
 } normc_tuner_status;
 
 /** Called on the thread of normc_tuner_run, between measurements. 0: go on. Anything else: end the call with
  * NORMC_ABORTED. Must not throw, nor destroy the tuner; normc_tuner_run of the same tuner is refused here. */
 typedef int (*normc_tuner_progress)(void* ctx, const normc_tuner_status* status);
 
-/** What a tuner may be given; all of it may be absent. */
+/** Options of a tuner; each may be absent. */
 typedef struct normc_tuner_options {
-  size_t struct_size; /**< sizeof of this struct */
+  size_t struct_size;  /**< sizeof of this struct */
   const char* records; /**< the file that measurements are appended to; NULL: results.jsonl in the bundle */
   const char* worker;  /**< normc-worker; NULL: beside this library, or in ../bin from there */
   const char* cuda_library;      /**< the CUDA driver, of a bundle for CUDA; NULL: "libcuda.so.1" */
@@ -55,9 +55,9 @@ typedef struct normc_tuner_options {
   void* progress_ctx;            /**< first argument of `progress` */
 } normc_tuner_options;
 
-/** Opens a bundle, and its records, which are made if need be; relative paths are those of the folder that the
- * process is in now. `options` may be NULL. Opening a bundle means
- * trusting its author: it holds machine code. */
+/** Opens a bundle, and its records, which are made if need be; relative paths are those of the folder that
+ * the process is in now. `options` may be NULL. Opening a bundle means trusting its author: it holds machine
+ * code. */
 NORMC_API normc_status normc_tuner_open(const char* bundle, const normc_tuner_options* options,
                                         normc_tuner** tuner);
 /** Closes the records and destroys the tuner; NULL does nothing. */
@@ -67,9 +67,9 @@ NORMC_API void normc_tuner_destroy(normc_tuner* tuner);
  * is the tuner's. A loop over them ends with NORMC_OUT_OF_RANGE. */
 NORMC_API normc_status normc_tuner_problem(const normc_tuner* tuner, size_t index, const char** problem);
 
-/** What to tune. */
+/** A problem to tune and the call it is tuned for. */
 typedef struct normc_tuner_request {
-  size_t struct_size; /**< sizeof of this struct */
+  size_t struct_size;    /**< sizeof of this struct */
   const char* problem;   /**< one of the bundle's; options in any order, as in normc_request */
   int64_t rows;          /**< of one segment; 1 or more */
   int64_t segments;      /**< of a problem with three dimensions; 0: 1, all that one with two may have */
@@ -81,18 +81,19 @@ typedef struct normc_tuner_request {
   int32_t reserved;      /**< 0 */
 } normc_tuner_request;
 
-/** What was chosen. */
+/** The schedule that was chosen. */
 typedef struct normc_tuner_result {
   size_t struct_size; /**< sizeof of this struct */
-  const char* package;  /**< the path of a package that holds the chosen kernel alone; valid until the next call */
-  const char* schedule; /**< the text of that kernel's schedule, for people; valid until the next call */
-  double ratio,         /**< time of the chosen over that of the default; 1 in a tie */
-      low,              /**< lower end of its 95 % interval */
-      high;             /**< upper end of its 95 % interval */
+  const char*
+      package; /**< the path of a package that holds the chosen kernel alone; valid until the next call */
+  const char* schedule;   /**< the text of that kernel's schedule, for people; valid until the next call */
+  double ratio,           /**< time of the chosen over that of the default; 1 in a tie */
+      low,                /**< lower end of its 95 % interval */
+      high;               /**< upper end of its 95 % interval */
   double default_seconds; /**< of one call of the default */
   int64_t candidates;     /**< that were judged; 0 if nothing was measured */
   int64_t rejected;       /**< of those: wrong, crashed, hung, refused, or the same code as another */
-  int32_t won;          /**< 0: nothing is faster than the default beyond the noise, so the default is chosen */
+  int32_t won; /**< 0: nothing is faster than the default beyond the noise, so the default is chosen */
   int32_t from_records; /**< 1: chosen by an earlier call; nothing was measured */
 } normc_tuner_result;
 

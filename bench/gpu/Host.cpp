@@ -76,11 +76,13 @@ std::vector<Shape> smallShapes(const Kernels& kernels) {
   std::set<std::string> seen;
   for (const Json& kernel : kernels.kernels()) {
     const auto parts = parseProblemText(kernel.at("problem").get<std::string>());
-    const bool plain = parts && !parts->channelsFirst() && !parts->mask && !parts->segmented && parts->bindings.empty();
+    const bool plain =
+        parts && !parts->channelsFirst() && !parts->mask && !parts->segmented && parts->bindings.empty();
     if (!plain || parts->data != DType::F32 || parts->isInfer()) continue;
     if (!parts->features || *parts->features > 8192) continue;
     if (seen.insert(parts->head()).second)
-      shapes.push_back({parts->norm, std::string(name(parts->entry)), std::string(name(parts->data)), kRows, *parts->features});
+      shapes.push_back({parts->norm, std::string(name(parts->entry)), std::string(name(parts->data)), kRows,
+                        *parts->features});
   }
   return shapes;
 }

@@ -19,8 +19,8 @@ Tuned::Tuned(const std::string& folder, const std::string& records, const std::s
     if (!choice) continue;
     const auto parts = setting.task.parts();
     if (!parts || setting.task.segments != 1) continue;
-    choices_[parts->withSizes(1, setting.task.rows).text()] = {choice->conclusion->verdict == "won", folder + "/" + shipped.made[point].package,
-                       choice->schedule};
+    choices_[parts->withSizes(1, setting.task.rows).text()] = {
+        choice->conclusion->verdict == "won", folder + "/" + shipped.made[point].package, choice->schedule};
   }
 }
 

@@ -4,8 +4,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "runtime/abi/Sums.h"
 
@@ -99,7 +99,8 @@ void Loops::forEach(Value begin, Value end, int64_t step, llvm::function_ref<voi
   });
 }
 Values Loops::inLevels(Value begin, Value end, int64_t step, ValueRange from,
-                       llvm::function_ref<Values(Value, Value, ValueRange)> some, std::optional<int64_t> most) {
+                       llvm::function_ref<Values(Value, Value, ValueRange)> some,
+                       std::optional<int64_t> most) {
   const int64_t least = step * kLongestChain;
   if (auto size = constant(sub(end, begin))) most = size;
   const int64_t length = most.value_or(least * kLongestChain + 1);

@@ -42,11 +42,11 @@ class Loops {
   Values forEach(mlir::Value begin, mlir::Value end, mlir::Value step, mlir::ValueRange init,
                  llvm::function_ref<Values(mlir::Value, mlir::ValueRange)> body, Invariants = Invariants::Before);
   void forEach(mlir::Value begin, mlir::Value end, int64_t step, llvm::function_ref<void(mlir::Value)> body);
-  /// A long sum in levels: `some(first, last, sums)` adds the terms of the steps from `first` to `last` to `sums`, which
-  /// start at zero, and is asked for at most kLongestChain steps at a time. So many of what that comes to are added up before
-  /// they go to the next level. There are as many levels as keep every chain that short for `end - begin`, or for `most`
-  /// where only that is known. Where neither is, there are three, the last as long as it has to be. Returns `from` plus
-  /// all terms.
+  /// A long sum in levels: `some(first, last, sums)` adds the terms of the steps from `first` to `last` to
+  /// `sums`, which start at zero, and is asked for at most kLongestChain steps at a time. So many of what
+  /// that comes to are added up before they go to the next level. There are as many levels as keep every
+  /// chain that short for `end - begin`, or for `most` where only that is known. Where neither is, there are
+  /// three, the last as long as it has to be. Returns `from` plus all terms.
   Values inLevels(mlir::Value begin, mlir::Value end, int64_t step, mlir::ValueRange from,
                   llvm::function_ref<Values(mlir::Value first, mlir::Value last, mlir::ValueRange sums)> some,
                   std::optional<int64_t> most = {});

@@ -134,8 +134,9 @@ Value Walk::probeValid(TensorOp x, const Coordinates& at) {
 
 //===-- Of one run ------------------------------------------------------------------===//
 
-/// Where the i-th of some vectors of a run begins, in whole vectors: of as many as there are all of them. In a short run the
-/// first and the last are among them and the others as far apart, so that a frame around it never has all of them.
+/// Where the i-th of some vectors of a run begins, in whole vectors: of as many as there are all of them. In
+/// a short run the first and the last are among them and the others as far apart, so that a frame around it
+/// never has all of them.
 static Value spot(Loops& l, Value length, int64_t i, int64_t parts, int64_t width) {
   constexpr int64_t shortRun = 32;
   Value vectors = l.div(length, l.index(width));

@@ -70,8 +70,10 @@ static Type typeOf(OpBuilder& b, DType type) {
     case DType::F64: return b.getF64Type();
     case DType::BF16: return b.getBF16Type();
     case DType::F16: return b.getF16Type();
-    case DType::I64: return b.getI64Type();
-    case DType::U8: return b.getI8Type();
+    case DType::I64:
+      return b.getI64Type();
+    case DType::U8:
+      return b.getI8Type();
   }
   llvm_unreachable("dtype");
 }
@@ -129,8 +131,10 @@ StringRef KernelBuilder::stateIn(StringRef name) {
   assert(f && "no such state field");
   bool ring = f->shape.size() == 2;
   return declare(("state_in." + name).str(), typeOf(builder_, f->type),
-                 f->shape.empty() ? Names{} : ring ? Names{"window", "feature"} : Names{"feature"}, "state_in",
-                 "read", ring ? f->shape[0].value : 0);
+                 f->shape.empty() ? Names{}
+                 : ring           ? Names{"window", "feature"}
+                                  : Names{"feature"},
+                 "state_in", "read", ring ? f->shape[0].value : 0);
 }
 StringRef KernelBuilder::stateOut(StringRef name) {
   stateIn(name);

@@ -62,7 +62,9 @@ std::string isaNames() {
   return names;
 }
 
-bool includes(const Isa& set, const Isa& other) { return set.machine == other.machine && set.level >= other.level; }
+bool includes(const Isa& set, const Isa& other) {
+  return set.machine == other.machine && set.level >= other.level;
+}
 
 const Isa* cpuIsa() {
   static const Isa* const detected = [] {

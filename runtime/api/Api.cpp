@@ -2,11 +2,11 @@
 // exceptions (memory that runs out, for instance) on this side.
 #include <memory>
 
+#include "runtime/abi/Isa.h"
 #include "runtime/api/Guard.h"
 #include "runtime/api/Struct.h"
 #include "runtime/core/Context.h"
 #include "runtime/core/RawEnum.h"
-#include "runtime/abi/Isa.h"
 #include "runtime/package/Package.h"
 #include "runtime/plan/Fields.h"
 #include "runtime/plan/Plan.h"

@@ -25,12 +25,13 @@ Platform::Verdict CpuPlatform::judge(const KernelInfo& kernel) const {
   const Isa* const isa = findIsa(kernel.isa);
   if (!isa) return refuse("needs `" + kernel.isa + "`, which this runtime does not know");
   if (!cpu_ || !includes(*cpu_, *isa))
-    return refuse("needs " + kernel.isa + (cpu_ || isa->needs.empty() ? "" : " with " + std::string(isa->needs)) +
-                  "; this processor has " +
-                  std::string(cpu_ ? cpu_->name : "none of " + isaNames()));
+    return refuse("needs " + kernel.isa +
+                  (cpu_ || isa->needs.empty() ? "" : " with " + std::string(isa->needs)) +
+                  "; this processor has " + std::string(cpu_ ? cpu_->name : "none of " + isaNames()));
   if (cap_ && isa->level > cap_->level)
     return refuse("needs " + kernel.isa + ", newer than the cap " + std::string(cap_->name));
-  if (keepDenormals_ && isa->roundsBF16 && (kernel.parts.data == DType::BF16 || kernel.parts.params == DType::BF16))
+  if (keepDenormals_ && isa->roundsBF16 &&
+      (kernel.parts.data == DType::BF16 || kernel.parts.params == DType::BF16))
     return refuse("rounds to bf16 by an instruction that takes denormals for zeros, and request.denormals keeps them; a kernel for x86-64-v4 would serve");
   return {.rank = isa->level, .advantage = "has the newer instruction set"};
 }

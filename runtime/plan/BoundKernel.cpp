@@ -73,7 +73,8 @@ normc_status BoundKernel::bindNumbers(const normc_request& request, const BoundK
     if (number.value != number.value)
       return fail(NORMC_INVALID_ARGUMENT, "the number `", number.name, "` must not be NaN");
     NORMC_TRY(checkRange(info_.scalars[index], number.value));
-    if (const double size = std::abs(number.value); size != 0 && !(size >= FLT_MIN && size <= FLT_MAX) && info_.parts.data != DType::F64)
+    if (const double size = std::abs(number.value);
+        size != 0 && !(size >= FLT_MIN && size <= FLT_MAX) && info_.parts.data != DType::F64)
       return fail(NORMC_INVALID_ARGUMENT, "the number `", number.name, "` is ", number.value,
                   "; statistics are f32, so it must be 0 or from 1.2e-38 to 3.4e38");
     scalars_[index] = number.value;

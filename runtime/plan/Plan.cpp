@@ -141,7 +141,8 @@ normc_status Plan::checkSizes(const Sizes& sizes) const {
   };
   if (request_.parts.features && sizes.features != *request_.parts.features)
     return mismatch("features", sizes.features, *request_.parts.features);
-  if (request_.parts.rows && sizes.rows != *request_.parts.rows) return mismatch("rows", sizes.rows, *request_.parts.rows);
+  if (request_.parts.rows && sizes.rows != *request_.parts.rows)
+    return mismatch("rows", sizes.rows, *request_.parts.rows);
   if (request_.parts.segments && sizes.segments != *request_.parts.segments)
     return mismatch("segments", sizes.segments, *request_.parts.segments);
   return checkGroups(sizes.features);

@@ -23,9 +23,12 @@ std::string problemDiffers(const KernelInfo& kernel, const ProblemRequest& reque
   const auto differs = [](std::string_view what, const std::string& has, const std::string& wants) {
     return std::string(what) + " " + has + ", not " + wants;
   };
-  if (has.data != wants.data) return differs("is for data", std::string(name(has.data)), std::string(name(wants.data)));
-  if (has.params != wants.params) return differs("is for params", std::string(name(has.params)), std::string(name(wants.params)));
-  if (has.layout != wants.layout) return differs("is for layout", std::string(name(has.layout)), std::string(name(wants.layout)));
+  if (has.data != wants.data)
+    return differs("is for data", std::string(name(has.data)), std::string(name(wants.data)));
+  if (has.params != wants.params)
+    return differs("is for params", std::string(name(has.params)), std::string(name(wants.params)));
+  if (has.layout != wants.layout)
+    return differs("is for layout", std::string(name(has.layout)), std::string(name(wants.layout)));
   if (has.segmented != wants.segmented)
     return has.segmented ? "is for three dimensions, not two" : "is for two dimensions, not three";
   if (has.mask != wants.mask) return has.mask ? "needs a mask" : "takes no mask";
@@ -43,7 +46,8 @@ struct PossibleRows {
     if (parts.rows) ofASegment = {*parts.rows, *parts.rows};
     if (parts.rows && (parts.segments || !parts.segmented))
       all.least = all.most = multiply(parts.segments.value_or(1), *parts.rows);
-    else all.least = parts.rows.value_or(0);
+    else
+      all.least = parts.rows.value_or(0);
   }
 };
 
@@ -98,8 +102,8 @@ normc_status noSuchNorm(const Manifest& manifest, const ProblemRequest& request)
     list += (list.empty() ? "" : ", ") + std::string(name);
   }
   if (!entries.empty())
-    return fail(NORMC_NOT_FOUND, "the package has no ", name(request.parts.entry), " of `", request.parts.norm,
-                "`; it has: ", entries);
+    return fail(NORMC_NOT_FOUND, "the package has no ", name(request.parts.entry), " of `",
+                request.parts.norm, "`; it has: ", entries);
   return fail(NORMC_NOT_FOUND, "the package has no norm `", request.parts.norm,
               "`; it has: ", norms.empty() ? std::string("none") : norms);
 }
@@ -172,7 +176,8 @@ normc_status Selection::make(const Manifest& manifest, const ProblemRequest& req
     }
     made.unable_.pop_back();
     const std::string remedy =
-        otherDevice ? platform.remedy() : "compile the package with `" + request.parts.withoutSizes().text() + "` as well";
+        otherDevice ? platform.remedy()
+                    : "compile the package with `" + request.parts.withoutSizes().text() + "` as well";
     return fail(otherDevice ? NORMC_FAILED_PRECONDITION : NORMC_NOT_FOUND, "no kernel of the package serves ",
                 request.text, " here:\n", made.unable_, remedy.empty() ? "" : "\n", remedy);
   }

@@ -51,7 +51,8 @@ normc_status checkBasics(std::string_view name, const DLTensor& tensor, const Te
   NORMC_TRY(checkPlace(name, tensor.device, *rules.place));
   if (typeOfDlpack(tensor.dtype) != type)
     return fail(NORMC_INVALID_ARGUMENT, name, " has dtype ", DTypeName(tensor.dtype).text.text(),
-                "; this plan takes ", normc::name(type), infoOf(type).kind == TypeKind::Bool ? " or bool" : "");
+                "; this plan takes ", normc::name(type),
+                infoOf(type).kind == TypeKind::Bool ? " or bool" : "");
   if (tensor.ndim < 0 || tensor.ndim > kMaxDims || (tensor.ndim > 0 && !tensor.shape))
     return fail(NORMC_INVALID_ARGUMENT, name, " has ", tensor.ndim, " dimensions",
                 tensor.ndim > 0 && !tensor.shape ? " but no shape" : "; at most 16 are allowed");

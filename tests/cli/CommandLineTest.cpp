@@ -1,6 +1,6 @@
 // What all verbs have in common: help, exit codes, the one form of errors.
-#include "tools/normc/Cli.h"
 #include "tests/cli/Command.h"
+#include "tools/normc/Cli.h"
 
 namespace normc::cli {
 namespace {

@@ -6,14 +6,14 @@
 #include <cstring>
 #include <sstream>
 
+#include "codegen/Target.h"
+#include "codegen/emulator/EmulatedDriver.h"
+#include "codegen/targets/cuda/Compile.h"
+#include "dsl/Library.h"
+#include "tests/cli/Command.h"
 #include "tools/normc/Checker.h"
 #include "tools/normc/Npy.h"
 #include "tools/normc/RunCall.h"
-#include "codegen/emulator/EmulatedDriver.h"
-#include "codegen/targets/cuda/Compile.h"
-#include "codegen/Target.h"
-#include "dsl/Library.h"
-#include "tests/cli/Command.h"
 
 namespace normc::cli {
 namespace {

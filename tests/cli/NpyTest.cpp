@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "tools/normc/Npy.h"
 #include "tests/cli/Command.h"
+#include "tools/normc/Npy.h"
 
 namespace normc::cli {
 namespace {

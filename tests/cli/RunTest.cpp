@@ -1,8 +1,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "tools/normc/Npy.h"
 #include "tests/cli/Command.h"
+#include "tools/normc/Npy.h"
 
 namespace normc::cli {
 namespace {

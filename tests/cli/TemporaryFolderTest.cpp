@@ -7,9 +7,9 @@
 #include <fstream>
 #include <optional>
 
+#include "tests/cli/Command.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/TemporaryFolder.h"
-#include "tests/cli/Command.h"
 
 namespace normc::cli {
 namespace {

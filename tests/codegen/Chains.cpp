@@ -22,7 +22,8 @@ namespace {
 
 bool isFloat(Value v) { return isa<FloatType>(getElementTypeOrSelf(v.getType())); }
 
-/// Counts in one phase function, which has segments, rows, features, scalars, cuts and task as its last arguments.
+/// Counts in one phase function, which has segments, rows, features, scalars, cuts and task as its last
+/// arguments.
 class Counter {
  public:
   Counter(func::FuncOp function, const Extents& extents, int64_t units) : function_(function) {
@@ -53,8 +54,9 @@ class Counter {
   std::optional<int64_t> evaluated(Value v) {
     if (auto argument = dyn_cast<BlockArgument>(v)) {
       auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
-      if (loop && v == loop.getInductionVar()) return numberOf(loop.getLowerBound());  // its first step is the longest
-      return v.getType().isIndex() ? std::optional<int64_t>(1) : std::nullopt;         // a stride
+      if (loop && v == loop.getInductionVar())
+        return numberOf(loop.getLowerBound());  // its first step is the longest
+      return v.getType().isIndex() ? std::optional<int64_t>(1) : std::nullopt;  // a stride
     }
     Operation* op = v.getDefiningOp();
     if (auto c = dyn_cast<arith::ConstantOp>(op)) {
@@ -67,7 +69,8 @@ class Counter {
       return *numberOf(load.getIndices()[0]) % 3 == 2 ? 1 : units_;
     }
     if (auto select = dyn_cast<arith::SelectOp>(op)) {
-      auto condition = numberOf(select.getCondition()), yes = numberOf(select.getTrueValue()), no = numberOf(select.getFalseValue());
+      auto condition = numberOf(select.getCondition()), yes = numberOf(select.getTrueValue()),
+           no = numberOf(select.getFalseValue());
       if (!yes || !no) return std::nullopt;
       return condition ? (*condition ? yes : no) : std::max(yes, no);  // either may be
     }
@@ -109,7 +112,8 @@ class Counter {
     return false;
   }
   int64_t stepsOf(scf::ForOp loop) {
-    const int64_t size = valueOf(loop.getUpperBound()) - valueOf(loop.getLowerBound()), step = valueOf(loop.getStep());
+    const int64_t size = valueOf(loop.getUpperBound()) - valueOf(loop.getLowerBound()),
+                  step = valueOf(loop.getStep());
     return size <= 0 || step <= 0 ? 0 : (size + step - 1) / step;
   }
 
@@ -117,7 +121,8 @@ class Counter {
 
   using Depths = DenseMap<Value, int64_t>;  ///< additions between a value and those that depend on it
 
-  /// Returns how many additions a step of the loop makes on its i-th carried value; -1 if the value is not carried on.
+  /// Returns how many additions a step of the loop makes on its i-th carried value; -1 if the value is not
+  /// carried on.
   int64_t additionsOf(scf::ForOp loop, unsigned i) {
     auto [at, isNew] = additions_.try_emplace({loop, i}, -1);
     if (!isNew) return at->second;
@@ -134,14 +139,17 @@ class Counter {
         for (unsigned i = 0; i < loop.getInitArgs().size(); ++i) {
           auto at = depths.find(loop.getInitArgs()[i]);
           if (at == depths.end()) continue;
-          if (const int64_t n = additionsOf(loop, i); n >= 0) put(depths, loop.getResult(i), at->second + stepsOf(loop) * n);
+          if (const int64_t n = additionsOf(loop, i); n >= 0)
+            put(depths, loop.getResult(i), at->second + stepsOf(loop) * n);
         }
       } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
         const auto condition = numberOf(branch.getCondition());
         for (Region& region : branch->getRegions()) {
-          if (region.empty() || (condition && (*condition != 0) != (&region == &branch.getThenRegion()))) continue;
+          if (region.empty() || (condition && (*condition != 0) != (&region == &branch.getThenRegion())))
+            continue;
           follow(region.front(), depths);
-          for (auto [result, yielded] : llvm::zip(branch.getResults(), region.front().getTerminator()->getOperands()))
+          for (auto [result, yielded] :
+               llvm::zip(branch.getResults(), region.front().getTerminator()->getOperands()))
             if (auto at = depths.find(yielded); at != depths.end()) put(depths, result, at->second);
         }
       } else {
@@ -170,7 +178,8 @@ class Counter {
       if (auto branch = dyn_cast<scf::IfOp>(scope)) {
         for (Region& region : branch->getRegions())
           if (!region.empty())
-            for (auto [result, yielded] : llvm::zip(branch.getResults(), region.front().getTerminator()->getOperands()))
+            for (auto [result, yielded] :
+                 llvm::zip(branch.getResults(), region.front().getTerminator()->getOperands()))
               if (depths.contains(yielded)) put(depths, result, depths[yielded]);
       }
       if (loop)
@@ -179,7 +188,7 @@ class Counter {
           if (at != depths.end() && at->second > 0 && additionsOf(loop, i) > 0) return true;
         }
       if (isa<func::FuncOp>(scope) || !isa<scf::ForOp, scf::IfOp>(scope)) return false;
-      if (loop) return false;  // what a loop carries on is its own level
+      if (loop) return false;  // a value that a loop carries on is its own level
       scope = scope->getParentOp();
     }
   }
@@ -187,7 +196,8 @@ class Counter {
   void carried(scf::ForOp loop) {
     for (unsigned i = 0; i < loop.getInitArgs().size(); ++i) {
       if (!isFloat(loop.getRegionIterArgs()[i]) || stepsOf(loop) < 2) continue;
-      if (const int64_t n = additionsOf(loop, i); n > 0) add(stepsOf(loop) * n, isAddedFurther(loop.getResult(i)) ? chains_.within : chains_.last);
+      if (const int64_t n = additionsOf(loop, i); n > 0)
+        add(stepsOf(loop) * n, isAddedFurther(loop.getResult(i)) ? chains_.within : chains_.last);
     }
   }
 
@@ -212,7 +222,8 @@ class Counter {
     auto sum = stored.getDefiningOp<arith::AddFOp>();
     auto reads = [&](Value v) {
       Operation* op = v.getDefiningOp();
-      return op && isa<vector::LoadOp, memref::LoadOp>(op) && op->getOperand(0) == memory && op->getOperand(1) == at;
+      return op && isa<vector::LoadOp, memref::LoadOp>(op) && op->getOperand(0) == memory &&
+             op->getOperand(1) == at;
     };
     if (!sum || !(reads(sum.getLhs()) || reads(sum.getRhs()))) return;
     int64_t length = 1;
@@ -240,7 +251,10 @@ class Counter {
 int64_t unitsOf(PhaseOp phase, const Extents& extents) {
   int64_t units = 1;
   for (StringRef axis : phase.getUnits().getAsValueRange<StringAttr>())
-    units *= axis == "segment" ? extents.segments : axis == "row" ? extents.rows : axis == "feature" ? extents.features : 1;
+    units *= axis == "segment"   ? extents.segments
+             : axis == "row"     ? extents.rows
+             : axis == "feature" ? extents.features
+                                 : 1;
   return units;
 }
 
@@ -249,8 +263,8 @@ int64_t unitsOf(PhaseOp phase, const Extents& extents) {
 std::vector<Chains> chainsOf(const Problem& problem, const cpu::Schedule& schedule, const cpu::Isa& isa,
                              const std::vector<Extents>& calls) {
   DialectRegistry registry;
-  registry.insert<NormDialect, arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
-                  scf::SCFDialect, vector::VectorDialect>();
+  registry.insert<NormDialect, arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
+                  memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
@@ -262,10 +276,11 @@ std::vector<Chains> chainsOf(const Problem& problem, const cpu::Schedule& schedu
   kernel->setScheduleAttr(schedule.attribute(&context));
   if (schedule.stream) {
     SmallVector<Attribute> numbers(kernel->getNumbers().begin(), kernel->getNumbers().end());
-    for (StringRef number : {largeNumber(), streamNumber()}) numbers.push_back(StringAttr::get(&context, number));
+    for (StringRef number : {largeNumber(), streamNumber()})
+      numbers.push_back(StringAttr::get(&context, number));
     kernel->setNumbersAttr(ArrayAttr::get(&context, numbers));
   }
-  std::vector<std::vector<int64_t>> units(calls.size());  // of each call's phases
+  std::vector<std::vector<int64_t>> units(calls.size());  // for each call, those of its phases
   for (auto phase : kernel->getOps<PhaseOp>())
     for (auto [call, n] : llvm::zip(calls, units)) n.push_back(unitsOf(phase, call));
   lowerToLoops(*module, {.roundsBF16 = isa.roundsBF16});

@@ -1,4 +1,5 @@
-// Whether sums keep the promise of runtime/abi/Sums.h, on which dsl/Tolerance.h counts: no level of them is long.
+// Whether sums keep the promise of runtime/abi/Sums.h, on which dsl/Tolerance.h counts: no level of them is
+// long.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -27,8 +28,8 @@ int64_t expectShortChains(const Problem& problem, const cpu::Schedule& schedule,
   return chains.at(0).loops;
 }
 
-/// Every slab, strategy and direction there is, with the schedules that a tuner tries. Those that differ only in how many
-/// rows a task has, or what is fetched ahead, add up alike.
+/// Every slab, strategy and direction there is, with the schedules that a tuner tries. Those that differ only
+/// in how many rows a task has, or what is fetched ahead, add up alike.
 class SpacesOfSchedules : public testing::TestWithParam<const char*> {};
 
 TEST_P(SpacesOfSchedules, HaveShortChains) {
@@ -50,7 +51,8 @@ TEST_P(SpacesOfSchedules, HaveShortChains) {
 
 INSTANTIATE_TEST_SUITE_P(Slabs, SpacesOfSchedules,
                          testing::Values("layer_norm:forward@f32[*x1000]", "layer_norm:backward@f32[*x16384]",
-                                         "group_norm_segment:forward@f32[*x*x96]{groups=4}", "instance_norm:backward@f32[*x*x72]",
+                                         "group_norm_segment:forward@f32[*x*x96]{groups=4}",
+                                         "instance_norm:backward@f32[*x*x72]",
                                          "batch_norm:forward@f32[*x768]", "batch_norm:backward@f32[*x100]",
                                          "batch_norm:forward@f32[*x24x*]{layout=channels_first}"));
 
@@ -61,7 +63,8 @@ TEST(Chains, AreShortInEveryDefault) {
       for (int64_t features : {256, 1000, 4096})
         for (bool channelsFirst : {false, true})
           for (const cpu::Isa& isa : {isaOf("x86-64-v3"), isaOf("x86-64-v4:cove"), isaOf("aarch64")})
-            if (const auto problem = problemOf(norm, {.entry = entry, .features = features, .channelsFirst = channelsFirst}))
+            if (const auto problem =
+                    problemOf(norm, {.entry = entry, .features = features, .channelsFirst = channelsFirst}))
               for (Strategy strategy : cpu::strategies(*problem)) {
                 const cpu::Schedule schedule = cpu::defaultSchedule(*problem, isa, strategy);
                 loops += expectShortChains(*problem, schedule, isa);

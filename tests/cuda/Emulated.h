@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "codegen/emulator/EmulatedDriver.h"
 #include "autotune/gate/CudaDevice.h"
 #include "autotune/gate/Gate.h"
+#include "codegen/emulator/EmulatedDriver.h"
 #include "codegen/targets/cuda/Compile.h"
 #include "runtime/normc.h"
 

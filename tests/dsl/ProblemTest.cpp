@@ -65,7 +65,11 @@ TEST(Problem, TextsOfBuiltinNormsReadTheSameWithoutTheirDefinition) {
     for (const Entry entry : kEntries)
       for (const Layout layout : kLayouts)
         for (const bool mask : {false, true}) {
-          Problem problem{.spec = *findNorm(norm.name), .entry = entry, .data = DType::BF16, .layout = layout, .mask = mask};
+          Problem problem{.spec = *findNorm(norm.name),
+                          .entry = entry,
+                          .data = DType::BF16,
+                          .layout = layout,
+                          .mask = mask};
           problem.segmented = layout == Layout::ChannelsFirst || problem.spec->reduce == Reduce::Segment ||
                               problem.spec->reduce == Reduce::SegmentFeatures;
           problem.features = 64;

@@ -195,12 +195,8 @@ class Image {
   static bool wide(const Operand& o) {
     return o.role == "tensor" && (o.name.back() == 'x' || o.name.back() == 'y');
   }
-  static int64_t width(const Operand& o) {
-    return normc::bytes(typeOf(o));
-  }
-  static DType typeOf(const Operand& o) {
-    return typeNamed(o.type).value();
-  }
+  static int64_t width(const Operand& o) { return normc::bytes(typeOf(o)); }
+  static DType typeOf(const Operand& o) { return typeNamed(o.type).value(); }
 
   /// Where the i-th element in logical order [segment][row][feature] lies.
   int64_t position(const Operand& o, int64_t i) const {
@@ -231,9 +227,7 @@ class Image {
                                : &call_.bias;
   }
 
-  static double get(const gate::Storage& s, const Operand& o, int64_t at) {
-    return s.get(typeOf(o), at);
-  }
+  static double get(const gate::Storage& s, const Operand& o, int64_t at) { return s.get(typeOf(o), at); }
 
   void addOperand(const Operand& o) {
     const Extents& e = call_.extents;

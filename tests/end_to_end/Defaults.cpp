@@ -7,13 +7,15 @@
 
 namespace normc {
 
-void judgeDefaults(const Problem& problem, int64_t features, const std::vector<codegen::TargetPtr>& targets, Judged& judged) {
+void judgeDefaults(const Problem& problem, int64_t features, const std::vector<codegen::TargetPtr>& targets,
+                   Judged& judged) {
   std::set<std::string> seen;  // cores of one set often share a schedule
   for (const codegen::TargetPtr& target : targets) {
     for (const codegen::Candidate& candidate : target->defaults(problem)) {
       const std::string& schedule = candidate.schedule;
       if (!seen.insert(target->name().str() + schedule).second) continue;
-      const std::string what = problem.text() + " for " + target->spelling() + ", " + target->generator().str() + ": " + schedule;
+      const std::string what =
+          problem.text() + " for " + target->spelling() + ", " + target->generator().str() + ": " + schedule;
       const auto kernel = compiled(problem, target, schedule);
       if (!kernel->plan) {
         judged.wrong.push_back(what + ": " + kernel->error);
@@ -26,7 +28,8 @@ void judgeDefaults(const Problem& problem, int64_t features, const std::vector<c
           const gate::Verdict verdict = gate::judge(plan, problem, question);
           ++judged.trials;
           if (!verdict.ok) judged.wrong.push_back(what + ": " + verdict.text);
-          if (verdict.worstRatio > judged.worstRatio) judged.worstRatio = verdict.worstRatio, judged.worst = what + ", " + question.trial.text();
+          if (verdict.worstRatio > judged.worstRatio)
+            judged.worstRatio = verdict.worstRatio, judged.worst = what + ", " + question.trial.text();
         }
       }
     }
@@ -42,7 +45,8 @@ std::vector<codegen::TargetPtr> runnableTargets(const std::string& generator) {
     for (const char* core : {"", ":host"}) {
       auto generators = llvm::cantFail(codegen::findGenerators(isa.name.str() + core));
       for (const codegen::TargetPtr& target : generators)
-        if (target->generator() == generator && spellings.insert(target->spelling()).second) targets.push_back(target);
+        if (target->generator() == generator && spellings.insert(target->spelling()).second)
+          targets.push_back(target);
     }
     if (isa.name == host.name) break;
   }

@@ -16,7 +16,9 @@ TEST(Isa, IsFoundByItsName) {
   EXPECT_EQ(findIsa(""), nullptr);
 }
 
-TEST(Isa, NamesAreListedInTheOrderOfTheTable) { EXPECT_EQ(isaNames(), "x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64"); }
+TEST(Isa, NamesAreListedInTheOrderOfTheTable) {
+  EXPECT_EQ(isaNames(), "x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64");
+}
 
 TEST(Isa, IncludesTheLowerLevelsOfItsMachine) {
   const Isa &v3 = *findIsa("x86-64-v3"), &bf16 = *findIsa("x86-64-v4-bf16"), &arm = *findIsa("aarch64");
@@ -29,7 +31,8 @@ TEST(Isa, IncludesTheLowerLevelsOfItsMachine) {
 
 TEST(Isa, LevelsOfAMachineRise) {
   for (size_t i = 1; i < std::size(kIsas); ++i)
-    if (kIsas[i].machine == kIsas[i - 1].machine) EXPECT_GT(kIsas[i].level, kIsas[i - 1].level) << kIsas[i].name;
+    if (kIsas[i].machine == kIsas[i - 1].machine)
+      EXPECT_GT(kIsas[i].level, kIsas[i - 1].level) << kIsas[i].name;
 }
 
 TEST(Isa, OfThisProcessorIsWhatTheApiSays) {

@@ -158,7 +158,7 @@ TEST(State, LetsSeveralForwardsBeOpen) {
   EXPECT_NE(firstSaved, secondSaved);
 }
 
-/// What the loading of a checkpoint says against it.
+/// Returns the message with which the loading of a checkpoint refuses it.
 std::string refusalOf(const example::Checkpoint& checkpoint, State& state) {
   try {
     example::load(checkpoint, state);

@@ -22,7 +22,7 @@ struct Arrow {
 };
 
 const std::vector<Arrow> kArrows{
-    // What all folders may know: numbers, types and texts that two of them have to agree on.
+    // Numbers, types and texts that two folders have to agree on.
     {"runtime/abi", {"runtime/abi", "runtime/dlpack_abi.h"}, {}},
     {"runtime", {"runtime"}, {"nlohmann", "openssl"}},
     // Also what a copy is measured with.
@@ -39,10 +39,11 @@ const std::vector<Arrow> kArrows{
     // Nor does measuring one, nor deciding by what was measured; a search knows neither files nor processes.
     {"autotune/measure", {"autotune/measure", "autotune/gate", "dsl", "runtime"}, {}},
     {"autotune/records",
-     {"autotune/records", "autotune/measure/Stats.h", "dsl", "runtime/abi",
-      "runtime/package/Sha256.h"},
+     {"autotune/records", "autotune/measure/Stats.h", "dsl", "runtime/abi", "runtime/package/Sha256.h"},
      {"nlohmann"}},
-    {"autotune/search", {"autotune/search", "autotune/measure/Stats.h", "autotune/records", "runtime/abi"}, {}},
+    {"autotune/search",
+     {"autotune/search", "autotune/measure/Stats.h", "autotune/records", "runtime/abi"},
+     {}},
     {"autotune/worker",
      {"autotune/worker", "autotune/measure", "autotune/gate", "autotune/records", "dsl", "runtime"},
      {"nlohmann"}},
@@ -60,7 +61,9 @@ const std::vector<Arrow> kArrows{
     // Examples are hosts: they know what is installed.
     {"examples", {}, {"normc"}},
     {"tests/install/outside", {}, {"normc"}},
-    {"bench", {"bench", "tools/plot", "autotune", "codegen", "dsl", "runtime"}, {"llvm", "nlohmann", "CLI", "oneapi"}},
+    {"bench",
+     {"bench", "tools/plot", "autotune", "codegen", "dsl", "runtime"},
+     {"llvm", "nlohmann", "CLI", "oneapi"}},
     // Measuring on a GPU needs no compiler: it runs where there is only the driver.
     {"bench/gpu",
      {"bench/gpu", "autotune/tune", "autotune/records", "autotune/measure/Stats.h",
@@ -128,8 +131,10 @@ TEST(Arrows, AreRefusedWhereTheyPointBack) {
   EXPECT_EQ(reasonAgainst("runtime/abi/Types.h", {"dsl/Problem.h", false}), "runtime/abi may not see dsl");
   EXPECT_EQ(reasonAgainst("codegen/Manifest.cpp", {"runtime/normc.h", false}), "codegen may not see runtime");
   EXPECT_EQ(reasonAgainst("codegen/Manifest.cpp", {"runtime/abi/kernel.h", false}), "");
-  EXPECT_EQ(reasonAgainst("codegen/targets/halide/generator/Finish.cpp", {"llvm/ADT/StringRef.h", false}), "codegen/targets/halide/generator may not need llvm");
-  EXPECT_EQ(reasonAgainst("codegen/targets/halide/generator/Finish.cpp", {"codegen/plan/Plan.h", false}), "codegen/targets/halide/generator may not see codegen");
+  EXPECT_EQ(reasonAgainst("codegen/targets/halide/generator/Finish.cpp", {"llvm/ADT/StringRef.h", false}),
+            "codegen/targets/halide/generator may not need llvm");
+  EXPECT_EQ(reasonAgainst("codegen/targets/halide/generator/Finish.cpp", {"codegen/plan/Plan.h", false}),
+            "codegen/targets/halide/generator may not see codegen");
   EXPECT_EQ(reasonAgainst("codegen/package/Writer.cpp", {"llvm/ADT/StringRef.h", false}),
             "codegen/package may not need llvm");
   EXPECT_EQ(reasonAgainst("autotune/gate/Gate.cpp", {"codegen/Package.h", false}),
@@ -139,8 +144,10 @@ TEST(Arrows, AreRefusedWhereTheyPointBack) {
             "bench/gpu may not see codegen");
   EXPECT_EQ(reasonAgainst("bench/gpu/Kernels.cpp", {"bench/Ours.h", false}), "bench/gpu may not see bench");
   EXPECT_EQ(reasonAgainst("codegen/Manifest.cpp", {"bench/Ours.h", false}), "codegen may not see bench");
-  EXPECT_EQ(reasonAgainst("codegen/Manifest.cpp", {"codegen/emulator/Emulator.h", false}), "codegen may not see codegen/emulator");
-  EXPECT_EQ(reasonAgainst("autotune/tune/Choose.cpp", {"tools/normc/Files.h", false}), "autotune/tune may not see tools");
+  EXPECT_EQ(reasonAgainst("codegen/Manifest.cpp", {"codegen/emulator/Emulator.h", false}),
+            "codegen may not see codegen/emulator");
+  EXPECT_EQ(reasonAgainst("autotune/tune/Choose.cpp", {"tools/normc/Files.h", false}),
+            "autotune/tune may not see tools");
   EXPECT_EQ(reasonAgainst("dsl/Spec.cpp", {"unistd.h", true}), "dsl is standard C++ only");
   EXPECT_EQ(reasonAgainst("dsl/Spec.cpp", {"../codegen/Manifest.h", false}),
             "an include is written from the root, without ..");

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "tools/normc/Failure.h"
-#include "tools/normc/Hardware.h"
 #include "autotune/measure/Subject.h"
 #include "autotune/tune/LiveLab.h"
+#include "tools/normc/Failure.h"
+#include "tools/normc/Hardware.h"
 
 namespace normc::cli {
 namespace {

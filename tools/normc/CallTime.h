@@ -1,9 +1,9 @@
 // What a call takes: as the tuner's model has it, and as it is, beside a copy of the same reads and writes.
 #pragma once
 
-#include "tools/normc/PlanFlags.h"
 #include "autotune/measure/Copy.h"
 #include "autotune/measure/Stats.h"
+#include "tools/normc/PlanFlags.h"
 
 namespace normc::cli {
 

@@ -1,7 +1,8 @@
 #include "tools/normc/Checker.h"
-#include "runtime/abi/Isa.h"
 
 #include <cstdlib>
+
+#include "runtime/abi/Isa.h"
 
 namespace normc::cli {
 namespace {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <iostream>
 
+#include "dsl/Nearest.h"
+#include "runtime/normc.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Files.h"
 #include "tools/normc/Values.h"
-#include "dsl/Nearest.h"
-#include "runtime/normc.h"
 
 namespace normc::cli {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <filesystem>
 
-#include "tools/normc/Files.h"
 #include "codegen/emulator/EmulatedDriver.h"
 #include "codegen/targets/cuda/Compile.h"
+#include "tools/normc/Files.h"
 
 namespace normc::cli {
 namespace {

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "tools/normc/ExitCode.h"
-#include "tools/normc/Output.h"
 #include "dsl/Result.h"
 #include "llvm/Support/Error.h"
+#include "tools/normc/ExitCode.h"
+#include "tools/normc/Output.h"
 
 namespace normc::cli {
 

@@ -70,7 +70,8 @@ void writeFields(const std::string& folder, const FieldBuffer& buffer) {
   if (error) throw refused("cannot make the folder " + folder + ": " + error.message());
   for (const normc_field& field : buffer.fields) {
     const char* data = static_cast<const char*>(buffer.memory.data()) + field.offset;
-    writeNpy(fileOf(folder, field), {typeOfField(field.type), shapeOf(field), std::string(data, field.bytes)});
+    writeNpy(fileOf(folder, field),
+             {typeOfField(field.type), shapeOf(field), std::string(data, field.bytes)});
   }
 }
 

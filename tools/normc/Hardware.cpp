@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "tools/normc/Failure.h"
-#include "tools/normc/PackageFile.h"
-#include "tools/normc/Values.h"
 #include "autotune/tune/Here.h"
 #include "dsl/Nearest.h"
 #include "llvm/Config/llvm-config.h"
-#include "runtime/normc.h"
 #include "runtime/abi/Isa.h"
+#include "runtime/normc.h"
+#include "tools/normc/Failure.h"
+#include "tools/normc/PackageFile.h"
+#include "tools/normc/Values.h"
 
 namespace normc::cli {
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "tools/normc/Place.h"
 #include "autotune/measure/Machine.h"
 #include "autotune/tune/Choose.h"
 #include "codegen/Target.h"
+#include "tools/normc/Place.h"
 
 namespace normc::cli {
 

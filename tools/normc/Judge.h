@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/normc/PackageFile.h"
 #include "autotune/gate/Gate.h"
+#include "tools/normc/PackageFile.h"
 
 namespace normc::cli {
 

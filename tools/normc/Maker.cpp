@@ -4,11 +4,11 @@
 #include <cstring>
 #include <thread>
 
+#include "codegen/targets/Unavailable.h"
+#include "runtime/package/Sha256.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Files.h"
 #include "tools/normc/Output.h"
-#include "codegen/targets/Unavailable.h"
-#include "runtime/package/Sha256.h"
 
 namespace normc::cli {
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "tools/normc/Interrupt.h"
 #include "autotune/search/Landscape.h"
 #include "autotune/tune/LiveLab.h"
 #include "codegen/Package.h"
+#include "tools/normc/Interrupt.h"
 
 namespace normc::cli {
 

@@ -1,6 +1,6 @@
 // Emulation of a build without Boost.Context, and so without the emulator.
-#include "tools/normc/Emulation.h"
 #include "llvm/Support/ErrorHandling.h"
+#include "tools/normc/Emulation.h"
 
 namespace normc::cli {
 

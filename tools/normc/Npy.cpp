@@ -4,10 +4,10 @@
 #include <cstring>
 #include <optional>
 
+#include "dsl/Nearest.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Files.h"
 #include "tools/normc/Output.h"
-#include "dsl/Nearest.h"
 
 namespace normc::cli {
 namespace {
@@ -20,7 +20,7 @@ struct Descr {
   DType type;
 };
 constexpr Descr kDescrs[] = {{"<f8", DType::F64}, {"<f4", DType::F32}, {"<f2", DType::F16},
-                             {"<i8", DType::I64}, {"|u1", DType::U8}, {"<u1", DType::U8},
+                             {"<i8", DType::I64}, {"|u1", DType::U8},  {"<u1", DType::U8},
                              {"|b1", DType::U8}};
 
 /// Reads the header: a Python dictionary of three keys.

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "tools/normc/Files.h"
 #include "dsl/Library.h"
 #include "dsl/Nearest.h"
 #include "llvm/Support/SHA256.h"
+#include "tools/normc/Files.h"
 
 namespace normc::cli {
 namespace {

@@ -5,11 +5,11 @@
 #include <optional>
 #include <string>
 
-#include "tools/normc/Failure.h"
-#include "tools/normc/Output.h"
 #include "autotune/gate/CudaDevice.h"
 #include "dsl/Problem.h"
 #include "runtime/normc.hpp"
+#include "tools/normc/Failure.h"
+#include "tools/normc/Output.h"
 
 namespace normc::cli {
 

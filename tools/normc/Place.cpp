@@ -1,8 +1,8 @@
 #include "tools/normc/Place.h"
 
-#include "tools/normc/PackageFile.h"
 #include "autotune/tune/Words.h"
 #include "dsl/Nearest.h"
+#include "tools/normc/PackageFile.h"
 
 namespace normc::cli {
 

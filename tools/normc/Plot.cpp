@@ -6,10 +6,10 @@
 #include <ostream>
 #include <set>
 
+#include "autotune/records/Standing.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Files.h"
 #include "tools/plot/Gnuplot.h"
-#include "autotune/records/Standing.h"
 
 namespace normc::cli {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <string>
 
+#include "autotune/records/Database.h"
 #include "tools/normc/ExitCode.h"
 #include "tools/normc/Output.h"
-#include "autotune/records/Database.h"
 
 namespace normc::cli {
 

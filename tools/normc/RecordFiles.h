@@ -3,10 +3,10 @@
 
 #include <string>
 
+#include "autotune/records/Database.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Files.h"
 #include "tools/normc/Output.h"
-#include "autotune/records/Database.h"
 
 namespace normc::cli {
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "dsl/Library.h"
+#include "dsl/Nearest.h"
 #include "tools/normc/Cli.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Output.h"
-#include "dsl/Library.h"
-#include "dsl/Nearest.h"
 
 namespace normc::cli {
 namespace {

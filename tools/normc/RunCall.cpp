@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tools/normc/Npy.h"
-#include "tools/normc/Values.h"
 #include "dsl/Nearest.h"
 #include "runtime/abi/DlType.h"
+#include "tools/normc/Npy.h"
+#include "tools/normc/Values.h"
 
 namespace normc::cli {
 
@@ -128,8 +128,9 @@ void RunCall::addInput(const Json& operand, const std::string& file, Output& out
       out.note(file + " holds " + npyName(array.type) + "; its values are rounded to " +
                std::string(normc::name(tensor.type)));
   } else {
-    throw refused(file + " holds " + npyName(array.type) + "; " + name + " is " + std::string(normc::name(tensor.type)),
-                  "save it as " + npyName(exact));
+    throw refused(
+        file + " holds " + npyName(array.type) + "; " + name + " is " + std::string(normc::name(tensor.type)),
+        "save it as " + npyName(exact));
   }
 }
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <map>
 
+#include "autotune/space/Space.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Hardware.h"
-#include "autotune/space/Space.h"
 
 namespace normc::cli {
 namespace {

@@ -2,12 +2,12 @@
 
 #include <chrono>
 
-#include "tools/normc/Failure.h"
-#include "tools/normc/Output.h"
 #include "autotune/gate/Gate.h"
 #include "codegen/Package.h"
 #include "dsl/Library.h"
 #include "runtime/normc.hpp"
+#include "tools/normc/Failure.h"
+#include "tools/normc/Output.h"
 
 namespace normc::cli {
 namespace {

@@ -5,6 +5,9 @@
 #include <filesystem>
 #include <ostream>
 
+#include "autotune/space/Space.h"
+#include "autotune/tune/Bundle.h"
+#include "dsl/Print.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Files.h"
 #include "tools/normc/Hardware.h"
@@ -13,9 +16,6 @@
 #include "tools/normc/Progress.h"
 #include "tools/normc/RecordFiles.h"
 #include "tools/normc/TuneReport.h"
-#include "autotune/space/Space.h"
-#include "autotune/tune/Bundle.h"
-#include "dsl/Print.h"
 
 namespace normc::cli {
 

@@ -89,8 +89,9 @@ std::string reproducing(const Tuned& t, const tune::Point& point) {
   const auto parts = t.task.parts();
   return "normc tune " + t.norms + "'" + t.task.problem + "'" +
          (parts && parts->segmented ? " --segments " + std::to_string(t.task.segments) : "") + " --rows " +
-         std::to_string(t.task.rows) + " --policy " + t.task.policy + " --threads " + std::to_string(t.task.threads) + t.place +
-         " --schedule '" + (point.generator == usual ? "" : point.generator + ":") + point.schedule + "'";
+         std::to_string(t.task.rows) + " --policy " + t.task.policy + " --threads " +
+         std::to_string(t.task.threads) + t.place + " --schedule '" +
+         (point.generator == usual ? "" : point.generator + ":") + point.schedule + "'";
 }
 
 void printRejected(const std::vector<Tuned>& results, Output& out) {

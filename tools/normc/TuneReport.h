@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/normc/Output.h"
 #include "autotune/search/Search.h"
+#include "tools/normc/Output.h"
 
 namespace normc::cli {
 

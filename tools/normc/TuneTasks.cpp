@@ -4,11 +4,11 @@
 #include <bit>
 #include <utility>
 
-#include "tools/normc/Failure.h"
 #include "autotune/measure/Policy.h"
 #include "autotune/tune/LiveLab.h"
 #include "autotune/tune/Words.h"
 #include "dsl/Nearest.h"
+#include "tools/normc/Failure.h"
 
 namespace normc::cli {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "autotune/records/Record.h"
 #include "tools/normc/Place.h"
 #include "tools/normc/Requests.h"
-#include "autotune/records/Record.h"
 
 namespace normc::cli {
 

@@ -4,11 +4,11 @@
 #include <charconv>
 #include <cmath>
 
+#include "dsl/Library.h"
+#include "dsl/Nearest.h"
+#include "dsl/Norms.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Files.h"
-#include "dsl/Library.h"
-#include "dsl/Norms.h"
-#include "dsl/Nearest.h"
 
 namespace normc::cli {
 namespace {
@@ -68,15 +68,9 @@ std::vector<std::string> listOf(const std::string& flag, const std::string& text
   return words;
 }
 
-Entry entryOf(const std::string& flag, const std::string& value) {
-  return enumOf(flag, value, kEntries);
-}
-DType dtypeOf(const std::string& flag, const std::string& value) {
-  return enumOf(flag, value, kFloatTypes);
-}
-Layout layoutOf(const std::string& flag, const std::string& value) {
-  return enumOf(flag, value, kLayouts);
-}
+Entry entryOf(const std::string& flag, const std::string& value) { return enumOf(flag, value, kEntries); }
+DType dtypeOf(const std::string& flag, const std::string& value) { return enumOf(flag, value, kFloatTypes); }
+Layout layoutOf(const std::string& flag, const std::string& value) { return enumOf(flag, value, kLayouts); }
 
 bool namesFile(const std::string& norm) {
   return norm.ends_with(".norm") || norm.find('/') != std::string::npos;

@@ -4,6 +4,9 @@
 #include <ostream>
 #include <set>
 
+#include "codegen/Package.h"
+#include "codegen/targets/halide/HalideTarget.h"
+#include "runtime/abi/Isa.h"
 #include "tools/normc/Cli.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Files.h"
@@ -13,9 +16,6 @@
 #include "tools/normc/RecordFiles.h"
 #include "tools/normc/Requests.h"
 #include "tools/normc/Selection.h"
-#include "codegen/Package.h"
-#include "codegen/targets/halide/HalideTarget.h"
-#include "runtime/abi/Isa.h"
 
 namespace normc::cli {
 namespace {
@@ -213,7 +213,9 @@ Action declareCompile(CLI::App& parser) {
   auto flags = std::make_shared<CompileFlags>();
   flags->request.declare(parser, "Feature counts to specialise for, beside kernels for any");
   parser.add_option("-o,--output", flags->output, "The package to write; - for the standard output")->type_name("FILE");
-  addList(parser, "--target", flags->targets, "host, " + isaNames() + ", with :zen or :cove for that core; sm_80, sm_90, sm_100 or another sm_NN [host]");
+  addList(parser, "--target", flags->targets,
+          "host, " + isaNames() +
+              ", with :zen or :cove for that core; sm_80, sm_90, sm_100 or another sm_NN [host]");
   parser.add_option("--generator", flags->generator, "mlir, halide or both; Halide makes kernels for CPUs [mlir]")
       ->type_name("NAME");
   parser.add_option("--schedule", flags->schedule, "For all kernels, as `normc inspect` prints it")

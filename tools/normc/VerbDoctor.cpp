@@ -7,10 +7,6 @@
 #include <fstream>
 #include <ostream>
 
-#include "tools/normc/Cli.h"
-#include "tools/normc/Emulation.h"
-#include "tools/normc/PackageFile.h"
-#include "tools/normc/SelfTest.h"
 #include "autotune/measure/Caches.h"
 #include "codegen/Target.h"
 #include "codegen/targets/cuda/Ptxas.h"
@@ -18,6 +14,10 @@
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/Program.h"
 #include "runtime/normc.hpp"
+#include "tools/normc/Cli.h"
+#include "tools/normc/Emulation.h"
+#include "tools/normc/PackageFile.h"
+#include "tools/normc/SelfTest.h"
 
 namespace normc::cli {
 namespace {

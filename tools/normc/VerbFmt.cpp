@@ -1,12 +1,12 @@
 // normc fmt FILE
 #include <ostream>
 
+#include "dsl/Norms.h"
+#include "dsl/Print.h"
 #include "tools/normc/Cli.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Files.h"
 #include "tools/normc/Values.h"
-#include "dsl/Norms.h"
-#include "dsl/Print.h"
 
 namespace normc::cli {
 namespace {

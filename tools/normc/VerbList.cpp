@@ -1,9 +1,9 @@
 // normc list
 #include <ostream>
 
-#include "tools/normc/Cli.h"
 #include "dsl/Fields.h"
 #include "dsl/Library.h"
+#include "tools/normc/Cli.h"
 
 namespace normc::cli {
 namespace {

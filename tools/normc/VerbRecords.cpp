@@ -3,6 +3,7 @@
 #include <ostream>
 #include <set>
 
+#include "autotune/records/Journal.h"
 #include "tools/normc/Cli.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Files.h"
@@ -11,7 +12,6 @@
 #include "tools/normc/TuneReport.h"
 #include "tools/normc/Values.h"
 #include "tools/normc/Verify.h"
-#include "autotune/records/Journal.h"
 
 namespace normc::cli {
 namespace {

@@ -5,6 +5,11 @@
 #include <map>
 #include <ostream>
 
+#include "autotune/search/Search.h"
+#include "autotune/space/Space.h"
+#include "autotune/tune/Here.h"
+#include "dsl/Nearest.h"
+#include "dsl/Print.h"
 #include "tools/normc/Cli.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Hardware.h"
@@ -17,11 +22,6 @@
 #include "tools/normc/TuneReport.h"
 #include "tools/normc/TuneTasks.h"
 #include "tools/normc/TuneWords.h"
-#include "autotune/search/Search.h"
-#include "autotune/space/Space.h"
-#include "autotune/tune/Here.h"
-#include "dsl/Nearest.h"
-#include "dsl/Print.h"
 
 namespace normc::cli {
 namespace {

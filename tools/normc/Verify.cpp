@@ -5,6 +5,11 @@
 #include <ostream>
 #include <stdexcept>
 
+#include "autotune/records/Standing.h"
+#include "autotune/space/Space.h"
+#include "autotune/tune/Here.h"
+#include "dsl/Library.h"
+#include "dsl/Print.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Hardware.h"
 #include "tools/normc/Interrupt.h"
@@ -13,11 +18,6 @@
 #include "tools/normc/TemporaryFolder.h"
 #include "tools/normc/TuneReport.h"
 #include "tools/normc/Values.h"
-#include "autotune/records/Standing.h"
-#include "autotune/space/Space.h"
-#include "autotune/tune/Here.h"
-#include "dsl/Library.h"
-#include "dsl/Print.h"
 
 namespace normc::cli {
 namespace {

@@ -1,8 +1,8 @@
 // normc: normalization layers from a ten-line text to tuned kernels.
 #include <csignal>
 
-#include "tools/normc/Cli.h"
 #include "autotune/worker/StandardFiles.h"
+#include "tools/normc/Cli.h"
 
 int main(int argc, char** argv) {
   using namespace normc::cli;

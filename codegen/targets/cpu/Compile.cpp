@@ -37,7 +37,8 @@ class CpuCompilation : public Compilation {
     kernel_.setScheduleAttr(schedule_.attribute(&context_));
     if (schedule_.stream) {
       SmallVector<Attribute> numbers(kernel_.getNumbers().begin(), kernel_.getNumbers().end());
-      for (StringRef number : {largeNumber(), streamNumber()}) numbers.push_back(StringAttr::get(&context_, number));
+      for (StringRef number : {largeNumber(), streamNumber()})
+        numbers.push_back(StringAttr::get(&context_, number));
       kernel_.setNumbersAttr(ArrayAttr::get(&context_, numbers));
     }
     return llvm::Error::success();
@@ -45,7 +46,8 @@ class CpuCompilation : public Compilation {
 
   llvm::Error loops() {
     entry_.emplace(kernel_);
-    lowerToLoops(*module_, {.roundsBF16 = isa_.roundsBF16, .wholeBF16 = isa_.masks16 ? isa_.vectorBytes / 2 : 0});
+    lowerToLoops(*module_,
+                 {.roundsBF16 = isa_.roundsBF16, .wholeBF16 = isa_.masks16 ? isa_.vectorBytes / 2 : 0});
     expandTranscendentals(*module_);
     return verified("lowering to loops");
   }
@@ -79,8 +81,8 @@ llvm::Expected<std::string> emitStage(const Problem& problem, const Schedule& sc
   return stage == Stage::Llvm ? textOf(**ir) : machineCode(**ir, isa, Emit::Assembly);
 }
 
-llvm::Expected<CompiledKernel> compileKernel(const Problem& problem, const Schedule& schedule,
-                                             const Isa& isa, StringRef symbol) {
+llvm::Expected<CompiledKernel> compileKernel(const Problem& problem, const Schedule& schedule, const Isa& isa,
+                                             StringRef symbol) {
   CpuCompilation c(problem, schedule, isa);
   if (auto error = c.plan(symbol)) return error;
   CompiledKernel kernel;

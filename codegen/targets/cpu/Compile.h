@@ -12,9 +12,11 @@ namespace normc::codegen::cpu {
 /// Returns the problem after one stage: sweeps, loops, llvm or assembly.
 llvm::Expected<std::string> emitStage(const Problem&, const Schedule&, const Isa&, Stage);
 
-llvm::Expected<CompiledKernel> compileKernel(const Problem&, const Schedule&, const Isa&, llvm::StringRef symbol);
+llvm::Expected<CompiledKernel> compileKernel(const Problem&, const Schedule&, const Isa&,
+                                             llvm::StringRef symbol);
 
-/// Returns the entry of a planned kernel in a package, without `blob` and `norm`, which the package as a whole decides.
+/// Returns the entry of a planned kernel in a package, without `blob` and `norm`, which the package as a
+/// whole decides.
 package::Kernel kernelManifest(const Problem&, const Schedule&, const Isa&, KernelOp);
 
 /// The passes between loops and the LLVM dialect, as one pipeline text.

@@ -18,7 +18,8 @@ class CpuTarget : public Target {
 
   std::vector<Candidate> defaults(const Problem& problem) const override {
     std::vector<Candidate> list;
-    for (const Offer& offer : defaultOffers(problem, isa_)) list.push_back({offer.schedule.text(), offer.limits});
+    for (const Offer& offer : defaultOffers(problem, isa_))
+      list.push_back({offer.schedule.text(), offer.limits});
     return list;
   }
   llvm::Expected<std::string> canonical(llvm::StringRef text) const override {
@@ -38,14 +39,16 @@ class CpuTarget : public Target {
       return model(llvm::cantFail(cpu::parseSchedule(text)));
     };
   }
-  llvm::Expected<std::string> emit(const Problem& problem, llvm::StringRef text, llvm::StringRef name) const override {
+  llvm::Expected<std::string> emit(const Problem& problem, llvm::StringRef text,
+                                   llvm::StringRef name) const override {
     auto stage = findStage(name, stages());
     if (!stage) return stage.takeError();
     auto schedule = cpu::parseSchedule(text);
     if (!schedule) return schedule.takeError();
     return cpu::emitStage(problem, *schedule, isa_, *stage);
   }
-  llvm::Expected<CompiledKernel> compile(const Problem& problem, llvm::StringRef text, llvm::StringRef symbol) const override {
+  llvm::Expected<CompiledKernel> compile(const Problem& problem, llvm::StringRef text,
+                                         llvm::StringRef symbol) const override {
     auto schedule = cpu::parseSchedule(text);
     if (!schedule) return schedule.takeError();
     return cpu::compileKernel(problem, *schedule, isa_, symbol);

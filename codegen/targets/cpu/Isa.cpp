@@ -10,8 +10,8 @@ const std::vector<Isa>& instructionSets() {
   static const std::vector<Isa> sets = [] {
     std::vector<Isa> list;
     for (const normc::Isa& set : kIsas)
-      list.push_back({set.name, std::string(set.machine) + "-unknown-linux-gnu", set.llvmCpu, set.llvmFeatures, set.vectorBytes, set.registers,
-                      set.masks16, set.roundsBF16});
+      list.push_back({set.name, std::string(set.machine) + "-unknown-linux-gnu", set.llvmCpu,
+                      set.llvmFeatures, set.vectorBytes, set.registers, set.masks16, set.roundsBF16});
     return list;
   }();
   return sets;

@@ -11,11 +11,11 @@ namespace normc::codegen::cpu {
 /// Rows of a statistics or apply phase: enough chunks for many threads, few enough
 /// that folding their partials costs nothing beside the sweep.
 static constexpr int64_t kMaxChunks = 256;
-/// The least channels of a task, and the most tasks of a phase, if tasks have whole channels: to begin a channel costs as
-/// much as hundreds of elements.
+/// The least channels of a task, and the most tasks of a phase, if tasks have whole channels: to begin a
+/// channel costs as much as hundreds of elements.
 static constexpr int64_t kChannels = 4, kMaxChannelChunks = 64;
-/// Elements of one task of a phase over vectors. Of one that adds up what each task of rows left, they are the partials:
-/// half of those lie in another core's caches, which two fetch sooner than one.
+/// Elements of one task of a phase over vectors. Of one that adds up what each task of rows left, they are
+/// the partials: half of those lie in another core's caches, which two fetch sooner than one.
 static constexpr int64_t kVectorGrain = 4096;
 /// Rows of a task that leaves partials, which are as long as a row, and written and read once for each task.
 static constexpr int64_t kRowsOfPartials = 64;
@@ -28,11 +28,13 @@ static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, package::Phas
   result.maxChunks = kMaxChunks;
   if (axes.size() == 2 && axes[1] == "row") {
     result.minUnits = s.grain;
-    result.multiple = kernel.featuresLast() ? s.rows : kLine;  // of any type whole lines
+    result.multiple = kernel.featuresLast() ? s.rows : kLine;  // whole cache lines of any type
     if (kernel.featuresLast() && s.stream > s.rows) result.group = s.stream;
-    if (kernel.featuresLast() && s.grain < kRowsOfPartials && leavesPartials(phase, kernel)) result.enoughUnits = kRowsOfPartials;
+    if (kernel.featuresLast() && s.grain < kRowsOfPartials && leavesPartials(phase, kernel))
+      result.enoughUnits = kRowsOfPartials;
     // A task has as many partials as features, so longer rows do not mean fewer rows for a task.
-    if (!kernel.getFeatures() && !leavesPartials(phase, kernel)) result.minUnits *= kUnknownFeatures, result.weight = {"features"};
+    if (!kernel.getFeatures() && !leavesPartials(phase, kernel))
+      result.minUnits *= kUnknownFeatures, result.weight = {"features"};
   } else if (axes.size() == 1 && axes[0] == "feature" && !hasSweeps(phase)) {
     result.minUnits = kVectorGrain;
     result.weight = partialsOf(phase, kernel);
@@ -58,9 +60,10 @@ static package::Traffic moved(KernelOp kernel, bool warmup) {
 
 package::Kernel kernelManifest(const Problem& problem, const Schedule& schedule, const Isa& isa,
                                KernelOp kernel) {
-  package::Kernel m = manifestOf(problem, schedule.text(), kernel,
-                                 {.cut = [&](PhaseOp phase, package::Phase& result) { cut(phase, kernel, schedule, result); },
-                                  .traffic = [&](bool warmup) { return moved(kernel, warmup); }});
+  package::Kernel m =
+      manifestOf(problem, schedule.text(), kernel,
+                 {.cut = [&](PhaseOp phase, package::Phase& result) { cut(phase, kernel, schedule, result); },
+                  .traffic = [&](bool warmup) { return moved(kernel, warmup); }});
   if (schedule.stream) {
     m.scalars.push_back({largeNumber().str(), kLargeBytes});
     m.scalars.push_back({streamNumber().str(), kStreamBytes});

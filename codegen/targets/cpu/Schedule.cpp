@@ -2,9 +2,9 @@
 
 #include <numeric>
 
-#include "codegen/targets/cpu/lower/PhaseLowering.h"
-#include "codegen/targets/cpu/Cove.h"
 #include "codegen/targets/Knobs.h"
+#include "codegen/targets/cpu/Cove.h"
+#include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace normc::codegen::cpu {

@@ -27,7 +27,7 @@ class Predictor {
   const TrafficBounds& traffic(Strategy strategy) { return factsOf(strategy).traffic; }
 
  private:
-  /// What all schedules of a strategy share.
+  /// Facts that all schedules of a strategy share.
   struct Facts {
     Schedule byDefault;
     TrafficBounds traffic;

@@ -74,7 +74,8 @@ llvm::Expected<std::string> emitStage(const Problem& problem, const Schedule& sc
 }
 
 llvm::Expected<CompiledKernel> compileKernel(const Problem& problem, const Schedule& schedule,
-                                             const Arch& arch, StringRef symbol, const CompileOptions& options) {
+                                             const Arch& arch, StringRef symbol,
+                                             const CompileOptions& options) {
   CudaCompilation c(problem, schedule, arch);
   if (auto error = c.plan(symbol)) return error;
   CompiledKernel kernel;

@@ -15,13 +15,15 @@ namespace normc::codegen::cuda {
 llvm::Expected<std::string> emitStage(const Problem&, const Schedule&, const Arch&, Stage);
 
 struct CompileOptions {
-  bool assemble = true;                                  ///< also to a cubin
-  std::function<void(const llvm::Module&)> observe = {}; ///< sees the IR that NVPTX is given: the emulator runs it
+  bool assemble = true;  ///< also to a cubin
+  std::function<void(const llvm::Module&)> observe =
+      {};  ///< sees the IR that NVPTX is given: the emulator runs it
 };
-llvm::Expected<CompiledKernel> compileKernel(const Problem&, const Schedule&, const Arch&, llvm::StringRef symbol,
-                                             const CompileOptions& = {});
+llvm::Expected<CompiledKernel> compileKernel(const Problem&, const Schedule&, const Arch&,
+                                             llvm::StringRef symbol, const CompileOptions& = {});
 
-/// Returns the entry of a planned kernel in a package, without `blob` and `norm`, which the package as a whole decides.
+/// Returns the entry of a planned kernel in a package, without `blob` and `norm`, which the package as a
+/// whole decides.
 package::Kernel kernelManifest(const Problem&, const Schedule&, const Arch&, KernelOp);
 
 }  // namespace normc::codegen::cuda

@@ -10,9 +10,9 @@
 namespace normc::codegen::cuda {
 namespace {
 
-/// Whole columns, backward: what a vector of features has beside its sums (second moment, scale, centre) fills
-/// registers, so vectors are short and half as much is held; before sm_90, where ptxas finds less room, of half as many
-/// rows at once.
+/// Whole columns, backward: what a vector of features has beside its sums (second moment, scale, centre)
+/// fills registers, so vectors are short and half as much is held; before sm_90, where ptxas finds less room,
+/// of half as many rows at once.
 void leaveRoom(Schedule& s, const Arch& arch) {
   constexpr int64_t kVector = 4;
   const int64_t held = arch.clusters() ? 32 : 24;
@@ -35,10 +35,12 @@ class CudaTarget : public Target {
       Schedule schedule = cuda::defaultSchedule(form, arch_, strategy);
       if (!list.empty() && form.backward) leaveRoom(schedule, arch_);
       if (cuda::whyIllegal(form, schedule, arch_)) continue;
-      // Whole columns by one block leave most of a device idle: for few rows alone, and where that saves two launches.
-      // The update of nu, for a vector of features, asks for more registers than there are.
-      if (list.empty()) list.push_back({schedule.text()});
-      else if (form.returns && !form.updates) list.push_back({schedule.text(), {.rowsMax = rowsOfResident(form, schedule)}});
+      // Whole columns by one block leave most of a device idle: for few rows alone, and where that saves two
+      // launches. The update of nu, for a vector of features, asks for more registers than there are.
+      if (list.empty())
+        list.push_back({schedule.text()});
+      else if (form.returns && !form.updates)
+        list.push_back({schedule.text(), {.rowsMax = rowsOfResident(form, schedule)}});
     }
     return list;
   }
@@ -51,8 +53,9 @@ class CudaTarget : public Target {
     }
     return reason;
   }
-  /// Clusters of more than eight blocks, blocks of the grid that wait for each other, and more shared memory than a block
-  /// has on the smaller devices, are not on every device; nor does every driver read the PTX of bulk copies.
+  /// Clusters of more than eight blocks, blocks of the grid that wait for each other, and more shared memory
+  /// than a block has on the smaller devices, are not on every device; nor does every driver read the PTX of
+  /// bulk copies.
   std::optional<std::string> fallback(const Problem& problem, llvm::StringRef text) const override {
     constexpr int64_t kPortableCluster = 8;
     const Schedule schedule = llvm::cantFail(parseSchedule(text));
@@ -100,14 +103,16 @@ class CudaTarget : public Target {
     Schedule schedule = llvm::cantFail(parseSchedule(text));
     return cuda::family(formOf(problem, schedule.strategy), schedule);
   }
-  llvm::Expected<std::string> emit(const Problem& problem, llvm::StringRef text, llvm::StringRef name) const override {
+  llvm::Expected<std::string> emit(const Problem& problem, llvm::StringRef text,
+                                   llvm::StringRef name) const override {
     auto stage = findStage(name, stages());
     if (!stage) return stage.takeError();
     auto schedule = parseSchedule(text);
     if (!schedule) return schedule.takeError();
     return cuda::emitStage(problem, *schedule, arch_, *stage);
   }
-  llvm::Expected<CompiledKernel> compile(const Problem& problem, llvm::StringRef text, llvm::StringRef symbol) const override {
+  llvm::Expected<CompiledKernel> compile(const Problem& problem, llvm::StringRef text,
+                                         llvm::StringRef symbol) const override {
     auto schedule = parseSchedule(text);
     if (!schedule) return schedule.takeError();
     return cuda::compileKernel(problem, *schedule, arch_, symbol);

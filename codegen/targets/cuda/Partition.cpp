@@ -19,14 +19,18 @@ static constexpr int64_t kStepsOfTile = 4;
 static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, const Arch& arch, package::Phase& result) {
   SmallVector<StringRef> axes(phase.getUnits().getAsValueRange<StringAttr>());
   const Launch launch = launchOf(phase, s);
-  result.launch = package::Launch{.threads = launch.threads, .columns = launch.columns, .cluster = launch.cluster,
+  result.launch = package::Launch{.threads = launch.threads,
+                                  .columns = launch.columns,
+                                  .cluster = launch.cluster,
                                   .cooperative = launch.grid};
   result.launch->dependent = isDependent(phase, arch);
-  if (auto least = phase->getAttrOfType<IntegerAttr>(leastBlocksAttrName())) result.launch->least = least.getInt();
+  if (auto least = phase->getAttrOfType<IntegerAttr>(leastBlocksAttrName()))
+    result.launch->least = least.getInt();
   result.launch->shared = launch.shared;
   EntryNames names = entryNames(kernel, phase, s);
   if (!names.unaligned.empty()) result.unaligned = names.unaligned;
-  result.maxChunks = leavesPartials(phase, kernel) || readsAgain(phase) ? s.chunks : kMaxBlocks / launch.cluster;
+  result.maxChunks =
+      leavesPartials(phase, kernel) || readsAgain(phase) ? s.chunks : kMaxBlocks / launch.cluster;
   if (launch.grid > 1) result.maxChunks = tasksTogether(s, arch);
   bool runs = axes.size() == 2 && axes[1] == "row";
   if (!hasSweeps(phase)) {
@@ -49,9 +53,10 @@ static package::Traffic moved(KernelOp kernel, const Schedule& s, bool warmup) {
 
 package::Kernel kernelManifest(const Problem& problem, const Schedule& schedule, const Arch& arch,
                                KernelOp kernel) {
-  package::Kernel m = manifestOf(problem, schedule.text(), kernel,
-                                 {.cut = [&](PhaseOp phase, package::Phase& result) { cut(phase, kernel, schedule, arch, result); },
-                                  .traffic = [&](bool warmup) { return moved(kernel, schedule, warmup); }});
+  package::Kernel m = manifestOf(
+      problem, schedule.text(), kernel,
+      {.cut = [&](PhaseOp phase, package::Phase& result) { cut(phase, kernel, schedule, arch, result); },
+       .traffic = [&](bool warmup) { return moved(kernel, schedule, warmup); }});
   m.device = "cuda";
   m.isa = arch.name;
   m.alignment = accessBytes(kernel, schedule);

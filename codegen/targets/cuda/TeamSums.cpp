@@ -11,8 +11,8 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-/// Steps after which sums of partials go to memory, so that the error of a long one does not grow with its length. More
-/// than elsewhere, since that is an exchange between threads.
+/// Steps after which sums of partials go to memory, so that the error of a long one does not grow with its
+/// length. More than elsewhere, since that is an exchange between threads.
 static constexpr int64_t kFlushPartialSteps = 64;
 
 Value TeamLowering::shared(int64_t elements) {

@@ -1,8 +1,8 @@
 #include "codegen/targets/halide/HalideTarget.h"
 
-#include "codegen/targets/cpu/Compile.h"
 #include "codegen/lower/Transcendentals.h"
 #include "codegen/targets/Unavailable.h"
+#include "codegen/targets/cpu/Compile.h"
 #include "codegen/targets/cpu/Object.h"
 #include "codegen/targets/cpu/Space.h"
 #include "codegen/targets/halide/Serialize.h"

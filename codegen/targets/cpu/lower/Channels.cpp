@@ -42,23 +42,27 @@ void PhaseLowering::channelSweep(SweepOp op, Replicas& replicas, Replica* all) {
   auto shortRuns = [&] {
     // Three levels: segments of `some` runs, and blocks of so many segments.
     const int64_t lanes = schedule_.getVector();
-    Value rest = l_.div(l_.rem(width, l_.index(step)), l_.index(lanes)), tail = schedule_.getScalarTail() ? l_.rem(width, l_.index(lanes)) : l_.index(1);
+    Value rest = l_.div(l_.rem(width, l_.index(step)), l_.index(lanes)),
+          tail = schedule_.getScalarTail() ? l_.rem(width, l_.index(lanes)) : l_.index(1);
     Value additions = l_.add(l_.add(l_.div(width, l_.index(step)), rest), tail);
-    additions = arith::MaxSIOp::create(l_.b, l_.loc, additions, l_.index(1));  // of no rows there are none
+    additions = arith::MaxSIOp::create(l_.b, l_.loc, additions, l_.index(1));  // without rows there is none
     Value some = l_.div(l_.index(kLongestChain), l_.min(additions, l_.index(kLongestChain)));
     Value block = l_.mul(some, l_.index(kLongestChain));
     return l_.forEach(none, segments, block, zero, [&](Value first, ValueRange running) {
       Value last = l_.min(l_.add(first, block), segments);
       return l_.addEach(running, l_.forEach(first, last, some, zero, [&](Value from, ValueRange before) {
         Value to = l_.min(l_.add(from, some), last);
-        return l_.addEach(before, l_.forEach(from, to, 1, zero, [&](Value segment, ValueRange sums) { return run(segment, Values(sums), false); }));
+        return l_.addEach(before, l_.forEach(from, to, 1, zero, [&](Value segment, ValueRange sums) {
+          return run(segment, Values(sums), false);
+        }));
       }));
     });
   };
   auto longRuns = [&] {
     return l_.inLevels(none, segments, 1, zero, [&](Value first, Value last, ValueRange running) {
-      return l_.forEach(first, last, 1, running,
-                        [&](Value segment, ValueRange before) { return l_.addEach(before, run(segment, zero, true)); });
+      return l_.forEach(first, last, 1, running, [&](Value segment, ValueRange before) {
+        return l_.addEach(before, run(segment, zero, true));
+      });
     });
   };
   Value isShort = l_.less(width, l_.index(kLongestChain * step));

@@ -1,7 +1,7 @@
 // A sweep on its way through the loops: what the files of sweeps share.
 //
-// Sums have levels (Loops::inLevels), so that the error of a long one grows with the logarithm of its length rather than
-// the length.
+// Sums have levels (Loops::inLevels), so that the error of a long one grows with the logarithm of its length
+// rather than the length.
 #pragma once
 
 #include "codegen/targets/cpu/lower/PhaseLowering.h"

@@ -105,7 +105,8 @@ void Translation::update(Stage& stage, Nest& nest, Expr lane, const Exprs& value
 void Translation::noteChain(const RDom& domain) {
   int64_t steps = 1;
   for (int i = 0; i < domain.dimensions(); ++i) {
-    const Expr most = Internal::find_constant_bound(Internal::simplify(domain[i].extent()), Internal::Direction::Upper);
+    const Expr most =
+        Internal::find_constant_bound(Internal::simplify(domain[i].extent()), Internal::Direction::Upper);
     const auto known = most.defined() ? Internal::as_const_int(most) : std::nullopt;
     if (!known) return;
     steps *= *known;

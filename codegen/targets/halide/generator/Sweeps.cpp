@@ -113,8 +113,10 @@ Translation::Stage Translation::along(const Sweep& s, Nest& nest, const Replicas
   };
   auto some = [](Expr count) { return !Internal::is_const_zero(Internal::simplify(count)); };
 
-  // `count` blocks of `size` steps each, which begin at zero and are blocks of the next smaller size themselves.
-  std::function<void(Stage&, Nest&, Expr, Expr, int64_t)> blocks = [&](Stage& to, Nest& in, Expr first, Expr count, int64_t size) {
+  // `count` blocks of `size` steps each, which begin at zero and are blocks of the next smaller size
+  // themselves.
+  std::function<void(Stage&, Nest&, Expr, Expr, int64_t)> blocks = [&](Stage& to, Nest& in, Expr first,
+                                                                       Expr count, int64_t size) {
     if (!some(count)) return;
     if (size == 1) return pass(to, in, first, count, v_, lanes);
     const RDom block(0, Internal::simplify(cast<int>(count)), "block");
@@ -122,7 +124,8 @@ Translation::Stage Translation::along(const Sweep& s, Nest& nest, const Replicas
     Nest inner{in.site, {}};
     inner.site.insert(inner.site.begin(), number);
     Stage part = define(inner, "part", lanes, zeros(slots, m_.statistics()));
-    blocks(part, inner, first + wide(Expr(number)) * wide(size * lanes), wide(kLongestChain), size / kLongestChain);
+    blocks(part, inner, first + wide(Expr(number)) * wide(size * lanes), wide(kLongestChain),
+           size / kLongestChain);
     Exprs site = in.here(), next;
     site.insert(site.begin(), Expr(block));
     for (size_t i = 0; i < slots; ++i) next.push_back(sum(to.at(in.here(), v_, i), part.at(site, v_, i)));
@@ -280,11 +283,15 @@ void Translation::columnSweep(const Op& op, const Op& slab, Nest& nest, Replicas
     const Var b("block"), segment("segment");
     inner.site.insert(inner.site.begin(), {b, segment});
     Stage part = define(inner, "part", lanes, zeros(s.slots, m_.statistics()));
-    pass(part, inner, first + wide(Expr(b)) * steps * wide(n), wide(Expr(segment)), RDom(0, Internal::simplify(cast<int>(steps)), "row"), n);
+    pass(part, inner, first + wide(Expr(b)) * steps * wide(n), wide(Expr(segment)),
+         RDom(0, Internal::simplify(cast<int>(steps)), "row"), n);
     Exprs site = nest.here(), next;
     site.insert(site.begin(), {block[0], block[1]});
-    for (size_t i = 0; i < s.slots; ++i) next.push_back(sum(stage.at(nest.here(), v_, i), part.at(site, v_, i)));
-    update(stage, nest, v_, raised(stage, nest, next, isLastOfChain(Expr(block[0]) + Expr(block[1]) * cast<int>(count))), {}, block, part.tokens(site));
+    for (size_t i = 0; i < s.slots; ++i)
+      next.push_back(sum(stage.at(nest.here(), v_, i), part.at(site, v_, i)));
+    update(stage, nest, v_,
+           raised(stage, nest, next, isLastOfChain(Expr(block[0]) + Expr(block[1]) * cast<int>(count))), {},
+           block, part.tokens(site));
     part.func.compute_at(stage.func, block[0]);
   };
   // Steps that fill no block go first: their sum is small.
@@ -313,11 +320,14 @@ Exprs Translation::raised(const Stage& stage, const Nest& nest, Exprs next, cons
   const Expr zero = Internal::make_zero(m_.statistics());
   Exprs old;
   for (size_t i = 0; i < 2 * count; ++i) old.push_back(stage.at(nest.here(), v_, i));
-  for (size_t i = 0; i < count; ++i) next.push_back(select(last, sum(old[count + i], next[i]), old[count + i]));
+  for (size_t i = 0; i < count; ++i)
+    next.push_back(select(last, sum(old[count + i], next[i]), old[count + i]));
   for (size_t i = 0; i < count; ++i) next[i] = select(last, zero, next[i]);
   return allFromOld(next, old);
 }
 
-Expr Translation::isLastOfChain(const Expr& number) { return number % int(kLongestChain) == int(kLongestChain) - 1; }
+Expr Translation::isLastOfChain(const Expr& number) {
+  return number % int(kLongestChain) == int(kLongestChain) - 1;
+}
 
 }  // namespace normc::halide

@@ -25,7 +25,8 @@ class Translation {
   Translation(Memory&, const Schedule&);
   /// The driver; everything it needs is scheduled.
   Halide::Func run();
-  /// The most additions that one loop of known length, or of a length with a known bound, puts on a sum (runtime/abi/Sums.h).
+  /// The most additions that one loop of known length, or of a length with a known bound, puts on a sum
+  /// (runtime/abi/Sums.h).
   int64_t longestChain() const { return longestChain_; }
 
  private:
@@ -128,8 +129,8 @@ class Translation {
                 bool robust);
   /// The sums of a stage with the terms added: of every replica to its own, or of all to the same.
   Exprs added(const Stage&, const Nest&, Expr lane, const Terms&, bool shared);
-  /// Sums in two levels: a stage has the lower ones first, then as many upper ones. `next` are the lower ones with something
-  /// added; where `last` holds they go to the upper ones and begin at zero.
+  /// Sums in two levels: a stage has the lower ones first, then as many upper ones. `next` are the lower ones
+  /// with something added; where `last` holds they go to the upper ones and begin at zero.
   Exprs raised(const Stage&, const Nest&, Exprs next, const Expr& last) const;
   static Expr isLastOfChain(const Expr& number);
   Expr conditioned(const Op&, const Values&, Expr count);

@@ -74,8 +74,11 @@ void answer(const Request& request, const std::string& path) {
   else
     std::ofstream(path) << text.str();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  nlohmann::json facts{
-      {"schema", kSchema}, {"halide", version()}, {"symbol", kernel.symbol}, {"seconds", took.count()}, {"longest_chain", longestChain}};
+  nlohmann::json facts{{"schema", kSchema},
+                       {"halide", version()},
+                       {"symbol", kernel.symbol},
+                       {"seconds", took.count()},
+                       {"longest_chain", longestChain}};
   if (!request.count.empty())
     for (const Traffic& t : traffic) facts["reads"].push_back(t.reads), facts["writes"].push_back(t.writes);
   for (const Phase& phase : kernel.phases) facts["phases"].push_back(kernel.symbol + "_" + phase.name);
