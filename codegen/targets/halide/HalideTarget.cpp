@@ -6,7 +6,6 @@
 #include "codegen/targets/cpu/Object.h"
 #include "codegen/targets/cpu/Space.h"
 #include "codegen/targets/halide/Serialize.h"
-#include "codegen/targets/halide/Streaming.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -83,9 +82,9 @@ class HalideTarget : public Target {
     spaces.resize(std::min(spaces.size(), legalStrategies(problem).size()));  // those of `kStrategies` come first
     for (auto [space, strategy] : llvm::zip(spaces, legalStrategies(problem))) {
       const Schedule s = halide::defaultSchedule(problem, isa_, strategy);
-      const std::map<llvm::StringRef, int64_t> own{
-          {"vector", s.vector}, {"rows", s.rows},     {"unroll", s.unroll},         {"tile", s.tile},
-          {"grain", s.grain},   {"stream", s.stream}, {"scalar_tail", s.scalarTail}};
+      const std::map<llvm::StringRef, int64_t> own{{"vector", s.vector}, {"rows", s.rows},
+                                                   {"unroll", s.unroll}, {"tile", s.tile},
+                                                   {"grain", s.grain},   {"scalar_tail", s.scalarTail}};
       llvm::erase_if(space.knobs, [&](const auto& knob) { return !own.contains(knob.name); });
       for (auto& knob : space.knobs) {
         if (knob.values.size() == 1) knob.values.clear();  // without influence there, and so here
@@ -153,14 +152,13 @@ class HalideTarget : public Target {
       return llvm::createStringError(problem.text() + " for " + isa_.name.str() + ": " + *reason);
     return schedule;
   }
-  /// Halide's own code, or where outputs go past the caches that of its bitcode.
+  /// Returns the object or the assembly that Halide makes.
   llvm::Expected<std::string> code(const Problem& problem, Planned& planned, const Schedule& schedule,
                                    cpu::Emit kind) const {
-    const llvm::StringRef own = kind == cpu::Emit::Object ? "object" : "asm";
-    auto answer = asked(problem, planned.request(schedule, isa_, schedule.stream ? "bitcode" : own));
+    auto answer =
+        asked(problem, planned.request(schedule, isa_, kind == cpu::Emit::Object ? "object" : "asm"));
     if (!answer) return answer.takeError();
-    if (!schedule.stream) return std::move(answer->output);
-    return machineCode(answer->output, isa_, kind);
+    return std::move(answer->output);
   }
   llvm::Expected<Answer> asked(const Problem& problem, const std::string& request) const {
     auto answer = ask(generator_, request);

@@ -9,10 +9,13 @@ namespace normc::codegen::halide {
 static constexpr int64_t kPage = 4096, kLine = 64;
 
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
-  return {{"vector", &s.vector},   {"rows", &s.rows},
-          {"unroll", &s.unroll},   {"tile", &s.tile},
-          {"columns", &s.columns}, {"grain", &s.grain},
-          {"stream", &s.stream},   {"scalar_tail", nullptr, &s.scalarTail}};
+  return {{"vector", &s.vector},
+          {"rows", &s.rows},
+          {"unroll", &s.unroll},
+          {"tile", &s.tile},
+          {"columns", &s.columns},
+          {"grain", &s.grain},
+          {"scalar_tail", nullptr, &s.scalarTail}};
 }
 
 std::string Schedule::text() const {
@@ -27,11 +30,16 @@ cpu::Schedule Schedule::cut() const {
           .unroll = unroll,
           .tile = tile,
           .grain = grain,
-          .scalarTail = scalarTail,
-          .stream = stream};
+          .scalarTail = scalarTail};
 }
 
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
+  // Up to 0.1 calls that exceed the caches had loops of their own. The text names other code than this
+  // generator makes.
+  if (text.contains(",stream="))
+    return llvm::createStringError("schedule '" + text.str() +
+                                   "' has the knob 'stream', which the Halide generator no " +
+                                   "longer has: leave it out, or tune again");
   Schedule schedule;
   if (auto error = parseScheduleText(text, schedule.strategy, kStrategies, knobsOf(schedule))) return error;
   return schedule;
@@ -43,7 +51,7 @@ static std::optional<int64_t> rowsOfSumStep(const Problem& problem, const Schedu
   const bool sums =
       s.strategy == Strategy::Streamed && problem.entry == Entry::Forward && problem.spec->perFeature();
   if (!sums) return std::nullopt;
-  return s.stream ? std::min(s.rows, s.stream) : s.rows;
+  return s.rows;
 }
 
 std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s, const cpu::Isa& isa) {
@@ -62,8 +70,6 @@ std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s,
   if (s.rows * s.unroll > 16)
     return "rows * unroll = " + std::to_string(s.rows * s.unroll) +
            " accumulators of each sum; legal: up to 16";
-  if (s.stream)
-    if (auto reason = oneOf("stream", s.stream, 8)) return *reason + ", or 0";
   if (const auto step = rowsOfSumStep(problem, s); step && s.grain > kLongestChain * *step)
     return "grain = " + std::to_string(s.grain) + " rows, " + std::to_string(*step) +
            " at a time, for the sums of a batch; legal: at most " + std::to_string(kLongestChain) + " steps";
@@ -81,12 +87,6 @@ Schedule defaultSchedule(const Problem& problem, const cpu::Isa& isa, Strategy s
   s.strategy = strategy;
   s.vector = isa.vectorBytes / bytes(problem.statistics());
   const cpu::Schedule other = cpu::defaultSchedule(problem, isa, strategy);
-  // The next rows are not asked for here, so one after the other is best in memory where they neither share sums per
-  // feature nor are long. One row at a time, sums of a batch's mean are longer than those of MLIR's, and too long.
-  const bool mean = problem.spec->perFeature() && problem.entry != Entry::Backward && problem.spec->needsBatchStatistics();
-  const bool shares = problem.spec->perFeature() && other.stream == 8;
-  const bool alone = other.fetch && !shares && problem.features.value_or(1024) * bytes(problem.data) <= 2 * kPage;
-  s.stream = !alone ? other.stream : mean ? 8 : 1;
   s.scalarTail = other.scalarTail;
   const bool lines = !problem.spec->perFeature() && problem.spec->reduce == Reduce::Features;
   const int64_t features = problem.features.value_or(1024);

@@ -7,7 +7,6 @@
 //   tile     vectors of a column slab
 //   columns  features that a stream works on before the next: residency of its partials
 //   grain    least rows of a task
-//   stream   rows of a step in calls that do not fit in caches, whose outputs go past them; 0: all alike
 //   scalar_tail  the rest of a run one by one, not in one step with lanes that are not there
 
 #pragma once
@@ -24,10 +23,9 @@ struct Schedule {
   int64_t tile = 2;
   int64_t columns = 1024;
   int64_t grain = 32;
-  int64_t stream = 0;
   bool scalarTail = false;
 
-  /// `streamed,vector=8,rows=4,unroll=1,tile=2,columns=1024,grain=32,stream=8`
+  /// `streamed,vector=8,rows=4,unroll=1,tile=2,columns=1024,grain=32`
   std::string text() const;
   /// What a manifest has to know of it: how units are cut into tasks.
   cpu::Schedule cut() const;

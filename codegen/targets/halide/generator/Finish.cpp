@@ -54,19 +54,14 @@ class Finish : public IRMutator {
     return b ? b->value : e;
   }
 
-  static Stmt marker(const char* name, const std::vector<Expr>& args) {
-    return Evaluate::make(Call::make(Int(32), name, args, Call::Extern));
-  }
-
   Stmt stores(const Call& call, const Expr& predicate, std::vector<std::pair<std::string, Expr>>& lets) {
     auto constant = [](Expr e) { return static_cast<size_t>(*as_const_int(scalarOf(std::move(e)))); };
     const size_t count = constant(call.args[0]);
     // All values, then all stores: an output may be the memory of an input.
     std::vector<Stmt> stores;
-    bool open = false;  // stores of vectors that may go past the caches
     for (size_t i = 0; i < count; ++i) {
-      const std::string& buffer = memory_.buffers()[constant(call.args[1 + 5 * i])];
-      Expr index = call.args[2 + 5 * i], value = call.args[3 + 5 * i], past = scalarOf(call.args[4 + 5 * i]);
+      const std::string& buffer = memory_.buffers()[constant(call.args[1 + 4 * i])];
+      Expr index = call.args[2 + 4 * i], value = call.args[3 + 4 * i];
       // A write of a scalar in a vector of them is one write.
       if (const Broadcast* b = index.as<Broadcast>()) {
         index = b->value;
@@ -78,16 +73,10 @@ class Finish : public IRMutator {
       const std::string name = unique_name("written");
       lets.emplace_back(name, mutate(value));
       Expr mask = is_const_one(predicate) ? const_true(value.type().lanes()) : predicate;
-      if (Expr there = call.args[5 + 5 * i]; !is_const_one(there)) mask = mutate(there);
-      const Ramp* run = index.as<Ramp>();
-      const bool streams = !is_const_zero(past) && run && is_const_one(run->stride);
-      if (streams && !open) stores.push_back(marker(kPastCall, {past}));
-      if (!streams && open) stores.push_back(marker(kPastEndCall, {}));
-      open = streams;
+      if (Expr there = call.args[4 + 4 * i]; !is_const_one(there)) mask = mutate(there);
       stores.push_back(Store::make(buffer, Variable::make(value.type(), name), index, Parameter(), mask,
                                    ModulusRemainder()));
     }
-    if (open) stores.push_back(marker(kPastEndCall, {}));
     Stmt body = stores.empty() ? Evaluate::make(0) : Block::make(stores);
     for (size_t i = lets.size(); i-- > 0;) body = LetStmt::make(lets[i].first, lets[i].second, body);
     return body;

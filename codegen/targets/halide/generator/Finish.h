@@ -14,7 +14,7 @@ Halide::Target targetOf(const std::string& name);
 Halide::Internal::LoweredFunc lowered(Halide::Func driver, const Memory&, const std::string& symbol,
                                       const Halide::Target&);
 
-/// Writes an object, assembly or bitcode.
+/// Writes an object or assembly.
 void compile(const std::vector<Halide::Internal::LoweredFunc>&, const Halide::Target&, Halide::OutputFileType,
              const std::string& path);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 
 #include "runtime/abi/kernel.h"
 
@@ -63,7 +62,7 @@ Expr writeCall(const std::vector<Write>& writes, const Exprs& after) {
   Exprs args{static_cast<int>(writes.size())};
   for (const Write& w : writes) {
     args.push_back(w.buffer);
-    args.insert(args.end(), {w.index, w.value, w.past, w.there});
+    args.insert(args.end(), {w.index, w.value, w.there});
   }
   args.insert(args.end(), after.begin(), after.end());
   return Call::make(Int(32), kWriteCall, args, Call::Extern);
@@ -144,36 +143,6 @@ Expr Memory::scalar(const std::string& number) {
   bind("numbers", asPointer(field("args", 1)));
   return bind("number_" + identifier(number),
               rawLoad("numbers", Float(64), wide(at - kernel_.numbers.begin())));
-}
-
-//===-- Large calls ---------------------------------------------------------------===//
-
-Expr Memory::bytesReach(const char* number) {
-  auto t = std::find_if(kernel_.tensors.begin(), kernel_.tensors.end(),
-                        [](const Tensor& tensor) { return tensor.xSized(); });
-  return segments() * rows() * features() * wide(bytes(*t)) >= cast<int64_t>(scalar(number));
-}
-Expr Memory::large() {
-  if (auto known = bound_.find("large"); known != bound_.end()) return known->second;
-  return bind("large", cast<int64_t>(bytesReach("large_bytes")));
-}
-Expr Memory::past() {
-  if (auto known = bound_.find("past"); known != bound_.end()) return known->second;
-  Expr past = bytesReach("stream_bytes");
-  std::set<std::string> written;
-  std::function<void(const std::vector<Op>&)> collect = [&](const std::vector<Op>& ops) {
-    for (const Op& op : ops) written.insert(op.writes.begin(), op.writes.end()), collect(op.body);
-  };
-  collect(phase().body);
-  for (const std::string& name : written) {
-    const Tensor& t = kernel_.tensor(name);
-    if (!t.xSized()) continue;
-    const int64_t first = (&t - kernel_.tensors.data()) * kOperandWords;
-    Expr bits = field("operands", first + 1) | field("operands", first + 2) | field("operands", first + 3);
-    bits = (bits * wide(bytes(t))) | reinterpret<int64_t>(pointer(t));
-    past = past && (bits & wide(kLine - 1)) == wide(0) && field("operands", first + 2) > wide(0);
-  }
-  return bind("past", cast<int32_t>(past));
 }
 
 //===-- Elements ------------------------------------------------------------------===//

@@ -10,7 +10,6 @@
 #include <Halide.h>
 
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -31,7 +30,6 @@ struct Coordinates {
 struct Write {
   int buffer;
   Expr index, value;
-  Expr past = 0;  ///< whether vectors of it may go past the caches
   Expr there = Halide::Internal::const_true();  ///< lanes that are stored
 };
 
@@ -43,16 +41,10 @@ struct Binding {
 
 /// The variable of vectors.
 inline constexpr const char* kLane = "v";
-/// Bytes that leave a core together.
-inline constexpr int64_t kLine = 64;
 /// Of an element.
 int64_t bytes(const Tensor&);
 
 inline constexpr const char *kWriteCall = "normc.write", *kDoneCall = "normc.done", *kKeepCall = "normc.keep";
-/// Functions that nobody defines: stores of vectors between (past) and () may go past the caches. Halide 21
-/// has no such store, nor a call that takes a vector; the caller makes it
-/// (codegen/targets/halide/Streaming.h).
-inline constexpr const char *kPastCall = "normc_past", *kPastEndCall = "normc_past_end";
 
 class Memory {
  public:
@@ -69,10 +61,6 @@ class Memory {
   Expr groups(const std::string& axis) const;
   Expr groupWidth(const std::string& axis);
   Expr scalar(const std::string& number);  ///< f64
-  /// 1 where x has `large_bytes` or more, else 0: the order of sums depends on it.
-  Expr large();
-  /// Whether what the phase writes goes past the caches: it has `stream_bytes` or more and begins at lines.
-  Expr past();
   /// `value` computed once, at the top; it may load what does not change during the task.
   Expr once(const std::string& name, Expr value);
 
@@ -92,7 +80,6 @@ class Memory {
   const std::vector<Halide::Argument>& arguments() const { return arguments_; }
 
  private:
-  Expr bytesReach(const char* number);
   Expr bind(const std::string& name, Expr value);
   Expr field(const std::string& base, int64_t words);
   Expr pointer(const Tensor&);

@@ -15,7 +15,7 @@
 namespace normc::halide {
 
 /// Raised whenever a request means something else than before.
-inline constexpr int kSchema = 3;
+inline constexpr int kSchema = 4;
 
 /// The request is at fault; what() says where and why.
 struct BadRequest : std::runtime_error {
@@ -79,16 +79,16 @@ struct Kernel {
 
 /// Knobs, as the caller prints them (codegen/targets/halide/Schedule.h).
 struct Schedule {
-  int64_t vector = 8, rows = 4, unroll = 1, tile = 2, columns = 1024, stream = 0;
+  int64_t vector = 8, rows = 4, unroll = 1, tile = 2, columns = 1024;
   bool scalarTail = false;  ///< the rest of a run one by one
 };
 
 struct Request {
   std::string target;  ///< x86-64-v3, x86-64-v4, aarch64
-  std::string emit;    ///< object, bitcode, halide, stmt, asm
+  std::string emit;    ///< object, halide, stmt, asm
   Schedule schedule;
   Kernel kernel;
-  /// Count traffic for a shape, as a small and as a large call: segments, rows, features. Empty: do not.
+  /// Count traffic for a shape: segments, rows, features. Empty: do not.
   std::vector<int> count;
 };
 

@@ -8,9 +8,6 @@ namespace normc::halide {
 /// 1 of what is more than none, else 0.
 static Expr some(const Expr& count) { return select(count > wide(0), wide(1), wide(0)); }
 
-/// The least vectors of a step of large calls that take a row at a time.
-static constexpr int64_t kStreamUnroll = 4;
-
 Translation::Translation(Memory& memory, const Schedule& schedule)
     : m_(memory), kernel_(memory.kernel()), schedule_(schedule), driver_("phase") {}
 
@@ -110,31 +107,16 @@ void Translation::zeroPartials() {
 void Translation::slab(const Op& s, const Values& shared) {
   slab_ = &s;
   kind_ = kindOf(s);
-  if (!streams(s)) return walk(s, shared);
-  // Which of the two runs depends on sizes alone, as does the order of all sums.
-  const Schedule small = schedule_;
-  const int64_t few = small.rows, many = small.stream;
-  const bool single = few > 1 && rowsTogether(s) > 1;  // rows that either way leaves over: one loop for both
-  auto large = [&](int64_t rows) { schedule_ = ofLargeCalls(rows), past_ = m_.past(); };
-  leavesRest_ = single;
-  if (many > 1 || !single) {
-    large(many), share_ = m_.large();
-    walk(s, shared);
+  switch (kind_) {
+    case Kind::Line:
+      return lines(s, shared);
+    case Kind::Block:
+      return blocks(s, shared);
+    case Kind::Column:
+      return columns(s, shared);
+    case Kind::Stream:
+      return stream(s, shared);
   }
-  schedule_ = small, past_ = {};
-  share_ = wide(1) - m_.large();
-  walk(s, shared);
-  share_ = {};
-  if (single) {
-    const Expr units = m_.end() - m_.begin();
-    done_ = (wide(1) - m_.large()) * (units / wide(few) * wide(few));
-    if (many > 1) done_ = done_ + m_.large() * (units / wide(many) * wide(many));
-    done_ = m_.once("done_" + std::to_string(few) + "_" + std::to_string(many), done_);
-    large(1), leavesRest_ = false;
-    walk(s, shared);
-    done_ = {};
-  }
-  schedule_ = small, past_ = {};
 }
 
 /// Units of one step; neighbours may add to the same partial, one after another.
@@ -150,47 +132,9 @@ int64_t Translation::rowsTogether(const Op& s) const {
   return schedule_.rows;
 }
 
-bool Translation::streams(const Op& s) const {
-  if (!schedule_.stream || s.head || kind_ == Kind::Column) return false;
-  return std::any_of(s.body.begin(), s.body.end(), [](const Op& op) { return op.name == "sweep"; });
-}
-
-/// Rows a few at a time, in steps of whole lines.
-Schedule Translation::ofLargeCalls(int64_t rows) const {
-  Schedule s = schedule_;
-  s.rows = rows;
-  int64_t lines = 1;
-  for (const Tensor& t : kernel_.tensors)
-    if (t.xSized()) lines = std::max<int64_t>(lines, kLine / (s.vector * bytes(t)));
-  s.unroll = std::max(kStreamUnroll / s.rows, lines);
-  return s;
-}
-
-bool Translation::beginsAtLine() const {
-  if (kind_ == Kind::Stream) return true;
-  const auto begin = Internal::as_const_int(Internal::simplify(runBegin_));
-  return begin && *begin == 0;
-}
-
-void Translation::walk(const Op& s, const Values& shared) {
-  switch (kind_) {
-    case Kind::Line:
-      return lines(s, shared);
-    case Kind::Block:
-      return blocks(s, shared);
-    case Kind::Column:
-      return columns(s, shared);
-    case Kind::Stream:
-      return stream(s, shared);
-  }
-}
-
 Translation::Units Translation::unitsOf(const Op& s) {
   Expr begin = m_.begin(), end = m_.end();
-  if (!s.head) {
-    if (done_.defined()) begin = begin + done_;
-    return {begin, share_.defined() ? (end - begin) * share_ : end - begin, end, false};
-  }
+  if (!s.head) return {begin, end - begin, end, false};
   if (kernel_.hasMask()) return {begin, end - begin, searchHead(s.head), true};
   return {begin, m_.once("head_rows", min(wide(s.head), end - begin)), {}, false};
 }
@@ -236,7 +180,6 @@ void Translation::lines(const Op& s, const Values& shared) {
   if (together == 1) return pass(units.begin, units.count, 1);
   Expr steps = units.count / wide(together);
   pass(units.begin, steps, together);
-  if (leavesRest_) return;
   pass(units.begin + steps * wide(together), units.count - steps * wide(together), 1);
 }
 
@@ -264,7 +207,6 @@ void Translation::stream(const Op& s, const Values& shared) {
       if (together == 1) return pass(units.begin, count, 1, column, columns, width);
       Expr steps = count / wide(together);
       pass(units.begin, steps, together, column, columns, width);
-      if (leavesRest_) return;
       pass(units.begin + steps * wide(together), count - steps * wide(together), 1, column, columns, width);
     };
     // Features at a time: their partials stay in the first-level cache.

@@ -35,11 +35,7 @@ Translation::Terms Translation::element(const Sweep& s, const Replicas& replicas
     for (const Op& op : s.op->body)
       if (!evaluate(op, values, /*lanes=*/true)) throw Refusal("the operation '" + op.name + "' in a sweep");
     size_t next = 0;
-    for (const Tensor* t : s.writes) {
-      terms.writes.push_back(m_.write(*t, at, values[s.op->yield[next++]]));
-      const bool whole = !at.there.defined();
-      if (past_.defined() && t->xSized() && whole && beginsAtLine()) terms.writes.back().past = past_;
-    }
+    for (const Tensor* t : s.writes) terms.writes.push_back(m_.write(*t, at, values[s.op->yield[next++]]));
     std::vector<std::pair<Values, int>>& slots = terms.slots.emplace_back();
     for (size_t k = 0; k < s.op->out.size(); ++k) slots.emplace_back(values, s.op->yield[next++]);
     for (size_t k = 0; k < s.partials.size(); ++k) {

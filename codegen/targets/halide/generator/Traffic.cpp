@@ -160,8 +160,6 @@ Traffic trafficOf(const LoweredFunc& function, const Memory& memory, const Shape
       known[b.name] = 1;
     else if (ends("_width"))
       known[b.name] = shape.features / (b.name.starts_with("pre_group") ? kernel.preGroups : kernel.groups);
-    else if (b.name == "large")
-      known[b.name] = shape.large;
     else if (b.name == "head_rows")
       known[b.name] = std::min<int64_t>(8, units);
   }

@@ -10,7 +10,6 @@ namespace normc::halide {
 
 struct Shape {
   int64_t segments = 1, rows = 1, features = 1;
-  bool large = false;  ///< the loops of large calls
 };
 
 /// Elements loaded and stored over the elements of x; what one step loads twice counts once.

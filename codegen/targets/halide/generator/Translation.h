@@ -72,13 +72,7 @@ class Translation {
   Coordinates unitCoordinates(Expr unit);
   void zeroPartials();
   void slab(const Op&, const Values& shared);
-  void walk(const Op&, const Values& shared);
-  /// Whether large calls have loops of their own.
-  bool streams(const Op& slab) const;
-  Schedule ofLargeCalls(int64_t rows) const;
   int64_t rowsTogether(const Op& slab) const;
-  /// Whether the run that is being walked begins at a line if its row does.
-  bool beginsAtLine() const;
   void lines(const Op&, const Values& shared);
   void blocks(const Op&, const Values& shared);
   void columns(const Op&, const Values& shared);
@@ -144,10 +138,6 @@ class Translation {
   Memory& m_;
   const Kernel& kernel_;
   Schedule schedule_;
-  Expr share_;  ///< 1 where this call takes the loops that are being made, else 0; undefined: all do
-  Expr past_;   ///< whether their outputs go past the caches; undefined: no
-  Expr done_;   ///< units of the task that other loops have done; undefined: none
-  bool leavesRest_ = false;  ///< units that fill no step are left to others
   Halide::Var v_{kLane};
   Halide::Func driver_;
   const Op* slab_ = nullptr;
