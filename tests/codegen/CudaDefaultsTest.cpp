@@ -221,7 +221,7 @@ TEST(CudaSchedule, HasAFallbackWhereItCountsOnWhatNotEveryDeviceHas) {
       EXPECT_EQ(s.cluster * s.grid, 1) << text;
       Arch least = archOf("sm_90");
       least.sharedBytes = kLeastShared;
-      EXPECT_EQ(whyIllegal(formOf(problem, s.strategy), s, least).value_or(""), "") << text;
+      EXPECT_EQ(whyIllegal(traitsOf(problem, s.strategy), s, least).value_or(""), "") << text;
     }
     return plain.has_value();
   };

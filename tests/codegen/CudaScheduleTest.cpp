@@ -17,7 +17,7 @@ std::string parseError(llvm::StringRef text) {
 template <typename Change>
 std::string reason(const char* problem, Schedule s, Change change, const char* arch = "sm_90") {
   change(s);
-  return whyIllegal(formOf(problemOf(problem), s.strategy), s, archOf(arch)).value_or("");
+  return whyIllegal(traitsOf(problemOf(problem), s.strategy), s, archOf(arch)).value_or("");
 }
 
 /// A warp for a row of LayerNorm.
@@ -270,10 +270,10 @@ TEST(CudaSchedule, RefusesToShareMoreThanABlockHas) {
 
 TEST(CudaSchedule, RefusesToShareRowsThatMayNotBeRead) {
   const Problem problem = problemOf("power_norm_released:forward@f32[*x256]{heads=4}");
-  const Form form = formOf(problem, Strategy::Streamed);
-  EXPECT_TRUE(form.maybe);
+  const KernelTraits traits = traitsOf(problem, Strategy::Streamed);
+  EXPECT_TRUE(traits.conditional);
   const Schedule s{.strategy = Strategy::Streamed, .threads = 64, .team = 4, .vector = 4, .tile = 2, .rows = 1, .chunks = 3, .shared = 2};
-  EXPECT_EQ(whyIllegal(form, s, archOf("sm_90")).value_or(""), "shared = 2, but whether rows of this kernel are read is known when it runs; legal: 0");
+  EXPECT_EQ(whyIllegal(traits, s, archOf("sm_90")).value_or(""), "shared = 2, but whether rows of this kernel are read is known when it runs; legal: 0");
 }
 
 TEST(CudaSchedule, RefusesHintsThatAreNone) {

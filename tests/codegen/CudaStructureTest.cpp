@@ -275,7 +275,7 @@ TEST(CudaAhead, CopiesWholeAccessesWaitsOnceAStepAndSpillsNothing) {
       const auto schedule = llvm::cantFail(cuda::parseSchedule(a.schedule));
       const Problem problem = problemOf(a.problem);
       if (schedule.cluster > 1 && !arch.clusters()) continue;
-      ASSERT_EQ(cuda::whyIllegal(cuda::formOf(problem, schedule.strategy), schedule, arch).value_or(""), "") << name;
+      ASSERT_EQ(cuda::whyIllegal(cuda::traitsOf(problem, schedule.strategy), schedule, arch).value_or(""), "") << name;
       auto kernel = compileKernel(problem, schedule, arch, "k", {.assemble = false});
       ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
       const package::Phase& phase = kernel->manifest.phases[0];
@@ -360,7 +360,7 @@ TEST_P(CudaGrids, StayInRegistersAndMeetByLoadsAndStores) {
   const bool assembler = !cuda::findPtxas().empty();
   auto most = whole;
   most.grid = arch.multiprocessors / 4;
-  while (most.hold > 0 && cuda::whyIllegal(cuda::formOf(problem, Strategy::Resident), most, arch)) --most.hold;
+  while (most.hold > 0 && cuda::whyIllegal(cuda::traitsOf(problem, Strategy::Resident), most, arch)) --most.hold;
   EXPECT_GE(most.hold, whole.hold - 1);
   for (int64_t hold : {most.hold, whole.hold / 2}) {
     auto schedule = most;

@@ -21,7 +21,7 @@ class CudaCompilation : public Compilation {
 
   llvm::Error plan(StringRef symbol) {
     if (auto error = Compilation::plan(schedule_.strategy, symbol)) return error;
-    if (auto reason = cuda::whyIllegal(formOf(kernel_), schedule_, arch_))
+    if (auto reason = cuda::whyIllegal(traitsOf(kernel_), schedule_, arch_))
       return llvm::createStringError(problem_.text() + " for " + arch_.name + ": " + *reason);
     fusePhases(kernel_, schedule_);
     addMeeting(kernel_, schedule_);

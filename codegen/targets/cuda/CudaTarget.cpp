@@ -31,24 +31,24 @@ class CudaTarget : public Target {
   std::vector<Candidate> defaults(const Problem& problem) const override {
     std::vector<Candidate> list;
     for (Strategy strategy : legalStrategies(problem)) {
-      Form form = formOf(problem, strategy);
-      Schedule schedule = cuda::defaultSchedule(form, arch_, strategy);
-      if (!list.empty() && form.backward) leaveRoom(schedule, arch_);
-      if (cuda::whyIllegal(form, schedule, arch_)) continue;
+      KernelTraits traits = traitsOf(problem, strategy);
+      Schedule schedule = cuda::defaultSchedule(traits, arch_, strategy);
+      if (!list.empty() && traits.backward) leaveRoom(schedule, arch_);
+      if (cuda::whyIllegal(traits, schedule, arch_)) continue;
       // Whole columns by one block leave most of a device idle: for few rows alone, and where that saves two
       // launches. The update of nu, for a vector of features, asks for more registers than there are.
       if (list.empty())
         list.push_back({schedule.text()});
-      else if (form.returns && !form.updates)
-        list.push_back({schedule.text(), {.rowsMax = rowsOfResident(form, schedule)}});
+      else if (traits.sweepsColumnsTwice && !traits.updatesState)
+        list.push_back({schedule.text(), {.rowsMax = rowsOfResident(traits, schedule)}});
     }
     return list;
   }
   std::optional<std::string> whyNot(const Problem& problem) const override {
     std::optional<std::string> reason;
     for (Strategy strategy : legalStrategies(problem)) {
-      Form form = formOf(problem, strategy);
-      reason = cuda::whyIllegal(form, cuda::defaultSchedule(form, arch_, strategy), arch_);
+      KernelTraits traits = traitsOf(problem, strategy);
+      reason = cuda::whyIllegal(traits, cuda::defaultSchedule(traits, arch_, strategy), arch_);
       if (!reason) return std::nullopt;
     }
     return reason;
@@ -59,7 +59,7 @@ class CudaTarget : public Target {
   std::optional<std::string> fallback(const Problem& problem, llvm::StringRef text) const override {
     constexpr int64_t kPortableCluster = 8;
     const Schedule schedule = llvm::cantFail(parseSchedule(text));
-    const Form whole = formOf(problem, schedule.strategy);
+    const KernelTraits whole = traitsOf(problem, schedule.strategy);
     Arch least = arch_;  // one block alone on the smallest multiprocessor
     least.sharedBytes = std::min(arch_.sharedBytes, kLeastShared);
     Schedule alone = schedule;
@@ -70,9 +70,9 @@ class CudaTarget : public Target {
     Arch lesser = arch_;
     if (large) lesser.number = 80;  // the last without clusters
     for (Strategy strategy : legalStrategies(problem)) {
-      const Form form = formOf(problem, strategy);
-      const Schedule plain = cuda::defaultSchedule(form, lesser, strategy);
-      if (!cuda::whyIllegal(form, plain, arch_)) return plain.text();
+      const KernelTraits traits = traitsOf(problem, strategy);
+      const Schedule plain = cuda::defaultSchedule(traits, lesser, strategy);
+      if (!cuda::whyIllegal(traits, plain, arch_)) return plain.text();
     }
     return std::nullopt;
   }
@@ -85,23 +85,23 @@ class CudaTarget : public Target {
     auto schedule = parseSchedule(text);
     if (!schedule) return llvm::toString(schedule.takeError());
     if (auto reason = whyNotEverywhere(problem, schedule->strategy)) return reason;
-    return cuda::whyIllegal(formOf(problem, schedule->strategy), *schedule, arch_);
+    return cuda::whyIllegal(traitsOf(problem, schedule->strategy), *schedule, arch_);
   }
   std::vector<KnobSpace> knobs(const Problem& problem, const Load&) const override {
     std::vector<KnobSpace> spaces;
     for (Strategy strategy : legalStrategies(problem))
-      spaces.push_back(knobSpace(formOf(problem, strategy), arch_, strategy));
+      spaces.push_back(knobSpace(traitsOf(problem, strategy), arch_, strategy));
     return spaces;
   }
   codegen::Predictor predictor(const Problem& problem, const Load& load) const override {
     return [this, problem, load](llvm::StringRef text) {
       const Schedule schedule = llvm::cantFail(parseSchedule(text));
-      return cuda::predict(formOf(problem, schedule.strategy), schedule, arch_, load);
+      return cuda::predict(traitsOf(problem, schedule.strategy), schedule, arch_, load);
     };
   }
   std::string family(const Problem& problem, llvm::StringRef text) const override {
     Schedule schedule = llvm::cantFail(parseSchedule(text));
-    return cuda::family(formOf(problem, schedule.strategy), schedule);
+    return cuda::family(traitsOf(problem, schedule.strategy), schedule);
   }
   llvm::Expected<std::string> emit(const Problem& problem, llvm::StringRef text,
                                    llvm::StringRef name) const override {
@@ -120,13 +120,13 @@ class CudaTarget : public Target {
 
  private:
   /// Planning takes a millisecond, and legality is asked for thousands of schedules of one problem.
-  Form formOf(const Problem& problem, Strategy strategy) const {
+  KernelTraits traitsOf(const Problem& problem, Strategy strategy) const {
     std::lock_guard lock(mutex_);
     if (hashed_ != problem.spec) hashed_ = problem.spec, hash_ = problem.spec->structuralHash();
     const auto key = std::pair(hash_ + problem.text(), strategy);
     if (forms_.size() > kForms) forms_.clear();
     const auto [at, isNew] = forms_.try_emplace(key);
-    if (isNew) at->second = cuda::formOf(problem, strategy);
+    if (isNew) at->second = cuda::traitsOf(problem, strategy);
     return at->second;
   }
 
@@ -135,7 +135,7 @@ class CudaTarget : public Target {
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const Spec> hashed_;  ///< the spec that was asked for last, and its hash
   mutable std::string hash_;
-  mutable std::map<std::pair<std::string, Strategy>, Form> forms_;
+  mutable std::map<std::pair<std::string, Strategy>, KernelTraits> forms_;
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ static bool sweepsOf(PhaseOp phase) {
 EntryNames entryNames(KernelOp kernel, PhaseOp phase, const Schedule& schedule) {
   std::string name = (kernel.getSymName() + "_" + phase.getSymName()).str();
   // Scalar code, single elements and runs that are always peeled ask for no alignment.
-  bool any = schedule.vector == 1 || !sweepsOf(phase) || alwaysPeels(formOf(kernel), schedule);
+  bool any = schedule.vector == 1 || !sweepsOf(phase) || alwaysPeels(traitsOf(kernel), schedule);
   return {name, any ? "" : name + "_unaligned"};
 }
 
@@ -89,7 +89,7 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
 /// Of rows that begin alike. Before sm_90 16-bit elements are widened one by one, and two tensors of them fill registers.
 static Schedule alikeOn(KernelOp kernel, PhaseOp phase, const Schedule& schedule, const Arch& arch) {
   Schedule s = alike(schedule, partialsOf(phase));
-  if (!arch.clusters() && s.vector >= 8 && formOf(kernel).backward) s.blocks = std::min<int64_t>(s.blocks, 1);
+  if (!arch.clusters() && s.vector >= 8 && traitsOf(kernel).backward) s.blocks = std::min<int64_t>(s.blocks, 1);
   return s;
 }
 

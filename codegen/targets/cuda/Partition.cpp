@@ -35,7 +35,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, const Arch& a
   bool runs = axes.size() == 2 && axes[1] == "row";
   if (!hasSweeps(phase)) {
     result.minUnits = result.multiple = axes.empty() ? 1 : launch.threads;
-  } else if (runs || formOf(kernel).lines) {
+  } else if (runs || traitsOf(kernel).lines) {
     int64_t together = unitsPerStep(phase, s);
     result.minUnits = launch.columns ? kStepsOfTile * together : together;
     result.multiple = together;

@@ -36,7 +36,7 @@ struct Schedule {
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text);
 
 /// What legality and defaults have to know of a planned kernel.
-struct Form {
+struct KernelTraits {
   bool lines = false, blocks = false, columns = false, streams = false;
   int64_t dataBytes = 4;      ///< of an element of x
   int64_t features = 0;       ///< 0: any
@@ -47,31 +47,31 @@ struct Form {
   bool runPartials = false;   ///< summed along the run: where channels come first
   int64_t reads = 1;          ///< X-sized tensors that one slab reads
   bool backward = false;      ///< there is a dy
-  bool updates = false;       ///< backward has a state of its own (nu)
-  bool returns = false;       ///< a column is swept for its statistics first, and then again
-  int64_t sums = 0;           ///< of columns: values that the blocks of a cluster have to tell each other
+  bool updatesState = false;       ///< backward has a state of its own (nu)
+  bool sweepsColumnsTwice = false;       ///< a column is swept for its statistics first, and then again
+  int64_t columnSums = 0;           ///< of columns: values that the blocks of a cluster have to tell each other
   bool segmentColumns = false;  ///< a column ends with its segment
-  bool doubles = false;       ///< statistics in f64
+  bool f64Statistics = false;       ///< statistics in f64
   bool rereads = false;       ///< a phase reads an X-sized tensor that one before it has read
-  bool maybe = false;         ///< a sweep of a line is left out where its condition does not hold
-  bool peels = false;         ///< every phase can do with operands that begin anywhere and still make wide accesses
-  bool alike = false;         ///< the same if runs stay in registers: some phases take rows that begin alike
+  bool conditional = false;         ///< a sweep of a line is left out where its condition does not hold
+  bool peelable = false;         ///< every phase can do with operands that begin anywhere and still make wide accesses
+  bool congruent = false;         ///< the same if runs stay in registers: some phases take rows that begin alike
 };
-Form formOf(KernelOp);
+KernelTraits traitsOf(KernelOp);
 /// Of the kernel that would be planned; legal strategies only.
-Form formOf(const Problem&, Strategy);
+KernelTraits traitsOf(const Problem&, Strategy);
 
 /// Why the schedule does not fit kernel and architecture, with the numbers; nothing where it does.
-std::optional<std::string> whyIllegal(const Form&, const Schedule&, const Arch&);
+std::optional<std::string> whyIllegal(const KernelTraits&, const Schedule&, const Arch&);
 
 /// A good guess from sizes alone; legal wherever a legal one exists.
-Schedule defaultSchedule(const Form&, const Arch&, Strategy);
+Schedule defaultSchedule(const KernelTraits&, const Arch&, Strategy);
 
 Schedule defaultSchedule(const Problem&, const Arch&, Strategy);
 
 /// Rows up to which a kernel whose blocks have whole columns is worth its place beside one that spreads them: they
 /// stay in registers, and one launch of few blocks ends before three of many would.
-int64_t rowsOfResident(const Form&, const Schedule&);
+int64_t rowsOfResident(const KernelTraits&, const Schedule&);
 
 /// Whether a sweep of the slab finds on chip what the sweeps before it have read. Columns do for `heldRows`, of any
 /// number: here they do not.
@@ -87,7 +87,7 @@ Schedule unaligned(const Schedule&);
 /// summed per feature, and a run of known length has something left between its ends.
 bool peels(PhaseOp, const Schedule&);
 /// Whether no operands are aligned, since runs begin where no access may: the code for any alignment is the only one.
-bool alwaysPeels(const Form&, const Schedule&);
+bool alwaysPeels(const KernelTraits&, const Schedule&);
 /// A run of known length that is shorter is not worth it: up to nine accesses of its ends may be single elements.
 inline int64_t leastPeeled(int64_t vector) { return 3 * vector + 15; }
 
@@ -131,9 +131,9 @@ inline constexpr int64_t kCopiedBytes = 16;
 int64_t copiedBytes(const Schedule&, int64_t reads);
 int64_t sharedRunBytes(const Schedule&, int64_t reads, int64_t dataBytes);
 int64_t sharedSumBytes(const Schedule&, int64_t partials);
-/// All of it, in the phase that has the form's lines.
-inline int64_t dynamicBytes(const Form& form, const Schedule& s) {
-  return copiedBytes(s, form.reads) + sharedRunBytes(s, form.reads, form.dataBytes) + sharedSumBytes(s, form.partials);
+/// All of it, in the phase that has the kernel's lines.
+inline int64_t dynamicBytes(const KernelTraits& traits, const Schedule& s) {
+  return copiedBytes(s, traits.reads) + sharedRunBytes(s, traits.reads, traits.dataBytes) + sharedSumBytes(s, traits.partials);
 }
 /// X-sized tensors that every step of the slab reads.
 llvm::SmallVector<TensorOp> readAlways(SlabOp);
