@@ -1,4 +1,4 @@
-// Rows that begin alike (TeamAlike.cpp): odd rows with sums per feature, and streams of them, wherever they begin.
+// Rows that begin alike (TeamCongruent.cpp): odd rows with sums per feature, and streams of them, wherever they begin.
 #include <gtest/gtest.h>
 
 #include "dsl/Library.h"

@@ -4,7 +4,7 @@
 #include "codegen/lower/Transcendentals.h"
 #include "codegen/targets/cuda/FusePhases.h"
 #include "codegen/targets/cuda/LowerToGpu.h"
-#include "codegen/targets/cuda/Meeting.h"
+#include "codegen/targets/cuda/GridBarrier.h"
 #include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/Ptxas.h"
 #include "llvm/IR/Module.h"
@@ -24,7 +24,7 @@ class CudaCompilation : public Compilation {
     if (auto reason = cuda::whyIllegal(traitsOf(kernel_), schedule_, arch_))
       return llvm::createStringError(problem_.text() + " for " + arch_.name + ": " + *reason);
     fusePhases(kernel_, schedule_);
-    addMeeting(kernel_, schedule_);
+    addGridBarrier(kernel_, schedule_);
     return llvm::Error::success();
   }
 

@@ -149,8 +149,8 @@ Schedule defaultSchedule(const KernelTraits& traits, const Arch& arch, Strategy 
     return s;
   }
   const bool divides = traits.features % s.vector == 0 || traits.features % (8 / traits.dataBytes) == 0;
-  const bool alike = traits.congruent && traits.streams && traits.features >= leastPeeled(s.vector) && !divides;
-  while (traits.features % s.vector && !alike) {  // narrower accesses rather than none that are aligned, for as many columns
+  const bool congruent = traits.congruent && traits.streams && traits.features >= leastPeeled(s.vector) && !divides;
+  while (traits.features % s.vector && !congruent) {  // narrower accesses rather than none that are aligned, for as many columns
     s.vector /= 2;
     s.tile *= traits.columns ? 1 : 2;
   }

@@ -17,7 +17,7 @@ namespace normc::codegen::cuda {
 void fusePhases(KernelOp, const Schedule&);
 
 /// Of a slab over features: computed by each block for its own columns, kept in registers.
-llvm::StringRef aheadAttrName();
+llvm::StringRef hoistedAttrName();
 /// Of a phase: blocks that it has at least.
 llvm::StringRef leastBlocksAttrName();
 

@@ -81,14 +81,14 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
   beginPhase(b, phase, arch);
   Loops loops(b, phase.getLoc());
   Frame frame(loops, kernel, phase, argumentsOf(loops, kernel, phase, function, launch), access);
-  for (TensorOp t : streamedIn(phase, schedule)) frame.markStreamed(t);
+  for (TensorOp t : lastAccessed(phase, schedule)) frame.markStreamed(t);
   TeamLowering(loops, frame, schedule, launch, function).run();
   gpu::ReturnOp::create(b, phase.getLoc());
 }
 
-/// Of rows that begin alike. Before sm_90 16-bit elements are widened one by one, and two tensors of them fill registers.
-static Schedule alikeOn(KernelOp kernel, PhaseOp phase, const Schedule& schedule, const Arch& arch) {
-  Schedule s = alike(schedule, partialsOf(phase));
+/// Of congruent rows. Before sm_90 16-bit elements are widened one by one, and two tensors of them fill registers.
+static Schedule congruentOn(KernelOp kernel, PhaseOp phase, const Schedule& schedule, const Arch& arch) {
+  Schedule s = congruent(schedule, partialsOf(phase));
   if (!arch.clusters() && s.vector >= 8 && traitsOf(kernel).backward) s.blocks = std::min<int64_t>(s.blocks, 1);
   return s;
 }
@@ -103,8 +103,8 @@ gpu::GPUModuleOp lowerToGpu(KernelOp kernel, const Schedule& schedule, const Arc
     bool wide = !names.unaligned.empty();
     if (wide) lowerPhase(b, kernel, phase, names.aligned, schedule, aligned, arch);
     const std::string& name = wide ? names.unaligned : names.aligned;
-    if (takesRowsAlike(phase, schedule))
-      lowerPhase(b, kernel, phase, name, alikeOn(kernel, phase, schedule, arch), {.nativeBF16 = true, .peeled = true}, arch);
+    if (takesCongruentRows(phase, schedule))
+      lowerPhase(b, kernel, phase, name, congruentOn(kernel, phase, schedule, arch), {.nativeBF16 = true, .peeled = true}, arch);
     else if (!peels(phase, schedule)) lowerPhase(b, kernel, phase, name, unaligned(schedule), {.nativeBF16 = true}, arch);
     else lowerPhase(b, kernel, phase, name, peeled(schedule), {.nativeBF16 = true, .alignment = aligned.alignment, .peeled = true}, arch);
   }

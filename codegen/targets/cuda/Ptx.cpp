@@ -108,7 +108,7 @@ void waitForCopies(mlir::OpBuilder& b, mlir::Location loc, int64_t left) {
   mlir::NVVM::CpAsyncWaitGroupOp::create(b, loc, uint32_t(left));
 }
 
-void initArrival(mlir::OpBuilder& b, mlir::Location loc, mlir::Value mbarrier) {
+void initMbarrier(mlir::OpBuilder& b, mlir::Location loc, mlir::Value mbarrier) {
   mlir::Value one = mlir::LLVM::ConstantOp::create(b, loc, b.getI32Type(), b.getI32IntegerAttr(1));
   mlir::NVVM::MBarrierInitOp::create(b, loc, mbarrier, one, mlir::Value());
   mlir::NVVM::FenceMbarrierInitOp::create(b, loc);
@@ -120,7 +120,7 @@ void expectBytes(mlir::OpBuilder& b, mlir::Location loc, mlir::Value mbarrier, m
                                       mlir::ValueRange{mbarrier, bytes});
 }
 
-void waitForArrival(mlir::OpBuilder& b, mlir::Location loc, mlir::Value mbarrier, mlir::Value parity) {
+void waitForMbarrier(mlir::OpBuilder& b, mlir::Location loc, mlir::Value mbarrier, mlir::Value parity) {
   mlir::Value ticks = mlir::LLVM::ConstantOp::create(b, loc, b.getI32Type(), b.getI32IntegerAttr(10'000'000));
   mlir::NVVM::MBarrierTryWaitParityOp::create(b, loc, mbarrier, parity, ticks);
 }

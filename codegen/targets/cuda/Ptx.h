@@ -48,9 +48,9 @@ void waitForCopies(mlir::OpBuilder&, mlir::Location, int64_t left);
 
 /// Of an mbarrier in shared memory, at which one thread arrives: its beginning, seen by copies, too; that thread's arrival,
 /// with how many bytes (i32) copies are to bring; a wait until both have come, the phase's parity an i32.
-void initArrival(mlir::OpBuilder&, mlir::Location, mlir::Value mbarrier);
+void initMbarrier(mlir::OpBuilder&, mlir::Location, mlir::Value mbarrier);
 void expectBytes(mlir::OpBuilder&, mlir::Location, mlir::Value mbarrier, mlir::Value bytes);
-void waitForArrival(mlir::OpBuilder&, mlir::Location, mlir::Value mbarrier, mlir::Value parity);
+void waitForMbarrier(mlir::OpBuilder&, mlir::Location, mlir::Value mbarrier, mlir::Value parity);
 /// Begins a copy of a multiple of 16 bytes (i32) from global to shared memory that the mbarrier is told of (sm_90).
 void copyInBulk(mlir::OpBuilder&, mlir::Location, mlir::Value to, mlir::Value from, mlir::Value mbarrier, mlir::Value bytes);
 

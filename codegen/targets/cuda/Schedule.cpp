@@ -71,7 +71,7 @@ bool keeps(SlabOp slab, const Schedule& s) {
 
 int64_t heldRows(const Schedule& s) { return s.hold * s.rows * (s.threads / s.team) * s.cluster * s.grid; }
 
-llvm::SmallVector<TensorOp> streamedIn(PhaseOp phase, const Schedule& s) {
+llvm::SmallVector<TensorOp> lastAccessed(PhaseOp phase, const Schedule& s) {
   llvm::SmallVector<TensorOp> streamed;
   if (!s.hints) return streamed;
   auto kernel = phase->getParentOfType<KernelOp>();
@@ -104,7 +104,7 @@ static bool isPeelable(PhaseOp phase) {
 }
 
 /// Whether it walks whole rows, one slab of them beside that of a head, with the same features of a thread in all of them.
-static bool isAlike(PhaseOp phase) {
+static bool isCongruent(PhaseOp phase) {
   auto kernel = phase->getParentOfType<KernelOp>();
   int64_t bodies = 0;
   bool rows = kernel.featuresLast();
@@ -119,26 +119,26 @@ static bool isAlike(PhaseOp phase) {
 }
 
 /// Bytes of shared memory that sums are turned round in, at most: half of it where two buffers fit.
-static constexpr int64_t kTurnedBytes = 40 << 10;
+static constexpr int64_t kTransposedBytes = 40 << 10;
 
-static int64_t turnedBytes(const Schedule& s) { return s.vector * (s.threads + pitchOfAlike(s.vector)) * 4; }
-int64_t turningBuffers(const Schedule& s) { return 2 * turnedBytes(s) <= kTurnedBytes ? 2 : 1; }
+static int64_t transposedBytes(const Schedule& s) { return s.vector * (s.threads + transposePitch(s.vector)) * 4; }
+int64_t transposeBuffers(const Schedule& s) { return 2 * transposedBytes(s) <= kTransposedBytes ? 2 : 1; }
 
 static int64_t registersOf(const KernelTraits&, const Schedule&);
 static int64_t registersFor(const Schedule& s) {
   return std::min<int64_t>(kMaxRegisters, kRegisters / (s.threads * std::max<int64_t>(s.blocks, 1)));
 }
 
-/// Why a kernel whose phases could take rows that begin alike does not.
-static std::optional<std::string> whyNotAlike(const KernelTraits& traits, const Schedule& s) {
+/// Why a kernel whose phases could take congruent rows does not.
+static std::optional<std::string> whyNotCongruent(const KernelTraits& traits, const Schedule& s) {
   auto number = [](int64_t n) { return std::to_string(n); };
   const int64_t length = traits.lines ? traits.width : traits.features;
   if (s.vector == 1 || s.tile == 0) return "no run stays in registers";
   if (s.shared || (traits.lines && s.grid > 1)) return "runs do not stay in registers of a block or a cluster";
   if (length && length < leastPeeled(s.vector)) return "only runs of " + number(leastPeeled(s.vector)) + " and more are peeled";
-  if (turnedBytes(s) > kTurnedBytes)
-    return number(s.threads) + " threads would turn round sums of " + number(turnedBytes(s)) +
-           " bytes in shared memory; a block has " + number(kTurnedBytes) + " for that";
+  if (transposedBytes(s) > kTransposedBytes)
+    return number(s.threads) + " threads would turn round sums of " + number(transposedBytes(s)) +
+           " bytes in shared memory; a block has " + number(kTransposedBytes) + " for that";
   // Vectors of features stay in registers, beside the ends and addresses; so much was seen to do without spills.
   const int64_t registers = registersOf(traits, s) + s.tile * s.vector + 7 * s.tile + 32;
   if (traits.lines && registers > registersFor(s))
@@ -147,8 +147,8 @@ static std::optional<std::string> whyNotAlike(const KernelTraits& traits, const 
   return std::nullopt;
 }
 
-bool takesRowsAlike(PhaseOp phase, const Schedule& s) {
-  return isAlike(phase) && !whyNotAlike(traitsOf(phase->getParentOfType<KernelOp>()), s);
+bool takesCongruentRows(PhaseOp phase, const Schedule& s) {
+  return isCongruent(phase) && !whyNotCongruent(traitsOf(phase->getParentOfType<KernelOp>()), s);
 }
 
 int64_t partialsOf(PhaseOp phase) {
@@ -157,18 +157,18 @@ int64_t partialsOf(PhaseOp phase) {
   return partials;
 }
 
-Schedule alike(const Schedule& s, int64_t partials) {
-  Schedule alike = s;
+Schedule congruent(const Schedule& s, int64_t partials) {
+  Schedule congruent = s;
   constexpr int64_t kRoomAhead = 16;  // elements of a thread, beside which the next row's find registers, too
-  if (s.prefetch > 1 || s.tile * s.vector > kRoomAhead) alike.prefetch = 0;
+  if (s.prefetch > 1 || s.tile * s.vector > kRoomAhead) congruent.prefetch = 0;
   // The ends take registers, and so do the eight rows of a task's head, which are read by elements.
   if (partials > 2 && s.vector >= 8) {
-    alike.blocks = std::min<int64_t>(s.blocks, 1);
+    congruent.blocks = std::min<int64_t>(s.blocks, 1);
   } else {
-    alike.rows = std::min<int64_t>(s.rows, partials == 2 && s.vector >= 8 ? 2 : 3);
-    if (s.blocks > 2) alike.blocks = s.blocks * 3 / 4;
+    congruent.rows = std::min<int64_t>(s.rows, partials == 2 && s.vector >= 8 ? 2 : 3);
+    if (s.blocks > 2) congruent.blocks = s.blocks * 3 / 4;
   }
-  return alike;
+  return congruent;
 }
 
 bool peels(PhaseOp phase, const Schedule& s) {
@@ -178,7 +178,7 @@ bool peels(PhaseOp phase, const Schedule& s) {
 }
 
 bool alwaysPeels(const KernelTraits& traits, const Schedule& s) {
-  if (traits.congruent && !whyNotAlike(traits, s)) return (traits.lines ? traits.width : traits.features) % s.vector != 0;
+  if (traits.congruent && !whyNotCongruent(traits, s)) return (traits.lines ? traits.width : traits.features) % s.vector != 0;
   return traits.peelable && s.vector > 1 && (traits.width % s.vector != 0 || (traits.grouped && !traits.width));
 }
 
@@ -224,8 +224,8 @@ KernelTraits traitsOf(KernelOp kernel) {
   }
   traits.peelable = llvm::all_of(kernel.getOps<PhaseOp>(), isPeelable);
   auto sweeping = llvm::make_filter_range(kernel.getOps<PhaseOp>(), sweepsOver);
-  traits.congruent = llvm::all_of(sweeping, [](PhaseOp phase) { return isPeelable(phase) || isAlike(phase); }) &&
-               llvm::any_of(sweeping, [](PhaseOp phase) { return isAlike(phase); });
+  traits.congruent = llvm::all_of(sweeping, [](PhaseOp phase) { return isPeelable(phase) || isCongruent(phase); }) &&
+               llvm::any_of(sweeping, [](PhaseOp phase) { return isCongruent(phase); });
   kernel->walk([&](SlabOp slab) {
     bool adds = false;
     slab->walk([&](AccumulateOp) { adds = true; });
@@ -521,7 +521,7 @@ std::optional<std::string> whyIllegal(const KernelTraits& traits, const Schedule
     return "vector = " + number(s.vector) + " does not divide a run of " + number(traits.width) + ", and only runs of " +
            number(leastPeeled(s.vector)) + " and more are peeled";
   if (traits.lines && traits.width % s.vector && !traits.peelable)
-    if (auto reason = whyNotAlike(traits, s))
+    if (auto reason = whyNotCongruent(traits, s))
       return "vector = " + number(s.vector) + " does not divide a run of " + number(traits.width) + ", and " + *reason;
   if (traits.lines && s.tile == 0 && s.team <= 32)
     return "team = " + number(s.team) + " for runs that are walked in a loop; legal: more than a warp of 32";

@@ -55,7 +55,7 @@ struct KernelTraits {
   bool rereads = false;       ///< a phase reads an X-sized tensor that one before it has read
   bool conditional = false;         ///< a sweep of a line is left out where its condition does not hold
   bool peelable = false;         ///< every phase can do with operands that begin anywhere and still make wide accesses
-  bool congruent = false;         ///< the same if runs stay in registers: some phases take rows that begin alike
+  bool congruent = false;         ///< the same if runs stay in registers: some phases take congruent rows
 };
 KernelTraits traitsOf(KernelOp);
 /// Of the kernel that would be planned; legal strategies only.
@@ -94,16 +94,16 @@ inline int64_t leastPeeled(int64_t vector) { return 3 * vector + 15; }
 /// The same kernel, peeled.
 Schedule peeled(const Schedule&);
 
-/// Whether the phase's tasks may take rows that begin alike (TeamAlike.cpp), since a thread has the same features in all
+/// Whether the phase's tasks may take congruent rows (TeamCongruent.cpp), since a thread has the same features in all
 /// of its rows: rows with sums per feature that stay in registers, and streams.
-bool takesRowsAlike(PhaseOp, const Schedule&);
+bool takesCongruentRows(PhaseOp, const Schedule&);
 /// The same phase, of such rows, with that many sums per feature.
-Schedule alike(const Schedule&, int64_t partials);
+Schedule congruent(const Schedule&, int64_t partials);
 int64_t partialsOf(PhaseOp);
 /// Floats between the columns of the shared memory that sums of such rows are turned round in, beside a block's threads
 /// (an access's elements each), so that no bank is asked twice; how many such buffers a block has.
-inline int64_t pitchOfAlike(int64_t vector) { return std::max<int64_t>(1, 32 / vector); }
-int64_t turningBuffers(const Schedule&);
+inline int64_t transposePitch(int64_t vector) { return std::max<int64_t>(1, 32 / vector); }
+int64_t transposeBuffers(const Schedule&);
 
 /// How a phase is launched: blocks of `threads`, `columns` features to one (0: all), registers for `blocks` on a
 /// multiprocessor, `cluster` or `grid` blocks to a task.
@@ -143,7 +143,7 @@ llvm::SmallVector<TensorOp> readAlways(SlabOp);
 bool readsAgain(PhaseOp);
 
 /// X-sized tensors that a phase is the last to access, and only once, where the schedule gives hints.
-llvm::SmallVector<TensorOp> streamedIn(PhaseOp, const Schedule&);
+llvm::SmallVector<TensorOp> lastAccessed(PhaseOp, const Schedule&);
 
 /// Bytes of one access to an X-sized tensor: what pointers, strides and lengths have to be multiples of.
 int64_t accessBytes(KernelOp, const Schedule&);

@@ -19,12 +19,12 @@ using namespace mlir;
 namespace normc::codegen::cuda {
 
 static constexpr unsigned kSharedSpace = 3;
-static constexpr int64_t kArrivalBytes = 8;
+static constexpr int64_t kMbarrierBytes = 8;
 
 Value TeamLowering::toI32(Value index) { return arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI32Type(), index); }
 
 /// The mbarrier of this team and place.
-Value TeamLowering::bulkArrival(Value place) {
+Value TeamLowering::mbarrierOf(Value place) {
   auto module = function_->getParentOfType<gpu::GPUModuleOp>();
   const std::string name = (function_.getName() + "_arrivals").str();
   auto memory = module.lookupSymbol<LLVM::GlobalOp>(name);
@@ -32,7 +32,7 @@ Value TeamLowering::bulkArrival(Value place) {
     auto type = LLVM::LLVMArrayType::get(l_.b.getI64Type(), (copiedAhead(s_) + 1) * place_.units);
     OpBuilder b(module.getBodyRegion());
     memory = LLVM::GlobalOp::create(b, l_.loc, type, /*isConstant=*/false, LLVM::Linkage::Internal, name, Attribute(),
-                                    /*alignment=*/kArrivalBytes, kSharedSpace);
+                                    /*alignment=*/kMbarrierBytes, kSharedSpace);
     b.createBlock(&memory.getInitializerRegion());
     LLVM::ReturnOp::create(b, l_.loc, LLVM::UndefOp::create(b, l_.loc, type));
   }
@@ -44,7 +44,7 @@ Value TeamLowering::bulkArrival(Value place) {
 
 void TeamLowering::beginBulk() {
   storeWhere(isZero(place_.spanLane), [&] {
-    for (int64_t place = 0; place <= copiedAhead(s_); ++place) initArrival(l_.b, l_.loc, bulkArrival(l_.index(place)));
+    for (int64_t place = 0; place <= copiedAhead(s_); ++place) initMbarrier(l_.b, l_.loc, mbarrierOf(l_.index(place)));
   });
   barrier();
 }
@@ -56,7 +56,7 @@ Value TeamLowering::stepAt(Value first, int64_t stride) { return l_.div(l_.sub(f
 void TeamLowering::copyBulk(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas, Value first, int64_t stride) {
   const Value zero = l_.index(0), places = l_.index(copiedAhead(s_) + 1), most = l_.index(s_.team * kCopiedBytes);
   storeWhere(isZero(place_.spanLane), [&] {
-    Value arrival = bulkArrival(l_.rem(stepAt(first, stride), places));
+    Value arrival = mbarrierOf(l_.rem(stepAt(first, stride), places));
     Value to = aheadPlace(first, stride, int64_t(replicas.size()) * s_.tile * int64_t(tensors.size()));
     struct Piece {
       Value offset, bytes;
@@ -91,7 +91,7 @@ void TeamLowering::copyBulk(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replic
 /// Waits until what was copied for this step is there.
 void TeamLowering::waitBulk(Value first, int64_t stride) {
   const Value step = stepAt(first, stride), places = l_.index(copiedAhead(s_) + 1);
-  waitForArrival(l_.b, l_.loc, bulkArrival(l_.rem(step, places)), toI32(l_.rem(l_.div(step, places), l_.index(2))));
+  waitForMbarrier(l_.b, l_.loc, mbarrierOf(l_.rem(step, places)), toI32(l_.rem(l_.div(step, places), l_.index(2))));
 }
 
 }  // namespace normc::codegen::cuda

@@ -34,7 +34,7 @@ Value TeamLowering::clusterShared(int64_t elements) {
   return LLVM::AddressOfOp::create(l_.b, l_.loc, memory);
 }
 
-void TeamLowering::meet() {
+void TeamLowering::taskBarrier() {
   if (gridded()) return arriveAtGrid(), waitForGrid();
   if (!clustered()) return barrier();
   arriveAtCluster(l_.b, l_.loc);
@@ -67,7 +67,7 @@ void TeamLowering::sumOverCluster(MutableArrayRef<Value> sums) {
     for (auto [i, v] : llvm::enumerate(sums)) LLVM::StoreOp::create(b, loc, v, at(there, l_.add(begin(i), place)));
     return Values();
   });
-  meet();
+  taskBarrier();
   auto part = [&](Value index) -> Value { return LLVM::LoadOp::create(b, loc, type, at(memory, index)); };
   for (auto [i, v] : llvm::enumerate(sums)) {
     SmallVector<Value> terms;
@@ -88,7 +88,7 @@ void TeamLowering::sumOverCluster(MutableArrayRef<Value> sums) {
 
 /// What each block of the cluster knows of its part of the columns: by value, then by block. All threads of a block come
 /// with the same values for the same column.
-SmallVector<Values> TeamLowering::tellColumns(ArrayRef<Value> own) {
+SmallVector<Values> TeamLowering::exchangeColumns(ArrayRef<Value> own) {
   OpBuilder& b = l_.b;
   mlir::Location loc = l_.loc;
   const Type type = f_.statistics();
@@ -112,7 +112,7 @@ SmallVector<Values> TeamLowering::tellColumns(ArrayRef<Value> own) {
       for (auto [i, v] : llvm::enumerate(own)) LLVM::StoreOp::create(b, loc, v, at(there, i, rank_), alignment);
     });
   }
-  meet();
+  taskBarrier();
   SmallVector<Values> known(own.size());
   for (auto [i, list] : llvm::enumerate(known))
     for (int64_t part = 0; part < blocks; ++part)

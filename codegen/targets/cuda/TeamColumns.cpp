@@ -30,7 +30,7 @@ void TeamLowering::columns(SlabOp s) {
       Position position = tilePosition(k);
       inside_ = position.inside;
       columnOffset_ = position.offset;
-      toldValues_ = 0;
+      exchangedSums_ = 0;
       place_.unit = unit;
       Replicas replicas(1);
       replicas[0].at = at;
@@ -73,7 +73,7 @@ TeamLowering::Replicas TeamLowering::rowsFrom(const Replica& column, Value first
       else if (!rows[r].at.segment) rows[r].at.segment = l_.index(0);
     };
     if (!kept) {
-      seat(rows[r], first, r, end, set);
+      placeUnit(rows[r], first, r, end, set);
       continue;
     }
     Value row = l_.add(l_.add(first, l_.index(r * place_.units)), place_.unit);
@@ -126,7 +126,7 @@ Value TeamLowering::probeHeld(TensorOp x, const Replica& column) {
   })[0];
   exchangeStore(memory, 0, mine);
   if (gridded()) barrier();  // the meeting of the sums comes before anything is stored
-  else meet();
+  else taskBarrier();
   Values rows;
   for (int64_t i = 0; i < kProbedRows; ++i) rows.push_back(exchangeLoad(memory, 0, i));
   return asStored(x, l_.middle(rows));

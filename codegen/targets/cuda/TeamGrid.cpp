@@ -9,7 +9,7 @@
 // atomic but loads and stores; and since words only grow, whoever needs to know that
 // the others have come may wait later than it came, and whoever does not need to, never.
 // The words begin at zero (Meeting.h), and all blocks are there (runtime/abi/cuda.h).
-#include "codegen/targets/cuda/Meeting.h"
+#include "codegen/targets/cuda/GridBarrier.h"
 #include "codegen/targets/cuda/TeamLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -27,7 +27,7 @@ static constexpr llvm::StringLiteral kScope = "device";
 
 /// A block's word of the task's arrivals.
 static Value arrivalOf(Loops& l, Frame& f, int64_t grid, Value block) {
-  TensorOp arrivals = f.tensor(arrivalsName());
+  TensorOp arrivals = f.tensor(barrierCountsName());
   Value base = memref::ExtractAlignedPointerAsIndexOp::create(l.b, l.loc, f.pointer(arrivals));
   Value address = l.add(base, l.mul(l.add(l.mul(f.task(), l.index(grid)), block), l.index(8)));
   Value integer = arith::IndexCastOp::create(l.b, l.loc, l.b.getI64Type(), address);
@@ -35,13 +35,13 @@ static Value arrivalOf(Loops& l, Frame& f, int64_t grid, Value block) {
 }
 
 /// How many meetings this block has come to: LLVM finds a register for it, whatever loops a meeting stands in.
-void TeamLowering::beginMeetings() {
+void TeamLowering::beginGridBarrier() {
   if (!gridded()) return;
   const Type type = l_.b.getI64Type();
   Value one = LLVM::ConstantOp::create(l_.b, l_.loc, type, 1);
   Value none = LLVM::ConstantOp::create(l_.b, l_.loc, type, 0);
-  meetings_ = LLVM::AllocaOp::create(l_.b, l_.loc, LLVM::LLVMPointerType::get(l_.b.getContext()), type, one);
-  LLVM::StoreOp::create(l_.b, l_.loc, none, meetings_);
+  barrierCount_ = LLVM::AllocaOp::create(l_.b, l_.loc, LLVM::LLVMPointerType::get(l_.b.getContext()), type, one);
+  LLVM::StoreOp::create(l_.b, l_.loc, none, barrierCount_);
 }
 
 /// What the threads of the block have written and read until now comes before what follows a wait for this.
@@ -49,9 +49,9 @@ void TeamLowering::arriveAtGrid() {
   const Type type = l_.b.getI64Type();
   barrier();
   Value one = LLVM::ConstantOp::create(l_.b, l_.loc, type, 1);
-  Value before = LLVM::LoadOp::create(l_.b, l_.loc, type, meetings_);
+  Value before = LLVM::LoadOp::create(l_.b, l_.loc, type, barrierCount_);
   Value now = arith::AddIOp::create(l_.b, l_.loc, before, one);
-  LLVM::StoreOp::create(l_.b, l_.loc, now, meetings_);
+  LLVM::StoreOp::create(l_.b, l_.loc, now, barrierCount_);
   l_.when(isZero(thread_), {}, [&] {
     auto store = LLVM::StoreOp::create(l_.b, l_.loc, now, arrivalOf(l_, f_, launch_.grid, rank_), /*alignment=*/8);
     store.setOrdering(LLVM::AtomicOrdering::release);
@@ -63,7 +63,7 @@ void TeamLowering::arriveAtGrid() {
 /// Until all blocks of the task have come to the last meeting that this one came to.
 void TeamLowering::waitForGrid() {
   const Type type = l_.b.getI64Type();
-  Value wanted = LLVM::LoadOp::create(l_.b, l_.loc, type, meetings_);
+  Value wanted = LLVM::LoadOp::create(l_.b, l_.loc, type, barrierCount_);
   l_.forEach(thread_, l_.index(launch_.grid), blockThreads(), [&](Value block) {
     Value word = arrivalOf(l_, f_, launch_.grid, block);
     scf::WhileOp::create(
@@ -88,7 +88,7 @@ void TeamLowering::sumOverGrid(MutableArrayRef<Value> sums) {
   Value unit = units == 1 ? l_.index(0) : l_.div(thread_, l_.index(place_.span));
   Value feature = l_.add(runBegin_, columnOffset_);
   auto at = [&](size_t sum, Value block) {
-    return f_.address(parts, {.feature = feature, .window = l_.add(block, l_.index((toldValues_ + int64_t(sum)) * grid))});
+    return f_.address(parts, {.feature = feature, .window = l_.add(block, l_.index((exchangedSums_ + int64_t(sum)) * grid))});
   };
   storeWhere(both(units > 1 ? isZero(unit) : Value(), inside_), [&] {
     for (auto [i, v] : llvm::enumerate(sums)) f_.store(parts, at(i, rank_), v, {});
@@ -114,7 +114,7 @@ void TeamLowering::sumOverGrid(MutableArrayRef<Value> sums) {
     for (auto [v, list] : llvm::zip(next, terms)) v = l_.addf(v, l_.tree(list));
     return next;
   });
-  toldValues_ += int64_t(sums.size());
+  exchangedSums_ += int64_t(sums.size());
   // The rows of the next sweep get addresses of their own: those of this one would keep registers over the meeting.
   Value again = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI32Type(), unit);
   again = gpu::ShuffleOp::create(l_.b, l_.loc, again, 0, kWarp, gpu::ShuffleMode::XOR).getShuffleResult();
@@ -134,7 +134,7 @@ void TeamLowering::sumRunOverGrid(MutableArrayRef<Value> sums) {
   Value team = teams == 1 ? l_.index(0) : l_.div(thread_, l_.index(s_.team));
   Value step = l_.mul(clusterStep_, l_.index(parts.getWindow() / 2));
   auto at = [&](size_t sum, Value block) {
-    Value told = l_.add(step, l_.index((toldValues_ + int64_t(sum)) * teams * grid));
+    Value told = l_.add(step, l_.index((exchangedSums_ + int64_t(sum)) * teams * grid));
     Value place = l_.add(told, l_.add(l_.mul(team, l_.index(grid)), block));
     return f_.address(parts, {.window = place, .chunk = f_.task()});
   };
@@ -152,18 +152,18 @@ void TeamLowering::sumRunOverGrid(MutableArrayRef<Value> sums) {
     }
     v = sumOverLanes(l_.tree(terms), kWarp);
   }
-  toldValues_ += int64_t(sums.size());
+  exchangedSums_ += int64_t(sums.size());
 }
 
 /// Before stores of scalar code: whether other blocks may still read what they overwrite, their own state.
-bool TeamLowering::othersRead() const {
-  return llvm::any_of(waiting_, [](const Waiting& w) { return !isUnshared(w.tensor); });
+bool TeamLowering::otherBlocksRead() const {
+  return llvm::any_of(deferred_, [](const DeferredStore& w) { return !isUnshared(w.tensor); });
 }
 
 /// Where the last sweep of the slab begins, and nothing after it reads state: blocks come to the meeting that their
 /// stores of state wait for now, so that only the one that stores will wait.
 void TeamLowering::arriveBefore(SweepOp sweep) {
-  if (!gridded() || !sweep.getSums().empty() || !othersRead()) return;
+  if (!gridded() || !sweep.getSums().empty() || !otherBlocksRead()) return;
   for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())
     if (!isUnshared(f_.tensor(name.getValue())) && !f_.tensor(name.getValue()).isXSized()) return;
   for (Operation* op = sweep->getNextNode(); op; op = op->getNextNode())

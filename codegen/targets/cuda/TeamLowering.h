@@ -38,7 +38,7 @@ class TeamLowering : Walk {
     struct Pending {
       TensorOp tensor;
       mlir::Value address, value, condition;
-      mlir::Value alike;  ///< where not, an access of several elements is made one by one; null: always
+      mlir::Value congruent;  ///< where not, an access of several elements is made one by one; null: always
     };
     llvm::SmallVector<Pending> pending;  ///< stores wait for the loads: an output may be the input's memory
   };
@@ -61,7 +61,7 @@ class TeamLowering : Walk {
   /// A run that begins anywhere, seen as aligned accesses between two ends of single elements.
   struct Peel {
     mlir::Value head, vectors;   ///< elements before the accesses; how many there are
-    llvm::DenseMap<mlir::Operation*, mlir::Value> alike;  ///< whether a tensor lies as x does, of others than x
+    llvm::DenseMap<mlir::Operation*, mlir::Value> congruent;  ///< whether a tensor lies as x does, of others than x
   };
 
   //===-- Slabs (TeamSlabs.cpp) -------------------------------------------------===//
@@ -79,9 +79,9 @@ class TeamLowering : Walk {
   void stream(SlabOp);
   void streamRows(SlabOp);
   void headRows(SweepOp, mlir::Value last, int64_t head);
-  void seat(Replica&, mlir::Value first, int64_t r, mlir::Value end, llvm::function_ref<void(mlir::Value)> set);
+  void placeUnit(Replica&, mlir::Value first, int64_t r, mlir::Value end, llvm::function_ref<void(mlir::Value)> set);
   void body(SlabOp, Replicas&);
-  void computeBefore();
+  void computeHoisted();
   void loadVectors(SlabOp);
   bool kept(const Replica&, TensorOp, mlir::Value) override;
   mlir::Value hasTask(mlir::Value yes, mlir::Value no);
@@ -89,7 +89,7 @@ class TeamLowering : Walk {
   void beforeRead(TensorOp) override;
   void beginFold() override;
   void endFoldStep() override;
-  void storeWaiting();
+  void storeDeferred();
   void storeWhere(mlir::Value condition, llvm::function_ref<void()> store);
   mlir::Value probe(ProbeOp, Replica&) override;
   mlir::Value countValid(mlir::Value begin, mlir::Value end, llvm::function_ref<Coordinates(mlir::Value)>) override;
@@ -142,7 +142,7 @@ class TeamLowering : Walk {
 
   //===-- The same in bulk (TeamBulk.cpp) ----------------------------------------------===//
   mlir::Value toI32(mlir::Value index);
-  mlir::Value bulkArrival(mlir::Value place);
+  mlir::Value mbarrierOf(mlir::Value place);
   mlir::Value stepAt(mlir::Value first, int64_t stride);
   void beginBulk();
   void copyBulk(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>, mlir::Value first, int64_t stride);
@@ -159,16 +159,16 @@ class TeamLowering : Walk {
   mlir::Value loadShifted(TensorOp, mlir::Value address);
   std::optional<int64_t> wholeAlignment(TensorOp);
 
-  //===-- Rows that begin alike (TeamAlike.cpp) ---------------------------------------===//
-  void beginAlike();
-  mlir::Value dealtBefore(mlir::Value kind);
-  mlir::Value kindAt(mlir::Value place);
+  //===-- Congruent rows (TeamCongruent.cpp) ---------------------------------------===//
+  void beginCongruent();
+  mlir::Value rowsBefore(mlir::Value kind);
+  mlir::Value classAt(mlir::Value place);
   mlir::Value unitAt(mlir::Value n) override;
-  void rowsAlike(SlabOp, llvm::function_ref<void()> walk);
-  void peelAlike(SlabOp);
-  void peelNone(SlabOp);
+  void forEachClass(SlabOp, llvm::function_ref<void()> walk);
+  void peelClass(SlabOp);
+  void peelByElements(SlabOp);
   Values readRuns(llvm::ArrayRef<mlir::Type>, llvm::function_ref<Values()> read);
-  void flushAlike();
+  void flushCongruent();
   void knownInside(const Position&, llvm::ArrayRef<TensorOp>, llvm::function_ref<void()> compute);
   static constexpr size_t kHeadTogether = 8;  ///< rows of a task's head that are summed at once
 
@@ -202,18 +202,18 @@ class TeamLowering : Walk {
   //===-- Between blocks of a cluster (TeamCluster.cpp) -------------------------------===//
   bool clustered() const { return launch_.cluster > 1; }
   mlir::Value clusterShared(int64_t elements);
-  void meet();  ///< all threads of the block, or of all blocks of the task
+  void taskBarrier();  ///< all threads of the block, or of all blocks of the task
   void sumOverCluster(llvm::MutableArrayRef<mlir::Value> sums);
-  llvm::SmallVector<Values> tellColumns(llvm::ArrayRef<mlir::Value> own);
+  llvm::SmallVector<Values> exchangeColumns(llvm::ArrayRef<mlir::Value> own);
 
   //===-- Between blocks of the grid (TeamGrid.cpp) -----------------------------------===//
   bool gridded() const { return launch_.grid > 1; }
-  void beginMeetings();
+  void beginGridBarrier();
   void arriveAtGrid();
   void waitForGrid();
   void sumOverGrid(llvm::MutableArrayRef<mlir::Value> sums);
   void sumRunOverGrid(llvm::MutableArrayRef<mlir::Value> sums);
-  bool othersRead() const;
+  bool otherBlocksRead() const;
   void arriveBefore(SweepOp);
 
   //===-- Small ones ------------------------------------------------------------------===//
@@ -232,49 +232,49 @@ class TeamLowering : Walk {
   mlir::Value rank_;                      ///< of the block in its task
   mlir::Value clusterStep_;               ///< 0, 1, 0, ... from step to step of a line, tile to tile of columns: which buffer is written
   int64_t clusterBuffers_ = 0;
-  mlir::Value meetings_;                  ///< where the number of meetings of the grid stands
-  int64_t toldValues_ = 0;                ///< sums of the tile, or the step, that were told over the grid
+  mlir::Value barrierCount_;                  ///< where the number of meetings of the grid stands
+  int64_t exchangedSums_ = 0;                ///< sums of the tile, or the step, that were told over the grid
   bool arrived_ = false;                  ///< at the meeting that stores of state wait for
   mlir::Value columnOffset_;              ///< of a thread's first column in its block's
-  llvm::StringMap<mlir::Value> stored_;   ///< whether an output that may be left out is there
+  llvm::StringMap<mlir::Value> isPresent_;   ///< whether an output that may be left out is there
   Place place_;                           ///< of the slab being lowered, and the width of its runs
   mlir::Value width_;
   mlir::Value inside_;                    ///< whether a thread's column is
   llvm::SmallVector<Peel> peels_;         ///< of each replica; none: runs are aligned, or read one by one
-  bool alike_ = false;                    ///< the phase's tasks take rows that begin alike
+  bool congruent_ = false;                    ///< the phase's tasks take congruent rows
   /// The rows of some neighbouring tasks, dealt out by where they begin: of each kind `each`, of the first ones one more.
-  struct Deal {
+  struct Classes {
     mlir::Value first;         ///< of the rows
     mlir::Value each, more;
     mlir::Value begin, end;    ///< places of this task's
   };
-  Deal deal_;
-  mlir::Value readAlike_;      ///< whether all tensors that are read lie as x does; null: they do
-  std::optional<bool> whole_;  ///< what is being read, is read in whole accesses, or in none; else each tensor's lie decides
-  mlir::Value firstAlike_;     ///< the task's first row of the kind that it is at; null: at none
+  Classes classes_;
+  mlir::Value readsCongruent_;      ///< whether all tensors that are read lie as x does; null: they do
+  std::optional<bool> wholeAccesses_;  ///< what is being read, is read in whole accesses, or in none; else each tensor's lie decides
+  mlir::Value firstOfClass_;     ///< the task's first row of the kind that it is at; null: at none
   int64_t slackBefore_ = 0, slackAfter_ = 0;  ///< elements of a peeled run that its ends have at least
-  mlir::Value wanted_;                    ///< whether what is fetched is asked for at all; null: yes
+  mlir::Value fetchCondition_;                    ///< whether what is fetched is asked for at all; null: yes
   bool holds_ = false;                    ///< the slab's runs stay in registers: by tensor, replica and place
   llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value> held_;
   llvm::SmallVector<TensorOp> sharedTensors_;  ///< whose runs shared memory holds beyond the tile; where this thread's are:
   mlir::Value sharedRun_, sharedSums_;         ///< of the step; sums per feature of the same places
   llvm::SmallVector<TensorOp> heldTensors_;  ///< whose first rows a column slab keeps, and those, as they lie in memory:
   llvm::SmallVector<Values> heldRows_;       ///< by step, row of the step, tensor
-  llvm::SmallVector<SlabOp> before_;      ///< slabs over features that the next slab computes for its own columns
-  bool inBefore_ = false;
+  llvm::SmallVector<SlabOp> hoisted_;      ///< slabs over features that the next slab computes for its own columns
+  bool inHoisted_ = false;
   Values ahead_;                          ///< the runs of the next step, as they lie in memory
-  llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value> known_;  ///< what they store, by place of the tile
+  llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value> loadedVectors_;  ///< what they store, by place of the tile
   llvm::SmallVector<TensorOp> partials_;  ///< summed per feature in registers: sums_[partial * positions + position]
   llvm::DenseMap<mlir::Operation*, size_t> partialsOf_;  ///< where those of a sweep begin
   Values sums_;
   mlir::Value exchange_[2];
   int64_t flip_ = 0, barriers_ = 0;
-  struct Waiting {
+  struct DeferredStore {
     TensorOp tensor;
     mlir::Value condition;
     std::function<void()> store;
   };
-  llvm::SmallVector<Waiting> waiting_;  ///< stores that other threads' reads come before
+  llvm::SmallVector<DeferredStore> deferred_;  ///< stores that other threads' reads come before
 };
 
 }  // namespace normc::codegen::cuda

@@ -43,7 +43,7 @@ Value TeamLowering::elementIndex(TensorOp t, Value address) {
 
 /// Where each replica's accesses begin.
 void TeamLowering::peelRuns(ArrayRef<Replica> replicas) {
-  if (alike_) return;  // all of them at once
+  if (congruent_) return;  // all of them at once
   peels_.clear();
   if (!f_.access().peeled) return;
   TensorOp leading = *llvm::find_if(f_.kernel().getOps<TensorOp>(), [](TensorOp t) { return t.isXSized(); });
@@ -70,7 +70,7 @@ void TeamLowering::peelRuns(ArrayRef<Replica> replicas) {
     Value rest = l_.sub(width_, l_.add(peel.head, after));
     peel.vectors = l_.select(l_.less(l_.index(0), rest), l_.div(rest, vector), l_.index(0));
     for (TensorOp t : others)
-      peel.alike[t] = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, place(t), x);
+      peel.congruent[t] = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, place(t), x);
     peels_.push_back(std::move(peel));
   }
 }
@@ -102,13 +102,13 @@ TeamLowering::Position TeamLowering::endPosition(int64_t i, int64_t replica) {
 Value TeamLowering::loadStored(TensorOp t, const Coordinates& at, int64_t lanes, int64_t replica) {
   Value address = f_.address(t, at);
   if (peels_.empty() || !lanes) return f_.loadStored(t, address, lanes);
-  if (!t.isXSized()) return isShifted(t) && !alike_ ? loadShifted(t, address) : f_.loadStored(t, address, lanes, 0);
-  if (whole_) return f_.loadStored(t, address, lanes, *whole_ ? wholeAlignment(t) : 0);
-  Value alike = peels_[replica].alike.lookup(t);
-  if (!alike) return f_.loadStored(t, address, lanes, wholeAlignment(t));
+  if (!t.isXSized()) return isShifted(t) && !congruent_ ? loadShifted(t, address) : f_.loadStored(t, address, lanes, 0);
+  if (wholeAccesses_) return f_.loadStored(t, address, lanes, *wholeAccesses_ ? wholeAlignment(t) : 0);
+  Value congruent = peels_[replica].congruent.lookup(t);
+  if (!congruent) return f_.loadStored(t, address, lanes, wholeAlignment(t));
   Value none = l_.zero(storedType(t, lanes));
-  Value single = l_.when(l_.isFalse(alike), none, [&] { return Values{f_.loadStored(t, address, lanes, 0)}; })[0];
-  return l_.when(alike, single, [&] { return Values{f_.loadStored(t, address, lanes, wholeAlignment(t))}; })[0];
+  Value single = l_.when(l_.isFalse(congruent), none, [&] { return Values{f_.loadStored(t, address, lanes, 0)}; })[0];
+  return l_.when(congruent, single, [&] { return Values{f_.loadStored(t, address, lanes, wholeAlignment(t))}; })[0];
 }
 
 /// Of a whole access to a run that is peeled.

@@ -29,14 +29,14 @@ void TeamLowering::run() {
   rank_ = clustered() ? Value(gpu::ClusterBlockIdOp::create(l_.b, l_.loc, gpu::Dimension::x))
           : gridded() ? l_.rem(gpu::BlockIdOp::create(l_.b, l_.loc, gpu::Dimension::x), l_.index(launch_.grid))
                       : l_.index(0);
-  beginMeetings();
+  beginGridBarrier();
   std::tie(begin_, end_) = f_.range();
-  alike_ = f_.access().peeled && takesRowsAlike(f_.phase(), s_);
-  if (alike_) beginAlike();
+  congruent_ = f_.access().peeled && takesCongruentRows(f_.phase(), s_);
+  if (congruent_) beginCongruent();
   for (TensorOp t : f_.kernel().getOps<TensorOp>()) {
     if (!t.isXSized() || t.getAccess() != "write" || t.getSymName() == "y") continue;
     Value address = memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, f_.pointer(t));
-    stored_[t.getSymName()] = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::ne, address, l_.index(0));
+    isPresent_[t.getSymName()] = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::ne, address, l_.index(0));
   }
   zeroPartials();
   if (clustered()) arriveAtCluster(l_.b, l_.loc);  // what is in memory is written, and this block's is there to write to
@@ -46,13 +46,13 @@ void TeamLowering::run() {
   bool first = true;
   for (Operation& op : f_.phase().getBody().front()) {
     auto s = dyn_cast<SlabOp>(op);
-    if (s && s->hasAttr(aheadAttrName())) {
-      before_.push_back(s);
+    if (s && s->hasAttr(hoistedAttrName())) {
+      hoisted_.push_back(s);
     } else if (s) {
       // What one slab left in memory, other threads of the next may read.
       if (clustered() && !first) arriveAtCluster(l_.b, l_.loc);
       if (clustered()) waitForCluster(l_.b, l_.loc);
-      else if (!first) meet();
+      else if (!first) taskBarrier();
       first = false;
       shared_ = phase.values;
       slab(s);
@@ -117,7 +117,7 @@ void TeamLowering::zeroPartials() {
       f_.store(t, f_.address(t, {.feature = feature, .chunk = f_.task()}), l_.zero(f_.statistics()), {});
     }
   });
-  if (gridded()) meet();
+  if (gridded()) taskBarrier();
   else if (!clustered()) barrier();
 }
 
@@ -142,7 +142,7 @@ Value TeamLowering::runWidth(SlabOp s) {
 }
 
 /// The unit of replica r in a step that begins at `first`, or the last one and inactive.
-void TeamLowering::seat(Replica& replica, Value first, int64_t r, Value end, llvm::function_ref<void(Value)> set) {
+void TeamLowering::placeUnit(Replica& replica, Value first, int64_t r, Value end, llvm::function_ref<void(Value)> set) {
   replica.index = r;
   Value unit = l_.add(first, l_.add(place_.unit, l_.index(r * place_.units)));
   if (place_.units > 1 || s_.rows > 1 || s_.prefetch) {
@@ -163,7 +163,7 @@ void TeamLowering::lines(SlabOp s) {
   auto runOf = [&](Value group) { runBegin_ = f_.featuresLast() ? l_.mul(group, f_.groupWidth(axis)) : l_.index(0); };
   Value mine = together && groups > 1 ? l_.div(place_.spanLane, l_.index(s_.team)) : l_.index(0);
   runOf(mine);
-  if (alike_) return rowsAlike(s, [&] { linesFrom(s, together, mine); });
+  if (congruent_) return forEachClass(s, [&] { linesFrom(s, together, mine); });
   linesFrom(s, together, mine);
 }
 
@@ -172,34 +172,34 @@ void TeamLowering::linesFrom(SlabOp s, bool together, Value mine) {
   StringRef axis = s.isPer("pre_group") ? "pre_group" : "group";
   const int64_t groups = f_.featuresLast() ? f_.groups(axis) : 1;
   const Value end = s.getHead() ? headEnd(begin_, end_, *s.getHead()) : end_;
-  computeBefore();
+  computeHoisted();
   if (together) loadVectors(s);
   beginPartials(s);
   holds_ = s.getResident() && s_.tile > 0;
   beginShared(s);
-  auto seatsFrom = [&](Value first) {
-    Replicas seats(s_.rows);
+  auto unitsFrom = [&](Value first) {
+    Replicas units(s_.rows);
     for (int64_t r = 0; r < s_.rows; ++r)
-      seat(seats[r], first, r, end, [&](Value unit) { seats[r].at = unitCoordinates(unit); });
-    return seats;
+      placeUnit(units[r], first, r, end, [&](Value unit) { units[r].at = unitCoordinates(unit); });
+    return units;
   };
   const int64_t stride = place_.units * s_.rows;
   const SmallVector<TensorOp> tensors = readAlways(s);
   const bool prefetch = s_.prefetch == 1 && holds_ && together;
   const int64_t copied = holds_ && together ? copiedAhead(s_) : 0;
   auto later = [&](Value first, int64_t steps) { return l_.add(first, l_.index(steps * stride)); };
-  if (prefetch) ahead_ = loadAhead(tensors, seatsFrom(begin_));
+  if (prefetch) ahead_ = loadAhead(tensors, unitsFrom(begin_));
   if (copied && copiesInBulk(s_)) beginBulk();
   for (int64_t step = 0; step < copied; ++step) {
-    copyRun(seatsFrom(later(begin_, step))[0], later(begin_, step), stride);
-    copyAhead(tensors, seatsFrom(later(begin_, step)), later(begin_, step), stride);
+    copyRun(unitsFrom(later(begin_, step))[0], later(begin_, step), stride);
+    copyAhead(tensors, unitsFrom(later(begin_, step)), later(begin_, step), stride);
   }
   steps(begin_, end, stride, {}, [&](Value first, Values&) {
-    Replicas seats = seatsFrom(first);
-    toldValues_ = 0;
+    Replicas units = unitsFrom(first);
+    exchangedSums_ = 0;
     if (taskBlocks() > 1) clusterStep_ = l_.rem(l_.div(l_.sub(first, begin_), l_.index(stride)), l_.index(2));
     auto group = [&](Value g) {
-      Replicas replicas = seats;
+      Replicas replicas = units;
       for (Replica& r : replicas) {
         r.at.group = g;
         r.values = shared_;
@@ -208,12 +208,12 @@ void TeamLowering::linesFrom(SlabOp s, bool together, Value mine) {
       peelRuns(replicas);
       if (prefetch) {  // the loads of the next step are under way while this one computes
         holdAhead(tensors, replicas.size());
-        ahead_ = loadAhead(tensors, seatsFrom(later(first, 1)));
+        ahead_ = loadAhead(tensors, unitsFrom(later(first, 1)));
       }
       if (!sharedTensors_.empty()) sharedRun_ = sharedRunOf(first, stride);
       if (copied) {
-        copyRun(seatsFrom(later(first, copied))[0], later(first, copied), stride);
-        copyAhead(tensors, seatsFrom(later(first, copied)), later(first, copied), stride);
+        copyRun(unitsFrom(later(first, copied))[0], later(first, copied), stride);
+        copyAhead(tensors, unitsFrom(later(first, copied)), later(first, copied), stride);
         takeAhead(tensors, replicas, first, stride);
       } else if (!sharedTensors_.empty()) {  // all of the run is under way before any of it is waited for
         copyRun(replicas[0], first, stride);
@@ -271,11 +271,11 @@ void TeamLowering::vectors(SlabOp s) {
 }
 
 /// Slabs over features that came before: this thread's columns, once, in registers.
-void TeamLowering::computeBefore() {
+void TeamLowering::computeHoisted() {
   SlabOp current = slab_;
-  for (SlabOp s : std::exchange(before_, {})) {
+  for (SlabOp s : std::exchange(hoisted_, {})) {
     slab_ = s;
-    inBefore_ = true;
+    inHoisted_ = true;
     SmallVector<TensorOp> kept;
     for (auto store : s.getOps<StoreOp>())
       if (TensorOp t = f_.tensor(store.getTensor()); t.getRole() == "workspace") kept.push_back(t);
@@ -292,7 +292,7 @@ void TeamLowering::computeBefore() {
         for (Operation& op : s.getBody().front()) scalarOp(op, column);
       });
     }
-    inBefore_ = false;
+    inHoisted_ = false;
     lanes_ = 0;
     inside_ = {};
   }
@@ -303,24 +303,24 @@ void TeamLowering::computeBefore() {
 /// them when this one begins, so LLVM takes any store for one to them and would read them again each step. Columns of
 /// peeled runs are others in each row; where rows begin alike it is every vector, whose accesses are single elements there.
 void TeamLowering::loadVectors(SlabOp slab) {
-  if (s_.tile == 0 || !f_.featuresLast() || (f_.access().peeled && !alike_)) return;
+  if (s_.tile == 0 || !f_.featuresLast() || (f_.access().peeled && !congruent_)) return;
   for (auto sweep : slab.getOps<SweepOp>())
     for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>()) {
       TensorOp t = f_.tensor(name.getValue());
       if (!t.hasAxis("feature") || t.isXSized()) continue;
-      if (!alike_ && (t.getRole() != "workspace" || t.getAxes().size() != 1)) continue;
+      if (!congruent_ && (t.getRole() != "workspace" || t.getAxes().size() != 1)) continue;
       for (int64_t k = 0; k < s_.tile + endPositions(); ++k) {
-        if (known_.lookup({t.getOperation(), k})) continue;
+        if (loadedVectors_.lookup({t.getOperation(), k})) continue;
         const Position position = tilePosition(k);
         Coordinates at{.feature = l_.add(runBegin_, position.offset), .chunk = f_.task()};
-        knownInside(position, t, [&] { known_[{t.getOperation(), k}] = f_.load(t, f_.address(t, at), lanesAt(position), {}); });
+        knownInside(position, t, [&] { loadedVectors_[{t.getOperation(), k}] = f_.load(t, f_.address(t, at), lanesAt(position), {}); });
       }
     }
 }
 
 bool TeamLowering::kept(const Replica& replica, TensorOp t, Value v) {
-  if (!inBefore_ || t.getRole() != "workspace") return false;
-  known_[{t.getOperation(), replica.index}] = v;
+  if (!inHoisted_ || t.getRole() != "workspace") return false;
+  loadedVectors_[{t.getOperation(), replica.index}] = v;
   return true;
 }
 
@@ -331,14 +331,14 @@ void TeamLowering::stream(SlabOp s) {
   auto [begin, end] = columnRange();
   runBegin_ = begin;
   width_ = columnCount(begin, end);
-  if (alike_ && !s.getHead()) return rowsAlike(s, [&] { streamRows(s); });
-  if (alike_) peelNone(s);
+  if (congruent_ && !s.getHead()) return forEachClass(s, [&] { streamRows(s); });
+  if (congruent_) peelByElements(s);
   streamRows(s);
 }
 
 void TeamLowering::streamRows(SlabOp s) {
-  if (!alike_ || !s.getHead()) {
-    computeBefore();
+  if (!congruent_ || !s.getHead()) {
+    computeHoisted();
     loadVectors(s);
   }
   for (Operation& op : s.getBody().front()) {
@@ -358,7 +358,7 @@ void TeamLowering::streamRows(SlabOp s) {
       Replicas rows(s_.rows);
       for (int64_t r = 0; r < s_.rows; ++r) {
         rows[r].values = shared_;
-        seat(rows[r], first, r, last, [&](Value unit) { rows[r].at = rowOf(unit); });
+        placeUnit(rows[r], first, r, last, [&](Value unit) { rows[r].at = rowOf(unit); });
       }
       streamStep(sweep, rows);
     });
@@ -406,7 +406,7 @@ void TeamLowering::body(SlabOp s, Replicas& replicas) {
       columnSweep(sweep, replicas);
     }
   }
-  storeWaiting();
+  storeDeferred();
 }
 
 Value TeamLowering::isZero(Value index) {
@@ -423,7 +423,7 @@ void TeamLowering::once(const Replica& replica, TensorOp t, std::function<void()
     condition = both(isZero(threadOfTask()), launch_.columns ? isZero(columnBlock_) : Value());
     if (t.chunkPhase() < 0) condition = both(condition, isZero(f_.task()));
     else if (f_.phase()->hasAttr(leastBlocksAttrName())) condition = both(condition, l_.less(begin_, end_));
-  } else if (inBefore_) {  // every block computes it, the first stores it
+  } else if (inHoisted_) {  // every block computes it, the first stores it
     condition = both(isZero(f_.task()), both(place_.units > 1 ? isZero(place_.unit) : Value(), inside_));
   } else if (slab_.hasSweeps()) {
     if (kind_ == Kind::Line) condition = both(isZero(place_.lane), replica.active);
@@ -438,7 +438,7 @@ void TeamLowering::once(const Replica& replica, TensorOp t, std::function<void()
     first("feature", kind_ == Kind::Column ? l_.add(replica.at.feature, place_.lane) : replica.at.feature);
     first("group", replica.at.group);
   }
-  if (wait) waiting_.push_back({t, condition, std::move(store)});
+  if (wait) deferred_.push_back({t, condition, std::move(store)});
   else storeWhere(condition, store);
 }
 
@@ -450,14 +450,14 @@ void TeamLowering::storeWhere(Value condition, llvm::function_ref<void()> store)
   });
 }
 
-void TeamLowering::storeWaiting() {
-  if (waiting_.empty()) return;
+void TeamLowering::storeDeferred() {
+  if (deferred_.empty()) return;
   const bool arrived = std::exchange(arrived_, false);
   auto store = [&] {
-    for (Waiting& w : std::exchange(waiting_, {})) storeWhere(w.condition, w.store);
+    for (DeferredStore& w : std::exchange(deferred_, {})) storeWhere(w.condition, w.store);
   };
-  if (!gridded() || !othersRead()) {
-    if (!gridded()) meet();
+  if (!gridded() || !otherBlocksRead()) {
+    if (!gridded()) taskBarrier();
     return store();
   }
   if (!arrived) arriveAtGrid();
@@ -468,13 +468,13 @@ void TeamLowering::storeWaiting() {
 }
 
 void TeamLowering::beforeRead(TensorOp t) {
-  if (llvm::any_of(waiting_, [&](const Waiting& w) { return w.tensor == t; })) beginFold();
+  if (llvm::any_of(deferred_, [&](const DeferredStore& w) { return w.tensor == t; })) beginFold();
 }
 
 void TeamLowering::beginFold() {
-  if (waiting_.empty()) return;
-  storeWaiting();
-  meet();
+  if (deferred_.empty()) return;
+  storeDeferred();
+  taskBarrier();
 }
 
 /// The next step may read what this one stores.

@@ -132,7 +132,7 @@ void TeamLowering::sumOverUnits(MutableArrayRef<Value> sums) {
   sumOverSpans(sums);
   if (gridded()) return sumOverGrid(sums);
   if (!clustered()) return barrier();
-  for (auto [v, parts] : llvm::zip(sums, tellColumns(sums))) v = l_.tree(parts);
+  for (auto [v, parts] : llvm::zip(sums, exchangeColumns(sums))) v = l_.tree(parts);
 }
 
 Value TeamLowering::exchange(int64_t which) {
@@ -165,7 +165,7 @@ void TeamLowering::beginPartials(SlabOp slab) {
 /// Adds the accumulators to the task's partials, each column by one thread, and clears them.
 void TeamLowering::flushPartials() {
   if (sums_.empty()) return;
-  if (alike_) return flushAlike();
+  if (congruent_) return flushCongruent();
   flushShared();
   int64_t lanes = s_.vector > 1 ? s_.vector : 0;
   for (auto [p, t] : llvm::enumerate(partials_)) {
@@ -227,7 +227,7 @@ Values TeamLowering::steps(Value begin, Value end, int64_t stride, Values zeros,
     for (auto [i, v] : llvm::enumerate(own)) v = l_.addf(running[i], v);
     own.append(ahead_);
     return own;
-  }, alike_ ? Loops::Invariants::Inside : Loops::Invariants::Before);
+  }, congruent_ ? Loops::Invariants::Inside : Loops::Invariants::Before);
   sums_ = cleared;
   ahead_.clear();
   total.truncate(count);

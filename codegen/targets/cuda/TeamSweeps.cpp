@@ -97,7 +97,7 @@ void TeamLowering::fetch(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas)
         };
         Values zeros;
         for (auto [t, k] : wanted) zeros.push_back(l_.zero(storedType(t, lanesAt(position))));
-        Value condition = both(both(replica.active, position.inside), wanted_);
+        Value condition = both(both(replica.active, position.inside), fetchCondition_);
         all.append(condition && !wanted.empty() ? l_.when(condition, zeros, loads) : loads());
       }
     }
@@ -160,8 +160,8 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
     Coordinates at = place(replica);
     for (auto [i, t] : llvm::enumerate(s.reads)) {
       if (s.hoisted[i]) continue;
-      Value v = s.shared[i] && (peels_.empty() || alike_) ? common[i] : Value();  // peeled runs begin each at its own element
-      if (!v && position.index >= 0) v = known_.lookup({t.getOperation(), position.index});
+      Value v = s.shared[i] && (peels_.empty() || congruent_) ? common[i] : Value();  // peeled runs begin each at its own element
+      if (!v && position.index >= 0) v = loadedVectors_.lookup({t.getOperation(), position.index});
       if (!v && position.index >= 0) v = held_.lookup({t.getOperation(), heldKey(r, position.index)});
       if (!v) {
         Value condition = t.isXSized() ? both(replica.active, column ? inside_ : position.inside) : Value();
@@ -175,9 +175,9 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
     auto value = [&](unsigned i) { return l_.broadcast(yielded[i], lanes); };
     unsigned next = 0;
     for (TensorOp t : s.writes) {
-      Value condition = both(both(replica.active, column ? inside_ : position.inside), stored_.lookup(t.getSymName()));
-      Value alike = lanes && !peels_.empty() ? peels_[r].alike.lookup(t) : Value();
-      s.pending.push_back({t, f_.address(t, at), value(next++), condition, alike});
+      Value condition = both(both(replica.active, column ? inside_ : position.inside), isPresent_.lookup(t.getSymName()));
+      Value congruent = lanes && !peels_.empty() ? peels_[r].congruent.lookup(t) : Value();
+      s.pending.push_back({t, f_.address(t, at), value(next++), condition, congruent});
     }
     size_t slot = r * s.slots;
     auto add = [&](Value v) {
@@ -215,18 +215,18 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
 
 void TeamLowering::storePending(Sweep& s) {
   for (size_t i = 0; i < s.pending.size();) {
-    Value condition = s.pending[i].condition, alike = s.pending[i].alike;
+    Value condition = s.pending[i].condition, congruent = s.pending[i].congruent;
     size_t end = i;
-    while (end < s.pending.size() && s.pending[end].condition == condition && s.pending[end].alike == alike) ++end;
+    while (end < s.pending.size() && s.pending[end].condition == condition && s.pending[end].congruent == congruent) ++end;
     auto make = [&](std::optional<int64_t> alignment) {
       for (const auto& p : ArrayRef(s.pending).slice(i, end - i))
         f_.store(p.tensor, p.address, p.value, {}, alignment ? alignment : wholeAlignment(p.tensor));
       return Values();
     };
     auto store = [&] {
-      if (!alike) return make({});
-      l_.when(alike, {}, [&] { return make({}); });
-      return l_.when(l_.isFalse(alike), {}, [&] { return make(0); });
+      if (!congruent) return make({});
+      l_.when(congruent, {}, [&] { return make({}); });
+      return l_.when(l_.isFalse(congruent), {}, [&] { return make(0); });
     };
     if (condition) l_.when(condition, {}, store);
     else store();
@@ -251,7 +251,7 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
     // not before the meeting of the sums.
     Value shift = kind_ == Kind::Column && inside_ ? l_.when(inside_, l_.zero(vectorType()), value)[0] : value()[0];
     if (gridded()) barrier();
-    else meet();
+    else taskBarrier();
     return shift;
   }
   TensorOp x = f_.tensor(op.getTensor());
@@ -391,12 +391,12 @@ void TeamLowering::lineSweep(SweepOp op, Replicas& replicas) {
   Sweep s = prepare(op);
   Values sums(replicas.size() * s.slots, l_.zero(vectorType()));
   if (holds_ && op.getCondition() && alwaysUnder(op.getCondition())) {  // read once for all sweeps that it is asked in
-    wanted_ = mapped(op.getCondition(), replicas[0].values);
+    fetchCondition_ = mapped(op.getCondition(), replicas[0].values);
     SmallVector<TensorOp> tensors;
     for (TensorOp t : s.reads)
       if (t.isXSized()) tensors.push_back(t);
     fetch(tensors, replicas);
-    wanted_ = {};
+    fetchCondition_ = {};
   }
   where(op, replicas[0].values, sums, [&] { along(s, replicas, sums); });
   endSums(s, replicas, sums);
@@ -437,7 +437,7 @@ void TeamLowering::blockSweep(SweepOp op, Replicas& replicas) {
                       [&](Value first, Values& running) {
     Replicas rows(s_.rows, whole);
     for (int64_t r = 0; r < s_.rows; ++r)
-      seat(rows[r], first, r, count, [&](Value at) {
+      placeUnit(rows[r], first, r, count, [&](Value at) {
         if (overSegments) rows[r].at.segment = at;
         else if (f_.featuresLast()) rows[r].at.row = at;
         else rows[r].at.feature = l_.add(l_.mul(whole.at.group, f_.groupWidth("group")), at);

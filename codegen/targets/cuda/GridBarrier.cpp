@@ -1,15 +1,15 @@
-#include "codegen/targets/cuda/Meeting.h"
+#include "codegen/targets/cuda/GridBarrier.h"
 
 using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-StringRef arrivalsName() { return "arrivals"; }
+StringRef barrierCountsName() { return "arrivals"; }
 StringRef partsName() { return "parts"; }
 
-bool isOfMeeting(TensorOp t) { return t.getSymName() == arrivalsName() || t.getSymName() == partsName(); }
+bool belongsToGridBarrier(TensorOp t) { return t.getSymName() == barrierCountsName() || t.getSymName() == partsName(); }
 
-void addMeeting(KernelOp kernel, const Schedule& s) {
+void addGridBarrier(KernelOp kernel, const Schedule& s) {
   int64_t values = 0, probes = 0;
   bool lines = false;
   PhaseOp meeting;
@@ -29,7 +29,7 @@ void addMeeting(KernelOp kernel, const Schedule& s) {
     TensorOp::create(b, kernel.getLoc(), name, type, b.getStrArrayAttr(axes), "workspace", access, window);
   };
   const std::string chunk = "chunk." + std::to_string(meeting.number());
-  add(arrivalsName(), b.getI64Type(), {chunk, "window"}, "zeroed", s.grid);
+  add(barrierCountsName(), b.getI64Type(), {chunk, "window"}, "zeroed", s.grid);
   if (lines) add(partsName(), kernel.getStatistics(), {chunk, "window"}, "both", 2 * (values + probes) * s.rows * (s.threads / s.team) * s.grid);
   else add(partsName(), kernel.getStatistics(), {"window", "feature"}, "both", std::max<int64_t>(values, 1) * s.grid);
 }

@@ -1,4 +1,4 @@
-// Rows that begin alike: what a thread that sums per feature takes of odd rows.
+// Congruent rows: what a thread that sums per feature takes of odd rows.
 //
 // Its features are the same in all of its rows, and an odd row begins where no access
 // does. But every `vector`-th row begins alike, whatever its length, so a task takes
@@ -33,12 +33,12 @@ namespace normc::codegen::cuda {
 //===-- Which rows ------------------------------------------------------------------===//
 
 /// The rows that this task's are dealt out with, and which places among them are its own.
-void TeamLowering::beginAlike() {
+void TeamLowering::beginCongruent() {
   const Value kinds = l_.index(s_.vector), one = l_.index(1), size = f_.chunkUnits(), together = l_.mul(kinds, size);
   Value groups = l_.div(f_.chunks(f_.phase().number()), kinds);
   groups = l_.select(l_.less(one, groups), groups, one);
   const Value last = l_.sub(groups, one), group = l_.min(l_.div(f_.task(), kinds), last);
-  Deal& d = deal_;
+  Classes& d = classes_;
   d.first = l_.mul(group, together);
   const Value rows = l_.sub(l_.select(l_.less(group, last), l_.add(d.first, together), f_.units()), d.first);
   d.each = l_.div(rows, kinds), d.more = l_.rem(rows, kinds);
@@ -46,44 +46,44 @@ void TeamLowering::beginAlike() {
 }
 
 /// Rows of the kinds before this one.
-Value TeamLowering::dealtBefore(Value kind) { return l_.add(l_.mul(kind, deal_.each), l_.min(kind, deal_.more)); }
+Value TeamLowering::rowsBefore(Value kind) { return l_.add(l_.mul(kind, classes_.each), l_.min(kind, classes_.more)); }
 
-Value TeamLowering::kindAt(Value place) {
+Value TeamLowering::classAt(Value place) {
   Value kind = l_.index(0);
   for (int64_t k = 1; k < s_.vector; ++k)
-    kind = l_.add(kind, l_.select(l_.less(place, dealtBefore(l_.index(k))), l_.index(0), l_.index(1)));
+    kind = l_.add(kind, l_.select(l_.less(place, rowsBefore(l_.index(k))), l_.index(0), l_.index(1)));
   return kind;
 }
 
 /// Which of the phase's units is the n-th of the task, or of the kind that it is at.
 Value TeamLowering::unitAt(Value n) {
-  if (!alike_) return n;
+  if (!congruent_) return n;
   const Value kinds = l_.index(s_.vector);
-  if (firstAlike_) return l_.add(firstAlike_, l_.mul(n, kinds));
-  const Value place = l_.sub(n, deal_.first), kind = kindAt(place);
-  return l_.add(l_.add(deal_.first, kind), l_.mul(l_.sub(place, dealtBefore(kind)), kinds));
+  if (firstOfClass_) return l_.add(firstOfClass_, l_.mul(n, kinds));
+  const Value place = l_.sub(n, classes_.first), kind = classAt(place);
+  return l_.add(l_.add(classes_.first, kind), l_.mul(l_.sub(place, rowsBefore(kind)), kinds));
 }
 
 /// Runs `walk` for each kind of rows that the task has, with begin_, end_ and peels_ as they are for it; at least once.
-void TeamLowering::rowsAlike(SlabOp slab, llvm::function_ref<void()> walk) {
+void TeamLowering::forEachClass(SlabOp slab, llvm::function_ref<void()> walk) {
   const Value begin = begin_, end = end_, one = l_.index(1), kinds = l_.index(s_.vector);
-  const Value from = kindAt(deal_.begin), last = kindAt(l_.sub(deal_.end, one));
+  const Value from = classAt(classes_.begin), last = classAt(l_.sub(classes_.end, one));
   const Value to = l_.add(l_.select(l_.less(from, last), last, from), one);
   l_.forEach(from, to, 1, [&](Value kind) {
-    const Value before = dealtBefore(kind), here = l_.sub(dealtBefore(l_.add(kind, one)), before);
-    const Value own = l_.sub(deal_.begin, before);
+    const Value before = rowsBefore(kind), here = l_.sub(rowsBefore(l_.add(kind, one)), before);
+    const Value own = l_.sub(classes_.begin, before);
     const Value first = l_.select(l_.less(l_.index(0), own), own, l_.index(0));
-    const Value after = l_.min(l_.sub(deal_.end, before), here);
+    const Value after = l_.min(l_.sub(classes_.end, before), here);
     begin_ = l_.index(0);
     end_ = l_.select(l_.less(first, after), l_.sub(after, first), l_.index(0));
-    firstAlike_ = l_.add(l_.add(deal_.first, kind), l_.mul(first, kinds));
-    known_.clear();
-    peelAlike(slab);
+    firstOfClass_ = l_.add(l_.add(classes_.first, kind), l_.mul(first, kinds));
+    loadedVectors_.clear();
+    peelClass(slab);
     walk();
-    meet();  // the next kind's features are other threads', in memory too
+    taskBarrier();  // the next kind's features are other threads', in memory too
   });
-  begin_ = begin, end_ = end, firstAlike_ = {};
-  known_.clear(), peels_.clear();
+  begin_ = begin, end_ = end, firstOfClass_ = {};
+  loadedVectors_.clear(), peels_.clear();
 }
 
 //===-- Where they begin ------------------------------------------------------------===//
@@ -101,7 +101,7 @@ static SmallVector<TensorOp> accessedIn(SlabOp slab) {
 }
 
 /// Peels the rows of a kind, all of them alike.
-void TeamLowering::peelAlike(SlabOp slab) {
+void TeamLowering::peelClass(SlabOp slab) {
   const Value vector = l_.index(s_.vector), zero = l_.index(0);
   auto place = [&](TensorOp t) {
     return l_.rem(elementIndex(t, f_.address(t, alongRun(unitCoordinates(zero), {.offset = zero}))), vector);
@@ -112,17 +112,17 @@ void TeamLowering::peelAlike(SlabOp slab) {
   peel.head = l_.rem(l_.sub(vector, x), vector);
   const Value rest = l_.sub(width_, peel.head);
   peel.vectors = l_.select(l_.less(zero, rest), l_.div(rest, vector), zero);
-  readAlike_ = {};
+  readsCongruent_ = {};
   for (TensorOp t : accessedIn(slab)) {
-    Value alike;
-    if (t != leading) alike = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, place(t), x);
+    Value congruent;
+    if (t != leading) congruent = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, place(t), x);
     if (!f_.kernel().getSegmentsAreOne()) {  // the row behind a segment's last is the next one's first
       Value next = f_.address(t, {.segment = l_.index(1), .row = zero, .feature = zero});
       Value behind = f_.address(t, {.segment = zero, .row = f_.rows(), .feature = zero});
-      alike = both(alike, isZero(arith::AndIOp::create(l_.b, l_.loc, l_.sub(next, behind), l_.index(s_.vector - 1))));
+      congruent = both(congruent, isZero(arith::AndIOp::create(l_.b, l_.loc, l_.sub(next, behind), l_.index(s_.vector - 1))));
     }
-    if (alike) peel.alike[t] = alike;
-    if (t.getAccess() != "write") readAlike_ = both(readAlike_, alike);
+    if (congruent) peel.congruent[t] = congruent;
+    if (t.getAccess() != "write") readsCongruent_ = both(readsCongruent_, congruent);
   }
   slackBefore_ = slackAfter_ = 0;
   peels_.assign(std::max<int64_t>(s_.rows, kHeadTogether), peel);
@@ -130,13 +130,13 @@ void TeamLowering::peelAlike(SlabOp slab) {
 
 /// The same for rows that begin anywhere, which are accessed by elements: a thread's features are those of a row that
 /// begins where an access does.
-void TeamLowering::peelNone(SlabOp slab) {
+void TeamLowering::peelByElements(SlabOp slab) {
   Peel peel;
   peel.head = l_.index(0);
   peel.vectors = vectorsOfRun();
   Value never = arith::ConstantOp::create(l_.b, l_.loc, l_.b.getBoolAttr(false));
-  for (TensorOp t : accessedIn(slab)) peel.alike[t] = never;
-  readAlike_ = never;
+  for (TensorOp t : accessedIn(slab)) peel.congruent[t] = never;
+  readsCongruent_ = never;
   slackBefore_ = slackAfter_ = 0;
   peels_.assign(std::max<int64_t>(s_.rows, kHeadTogether), peel);
 }
@@ -144,22 +144,22 @@ void TeamLowering::peelNone(SlabOp slab) {
 /// What `read` loads of the rows of a step, values of these types: all of it in whole accesses, or all by elements. One
 /// branch of each kind has all loads, for with a branch each they would wait for each other.
 Values TeamLowering::readRuns(ArrayRef<Type> types, llvm::function_ref<Values()> read) {
-  if (!alike_ || !readAlike_) return read();
+  if (!congruent_ || !readsCongruent_) return read();
   Values none;
   for (Type type : types) none.push_back(l_.zero(type));
-  whole_ = false;
-  Values single = l_.when(l_.isFalse(readAlike_), none, read);
-  whole_ = true;
-  Values all = l_.when(readAlike_, single, read);
-  whole_.reset();
+  wholeAccesses_ = false;
+  Values single = l_.when(l_.isFalse(readsCongruent_), none, read);
+  wholeAccesses_ = true;
+  Values all = l_.when(readsCongruent_, single, read);
+  wholeAccesses_.reset();
   return all;
 }
 
 /// `compute` makes these vectors known at a position of the tile, where that is inside; elsewhere nothing is read, since a
 /// block's columns may be fewer than an access has.
 void TeamLowering::knownInside(const Position& position, ArrayRef<TensorOp> vectors, llvm::function_ref<void()> compute) {
-  if (!position.inside || !alike_) return compute();
-  auto known = [&](TensorOp t) -> Value& { return known_[{t.getOperation(), position.index}]; };
+  if (!position.inside || !congruent_) return compute();
+  auto known = [&](TensorOp t) -> Value& { return loadedVectors_[{t.getOperation(), position.index}]; };
   const Value zero = l_.zero(lanesAt(position) ? vectorType() : f_.statistics());
   Values values = l_.when(position.inside, Values(vectors.size(), zero), [&] {
     compute();
@@ -174,12 +174,12 @@ void TeamLowering::knownInside(const Position& position, ArrayRef<TensorOp> vect
 
 /// As flushPartials. What a thread has lies `vector` elements from its neighbours', so sums are turned round in shared
 /// memory: columns of it are padded, so that no bank is asked twice, and neighbours add neighbouring features.
-void TeamLowering::flushAlike() {
-  const int64_t threads = blockThreads(), pitch = threads + pitchOfAlike(s_.vector);
+void TeamLowering::flushCongruent() {
+  const int64_t threads = blockThreads(), pitch = threads + transposePitch(s_.vector);
   auto element = [&](Value v, int64_t e) -> Value {
     return isa<VectorType>(v.getType()) ? Value(vector::ExtractOp::create(l_.b, l_.loc, v, e)) : v;
   };
-  const int64_t buffers = turningBuffers(s_);
+  const int64_t buffers = transposeBuffers(s_);
   auto memoryOf = [&] {
     if (buffers == 1) barrier();  // what was there has been read
     Value& memory = exchange_[flip_++ % buffers];

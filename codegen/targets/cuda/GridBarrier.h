@@ -14,13 +14,13 @@
 
 namespace normc::codegen::cuda {
 
-llvm::StringRef arrivalsName();
+llvm::StringRef barrierCountsName();
 llvm::StringRef partsName();
 
 /// Adds both to a kernel whose schedule spreads columns or lines over a grid.
-void addMeeting(KernelOp, const Schedule&);
+void addGridBarrier(KernelOp, const Schedule&);
 
 /// Whether blocks write the tensor for each other.
-bool isOfMeeting(TensorOp);
+bool belongsToGridBarrier(TensorOp);
 
 }  // namespace normc::codegen::cuda
