@@ -156,17 +156,17 @@ TEST(CudaSchedule, AlikeIsTheSameRunOfFewerRowsAtOnce) {
   const Schedule s{.strategy = Strategy::Streamed, .threads = 256, .team = 32, .vector = 4, .tile = 1, .rows = 4, .chunks = 9, .blocks = 2};
   EXPECT_EQ(congruent(s, 1).text(), "streamed,threads=256,team=32,vector=4,tile=1,rows=3,chunks=9,blocks=2,prefetch=0,cluster=1,hints=0,hold=0,grid=1,shared=0");
   Schedule row = s;
-  row.rows = 2, row.prefetch = 1, row.blocks = 4;
+  row.rows = 2, row.prefetch = Prefetch::fromKnob(1), row.blocks = 4;
   EXPECT_EQ(congruent(row, 2).rows, 2);
   row.rows = 3, row.vector = 8;
   EXPECT_EQ(congruent(row, 1).rows, 3);
   EXPECT_EQ(congruent(row, 2).rows, 2) << "their sums take registers, too";
   EXPECT_EQ(congruent(row, 3).rows, 3);
   EXPECT_EQ(congruent(row, 3).blocks, 1) << "so does a head";
-  EXPECT_EQ(congruent(row, 2).prefetch, 1) << "the next row's ends are read ahead, too";
+  EXPECT_EQ(congruent(row, 2).prefetch.knob(), 1) << "the next row's ends are read ahead, too";
   EXPECT_EQ(congruent(row, 2).blocks, 3);
-  row.prefetch = 3;
-  EXPECT_EQ(congruent(row, 2).prefetch, 0) << "copies are of whole runs";
+  row.prefetch = Prefetch::fromKnob(3);
+  EXPECT_EQ(congruent(row, 2).prefetch.knob(), 0) << "copies are of whole runs";
 }
 
 TEST(CudaSchedule, StreamsOfOddRowsKeepTheirWideAccesses) {
@@ -179,7 +179,7 @@ TEST(CudaSchedule, StreamsOfOddRowsKeepTheirWideAccesses) {
 }
 
 TEST(CudaSchedule, PeeledIsTheSameRunInTheSameAccesses) {
-  const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 32, .vector = 8, .tile = 4, .rows = 2, .chunks = 9, .blocks = 4, .prefetch = 1};
+  const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 32, .vector = 8, .tile = 4, .rows = 2, .chunks = 9, .blocks = 4, .prefetch = Prefetch::fromKnob(1)};
   EXPECT_EQ(peeled(s).text(), "resident,threads=128,team=32,vector=8,tile=4,rows=2,chunks=9,blocks=3,prefetch=0,cluster=1,hints=0,hold=0,grid=1,shared=0");
   Schedule longer{.strategy = Strategy::Resident, .threads = 256, .team = 256, .vector = 4, .tile = 6, .rows = 1, .blocks = 3};
   EXPECT_EQ(peeled(longer).blocks, 1) << "144 registers of a thread";

@@ -66,7 +66,7 @@ class CudaTarget : public Target {
     alone.blocks = std::min<int64_t>(alone.blocks, 1);
     const bool large = schedule.cluster > kPortableCluster || schedule.grid > 1 ||
                        (dynamicBytes(whole, schedule) > 0 && cuda::whyIllegal(whole, alone, least));
-    if (!large && !copiesInBulk(schedule)) return std::nullopt;
+    if (!large && !schedule.prefetch.inBulk()) return std::nullopt;
     Arch lesser = arch_;
     if (large) lesser.number = 80;  // the last without clusters
     for (Strategy strategy : legalStrategies(problem)) {

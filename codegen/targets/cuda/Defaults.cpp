@@ -119,8 +119,8 @@ Schedule defaultSchedule(const KernelTraits& traits, const Arch& arch, Strategy 
     while (s.rows > 1 && whyIllegal(traits, s, arch)) s.rows /= 2;
     // The next run lies in registers too: larger blocks have none to spare, nor have long runs that are there widened, too.
     const bool room = s.threads * kMaxRegisters <= arch.registers && (traits.dataBytes >= 4 || s.tile * s.vector <= 24);
-    s.prefetch = s.tile > 0 && s.shared == 0 && traits.partials > 0 && room;
-    if (whyIllegal(traits, s, arch)) s.prefetch = 0;
+    if (s.tile > 0 && s.shared == 0 && traits.partials > 0 && room) s.prefetch = {Prefetch::Registers, 1};
+    if (whyIllegal(traits, s, arch)) s.prefetch = {};
     // Room for the registers that such a kernel was seen to take: more blocks, and some would spill.
     s.blocks = std::max<int64_t>(1, arch.registers / (s.threads * (s.tile == 0 || traits.backward || traits.streams ? kMaxRegisters : 128)));
     if (whyIllegal(traits, s, arch)) s.blocks = 1;

@@ -20,21 +20,38 @@ static constexpr int64_t kMostAhead = 3;
 /// Shared memory for the sums of teams, at most.
 static constexpr int64_t kSumBytes = 2048;
 
-static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
+Prefetch Prefetch::fromKnob(int64_t knob) {
+  if (knob < 1) return {None, knob};
+  if (knob == 1) return {Registers, 1};
+  return knob <= kMostAhead + 1 ? Prefetch{Async, knob - 1} : Prefetch{Bulk, knob - (kMostAhead + 1)};
+}
+int64_t Prefetch::knob() const { return kind == Async ? depth + 1 : kind == Bulk ? depth + kMostAhead + 1 : depth; }
+
+/// The knobs of the text that are no numbers of the schedule.
+struct Spelled {
+  int64_t prefetch, hints;
+};
+static llvm::SmallVector<Knob> knobsOf(Schedule& s, Spelled& spelled) {
   return {{"threads", &s.threads}, {"team", &s.team},     {"vector", &s.vector}, {"tile", &s.tile},
-          {"rows", &s.rows},       {"chunks", &s.chunks}, {"blocks", &s.blocks}, {"prefetch", &s.prefetch},
-          {"cluster", &s.cluster}, {"hints", &s.hints},   {"hold", &s.hold},     {"grid", &s.grid},
+          {"rows", &s.rows},       {"chunks", &s.chunks}, {"blocks", &s.blocks}, {"prefetch", &spelled.prefetch},
+          {"cluster", &s.cluster}, {"hints", &spelled.hints},   {"hold", &s.hold},     {"grid", &s.grid},
           {"shared", &s.shared}};
 }
 
 std::string Schedule::text() const {
   Schedule copy = *this;
-  return scheduleText(strategy, knobsOf(copy));
+  Spelled spelled{prefetch.knob(), hints};
+  return scheduleText(strategy, knobsOf(copy, spelled));
 }
 
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
   Schedule schedule;
-  if (auto error = parseScheduleText(text, schedule.strategy, kStrategies, knobsOf(schedule))) return error;
+  Spelled spelled{};
+  if (auto error = parseScheduleText(text, schedule.strategy, kStrategies, knobsOf(schedule, spelled))) return error;
+  if (spelled.hints != 0 && spelled.hints != 1)
+    return llvm::createStringError("schedule '" + text.str() + "': hints = " + std::to_string(spelled.hints) + "; legal: 0 or 1");
+  schedule.prefetch = Prefetch::fromKnob(spelled.prefetch);
+  schedule.hints = spelled.hints;
   return schedule;
 }
 
@@ -160,7 +177,7 @@ int64_t partialsOf(PhaseOp phase) {
 Schedule congruent(const Schedule& s, int64_t partials) {
   Schedule congruent = s;
   constexpr int64_t kRoomAhead = 16;  // elements of a thread, beside which the next row's find registers, too
-  if (s.prefetch > 1 || s.tile * s.vector > kRoomAhead) congruent.prefetch = 0;
+  if (s.prefetch.copiesAhead() || s.tile * s.vector > kRoomAhead) congruent.prefetch = {};
   // The ends take registers, and so do the eight rows of a task's head, which are read by elements.
   if (partials > 2 && s.vector >= 8) {
     congruent.blocks = std::min<int64_t>(s.blocks, 1);
@@ -194,7 +211,7 @@ static int64_t registersOfWarp(int64_t threads, int64_t blocks) {
 
 Schedule peeled(const Schedule& s) {
   Schedule peeled = s;
-  peeled.prefetch = 0;
+  peeled.prefetch = {};
   if (s.tile == 0) peeled.rows = 1;
   if (!s.blocks || s.grid > 1) return peeled;
   // Shifting takes registers: for long runs, as many were seen to do without spills.
@@ -290,11 +307,11 @@ llvm::SmallVector<TensorOp> readAlways(SlabOp slab) {
 }
 
 int64_t copiedBytes(const Schedule& s, int64_t reads) {
-  return copiedAhead(s) ? (copiedAhead(s) + 1) * s.rows * s.tile * reads * s.threads * kCopiedBytes : 0;
+  return s.prefetch.copiesAhead() ? (s.prefetch.copiesAhead() + 1) * s.rows * s.tile * reads * s.threads * kCopiedBytes : 0;
 }
 
 int64_t sharedRunBytes(const Schedule& s, int64_t reads, int64_t dataBytes) {
-  return (copiedAhead(s) + 1) * s.shared * reads * s.vector * dataBytes * s.threads;
+  return (s.prefetch.copiesAhead() + 1) * s.shared * reads * s.vector * dataBytes * s.threads;
 }
 
 int64_t sharedSumBytes(const Schedule& s, int64_t partials) { return s.shared * partials * s.vector * 4 * s.threads; }
@@ -363,7 +380,7 @@ static int64_t registersOf(const KernelTraits& traits, const Schedule& s) {
   int64_t held = s.tile * s.vector * s.rows;
   int64_t values = traits.lines ? held * traits.reads : std::max<int64_t>(held, s.vector * s.rows);
   int64_t sums = (traits.lines || traits.blocks ? traits.partials : 2) * s.tile * s.vector;
-  if (s.prefetch == 1) values += held * traits.reads * traits.dataBytes / 4;
+  if (s.prefetch.kind == Prefetch::Registers) values += held * traits.reads * traits.dataBytes / 4;
   if (traits.columns) values += s.hold * s.rows * s.vector * (traits.backward ? 2 : 1);
   if (s.shared) values += s.vector * traits.reads;  // an access that was in shared memory
   return values + sums + (traits.partials ? s.tile * s.vector : 0) + 32;
@@ -394,20 +411,20 @@ static std::optional<std::string> whyNotShared(const KernelTraits& traits, const
   const int64_t bytes = sharedRunBytes(s, traits.reads, traits.dataBytes) + sharedSumBytes(s, traits.partials);
   if (bytes <= room) return std::nullopt;
   return shared + " accesses of " + number(s.threads) + " threads, " + number(bytes / (s.shared * s.threads)) + " bytes each for " +
-         number(traits.reads) + " tensors of " + number(copiedAhead(s) + 1) + " rows and " + number(traits.partials) + " sums, take " +
+         number(traits.reads) + " tensors of " + number(s.prefetch.copiesAhead() + 1) + " rows and " + number(traits.partials) + " sums, take " +
          number(bytes) + " bytes of a block; " + arch.name + " with blocks = " + number(std::max<int64_t>(s.blocks, 1)) + " has " +
          number(std::max<int64_t>(room, 0)) + " for each" + (copied ? " beside what is copied ahead" : "");
 }
 
 /// Why runs cannot be copied to shared memory ahead.
 static std::optional<std::string> whyNotCopied(const KernelTraits& traits, const Schedule& s, const Arch& arch) {
-  if (!copiedAhead(s)) return std::nullopt;
-  const std::string prefetch = "prefetch = " + std::to_string(s.prefetch) + " copies to shared memory";
-  if (copiesInBulk(s) && !arch.clusters())
+  if (!s.prefetch.copiesAhead()) return std::nullopt;
+  const std::string prefetch = "prefetch = " + std::to_string(s.prefetch.knob()) + " copies to shared memory";
+  if (s.prefetch.inBulk() && !arch.clusters())
     return prefetch + " in bulk, and " + arch.name + " has no bulk copies, sm_90 is the first; legal: 0 to " + std::to_string(kMostAhead + 1);
-  if (copiesInBulk(s) && s.shared)
+  if (s.prefetch.inBulk() && s.shared)
     return prefetch + " in bulk, and shared = " + std::to_string(s.shared) + " waits for copies of its own; legal: 0 to " + std::to_string(kMostAhead + 1);
-  if (copiesInBulk(s) && (s.team < kWarp || traits.groups > 1))
+  if (s.prefetch.inBulk() && (s.team < kWarp || traits.groups > 1))
     return prefetch + " in bulk, a piece for a team of at least a warp, which has a row alone; here team = " + std::to_string(s.team) +
            " has one of " + std::to_string(traits.groups) + " groups of it; legal: 0 to " + std::to_string(kMostAhead + 1);
   if (s.vector * traits.dataBytes != kCopiedBytes)
@@ -421,7 +438,7 @@ static std::optional<std::string> whyNotCopied(const KernelTraits& traits, const
   const int64_t bytes = copiedBytes(s, traits.reads), blocks = std::max<int64_t>(s.blocks, 1), room = roomOf(traits, s, arch);
   if (bytes <= room) return std::nullopt;
   std::string product;
-  for (int64_t factor : {copiedAhead(s) + 1, s.rows, s.tile, traits.reads, s.threads, kCopiedBytes})
+  for (int64_t factor : {s.prefetch.copiesAhead() + 1, s.rows, s.tile, traits.reads, s.threads, kCopiedBytes})
     product += (product.empty() ? "" : " * ") + std::to_string(factor);
   return prefetch + ": steps * rows * tile * tensors * threads * bytes = " + product + " = " + std::to_string(bytes) + " of a block; " +
          arch.name + " with blocks = " + std::to_string(blocks) + " has " + std::to_string(std::max<int64_t>(room, 0)) + " for each";
@@ -531,13 +548,12 @@ std::optional<std::string> whyIllegal(const KernelTraits& traits, const Schedule
     return "team = " + number(s.team) + ", rows = " + number(s.rows) + ": partials that go straight to memory need one run at a time; legal: team = threads, rows = 1";
   if (traits.lines && traits.groups > 1 && s.tile > 0 && traits.partials && s.threads % (s.team * traits.groups))
     return "team = " + number(s.team) + " for each of " + number(traits.groups) + " groups does not divide the " + number(s.threads) + " threads";
-  if (s.hints < 0 || s.hints > 1) return "hints = " + number(s.hints) + "; legal: 0 or 1";
-  if (s.prefetch < 0 || s.prefetch > 2 * kMostAhead + 1)
-    return "prefetch = " + number(s.prefetch) + "; legal: 0, 1 (to registers), 2 to " + number(kMostAhead + 1) +
+  if (s.prefetch.depth < 0 || s.prefetch.depth > kMostAhead)
+    return "prefetch = " + number(s.prefetch.knob()) + "; legal: 0, 1 (to registers), 2 to " + number(kMostAhead + 1) +
            " (to shared memory, that many steps ahead and one), or " + number(kMostAhead + 2) + " to " + number(2 * kMostAhead + 1) +
            " (the same in bulk)";
   if (s.prefetch && (!traits.lines || s.tile == 0))
-    return "prefetch = " + number(s.prefetch) + ", but no run of this kernel stays in registers; legal: 0";
+    return "prefetch = " + number(s.prefetch.knob()) + ", but no run of this kernel stays in registers; legal: 0";
   if (auto reason = whyNotCopied(traits, s, arch)) return reason;
   if (s.hold < 0 || s.hold * s.rows > 128) return "hold = " + number(s.hold) + " steps of " + number(s.rows) + " rows; legal: 0 to 128 rows";
   if (s.hold && !traits.columns) return "hold = " + number(s.hold) + ", but no column of this kernel is complete in a block; legal: 0";
@@ -555,7 +571,7 @@ Schedule unaligned(const Schedule& s) {
   single.shared = s.shared * s.vector;
   single.vector = single.rows = 1;
   if (s.grid == 1) single.blocks = 1;  // else as many have to be there at once
-  single.prefetch = 0;
+  single.prefetch = {};
   single.hold = 0;  // so many single elements have too many addresses
   return single;
 }

@@ -14,6 +14,28 @@
 
 namespace normc::codegen::cuda {
 
+/// How the next rows of a line reach the chip while a team computes the present one.
+struct Prefetch {
+  enum Kind {
+    None,
+    Registers,  ///< loads whose values wait in registers
+    Async,      ///< cp.async to shared memory, each thread for itself
+    Bulk,       ///< cp.async.bulk to shared memory, one thread for its team
+  };
+  Kind kind = None;
+  int64_t depth = 0;  ///< steps that reads are ahead; 1 for registers
+
+  /// The number in the schedule's text: 0 none, 1 registers, 2 to 4 async and 5 to 7 bulk copies, 1 to 3 steps ahead.
+  /// Other numbers are read and printed as they are, and are illegal.
+  static Prefetch fromKnob(int64_t);
+  int64_t knob() const;
+  /// Returns how many steps copies to shared memory are ahead; 0 if nothing is copied.
+  int64_t copiesAhead() const { return kind >= Async ? depth : 0; }
+  bool inBulk() const { return kind == Bulk; }
+  explicit operator bool() const { return kind != None; }
+  bool operator==(const Prefetch&) const = default;
+};
+
 struct Schedule {
   Strategy strategy = Strategy::Streamed;
   int64_t threads = 256;  ///< of a block
@@ -23,9 +45,9 @@ struct Schedule {
   int64_t rows = 1;       ///< rows a team has under way together
   int64_t chunks = 1024;  ///< most tasks of a phase that leaves partials, others have as many as they can
   int64_t blocks = 0;     ///< resident on a multiprocessor, for which registers are limited; 0: ptxas weighs, and may spill
-  int64_t prefetch = 0;   ///< 1: the next runs of a line are read while this one is computed; 2 to 4: copied, 1 to 3 steps ahead; 5 to 7: in bulk
+  Prefetch prefetch;      ///< of the next rows of a line
   int64_t cluster = 1;    ///< blocks that share a line, each with a team on it, or columns, each with rows; above 1 from sm_90 on
-  int64_t hints = 0;      ///< 1: caches are told what is not read again
+  bool hints = false;     ///< the last access to an X-sized tensor is marked evict-first
   int64_t hold = 0;       ///< steps of `rows` rows that a column keeps in registers; those after them are read again
   int64_t grid = 1;       ///< blocks that share columns, each with rows, or a line, and meet over workspace: a cooperative launch
   int64_t shared = 0;     ///< accesses of a thread along the axis, beyond those of the tile, that stay in shared memory
@@ -120,11 +142,7 @@ int64_t tasksTogether(const Schedule&, const Arch&);
 /// Units (rows, runs) that a block of the phase has under way in one step.
 int64_t unitsPerStep(PhaseOp, const Schedule&);
 
-/// Steps that copies to shared memory are ahead of what is computed (TeamAhead.cpp); 0: nothing is copied.
-inline int64_t copiedAhead(const Schedule& s) { return s.prefetch > 4 ? s.prefetch - 4 : s.prefetch > 1 ? s.prefetch - 1 : 0; }
-/// Whether one thread has whole pieces of a run copied (TeamBulk.cpp).
-inline bool copiesInBulk(const Schedule& s) { return s.prefetch > 4; }
-/// What one copy brings.
+/// Bytes that one asynchronous copy brings.
 inline constexpr int64_t kCopiedBytes = 16;
 /// Dynamic shared memory of a block with `reads` X-sized tensors: what copies ahead of registers take (TeamAhead.cpp), and
 /// behind it what runs do beyond their tile, and its `partials` sums per feature (TeamShared.cpp).

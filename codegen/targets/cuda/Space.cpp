@@ -61,7 +61,7 @@ KnobSpace knobSpace(const KernelTraits& traits, const Arch& arch, Strategy strat
   std::vector<int64_t> ahead{0, 1, 2, 4};
   if (arch.clusters()) ahead.insert(ahead.end(), {5, 7});
   space.knobs.push_back(
-      {"prefetch", traits.lines ? ahead : std::vector<int64_t>{s.prefetch}});
+      {"prefetch", traits.lines ? ahead : std::vector<int64_t>{s.prefetch.knob()}});
   const bool clusters = traits.lines && traits.width && arch.clusters();
   space.knobs.push_back({"cluster", around(clusters ? std::vector<int64_t>{1, 2, 4, 8, 16} : std::vector<int64_t>{1}, s.cluster)});
   space.knobs.push_back({"hints", {0, 1}});
@@ -104,7 +104,7 @@ double predict(const KernelTraits& traits, const Schedule& s, const Arch& arch, 
       std::min<double>(std::max<int64_t>(s.blocks, 1), double(arch.threads) / double(s.threads));
   const double perThread =
       double(std::max<int64_t>(s.tile + s.shared, 1) * s.vector * s.rows * traits.reads * traits.dataBytes) *
-      double(1 + std::max(std::min<int64_t>(s.prefetch, 1), copiedAhead(s)));
+      double(1 + s.prefetch.depth);
   const double underWay = blocks * double(s.threads) * std::min(perThread, 256.0);
   const double rate = std::min(1.0, underWay / kNeeded) * (0.5 + 0.5 * useful);
   const double narrow = double(s.vector * traits.dataBytes) < 16 ? 16.0 / double(s.vector * traits.dataBytes) : 1;
@@ -129,7 +129,7 @@ std::string family(const KernelTraits& traits, const Schedule& s) {
   add((traits.lines || traits.blocks) && s.tile == 0, "walked");
   add(s.hold > 0, "held"), add(s.shared > 0, "shared");
   add(s.cluster > 1, "cluster"), add(s.grid > 1, "grid");
-  add(copiedAhead(s) && !copiesInBulk(s), "copied"), add(copiesInBulk(s), "bulk");
+  add(s.prefetch.kind == Prefetch::Async, "copied"), add(s.prefetch.inBulk(), "bulk");
   return words;
 }
 

@@ -36,7 +36,7 @@ Value TeamLowering::aheadMemory() {
 
 /// Where this thread's copies of the step that begins at `first` are.
 Value TeamLowering::aheadPlace(Value first, int64_t stride, int64_t slots) {
-  Value step = l_.rem(l_.div(l_.sub(first, begin_), l_.index(stride)), l_.index(copiedAhead(s_) + 1));
+  Value step = l_.rem(l_.div(l_.sub(first, begin_), l_.index(stride)), l_.index(s_.prefetch.copiesAhead() + 1));
   Value place = l_.add(l_.mul(step, l_.index(slots * blockThreads())), thread_);
   Value bytes = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), l_.mul(place, l_.index(kCopiedBytes)));
   Value memory = aheadMemory();
@@ -60,7 +60,7 @@ Value TeamLowering::globalAddress(TensorOp t, Value element) {
 
 /// Begins the copies of a step, as one group.
 void TeamLowering::copyAhead(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas, Value first, int64_t stride) {
-  if (copiesInBulk(s_)) return copyBulk(tensors, replicas, first, stride);
+  if (s_.prefetch.inBulk()) return copyBulk(tensors, replicas, first, stride);
   Value place = aheadPlace(first, stride, int64_t(replicas.size()) * s_.tile * int64_t(tensors.size()));
   int64_t slot = 0;
   for (const Replica& replica : replicas)
@@ -78,8 +78,8 @@ void TeamLowering::copyAhead(ArrayRef<TensorOp> tensors, ArrayRef<Replica> repli
 
 /// Waits for the copies of this step, and reads them: what was not copied is zero.
 void TeamLowering::takeAhead(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas, Value first, int64_t stride) {
-  if (copiesInBulk(s_)) waitBulk(first, stride);
-  else waitForCopies(l_.b, l_.loc, copiedAhead(s_));
+  if (s_.prefetch.inBulk()) waitBulk(first, stride);
+  else waitForCopies(l_.b, l_.loc, s_.prefetch.copiesAhead());
   Value place = aheadPlace(first, stride, int64_t(replicas.size()) * s_.tile * int64_t(tensors.size()));
   int64_t slot = 0;
   for (auto [r, replica] : llvm::enumerate(replicas))

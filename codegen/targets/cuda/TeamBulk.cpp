@@ -29,7 +29,7 @@ Value TeamLowering::mbarrierOf(Value place) {
   const std::string name = (function_.getName() + "_arrivals").str();
   auto memory = module.lookupSymbol<LLVM::GlobalOp>(name);
   if (!memory) {
-    auto type = LLVM::LLVMArrayType::get(l_.b.getI64Type(), (copiedAhead(s_) + 1) * place_.units);
+    auto type = LLVM::LLVMArrayType::get(l_.b.getI64Type(), (s_.prefetch.copiesAhead() + 1) * place_.units);
     OpBuilder b(module.getBodyRegion());
     memory = LLVM::GlobalOp::create(b, l_.loc, type, /*isConstant=*/false, LLVM::Linkage::Internal, name, Attribute(),
                                     /*alignment=*/kMbarrierBytes, kSharedSpace);
@@ -44,7 +44,7 @@ Value TeamLowering::mbarrierOf(Value place) {
 
 void TeamLowering::beginBulk() {
   storeWhere(isZero(place_.spanLane), [&] {
-    for (int64_t place = 0; place <= copiedAhead(s_); ++place) initMbarrier(l_.b, l_.loc, mbarrierOf(l_.index(place)));
+    for (int64_t place = 0; place <= s_.prefetch.copiesAhead(); ++place) initMbarrier(l_.b, l_.loc, mbarrierOf(l_.index(place)));
   });
   barrier();
 }
@@ -54,7 +54,7 @@ Value TeamLowering::stepAt(Value first, int64_t stride) { return l_.div(l_.sub(f
 
 /// Begins the copies of a step.
 void TeamLowering::copyBulk(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas, Value first, int64_t stride) {
-  const Value zero = l_.index(0), places = l_.index(copiedAhead(s_) + 1), most = l_.index(s_.team * kCopiedBytes);
+  const Value zero = l_.index(0), places = l_.index(s_.prefetch.copiesAhead() + 1), most = l_.index(s_.team * kCopiedBytes);
   storeWhere(isZero(place_.spanLane), [&] {
     Value arrival = mbarrierOf(l_.rem(stepAt(first, stride), places));
     Value to = aheadPlace(first, stride, int64_t(replicas.size()) * s_.tile * int64_t(tensors.size()));
@@ -90,7 +90,7 @@ void TeamLowering::copyBulk(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replic
 
 /// Waits until what was copied for this step is there.
 void TeamLowering::waitBulk(Value first, int64_t stride) {
-  const Value step = stepAt(first, stride), places = l_.index(copiedAhead(s_) + 1);
+  const Value step = stepAt(first, stride), places = l_.index(s_.prefetch.copiesAhead() + 1);
   waitForMbarrier(l_.b, l_.loc, mbarrierOf(l_.rem(step, places)), toI32(l_.rem(l_.div(step, places), l_.index(2))));
 }
 

@@ -69,7 +69,7 @@ Value TeamLowering::sharedBytesFrom(int64_t offset, Value place, int64_t bytes) 
 Value TeamLowering::sharedRunOf(Value first, int64_t stride) {
   const auto reads = int64_t(sharedTensors_.size()), bytes = bytesOf(storedType(sharedTensors_[0], lanesAt({})));
   Value place = l_.index(0);
-  if (const int64_t steps = copiedAhead(s_) + 1; steps > 1)
+  if (const int64_t steps = s_.prefetch.copiesAhead() + 1; steps > 1)
     place = l_.mul(l_.rem(l_.div(l_.sub(first, begin_), l_.index(stride)), l_.index(steps)),
                    l_.index(s_.shared * reads * bytes * blockThreads()));
   return sharedBytesFrom(copiedBytes(s_, reads), place, bytes);

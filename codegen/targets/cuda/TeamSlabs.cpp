@@ -185,11 +185,11 @@ void TeamLowering::linesFrom(SlabOp s, bool together, Value mine) {
   };
   const int64_t stride = place_.units * s_.rows;
   const SmallVector<TensorOp> tensors = readAlways(s);
-  const bool prefetch = s_.prefetch == 1 && holds_ && together;
-  const int64_t copied = holds_ && together ? copiedAhead(s_) : 0;
+  const bool prefetch = s_.prefetch.kind == Prefetch::Registers && holds_ && together;
+  const int64_t copied = holds_ && together ? s_.prefetch.copiesAhead() : 0;
   auto later = [&](Value first, int64_t steps) { return l_.add(first, l_.index(steps * stride)); };
   if (prefetch) ahead_ = loadAhead(tensors, unitsFrom(begin_));
-  if (copied && copiesInBulk(s_)) beginBulk();
+  if (copied && s_.prefetch.inBulk()) beginBulk();
   for (int64_t step = 0; step < copied; ++step) {
     copyRun(unitsFrom(later(begin_, step))[0], later(begin_, step), stride);
     copyAhead(tensors, unitsFrom(later(begin_, step)), later(begin_, step), stride);
