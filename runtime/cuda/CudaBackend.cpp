@@ -25,7 +25,7 @@ int64_t gridY(const Launch& launch, const Sizes& sizes) {
   return launch.columns == 0 ? 1 : (sizes.features - 1) / launch.columns + 1;
 }
 
-/// What a launch has beside grid and block.
+/// The attributes of a launch besides grid and block.
 struct Attributes {
   CUlaunchAttribute list[3];
   unsigned count = 0;
@@ -100,7 +100,7 @@ normc_status CudaBackend::bindEntries(bool steady) {
   return NORMC_OK;
 }
 
-/// Of a launch of the phase, whatever the call: fewer than the manifest allows where features alone decide,
+/// Returns the most blocks of a launch of the phase in any call: fewer than the manifest allows if features alone decide
 /// and are known.
 int64_t CudaBackend::mostBlocks(size_t phase) const {
   const Phase& info = kernel_.phases[phase];
@@ -183,7 +183,7 @@ normc_status CudaBackend::checkGrid(const Call& call) const {
   return NORMC_OK;
 }
 
-/// Whether phases may begin while the one before them on the stream runs. Graphs can say so from CUDA 12.3 on.
+/// True if phases may begin while the one before them on the stream runs. Graphs support that from CUDA 12.3 on.
 bool CudaBackend::mayOverlap(CUstream stream) const {
   constexpr int kGraphsCan = 12030;
   const Driver& driver = device_->driver();

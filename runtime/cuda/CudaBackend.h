@@ -1,5 +1,5 @@
 // A kernel on a CUDA device: its phases are launched on the caller's stream, as
-// runtime/abi/cuda.h says, and nobody waits for them.
+// runtime/abi/cuda.h says, and no call waits for them.
 #pragma once
 
 #include "runtime/abi/cuda.h"
@@ -49,7 +49,7 @@ class CudaBackend final : public Backend {
   const std::vector<double>& scalars_;
   std::shared_ptr<const Module> module_;
   std::vector<Entry> entries_;
-  std::string code_;  ///< the form of the code, for people
+  std::string code_;  ///< the form of the code, as text for users
   bool steady_ = false;
 };
 

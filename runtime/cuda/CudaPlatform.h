@@ -1,4 +1,4 @@
-// A CUDA device as a device of plans: which kernels it can run, and in which form.
+// A CUDA device as plans see it: which kernels it can run, and whether as machine code or PTX.
 #pragma once
 
 #include "runtime/cuda/Arch.h"

@@ -18,7 +18,7 @@ namespace normc::runtime {
 
 class Module;
 
-/// What decides which kernels a device can run.
+/// The properties that decide which kernels a device can run.
 struct DeviceFacts {
   int ordinal = 0;
   cuda::CUdevice handle = 0;
@@ -33,7 +33,7 @@ struct DeviceFacts {
 
 class Device : public std::enable_shared_from_this<Device> {
  public:
-  /// The context for the calling thread. `retained` tells that it is the primary one, which is then released
+  /// The context for the calling thread. `retained`: it is the primary one, which is then released
   /// with this object.
   static normc_status contextOf(const Driver& driver, const DeviceFacts& facts, cuda::CUcontext& context,
                                 bool& retained);
@@ -54,8 +54,8 @@ class Device : public std::enable_shared_from_this<Device> {
     ~Guard();
     Guard(const Guard&) = delete;
     normc_status status() const;
-    /// Where it does not, the context is gone, and all that lay in it: what is current is another's.
-    bool stands() const { return result_ == cuda::CUDA_SUCCESS; }
+    /// If not, the context is gone with everything in it, and the current context is another one.
+    bool isCurrent() const { return result_ == cuda::CUDA_SUCCESS; }
 
    private:
     const Device& device_;
