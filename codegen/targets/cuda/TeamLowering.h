@@ -107,8 +107,6 @@ class TeamLowering : Walk {
   mlir::Value loadWhere(mlir::Value condition, TensorOp, const Coordinates&, int64_t lanes, int64_t replica);
   Coordinates alongRun(const Coordinates&, const Position&);
   void fetch(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>);
-  Values loadAhead(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>);
-  void holdAhead(llvm::ArrayRef<TensorOp>, size_t replicas);
   static int64_t heldKey(int64_t replica, int64_t position) { return replica * 256 + position; }
   void storePending(Sweep&);
   void endSums(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
@@ -118,15 +116,15 @@ class TeamLowering : Walk {
   int64_t lanesAt(const Position& p) const { return p.single || s_.vector == 1 ? 0 : s_.vector; }
   mlir::Type storedType(TensorOp, int64_t lanes);
 
-  //===-- Runs that are copied ahead (TeamAhead.cpp) ----------------------------------===//
-  mlir::Value aheadMemory();
-  mlir::Value aheadPlace(mlir::Value first, int64_t stride, int64_t slots);
-  mlir::Value aheadSlot(mlir::Value place, int64_t slot);
-  mlir::Value globalAddress(TensorOp, mlir::Value element);
-  void copyAhead(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>, mlir::Value first, int64_t stride);
-  void takeAhead(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>, mlir::Value first, int64_t stride);
+  //===-- Reads of later steps (TeamAhead.h) -------------------------------------------===//
+  class ReadAhead;
+  class RegisterReads;
+  class AsyncCopies;
+  class BulkCopies;
 
   //===-- What registers do not hold of a run (TeamShared.cpp) ------------------------===//
+  mlir::Value dynamicMemory();
+  mlir::Value globalAddress(TensorOp, mlir::Value element);
   void beginShared(SlabOp);
   mlir::Value sharedBytesFrom(int64_t offset, mlir::Value place, int64_t bytes);
   mlir::Value sharedRunOf(mlir::Value first, int64_t stride);
@@ -139,14 +137,6 @@ class TeamLowering : Walk {
   void addShared(size_t partial, const Position&, mlir::Value);
   void flushShared();
   void alongShared(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
-
-  //===-- The same in bulk (TeamBulk.cpp) ----------------------------------------------===//
-  mlir::Value toI32(mlir::Value index);
-  mlir::Value mbarrierOf(mlir::Value place);
-  mlir::Value stepAt(mlir::Value first, int64_t stride);
-  void beginBulk();
-  void copyBulk(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>, mlir::Value first, int64_t stride);
-  void waitBulk(mlir::Value first, int64_t stride);
 
   //===-- Runs that begin anywhere (TeamPeel.cpp) -------------------------------------===//
   void peelRuns(llvm::ArrayRef<Replica>);
@@ -190,7 +180,7 @@ class TeamLowering : Walk {
   void beginPartials(SlabOp);
   void flushPartials();
   Values steps(mlir::Value begin, mlir::Value end, int64_t stride, Values zeros,
-               llvm::function_ref<void(mlir::Value, Values& sums)> step);
+               llvm::function_ref<void(mlir::Value, Values& sums)> step, Values* carried = nullptr);
   mlir::Value shared(int64_t elements);
   mlir::Value exchange(int64_t which);
   void exchangeStore(mlir::Value memory, int64_t slot, mlir::Value);
@@ -262,7 +252,6 @@ class TeamLowering : Walk {
   llvm::SmallVector<Values> heldRows_;       ///< by step, row of the step, tensor
   llvm::SmallVector<SlabOp> hoisted_;      ///< slabs over features that the next slab computes for its own columns
   bool inHoisted_ = false;
-  Values ahead_;                          ///< the runs of the next step, as they lie in memory
   llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value> loadedVectors_;  ///< what they store, by place of the tile
   llvm::SmallVector<TensorOp> partials_;  ///< summed per feature in registers: sums_[partial * positions + position]
   llvm::DenseMap<mlir::Operation*, size_t> partialsOf_;  ///< where those of a sweep begin

@@ -17,11 +17,14 @@
 #include "codegen/targets/cuda/TeamLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
 namespace normc::codegen::cuda {
+
+static constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;
 
 /// Elements of one step of a loop over shared memory that are in registers together, at most four accesses; half as
 /// many where scale and bias are shifted.
@@ -57,11 +60,34 @@ void TeamLowering::beginShared(SlabOp slab) {
 
 //===-- Places ----------------------------------------------------------------------===//
 
+/// Returns the dynamic shared memory of the block. All slabs use it, one after another.
+Value TeamLowering::dynamicMemory() {
+  auto module = function_->getParentOfType<gpu::GPUModuleOp>();
+  const std::string name = (function_.getName() + "_ahead").str();
+  auto memory = module.lookupSymbol<LLVM::GlobalOp>(name);
+  if (!memory) {
+    OpBuilder b(module.getBodyRegion());
+    memory = LLVM::GlobalOp::create(b, l_.loc, LLVM::LLVMArrayType::get(b.getI8Type(), 0), /*isConstant=*/false,
+                                    LLVM::Linkage::External, name, Attribute(), /*alignment=*/kCopiedBytes, kSharedSpace);
+  }
+  return LLVM::AddressOfOp::create(l_.b, l_.loc, memory);
+}
+
+/// Returns the address of an element of a tensor in the global space.
+Value TeamLowering::globalAddress(TensorOp t, Value element) {
+  OpBuilder& b = l_.b;
+  auto generic = LLVM::LLVMPointerType::get(b.getContext()), global = LLVM::LLVMPointerType::get(b.getContext(), kGlobalSpace);
+  auto word = [&](Value index) -> Value { return arith::IndexCastOp::create(b, l_.loc, b.getI64Type(), index); };
+  Value base = word(memref::ExtractAlignedPointerAsIndexOp::create(b, l_.loc, f_.pointer(t)));
+  Value begin = LLVM::AddrSpaceCastOp::create(b, l_.loc, global, LLVM::IntToPtrOp::create(b, l_.loc, generic, base));
+  return LLVM::GEPOp::create(b, l_.loc, global, f_.stored(t), begin, ValueRange{word(element)});
+}
+
 /// This thread's first piece, `offset` and `place` bytes behind the beginning, of accesses of `bytes`.
 Value TeamLowering::sharedBytesFrom(int64_t offset, Value place, int64_t bytes) {
   Value at = l_.add(l_.add(place, l_.index(offset)), l_.mul(thread_, l_.index(pieceOf(bytes))));
   Value word = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), at);
-  Value memory = aheadMemory();
+  Value memory = dynamicMemory();
   return LLVM::GEPOp::create(l_.b, l_.loc, memory.getType(), l_.b.getI8Type(), memory, ValueRange{word});
 }
 

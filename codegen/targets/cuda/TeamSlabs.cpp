@@ -1,6 +1,6 @@
 #include "codegen/targets/cuda/FusePhases.h"
 #include "codegen/targets/cuda/Ptx.h"
-#include "codegen/targets/cuda/TeamLowering.h"
+#include "codegen/targets/cuda/TeamAhead.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -184,16 +184,8 @@ void TeamLowering::linesFrom(SlabOp s, bool together, Value mine) {
     return units;
   };
   const int64_t stride = place_.units * s_.rows;
-  const SmallVector<TensorOp> tensors = readAlways(s);
-  const bool prefetch = s_.prefetch.kind == Prefetch::Registers && holds_ && together;
-  const int64_t copied = holds_ && together ? s_.prefetch.copiesAhead() : 0;
-  auto later = [&](Value first, int64_t steps) { return l_.add(first, l_.index(steps * stride)); };
-  if (prefetch) ahead_ = loadAhead(tensors, unitsFrom(begin_));
-  if (copied && s_.prefetch.inBulk()) beginBulk();
-  for (int64_t step = 0; step < copied; ++step) {
-    copyRun(unitsFrom(later(begin_, step))[0], later(begin_, step), stride);
-    copyAhead(tensors, unitsFrom(later(begin_, step)), later(begin_, step), stride);
-  }
+  const auto ahead = ReadAhead::make(holds_ && together ? s_.prefetch : Prefetch(), *this, s, {stride, unitsFrom});
+  ahead->begin();
   steps(begin_, end, stride, {}, [&](Value first, Values&) {
     Replicas units = unitsFrom(first);
     exchangedSums_ = 0;
@@ -206,21 +198,7 @@ void TeamLowering::linesFrom(SlabOp s, bool together, Value mine) {
       }
       held_.clear();
       peelRuns(replicas);
-      if (prefetch) {  // the loads of the next step are under way while this one computes
-        holdAhead(tensors, replicas.size());
-        ahead_ = loadAhead(tensors, unitsFrom(later(first, 1)));
-      }
-      if (!sharedTensors_.empty()) sharedRun_ = sharedRunOf(first, stride);
-      if (copied) {
-        copyRun(unitsFrom(later(first, copied))[0], later(first, copied), stride);
-        copyAhead(tensors, unitsFrom(later(first, copied)), later(first, copied), stride);
-        takeAhead(tensors, replicas, first, stride);
-      } else if (!sharedTensors_.empty()) {  // all of the run is under way before any of it is waited for
-        copyRun(replicas[0], first, stride);
-        endCopies(l_.b, l_.loc);
-        fetch(tensors, replicas);
-        waitForCopies(l_.b, l_.loc, 0);
-      }
+      ahead->step(replicas, first);
       int64_t before = barriers_;
       body(s, replicas);
       if (barriers_ - before == 1) barrier();  // the next step writes where slower threads may still read
@@ -231,7 +209,7 @@ void TeamLowering::linesFrom(SlabOp s, bool together, Value mine) {
         runBegin_ = f_.featuresLast() ? l_.mul(g, f_.groupWidth(axis)) : l_.index(0);
         group(g);
       });
-  });
+  }, &ahead->carried());
 }
 
 //===-- Blocks --------------------------------------------------------------------===//

@@ -193,43 +193,44 @@ void TeamLowering::flushPartials() {
   if (place_.units > 1) barrier();
 }
 
-/// Runs `step(i, sums)` for i = begin, begin + stride, ... < end, in two levels where anything is summed.
+/// Runs `step(i, sums)` for i = begin, begin + stride, ... < end, in two levels if anything is summed. The loop carries
+/// the other values from step to step, too.
 Values TeamLowering::steps(Value begin, Value end, int64_t stride, Values zeros,
-                           llvm::function_ref<void(Value, Values&)> step) {
+                           llvm::function_ref<void(Value, Values&)> step, Values* carriedToo) {
   size_t count = zeros.size(), sums = sums_.size();
+  Values none, &ahead = carriedToo ? *carriedToo : none;
   auto inner = [&](Value from, Value to) {
     Values carried(zeros);
     carried.append(sums_);
-    carried.append(ahead_);
+    carried.append(ahead);
     Values out = l_.forEach(from, to, stride, carried, [&](Value i, ValueRange running) {
       Values next(running.take_front(count));
       sums_.assign(running.begin() + count, running.begin() + count + sums);
-      ahead_.assign(running.begin() + count + sums, running.end());
+      ahead.assign(running.begin() + count + sums, running.end());
       step(i, next);
       next.append(sums_);
-      next.append(ahead_);
+      next.append(ahead);
       return next;
     });
     sums_.assign(out.begin() + count, out.begin() + count + sums);
-    ahead_.assign(out.begin() + count + sums, out.end());
+    ahead.assign(out.begin() + count + sums, out.end());
     out.truncate(count);
     return out;
   };
   if (zeros.empty() && sums_.empty()) return inner(begin, end);
   int64_t block = (sums_.empty() ? kLongestChain : kFlushPartialSteps) * stride;
   Values cleared = sums_, carried = zeros;
-  carried.append(ahead_);
+  carried.append(ahead);
   Values total = l_.forEach(begin, end, block, carried, [&](Value first, ValueRange running) {
     sums_ = cleared;
-    ahead_.assign(running.begin() + count, running.end());
+    ahead.assign(running.begin() + count, running.end());
     Values own = inner(first, l_.min(l_.add(first, l_.index(block)), end));
     flushPartials();
     for (auto [i, v] : llvm::enumerate(own)) v = l_.addf(running[i], v);
-    own.append(ahead_);
+    own.append(ahead);
     return own;
   }, congruent_ ? Loops::Invariants::Inside : Loops::Invariants::Before);
   sums_ = cleared;
-  ahead_.clear();
   total.truncate(count);
   return total;
 }

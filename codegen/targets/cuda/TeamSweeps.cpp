@@ -107,37 +107,6 @@ void TeamLowering::fetch(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas)
   for (auto [m, v] : llvm::zip(missing, loaded)) held_[{m.first.getOperation(), m.second}] = f_.widened(m.first, v);
 }
 
-Values TeamLowering::loadAhead(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas) {
-  SmallVector<Type> types;
-  for (size_t r = 0; r < replicas.size(); ++r)
-    for (int64_t k = 0; k < s_.tile + endPositions(); ++k)
-      for (TensorOp t : tensors) types.push_back(storedType(t, lanesAt(tilePosition(k))));
-  return readRuns(types, [&] {
-    Values all;
-    for (auto [r, replica] : llvm::enumerate(replicas))
-      for (int64_t k = 0; k < s_.tile + endPositions(); ++k) {
-        Position position = tilePosition(k);
-        Values zeros;
-        for (TensorOp t : tensors) zeros.push_back(l_.zero(storedType(t, lanesAt(position))));
-        auto loads = [&, r = r] {
-          Values loaded;
-          for (TensorOp t : tensors) loaded.push_back(loadStored(t, alongRun(replica.at, position), lanesAt(position), int64_t(r)));
-          return loaded;
-        };
-        Value condition = both(replica.active, position.inside);
-        all.append(condition ? l_.when(condition, zeros, loads) : loads());
-      }
-    return all;
-  });
-}
-
-void TeamLowering::holdAhead(ArrayRef<TensorOp> tensors, size_t replicas) {
-  auto next = ahead_.begin();
-  for (size_t r = 0; r < replicas; ++r)
-    for (int64_t k = 0; k < s_.tile + endPositions(); ++k)
-      for (TensorOp t : tensors) held_[{t.getOperation(), heldKey(r, k)}] = f_.widened(t, *next++);
-}
-
 //===-- One step ------------------------------------------------------------------===//
 
 /// One access for every replica.
