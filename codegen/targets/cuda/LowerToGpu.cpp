@@ -16,7 +16,7 @@ static bool sweepsOf(PhaseOp phase) {
 
 EntryNames entryNames(KernelOp kernel, PhaseOp phase, const Schedule& schedule) {
   std::string name = (kernel.getSymName() + "_" + phase.getSymName()).str();
-  // Scalar code, single elements and runs that are always peeled ask for no alignment.
+  // Scalar code, single elements and runs that are always peeled require no alignment.
   bool any = schedule.vector == 1 || !sweepsOf(phase) || alwaysPeels(traitsOf(kernel), schedule);
   return {name, any ? "" : name + "_unaligned"};
 }
@@ -86,7 +86,8 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
   gpu::ReturnOp::create(b, phase.getLoc());
 }
 
-/// Of congruent rows. Before sm_90 16-bit elements are widened one by one, and two tensors of them fill registers.
+/// Returns the schedule for congruent rows. Before sm_90 16-bit elements are widened one by one, and two tensors of them fill
+/// registers.
 static Schedule congruentOn(KernelOp kernel, PhaseOp phase, const Schedule& schedule, const Arch& arch) {
   Schedule s = congruent(schedule, partialsOf(phase));
   if (!arch.clusters() && s.vector >= 8 && traitsOf(kernel).backward) s.blocks = std::min<int64_t>(s.blocks, 1);

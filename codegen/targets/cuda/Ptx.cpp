@@ -21,7 +21,7 @@ namespace normc::codegen::cuda {
 
 static constexpr llvm::StringLiteral kTriple = "nvptx64-nvidia-cuda";
 
-/// The PTX version decides what may be said, and which drivers can read it: 8.0 has bulk copies, 8.8 accesses of 32 bytes.
+/// Returns the PTX version, which decides the instructions and the drivers that read it: 8.0 has bulk copies, 8.8 accesses of 32 bytes.
 /// 9.0 is the first that knows the architectures that came with CUDA 13; LLVM ends the process over an older one.
 static llvm::StringRef versionFor(int64_t number, bool copiesInBulk) {
   if (number == 88 || number == 110) return "+ptx90";
@@ -36,10 +36,10 @@ static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machineOf(llvm::Stri
                      llvm::CodeGenOptLevel::Default});
 }
 
-/// What of O3 tells on these kernels, which have neither calls nor memory of their own, in half the time. Ranges (sccp,
-/// correlated-propagation) decide most questions whether a feature is still one of the row, and sums of indices are put in one
-/// order (reassociate) so that addresses are shared: without either, entries for any alignment have up to a third more instructions.
-/// Without jump-threading, constraint-elimination and what stands beside them rows with few registers to spare spill.
+/// The passes of O3 that matter for these kernels, which have neither calls nor local memory, in half the time. Ranges (sccp,
+/// correlated-propagation) remove most tests for the end of a row, and reassociate orders sums of indices
+/// so that addresses are shared: without either, entries for any alignment have up to a third more instructions.
+/// Without jump-threading, constraint-elimination and their neighbours rows with few registers to spare spill.
 static constexpr llvm::StringLiteral kPasses =
     "function("
     "sccp,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,simplifycfg,early-cse<memssa>,"

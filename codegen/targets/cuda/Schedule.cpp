@@ -5,19 +5,19 @@
 
 namespace normc::codegen::cuda {
 
-/// Elements of a column slab that a thread of 256 keeps beside code that meets others over the grid, where ptxas finds
-/// less room before sm_90.
+/// Most elements of a column slab that a thread of 256 keeps in a kernel with a grid barrier before sm_90, where ptxas has
+/// fewer registers to spare.
 static constexpr int64_t kHeldOverGrid = 80;
 /// Threads of a phase that has no sweeps: few, so that features spread over the device.
 static constexpr int64_t kVectorThreads = 64;
-/// Of a multiprocessor, of every architecture.
+/// Registers of a multiprocessor of every architecture.
 static constexpr int64_t kRegisters = 64 << 10;
-/// Of a block, in what a module declares.
+/// Bytes of shared memory that a module may declare for a block.
 static constexpr int64_t kSharedBytes = 48 << 10;
 
-/// Steps that runs are copied ahead at most.
+/// The most steps that runs are copied ahead.
 static constexpr int64_t kMostAhead = 3;
-/// Shared memory for the sums of teams, at most.
+/// The most bytes of shared memory for the sums of teams.
 static constexpr int64_t kSumBytes = 2048;
 
 Prefetch Prefetch::fromKnob(int64_t knob) {
@@ -61,7 +61,7 @@ static bool isLine(SlabOp slab, KernelOp kernel) {
 
 //===-- What is read again ----------------------------------------------------------===//
 
-/// X-sized tensors, once for every sweep that reads them.
+/// Returns the X-sized tensors of a phase, once for every sweep that reads them.
 static llvm::SmallVector<TensorOp> readIn(PhaseOp phase) {
   llvm::SmallVector<TensorOp> tensors;
   phase->walk([&](SweepOp sweep) {
@@ -120,7 +120,8 @@ static bool isPeelable(PhaseOp phase) {
   });
 }
 
-/// Whether it walks whole rows, one slab of them beside that of a head, with the same features of a thread in all of them.
+/// True if the phase walks whole rows in one slab, besides that of the pilot rows, and a thread has the same features in all
+/// of them.
 static bool isCongruent(PhaseOp phase) {
   auto kernel = phase->getParentOfType<KernelOp>();
   int64_t bodies = 0;
@@ -135,7 +136,7 @@ static bool isCongruent(PhaseOp phase) {
   return rows && bodies == 1 && !isPeelable(phase);
 }
 
-/// Bytes of shared memory that sums are turned round in, at most: half of it where two buffers fit.
+/// The most bytes of shared memory in which sums are transposed. Two buffers share it if both fit.
 static constexpr int64_t kTransposedBytes = 40 << 10;
 
 static int64_t transposedBytes(const Schedule& s) { return s.vector * (s.threads + transposePitch(s.vector)) * 4; }
@@ -146,7 +147,7 @@ static int64_t registersFor(const Schedule& s) {
   return std::min<int64_t>(kMaxRegisters, kRegisters / (s.threads * std::max<int64_t>(s.blocks, 1)));
 }
 
-/// Why a kernel whose phases could take congruent rows does not.
+/// Returns why a kernel whose phases could take congruent rows does not.
 static std::optional<std::string> whyNotCongruent(const KernelTraits& traits, const Schedule& s) {
   auto number = [](int64_t n) { return std::to_string(n); };
   const int64_t length = traits.lines ? traits.width : traits.features;
@@ -156,7 +157,7 @@ static std::optional<std::string> whyNotCongruent(const KernelTraits& traits, co
   if (transposedBytes(s) > kTransposedBytes)
     return number(s.threads) + " threads would turn round sums of " + number(transposedBytes(s)) +
            " bytes in shared memory; a block has " + number(kTransposedBytes) + " for that";
-  // Vectors of features stay in registers, beside the ends and addresses; so much was seen to do without spills.
+  // Vectors of features, ends and addresses take registers, too. No spill was seen with this many.
   const int64_t registers = registersOf(traits, s) + s.tile * s.vector + 7 * s.tile + 32;
   if (traits.lines && registers > registersFor(s))
     return "rows that begin alike take about " + number(registers) + " registers a thread; " + number(s.threads) +
@@ -176,9 +177,9 @@ int64_t partialsOf(PhaseOp phase) {
 
 Schedule congruent(const Schedule& s, int64_t partials) {
   Schedule congruent = s;
-  constexpr int64_t kRoomAhead = 16;  // elements of a thread, beside which the next row's find registers, too
+  constexpr int64_t kRoomAhead = 16;  // elements of a thread that leave registers for the next row
   if (s.prefetch.copiesAhead() || s.tile * s.vector > kRoomAhead) congruent.prefetch = {};
-  // The ends take registers, and so do the eight rows of a task's head, which are read by elements.
+  // The ends take registers, and so do the eight pilot rows of a task, which are read by elements.
   if (partials > 2 && s.vector >= 8) {
     congruent.blocks = std::min<int64_t>(s.blocks, 1);
   } else {
@@ -199,11 +200,11 @@ bool alwaysPeels(const KernelTraits& traits, const Schedule& s) {
   return traits.peelable && s.vector > 1 && (traits.width % s.vector != 0 || (traits.grouped && !traits.width));
 }
 
-/// Whether accesses may be wider than what divides a run.
+/// True if accesses may be wider than a divisor of the run's length.
 static bool beginsAnywhere(const KernelTraits& traits, const Schedule& s) { return traits.peelable || (traits.congruent && s.tile > 0); }
 
-/// Registers that ptxas has for a thread where so many blocks of them shall be there: of each scheduler's own, so what
-/// counts is the one with the most warps.
+/// Returns the registers of a thread if a multiprocessor shall hold so many blocks. Each scheduler has its own registers,
+/// so the one with the most warps decides.
 static int64_t registersOfWarp(int64_t threads, int64_t blocks) {
   const int64_t warps = llvm::divideCeil(blocks * threads / kWarp, kSchedulers);
   return std::min<int64_t>(kMaxRegisters, kRegisters / kSchedulers / warps / kWarp / 8 * 8);
@@ -214,7 +215,7 @@ Schedule peeled(const Schedule& s) {
   peeled.prefetch = {};
   if (s.tile == 0) peeled.rows = 1;
   if (!s.blocks || s.grid > 1) return peeled;
-  // Shifting takes registers: for long runs, as many were seen to do without spills.
+  // Shifting takes registers. Long runs were seen not to spill with this many.
   const int64_t registers = s.rows == 1 ? 5 * s.tile * s.vector + 24 : 0;
   peeled.blocks = std::max<int64_t>(1, s.blocks * 3 / 4);
   while (peeled.blocks > 1 && registersOfWarp(s.threads, peeled.blocks) < registers) --peeled.blocks;
@@ -222,7 +223,7 @@ Schedule peeled(const Schedule& s) {
   return peeled;
 }
 
-//===-- What a kernel asks for ----------------------------------------------------===//
+//===-- Traits of a kernel --------------------------------------------------------===//
 
 KernelTraits traitsOf(KernelOp kernel) {
   KernelTraits traits;
@@ -316,7 +317,7 @@ int64_t sharedRunBytes(const Schedule& s, int64_t reads, int64_t dataBytes) {
 
 int64_t sharedSumBytes(const Schedule& s, int64_t partials) { return s.shared * partials * s.vector * 4 * s.threads; }
 
-/// Of a line: the partials that its runs sum per feature.
+/// Returns how many partials the runs of a line sum per feature.
 static int64_t partialsOf(SlabOp slab) {
   auto kernel = slab->getParentOfType<KernelOp>();
   int64_t count = 0;
@@ -375,7 +376,7 @@ int64_t accessBytes(KernelOp kernel, const Schedule& s) {
 
 //===-- Legality ----------------------------------------------------------------------===//
 
-/// Registers of one thread, from what it holds; a little is always needed for addresses.
+/// Returns an estimate of the registers of a thread, from the values that it holds and some for addresses.
 static int64_t registersOf(const KernelTraits& traits, const Schedule& s) {
   int64_t held = s.tile * s.vector * s.rows;
   int64_t values = traits.lines ? held * traits.reads : std::max<int64_t>(held, s.vector * s.rows);
@@ -386,14 +387,14 @@ static int64_t registersOf(const KernelTraits& traits, const Schedule& s) {
   return values + sums + (traits.partials ? s.tile * s.vector : 0) + 32;
 }
 
-/// What is left of a block's share of a multiprocessor's shared memory, beside what its threads tell each other and a KiB
-/// of the system's.
+/// Returns what is left of a block's share of the shared memory of a multiprocessor after the exchange of its sums and the
+/// 1 KB that the system takes.
 static int64_t roomOf(const KernelTraits& traits, const Schedule& s, const Arch& arch) {
   const bool exchanges = traits.partials && s.threads != s.team * traits.groups;
   return arch.sharedBytes / std::max<int64_t>(s.blocks, 1) - kSumBytes - (exchanges ? 4 * 2 * s.threads * s.vector : 0) - 1024;
 }
 
-/// Why a run's rest cannot stay in shared memory.
+/// Returns why the rest of a run cannot stay in shared memory.
 static std::optional<std::string> whyNotShared(const KernelTraits& traits, const Schedule& s, const Arch& arch) {
   auto number = [](int64_t n) { return std::to_string(n); };
   const std::string shared = "shared = " + number(s.shared);
@@ -416,7 +417,7 @@ static std::optional<std::string> whyNotShared(const KernelTraits& traits, const
          number(std::max<int64_t>(room, 0)) + " for each" + (copied ? " beside what is copied ahead" : "");
 }
 
-/// Why runs cannot be copied to shared memory ahead.
+/// Returns why runs cannot be copied ahead to shared memory.
 static std::optional<std::string> whyNotCopied(const KernelTraits& traits, const Schedule& s, const Arch& arch) {
   if (!s.prefetch.copiesAhead()) return std::nullopt;
   const std::string prefetch = "prefetch = " + std::to_string(s.prefetch.knob()) + " copies to shared memory";
@@ -444,12 +445,13 @@ static std::optional<std::string> whyNotCopied(const KernelTraits& traits, const
          arch.name + " with blocks = " + std::to_string(blocks) + " has " + std::to_string(std::max<int64_t>(room, 0)) + " for each";
 }
 
-/// Bytes of shared memory where columns lie over a cluster: the block's two buffers, and two for each value of all blocks.
+/// Returns the bytes of shared memory of columns over a cluster: two buffers of the block, and two for each value of all
+/// blocks.
 static int64_t sharedOf(const KernelTraits& traits, const Schedule& s) {
   return 4 * 2 * (s.threads * s.vector + traits.columnSums * s.cluster * columnsOf(s));
 }
 
-/// Why a run, or columns, cannot lie over that many blocks.
+/// Returns why a cluster of so many blocks cannot share a run or columns.
 static std::optional<std::string> whyNoCluster(const KernelTraits& traits, const Schedule& s, const Arch& arch) {
   const std::string cluster = "cluster = " + std::to_string(s.cluster);
   if (s.cluster < 1 || s.cluster > kMaxCluster || !llvm::isPowerOf2_64(s.cluster))
@@ -472,7 +474,7 @@ static std::optional<std::string> whyNoCluster(const KernelTraits& traits, const
   return std::nullopt;
 }
 
-/// Why columns cannot lie over so many blocks that wait for each other.
+/// Returns why so many blocks of a grid cannot share columns or rows.
 static std::optional<std::string> whyNoGrid(const KernelTraits& traits, const Schedule& s, const Arch& arch) {
   const std::string grid = "grid = " + std::to_string(s.grid);
   if (s.grid < 1) return grid + "; legal: at least 1";

@@ -8,12 +8,12 @@
 namespace normc::codegen::cuda {
 namespace {
 
-/// Bytes of a step's runs that registers may not hold well.
+/// Bytes of the runs of a step from which on shared memory is worth a trial.
 constexpr int64_t kLongRun = 32 << 10;
-/// Bytes of a line of the caches, of which less can be read, but not as fast.
+/// Bytes of a cache line. Reads of less are slower.
 constexpr double kLine = 128;
 
-/// The values with the default among them, ascending and once each.
+/// Returns the values and the default, ascending and once each.
 std::vector<int64_t> around(std::vector<int64_t> values, int64_t byDefault) {
   values.push_back(byDefault);
   std::sort(values.begin(), values.end());
@@ -21,7 +21,7 @@ std::vector<int64_t> around(std::vector<int64_t> values, int64_t byDefault) {
   return values;
 }
 
-/// Accesses of a thread that hold one run exactly, for every team that can.
+/// Returns the numbers of accesses of a thread with which some team holds one run exactly.
 std::vector<int64_t> tilesOf(const KernelTraits& traits, const Arch& arch) {
   std::vector<int64_t> tiles{0};
   const int64_t lanes = arch.accessBytes / traits.dataBytes;
@@ -31,7 +31,7 @@ std::vector<int64_t> tilesOf(const KernelTraits& traits, const Arch& arch) {
   return tiles;
 }
 
-/// Of rows that are long: as much of a run in shared memory as in registers, for large blocks.
+/// Returns the accesses in shared memory that are worth a trial: for long rows, as many as in registers, in large blocks.
 std::vector<int64_t> sharedOf(const KernelTraits& traits, const Arch& arch) {
   std::vector<int64_t> accesses{0};
   const int64_t whole = arch.accessBytes / traits.dataBytes;
@@ -80,8 +80,7 @@ KnobSpace knobSpace(const KernelTraits& traits, const Arch& arch, Strategy strat
   return space;
 }
 
-/// Transfers of columns, as if of a device that is busy everywhere: how often they are read, and how much of the device
-/// their blocks keep busy.
+/// Returns the transfers of columns, divided by the share of the device that their blocks keep busy.
 static double columnsCost(const KernelTraits& traits, const Schedule& s, const Arch& arch, const Load& load) {
   const double rows = double(std::max<int64_t>(load.totalRows(), 1));
   const double again = traits.sweepsColumnsTwice ? 1 - std::min(1.0, double(heldRows(s)) / rows) : 0;
@@ -95,7 +94,7 @@ double predict(const KernelTraits& traits, const Schedule& s, const Arch& arch, 
   const bool again = traits.blocks || (traits.lines && s.tile == 0);  // a run that is walked twice
   double transfers = traits.columns ? columnsCost(traits, s, arch, load) : double(traits.reads) * (again ? 2 : 1) + 1;
   if (traits.streams && traits.rereads) transfers += double(traits.reads);
-  // Lanes beyond the end of a run do nothing.
+  // Lanes behind the end of a run are idle.
   const double held = double(s.team * s.cluster * (traits.lines ? s.grid : 1) * s.vector * std::max<int64_t>(s.tile + s.shared, 1));
   const double useful = s.tile > 0 && traits.width ? std::min(1.0, double(traits.width) / held) : 1;
   // Little's law: bytes under way on one multiprocessor against what its share of the bandwidth needs.
@@ -108,7 +107,7 @@ double predict(const KernelTraits& traits, const Schedule& s, const Arch& arch, 
   const double underWay = blocks * double(s.threads) * std::min(perThread, 256.0);
   const double rate = std::min(1.0, underWay / kNeeded) * (0.5 + 0.5 * useful);
   const double narrow = double(s.vector * traits.dataBytes) < 16 ? 16.0 / double(s.vector * traits.dataBytes) : 1;
-  // Who shares a row waits for the others; blocks of a cluster longer than warps of a block.
+  // Warps that share a row wait for each other, and blocks of a cluster longer than warps of a block.
   const double warps = double(s.team * s.cluster) / 32;
   const double barriers = (warps > 1 ? 1 + 0.01 * warps : 1) + 0.03 * std::log2(double(s.cluster));
   // A row's part that a block reads of columns or a stream, where that is less than a line of the caches.
@@ -116,7 +115,7 @@ double predict(const KernelTraits& traits, const Schedule& s, const Arch& arch, 
   const double pieces = (traits.columns || traits.streams) && part < kLine ? 1 + 0.1 * (kLine / part - 1) : 1;
   const double partials =
       traits.partials ? double(s.chunks) * double(load.features) * 4.0 * double(traits.partials) : 0;
-  // Blocks that wait for each other do nothing else for as long as half of what two launches take.
+  // A grid barrier costs about half of the time of two launches.
   const double meeting = s.grid > 1 ? double(32 << 10) * double(arch.multiprocessors) : 0;
   return (elements * double(traits.dataBytes) * transfers + partials + meeting) / rate * (0.9 + 0.1 * narrow) * barriers * pieces;
 }

@@ -1,25 +1,25 @@
-// Congruent rows: what a thread that sums per feature takes of odd rows.
+// Congruent rows: rows of odd length for threads that sum per feature.
 //
-// Its features are the same in all of its rows, and an odd row begins where no access
-// does. But every `vector`-th row begins alike, whatever its length, so a task takes
-// such rows: its threads' aligned accesses then hold the same features in all of them,
+// A thread needs the same features in all of its rows, and an odd row begins where no access
+// may. But every `vector`-th row has the same alignment, whatever its length. So a task takes
+// rows of one alignment class: the aligned accesses of its threads hold the same features in all of them,
 // and nothing is moved between registers or lanes.
 //
 //   row 0   |0 1 2 3|4 5 6 7|8          of nine features, in accesses of four
 //   row 1     |3 4 5 6|7 8              1 2 | 3 4 5 6 | 7 8: the head has three
-//   row 4   |0 1 2 3|4 5 6 7|8          begins as row 0 does
+//   row 4   |0 1 2 3|4 5 6 7|8          is congruent to row 0
 //
-// Rows of `vector` neighbouring tasks, or up to twice as many, are dealt out by where
-// they begin: those like the first, those like the second, ... and each task takes as
-// many as it had. So a task has rows of one kind, where numbers are odd of two, and
-// goes through them kind by kind; neighbouring rows are still read at the same time.
+// The rows of `vector` neighbouring tasks, or up to twice as many, are ordered by
+// class, and each task takes as many of that order as it had.
+// So a task has rows of one class, or of two if numbers are odd, and
+// walks them class by class. Neighbouring rows are still read at the same time.
 //
 // The ends of a row, less than two accesses together, are single elements, a thread
-// each, and have sums of their own. Which features a kind gives a thread is decided
-// before its rows, so vectors of features are read once for all of them; and sums go
-// to the partials through shared memory, so that neighbours store beside each other.
+// each, with sums of their own. The class decides the features of a thread
+// before its rows, so vectors of features are read once for all of them. Sums go
+// to the partials through shared memory, so that neighbouring threads store neighbouring elements.
 //
-// x decides. Another tensor that does not lie as x does, or segments that do not
+// x decides the class. A tensor with another alignment than x, or segments that do not
 // follow each other as rows do, are accessed by elements.
 #include "codegen/targets/cuda/TeamLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -32,55 +32,55 @@ namespace normc::codegen::cuda {
 
 //===-- Which rows ------------------------------------------------------------------===//
 
-/// The rows that this task's are dealt out with, and which places among them are its own.
+/// Finds the rows that are ordered by class together with this task's, and its places in that order.
 void TeamLowering::beginCongruent() {
-  const Value kinds = l_.index(s_.vector), one = l_.index(1), size = f_.chunkUnits(), together = l_.mul(kinds, size);
-  Value groups = l_.div(f_.chunks(f_.phase().number()), kinds);
+  const Value count = l_.index(s_.vector), one = l_.index(1), size = f_.chunkUnits(), together = l_.mul(count, size);
+  Value groups = l_.div(f_.chunks(f_.phase().number()), count);
   groups = l_.select(l_.less(one, groups), groups, one);
-  const Value last = l_.sub(groups, one), group = l_.min(l_.div(f_.task(), kinds), last);
+  const Value last = l_.sub(groups, one), group = l_.min(l_.div(f_.task(), count), last);
   Classes& d = classes_;
   d.first = l_.mul(group, together);
   const Value rows = l_.sub(l_.select(l_.less(group, last), l_.add(d.first, together), f_.units()), d.first);
-  d.each = l_.div(rows, kinds), d.more = l_.rem(rows, kinds);
+  d.each = l_.div(rows, count), d.more = l_.rem(rows, count);
   d.begin = l_.sub(begin_, d.first), d.end = l_.sub(end_, d.first);
 }
 
-/// Rows of the kinds before this one.
-Value TeamLowering::rowsBefore(Value kind) { return l_.add(l_.mul(kind, classes_.each), l_.min(kind, classes_.more)); }
+/// Returns the number of rows in the classes before this one.
+Value TeamLowering::rowsBefore(Value which) { return l_.add(l_.mul(which, classes_.each), l_.min(which, classes_.more)); }
 
 Value TeamLowering::classAt(Value place) {
-  Value kind = l_.index(0);
+  Value which = l_.index(0);
   for (int64_t k = 1; k < s_.vector; ++k)
-    kind = l_.add(kind, l_.select(l_.less(place, rowsBefore(l_.index(k))), l_.index(0), l_.index(1)));
-  return kind;
+    which = l_.add(which, l_.select(l_.less(place, rowsBefore(l_.index(k))), l_.index(0), l_.index(1)));
+  return which;
 }
 
-/// Which of the phase's units is the n-th of the task, or of the kind that it is at.
+/// Returns the unit of the phase that is the n-th of the task, or of the class that is being walked.
 Value TeamLowering::unitAt(Value n) {
   if (!congruent_) return n;
-  const Value kinds = l_.index(s_.vector);
-  if (firstOfClass_) return l_.add(firstOfClass_, l_.mul(n, kinds));
-  const Value place = l_.sub(n, classes_.first), kind = classAt(place);
-  return l_.add(l_.add(classes_.first, kind), l_.mul(l_.sub(place, rowsBefore(kind)), kinds));
+  const Value count = l_.index(s_.vector);
+  if (firstOfClass_) return l_.add(firstOfClass_, l_.mul(n, count));
+  const Value place = l_.sub(n, classes_.first), which = classAt(place);
+  return l_.add(l_.add(classes_.first, which), l_.mul(l_.sub(place, rowsBefore(which)), count));
 }
 
-/// Runs `walk` for each kind of rows that the task has, with begin_, end_ and peels_ as they are for it; at least once.
+/// Runs `walk` for each class of rows that the task has, with its begin_, end_ and peels_; at least once.
 void TeamLowering::forEachClass(SlabOp slab, llvm::function_ref<void()> walk) {
-  const Value begin = begin_, end = end_, one = l_.index(1), kinds = l_.index(s_.vector);
+  const Value begin = begin_, end = end_, one = l_.index(1), count = l_.index(s_.vector);
   const Value from = classAt(classes_.begin), last = classAt(l_.sub(classes_.end, one));
   const Value to = l_.add(l_.select(l_.less(from, last), last, from), one);
-  l_.forEach(from, to, 1, [&](Value kind) {
-    const Value before = rowsBefore(kind), here = l_.sub(rowsBefore(l_.add(kind, one)), before);
+  l_.forEach(from, to, 1, [&](Value which) {
+    const Value before = rowsBefore(which), here = l_.sub(rowsBefore(l_.add(which, one)), before);
     const Value own = l_.sub(classes_.begin, before);
     const Value first = l_.select(l_.less(l_.index(0), own), own, l_.index(0));
     const Value after = l_.min(l_.sub(classes_.end, before), here);
     begin_ = l_.index(0);
     end_ = l_.select(l_.less(first, after), l_.sub(after, first), l_.index(0));
-    firstOfClass_ = l_.add(l_.add(classes_.first, kind), l_.mul(first, kinds));
+    firstOfClass_ = l_.add(l_.add(classes_.first, which), l_.mul(first, count));
     loadedVectors_.clear();
     peelClass(slab);
     walk();
-    taskBarrier();  // the next kind's features are other threads', in memory too
+    taskBarrier();  // in the next class other threads have a feature, in memory, too
   });
   begin_ = begin, end_ = end, firstOfClass_ = {};
   loadedVectors_.clear(), peels_.clear();
@@ -100,7 +100,7 @@ static SmallVector<TensorOp> accessedIn(SlabOp slab) {
   return tensors;
 }
 
-/// Peels the rows of a kind, all of them alike.
+/// Peels the rows of a class, all in the same way.
 void TeamLowering::peelClass(SlabOp slab) {
   const Value vector = l_.index(s_.vector), zero = l_.index(0);
   auto place = [&](TensorOp t) {
@@ -116,7 +116,7 @@ void TeamLowering::peelClass(SlabOp slab) {
   for (TensorOp t : accessedIn(slab)) {
     Value congruent;
     if (t != leading) congruent = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, place(t), x);
-    if (!f_.kernel().getSegmentsAreOne()) {  // the row behind a segment's last is the next one's first
+    if (!f_.kernel().getSegmentsAreOne()) {  // the row after the last one of a segment is the first of the next
       Value next = f_.address(t, {.segment = l_.index(1), .row = zero, .feature = zero});
       Value behind = f_.address(t, {.segment = zero, .row = f_.rows(), .feature = zero});
       congruent = both(congruent, isZero(arith::AndIOp::create(l_.b, l_.loc, l_.sub(next, behind), l_.index(s_.vector - 1))));
@@ -128,8 +128,7 @@ void TeamLowering::peelClass(SlabOp slab) {
   peels_.assign(std::max<int64_t>(s_.rows, kHeadTogether), peel);
 }
 
-/// The same for rows that begin anywhere, which are accessed by elements: a thread's features are those of a row that
-/// begins where an access does.
+/// Does the same for rows of any class, which are accessed by elements: a thread has the features of an aligned row.
 void TeamLowering::peelByElements(SlabOp slab) {
   Peel peel;
   peel.head = l_.index(0);
@@ -141,8 +140,8 @@ void TeamLowering::peelByElements(SlabOp slab) {
   peels_.assign(std::max<int64_t>(s_.rows, kHeadTogether), peel);
 }
 
-/// What `read` loads of the rows of a step, values of these types: all of it in whole accesses, or all by elements. One
-/// branch of each kind has all loads, for with a branch each they would wait for each other.
+/// Returns what `read` loads of the rows of a step, values of these types: all in whole accesses, or all by elements. Each
+/// of the two branches has all loads, because loads in branches of their own would wait for each other.
 Values TeamLowering::readRuns(ArrayRef<Type> types, llvm::function_ref<Values()> read) {
   if (!congruent_ || !readsCongruent_) return read();
   Values none;
@@ -155,8 +154,8 @@ Values TeamLowering::readRuns(ArrayRef<Type> types, llvm::function_ref<Values()>
   return all;
 }
 
-/// `compute` makes these vectors known at a position of the tile, where that is inside; elsewhere nothing is read, since a
-/// block's columns may be fewer than an access has.
+/// Lets `compute` provide these vectors at a position of the tile that is inside. Elsewhere nothing is read, because a
+/// block may have fewer columns than an access.
 void TeamLowering::knownInside(const Position& position, ArrayRef<TensorOp> vectors, llvm::function_ref<void()> compute) {
   if (!position.inside || !congruent_) return compute();
   auto known = [&](TensorOp t) -> Value& { return loadedVectors_[{t.getOperation(), position.index}]; };
@@ -172,8 +171,8 @@ void TeamLowering::knownInside(const Position& position, ArrayRef<TensorOp> vect
 
 //===-- Where sums go ---------------------------------------------------------------===//
 
-/// As flushPartials. What a thread has lies `vector` elements from its neighbours', so sums are turned round in shared
-/// memory: columns of it are padded, so that no bank is asked twice, and neighbours add neighbouring features.
+/// Does what flushPartials does. The elements of neighbouring threads are `vector` apart, so sums are transposed in shared
+/// memory, and neighbouring threads add neighbouring features. Padded columns avoid bank conflicts.
 void TeamLowering::flushCongruent() {
   const int64_t threads = blockThreads(), pitch = threads + transposePitch(s_.vector);
   auto element = [&](Value v, int64_t e) -> Value {
@@ -181,7 +180,7 @@ void TeamLowering::flushCongruent() {
   };
   const int64_t buffers = transposeBuffers(s_);
   auto memoryOf = [&] {
-    if (buffers == 1) barrier();  // what was there has been read
+    if (buffers == 1) barrier();  // the old values have been read
     Value& memory = exchange_[flip_++ % buffers];
     if (!memory) memory = shared(s_.vector * pitch);
     return memory;

@@ -1,3 +1,4 @@
+// The walk over the slabs of a phase: which units a team takes, in which steps, and when scalar code stores.
 #include "codegen/targets/cuda/FusePhases.h"
 #include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/TeamAhead.h"
@@ -29,7 +30,7 @@ void TeamLowering::run() {
   rank_ = clustered() ? Value(gpu::ClusterBlockIdOp::create(l_.b, l_.loc, gpu::Dimension::x))
           : gridded() ? l_.rem(gpu::BlockIdOp::create(l_.b, l_.loc, gpu::Dimension::x), l_.index(launch_.grid))
                       : l_.index(0);
-  beginGridBarrier();
+  if (gridded()) gridBarrier_.emplace(l_, f_, launch_.grid, blockThreads(), rank_, thread_);
   std::tie(begin_, end_) = f_.range();
   congruent_ = f_.access().peeled && takesCongruentRows(f_.phase(), s_);
   if (congruent_) beginCongruent();
@@ -49,7 +50,7 @@ void TeamLowering::run() {
     if (s && s->hasAttr(hoistedAttrName())) {
       hoisted_.push_back(s);
     } else if (s) {
-      // What one slab left in memory, other threads of the next may read.
+      // Other threads may read in the next slab what this one has stored.
       if (clustered() && !first) arriveAtCluster(l_.b, l_.loc);
       if (clustered()) waitForCluster(l_.b, l_.loc);
       else if (!first) taskBarrier();
@@ -68,7 +69,7 @@ TeamLowering::Place TeamLowering::placeOf(int64_t team, int64_t groups) {
   Place p{.team = team, .span = team * groups};
   p.units = blockThreads() / p.span;
   p.unit = p.units == 1 ? l_.index(0) : l_.div(thread_, l_.index(p.span));
-  // Of `thread % 32 + 96` LLVM makes `thread | 96`, which is no offset that an access could hold.
+  // LLVM would turn `thread % 32 + 96` into `thread | 96`, which is no immediate offset of an access.
   auto inWarp = [&]() -> Value { return gpu::LaneIdOp::create(l_.b, l_.loc, l_.b.getIndexAttr(32)); };
   p.spanLane = p.units == 1 ? thread_ : p.span == 32 ? inWarp() : l_.rem(thread_, l_.index(p.span));
   p.lane = groups == 1 ? p.spanLane : l_.rem(p.spanLane, l_.index(team));
@@ -77,17 +78,17 @@ TeamLowering::Place TeamLowering::placeOf(int64_t team, int64_t groups) {
   return p;
 }
 
-/// Among those of all blocks of the task.
+/// Returns the index of the thread among those of all blocks of the task.
 Value TeamLowering::threadOfTask() { return l_.add(l_.mul(rank_, l_.index(blockThreads())), thread_); }
 
-/// The features that this block works on.
+/// Returns the features that this block works on.
 std::pair<Value, Value> TeamLowering::columnRange() {
   if (!launch_.columns) return {l_.index(0), f_.features()};
   Value begin = l_.mul(columnBlock_, l_.index(launch_.columns));
   return {begin, l_.min(l_.add(begin, l_.index(launch_.columns)), f_.features())};
 }
 
-/// How many features from `begin` on, at most a block's; a constant where every block has the same.
+/// Returns how many features there are from `begin` on, at most a block's; a constant if every block has as many.
 Value TeamLowering::columnCount(Value begin, Value end) {
   int64_t columns = columnsOf(s_);
   auto features = Loops::constant(f_.features());
@@ -95,12 +96,12 @@ Value TeamLowering::columnCount(Value begin, Value end) {
   return l_.min(l_.index(columns), l_.sub(end, begin));
 }
 
-/// `yes`, or `no` in a block that only stands in for a phase without tasks.
+/// Returns `yes`, or `no` in the block that a phase without tasks has (leastBlocksAttrName).
 Value TeamLowering::hasTask(Value yes, Value no) {
   return f_.phase()->hasAttr(leastBlocksAttrName()) ? l_.select(l_.less(begin_, end_), yes, no) : yes;
 }
 
-/// Every partial of the task starts at zero, also where the task has no row.
+/// Clears every partial of the task, also if the task has no row.
 void TeamLowering::zeroPartials() {
   llvm::SetVector<Operation*> partials;
   f_.phase()->walk([&](Operation* op) {
@@ -141,7 +142,7 @@ Value TeamLowering::runWidth(SlabOp s) {
   return s.isPer("group") ? f_.groupWidth("group") : f_.features();
 }
 
-/// The unit of replica r in a step that begins at `first`, or the last one and inactive.
+/// Gives replica r its unit in the step that begins at `first`, or makes it inactive, at the last unit.
 void TeamLowering::placeUnit(Replica& replica, Value first, int64_t r, Value end, llvm::function_ref<void(Value)> set) {
   replica.index = r;
   Value unit = l_.add(first, l_.add(place_.unit, l_.index(r * place_.units)));
@@ -167,7 +168,7 @@ void TeamLowering::lines(SlabOp s) {
   linesFrom(s, together, mine);
 }
 
-/// The lines of the task; `mine` is the thread's group where all groups of a row are walked `together`.
+/// Walks the lines of the task. `mine` is the thread's group if all groups of a row are walked `together`.
 void TeamLowering::linesFrom(SlabOp s, bool together, Value mine) {
   StringRef axis = s.isPer("pre_group") ? "pre_group" : "group";
   const int64_t groups = f_.featuresLast() ? f_.groups(axis) : 1;
@@ -248,7 +249,7 @@ void TeamLowering::vectors(SlabOp s) {
   l_.forEach(begin_, end_, 1, [&](Value segment) { features({.segment = segment, .chunk = f_.task()}); });
 }
 
-/// Slabs over features that came before: this thread's columns, once, in registers.
+/// Computes the slabs over features that were hoisted into this phase (FusePhases.h): for this thread's columns, once.
 void TeamLowering::computeHoisted() {
   SlabOp current = slab_;
   for (SlabOp s : std::exchange(hoisted_, {})) {
@@ -277,9 +278,10 @@ void TeamLowering::computeHoisted() {
   slab_ = current;
 }
 
-/// Vectors that an earlier phase left: this thread's columns, once, in registers. The phase before may still write
-/// them when this one begins, so LLVM takes any store for one to them and would read them again each step. Columns of
-/// peeled runs are others in each row; where rows begin alike it is every vector, whose accesses are single elements there.
+/// Loads vectors that an earlier phase has stored: this thread's columns, once, into registers. The phase before may
+/// still write them when this one begins, so LLVM assumes that any store may change them, and would load them in each
+/// step. The columns of peeled runs differ from row to row. Congruent rows load all vectors here, because their accesses
+/// to them are single elements.
 void TeamLowering::loadVectors(SlabOp slab) {
   if (s_.tile == 0 || !f_.featuresLast() || (f_.access().peeled && !congruent_)) return;
   for (auto sweep : slab.getOps<SweepOp>())
@@ -329,7 +331,7 @@ void TeamLowering::streamRows(SlabOp s) {
     Value last = end_;
     if (sweep.getCondition()) last = l_.select(mapped(sweep.getCondition(), shared_), end_, begin_);
     beginPartials(s);
-    auto rowOf = [&](Value unit) {  // from the end of the task where that was read last
+    auto rowOf = [&](Value unit) {  // backwards, if the phase before has read the end last
       return unitCoordinates(readsAgain(f_.phase()) ? l_.sub(l_.add(begin_, l_.sub(last, l_.index(1))), unit) : unit);
     };
     steps(begin_, last, place_.units * s_.rows, {}, [&](Value first, Values&) {
@@ -343,7 +345,7 @@ void TeamLowering::streamRows(SlabOp s) {
   }
 }
 
-/// The first rows of the task, which one team sums alone: all at once where there are enough.
+/// Sums the pilot rows of the task in one team: all at once if there are enough.
 void TeamLowering::headRows(SweepOp sweep, Value last, int64_t head) {
   partials_.clear();
   sums_.clear();
@@ -363,7 +365,7 @@ void TeamLowering::headRows(SweepOp sweep, Value last, int64_t head) {
   });
 }
 
-//===-- All of them ---------------------------------------------------------------===//
+//===-- Bodies --------------------------------------------------------------------===//
 
 void TeamLowering::body(SlabOp s, Replicas& replicas) {
   if (kind_ != Kind::Line) held_.clear(), holds_ = false;
@@ -392,8 +394,8 @@ Value TeamLowering::isZero(Value index) {
   return arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, index, l_.index(0));
 }
 
-/// One thread stores; where all threads of a task run the same scalar code, at its end: state may be updated in place,
-/// and all of them have to have read it.
+/// Lets one thread store. If all threads of a task run the same scalar code, the store is deferred to its end: state may
+/// be updated in place, and all of them must have read it.
 void TeamLowering::once(const Replica& replica, TensorOp t, std::function<void()> store) {
   Value condition;
   bool wait = false;
@@ -401,14 +403,14 @@ void TeamLowering::once(const Replica& replica, TensorOp t, std::function<void()
     condition = both(isZero(threadOfTask()), launch_.columns ? isZero(columnBlock_) : Value());
     if (t.chunkPhase() < 0) condition = both(condition, isZero(f_.task()));
     else if (f_.phase()->hasAttr(leastBlocksAttrName())) condition = both(condition, l_.less(begin_, end_));
-  } else if (inHoisted_) {  // every block computes it, the first stores it
+  } else if (inHoisted_) {  // every block computes it, the first one stores
     condition = both(isZero(f_.task()), both(place_.units > 1 ? isZero(place_.unit) : Value(), inside_));
   } else if (slab_.hasSweeps()) {
     if (kind_ == Kind::Line) condition = both(isZero(place_.lane), replica.active);
     else if (kind_ == Kind::Block) condition = isZero(thread_);
     else condition = both(place_.units > 1 ? isZero(place_.unit) : Value(), inside_);
     wait = kind_ != Kind::Line;
-    // What the tensor does not tell apart, the first says for all.
+    // Along an axis that the tensor does not have, the first index stores.
     bool partial = t.chunkPhase() >= 0;
     auto first = [&](StringRef axis, Value index) {
       if (!partial && index && slab_.isPer(axis) && !t.hasAxis(axis)) condition = both(condition, isZero(index));
@@ -439,7 +441,7 @@ void TeamLowering::storeDeferred() {
     return store();
   }
   if (!arrived) arriveAtGrid();
-  storeWhere(isZero(rank_), [&] {  // the first block alone has something to wait for
+  storeWhere(isZero(rank_), [&] {  // only the first block stores, so only it waits
     waitForGrid();
     store();
   });
@@ -455,7 +457,7 @@ void TeamLowering::beginFold() {
   taskBarrier();
 }
 
-/// The next step may read what this one stores.
+/// Stores now, because the next step may read it.
 void TeamLowering::endFoldStep() { beginFold(); }
 
 Value TeamLowering::both(Value a, Value b) {
@@ -463,7 +465,7 @@ Value TeamLowering::both(Value a, Value b) {
   return arith::AndIOp::create(l_.b, l_.loc, a, b);
 }
 
-/// All threads of the block count together. A slab without sweeps may not wait: there each counts alone.
+/// Counts with all threads of the block. A slab without sweeps must not wait, so there each thread counts alone.
 Value TeamLowering::countValid(Value begin, Value end, llvm::function_ref<Coordinates(Value)> place) {
   if (slab_) return Walk::countValid(begin, end, place);
   TensorOp mask = f_.tensor("mask");
@@ -471,7 +473,7 @@ Value TeamLowering::countValid(Value begin, Value end, llvm::function_ref<Coordi
     Value valid = f_.load(mask, f_.address(mask, place(i)), 0, {});
     return Values{l_.add(sum[0], l_.select(valid, l_.index(1), l_.index(0)))};
   })[0];
-  // In two halves, each exact in f32.
+  // The sum of two halves, each exact in f32.
   Value low = l_.rem(mine, l_.index(4096)), high = l_.div(mine, l_.index(4096));
   auto toFloat = [&](Value n) -> Value {
     return arith::SIToFPOp::create(l_.b, l_.loc, f_.statistics(), arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), n));

@@ -1,3 +1,4 @@
+// Sweeps: the accesses of a run, one step of a sweep, its stores and sums, and the shift estimate of a line.
 #include "codegen/targets/cuda/TeamLowering.h"
 #include "llvm/ADT/bit.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -8,9 +9,9 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-/// The same inside a tile.
+/// Accesses of a tile that one accumulator takes.
 static constexpr int64_t kTileSteps = 8;
-/// Elements of one loop step that are under way together, at most four accesses.
+/// Elements of one loop step whose loads are in flight together, at most four accesses.
 static constexpr int64_t kLoopElements = 32;
 
 TeamLowering::Sweep TeamLowering::prepare(SweepOp op) { return Sweep(partsOf(op), partialsOf_.lookup(op)); }
@@ -39,7 +40,7 @@ TeamLowering::Position TeamLowering::positionAt(Value index, bool inside, int64_
   return p;
 }
 
-/// The k-th access of this thread; behind those of the tile come its elements at the ends of a peeled run.
+/// Returns the k-th access of this thread. After those of the tile come its elements at the ends of a peeled run.
 TeamLowering::Position TeamLowering::tilePosition(int64_t k, int64_t replica) {
   if (k >= tileCount()) return endPosition(k - tileCount(), replica);
   auto known = Loops::constant(peels_.empty() ? vectorsOfRun() : leastVectors());
@@ -51,7 +52,7 @@ TeamLowering::Position TeamLowering::tilePosition(int64_t k, int64_t replica) {
 
 //===-- Reading -----------------------------------------------------------------===//
 
-/// What is not there is not read either: its memory may be another team's, who stores over it.
+/// Loads where the condition holds, else returns zero. Memory outside of the run is not read: another team may store to it.
 Value TeamLowering::loadWhere(Value condition, TensorOp t, const Coordinates& at, int64_t lanes, int64_t replica) {
   auto load = [&] { return f_.widened(t, loadStored(t, at, lanes, replica)); };
   if (!condition) return load();
@@ -65,8 +66,8 @@ Coordinates TeamLowering::alongRun(const Coordinates& from, const Position& posi
   return at;
 }
 
-/// Reads the tensors at every position of the tile, as far as that has not been done: all loads of a run are
-/// under way before the first is used.
+/// Reads the tensors at every position of the tile that has not been read. All loads of a run are
+/// in flight before the first is used.
 void TeamLowering::fetch(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas) {
   const int64_t positions = s_.tile + endPositions();
   SmallVector<std::pair<TensorOp, int64_t>> missing;  // of which replica and place
@@ -103,13 +104,13 @@ void TeamLowering::fetch(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas)
     }
     return all;
   });
-  // Not before all are under way: a conversion would wait for its own.
+  // After all loads have been issued: a conversion waits for its load.
   for (auto [m, v] : llvm::zip(missing, loaded)) held_[{m.first.getOperation(), m.second}] = f_.widened(m.first, v);
 }
 
 //===-- One step ------------------------------------------------------------------===//
 
-/// One access for every replica.
+/// Runs the sweep on one access of every replica.
 void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, PositionOf positionOf,
                            MutableArrayRef<Value> sums) {
   Block& body = s.op.getBody().front();
@@ -120,7 +121,7 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
   SmallVector<SmallVector<Value>> contributions(s.partials.size());
   auto place = [&](const Replica& r) { return column ? r.at : alongRun(r.at, position); };
   auto only = [&](Value condition, Value v) { return condition ? l_.select(condition, v, l_.zero(v.getType())) : v; };
-  // The head of a task is summed for its mean, a shift that no single row should move.
+  // The pilot rows of a task give the shift estimate, which no single row should move.
   bool robust = slab_.getHead() && replicas.size() == 8 && !f_.kernel().hasMask();
   auto together = [&](ArrayRef<Value> rows) { return robust ? l_.scale(l_.middle(rows), 8) : l_.tree(rows); };
 
@@ -204,11 +205,11 @@ void TeamLowering::storePending(Sweep& s) {
   s.pending.clear();
 }
 
-/// Elements of a run that are asked at least, where it has as many: one alone may be anywhere.
+/// The least elements of a run that the shift estimate samples, because a single one may be an outlier.
 static constexpr int64_t kLeastProbed = 4;
 
-/// Of a run, the mean of each thread's first access, a power of two of them, and of one in its middle: where a thread holds
-/// these, it reads them anyway.
+/// Returns the shift estimate. Of a run it is the mean of the first access of a power of two of threads and of one in
+/// the middle: if threads hold the run, they read these accesses anyway.
 Value TeamLowering::probe(ProbeOp op, Replica& replica) {
   if (kind_ != Kind::Line) {
     TensorOp x = f_.tensor(op.getTensor());
@@ -216,8 +217,8 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
       return probeHeld(x, replica);
     if (f_.kernel().hasMask()) (void)rowsOf(probedScope(), replica.at.segment);  // by all threads
     auto value = [&] { return Values{Walk::probe(op, replica)}; };
-    // What an idle lane would read is its neighbour's to store over; and nobody stores before all have read: over a grid
-    // not before the meeting of the sums.
+    // An idle lane does not read, because its neighbour may store there. No thread stores before all have read: over a
+    // grid the barrier of the sums comes before the first store.
     Value shift = kind_ == Kind::Column && inside_ ? l_.when(inside_, l_.zero(vectorType()), value)[0] : value()[0];
     if (gridded()) barrier();
     else taskBarrier();
@@ -245,7 +246,7 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
       return replica.active ? l_.when(replica.active, l_.zero(f_.statistics()), some)[0] : some()[0];
     }
     int64_t half = *known / 2 / place_.team;
-    if (s_.shared) half = std::min(half, tileCount() - 1);  // the rest is on its way to shared memory, and comes once
+    if (s_.shared) half = std::min(half, tileCount() - 1);  // the rest is being copied to shared memory, and is read once
     return mean(threads, tilePosition(0, replica.index),
                 half < tileCount() ? tilePosition(half, replica.index)
                                    : positionAt(l_.add(place_.lane, l_.index(half * place_.team)), true, replica.index));
@@ -261,7 +262,7 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
     Value middle = l_.mul(l_.div(count, l_.index(2 * place_.team)), l_.index(place_.team));
     return Values{mean(threads, positionAt(place_.lane, true, replica.index), positionAt(l_.add(place_.lane, middle), true, replica.index))};
   })[0];
-  barriers_ = before;  // one that short runs do not come by
+  barriers_ = before;  // short runs do not pass it
   return value;
 }
 
@@ -322,7 +323,7 @@ void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& su
   storePending(s);
 }
 
-/// The ends of each run; what they sum goes to the first lane of the sums.
+/// Adds the ends of each run to the first lane of the sums.
 void TeamLowering::sumEnds(Sweep& s, MutableArrayRef<Replica> replicas, Values& sums) {
   for (int64_t i = 0; i < endPositions(); ++i) {
     Values own(sums.size(), l_.zero(f_.statistics()));
@@ -334,7 +335,7 @@ void TeamLowering::sumEnds(Sweep& s, MutableArrayRef<Replica> replicas, Values& 
   }
 }
 
-/// Runs `sweep` where its condition holds; else its sums are zero and nothing is read.
+/// Runs `sweep` if its condition holds. Else its sums are zero and nothing is read.
 void TeamLowering::where(SweepOp op, const IRMapping& values, Values& sums, llvm::function_ref<void()> sweep) {
   if (!op.getCondition()) return sweep();
   auto held = held_;
@@ -359,7 +360,7 @@ bool TeamLowering::alwaysUnder(Value condition) {
 void TeamLowering::lineSweep(SweepOp op, Replicas& replicas) {
   Sweep s = prepare(op);
   Values sums(replicas.size() * s.slots, l_.zero(vectorType()));
-  if (holds_ && op.getCondition() && alwaysUnder(op.getCondition())) {  // read once for all sweeps that it is asked in
+  if (holds_ && op.getCondition() && alwaysUnder(op.getCondition())) {  // read once, for all sweeps under the condition
     fetchCondition_ = mapped(op.getCondition(), replicas[0].values);
     SmallVector<TensorOp> tensors;
     for (TensorOp t : s.reads)
