@@ -100,8 +100,8 @@ static uint32_t ofSeveral(const Thread& t, Zone& zone, uint64_t offset, const Ce
 //===-- Races -------------------------------------------------------------------------===//
 
 namespace {
-/// One access, as it meets what the cells remember.
-struct Meeting {
+/// Checks one access against the earlier ones that the cells remember.
+struct AccessCheck {
   Thread& t;
   Zone& zone;
   uint64_t offset, bytes;
@@ -131,7 +131,7 @@ struct Behind {
 
 void order(Thread& t, Zone& zone, uint64_t offset, uint64_t bytes, uint32_t site, uint8_t flags,
            Writer writer) {
-  Meeting meeting{t, zone, offset, bytes, site, flags};
+  AccessCheck check{t, zone, offset, bytes, site, flags};
   const Behind behind(t);
   // Older accesses belong to earlier launches, or to a block that had the same memory before.
   const uint32_t first = zone.block ? t.run->firstResident : t.run->firstThread;
@@ -148,21 +148,21 @@ void order(Thread& t, Zone& zone, uint64_t offset, uint64_t bytes, uint32_t site
     const bool written = cell->writer >= first;
     if (written && cell->writer != me && !behind(cell->writer, cell->written) &&
         !(strong && (cell->written & Cell::kAtomic)) && !known(t, cell->writer, cell->written & Cell::kCount))
-      meeting.race("written", cell->writer, cell->writeSite);
+      check.race("written", cell->writer, cell->writeSite);
     if (flags & Site::Read) {
       if (!written && zone.block)
-        meeting.report(Fault::Uninitialised, ", which no thread of the block has written");
+        check.report(Fault::Uninitialised, ", which no thread of the block has written");
       if (written && (flags & Site::NonCoherent))
-        meeting.report(Fault::Race, " through the non-coherent cache, but this launch has written them",
+        check.report(Fault::Race, " through the non-coherent cache, but this launch has written them",
                        nameOfThread(*t.run, cell->writer) + " at " + t.run->sites[cell->writeSite].text);
     }
     if (flags & Site::Write) {
       if (cell->reader >= first) {
         if (t.run->sites[cell->readSite].flags & Site::NonCoherent)
-          meeting.report(Fault::Race, ", which this launch reads through the non-coherent cache",
+          check.report(Fault::Race, ", which this launch reads through the non-coherent cache",
                          nameOfThread(*t.run, cell->reader) + " at " + t.run->sites[cell->readSite].text);
         if (!(strong && (cell->read & Cell::kAtomic)) && !comesBefore(*cell, here))
-          meeting.race("read", cell->reader, cell->readSite);
+          check.race("read", cell->reader, cell->readSite);
       }
       *cell = {writer.number ? writer.number : me, writer.number ? writer.count : now, site, 0, 0, 0};
       continue;

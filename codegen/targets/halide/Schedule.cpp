@@ -34,8 +34,8 @@ cpu::Schedule Schedule::cut() const {
 }
 
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
-  // Up to 0.1 calls that exceed the caches had loops of their own. The text names other code than this
-  // generator makes.
+  // Up to version 0.1 this knob gave loops of their own to calls that exceed the caches. Such a text means other code
+  // than this generator makes.
   if (text.contains(",stream="))
     return llvm::createStringError("schedule '" + text.str() +
                                    "' has the knob 'stream', which the Halide generator no " +
@@ -90,17 +90,17 @@ Schedule defaultSchedule(const Problem& problem, const cpu::Isa& isa, Strategy s
   s.scalarTail = other.scalarTail;
   const bool lines = !problem.spec->perFeature() && problem.spec->reduce == Reduce::Features;
   const int64_t features = problem.features.value_or(1024);
-  // Rows that begin at one place in a page push each other out of the first-level cache; those that begin a line or two
-  // beside it wait for what their neighbours stored.
+  // Rows that begin at the same offset in a page evict each other from the first-level cache. With offsets one or two
+  // cache lines apart loads wait for the stores of neighbouring rows.
   const int64_t size = features * bytes(problem.data), pitch = size % kPage;
   const bool beside = std::min(pitch, kPage - pitch) < 2 * kLine && lines && problem.features && size > kPage / 2;
   s.rows = lines && features > 4096 ? 1 : beside || cpu::placesOfRows(problem) == 1 ? 2 : 4;
   if (lines && problem.entry != Entry::Backward) s.rows = std::min(s.rows, std::max<int64_t>(other.rows, 2));
   s.unroll = s.rows == 1 ? 4 : s.rows == 2 ? 2 : 1;
   s.tile = isa.registers >= 32 ? 4 : 2;
-  // What does not fill a vector is one step; one by one it is done where there are no masks.
+  // A rest that does not fill a vector is one masked step, or single elements without masks.
   while (s.vector > 4 && features < (s.scalarTail ? 4 * s.vector : s.vector / 2 + 1)) s.vector /= 2;
-  // What does not fill a tile is walked again, a vector at a time: worth it where it is one vector of a few.
+  // A rest that does not fill a tile is walked a vector at a time, which pays if it is one vector of a few.
   const int64_t most = !s.scalarTail && features < 8 * s.vector ? s.vector : 0;
   while (s.tile > 1 && (features < s.vector * s.tile || features % (s.vector * s.tile) > most)) s.tile /= 2;
   if (const auto step = rowsOfSumStep(problem, s)) s.grain = std::min(s.grain, kLongestChain * *step);

@@ -10,13 +10,13 @@ namespace normc::halide {
 Target targetOf(const std::string& name) {
   const Isa* isa = findIsa(name);
   if (!isa) throw Refusal("the target '" + name + "'; known: " + isaNames());
-  // Nothing of Halide's runtime is called: no checks, no allocation, no threads of its own.
+  // No call of Halide's runtime: no checks, no allocation, no threads.
   return Target(std::string(isa->halide) + "-no_runtime-no_asserts-no_bounds_query-large_buffers");
 }
 
 namespace {
 
-/// Turns calls that stand for writes into stores, and drops the driver.
+/// Turns write calls into stores, and removes the driver.
 class Finish : public IRMutator {
  public:
   Finish(std::string driver, const Memory& memory) : driver_(std::move(driver)), memory_(memory) {
@@ -48,7 +48,7 @@ class Finish : public IRMutator {
     return stores(*call, op->predicate, lets);
   }
 
-  /// A scalar that was spread over lanes.
+  /// Returns the scalar of a broadcast.
   static Expr scalarOf(Expr e) {
     const Broadcast* b = e.as<Broadcast>();
     return b ? b->value : e;
@@ -62,7 +62,7 @@ class Finish : public IRMutator {
     for (size_t i = 0; i < count; ++i) {
       const std::string& buffer = memory_.buffers()[constant(call.args[1 + 4 * i])];
       Expr index = call.args[2 + 4 * i], value = call.args[3 + 4 * i];
-      // A write of a scalar in a vector of them is one write.
+      // A broadcast write of a scalar is one write.
       if (const Broadcast* b = index.as<Broadcast>()) {
         index = b->value;
         if (const Broadcast* v = value.as<Broadcast>())
@@ -86,7 +86,7 @@ class Finish : public IRMutator {
     return op->name == kKeepCall ? mutate(op->args[0]) : IRMutator::visit(op);
   }
 
-  /// Memory that is not Halide's own is aligned as its elements are, whatever an index looks like.
+  /// Memory of the caller is only aligned as its elements are, whatever the index says.
   Expr visit(const Load* op) override {
     if (!external_.contains(op->name)) return IRMutator::visit(op);
     return Load::make(op->type, op->name, mutate(op->index), op->image, op->param, mutate(op->predicate),

@@ -32,7 +32,7 @@ namespace {
 
 Expr fromBF16(Expr bits) { return reinterpret<float>(cast<uint32_t>(bits) << 16); }
 
-/// To nearest even, NaN kept.
+/// Rounds to nearest even, and keeps a NaN.
 Expr toBF16(Expr value) {
   Expr bits = reinterpret<uint32_t>(value);
   Expr up = bits + make_const(UInt(32), 0x7fff) + ((bits >> 16) & make_const(UInt(32), 1));
@@ -96,7 +96,7 @@ Expr Memory::bind(const std::string& name, Expr value) {
 }
 Expr Memory::once(const std::string& name, Expr value) { return bind(name, value); }
 
-/// A 64-bit word of a struct.
+/// Returns a 64-bit word of a struct.
 Expr Memory::field(const std::string& base, int64_t words) { return rawLoad(base, Int(64), wide(words)); }
 
 static Expr asPointer(Expr word) { return reinterpret(Handle(), cast<uint64_t>(word)); }
@@ -159,8 +159,8 @@ std::string Memory::aliasKey(const Tensor& t) const {
   return t.name == "dx" ? "dy" : t.name;
 }
 
-/// An output that may lie where an input lies is addressed from that input: what has one
-/// name is one memory to Halide and LLVM, and stays in order.
+/// An output that may be the memory of an input is addressed from that input: one
+/// name is one memory to Halide and LLVM, so accesses keep their order.
 Memory::Place Memory::place(const Tensor& t) {
   Expr own = pointer(t);
   const std::string key = aliasKey(t);
@@ -224,7 +224,7 @@ Write Memory::write(const Tensor& t, const Coordinates& at, Expr value) {
   Place p = place(t);
   Expr position = index(t, at);
   if (t.type == "bf16") value = toBF16(cast<float>(value));
-  // Halide would make one cast of two, and a call of what a processor has no instruction for.
+  // Halide would merge the two casts into one, for which processors have no instruction.
   else if (t.type == "f16")
     value = cast(Float(16), Call::make(Float(32), kKeepCall, {cast<float>(value)}, Call::PureExtern));
   else

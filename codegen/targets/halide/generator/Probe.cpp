@@ -1,5 +1,5 @@
-// A value near the mean of a slab, the shift of its one-pass variance: elements from all of it, and a middle of them, as
-// codegen/lower/Probe.cpp has it. Simpler in two things: quarters of masked rows are of all of them, not of the valid ones,
+// The shift estimate of a one-pass variance: a robust centre of elements from all of a slab, as in
+// codegen/lower/Probe.cpp. It differs in two points: quarters of masked rows are those of all rows, not of the valid ones,
 // and the shift is not rounded to the type of the data.
 #include "codegen/targets/halide/generator/Translation.h"
 
@@ -7,12 +7,12 @@ using namespace Halide;
 
 namespace normc::halide {
 
-/// Rows that are asked, or vectors, and of rows with a mask those that are found.
+/// Rows or vectors that the estimate samples, and valid rows that it looks for with a mask.
 static constexpr int64_t kRows = 8, kVectors = 4, kValidRows = 4;
 /// Bytes of a task's rows that stay in cache until they are read again.
 static constexpr int64_t kHeadBytes = 512 << 10;
 
-/// Of `count` in equal shares, what is asked for the i-th: as codegen/lower/Shares.h has it.
+/// Returns the sample of the i-th of equal shares of `count`, as in codegen/lower/Shares.h.
 static Expr inShare(const Expr& count, const Expr& i, int64_t parts) {
   const int64_t all = 1 << 16, share = all / parts;
   return count * simplify(i * wide(share) + wide(share / 4) + i * i * wide(2654) % wide(share / 2)) / wide(all);
@@ -54,7 +54,7 @@ void Translation::probe(const Op& op, Nest& nest, Replicas& replicas, int64_t la
     return;
   }
   const Expr units = overSegments ? m_.segments() * m_.rows() : m_.rows();
-  // As often as the condition says: 0 or 1 times.
+  // 0 or 1 times, by the condition.
   auto times = [&](Expr condition) {
     if (!ofRow) condition = condition && units > wide(0);
     return RDom(0, simplify(cast<int>(condition)), "once");
@@ -70,7 +70,7 @@ void Translation::probe(const Op& op, Nest& nest, Replicas& replicas, int64_t la
     replicas[0].values.set(op.out[0], stage.at(nest.here(), v_, 0));
     return;
   }
-  // Four vectors, which overlap where the run is shorter. Of a run shorter than one elements, of one row its first.
+  // Four vectors, which overlap in a short run. A run shorter than one vector gives elements, a single row its first.
   const int64_t width = schedule_.vector;
   const Expr length = runWidth(*slab_);
   Stage stage = define(nest, "probe", width, Exprs(replicas.size(), none));
@@ -96,7 +96,7 @@ void Translation::probe(const Op& op, Nest& nest, Replicas& replicas, int64_t la
     replicas[i].values.set(op.out[0], stage.across(nest.here(), i));
 }
 
-/// The first valid row of each quarter; of a quarter without, that of another.
+/// Returns the first valid row of each quarter, or of another quarter if it has none.
 Expr Translation::maskedProbe(const Op& op, Nest& nest, const Replica& r, int64_t lanes) {
   const Tensor &x = kernel_.tensor(op.text), &mask = kernel_.tensor("mask");
   const bool overSegments = !slab_->isPer("segment");
@@ -132,7 +132,7 @@ Expr Translation::maskedProbe(const Op& op, Nest& nest, const Replica& r, int64_
   return stage.at(nest.here(), v_, 0);
 }
 
-//===-- The head of a stream -----------------------------------------------------------===//
+//===-- Pilot rows of a stream ---------------------------------------------------------===//
 
 Expr Translation::headUnit(Expr n, int64_t head) {
   const Expr begin = m_.begin(), rows = m_.end() - begin;

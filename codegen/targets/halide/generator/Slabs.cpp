@@ -1,11 +1,11 @@
-// Where a slab's units lie and how they are walked.
+// The units of a slab, and the loops that walk them.
 #include "codegen/targets/halide/generator/Translation.h"
 
 using namespace Halide;
 
 namespace normc::halide {
 
-/// 1 of what is more than none, else 0.
+/// Returns 1 if the count is positive, else 0.
 static Expr some(const Expr& count) { return select(count > wide(0), wide(1), wide(0)); }
 
 Translation::Translation(Memory& memory, const Schedule& schedule)
@@ -21,7 +21,7 @@ Func Translation::run() {
       slab(ops[i++], shared);
       continue;
     }
-    // Scalar code of the whole task; what it computes is computed again where it is used.
+    // Scalar code of the whole task. Its values are computed again where they are used.
     Nest nest{{Var("once")}, {}};
     Replicas one(1);
     one[0].at.chunk = m_.task();
@@ -69,7 +69,7 @@ Coordinates Translation::unitCoordinates(Expr unit) {
   return at;
 }
 
-/// Every partial of the task starts at zero, also where the task has no row.
+/// Clears every partial of the task, also if the task has no row.
 void Translation::zeroPartials() {
   std::vector<const Tensor*> partials;
   std::function<void(const std::vector<Op>&)> collect = [&](const std::vector<Op>& ops) {
@@ -119,7 +119,7 @@ void Translation::slab(const Op& s, const Values& shared) {
   }
 }
 
-/// Units of one step; neighbours may add to the same partial, one after another.
+/// Returns the units of one step. If neighbours add to the same partial, it is one.
 int64_t Translation::rowsTogether(const Op& s) const {
   if (kind_ == Kind::Stream) return s.head ? s.head : schedule_.rows;
   if (kind_ != Kind::Line) return 1;
@@ -139,11 +139,11 @@ Translation::Units Translation::unitsOf(const Op& s) {
   return {begin, m_.once("head_rows", min(wide(s.head), end - begin)), {}, false};
 }
 
-/// One past the `head`-th valid row of the task, or its end.
+/// Returns one past the `head`-th valid row of the task, or its end.
 Expr Translation::searchHead(int64_t head) {
   Expr begin = m_.begin(), end = m_.end();
   const Tensor& mask = kernel_.tensor("mask");
-  // Position and number of valid rows so far; both stand still once there are enough.
+  // Position and number of valid rows so far. Neither changes once there are enough.
   Func search("head");
   RDom r(0, cast<int>(end - begin), "unit");
   search() = Tuple(begin, wide(0));
@@ -209,7 +209,7 @@ void Translation::stream(const Op& s, const Values& shared) {
       pass(units.begin, steps, together, column, columns, width);
       pass(units.begin + steps * wide(together), count - steps * wide(together), 1, column, columns, width);
     };
-    // Features at a time: their partials stay in the first-level cache.
+    // A tile of features at a time, so that their partials stay in the first-level cache.
     const int64_t tile = schedule_.columns;
     if (sweep.partials.empty() || (kernel_.features && *kernel_.features <= tile)) {
       rows(wide(0), wide(1), m_.features());
@@ -263,7 +263,7 @@ void Translation::columns(const Op& s, const Values& shared) {
   else
     tiles = wide(0);
   Expr done = first + tiles * wide(tile);
-  // Only the last task has a rest, and none has one where the tiles divide what is known.
+  // Only the last task has a rest, and none has one if the tiles divide a known number of features.
   if (tile > 1 && kernel_.features && *kernel_.features % tile == 0) return;
   const int64_t rest = kernel_.features ? *kernel_.features % tile : 0;
   if (!schedule_.scalarTail && vector > 1) {
@@ -273,11 +273,11 @@ void Translation::columns(const Op& s, const Values& shared) {
       done = done + vectors * wide(vector);
     }
     if (kernel_.features && rest % vector == 0) return;
-    // A vector of which some lanes are there.
+    // A masked vector.
     Expr left = last - done;
     return pass(done, some(left), vector, wide(Expr(v_)) < left);
   }
-  // Of what is known the rest is known: a vector of each power of two in it.
+  // A known number of features has a known rest: a vector of each power of two in it.
   for (int64_t lanes = vector; lanes > 1; lanes /= 2) {
     if (lanes == tile || (lanes < vector && !(rest & lanes))) continue;
     Expr vectors = (last - done) / wide(lanes);

@@ -1,10 +1,10 @@
 // normc-halide-gen: a planned kernel through Halide, in a process of its own.
 //
 //   normc-halide-gen FILE < request.json     writes an object to FILE and facts to standard output
-//   normc-halide-gen --version               which Halide this is, as JSON
+//   normc-halide-gen --version               the version of Halide, as JSON
 //
-// Halide brings an LLVM of its own, and may fail where it likes: the caller
-// (codegen/targets/halide) limits time and memory and reads what is written to
+// Halide brings an LLVM of its own and may fail anywhere: the caller
+// (codegen/targets/halide) limits time and memory and reads
 // standard error as the log. Exit codes: 0 done, 2 a bad request, 3 refused, 1 anything else.
 #include <chrono>
 #include <cstdlib>
@@ -21,7 +21,7 @@
 namespace normc::halide {
 namespace {
 
-/// Halide's own errors become exceptions of ours, its warnings lines of the log.
+/// Turns Halide's errors into exceptions, and its warnings into lines of the log.
 class Reporter : public Halide::CompileTimeErrorReporter {
   void warning(const char* text) override { std::cerr << text; }
   void error(const char* text) override { throw std::runtime_error(text); }
@@ -92,8 +92,8 @@ int run(int argc, char** argv) {
     std::cout << nlohmann::json{{"schema", kSchema}, {"halide", version()}}.dump() << "\n";
     return kDone;
   }
-  // Kernels call nothing: a loop that clears memory stays a loop. Halide reads LLVM's options from here
-  // alone.
+  // Kernels call nothing, so a loop that clears memory must stay a loop. Halide reads LLVM's options from this
+  // variable only.
   setenv("HL_LLVM_ARGS", "-disable-loop-idiom-all", /*overwrite=*/1);
   const std::string input(std::istreambuf_iterator<char>(std::cin), {});
   static Reporter reporter;
