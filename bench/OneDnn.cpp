@@ -137,8 +137,7 @@ class OneDnn : public Contestant {
   std::unordered_map<int, dnnl::memory> arguments_;
 };
 
-/// Rows may be its batch or its height where no segments part them; the one that is faster here stands for
-/// oneDNN.
+/// Returns the faster of two layouts: without segments rows may be the batch or the height of oneDNN's tensor.
 std::unique_ptr<Contestant> fasterBatchNorm(const Problem& problem, Tensors& tensors, int threads) {
   std::unique_ptr<Contestant> best;
   double bestSeconds = 0;

@@ -61,7 +61,7 @@ struct Challenger {
   CudaTimer timer;
 };
 
-/// What stands in a record of what tuning found; of a win without its times.
+/// Returns the tuning result of a record; of a win without its times.
 Json toJson(const Choice& choice) {
   return {{"verdict", choice.won ? "won" : "tie"}, {"schedule", choice.schedule}};
 }

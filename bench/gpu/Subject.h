@@ -32,7 +32,7 @@ class Subject {
   void enqueue(int set) const;
   /// The same X-sized buffers for the roof.
   std::vector<RoofBuffers> roofBuffers() const;
-  /// What a call wrote: the X-sized output of a set, then dscale and dbias, or the state.
+  /// Returns the outputs of a call: the X-sized output of a set, then dscale and dbias, or the state.
   std::vector<std::vector<char>> outputs(int set) const;
   /// Fills all of that but the state with kPoison, which makes it NaN.
   void poison(int set) const;

@@ -30,7 +30,7 @@ std::string keyOf(const Json& record) {
   return key;
 }
 
-/// What earlier runs have left: pieces that ended, began, or began alone.
+/// The pieces of earlier runs: those that ended, began, or began alone.
 struct History {
   std::set<std::string> ended, begun, begunAlone;
 
@@ -53,7 +53,7 @@ std::vector<int64_t> featureCounts(const Problem& problem) {
   return counts;
 }
 
-/// What became of the trials of a piece.
+/// The results of the trials of a piece.
 struct Tally {
   int64_t trials = 0, failed = 0;
   double worstRatio = 0;
@@ -193,7 +193,7 @@ class Run {
   Json rowsMax(size_t kernel) const {
     return kernels_.kernels().at(kernel).value("limits", Json::object()).value("rows_max", Json());
   }
-  /// Of a kernel that serves `most` rows: what fits of each trial, through a plan for as many.
+  /// Tries a kernel that serves `most` rows with the part of each trial that fits, through a plan for as many.
   void tryFewRows(const gate::CudaDevice& device, const Problem& problem, int64_t most, const Piece& piece,
                   Tally& tally) const {
     for (const int64_t features : featureCounts(problem))

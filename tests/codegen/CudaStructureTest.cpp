@@ -1,4 +1,4 @@
-// What must be true of the PTX and of the machine code of every default schedule:
+// Properties of the PTX and the machine code of every default schedule:
 // nothing spills, nothing lives in local memory, every sweep moves whole accesses.
 #include <regex>
 #include <set>
@@ -155,7 +155,7 @@ size_t countOf(const std::string& text, const std::string& what) {
 }
 
 /// A cluster meets once before anybody writes to another's memory, then once for the sums of a sweep, however many.
-/// Where rows are sorted by where they begin, it meets again behind those that begin alike.
+/// Congruent rows have one more barrier after each class.
 void checkClusters(const CompiledKernel& kernel, size_t meetings, bool alike) {
   for (const package::Phase& phase : kernel.manifest.phases)
     for (const std::string& name : {phase.symbol, phase.unaligned.value_or("")}) {

@@ -1,5 +1,5 @@
-// What the Halide generator makes of every built-in norm: as many transfers as were
-// planned, code that needs nothing, and schedules with reasons.
+// The kernels of the Halide generator for every built-in norm: as many transfers as
+// planned, code without dependences, and reasons against schedules.
 #include <set>
 
 #include "codegen/lower/Transcendentals.h"

@@ -1,4 +1,4 @@
-// What becomes of a request to the Halide generator that cannot be served, and of a
+// Requests to the Halide generator that cannot be served, and a
 // generator that fails: one error that says so, with its log.
 #include <filesystem>
 #include <fstream>

@@ -109,7 +109,7 @@ class Draw {
     s.rows = 1;
   }
 
-  /// Of rows that a warp's team does not hold.
+  /// Draws a schedule for rows that a team of one warp does not hold.
   cuda::Schedule clustered(const cuda::KernelTraits& traits) {
     cuda::Schedule s;
     s.cluster = pick<int64_t>(2, 2, 4);

@@ -1,4 +1,4 @@
-// What bench/gpu measures with: the roof's kernels, cold buffers, timers, one norm on many buffers.
+// The tools of bench/gpu: the roof's kernels, cold buffers, timers, one norm on many buffers.
 #include <gtest/gtest.h>
 
 #include <bit>
