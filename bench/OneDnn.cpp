@@ -137,7 +137,8 @@ class OneDnn : public Contestant {
   std::unordered_map<int, dnnl::memory> arguments_;
 };
 
-/// Returns the faster of two layouts: without segments rows may be the batch or the height of oneDNN's tensor.
+/// Returns the faster of two layouts: without segments rows may be the batch or the height of oneDNN's
+/// tensor.
 std::unique_ptr<Contestant> fasterBatchNorm(const Problem& problem, Tensors& tensors, int threads) {
   std::unique_ptr<Contestant> best;
   double bestSeconds = 0;

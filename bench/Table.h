@@ -20,8 +20,9 @@ std::string summary(const std::vector<Heat>&);
 /// Numbers of features that are multiples of this have rows of whole cache lines, vectors and steps.
 constexpr int64_t kAligned = 64;
 
-/// Returns the cost of odd numbers of features: for each that is no multiple of `kAligned`, the time for an element over that
-/// of the better of the nearest measured multiples on both sides, with everything else equal.
+/// Returns the cost of odd numbers of features: for each that is no multiple of `kAligned`, the time for an
+/// element over that of the better of the nearest measured multiples on both sides, with everything else
+/// equal.
 std::string cliffs(const std::vector<Heat>&);
 
 /// Returns the kernels and peers that could not run, each reason once.

@@ -13,7 +13,8 @@ struct Size {
   int64_t rows, features;
 };
 
-/// Sizes with published figures, for norms with a statistic per row. The last one is known for layer_norm backward.
+/// Sizes with published figures, for norms with a statistic per row. The last one is known for layer_norm
+/// backward.
 constexpr Size kPublished[] = {{16384, 4096}, {8192, 8192}, {4096, 16384}, {8192, 5120}, {8192, 4096},
                                {4096, 8192},  {4096, 6144}, {2048, 4096},  {4096, 2048}, {131072, 128},
                                {16384, 128},  {8192, 128},  {1024, 12288}};

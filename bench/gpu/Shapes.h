@@ -23,15 +23,17 @@ struct Shape {
   int64_t tensorBytes() const;  ///< of x
 };
 
-/// Returns the shapes, the most important first, because time may run out. `quick`: a few small ones, for a dry run.
+/// Returns the shapes, the most important first, because time may run out. `quick`: a few small ones, for a
+/// dry run.
 std::vector<Shape> allShapes(bool quick);
 
-/// Returns the arguments of `normc tune export`: problems whose candidates are measured in this order, as time allows, and
-/// their sizes. allShapes() has the sizes, too, so that results can be compared with the default.
+/// Returns the arguments of `normc tune export`: problems whose candidates are measured in this order, as
+/// time allows, and their sizes. allShapes() has the sizes, too, so that results can be compared with the
+/// default.
 std::vector<std::string> argumentsToExport(bool quick);
 
-/// Returns the kernels to compile: those of all shapes, a backward's forward, and one for any number of features of
-/// every built-in norm and entry, in f32 and bf16.
+/// Returns the kernels to compile: those of all shapes, a backward's forward, and one for any number of
+/// features of every built-in norm and entry, in f32 and bf16.
 std::vector<std::string> problemsToCompile(bool quick);
 
 }  // namespace normc::gpu

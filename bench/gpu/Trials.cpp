@@ -193,7 +193,8 @@ class Run {
   Json rowsMax(size_t kernel) const {
     return kernels_.kernels().at(kernel).value("limits", Json::object()).value("rows_max", Json());
   }
-  /// Tries a kernel that serves `most` rows with the part of each trial that fits, through a plan for as many.
+  /// Tries a kernel that serves `most` rows with the part of each trial that fits, through a plan for as
+  /// many.
   void tryFewRows(const gate::CudaDevice& device, const Problem& problem, int64_t most, const Piece& piece,
                   Tally& tally) const {
     for (const int64_t features : featureCounts(problem))

@@ -36,8 +36,8 @@ enum class TestEnd {
 /// Judges what `before`, the records of earlier runs, leaves to do.
 TestEnd testPackage(const Kernels&, const std::vector<Json>& before, const TestOptions&);
 
-/// Returns the summary of all records: kernels, trials and failures, the worst error over its bound, and the texts
-/// of the failures.
+/// Returns the summary of all records: kernels, trials and failures, the worst error over its bound, and the
+/// texts of the failures.
 Json testSummary(const std::vector<Json>& records);
 
 /// Returns the trials of one pass. Huge rows are tried in smaller numbers, because the reference is slow.

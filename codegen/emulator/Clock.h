@@ -1,5 +1,5 @@
-// The vector clock behind the check for races: which accesses of others happened before the next one of a thread. It
-// is small because the threads of a block share most of it.
+// The vector clock behind the check for races: which accesses of others happened before the next one of a
+// thread. It is small because the threads of a block share most of it.
 //
 // Each thread counts the synchronisations it took part in (`View::now`); an access is
 // remembered as (thread, count). A thread may touch what another has touched if its view contains

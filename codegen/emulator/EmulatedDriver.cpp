@@ -90,7 +90,8 @@ struct EmulatedDriver::Impl {
       llvm::cantFail(memory.forbid(reinterpret_cast<void*>(r.begin), front));
       llvm::cantFail(memory.forbid(reinterpret_cast<void*>(r.end - guard), guard));
     }
-    // Memory that the runtime has cleared counts as written in this call. Memory without an operand is not checked.
+    // Memory that the runtime has cleared counts as written in this call. Memory without an operand is not
+    // checked.
     for (uint64_t begin, end; takeCleared(&begin, &end);)
       llvm::consumeError(memory.markInitialised(reinterpret_cast<void*>(begin), end - begin));
     return memory;
@@ -104,7 +105,8 @@ struct EmulatedDriver::Impl {
     return call.memory;
   }
 
-  /// A cubin is loaded without its length, so the image that the driver passes on may end before the file does.
+  /// A cubin is loaded without its length, so the image that the driver passes on may end before the file
+  /// does.
   const Module* moduleOf(std::string_view image) const {
     const auto at = modules.lower_bound(image);
     const bool same = at != modules.end() &&

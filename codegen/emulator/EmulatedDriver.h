@@ -21,7 +21,8 @@ class EmulatedDriver {
   static llvm::Expected<std::unique_ptr<EmulatedDriver>> open(const std::string& library, int major, int minor);
   ~EmulatedDriver();
 
-  /// The tensors that the first parameters point to. An allocation that several share gets the rights of all of them.
+  /// The tensors that the first parameters point to. An allocation that several share gets the rights of all
+  /// of them.
   struct Operand {
     std::string name;      ///< of its region in reports
     bool written = false;  ///< else writing to it is a fault

@@ -121,8 +121,8 @@ struct AccessCheck {
 };
 }  // namespace
 
-/// Tests if the last barrier of the block put an access behind t, as is true for nearly all of its block. Every cell is
-/// tested, so this is inline.
+/// Tests if the last barrier of the block put an access behind t, as is true for nearly all of its block.
+/// Every cell is tested, so this is inline.
 struct Behind {
   explicit Behind(const Thread& t) : first(t.block->first), threads(uint32_t(t.block->threads.size())), count(t.view.block) {}
   bool operator()(uint32_t number, uint32_t at) const { return number - first < threads && (at & Cell::kCount) <= count; }
@@ -154,13 +154,13 @@ void order(Thread& t, Zone& zone, uint64_t offset, uint64_t bytes, uint32_t site
         check.report(Fault::Uninitialised, ", which no thread of the block has written");
       if (written && (flags & Site::NonCoherent))
         check.report(Fault::Race, " through the non-coherent cache, but this launch has written them",
-                       nameOfThread(*t.run, cell->writer) + " at " + t.run->sites[cell->writeSite].text);
+                     nameOfThread(*t.run, cell->writer) + " at " + t.run->sites[cell->writeSite].text);
     }
     if (flags & Site::Write) {
       if (cell->reader >= first) {
         if (t.run->sites[cell->readSite].flags & Site::NonCoherent)
           check.report(Fault::Race, ", which this launch reads through the non-coherent cache",
-                         nameOfThread(*t.run, cell->reader) + " at " + t.run->sites[cell->readSite].text);
+                       nameOfThread(*t.run, cell->reader) + " at " + t.run->sites[cell->readSite].text);
         if (!(strong && (cell->read & Cell::kAtomic)) && !comesBefore(*cell, here))
           check.race("read", cell->reader, cell->readSite);
       }

@@ -78,7 +78,8 @@ Value* Kernel::site(const Instruction& i) {
   return i32(uint32_t(state_.sites.size() - 1));
 }
 
-/// Returns log2 of the bytes that one access of the device moves. Code for an sm below 100 has no accesses of 32 bytes.
+/// Returns log2 of the bytes that one access of the device moves. Code for an sm below 100 has no accesses of
+/// 32 bytes.
 static uint8_t widthOf(const Function& f, uint64_t bytes, uint64_t align, unsigned space) {
   unsigned sm = 1000;
   if (f.getFnAttribute("target-cpu").getValueAsString().ltrim("sm_").consumeInteger(10, sm)) sm = 1000;

@@ -13,7 +13,8 @@ namespace fibers = boost::context::detail;
 static constexpr uint64_t kCanary = 0x6e6f726d632d6b65;
 static constexpr uint64_t kRoomForCalls = 48 << 10;
 
-/// The arguments of a switch between fibers: where to keep the context of the old one, and which fiber runs next.
+/// The arguments of a switch between fibers: where to keep the context of the old one, and which fiber runs
+/// next.
 struct Handover {
   Context* left;
   Thread* next;

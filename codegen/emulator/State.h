@@ -127,7 +127,8 @@ struct Run {
   class Scheduler* scheduler = nullptr;
 
   bool checksRaces() const { return options.checks == Checks::All; }
-  /// True if the number belongs to that block. A division, as for its order, would cost more than the rest of an access.
+  /// True if the number belongs to that block. A division, as for its order, would cost more than the rest of
+  /// an access.
   bool isOf(const Block& block, uint32_t number) const { return number - block.first < stride; }
   uint32_t orderOf(uint32_t number) const { return (number - firstThread) / stride; }
 };

@@ -100,8 +100,8 @@ normc_status CudaBackend::bindEntries(bool steady) {
   return NORMC_OK;
 }
 
-/// Returns the most blocks of a launch of the phase in any call: fewer than the manifest allows if features alone decide
-/// and are known.
+/// Returns the most blocks of a launch of the phase in any call: fewer than the manifest allows if features
+/// alone decide and are known.
 int64_t CudaBackend::mostBlocks(size_t phase) const {
   const Phase& info = kernel_.phases[phase];
   int64_t chunks = info.maxChunks;
@@ -183,7 +183,8 @@ normc_status CudaBackend::checkGrid(const Call& call) const {
   return NORMC_OK;
 }
 
-/// True if phases may begin while the one before them on the stream runs. Graphs support that from CUDA 12.3 on.
+/// True if phases may begin while the one before them on the stream runs. Graphs support that from CUDA 12.3
+/// on.
 bool CudaBackend::mayOverlap(CUstream stream) const {
   constexpr int kGraphsCan = 12030;
   const Driver& driver = device_->driver();

@@ -43,8 +43,9 @@ void explainVersion(int version, int driverVersion, Message& message) {
   message << "; this driver is for CUDA " << Driver::versionText(driverVersion);
 }
 
-/// True if the result is caused by the code, so that another kernel may do. Other results (a lost context, a capture)
-/// pass, or would hit the next kernel as well, which would then be chosen for a wrong reason and give other bits.
+/// True if the result is caused by the code, so that another kernel may do. Other results (a lost context, a
+/// capture) pass, or would hit the next kernel as well, which would then be chosen for a wrong reason and
+/// give other bits.
 bool isOfTheCode(CUresult result) {
   switch (result) {
     case CUDA_ERROR_INVALID_IMAGE:

@@ -154,7 +154,9 @@ TEST(CudaSchedule, UnalignedIsTheSameRunOneByOne) {
 
 TEST(CudaSchedule, AlikeIsTheSameRunOfFewerRowsAtOnce) {
   const Schedule s{.strategy = Strategy::Streamed, .threads = 256, .team = 32, .vector = 4, .tile = 1, .rows = 4, .chunks = 9, .blocks = 2};
-  EXPECT_EQ(congruent(s, 1).text(), "streamed,threads=256,team=32,vector=4,tile=1,rows=3,chunks=9,blocks=2,prefetch=0,cluster=1,hints=0,hold=0,grid=1,shared=0");
+  EXPECT_EQ(congruent(s, 1).text(),
+            "streamed,threads=256,team=32,vector=4,tile=1,rows=3,chunks=9,blocks=2,prefetch=0,cluster=1,"
+            "hints=0,hold=0,grid=1,shared=0");
   Schedule row = s;
   row.rows = 2, row.prefetch = Prefetch::fromKnob(1), row.blocks = 4;
   EXPECT_EQ(congruent(row, 2).rows, 2);
@@ -179,7 +181,15 @@ TEST(CudaSchedule, StreamsOfOddRowsKeepTheirWideAccesses) {
 }
 
 TEST(CudaSchedule, PeeledIsTheSameRunInTheSameAccesses) {
-  const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 32, .vector = 8, .tile = 4, .rows = 2, .chunks = 9, .blocks = 4, .prefetch = Prefetch::fromKnob(1)};
+  const Schedule s{.strategy = Strategy::Resident,
+                   .threads = 128,
+                   .team = 32,
+                   .vector = 8,
+                   .tile = 4,
+                   .rows = 2,
+                   .chunks = 9,
+                   .blocks = 4,
+                   .prefetch = Prefetch::fromKnob(1)};
   EXPECT_EQ(peeled(s).text(), "resident,threads=128,team=32,vector=8,tile=4,rows=2,chunks=9,blocks=3,prefetch=0,cluster=1,hints=0,hold=0,grid=1,shared=0");
   Schedule longer{.strategy = Strategy::Resident, .threads = 256, .team = 256, .vector = 4, .tile = 6, .rows = 1, .blocks = 3};
   EXPECT_EQ(peeled(longer).blocks, 1) << "144 registers of a thread";

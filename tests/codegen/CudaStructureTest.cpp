@@ -154,8 +154,8 @@ size_t countOf(const std::string& text, const std::string& what) {
   return count;
 }
 
-/// A cluster meets once before anybody writes to another's memory, then once for the sums of a sweep, however many.
-/// Congruent rows have one more barrier after each class.
+/// A cluster meets once before anybody writes to another's memory, then once for the sums of a sweep, however
+/// many. Congruent rows have one more barrier after each class.
 void checkClusters(const CompiledKernel& kernel, size_t meetings, bool alike) {
   for (const package::Phase& phase : kernel.manifest.phases)
     for (const std::string& name : {phase.symbol, phase.unaligned.value_or("")}) {
@@ -275,7 +275,8 @@ TEST(CudaAhead, CopiesWholeAccessesWaitsOnceAStepAndSpillsNothing) {
       const auto schedule = llvm::cantFail(cuda::parseSchedule(a.schedule));
       const Problem problem = problemOf(a.problem);
       if (schedule.cluster > 1 && !arch.clusters()) continue;
-      ASSERT_EQ(cuda::whyIllegal(cuda::traitsOf(problem, schedule.strategy), schedule, arch).value_or(""), "") << name;
+      ASSERT_EQ(cuda::whyIllegal(cuda::traitsOf(problem, schedule.strategy), schedule, arch).value_or(""), "")
+          << name;
       auto kernel = compileKernel(problem, schedule, arch, "k", {.assemble = false});
       ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
       const package::Phase& phase = kernel->manifest.phases[0];
@@ -360,7 +361,8 @@ TEST_P(CudaGrids, StayInRegistersAndMeetByLoadsAndStores) {
   const bool assembler = !cuda::findPtxas().empty();
   auto most = whole;
   most.grid = arch.multiprocessors / 4;
-  while (most.hold > 0 && cuda::whyIllegal(cuda::traitsOf(problem, Strategy::Resident), most, arch)) --most.hold;
+  while (most.hold > 0 && cuda::whyIllegal(cuda::traitsOf(problem, Strategy::Resident), most, arch))
+    --most.hold;
   EXPECT_GE(most.hold, whole.hold - 1);
   for (int64_t hold : {most.hold, whole.hold / 2}) {
     auto schedule = most;

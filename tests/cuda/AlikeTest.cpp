@@ -1,4 +1,5 @@
-// Congruent rows (TeamCongruent.cpp): odd rows with sums per feature, and streams of them, wherever they begin.
+// Congruent rows (TeamCongruent.cpp): odd rows with sums per feature, and streams of them, wherever they
+// begin.
 #include <gtest/gtest.h>
 
 #include "dsl/Library.h"

@@ -1,5 +1,5 @@
-// Rows that lie over blocks of the grid: the full gate, thread orders in turn, what is moved, and what is found when a
-// barrier is left out.
+// Rows that lie over blocks of the grid: the full gate, thread orders in turn, what is moved, and what is
+// found when a barrier is left out.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,5 +1,5 @@
-// Columns that lie over blocks of the grid: the full gate in three thread orders, on devices with clusters and without,
-// and the faults that are found if a barrier is left out.
+// Columns that lie over blocks of the grid: the full gate in three thread orders, on devices with clusters
+// and without, and the faults that are found if a barrier is left out.
 #include <gtest/gtest.h>
 
 #include "dsl/Library.h"

@@ -121,7 +121,8 @@ class Draw {
     s.rows = pick<int64_t>(1, 1, 2, 3);
     s.chunks = pick<int64_t>(1, 2, 3, 8, 64);
     s.prefetch = cuda::Prefetch::fromKnob(pick<int64_t>(0, 1));
-    if (s.vector * traits.dataBytes == cuda::kCopiedBytes && traits.width % s.vector == 0) s.prefetch = cuda::Prefetch::fromKnob(pick<int64_t>(0, 1, 2, 3));
+    if (s.vector * traits.dataBytes == cuda::kCopiedBytes && traits.width % s.vector == 0)
+      s.prefetch = cuda::Prefetch::fromKnob(pick<int64_t>(0, 1, 2, 3));
     return s;
   }
 

@@ -36,8 +36,8 @@ size_t imageBytes(const char* image) {
   return end;
 }
 
-/// Returns why a device cannot load an image, or CUDA_SUCCESS. A cubin that is text, as tests write one, begins with
-/// the name of its architecture.
+/// Returns why a device cannot load an image, or CUDA_SUCCESS. A cubin that is text, as tests write one,
+/// begins with the name of its architecture.
 CUresult loadable(const std::string& image, const fake_cuda_device& device, int driverVersion) {
   const int number = 10 * device.major + device.minor;
   if (fake::isPtx(image)) {

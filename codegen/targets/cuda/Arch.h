@@ -19,7 +19,7 @@ struct Arch {
   std::string name;            ///< "sm_90"
   int64_t number = 0;          ///< 90
   int64_t accessBytes = 16;    ///< widest load of one thread
-  int64_t multiprocessors = 0; ///< of the usual device; for the number of blocks that fill it
+  int64_t multiprocessors = 0;  ///< of the usual device; for the number of blocks that fill it
   int64_t registers = 65536;   ///< of one multiprocessor
   int64_t threads = 2048;      ///< resident on one multiprocessor
   int64_t blocks = 32;         ///< resident on one multiprocessor

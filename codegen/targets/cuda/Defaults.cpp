@@ -1,5 +1,5 @@
-// Default schedules, chosen without a measurement: the most that registers were seen to hold without spills, and enough
-// blocks to fill a device.
+// Default schedules, chosen without a measurement: the most that registers were seen to hold without spills,
+// and enough blocks to fill a device.
 #include <cmath>
 
 #include "codegen/targets/cuda/Schedule.h"
@@ -11,15 +11,16 @@ namespace normc::codegen::cuda {
 static constexpr int64_t kSegmentBytes = 128;
 /// Bytes that one block moves in the time of the launches that it saves.
 static constexpr int64_t kAloneBytes = 64 << 10;
-/// Returns the elements of a column slab that a thread of 256 keeps. ptxas was seen not to spill with as many; before
-/// sm_90 and with accesses of 32 bytes they are fewer. Narrow elements are widened, and take registers in both forms.
+/// Returns the elements of a column slab that a thread of 256 keeps. ptxas was seen not to spill with as
+/// many; before sm_90 and with accesses of 32 bytes they are fewer. Narrow elements are widened, and take
+/// registers in both forms.
 static int64_t heldElements(const KernelTraits& traits, const Arch& arch) {
   if (traits.dataBytes < 4) return 64;
   return arch.clusters() && arch.accessBytes <= 16 ? 96 : 80;
 }
 
-/// Finds the team and tile that hold `count` accesses of a run with the fewest idle lanes, near `target` accesses a thread,
-/// in a block of at most `threads`. False if there are none.
+/// Finds the team and tile that hold `count` accesses of a run with the fewest idle lanes, near `target`
+/// accesses a thread, in a block of at most `threads`. False if there are none.
 static bool holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, int64_t groups, int64_t threads) {
   int64_t best = -1;
   double bestScore = 0;
@@ -27,8 +28,8 @@ static bool holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, in
     int64_t tile = llvm::divideCeil(count, team);
     if (tile > most) continue;
     double waste = double(team * tile) / double(count), distance = std::abs(std::log2(double(tile) / double(target)));
-    // Each of the four schedulers of a multiprocessor has a quarter of the registers. With unequal numbers of warps the
-    // scheduler with the most of them limits the registers of all threads.
+    // Each of the four schedulers of a multiprocessor has a quarter of the registers. With unequal numbers of
+    // warps the scheduler with the most of them limits the registers of all threads.
     const bool uneven = team > kSchedulers * kWarp && team % (kSchedulers * kWarp);
     double score = waste + 0.15 * distance + (uneven ? 0.16 : 0) + (team > 256 ? 0.1 * double(team) / 256 : 0);
     if (best < 0 || score < bestScore) best = team, bestScore = score, s.tile = tile;
@@ -42,12 +43,13 @@ static bool holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, in
 }
 
 /// Holds a run in the registers of one block, or of the smallest cluster. With clusters threads hold less
-/// than they could, which leaves room for the next run and for a second block on the multiprocessor, which computes while
-/// the first waits for memory. Longer rows get larger blocks, then full registers.
+/// than they could, which leaves room for the next run and for a second block on the multiprocessor, which
+/// computes while the first waits for memory. Longer rows get larger blocks, then full registers.
 static bool holdRun(Schedule& s, const KernelTraits& traits, const Arch& arch) {
   // Bytes in flight hide latency. Sums per feature cost two registers an element.
   const int64_t elements = traits.partials ? 16 : 32, most = traits.partials ? 32 : 64;
-  // No spills were seen with these limits: of a block, of a cluster with its larger addresses, of blocks of 512.
+  // No spills were seen with these limits: of a block, of a cluster with its larger addresses, of blocks of
+  // 512.
   const int64_t some = traits.partials ? 24 : traits.dataBytes == 4 ? 32 : 48, ofMany = 40;
   const int64_t ofLarge = traits.partials || traits.dataBytes == 4 ? 16 : 24;
   const int64_t count = traits.width / s.vector;
@@ -69,9 +71,10 @@ static bool holdRun(Schedule& s, const KernelTraits& traits, const Arch& arch) {
   return false;
 }
 
-/// Holds a run that is too long for registers partly in the shared memory of one large block, or of the smallest cluster of
-/// such. A thread has as many elements in registers as were seen not to spill. Blocks of a grid are not used, because a
-/// smaller device may not hold them at once: they are for records that were measured on a device.
+/// Holds a run that is too long for registers partly in the shared memory of one large block, or of the
+/// smallest cluster of such. A thread has as many elements in registers as were seen not to spill. Blocks of
+/// a grid are not used, because a smaller device may not hold them at once: they are for records that were
+/// measured on a device.
 static bool holdShared(Schedule& s, const KernelTraits& traits, const Arch& arch) {
   Arch least = arch;
   if (!arch.clusters()) least.sharedBytes = std::min(arch.sharedBytes, kLeastShared);
@@ -110,29 +113,38 @@ Schedule defaultSchedule(const KernelTraits& traits, const Arch& arch, Strategy 
       s.tile = 0, s.team = s.threads = traits.width && traits.width < 1024 ? 128 : 256;
     } else if (!holdRun(s, traits, arch)) {
       const int64_t wide = s.vector;
-      while (!traits.peelable && traits.width % s.vector) s.vector /= 2;  // the accesses of longer rows with sums must be aligned
+      while (!traits.peelable && traits.width % s.vector)
+        s.vector /= 2;  // the accesses of longer rows with sums must be aligned
       const bool held = (s.vector < wide && holdRun(s, traits, arch)) || holdShared(s, traits, arch);
       if (!held) s.tile = 0, s.team = s.threads = 512, s.cluster = 1;  // too long: every sweep reads it
     }
     s.chunks = std::max<int64_t>(1, (s.shared ? arch.multiprocessors : blocks) / (s.cluster * s.grid));
-    bool small = s.tile > 0 && s.tile * s.vector * traits.dataBytes < 64 && !traits.partials && !traits.runPartials;
+    bool small =
+        s.tile > 0 && s.tile * s.vector * traits.dataBytes < 64 && !traits.partials && !traits.runPartials;
     if (small) s.rows = std::clamp<int64_t>(64 / (s.tile * s.vector * traits.dataBytes), 1, 4);
     while (s.rows > 1 && whyIllegal(traits, s, arch)) s.rows /= 2;
-    // The next run takes registers, too. Larger blocks have none to spare, nor have long runs of narrow elements, which are
-    // widened.
-    const bool room = s.threads * kMaxRegisters <= arch.registers && (traits.dataBytes >= 4 || s.tile * s.vector <= 24);
+    // The next run takes registers, too. Larger blocks have none to spare, nor have long runs of narrow
+    // elements, which are widened.
+    const bool room =
+        s.threads * kMaxRegisters <= arch.registers && (traits.dataBytes >= 4 || s.tile * s.vector <= 24);
     if (s.tile > 0 && s.shared == 0 && traits.partials > 0 && room) s.prefetch = {Prefetch::Registers, 1};
     if (whyIllegal(traits, s, arch)) s.prefetch = {};
     // The registers that such a kernel was seen to take. With more blocks some kernels spill.
-    s.blocks = std::max<int64_t>(1, arch.registers / (s.threads * (s.tile == 0 || traits.backward || traits.streams ? kMaxRegisters : 128)));
+    s.blocks = std::max<int64_t>(
+        1, arch.registers /
+               (s.threads * (s.tile == 0 || traits.backward || traits.streams ? kMaxRegisters : 128)));
     if (whyIllegal(traits, s, arch)) s.blocks = 1;
     return s;
   }
   int64_t features = traits.features ? traits.features : 1024;
   s.threads = 256;
-  s.blocks = traits.columns || traits.blocks || s.vector > 8 ? 1 : 2;  // registers for loads in flight, without spills
-  if (traits.columns || traits.backward) s.vector = std::min<int64_t>(s.vector, 8);  // sums of each feature fill registers
-  s.rows = std::clamp<int64_t>((traits.backward || traits.columns ? 16 : 32) / s.vector, 1, 4);  // loads in flight against registers
+  s.blocks = traits.columns || traits.blocks || s.vector > 8
+                 ? 1
+                 : 2;  // registers for loads in flight, without spills
+  if (traits.columns || traits.backward)
+    s.vector = std::min<int64_t>(s.vector, 8);  // sums of each feature fill registers
+  s.rows = std::clamp<int64_t>((traits.backward || traits.columns ? 16 : 32) / s.vector, 1,
+                               4);  // loads in flight against registers
   s.tile = 1;
   if (traits.blocks) {
     s.chunks = 4096;
@@ -151,8 +163,10 @@ Schedule defaultSchedule(const KernelTraits& traits, const Arch& arch, Strategy 
     return s;
   }
   const bool divides = traits.features % s.vector == 0 || traits.features % (8 / traits.dataBytes) == 0;
-  const bool congruent = traits.congruent && traits.streams && traits.features >= leastPeeled(s.vector) && !divides;
-  while (traits.features % s.vector && !congruent) {  // narrower accesses of as many columns, because none would be aligned
+  const bool congruent =
+      traits.congruent && traits.streams && traits.features >= leastPeeled(s.vector) && !divides;
+  while (traits.features % s.vector &&
+         !congruent) {  // narrower accesses of as many columns, because none would be aligned
     s.vector /= 2;
     s.tile *= traits.columns ? 1 : 2;
   }
@@ -160,7 +174,8 @@ Schedule defaultSchedule(const KernelTraits& traits, const Arch& arch, Strategy 
   s.team = std::min<int64_t>(32, llvm::PowerOf2Ceil(count));
   if (traits.columns) {  // 128 bytes of a row, so that there are many blocks of many rows
     s.team = std::min<int64_t>(s.team, std::max<int64_t>(1, kSegmentBytes / (s.vector * traits.dataBytes)));
-    if (traits.sweepsColumnsTwice) s.hold = heldElements(traits, arch) / (s.rows * s.vector * (traits.backward ? 2 : 1));
+    if (traits.sweepsColumnsTwice)
+      s.hold = heldElements(traits, arch) / (s.rows * s.vector * (traits.backward ? 2 : 1));
   }
   s.chunks = std::clamp<int64_t>(2 * blocks * columnsOf(s) / features, 1, 256);
   return s;

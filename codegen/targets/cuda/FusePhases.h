@@ -16,7 +16,8 @@ namespace normc::codegen::cuda {
 /// Changes a planned kernel, before its phases are used. The schedule is legal.
 void fusePhases(KernelOp, const Schedule&);
 
-/// Returns the attribute of a slab over features that each block computes for its own columns and keeps in registers.
+/// Returns the attribute of a slab over features that each block computes for its own columns and keeps in
+/// registers.
 llvm::StringRef hoistedAttrName();
 /// Returns the attribute of a phase that has at least that many blocks.
 llvm::StringRef leastBlocksAttrName();

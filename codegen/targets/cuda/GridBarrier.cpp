@@ -12,7 +12,9 @@ namespace normc::codegen::cuda {
 StringRef barrierCountsName() { return "arrivals"; }
 StringRef partsName() { return "parts"; }
 
-bool belongsToGridBarrier(TensorOp t) { return t.getSymName() == barrierCountsName() || t.getSymName() == partsName(); }
+bool belongsToGridBarrier(TensorOp t) {
+  return t.getSymName() == barrierCountsName() || t.getSymName() == partsName();
+}
 
 void addGridBarrier(KernelOp kernel, const Schedule& s) {
   int64_t values = 0, probes = 0;
@@ -35,8 +37,12 @@ void addGridBarrier(KernelOp kernel, const Schedule& s) {
   };
   const std::string chunk = "chunk." + std::to_string(sharing.number());
   add(barrierCountsName(), b.getI64Type(), {chunk, "window"}, "zeroed", s.grid);
-  if (lines) add(partsName(), kernel.getStatistics(), {chunk, "window"}, "both", 2 * (values + probes) * s.rows * (s.threads / s.team) * s.grid);
-  else add(partsName(), kernel.getStatistics(), {"window", "feature"}, "both", std::max<int64_t>(values, 1) * s.grid);
+  if (lines)
+    add(partsName(), kernel.getStatistics(), {chunk, "window"}, "both",
+        2 * (values + probes) * s.rows * (s.threads / s.team) * s.grid);
+  else
+    add(partsName(), kernel.getStatistics(), {"window", "feature"}, "both",
+        std::max<int64_t>(values, 1) * s.grid);
 }
 
 //===-- Code of a thread --------------------------------------------------------------===//

@@ -1,13 +1,14 @@
 // The grid barrier of blocks that share columns or a line (`grid`, Schedule.h), and its workspace.
 //
 //   arrivals   i64 [task][block]     how many barriers each block has arrived at; zero when the kernel begins
-//   parts      the part of a sum of each block: of columns [sum][block][feature], every place written once a launch;
+//   parts      the part of a sum of each block: of columns [sum][block][feature], every place written once a
+//   launch;
 //              of lines [task][step, one of two in turn][sum][team][block]
 //
-// A block counts its barriers in its own word of `arrivals` and waits until the words of the others are as large, a thread
-// for each. No two blocks write a word, so plain loads and stores with an order suffice. Words only grow, so a block may
-// wait later than it arrives, and one that does not need the others never waits. All blocks are resident at once
-// (runtime/abi/cuda.h). TeamGrid.cpp writes and reads `parts`.
+// A block counts its barriers in its own word of `arrivals` and waits until the words of the others are as
+// large, a thread for each. No two blocks write a word, so plain loads and stores with an order suffice.
+// Words only grow, so a block may wait later than it arrives, and one that does not need the others never
+// waits. All blocks are resident at once (runtime/abi/cuda.h). TeamGrid.cpp writes and reads `parts`.
 //
 // The runtime clears an operand whose access is `zeroed`
 // before every launch, in the order of its stream, so a call
@@ -28,7 +29,8 @@ void addGridBarrier(KernelOp, const Schedule&);
 /// True if blocks write the tensor for each other.
 bool belongsToGridBarrier(TensorOp);
 
-/// The barrier in the code of one thread. Each call needs a barrier of the block's threads: before `arrive`, after `wait`.
+/// The barrier in the code of one thread. Each call needs a barrier of the block's threads: before `arrive`,
+/// after `wait`.
 class GridBarrier {
  public:
   /// Of `blocks` blocks of `threads` threads; this is thread `thread` of block `rank`.

@@ -86,11 +86,12 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
   gpu::ReturnOp::create(b, phase.getLoc());
 }
 
-/// Returns the schedule for congruent rows. Before sm_90 16-bit elements are widened one by one, and two tensors of them fill
-/// registers.
+/// Returns the schedule for congruent rows. Before sm_90 16-bit elements are widened one by one, and two
+/// tensors of them fill registers.
 static Schedule congruentOn(KernelOp kernel, PhaseOp phase, const Schedule& schedule, const Arch& arch) {
   Schedule s = congruent(schedule, partialsOf(phase));
-  if (!arch.clusters() && s.vector >= 8 && traitsOf(kernel).backward) s.blocks = std::min<int64_t>(s.blocks, 1);
+  if (!arch.clusters() && s.vector >= 8 && traitsOf(kernel).backward)
+    s.blocks = std::min<int64_t>(s.blocks, 1);
   return s;
 }
 
@@ -105,7 +106,8 @@ gpu::GPUModuleOp lowerToGpu(KernelOp kernel, const Schedule& schedule, const Arc
     if (wide) lowerPhase(b, kernel, phase, names.aligned, schedule, aligned, arch);
     const std::string& name = wide ? names.unaligned : names.aligned;
     if (takesCongruentRows(phase, schedule))
-      lowerPhase(b, kernel, phase, name, congruentOn(kernel, phase, schedule, arch), {.nativeBF16 = true, .peeled = true}, arch);
+      lowerPhase(b, kernel, phase, name, congruentOn(kernel, phase, schedule, arch),
+                 {.nativeBF16 = true, .peeled = true}, arch);
     else if (!peels(phase, schedule)) lowerPhase(b, kernel, phase, name, unaligned(schedule), {.nativeBF16 = true}, arch);
     else lowerPhase(b, kernel, phase, name, peeled(schedule), {.nativeBF16 = true, .alignment = aligned.alignment, .peeled = true}, arch);
   }

@@ -40,21 +40,25 @@ void waitForCluster(mlir::OpBuilder&, mlir::Location);
 /// Returns the address of a variable in the shared memory of another block of the cluster; `block` is an i32.
 mlir::Value inSharedMemoryOf(mlir::OpBuilder&, mlir::Location, mlir::Value pointer, mlir::Value block);
 
-/// Begins a copy of 4, 8 or 16 bytes from global to shared memory, of 16 without the first-level cache; makes a group of the
-/// copies since the last group; waits until at most `left` groups of this thread are in flight.
+/// Begins a copy of 4, 8 or 16 bytes from global to shared memory, of 16 without the first-level cache; makes
+/// a group of the copies since the last group; waits until at most `left` groups of this thread are in
+/// flight.
 void copyToShared(mlir::OpBuilder&, mlir::Location, mlir::Value to, mlir::Value from, int64_t bytes = 16);
 void endCopies(mlir::OpBuilder&, mlir::Location);
 void waitForCopies(mlir::OpBuilder&, mlir::Location, int64_t left);
 
-/// Initialises an mbarrier in shared memory for the arrival of one thread, visible to copies, too; arrives, and announces how
-/// many bytes (i32) copies will bring; waits until the arrival and the bytes have come, with the parity of the phase (i32).
+/// Initialises an mbarrier in shared memory for the arrival of one thread, visible to copies, too; arrives,
+/// and announces how many bytes (i32) copies will bring; waits until the arrival and the bytes have come,
+/// with the parity of the phase (i32).
 void initMbarrier(mlir::OpBuilder&, mlir::Location, mlir::Value mbarrier);
 void expectBytes(mlir::OpBuilder&, mlir::Location, mlir::Value mbarrier, mlir::Value bytes);
 void waitForMbarrier(mlir::OpBuilder&, mlir::Location, mlir::Value mbarrier, mlir::Value parity);
-/// Begins a copy of a multiple of 16 bytes (i32) from global to shared memory that the mbarrier counts (sm_90).
+/// Begins a copy of a multiple of 16 bytes (i32) from global to shared memory that the mbarrier counts
+/// (sm_90).
 void copyInBulk(mlir::OpBuilder&, mlir::Location, mlir::Value to, mlir::Value from, mlir::Value mbarrier, mlir::Value bytes);
 
-/// Returns the attribute of a kernel function that says how many blocks a multiprocessor must have registers for.
+/// Returns the attribute of a kernel function that says how many blocks a multiprocessor must have registers
+/// for.
 llvm::StringRef minBlocksAttrName();
 
 /// Replaces operations that the passes would turn into calls of CUDA's device library: roots

@@ -1,9 +1,9 @@
-// The knobs of the CUDA target: how the sweeps of a kernel are spread over threads, which values are legal, and what a
-// planned kernel has that decides it. Nothing here makes code.
+// The knobs of the CUDA target: how the sweeps of a kernel are spread over threads, which values are legal,
+// and what a planned kernel has that decides it. Nothing here makes code.
 //
-// One geometry serves all kinds of slab (docs/cuda.md): a *team* of threads walks along the contiguous axis, and the teams
-// of a block take neighbouring units across it. A line has a statistic for each team, a block one for its block of
-// threads, a column one for each lane of the team, a stream none.
+// One geometry serves all kinds of slab (docs/cuda.md): a *team* of threads walks along the contiguous axis,
+// and the teams of a block take neighbouring units across it. A line has a statistic for each team, a block
+// one for its block of threads, a column one for each lane of the team, a stream none.
 #pragma once
 
 #include <optional>
@@ -25,8 +25,8 @@ struct Prefetch {
   Kind kind = None;
   int64_t depth = 0;  ///< steps that reads are ahead; 1 for registers
 
-  /// The number in the schedule's text: 0 none, 1 registers, 2 to 4 async and 5 to 7 bulk copies, 1 to 3 steps ahead.
-  /// Other numbers are read and printed as they are, and are illegal.
+  /// The number in the schedule's text: 0 none, 1 registers, 2 to 4 async and 5 to 7 bulk copies, 1 to 3
+  /// steps ahead. Other numbers are read and printed as they are, and are illegal.
   static Prefetch fromKnob(int64_t);
   int64_t knob() const;
   /// Returns how many steps copies to shared memory are ahead; 0 if nothing is copied.
@@ -41,16 +41,22 @@ struct Schedule {
   int64_t threads = 256;  ///< of a block
   int64_t team = 32;      ///< threads along the contiguous axis
   int64_t vector = 4;     ///< elements of one access
-  int64_t tile = 1;       ///< accesses of a thread along the axis that stay in registers; 0: a loop, and every sweep reads memory
-  int64_t rows = 1;       ///< rows that a team processes together
-  int64_t chunks = 1024;  ///< most tasks of a phase that leaves partials; other phases have as many as they can
-  int64_t blocks = 0;     ///< that a multiprocessor shall hold, which limits registers; 0: ptxas decides, and may spill
-  Prefetch prefetch;      ///< of the next rows of a line
-  int64_t cluster = 1;    ///< blocks that share a line (each has a team on it) or columns (each has rows); above 1 from sm_90 on
-  bool hints = false;     ///< the last access to an X-sized tensor is marked evict-first
-  int64_t hold = 0;       ///< steps of `rows` rows that a column keeps in registers; later rows are read again
-  int64_t grid = 1;       ///< blocks that share columns or a line in a cooperative launch, with a grid barrier over workspace
-  int64_t shared = 0;     ///< accesses of a thread along the axis, besides those of the tile, that stay in shared memory
+  int64_t tile = 1;  ///< accesses of a thread along the axis that stay in registers; 0: a loop, and every
+                     ///< sweep reads memory
+  int64_t rows = 1;  ///< rows that a team processes together
+  int64_t chunks =
+      1024;  ///< most tasks of a phase that leaves partials; other phases have as many as they can
+  int64_t blocks =
+      0;  ///< that a multiprocessor shall hold, which limits registers; 0: ptxas decides, and may spill
+  Prefetch prefetch;    ///< of the next rows of a line
+  int64_t cluster = 1;  ///< blocks that share a line (each has a team on it) or columns (each has rows);
+                        ///< above 1 from sm_90 on
+  bool hints = false;   ///< the last access to an X-sized tensor is marked evict-first
+  int64_t hold = 0;     ///< steps of `rows` rows that a column keeps in registers; later rows are read again
+  int64_t grid =
+      1;  ///< blocks that share columns or a line in a cooperative launch, with a grid barrier over workspace
+  int64_t shared =
+      0;  ///< accesses of a thread along the axis, besides those of the tile, that stay in shared memory
   bool operator==(const Schedule&) const = default;
   /// "streamed,threads=256,team=32,vector=4,tile=1,rows=4,chunks=66,blocks=0,prefetch=0,cluster=1,hints=0,hold=0,grid=1,shared=0"
   std::string text() const;
@@ -69,15 +75,16 @@ struct KernelTraits {
   bool runPartials = false;   ///< some partial is summed along the run, as with channels first
   int64_t reads = 1;          ///< X-sized tensors that one slab reads
   bool backward = false;      ///< there is a dy
-  bool updatesState = false;       ///< backward updates a state (nu)
-  bool sweepsColumnsTwice = false;       ///< a column is swept for its statistics and then again
+  bool updatesState = false;  ///< backward updates a state (nu)
+  bool sweepsColumnsTwice = false;  ///< a column is swept for its statistics and then again
   int64_t columnSums = 0;           ///< values that the blocks of a cluster exchange for columns
   bool segmentColumns = false;  ///< a column ends with its segment
-  bool f64Statistics = false;       ///< statistics in f64
+  bool f64Statistics = false;   ///< statistics in f64
   bool rereads = false;       ///< a phase reads an X-sized tensor that one before it has read
-  bool conditional = false;         ///< a sweep of a line has a condition
-  bool peelable = false;         ///< every phase can peel its runs, so operands may begin anywhere and accesses are wide
-  bool congruent = false;         ///< the same if runs stay in registers, because some phases take congruent rows
+  bool conditional = false;   ///< a sweep of a line has a condition
+  bool peelable =
+      false;  ///< every phase can peel its runs, so operands may begin anywhere and accesses are wide
+  bool congruent = false;  ///< the same if runs stay in registers, because some phases take congruent rows
 };
 KernelTraits traitsOf(KernelOp);
 /// Returns the traits of the kernel that would be planned. The strategy must be legal.
@@ -91,24 +98,26 @@ Schedule defaultSchedule(const KernelTraits&, const Arch&, Strategy);
 
 Schedule defaultSchedule(const Problem&, const Arch&, Strategy);
 
-/// Returns the number of rows up to which a kernel whose blocks have whole columns is faster than one that spreads them:
-/// rows stay in registers, and one launch of few blocks ends before three of many would.
+/// Returns the number of rows up to which a kernel whose blocks have whole columns is faster than one that
+/// spreads them: rows stay in registers, and one launch of few blocks ends before three of many would.
 int64_t rowsOfResident(const KernelTraits&, const Schedule&);
 
-/// True if a sweep of the slab finds on chip what the sweeps before it have read. False for columns, which keep
-/// `heldRows` of any number of rows.
+/// True if a sweep of the slab finds on chip what the sweeps before it have read. False for columns, which
+/// keep `heldRows` of any number of rows.
 bool keeps(SlabOp, const Schedule&);
 
 /// Returns the rows of a column that stay on chip between sweeps.
 int64_t heldRows(const Schedule&);
 
-/// Returns the schedule of the same kernel for operands of any alignment and length: it accesses single elements.
+/// Returns the schedule of the same kernel for operands of any alignment and length: it accesses single
+/// elements.
 Schedule unaligned(const Schedule&);
 
-/// True if runs of the phase may be peeled (TeamPeel.cpp): nothing is summed per feature, so a thread may have other
-/// features in each row, and a run of known length is longer than its two ends.
+/// True if runs of the phase may be peeled (TeamPeel.cpp): nothing is summed per feature, so a thread may
+/// have other features in each row, and a run of known length is longer than its two ends.
 bool peels(PhaseOp, const Schedule&);
-/// True if no operands are aligned, because runs begin where no access may. Then the code for any alignment is the only one.
+/// True if no operands are aligned, because runs begin where no access may. Then the code for any alignment
+/// is the only one.
 bool alwaysPeels(const KernelTraits&, const Schedule&);
 /// Returns the length from which on peeling pays: up to nine accesses at the ends may be single elements.
 inline int64_t leastPeeled(int64_t vector) { return 3 * vector + 15; }
@@ -116,28 +125,29 @@ inline int64_t leastPeeled(int64_t vector) { return 3 * vector + 15; }
 /// Returns the schedule of the same kernel with peeled runs.
 Schedule peeled(const Schedule&);
 
-/// True if the tasks of the phase take congruent rows (TeamCongruent.cpp), because a thread needs the same features in all
-/// of its rows: rows with sums per feature that stay in registers, and streams.
+/// True if the tasks of the phase take congruent rows (TeamCongruent.cpp), because a thread needs the same
+/// features in all of its rows: rows with sums per feature that stay in registers, and streams.
 bool takesCongruentRows(PhaseOp, const Schedule&);
 /// Returns the schedule of the same phase for congruent rows, with that many sums per feature.
 Schedule congruent(const Schedule&, int64_t partials);
 int64_t partialsOf(PhaseOp);
-/// Returns the padding, in floats, of a column of the shared memory in which sums of congruent rows are transposed: it
-/// avoids bank conflicts. A column has an element for each thread of the block.
+/// Returns the padding, in floats, of a column of the shared memory in which sums of congruent rows are
+/// transposed: it avoids bank conflicts. A column has an element for each thread of the block.
 inline int64_t transposePitch(int64_t vector) { return std::max<int64_t>(1, 32 / vector); }
 /// Returns how many such buffers a block has.
 int64_t transposeBuffers(const Schedule&);
 
-/// How a phase is launched: blocks of `threads` threads and `columns` features (0: all), registers for `blocks` of them on
-/// a multiprocessor, and `cluster` or `grid` blocks to a task.
+/// How a phase is launched: blocks of `threads` threads and `columns` features (0: all), registers for
+/// `blocks` of them on a multiprocessor, and `cluster` or `grid` blocks to a task.
 struct Launch {
   int64_t threads = 256, columns = 0, blocks = 0, cluster = 1, grid = 1;
-  int64_t shared = 0;  ///< bytes of dynamic shared memory, for prefetched runs and those that do not fit registers
+  int64_t shared =
+      0;  ///< bytes of dynamic shared memory, for prefetched runs and those that do not fit registers
 };
 Launch launchOf(PhaseOp, const Schedule&);
 
-/// Returns how many blocks a device of the architecture holds at once, so that they may wait for each other, and how many
-/// tasks these are.
+/// Returns how many blocks a device of the architecture holds at once, so that they may wait for each other,
+/// and how many tasks these are.
 int64_t blocksTogether(const Schedule&, const Arch&);
 int64_t tasksTogether(const Schedule&, const Arch&);
 
@@ -146,26 +156,31 @@ int64_t unitsPerStep(PhaseOp, const Schedule&);
 
 /// Bytes that one asynchronous copy brings.
 inline constexpr int64_t kCopiedBytes = 16;
-/// Return bytes of the dynamic shared memory of a block that reads `reads` X-sized tensors, in their order there: copies of
-/// tiles (TeamAhead.h), then what runs have besides their tile, then its `partials` sums per feature (TeamShared.cpp).
+/// Return bytes of the dynamic shared memory of a block that reads `reads` X-sized tensors, in their order
+/// there: copies of tiles (TeamAhead.h), then what runs have besides their tile, then its `partials` sums per
+/// feature (TeamShared.cpp).
 int64_t copiedBytes(const Schedule&, int64_t reads);
 int64_t sharedRunBytes(const Schedule&, int64_t reads, int64_t dataBytes);
 int64_t sharedSumBytes(const Schedule&, int64_t partials);
 /// Returns all of these bytes for the phase with the kernel's lines.
 inline int64_t dynamicBytes(const KernelTraits& traits, const Schedule& s) {
-  return copiedBytes(s, traits.reads) + sharedRunBytes(s, traits.reads, traits.dataBytes) + sharedSumBytes(s, traits.partials);
+  return copiedBytes(s, traits.reads) + sharedRunBytes(s, traits.reads, traits.dataBytes) +
+         sharedSumBytes(s, traits.partials);
 }
 /// Returns the X-sized tensors that every step of the slab reads.
 llvm::SmallVector<TensorOp> readAlways(SlabOp);
 
-/// True if the phase streams over rows that a phase before it has read. It has the same tasks and walks blocks, columns
-/// and rows backwards: what was read last is read first, while the second-level cache still has it.
+/// True if the phase streams over rows that a phase before it has read. It has the same tasks and walks
+/// blocks, columns and rows backwards: what was read last is read first, while the second-level cache still
+/// has it.
 bool readsAgain(PhaseOp);
 
-/// Returns the X-sized tensors that the phase is the last to access, and only once; none unless the schedule has hints.
+/// Returns the X-sized tensors that the phase is the last to access, and only once; none unless the schedule
+/// has hints.
 llvm::SmallVector<TensorOp> lastAccessed(PhaseOp, const Schedule&);
 
-/// Returns the bytes of one access to an X-sized tensor. Pointers, strides and lengths must be multiples of it.
+/// Returns the bytes of one access to an X-sized tensor. Pointers, strides and lengths must be multiples of
+/// it.
 int64_t accessBytes(KernelOp, const Schedule&);
 
 /// Returns the features that one block of a stream or of columns works on.

@@ -31,7 +31,8 @@ std::vector<int64_t> tilesOf(const KernelTraits& traits, const Arch& arch) {
   return tiles;
 }
 
-/// Returns the accesses in shared memory that are worth a trial: for long rows, as many as in registers, in large blocks.
+/// Returns the accesses in shared memory that are worth a trial: for long rows, as many as in registers, in
+/// large blocks.
 std::vector<int64_t> sharedOf(const KernelTraits& traits, const Arch& arch) {
   std::vector<int64_t> accesses{0};
   const int64_t whole = arch.accessBytes / traits.dataBytes;
@@ -45,7 +46,8 @@ std::vector<int64_t> sharedOf(const KernelTraits& traits, const Arch& arch) {
 
 KnobSpace knobSpace(const KernelTraits& traits, const Arch& arch, Strategy strategy) {
   const Schedule s = defaultSchedule(traits, arch, strategy);
-  const bool runs = traits.lines || traits.blocks, partials = traits.partials || traits.streams || traits.runPartials;
+  const bool runs = traits.lines || traits.blocks,
+             partials = traits.partials || traits.streams || traits.runPartials;
   const int64_t lanes = arch.accessBytes / traits.dataBytes;
   std::vector<int64_t> vectors{1};
   while (vectors.back() < lanes) vectors.push_back(2 * vectors.back());
@@ -60,8 +62,7 @@ KnobSpace knobSpace(const KernelTraits& traits, const Arch& arch, Strategy strat
   space.knobs.push_back({"blocks", around({1, 2, 4}, s.blocks)});
   std::vector<int64_t> ahead{0, 1, 2, 4};
   if (arch.clusters()) ahead.insert(ahead.end(), {5, 7});
-  space.knobs.push_back(
-      {"prefetch", traits.lines ? ahead : std::vector<int64_t>{s.prefetch.knob()}});
+  space.knobs.push_back({"prefetch", traits.lines ? ahead : std::vector<int64_t>{s.prefetch.knob()}});
   const bool clusters = traits.lines && traits.width && arch.clusters();
   space.knobs.push_back({"cluster", around(clusters ? std::vector<int64_t>{1, 2, 4, 8, 16} : std::vector<int64_t>{1}, s.cluster)});
   space.knobs.push_back({"hints", {0, 1}});
@@ -73,7 +74,8 @@ KnobSpace knobSpace(const KernelTraits& traits, const Arch& arch, Strategy strat
   const int64_t all = arch.multiprocessors;
   std::vector<int64_t> grids{1};
   if (meets) grids = {1, all / 8, all / 4, all / 2, all};
-  const bool wide = traits.lines && !traits.conditional && traits.width * traits.dataBytes * traits.reads >= 4 * kLongRun;
+  const bool wide =
+      traits.lines && !traits.conditional && traits.width * traits.dataBytes * traits.reads >= 4 * kLongRun;
   if (wide && !arch.clusters()) grids = {1, 2, 4, 8};
   space.knobs.push_back({"grid", around(std::move(grids), s.grid)});
   space.knobs.push_back({"shared", around(sharedOf(traits, arch), s.shared)});
@@ -92,10 +94,12 @@ static double columnsCost(const KernelTraits& traits, const Schedule& s, const A
 double predict(const KernelTraits& traits, const Schedule& s, const Arch& arch, const Load& load) {
   const double elements = double(load.totalRows()) * double(load.features);
   const bool again = traits.blocks || (traits.lines && s.tile == 0);  // a run that is walked twice
-  double transfers = traits.columns ? columnsCost(traits, s, arch, load) : double(traits.reads) * (again ? 2 : 1) + 1;
+  double transfers =
+      traits.columns ? columnsCost(traits, s, arch, load) : double(traits.reads) * (again ? 2 : 1) + 1;
   if (traits.streams && traits.rereads) transfers += double(traits.reads);
   // Lanes behind the end of a run are idle.
-  const double held = double(s.team * s.cluster * (traits.lines ? s.grid : 1) * s.vector * std::max<int64_t>(s.tile + s.shared, 1));
+  const double held = double(s.team * s.cluster * (traits.lines ? s.grid : 1) * s.vector *
+                             std::max<int64_t>(s.tile + s.shared, 1));
   const double useful = s.tile > 0 && traits.width ? std::min(1.0, double(traits.width) / held) : 1;
   // Little's law: bytes under way on one multiprocessor against what its share of the bandwidth needs.
   constexpr double kNeeded = 40 << 10;
@@ -106,7 +110,8 @@ double predict(const KernelTraits& traits, const Schedule& s, const Arch& arch, 
       double(1 + s.prefetch.depth);
   const double underWay = blocks * double(s.threads) * std::min(perThread, 256.0);
   const double rate = std::min(1.0, underWay / kNeeded) * (0.5 + 0.5 * useful);
-  const double narrow = double(s.vector * traits.dataBytes) < 16 ? 16.0 / double(s.vector * traits.dataBytes) : 1;
+  const double narrow =
+      double(s.vector * traits.dataBytes) < 16 ? 16.0 / double(s.vector * traits.dataBytes) : 1;
   // Warps that share a row wait for each other, and blocks of a cluster longer than warps of a block.
   const double warps = double(s.team * s.cluster) / 32;
   const double barriers = (warps > 1 ? 1 + 0.01 * warps : 1) + 0.03 * std::log2(double(s.cluster));
@@ -117,7 +122,8 @@ double predict(const KernelTraits& traits, const Schedule& s, const Arch& arch, 
       traits.partials ? double(s.chunks) * double(load.features) * 4.0 * double(traits.partials) : 0;
   // A grid barrier costs about half of the time of two launches.
   const double meeting = s.grid > 1 ? double(32 << 10) * double(arch.multiprocessors) : 0;
-  return (elements * double(traits.dataBytes) * transfers + partials + meeting) / rate * (0.9 + 0.1 * narrow) * barriers * pieces;
+  return (elements * double(traits.dataBytes) * transfers + partials + meeting) / rate *
+         (0.9 + 0.1 * narrow) * barriers * pieces;
 }
 
 std::string family(const KernelTraits& traits, const Schedule& s) {

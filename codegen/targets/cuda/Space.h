@@ -11,7 +11,8 @@ KnobSpace knobSpace(const KernelTraits&, const Arch&, Strategy);
 /// Returns a relative time: the bytes moved over the share of the bandwidth that the loads in flight can use.
 double predict(const KernelTraits&, const Schedule&, const Arch&, const Load&);
 
-/// Returns how threads are spread, and where runs are on the chip: "warp", "block cluster bulk", "columns held grid".
+/// Returns how threads are spread, and where runs are on the chip: "warp", "block cluster bulk", "columns
+/// held grid".
 std::string family(const KernelTraits&, const Schedule&);
 
 }  // namespace normc::codegen::cuda

@@ -1,11 +1,11 @@
 // Reads of later steps into registers, and by cp.async into shared memory.
 //
-// A thread copies what it reads itself, 16 bytes for each of its accesses. So it waits for its own copies, and there is
-// no barrier. The ring has a place for each step that is in flight and one more: the copy of a step goes where the step
-// before the present one was read, whose values have been used.
+// A thread copies what it reads itself, 16 bytes for each of its accesses. So it waits for its own copies,
+// and there is no barrier. The ring has a place for each step that is in flight and one more: the copy of a
+// step goes where the step before the present one was read, whose values have been used.
 //
-// Groups of copies are counted by steps. A step without copies (behind the last row) has an empty group, so the wait is
-// the same in every step, and nothing is in flight when a slab ends.
+// Groups of copies are counted by steps. A step without copies (behind the last row) has an empty group, so
+// the wait is the same in every step, and nothing is in flight when a slab ends.
 #include "codegen/targets/cuda/TeamAhead.h"
 
 #include "codegen/targets/cuda/Ptx.h"
@@ -21,8 +21,8 @@ namespace normc::codegen::cuda {
 TeamLowering::ReadAhead::ReadAhead(TeamLowering& team, SlabOp slab, Steps steps)
     : t_(team), l_(team.l_), f_(team.f_), s_(team.s_), steps_(std::move(steps)), tensors_(readAlways(slab)) {}
 
-std::unique_ptr<TeamLowering::ReadAhead> TeamLowering::ReadAhead::make(Prefetch prefetch, TeamLowering& team, SlabOp slab,
-                                                                       Steps steps) {
+std::unique_ptr<TeamLowering::ReadAhead> TeamLowering::ReadAhead::make(Prefetch prefetch, TeamLowering& team,
+                                                                       SlabOp slab, Steps steps) {
   switch (prefetch.kind) {
     case Prefetch::None:
       return std::unique_ptr<ReadAhead>(new ReadAhead(team, slab, std::move(steps)));
@@ -36,13 +36,16 @@ std::unique_ptr<TeamLowering::ReadAhead> TeamLowering::ReadAhead::make(Prefetch 
   llvm_unreachable("a prefetch of no kind");
 }
 
-Value TeamLowering::ReadAhead::later(Value first, int64_t steps) { return l_.add(first, l_.index(steps * steps_.stride)); }
+Value TeamLowering::ReadAhead::later(Value first, int64_t steps) {
+  return l_.add(first, l_.index(steps * steps_.stride));
+}
 
 Value TeamLowering::ReadAhead::stepOf(Value first) {
   return l_.div(l_.sub(first, t_.begin_), l_.index(steps_.stride));
 }
 
-/// Only what registers do not hold of a run is copied: all of the run is in flight before any of it is waited for.
+/// Only what registers do not hold of a run is copied: all of the run is in flight before any of it is waited
+/// for.
 void TeamLowering::ReadAhead::step(MutableArrayRef<Replica> rows, Value first) {
   if (t_.sharedTensors_.empty()) return;
   t_.sharedRun_ = t_.sharedRunOf(first, steps_.stride);
@@ -81,7 +84,8 @@ Values TeamLowering::RegisterReads::load(ArrayRef<Replica> rows) {
         for (TensorOp t : tensors_) zeros.push_back(l_.zero(t_.storedType(t, lanes)));
         auto loads = [&, r = r] {
           Values loaded;
-          for (TensorOp t : tensors_) loaded.push_back(t_.loadStored(t, t_.alongRun(row.at, position), lanes, int64_t(r)));
+          for (TensorOp t : tensors_)
+            loaded.push_back(t_.loadStored(t, t_.alongRun(row.at, position), lanes, int64_t(r)));
           return loaded;
         };
         Value condition = t_.both(row.active, position.inside);
@@ -116,8 +120,8 @@ void TeamLowering::AsyncCopies::step(MutableArrayRef<Replica> rows, Value first)
       auto loads = [&] {
         Values loaded;
         for (auto [i, t] : llvm::enumerate(tensors_))
-          loaded.push_back(LLVM::LoadOp::create(l_.b, l_.loc, t_.storedType(t, s_.vector), slotOf(memory, slot + int64_t(i)),
-                                                unsigned(kCopiedBytes)));
+          loaded.push_back(LLVM::LoadOp::create(l_.b, l_.loc, t_.storedType(t, s_.vector),
+                                                slotOf(memory, slot + int64_t(i)), unsigned(kCopiedBytes)));
         return loaded;
       };
       Value condition = t_.both(row.active, t_.tilePosition(k).inside);
@@ -151,14 +155,16 @@ void TeamLowering::AsyncCopies::wait(Value) { waitForCopies(l_.b, l_.loc, s_.pre
 Value TeamLowering::AsyncCopies::place(Value first) {
   Value step = l_.rem(stepOf(first), l_.index(s_.prefetch.depth + 1));
   Value place = l_.add(l_.mul(step, l_.index(slots() * t_.blockThreads())), t_.thread_);
-  Value bytes = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), l_.mul(place, l_.index(kCopiedBytes)));
+  Value bytes =
+      arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), l_.mul(place, l_.index(kCopiedBytes)));
   Value memory = t_.dynamicMemory();
   return LLVM::GEPOp::create(l_.b, l_.loc, memory.getType(), l_.b.getI8Type(), memory, ValueRange{bytes});
 }
 
 Value TeamLowering::AsyncCopies::slotOf(Value place, int64_t slot) {
   const auto offset = int32_t(slot * t_.blockThreads() * kCopiedBytes);
-  return LLVM::GEPOp::create(l_.b, l_.loc, place.getType(), l_.b.getI8Type(), place, ArrayRef<LLVM::GEPArg>{offset});
+  return LLVM::GEPOp::create(l_.b, l_.loc, place.getType(), l_.b.getI8Type(), place,
+                             ArrayRef<LLVM::GEPArg>{offset});
 }
 
 }  // namespace normc::codegen::cuda

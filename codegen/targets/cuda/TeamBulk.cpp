@@ -1,12 +1,13 @@
-// Bulk copies of the rows of later steps, from sm_90 on: the first thread of a team has a whole piece of a run copied by
-// one instruction.
+// Bulk copies of the rows of later steps, from sm_90 on: the first thread of a team has a whole piece of a
+// run copied by one instruction.
 //
-// A piece is what the team's k-th accesses read, `team * 16` bytes or what is left of the run. It goes to the places of
-// shared memory that AsyncCopies uses, so it is read in the same way and takes as much room.
+// A piece is what the team's k-th accesses read, `team * 16` bytes or what is left of the run. It goes to the
+// places of shared memory that AsyncCopies uses, so it is read in the same way and takes as much room.
 //
-// Each place of the ring has an mbarrier for each team. The first thread announces how many bytes will arrive, none if
-// the team has no row, and all threads of the team wait for its phase: in the n-th round that of parity n mod 2. A place
-// is written again after the barrier of the team for the sums of the step that read it, so every step needs a sum.
+// Each place of the ring has an mbarrier for each team. The first thread announces how many bytes will
+// arrive, none if the team has no row, and all threads of the team wait for its phase: in the n-th round that
+// of parity n mod 2. A place is written again after the barrier of the team for the sums of the step that
+// read it, so every step needs a sum.
 #include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/TeamAhead.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -31,7 +32,8 @@ Value TeamLowering::BulkCopies::mbarrierOf(Value place) {
   if (!memory) {
     auto type = LLVM::LLVMArrayType::get(l_.b.getI64Type(), (s_.prefetch.depth + 1) * t_.place_.units);
     OpBuilder b(module.getBodyRegion());
-    memory = LLVM::GlobalOp::create(b, l_.loc, type, /*isConstant=*/false, LLVM::Linkage::Internal, name, Attribute(),
+    memory = LLVM::GlobalOp::create(b, l_.loc, type, /*isConstant=*/false, LLVM::Linkage::Internal, name,
+                                    Attribute(),
                                     /*alignment=*/kMbarrierBytes, kSharedSpace);
     b.createBlock(&memory.getInitializerRegion());
     LLVM::ReturnOp::create(b, l_.loc, LLVM::UndefOp::create(b, l_.loc, type));
@@ -44,14 +46,16 @@ Value TeamLowering::BulkCopies::mbarrierOf(Value place) {
 
 void TeamLowering::BulkCopies::begin() {
   t_.storeWhere(t_.isZero(t_.place_.spanLane), [&] {
-    for (int64_t place = 0; place <= s_.prefetch.depth; ++place) initMbarrier(l_.b, l_.loc, mbarrierOf(l_.index(place)));
+    for (int64_t place = 0; place <= s_.prefetch.depth; ++place)
+      initMbarrier(l_.b, l_.loc, mbarrierOf(l_.index(place)));
   });
   t_.barrier();
   AsyncCopies::begin();
 }
 
 void TeamLowering::BulkCopies::copy(ArrayRef<Replica> rows, Value first) {
-  const Value zero = l_.index(0), places = l_.index(s_.prefetch.depth + 1), most = l_.index(s_.team * kCopiedBytes);
+  const Value zero = l_.index(0), places = l_.index(s_.prefetch.depth + 1),
+              most = l_.index(s_.team * kCopiedBytes);
   t_.storeWhere(t_.isZero(t_.place_.spanLane), [&] {
     Value mbarrier = mbarrierOf(l_.rem(stepOf(first), places));
     Value to = place(first);
@@ -77,8 +81,8 @@ void TeamLowering::BulkCopies::copy(ArrayRef<Replica> rows, Value first) {
         t_.storeWhere(l_.less(zero, piece->bytes), [&] {
           for (auto [i, t] : llvm::enumerate(tensors_))
             copyInBulk(l_.b, l_.loc, slotOf(to, slot + int64_t(i)),
-                       t_.globalAddress(t, f_.address(t, t_.alongRun(row.at, {.offset = piece->offset}))), mbarrier,
-                       toI32(piece->bytes));
+                       t_.globalAddress(t, f_.address(t, t_.alongRun(row.at, {.offset = piece->offset}))),
+                       mbarrier, toI32(piece->bytes));
         });
         slot += int64_t(tensors_.size());
       }
@@ -87,7 +91,8 @@ void TeamLowering::BulkCopies::copy(ArrayRef<Replica> rows, Value first) {
 
 void TeamLowering::BulkCopies::wait(Value first) {
   const Value step = stepOf(first), places = l_.index(s_.prefetch.depth + 1);
-  waitForMbarrier(l_.b, l_.loc, mbarrierOf(l_.rem(step, places)), toI32(l_.rem(l_.div(step, places), l_.index(2))));
+  waitForMbarrier(l_.b, l_.loc, mbarrierOf(l_.rem(step, places)),
+                  toI32(l_.rem(l_.div(step, places), l_.index(2))));
 }
 
 }  // namespace normc::codegen::cuda

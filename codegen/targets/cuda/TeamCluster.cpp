@@ -20,8 +20,8 @@ namespace normc::codegen::cuda {
 
 static constexpr unsigned kSharedSpace = 3;
 
-/// Returns shared memory that other blocks of the cluster write. Its linkage is external: LLVM would see no writer of an
-/// internal variable, because `mapa` is declared to let no address escape.
+/// Returns shared memory that other blocks of the cluster write. Its linkage is external: LLVM would see no
+/// writer of an internal variable, because `mapa` is declared to let no address escape.
 Value TeamLowering::clusterShared(int64_t elements) {
   auto module = function_->getParentOfType<gpu::GPUModuleOp>();
   const std::string name = (function_.getName() + "_parts_" + Twine(clusterBuffers_++)).str();
@@ -41,8 +41,8 @@ void TeamLowering::taskBarrier() {
   waitForCluster(l_.b, l_.loc);
 }
 
-/// Replaces the parts by the sums of runs, in all threads of their teams in all blocks. Every thread of the cluster takes
-/// part.
+/// Replaces the parts by the sums of runs, in all threads of their teams in all blocks. Every thread of the
+/// cluster takes part.
 void TeamLowering::sumOverCluster(MutableArrayRef<Value> sums) {
   OpBuilder& b = l_.b;
   mlir::Location loc = l_.loc;
@@ -61,8 +61,8 @@ void TeamLowering::sumOverCluster(MutableArrayRef<Value> sums) {
                   l_.add(l_.mul(unit, l_.index(parts)), l_.index(int64_t(sum) * blocks * warps)));
   };
   for (Value& v : sums) v = sumOverLanes(v, kWarp);
-  // Lane r writes to block r. The other lanes have a valid block, too, because LLVM may compute the address before the
-  // condition.
+  // Lane r writes to block r. The other lanes have a valid block, too, because LLVM may compute the address
+  // before the condition.
   Value there = inSharedMemoryOf(b, loc, memory, word(l_.rem(lane, l_.index(blocks)), b.getI32Type()));
   l_.when(l_.less(lane, l_.index(blocks)), {}, [&] {
     Value place = l_.add(l_.mul(rank_, l_.index(own)), member);
@@ -88,8 +88,8 @@ void TeamLowering::sumOverCluster(MutableArrayRef<Value> sums) {
   }
 }
 
-/// Returns each value of each block of the cluster for its part of the columns: by value, then by block. All threads of a
-/// block pass the same values for the same column.
+/// Returns each value of each block of the cluster for its part of the columns: by value, then by block. All
+/// threads of a block pass the same values for the same column.
 SmallVector<Values> TeamLowering::exchangeColumns(ArrayRef<Value> own) {
   OpBuilder& b = l_.b;
   mlir::Location loc = l_.loc;
@@ -104,7 +104,8 @@ SmallVector<Values> TeamLowering::exchangeColumns(ArrayRef<Value> own) {
     Value place = l_.add(mine, l_.add(l_.mul(part, l_.index(columns)), l_.index(int64_t(value) * blocks * columns)));
     return LLVM::GEPOp::create(b, loc, memory.getType(), type, memory, ValueRange{word(place, b.getI64Type())});
   };
-  // Span u writes to the block u ranks after this one: a valid block for every thread, also if LLVM computes it early.
+  // Span u writes to the block u ranks after this one: a valid block for every thread, also if LLVM computes
+  // it early.
   Value unit = units == 1 ? l_.index(0) : l_.div(thread_, l_.index(place_.span));
   for (int64_t first = 0; first < blocks; first += units) {
     Value step = l_.add(unit, l_.index(first)), block = l_.rem(l_.add(rank_, step), l_.index(blocks));

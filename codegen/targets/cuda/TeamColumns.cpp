@@ -59,8 +59,8 @@ Value TeamLowering::rowCount() {
   return overSegments ? l_.mul(f_.segments(), f_.rows()) : f_.rows();
 }
 
-/// Returns the rows of this team in the step that begins at `first`. Rows of a kept step that are behind the end of the
-/// slab are not moved to its last row: they are not read, and their addresses stay simple sums.
+/// Returns the rows of this team in the step that begins at `first`. Rows of a kept step that are behind the
+/// end of the slab are not moved to its last row: they are not read, and their addresses stay simple sums.
 TeamLowering::Replicas TeamLowering::rowsFrom(const Replica& column, Value first, Value end, bool kept) {
   bool overSegments = !slab_.isPer("segment") && !f_.kernel().getSegmentsAreOne();
   // Never divides by zero, also without rows.
@@ -115,9 +115,9 @@ void TeamLowering::holdRows(const Replica& column) {
     }
 }
 
-/// Returns the shift estimate of Walk::probe, for which each of eight teams of a block reads one row, and all exchange them.
-/// They read rows again, from a cache, that some team may hold, because which team that is depends on the sizes, and
-/// registers cannot be indexed.
+/// Returns the shift estimate of Walk::probe, for which each of eight teams of a block reads one row, and all
+/// exchange them. They read rows again, from a cache, that some team may hold, because which team that is
+/// depends on the sizes, and registers cannot be indexed.
 Value TeamLowering::probeHeld(TensorOp x, const Replica& column) {
   Value memory = exchange(flip_++ % 2), team = l_.div(thread_, l_.index(place_.span));
   const int64_t lanes = s_.vector > 1 ? s_.vector : 0;
@@ -126,8 +126,10 @@ Value TeamLowering::probeHeld(TensorOp x, const Replica& column) {
     return Values{f_.load(x, f_.address(x, probedPlace(column.at, team, kProbedRows)), lanes, {})};
   })[0];
   exchangeStore(memory, 0, mine);
-  if (gridded()) barrier();  // the grid barrier of the sums comes before the first store
-  else taskBarrier();
+  if (gridded())
+    barrier();  // the grid barrier of the sums comes before the first store
+  else
+    taskBarrier();
   Values rows;
   for (int64_t i = 0; i < kProbedRows; ++i) rows.push_back(exchangeLoad(memory, 0, i));
   return asStored(x, l_.middle(rows));

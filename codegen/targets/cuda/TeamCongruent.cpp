@@ -34,7 +34,8 @@ namespace normc::codegen::cuda {
 
 /// Finds the rows that are ordered by class together with this task's, and its places in that order.
 void TeamLowering::beginCongruent() {
-  const Value count = l_.index(s_.vector), one = l_.index(1), size = f_.chunkUnits(), together = l_.mul(count, size);
+  const Value count = l_.index(s_.vector), one = l_.index(1), size = f_.chunkUnits(),
+              together = l_.mul(count, size);
   Value groups = l_.div(f_.chunks(f_.phase().number()), count);
   groups = l_.select(l_.less(one, groups), groups, one);
   const Value last = l_.sub(groups, one), group = l_.min(l_.div(f_.task(), count), last);
@@ -46,7 +47,9 @@ void TeamLowering::beginCongruent() {
 }
 
 /// Returns the number of rows in the classes before this one.
-Value TeamLowering::rowsBefore(Value which) { return l_.add(l_.mul(which, classes_.each), l_.min(which, classes_.more)); }
+Value TeamLowering::rowsBefore(Value which) {
+  return l_.add(l_.mul(which, classes_.each), l_.min(which, classes_.more));
+}
 
 Value TeamLowering::classAt(Value place) {
   Value which = l_.index(0);
@@ -116,10 +119,13 @@ void TeamLowering::peelClass(SlabOp slab) {
   for (TensorOp t : accessedIn(slab)) {
     Value congruent;
     if (t != leading) congruent = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, place(t), x);
-    if (!f_.kernel().getSegmentsAreOne()) {  // the row after the last one of a segment is the first of the next
+    if (!f_.kernel()
+             .getSegmentsAreOne()) {  // the row after the last one of a segment is the first of the next
       Value next = f_.address(t, {.segment = l_.index(1), .row = zero, .feature = zero});
       Value behind = f_.address(t, {.segment = zero, .row = f_.rows(), .feature = zero});
-      congruent = both(congruent, isZero(arith::AndIOp::create(l_.b, l_.loc, l_.sub(next, behind), l_.index(s_.vector - 1))));
+      congruent =
+          both(congruent,
+               isZero(arith::AndIOp::create(l_.b, l_.loc, l_.sub(next, behind), l_.index(s_.vector - 1))));
     }
     if (congruent) peel.congruent[t] = congruent;
     if (t.getAccess() != "write") readsCongruent_ = both(readsCongruent_, congruent);
@@ -128,7 +134,8 @@ void TeamLowering::peelClass(SlabOp slab) {
   peels_.assign(std::max<int64_t>(s_.rows, kHeadTogether), peel);
 }
 
-/// Does the same for rows of any class, which are accessed by elements: a thread has the features of an aligned row.
+/// Does the same for rows of any class, which are accessed by elements: a thread has the features of an
+/// aligned row.
 void TeamLowering::peelByElements(SlabOp slab) {
   Peel peel;
   peel.head = l_.index(0);
@@ -140,8 +147,9 @@ void TeamLowering::peelByElements(SlabOp slab) {
   peels_.assign(std::max<int64_t>(s_.rows, kHeadTogether), peel);
 }
 
-/// Returns what `read` loads of the rows of a step, values of these types: all in whole accesses, or all by elements. Each
-/// of the two branches has all loads, because loads in branches of their own would wait for each other.
+/// Returns what `read` loads of the rows of a step, values of these types: all in whole accesses, or all by
+/// elements. Each of the two branches has all loads, because loads in branches of their own would wait for
+/// each other.
 Values TeamLowering::readRuns(ArrayRef<Type> types, llvm::function_ref<Values()> read) {
   if (!congruent_ || !readsCongruent_) return read();
   Values none;
@@ -154,8 +162,8 @@ Values TeamLowering::readRuns(ArrayRef<Type> types, llvm::function_ref<Values()>
   return all;
 }
 
-/// Lets `compute` provide these vectors at a position of the tile that is inside. Elsewhere nothing is read, because a
-/// block may have fewer columns than an access.
+/// Lets `compute` provide these vectors at a position of the tile that is inside. Elsewhere nothing is read,
+/// because a block may have fewer columns than an access.
 void TeamLowering::knownInside(const Position& position, ArrayRef<TensorOp> vectors, llvm::function_ref<void()> compute) {
   if (!position.inside || !congruent_) return compute();
   auto known = [&](TensorOp t) -> Value& { return loadedVectors_[{t.getOperation(), position.index}]; };
@@ -171,8 +179,9 @@ void TeamLowering::knownInside(const Position& position, ArrayRef<TensorOp> vect
 
 //===-- Where sums go ---------------------------------------------------------------===//
 
-/// Does what flushPartials does. The elements of neighbouring threads are `vector` apart, so sums are transposed in shared
-/// memory, and neighbouring threads add neighbouring features. Padded columns avoid bank conflicts.
+/// Does what flushPartials does. The elements of neighbouring threads are `vector` apart, so sums are
+/// transposed in shared memory, and neighbouring threads add neighbouring features. Padded columns avoid bank
+/// conflicts.
 void TeamLowering::flushCongruent() {
   const int64_t threads = blockThreads(), pitch = threads + transposePitch(s_.vector);
   auto element = [&](Value v, int64_t e) -> Value {

@@ -23,15 +23,16 @@ void TeamLowering::waitForGrid() {
   barrier();
 }
 
-/// Replaces the parts of each block by the sums over all blocks. All threads of a block pass the same values for the same
-/// column, and get the same.
+/// Replaces the parts of each block by the sums over all blocks. All threads of a block pass the same values
+/// for the same column, and get the same.
 void TeamLowering::sumOverGrid(MutableArrayRef<Value> sums) {
   TensorOp parts = f_.tensor(partsName());
   const int64_t grid = launch_.grid, units = blockThreads() / place_.span, lanes = s_.vector > 1 ? s_.vector : 0;
   Value unit = units == 1 ? l_.index(0) : l_.div(thread_, l_.index(place_.span));
   Value feature = l_.add(runBegin_, columnOffset_);
   auto at = [&](size_t sum, Value block) {
-    return f_.address(parts, {.feature = feature, .window = l_.add(block, l_.index((exchangedSums_ + int64_t(sum)) * grid))});
+    return f_.address(parts, {.feature = feature,
+                              .window = l_.add(block, l_.index((exchangedSums_ + int64_t(sum)) * grid))});
   };
   storeWhere(both(units > 1 ? isZero(unit) : Value(), inside_), [&] {
     for (auto [i, v] : llvm::enumerate(sums)) f_.store(parts, at(i, rank_), v, {});
@@ -58,7 +59,8 @@ void TeamLowering::sumOverGrid(MutableArrayRef<Value> sums) {
     return next;
   });
   exchangedSums_ += int64_t(sums.size());
-  // The rows of the next sweep get addresses of their own: those of this one would occupy registers during the barrier.
+  // The rows of the next sweep get addresses of their own: those of this one would occupy registers during
+  // the barrier.
   Value again = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI32Type(), unit);
   again = gpu::ShuffleOp::create(l_.b, l_.loc, again, 0, kWarp, gpu::ShuffleMode::XOR).getShuffleResult();
   again = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getIndexType(), again);
@@ -67,9 +69,10 @@ void TeamLowering::sumOverGrid(MutableArrayRef<Value> sums) {
   llvm::copy(total, sums.begin());
 }
 
-/// Replaces the parts by the sums of runs, in all threads of their teams in all blocks: over the team in each block, then
-/// over the blocks in their order. Steps alternate between two places for parts: a block that writes in step i + 2 has
-/// passed the barrier of step i + 1, before which all blocks had read the parts of step i.
+/// Replaces the parts by the sums of runs, in all threads of their teams in all blocks: over the team in each
+/// block, then over the blocks in their order. Steps alternate between two places for parts: a block that
+/// writes in step i + 2 has passed the barrier of step i + 1, before which all blocks had read the parts of
+/// step i.
 void TeamLowering::sumRunOverGrid(MutableArrayRef<Value> sums) {
   sumOverTeam(sums, s_.team);
   TensorOp parts = f_.tensor(partsName());
@@ -103,8 +106,8 @@ bool TeamLowering::otherBlocksRead() const {
   return llvm::any_of(deferred_, [](const DeferredStore& w) { return !isUnshared(w.tensor); });
 }
 
-/// Arrives at the grid barrier of deferred stores before the last sweep of the slab, if nothing after it reads state. Then
-/// only the block that stores waits.
+/// Arrives at the grid barrier of deferred stores before the last sweep of the slab, if nothing after it
+/// reads state. Then only the block that stores waits.
 void TeamLowering::arriveBefore(SweepOp sweep) {
   if (!gridded() || !sweep.getSums().empty() || !otherBlocksRead()) return;
   for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())

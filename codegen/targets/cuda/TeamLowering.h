@@ -21,7 +21,8 @@
 
 namespace normc::codegen::cuda {
 
-/// Returns the index of the block in the phase's grid, counted from the end if the phase walks backwards (readsAgain).
+/// Returns the index of the block in the phase's grid, counted from the end if the phase walks backwards
+/// (readsAgain).
 mlir::Value blockIn(Loops&, PhaseOp, mlir::gpu::Dimension);
 
 class TeamLowering : Walk {
@@ -59,8 +60,9 @@ class TeamLowering : Walk {
   using PositionOf = llvm::function_ref<Position(int64_t replica)>;
   /// A run that begins anywhere: aligned accesses between two ends of single elements.
   struct Peel {
-    mlir::Value head, vectors;   ///< elements before the accesses; number of accesses
-    llvm::DenseMap<mlir::Operation*, mlir::Value> congruent;  ///< of tensors other than x: true if it is aligned as x is
+    mlir::Value head, vectors;  ///< elements before the accesses; number of accesses
+    llvm::DenseMap<mlir::Operation*, mlir::Value>
+        congruent;  ///< of tensors other than x: true if it is aligned as x is
   };
 
   //===-- Slabs (TeamSlabs.cpp) -------------------------------------------------===//
@@ -78,7 +80,8 @@ class TeamLowering : Walk {
   void stream(SlabOp);
   void streamRows(SlabOp);
   void headRows(SweepOp, mlir::Value last, int64_t head);
-  void placeUnit(Replica&, mlir::Value first, int64_t r, mlir::Value end, llvm::function_ref<void(mlir::Value)> set);
+  void placeUnit(Replica&, mlir::Value first, int64_t r, mlir::Value end,
+                 llvm::function_ref<void(mlir::Value)> set);
   void body(SlabOp, Replicas&);
   void computeHoisted();
   void loadVectors(SlabOp);
@@ -218,39 +221,46 @@ class TeamLowering : Walk {
   mlir::IRMapping shared_;                ///< values of the phase, outside all slabs
   mlir::Value thread_, columnBlock_;      ///< in the block; which tile of columns
   mlir::Value rank_;                      ///< of the block in its task
-  mlir::Value clusterStep_;               ///< 0, 1, 0, ... by step of a line or tile of columns: the buffer that is written
+  mlir::Value
+      clusterStep_;  ///< 0, 1, 0, ... by step of a line or tile of columns: the buffer that is written
   int64_t clusterBuffers_ = 0;
   std::optional<GridBarrier> gridBarrier_;  ///< if the task has several blocks of the grid
-  int64_t exchangedSums_ = 0;                ///< sums of the tile, or the step, that blocks have exchanged over the grid
-  bool arrived_ = false;                  ///< at the grid barrier that stores of state wait for
+  int64_t exchangedSums_ = 0;  ///< sums of the tile, or the step, that blocks have exchanged over the grid
+  bool arrived_ = false;       ///< at the grid barrier that stores of state wait for
   mlir::Value columnOffset_;              ///< of a thread's first column in its block's
-  llvm::StringMap<mlir::Value> isPresent_;   ///< true if an output that may be left out is there
+  llvm::StringMap<mlir::Value> isPresent_;  ///< true if an output that may be left out is there
   Place place_;                           ///< of the slab being lowered, and the width of its runs
   mlir::Value width_;
   mlir::Value inside_;                    ///< true if the thread's column is one of the tensor
   llvm::SmallVector<Peel> peels_;         ///< of each replica; none: runs are aligned, or read one by one
-  bool congruent_ = false;                    ///< the phase's tasks take congruent rows
-  /// The rows of neighbouring tasks, ordered by alignment class: `each` of every class, and one more of the first `more`.
+  bool congruent_ = false;                ///< the phase's tasks take congruent rows
+  /// The rows of neighbouring tasks, ordered by alignment class: `each` of every class, and one more of the
+  /// first `more`.
   struct Classes {
     mlir::Value first;         ///< of the rows
     mlir::Value each, more;
-    mlir::Value begin, end;    ///< places of this task's rows in that order
+    mlir::Value begin, end;  ///< places of this task's rows in that order
   };
   Classes classes_;
-  mlir::Value readsCongruent_;      ///< true if all tensors that are read are aligned as x is; null: they are
-  std::optional<bool> wholeAccesses_;  ///< set: all reads are whole accesses, or none are; else the alignment of each tensor decides
-  mlir::Value firstOfClass_;     ///< the task's first row of the class that is being walked; null: none is
+  mlir::Value readsCongruent_;  ///< true if all tensors that are read are aligned as x is; null: they are
+  std::optional<bool> wholeAccesses_;  ///< set: all reads are whole accesses, or none are; else the alignment
+                                       ///< of each tensor decides
+  mlir::Value firstOfClass_;  ///< the task's first row of the class that is being walked; null: none is
   int64_t slackBefore_ = 0, slackAfter_ = 0;  ///< the least elements at the ends of a peeled run
-  mlir::Value fetchCondition_;                    ///< the condition under which fetched values are used; null: always
+  mlir::Value fetchCondition_;            ///< the condition under which fetched values are used; null: always
   bool holds_ = false;                    ///< the slab's runs stay in registers: by tensor, replica and place
   llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value> held_;
-  llvm::SmallVector<TensorOp> sharedTensors_;  ///< whose runs shared memory holds besides the tile; addresses of this thread's parts:
+  llvm::SmallVector<TensorOp>
+      sharedTensors_;  ///< whose runs shared memory holds besides the tile; addresses of this thread's parts:
   mlir::Value sharedRun_, sharedSums_;         ///< of the step; sums per feature of the same places
-  llvm::SmallVector<TensorOp> heldTensors_;  ///< whose first rows a column slab keeps, and these rows in the data type:
+  llvm::SmallVector<TensorOp>
+      heldTensors_;  ///< whose first rows a column slab keeps, and these rows in the data type:
   llvm::SmallVector<Values> heldRows_;       ///< by step, row of the step, tensor
-  llvm::SmallVector<SlabOp> hoisted_;      ///< slabs over features that the next slab computes for its own columns
+  llvm::SmallVector<SlabOp>
+      hoisted_;  ///< slabs over features that the next slab computes for its own columns
   bool inHoisted_ = false;
-  llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value> loadedVectors_;  ///< vectors of features in registers, by place of the tile
+  llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value>
+      loadedVectors_;                     ///< vectors of features in registers, by place of the tile
   llvm::SmallVector<TensorOp> partials_;  ///< summed per feature in registers: sums_[partial * positions + position]
   llvm::DenseMap<mlir::Operation*, size_t> partialsOf_;  ///< the first one of each sweep
   Values sums_;

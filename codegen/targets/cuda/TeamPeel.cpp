@@ -102,13 +102,16 @@ TeamLowering::Position TeamLowering::endPosition(int64_t i, int64_t replica) {
 Value TeamLowering::loadStored(TensorOp t, const Coordinates& at, int64_t lanes, int64_t replica) {
   Value address = f_.address(t, at);
   if (peels_.empty() || !lanes) return f_.loadStored(t, address, lanes);
-  if (!t.isXSized()) return isShifted(t) && !congruent_ ? loadShifted(t, address) : f_.loadStored(t, address, lanes, 0);
+  if (!t.isXSized())
+    return isShifted(t) && !congruent_ ? loadShifted(t, address) : f_.loadStored(t, address, lanes, 0);
   if (wholeAccesses_) return f_.loadStored(t, address, lanes, *wholeAccesses_ ? wholeAlignment(t) : 0);
   Value congruent = peels_[replica].congruent.lookup(t);
   if (!congruent) return f_.loadStored(t, address, lanes, wholeAlignment(t));
   Value none = l_.zero(storedType(t, lanes));
-  Value single = l_.when(l_.isFalse(congruent), none, [&] { return Values{f_.loadStored(t, address, lanes, 0)}; })[0];
-  return l_.when(congruent, single, [&] { return Values{f_.loadStored(t, address, lanes, wholeAlignment(t))}; })[0];
+  Value single =
+      l_.when(l_.isFalse(congruent), none, [&] { return Values{f_.loadStored(t, address, lanes, 0)}; })[0];
+  return l_.when(congruent, single,
+                 [&] { return Values{f_.loadStored(t, address, lanes, wholeAlignment(t))}; })[0];
 }
 
 /// Returns the alignment of a whole access to a peeled run.

@@ -12,7 +12,8 @@
 // ring of such places, and the copies of a step are part of its group (TeamAhead.cpp).
 //
 // Layout: [step][access][tensor][16 bytes of it][thread], and after that the sums in f32,
-// [access][sum][16 bytes][thread]. Neighbouring threads access neighbouring words, so there are no bank conflicts.
+// [access][sum][16 bytes][thread]. Neighbouring threads access neighbouring words, so there are no bank
+// conflicts.
 #include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/TeamLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -26,8 +27,8 @@ namespace normc::codegen::cuda {
 
 static constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;
 
-/// Elements of one step of a loop over shared memory that are in registers together, at most four accesses; half as
-/// many if scale and bias are shifted.
+/// Elements of one step of a loop over shared memory that are in registers together, at most four accesses;
+/// half as many if scale and bias are shifted.
 static constexpr int64_t kTogether = 16;
 /// The least that cp.async copies.
 static constexpr int64_t kLeastCopied = 4;
@@ -67,8 +68,9 @@ Value TeamLowering::dynamicMemory() {
   auto memory = module.lookupSymbol<LLVM::GlobalOp>(name);
   if (!memory) {
     OpBuilder b(module.getBodyRegion());
-    memory = LLVM::GlobalOp::create(b, l_.loc, LLVM::LLVMArrayType::get(b.getI8Type(), 0), /*isConstant=*/false,
-                                    LLVM::Linkage::External, name, Attribute(), /*alignment=*/kCopiedBytes, kSharedSpace);
+    memory = LLVM::GlobalOp::create(b, l_.loc, LLVM::LLVMArrayType::get(b.getI8Type(), 0),
+                                    /*isConstant=*/false, LLVM::Linkage::External, name, Attribute(),
+                                    /*alignment=*/kCopiedBytes, kSharedSpace);
   }
   return LLVM::AddressOfOp::create(l_.b, l_.loc, memory);
 }
@@ -76,14 +78,19 @@ Value TeamLowering::dynamicMemory() {
 /// Returns the address of an element of a tensor in the global space.
 Value TeamLowering::globalAddress(TensorOp t, Value element) {
   OpBuilder& b = l_.b;
-  auto generic = LLVM::LLVMPointerType::get(b.getContext()), global = LLVM::LLVMPointerType::get(b.getContext(), kGlobalSpace);
-  auto word = [&](Value index) -> Value { return arith::IndexCastOp::create(b, l_.loc, b.getI64Type(), index); };
+  auto generic = LLVM::LLVMPointerType::get(b.getContext()),
+       global = LLVM::LLVMPointerType::get(b.getContext(), kGlobalSpace);
+  auto word = [&](Value index) -> Value {
+    return arith::IndexCastOp::create(b, l_.loc, b.getI64Type(), index);
+  };
   Value base = word(memref::ExtractAlignedPointerAsIndexOp::create(b, l_.loc, f_.pointer(t)));
-  Value begin = LLVM::AddrSpaceCastOp::create(b, l_.loc, global, LLVM::IntToPtrOp::create(b, l_.loc, generic, base));
+  Value begin =
+      LLVM::AddrSpaceCastOp::create(b, l_.loc, global, LLVM::IntToPtrOp::create(b, l_.loc, generic, base));
   return LLVM::GEPOp::create(b, l_.loc, global, f_.stored(t), begin, ValueRange{word(element)});
 }
 
-/// Returns the address of this thread's first piece, `offset` and `place` bytes from the beginning, of accesses of `bytes`.
+/// Returns the address of this thread's first piece, `offset` and `place` bytes from the beginning, of
+/// accesses of `bytes`.
 Value TeamLowering::sharedBytesFrom(int64_t offset, Value place, int64_t bytes) {
   Value at = l_.add(l_.add(place, l_.index(offset)), l_.mul(thread_, l_.index(pieceOf(bytes))));
   Value word = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), at);
@@ -101,7 +108,8 @@ Value TeamLowering::sharedRunOf(Value first, int64_t stride) {
   return sharedBytesFrom(copiedBytes(s_, reads), place, bytes);
 }
 
-/// Returns the address of a piece, `offset` bytes of each thread from the beginning of a slot that has `slotBytes` of each.
+/// Returns the address of a piece, `offset` bytes of each thread from the beginning of a slot that has
+/// `slotBytes` of each.
 Value TeamLowering::sharedAt(Value place, Value slot, int64_t slotBytes, int64_t offset) {
   const auto type = place.getType(), byte = Type(l_.b.getI8Type());
   Value before = l_.mul(slot, l_.index(slotBytes * blockThreads()));
@@ -137,8 +145,8 @@ void TeamLowering::storePieces(Value place, Value slot, int64_t slotBytes, int64
 
 //===-- Along a run -----------------------------------------------------------------===//
 
-/// Runs `step` for all accesses in shared memory, `together` at a time: in a loop while every thread has one, then
-/// for those that may be behind the end.
+/// Runs `step` for all accesses in shared memory, `together` at a time: in a loop while every thread has one,
+/// then for those that may be behind the end.
 Values TeamLowering::overShared(int64_t together, Values running,
                                 llvm::function_ref<void(ArrayRef<Position>, Values&)> step) {
   auto known = Loops::constant(peels_.empty() ? vectorsOfRun() : leastVectors());
@@ -164,7 +172,8 @@ Values TeamLowering::overShared(int64_t together, Values running,
   return running;
 }
 
-/// Begins the copies of a run. Accesses that cp.async cannot copy (two bytes, or not aligned) go through registers.
+/// Begins the copies of a run. Accesses that cp.async cannot copy (two bytes, or not aligned) go through
+/// registers.
 void TeamLowering::copyRun(const Replica& replica, Value first, int64_t stride) {
   if (sharedTensors_.empty()) return;
   const Value run = sharedRunOf(first, stride);

@@ -37,7 +37,8 @@ void TeamLowering::run() {
   for (TensorOp t : f_.kernel().getOps<TensorOp>()) {
     if (!t.isXSized() || t.getAccess() != "write" || t.getSymName() == "y") continue;
     Value address = memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, f_.pointer(t));
-    isPresent_[t.getSymName()] = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::ne, address, l_.index(0));
+    isPresent_[t.getSymName()] =
+        arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::ne, address, l_.index(0));
   }
   zeroPartials();
   if (clustered()) arriveAtCluster(l_.b, l_.loc);  // what is in memory is written, and this block's is there to write to
@@ -53,7 +54,8 @@ void TeamLowering::run() {
       // Other threads may read in the next slab what this one has stored.
       if (clustered() && !first) arriveAtCluster(l_.b, l_.loc);
       if (clustered()) waitForCluster(l_.b, l_.loc);
-      else if (!first) taskBarrier();
+      else if (!first)
+        taskBarrier();
       first = false;
       shared_ = phase.values;
       slab(s);
@@ -88,7 +90,8 @@ std::pair<Value, Value> TeamLowering::columnRange() {
   return {begin, l_.min(l_.add(begin, l_.index(launch_.columns)), f_.features())};
 }
 
-/// Returns how many features there are from `begin` on, at most a block's; a constant if every block has as many.
+/// Returns how many features there are from `begin` on, at most a block's; a constant if every block has as
+/// many.
 Value TeamLowering::columnCount(Value begin, Value end) {
   int64_t columns = columnsOf(s_);
   auto features = Loops::constant(f_.features());
@@ -118,7 +121,8 @@ void TeamLowering::zeroPartials() {
       f_.store(t, f_.address(t, {.feature = feature, .chunk = f_.task()}), l_.zero(f_.statistics()), {});
     }
   });
-  if (gridded()) taskBarrier();
+  if (gridded())
+    taskBarrier();
   else if (!clustered()) barrier();
 }
 
@@ -143,7 +147,8 @@ Value TeamLowering::runWidth(SlabOp s) {
 }
 
 /// Gives replica r its unit in the step that begins at `first`, or makes it inactive, at the last unit.
-void TeamLowering::placeUnit(Replica& replica, Value first, int64_t r, Value end, llvm::function_ref<void(Value)> set) {
+void TeamLowering::placeUnit(Replica& replica, Value first, int64_t r, Value end,
+                             llvm::function_ref<void(Value)> set) {
   replica.index = r;
   Value unit = l_.add(first, l_.add(place_.unit, l_.index(r * place_.units)));
   if (place_.units > 1 || s_.rows > 1 || s_.prefetch) {
@@ -185,32 +190,38 @@ void TeamLowering::linesFrom(SlabOp s, bool together, Value mine) {
     return units;
   };
   const int64_t stride = place_.units * s_.rows;
-  const auto ahead = ReadAhead::make(holds_ && together ? s_.prefetch : Prefetch(), *this, s, {stride, unitsFrom});
+  const auto ahead =
+      ReadAhead::make(holds_ && together ? s_.prefetch : Prefetch(), *this, s, {stride, unitsFrom});
   ahead->begin();
-  steps(begin_, end, stride, {}, [&](Value first, Values&) {
-    Replicas units = unitsFrom(first);
-    exchangedSums_ = 0;
-    if (taskBlocks() > 1) clusterStep_ = l_.rem(l_.div(l_.sub(first, begin_), l_.index(stride)), l_.index(2));
-    auto group = [&](Value g) {
-      Replicas replicas = units;
-      for (Replica& r : replicas) {
-        r.at.group = g;
-        r.values = shared_;
-      }
-      held_.clear();
-      peelRuns(replicas);
-      ahead->step(replicas, first);
-      int64_t before = barriers_;
-      body(s, replicas);
-      if (barriers_ - before == 1) barrier();  // the next step writes where slower threads may still read
-    };
-    if (together) group(mine);
-    else
-      l_.forEach(l_.index(0), l_.index(groups), 1, [&](Value g) {
-        runBegin_ = f_.featuresLast() ? l_.mul(g, f_.groupWidth(axis)) : l_.index(0);
-        group(g);
-      });
-  }, &ahead->carried());
+  steps(
+      begin_, end, stride, {},
+      [&](Value first, Values&) {
+        Replicas units = unitsFrom(first);
+        exchangedSums_ = 0;
+        if (taskBlocks() > 1)
+          clusterStep_ = l_.rem(l_.div(l_.sub(first, begin_), l_.index(stride)), l_.index(2));
+        auto group = [&](Value g) {
+          Replicas replicas = units;
+          for (Replica& r : replicas) {
+            r.at.group = g;
+            r.values = shared_;
+          }
+          held_.clear();
+          peelRuns(replicas);
+          ahead->step(replicas, first);
+          int64_t before = barriers_;
+          body(s, replicas);
+          if (barriers_ - before == 1) barrier();  // the next step writes where slower threads may still read
+        };
+        if (together)
+          group(mine);
+        else
+          l_.forEach(l_.index(0), l_.index(groups), 1, [&](Value g) {
+            runBegin_ = f_.featuresLast() ? l_.mul(g, f_.groupWidth(axis)) : l_.index(0);
+            group(g);
+          });
+      },
+      &ahead->carried());
 }
 
 //===-- Blocks --------------------------------------------------------------------===//
@@ -249,7 +260,8 @@ void TeamLowering::vectors(SlabOp s) {
   l_.forEach(begin_, end_, 1, [&](Value segment) { features({.segment = segment, .chunk = f_.task()}); });
 }
 
-/// Computes the slabs over features that were hoisted into this phase (FusePhases.h): for this thread's columns, once.
+/// Computes the slabs over features that were hoisted into this phase (FusePhases.h): for this thread's
+/// columns, once.
 void TeamLowering::computeHoisted() {
   SlabOp current = slab_;
   for (SlabOp s : std::exchange(hoisted_, {})) {
@@ -278,10 +290,10 @@ void TeamLowering::computeHoisted() {
   slab_ = current;
 }
 
-/// Loads vectors that an earlier phase has stored: this thread's columns, once, into registers. The phase before may
-/// still write them when this one begins, so LLVM assumes that any store may change them, and would load them in each
-/// step. The columns of peeled runs differ from row to row. Congruent rows load all vectors here, because their accesses
-/// to them are single elements.
+/// Loads vectors that an earlier phase has stored: this thread's columns, once, into registers. The phase
+/// before may still write them when this one begins, so LLVM assumes that any store may change them, and
+/// would load them in each step. The columns of peeled runs differ from row to row. Congruent rows load all
+/// vectors here, because their accesses to them are single elements.
 void TeamLowering::loadVectors(SlabOp slab) {
   if (s_.tile == 0 || !f_.featuresLast() || (f_.access().peeled && !congruent_)) return;
   for (auto sweep : slab.getOps<SweepOp>())
@@ -293,7 +305,9 @@ void TeamLowering::loadVectors(SlabOp slab) {
         if (loadedVectors_.lookup({t.getOperation(), k})) continue;
         const Position position = tilePosition(k);
         Coordinates at{.feature = l_.add(runBegin_, position.offset), .chunk = f_.task()};
-        knownInside(position, t, [&] { loadedVectors_[{t.getOperation(), k}] = f_.load(t, f_.address(t, at), lanesAt(position), {}); });
+        knownInside(position, t, [&] {
+          loadedVectors_[{t.getOperation(), k}] = f_.load(t, f_.address(t, at), lanesAt(position), {});
+        });
       }
     }
 }
@@ -394,8 +408,8 @@ Value TeamLowering::isZero(Value index) {
   return arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, index, l_.index(0));
 }
 
-/// Lets one thread store. If all threads of a task run the same scalar code, the store is deferred to its end: state may
-/// be updated in place, and all of them must have read it.
+/// Lets one thread store. If all threads of a task run the same scalar code, the store is deferred to its
+/// end: state may be updated in place, and all of them must have read it.
 void TeamLowering::once(const Replica& replica, TensorOp t, std::function<void()> store) {
   Value condition;
   bool wait = false;
@@ -418,7 +432,8 @@ void TeamLowering::once(const Replica& replica, TensorOp t, std::function<void()
     first("feature", kind_ == Kind::Column ? l_.add(replica.at.feature, place_.lane) : replica.at.feature);
     first("group", replica.at.group);
   }
-  if (wait) deferred_.push_back({t, condition, std::move(store)});
+  if (wait)
+    deferred_.push_back({t, condition, std::move(store)});
   else storeWhere(condition, store);
 }
 
@@ -465,7 +480,8 @@ Value TeamLowering::both(Value a, Value b) {
   return arith::AndIOp::create(l_.b, l_.loc, a, b);
 }
 
-/// Counts with all threads of the block. A slab without sweeps must not wait, so there each thread counts alone.
+/// Counts with all threads of the block. A slab without sweeps must not wait, so there each thread counts
+/// alone.
 Value TeamLowering::countValid(Value begin, Value end, llvm::function_ref<Coordinates(Value)> place) {
   if (slab_) return Walk::countValid(begin, end, place);
   TensorOp mask = f_.tensor("mask");

@@ -35,14 +35,16 @@ Value TeamLowering::sumOverLanes(Value v, int64_t team) {
   return v;
 }
 
-/// Replaces the parts of the sums of a line's runs, or of a block's rows, by the sums, in all threads of their teams.
+/// Replaces the parts of the sums of a line's runs, or of a block's rows, by the sums, in all threads of
+/// their teams.
 void TeamLowering::sumOverRun(MutableArrayRef<Value> sums) {
   if (clustered()) sumOverCluster(sums);
   else if (gridded()) sumRunOverGrid(sums);
   else sumOverTeam(sums, place_.team);
 }
 
-/// Replaces the parts by the sums over `team` neighbouring threads, in all of them. Every thread of the block takes part.
+/// Replaces the parts by the sums over `team` neighbouring threads, in all of them. Every thread of the block
+/// takes part.
 void TeamLowering::sumOverTeam(MutableArrayRef<Value> sums, int64_t team) {
   for (Value& v : sums) v = sumOverLanes(v, std::min(team, kWarp));
   // A shuffle orders no memory accesses, and a neighbour may store where the shift estimate has read.
@@ -65,7 +67,8 @@ void TeamLowering::sumOverTeam(MutableArrayRef<Value> sums, int64_t team) {
   }
 }
 
-/// Stores a vector, [lane][thread]: neighbouring threads access neighbouring words, so there are no bank conflicts.
+/// Stores a vector, [lane][thread]: neighbouring threads access neighbouring words, so there are no bank
+/// conflicts.
 void TeamLowering::exchangeStore(Value memory, int64_t slot, Value v) {
   for (int64_t e = 0; e < s_.vector; ++e) {
     Value scalar = s_.vector > 1 ? Value(vector::ExtractOp::create(l_.b, l_.loc, v, e)) : v;
@@ -81,7 +84,8 @@ Value TeamLowering::exchangeLoad(Value memory, int64_t slot, int64_t unit) {
   });
 }
 
-/// Returns the sum of what the threads at this place of their span stored, over all units of the block or every `stride`-th.
+/// Returns the sum of what the threads at this place of their span stored, over all units of the block or
+/// every `stride`-th.
 Value TeamLowering::exchangeSum(Value memory, int64_t slot, int64_t stride) {
   return lanesOf([&](int64_t e) {
     SmallVector<Value> parts;
@@ -103,7 +107,8 @@ Value TeamLowering::lanesOf(llvm::function_ref<Value(int64_t)> lane) {
 
 /// Replaces the parts by the sums over all spans of the block, in all threads.
 void TeamLowering::sumOverSpans(MutableArrayRef<Value> sums) {
-  // Over a grid registers are scarce. There the spans of a warp are added by shuffles, which leaves fewer loads.
+  // Over a grid registers are scarce. There the spans of a warp are added by shuffles, which leaves fewer
+  // loads.
   const int64_t units = blockThreads() / place_.span, together = gridded() ? std::max<int64_t>(1, kWarp / place_.span) : 1;
   for (Value& v : sums) {  // one at a time: two buffers and a barrier each
     if (together > 1) v = sumOverSpansOfWarp(v);
@@ -142,8 +147,8 @@ Value TeamLowering::exchange(int64_t which) {
 
 //===-- Accumulators of partials ---------------------------------------------------===//
 
-/// Makes accumulators for the partials that the slab's sweeps sum per feature, if it keeps them in registers: for a
-/// partial those of its accesses, then those of its ends.
+/// Makes accumulators for the partials that the slab's sweeps sum per feature, if it keeps them in registers:
+/// for a partial those of its accesses, then those of its ends.
 void TeamLowering::beginPartials(SlabOp slab) {
   partials_.clear();
   partialsOf_.clear();
@@ -193,8 +198,8 @@ void TeamLowering::flushPartials() {
   if (place_.units > 1) barrier();
 }
 
-/// Runs `step(i, sums)` for i = begin, begin + stride, ... < end, in two levels if anything is summed. The loop carries
-/// the other values from step to step, too.
+/// Runs `step(i, sums)` for i = begin, begin + stride, ... < end, in two levels if anything is summed. The
+/// loop carries the other values from step to step, too.
 Values TeamLowering::steps(Value begin, Value end, int64_t stride, Values zeros,
                            llvm::function_ref<void(Value, Values&)> step, Values* carriedToo) {
   size_t count = zeros.size(), sums = sums_.size();
@@ -221,15 +226,18 @@ Values TeamLowering::steps(Value begin, Value end, int64_t stride, Values zeros,
   int64_t block = (sums_.empty() ? kLongestChain : kFlushPartialSteps) * stride;
   Values cleared = sums_, carried = zeros;
   carried.append(ahead);
-  Values total = l_.forEach(begin, end, block, carried, [&](Value first, ValueRange running) {
-    sums_ = cleared;
-    ahead.assign(running.begin() + count, running.end());
-    Values own = inner(first, l_.min(l_.add(first, l_.index(block)), end));
-    flushPartials();
-    for (auto [i, v] : llvm::enumerate(own)) v = l_.addf(running[i], v);
-    own.append(ahead);
-    return own;
-  }, congruent_ ? Loops::Invariants::Inside : Loops::Invariants::Before);
+  Values total = l_.forEach(
+      begin, end, block, carried,
+      [&](Value first, ValueRange running) {
+        sums_ = cleared;
+        ahead.assign(running.begin() + count, running.end());
+        Values own = inner(first, l_.min(l_.add(first, l_.index(block)), end));
+        flushPartials();
+        for (auto [i, v] : llvm::enumerate(own)) v = l_.addf(running[i], v);
+        own.append(ahead);
+        return own;
+      },
+      congruent_ ? Loops::Invariants::Inside : Loops::Invariants::Before);
   sums_ = cleared;
   total.truncate(count);
   return total;

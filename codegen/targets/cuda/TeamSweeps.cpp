@@ -40,7 +40,8 @@ TeamLowering::Position TeamLowering::positionAt(Value index, bool inside, int64_
   return p;
 }
 
-/// Returns the k-th access of this thread. After those of the tile come its elements at the ends of a peeled run.
+/// Returns the k-th access of this thread. After those of the tile come its elements at the ends of a peeled
+/// run.
 TeamLowering::Position TeamLowering::tilePosition(int64_t k, int64_t replica) {
   if (k >= tileCount()) return endPosition(k - tileCount(), replica);
   auto known = Loops::constant(peels_.empty() ? vectorsOfRun() : leastVectors());
@@ -52,7 +53,8 @@ TeamLowering::Position TeamLowering::tilePosition(int64_t k, int64_t replica) {
 
 //===-- Reading -----------------------------------------------------------------===//
 
-/// Loads where the condition holds, else returns zero. Memory outside of the run is not read: another team may store to it.
+/// Loads where the condition holds, else returns zero. Memory outside of the run is not read: another team
+/// may store to it.
 Value TeamLowering::loadWhere(Value condition, TensorOp t, const Coordinates& at, int64_t lanes, int64_t replica) {
   auto load = [&] { return f_.widened(t, loadStored(t, at, lanes, replica)); };
   if (!condition) return load();
@@ -130,7 +132,9 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
     Coordinates at = place(replica);
     for (auto [i, t] : llvm::enumerate(s.reads)) {
       if (s.hoisted[i]) continue;
-      Value v = s.shared[i] && (peels_.empty() || congruent_) ? common[i] : Value();  // peeled runs begin each at its own element
+      Value v = s.shared[i] && (peels_.empty() || congruent_)
+                    ? common[i]
+                    : Value();  // peeled runs begin each at its own element
       if (!v && position.index >= 0) v = loadedVectors_.lookup({t.getOperation(), position.index});
       if (!v && position.index >= 0) v = held_.lookup({t.getOperation(), heldKey(r, position.index)});
       if (!v) {
@@ -145,7 +149,8 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
     auto value = [&](unsigned i) { return l_.broadcast(yielded[i], lanes); };
     unsigned next = 0;
     for (TensorOp t : s.writes) {
-      Value condition = both(both(replica.active, column ? inside_ : position.inside), isPresent_.lookup(t.getSymName()));
+      Value condition =
+          both(both(replica.active, column ? inside_ : position.inside), isPresent_.lookup(t.getSymName()));
       Value congruent = lanes && !peels_.empty() ? peels_[r].congruent.lookup(t) : Value();
       s.pending.push_back({t, f_.address(t, at), value(next++), condition, congruent});
     }
@@ -187,7 +192,9 @@ void TeamLowering::storePending(Sweep& s) {
   for (size_t i = 0; i < s.pending.size();) {
     Value condition = s.pending[i].condition, congruent = s.pending[i].congruent;
     size_t end = i;
-    while (end < s.pending.size() && s.pending[end].condition == condition && s.pending[end].congruent == congruent) ++end;
+    while (end < s.pending.size() && s.pending[end].condition == condition &&
+           s.pending[end].congruent == congruent)
+      ++end;
     auto make = [&](std::optional<int64_t> alignment) {
       for (const auto& p : ArrayRef(s.pending).slice(i, end - i))
         f_.store(p.tensor, p.address, p.value, {}, alignment ? alignment : wholeAlignment(p.tensor));
@@ -208,8 +215,8 @@ void TeamLowering::storePending(Sweep& s) {
 /// The least elements of a run that the shift estimate samples, because a single one may be an outlier.
 static constexpr int64_t kLeastProbed = 4;
 
-/// Returns the shift estimate. Of a run it is the mean of the first access of a power of two of threads and of one in
-/// the middle: if threads hold the run, they read these accesses anyway.
+/// Returns the shift estimate. Of a run it is the mean of the first access of a power of two of threads and
+/// of one in the middle: if threads hold the run, they read these accesses anyway.
 Value TeamLowering::probe(ProbeOp op, Replica& replica) {
   if (kind_ != Kind::Line) {
     TensorOp x = f_.tensor(op.getTensor());
@@ -217,11 +224,12 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
       return probeHeld(x, replica);
     if (f_.kernel().hasMask()) (void)rowsOf(probedScope(), replica.at.segment);  // by all threads
     auto value = [&] { return Values{Walk::probe(op, replica)}; };
-    // An idle lane does not read, because its neighbour may store there. No thread stores before all have read: over a
-    // grid the barrier of the sums comes before the first store.
+    // An idle lane does not read, because its neighbour may store there. No thread stores before all have
+    // read: over a grid the barrier of the sums comes before the first store.
     Value shift = kind_ == Kind::Column && inside_ ? l_.when(inside_, l_.zero(vectorType()), value)[0] : value()[0];
     if (gridded()) barrier();
-    else taskBarrier();
+    else
+      taskBarrier();
     return shift;
   }
   TensorOp x = f_.tensor(op.getTensor());
@@ -246,7 +254,8 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
       return replica.active ? l_.when(replica.active, l_.zero(f_.statistics()), some)[0] : some()[0];
     }
     int64_t half = *known / 2 / place_.team;
-    if (s_.shared) half = std::min(half, tileCount() - 1);  // the rest is being copied to shared memory, and is read once
+    if (s_.shared)
+      half = std::min(half, tileCount() - 1);  // the rest is being copied to shared memory, and is read once
     return mean(threads, tilePosition(0, replica.index),
                 half < tileCount() ? tilePosition(half, replica.index)
                                    : positionAt(l_.add(place_.lane, l_.index(half * place_.team)), true, replica.index));
@@ -360,7 +369,8 @@ bool TeamLowering::alwaysUnder(Value condition) {
 void TeamLowering::lineSweep(SweepOp op, Replicas& replicas) {
   Sweep s = prepare(op);
   Values sums(replicas.size() * s.slots, l_.zero(vectorType()));
-  if (holds_ && op.getCondition() && alwaysUnder(op.getCondition())) {  // read once, for all sweeps under the condition
+  if (holds_ && op.getCondition() &&
+      alwaysUnder(op.getCondition())) {  // read once, for all sweeps under the condition
     fetchCondition_ = mapped(op.getCondition(), replicas[0].values);
     SmallVector<TensorOp> tensors;
     for (TensorOp t : s.reads)
@@ -408,9 +418,12 @@ void TeamLowering::blockSweep(SweepOp op, Replicas& replicas) {
     Replicas rows(s_.rows, whole);
     for (int64_t r = 0; r < s_.rows; ++r)
       placeUnit(rows[r], first, r, count, [&](Value at) {
-        if (overSegments) rows[r].at.segment = at;
-        else if (f_.featuresLast()) rows[r].at.row = at;
-        else rows[r].at.feature = l_.add(l_.mul(whole.at.group, f_.groupWidth("group")), at);
+        if (overSegments)
+          rows[r].at.segment = at;
+        else if (f_.featuresLast())
+          rows[r].at.row = at;
+        else
+          rows[r].at.feature = l_.add(l_.mul(whole.at.group, f_.groupWidth("group")), at);
       });
     Values own(rows.size() * s.slots, l_.zero(vectorType()));
     along(s, rows, own);

@@ -34,8 +34,8 @@ cpu::Schedule Schedule::cut() const {
 }
 
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
-  // Up to version 0.1 this knob gave loops of their own to calls that exceed the caches. Such a text means other code
-  // than this generator makes.
+  // Up to version 0.1 this knob gave loops of their own to calls that exceed the caches. Such a text means
+  // other code than this generator makes.
   if (text.contains(",stream="))
     return llvm::createStringError("schedule '" + text.str() +
                                    "' has the knob 'stream', which the Halide generator no " +
@@ -90,8 +90,8 @@ Schedule defaultSchedule(const Problem& problem, const cpu::Isa& isa, Strategy s
   s.scalarTail = other.scalarTail;
   const bool lines = !problem.spec->perFeature() && problem.spec->reduce == Reduce::Features;
   const int64_t features = problem.features.value_or(1024);
-  // Rows that begin at the same offset in a page evict each other from the first-level cache. With offsets one or two
-  // cache lines apart loads wait for the stores of neighbouring rows.
+  // Rows that begin at the same offset in a page evict each other from the first-level cache. With offsets
+  // one or two cache lines apart loads wait for the stores of neighbouring rows.
   const int64_t size = features * bytes(problem.data), pitch = size % kPage;
   const bool beside = std::min(pitch, kPage - pitch) < 2 * kLine && lines && problem.features && size > kPage / 2;
   s.rows = lines && features > 4096 ? 1 : beside || cpu::placesOfRows(problem) == 1 ? 2 : 4;

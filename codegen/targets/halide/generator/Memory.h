@@ -66,8 +66,8 @@ class Memory {
 
   //===-- Elements ------------------------------------------------------------===//
   Expr index(const Tensor&, const Coordinates&);
-  /// Returns the element in the statistics type; a mask as a condition, an i64 as it is. If the element depends on the
-  /// lane, only lanes that are `there` are loaded, and stored.
+  /// Returns the element in the statistics type; a mask as a condition, an i64 as it is. If the element
+  /// depends on the lane, only lanes that are `there` are loaded, and stored.
   Expr load(const Tensor&, const Coordinates&);
   Write write(const Tensor&, const Coordinates&, Expr value);
   /// Tensors with the same key may share memory.

@@ -1,6 +1,6 @@
 // The shift estimate of a one-pass variance: a robust centre of elements from all of a slab, as in
-// codegen/lower/Probe.cpp. It differs in two points: quarters of masked rows are those of all rows, not of the valid ones,
-// and the shift is not rounded to the type of the data.
+// codegen/lower/Probe.cpp. It differs in two points: quarters of masked rows are those of all rows, not of
+// the valid ones, and the shift is not rounded to the type of the data.
 #include "codegen/targets/halide/generator/Translation.h"
 
 using namespace Halide;
@@ -70,7 +70,8 @@ void Translation::probe(const Op& op, Nest& nest, Replicas& replicas, int64_t la
     replicas[0].values.set(op.out[0], stage.at(nest.here(), v_, 0));
     return;
   }
-  // Four vectors, which overlap in a short run. A run shorter than one vector gives elements, a single row its first.
+  // Four vectors, which overlap in a short run. A run shorter than one vector gives elements, a single row
+  // its first.
   const int64_t width = schedule_.vector;
   const Expr length = runWidth(*slab_);
   Stage stage = define(nest, "probe", width, Exprs(replicas.size(), none));

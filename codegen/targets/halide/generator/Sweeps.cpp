@@ -182,8 +182,8 @@ void Translation::lineSweep(const Op& op, Nest& nest, Replicas& replicas) {
   if (!partials.empty()) define(nest, "partials", 0, {}, partials);
 }
 
-/// Walks the runs of a block, some at a time. If a partial belongs to a run, its sum is complete after the run;
-/// else all sums stay in their lanes until the last one.
+/// Walks the runs of a block, some at a time. If a partial belongs to a run, its sum is complete after the
+/// run; else all sums stay in their lanes until the last one.
 void Translation::blockSweep(const Op& op, const Op& slab, Nest& nest, Replicas& replicas) {
   const Sweep s = sweepOf(op);
   Replica& whole = replicas[0];

@@ -123,8 +123,8 @@ class Translation {
                 bool robust);
   /// Returns the sums of a stage with the terms added: each replica has sums of its own, or all share them.
   Exprs added(const Stage&, const Nest&, Expr lane, const Terms&, bool shared);
-  /// Returns sums in two levels: a stage has the lower ones first, then as many upper ones. `next` are the lower ones
-  /// with terms added. If `last` holds they are added to the upper ones and begin at zero.
+  /// Returns sums in two levels: a stage has the lower ones first, then as many upper ones. `next` are the
+  /// lower ones with terms added. If `last` holds they are added to the upper ones and begin at zero.
   Exprs raised(const Stage&, const Nest&, Exprs next, const Expr& last) const;
   static Expr isLastOfChain(const Expr& number);
   Expr conditioned(const Op&, const Values&, Expr count);

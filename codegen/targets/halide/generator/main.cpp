@@ -92,8 +92,8 @@ int run(int argc, char** argv) {
     std::cout << nlohmann::json{{"schema", kSchema}, {"halide", version()}}.dump() << "\n";
     return kDone;
   }
-  // Kernels call nothing, so a loop that clears memory must stay a loop. Halide reads LLVM's options from this
-  // variable only.
+  // Kernels call nothing, so a loop that clears memory must stay a loop. Halide reads LLVM's options from
+  // this variable only.
   setenv("HL_LLVM_ARGS", "-disable-loop-idiom-all", /*overwrite=*/1);
   const std::string input(std::istreambuf_iterator<char>(std::cin), {});
   static Reporter reporter;
