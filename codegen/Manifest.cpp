@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "dsl/Fields.h"
+#include "dsl/StateFields.h"
 #include "dsl/Numbers.h"
 
 using namespace mlir;

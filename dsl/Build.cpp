@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "dsl/Habits.h"
+#include "dsl/ForeignSyntaxHints.h"
 #include "dsl/Nearest.h"
-#include "dsl/Options.h"
+#include "dsl/ClauseOptions.h"
 
 namespace normc {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "dsl/Nearest.h"
 #include "dsl/Print.h"
-#include "dsl/Words.h"
+#include "dsl/EnumWords.h"
 
 namespace normc {
 namespace {

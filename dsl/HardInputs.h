@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "dsl/Fields.h"
+#include "dsl/StateFields.h"
 #include "dsl/Problem.h"
 
 namespace normc {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "dsl/Habits.h"
+#include "dsl/ForeignSyntaxHints.h"
 #include "dsl/Nearest.h"
 
 namespace normc {

@@ -2,7 +2,7 @@
 #include <charconv>
 #include <tuple>
 
-#include "dsl/Habits.h"
+#include "dsl/ForeignSyntaxHints.h"
 #include "dsl/Nearest.h"
 #include "dsl/Problem.h"
 #include "dsl/ProblemCheck.h"

@@ -45,7 +45,7 @@
 #include <string>
 #include <vector>
 
-#include "dsl/Fields.h"
+#include "dsl/StateFields.h"
 #include "dsl/Problem.h"
 
 namespace normc {

@@ -78,7 +78,7 @@ class Checker {
         complain(what + " is missing",
                  problem_.spec->name + " needs it in " + std::string(name(problem_.entry)));
       } else {
-        length(what, found->second.size(), field.elements(call_.extents), "laid out as in dsl/Fields.h");
+        length(what, found->second.size(), field.elements(call_.extents), "laid out as in dsl/StateFields.h");
       }
     }
   }

@@ -32,7 +32,7 @@
 #include <string_view>
 #include <vector>
 
-#include "dsl/Fields.h"
+#include "dsl/StateFields.h"
 #include "dsl/Problem.h"
 #include "dsl/Reference.h"
 

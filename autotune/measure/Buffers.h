@@ -10,7 +10,7 @@
 
 #include "autotune/gate/CudaDevice.h"
 #include "autotune/measure/Tensors.h"
-#include "dsl/Fields.h"
+#include "dsl/StateFields.h"
 #include "runtime/normc.hpp"
 
 namespace normc::measure {

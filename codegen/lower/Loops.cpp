@@ -1,6 +1,6 @@
 #include "codegen/lower/Loops.h"
 
-#include "codegen/lower/Shares.h"
+#include "codegen/lower/StratifiedOffsets.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -58,16 +58,16 @@ Value Loops::roundDown(Value n, int64_t step) {
   return sub(n, rem(n, index(step)));
 }
 
-Value Loops::inShare(Value count, Value i, int64_t parts) {
+Value Loops::stratifiedOffset(Value count, Value i, int64_t parts) {
   Value numerator;
   if (auto known = constant(i)) {
-    numerator = index(shareNumerator(*known, parts));
+    numerator = index(offsetNumerator(*known, parts));
   } else {
-    const int64_t share = kShareParts / parts;
-    Value bent = rem(mul(mul(i, i), index(kShareBend)), index(share / 2));
+    const int64_t share = kOffsetDenominator / parts;
+    Value bent = rem(mul(mul(i, i), index(kOffsetJitter)), index(share / 2));
     numerator = add(add(mul(i, index(share)), index(share / 4)), bent);
   }
-  return div(mul(count, numerator), index(kShareParts));
+  return div(mul(count, numerator), index(kOffsetDenominator));
 }
 
 Values Loops::forEach(Value begin, Value end, int64_t step, ValueRange init,

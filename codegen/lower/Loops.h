@@ -29,7 +29,7 @@ class Loops {
   /// n - n mod step.
   mlir::Value roundDown(mlir::Value n, int64_t step);
   /// The one of `count` things that is asked for the i-th of equal shares (Shares.h).
-  mlir::Value inShare(mlir::Value count, mlir::Value i, int64_t parts);
+  mlir::Value stratifiedOffset(mlir::Value count, mlir::Value i, int64_t parts);
   static std::optional<int64_t> constant(mlir::Value);
 
   //===-- Control flow ----------------------------------------------------------===//

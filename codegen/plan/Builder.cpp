@@ -1,6 +1,6 @@
 #include "codegen/plan/Builder.h"
 
-#include "dsl/Fields.h"
+#include "dsl/StateFields.h"
 #include "dsl/Numbers.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -6,7 +6,7 @@
 #include "runtime/api/Guard.h"
 #include "runtime/api/Struct.h"
 #include "runtime/core/Context.h"
-#include "runtime/core/RawEnum.h"
+#include "runtime/core/UncheckedEnum.h"
 #include "runtime/package/Package.h"
 #include "runtime/plan/Fields.h"
 #include "runtime/plan/Plan.h"
@@ -73,7 +73,7 @@ const State& stateOf(const normc_state* handle) { return *handle->object; }
 extern "C" {
 
 const char* normc_status_name(normc_status status) {
-  switch (rawEnum(status)) {
+  switch (uncheckedEnumValue(status)) {
     case NORMC_OK:
       return "OK";
     case NORMC_INVALID_ARGUMENT:

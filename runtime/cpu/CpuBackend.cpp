@@ -7,7 +7,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/cpu/FloatMode.h"
 #include "runtime/threads/Pool.h"
-#include "runtime/threads/Shares.h"
+#include "runtime/threads/WorkShares.h"
 
 namespace normc::runtime {
 namespace {
@@ -54,10 +54,10 @@ class HostTasks {
   PhaseCall& call_;
   const Threads& threads_;
   const int64_t tasks_;
-  Shares shares_;
+  WorkShares shares_;
 };
 
-class HostMemory final : public Memory {
+class HostMemory final : public MemoryBlock {
  public:
   explicit HostMemory(size_t bytes) {
     data_ = std::aligned_alloc(kAlignment, bytes);
@@ -174,7 +174,7 @@ normc_status CpuBackend::run(const Call& call) const {
   return NORMC_OK;
 }
 
-normc_status CpuBackend::allocate(size_t bytes, std::unique_ptr<Memory>& memory) const {
+normc_status CpuBackend::allocate(size_t bytes, std::unique_ptr<MemoryBlock>& memory) const {
   auto made = std::make_unique<HostMemory>(bytes);
   if (!made->data()) return fail(NORMC_RESOURCE_EXHAUSTED, "no memory for a state of ", bytes, " bytes");
   memory = std::move(made);

@@ -13,7 +13,7 @@ class CpuBackend final : public Backend {
 
   normc_status run(const Call& call) const override;
   std::string describe() const override { return description_; }
-  normc_status allocate(size_t bytes, std::unique_ptr<Memory>& memory) const override;
+  normc_status allocate(size_t bytes, std::unique_ptr<MemoryBlock>& memory) const override;
   normc_status write(void* to, const void* from, size_t bytes) const override;
 
  private:

@@ -16,7 +16,7 @@ class CudaBackend final : public Backend {
   /// Only enqueues, so it may be called while the stream is being captured.
   normc_status run(const Call& call) const override;
   std::string describe() const override;
-  normc_status allocate(size_t bytes, std::unique_ptr<Memory>& memory) const override {
+  normc_status allocate(size_t bytes, std::unique_ptr<MemoryBlock>& memory) const override {
     return device_->allocate(bytes, memory);
   }
   normc_status write(void* to, const void* from, size_t bytes) const override {

@@ -10,7 +10,7 @@ using namespace cuda;
 void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 
-class DeviceMemory final : public Memory {
+class DeviceMemory final : public MemoryBlock {
  public:
   explicit DeviceMemory(std::shared_ptr<const Device> device) : device_(std::move(device)) {}
   ~DeviceMemory() override {
@@ -145,7 +145,7 @@ normc_status Device::load(const std::string& key, const std::string& what, const
   return NORMC_OK;
 }
 
-normc_status Device::allocate(size_t bytes, std::unique_ptr<Memory>& memory) const {
+normc_status Device::allocate(size_t bytes, std::unique_ptr<MemoryBlock>& memory) const {
   const Aside guard(*this);
   NORMC_TRY(guard.status());
   auto made = std::make_unique<DeviceMemory>(shared_from_this());  // before what it would lose if this threw

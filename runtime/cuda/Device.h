@@ -10,7 +10,7 @@
 #include <mutex>
 #include <string>
 
-#include "runtime/core/Memory.h"
+#include "runtime/core/MemoryBlock.h"
 #include "runtime/cuda/Arch.h"
 #include "runtime/cuda/Driver.h"
 
@@ -84,7 +84,7 @@ class Device : public std::enable_shared_from_this<Device> {
                     std::shared_ptr<const Module>& module) const;
 
   // With their own guard; they wait until the copy has happened.
-  normc_status allocate(size_t bytes, std::unique_ptr<Memory>& memory) const;
+  normc_status allocate(size_t bytes, std::unique_ptr<MemoryBlock>& memory) const;
   normc_status toDevice(void* to, const void* from, size_t bytes) const;
   normc_status toHost(void* to, const void* from, size_t bytes) const;
 

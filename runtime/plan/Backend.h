@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "runtime/core/Context.h"
-#include "runtime/core/Memory.h"
+#include "runtime/core/MemoryBlock.h"
 #include "runtime/package/Package.h"
 #include "runtime/plan/Call.h"
 
@@ -36,7 +36,7 @@ class Backend {
   /// Lines for normc_plan_describe.
   virtual std::string describe() const = 0;
 
-  virtual normc_status allocate(size_t bytes, std::unique_ptr<Memory>& memory) const = 0;
+  virtual normc_status allocate(size_t bytes, std::unique_ptr<MemoryBlock>& memory) const = 0;
   /// Copies memory of the host to the device, and waits.
   virtual normc_status write(void* to, const void* from, size_t bytes) const = 0;
 };

@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "runtime/api/Struct.h"
-#include "runtime/core/RawEnum.h"
+#include "runtime/core/UncheckedEnum.h"
 #include "runtime/plan/Fields.h"
 #include "runtime/plan/Select.h"
 #include "runtime/plan/Workspace.h"
@@ -21,7 +21,7 @@ std::string text(double value) {
 normc_status checkRequest(const normc_request& request) {
   if (!request.problem)
     return fail(NORMC_INVALID_ARGUMENT, "request.problem is null; it names what to compute");
-  const int denormals = rawEnum(request.denormals);
+  const int denormals = uncheckedEnumValue(request.denormals);
   if (denormals != NORMC_DENORMALS_FLUSH && denormals != NORMC_DENORMALS_KEEP)
     return fail(NORMC_INVALID_ARGUMENT, "request.denormals is ", denormals, "; it must be 0 (flush) or 1 (keep)");
   if (request.max_threads < 0)

@@ -37,7 +37,7 @@ class State {
   std::vector<FieldInfo> fields_;
   Sizes sizes_;
   Place place_;
-  std::unique_ptr<Memory> memory_;
+  std::unique_ptr<MemoryBlock> memory_;
 };
 
 /// The object behind a handle (api/Api.cpp).

@@ -5,7 +5,7 @@
 
 #include "runtime/abi/DlType.h"
 #include "runtime/core/Error.h"
-#include "runtime/core/RawEnum.h"
+#include "runtime/core/UncheckedEnum.h"
 
 namespace normc::runtime {
 namespace {
@@ -29,7 +29,7 @@ struct DTypeName {
 };
 
 normc_status checkPlace(std::string_view name, const DLDevice& device, const Place& place) {
-  const int type = rawEnum(device.device_type);
+  const int type = uncheckedEnumValue(device.device_type);
   if (place.onHost()) {
     if (type == kDLCPU || type == kDLCUDAHost) return NORMC_OK;
     return fail(NORMC_INVALID_ARGUMENT, name, " is on device type ", type,

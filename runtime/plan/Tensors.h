@@ -6,7 +6,7 @@
 // Whatever a kernel cannot walk is refused with the tensor, the dimension and the rule.
 #pragma once
 
-#include "runtime/core/Memory.h"
+#include "runtime/core/MemoryBlock.h"
 #include "runtime/package/Manifest.h"
 
 namespace normc::runtime {

@@ -9,7 +9,7 @@
 #include <exception>
 #include <thread>
 
-#include "runtime/threads/Shares.h"
+#include "runtime/threads/WorkShares.h"
 
 namespace normc::runtime {
 namespace {
@@ -53,7 +53,7 @@ class SignalsBlocked {
 
 /// On the stack of who calls.
 struct Pool::Job {
-  Shares shares;
+  WorkShares shares;
   normc_task task;
   void* data;
   int64_t offers = 0;             ///< that were not taken back
@@ -163,7 +163,7 @@ void Pool::finish(Job& job) {
 
 void Pool::run(int64_t count, int64_t limit, normc_task task, void* data) {
   const int64_t wanted = std::min(limit, count) - 1;
-  Job job{Shares(count, std::min<int64_t>(limit, workers() + 1)), task, data};
+  Job job{WorkShares(count, std::min<int64_t>(limit, workers() + 1)), task, data};
   offer(job, wanted, false);
   if (job.offers < wanted) {
     workAlone(job, count, wanted);

@@ -1,6 +1,6 @@
 // X-sized transfers, counted in the IR, against the table of docs/design.md,
 // section 5: the number of times that a kernel goes through memory is its price.
-#include "codegen/targets/cpu/Space.h"
+#include "codegen/targets/cpu/CpuSpace.h"
 #include "tests/codegen/Support.h"
 
 namespace normc::codegen {

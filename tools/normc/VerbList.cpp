@@ -1,7 +1,7 @@
 // normc list
 #include <ostream>
 
-#include "dsl/Fields.h"
+#include "dsl/StateFields.h"
 #include "dsl/Library.h"
 #include "tools/normc/Cli.h"
 

@@ -2,8 +2,8 @@
 
 #include "codegen/targets/cpu/Compile.h"
 #include "codegen/targets/cpu/Object.h"
-#include "codegen/targets/cpu/Offers.h"
-#include "codegen/targets/cpu/Space.h"
+#include "codegen/targets/cpu/DefaultCandidates.h"
+#include "codegen/targets/cpu/CpuSpace.h"
 
 namespace normc::codegen::cpu {
 namespace {
@@ -18,7 +18,7 @@ class CpuTarget : public Target {
 
   std::vector<Candidate> defaults(const Problem& problem) const override {
     std::vector<Candidate> list;
-    for (const Offer& offer : defaultOffers(problem, isa_))
+    for (const Offer& offer : defaultCandidates(problem, isa_))
       list.push_back({offer.schedule.text(), offer.limits});
     return list;
   }

@@ -2,7 +2,7 @@
 // lowered phase functions inside.
 #pragma once
 
-#include "codegen/lower/Frame.h"
+#include "codegen/lower/AccessLowering.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace normc::codegen::cpu {

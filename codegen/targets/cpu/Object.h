@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "codegen/targets/cpu/Isa.h"
+#include "codegen/targets/cpu/CpuIsa.h"
 #include "llvm/ADT/SmallVector.h"
 #include "mlir/IR/BuiltinOps.h"
 

@@ -1,6 +1,6 @@
 // Cuts the units of a CPU's phases into tasks, and writes the entry of a kernel in a package.
 #include "codegen/Manifest.h"
-#include "codegen/plan/Plan.h"
+#include "codegen/plan/Planner.h"
 #include "codegen/targets/cpu/Compile.h"
 #include "codegen/targets/cpu/lower/PhaseLowering.h"
 

@@ -80,8 +80,8 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
   b.setInsertionPointToStart(&function.getBody().front());
   beginPhase(b, phase, arch);
   Loops loops(b, phase.getLoc());
-  Frame frame(loops, kernel, phase, argumentsOf(loops, kernel, phase, function, launch), access);
-  for (TensorOp t : streamedIn(phase, schedule)) frame.markStreamed(t);
+  AccessLowering frame(loops, kernel, phase, argumentsOf(loops, kernel, phase, function, launch), access);
+  for (TensorOp t : streamedIn(phase, schedule)) frame.markNonTemporal(t);
   TeamLowering(loops, frame, schedule, launch, function).run();
   gpu::ReturnOp::create(b, phase.getLoc());
 }

@@ -1,6 +1,6 @@
 // Cuts the units of a GPU's phases into blocks of threads, and writes the entry of a kernel in a package.
 #include "codegen/Manifest.h"
-#include "codegen/plan/Plan.h"
+#include "codegen/plan/Planner.h"
 #include "codegen/targets/cuda/Compile.h"
 #include "codegen/targets/cuda/Dependence.h"
 #include "codegen/targets/cuda/FusePhases.h"

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "codegen/plan/Plan.h"
+#include "codegen/plan/Planner.h"
 #include "codegen/targets/cuda/Arch.h"
 
 namespace normc::codegen::cuda {

@@ -115,7 +115,7 @@ void TeamLowering::holdRows(const Replica& column) {
     }
 }
 
-/// What Walk::probe reads from memory, but a row for each of eight teams of a block, which tell each other. They read it
+/// What SlabLowering::probe reads from memory, but a row for each of eight teams of a block, which tell each other. They read it
 /// again, from a cache, though a team may hold it: which one that is depends on the sizes, and a register has no index.
 Value TeamLowering::probeHeld(TensorOp x, const Replica& column) {
   Value memory = exchange(flip_++ % 2), team = l_.div(thread_, l_.index(place_.span));

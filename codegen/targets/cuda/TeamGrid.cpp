@@ -26,7 +26,7 @@ static constexpr int64_t kPartsTogether = 8;
 static constexpr llvm::StringLiteral kScope = "device";
 
 /// A block's word of the task's arrivals.
-static Value arrivalOf(Loops& l, Frame& f, int64_t grid, Value block) {
+static Value arrivalOf(Loops& l, AccessLowering& f, int64_t grid, Value block) {
   TensorOp arrivals = f.tensor(arrivalsName());
   Value base = memref::ExtractAlignedPointerAsIndexOp::create(l.b, l.loc, f.pointer(arrivals));
   Value address = l.add(base, l.mul(l.add(l.mul(f.task(), l.index(grid)), block), l.index(8)));

@@ -16,7 +16,7 @@
 // fixes; there are no atomics.
 #pragma once
 
-#include "codegen/lower/Walk.h"
+#include "codegen/lower/SlabLowering.h"
 #include "codegen/targets/cuda/Schedule.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
@@ -25,9 +25,9 @@ namespace normc::codegen::cuda {
 /// Which block of the phase's grid this is, from the end where what was read last comes first.
 mlir::Value blockIn(Loops&, PhaseOp, mlir::gpu::Dimension);
 
-class TeamLowering : Walk {
+class TeamLowering : SlabLowering {
  public:
-  TeamLowering(Loops& loops, Frame& frame, const Schedule& schedule, const Launch& launch,
+  TeamLowering(Loops& loops, AccessLowering& frame, const Schedule& schedule, const Launch& launch,
                mlir::gpu::GPUFuncOp function);
   void run();
 

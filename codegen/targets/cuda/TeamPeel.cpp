@@ -98,7 +98,7 @@ TeamLowering::Position TeamLowering::endPosition(int64_t i, int64_t replica) {
 
 //===-- Loads -----------------------------------------------------------------------===//
 
-/// As `Frame::loadStored`, for a run that may be peeled.
+/// As `AccessLowering::loadStored`, for a run that may be peeled.
 Value TeamLowering::loadStored(TensorOp t, const Coordinates& at, int64_t lanes, int64_t replica) {
   Value address = f_.address(t, at);
   if (peels_.empty() || !lanes) return f_.loadStored(t, address, lanes);

@@ -10,9 +10,9 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-TeamLowering::TeamLowering(Loops& loops, Frame& frame, const Schedule& schedule, const Launch& launch,
+TeamLowering::TeamLowering(Loops& loops, AccessLowering& frame, const Schedule& schedule, const Launch& launch,
                            gpu::GPUFuncOp function)
-    : Walk(loops, frame), s_(schedule), launch_(launch), function_(function) {
+    : SlabLowering(loops, frame), s_(schedule), launch_(launch), function_(function) {
   foldBatch_ = 8;
 }
 
@@ -128,7 +128,7 @@ void TeamLowering::slab(SlabOp s) {
   inside_ = {};
   if (!s.hasSweeps()) return vectors(s);
   switch (kind_) {
-    case Kind::Line: return lines(s);
+    case Kind::Run: return lines(s);
     case Kind::Block: return blocks(s);
     case Kind::Column: return columns(s);
     case Kind::Stream: return stream(s);
@@ -388,7 +388,7 @@ void TeamLowering::headRows(SweepOp sweep, Value last, int64_t head) {
 //===-- All of them ---------------------------------------------------------------===//
 
 void TeamLowering::body(SlabOp s, Replicas& replicas) {
-  if (kind_ != Kind::Line) held_.clear(), holds_ = false;
+  if (kind_ != Kind::Run) held_.clear(), holds_ = false;
   if (holds_)
     for (auto probe : s.getOps<ProbeOp>()) fetch(f_.tensor(probe.getTensor()), replicas);
   for (Operation& op : s.getBody().front()) {
@@ -397,7 +397,7 @@ void TeamLowering::body(SlabOp s, Replicas& replicas) {
       for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>()) beforeRead(f_.tensor(name.getValue()));
     if (!sweep) {
       for (Replica& r : replicas) scalarOp(op, r);
-    } else if (kind_ == Kind::Line) {
+    } else if (kind_ == Kind::Run) {
       lineSweep(sweep, replicas);
     } else if (kind_ == Kind::Block) {
       blockSweep(sweep, replicas);
@@ -426,10 +426,10 @@ void TeamLowering::once(const Replica& replica, TensorOp t, std::function<void()
   } else if (inBefore_) {  // every block computes it, the first stores it
     condition = both(isZero(f_.task()), both(place_.units > 1 ? isZero(place_.unit) : Value(), inside_));
   } else if (slab_.hasSweeps()) {
-    if (kind_ == Kind::Line) condition = both(isZero(place_.lane), replica.active);
+    if (kind_ == Kind::Run) condition = both(isZero(place_.lane), replica.active);
     else if (kind_ == Kind::Block) condition = isZero(thread_);
     else condition = both(place_.units > 1 ? isZero(place_.unit) : Value(), inside_);
-    wait = kind_ != Kind::Line;
+    wait = kind_ != Kind::Run;
     // What the tensor does not tell apart, the first says for all.
     bool partial = t.chunkPhase() >= 0;
     auto first = [&](StringRef axis, Value index) {
@@ -487,7 +487,7 @@ Value TeamLowering::both(Value a, Value b) {
 
 /// All threads of the block count together. A slab without sweeps may not wait: there each counts alone.
 Value TeamLowering::countValid(Value begin, Value end, llvm::function_ref<Coordinates(Value)> place) {
-  if (slab_) return Walk::countValid(begin, end, place);
+  if (slab_) return SlabLowering::countValid(begin, end, place);
   TensorOp mask = f_.tensor("mask");
   Value mine = l_.forEach(l_.add(begin, thread_), end, blockThreads(), ValueRange{l_.index(0)}, [&](Value i, ValueRange sum) {
     Value valid = f_.load(mask, f_.address(mask, place(i)), 0, {});

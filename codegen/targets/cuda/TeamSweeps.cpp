@@ -182,7 +182,7 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
     size_t slot = r * s.slots;
     auto add = [&](Value v) {
       v = only(position.inside, v);
-      if (kind_ != Kind::Line) v = only(replica.active, v);
+      if (kind_ != Kind::Run) v = only(replica.active, v);
       sums[slot] = l_.addf(sums[slot], v);
       ++slot;
     };
@@ -241,12 +241,12 @@ static constexpr int64_t kLeastProbed = 4;
 /// Of a run, the mean of each thread's first access, a power of two of them, and of one in its middle: where a thread holds
 /// these, it reads them anyway.
 Value TeamLowering::probe(ProbeOp op, Replica& replica) {
-  if (kind_ != Kind::Line) {
+  if (kind_ != Kind::Run) {
     TensorOp x = f_.tensor(op.getTensor());
     if (llvm::is_contained(heldTensors_, x) && !f_.kernel().hasMask() && blockThreads() / place_.span >= kProbedRows)
       return probeHeld(x, replica);
     if (f_.kernel().hasMask()) (void)rowsOf(probedScope(), replica.at.segment);  // by all threads
-    auto value = [&] { return Values{Walk::probe(op, replica)}; };
+    auto value = [&] { return Values{SlabLowering::probe(op, replica)}; };
     // What an idle lane would read is its neighbour's to store over; and nobody stores before all have read: over a grid
     // not before the meeting of the sums.
     Value shift = kind_ == Kind::Column && inside_ ? l_.when(inside_, l_.zero(vectorType()), value)[0] : value()[0];
@@ -272,7 +272,7 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
   if (auto known = Loops::constant(count)) {
     int64_t threads = int64_t(llvm::bit_floor(uint64_t(std::min(*known, place_.team))));
     if (*known == 0 || threads * s_.vector < kLeastProbed) {
-      auto some = [&] { return Values{Walk::probe(op, replica)}; };
+      auto some = [&] { return Values{SlabLowering::probe(op, replica)}; };
       return replica.active ? l_.when(replica.active, l_.zero(f_.statistics()), some)[0] : some()[0];
     }
     int64_t half = *known / 2 / place_.team;
@@ -284,7 +284,7 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
   int64_t threads = int64_t(llvm::bit_floor(uint64_t(place_.team)));
   const bool ever = threads * s_.vector >= 16;
   Value isShort = ever ? l_.less(count, l_.index(place_.team)) : Value(), condition = both(replica.active, isShort);
-  auto firstOnes = [&] { return Values{Walk::probe(op, replica)}; };
+  auto firstOnes = [&] { return Values{SlabLowering::probe(op, replica)}; };
   Value few = condition ? l_.when(condition, l_.zero(f_.statistics()), firstOnes)[0] : firstOnes()[0];
   if (!ever) return few;
   int64_t before = barriers_;
@@ -413,7 +413,7 @@ void TeamLowering::endSums(Sweep& s, MutableArrayRef<Replica> replicas, Values& 
     for (auto [k, result] : llvm::enumerate(s.op.getSums())) replica.values.map(result, sums[slot++]);
     for (auto [k, t] : llvm::enumerate(s.partials)) {
       if (!s.runPartial[k]) continue;
-      Value leader = kind_ == Kind::Line ? both(isZero(place_.lane), replica.active) : isZero(thread_);
+      Value leader = kind_ == Kind::Run ? both(isZero(place_.lane), replica.active) : isZero(thread_);
       storeWhere(leader, [&, t = t] {
         Value address = f_.address(t, replica.at);
         f_.store(t, address, l_.addf(f_.load(t, address, 0, {}), sums[slot]), {});

@@ -4,7 +4,7 @@
 #include "codegen/targets/Unavailable.h"
 #include "codegen/targets/cpu/Compile.h"
 #include "codegen/targets/cpu/Object.h"
-#include "codegen/targets/cpu/Space.h"
+#include "codegen/targets/cpu/CpuSpace.h"
 #include "codegen/targets/halide/Serialize.h"
 #include "codegen/targets/halide/Streaming.h"
 #include "llvm/ADT/STLExtras.h"

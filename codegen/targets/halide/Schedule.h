@@ -12,7 +12,7 @@
 
 #pragma once
 
-#include "codegen/targets/cpu/Schedule.h"
+#include "codegen/targets/cpu/CpuSchedule.h"
 
 namespace normc::codegen::halide {
 

@@ -76,7 +76,7 @@ void PhaseLowering::channelSweep(SweepOp op, Replicas& replicas, Replica* all) {
   }
 }
 
-void PhaseLowering::runsSweep(SweepOp op, Value begin, Value end) {
+void PhaseLowering::channelStreamSweep(SweepOp op, Value begin, Value end) {
   Sweep s(partsOf(op));
   if (op.getCondition()) end = l_.select(mapped(op.getCondition(), shared_), end, begin);
   const int64_t together = rowsTogether(), lanes = schedule_.getVector();

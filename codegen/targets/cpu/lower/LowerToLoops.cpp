@@ -66,7 +66,7 @@ void lowerToLoops(ModuleOp module, const Access& access) {
         if (isUnshared(t)) function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
       b.setInsertionPointToEnd(function.addEntryBlock());
       Loops loops(b, phase.getLoc());
-      Frame frame(loops, kernel, phase, argumentsOf(loops, kernel, function), access);
+      AccessLowering frame(loops, kernel, phase, argumentsOf(loops, kernel, function), access);
       PhaseLowering(loops, frame).run();
       func::ReturnOp::create(b, phase.getLoc());
     }

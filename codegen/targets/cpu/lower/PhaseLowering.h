@@ -15,7 +15,7 @@
 // row (line, block, stream) or a vector of features (column).
 #pragma once
 
-#include "codegen/lower/Walk.h"
+#include "codegen/lower/SlabLowering.h"
 
 namespace normc::codegen {
 
@@ -29,30 +29,30 @@ constexpr int64_t kStreamUnroll = 4;
 inline llvm::StringRef largeNumber() { return "large_bytes"; }
 inline llvm::StringRef streamNumber() { return "stream_bytes"; }
 
-class PhaseLowering : Walk {
+class PhaseLowering : SlabLowering {
  public:
-  PhaseLowering(Loops& loops, Frame& frame);
+  PhaseLowering(Loops& loops, AccessLowering& frame);
   void run();
 
  private:
   /// A sweep, its buffer and the stores that wait.
   struct Sweep;
   //===-- Slabs (Slabs.cpp) ---------------------------------------------------===//
-  bool streamsRuns();
+  bool streamsChannels();
   void takeWholeSegments();
   void zeroPartials();
   void slab(SlabOp);
   void shareUniform(SlabOp);
   void lower(SlabOp, mlir::Value begin, mlir::Value end);
   void planStreaming();
-  int64_t linesUnroll();
+  int64_t cacheLineUnroll();
   int64_t largeUnroll();
   void orderStores();
-  void lines(SlabOp, mlir::Value begin, mlir::Value end);
+  void runSlabs(SlabOp, mlir::Value begin, mlir::Value end);
   void markNext(mlir::Value unit, int64_t count);
-  void linesOfUnits(SlabOp, llvm::ArrayRef<Coordinates> units);
+  void runsOfUnits(SlabOp, llvm::ArrayRef<Coordinates> units);
   llvm::SmallVector<Coordinates> unitsFrom(mlir::Value first, int64_t count);
-  Replicas lineReplicas(SlabOp, llvm::ArrayRef<Coordinates> units, mlir::Value group);
+  Replicas runReplicas(SlabOp, llvm::ArrayRef<Coordinates> units, mlir::Value group);
   int64_t groupsOf(SlabOp);
   void blocks(SlabOp, mlir::Value begin, mlir::Value end);
   void columns(SlabOp, mlir::Value begin, mlir::Value end);
@@ -72,7 +72,7 @@ class PhaseLowering : Walk {
 
   //===-- Sweeps (Sweeps.cpp, Streams.cpp, Channels.cpp) -------------------------===//
   /// `all`: where the sums of all replicas go, side by side; null: each has its own.
-  void lineSweep(SweepOp, Replicas&, Replica* all = nullptr);
+  void runSweep(SweepOp, Replicas&, Replica* all = nullptr);
   void writeInTurn(Sweep&, Replicas&, mlir::Value width);
   void blockSweep(SweepOp, Replicas&);
   void channelSweep(SweepOp, Replicas&, Replica* all = nullptr);
@@ -80,12 +80,12 @@ class PhaseLowering : Walk {
   void columnSweep(SweepOp, Replicas&);
   void streamSweep(SweepOp, mlir::Value begin, mlir::Value end);
   /// The same with layout channels_first: in the order of memory, R features together.
-  void runsSweep(SweepOp, mlir::Value begin, mlir::Value end);
+  void channelStreamSweep(SweepOp, mlir::Value begin, mlir::Value end);
   /// Runs along the contiguous axis for all replicas; `sums` are vectors, replica-major. Not `flushes`: the run is short.
   Values along(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value width, Values sums, bool flushes = true);
   void element(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value offset, int64_t lanes, mlir::Value mask,
                llvm::MutableArrayRef<mlir::Value> sums, unsigned stride, llvm::MutableArrayRef<mlir::Value> common = {});
-  void fetchNext(size_t rows, mlir::Value offset, int64_t elements);
+  void prefetchNext(size_t rows, mlir::Value offset, int64_t elements);
   void addRowPartials(Sweep&, llvm::MutableArrayRef<Replica>, llvm::ArrayRef<mlir::Value> sums);
   mlir::Value inFirstLanes(mlir::Value term);
   /// `lanes` of 0: scalars.
@@ -103,7 +103,7 @@ class PhaseLowering : Walk {
   void sideBySide(mlir::Operation&, Replica& all, Replicas&);
   /// Statistics of the next lines are under way while outputs of these are written: at(i) for i = begin, begin + step,
   /// ... < end, whose last step is whole.
-  void linesAhead(SlabOp, mlir::Value begin, mlir::Value end, int64_t step, llvm::function_ref<Replicas(mlir::Value)> at);
+  void runsAhead(SlabOp, mlir::Value begin, mlir::Value end, int64_t step, llvm::function_ref<Replicas(mlir::Value)> at);
   /// A slab up to its last sweep, and from there on.
   Values front(SlabOp, Replicas);
   void back(SlabOp, Replicas, mlir::ValueRange);
@@ -116,7 +116,7 @@ class PhaseLowering : Walk {
   ScheduleAttr schedule_;
   int64_t rows_, unroll_;    ///< of the schedule, or those of a call that does not fit in caches
   mlir::Value large_;        ///< whether this call is one; null: all are alike
-  mlir::Value past_;         ///< whether its outputs may go past the caches
+  mlir::Value nonTemporal_;         ///< whether its outputs may go past the caches
   bool inLarge_ = false;
   mlir::Value next_;         ///< the first unit of the next step, where its inputs are asked for ahead; or null
   mlir::Value lastMask_;     ///< of the last vector of a tile of columns

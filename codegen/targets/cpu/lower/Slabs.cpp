@@ -8,8 +8,8 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-PhaseLowering::PhaseLowering(Loops& loops, Frame& frame)
-    : Walk(loops, frame), schedule_(*frame.kernel().getSchedule()), rows_(schedule_.getRows()),
+PhaseLowering::PhaseLowering(Loops& loops, AccessLowering& frame)
+    : SlabLowering(loops, frame), schedule_(*frame.kernel().getSchedule()), rows_(schedule_.getRows()),
       unroll_(schedule_.getUnroll()) {
   probeWidth_ = schedule_.getVector();
   slowRoots_ = true;
@@ -17,7 +17,7 @@ PhaseLowering::PhaseLowering(Loops& loops, Frame& frame)
 
 void PhaseLowering::run() {
   std::tie(begin_, end_) = f_.range();
-  if (streamsRuns()) takeWholeSegments();
+  if (streamsChannels()) takeWholeSegments();
   zeroPartials();
   allocateBuffer();
   if (schedule_.getStream()) planStreaming();
@@ -33,11 +33,11 @@ void PhaseLowering::run() {
       scalarOp(op, phase);
     }
   }
-  if (past_) l_.when(past_, {}, [&] { return orderStores(), Values(); });
+  if (nonTemporal_) l_.when(nonTemporal_, {}, [&] { return orderStores(), Values(); });
 }
 
 /// Whether tasks have rows of every feature, which lie in runs of their own.
-bool PhaseLowering::streamsRuns() { return !f_.featuresLast() && hasUnits("row"); }
+bool PhaseLowering::streamsChannels() { return !f_.featuresLast() && hasUnits("row"); }
 
 /// Segments from which on each is one task's, however few rows a task would have.
 static constexpr int64_t kManySegments = 16;
@@ -124,7 +124,7 @@ void PhaseLowering::shareUniform(SlabOp s) {
 void PhaseLowering::lower(SlabOp s, Value begin, Value end) {
   next_ = {};
   switch (kind_) {
-    case Kind::Line: return lines(s, begin, end);
+    case Kind::Run: return runSlabs(s, begin, end);
     case Kind::Block: return blocks(s, begin, end);
     case Kind::Column: return columns(s, begin, end);
     case Kind::Stream: return stream(s, begin, end);
@@ -134,14 +134,14 @@ void PhaseLowering::lower(SlabOp s, Value begin, Value end) {
 /// Vectors of a step in a large call: so many that no vector of a run is left over, whose stores would not go past the
 /// caches while its neighbours' do.
 int64_t PhaseLowering::largeUnroll() {
-  int64_t least = linesUnroll(), unroll = std::max(kStreamUnroll / rows_, least), lanes = schedule_.getVector();
+  int64_t least = cacheLineUnroll(), unroll = std::max(kStreamUnroll / rows_, least), lanes = schedule_.getVector();
   auto width = Loops::constant(runWidth());
   while (width && unroll > least && *width % (lanes * unroll)) unroll /= 2;
   return unroll;
 }
 
 /// Vectors of a step that stores whole lines.
-int64_t PhaseLowering::linesUnroll() {
+int64_t PhaseLowering::cacheLineUnroll() {
   int64_t unroll = 1;
   for (TensorOp t : f_.kernel().getOps<TensorOp>())
     if (t.isXSized()) unroll = std::max<int64_t>(unroll, kLine * 8 / (schedule_.getVector() * t.getType().getIntOrFloatBitWidth()));
@@ -164,26 +164,26 @@ void PhaseLowering::planStreaming() {
   };
   large_ = reaches(read.front(), largeNumber());
   if (written.empty()) return;
-  past_ = reaches(written.front(), streamNumber());
-  for (Operation* t : written) past_ = arith::AndIOp::create(l_.b, l_.loc, past_, f_.isAligned(cast<TensorOp>(t), kLine));
-  if (!streamsRuns()) return;
+  nonTemporal_ = reaches(written.front(), streamNumber());
+  for (Operation* t : written) nonTemporal_ = arith::AndIOp::create(l_.b, l_.loc, nonTemporal_, f_.isAligned(cast<TensorOp>(t), kLine));
+  if (!streamsChannels()) return;
   // A task may begin within runs.
   const int64_t perLine = kLine * 8 / cast<TensorOp>(written.front()).getType().getIntOrFloatBitWidth();
   Value within = l_.rem(segmentAndRow(begin_).second, l_.index(perLine));
   Value whole = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, within, l_.index(0));
-  past_ = arith::AndIOp::create(l_.b, l_.loc, past_, whole);
+  nonTemporal_ = arith::AndIOp::create(l_.b, l_.loc, nonTemporal_, whole);
 }
 
 //===-- Lines -------------------------------------------------------------------===//
 
-void PhaseLowering::lines(SlabOp s, Value begin, Value end) {
+void PhaseLowering::runSlabs(SlabOp s, Value begin, Value end) {
   int64_t together = rowsTogether();
   Value whole = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));
   if (isAhead() && groupsOf(s) == 1)
-    linesAhead(s, begin, whole, together, [&](Value unit) { return lineReplicas(s, unitsFrom(unit, together), l_.index(0)); });
+    runsAhead(s, begin, whole, together, [&](Value unit) { return runReplicas(s, unitsFrom(unit, together), l_.index(0)); });
   else
-    l_.forEach(begin, whole, together, [&](Value unit) { markNext(unit, together), linesOfUnits(s, unitsFrom(unit, together)); });
-  if (together > 1) l_.forEach(whole, end, 1, [&](Value unit) { markNext(unit, 1), linesOfUnits(s, unitsFrom(unit, 1)); });
+    l_.forEach(begin, whole, together, [&](Value unit) { markNext(unit, together), runsOfUnits(s, unitsFrom(unit, together)); });
+  if (together > 1) l_.forEach(whole, end, 1, [&](Value unit) { markNext(unit, 1), runsOfUnits(s, unitsFrom(unit, 1)); });
 }
 
 /// Units from `unit` on are a step: where the next begins, if that matters.
@@ -201,17 +201,17 @@ static StringRef groupAxis(SlabOp s) { return s.isPer("pre_group") ? "pre_group"
 
 int64_t PhaseLowering::groupsOf(SlabOp s) { return f_.featuresLast() ? f_.groups(groupAxis(s)) : 1; }
 
-void PhaseLowering::linesOfUnits(SlabOp s, ArrayRef<Coordinates> units) {
+void PhaseLowering::runsOfUnits(SlabOp s, ArrayRef<Coordinates> units) {
   Value none = l_.index(0), groups = l_.index(groupsOf(s));
   if (isAhead() && units.size() > 1 && groupsOf(s) > 1)
-    return linesAhead(s, none, groups, 1, [&](Value group) { return lineReplicas(s, units, group); });
+    return runsAhead(s, none, groups, 1, [&](Value group) { return runReplicas(s, units, group); });
   l_.forEach(none, groups, 1, [&](Value group) {
-    Replicas replicas = lineReplicas(s, units, group);
+    Replicas replicas = runReplicas(s, units, group);
     body(s, replicas);
   });
 }
 
-PhaseLowering::Replicas PhaseLowering::lineReplicas(SlabOp s, ArrayRef<Coordinates> units, Value group) {
+PhaseLowering::Replicas PhaseLowering::runReplicas(SlabOp s, ArrayRef<Coordinates> units, Value group) {
   runBegin_ = isSplit(s) ? begin_ : f_.featuresLast() ? l_.mul(group, f_.groupWidth(groupAxis(s))) : l_.index(0);
   Replicas replicas(units.size());
   for (auto [r, unit] : llvm::zip(replicas, units)) {
@@ -304,7 +304,7 @@ void PhaseLowering::columnTile(SlabOp s, Coordinates at, Value feature, int64_t 
 
 void PhaseLowering::stream(SlabOp s, Value begin, Value end) {
   for (Operation& op : s.getBody().front())
-    if (auto sweep = dyn_cast<SweepOp>(op)) f_.featuresLast() ? streamSweep(sweep, begin, end) : runsSweep(sweep, begin, end);
+    if (auto sweep = dyn_cast<SweepOp>(op)) f_.featuresLast() ? streamSweep(sweep, begin, end) : channelStreamSweep(sweep, begin, end);
 }
 
 void PhaseLowering::body(SlabOp s, Replicas& replicas) {
@@ -318,8 +318,8 @@ void PhaseLowering::body(SlabOp s, Replicas& replicas) {
     auto sweep = dyn_cast<SweepOp>(op);
     if (!sweep) {
       for (Replica& r : replicas) maskOf(r, replicas), scalarOp(op, r);
-    } else if (kind_ == Kind::Line) {
-      lineSweep(sweep, replicas);
+    } else if (kind_ == Kind::Run) {
+      runSweep(sweep, replicas);
     } else if (kind_ == Kind::Block) {
       s.isPer("segment") ? blockSweep(sweep, replicas) : channelSweep(sweep, replicas);
     } else {

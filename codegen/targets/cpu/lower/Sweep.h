@@ -29,9 +29,9 @@ struct PhaseLowering::Sweep : SweepParts {
   llvm::SmallVector<Pending> pending;
   /// What one line stores follows each other, so that it leaves the core line by line.
   void sort();
-  void flush(Frame&, bool past = false);
+  void flush(AccessLowering&, bool nonTemporal = false);
   /// Around the caches where the call says so.
-  void flushPast(Frame&, Loops&, mlir::Value past);
+  void flushNonTemporal(AccessLowering&, Loops&, mlir::Value nonTemporal);
 };
 
 }  // namespace normc::codegen

@@ -19,18 +19,18 @@ void PhaseLowering::Sweep::sort() {
   });
 }
 
-void PhaseLowering::Sweep::flush(Frame& f, bool past) {
+void PhaseLowering::Sweep::flush(AccessLowering& f, bool nonTemporal) {
   sort();
-  for (Pending& p : pending) f.store(p.tensor, p.address, p.value, p.mask, {}, past && p.tensor.isXSized());
+  for (Pending& p : pending) f.store(p.tensor, p.address, p.value, p.mask, {}, nonTemporal && p.tensor.isXSized());
   pending.clear();
 }
 
-void PhaseLowering::Sweep::flushPast(Frame& f, Loops& l, Value past) {
+void PhaseLowering::Sweep::flushNonTemporal(AccessLowering& f, Loops& l, Value nonTemporal) {
   auto none = [] { return Values(); };
   auto all = pending;
-  l.when(past, {}, [&] { return flush(f, true), none(); });
+  l.when(nonTemporal, {}, [&] { return flush(f, true), none(); });
   pending = all;
-  l.when(l.isFalse(past), {}, [&] { return flush(f), none(); });
+  l.when(l.isFalse(nonTemporal), {}, [&] { return flush(f), none(); });
 }
 
 /// A scalar term, or one of fewer lanes, to be added to a vector of sums.
@@ -105,7 +105,7 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
 
 /// Inputs of the next step, where outputs of this one lie, or what a stream reads alone. Reading waits for nothing but
 /// memory then, and an access that is not there in time delays none that is.
-void PhaseLowering::fetchNext(size_t rows, Value offset, int64_t elements) {
+void PhaseLowering::prefetchNext(size_t rows, Value offset, int64_t elements) {
   llvm::SetVector<Operation*> inputs;
   for (auto sweep : slab_.getOps<SweepOp>())
     for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())
@@ -117,7 +117,7 @@ void PhaseLowering::fetchNext(size_t rows, Value offset, int64_t elements) {
       auto t = cast<TensorOp>(op);
       Value first = f_.address(t, at);
       const int64_t line = kLine * 8 / t.getType().getIntOrFloatBitWidth();
-      for (int64_t i = 0; i < elements; i += line) f_.fetch(t, l_.add(first, l_.index(i)));
+      for (int64_t i = 0; i < elements; i += line) f_.prefetch(t, l_.add(first, l_.index(i)));
     }
   }
 }
@@ -127,10 +127,10 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
   auto steps = [&](Value begin, Value end, int64_t vectors, ValueRange from) {
     return l_.forEach(begin, end, vectors * lanes, from, [&](Value j, ValueRange running) {
       Values next(running);
-      if (next_ && (kind_ == Kind::Stream || s.writesNow())) fetchNext(replicas.size(), j, vectors * lanes);
+      if (next_ && (kind_ == Kind::Stream || s.writesNow())) prefetchNext(replicas.size(), j, vectors * lanes);
       for (int64_t u = 0; u < vectors; ++u)
         element(s, replicas, l_.add(j, l_.index(u * lanes)), lanes, {}, MutableArrayRef<Value>(next).drop_front(sums.empty() ? 0 : u), unroll);
-      if (inLarge_ && past_ && vectors % linesUnroll() == 0 && s.writesNow()) s.flushPast(f_, l_, past_);
+      if (inLarge_ && nonTemporal_ && vectors % cacheLineUnroll() == 0 && s.writesNow()) s.flushNonTemporal(f_, l_, nonTemporal_);
       else s.flush(f_);
       return next;
     });
@@ -220,7 +220,7 @@ void PhaseLowering::writeInTurn(Sweep& s, Replicas& replicas, Value width) {
   next_ = next, unroll_ = unroll;
 }
 
-void PhaseLowering::lineSweep(SweepOp op, Replicas& replicas, Replica* all) {
+void PhaseLowering::runSweep(SweepOp op, Replicas& replicas, Replica* all) {
   Sweep s(partsOf(op));
   for (Replica& r : replicas) hoist(s, r);
   unsigned unroll = unroll_;

@@ -12,7 +12,7 @@ static constexpr int64_t kRows = 8, kVectors = 4, kValidRows = 4;
 /// Bytes of a task's rows that stay in cache until they are read again.
 static constexpr int64_t kHeadBytes = 512 << 10;
 
-/// Of `count` in equal shares, what is asked for the i-th: as codegen/lower/Shares.h has it.
+/// Of `count` in equal shares, what is asked for the i-th: as codegen/lower/StratifiedOffsets.h has it.
 static Expr inShare(const Expr& count, const Expr& i, int64_t parts) {
   const int64_t all = 1 << 16, share = all / parts;
   return count * simplify(i * wide(share) + wide(share / 4) + i * i * wide(2654) % wide(share / 2)) / wide(all);

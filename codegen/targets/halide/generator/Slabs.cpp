@@ -53,8 +53,8 @@ Translation::Kind Translation::kindOf(const Op& slab) const {
   for (const Op& op : slab.body) sweeps |= op.name == "sweep";
   if (!sweeps) return Kind::Column;
   if (kernel_.featuresLast)
-    return slab.isPer("row") ? Kind::Line : slab.isPer("feature") ? Kind::Column : Kind::Block;
-  return slab.isPer("segment") && slab.isPer("feature") ? Kind::Line : Kind::Block;
+    return slab.isPer("row") ? Kind::Run : slab.isPer("feature") ? Kind::Column : Kind::Block;
+  return slab.isPer("segment") && slab.isPer("feature") ? Kind::Run : Kind::Block;
 }
 
 Coordinates Translation::unitCoordinates(Expr unit) {
@@ -140,7 +140,7 @@ void Translation::slab(const Op& s, const Values& shared) {
 /// Units of one step; neighbours may add to the same partial, one after another.
 int64_t Translation::rowsTogether(const Op& s) const {
   if (kind_ == Kind::Stream) return s.head ? s.head : schedule_.rows;
-  if (kind_ != Kind::Line) return 1;
+  if (kind_ != Kind::Run) return 1;
   for (const Op& op : s.body) {
     if (op.name == "accumulate") return 1;
     if (op.name == "sweep")
@@ -174,7 +174,7 @@ bool Translation::beginsAtLine() const {
 
 void Translation::walk(const Op& s, const Values& shared) {
   switch (kind_) {
-    case Kind::Line:
+    case Kind::Run:
       return lines(s, shared);
     case Kind::Block:
       return blocks(s, shared);
@@ -354,7 +354,7 @@ void Translation::body(const Op& slab, Nest& nest, Replicas& replicas) {
       i = scalars(slab.body, i, nest, replicas, lanes);
       continue;
     }
-    if (kind_ == Kind::Line)
+    if (kind_ == Kind::Run)
       lineSweep(op, nest, replicas);
     else if (kind_ == Kind::Block)
       blockSweep(op, slab, nest, replicas);

@@ -67,7 +67,7 @@ class Translation {
     Values values;
   };
   using Replicas = std::vector<Replica>;
-  enum class Kind { Line, Block, Column, Stream };
+  enum class Kind { Run, Block, Column, Stream };
   Kind kindOf(const Op& slab) const;
   Coordinates unitCoordinates(Expr unit);
   void zeroPartials();
@@ -109,7 +109,7 @@ class Translation {
   Expr maskedProbe(const Op&, Nest&, const Replica&, int64_t lanes);
   Coordinates probedPlace(Coordinates, int64_t i, int64_t parts) const;
   Expr probedFeature(const Coordinates&, int64_t i, int64_t parts) const;
-  /// The n-th row of a task that is asked for its head: see Walk::headUnit.
+  /// The n-th row of a task that is asked for its head: see SlabLowering::headUnit.
   Expr headUnit(Expr n, int64_t head);
 
   //===-- Sweeps (Sweeps.cpp) -----------------------------------------------------------===//
@@ -151,7 +151,7 @@ class Translation {
   Halide::Var v_{kLane};
   Halide::Func driver_;
   const Op* slab_ = nullptr;
-  Kind kind_ = Kind::Line;
+  Kind kind_ = Kind::Run;
   Expr runBegin_;               ///< of the slab along the contiguous axis
   int64_t columnLanes_ = 0;     ///< of a column slab's stages
   std::vector<int> unsettled_;  ///< values that are computed again wherever they are used

@@ -7,7 +7,7 @@ namespace normc::runtime {
 
 /// It may be any: to load one that the enumeration does not name as the enumeration would be undefined.
 template <typename Enum>
-int rawEnum(const Enum& value) {
+int uncheckedEnumValue(const Enum& value) {
   int number;
   static_assert(sizeof value == sizeof number);
   std::memcpy(&number, &value, sizeof number);

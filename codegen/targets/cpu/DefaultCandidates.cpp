@@ -1,8 +1,8 @@
-#include "codegen/targets/cpu/Offers.h"
+#include "codegen/targets/cpu/DefaultCandidates.h"
 
 #include <algorithm>
 
-#include "codegen/targets/cpu/Cove.h"
+#include "codegen/targets/cpu/IntelCove.h"
 
 namespace normc::codegen::cpu {
 
@@ -40,11 +40,11 @@ static std::optional<int64_t> splitRows(const Problem& problem, const Isa& isa) 
   if (features < least) return std::nullopt;
   if (!sums) return kSplitRows;
   const int64_t rows = features < 2 * least ? kSplitRows : kSplitRowsOfMany;
-  return isa.core == Core::Cove ? std::max(rows, splitRowsOfCove(problem, isa)) : rows;
+  return isa.core == Core::Cove ? std::max(rows, splitRowsOnIntelCove(problem, isa)) : rows;
 }
 
 /// Whole channels: the first of these offers, in the order of memory, serves any call.
-static std::vector<Offer> channelOffers(const Problem& problem, const Schedule& whole, const Schedule& ordered) {
+static std::vector<Offer> channelCandidates(const Problem& problem, const Schedule& whole, const Schedule& ordered) {
   const bool backward = problem.entry == Entry::Backward, map = isMap(problem);
   const int64_t size = bytes(problem.data), most = map ? kUnalignedResidentBytes : backward ? kResidentRunsBytesBackward : kResidentRunsBytes;
   std::vector<Offer> list{{ordered}, {whole, {.rowsMax = std::max<int64_t>(most / (problem.features.value_or(1024) * size), 1)}}};
@@ -56,8 +56,8 @@ static std::vector<Offer> channelOffers(const Problem& problem, const Schedule& 
 
 static int64_t residentBytes(const Problem& problem, const Isa& isa) {
   const bool backward = problem.entry == Entry::Backward, batch = problem.spec->needsBatchStatistics();
-  const bool twice = batch && !backward, crowded = placesOfRows(problem) <= 2;
-  if (splitsLines(problem) && (crowded || !twice)) return kUnalignedResidentBytes;
+  const bool twice = batch && !backward, crowded = pageOffsetsOfRows(problem) <= 2;
+  if (splitsCacheLines(problem) && (crowded || !twice)) return kUnalignedResidentBytes;
   if (isa.registers < 32 && crowded && !batch) return kUnalignedResidentBytes;
   return backward ? kResidentBytesBackward : kResidentBytes;
 }
@@ -67,19 +67,19 @@ static int64_t residentBytes(const Problem& problem, const Isa& isa) {
 static int64_t residentRows(const Problem& problem, const Isa& isa) {
   const int64_t row = problem.features.value_or(1024) * bytes(problem.data);
   if (isa.core == Core::Cove && !isMap(problem))
-    if (auto bytes = residentBytesOfCove(problem, isa)) return std::clamp<int64_t>(*bytes / row, 1, kResidentRows);
+    if (auto bytes = residentBytesOnIntelCove(problem, isa)) return std::clamp<int64_t>(*bytes / row, 1, kResidentRows);
   const int64_t twice = problem.entry == Entry::Backward ? kCollidingRowsBackward : kCollidingRowsReadTwice;
   const int64_t colliding = problem.spec->needsBatchStatistics() ? twice : kCollidingRows;
-  const int64_t most = isMap(problem) ? kMapRows : placesOfRows(problem) == 1 ? (row % kPageBytes ? kCollidingRows : colliding) : kResidentRows;
+  const int64_t most = isMap(problem) ? kMapRows : pageOffsetsOfRows(problem) == 1 ? (row % kPageBytes ? kCollidingRows : colliding) : kResidentRows;
   return std::clamp<int64_t>(residentBytes(problem, isa) / row, 1, most);
 }
 
-std::vector<Offer> defaultOffers(const Problem& problem, const Isa& isa) {
+std::vector<Offer> defaultCandidates(const Problem& problem, const Isa& isa) {
   std::vector<Offer> list;
   for (Strategy strategy : strategies(problem)) list.push_back({defaultSchedule(problem, isa, strategy)});
   if (list.size() < 2) return list;
   if (problem.spec->perFeature()) {
-    if (problem.layout == Layout::ChannelsFirst) return channelOffers(problem, list[0].schedule, list[1].schedule);
+    if (problem.layout == Layout::ChannelsFirst) return channelCandidates(problem, list[0].schedule, list[1].schedule);
     list[1].limits.rowsMax = residentRows(problem, isa);
     return list;
   }

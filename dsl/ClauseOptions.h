@@ -7,7 +7,7 @@
 
 #include "dsl/Check.h"
 #include "dsl/Syntax.h"
-#include "dsl/Words.h"
+#include "dsl/EnumWords.h"
 
 namespace normc {
 

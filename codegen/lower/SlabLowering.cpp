@@ -1,4 +1,4 @@
-#include "codegen/lower/Walk.h"
+#include "codegen/lower/SlabLowering.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -7,21 +7,21 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-Walk::Kind Walk::kindOf(SlabOp slab) {
+SlabLowering::Kind SlabLowering::kindOf(SlabOp slab) {
   if (slab.getPer().empty()) return Kind::Stream;
   // A loop over vectors, unless it asks each feature's rows.
   if (!slab.hasSweeps() && !slab.isPer("row") && (f_.featuresLast() || slab.getBody().getOps<ProbeOp>().empty())) return Kind::Column;
-  if (f_.featuresLast()) return slab.isPer("row") ? Kind::Line : slab.isPer("feature") ? Kind::Column : Kind::Block;
-  return slab.isPer("segment") && slab.isPer("feature") ? Kind::Line : Kind::Block;
+  if (f_.featuresLast()) return slab.isPer("row") ? Kind::Run : slab.isPer("feature") ? Kind::Column : Kind::Block;
+  return slab.isPer("segment") && slab.isPer("feature") ? Kind::Run : Kind::Block;
 }
 
-bool Walk::hasUnits(StringRef axis) {
+bool SlabLowering::hasUnits(StringRef axis) {
   return llvm::is_contained(f_.phase().getUnits().getAsValueRange<StringAttr>(), axis);
 }
-bool Walk::isSplit(SlabOp slab) { return slab.isPer("row") && !hasUnits("row"); }
-bool Walk::isOfRows(SlabOp slab) { return !f_.featuresLast() && slab.isPer("feature") && hasUnits("row"); }
+bool SlabLowering::isSplit(SlabOp slab) { return slab.isPer("row") && !hasUnits("row"); }
+bool SlabLowering::isOfRows(SlabOp slab) { return !f_.featuresLast() && slab.isPer("feature") && hasUnits("row"); }
 
-Value Walk::runWidth() {
+Value SlabLowering::runWidth() {
   if (!f_.featuresLast()) return f_.rows();
   if (isSplit(slab_)) return l_.sub(end_, begin_);
   if (slab_.isPer("pre_group")) return f_.groupWidth("pre_group");
@@ -31,7 +31,7 @@ Value Walk::runWidth() {
 /// Bytes of a task's rows that stay in cache until they are read again.
 static constexpr int64_t kHeadBytes = 512 << 10;
 
-Value Walk::headUnit(Value n, int64_t head) {
+Value SlabLowering::headUnit(Value n, int64_t head) {
   int64_t bytes = 0;
   for (TensorOp t : f_.kernel().getOps<TensorOp>())
     if (t.isXSized() && !bytes) bytes = t.getType().getIntOrFloatBitWidth() / 8;
@@ -39,14 +39,14 @@ Value Walk::headUnit(Value n, int64_t head) {
   Value most = l_.div(l_.index(kHeadBytes), atLeastOne(l_.mul(f_.features(), l_.index(bytes))));
   Value apart = atLeastOne(l_.div(l_.min(l_.sub(end_, begin_), most), l_.index(head)));
   Value i = l_.sub(n, begin_), all = l_.mul(apart, l_.index(head));
-  if (!f_.kernel().hasMask()) return l_.add(begin_, l_.inShare(all, i, head));
+  if (!f_.kernel().hasMask()) return l_.add(begin_, l_.stratifiedOffset(all, i, head));
   // What is looked for may not be among the first: then those behind each of them are asked, up to the end of its share.
   Value part = l_.rem(i, l_.index(head)), first = l_.mul(part, apart);
-  Value within = l_.rem(l_.add(l_.sub(l_.inShare(all, part, head), first), l_.div(i, l_.index(head))), apart);
+  Value within = l_.rem(l_.add(l_.sub(l_.stratifiedOffset(all, part, head), first), l_.div(i, l_.index(head))), apart);
   return l_.add(begin_, l_.select(l_.less(i, all), l_.add(first, within), i));
 }
 
-Coordinates Walk::unitCoordinates(Value n) {
+Coordinates SlabLowering::unitCoordinates(Value n) {
   const Value unit = unitAt(slab_ && slab_.getHead() ? headUnit(n, *slab_.getHead()) : n);
   Coordinates at{.segment = l_.index(0), .chunk = f_.task()};
   const bool own = slab_ && (isSplit(slab_) || isOfRows(slab_));
@@ -63,12 +63,12 @@ Coordinates Walk::unitCoordinates(Value n) {
   return at;
 }
 
-std::pair<Value, Value> Walk::segmentAndRow(Value n) {
+std::pair<Value, Value> SlabLowering::segmentAndRow(Value n) {
   Value rows = arith::MaxSIOp::create(l_.b, l_.loc, f_.rows(), l_.index(1));  // of none, none is asked for
   return {l_.div(n, rows), l_.rem(n, rows)};
 }
 
-Value Walk::headEnd(Value begin, Value end, int64_t head) {
+Value SlabLowering::headEnd(Value begin, Value end, int64_t head) {
   Value limit = l_.index(head);
   if (!f_.kernel().hasMask()) return l_.min(l_.add(begin, limit), end);
   TensorOp mask = f_.tensor("mask");
@@ -91,7 +91,7 @@ Value Walk::headEnd(Value begin, Value end, int64_t head) {
   return loop.getResult(0);
 }
 
-Values Walk::elementCode(SweepOp sweep, Replica& replica) {
+Values SlabLowering::elementCode(SweepOp sweep, Replica& replica) {
   Block& body = sweep.getBody().front();
   for (Operation& op : body.without_terminator()) clone(op, replica.values);
   Values yielded;
@@ -100,7 +100,7 @@ Values Walk::elementCode(SweepOp sweep, Replica& replica) {
   return yielded;
 }
 
-Operation* Walk::clone(Operation& op, IRMapping& values) {
+Operation* SlabLowering::clone(Operation& op, IRMapping& values) {
   int64_t lanes = 0;
   for (Value operand : op.getOperands())
     if (auto vector = dyn_cast<VectorType>(mapped(operand, values).getType())) lanes = vector.getDimSize(0);
@@ -116,7 +116,7 @@ Operation* Walk::clone(Operation& op, IRMapping& values) {
   return copy;
 }
 
-Walk::SweepParts Walk::partsOf(SweepOp op) {
+SlabLowering::SweepParts SlabLowering::partsOf(SweepOp op) {
   SweepParts s{.op = op};
   auto lookup = [&](ArrayAttr names, SmallVector<TensorOp>& to) {
     for (auto name : names.getAsRange<FlatSymbolRefAttr>()) to.push_back(f_.tensor(name.getValue()));
@@ -138,7 +138,7 @@ Walk::SweepParts Walk::partsOf(SweepOp op) {
   return s;
 }
 
-void Walk::hoist(const SweepParts& s, Replica& replica) {
+void SlabLowering::hoist(const SweepParts& s, Replica& replica) {
   SweepOp op = s.op;
   for (auto [i, t] : llvm::enumerate(s.reads)) {
     if (!s.hoisted[i]) continue;

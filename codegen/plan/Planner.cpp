@@ -1,4 +1,4 @@
-#include "codegen/plan/Plan.h"
+#include "codegen/plan/Planner.h"
 
 #include "codegen/plan/Formulas.h"
 #include "llvm/ADT/StringSet.h"

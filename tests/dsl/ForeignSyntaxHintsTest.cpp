@@ -1,5 +1,5 @@
 // What is said to who writes as in another framework or notation.
-#include "dsl/Habits.h"
+#include "dsl/ForeignSyntaxHints.h"
 
 #include "tests/dsl/SpecText.h"
 
@@ -16,7 +16,7 @@ std::vector<std::string> said(const std::string& clause) {
 }
 using Texts = std::vector<std::string>;
 
-TEST(Habits, NumbersAreNotComputed) {
+TEST(ForeignSyntaxHints, NumbersAreNotComputed) {
   const std::string hint = "write the number itself; a problem can bind a name: 'groups = heads'";
   EXPECT_EQ(said("pre group_scaling(groups = d / 64)"), Texts{"unexpected '/'; " + hint});
   EXPECT_EQ(said("running decay = 1 - 0.1"), Texts{"unexpected '-'; " + hint});
@@ -24,12 +24,12 @@ TEST(Habits, NumbersAreNotComputed) {
   EXPECT_EQ(said("pre group_scaling(groups = 2 * 4)"), Texts{"unexpected '*'; " + hint});
 }
 
-TEST(Habits, ACommentOfCHasNoEnd) {
+TEST(ForeignSyntaxHints, ACommentOfCHasNoEnd) {
   const std::string hint = "a comment starts with //";
   EXPECT_EQ(said("center none /* c */"), (Texts{"unexpected '/*'; " + hint, "unexpected '*'; " + hint, "unexpected '/'; " + hint}));
 }
 
-TEST(Habits, NumbersAreDecimal) {
+TEST(ForeignSyntaxHints, NumbersAreDecimal) {
   EXPECT_EQ(said("epsilon 10^-5"), Texts{"unexpected '^-'; write a power of ten like 1e-5"});
   EXPECT_EQ(said("running decay = 90%"), Texts{"unexpected '%'; write a part of a hundred like 0.9"});
   const std::string noCommas = "a number has no comma: write 4000, or 0.9";
@@ -38,7 +38,7 @@ TEST(Habits, NumbersAreDecimal) {
   EXPECT_EQ(said("epsilon 0,1"), Texts{"'epsilon' has one value, and a second one stands here; " + noCommas});
 }
 
-TEST(Habits, AClauseIsItsWordAndItsValue) {
+TEST(ForeignSyntaxHints, AClauseIsItsWordAndItsValue) {
   EXPECT_EQ(errorsOf("norm n {\n  reduce = rows\n}\n"),
             "t.norm:2:10: error: a clause has no '=' behind its word\n"
             "    reduce = rows\n"
@@ -54,7 +54,7 @@ TEST(Habits, AClauseIsItsWordAndItsValue) {
   EXPECT_EQ(said("center none;"), Texts{"unexpected ';'; a clause ends with its line: leave the ';' out"});
 }
 
-TEST(Habits, NamesAreWordsWithoutQuotes) {
+TEST(ForeignSyntaxHints, NamesAreWordsWithoutQuotes) {
   EXPECT_EQ(errorsOf("norm my-norm {\n  reduce rows\n}\n"),
             "t.norm:1:8: error: unexpected '-'\n"
             "  norm my-norm {\n"
@@ -66,7 +66,7 @@ TEST(Habits, NamesAreWordsWithoutQuotes) {
   }
 }
 
-TEST(Habits, WordsOfOtherFrameworksAreTranslated) {
+TEST(ForeignSyntaxHints, WordsOfOtherFrameworksAreTranslated) {
   EXPECT_EQ(said("eps 1e-5"), Texts{"unknown clause 'eps'; write 'epsilon'"});
   EXPECT_EQ(said("affine weight, beta"), (Texts{"'affine' has no option 'weight'; write 'scale'", "'affine' has no option 'beta'; write 'bias'"}));
   EXPECT_EQ(said("Gamma yes"), Texts{"unknown clause 'Gamma'; write 'affine scale'"});
@@ -81,7 +81,7 @@ TEST(Habits, WordsOfOtherFrameworksAreTranslated) {
             "write 'rows' for one statistic per channel, over all rows of the batch; 'features' is one per row, over its channels");
 }
 
-TEST(Habits, ADecayIsNoCopyOfAMomentum) {
+TEST(ForeignSyntaxHints, ADecayIsNoCopyOfAMomentum) {
   EXPECT_EQ(errorsOf("norm n {\n  reduce rows\n  running momentum = 0.1\n}\n"),
             "t.norm:3:11: error: 'running' has no option 'momentum'\n"
             "    running momentum = 0.1\n"
@@ -92,7 +92,7 @@ TEST(Habits, ADecayIsNoCopyOfAMomentum) {
                                         "the old value, and where momentum weighs the new one, its number copied would be wrong"});
 }
 
-TEST(Habits, ANumberWithoutANameGetsOne) {
+TEST(ForeignSyntaxHints, ANumberWithoutANameGetsOne) {
   EXPECT_EQ(said("running 0.9"), Texts{"'running' has no option '0.9'; write 'decay = 0.9'"});
   EXPECT_EQ(said("warmup 4000"), Texts{"'warmup' has no option '4000'; write 'steps = 4000'"});
   EXPECT_EQ(said("renorm std(3)"), Texts{"'renorm std' has no option '3'; write 'rmax = 3'"});
@@ -104,7 +104,7 @@ TEST(Habits, ANumberWithoutANameGetsOne) {
             "  hint: write 'groups = 32'\n");
 }
 
-TEST(Habits, AWordOfTheLanguageIsNotTranslatedWhereItStands) {
+TEST(ForeignSyntaxHints, AWordOfTheLanguageIsNotTranslatedWhereItStands) {
   EXPECT_EQ(hintFor("batch", {"batch", "current"}, ""), "did you mean 'batch'?");
   EXPECT_EQ(hintFor("momentun", {"moment"}, ""), "did you mean 'moment'?");
 }

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "codegen/dialect/Norm.h"
-#include "codegen/plan/Plan.h"
-#include "codegen/targets/cpu/Isa.h"
+#include "codegen/plan/Planner.h"
+#include "codegen/targets/cpu/CpuIsa.h"
 
 namespace normc::codegen::cpu {
 
@@ -48,25 +48,25 @@ llvm::Expected<Schedule> parseSchedule(llvm::StringRef);
 std::optional<std::string> whyIllegal(const Problem&, const Schedule&, const Isa&);
 
 /// Elements of a row that share a statistic of it; 0 where none has one.
-int64_t lineOf(const Problem&);
+int64_t statisticWidth(const Problem&);
 
 /// Whether a task writes runs that go together, rows or channels, and could write one after the other.
-bool writesRuns(const Problem&, Strategy);
+bool canStoreInTurn(const Problem&, Strategy);
 
 /// At how many places within a page the rows of a tensor begin: 1 where they are a multiple of a page apart, or less than a
 /// line beside it, and so share sets of the first-level cache; 2 where that is so of every other row; 64 where nothing is
 /// known.
-int64_t placesOfRows(const Problem&);
+int64_t pageOffsetsOfRows(const Problem&);
 
 /// Of how many rows, a power of two up to 8, no two begin beside each other within a page: at one place they may.
-int64_t rowsApart(const Problem&);
+int64_t rowsWithoutPageConflict(const Problem&);
 
 /// Whether rows are shorter than a page, and what a strip of columns reads of one ends and begins within lines.
-bool splitsLines(const Problem&);
+bool splitsCacheLines(const Problem&);
 
 /// Whether vectors hold whole statistics side by side and sweeps run down the rows, `rows` of them in a step: there `tile`
 /// counts, and `unroll` and `stream` do not.
-bool goesDownColumns(const Problem&, Strategy);
+bool usesColumnTiles(const Problem&, Strategy);
 
 /// Those that this target has for the problem, the default first.
 llvm::SmallVector<Strategy, 2> strategies(const Problem&);

@@ -6,15 +6,15 @@
 // the virtual functions: who stores and when, how rows are counted, where a mean is guessed.
 #pragma once
 
-#include "codegen/lower/Frame.h"
+#include "codegen/lower/AccessLowering.h"
 #include "mlir/IR/IRMapping.h"
 
 namespace normc::codegen {
 
-class Walk {
+class SlabLowering {
  protected:
-  Walk(Loops& loops, Frame& frame) : l_(loops), f_(frame) {}
-  virtual ~Walk() = default;
+  SlabLowering(Loops& loops, AccessLowering& frame) : l_(loops), f_(frame) {}
+  virtual ~SlabLowering() = default;
 
   /// One copy of a slab's scalar code: where it stands and what its values became.
   struct Replica {
@@ -38,7 +38,7 @@ class Walk {
   void hoist(const SweepParts&, Replica&);
 
   /// Where the contiguous axis lies, seen from the statistic: docs/codegen.md.
-  enum class Kind { Line, Block, Column, Stream };
+  enum class Kind { Run, Block, Column, Stream };
   Kind kindOf(SlabOp);
   /// Whether the rows of the slab are cut across: a task has some features of each.
   bool isSplit(SlabOp);
@@ -102,10 +102,10 @@ class Walk {
   virtual mlir::Value countValid(mlir::Value begin, mlir::Value end, llvm::function_ref<Coordinates(mlir::Value)> place);
 
   Loops& l_;
-  Frame& f_;
+  AccessLowering& f_;
   mlir::Value begin_, end_;  ///< units of the task
   SlabOp slab_;              ///< being lowered, and its kind
-  Kind kind_ = Kind::Line;
+  Kind kind_ = Kind::Run;
   int64_t lanes_ = 0;        ///< of scalar code: 0, or a vector's in a column slab
   mlir::Value laneMask_;     ///< of the last column tile
   mlir::Value runBegin_;     ///< first index of a slab along the contiguous axis

@@ -1,6 +1,6 @@
 // The operands of a phase function and where their elements lie.
 //
-// A Frame turns names and coordinates into addresses and loads. Where pointers,
+// A AccessLowering turns names and coordinates into addresses and loads. Where pointers,
 // strides and numbers come from is the target's affair: it hands them over as
 // Arguments. On a CPU they are the parameters of a function that an entry wrapper
 // (targets/cpu/Entry.h) calls, on a GPU those of the kernel itself.
@@ -52,9 +52,9 @@ struct Access {
   bool isWhole(mlir::Value bf16) const;
 };
 
-class Frame {
+class AccessLowering {
  public:
-  Frame(Loops& loops, KernelOp kernel, PhaseOp phase, Arguments arguments, Access access = {});
+  AccessLowering(Loops& loops, KernelOp kernel, PhaseOp phase, Arguments arguments, Access access = {});
 
   KernelOp kernel() const { return kernel_; }
   PhaseOp phase() const { return phase_; }
@@ -84,7 +84,7 @@ class Frame {
   /// Whether all rows of an X-sized tensor begin at a multiple of `alignment` bytes, each at its own.
   mlir::Value isAligned(TensorOp, int64_t alignment);
   /// From now on accesses of several elements say that nobody comes back to the tensor soon.
-  void markStreamed(TensorOp t) { streamed_.insert(t); }
+  void markNonTemporal(TensorOp t) { nonTemporal_.insert(t); }
   /// Position of an element in its buffer.
   mlir::Value address(TensorOp, const Coordinates&);
   /// In the statistics type; a mask as i1, an i64 as it is. `lanes` 0: a scalar.
@@ -97,9 +97,9 @@ class Frame {
   mlir::Value narrowed(TensorOp t, mlir::Value);  ///< to what `t` holds
   /// `past`: around the caches; the address of a vector is a multiple of its size then.
   void store(TensorOp, mlir::Value address, mlir::Value value, mlir::Value mask, std::optional<int64_t> alignment = {},
-             bool past = false);
+             bool nonTemporal = false);
   /// Asks for the line of an element, as far as the second-level cache; of an address that does not exist for nothing.
-  void fetch(TensorOp, mlir::Value address);
+  void prefetch(TensorOp, mlir::Value address);
 
  private:
   mlir::Value buffer(TensorOp);
@@ -114,7 +114,7 @@ class Frame {
   mlir::Type statistics_;
   mlir::Value segments_, features_;
   llvm::StringMap<mlir::Value> buffers_;
-  llvm::DenseSet<mlir::Operation*> streamed_;
+  llvm::DenseSet<mlir::Operation*> nonTemporal_;
 };
 
 }  // namespace normc::codegen

@@ -1,4 +1,4 @@
-#include "dsl/Fields.h"
+#include "dsl/StateFields.h"
 
 namespace normc {
 namespace {

@@ -1,4 +1,4 @@
-#include "codegen/targets/cpu/Space.h"
+#include "codegen/targets/cpu/CpuSpace.h"
 
 #include <algorithm>
 
@@ -48,7 +48,7 @@ struct Moved {
 Moved transfersOf(const Problem& problem, const Schedule& s, const Load& load, const TrafficBounds& traffic) {
   const bool perFeature = problem.spec->perFeature();
   const double inputs = problem.entry == Entry::Backward ? 2 : 1;
-  const bool strips = goesDownColumns(problem, s.strategy), channels = problem.layout == Layout::ChannelsFirst && perFeature;
+  const bool strips = usesColumnTiles(problem, s.strategy), channels = problem.layout == Layout::ChannelsFirst && perFeature;
   const int64_t width = strips ? s.vector * s.tile : channels ? load.totalRows() : elementsOfRun(problem, load);
   const int64_t height = strips ? load.totalRows() : s.stream && isLarge(problem, load) ? s.stream : s.rows;
   const bool stays = double(width * height * bytes(problem.data)) * inputs <= 0.5 * double(load.ownCache);
@@ -76,7 +76,7 @@ double computeCost(const Problem& problem, const Schedule& s, const Isa& isa, bo
 /// step wait for together. With `ahead` nobody waits, but the loop carries values, and the elements of twice as many
 /// lines have to stay near: a long line loses by it.
 double waitCost(const Problem& problem, const Schedule& s, const Load& load) {
-  const int64_t known = lineOf(problem);
+  const int64_t known = statisticWidth(problem);
   if (!known) return 0;
   const double line = double(problem.features ? known : load.features);
   constexpr double kWait = 100, kCarried = 6, kKept = 0.1, kClock = 3;
@@ -93,7 +93,7 @@ std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa, const 
   for (Strategy strategy : strategies(problem)) {
     if (strategy == Strategy::Split && load.totalRows() > kMostSplit) continue;
     const Schedule s = defaultSchedule(problem, isa, strategy);
-    const bool strips = goesDownColumns(problem, strategy), split = strategy == Strategy::Split;
+    const bool strips = usesColumnTiles(problem, strategy), split = strategy == Strategy::Split;
     const bool runs = problem.layout == Layout::ChannelsFirst && strategy == Strategy::Streamed;
     const auto only = [](int64_t value) { return std::vector<int64_t>{value}; };
     KnobSpace space{name(strategy).str(), {}};
@@ -110,8 +110,8 @@ std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa, const 
                       *problem.features % (2 * s.vector) != 0;
     const bool choice = tail && !s.scalarTail;
     space.knobs.push_back({"scalar_tail", choice ? std::vector<int64_t>{0, 1} : only(s.scalarTail), true});
-    space.knobs.push_back({"ahead", lineOf(problem) && !split ? std::vector<int64_t>{0, 1} : only(0), true});
-    space.knobs.push_back({"in_turn", writesRuns(problem, s.strategy) ? std::vector<int64_t>{0, 1} : only(0), true});
+    space.knobs.push_back({"ahead", statisticWidth(problem) && !split ? std::vector<int64_t>{0, 1} : only(0), true});
+    space.knobs.push_back({"in_turn", canStoreInTurn(problem, s.strategy) ? std::vector<int64_t>{0, 1} : only(0), true});
     const bool large = isLarge(problem, load) && s.stream;
     space.knobs.push_back({"fetch", large ? std::vector<int64_t>{0, 1} : only(s.fetch), true});
     spaces.push_back(std::move(space));
@@ -133,7 +133,7 @@ double Predictor::operator()(const Schedule& s) {
   const Problem& problem = problem_;
   const Load& load = load_;
   const auto& [byDefault, traffic] = factsOf(s.strategy);
-  const bool strips = goesDownColumns(problem, s.strategy);
+  const bool strips = usesColumnTiles(problem, s.strategy);
   const double elements = double(load.totalRows()) * double(load.features), size = bytes(problem.data);
   const Moved moved = transfersOf(problem, s, load, traffic);
   const int tensors = problem.entry == Entry::Backward ? 3 : 2;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "codegen/package/Writer.h"
-#include "codegen/targets/cpu/Schedule.h"
+#include "codegen/targets/cpu/CpuSchedule.h"
 
 namespace normc::codegen::cpu {
 
@@ -16,6 +16,6 @@ struct Offer {
 };
 
 /// One for each strategy that pays, and where channels are whole one for each reason why: first what serves any call.
-std::vector<Offer> defaultOffers(const Problem&, const Isa&);
+std::vector<Offer> defaultCandidates(const Problem&, const Isa&);
 
 }  // namespace normc::codegen::cpu

@@ -1,4 +1,4 @@
-#include "codegen/lower/Frame.h"
+#include "codegen/lower/AccessLowering.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -33,7 +33,7 @@ bool isUnshared(TensorOp t) {
   return !(name == "x" && forward) && name != "dy";
 }
 
-Frame::Frame(Loops& loops, KernelOp kernel, PhaseOp phase, Arguments arguments, Access access)
+AccessLowering::AccessLowering(Loops& loops, KernelOp kernel, PhaseOp phase, Arguments arguments, Access access)
     : l_(loops), kernel_(kernel), phase_(phase), arguments_(std::move(arguments)), access_(access),
       tensors_(kernel.getOps<TensorOp>()), featuresLast_(kernel.featuresLast()), statistics_(kernel.getStatistics()) {
   llvm::copy_if(tensors_, std::back_inserter(strided_), isStrided);
@@ -41,17 +41,17 @@ Frame::Frame(Loops& loops, KernelOp kernel, PhaseOp phase, Arguments arguments, 
   features_ = kernel.getFeatures() ? l_.index(*kernel.getFeatures()) : arguments_.features;
 }
 
-Value Frame::pointer(TensorOp t) { return arguments_.pointers[llvm::find(tensors_, t) - tensors_.begin()]; }
+Value AccessLowering::pointer(TensorOp t) { return arguments_.pointers[llvm::find(tensors_, t) - tensors_.begin()]; }
 
 static Value elementBytes(Loops& l, TensorOp t) {
   return l.index(std::max<int64_t>(1, t.getType().getIntOrFloatBitWidth() / 8));
 }
 
-Value Frame::bytesOf(TensorOp t) {
+Value AccessLowering::bytesOf(TensorOp t) {
   return l_.mul(l_.mul(l_.mul(rows(), features_), segments_), elementBytes(l_, t));
 }
 
-Value Frame::isAligned(TensorOp t, int64_t alignment) {
+Value AccessLowering::isAligned(TensorOp t, int64_t alignment) {
   const Arguments::Strides& stride = arguments_.strides[llvm::find(strided_, t) - strided_.begin()];
   Value all = memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, pointer(t));
   for (Value s : {stride.segment, stride.row})
@@ -61,7 +61,7 @@ Value Frame::isAligned(TensorOp t, int64_t alignment) {
   return arith::AndIOp::create(l_.b, l_.loc, aligned, l_.less(l_.index(0), stride.row));
 }
 
-Value Frame::buffer(TensorOp t) {
+Value AccessLowering::buffer(TensorOp t) {
   Value& buffer = buffers_[t.getSymName()];
   if (!buffer) {
     OpBuilder::InsertionGuard guard(l_.b);
@@ -75,39 +75,39 @@ Value Frame::buffer(TensorOp t) {
   return buffer;
 }
 
-int64_t Frame::groups(StringRef axis) {
+int64_t AccessLowering::groups(StringRef axis) {
   return axis == "group" ? kernel_.getGroups() : kernel_.getPreGroups();
 }
-Value Frame::groupWidth(StringRef axis) { return l_.div(features_, l_.index(groups(axis))); }
+Value AccessLowering::groupWidth(StringRef axis) { return l_.div(features_, l_.index(groups(axis))); }
 
-Value Frame::scalar(StringRef number) {
+Value AccessLowering::scalar(StringRef number) {
   auto names = kernel_.getNumbers().getAsValueRange<StringAttr>();
   auto at = llvm::find(names, number);
   assert(at != names.end() && "the spec has no such number");
   return arguments_.scalar(std::distance(names.begin(), at));
 }
 
-Value Frame::chunks(int64_t phase) { return arguments_.cut(phase, Arguments::Chunks); }
+Value AccessLowering::chunks(int64_t phase) { return arguments_.cut(phase, Arguments::Chunks); }
 
-Value Frame::units() { return arguments_.cut(phase_.number(), Arguments::Units); }
-Value Frame::chunkUnits() { return arguments_.cut(phase_.number(), Arguments::ChunkUnits); }
+Value AccessLowering::units() { return arguments_.cut(phase_.number(), Arguments::Units); }
+Value AccessLowering::chunkUnits() { return arguments_.cut(phase_.number(), Arguments::ChunkUnits); }
 
-std::pair<Value, Value> Frame::range() {
+std::pair<Value, Value> AccessLowering::range() {
   Value size = chunkUnits();
   Value begin = l_.mul(task(), size);
   return {begin, l_.min(l_.add(begin, size), units())};
 }
 
-Value Frame::laneMask(Value count, int64_t lanes) {
+Value AccessLowering::laneMask(Value count, int64_t lanes) {
   if (auto features = kernel_.getFeatures()) count = l_.add(count, l_.sub(arguments_.features, l_.index(*features)));
   return l_.laneMask(count, lanes);
 }
 
-TensorOp Frame::tensor(StringRef name) {
+TensorOp AccessLowering::tensor(StringRef name) {
   return cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel_, name));
 }
 
-Value Frame::address(TensorOp t, const Coordinates& at) {
+Value AccessLowering::address(TensorOp t, const Coordinates& at) {
   if (isStrided(t)) {
     const Arguments::Strides& stride = arguments_.strides[llvm::find(strided_, t) - strided_.begin()];
     Value position = kernel_.getSegmentsAreOne() ? l_.index(0) : l_.mul(at.segment, stride.segment);
@@ -132,15 +132,15 @@ Value Frame::address(TensorOp t, const Coordinates& at) {
   return position;
 }
 
-Value Frame::loadStored(TensorOp t, Value address, int64_t lanes, std::optional<int64_t> alignment) {
+Value AccessLowering::loadStored(TensorOp t, Value address, int64_t lanes, std::optional<int64_t> alignment) {
   Value memory = buffer(t);
   if (!lanes) return memref::LoadOp::create(l_.b, l_.loc, memory, address);
   auto type = VectorType::get({lanes}, access_.stored(t));
-  return vector::LoadOp::create(l_.b, l_.loc, type, memory, ValueRange{address}, streamed_.contains(t),
+  return vector::LoadOp::create(l_.b, l_.loc, type, memory, ValueRange{address}, nonTemporal_.contains(t),
                                 alignment ? llvm::MaybeAlign(*alignment) : access_.alignmentOf(type));
 }
 
-Value Frame::widened(TensorOp t, Value value) {
+Value AccessLowering::widened(TensorOp t, Value value) {
   OpBuilder& b = l_.b;
   Type element = access_.stored(t);
   if (element.isInteger(8)) {
@@ -151,12 +151,12 @@ Value Frame::widened(TensorOp t, Value value) {
   return element.isInteger(64) ? value : l_.convert(value, statistics_);
 }
 
-Value Frame::narrowed(TensorOp t, Value value) {
+Value AccessLowering::narrowed(TensorOp t, Value value) {
   if (access_.stored(t).isInteger(16)) return l_.toBF16(value, access_.roundsBF16, access_.isWhole(value));
   return t.getType().isInteger(64) ? value : l_.convert(value, t.getType());
 }
 
-Value Frame::load(TensorOp t, Value address, int64_t lanes, Value mask) {
+Value AccessLowering::load(TensorOp t, Value address, int64_t lanes, Value mask) {
   if (!lanes || !mask) return widened(t, loadStored(t, address, lanes));
   OpBuilder& b = l_.b;
   auto type = VectorType::get({lanes}, access_.stored(t));
@@ -175,7 +175,7 @@ static Value asWords(Loops& l, Value value) {
   return LLVM::BitcastOp::create(l.b, l.loc, type, value);
 }
 
-void Frame::store(TensorOp t, Value address, Value value, Value mask, std::optional<int64_t> alignment, bool past) {
+void AccessLowering::store(TensorOp t, Value address, Value value, Value mask, std::optional<int64_t> alignment, bool nonTemporal) {
   OpBuilder& b = l_.b;
   Value memory = buffer(t);
   value = narrowed(t, value);
@@ -185,13 +185,13 @@ void Frame::store(TensorOp t, Value address, Value value, Value mask, std::optio
     vector::MaskedStoreOp::create(b, l_.loc, memory, ValueRange{address}, mask, value);
   } else {
     auto type = cast<VectorType>(value.getType());
-    if (past) alignment = type.getNumElements() * type.getElementTypeBitWidth() / 8, value = asWords(l_, value);
-    vector::StoreOp::create(b, l_.loc, value, memory, ValueRange{address}, past || streamed_.contains(t),
+    if (nonTemporal) alignment = type.getNumElements() * type.getElementTypeBitWidth() / 8, value = asWords(l_, value);
+    vector::StoreOp::create(b, l_.loc, value, memory, ValueRange{address}, nonTemporal || nonTemporal_.contains(t),
                             alignment ? llvm::MaybeAlign(*alignment) : access_.alignmentOf(type));
   }
 }
 
-void Frame::fetch(TensorOp t, Value address) {
+void AccessLowering::prefetch(TensorOp t, Value address) {
   constexpr unsigned kSecondLevel = 2;
   memref::PrefetchOp::create(l_.b, l_.loc, buffer(t), ValueRange{address}, /*isWrite=*/false, kSecondLevel, /*isDataCache=*/true);
 }

@@ -1,9 +1,9 @@
-#include "codegen/targets/cpu/Schedule.h"
+#include "codegen/targets/cpu/CpuSchedule.h"
 
 #include <numeric>
 
 #include "codegen/targets/Knobs.h"
-#include "codegen/targets/cpu/Cove.h"
+#include "codegen/targets/cpu/IntelCove.h"
 #include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -73,9 +73,9 @@ std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s,
   if (s.stream)
     if (auto reason = oneOf("stream", s.stream, 8)) return *reason + ", or 0";
   if (s.ahead && s.strategy == Strategy::Split) return "ahead; legal where a task has whole rows";
-  if (s.ahead && lineOf(problem) == 0) return "ahead; legal where a statistic is of one row, and has to be complete before it is used";
+  if (s.ahead && statisticWidth(problem) == 0) return "ahead; legal where a statistic is of one row, and has to be complete before it is used";
   if (s.ahead && s.rows == 1) return "ahead with rows = 1; legal: rows of at least 2";
-  if (s.inTurn && !writesRuns(problem, s.strategy)) return "in_turn; legal where a task has whole rows, or channels, each with its own statistic";
+  if (s.inTurn && !canStoreInTurn(problem, s.strategy)) return "in_turn; legal where a task has whole rows, or channels, each with its own statistic";
   if (s.inTurn && s.rows == 1 && problem.layout == Layout::ChannelsFirst) return "in_turn with rows = 1; legal: rows of at least 2";
   if (s.inTurn && s.rows == 1 && s.stream <= 1) return "in_turn with rows = 1; legal: rows, or stream, of at least 2";
   if (narrow(problem) && !s.scalarTail && !isa.masks16)
@@ -83,12 +83,12 @@ std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s,
   return std::nullopt;
 }
 
-bool writesRuns(const Problem& problem, Strategy strategy) {
+bool canStoreInTurn(const Problem& problem, Strategy strategy) {
   if (problem.layout == Layout::ChannelsFirst) return problem.spec->perFeature() && strategy == Strategy::Resident;
-  return lineOf(problem) != 0 && strategy != Strategy::Split;
+  return statisticWidth(problem) != 0 && strategy != Strategy::Split;
 }
 
-int64_t lineOf(const Problem& problem) {
+int64_t statisticWidth(const Problem& problem) {
   const Spec& spec = *problem.spec;
   if (problem.layout != Layout::FeaturesLast) return 0;
   const int64_t features = problem.features.value_or(kUnknownFeatures);
@@ -97,35 +97,35 @@ int64_t lineOf(const Problem& problem) {
 }
 
 /// From where a row begins within a page to where the n-th after it does, in bytes, forwards or backwards.
-static int64_t driftOfRows(const Problem& problem, int64_t n) {
+static int64_t pageOffsetDistance(const Problem& problem, int64_t n) {
   const int64_t pitch = n * *problem.features * bytes(problem.data) % kPage;
   return std::min(pitch, kPage - pitch);
 }
 
 /// The same, but rows that lie within half a page together follow each other in it.
-static int64_t nearnessOfRows(const Problem& problem, int64_t n) {
-  return n * *problem.features * bytes(problem.data) < kPage / 2 ? kPage / 2 : driftOfRows(problem, n);
+static int64_t pageDistanceOfRows(const Problem& problem, int64_t n) {
+  return n * *problem.features * bytes(problem.data) < kPage / 2 ? kPage / 2 : pageOffsetDistance(problem, n);
 }
 
-int64_t rowsApart(const Problem& problem) {
+int64_t rowsWithoutPageConflict(const Problem& problem) {
   if (!problem.features || problem.layout != Layout::FeaturesLast) return 8;
   for (int64_t n = 1; n < 8; ++n) {
-    const int64_t drift = nearnessOfRows(problem, n);
+    const int64_t drift = pageDistanceOfRows(problem, n);
     if (drift > 0 && drift < 2 * kLine) return n < 2 ? 1 : n < 4 ? 2 : 4;
   }
   return 8;
 }
 
-bool splitsLines(const Problem& problem) {
+bool splitsCacheLines(const Problem& problem) {
   if (!problem.features || problem.layout != Layout::FeaturesLast) return false;
   const int64_t size = *problem.features * bytes(problem.data);
-  return size % kLine != 0 && size < kPage && rowsApart(problem) > 1;
+  return size % kLine != 0 && size < kPage && rowsWithoutPageConflict(problem) > 1;
 }
 
-int64_t placesOfRows(const Problem& problem) {
+int64_t pageOffsetsOfRows(const Problem& problem) {
   if (!problem.features || problem.layout != Layout::FeaturesLast) return kPage / kLine;
-  if (nearnessOfRows(problem, 1) < kLine) return 1;
-  if (nearnessOfRows(problem, 2) < kLine) return 2;
+  if (pageDistanceOfRows(problem, 1) < kLine) return 1;
+  if (pageDistanceOfRows(problem, 2) < kLine) return 2;
   return kPage / std::gcd(kPage, *problem.features * bytes(problem.data));
 }
 
@@ -133,8 +133,8 @@ int64_t placesOfRows(const Problem& problem) {
 /// takes as long as a dozen others.
 static bool endsInHalves(const Problem& problem, const Isa& isa, const Schedule& s) {
   if (problem.data != DType::F32 || problem.params != DType::F32 || !problem.features || problem.layout != Layout::FeaturesLast) return false;
-  if (goesDownColumns(problem, s.strategy) || s.strategy == Strategy::Split || problem.spec->pre) return false;
-  const int64_t run = problem.spec->perFeature() ? *problem.features : lineOf(problem), rest = run % s.vector;
+  if (usesColumnTiles(problem, s.strategy) || s.strategy == Strategy::Split || problem.spec->pre) return false;
+  const int64_t run = problem.spec->perFeature() ? *problem.features : statisticWidth(problem), rest = run % s.vector;
   return rest && run > s.vector && (isa.registers < 32 || rest <= 2);
 }
 
@@ -144,18 +144,18 @@ static int64_t rowsOf(int64_t size, const Problem& problem, int64_t most) {
 }
 
 /// Lanes that a short line fills: of half a register rather than one and a half.
-static int64_t lanesFor(int64_t line, int64_t lanes) {
+static int64_t lanesForWidth(int64_t line, int64_t lanes) {
   while (lanes > 2 && (line < lanes || (line < 4 * lanes && line % lanes != 0 && line % (lanes / 2) == 0))) lanes /= 2;
   return lanes;
 }
 
 /// Statistics are sums of squares alone: little arithmetic for what is loaded.
-static bool light(const Problem& problem) { return problem.spec->center == Center::None && problem.spec->reduce == Reduce::Features; }
+static bool squaresOnly(const Problem& problem) { return problem.spec->center == Center::None && problem.spec->reduce == Reduce::Features; }
 
 /// Whether a row of f32 is so short that a step may hold all or half of it, and rows begin within lines: many rows
 /// together then leave many lines half written.
-static bool shortAndSplit(const Problem& problem, const Isa& isa) {
-  if (isa.vectorBytes < kLine || problem.data != DType::F32 || problem.spec->pre || !splitsLines(problem)) return false;
+static bool isShortUnalignedRow(const Problem& problem, const Isa& isa) {
+  if (isa.vectorBytes < kLine || problem.data != DType::F32 || problem.spec->pre || !splitsCacheLines(problem)) return false;
   int64_t most = kShortLine;
   if (!problem.spec->perFeature()) most = 7 * kShortLine / 4;
   else if (problem.entry == Entry::Forward || problem.spec->needsBatchStatistics()) most = 5 * kShortLine / 4;
@@ -163,26 +163,26 @@ static bool shortAndSplit(const Problem& problem, const Isa& isa) {
 }
 
 /// Outputs that share nothing but sums per feature, or a square.
-static bool sharesLittle(const Problem& problem) {
+static bool sharesOnlySums(const Problem& problem) {
   if (problem.spec->perFeature()) return problem.entry != Entry::Infer;
-  return light(problem) && problem.entry != Entry::Backward;
+  return squaresOnly(problem) && problem.entry != Entry::Backward;
 }
 
 /// Where half of 512 bits is faster: short lines whose sums it shortens; and what does little but load and store, where
 /// the whole would lie in two cache lines each time. On a Zen 4, whose units have 256 bits, by 5 to 8 %; elsewhere it was
 /// measured to cost up to a third.
-static bool halvesRegister(const Problem& problem, const Isa& isa) {
+static bool usesHalfRegister(const Problem& problem, const Isa& isa) {
   if (isa.core != Core::Zen || isa.vectorBytes < kLine || problem.data != DType::F32 || problem.entry == Entry::Backward) return false;
   if (!problem.features || problem.layout != Layout::FeaturesLast || problem.spec->pre) return false;
-  const int64_t line = lineOf(problem), odd = *problem.features * bytes(problem.data) % kLine;
+  const int64_t line = statisticWidth(problem), odd = *problem.features * bytes(problem.data) % kLine;
   if (problem.spec->perFeature()) return problem.entry == Entry::Infer && odd != 0;
   if (line < kShortLine / 2) return false;
-  if (light(problem)) return (line <= kLightLine || odd == kLine / 2) && !shortAndSplit(problem, isa);
+  if (squaresOnly(problem)) return (line <= kLightLine || odd == kLine / 2) && !isShortUnalignedRow(problem, isa);
   return line < (odd ? kShortLine : 3 * kShortLine / 4);
 }
 
 /// A vector of bf16 fills a register of AVX-512 and two as f32: one shuffle takes it apart, one instruction puts it together.
-static bool pairsRegisters(const Problem& problem, const Isa& isa) {
+static bool usesRegisterPairs(const Problem& problem, const Isa& isa) {
   return isa.masks16 && problem.data == DType::BF16 && problem.layout == Layout::FeaturesLast;
 }
 
@@ -192,35 +192,35 @@ static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) 
   const bool backward = problem.entry == Entry::Backward;
   // Runs of any length, perhaps a page: as many as share the cost of a statistic and still fit the first-level cache.
   if (problem.layout == Layout::ChannelsFirst) return backward ? 2 : 4;
-  const int64_t line = lineOf(problem), places = placesOfRows(problem);
-  if (shortAndSplit(problem, isa) && sharesLittle(problem)) return 2;
+  const int64_t line = statisticWidth(problem), places = pageOffsetsOfRows(problem);
+  if (isShortUnalignedRow(problem, isa) && sharesOnlySums(problem)) return 2;
   if (!perFeature && line) {
     if (line > kLongLine) return 1;
     const bool narrow = problem.data != DType::F32;
-    if (wide && !narrow && !backward && light(problem) && line > kLightLine && line <= kLongLightLine) return 1;
+    if (wide && !narrow && !backward && squaresOnly(problem) && line > kLightLine && line <= kLongLightLine) return 1;
     // Sixteen registers do not hold the values of two rows that are centred.
-    if (!wide && backward && !light(problem) && line > kShortLine && line <= 2 * kMiddleLine) return 1;
-    if (line > kMiddleLine && !backward && pairsRegisters(problem, isa)) return 4;
+    if (!wide && backward && !squaresOnly(problem) && line > kShortLine && line <= 2 * kMiddleLine) return 1;
+    if (line > kMiddleLine && !backward && usesRegisterPairs(problem, isa)) return 4;
     if (line > kMiddleLine || (ahead && backward)) return 2;
   }
   // A backward of scaled groups has five values of each row, of two registers each.
-  if (perFeature && ahead && backward && pairsRegisters(problem, isa)) return 2;
+  if (perFeature && ahead && backward && usesRegisterPairs(problem, isa)) return 2;
   // Rows that begin at one place in a page push each other out of the first-level cache: two of them, and their
   // outputs, still fit. Where they begin a line apart, each waits for what its neighbour just stored.
-  if (places == 1 || (problem.features && nearnessOfRows(problem, 1) <= kLine)) return 2;
-  if (perFeature && places == 2) return wide && backward && splitsLines(problem) ? 2 : 4;
+  if (places == 1 || (problem.features && pageDistanceOfRows(problem, 1) <= kLine)) return 2;
+  if (perFeature && places == 2) return wide && backward && splitsCacheLines(problem) ? 2 : 4;
   // Without sums there is nothing to share.
   if (perFeature && problem.entry == Entry::Infer && !problem.spec->pre) return 1;
   // The same goes for any two of those that are under way.
-  const int64_t apart = perFeature && places > 2 ? std::max<int64_t>(rowsApart(problem), 2) : 8;
+  const int64_t apart = perFeature && places > 2 ? std::max<int64_t>(rowsWithoutPageConflict(problem), 2) : 8;
   if (!wide || !problem.features) return std::min<int64_t>(apart, 4);
   // Many short lines share what one statistic costs; a backward has no registers for eight.
-  if (line && ahead && !backward && line < kShortLine && light(problem) && !pairsRegisters(problem, isa)) return 4;
+  if (line && ahead && !backward && line < kShortLine && squaresOnly(problem) && !usesRegisterPairs(problem, isa)) return 4;
   if (line) return std::min<int64_t>(apart, !backward && line <= 3 * kShortLine ? 8 : 4);
   return apart;
 }
 
-bool goesDownColumns(const Problem& problem, Strategy strategy) {
+bool usesColumnTiles(const Problem& problem, Strategy strategy) {
   if (problem.layout != Layout::FeaturesLast) return false;
   return problem.spec->perFeature() ? strategy == Strategy::Resident : problem.spec->reduce == Reduce::Segment;
 }
@@ -235,7 +235,7 @@ llvm::SmallVector<Strategy, 2> strategies(const Problem& problem) {
 /// Of what goes along rows and then down columns, beside the lanes and tails that any strategy would have: few rows leave
 /// registers for wide tiles.
 static Schedule splitSchedule(const Problem& problem, const Isa& isa, Schedule s) {
-  const int64_t halves = pairsRegisters(problem, isa) ? 2 : 1;
+  const int64_t halves = usesRegisterPairs(problem, isa) ? 2 : 1;
   const bool backward = problem.entry == Entry::Backward;
   s.rows = 1, s.unroll = 4 / halves, s.tile = (isa.registers >= 32 ? 8 : backward ? 2 : 4) / halves;
   s.grain = (backward ? kSplitBytesBackward : kSplitBytes) / bytes(problem.data);
@@ -245,27 +245,27 @@ static Schedule splitSchedule(const Problem& problem, const Isa& isa, Schedule s
 
 /// Vectors of a row in a step: as many sums in all as hide the latency of an addition, in the registers there are.
 static int64_t unrollOf(const Problem& problem, const Isa& isa, const Schedule& s) {
-  const int64_t line = lineOf(problem), places = placesOfRows(problem);
+  const int64_t line = statisticWidth(problem), places = pageOffsetsOfRows(problem);
   const bool wide = isa.registers >= 32, backward = problem.entry == Entry::Backward;
-  if (halvesRegister(problem, isa) && line > 3 * kShortLine) return std::min<int64_t>(8 / s.rows, 4);
+  if (usesHalfRegister(problem, isa) && line > 3 * kShortLine) return std::min<int64_t>(8 / s.rows, 4);
   if (problem.layout == Layout::ChannelsFirst) return 1;
-  if (s.rows == 2 && shortAndSplit(problem, isa) && sharesLittle(problem)) return *problem.features < kShortLine ? 4 : 8;
+  if (s.rows == 2 && isShortUnalignedRow(problem, isa) && sharesOnlySums(problem)) return *problem.features < kShortLine ? 4 : 8;
   if (s.rows != 2) return s.rows == 1 ? 4 : 1;
   // Sixteen registers hold the values of one vector in two rows of a backward.
   if (s.ahead || (!wide && line && backward)) return 1;
-  const bool many = problem.spec->perFeature() ? (places == 1 || (places == 2 && splitsLines(problem))) && backward : line > kMiddleLine && places > 1;
+  const bool many = problem.spec->perFeature() ? (places == 1 || (places == 2 && splitsCacheLines(problem))) && backward : line > kMiddleLine && places > 1;
   return wide && many ? 4 : 2;
 }
 
 /// Vectors of a row in a strip of columns: 256 bytes, unless sixteen registers would not hold the sums of a backward.
 static int64_t tileOf(const Problem& problem, const Isa& isa) {
   // Where rows begin at few places in a page, a wide strip visits each less often.
-  if (placesOfRows(problem) <= 2) return 8;
+  if (pageOffsetsOfRows(problem) <= 2) return 8;
   // Where strips would end within lines, few of them do.
   const bool enough = problem.features && *problem.features > kShortLine / 2 && problem.data == DType::F32;
-  if (isa.registers >= 32 && enough && problem.entry == Entry::Forward && splitsLines(problem)) return 8;
+  if (isa.registers >= 32 && enough && problem.entry == Entry::Forward && splitsCacheLines(problem)) return 8;
   // Where the next row begins just beside it, a narrow one is done with the place before a store comes to it.
-  if (rowsApart(problem) == 1) return 2;
+  if (rowsWithoutPageConflict(problem) == 1) return 2;
   return isa.registers >= 32 || problem.entry == Entry::Backward ? 4 : 8;
 }
 
@@ -283,8 +283,8 @@ static int64_t rowsOfLargeCall(const Problem& problem, Strategy strategy) {
   }
   if (problem.spec->reduce != Reduce::Features) return 1;
   if (backward) return 4;
-  const int64_t line = lineOf(problem), size = line * bytes(problem.data);
-  if (!wide) return light(problem) && 2 * size < kShortRow ? 8 : 4;
+  const int64_t line = statisticWidth(problem), size = line * bytes(problem.data);
+  if (!wide) return squaresOnly(problem) && 2 * size < kShortRow ? 8 : 4;
   if (size <= kShortRow) return 1;
   return problem.data == DType::F32 && line <= kLongLine / 2 ? 8 : 4;
 }
@@ -293,20 +293,20 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   Schedule s;
   s.strategy = strategy;
   s.vector = isa.vectorBytes / bytes(problem.statistics());
-  const int64_t line = lineOf(problem);
+  const int64_t line = statisticWidth(problem);
   // bf16 is rounded in lanes of 16 bits, a register of them at a time; f16 by an instruction.
   const bool fills = isa.masks16 || (problem.features && *problem.features % (2 * s.vector) == 0);
   if (problem.data == DType::BF16 && problem.layout == Layout::FeaturesLast && fills) s.vector *= 2;
-  if (line) s.vector = lanesFor(line, s.vector);
-  if (halvesRegister(problem, isa)) s.vector = isa.vectorBytes / 2 / bytes(problem.statistics());
+  if (line) s.vector = lanesForWidth(line, s.vector);
+  if (usesHalfRegister(problem, isa)) s.vector = isa.vectorBytes / 2 / bytes(problem.statistics());
   const bool perFeature = problem.spec->perFeature();
   const bool lines = !perFeature && problem.spec->reduce == Reduce::Features;
-  const bool waits = line <= kShortLine || (sharesLittle(problem) && shortAndSplit(problem, isa));
+  const bool waits = line <= kShortLine || (sharesOnlySums(problem) && isShortUnalignedRow(problem, isa));
   s.ahead = problem.features && line > 0 && waits;
   s.rows = rowsTogether(problem, isa, s.ahead);
   s.unroll = unrollOf(problem, isa, s);
   s.tile = tileOf(problem, isa);
-  if (pairsRegisters(problem, isa)) s.unroll = std::max<int64_t>(s.unroll / 2, 1), s.tile = std::max<int64_t>(s.tile / 2, 1);
+  if (usesRegisterPairs(problem, isa)) s.unroll = std::max<int64_t>(s.unroll / 2, 1), s.tile = std::max<int64_t>(s.tile / 2, 1);
   // A task is worth waking a thread for, and what it leaves to be added up is little beside it.
   const bool partials = perFeature || problem.entry == Entry::Backward;
   if (problem.layout == Layout::FeaturesLast && (perFeature || lines)) {
@@ -317,13 +317,13 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   s.scalarTail = (narrow(problem) && !isa.masks16) || endsInHalves(problem, isa, s);
   s.fetch = problem.layout == Layout::FeaturesLast && (perFeature || lines);
   s.stream = rowsOfLargeCall(problem, strategy);
-  if (goesDownColumns(problem, strategy)) {
+  if (usesColumnTiles(problem, strategy)) {
     // Terms of two rows are added first in wide tiles of a backward, which then write their sums half as often.
     s.rows = isa.registers >= 32 && tileOf(problem, isa) > 4 && problem.entry == Entry::Backward ? 2 : 1;
     s.unroll = 1, s.stream = 0, s.fetch = false;
   }
   if (strategy == Strategy::Split) return splitSchedule(problem, isa, s);
-  if (isa.core == Core::Cove) suitCove(problem, isa, s);
+  if (isa.core == Core::Cove) tuneForIntelCove(problem, isa, s);
   return s;
 }
 

@@ -1,4 +1,4 @@
-#include "codegen/targets/cpu/Isa.h"
+#include "codegen/targets/cpu/CpuIsa.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/TargetParser/Host.h"

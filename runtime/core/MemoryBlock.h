@@ -21,10 +21,10 @@ struct Place {
 
 /// A block of memory there, aligned to 64 bytes. Its own copies have happened when they return; the caller
 /// orders them with whatever else uses the memory.
-class Memory {
+class MemoryBlock {
  public:
-  virtual ~Memory() = default;
-  Memory(const Memory&) = delete;
+  virtual ~MemoryBlock() = default;
+  MemoryBlock(const MemoryBlock&) = delete;
 
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
@@ -34,7 +34,7 @@ class Memory {
   virtual normc_status write(size_t offset, const void* from, size_t bytes) = 0;
 
  protected:
-  Memory() = default;
+  MemoryBlock() = default;
 
   void* data_ = nullptr;
   size_t bytes_ = 0;

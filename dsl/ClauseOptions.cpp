@@ -1,10 +1,10 @@
-#include "dsl/Options.h"
+#include "dsl/ClauseOptions.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 
-#include "dsl/Habits.h"
+#include "dsl/ForeignSyntaxHints.h"
 #include "dsl/Nearest.h"
 
 namespace normc {

@@ -12,12 +12,12 @@
 
 namespace normc::runtime {
 
-class Shares {
+class WorkShares {
  public:
   static constexpr int64_t kMost = 64;
 
   /// Of the chunks [0, chunks), for `threads` threads, both at least 1. Beyond kMost, threads have shares in common.
-  Shares(int64_t chunks, int64_t threads) : chunks_(chunks), shares_(std::min({chunks, threads, kMost})) {
+  WorkShares(int64_t chunks, int64_t threads) : chunks_(chunks), shares_(std::min({chunks, threads, kMost})) {
     for (int64_t i = 0; i < shares_; ++i) next_[i].chunk.store(firstOf(i), std::memory_order_relaxed);
   }
 

@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "dsl/Fields.h"
+#include "dsl/StateFields.h"
 #include "dsl/Library.h"
 #include "dsl/Print.h"
 #include "tests/dsl/SpecText.h"

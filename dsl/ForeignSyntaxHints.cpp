@@ -1,4 +1,4 @@
-#include "dsl/Habits.h"
+#include "dsl/ForeignSyntaxHints.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "codegen/targets/cpu/Cove.h"
+#include "codegen/targets/cpu/IntelCove.h"
 
 #include "codegen/targets/cpu/lower/PhaseLowering.h"
 
@@ -25,36 +25,36 @@ static bool endsWithinLines(const Problem& problem) {
   return !problem.features || *problem.features * bytes(problem.data) % kLine != 0;
 }
 
-static void suitBackward(const Problem& problem, Schedule& s, bool light, bool pairs) {
-  const int64_t line = lineOf(problem);
+static void tuneBackward(const Problem& problem, Schedule& s, bool squaresOnly, bool pairs) {
+  const int64_t line = statisticWidth(problem);
   if (line <= kEight) {
-    if (light && !pairs) s.rows = 2, s.unroll = 4, s.ahead = true;
+    if (squaresOnly && !pairs) s.rows = 2, s.unroll = 4, s.ahead = true;
     return;
   }
   s.rows = line < kFourBackward ? 2 : 4, s.unroll = 8 / s.rows;
   s.inTurn = !pairs && endsWithinLines(problem) && line > kTurnsFrom && line < kTurnsTo;
 }
 
-static void suitForward(const Problem& problem, Schedule& s, bool light, bool pairs) {
-  const int64_t line = lineOf(problem);
+static void tuneForward(const Problem& problem, Schedule& s, bool squaresOnly, bool pairs) {
+  const int64_t line = statisticWidth(problem);
   const bool within = endsWithinLines(problem);
   // Of a whole row in a step, and what is left of it.
-  if (light && s.scalarTail && line <= kEight) return;
-  if (line <= kFour && (light || within || line <= kEight)) {
+  if (squaresOnly && s.scalarTail && line <= kEight) return;
+  if (line <= kFour && (squaresOnly || within || line <= kEight)) {
     if (pairs) return;
-    s.rows = line <= kEight && !light ? 8 : 4;
+    s.rows = line <= kEight && !squaresOnly ? 8 : 4;
     s.unroll = line <= kEight ? 1 : 2;
     s.ahead = false, s.inTurn = true;
-  } else if (within && !(light && pairs)) {
-    s.rows = light ? 1 : 2, s.unroll = 4, s.inTurn = !light;
-  } else if (!within && !light && !pairs && line >= kTwoVectors && line < kFour) {
+  } else if (within && !(squaresOnly && pairs)) {
+    s.rows = squaresOnly ? 1 : 2, s.unroll = 4, s.inTurn = !squaresOnly;
+  } else if (!within && !squaresOnly && !pairs && line >= kTwoVectors && line < kFour) {
     s.unroll = 2;
   }
 }
 
 /// Rows of less than a page that fill their lines need strips of half a KiB, so that threads which have neighbouring ones do not
 /// fetch each other's lines; elsewhere a strip is as wide as registers allow.
-static void suitColumns(const Problem& problem, Schedule& s) {
+static void tuneColumns(const Problem& problem, Schedule& s) {
   s.rows = 1;
   const int64_t row = problem.features.value_or(0) * bytes(problem.data);
   if (row < kPage && !endsWithinLines(problem)) {
@@ -65,11 +65,11 @@ static void suitColumns(const Problem& problem, Schedule& s) {
 }
 
 /// Two rows, a piece of each long enough to be written at once.
-static void suitStream(Schedule& s) { s.rows = 2, s.unroll = 8; }
+static void tuneStream(Schedule& s) { s.rows = 2, s.unroll = 8; }
 
 /// Rows whose groups are scaled one by one, f32: of each a step has as much as registers hold, and none goes ahead.
-static void suitGroups(const Problem& problem, Schedule& s) {
-  const int64_t line = lineOf(problem);
+static void tuneGroups(const Problem& problem, Schedule& s) {
+  const int64_t line = statisticWidth(problem);
   const bool within = line * bytes(problem.data) % kLine != 0, backward = problem.entry == Entry::Backward;
   if (within ? line < kShortGroup || (backward && line >= kTwoVectors) : backward ? line < 2 * kShortGroup || s.rows != 2 : line < kShortGroup / 2) return;
   s.rows = within ? 2 : 4, s.unroll = 8 / s.rows;
@@ -77,43 +77,43 @@ static void suitGroups(const Problem& problem, Schedule& s) {
 }
 
 /// Two rows of two vectors, as many as sixteen registers hold of a backward that adds up first and writes then.
-static void suitSixteenRegisters(const Problem& problem, Schedule& s, bool light) {
+static void tuneForSixteenRegisters(const Problem& problem, Schedule& s, bool squaresOnly) {
   const bool within = endsWithinLines(problem), backward = problem.entry == Entry::Backward;
-  if (goesDownColumns(problem, s.strategy)) return;
-  if (problem.spec->perFeature()) return suitStream(s);
-  if (backward && light && !within) return;
-  if (backward || lineOf(problem) > kFourOfFew) s.rows = 2, s.unroll = 2, s.ahead = false;
+  if (usesColumnTiles(problem, s.strategy)) return;
+  if (problem.spec->perFeature()) return tuneStream(s);
+  if (backward && squaresOnly && !within) return;
+  if (backward || statisticWidth(problem) > kFourOfFew) s.rows = 2, s.unroll = 2, s.ahead = false;
   s.inTurn = (within || backward) && s.rows > 1;
 }
 
-void suitCove(const Problem& problem, const Isa& isa, Schedule& s) {
-  const bool lines = !problem.spec->perFeature(), light = problem.spec->center == Center::None;
+void tuneForIntelCove(const Problem& problem, const Isa& isa, Schedule& s) {
+  const bool lines = !problem.spec->perFeature(), squaresOnly = problem.spec->center == Center::None;
   if (problem.layout == Layout::ChannelsFirst) {
-    s.inTurn = writesRuns(problem, s.strategy);
+    s.inTurn = canStoreInTurn(problem, s.strategy);
     return;
   }
   if (problem.spec->pre) {
-    if (isa.registers >= 32 && problem.data == DType::F32 && lineOf(problem) && problem.entry != Entry::Infer) suitGroups(problem, s);
+    if (isa.registers >= 32 && problem.data == DType::F32 && statisticWidth(problem) && problem.entry != Entry::Infer) tuneGroups(problem, s);
     return;
   }
   // Groups within a row were not measured.
   if (lines && problem.groups(problem.spec->groups) > 1) return;
-  if (lines ? problem.spec->reduce != Reduce::Features : problem.entry == Entry::Infer && !goesDownColumns(problem, s.strategy)) return;
-  if (isa.registers < 32) return suitSixteenRegisters(problem, s, light);
+  if (lines ? problem.spec->reduce != Reduce::Features : problem.entry == Entry::Infer && !usesColumnTiles(problem, s.strategy)) return;
+  if (isa.registers < 32) return tuneForSixteenRegisters(problem, s, squaresOnly);
   // Of 16-bit numbers a vector is two registers: half as many of them are a step.
   const bool pairs = s.vector * bytes(problem.statistics()) > isa.vectorBytes;
   const Schedule before = s;
-  if (goesDownColumns(problem, s.strategy)) suitColumns(problem, s);
-  else if (!lines) suitStream(s);
-  else if (problem.entry == Entry::Backward) suitBackward(problem, s, light, pairs);
-  else suitForward(problem, s, light, pairs);
+  if (usesColumnTiles(problem, s.strategy)) tuneColumns(problem, s);
+  else if (!lines) tuneStream(s);
+  else if (problem.entry == Entry::Backward) tuneBackward(problem, s, squaresOnly, pairs);
+  else tuneForward(problem, s, squaresOnly, pairs);
   if (pairs && s.unroll != before.unroll) s.unroll = std::max<int64_t>(s.unroll / 2, 1);
   if (pairs && s.tile != before.tile) s.tile /= 2;
 }
 
 /// A strip of such rows is all there is, or threads have strips in the same pages, where what one fetches ahead the other
 /// has written: one thread is at most 8 % faster than by rows there, two take nearly twice as long.
-static bool sharesBadly(const Problem& problem) {
+static bool threadsShareCacheLines(const Problem& problem) {
   const int64_t row = problem.features.value_or(0) * bytes(problem.data);
   return !endsWithinLines(problem) && row <= (problem.entry == Entry::Backward ? kPage / 2 : kOneStrip);
 }
@@ -128,25 +128,25 @@ static int64_t fewRows(const Problem& problem, const Isa& isa, int64_t row) {
 
 /// Bytes of x up to which whole columns are faster, since what their strips read stays in cache.
 static std::optional<int64_t> bytesInCache(const Problem& problem, const Isa& isa, int64_t row) {
-  const bool crowded = placesOfRows(problem) <= 2, batch = problem.spec->needsBatchStatistics();
+  const bool crowded = pageOffsetsOfRows(problem) <= 2, batch = problem.spec->needsBatchStatistics();
   if (isa.registers < 32) {
     if (problem.entry != Entry::Backward || endsWithinLines(problem)) return std::nullopt;
     return 64 << 10;
   }
-  if (sharesBadly(problem)) return kOneThreadsBytes;
+  if (threadsShareCacheLines(problem)) return kOneThreadsBytes;
   const bool longer = batch && row >= kLongRowBytes / 2;
   if (problem.entry == Entry::Backward) return longer ? 2 << 20 : crowded ? 768 << 10 : 1 << 20;
   return crowded ? (longer ? 8 << 20 : 3 << 19) : batch ? 4 << 20 : 2 << 20;
 }
 
-std::optional<int64_t> residentBytesOfCove(const Problem& problem, const Isa& isa) {
+std::optional<int64_t> residentBytesOnIntelCove(const Problem& problem, const Isa& isa) {
   const int64_t row = problem.features.value_or(0) * bytes(problem.data);
   const std::optional<int64_t> cached = bytesInCache(problem, isa, row);
   const int64_t few = fewRows(problem, isa, row) * row;
   return few > 0 ? std::max(few, cached.value_or(0)) : cached;
 }
 
-int64_t splitRowsOfCove(const Problem& problem, const Isa& isa) {
+int64_t splitRowsOnIntelCove(const Problem& problem, const Isa& isa) {
   const int64_t features = problem.features.value_or(0), least = problem.spec->center != Center::None ? kSplitCentered : kSplitFeatures;
   if (isa.registers < 32 || features < least) return 0;
   return std::max(kSplitElements / features, kSplitRows);

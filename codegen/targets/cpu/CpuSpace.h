@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "codegen/Tuning.h"
-#include "codegen/plan/Plan.h"
-#include "codegen/targets/cpu/Schedule.h"
+#include "codegen/plan/Planner.h"
+#include "codegen/targets/cpu/CpuSchedule.h"
 
 namespace normc::codegen::cpu {
 
