@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "runtime/abi/MemoryUnits.h"
 #include "runtime/package/Manifest.h"
 
 namespace normc::runtime {
@@ -34,7 +35,7 @@ struct Scratch {
 /// page before it knows them whole, so vectors that begin where x begins share its sets of the first-level cache, and a
 /// load waits for an unrelated store just before it. Vectors of at least `kApart` bytes begin half a page behind x and,
 /// every second one, a quarter further. Results do not depend on it.
-inline constexpr int64_t kPage = 4096, kBehindX = kPage / 2, kApart = kPage / 4;
+inline constexpr int64_t kBehindX = kPage / 2, kApart = kPage / 4;
 
 /// Bytes beyond `needed` that a workspace should have, since it may begin anywhere.
 int64_t spareBytes(const KernelInfo& kernel, int64_t needed);

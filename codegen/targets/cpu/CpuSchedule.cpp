@@ -4,13 +4,10 @@
 
 #include "codegen/targets/Knobs.h"
 #include "codegen/targets/cpu/IntelCove.h"
-#include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace normc::codegen::cpu {
 
-/// Addresses that far apart share a set of the first-level cache.
-static constexpr int64_t kPage = 4096;
 /// Of x in the least task that is worth a thread, where sums per feature come out of it; and rows for which it may be half
 /// of that where x is read once.
 static constexpr int64_t kTaskBytes = 256 << 10, kTaskRows = 16;
@@ -19,16 +16,16 @@ static constexpr int64_t kRunsTaskBytes = 1 << 20, kRunsTaskRows = 1024;
 /// Of x, for a task that has a piece of every row: a backward does four times as much with it.
 static constexpr int64_t kSplitBytes = 64 << 10, kSplitBytesBackward = 32 << 10;
 /// Longer lines hide the wait for their statistic by themselves.
-static constexpr int64_t kShortLine = 128;
+static constexpr int64_t kShortWidth = 128;
 /// Two rows, of several vectors in a step, keep a core busy.
-static constexpr int64_t kMiddleLine = 768;
+static constexpr int64_t kMiddleWidth = 768;
 /// Longer ones are worth a core each.
-static constexpr int64_t kLongLine = 16384;
+static constexpr int64_t kLongWidth = 16384;
 /// Where statistics are sums of squares alone: half registers up to here, and from there one row at a time up to the next.
-static constexpr int64_t kLightLine = 1024, kLongLightLine = 4096;
+static constexpr int64_t kSquaresWidth = 1024, kLongSquaresWidth = 4096;
 
 /// Bytes of a row that, in memory, is best read and written alone; less than half as many leave room for eight.
-static constexpr int64_t kShortRow = 4 << 10;
+static constexpr int64_t kShortRowBytes = 4 << 10;
 
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
   return {{"vector", &s.vector}, {"rows", &s.rows},   {"unroll", &s.unroll},
@@ -111,7 +108,7 @@ int64_t rowsWithoutPageConflict(const Problem& problem) {
   if (!problem.features || problem.layout != Layout::FeaturesLast) return 8;
   for (int64_t n = 1; n < 8; ++n) {
     const int64_t drift = pageDistanceOfRows(problem, n);
-    if (drift > 0 && drift < 2 * kLine) return n < 2 ? 1 : n < 4 ? 2 : 4;
+    if (drift > 0 && drift < 2 * kCacheLine) return n < 2 ? 1 : n < 4 ? 2 : 4;
   }
   return 8;
 }
@@ -119,13 +116,13 @@ int64_t rowsWithoutPageConflict(const Problem& problem) {
 bool splitsCacheLines(const Problem& problem) {
   if (!problem.features || problem.layout != Layout::FeaturesLast) return false;
   const int64_t size = *problem.features * bytes(problem.data);
-  return size % kLine != 0 && size < kPage && rowsWithoutPageConflict(problem) > 1;
+  return size % kCacheLine != 0 && size < kPage && rowsWithoutPageConflict(problem) > 1;
 }
 
 int64_t pageOffsetsOfRows(const Problem& problem) {
-  if (!problem.features || problem.layout != Layout::FeaturesLast) return kPage / kLine;
-  if (pageDistanceOfRows(problem, 1) < kLine) return 1;
-  if (pageDistanceOfRows(problem, 2) < kLine) return 2;
+  if (!problem.features || problem.layout != Layout::FeaturesLast) return kPage / kCacheLine;
+  if (pageDistanceOfRows(problem, 1) < kCacheLine) return 1;
+  if (pageDistanceOfRows(problem, 2) < kCacheLine) return 2;
   return kPage / std::gcd(kPage, *problem.features * bytes(problem.data));
 }
 
@@ -144,8 +141,8 @@ static int64_t rowsOf(int64_t size, const Problem& problem, int64_t most) {
 }
 
 /// Lanes that a short line fills: of half a register rather than one and a half.
-static int64_t lanesForWidth(int64_t line, int64_t lanes) {
-  while (lanes > 2 && (line < lanes || (line < 4 * lanes && line % lanes != 0 && line % (lanes / 2) == 0))) lanes /= 2;
+static int64_t lanesForWidth(int64_t width, int64_t lanes) {
+  while (lanes > 2 && (width < lanes || (width < 4 * lanes && width % lanes != 0 && width % (lanes / 2) == 0))) lanes /= 2;
   return lanes;
 }
 
@@ -155,11 +152,11 @@ static bool squaresOnly(const Problem& problem) { return problem.spec->center ==
 /// Whether a row of f32 is so short that a step may hold all or half of it, and rows begin within lines: many rows
 /// together then leave many lines half written.
 static bool isShortUnalignedRow(const Problem& problem, const Isa& isa) {
-  if (isa.vectorBytes < kLine || problem.data != DType::F32 || problem.spec->pre || !splitsCacheLines(problem)) return false;
-  int64_t most = kShortLine;
-  if (!problem.spec->perFeature()) most = 7 * kShortLine / 4;
-  else if (problem.entry == Entry::Forward || problem.spec->needsBatchStatistics()) most = 5 * kShortLine / 4;
-  return *problem.features > kShortLine / 2 && *problem.features < most;
+  if (isa.vectorBytes < kCacheLine || problem.data != DType::F32 || problem.spec->pre || !splitsCacheLines(problem)) return false;
+  int64_t most = kShortWidth;
+  if (!problem.spec->perFeature()) most = 7 * kShortWidth / 4;
+  else if (problem.entry == Entry::Forward || problem.spec->needsBatchStatistics()) most = 5 * kShortWidth / 4;
+  return *problem.features > kShortWidth / 2 && *problem.features < most;
 }
 
 /// Outputs that share nothing but sums per feature, or a square.
@@ -172,13 +169,13 @@ static bool sharesOnlySums(const Problem& problem) {
 /// the whole would lie in two cache lines each time. On a Zen 4, whose units have 256 bits, by 5 to 8 %; elsewhere it was
 /// measured to cost up to a third.
 static bool usesHalfRegister(const Problem& problem, const Isa& isa) {
-  if (isa.core != Core::Zen || isa.vectorBytes < kLine || problem.data != DType::F32 || problem.entry == Entry::Backward) return false;
+  if (isa.core != Core::Zen || isa.vectorBytes < kCacheLine || problem.data != DType::F32 || problem.entry == Entry::Backward) return false;
   if (!problem.features || problem.layout != Layout::FeaturesLast || problem.spec->pre) return false;
-  const int64_t line = statisticWidth(problem), odd = *problem.features * bytes(problem.data) % kLine;
+  const int64_t width = statisticWidth(problem), odd = *problem.features * bytes(problem.data) % kCacheLine;
   if (problem.spec->perFeature()) return problem.entry == Entry::Infer && odd != 0;
-  if (line < kShortLine / 2) return false;
-  if (squaresOnly(problem)) return (line <= kLightLine || odd == kLine / 2) && !isShortUnalignedRow(problem, isa);
-  return line < (odd ? kShortLine : 3 * kShortLine / 4);
+  if (width < kShortWidth / 2) return false;
+  if (squaresOnly(problem)) return (width <= kSquaresWidth || odd == kCacheLine / 2) && !isShortUnalignedRow(problem, isa);
+  return width < (odd ? kShortWidth : 3 * kShortWidth / 4);
 }
 
 /// A vector of bf16 fills a register of AVX-512 and two as f32: one shuffle takes it apart, one instruction puts it together.
@@ -192,32 +189,32 @@ static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) 
   const bool backward = problem.entry == Entry::Backward;
   // Runs of any length, perhaps a page: as many as share the cost of a statistic and still fit the first-level cache.
   if (problem.layout == Layout::ChannelsFirst) return backward ? 2 : 4;
-  const int64_t line = statisticWidth(problem), places = pageOffsetsOfRows(problem);
+  const int64_t width = statisticWidth(problem), offsets = pageOffsetsOfRows(problem);
   if (isShortUnalignedRow(problem, isa) && sharesOnlySums(problem)) return 2;
-  if (!perFeature && line) {
-    if (line > kLongLine) return 1;
+  if (!perFeature && width) {
+    if (width > kLongWidth) return 1;
     const bool narrow = problem.data != DType::F32;
-    if (wide && !narrow && !backward && squaresOnly(problem) && line > kLightLine && line <= kLongLightLine) return 1;
+    if (wide && !narrow && !backward && squaresOnly(problem) && width > kSquaresWidth && width <= kLongSquaresWidth) return 1;
     // Sixteen registers do not hold the values of two rows that are centred.
-    if (!wide && backward && !squaresOnly(problem) && line > kShortLine && line <= 2 * kMiddleLine) return 1;
-    if (line > kMiddleLine && !backward && usesRegisterPairs(problem, isa)) return 4;
-    if (line > kMiddleLine || (ahead && backward)) return 2;
+    if (!wide && backward && !squaresOnly(problem) && width > kShortWidth && width <= 2 * kMiddleWidth) return 1;
+    if (width > kMiddleWidth && !backward && usesRegisterPairs(problem, isa)) return 4;
+    if (width > kMiddleWidth || (ahead && backward)) return 2;
   }
   // A backward of scaled groups has five values of each row, of two registers each.
   if (perFeature && ahead && backward && usesRegisterPairs(problem, isa)) return 2;
   // Rows that begin at one place in a page push each other out of the first-level cache: two of them, and their
   // outputs, still fit. Where they begin a line apart, each waits for what its neighbour just stored.
-  if (places == 1 || (problem.features && pageDistanceOfRows(problem, 1) <= kLine)) return 2;
-  if (perFeature && places == 2) return wide && backward && splitsCacheLines(problem) ? 2 : 4;
+  if (offsets == 1 || (problem.features && pageDistanceOfRows(problem, 1) <= kCacheLine)) return 2;
+  if (perFeature && offsets == 2) return wide && backward && splitsCacheLines(problem) ? 2 : 4;
   // Without sums there is nothing to share.
   if (perFeature && problem.entry == Entry::Infer && !problem.spec->pre) return 1;
   // The same goes for any two of those that are under way.
-  const int64_t apart = perFeature && places > 2 ? std::max<int64_t>(rowsWithoutPageConflict(problem), 2) : 8;
-  if (!wide || !problem.features) return std::min<int64_t>(apart, 4);
+  const int64_t conflictFree = perFeature && offsets > 2 ? std::max<int64_t>(rowsWithoutPageConflict(problem), 2) : 8;
+  if (!wide || !problem.features) return std::min<int64_t>(conflictFree, 4);
   // Many short lines share what one statistic costs; a backward has no registers for eight.
-  if (line && ahead && !backward && line < kShortLine && squaresOnly(problem) && !usesRegisterPairs(problem, isa)) return 4;
-  if (line) return std::min<int64_t>(apart, !backward && line <= 3 * kShortLine ? 8 : 4);
-  return apart;
+  if (width && ahead && !backward && width < kShortWidth && squaresOnly(problem) && !usesRegisterPairs(problem, isa)) return 4;
+  if (width) return std::min<int64_t>(conflictFree, !backward && width <= 3 * kShortWidth ? 8 : 4);
+  return conflictFree;
 }
 
 bool usesColumnTiles(const Problem& problem, Strategy strategy) {
@@ -245,15 +242,15 @@ static Schedule splitSchedule(const Problem& problem, const Isa& isa, Schedule s
 
 /// Vectors of a row in a step: as many sums in all as hide the latency of an addition, in the registers there are.
 static int64_t unrollOf(const Problem& problem, const Isa& isa, const Schedule& s) {
-  const int64_t line = statisticWidth(problem), places = pageOffsetsOfRows(problem);
+  const int64_t width = statisticWidth(problem), offsets = pageOffsetsOfRows(problem);
   const bool wide = isa.registers >= 32, backward = problem.entry == Entry::Backward;
-  if (usesHalfRegister(problem, isa) && line > 3 * kShortLine) return std::min<int64_t>(8 / s.rows, 4);
+  if (usesHalfRegister(problem, isa) && width > 3 * kShortWidth) return std::min<int64_t>(8 / s.rows, 4);
   if (problem.layout == Layout::ChannelsFirst) return 1;
-  if (s.rows == 2 && isShortUnalignedRow(problem, isa) && sharesOnlySums(problem)) return *problem.features < kShortLine ? 4 : 8;
+  if (s.rows == 2 && isShortUnalignedRow(problem, isa) && sharesOnlySums(problem)) return *problem.features < kShortWidth ? 4 : 8;
   if (s.rows != 2) return s.rows == 1 ? 4 : 1;
   // Sixteen registers hold the values of one vector in two rows of a backward.
-  if (s.ahead || (!wide && line && backward)) return 1;
-  const bool many = problem.spec->perFeature() ? (places == 1 || (places == 2 && splitsCacheLines(problem))) && backward : line > kMiddleLine && places > 1;
+  if (s.ahead || (!wide && width && backward)) return 1;
+  const bool many = problem.spec->perFeature() ? (offsets == 1 || (offsets == 2 && splitsCacheLines(problem))) && backward : width > kMiddleWidth && offsets > 1;
   return wide && many ? 4 : 2;
 }
 
@@ -262,8 +259,8 @@ static int64_t tileOf(const Problem& problem, const Isa& isa) {
   // Where rows begin at few places in a page, a wide strip visits each less often.
   if (pageOffsetsOfRows(problem) <= 2) return 8;
   // Where strips would end within lines, few of them do.
-  const bool enough = problem.features && *problem.features > kShortLine / 2 && problem.data == DType::F32;
-  if (isa.registers >= 32 && enough && problem.entry == Entry::Forward && splitsCacheLines(problem)) return 8;
+  const bool manyFeatures = problem.features && *problem.features > kShortWidth / 2 && problem.data == DType::F32;
+  if (isa.registers >= 32 && manyFeatures && problem.entry == Entry::Forward && splitsCacheLines(problem)) return 8;
   // Where the next row begins just beside it, a narrow one is done with the place before a store comes to it.
   if (rowsWithoutPageConflict(problem) == 1) return 2;
   return isa.registers >= 32 || problem.entry == Entry::Backward ? 4 : 8;
@@ -283,39 +280,39 @@ static int64_t rowsOfLargeCall(const Problem& problem, Strategy strategy) {
   }
   if (problem.spec->reduce != Reduce::Features) return 1;
   if (backward) return 4;
-  const int64_t line = statisticWidth(problem), size = line * bytes(problem.data);
-  if (!wide) return squaresOnly(problem) && 2 * size < kShortRow ? 8 : 4;
-  if (size <= kShortRow) return 1;
-  return problem.data == DType::F32 && line <= kLongLine / 2 ? 8 : 4;
+  const int64_t width = statisticWidth(problem), size = width * bytes(problem.data);
+  if (!wide) return squaresOnly(problem) && 2 * size < kShortRowBytes ? 8 : 4;
+  if (size <= kShortRowBytes) return 1;
+  return problem.data == DType::F32 && width <= kLongWidth / 2 ? 8 : 4;
 }
 
 Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strategy) {
   Schedule s;
   s.strategy = strategy;
   s.vector = isa.vectorBytes / bytes(problem.statistics());
-  const int64_t line = statisticWidth(problem);
+  const int64_t width = statisticWidth(problem);
   // bf16 is rounded in lanes of 16 bits, a register of them at a time; f16 by an instruction.
   const bool fills = isa.masks16 || (problem.features && *problem.features % (2 * s.vector) == 0);
   if (problem.data == DType::BF16 && problem.layout == Layout::FeaturesLast && fills) s.vector *= 2;
-  if (line) s.vector = lanesForWidth(line, s.vector);
+  if (width) s.vector = lanesForWidth(width, s.vector);
   if (usesHalfRegister(problem, isa)) s.vector = isa.vectorBytes / 2 / bytes(problem.statistics());
   const bool perFeature = problem.spec->perFeature();
-  const bool lines = !perFeature && problem.spec->reduce == Reduce::Features;
-  const bool waits = line <= kShortLine || (sharesOnlySums(problem) && isShortUnalignedRow(problem, isa));
-  s.ahead = problem.features && line > 0 && waits;
+  const bool perRow = !perFeature && problem.spec->reduce == Reduce::Features;
+  const bool waitsForStatistic = width <= kShortWidth || (sharesOnlySums(problem) && isShortUnalignedRow(problem, isa));
+  s.ahead = problem.features && width > 0 && waitsForStatistic;
   s.rows = rowsTogether(problem, isa, s.ahead);
   s.unroll = unrollOf(problem, isa, s);
   s.tile = tileOf(problem, isa);
   if (usesRegisterPairs(problem, isa)) s.unroll = std::max<int64_t>(s.unroll / 2, 1), s.tile = std::max<int64_t>(s.tile / 2, 1);
   // A task is worth waking a thread for, and what it leaves to be added up is little beside it.
   const bool partials = perFeature || problem.entry == Entry::Backward;
-  if (problem.layout == Layout::FeaturesLast && (perFeature || lines)) {
+  if (problem.layout == Layout::FeaturesLast && (perFeature || perRow)) {
     s.grain = rowsOf(partials ? kTaskBytes : kTaskBytes / 4, problem, 512);
-    if (partials && lines) s.grain = std::min(s.grain, std::max(rowsOf(kTaskBytes / 2, problem, 512), kTaskRows));
+    if (partials && perRow) s.grain = std::min(s.grain, std::max(rowsOf(kTaskBytes / 2, problem, 512), kTaskRows));
   }
   if (problem.layout == Layout::ChannelsFirst && strategy == Strategy::Streamed) s.grain = std::max(rowsOf(kRunsTaskBytes, problem, 4096), kRunsTaskRows);
   s.scalarTail = (narrow(problem) && !isa.masks16) || endsInHalves(problem, isa, s);
-  s.fetch = problem.layout == Layout::FeaturesLast && (perFeature || lines);
+  s.fetch = problem.layout == Layout::FeaturesLast && (perFeature || perRow);
   s.stream = rowsOfLargeCall(problem, strategy);
   if (usesColumnTiles(problem, strategy)) {
     // Terms of two rows are added first in wide tiles of a backward, which then write their sums half as often.

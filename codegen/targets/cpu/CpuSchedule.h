@@ -11,6 +11,7 @@
 #include "codegen/dialect/Norm.h"
 #include "codegen/plan/Planner.h"
 #include "codegen/targets/cpu/CpuIsa.h"
+#include "runtime/abi/MemoryUnits.h"
 
 namespace normc::codegen::cpu {
 

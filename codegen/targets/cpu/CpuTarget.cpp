@@ -18,8 +18,8 @@ class CpuTarget : public Target {
 
   std::vector<Candidate> defaults(const Problem& problem) const override {
     std::vector<Candidate> list;
-    for (const Offer& offer : defaultCandidates(problem, isa_))
-      list.push_back({offer.schedule.text(), offer.limits});
+    for (const DefaultCandidate& candidate : defaultCandidates(problem, isa_))
+      list.push_back({candidate.schedule.text(), candidate.limits});
     return list;
   }
   llvm::Expected<std::string> canonical(llvm::StringRef text) const override {

@@ -21,7 +21,6 @@ static constexpr int64_t kResidentRows = 1 << 14;
 /// Rows up to which it pays where they are a multiple of a page apart: what it saves are phases, and a second reading
 /// where statistics of the batch come first.
 static constexpr int64_t kCollidingRows = 2, kCollidingRowsReadTwice = 16, kCollidingRowsBackward = 6;
-static constexpr int64_t kPageBytes = 4096;
 /// Rows up to which it pays where nothing is summed: what it saves is one phase.
 static constexpr int64_t kMapRows = 4;
 /// Features and rows of a backward for which it pays to go down the columns, whatever the number of threads: there is no
@@ -44,10 +43,10 @@ static std::optional<int64_t> splitRows(const Problem& problem, const Isa& isa) 
 }
 
 /// Whole channels: the first of these offers, in the order of memory, serves any call.
-static std::vector<Offer> channelCandidates(const Problem& problem, const Schedule& whole, const Schedule& ordered) {
+static std::vector<DefaultCandidate> channelCandidates(const Problem& problem, const Schedule& whole, const Schedule& ordered) {
   const bool backward = problem.entry == Entry::Backward, map = isMap(problem);
   const int64_t size = bytes(problem.data), most = map ? kUnalignedResidentBytes : backward ? kResidentRunsBytesBackward : kResidentRunsBytes;
-  std::vector<Offer> list{{ordered}, {whole, {.rowsMax = std::max<int64_t>(most / (problem.features.value_or(1024) * size), 1)}}};
+  std::vector<DefaultCandidate> list{{ordered}, {whole, {.rowsMax = std::max<int64_t>(most / (problem.features.value_or(1024) * size), 1)}}};
   if (map || !problem.spec->needsBatchStatistics()) return list;
   if (backward && size > 2) list.push_back({whole, {.rowsMax = kChannelBytesBackward / size, .runMin = kRunBytesBackward / size}});
   list.push_back({whole, {.runMin = (size > 2 ? kLongRunBytes : kLongRunBytesNarrow) / size}});
@@ -70,12 +69,12 @@ static int64_t residentRows(const Problem& problem, const Isa& isa) {
     if (auto bytes = residentBytesOnIntelCove(problem, isa)) return std::clamp<int64_t>(*bytes / row, 1, kResidentRows);
   const int64_t twice = problem.entry == Entry::Backward ? kCollidingRowsBackward : kCollidingRowsReadTwice;
   const int64_t colliding = problem.spec->needsBatchStatistics() ? twice : kCollidingRows;
-  const int64_t most = isMap(problem) ? kMapRows : pageOffsetsOfRows(problem) == 1 ? (row % kPageBytes ? kCollidingRows : colliding) : kResidentRows;
+  const int64_t most = isMap(problem) ? kMapRows : pageOffsetsOfRows(problem) == 1 ? (row % kPage ? kCollidingRows : colliding) : kResidentRows;
   return std::clamp<int64_t>(residentBytes(problem, isa) / row, 1, most);
 }
 
-std::vector<Offer> defaultCandidates(const Problem& problem, const Isa& isa) {
-  std::vector<Offer> list;
+std::vector<DefaultCandidate> defaultCandidates(const Problem& problem, const Isa& isa) {
+  std::vector<DefaultCandidate> list;
   for (Strategy strategy : strategies(problem)) list.push_back({defaultSchedule(problem, isa, strategy)});
   if (list.size() < 2) return list;
   if (problem.spec->perFeature()) {

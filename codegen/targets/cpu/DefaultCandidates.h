@@ -10,12 +10,12 @@
 
 namespace normc::codegen::cpu {
 
-struct Offer {
+struct DefaultCandidate {
   Schedule schedule;
   package::Limits limits = {};
 };
 
 /// One for each strategy that pays, and where channels are whole one for each reason why: first what serves any call.
-std::vector<Offer> defaultCandidates(const Problem&, const Isa&);
+std::vector<DefaultCandidate> defaultCandidates(const Problem&, const Isa&);
 
 }  // namespace normc::codegen::cpu

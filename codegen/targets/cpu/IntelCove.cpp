@@ -1,7 +1,5 @@
 #include "codegen/targets/cpu/IntelCove.h"
 
-#include "codegen/targets/cpu/lower/PhaseLowering.h"
-
 namespace normc::codegen::cpu {
 
 /// Elements of lines of which eight go together, or four, or, where sixteen registers are all, four rather than two.
@@ -17,37 +15,37 @@ static constexpr int64_t kShortGroup = 64;
 static constexpr int64_t kSplitElements = 128 << 10, kSplitFeatures = 2048, kSplitCentered = 1536, kSplitRows = 16;
 /// Bytes of a row whose sums leave the first-level cache.
 static constexpr int64_t kLongRowBytes = 32 << 10;
-static constexpr int64_t kPage = 4096, kOneStrip = 256, kTwoStrips = 1024;
+static constexpr int64_t kOneStrip = 256, kTwoStrips = 1024;
 /// Bytes of x from which on a second thread pays.
 static constexpr int64_t kOneThreadsBytes = 128 << 10;
 
-static bool endsWithinLines(const Problem& problem) {
-  return !problem.features || *problem.features * bytes(problem.data) % kLine != 0;
+static bool rowsAreUnaligned(const Problem& problem) {
+  return !problem.features || *problem.features * bytes(problem.data) % kCacheLine != 0;
 }
 
-static void tuneBackward(const Problem& problem, Schedule& s, bool squaresOnly, bool pairs) {
-  const int64_t line = statisticWidth(problem);
-  if (line <= kEight) {
-    if (squaresOnly && !pairs) s.rows = 2, s.unroll = 4, s.ahead = true;
+static void tuneBackward(const Problem& problem, Schedule& s, bool squaresOnly, bool registerPairs) {
+  const int64_t width = statisticWidth(problem);
+  if (width <= kEight) {
+    if (squaresOnly && !registerPairs) s.rows = 2, s.unroll = 4, s.ahead = true;
     return;
   }
-  s.rows = line < kFourBackward ? 2 : 4, s.unroll = 8 / s.rows;
-  s.inTurn = !pairs && endsWithinLines(problem) && line > kTurnsFrom && line < kTurnsTo;
+  s.rows = width < kFourBackward ? 2 : 4, s.unroll = 8 / s.rows;
+  s.inTurn = !registerPairs && rowsAreUnaligned(problem) && width > kTurnsFrom && width < kTurnsTo;
 }
 
-static void tuneForward(const Problem& problem, Schedule& s, bool squaresOnly, bool pairs) {
-  const int64_t line = statisticWidth(problem);
-  const bool within = endsWithinLines(problem);
+static void tuneForward(const Problem& problem, Schedule& s, bool squaresOnly, bool registerPairs) {
+  const int64_t width = statisticWidth(problem);
+  const bool unaligned = rowsAreUnaligned(problem);
   // Of a whole row in a step, and what is left of it.
-  if (squaresOnly && s.scalarTail && line <= kEight) return;
-  if (line <= kFour && (squaresOnly || within || line <= kEight)) {
-    if (pairs) return;
-    s.rows = line <= kEight && !squaresOnly ? 8 : 4;
-    s.unroll = line <= kEight ? 1 : 2;
+  if (squaresOnly && s.scalarTail && width <= kEight) return;
+  if (width <= kFour && (squaresOnly || unaligned || width <= kEight)) {
+    if (registerPairs) return;
+    s.rows = width <= kEight && !squaresOnly ? 8 : 4;
+    s.unroll = width <= kEight ? 1 : 2;
     s.ahead = false, s.inTurn = true;
-  } else if (within && !(squaresOnly && pairs)) {
+  } else if (unaligned && !(squaresOnly && registerPairs)) {
     s.rows = squaresOnly ? 1 : 2, s.unroll = 4, s.inTurn = !squaresOnly;
-  } else if (!within && !squaresOnly && !pairs && line >= kTwoVectors && line < kFour) {
+  } else if (!unaligned && !squaresOnly && !registerPairs && width >= kTwoVectors && width < kFour) {
     s.unroll = 2;
   }
 }
@@ -57,7 +55,7 @@ static void tuneForward(const Problem& problem, Schedule& s, bool squaresOnly, b
 static void tuneColumns(const Problem& problem, Schedule& s) {
   s.rows = 1;
   const int64_t row = problem.features.value_or(0) * bytes(problem.data);
-  if (row < kPage && !endsWithinLines(problem)) {
+  if (row < kPage && !rowsAreUnaligned(problem)) {
     if (row >= kTwoStrips) s.tile = 8;
     return;
   }
@@ -69,25 +67,25 @@ static void tuneStream(Schedule& s) { s.rows = 2, s.unroll = 8; }
 
 /// Rows whose groups are scaled one by one, f32: of each a step has as much as registers hold, and none goes ahead.
 static void tuneGroups(const Problem& problem, Schedule& s) {
-  const int64_t line = statisticWidth(problem);
-  const bool within = line * bytes(problem.data) % kLine != 0, backward = problem.entry == Entry::Backward;
-  if (within ? line < kShortGroup || (backward && line >= kTwoVectors) : backward ? line < 2 * kShortGroup || s.rows != 2 : line < kShortGroup / 2) return;
-  s.rows = within ? 2 : 4, s.unroll = 8 / s.rows;
-  s.ahead = false, s.inTurn = within;
+  const int64_t width = statisticWidth(problem);
+  const bool unaligned = width * bytes(problem.data) % kCacheLine != 0, backward = problem.entry == Entry::Backward;
+  if (unaligned ? width < kShortGroup || (backward && width >= kTwoVectors) : backward ? width < 2 * kShortGroup || s.rows != 2 : width < kShortGroup / 2) return;
+  s.rows = unaligned ? 2 : 4, s.unroll = 8 / s.rows;
+  s.ahead = false, s.inTurn = unaligned;
 }
 
 /// Two rows of two vectors, as many as sixteen registers hold of a backward that adds up first and writes then.
 static void tuneForSixteenRegisters(const Problem& problem, Schedule& s, bool squaresOnly) {
-  const bool within = endsWithinLines(problem), backward = problem.entry == Entry::Backward;
+  const bool unaligned = rowsAreUnaligned(problem), backward = problem.entry == Entry::Backward;
   if (usesColumnTiles(problem, s.strategy)) return;
   if (problem.spec->perFeature()) return tuneStream(s);
-  if (backward && squaresOnly && !within) return;
+  if (backward && squaresOnly && !unaligned) return;
   if (backward || statisticWidth(problem) > kFourOfFew) s.rows = 2, s.unroll = 2, s.ahead = false;
-  s.inTurn = (within || backward) && s.rows > 1;
+  s.inTurn = (unaligned || backward) && s.rows > 1;
 }
 
 void tuneForIntelCove(const Problem& problem, const Isa& isa, Schedule& s) {
-  const bool lines = !problem.spec->perFeature(), squaresOnly = problem.spec->center == Center::None;
+  const bool perRow = !problem.spec->perFeature(), squaresOnly = problem.spec->center == Center::None;
   if (problem.layout == Layout::ChannelsFirst) {
     s.inTurn = canStoreInTurn(problem, s.strategy);
     return;
@@ -97,25 +95,25 @@ void tuneForIntelCove(const Problem& problem, const Isa& isa, Schedule& s) {
     return;
   }
   // Groups within a row were not measured.
-  if (lines && problem.groups(problem.spec->groups) > 1) return;
-  if (lines ? problem.spec->reduce != Reduce::Features : problem.entry == Entry::Infer && !usesColumnTiles(problem, s.strategy)) return;
+  if (perRow && problem.groups(problem.spec->groups) > 1) return;
+  if (perRow ? problem.spec->reduce != Reduce::Features : problem.entry == Entry::Infer && !usesColumnTiles(problem, s.strategy)) return;
   if (isa.registers < 32) return tuneForSixteenRegisters(problem, s, squaresOnly);
   // Of 16-bit numbers a vector is two registers: half as many of them are a step.
-  const bool pairs = s.vector * bytes(problem.statistics()) > isa.vectorBytes;
+  const bool registerPairs = s.vector * bytes(problem.statistics()) > isa.vectorBytes;
   const Schedule before = s;
   if (usesColumnTiles(problem, s.strategy)) tuneColumns(problem, s);
-  else if (!lines) tuneStream(s);
-  else if (problem.entry == Entry::Backward) tuneBackward(problem, s, squaresOnly, pairs);
-  else tuneForward(problem, s, squaresOnly, pairs);
-  if (pairs && s.unroll != before.unroll) s.unroll = std::max<int64_t>(s.unroll / 2, 1);
-  if (pairs && s.tile != before.tile) s.tile /= 2;
+  else if (!perRow) tuneStream(s);
+  else if (problem.entry == Entry::Backward) tuneBackward(problem, s, squaresOnly, registerPairs);
+  else tuneForward(problem, s, squaresOnly, registerPairs);
+  if (registerPairs && s.unroll != before.unroll) s.unroll = std::max<int64_t>(s.unroll / 2, 1);
+  if (registerPairs && s.tile != before.tile) s.tile /= 2;
 }
 
 /// A strip of such rows is all there is, or threads have strips in the same pages, where what one fetches ahead the other
 /// has written: one thread is at most 8 % faster than by rows there, two take nearly twice as long.
 static bool threadsShareCacheLines(const Problem& problem) {
   const int64_t row = problem.features.value_or(0) * bytes(problem.data);
-  return !endsWithinLines(problem) && row <= (problem.entry == Entry::Backward ? kPage / 2 : kOneStrip);
+  return !rowsAreUnaligned(problem) && row <= (problem.entry == Entry::Backward ? kPage / 2 : kOneStrip);
 }
 
 /// Rows of whole columns that pay however large x is, since what streams leave to be added up is as long as such rows.
@@ -130,7 +128,7 @@ static int64_t fewRows(const Problem& problem, const Isa& isa, int64_t row) {
 static std::optional<int64_t> bytesInCache(const Problem& problem, const Isa& isa, int64_t row) {
   const bool crowded = pageOffsetsOfRows(problem) <= 2, batch = problem.spec->needsBatchStatistics();
   if (isa.registers < 32) {
-    if (problem.entry != Entry::Backward || endsWithinLines(problem)) return std::nullopt;
+    if (problem.entry != Entry::Backward || rowsAreUnaligned(problem)) return std::nullopt;
     return 64 << 10;
   }
   if (threadsShareCacheLines(problem)) return kOneThreadsBytes;

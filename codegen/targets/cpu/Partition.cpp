@@ -28,7 +28,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, package::Phas
   result.maxChunks = kMaxChunks;
   if (axes.size() == 2 && axes[1] == "row") {
     result.minUnits = s.grain;
-    result.multiple = kernel.featuresLast() ? s.rows : kLine;  // whole cache lines of any type
+    result.multiple = kernel.featuresLast() ? s.rows : kCacheLine;  // whole cache lines of any type
     if (kernel.featuresLast() && s.stream > s.rows) result.group = s.stream;
     if (kernel.featuresLast() && s.grain < kRowsOfPartials && leavesPartials(phase, kernel))
       result.enoughUnits = kRowsOfPartials;

@@ -2,11 +2,10 @@
 
 #include "codegen/targets/Knobs.h"
 #include "llvm/Support/MathExtras.h"
+#include "runtime/abi/MemoryUnits.h"
 #include "runtime/abi/Sums.h"
 
 namespace normc::codegen::halide {
-
-static constexpr int64_t kPage = 4096, kLine = 64;
 
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
   return {{"vector", &s.vector},   {"rows", &s.rows},
@@ -93,7 +92,7 @@ Schedule defaultSchedule(const Problem& problem, const cpu::Isa& isa, Strategy s
   // Rows that begin at one place in a page push each other out of the first-level cache; those that begin a line or two
   // beside it wait for what their neighbours stored.
   const int64_t size = features * bytes(problem.data), pitch = size % kPage;
-  const bool beside = std::min(pitch, kPage - pitch) < 2 * kLine && lines && problem.features && size > kPage / 2;
+  const bool beside = std::min(pitch, kPage - pitch) < 2 * kCacheLine && lines && problem.features && size > kPage / 2;
   s.rows = lines && features > 4096 ? 1 : beside || cpu::pageOffsetsOfRows(problem) == 1 ? 2 : 4;
   if (lines && problem.entry != Entry::Backward) s.rows = std::min(s.rows, std::max<int64_t>(other.rows, 2));
   s.unroll = s.rows == 1 ? 4 : s.rows == 2 ? 2 : 1;

@@ -16,11 +16,10 @@
 #pragma once
 
 #include "codegen/lower/SlabLowering.h"
+#include "runtime/abi/MemoryUnits.h"
 
 namespace normc::codegen {
 
-/// Bytes that leave a core together.
-constexpr int64_t kLine = 64;
 /// The least vectors of a step where outputs go past the caches a row at a time.
 constexpr int64_t kStreamUnroll = 4;
 

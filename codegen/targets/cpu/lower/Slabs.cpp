@@ -144,7 +144,7 @@ int64_t PhaseLowering::largeUnroll() {
 int64_t PhaseLowering::cacheLineUnroll() {
   int64_t unroll = 1;
   for (TensorOp t : f_.kernel().getOps<TensorOp>())
-    if (t.isXSized()) unroll = std::max<int64_t>(unroll, kLine * 8 / (schedule_.getVector() * t.getType().getIntOrFloatBitWidth()));
+    if (t.isXSized()) unroll = std::max<int64_t>(unroll, kCacheLine * 8 / (schedule_.getVector() * t.getType().getIntOrFloatBitWidth()));
   return unroll;
 }
 
@@ -165,10 +165,10 @@ void PhaseLowering::planStreaming() {
   large_ = reaches(read.front(), largeNumber());
   if (written.empty()) return;
   nonTemporal_ = reaches(written.front(), streamNumber());
-  for (Operation* t : written) nonTemporal_ = arith::AndIOp::create(l_.b, l_.loc, nonTemporal_, f_.isAligned(cast<TensorOp>(t), kLine));
+  for (Operation* t : written) nonTemporal_ = arith::AndIOp::create(l_.b, l_.loc, nonTemporal_, f_.isAligned(cast<TensorOp>(t), kCacheLine));
   if (!streamsChannels()) return;
   // A task may begin within runs.
-  const int64_t perLine = kLine * 8 / cast<TensorOp>(written.front()).getType().getIntOrFloatBitWidth();
+  const int64_t perLine = kCacheLine * 8 / cast<TensorOp>(written.front()).getType().getIntOrFloatBitWidth();
   Value within = l_.rem(segmentAndRow(begin_).second, l_.index(perLine));
   Value whole = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, within, l_.index(0));
   nonTemporal_ = arith::AndIOp::create(l_.b, l_.loc, nonTemporal_, whole);

@@ -13,7 +13,7 @@ namespace normc::codegen {
 static constexpr int64_t kCachedTile = 512;
 /// What a page holds, and how far the sums of a stream keep from x and from each other in it, in bytes. A load waits for
 /// a store before it whose address is the same within a page: a store must not run just ahead of a stream of loads.
-static constexpr int64_t kPageBytes = 4096, kApartBytes = 1024;
+static constexpr int64_t kApartBytes = 1024;
 /// Steps of a stream whose sums are collected before they are added to the partials; half as many of single rows, whose
 /// terms are not added in pairs first.
 static constexpr int64_t kFlushStreamSteps = 16;
@@ -50,12 +50,12 @@ void PhaseLowering::allocateBuffer() {
   if (!partials) return;
   int64_t size = f_.statistics().getIntOrFloatBitWidth() / 8;
   int64_t elements = int64_t(partials) * bufferPitch(f_.statistics()) + schedule_.getVector();
-  auto type = MemRefType::get({elements + kPageBytes / size}, f_.statistics());
-  buffer_ = memref::AllocaOp::create(l_.b, l_.loc, type, l_.b.getI64IntegerAttr(kLine));
+  auto type = MemRefType::get({elements + kPage / size}, f_.statistics());
+  buffer_ = memref::AllocaOp::create(l_.b, l_.loc, type, l_.b.getI64IntegerAttr(kCacheLine));
   // From here to x within a page, and `kApartBytes` further, in whole lines.
   auto addressOf = [&](Value memory) -> Value { return memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, memory); };
   Value distance = l_.add(l_.sub(addressOf(f_.pointer(input)), addressOf(buffer_)), l_.index(kApartBytes));
-  Value lines = arith::AndIOp::create(l_.b, l_.loc, distance, l_.index(kPageBytes - kLine));
+  Value lines = arith::AndIOp::create(l_.b, l_.loc, distance, l_.index(kPage - kCacheLine));
   bufferBegin_ = l_.div(lines, l_.index(size));
 }
 

@@ -116,7 +116,7 @@ void PhaseLowering::prefetchNext(size_t rows, Value offset, int64_t elements) {
     for (Operation* op : inputs) {
       auto t = cast<TensorOp>(op);
       Value first = f_.address(t, at);
-      const int64_t line = kLine * 8 / t.getType().getIntOrFloatBitWidth();
+      const int64_t line = kCacheLine * 8 / t.getType().getIntOrFloatBitWidth();
       for (int64_t i = 0; i < elements; i += line) f_.prefetch(t, l_.add(first, l_.index(i)));
     }
   }

@@ -171,7 +171,7 @@ Expr Memory::past() {
     const int64_t first = (&t - kernel_.tensors.data()) * kOperandWords;
     Expr bits = field("operands", first + 1) | field("operands", first + 2) | field("operands", first + 3);
     bits = (bits * wide(bytes(t))) | reinterpret<int64_t>(pointer(t));
-    past = past && (bits & wide(kLine - 1)) == wide(0) && field("operands", first + 2) > wide(0);
+    past = past && (bits & wide(kCacheLine - 1)) == wide(0) && field("operands", first + 2) > wide(0);
   }
   return bind("past", cast<int32_t>(past));
 }

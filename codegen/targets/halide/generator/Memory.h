@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "codegen/targets/halide/generator/Request.h"
+#include "runtime/abi/MemoryUnits.h"
 
 namespace normc::halide {
 
@@ -43,8 +44,6 @@ struct Binding {
 
 /// The variable of vectors.
 inline constexpr const char* kLane = "v";
-/// Bytes that leave a core together.
-inline constexpr int64_t kLine = 64;
 /// Of an element.
 int64_t bytes(const Tensor&);
 

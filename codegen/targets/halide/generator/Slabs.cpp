@@ -161,7 +161,7 @@ Schedule Translation::ofLargeCalls(int64_t rows) const {
   s.rows = rows;
   int64_t lines = 1;
   for (const Tensor& t : kernel_.tensors)
-    if (t.xSized()) lines = std::max<int64_t>(lines, kLine / (s.vector * bytes(t)));
+    if (t.xSized()) lines = std::max<int64_t>(lines, kCacheLine / (s.vector * bytes(t)));
   s.unroll = std::max(kStreamUnroll / s.rows, lines);
   return s;
 }
