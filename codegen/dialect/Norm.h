@@ -1,4 +1,4 @@
-// The norm dialect in C++: generated classes and the few facts other folders ask.
+// The norm dialect in C++: the generated classes.
 #pragma once
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"

@@ -59,7 +59,8 @@ Num FeatureStep::windowMean(StringRef ring, const Step& step, Num current, Windo
   return geometric ? exp(average) : average;
 }
 
-/// A window says nothing until it is full, nor before the warmup ends.
+/// Returns an i1: the window is not full yet, or the warmup has not ended, so the batch's own statistic is
+/// used.
 Num FeatureStep::early(Num t) {
   Num size = {&k_, arith::ConstantOp::create(k_.ops(), k_.loc(), k_.ops().getF64FloatAttr(double(spec_.window.size)))};
   Num full = t <= size;
@@ -89,7 +90,7 @@ std::pair<Num, Num> FeatureStep::renormalize(const Batch& batch, Num v, Num t) {
   Num start = k_.number("renorm_start");
   Num quiet = t <= start;
   if (spec_.warmup) quiet = quiet || t <= k_.number("warmup_steps");
-  // r = s_running / s: how far this batch's scale is from the one that inference will use.
+  // r = s_running / s: the ratio of the scale that inference will use to that of this batch.
   bool deviation = spec_.renorm.kind == Renorm::Std;
   Num running = deviation ? 1.0 / oldMoment() : inverseRoot(k_, oldMoment(), eps_);
   Num r = clip(running / inverseRoot(k_, v, eps_), 1.0 / rmax, rmax), shift;
@@ -108,7 +109,7 @@ ForwardTerms FeatureStep::forward(const Batch& batch, bool save) {
   Num any = batch.count ? batch.count > 0.0 : Num();
   Step step = state ? forwardStep() : Step();
 
-  // The moment that divides; a batch without valid rows is transformed with running values.
+  // The moment that divides. A batch without valid rows is transformed with running values.
   Num v;
   switch (spec_.divideBy) {
     case DivideBy::Current: v = state ? batch.moment : select(any, batch.moment, k_.constant(0)); break;
@@ -154,13 +155,13 @@ void FeatureStep::saveLate(const Batch& batch) {
   Num eps = k_.narrow(k_.number("epsilon"));
   if (k_.hasSaved("second_moment")) k_.store(batch.moment, k_.saved("second_moment"));
   if (k_.hasSaved("batch_rstd")) {
-    // A batch without valid rows has no scale of its own: the one that was used stands in.
+    // A batch without valid rows has no scale of its own; the one that was used is saved.
     Num own = select(batch.count > 0.0, batch.moment, oldMoment());
     k_.store(inverseRoot(k_, own, eps), k_.saved("batch_rstd"));
   }
 }
 
-/// The running value after this step, from the one before and the batch's.
+/// Returns the running value after this step, from the one before and the batch's.
 Num FeatureStep::accumulated(Num old, Num now, Num t) {
   Num a = k_.number("decay");
   Num keep = k_.narrow(a), take = k_.narrow(1.0 - a);
@@ -207,13 +208,13 @@ Num FeatureStep::center() { return k_.hasSaved("mean") ? k_.load(k_.saved("mean"
 
 Num FeatureStep::backwardCount() { return max(k_.count("all"), k_.constant(1)); }
 
-/// h = this * G; absent where it is 1.
+/// Returns the factor of G in h = factor * G; absent if it is 1.
 Num FeatureStep::gradientScale() {
   Num r = k_.hasSaved("renorm_scale") ? k_.load(k_.saved("renorm_scale")) : Num();
   return multiply(r, spec_.scale ? k_.load(k_.argument("scale")) : Num());
 }
 
-/// What stands for mean(h x0) in the nu term; stores the window or the average.
+/// Returns the estimate of mean(h x0) in the nu term, and stores the window or the average.
 Num FeatureStep::kappa(const BackwardSums& sums) {
   if (kappa_) return kappa_;
   Num any = k_.count("all") > 0.0;
@@ -273,7 +274,8 @@ void FeatureStep::finishBackward(const BackwardSums& sums) {
     kappa(sums);
     return;
   }
-  // nu' = nu (1 - (1-a) Gamma) + (1-a) Lambda, both means from O(d) terms where the same rows enter.
+  // nu' = nu (1 - (1-a) Gamma) + (1-a) Lambda. If the same rows enter both directions, both means come from
+  // O(d) terms.
   Num any = k_.count("all") > 0.0;
   Num rows = needsSquares() && k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics
                  ? max(k_.count("rows"), k_.constant(1))

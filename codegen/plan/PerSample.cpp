@@ -1,6 +1,5 @@
-// Statistics per row, per segment or per feature group: LN, RMS, GN, IN. Each
-// slab holds one whole statistic, so the kernel is one phase; backward adds the
-// fold of dscale and dbias.
+// Plans statistics per row, per segment or per feature group: LN, RMS, GN, IN. Each slab holds one whole
+// statistic, so the kernel is one phase; backward adds the fold of dscale and dbias.
 #include "codegen/plan/Formulas.h"
 
 namespace normc::codegen {
@@ -26,7 +25,7 @@ class PerSample {
     central_ = spec_.moment == Moment::Central;
     centred_ = spec_.center == Center::Current;
     perFeatureSlab_ = spec_.reduce == Reduce::Segment;
-    // A row's own statistic does not depend on which rows are padding.
+    // The statistic of one row does not depend on which rows are padding.
     maskedStatistics_ = k.problem().mask && spec_.reduce != Reduce::Features;
   }
 
@@ -82,7 +81,7 @@ class PerSample {
   }
   Num validOf(const Nums& e) const { return k_.problem().mask ? e.back() : Num(); }
 
-  /// Whether a row is so short that a probe of all of it costs no more than one of a part.
+  /// True if a row is so short that a probe of the whole row costs no more than a probe of a part.
   bool isProbedWhole() const {
     const auto& features = k_.problem().features;
     if (vector_ < 2 || spec_.reduce != Reduce::Features || !features) return false;
@@ -90,7 +89,8 @@ class PerSample {
     return width % vector_ == 0 && width <= 8 * vector_ && llvm::isPowerOf2_64(width / vector_);
   }
 
-  /// Mean and the moment that divides. Centred moments by one shifted pass; of a short row about its mean.
+  /// Returns the mean, and the moment that divides. A centred moment takes one pass about a shift estimate;
+  /// in a short row it is taken about the mean itself.
   std::pair<Num, Num> moments(Num n) {
     bool needsMean = centred_ || central_;
     KernelBuilder::Sweep sweep{.reads = {k_.argument("x")}};
@@ -130,8 +130,8 @@ class PerSample {
     return {shift + delta, v};
   }
 
-  /// Per-feature parameters: a value of the slab where a feature has its own
-  /// slab, else an element of the sweep.
+  /// The parameters of a feature: values of the slab if each feature has its own slab, else elements of the
+  /// sweep.
   struct Affine {
     Num scale, bias;
   };
@@ -168,8 +168,8 @@ class PerSample {
     Affine affine = slabAffine(/*backward=*/true);
     bool scaled = spec_.scale && !perFeatureSlab_;
 
-    // g is the gradient of the normalized value, up to a factor that is constant in the slab; the scale of x0 = (x - c) s
-    // is left to where the sums are complete.
+    // g is the gradient of the normalized value, up to a factor that is constant in the slab. The scale s of
+    // x0 = (x - c) s is applied once, to the complete sums.
     KernelBuilder::Sweep sums{.reads = {k_.argument("x"), k_.argument("dy")}, .sums = 2};
     if (scaled) sums.reads.push_back(k_.argument("scale"));
     readMask(sums.reads);
@@ -201,7 +201,7 @@ class PerSample {
     if (dbias) apply.partials.push_back(partial("dbias"));
     k_.sweep(apply, [&](const Nums& e) {
       Num x0 = centred(e) * s;
-      // Only a mask that enters the statistic keeps the exact terms from padded rows.
+      // The mask removes the exact terms from padded rows only if it enters the statistic.
       Num valid = maskedStatistics_ || spec_.padding == Padding::Exclude ? validOf(e) : Num();
       Nums out{elementDx(k_, terms, gradient(e), x0, rho(e), valid)};
       Num g = masked(k_, excluded(e), e[1]);

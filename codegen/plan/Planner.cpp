@@ -54,7 +54,7 @@ SmallVector<Strategy, 2> legalStrategies(const Problem& problem) {
   return legal;
 }
 
-void planAdvance(KernelBuilder& k) {
+void planStepCounter(KernelBuilder& k) {
   bool step = k.spec().running.has_value(), count = k.hasSaved("count");
   if (!step && !count) return;
   k.phase("advance", "finish", {}, [&] {

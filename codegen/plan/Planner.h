@@ -1,19 +1,18 @@
-// Planning: from a Problem to sweeps. A pure function of problem and strategy.
+// Planning: from a Problem to the sweeps of a kernel, as a pure function of problem and strategy.
 //
-// Where the statistic is per row or per segment the kernel is one apply phase
-// whose slabs hold a whole statistic. Where it is per feature there are two
-// strategies:
+// If statistics are per row or per segment the kernel is one apply phase whose slabs hold a whole statistic
+// each. If they are per feature there are two strategies:
 //
 //   streamed   statistics in chunks of rows -> combine -> apply [-> finish]
 //   resident   one phase, each task owns whole columns (features-last: a tile of
 //              features; channels-first: a channel), every statistic is complete
 //              inside the slab and memory is read once
 //
-// A row of very many features may be shared by tasks too: `split`, statistics in chunks of features -> combine -> apply.
-// It is for calls of few rows, on a CPU; elsewhere a row has threads enough.
+// Tasks may also share rows of very many features (`split`): statistics in chunks of features -> combine ->
+// apply. It is for calls of few rows, on a CPU. A GPU has enough threads in a row.
 //
-// PowerNorm needs no statistic of this batch before its outputs, so its streamed
-// form has no statistics phase after warmup: apply accumulates what finish folds.
+// PowerNorm needs no statistic of this batch before its outputs, so its streamed kernel has no statistics
+// phase after warmup: apply accumulates what finish folds.
 #pragma once
 
 #include <optional>
@@ -26,39 +25,39 @@
 namespace normc::codegen {
 
 enum class Strategy { Streamed, Resident, Split };
-/// Those that every target has.
+/// The strategies that every target has.
 constexpr Strategy kStrategies[] = {Strategy::Streamed, Strategy::Resident};
 llvm::StringRef name(Strategy);
 
-/// Why this strategy cannot serve the problem; nothing where it can.
+/// Returns why this strategy cannot serve the problem; nothing if it can.
 std::optional<std::string> whyIllegal(const Problem&, Strategy);
 
-/// The same of targets that do not go through channels in the order of memory.
+/// The same for targets that do not read channels in the order of memory.
 std::optional<std::string> whyNotEverywhere(const Problem&, Strategy);
 
-/// Of `kStrategies` those that serve it on every target, the default first.
+/// Returns the members of `kStrategies` that serve the problem on every target, the default first.
 llvm::SmallVector<Strategy, 2> legalStrategies(const Problem&);
 
-/// Appends a verified `norm.kernel` to the module. `vector`: lanes of vectors of which a probe may add up a whole row; 0:
-/// there are none such.
+/// Appends a verified `norm.kernel` to the module. `vector`: the lanes of the vectors with which a probe may
+/// sum a whole row; 0: a probe never does.
 llvm::Expected<KernelOp> planKernel(mlir::ModuleOp, const Problem&, Strategy, llvm::StringRef symbol, int64_t vector = 0);
 
-/// Plans a kernel in a context of its own, which ends when `look` returns.
+/// Plans a kernel in a context of its own, which is destroyed when `look` returns.
 llvm::Error withPlan(const Problem&, Strategy, llvm::function_ref<void(KernelOp)> look);
 
-/// X-sized transfers of a kernel, read off the IR. `warmup` counts the phases and
-/// sweeps that only run then as well. `keeps` says of which slabs a tensor is read once, however many of
-/// their sweeps ask for it; by default of all that are planned so (`resident`).
+/// Returns the X-sized transfers of a kernel, computed from the IR. `warmup` counts also the phases and
+/// sweeps that run only then. `keeps` is true for slabs that read a tensor once, however many of their sweeps
+/// use it; by default it is true for slabs planned as `resident`.
 struct Traffic {
   int64_t reads = 0, writes = 0;
   int64_t total() const { return reads + writes; }
 };
 Traffic trafficOf(KernelOp, bool warmup = false, llvm::function_ref<bool(SlabOp)> keeps = nullptr);
 
-/// The X-sized transfers between which the caches decide, after warmup.
+/// The X-sized transfers after warmup, with and without help of the caches.
 struct TrafficBounds {
-  Traffic kept;   ///< where the slabs that are planned so stay on chip between their sweeps
-  Traffic apart;  ///< where no slab does
+  Traffic kept;   ///< if resident slabs stay on chip between their sweeps
+  Traffic apart;  ///< if no slab does
 };
 TrafficBounds trafficBoundsOf(KernelOp);
 
