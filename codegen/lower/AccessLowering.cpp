@@ -164,8 +164,8 @@ Value AccessLowering::load(TensorOp t, Value address, int64_t lanes, Value mask)
   return widened(t, vector::MaskedLoadOp::create(b, l_.loc, type, buffer(t), address, mask, none));
 }
 
-/// LLVM 22 knows no store past the caches of 16-bit floats: it drops the hint without a word. So it is shown words, and,
-/// as it looks through bitcasts, a fence that costs no instruction.
+/// Hides from LLVM that a vector holds 16-bit floats: LLVM 22 has no non-temporal store of these and drops
+/// the hint silently. LLVM looks through bitcasts, so a fence that costs no instruction is between the two.
 static Value asWords(Loops& l, Value value) {
   auto type = cast<VectorType>(value.getType());
   if (type.getElementTypeBitWidth() != 16 || type.getNumElements() % 2) return value;

@@ -1,8 +1,7 @@
-// The operands of a phase function and where their elements lie.
+// The operands of a phase function, and loads and stores of their elements.
 //
-// A AccessLowering turns names and coordinates into addresses and loads. Where pointers,
-// strides and numbers come from is the target's affair: it hands them over as
-// Arguments. On a CPU they are the parameters of a function that an entry wrapper
+// AccessLowering turns names and coordinates into addresses and accesses. The target supplies pointers,
+// strides and scalars as Arguments. On a CPU these are the parameters of a function that an entry wrapper
 // (targets/cpu/Entry.h) calls, on a GPU those of the kernel itself.
 #pragma once
 
@@ -15,19 +14,19 @@
 
 namespace normc::codegen {
 
-/// Indices of one element along the axes; what a tensor does not have is ignored.
+/// Indices of one element along the axes. Axes that a tensor does not have are ignored.
 struct Coordinates {
   mlir::Value segment, row, feature, group, window, chunk;
 };
 
-/// X-sized operands and the mask: those whose strides the caller gives.
+/// True for X-sized operands and the mask: the caller gives their strides.
 inline bool isStrided(TensorOp t) { return t.isXSized() || t.getSymName() == "mask"; }
 
-/// Whether no other operand of the phase shares the tensor's memory. Outputs may be the
-/// memory of the input of the same kind, and state may be updated in place.
+/// True if no other operand of the phase may share the tensor's memory. An output may share the memory of the
+/// input of the same kind, and state may be updated in place.
 bool isUnshared(TensorOp);
 
-/// What a phase works on, as values of the function that it is lowered to.
+/// The arguments of a phase, as values of the function that it is lowered to.
 struct Arguments {
   struct Strides {
     mlir::Value segment, row, task;  ///< `task` may be null: none
@@ -40,13 +39,14 @@ struct Arguments {
   std::function<mlir::Value(unsigned phase, CutField)> cut;         ///< index
 };
 
-/// How numbers lie in memory and are accessed.
+/// How elements are stored in memory and accessed.
 struct Access {
-  bool nativeBF16 = false;  ///< the target has conversions; else bf16 travels as i16
-  bool roundsBF16 = false;  ///< vectors of it are rounded by an instruction all the same
-  int64_t wholeBF16 = 0;    ///< numbers of it in a register of AVX-512; 0: there is none
-  int64_t alignment = 0;    ///< in bytes, the most that a vector access may rely on; 0: that of an element
-  bool peeled = false;      ///< operands begin anywhere; who makes a vector access knows that its own address is aligned
+  bool nativeBF16 = false;  ///< the target has conversions; else bf16 is stored as i16
+  bool roundsBF16 = false;  ///< vectors of bf16 are rounded by an instruction nevertheless
+  int64_t wholeBF16 = 0;    ///< bf16 elements of a register of AVX-512; 0: no such register
+  int64_t alignment = 0;    ///< in bytes, the largest that a vector access may assume; 0: that of an element
+  /// operands begin at any element; the code that emits a vector access knows its alignment
+  bool peeled = false;
   mlir::Type stored(TensorOp) const;
   llvm::MaybeAlign alignmentOf(mlir::VectorType) const;
   bool isWhole(mlir::Value bf16) const;
@@ -69,36 +69,37 @@ class AccessLowering {
   mlir::Value task() const { return arguments_.task; }
   mlir::Value scalar(llvm::StringRef number);
   mlir::Value chunks(int64_t phase);
-  mlir::Value units();       ///< of the phase
-  mlir::Value chunkUnits();  ///< of a task, but for the last
-  std::pair<mlir::Value, mlir::Value> range();  ///< units of this task
-  /// The first `count` lanes. LLVM must not see through it: of a constant mask of one
-  /// 16-bit lane it makes a store of 32 bits (22.1, AVX-512).
+  mlir::Value units();                          ///< units of the phase
+  mlir::Value chunkUnits();                     ///< units of each task but the last
+  std::pair<mlir::Value, mlir::Value> range();  ///< first unit of this task, and one past its last
+  /// Returns a mask of the first `count` lanes. LLVM must not fold it to a constant: for a constant mask of
+  /// one 16-bit lane it emits a store of 32 bits (22.1, AVX-512).
   mlir::Value laneMask(mlir::Value count, int64_t lanes);
 
   TensorOp tensor(llvm::StringRef name);
   mlir::Type stored(TensorOp t) const { return access_.stored(t); }
   const Access& access() const { return access_; }
   mlir::Value pointer(TensorOp);  ///< a memref of rank 0
-  mlir::Value bytesOf(TensorOp);  ///< of an X-sized tensor, as if it were compact
-  /// Whether all rows of an X-sized tensor begin at a multiple of `alignment` bytes, each at its own.
+  mlir::Value bytesOf(TensorOp);  ///< bytes of an X-sized tensor without gaps between rows
+  /// True at run time if all rows of an X-sized tensor begin at a multiple of `alignment` bytes and the row
+  /// stride is positive.
   mlir::Value isAligned(TensorOp, int64_t alignment);
-  /// From now on accesses of several elements say that nobody comes back to the tensor soon.
+  /// Makes all later vector accesses of the tensor non-temporal.
   void markNonTemporal(TensorOp t) { nonTemporal_.insert(t); }
-  /// Position of an element in its buffer.
+  /// Returns the index of an element in its buffer.
   mlir::Value address(TensorOp, const Coordinates&);
-  /// In the statistics type; a mask as i1, an i64 as it is. `lanes` 0: a scalar.
-  /// With `mask` (i1 lanes), others read as 0.
+  /// Loads elements and converts them to the statistics type; a mask to i1, an i64 not at all. `lanes` 0: a
+  /// scalar. Lanes outside `mask` (i1 lanes) are 0.
   mlir::Value load(TensorOp, mlir::Value address, int64_t lanes, mlir::Value mask);
-  /// The two halves of a load without a mask: as the element lies in memory, then in the statistics type.
-  /// `alignment` in bytes where the caller knows better; 0: an element's.
+  /// The two parts of a load without a mask: the stored element, and its conversion to the statistics type.
+  /// `alignment` in bytes, if the caller knows a larger one than an element's.
   mlir::Value loadStored(TensorOp t, mlir::Value address, int64_t lanes, std::optional<int64_t> alignment = {});
   mlir::Value widened(TensorOp t, mlir::Value stored);
-  mlir::Value narrowed(TensorOp t, mlir::Value);  ///< to what `t` holds
-  /// `past`: around the caches; the address of a vector is a multiple of its size then.
+  mlir::Value narrowed(TensorOp t, mlir::Value);  ///< converts to the type that `t` stores
+  /// Converts and stores. `nonTemporal`: the address of a vector has to be a multiple of its size.
   void store(TensorOp, mlir::Value address, mlir::Value value, mlir::Value mask, std::optional<int64_t> alignment = {},
              bool nonTemporal = false);
-  /// Asks for the line of an element, as far as the second-level cache; of an address that does not exist for nothing.
+  /// Prefetches the cache line of an element into the second-level cache. Any address is allowed.
   void prefetch(TensorOp, mlir::Value address);
 
  private:

@@ -173,7 +173,8 @@ static Value integer(Loops& l, Type like, int64_t n) {
   return arith::ConstantOp::create(l.b, l.loc, attr);
 }
 
-/// Numbers of the lower half go to even lanes and those of the upper half to odd ones: a shift and a mask make f32 of them.
+/// Returns f32 from bf16. Elements of the lower half go to even lanes and those of the upper half to odd
+/// lanes; a shift and a mask make f32 of them.
 static Value spread(Loops& l, Value bits) {
   OpBuilder& b = l.b;
   const int64_t half = cast<VectorType>(bits.getType()).getNumElements() / 2;
@@ -195,9 +196,10 @@ Value Loops::fromBF16(Value bits, Type element, bool whole) {
   return convert(arith::BitcastOp::create(b, loc, withElement(i32, b.getF32Type()), high), element);
 }
 
-/// The upper halves of `bits`, rounded by the lower ones, all in lanes of 16 bits: a register holds twice as many of
-/// those. Up goes what is more than half a unit, or just that beside an odd one. NaN out of arithmetic is quiet: only
-/// where all its bits are set is there one more unit to lose.
+/// Returns the upper halves of `bits`, rounded by the lower halves, all in lanes of 16 bits, of which a
+/// register holds twice as many. A half rounds up if the lower part is more than half a unit, or exactly that
+/// next to an odd upper half. NaN that results from arithmetic is quiet, so only one with all bits set could
+/// overflow, and it is not rounded.
 static Value toBF16Lanes(Loops& l, Value bits) {
   OpBuilder& b = l.b;
   const int64_t lanes = cast<VectorType>(bits.getType()).getNumElements();
@@ -220,7 +222,7 @@ static Value toBF16Lanes(Loops& l, Value bits) {
   return arith::SelectOp::create(b, l.loc, up, arith::AddIOp::create(b, l.loc, high, all(1)), high);
 }
 
-/// LLVM rounds the two registers one by one, and stores them so.
+/// Rounds two registers to one by the instruction. LLVM would round them one by one, and store them so.
 static Value roundBoth(Loops& l, Value f32) {
   const int64_t lanes = cast<VectorType>(f32.getType()).getNumElements();
   auto half = [&](int64_t first) {

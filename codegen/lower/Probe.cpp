@@ -1,8 +1,9 @@
-// A value near the mean of a slab, the shift of its one-pass variance.
+// Shift estimates: a value near the mean of a slab, which its one-pass variance subtracts.
 //
-// A variance loses digits with the square of what lies between, so elements are asked from all of the slab: where it drifts,
-// as the rows of a text do, its first rows are like no others, and where an image is padded its ends are. Of single
-// elements a middle is taken, not a mean, so that one outlier among them counts for nothing; and of vectors of a long run.
+// If the shift is k standard deviations from the mean, the variance loses about k^2 of its precision. So
+// samples come from the whole slab: if data drift, as the rows of a text do, the first rows are like no
+// others, and if an image is padded its ends are. The centre of single elements is a middle, not a mean, so
+// that one outlier counts for nothing; the same holds for vectors of a long run.
 #include "codegen/lower/SlabLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -11,9 +12,9 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-/// Vectors that are asked, and of rows with a mask those that are found.
+/// The vectors that are sampled; and the valid rows, with a mask.
 static constexpr int64_t kVectors = 4, kValidRows = 4;
-/// Elements of a run from which on one outlier among the vectors that are asked would tell.
+/// The elements of a run from which on one outlier among the sampled vectors would be noticeable.
 static constexpr int64_t kLongRun = 1 << 14;
 
 Value SlabLowering::probe(ProbeOp op, Replica& replica) {
@@ -36,7 +37,7 @@ Value SlabLowering::probed(TensorOp x, const Coordinates& at) {
   return f_.load(x, f_.address(x, at), lanes, lanes ? laneMask_ : Value());
 }
 
-/// The feature that the i-th place has in a slab of several.
+/// Returns the feature of sample i in a slab of several features.
 Value SlabLowering::probedFeature(const Coordinates& at, Value i, int64_t parts) {
   if (kind_ == Kind::Column) return at.feature;
   if (f_.featuresLast()) return l_.add(at.feature, l_.stratifiedOffset(runWidth(), i, parts));
@@ -55,7 +56,8 @@ Coordinates SlabLowering::probedPlace(Coordinates at, Value i, int64_t parts) {
   return at;
 }
 
-/// Of rows: the middle of eight elements, or the mean of four vectors where there are long runs.
+/// Returns the estimate from rows: the middle of eight elements, or the mean over the lanes of the middle of
+/// four vectors if runs are long.
 Value SlabLowering::probeRows(TensorOp x, const Coordinates& at) {
   const bool column = kind_ == Kind::Column;
   const Value segments = slab_.isPer("segment") ? l_.index(1) : f_.segments(), none = l_.index(0);
@@ -87,8 +89,9 @@ Value SlabLowering::probeRows(TensorOp x, const Coordinates& at) {
 
 StringRef SlabLowering::probedScope() { return isOfRows(slab_) ? "task" : slab_.isPer("segment") ? "slab" : "all"; }
 
-/// Of rows with a mask: the middle of four, each the first valid one from the middle of a quarter on. Quarters are of as
-/// many rows as are valid, from the first of these, so there is one, and a batch that ends in padding is asked where its rows are.
+/// Returns the estimate from rows with a mask: the middle of four, each the first valid row from the middle
+/// of a quarter on. The quarters are of as many rows as are valid, counted from the first valid row. So a row
+/// is always found, and a batch that ends in padding is sampled where its rows are.
 Value SlabLowering::probeValid(TensorOp x, const Coordinates& at) {
   const bool overSegments = !slab_.isPer("segment"), ofRows = isOfRows(slab_);
   TensorOp mask = f_.tensor("mask");
@@ -134,9 +137,9 @@ Value SlabLowering::probeValid(TensorOp x, const Coordinates& at) {
 
 //===-- Of one run ------------------------------------------------------------------===//
 
-/// Where the i-th of some vectors of a run begins, in whole vectors: of as many as there are all of them. In
-/// a short run the first and the last are among them and the others as far apart, so that a frame around it
-/// never has all of them.
+/// Returns where vector i of `parts` begins in a run, in whole vectors. In a short run the first and the last
+/// vector are samples and the others are spread evenly, so that a frame of other values around the data never
+/// covers all of them.
 static Value spot(Loops& l, Value length, int64_t i, int64_t parts, int64_t width) {
   constexpr int64_t shortRun = 32;
   Value vectors = l.div(length, l.index(width));
@@ -146,7 +149,7 @@ static Value spot(Loops& l, Value length, int64_t i, int64_t parts, int64_t widt
   return l.mul(at, l.index(width));
 }
 
-/// The mean of some elements, a power of two, so that equal ones give their value.
+/// Returns the mean of a power of two of elements, so that equal elements give their value.
 Value SlabLowering::probeRun(ProbeOp op, const Coordinates& at) {
   TensorOp x = f_.tensor(op.getTensor());
   if (double share = 0; Value sum = probedSum(op, at, share)) return shareOf(horizontal(sum), share);
@@ -178,7 +181,7 @@ Value SlabLowering::probeRun(ProbeOp op, const Coordinates& at) {
   return l_.when(atLeast(kLongRun), best, [&] { return Values{shareOf(horizontal(l_.middle(asked(4, width))), 1.0 / double(width))}; })[0];
 }
 
-/// Not to be contracted: the mean is the same wherever it is used.
+/// The product must not be contracted into an fma: the mean has to be the same wherever it is used.
 Value SlabLowering::shareOf(Value sum, double share) {
   Value factor = arith::ConstantOp::create(l_.b, l_.loc, l_.b.getFloatAttr(f_.statistics(), share));
   if (auto vector = dyn_cast<VectorType>(sum.getType())) factor = l_.broadcast(factor, vector.getDimSize(0));

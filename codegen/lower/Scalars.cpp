@@ -1,3 +1,5 @@
+// The scalar code between sweeps: loads and stores of statistics, folds over chunks and windows, counts of
+// rows.
 #include "codegen/lower/Transcendentals.h"
 #include "codegen/lower/SlabLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -12,7 +14,8 @@ namespace normc::codegen {
 void SlabLowering::scalarOp(Operation& op, Replica& replica) {
   IRMapping& values = replica.values;
   auto widthOf = [&](TensorOp t) { return t.hasAxis("feature") ? lanes_ : 0; };
-  // Features side by side, that is, whose every vector goes this way; not rows, of which the last may stand alone.
+  // Vectors of features only: every feature is computed this way. The last row of a task may be computed
+  // alone, by a scalar.
   auto isOfFeatures = [&](Value v) { return lanes_ && slowRoots_ && isa<VectorType>(mapped(v, values).getType()); };
   auto place = [&](Value window) {
     Coordinates at = replica.at;

@@ -9,7 +9,7 @@ namespace normc::codegen {
 
 SlabLowering::Kind SlabLowering::kindOf(SlabOp slab) {
   if (slab.getPer().empty()) return Kind::Stream;
-  // A loop over vectors, unless it asks each feature's rows.
+  // Scalar code alone is a loop over vectors of features, unless it samples the rows of each feature.
   if (!slab.hasSweeps() && !slab.isPer("row") && (f_.featuresLast() || slab.getBody().getOps<ProbeOp>().empty())) return Kind::Column;
   if (f_.featuresLast()) return slab.isPer("row") ? Kind::Run : slab.isPer("feature") ? Kind::Column : Kind::Block;
   return slab.isPer("segment") && slab.isPer("feature") ? Kind::Run : Kind::Block;
@@ -28,7 +28,7 @@ Value SlabLowering::runWidth() {
   return slab_.isPer("group") ? f_.groupWidth("group") : f_.features();
 }
 
-/// Bytes of a task's rows that stay in cache until they are read again.
+/// The bytes of a task's rows that stay in cache until they are read again.
 static constexpr int64_t kHeadBytes = 512 << 10;
 
 Value SlabLowering::headUnit(Value n, int64_t head) {
@@ -40,7 +40,8 @@ Value SlabLowering::headUnit(Value n, int64_t head) {
   Value apart = atLeastOne(l_.div(l_.min(l_.sub(end_, begin_), most), l_.index(head)));
   Value i = l_.sub(n, begin_), all = l_.mul(apart, l_.index(head));
   if (!f_.kernel().hasMask()) return l_.add(begin_, l_.stratifiedOffset(all, i, head));
-  // What is looked for may not be among the first: then those behind each of them are asked, up to the end of its share.
+  // Valid rows may not be among the first samples. Then the rows after each sample follow, up to the end of
+  // its stratum.
   Value part = l_.rem(i, l_.index(head)), first = l_.mul(part, apart);
   Value within = l_.rem(l_.add(l_.sub(l_.stratifiedOffset(all, part, head), first), l_.div(i, l_.index(head))), apart);
   return l_.add(begin_, l_.select(l_.less(i, all), l_.add(first, within), i));
@@ -64,7 +65,8 @@ Coordinates SlabLowering::unitCoordinates(Value n) {
 }
 
 std::pair<Value, Value> SlabLowering::segmentAndRow(Value n) {
-  Value rows = arith::MaxSIOp::create(l_.b, l_.loc, f_.rows(), l_.index(1));  // of none, none is asked for
+  // without rows there is no unit, and nothing is divided by 0
+  Value rows = arith::MaxSIOp::create(l_.b, l_.loc, f_.rows(), l_.index(1));
   return {l_.div(n, rows), l_.rem(n, rows)};
 }
 
@@ -111,7 +113,7 @@ Operation* SlabLowering::clone(Operation& op, IRMapping& values) {
   bool select = isa<arith::SelectOp>(op);
   for (OpOperand& operand : copy->getOpOperands())
     if (!(select && operand.getOperandNumber() == 0)) operand.set(l_.broadcast(operand.get(), lanes));
-  // The condition of a select may stay scalar: it chooses whole vectors.
+  // The condition of a select may stay a scalar: it selects whole vectors.
   for (OpResult result : copy->getResults()) result.setType(VectorType::get({lanes}, result.getType()));
   return copy;
 }
@@ -122,7 +124,7 @@ SlabLowering::SweepParts SlabLowering::partsOf(SweepOp op) {
     for (auto name : names.getAsRange<FlatSymbolRefAttr>()) to.push_back(f_.tensor(name.getValue()));
   };
   lookup(op.getReads(), s.reads), lookup(op.getWrites(), s.writes), lookup(op.getPartials(), s.partials);
-  // The axis that the innermost loop walks, and the one that tells replicas apart.
+  // The axis of the innermost loop, and the axis along which replicas differ.
   bool column = kind_ == Kind::Column;
   StringRef contiguous = f_.featuresLast() ? "feature" : "row";
   StringRef inner = column ? "row" : contiguous, across = column ? "feature" : f_.featuresLast() ? "row" : "feature";

@@ -1,9 +1,9 @@
-// What lowering a phase needs whatever the target: which kind of slab this is,
-// where a unit lies, and the scalar code between sweeps.
+// The part of lowering a phase that all targets share: the kind of a slab, the coordinates of a unit, and the
+// scalar code between sweeps.
 //
-// Scalar code is cloned once per replica: a row (line, block, stream) or a vector
-// of features (column). Targets differ in how many threads run it and say so in
-// the virtual functions: who stores and when, how rows are counted, where a mean is guessed.
+// Scalar code is cloned once for each replica: a row or channel (run, block, stream) or a vector of features
+// (column). Targets differ in the number of threads that execute it. The virtual functions say which thread
+// stores and when, how rows are counted, and from which elements a shift is estimated.
 #pragma once
 
 #include "codegen/lower/AccessLowering.h"
@@ -16,12 +16,13 @@ class SlabLowering {
   SlabLowering(Loops& loops, AccessLowering& frame) : l_(loops), f_(frame) {}
   virtual ~SlabLowering() = default;
 
-  /// One copy of a slab's scalar code: where it stands and what its values became.
+  /// One copy of a slab's scalar code: its coordinates, and the values that its operations became.
   struct Replica {
     Coordinates at;
     mlir::IRMapping values;
     int64_t index = 0;   ///< among its neighbours
-    mlir::Value active;  ///< null: always; else it stands in for one that is not there, and stores nothing
+    /// null: always; else i1: false for a replica that does not exist and stores nothing
+    mlir::Value active;
   };
   using Replicas = llvm::SmallVector<Replica, 8>;
 
@@ -29,89 +30,93 @@ class SlabLowering {
   struct SweepParts {
     SweepOp op;
     llvm::SmallVector<TensorOp> reads, writes, partials;
-    llvm::SmallVector<bool> hoisted;     ///< of reads: one value per replica, loaded before the loop
+    llvm::SmallVector<bool> hoisted;     ///< of reads: one value for each replica, loaded before the loop
     llvm::SmallVector<bool> shared;      ///< of reads: the same element for every replica
     llvm::SmallVector<bool> runPartial;  ///< of partials: summed along the contiguous axis first
     size_t slots = 0;                    ///< sums and run partials of one replica
   };
-  SweepParts partsOf(SweepOp);  ///< of the slab being lowered
+  SweepParts partsOf(SweepOp);  ///< of the slab that is being lowered
   void hoist(const SweepParts&, Replica&);
 
-  /// Where the contiguous axis lies, seen from the statistic: docs/codegen.md.
+  /// Where the contiguous axis is, seen from the statistic: docs/codegen.md.
   enum class Kind { Run, Block, Column, Stream };
   Kind kindOf(SlabOp);
-  /// Whether the rows of the slab are cut across: a task has some features of each.
+  /// True if tasks share rows of the slab: a task has some features of each.
   bool isSplit(SlabOp);
-  /// Whether a slab of each feature is of the rows of the task alone, with layout channels_first.
+  /// True if the slab of a feature has only rows of the task, with layout channels_first.
   bool isOfRows(SlabOp);
-  bool hasUnits(llvm::StringRef axis);  ///< whether units of the phase are told apart along it
-  /// Elements of a run of the slab that is being lowered, as far as they are the task's.
+  bool hasUnits(llvm::StringRef axis);  ///< true if units of the phase have an index along it
+  /// Returns the elements of a run of the slab that is being lowered, if tasks share runs those of the task.
   mlir::Value runWidth();
 
-  /// Indices of the n-th unit of the phase.
+  /// Returns the indices of the n-th unit of the phase.
   Coordinates unitCoordinates(mlir::Value n);
-  /// Where the n-th row of a batch lies.
+  /// Returns the segment of the n-th row of a batch, and its row in it.
   std::pair<mlir::Value, mlir::Value> segmentAndRow(mlir::Value n);
-  /// Which of the phase's units that is, where a task has others than those from begin_ to end_.
+  /// Returns the unit of the phase for the n-th of a task, if a task has others than those from begin_ to
+  /// end_.
   virtual mlir::Value unitAt(mlir::Value n) { return n; }
-  /// The n-th row of a task that is asked for its head: each of the first `head` as far from the next as keeps them in
-  /// cache, so that a task that drifts is asked all over, then those behind each.
+  /// Returns the n-th row of a task in the order of its head. The first `head` rows are as far apart as keeps
+  /// all rows between them in cache, so that data that drift are sampled all over; the rows after each of
+  /// these follow.
   mlir::Value headUnit(mlir::Value n, int64_t head);
-  /// One past the `head`-th valid row of [begin, end) in that order, or its end.
+  /// Returns one past the `head`-th valid row of [begin, end) in that order; `end` if there are fewer.
   mlir::Value headEnd(mlir::Value begin, mlir::Value end, int64_t head);
 
   static mlir::Value mapped(mlir::Value v, const mlir::IRMapping& values) { return values.lookup(v); }
-  /// A copy of an elementwise operation on mapped values: on vectors as soon as one operand
-  /// is a vector, else it stays a scalar that all lanes share.
+  /// Clones an elementwise operation on mapped values. The copy works on vectors if one operand is a vector;
+  /// otherwise it stays a scalar that all lanes share.
   mlir::Operation* clone(mlir::Operation&, mlir::IRMapping&);
 
-  /// Clones the region of a sweep for one replica, whose arguments are mapped. Returns what the region
-  /// yields.
+  /// Clones the region of a sweep for one replica, whose arguments are mapped. Returns the values that the
+  /// region yields.
   Values elementCode(SweepOp, Replica&);
 
   void scalarOp(mlir::Operation&, Replica&);
-  /// Counts that are the same for the whole task, before anything else.
+  /// Emits the counts that are the same for the whole task, before anything else.
   void countRows();
   mlir::Value horizontal(mlir::Value vector);
 
-  /// A store of scalar code to the tensor: on a GPU one thread does it, and not before others have read.
+  /// Emits a store of scalar code to the tensor. On a GPU one thread stores, after all others have read.
   virtual void once(const Replica&, TensorOp, std::function<void()> store) { store(); }
-  /// Whether the value is remembered instead of stored.
+  /// True if the target keeps the value in registers instead of storing it.
   virtual bool kept(const Replica&, TensorOp, mlir::Value) { return false; }
-  /// Around the steps of a fold that stores.
+  /// Called before a fold that stores, and after each of its steps.
   virtual void beginFold() {}
   virtual void endFoldStep() {}
-  /// Before scalar code or a sweep reads the tensor.
+  /// Called before scalar code or a sweep reads the tensor.
   virtual void beforeRead(TensorOp) {}
-  /// Rows of all segments (`rows`), those of them that are valid (`all`), or that are in the task, or the segment (`slab`).
+  /// Returns the number of rows of all segments (`rows`), of valid rows of all segments (`all`), of the task
+  /// (`task`), or of the segment (`slab`).
   mlir::Value rowsOf(llvm::StringRef scope, mlir::Value segment);
-  /// What a probe of the slab counts.
+  /// Returns the scope of the rows that a probe of the slab samples.
   llvm::StringRef probedScope();
-  /// A value near the mean of the slab, exact where the data are constant.
+  /// Returns a shift estimate: a value near the mean of the slab, exact if the data are constant.
   virtual mlir::Value probe(ProbeOp, Replica&);
-  /// Of a run that is known to be long enough: the vector whose lanes, added up and multiplied by `share`, are what
-  /// `probe` gives. Else null.
+  /// Returns, for a run that is known to be long enough, the vector whose horizontal sum times `share` is the
+  /// result of `probe`; else null.
   mlir::Value probedSum(ProbeOp, Coordinates, double& share);
   mlir::Value shareOf(mlir::Value sum, double share);
-  /// Where the i-th of `parts` places is asked that lie as far apart as the slab allows.
+  /// Returns the coordinates of sample i of `parts`, spread over the whole slab.
   Coordinates probedPlace(Coordinates, mlir::Value i, int64_t parts);
   static constexpr int64_t kProbedRows = 8;
-  /// Rounded to the type of the data, so that differences from it, and many sums of these, are exact.
+  /// Returns the shift rounded to the type of the data, so that differences from it, and many sums of these,
+  /// are exact.
   mlir::Value asStored(TensorOp x, mlir::Value shift);
-  /// Valid rows among the mask's elements at place(begin) to place(end - 1), an index.
+  /// Returns the number of valid rows among the mask's elements at place(begin) to place(end - 1), an index.
   virtual mlir::Value countValid(mlir::Value begin, mlir::Value end, llvm::function_ref<Coordinates(mlir::Value)> place);
 
   Loops& l_;
   AccessLowering& f_;
   mlir::Value begin_, end_;  ///< units of the task
-  SlabOp slab_;              ///< being lowered, and its kind
+  SlabOp slab_;              ///< the slab that is being lowered, and its kind
   Kind kind_ = Kind::Run;
-  int64_t lanes_ = 0;        ///< of scalar code: 0, or a vector's in a column slab
+  int64_t lanes_ = 0;        ///< of scalar code: those of a vector in a column slab, else 0
   mlir::Value laneMask_;     ///< of the last column tile
   mlir::Value runBegin_;     ///< first index of a slab along the contiguous axis
   int64_t probeWidth_ = 1;   ///< lanes that a probe loads at once
-  bool slowRoots_ = false;   ///< whether products are faster than a root and a division of lanes_ numbers
-  int64_t foldBatch_ = 1;    ///< chunks whose loads are under way together
+  bool slowRoots_ = false;   ///< true if products are faster than a root and a division of lanes_ numbers
+  int64_t foldBatch_ = 1;    ///< chunks that are loaded before the first is used
 
  private:
   void fold(FoldOp, Replica&);
@@ -124,7 +129,7 @@ class SlabLowering {
   static std::string countKey(CountOp);
 
   llvm::StringMap<mlir::Value> counts_;
-  /// Counted once where masked: whoever asks again within the same loops has the answer.
+  /// Counts of valid rows that have been emitted; a later request inside the same loops uses them again.
   struct ValidRows {
     std::string scope;
     mlir::Value segment, rows;

@@ -13,7 +13,7 @@ using namespace mlir;
 namespace normc::codegen {
 namespace {
 
-/// Arithmetic on f64, or f32, scalars or vectors of one shape.
+/// Emits arithmetic on f64 or f32, scalars or vectors of one shape.
 class Floats {
  public:
   Floats(Loops& loops, Value like) : l_(loops), type_(like.getType()) {}
@@ -93,8 +93,8 @@ Value expOf(Floats& d, Value x) {
 
 Value exactInverseSqrt(Floats& f, Value x) { return f.div(f.number(1), f.sqrt(x)); }
 
-/// An integer seed and a step of Newton's whose three constants were searched together give 6.5e-4, a step of third
-/// order then 1 ulp. For positive f32 that are neither subnormal nor infinite.
+/// An integer seed and a Newton step, whose three constants were searched together, give 6.5e-4; a step of
+/// third order then gives 1 ulp. Only for positive f32 that are neither subnormal nor infinite.
 Value usualInverseSqrt(Floats& f, Value x) {
   Value half = f.integer<arith::ShRUIOp>(f.toBits(x), 1);
   Value seed = f.fromBits(f.integer<arith::SubIOp>(0x5f1ffeb4, half));
