@@ -17,7 +17,7 @@ const std::vector<Isa>& instructionSets() {
   return sets;
 }
 
-/// The best set of this processor; the narrowest of its machine where it has none.
+/// Returns the newest set of this processor; the narrowest of its architecture if it has none.
 static llvm::StringRef host() {
   if (const normc::Isa* set = cpuIsa()) return set->name;
 #if defined(__aarch64__)

@@ -1,4 +1,4 @@
-// The instruction sets a package may hold code for, and the cores that default schedules know.
+// The instruction sets that a package may hold code for, and the cores that have default schedules.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace normc::codegen::cpu {
 
-/// Cores of one instruction set that like different schedules: whoever compiles for one gets its defaults, in code that
-/// all of the set run.
+/// Microarchitectures that share an instruction set but need different default schedules. Choosing one never
+/// changes which instructions are used.
 enum class Core {
-  Any,   ///< no one in particular
-  Zen,   ///< AMD's; a Zen 4 was measured
-  Cove,  ///< Intel's from Sunny Cove (Ice Lake) on; an Emerald Rapids was measured
+  Any,   ///< the general defaults
+  Zen,   ///< AMD Zen; measured on a Zen 4
+  Cove,  ///< Intel from Sunny Cove (Ice Lake) on; measured on an Emerald Rapids
 };
 
 struct Isa {
@@ -26,20 +26,21 @@ struct Isa {
   int64_t registers;         ///< how many of those there are
   bool masks16;              ///< loads and stores of 16-bit lanes can be masked
   bool roundsBF16 = false;   ///< by an instruction, which takes denormals for zeros
-  Core core = Core::Any;     ///< for whom schedules are chosen where nobody measured any
+  Core core = Core::Any;     ///< whose default schedules are used
 };
 
-/// All of them, the narrowest of each architecture first.
+/// Returns all sets, the narrowest of each architecture first.
 const std::vector<Isa>& instructionSets();
 
-/// `x86-64-v3`, `x86-64-v4`, `x86-64-v4-bf16`, `aarch64`, or `host`: the best that this processor runs, for its core. After
-/// a colon the core, if schedules are to be chosen for one: `x86-64-v4:zen`, `x86-64-v4:cove`, `host:any`, `x86-64-v3:host`.
+/// Reads `x86-64-v3`, `x86-64-v4`, `x86-64-v4-bf16`, `aarch64`, or `host`: the newest set of this processor,
+/// with its core. A core after a colon chooses the default schedules of that core: `x86-64-v4:zen`,
+/// `x86-64-v4:cove`, `host:any`, `x86-64-v3:host`.
 llvm::Expected<Isa> findIsa(llvm::StringRef name);
 
-/// `any`, `zen`, `cove`.
+/// Returns `any`, `zen` or `cove`.
 llvm::StringRef name(Core);
 
-/// The name that findIsa takes for it: that of the set, and of the core if there is one.
+/// Returns the name that findIsa reads as this value: the set, and the core if there is one.
 std::string spelling(const Isa&);
 
 }  // namespace normc::codegen::cpu

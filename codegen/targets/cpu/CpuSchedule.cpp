@@ -8,23 +8,26 @@
 
 namespace normc::codegen::cpu {
 
-/// Of x in the least task that is worth a thread, where sums per feature come out of it; and rows for which it may be half
-/// of that where x is read once.
+/// The bytes of x in the smallest task that is worth a thread if tasks leave sums per feature. Kernels that
+/// read x once may have half of that in a task of at least kTaskRows rows.
 static constexpr int64_t kTaskBytes = 256 << 10, kTaskRows = 16;
-/// The same where rows of a feature lie in a run: tasks begin anew in each, so few and long pieces.
+/// The same if the rows of a feature are contiguous: a task begins again in each channel, so its pieces are
+/// long.
 static constexpr int64_t kRunsTaskBytes = 1 << 20, kRunsTaskRows = 1024;
-/// Of x, for a task that has a piece of every row: a backward does four times as much with it.
+/// The bytes of x of a task that has a piece of every row. A backward does four times as much work with them.
 static constexpr int64_t kSplitBytes = 64 << 10, kSplitBytesBackward = 32 << 10;
-/// Longer lines hide the wait for their statistic by themselves.
+/// Wider statistics hide the latency of their root and division in the work of the row itself.
 static constexpr int64_t kShortWidth = 128;
-/// Two rows, of several vectors in a step, keep a core busy.
+/// From this width on two rows with several vectors in a step fill the units of a core.
 static constexpr int64_t kMiddleWidth = 768;
-/// Longer ones are worth a core each.
+/// From this width on each row is worked on alone.
 static constexpr int64_t kLongWidth = 16384;
-/// Where statistics are sums of squares alone: half registers up to here, and from there one row at a time up to the next.
+/// Widths for statistics that are sums of squares alone: up to the first half registers are used, from the
+/// first to the second one row at a time.
 static constexpr int64_t kSquaresWidth = 1024, kLongSquaresWidth = 4096;
 
-/// Bytes of a row that, in memory, is best read and written alone; less than half as many leave room for eight.
+/// Rows of up to this many bytes are processed one at a time in large calls; for rows of 16-bit types and
+/// less than half of it eight together are faster.
 static constexpr int64_t kShortRowBytes = 4 << 10;
 
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
@@ -59,7 +62,8 @@ std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s,
     return knob.str() + " = " + std::to_string(value) + "; legal: a power of two up to " + std::to_string(most);
   };
   int64_t lanes = isa.vectorBytes / bytes(problem.statistics());
-  // Twice the register is allowed: LLVM splits it, which tests a wider schedule on a narrower machine.
+  // Twice the register is allowed. LLVM splits such vectors, so that tests can run a schedule on a narrower
+  // machine.
   if (auto reason = oneOf("vector", s.vector, 2 * lanes)) return reason;
   if (auto reason = oneOf("rows", s.rows, 8)) return reason;
   if (auto reason = oneOf("unroll", s.unroll, 8)) return reason;
@@ -93,13 +97,14 @@ int64_t statisticWidth(const Problem& problem) {
   return spec.reduce == Reduce::Features ? features / problem.groups(spec.groups) : 0;
 }
 
-/// From where a row begins within a page to where the n-th after it does, in bytes, forwards or backwards.
+/// Returns the distance in bytes, forwards or backwards, between the offsets within a page of a row and of
+/// the n-th row after it.
 static int64_t pageOffsetDistance(const Problem& problem, int64_t n) {
   const int64_t pitch = n * *problem.features * bytes(problem.data) % kPage;
   return std::min(pitch, kPage - pitch);
 }
 
-/// The same, but rows that lie within half a page together follow each other in it.
+/// The same, but half a page for rows that are less than half a page apart: these follow each other in it.
 static int64_t pageDistanceOfRows(const Problem& problem, int64_t n) {
   return n * *problem.features * bytes(problem.data) < kPage / 2 ? kPage / 2 : pageOffsetDistance(problem, n);
 }
@@ -126,8 +131,9 @@ int64_t pageOffsetsOfRows(const Problem& problem) {
   return kPage / std::gcd(kPage, *problem.features * bytes(problem.data));
 }
 
-/// Whether the rest of a row is done in halves of halves of a vector: where it is one such, and where a store under a mask
-/// takes as long as a dozen others.
+/// True if the rest of a row, which does not fill a vector, is processed in halves and quarters of a vector
+/// instead of under a mask: if one or two of them are enough, and without AVX-512, where a masked store takes
+/// as long as a dozen others.
 static bool endsInHalves(const Problem& problem, const Isa& isa, const Schedule& s) {
   if (problem.data != DType::F32 || problem.params != DType::F32 || !problem.features || problem.layout != Layout::FeaturesLast) return false;
   if (usesColumnTiles(problem, s.strategy) || s.strategy == Strategy::Split || problem.spec->pre) return false;
@@ -135,22 +141,23 @@ static bool endsInHalves(const Problem& problem, const Isa& isa, const Schedule&
   return rest && run > s.vector && (isa.registers < 32 || rest <= 2);
 }
 
-/// Rows whose x has `size` bytes, from 1 to `most`.
+/// Returns the number of rows whose x has `size` bytes, between 1 and `most`.
 static int64_t rowsOf(int64_t size, const Problem& problem, int64_t most) {
   return std::clamp<int64_t>(size / (problem.features.value_or(kUnknownFeatures) * bytes(problem.data)), 1, most);
 }
 
-/// Lanes that a short line fills: of half a register rather than one and a half.
+/// Returns the number of lanes for a statistic of that width: a narrow one fills half a register instead of
+/// one and a half.
 static int64_t lanesForWidth(int64_t width, int64_t lanes) {
   while (lanes > 2 && (width < lanes || (width < 4 * lanes && width % lanes != 0 && width % (lanes / 2) == 0))) lanes /= 2;
   return lanes;
 }
 
-/// Statistics are sums of squares alone: little arithmetic for what is loaded.
+/// True if the only statistic is a sum of squares: then there is little arithmetic for each element.
 static bool squaresOnly(const Problem& problem) { return problem.spec->center == Center::None && problem.spec->reduce == Reduce::Features; }
 
-/// Whether a row of f32 is so short that a step may hold all or half of it, and rows begin within lines: many rows
-/// together then leave many lines half written.
+/// True if a row of f32 is so short that a step may hold half of it or all, and rows begin inside cache
+/// lines. Many rows in a step would then leave many cache lines half written.
 static bool isShortUnalignedRow(const Problem& problem, const Isa& isa) {
   if (isa.vectorBytes < kCacheLine || problem.data != DType::F32 || problem.spec->pre || !splitsCacheLines(problem)) return false;
   int64_t most = kShortWidth;
@@ -159,15 +166,16 @@ static bool isShortUnalignedRow(const Problem& problem, const Isa& isa) {
   return *problem.features > kShortWidth / 2 && *problem.features < most;
 }
 
-/// Outputs that share nothing but sums per feature, or a square.
+/// True if the outputs of a row need nothing but sums per feature, or one sum of squares.
 static bool sharesOnlySums(const Problem& problem) {
   if (problem.spec->perFeature()) return problem.entry != Entry::Infer;
   return squaresOnly(problem) && problem.entry != Entry::Backward;
 }
 
-/// Where half of 512 bits is faster: short lines whose sums it shortens; and what does little but load and store, where
-/// the whole would lie in two cache lines each time. On a Zen 4, whose units have 256 bits, by 5 to 8 %; elsewhere it was
-/// measured to cost up to a third.
+/// True if vectors of 256 bits are faster than of 512 on a Zen: for narrow statistics, whose horizontal sums
+/// are shorter then, and for kernels that do little but load and store, where each access of 512 bits would
+/// cross a cache line. The units of a Zen 4 have 256 bits, and it gains 5 to 8 %; other cores lose up to a
+/// third.
 static bool usesHalfRegister(const Problem& problem, const Isa& isa) {
   if (isa.core != Core::Zen || isa.vectorBytes < kCacheLine || problem.data != DType::F32 || problem.entry == Entry::Backward) return false;
   if (!problem.features || problem.layout != Layout::FeaturesLast || problem.spec->pre) return false;
@@ -178,16 +186,19 @@ static bool usesHalfRegister(const Problem& problem, const Isa& isa) {
   return width < (odd ? kShortWidth : 3 * kShortWidth / 4);
 }
 
-/// A vector of bf16 fills a register of AVX-512 and two as f32: one shuffle takes it apart, one instruction puts it together.
+/// True if a vector of bf16 fills a register of AVX-512, and so two registers as f32: one shuffle splits it
+/// and one instruction joins it.
 static bool usesRegisterPairs(const Problem& problem, const Isa& isa) {
   return isa.masks16 && problem.data == DType::BF16 && problem.layout == Layout::FeaturesLast;
 }
 
-/// Rows share parameter loads and one update of the column partials; one row with several accumulators suits long rows.
+/// Returns the rows of a step. Rows that go together share the loads of parameters and one update of the sums
+/// per feature; a long row alone uses several accumulators instead.
 static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) {
   const bool wide = isa.registers >= 32, perFeature = problem.spec->perFeature();
   const bool backward = problem.entry == Entry::Backward;
-  // Runs of any length, perhaps a page: as many as share the cost of a statistic and still fit the first-level cache.
+  // The length of a run is unknown and may be a page. So the step has few runs: enough to share the cost of a
+  // statistic, and they fit in the first-level cache.
   if (problem.layout == Layout::ChannelsFirst) return backward ? 2 : 4;
   const int64_t width = statisticWidth(problem), offsets = pageOffsetsOfRows(problem);
   if (isShortUnalignedRow(problem, isa) && sharesOnlySums(problem)) return 2;
@@ -195,23 +206,24 @@ static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) 
     if (width > kLongWidth) return 1;
     const bool narrow = problem.data != DType::F32;
     if (wide && !narrow && !backward && squaresOnly(problem) && width > kSquaresWidth && width <= kLongSquaresWidth) return 1;
-    // Sixteen registers do not hold the values of two rows that are centred.
+    // Sixteen registers do not hold the values of two centred rows.
     if (!wide && backward && !squaresOnly(problem) && width > kShortWidth && width <= 2 * kMiddleWidth) return 1;
     if (width > kMiddleWidth && !backward && usesRegisterPairs(problem, isa)) return 4;
     if (width > kMiddleWidth || (ahead && backward)) return 2;
   }
-  // A backward of scaled groups has five values of each row, of two registers each.
+  // A backward of scaled groups has five values for each row, of two registers each.
   if (perFeature && ahead && backward && usesRegisterPairs(problem, isa)) return 2;
-  // Rows that begin at one place in a page push each other out of the first-level cache: two of them, and their
-  // outputs, still fit. Where they begin a line apart, each waits for what its neighbour just stored.
+  // Rows at the same offset in a page evict each other from the first-level cache: two of them and their
+  // outputs still fit. If they begin one cache line apart, a load waits for the store to the neighbouring
+  // row, since the processor compares only the offsets.
   if (offsets == 1 || (problem.features && pageDistanceOfRows(problem, 1) <= kCacheLine)) return 2;
   if (perFeature && offsets == 2) return wide && backward && splitsCacheLines(problem) ? 2 : 4;
-  // Without sums there is nothing to share.
+  // Without sums rows have nothing to share.
   if (perFeature && problem.entry == Entry::Infer && !problem.spec->pre) return 1;
-  // The same goes for any two of those that are under way.
+  // The same holds for any two rows of a step.
   const int64_t conflictFree = perFeature && offsets > 2 ? std::max<int64_t>(rowsWithoutPageConflict(problem), 2) : 8;
   if (!wide || !problem.features) return std::min<int64_t>(conflictFree, 4);
-  // Many short lines share what one statistic costs; a backward has no registers for eight.
+  // Many narrow rows share the cost of one statistic. A backward has no registers for eight.
   if (width && ahead && !backward && width < kShortWidth && squaresOnly(problem) && !usesRegisterPairs(problem, isa)) return 4;
   if (width) return std::min<int64_t>(conflictFree, !backward && width <= 3 * kShortWidth ? 8 : 4);
   return conflictFree;
@@ -229,8 +241,8 @@ llvm::SmallVector<Strategy, 2> strategies(const Problem& problem) {
   return legal;
 }
 
-/// Of what goes along rows and then down columns, beside the lanes and tails that any strategy would have: few rows leave
-/// registers for wide tiles.
+/// Returns the `split` schedule, whose first sweep goes along rows and whose second goes down columns. Lanes
+/// and tails are those of `s`. It has few rows, which leaves registers for wide tiles.
 static Schedule splitSchedule(const Problem& problem, const Isa& isa, Schedule s) {
   const int64_t halves = usesRegisterPairs(problem, isa) ? 2 : 1;
   const bool backward = problem.entry == Entry::Backward;
@@ -240,7 +252,8 @@ static Schedule splitSchedule(const Problem& problem, const Isa& isa, Schedule s
   return s;
 }
 
-/// Vectors of a row in a step: as many sums in all as hide the latency of an addition, in the registers there are.
+/// Returns the vectors of a row in a step: as many accumulators as hide the latency of an addition and fit in
+/// the registers.
 static int64_t unrollOf(const Problem& problem, const Isa& isa, const Schedule& s) {
   const int64_t width = statisticWidth(problem), offsets = pageOffsetsOfRows(problem);
   const bool wide = isa.registers >= 32, backward = problem.entry == Entry::Backward;
@@ -248,33 +261,37 @@ static int64_t unrollOf(const Problem& problem, const Isa& isa, const Schedule& 
   if (problem.layout == Layout::ChannelsFirst) return 1;
   if (s.rows == 2 && isShortUnalignedRow(problem, isa) && sharesOnlySums(problem)) return *problem.features < kShortWidth ? 4 : 8;
   if (s.rows != 2) return s.rows == 1 ? 4 : 1;
-  // Sixteen registers hold the values of one vector in two rows of a backward.
+  // In a backward sixteen registers hold the values of one vector in two rows.
   if (s.ahead || (!wide && width && backward)) return 1;
   const bool many = problem.spec->perFeature() ? (offsets == 1 || (offsets == 2 && splitsCacheLines(problem))) && backward : width > kMiddleWidth && offsets > 1;
   return wide && many ? 4 : 2;
 }
 
-/// Vectors of a row in a strip of columns: 256 bytes, unless sixteen registers would not hold the sums of a backward.
+/// Returns the vectors of a row in a strip of columns: 256 bytes, unless sixteen registers would not hold the
+/// sums of a backward.
 static int64_t tileOf(const Problem& problem, const Isa& isa) {
-  // Where rows begin at few places in a page, a wide strip visits each less often.
+  // If rows begin at few offsets in a page, the rows of a strip share few sets of the cache, and wide strips
+  // go through these sets less often.
   if (pageOffsetsOfRows(problem) <= 2) return 8;
-  // Where strips would end within lines, few of them do.
+  // If strips end inside cache lines, wide strips read fewer lines twice.
   const bool manyFeatures = problem.features && *problem.features > kShortWidth / 2 && problem.data == DType::F32;
   if (isa.registers >= 32 && manyFeatures && problem.entry == Entry::Forward && splitsCacheLines(problem)) return 8;
-  // Where the next row begins just beside it, a narrow one is done with the place before a store comes to it.
+  // If the next row begins at the neighbouring cache line of a page, a narrow strip has read it before a
+  // store with the same offset is made.
   if (rowsWithoutPageConflict(problem) == 1) return 2;
   return isa.registers >= 32 || problem.entry == Entry::Backward ? 4 : 8;
 }
 
-/// In memory rows share parameters and sums, and the next ones are asked for, or many streams of them lose to one. A short
-/// line alone is written before memory rests, but for the time of its conversions.
+/// Returns the rows of a step in a large call. Rows share parameters and sums, and the next rows are
+/// prefetched; without prefetch many concurrent streams are slower than one. A narrow row alone is written so
+/// soon that memory is hardly idle, unless its type has to be converted.
 static int64_t rowsOfLargeCall(const Problem& problem, Strategy strategy) {
-  // More runs than a task has would go alone.
+  // A task may have fewer channels than a step would take.
   if (problem.layout == Layout::ChannelsFirst) return strategy == Strategy::Streamed ? 1 : 4;
   const bool wide = bytes(problem.data) > 2, backward = problem.entry == Entry::Backward;
   if (problem.spec->perFeature()) {
-    // One sweep reads all and writes all; where a batch's statistics come first, the second reads what the first left.
-    // Groups one by one leave registers, and ask for the next row.
+    // With one sweep x is read and written once. With batch statistics the second sweep reads what the first
+    // left in caches. Groups that are scaled one by one need few registers, and prefetch the next row.
     if (problem.data == DType::BF16 && backward && !problem.spec->needsBatchStatistics()) return problem.spec->pre ? 1 : 2;
     return !problem.spec->pre && (wide || backward) ? 8 : 4;
   }
@@ -291,7 +308,7 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   s.strategy = strategy;
   s.vector = isa.vectorBytes / bytes(problem.statistics());
   const int64_t width = statisticWidth(problem);
-  // bf16 is rounded in lanes of 16 bits, a register of them at a time; f16 by an instruction.
+  // bf16 is rounded in lanes of 16 bits, a full register of them at a time; f16 has an instruction.
   const bool fills = isa.masks16 || (problem.features && *problem.features % (2 * s.vector) == 0);
   if (problem.data == DType::BF16 && problem.layout == Layout::FeaturesLast && fills) s.vector *= 2;
   if (width) s.vector = lanesForWidth(width, s.vector);
@@ -304,7 +321,8 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   s.unroll = unrollOf(problem, isa, s);
   s.tile = tileOf(problem, isa);
   if (usesRegisterPairs(problem, isa)) s.unroll = std::max<int64_t>(s.unroll / 2, 1), s.tile = std::max<int64_t>(s.tile / 2, 1);
-  // A task is worth waking a thread for, and what it leaves to be added up is little beside it.
+  // A task is worth waking a thread for, and the partial sums that it leaves are little work compared with
+  // it.
   const bool partials = perFeature || problem.entry == Entry::Backward;
   if (problem.layout == Layout::FeaturesLast && (perFeature || perRow)) {
     s.grain = rowsOf(partials ? kTaskBytes : kTaskBytes / 4, problem, 512);
@@ -315,7 +333,8 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   s.fetch = problem.layout == Layout::FeaturesLast && (perFeature || perRow);
   s.stream = rowsOfLargeCall(problem, strategy);
   if (usesColumnTiles(problem, strategy)) {
-    // Terms of two rows are added first in wide tiles of a backward, which then write their sums half as often.
+    // In wide tiles of a backward the terms of two rows are added first, so that sums are updated half as
+    // often.
     s.rows = isa.registers >= 32 && tileOf(problem, isa) > 4 && problem.entry == Entry::Backward ? 2 : 1;
     s.unroll = 1, s.stream = 0, s.fetch = false;
   }

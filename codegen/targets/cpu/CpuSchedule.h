@@ -1,8 +1,9 @@
-// Schedules of the CPU target: chosen here, applied by the lowering.
+// The schedules of the CPU target: their text, their legality and the defaults. The lowering applies them.
 //
-// The fields are those of #norm.schedule; a schedule prints as
+// The fields are those of #norm.schedule. A schedule prints as
 // `streamed,vector=16,rows=4,unroll=1,tile=4,grain=32` in manifests and records.
-// `grain` is the least that a task has: rows, or elements where rows are split.
+//
+// In these files a *width* is the number of elements of a row that share one statistic.
 #pragma once
 
 #include <optional>
@@ -15,12 +16,12 @@
 
 namespace normc::codegen::cpu {
 
-/// Calls with an x of at least so many bytes take `stream` rows in a step.
+/// Calls whose x has at least this many bytes are large: they take `stream` rows in a step.
 constexpr double kLargeBytes = 8 << 20;
-/// Outputs of at least so many bytes go past the caches, unless the caller says otherwise.
+/// Outputs of at least this many bytes are stored with non-temporal stores, unless the caller says otherwise.
 constexpr double kStreamBytes = 32 << 20;
 
-/// Features of a kernel for any number of them, as far as choices go.
+/// The number of features that choices assume for a kernel that serves any number of them.
 constexpr int64_t kUnknownFeatures = 1024;
 
 struct Schedule {
@@ -31,48 +32,54 @@ struct Schedule {
   int64_t tile = 4;
   int64_t grain = 32;
   bool scalarTail = false;
-  int64_t stream = 0;  ///< rows of a step in calls that do not fit in caches, whose outputs go past them; 0: all calls alike
-  bool ahead = false;  ///< statistics of the next lines before outputs of these
-  bool fetch = false;  ///< in calls with `stream`, inputs of the next rows are asked for while outputs of these are written
+  /// rows of a step in large calls, whose outputs are non-temporal; 0: all calls run the same loops
+  int64_t stream = 0;
+  /// software-pipelined: the statistics of the next rows are computed before the outputs of these rows
+  bool ahead = false;
+  /// in large calls the inputs of the next rows are prefetched while the outputs of these are written
+  bool fetch = false;
 
   std::string text() const;
   ScheduleAttr attribute(mlir::MLIRContext*) const;
-  bool inTurn = false;  ///< lines that go together are written one after the other
+  bool inTurn = false;  ///< the rows of a step are stored one after the other
   bool operator==(const Schedule&) const = default;
 };
 
-/// Reads the printed form. Errors name the part that is wrong.
+/// Reads the printed form. An error names the part that is wrong.
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef);
 
-/// Why the schedule cannot be compiled for this problem, with the numbers; nothing
-/// where it can. The one function that lowering, tuning and loading of records ask.
+/// Returns why the schedule cannot be compiled for this problem, with the numbers; nothing if it can.
+/// Lowering, tuning and the loading of records use this function and no other.
 std::optional<std::string> whyIllegal(const Problem&, const Schedule&, const Isa&);
 
-/// Elements of a row that share a statistic of it; 0 where none has one.
+/// Returns the number of elements of a row that share one statistic of it; 0 if no statistic is of one row.
 int64_t statisticWidth(const Problem&);
 
-/// Whether a task writes runs that go together, rows or channels, and could write one after the other.
+/// True if a step of a task writes several rows, or channels, each complete, so that they can be stored one
+/// after the other (`in_turn`).
 bool canStoreInTurn(const Problem&, Strategy);
 
-/// At how many places within a page the rows of a tensor begin: 1 where they are a multiple of a page apart, or less than a
-/// line beside it, and so share sets of the first-level cache; 2 where that is so of every other row; 64 where nothing is
-/// known.
+/// Returns at how many offsets within a page the rows of a tensor begin. 1: rows are a multiple of a page
+/// apart, or less than a cache line more or less, and share sets of the first-level cache. 2: every second
+/// row does. 64: unknown.
 int64_t pageOffsetsOfRows(const Problem&);
 
-/// Of how many rows, a power of two up to 8, no two begin beside each other within a page: at one place they may.
+/// Returns the largest number of consecutive rows, a power of two up to 8, of which no two begin at
+/// neighbouring cache lines within a page. Rows at the same offset are allowed.
 int64_t rowsWithoutPageConflict(const Problem&);
 
-/// Whether rows are shorter than a page, and what a strip of columns reads of one ends and begins within lines.
+/// True if rows are shorter than a page and the part of a row that a strip of columns reads begins and ends
+/// inside cache lines.
 bool splitsCacheLines(const Problem&);
 
-/// Whether vectors hold whole statistics side by side and sweeps run down the rows, `rows` of them in a step: there `tile`
-/// counts, and `unroll` and `stream` do not.
+/// True if each lane of a vector holds a statistic of its own and sweeps go down the rows, `rows` of them in
+/// a step. Then `tile` counts, and `unroll` and `stream` do not.
 bool usesColumnTiles(const Problem&, Strategy);
 
-/// Those that this target has for the problem, the default first.
+/// Returns the strategies that this target has for the problem, the default first.
 llvm::SmallVector<Strategy, 2> strategies(const Problem&);
 
-/// A legal schedule that needs no measurement.
+/// Returns the schedule that is used without tuning. It is always legal.
 Schedule defaultSchedule(const Problem&, const Isa&, Strategy);
 
 }  // namespace normc::codegen::cpu

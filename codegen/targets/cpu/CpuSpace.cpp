@@ -5,14 +5,14 @@
 namespace normc::codegen::cpu {
 namespace {
 
-/// Each once.
+/// Returns the values in order, each once.
 std::vector<int64_t> sorted(std::vector<int64_t> values) {
   std::sort(values.begin(), values.end());
   values.erase(std::unique(values.begin(), values.end()), values.end());
   return values;
 }
 
-/// Values of a power-of-two knob, the default among them.
+/// Returns the powers of two from `least` to `most`, and the default.
 std::vector<int64_t> powers(int64_t least, int64_t most, int64_t byDefault) {
   std::vector<int64_t> values;
   for (int64_t value = least; value <= most; value *= 2) values.push_back(value);
@@ -24,7 +24,7 @@ bool isLarge(const Problem& problem, const Load& load) {
   return double(load.totalRows()) * double(load.features) * double(bytes(problem.data)) >= double(kLargeBytes);
 }
 
-/// In a call that is not large rows of a step in large ones do nothing; that there are such steps costs a branch.
+/// Returns the values of `stream`. In a call that is not large it changes nothing but one branch.
 std::vector<int64_t> streamsFor(const Problem& problem, const Schedule& s, const Load& load) {
   return isLarge(problem, load) ? sorted({0, 1, 4, 8, s.stream}) : sorted({0, s.stream});
 }
@@ -33,7 +33,8 @@ int64_t elementsOfRun(const Problem& problem, const Load& load) {
   return problem.layout == Layout::FeaturesLast ? load.features : load.rows;
 }
 
-/// Nanoseconds for a byte, where a tensor of that size lies.
+/// Returns nanoseconds for a byte of data of that size: in a core's own cache, in the shared cache or in
+/// memory.
 double memoryCost(int64_t footprint, const Load& load) {
   if (footprint <= load.ownCache * load.threads / 2) return 0.015;
   return footprint <= load.sharedCache / 2 ? 0.03 : 0.1;
@@ -44,7 +45,8 @@ struct Moved {
   double fromCache = 0;   ///< and those that find their data on chip again
 };
 
-/// A slab that outgrows its core's cache is read from memory in each of its sweeps.
+/// Returns the transfers of a call. A slab that does not fit in the cache of a core is read from memory in
+/// each sweep.
 Moved transfersOf(const Problem& problem, const Schedule& s, const Load& load, const TrafficBounds& traffic) {
   const bool perFeature = problem.spec->perFeature();
   const double inputs = problem.entry == Entry::Backward ? 2 : 1;
@@ -56,7 +58,8 @@ Moved transfersOf(const Problem& problem, const Schedule& s, const Load& load, c
   return stays ? Moved{least, most - least} : Moved{most, 0};
 }
 
-/// Nanoseconds of arithmetic for an element: instructions, and the latency of sums that wait for themselves.
+/// Returns nanoseconds of arithmetic for an element: instructions, the latency of accumulators, and spilled
+/// registers.
 double computeCost(const Problem& problem, const Schedule& s, const Isa& isa, bool strips) {
   const int64_t lanes = isa.vectorBytes / bytes(problem.statistics());
   const double used = double(std::min(s.vector, lanes)),
@@ -72,9 +75,9 @@ double computeCost(const Problem& problem, const Schedule& s, const Isa& isa, bo
   return cycles / used / kClock;
 }
 
-/// The same for the statistic of a line, between its sweeps: lanes to add up, a root, a division, which the lines of a
-/// step wait for together. With `ahead` nobody waits, but the loop carries values, and the elements of twice as many
-/// lines have to stay near: a long line loses by it.
+/// Returns nanoseconds for an element that a statistic costs between the sweeps of a row: a horizontal sum, a
+/// root and a division, for which the rows of a step wait together. With `ahead` nothing waits. But the loop
+/// carries values, and twice as many rows have to stay in cache, so a wide row loses by it.
 double waitCost(const Problem& problem, const Schedule& s, const Load& load) {
   const int64_t known = statisticWidth(problem);
   if (!known) return 0;
@@ -85,7 +88,7 @@ double waitCost(const Problem& problem, const Schedule& s, const Load& load) {
 
 }  // namespace
 
-/// Rows that tasks may share: of more each is a task's own.
+/// The most rows for which `split` is tried.
 static constexpr int64_t kMostSplit = 64;
 
 std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa, const Load& load) {
@@ -105,7 +108,7 @@ std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa, const 
                                       : split || runs ? powers(s.grain / 4, 4 * s.grain, s.grain)
                                               : sorted({8, 32, 128, s.grain})});
     space.knobs.push_back({"stream", strips || split ? only(s.stream) : streamsFor(problem, s, load)});
-    // Without a tail its form is no choice.
+    // Without a tail there is nothing to choose.
     const bool tail = problem.layout == Layout::ChannelsFirst || !problem.features ||
                       *problem.features % (2 * s.vector) != 0;
     const bool choice = tail && !s.scalarTail;
@@ -141,11 +144,11 @@ double Predictor::operator()(const Schedule& s) {
   if (strips)
     perByte *= std::max(1.0, 128.0 / (double(s.vector * s.tile) * size));  // narrow strips waste lines
   const bool split = s.strategy == Strategy::Split;
-  // One of its two sweeps goes down narrow strips, whose rows meet at few places in a page.
+  // One of the two sweeps goes down narrow strips, whose rows share few offsets in a page.
   if (split) perByte *= (1 + std::max(1.0, 256.0 / (double(s.vector * s.tile) * size))) / 2;
   const bool large = isLarge(problem, load);
-  if (large && s.stream) perByte *= 0.7;  // no line is read to be filled
-  // Whole channels: a run of one segment, then that of the next, far away.
+  if (large && s.stream) perByte *= 0.7;  // a non-temporal store does not read the cache line first
+  // Whole channels: the runs of a channel are far apart, one in each segment.
   constexpr double kLongRun = 8 << 10;
   if (large && load.segments > 1 && double(load.rows) * size < kLongRun && problem.layout == Layout::ChannelsFirst && problem.spec->perFeature() && s.strategy == Strategy::Resident)
     perByte *= 1.5;
@@ -162,10 +165,10 @@ double Predictor::operator()(const Schedule& s) {
       : strips ? double(run) / double(s.vector * s.tile) : double(load.totalRows()) / double(s.grain);
   const double tasks = std::max(1.0, units), workers = std::min(double(load.threads), tasks);
   constexpr double kTask = 150;
-  // In a large call that streams `rows` changes nothing, in one that is not `stream` next to nothing: the
-  // default stands for all.
+  // In a large call with `stream`, `rows` changes nothing; in another call `stream` changes almost nothing.
+  // The penalty leaves one schedule of each set that would take the same time.
   if (large ? s.stream && s.rows != byDefault.rows : s.stream != byDefault.stream) compute *= 1.05;
-  // What is hidden behind the other still costs a little: it orders schedules that memory makes alike.
+  // The smaller part still costs a little, which orders schedules that memory limits alike.
   return (std::max(memory, compute) + 0.2 * std::min(memory, compute) + kTask * tasks) / workers;
 }
 

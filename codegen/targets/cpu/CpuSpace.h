@@ -1,4 +1,5 @@
-// What is worth trying on a CPU, and which of it first.
+// The search space of the CPU target: the values of each knob that tuning tries, and the model that ranks
+// schedules.
 #pragma once
 
 #include <map>
@@ -10,7 +11,8 @@
 
 namespace normc::codegen::cpu {
 
-/// A space for each legal strategy. Knobs that the slabs of the problem do not look at stay at their defaults.
+/// Returns a space for each legal strategy. A knob without effect on the slabs of the problem keeps its
+/// default.
 std::vector<KnobSpace> knobSpaces(const Problem&, const Isa&, const Load&);
 
 /// Predicts the time of a call for the schedules of one problem. Plans a strategy when its first schedule is

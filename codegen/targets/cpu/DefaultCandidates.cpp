@@ -6,33 +6,37 @@
 
 namespace normc::codegen::cpu {
 
-/// X bytes up to which the resident form of a column norm was measured to be faster: a backward has three tensors.
+/// The bytes of x up to which the resident kernel of a norm per feature was measured to be faster. A backward
+/// has three tensors.
 static constexpr int64_t kResidentBytes = 4 << 20, kResidentBytesBackward = 1 << 20;
-/// The same where strips of rows shorter than a page end within lines, unless the other form reads x twice and rows begin at
-/// many places in a page; and, of one reading, where they begin at two and sixteen registers cannot hold a wide strip.
+/// The same if rows are shorter than a page and strips of them end inside cache lines, unless the streamed
+/// kernel reads x twice and rows begin at many offsets in a page. It also holds if x is read once, rows begin
+/// at two offsets, and sixteen registers cannot hold a wide strip.
 static constexpr int64_t kUnalignedResidentBytes = 64 << 10;
-/// The same of channels: beyond it their runs, which lie far from each other, are read in the order of memory, and twice.
+/// The same for channels. Beyond it the runs of a channel are too far apart, and x is read twice in the order
+/// of memory.
 static constexpr int64_t kResidentRunsBytes = 8 << 20, kResidentRunsBytesBackward = 2 << 20;
-/// But not where x would be read twice and the run of a segment has so many bytes (narrow: of 16 bits), beside which going to
-/// the next is little; or, backward, half a page where the channel stays in the second-level cache.
+/// Exceptions, if x would be read twice. With a run of this many bytes in each segment (narrow: of 16-bit
+/// types) the cost of going to the next run is small. Backward, half a page is enough if the channel stays in
+/// the second-level cache.
 static constexpr int64_t kLongRunBytes = 8 << 10, kLongRunBytesNarrow = 32 << 10, kRunBytesBackward = 2 << 10, kChannelBytesBackward = 128 << 10;
-/// Rows up to which the sums of such a column, two levels of them, keep their digits.
+/// The rows up to which the sums of such a column, which have two levels, keep their precision.
 static constexpr int64_t kResidentRows = 1 << 14;
-/// Rows up to which it pays where they are a multiple of a page apart: what it saves are phases, and a second reading
-/// where statistics of the batch come first.
+/// The rows up to which it pays if rows are a multiple of a page apart: it saves phases, and with batch
+/// statistics a second reading.
 static constexpr int64_t kCollidingRows = 2, kCollidingRowsReadTwice = 16, kCollidingRowsBackward = 6;
-/// Rows up to which it pays where nothing is summed: what it saves is one phase.
+/// The rows up to which it pays if nothing is summed: it saves one phase.
 static constexpr int64_t kMapRows = 4;
-/// Features and rows of a backward for which it pays to go down the columns, whatever the number of threads: there is no
-/// sum per feature to clear, to add to and to add up. Of more rows from twice as many features on.
+/// The features and rows of a backward for which `split` pays for any number of threads: there are no sums
+/// per feature to clear, to update and to fold. With twice as many features it pays for more rows.
 static constexpr int64_t kSplitFeatures = 1024, kSplitRows = 4, kSplitRowsOfMany = 16;
-/// The same where there are no such sums, as in a forward: all that is won is that several threads have a row.
+/// The same without sums per feature, as in a forward. The only gain is that several threads share a row.
 static constexpr int64_t kLongRow = 32768;
 
-/// Nothing is summed.
+/// True if the kernel sums nothing.
 static bool isMap(const Problem& problem) { return problem.entry == Entry::Infer && problem.spec->running.has_value(); }
 
-/// Rows up to which tasks share each of them; none where that does not pay.
+/// Returns the number of rows up to which tasks share each row; nothing if that does not pay.
 static std::optional<int64_t> splitRows(const Problem& problem, const Isa& isa) {
   const bool sums = problem.entry == Entry::Backward && (problem.spec->scale || problem.spec->bias);
   const int64_t features = problem.features.value_or(0), least = !sums ? kLongRow : isa.registers < 32 ? 2 * kSplitFeatures : kSplitFeatures;
@@ -42,7 +46,8 @@ static std::optional<int64_t> splitRows(const Problem& problem, const Isa& isa) 
   return isa.core == Core::Cove ? std::max(rows, splitRowsOnIntelCove(problem, isa)) : rows;
 }
 
-/// Whole channels: the first of these offers, in the order of memory, serves any call.
+/// Returns the candidates for layout channels_first. The first reads x in the order of memory and serves any
+/// call.
 static std::vector<DefaultCandidate> channelCandidates(const Problem& problem, const Schedule& whole, const Schedule& ordered) {
   const bool backward = problem.entry == Entry::Backward, map = isMap(problem);
   const int64_t size = bytes(problem.data), most = map ? kUnalignedResidentBytes : backward ? kResidentRunsBytesBackward : kResidentRunsBytes;
@@ -61,8 +66,9 @@ static int64_t residentBytes(const Problem& problem, const Isa& isa) {
   return backward ? kResidentBytesBackward : kResidentBytes;
 }
 
-/// Whole columns at a time read memory in narrow strips: worth it while the tensor stays in cache, or rows are few. Where rows
-/// begin at one place in a page, a column's share one set of the first-level cache.
+/// Returns the number of rows up to which whole columns pay. They read memory in narrow strips, so the tensor
+/// has to stay in cache or rows have to be few. Rows at one offset in a page make a column use one set of the
+/// first-level cache.
 static int64_t residentRows(const Problem& problem, const Isa& isa) {
   const int64_t row = problem.features.value_or(1024) * bytes(problem.data);
   if (isa.core == Core::Cove && !isMap(problem))

@@ -1,6 +1,5 @@
-// Which calls the default schedule of each strategy is offered for: up to how many
-// rows one form of a kernel was measured to be faster than the other. A package
-// limits the kernel to them.
+// The kernels that a package holds without tuning, and the calls that each is limited to: up to how many rows
+// one strategy was measured to be faster than the other.
 #pragma once
 
 #include <vector>
@@ -15,7 +14,8 @@ struct DefaultCandidate {
   package::Limits limits = {};
 };
 
-/// One for each strategy that pays, and where channels are whole one for each reason why: first what serves any call.
+/// Returns one candidate for each strategy that pays, and for whole channels one for each reason. The first
+/// serves any call.
 std::vector<DefaultCandidate> defaultCandidates(const Problem&, const Isa&);
 
 }  // namespace normc::codegen::cpu

@@ -2,21 +2,23 @@
 
 namespace normc::codegen::cpu {
 
-/// Elements of lines of which eight go together, or four, or, where sixteen registers are all, four rather than two.
+/// Widths up to which eight rows go together, or four, or, with sixteen registers, four instead of two.
 static constexpr int64_t kEight = 192, kFour = 1024, kFourOfFew = 512;
-/// Backward: longer ones are written in turn, until one alone fills a third of the first-level cache; then four go together.
+/// Backward: wider rows are stored in turn, up to the width at which one row fills a third of the first-level
+/// cache. From kFourBackward on four rows go together.
 static constexpr int64_t kTurnsFrom = 768, kTurnsTo = 2048, kFourBackward = 4096;
-/// Forward, of whole lines: from here on a step of four rows has two vectors of each.
+/// Forward, rows of whole cache lines: from this width on a step of four rows has two vectors of each.
 static constexpr int64_t kTwoVectors = 512;
-/// Elements of the least group of a row whose outputs are worth writing in turn.
+/// The elements of the smallest group of a row whose outputs are worth storing in turn.
 static constexpr int64_t kShortGroup = 64;
-/// Elements of x that a second-level cache of 2 MiB keeps with dy and dx, and the features from which on columns of a backward
-/// are worth it for all of them; sums about a mean, of which there are more, for fewer.
+/// The elements of x that a second-level cache of 2 MiB holds together with dy and dx, and the features from
+/// which on the columns of a backward pay for all of them. Sums about a mean are more sums, so they need
+/// fewer features.
 static constexpr int64_t kSplitElements = 128 << 10, kSplitFeatures = 2048, kSplitCentered = 1536, kSplitRows = 16;
-/// Bytes of a row whose sums leave the first-level cache.
+/// The bytes of a row whose sums no longer fit in the first-level cache.
 static constexpr int64_t kLongRowBytes = 32 << 10;
 static constexpr int64_t kOneStrip = 256, kTwoStrips = 1024;
-/// Bytes of x from which on a second thread pays.
+/// The bytes of x from which on a second thread pays.
 static constexpr int64_t kOneThreadsBytes = 128 << 10;
 
 static bool rowsAreUnaligned(const Problem& problem) {
@@ -36,7 +38,7 @@ static void tuneBackward(const Problem& problem, Schedule& s, bool squaresOnly, 
 static void tuneForward(const Problem& problem, Schedule& s, bool squaresOnly, bool registerPairs) {
   const int64_t width = statisticWidth(problem);
   const bool unaligned = rowsAreUnaligned(problem);
-  // Of a whole row in a step, and what is left of it.
+  // With a scalar tail the step already has the whole row and its rest.
   if (squaresOnly && s.scalarTail && width <= kEight) return;
   if (width <= kFour && (squaresOnly || unaligned || width <= kEight)) {
     if (registerPairs) return;
@@ -50,8 +52,9 @@ static void tuneForward(const Problem& problem, Schedule& s, bool squaresOnly, b
   }
 }
 
-/// Rows of less than a page that fill their lines need strips of half a KiB, so that threads which have neighbouring ones do not
-/// fetch each other's lines; elsewhere a strip is as wide as registers allow.
+/// Rows shorter than a page and of whole cache lines need strips of half a KiB: with narrower strips, threads
+/// that work on neighbouring strips prefetch each other's cache lines. Otherwise a strip is as wide as
+/// registers allow.
 static void tuneColumns(const Problem& problem, Schedule& s) {
   s.rows = 1;
   const int64_t row = problem.features.value_or(0) * bytes(problem.data);
@@ -62,10 +65,11 @@ static void tuneColumns(const Problem& problem, Schedule& s) {
   s.tile = problem.entry == Entry::Backward || problem.spec->needsBatchStatistics() || row >= kLongRowBytes ? 8 : 16;
 }
 
-/// Two rows, a piece of each long enough to be written at once.
+/// Two rows with a long piece of each, so that stores to one row follow each other.
 static void tuneStream(Schedule& s) { s.rows = 2, s.unroll = 8; }
 
-/// Rows whose groups are scaled one by one, f32: of each a step has as much as registers hold, and none goes ahead.
+/// f32 rows whose groups are scaled one by one: a step has as much of each row as the registers hold, and is
+/// not software-pipelined.
 static void tuneGroups(const Problem& problem, Schedule& s) {
   const int64_t width = statisticWidth(problem);
   const bool unaligned = width * bytes(problem.data) % kCacheLine != 0, backward = problem.entry == Entry::Backward;
@@ -74,7 +78,7 @@ static void tuneGroups(const Problem& problem, Schedule& s) {
   s.ahead = false, s.inTurn = unaligned;
 }
 
-/// Two rows of two vectors, as many as sixteen registers hold of a backward that adds up first and writes then.
+/// Two rows of two vectors are what sixteen registers hold in a backward that first adds up and then writes.
 static void tuneForSixteenRegisters(const Problem& problem, Schedule& s, bool squaresOnly) {
   const bool unaligned = rowsAreUnaligned(problem), backward = problem.entry == Entry::Backward;
   if (usesColumnTiles(problem, s.strategy)) return;
@@ -94,11 +98,11 @@ void tuneForIntelCove(const Problem& problem, const Isa& isa, Schedule& s) {
     if (isa.registers >= 32 && problem.data == DType::F32 && statisticWidth(problem) && problem.entry != Entry::Infer) tuneGroups(problem, s);
     return;
   }
-  // Groups within a row were not measured.
+  // Several groups in a row have not been measured.
   if (perRow && problem.groups(problem.spec->groups) > 1) return;
   if (perRow ? problem.spec->reduce != Reduce::Features : problem.entry == Entry::Infer && !usesColumnTiles(problem, s.strategy)) return;
   if (isa.registers < 32) return tuneForSixteenRegisters(problem, s, squaresOnly);
-  // Of 16-bit numbers a vector is two registers: half as many of them are a step.
+  // A vector of 16-bit numbers is two registers as f32, so a step has half as many vectors.
   const bool registerPairs = s.vector * bytes(problem.statistics()) > isa.vectorBytes;
   const Schedule before = s;
   if (usesColumnTiles(problem, s.strategy)) tuneColumns(problem, s);
@@ -109,14 +113,16 @@ void tuneForIntelCove(const Problem& problem, const Isa& isa, Schedule& s) {
   if (registerPairs && s.tile != before.tile) s.tile /= 2;
 }
 
-/// A strip of such rows is all there is, or threads have strips in the same pages, where what one fetches ahead the other
-/// has written: one thread is at most 8 % faster than by rows there, two take nearly twice as long.
+/// True if the row is a single strip, or threads would write strips in the same pages, where one prefetches
+/// what the other has written. There columns are at most 8 % faster on one thread, and take nearly twice as
+/// long on two.
 static bool threadsShareCacheLines(const Problem& problem) {
   const int64_t row = problem.features.value_or(0) * bytes(problem.data);
   return !rowsAreUnaligned(problem) && row <= (problem.entry == Entry::Backward ? kPage / 2 : kOneStrip);
 }
 
-/// Rows of whole columns that pay however large x is, since what streams leave to be added up is as long as such rows.
+/// Returns the number of rows up to which whole columns pay whatever the size of x, because the sums of a
+/// stream are as long as such rows.
 static int64_t fewRows(const Problem& problem, const Isa& isa, int64_t row) {
   const bool batch = problem.spec->needsBatchStatistics();
   if (isa.registers >= 32) return row >= kLongRowBytes ? 128 : 0;
@@ -124,7 +130,8 @@ static int64_t fewRows(const Problem& problem, const Isa& isa, int64_t row) {
   return row >= 4 * kLongRowBytes ? 32 : 0;
 }
 
-/// Bytes of x up to which whole columns are faster, since what their strips read stays in cache.
+/// Returns the bytes of x up to which whole columns are faster, because what their strips read stays in
+/// cache.
 static std::optional<int64_t> bytesInCache(const Problem& problem, const Isa& isa, int64_t row) {
   const bool crowded = pageOffsetsOfRows(problem) <= 2, batch = problem.spec->needsBatchStatistics();
   if (isa.registers < 32) {

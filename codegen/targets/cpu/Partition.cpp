@@ -8,21 +8,23 @@ using namespace mlir;
 
 namespace normc::codegen::cpu {
 
-/// Rows of a statistics or apply phase: enough chunks for many threads, few enough
-/// that folding their partials costs nothing beside the sweep.
+/// The most tasks of a phase over rows: enough for many threads, and so few that folding their partials costs
+/// little compared with the sweep.
 static constexpr int64_t kMaxChunks = 256;
-/// The least channels of a task, and the most tasks of a phase, if tasks have whole channels: to begin a
+/// The fewest channels of a task, and the most tasks of a phase, if tasks have whole channels. The start of a
 /// channel costs as much as hundreds of elements.
 static constexpr int64_t kChannels = 4, kMaxChannelChunks = 64;
-/// Elements of one task of a phase over vectors. Of one that adds up what each task of rows left, they are
-/// the partials: half of those lie in another core's caches, which two fetch sooner than one.
+/// The elements of a task of a phase over vectors. If the phase folds the partials of tasks, the elements are
+/// the partials: half of them are in another core's caches, from which two cores read faster than one.
 static constexpr int64_t kVectorGrain = 4096;
-/// Rows of a task that leaves partials, which are as long as a row, and written and read once for each task.
+/// The rows of a task that leaves partials. Partials are as long as a row, and are written and read once for
+/// each task.
 static constexpr int64_t kRowsOfPartials = 64;
-/// Features of a task that has a piece of every row: shorter pieces begin and end too often.
+/// The fewest features of a task that has a piece of every row: shorter pieces cost too much to begin and
+/// end.
 static constexpr int64_t kPieceOfRow = 1024;
 
-/// How units are cut into tasks on a CPU.
+/// Writes into `result` how the units of the phase are cut into tasks.
 static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, package::Phase& result) {
   SmallVector<StringRef> axes(phase.getUnits().getAsValueRange<StringAttr>());
   result.maxChunks = kMaxChunks;

@@ -1,3 +1,4 @@
+// The pass: a function for each phase, with its parameters, and the lowering of the phase in it.
 #include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -1,3 +1,4 @@
+// Scalar code of several runs as vectors with one lane for each, and software pipelining of slabs.
 #include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -5,15 +6,16 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-/// Where the last sweep of a slab is: what comes before it does not wait for outputs.
+/// Returns the last sweep of a slab. Nothing before it depends on outputs.
 static Operation& lastSweep(SlabOp s) {
   Operation* last = nullptr;
   for (auto sweep : s.getOps<SweepOp>()) last = sweep;
   return *last;
 }
 
-static Values valuesPast(Operation& middle) {
-  Values past;
+/// Returns the values from before `middle` that it or the operations after it use.
+static Values valuesUsedFrom(Operation& middle) {
+  Values used;
   Block& block = *middle.getBlock();
   for (Operation& op : block) {
     if (&op == &middle) break;
@@ -22,9 +24,9 @@ static Values valuesPast(Operation& middle) {
             Operation* here = block.findAncestorOpInBlock(*user);
             return here == &middle || middle.isBeforeInBlock(here);
           }))
-        past.push_back(v);
+        used.push_back(v);
   }
-  return past;
+  return used;
 }
 
 Values PhaseLowering::front(SlabOp s, Replicas replicas) {
@@ -35,14 +37,14 @@ Values PhaseLowering::front(SlabOp s, Replicas replicas) {
     sideBySide(op, all, replicas);
   }
   Values results;
-  for (Value v : valuesPast(middle)) results.push_back(mapped(v, all.values));
+  for (Value v : valuesUsedFrom(middle)) results.push_back(mapped(v, all.values));
   return results;
 }
 
 void PhaseLowering::back(SlabOp s, Replicas replicas, ValueRange values) {
   Replica all = replicas[0];
   Operation& middle = lastSweep(s);
-  for (auto [v, is] : llvm::zip(valuesPast(middle), values)) all.values.map(v, is);
+  for (auto [v, is] : llvm::zip(valuesUsedFrom(middle), values)) all.values.map(v, is);
   for (Operation* op = &middle; op; op = op->getNextNode()) sideBySide(*op, all, replicas);
 }
 
@@ -80,7 +82,7 @@ void PhaseLowering::sideBySide(Operation& op, Replica& all, Replicas& replicas) 
   }
 }
 
-/// Gives each replica its own of the values that the operation uses.
+/// Gives each replica its element of the values that the operation uses.
 void PhaseLowering::spread(Operation& user, Replica& all, Replicas& replicas) {
   auto give = [&](Value v) {
     if (!all.values.contains(v) || replicas[0].values.contains(v)) return;
@@ -93,7 +95,7 @@ void PhaseLowering::spread(Operation& user, Replica& all, Replicas& replicas) {
   user.walk([&](Operation* inner) { llvm::for_each(inner->getOperands(), give); });
 }
 
-/// A vector of scalars, or the scalar that they all are.
+/// Returns a vector of the scalars, or the scalar if all are the same.
 Value PhaseLowering::packed(ArrayRef<Value> scalars) {
   if (llvm::all_equal(scalars)) return scalars[0];
   auto type = VectorType::get({int64_t(scalars.size())}, scalars[0].getType());
@@ -111,7 +113,8 @@ Value PhaseLowering::probeAll(ProbeOp op, Replicas& replicas) {
   return sums.empty() ? packed(means) : shareOf(horizontals(sums), share);
 }
 
-/// What remains of a vector in which sums of `width` lanes lie side by side: each folded to half of them.
+/// Appends the lanes of the two halves of every sum, in a vector that holds sums of `width` lanes side by
+/// side. Adding them halves each sum.
 static void halves(SmallVector<int64_t>& low, SmallVector<int64_t>& high, int64_t lanes, int64_t width) {
   for (int64_t first = 0; first < lanes; first += width)
     for (int64_t i = first; i < first + width / 2; ++i) low.push_back(i), high.push_back(i + width / 2);

@@ -1,3 +1,4 @@
+// Slabs: which slabs of a phase are worked on together, and in which order.
 #include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -36,14 +37,14 @@ void PhaseLowering::run() {
   if (nonTemporal_) l_.when(nonTemporal_, {}, [&] { return orderStores(), Values(); });
 }
 
-/// Whether tasks have rows of every feature, which lie in runs of their own.
+/// True if a task has rows of every feature, with layout channels_first.
 bool PhaseLowering::streamsChannels() { return !f_.featuresLast() && hasUnits("row"); }
 
-/// Segments from which on each is one task's, however few rows a task would have.
+/// The number of segments from which on a segment is never divided between tasks.
 static constexpr int64_t kManySegments = 16;
 
-/// A task takes the segments that begin in its range, so that runs stay whole, unless there are few segments of more rows
-/// than a task's: a piece of 4 KiB in each run took 1.7 times as long in memory as whole ones.
+/// Gives a task the segments that begin in its range, so that runs stay whole, unless there are few segments
+/// with more rows than a task. Pieces of 4 KiB of each run took 1.7 times as long in memory as whole runs.
 void PhaseLowering::takeWholeSegments() {
   Value rows = arith::MaxSIOp::create(l_.b, l_.loc, f_.rows(), l_.index(1)), units = f_.units();
   Value cuts = arith::AndIOp::create(l_.b, l_.loc, l_.less(f_.chunkUnits(), rows), l_.less(f_.segments(), l_.index(kManySegments)));
@@ -54,11 +55,11 @@ void PhaseLowering::takeWholeSegments() {
   begin_ = rounded(begin_), end_ = rounded(end_);
 }
 
-/// Stores that pass the caches are weakly ordered, and what follows the task has to see them. Elsewhere a fence is not
-/// free: it waits until all stores have left the core.
+/// Non-temporal stores are weakly ordered, and the code after the task has to see them. The fence is executed
+/// only after such stores, because it waits until all stores have left the core.
 void PhaseLowering::orderStores() { LLVM::FenceOp::create(l_.b, l_.loc, LLVM::AtomicOrdering::seq_cst); }
 
-/// Every partial of the task starts at zero, also where the task has no row.
+/// Clears every partial of the task, also if the task has no row.
 void PhaseLowering::zeroPartials() {
   llvm::SetVector<Operation*> partials;
   f_.phase()->walk([&](Operation* op) {
@@ -86,7 +87,7 @@ void PhaseLowering::slab(SlabOp s) {
   if (isSplit(s)) begin = l_.index(0), end = l_.mul(f_.segments(), f_.rows());
   if (isOfRows(s)) begin = l_.index(0), end = f_.features();
   if (!large_ || s.getHead() || !s.hasSweeps() || kind_ == Kind::Column) return lower(s, begin, end);
-  // Which of the two runs depends on sizes alone, as does the order of all sums.
+  // Which version runs depends on sizes alone, and so does the order of all sums.
   l_.when(large_, {}, [&] {
     inLarge_ = true;
     rows_ = schedule_.getStream();
@@ -103,7 +104,8 @@ void PhaseLowering::slab(SlabOp s) {
   });
 }
 
-/// What is the same for all features is computed once: LLVM leaves in the loop what is loaded, and what depends on it.
+/// Emits the scalar code that is the same for all features once, before the loop over features. LLVM does not
+/// move loads, and what depends on them, out of the loop, since the stores in it may change their memory.
 void PhaseLowering::shareUniform(SlabOp s) {
   const int64_t lanes = std::exchange(lanes_, 0);
   Replica once;
@@ -131,8 +133,8 @@ void PhaseLowering::lower(SlabOp s, Value begin, Value end) {
   }
 }
 
-/// Vectors of a step in a large call: so many that no vector of a run is left over, whose stores would not go past the
-/// caches while its neighbours' do.
+/// Returns the vectors of a step in a large call, chosen so that steps fill a run: stores of a rest would not
+/// be non-temporal while those of its neighbours are.
 int64_t PhaseLowering::largeUnroll() {
   int64_t least = cacheLineUnroll(), unroll = std::max(kStreamUnroll / rows_, least), lanes = schedule_.getVector();
   auto width = Loops::constant(runWidth());
@@ -140,7 +142,7 @@ int64_t PhaseLowering::largeUnroll() {
   return unroll;
 }
 
-/// Vectors of a step that stores whole lines.
+/// Returns the vectors of a step that stores whole cache lines of every type.
 int64_t PhaseLowering::cacheLineUnroll() {
   int64_t unroll = 1;
   for (TensorOp t : f_.kernel().getOps<TensorOp>())
@@ -148,7 +150,8 @@ int64_t PhaseLowering::cacheLineUnroll() {
   return unroll;
 }
 
-/// Finds out whether the call is large, and whether all its outputs lie in whole lines.
+/// Emits the conditions of the two versions: the call is large, and all its outputs are aligned to cache
+/// lines.
 void PhaseLowering::planStreaming() {
   llvm::SetVector<Operation*> read, written;
   f_.phase()->walk([&](SweepOp sweep) {
@@ -167,14 +170,14 @@ void PhaseLowering::planStreaming() {
   nonTemporal_ = reaches(written.front(), streamNumber());
   for (Operation* t : written) nonTemporal_ = arith::AndIOp::create(l_.b, l_.loc, nonTemporal_, f_.isAligned(cast<TensorOp>(t), kCacheLine));
   if (!streamsChannels()) return;
-  // A task may begin within runs.
+  // A task may begin inside a run, and so inside a cache line.
   const int64_t perLine = kCacheLine * 8 / cast<TensorOp>(written.front()).getType().getIntOrFloatBitWidth();
   Value within = l_.rem(segmentAndRow(begin_).second, l_.index(perLine));
   Value whole = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, within, l_.index(0));
   nonTemporal_ = arith::AndIOp::create(l_.b, l_.loc, nonTemporal_, whole);
 }
 
-//===-- Lines -------------------------------------------------------------------===//
+//===-- Runs --------------------------------------------------------------------===//
 
 void PhaseLowering::runSlabs(SlabOp s, Value begin, Value end) {
   int64_t together = rowsTogether();
@@ -186,7 +189,7 @@ void PhaseLowering::runSlabs(SlabOp s, Value begin, Value end) {
   if (together > 1) l_.forEach(whole, end, 1, [&](Value unit) { markNext(unit, 1), runsOfUnits(s, unitsFrom(unit, 1)); });
 }
 
-/// Units from `unit` on are a step: where the next begins, if that matters.
+/// Sets next_ for a step of `count` units from `unit` on.
 void PhaseLowering::markNext(Value unit, int64_t count) {
   next_ = inLarge_ && schedule_.getFetch() ? l_.add(unit, l_.index(count)) : Value();
 }
@@ -250,8 +253,8 @@ void PhaseLowering::columns(SlabOp s, Value begin, Value end) {
   columnTiles(s, own ? begin : l_.index(0), own ? end : f_.features(), {.chunk = f_.task()});
 }
 
-/// Where the features do not fill a tile: what is left is one tile, which takes the one before along unless it has at
-/// least half as many vectors by itself. A pass over all rows for each vector would cost nearly as much as for a tile.
+/// Returns the last tile if the features do not fill it. A rest of less than half a tile is joined to the
+/// tile before: a pass over all rows for each vector costs nearly as much as a pass for a tile.
 std::optional<PhaseLowering::LastTile> PhaseLowering::lastTile(SlabOp s) {
   auto features = Loops::constant(f_.features());
   const int64_t lanes = schedule_.getVector(), vectors = schedule_.getTile();
@@ -265,7 +268,7 @@ std::optional<PhaseLowering::LastTile> PhaseLowering::lastTile(SlabOp s) {
 void PhaseLowering::columnTiles(SlabOp s, Value begin, Value end, Coordinates at) {
   int64_t lanes = schedule_.getVector(), vectors = s.hasSweeps() ? schedule_.getTile() : 1;
   if (auto last = lastTile(s)) {
-    // Whoever has its first feature does all of it.
+    // The task that has the first feature of the last tile does all of it.
     Value first = l_.index(last->begin);
     l_.forEach(begin, l_.min(end, first), vectors * lanes, [&](Value f) { columnTile(s, at, f, vectors); });
     Value mine = arith::AndIOp::create(l_.b, l_.loc, l_.less(begin, l_.add(first, l_.index(1))), l_.less(first, end));
