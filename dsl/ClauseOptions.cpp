@@ -14,13 +14,13 @@ bool contains(const std::vector<std::string>& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// C26: whether the double is the whole number that stands there in digits.
+/// Rule C26: true if the double equals the whole number that its digits say.
 bool isHeld(const Token& number) {
   const std::string_view digits = number.text.substr(number.text[0] == '+' ? 1 : 0);
   const char* const end = digits.data() + digits.size();
   int64_t exact = 0;
   const auto [stop, status] = std::from_chars(digits.data(), end, exact);
-  if (stop != end || status != std::errc()) return true;  // no digits alone, or more than any rule allows
+  if (stop != end || status != std::errc()) return true;  // not only digits, or larger than any rule allows
   return number.number < 0x1p63 && static_cast<int64_t>(number.number) == exact;
 }
 
@@ -43,7 +43,7 @@ bool BuildContext::number(const Token& token, double& out) const {
 bool BuildContext::whole(const Token& token, int64_t& out) const {
   double value = 0;
   if (!number(token, value)) return false;
-  // C26: 2^53 is where doubles stop to hold every whole number.
+  // C26: up to 2^53 a double holds every whole number.
   if (value != std::floor(value) || std::abs(value) > 9007199254740992.0) {
     fail(token, "C26", inQuotes(token.text) + " is no whole number", "use a whole number of at most 2^53");
     return false;

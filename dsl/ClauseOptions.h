@@ -1,5 +1,5 @@
-// The options of one clause, e.g. `decay = 0.9, init = 1, unbiased`, and the
-// readers that bring them into the fields of a Spec.
+// The options of one clause, e.g. `decay = 0.9, init = 1, unbiased`, and the functions that read them into
+// the fields of a Spec.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace normc {
 
-/// Where the readers of one norm report and note places.
+/// The context of the readers of one norm: they report errors and record places.
 struct BuildContext {
   const SourceText& source;
   Places& places;
@@ -24,7 +24,7 @@ struct BuildContext {
     places[std::move(key)] = {at.where, source.line(at.where.line)};
   }
 
-  // Readers: they report what does not fit and leave `out` as it was.
+  // Readers: on an error they report it, leave `out` unchanged and return false.
   bool number(const Token&, double& out) const;
   bool whole(const Token&, int64_t& out) const;
   bool groups(const Token&, Groups& out) const;
@@ -41,16 +41,16 @@ struct BuildContext {
   void unknownWord(const Token&, const std::vector<std::string>& known) const;
 };
 
-/// A number without a name.
+/// True if the item is a number without a name.
 inline bool isNumber(const Item& item) { return !item.key && item.value.kind == Token::Number; }
-/// Whether two items are one number that was written with a comma: 4,000.
+/// True if two items are one number that was written with a comma: 4,000.
 bool isDivided(const Item& before, const Item& after);
 
-/// Named options, each at most once (C2), none that is unknown.
+/// The named options of a clause. Reports unknown ones and those given twice (C2).
 class Options {
  public:
-  /// `owner`: as in messages, e.g. "'renorm std'". `clause`: the first part of
-  /// the places' keys. `flags`: options that are one word without a value.
+  /// `owner`: the text in messages, e.g. "'renorm std'". `clause`: the first part of the places' keys.
+  /// `flags`: options that are one word without a value.
   Options(const BuildContext&, const std::vector<Item>&, const std::string& owner, const std::string& clause,
           const std::vector<std::string>& names, const std::vector<std::string>& flags = {});
 

@@ -1,5 +1,4 @@
-// The words of the language, one table per enumeration: what the parser accepts
-// and the printer writes.
+// The words of the language, one table for each enumeration: what the parser accepts and the printer writes.
 #pragma once
 
 #include <cstddef>

@@ -8,7 +8,7 @@
 namespace normc {
 namespace {
 
-struct Habit {
+struct ForeignWord {
   std::string_view word;   // elsewhere
   std::string_view means;  // here: the hint is given where this is legal
   std::string_view hint;
@@ -23,7 +23,7 @@ constexpr std::string_view kRunningMomentum =
 constexpr std::string_view kChannels =
     "write 'rows' for one statistic per channel, over all rows of the batch; 'features' is one per row, over its channels";
 
-constexpr Habit kHabits[] = {
+constexpr ForeignWord kForeignWords[] = {
     {"eps", "epsilon", "write 'epsilon'"},
     {"momentum", "decay", kMomentum},
     {"momentum", "running", kRunningMomentum},
@@ -49,7 +49,7 @@ constexpr Habit kHabits[] = {
     {"nhwc", "features_last", "write 'features_last', or leave the layout out: it is the default"},
 };
 
-// First options that a number without a name is likely meant for.
+// The options that a number without a name is most likely meant for, in this order.
 constexpr std::string_view kNumberOptions[] = {"decay", "groups", "steps", "rmax", "limit"};
 
 constexpr const char* kCompute = "write the number itself; a problem can bind a name: 'groups = heads'";
@@ -57,7 +57,7 @@ constexpr const char* kCompute = "write the number itself; a problem can bind a 
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
 bool isLetter(char c) { return ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '_'; }
 
-// Whether the text ends in a word rather than in a number or a blank.
+// True if the text ends in a word, not in a number or a blank.
 bool endsInWord(std::string_view text) {
   const auto start = std::find_if_not(text.rbegin(), text.rend(), [](char c) { return isLetter(c) || isDigit(c); });
   return start != text.rbegin() && isLetter(*start.base());
@@ -67,10 +67,10 @@ bool endsInWord(std::string_view text) {
 
 std::string hintFor(std::string_view word, const std::vector<std::string>& known, const std::string& otherwise) {
   const bool isKnown = std::find(known.begin(), known.end(), word) != known.end();
-  for (const Habit& habit : kHabits) {
-    const bool legal = std::find(known.begin(), known.end(), habit.means) != known.end();
-    if (!isKnown && legal && word.size() == habit.word.size() && editDistance(word, habit.word) == 0)
-      return std::string(habit.hint);
+  for (const ForeignWord& foreign : kForeignWords) {
+    const bool legal = std::find(known.begin(), known.end(), foreign.means) != known.end();
+    if (!isKnown && legal && word.size() == foreign.word.size() && editDistance(word, foreign.word) == 0)
+      return std::string(foreign.hint);
   }
   return didYouMean(word, known, otherwise);
 }

@@ -1,7 +1,6 @@
-// The numbers of a spec: what reaches a kernel as scalar arguments.
+// The numbers of a spec: the values that a kernel takes as scalar arguments.
 //
-// One kernel serves every value of these; a package records their defaults, and
-// a plan may override each by name.
+// One kernel serves every value. A package records the defaults, and a plan may override each by name.
 #pragma once
 
 #include <limits>
@@ -12,7 +11,7 @@
 
 namespace normc {
 
-/// Which values keep the rules C22 to C26, for whoever overrides one.
+/// The legal values of a number by the rules C22 to C26, for code that overrides it.
 struct NumberRange {
   double least = -std::numeric_limits<double>::infinity();  ///< this or more
   double above = -std::numeric_limits<double>::infinity();  ///< more than this
@@ -26,8 +25,8 @@ struct Number {
   NumberRange legal;
 };
 
-/// In this order, where the spec has them: epsilon, pre_epsilon, decay,
-/// backward_decay, clamp_gamma, warmup_steps, renorm_rmax, renorm_dmax, renorm_start.
+/// Returns the numbers that the spec has, in this order: epsilon, pre_epsilon, decay, backward_decay,
+/// clamp_gamma, warmup_steps, renorm_rmax, renorm_dmax, renorm_start.
 std::vector<Number> numbers(const Spec&);
 
 }  // namespace normc

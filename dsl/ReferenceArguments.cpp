@@ -7,21 +7,21 @@
 namespace normc::reference {
 namespace {
 
-// Collects what is wrong with the lengths of a call's arguments.
+// Collects the errors in the lengths of a call's arguments.
 class Checker {
  public:
   Checker(const Problem& problem, const ReferenceCall& call) : problem_(problem), call_(call) {}
 
   std::vector<Diagnostic> run() {
     extents();
-    if (!errors_.empty()) return errors_;  // every other length follows from them
+    if (!errors_.empty()) return errors_;  // every other length depends on the extents
     const int64_t rows = call_.extents.totalRows(), features = call_.extents.features;
     const Spec& spec = *problem_.spec;
     const bool backward = problem_.entry == Entry::Backward;
     length("x", call_.x.size(), rows * features, "[segments, rows, features]");
     length("dy", call_.dy.size(), backward ? rows * features : 0, "[segments, rows, features]");
     length("scale", call_.scale.size(), spec.scale ? features : 0, "[features]");
-    // Backward reads no bias; it may come along.
+    // Backward does not read bias, but it may be given.
     if (!backward || !call_.bias.empty()) {
       length("bias", call_.bias.size(), spec.bias ? features : 0, "[features]");
     }
@@ -83,7 +83,7 @@ class Checker {
     }
   }
 
-  // A step that indexes rings must be one that has been made.
+  // A step that indexes rings must have been made.
   void steps() {
     const auto check = [this](const char* what, double step, double least) {
       if (step >= least && step <= 0x1p53 && step == std::floor(step)) return;

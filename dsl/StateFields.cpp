@@ -9,7 +9,7 @@ int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * 
 constexpr Extent kSegments{Extent::Segments, 1}, kRows{Extent::Rows, 1}, kFeatures{Extent::Features, 1};
 Extent fixed(int64_t value) { return {Extent::Fixed, value}; }
 
-// One entry per statistic.
+// Returns the shape of a field with one entry for each statistic.
 std::vector<Extent> statisticShape(const Problem& problem) {
   const Spec& spec = *problem.spec;
   switch (spec.reduce) {
@@ -84,7 +84,7 @@ std::vector<Field> savedFields(const Problem& problem) {
   const std::vector<Extent> shape = statisticShape(problem);
   const bool approximate = spec.backward == Backward::Approximate;
   const bool exactMoment = spec.backward == Backward::Exact && spec.divideBy == DivideBy::Current;
-  // Gamma = q s^2 holds where the same rows enter both directions.
+  // Gamma = q s^2 holds if the same rows enter both directions.
   const bool gammaFromMoment = approximate && spec.approximate.nu == Nu::Feedback &&
                                !(problem.mask && spec.padding == Padding::LeaveOutOfStatistics);
 

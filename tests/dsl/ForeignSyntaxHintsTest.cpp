@@ -35,7 +35,7 @@ TEST(ForeignSyntaxHints, NumbersAreDecimal) {
   const std::string noCommas = "a number has no comma: write 4000, or 0.9";
   EXPECT_EQ(said("warmup steps = 4,000"), Texts{"'warmup' has no option '000'; " + noCommas});
   EXPECT_EQ(said("running 0,9"), (Texts{"'running' has no option '0'; " + noCommas, "'running' has no option '9'; " + noCommas}));
-  EXPECT_EQ(said("epsilon 0,1"), Texts{"'epsilon' has one value, and a second one stands here; " + noCommas});
+  EXPECT_EQ(said("epsilon 0,1"), Texts{"'epsilon' takes one value, but a second one follows; " + noCommas});
 }
 
 TEST(ForeignSyntaxHints, AClauseIsItsWordAndItsValue) {
