@@ -19,7 +19,7 @@ constexpr int kWinners = 4;  ///< of which confirmation is asked, one after the 
 constexpr double kRacing = 0.5, kSample = 4e-4;
 /// Of seeds, beside the best prediction: up to where another kind is likely to be as fast, and one drawn at random worth its time.
 constexpr double kLikely = 1.25, kHopeful = 1.5;
-constexpr int kUnlike = 2;   ///< words in which two kinds differ that are another idea
+constexpr int kOtherFamily = 2;   ///< words in which two kinds differ that are another idea
 constexpr int kTries = 100;  ///< to draw a kind that is new, and as many to draw any
 
 class Searching {
@@ -238,10 +238,10 @@ class Searching {
   size_t total_ = 0;
 };
 
-/// In how many words a point differs from whoever of the list is most like it; more than kUnlike tell no more.
-int unlikeAll(const Landscape& landscape, const std::vector<size_t>& list, size_t point) {
-  int least = kUnlike;
-  for (const size_t other : list) least = std::min(least, landscape.unlike(point, other));
+/// In how many words a point differs from whoever of the list is most like it; more than kOtherFamily tell no more.
+int familyDistanceToNearest(const Landscape& landscape, const std::vector<size_t>& list, size_t point) {
+  int least = kOtherFamily;
+  for (const size_t other : list) least = std::min(least, landscape.familyDistance(point, other));
   return least;
 }
 
@@ -270,7 +270,7 @@ std::vector<size_t> seedsOf(const Landscape& landscape, const SearchOptions& opt
   take(kinds.front());
   while (!likely.empty() && int(model.size()) < options.fromModel) {
     const auto next = std::max_element(likely.begin(), likely.end(), [&](size_t a, size_t b) {
-      return unlikeAll(landscape, seeds, a) < unlikeAll(landscape, seeds, b);
+      return familyDistanceToNearest(landscape, seeds, a) < familyDistanceToNearest(landscape, seeds, b);
     });
     take(*next);
     likely.erase(next);
@@ -278,7 +278,7 @@ std::vector<size_t> seedsOf(const Landscape& landscape, const SearchOptions& opt
   for (const size_t kind : kinds) take(kind);
   for (const size_t point : landscape.ranked())
     if (std::all_of(model.begin(), model.end(),
-                    [&](size_t other) { return landscape.apart(point, other) > 1; }))
+                    [&](size_t other) { return landscape.knobDistance(point, other) > 1; }))
       take(point);
   for (const size_t point : landscape.ranked()) take(point);
   // At random of those that are not hopeless, and of new kinds as long as such are drawn.
@@ -289,7 +289,7 @@ std::vector<size_t> seedsOf(const Landscape& landscape, const SearchOptions& opt
   std::mt19937_64 random(options.seed);
   for (int left = options.atRandom, tries = 0; left > 0 && tries < 2 * kTries; ++tries) {
     const size_t point = landscape.ranked()[random() % hopeful];
-    if (tries < kTries && unlikeAll(landscape, seeds, point) == 0) continue;
+    if (tries < kTries && familyDistanceToNearest(landscape, seeds, point) == 0) continue;
     left -= add(point);
   }
   return seeds;
