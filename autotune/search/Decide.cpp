@@ -26,7 +26,7 @@ bool clearlySlower(const Samples& theirs, const Samples& ours, size_t block) {
 
 namespace {
 
-/// What a schedule has to gain, at least.
+/// Returns the least gain that a schedule needs.
 double boundFor(size_t point, const Landscape& landscape, std::optional<size_t> incumbent) {
   if (!incumbent) return kLeastGain;
   if (point == *incumbent) return kLeastGain - kHysteresis;
@@ -75,7 +75,7 @@ Decision decide(const Landscape& landscape, const std::vector<Racer>& racers, st
 
 namespace {
 
-/// The gain that processes found, in the mean, and its standard error.
+/// The mean gain over processes, and its standard error.
 struct Found {
   double gain = 0, error = 0;
 };
