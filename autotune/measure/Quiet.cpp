@@ -13,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kSteps = 4000;  // of either loop: some microseconds
+constexpr int kSteps = 4000;  // of each loop: some microseconds
 constexpr double kWaitingSlack = 1.05, kFillingSlack = 1.15;
 constexpr std::chrono::milliseconds kWait(1);
 
@@ -35,7 +35,7 @@ double waiting() {
   return since(begin);
 }
 
-/// Eight sums side by side, more than any core adds at once.
+/// Eight independent sums, more than any core adds at once.
 double filling() {
   const auto begin = Clock::now();
   uint64_t a = 1, b = 2, c = 3, d = 4, e = 5, f = 6, g = 7, h = 8;
@@ -76,7 +76,7 @@ double Quiet::sample(const std::function<double()>& take) {
     best_ = fastest(best_, fastest(before, after));
     if (patience_ <= 0 || !isDisturbed(before, after, best_)) return result;
     ++disturbed_;
-    // A busy neighbour stays for a while.
+    // A busy neighbour stays busy for a while.
     do {
       std::this_thread::sleep_for(kWait);
       after = loops_();

@@ -1,12 +1,12 @@
-// Whether a sample was disturbed: by the clock of the processor, by a program that took our core away, or by one that
-// computes beside us on the same core.
+// Detects disturbed samples: by the clock of the processor, by a program that took the core away, or by a
+// program on the other hardware thread of the core.
 //
-// The last is the usual one where a host is shared: the core's other hardware thread belongs to somebody else, and while
-// he is busy the units, the first two caches and the store queue are halved. It lasts for milliseconds to seconds, makes
-// one kernel twice as slow and another faster, and an average over both worlds says little of either.
+// The last is usual on a shared host: while the other hardware thread is busy, the units, the first two
+// caches and the store queue of the core are halved. It lasts for milliseconds to seconds and makes one
+// kernel twice as slow and another faster, so an average over both states means little.
 //
-// Two short loops of arithmetic run before and after, whose time nothing of ours can change; and the system counts how
-// often we were put off our core meanwhile.
+// Two short loops of arithmetic run before and after each sample. The measured program cannot change their
+// time. The system counts how often the thread lost its core.
 #pragma once
 
 #include <functional>
@@ -14,32 +14,35 @@
 
 namespace normc::measure {
 
-/// Seconds of two loops, and what the system counted.
+/// The seconds of the two loops, and the count of the system.
 struct Loops {
-  double waiting = std::numeric_limits<double>::infinity();  ///< each step waits for the last: the clock's frequency
-  double filling = std::numeric_limits<double>::infinity();  ///< steps fill all units: what others leave of them
-  long interruptions = 0;  ///< so far
+  /// each step depends on the last: shows the clock frequency
+  double waiting = std::numeric_limits<double>::infinity();
+  /// steps fill all units of the core: shows use by the other hardware thread
+  double filling = std::numeric_limits<double>::infinity();
+  long interruptions = 0;  ///< how often the thread lost its core so far
 };
 
-/// Both, now: some microseconds.
+/// Measures both loops; takes some microseconds.
 Loops loopsNow();
-/// The shorter of either loop.
+/// Returns the shorter time of each loop.
 Loops fastest(const Loops&, const Loops&);
 
-/// Not for several threads at once.
+/// Takes undisturbed samples. For one thread at a time.
 class Quiet {
  public:
-  /// `patience`: seconds that disturbed samples and waiting may take in all.
-  /// `known`: the fastest loops that were seen here, perhaps by another process; it starts with a few of its own.
+  /// `patience`: seconds that disturbed samples and waiting may take in all. `known`: the fastest loops seen
+  /// on this machine, perhaps by another process; the constructor adds a few of its own.
   explicit Quiet(double patience, const Loops& known = {}, std::function<Loops()> loops = loopsNow);
 
-  /// Takes samples, and waits between them, until one is undisturbed; without patience any counts.
+  /// Takes samples, with pauses, until one is undisturbed. Without patience the first counts.
   double sample(const std::function<double()>& take);
-  int disturbed() const { return disturbed_; }  ///< samples thrown away
+  int disturbed() const { return disturbed_; }  ///< number of samples that were discarded
   const Loops& best() const { return best_; }
-  double patience() const { return patience_; }  ///< what is left
+  double patience() const { return patience_; }  ///< seconds that are left
 
-  /// The rule: a loop at either end took longer than it can, by 5 % or, filling units, by 15 %; or somebody took the core.
+  /// True if a loop before or after took longer than its best by 5 %, the filling one by 15 %, or if the
+  /// thread lost its core.
   static bool isDisturbed(const Loops& before, const Loops& after, const Loops& best);
 
  private:
