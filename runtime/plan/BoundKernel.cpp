@@ -8,14 +8,15 @@
 namespace normc::runtime {
 namespace {
 
-/// The scalar from which on a CPU kernel's outputs go past the caches, and a value that no tensor reaches.
+/// The scalar parameter from which on a CPU kernel's outputs are non-temporal, and a value that no tensor
+/// reaches.
 constexpr const char* kStreamNumber = "stream_bytes";
 constexpr double kNeverBytes = double(int64_t(1) << 62);
 
-/// 2^53, to which every whole number is a double: the language takes none above it.
+/// 2^53: a double holds every whole number up to it, and the language accepts none above it.
 constexpr double kLargestWhole = double(int64_t(1) << 53);
 
-/// The rules of the language that the manifest hands on.
+/// Checks a value against the rules of the language, which the manifest holds.
 normc_status checkRange(const Scalar& scalar, double value) {
   const auto refuse = [&](const char* rule, auto... limit) {
     return fail(NORMC_INVALID_ARGUMENT, "the number `", scalar.name, "` is ", value, "; it must be ", rule, limit...);

@@ -1,7 +1,7 @@
-// One call of a plan, checked and laid out: what a back end needs to run it.
+// One call of a plan, checked and laid out: the input of a back end.
 //
-// It lives on the caller's stack and owns nothing; most of it is not initialised
-// until it is needed, because a call has to be cheap.
+// It is on the caller's stack and owns nothing. Most of it is initialised only when it is needed, because a
+// call has to be cheap.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// One call: look at every argument, refuse before anything is written, lay out
-// the operands on the stack, hand them to the device.
+// One call: checks every argument, fails before anything is written, lays out the operands on the stack, and
+// passes them to the back end.
 #include <algorithm>
 
 #include "runtime/core/Error.h"
@@ -12,12 +12,13 @@ namespace {
 
 bool mayBeLeftOut(Tensor tensor) { return tensor == kDx || tensor == kDscale || tensor == kDbias; }
 
-/// A host hands backward the same inputs whatever the norm; one that its formula does not need does no harm.
+/// True for inputs that backward accepts even if its formula does not need them, so that a host may pass the
+/// same for every norm.
 bool mayBeIgnored(const ProblemText& problem, Tensor tensor) {
   return problem.isBackward() && (tensor == kX || tensor == kScale || tensor == kBias);
 }
 
-/// State, saved statistics: memory whose fields must lie where they were published.
+/// Checks the memory of a state or of saved statistics, whose fields have published offsets.
 normc_status checkMemory(std::string_view name, const void* memory, size_t bytes, int64_t wanted) {
   if (bytes != static_cast<uint64_t>(wanted))
     return fail(NORMC_INVALID_ARGUMENT, name, " has ", bytes, " bytes; with these sizes it has ", wanted);
@@ -36,7 +37,7 @@ Region regionOf(std::string_view name, const void* memory, int64_t bytes, bool w
 }  // namespace
 
 normc_status Plan::bindTensors(Call& call) const {
-  // Which tensors, and of which types, is the same for all kernels of a plan.
+  // All kernels of a plan take the same tensors, of the same types.
   const BoundKernel& general = *kernels_.back();
   std::array<int, kTensorCount> regionOfTensor;
   regionOfTensor.fill(kNoRegion);
@@ -165,7 +166,7 @@ normc_status Plan::bindOperands(const KernelInfo& kernel, Call& call) const {
     if (given < add(needed, skipped))
       return fail(NORMC_INVALID_ARGUMENT, "workspace has ", given, " bytes; this call needs ",
                   add(needed, skipped), " (normc_plan_workspace_bytes tells what is enough for any call)");
-    // All that any x would make the call use, so that what is refused does not depend on where x lies.
+    // The range that the call may use for any address of x, so that refusals do not depend on that address.
     call.regions.add(regionOf("workspace", workspace, std::min(given, add(needed, spareBytes(kernel, needed))), true));
     workspace += skipped;
   }
@@ -179,7 +180,7 @@ normc_status Plan::bindOperands(const KernelInfo& kernel, Call& call) const {
       to.task_stride = scratch[i].taskStride;
       continue;
     }
-    const auto field = [&](const void* memory, const auto& offsets) {  // null stays null: of no elements
+    const auto field = [&](const void* memory, const auto& offsets) {  // null stays null: no elements
       to.data = memory ? static_cast<char*>(const_cast<void*>(memory)) + offsets[operand.field] : nullptr;
     };
     switch (operand.role) {
@@ -197,7 +198,7 @@ normc_status Plan::bindOperands(const KernelInfo& kernel, Call& call) const {
         field(call.saved, call.savedOffsets);
         break;
       case Role::Workspace:
-        break;  // of no elements
+        break;  // no elements
     }
   }
   return NORMC_OK;

@@ -17,7 +17,7 @@ std::string text(const std::map<std::string, int64_t>& bindings) {
   return result.empty() ? "no bindings" : result;
 }
 
-/// Why the kernel computes something else; empty if it does not.
+/// Returns why the kernel computes something else; empty if it does not.
 std::string problemDiffers(const KernelInfo& kernel, const ProblemRequest& request) {
   const ProblemText &has = kernel.parts, &wants = request.parts;
   const auto differs = [](std::string_view what, const std::string& has, const std::string& wants) {
@@ -38,7 +38,7 @@ std::string problemDiffers(const KernelInfo& kernel, const ProblemRequest& reque
   return {};
 }
 
-/// What calls of the request may have.
+/// The numbers of rows that calls of the request may have.
 struct PossibleRows {
   Range all, ofASegment;
   explicit PossibleRows(const ProblemRequest& request) {
@@ -63,7 +63,7 @@ std::string text(const Range& range) {
          " rows";
 }
 
-/// How many of the sizes the kernel serves, and why not all.
+/// Returns whether the kernel serves all, some or none of the sizes, and why not all.
 Serves serves(const KernelInfo& kernel, const ProblemRequest& request, std::string& why) {
   const PossibleRows possible(request);
   Serves worst = Serves::All;
@@ -81,10 +81,10 @@ Serves serves(const KernelInfo& kernel, const ProblemRequest& request, std::stri
   return worst;
 }
 
-/// Rows of all segments first.
+/// Returns the widths of the limits, rows of all segments first.
 std::pair<int64_t, int64_t> widthOfLimits(const KernelInfo& kernel) { return {kernel.rows.width(), kernel.run.width()}; }
 
-/// What is said of one kernel.
+/// Returns the line about one kernel.
 std::string line(size_t index, const KernelInfo& kernel, const std::string& text) {
   return "  kernel " + std::to_string(index) + " (" + kernel.problem + ", " + kernel.isa + ", " +
          kernel.generator + "): " + text + "\n";
@@ -117,7 +117,7 @@ std::string limitsText(const KernelInfo& kernel) {
   return result.empty() ? "any number of rows" : result;
 }
 
-/// What sets the better of two kernels apart; empty if only their order does.
+/// Returns the advantage of the better of two kernels; empty if only their order differs.
 std::string Selection::edge(const Candidate& better, const Candidate& other) {
   const KernelInfo &a = *better.kernel, &b = *other.kernel;
   if (better.rank != other.rank) return better.advantage;
@@ -139,7 +139,7 @@ normc_status Selection::make(const Manifest& manifest, const ProblemRequest& req
                              const Platform& platform, Selection& selection) {
   Selection made;
   bool related = false, otherDevice = false;
-  const KernelInfo* undivided = nullptr;  // would serve, if the request's features made whole groups
+  const KernelInfo* undivided = nullptr;  // would serve if its groups divided the request's features
   for (size_t i = 0; i < manifest.kernels.size(); ++i) {
     const KernelInfo& kernel = manifest.kernels[i];
     if (kernel.parts.norm != request.parts.norm || kernel.parts.entry != request.parts.entry) continue;

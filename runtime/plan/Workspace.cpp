@@ -10,16 +10,17 @@ namespace {
 int64_t ceilDivide(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 int64_t nearestQuotient(int64_t a, int64_t b) { return a / b + (a % b > b / 2); }
 
-/// Groups that are enough for many threads: fewer are taken apart rather than left to one.
+/// The number of groups that is enough for many threads; fewer groups are divided between tasks.
 constexpr int64_t kManyGroups = 32;
 
-/// Chunks that are enough for many threads: with fewer, threads count for more than what is left by each chunk.
+/// The number of chunks that is enough for many threads. With fewer, more chunks gain more than their
+/// partials cost.
 constexpr int64_t kManyChunks = 16;
 
-/// Bytes of an x-sized output that is left out, where each task has a line of its own to write instead.
+/// The most bytes of scratch for rows of their own, one for each task, if an x-sized output is left out.
 constexpr int64_t kOwnLines = 16 << 20;
 
-/// Bytes of scratch that the operand needs; 0 if it needs none.
+/// Returns the bytes of scratch that the operand needs; 0 if it needs none.
 int64_t scratchBytes(const KernelInfo& kernel, const Operand& operand, const Sizes& sizes,
                      const normc_cut* cuts, const LeftOut& leftOut, int64_t& taskStride) {
   const int64_t width = bytes(operand.type);
@@ -37,9 +38,9 @@ int64_t scratchBytes(const KernelInfo& kernel, const Operand& operand, const Siz
   }
   if (!leftOut.tensors[operand.tensor]) return 0;
   if (!isXSized(operand.tensor)) return multiply(sizes.features, width);
-  if (kernel.onCuda()) return 0;  // such a kernel asks the pointer
-  // One line of the contiguous axis for each task, which every line of the task overwrites; if that is much, one for all of
-  // them: nobody reads it.
+  if (kernel.onCuda()) return 0;  // such a kernel tests the pointer
+  // One row of the contiguous axis for each task, which every row of the task overwrites. If that is too much
+  // memory, all tasks share one row, because no code reads it.
   const int64_t line = kernel.parts.channelsFirst() ? sizes.rows : sizes.features;
   const int64_t lineBytes = roundUp(multiply(line, width), kAlignment);
   int64_t tasks = 0;
@@ -49,24 +50,26 @@ int64_t scratchBytes(const KernelInfo& kernel, const Operand& operand, const Siz
   return own ? multiply(tasks, lineBytes) : lineBytes;
 }
 
-/// The most that any call of at most these sizes needs: of fewer tasks each may have a line where more of them share one.
+/// Returns the most bytes that any call of at most these sizes needs: with fewer tasks each may have a row of
+/// its own.
 int64_t mostScratchBytes(const KernelInfo& kernel, const Operand& operand, const Sizes& sizes, const normc_cut* cuts) {
   int64_t taskStride = -1;
   const int64_t size = scratchBytes(kernel, operand, sizes, cuts, LeftOut::everything(), taskStride);
   return taskStride == 0 ? std::max(size, kOwnLines) : size;
 }
 
-/// The least length of a chunk.
+/// Returns the least length of a chunk.
 int64_t leastUnits(const Phase& phase, const Sizes& sizes, const normc_cut* cuts) {
   return ceilDivide(phase.minUnits, std::max<int64_t>(elements(phase.weight, sizes, cuts), 1));
 }
 
-/// The next offset at or after `offset` that lies `place` bytes into a page.
+/// Returns the next offset at or after `offset` that is `place` bytes into a page.
 int64_t nextAt(int64_t offset, int64_t place) {
   return offset >= kHuge - kPage ? offset : offset + ((place - offset) & (kPage - 1));
 }
 
-/// The most chunks of any call of at most these sizes: as many as of the least length, but not more than allowed.
+/// Computes the most chunks of any call of at most these sizes: as many as of the least length, but not more
+/// than allowed.
 bool boundCuts(const KernelInfo& kernel, const Sizes& sizes, normc_cut* cuts) {
   for (size_t i = 0; i < kernel.phases.size(); ++i) {
     const Phase& phase = kernel.phases[i];
@@ -88,7 +91,7 @@ bool computeCuts(const KernelInfo& kernel, const Sizes& sizes, normc_cut* cuts) 
     normc_cut& cut = cuts[i];
     cut.units = elements(phase.units, sizes, cuts);
     if (cut.units == kHuge) return false;
-    // Of equal length: what a last chunk lacks, one thread waits for.
+    // Chunks have equal length, since one thread would wait for a longer last one.
     const int64_t least = std::max({leastUnits(phase, sizes, cuts), ceilDivide(cut.units, phase.maxChunks),
                                     std::min(phase.enoughUnits, ceilDivide(cut.units, kManyChunks))});
     const int64_t even = ceilDivide(std::max<int64_t>(cut.units, 1), std::max<int64_t>(nearestQuotient(cut.units, least), 1));
@@ -134,7 +137,7 @@ int64_t enoughWorkspace(const KernelInfo& kernel, const Sizes& sizes) {
   int64_t needed = 0;
   for (const Operand& operand : kernel.operands) {
     const int64_t size = mostScratchBytes(kernel, operand, most, cuts.data());
-    const int64_t apart = size >= kApart && !kernel.onCuda() ? kPage : 0;  // wherever in a page it is to begin
+    const int64_t apart = size >= kApart && !kernel.onCuda() ? kPage : 0;  // for any offset in a page
     needed = add(needed, add(roundUp(size, kAlignment), apart));
   }
   if (needed >= kHuge - kPage) return kHuge;
