@@ -1,4 +1,4 @@
-// Where memory lies, and a block of it that one of our objects owns.
+// The device of memory, and a block of memory that an object of the runtime owns.
 #pragma once
 
 #include <cstddef>
@@ -8,19 +8,19 @@
 
 namespace normc::runtime {
 
-/// The device of a plan: its tensors, state and workspace lie there.
+/// The device of a plan, on which its tensors, state and workspace are.
 struct Place {
   DLDeviceType type = kDLCPU;
   int32_t id = 0;
-  std::string name = "the CPU";   ///< in errors; "cuda:0"
-  const void* context = nullptr;  ///< of the driver; memory of one means nothing in another
+  std::string name = "the CPU";   ///< its name in errors, e.g. "cuda:0"
+  const void* context = nullptr;  ///< the driver's context; memory of one is invalid in another
 
   bool onHost() const { return type == kDLCPU; }
   bool sameDevice(const Place& other) const { return type == other.type && id == other.id; }
 };
 
-/// A block of memory there, aligned to 64 bytes. Its own copies have happened when they return; the caller
-/// orders them with whatever else uses the memory.
+/// A block of memory on a device, aligned to 64 bytes. Its copies are complete when they return; the caller
+/// orders them with other uses of the memory.
 class MemoryBlock {
  public:
   virtual ~MemoryBlock() = default;
@@ -29,7 +29,7 @@ class MemoryBlock {
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
 
-  /// Between the block, from `offset` on, and memory of the host.
+  /// Copies between the block, from `offset` on, and memory of the host.
   virtual normc_status read(size_t offset, void* to, size_t bytes) const = 0;
   virtual normc_status write(size_t offset, const void* from, size_t bytes) = 0;
 

@@ -1,6 +1,6 @@
-// The sizes of one call, and shapes that are computed from them.
+// The sizes of one call, and shapes that depend on them.
 //
-// Products saturate instead of wrapping: whoever gets kHuge refuses the call.
+// Sums and products saturate at kHuge instead of wrapping; the runtime refuses a call with such a size.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace normc::runtime {
 
 inline constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
 
-/// For factors that are not negative.
+/// Returns the product of factors that are not negative; kHuge on overflow.
 inline int64_t multiply(int64_t a, int64_t b) {
   int64_t product;
   return __builtin_mul_overflow(a, b, &product) ? kHuge : product;
@@ -23,12 +23,12 @@ inline int64_t add(int64_t a, int64_t b) {
   int64_t sum;
   return __builtin_add_overflow(a, b, &sum) ? kHuge : sum;
 }
-/// To the next multiple of `to`, a power of two.
+/// Returns the next multiple of `to`, a power of two; kHuge on overflow.
 inline int64_t roundUp(int64_t value, int64_t to) {
   return value > kHuge - to ? kHuge : (value + to - 1) & -to;
 }
 
-/// What every block of memory that the runtime lays out begins at a multiple of.
+/// The alignment, in bytes, of every block of memory that the runtime lays out.
 inline constexpr int64_t kAlignment = 64;
 
 struct Sizes {
@@ -41,7 +41,7 @@ struct Factor {
   enum Kind : uint8_t { Fixed, Segments, Rows, Features, Chunks } kind = Fixed;
   int64_t value = 1;  ///< Fixed: the number. Chunks: the phase.
 
-  /// `cuts` is only read for Chunks.
+  /// Returns the value of the factor. `cuts` is read for Chunks only.
   int64_t of(const Sizes& sizes, const normc_cut* cuts) const {
     switch (kind) {
       case Fixed:

@@ -1,11 +1,12 @@
-// The number in an enumeration that a C caller filled.
+// Reads an enumeration that a C caller filled.
 #pragma once
 
 #include <cstring>
 
 namespace normc::runtime {
 
-/// It may be any: to load one that the enumeration does not name as the enumeration would be undefined.
+/// Returns the number that is stored, which may be none of the enumerators. To load such a number as the
+/// enumeration would be undefined behaviour.
 template <typename Enum>
 int uncheckedEnumValue(const Enum& value) {
   int number;

@@ -29,7 +29,7 @@ struct PhaseCall {
   }
 };
 
-/// A phase on the threads of a host, of which each task is one.
+/// A phase on the threads of a host. Each task of the host's parallel_for takes chunks as one thread.
 class HostTasks {
  public:
   HostTasks(PhaseCall& call, const Threads& threads)
@@ -38,12 +38,12 @@ class HostTasks {
         tasks_(threads.limit > 0 ? std::min<int64_t>(call.chunks, threads.limit) : call.chunks),
         shares_(call.chunks, tasks_) {}
 
-  /// What the host's parallel_for returned.
+  /// Returns the result of the host's parallel_for.
   int run() {
     return threads_.parallelFor(
         threads_.ctx, tasks_, [](void* self, int64_t task) { static_cast<HostTasks*>(self)->work(task); }, this);
   }
-  /// False where it returned without having called a task.
+  /// False if it returned before all chunks were taken.
   bool haveRun() const { return shares_.allDrawn(); }
 
  private:
@@ -88,8 +88,8 @@ CpuBackend::CpuBackend(const Binding& binding)
       std::any_of(phases.begin(), phases.end(), [](const Phase& p) { return p.maxChunks > 1; }));
   for (const Phase& phase : phases) hasWarmup_ |= phase.warmupOnly;
   warmupScalar_ = indexOf(kernel_.scalars, "warmup_steps");
-  // The step that decides is that of this forward: backward finds it among what forward saved, since further
-  // forwards may have counted on in the state.
+  // The step that decides is that of this forward. Backward reads it from what forward saved, because later
+  // forwards may have incremented the step in the state.
   stepField_ = indexOf(kernel_.parts.isBackward() ? kernel_.saved : kernel_.state, "step");
 
   description_ = "processor: " + std::string(normc_cpu_isa());
@@ -109,7 +109,7 @@ normc_status CpuBackend::create(const Binding& binding, std::unique_ptr<Backend>
 
 normc_status CpuBackend::bindCode(const Package& package) {
   if (const normc_status status = package.load(kernel_.blob, code_); status != NORMC_OK)
-    return status == NORMC_FAILED_PRECONDITION ? kUnfit : status;  // code that the loader does not take
+    return status == NORMC_FAILED_PRECONDITION ? kUnfit : status;  // code that the loader refuses
   for (const Phase& phase : kernel_.phases) {
     void* const symbol = code_->symbol(phase.symbol.c_str());
     if (!symbol)
@@ -127,7 +127,7 @@ normc_status CpuBackend::checkSteady(std::string_view problem) const {
 }
 
 int64_t CpuBackend::step(const Call& call) const {
-  const bool backward = kernel_.parts.isBackward();  // saved has the number of the forward that wrote it
+  const bool backward = kernel_.parts.isBackward();  // saved holds the step of the forward that wrote it
   const char* const memory = backward ? call.saved : call.stateIn;
   int64_t step = 0;
   if (memory)

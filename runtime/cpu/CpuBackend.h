@@ -1,5 +1,5 @@
-// A kernel on the processor: its phases one after another, each by as many workers
-// as there are threads.
+// Executes a kernel on the CPU: its phases one after another, the chunks of a phase on the threads of the
+// plan.
 #pragma once
 
 #include "runtime/abi/kernel.h"
@@ -31,7 +31,7 @@ class CpuBackend final : public Backend {
   std::vector<normc_phase> phases_;
   Threads threads_;
   bool keepDenormals_, steady_;
-  bool hasWarmup_ = false;  ///< a phase that may be left out once warmup is over
+  bool hasWarmup_ = false;  ///< true if a phase may be left out after warmup
   int stepField_ = kNone, warmupScalar_ = kNone;
   std::string description_;
 };

@@ -1,8 +1,8 @@
-// Chunks of one piece of work, drawn by several threads at once.
+// Distributes the chunks of one phase among threads.
 //
-// Each thread begins with a share of its own, in order, and then helps with the
-// others'. So where threads keep to their shares, chunk i of one phase, of the next,
-// and of the next call find what they touch in the caches of one core.
+// Each thread first takes the chunks of its own share, in order, and then chunks of the other shares. So if
+// threads finish their shares, chunk i of one phase, of the next phase and of the next call finds its data in
+// the caches of one core.
 #pragma once
 
 #include <algorithm>
@@ -16,19 +16,20 @@ class WorkShares {
  public:
   static constexpr int64_t kMost = 64;
 
-  /// Of the chunks [0, chunks), for `threads` threads, both at least 1. Beyond kMost, threads have shares in common.
+  /// Divides the chunks [0, chunks) among `threads` threads, both at least 1. With more than kMost threads,
+  /// several have a share in common.
   WorkShares(int64_t chunks, int64_t threads) : chunks_(chunks), shares_(std::min({chunks, threads, kMost})) {
     for (int64_t i = 0; i < shares_; ++i) next_[i].chunk.store(firstOf(i), std::memory_order_relaxed);
   }
 
-  /// Calls run(chunk) for chunks that nobody else draws, until none is left.
+  /// Calls run(chunk) for chunks that no other thread takes, until none is left.
   template <typename Run>
   void draw(int64_t thread, Run&& run) {
     for (int64_t i = 0; i < shares_ && !allDrawn(); ++i) drawFrom((thread + i) % shares_, run);
     allDrawn_.store(true, std::memory_order_relaxed);
   }
 
-  /// Whether some call of `draw` has found nothing left.
+  /// True if a call of `draw` has found no chunk left.
   bool allDrawn() const { return allDrawn_.load(std::memory_order_relaxed); }
 
  private:
