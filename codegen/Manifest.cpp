@@ -2,8 +2,8 @@
 
 #include <numeric>
 
-#include "dsl/StateFields.h"
 #include "dsl/Numbers.h"
+#include "dsl/StateFields.h"
 
 using namespace mlir;
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "dsl/ClauseOptions.h"
 #include "dsl/ForeignSyntaxHints.h"
 #include "dsl/Nearest.h"
-#include "dsl/ClauseOptions.h"
 
 namespace normc {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <cmath>
 
+#include "dsl/EnumWords.h"
 #include "dsl/Nearest.h"
 #include "dsl/Print.h"
-#include "dsl/EnumWords.h"
 
 namespace normc {
 namespace {

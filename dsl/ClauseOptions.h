@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "dsl/Check.h"
-#include "dsl/Syntax.h"
 #include "dsl/EnumWords.h"
+#include "dsl/Syntax.h"
 
 namespace normc {
 

@@ -14,7 +14,8 @@ namespace normc {
 
 /// Returns didYouMean (Nearest.h), but first translates a common word of other frameworks if its meaning is
 /// one of `known`.
-std::string hintFor(std::string_view word, const std::vector<std::string>& known, const std::string& otherwise);
+std::string hintFor(std::string_view word, const std::vector<std::string>& known,
+                    const std::string& otherwise);
 
 /// Returns a hint for a value without a name if `options` have names; empty if none is likely.
 std::string nameHint(const Token& value, const std::vector<std::string>& options);

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "dsl/StateFields.h"
 #include "dsl/Problem.h"
+#include "dsl/StateFields.h"
 
 namespace normc {
 

@@ -5,10 +5,10 @@
 #include <limits>
 #include <set>
 
+#include "dsl/EnumWords.h"
 #include "dsl/Nearest.h"
 #include "dsl/Numbers.h"
 #include "dsl/Print.h"
-#include "dsl/EnumWords.h"
 
 namespace normc {
 namespace {

@@ -43,8 +43,8 @@
 #include <string>
 #include <vector>
 
-#include "dsl/StateFields.h"
 #include "dsl/Problem.h"
+#include "dsl/StateFields.h"
 
 namespace normc {
 

@@ -30,9 +30,9 @@
 #include <string_view>
 #include <vector>
 
-#include "dsl/StateFields.h"
 #include "dsl/Problem.h"
 #include "dsl/Reference.h"
+#include "dsl/StateFields.h"
 
 namespace normc {
 

@@ -33,15 +33,24 @@ bool isUnshared(TensorOp t) {
   return !(name == "x" && forward) && name != "dy";
 }
 
-AccessLowering::AccessLowering(Loops& loops, KernelOp kernel, PhaseOp phase, Arguments arguments, Access access)
-    : l_(loops), kernel_(kernel), phase_(phase), arguments_(std::move(arguments)), access_(access),
-      tensors_(kernel.getOps<TensorOp>()), featuresLast_(kernel.featuresLast()), statistics_(kernel.getStatistics()) {
+AccessLowering::AccessLowering(Loops& loops, KernelOp kernel, PhaseOp phase, Arguments arguments,
+                               Access access)
+    : l_(loops),
+      kernel_(kernel),
+      phase_(phase),
+      arguments_(std::move(arguments)),
+      access_(access),
+      tensors_(kernel.getOps<TensorOp>()),
+      featuresLast_(kernel.featuresLast()),
+      statistics_(kernel.getStatistics()) {
   llvm::copy_if(tensors_, std::back_inserter(strided_), isStrided);
   segments_ = kernel.getSegmentsAreOne() ? l_.index(1) : arguments_.segments;
   features_ = kernel.getFeatures() ? l_.index(*kernel.getFeatures()) : arguments_.features;
 }
 
-Value AccessLowering::pointer(TensorOp t) { return arguments_.pointers[llvm::find(tensors_, t) - tensors_.begin()]; }
+Value AccessLowering::pointer(TensorOp t) {
+  return arguments_.pointers[llvm::find(tensors_, t) - tensors_.begin()];
+}
 
 static Value elementBytes(Loops& l, TensorOp t) {
   return l.index(std::max<int64_t>(1, t.getType().getIntOrFloatBitWidth() / 8));
@@ -175,7 +184,8 @@ static Value asWords(Loops& l, Value value) {
   return LLVM::BitcastOp::create(l.b, l.loc, type, value);
 }
 
-void AccessLowering::store(TensorOp t, Value address, Value value, Value mask, std::optional<int64_t> alignment, bool nonTemporal) {
+void AccessLowering::store(TensorOp t, Value address, Value value, Value mask,
+                           std::optional<int64_t> alignment, bool nonTemporal) {
   OpBuilder& b = l_.b;
   Value memory = buffer(t);
   value = narrowed(t, value);
@@ -185,8 +195,10 @@ void AccessLowering::store(TensorOp t, Value address, Value value, Value mask, s
     vector::MaskedStoreOp::create(b, l_.loc, memory, ValueRange{address}, mask, value);
   } else {
     auto type = cast<VectorType>(value.getType());
-    if (nonTemporal) alignment = type.getNumElements() * type.getElementTypeBitWidth() / 8, value = asWords(l_, value);
-    vector::StoreOp::create(b, l_.loc, value, memory, ValueRange{address}, nonTemporal || nonTemporal_.contains(t),
+    if (nonTemporal)
+      alignment = type.getNumElements() * type.getElementTypeBitWidth() / 8, value = asWords(l_, value);
+    vector::StoreOp::create(b, l_.loc, value, memory, ValueRange{address},
+                            nonTemporal || nonTemporal_.contains(t),
                             alignment ? llvm::MaybeAlign(*alignment) : access_.alignmentOf(type));
   }
 }

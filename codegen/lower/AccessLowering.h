@@ -97,8 +97,8 @@ class AccessLowering {
   mlir::Value widened(TensorOp t, mlir::Value stored);
   mlir::Value narrowed(TensorOp t, mlir::Value);  ///< converts to the type that `t` stores
   /// Converts and stores. `nonTemporal`: the address of a vector has to be a multiple of its size.
-  void store(TensorOp, mlir::Value address, mlir::Value value, mlir::Value mask, std::optional<int64_t> alignment = {},
-             bool nonTemporal = false);
+  void store(TensorOp, mlir::Value address, mlir::Value value, mlir::Value mask,
+             std::optional<int64_t> alignment = {}, bool nonTemporal = false);
   /// Prefetches the cache line of an element into the second-level cache. Any address is allowed.
   void prefetch(TensorOp, mlir::Value address);
 

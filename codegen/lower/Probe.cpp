@@ -41,7 +41,8 @@ Value SlabLowering::probed(TensorOp x, const Coordinates& at) {
 Value SlabLowering::probedFeature(const Coordinates& at, Value i, int64_t parts) {
   if (kind_ == Kind::Column) return at.feature;
   if (f_.featuresLast()) return l_.add(at.feature, l_.stratifiedOffset(runWidth(), i, parts));
-  return slab_.isPer("group") ? l_.add(at.feature, l_.stratifiedOffset(f_.groupWidth("group"), i, parts)) : at.feature;
+  return slab_.isPer("group") ? l_.add(at.feature, l_.stratifiedOffset(f_.groupWidth("group"), i, parts))
+                              : at.feature;
 }
 
 Coordinates SlabLowering::probedPlace(Coordinates at, Value i, int64_t parts) {
@@ -87,7 +88,9 @@ Value SlabLowering::probeRows(TensorOp x, const Coordinates& at) {
   })[0];
 }
 
-StringRef SlabLowering::probedScope() { return isOfRows(slab_) ? "task" : slab_.isPer("segment") ? "slab" : "all"; }
+StringRef SlabLowering::probedScope() {
+  return isOfRows(slab_) ? "task" : slab_.isPer("segment") ? "slab" : "all";
+}
 
 /// Returns the estimate from rows with a mask: the middle of four, each the first valid row from the middle
 /// of a quarter on. The quarters are of as many rows as are valid, counted from the first valid row. So a row

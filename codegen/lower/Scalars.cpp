@@ -1,7 +1,7 @@
 // The scalar code between sweeps: loads and stores of statistics, folds over chunks and windows, counts of
 // rows.
-#include "codegen/lower/Transcendentals.h"
 #include "codegen/lower/SlabLowering.h"
+#include "codegen/lower/Transcendentals.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -11,7 +11,8 @@ SlabLowering::Kind SlabLowering::kindOf(SlabOp slab) {
   if (slab.getPer().empty()) return Kind::Stream;
   // Scalar code alone is a loop over vectors of features, unless it samples the rows of each feature.
   if (!slab.hasSweeps() && !slab.isPer("row") && (f_.featuresLast() || slab.getBody().getOps<ProbeOp>().empty())) return Kind::Column;
-  if (f_.featuresLast()) return slab.isPer("row") ? Kind::Run : slab.isPer("feature") ? Kind::Column : Kind::Block;
+  if (f_.featuresLast())
+    return slab.isPer("row") ? Kind::Run : slab.isPer("feature") ? Kind::Column : Kind::Block;
   return slab.isPer("segment") && slab.isPer("feature") ? Kind::Run : Kind::Block;
 }
 
@@ -19,7 +20,9 @@ bool SlabLowering::hasUnits(StringRef axis) {
   return llvm::is_contained(f_.phase().getUnits().getAsValueRange<StringAttr>(), axis);
 }
 bool SlabLowering::isSplit(SlabOp slab) { return slab.isPer("row") && !hasUnits("row"); }
-bool SlabLowering::isOfRows(SlabOp slab) { return !f_.featuresLast() && slab.isPer("feature") && hasUnits("row"); }
+bool SlabLowering::isOfRows(SlabOp slab) {
+  return !f_.featuresLast() && slab.isPer("feature") && hasUnits("row");
+}
 
 Value SlabLowering::runWidth() {
   if (!f_.featuresLast()) return f_.rows();
@@ -43,7 +46,8 @@ Value SlabLowering::headUnit(Value n, int64_t head) {
   // Valid rows may not be among the first samples. Then the rows after each sample follow, up to the end of
   // its stratum.
   Value part = l_.rem(i, l_.index(head)), first = l_.mul(part, apart);
-  Value within = l_.rem(l_.add(l_.sub(l_.stratifiedOffset(all, part, head), first), l_.div(i, l_.index(head))), apart);
+  Value within =
+      l_.rem(l_.add(l_.sub(l_.stratifiedOffset(all, part, head), first), l_.div(i, l_.index(head))), apart);
   return l_.add(begin_, l_.select(l_.less(i, all), l_.add(first, within), i));
 }
 

@@ -20,7 +20,7 @@ class SlabLowering {
   struct Replica {
     Coordinates at;
     mlir::IRMapping values;
-    int64_t index = 0;   ///< among its neighbours
+    int64_t index = 0;  ///< among its neighbours
     /// null: always; else i1: false for a replica that does not exist and stores nothing
     mlir::Value active;
   };
@@ -104,19 +104,20 @@ class SlabLowering {
   /// are exact.
   mlir::Value asStored(TensorOp x, mlir::Value shift);
   /// Returns the number of valid rows among the mask's elements at place(begin) to place(end - 1), an index.
-  virtual mlir::Value countValid(mlir::Value begin, mlir::Value end, llvm::function_ref<Coordinates(mlir::Value)> place);
+  virtual mlir::Value countValid(mlir::Value begin, mlir::Value end,
+                                 llvm::function_ref<Coordinates(mlir::Value)> place);
 
   Loops& l_;
   AccessLowering& f_;
   mlir::Value begin_, end_;  ///< units of the task
   SlabOp slab_;              ///< the slab that is being lowered, and its kind
   Kind kind_ = Kind::Run;
-  int64_t lanes_ = 0;        ///< of scalar code: those of a vector in a column slab, else 0
-  mlir::Value laneMask_;     ///< of the last column tile
-  mlir::Value runBegin_;     ///< first index of a slab along the contiguous axis
-  int64_t probeWidth_ = 1;   ///< lanes that a probe loads at once
-  bool slowRoots_ = false;   ///< true if products are faster than a root and a division of lanes_ numbers
-  int64_t foldBatch_ = 1;    ///< chunks that are loaded before the first is used
+  int64_t lanes_ = 0;       ///< of scalar code: those of a vector in a column slab, else 0
+  mlir::Value laneMask_;    ///< of the last column tile
+  mlir::Value runBegin_;    ///< first index of a slab along the contiguous axis
+  int64_t probeWidth_ = 1;  ///< lanes that a probe loads at once
+  bool slowRoots_ = false;  ///< true if products are faster than a root and a division of lanes_ numbers
+  int64_t foldBatch_ = 1;   ///< chunks that are loaded before the first is used
 
  private:
   void fold(FoldOp, Replica&);

@@ -1,7 +1,7 @@
 #include "codegen/plan/Builder.h"
 
-#include "dsl/StateFields.h"
 #include "dsl/Numbers.h"
+#include "dsl/StateFields.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

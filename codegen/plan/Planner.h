@@ -40,7 +40,8 @@ llvm::SmallVector<Strategy, 2> legalStrategies(const Problem&);
 
 /// Appends a verified `norm.kernel` to the module. `vector`: the lanes of the vectors with which a probe may
 /// sum a whole row; 0: a probe never does.
-llvm::Expected<KernelOp> planKernel(mlir::ModuleOp, const Problem&, Strategy, llvm::StringRef symbol, int64_t vector = 0);
+llvm::Expected<KernelOp> planKernel(mlir::ModuleOp, const Problem&, Strategy, llvm::StringRef symbol,
+                                    int64_t vector = 0);
 
 /// Plans a kernel in a context of its own, which is destroyed when `look` returns.
 llvm::Error withPlan(const Problem&, Strategy, llvm::function_ref<void(KernelOp)> look);

@@ -1,7 +1,7 @@
 // Which strategy can serve which problem, and the reason where it cannot.
-#include "tests/codegen/Support.h"
 #include "codegen/Target.h"
 #include "codegen/targets/cpu/CpuSchedule.h"
+#include "tests/codegen/Support.h"
 
 namespace normc::codegen {
 namespace {

@@ -1,6 +1,5 @@
 // What is said to who writes as in another framework or notation.
 #include "dsl/ForeignSyntaxHints.h"
-
 #include "tests/dsl/SpecText.h"
 
 namespace normc {

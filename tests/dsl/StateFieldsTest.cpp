@@ -4,9 +4,9 @@
 
 #include <stdexcept>
 
-#include "dsl/StateFields.h"
 #include "dsl/Library.h"
 #include "dsl/Print.h"
+#include "dsl/StateFields.h"
 #include "tests/dsl/SpecText.h"
 
 namespace normc {

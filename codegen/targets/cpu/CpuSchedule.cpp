@@ -31,9 +31,15 @@ static constexpr int64_t kSquaresWidth = 1024, kLongSquaresWidth = 4096;
 static constexpr int64_t kShortRowBytes = 4 << 10;
 
 static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
-  return {{"vector", &s.vector}, {"rows", &s.rows},   {"unroll", &s.unroll},
-          {"tile", &s.tile},     {"grain", &s.grain}, {"stream", &s.stream},
-          {"scalar_tail", nullptr, &s.scalarTail}, {"ahead", nullptr, &s.ahead}, {"fetch", nullptr, &s.fetch},
+  return {{"vector", &s.vector},
+          {"rows", &s.rows},
+          {"unroll", &s.unroll},
+          {"tile", &s.tile},
+          {"grain", &s.grain},
+          {"stream", &s.stream},
+          {"scalar_tail", nullptr, &s.scalarTail},
+          {"ahead", nullptr, &s.ahead},
+          {"fetch", nullptr, &s.fetch},
           {"in_turn", nullptr, &s.inTurn}};
 }
 
@@ -43,7 +49,8 @@ std::string Schedule::text() const {
 }
 
 ScheduleAttr Schedule::attribute(mlir::MLIRContext* context) const {
-  return ScheduleAttr::get(context, name(strategy), vector, rows, unroll, tile, grain, scalarTail, stream, ahead, fetch, inTurn);
+  return ScheduleAttr::get(context, name(strategy), vector, rows, unroll, tile, grain, scalarTail, stream,
+                           ahead, fetch, inTurn);
 }
 
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
@@ -59,7 +66,8 @@ std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s,
   if (auto reason = codegen::whyIllegal(problem, s.strategy)) return reason;
   auto oneOf = [](llvm::StringRef knob, int64_t value, int64_t most) -> std::optional<std::string> {
     if (value >= 1 && value <= most && llvm::isPowerOf2_64(value)) return std::nullopt;
-    return knob.str() + " = " + std::to_string(value) + "; legal: a power of two up to " + std::to_string(most);
+    return knob.str() + " = " + std::to_string(value) + "; legal: a power of two up to " +
+           std::to_string(most);
   };
   int64_t lanes = isa.vectorBytes / bytes(problem.statistics());
   // Twice the register is allowed. LLVM splits such vectors, so that tests can run a schedule on a narrower
@@ -70,22 +78,28 @@ std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s,
   if (auto reason = oneOf("tile", s.tile, 16)) return reason;
   if (s.grain < 1) return "grain = " + std::to_string(s.grain) + "; legal: at least 1";
   if (s.rows * s.unroll > 16)
-    return "rows * unroll = " + std::to_string(s.rows * s.unroll) + " accumulators of each sum; legal: up to 16";
+    return "rows * unroll = " + std::to_string(s.rows * s.unroll) +
+           " accumulators of each sum; legal: up to 16";
   if (s.stream)
     if (auto reason = oneOf("stream", s.stream, 8)) return *reason + ", or 0";
   if (s.ahead && s.strategy == Strategy::Split) return "ahead; legal where a task has whole rows";
-  if (s.ahead && statisticWidth(problem) == 0) return "ahead; legal where a statistic is of one row, and has to be complete before it is used";
+  if (s.ahead && statisticWidth(problem) == 0)
+    return "ahead; legal where a statistic is of one row, and has to be complete before it is used";
   if (s.ahead && s.rows == 1) return "ahead with rows = 1; legal: rows of at least 2";
-  if (s.inTurn && !canStoreInTurn(problem, s.strategy)) return "in_turn; legal where a task has whole rows, or channels, each with its own statistic";
-  if (s.inTurn && s.rows == 1 && problem.layout == Layout::ChannelsFirst) return "in_turn with rows = 1; legal: rows of at least 2";
-  if (s.inTurn && s.rows == 1 && s.stream <= 1) return "in_turn with rows = 1; legal: rows, or stream, of at least 2";
+  if (s.inTurn && !canStoreInTurn(problem, s.strategy))
+    return "in_turn; legal where a task has whole rows, or channels, each with its own statistic";
+  if (s.inTurn && s.rows == 1 && problem.layout == Layout::ChannelsFirst)
+    return "in_turn with rows = 1; legal: rows of at least 2";
+  if (s.inTurn && s.rows == 1 && s.stream <= 1)
+    return "in_turn with rows = 1; legal: rows, or stream, of at least 2";
   if (narrow(problem) && !s.scalarTail && !isa.masks16)
     return "masked tails of 16-bit elements; " + isa.name.str() + " has no 16-bit masks: scalar_tail";
   return std::nullopt;
 }
 
 bool canStoreInTurn(const Problem& problem, Strategy strategy) {
-  if (problem.layout == Layout::ChannelsFirst) return problem.spec->perFeature() && strategy == Strategy::Resident;
+  if (problem.layout == Layout::ChannelsFirst)
+    return problem.spec->perFeature() && strategy == Strategy::Resident;
   return statisticWidth(problem) != 0 && strategy != Strategy::Split;
 }
 
@@ -135,34 +149,47 @@ int64_t pageOffsetsOfRows(const Problem& problem) {
 /// instead of under a mask: if one or two of them are enough, and without AVX-512, where a masked store takes
 /// as long as a dozen others.
 static bool endsInHalves(const Problem& problem, const Isa& isa, const Schedule& s) {
-  if (problem.data != DType::F32 || problem.params != DType::F32 || !problem.features || problem.layout != Layout::FeaturesLast) return false;
-  if (usesColumnTiles(problem, s.strategy) || s.strategy == Strategy::Split || problem.spec->pre) return false;
-  const int64_t run = problem.spec->perFeature() ? *problem.features : statisticWidth(problem), rest = run % s.vector;
+  if (problem.data != DType::F32 || problem.params != DType::F32 || !problem.features ||
+      problem.layout != Layout::FeaturesLast)
+    return false;
+  if (usesColumnTiles(problem, s.strategy) || s.strategy == Strategy::Split || problem.spec->pre)
+    return false;
+  const int64_t run = problem.spec->perFeature() ? *problem.features : statisticWidth(problem),
+                rest = run % s.vector;
   return rest && run > s.vector && (isa.registers < 32 || rest <= 2);
 }
 
 /// Returns the number of rows whose x has `size` bytes, between 1 and `most`.
 static int64_t rowsOf(int64_t size, const Problem& problem, int64_t most) {
-  return std::clamp<int64_t>(size / (problem.features.value_or(kUnknownFeatures) * bytes(problem.data)), 1, most);
+  return std::clamp<int64_t>(size / (problem.features.value_or(kUnknownFeatures) * bytes(problem.data)), 1,
+                             most);
 }
 
 /// Returns the number of lanes for a statistic of that width: a narrow one fills half a register instead of
 /// one and a half.
 static int64_t lanesForWidth(int64_t width, int64_t lanes) {
-  while (lanes > 2 && (width < lanes || (width < 4 * lanes && width % lanes != 0 && width % (lanes / 2) == 0))) lanes /= 2;
+  while (lanes > 2 &&
+         (width < lanes || (width < 4 * lanes && width % lanes != 0 && width % (lanes / 2) == 0)))
+    lanes /= 2;
   return lanes;
 }
 
 /// True if the only statistic is a sum of squares: then there is little arithmetic for each element.
-static bool squaresOnly(const Problem& problem) { return problem.spec->center == Center::None && problem.spec->reduce == Reduce::Features; }
+static bool squaresOnly(const Problem& problem) {
+  return problem.spec->center == Center::None && problem.spec->reduce == Reduce::Features;
+}
 
 /// True if a row of f32 is so short that a step may hold half of it or all, and rows begin inside cache
 /// lines. Many rows in a step would then leave many cache lines half written.
 static bool isShortUnalignedRow(const Problem& problem, const Isa& isa) {
-  if (isa.vectorBytes < kCacheLine || problem.data != DType::F32 || problem.spec->pre || !splitsCacheLines(problem)) return false;
+  if (isa.vectorBytes < kCacheLine || problem.data != DType::F32 || problem.spec->pre ||
+      !splitsCacheLines(problem))
+    return false;
   int64_t most = kShortWidth;
-  if (!problem.spec->perFeature()) most = 7 * kShortWidth / 4;
-  else if (problem.entry == Entry::Forward || problem.spec->needsBatchStatistics()) most = 5 * kShortWidth / 4;
+  if (!problem.spec->perFeature())
+    most = 7 * kShortWidth / 4;
+  else if (problem.entry == Entry::Forward || problem.spec->needsBatchStatistics())
+    most = 5 * kShortWidth / 4;
   return *problem.features > kShortWidth / 2 && *problem.features < most;
 }
 
@@ -177,12 +204,15 @@ static bool sharesOnlySums(const Problem& problem) {
 /// cross a cache line. The units of a Zen 4 have 256 bits, and it gains 5 to 8 %; other cores lose up to a
 /// third.
 static bool usesHalfRegister(const Problem& problem, const Isa& isa) {
-  if (isa.core != Core::Zen || isa.vectorBytes < kCacheLine || problem.data != DType::F32 || problem.entry == Entry::Backward) return false;
+  if (isa.core != Core::Zen || isa.vectorBytes < kCacheLine || problem.data != DType::F32 ||
+      problem.entry == Entry::Backward)
+    return false;
   if (!problem.features || problem.layout != Layout::FeaturesLast || problem.spec->pre) return false;
   const int64_t width = statisticWidth(problem), odd = *problem.features * bytes(problem.data) % kCacheLine;
   if (problem.spec->perFeature()) return problem.entry == Entry::Infer && odd != 0;
   if (width < kShortWidth / 2) return false;
-  if (squaresOnly(problem)) return (width <= kSquaresWidth || odd == kCacheLine / 2) && !isShortUnalignedRow(problem, isa);
+  if (squaresOnly(problem))
+    return (width <= kSquaresWidth || odd == kCacheLine / 2) && !isShortUnalignedRow(problem, isa);
   return width < (odd ? kShortWidth : 3 * kShortWidth / 4);
 }
 
@@ -205,9 +235,12 @@ static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) 
   if (!perFeature && width) {
     if (width > kLongWidth) return 1;
     const bool narrow = problem.data != DType::F32;
-    if (wide && !narrow && !backward && squaresOnly(problem) && width > kSquaresWidth && width <= kLongSquaresWidth) return 1;
+    if (wide && !narrow && !backward && squaresOnly(problem) && width > kSquaresWidth &&
+        width <= kLongSquaresWidth)
+      return 1;
     // Sixteen registers do not hold the values of two centred rows.
-    if (!wide && backward && !squaresOnly(problem) && width > kShortWidth && width <= 2 * kMiddleWidth) return 1;
+    if (!wide && backward && !squaresOnly(problem) && width > kShortWidth && width <= 2 * kMiddleWidth)
+      return 1;
     if (width > kMiddleWidth && !backward && usesRegisterPairs(problem, isa)) return 4;
     if (width > kMiddleWidth || (ahead && backward)) return 2;
   }
@@ -221,17 +254,21 @@ static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) 
   // Without sums rows have nothing to share.
   if (perFeature && problem.entry == Entry::Infer && !problem.spec->pre) return 1;
   // The same holds for any two rows of a step.
-  const int64_t conflictFree = perFeature && offsets > 2 ? std::max<int64_t>(rowsWithoutPageConflict(problem), 2) : 8;
+  const int64_t conflictFree =
+      perFeature && offsets > 2 ? std::max<int64_t>(rowsWithoutPageConflict(problem), 2) : 8;
   if (!wide || !problem.features) return std::min<int64_t>(conflictFree, 4);
   // Many narrow rows share the cost of one statistic. A backward has no registers for eight.
-  if (width && ahead && !backward && width < kShortWidth && squaresOnly(problem) && !usesRegisterPairs(problem, isa)) return 4;
+  if (width && ahead && !backward && width < kShortWidth && squaresOnly(problem) &&
+      !usesRegisterPairs(problem, isa))
+    return 4;
   if (width) return std::min<int64_t>(conflictFree, !backward && width <= 3 * kShortWidth ? 8 : 4);
   return conflictFree;
 }
 
 bool usesColumnTiles(const Problem& problem, Strategy strategy) {
   if (problem.layout != Layout::FeaturesLast) return false;
-  return problem.spec->perFeature() ? strategy == Strategy::Resident : problem.spec->reduce == Reduce::Segment;
+  return problem.spec->perFeature() ? strategy == Strategy::Resident
+                                    : problem.spec->reduce == Reduce::Segment;
 }
 
 llvm::SmallVector<Strategy, 2> strategies(const Problem& problem) {
@@ -259,11 +296,14 @@ static int64_t unrollOf(const Problem& problem, const Isa& isa, const Schedule& 
   const bool wide = isa.registers >= 32, backward = problem.entry == Entry::Backward;
   if (usesHalfRegister(problem, isa) && width > 3 * kShortWidth) return std::min<int64_t>(8 / s.rows, 4);
   if (problem.layout == Layout::ChannelsFirst) return 1;
-  if (s.rows == 2 && isShortUnalignedRow(problem, isa) && sharesOnlySums(problem)) return *problem.features < kShortWidth ? 4 : 8;
+  if (s.rows == 2 && isShortUnalignedRow(problem, isa) && sharesOnlySums(problem))
+    return *problem.features < kShortWidth ? 4 : 8;
   if (s.rows != 2) return s.rows == 1 ? 4 : 1;
   // In a backward sixteen registers hold the values of one vector in two rows.
   if (s.ahead || (!wide && width && backward)) return 1;
-  const bool many = problem.spec->perFeature() ? (offsets == 1 || (offsets == 2 && splitsCacheLines(problem))) && backward : width > kMiddleWidth && offsets > 1;
+  const bool many = problem.spec->perFeature()
+                        ? (offsets == 1 || (offsets == 2 && splitsCacheLines(problem))) && backward
+                        : width > kMiddleWidth && offsets > 1;
   return wide && many ? 4 : 2;
 }
 
@@ -274,8 +314,10 @@ static int64_t tileOf(const Problem& problem, const Isa& isa) {
   // go through these sets less often.
   if (pageOffsetsOfRows(problem) <= 2) return 8;
   // If strips end inside cache lines, wide strips read fewer lines twice.
-  const bool manyFeatures = problem.features && *problem.features > kShortWidth / 2 && problem.data == DType::F32;
-  if (isa.registers >= 32 && manyFeatures && problem.entry == Entry::Forward && splitsCacheLines(problem)) return 8;
+  const bool manyFeatures =
+      problem.features && *problem.features > kShortWidth / 2 && problem.data == DType::F32;
+  if (isa.registers >= 32 && manyFeatures && problem.entry == Entry::Forward && splitsCacheLines(problem))
+    return 8;
   // If the next row begins at the neighbouring cache line of a page, a narrow strip has read it before a
   // store with the same offset is made.
   if (rowsWithoutPageConflict(problem) == 1) return 2;
@@ -292,7 +334,8 @@ static int64_t rowsOfLargeCall(const Problem& problem, Strategy strategy) {
   if (problem.spec->perFeature()) {
     // With one sweep x is read and written once. With batch statistics the second sweep reads what the first
     // left in caches. Groups that are scaled one by one need few registers, and prefetch the next row.
-    if (problem.data == DType::BF16 && backward && !problem.spec->needsBatchStatistics()) return problem.spec->pre ? 1 : 2;
+    if (problem.data == DType::BF16 && backward && !problem.spec->needsBatchStatistics())
+      return problem.spec->pre ? 1 : 2;
     return !problem.spec->pre && (wide || backward) ? 8 : 4;
   }
   if (problem.spec->reduce != Reduce::Features) return 1;
@@ -315,20 +358,24 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   if (usesHalfRegister(problem, isa)) s.vector = isa.vectorBytes / 2 / bytes(problem.statistics());
   const bool perFeature = problem.spec->perFeature();
   const bool perRow = !perFeature && problem.spec->reduce == Reduce::Features;
-  const bool waitsForStatistic = width <= kShortWidth || (sharesOnlySums(problem) && isShortUnalignedRow(problem, isa));
+  const bool waitsForStatistic =
+      width <= kShortWidth || (sharesOnlySums(problem) && isShortUnalignedRow(problem, isa));
   s.ahead = problem.features && width > 0 && waitsForStatistic;
   s.rows = rowsTogether(problem, isa, s.ahead);
   s.unroll = unrollOf(problem, isa, s);
   s.tile = tileOf(problem, isa);
-  if (usesRegisterPairs(problem, isa)) s.unroll = std::max<int64_t>(s.unroll / 2, 1), s.tile = std::max<int64_t>(s.tile / 2, 1);
+  if (usesRegisterPairs(problem, isa))
+    s.unroll = std::max<int64_t>(s.unroll / 2, 1), s.tile = std::max<int64_t>(s.tile / 2, 1);
   // A task is worth waking a thread for, and the partial sums that it leaves are little work compared with
   // it.
   const bool partials = perFeature || problem.entry == Entry::Backward;
   if (problem.layout == Layout::FeaturesLast && (perFeature || perRow)) {
     s.grain = rowsOf(partials ? kTaskBytes : kTaskBytes / 4, problem, 512);
-    if (partials && perRow) s.grain = std::min(s.grain, std::max(rowsOf(kTaskBytes / 2, problem, 512), kTaskRows));
+    if (partials && perRow)
+      s.grain = std::min(s.grain, std::max(rowsOf(kTaskBytes / 2, problem, 512), kTaskRows));
   }
-  if (problem.layout == Layout::ChannelsFirst && strategy == Strategy::Streamed) s.grain = std::max(rowsOf(kRunsTaskBytes, problem, 4096), kRunsTaskRows);
+  if (problem.layout == Layout::ChannelsFirst && strategy == Strategy::Streamed)
+    s.grain = std::max(rowsOf(kRunsTaskBytes, problem, 4096), kRunsTaskRows);
   s.scalarTail = (narrow(problem) && !isa.masks16) || endsInHalves(problem, isa, s);
   s.fetch = problem.layout == Layout::FeaturesLast && (perFeature || perRow);
   s.stream = rowsOfLargeCall(problem, strategy);

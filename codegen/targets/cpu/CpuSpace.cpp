@@ -50,7 +50,8 @@ struct Moved {
 Moved transfersOf(const Problem& problem, const Schedule& s, const Load& load, const TrafficBounds& traffic) {
   const bool perFeature = problem.spec->perFeature();
   const double inputs = problem.entry == Entry::Backward ? 2 : 1;
-  const bool strips = usesColumnTiles(problem, s.strategy), channels = problem.layout == Layout::ChannelsFirst && perFeature;
+  const bool strips = usesColumnTiles(problem, s.strategy),
+             channels = problem.layout == Layout::ChannelsFirst && perFeature;
   const int64_t width = strips ? s.vector * s.tile : channels ? load.totalRows() : elementsOfRun(problem, load);
   const int64_t height = strips ? load.totalRows() : s.stream && isLarge(problem, load) ? s.stream : s.rows;
   const bool stays = double(width * height * bytes(problem.data)) * inputs <= 0.5 * double(load.ownCache);
@@ -113,8 +114,10 @@ std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa, const 
                       *problem.features % (2 * s.vector) != 0;
     const bool choice = tail && !s.scalarTail;
     space.knobs.push_back({"scalar_tail", choice ? std::vector<int64_t>{0, 1} : only(s.scalarTail), true});
-    space.knobs.push_back({"ahead", statisticWidth(problem) && !split ? std::vector<int64_t>{0, 1} : only(0), true});
-    space.knobs.push_back({"in_turn", canStoreInTurn(problem, s.strategy) ? std::vector<int64_t>{0, 1} : only(0), true});
+    space.knobs.push_back(
+        {"ahead", statisticWidth(problem) && !split ? std::vector<int64_t>{0, 1} : only(0), true});
+    space.knobs.push_back(
+        {"in_turn", canStoreInTurn(problem, s.strategy) ? std::vector<int64_t>{0, 1} : only(0), true});
     const bool large = isLarge(problem, load) && s.stream;
     space.knobs.push_back({"fetch", large ? std::vector<int64_t>{0, 1} : only(s.fetch), true});
     spaces.push_back(std::move(space));

@@ -1,9 +1,9 @@
 #include "codegen/targets/cpu/CpuTarget.h"
 
 #include "codegen/targets/cpu/Compile.h"
-#include "codegen/targets/cpu/Object.h"
-#include "codegen/targets/cpu/DefaultCandidates.h"
 #include "codegen/targets/cpu/CpuSpace.h"
+#include "codegen/targets/cpu/DefaultCandidates.h"
+#include "codegen/targets/cpu/Object.h"
 
 namespace normc::codegen::cpu {
 namespace {

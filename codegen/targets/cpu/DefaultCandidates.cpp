@@ -48,10 +48,12 @@ static std::optional<int64_t> splitRows(const Problem& problem, const Isa& isa) 
 
 /// Returns the candidates for layout channels_first. The first reads x in the order of memory and serves any
 /// call.
-static std::vector<DefaultCandidate> channelCandidates(const Problem& problem, const Schedule& whole, const Schedule& ordered) {
+static std::vector<DefaultCandidate> channelCandidates(const Problem& problem, const Schedule& whole,
+                                                       const Schedule& ordered) {
   const bool backward = problem.entry == Entry::Backward, map = isMap(problem);
   const int64_t size = bytes(problem.data), most = map ? kUnalignedResidentBytes : backward ? kResidentRunsBytesBackward : kResidentRunsBytes;
-  std::vector<DefaultCandidate> list{{ordered}, {whole, {.rowsMax = std::max<int64_t>(most / (problem.features.value_or(1024) * size), 1)}}};
+  std::vector<DefaultCandidate> list{
+      {ordered}, {whole, {.rowsMax = std::max<int64_t>(most / (problem.features.value_or(1024) * size), 1)}}};
   if (map || !problem.spec->needsBatchStatistics()) return list;
   if (backward && size > 2) list.push_back({whole, {.rowsMax = kChannelBytesBackward / size, .runMin = kRunBytesBackward / size}});
   list.push_back({whole, {.runMin = (size > 2 ? kLongRunBytes : kLongRunBytesNarrow) / size}});
@@ -72,10 +74,13 @@ static int64_t residentBytes(const Problem& problem, const Isa& isa) {
 static int64_t residentRows(const Problem& problem, const Isa& isa) {
   const int64_t row = problem.features.value_or(1024) * bytes(problem.data);
   if (isa.core == Core::Cove && !isMap(problem))
-    if (auto bytes = residentBytesOnIntelCove(problem, isa)) return std::clamp<int64_t>(*bytes / row, 1, kResidentRows);
+    if (auto bytes = residentBytesOnIntelCove(problem, isa))
+      return std::clamp<int64_t>(*bytes / row, 1, kResidentRows);
   const int64_t twice = problem.entry == Entry::Backward ? kCollidingRowsBackward : kCollidingRowsReadTwice;
   const int64_t colliding = problem.spec->needsBatchStatistics() ? twice : kCollidingRows;
-  const int64_t most = isMap(problem) ? kMapRows : pageOffsetsOfRows(problem) == 1 ? (row % kPage ? kCollidingRows : colliding) : kResidentRows;
+  const int64_t most = isMap(problem)                    ? kMapRows
+                       : pageOffsetsOfRows(problem) == 1 ? (row % kPage ? kCollidingRows : colliding)
+                                                         : kResidentRows;
   return std::clamp<int64_t>(residentBytes(problem, isa) / row, 1, most);
 }
 
@@ -84,7 +89,8 @@ std::vector<DefaultCandidate> defaultCandidates(const Problem& problem, const Is
   for (Strategy strategy : strategies(problem)) list.push_back({defaultSchedule(problem, isa, strategy)});
   if (list.size() < 2) return list;
   if (problem.spec->perFeature()) {
-    if (problem.layout == Layout::ChannelsFirst) return channelCandidates(problem, list[0].schedule, list[1].schedule);
+    if (problem.layout == Layout::ChannelsFirst)
+      return channelCandidates(problem, list[0].schedule, list[1].schedule);
     list[1].limits.rowsMax = residentRows(problem, isa);
     return list;
   }

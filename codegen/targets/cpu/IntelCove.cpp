@@ -14,7 +14,8 @@ static constexpr int64_t kShortGroup = 64;
 /// The elements of x that a second-level cache of 2 MiB holds together with dy and dx, and the features from
 /// which on the columns of a backward pay for all of them. Sums about a mean are more sums, so they need
 /// fewer features.
-static constexpr int64_t kSplitElements = 128 << 10, kSplitFeatures = 2048, kSplitCentered = 1536, kSplitRows = 16;
+static constexpr int64_t kSplitElements = 128 << 10, kSplitFeatures = 2048, kSplitCentered = 1536,
+                         kSplitRows = 16;
 /// The bytes of a row whose sums no longer fit in the first-level cache.
 static constexpr int64_t kLongRowBytes = 32 << 10;
 static constexpr int64_t kOneStrip = 256, kTwoStrips = 1024;
@@ -62,7 +63,9 @@ static void tuneColumns(const Problem& problem, Schedule& s) {
     if (row >= kTwoStrips) s.tile = 8;
     return;
   }
-  s.tile = problem.entry == Entry::Backward || problem.spec->needsBatchStatistics() || row >= kLongRowBytes ? 8 : 16;
+  s.tile = problem.entry == Entry::Backward || problem.spec->needsBatchStatistics() || row >= kLongRowBytes
+               ? 8
+               : 16;
 }
 
 /// Two rows with a long piece of each, so that stores to one row follow each other.
@@ -72,8 +75,12 @@ static void tuneStream(Schedule& s) { s.rows = 2, s.unroll = 8; }
 /// not software-pipelined.
 static void tuneGroups(const Problem& problem, Schedule& s) {
   const int64_t width = statisticWidth(problem);
-  const bool unaligned = width * bytes(problem.data) % kCacheLine != 0, backward = problem.entry == Entry::Backward;
-  if (unaligned ? width < kShortGroup || (backward && width >= kTwoVectors) : backward ? width < 2 * kShortGroup || s.rows != 2 : width < kShortGroup / 2) return;
+  const bool unaligned = width * bytes(problem.data) % kCacheLine != 0,
+             backward = problem.entry == Entry::Backward;
+  if (unaligned  ? width < kShortGroup || (backward && width >= kTwoVectors)
+      : backward ? width < 2 * kShortGroup || s.rows != 2
+                 : width < kShortGroup / 2)
+    return;
   s.rows = unaligned ? 2 : 4, s.unroll = 8 / s.rows;
   s.ahead = false, s.inTurn = unaligned;
 }
@@ -95,20 +102,28 @@ void tuneForIntelCove(const Problem& problem, const Isa& isa, Schedule& s) {
     return;
   }
   if (problem.spec->pre) {
-    if (isa.registers >= 32 && problem.data == DType::F32 && statisticWidth(problem) && problem.entry != Entry::Infer) tuneGroups(problem, s);
+    if (isa.registers >= 32 && problem.data == DType::F32 && statisticWidth(problem) &&
+        problem.entry != Entry::Infer)
+      tuneGroups(problem, s);
     return;
   }
   // Several groups in a row have not been measured.
   if (perRow && problem.groups(problem.spec->groups) > 1) return;
-  if (perRow ? problem.spec->reduce != Reduce::Features : problem.entry == Entry::Infer && !usesColumnTiles(problem, s.strategy)) return;
+  if (perRow ? problem.spec->reduce != Reduce::Features
+             : problem.entry == Entry::Infer && !usesColumnTiles(problem, s.strategy))
+    return;
   if (isa.registers < 32) return tuneForSixteenRegisters(problem, s, squaresOnly);
   // A vector of 16-bit numbers is two registers as f32, so a step has half as many vectors.
   const bool registerPairs = s.vector * bytes(problem.statistics()) > isa.vectorBytes;
   const Schedule before = s;
-  if (usesColumnTiles(problem, s.strategy)) tuneColumns(problem, s);
-  else if (!perRow) tuneStream(s);
-  else if (problem.entry == Entry::Backward) tuneBackward(problem, s, squaresOnly, registerPairs);
-  else tuneForward(problem, s, squaresOnly, registerPairs);
+  if (usesColumnTiles(problem, s.strategy))
+    tuneColumns(problem, s);
+  else if (!perRow)
+    tuneStream(s);
+  else if (problem.entry == Entry::Backward)
+    tuneBackward(problem, s, squaresOnly, registerPairs);
+  else
+    tuneForward(problem, s, squaresOnly, registerPairs);
   if (registerPairs && s.unroll != before.unroll) s.unroll = std::max<int64_t>(s.unroll / 2, 1);
   if (registerPairs && s.tile != before.tile) s.tile /= 2;
 }
@@ -152,7 +167,8 @@ std::optional<int64_t> residentBytesOnIntelCove(const Problem& problem, const Is
 }
 
 int64_t splitRowsOnIntelCove(const Problem& problem, const Isa& isa) {
-  const int64_t features = problem.features.value_or(0), least = problem.spec->center != Center::None ? kSplitCentered : kSplitFeatures;
+  const int64_t features = problem.features.value_or(0),
+                least = problem.spec->center != Center::None ? kSplitCentered : kSplitFeatures;
   if (isa.registers < 32 || features < least) return 0;
   return std::max(kSplitElements / features, kSplitRows);
 }

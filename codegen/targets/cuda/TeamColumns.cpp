@@ -115,8 +115,9 @@ void TeamLowering::holdRows(const Replica& column) {
     }
 }
 
-/// What SlabLowering::probe reads from memory, but a row for each of eight teams of a block, which tell each other. They read it
-/// again, from a cache, though a team may hold it: which one that is depends on the sizes, and a register has no index.
+/// What SlabLowering::probe reads from memory, but a row for each of eight teams of a block, which tell each
+/// other. They read it again, from a cache, though a team may hold it: which one that is depends on the
+/// sizes, and a register has no index.
 Value TeamLowering::probeHeld(TensorOp x, const Replica& column) {
   Value memory = exchange(flip_++ % 2), team = l_.div(thread_, l_.index(place_.span));
   const int64_t lanes = s_.vector > 1 ? s_.vector : 0;

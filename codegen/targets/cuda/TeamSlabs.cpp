@@ -10,8 +10,8 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-TeamLowering::TeamLowering(Loops& loops, AccessLowering& frame, const Schedule& schedule, const Launch& launch,
-                           gpu::GPUFuncOp function)
+TeamLowering::TeamLowering(Loops& loops, AccessLowering& frame, const Schedule& schedule,
+                           const Launch& launch, gpu::GPUFuncOp function)
     : SlabLowering(loops, frame), s_(schedule), launch_(launch), function_(function) {
   foldBatch_ = 8;
 }
@@ -128,7 +128,8 @@ void TeamLowering::slab(SlabOp s) {
   inside_ = {};
   if (!s.hasSweeps()) return vectors(s);
   switch (kind_) {
-    case Kind::Run: return lines(s);
+    case Kind::Run:
+      return lines(s);
     case Kind::Block: return blocks(s);
     case Kind::Column: return columns(s);
     case Kind::Stream: return stream(s);
@@ -426,7 +427,8 @@ void TeamLowering::once(const Replica& replica, TensorOp t, std::function<void()
   } else if (inBefore_) {  // every block computes it, the first stores it
     condition = both(isZero(f_.task()), both(place_.units > 1 ? isZero(place_.unit) : Value(), inside_));
   } else if (slab_.hasSweeps()) {
-    if (kind_ == Kind::Run) condition = both(isZero(place_.lane), replica.active);
+    if (kind_ == Kind::Run)
+      condition = both(isZero(place_.lane), replica.active);
     else if (kind_ == Kind::Block) condition = isZero(thread_);
     else condition = both(place_.units > 1 ? isZero(place_.unit) : Value(), inside_);
     wait = kind_ != Kind::Run;

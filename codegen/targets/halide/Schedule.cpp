@@ -92,7 +92,8 @@ Schedule defaultSchedule(const Problem& problem, const cpu::Isa& isa, Strategy s
   // Rows that begin at one place in a page push each other out of the first-level cache; those that begin a line or two
   // beside it wait for what their neighbours stored.
   const int64_t size = features * bytes(problem.data), pitch = size % kPage;
-  const bool beside = std::min(pitch, kPage - pitch) < 2 * kCacheLine && lines && problem.features && size > kPage / 2;
+  const bool beside =
+      std::min(pitch, kPage - pitch) < 2 * kCacheLine && lines && problem.features && size > kPage / 2;
   s.rows = lines && features > 4096 ? 1 : beside || cpu::pageOffsetsOfRows(problem) == 1 ? 2 : 4;
   if (lines && problem.entry != Entry::Backward) s.rows = std::min(s.rows, std::max<int64_t>(other.rows, 2));
   s.unroll = s.rows == 1 ? 4 : s.rows == 2 ? 2 : 1;

@@ -18,7 +18,8 @@ static bool calls(const Instruction& i, StringRef name) {
   return call && call->getCalledFunction() && call->getCalledFunction()->getName() == name;
 }
 
-/// LLVM 22 knows no store past the caches of 16-bit floats: it is shown words, as by the other generator (lower/AccessLowering.cpp).
+/// LLVM 22 knows no store past the caches of 16-bit floats: it is shown words, as by the other generator
+/// (lower/AccessLowering.cpp).
 static Value* asWords(IRBuilder<>& b, Value* value) {
   auto* type = cast<FixedVectorType>(value->getType());
   if (!type->getElementType()->is16bitFPTy() || type->getNumElements() % 2) return value;

@@ -106,7 +106,8 @@ class PhaseLowering : SlabLowering {
   void sideBySide(mlir::Operation&, Replica& all, Replicas&);
   /// Software-pipelines a slab: the statistics of the next runs are computed before the outputs of these are
   /// written. at(i) gives the runs for i = begin, begin + step, ... < end; the last step is complete.
-  void runsAhead(SlabOp, mlir::Value begin, mlir::Value end, int64_t step, llvm::function_ref<Replicas(mlir::Value)> at);
+  void runsAhead(SlabOp, mlir::Value begin, mlir::Value end, int64_t step,
+                 llvm::function_ref<Replicas(mlir::Value)> at);
   /// Emits a slab up to its last sweep, which returns the values that the rest uses, and from the last sweep
   /// on.
   Values front(SlabOp, Replicas);

@@ -49,7 +49,7 @@ void PhaseLowering::back(SlabOp s, Replicas replicas, ValueRange values) {
 }
 
 void PhaseLowering::runsAhead(SlabOp s, Value begin, Value end, int64_t step,
-                               llvm::function_ref<Replicas(Value)> at) {
+                              llvm::function_ref<Replicas(Value)> at) {
   l_.when(l_.less(begin, end), {}, [&] {
     Value last = l_.sub(end, l_.index(step));
     Values values = l_.forEach(begin, last, step, front(s, at(begin)), [&](Value i, ValueRange now) {
@@ -65,7 +65,8 @@ void PhaseLowering::runsAhead(SlabOp s, Value begin, Value end, int64_t step,
 void PhaseLowering::sideBySide(Operation& op, Replica& all, Replicas& replicas) {
   if (auto sweep = dyn_cast<SweepOp>(op)) {
     spread(op, all, replicas);
-    if (kind_ == Kind::Run) runSweep(sweep, replicas, &all);
+    if (kind_ == Kind::Run)
+      runSweep(sweep, replicas, &all);
     else channelSweep(sweep, replicas, &all);
   } else if (auto probe = dyn_cast<ProbeOp>(op)) {
     all.values.map(probe.getValue(), probeAll(probe, replicas));

@@ -10,7 +10,9 @@ using namespace mlir;
 namespace normc::codegen {
 
 PhaseLowering::PhaseLowering(Loops& loops, AccessLowering& frame)
-    : SlabLowering(loops, frame), schedule_(*frame.kernel().getSchedule()), rows_(schedule_.getRows()),
+    : SlabLowering(loops, frame),
+      schedule_(*frame.kernel().getSchedule()),
+      rows_(schedule_.getRows()),
       unroll_(schedule_.getUnroll()) {
   probeWidth_ = schedule_.getVector();
   slowRoots_ = true;
@@ -126,7 +128,8 @@ void PhaseLowering::shareUniform(SlabOp s) {
 void PhaseLowering::lower(SlabOp s, Value begin, Value end) {
   next_ = {};
   switch (kind_) {
-    case Kind::Run: return runSlabs(s, begin, end);
+    case Kind::Run:
+      return runSlabs(s, begin, end);
     case Kind::Block: return blocks(s, begin, end);
     case Kind::Column: return columns(s, begin, end);
     case Kind::Stream: return stream(s, begin, end);
@@ -136,7 +139,8 @@ void PhaseLowering::lower(SlabOp s, Value begin, Value end) {
 /// Returns the vectors of a step in a large call, chosen so that steps fill a run: stores of a rest would not
 /// be non-temporal while those of its neighbours are.
 int64_t PhaseLowering::largeUnroll() {
-  int64_t least = cacheLineUnroll(), unroll = std::max(kStreamUnroll / rows_, least), lanes = schedule_.getVector();
+  int64_t least = cacheLineUnroll(), unroll = std::max(kStreamUnroll / rows_, least),
+          lanes = schedule_.getVector();
   auto width = Loops::constant(runWidth());
   while (width && unroll > least && *width % (lanes * unroll)) unroll /= 2;
   return unroll;
@@ -146,7 +150,9 @@ int64_t PhaseLowering::largeUnroll() {
 int64_t PhaseLowering::cacheLineUnroll() {
   int64_t unroll = 1;
   for (TensorOp t : f_.kernel().getOps<TensorOp>())
-    if (t.isXSized()) unroll = std::max<int64_t>(unroll, kCacheLine * 8 / (schedule_.getVector() * t.getType().getIntOrFloatBitWidth()));
+    if (t.isXSized())
+      unroll = std::max<int64_t>(
+          unroll, kCacheLine * 8 / (schedule_.getVector() * t.getType().getIntOrFloatBitWidth()));
   return unroll;
 }
 
@@ -168,7 +174,9 @@ void PhaseLowering::planStreaming() {
   large_ = reaches(read.front(), largeNumber());
   if (written.empty()) return;
   nonTemporal_ = reaches(written.front(), streamNumber());
-  for (Operation* t : written) nonTemporal_ = arith::AndIOp::create(l_.b, l_.loc, nonTemporal_, f_.isAligned(cast<TensorOp>(t), kCacheLine));
+  for (Operation* t : written)
+    nonTemporal_ =
+        arith::AndIOp::create(l_.b, l_.loc, nonTemporal_, f_.isAligned(cast<TensorOp>(t), kCacheLine));
   if (!streamsChannels()) return;
   // A task may begin inside a run, and so inside a cache line.
   const int64_t perLine = kCacheLine * 8 / cast<TensorOp>(written.front()).getType().getIntOrFloatBitWidth();
@@ -183,10 +191,13 @@ void PhaseLowering::runSlabs(SlabOp s, Value begin, Value end) {
   int64_t together = rowsTogether();
   Value whole = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));
   if (isAhead() && groupsOf(s) == 1)
-    runsAhead(s, begin, whole, together, [&](Value unit) { return runReplicas(s, unitsFrom(unit, together), l_.index(0)); });
+    runsAhead(s, begin, whole, together,
+              [&](Value unit) { return runReplicas(s, unitsFrom(unit, together), l_.index(0)); });
   else
-    l_.forEach(begin, whole, together, [&](Value unit) { markNext(unit, together), runsOfUnits(s, unitsFrom(unit, together)); });
-  if (together > 1) l_.forEach(whole, end, 1, [&](Value unit) { markNext(unit, 1), runsOfUnits(s, unitsFrom(unit, 1)); });
+    l_.forEach(begin, whole, together,
+               [&](Value unit) { markNext(unit, together), runsOfUnits(s, unitsFrom(unit, together)); });
+  if (together > 1)
+    l_.forEach(whole, end, 1, [&](Value unit) { markNext(unit, 1), runsOfUnits(s, unitsFrom(unit, 1)); });
 }
 
 /// Sets next_ for a step of `count` units from `unit` on.
@@ -307,7 +318,8 @@ void PhaseLowering::columnTile(SlabOp s, Coordinates at, Value feature, int64_t 
 
 void PhaseLowering::stream(SlabOp s, Value begin, Value end) {
   for (Operation& op : s.getBody().front())
-    if (auto sweep = dyn_cast<SweepOp>(op)) f_.featuresLast() ? streamSweep(sweep, begin, end) : channelStreamSweep(sweep, begin, end);
+    if (auto sweep = dyn_cast<SweepOp>(op))
+      f_.featuresLast() ? streamSweep(sweep, begin, end) : channelStreamSweep(sweep, begin, end);
 }
 
 void PhaseLowering::body(SlabOp s, Replicas& replicas) {

@@ -23,7 +23,8 @@ void PhaseLowering::Sweep::sort() {
 
 void PhaseLowering::Sweep::flush(AccessLowering& f, bool nonTemporal) {
   sort();
-  for (Pending& p : pending) f.store(p.tensor, p.address, p.value, p.mask, {}, nonTemporal && p.tensor.isXSized());
+  for (Pending& p : pending)
+    f.store(p.tensor, p.address, p.value, p.mask, {}, nonTemporal && p.tensor.isXSized());
   pending.clear();
 }
 
@@ -131,10 +132,12 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
   auto steps = [&](Value begin, Value end, int64_t vectors, ValueRange from) {
     return l_.forEach(begin, end, vectors * lanes, from, [&](Value j, ValueRange running) {
       Values next(running);
-      if (next_ && (kind_ == Kind::Stream || s.writesNow())) prefetchNext(replicas.size(), j, vectors * lanes);
+      if (next_ && (kind_ == Kind::Stream || s.writesNow()))
+        prefetchNext(replicas.size(), j, vectors * lanes);
       for (int64_t u = 0; u < vectors; ++u)
         element(s, replicas, l_.add(j, l_.index(u * lanes)), lanes, {}, MutableArrayRef<Value>(next).drop_front(sums.empty() ? 0 : u), unroll);
-      if (inLarge_ && nonTemporal_ && vectors % cacheLineUnroll() == 0 && s.writesNow()) s.flushNonTemporal(f_, l_, nonTemporal_);
+      if (inLarge_ && nonTemporal_ && vectors % cacheLineUnroll() == 0 && s.writesNow())
+        s.flushNonTemporal(f_, l_, nonTemporal_);
       else s.flush(f_);
       return next;
     });
