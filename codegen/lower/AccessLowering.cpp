@@ -23,6 +23,7 @@ bool Access::isWhole(Value value) const {
   return type && type.getNumElements() == wholeBF16;
 }
 
+// y may be in the memory of x, dx in that of dy, and state_out in that of state_in.
 bool isUnshared(TensorOp t) {
   StringRef name = t.getSymName();
   if (t.getRole() == "state_in" || t.getRole() == "state_out") return false;
@@ -63,6 +64,7 @@ Value AccessLowering::bytesOf(TensorOp t) {
 Value AccessLowering::isAligned(TensorOp t, int64_t alignment) {
   const Arguments::Strides& stride = arguments_.strides[llvm::find(strided_, t) - strided_.begin()];
   Value all = memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, pointer(t));
+  // The address and both strides, or-ed: every row is aligned if none of them has a low bit set.
   for (Value s : {stride.segment, stride.row})
     all = arith::OrIOp::create(l_.b, l_.loc, all, l_.mul(s, elementBytes(l_, t)));
   Value odd = arith::AndIOp::create(l_.b, l_.loc, all, l_.index(alignment - 1));
@@ -70,6 +72,7 @@ Value AccessLowering::isAligned(TensorOp t, int64_t alignment) {
   return arith::AndIOp::create(l_.b, l_.loc, aligned, l_.less(l_.index(0), stride.row));
 }
 
+// A view of unknown length, made once, at the beginning of the function.
 Value AccessLowering::buffer(TensorOp t) {
   Value& buffer = buffers_[t.getSymName()];
   if (!buffer) {
@@ -108,6 +111,7 @@ std::pair<Value, Value> AccessLowering::range() {
 }
 
 Value AccessLowering::laneMask(Value count, int64_t lanes) {
+  // Adds 0, which only the run time knows.
   if (auto features = kernel_.getFeatures()) count = l_.add(count, l_.sub(arguments_.features, l_.index(*features)));
   return l_.laneMask(count, lanes);
 }
@@ -123,6 +127,7 @@ Value AccessLowering::address(TensorOp t, const Coordinates& at) {
     if (!t.isXSized()) return l_.add(position, at.row);
     Value pitched = featuresLast_ ? at.row : at.feature, unit = featuresLast_ ? at.feature : at.row;
     position = l_.add(position, l_.mul(pitched, stride.row));
+    // An output that the caller leaves out has scratch for each task.
     if (t.getAccess() == "write" && stride.task) position = l_.add(position, l_.mul(task(), stride.task));
     return l_.add(position, unit);
   }

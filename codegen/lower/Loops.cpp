@@ -78,6 +78,7 @@ Values Loops::forEach(Value begin, Value end, Value step, ValueRange init,
                       llvm::function_ref<Values(Value, ValueRange)> body, Invariants invariants) {
   auto first = constant(begin), last = constant(end), by = constant(step);
   if (first && last && *first >= *last) return Values(init);
+  // One turn needs no loop.
   if (first && last && by && *first + *by >= *last) return body(begin, init);
   auto loop = scf::ForOp::create(b, loc, begin, end, step, init);
   // Loops are unrolled here, by the schedule; LLVM would spill.
@@ -155,6 +156,7 @@ Value Loops::middle(ArrayRef<Value> v) {
                    scale(addf(v[6], v[7]), 0.5)});
   auto low = [&](Value x, Value y) { return arith::MinimumFOp::create(b, loc, x, y); };
   auto high = [&](Value x, Value y) { return arith::MaximumFOp::create(b, loc, x, y); };
+  // The middle values of four are the larger of the pairs' minima and the smaller of their maxima.
   return scale(addf(high(low(v[0], v[1]), low(v[2], v[3])), low(high(v[0], v[1]), high(v[2], v[3]))), 0.5);
 }
 Value Loops::broadcast(Value scalar, int64_t lanes) {
@@ -242,6 +244,7 @@ Value Loops::toBF16(Value v, bool instruction, bool whole) {
   Type i32 = withElement(f32.getType(), b.getI32Type());
   Value bits = arith::BitcastOp::create(b, loc, i32, f32);
   if (isa<VectorType>(i32)) return toBF16Lanes(*this, bits);
+  // Adds just less than half a unit, or exactly that if the upper half is odd; makes NaN quiet.
   Value odd = arith::AndIOp::create(b, loc, arith::ShRUIOp::create(b, loc, bits, integer(*this, i32, 16)), integer(*this, i32, 1));
   Value up = arith::AddIOp::create(b, loc, arith::AddIOp::create(b, loc, bits, integer(*this, i32, 0x7fff)), odd);
   Value nan = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, f32, f32);

@@ -134,6 +134,7 @@ Value SlabLowering::rowsOf(StringRef scope, Value segment) {
     return scope == "task" ? l_.sub(end_, begin_) : l_.mul(f_.segments(), f_.rows());
   }
   if (scope != "slab") segment = {};
+  // A count may be used again if it was emitted in an enclosing region.
   for (ValidRows& known : validRows_)
     if (known.scope == scope && known.segment == segment && known.rows.getParentRegion()->isAncestor(l_.b.getInsertionBlock()->getParent()))
       return known.rows;

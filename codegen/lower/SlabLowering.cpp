@@ -54,6 +54,7 @@ Value SlabLowering::headUnit(Value n, int64_t head) {
 Coordinates SlabLowering::unitCoordinates(Value n) {
   const Value unit = unitAt(slab_ && slab_.getHead() ? headUnit(n, *slab_.getHead()) : n);
   Coordinates at{.segment = l_.index(0), .chunk = f_.task()};
+  // The slabs of a split phase, or of channels, are not the units of the phase.
   const bool own = slab_ && (isSplit(slab_) || isOfRows(slab_));
   SmallVector<StringRef> axes((own ? slab_.getPer() : f_.phase().getUnits()).getAsValueRange<StringAttr>());
   if (axes.size() == 2) {
@@ -77,6 +78,7 @@ std::pair<Value, Value> SlabLowering::segmentAndRow(Value n) {
 Value SlabLowering::headEnd(Value begin, Value end, int64_t head) {
   Value limit = l_.index(head);
   if (!f_.kernel().hasMask()) return l_.min(l_.add(begin, limit), end);
+  // Goes through the rows in head order until `head` valid ones were found.
   TensorOp mask = f_.tensor("mask");
   OpBuilder& b = l_.b;
   Value zero = l_.index(0), one = l_.index(1);
@@ -133,6 +135,7 @@ SlabLowering::SweepParts SlabLowering::partsOf(SweepOp op) {
   StringRef contiguous = f_.featuresLast() ? "feature" : "row";
   StringRef inner = column ? "row" : contiguous, across = column ? "feature" : f_.featuresLast() ? "row" : "feature";
   for (TensorOp t : s.reads) {
+    // Hoisted: the inner axis does not index it. Shared: no axis that differs between replicas does.
     s.hoisted.push_back(!t.hasAxis(inner) && !(column && t.hasAxis("segment")));
     s.shared.push_back(!t.hasAxis(across) && !t.hasAxis("segment") && !t.hasAxis("group"));
   }

@@ -9,6 +9,7 @@ namespace normc::codegen {
 FeatureStep::FeatureStep(KernelBuilder& k)
     : k_(k), spec_(k.spec()), centred_(spec_.center == Center::Current), central_(spec_.moment == Moment::Central) {}
 
+// nu by feedback comes from the state, so without a current mean its backward needs no sum of the batch.
 bool FeatureStep::backwardNeedsSums() const {
   if (spec_.backward == Backward::Frozen) return false;
   if (centred_) return true;
@@ -16,6 +17,7 @@ bool FeatureStep::backwardNeedsSums() const {
   return spec_.approximate.nu != Nu::Feedback;
 }
 
+// Gamma = q s^2 holds if q was taken about the c of x0, over the rows that enter the sums, and was saved.
 bool FeatureStep::needsSquares() const {
   if (spec_.backward != Backward::Approximate || spec_.approximate.nu != Nu::Feedback) return false;
   if (k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics) return true;
@@ -48,6 +50,7 @@ static Num isSlot(KernelBuilder& k, Value position, Value slot) {
   return {&k, arith::CmpIOp::create(k.ops(), k.loc(), arith::CmpIPredicate::eq, here.value, slot)};
 }
 
+/// Returns the mean over the window, with `current` in place of the slot that it will overwrite.
 Num FeatureStep::windowMean(StringRef ring, const Step& step, Num current, WindowMean mean) {
   bool geometric = mean == WindowMean::Geometric;
   Nums total = k_.fold("window", spec_.window.size, {k_.stateIn(ring)}, {k_.constant(0)},
@@ -68,6 +71,8 @@ Num FeatureStep::early(Num t) {
   return full || t + 1.0 <= k_.number("warmup_steps");
 }
 
+/// Writes the whole ring, with `current` in its slot: state_out may be other memory than state_in. Without
+/// valid rows the slot keeps its value.
 static void storeRing(KernelBuilder& k, StringRef ring, Value slot, Num current, Num valid, int64_t size) {
   k.fold("window", size, {k.stateIn(ring)}, {}, [&](Value at, const Nums&, const Nums& old) {
     k.store(select(isSlot(k, at, slot) && valid, current, old[0]), k.stateOut(ring), at);
@@ -186,6 +191,7 @@ void FeatureStep::updateState(const Batch& batch) {
   }
   Num old = oldMoment();
   if (k_.hasState("running_std")) q = 1.0 / inverseRoot(k_, q, k_.narrow(k_.number("epsilon")));
+  // M / (M - 1); a batch of one row keeps its variance, which is 0.
   if (spec_.running->unbiased) q = q * (batch.count / max(batch.count + -1.0, k_.constant(1)));
   k_.store(select(any, accumulated(old, q, step.t), old), k_.stateOut(momentField(k_)));
   if (k_.hasState("running_mean")) {
@@ -216,6 +222,7 @@ Num FeatureStep::gradientScale() {
 
 /// Returns the estimate of mean(h x0) in the nu term, and stores the window or the average.
 Num FeatureStep::kappa(const BackwardSums& sums) {
+  // backward() and finishBackward() both use it, and its state may be stored only once.
   if (kappa_) return kappa_;
   Num any = k_.count("all") > 0.0;
   Num rows = spec_.padding == Padding::LeaveOutOfStatistics && k_.problem().mask ? k_.count("rows") : backwardCount();
@@ -223,6 +230,7 @@ Num FeatureStep::kappa(const BackwardSums& sums) {
   if (k_.hasState("window_nu")) {
     Num t = k_.load(k_.saved("step"));
     Value one = arith::ConstantOp::create(k_.ops(), k_.loc(), k_.ops().getI64IntegerAttr(1));
+    // The forward of this step used the slot of t - 1.
     Num before{&k_, arith::SubIOp::create(k_.ops(), k_.loc(), t.value, one)};
     Step step{k_.widen(t), ringSlot(k_, before, spec_.window.size)};
     Num mean = windowMean("window_nu", step, now, WindowMean::Arithmetic);

@@ -18,6 +18,8 @@ class Resident {
         terms = step_.infer();
       } else {
         Batch batch;
+        // A lagged spec reads batch statistics only in warmup. Afterwards the sweep has a false condition and
+        // reads nothing.
         if (!lagged || step_.hasWarmup()) batch = moments(lagged ? step_.inWarmup() : Num());
         terms = step_.forward(batch, /*save=*/!infer);
         if (!lagged && !infer) {
@@ -29,6 +31,8 @@ class Resident {
         apply(terms, {});
         return;
       }
+      // A lagged spec transforms with old values, so the sweep that writes y also sums what the state takes
+      // in.
       Num shift = step_.needsMean() ? finiteOr(k_.probe("x"), k_.constant(0)) : Num();
       Batch batch = finish(apply(terms, [&](Num x, Num valid) { return momentTerms(x, shift, valid); }, termCount()), shift);
       step_.saveLate(batch);
@@ -63,6 +67,7 @@ class Resident {
         sums = collect(k_.sweep(first, sumTerms), 0);
       }
       DxTerms terms = step_.backward(sums);
+      // If dx needs no sums, the sweep that writes dx collects them for the parameters and nu.
       sweep.writes = {k_.argument("dx")};
       if (!sums) sweep.sums = count;
       Nums late = k_.sweep(sweep, [&](const Nums& e) {

@@ -16,6 +16,8 @@ class Streamed {
   void forward() {
     bool lagged = step_.lagged(), statistics = !lagged || step_.hasWarmup();
     Moments early(*this, "statistics"), late(*this, "batch");
+    // Statistics before apply. A lagged spec needs them only in warmup: the phase and its sweeps are
+    // conditional.
     if (statistics) {
       k_.phase("statistics", "statistics", kRows, [&] {
         Num condition = lagged ? step_.inWarmup() : Num();
@@ -40,6 +42,7 @@ class Streamed {
       });
     });
     k_.phase("apply", "apply", kRows, [&] {
+      // apply reads x anyway, so for a lagged spec it also sums what finish folds into the state.
       if (lagged) late.begin({});
       apply(lagged ? &late : nullptr);
       if (lagged) late.end();
@@ -95,6 +98,7 @@ class Streamed {
       k_.phase("apply", "apply", kRows, [&] { applyBackward(/*sums=*/false); });
       return;
     }
+    // No sum is needed before dx: the sweep that writes dx collects them, and finish folds them.
     k_.phase("prepare", "combine", kFeatures,
              [&] { k_.slab(kFeatures, {}, [&] { keep(step_.backward(std::nullopt)); }); });
     k_.phase("apply", "apply", kRows, [&] { applyBackward(/*sums=*/true); });

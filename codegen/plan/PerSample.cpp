@@ -52,6 +52,7 @@ class PerSample {
   void backward() {
     bool affine = spec_.scale || spec_.bias;
     k_.phase("apply", "apply", units_, [&] { k_.slab(per_, {.resident = true}, [&] { backwardSlab(); }); });
+    // Each task left partial sums per feature.
     if (!affine) return;
     k_.phase("finish", "finish", {"feature"}, [&] {
       k_.slab({"feature"}, {}, [&] {
@@ -189,6 +190,7 @@ class PerSample {
       });
       sumG = totals[0], sumGx0 = totals[1] * s;
     }
+    // The slab has all rows of one feature in a segment, so its sums are terms of dscale and dbias.
     if (perFeatureSlab_ && spec_.scale) k_.accumulate(sumGx0, partial("dscale"));
     if (perFeatureSlab_ && spec_.bias) k_.accumulate(sumG, partial("dbias"));
 

@@ -64,6 +64,7 @@ void planStepCounter(KernelBuilder& k) {
     Num before = k.load(k.stateIn("step"));
     Num one = k.integer(arith::ConstantIndexOp::create(k.ops(), k.loc(), 1));
     Num next{&k, arith::AddIOp::create(k.ops(), k.loc(), before.value, one.value)};
+    // A batch without valid rows is no step.
     Num after = select(rows > 0.0, next, before);
     k.store(after, k.stateOut("step"));
     if (k.hasSaved("step")) k.store(after, k.saved("step"));
@@ -84,6 +85,7 @@ llvm::Expected<KernelOp> planKernel(ModuleOp module, const Problem& problem, Str
   } else {
     planPerFeatureResident(builder);
   }
+  // A plan is made by code alone, so a plan that does not verify is not a fault of the input.
   if (failed(verify(builder.kernel())))
     return llvm::createStringError("the plan of " + problem.text() + " does not verify; this is a fault of normc");
   return builder.kernel();
@@ -103,6 +105,7 @@ TrafficBounds trafficBoundsOf(KernelOp kernel) {
   return {trafficOf(kernel), trafficOf(kernel, /*warmup=*/false, [](SlabOp) { return false; })};
 }
 
+// A slab that stays on chip reads a tensor once; any other reads it in each of its sweeps.
 Traffic trafficOf(KernelOp kernel, bool warmup, llvm::function_ref<bool(SlabOp)> keeps) {
   Traffic traffic;
   auto xSized = [&](Attribute symbol) {

@@ -27,6 +27,7 @@ static llvm::StringRef host() {
 #endif
 }
 
+/// Returns the core of this processor, by the name that LLVM gives it.
 static Core hostCore() {
   constexpr llvm::StringRef kCoves[] = {"icelake",        "tigerlake",     "rocketlake",    "alderlake", "raptorlake",
                                         "sapphirerapids", "emeraldrapids", "graniterapids", "meteorlake", "arrowlake",

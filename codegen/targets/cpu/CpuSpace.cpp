@@ -40,14 +40,15 @@ double memoryCost(int64_t footprint, const Load& load) {
   return footprint <= load.sharedCache / 2 ? 0.03 : 0.1;
 }
 
-struct Moved {
+struct Transfers {
   double fromMemory = 0;  ///< X-sized transfers
   double fromCache = 0;   ///< and those that find their data on chip again
 };
 
 /// Returns the transfers of a call. A slab that does not fit in the cache of a core is read from memory in
 /// each sweep.
-Moved transfersOf(const Problem& problem, const Schedule& s, const Load& load, const TrafficBounds& traffic) {
+Transfers transfersOf(const Problem& problem, const Schedule& s, const Load& load,
+                      const TrafficBounds& traffic) {
   const bool perFeature = problem.spec->perFeature();
   const double inputs = problem.entry == Entry::Backward ? 2 : 1;
   const bool strips = usesColumnTiles(problem, s.strategy),
@@ -56,7 +57,7 @@ Moved transfersOf(const Problem& problem, const Schedule& s, const Load& load, c
   const int64_t height = strips ? load.totalRows() : s.stream && isLarge(problem, load) ? s.stream : s.rows;
   const bool stays = double(width * height * bytes(problem.data)) * inputs <= 0.5 * double(load.ownCache);
   const double least = double(traffic.kept.total()), most = double(traffic.apart.total());
-  return stays ? Moved{least, most - least} : Moved{most, 0};
+  return stays ? Transfers{least, most - least} : Transfers{most, 0};
 }
 
 /// Returns nanoseconds of arithmetic for an element: instructions, the latency of accumulators, and spilled
@@ -79,12 +80,12 @@ double computeCost(const Problem& problem, const Schedule& s, const Isa& isa, bo
 /// Returns nanoseconds for an element that a statistic costs between the sweeps of a row: a horizontal sum, a
 /// root and a division, for which the rows of a step wait together. With `ahead` nothing waits. But the loop
 /// carries values, and twice as many rows have to stay in cache, so a wide row loses by it.
-double waitCost(const Problem& problem, const Schedule& s, const Load& load) {
+double statisticLatencyCost(const Problem& problem, const Schedule& s, const Load& load) {
   const int64_t known = statisticWidth(problem);
   if (!known) return 0;
-  const double line = double(problem.features ? known : load.features);
+  const double width = double(problem.features ? known : load.features);
   constexpr double kWait = 100, kCarried = 6, kKept = 0.1, kClock = 3;
-  return (s.ahead ? kCarried / line + kKept : kWait / double(s.rows) / line) / kClock;
+  return (s.ahead ? kCarried / width + kKept : kWait / double(s.rows) / width) / kClock;
 }
 
 }  // namespace
@@ -141,7 +142,7 @@ double Predictor::operator()(const Schedule& s) {
   const auto& [byDefault, traffic] = factsOf(s.strategy);
   const bool strips = usesColumnTiles(problem, s.strategy);
   const double elements = double(load.totalRows()) * double(load.features), size = bytes(problem.data);
-  const Moved moved = transfersOf(problem, s, load, traffic);
+  const Transfers moved = transfersOf(problem, s, load, traffic);
   const int tensors = problem.entry == Entry::Backward ? 3 : 2;
   double perByte = memoryCost(int64_t(elements * size) * tensors, load);
   if (strips)
@@ -157,7 +158,8 @@ double Predictor::operator()(const Schedule& s) {
     perByte *= 1.5;
   const double memory = elements * size * (moved.fromMemory * perByte + moved.fromCache * 0.015);
 
-  double compute = elements * (computeCost(problem, s, isa_, strips) + waitCost(problem, s, load));
+  double compute =
+      elements * (computeCost(problem, s, isa_, strips) + statisticLatencyCost(problem, s, load));
   const int64_t run = elementsOfRun(problem, load), rest = run % s.vector;
   if (s.scalarTail && !strips) compute += elements / double(run) * double(rest) * 1.0;
   // Rows at a multiple of a page fall into the same sets of the first-level cache.

@@ -55,7 +55,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, package::Phas
 }
 
 /// Returns the transfers of the plan: a CPU keeps a resident slab in caches, and reads it once from memory.
-static package::Traffic moved(KernelOp kernel, bool warmup) {
+static package::Traffic trafficOnCpu(KernelOp kernel, bool warmup) {
   const Traffic t = trafficOf(kernel, warmup);
   return {t.reads, t.writes};
 }
@@ -65,7 +65,7 @@ package::Kernel kernelManifest(const Problem& problem, const Schedule& schedule,
   package::Kernel m =
       manifestOf(problem, schedule.text(), kernel,
                  {.cut = [&](PhaseOp phase, package::Phase& result) { cut(phase, kernel, schedule, result); },
-                  .traffic = [&](bool warmup) { return moved(kernel, warmup); }});
+                  .traffic = [&](bool warmup) { return trafficOnCpu(kernel, warmup); }});
   if (schedule.stream) {
     m.scalars.push_back({largeNumber().str(), kLargeBytes});
     m.scalars.push_back({streamNumber().str(), kStreamBytes});

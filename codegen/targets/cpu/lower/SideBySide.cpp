@@ -51,6 +51,8 @@ void PhaseLowering::back(SlabOp s, Replicas replicas, ValueRange values) {
 void PhaseLowering::runsAhead(SlabOp s, Value begin, Value end, int64_t step,
                               llvm::function_ref<Replicas(Value)> at) {
   l_.when(l_.less(begin, end), {}, [&] {
+    // Before the loop come the first statistics, after it the last outputs; the loop carries statistics of
+    // one step.
     Value last = l_.sub(end, l_.index(step));
     Values values = l_.forEach(begin, last, step, front(s, at(begin)), [&](Value i, ValueRange now) {
       Values next = front(s, at(l_.add(i, l_.index(step))));
@@ -124,6 +126,8 @@ static void halves(SmallVector<int64_t>& low, SmallVector<int64_t>& high, int64_
 Value PhaseLowering::horizontals(ArrayRef<Value> vectors) {
   Values left(vectors);
   int64_t lanes = schedule_.getVector();
+  // Each round adds the halves of all sums. While there are several vectors, two become one of the same
+  // length.
   for (int64_t width = lanes; width > 1; width /= 2) {
     bool pair = left.size() > 1;
     SmallVector<int64_t> low, high;
