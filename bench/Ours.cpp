@@ -3,11 +3,11 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "codegen/Package.h"
 #include "runtime/abi/DlType.h"
+#include "runtime/package/ManifestJson.h"
 
 namespace normc::bench {
 namespace {
@@ -77,9 +77,9 @@ Kernels::Kernels(std::string bytes, double seconds)
     : seconds_(seconds), package_(context_, bytes.data(), bytes.size()) {}
 
 Traffic Kernels::traffic(const host::Plan& plan) const {
-  const auto manifest = nlohmann::json::parse(package_.manifest());
-  const auto& traffic = manifest.at("kernels").at(plan.kernel()).at("traffic");
-  return {traffic.at("reads").get<int>(), traffic.at("writes").get<int>()};
+  const package::Traffic traffic =
+      package::wholeManifest(package_.manifest()).kernels.at(plan.kernel()).traffic;
+  return {int(traffic.reads), int(traffic.writes)};
 }
 
 Ours::Ours(const Kernels& kernels, const Problem& problem, Tensors& tensors, int threads)

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "dsl/Tolerance.h"
+#include "runtime/abi/Numbers.h"
 
 namespace normc::gate {
 
@@ -129,8 +130,8 @@ Verdict judge(const normc_plan* plan, const Problem& problem, const Question& qu
 
 std::vector<normc_number> numbersOfLargeCalls(const normc_plan* plan) {
   double bytes;
-  if (normc_plan_number(plan, "large_bytes", &bytes) != NORMC_OK) return {};
-  return {{"large_bytes", 0}, {"stream_bytes", 0}};
+  if (normc_plan_number(plan, kLargeNumber.data(), &bytes) != NORMC_OK) return {};
+  return {{kLargeNumber.data(), 0}, {kStreamNumber.data(), 0}};
 }
 
 /// Of a segment of a trial.

@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, 6> kStatusNames = {"ok",      "refused", 
 constexpr std::string_view kDuplicateOfSchema1 = "the same code as ";
 
 std::string hashOf(const std::string& text, size_t digits) {
-  return runtime::sha256(text.data(), text.size()).substr(0, digits);
+  return runtime::sha256(text).substr(0, digits);
 }
 
 /// So short that it can be read again, though bytes that are no UTF-8 are three each when they are written.

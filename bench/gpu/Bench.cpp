@@ -119,7 +119,7 @@ Json benchOne(const CudaDevice& device, const Kernels& kernels, const Roof& roof
   // How long the roof would take for the bytes of ours, over how long ours took.
   measure::Samples roofForOurs;
   for (const double seconds : samples[1]) roofForOurs.push_back(seconds * moved / roofMoved);
-  const Json& kernel = kernels.kernels().at(subject.kernel());
+  const package::Kernel& kernel = kernels.kernels().at(subject.kernel());
   record["us"] = inMicroseconds(samples[0]);
   record["gbps"] = moved / middle(samples[0]).value * kGiga;
   record["traffic"] = {{"reads", traffic.reads}, {"writes", traffic.writes}};
@@ -132,8 +132,8 @@ Json benchOne(const CudaDevice& device, const Kernels& kernels, const Roof& roof
   record["rounds"] = options.rounds;
   record["calls_per_sample"] = ours.calls();
   record["sets"] = subject.sets();
-  record["schedule"] = kernel.at("schedule");
-  record["isa"] = kernel.at("isa");
+  record["schedule"] = kernel.schedule;
+  record["isa"] = kernel.isa;
   return record;
 }
 

@@ -86,7 +86,7 @@ CpuBackend::CpuBackend(const Binding& binding)
   threads_ = binding.context.threads(
       binding.request.max_threads,
       std::any_of(phases.begin(), phases.end(), [](const Phase& p) { return p.maxChunks > 1; }));
-  for (const Phase& phase : phases) hasWarmup_ |= phase.warmupOnly;
+  for (const Phase& phase : phases) hasWarmup_ |= phase.when == When::Warmup;
   warmupScalar_ = indexOf(kernel_.scalars, "warmup_steps");
   // The step that decides is that of this forward: backward finds it among what forward saved, since further
   // forwards may have counted on in the state.
@@ -153,7 +153,7 @@ normc_status CpuBackend::run(const Call& call) const {
   const normc_kernel_args args = {call.operands.data(), scalars_.data(), call.cuts.data(),
                                   call.sizes.segments,  call.sizes.rows, call.sizes.features};
   for (size_t i = 0; i < phases_.size(); ++i) {
-    if (leaveOut && kernel_.phases[i].warmupOnly) continue;
+    if (leaveOut && kernel_.phases[i].when == When::Warmup) continue;
     PhaseCall phase = {phases_[i], &args, call.cuts[i].chunks, keepDenormals_};
     if (phase.chunks <= 1 || threads_.none()) {
       if (phase.chunks > 0) phase.runHere();

@@ -25,7 +25,7 @@ class CpuBackend final : public Backend {
   int64_t step(const Call& call) const;
 
   static constexpr int kNone = -1;
-  const KernelInfo& kernel_;
+  const Kernel& kernel_;
   const std::vector<double>& scalars_;
   std::shared_ptr<const SharedObject> code_;
   std::vector<normc_phase> phases_;

@@ -12,7 +12,7 @@ class CpuPlatform final : public Platform {
   static normc_status open(const normc_request& request, std::unique_ptr<const Platform>& platform);
 
   const Place& place() const override { return place_; }
-  Verdict judge(const KernelInfo& kernel) const override;
+  Verdict judge(const Kernel& kernel) const override;
   std::string remedy() const override { return {}; }
   normc_status bind(const Binding& binding, std::unique_ptr<Backend>& backend) const override;
 

@@ -51,7 +51,7 @@ normc_status CudaBackend::loadBlob(const Package& package, size_t blob) {
   std::vector<char> image;
   NORMC_TRY(package.read(blob, image));
   image.push_back('\0');  // PTX is text; a cubin does not mind
-  const BlobInfo& info = package.manifest().blobs[blob];
+  const Blob& info = package.manifest().blobs[blob];
   const std::string what =
       "blob " + std::to_string(blob) + " of " + package.label() + " (" + info.kind + ", " + info.isa + ")";
   return device_->load(info.kind + info.sha256, what, image.data(), module_);
@@ -79,23 +79,23 @@ normc_status CudaBackend::loadImage(const Package& package) {
 normc_status CudaBackend::bindEntries(bool steady) {
   for (const Phase& phase : kernel_.phases) {
     Entry& entry = entries_.emplace_back();
-    entry.leftOut = steady && phase.warmupOnly;
+    entry.leftOut = steady && phase.when == When::Warmup;
     steady_ |= entry.leftOut;
     if (entry.leftOut) continue;
-    NORMC_TRY(module_->function(phase.symbol, phase.launch, entry.aligned));
+    NORMC_TRY(module_->function(phase.symbol, *phase.launch, entry.aligned));
     entry.unaligned = entry.aligned;
-    if (!phase.unaligned.empty())
-      NORMC_TRY(module_->function(phase.unaligned, phase.launch, entry.unaligned));
-    if (phase.launch.cluster > 1) {
-      NORMC_TRY(module_->checkCluster(phase.symbol, phase.launch, entry.aligned));
-      if (!phase.unaligned.empty())
-        NORMC_TRY(module_->checkCluster(phase.unaligned, phase.launch, entry.unaligned));
+    if (phase.unaligned)
+      NORMC_TRY(module_->function(*phase.unaligned, *phase.launch, entry.unaligned));
+    if (phase.launch->cluster > 1) {
+      NORMC_TRY(module_->checkCluster(phase.symbol, *phase.launch, entry.aligned));
+      if (phase.unaligned)
+        NORMC_TRY(module_->checkCluster(*phase.unaligned, *phase.launch, entry.unaligned));
     }
-    if (phase.launch.cooperative == 1) continue;
+    if (phase.launch->cooperative == 1) continue;
     const int64_t blocks = mostBlocks(entries_.size() - 1);
-    NORMC_TRY(module_->checkTogether(phase.symbol, phase.launch, blocks, entry.aligned));
-    if (!phase.unaligned.empty())
-      NORMC_TRY(module_->checkTogether(phase.unaligned, phase.launch, blocks, entry.unaligned));
+    NORMC_TRY(module_->checkTogether(phase.symbol, *phase.launch, blocks, entry.aligned));
+    if (phase.unaligned)
+      NORMC_TRY(module_->checkTogether(*phase.unaligned, *phase.launch, blocks, entry.unaligned));
   }
   return NORMC_OK;
 }
@@ -112,8 +112,8 @@ int64_t CudaBackend::mostBlocks(size_t phase) const {
   normc_cut cuts[kMaxPhases];
   if (known && computeCuts(kernel_, {1, 1, *kernel_.parts.features}, cuts))
     chunks = std::min(chunks, cuts[phase].chunks);
-  const int64_t columns = kernel_.parts.features ? gridY(info.launch, {1, 1, *kernel_.parts.features}) : 1;
-  return multiply(multiply(std::max(chunks, info.launch.least), info.launch.cooperative), columns);
+  const int64_t columns = kernel_.parts.features ? gridY(*info.launch, {1, 1, *kernel_.parts.features}) : 1;
+  return multiply(multiply(std::max(chunks, info.launch->least), info.launch->cooperative), columns);
 }
 
 std::string CudaBackend::describe() const {
@@ -170,7 +170,7 @@ size_t CudaBackend::layOutWords(const Call& call, uint64_t* words) const {
 
 normc_status CudaBackend::checkGrid(const Call& call) const {
   for (size_t i = 0; i < entries_.size(); ++i) {
-    const Launch& launch = kernel_.phases[i].launch;
+    const Launch& launch = *kernel_.phases[i].launch;
     if (gridY(launch, call.sizes) > kMaxGridY)
       return fail(NORMC_FAILED_PRECONDITION, "the call has ", call.sizes.features,
                   " features; the kernel of this plan takes at most ", kMaxGridY * launch.columns, ", ",
@@ -195,7 +195,7 @@ bool CudaBackend::mayOverlap(CUstream stream) const {
 /// `overlaps`: the phase may begin early. Not the first of a call: what comes before it on the stream is another's.
 normc_status CudaBackend::launch(size_t phase, const Call& call, bool aligned, bool overlaps, uint64_t* words,
                                  size_t count) const {
-  const Launch& how = kernel_.phases[phase].launch;
+  const Launch& how = *kernel_.phases[phase].launch;
   const auto stream = static_cast<CUstream>(call.args.stream);
   const CUfunction function = aligned ? entries_[phase].aligned : entries_[phase].unaligned;
   const unsigned gridX = std::max(call.cuts[phase].chunks, how.least) * how.cluster * how.cooperative,
@@ -221,14 +221,14 @@ normc_status CudaBackend::launch(size_t phase, const Call& call, bool aligned, b
     return NORMC_OK;
   const Phase& info = kernel_.phases[phase];
   return driver.refuse(NORMC_ABORTED, result, "launching phase ", phase, " (`",
-                       aligned || info.unaligned.empty() ? info.symbol : info.unaligned, "`) on ",
+                       aligned ? info.symbol : info.unaligned.value_or(info.symbol), "`) on ",
                        device_->label());
 }
 
 normc_status CudaBackend::clear(const Call& call) const {
   const Driver& driver = device_->driver();
   for (size_t i = 0; i < kernel_.operands.size(); ++i) {
-    if (!kernel_.operands[i].zeroed || !call.operands[i].data) continue;
+    if (!kernel_.operands[i].zeroed() || !call.operands[i].data) continue;
     const int64_t bytes = elements(kernel_.operands[i].shape, call.sizes, call.cuts.data()) *
                           normc::bytes(kernel_.operands[i].type);
     const CUresult result = driver->cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(call.operands[i].data), 0,
@@ -257,11 +257,11 @@ normc_status CudaBackend::run(const Call& call) const {
   uint64_t words[kMaxWords];
   const size_t count = layOutWords(call, words);
   const bool aligned = isAligned(call);
-  const bool dependent = std::any_of(kernel_.phases.begin(), kernel_.phases.end(), [](const Phase& p) { return p.launch.dependent; });
+  const bool dependent = std::any_of(kernel_.phases.begin(), kernel_.phases.end(), [](const Phase& p) { return p.launch->dependent; });
   const bool may = dependent && mayOverlap(stream);
   bool first = true;
   for (size_t i = 0; i < entries_.size(); ++i) {
-    if (entries_[i].leftOut || std::max(call.cuts[i].chunks, kernel_.phases[i].launch.least) == 0) continue;
+    if (entries_[i].leftOut || std::max(call.cuts[i].chunks, kernel_.phases[i].launch->least) == 0) continue;
     NORMC_TRY(launch(i, call, aligned, may && !first, words, count));
     first = false;
   }

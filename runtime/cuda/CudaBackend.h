@@ -45,7 +45,7 @@ class CudaBackend final : public Backend {
   normc_status launch(size_t phase, const Call& call, bool aligned, bool overlaps, uint64_t* words, size_t count) const;
 
   std::shared_ptr<const Device> device_;
-  const KernelInfo& kernel_;
+  const Kernel& kernel_;
   const std::vector<double>& scalars_;
   std::shared_ptr<const Module> module_;
   std::vector<Entry> entries_;

@@ -1,4 +1,4 @@
-// Reading JSON that nobody trusts: every access says where it is and what it
+// Reading JSON that is not trusted: every access says where it is and what it
 // wants, the first failure is kept, and all later reads return harmless values,
 // so that the code that reads a manifest is as plain as the manifest.
 #pragma once
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/core/Error.h"
+#include "runtime/normc.h"
 #include "runtime/package/JsonValue.h"
 
 namespace normc::runtime {
@@ -29,6 +29,9 @@ class JsonReader {
   JsonReader operator[](const char* key) const;
   /// A member that may be missing or null.
   std::optional<JsonReader> find(const char* key) const;
+
+  /// Returns what stands at a place below this, "phases[0].launch"; a failure, and null, where nothing does.
+  JsonReader at(std::string_view place) const;
 
   /// The elements of an array of at most `limit`.
   std::vector<JsonReader> items(size_t limit) const;

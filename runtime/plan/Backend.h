@@ -21,7 +21,7 @@ namespace normc::runtime {
 struct Binding {
   const Context& context;
   const Package& package;
-  const KernelInfo& kernel;
+  const Kernel& kernel;
   const std::vector<double>& scalars;  ///< the kernel's, with the request's values
   const normc_request& request;        ///< only while binding
 };
@@ -52,7 +52,7 @@ class Platform {
 
   virtual ~Platform() = default;
   virtual const Place& place() const = 0;
-  virtual Verdict judge(const KernelInfo& kernel) const = 0;
+  virtual Verdict judge(const Kernel& kernel) const = 0;
   /// What to do about a package without a kernel for this device; may be empty.
   virtual std::string remedy() const = 0;
   /// Loads the code of a kernel that was not refused; kUnfit where the device, or its driver, refuses it after all.

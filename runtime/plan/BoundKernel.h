@@ -18,7 +18,7 @@ class BoundKernel {
                              const normc_request& request, const BoundKernel* general,
                              std::unique_ptr<const BoundKernel>& kernel);
 
-  const KernelInfo& info() const { return info_; }
+  const Kernel& info() const { return info_; }
   size_t index() const { return index_; }  ///< in the manifest
   const std::vector<double>& scalars() const { return scalars_; }
   /// The value of the number of that name.
@@ -38,12 +38,12 @@ class BoundKernel {
   bool takesTensorsOf(const BoundKernel& other) const;
 
  private:
-  BoundKernel(const KernelInfo& info, size_t index) : info_(info), index_(index) {}
+  BoundKernel(const Kernel& info, size_t index) : info_(info), index_(index) {}
   normc_status bindNumbers(const normc_request& request, const BoundKernel* general);
   normc_status refuseNumber(const char* name) const;
   void noteOperands();
 
-  const KernelInfo& info_;
+  const Kernel& info_;
   size_t index_;
   std::vector<double> scalars_;
   std::unique_ptr<const Backend> backend_;

@@ -54,12 +54,12 @@ normc_status Plan::bindTensors(Call& call) const {
     if (!tensor) {
       if (!mayBeLeftOut(which))
         return fail(NORMC_INVALID_ARGUMENT, name(which), " is null; ", request_.text,
-                    operand.written ? " writes it" : " needs it");
+                    operand.written() ? " writes it" : " needs it");
       call.leftOut.tensors[i] = true;
       continue;
     }
     View& view = call.views[i];
-    const TensorRules rules = {which, operand.type, operand.written, &request_.parts, &place_};
+    const TensorRules rules = {which, operand.type, operand.written(), &request_.parts, &place_};
     if (isXSized(which)) {
       const bool first = !source.tensor;
       NORMC_TRY(bindXSized(rules, *tensor, source, call.sizes, view));
@@ -70,7 +70,7 @@ normc_status Plan::bindTensors(Call& call) const {
       NORMC_TRY(bindVector(rules, *tensor, call.sizes, view));
     }
     Region region = {
-        name(which), view.begin(), view.end(), operand.written, isXSized(which) ? &view : nullptr, -1};
+        name(which), view.begin(), view.end(), operand.written(), isXSized(which) ? &view : nullptr, -1};
     if (which == kY) region.mayBe = regionOfTensor[kX];
     if (which == kDx) region.mayBe = regionOfTensor[kDy];
     regionOfTensor[i] = call.regions.add(region);
@@ -79,7 +79,7 @@ normc_status Plan::bindTensors(Call& call) const {
 }
 
 normc_status Plan::bindState(const BoundKernel& bound, Call& call) const {
-  const KernelInfo& kernel = bound.info();
+  const Kernel& kernel = bound.info();
   const normc_args& args = call.args;
   const void* in = args.state_in;
   void* out = args.state_out;
@@ -133,7 +133,7 @@ normc_status Plan::bindState(const BoundKernel& bound, Call& call) const {
 }
 
 normc_status Plan::bindSaved(const BoundKernel& bound, Call& call) const {
-  const KernelInfo& kernel = bound.info();
+  const Kernel& kernel = bound.info();
   void* const saved = call.args.saved;
   const int64_t bytes = layOut(kernel.saved, call.sizes, call.savedOffsets.data());
   call.leftOut.saved = !saved;
@@ -152,7 +152,7 @@ normc_status Plan::bindSaved(const BoundKernel& bound, Call& call) const {
   return NORMC_OK;
 }
 
-normc_status Plan::bindOperands(const KernelInfo& kernel, Call& call) const {
+normc_status Plan::bindOperands(const Kernel& kernel, Call& call) const {
   if (!computeCuts(kernel, call.sizes, call.cuts.data()))
     return fail(NORMC_INVALID_ARGUMENT, "the tensors have more rows than can be counted");
   std::array<Scratch, kMaxOperands> scratch;

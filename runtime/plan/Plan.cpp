@@ -103,7 +103,7 @@ normc_status Plan::bindNarrower(const Platform& platform, Selection& selection, 
 
 std::string Plan::describe(const Selection& selection) const {
   const BoundKernel& general = *kernels_.back();
-  const KernelInfo& info = general.info();
+  const Kernel& info = general.info();
   std::string result = request_.text + "\n";
   result += "kernel: " + std::to_string(general.index()) + " of " + package_->label() + ": " + info.problem + ", " +
             info.isa + ", by " + info.generator + "\n";
@@ -112,7 +112,7 @@ std::string Plan::describe(const Selection& selection) const {
   if (!request_.parts.features && info.featuresMultiple > 1)
     result += "features: multiples of " + std::to_string(info.featuresMultiple) + ", which make whole groups\n";
   for (size_t i = 0; i + 1 < kernels_.size(); ++i) {
-    const KernelInfo& narrower = kernels_[i]->info();
+    const Kernel& narrower = kernels_[i]->info();
     result += "but for " + limitsText(narrower) + ": kernel " + std::to_string(kernels_[i]->index()) + ", " + narrower.isa +
               ", by " + narrower.generator + ", " + narrower.schedule + " (" + narrower.origin + ")\n";
   }

@@ -25,7 +25,7 @@ class Plan {
                              const normc_request& request, std::unique_ptr<Plan>& plan);
 
   /// The kernel that serves any call.
-  const KernelInfo& kernel() const { return kernels_.back()->info(); }
+  const Kernel& kernel() const { return kernels_.back()->info(); }
   const std::string& problem() const { return request_.text; }
   const std::string& description() const { return description_; }
   /// One number of the kernel that serves any call.
@@ -59,7 +59,7 @@ class Plan {
   normc_status bindTensors(Call& call) const;
   normc_status bindState(const BoundKernel& bound, Call& call) const;
   normc_status bindSaved(const BoundKernel& bound, Call& call) const;
-  normc_status bindOperands(const KernelInfo& kernel, Call& call) const;
+  normc_status bindOperands(const Kernel& kernel, Call& call) const;
 
   std::shared_ptr<const Context> context_;
   std::shared_ptr<const Package> package_;

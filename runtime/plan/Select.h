@@ -49,7 +49,7 @@ class Selection {
   /// A kernel that serves the request here.
   struct Candidate {
     size_t index;
-    const KernelInfo* kernel;
+    const Kernel* kernel;
     int rank;
     std::string advantage;  ///< over a lower rank
   };
@@ -63,6 +63,6 @@ class Selection {
 };
 
 /// The sizes it serves: "0 to 64 rows", "segments of 8 to 16 rows", or both.
-std::string limitsText(const KernelInfo& kernel);
+std::string limitsText(const Kernel& kernel);
 
 }  // namespace normc::runtime

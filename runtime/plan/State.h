@@ -16,7 +16,7 @@ class State {
   void* data() const { return memory_->data(); }
   size_t bytes() const { return memory_->bytes(); }
   const Sizes& sizes() const { return sizes_; }
-  const std::vector<FieldInfo>& fields() const { return fields_; }
+  const std::vector<Field>& fields() const { return fields_; }
 
   /// Refuses a state of another norm, dtype, number of features, device or context than the call's.
   normc_status checkFits(const Plan& plan, int64_t features) const;
@@ -34,7 +34,7 @@ class State {
   normc_status checkSame(const State& other) const;
 
   std::string norm_, normHash_;
-  std::vector<FieldInfo> fields_;
+  std::vector<Field> fields_;
   Sizes sizes_;
   Place place_;
   std::unique_ptr<Memory> memory_;

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "runtime/core/Memory.h"
-#include "runtime/package/Manifest.h"
+#include "runtime/package/Package.h"
 
 namespace normc::runtime {
 

@@ -1,14 +1,12 @@
-// How a call is cut into chunks, and what it needs scratch memory for.
+// What a call needs scratch memory for, and where it lies.
 #pragma once
 
 #include <array>
 
-#include "runtime/package/Manifest.h"
+#include "runtime/abi/Partition.h"
+#include "runtime/package/Package.h"
 
 namespace normc::runtime {
-
-/// One cut per phase, from the problem and the schedule alone. False if a size is too large to count.
-bool computeCuts(const KernelInfo& kernel, const Sizes& sizes, normc_cut* cuts);
 
 /// Which outputs the caller does not want; the kernel writes them to scratch.
 struct LeftOut {
@@ -37,20 +35,20 @@ struct Scratch {
 inline constexpr int64_t kPage = 4096, kBehindX = kPage / 2, kApart = kPage / 4;
 
 /// Bytes beyond `needed` that a workspace should have, since it may begin anywhere.
-int64_t spareBytes(const KernelInfo& kernel, int64_t needed);
+int64_t spareBytes(const Kernel& kernel, int64_t needed);
 
 /// How many of the spare bytes to leave out at its beginning: scratch lies as above then where `given` bytes are enough,
 /// and at a multiple of kAlignment in any case. `x` may be null.
-int64_t bytesToSkip(const KernelInfo& kernel, const void* workspace, int64_t given, int64_t needed, const void* x);
+int64_t bytesToSkip(const Kernel& kernel, const void* workspace, int64_t given, int64_t needed, const void* x);
 
 /// Finds a place for each operand that needs one (`scratch` has one entry per operand) and returns the bytes
 /// used.
-int64_t layOutWorkspace(const KernelInfo& kernel, const Sizes& sizes, const normc_cut* cuts,
+int64_t layOutWorkspace(const Kernel& kernel, const Sizes& sizes, const normc_cut* cuts,
                         const LeftOut& leftOut, Scratch* scratch);
 
 /// Bytes that are enough for every call of these sizes, or of fewer segments or rows, that the kernel serves, whatever it
 /// leaves out and wherever the workspace begins; 0 if it serves none, kHuge if no memory holds it. More than a layout of
 /// the same sizes may use: fewer rows may be cut into more chunks.
-int64_t enoughWorkspace(const KernelInfo& kernel, const Sizes& sizes);
+int64_t enoughWorkspace(const Kernel& kernel, const Sizes& sizes);
 
 }  // namespace normc::runtime

@@ -36,7 +36,7 @@ Made WildTest::made(const std::string& entry, double planted) const {
   const std::string object{std::istreambuf_iterator<char>(file), {}};
   package::Writer writer({{"normc", "test"}});
   package::Kernel kernel = normc::test::layerNorm("forward", kFeatures);
-  kernel.phases = {{entry, "apply", {"segments", "rows"}, 4, 2, 8, "always"}};
+  kernel.phases = {{entry, "apply", {package::kSegments, package::kRows}, 4, 2, 8}};
   kernel.scalars = {{"epsilon", 1e-5}, {"planted", planted}};
   kernel.norm = writer.addNorm("layer_norm", "hash", "norm layer_norm {}\n");
   kernel.blob = writer.addBlob(object, "elf", kernel.isa);

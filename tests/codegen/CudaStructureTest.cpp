@@ -132,7 +132,7 @@ void checkPtx(const CompiledKernel& kernel, const cuda::Schedule& schedule, cons
   EXPECT_EQ(ptx.find(".local"), std::string::npos) << "an array was not kept in registers";
   for (std::sregex_iterator it(ptx.begin(), ptx.end(), parameter), end; it != end; ++it)
     EXPECT_TRUE((*it)[1] == "u64" || (*it)[1] == "b64" || (*it)[1] == "f64") << (*it)[0] << "is no word of 8 bytes";
-  const int bytes = int(schedule.vector) * (kernel.manifest.data == "f32" ? 4 : 2);
+  const int bytes = int(schedule.vector) * (kernel.manifest.parts.data == DType::F32 ? 4 : 2);
   for (const package::Phase& phase : kernel.manifest.phases) {
     const std::string entry = entryOf(ptx, phase.symbol);
     ASSERT_FALSE(entry.empty()) << phase.symbol;

@@ -116,7 +116,7 @@ TEST(EmulatedMeeting, OfBlocksThatAreNotThereAtOnceIsADeadlock) {
 TEST(EmulatedMeeting, OverMemoryThatNobodyClearedIsFound) {
   const std::string text = verdictOf(kBackward, {.manifest = [](package::Kernel& kernel) {
     for (package::Operand& operand : kernel.operands)
-      if (operand.access == "zeroed") operand.access = "both";
+      if (operand.zeroed()) operand.access = package::Access::Both;
   }});
   EXPECT_TRUE(has(text, "uninitialised") && has(text, "load atomic i64")) << text;
 }

@@ -13,7 +13,7 @@ void need(CUresult result) {
 }
 
 bool hasStrides(const package::Operand& operand) {
-  return operand.role == "tensor" && (operand.name == "x" || operand.name == "y" || operand.name == "dy" ||
+  return operand.role == package::Role::Tensor && (operand.name == "x" || operand.name == "y" || operand.name == "dy" ||
                                       operand.name == "dx" || operand.name == "mask");
 }
 

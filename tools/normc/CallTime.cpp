@@ -11,15 +11,15 @@ namespace normc::cli {
 namespace {
 
 /// Of seconds, or 0 where nobody here knows the kernel's target.
-double predictedFor(const Json& kernel, const Problem& problem, const codegen::Load& load) {
-  auto targets = codegen::findGenerators(kernel.at("isa").get<std::string>());
+double predictedFor(const package::Kernel& kernel, const Problem& problem, const codegen::Load& load) {
+  auto targets = codegen::findGenerators(kernel.isa);
   if (!targets) {
     llvm::consumeError(targets.takeError());
     return 0;
   }
   for (const auto& target : *targets)
-    if (target->generator() == kernel.at("generator").get<std::string>())
-      return target->predict(problem, kernel.at("schedule").get<std::string>(), load) * 1e-9;
+    if (target->generator() == kernel.generator)
+      return target->predict(problem, kernel.schedule, load) * 1e-9;
   return 0;
 }
 
@@ -38,7 +38,7 @@ CallTime timeOf(Planned& planned, int64_t rows, int64_t features, int64_t thread
   if (planned.place.onCuda())
     throw usage("--rows times a call on the CPU",
                 "on a GPU, normc tune --device " + planned.place.text() + " --schedule does");
-  Problem problem = planned.file.problem(planned.kernel().at("problem").get<std::string>());
+  Problem problem = planned.file.problem(planned.kernel().problem);
   const Extents extents{1, rows, featuresOf(problem, features)};
   problem.features = extents.features;
   problem = valueOf(checkProblem(std::move(problem)), ExitCode::Usage);
@@ -54,10 +54,9 @@ CallTime timeOf(Planned& planned, int64_t rows, int64_t features, int64_t thread
     throw usage("--rows " + std::to_string(rows) + " is of another call than the problem: " + error.what(),
                 "leave sizes open in the problem, with *, or give the same ones");
   }
-  const Json& kernel = planned.kernel();
+  const package::Kernel& kernel = planned.kernel();
   CallTime time;
-  const Json& traffic = kernel.at("traffic");
-  time.traffic = {traffic.at("reads").get<int>(), traffic.at("writes").get<int>()};
+  time.traffic = {int(kernel.traffic.reads), int(kernel.traffic.writes)};
   const int64_t needed = 2 * measure::Buffers::bytesOfSet(problem, extents);
   if (needed > machine.memory)
     throw refused("a call on " + std::to_string(rows) + " rows and a copy beside it need " +

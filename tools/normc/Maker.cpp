@@ -1,28 +1,21 @@
 #include "tools/normc/Maker.h"
 
 #include <atomic>
-#include <cstring>
 #include <thread>
 
 #include "codegen/targets/Unavailable.h"
+#include "runtime/package/ManifestJson.h"
 #include "runtime/package/Sha256.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Files.h"
-#include "tools/normc/Output.h"
 
 namespace normc::cli {
 
 std::string objectOf(const std::string& package) {
-  uint64_t bytes = 0;
-  std::memcpy(&bytes, package.data() + 16, sizeof bytes);
-  Json manifest = Json::parse(package.substr(64, bytes));
-  std::string text;
-  for (Json& kernel : manifest.at("kernels")) {
-    kernel.erase("schedule"), kernel.erase("origin");
-    text += kernel.dump();
-  }
-  for (const Json& blob : manifest.at("blobs")) text += blob.at("sha256").get<std::string>();
-  return runtime::sha256(text.data(), text.size());
+  package::Manifest manifest = package::wholeManifest(package::manifestTextOf(package));
+  for (package::Kernel& kernel : manifest.kernels) kernel.schedule.clear(), kernel.origin.clear();
+  for (package::Blob& blob : manifest.blobs) blob.offset = 0;  // it depends on the length of those
+  return runtime::sha256(package::writeManifest(manifest));
 }
 
 Maker::Maker(const tune::Landscape& landscape, const std::vector<codegen::TargetPtr>& generators,

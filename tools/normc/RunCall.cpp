@@ -38,8 +38,6 @@ namespace {
 /// The type of a file that holds the tensor exactly.
 DType fileType(DType type) { return type == DType::BF16 ? DType::F32 : type; }
 
-bool isXSized(const std::string& name) { return name == "x" || name == "y" || name == "dy" || name == "dx"; }
-
 std::string shapeOf(const std::vector<int64_t>& shape) {
   std::vector<std::string> sizes;
   for (const int64_t size : shape) sizes.push_back(std::to_string(size));
@@ -53,13 +51,17 @@ void convert(const NpyArray& from, DType to, gate::Storage& memory) {
   for (int64_t i = 0; i < from.elements(); ++i) memory.put(to, i, source.get(from.type, i));
 }
 
+/// True if an operand is a tensor that the kernel reads, or writes.
+bool isTensor(const package::Operand& operand, package::Access access) {
+  return operand.role == package::Role::Tensor && operand.access == access;
+}
+
 /// The tensors of a kernel that it reads, or writes, in the order of the C API.
-std::vector<std::string> tensorNames(const Json& kernel, const char* access) {
+std::vector<std::string> tensorNames(const package::Kernel& kernel, package::Access access) {
   std::vector<std::string> names;
-  for (const char* name : {"x", "y", "dy", "dx", "scale", "bias", "dscale", "dbias", "mask"})
-    for (const Json& operand : kernel.at("operands"))
-      if (operand.at("role") == "tensor" && operand.at("access") == access && operand.at("name") == name)
-        names.push_back(name);
+  for (const std::string_view name : package::kTensorNames)
+    for (const package::Operand& operand : kernel.operands)
+      if (isTensor(operand, access) && operand.name == name) names.push_back(operand.name);
   return names;
 }
 
@@ -90,32 +92,32 @@ RunCall::RunCall(Planned& planned, const FileMap& inputs, const FileMap& outputs
     : planned_(planned),
       device_(planned.place.open()),
       outputs_(outputs),
-      backward_(planned.kernel().at("entry") == "backward"),
-      infer_(planned.kernel().at("entry") == "infer") {
-  const Json& kernel = planned.kernel();
-  const std::string problem = kernel.at("problem");
-  const std::vector<std::string> reads = tensorNames(kernel, "read");
+      backward_(planned.kernel().parts.isBackward()),
+      infer_(planned.kernel().parts.isInfer()) {
+  using package::Access;
+  const package::Kernel& kernel = planned.kernel();
+  const std::string problem = kernel.problem;
+  const std::vector<std::string> reads = tensorNames(kernel, Access::Read);
   refuseUnknown(inputs, reads, "--in", problem);
-  refuseUnknown(outputs, tensorNames(kernel, "write"), "--out", problem);
+  refuseUnknown(outputs, tensorNames(kernel, Access::Write), "--out", problem);
   for (const std::string& name : reads)
     if (!inputs.contains(name))
       throw usage(problem + " needs --in " + name + "=FILE.npy", "its inputs are " + joined(reads));
-  for (const Json& operand : kernel.at("operands"))
-    if (operand.at("role") == "tensor" && operand.at("access") == "read")
-      addInput(operand, inputs.at(operand.at("name")), out);
+  for (const package::Operand& operand : kernel.operands)
+    if (isTensor(operand, Access::Read)) addInput(operand, inputs.at(operand.name), out);
   translated([&] { makeFields(); });
   translated([&] { planned.callOf(sizes_); });
-  for (const Json& operand : kernel.at("operands"))
-    if (operand.at("role") == "tensor" && operand.at("access") == "write") addOutput(operand);
+  for (const package::Operand& operand : planned.kernel().operands)
+    if (isTensor(operand, Access::Write)) addOutput(operand);
   makeArguments();
 }
 
 RunCall::~RunCall() = default;
 
-void RunCall::addInput(const Json& operand, const std::string& file, Output& out) {
-  const std::string name = operand.at("name");
+void RunCall::addInput(const package::Operand& operand, const std::string& file, Output& out) {
+  const std::string& name = operand.name;
   Tensor& tensor = tensors_[name];
-  tensor.type = typeNamed(operand.at("type").get<std::string>()).value();
+  tensor.type = operand.type;
   const NpyArray array = readNpy(file);
   tensor.shape = array.shape;
   translated([&] { tensor.allocate(device_.get()); });
@@ -134,11 +136,11 @@ void RunCall::addInput(const Json& operand, const std::string& file, Output& out
   }
 }
 
-void RunCall::addOutput(const Json& operand) {
-  const std::string name = operand.at("name");
+void RunCall::addOutput(const package::Operand& operand) {
+  const std::string& name = operand.name;
   Tensor& tensor = tensors_[name];
-  tensor.type = typeNamed(operand.at("type").get<std::string>()).value();
-  tensor.shape = isXSized(name) ? xShape() : std::vector<int64_t>{sizes_.features};
+  tensor.type = operand.type;
+  tensor.shape = isXSized(operand.tensor) ? xShape() : std::vector<int64_t>{sizes_.features};
   translated([&] { tensor.allocate(device_.get()); });
 }
 
@@ -150,17 +152,17 @@ const std::vector<int64_t>& RunCall::xShape() const {
 
 /// The sizes of the call; state, saved statistics and workspace of these sizes.
 void RunCall::makeFields() {
-  const Json& kernel = planned_.kernel();
+  const package::Kernel& kernel = planned_.kernel();
   const std::vector<int64_t>& shape = xShape();
-  const bool segmented = kernel.at("segmented"), channelsFirst = kernel.at("layout") == "channels_first";
+  const bool segmented = kernel.parts.segmented, channelsFirst = kernel.parts.channelsFirst();
   if (shape.size() < (segmented ? 3 : 2))
-    throw refused("x has the shape " + shapeOf(shape) + "; " + kernel.at("problem").get<std::string>() +
+    throw refused("x has the shape " + shapeOf(shape) + "; " + kernel.problem +
                   " takes at least " + (segmented ? "three" : "two") + " dimensions");
   sizes_ = {sizeof sizes_, segmented ? shape[0] : 1, 1, channelsFirst ? shape[1] : shape.back()};
-  if (const Json& features = kernel.at("features"); !features.is_null() && features != sizes_.features)
+  if (const auto features = kernel.parts.features; features && *features != sizes_.features)
     throw refused("x has " + counted(sizes_.features, "feature") + "; " +
-                  kernel.at("problem").get<std::string>() + " is for " +
-                  std::to_string(features.get<int64_t>()));
+                  kernel.problem + " is for " +
+                  std::to_string(*features));
   const auto first = shape.begin() + (channelsFirst ? 2 : segmented ? 1 : 0);
   for (auto size = first; size != shape.end() - (channelsFirst ? 0 : 1); ++size) sizes_.rows *= *size;
 
@@ -248,20 +250,19 @@ Json RunCall::write() const {
 }
 
 int64_t RunCall::transfers() const {
-  const Json* traffic = &planned_.kernel().at("traffic");
+  const package::Kernel& kernel = planned_.kernel();
   const auto step = (backward_ ? saved_ : state_).scalar("step");
   const auto warmup = planned_.number("warmup_steps");
   // Forward reads the step before it, backward that of its forward.
-  if (traffic->contains("warmup") && step && warmup && *step - backward_ < *warmup)
-    traffic = &traffic->at("warmup");
-  const bool held = rowsOfColumn() <= traffic->value("held_rows", int64_t(-1));
-  return traffic->at(held ? "least_reads" : "reads").get<int64_t>() + traffic->at("writes").get<int64_t>();
+  const bool warming = kernel.warmupTraffic && step && warmup && *step - backward_ < *warmup;
+  const package::Traffic& traffic = warming ? *kernel.warmupTraffic : kernel.traffic;
+  return (rowsOfColumn() <= traffic.heldRows ? traffic.least() : traffic.reads) + traffic.writes;
 }
 
 int64_t RunCall::rowsOfColumn() const {
-  for (const Json& phase : planned_.kernel().at("phases"))
-    for (const Json& unit : phase.at("units"))
-      if (unit == "segments") return sizes_.rows;
+  for (const package::Phase& phase : planned_.kernel().phases)
+    for (const package::Factor& unit : phase.units)
+      if (unit == package::kSegments) return sizes_.rows;
   return sizes_.segments * sizes_.rows;
 }
 
@@ -269,7 +270,7 @@ std::string RunCall::shapeText() const { return shapeOf(xShape()); }
 
 int64_t RunCall::xBytes() const {
   return sizes_.segments * sizes_.rows * sizes_.features *
-         bytes(typeNamed(planned_.kernel().at("data").get<std::string>()).value());
+         bytes(planned_.kernel().parts.data);
 }
 
 }  // namespace normc::cli

@@ -51,8 +51,8 @@ class RunCall {
   int64_t rowsOfColumn() const;
   struct Tensor;
 
-  void addInput(const Json& operand, const std::string& file, Output&);
-  void addOutput(const Json& operand);
+  void addInput(const package::Operand& operand, const std::string& file, Output&);
+  void addOutput(const package::Operand& operand);
   const std::vector<int64_t>& xShape() const;
   void makeFields();
   void makeArguments();

@@ -34,7 +34,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, package::Phas
       result.enoughUnits = kRowsOfPartials;
     // A task has as many partials as features, so longer rows do not mean fewer rows for a task.
     if (!kernel.getFeatures() && !leavesPartials(phase, kernel))
-      result.minUnits *= kUnknownFeatures, result.weight = {"features"};
+      result.minUnits *= kUnknownFeatures, result.weight = {package::kFeatures};
   } else if (axes.size() == 1 && axes[0] == "feature" && !hasSweeps(phase)) {
     result.minUnits = kVectorGrain;
     result.weight = partialsOf(phase, kernel);
@@ -43,7 +43,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, package::Phas
     result.minUnits = result.multiple = s.vector * s.tile;
     if (s.strategy == Strategy::Split) {
       result.multiple = llvm::alignTo(std::min(s.grain, kPieceOfRow), result.multiple);
-      result.minUnits = s.grain, result.weight = {"segments", "rows"};
+      result.minUnits = s.grain, result.weight = {package::kSegments, package::kRows};
     }
   } else if (!axes.empty() && axes.back() == "feature" && !kernel.featuresLast()) {
     result.multiple = std::max(s.rows, s.stream);
@@ -65,8 +65,8 @@ package::Kernel kernelManifest(const Problem& problem, const Schedule& schedule,
                  {.cut = [&](PhaseOp phase, package::Phase& result) { cut(phase, kernel, schedule, result); },
                   .traffic = [&](bool warmup) { return moved(kernel, warmup); }});
   if (schedule.stream) {
-    m.scalars.push_back({largeNumber().str(), kLargeBytes});
-    m.scalars.push_back({streamNumber().str(), kStreamBytes});
+    m.scalars.push_back({std::string(kLargeNumber), kLargeBytes});
+    m.scalars.push_back({std::string(kStreamNumber), kStreamBytes});
   }
   m.isa = isa.name;
   return m;

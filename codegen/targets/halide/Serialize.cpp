@@ -32,7 +32,8 @@ class Writer {
     if (auto features = k.getFeatures()) j_.attribute("features", *features);
     j_.attributeArray("numbers", [&] {
       for (StringRef s : k.getNumbers().getAsValueRange<StringAttr>()) j_.value(s);
-      if (schedule_.stream) j_.value(largeNumber()), j_.value(streamNumber());  // as in the manifest
+      if (schedule_.stream)  // as in the manifest
+        for (std::string_view number : kThresholds) j_.value(StringRef(number));
     });
     j_.attributeArray("tensors", [&] {
       for (auto t : k.getOps<TensorOp>()) j_.object([&] { tensor(t); });

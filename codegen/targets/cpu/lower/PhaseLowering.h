@@ -16,6 +16,7 @@
 #pragma once
 
 #include "codegen/lower/Walk.h"
+#include "runtime/abi/Numbers.h"
 
 namespace normc::codegen {
 
@@ -23,11 +24,6 @@ namespace normc::codegen {
 constexpr int64_t kLine = 64;
 /// The least vectors of a step where outputs go past the caches a row at a time.
 constexpr int64_t kStreamUnroll = 4;
-
-/// The scalars of a kernel whose schedule streams: a call is large if x has so many bytes, and then an output of so
-/// many goes past the caches. Only the first decides the order of sums.
-inline llvm::StringRef largeNumber() { return "large_bytes"; }
-inline llvm::StringRef streamNumber() { return "stream_bytes"; }
 
 class PhaseLowering : Walk {
  public:

@@ -162,9 +162,9 @@ void PhaseLowering::planStreaming() {
     least = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getIndexType(), least);
     return arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::sge, f_.bytesOf(cast<TensorOp>(tensor)), least);
   };
-  large_ = reaches(read.front(), largeNumber());
+  large_ = reaches(read.front(), kLargeNumber);
   if (written.empty()) return;
-  past_ = reaches(written.front(), streamNumber());
+  past_ = reaches(written.front(), kStreamNumber);
   for (Operation* t : written) past_ = arith::AndIOp::create(l_.b, l_.loc, past_, f_.isAligned(cast<TensorOp>(t), kLine));
   if (!streamsRuns()) return;
   // A task may begin within runs.

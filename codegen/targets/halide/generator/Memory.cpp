@@ -148,18 +148,18 @@ Expr Memory::scalar(const std::string& number) {
 
 //===-- Large calls ---------------------------------------------------------------===//
 
-Expr Memory::bytesReach(const char* number) {
+Expr Memory::bytesReach(std::string_view number) {
   auto t = std::find_if(kernel_.tensors.begin(), kernel_.tensors.end(),
                         [](const Tensor& tensor) { return tensor.xSized(); });
-  return segments() * rows() * features() * wide(bytes(*t)) >= cast<int64_t>(scalar(number));
+  return segments() * rows() * features() * wide(bytes(*t)) >= cast<int64_t>(scalar(std::string(number)));
 }
 Expr Memory::large() {
   if (auto known = bound_.find("large"); known != bound_.end()) return known->second;
-  return bind("large", cast<int64_t>(bytesReach("large_bytes")));
+  return bind("large", cast<int64_t>(bytesReach(kLargeNumber)));
 }
 Expr Memory::past() {
   if (auto known = bound_.find("past"); known != bound_.end()) return known->second;
-  Expr past = bytesReach("stream_bytes");
+  Expr past = bytesReach(kStreamNumber);
   std::set<std::string> written;
   std::function<void(const std::vector<Op>&)> collect = [&](const std::vector<Op>& ops) {
     for (const Op& op : ops) written.insert(op.writes.begin(), op.writes.end()), collect(op.body);

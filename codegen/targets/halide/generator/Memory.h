@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "codegen/targets/halide/generator/Request.h"
+#include "runtime/abi/Numbers.h"
 
 namespace normc::halide {
 
@@ -92,7 +93,7 @@ class Memory {
   const std::vector<Halide::Argument>& arguments() const { return arguments_; }
 
  private:
-  Expr bytesReach(const char* number);
+  Expr bytesReach(std::string_view number);
   Expr bind(const std::string& name, Expr value);
   Expr field(const std::string& base, int64_t words);
   Expr pointer(const Tensor&);

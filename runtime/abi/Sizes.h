@@ -1,16 +1,15 @@
 // The sizes of one call, and shapes that are computed from them.
 //
-// Products saturate instead of wrapping: whoever gets kHuge refuses the call.
+// Products saturate instead of wrapping: a caller that gets kHuge refuses the call.
 #pragma once
 
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "runtime/abi/kernel.h"
 
-namespace normc::runtime {
+namespace normc::package {
 
 inline constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
 
@@ -28,12 +27,20 @@ inline int64_t roundUp(int64_t value, int64_t to) {
   return value > kHuge - to ? kHuge : (value + to - 1) & -to;
 }
 
-/// What every block of memory that the runtime lays out begins at a multiple of.
+/// What every block of memory that the runtime lays out begins at a multiple of, and every blob of a package.
 inline constexpr int64_t kAlignment = 64;
 
 struct Sizes {
   int64_t segments = 1, rows = 0, features = 0;
   int64_t totalRows() const { return multiply(segments, rows); }
+};
+
+/// Numbers of rows; both ends belong to it.
+struct Range {
+  int64_t least = 0, most = kHuge;
+  bool has(int64_t n) const { return n >= least && n <= most; }
+  int64_t width() const { return most - least; }
+  bool operator==(const Range&) const = default;
 };
 
 /// One factor of a shape in the manifest.
@@ -59,6 +66,10 @@ struct Factor {
   }
   bool operator==(const Factor&) const = default;
 };
+inline constexpr Factor kSegments{Factor::Segments, 0}, kRows{Factor::Rows, 0},
+    kFeatures{Factor::Features, 0};
+/// Returns the number of chunks of a phase.
+constexpr Factor chunksOf(int64_t phase) { return {Factor::Chunks, phase}; }
 
 using Shape = std::vector<Factor>;
 
@@ -68,4 +79,4 @@ inline int64_t elements(const Shape& shape, const Sizes& sizes, const normc_cut*
   return product;
 }
 
-}  // namespace normc::runtime
+}  // namespace normc::package
