@@ -13,12 +13,18 @@ static package::Shape shapeOf(ArrayAttr axes, KernelOp kernel, int64_t window) {
   package::Shape shape;
   for (StringRef axis : axes.getAsValueRange<StringAttr>()) {
     int64_t phase;
-    if (axis == "segment") shape.push_back(package::kSegments);
-    else if (axis == "row") shape.push_back(package::kRows);
-    else if (axis == "feature") shape.push_back(package::kFeatures);
-    else if (axis == "group") shape.push_back({package::Factor::Fixed, int64_t(kernel.getGroups())});
-    else if (axis == "window") shape.push_back({package::Factor::Fixed, window});
-    else if (axis.consume_front("chunk.") && !axis.getAsInteger(10, phase)) shape.push_back(package::chunksOf(phase));
+    if (axis == "segment")
+      shape.push_back(package::kSegments);
+    else if (axis == "row")
+      shape.push_back(package::kRows);
+    else if (axis == "feature")
+      shape.push_back(package::kFeatures);
+    else if (axis == "group")
+      shape.push_back({package::Factor::Fixed, int64_t(kernel.getGroups())});
+    else if (axis == "window")
+      shape.push_back({package::Factor::Fixed, window});
+    else if (axis.consume_front("chunk.") && !axis.getAsInteger(10, phase))
+      shape.push_back(package::chunksOf(phase));
   }
   return shape;
 }
@@ -49,12 +55,9 @@ static std::vector<package::Field> fieldsOf(const std::vector<Field>& fields) {
   for (const Field& f : fields) {
     package::Field field{f.name, f.type, {}, f.init};
     for (Extent e : f.shape) {
-      switch (e.kind) {
-        case Extent::Fixed: field.shape.push_back({package::Factor::Fixed, e.value}); break;
-        case Extent::Segments: field.shape.push_back(package::kSegments); break;
-        case Extent::Rows: field.shape.push_back(package::kRows); break;
-        case Extent::Features: field.shape.push_back(package::kFeatures); break;
-      }
+      const package::Factor factors[] = {
+          {package::Factor::Fixed, e.value}, package::kSegments, package::kRows, package::kFeatures};
+      field.shape.push_back(factors[e.kind]);  // Extent::Kind has this order
     }
     list.push_back(std::move(field));
   }

@@ -17,9 +17,7 @@ constexpr std::array<std::string_view, 6> kStatusNames = {"ok",      "refused", 
 /// Schema 1 has no status for duplicates: a refusal had this reason, followed by the other's schedule.
 constexpr std::string_view kDuplicateOfSchema1 = "the same code as ";
 
-std::string hashOf(const std::string& text, size_t digits) {
-  return runtime::sha256(text).substr(0, digits);
-}
+std::string hashOf(const std::string& text, size_t digits) { return runtime::sha256(text).substr(0, digits); }
 
 /// So short that it can be read again, though bytes that are no UTF-8 are three each when they are written.
 std::string shortened(const std::string& reason) {

@@ -44,7 +44,9 @@ std::string defaultFor(const codegen::Target& target, const Problem& problem, co
   const std::vector<codegen::Candidate> all = target.defaults(problem);
   const codegen::Candidate* best = nullptr;
   for (const codegen::Candidate& candidate : all)
-    if (candidate.limits.serve(load.segments, load.rows) && (!best || candidate.limits.widths() < best->limits.widths())) best = &candidate;
+    if (candidate.limits.serve(load.segments, load.rows) &&
+        (!best || candidate.limits.widths() < best->limits.widths()))
+      best = &candidate;
   return llvm::cantFail(target.canonical(best->schedule));
 }
 

@@ -87,7 +87,8 @@ class Run {
     for (const bool first : {true, false})
       for (size_t k = 0; k < kernels_.kernels().size(); ++k) {
         const Piece piece = {k, first};
-        if (!options_.only.empty() && kernels_.kernels()[k].problem.find(options_.only) == std::string::npos) continue;
+        if (!options_.only.empty() && kernels_.kernels()[k].problem.find(options_.only) == std::string::npos)
+          continue;
         if (!kernels_.kernels()[k].onCuda() || history_.ended.contains(keyOf(piece))) continue;
         if (history_.begunAlone.contains(keyOf(piece))) {
           blame(piece);
@@ -163,7 +164,8 @@ class Run {
       const Problem problem = kernels_.problem(kernel.problem);
       if (const auto most = kernel.limits.rowsMax) {
         tryFewRows(device, problem, *most, piece, tally);
-      } else if (const host::Plan plan = kernels_.planOfOneKernel(problem.text()); plan.kernel() == piece.kernel) {
+      } else if (const host::Plan plan = kernels_.planOfOneKernel(problem.text());
+                 plan.kernel() == piece.kernel) {
         tryAll(device, problem, plan, piece.first, tally);
       }
       if (tally.trials == 0) json["skipped"] = "the runtime chooses another kernel here";

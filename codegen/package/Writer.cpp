@@ -44,7 +44,8 @@ size_t Writer::addBlob(std::string bytes, std::string kind, std::string isa) {
   std::string hash = runtime::sha256(bytes);
   for (size_t i = 0; i < blobs.size(); ++i)
     if (blobs[i].sha256 == hash && blobs[i].kind == kind && blobs[i].isa == isa) return i;
-  const int64_t offset = blobs.empty() ? 0 : roundUp(int64_t(blobs.back().offset + blobs.back().bytes), kAlignment);
+  const int64_t offset =
+      blobs.empty() ? 0 : roundUp(int64_t(blobs.back().offset + blobs.back().bytes), kAlignment);
   blobs.push_back({std::move(hash), uint64_t(offset), bytes.size(), std::move(kind), std::move(isa)});
   blobs_.push_back(std::move(bytes));
   return blobs.size() - 1;

@@ -33,7 +33,7 @@ namespace {
 
 using Fields = std::vector<Field>;
 
-normc_status memoryBytes(const normc_plan* plan, const Fields Kernel::*fields, const normc_sizes* given,
+normc_status memoryBytes(const normc_plan* plan, const Fields Kernel::* fields, const normc_sizes* given,
                          size_t* bytes) {
   NORMC_TRY(notNull(plan, "plan"));
   NORMC_TRY(notNull(given, "sizes"));
@@ -46,7 +46,7 @@ normc_status memoryBytes(const normc_plan* plan, const Fields Kernel::*fields, c
   return NORMC_OK;
 }
 
-normc_status memoryField(const normc_plan* plan, const Fields Kernel::*fields, const normc_sizes* given,
+normc_status memoryField(const normc_plan* plan, const Fields Kernel::* fields, const normc_sizes* given,
                          size_t index, normc_field* field) {
   NORMC_TRY(notNull(plan, "plan"));
   NORMC_TRY(notNull(given, "sizes"));

@@ -84,12 +84,10 @@ normc_status CudaBackend::bindEntries(bool steady) {
     if (entry.leftOut) continue;
     NORMC_TRY(module_->function(phase.symbol, *phase.launch, entry.aligned));
     entry.unaligned = entry.aligned;
-    if (phase.unaligned)
-      NORMC_TRY(module_->function(*phase.unaligned, *phase.launch, entry.unaligned));
+    if (phase.unaligned) NORMC_TRY(module_->function(*phase.unaligned, *phase.launch, entry.unaligned));
     if (phase.launch->cluster > 1) {
       NORMC_TRY(module_->checkCluster(phase.symbol, *phase.launch, entry.aligned));
-      if (phase.unaligned)
-        NORMC_TRY(module_->checkCluster(*phase.unaligned, *phase.launch, entry.unaligned));
+      if (phase.unaligned) NORMC_TRY(module_->checkCluster(*phase.unaligned, *phase.launch, entry.unaligned));
     }
     if (phase.launch->cooperative == 1) continue;
     const int64_t blocks = mostBlocks(entries_.size() - 1);
@@ -257,7 +255,8 @@ normc_status CudaBackend::run(const Call& call) const {
   uint64_t words[kMaxWords];
   const size_t count = layOutWords(call, words);
   const bool aligned = isAligned(call);
-  const bool dependent = std::any_of(kernel_.phases.begin(), kernel_.phases.end(), [](const Phase& p) { return p.launch->dependent; });
+  const bool dependent = std::any_of(kernel_.phases.begin(), kernel_.phases.end(),
+                                     [](const Phase& p) { return p.launch->dependent; });
   const bool may = dependent && mayOverlap(stream);
   bool first = true;
   for (size_t i = 0; i < entries_.size(); ++i) {

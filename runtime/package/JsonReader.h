@@ -46,7 +46,6 @@ class JsonReader {
   /// Records that the value at this place is wrong: "PATH is VALUE; RULE".
   void reject(std::string_view rule) const;
 
-  const std::string& path() const { return path_; }
   bool failed() const { return fault_->status != NORMC_OK; }
 
  private:

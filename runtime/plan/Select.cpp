@@ -110,7 +110,8 @@ normc_status noSuchNorm(const Manifest& manifest, const ProblemRequest& request)
 std::string limitsText(const Kernel& kernel) {
   std::string result;
   if (kernel.limits.rows() != Range()) result = text(kernel.limits.rows());
-  if (kernel.limits.run() != Range()) result += (result.empty() ? "segments of " : " in segments of ") + text(kernel.limits.run());
+  if (kernel.limits.run() != Range())
+    result += (result.empty() ? "segments of " : " in segments of ") + text(kernel.limits.run());
   return result.empty() ? "any number of rows" : result;
 }
 

@@ -11,8 +11,8 @@ namespace {
 constexpr int64_t kOwnLines = 16 << 20;
 
 /// Bytes of scratch that the operand needs; 0 if it needs none.
-int64_t scratchBytes(const Kernel& kernel, const Operand& operand, const Sizes& sizes,
-                     const normc_cut* cuts, const LeftOut& leftOut, int64_t& taskStride) {
+int64_t scratchBytes(const Kernel& kernel, const Operand& operand, const Sizes& sizes, const normc_cut* cuts,
+                     const LeftOut& leftOut, int64_t& taskStride) {
   const int64_t width = bytes(operand.type);
   switch (operand.role) {
     case Role::Workspace:
@@ -41,7 +41,8 @@ int64_t scratchBytes(const Kernel& kernel, const Operand& operand, const Sizes& 
 }
 
 /// The most that any call of at most these sizes needs: of fewer tasks each may have a line where more of them share one.
-int64_t mostScratchBytes(const Kernel& kernel, const Operand& operand, const Sizes& sizes, const normc_cut* cuts) {
+int64_t mostScratchBytes(const Kernel& kernel, const Operand& operand, const Sizes& sizes,
+                         const normc_cut* cuts) {
   int64_t taskStride = -1;
   const int64_t size = scratchBytes(kernel, operand, sizes, cuts, LeftOut::everything(), taskStride);
   return taskStride == 0 ? std::max(size, kOwnLines) : size;
@@ -73,7 +74,8 @@ int64_t spareBytes(const Kernel& kernel, int64_t needed) {
   return (needed >= kApart && !kernel.onCuda() ? kPage : kAlignment) - 1;
 }
 
-int64_t bytesToSkip(const Kernel& kernel, const void* workspace, int64_t given, int64_t needed, const void* x) {
+int64_t bytesToSkip(const Kernel& kernel, const void* workspace, int64_t given, int64_t needed,
+                    const void* x) {
   const auto begin = reinterpret_cast<uintptr_t>(workspace);
   const auto place = (reinterpret_cast<uintptr_t>(x) + kBehindX) / kAlignment * kAlignment;
   const auto apart = int64_t((place - begin) % kPage);

@@ -39,7 +39,8 @@ int64_t spareBytes(const Kernel& kernel, int64_t needed);
 
 /// How many of the spare bytes to leave out at its beginning: scratch lies as above then where `given` bytes are enough,
 /// and at a multiple of kAlignment in any case. `x` may be null.
-int64_t bytesToSkip(const Kernel& kernel, const void* workspace, int64_t given, int64_t needed, const void* x);
+int64_t bytesToSkip(const Kernel& kernel, const void* workspace, int64_t given, int64_t needed,
+                    const void* x);
 
 /// Finds a place for each operand that needs one (`scratch` has one entry per operand) and returns the bytes
 /// used.

@@ -29,7 +29,8 @@ std::string operands(const package::Kernel& m) {
   std::string out;
   for (const package::Operand& o : m.operands)
     out += std::string(name(o.role)) + " " + o.name + " " + std::string(name(o.type)) + " " +
-           std::string(name(o.access)) + (o.role == package::Role::Workspace ? " " + text(o.shape) : "") + "\n";
+           std::string(name(o.access)) + (o.role == package::Role::Workspace ? " " + text(o.shape) : "") +
+           "\n";
   return out;
 }
 
@@ -38,14 +39,16 @@ std::string phases(const package::Kernel& m) {
   std::string out;
   for (const package::Phase& p : m.phases)
     out += p.symbol + " " + p.role + " " + text(p.units) + " min=" + std::to_string(p.minUnits) +
-           (p.enoughUnits ? " enough=" + std::to_string(*p.enoughUnits) : "") + " multiple=" + std::to_string(p.multiple) + (p.group ? " group=" + std::to_string(*p.group) : "") + " " +
-           (p.weight.empty() ? "" : "of " + text(p.weight) + " ") + std::string(name(p.when)) + "\n";
+           (p.enoughUnits ? " enough=" + std::to_string(*p.enoughUnits) : "") +
+           " multiple=" + std::to_string(p.multiple) + (p.group ? " group=" + std::to_string(*p.group) : "") +
+           " " + (p.weight.empty() ? "" : "of " + text(p.weight) + " ") + std::string(name(p.when)) + "\n";
   return out;
 }
 
 std::string fields(const std::vector<package::Field>& list) {
   std::string out;
-  for (const package::Field& f : list) out += f.name + " " + std::string(name(f.type)) + " " + text(f.shape) + "\n";
+  for (const package::Field& f : list)
+    out += f.name + " " + std::string(name(f.type)) + " " + text(f.shape) + "\n";
   return out;
 }
 

@@ -137,7 +137,10 @@ class Image {
           after.compare(place.begin, place.end - place.begin, bytes_, place.begin, place.end - place.begin))
         throw std::runtime_error("the kernel wrote its input " + o.name);
       if (o.access != Access::Write) continue;
-      std::string name = (o.role == Role::StateOut ? "state." : o.role == Role::Saved ? "saved." : "") + o.name;
+      std::string name = (o.role == Role::StateOut ? "state."
+                          : o.role == Role::Saved  ? "saved."
+                                                   : "") +
+                         o.name;
       gate::Storage storage(place.end - place.begin, 0);
       std::memcpy(storage.data(), after.data() + place.begin, storage.bytes());
       std::vector<double>& values = outputs[name];

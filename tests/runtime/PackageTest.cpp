@@ -270,11 +270,13 @@ TEST(Manifest, IsCheckedFieldByField) {
   EXPECT_EQ(refusedKernel([](auto& k) { k.operands[5].access = package::Access::Read; }),
             says("kernels[0].operands[5].access is \"read\"; this operand is written"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.operands[8].access = package::Access::Write; }),
-            says("kernels[0].operands[8].access is \"write\"; `both` and `zeroed` are the accesses of workspace alone"));
+            says("kernels[0].operands[8].access is \"write\"; `both` and `zeroed` are the accesses of "
+                 "workspace alone"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.operands[0].access = package::Access::Zeroed; }),
             says("kernels[0].operands[0].access is \"zeroed\"; this operand is only read"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[8].access = package::Access::Zeroed; }),
-            says("kernels[0].operands[8].access is \"zeroed\"; only a kernel for cuda has workspace that is zero"));
+  EXPECT_EQ(
+      refusedKernel([](auto& k) { k.operands[8].access = package::Access::Zeroed; }),
+      says("kernels[0].operands[8].access is \"zeroed\"; only a kernel for cuda has workspace that is zero"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.operands[1] = k.operands[0]; }),
             says("kernels[0].operands[1].name is \"x\"; another operand has this name"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.operands[3].name = "variance"; }),

@@ -224,7 +224,9 @@ TEST(Checkpoint, FillsAStateInDouble) {
   for (package::Field& field : wide.state)
     if (field.type == DType::F32) field.type = DType::F64;
   for (package::Operand& operand : wide.operands)
-    if ((operand.role == package::Role::StateIn || operand.role == package::Role::StateOut) && operand.type == DType::F32) operand.type = DType::F64;
+    if ((operand.role == package::Role::StateIn || operand.role == package::Role::StateOut) &&
+        operand.type == DType::F32)
+      operand.type = DType::F64;
   const Plan plan(openInMemory(packageOf(wide), context()), "power_norm:forward@f32[*x*]");
   State state(plan, 2);
   example::load({{1, 2}, {3, 4}, 7, 0.75}, state);

@@ -13,10 +13,10 @@ namespace {
 
 using package::Access;
 using package::chunksOf;
+using package::Kernel;
 using package::kFeatures;
 using package::kRows;
 using package::kSegments;
-using package::Kernel;
 using package::Operand;
 using package::Phase;
 using package::Role;
@@ -102,7 +102,8 @@ Kernel layerNorm(const std::string& entry, std::optional<int64_t> features) {
 
 Kernel powerNorm(const std::string& entry, std::optional<int64_t> features) {
   Kernel result = kernel("power_norm", entry, features);
-  result.state = {{"step", DType::I64}, {"psi2", DType::F32, {kFeatures}, 1}, {"nu", DType::F32, {kFeatures}, 0}};
+  result.state = {
+      {"step", DType::I64}, {"psi2", DType::F32, {kFeatures}, 1}, {"nu", DType::F32, {kFeatures}, 0}};
   result.saved = {{"rstd", DType::F32, {kFeatures}, 0}, {"second_moment", DType::F32, {kFeatures}, 0}};
   if (entry == "forward") {
     result.operands = {tensor("x"),
@@ -161,11 +162,13 @@ Kernel warmup(const std::string& entry) {
   result.state = {{"step", DType::I64}, {"warmed", DType::F32}};
   if (entry == "backward") result.saved = {{"step", DType::I64}};
   const bool forward = entry == "forward";
-  result.operands = {tensor(forward ? "x" : "dy"),
-                     forward ? field(Role::StateIn, "step", DType::I64) : field(Role::Saved, "step", DType::I64),
-                     tensor(forward ? "y" : "dx", true), field(Role::StateOut, "warmed", DType::F32, true)};
+  result.operands = {
+      tensor(forward ? "x" : "dy"),
+      forward ? field(Role::StateIn, "step", DType::I64) : field(Role::Saved, "step", DType::I64),
+      tensor(forward ? "y" : "dx", true), field(Role::StateOut, "warmed", DType::F32, true)};
   result.scalars = {{"warmup_steps", 3, {.whole = true}}};
-  result.phases = {{"warmup_statistics", "statistics", kOne, 1, 1, 1, When::Warmup}, overRows("warmup_apply")};
+  result.phases = {{"warmup_statistics", "statistics", kOne, 1, 1, 1, When::Warmup},
+                   overRows("warmup_apply")};
   return result;
 }
 

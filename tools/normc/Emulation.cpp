@@ -80,8 +80,7 @@ std::string_view textOf(const std::string& ptx) { return ptx.c_str(); }
 
 void Emulation::require() { fakeDriver(); }
 
-Emulation::Emulation(const PackageFile& file)
-    : file_(file), library_(fakeDriver()) {
+Emulation::Emulation(const PackageFile& file) : file_(file), library_(fakeDriver()) {
   translated([&] { file.package().verify(); });
 }
 

@@ -156,12 +156,11 @@ void RunCall::makeFields() {
   const std::vector<int64_t>& shape = xShape();
   const bool segmented = kernel.parts.segmented, channelsFirst = kernel.parts.channelsFirst();
   if (shape.size() < (segmented ? 3 : 2))
-    throw refused("x has the shape " + shapeOf(shape) + "; " + kernel.problem +
-                  " takes at least " + (segmented ? "three" : "two") + " dimensions");
+    throw refused("x has the shape " + shapeOf(shape) + "; " + kernel.problem + " takes at least " +
+                  (segmented ? "three" : "two") + " dimensions");
   sizes_ = {sizeof sizes_, segmented ? shape[0] : 1, 1, channelsFirst ? shape[1] : shape.back()};
   if (const auto features = kernel.parts.features; features && *features != sizes_.features)
-    throw refused("x has " + counted(sizes_.features, "feature") + "; " +
-                  kernel.problem + " is for " +
+    throw refused("x has " + counted(sizes_.features, "feature") + "; " + kernel.problem + " is for " +
                   std::to_string(*features));
   const auto first = shape.begin() + (channelsFirst ? 2 : segmented ? 1 : 0);
   for (auto size = first; size != shape.end() - (channelsFirst ? 0 : 1); ++size) sizes_.rows *= *size;
@@ -269,8 +268,7 @@ int64_t RunCall::rowsOfColumn() const {
 std::string RunCall::shapeText() const { return shapeOf(xShape()); }
 
 int64_t RunCall::xBytes() const {
-  return sizes_.segments * sizes_.rows * sizes_.features *
-         bytes(planned_.kernel().parts.data);
+  return sizes_.segments * sizes_.rows * sizes_.features * bytes(planned_.kernel().parts.data);
 }
 
 }  // namespace normc::cli

@@ -46,16 +46,11 @@ ExitCode explain(const ExplainFlags& given, Output& out) {
   if (out.json) {
     Json traffic = jsonOf(kernel.traffic);
     if (kernel.warmupTraffic) traffic["warmup"] = jsonOf(*kernel.warmupTraffic);
-    Json result = {{"problem", flags.problem},
-                {"kernel", planned.index},
-                {"serves", kernel.problem},
-                {"target", kernel.isa},
-                {"device", planned.place.text()},
-                {"schedule", kernel.schedule},
-                {"origin", kernel.origin},
-                {"selection", kernel.selection},
-                {"traffic", traffic},
-                {"explanation", text}};
+    Json result = {
+        {"problem", flags.problem}, {"kernel", planned.index},        {"serves", kernel.problem},
+        {"target", kernel.isa},     {"device", planned.place.text()}, {"schedule", kernel.schedule},
+        {"origin", kernel.origin},  {"selection", kernel.selection},  {"traffic", traffic},
+        {"explanation", text}};
     if (time) result["time"] = toJson(*time);
     out.result(result);
     return ExitCode::Ok;

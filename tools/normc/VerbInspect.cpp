@@ -18,7 +18,8 @@ std::string rangeText(int64_t least, std::optional<int64_t> most) {
 }
 
 std::string rowsOf(const package::Limits& limits) {
-  const std::string all = rangeText(limits.rowsMin, limits.rowsMax), run = rangeText(limits.runMin, limits.runMax);
+  const std::string all = rangeText(limits.rowsMin, limits.rowsMax),
+                    run = rangeText(limits.runMin, limits.runMax);
   return run == "any" ? all : all + ", of a segment " + run;
 }
 
@@ -26,7 +27,8 @@ std::string kernelTable(const PackageFile& file) {
   Table table({">#", "problem", "target", "rows", "schedule", "origin"});
   int64_t index = 0;
   for (const package::Kernel& k : file.kernels())
-    table.row({std::to_string(index++), k.problem, k.isa, rowsOf(k.limits), k.generator + ": " + k.schedule, k.origin});
+    table.row({std::to_string(index++), k.problem, k.isa, rowsOf(k.limits), k.generator + ": " + k.schedule,
+               k.origin});
   return table.text(2);
 }
 
@@ -69,8 +71,9 @@ std::string resourcesTable(const PackageFile& file) {
       const package::Launch& launch = *phase.launch;
       clustered |= r.clusters > 0;
       table.row({std::to_string(index), phase.symbol, k.isa, std::to_string(launch.threads),
-                 std::to_string(r.registers), std::to_string(r.spills), bytesText(double(r.shared + launch.shared)),
-                 std::to_string(r.blocks), std::to_string(r.blocks * launch.threads / 32),
+                 std::to_string(r.registers), std::to_string(r.spills),
+                 bytesText(double(r.shared + launch.shared)), std::to_string(r.blocks),
+                 std::to_string(r.blocks * launch.threads / 32),
                  r.clusters ? std::to_string(r.clusters) + " of " + std::to_string(launch.cluster) : ""});
     }
   }

@@ -111,8 +111,7 @@ Json Report::json() const {
 std::string Report::text() const {
   const package::Kernel& kernel = planned.kernel();
   std::string text = flags.plan.problem + " on " + call.shapeText() + ", by kernel " +
-                     std::to_string(planned.index) + " (" + kernel.problem + ", " +
-                     kernel.isa + ")" +
+                     std::to_string(planned.index) + " (" + kernel.problem + ", " + kernel.isa + ")" +
                      (planned.place.onCuda() ? " on " + planned.place.text() : "") + "\n";
   for (const Json& file : written) {
     std::vector<std::string> sizes;

@@ -37,8 +37,7 @@ class CpuCompilation : public Compilation {
     kernel_.setScheduleAttr(schedule_.attribute(&context_));
     if (schedule_.stream) {
       SmallVector<Attribute> numbers(kernel_.getNumbers().begin(), kernel_.getNumbers().end());
-      for (std::string_view number : kThresholds)
-        numbers.push_back(StringAttr::get(&context_, number));
+      for (std::string_view number : kThresholds) numbers.push_back(StringAttr::get(&context_, number));
       kernel_.setNumbersAttr(ArrayAttr::get(&context_, numbers));
     }
     return llvm::Error::success();
