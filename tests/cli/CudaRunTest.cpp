@@ -84,7 +84,7 @@ TEST_F(CudaRun, NormalizesTwoRowsByHand) {
   EXPECT_FLOAT_EQ(y[1], -first);
   EXPECT_FLOAT_EQ(y[2], -second);
   EXPECT_FLOAT_EQ(y[3], second);
-  EXPECT_EQ(driver_->takeLaunches().size(), planned.kernel().at("phases").size());
+  EXPECT_EQ(driver_->takeLaunches().size(), planned.kernel().phases.size());
 }
 
 TEST_F(CudaRun, BringsStateAndSavedStatisticsBack) {
