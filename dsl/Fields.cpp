@@ -32,6 +32,12 @@ bool windowedNu(const Spec& spec) {
 
 }  // namespace
 
+Has hasOf(const Problem& problem) {
+  return {.scale = problem.spec->scale, .bias = problem.spec->bias, .mask = problem.mask};
+}
+
+std::vector<Tensor> operandsOf(const Problem& problem) { return operandsOf(problem.entry, hasOf(problem)); }
+
 int64_t Extents::of(Extent e) const {
   switch (e.kind) {
     case Extent::Fixed:

@@ -1,5 +1,5 @@
-// The memory a normalization publishes beside its tensors: state that lives
-// across steps, and what forward saves for backward.
+// What a call of a problem takes: its tensors, and the memory a normalization
+// publishes beside them: state that lives across steps, and what forward saves for backward.
 //
 // A spec fixes these layouts, whoever generates the kernel. Fields stand one
 // after another in the order given here, each at the next multiple of 64 bytes.
@@ -10,8 +10,14 @@
 #include <vector>
 
 #include "dsl/Problem.h"
+#include "runtime/abi/Operands.h"
 
 namespace normc {
+
+/// Returns what decides which tensors a call takes.
+Has hasOf(const Problem&);
+/// Returns the tensors that a call takes, in the order of the table.
+std::vector<Tensor> operandsOf(const Problem&);
 
 /// One factor of a shape: a number, or a size that a call brings.
 struct Extent {

@@ -69,6 +69,22 @@ struct ReferenceCall {
   std::map<std::string, double> numbers;             ///< overrides of numbers(spec), by name
 };
 
+/// Returns the values of an input of floating type; null for outputs and the mask.
+inline const std::vector<double>* valuesOf(const ReferenceCall& call, Tensor input) {
+  switch (input) {
+    case kX:
+      return &call.x;
+    case kDy:
+      return &call.dy;
+    case kScale:
+      return &call.scale;
+    case kBias:
+      return &call.bias;
+    default:
+      return nullptr;
+  }
+}
+
 struct ReferenceResult {
   /// By name: `y`; `dx`, `dscale`, `dbias` (the last two also where the spec has
   /// no affine: empty then); `state.<field>` for every state field after the

@@ -15,19 +15,10 @@ class Checker {
   std::vector<Diagnostic> run() {
     extents();
     if (!errors_.empty()) return errors_;  // every other length follows from them
-    const int64_t rows = call_.extents.totalRows(), features = call_.extents.features;
-    const Spec& spec = *problem_.spec;
-    const bool backward = problem_.entry == Entry::Backward;
-    length("x", call_.x.size(), rows * features, "[segments, rows, features]");
-    length("dy", call_.dy.size(), backward ? rows * features : 0, "[segments, rows, features]");
-    length("scale", call_.scale.size(), spec.scale ? features : 0, "[features]");
-    // Backward reads no bias; it may come along.
-    if (!backward || !call_.bias.empty()) {
-      length("bias", call_.bias.size(), spec.bias ? features : 0, "[features]");
-    }
-    length("mask", call_.mask.size(), problem_.mask ? rows : 0, "[segments, rows]");
+    for (const TensorInfo& each : kTensorTable)
+      if (!each.written()) input(each);
     fields("state", stateFields(problem_), call_.state);
-    if (backward) fields("saved", savedFields(problem_), call_.saved);
+    if (problem_.entry == Entry::Backward) fields("saved", savedFields(problem_), call_.saved);
     if (errors_.empty()) steps();
     overrides();
     return errors_;
@@ -61,6 +52,27 @@ class Checker {
     if (call_.extents.features % groups == 0) return;
     complain(std::to_string(groups) + " " + what + " do not divide " +
              std::to_string(call_.extents.features) + " features");
+  }
+
+  void input(const TensorInfo& info) {
+    const bool backward = problem_.entry == Entry::Backward, has = !info.needs || hasOf(problem_).*info.needs;
+    const std::vector<double>* values = valuesOf(call_, info.tensor);
+    const size_t got = values ? values->size() : call_.mask.size();
+    const bool taken = info.takenBy == TakenBy::Both || (info.takenBy == TakenBy::Backward) == backward;
+    // Backward reads no bias; it may come along.
+    const bool ignored = !taken && backward && info.mayBeIgnored();
+    if (ignored && got == 0) return;
+    const int64_t rows = call_.extents.totalRows(), features = call_.extents.features;
+    const auto want = [&](int64_t elements) { return has && (taken || ignored) ? elements : 0; };
+    const std::string name(info.name);
+    switch (info.shape) {
+      case TensorShape::Elements:
+        return length(name, got, want(rows * features), "[segments, rows, features]");
+      case TensorShape::PerFeature:
+        return length(name, got, want(features), "[features]");
+      case TensorShape::PerRow:
+        return length(name, got, want(rows), "[segments, rows]");
+    }
   }
 
   void length(const std::string& what, size_t got, int64_t want, const char* shape) {

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "runtime/abi/Operands.h"
 #include "runtime/abi/Sums.h"
 
 namespace normc {
@@ -55,8 +56,13 @@ constexpr double kLongestSum = 5e-6;
 
 double sumTolerance(double terms) { return std::min(kLongestSum, kOwnRow + kUnit * std::sqrt(terms) / 2); }
 
-bool isOutput(std::string_view output) { return output == "y" || output == "dx"; }
-bool isParameter(std::string_view output) { return output == "dscale" || output == "dbias"; }
+/// True for an output tensor of this shape; state and saved statistics are none.
+bool isTensor(std::string_view output, TensorShape shape) {
+  const auto tensor = tensorNamed(output);
+  return tensor && infoOf(*tensor).shape == shape;
+}
+bool isOutput(std::string_view output) { return isTensor(output, TensorShape::Elements); }
+bool isParameter(std::string_view output) { return isTensor(output, TensorShape::PerFeature); }
 bool isInteger(std::string_view output) {
   return output == "state.step" || output == "saved.step" || output == "saved.count";
 }

@@ -18,7 +18,7 @@ static_assert(kMaxWords * NORMC_CUDA_WORD <= 4096 && sizeof(uint64_t) == NORMC_C
 constexpr int64_t kMaxGridX = 0x7fffffff, kMaxGridY = 65535;
 
 bool hasStrides(const Operand& operand) {
-  return operand.role == Role::Tensor && (isXSized(operand.tensor) || operand.tensor == kMask);
+  return operand.role == Role::Tensor && infoOf(operand.tensor).shape != TensorShape::PerFeature;
 }
 
 int64_t gridY(const Launch& launch, const Sizes& sizes) {
@@ -131,7 +131,7 @@ bool CudaBackend::isAligned(const Call& call) const {
   const Operand* xSized = nullptr;
   uintptr_t all = bits(call.stateIn) | bits(call.stateOut) | bits(call.saved);
   for (const Operand& operand : kernel_.operands) {
-    if (operand.role != Role::Tensor || operand.tensor == kMask) continue;
+    if (operand.role != Role::Tensor || infoOf(operand.tensor).type == TypeRule::Mask) continue;
     const bool strided = isXSized(operand.tensor);
     if (strided) xSized = &operand;
     if (!call.tensors[operand.tensor]) continue;

@@ -9,8 +9,11 @@
 namespace normc::runtime {
 namespace {
 
-constexpr std::array<std::string_view, kTensorCount> kTensorNames = {
-    "x", "y", "dy", "dx", "scale", "bias", "dscale", "dbias", "mask"};
+constexpr auto kTensorNames = [] {
+  std::array<std::string_view, kTensorCount> names;
+  for (const TensorInfo& each : kTensorTable) names[each.tensor] = each.name;
+  return names;
+}();
 constexpr size_t kMaxDepth = 16, kMaxBlobs = 1 << 16, kMaxNorms = 1 << 12, kMaxKernels = 1 << 18;
 constexpr int64_t kMaxChunks = 1 << 30;
 // What any CUDA device can be asked for.
@@ -18,6 +21,17 @@ constexpr int64_t kMaxLeast = 1 << 16;
 constexpr int kDependentNumber = 90;  // the first compute capability with dependent launches
 constexpr int64_t kMaxThreads = 1024, kMaxCluster = 16, kMaxCooperative = 1 << 16, kMaxShared = 227 << 10,
                   kMaxDeviceAlignment = kAlignment;
+
+/// The sizes of a call are those of its first X-sized tensor; one that is always given must be there.
+bool givesSizes(const TensorInfo& info) { return isXSized(info.tensor) && !info.mayBeLeftOut(); }
+
+/// Returns the names of the tensors that give the sizes, for errors.
+std::string sizeSources() {
+  std::string names;
+  for (const TensorInfo& each : kTensorTable)
+    if (givesSizes(each)) names += (names.empty() ? "" : ", ") + std::string(each.name);
+  return names;
+}
 
 /// The index of `text` in `names`; otherwise a fault that lists them, and 0.
 template <size_t N>
@@ -110,9 +124,7 @@ Operand tensorOperand(const JsonReader& item, const KernelInfo& kernel) {
     if (other.role == Role::Tensor && other.tensor == operand.tensor)
       item["name"].reject("another operand has this name");
   operand.type = elementType(item["type"]);
-  const DType wanted = isXSized(operand.tensor)  ? kernel.parts.data
-                       : operand.tensor == kMask ? DType::U8
-                                                 : kernel.parts.params;
+  const DType wanted = typeOf(operand.tensor, kernel.parts.data, kernel.parts.params);
   if (operand.type != wanted) item["type"].reject("it must be " + std::string(name(wanted)));
   return operand;
 }
@@ -132,8 +144,7 @@ Operand operand(const JsonReader& item, const KernelInfo& kernel) {
   bool mustWrite = false, mayWrite = false;  // what the role allows
   switch (role) {
     case Role::Tensor:
-      mustWrite = mayWrite =
-          result.tensor == kY || result.tensor == kDx || result.tensor == kDscale || result.tensor == kDbias;
+      mustWrite = mayWrite = infoOf(result.tensor).written();
       break;
     case Role::StateIn:
       break;
@@ -291,9 +302,10 @@ KernelInfo kernel(const JsonReader& item, const Manifest& manifest) {
   if (result.parts.isInfer()) result.saved.clear();  // what forward would save, as older packages list it here too
   for (const JsonReader& one : item["operands"].items(kMaxOperands))
     result.operands.push_back(operand(one, result));
-  bool xSized = false;  // the sizes of a call are those of its first X-sized tensor
-  for (const Operand& one : result.operands) xSized |= one.role == Role::Tensor && one.tensor <= kDy;
-  if (!xSized) item["operands"].reject("one of x, y, dy must be among them");
+  bool sized = false;
+  for (const Operand& one : result.operands)
+    sized |= one.role == Role::Tensor && givesSizes(infoOf(one.tensor));
+  if (!sized) item["operands"].reject("one of " + sizeSources() + " must be among them");
   if (result.onCuda()) cudaKernel(item, manifest, result);
   return result;
 }
@@ -350,7 +362,6 @@ normc_status checkVersions(const JsonReader& root, const JsonFault& fault) {
 
 }  // namespace
 
-std::string_view name(Tensor tensor) { return kTensorNames[tensor]; }
 
 normc_status parseManifest(std::string_view json, uint64_t fileBytes, Manifest& manifest) {
   if (const size_t levels = depth(json); levels > kMaxDepth)

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/abi/ProblemText.h"
+#include "runtime/abi/Operands.h"
 #include "runtime/core/Sizes.h"
 #include "runtime/normc.h"
 
@@ -20,12 +20,6 @@ namespace normc::runtime {
 
 /// So that a call can keep its tables on the stack.
 inline constexpr size_t kMaxOperands = 64, kMaxPhases = 16, kMaxScalars = 64, kMaxFields = 32;
-
-/// The tensors of a call, in the order of normc_args.
-enum Tensor : uint8_t { kX, kY, kDy, kDx, kScale, kBias, kDscale, kDbias, kMask, kTensorCount };
-std::string_view name(Tensor);
-/// x, y, dy, dx: the tensors with rows and features.
-inline bool isXSized(Tensor tensor) { return tensor <= kDx; }
 
 enum class Role : uint8_t { Tensor, StateIn, StateOut, Saved, Workspace };
 

@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "runtime/core/TensorArguments.h"
 #include "runtime/plan/Overlap.h"
 #include "runtime/plan/Tensors.h"
 #include "runtime/plan/Workspace.h"
@@ -20,9 +21,9 @@ struct FieldCopy {
 };
 
 struct Call {
-  explicit Call(const normc_args& args)
-      : args(args), tensors{args.x,    args.y,      args.dy,    args.dx,  args.scale,
-                            args.bias, args.dscale, args.dbias, args.mask} {}
+  explicit Call(const normc_args& args) : args(args) {
+    for (size_t i = 0; i < kTensorCount; ++i) tensors[i] = args.*kTensorArguments[i];
+  }
 
   const normc_args& args;
   std::array<const DLTensor*, kTensorCount> tensors;

@@ -10,13 +10,6 @@
 namespace normc::runtime {
 namespace {
 
-bool mayBeLeftOut(Tensor tensor) { return tensor == kDx || tensor == kDscale || tensor == kDbias; }
-
-/// A host hands backward the same inputs whatever the norm; one that its formula does not need does no harm.
-bool mayBeIgnored(const ProblemText& problem, Tensor tensor) {
-  return problem.isBackward() && (tensor == kX || tensor == kScale || tensor == kBias);
-}
-
 /// State, saved statistics: memory whose fields must lie where they were published.
 normc_status checkMemory(std::string_view name, const void* memory, size_t bytes, int64_t wanted) {
   if (bytes != static_cast<uint64_t>(wanted))
@@ -24,6 +17,19 @@ normc_status checkMemory(std::string_view name, const void* memory, size_t bytes
   if (reinterpret_cast<uintptr_t>(memory) % 8 != 0)
     return fail(NORMC_INVALID_ARGUMENT, name, " is not aligned to 8 bytes");
   return NORMC_OK;
+}
+
+/// Refuses a call that leaves out all that a call may leave out.
+normc_status refuseNothing(const LeftOut& leftOut) {
+  Message all;
+  bool wanted = !leftOut.stateOut;
+  for (const TensorInfo& each : kTensorTable) {
+    if (!each.mayBeLeftOut()) continue;
+    wanted |= !leftOut.tensors[each.tensor];
+    if (!wanted) all << (all.text().empty() ? "" : ", ") << each.name;
+  }
+  if (wanted) return NORMC_OK;
+  return fail(NORMC_INVALID_ARGUMENT, "nothing to compute: ", all.text(), " and state_out are all null");
 }
 
 constexpr int kNoRegion = -1;
@@ -43,36 +49,41 @@ normc_status Plan::bindTensors(Call& call) const {
   ShapeSource source;
   for (int i = 0; i < kTensorCount; ++i) {
     const Tensor which = Tensor(i);
+    const TensorInfo& info = infoOf(which);
     const DLTensor* const tensor = call.tensors[i];
     if (general.operandOf(i) == BoundKernel::kUnused) {
-      if (tensor && !mayBeIgnored(request_.parts, which))
-        return fail(NORMC_INVALID_ARGUMENT, name(which), " is given, but ", request_.text,
+      if (tensor && !(request_.parts.isBackward() && info.mayBeIgnored()))
+        return fail(NORMC_INVALID_ARGUMENT, info.name, " is given, but ", request_.text,
                     " does not take it; leave it null");
       continue;
     }
     const Operand& operand = general.info().operands[general.operandOf(i)];
     if (!tensor) {
-      if (!mayBeLeftOut(which))
-        return fail(NORMC_INVALID_ARGUMENT, name(which), " is null; ", request_.text,
+      if (!info.mayBeLeftOut())
+        return fail(NORMC_INVALID_ARGUMENT, info.name, " is null; ", request_.text,
                     operand.written ? " writes it" : " needs it");
       call.leftOut.tensors[i] = true;
       continue;
     }
     View& view = call.views[i];
     const TensorRules rules = {which, operand.type, operand.written, &request_.parts, &place_};
-    if (isXSized(which)) {
-      const bool first = !source.tensor;
-      NORMC_TRY(bindXSized(rules, *tensor, source, call.sizes, view));
-      if (first) NORMC_TRY(checkSizes(call.sizes));
-    } else if (which == kMask) {
-      NORMC_TRY(bindMask(rules, *tensor, source, call.sizes, view));
-    } else {
-      NORMC_TRY(bindVector(rules, *tensor, call.sizes, view));
+    switch (info.shape) {
+      case TensorShape::Elements: {
+        const bool first = !source.tensor;
+        NORMC_TRY(bindXSized(rules, *tensor, source, call.sizes, view));
+        if (first) NORMC_TRY(checkSizes(call.sizes));
+        break;
+      }
+      case TensorShape::PerFeature:
+        NORMC_TRY(bindVector(rules, *tensor, call.sizes, view));
+        break;
+      case TensorShape::PerRow:
+        NORMC_TRY(bindRows(rules, *tensor, source, call.sizes, view));
+        break;
     }
-    Region region = {
-        name(which), view.begin(), view.end(), operand.written, isXSized(which) ? &view : nullptr, -1};
-    if (which == kY) region.mayBe = regionOfTensor[kX];
-    if (which == kDx) region.mayBe = regionOfTensor[kDy];
+    Region region = {info.name, view.begin(), view.end(), operand.written, isXSized(which) ? &view : nullptr,
+                     -1};
+    if (info.mayBe) region.mayBe = regionOfTensor[*info.mayBe];
     regionOfTensor[i] = call.regions.add(region);
   }
   return NORMC_OK;
@@ -213,10 +224,7 @@ normc_status Plan::execute(const normc_args& args) const {
   NORMC_TRY(bindSaved(kernel, call));
   NORMC_TRY(bindOperands(kernel.info(), call));
   NORMC_TRY(call.regions.check());
-  if (request_.parts.isBackward() && call.leftOut.tensors[kDx] && call.leftOut.tensors[kDscale] &&
-      call.leftOut.tensors[kDbias] && call.leftOut.stateOut)
-    return fail(NORMC_INVALID_ARGUMENT, "nothing to compute: dx, dscale, dbias and state_out are all null");
-
+  if (request_.parts.isBackward()) NORMC_TRY(refuseNothing(call.leftOut));
   return kernel.backend().run(call);
 }
 

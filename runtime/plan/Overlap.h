@@ -13,13 +13,13 @@ struct Region {
   std::string_view name;
   uintptr_t begin, end;
   bool written;
-  const View* view;  ///< of x, y, dy, dx, which may interleave as slices of one array do; null for others
-  int mayBe;         ///< the region that this one may be exactly (x for y, dy for dx), by index; or -1
+  const View* view;  ///< of X-sized tensors, which may interleave as slices of one array do; null for others
+  int mayBe;         ///< the region that this one may be exactly (TensorInfo::mayBe), by index; or -1
 };
 
-/// The memory of a call; enough room for every argument there is.
+/// The memory of a call: room for all tensors, state_in, state_out, saved and workspace.
 struct Regions {
-  std::array<Region, 16> items;  // not initialised: a call has this on its stack
+  std::array<Region, kTensorCount + 4> items;  // not initialised: a call has this on its stack
   int count = 0;
 
   int add(const Region& region) {

@@ -166,13 +166,13 @@ uintptr_t View::end() const {
 
 normc_status bindXSized(const TensorRules& rules, const DLTensor& given, ShapeSource& source, Sizes& sizes,
                         View& view) {
-  const std::string_view name = normc::runtime::name(rules.which);
+  const std::string_view name = normc::name(rules.which);
   const ProblemText& parts = *rules.problem;
   const bool channelsFirst = parts.channelsFirst();
   int64_t count;
   NORMC_TRY(checkBasics(name, given, rules, count));
   const DLTensor tensor = walked(given, count);
-  if (source.tensor) NORMC_TRY(sameShape(name, tensor, normc::runtime::name(source.which), *source.tensor));
+  if (source.tensor) NORMC_TRY(sameShape(name, tensor, normc::name(source.which), *source.tensor));
   const int32_t least = parts.segmented ? 3 : 2;
   if (tensor.ndim < least)
     return fail(NORMC_INVALID_ARGUMENT, name, " has ", tensor.ndim,
@@ -209,7 +209,7 @@ normc_status bindXSized(const TensorRules& rules, const DLTensor& given, ShapeSo
 }
 
 normc_status bindVector(const TensorRules& rules, const DLTensor& tensor, const Sizes& sizes, View& view) {
-  const std::string_view name = normc::runtime::name(rules.which);
+  const std::string_view name = normc::name(rules.which);
   int64_t count;
   NORMC_TRY(checkBasics(name, tensor, rules, count));
   if (tensor.ndim != 1)
@@ -224,11 +224,12 @@ normc_status bindVector(const TensorRules& rules, const DLTensor& tensor, const 
   return NORMC_OK;
 }
 
-normc_status bindMask(const TensorRules& rules, const DLTensor& given, const ShapeSource& source,
+normc_status bindRows(const TensorRules& rules, const DLTensor& given, const ShapeSource& source,
                       const Sizes& sizes, View& view) {
+  const std::string_view name = normc::name(rules.which);
   const DLTensor& x = *source.tensor;
   int64_t count;
-  NORMC_TRY(checkBasics("mask", given, rules, count));
+  NORMC_TRY(checkBasics(name, given, rules, count));
   const DLTensor tensor = walked(given, count);
   // Either the leading dimensions of x, or its rows already put together.
   const bool channelsFirst = rules.problem->channelsFirst();
@@ -242,20 +243,21 @@ normc_status bindMask(const TensorRules& rules, const DLTensor& given, const Sha
     fits = tensor.shape[fixed] == sizes.rows;
   }
   if (!fits && fixed)
-    return fail(NORMC_INVALID_ARGUMENT, "mask must have the shape of ", normc::runtime::name(source.which),
+    return fail(NORMC_INVALID_ARGUMENT, name, " must have the shape of ", normc::name(source.which),
                 " without features, ", sizes.segments, " segments x ", sizes.rows, " rows; it has ", count,
                 " elements in ", tensor.ndim, " dimensions");
   if (!fits)
-    return fail(NORMC_INVALID_ARGUMENT, "mask must have the shape of ", normc::runtime::name(source.which),
+    return fail(NORMC_INVALID_ARGUMENT, name, " must have the shape of ", normc::name(source.which),
                 " without features, ", sizes.rows, " rows; it has ", count, " elements in ", tensor.ndim,
                 " dimensions");
   Axis rows;
-  NORMC_TRY(collapse("mask", tensor, fixed, tensor.ndim, rows));
+  NORMC_TRY(collapse(name, tensor, fixed, tensor.ndim, rows));
   if (rows.size > 1 && rows.stride != 1)
-    return fail(NORMC_INVALID_ARGUMENT, "mask has stride ", rows.stride,
+    return fail(NORMC_INVALID_ARGUMENT, name, " has stride ", rows.stride,
                 " along its rows; it must be contiguous there");
-  view = {address(tensor), 1, sizes.segments, 1, sizes.rows, fixed ? strideOf(tensor, 0) : 0, 0};
-  return checkStrides("mask", view, false);
+  view = {
+      address(tensor), bytes(rules.type), sizes.segments, 1, sizes.rows, fixed ? strideOf(tensor, 0) : 0, 0};
+  return checkStrides(name, view, rules.written);
 }
 
 }  // namespace normc::runtime

@@ -37,16 +37,16 @@ struct ShapeSource {
   const DLTensor* tensor = nullptr;
 };
 
-/// x, y, dy, dx. Sets `sizes` from the first one, when `source` has no tensor yet; the others must have its
+/// Elements. Sets `sizes` from the first one, when `source` has no tensor yet; the others must have its
 /// shape.
 normc_status bindXSized(const TensorRules& rules, const DLTensor& tensor, ShapeSource& source, Sizes& sizes,
                         View& view);
 
-/// scale, bias, dscale, dbias.
+/// PerFeature.
 normc_status bindVector(const TensorRules& rules, const DLTensor& tensor, const Sizes& sizes, View& view);
 
-/// The row mask.
-normc_status bindMask(const TensorRules& rules, const DLTensor& tensor, const ShapeSource& source,
+/// PerRow.
+normc_status bindRows(const TensorRules& rules, const DLTensor& tensor, const ShapeSource& source,
                       const Sizes& sizes, View& view);
 
 }  // namespace normc::runtime

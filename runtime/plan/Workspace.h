@@ -18,7 +18,8 @@ struct LeftOut {
   /// Everything that may be left out at all.
   static LeftOut everything() {
     LeftOut all;
-    all.tensors[kDx] = all.tensors[kDscale] = all.tensors[kDbias] = all.saved = all.stateOut = true;
+    for (const TensorInfo& each : kTensorTable) all.tensors[each.tensor] = each.mayBeLeftOut();
+    all.saved = all.stateOut = true;
     return all;
   }
 };
