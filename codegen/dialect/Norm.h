@@ -11,6 +11,7 @@
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
+#include "runtime/abi/Operands.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "codegen/dialect/NormDialect.h.inc"

@@ -47,6 +47,8 @@ def Norm_TensorOp : Norm_Op<"tensor", [Symbol, HasParent<"KernelOp">]> {
   let extraClassDeclaration = [{
     bool hasAxis(::llvm::StringRef axis);
     bool isXSized() { return hasAxis("row") && hasAxis("feature"); }
+    /// The row of a call's tensor in runtime/abi/Operands.h; null for state, saved statistics and workspace.
+    const TensorInfo* info();
     /// N of the axis `chunk.N`, -1 where the tensor has none.
     int64_t chunkPhase();
   }];

@@ -24,13 +24,12 @@ bool Access::isWhole(Value value) const {
 }
 
 bool isUnshared(TensorOp t) {
-  StringRef name = t.getSymName();
   if (t.getRole() == "state_in" || t.getRole() == "state_out") return false;
-  bool output = t.getAccess() == "write" && t.isXSized();
-  if (output) return false;
-  auto kernel = t->getParentOfType<KernelOp>();
-  bool forward = SymbolTable::lookupSymbolIn(kernel, "y");
-  return !(name == "x" && forward) && name != "dy";
+  const TensorInfo* info = t.info();
+  return !info || (!info->mayBe &&
+                   llvm::none_of(t->getParentOfType<KernelOp>().getOps<TensorOp>(), [&](TensorOp other) {
+                     return other.info() && other.info()->mayBe == info->tensor;
+                   }));
 }
 
 Frame::Frame(Loops& loops, KernelOp kernel, PhaseOp phase, Arguments arguments, Access access)

@@ -21,7 +21,7 @@ struct Coordinates {
 };
 
 /// X-sized operands and the mask: those whose strides the caller gives.
-inline bool isStrided(TensorOp t) { return t.isXSized() || t.getSymName() == "mask"; }
+inline bool isStrided(TensorOp t) { return t.getRole() == "tensor" && t.hasAxis("row"); }
 
 /// Whether no other operand of the phase shares the tensor's memory. Outputs may be the
 /// memory of the input of the same kind, and state may be updated in place.

@@ -2,6 +2,7 @@
 // slab holds one whole statistic, so the kernel is one phase; backward adds the
 // fold of dscale and dbias.
 #include "codegen/plan/Formulas.h"
+#include "dsl/Fields.h"
 
 namespace normc::codegen {
 namespace {
@@ -56,11 +57,11 @@ class PerSample {
     if (!affine) return;
     k_.phase("finish", "finish", {"feature"}, [&] {
       k_.slab({"feature"}, {}, [&] {
-        for (const char* name : {"scale", "bias"}) {
-          if (!(name[0] == 's' ? spec_.scale : spec_.bias)) continue;
-          std::string gradient = std::string("d") + name;
-          Nums total = k_.total("chunk.0", {partial(gradient)});
-          k_.store(total[0], k_.argument(gradient));
+        for (Tensor gradient : operandsOf(k_.problem())) {
+          const TensorInfo& info = infoOf(gradient);
+          if (!info.written() || info.shape != TensorShape::PerFeature) continue;
+          Nums total = k_.total("chunk.0", {partial(info.name)});
+          k_.store(total[0], k_.argument(info.name));
         }
       });
     });

@@ -212,9 +212,10 @@ Form formOf(KernelOp kernel) {
   bool featuresLast = kernel.featuresLast();
   form.features = kernel.getFeatures().value_or(0);
   form.doubles = kernel.getStatistics().isF64();
-  for (auto t : kernel.getOps<TensorOp>())
+  for (auto t : kernel.getOps<TensorOp>()) {
     if (t.isXSized()) form.dataBytes = t.getType().getIntOrFloatBitWidth() / 8;
-  form.backward = mlir::SymbolTable::lookupSymbolIn(kernel, "dy");
+    form.backward |= t.info() && t.info()->takenBy == TakenBy::Backward;
+  }
   form.updates = form.backward && llvm::any_of(kernel.getOps<TensorOp>(), [](TensorOp t) { return t.getRole() == "state_out"; });
   llvm::SmallPtrSet<mlir::Operation*, 4> before;
   for (auto phase : kernel.getOps<PhaseOp>()) {

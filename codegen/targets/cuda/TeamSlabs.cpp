@@ -34,7 +34,7 @@ void TeamLowering::run() {
   alike_ = f_.access().peeled && takesRowsAlike(f_.phase(), s_);
   if (alike_) beginAlike();
   for (TensorOp t : f_.kernel().getOps<TensorOp>()) {
-    if (!t.isXSized() || t.getAccess() != "write" || t.getSymName() == "y") continue;
+    if (!t.isXSized() || !t.info() || !t.info()->mayBeLeftOut()) continue;
     Value address = memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, f_.pointer(t));
     stored_[t.getSymName()] = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::ne, address, l_.index(0));
   }

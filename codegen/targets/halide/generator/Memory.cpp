@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 
+#include "runtime/abi/Operands.h"
 #include "runtime/abi/kernel.h"
 
 using namespace Halide;
@@ -186,8 +187,8 @@ Expr Memory::pointer(const Tensor& t) {
 
 std::string Memory::aliasKey(const Tensor& t) const {
   if (t.role == "state_out") return "state_in" + t.name.substr(t.name.find('.'));
-  if (t.name == "y") return "x";
-  return t.name == "dx" ? "dy" : t.name;
+  const std::optional<normc::Tensor> tensor = t.role == "tensor" ? tensorNamed(t.name) : std::nullopt;
+  return std::string(tensor && infoOf(*tensor).mayBe ? normc::name(*infoOf(*tensor).mayBe) : t.name);
 }
 
 /// An output that may lie where an input lies is addressed from that input: what has one

@@ -34,7 +34,7 @@ struct Tensor {
   int64_t window = 0;
   bool has(const std::string& axis) const;
   bool xSized() const { return has("row") && has("feature"); }
-  bool strided() const { return xSized() || name == "mask"; }
+  bool strided() const { return role == "tensor" && has("row"); }
   int chunkPhase() const;  ///< N of the axis `chunk.N`, or -1
 };
 

@@ -147,11 +147,12 @@ Traffic trafficOf(const LoweredFunc& function, const Memory& memory, const Shape
   std::set<std::string> watched;
   int64_t at = int64_t(1) << 40;  // every tensor elsewhere
   for (const Binding& b : memory.bindings()) {
-    auto ends = [&](const char* suffix) { return b.name.ends_with(suffix); };
+    auto ends = [&](std::string_view suffix) { return b.name.ends_with(suffix); };
+    auto before = [&](std::string_view suffix) { return b.name.substr(0, b.name.size() - suffix.size()); };
     if (ends("_row_stride"))
       known[b.name] = pitch;
     else if (ends("_segment_stride"))
-      known[b.name] = b.name.starts_with("mask") ? shape.rows : shape.rows * shape.features;
+      known[b.name] = shape.rows * (kernel.tensor(before("_segment_stride")).xSized() ? shape.features : 1);
     else if (ends("_task_offset") || ends("_task_stride"))
       known[b.name] = 0;
     else if (ends("_distance"))
