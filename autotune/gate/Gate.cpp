@@ -160,8 +160,12 @@ std::vector<Trial> standardTrials(const Problem& problem, int64_t features) {
   if (problem.entry == Entry::Forward)
     trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = {"saved", "state_out"}}});
   if (problem.entry == Entry::Backward) {
-    trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = {"dx"}}});
-    trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = {"dscale", "dbias", "state_out"}}});
+    std::vector<std::string> wide, others;
+    for (const TensorInfo& each : kTensorTable)
+      if (each.mayBeLeftOut()) (isXSized(each.tensor) ? wide : others).emplace_back(each.name);
+    others.emplace_back("state_out");
+    trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = wide}});
+    trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = others}});
   }
   return trials;
 }
