@@ -52,12 +52,11 @@ struct Challenger {
              const BenchOptions& options)
       : kernels(choice.package, options.driver, device.index()),
         wrong(whyWrong(device, kernels.problem(shape.problem()), kernels.plan(shape.problem()), shape)),
-        rival(subject, kernels.plan(shape.text())),
-        timer(
-            device, [this](int set) { rival.enqueue(set); }, subject.sets(), options.sampleSeconds) {}
+        rival(kernels.plan(shape.text()), subject.buffers()),
+        timer(device, [this](int set) { rival.call(set); }, subject.sets(), options.sampleSeconds) {}
   Kernels kernels;
   std::string wrong;
-  Rival rival;
+  measure::Subject rival;
   CudaTimer timer;
 };
 
@@ -90,7 +89,7 @@ Json benchOne(const CudaDevice& device, const Kernels& kernels, const Roof& roof
   }
   const Subject subject(device, kernels, shape, coldSets(device, Subject::footprint(shape)));
   const RoofKind kind = shape.entry == "backward" ? RoofKind::Triad : RoofKind::Copy;
-  const std::vector<RoofBuffers> buffers = subject.roofBuffers();
+  const std::vector<RoofBuffers> buffers = subject.buffers().roofBuffers();
   const RoofLaunch launch = launches.of(roof, kind, buffers);
 
   const CudaTimer ours(device, [&](int set) { subject.enqueue(set); }, subject.sets(), options.sampleSeconds);

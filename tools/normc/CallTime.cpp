@@ -62,12 +62,11 @@ CallTime timeOf(Planned& planned, int64_t rows, int64_t features, int64_t thread
   if (needed > machine.memory)
     throw refused("a call on " + std::to_string(rows) + " rows and a copy beside it need " +
                   bytesText(double(needed)) + ", and " + bytesText(double(machine.memory)) + " are free");
-  const measure::Buffers buffers(planned.plan, problem, extents, 1),
-      forCopies(planned.plan, problem, extents, 1);
+  const measure::Buffers buffers(planned.plan, problem, extents), forCopies(planned.plan, problem, extents);
   time.tensorBytes = buffers.tensorBytes();
-  measure::Subject subject(std::move(planned.plan), buffers, extents, nullptr);
-  std::vector<const void*> inputs{forCopies.x(0).data()};
-  if (problem.entry == Entry::Backward) inputs.push_back(forCopies.dy(0).data());
+  measure::Subject subject(std::move(planned.plan), buffers);
+  std::vector<const void*> inputs;
+  for (const measure::Held* input : forCopies.inputs(0)) inputs.push_back(input->data());
   std::vector<std::unique_ptr<measure::Contestant>> copies;
   std::vector<measure::Contestant*> all{&subject};
   for (const measure::Stores stores : {measure::Stores::Cached, measure::Stores::Streaming}) {
