@@ -53,7 +53,7 @@ class Starters {
     for (const auto& [who, stores] :
          {std::pair(Who::CachedCopy, Stores::Cached), std::pair(Who::StreamingCopy, Stores::Streaming)})
       add(who, "", traffic,
-          makeCopy(inputs, tensors_.output(), tensors_.bytes(), traffic, stores, heat_.plan.threads));
+          makeCopy(inputs, tensors_.output().data(), tensors_.bytes(), traffic, stores, heat_.plan.threads));
   }
 
   void race(const RaceOptions& options) {

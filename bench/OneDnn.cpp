@@ -111,7 +111,7 @@ class OneDnn : public Contestant {
   }
   template <typename Description>
   void bindForward(const Description& forward, bool statistics) {
-    void* const y = tensors_.output();
+    void* const y = tensors_.output().data();
     bind(DNNL_ARG_SRC, forward.src_desc(), tensors_[kX]);
     bind(DNNL_ARG_DST, forward.dst_desc(), y);
     bind(DNNL_ARG_SCALE, forward.weights_desc(), tensors_[kScale]);

@@ -26,7 +26,7 @@ host::Plan planFor(const Kernels& kernels, const Problem& problem, const Shape& 
 Buffers buffersFor(const Kernels& kernels, const Problem& problem, const Tensors& tensors, int threads) {
   const Shape& shape = tensors.shape;
   Buffers buffers(planFor(kernels, problem, shape, threads), problem,
-                  {shape.segments, shape.rows, shape.features}, tensors.set);
+                  {shape.segments, shape.rows, shape.features}, tensors);
   if (problem.entry == Entry::Backward) {
     Problem forward = problem;
     forward.entry = Entry::Forward;

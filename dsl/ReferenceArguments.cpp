@@ -55,24 +55,22 @@ class Checker {
   }
 
   void input(const TensorInfo& info) {
-    const bool backward = problem_.entry == Entry::Backward, has = !info.needs || hasOf(problem_).*info.needs;
     const std::vector<double>* values = valuesOf(call_, info.tensor);
     const size_t got = values ? values->size() : call_.mask.size();
-    const bool taken = info.takenBy == TakenBy::Both || (info.takenBy == TakenBy::Backward) == backward;
+    const bool backward = problem_.entry == Entry::Backward;
+    bool taken = info.takenBy == TakenBy::Both || (info.takenBy == TakenBy::Backward) == backward;
     // Backward reads no bias; it may come along.
-    const bool ignored = !taken && backward && info.mayBeIgnored();
-    if (ignored && got == 0) return;
-    const int64_t rows = call_.extents.totalRows(), features = call_.extents.features;
-    const auto want = [&](int64_t elements) { return has && (taken || ignored) ? elements : 0; };
-    const std::string name(info.name);
-    switch (info.shape) {
-      case TensorShape::Elements:
-        return length(name, got, want(rows * features), "[segments, rows, features]");
-      case TensorShape::PerFeature:
-        return length(name, got, want(features), "[features]");
-      case TensorShape::PerRow:
-        return length(name, got, want(rows), "[segments, rows]");
+    if (!taken && backward && info.mayBeIgnored()) {
+      if (got == 0) return;
+      taken = true;
     }
+    const int64_t rows = call_.extents.totalRows(), features = call_.extents.features;
+    const auto [elements, shape] =
+        info.shape == TensorShape::Elements     ? std::pair(rows * features, "[segments, rows, features]")
+        : info.shape == TensorShape::PerFeature ? std::pair(features, "[features]")
+                                                : std::pair(rows, "[segments, rows]");
+    const bool has = !info.needs || hasOf(problem_).*info.needs;
+    length(std::string(info.name), got, taken && has ? elements : 0, shape);
   }
 
   void length(const std::string& what, size_t got, int64_t want, const char* shape) {

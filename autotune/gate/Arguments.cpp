@@ -71,7 +71,7 @@ Layouts layoutsOf(const Problem& problem, const Extents& extents, const Placemen
 
 Arguments::Arguments(const normc_plan* plan, Entry entry, const normc_sizes& sizes, Layouts layouts,
                      const CudaDevice* where)
-    : plan_(plan), entry_(entry), sizes_(sizes), where_(where), layouts_(std::move(layouts)) {
+    : entry_(entry), sizes_(sizes), where_(where), layouts_(std::move(layouts)) {
   host::check(normc_plan_state_bytes(plan, &sizes_, &stateBytes_));
   host::check(normc_plan_saved_bytes(plan, &sizes_, &savedBytes_));
   host::check(normc_plan_workspace_bytes(plan, &sizes_, &workspaceBytes_));
@@ -114,10 +114,6 @@ void Arguments::bindSaved(void* memory) {
 
 void Arguments::bindWorkspace(void* memory, size_t bytes) {
   args_.workspace = memory, args_.workspace_bytes = bytes;
-}
-
-void Arguments::initState(void* memory) const {
-  host::check(normc_plan_state_init(plan_, &sizes_, memory, stateBytes_));
 }
 
 }  // namespace normc::gate

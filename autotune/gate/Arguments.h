@@ -71,13 +71,9 @@ class Arguments {
   /// Ignored where nothing is saved.
   void bindSaved(void* memory);
   void bindWorkspace(void* memory, size_t bytes);
-  /// Writes a fresh state to memory of the plan's device.
-  void initState(void* memory) const;
-
   const normc_args& args() const { return args_; }
 
  private:
-  const normc_plan* plan_;
   Entry entry_;
   normc_sizes sizes_;
   const CudaDevice* where_;

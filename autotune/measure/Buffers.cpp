@@ -58,10 +58,9 @@ Buffers::Buffers(const host::Plan& plan, const Problem& problem, const Extents& 
     : problem_(problem), extents_(extents), device_(device), scatter_(scatter), sets_(std::move(sets)) {
   for (const TensorSet& set : sets_) {
     gate::Arguments& arguments = arguments_.emplace_back(plan.get(), problem, extents, device);
-    for (const auto& [tensor, layout] : arguments.layouts())
-      arguments.bind(tensor, set[tensor] ? set[tensor]->data() : nullptr);
+    for (const auto& [tensor, layout] : arguments.layouts()) arguments.bind(tensor, set[tensor]);
   }
-  makeState(asInTraining);
+  makeState(plan, asInTraining);
   makeSaved(asInTraining);
 }
 
@@ -69,13 +68,13 @@ Held Buffers::placed(Memory memory) const {
   return Held::of(scatter_ && !device_ ? scattered(memory, scatter_) : std::move(memory), device_);
 }
 
-void Buffers::makeState(bool inPlace) {
+void Buffers::makeState(const host::Plan& plan, bool inPlace) {
   const gate::Arguments& any = arguments_.front();
   const auto size = int64_t(any.stateBytes());
   if (size == 0) return;
   state_ = placed(Memory(size));
   if (!inPlace) stateOut_ = placed(Memory(size));
-  any.initState(state_.data());
+  host::check(normc_plan_state_init(plan.get(), &any.sizes(), state_.data(), any.stateBytes()));
   for (const normc_field& field : any.stateFields()) {
     if (std::string_view(field.name) != "step") continue;
     if (!device_) std::memcpy(static_cast<char*>(state_.data()) + field.offset, &kSteps, sizeof kSteps);
@@ -107,7 +106,7 @@ void Buffers::saveFrom(const host::Plan& plan) {
   for (size_t i = 0; i < sets_.size(); ++i) {
     gate::Arguments arguments(plan.get(), forward, extents_, device_);
     for (const auto& [tensor, layout] : arguments.layouts())
-      arguments.bind(tensor, infoOf(tensor).written() ? output(int(i)).data() : sets_[i][tensor]->data());
+      arguments.bind(tensor, infoOf(tensor).written() ? output(int(i)).data() : sets_[i][tensor]);
     const Held workspace = Held::ofBytes(int64_t(arguments.workspaceBytes()), device_);
     arguments.bindState(state_.data(), arguments_[i].args().state_out);
     arguments.bindSaved(arguments_[i].args().saved);
@@ -117,25 +116,13 @@ void Buffers::saveFrom(const host::Plan& plan) {
   }
 }
 
-std::vector<const Held*> Buffers::inputs(int set) const {
-  std::vector<const Held*> all;
-  for (const auto& [tensor, layout] : arguments_.front().layouts())
-    if (isXSized(tensor) && !infoOf(tensor).written()) all.push_back(tensors(set)[tensor].get());
-  return all;
-}
-
-const Held& Buffers::output(int set) const {
-  for (const auto& [tensor, layout] : arguments_.front().layouts())
-    if (isXSized(tensor) && infoOf(tensor).written()) return *tensors(set)[tensor];
-  throw std::logic_error("a call without an output");
-}
-
 std::vector<RoofBuffers> Buffers::roofBuffers() const {
+  const auto address = [](const void* memory) { return reinterpret_cast<gate::DeviceAddress>(memory); };
   std::vector<RoofBuffers> all;
-  for (int set = 0; set < sets(); ++set) {
-    const std::vector<const Held*> from = inputs(set);
+  for (const TensorSet& set : sets_) {
+    const std::vector<const void*> from = set.inputs();
     all.push_back(
-        {output(set).address(), from[0]->address(), from.size() > 1 ? from[1]->address() : 0, tensorBytes()});
+        {set.output().address(), address(from[0]), from.size() > 1 ? address(from[1]) : 0, tensorBytes()});
   }
   return all;
 }

@@ -38,9 +38,7 @@ class Buffers {
   /// All arguments of a call but the workspace.
   const normc_args& args(int set) const { return arguments_[size_t(set)].args(); }
   const TensorSet& tensors(int set) const { return sets_[size_t(set)]; }
-  /// The X-sized tensors of a set: those that a call reads, and the one that it writes.
-  std::vector<const Held*> inputs(int set) const;
-  const Held& output(int set) const;
+  const Held& output(int set) const { return tensors(set).output(); }
   const Held& state() const { return state_; }
   int64_t tensorBytes() const { return output(0).bytes(); }
   /// The X-sized tensors of each set, on a device, for what a copy or a triad of them takes.
@@ -53,7 +51,7 @@ class Buffers {
   Buffers(const host::Plan&, const Problem&, const Extents&, const gate::CudaDevice*, uint64_t scatter,
           std::vector<TensorSet>, bool asInTraining);
   Held placed(Memory) const;
-  void makeState(bool inPlace);
+  void makeState(const host::Plan&, bool inPlace);
   void makeSaved(bool ofEachSet);
 
   Problem problem_;

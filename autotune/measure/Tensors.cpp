@@ -1,6 +1,7 @@
 #include "autotune/measure/Tensors.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "dsl/HardInputs.h"
 
@@ -45,34 +46,35 @@ TensorSet TensorMaker::make(int number, const TensorSet& first) const {
     const bool other =
         backward ? each.takenBy == TakenBy::Forward && each.written() : each.takenBy == TakenBy::Backward;
     if (other || (each.needs && !(has.*each.needs))) continue;
-    std::shared_ptr<const Held>& memory = set[each.tensor];
+    std::shared_ptr<const Held>& memory = set.memory[each.tensor];
     if (memory && each.shape != TensorShape::Elements) continue;
     memory = std::make_shared<const Held>(tensor(each, 1 + 1000 * uint64_t(each.tensor) + uint64_t(number)));
   }
   return set;
 }
 
-Tensors::Tensors(DType data, const Shape& shape, bool gradients)
-    : data(data), params(statisticsOf(data)), shape(shape) {
-  set = TensorMaker{data,
-                    params,
-                    {shape.segments, shape.rows, shape.features},
-                    {.scale = true, .bias = true},
-                    gradients}
-            .make();
-}
-
-std::vector<const void*> Tensors::inputs() const {
+std::vector<const void*> TensorSet::inputs() const {
   std::vector<const void*> all;
   for (const TensorInfo& each : kTensorTable)
-    if (set[each.tensor] && isXSized(each.tensor) && !each.written()) all.push_back(set[each.tensor]->data());
+    if (memory[each.tensor] && isXSized(each.tensor) && !each.written()) all.push_back((*this)[each.tensor]);
   return all;
 }
 
-void* Tensors::output() const {
+const Held& TensorSet::output() const {
   for (const TensorInfo& each : kTensorTable)
-    if (set[each.tensor] && isXSized(each.tensor) && each.written()) return set[each.tensor]->data();
-  return nullptr;
+    if (memory[each.tensor] && isXSized(each.tensor) && each.written()) return *memory[each.tensor];
+  throw std::logic_error("a set without an output");
 }
+
+Tensors::Tensors(DType data, const Shape& shape, bool gradients)
+    : TensorSet(TensorMaker{.data = data,
+                            .params = statisticsOf(data),
+                            .extents = {shape.segments, shape.rows, shape.features},
+                            .has = {.scale = true, .bias = true},
+                            .backward = gradients}
+                    .make()),
+      data(data),
+      params(statisticsOf(data)),
+      shape(shape) {}
 
 }  // namespace normc::measure

@@ -24,8 +24,17 @@ struct Shape {
   std::string text() const;
 };
 
-/// The memory of each tensor of a call, compact; null where there is none. Sets may share some.
-using TensorSet = std::array<std::shared_ptr<const Held>, kTensorCount>;
+/// The memory of each tensor of a call, compact. Sets may share some.
+struct TensorSet {
+  std::array<std::shared_ptr<const Held>, kTensorCount> memory;  ///< null where there is no such tensor
+
+  /// Returns where a tensor begins; null where there is none.
+  void* operator[](Tensor tensor) const { return memory[tensor] ? memory[tensor]->data() : nullptr; }
+  /// Returns where the X-sized tensors begin that a call reads.
+  std::vector<const void*> inputs() const;
+  /// Returns the X-sized tensor that a call writes.
+  const Held& output() const;
+};
 
 /// Makes sets of tensors. Those of a backward have all that its forward reads, too.
 struct TensorMaker {
@@ -44,21 +53,14 @@ struct TensorMaker {
 };
 
 /// One set of the host, with scale and bias.
-struct Tensors {
+struct Tensors : TensorSet {
   /// `gradients`: those of a backward.
   Tensors(DType data, const Shape&, bool gradients);
 
   DType data, params;
   Shape shape;
-  TensorSet set;
-
-  /// Returns the memory of a tensor; null where there is none.
-  void* operator[](Tensor tensor) const { return set[tensor] ? set[tensor]->data() : nullptr; }
   /// Of an X-sized tensor.
   int64_t bytes() const { return shape.elements() * normc::bytes(data); }
-  /// The X-sized tensors that a call reads, and the one that it writes.
-  std::vector<const void*> inputs() const;
-  void* output() const;
 };
 
 }  // namespace normc::measure

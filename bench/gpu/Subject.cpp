@@ -27,7 +27,7 @@ Subject::Subject(const CudaDevice& device, const Kernels& kernels, const Shape& 
 std::vector<const Held*> Subject::written(int set) const {
   std::vector<const Held*> all;
   for (const Tensor tensor : operandsOf(problem_))
-    if (infoOf(tensor).written()) all.push_back(buffers_.tensors(set)[tensor].get());
+    if (infoOf(tensor).written()) all.push_back(buffers_.tensors(set).memory[tensor].get());
   return all;
 }
 

@@ -65,8 +65,7 @@ CallTime timeOf(Planned& planned, int64_t rows, int64_t features, int64_t thread
   const measure::Buffers buffers(planned.plan, problem, extents), forCopies(planned.plan, problem, extents);
   time.tensorBytes = buffers.tensorBytes();
   measure::Subject subject(std::move(planned.plan), buffers);
-  std::vector<const void*> inputs;
-  for (const measure::Held* input : forCopies.inputs(0)) inputs.push_back(input->data());
+  const std::vector<const void*> inputs = forCopies.tensors(0).inputs();
   std::vector<std::unique_ptr<measure::Contestant>> copies;
   std::vector<measure::Contestant*> all{&subject};
   for (const measure::Stores stores : {measure::Stores::Cached, measure::Stores::Streaming}) {

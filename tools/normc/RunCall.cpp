@@ -117,7 +117,9 @@ void RunCall::makeArguments(const std::map<Tensor, NpyArray>& inputs, const std:
     arguments_.emplace(
         gate::Arguments(planned_.plan.get(), parts_.entry, sizes, std::move(layouts), device_.get()),
         gate::Placement{.stateInPlace = false});
-    if (!state().empty()) arguments_->initState(state().memory.address());
+    if (!state().empty())
+      host::check(normc_plan_state_init(planned_.plan.get(), &sizes, state().memory.address(),
+                                        arguments_->stateBytes()));
     state().memory.download();
     if (device_) device_->synchronize();
   });
