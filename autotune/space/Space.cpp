@@ -12,16 +12,21 @@ bool advance(std::vector<int>& places, const codegen::KnobSpace& space) {
   return false;
 }
 
-void addLegal(const codegen::Target& target, const Problem& problem, const codegen::Predictor& predict,
+Point pointOf(const codegen::Target& target, const codegen::BoundSchedule& schedule,
+              const codegen::Workload& workload, std::vector<int> at) {
+  return {target.generator().str(), schedule.text(), schedule.predict(workload), std::move(at),
+          schedule.family()};
+}
+
+void addLegal(const codegen::Target& target, codegen::BoundTarget& bound, const codegen::Workload& workload,
               int axis, const codegen::KnobSpace& space, std::vector<Point>& points) {
   std::vector<int> places(space.knobs.size());
   do {
-    const std::string text = scheduleAt(space, places);
-    if (target.whyIllegal(problem, text)) continue;
-    Point point{target.generator().str(), llvm::cantFail(target.canonical(text)), predict(text), {axis}};
-    point.at.insert(point.at.end(), places.begin(), places.end());
-    point.family = target.family(problem, text);
-    points.push_back(std::move(point));
+    const auto schedule = llvm::cantFail(bound.parse(scheduleAt(space, places)));
+    if (schedule->whyIllegal()) continue;
+    std::vector<int> at{axis};
+    at.insert(at.end(), places.begin(), places.end());
+    points.push_back(pointOf(target, *schedule, workload, std::move(at)));
   } while (advance(places, space));
 }
 
@@ -40,33 +45,36 @@ std::string scheduleAt(const codegen::KnobSpace& space, const std::vector<int>& 
   return text;
 }
 
-std::string defaultFor(const codegen::Target& target, const Problem& problem, const codegen::Load& load) {
-  const std::vector<codegen::Candidate> all = target.defaults(problem);
+std::string defaultFor(codegen::BoundTarget& target, const codegen::Workload& workload) {
+  const std::vector<codegen::Candidate> all = target.defaults();
   const codegen::Candidate* best = nullptr;
   for (const codegen::Candidate& candidate : all)
-    if (candidate.limits.serve(load.segments, load.rows) && (!best || candidate.limits.narrowerThan(best->limits))) best = &candidate;
-  return llvm::cantFail(target.canonical(best->schedule));
+    if (candidate.limits.serve(workload.segments, workload.rows) &&
+        (!best || candidate.limits.narrowerThan(best->limits)))
+      best = &candidate;
+  return best->schedule;
 }
 
 Result<Landscape> landscapeOf(const std::vector<codegen::TargetPtr>& generators, const Problem& problem,
-                              const codegen::Load& load) {
+                              const codegen::Workload& workload) {
   const codegen::Target& first = *generators.at(0);
-  if (const auto reason = first.whyNot(problem))
+  const auto boundFirst = first.bind(problem);
+  if (const auto reason = boundFirst->whyIllegal())
     return Diagnostic{.message = problem.text() + " has no legal schedule for " + first.name().str() + ": " +
                                  *reason};
   std::vector<Point> points;
   int axis = 0;
   for (const codegen::TargetPtr& target : generators) {
-    const codegen::Predictor predict = target->predictor(problem, load);
-    for (const codegen::KnobSpace& space : target->knobs(problem, load))
-      addLegal(*target, problem, predict, axis++, space, points);
+    const auto bound = target.get() == &first ? boundFirst : target->bind(problem);
+    for (const codegen::KnobSpace& space : bound->knobs(workload))
+      addLegal(*target, *bound, workload, axis++, space, points);
   }
 
-  const std::string byDefault = defaultFor(first, problem, load);
+  const std::string byDefault = defaultFor(*boundFirst, workload);
   for (size_t i = 0; i < points.size(); ++i)
     if (points[i].schedule == byDefault && points[i].generator == first.generator())
       return Landscape(std::move(points), i);
-  points.push_back({first.generator().str(), byDefault, first.predict(problem, byDefault, load), {axis}, first.family(problem, byDefault)});
+  points.push_back(pointOf(first, *llvm::cantFail(boundFirst->parse(byDefault)), workload, {axis}));
   const size_t last = points.size() - 1;
   return Landscape(std::move(points), last);
 }

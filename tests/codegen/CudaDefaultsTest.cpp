@@ -33,14 +33,16 @@ TEST_P(CudaDefaults, AreLegalOrTheTargetSaysWhyNot) {
           }
           for (const TargetPtr& target : targets) {
             SCOPED_TRACE(problem->text() + " " + target->name().str());
-            auto candidates = target->defaults(*problem);
-            EXPECT_EQ(candidates.empty(), target->whyNot(*problem).has_value());
+            auto candidates = target->bind(*problem)->defaults();
+            EXPECT_EQ(candidates.empty(), target->bind(*problem)->whyIllegal().has_value());
             for (const Candidate& candidate : candidates) {
-              auto why = target->whyIllegal(*problem, candidate.schedule);
+              auto why = target->bind(*problem)->whyIllegal(candidate.schedule);
               EXPECT_FALSE(why) << candidate.schedule << ": " << *why;
-              EXPECT_EQ(llvm::cantFail(target->canonical(candidate.schedule)), candidate.schedule);
+              EXPECT_EQ(llvm::cantFail(target->bind(*problem, candidate.schedule))->text(),
+                        candidate.schedule);
             }
-            EXPECT_FALSE(candidates.empty()) << target->whyNot(*problem).value_or("no reason given");
+            EXPECT_FALSE(candidates.empty())
+                << target->bind(*problem)->whyIllegal().value_or("no reason given");
             ++served;
           }
         }
@@ -126,7 +128,8 @@ TEST(CudaSchedule, DefaultTasksFillTheDeviceWithTheirClusters) {
 TEST(CudaSchedule, WholeColumnsAreOfferedForFewRowsWhereTheySaveLaunches) {
   auto limits = [](const char* problem, const char* arch = "sm_90") {
     std::vector<int64_t> rows;
-    for (const Candidate& c : llvm::cantFail(findTarget(arch))->defaults(problemOf(problem))) rows.push_back(c.limits.rowsMax.value_or(0));
+    for (const Candidate& c : llvm::cantFail(findTarget(arch))->bind(problemOf(problem))->defaults())
+      rows.push_back(c.limits.rowsMax.value_or(0));
     return rows;
   };
   using Rows = std::vector<int64_t>;
@@ -213,10 +216,11 @@ TEST(CudaSchedule, HasAFallbackWhereItCountsOnWhatNotEveryDeviceHas) {
   auto fallback = [](const char* text, const char* schedule = "") {
     const TargetPtr target = llvm::cantFail(findTarget("sm_90"));
     const Problem problem = problemOf(text);
-    const std::string first = *schedule ? llvm::cantFail(target->canonical(schedule)) : target->defaults(problem)[0].schedule;
-    const auto plain = target->fallback(problem, first);
+    const std::string first = *schedule ? llvm::cantFail(target->bind(problem, schedule))->text()
+                                        : target->bind(problem)->defaults()[0].schedule;
+    const auto plain = llvm::cantFail(target->bind(problem, first))->fallback();
     if (plain) {
-      EXPECT_EQ(target->whyIllegal(problem, *plain).value_or(""), "") << text;
+      EXPECT_EQ(target->bind(problem)->whyIllegal(*plain).value_or(""), "") << text;
       const Schedule s = llvm::cantFail(parseSchedule(*plain));
       EXPECT_EQ(s.cluster * s.grid, 1) << text;
       Arch least = archOf("sm_90");
@@ -292,9 +296,9 @@ TEST(CudaArch, PlansForOthersLikeTheNearestItHasLookedAt) {
     auto target = llvm::cantFail(findTarget(name));
     for (const char* text : {"layer_norm:backward@bf16[*x4096]", "batch_norm:forward@f32[*x1024]"}) {
       const Problem problem = problemOf(text);
-      auto candidates = target->defaults(problem);
+      auto candidates = target->bind(problem)->defaults();
       ASSERT_FALSE(candidates.empty()) << name << " " << text;
-      auto ptx = target->emit(problem, candidates[0].schedule, "ptx");
+      auto ptx = llvm::cantFail(target->bind(problem, candidates[0].schedule))->emit("ptx");
       ASSERT_TRUE(bool(ptx)) << llvm::toString(ptx.takeError());
       EXPECT_NE(ptx->find(".target " + std::string(name)), std::string::npos);
     }
@@ -312,7 +316,8 @@ TEST(CudaArch, IsMadePtxForWhicheverLlvmKnows) {
     }
     known.push_back(number);
     const Problem problem = problemOf("rms_norm:forward@f32[*x64]");
-    auto ptx = (*target)->emit(problem, (*target)->defaults(problem)[0].schedule, "ptx");
+    auto ptx = llvm::cantFail((*target)->bind(problem, (*target)->bind(problem)->defaults()[0].schedule))
+                   ->emit("ptx");
     ASSERT_TRUE(bool(ptx)) << name << ": " << llvm::toString(ptx.takeError());
     EXPECT_NE(ptx->find(".target " + name), std::string::npos) << name;
     const char* const version = number == 88 || number == 110 ? ".version 9.0" : number > 90 ? ".version 8.8" : ".version 7.8";

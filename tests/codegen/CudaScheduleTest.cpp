@@ -471,8 +471,9 @@ TEST(CudaSchedule, RefusesDoubles) {
             "statistics in f64; a CUDA kernel computes them in f32, so the data is f32, bf16 or f16");
   auto target = llvm::cantFail(findTarget("sm_90"));
   const Problem problem = problemOf("layer_norm:forward@f64[*x256]");
-  EXPECT_TRUE(target->defaults(problem).empty());
-  EXPECT_EQ(target->whyNot(problem), "statistics in f64; a CUDA kernel computes them in f32, so the data is f32, bf16 or f16");
+  EXPECT_TRUE(target->bind(problem)->defaults().empty());
+  EXPECT_EQ(target->bind(problem)->whyIllegal(),
+            "statistics in f64; a CUDA kernel computes them in f32, so the data is f32, bf16 or f16");
 }
 
 TEST(CudaSchedule, CompilationPassesTheReasonOn) {

@@ -94,7 +94,7 @@ void forKernels(const Case& c, Check check) {
     ASSERT_TRUE(problem) << c.norm.name;
     if (!c.features) problem->features.reset();
     if (!checkProblem(*problem)) continue;
-    for (const Candidate& candidate : llvm::cantFail(findTarget(c.arch))->defaults(*problem)) {
+    for (const Candidate& candidate : llvm::cantFail(findTarget(c.arch))->bind(*problem)->defaults()) {
       const auto schedule = llvm::cantFail(cuda::parseSchedule(candidate.schedule));
       SCOPED_TRACE(problem->text() + " " + schedule.text() + " " + c.arch);
       auto kernel = compileKernel(*problem, schedule, arch, "k", {.assemble = false});

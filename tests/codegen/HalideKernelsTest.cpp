@@ -106,9 +106,9 @@ TEST_P(HalideObjects, NeedNothingAndExportTheirPhases) {
                            "power_norm:backward@f16[*x64]{mask}", "unified_norm:forward@f32[*x72]",
                            "group_norm_segment:backward@f64[*x*x24]{groups=4}"}) {
     const Problem problem = problemOf(text);
-    for (const Candidate& candidate : (*target)->defaults(problem)) {
+    for (const Candidate& candidate : (*target)->bind(problem)->defaults()) {
       SCOPED_TRACE(problem.text() + " " + candidate.schedule);
-      auto kernel = (*target)->compile(problem, candidate.schedule, "k");
+      auto kernel = llvm::cantFail((*target)->bind(problem, candidate.schedule))->compile("k");
       ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
       EXPECT_EQ(kernel->manifest.generator, "halide");
       EXPECT_EQ(kernel->manifest.schedule, candidate.schedule);
@@ -162,12 +162,12 @@ TEST(HalideStreaming, StoresWholeVectorsPastTheCachesInLargeCallsAndFencesThem) 
     SCOPED_TRACE(c.problem);
     const Problem problem = problemOf(c.problem);
     Schedule s = halide::defaultSchedule(problem, isaOf("x86-64-v4"), c.strategy);
-    const std::string code = llvm::cantFail((*target)->emit(problem, s.text(), "asm"));
+    const std::string code = llvm::cantFail(llvm::cantFail((*target)->bind(problem, s.text()))->emit("asm"));
     EXPECT_GE(countOf("vmovnt", code), c.stores);
     EXPECT_EQ(countOf("normc_past", code), 0u);
     EXPECT_GE(countOf("\tlock", code), 1u) << "a fence";
     s.stream = 0;
-    const std::string plain = llvm::cantFail((*target)->emit(problem, s.text(), "asm"));
+    const std::string plain = llvm::cantFail(llvm::cantFail((*target)->bind(problem, s.text()))->emit("asm"));
     EXPECT_EQ(countOf("vmovnt", plain) + countOf("\tlock", plain), 0u);
   }
 }

@@ -133,7 +133,8 @@ TEST(HalideProcess, AFailureNamesTheProblem) {
   const Script script("echo 'no such thing' >&2; exit 3");
   auto target = targetWith(script.generator(), "x86-64-v3");
   ASSERT_TRUE(bool(target)) << llvm::toString(target.takeError());
-  auto kernel = (*target)->compile(problemOf("rms_norm:infer@f32[*x64]"), "resident", "k");
+  auto kernel =
+      llvm::cantFail((*target)->bind(problemOf("rms_norm:infer@f32[*x64]"), "resident"))->compile("k");
   ASSERT_FALSE(bool(kernel));
   EXPECT_EQ(
       llvm::toString(kernel.takeError()),

@@ -270,7 +270,7 @@ AArch64Kernel::AArch64Kernel(const Problem& problem, codegen::Strategy strategy)
 }
 
 AArch64Kernel::AArch64Kernel(const Problem& problem, const codegen::Target& target) : problem_(problem) {
-  link(target.compile(problem, target.defaults(problem).front().schedule, "k"));
+  link(llvm::cantFail(target.bind(problem, target.bind(problem)->defaults().front().schedule))->compile("k"));
 }
 
 void AArch64Kernel::link(llvm::Expected<codegen::CompiledKernel> compiled) {

@@ -11,7 +11,7 @@ namespace normc::cli {
 namespace {
 
 /// Of seconds, or 0 where nobody here knows the kernel's target.
-double predictedFor(const Json& kernel, const Problem& problem, const codegen::Load& load) {
+double predictedFor(const Json& kernel, const Problem& problem, const codegen::Workload& workload) {
   auto targets = codegen::findGenerators(kernel.at("isa").get<std::string>());
   if (!targets) {
     llvm::consumeError(targets.takeError());
@@ -19,7 +19,9 @@ double predictedFor(const Json& kernel, const Problem& problem, const codegen::L
   }
   for (const auto& target : *targets)
     if (target->generator() == kernel.at("generator").get<std::string>())
-      return target->predict(problem, kernel.at("schedule").get<std::string>(), load) * 1e-9;
+      return llvm::cantFail(target->bind(problem, kernel.at("schedule").get<std::string>()))
+                 ->predict(workload) *
+             1e-9;
   return 0;
 }
 

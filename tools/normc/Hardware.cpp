@@ -13,7 +13,7 @@
 
 namespace normc::cli {
 
-codegen::Load Hardware::loadOf(const tune::Task& task) const {
+codegen::Workload Hardware::workloadOf(const tune::Task& task) const {
   return {task.segments,       task.rows,        task.features, std::max<int64_t>(task.threads, 1),
           machine.secondCache, machine.lastCache};
 }

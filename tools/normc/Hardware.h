@@ -16,7 +16,7 @@ struct Hardware {
   std::vector<codegen::TargetPtr> generators;  ///< the one of the defaults first
   tune::Site site;                             ///< this machine, running code of the target
 
-  codegen::Load loadOf(const tune::Task&) const;
+  codegen::Workload workloadOf(const tune::Task&) const;
 };
 
 /// `target` as in findTarget, and the machine as it is; of a GPU only what code is made for.

@@ -99,7 +99,8 @@ class Selecting {
   }
   const codegen::TargetPtr* generatorOf(const tune::Record& record) const {
     for (const codegen::TargetPtr& each : hardware_.generators)
-      if (each->generator() == record.generator && !each->whyIllegal(problem_, record.schedule)) return &each;
+      if (each->generator() == record.generator && !each->bind(problem_)->whyIllegal(record.schedule))
+        return &each;
     return nullptr;
   }
 
@@ -114,9 +115,9 @@ class Selecting {
             .selection = pick.rungs};
     if (pick.record) {
       job.target = *generatorOf(*pick.record);
-      job.schedule = llvm::cantFail(job.target->canonical(pick.record->schedule));
+      job.schedule = llvm::cantFail(job.target->bind(problem_, pick.record->schedule))->text();
     } else {
-      job.schedule = tune::defaultFor(*job.target, problem_, hardware_.loadOf(size));
+      job.schedule = tune::defaultFor(*job.target->bind(problem_), hardware_.workloadOf(size));
     }
     return job;
   }

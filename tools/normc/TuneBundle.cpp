@@ -36,7 +36,8 @@ void makeFolder(const std::string& path) {
 }
 
 tune::Landscape landscapeOf(const TuneTask& t, const Hardware& hardware) {
-  return valueOf(tune::landscapeOf(hardware.generators, t.problem, hardware.loadOf(t.task)), ExitCode::Usage);
+  return valueOf(tune::landscapeOf(hardware.generators, t.problem, hardware.workloadOf(t.task)),
+                 ExitCode::Usage);
 }
 
 std::vector<size_t> candidatesOf(const tune::Landscape& landscape, const TuneFlags& flags) {

@@ -89,7 +89,7 @@ class Tuning {
 
   tune::Landscape landscapeOf(const TuneTask& t) const {
     tune::Landscape all = valueOf(
-        tune::landscapeOf(hardware_.generators, t.problem, hardware_.loadOf(t.task)), ExitCode::Usage);
+        tune::landscapeOf(hardware_.generators, t.problem, hardware_.workloadOf(t.task)), ExitCode::Usage);
     return flags_.schedules.empty() ? std::move(all) : onlyThese(t, all);
   }
 
@@ -99,14 +99,14 @@ class Tuning {
     for (const std::string& given : flags_.schedules) {
       const auto [generator, text] = generatorOf(given);
       const codegen::Target& target = *generator;
-      const std::string schedule = valueOf(target.canonical(text), ExitCode::Usage);
-      if (const auto reason = target.whyIllegal(t.problem, schedule))
+      const auto schedule = valueOf(target.bind(t.problem, text), ExitCode::Usage);
+      if (const auto reason = schedule->whyIllegal())
         throw usage("the schedule does not fit " + t.problem.text() + " for " + target.name().str() + ": " +
                     *reason);
-      if (target.generator() == points[0].generator && schedule == points[0].schedule) continue;
+      if (target.generator() == points[0].generator && schedule->text() == points[0].schedule) continue;
       points.push_back({target.generator().str(),
-                        schedule,
-                        target.predict(t.problem, schedule, hardware_.loadOf(t.task)),
+                        schedule->text(),
+                        schedule->predict(hardware_.workloadOf(t.task)),
                         {0, int(points.size())}});
     }
     return tune::Landscape(std::move(points), 0);

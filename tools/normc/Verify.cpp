@@ -68,7 +68,7 @@ std::string whyNot(const tune::Record& choice, const Hardware& hardware, const P
   if (!problem) return problems.whyNone(choice.task);
   for (const codegen::TargetPtr& target : hardware.generators)
     if (target->generator() == choice.generator)
-      return target->whyIllegal(*problem, choice.schedule).value_or("");
+      return target->bind(*problem)->whyIllegal(choice.schedule).value_or("");
   return "by a generator that is not part of this normc";
 }
 
@@ -93,7 +93,7 @@ std::optional<Again> measureAgain(const tune::Record& choice, const Problem& pro
                                   tune::Journal& journal, const std::string& session, int64_t stamp,
                                   const Interrupt& interrupt) {
   const auto landscape = valueOf(
-      tune::landscapeOf(hardware.generators, problem, hardware.loadOf(choice.task)), ExitCode::Refused);
+      tune::landscapeOf(hardware.generators, problem, hardware.workloadOf(choice.task)), ExitCode::Refused);
   const size_t byDefault = landscape.byDefault();
   const tune::Landscape two({landscape[byDefault], {choice.generator, choice.schedule, 1, {1, 1}}}, 0);
   tune::Setting setting{choice.task, print(*problem.spec), hardware.site.device, hardware.site.toolchain, session};

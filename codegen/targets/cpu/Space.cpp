@@ -20,21 +20,21 @@ std::vector<int64_t> powers(int64_t least, int64_t most, int64_t byDefault) {
   return sorted(std::move(values));
 }
 
-bool isLarge(const Problem& problem, const Load& load) {
+bool isLarge(const Problem& problem, const Workload& load) {
   return double(load.totalRows()) * double(load.features) * double(bytes(problem.data)) >= double(kLargeBytes);
 }
 
 /// In a call that is not large rows of a step in large ones do nothing; that there are such steps costs a branch.
-std::vector<int64_t> streamsFor(const Problem& problem, const Schedule& s, const Load& load) {
+std::vector<int64_t> streamsFor(const Problem& problem, const Schedule& s, const Workload& load) {
   return isLarge(problem, load) ? sorted({0, 1, 4, 8, s.stream}) : sorted({0, s.stream});
 }
 
-int64_t elementsOfRun(const Problem& problem, const Load& load) {
+int64_t elementsOfRun(const Problem& problem, const Workload& load) {
   return problem.layout == Layout::FeaturesLast ? load.features : load.rows;
 }
 
 /// Nanoseconds for a byte, where a tensor of that size lies.
-double memoryCost(int64_t footprint, const Load& load) {
+double memoryCost(int64_t footprint, const Workload& load) {
   if (footprint <= load.ownCache * load.threads / 2) return 0.015;
   return footprint <= load.sharedCache / 2 ? 0.03 : 0.1;
 }
@@ -45,7 +45,8 @@ struct Moved {
 };
 
 /// A slab that outgrows its core's cache is read from memory in each of its sweeps.
-Moved transfersOf(const Problem& problem, const Schedule& s, const Load& load, const TrafficBounds& traffic) {
+Moved transfersOf(const Problem& problem, const Schedule& s, const Workload& load,
+                  const TrafficBounds& traffic) {
   const bool perFeature = problem.spec->perFeature();
   const double inputs = problem.entry == Entry::Backward ? 2 : 1;
   const bool strips = goesDownColumns(problem, s.strategy), channels = problem.layout == Layout::ChannelsFirst && perFeature;
@@ -75,7 +76,7 @@ double computeCost(const Problem& problem, const Schedule& s, const Isa& isa, bo
 /// The same for the statistic of a line, between its sweeps: lanes to add up, a root, a division, which the lines of a
 /// step wait for together. With `ahead` nobody waits, but the loop carries values, and the elements of twice as many
 /// lines have to stay near: a long line loses by it.
-double waitCost(const Problem& problem, const Schedule& s, const Load& load) {
+double waitCost(const Problem& problem, const Schedule& s, const Workload& load) {
   const int64_t known = lineOf(problem);
   if (!known) return 0;
   const double line = double(problem.features ? known : load.features);
@@ -88,7 +89,7 @@ double waitCost(const Problem& problem, const Schedule& s, const Load& load) {
 /// Rows that tasks may share: of more each is a task's own.
 static constexpr int64_t kMostSplit = 64;
 
-std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa, const Load& load) {
+std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa, const Workload& load) {
   std::vector<KnobSpace> spaces;
   for (Strategy strategy : strategies(problem)) {
     if (strategy == Strategy::Split && load.totalRows() > kMostSplit) continue;
@@ -129,9 +130,8 @@ const Predictor::Facts& Predictor::factsOf(Strategy strategy) {
   return at->second;
 }
 
-double Predictor::operator()(const Schedule& s) {
+double Predictor::operator()(const Schedule& s, const Workload& load) {
   const Problem& problem = problem_;
-  const Load& load = load_;
   const auto& [byDefault, traffic] = factsOf(s.strategy);
   const bool strips = goesDownColumns(problem, s.strategy);
   const double elements = double(load.totalRows()) * double(load.features), size = bytes(problem.data);

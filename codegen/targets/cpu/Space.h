@@ -11,18 +11,17 @@
 namespace normc::codegen::cpu {
 
 /// A space for each legal strategy. Knobs that the slabs of the problem do not look at stay at their defaults.
-std::vector<KnobSpace> knobSpaces(const Problem&, const Isa&, const Load&);
+std::vector<KnobSpace> knobSpaces(const Problem&, const Isa&, const Workload&);
 
 /// Predicts the time of a call for the schedules of one problem. Plans a strategy when its first schedule is
 /// predicted, and keeps what the plan says. For one thread at a time.
 class Predictor {
  public:
-  Predictor(Problem problem, Isa isa, const Load& load)
-      : problem_(std::move(problem)), isa_(std::move(isa)), load_(load) {}
+  Predictor(Problem problem, Isa isa) : problem_(std::move(problem)), isa_(std::move(isa)) {}
 
   /// Returns nanoseconds, roughly: what memory moves against what the core computes, the larger of them, plus
   /// tasks. The coefficients are those of a common server core; they order schedules and claim no more.
-  double operator()(const Schedule&);
+  double operator()(const Schedule&, const Workload&);
   /// Returns the transfers that predictions for a strategy count.
   const TrafficBounds& traffic(Strategy strategy) { return factsOf(strategy).traffic; }
 
@@ -36,7 +35,6 @@ class Predictor {
 
   Problem problem_;
   Isa isa_;
-  Load load_;
   std::map<Strategy, Facts> facts_;
 };
 

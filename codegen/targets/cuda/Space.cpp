@@ -82,7 +82,7 @@ KnobSpace knobSpace(const Form& form, const Arch& arch, Strategy strategy) {
 
 /// Transfers of columns, as if of a device that is busy everywhere: how often they are read, and how much of the device
 /// their blocks keep busy.
-static double columnsCost(const Form& form, const Schedule& s, const Arch& arch, const Load& load) {
+static double columnsCost(const Form& form, const Schedule& s, const Arch& arch, const Workload& load) {
   const double rows = double(std::max<int64_t>(load.totalRows(), 1));
   const double again = form.returns ? 1 - std::min(1.0, double(heldRows(s)) / rows) : 0;
   const double blocks = double(llvm::divideCeil(load.features, columnsOf(s)) * s.cluster * s.grid);
@@ -90,7 +90,7 @@ static double columnsCost(const Form& form, const Schedule& s, const Arch& arch,
   return (double(form.reads) * (1 + again) + 1) / busy;
 }
 
-double predict(const Form& form, const Schedule& s, const Arch& arch, const Load& load) {
+double predict(const Form& form, const Schedule& s, const Arch& arch, const Workload& load) {
   const double elements = double(load.totalRows()) * double(load.features);
   const bool again = form.blocks || (form.lines && s.tile == 0);  // a run that is walked twice
   double transfers = form.columns ? columnsCost(form, s, arch, load) : double(form.reads) * (again ? 2 : 1) + 1;

@@ -9,7 +9,7 @@ namespace normc::codegen::cuda {
 KnobSpace knobSpace(const Form&, const Arch&, Strategy);
 
 /// Relative time: bytes that move, by how much of the device's bandwidth the loads under way can use.
-double predict(const Form&, const Schedule&, const Arch&, const Load&);
+double predict(const Form&, const Schedule&, const Arch&, const Workload&);
 
 /// How threads are spread, and where runs lie on the chip: "warp", "block cluster bulk", "columns held grid".
 std::string family(const Form&, const Schedule&);
