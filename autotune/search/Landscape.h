@@ -35,11 +35,11 @@ class Landscape {
   /// All points, the best prediction first; ties in the order of their texts.
   const std::vector<size_t>& ranked() const { return ranked_; }
   /// Knobs in which two points differ; the strategy and the generator are one.
-  int apart(size_t a, size_t b) const;
+  int knobDistance(size_t a, size_t b) const;
   /// The best prediction of each kind (generator, space and family), in the order of ranked().
   std::vector<size_t> bestOfKinds() const;
   /// Words that only one of two points' families has, their generator and space beside them; 0: one kind.
-  int unlike(size_t a, size_t b) const;
+  int familyDistance(size_t a, size_t b) const;
   /// Whether `a` is simpler than `b`: the default, then fewer knobs away from it, then the prediction, then
   /// the text. Ties between equally fast schedules are decided by it, the same way each time.
   bool simpler(size_t a, size_t b) const;

@@ -241,7 +241,7 @@ class Searching {
 /// In how many words a point differs from whoever of the list is most like it; more than kUnlike tell no more.
 int unlikeAll(const Landscape& landscape, const std::vector<size_t>& list, size_t point) {
   int least = kUnlike;
-  for (const size_t other : list) least = std::min(least, landscape.unlike(point, other));
+  for (const size_t other : list) least = std::min(least, landscape.familyDistance(point, other));
   return least;
 }
 
@@ -278,7 +278,7 @@ std::vector<size_t> seedsOf(const Landscape& landscape, const SearchOptions& opt
   for (const size_t kind : kinds) take(kind);
   for (const size_t point : landscape.ranked())
     if (std::all_of(model.begin(), model.end(),
-                    [&](size_t other) { return landscape.apart(point, other) > 1; }))
+                    [&](size_t other) { return landscape.knobDistance(point, other) > 1; }))
       take(point);
   for (const size_t point : landscape.ranked()) take(point);
   // At random of those that are not hopeless, and of new kinds as long as such are drawn.

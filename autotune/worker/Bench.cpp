@@ -187,8 +187,8 @@ std::function<double()> Bench::sampler(Candidate& one) {
   return [this, runner] { return quiet_->sample([&] { return runner->sample(); }); };
 }
 
-measure::Quiet& Bench::quietCore() {
-  if (!quiet_) quiet_ = std::make_unique<measure::Quiet>(patience_, known_);
+measure::QuietCoreSampler& Bench::quietCore() {
+  if (!quiet_) quiet_ = std::make_unique<measure::QuietCoreSampler>(patience_, known_);
   return *quiet_;
 }
 
@@ -199,7 +199,7 @@ Json Bench::sample(const Json& request) {
     if (!one.take) one.take = sampler(one);
     runners.push_back(&one);
   }
-  measure::Quiet& quiet = quietCore();
+  measure::QuietCoreSampler& quiet = quietCore();
   std::optional<measure::OwnCores> bound;
   if (!device_ && threads_ > 1) bound.emplace();
   const int before = quiet.disturbed(), first = request.value("first", 0), last = first + request.at("rounds").get<int>();
@@ -247,7 +247,7 @@ Json Bench::copy(const Json& request) {
   std::vector<const void*> inputs{x.data()};
   if (backward) inputs.push_back(dy.data());
   if (traffic.writes != 1 || traffic.reads < int(inputs.size())) return {{"seconds", 0}};
-  measure::Quiet& quiet = quietCore();
+  measure::QuietCoreSampler& quiet = quietCore();
   std::optional<measure::OwnCores> bound;
   if (threads_ > 1) bound.emplace();
   double best = 0;

@@ -260,7 +260,7 @@ TEST(Space, CandidatesForAGpuAreFewAndDifferent) {
     options.fromModel = 2;
     const std::vector<size_t> seeds = seedsOf(points, options);
     ASSERT_EQ(seeds.size(), 6u);
-    EXPECT_GE(points.unlike(seeds[1], seeds[2]), 2) << text << ": what the model finds best";
+    EXPECT_GE(points.familyDistance(seeds[1], seeds[2]), 2) << text << ": what the model finds best";
     const double best = points[points.ranked()[0]].predicted, byDefault = points[points.byDefault()].predicted;
     const double limit = std::max(1.5 * best, byDefault);
     const std::vector<size_t> all = points.bestOfKinds();

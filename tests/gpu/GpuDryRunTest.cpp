@@ -59,8 +59,13 @@ class GpuDryRun : public testing::Test {
     std::vector<tune::Shipped> tasks;
     for (const char* entry : {"forward", "backward"}) {
       tune::Shipped task;
-      task.setting.task = {
-          "layer_norm:" + std::string(entry) + "@f32[*x128]", spec->structuralHash(), 1, 64, 128, 0, "cold"};
+      task.setting.task = {*parseProblemText("layer_norm:" + std::string(entry) + "@f32[*x128]"),
+                           spec->structuralHash(),
+                           1,
+                           64,
+                           128,
+                           0,
+                           "cold"};
       task.setting.spec = print(*spec), task.setting.toolchain = {{"normc", "test"}};
       task.setting.device = {"cuda", "sm_90", "", {}};
       for (const char* schedule : {"default", "other"}) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "autotune/tune/Here.h"
+#include "autotune/tune/ThisDevice.h"
 #include "dsl/Nearest.h"
 #include "llvm/Config/llvm-config.h"
 #include "runtime/abi/Isa.h"
@@ -22,7 +22,7 @@ Hardware hardwareFor(const std::string& target) {
   Hardware hardware{measure::thisMachine(), valueOf(codegen::findGenerators(target), ExitCode::Usage), {}};
   const codegen::Target& first = *hardware.generators.at(0);
   hardware.site.toolchain = {{"normc", normc_version()}, {"llvm", LLVM_VERSION_STRING}};
-  hardware.site.device = tune::processorHere(first.name().str());
+  hardware.site.device = tune::thisProcessor(first.name().str());
   hardware.site.device.kind = first.device().str();
   return hardware;
 }
@@ -30,7 +30,7 @@ Hardware hardwareFor(const std::string& target) {
 Hardware hardwareFor(const std::string& target, const Place& place) {
   if (!place.onCuda()) return hardwareFor(target);
   const tune::Device device =
-      translated([&] { return tune::cudaDeviceHere(place.index(), place.cudaLibrary()); });
+      translated([&] { return tune::thisCudaDevice(place.index(), place.cudaLibrary()); });
   Hardware hardware = hardwareFor(target == "host" ? device.arch : target);
   if (hardware.site.device.kind != "cuda")
     throw usage("--target " + target + " is not for " + place.text(), "leave it out, or name sm_NN");

@@ -29,9 +29,9 @@ Maker::Maker(const tune::Landscape& landscape, const std::vector<codegen::Target
              const Problem& problem, const std::string& folder, const Interrupt& interrupt)
     : landscape_(landscape), generators_(generators), problem_(problem), folder_(folder), interrupt_(interrupt) {}
 
-tune::Made Maker::makeOne(size_t point) const {
+tune::BuiltCandidate Maker::makeOne(size_t point) const {
   const tune::Point& candidate = landscape_[point];
-  tune::Made made;
+  tune::BuiltCandidate made;
   for (const codegen::TargetPtr& target : generators_) {
     if (target->generator() != candidate.generator) continue;
     auto bytes = codegen::buildPackage(
@@ -50,8 +50,8 @@ tune::Made Maker::makeOne(size_t point) const {
   return made;
 }
 
-std::vector<tune::Made> Maker::make(const std::vector<size_t>& points) const {
-  std::vector<tune::Made> made(points.size());
+std::vector<tune::BuiltCandidate> Maker::make(const std::vector<size_t>& points) const {
+  std::vector<tune::BuiltCandidate> made(points.size());
   std::atomic<size_t> next = 0;
   const auto work = [&] {
     for (size_t i; (i = next++) < points.size();) {

@@ -19,10 +19,10 @@ class Maker {
 
   /// As many at once as the machine has processors. Once interrupted it begins none but the first; the others are
   /// unavailable.
-  std::vector<tune::Made> make(const std::vector<size_t>& points) const;
+  std::vector<tune::BuiltCandidate> make(const std::vector<size_t>& points) const;
 
  private:
-  tune::Made makeOne(size_t point) const;
+  tune::BuiltCandidate makeOne(size_t point) const;
 
   const tune::Landscape& landscape_;
   const std::vector<codegen::TargetPtr>& generators_;

@@ -28,7 +28,7 @@ class Selecting {
  public:
   Selecting(const Problem& problem, const std::string& target, const tune::Database& database)
       : problem_(problem), database_(database), hardware_(hardwareFor(target)) {
-    task_ = {problem.text(),    problem.spec->structuralHash(), 1, kUsualRows,
+    task_ = {problem.parts(),   problem.spec->structuralHash(), 1, kUsualRows,
              *problem.features, hardware_.machine.processors,   ""};
   }
 

@@ -59,7 +59,7 @@ tune::Shipped shipped(const TuneTask& t, const Hardware& hardware, size_t index,
   const std::string folder = flags.output + "/" + std::to_string(index);
   makeFolder(folder);
   const Maker maker(landscape, hardware.generators, t.problem, folder, interrupt);
-  std::vector<tune::Made> made = maker.make(points);
+  std::vector<tune::BuiltCandidate> made = maker.make(points);
   if (!made[0].failure.empty())
     throw refused("the default of " + t.problem.text() + " cannot be compiled: " + made[0].failure);
   tune::Shipped shipped;

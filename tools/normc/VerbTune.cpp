@@ -7,7 +7,7 @@
 
 #include "autotune/search/Search.h"
 #include "autotune/space/Space.h"
-#include "autotune/tune/Here.h"
+#include "autotune/tune/ThisDevice.h"
 #include "dsl/Nearest.h"
 #include "dsl/Print.h"
 #include "tools/normc/Cli.h"
@@ -20,8 +20,8 @@
 #include "tools/normc/TemporaryFolder.h"
 #include "tools/normc/TuneBundle.h"
 #include "tools/normc/TuneReport.h"
+#include "tools/normc/TuneSubcommand.h"
 #include "tools/normc/TuneTasks.h"
-#include "tools/normc/TuneWords.h"
 
 namespace normc::cli {
 namespace {
@@ -139,13 +139,12 @@ class Tuning {
 
   /// What earlier choices say: of this very task the incumbent, of the same norm and entry elsewhere hints.
   void learn(const TuneTask& t, const tune::Landscape& landscape, tune::SearchOptions& options) const {
-    const std::string head = t.problem.parts().head();
+    const std::string head = t.task.problem.head();
     if (const auto [choice, point] = tune::choiceOf(landscape, known_.records, settingOf(t)); choice)
       options.incumbent = point;
     std::map<size_t, double> far;  // of each such point: how far away its nearest task is
     for (const tune::Record& record : known_.records) {
-      if (record.kind != "choice") continue;
-      if (const auto parts = record.task.parts(); !parts || parts->head() != head) continue;
+      if (record.kind != "choice" || record.task.problem.head() != head) continue;
       const auto point = landscape.find(record.generator, record.schedule);
       if (!point || point == options.incumbent) continue;
       const double octaves = std::fabs(std::log2(double(record.task.features) / double(t.task.features))) +
@@ -174,7 +173,7 @@ class Tuning {
       const double part =
           flags_.exhaustive ? double(p.done) / double(std::max<size_t>(p.total, 1)) : p.seconds / budget_;
       progress.show((double(index) + std::min(part, 1.0)) / double(tasks_.size()),
-                    t.task.problem + ": " + p.phase + ", " + counted(int64_t(p.done), "candidate") +
+                    t.task.problem.text() + ": " + p.phase + ", " + counted(int64_t(p.done), "candidate") +
                         ", best " + digitsText(1 / p.ratio, 3) + "x the default");
     };
     tune::LiveLab lab(
@@ -246,12 +245,12 @@ class Tuning {
 };
 
 ExitCode tuneAll(const TuneFlags& flags, const CLI::App& parser, Output& out) {
-  const TuneWord word = wordIn(flags);
+  const TuneSubcommand word = wordIn(flags);
   refuseUnused(parser, word);
   try {
-    if (word == TuneWord::Export) return exportBundle(flags, out);
-    if (word == TuneWord::RunBundle) return runBundleHere(flags, out);
-    if (word == TuneWord::Import) return importResults(flags, out);
+    if (word == TuneSubcommand::Export) return exportBundle(flags, out);
+    if (word == TuneSubcommand::RunBundle) return runBundleHere(flags, out);
+    if (word == TuneSubcommand::Import) return importResults(flags, out);
     return Tuning(flags, out).run();
   } catch (const std::runtime_error& error) {  // a worker that cannot be started, a full disk
     throw refused(error.what(),

@@ -7,7 +7,7 @@
 
 #include "autotune/records/Standing.h"
 #include "autotune/space/Space.h"
-#include "autotune/tune/Here.h"
+#include "autotune/tune/ThisDevice.h"
 #include "dsl/Library.h"
 #include "dsl/Print.h"
 #include "tools/normc/Failure.h"
@@ -35,7 +35,7 @@ class Problems {
 
   /// Empty where no norm has the hash.
   std::optional<Problem> of(const tune::Task& task) const {
-    const auto problem = parseProblem(task.problem, [&](std::string_view name) -> Result<Norm> {
+    const auto problem = parseProblem(task.problem.text(), [&](std::string_view name) -> Result<Norm> {
       for (const Norm& norm : given_)
         if (norm->name == name && norm->structuralHash() == task.norm) return norm;
       return findNorm(name);
@@ -46,8 +46,7 @@ class Problems {
 
   /// Why there is none.
   std::string whyNone(const tune::Task& task) const {
-    const auto parts = task.parts();
-    const std::string name = parts ? parts->norm : task.problem;
+    const std::string& name = task.problem.norm;
     for (const Norm& norm : given_)
       if (norm->name == name)
         return "its " + name + " (hash " + task.norm.substr(0, 8) +
@@ -173,12 +172,12 @@ ExitCode verifyRecords(const std::string& file, const std::vector<std::string>& 
          : again.verdict == "slower" ? slower
          : again.verdict.empty()     ? passed
                                      : failures);
-      table.row({database.id(i).substr(0, 8), choice.task.problem, std::to_string(choice.task.rows),
+      table.row({database.id(i).substr(0, 8), choice.task.problem.text(), std::to_string(choice.task.rows),
                  choice.task.policy, digitsText(1 / choice.conclusion->ratio, 3) + "x",
                  again.ratio.value != 1 ? digitsText(1 / again.ratio.value, 3) + "x" : "", again.text(),
                  choice.schedule});
       results.push_back({{"id", database.id(i)},
-                         {"problem", choice.task.problem},
+                         {"problem", choice.task.problem.text()},
                          {"schedule", choice.schedule},
                          {"then", choice.conclusion->ratio},
                          {"now", again.ratio.value},

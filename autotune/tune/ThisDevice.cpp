@@ -1,4 +1,4 @@
-#include "autotune/tune/Here.h"
+#include "autotune/tune/ThisDevice.h"
 
 #include <algorithm>
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace normc::tune {
 
-Device processorHere(const std::string& arch) {
+Device thisProcessor(const std::string& arch) {
   const measure::Machine m = measure::thisMachine();
   return {"cpu",
           arch,
@@ -17,7 +17,7 @@ Device processorHere(const std::string& arch) {
           {{"cores", m.online}, {"own_cache", m.secondCache}, {"last_cache", m.lastCache}}};
 }
 
-Device cudaDeviceHere(int index, const std::string& cudaLibrary) {
+Device thisCudaDevice(int index, const std::string& cudaLibrary) {
   normc_context_options options{};
   options.cuda_library = cudaLibrary.c_str();
   const normc_cuda_device d = host::Context(options).cudaDevice(index);

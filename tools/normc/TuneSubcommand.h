@@ -8,10 +8,10 @@
 namespace normc::cli {
 
 /// What `tune` is asked for: by its first word, or to tune.
-enum class TuneWord { Tune, Export, RunBundle, Import };
-TuneWord wordIn(const TuneFlags&);
+enum class TuneSubcommand { Tune, Export, RunBundle, Import };
+TuneSubcommand wordIn(const TuneFlags&);
 
 /// A flag that would be without effect is a Failure that says whose it is.
-void refuseUnused(const CLI::App& parser, TuneWord);
+void refuseUnused(const CLI::App& parser, TuneSubcommand);
 
 }  // namespace normc::cli

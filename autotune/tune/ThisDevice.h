@@ -9,11 +9,11 @@
 namespace normc::tune {
 
 /// The processor, running code for `arch`; the same whichever of its cores the caller may use.
-Device processorHere(const std::string& arch);
+Device thisProcessor(const std::string& arch);
 
 /// CUDA device `index` behind a driver library. Throws std::runtime_error with what the driver says. The
 /// facts: compute capability, multiprocessors, second-level cache.
-Device cudaDeviceHere(int index, const std::string& cudaLibrary);
+Device thisCudaDevice(int index, const std::string& cudaLibrary);
 
 /// Sixteen random digits: the records of one run.
 std::string newSession();

@@ -1,4 +1,4 @@
-#include "autotune/measure/Quiet.h"
+#include "autotune/measure/QuietCoreSampler.h"
 
 #include <sys/resource.h>
 
@@ -55,19 +55,19 @@ Loops fastest(const Loops& a, const Loops& b) {
   return {std::min(a.waiting, b.waiting), std::min(a.filling, b.filling)};
 }
 
-Quiet::Quiet(double patience, const Loops& known, std::function<Loops()> loops)
+QuietCoreSampler::QuietCoreSampler(double patience, const Loops& known, std::function<Loops()> loops)
     : loops_(std::move(loops)), best_(known), patience_(patience) {
   for (int i = 0; i < 50; ++i) best_ = fastest(best_, loops_());
 }
 
-bool Quiet::isDisturbed(const Loops& before, const Loops& after, const Loops& best) {
+bool QuietCoreSampler::isDisturbed(const Loops& before, const Loops& after, const Loops& best) {
   auto slow = [&](const Loops& l) {
     return l.waiting > kWaitingSlack * best.waiting || l.filling > kFillingSlack * best.filling;
   };
   return after.interruptions != before.interruptions || slow(before) || slow(after);
 }
 
-double Quiet::sample(const std::function<double()>& take) {
+double QuietCoreSampler::sample(const std::function<double()>& take) {
   for (;;) {
     const auto begin = Clock::now();
     const Loops before = loops_();

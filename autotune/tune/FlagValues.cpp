@@ -1,4 +1,4 @@
-#include "autotune/tune/Words.h"
+#include "autotune/tune/FlagValues.h"
 
 #include <charconv>
 

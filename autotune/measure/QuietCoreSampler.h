@@ -27,11 +27,12 @@ Loops loopsNow();
 Loops fastest(const Loops&, const Loops&);
 
 /// Not for several threads at once.
-class Quiet {
+class QuietCoreSampler {
  public:
   /// `patience`: seconds that disturbed samples and waiting may take in all.
   /// `known`: the fastest loops that were seen here, perhaps by another process; it starts with a few of its own.
-  explicit Quiet(double patience, const Loops& known = {}, std::function<Loops()> loops = loopsNow);
+  explicit QuietCoreSampler(double patience, const Loops& known = {},
+                            std::function<Loops()> loops = loopsNow);
 
   /// Takes samples, and waits between them, until one is undisturbed; without patience any counts.
   double sample(const std::function<double()>& take);
