@@ -35,6 +35,7 @@ void addFallbacks(std::vector<Job>& jobs) {
     all.push_back(job);
     all.back().schedule = std::move(*plain);
     all.back().origin = "fallback";
+    all.back().fromRecord = false;
     all.back().selection.clear();
   }
   jobs = std::move(all);

@@ -9,6 +9,9 @@
 
 namespace normc::codegen {
 
+/// Returns the strategy of a schedule's text, its first word.
+inline std::string strategyOf(const std::string& schedule) { return schedule.substr(0, schedule.find(',')); }
+
 /// One knob and its values, in an order in which neighbours are alike. `name=VALUE` in the text of
 /// a schedule; with `flag` the word stands there (1) or does not (0).
 struct KnobValues {

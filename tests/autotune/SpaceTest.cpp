@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "autotune/candidates/Space.h"
 #include "autotune/search/Search.h"
-#include "autotune/space/Space.h"
 #include "dsl/Library.h"
 
 namespace normc::tune {

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "autotune/space/Space.h"
+#include "autotune/candidates/Space.h"
 #include "runtime/abi/Sums.h"
 #include "tests/codegen/Chains.h"
 #include "tests/codegen/Support.h"

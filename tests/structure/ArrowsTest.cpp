@@ -53,7 +53,12 @@ const std::vector<Arrow> kArrows{
      {"nlohmann"}},
     // Tuning for hosts: a C boundary, and what the bundle does.
     {"autotune/tuner", {"autotune/tuner", "autotune/tune", "autotune/measure", "dsl", "runtime"}, {"normc"}},
-    {"autotune/space", {"autotune/space", "autotune/search", "codegen", "dsl", "runtime/abi"}, {"llvm"}},
+    // What tuning does with the compiler: which schedules there are, compiling them, choosing by records.
+    {"autotune/candidates",
+     {"autotune/candidates", "autotune/tune", "autotune/search", "autotune/records", "autotune/measure",
+      "codegen", "dsl", "runtime"},
+     {"llvm", "nlohmann"},
+     {"codegen/emulator"}},
     {"codegen/emulator", {"codegen/emulator", "runtime/abi"}, {"llvm", "boost"}},
     // Programs: flags, one call of a library, and printing.
     {"tools", {"tools", "autotune", "codegen", "dsl", "runtime"}, {"llvm", "nlohmann", "CLI"}},

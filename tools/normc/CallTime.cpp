@@ -5,7 +5,7 @@
 #include "autotune/measure/Subject.h"
 #include "autotune/tune/LiveLab.h"
 #include "tools/normc/Failure.h"
-#include "tools/normc/Hardware.h"
+#include "tools/normc/TargetFlag.h"
 
 namespace normc::cli {
 namespace {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "codegen/Tuning.h"
 #include "tools/normc/Checker.h"
 #include "tools/normc/Cli.h"
 #include "tools/normc/Interrupt.h"
@@ -81,7 +82,7 @@ void report(const PackageFile& file, const Checker& checker, const std::vector<K
     const Json& kernel = file.kernels()[v.kernel];
     const std::string schedule = kernel.at("schedule");
     table.row({std::to_string(v.kernel), kernel.at("problem"), kernel.at("isa"),
-               schedule.substr(0, schedule.find(',')), std::to_string(v.trials),
+               codegen::strategyOf(schedule), std::to_string(v.trials),
                v.trials > v.failed ? digitsText(v.worstRatio, 2) : "", v.worstOutput, resultOf(v)});
   }
   out.results() << table.text();

@@ -4,18 +4,18 @@
 #include <ostream>
 #include <set>
 
+#include "autotune/candidates/Selection.h"
 #include "codegen/Package.h"
 #include "codegen/targets/halide/HalideTarget.h"
 #include "runtime/abi/Isa.h"
 #include "tools/normc/Cli.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Files.h"
-#include "tools/normc/Hardware.h"
 #include "tools/normc/Interrupt.h"
 #include "tools/normc/Progress.h"
 #include "tools/normc/RecordFiles.h"
 #include "tools/normc/Requests.h"
-#include "tools/normc/Selection.h"
+#include "tools/normc/TargetFlag.h"
 
 namespace normc::cli {
 namespace {
@@ -83,7 +83,8 @@ std::vector<Job> jobsOf(const CompileFlags& flags, Output& out) {
       if (!flags.schedule.empty()) {
         jobs.push_back(jobOf(problem, target, flags.schedule));
       } else if (records) {
-        for (Job& job : selectedJobs(problem, target->spelling(), *records)) jobs.push_back(std::move(job));
+        for (Job& job : valueOf(tune::selectedJobs(problem, target->spelling(), *records), ExitCode::Usage))
+          jobs.push_back(std::move(job));
       } else {
         for (Job& job : codegen::defaultJobs(problem, target)) jobs.push_back(std::move(job));
       }
@@ -160,7 +161,8 @@ void report(const std::vector<Job>& jobs, const std::string& file, bool byRecord
   }
   std::ostream& said = reportOf(file, out);
   if (byRecords) {
-    const auto chosen = std::count_if(jobs.begin(), jobs.end(), [](const Job& job) { return job.origin.starts_with("record "); });
+    const auto chosen =
+        std::count_if(jobs.begin(), jobs.end(), [](const Job& job) { return job.fromRecord; });
     said << counted(chosen, "schedule") << " of " << jobs.size() << " chosen by records\n";
   }
   said << file << ": " << counted(int64_t(jobs.size()), "kernel") << " of "

@@ -1,6 +1,7 @@
 // normc inspect F.npk
 #include <ostream>
 
+#include "codegen/Tuning.h"
 #include "tools/normc/Cli.h"
 #include "tools/normc/PackageFile.h"
 
@@ -48,8 +49,9 @@ std::string trafficTable(const PackageFile& file) {
     if (t.contains("warmup"))
       warmup =
           std::to_string(t["warmup"].at("reads").get<int64_t>() + t["warmup"].at("writes").get<int64_t>());
-    table.row({std::to_string(index++), k.at("problem"), k.at("isa"), schedule.substr(0, schedule.find(',')),
-               std::to_string(reads), std::to_string(writes), std::to_string(reads + writes), warmup, least, held});
+    table.row({std::to_string(index++), k.at("problem"), k.at("isa"), codegen::strategyOf(schedule),
+               std::to_string(reads), std::to_string(writes), std::to_string(reads + writes), warmup, least,
+               held});
   }
   return table.text(2);
 }

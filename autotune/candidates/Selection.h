@@ -6,11 +6,12 @@
 #include "autotune/records/Database.h"
 #include "codegen/Package.h"
 
-namespace normc::cli {
+namespace normc::tune {
 
 /// As codegen::defaultJobs, with the choices of the records in place of the target's guesses. Each tuned
 /// number of rows serves those nearer to it than to the next (geometrically); the largest serves all beyond,
 /// unless its strategy is one that the target limits.
-std::vector<codegen::Job> selectedJobs(const Problem&, const std::string& target, const tune::Database&);
+llvm::Expected<std::vector<codegen::Job>> selectedJobs(const Problem&, const std::string& target,
+                                                       const Database&);
 
-}  // namespace normc::cli
+}  // namespace normc::tune

@@ -1,4 +1,4 @@
-#include "autotune/space/Space.h"
+#include "autotune/candidates/Space.h"
 
 namespace normc::tune {
 namespace {

@@ -1,14 +1,13 @@
-#include "tools/normc/Selection.h"
+#include "autotune/candidates/Selection.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "autotune/space/Space.h"
-#include "tools/normc/Failure.h"
-#include "tools/normc/Hardware.h"
+#include "autotune/candidates/Hardware.h"
+#include "autotune/candidates/Space.h"
 
-namespace normc::cli {
+namespace normc::tune {
 namespace {
 
 using codegen::Job;
@@ -17,8 +16,6 @@ using package::Limits;
 /// Rows that a schedule is asked for where no record says which matter.
 constexpr int64_t kUsualRows = 2048;
 
-std::string strategyOf(const std::string& schedule) { return schedule.substr(0, schedule.find(',')); }
-
 /// `run` is 0 where rows of a segment are no run.
 bool serveRun(const Limits& limits, int64_t run) {
   return !run || Limits{.runMin = limits.runMin, .runMax = limits.runMax}.serve(1, run);
@@ -26,24 +23,23 @@ bool serveRun(const Limits& limits, int64_t run) {
 
 class Selecting {
  public:
-  Selecting(const Problem& problem, const std::string& target, const tune::Database& database)
-      : problem_(problem), database_(database), hardware_(hardwareFor(target)) {
+  Selecting(const Problem& problem, Hardware hardware, const Database& database)
+      : problem_(problem), database_(database), hardware_(std::move(hardware)) {
     task_ = {problem.parts(),   problem.spec->structuralHash(), 1, kUsualRows,
              *problem.features, hardware_.machine.processors,   ""};
   }
 
   std::vector<Job> jobs() {
-    std::vector<tune::Task> sizes =
-        tune::tunedSizes(database_, task_.problem, task_.norm, hardware_.site.device);
+    std::vector<Task> sizes = tunedSizes(database_, task_.problem, task_.norm, hardware_.site.device);
     if (sizes.empty()) sizes.push_back(task_);
     defaults_ = codegen::defaultJobs(problem_, hardware_.generators[0]);
     std::map<int64_t, std::vector<Tuned>> runs;  // by rows of a segment, where that is how long a run is
     Job last;
     bool any = false;
-    for (const tune::Task& size : sizes) {
+    for (const Task& size : sizes) {
       last = jobFor(size);
-      any |= last.origin.starts_with("record ");
-      runs[tune::rowsLieInRuns(size) ? size.rows : 0].push_back({double(size.segments * size.rows), last});
+      any |= last.fromRecord;
+      runs[rowsLieInRuns(size) ? size.rows : 0].push_back({double(size.segments * size.rows), last});
     }
     if (!any) {
       for (Job& job : defaults_) job.origin = last.origin, job.selection = last.selection;
@@ -59,7 +55,7 @@ class Selecting {
     }
     if (jobs.back().limits == Limits()) return jobs;
     // Calls of other sizes, and plans for any.
-    const bool alike = strategyOf(last.schedule) == strategyOf(defaults_[0].schedule);
+    const bool alike = codegen::strategyOf(last.schedule) == codegen::strategyOf(defaults_[0].schedule);
     jobs.push_back(runs.size() > 1 && alike ? last : defaults_[0]);
     return jobs;
   }
@@ -88,58 +84,61 @@ class Selecting {
       Job job = picked;
       job.limits = within;
       if (!isLast) job.limits.rowsMax = between(here, tuned[i + 1].rows);
-      if (isLast && strategyOf(job.schedule) != strategyOf(defaults_[0].schedule)) {
+      if (isLast && codegen::strategyOf(job.schedule) != codegen::strategyOf(defaults_[0].schedule)) {
         job.limits.rowsMax = int64_t(here * std::sqrt(2.0));
         for (const Job& other : defaults_)
-          if (other.limits.rowsMax && serveRun(other.limits, run) && strategyOf(other.schedule) == strategyOf(job.schedule))
+          if (other.limits.rowsMax && serveRun(other.limits, run) &&
+              codegen::strategyOf(other.schedule) == codegen::strategyOf(job.schedule))
             job.limits.rowsMax = std::max(*job.limits.rowsMax, *other.limits.rowsMax);
       }
       jobs.push_back(std::move(job));
     }
   }
-  const codegen::TargetPtr* generatorOf(const tune::Record& record) const {
+  const codegen::TargetPtr* generatorOf(const Record& record) const {
     for (const codegen::TargetPtr& each : hardware_.generators)
       if (each->generator() == record.generator && !each->bind(problem_)->whyIllegal(record.schedule))
         return &each;
     return nullptr;
   }
 
-  Job jobFor(tune::Task size) const {
+  Job jobFor(Task size) const {
     size.problem = task_.problem, size.features = task_.features, size.threads = task_.threads;
-    const tune::Pick pick =
-        tune::pickFor(size, hardware_.site, database_, [&](const tune::Record& r) { return generatorOf(r); });
+    const Pick pick =
+        pickFor(size, hardware_.site, database_, [&](const Record& r) { return generatorOf(r); });
     Job job{.problem = problem_,
             .target = hardware_.generators[0],
             .schedule = {},
             .origin = pick.origin,
             .selection = pick.rungs};
     if (pick.record) {
+      job.fromRecord = true;
       job.target = *generatorOf(*pick.record);
       job.schedule = llvm::cantFail(job.target->bind(problem_, pick.record->schedule))->text();
     } else {
-      job.schedule = tune::defaultFor(*job.target->bind(problem_), hardware_.workloadOf(size));
+      job.schedule = defaultFor(*job.target->bind(problem_), hardware_.workloadOf(size));
     }
     return job;
   }
 
   const Problem& problem_;
-  const tune::Database& database_;
+  const Database& database_;
   Hardware hardware_;
-  tune::Task task_;
+  Task task_;
   std::vector<Job> defaults_;
 };
 
 }  // namespace
 
-std::vector<Job> selectedJobs(const Problem& problem, const std::string& target,
-                              const tune::Database& database) {
-  if (!problem.features) {
-    std::vector<Job> jobs;
-    for (Job& job : codegen::defaultJobs(problem, valueOf(codegen::findTarget(target), ExitCode::Usage)))
-      jobs.push_back(std::move(job));
-    return jobs;
+llvm::Expected<std::vector<Job>> selectedJobs(const Problem& problem, const std::string& target,
+                                              const Database& database) {
+  if (problem.features) {
+    auto hardware = hardwareFor(target);
+    if (!hardware) return hardware.takeError();
+    return Selecting(problem, std::move(*hardware), database).jobs();
   }
-  return Selecting(problem, target, database).jobs();
+  auto found = codegen::findTarget(target);
+  if (!found) return found.takeError();
+  return codegen::defaultJobs(problem, *found);
 }
 
-}  // namespace normc::cli
+}  // namespace normc::tune
