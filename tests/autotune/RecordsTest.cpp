@@ -194,6 +194,19 @@ TEST_F(Records, MergingDoesNotDependOnTheOrder) {
   EXPECT_EQ(twice.text(), forth.text()) << "a set joined with itself";
 }
 
+TEST_F(Records, AProblemThatIsNotUnderstoodIsOfANewerNormc) {
+  for (const char* problem :
+       {"layer_norm:forward@f4[*x8]", "layer_norm:forward@f32[*x8]{layout=features_last}"}) {
+    auto json = nlohmann::json::parse(lineOf(sample(1)));
+    json.erase("id");
+    json["task"]["problem"] = problem;
+    json["id"] = idOf(json);
+    const Line line = readLine(json.dump());
+    EXPECT_FALSE(line.record) << problem;
+    EXPECT_EQ(line.flaw, Flaw::NewerSchema) << problem;
+  }
+}
+
 TEST_F(Records, LinesOfANewerNormcAreKept) {
   const std::string newer = "{\"schema\": 3, \"what\": \"else\"}";
   Database one, two;
