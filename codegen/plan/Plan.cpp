@@ -40,7 +40,7 @@ std::optional<std::string> whyIllegal(const Problem& problem, Strategy strategy)
   return std::nullopt;
 }
 
-std::optional<std::string> whyNotEverywhere(const Problem& problem, Strategy strategy) {
+std::optional<std::string> whyIllegalOnSomeTarget(const Problem& problem, Strategy strategy) {
   if (auto reason = whyIllegal(problem, strategy)) return reason;
   if (problem.layout == Layout::ChannelsFirst && strategy == Strategy::Streamed)
     return "a channel is one slab in layout channels_first: strategy resident";
@@ -50,7 +50,7 @@ std::optional<std::string> whyNotEverywhere(const Problem& problem, Strategy str
 SmallVector<Strategy, 2> legalStrategies(const Problem& problem) {
   SmallVector<Strategy, 2> legal;
   for (Strategy s : kStrategies)
-    if (!whyNotEverywhere(problem, s)) legal.push_back(s);
+    if (!whyIllegalOnSomeTarget(problem, s)) legal.push_back(s);
   return legal;
 }
 

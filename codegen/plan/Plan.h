@@ -33,8 +33,9 @@ llvm::StringRef name(Strategy);
 /// Why this strategy cannot serve the problem; nothing where it can.
 std::optional<std::string> whyIllegal(const Problem&, Strategy);
 
-/// The same of targets that do not go through channels in the order of memory.
-std::optional<std::string> whyNotEverywhere(const Problem&, Strategy);
+/// Returns why a target that does not go through channels in the order of memory cannot serve the problem so;
+/// nothing where every target can.
+std::optional<std::string> whyIllegalOnSomeTarget(const Problem&, Strategy);
 
 /// Of `kStrategies` those that serve it on every target, the default first.
 llvm::SmallVector<Strategy, 2> legalStrategies(const Problem&);

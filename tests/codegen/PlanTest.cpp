@@ -30,7 +30,7 @@ TEST(Plan, ChannelsFirstIsStreamedOnACpuAlone) {
   Problem problem = problemOf("batch_norm:forward@f32[*x64x*]{layout=channels_first}");
   EXPECT_EQ(reason(problem, Strategy::Streamed), "");
   EXPECT_EQ(reason(problem, Strategy::Resident), "");
-  EXPECT_EQ(whyNotEverywhere(problem, Strategy::Streamed).value_or(""),
+  EXPECT_EQ(whyIllegalOnSomeTarget(problem, Strategy::Streamed).value_or(""),
             "a channel is one slab in layout channels_first: strategy resident");
   EXPECT_EQ(legalStrategies(problem), (llvm::SmallVector<Strategy, 2>{Strategy::Resident}));
   EXPECT_EQ(cpu::strategies(problem), (llvm::SmallVector<Strategy, 2>{Strategy::Resident, Strategy::Streamed}));

@@ -61,7 +61,7 @@ class BoundCuda : public TypedTarget<BoundCuda, Schedule, parseSchedule> {
 
   using BoundTarget::whyIllegal;
   std::optional<std::string> whyIllegal(const Schedule& s) {
-    if (auto reason = whyNotEverywhere(problem_, s.strategy)) return reason;
+    if (auto reason = whyIllegalOnSomeTarget(problem_, s.strategy)) return reason;
     return cuda::whyIllegal(formOf(s.strategy), s, arch_);
   }
   double predict(const Schedule& s, const Workload& workload) {

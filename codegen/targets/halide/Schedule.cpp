@@ -47,7 +47,7 @@ static std::optional<int64_t> rowsOfSumStep(const Problem& problem, const Schedu
 }
 
 std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s, const cpu::Isa& isa) {
-  if (auto reason = whyNotEverywhere(problem, s.strategy)) return reason;
+  if (auto reason = whyIllegalOnSomeTarget(problem, s.strategy)) return reason;
   auto oneOf = [](llvm::StringRef knob, int64_t value, int64_t most) -> std::optional<std::string> {
     if (value >= 1 && value <= most && llvm::isPowerOf2_64(value)) return std::nullopt;
     return knob.str() + " = " + std::to_string(value) + "; legal: a power of two up to " +
