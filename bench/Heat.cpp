@@ -48,14 +48,12 @@ class Starters {
 
   /// Both copies of this traffic, once.
   void addCopies(Traffic traffic) {
-    std::vector<const void*> inputs = {tensors_.x.data()};
-    void* output = tensors_.y.data();
-    if (heat_.plan.entry == Entry::Backward)
-      inputs.push_back(tensors_.dy.data()), output = tensors_.dx.data();
+    const std::vector<const void*> inputs = tensors_.inputs();
     if (heat_.fasterCopy(traffic) || traffic.writes != 1 || traffic.reads < int(inputs.size())) return;
     for (const auto& [who, stores] :
          {std::pair(Who::CachedCopy, Stores::Cached), std::pair(Who::StreamingCopy, Stores::Streaming)})
-      add(who, "", traffic, makeCopy(inputs, output, tensors_.bytes(), traffic, stores, heat_.plan.threads));
+      add(who, "", traffic,
+          makeCopy(inputs, tensors_.output().data(), tensors_.bytes(), traffic, stores, heat_.plan.threads));
   }
 
   void race(const RaceOptions& options) {
@@ -71,7 +69,7 @@ class Starters {
   std::vector<std::unique_ptr<Contestant>> contestants_;
 };
 
-/// Adds our kernel; false where it cannot run or is wrong. `who`: whose generator made it.
+/// Adds our kernel; false if it cannot run or is wrong. `who`: the name of its generator.
 bool addOurs(Starters& starters, Who who, const Kernels& kernels, const Problem& problem, Tensors& tensors,
              int threads, Traffic& traffic) {
   const auto refuse = [&](const std::string& why) {

@@ -45,7 +45,7 @@ struct Entrant {
 struct Heat {
   HeatPlan plan;
   std::vector<Entrant> entrants;
-  std::vector<std::string> notRun;  ///< who could not run, and why
+  std::vector<std::string> notRun;  ///< kernels and peers that could not run, and why
   double busyCores = 0;             ///< that other programs kept busy during the race
 
   const Entrant* find(Who who, const std::string& norm) const;

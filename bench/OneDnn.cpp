@@ -111,20 +111,20 @@ class OneDnn : public Contestant {
   }
   template <typename Description>
   void bindForward(const Description& forward, bool statistics) {
-    void* const y = tensors_.y.data() ? tensors_.y.data() : tensors_.dx.data();
-    bind(DNNL_ARG_SRC, forward.src_desc(), tensors_.x.data());
+    void* const y = tensors_.output().data();
+    bind(DNNL_ARG_SRC, forward.src_desc(), tensors_[kX]);
     bind(DNNL_ARG_DST, forward.dst_desc(), y);
-    bind(DNNL_ARG_SCALE, forward.weights_desc(), tensors_.scale.data());
-    bind(DNNL_ARG_SHIFT, forward.weights_desc(), tensors_.bias.data());
+    bind(DNNL_ARG_SCALE, forward.weights_desc(), tensors_[kScale]);
+    bind(DNNL_ARG_SHIFT, forward.weights_desc(), tensors_[kBias]);
     if (statistics) own(DNNL_ARG_MEAN, forward.mean_desc()), own(DNNL_ARG_VARIANCE, forward.variance_desc());
     own(DNNL_ARG_SCRATCHPAD, forward.scratchpad_desc());
   }
   template <typename Description>
   void bindBackward(const Description& backward) {
-    bind(DNNL_ARG_DIFF_DST, backward.diff_dst_desc(), tensors_.dy.data());
-    bind(DNNL_ARG_DIFF_SRC, backward.diff_src_desc(), tensors_.dx.data());
-    bind(DNNL_ARG_DIFF_SCALE, backward.diff_weights_desc(), tensors_.dscale.data());
-    bind(DNNL_ARG_DIFF_SHIFT, backward.diff_weights_desc(), tensors_.dbias.data());
+    bind(DNNL_ARG_DIFF_DST, backward.diff_dst_desc(), tensors_[kDy]);
+    bind(DNNL_ARG_DIFF_SRC, backward.diff_src_desc(), tensors_[kDx]);
+    bind(DNNL_ARG_DIFF_SCALE, backward.diff_weights_desc(), tensors_[kDscale]);
+    bind(DNNL_ARG_DIFF_SHIFT, backward.diff_weights_desc(), tensors_[kDbias]);
     own(DNNL_ARG_SCRATCHPAD, backward.scratchpad_desc());
   }
 
@@ -137,8 +137,8 @@ class OneDnn : public Contestant {
   std::unordered_map<int, dnnl::memory> arguments_;
 };
 
-/// Rows may be its batch or its height where no segments part them; the one that is faster here stands for
-/// oneDNN.
+/// Returns the faster of two layouts: without segments rows may be the batch or the height of oneDNN's
+/// tensor.
 std::unique_ptr<Contestant> fasterBatchNorm(const Problem& problem, Tensors& tensors, int threads) {
   std::unique_ptr<Contestant> best;
   double bestSeconds = 0;

@@ -1,18 +1,12 @@
 // Our side of a race: kernels compiled here and now, loaded and run as a host does.
 #pragma once
 
-#include <map>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "autotune/measure/Contestant.h"
 #include "autotune/measure/Copy.h"
-#include "autotune/measure/Tensors.h"
+#include "autotune/measure/Subject.h"
 #include "codegen/Target.h"
-#include "dsl/Problem.h"
-#include "runtime/normc.hpp"
 
 namespace normc::bench {
 using namespace measure;
@@ -39,28 +33,23 @@ class Kernels {
   host::Package package_;
 };
 
-/// One call of one problem, on shared tensors, with a state and saved statistics of its own.
+/// One call of one problem, on shared tensors, with a state and saved statistics of its own, as in training.
 /// The state says that ten thousand steps are done: past every warmup.
 class Ours : public Contestant {
  public:
-  Ours(const Kernels&, const Problem&, Tensors&, int threads);
-  double run(int64_t calls) override;
+  Ours(const Kernels&, const Problem&, const Tensors&, int threads);
+  double run(int64_t calls) override { return subject_.run(calls); }
   /// Which kernel serves the call, without those of other shapes.
   std::string implementation() const override {
-    const std::string all = plan_.describe();
+    const std::string all = plan().describe();
     return all.substr(0, all.find("rejected:\n"));
   }
 
-  const host::Plan& plan() const { return plan_; }
-
+  const host::Plan& plan() const { return subject_.plan(); }
 
  private:
-  void prepareState(const Problem&, int64_t features);
-  void prepareBackward(const Kernels&, const Problem&, Tensors&);
-
-  host::Plan plan_;
-  host::Call call_;
-  std::optional<Memory> state_, saved_, workspace_;
+  Buffers buffers_;
+  Subject subject_;
 };
 
 }  // namespace normc::bench

@@ -9,7 +9,7 @@
 namespace normc::bench {
 namespace {
 
-/// Of one norm: what is drawn at each number of features.
+/// The values of one norm in a plot, by number of features.
 using Line = std::map<int64_t, double>;
 
 /// Heats that differ in their number of features alone.
@@ -22,7 +22,7 @@ double speedOf(const Entrant& e, const HeatPlan& plan) {
   return double(e.traffic.total()) * double(plan.tensorBytes()) / median(e.samples) * 1e-9;
 }
 
-/// The fastest of those who are not ours; null where nobody else ran.
+/// Returns the fastest peer; null if none ran.
 const Entrant* bestPeer(const Heat& heat, const std::string& norm) {
   const Entrant* best = nullptr;
   for (const Who who : {Who::OneDnn, Who::Torch})

@@ -11,7 +11,7 @@
 namespace normc::bench {
 
 /// For every entry, type, place and number of threads that ran with several numbers of features: `speed`
-/// (bytes of a call in a second, beside the faster copy), `copy` (share of that copy's speed) and `peers`
+/// (bytes of a call in a second, and of the faster copy), `copy` (share of that copy's speed) and `peers`
 /// (time over the best peer's).
 std::vector<plot::Picture> pictures(const std::vector<Heat>&);
 

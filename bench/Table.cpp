@@ -48,7 +48,7 @@ std::string copies(const Heat& heat) {
   return result;
 }
 
-/// Where a peer is no yardstick: code of oneDNN's that is not compiled for the processor.
+/// Says where a peer is not comparable: oneDNN's code that is not compiled for the processor.
 std::string remarks(const Heat& heat) {
   std::string result;
   for (const Entrant& e : heat.entrants)

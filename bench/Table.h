@@ -20,11 +20,12 @@ std::string summary(const std::vector<Heat>&);
 /// Numbers of features that are multiples of this have rows of whole cache lines, vectors and steps.
 constexpr int64_t kAligned = 64;
 
-/// What an odd number of features costs: for each that is no multiple of `kAligned`, the time for an element over that of
-/// the better of the nearest multiples on both sides that were measured, the same in all else.
+/// Returns the cost of odd numbers of features: for each that is no multiple of `kAligned`, the time for an
+/// element over that of the better of the nearest measured multiples on both sides, with everything else
+/// equal.
 std::string cliffs(const std::vector<Heat>&);
 
-/// Who could not run, each reason once.
+/// Returns the kernels and peers that could not run, each reason once.
 std::string notRun(const std::vector<Heat>&);
 
 /// All samples, and the medians and ratios of the tables.

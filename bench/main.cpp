@@ -1,4 +1,4 @@
-// normc-bench: how fast our kernels are, beside oneDNN, PyTorch and copies.
+// normc-bench: the speed of our kernels against oneDNN, PyTorch and copies.
 #include <unistd.h>
 
 #include <cstdio>

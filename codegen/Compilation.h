@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "codegen/plan/Plan.h"
+#include "codegen/plan/Planner.h"
 #include "llvm/IR/LLVMContext.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"

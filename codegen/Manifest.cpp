@@ -2,8 +2,8 @@
 
 #include <numeric>
 
-#include "dsl/Fields.h"
 #include "dsl/Numbers.h"
+#include "dsl/StateFields.h"
 
 using namespace mlir;
 
@@ -13,41 +13,51 @@ static package::Shape shapeOf(ArrayAttr axes, KernelOp kernel, int64_t window) {
   package::Shape shape;
   for (StringRef axis : axes.getAsValueRange<StringAttr>()) {
     int64_t phase;
-    if (axis == "segment") shape.emplace_back("segments");
-    else if (axis == "row") shape.emplace_back("rows");
-    else if (axis == "feature") shape.emplace_back("features");
-    else if (axis == "group") shape.emplace_back(int64_t(kernel.getGroups()));
-    else if (axis == "window") shape.emplace_back(window);
-    else if (axis.consume_front("chunk.") && !axis.getAsInteger(10, phase)) shape.emplace_back("chunks." + std::to_string(phase));
+    if (axis == "segment")
+      shape.push_back(package::kSegments);
+    else if (axis == "row")
+      shape.push_back(package::kRows);
+    else if (axis == "feature")
+      shape.push_back(package::kFeatures);
+    else if (axis == "group")
+      shape.push_back({package::Factor::Fixed, int64_t(kernel.getGroups())});
+    else if (axis == "window")
+      shape.push_back({package::Factor::Fixed, window});
+    else if (axis.consume_front("chunk.") && !axis.getAsInteger(10, phase))
+      shape.push_back(package::chunksOf(phase));
   }
   return shape;
 }
 
-static std::string typeName(Type type) {
+static DType typeOf(Type type) {
   std::string text;
   llvm::raw_string_ostream(text) << type;
-  return text == "i8" ? std::string(name(DType::U8)) : text;
+  return text == "i8" ? DType::U8 : typeNamed(text).value();
+}
+
+/// Returns the enumerator of a name that the dialect has checked.
+template <typename Enum>
+static Enum named(StringRef name, std::initializer_list<Enum> legal) {
+  return *llvm::find_if(legal, [&](Enum each) { return StringRef(package::name(each)) == name; });
 }
 
 static package::Operand operandOf(TensorOp t, KernelOp kernel) {
-  StringRef name = t.getSymName(), role = t.getRole();
-  if (role != "tensor" && role != "workspace") name = name.split('.').second;
-  package::Operand operand{role.str(), name.str(), typeName(t.getType()), t.getAccess().str(), {}};
-  if (role == "workspace") operand.shape = shapeOf(t.getAxes(), kernel, t.getWindow());
+  StringRef name = t.getSymName();
+  const auto role = named(t.getRole(), package::kRoles);
+  if (role != package::Role::Tensor && role != package::Role::Workspace) name = name.split('.').second;
+  package::Operand operand{role, name.str(), typeOf(t.getType()), named(t.getAccess(), package::kAccesses)};
+  if (role == package::Role::Workspace) operand.shape = shapeOf(t.getAxes(), kernel, t.getWindow());
   return operand;
 }
 
 static std::vector<package::Field> fieldsOf(const std::vector<Field>& fields) {
   std::vector<package::Field> list;
   for (const Field& f : fields) {
-    package::Field field{f.name, std::string(name(f.type)), {}, f.init};
+    package::Field field{f.name, f.type, {}, f.init};
     for (Extent e : f.shape) {
-      switch (e.kind) {
-        case Extent::Fixed: field.shape.emplace_back(e.value); break;
-        case Extent::Segments: field.shape.emplace_back("segments"); break;
-        case Extent::Rows: field.shape.emplace_back("rows"); break;
-        case Extent::Features: field.shape.emplace_back("features"); break;
-      }
+      const package::Factor factors[] = {
+          {package::Factor::Fixed, e.value}, package::kSegments, package::kRows, package::kFeatures};
+      field.shape.push_back(factors[e.kind]);  // Extent::Kind has this order
     }
     list.push_back(std::move(field));
   }
@@ -80,15 +90,8 @@ package::Kernel manifestOf(const Problem& problem, std::string schedule, KernelO
                            const Partition& partition) {
   package::Kernel m;
   m.problem = problem.text();
-  m.entry = name(problem.entry);
-  m.data = name(problem.data);
-  m.params = name(problem.params);
-  m.layout = name(problem.layout);
-  m.mask = problem.mask;
-  m.segmented = problem.segmented;
-  m.features = problem.features;
+  m.parts = problem.parts();
   if (!problem.features) m.featuresMultiple = groupsOf(problem);
-  m.bindings = problem.bindings;
   m.generator = "mlir";
   m.schedule = std::move(schedule);
   for (auto t : kernel.getOps<TensorOp>()) m.operands.push_back(operandOf(t, kernel));
@@ -100,7 +103,7 @@ package::Kernel manifestOf(const Problem& problem, std::string schedule, KernelO
     p.symbol = (kernel.getSymName() + "_" + phase.getSymName()).str();
     p.role = phase.getRole().str();
     p.units = shapeOf(phase.getUnits(), kernel, 0);
-    p.when = phase.getWarmup() ? "warmup" : "always";
+    p.when = phase.getWarmup() ? package::When::Warmup : package::When::Always;
     partition.cut(phase, p);
     m.phases.push_back(std::move(p));
   }

@@ -12,7 +12,7 @@ namespace normc::codegen {
 
 std::vector<Job> defaultJobs(const Problem& problem, const TargetPtr& target) {
   std::vector<Job> jobs;
-  for (Candidate& candidate : target->defaults(problem))
+  for (Candidate& candidate : target->bind(problem)->defaults())
     jobs.push_back({.problem = problem, .target = target, .schedule = std::move(candidate.schedule), .limits = candidate.limits});
   return jobs;
 }
@@ -30,11 +30,12 @@ void addFallbacks(std::vector<Job>& jobs) {
   std::vector<Job> all;
   for (const Job& job : jobs) {
     all.push_back(job);
-    auto plain = job.target->fallback(job.problem, job.schedule);
+    auto plain = llvm::cantFail(job.target->bind(job.problem, job.schedule))->fallback();
     if (!plain || hasGeneric(jobs, job)) continue;
     all.push_back(job);
     all.back().schedule = std::move(*plain);
     all.back().origin = "fallback";
+    all.back().fromRecord = false;
     all.back().selection.clear();
   }
   jobs = std::move(all);
@@ -51,6 +52,11 @@ static std::vector<size_t> sameCode(const std::vector<Job>& jobs) {
   return first;
 }
 
+static llvm::Expected<CompiledKernel> compiled(const Job& job, const std::string& symbol) {
+  auto schedule = job.target->bind(job.problem, job.schedule);
+  return schedule ? (*schedule)->compile(symbol) : schedule.takeError();
+}
+
 llvm::Expected<std::string> buildPackage(const std::vector<Job>& jobs, const PackageOptions& options) {
   std::vector<CompiledKernel> kernels(jobs.size());
   const std::vector<size_t> maker = sameCode(jobs);
@@ -65,7 +71,7 @@ llvm::Expected<std::string> buildPackage(const std::vector<Job>& jobs, const Pac
         if (options.progress) options.progress(++done, jobs.size(), jobs[i]);
         continue;
       }
-      auto kernel = jobs[i].target->compile(jobs[i].problem, jobs[i].schedule, "k" + std::to_string(i));
+      auto kernel = compiled(jobs[i], "k" + std::to_string(i));
       std::lock_guard lock(mutex);
       if (!kernel) {
         if (failure)

@@ -16,6 +16,7 @@ struct Job {
   std::string schedule;
   package::Limits limits = {};     ///< of the calls the kernel is offered for
   std::string origin = "default";  ///< why this schedule: for the manifest
+  bool fromRecord = false;         ///< a record chose the schedule; `origin` says which
   std::vector<std::string> selection = {};  ///< what was tried to choose it, a line each
 };
 

@@ -6,6 +6,11 @@
 
 namespace normc::codegen {
 
+std::optional<std::string> BoundTarget::whyIllegal(llvm::StringRef text) {
+  auto schedule = parse(text);
+  return schedule ? (*schedule)->whyIllegal() : llvm::toString(schedule.takeError());
+}
+
 llvm::Expected<std::string> Target::link(llvm::ArrayRef<std::string>) const {
   return llvm::createStringError("kernels for " + name().str() + " are not linked");
 }

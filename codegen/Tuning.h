@@ -9,6 +9,9 @@
 
 namespace normc::codegen {
 
+/// Returns the strategy of a schedule's text, its first word.
+inline std::string strategyOf(const std::string& schedule) { return schedule.substr(0, schedule.find(',')); }
+
 /// One knob and its values, in an order in which neighbours are alike. `name=VALUE` in the text of
 /// a schedule; with `flag` the word stands there (1) or does not (0).
 struct KnobValues {
@@ -17,7 +20,7 @@ struct KnobValues {
   bool flag = false;
 };
 
-/// The schedules of one strategy: the product of its knobs, as far as Target::whyIllegal allows. A
+/// The schedules of one strategy: the product of its knobs, as far as BoundSchedule::whyIllegal allows. A
 /// knob without influence on the problem or its call has the default as its only value.
 struct KnobSpace {
   std::string strategy;
@@ -25,7 +28,7 @@ struct KnobSpace {
 };
 
 /// The call that a prediction is for, and the machine that it runs on.
-struct Load {
+struct Workload {
   int64_t segments = 1, rows = 1, features = 1;
   int64_t threads = 1;
   int64_t ownCache = 1 << 20;      ///< bytes that one core has for itself

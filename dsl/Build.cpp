@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "dsl/Habits.h"
+#include "dsl/ClauseOptions.h"
+#include "dsl/ForeignSyntaxHints.h"
 #include "dsl/Nearest.h"
-#include "dsl/Options.h"
 
 namespace normc {
 namespace {
@@ -24,7 +24,7 @@ class Builder {
         unknownClause(clause.keyword);
       } else if (std::find(seen.begin(), seen.end(), keyword) != seen.end()) {
         // C2
-        context_.fail(clause.keyword, "C2", "the clause " + inQuotes(keyword) + " stands twice in this norm",
+        context_.fail(clause.keyword, "C2", "the clause " + inQuotes(keyword) + " appears twice in this norm",
                       "leave one of them out");
       } else {
         seen.push_back(keyword);
@@ -81,7 +81,7 @@ class Builder {
       options(clause, *value, {});
       return;
     }
-    // window(16, arithmetic): the only values without a name, each optional, in this order.
+    // window(16, arithmetic): the only values without a name. Each is optional; the order is fixed.
     size_t next = 0;
     const std::vector<Item>& arguments = value->arguments;
     if (next < arguments.size() && !arguments[next].key && arguments[next].value.kind == Token::Number) {
@@ -213,14 +213,14 @@ class Builder {
     plain(clause, kPaddingWords, spec_.padding);
   }
 
-  // A clause that is one word of `words`.
+  // Reads a clause that is one word of `words`.
   template <typename Enum, size_t N>
   void plain(const Clause& clause, const Word<Enum> (&words)[N], Enum& out) {
     const Item* value = only(clause, allOf(words));
     if (value && head(clause, *value, words, out)) options(clause, *value, {});
   }
 
-  // The one item of a clause, else an error that lists what it may be.
+  // Returns the only item of a clause; else reports an error that lists the legal values.
   const Item* only(const Clause& clause, const std::vector<std::string>& legal) {
     if (clause.items.empty()) {
       expected(clause.keyword, legal);
@@ -228,15 +228,14 @@ class Builder {
     }
     if (clause.items.size() > 1) {
       const Token& second = clause.items[1].key.value_or(clause.items[1].value);
-      context_.fail(second, "",
-                    inQuotes(clause.keyword.text) + " has one value, and a second one stands here",
+      context_.fail(second, "", inQuotes(clause.keyword.text) + " takes one value, but a second one follows",
                     isDivided(clause.items[0], clause.items[1]) ? kNoCommas : "options go into parentheses");
       return nullptr;
     }
     return &clause.items[0];
   }
 
-  // The word of the item, which becomes the place of the clause.
+  // Reads the word of the item, whose place is recorded for the clause.
   template <typename Enum, size_t N>
   bool head(const Clause& clause, const Item& item, const Word<Enum> (&words)[N], Enum& out) {
     context_.note(std::string(clause.keyword.text), item.value);
@@ -265,7 +264,7 @@ class Builder {
 
   void unnamed(const Item& item) {
     context_.fail(*item.key, "", "unexpected " + inQuotes(std::string(item.key->text) + " ="),
-                  "the value stands here without a name");
+                  "write the value without a name");
   }
 
   void unknownClause(const Token& keyword) {

@@ -1,4 +1,4 @@
-// From the tree of a norm to its Spec: what each clause sets.
+// Builds the Spec of a norm from its syntax tree: which fields each clause sets.
 #pragma once
 
 #include <string_view>
@@ -10,13 +10,13 @@
 
 namespace normc {
 
-/// Applies the clauses of `norm` to `spec`, which holds the base or the defaults.
-/// A clause sets all of its fields: what it does not say gets its default, not
-/// what the base had. Notes in `places` where each flag was written.
+/// Applies the clauses of `norm` to `spec`, which holds the base or the defaults. A clause sets all of its
+/// fields: a field that it does not mention gets its default, not the value of the base. Records in `places`
+/// where each flag was written.
 void applyClauses(const NormSyntax& norm, const SourceText&, Spec& spec, Places& places,
                   std::vector<Diagnostic>& errors);
 
-/// Whether a clause begins with that word.
+/// True if a clause begins with that word.
 bool isClause(std::string_view keyword);
 
 }  // namespace normc

@@ -2,9 +2,9 @@
 
 #include <cmath>
 
+#include "dsl/EnumWords.h"
 #include "dsl/Nearest.h"
 #include "dsl/Print.h"
-#include "dsl/Words.h"
 
 namespace normc {
 namespace {
@@ -257,7 +257,7 @@ class Checker {
     errors_.push_back(std::move(error));
   }
 
-  // A clause of the base stands in another text: it can be replaced here, not left out.
+  // True if the clause comes from the base: it can be replaced here, but not removed.
   bool inherited(std::string_view clause) const { return !places_.empty() && !places_.contains(clause); }
 
   std::string biased() const {

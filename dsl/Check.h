@@ -1,7 +1,7 @@
 // The legality table of dsl/SPEC.md (rules C5 to C26) as code.
 //
-// Only a Spec that passes reaches the reference or the compiler, so neither has
-// to expect a combination without a meaning.
+// Only a Spec that passes reaches the reference or the compiler, so neither handles combinations without a
+// meaning.
 #pragma once
 
 #include <map>
@@ -13,20 +13,20 @@
 
 namespace normc {
 
-/// Where a flag was written, and that line.
+/// The place where a flag was written, and the text of that line.
 struct Place {
   Location where;
   std::string line;
 };
 
-/// By clause ("center") or clause and option ("running.decay"); "" is the norm
-/// itself, which stands in for what is not written.
+/// Places by clause ("center") or clause and option ("running.decay"). "" is the norm itself, the place of
+/// what is not written.
 using Places = std::map<std::string, Place, std::less<>>;
 
-/// C23: whether nothing of this batch divides, so that epsilon may be 0.
+/// Rule C23: true if no statistic of this batch divides, so that epsilon may be 0.
 bool epsilonMayBeZero(const Spec&);
 
-/// Every rule that the spec breaks; empty where it is legal.
+/// Returns every rule that the spec breaks; empty if it is legal.
 std::vector<Diagnostic> checkSpec(const Spec&, const Places& = {});
 
 }  // namespace normc

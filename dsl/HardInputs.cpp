@@ -10,7 +10,7 @@
 namespace normc {
 namespace {
 
-// A well mixed word of the seed and a position (splitmix64).
+// Returns a hash of the seed and a position (splitmix64).
 uint64_t mixed(uint64_t seed, uint64_t index) {
   uint64_t z = seed * 0xd1342543de82ef95u + (index + 1) * 0x9e3779b97f4a7c15u;
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -18,7 +18,8 @@ uint64_t mixed(uint64_t seed, uint64_t index) {
   return z ^ z >> 31;
 }
 
-// The sum of 4 x 3 uniform values of 16 bits: normal enough, and only exact arithmetic.
+// Returns the sum of 4 x 3 uniform values of 16 bits: close to normal, and computed with exact arithmetic
+// only.
 double normal(uint64_t seed, uint64_t index) {
   double sum = 0;
   for (uint64_t part = 0; part < 3; ++part) {
@@ -28,7 +29,7 @@ double normal(uint64_t seed, uint64_t index) {
   return (sum + 6) * 0x1p-16 - 6;
 }
 
-// The largest amplitude whose squares f32 can add up, over all elements.
+// Returns the largest amplitude such that the sum of squares of all elements is finite in f32.
 double hugeAmplitude(int64_t elements, DType type) {
   if (type == DType::F16) return 1e4;
   const double squares = 64.0 * static_cast<double>(std::max<int64_t>(elements, 1));
@@ -39,7 +40,8 @@ struct Position {
   int64_t index, row, feature;
 };
 
-// On straight lines between nine random values, each feature on its own; all arithmetic is exact.
+// Returns a value on straight lines between nine random values, each feature on its own. All arithmetic is
+// exact.
 double wandering(uint64_t seed, Position at, const Extents& extents) {
   constexpr int64_t parts = 8;
   const int64_t rows = std::max<int64_t>(extents.totalRows() - 1, 1), part = std::min(at.row * parts / rows, parts - 1);
@@ -48,7 +50,7 @@ double wandering(uint64_t seed, Position at, const Extents& extents) {
   return corner(part) + along * (corner(part + 1) - corner(part));
 }
 
-// Whether it is one of the few that are unlike the rest: where data are padded, or the first of a sequence has a meaning.
+// True for the few elements that differ from the rest: padding around data, or the first of a sequence.
 bool isFrame(Position at, const Extents& extents) {
   constexpr int64_t width = 32, least = 256, sequence = 128;
   const auto ends = [](int64_t i, int64_t n) { return n >= least && (i < width || i >= n - width); };

@@ -1,8 +1,7 @@
-// Inputs on which normalization kernels go wrong, the same on every machine.
+// Inputs that expose wrong normalization kernels, the same on every machine.
 //
-// End-to-end tests, the tuner's gate and `normc check` draw from this list. A
-// value depends on the seed and its index alone, and no library function with
-// platform-dependent digits makes it.
+// End-to-end tests, the tuner's gate and `normc check` use this list. A value depends only on the seed and
+// its index, and is computed without library functions whose digits depend on the platform.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "dsl/Fields.h"
 #include "dsl/Problem.h"
+#include "dsl/StateFields.h"
 
 namespace normc {
 
@@ -32,12 +31,13 @@ enum class HardInput {
   WithInfinity,     ///< normal, an infinity of each sign in two rows
 };
 std::string_view name(HardInput);
-/// All of them, in the order above.
+/// Returns all inputs, in the order above.
 std::span<const HardInput> allHardInputs();
 
-/// Values in logical order [segment][row][feature], rounded to `type`.
+/// Returns values in logical order [segment][row][feature], rounded to `type`.
 std::vector<double> hardInput(HardInput, const Extents&, DType type, uint64_t seed = 1);
-/// `count` values of the normal distribution about `mean`, rounded to `type`: gradients, scales, biases.
+/// Returns `count` values of a normal distribution about `mean`, rounded to `type`: gradients, scales,
+/// biases.
 std::vector<double> normalValues(int64_t count, DType type, uint64_t seed, double mean = 0, double sigma = 1);
 
 enum class HardMask {
@@ -50,7 +50,7 @@ enum class HardMask {
 std::string_view name(HardMask);
 std::span<const HardMask> allHardMasks();
 
-/// One byte per row, [segment][row], 1 = real.
+/// Returns one byte for each row, [segment][row], 1 = real.
 std::vector<uint8_t> hardMask(HardMask, const Extents&, uint64_t seed = 1);
 
 }  // namespace normc

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "dsl/Habits.h"
+#include "dsl/ForeignSyntaxHints.h"
 #include "dsl/Nearest.h"
 
 namespace normc {
@@ -40,7 +40,7 @@ class Lexer {
  private:
   char peek(size_t ahead) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\n'; }
 
-  // A digit, behind a sign and a point or not.
+  // True at a digit, with or without a sign and a point before it.
   bool startsNumber() const {
     const size_t point = isSign(text_[at_]) ? 1 : 0;
     return isDigit(peek(point)) || (peek(point) == '.' && isDigit(peek(point + 1)));
@@ -65,7 +65,7 @@ class Lexer {
     return length;
   }
 
-  // Takes everything that could have been meant as one number.
+  // Takes all characters that could belong to one number.
   void number() {
     size_t length = 1;
     for (char c = peek(length);

@@ -1,4 +1,4 @@
-// From the text of a .norm file to its tokens.
+// The lexer: from the text of a .norm file to its tokens.
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 
 namespace normc {
 
-/// A source text and where its lines are. Tokens point into it.
+/// A source text and the offsets of its lines. Tokens point into the text.
 class SourceText {
  public:
   SourceText(std::string_view text, std::string file);
 
   std::string_view text() const { return text_; }
   const std::string& file() const { return file_; }
-  /// Line `number` (from 1), without its end.
+  /// Returns line `number` (from 1), without its end.
   std::string line(int number) const;
-  /// The place of `length` bytes at `offset`.
+  /// Returns the place of `length` bytes at `offset`.
   Location locate(size_t offset, size_t length) const;
-  /// A diagnostic that shows `where`.
+  /// Returns a diagnostic that shows `where`.
   Diagnostic error(const Location& where, std::string rule, std::string message, std::string hint) const;
 
  private:
@@ -33,15 +33,15 @@ struct Token {
   enum Kind { Word, Number, Symbol, Broken, End } kind = End;
   std::string_view text;
   double number = 0;        ///< Number only
-  bool startsLine = false;  ///< nothing but blanks before it on its line: clauses end here
+  bool startsLine = false;  ///< only blanks before it on its line: clauses end here
   Location where;
 
   bool is(char symbol) const { return kind == Symbol && text[0] == symbol; }
   bool isWord(std::string_view word) const { return kind == Word && text == word; }
 };
 
-/// Always ends with an End token. What is no token is reported and becomes a Broken one,
-/// about which the parser says nothing more.
+/// Returns the tokens, the last of which is End. Text that is no token is reported and becomes a Broken
+/// token, about which the parser reports nothing more.
 std::vector<Token> lex(const SourceText&, std::vector<Diagnostic>& errors);
 
 }  // namespace normc

@@ -27,12 +27,12 @@ struct Library {
   std::vector<BuiltinNorm> norms;
   NormMap byName;
 
-  // One norm may descend from another, so all files are read as one text.
+  // A norm may be based on one of another file, so all files are read as one text.
   Library() {
     std::string all;
     for (const EmbeddedFile& file : kFiles) all += file.text;
     const auto specs = parseNorms(all, "built-in", {});
-    if (!specs) {  // only while somebody edits dsl/specs
+    if (!specs) {  // only after a faulty change of dsl/specs
       std::fputs(text(specs.errors()).c_str(), stderr);
       std::abort();
     }

@@ -1,7 +1,6 @@
 // The built-in norms: the files of dsl/specs, embedded at build time.
 //
-// They are read on first use and never change afterwards; every function here may
-// be called from any thread.
+// They are read on first use and never change afterwards. Every function here may be called from any thread.
 #pragma once
 
 #include <memory>
@@ -22,13 +21,13 @@ struct BuiltinNorm {
   std::shared_ptr<const Spec> spec;
 };
 
-/// All of them, by name.
+/// Returns all built-in norms, ordered by name.
 const std::vector<BuiltinNorm>& builtinNorms();
 
-/// The built-in norm of that name; the error suggests the nearest.
+/// Returns the built-in norm of that name; the error suggests the nearest name.
 Result<std::shared_ptr<const Spec>> findNorm(std::string_view name);
 
-/// parseNorms (Norms.h) for a user's file, whose norms may descend from built-in ones.
+/// parseNorms (Norms.h) for a user's file, whose norms may be based on built-in ones.
 Result<std::vector<std::shared_ptr<const Spec>>> readNorms(std::string_view text, const std::string& file);
 
 }  // namespace normc

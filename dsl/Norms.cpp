@@ -15,17 +15,17 @@ constexpr int kDeepestDescent = 16;
 constexpr size_t kLongestLine = 500;
 constexpr size_t kMostErrors = 100;  // that are shown of one file
 
-// A norm on its way from tree to Spec.
+// A norm while its Spec is built from its tree.
 struct Draft {
   explicit Draft(NormSyntax&& norm) : syntax(std::move(norm)) {}
 
   NormSyntax syntax;
   enum { Untouched, Open, Done } stage = Untouched;
   std::shared_ptr<const Spec> spec;  // null after an error
-  int descent = 0;                   // how many steps `from` the first
+  int descent = 0;                   // number of `from` steps to its first base
 };
 
-// Editors write a byte order mark where they mean UTF-8.
+// Returns the text without the byte order mark that some editors write in UTF-8 files.
 std::string_view withoutMark(std::string_view text) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;
@@ -61,7 +61,8 @@ class FileReader {
   }
 
  private:
-  // C27. An error keeps its line, so without limits a file that holds no norms could cost gigabytes.
+  // Rule C27. An error keeps its line, so without limits a file that is no text of norms could cost
+  // gigabytes.
   std::optional<Diagnostic> tooLarge() const {
     const std::string hint = "is this a file of norms? One has about ten short lines each";
     const std::string_view text = source_.text();
@@ -108,7 +109,7 @@ class FileReader {
     spec.name = std::string(draft.syntax.name.text);
     const size_t errorsBefore = errors_.size();
     applyClauses(draft.syntax, source_, spec, places, errors_);
-    // A clause of an unknown word may have been meant as the 'reduce' that is missing.
+    // A clause with an unknown keyword may be the missing 'reduce'.
     const auto mayBeReduce = [](const Clause& clause) {
       return clause.keyword.isWord("reduce") || !isClause(clause.keyword.text);
     };
@@ -118,7 +119,7 @@ class FileReader {
           draft.syntax.name, "C3", "norm " + inQuotes(spec.name) + " has no 'reduce' clause",
           "say what one statistic is taken over: 'reduce rows', 'features', 'segment' or 'segment_features'");
     }
-    // Rules about a spec that is only half there would report consequences, not causes.
+    // A spec with missing parts would break rules because of them, so it is not checked further.
     if (whole && errors_.size() == errorsBefore) {
       const std::vector<Diagnostic> broken = checkSpec(spec, places);
       errors_.insert(errors_.end(), broken.begin(), broken.end());
@@ -127,7 +128,7 @@ class FileReader {
     draft.stage = Draft::Done;
   }
 
-  // C4. Brings the base into `spec`; false where there is none to start from.
+  // Rule C4. Copies the base into `spec`; false if there is no legal base.
   bool inherit(Draft& draft, int depth, Spec& spec) {
     if (!draft.syntax.base) return true;
     const Token& base = *draft.syntax.base;

@@ -1,4 +1,4 @@
-// Reads the text of a .norm file: the way from a user's file to legal specs.
+// Reads the text of a .norm file into legal specs.
 #pragma once
 
 #include <map>
@@ -14,12 +14,13 @@ namespace normc {
 
 using NormMap = std::map<std::string, std::shared_ptr<const Spec>, std::less<>>;
 
-/// C27: most bytes of a text of norms. Who reads one from somewhere that may never end reads one byte more at most.
+/// Rule C27: the most bytes of a text of norms. Code that reads a text from an unbounded source reads one
+/// byte more at most.
 inline constexpr size_t kLargestNormText = 256 * 1024;
 
-/// The norms of `text` in its order, each legal by dsl/SPEC.md, or every error of
-/// the text, ordered by place. `file` is its name in messages. `from` finds norms of the
-/// text first, in any order, then those of `known`.
+/// Returns the norms of `text` in its order, each legal by dsl/SPEC.md, or every error of the text, ordered
+/// by place. `file` is its name in messages. `from` finds norms of the text first, in any order, then those
+/// of `known`.
 Result<std::vector<std::shared_ptr<const Spec>>> parseNorms(std::string_view text, const std::string& file,
                                                             const NormMap& known);
 

@@ -14,7 +14,7 @@ class Parser {
   Parser(const SourceText& source, std::vector<Diagnostic>& errors)
       : source_(source), errors_(errors), tokens_(lex(source, errors)) {}
 
-  // file = norm { norm }; that there is one is checked by who reads the file
+  // file = norm { norm }; parseNorms checks that there is at least one
   std::vector<NormSyntax> file() {
     std::vector<NormSyntax> norms;
     while (peek().kind != Token::End) {
@@ -69,7 +69,7 @@ class Parser {
     Clause clause{take(), {}};
     if (endsClause()) return clause;
     separator();
-    if (endsClause()) return std::nullopt;  // reported: nothing stands behind it
+    if (endsClause()) return std::nullopt;  // reported: the keyword has no value
     while (true) {
       std::optional<Item> parsed = item(false);
       if (!parsed) return skipLine();
@@ -83,7 +83,8 @@ class Parser {
     return skipLine();
   }
 
-  // `reduce = rows` and `reduce: rows` are read on as if they were right, so that this is their only error.
+  // `reduce = rows` and `reduce: rows` are reported and then parsed as if they were right, so that each has
+  // one error only.
   void separator() {
     if (peek().is('=')) {
       fail(take(), "a clause has no '=' behind its word", "leave the '=' out");
@@ -93,7 +94,7 @@ class Parser {
   }
 
   // item = [ word "=" ] value [ "(" argument { "," argument } ")" ]
-  // An argument is an item without parentheses, and only inside of them a line may end.
+  // An argument is an item without parentheses. Only inside parentheses may a line end.
   std::optional<Item> item(bool isArgument) {
     Item item;
     if (!isValue(peek())) return expectedValue();
@@ -141,7 +142,7 @@ class Parser {
   bool startsNorm() const { return peek().startsLine && peek().isWord("norm"); }
   bool endsClause() const { return peek().startsLine || peek().is('}') || peek().kind == Token::End; }
 
-  // Recovery: on to the next line, where the next clause stands.
+  // Recovery: skips to the next line, where the next clause begins.
   std::nullopt_t skipLine() {
     while (!endsClause()) take();
     return std::nullopt;
@@ -155,7 +156,7 @@ class Parser {
   }
 
   void fail(const Token& at, std::string message, std::string hint) {
-    if (at.kind == Token::Broken) return;  // the lexer said so
+    if (at.kind == Token::Broken) return;  // the lexer has reported it
     errors_.push_back(source_.error(at.where, "", std::move(message), std::move(hint)));
   }
 

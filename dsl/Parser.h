@@ -1,7 +1,7 @@
-// From tokens to the tree: recursive descent after the grammar of dsl/SPEC.md.
+// The parser: from tokens to the syntax tree, by recursive descent after the grammar of dsl/SPEC.md.
 //
-// An error costs its clause or its norm, never the rest of the file: parsing goes
-// on at the next line, so that one run reports every error.
+// An error removes its clause or its norm, never the rest of the file: parsing continues at the next line, so
+// that one run reports every error.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace normc {
 
-/// Clauses with a syntax error are left out of the tree.
+/// Returns the norms of the file, without the clauses that have a syntax error.
 std::vector<NormSyntax> parseSyntax(const SourceText&, std::vector<Diagnostic>& errors);
 
 }  // namespace normc

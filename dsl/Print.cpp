@@ -3,7 +3,7 @@
 #include <charconv>
 #include <vector>
 
-#include "dsl/Words.h"
+#include "dsl/EnumWords.h"
 
 namespace normc {
 namespace {

@@ -1,7 +1,6 @@
-// The canonical text of a spec: what `normc fmt` writes and packages carry.
+// The canonical text of a spec, as `normc fmt` writes it and packages hold it.
 //
-// Flags stand in one fixed order, what is at its default is left out, and
-// reading the text gives back an equal spec.
+// Flags have one fixed order, defaults are left out, and reading the text gives an equal spec.
 #pragma once
 
 #include <string>
@@ -10,10 +9,10 @@
 
 namespace normc {
 
-/// `norm NAME { ... }` with a newline at its end. For a legal spec.
+/// Returns `norm NAME { ... }` with a newline at its end. The spec has to be legal.
 std::string print(const Spec&);
 
-/// The shortest decimal that reads back as `value`: 0.9, 4000, 1e-5.
+/// Returns the shortest decimal that is read back as `value`: 0.9, 4000, 1e-5.
 std::string numberText(double value);
 
 }  // namespace normc

@@ -1,7 +1,7 @@
-// A Spec bound to what a kernel is compiled for: the identity of a kernel.
+// A Spec bound to everything else that a kernel is compiled for: the identity of a kernel.
 //
-// Its canonical text names a kernel on the command line, in logs, packages and
-// repro lines, spells out only what differs from the default, and parses back:
+// Its canonical text names a kernel on the command line, in logs, packages and repro lines. It contains only
+// what differs from the default, and parses back:
 //
 //   layer_norm:forward@f32[*x1024]          any number of rows, 1024 features
 //   power_norm:backward@bf16[*x*]           any number of features
@@ -9,7 +9,7 @@
 //   batch_norm:infer@f16[*x64x*]{layout=channels_first}   segments x features x rows
 //   power_norm_released:forward@f32[*x1024]{heads=16,mask,params=bf16}
 //
-// Options stand in the order: bindings by name, layout, mask, params.
+// The order of options is: bindings by name, layout, mask, params.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +31,10 @@ struct Problem {
   std::shared_ptr<const Spec> spec;
   Entry entry = Entry::Forward;
   DType data = DType::F32;  ///< floating
-  /// dtype of scale, bias, dscale, dbias. Default: f64 where data is f64, else f32.
+  /// The type of scale, bias, dscale, dbias. Default: f64 if data is f64, else f32.
   DType params = DType::F32;
   Layout layout = Layout::FeaturesLast;
-  bool segmented = false;            ///< three dimensions are written; always so for channels-first
+  bool segmented = false;            ///< three dimensions are written; always true for channels-first
   std::optional<int64_t> features;   ///< absent: any
   bool mask = false;                 ///< a row mask (segments x rows bytes, 1 = real) is an argument
   std::map<std::string, int64_t> bindings;
@@ -42,31 +42,31 @@ struct Problem {
   ProblemText parts() const;
   /// Returns the canonical text.
   std::string text() const { return parts().text(); }
-  /// Returns what a host asks a package for: kernels that are limited to few rows serve no other request.
-  /// `segments` is ignored where two dimensions are written.
+  /// Returns the text with sizes that a host requests of a package, so that kernels limited to few rows are
+  /// considered. `segments` is ignored if two dimensions are written.
   std::string text(int64_t segments, int64_t rows) const { return parts().withSizes(segments, rows).text(); }
 
-  /// The type of statistics and state.
+  /// Returns the type of statistics and state.
   DType statistics() const { return statisticsOf(data); }
-  /// The number of groups with bindings applied. Only for a checked Problem.
+  /// Returns the number of groups, with bindings applied. Only for a checked Problem.
   int64_t groups(const Groups&) const;
 };
 
-/// Finds the spec of a name; how `parseProblem` learns of built-in norms and files.
+/// Finds the spec of a name among built-in norms and files.
 using SpecLookup = std::function<Result<std::shared_ptr<const Spec>>(std::string_view name)>;
 
-/// Reads the canonical text, its options in any order. The Problem it returns has passed
-/// checkProblem; errors point at the part that is wrong and say what would be legal.
+/// Reads the canonical text, with options in any order. The Problem has passed checkProblem. Errors point at
+/// the part that is wrong and say what would be legal.
 Result<Problem> parseProblem(std::string_view text, const SpecLookup&);
-/// As parseProblem, but the text may also give the numbers of segments and rows. The Problem leaves them
-/// open.
+/// As parseProblem, but the text may also give the numbers of segments and rows, which the Problem does not
+/// hold.
 Result<Problem> parseRequest(std::string_view text, const SpecLookup&);
 
-/// The rules a Problem adds to those of its Spec (P1 to P8 of dsl/SPEC.md): bindings all
-/// given and none unknown, groups divide features, layout possible for the reduction, ...
+/// Checks the rules that a Problem adds to those of its Spec (P1 to P8 of dsl/SPEC.md): bindings are all
+/// given and none is unknown, groups divide features, the layout is possible for the reduction, ...
 Result<Problem> checkProblem(Problem);
 
-/// The names of the bindings that a problem of this spec has to give, sorted.
+/// Returns the names of the bindings that a problem of this spec has to give, sorted.
 std::vector<std::string> bindingNames(const Spec&);
 
 }  // namespace normc

@@ -5,17 +5,17 @@
 #include <limits>
 #include <set>
 
+#include "dsl/EnumWords.h"
 #include "dsl/Nearest.h"
 #include "dsl/Numbers.h"
 #include "dsl/Print.h"
-#include "dsl/Words.h"
 
 namespace normc {
 namespace {
 
 constexpr const char* kFewerGroups = "use at most 2^40: there are no more groups than features";
 
-// P8: what is wrong with a number of a problem whose statistics are f32; nothing where it is 0 or a normal number.
+// Returns the error P8 of a number if statistics are f32; nothing if the number is 0 or normal in f32.
 std::optional<Diagnostic> notInF32(const std::string& name, double value) {
   using F32 = std::numeric_limits<float>;
   const double size = std::abs(value);

@@ -1,11 +1,11 @@
 #include <algorithm>
-#include <charconv>
 #include <tuple>
 
-#include "dsl/Habits.h"
+#include "dsl/ForeignSyntaxHints.h"
 #include "dsl/Nearest.h"
 #include "dsl/Problem.h"
 #include "dsl/ProblemCheck.h"
+#include "runtime/abi/ProblemReader.h"
 
 namespace normc {
 namespace {
@@ -13,32 +13,28 @@ namespace {
 constexpr const char* kForm =
     "a problem reads NORM:ENTRY@DTYPE[SHAPE]{OPTIONS}, e.g. layer_norm:forward@f32[*x1024]";
 
-// A piece of the text that remembers where it stands.
-struct Part {
-  size_t offset = 0;
-  std::string_view text;
-};
-
+// Binds what the text says to a norm, and makes a diagnostic of each fault.
 class ProblemParser {
  public:
   ProblemParser(std::string_view text, const SpecLookup& lookup, bool takesSizes)
-      : text_(text), lookup_(lookup), takesSizes_(takesSizes) {}
+      : text_(text), lookup_(lookup), takesSizes_(takesSizes), read_(readProblem(text)) {}
 
   Result<Problem> run() {
-    if (!structure()) return std::move(errors_);
-    findSpec();
-    named(entry_, "entry", kEntries, problem_.entry);
-    named(data_, "dtype", kFloatTypes, problem_.data);
-    problem_.params = problem_.statistics();
-    for (const Part& option : options_) readOption(option);
-    readShape();
-    if (problem_.spec && errors_.empty()) {
-      errors_ = problemErrors(problem_, [this](const std::string& part, Diagnostic& error) {
+    const bool grammatical = read_.faults.empty() || read_.faults[0].kind != ProblemFault::Grammar;
+    if (grammatical) findSpec();
+    if (grammatical) findPlaces();
+    for (const ProblemFault& each : read_.faults)
+      if (each.option.empty() || known(each.option) || each.kind == ProblemFault::Twice) diagnose(each);
+    if (spec_ && errors_.empty()) {
+      const ProblemText& t = read_.problem;
+      Problem problem{spec_,       t.entry,    t.data, t.params,  t.layout,
+                      t.segmented, t.features, t.mask, t.bindings};
+      errors_ = problemErrors(problem, [this](const std::string& part, Diagnostic& error) {
         const auto place = places_.find(part);
-        point(error, place == places_.end() ? name_ : place->second);
+        point(error, place == places_.end() ? read_.norm : place->second);
       });
+      if (errors_.empty()) return problem;
     }
-    if (errors_.empty()) return std::move(problem_);
     std::sort(errors_.begin(), errors_.end(), [](const Diagnostic& a, const Diagnostic& b) {
       return std::tie(a.where.column, a.message) < std::tie(b.where.column, b.message);
     });
@@ -46,171 +42,108 @@ class ProblemParser {
   }
 
  private:
-  // Cuts the text into its parts; one error, because what follows it has no meaning.
-  bool structure() {
-    name_ = word();
-    if (name_.text.empty()) return misses("the name of a norm");
-    if (!skip(':')) return misses("':'");
-    entry_ = word();
-    if (!skip('@')) return misses("'@'");
-    data_ = word();
-    if (!skip('[')) return misses("'['");
-    do {
-      shape_.push_back(skip('*') ? Part{at_ - 1, "*"} : digits());
-      if (shape_.back().text.empty()) return misses("'*' or a number");
-    } while (skip('x'));
-    if (!skip(']')) return misses("'x' or ']'");
-    if (skip('{')) {
-      do {
-        options_.push_back(option());
-        if (options_.back().text.empty()) return misses("an option");
-      } while (skip(','));
-      if (!skip('}')) return misses("',' or '}'");
-    }
-    return at_ == text_.size() || misses("the end");
-  }
-
   void findSpec() {
-    Result<std::shared_ptr<const Spec>> found = lookup_(name_.text);
+    Result<std::shared_ptr<const Spec>> found = lookup_(read_.norm.text);
     if (found) {
-      problem_.spec = *found;
+      spec_ = *found;
       return;
     }
     for (Diagnostic error : found.errors()) {
-      if (error.where.line == 0) point(error, name_);
+      if (error.where.line == 0) point(error, read_.norm);
       errors_.push_back(std::move(error));
     }
   }
 
-  void readOption(const Part& option) {
-    const size_t equals = option.text.find('=');
-    const bool hasValue = equals != std::string_view::npos;
-    const Part key{option.offset, option.text.substr(0, equals)};
-    const Part value = hasValue ? Part{option.offset + equals + 1, option.text.substr(equals + 1)} : Part{};
-    const std::string name(key.text);
-    // P7
-    if (!places_.emplace(name, hasValue ? value : key).second) {
-      fail(key, "P7", "the option " + inQuotes(name) + " stands twice", "leave one of them out");
-    } else if (name == "mask") {
-      problem_.mask = true;
-      if (hasValue)
-        fail(option, "", "'mask' takes no value", "write 'mask' alone, or leave it out for no mask");
-    } else if (!hasValue && known(name)) {
-      fail(key, "", inQuotes(name) + " needs a value", "write '" + name + "=...'");
-    } else if (name == "layout") {
-      layoutKnown_ = named(value, "layout", kLayouts, problem_.layout);
-    } else if (name == "params") {
-      named(value, "dtype", kFloatTypes, problem_.params);
-    } else if (!known(name)) {
-      errors_.push_back(unknownOption(*problem_.spec, name));
+  // Notes where options and extents stand; an unknown option, and a size that is to stay open, is an error.
+  void findPlaces() {
+    for (const TextPart& option : read_.options) {
+      const size_t equals = option.text.find('=');
+      const TextPart key{option.offset, option.text.substr(0, equals)};
+      const std::string name(key.text);
+      if (!places_.emplace(name, equals == option.text.npos ? key : option.after(equals + 1)).second)
+        continue;
+      if (known(name)) continue;
+      errors_.push_back(unknownOption(*spec_, name));
       point(errors_.back(), key);
-    } else {
-      number(value, "P4", problem_.bindings[name]);
+    }
+    const std::vector<TextPart>& shape = read_.shape;
+    places_["[shape]"] = wholeShape();
+    const bool channelsFirst = read_.problem.channelsFirst();
+    if (shape.size() != (read_.problem.segmented || channelsFirst ? 3 : 2)) return;
+    const size_t featureAxis = channelsFirst ? 1 : shape.size() - 1;
+    places_["[features]"] = shape[featureAxis];
+    for (size_t axis = 0; axis < shape.size() && !takesSizes_; ++axis) {
+      if (axis == featureAxis || shape[axis].text == "*") continue;
+      const std::string what = axis == 0 && shape.size() == 3 ? "segments" : "rows";
+      const bool middle = axis == 1 && !channelsFirst && shape.size() == 3;
+      fail(shape[axis], "P1", "the number of " + what + " stays open, not " + inQuotes(shape[axis].text),
+           middle ? "write '*'; the features stand in the middle only with {layout=channels_first}"
+                  : "write '*'");
     }
   }
 
   // Whether the norm has that option. Where there is no norm, every option may be one of it.
-  bool known(const std::string& name) const {
-    if (name == "layout" || name == "mask" || name == "params" || !problem_.spec) return true;
-    const std::vector<std::string> bindings = bindingNames(*problem_.spec);
+  bool known(std::string_view name) const {
+    if (name == "layout" || name == "mask" || name == "params" || !spec_) return true;
+    const std::vector<std::string> bindings = bindingNames(*spec_);
     return std::find(bindings.begin(), bindings.end(), name) != bindings.end();
   }
 
-  void readShape() {
-    const bool channelsFirst = problem_.layout == Layout::ChannelsFirst;
-    const Part whole{shape_.front().offset,
-                     text_.substr(shape_.front().offset,
-                                  shape_.back().offset + shape_.back().text.size() - shape_.front().offset)};
-    places_["[shape]"] = whole;
-    if (channelsFirst && shape_.size() != 3) {  // P3
-      fail(whole, "P3", "layout=channels_first needs three dimensions, not " + std::to_string(shape_.size()),
-           "write segments x features x rows, e.g. [*x64x*]");
-      return;
-    }
-    if (!layoutKnown_ && shape_.size() == 3) return;  // which axis must stay open follows from it
-    if (shape_.size() != 2 && shape_.size() != 3) {  // P1
-      fail(whole, "P1", "a shape has two or three dimensions, not " + std::to_string(shape_.size()),
-           "write rows x features, e.g. [*x1024], or segments x rows x features, e.g. [*x*x64]");
-      return;
-    }
-    const size_t featureAxis = channelsFirst ? 1 : shape_.size() - 1;
-    problem_.segmented = shape_.size() == 3;
-    for (size_t axis = 0; axis < shape_.size(); ++axis) {
-      const Part& extent = shape_[axis];
-      if (axis == featureAxis) {
-        places_["[features]"] = extent;
-        if (int64_t count = 0; extent.text != "*" && number(extent, "P1", count)) problem_.features = count;
-      } else if (takesSizes_ && extent.text != "*") {
-        int64_t count = 0;
-        number(extent, "P1", count);
-      } else if (extent.text != "*") {  // P1
-        const std::string what = axis == 0 && shape_.size() == 3 ? "segments" : "rows";
-        const bool middle = axis == 1 && !channelsFirst && shape_.size() == 3;
-        fail(extent, "P1", "the number of " + what + " stays open, not " + inQuotes(extent.text),
-             middle ? "write '*'; the features stand in the middle only with {layout=channels_first}"
-                    : "write '*'");
+  void diagnose(const ProblemFault& fault) {
+    const TextPart& part = fault.part;
+    const std::string option(fault.option), dimensions = std::to_string(read_.shape.size());
+    switch (fault.kind) {
+      case ProblemFault::Grammar:
+        return fail({part.offset, part.text.substr(0, 1)}, "",
+                    "expected " + std::string(fault.expected) + ", found " +
+                        (part.text.empty() ? "the end" : inQuotes(part.text.substr(0, 1))),
+                    kForm);
+      case ProblemFault::Word:
+        if (option == "layout") return failWord(fault, namesOf(kLayouts));
+        return failWord(fault, part.offset == read_.entry.offset ? namesOf(kEntries) : namesOf(kFloatTypes));
+      case ProblemFault::Twice:  // P7
+        return fail(part, "P7", "the option " + inQuotes(option) + " stands twice", "leave one of them out");
+      case ProblemFault::MaskValue:
+        return fail(part, "", "'mask' takes no value", "write 'mask' alone, or leave it out for no mask");
+      case ProblemFault::NoValue:
+        return fail(part, "", inQuotes(option) + " needs a value", "write '" + option + "=...'");
+      case ProblemFault::NoNumber:
+      case ProblemFault::TooLarge: {
+        const bool isOpen = option.empty() && !takesSizes_ && part.offset != places_["[features]"].offset;
+        if (isOpen) return;  // that it is a size at all is an error already
+        return fail(
+            part, option.empty() ? "P1" : "P4",
+            inQuotes(part.text) + (fault.kind == ProblemFault::TooLarge ? " is too large" : " is no number"),
+            "use a whole number of 1 or more");
       }
+      case ProblemFault::Dimensions:  // P1
+        return fail(part, "P1", "a shape has two or three dimensions, not " + dimensions,
+                    "write rows x features, e.g. [*x1024], or segments x rows x features, e.g. [*x*x64]");
+      case ProblemFault::ChannelsFirstDimensions:  // P3
+        return fail(part, "P3", "layout=channels_first needs three dimensions, not " + dimensions,
+                    "write segments x features x rows, e.g. [*x64x*]");
     }
-  }
-
-  bool number(const Part& part, const char* rule, int64_t& out) {
-    const char* end = part.text.data() + part.text.size();
-    const auto [stop, status] = std::from_chars(part.text.data(), end, out);
-    if (stop == end && status == std::errc()) return true;
-    fail(part, rule,
-         inQuotes(part.text) + (status == std::errc::result_out_of_range ? " is too large" : " is no number"),
-         "use a whole number of 1 or more");
-    return false;
   }
 
   template <typename Enum>
-  bool named(const Part& part, const std::string& what, std::initializer_list<Enum> legal, Enum& out) {
+  static std::vector<std::string> namesOf(std::initializer_list<Enum> all) {
     std::vector<std::string> names;
-    for (const Enum each : legal) {
-      if (name(each) == part.text) {
-        out = each;
-        return true;
-      }
-      names.emplace_back(name(each));
-    }
-    fail(part, "", inQuotes(part.text) + " is no " + what,
-         hintFor(part.text, names, "use " + oneOf(names)));
-    return false;
+    for (const Enum each : all) names.emplace_back(name(each));
+    return names;
   }
-
-  // Reading along the text.
-  template <typename Predicate>
-  Part takeWhile(Predicate belongs) {
-    const size_t start = at_;
-    while (at_ < text_.size() && belongs(text_[at_])) ++at_;
-    return {start, text_.substr(start, at_ - start)};
+  void failWord(const ProblemFault& fault, const std::vector<std::string>& names) {
+    fail(fault.part, "", inQuotes(fault.part.text) + " is no " + std::string(fault.expected),
+         hintFor(fault.part.text, names, "use " + oneOf(names)));
   }
-  static bool isDigit(char c) { return c >= '0' && c <= '9'; }
-  static bool isWordCharacter(char c) {
-    return isDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  TextPart wholeShape() const {
+    const TextPart &first = read_.shape.front(), &last = read_.shape.back();
+    return {first.offset, text_.substr(first.offset, last.offset + last.text.size() - first.offset)};
   }
-  Part word() { return takeWhile(isWordCharacter); }
-  Part digits() { return takeWhile(isDigit); }
-  Part option() {
-    return takeWhile([](char c) { return isWordCharacter(c) || c == '=' || c == '-'; });
-  }
-  bool skip(char c) {
-    if (at_ >= text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-
-  bool misses(const std::string& what) {
-    const std::string found = at_ < text_.size() ? inQuotes(text_.substr(at_, 1)) : "the end";
-    fail({at_, text_.substr(std::min(at_, text_.size()), 1)}, "", "expected " + what + ", found " + found,
-         kForm);
-    return false;
-  }
-  void fail(const Part& part, std::string rule, std::string message, std::string hint) {
+  void fail(const TextPart& part, std::string rule, std::string message, std::string hint) {
     errors_.push_back({std::move(message), std::move(rule), std::move(hint), {}, ""});
     point(errors_.back(), part);
   }
-  void point(Diagnostic& error, const Part& part) const {
+  void point(Diagnostic& error, const TextPart& part) const {
     error.where = {"", 1, static_cast<int>(part.offset) + 1, std::max(1, static_cast<int>(part.text.size()))};
     error.sourceLine = std::string(text_);
     std::replace_if(
@@ -220,12 +153,9 @@ class ProblemParser {
   std::string_view text_;
   const SpecLookup& lookup_;
   const bool takesSizes_;  // numbers of segments and rows
-  size_t at_ = 0;
-  Part name_, entry_, data_;
-  std::vector<Part> shape_, options_;
-  bool layoutKnown_ = true;
-  std::map<std::string, Part> places_;  // by option, and "[shape]", "[features]"
-  Problem problem_;
+  ProblemReading read_;
+  std::shared_ptr<const Spec> spec_;
+  std::map<std::string, TextPart> places_;  // by option, and "[shape]", "[features]"
   std::vector<Diagnostic> errors_;
 };
 

@@ -7,27 +7,18 @@
 namespace normc::reference {
 namespace {
 
-// Collects what is wrong with the lengths of a call's arguments.
+// Collects the errors in the lengths of a call's arguments.
 class Checker {
  public:
   Checker(const Problem& problem, const ReferenceCall& call) : problem_(problem), call_(call) {}
 
   std::vector<Diagnostic> run() {
     extents();
-    if (!errors_.empty()) return errors_;  // every other length follows from them
-    const int64_t rows = call_.extents.totalRows(), features = call_.extents.features;
-    const Spec& spec = *problem_.spec;
-    const bool backward = problem_.entry == Entry::Backward;
-    length("x", call_.x.size(), rows * features, "[segments, rows, features]");
-    length("dy", call_.dy.size(), backward ? rows * features : 0, "[segments, rows, features]");
-    length("scale", call_.scale.size(), spec.scale ? features : 0, "[features]");
-    // Backward reads no bias; it may come along.
-    if (!backward || !call_.bias.empty()) {
-      length("bias", call_.bias.size(), spec.bias ? features : 0, "[features]");
-    }
-    length("mask", call_.mask.size(), problem_.mask ? rows : 0, "[segments, rows]");
+    if (!errors_.empty()) return errors_;  // every other length depends on the extents
+    for (const TensorInfo& each : kTensorTable)
+      if (!each.written()) input(each);
     fields("state", stateFields(problem_), call_.state);
-    if (backward) fields("saved", savedFields(problem_), call_.saved);
+    if (problem_.entry == Entry::Backward) fields("saved", savedFields(problem_), call_.saved);
     if (errors_.empty()) steps();
     overrides();
     return errors_;
@@ -63,6 +54,25 @@ class Checker {
              std::to_string(call_.extents.features) + " features");
   }
 
+  void input(const TensorInfo& info) {
+    const std::vector<double>* values = valuesOf(call_, info.tensor);
+    const size_t got = values ? values->size() : call_.mask.size();
+    const bool backward = problem_.entry == Entry::Backward;
+    bool taken = info.takenBy == TakenBy::Both || (info.takenBy == TakenBy::Backward) == backward;
+    // Backward reads no bias; it may come along.
+    if (!taken && backward && info.mayBeIgnored()) {
+      if (got == 0) return;
+      taken = true;
+    }
+    const int64_t rows = call_.extents.totalRows(), features = call_.extents.features;
+    const auto [elements, shape] =
+        info.shape == TensorShape::Elements     ? std::pair(rows * features, "[segments, rows, features]")
+        : info.shape == TensorShape::PerFeature ? std::pair(features, "[features]")
+                                                : std::pair(rows, "[segments, rows]");
+    const bool has = !info.needs || hasOf(problem_).*info.needs;
+    length(std::string(info.name), got, taken && has ? elements : 0, shape);
+  }
+
   void length(const std::string& what, size_t got, int64_t want, const char* shape) {
     if (static_cast<int64_t>(got) == want) return;
     complain(what + " has " + std::to_string(got) + " elements, not " + std::to_string(want),
@@ -78,12 +88,12 @@ class Checker {
         complain(what + " is missing",
                  problem_.spec->name + " needs it in " + std::string(name(problem_.entry)));
       } else {
-        length(what, found->second.size(), field.elements(call_.extents), "laid out as in dsl/Fields.h");
+        length(what, found->second.size(), field.elements(call_.extents), "laid out as in dsl/StateFields.h");
       }
     }
   }
 
-  // A step that indexes rings must be one that has been made.
+  // A step that indexes rings must have been made.
   void steps() {
     const auto check = [this](const char* what, double step, double least) {
       if (step >= least && step <= 0x1p53 && step == std::floor(step)) return;

@@ -3,11 +3,11 @@
 namespace normc::reference {
 namespace {
 
-// What forward left, per statistic, with what is not saved filled in.
+// What forward saved for each statistic. Fields that are not saved have their neutral value.
 struct Saved {
   Values c, s, r, shift, batchScale;
   Values about;   // c_m: the point about which the second moment was taken
-  Values moment;  // none where f does not need it
+  Values moment;  // empty if f does not need it
 };
 
 Saved read(const Call& call) {
@@ -40,9 +40,9 @@ Outputs backward(const Call& call) {
   const bool differentiatesMoment = spec.divideBy == DivideBy::Current && spec.backward == Backward::Exact;
   const bool corrects = spec.backward == Backward::Approximate;
 
-  // Sums run over all rows that have a gradient. Where padded rows have one, the
-  // terms of the exact derivative are still divided by the rows that made the
-  // statistic, those of nu by the rows that are summed.
+  // Sums are over all rows that have a gradient. If padded rows have one, the terms of the exact derivative
+  // are still divided by the number of rows that made the statistic; those of nu are divided by the number of
+  // rows that are summed.
   Values x0(prepared.u.size()), h(prepared.u.size());
   std::vector<Sum> sumH(call.statistics()), sumHX0(call.statistics()), sumX0X0(call.statistics());
   std::vector<Sum> dscale(call.features), dbias(call.features);

@@ -7,14 +7,14 @@ namespace {
 
 Values constant(const Call& call, double value) { return Values(call.statistics(), exact(value)); }
 
-// The value inside [low, high]; NaN stays NaN.
+// Returns the value clipped to [low, high]; NaN stays NaN.
 Tracked clipped(Tracked a, double low, double high) {
   if (a.value < low) return {low, std::max(low, a.magnitude)};
   if (a.value > high) return {high, std::max(high, a.magnitude)};
   return a;
 }
 
-// What the state alone gives: inference, and a batch without a row.
+// Returns the values that the state alone gives: for inference, and for a batch without a row.
 Applied frozen(const Call& call) {
   Applied out;
   out.c = call.spec.center == Center::None ? constant(call, 0) : call.state("running_mean");
@@ -25,7 +25,7 @@ Applied frozen(const Call& call) {
   return out;
 }
 
-// Which second moment divides in step `step`.
+// Returns the second moment that divides in step `step`.
 Values dividing(const Call& call, const BatchStatistics& batch, int64_t step) {
   switch (call.spec.divideBy) {
     case DivideBy::Current:

@@ -1,19 +1,18 @@
-// Arithmetic of the reference: a double, and how large the terms were that made it.
+// The arithmetic of the reference: a double with the magnitude of the terms that made it.
 //
-// A kernel that computes in f32 with unit u makes an error of at most u * magnitude
-// in each value. The rules of propagation follow from that sentence alone:
+// A kernel that computes in f32 with unit u makes an error of at most u * magnitude in each value. The rules
+// of propagation follow from that:
 //
 //   a + b   the errors add:                 m = ma + mb
 //   a * b   (|a| + u ma)(|b| + u mb):       m = |a| mb + |b| ma - |a b| + u ma mb
 //
-// so two exact factors give |a b|, and x * s - c * s is judged on |x| s + |c| s. The
-// last term is second order; it counts where values cancel to nothing (a constant
-// row: x0 = 0 with magnitude 1e5). A result below the smallest normal f32 may be
-// flushed to zero, and an input may be read as zero: that is an error of 2^-126,
-// hence a magnitude of 2^-126 / u, which is then scaled by whatever follows.
+// So two exact factors give |a b|, and x * s - c * s is judged relative to |x| s + |c| s. The last term is of
+// second order; it counts if values cancel to nothing (a constant row: x0 = 0 with magnitude 1e5). A result
+// below the smallest normal f32 may be flushed to zero, and an input may be read as zero. That is an error of
+// 2^-126, hence a magnitude of 2^-126 / u, which later operations scale.
 //
-// The constants are those of f32. For f64 kernels they add a slack that no result
-// of ordinary size notices.
+// The constants are those of f32. For f64 kernels they add a slack that is negligible for results of ordinary
+// size.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +34,7 @@ inline Tracked flushed(Tracked a) {
   if (std::abs(a.value) < kSmallestNormal && a.magnitude > 0) a.magnitude += kFlush;
   return a;
 }
-/// A value that the kernel is given.
+/// Returns a value that is an input of the kernel.
 inline Tracked exact(double value) { return flushed({value, std::abs(value)}); }
 
 inline Tracked operator+(Tracked a, Tracked b) {
@@ -51,7 +50,8 @@ inline Tracked operator*(Tracked a, Tracked b) {
 }
 inline Tracked operator*(double a, Tracked b) { return flushed({a * b.value, std::abs(a) * b.magnitude}); }
 
-/// A sum that loses nothing to its length (Neumaier), so that it can judge f64 kernels too.
+/// A compensated sum (Neumaier), whose error does not grow with its length, so that it can judge f64 kernels
+/// too.
 class Sum {
  public:
   void add(Tracked term) {
@@ -62,7 +62,7 @@ class Sum {
     magnitude_ += term.magnitude;
   }
   Tracked total() const { return {std::isfinite(sum_) ? sum_ + lost_ : sum_, magnitude_}; }
-  /// The sum over `count`; over 1 where there was nothing to count.
+  /// Returns the sum divided by `count`; by 1 if `count` is 0.
   Tracked mean(double count) const {
     const Tracked sum = total();
     const double divisor = std::max(count, 1.0);

@@ -21,8 +21,8 @@ double inverseRoot(const Call& call, double moment) {
 
 }  // namespace
 
-// The magnitude is the value itself where the moment is well known; where its
-// possible error moves the root by more, that movement counts.
+// The magnitude is the value itself, or the change of the root by the possible error of the moment if that is
+// larger.
 Tracked inverseRoot(const Call& call, Tracked moment) {
   const double value = inverseRoot(call, moment.value);
   Tracked out{value, std::abs(value)};
@@ -55,7 +55,7 @@ double momentFactor(const Call& call, double moment) {
 Values runningScale(const Call& call) {
   if (call.spec.moment == Moment::Raw) return inverseRoots(call, call.state("psi2"));
   if (call.spec.renorm.kind != Renorm::Std) return inverseRoots(call, call.state("running_var"));
-  Values out;  // a running deviation holds its epsilon already
+  Values out;  // a running deviation contains its epsilon
   for (const Tracked& deviation : call.state("running_std")) out.push_back(exact(1 / deviation.value));
   return out;
 }
@@ -72,7 +72,8 @@ Values ringMean(const Call& call, const Values& ring, WindowMean kind) {
   Values out;
   for (int64_t feature = 0; feature < call.features; ++feature) {
     Sum sum;
-    double condition = 1;  // of exp(mean(log)): an error of log q by eps |log q| moves it by as much
+    // of exp(mean(log)): an error of eps |log q| in log q is a relative error of the same size
+    double condition = 1;
     for (int64_t slot = 0; slot < call.spec.window.size; ++slot) {
       const Tracked entry = ring[slot * call.features + feature];
       sum.add(geometric ? exact(std::log(entry.value)) : entry);

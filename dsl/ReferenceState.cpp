@@ -9,7 +9,7 @@ Tracked blend(double weightOfOld, Tracked old, Tracked current) {
   return weightOfOld * old + (1 - weightOfOld) * current;
 }
 
-// How a running value takes in the value of step number `step`.
+// Returns the running value after step number `step`.
 Values accumulated(const Call& call, Values running, const Values& current, int64_t step) {
   const Accumulate how = call.spec.warmup ? call.spec.warmup->accumulate : Accumulate::Decay;
   const bool cumulative = how != Accumulate::Decay && step < call.settings.warmupSteps;
@@ -22,8 +22,8 @@ Values accumulated(const Call& call, Values running, const Values& current, int6
   return running;
 }
 
-// What the running moment takes in: the moment that divided in a window, else
-// that of this batch; as a deviation for renorm std.
+// Returns the value that enters the running moment: in a window the moment that divided, else that of this
+// batch; a standard deviation for renorm std.
 Values enteringMoment(const Call& call, const BatchStatistics& batch, const Applied& applied) {
   if (call.spec.divideBy == DivideBy::Window) return applied.dividing;
   Values out;
@@ -37,7 +37,7 @@ Values enteringMoment(const Call& call, const BatchStatistics& batch, const Appl
   return out;
 }
 
-// The step whose forward filled the windows; 0 where there are none, or none was made yet.
+// Returns the step whose forward filled the windows; 0 if there are no windows, or no forward was made.
 int64_t windowStep(const Call& call) {
   if (call.spec.divideBy != DivideBy::Window) return 0;
   return static_cast<int64_t>(call.given.saved.at("step")[0]);
@@ -61,7 +61,7 @@ Changed stateAfterForward(const Call& call, const BatchStatistics& batch, const 
   return out;
 }
 
-// An empty batch is corrected as any other, and teaches nothing.
+// An empty batch is corrected like any other, but does not change the state.
 Correction correct(const Call& call, const Values& gradient, const Values& energy) {
   Correction out;
   if (call.spec.backward != Backward::Approximate) return out;

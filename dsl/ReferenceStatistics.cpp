@@ -4,8 +4,8 @@
 
 namespace normc::reference {
 
-/// A kernel computes the factor (a mean, a root, a division) before it multiplies
-/// with it: about half of what the tolerance grants one value.
+/// A kernel computes the factor (a mean, a root, a division) before it multiplies by it. This takes about
+/// half of what the tolerance grants one value.
 static constexpr double kComputed = 1.5;
 
 Prepared prepare(const Call& call) {
@@ -31,7 +31,7 @@ Values prepareBackward(const Call& call, const Prepared& prepared, Values du) {
   if (!call.spec.pre) return du;
   const int64_t width = call.features / call.preGroups;
   for (int64_t first = 0; first < call.rows * call.features; first += width) {
-    if (!call.present(first / call.features)) continue;  // stays 0, whatever the row holds
+    if (!call.present(first / call.features)) continue;  // stays 0, whatever the values of the row
     Sum products;
     for (int64_t i = first; i < first + width; ++i) products.add(du[i] * prepared.u[i]);
     const Tracked mean = products.mean(static_cast<double>(width));
@@ -66,9 +66,9 @@ BatchStatistics batchStatistics(const Call& call, const Values& u) {
     out.moment = meanOf([&](int64_t i, int64_t) { return u[i] * u[i]; });
     return out;
   }
-  // A kernel sums squares of differences, so no term is larger than the variance
-  // itself; what is left of the mean's error enters by its square. Only what a `pre`
-  // stage made has been rounded before, relative to itself and not to the distance.
+  // A kernel sums squares of differences, so no term is larger than the variance itself, and the remaining
+  // error of the mean enters by its square. Only the result of a `pre` stage was rounded before, relative to
+  // itself and not to the distance.
   out.moment = meanOf([&](int64_t i, int64_t statistic) {
     const double distance = u[i].value - out.mean[statistic].value;
     const double rounded = call.spec.pre ? 2 * std::abs(distance * u[i].value) : 0;

@@ -7,10 +7,10 @@ namespace {
 
 bool continuesCharacter(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-constexpr int kWidest = 120;  // columns of a source line that are shown
+constexpr int kWidest = 120;  // the most columns of a source line that are shown
 
-// Bytes of the UTF-8 character at `at`; 0 where there is none, or one that a terminal obeys instead of
-// showing it.
+// Returns the bytes of the UTF-8 character at `at`; 0 if there is none, or if it is a control character of
+// terminals.
 size_t shownBytes(const std::string& line, size_t at) {
   const auto byte = [&](size_t i) { return i < line.size() ? static_cast<unsigned char>(line[i]) : 0; };
   const unsigned first = byte(at);
@@ -29,7 +29,7 @@ std::string printable(std::string line) {
   return line;
 }
 
-// Shortens `line` to what stands around the caret, which moves with it.
+// Shortens `line` to the part around the caret, and adapts the column of the caret.
 std::string aroundCaret(std::string line, int& column) {
   const int length = static_cast<int>(line.size()), first = std::max(0, column - 1 - kWidest / 2);
   if (length <= kWidest) return line;
@@ -41,8 +41,8 @@ std::string aroundCaret(std::string line, int& column) {
   return "..." + out;
 }
 
-// The blanks that bring a caret below `column`: tabs stay tabs, and a character
-// of several bytes takes one column.
+// Returns the blanks that put a caret below `column`: tabs stay tabs, and a character of several bytes takes
+// one column.
 std::string indentTo(const std::string& line, int column) {
   std::string blanks;
   for (int i = 0; i + 1 < column; ++i) {

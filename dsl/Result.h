@@ -1,9 +1,8 @@
-// A value or the reasons there is none.
+// A value, or the errors that explain why there is none.
 //
-// `dsl` knows no LLVM, so it has its own small result type. A Diagnostic says
-// what is wrong, where, which rule it breaks and what would be legal; a failed
-// Result carries one or more of them, because a user who mends a file wants to
-// see every error of the file in one run.
+// `dsl` does not use LLVM, so it has its own small result type. A Diagnostic says what is wrong, where, which
+// rule it breaks and what would be legal. A failed Result has one or more of them, so that a user sees every
+// error of a file in one run.
 #pragma once
 
 #include <cassert>
@@ -19,10 +18,10 @@ struct Location {
   std::string file;
   int line = 0;
   int column = 0;
-  int length = 1;  ///< how many columns the caret underlines
+  int length = 1;  ///< the number of columns that the caret underlines
 };
 
-/// One error, complete enough to mend without reading the manual.
+/// One error, complete enough to correct without reading the manual.
 struct Diagnostic {
   std::string message;     ///< what is wrong, and with which value
   std::string rule;        ///< "C7", a rule number of dsl/SPEC.md; empty for lexical errors
@@ -30,11 +29,11 @@ struct Diagnostic {
   Location where;          ///< may be empty (line 0)
   std::string sourceLine;  ///< the text of that line, for the caret display
 
-  /// `file:line:column: error: message [C7]`, the source line, a caret, the hint.
+  /// Returns `file:line:column: error: message [C7]`, the source line, a caret, the hint.
   std::string text() const;
 };
 
-/// The texts of all diagnostics, one after another.
+/// Returns the texts of all diagnostics, one after another.
 std::string text(const std::vector<Diagnostic>& diagnostics);
 
 template <typename T>

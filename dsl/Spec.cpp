@@ -12,9 +12,9 @@ std::string code(const Groups& groups) {
   return groups.binding.empty() ? std::to_string(groups.count) : groups.binding;
 }
 
-// Everything that decides the code of a kernel, and nothing else. A field counts
-// only where its flag is on. Package files carry hashes of this text: append new
-// flags at the end, only where they are on, and never renumber an enumerator.
+// Returns everything that decides the code of a kernel, and nothing else. A field counts only if its flag is
+// on. Package files hold hashes of this text: append new flags at the end, only if they are on, and never
+// renumber an enumerator.
 std::string structuralText(const Spec& spec) {
   std::string out = "reduce " + code(spec.reduce);
   const auto add = [&out](const char* key, const std::string& value) {

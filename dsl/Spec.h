@@ -1,9 +1,7 @@
-// What a normalization layer means: the flags of the language, nothing of how
-// they become loops.
+// The meaning of a normalization layer: the flags of the language, without anything about loops.
 //
-// Every flag is orthogonal; which combinations are legal is the table in
-// dsl/SPEC.md, and checkSpec() (Check.h) is that table as code. Only a Spec that
-// passed it reaches the reference or the compiler.
+// Every flag is orthogonal. The table in dsl/SPEC.md says which combinations are legal, and checkSpec()
+// (Check.h) is that table as code. Only a Spec that passed it reaches the reference or the compiler.
 //
 // Notation (docs/language.md): a tensor has axes segment x row x feature. `u` is
 // the input after the optional `pre` stage, `q` the second moment of this batch,
@@ -12,8 +10,8 @@
 //   forward   x0 = (u - c) * s,   y = scale * (r * x0 + shift) + bias
 //   backward  du = s_b * [ h - k_mu m mean(h) - k_psi f m rho mean(h x0) - k_nu w x0 kappa ]
 //
-// Structure is compiled, numbers are arguments: the fields marked (number) reach
-// a kernel as scalars, `init` fills a fresh state; specs that differ only there share their kernels.
+// Structure is compiled, numbers are arguments: the fields marked (number) are scalar arguments of a kernel,
+// and `init` fills a fresh state. Specs that differ only there share their kernels.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +20,7 @@
 
 namespace normc {
 
-/// What one statistic is taken over. `rows` is all rows of all segments.
+/// The elements that one statistic is taken over. `rows` is all rows of all segments.
 enum class Reduce {
   Rows,             ///< one statistic per feature                     (BN, PN)
   Features,         ///< one per row and feature group                 (LN, RMS, GN)
@@ -38,7 +36,7 @@ enum class Backward {
   Approximate,  ///< the second-moment term is replaced by nu; a current mean keeps its exact gradient
   Frozen,       ///< statistics are constants
 };
-/// What replaces mean(h x0) where backward is Approximate.
+/// The estimate that replaces mean(h x0) in an approximate backward.
 enum class Nu {
   Feedback,  ///< nu before this step; nu' = nu (1 - (1-a) Gamma) + (1-a) Lambda   (Eq. 11-13 of PN)
   Average,   ///< exponential average that includes the current mean(h x0)         (UN)
@@ -135,19 +133,19 @@ struct Spec {
   };
   std::optional<Warmup> warmup;
 
-  Padding padding = Padding::Exclude;  ///< what a mask means, where a Problem has one
+  Padding padding = Padding::Exclude;  ///< the meaning of a mask, if the Problem has one
 
   bool operator==(const Spec&) const = default;
 
-  /// One statistic per feature (column statistics); only these have state.
+  /// True if there is one statistic for each feature (column statistics); only these have state.
   bool perFeature() const { return reduce == Reduce::Rows; }
-  /// A statistic of this batch must be complete before the first output, in the
-  /// forward direction, even after warmup.
+  /// True if a statistic of this batch must be complete before the first output of the forward, even after
+  /// warmup.
   bool needsBatchStatistics() const {
     return center == Center::Current || divideBy != DivideBy::Running;
   }
-  /// Two specs with equal structural hash share their kernels: names and the
-  /// fields marked (number) do not enter. 16 hex digits, stable across builds.
+  /// Returns 16 hex digits, stable across builds. Specs with equal hashes share their kernels: names and the
+  /// fields marked (number) are not part of it.
   std::string structuralHash() const;
 };
 

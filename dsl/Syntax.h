@@ -1,4 +1,4 @@
-// The tree of a .norm file: what was written, before what it means.
+// The syntax tree of a .norm file: what was written, before its meaning is known.
 #pragma once
 
 #include <optional>
@@ -26,7 +26,7 @@ struct NormSyntax {
   Token name;
   std::optional<Token> base;
   std::vector<Clause> clauses;
-  bool complete = true;  ///< false: a clause was left out because of an error
+  bool complete = true;  ///< false: a clause is missing because of an error
 };
 
 }  // namespace normc

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "runtime/abi/Operands.h"
 #include "runtime/abi/Sums.h"
 
 namespace normc {
@@ -34,29 +35,35 @@ constexpr Format format(DType type) {
   return {};
 }
 
-// 2^exponent, of a normal double.
+// Returns 2^exponent, for exponents of normal doubles.
 double power(int exponent) { return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52); }
 
-// The exponent of the binade in `f` that a finite value belongs to; below the smallest normal double all is one.
+// Returns the exponent of the binade of `f` that a finite value belongs to. All values below the smallest
+// normal one share a binade.
 int binade(double value, const Format& f) {
   const int exponent = static_cast<int>(std::bit_cast<uint64_t>(value) >> 52 & 0x7ff) - 1023;
   return std::clamp(exponent, f.smallest, f.exponent);
 }
 
-// Bounds of values computed in f32, in units of the magnitude. The header derives them.
+// Bounds of values computed in f32, relative to the magnitude. The header derives them.
 constexpr double kOwnRow = 5e-7, kOverRows = 6e-7;
 constexpr double kUnit = 0x1p-24, kRoot = 1.5, kElement = 4;
 static_assert((kLongestChain / 3.0 / 2 + kRoot + kElement) * kUnit <= kOwnRow,
               "kernels may make longer chains than the bound allows");
-// The bound of sums that are outputs. A task adds up its rows in few levels, and the last is as long as it
-// has to be: chains of about sqrt(n) additions, each of which rounds by at most u of a partial sum, half of
+// The bound of sums that are outputs. A task adds up its rows in few levels, and the last is as long as
+// necessary: chains of about sqrt(n) additions, each of which rounds by at most u of a partial sum, half of
 // the total on average. Longer sums have more levels.
 constexpr double kLongestSum = 5e-6;
 
 double sumTolerance(double terms) { return std::min(kLongestSum, kOwnRow + kUnit * std::sqrt(terms) / 2); }
 
-bool isOutput(std::string_view output) { return output == "y" || output == "dx"; }
-bool isParameter(std::string_view output) { return output == "dscale" || output == "dbias"; }
+/// True for an output tensor of this shape; state and saved statistics are none.
+bool isTensor(std::string_view output, TensorShape shape) {
+  const auto tensor = tensorNamed(output);
+  return tensor && infoOf(*tensor).shape == shape;
+}
+bool isOutput(std::string_view output) { return isTensor(output, TensorShape::Elements); }
+bool isParameter(std::string_view output) { return isTensor(output, TensorShape::PerFeature); }
 bool isInteger(std::string_view output) {
   return output == "state.step" || output == "saved.step" || output == "saved.count";
 }
@@ -91,7 +98,7 @@ std::string digits(double value) {
   return text;
 }
 
-// How one element fares: 0 is perfect, above 1 fails.
+// Returns the error of one element divided by its bound: 0 is exact, above 1 fails.
 double ratio(double want, double got, double bound, DType stored) {
   constexpr double misplaced = std::numeric_limits<double>::infinity();
   if (std::isnan(want) || std::isnan(got)) return std::isnan(want) && std::isnan(got) ? 0 : misplaced;
@@ -122,12 +129,12 @@ Tolerance toleranceOf(const Problem& problem, std::string_view output, const Ext
     tolerance.relative = sumTolerance(termsOf(problem, output, extents));
   }
   const bool wide = problem.statistics() == DType::F64;
-  // In f64 the reference rounds as much as the kernel does.
+  // In f64 the reference rounds as much as the kernel.
   if (wide) tolerance.relative *= 2 * 0x1p-29;
-  // A narrower type rounds once more, at the store; the rest is for a value that
-  // the f32 error carries over a tie or into the next binade.
+  // A narrower type rounds once more, at the store. The rest covers a value that the f32 error moves across a
+  // tie or into the next binade.
   if (bytes(tolerance.stored) < bytes(problem.statistics())) tolerance.ulps = 0.5 + 0x1p-8;
-  // Inputs and intermediate results that are flushed are part of the magnitude.
+  // The magnitude covers flushed inputs and intermediate results.
   tolerance.floor = wide ? std::numeric_limits<double>::min() : 0x1p-126;
   return tolerance;
 }
@@ -139,7 +146,7 @@ double ulp(double value, DType type) {
   return type == DType::F64 ? std::ldexp(1.0, exponent) : power(exponent);
 }
 
-// Whoever judges kernels spends his time here, so there is no call in it.
+// Judging kernels spends most of its time here, so this function calls no other.
 double round(double value, DType type) {
   if (!std::isfinite(value) || type == DType::F64) return value;
   if (type == DType::F32) return static_cast<float>(value);
@@ -166,7 +173,7 @@ Agreement compare(const Quantity& want, const std::vector<double>& got, const To
   double worstBound = 0;
   for (size_t i = 0; i < got.size(); ++i) {
     const double value = want.value[i];
-    // Where an infinity left a finite value, its magnitude is no guide.
+    // If an infinity contributed to a finite value, its magnitude is infinite and no guide.
     const double magnitude = std::isfinite(want.magnitude[i]) ? want.magnitude[i] : std::abs(value);
     double bound = tolerance.relative * magnitude + tolerance.floor;
     if (tolerance.ulps > 0 && std::isfinite(value)) bound += tolerance.ulps * ulp(value, tolerance.stored);

@@ -1,30 +1,28 @@
-// How far a kernel's output may be from the reference.
+// The tolerance: how far a kernel's output may be from the reference.
 //
-// One function for tests, the tuner's gate and `normc check`. An output element
-// passes when
+// One function for tests, the tuner's gate and `normc check`. An output element passes if
 //
 //   |got - want| <= relative * magnitude + ulps * ulp(want) + floor
 //
-// where the magnitude comes with the reference value. NaN must meet NaN, an
-// infinity the same infinity; a finite value may meet an infinity only where the bound
-// reaches beyond the largest value of the type.
+// where the magnitude comes with the reference value. NaN must meet NaN, an infinity the same infinity. A
+// finite value may meet an infinity only if the bound reaches beyond the largest value of the type.
 //
-// Where `relative` comes from, for statistics in f32 and u = 2^-24, half an ulp of 1:
+// How `relative` is derived, for statistics in f32 and u = 2^-24, half an ulp of 1:
 //
 //   5.3 u  One level of a sum. A chain of n additions of equal terms is the worst: within
 //          a binade all of them round the same way, by up to half an ulp of the running
 //          sum, which adds up to n / 3 u of the total. Kernels promise chains of at most
 //          kLongestChain = 16 (runtime/abi/Sums.h); tests/codegen/ChainsTest.cpp counts
-//          them in every schedule. Terms that differ round at random, by about u in all,
-//          and so do the levels above, whose terms are sums.
-//   2.7 u  What is left of that after the root: d rstd / rstd = -1/2 d moment / moment.
-//   1.5 u  Of rstd: division by the count, epsilon, the root.
-//   4   u  Of the element: the distance from the mean, the products with rstd and with
-//          scale, the sum with bias.
+//          them in every schedule. Terms that differ round at random, by about u in all.
+//          So do the levels above, whose terms are sums.
+//   2.7 u  Half of that: the root halves relative errors, d rstd / rstd = -1/2 d moment / moment.
+//   1.5 u  The computation of rstd: division by the count, epsilon, the root.
+//   4   u  The computation of the element: the distance from the mean, the products with
+//          rstd and with scale, the sum with bias.
 //
-// 8.2 u in all; 5e-7 is 8.4 u. Statistics over rows are combined from partial sums of
-// tasks, one more level: 6e-7. Outputs that are sums themselves have their bound by the
-// number of their terms (Tolerance.cpp).
+// 8.2 u in all; 5e-7 is 8.4 u. Statistics over rows are combined from partial sums of tasks, which is one
+// more level: 6e-7. The bound of outputs that are sums themselves depends on the number of their terms
+// (Tolerance.cpp).
 #pragma once
 
 #include <cstdint>
@@ -32,38 +30,39 @@
 #include <string_view>
 #include <vector>
 
-#include "dsl/Fields.h"
 #include "dsl/Problem.h"
 #include "dsl/Reference.h"
+#include "dsl/StateFields.h"
 
 namespace normc {
 
 struct Tolerance {
   double relative = 0;        ///< of the magnitude: arithmetic in f32 (f64 for f64 data)
   double ulps = 0;            ///< of the output's own type: the rounding at the store
-  double floor = 0;           ///< absolute: what flushing a denormal result may lose
+  double floor = 0;           ///< absolute: the largest error of flushing a denormal result
   DType stored = DType::F32;  ///< the type whose ulp counts
 };
 
-/// `output` is a name of ReferenceResult::outputs. Steps and counts are exact.
+/// Returns the tolerance of `output`, a name of ReferenceResult::outputs. Steps and counts are exact.
 Tolerance toleranceOf(const Problem&, std::string_view output, const Extents&);
 
-/// The distance between `value` and its neighbours in `type`: that of the binade
-/// [2^k, 2^(k+1)) it lies in, of subnormals below. NaN for what is not finite.
+/// Returns the distance between `value` and its neighbours in `type`: that of its binade [2^k, 2^(k+1)), or
+/// of subnormals below the smallest one. NaN if `value` is not finite.
 double ulp(double value, DType type);
-/// `value` rounded to `type` (to nearest, ties to even) and back: subnormals are
-/// kept, what is too large becomes infinite, NaN stays NaN.
+/// Returns `value` rounded to `type` (to nearest, ties to even) and back. Subnormals are kept, a value that
+/// is too large becomes infinite, NaN stays NaN.
 double round(double value, DType type);
-/// The largest finite value of `type`.
+/// Returns the largest finite value of `type`.
 double largest(DType type);
 
 /// The result of comparing one output.
 struct Agreement {
   bool ok = true;
-  int64_t worst = -1;     ///< index of the worst element, -1 where there is none
-  double worstRatio = 0;  ///< its error over its bound; > 1 fails, infinite for a misplaced NaN or infinity
+  int64_t worst = -1;  ///< index of the worst element; -1 if there is none
+  /// its error divided by its bound; > 1 fails; infinite for a misplaced NaN or infinity
+  double worstRatio = 0;
   double relativeError = 0;  ///< largest |got - want| / magnitude (0/0 counts as 0)
-  std::string text;          ///< names the worst element, what was got, wanted and allowed
+  std::string text;          ///< the worst element: its value, the expected value and the bound
 };
 
 Agreement compare(const Quantity& want, const std::vector<double>& got, const Tolerance&);

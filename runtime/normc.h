@@ -1,31 +1,33 @@
 /** @file
  * normc runtime: the C API.
  *
- * Compiled normalization layers, served to any host. Four objects, made in this order:
+ * It executes compiled normalization layers in any host. Four steps, in this order:
  *
  * @code{.unparsed}
- *   context   what the host provides: threads, a log sink
- *   package   one .npk file: kernels, and a manifest that says everything about them
+ *   context   the services of the host: threads, a log sink
+ *   package   one .npk file: kernels, and a manifest that describes them
  *   plan      one problem ("power_norm:backward@f32[*x1024]") bound to the best kernel for a processor or GPU
  *   execute   a plan applied to tensors
  * @endcode
  *
- * Conventions, true of every function below:
- *   - It returns a normc_status. After anything but NORMC_OK, normc_last_error() gives one sentence for
- *     the calling thread: what is wrong, with which value, by which rule; outputs are untouched.
+ * Conventions of every function below:
+ *   - It returns a normc_status. After any status but NORMC_OK, normc_last_error() returns one sentence for
+ *     the calling thread: what is wrong, with which value, by which rule. Outputs are untouched, except after
+ *     NORMC_ABORTED.
  *   - Public structs begin with `struct_size`, which the caller sets to sizeof the struct, and are otherwise
  *     zero-initialised: `normc_args args = {0}; args.struct_size = sizeof args;` (`= {}` in C++). Zero means
  *     "default" or "absent" in every field. A program built with an older or newer header than the library's
  *     works, as long as it sets no field that the library does not know.
- *   - Objects live as long as anything made from them needs them, so they may be destroyed in any order. What
- * has been enqueued on a CUDA stream is none of them: its plan and state are destroyed after it has ended,
- * and after the last replay of a graph that captured it. Destroying NULL does nothing. A string that a
- * function returns belongs to the object it came from.
- *   - Plans and packages are immutable: any number of threads may use one at the same time.
- *   - A child made by fork may go on executing plans for the CPU, on the caller's thread alone. It makes
- * plans of its own only if no thread of the parent was making one, or loading any library, at the moment of
- * the fork. Of CUDA it can use nothing once the parent has: no driver survives a fork.
- *   - No function throws, exits or prints; no environment variable changes a result.
+ *   - An object lives as long as objects made from it need it, so objects may be destroyed in any order. This
+ * does not hold for work on a CUDA stream: destroy its plan and state only after the work has ended, and
+ * after the last replay of a graph that captured it. Destroying NULL does nothing. A string that a function
+ * returns belongs to the object it came from, and is valid as long as the object.
+ *   - Contexts, packages and plans are thread-safe: any number of threads may use one at the same time. A
+ * state is not: its caller orders all uses of one.
+ *   - A child made by fork may continue to execute plans for the CPU, on the caller's thread alone. It may
+ * create plans only if no thread of the parent was creating one, or loading any library, at the moment of the
+ * fork. It cannot use CUDA if the parent has used it: the driver does not support that.
+ *   - No function throws, exits or prints. No environment variable changes a result.
  *   - All sizes are 64-bit. Text is UTF-8.
  *
  * docs/c-api.md explains the API with examples.
@@ -59,27 +61,27 @@ extern "C" {
 /** The numbers are those of absl::StatusCode. */
 typedef enum normc_status {
   NORMC_OK = 0,
-  NORMC_INVALID_ARGUMENT = 3,    /**< the call itself is wrong, whatever the state of the world */
+  NORMC_INVALID_ARGUMENT = 3,    /**< the call itself is wrong */
   NORMC_NOT_FOUND = 5,           /**< no such file, problem, field or number */
   NORMC_RESOURCE_EXHAUSTED = 8,  /**< out of memory or file descriptors */
-  NORMC_FAILED_PRECONDITION = 9, /**< right in itself, not for this plan, processor or library version */
-  NORMC_ABORTED = 10,      /**< the host's parallel_for, or a CUDA launch, gave up: outputs are undefined */
-  NORMC_OUT_OF_RANGE = 11, /**< an index past the end; how a loop over fields ends */
-  NORMC_INTERNAL = 13,     /**< our mistake; please report it */
+  NORMC_FAILED_PRECONDITION = 9, /**< valid, but not for this plan, processor or library version */
+  NORMC_ABORTED = 10,      /**< the host's parallel_for, or a CUDA launch, failed: outputs are undefined */
+  NORMC_OUT_OF_RANGE = 11, /**< an index past the end; ends a loop over fields */
+  NORMC_INTERNAL = 13,     /**< a fault of normc; please report it */
   NORMC_DATA_LOSS = 15     /**< a package that is truncated, altered or not a package */
 } normc_status;
 
-/** "INVALID_ARGUMENT" and so on; "UNKNOWN" for any other number. */
+/** Returns "INVALID_ARGUMENT" and so on; "UNKNOWN" for any other number. The string is static. */
 NORMC_API const char* normc_status_name(normc_status status);
 
-/** The sentence that belongs to the last failure on this thread; "" before the first. Valid until the
- * next failure on this thread. */
+/** Returns the sentence about the last failure on this thread; "" before the first. Valid until the next
+ * failure on this thread. */
 NORMC_API const char* normc_last_error(void);
 
-/** The version of the library, "0.1.0". */
+/** Returns the version of the library, "0.1.0". */
 NORMC_API const char* normc_version(void);
 
-/** The newest instruction set of this processor and operating system that packages know: "x86-64-v4-bf16"
+/** Returns the newest instruction set that this processor and operating system support: "x86-64-v4-bf16"
  * (with AVX512_BF16), "x86-64-v4", "x86-64-v3", "aarch64" (with the arithmetic in half precision of ARMv8.2),
  * or "none". */
 NORMC_API const char* normc_cpu_isa(void);
@@ -92,57 +94,58 @@ typedef struct normc_context normc_context;
 /** One task of a parallel_for. */
 typedef void (*normc_task)(void* data, int64_t index);
 
-/** How a host lends its threads: calls task(data, i) exactly once for every i in [0, count), on any
- * threads and in any order, returns when all have returned, and returns 0. Running them one after another
- * on the caller's thread is right too. Any other return value makes execute return NORMC_ABORTED; it must
- * not throw. Tasks never wait for each other, and results do not depend on how many run at once. */
+/** A host's function that runs tasks on its threads. It calls task(data, i) exactly once for every i in
+ * [0, count), on any threads and in any order, returns after all have returned, and returns 0. It may run
+ * them one after another on the caller's thread. Any other return value makes execute return NORMC_ABORTED.
+ * It must not throw. Tasks never wait for each other, and results do not depend on how many run at once. */
 typedef int (*normc_parallel_for)(void* ctx, int64_t count, normc_task task, void* data);
 
-/** Takes one line of information, without a newline, on any thread. For people; the API never needs it. */
+/** Receives one line of information for people, without a newline, on any thread. */
 typedef void (*normc_log)(void* ctx, const char* line);
 
 /** Services that a host may offer to a context; each may be absent. */
 typedef struct normc_context_options {
   size_t struct_size;              /**< sizeof of this struct */
-  normc_parallel_for parallel_for; /**< NULL: threads of our own, begun when first needed */
+  normc_parallel_for parallel_for; /**< NULL: the library's own threads, begun when first needed */
   void* parallel_for_ctx;          /**< first argument of `parallel_for` */
-  normc_log log;                   /**< NULL: silence */
+  normc_log log;                   /**< NULL: no log */
   void* log_ctx;                   /**< first argument of `log` */
-  int32_t
-      max_threads; /**< for each execute; 0: as many as the process may use; 1: the caller's thread alone */
-  const char*
-      cuda_library; /**< the CUDA driver; NULL: "libcuda.so.1". Opened when a device is first wanted */
+  /** The most threads of each execute. 0: as many as the process may use; 1: the caller's thread alone. */
+  int32_t max_threads;
+  /** The CUDA driver; NULL: "libcuda.so.1". Opened when a device is first requested. */
+  const char* cuda_library;
 } normc_context_options;
 
-/** Makes a context. `options` may be NULL. */
+/** Creates a context. `options` may be NULL; they are copied, but their functions and pointers are used until
+ * the context and all objects made from it are destroyed. */
 NORMC_API normc_status normc_context_create(const normc_context_options* options, normc_context** context);
 /** Destroys a context; NULL does nothing. */
 NORMC_API void normc_context_destroy(normc_context* context);
 
-/** The CUDA devices. Fails where there is no driver or no device, and says what is missing. */
+/** Gives the number of CUDA devices. Fails if there is no driver or no device, and says what is missing. */
 NORMC_API normc_status normc_cuda_device_count(normc_context* context, int32_t* count);
 
-/** Facts about one, as the driver gives them; 0 where it does not know. */
+/** Facts about a device, as the driver gives them; 0 for what the driver does not know. */
 typedef struct normc_cuda_device {
   size_t struct_size;                 /**< sizeof of this struct */
   char name[256];                     /**< zero-terminated */
   int32_t compute_major,              /**< of the compute capability: 9 of sm_90 */
       compute_minor;                  /**< 0 of sm_90 */
-  int32_t driver_version;             /**< the newest CUDA it is for; 12080 is 12.8 */
-  int32_t multiprocessors;            /**< how many there are */
-  int32_t threads_per_multiprocessor, /**< the most that run at once */
-      registers_per_multiprocessor;   /**< of 32 bits */
-  int32_t clock_khz,                  /**< of the multiprocessors */
-      memory_clock_khz,               /**< of the memory */
-      memory_bus_bits;                /**< width of the memory bus */
+  int32_t driver_version;             /**< the newest CUDA that the driver supports; 12080 is 12.8 */
+  int32_t multiprocessors;            /**< number of multiprocessors */
+  int32_t threads_per_multiprocessor, /**< the most threads that run at once */
+      registers_per_multiprocessor;   /**< registers of 32 bits */
+  int32_t clock_khz,                  /**< clock of the multiprocessors */
+      memory_clock_khz,               /**< clock of the memory */
+      memory_bus_bits;                /**< width of the memory bus, in bits */
   int32_t reserved;                   /**< 0 */
-  int64_t memory_bytes,               /**< of the device */
+  int64_t memory_bytes,               /**< memory of the device */
       l2_bytes;                       /**< second-level cache */
   int64_t shared_per_multiprocessor;  /**< bytes of shared memory */
-  int64_t shared_per_block;           /**< the most that a kernel can ask for */
+  int64_t shared_per_block;           /**< the most bytes of shared memory that a kernel can request */
 } normc_cuda_device;
 
-/** Device `index` of those counted, 0 to count - 1. */
+/** Describes device `index`, from 0 to the count of normc_cuda_device_count - 1. */
 NORMC_API normc_status normc_cuda_device_info(normc_context* context, int32_t index,
                                               normc_cuda_device* device);
 
@@ -151,21 +154,22 @@ NORMC_API normc_status normc_cuda_device_info(normc_context* context, int32_t in
 /** An open package. */
 typedef struct normc_package normc_package;
 
-/** Opens a package and checks its form, its sizes and the hash of its manifest; the hash of a blob of code is
- * checked when a plan first needs it. The file stays open, so it may be replaced (renamed over) meanwhile.
- * Opening a package means trusting its author: it holds machine code. */
+/** Opens a package, and checks its form, its sizes and the hash of its manifest. The hash of a blob of code
+ * is checked when a plan first needs the blob. The file stays open, so another file may be renamed over it.
+ * NORMC_DATA_LOSS: the file is damaged, or no package. NORMC_FAILED_PRECONDITION: its format is of another
+ * version. A package holds machine code: open only packages whose author you trust. */
 NORMC_API normc_status normc_package_open(normc_context* context, const char* path, normc_package** package);
 
-/** The same for a package in memory, which is copied. */
+/** Opens a package of `bytes` bytes in memory, which is copied; otherwise as normc_package_open. */
 NORMC_API normc_status normc_package_open_memory(normc_context* context, const void* data, size_t bytes,
                                                  normc_package** package);
 /** Destroys a package; NULL does nothing. */
 NORMC_API void normc_package_destroy(normc_package* package);
 
-/** The manifest, as JSON (docs/package-format.md); zero-terminated. */
+/** Gives the manifest, as zero-terminated JSON (docs/package-format.md). */
 NORMC_API normc_status normc_package_manifest(const normc_package* package, const char** json);
 
-/** Checks the hash of every blob, as plan creation would. */
+/** Checks the hash of every blob, as plan creation does. NORMC_DATA_LOSS: the hash of a blob is wrong. */
 NORMC_API normc_status normc_package_verify(const normc_package* package);
 
 /* ------------------------------------------------------------------ plan -- */
@@ -175,30 +179,32 @@ typedef struct normc_plan normc_plan;
 
 /** Treatment of denormal numbers by CPU kernels. */
 typedef enum normc_denormals {
-  NORMC_DENORMALS_FLUSH =
-      0, /**< as zero, in the kernels only: the host's mode is restored. CUDA kernels keep them */
-  NORMC_DENORMALS_KEEP = 1 /**< computed with as they are */
+  /** Denormals count as zero, in the kernels only: the host's mode is restored. CUDA kernels keep denormals.
+   */
+  NORMC_DENORMALS_FLUSH = 0,
+  NORMC_DENORMALS_KEEP = 1 /**< denormals are kept */
 } normc_denormals;
 
-/** When outputs as large as x are read again. Large ones go past the caches where that pays, from the
- * `stream_bytes` of the kernel on; the host knows better. Changes no result. Kernels without that number,
- * CUDA's among them, ignore it. */
+/** When outputs as large as x are read again. Kernels store outputs of at least `stream_bytes` (a number of
+ * the kernel) with non-temporal stores, which do not fill the caches. A host that knows its next operation
+ * can decide better. This changes no result. Kernels without that number, such as those for CUDA, ignore it.
+ */
 typedef enum normc_output_reuse {
   NORMC_OUTPUT_REUSE_UNKNOWN = 0, /**< decided by size */
-  NORMC_OUTPUT_REUSE_SOON = 1,    /**< by the next operation: they stay in the caches */
-  NORMC_OUTPUT_REUSE_LATE = 2     /**< not before the caches hold something else */
+  NORMC_OUTPUT_REUSE_SOON = 1,    /**< by the next operation: ordinary stores */
+  NORMC_OUTPUT_REUSE_LATE = 2     /**< after the caches hold something else: non-temporal stores */
 } normc_output_reuse;
 
 /** The value of one number of the spec: "epsilon", "decay", "warmup_steps", ... */
 typedef struct normc_number {
-  const char* name; /**< as the spec calls it */
-  double value;     /**< in place of the default */
+  const char* name; /**< its name in the spec */
+  double value;     /**< replaces the default */
 } normc_number;
 
 /** The request that a plan is made for. */
 typedef struct normc_request {
   size_t struct_size; /**< sizeof of this struct */
-  /** The computation: the canonical text of a problem.
+  /** The canonical text of a problem.
    * @code{.unparsed}
    *   NORM:ENTRY@DTYPE[SHAPE]{OPTIONS}, e.g.
    *   layer_norm:forward@f32[*x1024]           rows x features
@@ -206,55 +212,58 @@ typedef struct normc_request {
    *   batch_norm:backward@f16[*x64x*]{layout=channels_first}   segments x features x rows
    *   power_norm_released:forward@f32[*x1024]{heads=16,mask,params=bf16}
    * @endcode
-   * A size is a number, or * for any. A kernel for any number of features serves a given one too. A number
-   * that the groups of a norm do not divide is refused: here, or where a plan for any number first learns it.
+   * A size is a number, or * for any. A kernel for any number of features serves a given number too. The
+   * groups of a norm have to divide the number of features: plan creation checks that, or, if the plan is for
+   * any number, the functions that are given one.
    */
   const char* problem;
-  const char* isa_cap; /**< no newer instruction set than this, e.g. "x86-64-v3" or "sm_80"; NULL: no cap */
+  const char* isa_cap; /**< the newest instruction set to use, e.g. "x86-64-v3" or "sm_80"; NULL: no cap */
   normc_denormals denormals;   /**< ignored by CUDA plans */
-  int32_t max_threads;         /**< 0: what the context says; never more than that */
+  int32_t max_threads;         /**< 0: the context's; never more than the context's */
   const normc_number* numbers; /**< values that replace the defaults of the spec */
-  size_t number_count;         /**< of `numbers` */
-  /** Where to run, in DLPack's numbers: kDLCPU (or 0), or kDLCUDA with the number of the device. A CUDA plan
-   * knows neither threads nor denormals: its kernels keep those, whatever `denormals` says. */
+  size_t number_count;         /**< length of `numbers` */
+  /** The device, in DLPack's numbers: kDLCPU (or 0), or kDLCUDA with the number of the device in `device_id`.
+   * A CUDA plan ignores `max_threads` and `denormals`; its kernels keep denormals. */
   int32_t device_type;
-  int32_t device_id; /**< which of the devices of that type */
-  /** 1: warmup is over for good, so its phases are left out. On the CPU execute refuses a call whose step
-   * says otherwise; on CUDA the step lies on the device, and only the caller knows. */
+  int32_t device_id; /**< number of the device of that type */
+  /** 1: warmup is over, so its phases are left out. On the CPU execute fails if the step of a call is still
+   * in warmup. On CUDA the step is on the device, so execute cannot check it. */
   int32_t steady;
   int32_t output_reuse; /**< a normc_output_reuse */
-  /** 1: calls run one kernel, whatever sizes they have that `problem` leaves open. 0: where the package has a
-   * better one for few rows, say, calls of few rows run that. */
+  /** 1: all calls run one kernel, whatever their sizes. 0: if `problem` leaves sizes open and the package has
+   * a better kernel for some of them, e.g. for few rows, calls of these sizes run that one. */
   int32_t one_kernel;
   int32_t reserved; /**< 0 */
 } normc_request;
 
-/** Chooses a kernel, loads its code, checks everything that does not depend on a call. Never measures.
- * A CUDA plan belongs to the context that is current on this thread, if it is one of that device, and else to
- * the device's primary context. A context that is not primary outlives its plans and states. */
+/** Creates a plan: chooses a kernel, loads its code, and checks everything that does not depend on a call. It
+ * never measures. `request` and what it points to need not outlive the call. NORMC_NOT_FOUND: no kernel of
+ * the package serves the problem; NORMC_FAILED_PRECONDITION: not on this device. A CUDA plan belongs to the
+ * CUDA context that is current on this thread if that is one of the device, else to the device's primary
+ * context. A context that is not primary has to outlive its plans and states. */
 NORMC_API normc_status normc_plan_create(const normc_package* package, const normc_request* request,
                                          normc_plan** plan);
 /** Destroys a plan; NULL does nothing. */
 NORMC_API void normc_plan_destroy(normc_plan* plan);
 
-/** For people: the kernels, why they were chosen, which others were rejected and why, threads, numbers. */
+/** Gives a text for people: the kernels, why they were chosen, why others were rejected, threads, numbers. */
 NORMC_API normc_status normc_plan_describe(const normc_plan* plan, const char** text);
 
-/** The value of one number of the kernel that serves any call of the plan, by its name in the manifest: those
- * of the spec, as the request set them, and those that say from which size on a kernel takes a call for one
- * that caches do not hold. NORMC_NOT_FOUND where the kernel has no such number. */
+/** Gives the value of one number of the kernel that serves any call of the plan, by its name in the manifest:
+ * the numbers of the spec, as the request set them, and the sizes in bytes from which on a kernel assumes
+ * that a call does not fit in caches. NORMC_NOT_FOUND: the kernel has no such number. */
 NORMC_API normc_status normc_plan_number(const normc_plan* plan, const char* name, double* value);
 
 /** The sizes of one call. */
 typedef struct normc_sizes {
   size_t struct_size; /**< sizeof of this struct */
-  int64_t segments;   /**< for problems with three dimensions; others ignore it */
-  int64_t rows;       /**< of one segment */
-  int64_t features;   /**< 0: those of the plan's problem, if it gives them */
+  int64_t segments;   /**< only for problems with three dimensions; others ignore it */
+  int64_t rows;       /**< rows of one segment */
+  int64_t features;   /**< 0: the number in the plan's problem, if it has one */
 } normc_sizes;
 
-/** The kernel that calls of these sizes run, as an index into "kernels" of the manifest; `sizes` NULL: the
- * one that serves any call of the problem. */
+/** Gives the kernel that calls of these sizes run, as an index into "kernels" of the manifest; `sizes` NULL:
+ * the kernel that serves any call of the problem. */
 NORMC_API normc_status normc_plan_kernel(const normc_plan* plan, const normc_sizes* sizes, size_t* index);
 
 /** The type of a field. */
@@ -271,68 +280,72 @@ typedef enum normc_type {
 typedef struct normc_field {
   size_t struct_size;                  /**< sizeof of this struct */
   const char* name;                    /**< "psi2", "nu", "running_mean", "rstd", ... */
-  normc_type type;                     /**< of each element */
-  int32_t ndim;                        /**< 0: a single number */
+  normc_type type;                     /**< type of each element */
+  int32_t ndim;                        /**< number of dimensions; 0: a single number */
   int64_t shape[NORMC_MAX_FIELD_DIMS]; /**< `ndim` sizes */
   size_t offset;                       /**< in bytes from the start of the buffer; a multiple of 64 */
-  size_t bytes;                        /**< of all elements */
-  double init;                         /**< of a fresh state; 0 for saved statistics */
+  size_t bytes;                        /**< bytes of all elements */
+  double init;                         /**< its value in a fresh state; 0 for saved statistics */
 } normc_field;
 
-/** State: what a norm remembers from step to step. A flat buffer of the caller's, so it can be saved, copied,
- * checkpointed and sent around like any other array. 0 bytes and no fields for norms without state. */
+/** Gives the bytes of the state, which a norm carries from step to step. The state is a flat buffer of the
+ * caller, so it can be saved, copied and sent like any other array. It depends on the number of features
+ * only. 0 for norms without state. */
 NORMC_API normc_status normc_plan_state_bytes(const normc_plan* plan, const normc_sizes* sizes,
                                               size_t* bytes);
-/** Field `index` of the state; NORMC_OUT_OF_RANGE past the last. */
+/** Describes field `index` of the state; NORMC_OUT_OF_RANGE past the last. */
 NORMC_API normc_status normc_plan_state_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,
                                               normc_field* field);
-/** Writes a fresh state. `bytes` is what normc_plan_state_bytes says. For a CUDA plan `memory` is the
- * device's; the copy has happened on return, and is not ordered with the caller's streams. */
+/** Writes a fresh state. `bytes` has to be the number of normc_plan_state_bytes, and `memory` aligned to 8
+ * bytes. For a CUDA plan `memory` is on the device; the copy is complete on return, and not ordered with the
+ * caller's streams. */
 NORMC_API normc_status normc_plan_state_init(const normc_plan* plan, const normc_sizes* sizes, void* memory,
                                              size_t bytes);
 
-/** Saved statistics: what forward hands to its backward. Forward and backward plans of one norm, dtype and
- * shape agree on them, whatever kernels they chose; infer saves nothing, 0 bytes and no fields. */
+/** Gives the bytes of the saved statistics, which forward passes to its backward. Forward and backward plans
+ * of one norm, dtype and shape have the same layout, whichever kernels they chose. Infer saves nothing: 0
+ * bytes and no fields. */
 NORMC_API normc_status normc_plan_saved_bytes(const normc_plan* plan, const normc_sizes* sizes,
                                               size_t* bytes);
-/** Field `index` of the saved statistics; NORMC_OUT_OF_RANGE past the last. */
+/** Describes field `index` of the saved statistics; NORMC_OUT_OF_RANGE past the last. */
 NORMC_API normc_status normc_plan_saved_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,
                                               normc_field* field);
 
-/** Scratch that is enough for every call of these sizes, or of fewer segments or rows: ask once, for the most
- * that there will be. Any alignment will do; nothing is kept in it between calls; calls that run at the same
- * time need one each. Most calls need less, and say how much if they get too little. */
+/** Gives bytes of scratch that are enough for every call of these sizes, or of fewer segments or rows, so one
+ * query with the largest sizes is enough. A workspace may have any alignment, and holds nothing between
+ * calls. Calls that run at the same time need one each. Most calls need less; one that gets too little fails
+ * and says how much it needs. */
 NORMC_API normc_status normc_plan_workspace_bytes(const normc_plan* plan, const normc_sizes* sizes,
                                                   size_t* bytes);
 
 /* --------------------------------------------------------------- execute -- */
 
-/** A state whose memory belongs to the library. */
+/** A state whose memory the library owns. */
 typedef struct normc_state normc_state;
 
-/** The arguments of one call. Which ones a plan takes follows from its problem:
+/** The arguments of one call. The problem of a plan decides which ones it takes:
  *
  * @code{.unparsed}
- *              reads                                 writes (what may be NULL, in brackets)
+ *              reads                                 writes (in brackets: may be NULL)
  *   forward    x, scale, bias, mask, state_in        y, [saved], [state_out]
  *   backward   x, dy, scale, mask, state_in, saved   [dx], [dscale], [dbias], [state_out]
  *   infer      x, scale, bias, mask, state_in        y
  * @endcode
  *
- * as far as the norm has them. What is NULL is not computed; with state_out NULL the state does not change.
- * Where activations are recomputed, that is the first pass: the second, which updates, has to see the state
- * of before the step as well. Backward ignores inputs that it does not need; any other argument
- * that the plan does not take is refused, since it would silently have no effect.
+ * if the norm has them. An output that is NULL is not computed; if state_out is NULL the state does not
+ * change. A host that recomputes activations sets state_out to NULL in the first pass, so that the second
+ * pass, which updates the state, reads the same state as the first. Backward ignores inputs that it does not
+ * need. Any other argument that the plan does not take is an error, because it would have no effect.
  *
- * Tensors. x, y, dy, dx have one shape: rows x features, or what the problem says. Rows may come as several
- * dimensions if they can be walked with one stride: batch x time x features for a problem of two dimensions,
- * N x C x H x W for channels_first. The contiguous axis (features, or rows for channels_first) has stride 1;
- * the others any stride, in inputs even 0 or negative; strides of a tensor without elements mean nothing.
- * scale, bias, dscale, dbias: features, contiguous.
- * mask: the shape of x without features, 8-bit unsigned or bool, 1 for a real row and 0 for padding.
+ * Tensors. x, y, dy, dx have one shape: that of the problem, e.g. rows x features. Rows may be several
+ * dimensions if one stride leads through all of them: batch x time x features for a problem of two
+ * dimensions, N x C x H x W for channels_first. The contiguous axis (features, or rows for channels_first)
+ * has stride 1. The others have any stride, in inputs also 0 or negative. Strides of a tensor without
+ * elements are ignored. scale, bias, dscale, dbias: [features], contiguous. mask: the shape of x without
+ * features, 8-bit unsigned or bool, 1 for a real row and 0 for padding.
  *
  * Memory. y may be x, and dx may be dy, with the same strides; state_out may be state_in. Any other overlap
- * of something written with anything else is refused. state and saved are aligned to 8 bytes. */
+ * of written memory with an argument is an error. state and saved are aligned to 8 bytes. */
 typedef struct normc_args {
   size_t struct_size;     /**< sizeof of this struct */
   const DLTensor* x;      /**< input of forward, infer and backward */
@@ -351,52 +364,56 @@ typedef struct normc_args {
   void* saved;            /**< forward writes it, backward reads it */
   size_t saved_bytes;     /**< exactly normc_plan_saved_bytes */
   void* workspace;        /**< scratch memory */
-  size_t workspace_bytes; /**< at least what the call needs: normc_plan_workspace_bytes */
-  normc_state* state; /**< instead of state_in and state_out: read by all, written by forward and backward */
-  void* stream;       /**< NULL on a CPU; on CUDA a CUstream or cudaStream_t, NULL the default stream */
+  size_t workspace_bytes; /**< at least what the call needs (normc_plan_workspace_bytes) */
+  normc_state*
+      state;    /**< replaces state_in and state_out: all entries read it, forward and backward write it */
+  void* stream; /**< NULL on a CPU; on CUDA a CUstream or cudaStream_t, NULL: the default stream */
 } normc_args;
 
-/** Runs the plan. On a CPU it returns when all outputs are written. Allocates nothing, takes no lock, does no
- * I/O, and leaves the floating-point mode as it was. The caller orders calls on one state.
- * Results are bitwise the same for any number of threads.
+/** Executes the plan. On a CPU it returns when all outputs are written. It allocates nothing, takes no lock,
+ * does no I/O, and restores the floating-point mode. Any number of threads may execute one plan; the caller
+ * orders calls on one state. Results are bitwise equal for any number of threads. NORMC_INVALID_ARGUMENT: an
+ * argument breaks a rule of normc_args; NORMC_FAILED_PRECONDITION: the plan does not serve these sizes.
  *
- * On CUDA tensors, state, saved and workspace are memory of the plan's device, and execute only enqueues on
- * `stream`: copies within the device, and launches. It allocates nothing, waits for nothing and reads
- * nothing back, so it may be called while the stream is being captured into a graph; a replay reads step,
- * state and tensors at the addresses of the captured call. While it runs nobody else enqueues on the stream.
- * The context of the calling thread is restored. A kernel that fails on the device is seen by whoever waits
- * for the stream, and by later calls. */
+ * On CUDA, tensors, state, saved and workspace are memory of the plan's device, and execute only enqueues
+ * copies inside the device and launches on `stream`. It allocates nothing, waits for nothing and reads
+ * nothing back, so it may be called while the stream is captured into a graph. A replay reads step, state and
+ * tensors at the addresses of the captured call. No other thread may enqueue on the stream during the call.
+ * The CUDA context of the calling thread is restored. If a kernel fails on the device, the error is reported
+ * by the function that waits for the stream, and by later calls. */
 NORMC_API normc_status normc_execute(const normc_plan* plan, const normc_args* args);
 
 /* ---------------------------------------------------------- state object -- */
 
-/** Sugar for hosts that do not want to own the state's memory: the buffer, and what is needed to refuse it
- * where it does not belong. Made from any plan of a norm, used with all plans of that norm, dtype and number
- * of features, on the same device and in the same CUDA context (a green context is one of its own: there,
- * give the buffer as state_in and state_out).
+/** Creates a fresh state, for hosts that do not want to own its memory. A plan that the state does not fit
+ * refuses it. A state is made from any plan of a norm, and used with all plans of that norm, dtype and number
+ * of features, on the same device and in the same CUDA context. (A green context is a context of its own:
+ * there, pass the buffer as state_in and state_out.) `features` 0: the number in the plan's problem. A state
+ * is not thread-safe.
  *
- * The buffer of a CUDA plan's state is the device's. The functions below then copy on the default stream and
- * wait for it; whoever uses the state on other streams waits for those first. They are not for a capture, but
- * normc_state_destroy may be called during one, as normc_plan_create and normc_plan_destroy may. */
+ * The buffer of a CUDA plan's state is on the device. The functions below then copy on the default stream and
+ * wait for it. A caller that uses the state on other streams waits for these first. The functions must not be
+ * called during a capture, except normc_state_destroy (normc_plan_create and normc_plan_destroy may be called
+ * too). */
 NORMC_API normc_status normc_state_create(const normc_plan* plan, int64_t features, normc_state** state);
 /** Destroys a state; NULL does nothing. */
 NORMC_API void normc_state_destroy(normc_state* state);
 
-/** Back to a fresh state. */
+/** Sets every field to its initial value. */
 NORMC_API normc_status normc_state_init(normc_state* state);
 
-/** The buffer itself, e.g. to save it; 64-byte aligned. */
+/** Gives the buffer of the state, e.g. to save it, and its bytes; aligned to 64 bytes. */
 NORMC_API normc_status normc_state_data(normc_state* state, void** data, size_t* bytes);
 
-/** Field `index` of the state; NORMC_OUT_OF_RANGE past the last. */
+/** Describes field `index` of the state; NORMC_OUT_OF_RANGE past the last. */
 NORMC_API normc_status normc_state_field(const normc_state* state, size_t index, normc_field* field);
 
-/** Copies one field out, by name; `bytes` must be the field's. */
+/** Copies one field to `data` of the host; `bytes` must be the field's. NORMC_NOT_FOUND: no such field. */
 NORMC_API normc_status normc_state_get(const normc_state* state, const char* field, void* data, size_t bytes);
-/** Copies one field in, by name; `bytes` must be the field's. */
+/** Copies one field from `data` of the host; `bytes` must be the field's. NORMC_NOT_FOUND: no such field. */
 NORMC_API normc_status normc_state_set(normc_state* state, const char* field, const void* data, size_t bytes);
 
-/** Copies a state. Both must be states of the same norm, dtype and number of features; they may lie on
+/** Copies a state. Both must be states of the same norm, dtype and number of features; they may be on
  * different devices. */
 NORMC_API normc_status normc_state_copy(normc_state* to, const normc_state* from);
 

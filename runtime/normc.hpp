@@ -1,5 +1,5 @@
 /// @file
-/// normc runtime for C++17: the C API with owners, exceptions and containers.
+/// normc runtime for C++17: the C API with owning objects, exceptions and containers.
 ///
 /// @code
 ///   using namespace normc::host;
@@ -11,7 +11,8 @@
 ///   forward(call);
 /// @endcode
 ///
-/// Header only: it adds nothing to the library's ABI, and normc.h says what everything means.
+/// Header only: it adds nothing to the library's ABI. Functions throw Error if the C function that they call
+/// fails; normc.h documents each function, its shapes, units, errors and thread-safety.
 #ifndef NORMC_HPP
 #define NORMC_HPP
 
@@ -31,7 +32,7 @@
 /// The C++ API.
 namespace normc::host {
 
-/// A call that failed: its status, and the library's sentence about it.
+/// A failed call: its status, and the library's sentence about it.
 class Error : public std::runtime_error {
  public:
   /// Takes the message of the last failure on this thread.
@@ -56,7 +57,7 @@ struct Destroy {
 template <typename T, void (*destroy)(T*)>
 using Owner = std::unique_ptr<T, Destroy<T, destroy>>;
 
-/// All fields of `query(index, &field)`.
+/// Returns all fields of `query(index, &field)`.
 template <typename Query>
 std::vector<normc_field> fields(Query query) {
   std::vector<normc_field> result;
@@ -71,39 +72,39 @@ std::vector<normc_field> fields(Query query) {
 }
 }  // namespace detail
 
-/// Owns a normc_context.
+/// Owns a normc_context. Thread-safe.
 class Context {
  public:
-  /// With the defaults of normc_context_options.
+  /// Creates a context with the defaults of normc_context_options.
   Context() : Context(normc_context_options{}) {}
-  /// With these options; struct_size need not be set.
+  /// Creates a context with these options; struct_size need not be set.
   explicit Context(normc_context_options options) {
     options.struct_size = sizeof options;
     normc_context* made;
     check(normc_context_create(&options, &made));
     owner_.reset(made);
   }
-  /// How many CUDA devices there are.
+  /// Returns the number of CUDA devices. Throws if there is no driver or no device.
   int cudaDevices() const {
     std::int32_t count;
     check(normc_cuda_device_count(get(), &count));
     return count;
   }
-  /// Facts about one of them.
+  /// Returns facts about a device, 0 to cudaDevices() - 1.
   normc_cuda_device cudaDevice(int index) const {
     normc_cuda_device device = {};
     device.struct_size = sizeof device;
     check(normc_cuda_device_info(get(), index, &device));
     return device;
   }
-  /// The object of the C API.
+  /// Returns the object of the C API.
   normc_context* get() const { return owner_.get(); }
 
  private:
   detail::Owner<normc_context, normc_context_destroy> owner_;
 };
 
-/// Options of a plan for a CUDA device: `Plan(package, problem, onCuda(0))`.
+/// Returns the options of a plan for a CUDA device: `Plan(package, problem, onCuda(0))`.
 inline normc_request onCuda(int device = 0) {
   normc_request request = {};
   request.device_type = kDLCUDA;
@@ -111,30 +112,30 @@ inline normc_request onCuda(int device = 0) {
   return request;
 }
 
-/// Owns a normc_package.
+/// Owns a normc_package. Thread-safe.
 class Package {
  public:
-  /// Opens a file.
+  /// Opens a file. A package holds machine code: open only packages whose author you trust.
   Package(const Context& context, const std::string& path) {
     normc_package* made;
     check(normc_package_open(context.get(), path.c_str(), &made));
     owner_.reset(made);
   }
-  /// Opens a package in memory, which is copied.
+  /// Opens a package of `bytes` bytes in memory, which is copied.
   Package(const Context& context, const void* data, std::size_t bytes) {
     normc_package* made;
     check(normc_package_open_memory(context.get(), data, bytes, &made));
     owner_.reset(made);
   }
-  /// The manifest, as JSON.
+  /// Returns the manifest, as JSON.
   std::string manifest() const {
     const char* json;
     check(normc_package_manifest(get(), &json));
     return json;
   }
-  /// Checks the hash of every blob.
+  /// Checks the hash of every blob; throws if one is wrong.
   void verify() const { check(normc_package_verify(get())); }
-  /// The object of the C API.
+  /// Returns the object of the C API.
   normc_package* get() const { return owner_.get(); }
 
  private:
@@ -163,16 +164,17 @@ constexpr DLDataType dtypeOf<std::uint8_t>() {
   return {kDLUInt, 8, 1};
 }
 
-/// A view of memory of the host, or of a CUDA device; empty by default, which stands for an argument that is
-/// left out. Owns no elements, but sizes and strides. Without strides: compact. Strides are in elements.
+/// A view of memory of the host or of a CUDA device. An empty Tensor is an argument that is left out. It owns
+/// sizes and strides, but no elements. Strides are in elements; without strides the tensor is compact.
 class Tensor {
  public:
   static constexpr int kMaxDims = 16;  ///< the most dimensions
 
   /// An argument that is left out.
   Tensor() = default;
-  /// Of float, double or std::uint8_t: `Tensor(x, {rows, 1024})`. All constructors throw std::invalid_argument for more
-  /// than 16 dimensions and for strides that are not one for each.
+  /// A tensor of float, double or std::uint8_t: `Tensor(x, {rows, 1024})`. All constructors throw
+  /// std::invalid_argument for more than 16 dimensions, and if the number of strides is neither 0 nor the
+  /// number of dimensions.
   template <typename T>
   Tensor(T* data, std::initializer_list<std::int64_t> shape, std::initializer_list<std::int64_t> strides = {})
       : Tensor(data, dtypeOf<std::remove_const_t<T>>(), shape, strides) {}
@@ -181,7 +183,7 @@ class Tensor {
          std::initializer_list<std::int64_t> strides = {})
       : Tensor(data, dtype, shape.begin(), shape.size(), strides.begin(), strides.size()) {}
 
-  /// Of a rank that is known when the program runs.
+  /// A tensor whose rank is known at run time.
   template <typename T>
   Tensor(T* data, const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides = {})
       : Tensor(data, dtypeOf<std::remove_const_t<T>>(), shape, strides) {}
@@ -189,7 +191,7 @@ class Tensor {
   Tensor(const void* data, DLDataType dtype, const std::vector<std::int64_t>& shape,
          const std::vector<std::int64_t>& strides = {})
       : Tensor(data, dtype, shape.data(), shape.size(), strides.data(), strides.size()) {}
-  /// With sizes and strides as arrays.
+  /// A tensor with sizes and strides as arrays of `dimensions` elements.
   template <typename T>
   Tensor(T* data, const std::int64_t* shape, int dimensions, const std::int64_t* strides = nullptr)
       : Tensor(data, dtypeOf<std::remove_const_t<T>>(), shape, dimensions, strides) {}
@@ -198,23 +200,23 @@ class Tensor {
          const std::int64_t* strides = nullptr)
       : Tensor(data, dtype, shape, counted(dimensions), strides, strides ? counted(dimensions) : 0) {}
 
-  /// What another library hands over, on any device. Sizes and strides are copied.
+  /// A tensor of another library, on any device. Sizes and strides are copied.
   Tensor(const DLTensor& view) : Tensor(view.data, view.dtype, view.shape, view.ndim, view.strides) {
     device_ = view.device;
     byteOffset_ = view.byte_offset;
   }
 
-  /// The same for memory of a CUDA device.
+  /// Returns the same view for memory of a CUDA device.
   Tensor onCuda(int device = 0) const {
     Tensor result = *this;
     result.device_ = {kDLCUDA, device};
     return result;
   }
 
-  /// Whether it stands for an argument that is left out.
+  /// True for an argument that is left out.
   bool empty() const { return ndim_ < 0; }
 
-  /// The view for one call: it points into this Tensor.
+  /// Returns the view for one call. It points into this Tensor.
   DLTensor dlpack() const {
     DLTensor view = {};
     view.data = data_;
@@ -234,11 +236,11 @@ class Tensor {
     if (dimensions > kMaxDims || (strideCount != 0 && strideCount != dimensions))
       throw std::invalid_argument("a Tensor has at most 16 dimensions, and one stride for each or none");
     std::copy_n(shape, dimensions, shape_.begin());
-    std::uint64_t stride = 1;  // may wrap: a shape that no memory holds is the library's to refuse
+    std::uint64_t stride = 1;  // may wrap: the library rejects shapes that no memory holds
     for (int i = ndim_; i-- > 0; stride *= static_cast<std::uint64_t>(shape_[i])) strides_[i] = static_cast<std::int64_t>(stride);
     std::copy_n(strides, strideCount, strides_.begin());
   }
-  /// A negative number is as wrong as one that is too large.
+  /// A negative number becomes one that is too large, and is rejected as such.
   static std::size_t counted(int dimensions) { return static_cast<std::size_t>(dimensions); }
 
   void* data_ = nullptr;
@@ -252,7 +254,7 @@ class Tensor {
 /// A flat buffer: a state, saved statistics, a workspace.
 struct Buffer {
   void* data = nullptr;   ///< null: left out
-  std::size_t bytes = 0;  ///< its length
+  std::size_t bytes = 0;  ///< length in bytes
 
   /// An argument that is left out.
   Buffer() = default;
@@ -265,7 +267,8 @@ struct Buffer {
 
 class State;
 
-/// The arguments of one call, by name; what is empty is left out.
+/// The arguments of one call, by name. Empty ones are left out. normc_args says which shapes they have and
+/// what they may share.
 struct Call {
   Tensor x,                ///< as in normc_args
       y,                   ///< as in normc_args
@@ -284,13 +287,13 @@ struct Call {
   void* stream = nullptr;  ///< of CUDA
 };
 
-/// Owns a normc_plan.
+/// Owns a normc_plan. Thread-safe: any number of threads may execute one plan.
 class Plan {
  public:
   /// A plan for the CPU, with the defaults of normc_request.
   Plan(const Package& package, const std::string& problem) : Plan(package, problem, normc_request{}) {}
-  /// `options` may name a device, cap the instruction set, limit threads or set numbers; struct_size and
-  /// problem need not be set.
+  /// A plan with options: a device, the newest instruction set, the number of threads, numbers. struct_size
+  /// and problem need not be set.
   Plan(const Package& package, const std::string& problem, normc_request options) {
     options.struct_size = sizeof options;
     options.problem = problem.c_str();
@@ -299,45 +302,45 @@ class Plan {
     owner_.reset(made);
   }
 
-  /// Which kernels, and why.
+  /// Returns a text for people: the kernels, and why they were chosen.
   std::string describe() const {
     const char* text;
     check(normc_plan_describe(get(), &text));
     return text;
   }
-  /// The kernel that serves any call, as an index into the manifest's "kernels".
+  /// Returns the kernel that serves any call, as an index into the manifest's "kernels".
   std::size_t kernel() const { return kernelFor(nullptr); }
-  /// The kernel that calls of these sizes run.
+  /// Returns the kernel that calls of these sizes run.
   std::size_t kernel(const normc_sizes& of) const { return kernelFor(&of); }
-  /// Bytes of the state; 0 features: those of the problem.
+  /// Returns the bytes of the state. `features` 0: the number in the problem.
   std::size_t stateBytes(std::int64_t features = 0) const {
     return bytes(normc_plan_state_bytes, sizes(1, 0, features));
   }
-  /// Bytes of the saved statistics of a call.
+  /// Returns the bytes of the saved statistics of a call.
   std::size_t savedBytes(const normc_sizes& of) const { return bytes(normc_plan_saved_bytes, of); }
-  /// Bytes of workspace that are enough for such calls.
+  /// Returns bytes of workspace that are enough for calls of these sizes, or of fewer segments or rows.
   std::size_t workspaceBytes(const normc_sizes& of) const { return bytes(normc_plan_workspace_bytes, of); }
-  /// The fields of the state.
+  /// Returns the fields of the state. `features` 0: the number in the problem.
   std::vector<normc_field> stateFields(std::int64_t features = 0) const {
     return fields(normc_plan_state_field, sizes(1, 0, features));
   }
-  /// The fields of the saved statistics.
+  /// Returns the fields of the saved statistics.
   std::vector<normc_field> savedFields(const normc_sizes& of) const {
     return fields(normc_plan_saved_field, of);
   }
 
-  /// The value of one number of the kernel that serves any call.
+  /// Returns the value of one number of the kernel that serves any call.
   double number(const std::string& name) const {
     double value;
     check(normc_plan_number(get(), name.c_str(), &value));
     return value;
   }
-  /// Executes the call.
+  /// Executes the call: normc_execute.
   void operator()(const Call& call) const;
-  /// The object of the C API.
+  /// Returns the object of the C API.
   normc_plan* get() const { return owner_.get(); }
 
-  /// The sizes of a call; 0 features: those of the problem.
+  /// Returns the sizes of a call. `features` 0: the number in the problem.
   static normc_sizes sizes(std::int64_t segments, std::int64_t rows, std::int64_t features) {
     return {sizeof(normc_sizes), segments, rows, features};
   }
@@ -362,40 +365,42 @@ class Plan {
   detail::Owner<normc_plan, normc_plan_destroy> owner_;
 };
 
-/// Owns a normc_state.
+/// Owns a normc_state. The caller orders all uses of one.
 class State {
  public:
-  /// A fresh state of the plan's norm; 0 features: those of the problem.
+  /// A fresh state of the plan's norm. `features` 0: the number in the problem.
   explicit State(const Plan& plan, std::int64_t features = 0) {
     normc_state* made;
     check(normc_state_create(plan.get(), features, &made));
     owner_.reset(made);
   }
-  /// Back to a fresh state.
+  /// Sets every field to its initial value.
   void reset() { check(normc_state_init(get())); }
-  /// The memory of the state.
+  /// Returns the memory of the state, which the State owns.
   Buffer buffer() const {
     Buffer result;
     check(normc_state_data(get(), &result.data, &result.bytes));
     return result;
   }
-  /// Its fields.
+  /// Returns the fields of the state.
   std::vector<normc_field> fields() const {
     return detail::fields([&](std::size_t index, normc_field* field) { return normc_state_field(get(), index, field); });
   }
-  /// Copies a field out.
+  /// Copies a field of `count` elements to memory of the host. Throws if there is no such field, or its bytes
+  /// differ.
   template <typename T>
   void read(const char* field, T* values, std::size_t count) const {
     check(normc_state_get(get(), field, values, count * sizeof(T)));
   }
-  /// Copies a field in.
+  /// Copies a field of `count` elements from memory of the host. Throws if there is no such field, or its
+  /// bytes differ.
   template <typename T>
   void write(const char* field, const T* values, std::size_t count) {
     check(normc_state_set(get(), field, values, count * sizeof(T)));
   }
-  /// Copies a state of the same norm, type and number of features.
+  /// Copies a state of the same norm, type and number of features, on any device.
   void copyFrom(const State& other) { check(normc_state_copy(get(), other.get())); }
-  /// The object of the C API.
+  /// Returns the object of the C API.
   normc_state* get() const { return owner_.get(); }
 
  private:

@@ -11,25 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "autotune/gate/CudaDevice.h"
+#include "autotune/gate/GuardedArguments.h"
 #include "dsl/Reference.h"
-#include "runtime/normc.h"
 
 namespace normc::gate {
-
-struct Placement {
-  int64_t rowPadding = 0;      ///< elements between two rows (two channels where they come first)
-  int64_t segmentPadding = 0;  ///< elements between two segments, beyond that
-  int64_t misalign = 0;        ///< elements by which a buffer's address is off a cache line
-  int64_t skew = 0;            ///< the same, of outputs beyond inputs
-  bool reversed = false;       ///< inputs whose rows (channels) lie one before the other
-  bool inPlace = false;        ///< y is x, dx is dy
-  bool stateInPlace = true;    ///< state_out is state_in
-  /// Of the host: each buffer ends at a page that nobody may touch, so that reading past it ends the process,
-  /// too. For a process that may end.
-  bool guardPages = false;
-  std::vector<std::string> leaveOut;  ///< of dx, dscale, dbias, saved, state_out
-};
 
 struct CallResult {
   /// As ReferenceResult::outputs, values only, in logical order.

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "dsl/Tolerance.h"
+#include "runtime/abi/Numbers.h"
 
 namespace normc::gate {
 
@@ -129,8 +130,8 @@ Verdict judge(const normc_plan* plan, const Problem& problem, const Question& qu
 
 std::vector<normc_number> numbersOfLargeCalls(const normc_plan* plan) {
   double bytes;
-  if (normc_plan_number(plan, "large_bytes", &bytes) != NORMC_OK) return {};
-  return {{"large_bytes", 0}, {"stream_bytes", 0}};
+  if (normc_plan_number(plan, kLargeNumber.data(), &bytes) != NORMC_OK) return {};
+  return {{kLargeNumber.data(), 0}, {kStreamNumber.data(), 0}};
 }
 
 /// Of a segment of a trial.
@@ -160,8 +161,12 @@ std::vector<Trial> standardTrials(const Problem& problem, int64_t features) {
   if (problem.entry == Entry::Forward)
     trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = {"saved", "state_out"}}});
   if (problem.entry == Entry::Backward) {
-    trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = {"dx"}}});
-    trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = {"dscale", "dbias", "state_out"}}});
+    std::vector<std::string> wide, others;
+    for (const TensorInfo& each : kTensorTable)
+      if (each.mayBeLeftOut()) (isXSized(each.tensor) ? wide : others).emplace_back(each.name);
+    others.emplace_back("state_out");
+    trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = wide}});
+    trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = others}});
   }
   return trials;
 }

@@ -1,11 +1,7 @@
 #include "autotune/measure/Buffers.h"
 
-#include <algorithm>
 #include <cstring>
 #include <string_view>
-
-#include "dsl/HardInputs.h"
-#include "runtime/abi/DlType.h"
 
 namespace normc::measure {
 namespace {
@@ -13,101 +9,18 @@ namespace {
 /// Past every warmup.
 constexpr int64_t kSteps = 10000;
 
-Memory filled(DType type, int64_t count, uint64_t seed, float mean, float sigma) {
-  Memory memory(count * bytes(type));
-  fill(memory, type, count, seed, mean, sigma);
-  return memory;
-}
-
-host::Buffer bufferOf(const Held& memory) {
-  return memory.bytes() ? host::Buffer(memory.data(), size_t(memory.bytes())) : host::Buffer();
-}
-
-}  // namespace
-
-int64_t Buffers::bytesOfSet(const Problem& problem, const Extents& e) {
-  return (problem.entry == Entry::Backward ? 3 : 2) * e.totalRows() * e.features * bytes(problem.data);
-}
-
-Held::Held(Memory host, const gate::CudaDevice* device) {
-  if (!device || host.bytes() == 0) {
-    host_ = std::move(host);
-    return;
-  }
-  device_ = gate::CudaMemory(*device, host.bytes());
-  device->upload(device_.address(), host.data(), host.bytes());
-  device->synchronize();
-}
-
-Held::Held(const Memory& pattern, int64_t bytes, const gate::CudaDevice& device) : device_(device, bytes) {
-  const int64_t have = std::min(bytes, pattern.bytes());
-  device.upload(device_.address(), pattern.data(), have);
-  device.repeat(device_.address(), have, bytes);
-  device.synchronize();
-}
-
-Held Buffers::held(Memory memory) const {
-  return Held(scatter_ && !device_ ? scattered(memory, scatter_) : std::move(memory), device_);
-}
-
-/// X-sized, about N(0,1). What repeats on a device is no whole number of rows.
-Held Buffers::tensor(uint64_t seed) const {
-  constexpr int64_t kPattern = (1 << 20) - 3;
-  const int64_t elements = extents_.totalRows() * extents_.features;
-  if (!device_ || elements <= kPattern) return held(filled(problem_.data, elements, seed, 0, 1));
-  return Held(filled(problem_.data, kPattern, seed, 0, 1), elements * bytes(problem_.data), *device_);
-}
-
-Buffers::Buffers(const host::Plan& plan, const Problem& problem, const Extents& extents, int sets,
-                 const gate::CudaDevice* device, uint64_t scatter)
-    : problem_(problem), extents_(extents), device_(device), scatter_(scatter) {
-  const int64_t elements = extents.totalRows() * extents.features;
-  const bool backward = problem.entry == Entry::Backward;
-  for (int i = 0; i < sets; ++i) {
-    Set set;
-    set.x = tensor(1 + uint64_t(i));
-    if (backward) set.dy = tensor(1000 + uint64_t(i));
-    set.out = device ? tensor(2000) : held(Memory(elements * bytes(problem.data)));
-    sets_.push_back(std::move(set));
-  }
-  const int64_t narrowBytes = extents.features * bytes(problem.params);
-  scale_ = held(filled(problem.params, extents.features, 3, 1, 0.1f));
-  bias_ = held(filled(problem.params, extents.features, 4, 0, 0.1f));
-  if (backward) dscale_ = held(Memory(narrowBytes)), dbias_ = held(Memory(narrowBytes));
-  if (problem.mask) {
-    const std::vector<uint8_t> rows = hardMask(HardMask::Tails, extents);
-    Memory mask{int64_t(rows.size())};
-    std::copy(rows.begin(), rows.end(), static_cast<uint8_t*>(mask.data()));
-    mask_ = held(std::move(mask));
-  }
-  const normc_sizes sizes = host::Plan::sizes(extents.segments, extents.rows, extents.features);
-  if (const size_t size = plan.stateBytes(extents.features)) {
-    stateIn_ = held(Memory(int64_t(size))), stateOut_ = held(Memory(int64_t(size)));
-    host::check(normc_plan_state_init(plan.get(), &sizes, stateIn_.data(), size));
-    for (const normc_field& field : plan.stateFields(extents.features)) {
-      if (std::string_view(field.name) != "step") continue;
-      if (device)
-        device->upload(reinterpret_cast<gate::DeviceAddress>(stateIn_.data()) + field.offset, &kSteps,
-                       sizeof kSteps),
-            device->synchronize();
-      else
-        std::memcpy(static_cast<char*>(stateIn_.data()) + field.offset, &kSteps, sizeof kSteps);
-    }
-  }
-  if (problem.entry == Entry::Infer) return;
-  if (const size_t size = plan.savedBytes(sizes)) {
-    Memory saved{int64_t(size)};
-    fillFields(saved, plan.savedFields(sizes));
-    saved_ = held(std::move(saved));
-  }
+std::vector<TensorSet> setsOf(const TensorMaker& maker, int count) {
+  std::vector<TensorSet> sets;
+  for (int i = 0; i < count; ++i) sets.push_back(maker.make(i, sets.empty() ? TensorSet{} : sets.front()));
+  return sets;
 }
 
 /// Means about 0, all else about 1: what a forward of such data would have saved.
-void Buffers::fillFields(Memory& memory, const std::vector<normc_field>& fields) const {
+void fillFields(Memory& memory, const std::vector<normc_field>& fields, const Extents& extents) {
   for (const normc_field& field : fields) {
     const std::string_view name = field.name;
     char* const at = static_cast<char*>(memory.data()) + field.offset;
-    const int64_t whole = name == "step" ? kSteps : extents_.totalRows();
+    const int64_t whole = name == "step" ? kSteps : extents.totalRows();
     const float centre = name.find("mean") != name.npos ? 0.01f : name == "count" ? float(whole) : 1.0f;
     const size_t size = size_t(bytes(typeOfField(field.type)));
     for (size_t done = 0; done + size <= field.bytes; done += size) {
@@ -119,46 +32,99 @@ void Buffers::fillFields(Memory& memory, const std::vector<normc_field>& fields)
   }
 }
 
-host::Tensor Buffers::placed(host::Tensor tensor) const {
-  return device_ ? tensor.onCuda(device_->index()) : tensor;
+}  // namespace
+
+int64_t Buffers::bytesOfSet(const Problem& problem, const Extents& e) {
+  int64_t tensors = 0;
+  for (const Tensor tensor : operandsOf(problem)) tensors += isXSized(tensor);
+  return tensors * e.totalRows() * e.features * bytes(problem.data);
 }
 
-host::Tensor Buffers::wide(const Held& memory) const {
-  const bool last = problem_.layout == Layout::FeaturesLast;
-  const int64_t outer = last ? extents_.rows : extents_.features,
-                inner = last ? extents_.features : extents_.rows;
-  if (!problem_.segmented) return placed(host::Tensor(memory.data(), dlType(problem_.data), {outer, inner}));
-  return placed(host::Tensor(memory.data(), dlType(problem_.data), {extents_.segments, outer, inner}));
-}
+Buffers::Buffers(const host::Plan& plan, const Problem& problem, const Extents& extents,
+                 const BufferOptions& options, const gate::CudaDevice* device)
+    : Buffers(plan, problem, extents, device, options.scatter,
+              setsOf({problem.data, problem.params, extents, hasOf(problem), problem.entry == Entry::Backward,
+                      device, options.scatter},
+                     options.sets),
+              options.asInTraining) {}
 
-host::Tensor Buffers::narrow(const Held& memory) const {
-  return placed(host::Tensor(memory.data(), dlType(problem_.params), {extents_.features}));
-}
+Buffers::Buffers(const host::Plan& plan, const Problem& problem, const Extents& extents,
+                 const TensorSet& tensors)
+    : Buffers(plan, problem, extents, nullptr, 0, {tensors}, true) {}
 
-host::Call Buffers::call(int index) const {
-  const Set& set = sets_[size_t(index)];
-  const Spec& spec = *problem_.spec;
-  host::Call call;
-  call.x = wide(set.x);
-  if (spec.scale) call.scale = narrow(scale_);
-  if (problem_.entry == Entry::Backward) {
-    call.dy = wide(set.dy), call.dx = wide(set.out);
-    if (spec.scale) call.dscale = narrow(dscale_);
-    if (spec.bias) call.dbias = narrow(dbias_);
-  } else {
-    call.y = wide(set.out);
-    if (spec.bias) call.bias = narrow(bias_);
+Buffers::Buffers(const host::Plan& plan, const Problem& problem, const Extents& extents,
+                 const gate::CudaDevice* device, uint64_t scatter, std::vector<TensorSet> sets,
+                 bool asInTraining)
+    : problem_(problem), extents_(extents), device_(device), scatter_(scatter), sets_(std::move(sets)) {
+  for (const TensorSet& set : sets_) {
+    gate::Arguments& arguments = arguments_.emplace_back(plan.get(), problem, extents, device);
+    for (const auto& [tensor, layout] : arguments.layouts()) arguments.bind(tensor, set[tensor]);
   }
-  if (problem_.mask) {
-    const auto* rows = static_cast<const uint8_t*>(mask_.data());
-    call.mask = placed(problem_.segmented ? host::Tensor(rows, {extents_.segments, extents_.rows})
-                                          : host::Tensor(rows, {extents_.rows}));
+  makeState(plan, asInTraining);
+  makeSaved(asInTraining);
+}
+
+Held Buffers::placed(Memory memory) const {
+  return Held::of(scatter_ && !device_ ? scattered(memory, scatter_) : std::move(memory), device_);
+}
+
+void Buffers::makeState(const host::Plan& plan, bool inPlace) {
+  const gate::Arguments& any = arguments_.front();
+  const auto size = int64_t(any.stateBytes());
+  if (size == 0) return;
+  state_ = placed(Memory(size));
+  if (!inPlace) stateOut_ = placed(Memory(size));
+  host::check(normc_plan_state_init(plan.get(), &any.sizes(), state_.data(), any.stateBytes()));
+  for (const normc_field& field : any.stateFields()) {
+    if (std::string_view(field.name) != "step") continue;
+    if (!device_) std::memcpy(static_cast<char*>(state_.data()) + field.offset, &kSteps, sizeof kSteps);
+    if (device_) device_->upload(state_.address() + field.offset, &kSteps, sizeof kSteps);
   }
-  call.saved = bufferOf(saved_);
-  call.stateIn = bufferOf(stateIn_);
-  if (problem_.entry != Entry::Infer) call.stateOut = bufferOf(stateOut_);
-  if (device_) call.stream = device_->stream();
-  return call;
+  if (device_) device_->synchronize();
+  for (gate::Arguments& each : arguments_)
+    each.bindState(state_.data(), (inPlace ? state_ : stateOut_).data());
+}
+
+void Buffers::makeSaved(bool ofEachSet) {
+  const auto size = int64_t(arguments_.front().savedBytes());
+  if (size == 0 || problem_.entry == Entry::Infer) return;
+  Memory made(size);
+  fillFields(made, arguments_.front().savedFields(), extents_);
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    if (i == 0 || ofEachSet) {
+      Memory copy(size);
+      std::memcpy(copy.data(), made.data(), size_t(size));
+      saved_.push_back(placed(std::move(copy)));
+    }
+    arguments_[i].bindSaved(saved_.back().data());
+  }
+}
+
+void Buffers::saveFrom(const host::Plan& plan) {
+  Problem forward = problem_;
+  forward.entry = Entry::Forward;
+  for (size_t i = 0; i < sets_.size(); ++i) {
+    gate::Arguments arguments(plan.get(), forward, extents_, device_);
+    for (const auto& [tensor, layout] : arguments.layouts())
+      arguments.bind(tensor, infoOf(tensor).written() ? output(int(i)).data() : sets_[i][tensor]);
+    const Held workspace = Held::ofBytes(int64_t(arguments.workspaceBytes()), device_);
+    arguments.bindState(state_.data(), arguments_[i].args().state_out);
+    arguments.bindSaved(arguments_[i].args().saved);
+    arguments.bindWorkspace(workspace.data(), arguments.workspaceBytes());
+    host::check(normc_execute(plan.get(), &arguments.args()));
+    if (device_) device_->synchronize();
+  }
+}
+
+std::vector<RoofBuffers> Buffers::roofBuffers() const {
+  const auto address = [](const void* memory) { return reinterpret_cast<gate::DeviceAddress>(memory); };
+  std::vector<RoofBuffers> all;
+  for (const TensorSet& set : sets_) {
+    const std::vector<const void*> from = set.inputs();
+    all.push_back(
+        {set.output().address(), address(from[0]), from.size() > 1 ? address(from[1]) : 0, tensorBytes()});
+  }
+  return all;
 }
 
 }  // namespace normc::measure

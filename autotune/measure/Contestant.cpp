@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "autotune/measure/OwnCores.h"
-#include "autotune/measure/Quiet.h"
+#include "autotune/measure/QuietCoreSampler.h"
 
 namespace normc::measure {
 namespace {
@@ -53,7 +53,7 @@ std::vector<Samples> race(const std::vector<Contestant*>& contestants, const Rac
   if (options.ownCores) bound.emplace();
   const int rounds =
       int(std::clamp(options.seconds / roundSeconds, double(options.minRounds), double(options.maxRounds)));
-  Quiet quiet(options.patience * options.seconds);
+  QuietCoreSampler quiet(options.patience * options.seconds);
   std::vector<Samples> samples(runners.size());
   for (int round = 0; round < rounds; ++round)
     for (size_t i = 0; i < runners.size(); ++i) {

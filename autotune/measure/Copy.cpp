@@ -24,7 +24,7 @@ constexpr int kVector = 16;
 using Vector = uint32_t __attribute__((vector_size(kVector)));
 constexpr int64_t kStep = 4 * kVector;
 
-/// Past the caches; where neither compiler nor processor has a word for that, as any store.
+/// A non-temporal store; an ordinary one if the compiler or the processor has none.
 NORMC_MEASURE_WIDE inline void stream(Vector* out, const Vector& value) {
 #if __has_builtin(__builtin_nontemporal_store)
   __builtin_nontemporal_store(value, out);
@@ -35,9 +35,9 @@ NORMC_MEASURE_WIDE inline void stream(Vector* out, const Vector& value) {
 #endif
 }
 
-/// In whole steps.
+/// A part of the bytes, in whole steps.
 struct Part {
-  const char *first, *second;  ///< second is null where one input moves
+  const char *first, *second;  ///< `second` is null if there is one input
   char* out;
   int64_t bytes;
 };
@@ -65,7 +65,8 @@ NORMC_MEASURE_WIDE void writePass(const Part& part) {
     }
 }
 
-/// Passes over bytes that are cut into parts, some for each thread so that one that comes late takes fewer.
+/// Passes over bytes that are cut into parts, several for each thread, so that a thread that starts late
+/// takes fewer.
 class OnThreads : public Contestant {
  public:
   OnThreads(int64_t bytes, int threads)
@@ -77,7 +78,7 @@ class OnThreads : public Contestant {
   }
 
  protected:
-  /// Does `length` bytes from `begin` on.
+  /// Processes `length` bytes from `begin` on.
   virtual void pass(int64_t begin, int64_t length) const = 0;
 
  private:
@@ -110,7 +111,7 @@ class Copy : public OnThreads {
     const auto at = [begin](const void* tensor) { return static_cast<const char*>(tensor) + begin; };
     uint32_t sink = 0;
     for (int i = 0; i < extraReads_; ++i) readPass(at(inputs_[i % inputs_.size()]), length, sink);
-    asm volatile("" ::"r"(sink));  // the reads count, whatever their sum
+    asm volatile("" ::"r"(sink));  // keeps the reads, whose sum is not used
     const bool two = inputs_.size() == 2, streaming = stores_ == Stores::Streaming;
     const Part part = {at(inputs_[0]), two ? at(inputs_[1]) : nullptr, static_cast<char*>(output_) + begin, length};
     if (two)

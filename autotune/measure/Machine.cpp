@@ -14,7 +14,7 @@
 namespace normc::measure {
 namespace {
 
-/// The text after the colon of the first line of `file` that begins with `key`.
+/// Returns the text after the colon of the first line of `file` that begins with `key`.
 std::string valueOf(const char* file, const std::string& key) {
   std::ifstream stream(file);
   for (std::string line; std::getline(stream, line);) {
@@ -26,8 +26,8 @@ std::string valueOf(const char* file, const std::string& key) {
   return {};
 }
 
-/// Sizes that are common, for a system that describes no caches. The C library's figure for the last one can
-/// be the sum over a whole socket, of which one core can use a tenth.
+/// Common sizes, for a system that describes no caches. The C library's size of the last one may be the sum
+/// over a whole socket, of which one core reaches a tenth.
 constexpr Caches kCommon{.first = 32 << 10, .second = 512 << 10, .last = 32 << 20};
 
 }  // namespace

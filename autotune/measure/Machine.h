@@ -1,4 +1,4 @@
-// What a figure was measured on, read from the system.
+// The machine that a figure was measured on, read from the system.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@ namespace normc::measure {
 
 struct Machine {
   std::string processor;    ///< its model, as the system names it
-  int processors = 1;       ///< that this thread may use
-  int online = 1;           ///< that there are
+  int processors = 1;       ///< processors that this thread may use
+  int online = 1;           ///< processors of the machine
   int64_t secondCache = 0;  ///< bytes of the second-level cache of one core
   int64_t lastCache = 0;    ///< bytes of the largest cache
   int64_t memory = 0;       ///< bytes that are available now
@@ -19,7 +19,7 @@ struct Machine {
 
 Machine thisMachine();
 
-/// `33554432` as `32 MiB`.
+/// Returns `32 MiB` for 33554432.
 std::string bytesText(int64_t bytes);
 
 }  // namespace normc::measure

@@ -13,7 +13,8 @@ namespace {
 
 double seconds(const timeval& time) { return double(time.tv_sec) + 1e-6 * double(time.tv_usec); }
 
-/// What all programs used since the machine started, from /proc/stat: user, nice, system, irq, softirq.
+/// Returns the processor time of all programs since the machine started, from /proc/stat: user, nice, system,
+/// irq, softirq.
 double machineSeconds() {
   std::ifstream stream("/proc/stat");
   std::string cpu;

@@ -1,14 +1,14 @@
-// Whether other programs disturbed a measurement.
+// Measures how much processor time other programs used during a measurement.
 #pragma once
 
 namespace normc::measure {
 
-/// Watches the machine from its construction on.
+/// Counts from its construction on.
 class Neighbours {
  public:
   Neighbours();
-  /// How many cores other programs kept busy since then, on average. 0 where the system does not tell.
-  /// `alsoOurs`: seconds of processor time of a helper that still runs.
+  /// Returns the number of cores that other programs kept busy since then, on average; 0 if the system does
+  /// not report it. `alsoOurs`: seconds of processor time of a helper process that still runs.
   double busyCores(double alsoOurs = 0) const;
 
  private:

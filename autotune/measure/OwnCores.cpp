@@ -10,7 +10,7 @@
 namespace normc::measure {
 namespace {
 
-/// All threads of this process, those that begin or end meanwhile or not.
+/// Calls `tell` for all threads of this process. Threads that begin or end meanwhile may be missed.
 void forEachThread(const std::function<void(pid_t)>& tell) {
   std::error_code gone;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task", gone)) {

@@ -1,14 +1,14 @@
-// Threads that stay where they are while they are timed.
+// Pins threads to processors while they are timed.
 #pragma once
 
 #include <sched.h>
 
 namespace normc::measure {
 
-/// While it lives, the calling thread has a processor to itself, and the process's other threads, those that were there
-/// before, share the rest. A worker that slept is woken on the core of who calls otherwise, and stays there until a tick
-/// balances the two: the first milliseconds on two threads are as long as on one. Does nothing where the process has one
-/// processor. Not for two at once.
+/// During its lifetime the calling thread has a processor to itself, and the other threads that the process
+/// had before share the rest. Without it, a worker that slept is woken on the caller's core and stays there
+/// until the scheduler balances the two, so the first milliseconds on two threads take as long as on one. It
+/// does nothing if the process has one processor. Only one object at a time.
 class OwnCores {
  public:
   OwnCores();

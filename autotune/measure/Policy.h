@@ -1,5 +1,5 @@
-// In which state of the caches a call is timed. A schedule that is best in one need
-// not be best in another, so the policy is part of what a record is for.
+// The state of the caches in which a call is timed. A schedule that is best in one need not be best in
+// another, so a record holds the policy.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 namespace normc::measure {
 
 enum class Policy {
-  Warm,      ///< the same buffers again and again
-  Cold,      ///< buffers in turn, together more than twice the last cache: nothing is found in it
-  Pipeline,  ///< as Warm, and the time of whoever reads the output next is part of it
+  Warm,      ///< the same buffers in every call
+  Cold,      ///< buffers in turn, together more than twice the last cache, so that nothing is found in it
+  Pipeline,  ///< as Warm, and the time includes a read of the output
 };
 std::string_view name(Policy);
 std::optional<Policy> findPolicy(std::string_view name);
 
-/// Sets of buffers that a policy needs, where one takes `bytesOfSet`. At least 1; no more than fit into
-/// `memory` bytes.
+/// Returns the number of sets of buffers that a policy needs if one set takes `bytesOfSet`: at least 1, and
+/// no more than fit into `memory` bytes.
 int setsFor(Policy, int64_t bytesOfSet, int64_t lastCache, int64_t memory);
 
 }  // namespace normc::measure

@@ -18,7 +18,7 @@ Samples ratios(const Samples& ours, const Samples& theirs) {
   return result;
 }
 
-/// Medians of as many samples, drawn again. They are sorted once; what is drawn is counted by rank.
+/// Medians of resampled samples. The samples are sorted once, and draws are counted by rank.
 class Resampling {
  public:
   explicit Resampling(const Samples& samples) : sorted_(samples), rank_(samples.size()), drawn_(samples.size()) {
@@ -38,7 +38,7 @@ class Resampling {
   }
 
  private:
-  /// The rank of the n-th of what was drawn.
+  /// Returns the rank of the n-th draw.
   size_t at(size_t n) const {
     size_t rank = 0;
     for (size_t before = drawn_[0]; before <= n; before += drawn_[++rank]) {

@@ -1,8 +1,6 @@
 // One candidate, timed: its plan on the buffers that all candidates share.
 #pragma once
 
-#include <optional>
-
 #include "autotune/measure/Buffers.h"
 #include "autotune/measure/Contestant.h"
 #include "autotune/measure/Policy.h"
@@ -11,20 +9,19 @@ namespace normc::measure {
 
 class Subject : public Contestant {
  public:
-  /// Buffers, reader and device outlive it. `reader` is run after each call, as part of it; null: nobody
-  /// reads. `device`: that of plan and buffers.
-  Subject(host::Plan plan, const Buffers& buffers, const Extents&, Contestant* reader,
-          const gate::CudaDevice* device = nullptr);
+  /// Buffers and reader outlive it. `reader` is run after each call, as part of it; null: nothing is.
+  Subject(host::Plan plan, const Buffers& buffers, Contestant* reader = nullptr);
   double run(int64_t calls) override;
   /// One call on a set of buffers; on a device it is only enqueued.
-  void call(int set) { plan_(calls_[size_t(set)]); }
+  void call(int set) const { host::check(normc_execute(plan_.get(), &calls_[size_t(set)])); }
+  const host::Plan& plan() const { return plan_; }
 
  private:
   host::Plan plan_;
   Held workspace_;
-  std::vector<host::Call> calls_;  ///< one for each set of buffers
+  std::vector<normc_args> calls_;  ///< one for each set of buffers
   Contestant* reader_;
-  size_t next_ = 0;
+  int next_ = 0;
 };
 
 }  // namespace normc::measure

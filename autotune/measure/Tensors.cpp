@@ -1,93 +1,11 @@
 #include "autotune/measure/Tensors.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <bit>
-#include <cstring>
-#include <new>
-#include <numeric>
-#include <random>
-#include <utility>
+#include <stdexcept>
+
+#include "dsl/HardInputs.h"
 
 namespace normc::measure {
-namespace {
-
-/// Sum of eight uniform bytes: nearly normal, a few nanoseconds each.
-float nearlyNormal(uint64_t& state) {
-  state += 0x9e3779b97f4a7c15;
-  uint64_t bits = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9;
-  bits ^= bits >> 27;
-  constexpr uint64_t kEvenBytes = 0x00ff00ff00ff00ff;
-  const uint64_t pairs = (bits & kEvenBytes) + ((bits >> 8) & kEvenBytes);
-  const int sum = int((pairs * 0x0001000100010001) >> 48);
-  return (float(sum) - 1019.5f) / 209.0f;  // mean and deviation of the sum of eight bytes
-}
-
-}  // namespace
-
-Memory::Memory(int64_t bytes) : bytes_(bytes) {
-  data_ = mmap(nullptr, std::max<int64_t>(bytes, 1), PROT_READ | PROT_WRITE,
-               MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  if (data_ == MAP_FAILED) throw std::bad_alloc();
-}
-Memory::Memory(Memory&& other) noexcept { *this = std::move(other); }
-Memory& Memory::operator=(Memory&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-Memory::~Memory() {
-  if (data_) munmap(data_, std::max<int64_t>(bytes_, 1));
-}
-
-Memory scattered(const Memory& from, uint64_t seed) {
-  const auto page = size_t(sysconf(_SC_PAGESIZE)), bytes = size_t(from.bytes());
-  Memory to(from.bytes());
-  if (bytes == 0) return to;
-  madvise(to.data(), bytes, MADV_DONTNEED);  // where that is refused they lie as they came
-  std::vector<size_t> pages((bytes + page - 1) / page);
-  std::iota(pages.begin(), pages.end(), 0);
-  std::mt19937_64 random(seed);
-  std::shuffle(pages.begin(), pages.end(), random);
-  auto* const begin = static_cast<volatile char*>(to.data());
-  for (const size_t at : pages) begin[at * page] = 1;
-  std::memcpy(to.data(), from.data(), bytes);
-  return to;
-}
-
-void store(const std::vector<float>& values, DType type, void* to) {
-  const auto each = [&](auto convert) {
-    auto* out = static_cast<decltype(convert(0.f))*>(to);
-    for (size_t i = 0; i < values.size(); ++i) out[i] = convert(values[i]);
-  };
-  switch (type) {
-    case DType::F32:
-      return each([](float v) { return v; });
-    case DType::F64:
-      return each([](float v) { return double(v); });
-    case DType::F16:
-      return each([](float v) { return static_cast<_Float16>(v); });
-    case DType::BF16:
-      return each([](float v) {  // to nearest, ties to even; no NaN comes here
-        const uint32_t bits = std::bit_cast<uint32_t>(v);
-        return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-      });
-    default:
-      return;  // no tensor of numbers
-  }
-}
-
-void fill(Memory& memory, DType type, int64_t count, uint64_t seed, float mean, float sigma) {
-  constexpr int64_t kBlock = 4096;
-  std::vector<float> block;
-  for (int64_t begin = 0; begin < count; begin += kBlock) {
-    block.resize(std::min(kBlock, count - begin));
-    for (float& value : block) value = mean + sigma * nearlyNormal(seed);
-    store(block, type, static_cast<char*>(memory.data()) + begin * bytes(type));
-  }
-}
 
 std::string Shape::text() const {
   const std::string r = std::to_string(rows), f = std::to_string(features), n = std::to_string(segments);
@@ -95,21 +13,68 @@ std::string Shape::text() const {
   return (segments == 1 ? "" : n + " x ") + r + " x " + f;
 }
 
-Tensors::Tensors(DType data, const Shape& shape, bool gradients)
-    : data(data), params(data == DType::F64 ? DType::F64 : DType::F32), shape(shape) {
-  const int64_t paramBytes = shape.features * normc::bytes(params);
-  x = Memory(bytes());
-  fill(x, data, shape.elements(), 1, 0, 1);
-  if (gradients) {
-    dy = Memory(bytes()), dx = Memory(bytes());
-    fill(dy, data, shape.elements(), 2, 0, 1);
-    dscale = Memory(paramBytes), dbias = Memory(paramBytes);
-  } else {
-    y = Memory(bytes());
+Held TensorMaker::tensor(const TensorInfo& info, uint64_t seed) const {
+  const DType type = typeOf(info.tensor, data, params);
+  const auto placed = [&](Memory memory) {
+    return Held::of(scatter && !device ? scattered(memory, scatter) : std::move(memory), device);
+  };
+  const auto random = [&](int64_t count, float mean, float sigma) {
+    Memory memory(count * bytes(type));
+    fill(memory, type, count, seed, mean, sigma);
+    return placed(std::move(memory));
+  };
+  const int64_t elements = extents.totalRows() * extents.features;
+  switch (info.shape) {
+    case TensorShape::Elements:
+      if (device) return Held(filled(*device, type, elements * bytes(type), seed));
+      return info.written() ? placed(Memory(elements * bytes(type))) : random(elements, 0, 1);
+    case TensorShape::PerFeature:
+      if (info.written()) return placed(Memory(extents.features * bytes(type)));
+      return random(extents.features, info.tensor == kScale ? 1 : 0, 0.1f);
+    case TensorShape::PerRow:
+      break;
   }
-  scale = Memory(paramBytes), bias = Memory(paramBytes);
-  fill(scale, params, shape.features, 3, 1, 0.1f);
-  fill(bias, params, shape.features, 4, 0, 0.1f);
+  const std::vector<uint8_t> rows = hardMask(HardMask::Tails, extents);
+  Memory mask{int64_t(rows.size())};
+  std::copy(rows.begin(), rows.end(), static_cast<uint8_t*>(mask.data()));
+  return placed(std::move(mask));
 }
+
+TensorSet TensorMaker::make(int number, const TensorSet& first) const {
+  TensorSet set = first;
+  for (const TensorInfo& each : kTensorTable) {
+    const bool other =
+        backward ? each.takenBy == TakenBy::Forward && each.written() : each.takenBy == TakenBy::Backward;
+    if (other || (each.needs && !(has.*each.needs))) continue;
+    std::shared_ptr<const Held>& memory = set.memory[each.tensor];
+    if (memory && each.shape != TensorShape::Elements) continue;
+    memory = std::make_shared<const Held>(tensor(each, 1 + 1000 * uint64_t(each.tensor) + uint64_t(number)));
+  }
+  return set;
+}
+
+std::vector<const void*> TensorSet::inputs() const {
+  std::vector<const void*> all;
+  for (const TensorInfo& each : kTensorTable)
+    if (memory[each.tensor] && isXSized(each.tensor) && !each.written()) all.push_back((*this)[each.tensor]);
+  return all;
+}
+
+const Held& TensorSet::output() const {
+  for (const TensorInfo& each : kTensorTable)
+    if (memory[each.tensor] && isXSized(each.tensor) && each.written()) return *memory[each.tensor];
+  throw std::logic_error("a set without an output");
+}
+
+Tensors::Tensors(DType data, const Shape& shape, bool gradients)
+    : TensorSet(TensorMaker{.data = data,
+                            .params = statisticsOf(data),
+                            .extents = {shape.segments, shape.rows, shape.features},
+                            .has = {.scale = true, .bias = true},
+                            .backward = gradients}
+                    .make()),
+      data(data),
+      params(statisticsOf(data)),
+      shape(shape) {}
 
 }  // namespace normc::measure

@@ -1,33 +1,17 @@
-// The memory that all contestants of a race share.
+// The tensors that the contestants of a race share: which there are follows from the table of operands.
+//
+// What a kernel's time could depend on beside its bytes is the same for all: values are about N(0,1), the
+// scale is about 1, none is subnormal.
 #pragma once
 
-#include <cstdint>
+#include <array>
+#include <memory>
 #include <string>
-#include <vector>
 
-#include "dsl/Problem.h"
+#include "autotune/measure/Memory.h"
+#include "dsl/StateFields.h"
 
 namespace normc::measure {
-
-/// Page-aligned memory of the process's own, given back when it goes.
-class Memory {
- public:
-  Memory() = default;
-  explicit Memory(int64_t bytes);
-  Memory(Memory&&) noexcept;
-  Memory& operator=(Memory&&) noexcept;
-  ~Memory();
-  void* data() const { return data_; }
-  int64_t bytes() const { return bytes_; }
-
- private:
-  void* data_ = nullptr;
-  int64_t bytes_ = 0;
-};
-
-/// The same content on pages that were taken in an order by `seed`: neighbours in it are none in the machine, as in a
-/// process that has run for long. How many pages a core finds without a walk, and how caches share them, depends on it.
-Memory scattered(const Memory&, uint64_t seed);
 
 /// The sizes of a tensor like x, and how it lies in memory.
 struct Shape {
@@ -40,24 +24,43 @@ struct Shape {
   std::string text() const;
 };
 
-/// The X-sized tensors and the parameters of one shape, every page touched. x and dy look like
-/// activations: about N(0,1), nothing subnormal.
-struct Tensors {
-  /// `gradients`: dy and dx too.
+/// The memory of each tensor of a call, compact. Sets may share some.
+struct TensorSet {
+  std::array<std::shared_ptr<const Held>, kTensorCount> memory;  ///< null where there is no such tensor
+
+  /// Returns where a tensor begins; null where there is none.
+  void* operator[](Tensor tensor) const { return memory[tensor] ? memory[tensor]->data() : nullptr; }
+  /// Returns where the X-sized tensors begin that a call reads.
+  std::vector<const void*> inputs() const;
+  /// Returns the X-sized tensor that a call writes.
+  const Held& output() const;
+};
+
+/// Makes sets of tensors. Those of a backward have all that its forward reads, too.
+struct TensorMaker {
+  DType data = DType::F32, params = DType::F32;
+  Extents extents;
+  Has has;
+  bool backward = false;
+  const gate::CudaDevice* device = nullptr;  ///< null: of the host
+  uint64_t scatter = 0;  ///< unless 0, where the pages of a host's memory lie (scattered())
+
+  /// Returns a set with X-sized tensors of its own; it shares all others with `first`, if that has them.
+  TensorSet make(int number = 0, const TensorSet& first = {}) const;
+
+ private:
+  Held tensor(const TensorInfo&, uint64_t seed) const;
+};
+
+/// One set of the host, with scale and bias.
+struct Tensors : TensorSet {
+  /// `gradients`: those of a backward.
   Tensors(DType data, const Shape&, bool gradients);
 
   DType data, params;
   Shape shape;
-  Memory x, y, dy, dx;                ///< of the shape, compact
-  Memory scale, bias, dscale, dbias;  ///< features, of type params
-
+  /// Of an X-sized tensor.
   int64_t bytes() const { return shape.elements() * normc::bytes(data); }
 };
-
-/// Writes `count` numbers that look normal; none of them is subnormal.
-void fill(Memory&, DType type, int64_t count, uint64_t seed, float mean, float sigma);
-
-/// Writes `values`, rounded, as elements of `type`.
-void store(const std::vector<float>& values, DType type, void* to);
 
 }  // namespace normc::measure

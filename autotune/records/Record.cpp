@@ -17,9 +17,7 @@ constexpr std::array<std::string_view, 6> kStatusNames = {"ok",      "refused", 
 /// Schema 1 has no status for duplicates: a refusal had this reason, followed by the other's schedule.
 constexpr std::string_view kDuplicateOfSchema1 = "the same code as ";
 
-std::string hashOf(const std::string& text, size_t digits) {
-  return runtime::sha256(text.data(), text.size()).substr(0, digits);
-}
+std::string hashOf(const std::string& text, size_t digits) { return runtime::sha256(text).substr(0, digits); }
 
 /// So short that it can be read again, though bytes that are no UTF-8 are three each when they are written.
 std::string shortened(const std::string& reason) {
@@ -31,7 +29,9 @@ std::string shortened(const std::string& reason) {
 }
 
 /// What makes a line unusable; only readLine sees it.
-struct Unusable {};
+struct Unusable {
+  Flaw flaw = Flaw::Damaged;
+};
 
 std::string textAt(const Json& json, const char* key) {
   const auto at = json.find(key);
@@ -73,10 +73,18 @@ Samples samplesAt(const Json& json, const char* key) {
   return samples;
 }
 
+ProblemText problemAt(const Json& json, const char* key) {
+  const std::string text = textAt(json, key);
+  std::optional<ProblemText> problem = parseProblemText(text);
+  if (!problem || problem->text() != text) throw Unusable{Flaw::NewerSchema};
+  return *std::move(problem);
+}
+
 Json toJson(const Record& r) {
   Json json = {{"schema", r.status == Status::Duplicate ? kSchema : 1}, {"kind", r.kind}};
-  json["task"] = {{"problem", r.task.problem}, {"norm", r.task.norm},         {"segments", r.task.segments},
-                  {"rows", r.task.rows},       {"features", r.task.features}, {"threads", r.task.threads},
+  json["task"] = {{"problem", r.task.problem.text()}, {"norm", r.task.norm},
+                  {"segments", r.task.segments},      {"rows", r.task.rows},
+                  {"features", r.task.features},      {"threads", r.task.threads},
                   {"policy", r.task.policy}};
   json["device"] = {
       {"kind", r.device.kind}, {"arch", r.device.arch}, {"name", r.device.name}, {"facts", r.device.facts}};
@@ -109,8 +117,8 @@ Record fromJson(const Json& json) {
   r.kind = textAt(json, "kind");
   if (r.kind != "trial" && r.kind != "choice" && r.kind != "verify") throw Unusable();
   const Json& task = objectAt(json, "task");
-  r.task = {textAt(task, "problem"),  textAt(task, "norm"),         wholeAt(task, "segments", 0),
-            wholeAt(task, "rows", 0), wholeAt(task, "features", 1), wholeAt(task, "threads", 1),
+  r.task = {problemAt(task, "problem"), textAt(task, "norm"),         wholeAt(task, "segments", 0),
+            wholeAt(task, "rows", 0),   wholeAt(task, "features", 1), wholeAt(task, "threads", 1),
             textAt(task, "policy")};
   const Json& device = objectAt(json, "device");
   r.device = {textAt(device, "kind"), textAt(device, "arch"), textAt(device, "name"), {}};
@@ -155,17 +163,14 @@ bool nestsDeeply(std::string_view text) {
 
 std::string_view name(Status status) { return kStatusNames[size_t(status)]; }
 
-std::optional<ProblemText> Task::parts() const { return parseProblemText(problem); }
-
 std::string Task::text() const {
   const auto counted = [](int64_t n, const char* noun) {
     return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
   };
-  std::string result = problem + ", ";
+  std::string result = problem.text() + ", ";
   if (segments > 1) result += counted(segments, "segment") + " of ";
   result += counted(rows, "row");
-  if (const auto known = parts(); known && (known->segmented || !known->features))
-    result += " of " + counted(features, "feature");
+  if (problem.segmented || !problem.features) result += " of " + counted(features, "feature");
   return result + ", " + counted(threads, "thread") + ", " + policy;
 }
 
@@ -202,7 +207,8 @@ Line readLine(std::string_view text) {
     if (id != idOf(json)) return line;
     line.record = fromJson(json);
     line.id = id;
-  } catch (const Unusable&) {
+  } catch (const Unusable& unusable) {
+    line.flaw = unusable.flaw;
   } catch (const Json::exception&) {  // a number beyond its type
   }
   return line;

@@ -22,13 +22,12 @@ inline constexpr int64_t kMostWhole = int64_t(1) << 50;  ///< of any count in a 
 
 /// What was tuned: the circumstances that decide which schedule is best.
 struct Task {
-  std::string problem;  ///< canonical text, rows open: layer_norm:forward@f32[*x1024]
+  ProblemText problem;  ///< rows open: layer_norm:forward@f32[*x1024]
   std::string norm;     ///< structural hash of the spec: two norms of one name differ here
   int64_t segments = 1, rows = 1, features = 1, threads = 1;
   std::string policy;  ///< warm, cold, pipeline
 
-  std::optional<ProblemText> parts() const;  ///< `problem` taken apart; absent if it is not a problem
-  std::string text() const;                  ///< `layer_norm:forward@f32[*x1024], 2048 rows, 2 threads, warm`
+  std::string text() const;  ///< `layer_norm:forward@f32[*x1024], 2048 rows, 2 threads, warm`
   bool operator==(const Task&) const = default;
 };
 
@@ -83,7 +82,7 @@ std::string lineOf(const Record&);
 /// The id of a line that lineOf made, or of one with keys that only a newer normc knows.
 std::string idOf(const nlohmann::json& withoutId);
 
-/// Why a line is none of ours.
+/// Why a line is none of ours. A problem that this version cannot read is of a newer schema.
 enum class Flaw { Damaged, NewerSchema };
 struct Line {
   std::optional<Record> record;

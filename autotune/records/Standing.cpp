@@ -25,7 +25,7 @@ bool sameCircumstances(const Record& a, const Record& b) {
   return a.task == b.task && a.device == b.device && a.toolchain == b.toolchain;
 }
 
-std::string against(const Record& choice, const std::vector<Record>& all) {
+std::string reasonRejected(const Record& choice, const std::vector<Record>& all) {
   if (choice.conclusion->verdict == "tie") return {};  // the default, which there is always
   const Record *trial = nullptr, *again = nullptr;  // the newest of each
   for (const Record& r : all) {
@@ -51,7 +51,8 @@ std::string against(const Record& choice, const std::vector<Record>& all) {
 
 bool isSuperseded(const Record& choice, const std::vector<Record>& all) {
   return std::any_of(all.begin(), all.end(), [&](const Record& other) {
-    return other.kind == "choice" && newer(other, choice) && sameCircumstances(other, choice) && against(other, all).empty();
+    return other.kind == "choice" && newer(other, choice) && sameCircumstances(other, choice) &&
+           reasonRejected(other, all).empty();
   });
 }
 

@@ -18,7 +18,7 @@ bool sameCircumstances(const Record& a, const Record& b);
 
 /// What was found of a choice since it was made, by which it must not be used: `was slower than the default when it was
 /// measured again`. Empty where nothing was: then it stands.
-std::string against(const Record& choice, const std::vector<Record>& all);
+std::string reasonRejected(const Record& choice, const std::vector<Record>& all);
 
 /// Whether a newer choice of the same circumstances stands, so that nobody uses this one.
 bool isSuperseded(const Record& choice, const std::vector<Record>& all);

@@ -26,7 +26,7 @@ bool clearlySlower(const Samples& theirs, const Samples& ours, size_t block) {
 
 namespace {
 
-/// What a schedule has to gain, at least.
+/// Returns the least gain that a schedule needs.
 double boundFor(size_t point, const Landscape& landscape, std::optional<size_t> incumbent) {
   if (!incumbent) return kLeastGain;
   if (point == *incumbent) return kLeastGain - kHysteresis;
@@ -75,13 +75,13 @@ Decision decide(const Landscape& landscape, const std::vector<Racer>& racers, st
 
 namespace {
 
-/// The gain that processes found, in the mean, and its standard error.
-struct Found {
+/// The mean gain over processes, and its standard error.
+struct MeanGain {
   double gain = 0, error = 0;
 };
 
-Found foundBy(const Samples& each) {
-  Found found;
+MeanGain foundBy(const Samples& each) {
+  MeanGain found;
   double squares = 0;
   for (const double ratio : each) found.gain += (1 - ratio) / double(each.size());
   for (const double ratio : each) squares += (1 - ratio - found.gain) * (1 - ratio - found.gain);
@@ -93,7 +93,7 @@ Found foundBy(const Samples& each) {
 
 Decision confirmed(const Landscape& landscape, const Decision& won, const Samples& each, std::optional<size_t> incumbent) {
   Decision decision = won;
-  const Found found = foundBy(each);
+  const MeanGain found = foundBy(each);
   if (each.size() > 1 && found.gain > std::max(boundFor(won.chosen, landscape, incumbent), kDoubt * found.error)) {
     const double ratio = 1 - found.gain;
     decision.ratio = {ratio, ratio - 2 * found.error, ratio + 2 * found.error};
@@ -105,7 +105,7 @@ Decision confirmed(const Landscape& landscape, const Decision& won, const Sample
 
 bool undecided(const Landscape& landscape, const Decision& won, const Samples& each, std::optional<size_t> incumbent) {
   if (each.size() < 2) return false;
-  const Found found = foundBy(each);
+  const MeanGain found = foundBy(each);
   return std::fabs(found.gain - boundFor(won.chosen, landscape, incumbent)) < std::max(kLeastDoubt, kDoubt * found.error);
 }
 

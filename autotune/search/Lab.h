@@ -1,4 +1,4 @@
-// Where a search gets its knowledge from: a machine with its clock, or records.
+// The interface through which a search measures: a machine with its clock, or records.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace normc::tune {
 
-/// What became of one candidate in screening.
+/// The result of screening one candidate.
 struct Screened {
   size_t point = 0;
   Status status = Status::Ok;
   std::string reason = {};  ///< unless Ok
-  Samples samples = {};     ///< of one call
+  Samples samples = {};     ///< seconds of one call
   Samples reference = {};   ///< of the default, in the same rounds
   bool remembered = false;  ///< from records, not measured now
 
@@ -23,16 +23,17 @@ struct Screened {
 class Lab {
  public:
   virtual ~Lab() = default;
-  /// Seconds since the search began, of a clock that never runs back: a real one, or one that only counts.
+  /// Returns seconds since the search began, by a monotonic clock: a real or a simulated one.
   virtual double now() = 0;
-  /// Whether somebody wants the search to end with what it has.
+  /// True if the search should end with the results that it has.
   virtual bool stopped() = 0;
-  /// Makes, judges and briefly times candidates, in this order; fewer come back when it is stopped. The first
+  /// Compiles, judges and briefly times candidates, in this order; returns fewer if it is stopped. The first
   /// call is for the default alone.
   virtual std::vector<Screened> screen(const std::vector<size_t>& points) = 0;
-  /// So many rounds of all, in turns; fewer where it is stopped. A sample set that is empty: that one failed now.
+  /// Times `rounds` rounds of all points, interleaved; fewer if it is stopped. An empty sample set: that
+  /// point failed now.
   virtual std::vector<Samples> race(const std::vector<size_t>& points, int rounds) = 0;
-  /// What follows is measured afresh: by another process, in other memory. Luck with addresses ends here.
+  /// Later measurements use another process, so that its memory has other addresses.
   virtual void renew() {}
 };
 

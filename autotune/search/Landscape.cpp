@@ -51,7 +51,7 @@ std::vector<size_t> Landscape::neighbours(size_t of) const {
   return list;
 }
 
-int Landscape::apart(size_t one, size_t other) const {
+int Landscape::knobDistance(size_t one, size_t other) const {
   const std::vector<int>&a = points_[one].at, &b = points_[other].at;
   int differing = std::abs(int(a.size()) - int(b.size()));
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) differing += a[i] != b[i];
@@ -66,7 +66,7 @@ std::vector<size_t> Landscape::bestOfKinds() const {
   return list;
 }
 
-int Landscape::unlike(size_t one, size_t other) const {
+int Landscape::familyDistance(size_t one, size_t other) const {
   const auto words = [](const std::string& text) {
     std::istringstream stream(text);
     return std::set<std::string>(std::istream_iterator<std::string>(stream), {});
@@ -81,7 +81,7 @@ int Landscape::unlike(size_t one, size_t other) const {
 }
 
 bool Landscape::simpler(size_t a, size_t b) const {
-  const int here = apart(a, byDefault_), there = apart(b, byDefault_);
+  const int here = knobDistance(a, byDefault_), there = knobDistance(b, byDefault_);
   return std::tie(here, points_[a].predicted, points_[a].schedule) <
          std::tie(there, points_[b].predicted, points_[b].schedule);
 }

@@ -1,6 +1,6 @@
-// The schedules of one problem as a search sees them: points on a grid, each with a
-// text, a prediction and its neighbours. It knows no compiler, so that a search can
-// be replayed from records, and run where there is none.
+// The search space of one problem: points on a grid, each with a text, a prediction and its neighbours. It
+// does not use the compiler, so that a search can be replayed from records, and run on a machine without a
+// compiler.
 #pragma once
 
 #include <map>
@@ -16,13 +16,13 @@ struct Point {
   std::string generator;     ///< "mlir"
   std::string schedule;      ///< canonical text
   double predicted = 0;      ///< smaller is expected to be faster
-  std::vector<int> at = {};  ///< the space, then the place of each knob's value in its list
-  std::string family = {};   ///< Target::family: words for what kind of kernel it is
+  std::vector<int> at = {};  ///< the space, then the index of each knob's value in its list
+  std::string family = {};   ///< Target::family: words for the kind of kernel
 };
 
 class Landscape {
  public:
-  /// `byDefault`: the point that the runtime would choose untuned.
+  /// `byDefault`: the point that is used without tuning.
   Landscape(std::vector<Point> points, size_t byDefault);
 
   size_t size() const { return points_.size(); }
@@ -30,18 +30,20 @@ class Landscape {
   size_t byDefault() const { return byDefault_; }
   std::optional<size_t> find(std::string_view generator, std::string_view schedule) const;
 
-  /// One step along one knob, to the next value that is legal there; ascending by prediction.
+  /// Returns the points one step along one knob, at the next value that is legal there; ascending by
+  /// prediction.
   std::vector<size_t> neighbours(size_t) const;
-  /// All points, the best prediction first; ties in the order of their texts.
+  /// Returns all points, the best prediction first; ties in the order of their texts.
   const std::vector<size_t>& ranked() const { return ranked_; }
-  /// Knobs in which two points differ; the strategy and the generator are one.
-  int apart(size_t a, size_t b) const;
-  /// The best prediction of each kind (generator, space and family), in the order of ranked().
+  /// Returns the number of knobs in which two points differ; strategy and generator count as one.
+  int knobDistance(size_t a, size_t b) const;
+  /// Returns the best prediction of each kind (generator, space and family), in the order of ranked().
   std::vector<size_t> bestOfKinds() const;
-  /// Words that only one of two points' families has, their generator and space beside them; 0: one kind.
-  int unlike(size_t a, size_t b) const;
-  /// Whether `a` is simpler than `b`: the default, then fewer knobs away from it, then the prediction, then
-  /// the text. Ties between equally fast schedules are decided by it, the same way each time.
+  /// Returns the number of words that only one of the two points has in its family, generator and space; 0:
+  /// one kind.
+  int familyDistance(size_t a, size_t b) const;
+  /// True if `a` is simpler than `b`: the default first, then fewer knobs different from it, then the
+  /// prediction, then the text. It decides between equally fast schedules, the same way each time.
   bool simpler(size_t a, size_t b) const;
 
  private:
@@ -50,7 +52,7 @@ class Landscape {
   std::map<std::pair<std::string, std::string>, size_t> byText_;
   std::map<std::vector<int>, size_t> byPlace_;
   std::vector<size_t> ranked_;
-  std::vector<int> ends_;  ///< beyond the largest place on each axis
+  std::vector<int> ends_;  ///< one past the largest index on each axis
 };
 
 }  // namespace normc::tune

@@ -21,7 +21,7 @@ std::map<size_t, Replay::Known> Replay::known(const Landscape& landscape, const 
   std::map<size_t, const Record*> newest;
   for (const Record& record : records) {
     if (record.kind != "trial" || record.task != task || record.device != device) continue;
-    if (record.status == Status::Ok && record.samples.empty()) continue;  // made, but never timed
+    if (record.status == Status::Ok && record.samples.empty()) continue;  // compiled, but never timed
     const auto point = landscape.find(record.generator, record.schedule);
     if (!point) continue;
     Known& one = known[*point];
@@ -33,8 +33,8 @@ std::map<size_t, Replay::Known> Replay::known(const Landscape& landscape, const 
   return known;
 }
 
-/// Relative to the default of the same round, at the default's own median: two sessions were not equally
-/// fast.
+/// Returns the next recorded time, relative to the default of its round and multiplied by the default's
+/// median: two sessions were not equally fast.
 double Replay::next(size_t point) {
   const Known& one = known_.at(point);
   const size_t at = taken_[point]++ % one.samples.size();

@@ -1,5 +1,5 @@
-// A lab without a machine: it answers from recorded times, and its clock counts what
-// they cost. The same records give the same search, sample for sample.
+// A Lab without a machine: its times come from records, and its clock counts their cost. The same records
+// give the same search, sample for sample.
 #pragma once
 
 #include <map>
@@ -11,17 +11,17 @@ namespace normc::tune {
 
 class Replay : public Lab {
  public:
-  /// What was recorded of one point: why it failed, or times and those of the default beside them.
+  /// The records of one point: why it failed, or its times and those of the default in the same rounds.
   struct Known {
     Status status = Status::Ok;
     std::string reason = {};
     Samples samples = {}, reference = {};
   };
-  /// `making`: seconds that the clock counts for making and judging one candidate. A point that is not
-  /// known is refused; the default has to be known.
+  /// `making`: seconds that the clock counts for compiling and judging one candidate. A point without a
+  /// record is refused; the default has to have one.
   Replay(const Landscape&, std::map<size_t, Known> known, double making = 0.1);
 
-  /// What the records of one task say of a landscape's points.
+  /// Returns the records of one task for the points of a landscape.
   static std::map<size_t, Known> known(const Landscape&, const std::vector<Record>&, const Task&,
                                        const Device&);
 

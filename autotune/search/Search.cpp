@@ -8,19 +8,21 @@
 namespace normc::tune {
 namespace {
 
-/// Share of the budget that screening may take.
+/// The share of the budget that screening may take.
 constexpr double kScreening = 0.65;
-constexpr int kBlock = 10;  ///< rounds between two looks at a race, all of one process
-constexpr int kLooks = 3 * kBlock;  ///< before anybody leaves it
-/// Share of the budget after which a race is over, so that who won can be confirmed.
+constexpr int kBlock = 10;          ///< rounds between two evaluations of a race, all in one process
+constexpr int kLooks = 3 * kBlock;  ///< rounds before a schedule may leave the race
+/// The share of the budget after which a race ends, so that its winner can be confirmed.
 constexpr double kRaceOver = 0.85;
-constexpr int kWinners = 4;  ///< of which confirmation is asked, one after the other
-/// Share of the time left that the first rounds of a race may take; what a sample takes at least, in seconds.
+constexpr int kWinners = 4;  ///< the most winners that are confirmed, one after the other
+/// The share of the remaining time that the first rounds of a race may take; the least seconds that a sample
+/// takes.
 constexpr double kRacing = 0.5, kSample = 4e-4;
-/// Of seeds, beside the best prediction: up to where another kind is likely to be as fast, and one drawn at random worth its time.
+/// Relative to the best prediction: up to kLikely another kind is likely to be as fast, up to kHopeful a
+/// random point is worth its time.
 constexpr double kLikely = 1.25, kHopeful = 1.5;
-constexpr int kUnlike = 2;   ///< words in which two kinds differ that are another idea
-constexpr int kTries = 100;  ///< to draw a kind that is new, and as many to draw any
+constexpr int kOtherFamily = 2;  ///< words in which two kinds differ that count as different ideas
+constexpr int kTries = 100;      ///< draws for a kind that is new, and as many for any
 
 class Searching {
  public:
@@ -54,13 +56,14 @@ class Searching {
 
   bool mayScreen() {
     if (lab_.stopped()) return false;
-    const bool first = outcome_.screened.size() <= 1;  // a batch beside the default, however short the budget
+    // one batch after the default, however short the budget
+    const bool first = outcome_.screened.size() <= 1;
     if (first || timeLeft(kScreening)) return true;
     outcome_.budgetSpent = true;
     return false;
   }
 
-  /// Those of the list that are new, batch by batch. Returns whether the leader changed for the better.
+  /// Screens the points of the list that are new, batch by batch. Returns true if the leader improved.
   bool screenAll(const std::vector<size_t>& points) {
     std::vector<size_t> fresh;
     for (const size_t point : points)
@@ -79,8 +82,9 @@ class Searching {
 
   bool timeLeft(double share) { return options_.exhaustive || lab_.now() < share * options_.budget; }
 
-  /// The neighbours of the leaders, and those of the leaders then; of more leaders after each round that brings
-  /// nothing, since a few rounds of one process may have put the best behind them, until three did.
+  /// Screens the neighbours of the leaders, and then of the new leaders. After a round without improvement it
+  /// takes more leaders, because a few rounds of one process may have ranked the best one lower. It ends
+  /// after three rounds without improvement.
   void climb() {
     for (int idle = 0; idle < 3 && mayScreen();) {
       std::vector<size_t> next;
@@ -97,7 +101,7 @@ class Searching {
                        [&](const Screened& one) { return one.point == point && one.status != Status::Ok; });
   }
 
-  /// The fastest so far, that are right.
+  /// Returns the fastest correct candidates so far.
   std::vector<const Screened*> leaders(size_t count) const {
     std::vector<const Screened*> list;
     for (const Screened& one : outcome_.screened)
@@ -110,7 +114,8 @@ class Searching {
     return list;
   }
 
-  /// The few rounds of screening order what is close by chance, so as many get into the race as there is time for.
+  /// Returns the number of finalists. Screening has few rounds, so the order of close candidates is chance:
+  /// as many enter the race as there is time for.
   size_t finalists() {
     const double sample = std::max(kSample, measure::median(outcome_.screened.front().samples));
     const double left = std::max(0.0, options_.budget - lab_.now());
@@ -144,9 +149,9 @@ class Searching {
     outcome_.budgetSpent |= rounds < options_.mostRounds && outcome_.racers.size() > 1;
   }
 
-  /// Decides, and has the winner confirmed. Where less than half of its gain was its own, the rest luck with
-  /// addresses, the next one may have won, until time is over. A gain that fell a little short stays a tie: a
-  /// second guess of the same would decide by chance.
+  /// Decides, and confirms the winner. If less than half of its gain is confirmed, and the rest was luck with
+  /// addresses, the next one is tried, while time is left. A gain that is only a little too small remains a
+  /// tie: another attempt at the same would decide by chance.
   void settle() {
     const double slack = options_.confirmations > 0 ? kSecondLook : 0;
     std::vector<Racer> racers = outcome_.racers;
@@ -162,8 +167,8 @@ class Searching {
     }
   }
 
-  /// Who leads was picked for being in front. So its figure is measured again by processes that know nothing
-  /// of the race; only that decides. Returns the gain that they found.
+  /// The leader was selected because it was in front, so its ratio is biased. It is measured again by new
+  /// processes; only that decides. Returns the gain that they found.
   double confirm() {
     const Decision won = outcome_.decision;
     std::vector<Racer>& pair = outcome_.confirmation;
@@ -183,7 +188,7 @@ class Searching {
         return 0;
       }
       if (block.at(1).empty()) {
-        each = {2};  // who fails once is not chosen
+        each = {2};  // a candidate that fails once is not chosen
         break;
       }
       if (lab_.stopped() && block[0].size() < size_t(options_.confirmingRounds)) break;
@@ -214,7 +219,7 @@ class Searching {
       outcome_.failure = "it failed in the race, after it had passed the gate";
   }
 
-  /// Out goes who is slower than the leader beyond doubt; the default stays to the end.
+  /// Removes the schedules that are clearly slower than the leader. The default stays to the end.
   void dropSlow() {
     const Racer* leader = &outcome_.racers.front();
     for (const Racer& racer : outcome_.racers)
@@ -238,10 +243,10 @@ class Searching {
   size_t total_ = 0;
 };
 
-/// In how many words a point differs from whoever of the list is most like it; more than kUnlike tell no more.
-int unlikeAll(const Landscape& landscape, const std::vector<size_t>& list, size_t point) {
-  int least = kUnlike;
-  for (const size_t other : list) least = std::min(least, landscape.unlike(point, other));
+/// Returns the family distance of a point to the nearest of the list, at most kOtherFamily.
+int familyDistanceToNearest(const Landscape& landscape, const std::vector<size_t>& list, size_t point) {
+  int least = kOtherFamily;
+  for (const size_t other : list) least = std::min(least, landscape.familyDistance(point, other));
   return least;
 }
 
@@ -256,8 +261,9 @@ std::vector<size_t> seedsOf(const Landscape& landscape, const SearchOptions& opt
   };
   if (options.incumbent) add(*options.incumbent);
   for (const size_t hint : options.hints) add(hint);
-  // The best; of the kinds that are likely, those that have least in common with what is taken; the best of each other
-  // kind; then those that are no neighbours of one that is taken; then the rest.
+  // First the best. Then, among likely kinds, each time the one that differs most from all that are taken.
+  // Then the best of each other kind, then points that are not neighbours of one that is taken, then the
+  // rest.
   std::vector<size_t> model;
   const auto take = [&](size_t point) {
     if (int(model.size()) < options.fromModel && add(point)) model.push_back(point);
@@ -270,7 +276,7 @@ std::vector<size_t> seedsOf(const Landscape& landscape, const SearchOptions& opt
   take(kinds.front());
   while (!likely.empty() && int(model.size()) < options.fromModel) {
     const auto next = std::max_element(likely.begin(), likely.end(), [&](size_t a, size_t b) {
-      return unlikeAll(landscape, seeds, a) < unlikeAll(landscape, seeds, b);
+      return familyDistanceToNearest(landscape, seeds, a) < familyDistanceToNearest(landscape, seeds, b);
     });
     take(*next);
     likely.erase(next);
@@ -278,10 +284,10 @@ std::vector<size_t> seedsOf(const Landscape& landscape, const SearchOptions& opt
   for (const size_t kind : kinds) take(kind);
   for (const size_t point : landscape.ranked())
     if (std::all_of(model.begin(), model.end(),
-                    [&](size_t other) { return landscape.apart(point, other) > 1; }))
+                    [&](size_t other) { return landscape.knobDistance(point, other) > 1; }))
       take(point);
   for (const size_t point : landscape.ranked()) take(point);
-  // At random of those that are not hopeless, and of new kinds as long as such are drawn.
+  // At random among points that may be fast enough; only new kinds as long as such are drawn.
   const double limit = std::max(kHopeful * best, landscape[landscape.byDefault()].predicted);
   const auto hopeless = std::find_if(landscape.ranked().begin(), landscape.ranked().end(),
                                      [&](size_t point) { return landscape[point].predicted > limit; });
@@ -289,7 +295,7 @@ std::vector<size_t> seedsOf(const Landscape& landscape, const SearchOptions& opt
   std::mt19937_64 random(options.seed);
   for (int left = options.atRandom, tries = 0; left > 0 && tries < 2 * kTries; ++tries) {
     const size_t point = landscape.ranked()[random() % hopeful];
-    if (tries < kTries && unlikeAll(landscape, seeds, point) == 0) continue;
+    if (tries < kTries && familyDistanceToNearest(landscape, seeds, point) == 0) continue;
     left -= add(point);
   }
   return seeds;

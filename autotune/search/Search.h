@@ -1,11 +1,10 @@
-// The search: which schedules are measured, in which order, and when it is enough.
+// The search: which schedules are measured, in which order, and when it ends.
 //
-// It begins with the default. Seeds follow: what records of like problems chose, the
-// best of the model, a few at random. Then come the neighbours of the three leaders,
-// until no round finds a better one. The fastest go into a race with the default and
-// the incumbent, decide() says who won, and who won does so again in processes that know
-// nothing of the race, in more of them where it is near the limit. It has no clock and no
-// processes of its own: a Lab gives it both, so the same code runs on recorded times.
+// It begins with the default. Seeds follow: the choices that records have for similar problems, the best of
+// the model, and a few at random. Then the neighbours of the three leaders are screened until no round finds
+// a better schedule. The fastest run a race against the default and the incumbent, and decide() gives the
+// winner. New processes confirm the winner, more of them if it is near the limit. The search has no clock and
+// no processes of its own: a Lab supplies both, so the same code runs on recorded times.
 #pragma once
 
 #include <functional>
@@ -18,21 +17,22 @@ namespace normc::tune {
 struct SearchOptions {
   double budget = 20;       ///< seconds, for the whole search
   bool exhaustive = false;  ///< every legal schedule is screened, however long it takes
-  uint64_t seed = 1;        ///< of the random ones
+  uint64_t seed = 1;        ///< seed of the random candidates
   int fromModel = 8, atRandom = 3, leaders = 3;
-  int batch = 6;         ///< candidates that are made together
-  int finalists = 5, mostFinalists = 24;  ///< beside default and incumbent; more than the least where time is
-  bool keepAll = false;  ///< nobody leaves the race: a few are compared
+  int batch = 6;  ///< candidates that are compiled together
+  /// in addition to default and incumbent; more than `finalists` if time is left
+  int finalists = 5, mostFinalists = 24;
+  bool keepAll = false;  ///< no schedule leaves the race; for a comparison of few
   int leastRounds = 20, mostRounds = 100;
-  int confirmations = 4, confirmingRounds = 20;  ///< of who wins against the default, each afresh
-  int mostConfirmations = 24;                    ///< where they leave it undecided, within the budget
-  std::vector<size_t> hints;                     ///< what records of this and of like problems chose
+  int confirmations = 4, confirmingRounds = 20;  ///< processes and rounds that confirm a winner
+  int mostConfirmations = 24;                    ///< if the result is undecided, within the budget
+  std::vector<size_t> hints;                     ///< the choices of records for this and similar problems
   std::optional<size_t> incumbent;
-  /// Told after each batch.
+  /// Reported after each batch.
   struct Progress {
     size_t done, total;  ///< candidates
     size_t best;         ///< the leading point
-    double ratio;        ///< of it to the default
+    double ratio;        ///< its time divided by that of the default
     double seconds;      ///< since the beginning
     const char* phase;   ///< "screening", "racing", "confirming"
   };
@@ -43,18 +43,18 @@ struct Outcome {
   Decision decision;
   std::vector<Screened> screened;
   std::vector<Racer> racers;
-  std::vector<Racer>
-      confirmation;          ///< default and winner, from which the decision's ratio is; empty: nobody won
-  bool complete = true;      ///< false: it was stopped; what is decided is who was in front, and binds nobody
+  std::vector<Racer> confirmation;  ///< default and winner, which give the decision's ratio; empty: a tie
+  bool complete = true;             ///< false: it was stopped; the decision is only the schedule that led
   bool budgetSpent = false;  ///< it ended because of its budget
   std::string failure;       ///< the default itself could not be measured: nothing is decided
-  bool interrupted = false;  ///< `failure` is that it was stopped before there was anything to decide by
+  bool interrupted = false;  ///< true if `failure` means that it was stopped before the first results
   double seconds = 0;
 };
 
+/// Runs the search to its end, its budget, or until the lab is stopped.
 Outcome search(const Landscape&, Lab&, const SearchOptions&);
 
-/// The first candidates, in the order in which they would be tried: default, hints, model, random.
+/// Returns the first candidates in the order in which they are tried: default, hints, model, random.
 std::vector<size_t> seedsOf(const Landscape&, const SearchOptions&);
 
 }  // namespace normc::tune

@@ -10,7 +10,7 @@
 
 #include "autotune/measure/Machine.h"
 #include "autotune/measure/Policy.h"
-#include "autotune/tune/Here.h"
+#include "autotune/tune/ThisDevice.h"
 
 namespace normc::tune {
 namespace {
@@ -29,7 +29,7 @@ Json toJson(const Shipped& s) {
                       {"family", s.points[i].family},
                       {"package", s.made[i].package},
                       {"object", s.made[i].object}});
-  return {{"problem", t.problem},
+  return {{"problem", t.problem.text()},
           {"norm", t.norm},
           {"segments", t.segments},
           {"rows", t.rows},
@@ -56,8 +56,15 @@ int64_t wholeOf(const Json& json, const char* key, int64_t least, int64_t most) 
   return value;
 }
 
+ProblemText problemOf(const Json& json) {
+  std::string why;
+  std::optional<ProblemText> problem = parseProblemText(json.at("problem").get<std::string>(), &why);
+  if (!problem) throw BadValue{why};
+  return *std::move(problem);
+}
+
 Task taskOf(const Json& json) {
-  Task task{json.at("problem"),
+  Task task{problemOf(json),
             json.at("norm"),
             wholeOf(json, "segments", 1, kMostElements),
             wholeOf(json, "rows", 1, kMostElements),
@@ -98,14 +105,14 @@ Setting here(const Shipped& shipped, const BundleRun& run, const std::string& se
   setting.session = session;
   if (setting.device.kind == "cuda") {
     const std::string arch = setting.device.arch;  // what the code is for, which an older arch may be
-    setting.device = cudaDeviceHere(run.deviceIndex, run.cudaLibrary);
+    setting.device = thisCudaDevice(run.deviceIndex, run.cudaLibrary);
     setting.device.arch = arch;
     setting.deviceIndex = run.deviceIndex, setting.cudaLibrary = run.cudaLibrary;
     setting.task.threads = 1;
     setting.sampleSeconds = 1e-3;
     return setting;
   }
-  setting.device = processorHere(shipped.setting.device.arch);
+  setting.device = thisProcessor(shipped.setting.device.arch);
   if (setting.task.threads == 0) setting.task.threads = measure::thisMachine().processors;
   return setting;
 }
@@ -168,9 +175,9 @@ Found OpenBundle::tune(const Shipped& shipped, double budget) {
     return found;
   }
   setting.stamp = newStamp(known->records);
-  LiveLab::Hands hands;
-  hands.make = [&](const std::vector<size_t>& points) {
-    std::vector<Made> made;
+  LiveLab::Callbacks callbacks;
+  callbacks.make = [&](const std::vector<size_t>& points) {
+    std::vector<BuiltCandidate> made;
     for (const size_t point : points) {
       made.push_back(shipped.made[point]);
       made.back().package = pathOf(point);
@@ -179,8 +186,8 @@ Found OpenBundle::tune(const Shipped& shipped, double budget) {
     }
     return made;
   };
-  hands.stop = run_.stop, hands.worker = run_.worker, hands.journal = &journal_;
-  LiveLab lab(landscape, setting, hands,
+  callbacks.stop = run_.stop, callbacks.worker = run_.worker, callbacks.journal = &journal_;
+  LiveLab lab(landscape, setting, callbacks,
               run_.fresh ? std::map<size_t, Screened>{} : rememberedFrom(landscape, known->records, setting));
   SearchOptions options;
   options.budget = budget, options.progress = run_.progress;

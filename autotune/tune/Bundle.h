@@ -22,7 +22,7 @@ namespace normc::tune {
 struct Shipped {
   Setting setting;            ///< its device says only what code was made for
   std::vector<Point> points;  ///< the default first
-  std::vector<Made> made;     ///< of each; paths are within the folder
+  std::vector<BuiltCandidate> made;  ///< of each; paths are within the folder
 };
 
 /// The text of plan.json.

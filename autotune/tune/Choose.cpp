@@ -13,11 +13,10 @@ namespace {
 
 constexpr double kFarRows = 3, kFarFeatures = 1;  // octaves
 
-/// The problem without its shape: what has to be equal whatever the rung. Absent where the text is no
-/// problem.
-std::optional<ProblemText> kindOf(const Task& task) {
-  std::optional<ProblemText> kind = task.parts();
-  if (kind) kind->segments = kind->rows = kind->features = std::nullopt, kind->segmented = false;
+/// Returns the problem without its shape: what has to be equal whatever the rung.
+ProblemText kindOf(const Task& task) {
+  ProblemText kind = task.problem;
+  kind.segments = kind.rows = kind.features = std::nullopt, kind.segmented = false;
   return kind;
 }
 
@@ -75,12 +74,9 @@ std::string sizeText(const Task& task) {
 
 }  // namespace
 
-bool rowsLieInRuns(const Task& task) {
-  const auto parts = task.parts();
-  return parts && parts->channelsFirst();
-}
+bool rowsLieInRuns(const Task& task) { return task.problem.channelsFirst(); }
 
-std::vector<Task> tunedSizes(const Database& database, const std::string& problem, const std::string& norm,
+std::vector<Task> tunedSizes(const Database& database, const ProblemText& problem, const std::string& norm,
                              const Device& device) {
   std::map<std::pair<int64_t, int64_t>, Task> sizes;
   for (const Record& record : database.records)
@@ -94,12 +90,12 @@ std::vector<Task> tunedSizes(const Database& database, const std::string& proble
 
 Pick pickFor(const Task& wanted, const Site& site, const Database& database,
              const std::function<bool(const Record&)>& usable) {
-  const std::optional<ProblemText> kind = kindOf(wanted);
+  const ProblemText kind = kindOf(wanted);
   std::vector<Entry> here[3], elsewhere;
   int64_t stale = 0;
   for (size_t i = 0; i < database.records.size(); ++i) {
     const Record& r = database.records[i];
-    if (r.kind != "choice" || r.task.norm != wanted.norm || !kind || kindOf(r.task) != kind) continue;
+    if (r.kind != "choice" || r.task.norm != wanted.norm || kindOf(r.task) != kind) continue;
     if (r.device.kind != site.device.kind || r.device.arch != site.device.arch) continue;
     if (r.toolchain != site.toolchain) {
       ++stale;
@@ -129,7 +125,7 @@ Pick pickFor(const Task& wanted, const Site& site, const Database& database,
     for (const Entry& e : entries) {
       const Record& r = *e.record;
       const std::string which = "record " + e.id.substr(0, 8) + " (" + sizeText(r.task) + ")";
-      if (const std::string reason = against(r, database.records); !reason.empty()) {
+      if (const std::string reason = reasonRejected(r, database.records); !reason.empty()) {
         found = which + " " + reason;
         continue;
       }

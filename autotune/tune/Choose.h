@@ -41,7 +41,6 @@ Pick pickFor(const Task& wanted, const Site&, const Database&,
 bool rowsLieInRuns(const Task&);
 
 /// Sizes that choices for the problem have been made at, by their rows of all segments, ascending.
-std::vector<Task> tunedSizes(const Database&, const std::string& problem, const std::string& norm,
-                             const Device&);
+std::vector<Task> tunedSizes(const Database&, const ProblemText&, const std::string& norm, const Device&);
 
 }  // namespace normc::tune

@@ -54,11 +54,11 @@ double secondsNow() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-LiveLab::LiveLab(const Landscape& landscape, const Setting& setting, Hands hands,
+LiveLab::LiveLab(const Landscape& landscape, const Setting& setting, Callbacks callbacks,
                  std::map<size_t, Screened> remembered)
     : landscape_(landscape),
       setting_(setting),
-      hands_(std::move(hands)),
+      callbacks_(std::move(callbacks)),
       remembered_(std::move(remembered)),
       quietPatience_(setting.quietPatience),
       begin_(secondsNow()) {
@@ -76,10 +76,10 @@ double LiveLab::limit() const {
 Worker& LiveLab::worker() {
   if (worker_ && worker_->alive()) return *worker_;
   loaded_.clear();
-  worker_ = std::make_unique<Worker>(hands_.worker);
+  worker_ = std::make_unique<Worker>(callbacks_.worker);
   const Task& t = setting_.task;
   Json task = {{"do", "task"},
-               {"problem", t.problem},
+               {"problem", t.problem.text()},
                {"spec", setting_.spec},
                {"segments", t.segments},
                {"rows", t.rows},
@@ -94,16 +94,18 @@ Worker& LiveLab::worker() {
                {"patience", quietPatience_}};
   if (std::isfinite(loops_.filling)) task["loops"] = {loops_.waiting, loops_.filling};
   const Json answer = worker_->ask(task, setting_.patience);
-  if (const std::string error = shaped(hands_.worker, task, answer, errorOf); !error.empty()) throw std::runtime_error(error);
-  if (answer.value("protocol", Json()) != kProtocol) throw otherVersion(hands_.worker, task, answer);
+  if (const std::string error = shaped(callbacks_.worker, task, answer, errorOf); !error.empty())
+    throw std::runtime_error(error);
+  if (answer.value("protocol", Json()) != kProtocol) throw otherVersion(callbacks_.worker, task, answer);
   return *worker_;
 }
 
 template <typename Read>
 auto LiveLab::ask(const Json& request, double seconds, const Read& read) {
   const Json answer = worker().ask(request, seconds);
-  if (const std::string error = shaped(hands_.worker, request, answer, errorOf); !error.empty()) throw CannotDo(error);
-  return shaped(hands_.worker, request, answer, read);
+  if (const std::string error = shaped(callbacks_.worker, request, answer, errorOf); !error.empty())
+    throw CannotDo(error);
+  return shaped(callbacks_.worker, request, answer, read);
 }
 
 void LiveLab::makeAll(const std::vector<size_t>& points) {
@@ -111,14 +113,14 @@ void LiveLab::makeAll(const std::vector<size_t>& points) {
   for (const size_t point : points)
     if (!facts_[point].made && !remembered_.contains(point)) missing.push_back(point);
   if (missing.empty()) return;
-  std::vector<Made> made = hands_.make(missing);
+  std::vector<BuiltCandidate> made = callbacks_.make(missing);
   for (size_t i = 0; i < made.size(); ++i) facts_[missing[i]].made = std::move(made[i]);
 }
 
 void LiveLab::load(size_t point) {
   worker();
   if (loaded_.contains(point)) return;
-  if (!facts_[point].made) facts_[point].made = hands_.make({point}).at(0);
+  if (!facts_[point].made) facts_[point].made = callbacks_.make({point}).at(0);
   if (!facts_[point].made->failure.empty()) throw CannotDo(facts_[point].made->failure);
   ask({{"do", "load"}, {"name", nameOf(point)}, {"package", facts_[point].made->package}}, setting_.patience,
       [](const Json&) { return 0; });
@@ -169,7 +171,7 @@ void LiveLab::loadDefault() {
   } catch (const CannotDo& refusal) {
     reason = refusal.what();
   }
-  throw std::runtime_error("the default of " + setting_.task.problem +
+  throw std::runtime_error("the default of " + setting_.task.problem.text() +
                            " ran before and does not any more, so the device may be gone: " + reason);
 }
 
@@ -230,7 +232,7 @@ std::vector<Screened> LiveLab::screen(const std::vector<size_t>& points) {
     const auto known = remembered_.find(point);
     results.push_back(known == remembered_.end() ? measure(point) : known->second);
   }
-  if (hands_.journal) hands_.journal->sync();
+  if (callbacks_.journal) callbacks_.journal->sync();
   return results;
 }
 
@@ -283,7 +285,7 @@ std::vector<Samples> LiveLab::race(const std::vector<size_t>& points, int rounds
     record.stage = "race", record.samples = results[i], record.reference = results[byDefault];
     keep(record);
   }
-  if (hands_.journal) hands_.journal->sync();
+  if (callbacks_.journal) callbacks_.journal->sync();
   return results;
 }
 
@@ -312,12 +314,12 @@ Record LiveLab::recordOf(size_t point) const {
 }
 
 void LiveLab::keepTrial(size_t point, const Record& record) {
-  const std::optional<Made>& made = facts_[point].made;
+  const std::optional<BuiltCandidate>& made = facts_[point].made;
   if (!made || !made->unavailable) keep(record);
 }
 
 void LiveLab::keep(const Record& record) {
-  if (hands_.journal) hands_.journal->append(record);
+  if (callbacks_.journal) callbacks_.journal->append(record);
 }
 
 void LiveLab::conclude(const Outcome& outcome, const std::string& kind, const std::string& verdict) {
@@ -331,7 +333,7 @@ void LiveLab::conclude(const Outcome& outcome, const std::string& kind, const st
     if (racer.point == landscape_.byDefault()) record.reference = racer.samples;
   }
   keep(record);
-  if (hands_.journal) hands_.journal->sync();
+  if (callbacks_.journal) callbacks_.journal->sync();
 }
 
 std::pair<const Record*, size_t> choiceOf(const Landscape& landscape, const std::vector<Record>& records,
@@ -342,7 +344,7 @@ std::pair<const Record*, size_t> choiceOf(const Landscape& landscape, const std:
         record.toolchain != setting.toolchain)
       continue;
     const auto point = landscape.find(record.generator, record.schedule);
-    if (point && (!best.first || newer(record, *best.first)) && against(record, records).empty())
+    if (point && (!best.first || newer(record, *best.first)) && reasonRejected(record, records).empty())
       best = {&record, *point};
   }
   return best;

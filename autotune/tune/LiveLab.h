@@ -12,7 +12,7 @@
 #include <set>
 #include <utility>
 
-#include "autotune/measure/Quiet.h"
+#include "autotune/measure/QuietCoreSampler.h"
 #include "autotune/records/Database.h"
 #include "autotune/records/Journal.h"
 #include "autotune/search/Lab.h"
@@ -34,7 +34,7 @@ inline constexpr double kQuietShare = 0.4;
 double secondsNow();
 
 /// A candidate as a package on disk that holds it alone.
-struct Made {
+struct BuiltCandidate {
   std::string package;  ///< path
   std::string object;   ///< SHA-256 of its code
   std::string failure = {};  ///< why there is none; then the rest is empty
@@ -58,19 +58,20 @@ struct Setting {
 
 class LiveLab : public Lab {
  public:
-  struct Hands {
-    std::function<std::vector<Made>(const std::vector<size_t>&)> make;  ///< several, perhaps at once
+  struct Callbacks {
+    std::function<std::vector<BuiltCandidate>(const std::vector<size_t>&)>
+        make;  ///< several, perhaps at once
     std::function<bool()> stop = [] { return false; };
     std::string worker;          ///< the program
     Journal* journal = nullptr;  ///< null: nothing is kept
   };
   /// `remembered`: what earlier sessions found; those points are not measured again in screening. All
   /// arguments outlive it.
-  LiveLab(const Landscape&, const Setting&, Hands, std::map<size_t, Screened> remembered);
+  LiveLab(const Landscape&, const Setting&, Callbacks, std::map<size_t, Screened> remembered);
   ~LiveLab() override;
 
   double now() override;
-  bool stopped() override { return hands_.stop(); }
+  bool stopped() override { return callbacks_.stop(); }
   std::vector<Screened> screen(const std::vector<size_t>& points) override;
   std::vector<Samples> race(const std::vector<size_t>& points, int rounds) override;
   /// Each process has its memory on pages that lie anywhere, elsewhere in each, so that luck with them decides nothing.
@@ -83,7 +84,7 @@ class LiveLab : public Lab {
   int64_t disturbed() const { return disturbed_; }
   /// Whether there is still time to wait for a quiet core; without it any sample counted.
   bool patient() const { return quietPatience_ > 0; }
-  const std::optional<Made>& made(size_t point) const { return facts_.at(point).made; }
+  const std::optional<BuiltCandidate>& made(size_t point) const { return facts_.at(point).made; }
   /// How one failed in a race.
   Status raced(size_t point) const {
     const auto at = failed_.find(point);
@@ -92,7 +93,7 @@ class LiveLab : public Lab {
 
  private:
   struct Facts {
-    std::optional<Made> made;
+    std::optional<BuiltCandidate> made;
     int64_t trials = 0;
     double worst = 0;
   };
@@ -121,7 +122,7 @@ class LiveLab : public Lab {
 
   const Landscape& landscape_;
   const Setting& setting_;
-  Hands hands_;
+  Callbacks callbacks_;
   std::map<size_t, Screened> remembered_;
   std::map<size_t, Facts> facts_;
   std::map<std::string, size_t> byObject_;  ///< the first point of each code

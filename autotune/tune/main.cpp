@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "autotune/tune/Bundle.h"
+#include "autotune/tune/FlagValues.h"
 #include "autotune/worker/StandardFiles.h"
-#include "autotune/tune/Words.h"
 
 namespace {
 

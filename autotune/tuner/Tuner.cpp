@@ -119,8 +119,7 @@ normc_status canonical(const normc_tuner& tuner, const std::string& given, Canon
   std::string damaged;  // the norm whose text is
   const auto find = [&](std::string_view name) -> Result<std::shared_ptr<const Spec>> {
     for (const tune::Shipped& shipped : tuner.bundle->tasks()) {
-      const auto parts = shipped.setting.task.parts();
-      if (!parts || parts->norm != name) continue;
+      if (shipped.setting.task.problem.norm != name) continue;
       const auto norms = readNorms(shipped.setting.spec, "the norm of the bundle");
       if (norms && !norms->empty()) return norms->front();
       damaged = name;
@@ -146,7 +145,7 @@ normc_status taskOf(const normc_tuner& tuner, const normc_tuner_request& request
     return std::fabs(std::log2(double(s.setting.task.rows)) - std::log2(double(request.rows)));
   };
   for (const tune::Shipped& shipped : tuner.bundle->tasks())
-    if (shipped.setting.task.problem == text && (!nearest || away(shipped) < away(*nearest)))
+    if (shipped.setting.task.problem.text() == text && (!nearest || away(shipped) < away(*nearest)))
       nearest = &shipped;
   if (!nearest)
     return fail(NORMC_NOT_FOUND, "the bundle has no candidates for ", text.c_str(), "; it has ",
@@ -230,8 +229,9 @@ normc_status normc_tuner_open(const char* folder, const normc_tuner_options* opt
       };
       made->bundle = std::make_unique<tune::OpenBundle>(run);
       for (const tune::Shipped& shipped : made->bundle->tasks())
-        if (std::ranges::count(made->problems, shipped.setting.task.problem) == 0)
-          made->problems.push_back(shipped.setting.task.problem);
+        if (const std::string text = shipped.setting.task.problem.text();
+            std::ranges::count(made->problems, text) == 0)
+          made->problems.push_back(text);
       *tuner = made.release();
       return NORMC_OK;
     });
@@ -270,7 +270,7 @@ normc_status normc_tuner_run(normc_tuner* tuner, const normc_tuner_request* give
       const double budget = request.budget_seconds > 0 ? request.budget_seconds : kUsualBudget;
       tuner->run.fresh = request.fresh != 0, tuner->run.deviceIndex = request.device_id;
       tuner->cancelled = false, tuner->begin = std::chrono::steady_clock::now();
-      const std::string problem = task.setting.task.problem;
+      const std::string problem = task.setting.task.problem.text();
       tuner->status = {.struct_size = sizeof tuner->status,
                        .problem = problem.c_str(),
                        .phase = "starting",

@@ -22,10 +22,6 @@ constexpr int64_t kLargestTrial = 1 << 17;
 /// Threads that slept while another candidate ran are awake after so long.
 constexpr double kAwake = 1e-3;
 
-gate::DeviceAddress addressOf(const measure::Held& memory) {
-  return reinterpret_cast<gate::DeviceAddress>(memory.data());
-}
-
 std::string firstLines(const std::string& text) { return text.substr(0, 2000); }
 
 }  // namespace
@@ -106,12 +102,13 @@ void Bench::load(const Json& request) {
                      : cold   ? measure::coldSets(*device_, bytes)
                               : 1;
     if (!device_) limitMemory(2 * bytes * sets);  // a driver reserves addresses as it likes
-    buffers_ = std::make_unique<measure::Buffers>(*candidate.plan, problem_, extents_, sets, device_.get(), scatter_);
+    buffers_ = std::make_unique<measure::Buffers>(*candidate.plan, problem_, extents_,
+                                                  measure::BufferOptions{.sets = sets, .scatter = scatter_},
+                                                  device_.get());
     if (policy_ == measure::Policy::Pipeline && !device_)
       reader_ = measure::makeReader(buffers_->output(0).data(), buffers_->tensorBytes(), threads_);
   }
-  candidate.subject = std::make_unique<measure::Subject>(plan(*candidate.package), *buffers_, extents_,
-                                                         reader_.get(), device_.get());
+  candidate.subject = std::make_unique<measure::Subject>(plan(*candidate.package), *buffers_, reader_.get());
   candidates_.insert_or_assign(request.at("name").get<std::string>(), std::move(candidate));
 }
 
@@ -171,7 +168,7 @@ std::function<double()> Bench::sampler(Candidate& one) {
   if (device_) {
     measure::Enqueue enqueue = [subject = one.subject.get()](int set) { subject->call(set); };
     if (policy_ == measure::Policy::Pipeline) {
-      const gate::DeviceAddress output = addressOf(buffers_->output(0));
+      const gate::DeviceAddress output = buffers_->output(0).address();
       const measure::RoofBuffers reading{output, output, 0, buffers_->tensorBytes()};
       if (!read_) read_ = roof().tuned(measure::RoofKind::Read, {reading});
       enqueue = [this, kernel = enqueue, reading](int set) {
@@ -187,8 +184,8 @@ std::function<double()> Bench::sampler(Candidate& one) {
   return [this, runner] { return quiet_->sample([&] { return runner->sample(); }); };
 }
 
-measure::Quiet& Bench::quietCore() {
-  if (!quiet_) quiet_ = std::make_unique<measure::Quiet>(patience_, known_);
+measure::QuietCoreSampler& Bench::quietCore() {
+  if (!quiet_) quiet_ = std::make_unique<measure::QuietCoreSampler>(patience_, known_);
   return *quiet_;
 }
 
@@ -199,7 +196,7 @@ Json Bench::sample(const Json& request) {
     if (!one.take) one.take = sampler(one);
     runners.push_back(&one);
   }
-  measure::Quiet& quiet = quietCore();
+  measure::QuietCoreSampler& quiet = quietCore();
   std::optional<measure::OwnCores> bound;
   if (!device_ && threads_ > 1) bound.emplace();
   const int before = quiet.disturbed(), first = request.value("first", 0), last = first + request.at("rounds").get<int>();
@@ -226,10 +223,7 @@ double Bench::roofSeconds(const measure::Traffic& traffic) {
   const bool backward = problem_.entry == Entry::Backward;
   if (traffic.writes != 1 || traffic.reads != (backward ? 2 : 1)) return 0;
   const measure::RoofKind kind = backward ? measure::RoofKind::Triad : measure::RoofKind::Copy;
-  std::vector<measure::RoofBuffers> sets;
-  for (int set = 0; set < buffers_->sets(); ++set)
-    sets.push_back({addressOf(buffers_->output(set)), addressOf(buffers_->x(set)),
-                    backward ? addressOf(buffers_->dy(set)) : 0, buffers_->tensorBytes()});
+  const std::vector<measure::RoofBuffers> sets = buffers_->roofBuffers();
   const measure::RoofLaunch launch = roof().tuned(kind, sets);
   const measure::CudaTimer timer(
       *device_, [&](int set) { roof_->enqueue(kind, launch, sets[size_t(set)]); }, int(sets.size()),
@@ -247,7 +241,7 @@ Json Bench::copy(const Json& request) {
   std::vector<const void*> inputs{x.data()};
   if (backward) inputs.push_back(dy.data());
   if (traffic.writes != 1 || traffic.reads < int(inputs.size())) return {{"seconds", 0}};
-  measure::Quiet& quiet = quietCore();
+  measure::QuietCoreSampler& quiet = quietCore();
   std::optional<measure::OwnCores> bound;
   if (threads_ > 1) bound.emplace();
   double best = 0;

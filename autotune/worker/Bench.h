@@ -27,7 +27,7 @@
 #include "autotune/measure/Copy.h"
 #include "autotune/measure/CudaRoof.h"
 #include "autotune/measure/Machine.h"
-#include "autotune/measure/Quiet.h"
+#include "autotune/measure/QuietCoreSampler.h"
 #include "autotune/measure/Subject.h"
 
 namespace normc::tune {
@@ -55,7 +55,7 @@ class Bench {
   host::Plan plan(const host::Package&, const std::vector<normc_number>& numbers = {}) const;
   measure::Roof& roof();
   /// Made at the first sample.
-  measure::Quiet& quietCore();
+  measure::QuietCoreSampler& quietCore();
   double roofSeconds(const measure::Traffic&);
   Candidate& candidate(const Json& name);
   std::function<double()> sampler(Candidate&);
@@ -78,7 +78,7 @@ class Bench {
   std::unique_ptr<measure::Contestant> reader_;
   std::unique_ptr<measure::Roof> roof_;  ///< of a device; reads outputs, too, where a policy says so
   std::optional<measure::RoofLaunch> read_;
-  std::unique_ptr<measure::Quiet> quiet_;
+  std::unique_ptr<measure::QuietCoreSampler> quiet_;
   std::map<std::string, Candidate> candidates_;
 };
 

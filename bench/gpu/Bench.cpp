@@ -52,16 +52,15 @@ struct Challenger {
              const BenchOptions& options)
       : kernels(choice.package, options.driver, device.index()),
         wrong(whyWrong(device, kernels.problem(shape.problem()), kernels.plan(shape.problem()), shape)),
-        rival(subject, kernels.plan(shape.text())),
-        timer(
-            device, [this](int set) { rival.enqueue(set); }, subject.sets(), options.sampleSeconds) {}
+        rival(kernels.plan(shape.text()), subject.buffers()),
+        timer(device, [this](int set) { rival.call(set); }, subject.sets(), options.sampleSeconds) {}
   Kernels kernels;
   std::string wrong;
-  Rival rival;
+  measure::Subject rival;
   CudaTimer timer;
 };
 
-/// What stands in a record of what tuning found; of a win without its times.
+/// Returns the tuning result of a record; of a win without its times.
 Json toJson(const Choice& choice) {
   return {{"verdict", choice.won ? "won" : "tie"}, {"schedule", choice.schedule}};
 }
@@ -90,7 +89,7 @@ Json benchOne(const CudaDevice& device, const Kernels& kernels, const Roof& roof
   }
   const Subject subject(device, kernels, shape, coldSets(device, Subject::footprint(shape)));
   const RoofKind kind = shape.entry == "backward" ? RoofKind::Triad : RoofKind::Copy;
-  const std::vector<RoofBuffers> buffers = subject.roofBuffers();
+  const std::vector<RoofBuffers> buffers = subject.buffers().roofBuffers();
   const RoofLaunch launch = launches.of(roof, kind, buffers);
 
   const CudaTimer ours(device, [&](int set) { subject.enqueue(set); }, subject.sets(), options.sampleSeconds);
@@ -119,7 +118,7 @@ Json benchOne(const CudaDevice& device, const Kernels& kernels, const Roof& roof
   // How long the roof would take for the bytes of ours, over how long ours took.
   measure::Samples roofForOurs;
   for (const double seconds : samples[1]) roofForOurs.push_back(seconds * moved / roofMoved);
-  const Json& kernel = kernels.kernels().at(subject.kernel());
+  const package::Kernel& kernel = kernels.kernels().at(subject.kernel());
   record["us"] = inMicroseconds(samples[0]);
   record["gbps"] = moved / middle(samples[0]).value * kGiga;
   record["traffic"] = {{"reads", traffic.reads}, {"writes", traffic.writes}};
@@ -132,8 +131,8 @@ Json benchOne(const CudaDevice& device, const Kernels& kernels, const Roof& roof
   record["rounds"] = options.rounds;
   record["calls_per_sample"] = ours.calls();
   record["sets"] = subject.sets();
-  record["schedule"] = kernel.at("schedule");
-  record["isa"] = kernel.at("isa");
+  record["schedule"] = kernel.schedule;
+  record["isa"] = kernel.isa;
   return record;
 }
 

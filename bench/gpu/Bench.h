@@ -1,4 +1,4 @@
-// Kernel times of every shape, each beside the roof of its footprint.
+// Measures kernel times of every shape, and the roof of its footprint.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ struct BenchOptions {
   double sampleSeconds = 1.5e-3;
   bool evenWrong = false;  ///< time kernels that the gate refuses, too; they are marked
   std::string driver = gate::CudaDriver::kLibrary;
-  Tuned tuned;  ///< what won against the default is timed beside it
+  Tuned tuned;  ///< schedules that won are timed with the default
   std::function<bool()> stop = [] { return false; };
   std::function<void(const Json&)> record;
 };

@@ -74,15 +74,14 @@ void startAfresh(const std::vector<std::unique_ptr<Subject>>& subjects) {
 std::vector<Shape> smallShapes(const Kernels& kernels) {
   std::vector<Shape> shapes;
   std::set<std::string> seen;
-  for (const Json& kernel : kernels.kernels()) {
-    const auto parts = parseProblemText(kernel.at("problem").get<std::string>());
-    const bool plain =
-        parts && !parts->channelsFirst() && !parts->mask && !parts->segmented && parts->bindings.empty();
-    if (!plain || parts->data != DType::F32 || parts->isInfer()) continue;
-    if (!parts->features || *parts->features > 8192) continue;
-    if (seen.insert(parts->head()).second)
-      shapes.push_back({parts->norm, std::string(name(parts->entry)), std::string(name(parts->data)), kRows,
-                        *parts->features});
+  for (const package::Kernel& kernel : kernels.kernels()) {
+    const ProblemText& parts = kernel.parts;
+    const bool plain = !parts.channelsFirst() && !parts.mask && !parts.segmented && parts.bindings.empty();
+    if (!plain || parts.data != DType::F32 || parts.isInfer()) continue;
+    if (!parts.features || *parts.features > 8192) continue;
+    if (seen.insert(parts.head()).second)
+      shapes.push_back({parts.norm, std::string(name(parts.entry)), std::string(name(parts.data)), kRows,
+                        *parts.features});
   }
   return shapes;
 }
@@ -95,8 +94,7 @@ void benchEnqueue(const std::string& driver, const Kernels& kernels, const std::
       try {
         const measure::Ratio us = middle(enqueueOn(threads, driver, kernels, shape, samples));
         json["us"] = {{"median", us.value * 1e6}, {"low", us.low * 1e6}, {"high", us.high * 1e6}};
-        json["phases"] =
-            kernels.kernels().at(kernels.plan(shape.text()).kernel()).at("phases").size();
+        json["phases"] = kernels.kernels().at(kernels.plan(shape.text()).kernel()).phases.size();
       } catch (const std::runtime_error& error) {
         json["error"] = error.what();
       }

@@ -1,4 +1,4 @@
-// What the host sees: the cost of enqueueing a call, and graphs of many calls.
+// Measures on the host: the cost of enqueueing a call, and graphs of many calls.
 #pragma once
 
 #include <functional>

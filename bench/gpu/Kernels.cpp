@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "dsl/Library.h"
+#include "runtime/package/ManifestJson.h"
 
 namespace normc::gpu {
 namespace {
@@ -20,12 +21,11 @@ Kernels::Kernels(const std::string& file, const std::string& driver, int device)
     : device_(device),
       context_(optionsOf(driver)),
       package_(context_, file),
-      manifest_(Json::parse(package_.manifest())) {
-  for (const Json& norm : manifest_.at("norms")) {
-    const std::string name = norm.at("name");
-    const auto specs = readNorms(norm.at("text").get<std::string>(), file + " (norm " + name + ")");
+      manifest_(package::wholeManifest(package_.manifest())) {
+  for (const package::Norm& norm : manifest_.norms) {
+    const auto specs = readNorms(norm.text, file + " (norm " + norm.name + ")");
     if (!specs) throw std::runtime_error(text(specs.errors()));
-    if (!specs->empty()) norms_[name] = specs->front();
+    if (!specs->empty()) norms_[norm.name] = specs->front();
   }
 }
 
@@ -53,8 +53,8 @@ host::Plan Kernels::planOfOneKernel(const std::string& text) const {
 }
 
 Traffic Kernels::traffic(size_t kernel) const {
-  const Json& traffic = kernels().at(kernel).at("traffic");
-  return {traffic.value("least_reads", traffic.at("reads").get<int>()), traffic.at("writes").get<int>()};
+  const package::Traffic& traffic = kernels().at(kernel).traffic;
+  return {int(traffic.least()), int(traffic.writes)};
 }
 
 }  // namespace normc::gpu

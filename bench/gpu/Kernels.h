@@ -7,6 +7,7 @@
 #include "autotune/measure/CudaTimer.h"
 #include "bench/gpu/Records.h"
 #include "dsl/Problem.h"
+#include "runtime/abi/Manifest.h"
 #include "runtime/normc.hpp"
 
 namespace normc::gpu {
@@ -25,7 +26,7 @@ class Kernels {
   Kernels(const std::string& file, const std::string& driver, int device);
 
   int device() const { return device_; }
-  const Json& kernels() const { return manifest_.at("kernels"); }
+  const std::vector<package::Kernel>& kernels() const { return manifest_.kernels; }
   /// Reads the text by the norms that the package brings along.
   Problem problem(const std::string& text) const;
   /// A plan for the device; throws host::Error.
@@ -38,7 +39,7 @@ class Kernels {
   int device_;
   host::Context context_;
   host::Package package_;
-  Json manifest_;
+  package::Manifest manifest_;
   std::map<std::string, std::shared_ptr<const Spec>, std::less<>> norms_;
 };
 

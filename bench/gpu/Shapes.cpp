@@ -13,11 +13,12 @@ struct Size {
   int64_t rows, features;
 };
 
-/// Where figures of others exist, with a statistic per row. The last one is known for layer_norm backward.
+/// Sizes with published figures, for norms with a statistic per row. The last one is known for layer_norm
+/// backward.
 constexpr Size kPublished[] = {{16384, 4096}, {8192, 8192}, {4096, 16384}, {8192, 5120}, {8192, 4096},
                                {4096, 8192},  {4096, 6144}, {2048, 4096},  {4096, 2048}, {131072, 128},
                                {16384, 128},  {8192, 128},  {1024, 12288}};
-/// What the kit brings candidates for, the most telling first: norms, and features at as many rows as give x
+/// Norms and features that the kit has candidates for, the most important first, with as many rows as give x
 /// kTunedElements. Each of these sizes is measured with the defaults, too.
 constexpr int64_t kTunedFeatures[] = {4096, 8192, 1024, 16384, 768};
 constexpr int64_t kTunedElements = 64 << 20, kQuickElements = 64 * 128;
@@ -25,9 +26,9 @@ const char* const kTunedNorms[] = {"layer_norm", "rms_norm", "power_norm", "batc
 /// Small, odd, not a power of two, and huge.
 constexpr int64_t kFeatures[] = {1000, 4095, 64,    96,    127,   257,    1536,
                                  2304, 7168, 12288, 28672, 65536, 131072, 5120};
-/// A column kernel sees features as columns only: fewer of them tell as much.
+/// A column kernel sees features as columns only, so fewer numbers suffice.
 constexpr int64_t kColumnFeatures[] = {1000, 4095, 64, 127, 257};
-/// Of one tensor in the second list: larger than every second-level cache.
+/// Bytes of a tensor in the second list: more than any second-level cache.
 constexpr int64_t kTensorBytes = 128 << 20;
 
 bool perFeature(const std::string& norm) { return norm != "rms_norm" && norm != "layer_norm"; }
@@ -35,7 +36,7 @@ int64_t bytesOf(const std::string& dtype) { return bytes(typeNamed(dtype).value(
 
 const char* const kNorms[] = {"rms_norm", "layer_norm", "power_norm", "batch_norm", "power_norm_v"};
 
-/// One size with all norms side by side, so that what one costs beside another can be read off.
+/// Adds one size with all norms, so that their costs can be compared.
 void add(std::vector<Shape>& shapes, const std::string& dtype, Size size, bool columns) {
   for (const char* norm : kNorms)
     for (const char* entry : {"forward", "backward"})

@@ -1,7 +1,7 @@
-// What is measured: every family on the shapes that others have published figures
-// for, and on feature counts where kernels are known to fall down.
+// The shapes that are measured: those with published figures, for every family of norms,
+// and feature counts at which kernels are known to be slow.
 //
-// The list is the only place that knows; `normc-gpu problems` prints the kernels
+// Only this list has them. `normc-gpu problems` prints the kernels
 // that it needs, and bench/gpu/prepare compiles them.
 #pragma once
 
@@ -23,15 +23,17 @@ struct Shape {
   int64_t tensorBytes() const;  ///< of x
 };
 
-/// The most telling first, since time may run out. `quick`: a few small ones, for a dry run.
+/// Returns the shapes, the most important first, because time may run out. `quick`: a few small ones, for a
+/// dry run.
 std::vector<Shape> allShapes(bool quick);
 
-/// What `normc tune export` is asked for: problems whose candidates are measured in turn, as time allows, and
-/// how large they are. Their sizes are among allShapes(), so that what is found stands beside the default.
+/// Returns the arguments of `normc tune export`: problems whose candidates are measured in this order, as
+/// time allows, and their sizes. allShapes() has the sizes, too, so that results can be compared with the
+/// default.
 std::vector<std::string> argumentsToExport(bool quick);
 
-/// The kernels to compile: those of all shapes, a backward's forward, and one for any number of features of
-/// every built-in norm and entry, in f32 and bf16.
+/// Returns the kernels to compile: those of all shapes, a backward's forward, and one for any number of
+/// features of every built-in norm and entry, in f32 and bf16.
 std::vector<std::string> problemsToCompile(bool quick);
 
 }  // namespace normc::gpu

@@ -2,19 +2,14 @@
 // again: what the benchmarks time.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "autotune/gate/CudaDevice.h"
-#include "autotune/measure/CudaRoof.h"
+#include "autotune/measure/Subject.h"
 #include "bench/gpu/Kernels.h"
 #include "bench/gpu/Shapes.h"
 
 namespace normc::gpu {
-
-/// Device memory of `bytes`, full of numbers of the type that look normal.
-gate::CudaMemory filled(const gate::CudaDevice&, DType, int64_t bytes, unsigned seed);
 
 class Subject {
  public:
@@ -22,17 +17,15 @@ class Subject {
   /// are done: past every warmup.
   Subject(const gate::CudaDevice&, const Kernels&, const Shape&, int sets);
 
-  const host::Plan& plan() const { return plan_; }
-  size_t kernel() const { return plan_.kernel(); }
-  int sets() const { return int(sets_.size()); }
+  const Buffers& buffers() const { return buffers_; }
+  size_t kernel() const { return subject_.plan().kernel(); }
+  int sets() const { return buffers_.sets(); }
   /// Bytes of the X-sized buffers of one set: as many as the roof of this entry reads and writes.
   static int64_t footprint(const Shape&);
 
   /// One call on the device's stream.
-  void enqueue(int set) const;
-  /// The same X-sized buffers for the roof.
-  std::vector<RoofBuffers> roofBuffers() const;
-  /// What a call wrote: the X-sized output of a set, then dscale and dbias, or the state.
+  void enqueue(int set) const { subject_.call(set); }
+  /// Returns the output tensors of a set, the X-sized one first, then the state.
   std::vector<std::vector<char>> outputs(int set) const;
   /// Fills all of that but the state with kPoison, which makes it NaN.
   void poison(int set) const;
@@ -41,40 +34,14 @@ class Subject {
   void resetState() const;
 
  private:
-  friend class Rival;
-  struct Set {
-    gate::CudaMemory x, y, dy, dx, saved;
-  };
-
-  host::Call callOn(const Set&) const;
-  void prepareState(const Problem&);
-  void runForward(const Kernels&, const Problem&);
-  const gate::CudaMemory& output(int set) const { return backward_ ? sets_[set].dx : sets_[set].y; }
-  host::Tensor wide(const gate::CudaMemory&) const;
-  host::Tensor narrow(const gate::CudaMemory&) const;
+  /// Tensors that a call writes.
+  std::vector<const Held*> written(int set) const;
 
   const gate::CudaDevice& device_;
-  Shape shape_;
   Problem problem_;
-  bool backward_;
-  host::Plan plan_;
-  std::vector<Set> sets_;
-  gate::CudaMemory scale_, bias_, dscale_, dbias_, state_, workspace_;
+  Buffers buffers_;
+  measure::Subject subject_;
   std::vector<char> freshState_;
-  std::vector<host::Call> calls_;
-};
-
-/// Another plan of the same problem on a subject's buffers, with a workspace of its own. The subject outlives
-/// it.
-class Rival {
- public:
-  Rival(const Subject&, host::Plan);
-  void enqueue(int set) const { plan_(calls_[size_t(set)]); }
-
- private:
-  host::Plan plan_;
-  gate::CudaMemory workspace_;
-  std::vector<host::Call> calls_;
 };
 
 }  // namespace normc::gpu

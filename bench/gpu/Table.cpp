@@ -79,7 +79,7 @@ std::string othersOn(const std::string& shape, const std::vector<Json>& peers) {
   return text.empty() ? "-" : text;
 }
 
-/// What tuning brought on a shape: the text of a cell.
+/// Returns the text of a cell: the gain of tuning on a shape.
 std::string tunedOn(const Json& r) {
   if (!r.contains("tuned")) return "-";
   const Json& t = r.at("tuned");

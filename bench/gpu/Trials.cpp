@@ -30,7 +30,7 @@ std::string keyOf(const Json& record) {
   return key;
 }
 
-/// What earlier runs have left: pieces that ended, began, or began alone.
+/// The pieces of earlier runs: those that ended, began, or began alone.
 struct History {
   std::set<std::string> ended, begun, begunAlone;
 
@@ -53,7 +53,7 @@ std::vector<int64_t> featureCounts(const Problem& problem) {
   return counts;
 }
 
-/// What became of the trials of a piece.
+/// The results of the trials of a piece.
 struct Tally {
   int64_t trials = 0, failed = 0;
   double worstRatio = 0;
@@ -87,8 +87,9 @@ class Run {
     for (const bool first : {true, false})
       for (size_t k = 0; k < kernels_.kernels().size(); ++k) {
         const Piece piece = {k, first};
-        if (!options_.only.empty() && textOf(k, "problem").find(options_.only) == std::string::npos) continue;
-        if (textOf(k, "device") != "cuda" || history_.ended.contains(keyOf(piece))) continue;
+        if (!options_.only.empty() && kernels_.kernels()[k].problem.find(options_.only) == std::string::npos)
+          continue;
+        if (!kernels_.kernels()[k].onCuda() || history_.ended.contains(keyOf(piece))) continue;
         if (history_.begunAlone.contains(keyOf(piece))) {
           blame(piece);
         } else {
@@ -101,17 +102,15 @@ class Run {
   }
 
  private:
-  std::string textOf(size_t kernel, const char* key) const {
-    return kernels_.kernels().at(kernel).at(key).get<std::string>();
-  }
   std::string keyOf(const Piece& piece) const {
     return gpu::keyOf(frameOf("", piece));
   }
   Json frameOf(const char* kind, const Piece& piece) const {
+    const package::Kernel& kernel = kernels_.kernels().at(piece.kernel);
     return {{"kind", kind},
-            {"problem", textOf(piece.kernel, "problem")},
-            {"isa", textOf(piece.kernel, "isa")},
-            {"schedule", textOf(piece.kernel, "schedule")},
+            {"problem", kernel.problem},
+            {"isa", kernel.isa},
+            {"schedule", kernel.schedule},
             {"pass", kPasses[!piece.first]}};
   }
   void record(const Json& json) {
@@ -161,10 +160,12 @@ class Run {
     Tally tally;
     const auto start = std::chrono::steady_clock::now();
     try {
-      const Problem problem = kernels_.problem(textOf(piece.kernel, "problem"));
-      if (const Json most = rowsMax(piece.kernel); !most.is_null()) {
-        tryFewRows(device, problem, most.get<int64_t>(), piece, tally);
-      } else if (const host::Plan plan = kernels_.planOfOneKernel(problem.text()); plan.kernel() == piece.kernel) {
+      const package::Kernel& kernel = kernels_.kernels().at(piece.kernel);
+      const Problem problem = kernels_.problem(kernel.problem);
+      if (const auto most = kernel.limits.rowsMax) {
+        tryFewRows(device, problem, *most, piece, tally);
+      } else if (const host::Plan plan = kernels_.planOfOneKernel(problem.text());
+                 plan.kernel() == piece.kernel) {
         tryAll(device, problem, plan, piece.first, tally);
       }
       if (tally.trials == 0) json["skipped"] = "the runtime chooses another kernel here";
@@ -190,9 +191,6 @@ class Run {
       }
   }
 
-  Json rowsMax(size_t kernel) const {
-    return kernels_.kernels().at(kernel).value("limits", Json::object()).value("rows_max", Json());
-  }
   /// Of a kernel that serves `most` rows: what fits of each trial, through a plan for as many.
   void tryFewRows(const gate::CudaDevice& device, const Problem& problem, int64_t most, const Piece& piece,
                   Tally& tally) const {

@@ -1,13 +1,13 @@
 // The gate over every kernel of a package, on the device; resumable.
 //
-// Two passes: a few telling trials of every kernel first, then the rest, so that a
-// run which is cut short has seen all kernels. Several threads evaluate references
+// Two passes: a few important trials of every kernel first, then the rest, so that a
+// run that is cut short has tried all kernels. Several threads evaluate references
 // at once, each with a stream of its own.
 //
-// A kernel can take the whole context with it (an illegal address), or never end.
-// So a record says when a kernel's trials begin, and another what came of them.
-// After a loss the program ends; the next run finds who had begun and not ended, and
-// tries these alone, one after another: who loses the device then is to blame, and
+// A kernel can destroy the whole context (an illegal address), or never end.
+// So one record says when a kernel's trials begin, and another has their results.
+// After a loss the program ends. The next run finds the kernels that began and did not end, and
+// tries them one by one: a kernel that loses the device again is the cause, and
 // is not tried a third time.
 #pragma once
 
@@ -36,11 +36,11 @@ enum class TestEnd {
 /// Judges what `before`, the records of earlier runs, leaves to do.
 TestEnd testPackage(const Kernels&, const std::vector<Json>& before, const TestOptions&);
 
-/// What all records together say: kernels, trials and failures, the worst error over its bound, and the texts
-/// of what failed.
+/// Returns the summary of all records: kernels, trials and failures, the worst error over its bound, and the
+/// texts of the failures.
 Json testSummary(const std::vector<Json>& records);
 
-/// The trials of one pass. Huge rows are tried in smaller numbers, since the reference is slow.
+/// Returns the trials of one pass. Huge rows are tried in smaller numbers, because the reference is slow.
 std::vector<gate::Trial> trialsOf(const Problem&, int64_t features, bool first);
 
 }  // namespace normc::gpu

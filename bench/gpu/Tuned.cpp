@@ -1,7 +1,7 @@
 #include "bench/gpu/Tuned.h"
 
 #include "autotune/tune/Bundle.h"
-#include "autotune/tune/Here.h"
+#include "autotune/tune/ThisDevice.h"
 
 namespace normc::gpu {
 
@@ -9,7 +9,7 @@ Tuned::Tuned(const std::string& folder, const std::string& records, const std::s
   const std::vector<tune::Shipped> tasks = tune::readPlan(folder);
   const auto known = tune::readDatabase(records);
   if (!known) return;  // nothing has been measured yet
-  const tune::Device here = tune::cudaDeviceHere(device, driver);
+  const tune::Device here = tune::thisCudaDevice(device, driver);
   for (const tune::Shipped& shipped : tasks) {
     tune::Setting setting = shipped.setting;
     setting.task.threads = 1;
@@ -17,9 +17,8 @@ Tuned::Tuned(const std::string& folder, const std::string& records, const std::s
     const tune::Landscape landscape(shipped.points, 0);
     const auto [choice, point] = tune::choiceOf(landscape, known->records, setting);
     if (!choice) continue;
-    const auto parts = setting.task.parts();
-    if (!parts || setting.task.segments != 1) continue;
-    choices_[parts->withSizes(1, setting.task.rows).text()] = {
+    if (setting.task.segments != 1) continue;
+    choices_[setting.task.problem.withSizes(1, setting.task.rows).text()] = {
         choice->conclusion->verdict == "won", folder + "/" + shipped.made[point].package, choice->schedule};
   }
 }

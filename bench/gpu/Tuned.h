@@ -1,4 +1,4 @@
-// What tuning chose: a bundle's packages, by the records that measuring it left.
+// The choices of tuning: a bundle's packages, by the records of its measurement.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace normc::gpu {
 
-/// What was decided for one shape on this device.
+/// The decision for one shape on this device.
 struct Choice {
   bool won = false;     ///< false: the default stays
   std::string package;  ///< of the kernel that won, alone
@@ -27,7 +27,7 @@ class Tuned {
   Tuned(const std::string& folder, const std::string& records, const std::string& driver, int device);
 
   std::optional<Choice> find(const Shape&) const;
-  /// What was decided for the shape of that text; empty where nothing was.
+  /// Returns the decision for the shape of that text; empty if there is none.
   std::string scheduleOf(const std::string& shape) const;
 
  private:

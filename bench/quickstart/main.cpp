@@ -94,14 +94,11 @@ void timeAll(std::vector<Line>& all, const bench::Kernels& kernels, const std::v
              Entry entry, int threads) {
   bench::Tensors tensors(DType::F32, {.rows = int64_t(rows.size()) / kFeatures, .features = kFeatures},
                          entry == Entry::Backward);
-  bench::store(rows, DType::F32, tensors.x.data());
-  std::vector<const void*> inputs = {tensors.x.data()};
-  void* output = tensors.y.data();
+  bench::store(rows, DType::F32, tensors[kX]);
   if (entry == Entry::Backward) {  // the gradient that says: be the next token
     std::vector<float> dy(rows.size());
     for (size_t i = 0; i + kFeatures < rows.size(); ++i) dy[i] = rows[i] - rows[i + kFeatures];
-    bench::store(dy, DType::F32, tensors.dy.data());
-    inputs.push_back(tensors.dy.data()), output = tensors.dx.data();
+    bench::store(dy, DType::F32, tensors[kDy]);
   }
 
   std::vector<std::unique_ptr<bench::Contestant>> contestants;
@@ -113,8 +110,8 @@ void timeAll(std::vector<Line>& all, const bench::Kernels& kernels, const std::v
     (entry == Entry::Forward ? line.forwardTraffic : line.backwardTraffic) = traffic.back();
     contestants.push_back(std::move(ours));
     for (bench::Stores stores : {bench::Stores::Cached, bench::Stores::Streaming})
-      contestants.push_back(
-          bench::makeCopy(inputs, output, tensors.bytes(), traffic.back(), stores, threads));
+      contestants.push_back(bench::makeCopy(tensors.inputs(), tensors.output().data(), tensors.bytes(),
+                                            traffic.back(), stores, threads));
   }
   std::vector<bench::Contestant*> list;
   for (const auto& contestant : contestants) list.push_back(contestant.get());

@@ -29,6 +29,11 @@ static bool contains(ArrayAttr names, StringRef name) {
 
 bool TensorOp::hasAxis(StringRef axis) { return contains(getAxes(), axis); }
 
+const normc::TensorInfo* TensorOp::info() {
+  const auto tensor = getRole() == "tensor" ? normc::tensorNamed(getSymName()) : std::nullopt;
+  return tensor ? &normc::infoOf(*tensor) : nullptr;
+}
+
 int64_t TensorOp::chunkPhase() {
   for (StringRef axis : getAxes().getAsValueRange<StringAttr>()) {
     int64_t phase;

@@ -1,4 +1,4 @@
-// The norm dialect in C++: generated classes and the few facts other folders ask.
+// The norm dialect in C++: the generated classes.
 #pragma once
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -11,6 +11,7 @@
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
+#include "runtime/abi/Operands.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "codegen/dialect/NormDialect.h.inc"

@@ -10,19 +10,19 @@ def Norm_Dialect : Dialect {
   let cppNamespace = "::normc::codegen";
   let summary = "normalization kernels as sweeps";
   let description = [{
-    A `norm.kernel` declares the tensors it touches and lists its phases. Between
-    two phases every task of the first has finished: a phase is the thread fork on
-    a CPU, the launch on a GPU, the place where ranks exchange statistics.
+    A `norm.kernel` declares its tensors and lists its phases. All tasks of a phase
+    finish before the next phase begins: a phase is the fork of threads on a CPU and
+    the launch on a GPU.
 
     A phase holds `norm.slab`s. A slab is the set of elements that share one
-    statistic; its `per` axes index that statistic, the other axes lie inside. The
+    statistic; its `per` axes index that statistic, the other axes are inside. The
     code in a slab is scalar code for one statistic, the region of a `norm.sweep`
     is scalar code for one element. Nothing here says which axis is contiguous,
     how wide a vector is, or how many rows are interleaved: layout and schedule
     are attributes of the kernel, and the lowering reads them.
 
     A `resident` slab stays on chip between its sweeps, so memory is read once
-    however many sweeps read a tensor. That is what traffic is computed from.
+    however many sweeps read a tensor. Traffic is computed from this.
   }];
   let useDefaultAttributePrinterParser = 1;
 }
@@ -43,14 +43,15 @@ def Norm_ScheduleAttr : Norm_Attr<"Schedule", "schedule"> {
     `unroll`      vectors a sweep advances per step along the contiguous axis, each
                   with its own accumulator.
     `tile`        vectors of columns that a column slab keeps in registers.
-    `grain`       least rows of a task.
-    `scalar_tail` what does not fill a vector is done in ever smaller ones, not masked.
-    `stream`      rows interleaved in calls that do not fit in caches; their outputs go
-                  past them, whole lines at a time. 0: all calls are alike.
-    `ahead`       statistics of the next lines are computed before outputs of these.
-    `fetch`       in calls that do not fit in caches, inputs of the next rows are asked
-                  for while outputs of these are written.
-    `in_turn`     lines that go together are written one after the other.
+    `grain`       the fewest rows of a task.
+    `scalar_tail` a rest that does not fill a vector takes smaller vectors, not a mask.
+    `stream`      rows interleaved in large calls, whose outputs are non-temporal, whole
+                  cache lines at a time. 0: all calls run the same loops.
+    `ahead`       software-pipelined: statistics of the next rows are computed before
+                  the outputs of these.
+    `fetch`       in large calls the inputs of the next rows are prefetched while the
+                  outputs of these are written.
+    `in_turn`     the rows of a step are stored one after the other.
   }];
   let parameters = (ins StringRefParameter<"streamed | resident">:$strategy, "int64_t":$vector,
                     "int64_t":$rows, "int64_t":$unroll, "int64_t":$tile, "int64_t":$grain,

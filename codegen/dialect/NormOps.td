@@ -1,4 +1,4 @@
-// Operations of the norm dialect. See NormDialect.td for the ideas.
+// Operations of the norm dialect. NormDialect.td explains it.
 #ifndef NORMC_OPS
 #define NORMC_OPS
 
@@ -18,9 +18,9 @@ def Norm_KernelOp : Norm_Op<"kernel", [IsolatedFromAbove, Symbol, SymbolTable, N
   let summary = "one entry point of one problem";
   let description = [{
     `statistics` is the type in which statistics are computed. `groups` and
-    `pre_groups` divide the feature axis; `features` is absent where the kernel
-    serves any number. `segments_are_one` says that the segment axis is trivial.
-    `numbers` names the scalar arguments in their order.
+    `pre_groups` divide the feature axis; `features` is absent if the kernel serves
+    any number. `segments_are_one`: the segment axis has length 1. `numbers` names
+    the scalar parameters in their order.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$problem, StrAttr:$layout, TypeAttr:$statistics,
                    I64Attr:$groups, I64Attr:$pre_groups, OptionalAttr<I64Attr>:$features,
@@ -28,7 +28,7 @@ def Norm_KernelOp : Norm_Op<"kernel", [IsolatedFromAbove, Symbol, SymbolTable, N
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
   let extraClassDeclaration = [{
-    /// The kernel has its last axis, `feature`, contiguous; else `row` is.
+    /// True if the axis `feature` is contiguous; else `row` is.
     bool featuresLast() { return getLayout() == "features_last"; }
     bool hasMask() { return ::mlir::SymbolTable::lookupSymbolIn(getOperation(), "mask"); }
   }];
@@ -47,7 +47,9 @@ def Norm_TensorOp : Norm_Op<"tensor", [Symbol, HasParent<"KernelOp">]> {
   let extraClassDeclaration = [{
     bool hasAxis(::llvm::StringRef axis);
     bool isXSized() { return hasAxis("row") && hasAxis("feature"); }
-    /// N of the axis `chunk.N`, -1 where the tensor has none.
+    /// Returns the row of a call's tensor in runtime/abi/Operands.h; null for state, saved statistics and workspace.
+    const TensorInfo* info();
+    /// Returns N of the axis `chunk.N`; -1 if the tensor has none.
     int64_t chunkPhase();
   }];
 }
@@ -57,7 +59,7 @@ def Norm_PhaseOp : Norm_Op<"phase", [Symbol, NoTerminator, SingleBlock, HasParen
   let description = [{
     `units` are the axes whose product is cut into chunks, one a task. `role` is
     statistics, combine, apply or finish. `warmup`: its result is used only while
-    the step count is within the warmup; `condition` of its sweeps says so.
+    the step count is within the warmup; its sweeps have that `condition`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$role, StrArrayAttr:$units, UnitAttr:$warmup);
   let regions = (region SizedRegion<1>:$body);
@@ -69,8 +71,8 @@ def Norm_SlabOp : Norm_Op<"slab", [NoTerminator, SingleBlock, HasParent<"PhaseOp
   let summary = "the elements that share one statistic";
   let description = [{
     `per` is a subset of segment, row, feature, group, pre_group. Empty: the rows
-    of the task, with no complete statistic. `head = n`: only the first n valid
-    rows of the task, to estimate a mean: their sum may be n times a robust centre.
+    of the task, with no complete statistic. `head = n`: only n valid rows of the
+    task, to estimate a mean. Their sum may be n times a robust centre.
     A slab without sweeps is a loop over the statistics.
   }];
   let arguments = (ins StrArrayAttr:$per, UnitAttr:$resident, OptionalAttr<I64Attr>:$head);
@@ -83,11 +85,11 @@ def Norm_SlabOp : Norm_Op<"slab", [NoTerminator, SingleBlock, HasParent<"PhaseOp
 def Norm_SweepOp : Norm_Op<"sweep", [SingleBlock]> {
   let summary = "one pass over the elements of a slab";
   let description = [{
-    The region computes for one element: its arguments are the elements of `reads`
-    (in the statistics type; a mask as i1), it yields one value for each of
-    `writes`, then one term for each result (summed over the slab), then one term
-    for each of `partials` (summed into that workspace over the axes it lacks).
-    With a false `condition` nothing is read and the sums are zero.
+    The region computes one element. Its arguments are the elements of `reads` (in
+    the statistics type; a mask as i1). It yields one value for each of `writes`,
+    then one term for each result (summed over the slab), then one term for each of
+    `partials` (summed into that workspace over the axes that it lacks).
+    If `condition` is false nothing is read and the sums are zero.
   }];
   let arguments = (ins Optional<I1>:$condition, Norm_Tensors:$reads, Norm_Tensors:$writes,
                    Norm_Tensors:$partials);
@@ -120,17 +122,17 @@ def Norm_StoreOp : Norm_Op<"store"> {
 }
 
 def Norm_AccumulateOp : Norm_Op<"accumulate"> {
-  let summary = "adds to a workspace that the task has zeroed";
+  let summary = "adds to a workspace that the task has cleared";
   let arguments = (ins AnyFloat:$value, FlatSymbolRefAttr:$tensor);
   let assemblyFormat = "$value `,` $tensor attr-dict `:` type($value)";
 }
 
 def Norm_ProbeOp : Norm_Op<"probe"> {
-  let summary = "a value near the mean of the slab, exact where the data are constant";
+  let summary = "a shift estimate: a value near the mean of the slab, exact if the data are constant";
   let description = [{
-    The shift of a one-pass variance: a middle or a mean of some (valid)
-    elements from all of the slab, or 0 where there is none. With `whole` the
-    mean itself, of a row of 1, 2, 4 or 8 vectors.
+    The shift of a one-pass variance: a middle or a mean of some valid elements from
+    the whole slab, or 0 if there are none. With `whole` it is the mean itself, of a
+    row of 1, 2, 4 or 8 vectors.
   }];
   let arguments = (ins FlatSymbolRefAttr:$tensor, UnitAttr:$whole);
   let results = (outs AnyFloat:$value);
@@ -138,7 +140,7 @@ def Norm_ProbeOp : Norm_Op<"probe"> {
 }
 
 def Norm_CountOp : Norm_Op<"count"> {
-  let summary = "how many valid rows there are";
+  let summary = "the number of valid rows";
   let description = [{
     `scope` is `all`, `task` (the rows of the task; `head`: at most the first n) or
     `slab` (the rows inside the slab). Rows that the mask leaves out do not count,
@@ -150,21 +152,21 @@ def Norm_CountOp : Norm_Op<"count"> {
 }
 
 def Norm_WidthOp : Norm_Op<"width", [Pure]> {
-  let summary = "features of one group, `groups` or `pre_groups`, or of the `task`, where it has some of a row";
+  let summary = "the number of features of one group (`groups`, `pre_groups`), or of a `task` that has a part of a row";
   let arguments = (ins StrAttr:$groups);
   let results = (outs AnyFloat:$value);
   let assemblyFormat = "$groups attr-dict `:` type($value)";
 }
 
 def Norm_ScalarOp : Norm_Op<"scalar", [Pure]> {
-  let summary = "a number of the spec, an argument of the kernel";
+  let summary = "a scalar parameter of the kernel, in f64";
   let arguments = (ins StrAttr:$name);
   let results = (outs F64:$value);
   let assemblyFormat = "$name attr-dict";
 }
 
 def Norm_FoldOp : Norm_Op<"fold", [SingleBlock]> {
-  let summary = "walks the `chunk.N` or `window` axis of vectors in order";
+  let summary = "folds tensors along their `chunk.N` or `window` axis, in order";
   let description = [{
     Region arguments: the position (index), the running values, one element of
     each of `reads`. Yields the new running values.

@@ -118,9 +118,9 @@ Zone& zoneOf(Thread& t, std::byte* p, uint64_t bytes, uint32_t site, uint8_t fla
   return *zone;
 }
 
-//===-- What is asked of an access --------------------------------------------------===//
+//===-- Checks of an access ----------------------------------------------------------===//
 
-/// A kernel spends most of its time in `access`, so what ends a launch stands beside it: with a frame of its own.
+/// Kept out of `access`, which takes most of the time of a kernel, so that its frame stays small.
 [[noreturn, gnu::cold, gnu::noinline]] static void misaligned(Thread& t, std::byte* p, uint64_t bytes, uint32_t site, uint8_t flags) {
   t.run->scheduler->fail(t, Fault::Misaligned,
                          std::string(flags & Site::Write ? "writes " : "reads ") + std::to_string(bytes) + " bytes at " +
@@ -129,7 +129,7 @@ Zone& zoneOf(Thread& t, std::byte* p, uint64_t bytes, uint32_t site, uint8_t fla
                          site);
 }
 
-/// Whether anything is to be asked of its bytes.
+/// True if the bytes of the access have to be checked.
 static bool hasRules(const Zone& zone, uint8_t flags) {
   return ((flags & Site::Write) && zone.readOnly) || !zone.initialised.empty() || !zone.forbidden.empty();
 }

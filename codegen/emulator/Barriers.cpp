@@ -147,7 +147,7 @@ static void emuClusterWait(Thread* t, uint32_t site) {
   t->run->scheduler->wait(*t);
 }
 
-/// With the last thread of a block its shared memory goes: whoever touches it must be done, and known to be.
+/// The shared memory of a block ends with its last thread: all accesses to it must have happened before.
 static void checkNobodyUses(Thread& t) {
   const Run& run = *t.run;
   for (Zone& zone : t.block->zones)

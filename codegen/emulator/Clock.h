@@ -1,11 +1,11 @@
-// What a thread knows to have happened: the vector clock behind the check for races,
-// kept small by what a GPU's threads have in common.
+// The vector clock behind the check for races: which accesses of others happened before the next one of a
+// thread. It is small because the threads of a block share most of it.
 //
 // Each thread counts the synchronisations it took part in (`View::now`); an access is
-// remembered as (thread, count). A thread may touch what another has touched if it knows
-// of that count. Within a block nearly all knowledge is two numbers: what the last
-// barrier of the block, and the last one of the warp, has put behind everybody. What came by other
-// ways (fences and atomics, clusters, mbarriers) is a `Clock`, shared by all who know it.
+// remembered as (thread, count). A thread may touch what another has touched if its view contains
+// that count. Within a block nearly all of the view is two numbers: the counts at the last
+// barrier of the block and at the last one of the warp. What came by other
+// ways (fences and atomics, clusters, mbarriers) is a `Clock`, which threads share.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // cp.async: copies that a thread begins and waits for later, group by group. The bytes
-// arrive at once; until the wait they count as written by somebody else, so that
-// whoever reads them too early is seen.
+// arrive at once. Until the wait they count as written by another thread, so that
+// a read that comes too early is a race.
 #include "codegen/emulator/Hooks.h"
 #include "codegen/emulator/Scheduler.h"
 
@@ -18,7 +18,7 @@ void completeCopies(Thread& t, uint32_t left, bool withOpen) {
   t.copies.erase(t.copies.begin(), t.copies.begin() + ptrdiff_t(done));
 }
 
-/// What is missing to `bytes` becomes zero.
+/// Bytes behind the copied ones, up to `bytes`, become zero.
 static void emuCopy(Thread* t, std::byte* to, std::byte* from, uint32_t bytes, uint32_t given,
                     uint32_t toSite, uint32_t fromSite) {
   if (given > bytes)

@@ -1,4 +1,4 @@
-// What to say when nothing can run: who waits where, and for whom in vain.
+// Describes a launch in which no thread can run: which thread waits where, and for which other.
 #include <bit>
 
 #include "codegen/emulator/Scheduler.h"
@@ -29,7 +29,7 @@ std::string nameOfThread(const Run& run, uint32_t number) {
 }
 
 namespace {
-/// Where the threads of the resident blocks are.
+/// Describes where the threads of the resident blocks are.
 struct Places {
   const Run& run;
 
@@ -109,7 +109,7 @@ Finding diagnose(const Run& run, bool spinning) {
       finding.earlier = places.of(*missing);
       return finding;
     }
-  // Where some spin, a barrier may only wait for them: what they wait for is the fault.
+  // If some threads spin, a barrier may only wait for them. What they wait for is the fault.
   if (barrier && !spins)
     if (const Thread* missing = missingAtBarrier(*barrier)) {
       uint64_t waiting = barrier->block->barriers[barrier->barrier].arrived;

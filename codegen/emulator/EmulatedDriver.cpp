@@ -15,7 +15,7 @@ constexpr int kLaunchFailed = 719, kNotFound = 500;
 
 constexpr std::string_view kElf = "\x7f" "ELF";
 
-/// What modules are found by: the text of PTX ends at its zero, if it has one.
+/// Returns the key of a module: the image, and of PTX the text up to its zero, if it has one.
 std::string_view keyOf(std::string_view image) {
   return image.starts_with(kElf) ? image : image.substr(0, image.find('\0'));
 }
@@ -90,7 +90,8 @@ struct EmulatedDriver::Impl {
       llvm::cantFail(memory.forbid(reinterpret_cast<void*>(r.begin), front));
       llvm::cantFail(memory.forbid(reinterpret_cast<void*>(r.end - guard), guard));
     }
-    // What the runtime has cleared is written, for this call; of memory that no operand is in, nobody asks.
+    // Memory that the runtime has cleared counts as written in this call. Memory without an operand is not
+    // checked.
     for (uint64_t begin, end; takeCleared(&begin, &end);)
       llvm::consumeError(memory.markInitialised(reinterpret_cast<void*>(begin), end - begin));
     return memory;
@@ -104,7 +105,8 @@ struct EmulatedDriver::Impl {
     return call.memory;
   }
 
-  /// A cubin is loaded without its length: what the driver tells of it may end before the file does.
+  /// A cubin is loaded without its length, so the image that the driver passes on may end before the file
+  /// does.
   const Module* moduleOf(std::string_view image) const {
     const auto at = modules.lower_bound(image);
     const bool same = at != modules.end() &&

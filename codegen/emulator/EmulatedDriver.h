@@ -1,6 +1,6 @@
 // A CUDA driver whose launches run on the emulator: the fake driver
 // (codegen/emulator/driver) with a launcher that looks up the IR of a module by its
-// image. What the runtime does with it is what it does with a device.
+// image. The runtime uses it as it uses a device.
 //
 // There is one fake driver in a process, so one of these at a time.
 #pragma once
@@ -21,7 +21,8 @@ class EmulatedDriver {
   static llvm::Expected<std::unique_ptr<EmulatedDriver>> open(const std::string& library, int major, int minor);
   ~EmulatedDriver();
 
-  /// What the first parameters point to. An allocation that several share may do what any of them may.
+  /// The tensors that the first parameters point to. An allocation that several share gets the rights of all
+  /// of them.
   struct Operand {
     std::string name;      ///< of its region in reports
     bool written = false;  ///< else writing to it is a fault

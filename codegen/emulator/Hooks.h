@@ -31,14 +31,14 @@ Hook hook(const char* name, F* function) {
 /// Counts a step; ends the launch when there were too many.
 void step(Thread&, uint32_t site);
 
-/// Who is remembered to have written, where it is not the thread itself but a copy that it began.
+/// The number that counts as the writer, if it is not the thread itself but a copy that it began.
 struct Writer {
   uint32_t number = 0, count = 0;
 };
 
 /// Checks an access of `bytes` bytes and remembers it. Does not return if it is wrong.
 void access(Thread&, std::byte* address, uint64_t bytes, uint32_t site, uint8_t flags, Writer = {});
-/// Before others go first: what a waiting loop reads has to hold something when it first looks. At
+/// Called before other threads run first: what a waiting loop reads must hold a value at its first look. At
 /// `Thread::site`.
 void lookAhead(Thread&, std::byte* address, uint64_t bytes);
 /// The zone that holds these bytes; does not return if none does.
@@ -48,14 +48,14 @@ std::string describe(const Thread&, const std::byte* address);
 
 /// Checks races and uninitialised shared memory, and remembers the access.
 void order(Thread&, Zone&, uint64_t offset, uint64_t bytes, uint32_t site, uint8_t flags, Writer);
-/// Whether what that thread did at that count comes before what t does now.
+/// True if what that thread did at that count happened before what t does now.
 bool known(const Thread& t, uint32_t number, uint32_t count);
 /// Bytes that `from` has written count as written by `thread`, now.
 void adopt(Thread& thread, std::byte* address, uint64_t bytes, uint32_t from);
 
 /// The part of a thread's knowledge that others may take over.
 SharedClock knowledge(const Thread&, const View&);
-/// A barrier of the whole block was passed: everyone knows what any of them knew.
+/// A barrier of the whole block was passed: the clock of each thread contains those of all.
 void mergeBlock(Block&);
 void mergeWarp(Block&, uint32_t warp, uint32_t mask);
 void mergeThreads(std::span<Thread* const>);

@@ -89,7 +89,7 @@ static void create(Run& run, Block& block, Cluster& cluster, uint32_t rank) {
   cluster.blocks.push_back(&block);
 }
 
-/// What the special registers show a thread, but for those of its place in the block.
+/// Fills the special registers of a thread, except those of its place in the block.
 static std::array<uint32_t, kSregs> registersOf(const Run& run, const Block& block, const Dim3& inCluster) {
   const Launch& launch = run.launch;
   std::array<uint32_t, kSregs> sreg{};

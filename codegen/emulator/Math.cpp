@@ -1,5 +1,5 @@
-// The device's approximate functions, here correctly rounded or nearly so: a result
-// that hangs on the last bits of an approximation is not to be relied on anyway.
+// The device's approximate functions, here correctly rounded or nearly so: no result may depend
+// on the last bits of an approximation.
 #include <bit>
 #include <cmath>
 
@@ -25,7 +25,7 @@ static uint16_t toBf16(double x) {
   return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-// What the host's code generator calls for types that its processor does not convert. A
+// Functions that the host's code generator calls to convert types that its processor does not convert. A
 // bf16 is returned as a float is, in the lower half of its bits.
 static float floatToBf16(float x) { return std::bit_cast<float>(uint32_t(toBf16(double(x)))); }
 static float doubleToBf16(double x) { return std::bit_cast<float>(uint32_t(toBf16(x))); }

@@ -141,7 +141,7 @@ static void bulkTo(Thread& t, std::byte* to, std::byte* mbarrier, const std::byt
   settle(*t.run, *m);
 }
 
-/// blocks: a mask of ranks in the cluster that all get the copy; 0: only the one `to` lies in.
+/// blocks: a mask of ranks in the cluster that all get the copy; 0: only the block that `to` belongs to.
 static void emuBulk(Thread* t, std::byte* to, std::byte* mbarrier, std::byte* from, uint32_t bytes,
                     uint32_t blocks, uint32_t toSite, uint32_t fromSite) {
   if (bytes % 16)

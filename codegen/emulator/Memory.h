@@ -31,7 +31,7 @@ class Memory {
 
   /// New memory, filled with a pattern that is a NaN in every float type. It begins at a
   /// multiple of 256, as a device gives it, or of `alignment` and of no larger power of
-  /// two; pages around it belong to nobody.
+  /// two; pages around it are off limits.
   void* allocate(size_t bytes, std::string name, Access access = Access::ReadWrite,
                  Content content = Content::Uninitialised, size_t alignment = 256);
 

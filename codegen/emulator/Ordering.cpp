@@ -1,5 +1,5 @@
-// Which access comes after which: races, uninitialised shared memory, and the
-// knowledge that barriers, fences and atomics hand on.
+// The order of accesses: races, uninitialised shared memory, and the
+// clocks that barriers, fences and atomics hand on.
 #include <algorithm>
 #include <bit>
 
@@ -8,9 +8,9 @@
 
 namespace normc::emulator {
 
-//===-- What a thread knows -----------------------------------------------------------===//
+//===-- The clock of a thread -----------------------------------------------------------===//
 
-/// What came by fences and atomics, clusters and mbarriers.
+/// Adds what came by fences and atomics, clusters and mbarriers.
 static bool knownFromElsewhere(const Thread& t, uint32_t number, uint32_t count) {
   const Clock* foreign = t.view.foreign.get();
   return foreign && (foreign->ofBlock(t.run->orderOf(number)) >= count || foreign->ofThread(number) >= count);
@@ -27,10 +27,10 @@ bool known(const Thread& t, uint32_t number, uint32_t count) {
   return knownFromElsewhere(t, number, count);
 }
 
-/// Of a cell: it stands for reads of more than one thread.
+/// True if the cell stands for reads of more than one thread.
 static constexpr uint32_t kOthers = Cell::kSeveral | Cell::kCluster | Cell::kManyBlocks;
 
-/// Whether the reads that the cell stands for come before what t does now.
+/// True if the reads that the cell stands for happened before what t does now.
 static bool knowsReads(const Thread& t, const Zone& zone, uint64_t offset, const Cell& cell) {
   uint32_t count = cell.read & Cell::kCount;
   if (cell.read & Cell::kManyBlocks) {
@@ -71,7 +71,7 @@ SharedClock knowledge(const Thread& t, const View& view) {
   return clock;
 }
 
-/// Keeps which blocks have read a cell that stands for reads of several clusters, or will.
+/// Remembers which blocks have read a cell that stands, or will stand, for reads of several clusters.
 static void noteReaders(const Thread& t, Zone& zone, uint64_t offset, const Cell& cell, uint32_t now) {
   const bool first = !(cell.read & Cell::kManyBlocks);
   Clock& readers = zone.readers[zone.cells.keyOf(offset)];
@@ -85,7 +85,7 @@ static void noteReaders(const Thread& t, Zone& zone, uint64_t offset, const Cell
   readers.raiseBlock(t.block->order, now);
 }
 
-/// Reads that nothing orders: the cell stands for all of them from now on.
+/// Notes reads that nothing orders: from now on the cell stands for all of them.
 static uint32_t ofSeveral(const Thread& t, Zone& zone, uint64_t offset, const Cell& cell, uint32_t now) {
   const auto cluster = [&](uint32_t order) { return order / uint32_t(t.block->cluster->blocks.size()); };
   const uint32_t several = t.run->isOf(*t.block, cell.reader) ? Cell::kSeveral
@@ -100,8 +100,8 @@ static uint32_t ofSeveral(const Thread& t, Zone& zone, uint64_t offset, const Ce
 //===-- Races -------------------------------------------------------------------------===//
 
 namespace {
-/// One access, as it meets what the cells remember.
-struct Meeting {
+/// Checks one access against the earlier ones that the cells remember.
+struct AccessCheck {
   Thread& t;
   Zone& zone;
   uint64_t offset, bytes;
@@ -121,8 +121,8 @@ struct Meeting {
 };
 }  // namespace
 
-/// What the last barrier of the block has put behind t, as nearly every access of its block is: asked of each cell, so
-/// without a call.
+/// Tests if the last barrier of the block put an access behind t, as is true for nearly all of its block.
+/// Every cell is tested, so this is inline.
 struct Behind {
   explicit Behind(const Thread& t) : first(t.block->first), threads(uint32_t(t.block->threads.size())), count(t.view.block) {}
   bool operator()(uint32_t number, uint32_t at) const { return number - first < threads && (at & Cell::kCount) <= count; }
@@ -131,9 +131,9 @@ struct Behind {
 
 void order(Thread& t, Zone& zone, uint64_t offset, uint64_t bytes, uint32_t site, uint8_t flags,
            Writer writer) {
-  Meeting meeting{t, zone, offset, bytes, site, flags};
+  AccessCheck check{t, zone, offset, bytes, site, flags};
   const Behind behind(t);
-  // What is older belongs to earlier launches, or to a block that had the same memory before.
+  // Older accesses belong to earlier launches, or to a block that had the same memory before.
   const uint32_t first = zone.block ? t.run->firstResident : t.run->firstThread;
   const uint32_t me = t.number, strong = flags & Site::Strong ? Cell::kAtomic : 0;
   const uint32_t now = (t.view.now & Cell::kCount) | strong;
@@ -148,21 +148,21 @@ void order(Thread& t, Zone& zone, uint64_t offset, uint64_t bytes, uint32_t site
     const bool written = cell->writer >= first;
     if (written && cell->writer != me && !behind(cell->writer, cell->written) &&
         !(strong && (cell->written & Cell::kAtomic)) && !known(t, cell->writer, cell->written & Cell::kCount))
-      meeting.race("written", cell->writer, cell->writeSite);
+      check.race("written", cell->writer, cell->writeSite);
     if (flags & Site::Read) {
       if (!written && zone.block)
-        meeting.report(Fault::Uninitialised, ", which no thread of the block has written");
+        check.report(Fault::Uninitialised, ", which no thread of the block has written");
       if (written && (flags & Site::NonCoherent))
-        meeting.report(Fault::Race, " through the non-coherent cache, but this launch has written them",
-                       nameOfThread(*t.run, cell->writer) + " at " + t.run->sites[cell->writeSite].text);
+        check.report(Fault::Race, " through the non-coherent cache, but this launch has written them",
+                     nameOfThread(*t.run, cell->writer) + " at " + t.run->sites[cell->writeSite].text);
     }
     if (flags & Site::Write) {
       if (cell->reader >= first) {
         if (t.run->sites[cell->readSite].flags & Site::NonCoherent)
-          meeting.report(Fault::Race, ", which this launch reads through the non-coherent cache",
-                         nameOfThread(*t.run, cell->reader) + " at " + t.run->sites[cell->readSite].text);
+          check.report(Fault::Race, ", which this launch reads through the non-coherent cache",
+                       nameOfThread(*t.run, cell->reader) + " at " + t.run->sites[cell->readSite].text);
         if (!(strong && (cell->read & Cell::kAtomic)) && !comesBefore(*cell, here))
-          meeting.race("read", cell->reader, cell->readSite);
+          check.race("read", cell->reader, cell->readSite);
       }
       *cell = {writer.number ? writer.number : me, writer.number ? writer.count : now, site, 0, 0, 0};
       continue;
@@ -185,8 +185,8 @@ void adopt(Thread& t, std::byte* p, uint64_t bytes, uint32_t from) {
 
 //===-- Barriers ------------------------------------------------------------------------===//
 
-/// What each of these has fenced counts as fenced by all: a fence before a barrier holds
-/// for whoever comes out of it.
+/// What one of these threads has fenced counts as fenced by all: a fence before a barrier holds
+/// for every thread that passes it.
 template <typename Threads>
 static void mergeFences(const Threads& threads, bool wholeBlock) {
   SharedClock all;
@@ -289,7 +289,7 @@ static void handOn(Thread& t, const std::byte* p, uint8_t flags) {
 }
 
 static void strongAccess(Thread& t, std::byte* p, uint64_t bytes, uint32_t site, uint8_t flags) {
-  // Who looks at what others write may be waiting for them.
+  // A thread that reads what others write may be waiting for them.
   if (flags & Site::Read) {
     t.site = site;
     lookAhead(t, p, bytes);

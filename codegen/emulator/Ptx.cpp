@@ -15,7 +15,7 @@ bool PtxStatement::is(std::initializer_list<StringRef> first) const {
 
 bool PtxStatement::has(StringRef word) const { return llvm::is_contained(words, word); }
 
-/// Splits at commas that stand in no bracket.
+/// Splits at commas outside of brackets.
 static llvm::SmallVector<StringRef> splitOperands(StringRef text) {
   llvm::SmallVector<StringRef> parts;
   int depth = 0;

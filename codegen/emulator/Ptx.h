@@ -33,7 +33,7 @@ struct PtxStatement {
 /// here.
 std::optional<std::vector<PtxStatement>> parsePtx(llvm::StringRef text);
 
-/// Whether this is the loop around mbarrier.try_wait.parity that MLIR writes: $0 the address, $1 the parity.
+/// True if this is the loop around mbarrier.try_wait.parity that MLIR writes: $0 the address, $1 the parity.
 bool isWaitLoop(llvm::StringRef text);
 
 }  // namespace normc::emulator

@@ -1,4 +1,4 @@
-// What an emulated launch tells: what it did, or the first thing that was wrong.
+// The report of an emulated launch: what it did, or its first fault.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ enum class Fault {
   OutOfBounds,
   Misaligned,
   ReadOnly,       ///< a write to memory that the kernel may only read
-  Uninitialised,  ///< a read of bytes that nobody wrote
+  Uninitialised,  ///< a read of bytes that were never written
   Race,           ///< two accesses, one of them a write, that nothing orders
   Divergence,     ///< a barrier or a warp instruction that some threads do not reach
   Deadlock,       ///< no thread can go on
@@ -31,19 +31,19 @@ enum class Fault {
 /// As reports begin, e.g. `out of bounds`.
 const char* nameOf(Fault);
 
-/// What was wrong. The launch ends there: what it has written by then is of no use.
+/// The fault that ended a launch. What the launch has written by then is not to be used.
 struct Finding {
   Fault fault;
   std::string what;  ///< e.g. `reads 16 bytes at x + 4096; x has 4096 bytes`
   std::string kernel;
   Dim3 block{0, 0, 0}, thread{0, 0, 0};
-  std::string where;    ///< the instruction, as it stands in the IR that was given
+  std::string where;    ///< the instruction, as in the IR that was given
   std::string earlier;  ///< the other access of a race, or where other threads wait
 
   std::string text() const;
 };
 
-/// What a launch moved between one region and its threads. An access counts in the widths
+/// The bytes that a launch moved between one region and its threads. An access counts in the widths
 /// that NVPTX gives it: its alignment, 16 bytes at most (32 from sm_100 on, in global memory).
 struct Traffic {
   static constexpr int kWidths = 6;  ///< 1, 2, 4, 8, 16, 32 bytes

@@ -78,7 +78,8 @@ Value* Kernel::site(const Instruction& i) {
   return i32(uint32_t(state_.sites.size() - 1));
 }
 
-/// log2 of what one access of the device moves. Code for an sm below 100 has no accesses of 32 bytes.
+/// Returns log2 of the bytes that one access of the device moves. Code for an sm below 100 has no accesses of
+/// 32 bytes.
 static uint8_t widthOf(const Function& f, uint64_t bytes, uint64_t align, unsigned space) {
   unsigned sm = 1000;
   if (f.getFnAttribute("target-cpu").getValueAsString().ltrim("sm_").consumeInteger(10, sm)) sm = 1000;
@@ -151,7 +152,7 @@ static void placeShared(Kernel& kernel, Function& f) {
       continue;
     }
     uint64_t bytes = layout.getTypeAllocSize(v->getValueType());
-    // No better aligned than it asks for.
+    // Not aligned better than it requires.
     offset[v] = align < 512 ? alignTo(cursor, 2 * align) + align : alignTo(cursor, align);
     kernel.entry.shared.push_back({v->getName().str(), offset[v], bytes});
     kernel.entry.staticBytes = alignTo(kernel.entry.staticBytes, align) + bytes;
@@ -272,7 +273,7 @@ static Error rewriteKernel(Function& old, Program::State& state, std::vector<std
   readAttributes(old, kernel.entry);
   checkParameters(kernel, problems);
   kernel.nameInstructions();
-  // Found while the parameters still tell: loads that NVPTX makes ld.global.nc of.
+  // Found while the parameters are still there: loads that NVPTX turns into ld.global.nc.
   std::vector<Instruction*> work;
   for (BasicBlock& block : old)
     for (Instruction& i : block) {
@@ -322,7 +323,7 @@ static void collectVariables(Module& module, Program::State& state, std::vector<
 
 Error rewrite(Module& module, Program::State& state) {
   std::vector<std::string> problems;
-  state.sites.push_back({});  // of what no instruction is to blame for
+  state.sites.push_back({});  // of faults without an instruction
   state.sites.back().text = "the end of the kernel";
   for (const char* name : {"llvm.used", "llvm.compiler.used"})
     if (GlobalVariable* v = module.getNamedGlobal(name)) v->eraseFromParent();
@@ -340,7 +341,7 @@ Error rewrite(Module& module, Program::State& state) {
     if (Error error = rewriteKernel(*f, state, problems)) return error;
   if (!problems.empty()) return createStringError("cannot be emulated: " + join(problems, "\n  "));
   for (Function* f : kernels) f->eraseFromParent();
-  // Device functions have been inlined; what is left of them nobody calls.
+  // Device functions have been inlined. Those that are left have no callers.
   for (Function& f : make_early_inc_range(module))
     if (f.use_empty() && !f.getName().starts_with("emu.")) f.eraseFromParent();
   for (GlobalVariable& v : make_early_inc_range(module.globals()))

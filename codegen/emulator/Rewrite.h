@@ -1,5 +1,5 @@
-// Rewrites a module for NVPTX so that this processor can run it: what only a GPU has
-// becomes calls of the emulator's functions (Hooks.h), and every access is checked.
+// Rewrites a module for NVPTX so that this processor can run it: operations that only a GPU has
+// become calls of the emulator's functions (Hooks.h), and every access is checked.
 #pragma once
 
 #include "codegen/emulator/Program.h"
@@ -65,7 +65,7 @@ class Kernel {
 bool rewriteMemory(Kernel&, llvm::Instruction&);
 /// A call of an intrinsic of NVVM, or a generic one that needs a rewrite. False: it may stay as it is.
 bool rewriteIntrinsic(Kernel&, llvm::CallInst&);
-/// What computes only: false if it is none of that.
+/// An intrinsic that only computes. False: not one of them.
 bool rewriteMath(Kernel&, llvm::CallInst&, llvm::StringRef name);
 /// Inline PTX.
 void rewritePtx(Kernel&, llvm::CallInst&);

@@ -1,5 +1,5 @@
-// Intrinsics of NVVM that synchronise, copy, or ask who the thread is. What only
-// computes is in RewriteMath.cpp.
+// Intrinsics of NVVM that synchronise, copy, or read the indices of the thread. Those that only
+// compute are in RewriteMath.cpp.
 #include "codegen/emulator/Rewrite.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -9,7 +9,7 @@ namespace normc::emulator {
 
 using namespace llvm;
 
-//===-- Who the thread is -----------------------------------------------------------------===//
+//===-- Indices of the thread ----------------------------------------------------------------===//
 
 /// Place in Thread::sreg of `tid.x`, or none.
 static std::optional<uint32_t> sregOf(StringRef name) {

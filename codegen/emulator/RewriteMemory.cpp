@@ -59,7 +59,7 @@ bool rewriteMemory(Kernel& kernel, Instruction& i) {
     SmallVector<StringRef> scopes;
     i.getContext().getSyncScopeNames(scopes);
     StringRef scope = scopes[fence->getSyncScopeID()];
-    // Within a block nothing is handed on that barriers do not hand on.
+    // Within a block only barriers hand clocks on.
     if (scope != "block" && scope != "singlethread") kernel.call("fence", {});
     return true;
   }

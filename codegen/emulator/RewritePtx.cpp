@@ -1,4 +1,4 @@
-// Inline PTX: a short table of what our kernels use. All else is refused by name.
+// Inline PTX: a short table of what our kernels use. Everything else is refused by name.
 #include "codegen/emulator/Ptx.h"
 #include "codegen/emulator/Rewrite.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -10,7 +10,7 @@ namespace normc::emulator {
 using namespace llvm;
 
 namespace {
-/// `b32`, `v4`, `shared::cta`, `relaxed`: what the words after `ld` and the like say.
+/// The meaning of the words after `ld` and the like: `b32`, `v4`, `shared::cta`, `relaxed`.
 struct Qualifiers {
   unsigned bits = 0, count = 1;
   char type = 'b';  ///< b, u, s, f

@@ -13,7 +13,8 @@ namespace fibers = boost::context::detail;
 static constexpr uint64_t kCanary = 0x6e6f726d632d6b65;
 static constexpr uint64_t kRoomForCalls = 48 << 10;
 
-/// What one fiber hands to the next: where to keep the context it left, and who goes on.
+/// The arguments of a switch between fibers: where to keep the context of the old one, and which fiber runs
+/// next.
 struct Handover {
   Context* left;
   Thread* next;
@@ -90,7 +91,7 @@ void Scheduler::wait(Thread& self) {
 }
 
 void Scheduler::yield(Thread& self, uint32_t site) {
-  // All who could make progress have had their turn many times over.
+  // Every thread that could make progress has run many times.
   if (++spins_ > 100'000 + 100 * alive_) {
     self.site = site;
     run_.report.finding = diagnose(run_, /*spinning=*/true);
@@ -109,7 +110,7 @@ void Scheduler::fail(Thread& self, Fault fault, std::string what, uint32_t site,
   llvm_unreachable("a thread that failed went on");
 }
 
-//===-- Who goes on -------------------------------------------------------------===//
+//===-- Which thread runs next -------------------------------------------------------------===//
 
 void Scheduler::push(Thread* thread) { ready_[tail_++ & (ready_.size() - 1)] = thread; }
 

@@ -49,7 +49,7 @@ class Scheduler {
   uint64_t stackStride_ = 0;
 };
 
-/// A thread of its cluster has exited: who waits for the cluster need not wait for it.
+/// A thread of the cluster has exited: threads that wait for the cluster do not wait for it any more.
 void leaveCluster(Thread&);
 
 /// Finds out why no thread of the resident blocks can run, and says so.

@@ -1,4 +1,4 @@
-// What the rewritten kernel and the emulator's functions agree on: numbered
+// The contract of the rewritten kernel and the emulator's functions: numbered
 // instructions, special registers, the layout of shared memory.
 #pragma once
 
@@ -25,7 +25,7 @@ struct Site {
   uint8_t space = 0;  ///< the pointer's address space
   uint8_t flags = 0;
   uint8_t width = 0;  ///< log2 of the bytes that one access of the device moves
-  std::string text;   ///< as it stands in the IR that was given
+  std::string text;   ///< as in the IR that was given
 };
 
 /// Address spaces of NVPTX.

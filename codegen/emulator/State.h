@@ -21,7 +21,7 @@ using Context = boost::context::detail::fcontext_t;
 /// Why a thread does not run.
 enum class Wait : uint8_t { None, Barrier, Warp, Cluster, Mbarrier, Exited };
 
-/// A copy that cp.async began and nobody has waited for.
+/// A copy that cp.async began and that has not been waited for.
 struct Copy {
   std::byte* to;
   uint32_t bytes;
@@ -32,7 +32,7 @@ struct Mbarrier {
   uint32_t expected = 0, pending = 0;
   int64_t bytes = 0;  ///< still to come in this phase
   uint64_t phase = 0;
-  uint32_t initialiser = 0, initialised = 0;  ///< who initialised it, and its count then
+  uint32_t initialiser = 0, initialised = 0;  ///< the thread that initialised it, and its count then
   uint32_t copier = 0;                        ///< the thread's number that its bulk copies write with
   SharedClock arriving, passed;               ///< what arrivals of this phase, of all phases before, knew
   std::vector<struct Thread*> waiting;
@@ -66,7 +66,7 @@ struct Thread {
   View view;
   View fenced;  ///< what its last fence hands on
   bool hasFenced = false;
-  SharedClock observed;                   ///< what strong reads have seen, for the next fence to take in
+  SharedClock observed;                   ///< clocks that strong reads have seen; the next fence adds them
   std::vector<std::vector<Copy>> copies;  ///< by group; the last one is open
 };
 
@@ -127,7 +127,8 @@ struct Run {
   class Scheduler* scheduler = nullptr;
 
   bool checksRaces() const { return options.checks == Checks::All; }
-  /// Whether it is a number of that block's. To divide, as for its order, takes longer than all else of an access.
+  /// True if the number belongs to that block. A division, as for its order, would cost more than the rest of
+  /// an access.
   bool isOf(const Block& block, uint32_t number) const { return number - block.first < stride; }
   uint32_t orderOf(uint32_t number) const { return (number - firstThread) / stride; }
 };

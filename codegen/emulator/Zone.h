@@ -74,7 +74,7 @@ struct Zone {
   std::vector<uint8_t> forbidden;    ///< by byte; empty: none
   std::vector<std::byte> storage;    ///< of memory that was allocated here
   Cells cells;
-  std::unordered_map<uint64_t, Clock> readers;  ///< of writable memory: who has read a cell of kManyBlocks
+  std::unordered_map<uint64_t, Clock> readers;  ///< of writable memory: the readers of cells with kManyBlocks
   Traffic traffic;
   bool touched = false;
 

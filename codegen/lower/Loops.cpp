@@ -1,6 +1,6 @@
 #include "codegen/lower/Loops.h"
 
-#include "codegen/lower/Shares.h"
+#include "codegen/lower/StratifiedOffsets.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -58,16 +58,16 @@ Value Loops::roundDown(Value n, int64_t step) {
   return sub(n, rem(n, index(step)));
 }
 
-Value Loops::inShare(Value count, Value i, int64_t parts) {
+Value Loops::stratifiedOffset(Value count, Value i, int64_t parts) {
   Value numerator;
   if (auto known = constant(i)) {
-    numerator = index(shareNumerator(*known, parts));
+    numerator = index(offsetNumerator(*known, parts));
   } else {
-    const int64_t share = kShareParts / parts;
-    Value bent = rem(mul(mul(i, i), index(kShareBend)), index(share / 2));
+    const int64_t share = kOffsetDenominator / parts;
+    Value bent = rem(mul(mul(i, i), index(kOffsetJitter)), index(share / 2));
     numerator = add(add(mul(i, index(share)), index(share / 4)), bent);
   }
-  return div(mul(count, numerator), index(kShareParts));
+  return div(mul(count, numerator), index(kOffsetDenominator));
 }
 
 Values Loops::forEach(Value begin, Value end, int64_t step, ValueRange init,
@@ -78,6 +78,7 @@ Values Loops::forEach(Value begin, Value end, Value step, ValueRange init,
                       llvm::function_ref<Values(Value, ValueRange)> body, Invariants invariants) {
   auto first = constant(begin), last = constant(end), by = constant(step);
   if (first && last && *first >= *last) return Values(init);
+  // One turn needs no loop.
   if (first && last && by && *first + *by >= *last) return body(begin, init);
   auto loop = scf::ForOp::create(b, loc, begin, end, step, init);
   // Loops are unrolled here, by the schedule; LLVM would spill.
@@ -155,6 +156,7 @@ Value Loops::middle(ArrayRef<Value> v) {
                    scale(addf(v[6], v[7]), 0.5)});
   auto low = [&](Value x, Value y) { return arith::MinimumFOp::create(b, loc, x, y); };
   auto high = [&](Value x, Value y) { return arith::MaximumFOp::create(b, loc, x, y); };
+  // The middle values of four are the larger of the pairs' minima and the smaller of their maxima.
   return scale(addf(high(low(v[0], v[1]), low(v[2], v[3])), low(high(v[0], v[1]), high(v[2], v[3]))), 0.5);
 }
 Value Loops::broadcast(Value scalar, int64_t lanes) {
@@ -173,7 +175,8 @@ static Value integer(Loops& l, Type like, int64_t n) {
   return arith::ConstantOp::create(l.b, l.loc, attr);
 }
 
-/// Numbers of the lower half go to even lanes and those of the upper half to odd ones: a shift and a mask make f32 of them.
+/// Returns f32 from bf16. Elements of the lower half go to even lanes and those of the upper half to odd
+/// lanes; a shift and a mask make f32 of them.
 static Value spread(Loops& l, Value bits) {
   OpBuilder& b = l.b;
   const int64_t half = cast<VectorType>(bits.getType()).getNumElements() / 2;
@@ -195,9 +198,10 @@ Value Loops::fromBF16(Value bits, Type element, bool whole) {
   return convert(arith::BitcastOp::create(b, loc, withElement(i32, b.getF32Type()), high), element);
 }
 
-/// The upper halves of `bits`, rounded by the lower ones, all in lanes of 16 bits: a register holds twice as many of
-/// those. Up goes what is more than half a unit, or just that beside an odd one. NaN out of arithmetic is quiet: only
-/// where all its bits are set is there one more unit to lose.
+/// Returns the upper halves of `bits`, rounded by the lower halves, all in lanes of 16 bits, of which a
+/// register holds twice as many. A half rounds up if the lower part is more than half a unit, or exactly that
+/// next to an odd upper half. NaN that results from arithmetic is quiet, so only one with all bits set could
+/// overflow, and it is not rounded.
 static Value toBF16Lanes(Loops& l, Value bits) {
   OpBuilder& b = l.b;
   const int64_t lanes = cast<VectorType>(bits.getType()).getNumElements();
@@ -220,7 +224,7 @@ static Value toBF16Lanes(Loops& l, Value bits) {
   return arith::SelectOp::create(b, l.loc, up, arith::AddIOp::create(b, l.loc, high, all(1)), high);
 }
 
-/// LLVM rounds the two registers one by one, and stores them so.
+/// Rounds two registers to one by the instruction. LLVM would round them one by one, and store them so.
 static Value roundBoth(Loops& l, Value f32) {
   const int64_t lanes = cast<VectorType>(f32.getType()).getNumElements();
   auto half = [&](int64_t first) {
@@ -240,6 +244,7 @@ Value Loops::toBF16(Value v, bool instruction, bool whole) {
   Type i32 = withElement(f32.getType(), b.getI32Type());
   Value bits = arith::BitcastOp::create(b, loc, i32, f32);
   if (isa<VectorType>(i32)) return toBF16Lanes(*this, bits);
+  // Adds just less than half a unit, or exactly that if the upper half is odd; makes NaN quiet.
   Value odd = arith::AndIOp::create(b, loc, arith::ShRUIOp::create(b, loc, bits, integer(*this, i32, 16)), integer(*this, i32, 1));
   Value up = arith::AddIOp::create(b, loc, arith::AddIOp::create(b, loc, bits, integer(*this, i32, 0x7fff)), odd);
   Value nan = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, f32, f32);

@@ -1,9 +1,10 @@
-// A value near the mean of a slab, the shift of its one-pass variance.
+// Shift estimates: a value near the mean of a slab, which its one-pass variance subtracts.
 //
-// A variance loses digits with the square of what lies between, so elements are asked from all of the slab: where it drifts,
-// as the rows of a text do, its first rows are like no others, and where an image is padded its ends are. Of single
-// elements a middle is taken, not a mean, so that one outlier among them counts for nothing; and of vectors of a long run.
-#include "codegen/lower/Walk.h"
+// If the shift is k standard deviations from the mean, the variance loses about k^2 of its precision. So
+// samples come from the whole slab: if data drift, as the rows of a text do, the first rows are like no
+// others, and if an image is padded its ends are. The centre of single elements is a middle, not a mean, so
+// that one outlier counts for nothing; the same holds for vectors of a long run.
+#include "codegen/lower/SlabLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -11,12 +12,12 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-/// Vectors that are asked, and of rows with a mask those that are found.
+/// The vectors that are sampled; and the valid rows, with a mask.
 static constexpr int64_t kVectors = 4, kValidRows = 4;
-/// Elements of a run from which on one outlier among the vectors that are asked would tell.
+/// The elements of a run from which on one outlier among the sampled vectors would be noticeable.
 static constexpr int64_t kLongRun = 1 << 14;
 
-Value Walk::probe(ProbeOp op, Replica& replica) {
+Value SlabLowering::probe(ProbeOp op, Replica& replica) {
   TensorOp x = f_.tensor(op.getTensor());
   Coordinates at = replica.at;
   if (!at.segment || !slab_.isPer("segment")) at.segment = l_.index(0);
@@ -26,37 +27,39 @@ Value Walk::probe(ProbeOp op, Replica& replica) {
     else if (slab_.isPer("group")) at.feature = l_.mul(at.group, f_.groupWidth("group"));
   }
   if (f_.kernel().hasMask() && !slab_.isPer("row")) return asStored(x, probeValid(x, at));
-  return kind_ == Kind::Line ? probeRun(op, at) : asStored(x, probeRows(x, at));
+  return kind_ == Kind::Run ? probeRun(op, at) : asStored(x, probeRows(x, at));
 }
 
-Value Walk::asStored(TensorOp x, Value shift) { return f_.widened(x, f_.narrowed(x, shift)); }
+Value SlabLowering::asStored(TensorOp x, Value shift) { return f_.widened(x, f_.narrowed(x, shift)); }
 
-Value Walk::probed(TensorOp x, const Coordinates& at) {
+Value SlabLowering::probed(TensorOp x, const Coordinates& at) {
   const int64_t lanes = kind_ == Kind::Column ? lanes_ : 0;
   return f_.load(x, f_.address(x, at), lanes, lanes ? laneMask_ : Value());
 }
 
-/// The feature that the i-th place has in a slab of several.
-Value Walk::probedFeature(const Coordinates& at, Value i, int64_t parts) {
+/// Returns the feature of sample i in a slab of several features.
+Value SlabLowering::probedFeature(const Coordinates& at, Value i, int64_t parts) {
   if (kind_ == Kind::Column) return at.feature;
-  if (f_.featuresLast()) return l_.add(at.feature, l_.inShare(runWidth(), i, parts));
-  return slab_.isPer("group") ? l_.add(at.feature, l_.inShare(f_.groupWidth("group"), i, parts)) : at.feature;
+  if (f_.featuresLast()) return l_.add(at.feature, l_.stratifiedOffset(runWidth(), i, parts));
+  return slab_.isPer("group") ? l_.add(at.feature, l_.stratifiedOffset(f_.groupWidth("group"), i, parts))
+                              : at.feature;
 }
 
-Coordinates Walk::probedPlace(Coordinates at, Value i, int64_t parts) {
+Coordinates SlabLowering::probedPlace(Coordinates at, Value i, int64_t parts) {
   at.feature = probedFeature(at, i, parts);
   if (isOfRows(slab_)) {
-    Value unit = l_.add(begin_, l_.inShare(l_.sub(end_, begin_), i, parts));
+    Value unit = l_.add(begin_, l_.stratifiedOffset(l_.sub(end_, begin_), i, parts));
     std::tie(at.segment, at.row) = segmentAndRow(unit);
     return at;
   }
-  if (!slab_.isPer("segment")) at.segment = l_.inShare(f_.segments(), i, parts);
-  at.row = l_.inShare(f_.rows(), i, parts);
+  if (!slab_.isPer("segment")) at.segment = l_.stratifiedOffset(f_.segments(), i, parts);
+  at.row = l_.stratifiedOffset(f_.rows(), i, parts);
   return at;
 }
 
-/// Of rows: the middle of eight elements, or the mean of four vectors where there are long runs.
-Value Walk::probeRows(TensorOp x, const Coordinates& at) {
+/// Returns the estimate from rows: the middle of eight elements, or the mean over the lanes of the middle of
+/// four vectors if runs are long.
+Value SlabLowering::probeRows(TensorOp x, const Coordinates& at) {
   const bool column = kind_ == Kind::Column;
   const Value segments = slab_.isPer("segment") ? l_.index(1) : f_.segments(), none = l_.index(0);
   Value some = isOfRows(slab_) ? l_.less(begin_, end_) : l_.less(none, l_.mul(segments, f_.rows()));
@@ -85,11 +88,14 @@ Value Walk::probeRows(TensorOp x, const Coordinates& at) {
   })[0];
 }
 
-StringRef Walk::probedScope() { return isOfRows(slab_) ? "task" : slab_.isPer("segment") ? "slab" : "all"; }
+StringRef SlabLowering::probedScope() {
+  return isOfRows(slab_) ? "task" : slab_.isPer("segment") ? "slab" : "all";
+}
 
-/// Of rows with a mask: the middle of four, each the first valid one from the middle of a quarter on. Quarters are of as
-/// many rows as are valid, from the first of these, so there is one, and a batch that ends in padding is asked where its rows are.
-Value Walk::probeValid(TensorOp x, const Coordinates& at) {
+/// Returns the estimate from rows with a mask: the middle of four, each the first valid row from the middle
+/// of a quarter on. The quarters are of as many rows as are valid, counted from the first valid row. So a row
+/// is always found, and a batch that ends in padding is sampled where its rows are.
+Value SlabLowering::probeValid(TensorOp x, const Coordinates& at) {
   const bool overSegments = !slab_.isPer("segment"), ofRows = isOfRows(slab_);
   TensorOp mask = f_.tensor("mask");
   OpBuilder& b = l_.b;
@@ -124,7 +130,7 @@ Value Walk::probeValid(TensorOp x, const Coordinates& at) {
     Values values;
     Value first = firstValid(begin);
     for (int64_t i = 0; i < kValidRows; ++i) {
-      Coordinates c = place(firstValid(l_.add(first, l_.inShare(count, l_.index(i), kValidRows))));
+      Coordinates c = place(firstValid(l_.add(first, l_.stratifiedOffset(count, l_.index(i), kValidRows))));
       c.feature = probedFeature(at, l_.index(i), kValidRows);
       values.push_back(probed(x, c));
     }
@@ -134,20 +140,20 @@ Value Walk::probeValid(TensorOp x, const Coordinates& at) {
 
 //===-- Of one run ------------------------------------------------------------------===//
 
-/// Where the i-th of some vectors of a run begins, in whole vectors: of as many as there are all of them. In
-/// a short run the first and the last are among them and the others as far apart, so that a frame around it
-/// never has all of them.
+/// Returns where vector i of `parts` begins in a run, in whole vectors. In a short run the first and the last
+/// vector are samples and the others are spread evenly, so that a frame of other values around the data never
+/// covers all of them.
 static Value spot(Loops& l, Value length, int64_t i, int64_t parts, int64_t width) {
   constexpr int64_t shortRun = 32;
   Value vectors = l.div(length, l.index(width));
   auto known = Loops::constant(vectors);
-  Value at = !known || *known > shortRun ? l.inShare(vectors, l.index(i), parts)
+  Value at = !known || *known > shortRun ? l.stratifiedOffset(vectors, l.index(i), parts)
                                          : l.index(i * (*known - 1) / std::max<int64_t>(parts - 1, 1));
   return l.mul(at, l.index(width));
 }
 
-/// The mean of some elements, a power of two, so that equal ones give their value.
-Value Walk::probeRun(ProbeOp op, const Coordinates& at) {
+/// Returns the mean of a power of two of elements, so that equal elements give their value.
+Value SlabLowering::probeRun(ProbeOp op, const Coordinates& at) {
   TensorOp x = f_.tensor(op.getTensor());
   if (double share = 0; Value sum = probedSum(op, at, share)) return shareOf(horizontal(sum), share);
   Value length = runWidth();
@@ -178,14 +184,14 @@ Value Walk::probeRun(ProbeOp op, const Coordinates& at) {
   return l_.when(atLeast(kLongRun), best, [&] { return Values{shareOf(horizontal(l_.middle(asked(4, width))), 1.0 / double(width))}; })[0];
 }
 
-/// Not to be contracted: the mean is the same wherever it is used.
-Value Walk::shareOf(Value sum, double share) {
+/// The product must not be contracted into an fma: the mean has to be the same wherever it is used.
+Value SlabLowering::shareOf(Value sum, double share) {
   Value factor = arith::ConstantOp::create(l_.b, l_.loc, l_.b.getFloatAttr(f_.statistics(), share));
   if (auto vector = dyn_cast<VectorType>(sum.getType())) factor = l_.broadcast(factor, vector.getDimSize(0));
   return arith::MulFOp::create(l_.b, l_.loc, sum, factor);
 }
 
-Value Walk::probedSum(ProbeOp op, Coordinates at, double& share) {
+Value SlabLowering::probedSum(ProbeOp op, Coordinates at, double& share) {
   if (!f_.featuresLast() || !slab_.isPer("row") || probeWidth_ == 1) return {};
   TensorOp x = f_.tensor(op.getTensor());
   auto length = Loops::constant(runWidth());

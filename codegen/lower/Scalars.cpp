@@ -1,5 +1,7 @@
+// The scalar code between sweeps: loads and stores of statistics, folds over chunks and windows, counts of
+// rows.
+#include "codegen/lower/SlabLowering.h"
 #include "codegen/lower/Transcendentals.h"
-#include "codegen/lower/Walk.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -9,10 +11,11 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-void Walk::scalarOp(Operation& op, Replica& replica) {
+void SlabLowering::scalarOp(Operation& op, Replica& replica) {
   IRMapping& values = replica.values;
   auto widthOf = [&](TensorOp t) { return t.hasAxis("feature") ? lanes_ : 0; };
-  // Features side by side, that is, whose every vector goes this way; not rows, of which the last may stand alone.
+  // Vectors of features only: every feature is computed this way. The last row of a task may be computed
+  // alone, by a scalar.
   auto isOfFeatures = [&](Value v) { return lanes_ && slowRoots_ && isa<VectorType>(mapped(v, values).getType()); };
   auto place = [&](Value window) {
     Coordinates at = replica.at;
@@ -64,7 +67,7 @@ void Walk::scalarOp(Operation& op, Replica& replica) {
   }
 }
 
-void Walk::fold(FoldOp op, Replica& replica) {
+void SlabLowering::fold(FoldOp op, Replica& replica) {
   StringRef axis = op.getAxis();
   int64_t phase = -1;
   if (axis.consume_front("chunk.")) (void)axis.getAsInteger(10, phase);
@@ -116,7 +119,7 @@ void Walk::fold(FoldOp op, Replica& replica) {
 
 //===-- Counting rows -------------------------------------------------------------===//
 
-Value Walk::countValid(Value begin, Value end, llvm::function_ref<Coordinates(Value)> place) {
+Value SlabLowering::countValid(Value begin, Value end, llvm::function_ref<Coordinates(Value)> place) {
   TensorOp mask = f_.tensor("mask");
   return l_.forEach(begin, end, 1, ValueRange{l_.index(0)}, [&](Value i, ValueRange sum) {
     Value valid = f_.load(mask, f_.address(mask, place(i)), 0, {});
@@ -124,13 +127,14 @@ Value Walk::countValid(Value begin, Value end, llvm::function_ref<Coordinates(Va
   })[0];
 }
 
-Value Walk::rowsOf(StringRef scope, Value segment) {
+Value SlabLowering::rowsOf(StringRef scope, Value segment) {
   const Value zero = l_.index(0);
   if (!f_.kernel().hasMask() || scope == "rows") {
     if (scope == "slab") return f_.rows();
     return scope == "task" ? l_.sub(end_, begin_) : l_.mul(f_.segments(), f_.rows());
   }
   if (scope != "slab") segment = {};
+  // A count may be used again if it was emitted in an enclosing region.
   for (ValidRows& known : validRows_)
     if (known.scope == scope && known.segment == segment && known.rows.getParentRegion()->isAncestor(l_.b.getInsertionBlock()->getParent()))
       return known.rows;
@@ -149,7 +153,7 @@ Value Walk::rowsOf(StringRef scope, Value segment) {
   return n;
 }
 
-Value Walk::count(CountOp op, Replica* replica) {
+Value SlabLowering::count(CountOp op, Replica* replica) {
   if (Value known = counts_.lookup(countKey(op))) return known;
   Value n = rowsOf(op.getScope(), replica ? replica->at.segment : Value());
   if (op.getHead()) n = l_.min(n, l_.index(*op.getHead()));
@@ -157,17 +161,17 @@ Value Walk::count(CountOp op, Replica* replica) {
   return arith::SIToFPOp::create(l_.b, l_.loc, f_.statistics(), wide);
 }
 
-void Walk::countRows() {
+void SlabLowering::countRows() {
   f_.phase()->walk([&](CountOp op) {
     if (op.getScope() != "slab" && !counts_.contains(countKey(op))) counts_[countKey(op)] = count(op, nullptr);
   });
 }
 
-std::string Walk::countKey(CountOp op) {
+std::string SlabLowering::countKey(CountOp op) {
   return (op.getScope() + "/" + llvm::Twine(op.getHead().value_or(0))).str();
 }
 
-Value Walk::horizontal(Value v) {
+Value SlabLowering::horizontal(Value v) {
   return vector::ReductionOp::create(l_.b, l_.loc, vector::CombiningKind::ADD, v, arith::FastMathFlags::reassoc);
 }
 

@@ -13,7 +13,7 @@ using namespace mlir;
 namespace normc::codegen {
 namespace {
 
-/// Arithmetic on f64, or f32, scalars or vectors of one shape.
+/// Emits arithmetic on f64 or f32, scalars or vectors of one shape.
 class Floats {
  public:
   Floats(Loops& loops, Value like) : l_(loops), type_(like.getType()) {}
@@ -77,6 +77,7 @@ Value logOf(Floats& d, Value x) {
 Value expOf(Floats& d, Value x) {
   Value low = d.compare(arith::CmpFPredicate::OLT, x, -708), high = d.compare(arith::CmpFPredicate::OGT, x, 709);
   Value inside = d.select(low, d.number(-708), d.select(high, d.number(709), x));
+  // NaN must not reach the conversion to an integer.
   inside = d.select(d.compare(arith::CmpFPredicate::UNO, x, 0), d.number(0), inside);
   Value scaled = d.mul(inside, d.number(0x1.71547652b82fep0));
   Value half = d.select(d.compare(arith::CmpFPredicate::OLT, inside, 0), d.number(-0.5), d.number(0.5));
@@ -93,8 +94,8 @@ Value expOf(Floats& d, Value x) {
 
 Value exactInverseSqrt(Floats& f, Value x) { return f.div(f.number(1), f.sqrt(x)); }
 
-/// An integer seed and a step of Newton's whose three constants were searched together give 6.5e-4, a step of third
-/// order then 1 ulp. For positive f32 that are neither subnormal nor infinite.
+/// An integer seed and a Newton step, whose three constants were searched together, give 6.5e-4; a step of
+/// third order then gives 1 ulp. Only for positive f32 that are neither subnormal nor infinite.
 Value usualInverseSqrt(Floats& f, Value x) {
   Value half = f.integer<arith::ShRUIOp>(f.toBits(x), 1);
   Value seed = f.fromBits(f.integer<arith::SubIOp>(0x5f1ffeb4, half));
@@ -120,6 +121,8 @@ void expand(ModuleOp module, Value (*formula)(Floats&, Value)) {
 Value inverseSqrt(Loops& l, Value x) {
   Floats f(l, x);
   if (!getElementTypeOrSelf(x.getType()).isF32()) return exactInverseSqrt(f, x);
+  // Positive normal numbers are [0x00800000, 0x7f800000) as integers: one unsigned comparison tests both
+  // ends.
   Value normal = f.integer<arith::SubIOp>(f.toBits(x), 0x00800000);
   Value usual = arith::CmpIOp::create(l.b, l.loc, arith::CmpIPredicate::ult, normal, f.bits(0x7f000000));
   Value all = vector::ReductionOp::create(l.b, l.loc, vector::CombiningKind::AND, usual);

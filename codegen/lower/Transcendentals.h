@@ -1,9 +1,10 @@
-// Functions that no instruction computes, or none that is fast.
+// Functions that no instruction computes, or only a slow one.
 //
-// math.log and math.exp become polynomials in f64: kernels are freestanding, so there is no libm to call. Geometric
-// windows need them, on O(features) values; accuracy comes before speed (below 2e-16 relative, for results that are not
-// subnormal). math.rsqrt is a root and a division, but for statistics per feature side by side: where rows are few, those
-// two took a fifth of the time. There, a division by what is the same for all features is products as well.
+// math.log and math.exp become polynomials in f64: kernels are freestanding, so they cannot call libm.
+// Geometric windows need them for O(features) values; accuracy (below 2e-16 relative, for results that are
+// not subnormal) comes before speed. math.rsqrt is a root and a division. For vectors of statistics per
+// feature it is products instead, because with few rows those two instructions took a fifth of the time. A
+// division by a number that is the same for all features is products too.
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"
@@ -12,12 +13,12 @@ namespace normc::codegen {
 
 class Loops;
 
-/// 1 / sqrt(x) of a vector of numbers by products, within 1 ulp, the same on every processor; by a root and a division
-/// where one of them is zero, negative, subnormal or not finite, and of f64.
+/// Returns 1 / sqrt(x) of a vector by products, within 1 ulp and the same on every processor. Vectors with an
+/// element that is zero, negative, subnormal or not finite, and f64, use a root and a division.
 mlir::Value inverseSqrt(Loops&, mlir::Value x);
 
-/// The vector `x` / the number `n`, 1 or more, by products with its reciprocal: what a division gives (Markstein's
-/// correction), but 1 ulp off where 2^-24 x is subnormal, and +0 for -0.
+/// Returns the vector `x` divided by the number `n` >= 1, by products with its reciprocal. The result is that
+/// of a division (Markstein's correction), but 1 ulp off if 2^-24 x is subnormal, and +0 for -0.
 mlir::Value quotient(Loops&, mlir::Value x, mlir::Value n);
 
 void expandTranscendentals(mlir::ModuleOp);

@@ -1,7 +1,7 @@
 #include "codegen/plan/Builder.h"
 
-#include "dsl/Fields.h"
 #include "dsl/Numbers.h"
+#include "dsl/StateFields.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -95,7 +95,7 @@ KernelBuilder::KernelBuilder(ModuleOp module, const Problem& problem, StringRef 
       features, /*segments_are_one=*/!problem.segmented, numberNames(builder_, *problem.spec), ScheduleAttr());
   kernel_.getBody().emplaceBlock();
   builder_.setInsertionPointToEnd(&kernel_.getBody().front());
-  if (problem.mask) argument("mask");
+  if (problem.mask) argument(normc::name(kMask));
 }
 
 StringRef KernelBuilder::declare(StringRef name, Type type, Names axes, StringRef role, StringRef access,
@@ -109,13 +109,23 @@ StringRef KernelBuilder::declare(StringRef name, Type type, Names axes, StringRe
       .getSymName();
 }
 
+static SmallVector<StringRef, 3> axesOf(TensorShape shape) {
+  switch (shape) {
+    case TensorShape::Elements:
+      return {"segment", "row", "feature"};
+    case TensorShape::PerFeature:
+      return {"feature"};
+    case TensorShape::PerRow:
+      return {"segment", "row"};
+  }
+  llvm_unreachable("shape");
+}
+
 StringRef KernelBuilder::argument(StringRef name) {
-  if (name == "mask") return declare(name, typeOf(builder_, DType::U8), {"segment", "row"}, "tensor", "read");
-  bool output = name.starts_with("d") ? name != "dy" : name == "y";
-  bool wide = name.ends_with("x") || name.ends_with("y");
-  return declare(name, typeOf(builder_, wide ? problem_.data : problem_.params),
-                 wide ? Names{"segment", "row", "feature"} : Names{"feature"}, "tensor",
-                 output ? "write" : "read");
+  const TensorInfo& info = infoOf(tensorNamed(name).value());
+  const DType type = normc::typeOf(info.tensor, problem_.data, problem_.params);
+  return declare(name, typeOf(builder_, type), axesOf(info.shape), "tensor",
+                 info.written() ? "write" : "read");
 }
 
 static const Field* findField(const std::vector<Field>& fields, StringRef name) {
@@ -206,8 +216,10 @@ Nums KernelBuilder::sweep(const Sweep& s, llvm::function_ref<Nums(const Nums&)> 
                                      symbols(s.partials));
   OpBuilder::InsertionGuard guard(builder_);
   Block& body = op.getBody().emplaceBlock();
-  for (StringRef name : s.reads)
-    body.addArgument(name == "mask" ? builder_.getI1Type() : statistics_, loc());
+  for (StringRef name : s.reads) {
+    const TensorInfo* info = cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel_, name)).info();
+    body.addArgument(info && info->type == TypeRule::Mask ? builder_.getI1Type() : statistics_, loc());
+  }
   builder_.setInsertionPointToEnd(&body);
   Nums results = element(wrap(body.getArguments()));
   YieldOp::create(builder_, loc(), unwrap(results));

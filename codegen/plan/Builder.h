@@ -61,8 +61,8 @@ class KernelBuilder {
   mlir::Type statisticsType() const { return statistics_; }
 
   //===-- Tensors ---------------------------------------------------------===//
-  /// Declares `x y dy dx scale bias dscale dbias mask` on first use, with the
-  /// type and axes that the problem gives them.
+  /// Declares a tensor of the call (runtime/abi/Operands.h) on first use, with the
+  /// type and axes that the problem gives it.
   llvm::StringRef argument(llvm::StringRef name);
   /// `state_in.F`, `state_out.F`, `saved.F`: the fields that the spec publishes.
   llvm::StringRef stateIn(llvm::StringRef field);

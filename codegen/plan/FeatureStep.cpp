@@ -9,6 +9,7 @@ namespace normc::codegen {
 FeatureStep::FeatureStep(KernelBuilder& k)
     : k_(k), spec_(k.spec()), centred_(spec_.center == Center::Current), central_(spec_.moment == Moment::Central) {}
 
+// nu by feedback comes from the state, so without a current mean its backward needs no sum of the batch.
 bool FeatureStep::backwardNeedsSums() const {
   if (spec_.backward == Backward::Frozen) return false;
   if (centred_) return true;
@@ -16,6 +17,7 @@ bool FeatureStep::backwardNeedsSums() const {
   return spec_.approximate.nu != Nu::Feedback;
 }
 
+// Gamma = q s^2 holds if q was taken about the c of x0, over the rows that enter the sums, and was saved.
 bool FeatureStep::needsSquares() const {
   if (spec_.backward != Backward::Approximate || spec_.approximate.nu != Nu::Feedback) return false;
   if (k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics) return true;
@@ -48,6 +50,7 @@ static Num isSlot(KernelBuilder& k, Value position, Value slot) {
   return {&k, arith::CmpIOp::create(k.ops(), k.loc(), arith::CmpIPredicate::eq, here.value, slot)};
 }
 
+/// Returns the mean over the window, with `current` in place of the slot that it will overwrite.
 Num FeatureStep::windowMean(StringRef ring, const Step& step, Num current, WindowMean mean) {
   bool geometric = mean == WindowMean::Geometric;
   Nums total = k_.fold("window", spec_.window.size, {k_.stateIn(ring)}, {k_.constant(0)},
@@ -59,7 +62,8 @@ Num FeatureStep::windowMean(StringRef ring, const Step& step, Num current, Windo
   return geometric ? exp(average) : average;
 }
 
-/// A window says nothing until it is full, nor before the warmup ends.
+/// Returns an i1: the window is not full yet, or the warmup has not ended, so the batch's own statistic is
+/// used.
 Num FeatureStep::early(Num t) {
   Num size = {&k_, arith::ConstantOp::create(k_.ops(), k_.loc(), k_.ops().getF64FloatAttr(double(spec_.window.size)))};
   Num full = t <= size;
@@ -67,6 +71,8 @@ Num FeatureStep::early(Num t) {
   return full || t + 1.0 <= k_.number("warmup_steps");
 }
 
+/// Writes the whole ring, with `current` in its slot: state_out may be other memory than state_in. Without
+/// valid rows the slot keeps its value.
 static void storeRing(KernelBuilder& k, StringRef ring, Value slot, Num current, Num valid, int64_t size) {
   k.fold("window", size, {k.stateIn(ring)}, {}, [&](Value at, const Nums&, const Nums& old) {
     k.store(select(isSlot(k, at, slot) && valid, current, old[0]), k.stateOut(ring), at);
@@ -89,7 +95,7 @@ std::pair<Num, Num> FeatureStep::renormalize(const Batch& batch, Num v, Num t) {
   Num start = k_.number("renorm_start");
   Num quiet = t <= start;
   if (spec_.warmup) quiet = quiet || t <= k_.number("warmup_steps");
-  // r = s_running / s: how far this batch's scale is from the one that inference will use.
+  // r = s_running / s: the ratio of the scale that inference will use to that of this batch.
   bool deviation = spec_.renorm.kind == Renorm::Std;
   Num running = deviation ? 1.0 / oldMoment() : inverseRoot(k_, oldMoment(), eps_);
   Num r = clip(running / inverseRoot(k_, v, eps_), 1.0 / rmax, rmax), shift;
@@ -108,7 +114,7 @@ ForwardTerms FeatureStep::forward(const Batch& batch, bool save) {
   Num any = batch.count ? batch.count > 0.0 : Num();
   Step step = state ? forwardStep() : Step();
 
-  // The moment that divides; a batch without valid rows is transformed with running values.
+  // The moment that divides. A batch without valid rows is transformed with running values.
   Num v;
   switch (spec_.divideBy) {
     case DivideBy::Current: v = state ? batch.moment : select(any, batch.moment, k_.constant(0)); break;
@@ -154,13 +160,13 @@ void FeatureStep::saveLate(const Batch& batch) {
   Num eps = k_.narrow(k_.number("epsilon"));
   if (k_.hasSaved("second_moment")) k_.store(batch.moment, k_.saved("second_moment"));
   if (k_.hasSaved("batch_rstd")) {
-    // A batch without valid rows has no scale of its own: the one that was used stands in.
+    // A batch without valid rows has no scale of its own; the one that was used is saved.
     Num own = select(batch.count > 0.0, batch.moment, oldMoment());
     k_.store(inverseRoot(k_, own, eps), k_.saved("batch_rstd"));
   }
 }
 
-/// The running value after this step, from the one before and the batch's.
+/// Returns the running value after this step, from the one before and the batch's.
 Num FeatureStep::accumulated(Num old, Num now, Num t) {
   Num a = k_.number("decay");
   Num keep = k_.narrow(a), take = k_.narrow(1.0 - a);
@@ -185,6 +191,7 @@ void FeatureStep::updateState(const Batch& batch) {
   }
   Num old = oldMoment();
   if (k_.hasState("running_std")) q = 1.0 / inverseRoot(k_, q, k_.narrow(k_.number("epsilon")));
+  // M / (M - 1); a batch of one row keeps its variance, which is 0.
   if (spec_.running->unbiased) q = q * (batch.count / max(batch.count + -1.0, k_.constant(1)));
   k_.store(select(any, accumulated(old, q, step.t), old), k_.stateOut(momentField(k_)));
   if (k_.hasState("running_mean")) {
@@ -207,14 +214,15 @@ Num FeatureStep::center() { return k_.hasSaved("mean") ? k_.load(k_.saved("mean"
 
 Num FeatureStep::backwardCount() { return max(k_.count("all"), k_.constant(1)); }
 
-/// h = this * G; absent where it is 1.
+/// Returns the factor of G in h = factor * G; absent if it is 1.
 Num FeatureStep::gradientScale() {
   Num r = k_.hasSaved("renorm_scale") ? k_.load(k_.saved("renorm_scale")) : Num();
   return multiply(r, spec_.scale ? k_.load(k_.argument("scale")) : Num());
 }
 
-/// What stands for mean(h x0) in the nu term; stores the window or the average.
+/// Returns the estimate of mean(h x0) in the nu term, and stores the window or the average.
 Num FeatureStep::kappa(const BackwardSums& sums) {
+  // backward() and finishBackward() both use it, and its state may be stored only once.
   if (kappa_) return kappa_;
   Num any = k_.count("all") > 0.0;
   Num rows = spec_.padding == Padding::LeaveOutOfStatistics && k_.problem().mask ? k_.count("rows") : backwardCount();
@@ -222,6 +230,7 @@ Num FeatureStep::kappa(const BackwardSums& sums) {
   if (k_.hasState("window_nu")) {
     Num t = k_.load(k_.saved("step"));
     Value one = arith::ConstantOp::create(k_.ops(), k_.loc(), k_.ops().getI64IntegerAttr(1));
+    // The forward of this step used the slot of t - 1.
     Num before{&k_, arith::SubIOp::create(k_.ops(), k_.loc(), t.value, one)};
     Step step{k_.widen(t), ringSlot(k_, before, spec_.window.size)};
     Num mean = windowMean("window_nu", step, now, WindowMean::Arithmetic);
@@ -273,7 +282,8 @@ void FeatureStep::finishBackward(const BackwardSums& sums) {
     kappa(sums);
     return;
   }
-  // nu' = nu (1 - (1-a) Gamma) + (1-a) Lambda, both means from O(d) terms where the same rows enter.
+  // nu' = nu (1 - (1-a) Gamma) + (1-a) Lambda. If the same rows enter both directions, both means come from
+  // O(d) terms.
   Num any = k_.count("all") > 0.0;
   Num rows = needsSquares() && k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics
                  ? max(k_.count("rows"), k_.constant(1))

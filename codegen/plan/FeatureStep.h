@@ -1,13 +1,12 @@
-// One training step of one feature: what happens between the statistics of a
-// batch and the coefficients of its outputs. Used inside a `per [feature]` slab
-// by both strategies; state, warmup, windows, renormalization and nu live here.
+// One training step of one feature: from the statistics of a batch to the coefficients of its outputs. Both
+// strategies use it inside a `per [feature]` slab. State, warmup, windows, renormalization and nu are here.
 #pragma once
 
 #include "codegen/plan/Formulas.h"
 
 namespace normc::codegen {
 
-/// Statistics of this batch. Absent where nothing asked for them.
+/// Statistics of this batch. What the spec does not need is absent.
 struct Batch {
   Num count;   ///< valid rows M
   Num mean;    ///< of u
@@ -19,7 +18,7 @@ struct ForwardTerms {
   Num c, a, b;  ///< c and b may be absent
 };
 
-/// What the sums of a backward sweep are, over the rows that enter.
+/// The sums of a backward sweep over the rows that are not left out.
 struct BackwardSums {
   Num g;   ///< sum G
   Num gx;  ///< sum G x0
@@ -35,28 +34,28 @@ class FeatureStep {
   bool lagged() const { return !k_.spec().needsBatchStatistics(); }
   bool hasWarmup() const { return lagged() && k_.spec().warmup.has_value(); }
   bool inferFromInput() const { return !k_.spec().running.has_value(); }
-  /// Both directions of backward: sums must be complete before the first dx.
+  /// True if sums over the batch must be complete before the first dx.
   bool backwardNeedsSums() const;
-  /// sum x0^2 cannot be derived from the forward's second moment.
+  /// True if sum x0^2 cannot be derived from the second moment that forward saved.
   bool needsSquares() const;
 
   //===-- Forward -------------------------------------------------------------===//
-  /// i1: this step, counted from 1, is within the warmup. A scalar of the task.
+  /// Returns an i1: this step, counted from 1, is within the warmup. A scalar of the task.
   Num inWarmup();
-  /// Coefficients of y; saves what backward needs. `batch.moment` is absent for a
-  /// lagged spec without warmup. Call once per feature, before updateState.
+  /// Returns the coefficients of y, and saves what backward needs. `batch.moment` is absent for a lagged spec
+  /// without warmup. Call it once per feature, before updateState.
   ForwardTerms forward(const Batch&, bool save);
-  /// Saves the batch's second moment and scale where they are known late.
+  /// Saves the second moment and the scale of the batch, which a lagged spec knows only after its outputs.
   void saveLate(const Batch&);
   void updateState(const Batch&);
   ForwardTerms infer();
 
   //===-- Backward ------------------------------------------------------------===//
-  Num center();  ///< c of the forward, absent where it is 0
+  Num center();  ///< c of the forward; absent if it is 0
   Num rstd() { return k_.load(k_.saved("rstd")); }
-  /// Coefficients of dx. `sums` is absent unless backwardNeedsSums().
+  /// Returns the coefficients of dx. `sums` is absent unless backwardNeedsSums().
   DxTerms backward(const std::optional<BackwardSums>&);
-  /// dscale, dbias, nu.
+  /// Stores dscale, dbias and nu.
   void finishBackward(const BackwardSums&);
 
  private:
@@ -80,7 +79,7 @@ class FeatureStep {
   Num eps_;
   Num one_;
   Num kappa_;    ///< of this backward, computed once
-  Num divided_;  ///< v of this forward, the window mean where there is one
+  Num divided_;  ///< v of this forward; the window mean if there is a window
 };
 
 }  // namespace normc::codegen

@@ -44,7 +44,7 @@ Num elementDx(KernelBuilder& k, const DxTerms& t, Num g, Num x0, Num rho, Num va
     own = add(own, t.offset);
     return add(add(dx, all), own ? masked(k, valid, own) : Num());
   }
-  // What does not depend on g comes first, so that each addition belongs to a product.
+  // The terms without g are added first, so that each addition belongs to a product and becomes an fma.
   return masked(k, valid, add(dx, add(add(all, own), t.offset)));
 }
 

@@ -1,4 +1,4 @@
-// What one sweep reads, under the names by which its formula asks for it.
+// The tensors that one sweep reads, by the names that its formula uses.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace normc::codegen {
 
-/// The operands of one sweep, by name; x and, where the problem has one, the mask are there from the start.
+/// The operands of one sweep, by name. x and, if the problem has one, the mask are always among them.
 class Operands {
  public:
   explicit Operands(KernelBuilder& k) : k_(k) {

@@ -1,6 +1,5 @@
-// One statistic per feature, whole columns in one task: every statistic is
-// complete inside the slab, so there is nothing to combine and memory is read
-// once where the columns stay on chip.
+// Plans one statistic per feature with whole columns in one task: every statistic is complete inside its
+// slab, so nothing has to be combined, and memory is read once if the columns stay on chip.
 #include "codegen/plan/FeatureStep.h"
 
 namespace normc::codegen {
@@ -19,6 +18,8 @@ class Resident {
         terms = step_.infer();
       } else {
         Batch batch;
+        // A lagged spec reads batch statistics only in warmup. Afterwards the sweep has a false condition and
+        // reads nothing.
         if (!lagged || step_.hasWarmup()) batch = moments(lagged ? step_.inWarmup() : Num());
         terms = step_.forward(batch, /*save=*/!infer);
         if (!lagged && !infer) {
@@ -30,6 +31,8 @@ class Resident {
         apply(terms, {});
         return;
       }
+      // A lagged spec transforms with old values, so the sweep that writes y also sums what the state takes
+      // in.
       Num shift = step_.needsMean() ? finiteOr(k_.probe("x"), k_.constant(0)) : Num();
       Batch batch = finish(apply(terms, [&](Num x, Num valid) { return momentTerms(x, shift, valid); }, termCount()), shift);
       step_.saveLate(batch);
@@ -43,7 +46,7 @@ class Resident {
       auto centred = [&](Num x) { return c ? x - c : x; };
       Num mean = hasOwnRho(spec_) && isRhoCentred(spec_) ? k_.load(k_.saved("batch_mean")) : Num();
       auto rho = [&](Num x) { return !hasOwnRho(spec_) ? Num() : (mean ? x - mean : x) * s; };
-      // Sums over d = x - c; that x0 = d s is left to where they are complete.
+      // The sums are over d = x - c. The factor s of x0 = d s is applied once, to the complete sums.
       auto sumTerms = [&](const Nums& e) {
         Num valid = spec_.padding == Padding::Exclude ? validOf(e) : Num();
         Num d = masked(k_, valid, centred(e[0])), g = masked(k_, valid, e[1]);
@@ -64,6 +67,7 @@ class Resident {
         sums = collect(k_.sweep(first, sumTerms), 0);
       }
       DxTerms terms = step_.backward(sums);
+      // If dx needs no sums, the sweep that writes dx collects them for the parameters and nu.
       sweep.writes = {k_.argument("dx")};
       if (!sums) sweep.sums = count;
       Nums late = k_.sweep(sweep, [&](const Nums& e) {
@@ -104,7 +108,8 @@ class Resident {
       batch.moment = meanOf(sums[0], n);
       return batch;
     }
-    Num delta = sums[0] / n;  // not meanOf: where the shift is an outlier, digits of it are digits of the mean
+    // exact division: if the shift is an outlier, the digits of delta are digits of the mean
+    Num delta = sums[0] / n;
     batch.mean = shift + delta;
     batch.moment = raw() ? meanOf(sums[2], n) : max(k_.constant(0), meanOf(sums[1] - sums[0] * delta, n));
     return batch;
@@ -137,7 +142,7 @@ void planPerFeatureResident(KernelBuilder& k) {
   Resident plan(k);
   if (k.problem().entry == Entry::Backward) return plan.backward();
   plan.forward(k.problem().entry == Entry::Infer);
-  if (k.problem().entry == Entry::Forward) planAdvance(k);
+  if (k.problem().entry == Entry::Forward) planStepCounter(k);
 }
 
 }  // namespace normc::codegen

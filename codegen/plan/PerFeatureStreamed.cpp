@@ -1,6 +1,6 @@
-// One statistic per feature, in chunks of rows: BN, PN-V, PN and all that mixes
-// them. Column sums go to one partial per chunk; a phase over the features folds
-// them in order, so the result does not depend on who computed which chunk.
+// Plans one statistic per feature in chunks of rows: BN, PN-V, PN and mixes of them. Column sums go to one
+// partial for each chunk. A phase over the features folds the partials in order, so results do not depend on
+// which thread computed which chunk.
 #include "codegen/plan/FeatureStep.h"
 #include "codegen/plan/Operands.h"
 
@@ -16,6 +16,8 @@ class Streamed {
   void forward() {
     bool lagged = step_.lagged(), statistics = !lagged || step_.hasWarmup();
     Moments early(*this, "statistics"), late(*this, "batch");
+    // Statistics before apply. A lagged spec needs them only in warmup: the phase and its sweeps are
+    // conditional.
     if (statistics) {
       k_.phase("statistics", "statistics", kRows, [&] {
         Num condition = lagged ? step_.inWarmup() : Num();
@@ -40,6 +42,7 @@ class Streamed {
       });
     });
     k_.phase("apply", "apply", kRows, [&] {
+      // apply reads x anyway, so for a lagged spec it also sums what finish folds into the state.
       if (lagged) late.begin({});
       apply(lagged ? &late : nullptr);
       if (lagged) late.end();
@@ -53,7 +56,7 @@ class Streamed {
         });
       });
     }
-    planAdvance(k_);
+    planStepCounter(k_);
   }
 
   void infer() {
@@ -95,6 +98,7 @@ class Streamed {
       k_.phase("apply", "apply", kRows, [&] { applyBackward(/*sums=*/false); });
       return;
     }
+    // No sum is needed before dx: the sweep that writes dx collects them, and finish folds them.
     k_.phase("prepare", "combine", kFeatures,
              [&] { k_.slab(kFeatures, {}, [&] { keep(step_.backward(std::nullopt)); }); });
     k_.phase("apply", "apply", kRows, [&] { applyBackward(/*sums=*/true); });
@@ -107,12 +111,12 @@ class Streamed {
   static constexpr llvm::StringRef kRowGroupAxes[] = {"segment", "row", "pre_group"};
   static constexpr llvm::StringRef kFeatureAxes[] = {"feature"};
   static constexpr Names kRows = kRowAxes, kRowGroups = kRowGroupAxes, kFeatures = kFeatureAxes;
-  /// Rows whose mean is the shift of a chunk's one-pass variance.
+  /// The rows whose mean is the shift estimate of a chunk.
   static constexpr int64_t kHead = 8;
 
   Num scaled(const Operands& o, const Nums& e, Num r) { return multiply(o.get("x", e), r); }
 
-  /// The rows of a task. With `pre`, each row group's own scale r comes first.
+  /// A slab over the rows of a task. With `pre` the scale r of each row group is computed first.
   void overRows(KernelBuilder::SlabOptions options, Num condition, llvm::function_ref<void(Num)> body) {
     if (!spec_.pre) return k_.slab({}, options, [&] { body({}); });
     k_.slab(kRowGroups, options, [&] { body(scaleOfRow(condition)); });
@@ -126,7 +130,7 @@ class Streamed {
     return inverseSqrt(meanOf(squares, k_.width("pre_groups")) + k_.narrow(k_.number("pre_epsilon")));
   }
 
-  /// Count, mean and second moment of u, per chunk and merged over chunks.
+  /// Count, mean and second moment of u, for each chunk and merged over chunks.
   class Moments {
    public:
     Moments(Streamed& plan, llvm::StringRef prefix) : plan_(plan), k_(plan.k_), prefix_(prefix) {}
@@ -135,7 +139,7 @@ class Streamed {
       chunk_ = ("chunk." + llvm::Twine(k_.phases())).str();
       k_.store(k_.count("task"), counter());
       if (!plan_.step_.needsMean()) return;
-      if (k_.problem().layout == Layout::ChannelsFirst) {  // rows of a feature lie side by side
+      if (k_.problem().layout == Layout::ChannelsFirst) {  // rows of a feature are contiguous
         k_.slab(kFeatures, {}, [&] { k_.store(finiteOr(k_.probe("x"), k_.constant(0)), column("shift")); });
         return;
       }
@@ -166,13 +170,15 @@ class Streamed {
       }
       return terms;
     }
-    /// Turns shifted sums into the mean's distance from the shift and the sum of squared distances from the mean.
+    /// Turns shifted sums into the distance of the mean from the shift, and the sum of squared distances from
+    /// the mean.
     void end() {
       if (!plan_.step_.needsMean()) return;
       Num n = max(k_.count("task"), k_.constant(1));
       k_.slab(kFeatures, {}, [&] {
         Num sum = k_.load(column("sum")), squares = k_.load(column("squares"));
-        Num delta = sum / n;  // not meanOf: where the shift is an outlier, digits of it are digits of the mean
+        // exact division: if the shift is an outlier, the digits of delta are digits of the mean
+        Num delta = sum / n;
         k_.store(delta, column("sum"));
         k_.store(max(k_.constant(0), squares - sum * delta), column("squares"));
       });
@@ -225,7 +231,7 @@ class Streamed {
     if (!there) k_.store(value, vector(name));
     kept_.emplace_back(name.str(), there ? k_.argument("bias") : vector(name));
   }
-  /// Whether the value lies in memory as it is.
+  /// True if the value is an unchanged parameter of the caller, which needs no copy in the workspace.
   bool isStoredBias(Num value) {
     auto load = value.value.getDefiningOp<LoadOp>();
     return load && load.getTensor() == "bias" && k_.problem().params == DType::F32;
@@ -261,7 +267,8 @@ class Streamed {
     Num u = scaled(o, e, r), c = o.get("c", e);
     return c ? u - c : u;
   }
-  /// What the coefficients of dx are for: x0, or where group scaling keeps u near 1, u - c, with s among the coefficients.
+  /// Returns the factor of the coefficients of dx: x0, or, if group scaling keeps u near 1, u - c, with s in
+  /// the coefficients.
   Num normalized(const Operands& o, const Nums& e, Num r) { return multiply(centred(o, e, r), o.get("s", e)); }
   Num rho(const Operands& o, const Nums& e, Num r) {
     if (!hasOwnRho(spec_)) return {};
@@ -275,7 +282,7 @@ class Streamed {
     o.sweep.partials = {sumColumn("g"), sumColumn("gx")};
     if (step_.needsSquares()) o.sweep.partials.push_back(sumColumn("xx"));
   }
-  /// Sums over d = u - c. That x0 = d s is left to where they are folded.
+  /// The sums are over d = u - c. The factor s of x0 = d s is applied once, when they are folded.
   Nums sumTerms(const Operands& o, const Nums& e, Num d) {
     Num valid = leaveOut_ ? Num() : o.get("mask", e);
     Num g = masked(k_, valid, o.get("dy", e));
@@ -318,7 +325,7 @@ class Streamed {
   }
   Num keptRow(const Operands& o, const Nums& e) { return spec_.padding == Padding::Exclude ? o.get("mask", e) : Num(); }
 
-  /// r of a row group, and the mean of du u over it: the exact derivative of group scaling.
+  /// Returns r of a row group, and the mean of du u over it: the exact derivative of group scaling.
   std::pair<Num, Num> scaleAndPull() {
     Operands o = dxOperands();
     Num width = k_.width("pre_groups");
@@ -330,7 +337,8 @@ class Streamed {
       });
       return {r, meanOf(dot[0], width)};
     }
-    // Without a centre du u is r x (p g + offset) + r^2 x (slope x): what depends on r stands before sums that do not.
+    // Without a centre, du u = r x (p g + offset) + r^2 x (slope x). The factors with r are outside of the
+    // sums, so r and the sums come from one sweep.
     o.sweep.sums = 3;
     Nums sums = k_.sweep(o.sweep, [&](const Nums& e) {
       Num x = o.get("x", e), direct = add(multiply(o.get("dy", e), o.get("p", e)), o.get("offset", e));
@@ -366,7 +374,8 @@ class Streamed {
   const Spec& spec_;
   FeatureStep step_;
   bool leaveOut_;
-  std::vector<std::pair<std::string, llvm::StringRef>> kept_;  ///< coefficients of an element, and where they lie
+  /// the coefficients of an element, and the tensors that hold them
+  std::vector<std::pair<std::string, llvm::StringRef>> kept_;
   std::string sumChunk_;
 };
 

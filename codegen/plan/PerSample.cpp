@@ -1,7 +1,7 @@
-// Statistics per row, per segment or per feature group: LN, RMS, GN, IN. Each
-// slab holds one whole statistic, so the kernel is one phase; backward adds the
-// fold of dscale and dbias.
+// Plans statistics per row, per segment or per feature group: LN, RMS, GN, IN. Each slab holds one whole
+// statistic, so the kernel is one phase; backward adds the fold of dscale and dbias.
 #include "codegen/plan/Formulas.h"
+#include "dsl/StateFields.h"
 
 namespace normc::codegen {
 namespace {
@@ -26,7 +26,7 @@ class PerSample {
     central_ = spec_.moment == Moment::Central;
     centred_ = spec_.center == Center::Current;
     perFeatureSlab_ = spec_.reduce == Reduce::Segment;
-    // A row's own statistic does not depend on which rows are padding.
+    // The statistic of one row does not depend on which rows are padding.
     maskedStatistics_ = k.problem().mask && spec_.reduce != Reduce::Features;
   }
 
@@ -53,14 +53,15 @@ class PerSample {
   void backward() {
     bool affine = spec_.scale || spec_.bias;
     k_.phase("apply", "apply", units_, [&] { k_.slab(per_, {.resident = true}, [&] { backwardSlab(); }); });
+    // Each task left partial sums per feature.
     if (!affine) return;
     k_.phase("finish", "finish", {"feature"}, [&] {
       k_.slab({"feature"}, {}, [&] {
-        for (const char* name : {"scale", "bias"}) {
-          if (!(name[0] == 's' ? spec_.scale : spec_.bias)) continue;
-          std::string gradient = std::string("d") + name;
-          Nums total = k_.total("chunk.0", {partial(gradient)});
-          k_.store(total[0], k_.argument(gradient));
+        for (Tensor gradient : operandsOf(k_.problem())) {
+          const TensorInfo& info = infoOf(gradient);
+          if (!info.written() || info.shape != TensorShape::PerFeature) continue;
+          Nums total = k_.total("chunk.0", {partial(info.name)});
+          k_.store(total[0], k_.argument(info.name));
         }
       });
     });
@@ -82,7 +83,7 @@ class PerSample {
   }
   Num validOf(const Nums& e) const { return k_.problem().mask ? e.back() : Num(); }
 
-  /// Whether a row is so short that a probe of all of it costs no more than one of a part.
+  /// True if a row is so short that a probe of the whole row costs no more than a probe of a part.
   bool isProbedWhole() const {
     const auto& features = k_.problem().features;
     if (vector_ < 2 || spec_.reduce != Reduce::Features || !features) return false;
@@ -90,7 +91,8 @@ class PerSample {
     return width % vector_ == 0 && width <= 8 * vector_ && llvm::isPowerOf2_64(width / vector_);
   }
 
-  /// Mean and the moment that divides. Centred moments by one shifted pass; of a short row about its mean.
+  /// Returns the mean, and the moment that divides. A centred moment takes one pass about a shift estimate;
+  /// in a short row it is taken about the mean itself.
   std::pair<Num, Num> moments(Num n) {
     bool needsMean = centred_ || central_;
     KernelBuilder::Sweep sweep{.reads = {k_.argument("x")}};
@@ -130,8 +132,8 @@ class PerSample {
     return {shift + delta, v};
   }
 
-  /// Per-feature parameters: a value of the slab where a feature has its own
-  /// slab, else an element of the sweep.
+  /// The parameters of a feature: values of the slab if each feature has its own slab, else elements of the
+  /// sweep.
   struct Affine {
     Num scale, bias;
   };
@@ -168,8 +170,8 @@ class PerSample {
     Affine affine = slabAffine(/*backward=*/true);
     bool scaled = spec_.scale && !perFeatureSlab_;
 
-    // g is the gradient of the normalized value, up to a factor that is constant in the slab; the scale of x0 = (x - c) s
-    // is left to where the sums are complete.
+    // g is the gradient of the normalized value, up to a factor that is constant in the slab. The scale s of
+    // x0 = (x - c) s is applied once, to the complete sums.
     KernelBuilder::Sweep sums{.reads = {k_.argument("x"), k_.argument("dy")}, .sums = 2};
     if (scaled) sums.reads.push_back(k_.argument("scale"));
     readMask(sums.reads);
@@ -189,6 +191,7 @@ class PerSample {
       });
       sumG = totals[0], sumGx0 = totals[1] * s;
     }
+    // The slab has all rows of one feature in a segment, so its sums are terms of dscale and dbias.
     if (perFeatureSlab_ && spec_.scale) k_.accumulate(sumGx0, partial("dscale"));
     if (perFeatureSlab_ && spec_.bias) k_.accumulate(sumG, partial("dbias"));
 
@@ -201,7 +204,7 @@ class PerSample {
     if (dbias) apply.partials.push_back(partial("dbias"));
     k_.sweep(apply, [&](const Nums& e) {
       Num x0 = centred(e) * s;
-      // Only a mask that enters the statistic keeps the exact terms from padded rows.
+      // The mask removes the exact terms from padded rows only if it enters the statistic.
       Num valid = maskedStatistics_ || spec_.padding == Padding::Exclude ? validOf(e) : Num();
       Nums out{elementDx(k_, terms, gradient(e), x0, rho(e), valid)};
       Num g = masked(k_, excluded(e), e[1]);

@@ -1,9 +1,8 @@
-// Statistics of rows whose features several tasks share: LN and RMS of a few long
-// rows. A task sums its features of each row, a phase over the rows merges the
-// sums, and a third goes down the columns, so that dscale and dbias need no fold.
+// Plans statistics of rows whose features several tasks share: LN and RMS of a few long rows. A task sums its
+// features of each row, a phase over the rows merges the sums, and a third goes down the columns, so that
+// dscale and dbias need no fold.
 //
-// The chunks follow from sizes and schedule alone, as everywhere: results do not
-// depend on how many threads there are.
+// The chunks depend on sizes and schedule alone, so results do not depend on the number of threads.
 #include "codegen/plan/Formulas.h"
 #include "codegen/plan/Operands.h"
 
@@ -67,7 +66,8 @@ class SplitRows {
   bool needsMean() const { return centred_ || central_; }
   bool hasMeanOfRho() const { return hasOwnRho(spec_) && isRhoCentred(spec_); }
 
-  /// Of the task's features of each row: shift, mean minus shift, squares, and the raw moment where that divides.
+  /// Stores for the task's features of each row: shift, mean minus shift, squares, and the raw moment if that
+  /// divides.
   void sumMoments() {
     if (needsMean()) k_.store(k_.width("task"), counter());
     k_.slab(kRows, {}, [&] {
@@ -93,7 +93,7 @@ class SplitRows {
     });
   }
 
-  /// Mean, where there is one, and the moment that divides.
+  /// Returns the mean, if there is one, and the moment that divides.
   std::pair<Num, Num> moments() {
     Num n = k_.width("groups");
     if (!needsMean()) return {Num(), meanOf(k_.total(kChunks, {ofChunk("moment")})[0], n)};
@@ -122,11 +122,11 @@ class SplitRows {
     o.read("dy");
     return o;
   }
-  /// Rows that padding leaves out of all sums.
+  /// Returns the mask of rows that padding leaves out of all sums; absent if there are none.
   Num excluded(const Operands& o, const Nums& e) const {
     return spec_.padding == Padding::Exclude ? o.get("mask", e) : Num();
   }
-  /// What the rows' phase left: down a column each row has its own.
+  /// Reads a result of the phase over rows, which differs from row to row in a column.
   void readOfRow(Operands& o, llvm::StringRef name) { o.add(name, ofRow(name)); }
   Num centred(const Operands& o, const Nums& e) const {
     return centred_ ? o.get("x", e) - o.get("c", e) : o.get("x", e);
@@ -173,7 +173,7 @@ class SplitRows {
   KernelBuilder& k_;
   const Spec& spec_;
   bool central_, centred_;
-  DxTerms terms_;  ///< of a backward, as the rows' phase made them: which there are
+  DxTerms terms_;  ///< the terms of a backward that the phase over rows stored; tells which exist
 };
 
 }  // namespace

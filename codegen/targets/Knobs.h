@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "codegen/plan/Plan.h"
+#include "codegen/plan/Planner.h"
 
 namespace normc::codegen {
 

@@ -87,10 +87,10 @@ using CUmodule = struct CUmod_st*;
 using CUfunction = struct CUfunc_st*;
 using CUstream = struct CUstream_st*;
 
-// The streams that every context has, beside the null stream.
+// The streams that every context has, besides the null stream.
 inline constexpr uintptr_t kLegacyStream = 1, kPerThreadStream = 2;
 
-// What stands in the `extra` array of a launch: all parameters in one buffer.
+// Keys of the `extra` array of a launch: all parameters in one buffer.
 inline constexpr uintptr_t kLaunchBufferPointer = 1, kLaunchBufferSize = 2;
 
 enum CUstreamCaptureMode : int {
@@ -199,8 +199,8 @@ struct DriverTable {
 };
 
 // ------------------------------------------------------------------- hosts --
-// What tests and benchmarks call around our kernels, without the toolkit; the
-// runtime itself calls none of it.
+// Functions that tests and benchmarks call around our kernels, without the toolkit. The
+// runtime itself calls none of them.
 
 using CUevent = struct CUevent_st*;
 using CUgraph = struct CUgraph_st*;

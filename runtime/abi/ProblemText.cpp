@@ -1,131 +1,55 @@
 #include "runtime/abi/ProblemText.h"
 
-#include <algorithm>
-#include <charconv>
-#include <vector>
+#include "runtime/abi/ProblemReader.h"
 
 namespace normc {
 namespace {
 
 constexpr std::string_view kForm = "NORM:ENTRY@DTYPE[SHAPE]{OPTIONS}, e.g. layer_norm:forward@f32[*x1024]";
 
-/// Cuts `text` at the first `separator`; what is before it, or everything.
-std::string_view cut(std::string_view& text, char separator) {
-  const size_t at = std::min(text.find(separator), text.size());
-  const std::string_view before = text.substr(0, at);
-  text.remove_prefix(std::min(at + 1, text.size()));
-  return before;
+std::string quoted(const char* what, std::string_view text, const char* rule) {
+  return std::string(what) + " `" + std::string(text) + "` " + rule;
 }
 
-bool number(std::string_view text, int64_t& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value >= 0;
+/// Returns what is wrong with a reading, as one sentence; empty if nothing is.
+std::string faultOf(const ProblemReading& reading) {
+  constexpr const char* kTypes = "must be f32, f64, bf16 or f16";
+  constexpr const char* kOptions = "must be mask, layout=..., params=... or NAME=COUNT";
+  constexpr const char* kSize = "must be a number or *";
+  for (const ProblemFault& fault : reading.faults) {
+    const std::string_view part = fault.part.text, option = fault.option;
+    switch (fault.kind) {
+      case ProblemFault::Grammar:
+        if (fault.expected == kExpectedSize && part.find(']') != part.npos)
+          return quoted("size", part.substr(0, part.find_first_of("x]")), kSize);
+        if (fault.expected == kExpectedOption && part.find('}') != part.npos)
+          return quoted("option", part.substr(0, part.find_first_of(",}")), kOptions);
+        return "must have the form " + std::string(kForm);
+      case ProblemFault::Word:
+        if (option == "layout") return quoted("layout", part, "must be features_last or channels_first");
+        if (option == "params") return quoted("params", part, kTypes);
+        return part.data() == reading.data.text.data()
+                   ? quoted("dtype", part, kTypes)
+                   : quoted("entry", part, "must be forward, backward or infer");
+      case ProblemFault::Twice:
+        return quoted("option", part, "stands twice; leave one of them out");
+      case ProblemFault::NoNumber:
+      case ProblemFault::TooLarge:
+        if (option.empty()) return quoted("size", part, kSize);
+        [[fallthrough]];
+      case ProblemFault::MaskValue:
+      case ProblemFault::NoValue:  // from the name to the end of the value
+        return quoted("option", {option.data(), size_t(part.data() + part.size() - option.data())}, kOptions);
+      case ProblemFault::Dimensions:
+        return "shape [" + std::string(part) + "] must be [ROWSxFEATURES] or [SEGMENTSxROWSxFEATURES]";
+      case ProblemFault::ChannelsFirstDimensions:
+        return "channels_first needs three sizes, [SEGMENTSxFEATURESxROWS]";
+    }
+  }
+  for (const auto& [name, count] : reading.problem.bindings)
+    if (name.empty() || count < 1) return quoted("option", name + "=" + std::to_string(count), kOptions);
+  return reading.problem.features == 0 ? "there must be at least one feature" : "";
 }
-
-template <typename Enum>
-bool named(std::string_view text, std::initializer_list<Enum> legal, Enum& out) {
-  for (const Enum each : legal)
-    if (name(each) == text) return out = each, true;
-  return false;
-}
-
-/// Each function returns true if its part is right, and keeps what it says.
-class Reader {
- public:
-  explicit Reader(std::string_view text) : text_(text) {}
-
-  bool read() {
-    const size_t colon = text_.find(':'), at = text_.find('@'), open = text_.find('['),
-                 close = text_.find(']');
-    const std::string_view tail = close < text_.size() ? text_.substr(close + 1) : std::string_view();
-    const bool braces = tail.size() >= 2 && tail.front() == '{' && tail.back() == '}';
-    if (colon == 0 || colon > at || at > open || open > close || close == text_.npos ||
-        (!tail.empty() && !braces)) {
-      why = "problem `" + std::string(text_) + "` must have the form " + std::string(kForm);
-      return false;
-    }
-    parts.norm = text_.substr(0, colon);
-    const std::string_view entry = text_.substr(colon + 1, at - colon - 1),
-                           data = text_.substr(at + 1, open - at - 1);
-    if (!named(entry, kEntries, parts.entry))
-      return wrong("entry", entry, "must be forward, backward or infer");
-    if (!named(data, kFloatTypes, parts.data)) return wrong("dtype", data, "must be f32, f64, bf16 or f16");
-    parts.params = statisticsOf(parts.data);
-    return (!braces || options(tail.substr(1, tail.size() - 2))) &&
-           shape(text_.substr(open + 1, close - open - 1));
-  }
-
-  ProblemText parts;
-  std::string why;
-
- private:
-  bool fails(const std::string& message) {
-    why = "problem `" + std::string(text_) + "`: " + message;
-    return false;
-  }
-  bool wrong(const char* what, std::string_view text, const char* rule) {
-    return fails(std::string(what) + " `" + std::string(text) + "` " + rule);
-  }
-
-  /// What stands between the braces: one option, or several with commas between them.
-  bool options(std::string_view text) {
-    for (bool more = true; more;) {
-      more = text.find(',') != text.npos;
-      if (!option(cut(text, ','))) return false;
-    }
-    return true;
-  }
-
-  bool option(std::string_view text) {
-    std::string_view value = text;
-    const std::string_view key = cut(value, '=');
-    const bool hasValue = key.size() < text.size();
-    if (std::find(seen_.begin(), seen_.end(), key) != seen_.end())
-      return wrong("option", key, "stands twice; leave one of them out");
-    seen_.push_back(key);
-    if (key == "mask" && !hasValue) {
-      parts.mask = true;
-    } else if (key == "layout" && hasValue) {
-      if (!named(value, kLayouts, parts.layout))
-        return wrong("layout", value, "must be features_last or channels_first");
-    } else if (key == "params" && hasValue) {
-      if (!named(value, kFloatTypes, parts.params))
-        return wrong("params", value, "must be f32, f64, bf16 or f16");
-    } else {
-      int64_t bound;
-      if (!hasValue || key.empty() || key == "mask" || !number(value, bound) || bound < 1)
-        return wrong("option", text, "must be mask, layout=..., params=... or NAME=COUNT");
-      parts.bindings[std::string(key)] = bound;
-    }
-    return true;
-  }
-
-  bool shape(std::string_view text) {
-    const auto crosses = std::count(text.begin(), text.end(), 'x');
-    if (crosses != 1 && crosses != 2)
-      return fails("shape [" + std::string(text) + "] must be [ROWSxFEATURES] or [SEGMENTSxROWSxFEATURES]");
-    parts.segmented = crosses == 2;
-    const bool channelsFirst = parts.channelsFirst();
-    if (channelsFirst && !parts.segmented)
-      return fails("channels_first needs three sizes, [SEGMENTSxFEATURESxROWS]");
-    if (parts.segmented && !dimension(cut(text, 'x'), parts.segments)) return false;
-    const std::string_view first = cut(text, 'x'), second = text;
-    if (!dimension(channelsFirst ? second : first, parts.rows)) return false;
-    if (!dimension(channelsFirst ? first : second, parts.features)) return false;
-    return parts.features != 0 || fails("there must be at least one feature");
-  }
-
-  bool dimension(std::string_view text, std::optional<int64_t>& size) {
-    int64_t value;
-    if (text == "*") return true;
-    if (!number(text, value)) return wrong("size", text, "must be a number or *");
-    size = value;
-    return true;
-  }
-
-  std::string_view text_;
-  std::vector<std::string_view> seen_;  // names of options
-};
 
 }  // namespace
 
@@ -146,8 +70,9 @@ std::string_view name(Layout layout) {
 }
 
 std::optional<Entry> entryNamed(std::string_view name) {
-  Entry entry;
-  return named(name, kEntries, entry) ? std::optional(entry) : std::nullopt;
+  for (const Entry each : kEntries)
+    if (normc::name(each) == name) return each;
+  return std::nullopt;
 }
 
 std::string ProblemText::head() const {
@@ -184,9 +109,10 @@ ProblemText ProblemText::withoutSizes() const {
 }
 
 std::optional<ProblemText> parseProblemText(std::string_view text, std::string* why) {
-  Reader reader(text);
-  if (reader.read()) return std::move(reader.parts);
-  if (why) *why = std::move(reader.why);
+  ProblemReading reading = readProblem(text);
+  const std::string fault = faultOf(reading);
+  if (fault.empty()) return std::move(reading.problem);
+  if (why) *why = "problem `" + std::string(text) + "`" + (fault.starts_with("must") ? " " : ": ") + fault;
   return std::nullopt;
 }
 

@@ -52,6 +52,8 @@ inline constexpr auto kAllTypes = {DType::F32, DType::F64, DType::BF16, DType::F
 static_assert(kAllTypes.size() == sizeof kTypeTable / sizeof kTypeTable[0]);
 /// The types that tensors of data and params may have.
 inline constexpr auto kFloatTypes = {DType::F32, DType::F64, DType::BF16, DType::F16};
+/// The types that fields of state and of saved statistics may have.
+inline constexpr auto kFieldTypes = {DType::F32, DType::F64, DType::I64};
 static_assert([] {
   size_t floats = 0;
   for (const TypeInfo& each : kTypeTable) floats += each.kind == TypeKind::Float;

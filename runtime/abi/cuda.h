@@ -1,5 +1,5 @@
-/* How the runtime launches a CUDA kernel: what generated code and the runtime have
- * to agree on, as kernel.h says it for a CPU.
+/* How the runtime launches a CUDA kernel: the contract of generated code and the
+ * runtime, as kernel.h is for a CPU.
  *
  * A kernel is a list of phases, each an entry function of its module, launched one
  * after another on the caller's stream. A phase is cut into tasks by the same rule
@@ -16,13 +16,13 @@
  * with griddepcontrol.wait in every thread and touches no memory of the call before it.
  * It may be launched with the attribute of programmatic stream serialization, and is,
  * straight after another phase of the same call; without it the wait does nothing. The
- * first launch of a call never has the attribute: what runs before it is not ours. A
- * phase may issue griddepcontrol.launch_dependents once it has waited itself, so a wait
- * stands for all phases before, not the last alone.
+ * first launch of a call never has the attribute, because the work before it is not ours. A
+ * phase may issue griddepcontrol.launch_dependents after its own wait, so a wait
+ * covers all phases before, not the last alone.
  *
  * Cooperative phases. With `cooperative` above 1 the launch has the attribute of a cooperative
  * one, and the blocks of chunk c are blocks c * cooperative to (c + 1) * cooperative - 1 along x:
- * they wait for each other through workspace, of which what has the access `zeroed` is all
+ * they wait for each other through workspace. Operands with the access `zeroed` are all
  * zero when the first phase of the call begins.
  *
  * Parameters. Every parameter is one 8-byte word; all phases of a kernel have the
@@ -43,9 +43,9 @@
  * bytes. It is launched if every X-sized operand, every vector of parameters
  * (scale, bias, dscale, dbias), the state and the saved statistics begin at a multiple
  * of it, every stride of an X-sized operand is one in bytes (of an axis longer than 1),
- * and so is the length of the contiguous axis in elements of the data type. What is null
+ * and so is the length of the contiguous axis in elements of the data type. A null pointer
  * is aligned; so is scratch, to 64 bytes; a mask may begin anywhere. Else `unaligned` is
- * launched, which asks for the alignment of an element only, and of 8 bytes for state
+ * launched, which requires the alignment of an element only, and of 8 bytes for state
  * and saved statistics.
  */
 #ifndef NORMC_ABI_CUDA_H

@@ -1,5 +1,5 @@
-/* How the runtime calls a kernel: the only thing that generated code, whoever
- * generated it, and the runtime have to agree on.
+/* How the runtime calls a kernel: the only contract of the runtime and generated code,
+ * whichever generator made it.
  *
  * A kernel is a list of phases, each an exported function of the shared object.
  * A phase is cut into tasks; tasks of one phase may run in any order and on any
@@ -7,7 +7,7 @@
  * are follows from the problem and the schedule alone, never from the number of
  * threads, so results are bitwise equal for any of it.
  *
- * The manifest of the package says in which order operands and scalars stand and
+ * The manifest of the package gives the order of operands and scalars, and
  * how the units of each phase are cut (docs/package-format.md).
  */
 #ifndef NORMC_ABI_KERNEL_H

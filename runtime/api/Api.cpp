@@ -6,7 +6,7 @@
 #include "runtime/api/Guard.h"
 #include "runtime/api/Struct.h"
 #include "runtime/core/Context.h"
-#include "runtime/core/RawEnum.h"
+#include "runtime/core/UncheckedEnum.h"
 #include "runtime/package/Package.h"
 #include "runtime/plan/Fields.h"
 #include "runtime/plan/Plan.h"
@@ -31,9 +31,9 @@ struct normc_state {
 
 namespace {
 
-using Fields = std::vector<FieldInfo>;
+using Fields = std::vector<Field>;
 
-normc_status memoryBytes(const normc_plan* plan, const Fields KernelInfo::*fields, const normc_sizes* given,
+normc_status memoryBytes(const normc_plan* plan, const Fields Kernel::* fields, const normc_sizes* given,
                          size_t* bytes) {
   NORMC_TRY(notNull(plan, "plan"));
   NORMC_TRY(notNull(given, "sizes"));
@@ -46,7 +46,7 @@ normc_status memoryBytes(const normc_plan* plan, const Fields KernelInfo::*field
   return NORMC_OK;
 }
 
-normc_status memoryField(const normc_plan* plan, const Fields KernelInfo::*fields, const normc_sizes* given,
+normc_status memoryField(const normc_plan* plan, const Fields Kernel::* fields, const normc_sizes* given,
                          size_t index, normc_field* field) {
   NORMC_TRY(notNull(plan, "plan"));
   NORMC_TRY(notNull(given, "sizes"));
@@ -73,7 +73,7 @@ const State& stateOf(const normc_state* handle) { return *handle->object; }
 extern "C" {
 
 const char* normc_status_name(normc_status status) {
-  switch (rawEnum(status)) {
+  switch (uncheckedEnumValue(status)) {
     case NORMC_OK:
       return "OK";
     case NORMC_INVALID_ARGUMENT:
@@ -221,18 +221,18 @@ normc_status normc_plan_kernel(const normc_plan* plan, const normc_sizes* given,
 }
 
 normc_status normc_plan_state_bytes(const normc_plan* plan, const normc_sizes* sizes, size_t* bytes) {
-  return memoryBytes(plan, &KernelInfo::state, sizes, bytes);
+  return memoryBytes(plan, &Kernel::state, sizes, bytes);
 }
 
 normc_status normc_plan_state_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,
                                     normc_field* field) {
-  return memoryField(plan, &KernelInfo::state, sizes, index, field);
+  return memoryField(plan, &Kernel::state, sizes, index, field);
 }
 
 normc_status normc_plan_state_init(const normc_plan* plan, const normc_sizes* given, void* memory,
                                    size_t bytes) {
   size_t wanted;
-  NORMC_TRY(memoryBytes(plan, &KernelInfo::state, given, &wanted));
+  NORMC_TRY(memoryBytes(plan, &Kernel::state, given, &wanted));
   if (bytes != wanted)
     return fail(NORMC_INVALID_ARGUMENT, "memory has ", bytes, " bytes; the state has ", wanted);
   if (wanted == 0) return NORMC_OK;
@@ -249,12 +249,12 @@ normc_status normc_plan_state_init(const normc_plan* plan, const normc_sizes* gi
 }
 
 normc_status normc_plan_saved_bytes(const normc_plan* plan, const normc_sizes* sizes, size_t* bytes) {
-  return memoryBytes(plan, &KernelInfo::saved, sizes, bytes);
+  return memoryBytes(plan, &Kernel::saved, sizes, bytes);
 }
 
 normc_status normc_plan_saved_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,
                                     normc_field* field) {
-  return memoryField(plan, &KernelInfo::saved, sizes, index, field);
+  return memoryField(plan, &Kernel::saved, sizes, index, field);
 }
 
 normc_status normc_plan_workspace_bytes(const normc_plan* plan, const normc_sizes* given, size_t* bytes) {

@@ -1,4 +1,4 @@
-// What the host provides. Shared by everything made from it.
+// A context: the services of the host, shared by all objects made from it.
 #pragma once
 
 #include <memory>
@@ -18,10 +18,11 @@ class Context {
   explicit Context(const normc_context_options& options)
       : options_(options), cuda_(options.cuda_library ? options.cuda_library : "") {}
 
-  /// Opens nothing before somebody asks for a device.
+  /// Opens no driver before a device is requested.
   const Cuda& cuda() const { return cuda_; }
 
-  /// The threads for a plan that asks for at most `planLimit` (0: no wish) and can use more than one, or not.
+  /// Returns the threads for a plan. `planLimit`: the most that the request allows; 0: no limit. `useful`:
+  /// the plan can use more than one. Thread-safe.
   Threads threads(int planLimit, bool useful) const;
 
   void log(const std::string& line) const {

@@ -1,8 +1,7 @@
-// How a function of the runtime fails: it returns a status, and the calling
-// thread keeps one sentence about it for normc_last_error().
+// Errors of the runtime: a function returns a status, and the calling thread keeps one sentence about it for
+// normc_last_error().
 //
-// Nothing here allocates or throws, so that execute may refuse a call as freely
-// as plan creation may.
+// Nothing here allocates or throws, so execute may refuse a call in the same way as plan creation.
 #pragma once
 
 #include <concepts>
@@ -15,7 +14,7 @@
 
 namespace normc::runtime {
 
-/// One sentence in a fixed buffer; what does not fit is cut off and marked with "...".
+/// One sentence in a fixed buffer. A longer one is cut off and marked with "...".
 class Message {
  public:
   Message& operator<<(std::string_view text);
@@ -42,7 +41,8 @@ class Message {
 normc_status setLastError(normc_status status, const Message& message);
 const char* lastError();
 
-/// `return fail(NORMC_INVALID_ARGUMENT, "x has ", n, " features");`
+/// Records the sentence made of the parts and returns the status: `return fail(NORMC_INVALID_ARGUMENT, "x has
+/// ", n, " features");`
 template <typename... Parts>
 [[gnu::cold, gnu::noinline]] normc_status fail(normc_status status, const Parts&... parts) {
   Message message;
@@ -50,13 +50,14 @@ template <typename... Parts>
   return setLastError(status, message);
 }
 
-/// Where the device, or its driver, does not take a kernel, and may take another of the package. Inside the runtime alone
-/// (the number is that of absl's UNIMPLEMENTED): whoever makes a plan tells FAILED_PRECONDITION.
+/// The device or its driver does not accept a kernel, but may accept another one of the package. Used inside
+/// the runtime only (its number is that of absl's UNIMPLEMENTED); plan creation returns FAILED_PRECONDITION
+/// instead.
 inline constexpr auto kUnfit = static_cast<normc_status>(12);
 
 }  // namespace normc::runtime
 
-/// Hands a failure on to the caller.
+/// Returns a failure of `expression` to the caller.
 #define NORMC_TRY(expression)                                                        \
   do {                                                                               \
     if (const normc_status status_ = (expression); status_ != NORMC_OK) [[unlikely]] \

@@ -7,7 +7,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/cpu/FloatMode.h"
 #include "runtime/threads/Pool.h"
-#include "runtime/threads/Shares.h"
+#include "runtime/threads/WorkShares.h"
 
 namespace normc::runtime {
 namespace {
@@ -29,7 +29,7 @@ struct PhaseCall {
   }
 };
 
-/// A phase on the threads of a host, of which each task is one.
+/// A phase on the threads of a host. Each task of the host's parallel_for takes chunks as one thread.
 class HostTasks {
  public:
   HostTasks(PhaseCall& call, const Threads& threads)
@@ -38,12 +38,12 @@ class HostTasks {
         tasks_(threads.limit > 0 ? std::min<int64_t>(call.chunks, threads.limit) : call.chunks),
         shares_(call.chunks, tasks_) {}
 
-  /// What the host's parallel_for returned.
+  /// Returns the result of the host's parallel_for.
   int run() {
     return threads_.parallelFor(
         threads_.ctx, tasks_, [](void* self, int64_t task) { static_cast<HostTasks*>(self)->work(task); }, this);
   }
-  /// False where it returned without having called a task.
+  /// False if it returned before all chunks were taken.
   bool haveRun() const { return shares_.allDrawn(); }
 
  private:
@@ -54,10 +54,10 @@ class HostTasks {
   PhaseCall& call_;
   const Threads& threads_;
   const int64_t tasks_;
-  Shares shares_;
+  WorkShares shares_;
 };
 
-class HostMemory final : public Memory {
+class HostMemory final : public MemoryBlock {
  public:
   explicit HostMemory(size_t bytes) {
     data_ = std::aligned_alloc(kAlignment, bytes);
@@ -86,10 +86,10 @@ CpuBackend::CpuBackend(const Binding& binding)
   threads_ = binding.context.threads(
       binding.request.max_threads,
       std::any_of(phases.begin(), phases.end(), [](const Phase& p) { return p.maxChunks > 1; }));
-  for (const Phase& phase : phases) hasWarmup_ |= phase.warmupOnly;
+  for (const Phase& phase : phases) hasWarmup_ |= phase.when == When::Warmup;
   warmupScalar_ = indexOf(kernel_.scalars, "warmup_steps");
-  // The step that decides is that of this forward: backward finds it among what forward saved, since further
-  // forwards may have counted on in the state.
+  // The step that decides is that of this forward. Backward reads it from what forward saved, because later
+  // forwards may have incremented the step in the state.
   stepField_ = indexOf(kernel_.parts.isBackward() ? kernel_.saved : kernel_.state, "step");
 
   description_ = "processor: " + std::string(normc_cpu_isa());
@@ -109,7 +109,7 @@ normc_status CpuBackend::create(const Binding& binding, std::unique_ptr<Backend>
 
 normc_status CpuBackend::bindCode(const Package& package) {
   if (const normc_status status = package.load(kernel_.blob, code_); status != NORMC_OK)
-    return status == NORMC_FAILED_PRECONDITION ? kUnfit : status;  // code that the loader does not take
+    return status == NORMC_FAILED_PRECONDITION ? kUnfit : status;  // code that the loader refuses
   for (const Phase& phase : kernel_.phases) {
     void* const symbol = code_->symbol(phase.symbol.c_str());
     if (!symbol)
@@ -127,7 +127,7 @@ normc_status CpuBackend::checkSteady(std::string_view problem) const {
 }
 
 int64_t CpuBackend::step(const Call& call) const {
-  const bool backward = kernel_.parts.isBackward();  // saved has the number of the forward that wrote it
+  const bool backward = kernel_.parts.isBackward();  // saved holds the step of the forward that wrote it
   const char* const memory = backward ? call.saved : call.stateIn;
   int64_t step = 0;
   if (memory)
@@ -153,7 +153,7 @@ normc_status CpuBackend::run(const Call& call) const {
   const normc_kernel_args args = {call.operands.data(), scalars_.data(), call.cuts.data(),
                                   call.sizes.segments,  call.sizes.rows, call.sizes.features};
   for (size_t i = 0; i < phases_.size(); ++i) {
-    if (leaveOut && kernel_.phases[i].warmupOnly) continue;
+    if (leaveOut && kernel_.phases[i].when == When::Warmup) continue;
     PhaseCall phase = {phases_[i], &args, call.cuts[i].chunks, keepDenormals_};
     if (phase.chunks <= 1 || threads_.none()) {
       if (phase.chunks > 0) phase.runHere();
@@ -174,7 +174,7 @@ normc_status CpuBackend::run(const Call& call) const {
   return NORMC_OK;
 }
 
-normc_status CpuBackend::allocate(size_t bytes, std::unique_ptr<Memory>& memory) const {
+normc_status CpuBackend::allocate(size_t bytes, std::unique_ptr<MemoryBlock>& memory) const {
   auto made = std::make_unique<HostMemory>(bytes);
   if (!made->data()) return fail(NORMC_RESOURCE_EXHAUSTED, "no memory for a state of ", bytes, " bytes");
   memory = std::move(made);

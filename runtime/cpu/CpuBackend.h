@@ -1,5 +1,5 @@
-// A kernel on the processor: its phases one after another, each by as many workers
-// as there are threads.
+// Executes a kernel on the CPU: its phases one after another, the chunks of a phase on the threads of the
+// plan.
 #pragma once
 
 #include "runtime/abi/kernel.h"
@@ -13,7 +13,7 @@ class CpuBackend final : public Backend {
 
   normc_status run(const Call& call) const override;
   std::string describe() const override { return description_; }
-  normc_status allocate(size_t bytes, std::unique_ptr<Memory>& memory) const override;
+  normc_status allocate(size_t bytes, std::unique_ptr<MemoryBlock>& memory) const override;
   normc_status write(void* to, const void* from, size_t bytes) const override;
 
  private:
@@ -25,13 +25,13 @@ class CpuBackend final : public Backend {
   int64_t step(const Call& call) const;
 
   static constexpr int kNone = -1;
-  const KernelInfo& kernel_;
+  const Kernel& kernel_;
   const std::vector<double>& scalars_;
   std::shared_ptr<const SharedObject> code_;
   std::vector<normc_phase> phases_;
   Threads threads_;
   bool keepDenormals_, steady_;
-  bool hasWarmup_ = false;  ///< a phase that may be left out once warmup is over
+  bool hasWarmup_ = false;  ///< true if a phase may be left out after warmup
   int stepField_ = kNone, warmupScalar_ = kNone;
   std::string description_;
 };

@@ -19,7 +19,7 @@ normc_status CpuPlatform::open(const normc_request& request, std::unique_ptr<con
   return NORMC_OK;
 }
 
-Platform::Verdict CpuPlatform::judge(const KernelInfo& kernel) const {
+Platform::Verdict CpuPlatform::judge(const Kernel& kernel) const {
   const auto refuse = [](std::string reason) { return Verdict{.refusal = std::move(reason)}; };
   if (kernel.device != "cpu") return refuse("is for device `" + kernel.device + "`; this plan is for `cpu`");
   const Isa* const isa = findIsa(kernel.isa);

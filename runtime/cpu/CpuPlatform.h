@@ -1,4 +1,4 @@
-// The processor of this machine as a device of plans.
+// The CPU of this machine as a device of plans.
 #pragma once
 
 #include "runtime/abi/Isa.h"
@@ -12,7 +12,7 @@ class CpuPlatform final : public Platform {
   static normc_status open(const normc_request& request, std::unique_ptr<const Platform>& platform);
 
   const Place& place() const override { return place_; }
-  Verdict judge(const KernelInfo& kernel) const override;
+  Verdict judge(const Kernel& kernel) const override;
   std::string remedy() const override { return {}; }
   normc_status bind(const Binding& binding, std::unique_ptr<Backend>& backend) const override;
 
@@ -20,7 +20,7 @@ class CpuPlatform final : public Platform {
   CpuPlatform() = default;
 
   Place place_;
-  const Isa* cpu_ = nullptr;  ///< what the processor has; null on one older than all of them
+  const Isa* cpu_ = nullptr;  ///< the newest set of the processor; null if it has none of them
   bool keepDenormals_ = false;
   const Isa* cap_ = nullptr;  ///< the newest set that the caller allows; null: no cap
 };

@@ -1,5 +1,5 @@
-// The floating-point mode of a kernel: to nearest, no traps, denormals flushed
-// or kept, whatever the host's mode is, and the host's mode again afterwards.
+// Sets the floating-point mode of kernels during its lifetime: round to nearest, no traps, denormals flushed
+// or kept. Restores the host's mode afterwards.
 #pragma once
 
 #include <cstdint>

@@ -18,9 +18,9 @@ struct Arch {
   int number() const { return 10 * major + minor; }
 
   bool sameCapability(const Arch& other) const { return number() == other.number(); }
-  /// Whether machine code for this runs on `device`.
+  /// True if machine code for this runs on `device`.
   bool cubinRunsOn(const Arch& device) const;
-  /// Whether the driver can compile PTX for this to `device`.
+  /// True if the driver can compile PTX for this to `device`.
   bool ptxRunsOn(const Arch& device) const;
 };
 

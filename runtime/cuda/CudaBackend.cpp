@@ -18,14 +18,14 @@ static_assert(kMaxWords * NORMC_CUDA_WORD <= 4096 && sizeof(uint64_t) == NORMC_C
 constexpr int64_t kMaxGridX = 0x7fffffff, kMaxGridY = 65535;
 
 bool hasStrides(const Operand& operand) {
-  return operand.role == Role::Tensor && (isXSized(operand.tensor) || operand.tensor == kMask);
+  return operand.role == Role::Tensor && infoOf(operand.tensor).shape != TensorShape::PerFeature;
 }
 
 int64_t gridY(const Launch& launch, const Sizes& sizes) {
   return launch.columns == 0 ? 1 : (sizes.features - 1) / launch.columns + 1;
 }
 
-/// What a launch has beside grid and block.
+/// The attributes of a launch besides grid and block.
 struct Attributes {
   CUlaunchAttribute list[3];
   unsigned count = 0;
@@ -51,7 +51,7 @@ normc_status CudaBackend::loadBlob(const Package& package, size_t blob) {
   std::vector<char> image;
   NORMC_TRY(package.read(blob, image));
   image.push_back('\0');  // PTX is text; a cubin does not mind
-  const BlobInfo& info = package.manifest().blobs[blob];
+  const Blob& info = package.manifest().blobs[blob];
   const std::string what =
       "blob " + std::to_string(blob) + " of " + package.label() + " (" + info.kind + ", " + info.isa + ")";
   return device_->load(info.kind + info.sha256, what, image.data(), module_);
@@ -79,29 +79,27 @@ normc_status CudaBackend::loadImage(const Package& package) {
 normc_status CudaBackend::bindEntries(bool steady) {
   for (const Phase& phase : kernel_.phases) {
     Entry& entry = entries_.emplace_back();
-    entry.leftOut = steady && phase.warmupOnly;
+    entry.leftOut = steady && phase.when == When::Warmup;
     steady_ |= entry.leftOut;
     if (entry.leftOut) continue;
-    NORMC_TRY(module_->function(phase.symbol, phase.launch, entry.aligned));
+    NORMC_TRY(module_->function(phase.symbol, *phase.launch, entry.aligned));
     entry.unaligned = entry.aligned;
-    if (!phase.unaligned.empty())
-      NORMC_TRY(module_->function(phase.unaligned, phase.launch, entry.unaligned));
-    if (phase.launch.cluster > 1) {
-      NORMC_TRY(module_->checkCluster(phase.symbol, phase.launch, entry.aligned));
-      if (!phase.unaligned.empty())
-        NORMC_TRY(module_->checkCluster(phase.unaligned, phase.launch, entry.unaligned));
+    if (phase.unaligned) NORMC_TRY(module_->function(*phase.unaligned, *phase.launch, entry.unaligned));
+    if (phase.launch->cluster > 1) {
+      NORMC_TRY(module_->checkCluster(phase.symbol, *phase.launch, entry.aligned));
+      if (phase.unaligned) NORMC_TRY(module_->checkCluster(*phase.unaligned, *phase.launch, entry.unaligned));
     }
-    if (phase.launch.cooperative == 1) continue;
+    if (phase.launch->cooperative == 1) continue;
     const int64_t blocks = mostBlocks(entries_.size() - 1);
-    NORMC_TRY(module_->checkTogether(phase.symbol, phase.launch, blocks, entry.aligned));
-    if (!phase.unaligned.empty())
-      NORMC_TRY(module_->checkTogether(phase.unaligned, phase.launch, blocks, entry.unaligned));
+    NORMC_TRY(module_->checkTogether(phase.symbol, *phase.launch, blocks, entry.aligned));
+    if (phase.unaligned)
+      NORMC_TRY(module_->checkTogether(*phase.unaligned, *phase.launch, blocks, entry.unaligned));
   }
   return NORMC_OK;
 }
 
-/// Of a launch of the phase, whatever the call: fewer than the manifest allows where features alone decide,
-/// and are known.
+/// Returns the most blocks of a launch of the phase in any call: fewer than the manifest allows if features
+/// alone decide and are known.
 int64_t CudaBackend::mostBlocks(size_t phase) const {
   const Phase& info = kernel_.phases[phase];
   int64_t chunks = info.maxChunks;
@@ -112,8 +110,8 @@ int64_t CudaBackend::mostBlocks(size_t phase) const {
   normc_cut cuts[kMaxPhases];
   if (known && computeCuts(kernel_, {1, 1, *kernel_.parts.features}, cuts))
     chunks = std::min(chunks, cuts[phase].chunks);
-  const int64_t columns = kernel_.parts.features ? gridY(info.launch, {1, 1, *kernel_.parts.features}) : 1;
-  return multiply(multiply(std::max(chunks, info.launch.least), info.launch.cooperative), columns);
+  const int64_t columns = kernel_.parts.features ? gridY(*info.launch, {1, 1, *kernel_.parts.features}) : 1;
+  return multiply(multiply(std::max(chunks, info.launch->least), info.launch->cooperative), columns);
 }
 
 std::string CudaBackend::describe() const {
@@ -131,7 +129,7 @@ bool CudaBackend::isAligned(const Call& call) const {
   const Operand* xSized = nullptr;
   uintptr_t all = bits(call.stateIn) | bits(call.stateOut) | bits(call.saved);
   for (const Operand& operand : kernel_.operands) {
-    if (operand.role != Role::Tensor || operand.tensor == kMask) continue;
+    if (operand.role != Role::Tensor || infoOf(operand.tensor).type == TypeRule::Mask) continue;
     const bool strided = isXSized(operand.tensor);
     if (strided) xSized = &operand;
     if (!call.tensors[operand.tensor]) continue;
@@ -170,7 +168,7 @@ size_t CudaBackend::layOutWords(const Call& call, uint64_t* words) const {
 
 normc_status CudaBackend::checkGrid(const Call& call) const {
   for (size_t i = 0; i < entries_.size(); ++i) {
-    const Launch& launch = kernel_.phases[i].launch;
+    const Launch& launch = *kernel_.phases[i].launch;
     if (gridY(launch, call.sizes) > kMaxGridY)
       return fail(NORMC_FAILED_PRECONDITION, "the call has ", call.sizes.features,
                   " features; the kernel of this plan takes at most ", kMaxGridY * launch.columns, ", ",
@@ -183,7 +181,8 @@ normc_status CudaBackend::checkGrid(const Call& call) const {
   return NORMC_OK;
 }
 
-/// Whether phases may begin while the one before them on the stream runs. Graphs can say so from CUDA 12.3 on.
+/// True if phases may begin while the one before them on the stream runs. Graphs support that from CUDA 12.3
+/// on.
 bool CudaBackend::mayOverlap(CUstream stream) const {
   constexpr int kGraphsCan = 12030;
   const Driver& driver = device_->driver();
@@ -195,7 +194,7 @@ bool CudaBackend::mayOverlap(CUstream stream) const {
 /// `overlaps`: the phase may begin early. Not the first of a call: what comes before it on the stream is another's.
 normc_status CudaBackend::launch(size_t phase, const Call& call, bool aligned, bool overlaps, uint64_t* words,
                                  size_t count) const {
-  const Launch& how = kernel_.phases[phase].launch;
+  const Launch& how = *kernel_.phases[phase].launch;
   const auto stream = static_cast<CUstream>(call.args.stream);
   const CUfunction function = aligned ? entries_[phase].aligned : entries_[phase].unaligned;
   const unsigned gridX = std::max(call.cuts[phase].chunks, how.least) * how.cluster * how.cooperative,
@@ -221,14 +220,14 @@ normc_status CudaBackend::launch(size_t phase, const Call& call, bool aligned, b
     return NORMC_OK;
   const Phase& info = kernel_.phases[phase];
   return driver.refuse(NORMC_ABORTED, result, "launching phase ", phase, " (`",
-                       aligned || info.unaligned.empty() ? info.symbol : info.unaligned, "`) on ",
+                       aligned ? info.symbol : info.unaligned.value_or(info.symbol), "`) on ",
                        device_->label());
 }
 
 normc_status CudaBackend::clear(const Call& call) const {
   const Driver& driver = device_->driver();
   for (size_t i = 0; i < kernel_.operands.size(); ++i) {
-    if (!kernel_.operands[i].zeroed || !call.operands[i].data) continue;
+    if (!kernel_.operands[i].zeroed() || !call.operands[i].data) continue;
     const int64_t bytes = elements(kernel_.operands[i].shape, call.sizes, call.cuts.data()) *
                           normc::bytes(kernel_.operands[i].type);
     const CUresult result = driver->cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(call.operands[i].data), 0,
@@ -257,11 +256,12 @@ normc_status CudaBackend::run(const Call& call) const {
   uint64_t words[kMaxWords];
   const size_t count = layOutWords(call, words);
   const bool aligned = isAligned(call);
-  const bool dependent = std::any_of(kernel_.phases.begin(), kernel_.phases.end(), [](const Phase& p) { return p.launch.dependent; });
+  const bool dependent = std::any_of(kernel_.phases.begin(), kernel_.phases.end(),
+                                     [](const Phase& p) { return p.launch->dependent; });
   const bool may = dependent && mayOverlap(stream);
   bool first = true;
   for (size_t i = 0; i < entries_.size(); ++i) {
-    if (entries_[i].leftOut || std::max(call.cuts[i].chunks, kernel_.phases[i].launch.least) == 0) continue;
+    if (entries_[i].leftOut || std::max(call.cuts[i].chunks, kernel_.phases[i].launch->least) == 0) continue;
     NORMC_TRY(launch(i, call, aligned, may && !first, words, count));
     first = false;
   }

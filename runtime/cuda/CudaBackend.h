@@ -1,5 +1,5 @@
 // A kernel on a CUDA device: its phases are launched on the caller's stream, as
-// runtime/abi/cuda.h says, and nobody waits for them.
+// runtime/abi/cuda.h says, and no call waits for them.
 #pragma once
 
 #include "runtime/abi/cuda.h"
@@ -16,7 +16,7 @@ class CudaBackend final : public Backend {
   /// Only enqueues, so it may be called while the stream is being captured.
   normc_status run(const Call& call) const override;
   std::string describe() const override;
-  normc_status allocate(size_t bytes, std::unique_ptr<Memory>& memory) const override {
+  normc_status allocate(size_t bytes, std::unique_ptr<MemoryBlock>& memory) const override {
     return device_->allocate(bytes, memory);
   }
   normc_status write(void* to, const void* from, size_t bytes) const override {
@@ -45,11 +45,11 @@ class CudaBackend final : public Backend {
   normc_status launch(size_t phase, const Call& call, bool aligned, bool overlaps, uint64_t* words, size_t count) const;
 
   std::shared_ptr<const Device> device_;
-  const KernelInfo& kernel_;
+  const Kernel& kernel_;
   const std::vector<double>& scalars_;
   std::shared_ptr<const Module> module_;
   std::vector<Entry> entries_;
-  std::string code_;  ///< the form of the code, for people
+  std::string code_;  ///< the form of the code, as text for users
   bool steady_ = false;
 };
 

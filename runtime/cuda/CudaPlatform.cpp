@@ -10,17 +10,17 @@ namespace {
 constexpr int kClusterNumber = 90;
 
 std::string needs(const Phase& phase, const DeviceFacts& device) {
-  if (phase.launch.cluster > 1 && device.arch.number() < kClusterNumber)
+  if (phase.launch->cluster > 1 && device.arch.number() < kClusterNumber)
     return "launches clusters of blocks; " + device.arch.text() + " has none";
-  if (phase.launch.shared > device.sharedPerBlock)
-    return "needs " + std::to_string(phase.launch.shared) + " bytes of shared memory a block; " +
+  if (phase.launch->shared > device.sharedPerBlock)
+    return "needs " + std::to_string(phase.launch->shared) + " bytes of shared memory a block; " +
            device.label() + " has " + std::to_string(device.sharedPerBlock);
   return {};
 }
 
 }  // namespace
 
-Rung rungOf(const KernelInfo& kernel, const Arch& device) {
+Rung rungOf(const Kernel& kernel, const Arch& device) {
   const std::optional<Arch> arch = Arch::parse(kernel.isa);
   if (!arch) return Rung::None;
   if (kernel.cubin && arch->cubinRunsOn(device))
@@ -40,7 +40,7 @@ normc_status CudaPlatform::open(const Context& context, const normc_request& req
   return NORMC_OK;
 }
 
-Platform::Verdict CudaPlatform::judge(const KernelInfo& kernel) const {
+Platform::Verdict CudaPlatform::judge(const Kernel& kernel) const {
   const auto refuse = [](std::string reason) { return Verdict{.refusal = std::move(reason)}; };
   const DeviceFacts& device = device_->facts();
   if (!kernel.onCuda()) return refuse("is for device `" + kernel.device + "`; this plan is for `cuda`");

@@ -1,4 +1,4 @@
-// A CUDA device as a device of plans: which kernels it can run, and in which form.
+// A CUDA device as plans see it: which kernels it can run, and whether as machine code or PTX.
 #pragma once
 
 #include "runtime/cuda/Arch.h"
@@ -14,7 +14,7 @@ class CudaPlatform final : public Platform {
                            std::unique_ptr<const Platform>& platform);
 
   const Place& place() const override { return place_; }
-  Verdict judge(const KernelInfo& kernel) const override;
+  Verdict judge(const Kernel& kernel) const override;
   std::string remedy() const override;
   normc_status bind(const Binding& binding, std::unique_ptr<Backend>& backend) const override;
 
@@ -27,6 +27,6 @@ class CudaPlatform final : public Platform {
 };
 
 /// The best form in which a kernel can run on a device of this architecture.
-Rung rungOf(const KernelInfo& kernel, const Arch& device);
+Rung rungOf(const Kernel& kernel, const Arch& device);
 
 }  // namespace normc::runtime

@@ -10,13 +10,13 @@ using namespace cuda;
 void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 
-class DeviceMemory final : public Memory {
+class DeviceMemory final : public MemoryBlock {
  public:
   explicit DeviceMemory(std::shared_ptr<const Device> device) : device_(std::move(device)) {}
   ~DeviceMemory() override {
     if (!data_) return;
     const Device::Aside guard(*device_);
-    if (guard.stands()) device_->driver()->cuMemFree_v2(address(data_));
+    if (guard.isCurrent()) device_->driver()->cuMemFree_v2(address(data_));
   }
 
   normc_status read(size_t offset, void* to, size_t bytes) const override {
@@ -52,7 +52,7 @@ normc_status Device::contextOf(const Driver& driver, const DeviceFacts& facts, C
   NORMC_TRY(driver.check(driver->cuCtxGetCurrent(&current), "asking for the current context"));
   CUdevice device = -1;
   const bool host = current && driver->cuCtxGetDevice(&device) == CUDA_SUCCESS && device == facts.handle;
-  // A primary context that is not active would be made by asking for it, beside the host's own.
+  // Retaining an inactive primary context would create it, in addition to the host's own context.
   unsigned flags = 0;
   int active = 0;
   if (host) {
@@ -105,7 +105,7 @@ normc_status Device::Guard::status() const {
 Device::Aside::Aside(const Device& device)
     : Guard(device),
       driver_(device.driver()),
-      exchanged_(stands() && driver_->cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS) {}
+      exchanged_(isCurrent() && driver_->cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS) {}
 
 Device::Aside::~Aside() {
   if (exchanged_) driver_->cuThreadExchangeStreamCaptureMode(&mode_);
@@ -118,7 +118,7 @@ normc_status Device::checkStream(CUstream stream) const {
   const CUresult result = driver()->cuStreamGetCtx(stream, &owner);
   if (result == CUDA_SUCCESS && owner != context_) [[unlikely]]
     return refuseStream(owner);
-  if (result == CUDA_ERROR_NOT_SUPPORTED) return NORMC_OK;  // it cannot tell
+  if (result == CUDA_ERROR_NOT_SUPPORTED) return NORMC_OK;  // the driver does not know
   return driver().check(result, "asking the stream for its context");
 }
 
@@ -145,7 +145,7 @@ normc_status Device::load(const std::string& key, const std::string& what, const
   return NORMC_OK;
 }
 
-normc_status Device::allocate(size_t bytes, std::unique_ptr<Memory>& memory) const {
+normc_status Device::allocate(size_t bytes, std::unique_ptr<MemoryBlock>& memory) const {
   const Aside guard(*this);
   NORMC_TRY(guard.status());
   auto made = std::make_unique<DeviceMemory>(shared_from_this());  // before what it would lose if this threw

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <string>
 
-#include "runtime/core/Memory.h"
+#include "runtime/core/MemoryBlock.h"
 #include "runtime/cuda/Arch.h"
 #include "runtime/cuda/Driver.h"
 
@@ -18,7 +18,7 @@ namespace normc::runtime {
 
 class Module;
 
-/// What decides which kernels a device can run.
+/// The properties that decide which kernels a device can run.
 struct DeviceFacts {
   int ordinal = 0;
   cuda::CUdevice handle = 0;
@@ -33,7 +33,7 @@ struct DeviceFacts {
 
 class Device : public std::enable_shared_from_this<Device> {
  public:
-  /// The context for the calling thread. `retained` tells that it is the primary one, which is then released
+  /// The context for the calling thread. `retained`: it is the primary one, which is then released
   /// with this object.
   static normc_status contextOf(const Driver& driver, const DeviceFacts& facts, cuda::CUcontext& context,
                                 bool& retained);
@@ -54,8 +54,8 @@ class Device : public std::enable_shared_from_this<Device> {
     ~Guard();
     Guard(const Guard&) = delete;
     normc_status status() const;
-    /// Where it does not, the context is gone, and all that lay in it: what is current is another's.
-    bool stands() const { return result_ == cuda::CUDA_SUCCESS; }
+    /// If not, the context is gone with everything in it, and the current context is another one.
+    bool isCurrent() const { return result_ == cuda::CUDA_SUCCESS; }
 
    private:
     const Device& device_;
@@ -84,7 +84,7 @@ class Device : public std::enable_shared_from_this<Device> {
                     std::shared_ptr<const Module>& module) const;
 
   // With their own guard; they wait until the copy has happened.
-  normc_status allocate(size_t bytes, std::unique_ptr<Memory>& memory) const;
+  normc_status allocate(size_t bytes, std::unique_ptr<MemoryBlock>& memory) const;
   normc_status toDevice(void* to, const void* from, size_t bytes) const;
   normc_status toHost(void* to, const void* from, size_t bytes) const;
 

@@ -72,7 +72,7 @@ normc_status Driver::open(const std::string& library, std::shared_ptr<const Driv
 #undef NORMC_CUDA_FIND
 #undef NORMC_CUDA_NEED
 
-  // The version first: an old driver is told from a wrong library by it, and it needs no cuInit.
+  // The version comes first: it distinguishes an old driver from a wrong library, and needs no cuInit.
   if (table.cuDriverGetVersion)
     NORMC_TRY(
         made->check(table.cuDriverGetVersion(&made->version_), "asking the CUDA driver for its version"));

@@ -1,4 +1,4 @@
-// libcuda, opened at run time when somebody first wants a CUDA device, and its
+// libcuda, opened at run time when a CUDA device is first needed, and its
 // errors as sentences.
 #pragma once
 

@@ -9,7 +9,7 @@ using namespace cuda;
 
 namespace {
 
-/// What the driver's compiler wrote, on one line.
+/// Returns the log of the driver's compiler on one line.
 void appendLog(std::string_view log, Message& message) {
   log = log.substr(0, log.find('\0'));
   while (!log.empty() && (log.back() == '\n' || log.back() == ' ')) log.remove_suffix(1);
@@ -43,8 +43,9 @@ void explainVersion(int version, int driverVersion, Message& message) {
   message << "; this driver is for CUDA " << Driver::versionText(driverVersion);
 }
 
-/// Whether a result speaks of the code, so that another kernel may do. What else a driver says (a lost context, a capture)
-/// passes, or hits the next kernel as well: it would be taken for reasons that are not its own, and for other bits.
+/// True if the result is caused by the code, so that another kernel may do. Other results (a lost context, a
+/// capture) pass, or would hit the next kernel as well, which would then be chosen for a wrong reason and
+/// give other bits.
 bool isOfTheCode(CUresult result) {
   switch (result) {
     case CUDA_ERROR_INVALID_IMAGE:
@@ -106,7 +107,7 @@ normc_status Module::load(std::shared_ptr<const Device> device, const std::strin
 Module::~Module() {
   if (!handle_) return;
   const Device::Aside guard(*device_);
-  if (guard.stands()) device_->driver()->cuModuleUnload(handle_);
+  if (guard.isCurrent()) device_->driver()->cuModuleUnload(handle_);
 }
 
 normc_status Module::function(const std::string& symbol, const Launch& launch, CUfunction& function) const {

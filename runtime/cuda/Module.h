@@ -5,7 +5,7 @@
 #include <string>
 
 #include "runtime/cuda/Device.h"
-#include "runtime/package/Manifest.h"
+#include "runtime/package/Package.h"
 
 namespace normc::runtime {
 

@@ -1,5 +1,7 @@
 #include "runtime/package/JsonReader.h"
 
+#include <algorithm>
+
 namespace normc::runtime {
 namespace {
 
@@ -35,6 +37,20 @@ std::optional<JsonReader> JsonReader::find(const char* key) const {
   const JsonValue* member = value_->find(key);
   if (!member || member->isNull()) return std::nullopt;
   return JsonReader(*member, pathTo(key), *fault_);
+}
+
+JsonReader JsonReader::at(std::string_view place) const {
+  const JsonValue* here = value_;
+  for (std::string_view rest = place; here && !rest.empty();) {
+    const bool index = rest.front() == '[';
+    const size_t end = std::min(index ? rest.find(']') : rest.find_first_of(".["), rest.size());
+    const std::string step(rest.substr(index, end - index));
+    here = index ? &here->get<JsonValue::Array>()->at(std::stoul(step)) : here->find(step);
+    rest.remove_prefix(std::min(index ? end + 1 : end, rest.size()));
+    if (rest.starts_with('.')) rest.remove_prefix(1);
+  }
+  if (!here) fault(pathTo(place) + " is missing");
+  return {here ? *here : nothing, pathTo(place), *fault_};
 }
 
 std::vector<std::pair<std::string, JsonReader>> JsonReader::members() const {

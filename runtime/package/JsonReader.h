@@ -1,4 +1,4 @@
-// Reading JSON that nobody trusts: every access says where it is and what it
+// Reading JSON that is not trusted: every access says where it is and what it
 // wants, the first failure is kept, and all later reads return harmless values,
 // so that the code that reads a manifest is as plain as the manifest.
 #pragma once
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/core/Error.h"
+#include "runtime/normc.h"
 #include "runtime/package/JsonValue.h"
 
 namespace normc::runtime {
@@ -30,6 +30,9 @@ class JsonReader {
   /// A member that may be missing or null.
   std::optional<JsonReader> find(const char* key) const;
 
+  /// Returns what stands at a place below this, "phases[0].launch"; a failure, and null, where nothing does.
+  JsonReader at(std::string_view place) const;
+
   /// The elements of an array of at most `limit`.
   std::vector<JsonReader> items(size_t limit) const;
   /// The members of an object, and their names.
@@ -43,7 +46,6 @@ class JsonReader {
   /// Records that the value at this place is wrong: "PATH is VALUE; RULE".
   void reject(std::string_view rule) const;
 
-  const std::string& path() const { return path_; }
   bool failed() const { return fault_->status != NORMC_OK; }
 
  private:

@@ -7,11 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "runtime/abi/Manifest.h"
 #include "runtime/package/ByteSource.h"
-#include "runtime/package/Manifest.h"
 #include "runtime/package/SharedObject.h"
 
 namespace normc::runtime {
+
+using namespace package;  // the manifest's words
 
 class Package {
  public:

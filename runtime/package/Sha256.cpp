@@ -7,12 +7,17 @@
 
 namespace normc::runtime {
 
-std::string sha256(const void* data, size_t bytes) {
-  unsigned char digest[SHA256_DIGEST_LENGTH];
+Digest digestOf(std::string_view bytes) {
+  Digest digest;
+  static_assert(digest.size() == SHA256_DIGEST_LENGTH);
   SHA256_CTX state;
   SHA256_Init(&state);
-  SHA256_Update(&state, data, bytes);
-  SHA256_Final(digest, &state);
+  SHA256_Update(&state, bytes.data(), bytes.size());
+  SHA256_Final(digest.data(), &state);
+  return digest;
+}
+
+std::string hex(const Digest& digest) {
   std::string text;
   for (const unsigned char byte : digest) {
     text += "0123456789abcdef"[byte >> 4];

@@ -1,12 +1,17 @@
 // SHA-256 by OpenSSL's libcrypto, linked statically and not exported.
 #pragma once
 
-#include <cstddef>
+#include <array>
 #include <string>
+#include <string_view>
 
 namespace normc::runtime {
 
+using Digest = std::array<unsigned char, 32>;
+Digest digestOf(std::string_view bytes);
+
 /// 64 hexadecimal digits.
-std::string sha256(const void* data, size_t bytes);
+std::string hex(const Digest&);
+inline std::string sha256(std::string_view bytes) { return hex(digestOf(bytes)); }
 
 }  // namespace normc::runtime

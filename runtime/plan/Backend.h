@@ -1,5 +1,5 @@
-// What kind of device a plan is for decides two things, and nothing else: which
-// kernels can run there (Platform), and how a call that is laid out runs (Backend).
+// The interface to a kind of device: which kernels can run there (Platform), and how a call that is laid out
+// runs (Backend).
 //
 //   runtime/cpu/CpuPlatform.h, CpuBackend.h      threads of this processor
 //   runtime/cuda/CudaPlatform.h, CudaBackend.h   streams of a CUDA device
@@ -11,39 +11,39 @@
 #include <vector>
 
 #include "runtime/core/Context.h"
-#include "runtime/core/Memory.h"
+#include "runtime/core/MemoryBlock.h"
 #include "runtime/package/Package.h"
 #include "runtime/plan/Call.h"
 
 namespace normc::runtime {
 
-/// The chosen kernel of a plan. What it refers to outlives the back end.
+/// The chosen kernel of a plan. The references outlive the back end, but for `request`.
 struct Binding {
   const Context& context;
   const Package& package;
-  const KernelInfo& kernel;
-  const std::vector<double>& scalars;  ///< the kernel's, with the request's values
-  const normc_request& request;        ///< only while binding
+  const Kernel& kernel;
+  const std::vector<double>& scalars;  ///< the kernel's scalar parameters, with the request's values
+  const normc_request& request;        ///< valid only while binding
 };
 
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  /// Runs the call, or enqueues it on its stream. Allocates nothing, takes no lock of ours.
+  /// Runs the call, or enqueues it on its stream. Allocates nothing and takes no lock of the runtime.
   virtual normc_status run(const Call& call) const = 0;
 
-  /// Lines for normc_plan_describe.
+  /// Returns lines for normc_plan_describe.
   virtual std::string describe() const = 0;
 
-  virtual normc_status allocate(size_t bytes, std::unique_ptr<Memory>& memory) const = 0;
-  /// Copies memory of the host to the device, and waits.
+  virtual normc_status allocate(size_t bytes, std::unique_ptr<MemoryBlock>& memory) const = 0;
+  /// Copies memory of the host to the device, and waits for the copy.
   virtual normc_status write(void* to, const void* from, size_t bytes) const = 0;
 };
 
 class Platform {
  public:
-  /// What the platform says of a kernel. The higher rank is the better one.
+  /// The verdict of a platform on a kernel. A higher rank is better.
   struct Verdict {
     std::string refusal;  ///< why it cannot run here; empty if it can
     int rank = 0;
@@ -52,14 +52,15 @@ class Platform {
 
   virtual ~Platform() = default;
   virtual const Place& place() const = 0;
-  virtual Verdict judge(const KernelInfo& kernel) const = 0;
-  /// What to do about a package without a kernel for this device; may be empty.
+  virtual Verdict judge(const Kernel& kernel) const = 0;
+  /// Returns what to do about a package without a kernel for this device; may be empty.
   virtual std::string remedy() const = 0;
-  /// Loads the code of a kernel that was not refused; kUnfit where the device, or its driver, refuses it after all.
+  /// Loads the code of a kernel that was not refused. Returns kUnfit if the device or its driver refuses it
+  /// nevertheless.
   virtual normc_status bind(const Binding& binding, std::unique_ptr<Backend>& backend) const = 0;
 };
 
-/// The platform that a request names; refuses one that is not there.
+/// Opens the platform that a request names; fails if it does not exist.
 normc_status platformOf(const Context& context, const normc_request& request,
                         std::unique_ptr<const Platform>& platform);
 

@@ -8,23 +8,19 @@
 namespace normc::runtime {
 namespace {
 
-/// The scalar from which on a CPU kernel's outputs go past the caches, and a value that no tensor reaches.
-constexpr const char* kStreamNumber = "stream_bytes";
-constexpr double kNeverBytes = double(int64_t(1) << 62);
-
 /// 2^53, to which every whole number is a double: the language takes none above it.
 constexpr double kLargestWhole = double(int64_t(1) << 53);
 
-/// The rules of the language that the manifest hands on.
+/// Checks a value against the rules of the language, which the manifest holds.
 normc_status checkRange(const Scalar& scalar, double value) {
   const auto refuse = [&](const char* rule, auto... limit) {
     return fail(NORMC_INVALID_ARGUMENT, "the number `", scalar.name, "` is ", value, "; it must be ", rule, limit...);
   };
-  if (!(value >= scalar.least)) return refuse("at least ", scalar.least);
-  if (!(value > scalar.above)) return refuse("above ", scalar.above);
-  if (!(value < scalar.below)) return refuse("below ", scalar.below);
-  if (scalar.whole && value != std::floor(value)) return refuse("a whole number");
-  if (scalar.whole && value > kLargestWhole) return refuse("a whole number of at most 2^53");
+  if (!(value >= scalar.legal.least)) return refuse("at least ", scalar.legal.least);
+  if (!(value > scalar.legal.above)) return refuse("above ", scalar.legal.above);
+  if (!(value < scalar.legal.below)) return refuse("below ", scalar.legal.below);
+  if (scalar.legal.whole && value != std::floor(value)) return refuse("a whole number");
+  if (scalar.legal.whole && value > kLargestWhole) return refuse("a whole number of at most 2^53");
   return NORMC_OK;
 }
 
@@ -98,7 +94,7 @@ void BoundKernel::noteOperands() {
         written[operand.field] = true;
         break;
       case Role::Saved:
-        (operand.written ? writesSaved_ : readsSaved_) = true;
+        (operand.written() ? writesSaved_ : readsSaved_) = true;
         break;
       case Role::Workspace:
         break;
@@ -113,7 +109,7 @@ bool BoundKernel::takesTensorsOf(const BoundKernel& other) const {
     if ((operandOf_[i] == kUnused) != (other.operandOf_[i] == kUnused)) return false;
     if (operandOf_[i] == kUnused) continue;
     const Operand &ours = info_.operands[operandOf_[i]], &theirs = other.info_.operands[other.operandOf_[i]];
-    if (ours.type != theirs.type || ours.written != theirs.written) return false;
+    if (ours.type != theirs.type || ours.written() != theirs.written()) return false;
   }
   return true;
 }

@@ -1,5 +1,5 @@
-// A kernel of a package, bound for a plan: its code loaded, its numbers set, and
-// what its operands say of a call. Immutable.
+// A kernel of a package, bound for a plan: its code is loaded, its numbers are set, and facts about its
+// operands are collected. Immutable.
 #pragma once
 
 #include <array>
@@ -12,38 +12,38 @@ namespace normc::runtime {
 
 class BoundKernel {
  public:
-  /// kUnfit where the device, or its driver, does not take the kernel. Beside a `general` kernel a number of
-  /// the request may be that one's alone: what decides from which size on it stores past the caches, say.
+  /// Returns kUnfit if the device or its driver refuses the kernel. If there is a `general` kernel, a number
+  /// of the request may belong to that one only, e.g. the size from which on it uses non-temporal stores.
   static normc_status create(const Platform& platform, const Context& context, const Package& package, size_t index,
                              const normc_request& request, const BoundKernel* general,
                              std::unique_ptr<const BoundKernel>& kernel);
 
-  const KernelInfo& info() const { return info_; }
-  size_t index() const { return index_; }  ///< in the manifest
+  const Kernel& info() const { return info_; }
+  size_t index() const { return index_; }  ///< index in the manifest
   const std::vector<double>& scalars() const { return scalars_; }
-  /// The value of the number of that name.
+  /// Gives the value of the number of that name; NORMC_NOT_FOUND if the kernel has none.
   normc_status number(const char* name, double& value) const;
   const Backend& backend() const { return *backend_; }
 
   static constexpr int kUnused = -1;
-  /// The index of a tensor's operand, or kUnused.
+  /// Returns the index of a tensor's operand, or kUnused.
   int operandOf(int tensor) const { return operandOf_[tensor]; }
   bool readsState() const { return readsState_; }
   bool readsSaved() const { return readsSaved_; }
   bool writesSaved() const { return writesSaved_; }
-  /// Of the state: those fields that this entry does not write.
+  /// Returns the fields of the state that this entry does not write.
   const std::vector<size_t>& copiedFields() const { return copiedFields_; }
 
-  /// Whether the other takes the same tensors, of the same types, and reads and writes the same of them.
+  /// True if the other takes the same tensors, of the same types, and reads and writes the same of them.
   bool takesTensorsOf(const BoundKernel& other) const;
 
  private:
-  BoundKernel(const KernelInfo& info, size_t index) : info_(info), index_(index) {}
+  BoundKernel(const Kernel& info, size_t index) : info_(info), index_(index) {}
   normc_status bindNumbers(const normc_request& request, const BoundKernel* general);
   normc_status refuseNumber(const char* name) const;
   void noteOperands();
 
-  const KernelInfo& info_;
+  const Kernel& info_;
   size_t index_;
   std::vector<double> scalars_;
   std::unique_ptr<const Backend> backend_;

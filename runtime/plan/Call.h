@@ -1,11 +1,12 @@
-// One call of a plan, checked and laid out: what a back end needs to run it.
+// One call of a plan, checked and laid out: the input of a back end.
 //
-// It lives on the caller's stack and owns nothing; most of it is not initialised
-// until it is needed, because a call has to be cheap.
+// It is on the caller's stack and owns nothing. Most of it is initialised only when it is needed, because a
+// call has to be cheap.
 #pragma once
 
 #include <array>
 
+#include "runtime/core/TensorArguments.h"
 #include "runtime/plan/Overlap.h"
 #include "runtime/plan/Tensors.h"
 #include "runtime/plan/Workspace.h"
@@ -20,9 +21,9 @@ struct FieldCopy {
 };
 
 struct Call {
-  explicit Call(const normc_args& args)
-      : args(args), tensors{args.x,    args.y,      args.dy,    args.dx,  args.scale,
-                            args.bias, args.dscale, args.dbias, args.mask} {}
+  explicit Call(const normc_args& args) : args(args) {
+    for (size_t i = 0; i < kTensorCount; ++i) tensors[i] = args.*kTensorArguments[i];
+  }
 
   const normc_args& args;
   std::array<const DLTensor*, kTensorCount> tensors;

@@ -1,5 +1,5 @@
-// One call: look at every argument, refuse before anything is written, lay out
-// the operands on the stack, hand them to the device.
+// One call: checks every argument, fails before anything is written, lays out the operands on the stack, and
+// passes them to the back end.
 #include <algorithm>
 
 #include "runtime/core/Error.h"
@@ -10,20 +10,26 @@
 namespace normc::runtime {
 namespace {
 
-bool mayBeLeftOut(Tensor tensor) { return tensor == kDx || tensor == kDscale || tensor == kDbias; }
-
-/// A host hands backward the same inputs whatever the norm; one that its formula does not need does no harm.
-bool mayBeIgnored(const ProblemText& problem, Tensor tensor) {
-  return problem.isBackward() && (tensor == kX || tensor == kScale || tensor == kBias);
-}
-
-/// State, saved statistics: memory whose fields must lie where they were published.
+/// Checks the memory of a state or of saved statistics, whose fields have published offsets.
 normc_status checkMemory(std::string_view name, const void* memory, size_t bytes, int64_t wanted) {
   if (bytes != static_cast<uint64_t>(wanted))
     return fail(NORMC_INVALID_ARGUMENT, name, " has ", bytes, " bytes; with these sizes it has ", wanted);
   if (reinterpret_cast<uintptr_t>(memory) % 8 != 0)
     return fail(NORMC_INVALID_ARGUMENT, name, " is not aligned to 8 bytes");
   return NORMC_OK;
+}
+
+/// Refuses a call that leaves out all that a call may leave out.
+normc_status refuseNothing(const LeftOut& leftOut) {
+  Message all;
+  bool wanted = !leftOut.stateOut;
+  for (const TensorInfo& each : kTensorTable) {
+    if (!each.mayBeLeftOut()) continue;
+    wanted |= !leftOut.tensors[each.tensor];
+    if (!wanted) all << (all.text().empty() ? "" : ", ") << each.name;
+  }
+  if (wanted) return NORMC_OK;
+  return fail(NORMC_INVALID_ARGUMENT, "nothing to compute: ", all.text(), " and state_out are all null");
 }
 
 constexpr int kNoRegion = -1;
@@ -36,50 +42,55 @@ Region regionOf(std::string_view name, const void* memory, int64_t bytes, bool w
 }  // namespace
 
 normc_status Plan::bindTensors(Call& call) const {
-  // Which tensors, and of which types, is the same for all kernels of a plan.
+  // All kernels of a plan take the same tensors, of the same types.
   const BoundKernel& general = *kernels_.back();
   std::array<int, kTensorCount> regionOfTensor;
   regionOfTensor.fill(kNoRegion);
   ShapeSource source;
   for (int i = 0; i < kTensorCount; ++i) {
     const Tensor which = Tensor(i);
+    const TensorInfo& info = infoOf(which);
     const DLTensor* const tensor = call.tensors[i];
     if (general.operandOf(i) == BoundKernel::kUnused) {
-      if (tensor && !mayBeIgnored(request_.parts, which))
-        return fail(NORMC_INVALID_ARGUMENT, name(which), " is given, but ", request_.text,
+      if (tensor && !(request_.parts.isBackward() && info.mayBeIgnored()))
+        return fail(NORMC_INVALID_ARGUMENT, info.name, " is given, but ", request_.text,
                     " does not take it; leave it null");
       continue;
     }
     const Operand& operand = general.info().operands[general.operandOf(i)];
     if (!tensor) {
-      if (!mayBeLeftOut(which))
-        return fail(NORMC_INVALID_ARGUMENT, name(which), " is null; ", request_.text,
-                    operand.written ? " writes it" : " needs it");
+      if (!info.mayBeLeftOut())
+        return fail(NORMC_INVALID_ARGUMENT, info.name, " is null; ", request_.text,
+                    operand.written() ? " writes it" : " needs it");
       call.leftOut.tensors[i] = true;
       continue;
     }
     View& view = call.views[i];
-    const TensorRules rules = {which, operand.type, operand.written, &request_.parts, &place_};
-    if (isXSized(which)) {
-      const bool first = !source.tensor;
-      NORMC_TRY(bindXSized(rules, *tensor, source, call.sizes, view));
-      if (first) NORMC_TRY(checkSizes(call.sizes));
-    } else if (which == kMask) {
-      NORMC_TRY(bindMask(rules, *tensor, source, call.sizes, view));
-    } else {
-      NORMC_TRY(bindVector(rules, *tensor, call.sizes, view));
+    const TensorRules rules = {which, operand.type, operand.written(), &request_.parts, &place_};
+    switch (info.shape) {
+      case TensorShape::Elements: {
+        const bool first = !source.tensor;
+        NORMC_TRY(bindXSized(rules, *tensor, source, call.sizes, view));
+        if (first) NORMC_TRY(checkSizes(call.sizes));
+        break;
+      }
+      case TensorShape::PerFeature:
+        NORMC_TRY(bindVector(rules, *tensor, call.sizes, view));
+        break;
+      case TensorShape::PerRow:
+        NORMC_TRY(bindRows(rules, *tensor, source, call.sizes, view));
+        break;
     }
-    Region region = {
-        name(which), view.begin(), view.end(), operand.written, isXSized(which) ? &view : nullptr, -1};
-    if (which == kY) region.mayBe = regionOfTensor[kX];
-    if (which == kDx) region.mayBe = regionOfTensor[kDy];
+    Region region = {info.name, view.begin(), view.end(), operand.written(), isXSized(which) ? &view : nullptr,
+                     -1};
+    if (info.mayBe) region.mayBe = regionOfTensor[*info.mayBe];
     regionOfTensor[i] = call.regions.add(region);
   }
   return NORMC_OK;
 }
 
 normc_status Plan::bindState(const BoundKernel& bound, Call& call) const {
-  const KernelInfo& kernel = bound.info();
+  const Kernel& kernel = bound.info();
   const normc_args& args = call.args;
   const void* in = args.state_in;
   void* out = args.state_out;
@@ -133,7 +144,7 @@ normc_status Plan::bindState(const BoundKernel& bound, Call& call) const {
 }
 
 normc_status Plan::bindSaved(const BoundKernel& bound, Call& call) const {
-  const KernelInfo& kernel = bound.info();
+  const Kernel& kernel = bound.info();
   void* const saved = call.args.saved;
   const int64_t bytes = layOut(kernel.saved, call.sizes, call.savedOffsets.data());
   call.leftOut.saved = !saved;
@@ -152,7 +163,7 @@ normc_status Plan::bindSaved(const BoundKernel& bound, Call& call) const {
   return NORMC_OK;
 }
 
-normc_status Plan::bindOperands(const KernelInfo& kernel, Call& call) const {
+normc_status Plan::bindOperands(const Kernel& kernel, Call& call) const {
   if (!computeCuts(kernel, call.sizes, call.cuts.data()))
     return fail(NORMC_INVALID_ARGUMENT, "the tensors have more rows than can be counted");
   std::array<Scratch, kMaxOperands> scratch;
@@ -165,7 +176,7 @@ normc_status Plan::bindOperands(const KernelInfo& kernel, Call& call) const {
     if (given < add(needed, skipped))
       return fail(NORMC_INVALID_ARGUMENT, "workspace has ", given, " bytes; this call needs ",
                   add(needed, skipped), " (normc_plan_workspace_bytes tells what is enough for any call)");
-    // All that any x would make the call use, so that what is refused does not depend on where x lies.
+    // The range that the call may use for any address of x, so that refusals do not depend on that address.
     call.regions.add(regionOf("workspace", workspace, std::min(given, add(needed, spareBytes(kernel, needed))), true));
     workspace += skipped;
   }
@@ -179,7 +190,7 @@ normc_status Plan::bindOperands(const KernelInfo& kernel, Call& call) const {
       to.task_stride = scratch[i].taskStride;
       continue;
     }
-    const auto field = [&](const void* memory, const auto& offsets) {  // null stays null: of no elements
+    const auto field = [&](const void* memory, const auto& offsets) {  // null stays null: no elements
       to.data = memory ? static_cast<char*>(const_cast<void*>(memory)) + offsets[operand.field] : nullptr;
     };
     switch (operand.role) {
@@ -197,7 +208,7 @@ normc_status Plan::bindOperands(const KernelInfo& kernel, Call& call) const {
         field(call.saved, call.savedOffsets);
         break;
       case Role::Workspace:
-        break;  // of no elements
+        break;  // no elements
     }
   }
   return NORMC_OK;
@@ -213,10 +224,7 @@ normc_status Plan::execute(const normc_args& args) const {
   NORMC_TRY(bindSaved(kernel, call));
   NORMC_TRY(bindOperands(kernel.info(), call));
   NORMC_TRY(call.regions.check());
-  if (request_.parts.isBackward() && call.leftOut.tensors[kDx] && call.leftOut.tensors[kDscale] &&
-      call.leftOut.tensors[kDbias] && call.leftOut.stateOut)
-    return fail(NORMC_INVALID_ARGUMENT, "nothing to compute: dx, dscale, dbias and state_out are all null");
-
+  if (request_.parts.isBackward()) NORMC_TRY(refuseNothing(call.leftOut));
   return kernel.backend().run(call);
 }
 

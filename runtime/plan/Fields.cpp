@@ -16,11 +16,11 @@ void fill(char* memory, int64_t count, double value) {
 
 }  // namespace
 
-int64_t fieldBytes(const FieldInfo& field, const Sizes& sizes) {
+int64_t fieldBytes(const Field& field, const Sizes& sizes) {
   return multiply(elements(field.shape, sizes), bytes(field.type));
 }
 
-int64_t layOut(const std::vector<FieldInfo>& fields, const Sizes& sizes, int64_t* offsets) {
+int64_t layOut(const std::vector<Field>& fields, const Sizes& sizes, int64_t* offsets) {
   int64_t offset = 0;
   for (size_t i = 0; i < fields.size(); ++i) {
     offsets[i] = offset;
@@ -29,19 +29,19 @@ int64_t layOut(const std::vector<FieldInfo>& fields, const Sizes& sizes, int64_t
   return offset;
 }
 
-int64_t totalBytes(const std::vector<FieldInfo>& fields, const Sizes& sizes) {
+int64_t totalBytes(const std::vector<Field>& fields, const Sizes& sizes) {
   std::array<int64_t, kMaxFields> offsets;
   return layOut(fields, sizes, offsets.data());
 }
 
-normc_status describeField(const std::vector<FieldInfo>& fields, const Sizes& sizes, size_t index,
+normc_status describeField(const std::vector<Field>& fields, const Sizes& sizes, size_t index,
                            normc_field* out) {
   if (index >= fields.size())
     return fail(NORMC_OUT_OF_RANGE, "there is no field ", index, "; there are ", fields.size());
   std::array<int64_t, kMaxFields> offsets;
   if (layOut(fields, sizes, offsets.data()) == kHuge)
     return fail(NORMC_INVALID_ARGUMENT, "the sizes are too large: a field would not fit into memory");
-  const FieldInfo& field = fields[index];
+  const Field& field = fields[index];
   normc_field result = {};
   result.name = field.name.c_str();
   result.type = normc_type(infoOf(field.type).field);
@@ -53,7 +53,7 @@ normc_status describeField(const std::vector<FieldInfo>& fields, const Sizes& si
   return writeStruct(result, out, "normc_field");
 }
 
-void initialize(const std::vector<FieldInfo>& fields, const Sizes& sizes, void* memory) {
+void initialize(const std::vector<Field>& fields, const Sizes& sizes, void* memory) {
   std::array<int64_t, kMaxFields> offsets;
   std::memset(memory, 0, layOut(fields, sizes, offsets.data()));
   for (size_t i = 0; i < fields.size(); ++i) {
@@ -73,10 +73,10 @@ void initialize(const std::vector<FieldInfo>& fields, const Sizes& sizes, void* 
   }
 }
 
-std::string signature(const std::vector<FieldInfo>& fields) {
+std::string signature(const std::vector<Field>& fields) {
   static constexpr const char* sizes[] = {"", "segments", "rows", "features", "chunks"};
   std::string text;
-  for (const FieldInfo& field : fields) {
+  for (const Field& field : fields) {
     text += (text.empty() ? "" : ", ") + field.name + ":" + std::string(name(field.type)) + "[";
     for (size_t i = 0; i < field.shape.size(); ++i) {
       if (i) text += "x";

@@ -17,8 +17,8 @@ bool exactlyTheSame(const Region& a, const Region& b) {
   return a.view && b.view ? sameView(*a.view, *b.view) : a.begin == b.begin && a.end == b.end;
 }
 
-/// Whether two views of one pitch never meet although their ranges do: each stays within its own window of
-/// the pitch, as columns of one matrix, or its even and its odd rows, do.
+/// True if two views of one pitch are disjoint although their ranges overlap: each stays inside its own
+/// window of the pitch, like columns of one matrix, or its even and its odd rows.
 bool interleave(const View& a, const View& b, bool byOuter) {
   const int64_t pitch = std::abs(byOuter ? a.outerStride : a.middleStride) * a.width;
   struct Window {
@@ -30,7 +30,7 @@ bool interleave(const View& a, const View& b, bool byOuter) {
     const int64_t step = byOuter ? outer : middle;
     if (std::abs(step) != pitch) return false;
     window = {reinterpret_cast<uintptr_t>(view.data), view.inner * view.width};
-    if (byOuter) {  // the middle axis lies inside the window
+    if (byOuter) {  // the middle axis is inside the window
       window.begin += std::min<int64_t>(0, (view.middle - 1) * middle);
       window.bytes += (view.middle - 1) * std::abs(middle);
     } else if (view.outer > 1 && outer % pitch != 0) {
@@ -40,7 +40,7 @@ bool interleave(const View& a, const View& b, bool byOuter) {
   };
   Window first, second;
   if (pitch == 0 || !window(a, first) || !window(b, second)) return false;
-  // How far the second window begins after the first, around the pitch.
+  // The distance from the first window to the second, modulo the pitch.
   const int64_t ahead = static_cast<int64_t>(second.begin - first.begin) % pitch;
   const int64_t distance = ahead < 0 ? ahead + pitch : ahead;
   return distance >= first.bytes && distance + second.bytes <= pitch;

@@ -1,4 +1,4 @@
-// Memory that a call writes must not be memory that it uses otherwise.
+// Checks that the memory a call writes is not memory that it uses otherwise.
 #pragma once
 
 #include <array>
@@ -13,13 +13,13 @@ struct Region {
   std::string_view name;
   uintptr_t begin, end;
   bool written;
-  const View* view;  ///< of x, y, dy, dx, which may interleave as slices of one array do; null for others
+  const View* view;  ///< of x, y, dy, dx, which may interleave like slices of one array; null for others
   int mayBe;         ///< the region that this one may be exactly (x for y, dy for dx), by index; or -1
 };
 
-/// The memory of a call; enough room for every argument there is.
+/// The memory of a call, with room for every argument.
 struct Regions {
-  std::array<Region, 16> items;  // not initialised: a call has this on its stack
+  std::array<Region, kTensorCount + 4> items;  // not initialised: a call has this on its stack
   int count = 0;
 
   int add(const Region& region) {
@@ -27,7 +27,7 @@ struct Regions {
     return count++;
   }
 
-  /// Refuses any overlap in which one side is written, but for the exact ones allowed.
+  /// Fails on any overlap in which one side is written, except the exact ones that are allowed.
   normc_status check() const;
 };
 

@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "runtime/api/Struct.h"
-#include "runtime/core/RawEnum.h"
+#include "runtime/core/UncheckedEnum.h"
 #include "runtime/plan/Fields.h"
 #include "runtime/plan/Select.h"
 #include "runtime/plan/Workspace.h"
@@ -21,7 +21,7 @@ std::string text(double value) {
 normc_status checkRequest(const normc_request& request) {
   if (!request.problem)
     return fail(NORMC_INVALID_ARGUMENT, "request.problem is null; it names what to compute");
-  const int denormals = rawEnum(request.denormals);
+  const int denormals = uncheckedEnumValue(request.denormals);
   if (denormals != NORMC_DENORMALS_FLUSH && denormals != NORMC_DENORMALS_KEEP)
     return fail(NORMC_INVALID_ARGUMENT, "request.denormals is ", denormals, "; it must be 0 (flush) or 1 (keep)");
   if (request.max_threads < 0)
@@ -103,7 +103,7 @@ normc_status Plan::bindNarrower(const Platform& platform, Selection& selection, 
 
 std::string Plan::describe(const Selection& selection) const {
   const BoundKernel& general = *kernels_.back();
-  const KernelInfo& info = general.info();
+  const Kernel& info = general.info();
   std::string result = request_.text + "\n";
   result += "kernel: " + std::to_string(general.index()) + " of " + package_->label() + ": " + info.problem + ", " +
             info.isa + ", by " + info.generator + "\n";
@@ -112,7 +112,7 @@ std::string Plan::describe(const Selection& selection) const {
   if (!request_.parts.features && info.featuresMultiple > 1)
     result += "features: multiples of " + std::to_string(info.featuresMultiple) + ", which make whole groups\n";
   for (size_t i = 0; i + 1 < kernels_.size(); ++i) {
-    const KernelInfo& narrower = kernels_[i]->info();
+    const Kernel& narrower = kernels_[i]->info();
     result += "but for " + limitsText(narrower) + ": kernel " + std::to_string(kernels_[i]->index()) + ", " + narrower.isa +
               ", by " + narrower.generator + ", " + narrower.schedule + " (" + narrower.origin + ")\n";
   }

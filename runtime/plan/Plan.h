@@ -1,9 +1,9 @@
-// A problem bound to kernels: everything that does not depend on a call, computed
-// once, so that execute only has to look.
+// A problem bound to kernels: everything that does not depend on a call is computed once, so that execute is
+// cheap.
 //
-// Where the problem leaves sizes open, a plan may have several kernels: the last
-// serves any call, those before it few rows, say, and better. A call runs the first
-// that serves its sizes, which is what a plan of just these sizes would have chosen.
+// If the problem leaves sizes open, a plan may have several kernels. The last serves any call; those before
+// it serve some sizes only, e.g. few rows, and are better for them. A call runs the first that serves its
+// sizes, which is the kernel that a plan of exactly these sizes would choose.
 //
 // Immutable after create(); any number of threads may use one.
 #pragma once
@@ -24,42 +24,42 @@ class Plan {
   static normc_status create(std::shared_ptr<const Context> context, std::shared_ptr<const Package> package,
                              const normc_request& request, std::unique_ptr<Plan>& plan);
 
-  /// The kernel that serves any call.
-  const KernelInfo& kernel() const { return kernels_.back()->info(); }
+  /// Returns the kernel that serves any call.
+  const Kernel& kernel() const { return kernels_.back()->info(); }
   const std::string& problem() const { return request_.text; }
   const std::string& description() const { return description_; }
-  /// One number of the kernel that serves any call.
+  /// Gives one number of the kernel that serves any call.
   normc_status number(const char* name, double& value) const { return kernels_.back()->number(name, value); }
   const std::string& normHash() const { return package_->manifest().norms[kernel().norm].hash; }
   const Place& place() const { return place_; }
   const Backend& backend() const { return kernels_.back()->backend(); }
 
-  /// The sizes of a query: checked, with the plan's features where the caller gives none.
+  /// Checks the sizes of a query, and adds the plan's features if the caller gives none.
   normc_status sizes(const normc_sizes& given, Sizes& sizes) const;
-  /// The index of the kernel that a call of these sizes runs; null: that serves any call.
+  /// Gives the index of the kernel that a call of these sizes runs; null: of the kernel that serves any call.
   normc_status kernelIndex(const Sizes* sizes, size_t& index) const;
-  /// Enough for any call of these sizes, or of fewer segments or rows.
+  /// Gives bytes that are enough for any call of these sizes, or of fewer segments or rows.
   normc_status workspaceBytes(const Sizes& sizes, size_t& bytes) const;
 
   normc_status execute(const normc_args& args) const;  // Execute.cpp
 
  private:
   Plan() = default;
-  /// Binds the kernel that serves any call, and those that serve some better.
+  /// Binds the kernel that serves any call, and the kernels that serve some calls better.
   normc_status bind(const Platform& platform, class Selection& selection, const normc_request& request);
   normc_status bindNarrower(const Platform& platform, Selection& selection, const normc_request& request);
   std::string describe(const Selection& selection) const;
 
-  /// Whether so many features make whole groups.
+  /// Fails if the groups of the norm do not divide so many features.
   normc_status checkGroups(int64_t features) const;
-  /// Whether the problem serves these sizes.
+  /// Fails if the problem does not serve these sizes.
   normc_status checkSizes(const Sizes& sizes) const;
   const BoundKernel& kernelFor(const Sizes& sizes) const;
 
   normc_status bindTensors(Call& call) const;
   normc_status bindState(const BoundKernel& bound, Call& call) const;
   normc_status bindSaved(const BoundKernel& bound, Call& call) const;
-  normc_status bindOperands(const KernelInfo& kernel, Call& call) const;
+  normc_status bindOperands(const Kernel& kernel, Call& call) const;
 
   std::shared_ptr<const Context> context_;
   std::shared_ptr<const Package> package_;

@@ -17,8 +17,8 @@ std::string text(const std::map<std::string, int64_t>& bindings) {
   return result.empty() ? "no bindings" : result;
 }
 
-/// Why the kernel computes something else; empty if it does not.
-std::string problemDiffers(const KernelInfo& kernel, const ProblemRequest& request) {
+/// Returns why the kernel computes something else; empty if it does not.
+std::string problemDiffers(const Kernel& kernel, const ProblemRequest& request) {
   const ProblemText &has = kernel.parts, &wants = request.parts;
   const auto differs = [](std::string_view what, const std::string& has, const std::string& wants) {
     return std::string(what) + " " + has + ", not " + wants;
@@ -38,7 +38,7 @@ std::string problemDiffers(const KernelInfo& kernel, const ProblemRequest& reque
   return {};
 }
 
-/// What calls of the request may have.
+/// The numbers of rows that calls of the request may have.
 struct PossibleRows {
   Range all, ofASegment;
   explicit PossibleRows(const ProblemRequest& request) {
@@ -63,8 +63,8 @@ std::string text(const Range& range) {
          " rows";
 }
 
-/// How many of the sizes the kernel serves, and why not all.
-Serves serves(const KernelInfo& kernel, const ProblemRequest& request, std::string& why) {
+/// Returns whether the kernel serves all, some or none of the sizes, and why not all.
+Serves serves(const Kernel& kernel, const ProblemRequest& request, std::string& why) {
   const PossibleRows possible(request);
   Serves worst = Serves::All;
   const auto judge = [&](const char* what, const Range& served, const Range& possible) {
@@ -76,16 +76,13 @@ Serves serves(const KernelInfo& kernel, const ProblemRequest& request, std::stri
            : verdict == Serves::Some       ? "any number"
                                            : std::to_string(possible.least) + " and more");
   };
-  judge("serves ", kernel.rows, possible.all);
-  judge("serves segments of ", kernel.run, possible.ofASegment);
+  judge("serves ", kernel.limits.rows(), possible.all);
+  judge("serves segments of ", kernel.limits.run(), possible.ofASegment);
   return worst;
 }
 
-/// Rows of all segments first.
-std::pair<int64_t, int64_t> widthOfLimits(const KernelInfo& kernel) { return {kernel.rows.width(), kernel.run.width()}; }
-
-/// What is said of one kernel.
-std::string line(size_t index, const KernelInfo& kernel, const std::string& text) {
+/// Returns the line about one kernel.
+std::string line(size_t index, const Kernel& kernel, const std::string& text) {
   return "  kernel " + std::to_string(index) + " (" + kernel.problem + ", " + kernel.isa + ", " +
          kernel.generator + "): " + text + "\n";
 }
@@ -93,7 +90,7 @@ std::string line(size_t index, const KernelInfo& kernel, const std::string& text
 normc_status noSuchNorm(const Manifest& manifest, const ProblemRequest& request) {
   std::string entries, norms;
   std::vector<std::string_view> seen;
-  for (const KernelInfo& kernel : manifest.kernels) {
+  for (const Kernel& kernel : manifest.kernels) {
     const bool sameNorm = kernel.parts.norm == request.parts.norm;
     const std::string_view name = sameNorm ? normc::name(kernel.parts.entry) : kernel.parts.norm;
     if (std::find(seen.begin(), seen.end(), name) != seen.end()) continue;
@@ -110,28 +107,29 @@ normc_status noSuchNorm(const Manifest& manifest, const ProblemRequest& request)
 
 }  // namespace
 
-std::string limitsText(const KernelInfo& kernel) {
+std::string limitsText(const Kernel& kernel) {
   std::string result;
-  if (kernel.rows != Range()) result = text(kernel.rows);
-  if (kernel.run != Range()) result += (result.empty() ? "segments of " : " in segments of ") + text(kernel.run);
+  if (kernel.limits.rows() != Range()) result = text(kernel.limits.rows());
+  if (kernel.limits.run() != Range())
+    result += (result.empty() ? "segments of " : " in segments of ") + text(kernel.limits.run());
   return result.empty() ? "any number of rows" : result;
 }
 
-/// What sets the better of two kernels apart; empty if only their order does.
+/// Returns the advantage of the better of two kernels; empty if only their order differs.
 std::string Selection::edge(const Candidate& better, const Candidate& other) {
-  const KernelInfo &a = *better.kernel, &b = *other.kernel;
+  const Kernel &a = *better.kernel, &b = *other.kernel;
   if (better.rank != other.rank) return better.advantage;
   if (a.parts.features.has_value() != b.parts.features.has_value())
     return "is compiled for exactly these features";
-  if (widthOfLimits(a) != widthOfLimits(b)) return "has the narrower limits";
+  if (a.limits.widths() != b.limits.widths()) return "has the narrower limits";
   return {};
 }
 
 bool Selection::precedes(const Candidate& first, const Candidate& second) {
-  const KernelInfo &a = *first.kernel, &b = *second.kernel;
+  const Kernel &a = *first.kernel, &b = *second.kernel;
   if (first.rank != second.rank) return first.rank > second.rank;
   if (a.parts.features.has_value() != b.parts.features.has_value()) return a.parts.features.has_value();
-  const auto widthA = widthOfLimits(a), widthB = widthOfLimits(b);
+  const auto widthA = a.limits.widths(), widthB = b.limits.widths();
   return widthA != widthB ? widthA < widthB : first.index < second.index;
 }
 
@@ -139,9 +137,9 @@ normc_status Selection::make(const Manifest& manifest, const ProblemRequest& req
                              const Platform& platform, Selection& selection) {
   Selection made;
   bool related = false, otherDevice = false;
-  const KernelInfo* undivided = nullptr;  // would serve, if the request's features made whole groups
+  const Kernel* undivided = nullptr;  // would serve if its groups divided the request's features
   for (size_t i = 0; i < manifest.kernels.size(); ++i) {
-    const KernelInfo& kernel = manifest.kernels[i];
+    const Kernel& kernel = manifest.kernels[i];
     if (kernel.parts.norm != request.parts.norm || kernel.parts.entry != request.parts.entry) continue;
     related = true;
     std::string reason = problemDiffers(kernel, request), limits;

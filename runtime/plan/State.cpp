@@ -33,7 +33,7 @@ normc_status State::initialize() {
 }
 
 normc_status State::checkFits(const Plan& plan, int64_t features) const {
-  const KernelInfo& kernel = plan.kernel();
+  const Kernel& kernel = plan.kernel();
   if (plan.normHash() != normHash_ || fields_ != kernel.state)
     return fail(NORMC_INVALID_ARGUMENT, "the state is one of ", norm_, " (", signature(fields_),
                 "); this plan is for ", kernel.parts.norm, kernel.state.empty() ? ", which has none" : " (",

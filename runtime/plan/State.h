@@ -1,4 +1,4 @@
-// The state object: a buffer, and what is needed to refuse it where it does not belong.
+// The state object: a buffer, and the facts by which a plan that does not fit it is refused.
 #pragma once
 
 #include <memory>
@@ -16,31 +16,31 @@ class State {
   void* data() const { return memory_->data(); }
   size_t bytes() const { return memory_->bytes(); }
   const Sizes& sizes() const { return sizes_; }
-  const std::vector<FieldInfo>& fields() const { return fields_; }
+  const std::vector<Field>& fields() const { return fields_; }
 
-  /// Refuses a state of another norm, dtype, number of features, device or context than the call's.
+  /// Fails if the call's plan has another norm, dtype, number of features, device or context.
   normc_status checkFits(const Plan& plan, int64_t features) const;
 
   normc_status initialize();
-  /// One field of exactly `bytes` bytes, out or in.
+  /// Copy one field of exactly `bytes` bytes, out or in.
   normc_status get(const char* name, void* data, size_t bytes) const;
   normc_status set(const char* name, const void* data, size_t bytes);
-  /// From a state of the same norm, dtype and number of features, on any device.
+  /// Copies a state of the same norm, dtype and number of features, on any device.
   normc_status copy(const State& from);
 
  private:
-  /// Where the field of exactly `bytes` bytes lies.
+  /// Gives the offset of the field, which must have exactly `bytes` bytes.
   normc_status find(const char* name, size_t bytes, size_t& offset) const;
   normc_status checkSame(const State& other) const;
 
   std::string norm_, normHash_;
-  std::vector<FieldInfo> fields_;
+  std::vector<Field> fields_;
   Sizes sizes_;
   Place place_;
-  std::unique_ptr<Memory> memory_;
+  std::unique_ptr<MemoryBlock> memory_;
 };
 
-/// The object behind a handle (api/Api.cpp).
+/// Returns the object behind a handle (api/Api.cpp).
 const State& stateOf(const normc_state* handle);
 
 }  // namespace normc::runtime

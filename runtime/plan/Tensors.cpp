@@ -5,7 +5,7 @@
 
 #include "runtime/abi/DlType.h"
 #include "runtime/core/Error.h"
-#include "runtime/core/RawEnum.h"
+#include "runtime/core/UncheckedEnum.h"
 
 namespace normc::runtime {
 namespace {
@@ -29,7 +29,7 @@ struct DTypeName {
 };
 
 normc_status checkPlace(std::string_view name, const DLDevice& device, const Place& place) {
-  const int type = rawEnum(device.device_type);
+  const int type = uncheckedEnumValue(device.device_type);
   if (place.onHost()) {
     if (type == kDLCPU || type == kDLCUDAHost) return NORMC_OK;
     return fail(NORMC_INVALID_ARGUMENT, name, " is on device type ", type,
@@ -44,7 +44,7 @@ normc_status checkPlace(std::string_view name, const DLDevice& device, const Pla
               place.name, " (kDLCUDA, 2)");
 }
 
-/// What holds for every tensor, whatever its shape should be.
+/// Checks the rules that hold for every tensor, whatever its shape.
 normc_status checkBasics(std::string_view name, const DLTensor& tensor, const TensorRules& rules,
                          int64_t& count) {
   const DType type = rules.type;
@@ -71,7 +71,7 @@ normc_status checkBasics(std::string_view name, const DLTensor& tensor, const Te
   return NORMC_OK;
 }
 
-/// The stride of a dimension, in elements; compact where the tensor gives none.
+/// Returns the stride of a dimension, in elements; the compact one if the tensor gives none.
 int64_t strideOf(const DLTensor& tensor, int32_t dimension) {
   if (tensor.strides) return tensor.strides[dimension];
   int64_t stride = 1;
@@ -79,7 +79,8 @@ int64_t strideOf(const DLTensor& tensor, int32_t dimension) {
   return stride;
 }
 
-/// The tensor as it is walked. Where it has no elements its strides mean nothing, and NumPy's are all 0 then.
+/// Returns the tensor with the strides that count. Without elements strides are ignored, and NumPy's are all
+/// 0 then.
 DLTensor walked(const DLTensor& tensor, int64_t count) {
   DLTensor result = tensor;
   if (count == 0) result.strides = nullptr;
@@ -111,7 +112,7 @@ normc_status collapse(std::string_view name, const DLTensor& tensor, int32_t fir
   return NORMC_OK;
 }
 
-/// Checks that every element has an address, and for outputs an address of its own.
+/// Checks that every element has an address, and every element of an output its own.
 normc_status checkStrides(std::string_view name, const View& view, bool written) {
   struct {
     int64_t size, stride;
@@ -151,7 +152,7 @@ char* address(const DLTensor& tensor) { return static_cast<char*>(tensor.data) +
 }  // namespace
 
 uintptr_t View::begin() const {
-  if (outer == 0 || middle == 0) return reinterpret_cast<uintptr_t>(data);  // strides may be anything then
+  if (outer == 0 || middle == 0) return reinterpret_cast<uintptr_t>(data);  // strides are ignored then
   const int64_t back =
       std::min<int64_t>(0, (outer - 1) * outerStride) + std::min<int64_t>(0, (middle - 1) * middleStride);
   return reinterpret_cast<uintptr_t>(data) + back * width;
@@ -166,13 +167,13 @@ uintptr_t View::end() const {
 
 normc_status bindXSized(const TensorRules& rules, const DLTensor& given, ShapeSource& source, Sizes& sizes,
                         View& view) {
-  const std::string_view name = normc::runtime::name(rules.which);
+  const std::string_view name = normc::name(rules.which);
   const ProblemText& parts = *rules.problem;
   const bool channelsFirst = parts.channelsFirst();
   int64_t count;
   NORMC_TRY(checkBasics(name, given, rules, count));
   const DLTensor tensor = walked(given, count);
-  if (source.tensor) NORMC_TRY(sameShape(name, tensor, normc::runtime::name(source.which), *source.tensor));
+  if (source.tensor) NORMC_TRY(sameShape(name, tensor, normc::name(source.which), *source.tensor));
   const int32_t least = parts.segmented ? 3 : 2;
   if (tensor.ndim < least)
     return fail(NORMC_INVALID_ARGUMENT, name, " has ", tensor.ndim,
@@ -209,7 +210,7 @@ normc_status bindXSized(const TensorRules& rules, const DLTensor& given, ShapeSo
 }
 
 normc_status bindVector(const TensorRules& rules, const DLTensor& tensor, const Sizes& sizes, View& view) {
-  const std::string_view name = normc::runtime::name(rules.which);
+  const std::string_view name = normc::name(rules.which);
   int64_t count;
   NORMC_TRY(checkBasics(name, tensor, rules, count));
   if (tensor.ndim != 1)
@@ -224,15 +225,16 @@ normc_status bindVector(const TensorRules& rules, const DLTensor& tensor, const 
   return NORMC_OK;
 }
 
-normc_status bindMask(const TensorRules& rules, const DLTensor& given, const ShapeSource& source,
+normc_status bindRows(const TensorRules& rules, const DLTensor& given, const ShapeSource& source,
                       const Sizes& sizes, View& view) {
+  const std::string_view name = normc::name(rules.which);
   const DLTensor& x = *source.tensor;
   int64_t count;
-  NORMC_TRY(checkBasics("mask", given, rules, count));
+  NORMC_TRY(checkBasics(name, given, rules, count));
   const DLTensor tensor = walked(given, count);
-  // Either the leading dimensions of x, or its rows already put together.
+  // Either the leading dimensions of x, or its rows as one dimension.
   const bool channelsFirst = rules.problem->channelsFirst();
-  const int32_t fixed = rules.problem->segmented ? 1 : 0;  // leading dimensions that stay apart
+  const int32_t fixed = rules.problem->segmented ? 1 : 0;  // leading dimensions that are not merged
   const int32_t firstRow = channelsFirst ? 2 : fixed, rowDims = x.ndim - 1 - fixed;
   bool fits = tensor.ndim == fixed + rowDims || tensor.ndim == fixed + 1;
   if (fits && fixed) fits = tensor.shape[0] == sizes.segments;
@@ -242,20 +244,21 @@ normc_status bindMask(const TensorRules& rules, const DLTensor& given, const Sha
     fits = tensor.shape[fixed] == sizes.rows;
   }
   if (!fits && fixed)
-    return fail(NORMC_INVALID_ARGUMENT, "mask must have the shape of ", normc::runtime::name(source.which),
+    return fail(NORMC_INVALID_ARGUMENT, name, " must have the shape of ", normc::name(source.which),
                 " without features, ", sizes.segments, " segments x ", sizes.rows, " rows; it has ", count,
                 " elements in ", tensor.ndim, " dimensions");
   if (!fits)
-    return fail(NORMC_INVALID_ARGUMENT, "mask must have the shape of ", normc::runtime::name(source.which),
+    return fail(NORMC_INVALID_ARGUMENT, name, " must have the shape of ", normc::name(source.which),
                 " without features, ", sizes.rows, " rows; it has ", count, " elements in ", tensor.ndim,
                 " dimensions");
   Axis rows;
-  NORMC_TRY(collapse("mask", tensor, fixed, tensor.ndim, rows));
+  NORMC_TRY(collapse(name, tensor, fixed, tensor.ndim, rows));
   if (rows.size > 1 && rows.stride != 1)
-    return fail(NORMC_INVALID_ARGUMENT, "mask has stride ", rows.stride,
+    return fail(NORMC_INVALID_ARGUMENT, name, " has stride ", rows.stride,
                 " along its rows; it must be contiguous there");
-  view = {address(tensor), 1, sizes.segments, 1, sizes.rows, fixed ? strideOf(tensor, 0) : 0, 0};
-  return checkStrides("mask", view, false);
+  view = {
+      address(tensor), bytes(rules.type), sizes.segments, 1, sizes.rows, fixed ? strideOf(tensor, 0) : 0, 0};
+  return checkStrides(name, view, rules.written);
 }
 
 }  // namespace normc::runtime

@@ -3,11 +3,11 @@
 //   features_last    segments x rows x features
 //   channels_first   segments x features x rows
 //
-// Whatever a kernel cannot walk is refused with the tensor, the dimension and the rule.
+// A tensor that a kernel cannot read is refused with its name, the dimension and the rule.
 #pragma once
 
-#include "runtime/core/Memory.h"
-#include "runtime/package/Manifest.h"
+#include "runtime/core/MemoryBlock.h"
+#include "runtime/package/Package.h"
 
 namespace normc::runtime {
 
@@ -17,18 +17,18 @@ struct View {
   int64_t outer = 1, middle = 1, inner = 1;   ///< sizes
   int64_t outerStride = 0, middleStride = 0;  ///< in elements
 
-  /// The bytes between the first and the last element. Only for a checked view.
+  /// The range of bytes from the first to the last element. Only for a checked view.
   uintptr_t begin() const;
   uintptr_t end() const;
 };
 
-/// What a plan says of one tensor of a call.
+/// The rules of a plan for one tensor of a call.
 struct TensorRules {
   Tensor which;
   DType type;
   bool written;
   const ProblemText* problem;
-  const Place* place;  ///< where it has to lie
+  const Place* place;  ///< the device that it has to be on
 };
 
 /// The tensor whose shape gives the sizes of a call: the first X-sized one.
@@ -37,16 +37,15 @@ struct ShapeSource {
   const DLTensor* tensor = nullptr;
 };
 
-/// x, y, dy, dx. Sets `sizes` from the first one, when `source` has no tensor yet; the others must have its
-/// shape.
+/// Checks x, y, dy or dx. The first one sets `sizes` and `source`; the others must have its shape.
 normc_status bindXSized(const TensorRules& rules, const DLTensor& tensor, ShapeSource& source, Sizes& sizes,
                         View& view);
 
-/// scale, bias, dscale, dbias.
+/// Checks scale, bias, dscale or dbias.
 normc_status bindVector(const TensorRules& rules, const DLTensor& tensor, const Sizes& sizes, View& view);
 
-/// The row mask.
-normc_status bindMask(const TensorRules& rules, const DLTensor& tensor, const ShapeSource& source,
+/// Checks a tensor of shape PerRow.
+normc_status bindRows(const TensorRules& rules, const DLTensor& tensor, const ShapeSource& source,
                       const Sizes& sizes, View& view);
 
 }  // namespace normc::runtime

@@ -7,20 +7,11 @@
 namespace normc::runtime {
 namespace {
 
-int64_t ceilDivide(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-int64_t nearestQuotient(int64_t a, int64_t b) { return a / b + (a % b > b / 2); }
-
-/// Groups that are enough for many threads: fewer are taken apart rather than left to one.
-constexpr int64_t kManyGroups = 32;
-
-/// Chunks that are enough for many threads: with fewer, threads count for more than what is left by each chunk.
-constexpr int64_t kManyChunks = 16;
-
-/// Bytes of an x-sized output that is left out, where each task has a line of its own to write instead.
+/// The most bytes of scratch for rows of their own, one for each task, if an x-sized output is left out.
 constexpr int64_t kOwnLines = 16 << 20;
 
-/// Bytes of scratch that the operand needs; 0 if it needs none.
-int64_t scratchBytes(const KernelInfo& kernel, const Operand& operand, const Sizes& sizes,
+/// Returns the bytes of scratch that the operand needs; 0 if it needs none.
+int64_t scratchBytes(const Kernel& kernel, const Operand& operand, const Sizes& sizes,
                      const normc_cut* cuts, const LeftOut& leftOut, int64_t& taskStride) {
   const int64_t width = bytes(operand.type);
   switch (operand.role) {
@@ -31,15 +22,15 @@ int64_t scratchBytes(const KernelInfo& kernel, const Operand& operand, const Siz
     case Role::StateOut:
       return leftOut.stateOut ? fieldBytes(kernel.state[operand.field], sizes) : 0;
     case Role::Saved:
-      return leftOut.saved && operand.written ? fieldBytes(kernel.saved[operand.field], sizes) : 0;
+      return leftOut.saved && operand.written() ? fieldBytes(kernel.saved[operand.field], sizes) : 0;
     case Role::Tensor:
       break;
   }
   if (!leftOut.tensors[operand.tensor]) return 0;
   if (!isXSized(operand.tensor)) return multiply(sizes.features, width);
-  if (kernel.onCuda()) return 0;  // such a kernel asks the pointer
-  // One line of the contiguous axis for each task, which every line of the task overwrites; if that is much, one for all of
-  // them: nobody reads it.
+  if (kernel.onCuda()) return 0;  // such a kernel tests the pointer
+  // One row of the contiguous axis for each task, which every row of the task overwrites. If that is too much
+  // memory, all tasks share one row, because no code reads it.
   const int64_t line = kernel.parts.channelsFirst() ? sizes.rows : sizes.features;
   const int64_t lineBytes = roundUp(multiply(line, width), kAlignment);
   int64_t tasks = 0;
@@ -49,16 +40,12 @@ int64_t scratchBytes(const KernelInfo& kernel, const Operand& operand, const Siz
   return own ? multiply(tasks, lineBytes) : lineBytes;
 }
 
-/// The most that any call of at most these sizes needs: of fewer tasks each may have a line where more of them share one.
-int64_t mostScratchBytes(const KernelInfo& kernel, const Operand& operand, const Sizes& sizes, const normc_cut* cuts) {
+/// Returns the most bytes that any call of at most these sizes needs: with fewer tasks each may have a row of
+/// its own.
+int64_t mostScratchBytes(const Kernel& kernel, const Operand& operand, const Sizes& sizes, const normc_cut* cuts) {
   int64_t taskStride = -1;
   const int64_t size = scratchBytes(kernel, operand, sizes, cuts, LeftOut::everything(), taskStride);
   return taskStride == 0 ? std::max(size, kOwnLines) : size;
-}
-
-/// The least length of a chunk.
-int64_t leastUnits(const Phase& phase, const Sizes& sizes, const normc_cut* cuts) {
-  return ceilDivide(phase.minUnits, std::max<int64_t>(elements(phase.weight, sizes, cuts), 1));
 }
 
 /// The next offset at or after `offset` that lies `place` bytes into a page.
@@ -66,40 +53,9 @@ int64_t nextAt(int64_t offset, int64_t place) {
   return offset >= kHuge - kPage ? offset : offset + ((place - offset) & (kPage - 1));
 }
 
-/// The most chunks of any call of at most these sizes: as many as of the least length, but not more than allowed.
-bool boundCuts(const KernelInfo& kernel, const Sizes& sizes, normc_cut* cuts) {
-  for (size_t i = 0; i < kernel.phases.size(); ++i) {
-    const Phase& phase = kernel.phases[i];
-    const int64_t units = elements(phase.units, sizes, cuts);
-    if (units == kHuge) return false;
-    const int64_t least = leastUnits(phase, sizes, cuts);
-    const int64_t many = std::max(nearestQuotient(units, std::max(least, phase.enoughUnits)), kManyChunks);
-    const int64_t even = std::min({nearestQuotient(units, least), many, phase.maxChunks});
-    cuts[i] = {.units = units, .chunk_units = 1, .chunks = std::max<int64_t>(even, units > 0)};
-  }
-  return true;
-}
-
 }  // namespace
 
-bool computeCuts(const KernelInfo& kernel, const Sizes& sizes, normc_cut* cuts) {
-  for (size_t i = 0; i < kernel.phases.size(); ++i) {
-    const Phase& phase = kernel.phases[i];
-    normc_cut& cut = cuts[i];
-    cut.units = elements(phase.units, sizes, cuts);
-    if (cut.units == kHuge) return false;
-    // Of equal length: what a last chunk lacks, one thread waits for.
-    const int64_t least = std::max({leastUnits(phase, sizes, cuts), ceilDivide(cut.units, phase.maxChunks),
-                                    std::min(phase.enoughUnits, ceilDivide(cut.units, kManyChunks))});
-    const int64_t even = ceilDivide(std::max<int64_t>(cut.units, 1), std::max<int64_t>(nearestQuotient(cut.units, least), 1));
-    const int64_t step = cut.units < multiply(kManyGroups, phase.group) ? phase.multiple : phase.group;
-    cut.chunk_units = multiply(ceilDivide(even, step), step);
-    cut.chunks = ceilDivide(cut.units, cut.chunk_units);
-  }
-  return true;
-}
-
-int64_t layOutWorkspace(const KernelInfo& kernel, const Sizes& sizes, const normc_cut* cuts,
+int64_t layOutWorkspace(const Kernel& kernel, const Sizes& sizes, const normc_cut* cuts,
                         const LeftOut& leftOut, Scratch* scratch) {
   int64_t offset = 0, vectors = 0;
   for (size_t i = 0; i < kernel.operands.size(); ++i) {
@@ -114,27 +70,29 @@ int64_t layOutWorkspace(const KernelInfo& kernel, const Sizes& sizes, const norm
   return offset;
 }
 
-int64_t spareBytes(const KernelInfo& kernel, int64_t needed) {
+int64_t spareBytes(const Kernel& kernel, int64_t needed) {
   return (needed >= kApart && !kernel.onCuda() ? kPage : kAlignment) - 1;
 }
 
-int64_t bytesToSkip(const KernelInfo& kernel, const void* workspace, int64_t given, int64_t needed, const void* x) {
+int64_t bytesToSkip(const Kernel& kernel, const void* workspace, int64_t given, int64_t needed,
+                    const void* x) {
   const auto begin = reinterpret_cast<uintptr_t>(workspace);
   const auto place = (reinterpret_cast<uintptr_t>(x) + kBehindX) / kAlignment * kAlignment;
   const auto apart = int64_t((place - begin) % kPage);
   return x && apart <= std::min(given - needed, spareBytes(kernel, needed)) ? apart : int64_t(-begin % kAlignment);
 }
 
-int64_t enoughWorkspace(const KernelInfo& kernel, const Sizes& sizes) {
-  if (kernel.rows.least > sizes.totalRows() || kernel.run.least > sizes.rows) return 0;
-  const Sizes most = {std::min(sizes.segments, kernel.rows.most),
-                      std::min({sizes.rows, kernel.rows.most, kernel.run.most}), sizes.features};
+int64_t enoughWorkspace(const Kernel& kernel, const Sizes& sizes) {
+  const Range rows = kernel.limits.rows(), run = kernel.limits.run();
+  if (rows.least > sizes.totalRows() || run.least > sizes.rows) return 0;
+  const Sizes most = {std::min(sizes.segments, rows.most), std::min({sizes.rows, rows.most, run.most}),
+                      sizes.features};
   std::array<normc_cut, kMaxPhases> cuts;
   if (!boundCuts(kernel, most, cuts.data())) return kHuge;
   int64_t needed = 0;
   for (const Operand& operand : kernel.operands) {
     const int64_t size = mostScratchBytes(kernel, operand, most, cuts.data());
-    const int64_t apart = size >= kApart && !kernel.onCuda() ? kPage : 0;  // wherever in a page it is to begin
+    const int64_t apart = size >= kApart && !kernel.onCuda() ? kPage : 0;  // for any offset in a page
     needed = add(needed, add(roundUp(size, kAlignment), apart));
   }
   if (needed >= kHuge - kPage) return kHuge;

@@ -1,24 +1,24 @@
-// How a call is cut into chunks, and what it needs scratch memory for.
+// How a call is cut into chunks, and the layout of its scratch memory.
 #pragma once
 
 #include <array>
 
-#include "runtime/package/Manifest.h"
+#include "runtime/abi/MemoryUnits.h"
+#include "runtime/abi/Partition.h"
+#include "runtime/package/Package.h"
 
 namespace normc::runtime {
-
-/// One cut per phase, from the problem and the schedule alone. False if a size is too large to count.
-bool computeCuts(const KernelInfo& kernel, const Sizes& sizes, normc_cut* cuts);
 
 /// Which outputs the caller does not want; the kernel writes them to scratch.
 struct LeftOut {
   std::array<bool, kTensorCount> tensors = {};
   bool saved = false, stateOut = false;
 
-  /// Everything that may be left out at all.
+  /// Returns all outputs that may be left out.
   static LeftOut everything() {
     LeftOut all;
-    all.tensors[kDx] = all.tensors[kDscale] = all.tensors[kDbias] = all.saved = all.stateOut = true;
+    for (const TensorInfo& each : kTensorTable) all.tensors[each.tensor] = each.mayBeLeftOut();
+    all.saved = all.stateOut = true;
     return all;
   }
 };
@@ -30,27 +30,27 @@ struct Scratch {
   int64_t taskStride;  ///< in elements
 };
 
-/// Where scratch of a host's kernel lies within a page, seen from x. A processor tells addresses apart by their place in a
-/// page before it knows them whole, so vectors that begin where x begins share its sets of the first-level cache, and a
-/// load waits for an unrelated store just before it. Vectors of at least `kApart` bytes begin half a page behind x and,
-/// every second one, a quarter further. Results do not depend on it.
-inline constexpr int64_t kPage = 4096, kBehindX = kPage / 2, kApart = kPage / 4;
+/// Offsets of the scratch of a CPU kernel within a page, relative to x. Processors compare the offsets within
+/// a page before they know the whole address. So vectors at the offset of x share its sets of the first-level
+/// cache, and a load waits for an unrelated store just before it. Vectors of at least `kApart` bytes begin
+/// half a page behind x, and every second one a quarter further. Results do not depend on it.
+inline constexpr int64_t kBehindX = kPage / 2, kApart = kPage / 4;
 
-/// Bytes beyond `needed` that a workspace should have, since it may begin anywhere.
-int64_t spareBytes(const KernelInfo& kernel, int64_t needed);
+/// Returns the bytes that a workspace should have beyond `needed`, because it may begin at any address.
+int64_t spareBytes(const Kernel& kernel, int64_t needed);
 
-/// How many of the spare bytes to leave out at its beginning: scratch lies as above then where `given` bytes are enough,
-/// and at a multiple of kAlignment in any case. `x` may be null.
-int64_t bytesToSkip(const KernelInfo& kernel, const void* workspace, int64_t given, int64_t needed, const void* x);
+/// Returns the number of bytes to skip at the beginning of the workspace: scratch then has the offsets above
+/// if `given` bytes are enough, and begins at a multiple of kAlignment in any case. `x` may be null.
+int64_t bytesToSkip(const Kernel& kernel, const void* workspace, int64_t given, int64_t needed, const void* x);
 
-/// Finds a place for each operand that needs one (`scratch` has one entry per operand) and returns the bytes
-/// used.
-int64_t layOutWorkspace(const KernelInfo& kernel, const Sizes& sizes, const normc_cut* cuts,
+/// Gives each operand that needs scratch an offset (`scratch` has one entry for each operand), and returns
+/// the bytes used.
+int64_t layOutWorkspace(const Kernel& kernel, const Sizes& sizes, const normc_cut* cuts,
                         const LeftOut& leftOut, Scratch* scratch);
 
-/// Bytes that are enough for every call of these sizes, or of fewer segments or rows, that the kernel serves, whatever it
-/// leaves out and wherever the workspace begins; 0 if it serves none, kHuge if no memory holds it. More than a layout of
-/// the same sizes may use: fewer rows may be cut into more chunks.
-int64_t enoughWorkspace(const KernelInfo& kernel, const Sizes& sizes);
+/// Returns bytes that are enough for every call of these sizes, or of fewer segments or rows, that the kernel
+/// serves, with any outputs left out and a workspace at any address; 0 if it serves none, kHuge if no memory
+/// holds it. A layout of the same sizes may use less: fewer rows may be cut into more chunks.
+int64_t enoughWorkspace(const Kernel& kernel, const Sizes& sizes);
 
 }  // namespace normc::runtime

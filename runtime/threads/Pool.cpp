@@ -9,21 +9,21 @@
 #include <exception>
 #include <thread>
 
-#include "runtime/threads/Shares.h"
+#include "runtime/threads/WorkShares.h"
 
 namespace normc::runtime {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How long a worker without work looks for some: calls of one host mostly follow each other sooner. After the first part of
-/// it others may have the processor in between.
+/// The time for which an idle worker looks for work: most calls of a host follow each other sooner. After the
+/// second, shorter time it yields the processor between two looks.
 constexpr std::chrono::microseconds kLinger(1000), kLingerAlone(50);
-/// Waking a thread takes its waker 10 to 20 us, and 50 until it runs, where processors are virtual: who has been alone as
-/// long as the one, in this call and those just before, has something to gain if there will be more calls, or if the rest
-/// of this one takes longer than both.
+/// Waking a thread takes the waker 10 to 20 us, and 50 us until the thread runs, on virtual processors. A
+/// caller that has worked alone for kPatience, in this call and those just before, gains from it if more
+/// calls follow. It also gains if the rest of this call takes longer than kWorthWaking.
 constexpr std::chrono::microseconds kPatience(20), kWorthWaking(70);
-/// Looks between two at the clock: some microseconds.
+/// The looks for work between two reads of the clock: some microseconds.
 constexpr int kLooks = 100;
 
 void relax() {
@@ -34,7 +34,7 @@ void relax() {
 #endif
 }
 
-/// All signals, blocked on this thread and on those that it begins.
+/// Blocks all signals on this thread and on the threads that it begins.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -51,20 +51,21 @@ class SignalsBlocked {
 
 }  // namespace
 
-/// On the stack of who calls.
+/// One call of run(), on the stack of the caller.
 struct Pool::Job {
-  Shares shares;
+  WorkShares shares;
   normc_task task;
   void* data;
-  int64_t offers = 0;             ///< that were not taken back
-  std::atomic<int64_t> ended = 0;  ///< of those
+  int64_t offers = 0;              ///< offers that were not withdrawn
+  std::atomic<int64_t> ended = 0;  ///< workers that have ended, of those
 
   void work(int64_t thread) {
     shares.draw(thread, [this](int64_t chunk) { task(data, chunk); });
   }
 };
 
-/// What a worker does is one word, which it and callers change by exchange: one of these, or the job that is offered.
+/// A worker's state is one word, which the worker and callers change by compare-and-exchange: one of these
+/// constants, or the address of the job that is offered.
 struct alignas(64) Pool::Worker {
   static constexpr uintptr_t kLooking = 0, kAsleep = 1, kBusy = 2, kStop = 3;
   static uintptr_t orderOf(const Job& job) { return reinterpret_cast<uintptr_t>(&job); }
@@ -84,7 +85,7 @@ struct alignas(64) Pool::Worker {
   void live(int64_t index) {
     pthread_setname_np(pthread_self(), "normc");
     for (uintptr_t next; (next = nextOrder()) != kStop;) {
-      if (!change(next, kBusy)) continue;  // taken back
+      if (!change(next, kBusy)) continue;  // withdrawn
       Job& job = *reinterpret_cast<Job*>(next);
       job.work(index + 1);
       order.store(kLooking, std::memory_order_release);
@@ -92,7 +93,8 @@ struct alignas(64) Pool::Worker {
     }
   }
 
-  /// Until the order is another. Who wakes changes it first and `asleep` then, perhaps much later.
+  /// Sleeps until the order changes. The waker changes the order first and `asleep` afterwards, perhaps much
+  /// later.
   void sleep() {
     for (;; asleep.wait(1, std::memory_order_acquire)) {
       asleep.exchange(1, std::memory_order_acq_rel);
@@ -116,14 +118,14 @@ struct alignas(64) Pool::Worker {
   }
 
   std::atomic<uintptr_t> order = kLooking;
-  std::atomic<uint32_t> asleep = 0;  ///< what it sleeps on: no lock that a fork could leave locked
+  std::atomic<uint32_t> asleep = 0;  ///< the futex that it waits on; no lock, which a fork could leave locked
   std::thread thread;
 };
 
 Pool::Pool(int workers) : process_(getpid()) {
-  const SignalsBlocked blocked;  // a host's signals are for its own threads
+  const SignalsBlocked blocked;  // signals of the host are delivered to its own threads
   try {
-    workers_.reserve(workers);  // who has begun is kept, whatever fails then
+    workers_.reserve(workers);  // so that adding a thread that has begun cannot fail
     while (this->workers() < workers) workers_.push_back(std::make_unique<Worker>(this->workers()));
   } catch (const std::exception&) {  // no more threads, or no memory
   }
@@ -163,7 +165,7 @@ void Pool::finish(Job& job) {
 
 void Pool::run(int64_t count, int64_t limit, normc_task task, void* data) {
   const int64_t wanted = std::min(limit, count) - 1;
-  Job job{Shares(count, std::min<int64_t>(limit, workers() + 1)), task, data};
+  Job job{WorkShares(count, std::min<int64_t>(limit, workers() + 1)), task, data};
   offer(job, wanted, false);
   if (job.offers < wanted) {
     workAlone(job, count, wanted);

@@ -1,9 +1,9 @@
-// Threads of our own, for calls that last microseconds.
+// The runtime's own thread pool, for calls that last microseconds.
 //
-// Who calls works itself and never waits for help to come, only for help that is
-// under way. Workers that had work a moment ago look for more before they sleep, and
-// join at once. Sleeping ones are woken when a call, or several that follow each other,
-// has lasted about as long as waking takes the caller: a short call by itself never pays for it, a long one little.
+// The calling thread works too. It never waits for a worker to begin, only for workers that have begun.
+// Workers that had work a moment ago look for more before they sleep, and join at once. Sleeping workers are
+// woken when a call, or several that follow each other, has lasted about as long as a wake-up takes the
+// caller: a short call alone never pays for it, and a long one little.
 #pragma once
 
 #include <sys/types.h>
@@ -19,33 +19,35 @@ namespace normc::runtime {
 
 class Pool {
  public:
-  /// At most so many threads besides those that call; fewer where the system gives no more.
+  /// Begins at most `workers` threads in addition to those that call; fewer if the system gives no more.
   explicit Pool(int workers);
-  /// No call may be under way. In a forked child, where the threads do not exist, it leaves them alone.
+  /// No call may be running. In a forked child, where the threads do not exist, it does not join them.
   ~Pool();
   Pool(const Pool&) = delete;
 
   int workers() const { return static_cast<int>(workers_.size()); }
 
-  /// Calls task(data, i) once for each i in [0, count), on the calling thread and at most `limit` - 1 others, and
-  /// returns when all have returned. From any thread, also several at a time, and in a forked child; not from within a task.
+  /// Calls task(data, i) once for each i in [0, count), on the calling thread and at most `limit` - 1 others,
+  /// and returns when all have returned. May be called from any thread, from several at a time, and in a
+  /// forked child; not from within a task.
   void run(int64_t count, int64_t limit, normc_task task, void* data);
 
  private:
   struct Job;
   struct Worker;
 
-  /// Hands the job to workers that are free, the sleeping ones too or not, until `wanted` have it.
+  /// Offers the job to free workers, with `wake` also to sleeping ones, until `wanted` have it.
   void offer(Job&, int64_t wanted, bool wake);
-  /// Takes it back from who has not begun, and waits for the others.
+  /// Withdraws the job from workers that have not begun, and waits for the others.
   void finish(Job&);
 
-  /// Does the job's chunks, and wakes who sleeps once that pays.
+  /// Works on the job's chunks, and wakes sleeping workers once that pays.
   void workAlone(Job&, int64_t count, int64_t wanted);
 
   std::vector<std::unique_ptr<Worker>> workers_;
-  /// Nanoseconds that callers without all the help they wanted worked, in calls that followed each other, and when the last
-  /// of them ended. Callers at the same time may lose each other's: it decides about speed alone.
+  /// Nanoseconds for which callers worked without all wanted workers, in calls that followed each other, and
+  /// the end of the last such call. Callers at the same time may overwrite each other's values, which affects
+  /// speed only.
   std::atomic<int64_t> alone_ = 0, lastAlone_ = 0;
   pid_t process_;
 };

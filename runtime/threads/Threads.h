@@ -1,4 +1,4 @@
-// Where the threads of a plan come from: the host's parallel_for, or a pool of our own.
+// The threads of a plan: the host's parallel_for, or the runtime's pool.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@ namespace normc::runtime {
 
 class Pool;
 
-/// How many processors this process may use, at least 1.
+/// Returns the number of processors that this process may use, at least 1.
 int availableProcessors();
 
-/// Neither of both: the caller's thread alone.
+/// At most one of both sources; with none, a call runs on the caller's thread.
 struct Threads {
   Pool* pool = nullptr;                      ///< the context's
   normc_parallel_for parallelFor = nullptr;  ///< the host's
   void* ctx = nullptr;
-  /// At most so many at once; 0: the host's parallel_for decides.
+  /// The most threads at once; 0: the host's parallel_for decides.
   int limit = 1;
   std::string description;
 

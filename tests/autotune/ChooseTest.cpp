@@ -11,8 +11,13 @@ namespace {
 Record choice(int64_t rows, int64_t features, const std::string& schedule, double ratio = 0.8) {
   Record r;
   r.kind = "choice";
-  r.task = {
-      "layer_norm:forward@f32[*x" + std::to_string(features) + "]", "hash", 1, rows, features, 2, "warm"};
+  r.task = {*parseProblemText("layer_norm:forward@f32[*x" + std::to_string(features) + "]"),
+            "hash",
+            1,
+            rows,
+            features,
+            2,
+            "warm"};
   r.device = {"cpu", "x86-64-v3", "this one", {{"cores", 2}}};
   r.toolchain = {{"normc", "1"}};
   r.generator = "mlir", r.schedule = schedule, r.stage = "race";
@@ -120,8 +125,8 @@ TEST(Choose, AnotherToolchainAnotherNormOrAnotherKindOfProblemIsNoChoice) {
   Record stale = choice(2048, 1024, "a"), norm = stale, dtype = stale, options = stale;
   stale.toolchain["normc"] = "0";
   norm.task.norm = "other";
-  dtype.task.problem = "layer_norm:forward@bf16[*x1024]";
-  options.task.problem += "{mask}";
+  dtype.task.problem = *parseProblemText("layer_norm:forward@bf16[*x1024]");
+  options.task.problem.mask = true;
   for (const Record& record : {norm, dtype, options}) EXPECT_EQ(pick({record}, 2048, 1024).origin, "default");
   EXPECT_EQ(pick({stale}, 2048, 1024).rungs.back(),
             "default: by the sizes alone; 1 choices are of another toolchain: tune again");
@@ -144,7 +149,8 @@ TEST(Choose, TunedSizesAreThoseOfTheProblemAscending) {
   other.device.arch = "aarch64";
   const Database database = databaseOf(
       {choice(4096, 1024, "a"), choice(64, 1024, "b"), choice(64, 1024, "c"), choice(5, 512, "d"), other});
-  const auto sizes = tunedSizes(database, "layer_norm:forward@f32[*x1024]", "hash", here().device);
+  const auto sizes =
+      tunedSizes(database, *parseProblemText("layer_norm:forward@f32[*x1024]"), "hash", here().device);
   ASSERT_EQ(sizes.size(), 2u);
   EXPECT_EQ(sizes[0].rows, 64);
   EXPECT_EQ(sizes[1].rows, 4096);
@@ -153,7 +159,8 @@ TEST(Choose, TunedSizesAreThoseOfTheProblemAscending) {
 TEST(Choose, WhereRowsLieInRunsTheirLengthCountsToo) {
   const auto channels = [](int64_t segments, int64_t rows, const char* schedule) {
     Record r = choice(rows, 64, schedule);
-    r.task.problem = "batch_norm:forward@f32[*x64x*]{layout=channels_first}", r.task.segments = segments;
+    r.task.problem = *parseProblemText("batch_norm:forward@f32[*x64x*]{layout=channels_first}"),
+    r.task.segments = segments;
     r.number = segments;
     return r;
   };

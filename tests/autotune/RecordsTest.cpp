@@ -21,7 +21,8 @@ namespace {
 
 Record sample(int64_t number = 0) {
   Record r;
-  r.task = {"layer_norm:forward@f32[*x1024]", "0123456789abcdef", 1, 2048, 1024, 2, "warm"};
+  r.task = {
+      *parseProblemText("layer_norm:forward@f32[*x1024]"), "0123456789abcdef", 1, 2048, 1024, 2, "warm"};
   r.device = {"cpu", "x86-64-v3", "a processor", {{"cores", 2}, {"last_cache", 33554432}}};
   r.toolchain = {{"normc", "0.1.0"}, {"llvm", "22.1.8"}};
   r.generator = "mlir", r.schedule = "resident,vector=8,rows=4", r.object = "ab";
@@ -191,6 +192,19 @@ TEST_F(Records, MergingDoesNotDependOnTheOrder) {
   twice.add(forth.text());
   twice.add(back.text());
   EXPECT_EQ(twice.text(), forth.text()) << "a set joined with itself";
+}
+
+TEST_F(Records, AProblemThatIsNotUnderstoodIsOfANewerNormc) {
+  for (const char* problem :
+       {"layer_norm:forward@f4[*x8]", "layer_norm:forward@f32[*x8]{layout=features_last}"}) {
+    auto json = nlohmann::json::parse(lineOf(sample(1)));
+    json.erase("id");
+    json["task"]["problem"] = problem;
+    json["id"] = idOf(json);
+    const Line line = readLine(json.dump());
+    EXPECT_FALSE(line.record) << problem;
+    EXPECT_EQ(line.flaw, Flaw::NewerSchema) << problem;
+  }
 }
 
 TEST_F(Records, LinesOfANewerNormcAreKept) {

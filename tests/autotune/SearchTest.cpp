@@ -532,7 +532,7 @@ TEST(Decision, TheIncumbentStaysAmongThoseThatAreEquallyFast) {
 TEST(Replay, TellsRecordsOfOneTaskAndDeviceFromOthers) {
   const World world = worldOf(2, bowl, 0, 1);
   Record record;
-  record.task = {"p", "n", 1, 1, 1, 1, "warm"};
+  record.task = {*parseProblemText("p:forward@f32[*x1]"), "n", 1, 1, 1, 1, "warm"};
   record.generator = "mlir", record.schedule = "i=0,j=1", record.samples = {1}, record.reference = {2};
   Record other = record;
   other.task.rows = 2;

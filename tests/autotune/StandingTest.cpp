@@ -1,6 +1,5 @@
 // Which choice of several counts, for `compile --records` and for a tuner alike.
 #include <gtest/gtest.h>
-
 #include <sched.h>
 
 #include <algorithm>
@@ -8,15 +7,15 @@
 
 #include "autotune/records/Standing.h"
 #include "autotune/tune/Choose.h"
-#include "autotune/tune/Here.h"
 #include "autotune/tune/LiveLab.h"
+#include "autotune/tune/ThisDevice.h"
 
 namespace normc::tune {
 namespace {
 
 Record trial(const std::string& schedule, int64_t stamp, Status status = Status::Ok) {
   Record r;
-  r.task = {"layer_norm:forward@f32[*x64]", "hash", 1, 32, 64, 1, "warm"};
+  r.task = {*parseProblemText("layer_norm:forward@f32[*x64]"), "hash", 1, 32, 64, 1, "warm"};
   r.device = {"cpu", "x86-64-v3", "this one", {{"cores", 2}}};
   r.toolchain = {{"normc", "1"}};
   r.generator = "mlir", r.schedule = schedule, r.stage = "screen", r.status = status;
@@ -103,17 +102,18 @@ TEST(Standing, WhatTurnedOutWrongDoesNotCount) {
 
 TEST(Standing, WhatWasFoundIsSaid) {
   const Record a = won("a", 1, 0.5);
-  EXPECT_EQ(against(a, {a}), "");
-  EXPECT_EQ(against(a, {again("a", 2, "slower")}), "was slower than the default when it was measured again");
-  EXPECT_EQ(against(a, {again("a", 2, "wrong")}), "was wrong when it was measured again");
-  EXPECT_EQ(against(a, {trial("a", 2, Status::Crashed)}), "crashed when it was measured again");
+  EXPECT_EQ(reasonRejected(a, {a}), "");
+  EXPECT_EQ(reasonRejected(a, {again("a", 2, "slower")}),
+            "was slower than the default when it was measured again");
+  EXPECT_EQ(reasonRejected(a, {again("a", 2, "wrong")}), "was wrong when it was measured again");
+  EXPECT_EQ(reasonRejected(a, {trial("a", 2, Status::Crashed)}), "crashed when it was measured again");
   Record elsewhere = again("a", 2, "slower");
   elsewhere.device.name = "another";
-  EXPECT_EQ(against(a, {elsewhere, again("b", 2, "slower")}), "");
+  EXPECT_EQ(reasonRejected(a, {elsewhere, again("b", 2, "slower")}), "");
 }
 
 TEST(Here, TheProcessorIsTheSameForAThreadThatIsPinned) {
-  const Device whole = processorHere("x86-64-v3");
+  const Device whole = thisProcessor("x86-64-v3");
   std::thread([&] {
     cpu_set_t set, one;
     CPU_ZERO(&set);
@@ -123,7 +123,7 @@ TEST(Here, TheProcessorIsTheSameForAThreadThatIsPinned) {
     while (!CPU_ISSET(core, &set)) ++core;
     CPU_SET(core, &one);
     ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
-    EXPECT_EQ(processorHere("x86-64-v3"), whole);
+    EXPECT_EQ(thisProcessor("x86-64-v3"), whole);
   }).join();
 }
 

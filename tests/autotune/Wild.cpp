@@ -31,17 +31,17 @@ WildTest::WildTest() {
 }
 WildTest::~WildTest() { std::filesystem::remove_all(folder_); }
 
-Made WildTest::made(const std::string& entry, double planted) const {
+BuiltCandidate WildTest::made(const std::string& entry, double planted) const {
   std::ifstream file(NORMC_WILD_KERNELS, std::ios::binary);
   const std::string object{std::istreambuf_iterator<char>(file), {}};
   package::Writer writer({{"normc", "test"}});
   package::Kernel kernel = normc::test::layerNorm("forward", kFeatures);
-  kernel.phases = {{entry, "apply", {"segments", "rows"}, 4, 2, 8, "always"}};
+  kernel.phases = {{entry, "apply", {package::kSegments, package::kRows}, 4, 2, 8}};
   kernel.scalars = {{"epsilon", 1e-5}, {"planted", planted}};
   kernel.norm = writer.addNorm("layer_norm", "hash", "norm layer_norm {}\n");
   kernel.blob = writer.addBlob(object, "elf", kernel.isa);
   writer.addKernel(kernel);
-  Made made{folder_ + "/" + entry + ".npk", entry, ""};
+  BuiltCandidate made{folder_ + "/" + entry + ".npk", entry, ""};
   std::ofstream(made.package, std::ios::binary) << writer.bytes();
   return made;
 }
@@ -56,7 +56,13 @@ Landscape WildTest::landscapeOf(const std::vector<std::string>& entries) {
 Setting WildTest::setting() {
   const auto spec = *findNorm("layer_norm");
   Setting setting;
-  setting.task = {"layer_norm:forward@f32[*x24]", spec->structuralHash(), 1, kRows, kFeatures, 1, "warm"};
+  setting.task = {*parseProblemText("layer_norm:forward@f32[*x24]"),
+                  spec->structuralHash(),
+                  1,
+                  kRows,
+                  kFeatures,
+                  1,
+                  "warm"};
   setting.spec = print(*spec);
   setting.device = {"cpu", normc_cpu_isa(), "a processor", {}};
   setting.toolchain = {{"normc", "test"}};
@@ -66,16 +72,16 @@ Setting WildTest::setting() {
   return setting;
 }
 
-LiveLab::Hands WildTest::hands(const Landscape& landscape, Journal* journal) const {
-  LiveLab::Hands hands;
-  hands.make = [this, &landscape](const std::vector<size_t>& points) {
-    std::vector<Made> all;
+LiveLab::Callbacks WildTest::callbacks(const Landscape& landscape, Journal* journal) const {
+  LiveLab::Callbacks callbacks;
+  callbacks.make = [this, &landscape](const std::vector<size_t>& points) {
+    std::vector<BuiltCandidate> all;
     for (const size_t point : points) all.push_back(made(landscape[point].schedule, planted_));
     return all;
   };
-  hands.worker = NORMC_WORKER;
-  hands.journal = journal;
-  return hands;
+  callbacks.worker = NORMC_WORKER;
+  callbacks.journal = journal;
+  return callbacks;
 }
 
 void WildTest::pack(const std::vector<std::string>& entries, const std::vector<int64_t>& rows) {
@@ -87,7 +93,7 @@ void WildTest::pack(const std::vector<std::string>& entries, const std::vector<i
     shipped.setting.task.rows = each;
     for (size_t i = 0; i < entries.size(); ++i) {
       shipped.points.push_back(landscape[i]);
-      Made one = made(entries[i]);
+      BuiltCandidate one = made(entries[i]);
       one.package = entries[i] + ".npk";
       shipped.made.push_back(one);
     }

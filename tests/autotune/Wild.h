@@ -20,12 +20,12 @@ class WildTest : public testing::Test {
   ~WildTest() override;
 
   /// A package of one entry of wild.c. `planted`: what `planted` writes.
-  Made made(const std::string& entry, double planted = 0) const;
+  BuiltCandidate made(const std::string& entry, double planted = 0) const;
   /// Points named after their entries; the first is the default.
   static Landscape landscapeOf(const std::vector<std::string>& entries);
   static Setting setting();
   /// Makes each point's package.
-  LiveLab::Hands hands(const Landscape&, Journal* journal = nullptr) const;
+  LiveLab::Callbacks callbacks(const Landscape&, Journal* journal = nullptr) const;
 
   /// Makes the folder a bundle: a task for each number of rows, with these entries as candidates.
   void pack(const std::vector<std::string>& entries, const std::vector<int64_t>& rows = {kRows});

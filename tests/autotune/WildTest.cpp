@@ -28,7 +28,7 @@ Screened screenOne(LiveLab& lab, size_t point) { return lab.screen({point}).at(0
 TEST_F(Wild, AGoodCandidateIsTimedBesideTheDefault) {
   const Landscape landscape = landscapeOf({"right", "slow"});
   const Setting where = setting();
-  LiveLab lab(landscape, where, hands(landscape), {});
+  LiveLab lab(landscape, where, callbacks(landscape), {});
   EXPECT_EQ(screenOne(lab, 0).status, Status::Ok);
   const Screened slow = screenOne(lab, 1);
   EXPECT_EQ(slow.status, Status::Ok) << slow.reason;
@@ -40,10 +40,10 @@ TEST_F(Wild, TheSameCodeIsTriedOnce) {
   const Landscape landscape = landscapeOf({"right", "slow"});
   const Setting where = setting();
   Journal journal(folder_ + "/db.jsonl");
-  LiveLab::Hands sameCode = hands(landscape, &journal);
+  LiveLab::Callbacks sameCode = callbacks(landscape, &journal);
   sameCode.make = [make = sameCode.make](const std::vector<size_t>& points) {
-    std::vector<Made> all = make(points);
-    for (Made& one : all) one.object = "one";
+    std::vector<BuiltCandidate> all = make(points);
+    for (BuiltCandidate& one : all) one.object = "one";
     return all;
   };
   LiveLab lab(landscape, where, sameCode, {});
@@ -87,7 +87,7 @@ TEST_F(Wild, FiveKindsOfBadCandidatesAreAllRejectedAndTheSearchGoesOn) {
   Setting where = setting();
   where.patience = 2;
   Journal journal(folder_ + "/db.jsonl");
-  LiveLab lab(landscape, where, hands(landscape, &journal), {});
+  LiveLab lab(landscape, where, callbacks(landscape, &journal), {});
   SearchOptions options;
   options.exhaustive = true;
   options.leastRounds = options.mostRounds = 10;
@@ -134,7 +134,7 @@ TEST_F(Wild, OneUlpDecidesAtTheEdgeOfTheTolerance) {
   const Setting where = setting();
   for (const float value : {edge, std::nextafter(edge, INFINITY)}) {
     planted_ = value;
-    LiveLab lab(landscape, where, hands(landscape), {});
+    LiveLab lab(landscape, where, callbacks(landscape), {});
     ASSERT_EQ(screenOne(lab, 0).status, Status::Ok);
     EXPECT_EQ(screenOne(lab, 1).status, value == edge ? Status::Ok : Status::Wrong) << value;
   }
@@ -143,7 +143,7 @@ TEST_F(Wild, OneUlpDecidesAtTheEdgeOfTheTolerance) {
 TEST_F(Wild, ReadingOneElementTooFarEndsTheWorker) {
   const Landscape landscape = landscapeOf({"right", "read_one_beyond"});
   const Setting where = setting();
-  LiveLab lab(landscape, where, hands(landscape), {});
+  LiveLab lab(landscape, where, callbacks(landscape), {});
   ASSERT_EQ(screenOne(lab, 0).status, Status::Ok);
   EXPECT_EQ(screenOne(lab, 1).status, Status::Crashed);
 }
@@ -151,7 +151,7 @@ TEST_F(Wild, ReadingOneElementTooFarEndsTheWorker) {
 TEST_F(Wild, AnswersThatDifferFromRunToRunAreWrong) {
   const Landscape landscape = landscapeOf({"right", "forgetful"});
   const Setting where = setting();
-  LiveLab lab(landscape, where, hands(landscape), {});
+  LiveLab lab(landscape, where, callbacks(landscape), {});
   ASSERT_EQ(screenOne(lab, 0).status, Status::Ok);
   const Screened forgetful = screenOne(lab, 1);
   EXPECT_EQ(forgetful.status, Status::Wrong);
@@ -161,7 +161,7 @@ TEST_F(Wild, AnswersThatDifferFromRunToRunAreWrong) {
 TEST_F(Wild, ADefaultThatIsWrongEndsTheSearch) {
   const Landscape landscape = landscapeOf({"nan_at_the_end", "right"});
   const Setting where = setting();
-  LiveLab lab(landscape, where, hands(landscape), {});
+  LiveLab lab(landscape, where, callbacks(landscape), {});
   const Outcome outcome = search(landscape, lab, {});
   EXPECT_TRUE(contains(outcome.failure, "nan"));
   EXPECT_EQ(outcome.screened.size(), 1u);
@@ -172,12 +172,12 @@ TEST_F(Wild, WhatWasRejectedStaysRejectedInTheNextSession) {
   const Setting where = setting();
   Journal journal(folder_ + "/db.jsonl");
   {
-    LiveLab lab(landscape, where, hands(landscape, &journal), {});
+    LiveLab lab(landscape, where, callbacks(landscape, &journal), {});
     lab.screen({0, 1, 2});
   }
   const auto remembered = rememberedFrom(landscape, readDatabase(journal.path())->records, where);
   ASSERT_EQ(remembered.size(), 3u);
-  LiveLab lab(landscape, where, hands(landscape, &journal), remembered);
+  LiveLab lab(landscape, where, callbacks(landscape, &journal), remembered);
   const auto again = lab.screen({0, 1, 2});
   EXPECT_FALSE(again[0].remembered) << "the default is what others are compared with";
   EXPECT_TRUE(again[1].remembered);
@@ -197,7 +197,7 @@ TEST_F(Wild, ANewerMeasurementTakesARejectionBack) {
   Setting where = setting();
   where.stamp = 2;
   Journal journal(folder_ + "/db.jsonl");
-  LiveLab(landscape, where, hands(landscape, &journal), {}).screen({0, 1});
+  LiveLab(landscape, where, callbacks(landscape, &journal), {}).screen({0, 1});
   Record rejection = readDatabase(journal.path())->records.at(0);
   rejection.schedule = "slow", rejection.status = Status::Crashed, rejection.samples = rejection.reference = {};
   const auto status = [&](int64_t stamp) {
@@ -215,7 +215,7 @@ TEST_F(Wild, ADefaultThatIsGoneEndsTheSearchAndKeepsTheRecords) {
   const Landscape landscape = landscapeOf({"right", "segfault", "slow"});
   const Setting where = setting();
   Journal journal(folder_ + "/db.jsonl");
-  LiveLab lab(landscape, where, hands(landscape, &journal), {});
+  LiveLab lab(landscape, where, callbacks(landscape, &journal), {});
   lab.screen({0, 1});
   std::filesystem::remove(folder_ + "/right.npk");
   try {
@@ -233,7 +233,7 @@ TEST_F(Wild, WhoFailsInARaceIsOutOfItAndTheOthersGoOn) {
   const Landscape landscape = landscapeOf({"right", "crash_when_timed", "slow"});
   const Setting where = setting();
   Journal journal(folder_ + "/db.jsonl");
-  LiveLab lab(landscape, where, hands(landscape, &journal), {});
+  LiveLab lab(landscape, where, callbacks(landscape, &journal), {});
   lab.screen({0});
   const std::vector<Samples> samples = lab.race({0, 1, 2}, 3);
   ASSERT_EQ(samples.size(), 3u);
@@ -251,7 +251,7 @@ TEST_F(Wild, ARaceOfLongRoundsEndsSoonAfterItIsStopped) {
   Setting where = setting();
   where.sampleSeconds = 0.2;
   bool stop = false;
-  LiveLab::Hands stopping = hands(landscape);
+  LiveLab::Callbacks stopping = callbacks(landscape);
   stopping.stop = [&] { return stop; };
   LiveLab lab(landscape, where, stopping, {});
   ASSERT_EQ(screenOne(lab, 0).status, Status::Ok);
@@ -266,7 +266,7 @@ TEST_F(Wild, AWorkerThatCannotBeStartedIsNoCandidatesFault) {
   const Landscape landscape = landscapeOf({"right"});
   const Setting where = setting();
   Journal journal(folder_ + "/db.jsonl");
-  LiveLab::Hands none = hands(landscape, &journal);
+  LiveLab::Callbacks none = callbacks(landscape, &journal);
   none.worker = folder_ + "/no-such-program";
   LiveLab lab(landscape, where, none, {});
   try {
@@ -279,12 +279,14 @@ TEST_F(Wild, AWorkerThatCannotBeStartedIsNoCandidatesFault) {
 }
 
 /// What a lab says of a worker that gives these answers, a line each.
-std::string saidOf(const std::string& folder, LiveLab::Hands hands, const Landscape& landscape, const Setting& where,
-                   const std::string& answers) {
-  hands.worker = folder + "/worker";
-  std::ofstream(hands.worker) << "#!/bin/sh\nwhile read answer; do read request <&3; echo \"$answer\"; done 3<&0 << END\n" << answers << "END\n";
-  std::filesystem::permissions(hands.worker, std::filesystem::perms::owner_all);
-  LiveLab lab(landscape, where, hands, {});
+std::string saidOf(const std::string& folder, LiveLab::Callbacks callbacks, const Landscape& landscape,
+                   const Setting& where, const std::string& answers) {
+  callbacks.worker = folder + "/worker";
+  std::ofstream(callbacks.worker)
+      << "#!/bin/sh\nwhile read answer; do read request <&3; echo \"$answer\"; done 3<&0 << END\n"
+      << answers << "END\n";
+  std::filesystem::permissions(callbacks.worker, std::filesystem::perms::owner_all);
+  LiveLab lab(landscape, where, callbacks, {});
   try {
     return lab.screen({0}).at(0).reason;
   } catch (const std::runtime_error& error) {
@@ -298,7 +300,9 @@ TEST_F(Wild, AWorkerOfAnotherVersionIsNoCandidatesFault) {
   const auto another = [&](const std::string& request, const std::string& answer) {
     return folder_ + "/worker is of another version of normc: to `" + request + "` it answered " + answer + "; install both from one build";
   };
-  const auto said = [&](const std::string& answers) { return saidOf(folder_, hands(landscape, &journal), landscape, setting(), answers); };
+  const auto said = [&](const std::string& answers) {
+    return saidOf(folder_, callbacks(landscape, &journal), landscape, setting(), answers);
+  };
   EXPECT_EQ(said("{}\n"), another("task", "{}"));
   EXPECT_EQ(said("{\"protocol\":0}\n"), another("task", "{\"protocol\":0}"));
   EXPECT_EQ(said("{\"error\":7}\n"), another("task", "{\"error\":7}"));
@@ -312,8 +316,10 @@ TEST_F(Wild, AWorkerOfAnotherVersionIsNoCandidatesFault) {
 TEST_F(Wild, APathThatIsNotUtf8IsSaid) {
   const Landscape landscape = landscapeOf({"right"});
   const Setting where = setting();
-  LiveLab::Hands odd = hands(landscape);
-  odd.make = [](const std::vector<size_t>&) { return std::vector<Made>{{"/tmp/\xff/0.npk", "object"}}; };
+  LiveLab::Callbacks odd = callbacks(landscape);
+  odd.make = [](const std::vector<size_t>&) {
+    return std::vector<BuiltCandidate>{{"/tmp/\xff/0.npk", "object"}};
+  };
   LiveLab lab(landscape, where, odd, {});
   try {
     lab.screen({0});

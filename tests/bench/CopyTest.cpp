@@ -51,7 +51,7 @@ TEST(BenchTensors, HoldNoSubnormalsAndLookNormal) {
   const Tensors tensors(DType::F32, {1, 100, 100}, true);
   double sum = 0, squares = 0;
   for (int i = 0; i < 10000; ++i) {
-    const float value = static_cast<const float*>(tensors.x.data())[i];
+    const float value = static_cast<const float*>(tensors[kX])[i];
     ASSERT_TRUE(value == 0 || std::abs(value) > 1e-6f);
     sum += value, squares += value * value;
   }

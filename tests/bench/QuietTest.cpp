@@ -4,14 +4,14 @@
 #include <limits>
 #include <vector>
 
-#include "autotune/measure/Quiet.h"
+#include "autotune/measure/QuietCoreSampler.h"
 
 namespace normc::measure {
 namespace {
 
 constexpr Loops kAlone{4e-6, 2e-6}, kSharedCore{4e-6, 4e-6}, kSlowClock{5e-6, 2.1e-6};
 
-/// Loops as they are told, the last for ever; the fifty that a Quiet starts with are alone.
+/// Loops as they are told, the last for ever; the fifty that a QuietCoreSampler starts with are alone.
 class Told {
  public:
   explicit Told(std::vector<Loops> later) : later_(std::move(later)) {}
@@ -32,28 +32,28 @@ auto counted(int& taken) {
 }
 
 TEST(Quiet, WhoComputesOnTheOtherThreadOfOurCoreDisturbsThoughTheClockIsTheSame) {
-  EXPECT_FALSE(Quiet::isDisturbed(kAlone, kAlone, kAlone));
-  EXPECT_TRUE(Quiet::isDisturbed(kSharedCore, kAlone, kAlone));
-  EXPECT_TRUE(Quiet::isDisturbed(kAlone, kSharedCore, kAlone));
+  EXPECT_FALSE(QuietCoreSampler::isDisturbed(kAlone, kAlone, kAlone));
+  EXPECT_TRUE(QuietCoreSampler::isDisturbed(kSharedCore, kAlone, kAlone));
+  EXPECT_TRUE(QuietCoreSampler::isDisturbed(kAlone, kSharedCore, kAlone));
 }
 
 TEST(Quiet, ASlowerClockDisturbsThoughTheUnitsAreOurs) {
-  EXPECT_TRUE(Quiet::isDisturbed(kAlone, kSlowClock, kAlone));
+  EXPECT_TRUE(QuietCoreSampler::isDisturbed(kAlone, kSlowClock, kAlone));
 }
 
 TEST(Quiet, AnInterruptionDisturbs) {
   Loops later = kAlone;
   later.interruptions = 1;
-  EXPECT_TRUE(Quiet::isDisturbed(kAlone, later, kAlone));
+  EXPECT_TRUE(QuietCoreSampler::isDisturbed(kAlone, later, kAlone));
 }
 
 TEST(Quiet, WhereACoreIsAlwaysSharedThatIsHowFastItIs) {
-  EXPECT_FALSE(Quiet::isDisturbed(kSharedCore, kSharedCore, kSharedCore));
+  EXPECT_FALSE(QuietCoreSampler::isDisturbed(kSharedCore, kSharedCore, kSharedCore));
 }
 
 TEST(Quiet, TakesASampleAgainWhenTheNeighbourIsGone) {
   int taken = 0;
-  Quiet quiet(1, {}, Told({kAlone, kSharedCore, kSharedCore, kSharedCore, kAlone}));
+  QuietCoreSampler quiet(1, {}, Told({kAlone, kSharedCore, kSharedCore, kSharedCore, kAlone}));
   EXPECT_EQ(quiet.sample(counted(taken)), 2) << "busy after the first sample and twice while waiting";
   EXPECT_EQ(quiet.disturbed(), 1);
   EXPECT_LT(quiet.patience(), 1);
@@ -63,13 +63,13 @@ TEST(Quiet, TakesASampleAgainWhenTheNeighbourIsGone) {
 
 TEST(Quiet, WithoutPatienceAnySampleCounts) {
   int taken = 0;
-  Quiet quiet(0, {}, Told({kSharedCore}));
+  QuietCoreSampler quiet(0, {}, Told({kSharedCore}));
   EXPECT_EQ(quiet.sample(counted(taken)), 1);
 }
 
 TEST(Quiet, PatienceEnds) {
   int taken = 0;
-  Quiet quiet(0.02, {}, Told({kSharedCore}));
+  QuietCoreSampler quiet(0.02, {}, Told({kSharedCore}));
   quiet.sample(counted(taken));
   EXPECT_LE(quiet.patience(), 0);
   const int then = taken;
@@ -79,7 +79,7 @@ TEST(Quiet, PatienceEnds) {
 
 TEST(Quiet, KnowsFromAnotherProcessHowFastTheLoopsCanBe) {
   int taken = 0;
-  Quiet quiet(1e-3, {kAlone.waiting / 2, kAlone.filling / 2}, Told({kAlone}));
+  QuietCoreSampler quiet(1e-3, {kAlone.waiting / 2, kAlone.filling / 2}, Told({kAlone}));
   quiet.sample(counted(taken));
   EXPECT_GE(quiet.disturbed(), 1) << "half as fast as was seen elsewhere";
   EXPECT_EQ(quiet.best().filling, kAlone.filling / 2);

@@ -40,7 +40,8 @@ class CudaRun : public CommandTest {
     driver_ = llvm::cantFail(emulator::EmulatedDriver::open(NORMC_FAKE_CUDA, 9, 0));
     const Problem problem = *parseProblem(text, findNorm);
     const auto target = llvm::cantFail(codegen::findTarget("sm_80"));
-    const auto schedule = llvm::cantFail(codegen::cuda::parseSchedule(target->defaults(problem)[0].schedule));
+    const auto schedule =
+        llvm::cantFail(codegen::cuda::parseSchedule(target->bind(problem)->defaults()[0].schedule));
     std::optional<emulator::Program> program;
     codegen::cuda::CompileOptions options{.assemble = false};
     options.observe = [&](const llvm::Module& ir) {
@@ -84,7 +85,7 @@ TEST_F(CudaRun, NormalizesTwoRowsByHand) {
   EXPECT_FLOAT_EQ(y[1], -first);
   EXPECT_FLOAT_EQ(y[2], -second);
   EXPECT_FLOAT_EQ(y[3], second);
-  EXPECT_EQ(driver_->takeLaunches().size(), planned.kernel().at("phases").size());
+  EXPECT_EQ(driver_->takeLaunches().size(), planned.kernel().phases.size());
 }
 
 TEST_F(CudaRun, BringsStateAndSavedStatisticsBack) {

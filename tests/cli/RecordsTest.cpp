@@ -3,7 +3,7 @@
 #include <set>
 
 #include "autotune/records/Record.h"
-#include "autotune/tune/Here.h"
+#include "autotune/tune/ThisDevice.h"
 #include "dsl/Library.h"
 #include "llvm/Config/llvm-config.h"
 #include "runtime/normc.h"
@@ -22,8 +22,8 @@ class RecordsVerb : public CommandTest {
   tune::Record choice(int64_t rows, const std::string& schedule = kSchedule) const {
     tune::Record r;
     r.kind = "choice";
-    r.task = {kProblem, hash(), 1, rows, 64, 1, "warm"};
-    r.device = tune::processorHere(normc_cpu_isa());
+    r.task = {*parseProblemText(kProblem), hash(), 1, rows, 64, 1, "warm"};
+    r.device = tune::thisProcessor(normc_cpu_isa());
     r.toolchain = {{"normc", normc_version()}, {"llvm", LLVM_VERSION_STRING}};
     r.generator = "mlir", r.schedule = schedule, r.stage = "race", r.trials = 22;
     r.samples = {1e-6}, r.reference = {2e-6}, r.session = "s", r.number = rows;
@@ -72,7 +72,7 @@ TEST_F(RecordsVerb, RunsOfOtherLengthsGetKernelsApart) {
   const std::string whole = "resident,vector=4,rows=2,unroll=1,tile=4,grain=32,stream=0", inOrder = "streamed,vector=4,rows=1,unroll=1,tile=4,grain=1024,stream=0";
   const auto tuned = [&](int64_t segments, int64_t rows, const std::string& schedule) {
     tune::Record r = choice(rows, schedule);
-    r.task.problem = problem, r.task.norm = (*findNorm("batch_norm"))->structuralHash();
+    r.task.problem = *parseProblemText(problem), r.task.norm = (*findNorm("batch_norm"))->structuralHash();
     r.task.segments = segments, r.task.features = 8;
     return r;
   };
@@ -287,7 +287,7 @@ TEST_F(RecordsVerb, VerifyFindsANormOfAFileByItsHash) {
   write("mine.norm", ownNorm("none"));
   write("changed.norm", ownNorm("current"));
   tune::Record own = choice(32);
-  own.task.problem = "mine:forward@f32[*x64]";
+  own.task.problem = *parseProblemText("mine:forward@f32[*x64]");
   own.task.norm = (*readNorms(read("mine.norm"), "mine.norm")).at(0)->structuralHash();
   const std::string hash = own.task.norm.substr(0, 8);
   const auto verdict = [&](std::vector<std::string> more) {

@@ -11,7 +11,7 @@ namespace {
 /// A task whose default stayed, as the report sees it.
 Tuned tied(bool patient) {
   Tuned tuned{.landscape = tune::Landscape({{"mlir", "streamed", 1, {0}}}, 0), .defaultSamples = {1e-5, 1e-5}};
-  tuned.task.problem = "layer_norm:forward@f32[*x768]";
+  tuned.task.problem = *parseProblemText("layer_norm:forward@f32[*x768]");
   tuned.outcome.decision.tie = true;
   tuned.disturbed = 7, tuned.patient = patient;
   return tuned;
@@ -33,7 +33,8 @@ TEST(TuneReport, SaysWhenSamplesWereTakenOnASharedCore) {
 
 TEST(TuneReport, SaysHowToReproduceWhatWasRejected) {
   Tuned tuned = tied(true);
-  tuned.task.problem = "mine:forward@f32[*x*x768]", tuned.task.segments = 8, tuned.task.rows = 4, tuned.task.policy = "cold";
+  tuned.task.problem = *parseProblemText("mine:forward@f32[*x*x768]"), tuned.task.segments = 8,
+  tuned.task.rows = 4, tuned.task.policy = "cold";
   tuned.norms = "'my norm.norm' ", tuned.place = " --target 'sm_90' --device 'cuda:1' --cuda-library './libcuda.so'";
   tuned.outcome.screened = {{.point = 0, .status = tune::Status::Wrong, .reason = "y[0] is wrong"}};
   std::ostringstream results, talk;

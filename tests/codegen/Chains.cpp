@@ -276,7 +276,7 @@ std::vector<Chains> chainsOf(const Problem& problem, const cpu::Schedule& schedu
   kernel->setScheduleAttr(schedule.attribute(&context));
   if (schedule.stream) {
     SmallVector<Attribute> numbers(kernel->getNumbers().begin(), kernel->getNumbers().end());
-    for (StringRef number : {largeNumber(), streamNumber()})
+    for (std::string_view number : kThresholds)
       numbers.push_back(StringAttr::get(&context, number));
     kernel->setNumbersAttr(ArrayAttr::get(&context, numbers));
   }

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "codegen/targets/cpu/Compile.h"
-#include "dsl/Fields.h"
+#include "dsl/StateFields.h"
 
 namespace normc::codegen {
 

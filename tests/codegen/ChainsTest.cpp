@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "autotune/space/Space.h"
+#include "autotune/candidates/Space.h"
 #include "runtime/abi/Sums.h"
 #include "tests/codegen/Chains.h"
 #include "tests/codegen/Support.h"
@@ -37,7 +37,7 @@ TEST_P(SpacesOfSchedules, HaveShortChains) {
   std::set<std::string> seen;
   for (const char* set : {"x86-64-v3", "x86-64-v4"}) {
     const cpu::Isa isa = isaOf(set);
-    const Load load{problem.segmented ? 64 : 1, 3136, problem.features.value_or(1), 2};
+    const Workload load{problem.segmented ? 64 : 1, 3136, problem.features.value_or(1), 2};
     auto landscape = tune::landscapeOf({llvm::cantFail(findTarget(set))}, problem, load);
     ASSERT_TRUE(landscape) << text(landscape.errors());
     for (size_t i = 0; i < landscape->size(); ++i) {

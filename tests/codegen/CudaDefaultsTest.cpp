@@ -33,14 +33,16 @@ TEST_P(CudaDefaults, AreLegalOrTheTargetSaysWhyNot) {
           }
           for (const TargetPtr& target : targets) {
             SCOPED_TRACE(problem->text() + " " + target->name().str());
-            auto candidates = target->defaults(*problem);
-            EXPECT_EQ(candidates.empty(), target->whyNot(*problem).has_value());
+            auto candidates = target->bind(*problem)->defaults();
+            EXPECT_EQ(candidates.empty(), target->bind(*problem)->whyIllegal().has_value());
             for (const Candidate& candidate : candidates) {
-              auto why = target->whyIllegal(*problem, candidate.schedule);
+              auto why = target->bind(*problem)->whyIllegal(candidate.schedule);
               EXPECT_FALSE(why) << candidate.schedule << ": " << *why;
-              EXPECT_EQ(llvm::cantFail(target->canonical(candidate.schedule)), candidate.schedule);
+              EXPECT_EQ(llvm::cantFail(target->bind(*problem, candidate.schedule))->text(),
+                        candidate.schedule);
             }
-            EXPECT_FALSE(candidates.empty()) << target->whyNot(*problem).value_or("no reason given");
+            EXPECT_FALSE(candidates.empty())
+                << target->bind(*problem)->whyIllegal().value_or("no reason given");
             ++served;
           }
         }
@@ -126,7 +128,8 @@ TEST(CudaSchedule, DefaultTasksFillTheDeviceWithTheirClusters) {
 TEST(CudaSchedule, WholeColumnsAreOfferedForFewRowsWhereTheySaveLaunches) {
   auto limits = [](const char* problem, const char* arch = "sm_90") {
     std::vector<int64_t> rows;
-    for (const Candidate& c : llvm::cantFail(findTarget(arch))->defaults(problemOf(problem))) rows.push_back(c.limits.rowsMax.value_or(0));
+    for (const Candidate& c : llvm::cantFail(findTarget(arch))->bind(problemOf(problem))->defaults())
+      rows.push_back(c.limits.rowsMax.value_or(0));
     return rows;
   };
   using Rows = std::vector<int64_t>;
@@ -154,19 +157,21 @@ TEST(CudaSchedule, UnalignedIsTheSameRunOneByOne) {
 
 TEST(CudaSchedule, AlikeIsTheSameRunOfFewerRowsAtOnce) {
   const Schedule s{.strategy = Strategy::Streamed, .threads = 256, .team = 32, .vector = 4, .tile = 1, .rows = 4, .chunks = 9, .blocks = 2};
-  EXPECT_EQ(alike(s, 1).text(), "streamed,threads=256,team=32,vector=4,tile=1,rows=3,chunks=9,blocks=2,prefetch=0,cluster=1,hints=0,hold=0,grid=1,shared=0");
+  EXPECT_EQ(congruent(s, 1).text(),
+            "streamed,threads=256,team=32,vector=4,tile=1,rows=3,chunks=9,blocks=2,prefetch=0,cluster=1,"
+            "hints=0,hold=0,grid=1,shared=0");
   Schedule row = s;
-  row.rows = 2, row.prefetch = 1, row.blocks = 4;
-  EXPECT_EQ(alike(row, 2).rows, 2);
+  row.rows = 2, row.prefetch = Prefetch::fromKnob(1), row.blocks = 4;
+  EXPECT_EQ(congruent(row, 2).rows, 2);
   row.rows = 3, row.vector = 8;
-  EXPECT_EQ(alike(row, 1).rows, 3);
-  EXPECT_EQ(alike(row, 2).rows, 2) << "their sums take registers, too";
-  EXPECT_EQ(alike(row, 3).rows, 3);
-  EXPECT_EQ(alike(row, 3).blocks, 1) << "so does a head";
-  EXPECT_EQ(alike(row, 2).prefetch, 1) << "the next row's ends are read ahead, too";
-  EXPECT_EQ(alike(row, 2).blocks, 3);
-  row.prefetch = 3;
-  EXPECT_EQ(alike(row, 2).prefetch, 0) << "copies are of whole runs";
+  EXPECT_EQ(congruent(row, 1).rows, 3);
+  EXPECT_EQ(congruent(row, 2).rows, 2) << "their sums take registers, too";
+  EXPECT_EQ(congruent(row, 3).rows, 3);
+  EXPECT_EQ(congruent(row, 3).blocks, 1) << "so does a head";
+  EXPECT_EQ(congruent(row, 2).prefetch.knob(), 1) << "the next row's ends are read ahead, too";
+  EXPECT_EQ(congruent(row, 2).blocks, 3);
+  row.prefetch = Prefetch::fromKnob(3);
+  EXPECT_EQ(congruent(row, 2).prefetch.knob(), 0) << "copies are of whole runs";
 }
 
 TEST(CudaSchedule, StreamsOfOddRowsKeepTheirWideAccesses) {
@@ -179,7 +184,15 @@ TEST(CudaSchedule, StreamsOfOddRowsKeepTheirWideAccesses) {
 }
 
 TEST(CudaSchedule, PeeledIsTheSameRunInTheSameAccesses) {
-  const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 32, .vector = 8, .tile = 4, .rows = 2, .chunks = 9, .blocks = 4, .prefetch = 1};
+  const Schedule s{.strategy = Strategy::Resident,
+                   .threads = 128,
+                   .team = 32,
+                   .vector = 8,
+                   .tile = 4,
+                   .rows = 2,
+                   .chunks = 9,
+                   .blocks = 4,
+                   .prefetch = Prefetch::fromKnob(1)};
   EXPECT_EQ(peeled(s).text(), "resident,threads=128,team=32,vector=8,tile=4,rows=2,chunks=9,blocks=3,prefetch=0,cluster=1,hints=0,hold=0,grid=1,shared=0");
   Schedule longer{.strategy = Strategy::Resident, .threads = 256, .team = 256, .vector = 4, .tile = 6, .rows = 1, .blocks = 3};
   EXPECT_EQ(peeled(longer).blocks, 1) << "144 registers of a thread";
@@ -213,15 +226,16 @@ TEST(CudaSchedule, HasAFallbackWhereItCountsOnWhatNotEveryDeviceHas) {
   auto fallback = [](const char* text, const char* schedule = "") {
     const TargetPtr target = llvm::cantFail(findTarget("sm_90"));
     const Problem problem = problemOf(text);
-    const std::string first = *schedule ? llvm::cantFail(target->canonical(schedule)) : target->defaults(problem)[0].schedule;
-    const auto plain = target->fallback(problem, first);
+    const std::string first = *schedule ? llvm::cantFail(target->bind(problem, schedule))->text()
+                                        : target->bind(problem)->defaults()[0].schedule;
+    const auto plain = llvm::cantFail(target->bind(problem, first))->fallback();
     if (plain) {
-      EXPECT_EQ(target->whyIllegal(problem, *plain).value_or(""), "") << text;
+      EXPECT_EQ(target->bind(problem)->whyIllegal(*plain).value_or(""), "") << text;
       const Schedule s = llvm::cantFail(parseSchedule(*plain));
       EXPECT_EQ(s.cluster * s.grid, 1) << text;
       Arch least = archOf("sm_90");
       least.sharedBytes = kLeastShared;
-      EXPECT_EQ(whyIllegal(formOf(problem, s.strategy), s, least).value_or(""), "") << text;
+      EXPECT_EQ(whyIllegal(traitsOf(problem, s.strategy), s, least).value_or(""), "") << text;
     }
     return plain.has_value();
   };
@@ -292,9 +306,9 @@ TEST(CudaArch, PlansForOthersLikeTheNearestItHasLookedAt) {
     auto target = llvm::cantFail(findTarget(name));
     for (const char* text : {"layer_norm:backward@bf16[*x4096]", "batch_norm:forward@f32[*x1024]"}) {
       const Problem problem = problemOf(text);
-      auto candidates = target->defaults(problem);
+      auto candidates = target->bind(problem)->defaults();
       ASSERT_FALSE(candidates.empty()) << name << " " << text;
-      auto ptx = target->emit(problem, candidates[0].schedule, "ptx");
+      auto ptx = llvm::cantFail(target->bind(problem, candidates[0].schedule))->emit("ptx");
       ASSERT_TRUE(bool(ptx)) << llvm::toString(ptx.takeError());
       EXPECT_NE(ptx->find(".target " + std::string(name)), std::string::npos);
     }
@@ -312,7 +326,8 @@ TEST(CudaArch, IsMadePtxForWhicheverLlvmKnows) {
     }
     known.push_back(number);
     const Problem problem = problemOf("rms_norm:forward@f32[*x64]");
-    auto ptx = (*target)->emit(problem, (*target)->defaults(problem)[0].schedule, "ptx");
+    auto ptx = llvm::cantFail((*target)->bind(problem, (*target)->bind(problem)->defaults()[0].schedule))
+                   ->emit("ptx");
     ASSERT_TRUE(bool(ptx)) << name << ": " << llvm::toString(ptx.takeError());
     EXPECT_NE(ptx->find(".target " + name), std::string::npos) << name;
     const char* const version = number == 88 || number == 110 ? ".version 9.0" : number > 90 ? ".version 8.8" : ".version 7.8";

@@ -1,4 +1,4 @@
-// What becomes of a kernel when ptxas cannot do its part: PTX, and a note that says why.
+// Kernels without a working ptxas: PTX, and a note that says why.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -17,7 +17,7 @@ std::string parseError(llvm::StringRef text) {
 template <typename Change>
 std::string reason(const char* problem, Schedule s, Change change, const char* arch = "sm_90") {
   change(s);
-  return whyIllegal(formOf(problemOf(problem), s.strategy), s, archOf(arch)).value_or("");
+  return whyIllegal(traitsOf(problemOf(problem), s.strategy), s, archOf(arch)).value_or("");
 }
 
 /// A warp for a row of LayerNorm.
@@ -39,8 +39,20 @@ std::string reasonOfStream(Change change, const char* problem = "batch_norm:forw
 //===-- Text ----------------------------------------------------------------------===//
 
 TEST(CudaSchedule, PrintsEveryKnob) {
-  Schedule s{.strategy = Strategy::Resident, .threads = 96, .team = 16, .vector = 8, .tile = 3, .rows = 2, .chunks = 7, .blocks = 4,
-             .prefetch = 1, .cluster = 8, .hints = 1, .hold = 5, .grid = 6, .shared = 7};
+  Schedule s{.strategy = Strategy::Resident,
+             .threads = 96,
+             .team = 16,
+             .vector = 8,
+             .tile = 3,
+             .rows = 2,
+             .chunks = 7,
+             .blocks = 4,
+             .prefetch = Prefetch::fromKnob(1),
+             .cluster = 8,
+             .hints = true,
+             .hold = 5,
+             .grid = 6,
+             .shared = 7};
   EXPECT_EQ(s.text(), "resident,threads=96,team=16,vector=8,tile=3,rows=2,chunks=7,blocks=4,prefetch=1,cluster=8,hints=1,hold=5,grid=6,shared=7");
   EXPECT_TRUE(llvm::StringRef(Schedule().text()).starts_with("streamed,threads="));
 }
@@ -48,7 +60,11 @@ TEST(CudaSchedule, PrintsEveryKnob) {
 TEST(CudaSchedule, ParsesWhatItPrints) {
   for (Strategy strategy : {Strategy::Streamed, Strategy::Resident})
     for (int64_t knob : {0, 1, 2, 8, 1 << 20}) {
-      Schedule s{strategy, 32 + knob, knob + 1, knob + 2, knob, knob + 4, knob + 5, 3 * knob, knob / 2, knob + 6, knob % 3, knob % 5, knob + 3, knob % 7};
+      Schedule s{strategy, 32 + knob,     knob + 1,
+                 knob + 2, knob,          knob + 4,
+                 knob + 5, 3 * knob,      Prefetch::fromKnob(knob / 2),
+                 knob + 6, knob % 2 != 0, knob % 5,
+                 knob + 3, knob % 7};
       auto again = parseSchedule(s.text());
       ASSERT_TRUE(bool(again)) << s.text();
       EXPECT_EQ(*again, s) << again->text();
@@ -166,44 +182,59 @@ TEST(CudaSchedule, RefusesVectorsOfGroupsThatMayBeginAnywhere) {
 }
 
 TEST(CudaSchedule, RefusesToReadAheadWhatItDoesNotKeep) {
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 1; }), "");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = Prefetch::fromKnob(1); }), "");
   for (int64_t prefetch : {-1, 8})
-    EXPECT_EQ(reasonOfRow([&](Schedule& s) { s.prefetch = prefetch; }),
+    EXPECT_EQ(reasonOfRow([&](Schedule& s) { s.prefetch = Prefetch::fromKnob(prefetch); }),
               "prefetch = " + std::to_string(prefetch) +
-                  "; legal: 0, 1 (to registers), 2 to 4 (to shared memory, that many steps ahead and one), or 5 to 7 (the same in bulk)");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 1, s.tile = 0, s.team = s.threads; }),
-            "prefetch = 1, but no run of this kernel stays in registers; legal: 0");
-  EXPECT_EQ(reasonOfStream([](Schedule& s) { s.prefetch = 1; }),
+                  "; legal: 0, 1 (to registers), 2 to 4 (to shared memory, that many steps ahead and one), "
+                  "or 5 to 7 (the same in bulk)");
+  EXPECT_EQ(
+      reasonOfRow([](Schedule& s) { s.prefetch = Prefetch::fromKnob(1), s.tile = 0, s.team = s.threads; }),
+      "prefetch = 1, but no run of this kernel stays in registers; legal: 0");
+  EXPECT_EQ(reasonOfStream([](Schedule& s) { s.prefetch = Prefetch::fromKnob(1); }),
             "prefetch = 1, but no run of this kernel stays in registers; legal: 0");
 }
 
 TEST(CudaSchedule, RefusesToCopyAheadWhatIsNotCopiedIn16Bytes) {
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 2; }), "");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 2; }, "layer_norm:forward@f32[*x256]", "sm_80"), "");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 2, s.vector = 2, s.tile = 4; }),
-            "prefetch = 2 copies to shared memory 16 bytes at a time, and vector = 2 makes accesses of 8; legal: vector = 4, or "
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = Prefetch::fromKnob(2); }), "");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = Prefetch::fromKnob(2); },
+                        "layer_norm:forward@f32[*x256]", "sm_80"),
+            "");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = Prefetch::fromKnob(2), s.vector = 2, s.tile = 4; }),
+            "prefetch = 2 copies to shared memory 16 bytes at a time, and vector = 2 makes accesses of 8; "
+            "legal: vector = 4, or "
             "prefetch = 0 or 1");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 3, s.vector = 8, s.tile = 1; }, "layer_norm:forward@f32[*x256]", "sm_100"),
-            "prefetch = 3 copies to shared memory 16 bytes at a time, and vector = 8 makes accesses of 32; legal: vector = 4, or "
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = Prefetch::fromKnob(3), s.vector = 8, s.tile = 1; },
+                        "layer_norm:forward@f32[*x256]", "sm_100"),
+            "prefetch = 3 copies to shared memory 16 bytes at a time, and vector = 8 makes accesses of 32; "
+            "legal: vector = 4, or "
             "prefetch = 0 or 1");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 2; }, "layer_norm:forward@f32[*x254]"),
-            "prefetch = 2 copies to shared memory from multiples of 16 bytes, and runs of 254 elements begin elsewhere; legal: 0 or 1");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 2, s.tile = 0, s.team = s.threads; }),
-            "prefetch = 2, but no run of this kernel stays in registers; legal: 0");
+  EXPECT_EQ(
+      reasonOfRow([](Schedule& s) { s.prefetch = Prefetch::fromKnob(2); }, "layer_norm:forward@f32[*x254]"),
+      "prefetch = 2 copies to shared memory from multiples of 16 bytes, and runs of 254 elements begin "
+      "elsewhere; legal: 0 or 1");
+  EXPECT_EQ(
+      reasonOfRow([](Schedule& s) { s.prefetch = Prefetch::fromKnob(2), s.tile = 0, s.team = s.threads; }),
+      "prefetch = 2, but no run of this kernel stays in registers; legal: 0");
 }
 
 TEST(CudaSchedule, RefusesBulkCopiesThatThereAreNot) {
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 6; }), "");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 5; }, "layer_norm:forward@f32[*x256]", "sm_80"),
-            "prefetch = 5 copies to shared memory in bulk, and sm_80 has no bulk copies, sm_90 is the first; legal: 0 to 4");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = 5, s.team = 16, s.tile = 4; }),
-            "prefetch = 5 copies to shared memory in bulk, a piece for a team of at least a warp, which has a row alone; here team = 16 "
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = Prefetch::fromKnob(6); }), "");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = Prefetch::fromKnob(5); },
+                        "layer_norm:forward@f32[*x256]", "sm_80"),
+            "prefetch = 5 copies to shared memory in bulk, and sm_80 has no bulk copies, sm_90 is the first; "
+            "legal: 0 to 4");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = Prefetch::fromKnob(5), s.team = 16, s.tile = 4; }),
+            "prefetch = 5 copies to shared memory in bulk, a piece for a team of at least a warp, which has "
+            "a row alone; here team = 16 "
             "has one of 1 groups of it; legal: 0 to 4");
 }
 
 TEST(CudaSchedule, RefusesToCopyAheadMoreThanABlockHolds) {
   const auto ahead = [](int64_t prefetch, int64_t blocks) {
-    return [=](Schedule& s) { s.threads = s.team = 512, s.tile = 4, s.prefetch = prefetch, s.blocks = blocks; };
+    return [=](Schedule& s) {
+      s.threads = s.team = 512, s.tile = 4, s.prefetch = Prefetch::fromKnob(prefetch), s.blocks = blocks;
+    };
   };
   const char* const problem = "layer_norm:forward@f32[*x8192]";
   EXPECT_EQ(reasonOfRow(ahead(4, 1), problem), "");
@@ -218,7 +249,9 @@ TEST(CudaSchedule, RefusesToCopyAheadMoreThanABlockHolds) {
 
 TEST(CudaSchedule, CopiesAheadAreNoRegisters) {
   const auto backward = [](int64_t prefetch) {
-    return [=](Schedule& s) { s.threads = s.team = 128, s.tile = 8, s.prefetch = prefetch, s.blocks = 2; };
+    return [=](Schedule& s) {
+      s.threads = s.team = 128, s.tile = 8, s.prefetch = Prefetch::fromKnob(prefetch), s.blocks = 2;
+    };
   };
   EXPECT_NE(reasonOfRow(backward(1), "layer_norm:backward@f32[*x4096]"), "");
   EXPECT_EQ(reasonOfRow(backward(2), "layer_norm:backward@f32[*x4096]"), "");
@@ -248,7 +281,10 @@ TEST(CudaSchedule, RefusesToShareWhatHasNoRestOfARun) {
 
 TEST(CudaSchedule, RefusesToShareMoreThanABlockHas) {
   const auto rest = [](int64_t tile, int64_t shared, int64_t prefetch = 0) {
-    return [=](Schedule& s) { s.threads = s.team = 512, s.tile = tile, s.shared = shared, s.blocks = 1, s.prefetch = prefetch; };
+    return [=](Schedule& s) {
+      s.threads = s.team = 512, s.tile = tile, s.shared = shared, s.blocks = 1,
+      s.prefetch = Prefetch::fromKnob(prefetch);
+    };
   };
   const char *const forward = "layer_norm:forward@f32[*x65536]", *const backward = "layer_norm:backward@f32[*x16384]";
   EXPECT_EQ(reasonOfRow(rest(4, 28), forward), "") << "229376 of 232448 bytes";
@@ -270,16 +306,19 @@ TEST(CudaSchedule, RefusesToShareMoreThanABlockHas) {
 
 TEST(CudaSchedule, RefusesToShareRowsThatMayNotBeRead) {
   const Problem problem = problemOf("power_norm_released:forward@f32[*x256]{heads=4}");
-  const Form form = formOf(problem, Strategy::Streamed);
-  EXPECT_TRUE(form.maybe);
+  const KernelTraits traits = traitsOf(problem, Strategy::Streamed);
+  EXPECT_TRUE(traits.conditional);
   const Schedule s{.strategy = Strategy::Streamed, .threads = 64, .team = 4, .vector = 4, .tile = 2, .rows = 1, .chunks = 3, .shared = 2};
-  EXPECT_EQ(whyIllegal(form, s, archOf("sm_90")).value_or(""), "shared = 2, but whether rows of this kernel are read is known when it runs; legal: 0");
+  EXPECT_EQ(whyIllegal(traits, s, archOf("sm_90")).value_or(""),
+            "shared = 2, but whether rows of this kernel are read is known when it runs; legal: 0");
 }
 
 TEST(CudaSchedule, RefusesHintsThatAreNone) {
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.hints = 1; }), "");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.hints = 2; }), "hints = 2; legal: 0 or 1");
-  EXPECT_EQ(reasonOfStream([](Schedule& s) { s.hints = -1; }), "hints = -1; legal: 0 or 1");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.hints = true; }), "");
+  for (const char* text : {"resident,hints=2", "streamed,hints=-1"})
+    EXPECT_EQ(llvm::toString(parseSchedule(text).takeError()),
+              "schedule '" + std::string(text) + "': hints = " + (text + std::string(text).find('=') + 1) +
+                  "; legal: 0 or 1");
 }
 
 TEST(CudaSchedule, RefusesATileWhereOneThreadHasOneColumn) {
@@ -471,8 +510,9 @@ TEST(CudaSchedule, RefusesDoubles) {
             "statistics in f64; a CUDA kernel computes them in f32, so the data is f32, bf16 or f16");
   auto target = llvm::cantFail(findTarget("sm_90"));
   const Problem problem = problemOf("layer_norm:forward@f64[*x256]");
-  EXPECT_TRUE(target->defaults(problem).empty());
-  EXPECT_EQ(target->whyNot(problem), "statistics in f64; a CUDA kernel computes them in f32, so the data is f32, bf16 or f16");
+  EXPECT_TRUE(target->bind(problem)->defaults().empty());
+  EXPECT_EQ(target->bind(problem)->whyIllegal(),
+            "statistics in f64; a CUDA kernel computes them in f32, so the data is f32, bf16 or f16");
 }
 
 TEST(CudaSchedule, CompilationPassesTheReasonOn) {

@@ -1,4 +1,4 @@
-// What must be true of the PTX and of the machine code of every default schedule:
+// Properties of the PTX and the machine code of every default schedule:
 // nothing spills, nothing lives in local memory, every sweep moves whole accesses.
 #include <regex>
 #include <set>
@@ -94,7 +94,7 @@ void forKernels(const Case& c, Check check) {
     ASSERT_TRUE(problem) << c.norm.name;
     if (!c.features) problem->features.reset();
     if (!checkProblem(*problem)) continue;
-    for (const Candidate& candidate : llvm::cantFail(findTarget(c.arch))->defaults(*problem)) {
+    for (const Candidate& candidate : llvm::cantFail(findTarget(c.arch))->bind(*problem)->defaults()) {
       const auto schedule = llvm::cantFail(cuda::parseSchedule(candidate.schedule));
       SCOPED_TRACE(problem->text() + " " + schedule.text() + " " + c.arch);
       auto kernel = compileKernel(*problem, schedule, arch, "k", {.assemble = false});
@@ -132,7 +132,7 @@ void checkPtx(const CompiledKernel& kernel, const cuda::Schedule& schedule, cons
   EXPECT_EQ(ptx.find(".local"), std::string::npos) << "an array was not kept in registers";
   for (std::sregex_iterator it(ptx.begin(), ptx.end(), parameter), end; it != end; ++it)
     EXPECT_TRUE((*it)[1] == "u64" || (*it)[1] == "b64" || (*it)[1] == "f64") << (*it)[0] << "is no word of 8 bytes";
-  const int bytes = int(schedule.vector) * (kernel.manifest.data == "f32" ? 4 : 2);
+  const int bytes = int(schedule.vector) * (kernel.manifest.parts.data == DType::F32 ? 4 : 2);
   for (const package::Phase& phase : kernel.manifest.phases) {
     const std::string entry = entryOf(ptx, phase.symbol);
     ASSERT_FALSE(entry.empty()) << phase.symbol;
@@ -154,8 +154,8 @@ size_t countOf(const std::string& text, const std::string& what) {
   return count;
 }
 
-/// A cluster meets once before anybody writes to another's memory, then once for the sums of a sweep, however many.
-/// Where rows are sorted by where they begin, it meets again behind those that begin alike.
+/// A cluster meets once before anybody writes to another's memory, then once for the sums of a sweep, however
+/// many. Congruent rows have one more barrier after each class.
 void checkClusters(const CompiledKernel& kernel, size_t meetings, bool alike) {
   for (const package::Phase& phase : kernel.manifest.phases)
     for (const std::string& name : {phase.symbol, phase.unaligned.value_or("")}) {
@@ -275,7 +275,8 @@ TEST(CudaAhead, CopiesWholeAccessesWaitsOnceAStepAndSpillsNothing) {
       const auto schedule = llvm::cantFail(cuda::parseSchedule(a.schedule));
       const Problem problem = problemOf(a.problem);
       if (schedule.cluster > 1 && !arch.clusters()) continue;
-      ASSERT_EQ(cuda::whyIllegal(cuda::formOf(problem, schedule.strategy), schedule, arch).value_or(""), "") << name;
+      ASSERT_EQ(cuda::whyIllegal(cuda::traitsOf(problem, schedule.strategy), schedule, arch).value_or(""), "")
+          << name;
       auto kernel = compileKernel(problem, schedule, arch, "k", {.assemble = false});
       ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
       const package::Phase& phase = kernel->manifest.phases[0];
@@ -360,7 +361,8 @@ TEST_P(CudaGrids, StayInRegistersAndMeetByLoadsAndStores) {
   const bool assembler = !cuda::findPtxas().empty();
   auto most = whole;
   most.grid = arch.multiprocessors / 4;
-  while (most.hold > 0 && cuda::whyIllegal(cuda::formOf(problem, Strategy::Resident), most, arch)) --most.hold;
+  while (most.hold > 0 && cuda::whyIllegal(cuda::traitsOf(problem, Strategy::Resident), most, arch))
+    --most.hold;
   EXPECT_GE(most.hold, whole.hold - 1);
   for (int64_t hold : {most.hold, whole.hold / 2}) {
     auto schedule = most;

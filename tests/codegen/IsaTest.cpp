@@ -1,6 +1,6 @@
 #include <set>
 
-#include "codegen/targets/cpu/Isa.h"
+#include "codegen/targets/cpu/CpuIsa.h"
 #include "tests/codegen/Support.h"
 
 namespace normc::codegen::cpu {

@@ -14,11 +14,12 @@ package::Kernel manifestOf(const std::string& text, Strategy strategy) {
 }
 
 std::string text(const package::Shape& shape) {
+  const char* const names[] = {"", "segments", "rows", "features", "chunks."};
   std::string out = "[";
   for (const package::Factor& f : shape) {
     if (out.size() > 1) out += ",";
-    out +=
-        std::holds_alternative<int64_t>(f) ? std::to_string(std::get<int64_t>(f)) : std::get<std::string>(f);
+    out += names[f.kind];
+    if (f.kind == package::Factor::Fixed || f.kind == package::Factor::Chunks) out += std::to_string(f.value);
   }
   return out + "]";
 }
@@ -27,8 +28,9 @@ std::string text(const package::Shape& shape) {
 std::string operands(const package::Kernel& m) {
   std::string out;
   for (const package::Operand& o : m.operands)
-    out += o.role + " " + o.name + " " + o.type + " " + o.access +
-           (o.role == "workspace" ? " " + text(o.shape) : "") + "\n";
+    out += std::string(name(o.role)) + " " + o.name + " " + std::string(name(o.type)) + " " +
+           std::string(name(o.access)) + (o.role == package::Role::Workspace ? " " + text(o.shape) : "") +
+           "\n";
   return out;
 }
 
@@ -37,14 +39,16 @@ std::string phases(const package::Kernel& m) {
   std::string out;
   for (const package::Phase& p : m.phases)
     out += p.symbol + " " + p.role + " " + text(p.units) + " min=" + std::to_string(p.minUnits) +
-           (p.enoughUnits ? " enough=" + std::to_string(*p.enoughUnits) : "") + " multiple=" + std::to_string(p.multiple) + (p.group ? " group=" + std::to_string(*p.group) : "") + " " +
-           (p.weight.empty() ? "" : "of " + text(p.weight) + " ") + p.when + "\n";
+           (p.enoughUnits ? " enough=" + std::to_string(*p.enoughUnits) : "") +
+           " multiple=" + std::to_string(p.multiple) + (p.group ? " group=" + std::to_string(*p.group) : "") +
+           " " + (p.weight.empty() ? "" : "of " + text(p.weight) + " ") + std::string(name(p.when)) + "\n";
   return out;
 }
 
 std::string fields(const std::vector<package::Field>& list) {
   std::string out;
-  for (const package::Field& f : list) out += f.name + " " + f.type + " " + text(f.shape) + "\n";
+  for (const package::Field& f : list)
+    out += f.name + " " + std::string(name(f.type)) + " " + text(f.shape) + "\n";
   return out;
 }
 
@@ -52,21 +56,21 @@ TEST(Manifest, NamesTheProblemAndItsParts) {
   package::Kernel m =
       manifestOf("power_norm_released:forward@bf16[*x*x64]{heads=4,mask,params=bf16}", Strategy::Streamed);
   EXPECT_EQ(m.problem, "power_norm_released:forward@bf16[*x*x64]{heads=4,mask,params=bf16}");
-  EXPECT_EQ(m.entry, "forward");
-  EXPECT_EQ(m.data, "bf16");
-  EXPECT_EQ(m.params, "bf16");
-  EXPECT_EQ(m.layout, "features_last");
-  EXPECT_TRUE(m.mask);
-  EXPECT_TRUE(m.segmented);
-  EXPECT_EQ(m.features, 64);
-  EXPECT_EQ(m.bindings, (std::map<std::string, int64_t>{{"heads", 4}}));
+  EXPECT_EQ(m.parts.entry, Entry::Forward);
+  EXPECT_EQ(m.parts.data, DType::BF16);
+  EXPECT_EQ(m.parts.params, DType::BF16);
+  EXPECT_EQ(m.parts.layout, Layout::FeaturesLast);
+  EXPECT_TRUE(m.parts.mask);
+  EXPECT_TRUE(m.parts.segmented);
+  EXPECT_EQ(m.parts.features, 64);
+  EXPECT_EQ(m.parts.bindings, (std::map<std::string, int64_t>{{"heads", 4}}));
   EXPECT_EQ(m.isa, "x86-64-v3");
   EXPECT_EQ(m.generator, "mlir");
   EXPECT_EQ(m.schedule, "streamed,vector=8,rows=4,unroll=1,tile=4,grain=32,stream=0");
 }
 
 TEST(Manifest, AnyNumberOfFeaturesIsNoNumber) {
-  EXPECT_EQ(manifestOf("layer_norm:forward@f32[*x*]", Strategy::Resident).features, std::nullopt);
+  EXPECT_EQ(manifestOf("layer_norm:forward@f32[*x*]", Strategy::Resident).parts.features, std::nullopt);
 }
 
 TEST(Manifest, AnyNumberOfFeaturesMakesWholeGroups) {

@@ -1,7 +1,7 @@
 // Which strategy can serve which problem, and the reason where it cannot.
-#include "tests/codegen/Support.h"
 #include "codegen/Target.h"
-#include "codegen/targets/cpu/Schedule.h"
+#include "codegen/targets/cpu/CpuSchedule.h"
+#include "tests/codegen/Support.h"
 
 namespace normc::codegen {
 namespace {
@@ -30,19 +30,21 @@ TEST(Plan, ChannelsFirstIsStreamedOnACpuAlone) {
   Problem problem = problemOf("batch_norm:forward@f32[*x64x*]{layout=channels_first}");
   EXPECT_EQ(reason(problem, Strategy::Streamed), "");
   EXPECT_EQ(reason(problem, Strategy::Resident), "");
-  EXPECT_EQ(whyNotEverywhere(problem, Strategy::Streamed).value_or(""),
+  EXPECT_EQ(whyIllegalOnSomeTarget(problem, Strategy::Streamed).value_or(""),
             "a channel is one slab in layout channels_first: strategy resident");
   EXPECT_EQ(legalStrategies(problem), (llvm::SmallVector<Strategy, 2>{Strategy::Resident}));
   EXPECT_EQ(cpu::strategies(problem), (llvm::SmallVector<Strategy, 2>{Strategy::Resident, Strategy::Streamed}));
   const TargetPtr gpu = llvm::cantFail(findTarget("sm_90"));
-  std::string schedule = gpu->defaults(problem).front().schedule;
+  std::string schedule = gpu->bind(problem)->defaults().front().schedule;
   schedule.replace(0, schedule.find(','), "streamed");
-  EXPECT_EQ(gpu->whyIllegal(problem, schedule).value_or(""),
+  EXPECT_EQ(gpu->bind(problem)->whyIllegal(schedule).value_or(""),
             "a channel is one slab in layout channels_first: strategy resident");
 }
 
 TEST(Plan, APackageReadsChannelsInTheOrderOfMemoryWhereTheyOutgrowTheCache) {
-  auto defaults = [](const char* text) { return llvm::cantFail(findTarget("x86-64-v4"))->defaults(problemOf(text)); };
+  auto defaults = [](const char* text) {
+    return llvm::cantFail(findTarget("x86-64-v4"))->bind(problemOf(text))->defaults();
+  };
   const auto list = defaults("batch_norm:forward@f32[*x64x*]{layout=channels_first}");
   ASSERT_EQ(list.size(), 3u);
   EXPECT_TRUE(llvm::StringRef(list[0].schedule).starts_with("streamed,")) << list[0].schedule;
@@ -57,7 +59,7 @@ TEST(Plan, APackageReadsWholeChannelsWhereTheirRunsAreLong) {
   const TargetPtr target = llvm::cantFail(findTarget("x86-64-v4"));
   auto limits = [&](const char* text) {
     std::vector<package::Limits> all;
-    for (const Candidate& c : target->defaults(problemOf(text)))
+    for (const Candidate& c : target->bind(problemOf(text))->defaults())
       if (llvm::StringRef(c.schedule).starts_with("resident,")) all.push_back(c.limits);
     return all;
   };
@@ -101,7 +103,8 @@ TEST(Plan, OnlyAStatisticOfARowIsSplit) {
 TEST(Plan, APackageSplitsFewLongRows) {
   auto limits = [](const char* problem, const char* isa = "x86-64-v4") {
     std::vector<int64_t> rows;
-    for (const Candidate& c : llvm::cantFail(findTarget(isa))->defaults(problemOf(problem))) rows.push_back(c.limits.rowsMax.value_or(0));
+    for (const Candidate& c : llvm::cantFail(findTarget(isa))->bind(problemOf(problem))->defaults())
+      rows.push_back(c.limits.rowsMax.value_or(0));
     return rows;
   };
   using Rows = std::vector<int64_t>;
@@ -122,7 +125,8 @@ TEST(Plan, APackageSplitsFewLongRows) {
 
 TEST(Plan, APackageGoesDownColumnsWhileTheTensorStaysInCache) {
   auto most = [](const char* problem) {
-    const std::vector<Candidate> list = llvm::cantFail(findTarget("x86-64-v4"))->defaults(problemOf(problem));
+    const std::vector<Candidate> list =
+        llvm::cantFail(findTarget("x86-64-v4"))->bind(problemOf(problem))->defaults();
     return list.size() < 2 ? -1 : list[1].limits.rowsMax.value_or(0);
   };
   EXPECT_EQ(most("power_norm:forward@f32[*x768]"), (4 << 20) / 768 / 4);
@@ -136,7 +140,12 @@ TEST(Plan, APackageGoesDownColumnsWhileTheTensorStaysInCache) {
 }
 
 TEST(Plan, ACoveGoesDownFewColumnsInSmallCallsAlone) {
-  auto most = [](const char* problem) { return llvm::cantFail(findTarget("x86-64-v4:cove"))->defaults(problemOf(problem))[1].limits.rowsMax.value_or(0); };
+  auto most = [](const char* problem) {
+    return llvm::cantFail(findTarget("x86-64-v4:cove"))
+        ->bind(problemOf(problem))
+        ->defaults()[1]
+        .limits.rowsMax.value_or(0);
+  };
   EXPECT_EQ(most("power_norm:forward@f32[*x64]"), (128 << 10) / 64 / 4) << "one strip";
   EXPECT_EQ(most("power_norm:forward@f32[*x128]"), (2 << 20) / 128 / 4);
   EXPECT_EQ(most("batch_norm:backward@f32[*x512]"), (128 << 10) / 512 / 4) << "half a page";
@@ -146,7 +155,10 @@ TEST(Plan, ACoveGoesDownFewColumnsInSmallCallsAlone) {
 
 TEST(Plan, ACoveGoesDownTheColumnsOfFewLongRows) {
   auto most = [](const char* problem, const char* target = "x86-64-v4:cove") {
-    return llvm::cantFail(findTarget(target))->defaults(problemOf(problem))[1].limits.rowsMax.value_or(0);
+    return llvm::cantFail(findTarget(target))
+        ->bind(problemOf(problem))
+        ->defaults()[1]
+        .limits.rowsMax.value_or(0);
   };
   for (const char* problem : {"power_norm:forward@f32[*x65536]", "power_norm:backward@f32[*x8192]", "batch_norm:backward@f32[*x8192]", "power_norm:backward@bf16[*x16384]"})
     EXPECT_EQ(most(problem), 128) << problem;

@@ -10,7 +10,7 @@
 
 #include "codegen/targets/TemporaryFile.h"
 #include "codegen/targets/Unavailable.h"
-#include "codegen/targets/cpu/Isa.h"
+#include "codegen/targets/cpu/CpuIsa.h"
 #include "codegen/targets/cpu/Object.h"
 
 namespace normc::codegen {

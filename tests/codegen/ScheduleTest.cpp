@@ -1,7 +1,7 @@
 // Schedules as text, which of them are legal, and what is taken without measuring.
 #include <array>
 
-#include "codegen/targets/cpu/Schedule.h"
+#include "codegen/targets/cpu/CpuSchedule.h"
 #include "tests/codegen/Support.h"
 
 namespace normc::codegen::cpu {
@@ -164,9 +164,9 @@ TEST(Schedule, RowsThatNearlyCollideGoTwoTogetherByDefault) {
   EXPECT_EQ(schedule("power_norm:forward@f32[*x250]").rows, 4) << "the fourth after it";
   EXPECT_EQ(schedule("power_norm:backward@f32[*x1000]", Strategy::Resident).tile, 2) << "narrower than the distance";
   EXPECT_EQ(schedule("power_norm:backward@f32[*x777]", Strategy::Resident).tile, 4);
-  EXPECT_EQ(placesOfRows(problemOf("power_norm:forward@f32[*x2040]")), 1);
-  EXPECT_EQ(placesOfRows(problemOf("power_norm:forward@f32[*x1040]")), 64);
-  EXPECT_EQ(placesOfRows(problemOf("power_norm:forward@f32[*x8]")), 128) << "rows of less than a line";
+  EXPECT_EQ(pageOffsetsOfRows(problemOf("power_norm:forward@f32[*x2040]")), 1);
+  EXPECT_EQ(pageOffsetsOfRows(problemOf("power_norm:forward@f32[*x1040]")), 64);
+  EXPECT_EQ(pageOffsetsOfRows(problemOf("power_norm:forward@f32[*x8]")), 128) << "rows of less than a line";
   EXPECT_EQ(schedule("power_norm:forward@f32[*x8]").rows, 8);
   const Schedule odd = schedule("layer_norm:backward@f32[*x1000]", Strategy::Resident);
   EXPECT_EQ(odd.rows, 2);

@@ -1,6 +1,6 @@
 // X-sized transfers, counted in the IR, against the table of docs/design.md,
 // section 5: the number of times that a kernel goes through memory is its price.
-#include "codegen/targets/cpu/Space.h"
+#include "codegen/targets/cpu/CpuSpace.h"
 #include "tests/codegen/Support.h"
 
 namespace normc::codegen {
@@ -89,7 +89,7 @@ TEST_P(TrafficTable, IsWhatThePredictionCounts) {
               problemOf(GetParam(), {.entry = entry, .mask = mask, .channelsFirst = channelsFirst});
           if (!problem || whyIllegal(*problem, strategy)) continue;
           ++served;
-          cpu::Predictor predictor(*problem, isaOf("x86-64-v3"), {});
+          cpu::Predictor predictor(*problem, isaOf("x86-64-v3"));
           const TrafficBounds& counted = predictor.traffic(strategy);
           EXPECT_EQ(text(counted.kept), trafficOf(*problem, strategy))
               << problem->text() << " " << name(strategy).str();
@@ -100,7 +100,7 @@ TEST_P(TrafficTable, IsWhatThePredictionCounts) {
 }
 TEST(Traffic, OfALineThatLeavesTheCacheIsThatOfEachSweep) {
   const auto apart = [](const char* problem, Strategy strategy) {
-    return text(cpu::Predictor(problemOf(problem), isaOf("x86-64-v3"), {}).traffic(strategy).apart);
+    return text(cpu::Predictor(problemOf(problem), isaOf("x86-64-v3")).traffic(strategy).apart);
   };
   EXPECT_EQ(apart("layer_norm:forward@f32[*x1024]", Strategy::Resident), "2R 1W");
   EXPECT_EQ(apart("layer_norm:backward@f32[*x1024]", Strategy::Resident), "4R 1W");

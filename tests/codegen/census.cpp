@@ -127,7 +127,7 @@ int main(int count, char** arguments) {
           auto problem = problemOf(norm, {.entry = entry, .features = number ? number : 4, .dtype = dtype});
           if (problem && !number) problem->features.reset();
           if (!problem || !checkProblem(*problem)) continue;
-          for (const Candidate& candidate : llvm::cantFail(findTarget(archName))->defaults(*problem))
+          for (const Candidate& candidate : llvm::cantFail(findTarget(archName))->bind(*problem)->defaults())
             census.count(*problem, llvm::cantFail(cuda::parseSchedule(candidate.schedule)), arch);
         }
   }

@@ -10,8 +10,9 @@ using namespace normc;
 
 static llvm::Expected<std::string> scheduleOf(const Problem& problem, const codegen::Target& target, llvm::StringRef text) {
   if (text.contains('=')) return text.str();
-  if (auto reason = target.whyNot(problem)) return llvm::createStringError(problem.text() + ": " + *reason);
-  for (const codegen::Candidate& candidate : target.defaults(problem))
+  if (auto reason = target.bind(problem)->whyIllegal())
+    return llvm::createStringError(problem.text() + ": " + *reason);
+  for (const codegen::Candidate& candidate : target.bind(problem)->defaults())
     if (llvm::StringRef(candidate.schedule).starts_with(text)) return candidate.schedule;
   return llvm::createStringError("no default schedule of " + problem.text() + " begins with '" + text.str() + "'");
 }
@@ -24,7 +25,8 @@ static llvm::Expected<std::string> emit(int count, char** arguments) {
   if (!target) return target.takeError();
   auto schedule = scheduleOf(*problem, **target, count > 4 ? arguments[4] : "");
   if (!schedule) return schedule.takeError();
-  return (*target)->emit(*problem, *schedule, arguments[1]);
+  auto bound = (*target)->bind(*problem, *schedule);
+  return bound ? (*bound)->emit(arguments[1]) : bound.takeError();
 }
 
 int main(int count, char** arguments) {

@@ -76,7 +76,7 @@ TEST(EmulatedAheadShared, MayBeMoreThan48KiB) {
   EXPECT_TRUE(verdict.ok) << verdict.text;
 }
 
-/// What is true above would not be seen to be false without this: the emulator finds each wait that is missing.
+/// The tests above prove nothing unless the emulator finds each missing wait.
 TEST(EmulatedAheadWait, IsMissedWhereItIsMissing) {
   const Problem problem = *parseProblem("layer_norm:backward@f32[*x512]", findNorm);
   const auto schedule = llvm::cantFail(codegen::cuda::parseSchedule(
@@ -107,7 +107,7 @@ TEST(EmulatedAheadWait, IsMissedWhereItIsMissing) {
   EXPECT_NE(late.text.find("data race"), std::string::npos) << late.text;
 }
 
-/// The same of bulk copies: a wait that is left out, and a piece that nobody was told of.
+/// The same for bulk copies: a missing wait, and a piece that the mbarrier does not count.
 TEST(EmulatedBulkWait, IsMissedWhereItIsMissing) {
   const Problem problem = *parseProblem("layer_norm:backward@f32[*x512]", findNorm);
   const auto schedule = llvm::cantFail(codegen::cuda::parseSchedule(

@@ -1,4 +1,5 @@
-// Rows that begin alike (TeamAlike.cpp): odd rows with sums per feature, and streams of them, wherever they begin.
+// Congruent rows (TeamCongruent.cpp): odd rows with sums per feature, and streams of them, wherever they
+// begin.
 #include <gtest/gtest.h>
 
 #include "dsl/Library.h"
@@ -49,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"PowerBackward", "power_norm:backward@f32[*x79]", "streamed,threads=64,team=8,vector=4,tile=2,rows=2,chunks=4", {1, 61, 79}}),
     [](const auto& info) { return info.param.name; });
 
-/// What a kernel moved of its X-sized tensors, by default, and how much of it by single elements.
+/// The bytes that a default kernel moved of its X-sized tensors, and how many of them by single elements.
 struct Moved {
   uint64_t bytes = 0, single = 0;
 };

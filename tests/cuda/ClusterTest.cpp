@@ -7,7 +7,7 @@
 namespace normc {
 namespace {
 
-/// Small blocks: what is looked at is where sums meet, not how much a block holds.
+/// Small blocks: the subject is the exchange of sums, not how much a block holds.
 struct Case {
   const char *name, *problem, *schedule;
 };

@@ -60,8 +60,8 @@ static void prepare(Emulated& e, const Problem& problem, const codegen::cuda::Sc
   if (!program) return;
   std::vector<emulator::EmulatedDriver::Operand> operands;
   for (const package::Operand& o : kernel->manifest.operands) {
-    const bool workspace = o.role == "workspace", written = workspace || o.access == "write";
-    operands.push_back({o.role == "tensor" ? o.name : o.role + "." + o.name, written, !written});
+    const bool tensor = o.role == package::Role::Tensor, written = o.written();
+    operands.push_back({tensor ? o.name : std::string(name(o.role)) + "." + o.name, written, !written});
   }
   e.driver->add(kernel->ptx, std::move(*program), std::move(operands));
 

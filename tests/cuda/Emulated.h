@@ -35,13 +35,13 @@ struct Emulated {
   std::vector<emulator::EmulatedDriver::Launched> launches;
 };
 
-/// What a test breaks, to see it found.
+/// Faults that a test makes, to see that they are found.
 struct Damage {
   std::function<void(llvm::Module&)> code;
   std::function<void(package::Kernel&)> manifest;
 };
 
-/// Nobody waits any more at the n-th meeting over the grid of a function: as if all had come. -1: all wait.
+/// Removes the wait of the n-th grid barrier of a function, as if all blocks had arrived. -1: none.
 Damage withoutWait(int n);
 
 /// For the architecture's first device.

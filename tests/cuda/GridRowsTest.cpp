@@ -1,5 +1,5 @@
-// Rows that lie over blocks of the grid: the full gate, thread orders in turn, what is moved, and what is found when a
-// meeting is left out.
+// Rows that lie over blocks of the grid: the full gate, thread orders in turn, what is moved, and what is
+// found when a barrier is left out.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -71,7 +71,7 @@ TEST(EmulatedGridRowsOfManyBlocks, AreAdded) {
   EXPECT_TRUE(verdict.ok) << verdict.text;
 }
 
-/// The verdict on LayerNorm where nobody waits at the n-th meeting of a function: as if all had come. -1: all wait.
+/// Returns the verdict on LayerNorm if no block waits at the n-th grid barrier of a function. -1: all wait.
 std::string verdictWithoutWait(const char* text, int n) {
   const Problem problem = *parseProblem(text, findNorm);
   const auto schedule = parsed("resident,threads=32,team=32,vector=4,tile=2,chunks=1,blocks=1,grid=2");

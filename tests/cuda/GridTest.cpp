@@ -1,5 +1,5 @@
-// Columns that lie over blocks of the grid: the full gate in three thread orders, on devices with clusters and without,
-// and what is found when a meeting is left out.
+// Columns that lie over blocks of the grid: the full gate in three thread orders, on devices with clusters
+// and without, and the faults that are found if a barrier is left out.
 #include <gtest/gtest.h>
 
 #include "dsl/Library.h"
@@ -13,7 +13,7 @@ namespace {
 
 using emulator::Order;
 
-/// Small blocks: what is looked at is where sums meet, not how much a block holds.
+/// Small blocks: the subject is the exchange of sums, not how much a block holds.
 struct Case {
   const char *name, *problem, *arch, *schedule;
 };
@@ -69,7 +69,7 @@ std::string verdictOf(const char* text, const Damage& damage) {
   return kernel->judge(problem, {.extents = {1, 100, *problem.features}, .placement = {.inPlace = true}}).text;
 }
 
-/// Arrivals, all of them, order nothing any more.
+/// Makes all arrivals relaxed, so that they order nothing.
 void relax(llvm::Module& ir) {
   for (llvm::Function& f : ir)
     for (llvm::Instruction& i : llvm::instructions(f))
@@ -116,7 +116,7 @@ TEST(EmulatedMeeting, OfBlocksThatAreNotThereAtOnceIsADeadlock) {
 TEST(EmulatedMeeting, OverMemoryThatNobodyClearedIsFound) {
   const std::string text = verdictOf(kBackward, {.manifest = [](package::Kernel& kernel) {
     for (package::Operand& operand : kernel.operands)
-      if (operand.access == "zeroed") operand.access = "both";
+      if (operand.zeroed()) operand.access = package::Access::Both;
   }});
   EXPECT_TRUE(has(text, "uninitialised") && has(text, "load atomic i64")) << text;
 }

@@ -32,12 +32,12 @@ class Draw {
       auto strategies = codegen::legalStrategies(d.problem);
       if (strategies.empty()) continue;
       const auto strategy = strategies[random_() % strategies.size()];
-      const cuda::Form form = cuda::formOf(d.problem, strategy);
-      if (clusters_ && (!form.lines || form.width <= 32 || !d.arch.clusters())) continue;
+      const cuda::KernelTraits traits = cuda::traitsOf(d.problem, strategy);
+      if (clusters_ && (!traits.lines || traits.width <= 32 || !d.arch.clusters())) continue;
       for (int tries = 0; tries < 500; ++tries) {
-        d.schedule = clusters_ ? clustered(form) : schedule(form, d.arch);
+        d.schedule = clusters_ ? clustered(traits) : schedule(traits, d.arch);
         d.schedule.strategy = strategy;
-        if (!cuda::whyIllegal(form, d.schedule, d.arch)) return d;
+        if (!cuda::whyIllegal(traits, d.schedule, d.arch)) return d;
       }
     }
   }
@@ -84,21 +84,21 @@ class Draw {
   }
 
   /// Often legal; whyIllegal decides.
-  cuda::Schedule schedule(const cuda::Form& form, const cuda::Arch& arch) {
+  cuda::Schedule schedule(const cuda::KernelTraits& traits, const cuda::Arch& arch) {
     cuda::Schedule s;
     s.threads = pick<int64_t>(32, 64, 96, 128, 256);
     s.team = pick<int64_t>(1, 2, 4, 8, 16, 32, 64, s.threads, s.threads);
     s.vector = int64_t(1) << random_() % 5;
-    if (s.vector > arch.accessBytes / form.dataBytes) s.vector = 1;
-    const int64_t fitting = (form.width + s.team * s.vector - 1) / (s.team * s.vector);
-    s.tile = form.width ? pick(int64_t(0), fitting, fitting) : pick<int64_t>(0, 1, 1, 2, 3);
-    if (form.columns || form.streams) s.tile = pick<int64_t>(1, 1, 2, 3);
+    if (s.vector > arch.accessBytes / traits.dataBytes) s.vector = 1;
+    const int64_t fitting = (traits.width + s.team * s.vector - 1) / (s.team * s.vector);
+    s.tile = traits.width ? pick(int64_t(0), fitting, fitting) : pick<int64_t>(0, 1, 1, 2, 3);
+    if (traits.columns || traits.streams) s.tile = pick<int64_t>(1, 1, 2, 3);
     s.rows = pick<int64_t>(1, 1, 2, 3, 4);
     s.chunks = pick<int64_t>(1, 2, 3, 8, 64);
     s.blocks = pick<int64_t>(0, 0, 1, 2);
     s.hints = pick<int64_t>(0, 0, 1);
-    if (form.columns) s.tile = 1, s.hold = pick<int64_t>(0, 1, 2, 5);
-    if (form.lines && s.tile > 1 && parts_() % 2) share(s);
+    if (traits.columns) s.tile = 1, s.hold = pick<int64_t>(0, 1, 2, 5);
+    if (traits.lines && s.tile > 1 && parts_() % 2) share(s);
     return s;
   }
 
@@ -109,19 +109,20 @@ class Draw {
     s.rows = 1;
   }
 
-  /// Of rows that a warp's team does not hold.
-  cuda::Schedule clustered(const cuda::Form& form) {
+  /// Draws a schedule for rows that a team of one warp does not hold.
+  cuda::Schedule clustered(const cuda::KernelTraits& traits) {
     cuda::Schedule s;
     s.cluster = pick<int64_t>(2, 2, 4);
     s.team = 32;
     s.threads = s.team * pick<int64_t>(1, 2, 3, 4);
     s.vector = pick<int64_t>(1, 1, 2, 4);
     const int64_t access = s.team * s.cluster * s.vector;
-    s.tile = (form.width + access - 1) / access;
+    s.tile = (traits.width + access - 1) / access;
     s.rows = pick<int64_t>(1, 1, 2, 3);
     s.chunks = pick<int64_t>(1, 2, 3, 8, 64);
-    s.prefetch = pick<int64_t>(0, 1);
-    if (s.vector * form.dataBytes == cuda::kCopiedBytes && form.width % s.vector == 0) s.prefetch = pick<int64_t>(0, 1, 2, 3);
+    s.prefetch = cuda::Prefetch::fromKnob(pick<int64_t>(0, 1));
+    if (s.vector * traits.dataBytes == cuda::kCopiedBytes && traits.width % s.vector == 0)
+      s.prefetch = cuda::Prefetch::fromKnob(pick<int64_t>(0, 1, 2, 3));
     return s;
   }
 

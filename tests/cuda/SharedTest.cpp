@@ -82,7 +82,7 @@ TEST(EmulatedSharedRows, MayTakeMoreThan48KiB) {
   }
 }
 
-/// What is true above would not be seen to be false without this.
+/// The tests above prove nothing unless faults are found, as here.
 TEST(EmulatedSharedRows, AreARaceWhereNobodyWaitsForThem) {
   const Problem problem = *parseProblem("layer_norm:backward@f32[*x512]", findNorm);
   const auto schedule = llvm::cantFail(codegen::cuda::parseSchedule("resident,threads=32,team=32,vector=4,tile=1,chunks=1,shared=3"));

@@ -1,4 +1,4 @@
-// What kernels move, counted while they run, against what was planned: the number of
+// Bytes that kernels move, counted while they run, against the plan: the number of
 // times that a kernel goes through memory is its price, and the width of an access
 // is what makes a transfer cheap.
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ struct Moved {
   bool wide = true;
 };
 
-/// Of one call: the gate makes two that are alike.
+/// The traffic of one call: the gate makes two equal ones.
 Moved movedBy(const std::vector<emulator::EmulatedDriver::Launched>& launches, const std::string& phase = "") {
   Moved moved;
   for (size_t i = 0; i < launches.size() / 2; ++i) {
@@ -29,7 +29,7 @@ Moved movedBy(const std::vector<emulator::EmulatedDriver::Launched>& launches, c
   return moved;
 }
 
-/// What the manifest says of a column of so many rows, or of as many rows: in rows that are read.
+/// Returns the reads that the manifest states for columns of so many rows, in rows.
 uint64_t plannedReads(const package::Traffic& traffic, int64_t rows) {
   const int64_t held = std::min(rows, traffic.heldRows);
   return uint64_t(traffic.leastReads.value_or(traffic.reads) * held + traffic.reads * (rows - held));
@@ -256,7 +256,7 @@ TEST(EmulatedAccesses, AreAsWideAsAnEvenLengthAllows) {
     }
 }
 
-/// What is loaded and stored by single elements, of all that is moved: the ends of odd rows alone.
+/// Returns the share of the traffic by single elements: only the ends of odd rows.
 double singleShareOf(const char* text, gate::Placement placement = {}, int64_t rows = 33) {
   const Problem problem = *parseProblem(text, findNorm);
   const auto arch = archOf("sm_90");

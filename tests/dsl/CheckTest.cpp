@@ -34,7 +34,7 @@ TEST(Check, C1_NormsOfAFileHaveDifferentNames) {
 
 TEST(Check, C2_AClauseStandsOnce) {
   EXPECT_EQ(errorsOf(norm({"reduce rows", "center none", "reduce features"})),
-            "t.norm:4:3: error: the clause 'reduce' stands twice in this norm [C2]\n"
+            "t.norm:4:3: error: the clause 'reduce' appears twice in this norm [C2]\n"
             "    reduce features\n"
             "    ^~~~~~\n"
             "  hint: leave one of them out\n");

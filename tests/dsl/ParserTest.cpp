@@ -191,7 +191,7 @@ TEST(Parser, ClausesNeedTheirValue) {
 
 TEST(Parser, RefusesASecondValue) {
   EXPECT_EQ(errorsOf(norm({"reduce rows, features"})),
-            "t.norm:2:16: error: 'reduce' has one value, and a second one stands here\n"
+            "t.norm:2:16: error: 'reduce' takes one value, but a second one follows\n"
             "    reduce rows, features\n"
             "                 ^~~~~~~~\n"
             "  hint: options go into parentheses\n");
@@ -210,7 +210,7 @@ TEST(Parser, RefusesValuesOfTheWrongKind) {
             "t.norm:3:10: error: unexpected 'mode ='\n"
             "    center mode = none\n"
             "           ^~~~\n"
-            "  hint: the value stands here without a name\n");
+            "  hint: write the value without a name\n");
   EXPECT_EQ(errorsOf(norm({"reduce rows", "running decay"})),
             "t.norm:3:11: error: the option 'decay' needs a value\n"
             "    running decay\n"

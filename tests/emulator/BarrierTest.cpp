@@ -168,7 +168,7 @@ TEST(BarrierChecks, NumbersThatAreNotLegal) {
 }
 
 TEST(BarrierChecks, AMissingBarrierIsARace) {
-  // Ascending, thread 0 reads what nobody has written yet; descending too, from the other end.
+  // In ascending order thread 0 reads before any write; in descending order the last thread does.
   for (Order order : {Order::Ascending, Order::Descending}) {
     Memory memory;
     auto* x = iota<float>(memory, "x", 64);

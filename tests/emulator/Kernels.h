@@ -15,7 +15,7 @@ inline const std::string kWhoAmI = R"(
   %t = zext i32 %t32 to i64
 )";
 
-/// `define ptx_kernel void @k(PARAMETERS) {`, who am I, the body, `ret void }`.
+/// `define ptx_kernel void @k(PARAMETERS) {`, the index of the thread, the body, `ret void }`.
 inline std::string kernel(const std::string& parameters, const std::string& body) {
   return "define ptx_kernel void @k(" + parameters + ") {\n" + kWhoAmI + body + "\n  ret void\n}\n";
 }

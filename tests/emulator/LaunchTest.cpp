@@ -1,4 +1,4 @@
-// What a kernel sees of its launch, and which launches are refused.
+// Launches: the special registers of a kernel, and refusals.
 #include <gtest/gtest.h>
 
 #include "tests/emulator/Kernels.h"

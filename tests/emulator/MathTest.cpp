@@ -9,7 +9,7 @@
 namespace normc::emulator {
 namespace {
 
-/// What `expression` makes of %v, a float.
+/// Returns the value of `expression` for %v, a float.
 float f32(const std::string& expression, float v) {
   Memory memory;
   auto* x = iota<float>(memory, "x", 1);

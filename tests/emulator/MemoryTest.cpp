@@ -184,7 +184,7 @@ TEST(MemoryChecks, AReadOfGlobalMemoryThatNobodyWrote) {
   llvm::cantFail(memory.markInitialised(x, 12));
   EXPECT_TRUE(
       has(run(kCopy, {.block = {4}}, memory, {x, y}).text(), "thread (3, 0, 0): reads 4 bytes at x + 12"));
-  // What one launch writes the next one may read.
+  // A launch may read what the one before has written.
   auto* z = iota<float>(memory, "z", 4);
   EXPECT_TRUE(run(kCopy, {.block = {4}}, memory, {z, x}).ok());
   EXPECT_TRUE(run(kCopy, {.block = {4}}, memory, {x, y}).ok());

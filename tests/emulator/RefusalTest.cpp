@@ -1,4 +1,4 @@
-// What cannot be emulated is refused before anything runs, with its name.
+// Instructions that cannot be emulated are refused by name before anything runs.
 #include <gtest/gtest.h>
 
 #include "tests/emulator/Kernels.h"

@@ -43,7 +43,7 @@ T* iota(Memory& memory, const std::string& name, size_t count, Access access = A
   return data;
 }
 
-/// A region that nobody has written.
+/// A region that has not been written.
 template <typename T>
 T* fresh(Memory& memory, const std::string& name, size_t count) {
   return static_cast<T*>(memory.allocate(count * sizeof(T), name));

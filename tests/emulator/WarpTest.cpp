@@ -1,4 +1,4 @@
-// What the lanes of a warp do together, and what happens when one of them is missing.
+// Operations of all lanes of a warp, and the faults if a lane is missing.
 #include <gtest/gtest.h>
 
 #include "tests/emulator/Kernels.h"

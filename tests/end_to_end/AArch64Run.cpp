@@ -17,9 +17,11 @@ namespace normc {
 
 namespace {
 
+using package::Access;
 using package::Factor;
 using package::Kernel;
 using package::Operand;
+using package::Role;
 using package::Shape;
 
 //===-- Programs ------------------------------------------------------------------===//
@@ -131,11 +133,14 @@ class Image {
       const Operand& o = *place.operand;
       for (int64_t i = place.end; i < place.end + kGuard; ++i)
         if (after[i] != kGuardByte) throw std::runtime_error("the kernel wrote behind " + o.name);
-      if (o.access == "read" &&
+      if (o.access == Access::Read &&
           after.compare(place.begin, place.end - place.begin, bytes_, place.begin, place.end - place.begin))
         throw std::runtime_error("the kernel wrote its input " + o.name);
-      if (o.access != "write") continue;
-      std::string name = (o.role == "state_out" ? "state." : o.role == "saved" ? "saved." : "") + o.name;
+      if (o.access != Access::Write) continue;
+      std::string name = (o.role == Role::StateOut ? "state."
+                          : o.role == Role::Saved  ? "saved."
+                                                   : "") +
+                         o.name;
       gate::Storage storage(place.end - place.begin, 0);
       std::memcpy(storage.data(), after.data() + place.begin, storage.bytes());
       std::vector<double>& values = outputs[name];
@@ -162,19 +167,8 @@ class Image {
 
   int64_t product(const Shape& shape) const {
     int64_t n = 1;
-    for (const Factor& f : shape) {
-      const std::string* name = std::get_if<std::string>(&f);
-      if (!name)
-        n *= std::get<int64_t>(f);
-      else if (*name == "segments")
-        n *= call_.extents.segments;
-      else if (*name == "rows")
-        n *= call_.extents.rows;
-      else if (*name == "features")
-        n *= call_.extents.features;
-      else
-        n *= cuts_.at(std::stoi(name->substr(name->find('.') + 1))).chunks;
-    }
+    for (const Factor& f : shape)
+      n *= f.of({call_.extents.segments, call_.extents.rows, call_.extents.features}, cuts_.data());
     return n;
   }
 
@@ -193,10 +187,10 @@ class Image {
   }
 
   static bool wide(const Operand& o) {
-    return o.role == "tensor" && (o.name.back() == 'x' || o.name.back() == 'y');
+    return o.role == Role::Tensor && (o.name.back() == 'x' || o.name.back() == 'y');
   }
   static int64_t width(const Operand& o) { return normc::bytes(typeOf(o)); }
-  static DType typeOf(const Operand& o) { return typeNamed(o.type).value(); }
+  static DType typeOf(const Operand& o) { return o.type; }
 
   /// Where the i-th element in logical order [segment][row][feature] lies.
   int64_t position(const Operand& o, int64_t i) const {
@@ -208,19 +202,19 @@ class Image {
 
   int64_t elementsOf(const Operand& o) const {
     const Extents& e = call_.extents;
-    if (o.role == "workspace") return product(o.shape);
-    if (o.role == "tensor")
+    if (o.role == Role::Workspace) return product(o.shape);
+    if (o.role == Role::Tensor)
       return wide(o) ? e.totalRows() * e.features : o.name == "mask" ? e.totalRows() : e.features;
-    for (const Field& f : o.role == "saved" ? savedFields(problem_) : stateFields(problem_))
+    for (const Field& f : o.role == Role::Saved ? savedFields(problem_) : stateFields(problem_))
       if (f.name == o.name) return f.elements(e);
     throw std::runtime_error("no field " + o.name);
   }
 
   /// What the kernel reads there; null for what it only writes.
   const std::vector<double>* inputOf(const Operand& o) const {
-    if (o.access != "read") return nullptr;
-    if (o.role == "state_in") return &call_.state.at(o.name);
-    if (o.role == "saved") return &call_.saved.at(o.name);
+    if (o.access != Access::Read) return nullptr;
+    if (o.role == Role::StateIn) return &call_.state.at(o.name);
+    if (o.role == Role::Saved) return &call_.saved.at(o.name);
     return o.name == "x"       ? &call_.x
            : o.name == "dy"    ? &call_.dy
            : o.name == "scale" ? &call_.scale
@@ -270,7 +264,7 @@ AArch64Kernel::AArch64Kernel(const Problem& problem, codegen::Strategy strategy)
 }
 
 AArch64Kernel::AArch64Kernel(const Problem& problem, const codegen::Target& target) : problem_(problem) {
-  link(target.compile(problem, target.defaults(problem).front().schedule, "k"));
+  link(llvm::cantFail(target.bind(problem, target.bind(problem)->defaults().front().schedule))->compile("k"));
 }
 
 void AArch64Kernel::link(llvm::Expected<codegen::CompiledKernel> compiled) {

@@ -6,7 +6,7 @@
 
 #include "autotune/gate/Gate.h"
 #include "codegen/Package.h"
-#include "codegen/targets/cpu/Schedule.h"
+#include "codegen/targets/cpu/CpuSchedule.h"
 
 namespace normc {
 

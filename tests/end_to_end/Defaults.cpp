@@ -11,7 +11,7 @@ void judgeDefaults(const Problem& problem, int64_t features, const std::vector<c
                    Judged& judged) {
   std::set<std::string> seen;  // cores of one set often share a schedule
   for (const codegen::TargetPtr& target : targets) {
-    for (const codegen::Candidate& candidate : target->defaults(problem)) {
+    for (const codegen::Candidate& candidate : target->bind(problem)->defaults()) {
       const std::string& schedule = candidate.schedule;
       if (!seen.insert(target->name().str() + schedule).second) continue;
       const std::string what =

@@ -94,7 +94,7 @@ package::Writer layerNormPackage(int64_t fewRows) {
     kernel.norm = writer.addNorm(norm->name, "hash", norm->text);
     kernel.blob = writer.addBlob(ptxOf(kernel), "ptx", kernel.isa);
     writer.addKernel(kernel);
-    if (!fewRows || kernel.entry != "forward") continue;
+    if (!fewRows || kernel.parts.entry != Entry::Forward) continue;
     kernel.limits.rowsMax = fewRows, kernel.schedule = "few rows";
     writer.addKernel(std::move(kernel));
   }

@@ -1,4 +1,4 @@
-// What bench/gpu measures with: the roof's kernels, cold buffers, timers, one norm on many buffers.
+// The tools of bench/gpu: the roof's kernels, cold buffers, timers, one norm on many buffers.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -9,7 +9,7 @@
 
 #include "autotune/records/Database.h"
 #include "autotune/tune/Bundle.h"
-#include "autotune/tune/Here.h"
+#include "autotune/tune/ThisDevice.h"
 #include "autotune/worker/Bench.h"
 #include "bench/gpu/Bench.h"
 #include "bench/gpu/Facts.h"
@@ -300,7 +300,7 @@ class GpuTuned : public GpuBench {
   GpuTuned() {
     std::filesystem::create_directories(folder_);
     std::ofstream(folder_ + "/one.npk", std::ios::binary) << test::layerNormPackage().bytes();
-    task_.setting.task = {"layer_norm:forward@f32[*x128]", "hash", 1, 9, 128, 0, "cold"};
+    task_.setting.task = {*parseProblemText("layer_norm:forward@f32[*x128]"), "hash", 1, 9, 128, 0, "cold"};
     task_.setting.device = {"cuda", "sm_80", "", {}}, task_.setting.toolchain = {{"normc", "test"}};
     for (const char* schedule : {"default", "other"}) {
       task_.points.push_back({"hand", schedule, 1, {0, int(task_.points.size())}});
@@ -313,7 +313,7 @@ class GpuTuned : public GpuBench {
   void decide(const std::string& verdict, const std::string& schedule, const std::string& device = "") {
     tune::Record record;
     record.kind = "choice", record.stage = "race", record.task = task_.setting.task, record.task.threads = 1;
-    record.device = tune::cudaDeviceHere(0, NORMC_FAKE_CUDA), record.device.arch = "sm_80";
+    record.device = tune::thisCudaDevice(0, NORMC_FAKE_CUDA), record.device.arch = "sm_80";
     if (!device.empty()) record.device.name = device;
     record.toolchain = task_.setting.toolchain, record.generator = "hand", record.schedule = schedule;
     record.conclusion = {verdict, 0.8, 0.7, 0.9};

@@ -53,14 +53,19 @@ class GpuDryRun : public testing::Test {
   }
   ~GpuDryRun() override { fs::remove_all(folder_); }
 
-  /// Two candidates for each shape of --quick, of the same code: whoever is in front is so by chance.
+  /// Two candidates for each shape of --quick, of the same code: either may be faster by chance.
   void packBundle() const {
     const auto spec = *findNorm("layer_norm");
     std::vector<tune::Shipped> tasks;
     for (const char* entry : {"forward", "backward"}) {
       tune::Shipped task;
-      task.setting.task = {
-          "layer_norm:" + std::string(entry) + "@f32[*x128]", spec->structuralHash(), 1, 64, 128, 0, "cold"};
+      task.setting.task = {*parseProblemText("layer_norm:" + std::string(entry) + "@f32[*x128]"),
+                           spec->structuralHash(),
+                           1,
+                           64,
+                           128,
+                           0,
+                           "cold"};
       task.setting.spec = print(*spec), task.setting.toolchain = {{"normc", "test"}};
       task.setting.device = {"cuda", "sm_90", "", {}};
       for (const char* schedule : {"default", "other"}) {
@@ -83,19 +88,19 @@ class GpuDryRun : public testing::Test {
     return shell("'" + (folder_ / "run").string() + "' '" + out_.string() + "' --quick --driver '" + driver +
                  "' " + more + " >/dev/null 2>&1");
   }
-  /// Of what is known of the device and the host: facts, roof, enqueue, graph.
+  /// Returns the records of one kind about the device and the host: facts, roof, enqueue, graph.
   std::vector<Json> ofDevice(const std::string& kind) const {
     std::vector<Json> records = readRecords(out_ / "device.jsonl");
     std::erase_if(records, [&](const Json& record) { return record.at("kind") != kind; });
     return records;
   }
-  /// What bench found, without the lines that say where a shape began.
+  /// Returns the results of bench, without the lines that say where a shape began.
   std::vector<Json> timed() const {
     std::vector<Json> records = readRecords(out_ / "bench.jsonl");
     std::erase_if(records, [](const Json& record) { return record.at("kind") != "bench"; });
     return records;
   }
-  /// What tuning decided.
+  /// Returns the decisions of tuning.
   std::vector<tune::Record> choices() const {
     const auto database = tune::readDatabase((out_ / "tuned.jsonl").string());
     std::vector<tune::Record> list;
@@ -274,7 +279,7 @@ TEST_F(GpuDryRun, RunsInTheFolderThatPrepareMakes) {
     EXPECT_TRUE(record.contains("us")) << record;
     EXPECT_EQ(record.value("isa", ""), "sm_90");
   }
-  // What comes home is one file that the machine with the compiler understands.
+  // The result is one file that the machine with the compiler reads.
   EXPECT_EQ(shell(std::string("'") + NORMC_BUILD_FOLDER + "/bin/normc' tune import '" +
                   (out_ / "tuned.jsonl").string() + "' --records '" + (folder_ / "home.jsonl").string() +
                   "' >/dev/null 2>&1"),

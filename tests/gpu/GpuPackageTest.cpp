@@ -1,4 +1,4 @@
-// The gate over a package: passes, records, resumption, and who is to blame for a lost device.
+// The gate over a package: passes, records, resumption, and the kernel that lost the device.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "autotune/tune/Bundle.h"
-#include "autotune/tune/Here.h"
+#include "autotune/tune/ThisDevice.h"
 #include "dsl/Library.h"
 #include "dsl/Print.h"
 #include "tests/gpu/CpuKernels.h"
@@ -30,8 +30,13 @@ class TuneBundle : public testing::Test {
   void pack(const std::string& entry, const std::string& policy) {
     const auto spec = *findNorm("layer_norm");
     Shipped shipped;
-    shipped.setting.task = {
-        "layer_norm:" + entry + "@f32[*x128]", spec->structuralHash(), 1, 9, 128, 1, policy};
+    shipped.setting.task = {*parseProblemText("layer_norm:" + entry + "@f32[*x128]"),
+                            spec->structuralHash(),
+                            1,
+                            9,
+                            128,
+                            1,
+                            policy};
     shipped.setting.spec = print(*spec);
     shipped.setting.device = {"cuda", "sm_90", "", {}}, shipped.setting.toolchain = {{"normc", "test"}};
     for (const char* schedule : {"default", "other"}) {
@@ -78,7 +83,7 @@ TEST_F(TuneBundle, ADriverThatIsNotThereIsSaid) {
 }
 
 TEST_F(TuneBundle, ADeviceIsKnownByItsFacts) {
-  const Device device = cudaDeviceHere(0, NORMC_WORKING_DRIVER);
+  const Device device = thisCudaDevice(0, NORMC_WORKING_DRIVER);
   EXPECT_EQ(device.kind, "cuda");
   EXPECT_EQ(device.arch, "sm_" + std::to_string(device.facts.at("compute")));
   EXPECT_FALSE(device.name.empty());

@@ -12,7 +12,7 @@ constexpr const char* kProblem = "layer_norm:backward@f32[*x*]";
 package::Kernel cooperative(int64_t blocks, std::optional<int64_t> features = {}) {
   package::Kernel kernel = forCuda(layerNorm("backward", features));
   kernel.phases[0].launch->cooperative = blocks;
-  kernel.operands[8].access = "zeroed";
+  kernel.operands[8].access = package::Access::Zeroed;
   return kernel;
 }
 

@@ -46,7 +46,9 @@ class HostLauncher {
     for (size_t i = 0; i < operands.size(); ++i) {
       const package::Operand& operand = kernel.operands[i];
       static const std::string strided[] = {"x", "y", "dy", "dx", "mask"};
-      if (operand.role != "tensor" || std::find(strided, strided + 5, operand.name) == strided + 5) continue;
+      if (operand.role != package::Role::Tensor ||
+          std::find(strided, strided + 5, operand.name) == strided + 5)
+        continue;
       operands[i].segment_stride = *next++;
       operands[i].row_stride = *next++;
     }

@@ -13,8 +13,9 @@ void need(CUresult result) {
 }
 
 bool hasStrides(const package::Operand& operand) {
-  return operand.role == "tensor" && (operand.name == "x" || operand.name == "y" || operand.name == "dy" ||
-                                      operand.name == "dx" || operand.name == "mask");
+  return operand.role == package::Role::Tensor &&
+         (operand.name == "x" || operand.name == "y" || operand.name == "dy" || operand.name == "dx" ||
+          operand.name == "mask");
 }
 
 size_t wordsOf(const package::Kernel& kernel) {

@@ -11,14 +11,14 @@ namespace {
 /// A kernel for any number of features in eight groups.
 package::Kernel inEightGroups(package::Kernel kernel) {
   kernel.problem += "{groups=8}";
-  kernel.bindings = {{"groups", 8}};
+  kernel.parts.bindings = {{"groups", 8}};
   kernel.featuresMultiple = 8;
   return kernel;
 }
 
 package::Kernel inferKernel() {
   package::Kernel kernel = probe("features_last", false, false);
-  kernel.entry = "infer";
+  kernel.parts.entry = Entry::Infer;
   kernel.problem = "probe:infer@f32[*x*]";
   return inEightGroups(kernel);
 }
@@ -46,7 +46,7 @@ TEST(Groups, APlanIsRefusedWhoseFeaturesTheyDoNotDivide) {
 
 TEST(Groups, AKernelForExactlyTheseFeaturesIsNotAskedForThem) {
   package::Kernel exact = layerNorm("forward", 60);
-  exact.bindings = {{"groups", 8}};
+  exact.parts.bindings = {{"groups", 8}};
   const host::Package package = openInMemory(packageOf({inEightGroups(layerNorm("forward")), exact}), context());
   const Plan plan(package, "layer_norm:forward@f32[*x60]{groups=8}");
   EXPECT_EQ(plan.kernel(), 1u);

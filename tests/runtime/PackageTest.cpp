@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "runtime/abi/PackageHeader.h"
 #include "tests/runtime/Support.h"
 
 namespace normc::test {
@@ -206,21 +207,33 @@ TEST(Package, WithBadCodeIsRefused) {
             "FAILED_PRECONDITION: blob 0 of the package in memory is of kind `ptx`; a CPU loads `elf`");
 }
 
+/// What opening says of the same package where its manifest has another word of the same length.
+std::string refusedText(const std::string& word, const std::string& other) {
+  std::string bytes = packageOf(layerNorm("backward")).bytes();
+  package::Header header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  bytes.replace(bytes.find(word), word.size(), other);
+  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()) + sizeof header, header.manifestBytes,
+         header.manifestHash.data());
+  std::memcpy(bytes.data(), &header, sizeof header);
+  return refusedBytes(bytes);
+}
+
 constexpr const char* kInvalid = "DATA_LOSS: the manifest of the package is not valid: ";
 
 TEST(Manifest, IsCheckedFieldByField) {
   const auto says = [](const std::string& text) { return kInvalid + text; };
-  EXPECT_EQ(refusedKernel([](auto& k) { k.entry = "forwards"; }),
+  EXPECT_EQ(refusedText(R"("backward","data")", R"("forwards","data")"),
             says("kernels[0].entry is \"forwards\"; it must be one of forward, backward, infer"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.data = "f8"; }),
+  EXPECT_EQ(refusedText(R"("data":"f32")", R"("data":"f8" )"),
             says("kernels[0].data is \"f8\"; it must be one of f32, f64, bf16, f16"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.features = 0; }),
+  EXPECT_EQ(refusedKernel([](auto& k) { k.parts.features = 0; }),
             says("kernels[0].features is 0; it must be at least 1"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.featuresMultiple = 0; }),
             says("kernels[0].features_multiple is 0; it must be at least 1"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.bindings["heads"] = -1; }),
+  EXPECT_EQ(refusedKernel([](auto& k) { k.parts.bindings["heads"] = -1; }),
             says("kernels[0].bindings.heads is -1; it must be at least 1"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.layout = "channels_first"; }),
+  EXPECT_EQ(refusedKernel([](auto& k) { k.parts.layout = Layout::ChannelsFirst; }),
             says("kernels[0].segmented is false; channels_first has three dimensions"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.limits = {.rowsMin = 4, .rowsMax = 3}; }),
             says("kernels[0].limits.rows_max is 3; it must be at least 4"));
@@ -236,49 +249,51 @@ TEST(Manifest, IsCheckedFieldByField) {
             says("kernels[0].phases[0].enough_units is 3; it must be at least 4"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].group = 1; }),
             says("kernels[0].phases[0].group is 1; it must be at least 2"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].weight = {"chunks.0"}; }),
+  EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].weight = {package::chunksOf(0)}; }),
             says("kernels[0].phases[0].weight[0] is \"chunks.0\"; it is no size that is known here"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].maxChunks = 2000000000; }),
             says("kernels[0].phases[0].max_chunks is 2000000000; it must be at most 1073741824"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.phases[1].when = "never"; }),
+  EXPECT_EQ(refusedText(R"("max_chunks":4,"when":"always")", R"("max_chunks":4,"when":"never" )"),
             says("kernels[0].phases[1].when is \"never\"; it must be one of always, warmup"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].units = {"chunks.0"}; }),
+  EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].units = {package::chunksOf(0)}; }),
             says("kernels[0].phases[0].units[0] is \"chunks.0\"; it is no size that is known here"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.phases.resize(17, k.phases[0]); }),
             says("kernels[0].phases has 17 elements; at most 16 are allowed"));
   EXPECT_EQ(
-      refusedKernel([](auto& k) { k.operands[0].role = "Tensor"; }),
+      refusedText(R"("operands":[{"role":"tensor")", R"("operands":[{"role":"Tensor")"),
       says("kernels[0].operands[0].role is \"Tensor\"; it must be one of tensor, state_in, state_out, saved, "
            "workspace"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[0].type = "f16"; }),
+  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[0].type = DType::F16; }),
             says("kernels[0].operands[0].type is \"f16\"; it must be f32"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[0].access = "write"; }),
+  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[0].access = package::Access::Write; }),
             says("kernels[0].operands[0].access is \"write\"; this operand is only read"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[5].access = "read"; }),
+  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[5].access = package::Access::Read; }),
             says("kernels[0].operands[5].access is \"read\"; this operand is written"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[8].access = "write"; }),
-            says("kernels[0].operands[8].access is \"write\"; `both` and `zeroed` are the accesses of workspace alone"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[0].access = "zeroed"; }),
+  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[8].access = package::Access::Write; }),
+            says("kernels[0].operands[8].access is \"write\"; `both` and `zeroed` are the accesses of "
+                 "workspace alone"));
+  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[0].access = package::Access::Zeroed; }),
             says("kernels[0].operands[0].access is \"zeroed\"; this operand is only read"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[8].access = "zeroed"; }),
-            says("kernels[0].operands[8].access is \"zeroed\"; only a kernel for cuda has workspace that is zero"));
+  EXPECT_EQ(
+      refusedKernel([](auto& k) { k.operands[8].access = package::Access::Zeroed; }),
+      says("kernels[0].operands[8].access is \"zeroed\"; only a kernel for cuda has workspace that is zero"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.operands[1] = k.operands[0]; }),
             says("kernels[0].operands[1].name is \"x\"; another operand has this name"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.operands[3].name = "variance"; }),
             says("kernels[0].operands[3].name is \"variance\"; there is no field of this name"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[3].type = "f64"; }),
+  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[3].type = DType::F64; }),
             says("kernels[0].operands[3].type is \"f64\"; the field has another type"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[8].shape = {"chunks.2", "features"}; }),
+  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[8].shape = {package::chunksOf(2), package::kFeatures}; }),
             says("kernels[0].operands[8].shape[0] is \"chunks.2\"; it is no size that is known here"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[8].shape = {int64_t{0}}; }),
+  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[8].shape = {{package::Factor::Fixed, 0}}; }),
             says("kernels[0].operands[8].shape[0] is 0; it must be at least 1"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.operands.clear(); }),
             says("kernels[0].operands is []; one of x, y, dy must be among them"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.saved.push_back(k.saved[0]); }),
             says("kernels[0].saved[2].name is \"mean\"; another field has this name"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.saved[0].type = "bf16"; }),
+  EXPECT_EQ(refusedKernel([](auto& k) { k.saved[0].type = DType::BF16; }),
             says("kernels[0].saved[0].type is \"bf16\"; it must be one of f32, f64, i64"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.state = {{"psi2", "f32", {"rows"}, 0}}; }),
+  EXPECT_EQ(refusedKernel([](auto& k) { k.state = {{"psi2", DType::F32, {package::kRows}}}; }),
             says("kernels[0].state[0].shape[0] is \"rows\"; it is no size that is known here"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.scalars[0].value = INFINITY; }),
             says("kernels[0].scalars[0].value is null; it must be a number"));

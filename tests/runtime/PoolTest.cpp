@@ -12,32 +12,32 @@
 #include <thread>
 
 #include "runtime/threads/Pool.h"
-#include "runtime/threads/Shares.h"
+#include "runtime/threads/WorkShares.h"
 
 namespace normc::runtime {
 namespace {
 
 using namespace std::chrono_literals;
 
-std::vector<int64_t> drawn(Shares& shares, int64_t thread) {
+std::vector<int64_t> drawn(WorkShares& shares, int64_t thread) {
   std::vector<int64_t> chunks;
   shares.draw(thread, [&](int64_t chunk) { chunks.push_back(chunk); });
   return chunks;
 }
 
-TEST(Shares, BeginWithTheirOwnAndGoOnWithOthers) {
-  Shares two(7, 2);
+TEST(WorkShares, BeginWithTheirOwnAndGoOnWithOthers) {
+  WorkShares two(7, 2);
   EXPECT_FALSE(two.allDrawn());
   EXPECT_EQ(drawn(two, 1), (std::vector<int64_t>{4, 5, 6, 0, 1, 2, 3}));
   EXPECT_TRUE(two.allDrawn());
   EXPECT_EQ(drawn(two, 0), std::vector<int64_t>());
-  Shares first(7, 2);
+  WorkShares first(7, 2);
   EXPECT_EQ(drawn(first, 0), (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6}));
 }
 
-TEST(Shares, OfMoreThreadsThanChunksOrShares) {
+TEST(WorkShares, OfMoreThreadsThanChunksOrShares) {
   for (const auto& [chunks, threads] : {std::pair{3, 16}, {1000, 200}, {1, 1}}) {
-    Shares shares(chunks, threads);
+    WorkShares shares(chunks, threads);
     std::vector<int64_t> all = drawn(shares, threads - 1);
     std::ranges::sort(all);
     std::vector<int64_t> expected(chunks);

@@ -1,7 +1,7 @@
 // Problems as text: one reader and one printer for every folder.
 #include <gtest/gtest.h>
 
-#include "runtime/abi/ProblemText.h"
+#include "runtime/abi/ProblemReader.h"
 
 namespace normc::test {
 namespace {
@@ -85,6 +85,28 @@ TEST(ProblemText, RefusalsNameThePart) {
             "problem `n:forward@f32[*x8]{mask,mask}`: option `mask` stands twice; leave one of them out");
   EXPECT_EQ(whyNot("n:forward@f32[-1x8]"), "problem `n:forward@f32[-1x8]`: size `-1` must be a number or *");
   EXPECT_EQ(whyNot("n:forward@f32[*x0]"), "problem `n:forward@f32[*x0]`: there must be at least one feature");
+}
+
+TEST(ProblemReader, ListsEachFaultWithItsPlace) {
+  const ProblemReading reading = readProblem("n:sideways@i8[*x8]{heads=x,mask,mask,layout}");
+  std::string found;
+  for (const ProblemFault& fault : reading.faults)
+    found += std::to_string(fault.kind) + " " + std::string(fault.part.text) + " at " +
+             std::to_string(fault.part.offset) + "\n";
+  const auto line = [](ProblemFault::Kind kind, const char* rest) { return std::to_string(kind) + rest; };
+  EXPECT_EQ(found, line(ProblemFault::Word, " sideways at 2\n") + line(ProblemFault::Word, " i8 at 11\n") +
+                       line(ProblemFault::NoNumber, " x at 25\n") +
+                       line(ProblemFault::Twice, " mask at 32\n") +
+                       line(ProblemFault::NoValue, " layout at 37\n"));
+  EXPECT_EQ(reading.problem.features, 8);
+}
+
+TEST(ProblemReader, EndsWhereTheGrammarDoes) {
+  const ProblemReading reading = readProblem("n:forward@f32[*x8]{mask");
+  ASSERT_EQ(reading.faults.size(), 1u);
+  EXPECT_EQ(reading.faults[0].kind, ProblemFault::Grammar);
+  EXPECT_EQ(reading.faults[0].part.offset, 23u);
+  EXPECT_EQ(reading.faults[0].expected, "',' or '}'");
 }
 
 TEST(ProblemText, EntriesAndLayoutsHaveNames) {

@@ -127,7 +127,7 @@ TEST_F(Refusal, OfShapes) {
             "INVALID_ARGUMENT: x has more elements than a 64-bit machine can hold");
   // No elements at all, but sizes whose products no integer holds.
   package::Kernel kernel = probe("features_last", true, false);
-  kernel.phases[0].units = {"rows", "features"};
+  kernel.phases[0].units = {package::kRows, package::kFeatures};
   const host::Package package = openInMemory(packageOf(kernel), host::Context(oneThread()));
   const Plan plan(package, "probe:forward@f32[*x*x*]");
   Call call;

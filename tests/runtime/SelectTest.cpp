@@ -168,7 +168,7 @@ TEST(Select, NamesWhatThePackageHas) {
 
 TEST(Select, BindingsMatch) {
   package::Kernel sixteen = layerNorm("forward");
-  sixteen.bindings = {{"heads", 16}};
+  sixteen.parts.bindings = {{"heads", 16}};
   const host::Package package = openInMemory(packageOf({layerNorm("forward"), sixteen}), context());
   EXPECT_EQ(chosen(package, "layer_norm:forward@f32[*x*]{heads=16}"), 1u);
   EXPECT_EQ(chosen(package, "layer_norm:forward@f32[*x*]{params=f32}"), 0u) << "the default, spelled out";

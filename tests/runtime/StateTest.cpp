@@ -212,7 +212,7 @@ TEST(Checkpoint, IsRefusedByAStateOfAnotherNorm) {
 
 TEST(Checkpoint, IsRefusedByAStateWithAWindow) {
   package::Kernel windowed = powerNorm("forward");
-  windowed.state.push_back({"window_psi2", "f32", {"features"}, 0});
+  windowed.state.push_back({"window_psi2", DType::F32, {package::kFeatures}});
   const Plan plan(openInMemory(packageOf(windowed), context()), "power_norm:forward@f32[*x*]");
   State state(plan, 2);
   EXPECT_EQ(refusalOf({{1, 2}, {3, 4}, 7, 0.9}, state),
@@ -222,9 +222,11 @@ TEST(Checkpoint, IsRefusedByAStateWithAWindow) {
 TEST(Checkpoint, FillsAStateInDouble) {
   package::Kernel wide = powerNorm("forward");
   for (package::Field& field : wide.state)
-    if (field.type == "f32") field.type = "f64";
+    if (field.type == DType::F32) field.type = DType::F64;
   for (package::Operand& operand : wide.operands)
-    if (operand.role.starts_with("state_") && operand.type == "f32") operand.type = "f64";
+    if ((operand.role == package::Role::StateIn || operand.role == package::Role::StateOut) &&
+        operand.type == DType::F32)
+      operand.type = DType::F64;
   const Plan plan(openInMemory(packageOf(wide), context()), "power_norm:forward@f32[*x*]");
   State state(plan, 2);
   example::load({{1, 2}, {3, 4}, 7, 0.75}, state);
@@ -333,7 +335,7 @@ TEST(State, RefusesToWriteAStateItCannotComplete) {
 
 TEST(State, InferOnlyReadsItAndSavesNothing) {
   package::Kernel kernel = probe("features_last", false, false);  // infer, listed as forward's packages list it
-  kernel.entry = "infer", kernel.problem = "probe:infer@f32[*x*]";
+  kernel.parts.entry = Entry::Infer, kernel.problem = "probe:infer@f32[*x*]";
   kernel.state = powerNorm("forward").state, kernel.saved = layerNorm("forward").saved;
   const Plan plan(openInMemory(packageOf(kernel), context()), "probe:infer@f32[*x*]");
   const normc_sizes sizes = Plan::sizes(1, 4, 6);
@@ -358,7 +360,7 @@ TEST(State, InferOnlyReadsItAndSavesNothing) {
   EXPECT_EQ(called([](Call&) {}), "accepted");
   EXPECT_EQ(called([&](Call& c) { c.stateIn = {}, c.state = &state; }), "accepted");
 
-  kernel.operands.push_back({"saved", "mean", "f32", "read", {}});
+  kernel.operands.push_back({package::Role::Saved, "mean"});
   const std::string bytes = packageOf(kernel).bytes();
   EXPECT_EQ(refusal([&] { host::Package(context(), bytes.data(), bytes.size()); }),
             "DATA_LOSS: the manifest of the package is not valid: kernels[0].operands[2].name is \"mean\"; there is no "

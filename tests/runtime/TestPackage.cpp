@@ -11,40 +11,45 @@
 namespace normc::test {
 namespace {
 
+using package::Access;
+using package::chunksOf;
 using package::Kernel;
+using package::kFeatures;
+using package::kRows;
+using package::kSegments;
 using package::Operand;
 using package::Phase;
+using package::Role;
 using package::Shape;
+using package::When;
 
-const Shape kFeatures = {"features"};
-const Shape kRows = {"segments", "rows"};
-const Shape kPartials = {"chunks.0", "features"};
+const Shape kAllRows = {kSegments, kRows};
+const Shape kPartials = {chunksOf(0), kFeatures};
 const Shape kOne = {};
 
 Operand tensor(const char* name, bool written = false) {
-  return {"tensor", name, std::string(name) == "mask" ? "u8" : "f32", written ? "write" : "read", {}};
+  return {Role::Tensor, name, std::string(name) == "mask" ? DType::U8 : DType::F32,
+          written ? Access::Write : Access::Read};
 }
-Operand field(const char* role, const char* name, const char* type = "f32", bool written = false) {
-  return {role, name, type, written ? "write" : "read", {}};
+Operand field(Role role, const char* name, DType type = DType::F32, bool written = false) {
+  return {role, name, type, written ? Access::Write : Access::Read};
 }
-Operand partials(const char* name) { return {"workspace", name, "f32", "both", kPartials}; }
+Operand partials(const char* name) { return {Role::Workspace, name, DType::F32, Access::Both, kPartials}; }
 
 /// What all kernels here have in common.
 Kernel kernel(const std::string& norm, const std::string& entry, std::optional<int64_t> features) {
   Kernel result;
   result.problem = norm + ":" + entry + "@f32[*x" + (features ? std::to_string(*features) : "*") + "]";
-  result.entry = entry;
-  result.data = result.params = "f32";
-  result.layout = "features_last";
-  result.features = features;
+  result.parts.entry = entryNamed(entry).value();
+  result.parts.features = features;
   result.isa = hostIsa();
   result.generator = "hand";
   result.schedule = "scalar";
   return result;
 }
 
-Phase overRows(const char* symbol) { return {symbol, "apply", kRows, 4, 2, 8, "always"}; }
-Phase overFeatures(const char* symbol) { return {symbol, "finish", kFeatures, 4, 1, 4, "always"}; }
+Phase overRows(const char* symbol) { return {symbol, "apply", kAllRows, 4, 2, 8}; }
+Phase overFeatures(const char* symbol) { return {symbol, "finish", {kFeatures}, 4, 1, 4}; }
 
 std::string normOf(const Kernel& kernel) { return kernel.problem.substr(0, kernel.problem.find(':')); }
 
@@ -66,14 +71,14 @@ std::string hostIsa() { return normc_cpu_isa(); }
 
 Kernel layerNorm(const std::string& entry, std::optional<int64_t> features) {
   Kernel result = kernel("layer_norm", entry, features);
-  result.saved = {{"mean", "f32", kRows, 0}, {"rstd", "f32", kRows, 0}};
+  result.saved = {{"mean", DType::F32, kAllRows}, {"rstd", DType::F32, kAllRows}};
   if (entry == "forward") {
     result.operands = {tensor("x"),
                        tensor("scale"),
                        tensor("bias"),
                        tensor("y", true),
-                       field("saved", "mean", "f32", true),
-                       field("saved", "rstd", "f32", true)};
+                       field(Role::Saved, "mean", DType::F32, true),
+                       field(Role::Saved, "rstd", DType::F32, true)};
     result.scalars = {{"epsilon", 1e-5}};
     result.phases = {overRows("layer_norm_forward")};
     result.traffic = {1, 1};
@@ -81,8 +86,8 @@ Kernel layerNorm(const std::string& entry, std::optional<int64_t> features) {
     result.operands = {tensor("x"),
                        tensor("dy"),
                        tensor("scale"),
-                       field("saved", "mean"),
-                       field("saved", "rstd"),
+                       field(Role::Saved, "mean"),
+                       field(Role::Saved, "rstd"),
                        tensor("dx", true),
                        tensor("dscale", true),
                        tensor("dbias", true),
@@ -97,19 +102,20 @@ Kernel layerNorm(const std::string& entry, std::optional<int64_t> features) {
 
 Kernel powerNorm(const std::string& entry, std::optional<int64_t> features) {
   Kernel result = kernel("power_norm", entry, features);
-  result.state = {{"step", "i64", kOne, 0}, {"psi2", "f32", kFeatures, 1}, {"nu", "f32", kFeatures, 0}};
-  result.saved = {{"rstd", "f32", kFeatures, 0}, {"second_moment", "f32", kFeatures, 0}};
+  result.state = {
+      {"step", DType::I64}, {"psi2", DType::F32, {kFeatures}, 1}, {"nu", DType::F32, {kFeatures}, 0}};
+  result.saved = {{"rstd", DType::F32, {kFeatures}, 0}, {"second_moment", DType::F32, {kFeatures}, 0}};
   if (entry == "forward") {
     result.operands = {tensor("x"),
                        tensor("scale"),
                        tensor("bias"),
-                       field("state_in", "psi2"),
-                       field("state_in", "step", "i64"),
+                       field(Role::StateIn, "psi2"),
+                       field(Role::StateIn, "step", DType::I64),
                        tensor("y", true),
-                       field("saved", "rstd", "f32", true),
-                       field("saved", "second_moment", "f32", true),
-                       field("state_out", "psi2", "f32", true),
-                       field("state_out", "step", "i64", true),
+                       field(Role::Saved, "rstd", DType::F32, true),
+                       field(Role::Saved, "second_moment", DType::F32, true),
+                       field(Role::StateOut, "psi2", DType::F32, true),
+                       field(Role::StateOut, "step", DType::I64, true),
                        partials("partial")};
     result.scalars = {{"epsilon", 1e-5, {.above = 0}}, {"decay", 0.9, {.least = 0, .below = 1}}};
     result.phases = {overRows("power_norm_forward"), overFeatures("power_norm_finish")};
@@ -117,13 +123,13 @@ Kernel powerNorm(const std::string& entry, std::optional<int64_t> features) {
     result.operands = {tensor("x"),
                        tensor("dy"),
                        tensor("scale"),
-                       field("state_in", "nu"),
-                       field("saved", "rstd"),
-                       field("saved", "second_moment"),
+                       field(Role::StateIn, "nu"),
+                       field(Role::Saved, "rstd"),
+                       field(Role::Saved, "second_moment"),
                        tensor("dx", true),
                        tensor("dscale", true),
                        tensor("dbias", true),
-                       field("state_out", "nu", "f32", true),
+                       field(Role::StateOut, "nu", DType::F32, true),
                        partials("partial_scale"),
                        partials("partial_bias")};
     result.scalars = {{"backward_decay", 0.9}};
@@ -135,9 +141,9 @@ Kernel powerNorm(const std::string& entry, std::optional<int64_t> features) {
 Kernel probe(const std::string& layout, bool segmented, bool mask) {
   Kernel result = kernel("probe", "forward", {});
   const bool channelsFirst = layout == "channels_first";
-  result.layout = layout;
-  result.segmented = segmented;
-  result.mask = mask;
+  result.parts.layout = channelsFirst ? Layout::ChannelsFirst : Layout::FeaturesLast;
+  result.parts.segmented = segmented;
+  result.parts.mask = mask;
   result.problem = std::string("probe:forward@f32[*x*") + (segmented ? "x*]" : "]");
   if (channelsFirst || mask)
     result.problem += std::string("{") + (channelsFirst ? "layout=channels_first" : "") +
@@ -146,21 +152,23 @@ Kernel probe(const std::string& layout, bool segmented, bool mask) {
   if (mask) result.operands.push_back(tensor("mask"));
   result.scalars = {
       {"factor", 2}, {"masked", mask ? 1.0 : 0.0}, {"channels_first", channelsFirst ? 1.0 : 0.0}};
-  const Shape lines = {"segments", channelsFirst ? "features" : "rows"};
-  result.phases = {{"probe_forward", "apply", lines, 1, 1, 16, "always"}};
+  const Shape lines = {kSegments, channelsFirst ? kFeatures : kRows};
+  result.phases = {{"probe_forward", "apply", lines, 1, 1, 16}};
   return result;
 }
 
 Kernel warmup(const std::string& entry) {
   Kernel result = kernel("warmup", entry, {});
-  result.state = {{"step", "i64", kOne, 0}, {"warmed", "f32", kOne, 0}};
-  if (entry == "backward") result.saved = {{"step", "i64", kOne, 0}};
+  result.state = {{"step", DType::I64}, {"warmed", DType::F32}};
+  if (entry == "backward") result.saved = {{"step", DType::I64}};
   const bool forward = entry == "forward";
-  result.operands = {tensor(forward ? "x" : "dy"),
-                     forward ? field("state_in", "step", "i64") : field("saved", "step", "i64"),
-                     tensor(forward ? "y" : "dx", true), field("state_out", "warmed", "f32", true)};
+  result.operands = {
+      tensor(forward ? "x" : "dy"),
+      forward ? field(Role::StateIn, "step", DType::I64) : field(Role::Saved, "step", DType::I64),
+      tensor(forward ? "y" : "dx", true), field(Role::StateOut, "warmed", DType::F32, true)};
   result.scalars = {{"warmup_steps", 3, {.whole = true}}};
-  result.phases = {{"warmup_statistics", "statistics", kOne, 1, 1, 1, "warmup"}, overRows("warmup_apply")};
+  result.phases = {{"warmup_statistics", "statistics", kOne, 1, 1, 1, When::Warmup},
+                   overRows("warmup_apply")};
   return result;
 }
 

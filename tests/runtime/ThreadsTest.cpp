@@ -127,7 +127,8 @@ TEST(Threads, ComeBeforeRowsEnoughForAChunk) {
 
 TEST(Threads, GetFewerRowsWhereARowWeighsMore) {
   package::Kernel kernel = layerNorm("forward");
-  kernel.phases[0].minUnits = 64, kernel.phases[0].weight = {"features"}, kernel.phases[0].maxChunks = 64;
+  kernel.phases[0].minUnits = 64, kernel.phases[0].weight = {package::kFeatures},
+  kernel.phases[0].maxChunks = 64;
   for (const auto& [features, chunks] : {std::pair{8, 4}, {16, 8}, {64, 16}}) {
     HostPool pool;
     LayerNorm norm(32, features, openInMemory(packageOf({kernel, layerNorm("backward")}), host::Context(pool.options())));

@@ -5,21 +5,21 @@
 #include "autotune/measure/Subject.h"
 #include "autotune/tune/LiveLab.h"
 #include "tools/normc/Failure.h"
-#include "tools/normc/Hardware.h"
+#include "tools/normc/TargetFlag.h"
 
 namespace normc::cli {
 namespace {
 
 /// Of seconds, or 0 where nobody here knows the kernel's target.
-double predictedFor(const Json& kernel, const Problem& problem, const codegen::Load& load) {
-  auto targets = codegen::findGenerators(kernel.at("isa").get<std::string>());
+double predictedFor(const package::Kernel& kernel, const Problem& problem, const codegen::Workload& workload) {
+  auto targets = codegen::findGenerators(kernel.isa);
   if (!targets) {
     llvm::consumeError(targets.takeError());
     return 0;
   }
   for (const auto& target : *targets)
-    if (target->generator() == kernel.at("generator").get<std::string>())
-      return target->predict(problem, kernel.at("schedule").get<std::string>(), load) * 1e-9;
+    if (target->generator() == kernel.generator)
+      return llvm::cantFail(target->bind(problem, kernel.schedule))->predict(workload) * 1e-9;
   return 0;
 }
 
@@ -38,7 +38,7 @@ CallTime timeOf(Planned& planned, int64_t rows, int64_t features, int64_t thread
   if (planned.place.onCuda())
     throw usage("--rows times a call on the CPU",
                 "on a GPU, normc tune --device " + planned.place.text() + " --schedule does");
-  Problem problem = planned.file.problem(planned.kernel().at("problem").get<std::string>());
+  Problem problem = planned.file.problem(planned.kernel().problem);
   const Extents extents{1, rows, featuresOf(problem, features)};
   problem.features = extents.features;
   problem = valueOf(checkProblem(std::move(problem)), ExitCode::Usage);
@@ -54,20 +54,17 @@ CallTime timeOf(Planned& planned, int64_t rows, int64_t features, int64_t thread
     throw usage("--rows " + std::to_string(rows) + " is of another call than the problem: " + error.what(),
                 "leave sizes open in the problem, with *, or give the same ones");
   }
-  const Json& kernel = planned.kernel();
+  const package::Kernel& kernel = planned.kernel();
   CallTime time;
-  const Json& traffic = kernel.at("traffic");
-  time.traffic = {traffic.at("reads").get<int>(), traffic.at("writes").get<int>()};
+  time.traffic = {int(kernel.traffic.reads), int(kernel.traffic.writes)};
   const int64_t needed = 2 * measure::Buffers::bytesOfSet(problem, extents);
   if (needed > machine.memory)
     throw refused("a call on " + std::to_string(rows) + " rows and a copy beside it need " +
                   bytesText(double(needed)) + ", and " + bytesText(double(machine.memory)) + " are free");
-  const measure::Buffers buffers(planned.plan, problem, extents, 1),
-      forCopies(planned.plan, problem, extents, 1);
+  const measure::Buffers buffers(planned.plan, problem, extents), forCopies(planned.plan, problem, extents);
   time.tensorBytes = buffers.tensorBytes();
-  measure::Subject subject(std::move(planned.plan), buffers, extents, nullptr);
-  std::vector<const void*> inputs{forCopies.x(0).data()};
-  if (problem.entry == Entry::Backward) inputs.push_back(forCopies.dy(0).data());
+  measure::Subject subject(std::move(planned.plan), buffers);
+  const std::vector<const void*> inputs = forCopies.tensors(0).inputs();
   std::vector<std::unique_ptr<measure::Contestant>> copies;
   std::vector<measure::Contestant*> all{&subject};
   for (const measure::Stores stores : {measure::Stores::Cached, measure::Stores::Streaming}) {

@@ -16,8 +16,6 @@ std::string processorRefuses(const std::string& isa) {
 
 }  // namespace
 
-bool isForCuda(const Json& kernel) { return kernel.value("device", "cpu") == "cuda"; }
-
 Checker::Checker(const PackageFile& file, const Place& place, bool emulate) : file_(file), place_(place) {
   if (emulate) emulation_.emplace(file);
   if (!place_.onCuda()) return;
@@ -26,8 +24,8 @@ Checker::Checker(const PackageFile& file, const Place& place, bool emulate) : fi
 }
 
 KernelVerdict Checker::check(size_t kernel, Judging how) {
-  const Json& manifest = file_.kernels()[kernel];
-  if (emulation_ && isForCuda(manifest)) return emulation_->judge(kernel, std::move(how));
+  const package::Kernel& manifest = file_.kernels()[kernel];
+  if (emulation_ && manifest.onCuda()) return emulation_->judge(kernel, std::move(how));
   KernelVerdict verdict;
   verdict.kernel = kernel;
   verdict.skipped = whyNot(manifest);
@@ -47,9 +45,9 @@ std::string Checker::text() const {
 }
 
 /// Why the kernel cannot run there; empty if it can.
-std::string Checker::whyNot(const Json& kernel) const {
-  const std::string isa = kernel.at("isa");
-  if (!isForCuda(kernel)) return device_ ? "for a CPU; check it without --device" : processorRefuses(isa);
+std::string Checker::whyNot(const package::Kernel& kernel) const {
+  const std::string& isa = kernel.isa;
+  if (!kernel.onCuda()) return device_ ? "for a CPU; check it without --device" : processorRefuses(isa);
   if (!device_) return "for a CUDA device; --emulate runs them here, --device cuda:0 on a GPU";
   if (lostBy_) return "the device was lost with kernel " + std::to_string(*lostBy_);
   if (std::atoi(isa.c_str() + 3) > number())

@@ -11,8 +11,6 @@
 
 namespace normc::cli {
 
-bool isForCuda(const Json& kernel);
-
 class Checker {
  public:
   /// Throws where there is no such device, or no emulator. Both arguments outlive it.
@@ -25,7 +23,7 @@ class Checker {
  private:
   int number() const { return 10 * facts_.compute_major + facts_.compute_minor; }
   std::string archText() const { return "sm_" + std::to_string(number()); }
-  std::string whyNot(const Json& kernel) const;
+  std::string whyNot(const package::Kernel& kernel) const;
 
   const PackageFile& file_;
   const Place& place_;

@@ -137,9 +137,6 @@ ExitCode run(int argc, const char* const* argv, const std::vector<Verb>& verbs) 
     return code;
   } catch (const Failure& failure) {
     return report(failure, out);
-  } catch (const Json::exception& error) {
-    // The runtime checks what it needs of a manifest; verbs read more.
-    return report(refused(std::string("the manifest of the package is not one that normc writes: ") + error.what()), out);
   } catch (const std::bad_alloc&) {
     return report(refused("no memory left"), out);
   } catch (const std::exception& error) {  // nobody above knew what to make of it: a mistake of ours

@@ -4,7 +4,6 @@
 
 #include "codegen/emulator/EmulatedDriver.h"
 #include "codegen/targets/cuda/Compile.h"
-#include "tools/normc/Files.h"
 
 namespace normc::cli {
 namespace {
@@ -30,19 +29,19 @@ std::string fakeDriver() {
 }
 
 /// What phases are called, less the phase: "k3" of "k3_apply".
-std::string symbolOf(const Json& kernel) {
-  const std::string phase = kernel.at("phases").at(0).at("symbol");
+std::string symbolOf(const package::Kernel& kernel) {
+  const std::string& phase = kernel.phases.at(0).symbol;
   return phase.substr(0, phase.find('_'));
 }
 
 using Operands = std::vector<emulator::EmulatedDriver::Operand>;
 
-Operands operandsOf(const Json& kernel) {
+Operands operandsOf(const package::Kernel& kernel) {
   Operands operands;
-  for (const Json& operand : kernel.at("operands")) {
-    const std::string role = operand.at("role"), name = operand.at("name");
-    const bool workspace = role == "workspace", written = workspace || operand.at("access") == "write";
-    operands.push_back({role == "tensor" ? name : role + "." + name, written, !written});
+  for (const package::Operand& operand : kernel.operands) {
+    const bool tensor = operand.role == package::Role::Tensor, written = operand.written();
+    const std::string role(name(operand.role));
+    operands.push_back({tensor ? operand.name : role + "." + operand.name, written, !written});
   }
   return operands;
 }
@@ -54,10 +53,10 @@ struct Recompiled {
   std::string refusal;  ///< why there is no program
 };
 
-Recompiled recompile(const Problem& problem, const Json& kernel, const Arch& arch) {
+Recompiled recompile(const Problem& problem, const package::Kernel& kernel, const Arch& arch) {
   Recompiled result;
   const auto refuse = [&](llvm::Error error) { result.refusal = llvm::toString(std::move(error)); };
-  auto schedule = codegen::cuda::parseSchedule(kernel.at("schedule").get<std::string>());
+  auto schedule = codegen::cuda::parseSchedule(kernel.schedule);
   if (!schedule) return refuse(schedule.takeError()), std::move(result);
   codegen::cuda::CompileOptions options{.assemble = false};
   options.observe = [&](const llvm::Module& ir) {
@@ -81,29 +80,24 @@ std::string_view textOf(const std::string& ptx) { return ptx.c_str(); }
 
 void Emulation::require() { fakeDriver(); }
 
-Emulation::Emulation(const PackageFile& file)
-    : file_(file), library_(fakeDriver()), bytes_(readFile(file.path())) {
+Emulation::Emulation(const PackageFile& file) : file_(file), library_(fakeDriver()) {
   translated([&] { file.package().verify(); });
 }
 
-std::string Emulation::blob(size_t index) const {
-  const Json& blob = file_.manifest().at("blobs").at(index);
-  const size_t offset = blob.at("offset"), bytes = blob.at("bytes");
-  return offset < bytes_.size() ? bytes_.substr(offset, bytes) : "";
-}
+std::string Emulation::blob(size_t index) const { return file_.bytesOf(file_.manifest().blobs.at(index)); }
 
 KernelVerdict Emulation::judge(size_t index, Judging how) const {
-  const Json& kernel = file_.kernels().at(index);
+  const package::Kernel& kernel = file_.kernels().at(index);
   const auto notRun = [&](std::string why) {
     KernelVerdict verdict;
     verdict.kernel = index;
     verdict.skipped = std::move(why);
     return verdict;
   };
-  auto arch = codegen::cuda::findArch(kernel.at("isa").get<std::string>());
+  auto arch = codegen::cuda::findArch(kernel.isa);
   if (!arch) return notRun(llvm::toString(arch.takeError()));
-  Recompiled made = recompile(file_.problem(kernel.at("problem")), kernel, *arch);
-  const std::string ptx = blob(kernel.at("blob"));
+  Recompiled made = recompile(file_.problem(kernel.problem), kernel, *arch);
+  const std::string ptx = blob(kernel.blob);
   if (!made.ptx.empty() && textOf(made.ptx) != textOf(ptx))
     return notRun("this normc makes other code of it than the package holds");
   if (!made.program) return notRun(made.refusal);
@@ -113,8 +107,7 @@ KernelVerdict Emulation::judge(size_t index, Judging how) const {
               ExitCode::Refused);
   driver->guardBytes = kGuardBytes;
   driver->add(ptx, *made.program, operandsOf(kernel));
-  if (kernel.contains("cubin") && !kernel.at("cubin").is_null())
-    driver->add(blob(kernel.at("cubin")), std::move(*made.program), operandsOf(kernel));
+  if (kernel.cubin) driver->add(blob(*kernel.cubin), std::move(*made.program), operandsOf(kernel));
 
   // A package of its own: what a context knows of a driver ends when the driver starts again.
   const PackageFile file(file_.path(), 1, library_);

@@ -28,7 +28,7 @@ class Emulation {
   std::string blob(size_t index) const;
 
   const PackageFile& file_;
-  std::string library_, bytes_;
+  std::string library_;
 };
 
 }  // namespace normc::cli

@@ -37,12 +37,6 @@ std::vector<fs::path> arraysIn(const std::string& folder) {
 
 }  // namespace
 
-std::optional<double> FieldBuffer::scalar(const std::string& field) const {
-  for (const normc_field& each : fields)
-    if (field == each.name && each.ndim == 0) return memory.getField(typeOfField(each.type), each.offset, 0);
-  return std::nullopt;
-}
-
 bool holdsFields(const std::string& folder) { return !arraysIn(folder).empty(); }
 
 void readFields(const std::string& folder, const std::string& what, FieldBuffer& buffer) {

@@ -7,20 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "autotune/gate/Storage.h"
-#include "runtime/normc.h"
+#include "autotune/gate/GuardedArguments.h"
 
 namespace normc::cli {
 
-/// A flat buffer of the C API, with the fields it holds.
-struct FieldBuffer {
-  std::vector<normc_field> fields;
-  gate::Storage memory;
-
-  bool empty() const { return fields.empty(); }
-  /// The one number of a field without dimensions; absent where there is no such field.
-  std::optional<double> scalar(const std::string& field) const;
-};
+using gate::FieldBuffer;
 
 /// Whether the folder exists and holds a .npy file.
 bool holdsFields(const std::string& folder);

@@ -13,12 +13,10 @@ class KernelTrials {
   KernelTrials(const PackageFile& file, size_t kernel, const Judging& how)
       : file_(file),
         manifest_(file.kernels().at(kernel)),
-        problem_(file.problem(manifest_.at("problem"))),
-        how_(how) {
+        problem_(file.problem(manifest_.problem)),
+        how_(how),
+        limited_(manifest_.limits != package::Limits()) {
     verdict_.kernel = kernel;
-    const Json limits = manifest_.value("limits", Json::object());
-    for (const char* least : {"rows_min", "run_min"}) limited_ |= limits.value(least, int64_t(0)) > 0;
-    for (const char* most : {"rows_max", "run_max"}) limited_ |= limits.contains(most) && !limits.at(most).is_null();
     if (limited_) return;
     try {
       makePlans(problem_.text());
@@ -68,8 +66,7 @@ class KernelTrials {
   }
 
   void makePlans(const std::string& request) {
-    const std::string isa = manifest_.at("isa");
-    normc_request options{.isa_cap = isa.c_str(), .one_kernel = 1};
+    normc_request options{.isa_cap = manifest_.isa.c_str(), .one_kernel = 1};
     if (how_.device) options.device_type = kDLCUDA, options.device_id = how_.device->index();
     large_.reset();
     plan_.emplace(file_.plan(request, options));
@@ -98,10 +95,10 @@ class KernelTrials {
   }
 
   const PackageFile& file_;
-  const Json& manifest_;
+  const package::Kernel& manifest_;
   Problem problem_;
   const Judging& how_;
-  bool limited_ = false;
+  bool limited_;
   std::string planned_;
   std::optional<host::Plan> plan_, large_;  ///< large_: takes every call for a large one
   KernelVerdict verdict_;

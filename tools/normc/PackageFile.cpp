@@ -1,11 +1,12 @@
 #include "tools/normc/PackageFile.h"
 
-#include <algorithm>
 #include <filesystem>
+#include <stdexcept>
 
+#include "codegen/package/Writer.h"
 #include "dsl/Library.h"
 #include "dsl/Nearest.h"
-#include "llvm/Support/SHA256.h"
+#include "runtime/package/ManifestJson.h"
 #include "tools/normc/Files.h"
 
 namespace normc::cli {
@@ -18,6 +19,14 @@ normc_context_options optionsOf(int threads, const std::string& cudaLibrary) {
   return options;
 }
 
+package::Manifest manifestOf(const host::Package& package) {
+  try {
+    return package::wholeManifest(package.manifest());
+  } catch (const std::runtime_error& error) {  // the runtime checks what it needs; verbs read more
+    throw refused(error.what());
+  }
+}
+
 }  // namespace
 
 Failure failureOf(const host::Error& error) {
@@ -28,7 +37,7 @@ PackageFile::PackageFile(const std::string& path, int threads, const std::string
     : path_(path),
       context_(translated([&] { return host::Context(optionsOf(threads, cudaLibrary)); })),
       package_(translated([&] { return host::Package(context_, path); })),
-      manifest_(Json::parse(package_.manifest())) {
+      manifest_(manifestOf(package_)) {
   std::error_code none;
   bytes_ = int64_t(std::filesystem::file_size(path, none));
 }
@@ -37,28 +46,22 @@ PackageFile::PackageFile(const std::string& path, const std::string& bytes, cons
     : path_(path),
       context_(translated([&] { return host::Context(optionsOf(0, cudaLibrary)); })),
       package_(translated([&] { return host::Package(context_, bytes.data(), bytes.size()); })),
-      manifest_(Json::parse(package_.manifest())),
+      manifest_(manifestOf(package_)),
       bytes_(int64_t(bytes.size())) {}
 
-/// docs/package-format.md: the manifest's length and hash stand in the header. A shorter manifest is filled
-/// up with blanks, so that every blob stays where it is.
 PackageFile PackageFile::alone(size_t kernel, const std::string& cudaLibrary) const {
-  constexpr size_t kLengthAt = 16, kHashAt = 24, kManifestAt = 64;
-  std::string bytes = readFile(path_);
-  uint64_t length = 0;
-  for (size_t i = 8; i-- > 0;) length = length << 8 | static_cast<unsigned char>(bytes.at(kLengthAt + i));
-  Json manifest = manifest_;
-  manifest["kernels"] = Json::array({kernels().at(kernel)});
-  manifest["kernels"][0].erase("limits");
-  std::string text = manifest.dump();
-  text.resize(std::max<size_t>(length, text.size()), ' ');
-  if (text.size() != length)
-    throw refused(path_ + " cannot be taken apart: its manifest is shorter than it should be");
-  bytes.replace(kManifestAt, length, text);
-  const auto hash =
-      llvm::SHA256::hash(llvm::ArrayRef(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
-  bytes.replace(kHashAt, hash.size(), std::string(hash.begin(), hash.end()));
-  return PackageFile(path_, bytes, cudaLibrary);
+  package::Writer writer(manifest_.producer);
+  for (const package::Norm& norm : manifest_.norms) writer.addNorm(norm.name, norm.hash, norm.text);
+  for (const package::Blob& blob : manifest_.blobs) writer.addBlob(bytesOf(blob), blob.kind, blob.isa);
+  package::Kernel one = kernels().at(kernel);
+  one.limits = {};
+  writer.addKernel(std::move(one));
+  return PackageFile(path_, writer.bytes(), cudaLibrary);
+}
+
+std::string PackageFile::bytesOf(const package::Blob& blob) const {
+  const std::string file = readFile(path_);
+  return blob.offset < file.size() ? file.substr(blob.offset, blob.bytes) : "";
 }
 
 host::Plan PackageFile::plan(const std::string& problem, normc_request options) const {
@@ -83,10 +86,10 @@ Problem PackageFile::problem(const std::string& text) const {
 
 Result<std::shared_ptr<const Spec>> PackageFile::find(std::string_view name) const {
   std::vector<std::string> names;
-  for (const Json& norm : manifest_.at("norms")) {
-    names.push_back(norm.at("name"));
-    if (names.back() != name) continue;
-    const auto specs = readNorms(norm.at("text").get<std::string>(), path_ + " (norm " + names.back() + ")");
+  for (const package::Norm& norm : manifest_.norms) {
+    names.push_back(norm.name);
+    if (norm.name != name) continue;
+    const auto specs = readNorms(norm.text, path_ + " (norm " + norm.name + ")");
     if (!specs) return specs.errors();
     return specs->front();
   }

@@ -7,6 +7,7 @@
 
 #include "autotune/gate/CudaDevice.h"
 #include "dsl/Problem.h"
+#include "runtime/abi/Manifest.h"
 #include "runtime/normc.hpp"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Output.h"
@@ -37,9 +38,12 @@ class PackageFile {
   const std::string& path() const { return path_; }
   const host::Context& context() const { return context_; }
   const host::Package& package() const { return package_; }
-  const Json& manifest() const { return manifest_; }
-  const Json& kernels() const { return manifest_.at("kernels"); }
+  const package::Manifest& manifest() const { return manifest_; }
+  const std::vector<package::Kernel>& kernels() const { return manifest_.kernels; }
   int64_t bytes() const { return bytes_; }
+
+  /// The bytes of one blob, not verified.
+  std::string bytesOf(const package::Blob&) const;
 
   /// The same package with no kernel but this, in memory: one that the runtime would never choose beside the
   /// others.
@@ -58,7 +62,7 @@ class PackageFile {
   std::string path_;
   host::Context context_;
   host::Package package_;
-  Json manifest_;
+  package::Manifest manifest_;
   int64_t bytes_ = 0;
 };
 

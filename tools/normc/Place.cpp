@@ -1,6 +1,6 @@
 #include "tools/normc/Place.h"
 
-#include "autotune/tune/Words.h"
+#include "autotune/tune/FlagValues.h"
 #include "dsl/Nearest.h"
 #include "tools/normc/PackageFile.h"
 

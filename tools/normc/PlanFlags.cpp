@@ -64,9 +64,8 @@ Planned::Planned(const PlanFlags& flags, const std::string& verb)
 std::optional<double> Planned::number(const std::string& name) const {
   for (const auto& [given, value] : numbers_)
     if (given == name) return value;
-  for (const Json& scalar : kernel().at("scalars"))
-    if (scalar.at("name") == name) return scalar.at("value").get<double>();
-  return std::nullopt;
+  const int index = indexOf(kernel().scalars, name);
+  return index < 0 ? std::nullopt : std::optional(kernel().scalars[index].value);
 }
 
 }  // namespace normc::cli

@@ -28,7 +28,7 @@ struct Planned {
   size_t index;  ///< of the kernel that serves any call; after callOf, of the one that this call runs
 
   Planned(const PlanFlags&, const std::string& verb);
-  const Json& kernel() const { return file.kernels().at(index); }
+  const package::Kernel& kernel() const { return file.kernels().at(index); }
   /// From here on the kernel is that of calls of these sizes.
   void callOf(const normc_sizes& sizes) { index = plan.kernel(sizes); }
   /// The value of a number of the kernel, with what the command line says of it.

@@ -19,9 +19,8 @@ using plot::block, plot::plain, tune::Record;
 
 /// Bytes that a call has to move: its X-sized tensors, once each.
 double bytesOf(const tune::Task& task) {
-  const ProblemText parts = task.parts().value_or(ProblemText());
-  return (parts.isBackward() ? 3.0 : 2.0) * bytes(parts.data) * double(task.segments) * double(task.rows) *
-         double(task.features);
+  return (task.problem.isBackward() ? 3.0 : 2.0) * bytes(task.problem.data) * double(task.segments) *
+         double(task.rows) * double(task.features);
 }
 
 double rate(const Record& choice, const tune::Samples& samples) {
@@ -29,10 +28,7 @@ double rate(const Record& choice, const tune::Samples& samples) {
 }
 
 /// What lines of one picture have in common: all but the features.
-std::string seriesOf(const tune::Task& task) {
-  const auto parts = task.parts();
-  return (parts ? parts->head() : task.problem) + ", " + task.policy;
-}
+std::string seriesOf(const tune::Task& task) { return task.problem.head() + ", " + task.policy; }
 
 std::string landscapeScript(const tune::Database& all) {
   std::map<std::string, std::vector<double>> ratios;
@@ -62,7 +58,8 @@ std::string landscapeScript(const tune::Database& all) {
 std::string choicesScript(const tune::Database& all, bool overFeatures) {
   std::map<std::string, std::map<double, std::pair<double, double>>> series;
   for (const Record& r : all.records)
-    if (r.kind == "choice" && tune::against(r, all.records).empty() && !tune::isSuperseded(r, all.records))
+    if (r.kind == "choice" && tune::reasonRejected(r, all.records).empty() &&
+        !tune::isSuperseded(r, all.records))
       series[overFeatures ? seriesOf(r.task) + ", " + std::to_string(r.task.segments * r.task.rows) + " rows"
                           : seriesOf(r.task)][overFeatures ? double(r.task.features) : bytesOf(r.task)] = {
           rate(r, r.reference), rate(r, r.samples)};

@@ -4,62 +4,55 @@
 #include <cstring>
 
 #include "dsl/Nearest.h"
-#include "runtime/abi/DlType.h"
 #include "tools/normc/Npy.h"
 #include "tools/normc/Values.h"
 
 namespace normc::cli {
-
-struct RunCall::Tensor {
-  DType type = DType::F32;
-  std::vector<int64_t> shape;
-  gate::Storage memory;
-  DLTensor view{};
-
-  int64_t elements() const {
-    int64_t count = 1;
-    for (const int64_t size : shape) count *= size;
-    return count;
-  }
-  void allocate(const gate::CudaDevice* device) {
-    memory = gate::Storage(elements() * bytes(type), 0, device);
-    view = {memory.address(),
-            device ? DLDevice{kDLCUDA, device->index()} : DLDevice{kDLCPU, 0},
-            int32_t(shape.size()),
-            dlType(type),
-            shape.data(),
-            nullptr,
-            0};
-  }
-};
 
 namespace {
 
 /// The type of a file that holds the tensor exactly.
 DType fileType(DType type) { return type == DType::BF16 ? DType::F32 : type; }
 
-bool isXSized(const std::string& name) { return name == "x" || name == "y" || name == "dy" || name == "dx"; }
-
-std::string shapeOf(const std::vector<int64_t>& shape) {
-  std::vector<std::string> sizes;
-  for (const int64_t size : shape) sizes.push_back(std::to_string(size));
-  return joined(sizes, "x");
-}
-
-/// Values of one float type rounded to another.
-void convert(const NpyArray& from, DType to, gate::Storage& memory) {
+/// Writes an array to a tensor's memory, rounded where their float types differ.
+void store(const NpyArray& from, DType to, gate::Storage& memory) {
+  if (from.type == to) {
+    std::memcpy(memory.data(), from.data.data(), from.data.size());
+    return;
+  }
   gate::Storage source(int64_t(from.data.size()), 0);
   std::memcpy(source.data(), from.data.data(), from.data.size());
   for (int64_t i = 0; i < from.elements(); ++i) memory.put(to, i, source.get(from.type, i));
 }
 
-/// The tensors of a kernel that it reads, or writes, in the order of the C API.
-std::vector<std::string> tensorNames(const Json& kernel, const char* access) {
+/// Reads the file of an input. Throws unless its values are of the tensor's type, or can be rounded to it.
+NpyArray readInput(Tensor tensor, DType type, const std::string& file, Output& out) {
+  NpyArray array = readNpy(file);
+  if (array.type == type) return array;
+  const DType exact = fileType(type);
+  if (!isFloat(array.type) || !isFloat(type))
+    throw refused(file + " holds " + npyName(array.type) + "; " + std::string(name(tensor)) + " is " +
+                      std::string(name(type)),
+                  "save it as " + npyName(exact));
+  if (array.type != exact)
+    out.note(file + " holds " + npyName(array.type) + "; its values are rounded to " +
+             std::string(name(type)));
+  return array;
+}
+
+/// The tensors of a kernel that it writes, or reads, in the order of the table.
+std::vector<Tensor> tensorsOf(const package::Kernel& kernel, bool written) {
+  std::vector<Tensor> tensors;
+  for (const TensorInfo& each : kTensorTable)
+    for (const package::Operand& operand : kernel.operands)
+      if (operand.role == package::Role::Tensor && operand.tensor == each.tensor && each.written() == written)
+        tensors.push_back(each.tensor);
+  return tensors;
+}
+
+std::vector<std::string> namesOf(const std::vector<Tensor>& tensors) {
   std::vector<std::string> names;
-  for (const char* name : {"x", "y", "dy", "dx", "scale", "bias", "dscale", "dbias", "mask"})
-    for (const Json& operand : kernel.at("operands"))
-      if (operand.at("role") == "tensor" && operand.at("access") == access && operand.at("name") == name)
-        names.push_back(name);
+  for (const Tensor each : tensors) names.emplace_back(name(each));
   return names;
 }
 
@@ -71,174 +64,97 @@ void refuseUnknown(const FileMap& files, const std::vector<std::string>& known, 
                   didYouMean(name, known, "it has " + joined(known)));
 }
 
-template <typename Query>
-std::vector<normc_field> fieldsOf(Query query, const host::Plan& plan, const normc_sizes& sizes) {
-  std::vector<normc_field> fields;
-  for (;;) {
-    normc_field field{};
-    field.struct_size = sizeof field;
-    const normc_status status = query(plan.get(), &sizes, fields.size(), &field);
-    if (status == NORMC_OUT_OF_RANGE) return fields;
-    host::check(status);
-    fields.push_back(field);
-  }
-}
-
 }  // namespace
 
 RunCall::RunCall(Planned& planned, const FileMap& inputs, const FileMap& outputs, Output& out)
-    : planned_(planned),
-      device_(planned.place.open()),
-      outputs_(outputs),
-      backward_(planned.kernel().at("entry") == "backward"),
-      infer_(planned.kernel().at("entry") == "infer") {
-  const Json& kernel = planned.kernel();
-  const std::string problem = kernel.at("problem");
-  const std::vector<std::string> reads = tensorNames(kernel, "read");
-  refuseUnknown(inputs, reads, "--in", problem);
-  refuseUnknown(outputs, tensorNames(kernel, "write"), "--out", problem);
-  for (const std::string& name : reads)
+    : planned_(planned), device_(planned.place.open()), outputs_(outputs) {
+  const package::Kernel& kernel = planned.kernel();
+  const std::string& problem = kernel.problem;
+  parts_ = parseProblemText(problem).value();
+  const std::vector<Tensor> reads = tensorsOf(kernel, false), writes = tensorsOf(kernel, true);
+  refuseUnknown(inputs, namesOf(reads), "--in", problem);
+  refuseUnknown(outputs, namesOf(writes), "--out", problem);
+  for (const std::string& name : namesOf(reads))
     if (!inputs.contains(name))
-      throw usage(problem + " needs --in " + name + "=FILE.npy", "its inputs are " + joined(reads));
-  for (const Json& operand : kernel.at("operands"))
-    if (operand.at("role") == "tensor" && operand.at("access") == "read")
-      addInput(operand, inputs.at(operand.at("name")), out);
-  translated([&] { makeFields(); });
-  translated([&] { planned.callOf(sizes_); });
-  for (const Json& operand : kernel.at("operands"))
-    if (operand.at("role") == "tensor" && operand.at("access") == "write") addOutput(operand);
-  makeArguments();
+      throw usage(problem + " needs --in " + name + "=FILE.npy", "its inputs are " + joined(namesOf(reads)));
+  std::map<Tensor, NpyArray> arrays;
+  for (const Tensor tensor : reads)
+    arrays[tensor] = readInput(tensor, typeOf(tensor), inputs.at(std::string(name(tensor))), out);
+  const auto wide = std::find_if(reads.begin(), reads.end(), isXSized);
+  if (wide == reads.end()) throw refused("the kernel reads no tensor with rows and features");
+  xShape_ = arrays.at(*wide).shape;
+  makeArguments(arrays, writes);
+  translated([&] { planned.callOf(arguments_->sizes()); });
 }
 
-RunCall::~RunCall() = default;
+DType RunCall::typeOf(Tensor tensor) const { return normc::typeOf(tensor, parts_.data, parts_.params); }
 
-void RunCall::addInput(const Json& operand, const std::string& file, Output& out) {
-  const std::string name = operand.at("name");
-  Tensor& tensor = tensors_[name];
-  tensor.type = typeNamed(operand.at("type").get<std::string>()).value();
-  const NpyArray array = readNpy(file);
-  tensor.shape = array.shape;
-  translated([&] { tensor.allocate(device_.get()); });
-  const DType exact = fileType(tensor.type);
-  if (array.type == tensor.type) {
-    std::memcpy(tensor.memory.data(), array.data.data(), array.data.size());
-  } else if (isFloat(array.type) && isFloat(tensor.type)) {
-    convert(array, tensor.type, tensor.memory);
-    if (array.type != exact)
-      out.note(file + " holds " + npyName(array.type) + "; its values are rounded to " +
-               std::string(normc::name(tensor.type)));
-  } else {
-    throw refused(
-        file + " holds " + npyName(array.type) + "; " + name + " is " + std::string(normc::name(tensor.type)),
-        "save it as " + npyName(exact));
-  }
+normc_sizes RunCall::sizes() const {
+  const bool segmented = parts_.segmented, channelsFirst = parts_.channelsFirst();
+  if (xShape_.size() < (segmented ? 3 : 2))
+    throw refused("x has the shape " + shapeText() + "; " + parts_.text() + " takes at least " +
+                  (segmented ? "three" : "two") + " dimensions");
+  const int64_t features = channelsFirst ? xShape_[1] : xShape_.back();
+  if (parts_.features && *parts_.features != features)
+    throw refused("x has " + counted(features, "feature") + "; " + parts_.text() + " is for " +
+                  std::to_string(*parts_.features));
+  int64_t rows = 1;
+  const auto first = xShape_.begin() + (channelsFirst ? 2 : segmented ? 1 : 0);
+  for (auto size = first; size != xShape_.end() - (channelsFirst ? 0 : 1); ++size) rows *= *size;
+  return host::Plan::sizes(segmented ? xShape_[0] : 1, rows, features);
 }
 
-void RunCall::addOutput(const Json& operand) {
-  const std::string name = operand.at("name");
-  Tensor& tensor = tensors_[name];
-  tensor.type = typeNamed(operand.at("type").get<std::string>()).value();
-  tensor.shape = isXSized(name) ? xShape() : std::vector<int64_t>{sizes_.features};
-  translated([&] { tensor.allocate(device_.get()); });
-}
-
-const std::vector<int64_t>& RunCall::xShape() const {
-  for (const char* name : {"x", "dy"})
-    if (const auto at = tensors_.find(name); at != tensors_.end()) return at->second.shape;
-  throw refused("the kernel reads neither x nor dy");
-}
-
-/// The sizes of the call; state, saved statistics and workspace of these sizes.
-void RunCall::makeFields() {
-  const Json& kernel = planned_.kernel();
-  const std::vector<int64_t>& shape = xShape();
-  const bool segmented = kernel.at("segmented"), channelsFirst = kernel.at("layout") == "channels_first";
-  if (shape.size() < (segmented ? 3 : 2))
-    throw refused("x has the shape " + shapeOf(shape) + "; " + kernel.at("problem").get<std::string>() +
-                  " takes at least " + (segmented ? "three" : "two") + " dimensions");
-  sizes_ = {sizeof sizes_, segmented ? shape[0] : 1, 1, channelsFirst ? shape[1] : shape.back()};
-  if (const Json& features = kernel.at("features"); !features.is_null() && features != sizes_.features)
-    throw refused("x has " + counted(sizes_.features, "feature") + "; " +
-                  kernel.at("problem").get<std::string>() + " is for " +
-                  std::to_string(features.get<int64_t>()));
-  const auto first = shape.begin() + (channelsFirst ? 2 : segmented ? 1 : 0);
-  for (auto size = first; size != shape.end() - (channelsFirst ? 0 : 1); ++size) sizes_.rows *= *size;
-
-  const normc_plan* plan = planned_.plan.get();
-  size_t stateBytes = 0, savedBytes = 0, workspaceBytes = 0;
-  host::check(normc_plan_state_bytes(plan, &sizes_, &stateBytes));
-  host::check(normc_plan_saved_bytes(plan, &sizes_, &savedBytes));
-  host::check(normc_plan_workspace_bytes(plan, &sizes_, &workspaceBytes));
-  const auto storage = [&](size_t bytes) { return gate::Storage(int64_t(bytes), 0, device_.get()); };
-  state_ = {fieldsOf(normc_plan_state_field, planned_.plan, sizes_), storage(stateBytes)};
-  saved_ = {fieldsOf(normc_plan_saved_field, planned_.plan, sizes_), storage(savedBytes)};
-  stateAfter_ = {state_.fields, storage(stateBytes)};
-  workspace_ = storage(workspaceBytes);
-  if (!stateBytes) return;
-  host::check(normc_plan_state_init(plan, &sizes_, state_.memory.address(), stateBytes));
-  state_.memory.download();
-  if (device_) device_->synchronize();
-}
-
-void RunCall::makeArguments() {
-  const auto view = [&](const char* name) -> const DLTensor* {
-    const auto at = tensors_.find(name);
-    return at == tensors_.end() ? nullptr : &at->second.view;
-  };
-  args_.struct_size = sizeof args_;
-  args_.x = view("x"), args_.y = view("y"), args_.dy = view("dy"), args_.dx = view("dx");
-  args_.scale = view("scale"), args_.bias = view("bias");
-  args_.dscale = view("dscale"), args_.dbias = view("dbias"), args_.mask = view("mask");
-  if (!state_.empty()) {
-    args_.state_in = state_.memory.address(), args_.state_in_bytes = state_.memory.bytes();
-    if (!infer_)
-      args_.state_out = stateAfter_.memory.address(), args_.state_out_bytes = stateAfter_.memory.bytes();
-  }
-  if (!saved_.empty() && !infer_)
-    args_.saved = saved_.memory.address(), args_.saved_bytes = saved_.memory.bytes();
-  args_.workspace = workspace_.address(), args_.workspace_bytes = workspace_.bytes();
-  if (device_) args_.stream = device_->stream();
-}
-
-std::vector<gate::Storage*> RunCall::storages() {
-  std::vector<gate::Storage*> all{&state_.memory, &stateAfter_.memory, &saved_.memory};
-  for (auto& [name, tensor] : tensors_) all.push_back(&tensor.memory);
-  return all;
+/// MemoryBlock for all, the inputs filled, and a fresh state.
+void RunCall::makeArguments(const std::map<Tensor, NpyArray>& inputs, const std::vector<Tensor>& outputs) {
+  const normc_sizes sizes = this->sizes();
+  gate::Layouts layouts;
+  for (const auto& [tensor, array] : inputs)
+    layouts[tensor] = gate::TensorLayout::compact(typeOf(tensor), array.shape);
+  for (const Tensor tensor : outputs)
+    layouts[tensor] = gate::TensorLayout::compact(
+        typeOf(tensor), isXSized(tensor) ? xShape_ : std::vector<int64_t>{sizes.features});
+  translated([&] {
+    arguments_.emplace(
+        gate::Arguments(planned_.plan.get(), parts_.entry, sizes, std::move(layouts), device_.get()),
+        gate::Placement{.stateInPlace = false});
+    if (!state().empty())
+      host::check(normc_plan_state_init(planned_.plan.get(), &sizes, state().memory.address(),
+                                        arguments_->stateBytes()));
+    state().memory.download();
+    if (device_) device_->synchronize();
+  });
+  for (const auto& [tensor, array] : inputs) store(array, typeOf(tensor), (*arguments_)[tensor]);
 }
 
 void RunCall::upload() {
-  translated([&] {
-    for (const gate::Storage* storage : storages()) storage->upload();
-  });
+  translated([&] { arguments_->upload(); });
 }
 
 void RunCall::execute() {
   translated([&] {
-    host::check(normc_execute(planned_.plan.get(), &args_));
+    host::check(normc_execute(planned_.plan.get(), &arguments_->args()));
     if (device_) device_->synchronize();
   });
 }
 
 void RunCall::download() {
-  if (!device_) return;
-  translated([&] {
-    for (gate::Storage* storage : storages()) storage->download();
-    device_->synchronize();
-  });
+  translated([&] { arguments_->download(); });
 }
 
 Json RunCall::write() const {
   Json written = Json::array();
   for (const auto& [name, file] : outputs_) {
-    const Tensor& tensor = tensors_.at(name);
-    NpyArray array{fileType(tensor.type), tensor.shape, {}};
-    if (tensor.type == DType::BF16) {
-      for (int64_t i = 0; i < tensor.elements(); ++i) {
-        const float value = float(tensor.memory.get(DType::BF16, i));
+    const Tensor tensor = tensorNamed(name).value();
+    const gate::TensorLayout& layout = arguments_->layouts().at(tensor);
+    const gate::Storage& memory = (*arguments_)[tensor];
+    NpyArray array{fileType(layout.type), layout.shape, {}};
+    if (layout.type == DType::BF16) {
+      for (int64_t i = 0; i < layout.elements; ++i) {
+        const float value = float(memory.get(DType::BF16, i));
         array.data.append(reinterpret_cast<const char*>(&value), sizeof value);
       }
     } else {
-      array.data.assign(static_cast<const char*>(tensor.memory.data()), tensor.memory.bytes());
+      array.data.assign(static_cast<const char*>(memory.data()), memory.bytes());
     }
     writeNpy(file, array);
     written.push_back(
@@ -248,28 +164,34 @@ Json RunCall::write() const {
 }
 
 int64_t RunCall::transfers() const {
-  const Json* traffic = &planned_.kernel().at("traffic");
-  const auto step = (backward_ ? saved_ : state_).scalar("step");
+  const package::Kernel& kernel = planned_.kernel();
+  const bool backward = isBackward();
+  const auto step = (backward ? arguments_->saved : arguments_->state).scalar("step");
   const auto warmup = planned_.number("warmup_steps");
   // Forward reads the step before it, backward that of its forward.
-  if (traffic->contains("warmup") && step && warmup && *step - backward_ < *warmup)
-    traffic = &traffic->at("warmup");
-  const bool held = rowsOfColumn() <= traffic->value("held_rows", int64_t(-1));
-  return traffic->at(held ? "least_reads" : "reads").get<int64_t>() + traffic->at("writes").get<int64_t>();
+  const bool warming = kernel.warmupTraffic && step && warmup && *step - backward < *warmup;
+  const package::Traffic& traffic = warming ? *kernel.warmupTraffic : kernel.traffic;
+  return (rowsOfColumn() <= traffic.heldRows ? traffic.least() : traffic.reads) + traffic.writes;
 }
 
 int64_t RunCall::rowsOfColumn() const {
-  for (const Json& phase : planned_.kernel().at("phases"))
-    for (const Json& unit : phase.at("units"))
-      if (unit == "segments") return sizes_.rows;
-  return sizes_.segments * sizes_.rows;
+  const normc_sizes& sizes = arguments_->sizes();
+  for (const package::Phase& phase : planned_.kernel().phases)
+    for (const package::Factor& unit : phase.units)
+      if (unit == package::kSegments) return sizes.rows;
+  return sizes.segments * sizes.rows;
 }
 
-std::string RunCall::shapeText() const { return shapeOf(xShape()); }
+std::string RunCall::shapeText() const {
+  std::vector<std::string> sizes;
+  for (const int64_t size : xShape_) sizes.push_back(std::to_string(size));
+  return joined(sizes, "x");
+}
 
 int64_t RunCall::xBytes() const {
-  return sizes_.segments * sizes_.rows * sizes_.features *
-         bytes(typeNamed(planned_.kernel().at("data").get<std::string>()).value());
+  int64_t count = bytes(parts_.data);
+  for (const int64_t size : xShape_) count *= size;
+  return count;
 }
 
 }  // namespace normc::cli

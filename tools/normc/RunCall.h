@@ -6,10 +6,12 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tools/normc/FieldFolder.h"
+#include "tools/normc/Npy.h"
 #include "tools/normc/PlanFlags.h"
 
 namespace normc::cli {
@@ -21,16 +23,15 @@ class RunCall {
  public:
   /// Reads the inputs and makes room for every output. The sizes are those of x.
   RunCall(Planned&, const FileMap& inputs, const FileMap& outputs, Output&);
-  ~RunCall();
 
   /// Before the call: to be filled from folders.
-  FieldBuffer& state() { return state_; }
-  FieldBuffer& saved() { return saved_; }
-  const FieldBuffer& saved() const { return saved_; }
+  FieldBuffer& state() { return arguments_->state; }
+  FieldBuffer& saved() { return arguments_->saved; }
+  const FieldBuffer& saved() const { return arguments_->saved; }
   /// After the call.
-  const FieldBuffer& stateAfter() const { return stateAfter_; }
-  bool isBackward() const { return backward_; }
-  bool isInfer() const { return infer_; }
+  const FieldBuffer& stateAfter() const { return arguments_->stateOut; }
+  bool isBackward() const { return parts_.isBackward(); }
+  bool isInfer() const { return parts_.isInfer(); }
 
   /// What was filled in goes to the device; on the CPU it is there.
   void upload();
@@ -43,31 +44,22 @@ class RunCall {
   Json write() const;
   std::string shapeText() const;
   int64_t xBytes() const;
-  /// X-sized transfers of this call, as the manifest has them: those of warmup while it lasts. Columns longer than the
-  /// kernel holds count as if they were read again from the first row on.
+  /// X-sized transfers of this call, as the manifest has them: those of warmup while it lasts. Columns longer
+  /// than the kernel holds count as if they were read again from the first row on.
   int64_t transfers() const;
 
  private:
+  DType typeOf(Tensor) const;
+  normc_sizes sizes() const;
   int64_t rowsOfColumn() const;
-  struct Tensor;
-
-  void addInput(const Json& operand, const std::string& file, Output&);
-  void addOutput(const Json& operand);
-  const std::vector<int64_t>& xShape() const;
-  void makeFields();
-  void makeArguments();
-
-  std::vector<gate::Storage*> storages();
+  void makeArguments(const std::map<Tensor, NpyArray>& inputs, const std::vector<Tensor>& outputs);
 
   const Planned& planned_;
   std::unique_ptr<gate::CudaDevice> device_;  ///< null on the CPU; outlives the memory below
   FileMap outputs_;
-  bool backward_, infer_;
-  std::map<std::string, Tensor> tensors_;
-  normc_sizes sizes_{};
-  FieldBuffer state_, stateAfter_, saved_;
-  gate::Storage workspace_;
-  normc_args args_{};
+  ProblemText parts_;
+  std::vector<int64_t> xShape_;
+  std::optional<gate::GuardedArguments> arguments_;
 };
 
 }  // namespace normc::cli

@@ -5,16 +5,16 @@
 #include <filesystem>
 #include <ostream>
 
-#include "autotune/space/Space.h"
+#include "autotune/candidates/CandidateCompiler.h"
+#include "autotune/candidates/Space.h"
 #include "autotune/tune/Bundle.h"
 #include "dsl/Print.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Files.h"
-#include "tools/normc/Hardware.h"
 #include "tools/normc/Interrupt.h"
-#include "tools/normc/Maker.h"
 #include "tools/normc/Progress.h"
 #include "tools/normc/RecordFiles.h"
+#include "tools/normc/TargetFlag.h"
 #include "tools/normc/TuneReport.h"
 
 namespace normc::cli {
@@ -35,8 +35,9 @@ void makeFolder(const std::string& path) {
   if (error) throw refused("cannot make the folder " + path + ": " + error.message());
 }
 
-tune::Landscape landscapeOf(const TuneTask& t, const Hardware& hardware) {
-  return valueOf(tune::landscapeOf(hardware.generators, t.problem, hardware.loadOf(t.task)), ExitCode::Usage);
+tune::Landscape landscapeOf(const TuneTask& t, const tune::Hardware& hardware) {
+  return valueOf(tune::landscapeOf(hardware.generators, t.problem, hardware.workloadOf(t.task)),
+                 ExitCode::Usage);
 }
 
 std::vector<size_t> candidatesOf(const tune::Landscape& landscape, const TuneFlags& flags) {
@@ -51,14 +52,15 @@ struct LeftOut {
 };
 
 /// The default, then the seeds, as far as they can be made; to `leftOut` those that cannot.
-tune::Shipped shipped(const TuneTask& t, const Hardware& hardware, size_t index, const TuneFlags& flags,
+tune::Shipped shipped(const TuneTask& t, const tune::Hardware& hardware, size_t index, const TuneFlags& flags,
                       const Interrupt& interrupt, std::vector<LeftOut>& leftOut) {
   const tune::Landscape landscape = landscapeOf(t, hardware);
   const std::vector<size_t> points = candidatesOf(landscape, flags);
   const std::string folder = flags.output + "/" + std::to_string(index);
   makeFolder(folder);
-  const Maker maker(landscape, hardware.generators, t.problem, folder, interrupt);
-  std::vector<tune::Made> made = maker.make(points);
+  const tune::CandidateCompiler compiler(landscape, hardware.generators, t.problem, folder,
+                                         [&] { return interrupt.requested(); });
+  std::vector<tune::BuiltCandidate> made = compiler.compile(points);
   if (!made[0].failure.empty())
     throw refused("the default of " + t.problem.text() + " cannot be compiled: " + made[0].failure);
   tune::Shipped shipped;
@@ -77,7 +79,8 @@ tune::Shipped shipped(const TuneTask& t, const Hardware& hardware, size_t index,
   return shipped;
 }
 
-ExitCode showCandidates(const std::vector<TuneTask>& tasks, const Hardware& hardware, const TuneFlags& flags, Output& out) {
+ExitCode showCandidates(const std::vector<TuneTask>& tasks, const tune::Hardware& hardware,
+                        const TuneFlags& flags, Output& out) {
   Json all = Json::array();
   for (const TuneTask& t : tasks) {
     const tune::Landscape landscape = landscapeOf(t, hardware);
@@ -94,7 +97,7 @@ ExitCode exportBundle(const TuneFlags& given, Output& out) {
   flags.request.inputs = wordsAfterFirst(given);
   if (flags.output.empty() && !flags.dryRun)
     throw usage("normc tune export needs the name of a folder to make", "-o FOLDER");
-  const Hardware hardware = hardwareFor(flags.target);
+  const tune::Hardware hardware = hardwareFor(flags.target);
   const std::vector<TuneTask> tasks = tasksOf(flags, flags.threads);
   if (tasks.empty()) throw usage("--shard is '" + flags.shard + "'; there are too few problems for that part, so nothing to export");
   if (flags.dryRun) return showCandidates(tasks, hardware, flags, out);

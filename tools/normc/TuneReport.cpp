@@ -36,9 +36,9 @@ Json jsonOf(const Tuned& t) {
   const tune::Decision& d = t.outcome.decision;
   const Tally tally(t.outcome);
   Json json = {
-      {"problem", t.task.problem},      {"segments", t.task.segments}, {"rows", t.task.rows},
-      {"threads", t.task.threads},      {"policy", t.task.policy},     {"points", t.landscape.size()},
-      {"complete", t.outcome.complete}, {"seconds", t.outcome.seconds}};
+      {"problem", t.task.problem.text()}, {"segments", t.task.segments}, {"rows", t.task.rows},
+      {"threads", t.task.threads},        {"policy", t.task.policy},     {"points", t.landscape.size()},
+      {"complete", t.outcome.complete},   {"seconds", t.outcome.seconds}};
   if (!t.outcome.failure.empty()) {
     json["failure"] = t.outcome.failure;
     return json;
@@ -86,9 +86,8 @@ Json jsonOf(const Tuned& t) {
 
 std::string reproducing(const Tuned& t, const tune::Point& point) {
   const std::string& usual = t.landscape[t.landscape.byDefault()].generator;
-  const auto parts = t.task.parts();
-  return "normc tune " + t.norms + "'" + t.task.problem + "'" +
-         (parts && parts->segmented ? " --segments " + std::to_string(t.task.segments) : "") + " --rows " +
+  return "normc tune " + t.norms + "'" + t.task.problem.text() + "'" +
+         (t.task.problem.segmented ? " --segments " + std::to_string(t.task.segments) : "") + " --rows " +
          std::to_string(t.task.rows) + " --policy " + t.task.policy + " --threads " +
          std::to_string(t.task.threads) + t.place + " --schedule '" +
          (point.generator == usual ? "" : point.generator + ":") + point.schedule + "'";
@@ -103,7 +102,7 @@ void printRejected(const std::vector<Tuned>& results, Output& out) {
     for (const Screened& one : t.outcome.screened) {
       if (one.status == Status::Ok || one.status == Status::Duplicate) continue;
       out.results() << "\n"
-                    << t.task.problem << ", " << t.landscape[one.point].schedule << ": "
+                    << t.task.problem.text() << ", " << t.landscape[one.point].schedule << ": "
                     << tune::name(one.status) << "\n  " << shortOf(one.reason)
                     << "\n  reproduce: " << reproducing(t, t.landscape[one.point]) << "\n";
     }
@@ -136,7 +135,7 @@ void report(const std::vector<Tuned>& results, bool whole, const std::string& re
     const double byDefault = measure::median(t.defaultSamples), chosen = byDefault * d.ratio.value;
     ++(d.tie ? stayed : won);
     const Tally tally(t.outcome);
-    table.row({t.task.problem, std::to_string(t.task.rows), t.task.policy, std::to_string(tally.right),
+    table.row({t.task.problem.text(), std::to_string(t.task.rows), t.task.policy, std::to_string(tally.right),
                secondsText(byDefault), secondsText(chosen), speedUp(d),
                t.copySeconds > 0 ? digitsText(100 * t.copySeconds / chosen, 2) + " %" : "",
                t.landscape[d.chosen].schedule});
@@ -174,7 +173,8 @@ Json dryRunReport(const tune::Task& task, const tune::Landscape& landscape, cons
                       {"slower", landscape[point].predicted / best},
                       {"default", point == landscape.byDefault()},
                       {"seed", isSeed(point)}});
-    return {{"problem", task.problem}, {"rows", task.rows}, {"policy", task.policy}, {"candidates", list}};
+    return {
+        {"problem", task.problem.text()}, {"rows", task.rows}, {"policy", task.policy}, {"candidates", list}};
   }
   out.results() << task.text() << ": " << counted(int64_t(landscape.size()), "legal schedule") << "\n";
   Table table({">#", ">predicted", "generator", "kind", "schedule", ""});

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "autotune/measure/Policy.h"
+#include "autotune/tune/FlagValues.h"
 #include "autotune/tune/LiveLab.h"
-#include "autotune/tune/Words.h"
 #include "dsl/Nearest.h"
 #include "tools/normc/Failure.h"
 
@@ -75,7 +75,7 @@ std::vector<TuneTask> tasksOf(const TuneFlags& flags, int64_t threads) {
     for (const int64_t rows : rowsFor(flags, segments, *problem.features))
       for (const std::string& policy : flags.policies) {
         tune::Task task{
-            problem.text(), problem.spec->structuralHash(), segments, rows, *problem.features, threads,
+            problem.parts(), problem.spec->structuralHash(), segments, rows, *problem.features, threads,
             policy};
         if (task.rows > tune::kMostElements / task.features / task.segments)
           throw usage((segments > rows ? "--segments is '" + std::to_string(segments) : "--rows is '" + std::to_string(rows)) +

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "codegen/Tuning.h"
 #include "tools/normc/Checker.h"
 #include "tools/normc/Cli.h"
 #include "tools/normc/Interrupt.h"
@@ -25,7 +26,7 @@ bool serves(Problem kernel, const Problem& wanted) {
 std::vector<size_t> kernelsToCheck(const PackageFile& file, const std::optional<Problem>& wanted) {
   std::vector<size_t> list;
   for (size_t i = 0; i < file.kernels().size(); ++i)
-    if (!wanted || serves(file.problem(file.kernels()[i].at("problem")), *wanted)) list.push_back(i);
+    if (!wanted || serves(file.problem(file.kernels()[i].problem), *wanted)) list.push_back(i);
   if (wanted && list.empty())
     throw refused("no kernel of " + file.path() + " serves " + wanted->text(),
                   "normc inspect lists what it has");
@@ -38,11 +39,11 @@ std::string resultOf(const KernelVerdict& v) {
   return v.emulated ? "right, emulated" : "right";
 }
 
-Json jsonOf(const KernelVerdict& v, const Json& kernel) {
+Json jsonOf(const KernelVerdict& v, const package::Kernel& kernel) {
   return {{"kernel", v.kernel},
-          {"problem", kernel.at("problem")},
-          {"target", kernel.at("isa")},
-          {"schedule", kernel.at("schedule")},
+          {"problem", kernel.problem},
+          {"target", kernel.isa},
+          {"schedule", kernel.schedule},
           {"result", !v.skipped.empty() ? "not_run"
                      : v.failed         ? "wrong"
                                         : "right"},
@@ -78,11 +79,10 @@ void report(const PackageFile& file, const Checker& checker, const std::vector<K
   }
   Table table({">#", "problem", "target", "strategy", ">trials", ">error/bound", "in", "result"});
   for (const KernelVerdict& v : verdicts) {
-    const Json& kernel = file.kernels()[v.kernel];
-    const std::string schedule = kernel.at("schedule");
-    table.row({std::to_string(v.kernel), kernel.at("problem"), kernel.at("isa"),
-               schedule.substr(0, schedule.find(',')), std::to_string(v.trials),
-               v.trials > v.failed ? digitsText(v.worstRatio, 2) : "", v.worstOutput, resultOf(v)});
+    const package::Kernel& kernel = file.kernels()[v.kernel];
+    table.row({std::to_string(v.kernel), kernel.problem, kernel.isa, kernel.strategy(),
+               std::to_string(v.trials), v.trials > v.failed ? digitsText(v.worstRatio, 2) : "",
+               v.worstOutput, resultOf(v)});
   }
   out.results() << table.text();
   for (const KernelVerdict& v : verdicts)
@@ -109,7 +109,7 @@ ExitCode check(const CheckFlags& flags, Output& out) {
   std::optional<Problem> wanted;
   if (!flags.problem.empty()) wanted = file.problem(flags.problem);
   const std::vector<size_t> list = kernelsToCheck(file, wanted);
-  const auto forCuda = [&](size_t kernel) { return isForCuda(file.kernels()[kernel]); };
+  const auto forCuda = [&](size_t kernel) { return file.kernels()[kernel].onCuda(); };
   if (flags.emulate && std::none_of(list.begin(), list.end(), forCuda))
     throw refused(file.path() + " has no kernel for a CUDA device here, so there is nothing to emulate",
                   "leave out --emulate, or compile with --target sm_90");
@@ -122,7 +122,7 @@ ExitCode check(const CheckFlags& flags, Output& out) {
     Progress progress(out, "checking", int64_t(list.size()));
     for (const size_t kernel : list) {
       if (interrupt.requested()) break;
-      progress.step(int64_t(verdicts.size()), file.kernels()[kernel].at("problem"));
+      progress.step(int64_t(verdicts.size()), file.kernels()[kernel].problem);
       KernelVerdict verdict = checker.check(kernel, {.features = wanted ? wanted->features : std::nullopt,
                                                      .stop = [&] { return interrupt.requested(); }});
       if (interrupt.requested() && verdict.failed == 0) break;  // not all of its trials were made

@@ -4,18 +4,18 @@
 #include <ostream>
 #include <set>
 
+#include "autotune/candidates/Selection.h"
 #include "codegen/Package.h"
 #include "codegen/targets/halide/HalideTarget.h"
 #include "runtime/abi/Isa.h"
 #include "tools/normc/Cli.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Files.h"
-#include "tools/normc/Hardware.h"
 #include "tools/normc/Interrupt.h"
 #include "tools/normc/Progress.h"
 #include "tools/normc/RecordFiles.h"
 #include "tools/normc/Requests.h"
-#include "tools/normc/Selection.h"
+#include "tools/normc/TargetFlag.h"
 
 namespace normc::cli {
 namespace {
@@ -42,10 +42,10 @@ std::vector<codegen::TargetPtr> targetsOf(const std::string& name, const std::st
 
 /// One schedule for all: legal for every problem, or the reasons why not.
 Job jobOf(const Problem& problem, const codegen::TargetPtr& target, const std::string& text) {
-  const std::string schedule = valueOf(target->canonical(text), ExitCode::Usage);
-  if (const auto reason = target->whyIllegal(problem, schedule))
+  const auto schedule = valueOf(target->bind(problem, text), ExitCode::Usage);
+  if (const auto reason = schedule->whyIllegal())
     throw usage("the schedule does not fit " + problem.text() + " for " + target->name().str() + ": " + *reason);
-  return {.problem = problem, .target = target, .schedule = schedule};
+  return {.problem = problem, .target = target, .schedule = schedule->text()};
 }
 
 std::vector<Job> jobsOf(const CompileFlags& flags, Output& out) {
@@ -78,12 +78,13 @@ std::vector<Job> jobsOf(const CompileFlags& flags, Output& out) {
   std::vector<Job> jobs;
   for (const Problem& problem : problems) {
     for (const codegen::TargetPtr& target : targets) {
-      if (const auto reason = target->whyNot(problem))
+      if (const auto reason = target->bind(problem)->whyIllegal())
         throw usage(problem.text() + " cannot be compiled for " + target->name().str() + ": " + *reason);
       if (!flags.schedule.empty()) {
         jobs.push_back(jobOf(problem, target, flags.schedule));
       } else if (records) {
-        for (Job& job : selectedJobs(problem, target->spelling(), *records)) jobs.push_back(std::move(job));
+        for (Job& job : valueOf(tune::selectedJobs(problem, target->spelling(), *records), ExitCode::Usage))
+          jobs.push_back(std::move(job));
       } else {
         for (Job& job : codegen::defaultJobs(problem, target)) jobs.push_back(std::move(job));
       }
@@ -106,8 +107,8 @@ ExitCode emit(const CompileFlags& flags, Output& out) {
     throw usage("--emit shows one target; --target has " + std::to_string(targets.size()));
 
   const Job& job = jobs[0];
-  const std::string text =
-      valueOf(job.target->emit(job.problem, job.schedule, stageName), ExitCode::Refused);
+  const std::string text = valueOf(
+      llvm::cantFail(job.target->bind(job.problem, job.schedule))->emit(stageName), ExitCode::Refused);
   if (!flags.output.empty()) reportOf(flags.output, out), writeFile(flags.output, text);
   if (out.json) {
     out.result({{"problem", job.problem.text()},
@@ -160,7 +161,8 @@ void report(const std::vector<Job>& jobs, const std::string& file, bool byRecord
   }
   std::ostream& said = reportOf(file, out);
   if (byRecords) {
-    const auto chosen = std::count_if(jobs.begin(), jobs.end(), [](const Job& job) { return job.origin.starts_with("record "); });
+    const auto chosen =
+        std::count_if(jobs.begin(), jobs.end(), [](const Job& job) { return job.fromRecord; });
     said << counted(chosen, "schedule") << " of " << jobs.size() << " chosen by records\n";
   }
   said << file << ": " << counted(int64_t(jobs.size()), "kernel") << " of "

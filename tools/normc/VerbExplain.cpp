@@ -9,19 +9,24 @@ namespace normc::cli {
 namespace {
 
 /// `[reads + writes]`, in words.
-std::string trafficText(const Json& t) {
-  const auto reads = t.at("reads").get<int64_t>(), writes = t.at("writes").get<int64_t>();
-  return std::to_string(reads + writes) + " X-sized transfers (" + counted(reads, "read") + ", " +
-         counted(writes, "write") + ")";
+std::string trafficText(const package::Traffic& t) {
+  return std::to_string(t.reads + t.writes) + " X-sized transfers (" + counted(t.reads, "read") + ", " +
+         counted(t.writes, "write") + ")";
 }
 
 /// Where a kernel reads again what another schedule, or less of it, would keep on chip.
-std::string leastText(const Json& t) {
-  if (!t.contains("least_reads")) return "";
-  const auto least = t.at("least_reads").get<int64_t>() + t.at("writes").get<int64_t>();
-  const auto held = t.value("held_rows", int64_t(0));
-  return "; " + std::to_string(least) + (held ? " for columns of up to " + counted(held, "row") + ", which stay on chip"
-                                              : " if what is read again stayed on chip");
+std::string leastText(const package::Traffic& t) {
+  if (!t.leastReads) return "";
+  return "; " + std::to_string(t.least() + t.writes) +
+         (t.heldRows ? " for columns of up to " + counted(t.heldRows, "row") + ", which stay on chip"
+                     : " if what is read again stayed on chip");
+}
+
+Json jsonOf(const package::Traffic& t) {
+  Json json = {{"reads", t.reads}, {"writes", t.writes}};
+  if (t.leastReads) json["least_reads"] = *t.leastReads;
+  if (t.heldRows) json["held_rows"] = t.heldRows;
+  return json;
 }
 
 struct ExplainFlags {
@@ -37,28 +42,24 @@ ExitCode explain(const ExplainFlags& given, Output& out) {
   std::optional<CallTime> time;
   if (given.rows)
     time = translated([&] { return timeOf(planned, given.rows, given.features, flags.threads); });
-  const Json selection = planned.kernel().value("selection", Json::array());
-  const Json& traffic = planned.kernel().at("traffic");
+  const package::Kernel& kernel = planned.kernel();
   if (out.json) {
-    Json result = {{"problem", flags.problem},
-                {"kernel", planned.index},
-                {"serves", planned.kernel().at("problem")},
-                {"target", planned.kernel().at("isa")},
-                {"device", planned.place.text()},
-                {"schedule", planned.kernel().at("schedule")},
-                {"origin", planned.kernel().at("origin")},
-                {"selection", selection},
-                {"traffic", traffic},
-                {"explanation", text}};
+    Json traffic = jsonOf(kernel.traffic);
+    if (kernel.warmupTraffic) traffic["warmup"] = jsonOf(*kernel.warmupTraffic);
+    Json result = {
+        {"problem", flags.problem}, {"kernel", planned.index},        {"serves", kernel.problem},
+        {"target", kernel.isa},     {"device", planned.place.text()}, {"schedule", kernel.schedule},
+        {"origin", kernel.origin},  {"selection", kernel.selection},  {"traffic", traffic},
+        {"explanation", text}};
     if (time) result["time"] = toJson(*time);
     out.result(result);
     return ExitCode::Ok;
   }
   out.results() << text;
-  if (!selection.empty()) out.results() << "records, when the package was made:\n";
-  for (const Json& rung : selection) out.results() << "  " << rung.get<std::string>() << "\n";
-  out.results() << "traffic: " << trafficText(traffic) << leastText(traffic);
-  if (traffic.contains("warmup")) out.results() << "; in warmup " << trafficText(traffic.at("warmup"));
+  if (!kernel.selection.empty()) out.results() << "records, when the package was made:\n";
+  for (const std::string& rung : kernel.selection) out.results() << "  " << rung << "\n";
+  out.results() << "traffic: " << trafficText(kernel.traffic) << leastText(kernel.traffic);
+  if (kernel.warmupTraffic) out.results() << "; in warmup " << trafficText(*kernel.warmupTraffic);
   out.results() << "\n";
   if (time) out.results() << cli::text(*time);
   return ExitCode::Ok;

@@ -1,8 +1,8 @@
 // normc list
 #include <ostream>
 
-#include "dsl/Fields.h"
 #include "dsl/Library.h"
+#include "dsl/StateFields.h"
 #include "tools/normc/Cli.h"
 
 namespace normc::cli {

@@ -29,7 +29,7 @@ tune::Database readAll(const std::vector<std::string>& files) {
 
 Json jsonOf(const tune::Record& r, const std::string& id) {
   return {{"id", id},
-          {"problem", r.task.problem},
+          {"problem", r.task.problem.text()},
           {"segments", r.task.segments},
           {"rows", r.task.rows},
           {"threads", r.task.threads},
@@ -54,8 +54,8 @@ ExitCode show(const std::vector<std::string>& files, Output& out) {
     devices.insert(r.device.name + ", " + r.device.arch + " (" + r.device.id().substr(0, 8) + ")");
     trials += r.kind == "trial";
     if (r.kind == "trial" && r.status != tune::Status::Ok && r.status != tune::Status::Duplicate)
-      rejected.insert(r.task.problem + ", " + r.schedule + ": " + std::string(tune::name(r.status)) + ": " +
-                      shortOf(r.reason));
+      rejected.insert(r.task.problem.text() + ", " + r.schedule + ": " + std::string(tune::name(r.status)) +
+                      ": " + shortOf(r.reason));
   }
   Json choices = Json::array();
   Table table({"record", "problem", ">rows", ">threads", "policy", "device", "", ">speed-up", "schedule"});
@@ -63,7 +63,7 @@ ExitCode show(const std::vector<std::string>& files, Output& out) {
     const tune::Record& r = all.records[i];
     if (r.kind == "trial") continue;
     choices.push_back(jsonOf(r, all.id(i)));
-    table.row({all.id(i).substr(0, 8), r.task.problem, std::to_string(r.task.segments * r.task.rows),
+    table.row({all.id(i).substr(0, 8), r.task.problem.text(), std::to_string(r.task.segments * r.task.rows),
                std::to_string(r.task.threads), r.task.policy, r.device.id().substr(0, 8),
                (r.kind == "verify" ? "again: " : "") + r.conclusion->verdict,
                r.conclusion->verdict == "tie" ? "" : digitsText(1 / r.conclusion->ratio, 3) + "x",

@@ -97,8 +97,8 @@ struct Report {
 Json Report::json() const {
   Json result = {{"problem", flags.plan.problem},
                  {"kernel", planned.index},
-                 {"serves", planned.kernel().at("problem")},
-                 {"target", planned.kernel().at("isa")},
+                 {"serves", planned.kernel().problem},
+                 {"target", planned.kernel().isa},
                  {"device", planned.place.text()},
                  {"outputs", written},
                  {"transfers", call.transfers()},
@@ -109,10 +109,9 @@ Json Report::json() const {
 }
 
 std::string Report::text() const {
-  const Json& kernel = planned.kernel();
+  const package::Kernel& kernel = planned.kernel();
   std::string text = flags.plan.problem + " on " + call.shapeText() + ", by kernel " +
-                     std::to_string(planned.index) + " (" + kernel.at("problem").get<std::string>() + ", " +
-                     kernel.at("isa").get<std::string>() + ")" +
+                     std::to_string(planned.index) + " (" + kernel.problem + ", " + kernel.isa + ")" +
                      (planned.place.onCuda() ? " on " + planned.place.text() : "") + "\n";
   for (const Json& file : written) {
     std::vector<std::string> sizes;
@@ -136,7 +135,7 @@ ExitCode run(const RunFlags& flags, Output& out) {
   const FileMap outputs = filesOf("--out", flags.outputs, "y=y.npy");
   for (const auto& [name, file] : outputs) requireWritable(file);
   Planned planned(flags.plan, "run");
-  const std::string problem = planned.kernel().at("problem");
+  const std::string problem = planned.kernel().problem;
   RunCall call(planned, inputs, outputs, out);
   refuseUseless(flags, problem, call);
   readState(flags, problem, call, out);

@@ -1,33 +1,31 @@
 // normc tune NORM... --features N: finds the fastest right schedule for a device
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <map>
 #include <ostream>
 
+#include "autotune/candidates/CandidateCompiler.h"
+#include "autotune/candidates/Space.h"
 #include "autotune/search/Search.h"
-#include "autotune/space/Space.h"
-#include "autotune/tune/Here.h"
+#include "autotune/tune/Hints.h"
+#include "autotune/tune/ThisDevice.h"
 #include "dsl/Nearest.h"
 #include "dsl/Print.h"
 #include "tools/normc/Cli.h"
 #include "tools/normc/Failure.h"
-#include "tools/normc/Hardware.h"
 #include "tools/normc/Interrupt.h"
-#include "tools/normc/Maker.h"
 #include "tools/normc/Progress.h"
 #include "tools/normc/RecordFiles.h"
+#include "tools/normc/TargetFlag.h"
 #include "tools/normc/TemporaryFolder.h"
 #include "tools/normc/TuneBundle.h"
 #include "tools/normc/TuneReport.h"
+#include "tools/normc/TuneSubcommand.h"
 #include "tools/normc/TuneTasks.h"
-#include "tools/normc/TuneWords.h"
 
 namespace normc::cli {
 namespace {
 
-/// Choices of like problems that become seeds.
-constexpr size_t kHints = 6;
 /// Seconds to wait for a quiet core where there is no budget; who hangs in a race is told so much later.
 constexpr double kExhaustivePatience = 60;
 
@@ -47,7 +45,7 @@ class Tuning {
         hardware_(hardwareFor(targetWord(flags.target), place_)),
         budget_(secondsOf("--budget", flags.budget)) {
     if (const std::string name = hardware_.site.device.arch;
-        !flags.dryRun && !place_.onCuda() && !runsHere(name))
+        !flags.dryRun && !place_.onCuda() && !tune::runsHere(name))
       throw usage("code for " + name + " cannot be measured on this processor, which has " + normc_cpu_isa(),
                   "--dry-run shows its candidates");
     const int64_t threads = place_.onCuda() ? 1
@@ -89,7 +87,7 @@ class Tuning {
 
   tune::Landscape landscapeOf(const TuneTask& t) const {
     tune::Landscape all = valueOf(
-        tune::landscapeOf(hardware_.generators, t.problem, hardware_.loadOf(t.task)), ExitCode::Usage);
+        tune::landscapeOf(hardware_.generators, t.problem, hardware_.workloadOf(t.task)), ExitCode::Usage);
     return flags_.schedules.empty() ? std::move(all) : onlyThese(t, all);
   }
 
@@ -99,14 +97,14 @@ class Tuning {
     for (const std::string& given : flags_.schedules) {
       const auto [generator, text] = generatorOf(given);
       const codegen::Target& target = *generator;
-      const std::string schedule = valueOf(target.canonical(text), ExitCode::Usage);
-      if (const auto reason = target.whyIllegal(t.problem, schedule))
+      const auto schedule = valueOf(target.bind(t.problem, text), ExitCode::Usage);
+      if (const auto reason = schedule->whyIllegal())
         throw usage("the schedule does not fit " + t.problem.text() + " for " + target.name().str() + ": " +
                     *reason);
-      if (target.generator() == points[0].generator && schedule == points[0].schedule) continue;
+      if (target.generator() == points[0].generator && schedule->text() == points[0].schedule) continue;
       points.push_back({target.generator().str(),
-                        schedule,
-                        target.predict(t.problem, schedule, hardware_.loadOf(t.task)),
+                        schedule->text(),
+                        schedule->predict(hardware_.workloadOf(t.task)),
                         {0, int(points.size())}});
     }
     return tune::Landscape(std::move(points), 0);
@@ -137,49 +135,27 @@ class Tuning {
     return setting;
   }
 
-  /// What earlier choices say: of this very task the incumbent, of the same norm and entry elsewhere hints.
-  void learn(const TuneTask& t, const tune::Landscape& landscape, tune::SearchOptions& options) const {
-    const std::string head = t.problem.parts().head();
-    if (const auto [choice, point] = tune::choiceOf(landscape, known_.records, settingOf(t)); choice)
-      options.incumbent = point;
-    std::map<size_t, double> far;  // of each such point: how far away its nearest task is
-    for (const tune::Record& record : known_.records) {
-      if (record.kind != "choice") continue;
-      if (const auto parts = record.task.parts(); !parts || parts->head() != head) continue;
-      const auto point = landscape.find(record.generator, record.schedule);
-      if (!point || point == options.incumbent) continue;
-      const double octaves = std::fabs(std::log2(double(record.task.features) / double(t.task.features))) +
-                             std::fabs(std::log2(double(record.task.rows) / double(t.task.rows)));
-      const auto [at, isNew] = far.emplace(*point, octaves);
-      at->second = std::min(at->second, octaves);
-    }
-    std::vector<std::pair<double, size_t>> nearest;
-    for (const auto& [point, octaves] : far) nearest.emplace_back(octaves, point);
-    std::sort(nearest.begin(), nearest.end());
-    for (const auto& [octaves, point] : nearest)
-      if (options.hints.size() < kHints) options.hints.push_back(point);
-  }
-
   Tuned tune(const TuneTask& t, size_t index, const Interrupt& interrupt, Progress& progress) {
     const tune::Landscape landscape = landscapeOf(t);
     tune::Setting setting = settingOf(t);
     setting.stamp = tune::newStamp(known_.records);
     const TemporaryFolder folder;
-    const Maker maker(landscape, hardware_.generators, t.problem, folder.path(), interrupt);
+    const tune::CandidateCompiler compiler(landscape, hardware_.generators, t.problem, folder.path(),
+                                           [&] { return interrupt.requested(); });
     tune::SearchOptions options;
     options.budget = budget_, options.exhaustive = flags_.exhaustive, options.seed = uint64_t(flags_.seed);
     if (!flags_.schedules.empty()) options.keepAll = true, options.finalists = int(flags_.schedules.size());
-    learn(t, landscape, options);
+    tune::addHints(landscape, known_.records, setting, options);
     options.progress = [&](const tune::SearchOptions::Progress& p) {
       const double part =
           flags_.exhaustive ? double(p.done) / double(std::max<size_t>(p.total, 1)) : p.seconds / budget_;
       progress.show((double(index) + std::min(part, 1.0)) / double(tasks_.size()),
-                    t.task.problem + ": " + p.phase + ", " + counted(int64_t(p.done), "candidate") +
+                    t.task.problem.text() + ": " + p.phase + ", " + counted(int64_t(p.done), "candidate") +
                         ", best " + digitsText(1 / p.ratio, 3) + "x the default");
     };
     tune::LiveLab lab(
         landscape, setting,
-        {[&](const std::vector<size_t>& points) { return maker.make(points); },
+        {[&](const std::vector<size_t>& points) { return compiler.compile(points); },
          [&] { return interrupt.requested(); }, tune::Worker::besideThis(), journal_ ? &*journal_ : nullptr},
         flags_.fresh ? std::map<size_t, tune::Screened>{}
                      : tune::rememberedFrom(landscape, known_.records, setting));
@@ -227,7 +203,7 @@ class Tuning {
       const tune::Landscape landscape = landscapeOf(t);
       tune::SearchOptions options;
       options.seed = uint64_t(flags_.seed);
-      learn(t, landscape, options);
+      tune::addHints(landscape, known_.records, settingOf(t), options);
       all.push_back(dryRunReport(t.task, landscape, tune::seedsOf(landscape, options), Shown::All, out_));
     }
     if (out_.json) out_.result({{"tasks", all}});
@@ -237,7 +213,7 @@ class Tuning {
   const TuneFlags& flags_;
   Output& out_;
   Place place_;
-  Hardware hardware_;
+  tune::Hardware hardware_;
   double budget_;
   std::vector<TuneTask> tasks_;
   std::optional<tune::Journal> journal_;
@@ -246,12 +222,12 @@ class Tuning {
 };
 
 ExitCode tuneAll(const TuneFlags& flags, const CLI::App& parser, Output& out) {
-  const TuneWord word = wordIn(flags);
+  const TuneSubcommand word = wordIn(flags);
   refuseUnused(parser, word);
   try {
-    if (word == TuneWord::Export) return exportBundle(flags, out);
-    if (word == TuneWord::RunBundle) return runBundleHere(flags, out);
-    if (word == TuneWord::Import) return importResults(flags, out);
+    if (word == TuneSubcommand::Export) return exportBundle(flags, out);
+    if (word == TuneSubcommand::RunBundle) return runBundleHere(flags, out);
+    if (word == TuneSubcommand::Import) return importResults(flags, out);
     return Tuning(flags, out).run();
   } catch (const std::runtime_error& error) {  // a worker that cannot be started, a full disk
     throw refused(error.what(),

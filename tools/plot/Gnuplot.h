@@ -1,4 +1,4 @@
-// Pictures, drawn by gnuplot: a program of its own, asked for when somebody wants one.
+// Draws plots with gnuplot, a separate program that only `normc plot` needs.
 #pragma once
 
 #include <string>

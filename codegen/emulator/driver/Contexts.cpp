@@ -143,7 +143,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   if (!isDevice(call, device)) return CUDA_ERROR_INVALID_DEVICE;
   const fake_cuda_device& facts = call->devices[device].facts;
   const int number = 10 * facts.major + facts.minor;
-  // Of real devices: 8.0 and 9.0 upwards have the large shared memory, 7.5 has 64 KiB, others 100.
+  // As on real devices: 8.0 and 9.0 upwards have the large shared memory, 7.5 has 64 KiB, others 100.
   const int shared = facts.major >= 9 && facts.major < 12 ? 228
                      : number == 80 || number == 87       ? 164
                      : number >= 80                       ? 100

@@ -1,4 +1,4 @@
-// The driver's functions as declarations, for those who link the fake driver:
+// Declarations of the driver's functions, for code that links the fake driver:
 // its own sources, and tests.
 #pragma once
 

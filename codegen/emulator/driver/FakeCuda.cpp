@@ -6,7 +6,7 @@ using namespace normc::cuda;
 
 namespace {
 
-/// The state under its lock, for one statement.
+/// Gives access to the state under its lock, for one statement.
 struct Locked {
   std::lock_guard<std::mutex> lock{fake::fake().mutex};
   fake::State* operator->() const { return fake::fake().state.get(); }

@@ -1,9 +1,9 @@
-// What the fake driver reads of a module: its entries and their parameters.
+// The entries of a module and their parameters, as the fake driver reads them.
 //
 // PTX is read far enough to refuse what the real driver would refuse: an entry
 // that is not there, a launch whose block, cluster or parameters differ from what
-// the entry declares. A cubin is taken as it is; it has the entries whose names
-// stand in it.
+// the entry declares. A cubin is not checked: it has the entries whose names
+// occur in it.
 #pragma once
 
 #include <cstddef>
@@ -27,14 +27,14 @@ struct Entry {
   int cluster = 0;     ///< .reqnctapercluster, 0 without
 };
 
-/// Whether the image is PTX text at all, a cubin otherwise.
+/// True if the image is PTX text, false if it is a cubin.
 bool isPtx(std::string_view image);
 /// 90 of ".target sm_90"; 0 without one.
 int targetOf(std::string_view ptx);
 /// 80 of ".version 8.0".
 int versionOf(std::string_view ptx);
 std::vector<Entry> entriesOf(std::string_view ptx);
-/// Whether the bytes of a cubin have `name` as a word.
+/// True if the bytes of a cubin contain `name` as a word.
 bool names(std::string_view cubin, std::string_view name);
 
 }  // namespace normc::cuda::fake

@@ -9,7 +9,7 @@
 namespace normc::cuda {
 namespace {
 
-/// How many bytes an image has that was given without its length: text up to its zero, or what the headers of
+/// Returns the length of an image that was given without it: text up to its zero, or what the headers of
 /// an ELF file span.
 size_t imageBytes(const char* image) {
   if (std::memcmp(image,
@@ -36,8 +36,8 @@ size_t imageBytes(const char* image) {
   return end;
 }
 
-/// Why a device cannot load an image, or CUDA_SUCCESS. A cubin that is text, as tests write one, begins with
-/// the name of its architecture.
+/// Returns why a device cannot load an image, or CUDA_SUCCESS. A cubin that is text, as tests write one,
+/// begins with the name of its architecture.
 CUresult loadable(const std::string& image, const fake_cuda_device& device, int driverVersion) {
   const int number = 10 * device.major + device.minor;
   if (fake::isPtx(image)) {
@@ -90,7 +90,7 @@ struct Launch {
   bool dependent = false, cooperative = false;
 };
 
-/// What one multiprocessor holds; registers are not known here.
+/// The limits of one multiprocessor, without registers, which are not known here.
 int residentBlocks(uint64_t threads, size_t sharedBytes) {
   const int byThreads = int(2048 / threads), byShared = static_cast<int>((228 << 10) / (sharedBytes + 1024));
   return std::min({byThreads, byShared, 32});
@@ -127,7 +127,7 @@ CUresult checkShape(fake::Call& call, const CUfunc_st& function, const Launch& l
 /// The parameters as one buffer, from either way of giving them.
 CUresult gather(const fake::Entry& entry, void** parameters, void** extra, std::string& bytes) {
   if (parameters) {
-    if (!entry.declared) return CUDA_ERROR_INVALID_VALUE;  // a cubin: only the buffer tells its length
+    if (!entry.declared) return CUDA_ERROR_INVALID_VALUE;  // a cubin: only the buffer has its length
     bytes.assign(entry.parameterBytes, '\0');
     for (size_t i = 0; i < entry.parameters.size(); ++i)
       std::memcpy(&bytes[entry.parameters[i].offset], parameters[i], entry.parameters[i].bytes);

@@ -20,7 +20,7 @@ Fake& fake() {
 
 namespace {
 
-/// What the driver keeps for each thread.
+/// The part of the driver's state that belongs to a thread.
 struct Thread {
   uint64_t generation = 0;
   std::vector<CUcontext> contexts;

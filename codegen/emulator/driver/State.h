@@ -1,4 +1,4 @@
-// What the fake driver knows: devices, objects, memory, the record, the faults.
+// The state of the fake driver: devices, objects, memory, the record of calls, the faults to raise.
 //
 // A driver is one per process, so this is the one place of the project with a
 // mutable global, reached through fake() alone.
@@ -126,7 +126,7 @@ struct State {
   /// Frees an allocation, and notes whether its red zones are whole.
   std::map<uint64_t, Allocation>::iterator free(std::map<uint64_t, Allocation>::iterator);
   void unload(CUmodule module);
-  /// Ends a context that is not primary, with all that lies in it.
+  /// Ends a context that is not primary, and frees everything in it.
   void destroy(CUcontext context);
 };
 
@@ -156,7 +156,7 @@ class Call {
   enum Needs { Nothing, Init, Context };
   Call(const char* function, Needs needs);
 
-  /// What the function has to return at once, unless it is CUDA_SUCCESS.
+  /// The result that the function must return at once, unless it is CUDA_SUCCESS.
   CUresult refused() const { return refused_; }
   State* operator->() { return fake().state.get(); }
   State& state() { return *fake().state; }

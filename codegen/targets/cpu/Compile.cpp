@@ -11,6 +11,8 @@ using namespace mlir;
 
 namespace normc::codegen::cpu {
 
+// reassociate-fp-reductions: a horizontal sum is a tree, not one addition after another for each lane.
+// use-bare-ptr-memref-call-conv: pointers keep their `noalias`.
 StringRef loopsToLlvmPipeline() {
   return "canonicalize,cse,"
          "convert-scf-to-cf,"
@@ -35,16 +37,17 @@ class CpuCompilation : public Compilation {
       return llvm::createStringError(problem_.text() + " for " + isa_.name.str() + ": " + *reason);
     if (auto error = Compilation::plan(schedule_.strategy, symbol, schedule_.vector)) return error;
     kernel_.setScheduleAttr(schedule_.attribute(&context_));
+    // The sizes from which on a call is large are scalar parameters, after those of the spec.
     if (schedule_.stream) {
       SmallVector<Attribute> numbers(kernel_.getNumbers().begin(), kernel_.getNumbers().end());
-      for (StringRef number : {largeNumber(), streamNumber()})
-        numbers.push_back(StringAttr::get(&context_, number));
+      for (std::string_view number : kThresholds) numbers.push_back(StringAttr::get(&context_, number));
       kernel_.setNumbersAttr(ArrayAttr::get(&context_, numbers));
     }
     return llvm::Error::success();
   }
 
   llvm::Error loops() {
+    // Lowering erases the kernel, so facts about its tensors and phases are collected before.
     entry_.emplace(kernel_);
     lowerToLoops(*module_,
                  {.roundsBF16 = isa_.roundsBF16, .wholeBF16 = isa_.masks16 ? isa_.vectorBytes / 2 : 0});
@@ -86,6 +89,7 @@ llvm::Expected<CompiledKernel> compileKernel(const Problem& problem, const Sched
   CpuCompilation c(problem, schedule, isa);
   if (auto error = c.plan(symbol)) return error;
   CompiledKernel kernel;
+  // The manifest describes the sweeps, which lowering erases.
   kernel.manifest = kernelManifest(problem, schedule, isa, c.kernel());
   if (auto error = c.loops()) return error;
   auto ir = c.llvmIr();

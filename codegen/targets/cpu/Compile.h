@@ -5,7 +5,7 @@
 
 #include "codegen/Compile.h"
 #include "codegen/dialect/Norm.h"
-#include "codegen/targets/cpu/Schedule.h"
+#include "codegen/targets/cpu/CpuSchedule.h"
 
 namespace normc::codegen::cpu {
 

@@ -1,12 +1,49 @@
 #include "codegen/targets/cpu/CpuTarget.h"
 
+#include "codegen/targets/TypedTarget.h"
 #include "codegen/targets/cpu/Compile.h"
+#include "codegen/targets/cpu/CpuSpace.h"
+#include "codegen/targets/cpu/DefaultCandidates.h"
 #include "codegen/targets/cpu/Object.h"
-#include "codegen/targets/cpu/Offers.h"
-#include "codegen/targets/cpu/Space.h"
 
 namespace normc::codegen::cpu {
 namespace {
+
+std::vector<std::string> stagesOfCpu() { return {"sweeps", "loops", "llvm", "asm"}; }
+
+class BoundCpu : public TypedTarget<BoundCpu, Schedule, parseSchedule> {
+ public:
+  BoundCpu(const Problem& problem, const Isa& isa) : problem_(problem), isa_(isa), predictor_(problem, isa) {}
+
+  std::vector<Candidate> defaults() override {
+    std::vector<Candidate> list;
+    for (const DefaultCandidate& candidate : defaultCandidates(problem_, isa_))
+      list.push_back({candidate.schedule.text(), candidate.limits});
+    return list;
+  }
+  std::vector<KnobSpace> knobs(const Workload& workload) override {
+    return knobSpaces(problem_, isa_, workload);
+  }
+
+  using BoundTarget::whyIllegal;
+  std::optional<std::string> whyIllegal(const Schedule& s) const {
+    return cpu::whyIllegal(problem_, s, isa_);
+  }
+  double predict(const Schedule& s, const Workload& workload) { return predictor_(s, workload); }
+  llvm::Expected<std::string> emit(const Schedule& s, llvm::StringRef name) const {
+    auto stage = findStage(name, stagesOfCpu());
+    if (!stage) return stage.takeError();
+    return emitStage(problem_, s, isa_, *stage);
+  }
+  llvm::Expected<CompiledKernel> compile(const Schedule& s, llvm::StringRef symbol) const {
+    return compileKernel(problem_, s, isa_, symbol);
+  }
+
+ private:
+  Problem problem_;
+  Isa isa_;
+  Predictor predictor_;
+};
 
 class CpuTarget : public Target {
  public:
@@ -14,44 +51,10 @@ class CpuTarget : public Target {
   llvm::StringRef name() const override { return isa_.name; }
   std::string spelling() const override { return cpu::spelling(isa_); }
   llvm::StringRef device() const override { return "cpu"; }
-  std::vector<std::string> stages() const override { return {"sweeps", "loops", "llvm", "asm"}; }
-
-  std::vector<Candidate> defaults(const Problem& problem) const override {
-    std::vector<Candidate> list;
-    for (const Offer& offer : defaultOffers(problem, isa_))
-      list.push_back({offer.schedule.text(), offer.limits});
-    return list;
-  }
-  llvm::Expected<std::string> canonical(llvm::StringRef text) const override {
-    auto schedule = cpu::parseSchedule(text);
-    if (!schedule) return schedule.takeError();
-    return schedule->text();
-  }
-  std::optional<std::string> whyIllegal(const Problem& problem, llvm::StringRef text) const override {
-    auto schedule = cpu::parseSchedule(text);
-    return schedule ? cpu::whyIllegal(problem, *schedule, isa_) : llvm::toString(schedule.takeError());
-  }
-  std::vector<KnobSpace> knobs(const Problem& problem, const Load& load) const override {
-    return cpu::knobSpaces(problem, isa_, load);
-  }
-  codegen::Predictor predictor(const Problem& problem, const Load& load) const override {
-    return [model = cpu::Predictor(problem, isa_, load)](llvm::StringRef text) mutable {
-      return model(llvm::cantFail(cpu::parseSchedule(text)));
-    };
-  }
-  llvm::Expected<std::string> emit(const Problem& problem, llvm::StringRef text,
-                                   llvm::StringRef name) const override {
-    auto stage = findStage(name, stages());
-    if (!stage) return stage.takeError();
-    auto schedule = cpu::parseSchedule(text);
-    if (!schedule) return schedule.takeError();
-    return cpu::emitStage(problem, *schedule, isa_, *stage);
-  }
-  llvm::Expected<CompiledKernel> compile(const Problem& problem, llvm::StringRef text,
-                                         llvm::StringRef symbol) const override {
-    auto schedule = cpu::parseSchedule(text);
-    if (!schedule) return schedule.takeError();
-    return cpu::compileKernel(problem, *schedule, isa_, symbol);
+  std::vector<std::string> stages() const override { return stagesOfCpu(); }
+  using Target::bind;
+  std::shared_ptr<BoundTarget> bind(const Problem& problem) const override {
+    return std::make_shared<BoundCpu>(problem, isa_);
   }
   llvm::Expected<std::string> link(llvm::ArrayRef<std::string> objects) const override {
     return linkShared(objects, isa_);

@@ -9,6 +9,7 @@ using namespace mlir;
 
 namespace normc::codegen::cpu {
 
+// Has to be made before lowering, which erases the tensors and phases of the kernel.
 EntryPoints::EntryPoints(KernelOp kernel) {
   for (auto t : kernel.getOps<TensorOp>()) {
     if (isStrided(t)) strided.push_back(tensors);
@@ -28,14 +29,17 @@ void addEntryPoints(ModuleOp module, const EntryPoints& entry) {
   auto none = LLVM::LLVMVoidType::get(module.getContext());
   for (const auto& [inner, exported] : entry.phases) {
     auto callee = module.lookupSymbol<LLVM::LLVMFuncOp>(inner);
+    // Internal: LLVM inlines it into its wrapper, and the object exports wrappers only.
     callee.setLinkage(LLVM::Linkage::Internal);
     b.setInsertionPointToEnd(module.getBody());
     auto function = LLVM::LLVMFuncOp::create(b, loc, exported, LLVM::LLVMFunctionType::get(none, {pointer, i64}));
     b.setInsertionPointToStart(function.addEntryBlock(b));
+    // Loads the field of `type` that is `offset` bytes behind `base`.
     auto field = [&](Value base, Type type, size_t offset) -> Value {
       Value at = LLVM::GEPOp::create(b, loc, pointer, b.getI8Type(), base, ArrayRef<LLVM::GEPArg>{int32_t(offset)});
       return LLVM::LoadOp::create(b, loc, type, at);
     };
+    // The order of `values` is that of parameterTypes in lower/LowerToLoops.cpp.
     Value args = function.getArgument(0);
     Value operands = field(args, pointer, offsetof(normc_kernel_args, operand));
     SmallVector<Value> values;

@@ -1,13 +1,13 @@
-// The exported functions of a kernel object: abi/kernel.h on the outside, the
-// lowered phase functions inside.
+// The exported functions of a kernel object. Each has the signature of runtime/abi/kernel.h, unpacks its
+// arguments and calls a lowered phase function.
 #pragma once
 
-#include "codegen/lower/Frame.h"
+#include "codegen/lower/AccessLowering.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace normc::codegen::cpu {
 
-/// What the wrappers need to know of a kernel once its norm.kernel is gone.
+/// What the wrappers need of a kernel; collected before lowering erases its norm.kernel.
 struct EntryPoints {
   explicit EntryPoints(KernelOp);
   unsigned tensors = 0;

@@ -23,6 +23,7 @@ llvm::Expected<std::unique_ptr<llvm::Module>> optimizedLlvm(mlir::ModuleOp modul
   for (llvm::Function& f : *ir) {
     if (f.isDeclaration()) continue;
     f.addFnAttr("target-cpu", isa.cpu);
+    // LLVM prefers 256 bits on many processors with AVX-512; the schedule has chosen the width.
     f.addFnAttr("prefer-vector-width", std::to_string(8 * isa.vectorBytes));
     f.addFnAttr(llvm::Attribute::NoUnwind);
   }
@@ -38,7 +39,8 @@ llvm::Expected<std::string> machineCode(llvm::Module& ir, const Isa& isa, Emit k
 
 //===-- Linking -----------------------------------------------------------------===//
 
-/// A linker that could not write says nothing of what it links; where it could not even say so, its log is empty.
+/// True if the linker failed for lack of memory or disk space, which says nothing about the kernels. If it
+/// could not even write that, its log is empty.
 static bool lacksRoom(llvm::StringRef log) {
   if (log.trim().empty()) return true;
   for (const std::errc room : {std::errc::no_space_on_device, std::errc::file_too_large, std::errc::not_enough_memory})

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "codegen/targets/cpu/Isa.h"
+#include "codegen/targets/cpu/CpuIsa.h"
 #include "llvm/ADT/SmallVector.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -15,13 +15,13 @@ class Module;
 
 namespace normc::codegen::cpu {
 
-/// Translates and optimises at -O3. The module must be in the LLVM dialect.
+/// Translates a module in the LLVM dialect to LLVM IR and optimises it at -O3.
 llvm::Expected<std::unique_ptr<llvm::Module>> optimizedLlvm(mlir::ModuleOp, const Isa&, llvm::LLVMContext&);
 
 enum class Emit { Object, Assembly };
 llvm::Expected<std::string> machineCode(llvm::Module&, const Isa&, Emit);
 
-/// One freestanding shared object: no constructors, nothing undefined, nothing needed.
+/// Links the objects to one freestanding shared object: no constructors, nothing undefined, no dependency.
 llvm::Expected<std::string> linkShared(llvm::ArrayRef<std::string> objects, const Isa&);
 
 }  // namespace normc::codegen::cpu

@@ -1,6 +1,6 @@
 // Cuts the units of a CPU's phases into tasks, and writes the entry of a kernel in a package.
 #include "codegen/Manifest.h"
-#include "codegen/plan/Plan.h"
+#include "codegen/plan/Planner.h"
 #include "codegen/targets/cpu/Compile.h"
 #include "codegen/targets/cpu/lower/PhaseLowering.h"
 
@@ -8,33 +8,35 @@ using namespace mlir;
 
 namespace normc::codegen::cpu {
 
-/// Rows of a statistics or apply phase: enough chunks for many threads, few enough
-/// that folding their partials costs nothing beside the sweep.
+/// The most tasks of a phase over rows: enough for many threads, and so few that folding their partials costs
+/// little compared with the sweep.
 static constexpr int64_t kMaxChunks = 256;
-/// The least channels of a task, and the most tasks of a phase, if tasks have whole channels: to begin a
+/// The fewest channels of a task, and the most tasks of a phase, if tasks have whole channels. The start of a
 /// channel costs as much as hundreds of elements.
 static constexpr int64_t kChannels = 4, kMaxChannelChunks = 64;
-/// Elements of one task of a phase over vectors. Of one that adds up what each task of rows left, they are
-/// the partials: half of those lie in another core's caches, which two fetch sooner than one.
+/// The elements of a task of a phase over vectors. If the phase folds the partials of tasks, the elements are
+/// the partials: half of them are in another core's caches, from which two cores read faster than one.
 static constexpr int64_t kVectorGrain = 4096;
-/// Rows of a task that leaves partials, which are as long as a row, and written and read once for each task.
+/// The rows of a task that leaves partials. Partials are as long as a row, and are written and read once for
+/// each task.
 static constexpr int64_t kRowsOfPartials = 64;
-/// Features of a task that has a piece of every row: shorter pieces begin and end too often.
+/// The fewest features of a task that has a piece of every row: shorter pieces cost too much to begin and
+/// end.
 static constexpr int64_t kPieceOfRow = 1024;
 
-/// How units are cut into tasks on a CPU.
+/// Writes into `result` how the units of the phase are cut into tasks.
 static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, package::Phase& result) {
   SmallVector<StringRef> axes(phase.getUnits().getAsValueRange<StringAttr>());
   result.maxChunks = kMaxChunks;
   if (axes.size() == 2 && axes[1] == "row") {
     result.minUnits = s.grain;
-    result.multiple = kernel.featuresLast() ? s.rows : kLine;  // whole cache lines of any type
+    result.multiple = kernel.featuresLast() ? s.rows : kCacheLine;  // whole cache lines of any type
     if (kernel.featuresLast() && s.stream > s.rows) result.group = s.stream;
     if (kernel.featuresLast() && s.grain < kRowsOfPartials && leavesPartials(phase, kernel))
       result.enoughUnits = kRowsOfPartials;
     // A task has as many partials as features, so longer rows do not mean fewer rows for a task.
     if (!kernel.getFeatures() && !leavesPartials(phase, kernel))
-      result.minUnits *= kUnknownFeatures, result.weight = {"features"};
+      result.minUnits *= kUnknownFeatures, result.weight = {package::kFeatures};
   } else if (axes.size() == 1 && axes[0] == "feature" && !hasSweeps(phase)) {
     result.minUnits = kVectorGrain;
     result.weight = partialsOf(phase, kernel);
@@ -43,7 +45,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, package::Phas
     result.minUnits = result.multiple = s.vector * s.tile;
     if (s.strategy == Strategy::Split) {
       result.multiple = llvm::alignTo(std::min(s.grain, kPieceOfRow), result.multiple);
-      result.minUnits = s.grain, result.weight = {"segments", "rows"};
+      result.minUnits = s.grain, result.weight = {package::kSegments, package::kRows};
     }
   } else if (!axes.empty() && axes.back() == "feature" && !kernel.featuresLast()) {
     result.multiple = std::max(s.rows, s.stream);
@@ -53,7 +55,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, package::Phas
 }
 
 /// Returns the transfers of the plan: a CPU keeps a resident slab in caches, and reads it once from memory.
-static package::Traffic moved(KernelOp kernel, bool warmup) {
+static package::Traffic trafficOnCpu(KernelOp kernel, bool warmup) {
   const Traffic t = trafficOf(kernel, warmup);
   return {t.reads, t.writes};
 }
@@ -63,10 +65,10 @@ package::Kernel kernelManifest(const Problem& problem, const Schedule& schedule,
   package::Kernel m =
       manifestOf(problem, schedule.text(), kernel,
                  {.cut = [&](PhaseOp phase, package::Phase& result) { cut(phase, kernel, schedule, result); },
-                  .traffic = [&](bool warmup) { return moved(kernel, warmup); }});
+                  .traffic = [&](bool warmup) { return trafficOnCpu(kernel, warmup); }});
   if (schedule.stream) {
-    m.scalars.push_back({largeNumber().str(), kLargeBytes});
-    m.scalars.push_back({streamNumber().str(), kStreamBytes});
+    m.scalars.push_back({std::string(kLargeNumber), kLargeBytes});
+    m.scalars.push_back({std::string(kStreamNumber), kStreamBytes});
   }
   m.isa = isa.name;
   return m;

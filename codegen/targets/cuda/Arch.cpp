@@ -4,7 +4,7 @@
 
 namespace normc::codegen::cuda {
 
-/// What differs between devices of one number is left to the runtime; these are the usual ones.
+/// The usual devices. The runtime handles differences between devices of one number.
 static const Arch kKnown[] = {
     {.name = "sm_80", .number = 80, .multiprocessors = 108, .sharedBytes = 164 << 10},   // A100
     {.name = "sm_90", .number = 90, .multiprocessors = 132, .sharedBytes = 228 << 10},   // H100, H200

@@ -8,8 +8,8 @@
 
 namespace normc::codegen::cuda {
 
-/// Of every device: threads that run together, registers of a thread, blocks of a cluster, of which above 8 not all
-/// devices have them, and schedulers of a multiprocessor, each with a share of its registers.
+/// The same on every device: threads of a warp, registers of a thread, blocks of a cluster (not all
+/// devices have more than 8), and schedulers of a multiprocessor, each with a quarter of its registers.
 constexpr int64_t kWarp = 32, kMaxRegisters = 255, kMaxCluster = 16, kSchedulers = 4;
 
 /// Shared memory that every multiprocessor from compute capability 8 on has.
@@ -19,7 +19,7 @@ struct Arch {
   std::string name;            ///< "sm_90"
   int64_t number = 0;          ///< 90
   int64_t accessBytes = 16;    ///< widest load of one thread
-  int64_t multiprocessors = 0; ///< of the usual device, for the number of blocks that fill it
+  int64_t multiprocessors = 0;  ///< of the usual device; for the number of blocks that fill it
   int64_t registers = 65536;   ///< of one multiprocessor
   int64_t threads = 2048;      ///< resident on one multiprocessor
   int64_t blocks = 32;         ///< resident on one multiprocessor
@@ -28,10 +28,10 @@ struct Arch {
   bool clusters() const { return number >= 90; }
 };
 
-/// sm_80, sm_90, sm_100: what a package holds unless it is told otherwise.
+/// Returns sm_80, sm_90, sm_100: the architectures of a package by default.
 llvm::ArrayRef<llvm::StringRef> defaultArchs();
 
-/// Any `sm_NN` from sm_80 on that this LLVM knows.
+/// Returns any `sm_NN` from sm_80 on that this LLVM knows.
 llvm::Expected<Arch> findArch(llvm::StringRef name);
 inline bool isArchName(llvm::StringRef name) { return name.starts_with("sm_"); }
 

@@ -13,7 +13,7 @@ namespace normc::codegen::cuda {
 static constexpr unsigned kGlobal = 1;  // NVPTX's address space
 static constexpr uint64_t kWord = 4;
 
-/// Words of an access that is made as one: 1, 2, 4 or 8; else 0.
+/// Returns the words of an access that is made as one: 1, 2, 4 or 8; else 0.
 static uint64_t wordsOf(Type* type, Align align, const DataLayout& layout) {
   const uint64_t bytes = layout.getTypeStoreSize(type);
   return bytes >= kWord && bytes <= 8 * kWord && isPowerOf2_64(bytes) && align >= bytes ? bytes / kWord : 0;
@@ -29,7 +29,7 @@ static std::string textOf(StringRef operation, uint64_t words, bool stores) {
   return text + ".b32 " + (stores ? address + ", " + list : list + ", " + address) + ";";
 }
 
-/// Nobody writes it while the kernel runs, so it may come through the read-only path.
+/// True if the kernel does not write the memory, so that the read-only path may load it.
 static bool isReadOnly(const Value* pointer) {
   auto* argument = dyn_cast<Argument>(getUnderlyingObject(pointer, /*MaxLookup=*/0));
   return argument && argument->hasNoAliasAttr() && argument->onlyReadsMemory();
@@ -44,7 +44,7 @@ static void hint(LoadInst& load, uint64_t words) {
   for (uint64_t i = 0; i < words; ++i) constraints += "=r,";
   Type* result = words == 1 ? word : StructType::get(load.getContext(), types);
   Value* address = b.CreateAddrSpaceCast(load.getPointerOperand(), b.getPtrTy(kGlobal));
-  // What another thread may write is not read across a barrier: such a load has an effect.
+  // A load of memory that another thread may write must not move across a barrier: it has a side effect.
   auto* code = InlineAsm::get(FunctionType::get(result, {address->getType()}, false),
                               textOf(readOnly ? "ld.global.cs.nc" : "ld.global.cs", words, false), constraints + "l",
                               /*hasSideEffects=*/!readOnly);

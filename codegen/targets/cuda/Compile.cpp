@@ -3,8 +3,8 @@
 #include "codegen/Compilation.h"
 #include "codegen/lower/Transcendentals.h"
 #include "codegen/targets/cuda/FusePhases.h"
+#include "codegen/targets/cuda/GridBarrier.h"
 #include "codegen/targets/cuda/LowerToGpu.h"
-#include "codegen/targets/cuda/Meeting.h"
 #include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/Ptxas.h"
 #include "llvm/IR/Module.h"
@@ -21,10 +21,10 @@ class CudaCompilation : public Compilation {
 
   llvm::Error plan(StringRef symbol) {
     if (auto error = Compilation::plan(schedule_.strategy, symbol)) return error;
-    if (auto reason = cuda::whyIllegal(formOf(kernel_), schedule_, arch_))
+    if (auto reason = cuda::whyIllegal(traitsOf(kernel_), schedule_, arch_))
       return llvm::createStringError(problem_.text() + " for " + arch_.name + ": " + *reason);
     fusePhases(kernel_, schedule_);
-    addMeeting(kernel_, schedule_);
+    addGridBarrier(kernel_, schedule_);
     return llvm::Error::success();
   }
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 
+#include "codegen/targets/TypedTarget.h"
 #include "codegen/targets/cuda/Compile.h"
 #include "codegen/targets/cuda/Space.h"
 
@@ -21,121 +21,110 @@ void leaveRoom(Schedule& s, const Arch& arch) {
   if (s.hold) s.hold = std::max<int64_t>(1, held / (s.rows * s.vector));
 }
 
-class CudaTarget : public Target {
- public:
-  explicit CudaTarget(Arch arch) : arch_(std::move(arch)) {}
-  llvm::StringRef name() const override { return arch_.name; }
-  llvm::StringRef device() const override { return "cuda"; }
-  std::vector<std::string> stages() const override { return {"sweeps", "gpu", "llvm", "ptx", "sass"}; }
+std::vector<std::string> stagesOfCuda() { return {"sweeps", "gpu", "llvm", "ptx", "sass"}; }
 
-  std::vector<Candidate> defaults(const Problem& problem) const override {
+class BoundCuda : public TypedTarget<BoundCuda, Schedule, parseSchedule> {
+ public:
+  BoundCuda(const Problem& problem, const Arch& arch) : problem_(problem), arch_(arch) {}
+
+  std::vector<Candidate> defaults() override {
     std::vector<Candidate> list;
-    for (Strategy strategy : legalStrategies(problem)) {
-      Form form = formOf(problem, strategy);
-      Schedule schedule = cuda::defaultSchedule(form, arch_, strategy);
-      if (!list.empty() && form.backward) leaveRoom(schedule, arch_);
-      if (cuda::whyIllegal(form, schedule, arch_)) continue;
+    for (Strategy strategy : legalStrategies(problem_)) {
+      const KernelTraits& traits = traitsOf(strategy);
+      Schedule schedule = defaultSchedule(traits, arch_, strategy);
+      if (!list.empty() && traits.backward) leaveRoom(schedule, arch_);
+      if (cuda::whyIllegal(traits, schedule, arch_)) continue;
       // Whole columns by one block leave most of a device idle: for few rows alone, and where that saves two
       // launches. The update of nu, for a vector of features, asks for more registers than there are.
       if (list.empty())
         list.push_back({schedule.text()});
-      else if (form.returns && !form.updates)
-        list.push_back({schedule.text(), {.rowsMax = rowsOfResident(form, schedule)}});
+      else if (traits.sweepsColumnsTwice && !traits.updatesState)
+        list.push_back({schedule.text(), {.rowsMax = rowsOfResident(traits, schedule)}});
     }
     return list;
   }
-  std::optional<std::string> whyNot(const Problem& problem) const override {
+  std::optional<std::string> whyIllegal() override {
     std::optional<std::string> reason;
-    for (Strategy strategy : legalStrategies(problem)) {
-      Form form = formOf(problem, strategy);
-      reason = cuda::whyIllegal(form, cuda::defaultSchedule(form, arch_, strategy), arch_);
+    for (Strategy strategy : legalStrategies(problem_)) {
+      const KernelTraits& traits = traitsOf(strategy);
+      reason = cuda::whyIllegal(traits, defaultSchedule(traits, arch_, strategy), arch_);
       if (!reason) return std::nullopt;
     }
     return reason;
   }
+  std::vector<KnobSpace> knobs(const Workload&) override {
+    std::vector<KnobSpace> spaces;
+    for (Strategy strategy : legalStrategies(problem_))
+      spaces.push_back(knobSpace(traitsOf(strategy), arch_, strategy));
+    return spaces;
+  }
+
+  using BoundTarget::whyIllegal;
+  std::optional<std::string> whyIllegal(const Schedule& s) {
+    if (auto reason = whyIllegalOnSomeTarget(problem_, s.strategy)) return reason;
+    return cuda::whyIllegal(traitsOf(s.strategy), s, arch_);
+  }
+  double predict(const Schedule& s, const Workload& workload) {
+    return cuda::predict(traitsOf(s.strategy), s, arch_, workload);
+  }
+  std::string family(const Schedule& s) { return cuda::family(traitsOf(s.strategy), s); }
   /// Clusters of more than eight blocks, blocks of the grid that wait for each other, and more shared memory
   /// than a block has on the smaller devices, are not on every device; nor does every driver read the PTX of
   /// bulk copies.
-  std::optional<std::string> fallback(const Problem& problem, llvm::StringRef text) const override {
+  std::optional<std::string> fallback(const Schedule& schedule) {
     constexpr int64_t kPortableCluster = 8;
-    const Schedule schedule = llvm::cantFail(parseSchedule(text));
-    const Form whole = formOf(problem, schedule.strategy);
+    const KernelTraits& whole = traitsOf(schedule.strategy);
     Arch least = arch_;  // one block alone on the smallest multiprocessor
     least.sharedBytes = std::min(arch_.sharedBytes, kLeastShared);
     Schedule alone = schedule;
     alone.blocks = std::min<int64_t>(alone.blocks, 1);
     const bool large = schedule.cluster > kPortableCluster || schedule.grid > 1 ||
                        (dynamicBytes(whole, schedule) > 0 && cuda::whyIllegal(whole, alone, least));
-    if (!large && !copiesInBulk(schedule)) return std::nullopt;
+    if (!large && !schedule.prefetch.inBulk()) return std::nullopt;
     Arch lesser = arch_;
     if (large) lesser.number = 80;  // the last without clusters
-    for (Strategy strategy : legalStrategies(problem)) {
-      const Form form = formOf(problem, strategy);
-      const Schedule plain = cuda::defaultSchedule(form, lesser, strategy);
-      if (!cuda::whyIllegal(form, plain, arch_)) return plain.text();
+    for (Strategy strategy : legalStrategies(problem_)) {
+      const KernelTraits& traits = traitsOf(strategy);
+      const Schedule plain = defaultSchedule(traits, lesser, strategy);
+      if (!cuda::whyIllegal(traits, plain, arch_)) return plain.text();
     }
     return std::nullopt;
   }
-  llvm::Expected<std::string> canonical(llvm::StringRef text) const override {
-    auto schedule = parseSchedule(text);
-    if (!schedule) return schedule.takeError();
-    return schedule->text();
-  }
-  std::optional<std::string> whyIllegal(const Problem& problem, llvm::StringRef text) const override {
-    auto schedule = parseSchedule(text);
-    if (!schedule) return llvm::toString(schedule.takeError());
-    if (auto reason = whyNotEverywhere(problem, schedule->strategy)) return reason;
-    return cuda::whyIllegal(formOf(problem, schedule->strategy), *schedule, arch_);
-  }
-  std::vector<KnobSpace> knobs(const Problem& problem, const Load&) const override {
-    std::vector<KnobSpace> spaces;
-    for (Strategy strategy : legalStrategies(problem))
-      spaces.push_back(knobSpace(formOf(problem, strategy), arch_, strategy));
-    return spaces;
-  }
-  codegen::Predictor predictor(const Problem& problem, const Load& load) const override {
-    return [this, problem, load](llvm::StringRef text) {
-      const Schedule schedule = llvm::cantFail(parseSchedule(text));
-      return cuda::predict(formOf(problem, schedule.strategy), schedule, arch_, load);
-    };
-  }
-  std::string family(const Problem& problem, llvm::StringRef text) const override {
-    Schedule schedule = llvm::cantFail(parseSchedule(text));
-    return cuda::family(formOf(problem, schedule.strategy), schedule);
-  }
-  llvm::Expected<std::string> emit(const Problem& problem, llvm::StringRef text,
-                                   llvm::StringRef name) const override {
-    auto stage = findStage(name, stages());
+  llvm::Expected<std::string> emit(const Schedule& s, llvm::StringRef name) const {
+    auto stage = findStage(name, stagesOfCuda());
     if (!stage) return stage.takeError();
-    auto schedule = parseSchedule(text);
-    if (!schedule) return schedule.takeError();
-    return cuda::emitStage(problem, *schedule, arch_, *stage);
+    return emitStage(problem_, s, arch_, *stage);
   }
-  llvm::Expected<CompiledKernel> compile(const Problem& problem, llvm::StringRef text,
-                                         llvm::StringRef symbol) const override {
-    auto schedule = parseSchedule(text);
-    if (!schedule) return schedule.takeError();
-    return cuda::compileKernel(problem, *schedule, arch_, symbol);
+  llvm::Expected<CompiledKernel> compile(const Schedule& s, llvm::StringRef symbol) const {
+    return compileKernel(problem_, s, arch_, symbol);
   }
 
  private:
   /// Planning takes a millisecond, and legality is asked for thousands of schedules of one problem.
-  Form formOf(const Problem& problem, Strategy strategy) const {
-    std::lock_guard lock(mutex_);
-    if (hashed_ != problem.spec) hashed_ = problem.spec, hash_ = problem.spec->structuralHash();
-    const auto key = std::pair(hash_ + problem.text(), strategy);
-    if (forms_.size() > kForms) forms_.clear();
-    const auto [at, isNew] = forms_.try_emplace(key);
-    if (isNew) at->second = cuda::formOf(problem, strategy);
+  const KernelTraits& traitsOf(Strategy strategy) {
+    const auto [at, isNew] = traits_.try_emplace(strategy);
+    if (isNew) at->second = cuda::traitsOf(problem_, strategy);
     return at->second;
   }
 
-  static constexpr size_t kForms = 256;
+  Problem problem_;
   Arch arch_;
-  mutable std::mutex mutex_;
-  mutable std::shared_ptr<const Spec> hashed_;  ///< the spec that was asked for last, and its hash
-  mutable std::string hash_;
-  mutable std::map<std::pair<std::string, Strategy>, Form> forms_;
+  std::map<Strategy, KernelTraits> traits_;
+};
+
+class CudaTarget : public Target {
+ public:
+  explicit CudaTarget(Arch arch) : arch_(std::move(arch)) {}
+  llvm::StringRef name() const override { return arch_.name; }
+  llvm::StringRef device() const override { return "cuda"; }
+  std::vector<std::string> stages() const override { return stagesOfCuda(); }
+  using Target::bind;
+  std::shared_ptr<BoundTarget> bind(const Problem& problem) const override {
+    return std::make_shared<BoundCuda>(problem, arch_);
+  }
+
+ private:
+  Arch arch_;
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The schedule that nobody has measured: what registers were seen to hold without spilling, and blocks to fill a device.
+// Default schedules, chosen without a measurement: the most that registers were seen to hold without spills,
+// and enough blocks to fill a device.
 #include <cmath>
 
 #include "codegen/targets/cuda/Schedule.h"
@@ -6,19 +7,20 @@
 
 namespace normc::codegen::cuda {
 
-/// Of a row, what a team of columns reads together: memory is fetched in halves of that.
+/// Bytes of a row that a team of columns reads together; memory is fetched in halves of that.
 static constexpr int64_t kSegmentBytes = 128;
-/// What one block moves in the time of the launches that it saves.
+/// Bytes that one block moves in the time of the launches that it saves.
 static constexpr int64_t kAloneBytes = 64 << 10;
-/// Elements of a column slab that a thread of 256 keeps: with what else it has, ptxas finds room for so many, and for
-/// fewer before sm_90 and beside accesses of 32 bytes. Narrow ones are widened, and both are there.
-static int64_t heldElements(const Form& form, const Arch& arch) {
-  if (form.dataBytes < 4) return 64;
+/// Returns the elements of a column slab that a thread of 256 keeps. ptxas was seen not to spill with as
+/// many; before sm_90 and with accesses of 32 bytes they are fewer. Narrow elements are widened, and take
+/// registers in both forms.
+static int64_t heldElements(const KernelTraits& traits, const Arch& arch) {
+  if (traits.dataBytes < 4) return 64;
   return arch.clusters() && arch.accessBytes <= 16 ? 96 : 80;
 }
 
-/// The team and tile that hold `count` accesses of a run with the fewest idle lanes, near `target` accesses a thread, in
-/// a block of at most `threads`.
+/// Finds the team and tile that hold `count` accesses of a run with the fewest idle lanes, near `target`
+/// accesses a thread, in a block of at most `threads`. False if there are none.
 static bool holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, int64_t groups, int64_t threads) {
   int64_t best = -1;
   double bestScore = 0;
@@ -26,8 +28,8 @@ static bool holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, in
     int64_t tile = llvm::divideCeil(count, team);
     if (tile > most) continue;
     double waste = double(team * tile) / double(count), distance = std::abs(std::log2(double(tile) / double(target)));
-    // A multiprocessor has four schedulers with a quarter of the registers each: where warps do not come out even, some
-    // threads have fewer registers than others could spare.
+    // Each of the four schedulers of a multiprocessor has a quarter of the registers. With unequal numbers of
+    // warps the scheduler with the most of them limits the registers of all threads.
     const bool uneven = team > kSchedulers * kWarp && team % (kSchedulers * kWarp);
     double score = waste + 0.15 * distance + (uneven ? 0.16 : 0) + (team > 256 ? 0.1 * double(team) / 256 : 0);
     if (best < 0 || score < bestScore) best = team, bestScore = score, s.tile = tile;
@@ -40,136 +42,151 @@ static bool holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, in
   return true;
 }
 
-/// Holds a run in the registers of one block, or of the smallest cluster. Where there are clusters, threads hold less
-/// than they could: room for the next run, and for a second block on the multiprocessor that computes while the other
-/// waits for memory. Rows that are longer still get larger blocks, then full registers.
-static bool holdRun(Schedule& s, const Form& form, const Arch& arch) {
-  // Bytes under way hide latency; sums per feature cost two registers an element.
-  const int64_t elements = form.partials ? 16 : 32, most = form.partials ? 32 : 64;
-  // No spills were seen with so many: of a block, of a cluster with its larger addresses, of blocks of 512.
-  const int64_t some = form.partials ? 24 : form.dataBytes == 4 ? 32 : 48, ofMany = 40;
-  const int64_t ofLarge = form.partials || form.dataBytes == 4 ? 16 : 24;
-  const int64_t count = form.width / s.vector;
+/// Holds a run in the registers of one block, or of the smallest cluster. With clusters threads hold less
+/// than they could, which leaves room for the next run and for a second block on the multiprocessor, which
+/// computes while the first waits for memory. Longer rows get larger blocks, then full registers.
+static bool holdRun(Schedule& s, const KernelTraits& traits, const Arch& arch) {
+  // Bytes in flight hide latency. Sums per feature cost two registers an element.
+  const int64_t elements = traits.partials ? 16 : 32, most = traits.partials ? 32 : 64;
+  // No spills were seen with these limits: of a block, of a cluster with its larger addresses, of blocks of
+  // 512.
+  const int64_t some = traits.partials ? 24 : traits.dataBytes == 4 ? 32 : 48, ofMany = 40;
+  const int64_t ofLarge = traits.partials || traits.dataBytes == 4 ? 16 : 24;
+  const int64_t count = traits.width / s.vector;
   struct Limit {
     int64_t threads, elements, clusters;
   };
-  llvm::SmallVector<Limit> limits{{form.partials ? 256 : 512, most, 1}};
+  llvm::SmallVector<Limit> limits{{traits.partials ? 256 : 512, most, 1}};
   if (arch.clusters()) limits = {{256, some, kMaxCluster}, {512, ofLarge, kMaxCluster}};
-  // Longer rows are for shared memory (holdShared). Without it, larger blocks, of which some spill.
-  if (form.maybe) limits.push_back({1024, most, arch.clusters() ? kMaxCluster : 1});
+  // Longer rows use shared memory (holdShared). If that is illegal, larger blocks, some of which spill.
+  if (traits.conditional) limits.push_back({1024, most, arch.clusters() ? kMaxCluster : 1});
   for (const Limit& limit : limits)
     for (s.cluster = 1; s.cluster <= limit.clusters; s.cluster *= 2) {
       const int64_t held = s.cluster > 2 ? std::min(limit.elements, ofMany) : limit.elements;
       if (holdRun(s, llvm::divideCeil(count, s.cluster), std::max<int64_t>(1, elements / s.vector),
-                  std::max<int64_t>(1, held / s.vector), form.groups, limit.threads) &&
-          !whyIllegal(form, s, arch))
+                  std::max<int64_t>(1, held / s.vector), traits.groups, limit.threads) &&
+          !whyIllegal(traits, s, arch))
         return true;
     }
   return false;
 }
 
-/// Holds what no registers do in the shared memory of one large block, or of the smallest cluster of such: with as many
-/// elements of a thread in registers as were seen not to spill. Blocks of the grid, which a smaller device may not hold
-/// at once, are for records that were measured on a device.
-static bool holdShared(Schedule& s, const Form& form, const Arch& arch) {
+/// Holds a run that is too long for registers partly in the shared memory of one large block, or of the
+/// smallest cluster of such. A thread has as many elements in registers as were seen not to spill. Blocks of
+/// a grid are not used, because a smaller device may not hold them at once: they are for records that were
+/// measured on a device.
+static bool holdShared(Schedule& s, const KernelTraits& traits, const Arch& arch) {
   Arch least = arch;
   if (!arch.clusters()) least.sharedBytes = std::min(arch.sharedBytes, kLeastShared);
   struct Limit {
     int64_t threads, elements;
   };
   llvm::SmallVector<Limit> limits{{512, 16}};
-  if (!arch.clusters()) limits.push_back({512, form.dataBytes == 4 ? 48 : 32});
-  if (form.partials) limits = {{512, form.dataBytes == 4 ? 12 : 8}, {256, 24}};
+  if (!arch.clusters()) limits.push_back({512, traits.dataBytes == 4 ? 48 : 32});
+  if (traits.partials) limits = {{512, traits.dataBytes == 4 ? 12 : 8}, {256, 24}};
   for (s.cluster = 1; s.cluster <= (arch.clusters() ? kMaxCluster : 1); s.cluster *= 2)
     for (const Limit& limit : limits) {
-      s.team = limit.threads / form.groups / kWarp * kWarp;
+      s.team = limit.threads / traits.groups / kWarp * kWarp;
       if (s.team == 0 || limit.elements < s.vector) continue;
-      s.threads = s.team * form.groups;
+      s.threads = s.team * traits.groups;
       s.tile = limit.elements / s.vector;
-      s.shared = llvm::divideCeil(form.width / s.vector, s.team * s.cluster) - s.tile;
-      if (s.shared > 0 && !whyIllegal(form, s, least)) return true;
+      s.shared = llvm::divideCeil(traits.width / s.vector, s.team * s.cluster) - s.tile;
+      if (s.shared > 0 && !whyIllegal(traits, s, least)) return true;
     }
   s.shared = 0, s.cluster = s.grid = 1;
   return false;
 }
 
-Schedule defaultSchedule(const Form& form, const Arch& arch, Strategy strategy) {
+Schedule defaultSchedule(const KernelTraits& traits, const Arch& arch, Strategy strategy) {
   Schedule s;
   s.strategy = strategy;
-  s.hints = form.rereads;
-  s.vector = arch.accessBytes / form.dataBytes;
+  s.hints = traits.rereads;
+  s.vector = arch.accessBytes / traits.dataBytes;
   const int64_t whole = s.vector;
-  while (form.width && form.width % s.vector) s.vector /= 2;
-  const bool anywhere = form.peels || (form.alike && form.lines);
-  if (anywhere && s.vector * form.dataBytes < 8 && form.width >= leastPeeled(whole)) s.vector = whole;
-  if (form.grouped && !form.width && !form.peels) s.vector = 1;
+  while (traits.width && traits.width % s.vector) s.vector /= 2;
+  const bool anywhere = traits.peelable || (traits.congruent && traits.lines);
+  if (anywhere && s.vector * traits.dataBytes < 8 && traits.width >= leastPeeled(whole)) s.vector = whole;
+  if (traits.grouped && !traits.width && !traits.peelable) s.vector = 1;
   int64_t blocks = 2 * arch.multiprocessors;
-  if (form.lines) {
-    if (!form.width || form.runPartials) {
-      s.tile = 0, s.team = s.threads = form.width && form.width < 1024 ? 128 : 256;
-    } else if (!holdRun(s, form, arch)) {
+  if (traits.lines) {
+    if (!traits.width || traits.runPartials) {
+      s.tile = 0, s.team = s.threads = traits.width && traits.width < 1024 ? 128 : 256;
+    } else if (!holdRun(s, traits, arch)) {
       const int64_t wide = s.vector;
-      while (!form.peels && form.width % s.vector) s.vector /= 2;  // sums of longer rows stand at one place of an access
-      const bool held = (s.vector < wide && holdRun(s, form, arch)) || holdShared(s, form, arch);
-      if (!held) s.tile = 0, s.team = s.threads = 512, s.cluster = 1;  // too long: walk it, and read it again
+      while (!traits.peelable && traits.width % s.vector)
+        s.vector /= 2;  // the accesses of longer rows with sums must be aligned
+      const bool held = (s.vector < wide && holdRun(s, traits, arch)) || holdShared(s, traits, arch);
+      if (!held) s.tile = 0, s.team = s.threads = 512, s.cluster = 1;  // too long: every sweep reads it
     }
     s.chunks = std::max<int64_t>(1, (s.shared ? arch.multiprocessors : blocks) / (s.cluster * s.grid));
-    bool small = s.tile > 0 && s.tile * s.vector * form.dataBytes < 64 && !form.partials && !form.runPartials;
-    if (small) s.rows = std::clamp<int64_t>(64 / (s.tile * s.vector * form.dataBytes), 1, 4);
-    while (s.rows > 1 && whyIllegal(form, s, arch)) s.rows /= 2;
-    // The next run lies in registers too: larger blocks have none to spare, nor have long runs that are there widened, too.
-    const bool room = s.threads * kMaxRegisters <= arch.registers && (form.dataBytes >= 4 || s.tile * s.vector <= 24);
-    s.prefetch = s.tile > 0 && s.shared == 0 && form.partials > 0 && room;
-    if (whyIllegal(form, s, arch)) s.prefetch = 0;
-    // Room for the registers that such a kernel was seen to take: more blocks, and some would spill.
-    s.blocks = std::max<int64_t>(1, arch.registers / (s.threads * (s.tile == 0 || form.backward || form.streams ? kMaxRegisters : 128)));
-    if (whyIllegal(form, s, arch)) s.blocks = 1;
+    bool small =
+        s.tile > 0 && s.tile * s.vector * traits.dataBytes < 64 && !traits.partials && !traits.runPartials;
+    if (small) s.rows = std::clamp<int64_t>(64 / (s.tile * s.vector * traits.dataBytes), 1, 4);
+    while (s.rows > 1 && whyIllegal(traits, s, arch)) s.rows /= 2;
+    // The next run takes registers, too. Larger blocks have none to spare, nor have long runs of narrow
+    // elements, which are widened.
+    const bool room =
+        s.threads * kMaxRegisters <= arch.registers && (traits.dataBytes >= 4 || s.tile * s.vector <= 24);
+    if (s.tile > 0 && s.shared == 0 && traits.partials > 0 && room) s.prefetch = {Prefetch::Registers, 1};
+    if (whyIllegal(traits, s, arch)) s.prefetch = {};
+    // The registers that such a kernel was seen to take. With more blocks some kernels spill.
+    s.blocks = std::max<int64_t>(
+        1, arch.registers /
+               (s.threads * (s.tile == 0 || traits.backward || traits.streams ? kMaxRegisters : 128)));
+    if (whyIllegal(traits, s, arch)) s.blocks = 1;
     return s;
   }
-  int64_t features = form.features ? form.features : 1024;
+  int64_t features = traits.features ? traits.features : 1024;
   s.threads = 256;
-  s.blocks = form.columns || form.blocks || s.vector > 8 ? 1 : 2;  // room for what is under way, and no spills
-  if (form.columns || form.backward) s.vector = std::min<int64_t>(s.vector, 8);  // sums of each feature fill registers
-  s.rows = std::clamp<int64_t>((form.backward || form.columns ? 16 : 32) / s.vector, 1, 4);  // loads under way, against registers
+  s.blocks = traits.columns || traits.blocks || s.vector > 8
+                 ? 1
+                 : 2;  // registers for loads in flight, without spills
+  if (traits.columns || traits.backward)
+    s.vector = std::min<int64_t>(s.vector, 8);  // sums of each feature fill registers
+  s.rows = std::clamp<int64_t>((traits.backward || traits.columns ? 16 : 32) / s.vector, 1,
+                               4);  // loads in flight against registers
   s.tile = 1;
-  if (form.blocks) {
+  if (traits.blocks) {
     s.chunks = 4096;
-    if (!form.width || form.runPartials) {
+    if (!traits.width || traits.runPartials) {
       s.tile = 0;
       s.rows = 1;
       s.team = s.threads;
       return s;
     }
-    int64_t count = form.width / s.vector;
+    int64_t count = traits.width / s.vector;
     s.team = std::min<int64_t>(32, llvm::PowerOf2Ceil(count));
     s.tile = llvm::divideCeil(count, s.team);
     s.blocks = 1;
     s.rows = std::clamp<int64_t>(16 / s.vector, 1, 4);
-    if (s.tile * s.vector > 32 || whyIllegal(form, s, arch)) s.tile = 0, s.team = s.threads, s.rows = 1;
+    if (s.tile * s.vector > 32 || whyIllegal(traits, s, arch)) s.tile = 0, s.team = s.threads, s.rows = 1;
     return s;
   }
-  const bool divides = form.features % s.vector == 0 || form.features % (8 / form.dataBytes) == 0;
-  const bool alike = form.alike && form.streams && form.features >= leastPeeled(s.vector) && !divides;
-  while (form.features % s.vector && !alike) {  // narrower accesses rather than none that are aligned, for as many columns
+  const bool divides = traits.features % s.vector == 0 || traits.features % (8 / traits.dataBytes) == 0;
+  const bool congruent =
+      traits.congruent && traits.streams && traits.features >= leastPeeled(s.vector) && !divides;
+  while (traits.features % s.vector &&
+         !congruent) {  // narrower accesses of as many columns, because none would be aligned
     s.vector /= 2;
-    s.tile *= form.columns ? 1 : 2;
+    s.tile *= traits.columns ? 1 : 2;
   }
   int64_t count = llvm::divideCeil(features, s.vector * s.tile);
   s.team = std::min<int64_t>(32, llvm::PowerOf2Ceil(count));
-  if (form.columns) {  // segments of 128 bytes, so that there are many blocks of many rows
-    s.team = std::min<int64_t>(s.team, std::max<int64_t>(1, kSegmentBytes / (s.vector * form.dataBytes)));
-    if (form.returns) s.hold = heldElements(form, arch) / (s.rows * s.vector * (form.backward ? 2 : 1));
+  if (traits.columns) {  // 128 bytes of a row, so that there are many blocks of many rows
+    s.team = std::min<int64_t>(s.team, std::max<int64_t>(1, kSegmentBytes / (s.vector * traits.dataBytes)));
+    if (traits.sweepsColumnsTwice)
+      s.hold = heldElements(traits, arch) / (s.rows * s.vector * (traits.backward ? 2 : 1));
   }
   s.chunks = std::clamp<int64_t>(2 * blocks * columnsOf(s) / features, 1, 256);
   return s;
 }
 
 Schedule defaultSchedule(const Problem& problem, const Arch& arch, Strategy strategy) {
-  return defaultSchedule(formOf(problem, strategy), arch, strategy);
+  return defaultSchedule(traitsOf(problem, strategy), arch, strategy);
 }
 
-int64_t rowsOfResident(const Form& form, const Schedule& s) {
-  const int64_t row = columnsOf(s) * form.dataBytes * (form.backward ? 3 : 2);
+int64_t rowsOfResident(const KernelTraits& traits, const Schedule& s) {
+  const int64_t row = columnsOf(s) * traits.dataBytes * (traits.backward ? 3 : 2);
   return std::max<int64_t>(1, std::min(heldRows(s), kAloneBytes / row));
 }
 

@@ -1,6 +1,6 @@
 #include "codegen/targets/cuda/Dependence.h"
 
-#include "codegen/targets/cuda/Meeting.h"
+#include "codegen/targets/cuda/GridBarrier.h"
 #include "codegen/targets/cuda/Ptx.h"
 
 using namespace mlir;
@@ -29,7 +29,7 @@ llvm::DenseSet<StringRef> writtenIn(PhaseOp phase) {
         for (auto name : list.getAsRange<FlatSymbolRefAttr>()) names.insert(name.getValue());
   });
   for (auto t : phase->getParentOfType<KernelOp>().getOps<TensorOp>())
-    if (isOfMeeting(t)) names.insert(t.getSymName());
+    if (belongsToGridBarrier(t)) names.insert(t.getSymName());
   return names;
 }
 

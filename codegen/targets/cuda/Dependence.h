@@ -17,7 +17,7 @@
 
 namespace normc::codegen::cuda {
 
-/// Whether the phase is launched as one that waits for the phase before it.
+/// True if the phase is launched as one that waits for the phase before it.
 bool isDependent(PhaseOp, const Arch&);
 
 /// Begins the code of a phase: its wait, its trigger, or nothing.
@@ -26,9 +26,9 @@ void beginPhase(mlir::OpBuilder&, PhaseOp, const Arch&);
 /// Tensors that the phase writes.
 llvm::DenseSet<llvm::StringRef> writtenIn(PhaseOp);
 
-/// Tensors that change while the kernel of this phase is there: those it writes, and those that the phase before
-/// it still writes when it begins. LLVM must not know them apart from others, nor read them through a path that
-/// keeps old values.
+/// Tensors that change while the kernel of this phase is there: those it writes, and those that the phase
+/// before it still writes when it begins. LLVM may neither assume that they alias nothing nor read them
+/// through a cache that keeps old values.
 llvm::DenseSet<llvm::StringRef> changingIn(PhaseOp, const Arch&);
 
 }  // namespace normc::codegen::cuda

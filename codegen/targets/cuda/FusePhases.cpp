@@ -7,7 +7,7 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-llvm::StringRef aheadAttrName() { return "ahead"; }
+llvm::StringRef hoistedAttrName() { return "ahead"; }
 llvm::StringRef leastBlocksAttrName() { return "least_blocks"; }
 
 using Names = llvm::DenseSet<StringRef>;
@@ -114,7 +114,7 @@ static void fusePrepare(KernelOp kernel, PhaseOp prepare, PhaseOp apply, const S
   auto slabs = llvm::to_vector(prepare.getOps<SlabOp>());
   for (SlabOp slab : llvm::reverse(slabs)) {
     slab->moveBefore(&apply.getBody().front(), apply.getBody().front().begin());
-    slab->setAttr(aheadAttrName(), b.getUnitAttr());
+    slab->setAttr(hoistedAttrName(), b.getUnitAttr());
   }
   apply->setAttr(leastBlocksAttrName(), b.getI64IntegerAttr(1));
   erase(kernel, prepare);

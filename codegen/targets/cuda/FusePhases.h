@@ -1,11 +1,11 @@
-// Fewer launches: phases over vectors that a neighbour can do on the way.
+// Fewer launches: moves the work of phases over features into a neighbouring phase.
 //
 //   prepare   per-feature factors from state and parameters, with no sum behind them:
 //             each block computes those of its own columns, in registers
 //   advance   the step count: the first block of the phase before sets it, where
 //             that phase does not read it
 //
-// What is moved into a phase over rows must happen for no rows as well, so such a
+// Work that is moved into a phase over rows must happen for no rows as well, so such a
 // phase always has a block.
 #pragma once
 
@@ -13,12 +13,13 @@
 
 namespace normc::codegen::cuda {
 
-/// On a planned kernel, before anything asks for its phases. The schedule is legal.
+/// Changes a planned kernel, before its phases are used. The schedule is legal.
 void fusePhases(KernelOp, const Schedule&);
 
-/// Of a slab over features: computed by each block for its own columns, kept in registers.
-llvm::StringRef aheadAttrName();
-/// Of a phase: blocks that it has at least.
+/// Returns the attribute of a slab over features that each block computes for its own columns and keeps in
+/// registers.
+llvm::StringRef hoistedAttrName();
+/// Returns the attribute of a phase that has at least that many blocks.
 llvm::StringRef leastBlocksAttrName();
 
 }  // namespace normc::codegen::cuda

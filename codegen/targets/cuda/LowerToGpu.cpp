@@ -16,8 +16,8 @@ static bool sweepsOf(PhaseOp phase) {
 
 EntryNames entryNames(KernelOp kernel, PhaseOp phase, const Schedule& schedule) {
   std::string name = (kernel.getSymName() + "_" + phase.getSymName()).str();
-  // Scalar code, single elements and runs that are always peeled ask for no alignment.
-  bool any = schedule.vector == 1 || !sweepsOf(phase) || alwaysPeels(formOf(kernel), schedule);
+  // Scalar code, single elements and runs that are always peeled require no alignment.
+  bool any = schedule.vector == 1 || !sweepsOf(phase) || alwaysPeels(traitsOf(kernel), schedule);
   return {name, any ? "" : name + "_unaligned"};
 }
 
@@ -69,7 +69,7 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
   const auto changing = changingIn(phase, arch);
   for (auto [i, t] : llvm::enumerate(kernel.getOps<TensorOp>())) {
     int64_t element = std::max<int64_t>(1, t.getType().getIntOrFloatBitWidth() / 8);
-    bool wide = t.getRole() == "tensor" && t.getSymName() != "mask";
+    bool wide = t.info() && t.info()->type != TypeRule::Mask;
     int64_t alignment = t.getRole() == "workspace" ? 64 : wide && access.alignment && !access.peeled ? access.alignment : element;
     function.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(), b.getI64IntegerAttr(alignment));
     if (!isUnshared(t) || changing.contains(t.getSymName())) continue;
@@ -80,16 +80,18 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
   b.setInsertionPointToStart(&function.getBody().front());
   beginPhase(b, phase, arch);
   Loops loops(b, phase.getLoc());
-  Frame frame(loops, kernel, phase, argumentsOf(loops, kernel, phase, function, launch), access);
-  for (TensorOp t : streamedIn(phase, schedule)) frame.markStreamed(t);
+  AccessLowering frame(loops, kernel, phase, argumentsOf(loops, kernel, phase, function, launch), access);
+  for (TensorOp t : lastAccessed(phase, schedule)) frame.markNonTemporal(t);
   TeamLowering(loops, frame, schedule, launch, function).run();
   gpu::ReturnOp::create(b, phase.getLoc());
 }
 
-/// Of rows that begin alike. Before sm_90 16-bit elements are widened one by one, and two tensors of them fill registers.
-static Schedule alikeOn(KernelOp kernel, PhaseOp phase, const Schedule& schedule, const Arch& arch) {
-  Schedule s = alike(schedule, partialsOf(phase));
-  if (!arch.clusters() && s.vector >= 8 && formOf(kernel).backward) s.blocks = std::min<int64_t>(s.blocks, 1);
+/// Returns the schedule for congruent rows. Before sm_90 16-bit elements are widened one by one, and two
+/// tensors of them fill registers.
+static Schedule congruentOn(KernelOp kernel, PhaseOp phase, const Schedule& schedule, const Arch& arch) {
+  Schedule s = congruent(schedule, partialsOf(phase));
+  if (!arch.clusters() && s.vector >= 8 && traitsOf(kernel).backward)
+    s.blocks = std::min<int64_t>(s.blocks, 1);
   return s;
 }
 
@@ -103,8 +105,9 @@ gpu::GPUModuleOp lowerToGpu(KernelOp kernel, const Schedule& schedule, const Arc
     bool wide = !names.unaligned.empty();
     if (wide) lowerPhase(b, kernel, phase, names.aligned, schedule, aligned, arch);
     const std::string& name = wide ? names.unaligned : names.aligned;
-    if (takesRowsAlike(phase, schedule))
-      lowerPhase(b, kernel, phase, name, alikeOn(kernel, phase, schedule, arch), {.nativeBF16 = true, .peeled = true}, arch);
+    if (takesCongruentRows(phase, schedule))
+      lowerPhase(b, kernel, phase, name, congruentOn(kernel, phase, schedule, arch),
+                 {.nativeBF16 = true, .peeled = true}, arch);
     else if (!peels(phase, schedule)) lowerPhase(b, kernel, phase, name, unaligned(schedule), {.nativeBF16 = true}, arch);
     else lowerPhase(b, kernel, phase, name, peeled(schedule), {.nativeBF16 = true, .alignment = aligned.alignment, .peeled = true}, arch);
   }

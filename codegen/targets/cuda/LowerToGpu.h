@@ -1,4 +1,4 @@
-// From a planned kernel to a `gpu.module`: one entry function a phase, in the words
+// From a planned kernel to a `gpu.module`: one entry function for each phase, with the parameters
 // of runtime/abi/cuda.h.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace normc::codegen::cuda {
 
-/// The names of a phase's functions; `unaligned` is empty where the first serves any operands.
+/// The names of a phase's functions; `unaligned` is empty if the first serves any operands.
 struct EntryNames {
   std::string aligned, unaligned;
 };

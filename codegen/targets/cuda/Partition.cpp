@@ -1,6 +1,6 @@
 // Cuts the units of a GPU's phases into blocks of threads, and writes the entry of a kernel in a package.
 #include "codegen/Manifest.h"
-#include "codegen/plan/Plan.h"
+#include "codegen/plan/Planner.h"
 #include "codegen/targets/cuda/Compile.h"
 #include "codegen/targets/cuda/Dependence.h"
 #include "codegen/targets/cuda/FusePhases.h"
@@ -35,7 +35,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, const Arch& a
   bool runs = axes.size() == 2 && axes[1] == "row";
   if (!hasSweeps(phase)) {
     result.minUnits = result.multiple = axes.empty() ? 1 : launch.threads;
-  } else if (runs || formOf(kernel).lines) {
+  } else if (runs || traitsOf(kernel).lines) {
     int64_t together = unitsPerStep(phase, s);
     result.minUnits = launch.columns ? kStepsOfTile * together : together;
     result.multiple = together;

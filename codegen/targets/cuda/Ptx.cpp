@@ -21,8 +21,9 @@ namespace normc::codegen::cuda {
 
 static constexpr llvm::StringLiteral kTriple = "nvptx64-nvidia-cuda";
 
-/// The PTX version decides what may be said, and which drivers can read it: 8.0 has bulk copies, 8.8 accesses of 32 bytes.
-/// 9.0 is the first that knows the architectures that came with CUDA 13; LLVM ends the process over an older one.
+/// Returns the PTX version, which decides the instructions and the drivers that read it: 8.0 has bulk
+/// copies, 8.8 accesses of 32 bytes. 9.0 is the first that knows the architectures that came with CUDA 13;
+/// LLVM ends the process over an older one.
 static llvm::StringRef versionFor(int64_t number, bool copiesInBulk) {
   if (number == 88 || number == 110) return "+ptx90";
   return number > 90 ? "+ptx88" : copiesInBulk ? "+ptx80" : "+ptx78";
@@ -36,10 +37,11 @@ static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machineOf(llvm::Stri
                      llvm::CodeGenOptLevel::Default});
 }
 
-/// What of O3 tells on these kernels, which have neither calls nor memory of their own, in half the time. Ranges (sccp,
-/// correlated-propagation) decide most questions whether a feature is still one of the row, and sums of indices are put in one
-/// order (reassociate) so that addresses are shared: without either, entries for any alignment have up to a third more instructions.
-/// Without jump-threading, constraint-elimination and what stands beside them rows with few registers to spare spill.
+/// The passes of O3 that matter for these kernels, which have neither calls nor local memory, in half the
+/// time. Ranges (sccp, correlated-propagation) remove most tests for the end of a row, and reassociate orders
+/// sums of indices so that addresses are shared: without either, entries for any alignment have up to a third
+/// more instructions. Without jump-threading, constraint-elimination and their neighbours rows with few
+/// registers to spare spill.
 static constexpr llvm::StringLiteral kPasses =
     "function("
     "sccp,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,simplifycfg,early-cse<memssa>,"
@@ -108,7 +110,7 @@ void waitForCopies(mlir::OpBuilder& b, mlir::Location loc, int64_t left) {
   mlir::NVVM::CpAsyncWaitGroupOp::create(b, loc, uint32_t(left));
 }
 
-void initArrival(mlir::OpBuilder& b, mlir::Location loc, mlir::Value mbarrier) {
+void initMbarrier(mlir::OpBuilder& b, mlir::Location loc, mlir::Value mbarrier) {
   mlir::Value one = mlir::LLVM::ConstantOp::create(b, loc, b.getI32Type(), b.getI32IntegerAttr(1));
   mlir::NVVM::MBarrierInitOp::create(b, loc, mbarrier, one, mlir::Value());
   mlir::NVVM::FenceMbarrierInitOp::create(b, loc);
@@ -120,7 +122,7 @@ void expectBytes(mlir::OpBuilder& b, mlir::Location loc, mlir::Value mbarrier, m
                                       mlir::ValueRange{mbarrier, bytes});
 }
 
-void waitForArrival(mlir::OpBuilder& b, mlir::Location loc, mlir::Value mbarrier, mlir::Value parity) {
+void waitForMbarrier(mlir::OpBuilder& b, mlir::Location loc, mlir::Value mbarrier, mlir::Value parity) {
   mlir::Value ticks = mlir::LLVM::ConstantOp::create(b, loc, b.getI32Type(), b.getI32IntegerAttr(10'000'000));
   mlir::NVVM::MBarrierTryWaitParityOp::create(b, loc, mbarrier, parity, ticks);
 }

@@ -20,51 +20,55 @@ class Value;
 
 namespace normc::codegen::cuda {
 
-/// Whether NVPTX knows the processor.
+/// True if NVPTX knows the processor.
 bool llvmKnows(llvm::StringRef arch);
 
-/// Dialects and translations that kernels pass through.
+/// Registers the dialects and translations that kernels pass through.
 void registerDialects(mlir::DialectRegistry&);
 
-/// Memory accesses of a warp's threads before it come before those after it.
+/// Orders the memory accesses of a warp's threads before it before those after it.
 void syncWarp(mlir::OpBuilder&, mlir::Location);
 
-/// Waits until the launch before has ended and its stores are seen; lets the next launch begin (sm_90).
+/// Waits until the launch before has ended and its stores are visible; lets the next launch begin (sm_90).
 void waitForLaunchBefore(mlir::OpBuilder&, mlir::Location);
 void letNextLaunchBegin(mlir::OpBuilder&, mlir::Location);
 
-/// The two halves of a meeting of a cluster's threads: what was written before the one is there after the other.
+/// The two halves of a cluster barrier: writes before the first are visible after the second.
 void arriveAtCluster(mlir::OpBuilder&, mlir::Location);
 void waitForCluster(mlir::OpBuilder&, mlir::Location);
 
-/// Where a variable in shared memory lies in another block of the cluster; `block` is an i32.
+/// Returns the address of a variable in the shared memory of another block of the cluster; `block` is an i32.
 mlir::Value inSharedMemoryOf(mlir::OpBuilder&, mlir::Location, mlir::Value pointer, mlir::Value block);
 
-/// Begins a copy of 4, 8 or 16 bytes from global to shared memory, of 16 past the first-level cache; the copies since the
-/// last group become one; waits until at most `left` groups of this thread are under way.
+/// Begins a copy of 4, 8 or 16 bytes from global to shared memory, of 16 without the first-level cache; makes
+/// a group of the copies since the last group; waits until at most `left` groups of this thread are in
+/// flight.
 void copyToShared(mlir::OpBuilder&, mlir::Location, mlir::Value to, mlir::Value from, int64_t bytes = 16);
 void endCopies(mlir::OpBuilder&, mlir::Location);
 void waitForCopies(mlir::OpBuilder&, mlir::Location, int64_t left);
 
-/// Of an mbarrier in shared memory, at which one thread arrives: its beginning, seen by copies, too; that thread's arrival,
-/// with how many bytes (i32) copies are to bring; a wait until both have come, the phase's parity an i32.
-void initArrival(mlir::OpBuilder&, mlir::Location, mlir::Value mbarrier);
+/// Initialises an mbarrier in shared memory for the arrival of one thread, visible to copies, too; arrives,
+/// and announces how many bytes (i32) copies will bring; waits until the arrival and the bytes have come,
+/// with the parity of the phase (i32).
+void initMbarrier(mlir::OpBuilder&, mlir::Location, mlir::Value mbarrier);
 void expectBytes(mlir::OpBuilder&, mlir::Location, mlir::Value mbarrier, mlir::Value bytes);
-void waitForArrival(mlir::OpBuilder&, mlir::Location, mlir::Value mbarrier, mlir::Value parity);
-/// Begins a copy of a multiple of 16 bytes (i32) from global to shared memory that the mbarrier is told of (sm_90).
+void waitForMbarrier(mlir::OpBuilder&, mlir::Location, mlir::Value mbarrier, mlir::Value parity);
+/// Begins a copy of a multiple of 16 bytes (i32) from global to shared memory that the mbarrier counts
+/// (sm_90).
 void copyInBulk(mlir::OpBuilder&, mlir::Location, mlir::Value to, mlir::Value from, mlir::Value mbarrier, mlir::Value bytes);
 
-/// Of a kernel function: the least blocks on a multiprocessor that its registers leave room for.
+/// Returns the attribute of a kernel function that says how many blocks a multiprocessor must have registers
+/// for.
 llvm::StringRef minBlocksAttrName();
 
-/// Replaces what the passes would turn into calls of CUDA's device library: roots
-/// and fused products, which the hardware rounds correctly by itself.
+/// Replaces operations that the passes would turn into calls of CUDA's device library: roots
+/// and fused products, which the hardware rounds correctly.
 void useIntrinsics(mlir::Operation* gpuModule);
 
-/// The passes from loops over threads to the LLVM and NVVM dialects, as one pipeline text.
+/// Returns the passes from loops over threads to the LLVM and NVVM dialects, as one pipeline text.
 llvm::StringRef gpuToLlvmPipeline();
 
-/// The IR that NVPTX is given: of the `gpu.module`, optimised for the architecture.
+/// Returns the IR that NVPTX gets: the `gpu.module`, optimised for the architecture.
 llvm::Expected<std::unique_ptr<llvm::Module>> optimizedLlvm(mlir::Operation* gpuModule, const Arch&, llvm::LLVMContext&);
 
 llvm::Expected<std::string> ptx(llvm::Module&, const Arch&);

@@ -15,7 +15,7 @@ static std::string findTool(llvm::StringRef name) {
 }
 std::string findPtxas() { return findTool("ptxas"); }
 
-/// What the program said on both streams; an error where it failed.
+/// Runs the program. Returns its output on both streams, or an error if it failed.
 static llvm::Expected<std::string> runTool(llvm::ArrayRef<llvm::StringRef> command, llvm::StringRef doing) {
   auto log = TemporaryFile::create("log");
   if (!log) return log.takeError();

@@ -1,4 +1,4 @@
-// The assembler of the CUDA toolkit: PTX to machine code, and what it says about it.
+// The assembler of the CUDA toolkit: PTX to machine code, and the resources that it reports.
 #pragma once
 
 #include <map>
@@ -8,7 +8,7 @@
 
 namespace normc::codegen::cuda {
 
-/// What one entry function takes.
+/// The resources that one entry function takes.
 struct Resources {
   int64_t registers = 0;     ///< of a thread
   int64_t sharedBytes = 0;   ///< static, of a block

@@ -1,154 +1,189 @@
-// The knobs of the CUDA target: how the sweeps of a kernel are spread over threads.
+// The knobs of the CUDA target: how the sweeps of a kernel are spread over threads, which values are legal,
+// and what a planned kernel has that decides it. Nothing here makes code.
 //
-// One geometry serves all kinds of slab (docs/cuda.md): a *team* of threads walks
-// along the contiguous axis, the teams of a block stand side by side across it. A
-// line has one statistic a team, a block one a block of threads, a column one a
-// lane of the team, a stream none.
+// One geometry serves all kinds of slab (docs/cuda.md): a *team* of threads walks along the contiguous axis,
+// and the teams of a block take neighbouring units across it. A line has a statistic for each team, a block
+// one for its block of threads, a column one for each lane of the team, a stream none.
 #pragma once
 
 #include <optional>
 #include <string>
 
-#include "codegen/plan/Plan.h"
+#include "codegen/plan/Planner.h"
 #include "codegen/targets/cuda/Arch.h"
 
 namespace normc::codegen::cuda {
+
+/// How the next rows of a line reach the chip while a team computes the present one.
+struct Prefetch {
+  enum Kind {
+    None,
+    Registers,  ///< loads whose values wait in registers
+    Async,      ///< cp.async to shared memory, each thread for itself
+    Bulk,       ///< cp.async.bulk to shared memory, one thread for its team
+  };
+  Kind kind = None;
+  int64_t depth = 0;  ///< steps that reads are ahead; 1 for registers
+
+  /// The number in the schedule's text: 0 none, 1 registers, 2 to 4 async and 5 to 7 bulk copies, 1 to 3
+  /// steps ahead. Other numbers are read and printed as they are, and are illegal.
+  static Prefetch fromKnob(int64_t);
+  int64_t knob() const;
+  /// Returns how many steps copies to shared memory are ahead; 0 if nothing is copied.
+  int64_t copiesAhead() const { return kind >= Async ? depth : 0; }
+  bool inBulk() const { return kind == Bulk; }
+  explicit operator bool() const { return kind != None; }
+  bool operator==(const Prefetch&) const = default;
+};
 
 struct Schedule {
   Strategy strategy = Strategy::Streamed;
   int64_t threads = 256;  ///< of a block
   int64_t team = 32;      ///< threads along the contiguous axis
   int64_t vector = 4;     ///< elements of one access
-  int64_t tile = 1;       ///< accesses of a thread along the axis that stay in registers; 0: a loop, memory is read again
-  int64_t rows = 1;       ///< rows a team has under way together
-  int64_t chunks = 1024;  ///< most tasks of a phase that leaves partials, others have as many as they can
-  int64_t blocks = 0;     ///< resident on a multiprocessor, for which registers are limited; 0: ptxas weighs, and may spill
-  int64_t prefetch = 0;   ///< 1: the next runs of a line are read while this one is computed; 2 to 4: copied, 1 to 3 steps ahead; 5 to 7: in bulk
-  int64_t cluster = 1;    ///< blocks that share a line, each with a team on it, or columns, each with rows; above 1 from sm_90 on
-  int64_t hints = 0;      ///< 1: caches are told what is not read again
-  int64_t hold = 0;       ///< steps of `rows` rows that a column keeps in registers; those after them are read again
-  int64_t grid = 1;       ///< blocks that share columns, each with rows, or a line, and meet over workspace: a cooperative launch
-  int64_t shared = 0;     ///< accesses of a thread along the axis, beyond those of the tile, that stay in shared memory
+  int64_t tile = 1;  ///< accesses of a thread along the axis that stay in registers; 0: a loop, and every
+                     ///< sweep reads memory
+  int64_t rows = 1;  ///< rows that a team processes together
+  int64_t chunks =
+      1024;  ///< most tasks of a phase that leaves partials; other phases have as many as they can
+  int64_t blocks =
+      0;  ///< that a multiprocessor shall hold, which limits registers; 0: ptxas decides, and may spill
+  Prefetch prefetch;    ///< of the next rows of a line
+  int64_t cluster = 1;  ///< blocks that share a line (each has a team on it) or columns (each has rows);
+                        ///< above 1 from sm_90 on
+  bool hints = false;   ///< the last access to an X-sized tensor is marked evict-first
+  int64_t hold = 0;     ///< steps of `rows` rows that a column keeps in registers; later rows are read again
+  int64_t grid =
+      1;  ///< blocks that share columns or a line in a cooperative launch, with a grid barrier over workspace
+  int64_t shared =
+      0;  ///< accesses of a thread along the axis, besides those of the tile, that stay in shared memory
   bool operator==(const Schedule&) const = default;
   /// "streamed,threads=256,team=32,vector=4,tile=1,rows=4,chunks=66,blocks=0,prefetch=0,cluster=1,hints=0,hold=0,grid=1,shared=0"
   std::string text() const;
 };
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text);
 
-/// What legality and defaults have to know of a planned kernel.
-struct Form {
+/// The properties of a planned kernel that legality and defaults depend on.
+struct KernelTraits {
   bool lines = false, blocks = false, columns = false, streams = false;
   int64_t dataBytes = 4;      ///< of an element of x
   int64_t features = 0;       ///< 0: any
   int64_t groups = 1;         ///< of a line: runs that share a row
   bool grouped = false;       ///< features are divided into groups
   int64_t width = 0;          ///< of one run along the contiguous axis; 0: any
-  int64_t partials = 0;       ///< per feature, summed inside a line or a block
-  bool runPartials = false;   ///< summed along the run: where channels come first
+  int64_t partials = 0;       ///< sums per feature inside a line or a block
+  bool runPartials = false;   ///< some partial is summed along the run, as with channels first
   int64_t reads = 1;          ///< X-sized tensors that one slab reads
   bool backward = false;      ///< there is a dy
-  bool updates = false;       ///< backward has a state of its own (nu)
-  bool returns = false;       ///< a column is swept for its statistics first, and then again
-  int64_t sums = 0;           ///< of columns: values that the blocks of a cluster have to tell each other
+  bool updatesState = false;  ///< backward updates a state (nu)
+  bool sweepsColumnsTwice = false;  ///< a column is swept for its statistics and then again
+  int64_t columnSums = 0;           ///< values that the blocks of a cluster exchange for columns
   bool segmentColumns = false;  ///< a column ends with its segment
-  bool doubles = false;       ///< statistics in f64
+  bool f64Statistics = false;   ///< statistics in f64
   bool rereads = false;       ///< a phase reads an X-sized tensor that one before it has read
-  bool maybe = false;         ///< a sweep of a line is left out where its condition does not hold
-  bool peels = false;         ///< every phase can do with operands that begin anywhere and still make wide accesses
-  bool alike = false;         ///< the same if runs stay in registers: some phases take rows that begin alike
+  bool conditional = false;   ///< a sweep of a line has a condition
+  bool peelable =
+      false;  ///< every phase can peel its runs, so operands may begin anywhere and accesses are wide
+  bool congruent = false;  ///< the same if runs stay in registers, because some phases take congruent rows
 };
-Form formOf(KernelOp);
-/// Of the kernel that would be planned; legal strategies only.
-Form formOf(const Problem&, Strategy);
+KernelTraits traitsOf(KernelOp);
+/// Returns the traits of the kernel that would be planned. The strategy must be legal.
+KernelTraits traitsOf(const Problem&, Strategy);
 
-/// Why the schedule does not fit kernel and architecture, with the numbers; nothing where it does.
-std::optional<std::string> whyIllegal(const Form&, const Schedule&, const Arch&);
+/// Returns why the schedule does not fit kernel and architecture, with the numbers; nothing if it does.
+std::optional<std::string> whyIllegal(const KernelTraits&, const Schedule&, const Arch&);
 
-/// A good guess from sizes alone; legal wherever a legal one exists.
-Schedule defaultSchedule(const Form&, const Arch&, Strategy);
+/// Returns a schedule that is chosen from sizes alone. It is legal whenever a legal one exists.
+Schedule defaultSchedule(const KernelTraits&, const Arch&, Strategy);
 
 Schedule defaultSchedule(const Problem&, const Arch&, Strategy);
 
-/// Rows up to which a kernel whose blocks have whole columns is worth its place beside one that spreads them: they
-/// stay in registers, and one launch of few blocks ends before three of many would.
-int64_t rowsOfResident(const Form&, const Schedule&);
+/// Returns the number of rows up to which a kernel whose blocks have whole columns is faster than one that
+/// spreads them: rows stay in registers, and one launch of few blocks ends before three of many would.
+int64_t rowsOfResident(const KernelTraits&, const Schedule&);
 
-/// Whether a sweep of the slab finds on chip what the sweeps before it have read. Columns do for `heldRows`, of any
-/// number: here they do not.
+/// True if a sweep of the slab finds on chip what the sweeps before it have read. False for columns, which
+/// keep `heldRows` of any number of rows.
 bool keeps(SlabOp, const Schedule&);
 
-/// Rows of a column that stay on chip between sweeps.
+/// Returns the rows of a column that stay on chip between sweeps.
 int64_t heldRows(const Schedule&);
 
-/// The same kernel for operands of any alignment and length: elements one by one.
+/// Returns the schedule of the same kernel for operands of any alignment and length: it accesses single
+/// elements.
 Schedule unaligned(const Schedule&);
 
-/// Whether runs of the phase may be peeled (TeamPeel.cpp): each thread's elements are its own affair, since nothing is
-/// summed per feature, and a run of known length has something left between its ends.
+/// True if runs of the phase may be peeled (TeamPeel.cpp): nothing is summed per feature, so a thread may
+/// have other features in each row, and a run of known length is longer than its two ends.
 bool peels(PhaseOp, const Schedule&);
-/// Whether no operands are aligned, since runs begin where no access may: the code for any alignment is the only one.
-bool alwaysPeels(const Form&, const Schedule&);
-/// A run of known length that is shorter is not worth it: up to nine accesses of its ends may be single elements.
+/// True if no operands are aligned, because runs begin where no access may. Then the code for any alignment
+/// is the only one.
+bool alwaysPeels(const KernelTraits&, const Schedule&);
+/// Returns the length from which on peeling pays: up to nine accesses at the ends may be single elements.
 inline int64_t leastPeeled(int64_t vector) { return 3 * vector + 15; }
 
-/// The same kernel, peeled.
+/// Returns the schedule of the same kernel with peeled runs.
 Schedule peeled(const Schedule&);
 
-/// Whether the phase's tasks may take rows that begin alike (TeamAlike.cpp), since a thread has the same features in all
-/// of its rows: rows with sums per feature that stay in registers, and streams.
-bool takesRowsAlike(PhaseOp, const Schedule&);
-/// The same phase, of such rows, with that many sums per feature.
-Schedule alike(const Schedule&, int64_t partials);
+/// True if the tasks of the phase take congruent rows (TeamCongruent.cpp), because a thread needs the same
+/// features in all of its rows: rows with sums per feature that stay in registers, and streams.
+bool takesCongruentRows(PhaseOp, const Schedule&);
+/// Returns the schedule of the same phase for congruent rows, with that many sums per feature.
+Schedule congruent(const Schedule&, int64_t partials);
 int64_t partialsOf(PhaseOp);
-/// Floats between the columns of the shared memory that sums of such rows are turned round in, beside a block's threads
-/// (an access's elements each), so that no bank is asked twice; how many such buffers a block has.
-inline int64_t pitchOfAlike(int64_t vector) { return std::max<int64_t>(1, 32 / vector); }
-int64_t turningBuffers(const Schedule&);
+/// Returns the padding, in floats, of a column of the shared memory in which sums of congruent rows are
+/// transposed: it avoids bank conflicts. A column has an element for each thread of the block.
+inline int64_t transposePitch(int64_t vector) { return std::max<int64_t>(1, 32 / vector); }
+/// Returns how many such buffers a block has.
+int64_t transposeBuffers(const Schedule&);
 
-/// How a phase is launched: blocks of `threads`, `columns` features to one (0: all), registers for `blocks` on a
-/// multiprocessor, `cluster` or `grid` blocks to a task.
+/// How a phase is launched: blocks of `threads` threads and `columns` features (0: all), registers for
+/// `blocks` of them on a multiprocessor, and `cluster` or `grid` blocks to a task.
 struct Launch {
   int64_t threads = 256, columns = 0, blocks = 0, cluster = 1, grid = 1;
-  int64_t shared = 0;  ///< dynamic shared memory, for runs that are copied ahead or do not fit registers
+  int64_t shared =
+      0;  ///< bytes of dynamic shared memory, for prefetched runs and those that do not fit registers
 };
 Launch launchOf(PhaseOp, const Schedule&);
 
-/// Blocks that may wait for each other, as a device of the architecture holds them at once, and tasks that are so many.
+/// Returns how many blocks a device of the architecture holds at once, so that they may wait for each other,
+/// and how many tasks these are.
 int64_t blocksTogether(const Schedule&, const Arch&);
 int64_t tasksTogether(const Schedule&, const Arch&);
 
-/// Units (rows, runs) that a block of the phase has under way in one step.
+/// Returns the units (rows, runs) that a block of the phase processes in one step.
 int64_t unitsPerStep(PhaseOp, const Schedule&);
 
-/// Steps that copies to shared memory are ahead of what is computed (TeamAhead.cpp); 0: nothing is copied.
-inline int64_t copiedAhead(const Schedule& s) { return s.prefetch > 4 ? s.prefetch - 4 : s.prefetch > 1 ? s.prefetch - 1 : 0; }
-/// Whether one thread has whole pieces of a run copied (TeamBulk.cpp).
-inline bool copiesInBulk(const Schedule& s) { return s.prefetch > 4; }
-/// What one copy brings.
+/// Bytes that one asynchronous copy brings.
 inline constexpr int64_t kCopiedBytes = 16;
-/// Dynamic shared memory of a block with `reads` X-sized tensors: what copies ahead of registers take (TeamAhead.cpp), and
-/// behind it what runs do beyond their tile, and its `partials` sums per feature (TeamShared.cpp).
+/// Return bytes of the dynamic shared memory of a block that reads `reads` X-sized tensors, in their order
+/// there: copies of tiles (TeamAhead.h), then what runs have besides their tile, then its `partials` sums per
+/// feature (TeamShared.cpp).
 int64_t copiedBytes(const Schedule&, int64_t reads);
 int64_t sharedRunBytes(const Schedule&, int64_t reads, int64_t dataBytes);
 int64_t sharedSumBytes(const Schedule&, int64_t partials);
-/// All of it, in the phase that has the form's lines.
-inline int64_t dynamicBytes(const Form& form, const Schedule& s) {
-  return copiedBytes(s, form.reads) + sharedRunBytes(s, form.reads, form.dataBytes) + sharedSumBytes(s, form.partials);
+/// Returns all of these bytes for the phase with the kernel's lines.
+inline int64_t dynamicBytes(const KernelTraits& traits, const Schedule& s) {
+  return copiedBytes(s, traits.reads) + sharedRunBytes(s, traits.reads, traits.dataBytes) +
+         sharedSumBytes(s, traits.partials);
 }
-/// X-sized tensors that every step of the slab reads.
+/// Returns the X-sized tensors that every step of the slab reads.
 llvm::SmallVector<TensorOp> readAlways(SlabOp);
 
-/// Whether the phase streams over rows that a phase before it has read. It is cut alike, and goes through blocks, columns
-/// and rows the other way round: what was read last is read first, while the second-level cache has it.
+/// True if the phase streams over rows that a phase before it has read. It has the same tasks and walks
+/// blocks, columns and rows backwards: what was read last is read first, while the second-level cache still
+/// has it.
 bool readsAgain(PhaseOp);
 
-/// X-sized tensors that a phase is the last to access, and only once, where the schedule gives hints.
-llvm::SmallVector<TensorOp> streamedIn(PhaseOp, const Schedule&);
+/// Returns the X-sized tensors that the phase is the last to access, and only once; none unless the schedule
+/// has hints.
+llvm::SmallVector<TensorOp> lastAccessed(PhaseOp, const Schedule&);
 
-/// Bytes of one access to an X-sized tensor: what pointers, strides and lengths have to be multiples of.
+/// Returns the bytes of one access to an X-sized tensor. Pointers, strides and lengths must be multiples of
+/// it.
 int64_t accessBytes(KernelOp, const Schedule&);
 
-/// Features that one block of a stream or of columns works on.
+/// Returns the features that one block of a stream or of columns works on.
 inline int64_t columnsOf(const Schedule& s) { return s.team * s.vector * std::max<int64_t>(s.tile, 1); }
 
 }  // namespace normc::codegen::cuda

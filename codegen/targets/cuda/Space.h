@@ -1,4 +1,4 @@
-// What is worth trying on a GPU, and which of it first.
+// The knobs that the tuner tries on a GPU, and a model of time that orders their values.
 #pragma once
 
 #include "codegen/Tuning.h"
@@ -6,12 +6,13 @@
 
 namespace normc::codegen::cuda {
 
-KnobSpace knobSpace(const Form&, const Arch&, Strategy);
+KnobSpace knobSpace(const KernelTraits&, const Arch&, Strategy);
 
-/// Relative time: bytes that move, by how much of the device's bandwidth the loads under way can use.
-double predict(const Form&, const Schedule&, const Arch&, const Load&);
+/// Returns a relative time: the bytes moved over the share of the bandwidth that the loads in flight can use.
+double predict(const KernelTraits&, const Schedule&, const Arch&, const Workload&);
 
-/// How threads are spread, and where runs lie on the chip: "warp", "block cluster bulk", "columns held grid".
-std::string family(const Form&, const Schedule&);
+/// Returns how threads are spread, and where runs are on the chip: "warp", "block cluster bulk", "columns
+/// held grid".
+std::string family(const KernelTraits&, const Schedule&);
 
 }  // namespace normc::codegen::cuda

@@ -1,14 +1,14 @@
-// Sums of lines and of columns that lie over the blocks of a cluster.
+// Sums of lines and of columns that the blocks of a cluster share.
 //
-// Each warp of a line, each block of a column writes its part of a sum into the shared
-// memory of every block, then the cluster meets once, and each block adds all parts
-// from its own memory, in the same order: there is no second hop, and all blocks have
-// the same bits. Nobody touches another block's memory after the last meeting, so
-// blocks may exit as they like.
+// Each warp of a line, and each block of a column, writes its part of a sum into the shared
+// memory of every block. After one cluster barrier each block adds all parts
+// from its own memory, in the same order, so all blocks have
+// the same bits. No block accesses the memory of another after the last barrier, so
+// blocks may exit in any order.
 //
-// A meeting is also what the next writes to a buffer wait for. A step has its own of
-// two buffers: whoever writes in step i + 2 has met all others in step i + 1, and they
-// had read those of step i.
+// The barrier also protects the buffers. Steps alternate between two of them: a block that
+// writes in step i + 2 has passed the barrier of step i + 1, before which all blocks had read
+// the buffer of step i.
 #include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/TeamLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,8 +20,8 @@ namespace normc::codegen::cuda {
 
 static constexpr unsigned kSharedSpace = 3;
 
-/// Shared memory that others of the cluster write. Its name is known outside of the module as far as LLVM can tell:
-/// of an internal variable it would see no writer, since `mapa` is said to let no address escape.
+/// Returns shared memory that other blocks of the cluster write. Its linkage is external: LLVM would see no
+/// writer of an internal variable, because `mapa` is declared to let no address escape.
 Value TeamLowering::clusterShared(int64_t elements) {
   auto module = function_->getParentOfType<gpu::GPUModuleOp>();
   const std::string name = (function_.getName() + "_parts_" + Twine(clusterBuffers_++)).str();
@@ -34,14 +34,15 @@ Value TeamLowering::clusterShared(int64_t elements) {
   return LLVM::AddressOfOp::create(l_.b, l_.loc, memory);
 }
 
-void TeamLowering::meet() {
+void TeamLowering::taskBarrier() {
   if (gridded()) return arriveAtGrid(), waitForGrid();
   if (!clustered()) return barrier();
   arriveAtCluster(l_.b, l_.loc);
   waitForCluster(l_.b, l_.loc);
 }
 
-/// The sums of runs, known to all threads of their teams in all blocks. Every thread of the cluster takes part.
+/// Replaces the parts by the sums of runs, in all threads of their teams in all blocks. Every thread of the
+/// cluster takes part.
 void TeamLowering::sumOverCluster(MutableArrayRef<Value> sums) {
   OpBuilder& b = l_.b;
   mlir::Location loc = l_.loc;
@@ -53,21 +54,22 @@ void TeamLowering::sumOverCluster(MutableArrayRef<Value> sums) {
   auto at = [&](Value memory, Value index) -> Value {
     return LLVM::GEPOp::create(b, loc, memory.getType(), type, memory, ValueRange{word(index, b.getI64Type())});
   };
-  // [step's][sum][team][block][warp of the team]: what one thread adds lies in one piece.
+  // [buffer of the step][sum][team][block][warp of the team]: the parts that a thread adds are contiguous.
   Value unit = l_.div(warp, l_.index(own)), member = l_.rem(warp, l_.index(own));
   auto begin = [&](size_t sum) {
     return l_.add(l_.mul(clusterStep_, l_.index(int64_t(sums.size()) * blocks * warps)),
                   l_.add(l_.mul(unit, l_.index(parts)), l_.index(int64_t(sum) * blocks * warps)));
   };
   for (Value& v : sums) v = sumOverLanes(v, kWarp);
-  // Lane r tells block r; other lanes have the address of some block too, for LLVM may ask for it before it asks which lane.
+  // Lane r writes to block r. The other lanes have a valid block, too, because LLVM may compute the address
+  // before the condition.
   Value there = inSharedMemoryOf(b, loc, memory, word(l_.rem(lane, l_.index(blocks)), b.getI32Type()));
   l_.when(l_.less(lane, l_.index(blocks)), {}, [&] {
     Value place = l_.add(l_.mul(rank_, l_.index(own)), member);
     for (auto [i, v] : llvm::enumerate(sums)) LLVM::StoreOp::create(b, loc, v, at(there, l_.add(begin(i), place)));
     return Values();
   });
-  meet();
+  taskBarrier();
   auto part = [&](Value index) -> Value { return LLVM::LoadOp::create(b, loc, type, at(memory, index)); };
   for (auto [i, v] : llvm::enumerate(sums)) {
     SmallVector<Value> terms;
@@ -86,9 +88,9 @@ void TeamLowering::sumOverCluster(MutableArrayRef<Value> sums) {
   }
 }
 
-/// What each block of the cluster knows of its part of the columns: by value, then by block. All threads of a block come
-/// with the same values for the same column.
-SmallVector<Values> TeamLowering::tellColumns(ArrayRef<Value> own) {
+/// Returns each value of each block of the cluster for its part of the columns: by value, then by block. All
+/// threads of a block pass the same values for the same column.
+SmallVector<Values> TeamLowering::exchangeColumns(ArrayRef<Value> own) {
   OpBuilder& b = l_.b;
   mlir::Location loc = l_.loc;
   const Type type = f_.statistics();
@@ -96,13 +98,14 @@ SmallVector<Values> TeamLowering::tellColumns(ArrayRef<Value> own) {
   const int64_t size = int64_t(own.size()) * blocks * columns, alignment = std::min<int64_t>(16, 4 * s_.vector);
   Value memory = clusterShared(2 * size);
   auto word = [&](Value index, Type integer) -> Value { return arith::IndexCastOp::create(b, loc, integer, index); };
-  // [step's][value][block][thread of the span][lane]
+  // [buffer of the step][value][block][thread of the span][lane]
   Value mine = l_.add(l_.mul(clusterStep_, l_.index(size)), l_.mul(place_.spanLane, l_.index(s_.vector)));
   auto at = [&](Value memory, size_t value, Value part) -> Value {
     Value place = l_.add(mine, l_.add(l_.mul(part, l_.index(columns)), l_.index(int64_t(value) * blocks * columns)));
     return LLVM::GEPOp::create(b, loc, memory.getType(), type, memory, ValueRange{word(place, b.getI64Type())});
   };
-  // Span u tells the block u steps after this one: a block that is there, whichever thread LLVM asks for it.
+  // Span u writes to the block u ranks after this one: a valid block for every thread, also if LLVM computes
+  // it early.
   Value unit = units == 1 ? l_.index(0) : l_.div(thread_, l_.index(place_.span));
   for (int64_t first = 0; first < blocks; first += units) {
     Value step = l_.add(unit, l_.index(first)), block = l_.rem(l_.add(rank_, step), l_.index(blocks));
@@ -112,7 +115,7 @@ SmallVector<Values> TeamLowering::tellColumns(ArrayRef<Value> own) {
       for (auto [i, v] : llvm::enumerate(own)) LLVM::StoreOp::create(b, loc, v, at(there, i, rank_), alignment);
     });
   }
-  meet();
+  taskBarrier();
   SmallVector<Values> known(own.size());
   for (auto [i, list] : llvm::enumerate(known))
     for (int64_t part = 0; part < blocks; ++part)

@@ -1,9 +1,9 @@
 // Columns: a lane has the statistics of its vector of features, teams take rows.
 //
-// The first `hold` steps of rows stay in registers, as they lie in memory, for all
-// sweeps of the slab; what is longer is read again from there on. So one kernel
+// The first `hold` steps of rows stay in registers, in the data type, for all
+// sweeps of the slab; later rows are read again. So one kernel
 // serves any number of rows, and few rows are read once. In a cluster, or over a grid,
-// each block has teams of its own on the same columns, and all of them together take
+// each block has teams on the same columns, and all teams together take
 // the rows.
 #include "codegen/targets/cuda/TeamLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -14,7 +14,7 @@ namespace normc::codegen::cuda {
 
 void TeamLowering::columns(SlabOp s) {
   place_ = placeOf(s_.team);
-  if (taskBlocks() > 1) {  // they stand below each other
+  if (taskBlocks() > 1) {  // blocks share the columns and divide the rows
     place_.team = s_.team, place_.lane = place_.spanLane;
     place_.unit = l_.add(l_.mul(rank_, l_.index(place_.units)), place_.unit);
     place_.units *= taskBlocks();
@@ -25,12 +25,12 @@ void TeamLowering::columns(SlabOp s) {
     runBegin_ = begin;
     width_ = columnCount(begin, end);
     lanes_ = s_.vector > 1 ? s_.vector : 0;
-    for (int64_t k = 0; k < tileCount(); ++k) {  // more than one where elements are taken one by one
+    for (int64_t k = 0; k < tileCount(); ++k) {  // more than one if accesses are single elements
       if (clustered()) clusterStep_ = l_.rem(l_.add(l_.mul(step, l_.index(tileCount())), l_.index(k)), l_.index(2));
       Position position = tilePosition(k);
       inside_ = position.inside;
       columnOffset_ = position.offset;
-      toldValues_ = 0;
+      exchangedSums_ = 0;
       place_.unit = unit;
       Replicas replicas(1);
       replicas[0].at = at;
@@ -53,17 +53,17 @@ void TeamLowering::columns(SlabOp s) {
   });
 }
 
-/// Rows of the slab, of all segments where it spans them.
+/// Returns the rows of the slab, of all segments if it spans them.
 Value TeamLowering::rowCount() {
   bool overSegments = !slab_.isPer("segment") && !f_.kernel().getSegmentsAreOne();
   return overSegments ? l_.mul(f_.segments(), f_.rows()) : f_.rows();
 }
 
-/// The rows that this team has in the step from `first` on. Those of a step that is kept are not moved back into the
-/// slab where it has ended: nothing of them is read, and their addresses stay simple sums.
+/// Returns the rows of this team in the step that begins at `first`. Rows of a kept step that are behind the
+/// end of the slab are not moved to its last row: they are not read, and their addresses stay simple sums.
 TeamLowering::Replicas TeamLowering::rowsFrom(const Replica& column, Value first, Value end, bool kept) {
   bool overSegments = !slab_.isPer("segment") && !f_.kernel().getSegmentsAreOne();
-  // Nothing divides by no rows, not even where no row is.
+  // Never divides by zero, also without rows.
   Value length = overSegments ? l_.select(l_.less(l_.index(0), f_.rows()), f_.rows(), l_.index(1)) : f_.rows();
   Replicas rows(s_.rows, column);
   for (int64_t r = 0; r < s_.rows; ++r) {
@@ -73,7 +73,7 @@ TeamLowering::Replicas TeamLowering::rowsFrom(const Replica& column, Value first
       else if (!rows[r].at.segment) rows[r].at.segment = l_.index(0);
     };
     if (!kept) {
-      seat(rows[r], first, r, end, set);
+      placeUnit(rows[r], first, r, end, set);
       continue;
     }
     Value row = l_.add(l_.add(first, l_.index(r * place_.units)), place_.unit);
@@ -84,14 +84,14 @@ TeamLowering::Replicas TeamLowering::rowsFrom(const Replica& column, Value first
   return rows;
 }
 
-/// Reads the first rows of everything that has rows: all loads are under way before the first is used.
+/// Reads the first rows of every tensor with rows. All loads are in flight before the first is used.
 void TeamLowering::holdRows(const Replica& column) {
   heldTensors_.clear(), heldRows_.clear();
   if (!s_.hold || !slab_.getResident()) return;
   for (auto sweep : slab_.getOps<SweepOp>()) {
     for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>()) {
       TensorOp t = f_.tensor(name.getValue());
-      if (sweep.getCondition() && t.isXSized()) continue;  // it may not be asked for
+      if (sweep.getCondition() && t.isXSized()) continue;  // the condition may not hold
       if (t.hasAxis("row") && !llvm::is_contained(heldTensors_, t)) heldTensors_.push_back(t);
     }
   }
@@ -115,8 +115,9 @@ void TeamLowering::holdRows(const Replica& column) {
     }
 }
 
-/// What Walk::probe reads from memory, but a row for each of eight teams of a block, which tell each other. They read it
-/// again, from a cache, though a team may hold it: which one that is depends on the sizes, and a register has no index.
+/// Returns the shift estimate of SlabLowering::probe, for which each of eight teams of a block reads one row, and all
+/// exchange them. They read rows again, from a cache, that some team may hold, because which team that is
+/// depends on the sizes, and registers cannot be indexed.
 Value TeamLowering::probeHeld(TensorOp x, const Replica& column) {
   Value memory = exchange(flip_++ % 2), team = l_.div(thread_, l_.index(place_.span));
   const int64_t lanes = s_.vector > 1 ? s_.vector : 0;
@@ -125,8 +126,10 @@ Value TeamLowering::probeHeld(TensorOp x, const Replica& column) {
     return Values{f_.load(x, f_.address(x, probedPlace(column.at, team, kProbedRows)), lanes, {})};
   })[0];
   exchangeStore(memory, 0, mine);
-  if (gridded()) barrier();  // the meeting of the sums comes before anything is stored
-  else meet();
+  if (gridded())
+    barrier();  // the grid barrier of the sums comes before the first store
+  else
+    taskBarrier();
   Values rows;
   for (int64_t i = 0; i < kProbedRows; ++i) rows.push_back(exchangeLoad(memory, 0, i));
   return asStored(x, l_.middle(rows));

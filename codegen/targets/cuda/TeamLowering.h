@@ -1,33 +1,33 @@
 // Lowers one phase of a kernel to the code of one GPU thread.
 //
-//   line     a team has one statistic: it walks the run, shuffles end the sums
-//   block    all threads of a block have one: teams take rows, shared memory ends
+//   line     a team has one statistic: it walks the run, and shuffles complete the sums
+//   block    all threads of a block have one: teams take rows, and shared memory completes
 //            the sums
 //   column   a lane has the statistics of its vector of features: teams take rows
 //   stream   no statistic is complete: teams take rows, sums per feature stay in
 //            registers and go to the task's partials
 //   vectors  (slabs without sweeps) a thread has a feature
 //
-// A task is one block, or as many as the phase has tiles of columns, or the cluster
-// of blocks that its lines or columns lie over, or those of the grid that share its
-// columns or lines. Threads agree
-// on every trip count around a barrier; a team without a row of its own walks the
-// last one and stores nothing. Everything is summed in an order that the schedule
-// fixes; there are no atomics.
+// A task is one block, or as many as the phase has tiles of columns, or the blocks of a
+// cluster or of the grid that share its lines or columns. Threads agree
+// on every trip count around a barrier: a team without a row of its own walks the
+// last one and stores nothing. The schedule fixes the order of every sum, and
+// there are no atomics. Nothing here knows a norm.
 #pragma once
 
-#include "codegen/lower/Walk.h"
-#include "codegen/targets/cuda/Schedule.h"
+#include "codegen/lower/SlabLowering.h"
+#include "codegen/targets/cuda/GridBarrier.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
 namespace normc::codegen::cuda {
 
-/// Which block of the phase's grid this is, from the end where what was read last comes first.
+/// Returns the index of the block in the phase's grid, counted from the end if the phase walks backwards
+/// (readsAgain).
 mlir::Value blockIn(Loops&, PhaseOp, mlir::gpu::Dimension);
 
-class TeamLowering : Walk {
+class TeamLowering : SlabLowering {
  public:
-  TeamLowering(Loops& loops, Frame& frame, const Schedule& schedule, const Launch& launch,
+  TeamLowering(Loops& loops, AccessLowering& frame, const Schedule& schedule, const Launch& launch,
                mlir::gpu::GPUFuncOp function);
   void run();
 
@@ -38,30 +38,31 @@ class TeamLowering : Walk {
     struct Pending {
       TensorOp tensor;
       mlir::Value address, value, condition;
-      mlir::Value alike;  ///< where not, an access of several elements is made one by one; null: always
+      mlir::Value congruent;  ///< if false, an access of several elements is made one by one; null: true
     };
     llvm::SmallVector<Pending> pending;  ///< stores wait for the loads: an output may be the input's memory
   };
-  /// Where a thread stands in its block, for one kind of slab.
+  /// The place of a thread in its block, for one kind of slab.
   struct Place {
     int64_t team = 1;   ///< threads of a run, in all blocks of the task
     int64_t span = 1;   ///< threads of a unit in this block: the teams of all its groups
     int64_t units = 1;  ///< spans in a block; of columns, in all blocks of the task
-    mlir::Value unit;   ///< this one among them
+    mlir::Value unit;   ///< of this thread
     mlir::Value spanLane, lane;  ///< of the thread in the span, in the team over all blocks
   };
   /// An access along the run: its first element, and whether it is inside.
   struct Position {
-    mlir::Value offset, inside;  ///< inside null: always; else the offset is that of some access that is
+    mlir::Value offset, inside;  ///< inside null: always. The offset is that of an access inside in any case
     int64_t index = -1;          ///< of the tile; -1: in a loop
-    bool single = false;         ///< one element, at an end that was peeled off
-    mlir::Value slot = {};       ///< among those that a thread has in shared memory; null: it is not there
+    bool single = false;         ///< one element, at an end of a peeled run
+    mlir::Value slot = {};       ///< of the thread's accesses in shared memory; null: it is not there
   };
   using PositionOf = llvm::function_ref<Position(int64_t replica)>;
-  /// A run that begins anywhere, seen as aligned accesses between two ends of single elements.
+  /// A run that begins anywhere: aligned accesses between two ends of single elements.
   struct Peel {
-    mlir::Value head, vectors;   ///< elements before the accesses; how many there are
-    llvm::DenseMap<mlir::Operation*, mlir::Value> alike;  ///< whether a tensor lies as x does, of others than x
+    mlir::Value head, vectors;  ///< elements before the accesses; number of accesses
+    llvm::DenseMap<mlir::Operation*, mlir::Value>
+        congruent;  ///< of tensors other than x: true if it is aligned as x is
   };
 
   //===-- Slabs (TeamSlabs.cpp) -------------------------------------------------===//
@@ -79,9 +80,10 @@ class TeamLowering : Walk {
   void stream(SlabOp);
   void streamRows(SlabOp);
   void headRows(SweepOp, mlir::Value last, int64_t head);
-  void seat(Replica&, mlir::Value first, int64_t r, mlir::Value end, llvm::function_ref<void(mlir::Value)> set);
+  void placeUnit(Replica&, mlir::Value first, int64_t r, mlir::Value end,
+                 llvm::function_ref<void(mlir::Value)> set);
   void body(SlabOp, Replicas&);
-  void computeBefore();
+  void computeHoisted();
   void loadVectors(SlabOp);
   bool kept(const Replica&, TensorOp, mlir::Value) override;
   mlir::Value hasTask(mlir::Value yes, mlir::Value no);
@@ -89,7 +91,7 @@ class TeamLowering : Walk {
   void beforeRead(TensorOp) override;
   void beginFold() override;
   void endFoldStep() override;
-  void storeWaiting();
+  void storeDeferred();
   void storeWhere(mlir::Value condition, llvm::function_ref<void()> store);
   mlir::Value probe(ProbeOp, Replica&) override;
   mlir::Value countValid(mlir::Value begin, mlir::Value end, llvm::function_ref<Coordinates(mlir::Value)>) override;
@@ -107,8 +109,6 @@ class TeamLowering : Walk {
   mlir::Value loadWhere(mlir::Value condition, TensorOp, const Coordinates&, int64_t lanes, int64_t replica);
   Coordinates alongRun(const Coordinates&, const Position&);
   void fetch(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>);
-  Values loadAhead(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>);
-  void holdAhead(llvm::ArrayRef<TensorOp>, size_t replicas);
   static int64_t heldKey(int64_t replica, int64_t position) { return replica * 256 + position; }
   void storePending(Sweep&);
   void endSums(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
@@ -118,15 +118,15 @@ class TeamLowering : Walk {
   int64_t lanesAt(const Position& p) const { return p.single || s_.vector == 1 ? 0 : s_.vector; }
   mlir::Type storedType(TensorOp, int64_t lanes);
 
-  //===-- Runs that are copied ahead (TeamAhead.cpp) ----------------------------------===//
-  mlir::Value aheadMemory();
-  mlir::Value aheadPlace(mlir::Value first, int64_t stride, int64_t slots);
-  mlir::Value aheadSlot(mlir::Value place, int64_t slot);
-  mlir::Value globalAddress(TensorOp, mlir::Value element);
-  void copyAhead(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>, mlir::Value first, int64_t stride);
-  void takeAhead(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>, mlir::Value first, int64_t stride);
+  //===-- Reads of later steps (TeamAhead.h) -------------------------------------------===//
+  class ReadAhead;
+  class RegisterReads;
+  class AsyncCopies;
+  class BulkCopies;
 
   //===-- What registers do not hold of a run (TeamShared.cpp) ------------------------===//
+  mlir::Value dynamicMemory();
+  mlir::Value globalAddress(TensorOp, mlir::Value element);
   void beginShared(SlabOp);
   mlir::Value sharedBytesFrom(int64_t offset, mlir::Value place, int64_t bytes);
   mlir::Value sharedRunOf(mlir::Value first, int64_t stride);
@@ -140,14 +140,6 @@ class TeamLowering : Walk {
   void flushShared();
   void alongShared(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
 
-  //===-- The same in bulk (TeamBulk.cpp) ----------------------------------------------===//
-  mlir::Value toI32(mlir::Value index);
-  mlir::Value bulkArrival(mlir::Value place);
-  mlir::Value stepAt(mlir::Value first, int64_t stride);
-  void beginBulk();
-  void copyBulk(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>, mlir::Value first, int64_t stride);
-  void waitBulk(mlir::Value first, int64_t stride);
-
   //===-- Runs that begin anywhere (TeamPeel.cpp) -------------------------------------===//
   void peelRuns(llvm::ArrayRef<Replica>);
   mlir::Value leastVectors();
@@ -159,16 +151,16 @@ class TeamLowering : Walk {
   mlir::Value loadShifted(TensorOp, mlir::Value address);
   std::optional<int64_t> wholeAlignment(TensorOp);
 
-  //===-- Rows that begin alike (TeamAlike.cpp) ---------------------------------------===//
-  void beginAlike();
-  mlir::Value dealtBefore(mlir::Value kind);
-  mlir::Value kindAt(mlir::Value place);
+  //===-- Congruent rows (TeamCongruent.cpp) ---------------------------------------===//
+  void beginCongruent();
+  mlir::Value rowsBefore(mlir::Value kind);
+  mlir::Value classAt(mlir::Value place);
   mlir::Value unitAt(mlir::Value n) override;
-  void rowsAlike(SlabOp, llvm::function_ref<void()> walk);
-  void peelAlike(SlabOp);
-  void peelNone(SlabOp);
+  void forEachClass(SlabOp, llvm::function_ref<void()> walk);
+  void peelClass(SlabOp);
+  void peelByElements(SlabOp);
   Values readRuns(llvm::ArrayRef<mlir::Type>, llvm::function_ref<Values()> read);
-  void flushAlike();
+  void flushCongruent();
   void knownInside(const Position&, llvm::ArrayRef<TensorOp>, llvm::function_ref<void()> compute);
   static constexpr size_t kHeadTogether = 8;  ///< rows of a task's head that are summed at once
 
@@ -190,7 +182,7 @@ class TeamLowering : Walk {
   void beginPartials(SlabOp);
   void flushPartials();
   Values steps(mlir::Value begin, mlir::Value end, int64_t stride, Values zeros,
-               llvm::function_ref<void(mlir::Value, Values& sums)> step);
+               llvm::function_ref<void(mlir::Value, Values& sums)> step, Values* carried = nullptr);
   mlir::Value shared(int64_t elements);
   mlir::Value exchange(int64_t which);
   void exchangeStore(mlir::Value memory, int64_t slot, mlir::Value);
@@ -202,18 +194,17 @@ class TeamLowering : Walk {
   //===-- Between blocks of a cluster (TeamCluster.cpp) -------------------------------===//
   bool clustered() const { return launch_.cluster > 1; }
   mlir::Value clusterShared(int64_t elements);
-  void meet();  ///< all threads of the block, or of all blocks of the task
+  void taskBarrier();  ///< of all threads of the task: of the block, the cluster, or its blocks of the grid
   void sumOverCluster(llvm::MutableArrayRef<mlir::Value> sums);
-  llvm::SmallVector<Values> tellColumns(llvm::ArrayRef<mlir::Value> own);
+  llvm::SmallVector<Values> exchangeColumns(llvm::ArrayRef<mlir::Value> own);
 
   //===-- Between blocks of the grid (TeamGrid.cpp) -----------------------------------===//
   bool gridded() const { return launch_.grid > 1; }
-  void beginMeetings();
   void arriveAtGrid();
   void waitForGrid();
   void sumOverGrid(llvm::MutableArrayRef<mlir::Value> sums);
   void sumRunOverGrid(llvm::MutableArrayRef<mlir::Value> sums);
-  bool othersRead() const;
+  bool otherBlocksRead() const;
   void arriveBefore(SweepOp);
 
   //===-- Small ones ------------------------------------------------------------------===//
@@ -230,51 +221,57 @@ class TeamLowering : Walk {
   mlir::IRMapping shared_;                ///< values of the phase, outside all slabs
   mlir::Value thread_, columnBlock_;      ///< in the block; which tile of columns
   mlir::Value rank_;                      ///< of the block in its task
-  mlir::Value clusterStep_;               ///< 0, 1, 0, ... from step to step of a line, tile to tile of columns: which buffer is written
+  mlir::Value
+      clusterStep_;  ///< 0, 1, 0, ... by step of a line or tile of columns: the buffer that is written
   int64_t clusterBuffers_ = 0;
-  mlir::Value meetings_;                  ///< where the number of meetings of the grid stands
-  int64_t toldValues_ = 0;                ///< sums of the tile, or the step, that were told over the grid
-  bool arrived_ = false;                  ///< at the meeting that stores of state wait for
+  std::optional<GridBarrier> gridBarrier_;  ///< if the task has several blocks of the grid
+  int64_t exchangedSums_ = 0;  ///< sums of the tile, or the step, that blocks have exchanged over the grid
+  bool arrived_ = false;       ///< at the grid barrier that stores of state wait for
   mlir::Value columnOffset_;              ///< of a thread's first column in its block's
-  llvm::StringMap<mlir::Value> stored_;   ///< whether an output that may be left out is there
+  llvm::StringMap<mlir::Value> isPresent_;  ///< true if an output that may be left out is there
   Place place_;                           ///< of the slab being lowered, and the width of its runs
   mlir::Value width_;
-  mlir::Value inside_;                    ///< whether a thread's column is
+  mlir::Value inside_;                    ///< true if the thread's column is one of the tensor
   llvm::SmallVector<Peel> peels_;         ///< of each replica; none: runs are aligned, or read one by one
-  bool alike_ = false;                    ///< the phase's tasks take rows that begin alike
-  /// The rows of some neighbouring tasks, dealt out by where they begin: of each kind `each`, of the first ones one more.
-  struct Deal {
+  bool congruent_ = false;                ///< the phase's tasks take congruent rows
+  /// The rows of neighbouring tasks, ordered by alignment class: `each` of every class, and one more of the
+  /// first `more`.
+  struct Classes {
     mlir::Value first;         ///< of the rows
     mlir::Value each, more;
-    mlir::Value begin, end;    ///< places of this task's
+    mlir::Value begin, end;  ///< places of this task's rows in that order
   };
-  Deal deal_;
-  mlir::Value readAlike_;      ///< whether all tensors that are read lie as x does; null: they do
-  std::optional<bool> whole_;  ///< what is being read, is read in whole accesses, or in none; else each tensor's lie decides
-  mlir::Value firstAlike_;     ///< the task's first row of the kind that it is at; null: at none
-  int64_t slackBefore_ = 0, slackAfter_ = 0;  ///< elements of a peeled run that its ends have at least
-  mlir::Value wanted_;                    ///< whether what is fetched is asked for at all; null: yes
+  Classes classes_;
+  mlir::Value readsCongruent_;  ///< true if all tensors that are read are aligned as x is; null: they are
+  std::optional<bool> wholeAccesses_;  ///< set: all reads are whole accesses, or none are; else the alignment
+                                       ///< of each tensor decides
+  mlir::Value firstOfClass_;  ///< the task's first row of the class that is being walked; null: none is
+  int64_t slackBefore_ = 0, slackAfter_ = 0;  ///< the least elements at the ends of a peeled run
+  mlir::Value fetchCondition_;            ///< the condition under which fetched values are used; null: always
   bool holds_ = false;                    ///< the slab's runs stay in registers: by tensor, replica and place
   llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value> held_;
-  llvm::SmallVector<TensorOp> sharedTensors_;  ///< whose runs shared memory holds beyond the tile; where this thread's are:
+  llvm::SmallVector<TensorOp>
+      sharedTensors_;  ///< whose runs shared memory holds besides the tile; addresses of this thread's parts:
   mlir::Value sharedRun_, sharedSums_;         ///< of the step; sums per feature of the same places
-  llvm::SmallVector<TensorOp> heldTensors_;  ///< whose first rows a column slab keeps, and those, as they lie in memory:
+  llvm::SmallVector<TensorOp>
+      heldTensors_;  ///< whose first rows a column slab keeps, and these rows in the data type:
   llvm::SmallVector<Values> heldRows_;       ///< by step, row of the step, tensor
-  llvm::SmallVector<SlabOp> before_;      ///< slabs over features that the next slab computes for its own columns
-  bool inBefore_ = false;
-  Values ahead_;                          ///< the runs of the next step, as they lie in memory
-  llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value> known_;  ///< what they store, by place of the tile
+  llvm::SmallVector<SlabOp>
+      hoisted_;  ///< slabs over features that the next slab computes for its own columns
+  bool inHoisted_ = false;
+  llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value>
+      loadedVectors_;                     ///< vectors of features in registers, by place of the tile
   llvm::SmallVector<TensorOp> partials_;  ///< summed per feature in registers: sums_[partial * positions + position]
-  llvm::DenseMap<mlir::Operation*, size_t> partialsOf_;  ///< where those of a sweep begin
+  llvm::DenseMap<mlir::Operation*, size_t> partialsOf_;  ///< the first one of each sweep
   Values sums_;
   mlir::Value exchange_[2];
   int64_t flip_ = 0, barriers_ = 0;
-  struct Waiting {
+  struct DeferredStore {
     TensorOp tensor;
     mlir::Value condition;
     std::function<void()> store;
   };
-  llvm::SmallVector<Waiting> waiting_;  ///< stores that other threads' reads come before
+  llvm::SmallVector<DeferredStore> deferred_;  ///< stores that wait until other threads have read
 };
 
 }  // namespace normc::codegen::cuda

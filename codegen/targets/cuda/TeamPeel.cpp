@@ -5,12 +5,12 @@
 //   element         0     1 2 3 4   5 6  7  8    9
 //             \_ head _/ \______ accesses ____/ \_ tail _/     of a run of ten
 //
-// What lies in whole accesses is read and written by them; the rest, a few elements
-// at both ends, by single elements, a thread each. The head is chosen for x. Others
-// of its size most often lie alike; where one does not, it alone is accessed by
+// Whole accesses read and write the middle. A few elements
+// at both ends are accessed one by one, a thread each. The head is chosen for x. Other
+// X-sized tensors usually have the same alignment. One that does not is accessed by
 // elements, which is decided once a run. Vectors along the run (scale, bias) begin
-// somewhere inside an access of their own: two or three aligned ones are read and
-// shifted, and the ends are long enough that none of them reaches over the vector.
+// somewhere inside an access: two or three aligned ones are read and
+// shifted, and the ends are long enough that none of them reaches beyond the vector.
 #include "codegen/targets/cuda/TeamLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -25,7 +25,7 @@ static constexpr int64_t kLoadBytes = 16;
 
 static int64_t bytesOf(TensorOp t) { return t.getType().getIntOrFloatBitWidth() / 8; }
 
-/// Loads of `kLoadBytes` that hold `vector` elements wherever they begin.
+/// Returns how many loads of `kLoadBytes` hold `vector` elements wherever they begin.
 static int64_t loadsOf(TensorOp t, int64_t vector) {
   int64_t each = kLoadBytes / bytesOf(t);
   return llvm::divideCeil(vector + each - 1, each);
@@ -35,15 +35,15 @@ static bool isShifted(TensorOp t) {
   return !t.isXSized() && t.hasAxis("feature") && isa<FloatType>(t.getType()) && bytesOf(t) <= 4;
 }
 
-/// Which element of an unbounded array from address 0 on this is.
+/// Returns the index of the element in an array that begins at address 0.
 Value TeamLowering::elementIndex(TensorOp t, Value address) {
   Value base = memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, f_.pointer(t));
   return l_.add(l_.div(base, l_.index(bytesOf(t))), address);
 }
 
-/// Where each replica's accesses begin.
+/// Finds the head and the number of accesses of each replica's run.
 void TeamLowering::peelRuns(ArrayRef<Replica> replicas) {
-  if (alike_) return;  // all of them at once
+  if (congruent_) return;  // all of them at once
   peels_.clear();
   if (!f_.access().peeled) return;
   TensorOp leading = *llvm::find_if(f_.kernel().getOps<TensorOp>(), [](TensorOp t) { return t.isXSized(); });
@@ -70,18 +70,18 @@ void TeamLowering::peelRuns(ArrayRef<Replica> replicas) {
     Value rest = l_.sub(width_, l_.add(peel.head, after));
     peel.vectors = l_.select(l_.less(l_.index(0), rest), l_.div(rest, vector), l_.index(0));
     for (TensorOp t : others)
-      peel.alike[t] = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, place(t), x);
+      peel.congruent[t] = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, place(t), x);
     peels_.push_back(std::move(peel));
   }
 }
 
-/// Accesses that a run has wherever it begins.
+/// Returns the number of accesses that a run has at least, wherever it begins.
 Value TeamLowering::leastVectors() {
   Value ends = l_.index(slackBefore_ + slackAfter_ + s_.vector - 1);
   return l_.select(l_.less(ends, width_), l_.div(l_.sub(width_, ends), l_.index(s_.vector)), l_.index(0));
 }
 
-/// Elements of a thread at both ends together.
+/// Returns the elements of a thread at both ends together.
 int64_t TeamLowering::endPositions() const {
   if (peels_.empty()) return 0;
   return llvm::divideCeil(slackBefore_ + slackAfter_ + 2 * (s_.vector - 1), place_.team);
@@ -98,25 +98,28 @@ TeamLowering::Position TeamLowering::endPosition(int64_t i, int64_t replica) {
 
 //===-- Loads -----------------------------------------------------------------------===//
 
-/// As `Frame::loadStored`, for a run that may be peeled.
+/// Does what `AccessLowering::loadStored` does, for a run that may be peeled.
 Value TeamLowering::loadStored(TensorOp t, const Coordinates& at, int64_t lanes, int64_t replica) {
   Value address = f_.address(t, at);
   if (peels_.empty() || !lanes) return f_.loadStored(t, address, lanes);
-  if (!t.isXSized()) return isShifted(t) && !alike_ ? loadShifted(t, address) : f_.loadStored(t, address, lanes, 0);
-  if (whole_) return f_.loadStored(t, address, lanes, *whole_ ? wholeAlignment(t) : 0);
-  Value alike = peels_[replica].alike.lookup(t);
-  if (!alike) return f_.loadStored(t, address, lanes, wholeAlignment(t));
+  if (!t.isXSized())
+    return isShifted(t) && !congruent_ ? loadShifted(t, address) : f_.loadStored(t, address, lanes, 0);
+  if (wholeAccesses_) return f_.loadStored(t, address, lanes, *wholeAccesses_ ? wholeAlignment(t) : 0);
+  Value congruent = peels_[replica].congruent.lookup(t);
+  if (!congruent) return f_.loadStored(t, address, lanes, wholeAlignment(t));
   Value none = l_.zero(storedType(t, lanes));
-  Value single = l_.when(l_.isFalse(alike), none, [&] { return Values{f_.loadStored(t, address, lanes, 0)}; })[0];
-  return l_.when(alike, single, [&] { return Values{f_.loadStored(t, address, lanes, wholeAlignment(t))}; })[0];
+  Value single =
+      l_.when(l_.isFalse(congruent), none, [&] { return Values{f_.loadStored(t, address, lanes, 0)}; })[0];
+  return l_.when(congruent, single,
+                 [&] { return Values{f_.loadStored(t, address, lanes, wholeAlignment(t))}; })[0];
 }
 
-/// Of a whole access to a run that is peeled.
+/// Returns the alignment of a whole access to a peeled run.
 std::optional<int64_t> TeamLowering::wholeAlignment(TensorOp t) {
   return peels_.empty() ? std::nullopt : std::optional(s_.vector * bytesOf(t));
 }
 
-/// The elements from `address` on, wherever that is, by aligned loads: as words, moved by 0 to 3 words and a half.
+/// Returns the elements from any `address` on by aligned loads: as words, shifted by 0 to 3 words and a half.
 Value TeamLowering::loadShifted(TensorOp t, Value address) {
   OpBuilder& b = l_.b;
   const int64_t each = kLoadBytes / bytesOf(t), perWord = 4 / bytesOf(t), loads = loadsOf(t, s_.vector);
@@ -129,7 +132,7 @@ Value TeamLowering::loadShifted(TensorOp t, Value address) {
     Value four = vector::BitCastOp::create(b, l_.loc, VectorType::get({4}, i32), loaded);
     for (int64_t w = 0; w < 4; ++w) words.push_back(vector::ExtractOp::create(b, l_.loc, four, w));
   }
-  auto bit = [&](int64_t elements) {  // whether `elements` are among those that the phase adds up
+  auto bit = [&](int64_t elements) {  // whether the phase contains `elements`
     return l_.isFalse(isZero(l_.rem(l_.div(phase, l_.index(elements)), l_.index(2))));
   };
   auto drop = [&](int64_t count) {

@@ -1,30 +1,34 @@
-// What registers do not hold of a run (`shared`): it stays in the block's dynamic shared
-// memory, so a row that is too long for the registers of its threads is read once all
-// the same.
+// The part of a run that registers do not hold (`shared`): it stays in the block's dynamic shared
+// memory, so a row that is too long for the registers of its threads is still read
+// once.
 //
 //   access of a thread   | 0 .. tile - 1 | tile .. tile + shared - 1 |
 //                           registers       shared memory, in a loop
 //
 // When a step begins, cp.async brings those accesses of all tensors, and every sweep reads
-// them from there. A thread copies what it will read itself and waits for its own
-// copies: there is no barrier. Sums per feature of the same accesses lie beside them
-// and are the thread's own, too. With copies ahead (`prefetch` above 1) there is a
+// them from there. A thread copies what it reads itself and waits for its own
+// copies, so there is no barrier. Sums per feature of the same accesses are in shared memory, too,
+// and belong to the thread. With asynchronous prefetch there is a
 // ring of such places, and the copies of a step are part of its group (TeamAhead.cpp).
 //
-// Layout: [step][access][tensor][16 bytes of it][thread], and behind it, for sums in f32,
-// [access][sum][16 bytes][thread]: neighbours lie beside each other, no bank is asked twice.
+// Layout: [step][access][tensor][16 bytes of it][thread], and after that the sums in f32,
+// [access][sum][16 bytes][thread]. Neighbouring threads access neighbouring words, so there are no bank
+// conflicts.
 #include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/TeamLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-/// Elements of one step of a loop over shared memory that are in registers together, at most four accesses; half as
-/// many where scale and bias are shifted.
+static constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;
+
+/// Elements of one step of a loop over shared memory that are in registers together, at most four accesses;
+/// half as many if scale and bias are shifted.
 static constexpr int64_t kTogether = 16;
 /// The least that cp.async copies.
 static constexpr int64_t kLeastCopied = 4;
@@ -34,10 +38,10 @@ static int64_t bytesOf(Type type) {
   return vector ? vector.getNumElements() * vector.getElementTypeBitWidth() / 8 : type.getIntOrFloatBitWidth() / 8;
 }
 
-/// Of an access of so many bytes, what lies in one piece.
+/// Returns the bytes of an access that are contiguous in shared memory.
 static int64_t pieceOf(int64_t bytes) { return std::min(bytes, kCopiedBytes); }
 
-/// What the slab's runs have there, and sums that begin at zero.
+/// Begins a slab: finds the tensors whose runs are in shared memory, and clears their sums per feature.
 void TeamLowering::beginShared(SlabOp slab) {
   sharedTensors_.clear();
   sharedRun_ = sharedSums_ = {};
@@ -57,25 +61,55 @@ void TeamLowering::beginShared(SlabOp slab) {
 
 //===-- Places ----------------------------------------------------------------------===//
 
-/// This thread's first piece, `offset` and `place` bytes behind the beginning, of accesses of `bytes`.
+/// Returns the dynamic shared memory of the block. All slabs use it, one after another.
+Value TeamLowering::dynamicMemory() {
+  auto module = function_->getParentOfType<gpu::GPUModuleOp>();
+  const std::string name = (function_.getName() + "_ahead").str();
+  auto memory = module.lookupSymbol<LLVM::GlobalOp>(name);
+  if (!memory) {
+    OpBuilder b(module.getBodyRegion());
+    memory = LLVM::GlobalOp::create(b, l_.loc, LLVM::LLVMArrayType::get(b.getI8Type(), 0),
+                                    /*isConstant=*/false, LLVM::Linkage::External, name, Attribute(),
+                                    /*alignment=*/kCopiedBytes, kSharedSpace);
+  }
+  return LLVM::AddressOfOp::create(l_.b, l_.loc, memory);
+}
+
+/// Returns the address of an element of a tensor in the global space.
+Value TeamLowering::globalAddress(TensorOp t, Value element) {
+  OpBuilder& b = l_.b;
+  auto generic = LLVM::LLVMPointerType::get(b.getContext()),
+       global = LLVM::LLVMPointerType::get(b.getContext(), kGlobalSpace);
+  auto word = [&](Value index) -> Value {
+    return arith::IndexCastOp::create(b, l_.loc, b.getI64Type(), index);
+  };
+  Value base = word(memref::ExtractAlignedPointerAsIndexOp::create(b, l_.loc, f_.pointer(t)));
+  Value begin =
+      LLVM::AddrSpaceCastOp::create(b, l_.loc, global, LLVM::IntToPtrOp::create(b, l_.loc, generic, base));
+  return LLVM::GEPOp::create(b, l_.loc, global, f_.stored(t), begin, ValueRange{word(element)});
+}
+
+/// Returns the address of this thread's first piece, `offset` and `place` bytes from the beginning, of
+/// accesses of `bytes`.
 Value TeamLowering::sharedBytesFrom(int64_t offset, Value place, int64_t bytes) {
   Value at = l_.add(l_.add(place, l_.index(offset)), l_.mul(thread_, l_.index(pieceOf(bytes))));
   Value word = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), at);
-  Value memory = aheadMemory();
+  Value memory = dynamicMemory();
   return LLVM::GEPOp::create(l_.b, l_.loc, memory.getType(), l_.b.getI8Type(), memory, ValueRange{word});
 }
 
-/// Where the step that begins at `first` has its run.
+/// Returns the address of this thread's part of the run of the step that begins at `first`.
 Value TeamLowering::sharedRunOf(Value first, int64_t stride) {
   const auto reads = int64_t(sharedTensors_.size()), bytes = bytesOf(storedType(sharedTensors_[0], lanesAt({})));
   Value place = l_.index(0);
-  if (const int64_t steps = copiedAhead(s_) + 1; steps > 1)
+  if (const int64_t steps = s_.prefetch.copiesAhead() + 1; steps > 1)
     place = l_.mul(l_.rem(l_.div(l_.sub(first, begin_), l_.index(stride)), l_.index(steps)),
                    l_.index(s_.shared * reads * bytes * blockThreads()));
   return sharedBytesFrom(copiedBytes(s_, reads), place, bytes);
 }
 
-/// A piece, `offset` bytes of each thread behind the beginning of a slot that has `slotBytes` of each.
+/// Returns the address of a piece, `offset` bytes of each thread from the beginning of a slot that has
+/// `slotBytes` of each.
 Value TeamLowering::sharedAt(Value place, Value slot, int64_t slotBytes, int64_t offset) {
   const auto type = place.getType(), byte = Type(l_.b.getI8Type());
   Value before = l_.mul(slot, l_.index(slotBytes * blockThreads()));
@@ -111,8 +145,8 @@ void TeamLowering::storePieces(Value place, Value slot, int64_t slotBytes, int64
 
 //===-- Along a run -----------------------------------------------------------------===//
 
-/// Runs `step` for all accesses in shared memory, `together` at a time: in a loop as long as all threads have one, then
-/// those that may be behind the end.
+/// Runs `step` for all accesses in shared memory, `together` at a time: in a loop while every thread has one,
+/// then for those that may be behind the end.
 Values TeamLowering::overShared(int64_t together, Values running,
                                 llvm::function_ref<void(ArrayRef<Position>, Values&)> step) {
   auto known = Loops::constant(peels_.empty() ? vectorsOfRun() : leastVectors());
@@ -138,7 +172,8 @@ Values TeamLowering::overShared(int64_t together, Values running,
   return running;
 }
 
-/// Begins the copies of a run. What no copy can bring, two bytes or what lies anywhere, goes through registers.
+/// Begins the copies of a run. Accesses that cp.async cannot copy (two bytes, or not aligned) go through
+/// registers.
 void TeamLowering::copyRun(const Replica& replica, Value first, int64_t stride) {
   if (sharedTensors_.empty()) return;
   const Value run = sharedRunOf(first, stride);
@@ -171,7 +206,7 @@ void TeamLowering::copyRun(const Replica& replica, Value first, int64_t stride) 
   });
 }
 
-/// An access of the step's run, in the statistics type: zero where there is none.
+/// Returns an access of the step's run in the statistics type; zero outside of the run.
 Value TeamLowering::loadShared(TensorOp t, const Position& p, Value condition) {
   const Type type = storedType(t, lanesAt(p));
   const int64_t bytes = bytesOf(type), which = llvm::find(sharedTensors_, t) - sharedTensors_.begin();
@@ -181,7 +216,7 @@ Value TeamLowering::loadShared(TensorOp t, const Position& p, Value condition) {
   return condition ? l_.when(condition, l_.zero(vectorType()), [&] { return Values{load()}; })[0] : load();
 }
 
-/// Every sweep reads these accesses after those in registers, and stores what it makes of them at once.
+/// Runs a sweep over these accesses, after those in registers, and stores its outputs at once.
 void TeamLowering::alongShared(Sweep& s, MutableArrayRef<Replica> replicas, Values& sums) {
   if (!s_.shared) return;
   storePending(s);

@@ -1,5 +1,5 @@
-// What threads tell each other: sums by shuffles and through shared memory, always
-// in the same order, and the accumulators of partials.
+// Sums between the threads of a block, by shuffles and through shared memory, always
+// in the same order; and the accumulators of partials.
 #include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/TeamLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -11,8 +11,8 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-/// Steps after which sums of partials go to memory, so that the error of a long one does not grow with its
-/// length. More than elsewhere, since that is an exchange between threads.
+/// Steps after which sums of partials go to memory, so that the error of a long sum does not grow with its
+/// length. More than elsewhere, because it costs an exchange between threads.
 static constexpr int64_t kFlushPartialSteps = 64;
 
 Value TeamLowering::shared(int64_t elements) {
@@ -26,7 +26,7 @@ void TeamLowering::barrier() {
   ++barriers_;
 }
 
-/// The sum of `team` neighbouring lanes of a warp, the same bits in all of them.
+/// Returns the sum of `team` neighbouring lanes of a warp, with the same bits in all of them.
 Value TeamLowering::sumOverLanes(Value v, int64_t team) {
   for (int32_t distance = team / 2; distance > 0; distance /= 2) {
     auto other = gpu::ShuffleOp::create(l_.b, l_.loc, v, distance, kWarp, gpu::ShuffleMode::XOR);
@@ -35,17 +35,19 @@ Value TeamLowering::sumOverLanes(Value v, int64_t team) {
   return v;
 }
 
-/// The sums of the runs of a line, or of a block's rows, known to all threads of their teams.
+/// Replaces the parts of the sums of a line's runs, or of a block's rows, by the sums, in all threads of
+/// their teams.
 void TeamLowering::sumOverRun(MutableArrayRef<Value> sums) {
   if (clustered()) sumOverCluster(sums);
   else if (gridded()) sumRunOverGrid(sums);
   else sumOverTeam(sums, place_.team);
 }
 
-/// The sums of `team` neighbouring threads, known to all of them. Every thread of the block takes part.
+/// Replaces the parts by the sums over `team` neighbouring threads, in all of them. Every thread of the block
+/// takes part.
 void TeamLowering::sumOverTeam(MutableArrayRef<Value> sums, int64_t team) {
   for (Value& v : sums) v = sumOverLanes(v, std::min(team, kWarp));
-  // A shuffle orders no memory, and a probe may have read what its neighbour now stores over.
+  // A shuffle orders no memory accesses, and a neighbour may store where the shift estimate has read.
   if (team <= kWarp) return syncWarp(l_.b, l_.loc);
   int64_t warps = blockThreads() / kWarp, own = team / kWarp;
   Value memory = shared(warps * sums.size());
@@ -65,7 +67,8 @@ void TeamLowering::sumOverTeam(MutableArrayRef<Value> sums, int64_t team) {
   }
 }
 
-/// One element per thread of each lane: neighbours lie beside each other, no bank is asked twice.
+/// Stores a vector, [lane][thread]: neighbouring threads access neighbouring words, so there are no bank
+/// conflicts.
 void TeamLowering::exchangeStore(Value memory, int64_t slot, Value v) {
   for (int64_t e = 0; e < s_.vector; ++e) {
     Value scalar = s_.vector > 1 ? Value(vector::ExtractOp::create(l_.b, l_.loc, v, e)) : v;
@@ -73,7 +76,7 @@ void TeamLowering::exchangeStore(Value memory, int64_t slot, Value v) {
   }
 }
 
-/// What the thread at this place of another unit stored.
+/// Returns what the thread at this place of another unit stored.
 Value TeamLowering::exchangeLoad(Value memory, int64_t slot, int64_t unit) {
   return lanesOf([&](int64_t e) -> Value {
     int64_t at = (slot * s_.vector + e) * s_.threads + unit * place_.span;
@@ -81,7 +84,8 @@ Value TeamLowering::exchangeLoad(Value memory, int64_t slot, int64_t unit) {
   });
 }
 
-/// The sum over all units of the block, or every `stride`-th, of what the threads at this place of their span stored.
+/// Returns the sum of what the threads at this place of their span stored, over all units of the block or
+/// every `stride`-th.
 Value TeamLowering::exchangeSum(Value memory, int64_t slot, int64_t stride) {
   return lanesOf([&](int64_t e) {
     SmallVector<Value> parts;
@@ -93,7 +97,7 @@ Value TeamLowering::exchangeSum(Value memory, int64_t slot, int64_t stride) {
   });
 }
 
-/// A vector of an access, lane by lane.
+/// Returns the vector of an access, made lane by lane.
 Value TeamLowering::lanesOf(llvm::function_ref<Value(int64_t)> lane) {
   SmallVector<Value> lanes;
   for (int64_t e = 0; e < s_.vector; ++e) lanes.push_back(lane(e));
@@ -101,9 +105,10 @@ Value TeamLowering::lanesOf(llvm::function_ref<Value(int64_t)> lane) {
   return vector::FromElementsOp::create(l_.b, l_.loc, cast<VectorType>(vectorType()), lanes);
 }
 
-/// The sums over all spans of the block, known to all threads.
+/// Replaces the parts by the sums over all spans of the block, in all threads.
 void TeamLowering::sumOverSpans(MutableArrayRef<Value> sums) {
-  // Over a grid, where registers are scarce, those of a warp are added by shuffles: fewer are left to load.
+  // Over a grid registers are scarce. There the spans of a warp are added by shuffles, which leaves fewer
+  // loads.
   const int64_t units = blockThreads() / place_.span, together = gridded() ? std::max<int64_t>(1, kWarp / place_.span) : 1;
   for (Value& v : sums) {  // one at a time: two buffers and a barrier each
     if (together > 1) v = sumOverSpansOfWarp(v);
@@ -126,13 +131,13 @@ Value TeamLowering::sumOverSpansOfWarp(Value v) {
   });
 }
 
-/// The sums over all units of the task, known to all threads.
+/// Replaces the parts by the sums over all units of the task, in all threads.
 void TeamLowering::sumOverUnits(MutableArrayRef<Value> sums) {
   if (place_.units == 1 || sums.empty()) return;
   sumOverSpans(sums);
   if (gridded()) return sumOverGrid(sums);
   if (!clustered()) return barrier();
-  for (auto [v, parts] : llvm::zip(sums, tellColumns(sums))) v = l_.tree(parts);
+  for (auto [v, parts] : llvm::zip(sums, exchangeColumns(sums))) v = l_.tree(parts);
 }
 
 Value TeamLowering::exchange(int64_t which) {
@@ -142,8 +147,8 @@ Value TeamLowering::exchange(int64_t which) {
 
 //===-- Accumulators of partials ---------------------------------------------------===//
 
-/// Registers for the partials that the slab's sweeps sum per feature, where it keeps them there: those of a partial's
-/// accesses, then those of its ends.
+/// Makes accumulators for the partials that the slab's sweeps sum per feature, if it keeps them in registers:
+/// for a partial those of its accesses, then those of its ends.
 void TeamLowering::beginPartials(SlabOp slab) {
   partials_.clear();
   partialsOf_.clear();
@@ -165,7 +170,7 @@ void TeamLowering::beginPartials(SlabOp slab) {
 /// Adds the accumulators to the task's partials, each column by one thread, and clears them.
 void TeamLowering::flushPartials() {
   if (sums_.empty()) return;
-  if (alike_) return flushAlike();
+  if (congruent_) return flushCongruent();
   flushShared();
   int64_t lanes = s_.vector > 1 ? s_.vector : 0;
   for (auto [p, t] : llvm::enumerate(partials_)) {
@@ -193,43 +198,47 @@ void TeamLowering::flushPartials() {
   if (place_.units > 1) barrier();
 }
 
-/// Runs `step(i, sums)` for i = begin, begin + stride, ... < end, in two levels where anything is summed.
+/// Runs `step(i, sums)` for i = begin, begin + stride, ... < end, in two levels if anything is summed. The
+/// loop carries the other values from step to step, too.
 Values TeamLowering::steps(Value begin, Value end, int64_t stride, Values zeros,
-                           llvm::function_ref<void(Value, Values&)> step) {
+                           llvm::function_ref<void(Value, Values&)> step, Values* carriedToo) {
   size_t count = zeros.size(), sums = sums_.size();
+  Values none, &ahead = carriedToo ? *carriedToo : none;
   auto inner = [&](Value from, Value to) {
     Values carried(zeros);
     carried.append(sums_);
-    carried.append(ahead_);
+    carried.append(ahead);
     Values out = l_.forEach(from, to, stride, carried, [&](Value i, ValueRange running) {
       Values next(running.take_front(count));
       sums_.assign(running.begin() + count, running.begin() + count + sums);
-      ahead_.assign(running.begin() + count + sums, running.end());
+      ahead.assign(running.begin() + count + sums, running.end());
       step(i, next);
       next.append(sums_);
-      next.append(ahead_);
+      next.append(ahead);
       return next;
     });
     sums_.assign(out.begin() + count, out.begin() + count + sums);
-    ahead_.assign(out.begin() + count + sums, out.end());
+    ahead.assign(out.begin() + count + sums, out.end());
     out.truncate(count);
     return out;
   };
   if (zeros.empty() && sums_.empty()) return inner(begin, end);
   int64_t block = (sums_.empty() ? kLongestChain : kFlushPartialSteps) * stride;
   Values cleared = sums_, carried = zeros;
-  carried.append(ahead_);
-  Values total = l_.forEach(begin, end, block, carried, [&](Value first, ValueRange running) {
-    sums_ = cleared;
-    ahead_.assign(running.begin() + count, running.end());
-    Values own = inner(first, l_.min(l_.add(first, l_.index(block)), end));
-    flushPartials();
-    for (auto [i, v] : llvm::enumerate(own)) v = l_.addf(running[i], v);
-    own.append(ahead_);
-    return own;
-  }, alike_ ? Loops::Invariants::Inside : Loops::Invariants::Before);
+  carried.append(ahead);
+  Values total = l_.forEach(
+      begin, end, block, carried,
+      [&](Value first, ValueRange running) {
+        sums_ = cleared;
+        ahead.assign(running.begin() + count, running.end());
+        Values own = inner(first, l_.min(l_.add(first, l_.index(block)), end));
+        flushPartials();
+        for (auto [i, v] : llvm::enumerate(own)) v = l_.addf(running[i], v);
+        own.append(ahead);
+        return own;
+      },
+      congruent_ ? Loops::Invariants::Inside : Loops::Invariants::Before);
   sums_ = cleared;
-  ahead_.clear();
   total.truncate(count);
   return total;
 }

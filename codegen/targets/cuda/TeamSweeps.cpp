@@ -1,3 +1,4 @@
+// Sweeps: the accesses of a run, one step of a sweep, its stores and sums, and the shift estimate of a line.
 #include "codegen/targets/cuda/TeamLowering.h"
 #include "llvm/ADT/bit.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -8,9 +9,9 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-/// The same inside a tile.
+/// Accesses of a tile that one accumulator takes.
 static constexpr int64_t kTileSteps = 8;
-/// Elements of one loop step that are under way together, at most four accesses.
+/// Elements of one loop step whose loads are in flight together, at most four accesses.
 static constexpr int64_t kLoopElements = 32;
 
 TeamLowering::Sweep TeamLowering::prepare(SweepOp op) { return Sweep(partsOf(op), partialsOf_.lookup(op)); }
@@ -39,7 +40,8 @@ TeamLowering::Position TeamLowering::positionAt(Value index, bool inside, int64_
   return p;
 }
 
-/// The k-th access of this thread; behind those of the tile come its elements at the ends of a peeled run.
+/// Returns the k-th access of this thread. After those of the tile come its elements at the ends of a peeled
+/// run.
 TeamLowering::Position TeamLowering::tilePosition(int64_t k, int64_t replica) {
   if (k >= tileCount()) return endPosition(k - tileCount(), replica);
   auto known = Loops::constant(peels_.empty() ? vectorsOfRun() : leastVectors());
@@ -51,7 +53,8 @@ TeamLowering::Position TeamLowering::tilePosition(int64_t k, int64_t replica) {
 
 //===-- Reading -----------------------------------------------------------------===//
 
-/// What is not there is not read either: its memory may be another team's, who stores over it.
+/// Loads where the condition holds, else returns zero. Memory outside of the run is not read: another team
+/// may store to it.
 Value TeamLowering::loadWhere(Value condition, TensorOp t, const Coordinates& at, int64_t lanes, int64_t replica) {
   auto load = [&] { return f_.widened(t, loadStored(t, at, lanes, replica)); };
   if (!condition) return load();
@@ -65,8 +68,8 @@ Coordinates TeamLowering::alongRun(const Coordinates& from, const Position& posi
   return at;
 }
 
-/// Reads the tensors at every position of the tile, as far as that has not been done: all loads of a run are
-/// under way before the first is used.
+/// Reads the tensors at every position of the tile that has not been read. All loads of a run are
+/// in flight before the first is used.
 void TeamLowering::fetch(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas) {
   const int64_t positions = s_.tile + endPositions();
   SmallVector<std::pair<TensorOp, int64_t>> missing;  // of which replica and place
@@ -97,50 +100,19 @@ void TeamLowering::fetch(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas)
         };
         Values zeros;
         for (auto [t, k] : wanted) zeros.push_back(l_.zero(storedType(t, lanesAt(position))));
-        Value condition = both(both(replica.active, position.inside), wanted_);
+        Value condition = both(both(replica.active, position.inside), fetchCondition_);
         all.append(condition && !wanted.empty() ? l_.when(condition, zeros, loads) : loads());
       }
     }
     return all;
   });
-  // Not before all are under way: a conversion would wait for its own.
+  // After all loads have been issued: a conversion waits for its load.
   for (auto [m, v] : llvm::zip(missing, loaded)) held_[{m.first.getOperation(), m.second}] = f_.widened(m.first, v);
-}
-
-Values TeamLowering::loadAhead(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas) {
-  SmallVector<Type> types;
-  for (size_t r = 0; r < replicas.size(); ++r)
-    for (int64_t k = 0; k < s_.tile + endPositions(); ++k)
-      for (TensorOp t : tensors) types.push_back(storedType(t, lanesAt(tilePosition(k))));
-  return readRuns(types, [&] {
-    Values all;
-    for (auto [r, replica] : llvm::enumerate(replicas))
-      for (int64_t k = 0; k < s_.tile + endPositions(); ++k) {
-        Position position = tilePosition(k);
-        Values zeros;
-        for (TensorOp t : tensors) zeros.push_back(l_.zero(storedType(t, lanesAt(position))));
-        auto loads = [&, r = r] {
-          Values loaded;
-          for (TensorOp t : tensors) loaded.push_back(loadStored(t, alongRun(replica.at, position), lanesAt(position), int64_t(r)));
-          return loaded;
-        };
-        Value condition = both(replica.active, position.inside);
-        all.append(condition ? l_.when(condition, zeros, loads) : loads());
-      }
-    return all;
-  });
-}
-
-void TeamLowering::holdAhead(ArrayRef<TensorOp> tensors, size_t replicas) {
-  auto next = ahead_.begin();
-  for (size_t r = 0; r < replicas; ++r)
-    for (int64_t k = 0; k < s_.tile + endPositions(); ++k)
-      for (TensorOp t : tensors) held_[{t.getOperation(), heldKey(r, k)}] = f_.widened(t, *next++);
 }
 
 //===-- One step ------------------------------------------------------------------===//
 
-/// One access for every replica.
+/// Runs the sweep on one access of every replica.
 void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, PositionOf positionOf,
                            MutableArrayRef<Value> sums) {
   Block& body = s.op.getBody().front();
@@ -151,7 +123,7 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
   SmallVector<SmallVector<Value>> contributions(s.partials.size());
   auto place = [&](const Replica& r) { return column ? r.at : alongRun(r.at, position); };
   auto only = [&](Value condition, Value v) { return condition ? l_.select(condition, v, l_.zero(v.getType())) : v; };
-  // The head of a task is summed for its mean, a shift that no single row should move.
+  // The pilot rows of a task give the shift estimate, which no single row should move.
   bool robust = slab_.getHead() && replicas.size() == 8 && !f_.kernel().hasMask();
   auto together = [&](ArrayRef<Value> rows) { return robust ? l_.scale(l_.middle(rows), 8) : l_.tree(rows); };
 
@@ -160,8 +132,10 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
     Coordinates at = place(replica);
     for (auto [i, t] : llvm::enumerate(s.reads)) {
       if (s.hoisted[i]) continue;
-      Value v = s.shared[i] && (peels_.empty() || alike_) ? common[i] : Value();  // peeled runs begin each at its own element
-      if (!v && position.index >= 0) v = known_.lookup({t.getOperation(), position.index});
+      Value v = s.shared[i] && (peels_.empty() || congruent_)
+                    ? common[i]
+                    : Value();  // peeled runs begin each at its own element
+      if (!v && position.index >= 0) v = loadedVectors_.lookup({t.getOperation(), position.index});
       if (!v && position.index >= 0) v = held_.lookup({t.getOperation(), heldKey(r, position.index)});
       if (!v) {
         Value condition = t.isXSized() ? both(replica.active, column ? inside_ : position.inside) : Value();
@@ -175,14 +149,15 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
     auto value = [&](unsigned i) { return l_.broadcast(yielded[i], lanes); };
     unsigned next = 0;
     for (TensorOp t : s.writes) {
-      Value condition = both(both(replica.active, column ? inside_ : position.inside), stored_.lookup(t.getSymName()));
-      Value alike = lanes && !peels_.empty() ? peels_[r].alike.lookup(t) : Value();
-      s.pending.push_back({t, f_.address(t, at), value(next++), condition, alike});
+      Value condition =
+          both(both(replica.active, column ? inside_ : position.inside), isPresent_.lookup(t.getSymName()));
+      Value congruent = lanes && !peels_.empty() ? peels_[r].congruent.lookup(t) : Value();
+      s.pending.push_back({t, f_.address(t, at), value(next++), condition, congruent});
     }
     size_t slot = r * s.slots;
     auto add = [&](Value v) {
       v = only(position.inside, v);
-      if (kind_ != Kind::Line) v = only(replica.active, v);
+      if (kind_ != Kind::Run) v = only(replica.active, v);
       sums[slot] = l_.addf(sums[slot], v);
       ++slot;
     };
@@ -215,18 +190,20 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
 
 void TeamLowering::storePending(Sweep& s) {
   for (size_t i = 0; i < s.pending.size();) {
-    Value condition = s.pending[i].condition, alike = s.pending[i].alike;
+    Value condition = s.pending[i].condition, congruent = s.pending[i].congruent;
     size_t end = i;
-    while (end < s.pending.size() && s.pending[end].condition == condition && s.pending[end].alike == alike) ++end;
+    while (end < s.pending.size() && s.pending[end].condition == condition &&
+           s.pending[end].congruent == congruent)
+      ++end;
     auto make = [&](std::optional<int64_t> alignment) {
       for (const auto& p : ArrayRef(s.pending).slice(i, end - i))
         f_.store(p.tensor, p.address, p.value, {}, alignment ? alignment : wholeAlignment(p.tensor));
       return Values();
     };
     auto store = [&] {
-      if (!alike) return make({});
-      l_.when(alike, {}, [&] { return make({}); });
-      return l_.when(l_.isFalse(alike), {}, [&] { return make(0); });
+      if (!congruent) return make({});
+      l_.when(congruent, {}, [&] { return make({}); });
+      return l_.when(l_.isFalse(congruent), {}, [&] { return make(0); });
     };
     if (condition) l_.when(condition, {}, store);
     else store();
@@ -235,23 +212,24 @@ void TeamLowering::storePending(Sweep& s) {
   s.pending.clear();
 }
 
-/// Elements of a run that are asked at least, where it has as many: one alone may be anywhere.
+/// The least elements of a run that the shift estimate samples, because a single one may be an outlier.
 static constexpr int64_t kLeastProbed = 4;
 
-/// Of a run, the mean of each thread's first access, a power of two of them, and of one in its middle: where a thread holds
-/// these, it reads them anyway.
+/// Returns the shift estimate. Of a run it is the mean of the first access of a power of two of threads and
+/// of one in the middle: if threads hold the run, they read these accesses anyway.
 Value TeamLowering::probe(ProbeOp op, Replica& replica) {
-  if (kind_ != Kind::Line) {
+  if (kind_ != Kind::Run) {
     TensorOp x = f_.tensor(op.getTensor());
     if (llvm::is_contained(heldTensors_, x) && !f_.kernel().hasMask() && blockThreads() / place_.span >= kProbedRows)
       return probeHeld(x, replica);
     if (f_.kernel().hasMask()) (void)rowsOf(probedScope(), replica.at.segment);  // by all threads
-    auto value = [&] { return Values{Walk::probe(op, replica)}; };
-    // What an idle lane would read is its neighbour's to store over; and nobody stores before all have read: over a grid
-    // not before the meeting of the sums.
+    auto value = [&] { return Values{SlabLowering::probe(op, replica)}; };
+    // An idle lane does not read, because its neighbour may store there. No thread stores before all have
+    // read: over a grid the barrier of the sums comes before the first store.
     Value shift = kind_ == Kind::Column && inside_ ? l_.when(inside_, l_.zero(vectorType()), value)[0] : value()[0];
     if (gridded()) barrier();
-    else meet();
+    else
+      taskBarrier();
     return shift;
   }
   TensorOp x = f_.tensor(op.getTensor());
@@ -272,11 +250,12 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
   if (auto known = Loops::constant(count)) {
     int64_t threads = int64_t(llvm::bit_floor(uint64_t(std::min(*known, place_.team))));
     if (*known == 0 || threads * s_.vector < kLeastProbed) {
-      auto some = [&] { return Values{Walk::probe(op, replica)}; };
+      auto some = [&] { return Values{SlabLowering::probe(op, replica)}; };
       return replica.active ? l_.when(replica.active, l_.zero(f_.statistics()), some)[0] : some()[0];
     }
     int64_t half = *known / 2 / place_.team;
-    if (s_.shared) half = std::min(half, tileCount() - 1);  // the rest is on its way to shared memory, and comes once
+    if (s_.shared)
+      half = std::min(half, tileCount() - 1);  // the rest is being copied to shared memory, and is read once
     return mean(threads, tilePosition(0, replica.index),
                 half < tileCount() ? tilePosition(half, replica.index)
                                    : positionAt(l_.add(place_.lane, l_.index(half * place_.team)), true, replica.index));
@@ -284,7 +263,7 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
   int64_t threads = int64_t(llvm::bit_floor(uint64_t(place_.team)));
   const bool ever = threads * s_.vector >= 16;
   Value isShort = ever ? l_.less(count, l_.index(place_.team)) : Value(), condition = both(replica.active, isShort);
-  auto firstOnes = [&] { return Values{Walk::probe(op, replica)}; };
+  auto firstOnes = [&] { return Values{SlabLowering::probe(op, replica)}; };
   Value few = condition ? l_.when(condition, l_.zero(f_.statistics()), firstOnes)[0] : firstOnes()[0];
   if (!ever) return few;
   int64_t before = barriers_;
@@ -292,7 +271,7 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
     Value middle = l_.mul(l_.div(count, l_.index(2 * place_.team)), l_.index(place_.team));
     return Values{mean(threads, positionAt(place_.lane, true, replica.index), positionAt(l_.add(place_.lane, middle), true, replica.index))};
   })[0];
-  barriers_ = before;  // one that short runs do not come by
+  barriers_ = before;  // short runs do not pass it
   return value;
 }
 
@@ -353,7 +332,7 @@ void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& su
   storePending(s);
 }
 
-/// The ends of each run; what they sum goes to the first lane of the sums.
+/// Adds the ends of each run to the first lane of the sums.
 void TeamLowering::sumEnds(Sweep& s, MutableArrayRef<Replica> replicas, Values& sums) {
   for (int64_t i = 0; i < endPositions(); ++i) {
     Values own(sums.size(), l_.zero(f_.statistics()));
@@ -365,7 +344,7 @@ void TeamLowering::sumEnds(Sweep& s, MutableArrayRef<Replica> replicas, Values& 
   }
 }
 
-/// Runs `sweep` where its condition holds; else its sums are zero and nothing is read.
+/// Runs `sweep` if its condition holds. Else its sums are zero and nothing is read.
 void TeamLowering::where(SweepOp op, const IRMapping& values, Values& sums, llvm::function_ref<void()> sweep) {
   if (!op.getCondition()) return sweep();
   auto held = held_;
@@ -390,13 +369,14 @@ bool TeamLowering::alwaysUnder(Value condition) {
 void TeamLowering::lineSweep(SweepOp op, Replicas& replicas) {
   Sweep s = prepare(op);
   Values sums(replicas.size() * s.slots, l_.zero(vectorType()));
-  if (holds_ && op.getCondition() && alwaysUnder(op.getCondition())) {  // read once for all sweeps that it is asked in
-    wanted_ = mapped(op.getCondition(), replicas[0].values);
+  if (holds_ && op.getCondition() &&
+      alwaysUnder(op.getCondition())) {  // read once, for all sweeps under the condition
+    fetchCondition_ = mapped(op.getCondition(), replicas[0].values);
     SmallVector<TensorOp> tensors;
     for (TensorOp t : s.reads)
       if (t.isXSized()) tensors.push_back(t);
     fetch(tensors, replicas);
-    wanted_ = {};
+    fetchCondition_ = {};
   }
   where(op, replicas[0].values, sums, [&] { along(s, replicas, sums); });
   endSums(s, replicas, sums);
@@ -413,7 +393,7 @@ void TeamLowering::endSums(Sweep& s, MutableArrayRef<Replica> replicas, Values& 
     for (auto [k, result] : llvm::enumerate(s.op.getSums())) replica.values.map(result, sums[slot++]);
     for (auto [k, t] : llvm::enumerate(s.partials)) {
       if (!s.runPartial[k]) continue;
-      Value leader = kind_ == Kind::Line ? both(isZero(place_.lane), replica.active) : isZero(thread_);
+      Value leader = kind_ == Kind::Run ? both(isZero(place_.lane), replica.active) : isZero(thread_);
       storeWhere(leader, [&, t = t] {
         Value address = f_.address(t, replica.at);
         f_.store(t, address, l_.addf(f_.load(t, address, 0, {}), sums[slot]), {});
@@ -437,10 +417,13 @@ void TeamLowering::blockSweep(SweepOp op, Replicas& replicas) {
                       [&](Value first, Values& running) {
     Replicas rows(s_.rows, whole);
     for (int64_t r = 0; r < s_.rows; ++r)
-      seat(rows[r], first, r, count, [&](Value at) {
-        if (overSegments) rows[r].at.segment = at;
-        else if (f_.featuresLast()) rows[r].at.row = at;
-        else rows[r].at.feature = l_.add(l_.mul(whole.at.group, f_.groupWidth("group")), at);
+      placeUnit(rows[r], first, r, count, [&](Value at) {
+        if (overSegments)
+          rows[r].at.segment = at;
+        else if (f_.featuresLast())
+          rows[r].at.row = at;
+        else
+          rows[r].at.feature = l_.add(l_.mul(whole.at.group, f_.groupWidth("group")), at);
       });
     Values own(rows.size() * s.slots, l_.zero(vectorType()));
     along(s, rows, own);

@@ -1,5 +1,5 @@
-// The second generator of CPU kernels: the same plan, the same calls, another
-// compiler. What it makes goes into the same packages (docs/halide.md).
+// The second generator of CPU kernels: the same plan and the same calls by another
+// compiler. Its kernels go into the same packages (docs/halide.md).
 #pragma once
 
 #include "codegen/Target.h"
@@ -7,10 +7,10 @@
 
 namespace normc::codegen::halide {
 
-/// For an instruction set by name, "host" among them. An error where it is none of a CPU, or
-/// where there is no generator.
+/// Returns the target for an instruction set by name, also "host". An error if it is not one of a CPU, or
+/// if there is no generator.
 llvm::Expected<TargetPtr> findTarget(llvm::StringRef name);
-/// With a program of the caller's choice.
+/// Returns the target for a given generator program.
 llvm::Expected<TargetPtr> targetWith(Generator, llvm::StringRef name);
 
 }  // namespace normc::codegen::halide

@@ -1,5 +1,5 @@
 // Runs normc-halide-gen: another program with another LLVM, which may crash, hang or
-// eat memory without any harm to this one.
+// exhaust memory without harm to this one.
 #pragma once
 
 #include <string>
@@ -8,28 +8,28 @@
 
 namespace normc::codegen::halide {
 
-/// Which program, and what it may take.
+/// The program, and the limits of its time and memory.
 struct Generator {
   std::string program;
   int seconds = 60;
   int64_t megabytes = 4096;
 };
 
-/// The program beside the running one or on the PATH. An error says how to get it.
+/// Finds the program in the folder of the running one or on the PATH. An error says how to get it.
 llvm::Expected<Generator> findGenerator();
 
 struct Answer {
-  std::string output;  ///< what it wrote to its file
+  std::string output;  ///< the contents of its file
   std::string facts;   ///< JSON, from its standard output
   std::string log;     ///< from its standard error
 };
 
-/// Any failure, be it a refusal, a crash, too much time or memory, or an answer that is
-/// none, is one error with the log of the program. What the generator does not say itself, by exit code
-/// 1 or 3, is Unavailable: it says nothing of the request.
+/// Any failure (a refusal, a crash, too much time or memory, an answer that cannot be
+/// read) is one error with the log of the program. It is Unavailable unless the generator itself reports it,
+/// by exit code 1 or 3, because other failures do not depend on the request.
 llvm::Expected<Answer> ask(const Generator&, llvm::StringRef request);
 
-/// Which Halide it is, by starting it: the program may be there and a library that it needs may not.
+/// Returns the version of Halide. It starts the program, because a library that it needs may be missing.
 llvm::Expected<std::string> versionOf(const Generator&);
 
 }  // namespace normc::codegen::halide

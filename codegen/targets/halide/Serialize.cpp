@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "llvm/Support/JSON.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -19,7 +18,7 @@ std::string textOf(Type type) {
 
 class Writer {
  public:
-  Writer(llvm::json::OStream& json, const Schedule& schedule) : j_(json), schedule_(schedule) {}
+  explicit Writer(llvm::json::OStream& json) : j_(json) {}
 
   void kernel(KernelOp k) {
     j_.attribute("symbol", k.getSymName());
@@ -32,7 +31,6 @@ class Writer {
     if (auto features = k.getFeatures()) j_.attribute("features", *features);
     j_.attributeArray("numbers", [&] {
       for (StringRef s : k.getNumbers().getAsValueRange<StringAttr>()) j_.value(s);
-      if (schedule_.stream) j_.value(largeNumber()), j_.value(streamNumber());  // as in the manifest
     });
     j_.attributeArray("tensors", [&] {
       for (auto t : k.getOps<TensorOp>()) j_.object([&] { tensor(t); });
@@ -161,7 +159,6 @@ class Writer {
   }
 
   llvm::json::OStream& j_;
-  const Schedule& schedule_;
   llvm::DenseMap<Value, int64_t> values_;
 };
 
@@ -178,15 +175,14 @@ std::string requestOf(KernelOp kernel, const Schedule& s, const cpu::Isa& isa, l
     json.attribute("emit", emit);
     json.attributeObject("schedule", [&] {
       json.attribute("vector", s.vector), json.attribute("rows", s.rows), json.attribute("unroll", s.unroll);
-      json.attribute("tile", s.tile), json.attribute("columns", s.columns),
-          json.attribute("stream", s.stream);
+      json.attribute("tile", s.tile), json.attribute("columns", s.columns);
       json.attribute("scalar_tail", s.scalarTail);
     });
     if (!count.empty())
       json.attributeArray("count", [&] {
         for (int64_t n : count) json.value(n);
       });
-    json.attributeObject("kernel", [&] { Writer(json, s).kernel(kernel); });
+    json.attributeObject("kernel", [&] { Writer(json).kernel(kernel); });
   });
   return text;
 }

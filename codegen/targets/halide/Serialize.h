@@ -6,11 +6,11 @@
 
 namespace normc::codegen::halide {
 
-/// Raised whenever a request means something else than before.
-inline constexpr int64_t kSchema = 3;
+/// Raised whenever the meaning of a request changes.
+inline constexpr int64_t kSchema = 4;
 
-/// `emit`: object, halide, stmt, asm. Transcendental functions must have been expanded.
-/// `count`: segments, rows, features for which traffic is counted, in small calls and in large ones, or nothing.
+/// Returns the request. `emit`: object, halide, stmt, asm. Transcendental functions must have been expanded.
+/// `count`: segments, rows, features for which traffic is counted, or nothing.
 std::string requestOf(KernelOp, const Schedule&, const cpu::Isa&, llvm::StringRef emit,
                       llvm::ArrayRef<int64_t> count = {});
 

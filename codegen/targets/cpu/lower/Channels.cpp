@@ -1,5 +1,5 @@
-// Sweeps with layout channels_first, where the rows of a feature lie in runs, one in each segment: a task has whole channels
-// and goes from run to run, or a piece of the batch in the order of memory.
+// Sweeps with layout channels_first, where the rows of a feature are contiguous in each segment. A task has
+// whole channels and goes from run to run, or it has a piece of the batch in the order of memory.
 #include "codegen/targets/cpu/lower/Sweep.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -8,8 +8,8 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-/// Channels one after the other, as `writeInTurn` has rows: all runs of one, then those of the next. Not in large calls,
-/// which memory serves as well side by side.
+/// Stores one channel after the other: all runs of one, then those of the next (see writeInTurn). Large calls
+/// do not, because memory serves several channels side by side as well.
 void PhaseLowering::writeChannelsInTurn(SweepOp op, Replicas& replicas) {
   const int64_t unroll = unroll_;
   unroll_ = std::max(unroll, std::min<int64_t>(unroll * int64_t(replicas.size()), kTurnUnroll));
@@ -20,8 +20,9 @@ void PhaseLowering::writeChannelsInTurn(SweepOp op, Replicas& replicas) {
   unroll_ = unroll;
 }
 
-/// The channels of a whole batch side by side: all of them go through a segment before the next, and each has its own sums.
-/// Those of short runs are kept over as many segments as make one long one; a longer one is added up piece by piece.
+/// Works on several channels of a whole batch together: all of them go through a segment before the next one,
+/// and each has its own sums. Sums of short runs are kept over several segments, as many as make one long
+/// run; a long run is summed in levels.
 void PhaseLowering::channelSweep(SweepOp op, Replicas& replicas, Replica* all) {
   Sweep s(partsOf(op));
   if (schedule_.getInTurn() && !inLarge_ && replicas.size() > 1 && !s.writes.empty() && s.slots == 0)
@@ -40,7 +41,7 @@ void PhaseLowering::channelSweep(SweepOp op, Replicas& replicas, Replica* all) {
   assert(s.partials.empty() && "a task has all rows of its channels");
   const Values zero = zeroSums(replicas.size() * s.slots * unroll_, schedule_.getVector());
   auto shortRuns = [&] {
-    // Three levels: segments of `some` runs, and blocks of so many segments.
+    // Three levels: sums over `some` segments, over blocks of them, and over all blocks.
     const int64_t lanes = schedule_.getVector();
     Value rest = l_.div(l_.rem(width, l_.index(step)), l_.index(lanes)),
           tail = schedule_.getScalarTail() ? l_.rem(width, l_.index(lanes)) : l_.index(1);
@@ -76,13 +77,13 @@ void PhaseLowering::channelSweep(SweepOp op, Replicas& replicas, Replica* all) {
   }
 }
 
-void PhaseLowering::runsSweep(SweepOp op, Value begin, Value end) {
+void PhaseLowering::channelStreamSweep(SweepOp op, Value begin, Value end) {
   Sweep s(partsOf(op));
   if (op.getCondition()) end = l_.select(mapped(op.getCondition(), shared_), end, begin);
   const int64_t together = rowsTogether(), lanes = schedule_.getVector();
   const unsigned unroll = unroll_;
   Value rows = f_.rows(), zero = l_.index(0), tile = zero;
-  // A run adds up within itself first; sums of features that stand side by side are then one vector.
+  // Each run is summed first. The sums of several features are then one vector.
   auto runs = [&](Value segment, Value feature, int64_t n, Value width) {
     Replicas replicas(n);
     for (auto [i, r] : llvm::enumerate(replicas)) {
@@ -102,7 +103,7 @@ void PhaseLowering::runsSweep(SweepOp op, Value begin, Value end) {
       }
     }
   };
-  // Rows from `first` to `last` of the batch: segment after segment, and in each the features from `tile` on.
+  // Rows from `first` to `last` of the batch, segment after segment; in each the features from `tile` on.
   auto segmentsBetween = [&](Value first, Value last, Value features) {
     auto [from, row] = segmentAndRow(first);
     Value to = segmentAndRow(l_.add(last, l_.sub(rows, l_.index(1)))).first;
@@ -121,7 +122,8 @@ void PhaseLowering::runsSweep(SweepOp op, Value begin, Value end) {
     l_.forEach(zero, f_.features(), kStreamTile, [&](Value from) {
       tile = from;
       Value features = l_.min(l_.add(tile, l_.index(kStreamTile)), f_.features());
-      // Two levels: some segments are summed in a buffer, which is then added to the partials.
+      // Two levels: the sums of some segments are collected in the buffer, which is then added to the
+      // partials.
       Value some = l_.mul(rows, l_.index(kLongestChain));
       auto collected = scf::ForOp::create(l_.b, l_.loc, begin, end, some);
       OpBuilder::InsertionGuard guard(l_.b);

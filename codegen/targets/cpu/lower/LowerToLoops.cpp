@@ -1,3 +1,4 @@
+// The pass: a function for each phase, with its parameters, and the lowering of the phase in it.
 #include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -66,7 +67,7 @@ void lowerToLoops(ModuleOp module, const Access& access) {
         if (isUnshared(t)) function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
       b.setInsertionPointToEnd(function.addEntryBlock());
       Loops loops(b, phase.getLoc());
-      Frame frame(loops, kernel, phase, argumentsOf(loops, kernel, function), access);
+      AccessLowering frame(loops, kernel, phase, argumentsOf(loops, kernel, function), access);
       PhaseLowering(loops, frame).run();
       func::ReturnOp::create(b, phase.getLoc());
     }

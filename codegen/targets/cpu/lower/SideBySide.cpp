@@ -1,3 +1,4 @@
+// Scalar code of several runs as vectors with one lane for each, and software pipelining of slabs.
 #include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -5,15 +6,16 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-/// Where the last sweep of a slab is: what comes before it does not wait for outputs.
+/// Returns the last sweep of a slab. Nothing before it depends on outputs.
 static Operation& lastSweep(SlabOp s) {
   Operation* last = nullptr;
   for (auto sweep : s.getOps<SweepOp>()) last = sweep;
   return *last;
 }
 
-static Values valuesPast(Operation& middle) {
-  Values past;
+/// Returns the values from before `middle` that it or the operations after it use.
+static Values valuesUsedFrom(Operation& middle) {
+  Values used;
   Block& block = *middle.getBlock();
   for (Operation& op : block) {
     if (&op == &middle) break;
@@ -22,9 +24,9 @@ static Values valuesPast(Operation& middle) {
             Operation* here = block.findAncestorOpInBlock(*user);
             return here == &middle || middle.isBeforeInBlock(here);
           }))
-        past.push_back(v);
+        used.push_back(v);
   }
-  return past;
+  return used;
 }
 
 Values PhaseLowering::front(SlabOp s, Replicas replicas) {
@@ -35,20 +37,22 @@ Values PhaseLowering::front(SlabOp s, Replicas replicas) {
     sideBySide(op, all, replicas);
   }
   Values results;
-  for (Value v : valuesPast(middle)) results.push_back(mapped(v, all.values));
+  for (Value v : valuesUsedFrom(middle)) results.push_back(mapped(v, all.values));
   return results;
 }
 
 void PhaseLowering::back(SlabOp s, Replicas replicas, ValueRange values) {
   Replica all = replicas[0];
   Operation& middle = lastSweep(s);
-  for (auto [v, is] : llvm::zip(valuesPast(middle), values)) all.values.map(v, is);
+  for (auto [v, is] : llvm::zip(valuesUsedFrom(middle), values)) all.values.map(v, is);
   for (Operation* op = &middle; op; op = op->getNextNode()) sideBySide(*op, all, replicas);
 }
 
-void PhaseLowering::linesAhead(SlabOp s, Value begin, Value end, int64_t step,
-                               llvm::function_ref<Replicas(Value)> at) {
+void PhaseLowering::runsAhead(SlabOp s, Value begin, Value end, int64_t step,
+                              llvm::function_ref<Replicas(Value)> at) {
   l_.when(l_.less(begin, end), {}, [&] {
+    // Before the loop come the first statistics, after it the last outputs; the loop carries statistics of
+    // one step.
     Value last = l_.sub(end, l_.index(step));
     Values values = l_.forEach(begin, last, step, front(s, at(begin)), [&](Value i, ValueRange now) {
       Values next = front(s, at(l_.add(i, l_.index(step))));
@@ -63,7 +67,8 @@ void PhaseLowering::linesAhead(SlabOp s, Value begin, Value end, int64_t step,
 void PhaseLowering::sideBySide(Operation& op, Replica& all, Replicas& replicas) {
   if (auto sweep = dyn_cast<SweepOp>(op)) {
     spread(op, all, replicas);
-    if (kind_ == Kind::Line) lineSweep(sweep, replicas, &all);
+    if (kind_ == Kind::Run)
+      runSweep(sweep, replicas, &all);
     else channelSweep(sweep, replicas, &all);
   } else if (auto probe = dyn_cast<ProbeOp>(op)) {
     all.values.map(probe.getValue(), probeAll(probe, replicas));
@@ -80,7 +85,7 @@ void PhaseLowering::sideBySide(Operation& op, Replica& all, Replicas& replicas) 
   }
 }
 
-/// Gives each replica its own of the values that the operation uses.
+/// Gives each replica its element of the values that the operation uses.
 void PhaseLowering::spread(Operation& user, Replica& all, Replicas& replicas) {
   auto give = [&](Value v) {
     if (!all.values.contains(v) || replicas[0].values.contains(v)) return;
@@ -93,7 +98,7 @@ void PhaseLowering::spread(Operation& user, Replica& all, Replicas& replicas) {
   user.walk([&](Operation* inner) { llvm::for_each(inner->getOperands(), give); });
 }
 
-/// A vector of scalars, or the scalar that they all are.
+/// Returns a vector of the scalars, or the scalar if all are the same.
 Value PhaseLowering::packed(ArrayRef<Value> scalars) {
   if (llvm::all_equal(scalars)) return scalars[0];
   auto type = VectorType::get({int64_t(scalars.size())}, scalars[0].getType());
@@ -111,7 +116,8 @@ Value PhaseLowering::probeAll(ProbeOp op, Replicas& replicas) {
   return sums.empty() ? packed(means) : shareOf(horizontals(sums), share);
 }
 
-/// What remains of a vector in which sums of `width` lanes lie side by side: each folded to half of them.
+/// Appends the lanes of the two halves of every sum, in a vector that holds sums of `width` lanes side by
+/// side. Adding them halves each sum.
 static void halves(SmallVector<int64_t>& low, SmallVector<int64_t>& high, int64_t lanes, int64_t width) {
   for (int64_t first = 0; first < lanes; first += width)
     for (int64_t i = first; i < first + width / 2; ++i) low.push_back(i), high.push_back(i + width / 2);
@@ -120,6 +126,8 @@ static void halves(SmallVector<int64_t>& low, SmallVector<int64_t>& high, int64_
 Value PhaseLowering::horizontals(ArrayRef<Value> vectors) {
   Values left(vectors);
   int64_t lanes = schedule_.getVector();
+  // Each round adds the halves of all sums. While there are several vectors, two become one of the same
+  // length.
   for (int64_t width = lanes; width > 1; width /= 2) {
     bool pair = left.size() > 1;
     SmallVector<int64_t> low, high;

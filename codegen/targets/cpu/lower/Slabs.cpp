@@ -1,3 +1,4 @@
+// Slabs: which slabs of a phase are worked on together, and in which order.
 #include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -8,8 +9,10 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-PhaseLowering::PhaseLowering(Loops& loops, Frame& frame)
-    : Walk(loops, frame), schedule_(*frame.kernel().getSchedule()), rows_(schedule_.getRows()),
+PhaseLowering::PhaseLowering(Loops& loops, AccessLowering& frame)
+    : SlabLowering(loops, frame),
+      schedule_(*frame.kernel().getSchedule()),
+      rows_(schedule_.getRows()),
       unroll_(schedule_.getUnroll()) {
   probeWidth_ = schedule_.getVector();
   slowRoots_ = true;
@@ -17,7 +20,7 @@ PhaseLowering::PhaseLowering(Loops& loops, Frame& frame)
 
 void PhaseLowering::run() {
   std::tie(begin_, end_) = f_.range();
-  if (streamsRuns()) takeWholeSegments();
+  if (streamsChannels()) takeWholeSegments();
   zeroPartials();
   allocateBuffer();
   if (schedule_.getStream()) planStreaming();
@@ -33,17 +36,17 @@ void PhaseLowering::run() {
       scalarOp(op, phase);
     }
   }
-  if (past_) l_.when(past_, {}, [&] { return orderStores(), Values(); });
+  if (nonTemporal_) l_.when(nonTemporal_, {}, [&] { return orderStores(), Values(); });
 }
 
-/// Whether tasks have rows of every feature, which lie in runs of their own.
-bool PhaseLowering::streamsRuns() { return !f_.featuresLast() && hasUnits("row"); }
+/// True if a task has rows of every feature, with layout channels_first.
+bool PhaseLowering::streamsChannels() { return !f_.featuresLast() && hasUnits("row"); }
 
-/// Segments from which on each is one task's, however few rows a task would have.
+/// The number of segments from which on a segment is never divided between tasks.
 static constexpr int64_t kManySegments = 16;
 
-/// A task takes the segments that begin in its range, so that runs stay whole, unless there are few segments of more rows
-/// than a task's: a piece of 4 KiB in each run took 1.7 times as long in memory as whole ones.
+/// Gives a task the segments that begin in its range, so that runs stay whole, unless there are few segments
+/// with more rows than a task. Pieces of 4 KiB of each run took 1.7 times as long in memory as whole runs.
 void PhaseLowering::takeWholeSegments() {
   Value rows = arith::MaxSIOp::create(l_.b, l_.loc, f_.rows(), l_.index(1)), units = f_.units();
   Value cuts = arith::AndIOp::create(l_.b, l_.loc, l_.less(f_.chunkUnits(), rows), l_.less(f_.segments(), l_.index(kManySegments)));
@@ -54,11 +57,11 @@ void PhaseLowering::takeWholeSegments() {
   begin_ = rounded(begin_), end_ = rounded(end_);
 }
 
-/// Stores that pass the caches are weakly ordered, and what follows the task has to see them. Elsewhere a fence is not
-/// free: it waits until all stores have left the core.
+/// Non-temporal stores are weakly ordered, and the code after the task has to see them. The fence is executed
+/// only after such stores, because it waits until all stores have left the core.
 void PhaseLowering::orderStores() { LLVM::FenceOp::create(l_.b, l_.loc, LLVM::AtomicOrdering::seq_cst); }
 
-/// Every partial of the task starts at zero, also where the task has no row.
+/// Clears every partial of the task, also if the task has no row.
 void PhaseLowering::zeroPartials() {
   llvm::SetVector<Operation*> partials;
   f_.phase()->walk([&](Operation* op) {
@@ -86,7 +89,7 @@ void PhaseLowering::slab(SlabOp s) {
   if (isSplit(s)) begin = l_.index(0), end = l_.mul(f_.segments(), f_.rows());
   if (isOfRows(s)) begin = l_.index(0), end = f_.features();
   if (!large_ || s.getHead() || !s.hasSweeps() || kind_ == Kind::Column) return lower(s, begin, end);
-  // Which of the two runs depends on sizes alone, as does the order of all sums.
+  // Which version runs depends on sizes alone, and so does the order of all sums.
   l_.when(large_, {}, [&] {
     inLarge_ = true;
     rows_ = schedule_.getStream();
@@ -103,7 +106,8 @@ void PhaseLowering::slab(SlabOp s) {
   });
 }
 
-/// What is the same for all features is computed once: LLVM leaves in the loop what is loaded, and what depends on it.
+/// Emits the scalar code that is the same for all features once, before the loop over features. LLVM does not
+/// move loads, and what depends on them, out of the loop, since the stores in it may change their memory.
 void PhaseLowering::shareUniform(SlabOp s) {
   const int64_t lanes = std::exchange(lanes_, 0);
   Replica once;
@@ -124,31 +128,36 @@ void PhaseLowering::shareUniform(SlabOp s) {
 void PhaseLowering::lower(SlabOp s, Value begin, Value end) {
   next_ = {};
   switch (kind_) {
-    case Kind::Line: return lines(s, begin, end);
+    case Kind::Run:
+      return runSlabs(s, begin, end);
     case Kind::Block: return blocks(s, begin, end);
     case Kind::Column: return columns(s, begin, end);
     case Kind::Stream: return stream(s, begin, end);
   }
 }
 
-/// Vectors of a step in a large call: so many that no vector of a run is left over, whose stores would not go past the
-/// caches while its neighbours' do.
+/// Returns the vectors of a step in a large call, chosen so that steps fill a run: stores of a rest would not
+/// be non-temporal while those of its neighbours are.
 int64_t PhaseLowering::largeUnroll() {
-  int64_t least = linesUnroll(), unroll = std::max(kStreamUnroll / rows_, least), lanes = schedule_.getVector();
+  int64_t least = cacheLineUnroll(), unroll = std::max(kStreamUnroll / rows_, least),
+          lanes = schedule_.getVector();
   auto width = Loops::constant(runWidth());
   while (width && unroll > least && *width % (lanes * unroll)) unroll /= 2;
   return unroll;
 }
 
-/// Vectors of a step that stores whole lines.
-int64_t PhaseLowering::linesUnroll() {
+/// Returns the vectors of a step that stores whole cache lines of every type.
+int64_t PhaseLowering::cacheLineUnroll() {
   int64_t unroll = 1;
   for (TensorOp t : f_.kernel().getOps<TensorOp>())
-    if (t.isXSized()) unroll = std::max<int64_t>(unroll, kLine * 8 / (schedule_.getVector() * t.getType().getIntOrFloatBitWidth()));
+    if (t.isXSized())
+      unroll = std::max<int64_t>(
+          unroll, kCacheLine * 8 / (schedule_.getVector() * t.getType().getIntOrFloatBitWidth()));
   return unroll;
 }
 
-/// Finds out whether the call is large, and whether all its outputs lie in whole lines.
+/// Emits the conditions of the two versions: the call is large, and all its outputs are aligned to cache
+/// lines.
 void PhaseLowering::planStreaming() {
   llvm::SetVector<Operation*> read, written;
   f_.phase()->walk([&](SweepOp sweep) {
@@ -162,31 +171,34 @@ void PhaseLowering::planStreaming() {
     least = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getIndexType(), least);
     return arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::sge, f_.bytesOf(cast<TensorOp>(tensor)), least);
   };
-  large_ = reaches(read.front(), largeNumber());
+  large_ = reaches(read.front(), kLargeNumber);
   if (written.empty()) return;
-  past_ = reaches(written.front(), streamNumber());
-  for (Operation* t : written) past_ = arith::AndIOp::create(l_.b, l_.loc, past_, f_.isAligned(cast<TensorOp>(t), kLine));
-  if (!streamsRuns()) return;
-  // A task may begin within runs.
-  const int64_t perLine = kLine * 8 / cast<TensorOp>(written.front()).getType().getIntOrFloatBitWidth();
+  nonTemporal_ = reaches(written.front(), kStreamNumber);
+  for (Operation* t : written) nonTemporal_ = arith::AndIOp::create(l_.b, l_.loc, nonTemporal_, f_.isAligned(cast<TensorOp>(t), kCacheLine));
+  if (!streamsChannels()) return;
+  // A task may begin inside a run, and so inside a cache line.
+  const int64_t perLine = kCacheLine * 8 / cast<TensorOp>(written.front()).getType().getIntOrFloatBitWidth();
   Value within = l_.rem(segmentAndRow(begin_).second, l_.index(perLine));
   Value whole = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, within, l_.index(0));
-  past_ = arith::AndIOp::create(l_.b, l_.loc, past_, whole);
+  nonTemporal_ = arith::AndIOp::create(l_.b, l_.loc, nonTemporal_, whole);
 }
 
-//===-- Lines -------------------------------------------------------------------===//
+//===-- Runs --------------------------------------------------------------------===//
 
-void PhaseLowering::lines(SlabOp s, Value begin, Value end) {
+void PhaseLowering::runSlabs(SlabOp s, Value begin, Value end) {
   int64_t together = rowsTogether();
   Value whole = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));
   if (isAhead() && groupsOf(s) == 1)
-    linesAhead(s, begin, whole, together, [&](Value unit) { return lineReplicas(s, unitsFrom(unit, together), l_.index(0)); });
+    runsAhead(s, begin, whole, together,
+              [&](Value unit) { return runReplicas(s, unitsFrom(unit, together), l_.index(0)); });
   else
-    l_.forEach(begin, whole, together, [&](Value unit) { markNext(unit, together), linesOfUnits(s, unitsFrom(unit, together)); });
-  if (together > 1) l_.forEach(whole, end, 1, [&](Value unit) { markNext(unit, 1), linesOfUnits(s, unitsFrom(unit, 1)); });
+    l_.forEach(begin, whole, together,
+               [&](Value unit) { markNext(unit, together), runsOfUnits(s, unitsFrom(unit, together)); });
+  if (together > 1)
+    l_.forEach(whole, end, 1, [&](Value unit) { markNext(unit, 1), runsOfUnits(s, unitsFrom(unit, 1)); });
 }
 
-/// Units from `unit` on are a step: where the next begins, if that matters.
+/// Sets next_ for a step of `count` units from `unit` on.
 void PhaseLowering::markNext(Value unit, int64_t count) {
   next_ = inLarge_ && schedule_.getFetch() ? l_.add(unit, l_.index(count)) : Value();
 }
@@ -201,17 +213,17 @@ static StringRef groupAxis(SlabOp s) { return s.isPer("pre_group") ? "pre_group"
 
 int64_t PhaseLowering::groupsOf(SlabOp s) { return f_.featuresLast() ? f_.groups(groupAxis(s)) : 1; }
 
-void PhaseLowering::linesOfUnits(SlabOp s, ArrayRef<Coordinates> units) {
+void PhaseLowering::runsOfUnits(SlabOp s, ArrayRef<Coordinates> units) {
   Value none = l_.index(0), groups = l_.index(groupsOf(s));
   if (isAhead() && units.size() > 1 && groupsOf(s) > 1)
-    return linesAhead(s, none, groups, 1, [&](Value group) { return lineReplicas(s, units, group); });
+    return runsAhead(s, none, groups, 1, [&](Value group) { return runReplicas(s, units, group); });
   l_.forEach(none, groups, 1, [&](Value group) {
-    Replicas replicas = lineReplicas(s, units, group);
+    Replicas replicas = runReplicas(s, units, group);
     body(s, replicas);
   });
 }
 
-PhaseLowering::Replicas PhaseLowering::lineReplicas(SlabOp s, ArrayRef<Coordinates> units, Value group) {
+PhaseLowering::Replicas PhaseLowering::runReplicas(SlabOp s, ArrayRef<Coordinates> units, Value group) {
   runBegin_ = isSplit(s) ? begin_ : f_.featuresLast() ? l_.mul(group, f_.groupWidth(groupAxis(s))) : l_.index(0);
   Replicas replicas(units.size());
   for (auto [r, unit] : llvm::zip(replicas, units)) {
@@ -250,8 +262,8 @@ void PhaseLowering::columns(SlabOp s, Value begin, Value end) {
   columnTiles(s, own ? begin : l_.index(0), own ? end : f_.features(), {.chunk = f_.task()});
 }
 
-/// Where the features do not fill a tile: what is left is one tile, which takes the one before along unless it has at
-/// least half as many vectors by itself. A pass over all rows for each vector would cost nearly as much as for a tile.
+/// Returns the last tile if the features do not fill it. A rest of less than half a tile is joined to the
+/// tile before: a pass over all rows for each vector costs nearly as much as a pass for a tile.
 std::optional<PhaseLowering::LastTile> PhaseLowering::lastTile(SlabOp s) {
   auto features = Loops::constant(f_.features());
   const int64_t lanes = schedule_.getVector(), vectors = schedule_.getTile();
@@ -265,7 +277,7 @@ std::optional<PhaseLowering::LastTile> PhaseLowering::lastTile(SlabOp s) {
 void PhaseLowering::columnTiles(SlabOp s, Value begin, Value end, Coordinates at) {
   int64_t lanes = schedule_.getVector(), vectors = s.hasSweeps() ? schedule_.getTile() : 1;
   if (auto last = lastTile(s)) {
-    // Whoever has its first feature does all of it.
+    // The task that has the first feature of the last tile does all of it.
     Value first = l_.index(last->begin);
     l_.forEach(begin, l_.min(end, first), vectors * lanes, [&](Value f) { columnTile(s, at, f, vectors); });
     Value mine = arith::AndIOp::create(l_.b, l_.loc, l_.less(begin, l_.add(first, l_.index(1))), l_.less(first, end));
@@ -304,7 +316,8 @@ void PhaseLowering::columnTile(SlabOp s, Coordinates at, Value feature, int64_t 
 
 void PhaseLowering::stream(SlabOp s, Value begin, Value end) {
   for (Operation& op : s.getBody().front())
-    if (auto sweep = dyn_cast<SweepOp>(op)) f_.featuresLast() ? streamSweep(sweep, begin, end) : runsSweep(sweep, begin, end);
+    if (auto sweep = dyn_cast<SweepOp>(op))
+      f_.featuresLast() ? streamSweep(sweep, begin, end) : channelStreamSweep(sweep, begin, end);
 }
 
 void PhaseLowering::body(SlabOp s, Replicas& replicas) {
@@ -318,8 +331,8 @@ void PhaseLowering::body(SlabOp s, Replicas& replicas) {
     auto sweep = dyn_cast<SweepOp>(op);
     if (!sweep) {
       for (Replica& r : replicas) maskOf(r, replicas), scalarOp(op, r);
-    } else if (kind_ == Kind::Line) {
-      lineSweep(sweep, replicas);
+    } else if (kind_ == Kind::Run) {
+      runSweep(sweep, replicas);
     } else if (kind_ == Kind::Block) {
       s.isPer("segment") ? blockSweep(sweep, replicas) : channelSweep(sweep, replicas);
     } else {

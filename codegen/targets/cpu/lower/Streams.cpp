@@ -1,4 +1,5 @@
-// Streams: rows as they lie in memory, a tile of features at a time, whose sums are collected in a buffer.
+// Streams: sweeps over rows in the order of memory, a tile of features at a time, whose sums are collected in
+// a buffer.
 #include "codegen/targets/cpu/lower/Sweep.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -8,17 +9,18 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-/// Features worked on at a time in a call that is not large: there the rows below each other stay in L1 as well, while a
-/// large one wants long pieces of a row.
+/// The features of a tile in a call that is not large. Then the rows of a step stay in the first-level cache
+/// too; a large call needs long pieces of a row instead.
 static constexpr int64_t kCachedTile = 512;
-/// What a page holds, and how far the sums of a stream keep from x and from each other in it, in bytes. A load waits for
-/// a store before it whose address is the same within a page: a store must not run just ahead of a stream of loads.
-static constexpr int64_t kPageBytes = 4096, kApartBytes = 1024;
-/// Steps of a stream whose sums are collected before they are added to the partials; half as many of single rows, whose
-/// terms are not added in pairs first.
+/// The least distance within a page, in bytes, between the sums of a stream and x, and between the sums of
+/// two partials. A load waits for an earlier store with the same offset in a page, so a store must not be
+/// just ahead of a stream of loads.
+static constexpr int64_t kApartBytes = 1024;
+/// The steps of a stream whose sums are collected before they are added to the partials. Steps of one row
+/// have half as many, because their terms are not added in pairs first.
 static constexpr int64_t kFlushStreamSteps = 16;
 
-/// Sums of one partial lie behind those of another.
+/// Returns the elements from the sums of one partial to those of the next.
 static int64_t bufferPitch(Type statistics) {
   return kStreamTile + kApartBytes * 8 / statistics.getIntOrFloatBitWidth();
 }
@@ -36,7 +38,8 @@ void PhaseLowering::storeBuffer(Value at, Value v) {
   else memref::StoreOp::create(l_.b, l_.loc, v, buffer_, at);
 }
 
-/// On the stack of the phase function; a vector longer than a tile, so that tails need no mask.
+/// Allocates the buffer on the stack of the phase function. It is a vector longer than a tile, so that tails
+/// need no mask.
 void PhaseLowering::allocateBuffer() {
   size_t partials = 0;
   TensorOp input;
@@ -50,12 +53,12 @@ void PhaseLowering::allocateBuffer() {
   if (!partials) return;
   int64_t size = f_.statistics().getIntOrFloatBitWidth() / 8;
   int64_t elements = int64_t(partials) * bufferPitch(f_.statistics()) + schedule_.getVector();
-  auto type = MemRefType::get({elements + kPageBytes / size}, f_.statistics());
-  buffer_ = memref::AllocaOp::create(l_.b, l_.loc, type, l_.b.getI64IntegerAttr(kLine));
-  // From here to x within a page, and `kApartBytes` further, in whole lines.
+  auto type = MemRefType::get({elements + kPage / size}, f_.statistics());
+  buffer_ = memref::AllocaOp::create(l_.b, l_.loc, type, l_.b.getI64IntegerAttr(kCacheLine));
+  // The sums begin kApartBytes behind the offset of x within a page, rounded to cache lines.
   auto addressOf = [&](Value memory) -> Value { return memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, memory); };
   Value distance = l_.add(l_.sub(addressOf(f_.pointer(input)), addressOf(buffer_)), l_.index(kApartBytes));
-  Value lines = arith::AndIOp::create(l_.b, l_.loc, distance, l_.index(kPageBytes - kLine));
+  Value lines = arith::AndIOp::create(l_.b, l_.loc, distance, l_.index(kPage - kCacheLine));
   bufferBegin_ = l_.div(lines, l_.index(size));
 }
 
@@ -106,7 +109,7 @@ void PhaseLowering::streamSweep(SweepOp op, Value begin, Value end) {
       if (together > 1) l_.forEach(most, last, 1, [&](Value unit) { rowsFrom(unit, 1); });
     };
     if (s.partials.empty() || slab_.getHead()) return rowsBetween(begin, end);
-    // Two levels: a few rows are summed in a buffer of the tile, which is then added to the partials.
+    // Two levels: the sums of a few rows are collected in the buffer, which is then added to the partials.
     s.buffered = true;
     const int64_t collected = together == 1 ? kFlushStreamSteps / 2 : kFlushStreamSteps * together;
     l_.forEach(begin, end, collected, [&](Value first) {

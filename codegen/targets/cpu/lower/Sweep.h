@@ -1,7 +1,6 @@
-// A sweep on its way through the loops: what the files of sweeps share.
+// The state of a sweep while its loops are emitted. Shared by the sources that lower sweeps.
 //
-// Sums have levels (Loops::inLevels), so that the error of a long one grows with the logarithm of its length
-// rather than the length.
+// Sums have levels (Loops::inLevels), so that the error of a long sum grows with the logarithm of its length.
 #pragma once
 
 #include "codegen/targets/cpu/lower/PhaseLowering.h"
@@ -9,29 +8,29 @@
 
 namespace normc::codegen {
 
-/// Features of a stream, or of runs in the order of memory, whose sums are collected at a time: they stay in L1.
+/// The features of a stream whose sums are collected at a time: they stay in the first-level cache.
 constexpr int64_t kStreamTile = 1024;
-/// Vectors of a step that writes one line of several.
+/// The vectors of a step that stores one run of several.
 constexpr int64_t kTurnUnroll = 4;
 
 struct PhaseLowering::Sweep : SweepParts {
   explicit Sweep(SweepParts parts) : SweepParts(std::move(parts)) {}
-  bool buffered = false;         ///< partials go to the stream's buffer first
-  bool stores = true;            ///< what is written, is in this pass
-  bool collects = true;          ///< and what is added to partials
+  bool buffered = false;  ///< sums per feature go to the buffer of the stream first
+  bool stores = true;     ///< this pass stores the outputs
+  bool collects = true;   ///< this pass adds to the partials
   bool writesNow() const { return stores && !writes.empty(); }
-  /// Stores wait until everything of a step has been loaded, since an output may be the input's own memory.
+  /// Stores are emitted after all loads of a step, because an output may share the input's memory.
   struct Pending {
     TensorOp tensor;
     mlir::Value address, value, mask;
     size_t replica = 0, order = 0;
   };
   llvm::SmallVector<Pending> pending;
-  /// What one line stores follows each other, so that it leaves the core line by line.
+  /// Orders the stores of one run together, so that cache lines are filled completely.
   void sort();
-  void flush(Frame&, bool past = false);
-  /// Around the caches where the call says so.
-  void flushPast(Frame&, Loops&, mlir::Value past);
+  void flush(AccessLowering&, bool nonTemporal = false);
+  /// Emits both forms of the stores, non-temporal if the condition holds at run time.
+  void flushNonTemporal(AccessLowering&, Loops&, mlir::Value nonTemporal);
 };
 
 }  // namespace normc::codegen

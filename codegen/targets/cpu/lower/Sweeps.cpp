@@ -1,3 +1,5 @@
+// Sweeps: the loops over the elements of runs, blocks and columns. Streams.cpp and Channels.cpp have the
+// others.
 #include "codegen/targets/cpu/lower/Sweep.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -8,9 +10,9 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-/// Rows of a column after which sums go to a second level, half as many of rows that are not added in pairs
-/// first. What is added to the sum of an outlier is lost where it is less than half of its last digit, so
-/// this level is shorter than others.
+/// The rows of a column after which sums go to a second level; half as many if the terms of rows are not
+/// added in pairs first. A term that is less than half of the last digit of a sum is lost, so the level that
+/// may hold an outlier is shorter than others.
 static constexpr int64_t kFlushColumnRows = 16;
 
 void PhaseLowering::Sweep::sort() {
@@ -19,21 +21,23 @@ void PhaseLowering::Sweep::sort() {
   });
 }
 
-void PhaseLowering::Sweep::flush(Frame& f, bool past) {
+void PhaseLowering::Sweep::flush(AccessLowering& f, bool nonTemporal) {
   sort();
-  for (Pending& p : pending) f.store(p.tensor, p.address, p.value, p.mask, {}, past && p.tensor.isXSized());
+  for (Pending& p : pending)
+    f.store(p.tensor, p.address, p.value, p.mask, {}, nonTemporal && p.tensor.isXSized());
   pending.clear();
 }
 
-void PhaseLowering::Sweep::flushPast(Frame& f, Loops& l, Value past) {
+void PhaseLowering::Sweep::flushNonTemporal(AccessLowering& f, Loops& l, Value nonTemporal) {
   auto none = [] { return Values(); };
   auto all = pending;
-  l.when(past, {}, [&] { return flush(f, true), none(); });
+  l.when(nonTemporal, {}, [&] { return flush(f, true), none(); });
   pending = all;
-  l.when(l.isFalse(past), {}, [&] { return flush(f), none(); });
+  l.when(l.isFalse(nonTemporal), {}, [&] { return flush(f), none(); });
 }
 
-/// A scalar term, or one of fewer lanes, to be added to a vector of sums.
+/// Returns a scalar term, or one of fewer lanes, as a vector whose other lanes are zero, to be added to a
+/// vector of sums.
 Value PhaseLowering::inFirstLanes(Value term) {
   Value zeros = l_.zero(VectorType::get({int64_t(schedule_.getVector())}, getElementTypeOrSelf(term.getType())));
   if (isa<VectorType>(term.getType()))
@@ -41,7 +45,8 @@ Value PhaseLowering::inFirstLanes(Value term) {
   return vector::InsertOp::create(l_.b, l_.loc, term, zeros, ArrayRef<int64_t>{0});
 }
 
-/// One step: `lanes` elements from `offset` on, for every replica. `common` is what replicas share, once it is loaded.
+/// Emits one step: `lanes` elements from `offset` on, for every replica. `common` holds the values that
+/// replicas share, once they are loaded.
 void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value offset, int64_t lanes, Value mask,
                             MutableArrayRef<Value> sums, unsigned stride, MutableArrayRef<Value> common) {
   Block& body = s.op.getBody().front();
@@ -55,7 +60,7 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
     else (f_.featuresLast() ? at.feature : at.row) = l_.add(runBegin_, offset);
     return at;
   };
-  // The head of a task is summed for its mean, a shift that no single row should move.
+  // The sum over the head of a task gives a shift estimate, which no single row may move.
   bool robust = slab_.getHead() && replicas.size() == 8 && !f_.kernel().hasMask();
   auto together = [&](ArrayRef<Value> rows) { return robust ? l_.scale(l_.middle(rows), 8) : l_.tree(rows); };
   for (auto [r, replica] : llvm::enumerate(replicas)) {
@@ -103,9 +108,9 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
   }
 }
 
-/// Inputs of the next step, where outputs of this one lie, or what a stream reads alone. Reading waits for nothing but
-/// memory then, and an access that is not there in time delays none that is.
-void PhaseLowering::fetchNext(size_t rows, Value offset, int64_t elements) {
+/// Prefetches the inputs of the next step at the offset that this step works on. Demand loads then find their
+/// data in cache, and a prefetch that is late delays no other access.
+void PhaseLowering::prefetchNext(size_t rows, Value offset, int64_t elements) {
   llvm::SetVector<Operation*> inputs;
   for (auto sweep : slab_.getOps<SweepOp>())
     for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())
@@ -116,8 +121,8 @@ void PhaseLowering::fetchNext(size_t rows, Value offset, int64_t elements) {
     for (Operation* op : inputs) {
       auto t = cast<TensorOp>(op);
       Value first = f_.address(t, at);
-      const int64_t line = kLine * 8 / t.getType().getIntOrFloatBitWidth();
-      for (int64_t i = 0; i < elements; i += line) f_.fetch(t, l_.add(first, l_.index(i)));
+      const int64_t line = kCacheLine * 8 / t.getType().getIntOrFloatBitWidth();
+      for (int64_t i = 0; i < elements; i += line) f_.prefetch(t, l_.add(first, l_.index(i)));
     }
   }
 }
@@ -127,10 +132,12 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
   auto steps = [&](Value begin, Value end, int64_t vectors, ValueRange from) {
     return l_.forEach(begin, end, vectors * lanes, from, [&](Value j, ValueRange running) {
       Values next(running);
-      if (next_ && (kind_ == Kind::Stream || s.writesNow())) fetchNext(replicas.size(), j, vectors * lanes);
+      if (next_ && (kind_ == Kind::Stream || s.writesNow()))
+        prefetchNext(replicas.size(), j, vectors * lanes);
       for (int64_t u = 0; u < vectors; ++u)
         element(s, replicas, l_.add(j, l_.index(u * lanes)), lanes, {}, MutableArrayRef<Value>(next).drop_front(sums.empty() ? 0 : u), unroll);
-      if (inLarge_ && past_ && vectors % linesUnroll() == 0 && s.writesNow()) s.flushPast(f_, l_, past_);
+      if (inLarge_ && nonTemporal_ && vectors % cacheLineUnroll() == 0 && s.writesNow())
+        s.flushNonTemporal(f_, l_, nonTemporal_);
       else s.flush(f_);
       return next;
     });
@@ -143,7 +150,8 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
   else
     sums = l_.inLevels(l_.index(0), main, step, sums, mainSteps,
                        f_.featuresLast() ? Loops::constant(f_.features()) : std::nullopt);
-  // What is left of a run of known length is one step, and so is the tail with it: stores of a line follow each other.
+  // The rest of a run of known length is one step together with its tail, so that stores of a run follow each
+  // other.
   const int64_t rest = known ? (*Loops::constant(whole) - *known) / lanes : 0;
   if (known && *Loops::constant(whole) < *Loops::constant(width) && !schedule_.getScalarTail()) {
     Values next(sums);
@@ -187,7 +195,7 @@ Values PhaseLowering::zeroSums(size_t count, int64_t lanes) {
   return count ? Values(count, l_.zero(lanes ? Type(VectorType::get({lanes}, f_.statistics())) : f_.statistics())) : Values();
 }
 
-/// Adds what each replica summed along its run to the partial of its own feature.
+/// Adds the sum along the run of each replica to the partial of its feature.
 void PhaseLowering::addRowPartials(Sweep& s, MutableArrayRef<Replica> replicas, ArrayRef<Value> sums) {
   unsigned unroll = unroll_;
   for (auto [r, replica] : llvm::enumerate(replicas)) {
@@ -202,8 +210,9 @@ void PhaseLowering::addRowPartials(Sweep& s, MutableArrayRef<Replica> replicas, 
   }
 }
 
-/// Stores of one line follow each other: where they end within lines of the cache, some processors put the halves together
-/// only then. What lines share, the sums per feature, is added up for all of them before, and read once more.
+/// Stores one run after the other. If runs end inside cache lines, some processors join the two halves of a
+/// cache line only if no other stores are between. Sums per feature, which runs share, are computed before in
+/// a pass over all runs, at the cost of reading the inputs twice.
 void PhaseLowering::writeInTurn(Sweep& s, Replicas& replicas, Value width) {
   if (!s.partials.empty()) {
     s.stores = false;
@@ -220,7 +229,7 @@ void PhaseLowering::writeInTurn(Sweep& s, Replicas& replicas, Value width) {
   next_ = next, unroll_ = unroll;
 }
 
-void PhaseLowering::lineSweep(SweepOp op, Replicas& replicas, Replica* all) {
+void PhaseLowering::runSweep(SweepOp op, Replicas& replicas, Replica* all) {
   Sweep s(partsOf(op));
   for (Replica& r : replicas) hoist(s, r);
   unsigned unroll = unroll_;
@@ -239,8 +248,8 @@ void PhaseLowering::lineSweep(SweepOp op, Replicas& replicas, Replica* all) {
   addRowPartials(s, replicas, sums);
 }
 
-/// A block within a segment has its rows side by side. Their sums have two levels: a third was measured to
-/// cost 4 % where rows are few.
+/// Works on several rows of one block together. Their sums have two levels: a third level was measured to
+/// cost 4 % if rows are few.
 void PhaseLowering::blockSweep(SweepOp op, Replicas& replicas) {
   Sweep s(partsOf(op));
   const int64_t together = rowsTogether(), lanes = schedule_.getVector();
@@ -287,12 +296,12 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
   Value rows = f_.rows();
   if (op.getCondition()) rows = l_.select(mapped(op.getCondition(), replicas[0].values), rows, l_.index(0));
   Values sums = zeroSums(replicas.size() * s.slots, lanes_);
-  // Strip by strip: a vector of every row is loaded and stored before the next, so that few registers are in use.
+  // One vector of every row is loaded and stored before the next vector, so that few registers are live.
   auto rowsAt = [&](Value row, int64_t count, ValueRange running) {
     Values next(running);
     std::vector<SmallVector<Value>> common(count, SmallVector<Value>(s.reads.size()));
     for (auto [r, replica] : llvm::enumerate(replicas)) {
-      // The terms of the rows are added first: fewer roundings at the size of the sum.
+      // The terms of the rows are added first: the sum is rounded less often.
       std::vector<Values> terms(count, Values(s.slots));
       maskOf(replica, replicas);
       for (int64_t i = 0; i < count; ++i)
@@ -322,7 +331,7 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
   };
   auto segmentRows = [&](ValueRange from) {
     if (!s.slots) return fewRows(l_.index(0), rows);
-    // Split rows are few, and three kinds of tile in one function leave no registers for a third level.
+    // Split rows are few, and a function with three kinds of tile has no registers for a third level.
     if (schedule_.getStrategy() == "split") return rowsBy(few, l_.index(0), rows, from, fewRows);
     return rowsBy(few * kLongestChain, l_.index(0), rows, from, [&](Value begin, Value end) {
       return rowsBy(few, begin, end, zeroSums(sums.size(), lanes_), fewRows);

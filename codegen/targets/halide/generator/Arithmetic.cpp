@@ -26,12 +26,12 @@ static Expr less(Expr a, Expr b) { return strict(Bool(), Call::strict_lt, a, b);
 static Expr atMost(Expr a, Expr b) { return strict(Bool(), Call::strict_le, a, b); }
 static Expr equal(Expr a, Expr b) { return strict(Bool(), Call::strict_eq, a, b); }
 
-/// LLVM's own, one lane after another: for the few that need the single rounding.
+/// LLVM's intrinsic, lane by lane: for the few products that need a single rounding.
 static Expr exactlyFused(Expr a, Expr b, Expr c) {
   const Type type = a.type();
   return Call::make(type, type.bits() == 64 ? "llvm.fma.f64" : "llvm.fma.f32", {a, b, c}, Call::PureExtern);
 }
-/// Halide 21 has no fused multiply-add of vectors. Of operations that are not strict LLVM makes one.
+/// Halide 21 has no fused multiply-add of vectors. LLVM makes one of operations that are not strict.
 Expr fused(Expr a, Expr b, Expr c) { return Add::make(Mul::make(std::move(a), std::move(b)), std::move(c)); }
 
 Expr pairwiseSum(Exprs terms) {
@@ -72,7 +72,7 @@ Expr Values::addedTo(Expr sum, int value) const {
 
 namespace {
 
-/// Of floats: those that begin with `o` are false where there is a NaN, those with `u` true.
+/// Returns a comparison of floats. With a NaN predicates that begin with `o` are false, those with `u` true.
 Expr compared(const std::string& predicate, Expr a, Expr b) {
   if (predicate == "eq") return a == b;
   if (predicate == "ne") return a != b;
@@ -145,7 +145,7 @@ bool evaluate(const Op& op, Values& values, bool lanes) {
   if (n == "ori") return set(typeOf(op.type).is_bool() ? in(0) || in(1) : in(0) | in(1));
   if (n == "shli") return set(in(0) << in(1));
   if (n == "shrui") return set(cast<int64_t>(cast<uint64_t>(in(0)) >> in(1)));
-  // The remainder of what is never negative: Halide's own rounds towards minus infinity.
+  // The operands are never negative, so the sign rule of Halide's remainder does not matter.
   if (n == "remsi") return set(in(0) % in(1));
   if (n == "bitcast") return set(reinterpret(typeOf(op.type), in(0)));
   if (n == "extf" || n == "truncf" || n == "sitofp" || n == "fptosi" || n == "index_cast")

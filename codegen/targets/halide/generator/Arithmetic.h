@@ -7,7 +7,7 @@
 
 namespace normc::halide {
 
-/// What the values of one replica of scalar code are.
+/// The values of one replica of scalar code, by number.
 class Values {
  public:
   Expr operator[](int value) const;
@@ -15,7 +15,7 @@ class Values {
   void set(int value, Expr e) { values_[value] = std::move(e); }
   /// A product that may be fused with a sum it goes into.
   void setProduct(int value, Expr a, Expr b);
-  /// `sum + value`, in one rounding where the value is such a product.
+  /// Returns `sum + value`, rounded once if the value is such a product.
   Expr addedTo(Expr sum, int value) const;
 
  private:
@@ -24,12 +24,12 @@ class Values {
   std::unordered_map<int, std::pair<Expr, Expr>> products_;
 };
 
-/// Elementwise operations, whose meaning is that of arith and math in MLIR. A product may go into a sum
-/// without a rounding of its own; `lanes` is false where that is code for one value at a time. The result
-/// is false where the operation is none of them.
+/// Evaluates elementwise operations with the meaning of arith and math in MLIR. A product may go into a sum
+/// without a rounding of its own; `lanes` is false if that is code for one value at a time. Returns
+/// false if the operation is none of them.
 bool evaluate(const Op&, Values&, bool lanes);
 
-/// The Halide type of "f32", "i64", "index", "i1".
+/// Returns the Halide type of "f32", "i64", "index", "i1".
 Halide::Type typeOf(const std::string&);
 
 //===-- IEEE arithmetic, which no pass may rearrange --------------------------------===//
@@ -38,9 +38,9 @@ Expr difference(Expr, Expr);
 Expr product(Expr, Expr);
 Expr quotient(Expr, Expr);
 Expr negative(Expr);
-Expr fused(Expr a, Expr b, Expr c);  ///< a b + c, as a rule in one rounding
+Expr fused(Expr a, Expr b, Expr c);  ///< a b + c, usually rounded once
 Expr pairwiseSum(Exprs);
-/// A robust centre of four or eight values (codegen/lower/Loops.h).
+/// Returns a robust centre of four or eight values (codegen/lower/Loops.h).
 Expr middle(const Exprs&);
 
 }  // namespace normc::halide

@@ -10,13 +10,13 @@ namespace normc::halide {
 Target targetOf(const std::string& name) {
   const Isa* isa = findIsa(name);
   if (!isa) throw Refusal("the target '" + name + "'; known: " + isaNames());
-  // Nothing of Halide's runtime is called: no checks, no allocation, no threads of its own.
+  // No call of Halide's runtime: no checks, no allocation, no threads.
   return Target(std::string(isa->halide) + "-no_runtime-no_asserts-no_bounds_query-large_buffers");
 }
 
 namespace {
 
-/// Turns calls that stand for writes into stores, and drops the driver.
+/// Turns write calls into stores, and removes the driver.
 class Finish : public IRMutator {
  public:
   Finish(std::string driver, const Memory& memory) : driver_(std::move(driver)), memory_(memory) {
@@ -48,14 +48,10 @@ class Finish : public IRMutator {
     return stores(*call, op->predicate, lets);
   }
 
-  /// A scalar that was spread over lanes.
+  /// Returns the scalar of a broadcast.
   static Expr scalarOf(Expr e) {
     const Broadcast* b = e.as<Broadcast>();
     return b ? b->value : e;
-  }
-
-  static Stmt marker(const char* name, const std::vector<Expr>& args) {
-    return Evaluate::make(Call::make(Int(32), name, args, Call::Extern));
   }
 
   Stmt stores(const Call& call, const Expr& predicate, std::vector<std::pair<std::string, Expr>>& lets) {
@@ -63,11 +59,10 @@ class Finish : public IRMutator {
     const size_t count = constant(call.args[0]);
     // All values, then all stores: an output may be the memory of an input.
     std::vector<Stmt> stores;
-    bool open = false;  // stores of vectors that may go past the caches
     for (size_t i = 0; i < count; ++i) {
-      const std::string& buffer = memory_.buffers()[constant(call.args[1 + 5 * i])];
-      Expr index = call.args[2 + 5 * i], value = call.args[3 + 5 * i], past = scalarOf(call.args[4 + 5 * i]);
-      // A write of a scalar in a vector of them is one write.
+      const std::string& buffer = memory_.buffers()[constant(call.args[1 + 4 * i])];
+      Expr index = call.args[2 + 4 * i], value = call.args[3 + 4 * i];
+      // A broadcast write of a scalar is one write.
       if (const Broadcast* b = index.as<Broadcast>()) {
         index = b->value;
         if (const Broadcast* v = value.as<Broadcast>())
@@ -78,16 +73,10 @@ class Finish : public IRMutator {
       const std::string name = unique_name("written");
       lets.emplace_back(name, mutate(value));
       Expr mask = is_const_one(predicate) ? const_true(value.type().lanes()) : predicate;
-      if (Expr there = call.args[5 + 5 * i]; !is_const_one(there)) mask = mutate(there);
-      const Ramp* run = index.as<Ramp>();
-      const bool streams = !is_const_zero(past) && run && is_const_one(run->stride);
-      if (streams && !open) stores.push_back(marker(kPastCall, {past}));
-      if (!streams && open) stores.push_back(marker(kPastEndCall, {}));
-      open = streams;
+      if (Expr there = call.args[4 + 4 * i]; !is_const_one(there)) mask = mutate(there);
       stores.push_back(Store::make(buffer, Variable::make(value.type(), name), index, Parameter(), mask,
                                    ModulusRemainder()));
     }
-    if (open) stores.push_back(marker(kPastEndCall, {}));
     Stmt body = stores.empty() ? Evaluate::make(0) : Block::make(stores);
     for (size_t i = lets.size(); i-- > 0;) body = LetStmt::make(lets[i].first, lets[i].second, body);
     return body;
@@ -97,7 +86,7 @@ class Finish : public IRMutator {
     return op->name == kKeepCall ? mutate(op->args[0]) : IRMutator::visit(op);
   }
 
-  /// Memory that is not Halide's own is aligned as its elements are, whatever an index looks like.
+  /// Memory of the caller is only aligned as its elements are, whatever the index says.
   Expr visit(const Load* op) override {
     if (!external_.contains(op->name)) return IRMutator::visit(op);
     return Load::make(op->type, op->name, mutate(op->index), op->image, op->param, mutate(op->predicate),

@@ -1,12 +1,12 @@
-// From pipelines to one object: what Halide has lowered is given the form of
-// abi/kernel.h and handed to its code generator.
+// From pipelines to one object: gives lowered pipelines the calls of
+// abi/kernel.h and runs Halide's code generator.
 #pragma once
 
 #include "codegen/targets/halide/generator/Memory.h"
 
 namespace normc::halide {
 
-/// Throws Refusal for a target that is not known.
+/// Returns the Halide target. Throws Refusal for an unknown name.
 Halide::Target targetOf(const std::string& name);
 
 /// Lowers the driver of a phase. The result takes (const normc_kernel_args*, int64_t task):
@@ -14,7 +14,7 @@ Halide::Target targetOf(const std::string& name);
 Halide::Internal::LoweredFunc lowered(Halide::Func driver, const Memory&, const std::string& symbol,
                                       const Halide::Target&);
 
-/// Writes an object, assembly or bitcode.
+/// Writes an object or assembly.
 void compile(const std::vector<Halide::Internal::LoweredFunc>&, const Halide::Target&, Halide::OutputFileType,
              const std::string& path);
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 
+#include "runtime/abi/Operands.h"
 #include "runtime/abi/kernel.h"
 
 using namespace Halide;
@@ -33,7 +33,7 @@ namespace {
 
 Expr fromBF16(Expr bits) { return reinterpret<float>(cast<uint32_t>(bits) << 16); }
 
-/// To nearest even, NaN kept.
+/// Rounds to nearest even, and keeps a NaN.
 Expr toBF16(Expr value) {
   Expr bits = reinterpret<uint32_t>(value);
   Expr up = bits + make_const(UInt(32), 0x7fff) + ((bits >> 16) & make_const(UInt(32), 1));
@@ -63,7 +63,7 @@ Expr writeCall(const std::vector<Write>& writes, const Exprs& after) {
   Exprs args{static_cast<int>(writes.size())};
   for (const Write& w : writes) {
     args.push_back(w.buffer);
-    args.insert(args.end(), {w.index, w.value, w.past, w.there});
+    args.insert(args.end(), {w.index, w.value, w.there});
   }
   args.insert(args.end(), after.begin(), after.end());
   return Call::make(Int(32), kWriteCall, args, Call::Extern);
@@ -97,7 +97,7 @@ Expr Memory::bind(const std::string& name, Expr value) {
 }
 Expr Memory::once(const std::string& name, Expr value) { return bind(name, value); }
 
-/// A 64-bit word of a struct.
+/// Returns a 64-bit word of a struct.
 Expr Memory::field(const std::string& base, int64_t words) { return rawLoad(base, Int(64), wide(words)); }
 
 static Expr asPointer(Expr word) { return reinterpret(Handle(), cast<uint64_t>(word)); }
@@ -146,36 +146,6 @@ Expr Memory::scalar(const std::string& number) {
               rawLoad("numbers", Float(64), wide(at - kernel_.numbers.begin())));
 }
 
-//===-- Large calls ---------------------------------------------------------------===//
-
-Expr Memory::bytesReach(const char* number) {
-  auto t = std::find_if(kernel_.tensors.begin(), kernel_.tensors.end(),
-                        [](const Tensor& tensor) { return tensor.xSized(); });
-  return segments() * rows() * features() * wide(bytes(*t)) >= cast<int64_t>(scalar(number));
-}
-Expr Memory::large() {
-  if (auto known = bound_.find("large"); known != bound_.end()) return known->second;
-  return bind("large", cast<int64_t>(bytesReach("large_bytes")));
-}
-Expr Memory::past() {
-  if (auto known = bound_.find("past"); known != bound_.end()) return known->second;
-  Expr past = bytesReach("stream_bytes");
-  std::set<std::string> written;
-  std::function<void(const std::vector<Op>&)> collect = [&](const std::vector<Op>& ops) {
-    for (const Op& op : ops) written.insert(op.writes.begin(), op.writes.end()), collect(op.body);
-  };
-  collect(phase().body);
-  for (const std::string& name : written) {
-    const Tensor& t = kernel_.tensor(name);
-    if (!t.xSized()) continue;
-    const int64_t first = (&t - kernel_.tensors.data()) * kOperandWords;
-    Expr bits = field("operands", first + 1) | field("operands", first + 2) | field("operands", first + 3);
-    bits = (bits * wide(bytes(t))) | reinterpret<int64_t>(pointer(t));
-    past = past && (bits & wide(kLine - 1)) == wide(0) && field("operands", first + 2) > wide(0);
-  }
-  return bind("past", cast<int32_t>(past));
-}
-
 //===-- Elements ------------------------------------------------------------------===//
 
 Expr Memory::pointer(const Tensor& t) {
@@ -186,12 +156,12 @@ Expr Memory::pointer(const Tensor& t) {
 
 std::string Memory::aliasKey(const Tensor& t) const {
   if (t.role == "state_out") return "state_in" + t.name.substr(t.name.find('.'));
-  if (t.name == "y") return "x";
-  return t.name == "dx" ? "dy" : t.name;
+  const std::optional<normc::Tensor> tensor = t.role == "tensor" ? tensorNamed(t.name) : std::nullopt;
+  return std::string(tensor && infoOf(*tensor).mayBe ? normc::name(*infoOf(*tensor).mayBe) : t.name);
 }
 
-/// An output that may lie where an input lies is addressed from that input: what has one
-/// name is one memory to Halide and LLVM, and stays in order.
+/// An output that may be the memory of an input is addressed from that input: one
+/// name is one memory to Halide and LLVM, so accesses keep their order.
 Memory::Place Memory::place(const Tensor& t) {
   Expr own = pointer(t);
   const std::string key = aliasKey(t);
@@ -255,7 +225,7 @@ Write Memory::write(const Tensor& t, const Coordinates& at, Expr value) {
   Place p = place(t);
   Expr position = index(t, at);
   if (t.type == "bf16") value = toBF16(cast<float>(value));
-  // Halide would make one cast of two, and a call of what a processor has no instruction for.
+  // Halide would merge the two casts into one, for which processors have no instruction.
   else if (t.type == "f16")
     value = cast(Float(16), Call::make(Float(32), kKeepCall, {cast<float>(value)}, Call::PureExtern));
   else

@@ -1,35 +1,35 @@
-// A value near the mean of a slab, the shift of its one-pass variance: elements from all of it, and a middle of them, as
-// codegen/lower/Probe.cpp has it. Simpler in two things: quarters of masked rows are of all of them, not of the valid ones,
-// and the shift is not rounded to the type of the data.
+// The shift estimate of a one-pass variance: a robust centre of elements from all of a slab, as in
+// codegen/lower/Probe.cpp. It differs in two points: quarters of masked rows are those of all rows, not of
+// the valid ones, and the shift is not rounded to the type of the data.
 #include "codegen/targets/halide/generator/Translation.h"
 
 using namespace Halide;
 
 namespace normc::halide {
 
-/// Rows that are asked, or vectors, and of rows with a mask those that are found.
+/// Rows or vectors that the estimate samples, and valid rows that it looks for with a mask.
 static constexpr int64_t kRows = 8, kVectors = 4, kValidRows = 4;
 /// Bytes of a task's rows that stay in cache until they are read again.
 static constexpr int64_t kHeadBytes = 512 << 10;
 
-/// Of `count` in equal shares, what is asked for the i-th: as codegen/lower/Shares.h has it.
-static Expr inShare(const Expr& count, const Expr& i, int64_t parts) {
+/// Returns the sample of the i-th of equal shares of `count`, as in codegen/lower/StratifiedOffsets.h.
+static Expr stratifiedOffset(const Expr& count, const Expr& i, int64_t parts) {
   const int64_t all = 1 << 16, share = all / parts;
   return count * simplify(i * wide(share) + wide(share / 4) + i * i * wide(2654) % wide(share / 2)) / wide(all);
 }
-static Expr inShare(const Expr& count, int64_t i, int64_t parts) { return inShare(count, wide(i), parts); }
+static Expr stratifiedOffset(const Expr& count, int64_t i, int64_t parts) { return stratifiedOffset(count, wide(i), parts); }
 
 Coordinates Translation::probedPlace(Coordinates at, int64_t i, int64_t parts) const {
-  if (!slab_->isPer("segment")) at.segment = inShare(m_.segments(), i, parts);
-  at.row = inShare(m_.rows(), i, parts);
+  if (!slab_->isPer("segment")) at.segment = stratifiedOffset(m_.segments(), i, parts);
+  at.row = stratifiedOffset(m_.rows(), i, parts);
   at.feature = probedFeature(at, i, parts);
   return at;
 }
 
 Expr Translation::probedFeature(const Coordinates& at, int64_t i, int64_t parts) const {
   if (kind_ == Kind::Column) return at.feature;
-  if (kernel_.featuresLast) return at.feature + inShare(runWidth(*slab_), i, parts);
-  return slab_->isPer("group") ? at.feature + inShare(m_.groupWidth("group"), i, parts) : at.feature;
+  if (kernel_.featuresLast) return at.feature + stratifiedOffset(runWidth(*slab_), i, parts);
+  return slab_->isPer("group") ? at.feature + stratifiedOffset(m_.groupWidth("group"), i, parts) : at.feature;
 }
 
 /// Powers of two of equal numbers add up exactly, so constant data give their value, and differences from it are exact
@@ -54,7 +54,7 @@ void Translation::probe(const Op& op, Nest& nest, Replicas& replicas, int64_t la
     return;
   }
   const Expr units = overSegments ? m_.segments() * m_.rows() : m_.rows();
-  // As often as the condition says: 0 or 1 times.
+  // 0 or 1 times, by the condition.
   auto times = [&](Expr condition) {
     if (!ofRow) condition = condition && units > wide(0);
     return RDom(0, simplify(cast<int>(condition)), "once");
@@ -70,7 +70,8 @@ void Translation::probe(const Op& op, Nest& nest, Replicas& replicas, int64_t la
     replicas[0].values.set(op.out[0], stage.at(nest.here(), v_, 0));
     return;
   }
-  // Four vectors, which overlap where the run is shorter. Of a run shorter than one elements, of one row its first.
+  // Four vectors, which overlap in a short run. A run shorter than one vector gives elements, a single row
+  // its first.
   const int64_t width = schedule_.vector;
   const Expr length = runWidth(*slab_);
   Stage stage = define(nest, "probe", width, Exprs(replicas.size(), none));
@@ -78,7 +79,7 @@ void Translation::probe(const Op& op, Nest& nest, Replicas& replicas, int64_t la
     Coordinates c = ofRow ? at : probedPlace(at, k, kVectors);
     Expr& along = kernel_.featuresLast ? c.feature : c.row;
     const Expr begin = kernel_.featuresLast ? at.feature : wide(0);
-    along = (ofRow ? begin + inShare(length / wide(width), k, kVectors) * wide(width) : min(along, begin + length - wide(width))) + wide(Expr(v_));
+    along = (ofRow ? begin + stratifiedOffset(length / wide(width), k, kVectors) * wide(width) : min(along, begin + length - wide(width))) + wide(Expr(v_));
     return m_.load(x, c);
   };
   Exprs means, few;
@@ -96,7 +97,7 @@ void Translation::probe(const Op& op, Nest& nest, Replicas& replicas, int64_t la
     replicas[i].values.set(op.out[0], stage.across(nest.here(), i));
 }
 
-/// The first valid row of each quarter; of a quarter without, that of another.
+/// Returns the first valid row of each quarter, or of another quarter if it has none.
 Expr Translation::maskedProbe(const Op& op, Nest& nest, const Replica& r, int64_t lanes) {
   const Tensor &x = kernel_.tensor(op.text), &mask = kernel_.tensor("mask");
   const bool overSegments = !slab_->isPer("segment");
@@ -113,9 +114,9 @@ Expr Translation::maskedProbe(const Op& op, Nest& nest, const Replica& r, int64_
   const Expr here = wide(Expr(unit)), valid = m_.load(mask, place(here));
   Exprs next, old;
   for (int64_t k = 0; k < kValidRows; ++k) {
-    const Expr inShare = here >= total * wide(k) / wide(kValidRows) && here < total * wide(k + 1) / wide(kValidRows);
+    const Expr inPart = here >= total * wide(k) / wide(kValidRows) && here < total * wide(k + 1) / wide(kValidRows);
     old.push_back(found(k));
-    next.push_back(select(valid && inShare && found(k) < wide(0), here, found(k)));
+    next.push_back(select(valid && inPart && found(k) < wide(0), here, found(k)));
   }
   update(search, nest, 0, allFromOld(next, old), {}, unit);
   Expr any = found(kValidRows - 1);
@@ -132,7 +133,7 @@ Expr Translation::maskedProbe(const Op& op, Nest& nest, const Replica& r, int64_
   return stage.at(nest.here(), v_, 0);
 }
 
-//===-- The head of a stream -----------------------------------------------------------===//
+//===-- Pilot rows of a stream ---------------------------------------------------------===//
 
 Expr Translation::headUnit(Expr n, int64_t head) {
   const Expr begin = m_.begin(), rows = m_.end() - begin;
@@ -142,9 +143,9 @@ Expr Translation::headUnit(Expr n, int64_t head) {
   const Expr most = wide(kHeadBytes) / max(m_.features() * wide(size), wide(1));
   const Expr apart = m_.once("apart", max(min(rows, most) / wide(head), wide(1)));
   const Expr i = n - begin;
-  if (!kernel_.hasMask()) return begin + inShare(apart * wide(head), i, head);
+  if (!kernel_.hasMask()) return begin + stratifiedOffset(apart * wide(head), i, head);
   const Expr part = i % wide(head), first = part * apart;
-  const Expr within = (inShare(apart * wide(head), part, head) - first + i / wide(head)) % apart;
+  const Expr within = (stratifiedOffset(apart * wide(head), part, head) - first + i / wide(head)) % apart;
   return begin + select(i < apart * wide(head), first + within, i);
 }
 

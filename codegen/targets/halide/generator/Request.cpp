@@ -190,9 +190,6 @@ Schedule scheduleOf(const Node& n) {
     *knob = n.at(key).integer();
     if (!isPower(*knob)) n.at(key).fail("is " + std::to_string(*knob) + "; legal: a power of two up to 65536");
   }
-  s.stream = n.at("stream").integer();
-  if (s.stream && !isPower(s.stream))
-    n.at("stream").fail("is " + std::to_string(s.stream) + "; legal: 0, or a power of two up to 65536");
   s.scalarTail = n.at("scalar_tail").flag();
   return s;
 }
@@ -223,8 +220,8 @@ Request parseRequest(const std::string& text) {
   Request r;
   r.target = root.at("target").text();
   r.emit = root.at("emit").text();
-  if (!contains({"object", "bitcode", "halide", "stmt", "asm"}, r.emit))
-    root.at("emit").fail("is '" + r.emit + "'; known: object, bitcode, halide, stmt, asm");
+  if (!contains({"object", "halide", "stmt", "asm"}, r.emit))
+    root.at("emit").fail("is '" + r.emit + "'; known: object, halide, stmt, asm");
   r.schedule = scheduleOf(root.at("schedule"));
   r.kernel = kernelOf(root.at("kernel"));
   if (root.has("count")) {

@@ -1,4 +1,4 @@
-// What normc-halide-gen is asked: a planned kernel, a schedule and a target, as
+// The request of normc-halide-gen: a planned kernel, a schedule and a target, as
 // JSON on standard input (docs/halide.md has the schema).
 //
 // This is the norm dialect without MLIR: the two programs bring different LLVMs and
@@ -14,14 +14,14 @@
 
 namespace normc::halide {
 
-/// Raised whenever a request means something else than before.
-inline constexpr int kSchema = 3;
+/// Raised whenever the meaning of a request changes.
+inline constexpr int kSchema = 4;
 
 /// The request is at fault; what() says where and why.
 struct BadRequest : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-/// The request is understood, and cannot be expressed.
+/// The request is valid, but this generator cannot express it.
 struct Refusal : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -34,11 +34,11 @@ struct Tensor {
   int64_t window = 0;
   bool has(const std::string& axis) const;
   bool xSized() const { return has("row") && has("feature"); }
-  bool strided() const { return xSized() || name == "mask"; }
+  bool strided() const { return role == "tensor" && has("row"); }
   int chunkPhase() const;  ///< N of the axis `chunk.N`, or -1
 };
 
-/// Any operation; which fields mean something follows from its name.
+/// Any operation. Its name decides which fields are used.
 struct Op {
   std::string name;              ///< "addf", "load", "sweep", ...
   std::vector<int> in, out;      ///< values
@@ -77,18 +77,18 @@ struct Kernel {
   const Tensor& tensor(const std::string& name) const;
 };
 
-/// Knobs, as the caller prints them (codegen/targets/halide/Schedule.h).
+/// The knobs, as the caller prints them (codegen/targets/halide/Schedule.h).
 struct Schedule {
-  int64_t vector = 8, rows = 4, unroll = 1, tile = 2, columns = 1024, stream = 0;
-  bool scalarTail = false;  ///< the rest of a run one by one
+  int64_t vector = 8, rows = 4, unroll = 1, tile = 2, columns = 1024;
+  bool scalarTail = false;  ///< the rest of a run element by element
 };
 
 struct Request {
   std::string target;  ///< x86-64-v3, x86-64-v4, aarch64
-  std::string emit;    ///< object, bitcode, halide, stmt, asm
+  std::string emit;    ///< object, halide, stmt, asm
   Schedule schedule;
   Kernel kernel;
-  /// Count traffic for a shape, as a small and as a large call: segments, rows, features. Empty: do not.
+  /// Count traffic for a shape: segments, rows, features. Empty: do not.
   std::vector<int> count;
 };
 

@@ -14,7 +14,7 @@ static bool uses(const Op& op, int value) {
   return std::any_of(op.body.begin(), op.body.end(), [&](const Op& inner) { return uses(inner, value); });
 }
 
-/// Computed from numbers of the task alone: cheaper to write down again than to keep.
+/// True if the value depends on numbers of the task alone: it is cheaper to repeat than to keep.
 bool Translation::isTaskConstant(const Expr& e) const {
   class Search : public IRVisitor {
    public:
@@ -40,7 +40,7 @@ bool Translation::isTaskConstant(const Expr& e) const {
   return !search.varies;
 }
 
-/// One operation that is neither a loop nor counts rows.
+/// Translates one operation that neither loops nor counts rows.
 void Translation::scalar(const Op& op, Replica& r, std::vector<Write>& writes) {
   Coordinates at = r.at;
   if (op.window >= 0) at.window = r.values[op.window];

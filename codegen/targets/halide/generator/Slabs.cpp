@@ -1,15 +1,12 @@
-// Where a slab's units lie and how they are walked.
+// The units of a slab, and the loops that walk them.
 #include "codegen/targets/halide/generator/Translation.h"
 
 using namespace Halide;
 
 namespace normc::halide {
 
-/// 1 of what is more than none, else 0.
+/// Returns 1 if the count is positive, else 0.
 static Expr some(const Expr& count) { return select(count > wide(0), wide(1), wide(0)); }
-
-/// The least vectors of a step of large calls that take a row at a time.
-static constexpr int64_t kStreamUnroll = 4;
 
 Translation::Translation(Memory& memory, const Schedule& schedule)
     : m_(memory), kernel_(memory.kernel()), schedule_(schedule), driver_("phase") {}
@@ -24,7 +21,7 @@ Func Translation::run() {
       slab(ops[i++], shared);
       continue;
     }
-    // Scalar code of the whole task; what it computes is computed again where it is used.
+    // Scalar code of the whole task. Its values are computed again where they are used.
     Nest nest{{Var("once")}, {}};
     Replicas one(1);
     one[0].at.chunk = m_.task();
@@ -53,8 +50,8 @@ Translation::Kind Translation::kindOf(const Op& slab) const {
   for (const Op& op : slab.body) sweeps |= op.name == "sweep";
   if (!sweeps) return Kind::Column;
   if (kernel_.featuresLast)
-    return slab.isPer("row") ? Kind::Line : slab.isPer("feature") ? Kind::Column : Kind::Block;
-  return slab.isPer("segment") && slab.isPer("feature") ? Kind::Line : Kind::Block;
+    return slab.isPer("row") ? Kind::Run : slab.isPer("feature") ? Kind::Column : Kind::Block;
+  return slab.isPer("segment") && slab.isPer("feature") ? Kind::Run : Kind::Block;
 }
 
 Coordinates Translation::unitCoordinates(Expr unit) {
@@ -72,7 +69,7 @@ Coordinates Translation::unitCoordinates(Expr unit) {
   return at;
 }
 
-/// Every partial of the task starts at zero, also where the task has no row.
+/// Clears every partial of the task, also if the task has no row.
 void Translation::zeroPartials() {
   std::vector<const Tensor*> partials;
   std::function<void(const std::vector<Op>&)> collect = [&](const std::vector<Op>& ops) {
@@ -110,71 +107,8 @@ void Translation::zeroPartials() {
 void Translation::slab(const Op& s, const Values& shared) {
   slab_ = &s;
   kind_ = kindOf(s);
-  if (!streams(s)) return walk(s, shared);
-  // Which of the two runs depends on sizes alone, as does the order of all sums.
-  const Schedule small = schedule_;
-  const int64_t few = small.rows, many = small.stream;
-  const bool single = few > 1 && rowsTogether(s) > 1;  // rows that either way leaves over: one loop for both
-  auto large = [&](int64_t rows) { schedule_ = ofLargeCalls(rows), past_ = m_.past(); };
-  leavesRest_ = single;
-  if (many > 1 || !single) {
-    large(many), share_ = m_.large();
-    walk(s, shared);
-  }
-  schedule_ = small, past_ = {};
-  share_ = wide(1) - m_.large();
-  walk(s, shared);
-  share_ = {};
-  if (single) {
-    const Expr units = m_.end() - m_.begin();
-    done_ = (wide(1) - m_.large()) * (units / wide(few) * wide(few));
-    if (many > 1) done_ = done_ + m_.large() * (units / wide(many) * wide(many));
-    done_ = m_.once("done_" + std::to_string(few) + "_" + std::to_string(many), done_);
-    large(1), leavesRest_ = false;
-    walk(s, shared);
-    done_ = {};
-  }
-  schedule_ = small, past_ = {};
-}
-
-/// Units of one step; neighbours may add to the same partial, one after another.
-int64_t Translation::rowsTogether(const Op& s) const {
-  if (kind_ == Kind::Stream) return s.head ? s.head : schedule_.rows;
-  if (kind_ != Kind::Line) return 1;
-  for (const Op& op : s.body) {
-    if (op.name == "accumulate") return 1;
-    if (op.name == "sweep")
-      for (bool run : sweepOf(op).alongRun)
-        if (run) return 1;
-  }
-  return schedule_.rows;
-}
-
-bool Translation::streams(const Op& s) const {
-  if (!schedule_.stream || s.head || kind_ == Kind::Column) return false;
-  return std::any_of(s.body.begin(), s.body.end(), [](const Op& op) { return op.name == "sweep"; });
-}
-
-/// Rows a few at a time, in steps of whole lines.
-Schedule Translation::ofLargeCalls(int64_t rows) const {
-  Schedule s = schedule_;
-  s.rows = rows;
-  int64_t lines = 1;
-  for (const Tensor& t : kernel_.tensors)
-    if (t.xSized()) lines = std::max<int64_t>(lines, kLine / (s.vector * bytes(t)));
-  s.unroll = std::max(kStreamUnroll / s.rows, lines);
-  return s;
-}
-
-bool Translation::beginsAtLine() const {
-  if (kind_ == Kind::Stream) return true;
-  const auto begin = Internal::as_const_int(Internal::simplify(runBegin_));
-  return begin && *begin == 0;
-}
-
-void Translation::walk(const Op& s, const Values& shared) {
   switch (kind_) {
-    case Kind::Line:
+    case Kind::Run:
       return lines(s, shared);
     case Kind::Block:
       return blocks(s, shared);
@@ -185,21 +119,31 @@ void Translation::walk(const Op& s, const Values& shared) {
   }
 }
 
+/// Returns the units of one step. If neighbours add to the same partial, it is one.
+int64_t Translation::rowsTogether(const Op& s) const {
+  if (kind_ == Kind::Stream) return s.head ? s.head : schedule_.rows;
+  if (kind_ != Kind::Run) return 1;
+  for (const Op& op : s.body) {
+    if (op.name == "accumulate") return 1;
+    if (op.name == "sweep")
+      for (bool run : sweepOf(op).alongRun)
+        if (run) return 1;
+  }
+  return schedule_.rows;
+}
+
 Translation::Units Translation::unitsOf(const Op& s) {
   Expr begin = m_.begin(), end = m_.end();
-  if (!s.head) {
-    if (done_.defined()) begin = begin + done_;
-    return {begin, share_.defined() ? (end - begin) * share_ : end - begin, end, false};
-  }
+  if (!s.head) return {begin, end - begin, end, false};
   if (kernel_.hasMask()) return {begin, end - begin, searchHead(s.head), true};
   return {begin, m_.once("head_rows", min(wide(s.head), end - begin)), {}, false};
 }
 
-/// One past the `head`-th valid row of the task, or its end.
+/// Returns one past the `head`-th valid row of the task, or its end.
 Expr Translation::searchHead(int64_t head) {
   Expr begin = m_.begin(), end = m_.end();
   const Tensor& mask = kernel_.tensor("mask");
-  // Position and number of valid rows so far; both stand still once there are enough.
+  // Position and number of valid rows so far. Neither changes once there are enough.
   Func search("head");
   RDom r(0, cast<int>(end - begin), "unit");
   search() = Tuple(begin, wide(0));
@@ -236,7 +180,6 @@ void Translation::lines(const Op& s, const Values& shared) {
   if (together == 1) return pass(units.begin, units.count, 1);
   Expr steps = units.count / wide(together);
   pass(units.begin, steps, together);
-  if (leavesRest_) return;
   pass(units.begin + steps * wide(together), units.count - steps * wide(together), 1);
 }
 
@@ -264,10 +207,9 @@ void Translation::stream(const Op& s, const Values& shared) {
       if (together == 1) return pass(units.begin, count, 1, column, columns, width);
       Expr steps = count / wide(together);
       pass(units.begin, steps, together, column, columns, width);
-      if (leavesRest_) return;
       pass(units.begin + steps * wide(together), count - steps * wide(together), 1, column, columns, width);
     };
-    // Features at a time: their partials stay in the first-level cache.
+    // A tile of features at a time, so that their partials stay in the first-level cache.
     const int64_t tile = schedule_.columns;
     if (sweep.partials.empty() || (kernel_.features && *kernel_.features <= tile)) {
       rows(wide(0), wide(1), m_.features());
@@ -321,7 +263,7 @@ void Translation::columns(const Op& s, const Values& shared) {
   else
     tiles = wide(0);
   Expr done = first + tiles * wide(tile);
-  // Only the last task has a rest, and none has one where the tiles divide what is known.
+  // Only the last task has a rest, and none has one if the tiles divide a known number of features.
   if (tile > 1 && kernel_.features && *kernel_.features % tile == 0) return;
   const int64_t rest = kernel_.features ? *kernel_.features % tile : 0;
   if (!schedule_.scalarTail && vector > 1) {
@@ -331,11 +273,11 @@ void Translation::columns(const Op& s, const Values& shared) {
       done = done + vectors * wide(vector);
     }
     if (kernel_.features && rest % vector == 0) return;
-    // A vector of which some lanes are there.
+    // A masked vector.
     Expr left = last - done;
     return pass(done, some(left), vector, wide(Expr(v_)) < left);
   }
-  // Of what is known the rest is known: a vector of each power of two in it.
+  // A known number of features has a known rest: a vector of each power of two in it.
   for (int64_t lanes = vector; lanes > 1; lanes /= 2) {
     if (lanes == tile || (lanes < vector && !(rest & lanes))) continue;
     Expr vectors = (last - done) / wide(lanes);
@@ -354,7 +296,7 @@ void Translation::body(const Op& slab, Nest& nest, Replicas& replicas) {
       i = scalars(slab.body, i, nest, replicas, lanes);
       continue;
     }
-    if (kind_ == Kind::Line)
+    if (kind_ == Kind::Run)
       lineSweep(op, nest, replicas);
     else if (kind_ == Kind::Block)
       blockSweep(op, slab, nest, replicas);

@@ -27,7 +27,7 @@ Expr Translation::Stage::across(const Exprs& site, size_t i) const {
   return parts[0];
 }
 
-/// Halves are added to each other as vectors, down to four lanes.
+/// Adds halves to each other as vectors, down to four lanes.
 Translation::Stage Translation::folded(Nest& nest, const Stage& stage) {
   Stage last = stage;
   while (last.lanes > 4) {
@@ -44,7 +44,7 @@ Exprs Translation::before(const Nest& nest) const {
   return nest.stages.empty() ? Exprs() : nest.stages.back().tokens(nest.here());
 }
 
-/// Vectors of the schedule's width along the lanes, unrolled, inside the loops of the reduction.
+/// Vectorises the lanes by the schedule's width, unrolled, inside the loops of the reduction.
 void Translation::spread(Halide::Stage stage, int64_t lanes, const std::vector<RVar>& loops) {
   if (lanes <= 1) {
     stage.unscheduled();
@@ -85,7 +85,7 @@ void Translation::update(Stage& stage, Nest& nest, Expr lane, const Exprs& value
   const bool all = stage.lanes && !is_const(lane);
   if (stage.lanes) args.push_back(lane);
   for (const Var& v : nest.site) args.push_back(v);
-  // The token names the domain, also where nothing else depends on it.
+  // The token names the domain, also if nothing else depends on it.
   Exprs named = after;
   std::vector<RVar> loops;
   for (int i = 0; i < domain.dimensions(); ++i) loops.push_back(domain[i]), named.push_back(domain[i]);

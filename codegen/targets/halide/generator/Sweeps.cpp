@@ -1,4 +1,4 @@
-// A sweep as a reduction: what it writes, sums and adds to partials from one read.
+// A sweep as a reduction: one read serves its writes, its sums and its partials.
 #include "codegen/targets/halide/generator/Translation.h"
 
 using namespace Halide;
@@ -35,11 +35,7 @@ Translation::Terms Translation::element(const Sweep& s, const Replicas& replicas
     for (const Op& op : s.op->body)
       if (!evaluate(op, values, /*lanes=*/true)) throw Refusal("the operation '" + op.name + "' in a sweep");
     size_t next = 0;
-    for (const Tensor* t : s.writes) {
-      terms.writes.push_back(m_.write(*t, at, values[s.op->yield[next++]]));
-      const bool whole = !at.there.defined();
-      if (past_.defined() && t->xSized() && whole && beginsAtLine()) terms.writes.back().past = past_;
-    }
+    for (const Tensor* t : s.writes) terms.writes.push_back(m_.write(*t, at, values[s.op->yield[next++]]));
     std::vector<std::pair<Values, int>>& slots = terms.slots.emplace_back();
     for (size_t k = 0; k < s.op->out.size(); ++k) slots.emplace_back(values, s.op->yield[next++]);
     for (size_t k = 0; k < s.partials.size(); ++k) {
@@ -86,12 +82,12 @@ Exprs Translation::added(const Stage& stage, const Nest& nest, Expr lane, const 
 
 static Exprs zeros(size_t count, Type type) { return Exprs(count, Internal::make_zero(type)); }
 
-/// A run of the contiguous axis for all replicas; sums are kept by lanes, replica after replica.
+/// Walks a run of the contiguous axis for all replicas. Sums are kept by lanes, replica after replica.
 Translation::Stage Translation::along(const Sweep& s, Nest& nest, const Replicas& replicas, Expr runBegin,
                                       Expr width, bool robust) {
   const size_t slots = s.slots * replicas.size();
   int64_t lanes = schedule_.vector * schedule_.unroll;
-  // Masks take what is left of a step, however many vectors it has; one by one it had better be little.
+  // With masks the rest is one step of any number of vectors. Element by element it should be short.
   if (auto known = Internal::as_const_int(Internal::simplify(width)))
     while (lanes > schedule_.vector && (schedule_.scalarTail ? *known % lanes != 0 : *known < 2 * lanes)) lanes /= 2;
   Stage stage = define(nest, s.op->writes.empty() ? "sums" : "sweep", lanes, zeros(slots, m_.statistics()));
@@ -136,7 +132,7 @@ Translation::Stage Translation::along(const Sweep& s, Nest& nest, const Replicas
   const auto known = Internal::as_const_int(Internal::simplify(steps));
   const int64_t most = slots == 0 ? 1 : known ? *known : kLongestChain * kLongestChain + 1;
   Expr done = wide(0);
-  // The smallest blocks go first, so that no term is small beside the sum it is added to.
+  // The smallest blocks go first, so that no term is small against the sum that it is added to.
   for (int64_t size = 1;; size *= kLongestChain) {
     const bool last = size * kLongestChain >= most;
     const Expr count = last ? steps / wide(size) : steps / wide(size) % wide(kLongestChain);
@@ -150,7 +146,7 @@ Translation::Stage Translation::along(const Sweep& s, Nest& nest, const Replicas
     pass(stage, nest, width - rest, rest, 0, 1);
     return stage;
   }
-  // One step, of which some lanes are there; the others keep their sums.
+  // One masked step: the other lanes keep their sums.
   RDom once(0, Internal::simplify(cast<int>(rest > wide(0))), "rest");
   Expr there = wide(Expr(v_)) < rest;
   Terms t = terms(width - rest + wide(Expr(v_)), there);
@@ -186,8 +182,8 @@ void Translation::lineSweep(const Op& op, Nest& nest, Replicas& replicas) {
   if (!partials.empty()) define(nest, "partials", 0, {}, partials);
 }
 
-/// The runs of a block, some at a time. Where a partial belongs to a run its sum is complete after it;
-/// else all sums stay in their lanes until the last.
+/// Walks the runs of a block, some at a time. If a partial belongs to a run, its sum is complete after the
+/// run; else all sums stay in their lanes until the last one.
 void Translation::blockSweep(const Op& op, const Op& slab, Nest& nest, Replicas& replicas) {
   const Sweep s = sweepOf(op);
   Replica& whole = replicas[0];
@@ -249,7 +245,7 @@ void Translation::blockSweep(const Op& op, const Op& slab, Nest& nest, Replicas&
   unsettled_.insert(unsettled_.end(), op.out.begin(), op.out.end());
 }
 
-/// A stage along runs may have more lanes than what it is summed into.
+/// Returns a sum in the lanes of a block: a stage along runs may have more lanes than the block.
 Expr Translation::laneSum(const Stage& run, const Exprs& site, size_t i) const {
   Exprs parts;
   for (int64_t first = 0; first < run.lanes; first += schedule_.vector)

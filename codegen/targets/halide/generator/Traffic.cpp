@@ -9,7 +9,7 @@ using namespace Halide::Internal;
 namespace normc::halide {
 namespace {
 
-/// Runs the integers of a statement; numbers of elements are not computed.
+/// Evaluates the integers of a statement, but not the values of elements.
 class Walk : public IRVisitor {
  public:
   Walk(std::map<std::string, int64_t> known, std::set<std::string> watched)
@@ -58,7 +58,7 @@ class Walk : public IRVisitor {
     return a && b ? Number(f(*a, *b)) : Number();
   }
 
-  /// Of so many, those that a predicate lets through: ramp < bound, or all.
+  /// Returns how many of the lanes a predicate admits: ramp < bound, or all.
   int64_t lanesOf(const Expr& predicate, int64_t lanes) const {
     const Expr* e = &predicate;
     if (const auto* v = e->as<Variable>())
@@ -145,13 +145,14 @@ Traffic trafficOf(const LoweredFunc& function, const Memory& memory, const Shape
                                        {"units", units},
                                        {"chunk_units", units}};
   std::set<std::string> watched;
-  int64_t at = int64_t(1) << 40;  // every tensor elsewhere
+  int64_t at = int64_t(1) << 40;  // an address of its own for every tensor
   for (const Binding& b : memory.bindings()) {
-    auto ends = [&](const char* suffix) { return b.name.ends_with(suffix); };
+    auto ends = [&](std::string_view suffix) { return b.name.ends_with(suffix); };
+    auto before = [&](std::string_view suffix) { return b.name.substr(0, b.name.size() - suffix.size()); };
     if (ends("_row_stride"))
       known[b.name] = pitch;
     else if (ends("_segment_stride"))
-      known[b.name] = b.name.starts_with("mask") ? shape.rows : shape.rows * shape.features;
+      known[b.name] = shape.rows * (kernel.tensor(before("_segment_stride")).xSized() ? shape.features : 1);
     else if (ends("_task_offset") || ends("_task_stride"))
       known[b.name] = 0;
     else if (ends("_distance"))
@@ -160,8 +161,6 @@ Traffic trafficOf(const LoweredFunc& function, const Memory& memory, const Shape
       known[b.name] = 1;
     else if (ends("_width"))
       known[b.name] = shape.features / (b.name.starts_with("pre_group") ? kernel.preGroups : kernel.groups);
-    else if (b.name == "large")
-      known[b.name] = shape.large;
     else if (b.name == "head_rows")
       known[b.name] = std::min<int64_t>(8, units);
   }

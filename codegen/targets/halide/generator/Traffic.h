@@ -1,5 +1,5 @@
-// What a lowered phase does to X-sized tensors, counted by walking its loops for one
-// small shape: the plan's promise, read off the statement that Halide made.
+// Counts the loads and stores of X-sized tensors by walking the loops of a lowered phase for one
+// small shape, to compare them with the plan.
 #pragma once
 
 #include <map>
@@ -10,7 +10,6 @@ namespace normc::halide {
 
 struct Shape {
   int64_t segments = 1, rows = 1, features = 1;
-  bool large = false;  ///< the loops of large calls
 };
 
 /// Elements loaded and stored over the elements of x; what one step loads twice counts once.
@@ -18,7 +17,7 @@ struct Traffic {
   double reads = 0, writes = 0;
 };
 
-/// For one task that has all units, and as if every condition held.
+/// Counts one task that has all units, as if every condition held.
 Traffic trafficOf(const Halide::Internal::LoweredFunc&, const Memory&, const Shape&);
 
 }  // namespace normc::halide

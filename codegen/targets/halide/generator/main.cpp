@@ -1,12 +1,11 @@
 // normc-halide-gen: a planned kernel through Halide, in a process of its own.
 //
 //   normc-halide-gen FILE < request.json     writes an object to FILE and facts to standard output
-//   normc-halide-gen --version               which Halide this is, as JSON
+//   normc-halide-gen --version               the version of Halide, as JSON
 //
-// Halide brings an LLVM of its own, and may fail where it likes: the caller
-// (codegen/targets/halide) limits time and memory and reads what is written to
+// Halide brings an LLVM of its own and may fail anywhere: the caller
+// (codegen/targets/halide) limits time and memory and reads
 // standard error as the log. Exit codes: 0 done, 2 a bad request, 3 refused, 1 anything else.
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -22,7 +21,7 @@
 namespace normc::halide {
 namespace {
 
-/// Halide's own errors become exceptions of ours, its warnings lines of the log.
+/// Turns Halide's errors into exceptions, and its warnings into lines of the log.
 class Reporter : public Halide::CompileTimeErrorReporter {
   void warning(const char* text) override { std::cerr << text; }
   void error(const char* text) override { throw std::runtime_error(text); }
@@ -43,7 +42,7 @@ void answer(const Request& request, const std::string& path) {
   std::vector<Halide::Internal::LoweredFunc> functions;
   std::ostringstream text;
   int64_t longestChain = 0;
-  std::array<Traffic, 2> traffic;  // of a small call and of a large one
+  Traffic traffic;
   for (size_t i = 0; i < kernel.phases.size(); ++i) {
     Memory memory(kernel, static_cast<int>(i));
     Translation translation(memory, request.schedule);
@@ -58,16 +57,16 @@ void answer(const Request& request, const std::string& path) {
       continue;
     }
     functions.push_back(lowered(driver, memory, symbol, target));
-    for (size_t large = 0; large < traffic.size() && !request.count.empty(); ++large) {
-      const Traffic t = trafficOf(functions.back(), memory, {request.count[0], request.count[1], request.count[2], large != 0});
-      traffic[large].reads += t.reads, traffic[large].writes += t.writes;
+    if (!request.count.empty()) {
+      const Traffic t =
+          trafficOf(functions.back(), memory, {request.count[0], request.count[1], request.count[2]});
+      traffic.reads += t.reads, traffic.writes += t.writes;
     }
     if (request.emit == "stmt")
       text << "func " << symbol << " (args, task) {\n" << functions.back().body << "}\n\n";
   }
   static const std::map<std::string, Halide::OutputFileType> files{
       {"object", Halide::OutputFileType::object},
-      {"bitcode", Halide::OutputFileType::bitcode},
       {"asm", Halide::OutputFileType::assembly}};
   if (auto file = files.find(request.emit); file != files.end())
     compile(functions, target, file->second, path);
@@ -79,8 +78,7 @@ void answer(const Request& request, const std::string& path) {
                        {"symbol", kernel.symbol},
                        {"seconds", took.count()},
                        {"longest_chain", longestChain}};
-  if (!request.count.empty())
-    for (const Traffic& t : traffic) facts["reads"].push_back(t.reads), facts["writes"].push_back(t.writes);
+  if (!request.count.empty()) facts["reads"] = traffic.reads, facts["writes"] = traffic.writes;
   for (const Phase& phase : kernel.phases) facts["phases"].push_back(kernel.symbol + "_" + phase.name);
   std::cout << facts.dump() << "\n";
 }
@@ -94,8 +92,8 @@ int run(int argc, char** argv) {
     std::cout << nlohmann::json{{"schema", kSchema}, {"halide", version()}}.dump() << "\n";
     return kDone;
   }
-  // Kernels call nothing: a loop that clears memory stays a loop. Halide reads LLVM's options from here
-  // alone.
+  // Kernels call nothing, so a loop that clears memory must stay a loop. Halide reads LLVM's options from
+  // this variable only.
   setenv("HL_LLVM_ARGS", "-disable-loop-idiom-all", /*overwrite=*/1);
   const std::string input(std::istreambuf_iterator<char>(std::cin), {});
   static Reporter reporter;

@@ -1,0 +1,39 @@
+// Compiles candidates: one package on disk for each, all of one problem.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "autotune/search/Landscape.h"
+#include "autotune/tune/LiveLab.h"
+#include "codegen/Package.h"
+
+namespace normc::tune {
+
+class CandidateCompiler {
+ public:
+  /// `folder`: where packages go. `stop` asks whether the caller was interrupted. All arguments but `stop`
+  /// outlive it.
+  CandidateCompiler(const Landscape&, const std::vector<codegen::TargetPtr>&, const Problem&,
+                    const std::string& folder, std::function<bool()> stop);
+
+  /// Compiles as many at once as the machine has processors. Once stopped it begins none but the first; the
+  /// others are unavailable.
+  std::vector<BuiltCandidate> compile(const std::vector<size_t>& points) const;
+
+ private:
+  BuiltCandidate compileOne(size_t point) const;
+
+  const Landscape& landscape_;
+  const std::vector<codegen::TargetPtr>& generators_;
+  const Problem& problem_;
+  const std::string& folder_;
+  std::function<bool()> stop_;
+};
+
+/// Returns a hash of what distinguishes two kernels: their code, and how they are launched; not the text of
+/// the schedule.
+std::string objectOf(const std::string& package);
+
+}  // namespace normc::tune

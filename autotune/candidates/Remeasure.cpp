@@ -1,0 +1,94 @@
+#include "autotune/candidates/Remeasure.h"
+
+#include <stdexcept>
+
+#include "autotune/candidates/CandidateCompiler.h"
+#include "autotune/candidates/Space.h"
+#include "dsl/Library.h"
+#include "dsl/Print.h"
+
+namespace normc::tune {
+
+constexpr int kRounds = 40;
+constexpr double kSlower = 1.02;
+
+Result<Problem> problemOf(const Task& task, const std::vector<std::shared_ptr<const Spec>>& norms) {
+  const std::string& name = task.problem.norm;
+  const std::shared_ptr<const Spec>* other = nullptr;  // of the same name, but with another hash
+  const auto find = [&](std::string_view) -> Result<std::shared_ptr<const Spec>> {
+    for (const auto& norm : norms)
+      if (norm->name == name && norm->structuralHash() == task.norm) return norm;
+    return findNorm(name);
+  };
+  const auto problem = parseProblem(task.problem.text(), find);
+  if (problem && problem->spec->structuralHash() == task.norm) return *problem;
+  for (const auto& norm : norms)
+    if (norm->name == name && !other) other = &norm;
+  const std::string hash = task.norm.substr(0, 8);
+  if (other)
+    return Diagnostic{.message = "its " + name + " (hash " + hash +
+                                 ") is another than that of --norm (hash " +
+                                 (*other)->structuralHash().substr(0, 8) + ")"};
+  return Diagnostic{.message = "of a norm that is not built in (" + name + ", hash " + hash +
+                               "): give its file by --norm"};
+}
+
+std::string whyNotMeasured(const Record& choice, const Result<Problem>& problem, const Hardware& hardware) {
+  if (choice.device != hardware.site.device) return "made on another device";
+  if (choice.toolchain != hardware.site.toolchain) return "made with another toolchain";
+  if (!problem) return problem.errors().front().message;
+  for (const codegen::TargetPtr& target : hardware.generators)
+    if (target->generator() == choice.generator)
+      return target->bind(*problem)->whyIllegal(choice.schedule).value_or("");
+  return "by a generator that is not part of this normc";
+}
+
+/// Whether a candidate failed by itself, as its record says then.
+static bool failed(const LiveLab& lab, const Screened& one) {
+  return one.status != Status::Ok && !lab.made(one.point)->unavailable;
+}
+
+std::optional<Remeasured> measureAgain(const Record& choice, const Problem& problem, const Hardware& hardware,
+                                       const Remeasuring& how) {
+  const auto landscape = landscapeOf(hardware.generators, problem, hardware.workloadOf(choice.task));
+  if (!landscape) throw std::runtime_error(landscape.errors().front().message);
+  const size_t byDefault = landscape->byDefault();
+  const Landscape two({(*landscape)[byDefault], {choice.generator, choice.schedule, 1, {1, 1}}}, 0);
+  Setting setting{choice.task, print(*problem.spec), hardware.site.device, hardware.site.toolchain,
+                  how.session};
+  setting.stamp = how.stamp;
+  const CandidateCompiler compiler(two, hardware.generators, problem, how.folder, how.stop);
+  LiveLab lab(two, setting,
+              {[&](const std::vector<size_t>& points) { return compiler.compile(points); }, how.stop,
+               Worker::besideThis(), &how.journal},
+              {});
+  Remeasured again;
+  Outcome outcome;
+  const auto end = [&](std::string verdict, std::string reason = {}) {
+    again.verdict = std::move(verdict), again.reason = std::move(reason);
+    outcome.decision = {1, again.verdict == "tie", again.ratio, 1, again.ratio};
+    lab.conclude(outcome, "verify", again.verdict);
+    return again;
+  };
+  const Screened byDefaultNow = lab.screen({0}).at(0);
+  if (how.stop()) return std::nullopt;
+  if (byDefaultNow.status != Status::Ok)
+    return Remeasured{.reason = "its default is " + std::string(name(byDefaultNow.status)) + ": " +
+                                byDefaultNow.reason};
+  const Screened one = lab.screen({1}).at(0);
+  if (how.stop()) return std::nullopt;
+  if (one.status == Status::Duplicate) return end("tie", one.reason);
+  if (failed(lab, one)) return end(std::string(name(one.status)), one.reason);
+  if (one.status != Status::Ok) return Remeasured{.reason = one.reason};
+  const std::vector<Samples> samples = lab.race({0, 1}, kRounds);
+  if (samples[0].size() < size_t(kRounds) && how.stop()) return std::nullopt;
+  if (samples[0].empty())
+    return Remeasured{.reason = "its default failed in the race, after it had passed the gate"};
+  if (samples[1].empty())
+    return end(std::string(name(lab.raced(1))), "in the race, after it had passed the gate");
+  again.ratio = measure::pairedRatio(samples[1], samples[0]);
+  outcome.racers = {{0, samples[0]}, {1, samples[1]}};
+  return end(again.ratio.low > kSlower ? "slower" : again.ratio.high < 1 ? "won" : "tie");
+}
+
+}  // namespace normc::tune

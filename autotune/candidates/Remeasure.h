@@ -1,0 +1,41 @@
+// Measures the choice of a record again, on the machine that it was made for.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autotune/candidates/Hardware.h"
+#include "autotune/measure/Stats.h"
+#include "autotune/records/Journal.h"
+
+namespace normc::tune {
+
+/// Returns the problem of a task: its norm is the one with the hash of the task, among `norms` or built in.
+/// An error says that there is none.
+Result<Problem> problemOf(const Task&, const std::vector<std::shared_ptr<const Spec>>& norms);
+
+/// Returns why a choice cannot be measured on this hardware; empty if it can.
+std::string whyNotMeasured(const Record& choice, const Result<Problem>&, const Hardware&);
+
+/// What became of a choice; without a verdict it could not be measured.
+struct Remeasured {
+  measure::Ratio ratio{1, 1, 1};
+  std::string verdict, reason;
+};
+
+struct Remeasuring {
+  Journal& journal;  ///< gets what is found
+  std::string session;
+  int64_t stamp;
+  std::string folder;  ///< for packages
+  std::function<bool()> stop;
+};
+
+/// Judges a choice and races it against the default. Returns nothing if it was stopped. Throws
+/// std::runtime_error if there is no default, or no worker.
+std::optional<Remeasured> measureAgain(const Record& choice, const Problem&, const Hardware&,
+                                       const Remeasuring&);
+
+}  // namespace normc::tune

@@ -1,0 +1,57 @@
+#include "autotune/gate/GuardedArguments.h"
+
+namespace normc::gate {
+
+std::optional<double> FieldBuffer::scalar(const std::string& field) const {
+  for (const normc_field& each : fields)
+    if (field == each.name && each.ndim == 0) return memory.getField(typeOfField(each.type), each.offset, 0);
+  return std::nullopt;
+}
+
+GuardedArguments::GuardedArguments(Arguments arguments, const Placement& placement)
+    : Arguments(std::move(arguments)), placement_(placement) {
+  const auto storage = [&](size_t bytes, int64_t offset = 0) {
+    return Storage(int64_t(bytes), offset, where(), placement.guardPages);
+  };
+  for (const auto& [tensor, layout] : layouts()) {
+    const int64_t off = placement.misalign + (infoOf(tensor).written() ? placement.skew : 0);
+    tensors_[tensor] = storage(layout.bytes(), off * bytes(layout.type));
+  }
+  for (auto& [tensor, memory] : tensors_) {
+    const auto input = placement.inPlace ? infoOf(tensor).mayBe : std::nullopt;
+    bind(tensor,
+         placement.leavesOut(name(tensor)) ? nullptr : (input ? tensors_.at(*input) : memory).address());
+  }
+  state = {stateFields(), storage(stateBytes())};
+  stateOut = {stateFields(), storage(stateBytes())};
+  saved = {savedFields(), storage(savedBytes())};
+  workspace = storage(workspaceBytes());
+  bindState(state.memory.address(), placement.leavesOut("state_out") ? nullptr
+                                    : placement.stateInPlace         ? state.memory.address()
+                                                                     : stateOut.memory.address());
+  bindSaved(placement.leavesOut("saved") ? nullptr : saved.memory.address());
+  bindWorkspace(workspace.address(), workspaceBytes());
+}
+
+const Storage& GuardedArguments::written(Tensor output) const {
+  const auto input = placement_.inPlace ? infoOf(output).mayBe : std::nullopt;
+  return tensors_.at(input.value_or(output));
+}
+
+std::vector<Storage*> GuardedArguments::storages() {
+  std::vector<Storage*> all = {&state.memory, &stateOut.memory, &saved.memory, &workspace};
+  for (auto& [tensor, memory] : tensors_) all.push_back(&memory);
+  return all;
+}
+
+void GuardedArguments::upload() {
+  for (Storage* each : storages()) each->upload();
+}
+
+void GuardedArguments::download() {
+  if (!where()) return;
+  for (Storage* each : storages()) each->download();
+  where()->synchronize();
+}
+
+}  // namespace normc::gate

@@ -1,0 +1,63 @@
+// Memory that kernels are timed on, of the host or of a device, and the numbers in it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "autotune/gate/CudaDevice.h"
+#include "runtime/abi/Types.h"
+
+namespace normc::measure {
+
+/// Page-aligned memory of the process's own, given back when it goes.
+class Memory {
+ public:
+  Memory() = default;
+  explicit Memory(int64_t bytes);
+  Memory(Memory&&) noexcept;
+  Memory& operator=(Memory&&) noexcept;
+  ~Memory();
+  void* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  void* data_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+/// The same content on pages that were taken in an order by `seed`: neighbours in it are none in the machine,
+/// as in a process that has run for long. How many pages a core finds without a walk, and how caches share
+/// them, depends on it.
+Memory scattered(const Memory&, uint64_t seed);
+
+/// Writes `count` numbers that look normal; none of them is subnormal.
+void fill(Memory&, DType type, int64_t count, uint64_t seed, float mean, float sigma);
+
+/// Writes `values`, rounded, as elements of `type`.
+void store(const std::vector<float>& values, DType type, void* to);
+
+/// Returns memory of a device, full of numbers of the type, about N(0,1). What repeats is no whole number of
+/// rows: a host takes long to make a large tensor.
+gate::CudaMemory filled(const gate::CudaDevice&, DType, int64_t bytes, uint64_t seed);
+
+/// Memory that kernels are given: of the host or of a device.
+class Held {
+ public:
+  Held() = default;
+  explicit Held(Memory host) : host_(std::move(host)) {}
+  explicit Held(gate::CudaMemory device) : device_(std::move(device)) {}
+  /// Returns memory with unknown content; of the host where `device` is null.
+  static Held ofBytes(int64_t bytes, const gate::CudaDevice* device);
+  /// Returns `host` itself, or a copy of it on the device.
+  static Held of(Memory host, const gate::CudaDevice* device);
+
+  void* data() const { return device_.device() ? device_.data() : host_.data(); }
+  gate::DeviceAddress address() const { return device_.address(); }  ///< of a device's memory
+  int64_t bytes() const { return device_.device() ? device_.bytes() : host_.bytes(); }
+
+ private:
+  Memory host_;
+  gate::CudaMemory device_;
+};
+
+}  // namespace normc::measure

@@ -1,0 +1,32 @@
+#include "autotune/tune/Hints.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace normc::tune {
+
+static constexpr size_t kHints = 6;
+
+void addHints(const Landscape& landscape, const std::vector<Record>& records, const Setting& setting,
+              SearchOptions& options) {
+  const std::string head = setting.task.problem.head();
+  if (const auto [choice, point] = choiceOf(landscape, records, setting); choice) options.incumbent = point;
+  std::map<size_t, double> far;  // of each such point: how far away its nearest task is
+  for (const Record& record : records) {
+    if (record.kind != "choice" || record.task.problem.head() != head) continue;
+    const auto point = landscape.find(record.generator, record.schedule);
+    if (!point || point == options.incumbent) continue;
+    const double octaves =
+        std::fabs(std::log2(double(record.task.features) / double(setting.task.features))) +
+        std::fabs(std::log2(double(record.task.rows) / double(setting.task.rows)));
+    const auto [at, isNew] = far.emplace(*point, octaves);
+    at->second = std::min(at->second, octaves);
+  }
+  std::vector<std::pair<double, size_t>> nearest;
+  for (const auto& [point, octaves] : far) nearest.emplace_back(octaves, point);
+  std::sort(nearest.begin(), nearest.end());
+  for (const auto& [octaves, point] : nearest)
+    if (options.hints.size() < kHints) options.hints.push_back(point);
+}
+
+}  // namespace normc::tune

@@ -1,0 +1,215 @@
+#include "codegen/lower/AccessLowering.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace normc::codegen {
+
+Type Access::stored(TensorOp t) const {
+  return t.getType().isBF16() && !nativeBF16 ? IntegerType::get(t.getContext(), 16) : t.getType();
+}
+
+llvm::MaybeAlign Access::alignmentOf(VectorType type) const {
+  return llvm::MaybeAlign(std::min<int64_t>(alignment, type.getNumElements() * type.getElementTypeBitWidth() / 8));
+}
+
+bool Access::isWhole(Value value) const {
+  auto type = dyn_cast<VectorType>(value.getType());
+  return type && type.getNumElements() == wholeBF16;
+}
+
+// y may be in the memory of x, dx in that of dy, and state_out in that of state_in.
+bool isUnshared(TensorOp t) {
+  if (t.getRole() == "state_in" || t.getRole() == "state_out") return false;
+  const TensorInfo* info = t.info();
+  return !info || (!info->mayBe &&
+                   llvm::none_of(t->getParentOfType<KernelOp>().getOps<TensorOp>(), [&](TensorOp other) {
+                     return other.info() && other.info()->mayBe == info->tensor;
+                   }));
+}
+
+AccessLowering::AccessLowering(Loops& loops, KernelOp kernel, PhaseOp phase, Arguments arguments,
+                               Access access)
+    : l_(loops),
+      kernel_(kernel),
+      phase_(phase),
+      arguments_(std::move(arguments)),
+      access_(access),
+      tensors_(kernel.getOps<TensorOp>()),
+      featuresLast_(kernel.featuresLast()),
+      statistics_(kernel.getStatistics()) {
+  llvm::copy_if(tensors_, std::back_inserter(strided_), isStrided);
+  segments_ = kernel.getSegmentsAreOne() ? l_.index(1) : arguments_.segments;
+  features_ = kernel.getFeatures() ? l_.index(*kernel.getFeatures()) : arguments_.features;
+}
+
+Value AccessLowering::pointer(TensorOp t) {
+  return arguments_.pointers[llvm::find(tensors_, t) - tensors_.begin()];
+}
+
+static Value elementBytes(Loops& l, TensorOp t) {
+  return l.index(std::max<int64_t>(1, t.getType().getIntOrFloatBitWidth() / 8));
+}
+
+Value AccessLowering::bytesOf(TensorOp t) {
+  return l_.mul(l_.mul(l_.mul(rows(), features_), segments_), elementBytes(l_, t));
+}
+
+Value AccessLowering::isAligned(TensorOp t, int64_t alignment) {
+  const Arguments::Strides& stride = arguments_.strides[llvm::find(strided_, t) - strided_.begin()];
+  Value all = memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, pointer(t));
+  // The address and both strides, or-ed: every row is aligned if none of them has a low bit set.
+  for (Value s : {stride.segment, stride.row})
+    all = arith::OrIOp::create(l_.b, l_.loc, all, l_.mul(s, elementBytes(l_, t)));
+  Value odd = arith::AndIOp::create(l_.b, l_.loc, all, l_.index(alignment - 1));
+  Value aligned = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, odd, l_.index(0));
+  return arith::AndIOp::create(l_.b, l_.loc, aligned, l_.less(l_.index(0), stride.row));
+}
+
+// A view of unknown length, made once, at the beginning of the function.
+Value AccessLowering::buffer(TensorOp t) {
+  Value& buffer = buffers_[t.getSymName()];
+  if (!buffer) {
+    OpBuilder::InsertionGuard guard(l_.b);
+    Value base = pointer(t);
+    l_.b.setInsertionPointToStart(cast<BlockArgument>(base).getOwner());
+    auto type = MemRefType::get({ShapedType::kDynamic}, access_.stored(t));
+    buffer = memref::ReinterpretCastOp::create(l_.b, l_.loc, type, base, OpFoldResult(l_.b.getIndexAttr(0)),
+                                               ArrayRef<OpFoldResult>{l_.b.getIndexAttr(int64_t(1) << 60)},
+                                               ArrayRef<OpFoldResult>{l_.b.getIndexAttr(1)});
+  }
+  return buffer;
+}
+
+int64_t AccessLowering::groups(StringRef axis) {
+  return axis == "group" ? kernel_.getGroups() : kernel_.getPreGroups();
+}
+Value AccessLowering::groupWidth(StringRef axis) { return l_.div(features_, l_.index(groups(axis))); }
+
+Value AccessLowering::scalar(StringRef number) {
+  auto names = kernel_.getNumbers().getAsValueRange<StringAttr>();
+  auto at = llvm::find(names, number);
+  assert(at != names.end() && "the spec has no such number");
+  return arguments_.scalar(std::distance(names.begin(), at));
+}
+
+Value AccessLowering::chunks(int64_t phase) { return arguments_.cut(phase, Arguments::Chunks); }
+
+Value AccessLowering::units() { return arguments_.cut(phase_.number(), Arguments::Units); }
+Value AccessLowering::chunkUnits() { return arguments_.cut(phase_.number(), Arguments::ChunkUnits); }
+
+std::pair<Value, Value> AccessLowering::range() {
+  Value size = chunkUnits();
+  Value begin = l_.mul(task(), size);
+  return {begin, l_.min(l_.add(begin, size), units())};
+}
+
+Value AccessLowering::laneMask(Value count, int64_t lanes) {
+  // Adds 0, which only the run time knows.
+  if (auto features = kernel_.getFeatures()) count = l_.add(count, l_.sub(arguments_.features, l_.index(*features)));
+  return l_.laneMask(count, lanes);
+}
+
+TensorOp AccessLowering::tensor(StringRef name) {
+  return cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel_, name));
+}
+
+Value AccessLowering::address(TensorOp t, const Coordinates& at) {
+  if (isStrided(t)) {
+    const Arguments::Strides& stride = arguments_.strides[llvm::find(strided_, t) - strided_.begin()];
+    Value position = kernel_.getSegmentsAreOne() ? l_.index(0) : l_.mul(at.segment, stride.segment);
+    if (!t.isXSized()) return l_.add(position, at.row);
+    Value pitched = featuresLast_ ? at.row : at.feature, unit = featuresLast_ ? at.feature : at.row;
+    position = l_.add(position, l_.mul(pitched, stride.row));
+    // An output that the caller leaves out has scratch for each task.
+    if (t.getAccess() == "write" && stride.task) position = l_.add(position, l_.mul(task(), stride.task));
+    return l_.add(position, unit);
+  }
+  Value position = l_.index(0);
+  for (StringRef axis : t.getAxes().getAsValueRange<StringAttr>()) {
+    Value extent, here;
+    if (axis == "segment") extent = segments_, here = at.segment;
+    else if (axis == "row") extent = rows(), here = at.row;
+    else if (axis == "feature") extent = features_, here = at.feature;
+    else if (axis == "group") extent = l_.index(kernel_.getGroups()), here = at.group;
+    else if (axis == "window") extent = l_.index(t.getWindow()), here = at.window;
+    else extent = l_.index(1), here = t.chunkPhase() == phase_.number() ? task() : at.chunk;  // always the first axis
+    assert(here && "a coordinate that this slab does not have");
+    position = l_.add(l_.mul(position, extent), here);
+  }
+  return position;
+}
+
+Value AccessLowering::loadStored(TensorOp t, Value address, int64_t lanes, std::optional<int64_t> alignment) {
+  Value memory = buffer(t);
+  if (!lanes) return memref::LoadOp::create(l_.b, l_.loc, memory, address);
+  auto type = VectorType::get({lanes}, access_.stored(t));
+  return vector::LoadOp::create(l_.b, l_.loc, type, memory, ValueRange{address}, nonTemporal_.contains(t),
+                                alignment ? llvm::MaybeAlign(*alignment) : access_.alignmentOf(type));
+}
+
+Value AccessLowering::widened(TensorOp t, Value value) {
+  OpBuilder& b = l_.b;
+  Type element = access_.stored(t);
+  if (element.isInteger(8)) {
+    Value none = arith::ConstantOp::create(b, l_.loc, b.getZeroAttr(value.getType()));
+    return arith::CmpIOp::create(b, l_.loc, arith::CmpIPredicate::ne, value, none);
+  }
+  if (element.isInteger(16)) return l_.fromBF16(value, statistics_, access_.isWhole(value));
+  return element.isInteger(64) ? value : l_.convert(value, statistics_);
+}
+
+Value AccessLowering::narrowed(TensorOp t, Value value) {
+  if (access_.stored(t).isInteger(16)) return l_.toBF16(value, access_.roundsBF16, access_.isWhole(value));
+  return t.getType().isInteger(64) ? value : l_.convert(value, t.getType());
+}
+
+Value AccessLowering::load(TensorOp t, Value address, int64_t lanes, Value mask) {
+  if (!lanes || !mask) return widened(t, loadStored(t, address, lanes));
+  OpBuilder& b = l_.b;
+  auto type = VectorType::get({lanes}, access_.stored(t));
+  Value none = arith::ConstantOp::create(b, l_.loc, b.getZeroAttr(type));
+  return widened(t, vector::MaskedLoadOp::create(b, l_.loc, type, buffer(t), address, mask, none));
+}
+
+/// Hides from LLVM that a vector holds 16-bit floats: LLVM 22 has no non-temporal store of these and drops
+/// the hint silently. LLVM looks through bitcasts, so a fence that costs no instruction is between the two.
+static Value asWords(Loops& l, Value value) {
+  auto type = cast<VectorType>(value.getType());
+  if (type.getElementTypeBitWidth() != 16 || type.getNumElements() % 2) return value;
+  auto words = VectorType::get({type.getNumElements() / 2}, l.b.getF32Type());
+  value = LLVM::BitcastOp::create(l.b, l.loc, words, value);
+  value = LLVM::CallIntrinsicOp::create(l.b, l.loc, words, l.b.getStringAttr("llvm.arithmetic.fence"), value).getResult(0);
+  return LLVM::BitcastOp::create(l.b, l.loc, type, value);
+}
+
+void AccessLowering::store(TensorOp t, Value address, Value value, Value mask,
+                           std::optional<int64_t> alignment, bool nonTemporal) {
+  OpBuilder& b = l_.b;
+  Value memory = buffer(t);
+  value = narrowed(t, value);
+  if (!isa<VectorType>(value.getType())) {
+    memref::StoreOp::create(b, l_.loc, value, memory, address);
+  } else if (mask) {
+    vector::MaskedStoreOp::create(b, l_.loc, memory, ValueRange{address}, mask, value);
+  } else {
+    auto type = cast<VectorType>(value.getType());
+    if (nonTemporal)
+      alignment = type.getNumElements() * type.getElementTypeBitWidth() / 8, value = asWords(l_, value);
+    vector::StoreOp::create(b, l_.loc, value, memory, ValueRange{address},
+                            nonTemporal || nonTemporal_.contains(t),
+                            alignment ? llvm::MaybeAlign(*alignment) : access_.alignmentOf(type));
+  }
+}
+
+void AccessLowering::prefetch(TensorOp t, Value address) {
+  constexpr unsigned kSecondLevel = 2;
+  memref::PrefetchOp::create(l_.b, l_.loc, buffer(t), ValueRange{address}, /*isWrite=*/false, kSecondLevel, /*isDataCache=*/true);
+}
+
+}  // namespace normc::codegen

@@ -1,0 +1,161 @@
+#include "codegen/lower/SlabLowering.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace normc::codegen {
+
+SlabLowering::Kind SlabLowering::kindOf(SlabOp slab) {
+  if (slab.getPer().empty()) return Kind::Stream;
+  // Scalar code alone is a loop over vectors of features, unless it samples the rows of each feature.
+  if (!slab.hasSweeps() && !slab.isPer("row") && (f_.featuresLast() || slab.getBody().getOps<ProbeOp>().empty())) return Kind::Column;
+  if (f_.featuresLast())
+    return slab.isPer("row") ? Kind::Run : slab.isPer("feature") ? Kind::Column : Kind::Block;
+  return slab.isPer("segment") && slab.isPer("feature") ? Kind::Run : Kind::Block;
+}
+
+bool SlabLowering::hasUnits(StringRef axis) {
+  return llvm::is_contained(f_.phase().getUnits().getAsValueRange<StringAttr>(), axis);
+}
+bool SlabLowering::isSplit(SlabOp slab) { return slab.isPer("row") && !hasUnits("row"); }
+bool SlabLowering::isOfRows(SlabOp slab) {
+  return !f_.featuresLast() && slab.isPer("feature") && hasUnits("row");
+}
+
+Value SlabLowering::runWidth() {
+  if (!f_.featuresLast()) return f_.rows();
+  if (isSplit(slab_)) return l_.sub(end_, begin_);
+  if (slab_.isPer("pre_group")) return f_.groupWidth("pre_group");
+  return slab_.isPer("group") ? f_.groupWidth("group") : f_.features();
+}
+
+/// The bytes of a task's rows that stay in cache until they are read again.
+static constexpr int64_t kHeadBytes = 512 << 10;
+
+Value SlabLowering::headUnit(Value n, int64_t head) {
+  int64_t bytes = 0;
+  for (TensorOp t : f_.kernel().getOps<TensorOp>())
+    if (t.isXSized() && !bytes) bytes = t.getType().getIntOrFloatBitWidth() / 8;
+  auto atLeastOne = [&](Value v) { return arith::MaxSIOp::create(l_.b, l_.loc, v, l_.index(1)).getResult(); };
+  Value most = l_.div(l_.index(kHeadBytes), atLeastOne(l_.mul(f_.features(), l_.index(bytes))));
+  Value apart = atLeastOne(l_.div(l_.min(l_.sub(end_, begin_), most), l_.index(head)));
+  Value i = l_.sub(n, begin_), all = l_.mul(apart, l_.index(head));
+  if (!f_.kernel().hasMask()) return l_.add(begin_, l_.stratifiedOffset(all, i, head));
+  // Valid rows may not be among the first samples. Then the rows after each sample follow, up to the end of
+  // its stratum.
+  Value part = l_.rem(i, l_.index(head)), first = l_.mul(part, apart);
+  Value within =
+      l_.rem(l_.add(l_.sub(l_.stratifiedOffset(all, part, head), first), l_.div(i, l_.index(head))), apart);
+  return l_.add(begin_, l_.select(l_.less(i, all), l_.add(first, within), i));
+}
+
+Coordinates SlabLowering::unitCoordinates(Value n) {
+  const Value unit = unitAt(slab_ && slab_.getHead() ? headUnit(n, *slab_.getHead()) : n);
+  Coordinates at{.segment = l_.index(0), .chunk = f_.task()};
+  // The slabs of a split phase, or of channels, are not the units of the phase.
+  const bool own = slab_ && (isSplit(slab_) || isOfRows(slab_));
+  SmallVector<StringRef> axes((own ? slab_.getPer() : f_.phase().getUnits()).getAsValueRange<StringAttr>());
+  if (axes.size() == 2) {
+    Value extent = axes[1] == "row" ? f_.rows() : axes[1] == "feature" ? f_.features() : l_.index(f_.groups("group"));
+    bool one = f_.kernel().getSegmentsAreOne();
+    if (!one) at.segment = l_.div(unit, extent);
+    Value second = one ? unit : l_.rem(unit, extent);
+    (axes[1] == "row" ? at.row : axes[1] == "feature" ? at.feature : at.group) = second;
+  } else if (!axes.empty()) {
+    (axes[0] == "segment" ? at.segment : at.feature) = unit;
+  }
+  return at;
+}
+
+std::pair<Value, Value> SlabLowering::segmentAndRow(Value n) {
+  // without rows there is no unit, and nothing is divided by 0
+  Value rows = arith::MaxSIOp::create(l_.b, l_.loc, f_.rows(), l_.index(1));
+  return {l_.div(n, rows), l_.rem(n, rows)};
+}
+
+Value SlabLowering::headEnd(Value begin, Value end, int64_t head) {
+  Value limit = l_.index(head);
+  if (!f_.kernel().hasMask()) return l_.min(l_.add(begin, limit), end);
+  // Goes through the rows in head order until `head` valid ones were found.
+  TensorOp mask = f_.tensor("mask");
+  OpBuilder& b = l_.b;
+  Value zero = l_.index(0), one = l_.index(1);
+  auto loop = scf::WhileOp::create(
+      b, l_.loc, TypeRange{b.getIndexType(), b.getIndexType()}, ValueRange{begin, zero},
+      [&](OpBuilder& inner, Location loc, ValueRange v) {
+        Value more = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt, v[0], end);
+        Value few = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt, v[1], limit);
+        scf::ConditionOp::create(inner, loc, arith::AndIOp::create(inner, loc, more, few), v);
+      },
+      [&](OpBuilder& inner, Location loc, ValueRange v) {
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPointToEnd(inner.getInsertionBlock());
+        Value valid = f_.load(mask, f_.address(mask, unitCoordinates(v[0])), 0, {});
+        Value found = l_.add(v[1], l_.select(valid, one, zero));
+        scf::YieldOp::create(b, loc, ValueRange{l_.add(v[0], one), found});
+      });
+  return loop.getResult(0);
+}
+
+Values SlabLowering::elementCode(SweepOp sweep, Replica& replica) {
+  Block& body = sweep.getBody().front();
+  for (Operation& op : body.without_terminator()) clone(op, replica.values);
+  Values yielded;
+  for (Value v : cast<YieldOp>(body.getTerminator()).getValues())
+    yielded.push_back(mapped(v, replica.values));
+  return yielded;
+}
+
+Operation* SlabLowering::clone(Operation& op, IRMapping& values) {
+  int64_t lanes = 0;
+  for (Value operand : op.getOperands())
+    if (auto vector = dyn_cast<VectorType>(mapped(operand, values).getType())) lanes = vector.getDimSize(0);
+  Operation* copy = l_.b.clone(op, values);
+  if (!lanes) return copy;
+  OpBuilder::InsertionGuard guard(l_.b);
+  l_.b.setInsertionPoint(copy);
+  bool select = isa<arith::SelectOp>(op);
+  for (OpOperand& operand : copy->getOpOperands())
+    if (!(select && operand.getOperandNumber() == 0)) operand.set(l_.broadcast(operand.get(), lanes));
+  // The condition of a select may stay a scalar: it selects whole vectors.
+  for (OpResult result : copy->getResults()) result.setType(VectorType::get({lanes}, result.getType()));
+  return copy;
+}
+
+SlabLowering::SweepParts SlabLowering::partsOf(SweepOp op) {
+  SweepParts s{.op = op};
+  auto lookup = [&](ArrayAttr names, SmallVector<TensorOp>& to) {
+    for (auto name : names.getAsRange<FlatSymbolRefAttr>()) to.push_back(f_.tensor(name.getValue()));
+  };
+  lookup(op.getReads(), s.reads), lookup(op.getWrites(), s.writes), lookup(op.getPartials(), s.partials);
+  // The axis of the innermost loop, and the axis along which replicas differ.
+  bool column = kind_ == Kind::Column;
+  StringRef contiguous = f_.featuresLast() ? "feature" : "row";
+  StringRef inner = column ? "row" : contiguous, across = column ? "feature" : f_.featuresLast() ? "row" : "feature";
+  for (TensorOp t : s.reads) {
+    // Hoisted: the inner axis does not index it. Shared: no axis that differs between replicas does.
+    s.hoisted.push_back(!t.hasAxis(inner) && !(column && t.hasAxis("segment")));
+    s.shared.push_back(!t.hasAxis(across) && !t.hasAxis("segment") && !t.hasAxis("group"));
+  }
+  s.slots = op.getSums().size();
+  for (TensorOp t : s.partials) {
+    s.runPartial.push_back(!t.hasAxis(contiguous));
+    s.slots += s.runPartial.back();
+  }
+  return s;
+}
+
+void SlabLowering::hoist(const SweepParts& s, Replica& replica) {
+  SweepOp op = s.op;
+  for (auto [i, t] : llvm::enumerate(s.reads)) {
+    if (!s.hoisted[i]) continue;
+    TensorOp tensor = t;
+    int64_t lanes = tensor.hasAxis("feature") ? lanes_ : 0;
+    Value v = f_.load(tensor, f_.address(tensor, replica.at), lanes, lanes ? laneMask_ : Value());
+    replica.values.map(op.getBody().getArgument(i), v);
+  }
+}
+
+}  // namespace normc::codegen

@@ -1,0 +1,141 @@
+// The part of lowering a phase that all targets share: the kind of a slab, the coordinates of a unit, and the
+// scalar code between sweeps.
+//
+// Scalar code is cloned once for each replica: a row or channel (run, block, stream) or a vector of features
+// (column). Targets differ in the number of threads that execute it. The virtual functions say which thread
+// stores and when, how rows are counted, and from which elements a shift is estimated.
+#pragma once
+
+#include "codegen/lower/AccessLowering.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace normc::codegen {
+
+class SlabLowering {
+ protected:
+  SlabLowering(Loops& loops, AccessLowering& frame) : l_(loops), f_(frame) {}
+  virtual ~SlabLowering() = default;
+
+  /// One copy of a slab's scalar code: its coordinates, and the values that its operations became.
+  struct Replica {
+    Coordinates at;
+    mlir::IRMapping values;
+    int64_t index = 0;  ///< among its neighbours
+    /// null: always; else i1: false for a replica that does not exist and stores nothing
+    mlir::Value active;
+  };
+  using Replicas = llvm::SmallVector<Replica, 8>;
+
+  /// A sweep whose operands have been looked up once.
+  struct SweepParts {
+    SweepOp op;
+    llvm::SmallVector<TensorOp> reads, writes, partials;
+    llvm::SmallVector<bool> hoisted;     ///< of reads: one value for each replica, loaded before the loop
+    llvm::SmallVector<bool> shared;      ///< of reads: the same element for every replica
+    llvm::SmallVector<bool> runPartial;  ///< of partials: summed along the contiguous axis first
+    size_t slots = 0;                    ///< sums and run partials of one replica
+  };
+  SweepParts partsOf(SweepOp);  ///< of the slab that is being lowered
+  void hoist(const SweepParts&, Replica&);
+
+  /// Where the contiguous axis is, seen from the statistic: docs/codegen.md.
+  enum class Kind { Run, Block, Column, Stream };
+  Kind kindOf(SlabOp);
+  /// True if tasks share rows of the slab: a task has some features of each.
+  bool isSplit(SlabOp);
+  /// True if the slab of a feature has only rows of the task, with layout channels_first.
+  bool isOfRows(SlabOp);
+  bool hasUnits(llvm::StringRef axis);  ///< true if units of the phase have an index along it
+  /// Returns the elements of a run of the slab that is being lowered, if tasks share runs those of the task.
+  mlir::Value runWidth();
+
+  /// Returns the indices of the n-th unit of the phase.
+  Coordinates unitCoordinates(mlir::Value n);
+  /// Returns the segment of the n-th row of a batch, and its row in it.
+  std::pair<mlir::Value, mlir::Value> segmentAndRow(mlir::Value n);
+  /// Returns the unit of the phase for the n-th of a task, if a task has others than those from begin_ to
+  /// end_.
+  virtual mlir::Value unitAt(mlir::Value n) { return n; }
+  /// Returns the n-th row of a task in the order of its head. The first `head` rows are as far apart as keeps
+  /// all rows between them in cache, so that data that drift are sampled all over; the rows after each of
+  /// these follow.
+  mlir::Value headUnit(mlir::Value n, int64_t head);
+  /// Returns one past the `head`-th valid row of [begin, end) in that order; `end` if there are fewer.
+  mlir::Value headEnd(mlir::Value begin, mlir::Value end, int64_t head);
+
+  static mlir::Value mapped(mlir::Value v, const mlir::IRMapping& values) { return values.lookup(v); }
+  /// Clones an elementwise operation on mapped values. The copy works on vectors if one operand is a vector;
+  /// otherwise it stays a scalar that all lanes share.
+  mlir::Operation* clone(mlir::Operation&, mlir::IRMapping&);
+
+  /// Clones the region of a sweep for one replica, whose arguments are mapped. Returns the values that the
+  /// region yields.
+  Values elementCode(SweepOp, Replica&);
+
+  void scalarOp(mlir::Operation&, Replica&);
+  /// Emits the counts that are the same for the whole task, before anything else.
+  void countRows();
+  mlir::Value horizontal(mlir::Value vector);
+
+  /// Emits a store of scalar code to the tensor. On a GPU one thread stores, after all others have read.
+  virtual void once(const Replica&, TensorOp, std::function<void()> store) { store(); }
+  /// True if the target keeps the value in registers instead of storing it.
+  virtual bool kept(const Replica&, TensorOp, mlir::Value) { return false; }
+  /// Called before a fold that stores, and after each of its steps.
+  virtual void beginFold() {}
+  virtual void endFoldStep() {}
+  /// Called before scalar code or a sweep reads the tensor.
+  virtual void beforeRead(TensorOp) {}
+  /// Returns the number of rows of all segments (`rows`), of valid rows of all segments (`all`), of the task
+  /// (`task`), or of the segment (`slab`).
+  mlir::Value rowsOf(llvm::StringRef scope, mlir::Value segment);
+  /// Returns the scope of the rows that a probe of the slab samples.
+  llvm::StringRef probedScope();
+  /// Returns a shift estimate: a value near the mean of the slab, exact if the data are constant.
+  virtual mlir::Value probe(ProbeOp, Replica&);
+  /// Returns, for a run that is known to be long enough, the vector whose horizontal sum times `share` is the
+  /// result of `probe`; else null.
+  mlir::Value probedSum(ProbeOp, Coordinates, double& share);
+  mlir::Value shareOf(mlir::Value sum, double share);
+  /// Returns the coordinates of sample i of `parts`, spread over the whole slab.
+  Coordinates probedPlace(Coordinates, mlir::Value i, int64_t parts);
+  static constexpr int64_t kProbedRows = 8;
+  /// Returns the shift rounded to the type of the data, so that differences from it, and many sums of these,
+  /// are exact.
+  mlir::Value asStored(TensorOp x, mlir::Value shift);
+  /// Returns the number of valid rows among the mask's elements at place(begin) to place(end - 1), an index.
+  virtual mlir::Value countValid(mlir::Value begin, mlir::Value end,
+                                 llvm::function_ref<Coordinates(mlir::Value)> place);
+
+  Loops& l_;
+  AccessLowering& f_;
+  mlir::Value begin_, end_;  ///< units of the task
+  SlabOp slab_;              ///< the slab that is being lowered, and its kind
+  Kind kind_ = Kind::Run;
+  int64_t lanes_ = 0;       ///< of scalar code: those of a vector in a column slab, else 0
+  mlir::Value laneMask_;    ///< of the last column tile
+  mlir::Value runBegin_;    ///< first index of a slab along the contiguous axis
+  int64_t probeWidth_ = 1;  ///< lanes that a probe loads at once
+  bool slowRoots_ = false;  ///< true if products are faster than a root and a division of lanes_ numbers
+  int64_t foldBatch_ = 1;   ///< chunks that are loaded before the first is used
+
+ private:
+  void fold(FoldOp, Replica&);
+  mlir::Value count(CountOp, Replica*);
+  mlir::Value probed(TensorOp x, const Coordinates&);
+  mlir::Value probedFeature(const Coordinates&, mlir::Value i, int64_t parts);
+  mlir::Value probeRows(TensorOp x, const Coordinates&);
+  mlir::Value probeValid(TensorOp x, const Coordinates&);
+  mlir::Value probeRun(ProbeOp, const Coordinates&);
+  static std::string countKey(CountOp);
+
+  llvm::StringMap<mlir::Value> counts_;
+  /// Counts of valid rows that have been emitted; a later request inside the same loops uses them again.
+  struct ValidRows {
+    std::string scope;
+    mlir::Value segment, rows;
+  };
+  llvm::SmallVector<ValidRows> validRows_;
+};
+
+}  // namespace normc::codegen

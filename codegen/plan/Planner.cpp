@@ -1,0 +1,131 @@
+#include "codegen/plan/Planner.h"
+
+#include "codegen/plan/Formulas.h"
+#include "llvm/ADT/StringSet.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Verifier.h"
+
+using namespace mlir;
+
+namespace normc::codegen {
+
+StringRef name(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::Streamed: return "streamed";
+    case Strategy::Resident: return "resident";
+    case Strategy::Split: return "split";
+  }
+  llvm_unreachable("no such strategy");
+}
+
+std::optional<std::string> whyIllegal(const Problem& problem, Strategy strategy) {
+  const Spec& spec = *problem.spec;
+  bool channelsFirst = problem.layout == Layout::ChannelsFirst;
+  if (channelsFirst && spec.reduce == Reduce::Features)
+    return "statistics over the features of a row need layout features_last";
+  if (channelsFirst && spec.pre) return "group scaling of rows needs layout features_last";
+  if (strategy == Strategy::Split) {
+    if (spec.reduce != Reduce::Features) return "only a statistic of a row is split over its features: strategy resident";
+    if (const int64_t groups = problem.groups(spec.groups); groups != 1)
+      return "a row of " + std::to_string(groups) + " groups is split by them already: strategy resident";
+    return std::nullopt;
+  }
+  if (!spec.perFeature())
+    return strategy == Strategy::Resident
+               ? std::nullopt
+               : std::optional<std::string>("a statistic per row or segment is complete in its slab: strategy resident");
+  if (spec.pre && strategy == Strategy::Resident)
+    return "group scaling needs whole rows, a resident column slab has only some features: strategy streamed";
+  return std::nullopt;
+}
+
+std::optional<std::string> whyIllegalOnSomeTarget(const Problem& problem, Strategy strategy) {
+  if (auto reason = whyIllegal(problem, strategy)) return reason;
+  if (problem.layout == Layout::ChannelsFirst && strategy == Strategy::Streamed)
+    return "a channel is one slab in layout channels_first: strategy resident";
+  return std::nullopt;
+}
+
+SmallVector<Strategy, 2> legalStrategies(const Problem& problem) {
+  SmallVector<Strategy, 2> legal;
+  for (Strategy s : kStrategies)
+    if (!whyIllegalOnSomeTarget(problem, s)) legal.push_back(s);
+  return legal;
+}
+
+void planStepCounter(KernelBuilder& k) {
+  bool step = k.spec().running.has_value(), count = k.hasSaved("count");
+  if (!step && !count) return;
+  k.phase("advance", "finish", {}, [&] {
+    Num rows = k.count("all");
+    if (count) k.store(rows, k.saved("count"));
+    if (!step) return;
+    Num before = k.load(k.stateIn("step"));
+    Num one = k.integer(arith::ConstantIndexOp::create(k.ops(), k.loc(), 1));
+    Num next{&k, arith::AddIOp::create(k.ops(), k.loc(), before.value, one.value)};
+    // A batch without valid rows is no step.
+    Num after = select(rows > 0.0, next, before);
+    k.store(after, k.stateOut("step"));
+    if (k.hasSaved("step")) k.store(after, k.saved("step"));
+  });
+}
+
+llvm::Expected<KernelOp> planKernel(ModuleOp module, const Problem& problem, Strategy strategy, StringRef symbol,
+                                    int64_t vector) {
+  if (auto reason = whyIllegal(problem, strategy))
+    return llvm::createStringError(problem.text() + " cannot be planned as " + name(strategy).str() + ": " + *reason);
+  KernelBuilder builder(module, problem, symbol);
+  if (strategy == Strategy::Split) {
+    planSplitRows(builder);
+  } else if (!problem.spec->perFeature()) {
+    planPerSample(builder, vector);
+  } else if (strategy == Strategy::Streamed) {
+    planPerFeatureStreamed(builder);
+  } else {
+    planPerFeatureResident(builder);
+  }
+  // A plan is made by code alone, so a plan that does not verify is not a fault of the input.
+  if (failed(verify(builder.kernel())))
+    return llvm::createStringError("the plan of " + problem.text() + " does not verify; this is a fault of normc");
+  return builder.kernel();
+}
+
+llvm::Error withPlan(const Problem& problem, Strategy strategy, llvm::function_ref<void(KernelOp)> look) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  context.loadDialect<NormDialect, arith::ArithDialect, math::MathDialect>();
+  OwningOpRef<ModuleOp> module(ModuleOp::create(UnknownLoc::get(&context)));
+  auto kernel = planKernel(*module, problem, strategy, "kernel");
+  if (!kernel) return kernel.takeError();
+  look(*kernel);
+  return llvm::Error::success();
+}
+
+TrafficBounds trafficBoundsOf(KernelOp kernel) {
+  return {trafficOf(kernel), trafficOf(kernel, /*warmup=*/false, [](SlabOp) { return false; })};
+}
+
+// A slab that stays on chip reads a tensor once; any other reads it in each of its sweeps.
+Traffic trafficOf(KernelOp kernel, bool warmup, llvm::function_ref<bool(SlabOp)> keeps) {
+  Traffic traffic;
+  auto xSized = [&](Attribute symbol) {
+    return cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel, cast<FlatSymbolRefAttr>(symbol))).isXSized();
+  };
+  for (auto phase : kernel.getOps<PhaseOp>()) {
+    for (auto slab : phase.getOps<SlabOp>()) {
+      if (slab.getHead()) continue;  // a fixed number of rows, not X-sized
+      const bool kept = keeps ? keeps(slab) : slab.getResident();
+      llvm::StringSet<> seen;
+      for (auto sweep : slab.getOps<SweepOp>()) {
+        if (sweep.getCondition() && !warmup) continue;
+        for (Attribute symbol : sweep.getReads())
+          if (xSized(symbol) && (seen.insert(cast<FlatSymbolRefAttr>(symbol).getValue()).second || !kept))
+            ++traffic.reads;
+        traffic.writes += llvm::count_if(sweep.getWrites(), xSized);
+      }
+    }
+  }
+  return traffic;
+}
+
+}  // namespace normc::codegen

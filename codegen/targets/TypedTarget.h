@@ -1,0 +1,47 @@
+// BoundTarget and BoundSchedule for a target whose schedules are a struct. The target derives from
+// TypedTarget and has functions of that struct; the text is read here alone.
+#pragma once
+
+#include "codegen/Target.h"
+
+namespace normc::codegen {
+
+/// `Bound` derives from this class and has the functions that TypedSchedule calls. `read` makes a `Schedule`
+/// of a text.
+template <class Bound, class Schedule, llvm::Expected<Schedule> (*read)(llvm::StringRef)>
+class TypedTarget : public BoundTarget, public std::enable_shared_from_this<Bound> {
+ public:
+  llvm::Expected<std::unique_ptr<BoundSchedule>> parse(llvm::StringRef text) override {
+    auto schedule = read(text);
+    if (!schedule) return schedule.takeError();
+    return std::make_unique<TypedSchedule>(this->shared_from_this(), std::move(*schedule));
+  }
+
+  // A target that has kinds of kernels, or devices that differ, has functions of its own.
+  std::string family(const Schedule&) { return {}; }
+  std::optional<std::string> fallback(const Schedule&) { return std::nullopt; }
+
+ private:
+  class TypedSchedule : public BoundSchedule {
+   public:
+    TypedSchedule(std::shared_ptr<Bound> bound, Schedule schedule)
+        : bound_(std::move(bound)), schedule_(std::move(schedule)) {}
+    std::string text() const override { return schedule_.text(); }
+    std::optional<std::string> whyIllegal() const override { return bound_->whyIllegal(schedule_); }
+    double predict(const Workload& workload) const override { return bound_->predict(schedule_, workload); }
+    std::string family() const override { return bound_->family(schedule_); }
+    std::optional<std::string> fallback() const override { return bound_->fallback(schedule_); }
+    llvm::Expected<std::string> emit(llvm::StringRef stage) const override {
+      return bound_->emit(schedule_, stage);
+    }
+    llvm::Expected<CompiledKernel> compile(llvm::StringRef symbol) const override {
+      return bound_->compile(schedule_, symbol);
+    }
+
+   private:
+    std::shared_ptr<Bound> bound_;
+    Schedule schedule_;
+  };
+};
+
+}  // namespace normc::codegen

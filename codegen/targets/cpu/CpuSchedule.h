@@ -1,0 +1,85 @@
+// The schedules of the CPU target: their text, their legality and the defaults. The lowering applies them.
+//
+// The fields are those of #norm.schedule. A schedule prints as
+// `streamed,vector=16,rows=4,unroll=1,tile=4,grain=32` in manifests and records.
+//
+// In these files a *width* is the number of elements of a row that share one statistic.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "codegen/dialect/Norm.h"
+#include "codegen/plan/Planner.h"
+#include "codegen/targets/cpu/CpuIsa.h"
+#include "runtime/abi/MemoryUnits.h"
+
+namespace normc::codegen::cpu {
+
+/// Calls whose x has at least this many bytes are large: they take `stream` rows in a step.
+constexpr double kLargeBytes = 8 << 20;
+/// Outputs of at least this many bytes are stored with non-temporal stores, unless the caller says otherwise.
+constexpr double kStreamBytes = 32 << 20;
+
+/// The number of features that choices assume for a kernel that serves any number of them.
+constexpr int64_t kUnknownFeatures = 1024;
+
+struct Schedule {
+  Strategy strategy = Strategy::Streamed;
+  int64_t vector = 8;
+  int64_t rows = 4;
+  int64_t unroll = 1;
+  int64_t tile = 4;
+  int64_t grain = 32;
+  bool scalarTail = false;
+  /// rows of a step in large calls, whose outputs are non-temporal; 0: all calls run the same loops
+  int64_t stream = 0;
+  /// software-pipelined: the statistics of the next rows are computed before the outputs of these rows
+  bool ahead = false;
+  /// in large calls the inputs of the next rows are prefetched while the outputs of these are written
+  bool fetch = false;
+
+  std::string text() const;
+  ScheduleAttr attribute(mlir::MLIRContext*) const;
+  bool inTurn = false;  ///< the rows of a step are stored one after the other
+  bool operator==(const Schedule&) const = default;
+};
+
+/// Reads the printed form. An error names the part that is wrong.
+llvm::Expected<Schedule> parseSchedule(llvm::StringRef);
+
+/// Returns why the schedule cannot be compiled for this problem, with the numbers; nothing if it can.
+/// Lowering, tuning and the loading of records use this function and no other.
+std::optional<std::string> whyIllegal(const Problem&, const Schedule&, const Isa&);
+
+/// Returns the number of elements of a row that share one statistic of it; 0 if no statistic is of one row.
+int64_t statisticWidth(const Problem&);
+
+/// True if a step of a task writes several rows, or channels, each complete, so that they can be stored one
+/// after the other (`in_turn`).
+bool canStoreInTurn(const Problem&, Strategy);
+
+/// Returns at how many offsets within a page the rows of a tensor begin. 1: rows are a multiple of a page
+/// apart, or less than a cache line more or less, and share sets of the first-level cache. 2: every second
+/// row does. 64: unknown.
+int64_t pageOffsetsOfRows(const Problem&);
+
+/// Returns the largest number of consecutive rows, a power of two up to 8, of which no two begin at
+/// neighbouring cache lines within a page. Rows at the same offset are allowed.
+int64_t rowsWithoutPageConflict(const Problem&);
+
+/// True if rows are shorter than a page and the part of a row that a strip of columns reads begins and ends
+/// inside cache lines.
+bool splitsCacheLines(const Problem&);
+
+/// True if each lane of a vector holds a statistic of its own and sweeps go down the rows, `rows` of them in
+/// a step. Then `tile` counts, and `unroll` and `stream` do not.
+bool usesColumnTiles(const Problem&, Strategy);
+
+/// Returns the strategies that this target has for the problem, the default first.
+llvm::SmallVector<Strategy, 2> strategies(const Problem&);
+
+/// Returns the schedule that is used without tuning. It is always legal.
+Schedule defaultSchedule(const Problem&, const Isa&, Strategy);
+
+}  // namespace normc::codegen::cpu

@@ -1,0 +1,102 @@
+#include "codegen/targets/cpu/DefaultCandidates.h"
+
+#include <algorithm>
+
+#include "codegen/targets/cpu/IntelCove.h"
+
+namespace normc::codegen::cpu {
+
+/// The bytes of x up to which the resident kernel of a norm per feature was measured to be faster. A backward
+/// has three tensors.
+static constexpr int64_t kResidentBytes = 4 << 20, kResidentBytesBackward = 1 << 20;
+/// The same if rows are shorter than a page and strips of them end inside cache lines, unless the streamed
+/// kernel reads x twice and rows begin at many offsets in a page. It also holds if x is read once, rows begin
+/// at two offsets, and sixteen registers cannot hold a wide strip.
+static constexpr int64_t kUnalignedResidentBytes = 64 << 10;
+/// The same for channels. Beyond it the runs of a channel are too far apart, and x is read twice in the order
+/// of memory.
+static constexpr int64_t kResidentRunsBytes = 8 << 20, kResidentRunsBytesBackward = 2 << 20;
+/// Exceptions, if x would be read twice. With a run of this many bytes in each segment (narrow: of 16-bit
+/// types) the cost of going to the next run is small. Backward, half a page is enough if the channel stays in
+/// the second-level cache.
+static constexpr int64_t kLongRunBytes = 8 << 10, kLongRunBytesNarrow = 32 << 10, kRunBytesBackward = 2 << 10, kChannelBytesBackward = 128 << 10;
+/// The rows up to which the sums of such a column, which have two levels, keep their precision.
+static constexpr int64_t kResidentRows = 1 << 14;
+/// The rows up to which it pays if rows are a multiple of a page apart: it saves phases, and with batch
+/// statistics a second reading.
+static constexpr int64_t kCollidingRows = 2, kCollidingRowsReadTwice = 16, kCollidingRowsBackward = 6;
+/// The rows up to which it pays if nothing is summed: it saves one phase.
+static constexpr int64_t kMapRows = 4;
+/// The features and rows of a backward for which `split` pays for any number of threads: there are no sums
+/// per feature to clear, to update and to fold. With twice as many features it pays for more rows.
+static constexpr int64_t kSplitFeatures = 1024, kSplitRows = 4, kSplitRowsOfMany = 16;
+/// The same without sums per feature, as in a forward. The only gain is that several threads share a row.
+static constexpr int64_t kLongRow = 32768;
+
+/// True if the kernel sums nothing.
+static bool isMap(const Problem& problem) { return problem.entry == Entry::Infer && problem.spec->running.has_value(); }
+
+/// Returns the number of rows up to which tasks share each row; nothing if that does not pay.
+static std::optional<int64_t> splitRows(const Problem& problem, const Isa& isa) {
+  const bool sums = problem.entry == Entry::Backward && (problem.spec->scale || problem.spec->bias);
+  const int64_t features = problem.features.value_or(0), least = !sums ? kLongRow : isa.registers < 32 ? 2 * kSplitFeatures : kSplitFeatures;
+  if (features < least) return std::nullopt;
+  if (!sums) return kSplitRows;
+  const int64_t rows = features < 2 * least ? kSplitRows : kSplitRowsOfMany;
+  return isa.core == Core::Cove ? std::max(rows, splitRowsOnIntelCove(problem, isa)) : rows;
+}
+
+/// Returns the candidates for layout channels_first. The first reads x in the order of memory and serves any
+/// call.
+static std::vector<DefaultCandidate> channelCandidates(const Problem& problem, const Schedule& whole,
+                                                       const Schedule& ordered) {
+  const bool backward = problem.entry == Entry::Backward, map = isMap(problem);
+  const int64_t size = bytes(problem.data), most = map ? kUnalignedResidentBytes : backward ? kResidentRunsBytesBackward : kResidentRunsBytes;
+  std::vector<DefaultCandidate> list{
+      {ordered}, {whole, {.rowsMax = std::max<int64_t>(most / (problem.features.value_or(1024) * size), 1)}}};
+  if (map || !problem.spec->needsBatchStatistics()) return list;
+  if (backward && size > 2) list.push_back({whole, {.rowsMax = kChannelBytesBackward / size, .runMin = kRunBytesBackward / size}});
+  list.push_back({whole, {.runMin = (size > 2 ? kLongRunBytes : kLongRunBytesNarrow) / size}});
+  return list;
+}
+
+static int64_t residentBytes(const Problem& problem, const Isa& isa) {
+  const bool backward = problem.entry == Entry::Backward, batch = problem.spec->needsBatchStatistics();
+  const bool twice = batch && !backward, crowded = pageOffsetsOfRows(problem) <= 2;
+  if (splitsCacheLines(problem) && (crowded || !twice)) return kUnalignedResidentBytes;
+  if (isa.registers < 32 && crowded && !batch) return kUnalignedResidentBytes;
+  return backward ? kResidentBytesBackward : kResidentBytes;
+}
+
+/// Returns the number of rows up to which whole columns pay. They read memory in narrow strips, so the tensor
+/// has to stay in cache or rows have to be few. Rows at one offset in a page make a column use one set of the
+/// first-level cache.
+static int64_t residentRows(const Problem& problem, const Isa& isa) {
+  const int64_t row = problem.features.value_or(1024) * bytes(problem.data);
+  if (isa.core == Core::Cove && !isMap(problem))
+    if (auto bytes = residentBytesOnIntelCove(problem, isa))
+      return std::clamp<int64_t>(*bytes / row, 1, kResidentRows);
+  const int64_t twice = problem.entry == Entry::Backward ? kCollidingRowsBackward : kCollidingRowsReadTwice;
+  const int64_t colliding = problem.spec->needsBatchStatistics() ? twice : kCollidingRows;
+  const int64_t most = isMap(problem)                    ? kMapRows
+                       : pageOffsetsOfRows(problem) == 1 ? (row % kPage ? kCollidingRows : colliding)
+                                                         : kResidentRows;
+  return std::clamp<int64_t>(residentBytes(problem, isa) / row, 1, most);
+}
+
+std::vector<DefaultCandidate> defaultCandidates(const Problem& problem, const Isa& isa) {
+  std::vector<DefaultCandidate> list;
+  for (Strategy strategy : strategies(problem)) list.push_back({defaultSchedule(problem, isa, strategy)});
+  if (list.size() < 2) return list;
+  if (problem.spec->perFeature()) {
+    if (problem.layout == Layout::ChannelsFirst)
+      return channelCandidates(problem, list[0].schedule, list[1].schedule);
+    list[1].limits.rowsMax = residentRows(problem, isa);
+    return list;
+  }
+  list[1].limits.rowsMax = splitRows(problem, isa);
+  if (!list[1].limits.rowsMax) list.pop_back();
+  return list;
+}
+
+}  // namespace normc::codegen::cpu

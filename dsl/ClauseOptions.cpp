@@ -1,0 +1,129 @@
+#include "dsl/ClauseOptions.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "dsl/ForeignSyntaxHints.h"
+#include "dsl/Nearest.h"
+
+namespace normc {
+namespace {
+
+bool contains(const std::vector<std::string>& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+/// Rule C26: true if the double equals the whole number that its digits say.
+bool isHeld(const Token& number) {
+  const std::string_view digits = number.text.substr(number.text[0] == '+' ? 1 : 0);
+  const char* const end = digits.data() + digits.size();
+  int64_t exact = 0;
+  const auto [stop, status] = std::from_chars(digits.data(), end, exact);
+  if (stop != end || status != std::errc()) return true;  // not only digits, or larger than any rule allows
+  return number.number < 0x1p63 && static_cast<int64_t>(number.number) == exact;
+}
+
+}  // namespace
+
+bool BuildContext::number(const Token& token, double& out) const {
+  if (token.kind == Token::Number && !isHeld(token)) {
+    fail(token, "C26", inQuotes(token.text) + " is a whole number that double precision rounds to another",
+         "use a whole number of at most 2^53");
+    return false;
+  }
+  if (token.kind == Token::Number) {
+    out = token.number;
+    return true;
+  }
+  fail(token, "", "expected a number, found " + inQuotes(token.text), "");
+  return false;
+}
+
+bool BuildContext::whole(const Token& token, int64_t& out) const {
+  double value = 0;
+  if (!number(token, value)) return false;
+  // C26: up to 2^53 a double holds every whole number.
+  if (value != std::floor(value) || std::abs(value) > 9007199254740992.0) {
+    fail(token, "C26", inQuotes(token.text) + " is no whole number", "use a whole number of at most 2^53");
+    return false;
+  }
+  out = static_cast<int64_t>(value);
+  return true;
+}
+
+bool BuildContext::groups(const Token& token, Groups& out) const {
+  if (token.kind == Token::Word) {
+    out = {1, std::string(token.text)};
+    return true;
+  }
+  int64_t count = 1;
+  if (!whole(token, count)) return false;
+  out = {count, ""};
+  return true;
+}
+
+void BuildContext::unknownWord(const Token& token, const std::vector<std::string>& known) const {
+  fail(token, "", "expected " + oneOf(known) + ", found " + inQuotes(token.text),
+       token.kind == Token::Word ? hintFor(token.text, known, "") : "");
+}
+
+bool isDivided(const Item& before, const Item& after) {
+  const std::string_view first = before.value.text, second = after.value.text;
+  return before.value.kind == Token::Number && isNumber(after) && first.data() + first.size() + 1 == second.data();
+}
+
+Options::Options(const BuildContext& context, const std::vector<Item>& items, const std::string& owner,
+                 const std::string& clause, const std::vector<std::string>& names,
+                 const std::vector<std::string>& flags)
+    : context_(context) {
+  std::vector<std::string> known = names;
+  known.insert(known.end(), flags.begin(), flags.end());
+  for (const Item& item : items) {
+    const Token& name = item.key ? *item.key : item.value;
+    if (!contains(known, name.text)) {
+      const size_t at = &item - items.data();
+      const bool divided = isNumber(item) && ((at > 0 && isDivided(items[at - 1], item)) ||
+                                              (at + 1 < items.size() && isDivided(item, items[at + 1])));
+      const std::string named = item.key ? "" : nameHint(name, names);
+      const std::string legal = divided            ? kNoCommas
+                                : !named.empty()   ? named
+                                : known.empty()    ? "it has none"
+                                                   : "its options are " + oneOf(known);
+      context.fail(name, "", owner + " has no option " + inQuotes(name.text),
+                   hintFor(name.text, known, legal));
+    } else if (find(name.text)) {
+      context.fail(name, "C2", "the option " + inQuotes(name.text) + " is given twice",
+                   "leave one of them out");
+    } else if (!item.key && contains(names, name.text)) {
+      context.fail(name, "", "the option " + inQuotes(name.text) + " needs a value",
+                   "write '" + std::string(name.text) + " = ...'");
+    } else if (item.key && contains(flags, name.text)) {
+      context.fail(name, "", "the option " + inQuotes(name.text) + " takes no value",
+                   "write '" + std::string(name.text) + "' alone");
+    } else if (!item.arguments.empty()) {
+      context.fail(item.arguments[0].key.value_or(item.arguments[0].value), "",
+                   "an option has no options of its own", "");
+    } else {
+      given_.push_back({name, item.value});
+      context.note(clause + "." + std::string(name.text), item.value);
+    }
+  }
+}
+
+const Options::Given* Options::given(std::string_view name) const {
+  for (const Given& each : given_) {
+    if (each.name.text == name) return &each;
+  }
+  return nullptr;
+}
+
+void Options::number(std::string_view name, double& out) const {
+  if (const Token* token = find(name)) context_.number(*token, out);
+}
+
+void Options::groups(std::string_view name, Groups& out) const {
+  if (const Token* token = find(name)) context_.groups(*token, out);
+}
+
+}  // namespace normc

@@ -1,0 +1,79 @@
+// The options of one clause, e.g. `decay = 0.9, init = 1, unbiased`, and the functions that read them into
+// the fields of a Spec.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dsl/Check.h"
+#include "dsl/EnumWords.h"
+#include "dsl/Syntax.h"
+
+namespace normc {
+
+/// The context of the readers of one norm: they report errors and record places.
+struct BuildContext {
+  const SourceText& source;
+  Places& places;
+  std::vector<Diagnostic>& errors;
+
+  void fail(const Token& at, std::string rule, std::string message, std::string hint) const {
+    errors.push_back(source.error(at.where, std::move(rule), std::move(message), std::move(hint)));
+  }
+  void note(std::string key, const Token& at) const {
+    places[std::move(key)] = {at.where, source.line(at.where.line)};
+  }
+
+  // Readers: on an error they report it, leave `out` unchanged and return false.
+  bool number(const Token&, double& out) const;
+  bool whole(const Token&, int64_t& out) const;
+  bool groups(const Token&, Groups& out) const;
+  template <typename Enum, size_t N>
+  bool word(const Token& token, const Word<Enum> (&words)[N], Enum& out) const {
+    const std::optional<Enum> value = token.kind == Token::Word ? valueOf(words, token.text) : std::nullopt;
+    if (value) {
+      out = *value;
+    } else {
+      unknownWord(token, allOf(words));
+    }
+    return value.has_value();
+  }
+  void unknownWord(const Token&, const std::vector<std::string>& known) const;
+};
+
+/// True if the item is a number without a name.
+inline bool isNumber(const Item& item) { return !item.key && item.value.kind == Token::Number; }
+/// True if two items are one number that was written with a comma: 4,000.
+bool isDivided(const Item& before, const Item& after);
+
+/// The named options of a clause. Reports unknown ones and those given twice (C2).
+class Options {
+ public:
+  /// `owner`: the text in messages, e.g. "'renorm std'". `clause`: the first part of the places' keys.
+  /// `flags`: options that are one word without a value.
+  Options(const BuildContext&, const std::vector<Item>&, const std::string& owner, const std::string& clause,
+          const std::vector<std::string>& names, const std::vector<std::string>& flags = {});
+
+  struct Given {
+    Token name, value;
+  };
+  const Given* given(std::string_view name) const;
+  const Token* find(std::string_view name) const {
+    const Given* const found = given(name);
+    return found ? &found->value : nullptr;
+  }
+
+  void number(std::string_view name, double& out) const;
+  void groups(std::string_view name, Groups& out) const;
+  bool flag(std::string_view name) const { return find(name) != nullptr; }
+  template <typename Enum, size_t N>
+  void word(std::string_view name, const Word<Enum> (&words)[N], Enum& out) const {
+    if (const Token* token = find(name)) context_.word(*token, words, out);
+  }
+
+ private:
+  const BuildContext& context_;
+  std::vector<Given> given_;
+};
+
+}  // namespace normc

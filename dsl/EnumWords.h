@@ -1,0 +1,75 @@
+// The words of the language, one table for each enumeration: what the parser accepts and the printer writes.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dsl/Spec.h"
+
+namespace normc {
+
+template <typename Enum>
+struct Word {
+  std::string_view text;
+  Enum value;
+};
+
+inline constexpr Word<Reduce> kReduceWords[] = {
+    {"rows", Reduce::Rows},
+    {"features", Reduce::Features},
+    {"segment", Reduce::Segment},
+    {"segment_features", Reduce::SegmentFeatures},
+};
+inline constexpr Word<Center> kCenterWords[] = {
+    {"none", Center::None}, {"current", Center::Current}, {"running", Center::Running}};
+inline constexpr Word<Moment> kMomentWords[] = {{"raw", Moment::Raw}, {"central", Moment::Central}};
+inline constexpr Word<DivideBy> kDivideByWords[] = {
+    {"current", DivideBy::Current}, {"running", DivideBy::Running}, {"window", DivideBy::Window}};
+inline constexpr Word<WindowMean> kWindowMeanWords[] = {{"arithmetic", WindowMean::Arithmetic},
+                                                        {"geometric", WindowMean::Geometric}};
+inline constexpr Word<Backward> kBackwardWords[] = {
+    {"exact", Backward::Exact}, {"approximate", Backward::Approximate}, {"frozen", Backward::Frozen}};
+inline constexpr Word<Nu> kNuWords[] = {
+    {"feedback", Nu::Feedback}, {"average", Nu::Average}, {"window", Nu::Window}};
+inline constexpr Word<BackwardScale> kBackwardScaleWords[] = {{"forward", BackwardScale::Forward},
+                                                              {"batch", BackwardScale::Batch}};
+inline constexpr Word<EpsilonMode> kEpsilonModeWords[] = {
+    {"add", EpsilonMode::Add}, {"max", EpsilonMode::Max}, {"outside", EpsilonMode::Outside}};
+inline constexpr Word<Accumulate> kAccumulateWords[] = {
+    {"decay", Accumulate::Decay},
+    {"cumulative", Accumulate::Cumulative},
+    {"cumulative_then_decay", Accumulate::CumulativeThenDecay},
+};
+inline constexpr Word<Renorm> kRenormWords[] = {
+    {"none", Renorm::None}, {"std", Renorm::Std}, {"moment", Renorm::Moment}};
+inline constexpr Word<Padding> kPaddingWords[] = {{"exclude", Padding::Exclude},
+                                                  {"leave_out_of_statistics", Padding::LeaveOutOfStatistics}};
+inline constexpr Word<bool> kYesNoWords[] = {{"yes", true}, {"no", false}};
+
+template <typename Enum, size_t N>
+std::string wordOf(const Word<Enum> (&words)[N], Enum value) {
+  for (const Word<Enum>& word : words) {
+    if (word.value == value) return std::string(word.text);
+  }
+  return "";
+}
+
+template <typename Enum, size_t N>
+std::optional<Enum> valueOf(const Word<Enum> (&words)[N], std::string_view text) {
+  for (const Word<Enum>& word : words) {
+    if (word.text == text) return word.value;
+  }
+  return std::nullopt;
+}
+
+template <typename Enum, size_t N>
+std::vector<std::string> allOf(const Word<Enum> (&words)[N]) {
+  std::vector<std::string> out;
+  for (const Word<Enum>& word : words) out.emplace_back(word.text);
+  return out;
+}
+
+}  // namespace normc

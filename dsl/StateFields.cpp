@@ -1,0 +1,125 @@
+#include "dsl/StateFields.h"
+
+namespace normc {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+constexpr Extent kSegments{Extent::Segments, 1}, kRows{Extent::Rows, 1}, kFeatures{Extent::Features, 1};
+Extent fixed(int64_t value) { return {Extent::Fixed, value}; }
+
+// Returns the shape of a field with one entry for each statistic.
+std::vector<Extent> statisticShape(const Problem& problem) {
+  const Spec& spec = *problem.spec;
+  switch (spec.reduce) {
+    case Reduce::Rows:
+      return {kFeatures};
+    case Reduce::Features:
+      return {kSegments, kRows, fixed(problem.groups(spec.groups))};
+    case Reduce::Segment:
+      return {kSegments, kFeatures};
+    case Reduce::SegmentFeatures:
+      return {kSegments, fixed(problem.groups(spec.groups))};
+  }
+  return {};
+}
+
+bool windowedNu(const Spec& spec) {
+  if (spec.backward != Backward::Approximate || spec.divideBy != DivideBy::Window) return false;
+  return spec.approximate.nu != Nu::Feedback;
+}
+
+}  // namespace
+
+Has hasOf(const Problem& problem) {
+  return {.scale = problem.spec->scale, .bias = problem.spec->bias, .mask = problem.mask};
+}
+
+std::vector<Tensor> operandsOf(const Problem& problem) { return operandsOf(problem.entry, hasOf(problem)); }
+
+int64_t Extents::of(Extent e) const {
+  switch (e.kind) {
+    case Extent::Fixed:
+      return e.value;
+    case Extent::Segments:
+      return segments;
+    case Extent::Rows:
+      return rows;
+    case Extent::Features:
+      return features;
+  }
+  return 0;
+}
+
+int64_t Field::elements(const Extents& extents) const {
+  int64_t product = 1;
+  for (Extent each : shape) product *= extents.of(each);
+  return product;
+}
+
+int64_t Field::bytes(const Extents& extents) const { return elements(extents) * normc::bytes(type); }
+
+std::vector<Field> stateFields(const Problem& problem) {
+  const Spec& spec = *problem.spec;
+  std::vector<Field> fields;
+  if (!spec.running) return fields;
+  const DType type = problem.statistics();
+  const auto perFeature = [&](const char* name, double init) {
+    fields.push_back({name, type, {kFeatures}, init});
+  };
+  const auto ring = [&](const char* name) {
+    fields.push_back({name, type, {fixed(spec.window.size), kFeatures}, 0});
+  };
+  fields.push_back({"step", DType::I64, {}, 0});
+  if (spec.center != Center::None) perFeature("running_mean", 0);
+  if (spec.moment == Moment::Raw) {
+    perFeature("psi2", spec.running->init);
+  } else {
+    perFeature(spec.renorm.kind == Renorm::Std ? "running_std" : "running_var", spec.running->init);
+  }
+  if (spec.divideBy == DivideBy::Window) ring("window_psi2");
+  if (spec.backward == Backward::Approximate && spec.approximate.nu != Nu::Window) perFeature("nu", 0);
+  if (windowedNu(spec)) ring("window_nu");
+  return fields;
+}
+
+std::vector<Field> savedFields(const Problem& problem) {
+  const Spec& spec = *problem.spec;
+  const DType type = problem.statistics();
+  const std::vector<Extent> shape = statisticShape(problem);
+  const bool approximate = spec.backward == Backward::Approximate;
+  const bool exactMoment = spec.backward == Backward::Exact && spec.divideBy == DivideBy::Current;
+  // Gamma = q s^2 holds if the same rows enter both directions.
+  const bool gammaFromMoment = approximate && spec.approximate.nu == Nu::Feedback &&
+                               !(problem.mask && spec.padding == Padding::LeaveOutOfStatistics);
+
+  std::vector<Field> fields;
+  const auto add = [&](const char* name, bool present) {
+    if (present) fields.push_back({name, type, shape, 0});
+  };
+  add("mean", spec.center != Center::None);
+  add("rstd", true);
+  add("batch_mean", exactMoment && spec.moment == Moment::Central && spec.center != Center::Current);
+  add("batch_rstd", approximate && spec.approximate.scale == BackwardScale::Batch);
+  add("second_moment", gammaFromMoment || (exactMoment && spec.epsilonMode != EpsilonMode::Add));
+  add("renorm_scale", spec.renorm.kind != Renorm::None);
+  add("renorm_shift", spec.renorm.kind == Renorm::Std);
+  if (spec.divideBy == DivideBy::Window || spec.renorm.kind != Renorm::None) {
+    fields.push_back({"step", DType::I64, {}, 0});
+  }
+  if (problem.mask && spec.reduce != Reduce::Features) {
+    std::vector<Extent> counts;
+    if (spec.reduce != Reduce::Rows) counts.push_back(kSegments);
+    fields.push_back({"count", type, counts, 0});
+  }
+  return fields;
+}
+
+std::vector<int64_t> fieldOffsets(const std::vector<Field>& fields, const Extents& extents) {
+  std::vector<int64_t> offsets{0};
+  for (const Field& field : fields) offsets.push_back(offsets.back() + aligned(field.bytes(extents)));
+  return offsets;
+}
+
+}  // namespace normc

@@ -1,0 +1,57 @@
+#include "runtime/abi/Partition.h"
+
+#include <algorithm>
+
+namespace normc::package {
+namespace {
+
+int64_t ceilDivide(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+int64_t nearestQuotient(int64_t a, int64_t b) { return a / b + (a % b > b / 2); }
+
+/// Groups that are enough for many threads: fewer are taken apart rather than left to one.
+constexpr int64_t kManyGroups = 32;
+
+/// Chunks that are enough for many threads: with fewer, threads count for more than what is left by each
+/// chunk.
+constexpr int64_t kManyChunks = 16;
+
+/// The least length of a chunk.
+int64_t leastUnits(const Phase& phase, const Sizes& sizes, const normc_cut* cuts) {
+  return ceilDivide(phase.minUnits, std::max<int64_t>(elements(phase.weight, sizes, cuts), 1));
+}
+
+}  // namespace
+
+bool computeCuts(const Kernel& kernel, const Sizes& sizes, normc_cut* cuts) {
+  for (size_t i = 0; i < kernel.phases.size(); ++i) {
+    const Phase& phase = kernel.phases[i];
+    normc_cut& cut = cuts[i];
+    cut.units = elements(phase.units, sizes, cuts);
+    if (cut.units == kHuge) return false;
+    // Of equal length: what a last chunk lacks, one thread waits for.
+    const int64_t least = std::max({leastUnits(phase, sizes, cuts), ceilDivide(cut.units, phase.maxChunks),
+                                    std::min(phase.unitsEnough(), ceilDivide(cut.units, kManyChunks))});
+    const int64_t chunks = std::max<int64_t>(nearestQuotient(cut.units, least), 1);
+    const int64_t even = ceilDivide(std::max<int64_t>(cut.units, 1), chunks);
+    const int64_t group = phase.unitsOfGroup();
+    const int64_t step = cut.units < multiply(kManyGroups, group) ? phase.multiple : group;
+    cut.chunk_units = multiply(ceilDivide(even, step), step);
+    cut.chunks = ceilDivide(cut.units, cut.chunk_units);
+  }
+  return true;
+}
+
+bool boundCuts(const Kernel& kernel, const Sizes& sizes, normc_cut* cuts) {
+  for (size_t i = 0; i < kernel.phases.size(); ++i) {
+    const Phase& phase = kernel.phases[i];
+    const int64_t units = elements(phase.units, sizes, cuts);
+    if (units == kHuge) return false;
+    const int64_t least = leastUnits(phase, sizes, cuts);
+    const int64_t many = std::max(nearestQuotient(units, std::max(least, phase.unitsEnough())), kManyChunks);
+    const int64_t even = std::min({nearestQuotient(units, least), many, phase.maxChunks});
+    cuts[i] = {.units = units, .chunk_units = 1, .chunks = std::max<int64_t>(even, units > 0)};
+  }
+  return true;
+}
+
+}  // namespace normc::package

@@ -1,0 +1,16 @@
+// The field of normc_args that names a tensor: so that calls are built and read by a loop over the table of
+// operands.
+#pragma once
+
+#include "runtime/abi/Operands.h"
+#include "runtime/normc.h"
+
+namespace normc {
+
+/// In the order of Tensor.
+inline constexpr std::array<const DLTensor * normc_args::*, kTensorCount> kTensorArguments = {
+    &normc_args::x,    &normc_args::y,      &normc_args::dy,    &normc_args::dx,  &normc_args::scale,
+    &normc_args::bias, &normc_args::dscale, &normc_args::dbias, &normc_args::mask};
+static_assert(kTensorArguments.back(), "each tensor of the table has a field");
+
+}  // namespace normc

@@ -1,0 +1,194 @@
+#include "runtime/package/ManifestRules.h"
+
+#include "runtime/cuda/Arch.h"
+
+namespace normc::package {
+namespace {
+
+using runtime::Arch;
+
+constexpr int kDependentNumber = 90;  // the first compute capability with dependent launches
+
+/// A place in a kernel: "isa", "operands[3].name", "phases[0].units[1]".
+struct Place {
+  std::string_view list;
+  std::optional<size_t> index = {};
+  std::string_view key = {};
+  std::optional<size_t> factor = {};
+
+  std::string text() const {
+    const auto bracketed = [](std::optional<size_t> i) { return i ? "[" + std::to_string(*i) + "]" : ""; };
+    return std::string(list) + bracketed(index) + std::string(key) + bracketed(factor);
+  }
+};
+
+/// True if the sizes of a call may come from this tensor: it is X-sized, and a call always has it.
+bool givesSizes(const TensorInfo& info) { return isXSized(info.tensor) && !info.mayBeLeftOut(); }
+
+/// Returns the names of the tensors for which `wanted` holds, for errors.
+template <class Wanted>
+std::string namesOf(Wanted wanted) {
+  std::string names;
+  for (const TensorInfo& each : kTensorTable)
+    if (wanted(each)) names += (names.empty() ? "" : ", ") + std::string(each.name);
+  return names;
+}
+
+/// Keeps the first thing that is wrong; what is judged after it need not make sense.
+class Judge {
+ public:
+  Judge(Kernel& kernel, const Manifest& manifest) : kernel_(kernel), manifest_(manifest) {}
+
+  std::optional<Fault> all() {
+    index("norm", kernel_.norm, manifest_.norms.size());
+    index("blob", kernel_.blob, manifest_.blobs.size());
+    if (kernel_.cubin) index("cubin", *kernel_.cubin, manifest_.blobs.size());
+    if (fault_) return fault_;
+    ProblemText& parts = kernel_.parts;
+    parts.norm = manifest_.norms[kernel_.norm].name;
+    if (parts.isInfer()) kernel_.saved.clear();  // what forward would save: older packages list it here too
+    require(!parts.channelsFirst() || parts.segmented, {"segmented"}, "channels_first has three dimensions");
+    require(!kernel_.phases.empty(), {"phases"}, "a kernel has at least one phase");
+    for (size_t i = 0; i < kernel_.phases.size(); ++i) {  // only chunks of phases before this one are known
+      shape({"phases", i, ".units"}, kernel_.phases[i].units, true, i);
+      shape({"phases", i, ".weight"}, kernel_.phases[i].weight, true, i);
+    }
+    fields("state", kernel_.state, false);
+    fields("saved", kernel_.saved, true);
+    bool sized = false;
+    for (size_t i = 0; i < kernel_.operands.size() && !fault_; ++i) {
+      operand(i);
+      sized |= kernel_.operands[i].role == Role::Tensor && givesSizes(infoOf(kernel_.operands[i].tensor));
+    }
+    require(sized, {"operands"}, "one of " + namesOf(givesSizes) + " must be among them");
+    if (kernel_.onCuda() && !fault_) cuda();
+    return fault_;
+  }
+
+ private:
+  void require(bool fulfilled, const Place& place, std::string_view rule) {
+    if (!fulfilled && !fault_) fault_ = {place.text(), std::string(rule)};
+  }
+
+  void index(std::string_view key, size_t index, size_t count) {
+    if (index >= count) require(false, {key}, "it must be at most " + std::to_string(int64_t(count) - 1));
+  }
+
+  /// Which factors may stand in a shape: sizes of a call, and chunks of the first phases.
+  void shape(Place place, const Shape& shape, bool calls, size_t phases) {
+    for (size_t i = 0; i < shape.size(); ++i) {
+      const auto [kind, value] = shape[i];
+      place.factor = i;
+      require(kind == Factor::Chunks ? size_t(value) < phases
+                                     : calls || kind == Factor::Fixed || kind == Factor::Features,
+              place, "it is no size that is known here");
+    }
+  }
+
+  void fields(std::string_view list, const std::vector<Field>& fields, bool calls) {
+    for (size_t i = 0; i < fields.size(); ++i) {
+      require(indexOf(fields, fields[i].name) == int(i), {list, i, ".name"}, "another field has this name");
+      shape({list, i, ".shape"}, fields[i].shape, calls, 0);
+    }
+  }
+
+  void operand(size_t i) {
+    Operand& operand = kernel_.operands[i];
+    const bool workspace = operand.role == Role::Workspace, tensor = operand.role == Role::Tensor;
+    if (tensor) this->tensor(i, operand);
+    const bool output = isOutput(operand);
+    require(operand.written() == output, {"operands", i, ".access"},
+            output ? "this operand is written" : "this operand is only read");
+    require((operand.access == Access::Both || operand.zeroed()) == workspace, {"operands", i, ".access"},
+            "`both` and `zeroed` are the accesses of workspace alone");
+    require(!operand.zeroed() || kernel_.onCuda(), {"operands", i, ".access"},
+            "only a kernel for cuda has workspace that is zero");
+    if (workspace) shape({"operands", i, ".shape"}, operand.shape, true, kernel_.phases.size());
+    if (!workspace && !tensor) field(i, operand);
+  }
+
+  /// What a tensor is called, and its type.
+  void tensor(size_t i, Operand& operand) {
+    const auto found = tensorNamed(operand.name);
+    if (!found)
+      return require(false, {"operands", i, ".name"},
+                     "it must be one of " + namesOf([](const TensorInfo&) { return true; }));
+    operand.tensor = *found;
+    for (size_t k = 0; k < i; ++k)
+      require(kernel_.operands[k].role != Role::Tensor || kernel_.operands[k].tensor != operand.tensor,
+              {"operands", i, ".name"}, "another operand has this name");
+    const DType wanted = typeOf(operand.tensor, kernel_.parts.data, kernel_.parts.params);
+    if (operand.type != wanted)
+      require(false, {"operands", i, ".type"}, "it must be " + std::string(name(wanted)));
+  }
+
+  /// Which field an operand is.
+  void field(size_t i, Operand& operand) {
+    const std::vector<Field>& owner = operand.role == Role::Saved ? kernel_.saved : kernel_.state;
+    const int found = indexOf(owner, operand.name);
+    if (found < 0) return require(false, {"operands", i, ".name"}, "there is no field of this name");
+    operand.field = size_t(found);
+    require(owner[operand.field].type == operand.type, {"operands", i, ".type"},
+            "the field has another type");
+  }
+
+  bool isOutput(const Operand& operand) const {
+    switch (operand.role) {
+      case Role::Tensor:
+        return infoOf(operand.tensor).written();
+      case Role::StateIn:
+        return false;
+      case Role::Saved:
+        return kernel_.parts.entry == Entry::Forward;
+      case Role::StateOut:
+      case Role::Workspace:
+        return true;
+    }
+    return false;
+  }
+
+  /// What a kernel for a CUDA device has beside the rest.
+  void cuda() {
+    const std::optional<Arch> arch = Arch::parse(kernel_.isa);
+    if (!arch) return require(false, {"isa"}, "a kernel for cuda is for sm_NN, e.g. sm_90");
+    blob("blob", kernel_.blob, "ptx");
+    if (kernel_.cubin) blob("cubin", *kernel_.cubin, "cubin");
+    require((kernel_.alignment & (kernel_.alignment - 1)) == 0, {"alignment"},
+            "it must be a power of two, or 0");
+    for (size_t i = 0; i < kernel_.phases.size(); ++i) {
+      const std::optional<Launch>& launch = kernel_.phases[i].launch;
+      if (!launch) return require(false, {"phases", i, ".launch"}, "it must be there");
+      require(launch->cooperative == 1 || launch->cluster == 1, {"phases", i, ".launch.cooperative"},
+              "the blocks of a chunk are a cluster already");
+      require(!launch->dependent || arch->number() >= kDependentNumber, {"phases", i, ".launch.dependent"},
+              "a launch depends on another from sm_90 on");
+    }
+  }
+
+  void blob(std::string_view key, size_t index, const std::string& kind) {
+    const Blob& blob = manifest_.blobs[index];
+    if (blob.kind != kind || blob.isa != kernel_.isa)
+      require(false, {key}, "it must be a blob of kind " + kind + " for " + kernel_.isa);
+  }
+
+  Kernel& kernel_;
+  const Manifest& manifest_;
+  std::optional<Fault> fault_;
+};
+
+}  // namespace
+
+std::optional<Fault> fault(const Blob& blob, uint64_t fileBytes) {
+  if (blob.sha256.size() != 64 || blob.sha256.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return Fault{"sha256", "it must be 64 hexadecimal digits in lower case"};
+  if (blob.offset % kAlignment != 0) return Fault{"offset", "it must be a multiple of 64"};
+  if (blob.offset > fileBytes || blob.bytes > fileBytes - blob.offset)
+    return Fault{"offset", "the blob would end past the end of the file"};
+  return std::nullopt;
+}
+
+std::optional<Fault> resolve(Kernel& kernel, const Manifest& manifest) {
+  return Judge(kernel, manifest).all();
+}
+
+}  // namespace normc::package

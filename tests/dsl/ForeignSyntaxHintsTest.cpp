@@ -1,0 +1,112 @@
+// What is said to who writes as in another framework or notation.
+#include "dsl/ForeignSyntaxHints.h"
+#include "tests/dsl/SpecText.h"
+
+namespace normc {
+namespace {
+
+/// "message; hint" of each error of a norm over rows with this clause.
+std::vector<std::string> said(const std::string& clause) {
+  std::vector<std::string> out;
+  const auto specs = readNorms("norm n {\n  reduce rows\n  " + clause + "\n}\n", "t.norm");
+  for (size_t i = 0; !specs && i < specs.errors().size(); ++i)
+    out.push_back(specs.errors()[i].message + "; " + specs.errors()[i].hint);
+  return out;
+}
+using Texts = std::vector<std::string>;
+
+TEST(ForeignSyntaxHints, NumbersAreNotComputed) {
+  const std::string hint = "write the number itself; a problem can bind a name: 'groups = heads'";
+  EXPECT_EQ(said("pre group_scaling(groups = d / 64)"), Texts{"unexpected '/'; " + hint});
+  EXPECT_EQ(said("running decay = 1 - 0.1"), Texts{"unexpected '-'; " + hint});
+  EXPECT_EQ(said("running decay = 1-momentum"), Texts{"unexpected '-'; " + hint});
+  EXPECT_EQ(said("pre group_scaling(groups = 2 * 4)"), Texts{"unexpected '*'; " + hint});
+}
+
+TEST(ForeignSyntaxHints, ACommentOfCHasNoEnd) {
+  const std::string hint = "a comment starts with //";
+  EXPECT_EQ(said("center none /* c */"), (Texts{"unexpected '/*'; " + hint, "unexpected '*'; " + hint, "unexpected '/'; " + hint}));
+}
+
+TEST(ForeignSyntaxHints, NumbersAreDecimal) {
+  EXPECT_EQ(said("epsilon 10^-5"), Texts{"unexpected '^-'; write a power of ten like 1e-5"});
+  EXPECT_EQ(said("running decay = 90%"), Texts{"unexpected '%'; write a part of a hundred like 0.9"});
+  const std::string noCommas = "a number has no comma: write 4000, or 0.9";
+  EXPECT_EQ(said("warmup steps = 4,000"), Texts{"'warmup' has no option '000'; " + noCommas});
+  EXPECT_EQ(said("running 0,9"), (Texts{"'running' has no option '0'; " + noCommas, "'running' has no option '9'; " + noCommas}));
+  EXPECT_EQ(said("epsilon 0,1"), Texts{"'epsilon' takes one value, but a second one follows; " + noCommas});
+}
+
+TEST(ForeignSyntaxHints, AClauseIsItsWordAndItsValue) {
+  EXPECT_EQ(errorsOf("norm n {\n  reduce = rows\n}\n"),
+            "t.norm:2:10: error: a clause has no '=' behind its word\n"
+            "    reduce = rows\n"
+            "           ^\n"
+            "  hint: leave the '=' out\n");
+  EXPECT_EQ(said("epsilon = 1e-5"), Texts{"a clause has no '=' behind its word; leave the '=' out"});
+  EXPECT_EQ(said("center =\n  moment raw"), Texts{"a clause has no '=' behind its word; leave the '=' out"});
+  EXPECT_EQ(errorsOf("norm n {\n  reduce: rows\n}\n"),
+            "t.norm:2:9: error: unexpected ':'\n"
+            "    reduce: rows\n"
+            "          ^\n"
+            "  hint: write 'reduce rows' for a clause, 'decay = 0.9' for an option\n");
+  EXPECT_EQ(said("center none;"), Texts{"unexpected ';'; a clause ends with its line: leave the ';' out"});
+}
+
+TEST(ForeignSyntaxHints, NamesAreWordsWithoutQuotes) {
+  EXPECT_EQ(errorsOf("norm my-norm {\n  reduce rows\n}\n"),
+            "t.norm:1:8: error: unexpected '-'\n"
+            "  norm my-norm {\n"
+            "         ^\n"
+            "  hint: a name has letters, digits and _: write my_norm for my-norm\n");
+  for (const char* mark : {"\"", "'", "`"}) {
+    const std::string error = "unexpected '" + std::string(mark) + "'; names and words stand without quotes";
+    EXPECT_EQ(said("center " + std::string(mark) + "none" + mark), (Texts{error, error}));
+  }
+}
+
+TEST(ForeignSyntaxHints, WordsOfOtherFrameworksAreTranslated) {
+  EXPECT_EQ(said("eps 1e-5"), Texts{"unknown clause 'eps'; write 'epsilon'"});
+  EXPECT_EQ(said("affine weight, beta"), (Texts{"'affine' has no option 'weight'; write 'scale'", "'affine' has no option 'beta'; write 'bias'"}));
+  EXPECT_EQ(said("Gamma yes"), Texts{"unknown clause 'Gamma'; write 'affine scale'"});
+  EXPECT_EQ(said("moment variance"), Texts{"expected raw or central, found 'variance'; write 'central'"});
+  EXPECT_EQ(said("var current"), Texts{"unknown clause 'var'; write 'moment central'"});
+  EXPECT_EQ(said("divide_by batch"), Texts{"expected current, running or window, found 'batch'; write 'current'"});
+  EXPECT_EQ(said("backward approx"), Texts{"expected exact, approximate or frozen, found 'approx'; write 'approximate'"});
+  EXPECT_EQ(said("backward approximate(nu = ema)"), Texts{"expected feedback, average or window, found 'ema'; write 'average'"});
+  EXPECT_EQ(said("pre group_scaling(groups = 4, eps = 1)"), Texts{"'pre group_scaling' has no option 'eps'; write 'epsilon'"});
+  EXPECT_EQ(hintFor("batch", {"rows", "features"}, ""), "write 'rows': one statistic per feature, over all rows of the batch");
+  EXPECT_EQ(hintFor("channels", {"rows", "features"}, ""),
+            "write 'rows' for one statistic per channel, over all rows of the batch; 'features' is one per row, over its channels");
+}
+
+TEST(ForeignSyntaxHints, ADecayIsNoCopyOfAMomentum) {
+  EXPECT_EQ(errorsOf("norm n {\n  reduce rows\n  running momentum = 0.1\n}\n"),
+            "t.norm:3:11: error: 'running' has no option 'momentum'\n"
+            "    running momentum = 0.1\n"
+            "            ^~~~~~~~\n"
+            "  hint: write 'decay = 1 - momentum' as a number, 0.9 for a momentum of 0.1: decay weighs the old value, and where "
+            "momentum weighs the new one, its number copied would be wrong\n");
+  EXPECT_EQ(said("momentum 0.1"), Texts{"unknown clause 'momentum'; write 'running decay = 0.9' for a momentum of 0.1: decay weighs "
+                                        "the old value, and where momentum weighs the new one, its number copied would be wrong"});
+}
+
+TEST(ForeignSyntaxHints, ANumberWithoutANameGetsOne) {
+  EXPECT_EQ(said("running 0.9"), Texts{"'running' has no option '0.9'; write 'decay = 0.9'"});
+  EXPECT_EQ(said("warmup 4000"), Texts{"'warmup' has no option '4000'; write 'steps = 4000'"});
+  EXPECT_EQ(said("renorm std(3)"), Texts{"'renorm std' has no option '3'; write 'rmax = 3'"});
+  EXPECT_EQ(said("running yes"), Texts{"'running' has no option 'yes'; its options are decay, init or unbiased"});
+  EXPECT_EQ(errorsOf("norm n {\n  reduce features(32)\n}\n"),
+            "t.norm:2:19: error: 'reduce features' has no option '32'\n"
+            "    reduce features(32)\n"
+            "                    ^~\n"
+            "  hint: write 'groups = 32'\n");
+}
+
+TEST(ForeignSyntaxHints, AWordOfTheLanguageIsNotTranslatedWhereItStands) {
+  EXPECT_EQ(hintFor("batch", {"batch", "current"}, ""), "did you mean 'batch'?");
+  EXPECT_EQ(hintFor("momentun", {"moment"}, ""), "did you mean 'moment'?");
+}
+
+}  // namespace
+}  // namespace normc

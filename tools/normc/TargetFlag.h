@@ -1,0 +1,20 @@
+// What --target and --device name: the hardware that code is made for.
+#pragma once
+
+#include <string>
+
+#include "autotune/candidates/Hardware.h"
+#include "tools/normc/Place.h"
+
+namespace normc::cli {
+
+/// As tune::hardwareFor; an unknown target is a Failure.
+tune::Hardware hardwareFor(const std::string& target);
+/// Where --device is: with `host` as the target, a CUDA device has the architecture that it is.
+tune::Hardware hardwareFor(const std::string& target, const Place&);
+
+/// What stands behind --target: one of targetNames(), with or without a core behind a colon, or any
+/// architecture of a GPU. A Failure that suggests the nearest name otherwise; a core is judged by findTarget.
+std::string targetWord(const std::string& target);
+
+}  // namespace normc::cli
