@@ -118,10 +118,12 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
   app.add_option("--bind", bindings, "structural bindings, e.g. heads=12 (16 otherwise)")
       ->delimiter(',')
       ->type_name("LIST");
-  app.add_option("--target", options.target, "instruction set of our kernels, e.g. x86-64-v3; otherwise what this processor has")
+  app.add_option("--target", options.target,
+                 "instruction set of our kernels, e.g. x86-64-v3; otherwise what this processor has")
       ->check(whyNoProcessor, "", "")
       ->type_name("NAME");
-  app.add_flag("--cliffs", options.cliffs, "beside each number of features the multiples of 64 around it, and how much faster those are");
+  app.add_flag("--cliffs", options.cliffs,
+               "beside each number of features the multiples of 64 around it, and how much faster those are");
   bool quick = false, noOneDnn = false, noTorch = false;
   app.add_flag("--quick", quick, "fewer features and rounds: a look, not a figure");
   app.add_flag("--halide", options.halide, "and the kernels of the Halide generator");
@@ -131,7 +133,8 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
   app.add_flag("--no-torch", noTorch, "without PyTorch");
   app.add_option("--python", options.python, "a Python with PyTorch")->type_name("PROGRAM");
   app.add_option("--json", options.jsonFile, "writes every sample there")->type_name("FILE");
-  app.add_option("--report", options.reportFolder, "writes tables, medians as JSON and pictures there")->type_name("FOLDER");
+  app.add_option("--report", options.reportFolder, "writes tables, medians as JSON and pictures there")
+      ->type_name("FOLDER");
 
   try {
     app.parse(argc, argv);
@@ -155,7 +158,8 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
   }
   if (options.cliffs) {
     std::set<int64_t> features(options.features.begin(), options.features.end());
-    for (int64_t f : options.features) features.insert({std::max(f / kAligned, int64_t(1)) * kAligned, (f / kAligned + 1) * kAligned});
+    for (int64_t f : options.features)
+      features.insert({std::max(f / kAligned, int64_t(1)) * kAligned, (f / kAligned + 1) * kAligned});
     options.features.assign(features.begin(), features.end());
   }
   return true;

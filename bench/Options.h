@@ -40,9 +40,9 @@ struct Options {
   bool cliffs = false;  ///< `features` hold the aligned neighbours of each, for `cliffs` of the tables
   std::string target = "host";  ///< what kernels are compiled for
   bool oneDnn = true, torch = true;
-  std::string python;    ///< that has PyTorch
-  std::string command;   ///< as it was given, without the folder of the program
-  std::string jsonFile;  ///< empty: none
+  std::string python;        ///< that has PyTorch
+  std::string command;       ///< as it was given, without the folder of the program
+  std::string jsonFile;      ///< empty: none
   std::string reportFolder;  ///< empty: none
   RaceOptions race;
 

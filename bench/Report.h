@@ -1,5 +1,5 @@
-// A report that can be kept: tables, medians and ratios to others as JSON without the samples, and pictures over the number of
-// features.
+// A report that can be kept: tables, medians and ratios to others as JSON without the samples, and pictures
+// over the number of features.
 #pragma once
 
 #include <string>

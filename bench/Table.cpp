@@ -158,8 +158,9 @@ std::string cliffs(const std::vector<Heat>& heats) {
   std::map<std::string, std::map<int64_t, std::map<std::string, double>>> groups;
   for (const Heat& heat : heats) {
     const HeatPlan& plan = heat.plan;
-    const std::string key = format("%s %s, %s, %d %s", std::string(name(plan.entry)).c_str(), std::string(name(plan.data)).c_str(),
-                                   plan.place.c_str(), plan.threads, plan.threads == 1 ? "thread" : "threads");
+    const std::string key = format("%s %s, %s, %d %s", std::string(name(plan.entry)).c_str(),
+                                   std::string(name(plan.data)).c_str(), plan.place.c_str(), plan.threads,
+                                   plan.threads == 1 ? "thread" : "threads");
     if (!groups.count(key)) order.push_back(key);
     auto& norms = groups[key][plan.shape.features];
     for (const Entrant& e : heat.entrants)
@@ -179,7 +180,8 @@ std::string cliffs(const std::vector<Heat>& heats) {
       for (const auto& [norm, seconds] : here->second) {
         double best = 0;
         const auto take = [&](const auto& norms) {
-          if (const auto at = norms.find(norm); at != norms.end() && (best == 0 || at->second < best)) best = at->second;
+          if (const auto at = norms.find(norm); at != norms.end() && (best == 0 || at->second < best))
+            best = at->second;
         };
         if (below != sizes.rend()) take(below->second);
         if (above != sizes.end()) take(above->second);
@@ -190,7 +192,8 @@ std::string cliffs(const std::vector<Heat>& heats) {
       if (!row.empty()) rows += format("  %6lld", static_cast<long long>(here->first)) + row + "\n";
     }
     if (rows.empty()) continue;
-    result += "Time for an element over that of the better multiple of " + std::to_string(kAligned) + " beside it, " + key + ":\n" + rows + "   worst";
+    result += "Time for an element over that of the better multiple of " + std::to_string(kAligned) +
+              " beside it, " + key + ":\n" + rows + "   worst";
     for (const auto& [norm, ratio] : worst) result += format("  %s %.2f", norm.c_str(), ratio);
     result += "\n";
   }

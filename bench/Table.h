@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/Heat.h"
 #include "autotune/measure/Machine.h"
+#include "bench/Heat.h"
 
 namespace normc::bench {
 using namespace measure;

@@ -83,8 +83,8 @@ std::vector<Problem> allOf(const std::vector<Family>& families) {
 Kernels compileAll(const std::vector<Problem>& list, llvm::Expected<codegen::TargetPtr> target) {
   if (!target) throw std::runtime_error(llvm::toString(target.takeError()));
   Kernels kernels = Kernels::compile(list, *target);
-  std::printf("%zu problems compiled through %s in %.1f s for %s\n", list.size(), (*target)->generator().str().c_str(),
-              kernels.seconds(), (*target)->spelling().c_str());
+  std::printf("%zu problems compiled through %s in %.1f s for %s\n", list.size(),
+              (*target)->generator().str().c_str(), kernels.seconds(), (*target)->spelling().c_str());
   return kernels;
 }
 
@@ -137,8 +137,10 @@ void run(const Options& options, const Machine& machine) {
         std::fflush(stdout);
         heats.push_back(std::move(heat));
       }
-  std::printf("\n%s%s%s", summary(heats).c_str(), options.cliffs ? cliffs(heats).c_str() : "", notRun(heats).c_str());
-  if (!options.reportFolder.empty()) writeReport(options.reportFolder, options.command, heats, machine, peers);
+  std::printf("\n%s%s%s", summary(heats).c_str(), options.cliffs ? cliffs(heats).c_str() : "",
+              notRun(heats).c_str());
+  if (!options.reportFolder.empty())
+    writeReport(options.reportFolder, options.command, heats, machine, peers);
   if (options.jsonFile.empty()) return;
   json << toJson(heats, machine, peers).dump(1) << "\n";
   json.close();

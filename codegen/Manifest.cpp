@@ -71,13 +71,15 @@ bool hasSweeps(PhaseOp phase) {
 package::Shape partialsOf(PhaseOp phase, KernelOp kernel) {
   package::Shape tasks;
   phase->walk([&](FoldOp fold) {
-    if (tasks.empty() && fold.getAxis().starts_with("chunk.")) tasks = shapeOf(Builder(fold.getContext()).getArrayAttr(fold.getAxisAttr()), kernel, 0);
+    if (tasks.empty() && fold.getAxis().starts_with("chunk."))
+      tasks = shapeOf(Builder(fold.getContext()).getArrayAttr(fold.getAxisAttr()), kernel, 0);
   });
   return tasks;
 }
 
 bool leavesPartials(PhaseOp phase, KernelOp kernel) {
-  return llvm::any_of(kernel.getOps<TensorOp>(), [&](TensorOp t) { return t.chunkPhase() == phase.number(); });
+  return llvm::any_of(kernel.getOps<TensorOp>(),
+                      [&](TensorOp t) { return t.chunkPhase() == phase.number(); });
 }
 
 /// What the number of features has to be a multiple of, so that every group has as many.

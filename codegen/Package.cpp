@@ -13,7 +13,10 @@ namespace normc::codegen {
 std::vector<Job> defaultJobs(const Problem& problem, const TargetPtr& target) {
   std::vector<Job> jobs;
   for (Candidate& candidate : target->bind(problem)->defaults())
-    jobs.push_back({.problem = problem, .target = target, .schedule = std::move(candidate.schedule), .limits = candidate.limits});
+    jobs.push_back({.problem = problem,
+                    .target = target,
+                    .schedule = std::move(candidate.schedule),
+                    .limits = candidate.limits});
   return jobs;
 }
 
@@ -22,7 +25,8 @@ static bool hasGeneric(const std::vector<Job>& jobs, const Job& one) {
   Problem any = one.problem;
   any.features.reset();
   return llvm::any_of(jobs, [&](const Job& job) {
-    return job.limits == package::Limits() && job.target->name() == one.target->name() && job.problem.text() == any.text();
+    return job.limits == package::Limits() && job.target->name() == one.target->name() &&
+           job.problem.text() == any.text();
   });
 }
 
@@ -47,7 +51,8 @@ static std::vector<size_t> sameCode(const std::vector<Job>& jobs) {
   for (size_t i = 0; i < jobs.size(); ++i)
     for (first[i] = 0; first[i] < i; ++first[i])
       if (const Job& one = jobs[first[i]]; one.target == jobs[i].target && one.schedule == jobs[i].schedule &&
-                                           one.problem.spec == jobs[i].problem.spec && one.problem.text() == jobs[i].problem.text())
+                                           one.problem.spec == jobs[i].problem.spec &&
+                                           one.problem.text() == jobs[i].problem.text())
         break;
   return first;
 }

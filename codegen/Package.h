@@ -14,17 +14,17 @@ struct Job {
   Problem problem;
   TargetPtr target;
   std::string schedule;
-  package::Limits limits = {};     ///< of the calls the kernel is offered for
-  std::string origin = "default";  ///< why this schedule: for the manifest
-  bool fromRecord = false;         ///< a record chose the schedule; `origin` says which
+  package::Limits limits = {};              ///< of the calls the kernel is offered for
+  std::string origin = "default";           ///< why this schedule: for the manifest
+  bool fromRecord = false;                  ///< a record chose the schedule; `origin` says which
   std::vector<std::string> selection = {};  ///< what was tried to choose it, a line each
 };
 
 /// The kernels a package holds for a problem by default: one for each strategy that pays.
 std::vector<Job> defaultJobs(const Problem&, const TargetPtr&);
 
-/// Behind each job whose schedule not every device of the target can run, one that it can, unless a kernel for any number
-/// of features is there. The runtime takes it where the other is refused.
+/// Behind each job whose schedule not every device of the target can run, one that it can, unless a kernel
+/// for any number of features is there. The runtime takes it where the other is refused.
 void addFallbacks(std::vector<Job>&);
 
 struct PackageOptions {

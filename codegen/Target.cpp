@@ -27,8 +27,10 @@ llvm::Expected<std::vector<TargetPtr>> findGenerators(llvm::StringRef name) {
   std::vector<TargetPtr> all{std::move(*target)};
   if (all[0]->device() != "cpu") return all;
   auto second = halide::findTarget(name);
-  if (second) all.push_back(std::move(*second));
-  else llvm::consumeError(second.takeError());  // one is enough; `normc doctor` says what the other lacks
+  if (second)
+    all.push_back(std::move(*second));
+  else
+    llvm::consumeError(second.takeError());  // one is enough; `normc doctor` says what the other lacks
   return all;
 }
 

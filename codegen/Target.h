@@ -71,9 +71,11 @@ class BoundTarget {
 class Target {
  public:
   virtual ~Target() = default;
-  virtual llvm::StringRef name() const = 0;    ///< "x86-64-v4", "sm_90"
-  virtual std::string spelling() const { return name().str(); }  ///< what findTarget takes for it: "x86-64-v4:cove"
-  virtual llvm::StringRef device() const = 0;  ///< "cpu", "cuda"
+  virtual llvm::StringRef name() const = 0;  ///< "x86-64-v4", "sm_90"
+  virtual std::string spelling() const {
+    return name().str();
+  }  ///< what findTarget takes for it: "x86-64-v4:cove"
+  virtual llvm::StringRef device() const = 0;                   ///< "cpu", "cuda"
   virtual llvm::StringRef generator() const { return "mlir"; }  ///< what writes the loops; as in the manifest
   virtual std::vector<std::string> stages() const = 0;  ///< what BoundSchedule::emit can show, in order
 
@@ -88,8 +90,8 @@ class Target {
 };
 using TargetPtr = std::shared_ptr<const Target>;
 
-/// "host" is the newest set of this machine's CPU, with the defaults of its core; "x86-64-v4:zen" those of that core, and
-/// "x86-64-v4" those of none. An error names the legal ones.
+/// "host" is the newest set of this machine's CPU, with the defaults of its core; "x86-64-v4:zen" those of
+/// that core, and "x86-64-v4" those of none. An error names the legal ones.
 llvm::Expected<TargetPtr> findTarget(llvm::StringRef name);
 /// Returns all generators for that set or architecture, the one that makes the defaults first. Tuning races
 /// them.

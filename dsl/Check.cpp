@@ -83,11 +83,9 @@ class Checker {
               "'unbiased' needs 'moment central', but moment is 'raw'",
               "a raw moment has no factor M/(M-1): " + biased() + ", or use 'moment central'");
       require(spec_.divideBy != DivideBy::Window, "C10", "running.unbiased",
-              "'unbiased' does not go with 'divide_by window'",
-              "a window holds biased moments: " + biased());
+              "'unbiased' does not go with 'divide_by window'", "a window holds biased moments: " + biased());
       require(spec_.renorm.kind != Renorm::Std, "C10", "running.unbiased",
-              "'unbiased' does not go with 'renorm std'",
-              "it keeps a standard deviation: " + biased());
+              "'unbiased' does not go with 'renorm std'", "it keeps a standard deviation: " + biased());
     }
   }
 

@@ -70,7 +70,8 @@ void BuildContext::unknownWord(const Token& token, const std::vector<std::string
 
 bool isDivided(const Item& before, const Item& after) {
   const std::string_view first = before.value.text, second = after.value.text;
-  return before.value.kind == Token::Number && isNumber(after) && first.data() + first.size() + 1 == second.data();
+  return before.value.kind == Token::Number && isNumber(after) &&
+         first.data() + first.size() + 1 == second.data();
 }
 
 Options::Options(const BuildContext& context, const std::vector<Item>& items, const std::string& owner,
@@ -86,10 +87,10 @@ Options::Options(const BuildContext& context, const std::vector<Item>& items, co
       const bool divided = isNumber(item) && ((at > 0 && isDivided(items[at - 1], item)) ||
                                               (at + 1 < items.size() && isDivided(item, items[at + 1])));
       const std::string named = item.key ? "" : nameHint(name, names);
-      const std::string legal = divided            ? kNoCommas
-                                : !named.empty()   ? named
-                                : known.empty()    ? "it has none"
-                                                   : "its options are " + oneOf(known);
+      const std::string legal = divided          ? kNoCommas
+                                : !named.empty() ? named
+                                : known.empty()  ? "it has none"
+                                                 : "its options are " + oneOf(known);
       context.fail(name, "", owner + " has no option " + inQuotes(name.text),
                    hintFor(name.text, known, legal));
     } else if (find(name.text)) {

@@ -15,13 +15,16 @@ struct ForeignWord {
 };
 
 constexpr std::string_view kMomentum =
-    "write 'decay = 1 - momentum' as a number, 0.9 for a momentum of 0.1: decay weighs the old value, and where momentum "
+    "write 'decay = 1 - momentum' as a number, 0.9 for a momentum of 0.1: decay weighs the old value, and "
+    "where momentum "
     "weighs the new one, its number copied would be wrong";
 constexpr std::string_view kRunningMomentum =
-    "write 'running decay = 0.9' for a momentum of 0.1: decay weighs the old value, and where momentum weighs the new one, "
+    "write 'running decay = 0.9' for a momentum of 0.1: decay weighs the old value, and where momentum "
+    "weighs the new one, "
     "its number copied would be wrong";
 constexpr std::string_view kChannels =
-    "write 'rows' for one statistic per channel, over all rows of the batch; 'features' is one per row, over its channels";
+    "write 'rows' for one statistic per channel, over all rows of the batch; 'features' is one per row, over "
+    "its channels";
 
 constexpr ForeignWord kForeignWords[] = {
     {"eps", "epsilon", "write 'epsilon'"},
@@ -59,13 +62,15 @@ bool isLetter(char c) { return ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == 
 
 // True if the text ends in a word, not in a number or a blank.
 bool endsInWord(std::string_view text) {
-  const auto start = std::find_if_not(text.rbegin(), text.rend(), [](char c) { return isLetter(c) || isDigit(c); });
+  const auto start =
+      std::find_if_not(text.rbegin(), text.rend(), [](char c) { return isLetter(c) || isDigit(c); });
   return start != text.rbegin() && isLetter(*start.base());
 }
 
 }  // namespace
 
-std::string hintFor(std::string_view word, const std::vector<std::string>& known, const std::string& otherwise) {
+std::string hintFor(std::string_view word, const std::vector<std::string>& known,
+                    const std::string& otherwise) {
   const bool isKnown = std::find(known.begin(), known.end(), word) != known.end();
   for (const ForeignWord& foreign : kForeignWords) {
     const bool legal = std::find(known.begin(), known.end(), foreign.means) != known.end();
@@ -85,24 +90,36 @@ std::string nameHint(const Token& value, const std::vector<std::string>& options
 std::string formHint(std::string_view before, std::string_view strange, std::string_view after) {
   const size_t next = after.find_first_not_of(" \t");
   switch (strange[0]) {
-    case '#': return "a comment starts with //";
+    case '#':
+      return "a comment starts with //";
     case '/':
-      return strange.size() == 1 && next != after.npos && isDigit(after[next]) ? kCompute : "a comment starts with //";
+      return strange.size() == 1 && next != after.npos && isDigit(after[next]) ? kCompute
+                                                                               : "a comment starts with //";
     case '-':
       if (!endsInWord(before) || after.empty() || !isLetter(after[0])) return kCompute;
       return "a name has letters, digits and _: write my_norm for my-norm";
-    case '*': return after.starts_with('/') ? "a comment starts with //" : kCompute;
-    case '+': return kCompute;
-    case ';': return "a clause ends with its line: leave the ';' out";
-    case ':': return "write 'reduce rows' for a clause, 'decay = 0.9' for an option";
-    case '^': return "write a power of ten like 1e-5";
-    case '%': return "write a part of a hundred like 0.9";
+    case '*':
+      return after.starts_with('/') ? "a comment starts with //" : kCompute;
+    case '+':
+      return kCompute;
+    case ';':
+      return "a clause ends with its line: leave the ';' out";
+    case ':':
+      return "write 'reduce rows' for a clause, 'decay = 0.9' for an option";
+    case '^':
+      return "write a power of ten like 1e-5";
+    case '%':
+      return "write a part of a hundred like 0.9";
     case '"':
     case '\'':
-    case '`': return "names and words stand without quotes";
-    default: break;
+    case '`':
+      return "names and words stand without quotes";
+    default:
+      break;
   }
-  return static_cast<unsigned char>(strange[0]) < 0x80 ? "" : "words have letters from a to z, digits and _; comments may have any";
+  return static_cast<unsigned char>(strange[0]) < 0x80
+             ? ""
+             : "words have letters from a to z, digits and _; comments may have any";
 }
 
 }  // namespace normc

@@ -44,7 +44,8 @@ struct Position {
 // exact.
 double wandering(uint64_t seed, Position at, const Extents& extents) {
   constexpr int64_t parts = 8;
-  const int64_t rows = std::max<int64_t>(extents.totalRows() - 1, 1), part = std::min(at.row * parts / rows, parts - 1);
+  const int64_t rows = std::max<int64_t>(extents.totalRows() - 1, 1),
+                part = std::min(at.row * parts / rows, parts - 1);
   const auto corner = [&](int64_t i) { return 3 * normal(seed + 1, at.feature * (parts + 1) + i); };
   const double along = static_cast<double>(((at.row * parts - part * rows) << 16) / rows) * 0x1p-16;
   return corner(part) + along * (corner(part + 1) - corner(part));
@@ -54,7 +55,8 @@ double wandering(uint64_t seed, Position at, const Extents& extents) {
 bool isFrame(Position at, const Extents& extents) {
   constexpr int64_t width = 32, least = 256, sequence = 128;
   const auto ends = [](int64_t i, int64_t n) { return n >= least && (i < width || i >= n - width); };
-  return ends(at.feature, extents.features) || ends(at.row % std::max<int64_t>(extents.rows, 1), extents.rows) ||
+  return ends(at.feature, extents.features) ||
+         ends(at.row % std::max<int64_t>(extents.rows, 1), extents.rows) ||
          (extents.totalRows() >= 8 * sequence && at.row % sequence == sequence / 2);
 }
 
@@ -138,20 +140,11 @@ std::string_view name(HardInput input) {
 }
 
 std::span<const HardInput> allHardInputs() {
-  static constexpr std::array all = {HardInput::Normal,
-                                     HardInput::Mean1000,
-                                     HardInput::Mean1e4,
-                                     HardInput::ConstantRows,
-                                     HardInput::ConstantColumns,
-                                     HardInput::Ramp,
-                                     HardInput::Drift,
-                                     HardInput::Framed,
-                                     HardInput::OutlierRow,
-                                     HardInput::Tiny,
-                                     HardInput::Huge,
-                                     HardInput::Denormal,
-                                     HardInput::WithNan,
-                                     HardInput::WithInfinity};
+  static constexpr std::array all = {
+      HardInput::Normal,          HardInput::Mean1000,    HardInput::Mean1e4, HardInput::ConstantRows,
+      HardInput::ConstantColumns, HardInput::Ramp,        HardInput::Drift,   HardInput::Framed,
+      HardInput::OutlierRow,      HardInput::Tiny,        HardInput::Huge,    HardInput::Denormal,
+      HardInput::WithNan,         HardInput::WithInfinity};
   return all;
 }
 

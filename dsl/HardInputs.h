@@ -21,14 +21,14 @@ enum class HardInput {
   ConstantRows,     ///< variance 0 in every row; one row in five is zero
   ConstantColumns,  ///< variance 0 in every feature; one in five is zero
   Ramp,             ///< grows steadily from -1 to 1: no part of it is like the whole
-  Drift,            ///< each feature wanders over the rows, as those of a text do: its first rows are far from its mean
-  Framed,           ///< 100, sigma 1, in zeros: 32 at each end of long rows and of long columns, and a row in 128
-  OutlierRow,       ///< one row 1e4 times as large as the others (1e3 in f16)
-  Tiny,             ///< 1e-20: squares are subnormal in f32 (f16: its own smallest normals)
-  Huge,             ///< up to 1e18, less where f32 could not hold the sum of squares (f16: 1e4)
-  Denormal,         ///< subnormal in the type: kernels may take them for zero
-  WithNan,          ///< normal, one NaN
-  WithInfinity,     ///< normal, an infinity of each sign in two rows
+  Drift,  ///< each feature wanders over the rows, as those of a text do: its first rows are far from its mean
+  Framed,      ///< 100, sigma 1, in zeros: 32 at each end of long rows and of long columns, and a row in 128
+  OutlierRow,  ///< one row 1e4 times as large as the others (1e3 in f16)
+  Tiny,        ///< 1e-20: squares are subnormal in f32 (f16: its own smallest normals)
+  Huge,        ///< up to 1e18, less where f32 could not hold the sum of squares (f16: 1e4)
+  Denormal,    ///< subnormal in the type: kernels may take them for zero
+  WithNan,     ///< normal, one NaN
+  WithInfinity,  ///< normal, an infinity of each sign in two rows
 };
 std::string_view name(HardInput);
 /// Returns all inputs, in the order above.

@@ -40,7 +40,11 @@ class FileReader {
     if (std::optional<Diagnostic> error = tooLarge()) return *std::move(error);
     for (NormSyntax& norm : parseSyntax(source_, errors_)) drafts_.emplace_back(std::move(norm));
     if (drafts_.empty() && errors_.empty())
-      return Diagnostic{"the file holds no norm", "", "a norm has the form: norm NAME { reduce rows ... }", {source_.file()}, ""};
+      return Diagnostic{"the file holds no norm",
+                        "",
+                        "a norm has the form: norm NAME { reduce rows ... }",
+                        {source_.file()},
+                        ""};
     distinctNames();
     std::vector<std::shared_ptr<const Spec>> specs;
     for (Draft& draft : drafts_) {

@@ -13,7 +13,7 @@ namespace normc {
 
 struct Number {
   std::string name;
-  double value;  ///< the default that the spec gives
+  double value;       ///< the default that the spec gives
   NumberRange legal;  ///< what keeps the rules C22 to C26
 };
 

@@ -34,9 +34,9 @@ struct Problem {
   /// The type of scale, bias, dscale, dbias. Default: f64 if data is f64, else f32.
   DType params = DType::F32;
   Layout layout = Layout::FeaturesLast;
-  bool segmented = false;            ///< three dimensions are written; always true for channels-first
-  std::optional<int64_t> features;   ///< absent: any
-  bool mask = false;                 ///< a row mask (segments x rows bytes, 1 = real) is an argument
+  bool segmented = false;           ///< three dimensions are written; always true for channels-first
+  std::optional<int64_t> features;  ///< absent: any
+  bool mask = false;                ///< a row mask (segments x rows bytes, 1 = real) is an argument
   std::map<std::string, int64_t> bindings;
 
   ProblemText parts() const;

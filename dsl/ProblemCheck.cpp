@@ -105,8 +105,10 @@ class ProblemChecker {
     const int64_t count = literal ? groups.count : bound->second;
     if (count > kMostFeatures) {
       if (literal)
-        fail("P5", "name", std::string(clause) + " of " + inQuotes(spec_.name) + " has " + std::to_string(count) + " groups",
-             kFewerGroups);
+        fail(
+            "P5", "name",
+            std::string(clause) + " of " + inQuotes(spec_.name) + " has " + std::to_string(count) + " groups",
+            kFewerGroups);
       return;
     }
     if (!problem_.features || *problem_.features < 1 || count < 1 || *problem_.features % count == 0) return;
@@ -136,7 +138,8 @@ class ProblemChecker {
     std::vector<Number> all = numbers(spec_);
     if (spec_.running) all.push_back({"init", spec_.running->init, {}});
     for (const Number& number : all) {
-      if (std::optional<Diagnostic> error = notInF32(number.name + " of " + inQuotes(spec_.name), number.value)) {
+      if (std::optional<Diagnostic> error =
+              notInF32(number.name + " of " + inQuotes(spec_.name), number.value)) {
         locate_("name", *error);
         errors_.push_back(*std::move(error));
       }

@@ -57,10 +57,10 @@ struct Quantity {
 /// layout. Values are those that the kernel sees, already rounded to the data type.
 struct ReferenceCall {
   Extents extents;
-  std::vector<double> x;            ///< all entries
-  std::vector<double> dy;           ///< backward
-  std::vector<double> scale, bias;  ///< [d], if the spec has them; backward needs no bias
-  std::vector<uint8_t> mask;        ///< [segments*rows], if the problem has one; 0 = padded
+  std::vector<double> x;                             ///< all entries
+  std::vector<double> dy;                            ///< backward
+  std::vector<double> scale, bias;                   ///< [d], if the spec has them; backward needs no bias
+  std::vector<uint8_t> mask;                         ///< [segments*rows], if the problem has one; 0 = padded
   std::map<std::string, std::vector<double>> state;  ///< by field name; all of stateFields
   std::map<std::string, std::vector<double>> saved;  ///< backward: what the forward saved
   std::map<std::string, double> numbers;             ///< overrides of numbers(spec), by name

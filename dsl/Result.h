@@ -44,9 +44,18 @@ class [[nodiscard]] Result {
   Result(std::vector<Diagnostic> errors) : errors_(std::move(errors)) { assert(!errors_.empty()); }
 
   explicit operator bool() const { return value_.has_value(); }
-  const T& operator*() const& { assert(value_); return *value_; }
-  T&& operator*() && { assert(value_); return std::move(*value_); }
-  const T* operator->() const { assert(value_); return &*value_; }
+  const T& operator*() const& {
+    assert(value_);
+    return *value_;
+  }
+  T&& operator*() && {
+    assert(value_);
+    return std::move(*value_);
+  }
+  const T* operator->() const {
+    assert(value_);
+    return &*value_;
+  }
   const std::vector<Diagnostic>& errors() const { return errors_; }
 
  private:

@@ -27,8 +27,8 @@ enum class Reduce {
   Segment,          ///< over the rows of a segment: one per segment and feature (IN)
   SegmentFeatures,  ///< over rows and group of a segment              (GN on N x C x T)
 };
-enum class Center { None, Current, Running };    ///< c = 0 | mean of this batch | running mean before it
-enum class Moment { Raw, Central };              ///< mean(u^2) | mean((u - mean)^2), about the current mean
+enum class Center { None, Current, Running };      ///< c = 0 | mean of this batch | running mean before it
+enum class Moment { Raw, Central };                ///< mean(u^2) | mean((u - mean)^2), about the current mean
 enum class DivideBy { Current, Running, Window };  ///< which second moment divides (after warmup)
 enum class WindowMean { Arithmetic, Geometric };
 enum class Backward {
@@ -59,8 +59,8 @@ enum class Renorm {
   Moment,  ///< MABN, UN: r = clip(sqrt(var + eps) / sqrt(running + eps))
 };
 enum class Padding {
-  Exclude,                ///< padded rows: y = 0, dx = 0, in no sum
-  LeaveOutOfStatistics,   ///< left out of the forward statistics only
+  Exclude,               ///< padded rows: y = 0, dx = 0, in no sum
+  LeaveOutOfStatistics,  ///< left out of the forward statistics only
 };
 
 /// A number of feature groups: a literal, or the name of a binding of the
@@ -98,18 +98,18 @@ struct Spec {
   Backward backward = Backward::Exact;
   struct Approximate {
     Nu nu = Nu::Feedback;
-    double decay = 0.9;                             ///< a_b  (number)
+    double decay = 0.9;  ///< a_b  (number)
     BackwardScale scale = BackwardScale::Forward;
-    std::optional<double> clampGamma;               ///< upper limit of Gamma, off by default (number)
+    std::optional<double> clampGamma;  ///< upper limit of Gamma, off by default (number)
     bool operator==(const Approximate&) const = default;
   } approximate;  ///< backward == Approximate
 
   struct Renormalize {
     Renorm kind = Renorm::None;
-    double rmax = 5;        ///< r in [1/rmax, rmax]               (number)
-    double dmax = 0;        ///< shift in [-dmax, dmax], Std only  (number)
-    double start = 0;       ///< r = 1, shift = 0 while t <= start and in warmup, t <= W (number)
-    bool forward = true;    ///< false: r scales the backward only (UN)
+    double rmax = 5;      ///< r in [1/rmax, rmax]               (number)
+    double dmax = 0;      ///< shift in [-dmax, dmax], Std only  (number)
+    double start = 0;     ///< r = 1, shift = 0 while t <= start and in warmup, t <= W (number)
+    bool forward = true;  ///< false: r scales the backward only (UN)
     bool operator==(const Renormalize&) const = default;
   } renorm;
 
@@ -141,9 +141,7 @@ struct Spec {
   bool perFeature() const { return reduce == Reduce::Rows; }
   /// True if a statistic of this batch must be complete before the first output of the forward, even after
   /// warmup.
-  bool needsBatchStatistics() const {
-    return center == Center::Current || divideBy != DivideBy::Running;
-  }
+  bool needsBatchStatistics() const { return center == Center::Current || divideBy != DivideBy::Running; }
   /// Returns 16 hex digits, stable across builds. Specs with equal hashes share their kernels: names and the
   /// fields marked (number) are not part of it.
   std::string structuralHash() const;

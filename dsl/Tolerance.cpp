@@ -152,7 +152,8 @@ double round(double value, DType type) {
   if (type == DType::F32) return static_cast<float>(value);
   const Format f = format(type);
   const int exponent = binade(value, f) - f.precision + 1;
-  // Products with powers of two are exact; a sum with 1.5 * 2^52 has no room for a fraction and rounds ties to even.
+  // Products with powers of two are exact; a sum with 1.5 * 2^52 has no room for a fraction and rounds ties
+  // to even.
   constexpr double whole = 0x1.8p52;
   const double rounded = (value * power(-exponent) + whole - whole) * power(exponent);
   if (std::abs(rounded) > f.largest) return std::copysign(std::numeric_limits<double>::infinity(), value);

@@ -237,7 +237,8 @@ class Tensor {
       throw std::invalid_argument("a Tensor has at most 16 dimensions, and one stride for each or none");
     std::copy_n(shape, dimensions, shape_.begin());
     std::uint64_t stride = 1;  // may wrap: the library rejects shapes that no memory holds
-    for (int i = ndim_; i-- > 0; stride *= static_cast<std::uint64_t>(shape_[i])) strides_[i] = static_cast<std::int64_t>(stride);
+    for (int i = ndim_; i-- > 0; stride *= static_cast<std::uint64_t>(shape_[i]))
+      strides_[i] = static_cast<std::int64_t>(stride);
     std::copy_n(strides, strideCount, strides_.begin());
   }
   /// A negative number becomes one that is too large, and is rejected as such.
@@ -359,7 +360,8 @@ class Plan {
   }
   template <typename Query>
   std::vector<normc_field> fields(Query query, const normc_sizes& of) const {
-    return detail::fields([&](std::size_t index, normc_field* field) { return query(get(), &of, index, field); });
+    return detail::fields(
+        [&](std::size_t index, normc_field* field) { return query(get(), &of, index, field); });
   }
 
   detail::Owner<normc_plan, normc_plan_destroy> owner_;
@@ -384,7 +386,8 @@ class State {
   }
   /// Returns the fields of the state.
   std::vector<normc_field> fields() const {
-    return detail::fields([&](std::size_t index, normc_field* field) { return normc_state_field(get(), index, field); });
+    return detail::fields(
+        [&](std::size_t index, normc_field* field) { return normc_state_field(get(), index, field); });
   }
   /// Copies a field of `count` elements to memory of the host. Throws if there is no such field, or its bytes
   /// differ.

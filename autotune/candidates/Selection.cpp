@@ -50,7 +50,8 @@ class Selecting {
     for (auto at = runs.begin(); at != runs.end(); ++at) {
       Limits within;
       if (at != runs.begin()) within.runMin = between(std::prev(at)->first, at->first) + 1;
-      if (const auto next = std::next(at); next != runs.end()) within.runMax = between(at->first, next->first);
+      if (const auto next = std::next(at); next != runs.end())
+        within.runMax = between(at->first, next->first);
       addJobs(at->second, within, at->first, jobs);
     }
     if (jobs.back().limits == Limits()) return jobs;
@@ -69,10 +70,13 @@ class Selecting {
   static int64_t between(double a, double b) { return int64_t(std::sqrt(a * b)); }
 
   /// Of calls whose segments are `within`, some of which, of `run` rows, were tuned.
-  void addJobs(const std::vector<Tuned>& tuned, const Limits& within, int64_t run, std::vector<Job>& jobs) const {
-    for (Job job : defaults_) {  // what the target limits to fewer rows, or to other runs, than were ever tuned
+  void addJobs(const std::vector<Tuned>& tuned, const Limits& within, int64_t run,
+               std::vector<Job>& jobs) const {
+    for (Job job :
+         defaults_) {  // what the target limits to fewer rows, or to other runs, than were ever tuned
       Limits& limits = job.limits;
-      if (serveRun(limits, run) && !(limits.rowsMax && double(*limits.rowsMax) < tuned.front().rows)) continue;
+      if (serveRun(limits, run) && !(limits.rowsMax && double(*limits.rowsMax) < tuned.front().rows))
+        continue;
       limits.runMin = std::max(limits.runMin, within.runMin);
       if (within.runMax) limits.runMax = std::min(limits.runMax.value_or(*within.runMax), *within.runMax);
       if (!limits.runMax || limits.runMin <= *limits.runMax) jobs.push_back(job);
@@ -80,7 +84,8 @@ class Selecting {
     for (size_t i = 0; i < tuned.size(); ++i) {
       const auto [here, picked] = tuned[i];
       const bool isLast = i + 1 == tuned.size();
-      if (!isLast && picked.schedule == tuned[i + 1].job.schedule) continue;  // the next one serves these rows, too
+      if (!isLast && picked.schedule == tuned[i + 1].job.schedule)
+        continue;  // the next one serves these rows, too
       Job job = picked;
       job.limits = within;
       if (!isLast) job.limits.rowsMax = between(here, tuned[i + 1].rows);

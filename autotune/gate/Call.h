@@ -28,8 +28,8 @@ struct CallResult {
 /// the plan, and outlives the call.
 class Call {
  public:
-  Call(const normc_plan* plan, const Problem& problem, const ReferenceCall& arguments, const Placement& placement,
-       const CudaDevice* where = nullptr);
+  Call(const normc_plan* plan, const Problem& problem, const ReferenceCall& arguments,
+       const Placement& placement, const CudaDevice* where = nullptr);
   ~Call();
 
   /// Restores inputs, poisons outputs, executes, collects.

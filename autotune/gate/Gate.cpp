@@ -71,7 +71,8 @@ Result<ReferenceCall> argumentsFor(const Problem& problem, const Trial& trial) {
 }
 
 static bool sameBits(const std::vector<double>& a, const std::vector<double>& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
 }
 
 Result<Question> questionFor(const Problem& problem, const Trial& trial) {
@@ -95,8 +96,8 @@ Verdict judge(const normc_plan* plan, const Problem& problem, const Trial& trial
   return verdict;
 }
 
-Verdict judge(const normc_plan* plan, const Problem& problem, const Question& question, const CudaDevice* where,
-              const std::function<void()>& between) {
+Verdict judge(const normc_plan* plan, const Problem& problem, const Question& question,
+              const CudaDevice* where, const std::function<void()>& between) {
   const auto& [trial, arguments, want] = question;
   Verdict verdict;
   auto fail = [&, &trial = trial](const std::string& why) {
@@ -117,7 +118,8 @@ Verdict judge(const normc_plan* plan, const Problem& problem, const Question& qu
     }
     Agreement agreement = compare(expected->second, values, toleranceOf(problem, output, trial.extents));
     verdict.relativeError[output] = agreement.relativeError;
-    if (agreement.worstRatio > verdict.worstRatio) verdict.worstRatio = agreement.worstRatio, verdict.worstOutput = output;
+    if (agreement.worstRatio > verdict.worstRatio)
+      verdict.worstRatio = agreement.worstRatio, verdict.worstOutput = output;
     if (!agreement.ok) fail(output + ": " + agreement.text);
   }
   if (between) between();
@@ -146,15 +148,20 @@ std::vector<Trial> standardTrials(const Problem& problem, int64_t features) {
     return Extents{segmented ? segments : 1, std::min(rows, most), features};
   };
   for (HardInput data : allHardInputs()) trials.push_back({.extents = extents(33, 3), .data = data});
-  for (int64_t rows : {0, 1, 3, 5, 129}) trials.push_back({.extents = extents(rows, 2), .seed = uint64_t(rows) + 2});
+  for (int64_t rows : {0, 1, 3, 5, 129})
+    trials.push_back({.extents = extents(rows, 2), .seed = uint64_t(rows) + 2});
   if (state)
-    for (int64_t step : {1, 5, 3999, 4000, 20000}) trials.push_back({.extents = extents(33, 3), .step = step});
+    for (int64_t step : {1, 5, 3999, 4000, 20000})
+      trials.push_back({.extents = extents(33, 3), .step = step});
   if (problem.mask)
-    for (HardMask mask : allHardMasks()) trials.push_back({.extents = extents(37, 3), .data = HardInput::Drift, .mask = mask, .step = 7});
+    for (HardMask mask : allHardMasks())
+      trials.push_back({.extents = extents(37, 3), .data = HardInput::Drift, .mask = mask, .step = 7});
   Extents odd = extents(21, 2);
-  trials.push_back({.extents = odd, .step = 3, .placement = {.rowPadding = 3, .segmentPadding = segmented ? 5 : 0}});
+  trials.push_back(
+      {.extents = odd, .step = 3, .placement = {.rowPadding = 3, .segmentPadding = segmented ? 5 : 0}});
   trials.push_back({.extents = odd, .step = 3, .placement = {.rowPadding = 1, .reversed = true}});
-  trials.push_back({.extents = odd, .step = 3, .placement = {.rowPadding = 64, .reversed = true}});  // aligned as it was
+  trials.push_back(
+      {.extents = odd, .step = 3, .placement = {.rowPadding = 64, .reversed = true}});  // aligned as it was
   trials.push_back({.extents = odd, .step = 3, .placement = {.misalign = 1}});
   trials.push_back({.extents = odd, .step = 3, .placement = {.misalign = 2, .skew = 1}});
   trials.push_back({.extents = odd, .step = 3, .placement = {.inPlace = true, .stateInPlace = false}});

@@ -25,8 +25,8 @@ struct Trial {
 
 struct Verdict {
   bool ok = true;
-  std::string text;             ///< what failed: the output, its worst element, the trial
-  double worstRatio = 0;        ///< largest error over its bound
+  std::string text;       ///< what failed: the output, its worst element, the trial
+  double worstRatio = 0;  ///< largest error over its bound
   std::string worstOutput;
   std::map<std::string, double> relativeError;  ///< of each output, of its magnitude
 };
@@ -50,12 +50,14 @@ Verdict judge(const normc_plan*, const Problem&, const Question&, const CudaDevi
 /// device of a CUDA plan; null for the host.
 Verdict judge(const normc_plan*, const Problem&, const Trial&, const CudaDevice* where = nullptr);
 
-/// The numbers by which a plan takes every call for one that does not fit in caches (docs/codegen.md), where its kernel
-/// knows such calls; else none. Trials are small, so a kernel is judged through a plan without and one with them.
+/// The numbers by which a plan takes every call for one that does not fit in caches (docs/codegen.md), where
+/// its kernel knows such calls; else none. Trials are small, so a kernel is judged through a plan without and
+/// one with them.
 std::vector<normc_number> numbersOfLargeCalls(const normc_plan*);
 
 /// Trials that every kernel has to pass: hostile data, odd sizes, every placement.
-/// `features` is the problem's own, or several for a kernel of any number. Up to 129 rows, fewer of more than 8000 features.
+/// `features` is the problem's own, or several for a kernel of any number. Up to 129 rows, fewer of more than
+/// 8000 features.
 std::vector<Trial> standardTrials(const Problem&, int64_t features);
 
 }  // namespace normc::gate

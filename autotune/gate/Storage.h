@@ -37,7 +37,8 @@ class Storage {
   void poison();
   bool guardsIntact() const;
   /// Whether all that lies between the elements of a strided tensor is still poisoned.
-  bool gapsIntact(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides, int64_t elementBytes) const;
+  bool gapsIntact(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides,
+                  int64_t elementBytes) const;
 
   /// As many elements as `values`, each `stride` behind the one before.
   void get(DType type, int64_t index, int64_t stride, std::span<double> values) const;

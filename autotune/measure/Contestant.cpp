@@ -16,7 +16,8 @@ constexpr std::chrono::milliseconds kSettle(20);
 
 }  // namespace
 
-Runner::Runner(Contestant& contestant, double sampleSeconds, double warmUpSeconds) : contestant_(&contestant) {
+Runner::Runner(Contestant& contestant, double sampleSeconds, double warmUpSeconds)
+    : contestant_(&contestant) {
   contestant.run(1);
   double elapsed = contestant.run(1);
   while (elapsed < sampleSeconds && calls_ < int64_t(1) << 30) {
@@ -25,7 +26,8 @@ Runner::Runner(Contestant& contestant, double sampleSeconds, double warmUpSecond
     elapsed = contestant.run(calls_);
   }
   warmUps_ = std::max<int64_t>(1, calls_ / 4);
-  if (elapsed > 0) warmUps_ = std::max(warmUps_, int64_t(std::ceil(warmUpSeconds / elapsed * double(calls_))));
+  if (elapsed > 0)
+    warmUps_ = std::max(warmUps_, int64_t(std::ceil(warmUpSeconds / elapsed * double(calls_))));
   settle();
   seconds_ = elapsed * (1 + double(warmUps_) / double(calls_));
   if (contestant.spins()) seconds_ += std::chrono::duration<double>(kSettle).count();

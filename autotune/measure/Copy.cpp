@@ -70,7 +70,10 @@ NORMC_MEASURE_WIDE void writePass(const Part& part) {
 class OnThreads : public Contestant {
  public:
   OnThreads(int64_t bytes, int threads)
-      : bytes_(bytes / kStep * kStep), threads_(threads), parts_(threads == 1 ? 1 : threads * 16), pool_(threads - 1) {}
+      : bytes_(bytes / kStep * kStep),
+        threads_(threads),
+        parts_(threads == 1 ? 1 : threads * 16),
+        pool_(threads - 1) {}
 
   double run(int64_t calls) override {
     const auto part = [](void* self, int64_t index) { static_cast<const OnThreads*>(self)->pass(index); };
@@ -113,7 +116,8 @@ class Copy : public OnThreads {
     for (int i = 0; i < extraReads_; ++i) readPass(at(inputs_[i % inputs_.size()]), length, sink);
     asm volatile("" ::"r"(sink));  // keeps the reads, whose sum is not used
     const bool two = inputs_.size() == 2, streaming = stores_ == Stores::Streaming;
-    const Part part = {at(inputs_[0]), two ? at(inputs_[1]) : nullptr, static_cast<char*>(output_) + begin, length};
+    const Part part = {at(inputs_[0]), two ? at(inputs_[1]) : nullptr, static_cast<char*>(output_) + begin,
+                       length};
     if (two)
       streaming ? writePass<true, true>(part) : writePass<true, false>(part);
     else

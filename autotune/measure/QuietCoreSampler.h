@@ -33,7 +33,8 @@ class QuietCoreSampler {
  public:
   /// `patience`: seconds that disturbed samples and waiting may take in all. `known`: the fastest loops seen
   /// on this machine, perhaps by another process; the constructor adds a few of its own.
-  explicit QuietCoreSampler(double patience, const Loops& known = {}, std::function<Loops()> loops = loopsNow);
+  explicit QuietCoreSampler(double patience, const Loops& known = {},
+                            std::function<Loops()> loops = loopsNow);
 
   /// Takes samples, with pauses, until one is undisturbed. Without patience the first counts.
   double sample(const std::function<double()>& take);

@@ -21,7 +21,8 @@ Samples ratios(const Samples& ours, const Samples& theirs) {
 /// Medians of resampled samples. The samples are sorted once, and draws are counted by rank.
 class Resampling {
  public:
-  explicit Resampling(const Samples& samples) : sorted_(samples), rank_(samples.size()), drawn_(samples.size()) {
+  explicit Resampling(const Samples& samples)
+      : sorted_(samples), rank_(samples.size()), drawn_(samples.size()) {
     std::vector<size_t> order(samples.size());
     std::iota(order.begin(), order.end(), size_t(0));
     std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return samples[a] < samples[b]; });

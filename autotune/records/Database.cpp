@@ -21,7 +21,8 @@ std::string counted(int64_t count, const std::string& noun) {
 
 /// What is left of a first line whose writer was stopped.
 bool beginsAsRecord(std::string_view text) {
-  for (const std::string_view begin : {"{\"conclusion\":{", "{\"device\":{"})  // the first of the keys, sorted
+  for (const std::string_view begin :
+       {"{\"conclusion\":{", "{\"device\":{"})  // the first of the keys, sorted
     if (text.starts_with(begin) || begin.starts_with(text)) return true;
   return false;
 }
@@ -135,7 +136,8 @@ Result<Database> databaseOf(std::string_view text, const std::string& name) {
   const Counts& counts = database.counts;
   const bool foreign = (counts.damaged || counts.torn) && !beginsAsRecord(text);
   if (foreign && !counts.records && !counts.newer)
-    return Diagnostic{.message = name + " holds no records: " + counted(counts.damaged + counts.torn, "line") +
+    return Diagnostic{.message = name +
+                                 " holds no records: " + counted(counts.damaged + counts.torn, "line") +
                                  ", none of them a measurement",
                       .hint = "records are what `normc tune --records FILE.jsonl` writes"};
   return database;

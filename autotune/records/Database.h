@@ -33,8 +33,8 @@ struct Database {
   void add(std::string_view text);
   void add(Database);
   const std::string& id(size_t record) const { return ids_[record]; }
-  /// All lines, sorted by id, and those of a newer schema, which are kept for who can read them: the same bytes for the
-  /// same set.
+  /// All lines, sorted by id, and those of a newer schema, which are kept for who can read them: the same
+  /// bytes for the same set.
   std::string text() const;
   /// Lines of another one that this one has not.
   std::vector<std::string> missing(const Database& other) const;
@@ -48,8 +48,9 @@ struct Database {
   std::set<std::string> newer_;
 };
 
-/// An I/O error is in the Result; a file that is not there is one, and so is a file of something else: it must
-/// neither pass for an empty one nor be appended to. A pipe is read to its end, a device, which may have none, is not.
+/// An I/O error is in the Result; a file that is not there is one, and so is a file of something else: it
+/// must neither pass for an empty one nor be appended to. A pipe is read to its end, a device, which may have
+/// none, is not.
 Result<Database> readDatabase(const std::string& path);
 /// The same of a text, `name` in messages.
 Result<Database> databaseOf(std::string_view text, const std::string& name);

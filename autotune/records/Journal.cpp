@@ -76,7 +76,8 @@ void Journal::open() {
 }
 
 void Journal::appendLine(std::string line) {
-  // Another one may have been put in its place, or it was removed. Some file systems never agree that it is the one.
+  // Another one may have been put in its place, or it was removed. Some file systems never agree that it is
+  // the one.
   lock(file_);
   for (int i = 0; i < kMostTurns && !isAt(file_, whole_); ++i) open(), lock(file_);
   const Unlock unlock{file_};

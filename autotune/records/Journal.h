@@ -10,12 +10,14 @@ namespace normc::tune {
 /// The end of a file. Throws std::runtime_error with the path and what the system says.
 class Journal {
  public:
-  /// Opens, or makes, the file; fails where it cannot be written, and where it is a device or a pipe: it is read again.
+  /// Opens, or makes, the file; fails where it cannot be written, and where it is a device or a pipe: it is
+  /// read again.
   explicit Journal(std::string path);
   ~Journal();
   Journal(const Journal&) = delete;
 
-  /// On return the line is in the file that has the path now, for every reader; after sync() it survives a power cut too.
+  /// On return the line is in the file that has the path now, for every reader; after sync() it survives a
+  /// power cut too.
   void append(const Record& record) { appendLine(lineOf(record)); }
   /// One that was read elsewhere, as it stood there.
   void appendLine(std::string line);
@@ -30,8 +32,8 @@ class Journal {
   int file_ = -1;
 };
 
-/// While it lives no Journal appends to the file: who reads it to put another one in its place loses no line. Who then
-/// appends does so to the new one.
+/// While it lives no Journal appends to the file: who reads it to put another one in its place loses no line.
+/// Who then appends does so to the new one.
 class Hold {
  public:
   explicit Hold(const std::string& path);

@@ -109,7 +109,8 @@ bool isConclusive(const Record& r) {
   if (!r.conclusion || !(r.conclusion->ratio > 0)) return false;
   const std::string& verdict = r.conclusion->verdict;
   if (verdict == "won" || verdict == "tie") return true;
-  return r.kind == "verify" && (verdict == "slower" || std::find(kStatusNames.begin() + 1, kStatusNames.end(), verdict) != kStatusNames.end());
+  return r.kind == "verify" && (verdict == "slower" || std::find(kStatusNames.begin() + 1, kStatusNames.end(),
+                                                                 verdict) != kStatusNames.end());
 }
 
 Record fromJson(const Json& json) {

@@ -48,7 +48,8 @@ std::string_view name(Status);
 
 /// What a race concluded; of a record of kind `choice` or `verify`.
 struct Conclusion {
-  std::string verdict;  ///< `won`, or `tie`: the default stays, whoever was in front; of `verify` also `slower`, or a status
+  std::string verdict;  ///< `won`, or `tie`: the default stays, whoever was in front; of `verify` also
+                        ///< `slower`, or a status
   double ratio = 1, low = 1, high = 1;  ///< of the chosen to the default, and its 95 % interval
   bool operator==(const Conclusion&) const = default;
 };

@@ -27,12 +27,13 @@ bool sameCircumstances(const Record& a, const Record& b) {
 
 std::string reasonRejected(const Record& choice, const std::vector<Record>& all) {
   if (choice.conclusion->verdict == "tie") return {};  // the default, which there is always
-  const Record *trial = nullptr, *again = nullptr;  // the newest of each
+  const Record *trial = nullptr, *again = nullptr;     // the newest of each
   for (const Record& r : all) {
-    if (r.kind == "choice" || r.stamp < choice.stamp || r.schedule != choice.schedule || r.generator != choice.generator ||
-        !sameCircumstances(r, choice))
+    if (r.kind == "choice" || r.stamp < choice.stamp || r.schedule != choice.schedule ||
+        r.generator != choice.generator || !sameCircumstances(r, choice))
       continue;
-    if (r.kind == "trial" && r.status == Status::Refused) continue;  // which may be for want of something here
+    if (r.kind == "trial" && r.status == Status::Refused)
+      continue;  // which may be for want of something here
     if (r.kind == "trial" && r.status == Status::Duplicate) continue;  // which says nothing of the code
     const Record*& last = r.kind == "verify" ? again : trial;
     if (!last || newer(r, *last)) last = &r;
@@ -43,9 +44,9 @@ std::string reasonRejected(const Record& choice, const std::vector<Record>& all)
   else if (trial && isBad(*trial))
     found = name(trial->status);
   if (found.empty()) return found;
-  const std::string how = found == "slower"                        ? "was slower than the default"
+  const std::string how = found == "slower"                       ? "was slower than the default"
                           : found == "crashed" || found == "hung" ? found
-                                                                   : "was " + found;
+                                                                  : "was " + found;
   return how + " when it was measured again";
 }
 

@@ -17,7 +17,9 @@ double noiseOf(const Samples& ours, const Samples& theirs) {
 bool clearlySlower(const Samples& theirs, const Samples& ours, size_t block) {
   for (size_t begin = 0; begin < theirs.size(); begin += block) {
     const size_t end = std::min(theirs.size(), begin + block);
-    const auto part = [&](const Samples& all) { return Samples(all.begin() + long(begin), all.begin() + long(end)); };
+    const auto part = [&](const Samples& all) {
+      return Samples(all.begin() + long(begin), all.begin() + long(end));
+    };
     if (measure::medianRatio(part(theirs), part(ours)) <= 1) return false;
   }
   const Samples medians = measure::bootstrappedRatios(theirs, ours);
@@ -91,10 +93,12 @@ MeanGain foundBy(const Samples& each) {
 
 }  // namespace
 
-Decision confirmed(const Landscape& landscape, const Decision& won, const Samples& each, std::optional<size_t> incumbent) {
+Decision confirmed(const Landscape& landscape, const Decision& won, const Samples& each,
+                   std::optional<size_t> incumbent) {
   Decision decision = won;
   const MeanGain found = foundBy(each);
-  if (each.size() > 1 && found.gain > std::max(boundFor(won.chosen, landscape, incumbent), kDoubt * found.error)) {
+  if (each.size() > 1 &&
+      found.gain > std::max(boundFor(won.chosen, landscape, incumbent), kDoubt * found.error)) {
     const double ratio = 1 - found.gain;
     decision.ratio = {ratio, ratio - 2 * found.error, ratio + 2 * found.error};
     return decision;
@@ -103,10 +107,12 @@ Decision confirmed(const Landscape& landscape, const Decision& won, const Sample
   return decision;
 }
 
-bool undecided(const Landscape& landscape, const Decision& won, const Samples& each, std::optional<size_t> incumbent) {
+bool undecided(const Landscape& landscape, const Decision& won, const Samples& each,
+               std::optional<size_t> incumbent) {
   if (each.size() < 2) return false;
   const MeanGain found = foundBy(each);
-  return std::fabs(found.gain - boundFor(won.chosen, landscape, incumbent)) < std::max(kLeastDoubt, kDoubt * found.error);
+  return std::fabs(found.gain - boundFor(won.chosen, landscape, incumbent)) <
+         std::max(kLeastDoubt, kDoubt * found.error);
 }
 
 }  // namespace normc::tune

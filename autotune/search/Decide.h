@@ -54,11 +54,13 @@ Decision decide(const Landscape&, const std::vector<Racer>&, std::optional<size_
 /// Returns the decision after confirmation, from the ratio that `each` process found. It remains a win if
 /// their mean gain is as large as the rule requires and is clearly above 0; one process alone cannot show
 /// that. Its interval is two standard errors.
-Decision confirmed(const Landscape&, const Decision& won, const Samples& each, std::optional<size_t> incumbent = {});
+Decision confirmed(const Landscape&, const Decision& won, const Samples& each,
+                   std::optional<size_t> incumbent = {});
 
 /// True if another process might change the result: the ratios differ so much that their mean is on its side
 /// of the limit only by chance.
-bool undecided(const Landscape&, const Decision& won, const Samples& each, std::optional<size_t> incumbent = {});
+bool undecided(const Landscape&, const Decision& won, const Samples& each,
+               std::optional<size_t> incumbent = {});
 
 /// Returns the noise of the median of paired ratios: the median absolute deviation over bootstrapped medians.
 double noiseOf(const Samples& ours, const Samples& theirs);

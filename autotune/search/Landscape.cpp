@@ -76,7 +76,8 @@ int Landscape::familyDistance(size_t one, size_t other) const {
   if (a.family == b.family) return elsewhere;
   const std::set<std::string> left = words(a.family), right = words(b.family);
   std::vector<std::string> alone;
-  std::set_symmetric_difference(left.begin(), left.end(), right.begin(), right.end(), std::back_inserter(alone));
+  std::set_symmetric_difference(left.begin(), left.end(), right.begin(), right.end(),
+                                std::back_inserter(alone));
   return elsewhere + int(alone.size());
 }
 

@@ -48,7 +48,8 @@ class Searching {
       if (one.status != Status::Ok) outcome_.failure = one.reason;
       outcome_.screened.push_back(std::move(one));
     }
-    if (outcome_.screened.empty() && outcome_.failure.empty()) interrupt("it was interrupted before the default was measured");
+    if (outcome_.screened.empty() && outcome_.failure.empty())
+      interrupt("it was interrupted before the default was measured");
     return outcome_.failure.empty();
   }
 
@@ -119,8 +120,8 @@ class Searching {
   size_t finalists() {
     const double sample = std::max(kSample, measure::median(outcome_.screened.front().samples));
     const double left = std::max(0.0, options_.budget - lab_.now());
-    const double room = options_.exhaustive ? options_.mostFinalists
-                                            : kRacing * left / (options_.leastRounds * sample);
+    const double room =
+        options_.exhaustive ? options_.mostFinalists : kRacing * left / (options_.leastRounds * sample);
     const int most = std::max(options_.finalists, options_.mostFinalists);
     return size_t(std::clamp(room, double(options_.finalists), double(most)));
   }
@@ -159,9 +160,11 @@ class Searching {
       const Decision decision = decide(landscape_, racers, options_.incumbent, slack);
       if (winner == 0) outcome_.decision = decision;
       if (decision.tie) return;
-      outcome_.decision.chosen = decision.chosen, outcome_.decision.tie = false, outcome_.decision.ratio = decision.ratio;
+      outcome_.decision.chosen = decision.chosen, outcome_.decision.tie = false,
+      outcome_.decision.ratio = decision.ratio;
       const double gain = confirm();
-      if (!outcome_.failure.empty() || !outcome_.decision.tie || gain > (1 - decision.ratio.value) / 2) return;
+      if (!outcome_.failure.empty() || !outcome_.decision.tie || gain > (1 - decision.ratio.value) / 2)
+        return;
       if (lab_.stopped() || !timeLeft(1)) return;
       std::erase_if(racers, [&](const Racer& racer) { return racer.point == decision.chosen; });
     }

@@ -51,8 +51,8 @@ struct BadValue {
 int64_t wholeOf(const Json& json, const char* key, int64_t least, int64_t most) {
   const Json& value = json.at(key);
   if (!value.is_number_integer() || value < least || value > most)
-    throw BadValue{std::string(key) + " is " + value.dump() + "; it must be a whole number from " + std::to_string(least) + " to " +
-               std::to_string(most)};
+    throw BadValue{std::string(key) + " is " + value.dump() + "; it must be a whole number from " +
+                   std::to_string(least) + " to " + std::to_string(most)};
   return value;
 }
 
@@ -71,16 +71,20 @@ Task taskOf(const Json& json) {
             wholeOf(json, "features", 1, kMostElements),
             wholeOf(json, "threads", 0, kMostThreads),
             json.at("policy")};
-  if (task.rows > kMostElements / task.features / task.segments) throw BadValue{task.text() + " has more than 2^33 elements"};
-  if (!measure::findPolicy(task.policy)) throw BadValue{"policy is " + task.policy + "; it must be warm, cold or pipeline"};
+  if (task.rows > kMostElements / task.features / task.segments)
+    throw BadValue{task.text() + " has more than 2^33 elements"};
+  if (!measure::findPolicy(task.policy))
+    throw BadValue{"policy is " + task.policy + "; it must be warm, cold or pipeline"};
   return task;
 }
 
 /// A place on the grid of schedules: axes, and steps along each.
 std::vector<int> placeOf(const Json& json) {
   const auto at = json.get<std::vector<int64_t>>();
-  if (at.empty() || std::any_of(at.begin(), at.end(), [](int64_t step) { return step < 0 || step > kMostSteps; }))
-    throw BadValue{"at is " + json.dump() + "; it must be whole numbers from 0 to " + std::to_string(kMostSteps) + ", one at least"};
+  if (at.empty() ||
+      std::any_of(at.begin(), at.end(), [](int64_t step) { return step < 0 || step > kMostSteps; }))
+    throw BadValue{"at is " + json.dump() + "; it must be whole numbers from 0 to " +
+                   std::to_string(kMostSteps) + ", one at least"};
   return {at.begin(), at.end()};
 }
 
@@ -150,7 +154,8 @@ std::vector<Shipped> readPlan(const std::string& folder) {
     } catch (const BadValue& flaw) {
       throw damaged("task " + std::to_string(tasks.size() + 1) + ": " + flaw.text);
     } catch (const std::exception&) {  // what a parser says of a key helps nobody who did not write the plan
-      throw damaged("task " + std::to_string(tasks.size() + 1) + " is not one that `normc tune export` writes");
+      throw damaged("task " + std::to_string(tasks.size() + 1) +
+                    " is not one that `normc tune export` writes");
     }
   }
   return tasks;

@@ -20,8 +20,8 @@ namespace normc::tune {
 
 /// One task of a bundle, and the landscape of the candidates that it brings.
 struct Shipped {
-  Setting setting;            ///< its device says only what code was made for
-  std::vector<Point> points;  ///< the default first
+  Setting setting;                   ///< its device says only what code was made for
+  std::vector<Point> points;         ///< the default first
   std::vector<BuiltCandidate> made;  ///< of each; paths are within the folder
 };
 

@@ -43,13 +43,15 @@ double rowsBetween(const Task& a, const Task& b) {
 }
 
 bool sameOctave(const Task& a, const Task& b) {
-  return octave(totalRows(a)) == octave(totalRows(b)) && (!rowsLieInRuns(a) || octave(a.rows) == octave(b.rows));
+  return octave(totalRows(a)) == octave(totalRows(b)) &&
+         (!rowsLieInRuns(a) || octave(a.rows) == octave(b.rows));
 }
 
 Rung rungOf(const Task& has, const Task& wants) {
   if (has.features == wants.features && rowsBetween(has, wants) == 0) return Exact;
   if (halfOctave(has.features) == halfOctave(wants.features) && sameOctave(has, wants)) return Bucket;
-  const bool reach = octaves(has.features, wants.features) <= kFarFeatures && rowsBetween(has, wants) <= kFarRows;
+  const bool reach =
+      octaves(has.features, wants.features) <= kFarFeatures && rowsBetween(has, wants) <= kFarRows;
   return reach ? Neighbour : None;
 }
 
@@ -82,7 +84,8 @@ std::vector<Task> tunedSizes(const Database& database, const ProblemText& proble
   for (const Record& record : database.records)
     if (record.kind == "choice" && record.task.problem == problem && record.task.norm == norm &&
         record.device.kind == device.kind && record.device.arch == device.arch)
-      sizes.emplace(std::pair(totalRows(record.task), rowsLieInRuns(record.task) ? record.task.rows : 0), record.task);
+      sizes.emplace(std::pair(totalRows(record.task), rowsLieInRuns(record.task) ? record.task.rows : 0),
+                    record.task);
   std::vector<Task> list;
   for (const auto& [rows, task] : sizes) list.push_back(task);
   return list;
@@ -108,9 +111,8 @@ Pick pickFor(const Task& wanted, const Site& site, const Database& database,
   const auto nearer = [&](const Entry& a, const Entry& b) {
     const auto key = [&](const Entry& e) {
       const Task& t = e.record->task;
-      return std::tuple(rungOf(t, wanted), octaves(t.features, wanted.features),
-                        rowsBetween(t, wanted), octaves(t.threads, wanted.threads),
-                        policyOrder(t.policy));
+      return std::tuple(rungOf(t, wanted), octaves(t.features, wanted.features), rowsBetween(t, wanted),
+                        octaves(t.threads, wanted.threads), policyOrder(t.policy));
     };
     const auto first = key(a), second = key(b);
     if (first != second) return first < second;

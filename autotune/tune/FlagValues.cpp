@@ -22,7 +22,7 @@ std::optional<int32_t> cudaDeviceIn(std::string_view text) {
   constexpr std::string_view kCuda = "cuda:";
   int32_t index = 0;
   if (!text.starts_with(kCuda)) return std::nullopt;
-  const char* const begin = text.data() + kCuda.size(), *const end = text.data() + text.size();
+  const char *const begin = text.data() + kCuda.size(), *const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(begin, end, index);
   if (begin == end || *begin == '-' || error != std::errc() || rest != end) return std::nullopt;
   return index;

@@ -30,8 +30,9 @@ std::string reasonOf(const Worker::Ended& ended) {
 
 std::runtime_error otherVersion(const std::string& worker, const Json& request, const Json& answer) {
   const std::string text = answer.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return std::runtime_error(worker + " is of another version of normc: to `" + request.at("do").get<std::string>() +
-                            "` it answered " + text.substr(0, kAnswerShown) + (text.size() > kAnswerShown ? "..." : "") +
+  return std::runtime_error(worker + " is of another version of normc: to `" +
+                            request.at("do").get<std::string>() + "` it answered " +
+                            text.substr(0, kAnswerShown) + (text.size() > kAnswerShown ? "..." : "") +
                             "; install both from one build");
 }
 
@@ -46,7 +47,9 @@ auto shaped(const std::string& worker, const Json& request, const Json& answer, 
   throw otherVersion(worker, request, answer);
 }
 
-std::string errorOf(const Json& answer) { return answer.contains("error") ? answer.at("error").get<std::string>() : ""; }
+std::string errorOf(const Json& answer) {
+  return answer.contains("error") ? answer.at("error").get<std::string>() : "";
+}
 
 }  // namespace
 
@@ -148,7 +151,8 @@ std::vector<Samples> LiveLab::sampleSome(const std::vector<size_t>& points, int 
   const double expected =
       20 * std::max(callSeconds_, setting_.sampleSeconds) * double(rounds + kUntimed) * double(points.size());
   return ask({{"do", "sample"}, {"names", names}, {"first", first}, {"rounds", rounds}},
-             std::max(kLeastPatience, expected) + quietPatience_ + (callSeconds_ ? 0 : setting_.patience), [&](const Json& answer) {
+             std::max(kLeastPatience, expected) + quietPatience_ + (callSeconds_ ? 0 : setting_.patience),
+             [&](const Json& answer) {
                auto samples = answer.at("samples").get<std::vector<Samples>>();
                const auto wrong = [&](const Samples& each) { return each.size() != size_t(rounds); };
                if (samples.size() != points.size() || std::any_of(samples.begin(), samples.end(), wrong))

@@ -35,10 +35,11 @@ double secondsNow();
 
 /// A candidate as a package on disk that holds it alone.
 struct BuiltCandidate {
-  std::string package;  ///< path
-  std::string object;   ///< SHA-256 of its code
+  std::string package;       ///< path
+  std::string object;        ///< SHA-256 of its code
   std::string failure = {};  ///< why there is none; then the rest is empty
-  bool unavailable = false;  ///< the failure says nothing of the candidate: it is not recorded, and a later run tries again
+  bool unavailable =
+      false;  ///< the failure says nothing of the candidate: it is not recorded, and a later run tries again
 };
 
 /// Whatever all measurements of one task have in common.
@@ -74,7 +75,8 @@ class LiveLab : public Lab {
   bool stopped() override { return callbacks_.stop(); }
   std::vector<Screened> screen(const std::vector<size_t>& points) override;
   std::vector<Samples> race(const std::vector<size_t>& points, int rounds) override;
-  /// Each process has its memory on pages that lie anywhere, elsewhere in each, so that luck with them decides nothing.
+  /// Each process has its memory on pages that lie anywhere, elsewhere in each, so that luck with them
+  /// decides nothing.
   void renew() override { worker_.reset(), ++renewed_; }
 
   /// Seconds of a copy with the transfers of a kernel, the faster of two; 0 where none can be made.
@@ -99,7 +101,8 @@ class LiveLab : public Lab {
   };
 
   Worker& worker();
-  /// What `read` makes of the answer; throws std::runtime_error where that has another shape, as of another version.
+  /// What `read` makes of the answer; throws std::runtime_error where that has another shape, as of another
+  /// version.
   template <typename Read>
   auto ask(const Json& request, double seconds, const Read& read);
   void makeAll(const std::vector<size_t>&);
@@ -127,7 +130,7 @@ class LiveLab : public Lab {
   std::map<size_t, Facts> facts_;
   std::map<std::string, size_t> byObject_;  ///< the first point of each code
   std::unique_ptr<Worker> worker_;
-  std::set<size_t> loaded_;  ///< in the worker that lives
+  std::set<size_t> loaded_;          ///< in the worker that lives
   std::map<size_t, Status> failed_;  ///< in a race, and how
   double longestGate_ = 0, callSeconds_ = 0;
   int64_t disturbed_ = 0;
@@ -139,15 +142,15 @@ class LiveLab : public Lab {
   double begin_;
 };
 
-/// What was chosen for this very task on this device with this toolchain, and its point: of several the newest that
-/// stands; null where nothing does.
+/// What was chosen for this very task on this device with this toolchain, and its point: of several the
+/// newest that stands; null where nothing does.
 std::pair<const Record*, size_t> choiceOf(const Landscape&, const std::vector<Record>&, const Setting&);
 
 /// What a decision says in a record.
 Conclusion conclusionOf(const Decision&);
 
-/// What records say of points that were screened before, on this device with this toolchain; whether one was rejected
-/// the newest says.
+/// What records say of points that were screened before, on this device with this toolchain; whether one was
+/// rejected the newest says.
 std::map<size_t, Screened> rememberedFrom(const Landscape&, const std::vector<Record>&, const Setting&);
 
 }  // namespace normc::tune

@@ -18,7 +18,8 @@ Device thisCudaDevice(int index, const std::string& cudaLibrary);
 /// Sixteen random digits: the records of one run.
 std::string newSession();
 
-/// Of what is measured now: milliseconds since 1970, and later than all that is known, whatever the clock says.
+/// Of what is measured now: milliseconds since 1970, and later than all that is known, whatever the clock
+/// says.
 int64_t newStamp(const std::vector<Record>& known);
 
 }  // namespace normc::tune

@@ -19,7 +19,8 @@ constexpr const char* kUsage =
     "             [--device N] [--cuda-library FILE]\n"
     "  measures the candidates of a bundle on this machine; results go to FOLDER/results.jsonl.\n"
     "  A run that was stopped goes on from there; --fresh measures again what is decided there. --budget is\n"
-    "  for one problem, --seconds for all together: 20s, 500ms, 2m, or a number of seconds. --device is of a\n"
+    "  for one problem, --seconds for all together: 20s, 500ms, 2m, or a number of seconds. --device is of "
+    "a\n"
     "  bundle for CUDA, N or cuda:N. Bring the results back:\n"
     "  normc tune import FILE --records DB\n"
     "Exit codes: 0 done; 1 a default could not be measured; 2 wrong command line; 3 no worker, device, "
@@ -96,7 +97,8 @@ int exitCode(normc::tune::BundleEnd end) {
 
 int main(int argc, char** argv) {
   normc::tune::reserveStandardFiles();
-  std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, as some parents leave it, no worker can be waited for
+  std::signal(SIGCHLD,
+              SIG_DFL);  // where it is ignored, as some parents leave it, no worker can be waited for
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (std::find(words.begin(), words.end(), "--help") != words.end()) return std::fputs(kUsage, stdout), 0;
   normc::tune::BundleRun run;

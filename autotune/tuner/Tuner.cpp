@@ -71,7 +71,9 @@ std::string ownFolder() {
 }
 
 /// A host may go to another folder before it runs a tuner: paths are those of where it was opened.
-std::string absolute(const std::string& path) { return path.empty() ? path : std::filesystem::absolute(path).string(); }
+std::string absolute(const std::string& path) {
+  return path.empty() ? path : std::filesystem::absolute(path).string();
+}
 
 normc_status findWorker(const char* given, std::string& worker) {
   const std::string folder = ownFolder();
@@ -169,7 +171,8 @@ normc_status checked(const normc_tuner_request& r) {
   if (r.segments < 0)
     return fail(NORMC_INVALID_ARGUMENT, "request.segments is ", r.segments, "; it must not be negative");
   if (r.threads < 0 || r.threads > tune::kMostThreads)
-    return fail(NORMC_INVALID_ARGUMENT, "request.threads is ", r.threads, "; it must be from 0 to ", tune::kMostThreads);
+    return fail(NORMC_INVALID_ARGUMENT, "request.threads is ", r.threads, "; it must be from 0 to ",
+                tune::kMostThreads);
   if (!(r.budget_seconds >= 0) || std::isinf(r.budget_seconds))
     return fail(NORMC_INVALID_ARGUMENT, "request.budget_seconds is ", r.budget_seconds,
                 "; it must be a number of seconds, or 0 for ", kUsualBudget);
@@ -217,7 +220,8 @@ normc_status normc_tuner_open(const char* folder, const normc_tuner_options* opt
     return translated([&] {
       auto made = std::make_unique<normc_tuner>();
       tune::BundleRun& run = made->run;
-      run.folder = absolute(folder), run.records = read.records ? absolute(read.records) : run.folder + "/results.jsonl";
+      run.folder = absolute(folder),
+      run.records = read.records ? absolute(read.records) : run.folder + "/results.jsonl";
       if (read.cuda_library) run.cudaLibrary = read.cuda_library;
       if (run.cudaLibrary.find('/') != run.cudaLibrary.npos) run.cudaLibrary = absolute(run.cudaLibrary);
       NORMC_TRY(findWorker(read.worker, run.worker));
@@ -259,7 +263,8 @@ normc_status normc_tuner_run(normc_tuner* tuner, const normc_tuner_request* give
     NORMC_TRY(notNull(given, "request"));
     NORMC_TRY(notNull(result, "result"));
     if (tuner->running)
-      return fail(NORMC_FAILED_PRECONDITION, "this tuner runs already; its progress may end that call, and must not begin another");
+      return fail(NORMC_FAILED_PRECONDITION,
+                  "this tuner runs already; its progress may end that call, and must not begin another");
     normc_tuner_request request;
     NORMC_TRY(readStruct(given, request, "normc_tuner_request", 2 * sizeof(size_t)));
     NORMC_TRY(writeStruct(normc_tuner_result{}, result, "normc_tuner_result"));

@@ -1,16 +1,16 @@
 #include "autotune/worker/Bench.h"
 
-#include <optional>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <fstream>
+#include <optional>
 #include <thread>
 
-#include "autotune/measure/OwnCores.h"
 #include "autotune/measure/CudaTimer.h"
+#include "autotune/measure/OwnCores.h"
 #include "autotune/worker/Worker.h"
 #include "dsl/Library.h"
 
@@ -74,7 +74,8 @@ void Bench::limitMemory(int64_t forBuffers) const {
   // The gate keeps its questions: of each, up to eight tensors of doubles.
   int64_t asked = 0;
   for (const gate::Trial& trial : gate::standardTrials(problem_, extents_.features))
-    asked += trial.extents.segments * trial.extents.rows * trial.extents.features * int64_t(8 * sizeof(double));
+    asked +=
+        trial.extents.segments * trial.extents.rows * trial.extents.features * int64_t(8 * sizeof(double));
   const int64_t spare = asked + (int64_t(2) << 30) + threads_ * (int64_t(128) << 20);
   const auto most = rlim_t(pages * sysconf(_SC_PAGESIZE) + forBuffers + spare);
   const rlimit limit{most, most};
@@ -180,7 +181,8 @@ std::function<double()> Bench::sampler(Candidate& one) {
         std::make_shared<measure::CudaTimer>(*device_, enqueue, buffers_->sets(), sampleSeconds_);
     return [timer] { return timer->sample(); };
   }
-  const auto runner = std::make_shared<measure::Runner>(*one.subject, sampleSeconds_, !device_ && threads_ > 1 ? kAwake : 0);
+  const auto runner =
+      std::make_shared<measure::Runner>(*one.subject, sampleSeconds_, !device_ && threads_ > 1 ? kAwake : 0);
   return [this, runner] { return quiet_->sample([&] { return runner->sample(); }); };
 }
 
@@ -199,7 +201,8 @@ Json Bench::sample(const Json& request) {
   measure::QuietCoreSampler& quiet = quietCore();
   std::optional<measure::OwnCores> bound;
   if (!device_ && threads_ > 1) bound.emplace();
-  const int before = quiet.disturbed(), first = request.value("first", 0), last = first + request.at("rounds").get<int>();
+  const int before = quiet.disturbed(), first = request.value("first", 0),
+            last = first + request.at("rounds").get<int>();
   std::vector<measure::Samples> samples(runners.size());
   for (int round = first; round < last; ++round)
     for (size_t i = 0; i < runners.size(); ++i) {

@@ -7,8 +7,10 @@
 //                                                    -> {"protocol"}
 //   {"do": "load", "name", "package"}                a package that holds one kernel, for this problem
 //   {"do": "gate", "name"}                           -> {"trials", "worst", "failure"}: no failure, no word
-//   {"do": "sample", "names", "rounds"}              -> {"samples": [[...], ...], "disturbed", "loops", "patience"}, in turns;
-//                                                    "first": how many rounds of a race have been, 0 if it is left out
+//   {"do": "sample", "names", "rounds"}              -> {"samples": [[...], ...], "disturbed", "loops",
+//   "patience"}, in turns;
+//                                                    "first": how many rounds of a race have been, 0 if it is
+//                                                    left out
 //   {"do": "copy", "reads", "writes"}                -> {"seconds"}: of a copy with so many transfers
 //
 // An answer with "error" says what could not be done. Nothing here protects against a
@@ -42,7 +44,8 @@ class Bench {
  private:
   struct Candidate {
     std::unique_ptr<host::Package> package;
-    std::unique_ptr<host::Plan> plan, large;  ///< that the gate runs; large: takes every call for a large one, or null
+    std::unique_ptr<host::Plan> plan,
+        large;  ///< that the gate runs; large: takes every call for a large one, or null
     std::unique_ptr<measure::Subject> subject;
     std::function<double()> take;  ///< takes a sample; made when it is first timed
   };

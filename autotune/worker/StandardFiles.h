@@ -1,5 +1,5 @@
-// Standard streams that are closed are opened by whatever file comes next, which would then be read and written as
-// input, report and log.
+// Standard streams that are closed are opened by whatever file comes next, which would then be read and
+// written as input, report and log.
 #pragma once
 
 #include <fcntl.h>

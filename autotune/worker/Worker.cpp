@@ -44,14 +44,15 @@ std::string lineOf(const Json& request) {
   for (const auto& [key, value] : request.items()) try {
       (void)value.dump();
     } catch (const Json::type_error&) {
-      throw std::runtime_error("normc-worker cannot be told the path " + value.dump(-1, ' ', false, Json::error_handler_t::replace) +
-                               " (`" + key + "`), which is not UTF-8; use another");
+      throw std::runtime_error("normc-worker cannot be told the path " +
+                               value.dump(-1, ' ', false, Json::error_handler_t::replace) + " (`" + key +
+                               "`), which is not UTF-8; use another");
     }
   return request.dump() + "\n";
 }
 
-/// A descriptor that is none of 0, 1 and 2, which a host may have closed: become() puts others there, and whatever the
-/// host prints would go into a pipe of ours.
+/// A descriptor that is none of 0, 1 and 2, which a host may have closed: become() puts others there, and
+/// whatever the host prints would go into a pipe of ours.
 bool moveUp(int& file) {
   if (file > 2) return true;
   const int moved = fcntl(file, F_DUPFD_CLOEXEC, 3);
@@ -96,8 +97,8 @@ std::string Worker::besideThis() {
 Worker::Worker(const std::string& program) : program_(program) {
   int in[2] = {-1, -1}, out[2] = {-1, -1};
   log_ = memfd_create("normc-worker-log", MFD_CLOEXEC);
-  if (log_ < 0 || pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0 || !moveUp(log_) || !moveUp(in[0]) ||
-      !moveUp(in[1]) || !moveUp(out[0]) || !moveUp(out[1])) {
+  if (log_ < 0 || pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0 || !moveUp(log_) ||
+      !moveUp(in[0]) || !moveUp(in[1]) || !moveUp(out[0]) || !moveUp(out[1])) {
     const std::string why = std::strerror(errno);
     closeAll({&in[0], &in[1], &out[0], &out[1], &log_});
     throw std::runtime_error("cannot start a worker: " + why);
@@ -124,7 +125,8 @@ Worker::Ended Worker::end(bool hung) {
   closeAll({&to_, &from_});
   // One that is ending by itself shall be seen to do so; one that waits for requests, or hangs, is ended.
   pid_t done = 0;
-  for (int wait = 0; wait < 200 && !hung && (done = waitpid(process_, &status, WNOHANG)) == 0; ++wait) usleep(5000);
+  for (int wait = 0; wait < 200 && !hung && (done = waitpid(process_, &status, WNOHANG)) == 0; ++wait)
+    usleep(5000);
   kill(-process_, SIGKILL);
   if (done == 0) kill(process_, SIGKILL);
   while (done == 0 || (done < 0 && errno == EINTR)) done = waitpid(process_, &status, 0);
@@ -148,19 +150,23 @@ Worker::Ended Worker::end(bool hung) {
 void Worker::giveUp(bool hung, const std::string& printed) {
   Ended ended = end(hung || !printed.empty());
   if (!printed.empty() && !answered_)
-    throw std::runtime_error(program_ + " is no normc-worker, or that of another version of normc: it answered " + quoted(printed));
-  if (!answered_ && !hung && ended.unseen) 
-    throw std::runtime_error("cannot start the worker " + program_ + ": " + (ended.log.empty() ? ended.how : ended.log));
+    throw std::runtime_error(program_ +
+                             " is no normc-worker, or that of another version of normc: it answered " +
+                             quoted(printed));
+  if (!answered_ && !hung && ended.unseen)
+    throw std::runtime_error("cannot start the worker " + program_ + ": " +
+                             (ended.log.empty() ? ended.how : ended.log));
   if (!printed.empty())
     ended.hung = false,
-    ended.how = "answered " + quoted(printed) + ", which is no JSON object: a kernel may have printed it; so it was ended";
+    ended.how = "answered " + quoted(printed) +
+                ", which is no JSON object: a kernel may have printed it; so it was ended";
   throw ended;
 }
 
 Json Worker::ask(const Json& request, double seconds) {
   using Clock = std::chrono::steady_clock;
-  const auto deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, kLongest)));
+  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(std::min(seconds, kLongest)));
   const std::string line = lineOf(request);
   for (size_t sent = 0; sent < line.size();) {  // SIGPIPE is ours to avoid: a worker may be gone
     sigset_t pipe, before;

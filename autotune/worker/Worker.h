@@ -31,8 +31,9 @@ class Worker {
   ~Worker();
   Worker(const Worker&) = delete;
 
-  /// The answer, within `seconds`; throws Ended otherwise, and then the worker is gone. Throws std::runtime_error where
-  /// there never was one: `program` is missing, or a library of it, or it is another program. No candidate is to blame for that.
+  /// The answer, within `seconds`; throws Ended otherwise, and then the worker is gone. Throws
+  /// std::runtime_error where there never was one: `program` is missing, or a library of it, or it is another
+  /// program. No candidate is to blame for that.
   Json ask(const Json& request, double seconds);
   bool alive() const { return process_ > 0; }
   pid_t process() const { return process_; }

@@ -10,9 +10,10 @@
 int main(int argc, char**) {
   normc::tune::reserveStandardFiles();
   if (argc > 1) {
-    std::fputs("normc-worker takes no arguments: normc tune, normc-bundle and libnormc_tuner start it, and send it\n"
-               "requests, a JSON object on each line of its standard input.\n",
-               stderr);
+    std::fputs(
+        "normc-worker takes no arguments: normc tune, normc-bundle and libnormc_tuner start it, and send it\n"
+        "requests, a JSON object on each line of its standard input.\n",
+        stderr);
     return 2;
   }
   normc::tune::Bench bench;

@@ -7,8 +7,8 @@
 #include <set>
 #include <thread>
 
-#include "bench/gpu/Subject.h"
 #include "autotune/measure/CudaTimer.h"
+#include "bench/gpu/Subject.h"
 
 namespace normc::gpu {
 namespace {
@@ -27,7 +27,7 @@ double secondsOfOneCall(const Subject& subject) {
 
 /// Samples of all threads together; they begin each sample at once.
 measure::Samples enqueueOn(int threads, const std::string& driver, const Kernels& kernels, const Shape& shape,
-                         int samplesOfEach) {
+                           int samplesOfEach) {
   std::vector<std::unique_ptr<CudaDevice>> devices;
   std::vector<std::unique_ptr<Subject>> subjects;
   for (int i = 0; i < threads; ++i) {

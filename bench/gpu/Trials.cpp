@@ -8,7 +8,6 @@
 #include <set>
 #include <thread>
 
-
 namespace normc::gpu {
 namespace {
 
@@ -102,9 +101,7 @@ class Run {
   }
 
  private:
-  std::string keyOf(const Piece& piece) const {
-    return gpu::keyOf(frameOf("", piece));
-  }
+  std::string keyOf(const Piece& piece) const { return gpu::keyOf(frameOf("", piece)); }
   Json frameOf(const char* kind, const Piece& piece) const {
     const package::Kernel& kernel = kernels_.kernels().at(piece.kernel);
     return {{"kind", kind},
@@ -196,7 +193,8 @@ class Run {
                   Tally& tally) const {
     for (const int64_t features : featureCounts(problem))
       for (gate::Trial& trial : trialsOf(problem, features, piece.first)) {
-        trial.extents.rows = std::min(trial.extents.rows, most / std::max<int64_t>(trial.extents.segments, 1));
+        trial.extents.rows =
+            std::min(trial.extents.rows, most / std::max<int64_t>(trial.extents.segments, 1));
         const host::Plan plan = kernels_.plan(problem.text(trial.extents.segments, trial.extents.rows));
         if (plan.kernel() != piece.kernel) continue;
         tally.add(gate::judge(plan.get(), problem, trial, &device));

@@ -122,7 +122,8 @@ int test(const Flags& flags) {
   const TestEnd end = testPackage(kernels, before, options);
   Json summary = testSummary(all);
   summary["finished"] = end == TestEnd::Finished;
-  if (!flags.records.empty()) std::ofstream(flags.records) << summary.dump() << "\n";  // a line, as table reads it
+  if (!flags.records.empty())
+    std::ofstream(flags.records) << summary.dump() << "\n";  // a line, as table reads it
   std::printf("%s\n", summary.dump().c_str());
   if (end == TestEnd::DeviceLost) return kDeviceLost;
   if (end == TestEnd::Stopped) return kMore;

@@ -167,7 +167,8 @@ void conclude(const std::vector<Line>& all, bool ok, double busyCores) {
 
 int run(int argc, char** argv) {
   if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
-    std::fputs("normc-quickstart [FILE]: compiles five normalizations, trains and times each on a text\n", stderr);
+    std::fputs("normc-quickstart [FILE]: compiles five normalizations, trains and times each on a text\n",
+               stderr);
     return 2;
   }
   std::string file;

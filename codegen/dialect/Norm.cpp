@@ -64,7 +64,8 @@ LogicalResult SlabOp::verify() {
 
 LogicalResult SweepOp::verify() {
   auto kernel = getOperation()->getParentOfType<KernelOp>();
-  if (!kernel || !getOperation()->getParentOfType<SlabOp>()) return emitOpError("must stand in a slab of a kernel");
+  if (!kernel || !getOperation()->getParentOfType<SlabOp>())
+    return emitOpError("must stand in a slab of a kernel");
   for (ArrayAttr list : {getReads(), getWrites(), getPartials()})
     for (auto symbol : list.getAsRange<FlatSymbolRefAttr>())
       if (!SymbolTable::lookupSymbolIn(kernel, symbol))
@@ -77,6 +78,7 @@ LogicalResult SweepOp::verify() {
   if (!yield) return emitOpError("must end in norm.yield");
   size_t wanted = getWrites().size() + getSums().size() + getPartials().size();
   if (yield.getValues().size() != wanted)
-    return emitOpError("must yield ") << wanted << " values (writes, sums, partials), not " << yield.getValues().size();
+    return emitOpError("must yield ")
+           << wanted << " values (writes, sums, partials), not " << yield.getValues().size();
   return success();
 }

@@ -121,10 +121,11 @@ Zone& zoneOf(Thread& t, std::byte* p, uint64_t bytes, uint32_t site, uint8_t fla
 //===-- Checks of an access ----------------------------------------------------------===//
 
 /// Kept out of `access`, which takes most of the time of a kernel, so that its frame stays small.
-[[noreturn, gnu::cold, gnu::noinline]] static void misaligned(Thread& t, std::byte* p, uint64_t bytes, uint32_t site, uint8_t flags) {
+[[noreturn, gnu::cold, gnu::noinline]] static void misaligned(Thread& t, std::byte* p, uint64_t bytes,
+                                                              uint32_t site, uint8_t flags) {
   t.run->scheduler->fail(t, Fault::Misaligned,
-                         std::string(flags & Site::Write ? "writes " : "reads ") + std::to_string(bytes) + " bytes at " +
-                             describe(t, p) + "; the instruction promises a multiple of " +
+                         std::string(flags & Site::Write ? "writes " : "reads ") + std::to_string(bytes) +
+                             " bytes at " + describe(t, p) + "; the instruction promises a multiple of " +
                              std::to_string(t.run->sites[site].align),
                          site);
 }
@@ -134,7 +135,8 @@ static bool hasRules(const Zone& zone, uint8_t flags) {
   return ((flags & Site::Write) && zone.readOnly) || !zone.initialised.empty() || !zone.forbidden.empty();
 }
 
-[[gnu::noinline]] static void checkBytes(Thread& t, Zone& zone, uint64_t offset, uint64_t bytes, uint32_t site, uint8_t flags) {
+[[gnu::noinline]] static void checkBytes(Thread& t, Zone& zone, uint64_t offset, uint64_t bytes,
+                                         uint32_t site, uint8_t flags) {
   auto fail = [&](Fault fault, const char* verb, const std::string& rest) {
     t.run->scheduler->fail(
         t, fault, verb + std::to_string(bytes) + " bytes at " + describe(t, zone.base + offset) + rest, site);

@@ -13,7 +13,9 @@ namespace normc::emulator {
 namespace {
 constexpr int kLaunchFailed = 719, kNotFound = 500;
 
-constexpr std::string_view kElf = "\x7f" "ELF";
+constexpr std::string_view kElf =
+    "\x7f"
+    "ELF";
 
 /// Returns the key of a module: the image, and of PTX the text up to its zero, if it has one.
 std::string_view keyOf(std::string_view image) {
@@ -55,10 +57,13 @@ struct EmulatedDriver::Impl {
   template <typename Function>
   llvm::Error find(Function& to, const char* name) {
     to = reinterpret_cast<Function>(dlsym(library, name));
-    return to ? llvm::Error::success() : llvm::createStringError(std::string("the fake driver has no ") + name);
+    return to ? llvm::Error::success()
+              : llvm::createStringError(std::string("the fake driver has no ") + name);
   }
 
-  static int launch(void* self, const fake_cuda_launch* launch) { return static_cast<Impl*>(self)->run(*launch); }
+  static int launch(void* self, const fake_cuda_launch* launch) {
+    return static_cast<Impl*>(self)->run(*launch);
+  }
 
   std::vector<Region> regionsOf(std::span<const uint64_t> words, const std::vector<Operand>& operands) {
     std::vector<Region> regions;
@@ -66,7 +71,8 @@ struct EmulatedDriver::Impl {
       const Operand& o = operands[i];
       fake_cuda_allocation a;
       if (!allocationOf(words[i], &a)) continue;
-      auto known = std::find_if(regions.begin(), regions.end(), [&](const Region& r) { return r.begin == a.begin; });
+      auto known =
+          std::find_if(regions.begin(), regions.end(), [&](const Region& r) { return r.begin == a.begin; });
       if (known == regions.end()) {
         regions.push_back({a.begin, a.end, a.serial, words[i], o.name, o.written, o.given});
       } else {
@@ -97,8 +103,8 @@ struct EmulatedDriver::Impl {
     return memory;
   }
 
-  /// The memory of the call that a launch belongs to: what one phase has written another may read. A call begins
-  /// with other arguments, or with a function that the call before has launched already.
+  /// The memory of the call that a launch belongs to: what one phase has written another may read. A call
+  /// begins with other arguments, or with a function that the call before has launched already.
   Memory& memoryFor(const std::string& function, const std::vector<Region>& regions) {
     if (regions != call.regions || !call.functions.insert(function).second)
       call = {memoryOf(regions), regions, {function}};
@@ -109,8 +115,8 @@ struct EmulatedDriver::Impl {
   /// does.
   const Module* moduleOf(std::string_view image) const {
     const auto at = modules.lower_bound(image);
-    const bool same = at != modules.end() &&
-                      (image.starts_with(kElf) ? at->first.starts_with(image) : at->first == image);
+    const bool same =
+        at != modules.end() && (image.starts_with(kElf) ? at->first.starts_with(image) : at->first == image);
     return same ? &at->second : nullptr;
   }
 
@@ -127,8 +133,13 @@ struct EmulatedDriver::Impl {
     std::vector<uint64_t> words(l.parameter_bytes / 8);
     std::memcpy(words.data(), l.parameters, words.size() * 8);
     Memory& memory = memoryFor(l.function, regionsOf(words, module->operands));
-    const Launch request{.function = l.function, .grid = dim(l.grid), .block = dim(l.block), .cluster = dim(l.cluster),
-                         .sharedBytes = l.shared_bytes, .cooperative = l.cooperative != 0, .words = words};
+    const Launch request{.function = l.function,
+                         .grid = dim(l.grid),
+                         .block = dim(l.block),
+                         .cluster = dim(l.cluster),
+                         .sharedBytes = l.shared_bytes,
+                         .cooperative = l.cooperative != 0,
+                         .words = words};
     auto report = module->program.run(request, memory, owner->options);
     if (!report) return fail(Fault::Misuse, llvm::toString(report.takeError()), kLaunchFailed);
     done.report = std::move(*report);
@@ -138,7 +149,8 @@ struct EmulatedDriver::Impl {
   }
 };
 
-llvm::Expected<std::unique_ptr<EmulatedDriver>> EmulatedDriver::open(const std::string& library, int major, int minor) {
+llvm::Expected<std::unique_ptr<EmulatedDriver>> EmulatedDriver::open(const std::string& library, int major,
+                                                                     int minor) {
   auto driver = std::unique_ptr<EmulatedDriver>(new EmulatedDriver);
   driver->impl_ = std::make_unique<Impl>();
   Impl& impl = *driver->impl_;
@@ -153,7 +165,8 @@ llvm::Expected<std::unique_ptr<EmulatedDriver>> EmulatedDriver::open(const std::
   if (auto error = impl.find(reset, "fake_cuda_reset")) return error;
   if (auto error = impl.find(setDevices, "fake_cuda_set_devices")) return error;
   reset();
-  const fake_cuda_device device{.major = major, .minor = minor, .multiprocessors = 0, .memory_bytes = size_t(4) << 30};
+  const fake_cuda_device device{
+      .major = major, .minor = minor, .multiprocessors = 0, .memory_bytes = size_t(4) << 30};
   setDevices(1, &device);
   impl.setLauncher(Impl::launch, &impl);
   return driver;
@@ -164,9 +177,12 @@ EmulatedDriver::~EmulatedDriver() {
 }
 
 void EmulatedDriver::add(const std::string& image, Program program, std::vector<Operand> operands) {
-  impl_->modules.insert_or_assign(std::string(keyOf(image)), Impl::Module{std::move(program), std::move(operands)});
+  impl_->modules.insert_or_assign(std::string(keyOf(image)),
+                                  Impl::Module{std::move(program), std::move(operands)});
 }
 
-std::vector<EmulatedDriver::Launched> EmulatedDriver::takeLaunches() { return std::exchange(impl_->launched, {}); }
+std::vector<EmulatedDriver::Launched> EmulatedDriver::takeLaunches() {
+  return std::exchange(impl_->launched, {});
+}
 
 }  // namespace normc::emulator

@@ -38,7 +38,9 @@ static bool knowsReads(const Thread& t, const Zone& zone, uint64_t offset, const
       auto readers = zone.readers.find(zone.cells.keyOf(offset, by));
       if (readers == zone.readers.end()) continue;
       for (auto [order, last] : readers->second.byBlock())
-        if (last > (order == t.block->order ? t.view.block : t.view.foreign ? t.view.foreign->ofBlock(order) : 0))
+        if (last > (order == t.block->order ? t.view.block
+                    : t.view.foreign        ? t.view.foreign->ofBlock(order)
+                                            : 0))
           return false;
       return true;
     }
@@ -89,8 +91,9 @@ static void noteReaders(const Thread& t, Zone& zone, uint64_t offset, const Cell
 static uint32_t ofSeveral(const Thread& t, Zone& zone, uint64_t offset, const Cell& cell, uint32_t now) {
   const auto cluster = [&](uint32_t order) { return order / uint32_t(t.block->cluster->blocks.size()); };
   const uint32_t several = t.run->isOf(*t.block, cell.reader) ? Cell::kSeveral
-                           : cluster(t.run->orderOf(cell.reader)) == cluster(t.block->order) ? Cell::kCluster
-                                                                                             : Cell::kManyBlocks;
+                           : cluster(t.run->orderOf(cell.reader)) == cluster(t.block->order)
+                               ? Cell::kCluster
+                               : Cell::kManyBlocks;
   if (((cell.read & Cell::kManyBlocks) || several == Cell::kManyBlocks) && !zone.readOnly)
     noteReaders(t, zone, offset, cell, now & Cell::kCount);
   const uint32_t both = now & cell.read & Cell::kAtomic;
@@ -124,8 +127,11 @@ struct AccessCheck {
 /// Tests if the last barrier of the block put an access behind t, as is true for nearly all of its block.
 /// Every cell is tested, so this is inline.
 struct Behind {
-  explicit Behind(const Thread& t) : first(t.block->first), threads(uint32_t(t.block->threads.size())), count(t.view.block) {}
-  bool operator()(uint32_t number, uint32_t at) const { return number - first < threads && (at & Cell::kCount) <= count; }
+  explicit Behind(const Thread& t)
+      : first(t.block->first), threads(uint32_t(t.block->threads.size())), count(t.view.block) {}
+  bool operator()(uint32_t number, uint32_t at) const {
+    return number - first < threads && (at & Cell::kCount) <= count;
+  }
   uint32_t first, threads, count;
 };
 
@@ -167,7 +173,8 @@ void order(Thread& t, Zone& zone, uint64_t offset, uint64_t bytes, uint32_t site
       *cell = {writer.number ? writer.number : me, writer.number ? writer.count : now, site, 0, 0, 0};
       continue;
     }
-    cell->read = cell->reader < first || comesBefore(*cell, here) ? now : ofSeveral(t, zone, here, *cell, now);
+    cell->read =
+        cell->reader < first || comesBefore(*cell, here) ? now : ofSeveral(t, zone, here, *cell, now);
     cell->reader = me;
     cell->readSite = site;
   }

@@ -15,7 +15,8 @@ Type Access::stored(TensorOp t) const {
 }
 
 llvm::MaybeAlign Access::alignmentOf(VectorType type) const {
-  return llvm::MaybeAlign(std::min<int64_t>(alignment, type.getNumElements() * type.getElementTypeBitWidth() / 8));
+  return llvm::MaybeAlign(
+      std::min<int64_t>(alignment, type.getNumElements() * type.getElementTypeBitWidth() / 8));
 }
 
 bool Access::isWhole(Value value) const {
@@ -111,7 +112,8 @@ std::pair<Value, Value> AccessLowering::range() {
 
 Value AccessLowering::laneMask(Value count, int64_t lanes) {
   // Adds 0, which only the run time knows.
-  if (auto features = kernel_.getFeatures()) count = l_.add(count, l_.sub(arguments_.features, l_.index(*features)));
+  if (auto features = kernel_.getFeatures())
+    count = l_.add(count, l_.sub(arguments_.features, l_.index(*features)));
   return l_.laneMask(count, lanes);
 }
 
@@ -133,12 +135,19 @@ Value AccessLowering::address(TensorOp t, const Coordinates& at) {
   Value position = l_.index(0);
   for (StringRef axis : t.getAxes().getAsValueRange<StringAttr>()) {
     Value extent, here;
-    if (axis == "segment") extent = segments_, here = at.segment;
-    else if (axis == "row") extent = rows(), here = at.row;
-    else if (axis == "feature") extent = features_, here = at.feature;
-    else if (axis == "group") extent = l_.index(kernel_.getGroups()), here = at.group;
-    else if (axis == "window") extent = l_.index(t.getWindow()), here = at.window;
-    else extent = l_.index(1), here = t.chunkPhase() == phase_.number() ? task() : at.chunk;  // always the first axis
+    if (axis == "segment")
+      extent = segments_, here = at.segment;
+    else if (axis == "row")
+      extent = rows(), here = at.row;
+    else if (axis == "feature")
+      extent = features_, here = at.feature;
+    else if (axis == "group")
+      extent = l_.index(kernel_.getGroups()), here = at.group;
+    else if (axis == "window")
+      extent = l_.index(t.getWindow()), here = at.window;
+    else
+      extent = l_.index(1),
+      here = t.chunkPhase() == phase_.number() ? task() : at.chunk;  // always the first axis
     assert(here && "a coordinate that this slab does not have");
     position = l_.add(l_.mul(position, extent), here);
   }
@@ -184,7 +193,8 @@ static Value asWords(Loops& l, Value value) {
   if (type.getElementTypeBitWidth() != 16 || type.getNumElements() % 2) return value;
   auto words = VectorType::get({type.getNumElements() / 2}, l.b.getF32Type());
   value = LLVM::BitcastOp::create(l.b, l.loc, words, value);
-  value = LLVM::CallIntrinsicOp::create(l.b, l.loc, words, l.b.getStringAttr("llvm.arithmetic.fence"), value).getResult(0);
+  value = LLVM::CallIntrinsicOp::create(l.b, l.loc, words, l.b.getStringAttr("llvm.arithmetic.fence"), value)
+              .getResult(0);
   return LLVM::BitcastOp::create(l.b, l.loc, type, value);
 }
 
@@ -209,7 +219,8 @@ void AccessLowering::store(TensorOp t, Value address, Value value, Value mask,
 
 void AccessLowering::prefetch(TensorOp t, Value address) {
   constexpr unsigned kSecondLevel = 2;
-  memref::PrefetchOp::create(l_.b, l_.loc, buffer(t), ValueRange{address}, /*isWrite=*/false, kSecondLevel, /*isDataCache=*/true);
+  memref::PrefetchOp::create(l_.b, l_.loc, buffer(t), ValueRange{address}, /*isWrite=*/false, kSecondLevel,
+                             /*isDataCache=*/true);
 }
 
 }  // namespace normc::codegen

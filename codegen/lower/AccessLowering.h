@@ -31,12 +31,13 @@ struct Arguments {
   struct Strides {
     mlir::Value segment, row, task;  ///< `task` may be null: none
   };
-  llvm::SmallVector<mlir::Value> pointers;  ///< of each tensor: a memref of rank 0, so that `noalias` survives to LLVM
-  llvm::SmallVector<Strides> strides;       ///< of each strided tensor
+  llvm::SmallVector<mlir::Value>
+      pointers;  ///< of each tensor: a memref of rank 0, so that `noalias` survives to LLVM
+  llvm::SmallVector<Strides> strides;  ///< of each strided tensor
   mlir::Value segments, rows, features, task;
-  std::function<mlir::Value(unsigned index)> scalar;                ///< f64
+  std::function<mlir::Value(unsigned index)> scalar;  ///< f64
   enum CutField : unsigned { Units, ChunkUnits, Chunks };
-  std::function<mlir::Value(unsigned phase, CutField)> cut;         ///< index
+  std::function<mlir::Value(unsigned phase, CutField)> cut;  ///< index
 };
 
 /// How elements are stored in memory and accessed.
@@ -93,7 +94,8 @@ class AccessLowering {
   mlir::Value load(TensorOp, mlir::Value address, int64_t lanes, mlir::Value mask);
   /// The two parts of a load without a mask: the stored element, and its conversion to the statistics type.
   /// `alignment` in bytes, if the caller knows a larger one than an element's.
-  mlir::Value loadStored(TensorOp t, mlir::Value address, int64_t lanes, std::optional<int64_t> alignment = {});
+  mlir::Value loadStored(TensorOp t, mlir::Value address, int64_t lanes,
+                         std::optional<int64_t> alignment = {});
   mlir::Value widened(TensorOp t, mlir::Value stored);
   mlir::Value narrowed(TensorOp t, mlir::Value);  ///< converts to the type that `t` stores
   /// Converts and stores. `nonTemporal`: the address of a vector has to be a multiple of its size.

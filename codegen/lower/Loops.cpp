@@ -51,7 +51,8 @@ Value Loops::less(Value x, Value y) {
   return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, y);
 }
 Value Loops::isFalse(Value condition) {
-  return b.createOrFold<arith::XOrIOp>(loc, condition, arith::ConstantOp::create(b, loc, b.getBoolAttr(true)));
+  return b.createOrFold<arith::XOrIOp>(loc, condition,
+                                       arith::ConstantOp::create(b, loc, b.getBoolAttr(true)));
 }
 Value Loops::roundDown(Value n, int64_t step) {
   if (step == 1) return n;
@@ -84,9 +85,11 @@ Values Loops::forEach(Value begin, Value end, Value step, ValueRange init,
   // Loops are unrolled here, by the schedule; LLVM would spill.
   auto unroll = LLVM::LoopUnrollAttr::get(b.getContext(), b.getBoolAttr(true), {}, {}, {}, {}, {}, {});
   LLVM::LoopLICMAttr licm;
-  if (invariants == Invariants::Inside) licm = LLVM::LoopLICMAttr::get(b.getContext(), b.getBoolAttr(true), {});
+  if (invariants == Invariants::Inside)
+    licm = LLVM::LoopLICMAttr::get(b.getContext(), b.getBoolAttr(true), {});
   loop->setAttr("loop_annotation",
-                LLVM::LoopAnnotationAttr::get(b.getContext(), {}, {}, {}, unroll, {}, licm, {}, {}, {}, {}, {}, {}, {}, {}, ArrayRef<LLVM::AccessGroupAttr>()));
+                LLVM::LoopAnnotationAttr::get(b.getContext(), {}, {}, {}, unroll, {}, licm, {}, {}, {}, {},
+                                              {}, {}, {}, {}, ArrayRef<LLVM::AccessGroupAttr>()));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Values next = body(loop.getInductionVar(), loop.getRegionIterArgs());
@@ -120,7 +123,8 @@ Values Loops::inLevels(Value begin, Value end, int64_t step, ValueRange from,
 }
 Values Loops::when(Value condition, ValueRange otherwise, llvm::function_ref<Values()> body) {
   if (auto known = constant(condition)) return *known ? body() : Values(otherwise);
-  auto branch = scf::IfOp::create(b, loc, otherwise.getTypes(), condition, /*withElseRegion=*/!otherwise.empty());
+  auto branch =
+      scf::IfOp::create(b, loc, otherwise.getTypes(), condition, /*withElseRegion=*/!otherwise.empty());
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
   Values results = body();
@@ -147,8 +151,10 @@ Value Loops::tree(ArrayRef<Value> values) {
 }
 Value Loops::scale(Value v, double factor) {
   TypedAttr value = b.getFloatAttr(getElementTypeOrSelf(v.getType()), factor);
-  if (auto vector = dyn_cast<VectorType>(v.getType())) value = DenseElementsAttr::get(vector, Attribute(value));
-  return arith::MulFOp::create(b, loc, v, arith::ConstantOp::create(b, loc, value), arith::FastMathFlags::contract);
+  if (auto vector = dyn_cast<VectorType>(v.getType()))
+    value = DenseElementsAttr::get(vector, Attribute(value));
+  return arith::MulFOp::create(b, loc, v, arith::ConstantOp::create(b, loc, value),
+                               arith::FastMathFlags::contract);
 }
 Value Loops::middle(ArrayRef<Value> v) {
   if (v.size() == 8)
@@ -171,7 +177,8 @@ static Type withElement(Type like, Type element) {
 
 static Value integer(Loops& l, Type like, int64_t n) {
   auto attr = l.b.getI32IntegerAttr(n);
-  if (auto vector = dyn_cast<VectorType>(like)) return arith::ConstantOp::create(l.b, l.loc, DenseElementsAttr::get(vector, attr));
+  if (auto vector = dyn_cast<VectorType>(like))
+    return arith::ConstantOp::create(l.b, l.loc, DenseElementsAttr::get(vector, attr));
   return arith::ConstantOp::create(l.b, l.loc, attr);
 }
 
@@ -183,11 +190,13 @@ static Value spread(Loops& l, Value bits) {
   SmallVector<int64_t> mixed, all;
   for (int64_t i = 0; i < half; ++i) mixed.append({i, half + i});
   auto i32 = VectorType::get({half}, b.getI32Type()), f32 = VectorType::get({half}, b.getF32Type());
-  Value words = vector::BitCastOp::create(b, l.loc, i32, vector::ShuffleOp::create(b, l.loc, bits, bits, mixed));
+  Value words =
+      vector::BitCastOp::create(b, l.loc, i32, vector::ShuffleOp::create(b, l.loc, bits, bits, mixed));
   Value lower = arith::ShLIOp::create(b, l.loc, words, integer(l, i32, 16));
   Value upper = arith::AndIOp::create(b, l.loc, words, integer(l, i32, ~int64_t(0xffff)));
   llvm::append_range(all, llvm::seq<int64_t>(2 * half));
-  return vector::ShuffleOp::create(b, l.loc, arith::BitcastOp::create(b, l.loc, f32, lower), arith::BitcastOp::create(b, l.loc, f32, upper), all);
+  return vector::ShuffleOp::create(b, l.loc, arith::BitcastOp::create(b, l.loc, f32, lower),
+                                   arith::BitcastOp::create(b, l.loc, f32, upper), all);
 }
 
 Value Loops::fromBF16(Value bits, Type element, bool whole) {
@@ -217,7 +226,8 @@ static Value toBF16Lanes(Loops& l, Value bits) {
   };
   Value low = half(0), high = half(1);
   Value odd = arith::AndIOp::create(b, l.loc, high, all(1));
-  Value more = arith::CmpIOp::create(b, l.loc, arith::CmpIPredicate::ugt, low, arith::SubIOp::create(b, l.loc, all(0x8000), odd));
+  Value more = arith::CmpIOp::create(b, l.loc, arith::CmpIPredicate::ugt, low,
+                                     arith::SubIOp::create(b, l.loc, all(0x8000), odd));
   Value full = arith::OrIOp::create(b, l.loc, high, all(0x8000));
   Value safe = arith::CmpIOp::create(b, l.loc, arith::CmpIPredicate::ne, full, all(0xffff));
   Value up = arith::AndIOp::create(b, l.loc, more, safe);
@@ -228,25 +238,32 @@ static Value toBF16Lanes(Loops& l, Value bits) {
 static Value roundBoth(Loops& l, Value f32) {
   const int64_t lanes = cast<VectorType>(f32.getType()).getNumElements();
   auto half = [&](int64_t first) {
-    return vector::ShuffleOp::create(l.b, l.loc, f32, f32, llvm::to_vector(llvm::seq<int64_t>(first, first + lanes / 2)));
+    return vector::ShuffleOp::create(l.b, l.loc, f32, f32,
+                                     llvm::to_vector(llvm::seq<int64_t>(first, first + lanes / 2)));
   };
   Value both[] = {half(lanes / 2), half(0)};
   auto name = l.b.getStringAttr("llvm.x86.avx512bf16.cvtne2ps2bf16.512");
-  return LLVM::CallIntrinsicOp::create(l.b, l.loc, withElement(f32.getType(), l.b.getBF16Type()), name, both).getResult(0);
+  return LLVM::CallIntrinsicOp::create(l.b, l.loc, withElement(f32.getType(), l.b.getBF16Type()), name, both)
+      .getResult(0);
 }
 
 Value Loops::toBF16(Value v, bool instruction, bool whole) {
   Value f32 = convert(v, b.getF32Type());
-  if (auto vector = dyn_cast<VectorType>(v.getType()); instruction && vector && vector.getNumElements() >= 4) {
-    Value rounded = whole ? roundBoth(*this, f32) : Value(arith::TruncFOp::create(b, loc, withElement(v.getType(), b.getBF16Type()), f32));
+  if (auto vector = dyn_cast<VectorType>(v.getType());
+      instruction && vector && vector.getNumElements() >= 4) {
+    Value rounded =
+        whole ? roundBoth(*this, f32)
+              : Value(arith::TruncFOp::create(b, loc, withElement(v.getType(), b.getBF16Type()), f32));
     return arith::BitcastOp::create(b, loc, withElement(v.getType(), b.getI16Type()), rounded);
   }
   Type i32 = withElement(f32.getType(), b.getI32Type());
   Value bits = arith::BitcastOp::create(b, loc, i32, f32);
   if (isa<VectorType>(i32)) return toBF16Lanes(*this, bits);
   // Adds just less than half a unit, or exactly that if the upper half is odd; makes NaN quiet.
-  Value odd = arith::AndIOp::create(b, loc, arith::ShRUIOp::create(b, loc, bits, integer(*this, i32, 16)), integer(*this, i32, 1));
-  Value up = arith::AddIOp::create(b, loc, arith::AddIOp::create(b, loc, bits, integer(*this, i32, 0x7fff)), odd);
+  Value odd = arith::AndIOp::create(b, loc, arith::ShRUIOp::create(b, loc, bits, integer(*this, i32, 16)),
+                                    integer(*this, i32, 1));
+  Value up =
+      arith::AddIOp::create(b, loc, arith::AddIOp::create(b, loc, bits, integer(*this, i32, 0x7fff)), odd);
   Value nan = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, f32, f32);
   Value quiet = arith::OrIOp::create(b, loc, bits, integer(*this, i32, 0x400000));
   Value chosen = arith::SelectOp::create(b, loc, nan, quiet, up);
@@ -258,7 +275,8 @@ Value Loops::convert(Value v, Type element) {
   Type from = getElementTypeOrSelf(v.getType());
   if (from == element) return v;
   Type to = withElement(v.getType(), element);
-  if (from.getIntOrFloatBitWidth() < element.getIntOrFloatBitWidth()) return arith::ExtFOp::create(b, loc, to, v);
+  if (from.getIntOrFloatBitWidth() < element.getIntOrFloatBitWidth())
+    return arith::ExtFOp::create(b, loc, to, v);
   return arith::TruncFOp::create(b, loc, to, v);
 }
 

@@ -38,9 +38,11 @@ class Loops {
   /// turn stays in the loop, if registers for it outside would cost more.
   enum class Invariants { Before, Inside };
   Values forEach(mlir::Value begin, mlir::Value end, int64_t step, mlir::ValueRange init,
-                 llvm::function_ref<Values(mlir::Value, mlir::ValueRange)> body, Invariants = Invariants::Before);
+                 llvm::function_ref<Values(mlir::Value, mlir::ValueRange)> body,
+                 Invariants = Invariants::Before);
   Values forEach(mlir::Value begin, mlir::Value end, mlir::Value step, mlir::ValueRange init,
-                 llvm::function_ref<Values(mlir::Value, mlir::ValueRange)> body, Invariants = Invariants::Before);
+                 llvm::function_ref<Values(mlir::Value, mlir::ValueRange)> body,
+                 Invariants = Invariants::Before);
   void forEach(mlir::Value begin, mlir::Value end, int64_t step, llvm::function_ref<void(mlir::Value)> body);
   /// Emits a long sum in levels. `some(first, last, sums)` adds the terms of the steps from `first` to `last`
   /// to `sums`, which start at zero; it is called for at most kLongestChain steps at a time. As many results

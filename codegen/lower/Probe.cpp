@@ -23,8 +23,10 @@ Value SlabLowering::probe(ProbeOp op, Replica& replica) {
   if (!at.segment || !slab_.isPer("segment")) at.segment = l_.index(0);
   if (!at.row) at.row = l_.index(0);
   if (kind_ != Kind::Column) {
-    if (f_.featuresLast()) at.feature = runBegin_;
-    else if (slab_.isPer("group")) at.feature = l_.mul(at.group, f_.groupWidth("group"));
+    if (f_.featuresLast())
+      at.feature = runBegin_;
+    else if (slab_.isPer("group"))
+      at.feature = l_.mul(at.group, f_.groupWidth("group"));
   }
   if (f_.kernel().hasMask() && !slab_.isPer("row")) return asStored(x, probeValid(x, at));
   return kind_ == Kind::Run ? probeRun(op, at) : asStored(x, probeRows(x, at));
@@ -65,7 +67,8 @@ Value SlabLowering::probeRows(TensorOp x, const Coordinates& at) {
   Value some = isOfRows(slab_) ? l_.less(begin_, end_) : l_.less(none, l_.mul(segments, f_.rows()));
   auto middleOfRows = [&] {
     Values values;
-    for (int64_t i = 0; i < kProbedRows; ++i) values.push_back(probed(x, probedPlace(at, l_.index(i), kProbedRows)));
+    for (int64_t i = 0; i < kProbedRows; ++i)
+      values.push_back(probed(x, probedPlace(at, l_.index(i), kProbedRows)));
     return Values{l_.middle(values)};
   };
   Values zero{l_.zero(column && lanes_ ? Type(VectorType::get({lanes_}, f_.statistics())) : f_.statistics())};
@@ -104,8 +107,10 @@ Value SlabLowering::probeValid(TensorOp x, const Coordinates& at) {
   const Value last = l_.sub(ofRows ? end_ : overSegments ? l_.mul(f_.segments(), f_.rows()) : f_.rows(), one);
   auto place = [&](Value unit) {
     Coordinates c = at;
-    if (overSegments) std::tie(c.segment, c.row) = segmentAndRow(unit);
-    else c.row = unit;
+    if (overSegments)
+      std::tie(c.segment, c.row) = segmentAndRow(unit);
+    else
+      c.row = unit;
     return c;
   };
   auto firstValid = [&](Value from) -> Value {
@@ -115,7 +120,8 @@ Value SlabLowering::probeValid(TensorOp x, const Coordinates& at) {
           OpBuilder::InsertionGuard guard(b);
           b.setInsertionPointToEnd(inner.getInsertionBlock());
           Value padded = l_.isFalse(f_.load(mask, f_.address(mask, place(unit[0])), 0, {}));
-          scf::ConditionOp::create(b, loc, arith::AndIOp::create(b, loc, padded, l_.less(unit[0], last)), unit);
+          scf::ConditionOp::create(b, loc, arith::AndIOp::create(b, loc, padded, l_.less(unit[0], last)),
+                                   unit);
         },
         [&](OpBuilder& inner, Location loc, ValueRange unit) {
           OpBuilder::InsertionGuard guard(b);
@@ -175,13 +181,16 @@ Value SlabLowering::probeRun(ProbeOp op, const Coordinates& at) {
     if (width) sum = horizontal(sum);
     return Values{shareOf(sum, 1.0 / double(parts * std::max<int64_t>(width, 1)))};
   };
-  Values best = l_.when(l_.less(l_.index(0), length), l_.zero(f_.statistics()), [&] { return Values{probed(x, at)}; });
+  Values best =
+      l_.when(l_.less(l_.index(0), length), l_.zero(f_.statistics()), [&] { return Values{probed(x, at)}; });
   best = l_.when(atLeast(4), best, [&] { return meanOf(4, 0); });
   const int64_t width = probeWidth_;
   if (width == 1) return best[0];
   best = l_.when(atLeast(width), best, [&] { return meanOf(1, width); });
   best = l_.when(atLeast(4 * width), best, [&] { return meanOf(4, width); });
-  return l_.when(atLeast(kLongRun), best, [&] { return Values{shareOf(horizontal(l_.middle(asked(4, width))), 1.0 / double(width))}; })[0];
+  return l_.when(atLeast(kLongRun), best, [&] {
+    return Values{shareOf(horizontal(l_.middle(asked(4, width))), 1.0 / double(width))};
+  })[0];
 }
 
 /// The product must not be contracted into an fma: the mean has to be the same wherever it is used.

@@ -16,7 +16,9 @@ void SlabLowering::scalarOp(Operation& op, Replica& replica) {
   auto widthOf = [&](TensorOp t) { return t.hasAxis("feature") ? lanes_ : 0; };
   // Vectors of features only: every feature is computed this way. The last row of a task may be computed
   // alone, by a scalar.
-  auto isOfFeatures = [&](Value v) { return lanes_ && slowRoots_ && isa<VectorType>(mapped(v, values).getType()); };
+  auto isOfFeatures = [&](Value v) {
+    return lanes_ && slowRoots_ && isa<VectorType>(mapped(v, values).getType());
+  };
   auto place = [&](Value window) {
     Coordinates at = replica.at;
     if (window) at.window = mapped(window, values);
@@ -26,7 +28,8 @@ void SlabLowering::scalarOp(Operation& op, Replica& replica) {
     TensorOp t = f_.tensor(load.getTensor());
     beforeRead(t);
     int64_t lanes = widthOf(t);
-    values.map(load.getValue(), f_.load(t, f_.address(t, place(load.getWindow())), lanes, lanes ? laneMask_ : Value()));
+    values.map(load.getValue(),
+               f_.load(t, f_.address(t, place(load.getWindow())), lanes, lanes ? laneMask_ : Value()));
   } else if (auto store = dyn_cast<StoreOp>(op)) {
     TensorOp t = f_.tensor(store.getTensor());
     int64_t lanes = widthOf(t);
@@ -60,7 +63,8 @@ void SlabLowering::scalarOp(Operation& op, Replica& replica) {
     fold(foldOp, replica);
   } else if (auto root = dyn_cast<math::RsqrtOp>(op); root && isOfFeatures(root.getOperand())) {
     values.map(root.getResult(), inverseSqrt(l_, mapped(root.getOperand(), values)));
-  } else if (auto div = dyn_cast<arith::DivFOp>(op); div && isOfFeatures(div.getLhs()) && !isOfFeatures(div.getRhs())) {
+  } else if (auto div = dyn_cast<arith::DivFOp>(op);
+             div && isOfFeatures(div.getLhs()) && !isOfFeatures(div.getRhs())) {
     values.map(div.getResult(), quotient(l_, mapped(div.getLhs(), values), mapped(div.getRhs(), values)));
   } else if (!isa<YieldOp>(op)) {
     clone(op, values);
@@ -93,7 +97,8 @@ void SlabLowering::fold(FoldOp op, Replica& replica) {
   auto combine = [&](Value position, ValueRange running, ValueRange loaded) {
     replica.values.map(body.getArgument(0), position);
     for (auto [i, v] : llvm::enumerate(running)) replica.values.map(body.getArgument(1 + i), v);
-    for (auto [i, v] : llvm::enumerate(loaded)) replica.values.map(body.getArgument(1 + running.size() + i), v);
+    for (auto [i, v] : llvm::enumerate(loaded))
+      replica.values.map(body.getArgument(1 + running.size() + i), v);
     for (Operation& inner : body.without_terminator()) scalarOp(inner, replica);
     if (stores) endFoldStep();
     Values next;
@@ -136,13 +141,15 @@ Value SlabLowering::rowsOf(StringRef scope, Value segment) {
   if (scope != "slab") segment = {};
   // A count may be used again if it was emitted in an enclosing region.
   for (ValidRows& known : validRows_)
-    if (known.scope == scope && known.segment == segment && known.rows.getParentRegion()->isAncestor(l_.b.getInsertionBlock()->getParent()))
+    if (known.scope == scope && known.segment == segment &&
+        known.rows.getParentRegion()->isAncestor(l_.b.getInsertionBlock()->getParent()))
       return known.rows;
   Value n;
   if (scope == "all") {
     n = countValid(zero, l_.mul(f_.segments(), f_.rows()), [&](Value i) {
-      return f_.kernel().getSegmentsAreOne() ? Coordinates{.segment = zero, .row = i}
-                                             : Coordinates{.segment = l_.div(i, f_.rows()), .row = l_.rem(i, f_.rows())};
+      return f_.kernel().getSegmentsAreOne()
+                 ? Coordinates{.segment = zero, .row = i}
+                 : Coordinates{.segment = l_.div(i, f_.rows()), .row = l_.rem(i, f_.rows())};
     });
   } else if (scope == "slab") {
     n = countValid(zero, f_.rows(), [&](Value i) { return Coordinates{.segment = segment, .row = i}; });
@@ -163,7 +170,8 @@ Value SlabLowering::count(CountOp op, Replica* replica) {
 
 void SlabLowering::countRows() {
   f_.phase()->walk([&](CountOp op) {
-    if (op.getScope() != "slab" && !counts_.contains(countKey(op))) counts_[countKey(op)] = count(op, nullptr);
+    if (op.getScope() != "slab" && !counts_.contains(countKey(op)))
+      counts_[countKey(op)] = count(op, nullptr);
   });
 }
 
@@ -172,7 +180,8 @@ std::string SlabLowering::countKey(CountOp op) {
 }
 
 Value SlabLowering::horizontal(Value v) {
-  return vector::ReductionOp::create(l_.b, l_.loc, vector::CombiningKind::ADD, v, arith::FastMathFlags::reassoc);
+  return vector::ReductionOp::create(l_.b, l_.loc, vector::CombiningKind::ADD, v,
+                                     arith::FastMathFlags::reassoc);
 }
 
 }  // namespace normc::codegen

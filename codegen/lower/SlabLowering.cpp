@@ -10,7 +10,9 @@ namespace normc::codegen {
 SlabLowering::Kind SlabLowering::kindOf(SlabOp slab) {
   if (slab.getPer().empty()) return Kind::Stream;
   // Scalar code alone is a loop over vectors of features, unless it samples the rows of each feature.
-  if (!slab.hasSweeps() && !slab.isPer("row") && (f_.featuresLast() || slab.getBody().getOps<ProbeOp>().empty())) return Kind::Column;
+  if (!slab.hasSweeps() && !slab.isPer("row") &&
+      (f_.featuresLast() || slab.getBody().getOps<ProbeOp>().empty()))
+    return Kind::Column;
   if (f_.featuresLast())
     return slab.isPer("row") ? Kind::Run : slab.isPer("feature") ? Kind::Column : Kind::Block;
   return slab.isPer("segment") && slab.isPer("feature") ? Kind::Run : Kind::Block;
@@ -58,7 +60,9 @@ Coordinates SlabLowering::unitCoordinates(Value n) {
   const bool own = slab_ && (isSplit(slab_) || isOfRows(slab_));
   SmallVector<StringRef> axes((own ? slab_.getPer() : f_.phase().getUnits()).getAsValueRange<StringAttr>());
   if (axes.size() == 2) {
-    Value extent = axes[1] == "row" ? f_.rows() : axes[1] == "feature" ? f_.features() : l_.index(f_.groups("group"));
+    Value extent = axes[1] == "row"       ? f_.rows()
+                   : axes[1] == "feature" ? f_.features()
+                                          : l_.index(f_.groups("group"));
     bool one = f_.kernel().getSegmentsAreOne();
     if (!one) at.segment = l_.div(unit, extent);
     Value second = one ? unit : l_.rem(unit, extent);
@@ -133,7 +137,9 @@ SlabLowering::SweepParts SlabLowering::partsOf(SweepOp op) {
   // The axis of the innermost loop, and the axis along which replicas differ.
   bool column = kind_ == Kind::Column;
   StringRef contiguous = f_.featuresLast() ? "feature" : "row";
-  StringRef inner = column ? "row" : contiguous, across = column ? "feature" : f_.featuresLast() ? "row" : "feature";
+  StringRef inner = column ? "row" : contiguous, across = column              ? "feature"
+                                                          : f_.featuresLast() ? "row"
+                                                                              : "feature";
   for (TensorOp t : s.reads) {
     // Hoisted: the inner axis does not index it. Shared: no axis that differs between replicas does.
     s.hoisted.push_back(!t.hasAxis(inner) && !(column && t.hasAxis("segment")));

@@ -1,5 +1,5 @@
-// Writes the file of a package (docs/package-format.md): header, manifest, blobs. Needs no LLVM. Norms and blobs that
-// are equal are stored once.
+// Writes the file of a package (docs/package-format.md): header, manifest, blobs. Needs no LLVM. Norms and
+// blobs that are equal are stored once.
 #pragma once
 
 #include <cstdint>

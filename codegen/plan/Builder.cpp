@@ -30,7 +30,9 @@ Num operator+(Num a, double b) { return a + constantLike(a, b); }
 Num operator-(double a, Num b) { return constantLike(b, a) - b; }
 Num operator*(Num a, double b) { return a * constantLike(a, b); }
 Num operator/(double a, Num b) { return constantLike(b, a) / b; }
-Num operator-(Num a) { return {a.builder, arith::NegFOp::create(a.builder->ops(), a.builder->loc(), a.value)}; }
+Num operator-(Num a) {
+  return {a.builder, arith::NegFOp::create(a.builder->ops(), a.builder->loc(), a.value)};
+}
 
 static Num compare(arith::CmpFPredicate predicate, Num a, Num b) {
   return {a.builder, arith::CmpFOp::create(a.builder->ops(), a.builder->loc(), predicate, a.value, b.value)};
@@ -47,12 +49,15 @@ Num operator||(Num a, Num b) {
 Num max(Num a, Num b) { return select(compare(arith::CmpFPredicate::OGT, a, b), a, b); }
 Num min(Num a, Num b) { return select(compare(arith::CmpFPredicate::OLT, a, b), a, b); }
 Num sqrt(Num a) { return {a.builder, math::SqrtOp::create(a.builder->ops(), a.builder->loc(), a.value)}; }
-Num inverseSqrt(Num a) { return {a.builder, math::RsqrtOp::create(a.builder->ops(), a.builder->loc(), a.value)}; }
+Num inverseSqrt(Num a) {
+  return {a.builder, math::RsqrtOp::create(a.builder->ops(), a.builder->loc(), a.value)};
+}
 Num log(Num a) { return {a.builder, math::LogOp::create(a.builder->ops(), a.builder->loc(), a.value)}; }
 Num exp(Num a) { return {a.builder, math::ExpOp::create(a.builder->ops(), a.builder->loc(), a.value)}; }
 Num select(Num condition, Num yes, Num no) {
   auto& ops = yes.builder->ops();
-  return {yes.builder, arith::SelectOp::create(ops, yes.builder->loc(), condition.value, yes.value, no.value)};
+  return {yes.builder,
+          arith::SelectOp::create(ops, yes.builder->loc(), condition.value, yes.value, no.value)};
 }
 
 Num meanOf(Num sum, Num count) { return sum * (1.0 / count); }
@@ -66,10 +71,14 @@ Num finiteOr(Num x, Num otherwise) {
 
 static Type typeOf(OpBuilder& b, DType type) {
   switch (type) {
-    case DType::F32: return b.getF32Type();
-    case DType::F64: return b.getF64Type();
-    case DType::BF16: return b.getBF16Type();
-    case DType::F16: return b.getF16Type();
+    case DType::F32:
+      return b.getF32Type();
+    case DType::F64:
+      return b.getF64Type();
+    case DType::BF16:
+      return b.getBF16Type();
+    case DType::F16:
+      return b.getF16Type();
     case DType::I64:
       return b.getI64Type();
     case DType::U8:
@@ -89,10 +98,11 @@ KernelBuilder::KernelBuilder(ModuleOp module, const Problem& problem, StringRef 
   statistics_ = typeOf(builder_, problem.statistics());
   builder_.setInsertionPointToEnd(module.getBody());
   auto features = problem.features ? builder_.getI64IntegerAttr(*problem.features) : IntegerAttr();
-  kernel_ = KernelOp::create(builder_, 
-      loc(), symbol, problem.text(), name(problem.layout), statistics_,
-      problem.groups(problem.spec->groups), problem.spec->pre ? problem.groups(problem.spec->pre->groups) : 1,
-      features, /*segments_are_one=*/!problem.segmented, numberNames(builder_, *problem.spec), ScheduleAttr());
+  kernel_ = KernelOp::create(builder_, loc(), symbol, problem.text(), name(problem.layout), statistics_,
+                             problem.groups(problem.spec->groups),
+                             problem.spec->pre ? problem.groups(problem.spec->pre->groups) : 1, features,
+                             /*segments_are_one=*/!problem.segmented, numberNames(builder_, *problem.spec),
+                             ScheduleAttr());
   kernel_.getBody().emplaceBlock();
   builder_.setInsertionPointToEnd(&kernel_.getBody().front());
   if (problem.mask) argument(normc::name(kMask));
@@ -159,10 +169,18 @@ StringRef KernelBuilder::saved(StringRef name) {
   SmallVector<StringRef, 3> axes;
   for (Extent e : f->shape) {
     switch (e.kind) {
-      case Extent::Segments: axes.push_back("segment"); break;
-      case Extent::Rows: axes.push_back("row"); break;
-      case Extent::Features: axes.push_back("feature"); break;
-      case Extent::Fixed: axes.push_back("group"); break;
+      case Extent::Segments:
+        axes.push_back("segment");
+        break;
+      case Extent::Rows:
+        axes.push_back("row");
+        break;
+      case Extent::Features:
+        axes.push_back("feature");
+        break;
+      case Extent::Fixed:
+        axes.push_back("group");
+        break;
     }
   }
   return declare(("saved." + name).str(), typeOf(builder_, f->type), axes, "saved",
@@ -213,7 +231,7 @@ static SmallVector<Value> unwrap(const Nums& nums) {
 Nums KernelBuilder::sweep(const Sweep& s, llvm::function_ref<Nums(const Nums&)> element) {
   SmallVector<Type> sums(s.sums, statistics_);
   auto op = SweepOp::create(builder_, loc(), sums, s.condition.value, symbols(s.reads), symbols(s.writes),
-                                     symbols(s.partials));
+                            symbols(s.partials));
   OpBuilder::InsertionGuard guard(builder_);
   Block& body = op.getBody().emplaceBlock();
   for (StringRef name : s.reads) {
@@ -237,18 +255,19 @@ Nums KernelBuilder::fold(StringRef axis, int64_t extent, ArrayRef<StringRef> rea
   for (size_t i = 0; i < reads.size(); ++i) body.addArgument(statistics_, loc());
   builder_.setInsertionPointToEnd(&body);
   auto arguments = body.getArguments();
-  Nums results = step(arguments[0], wrap(arguments.slice(1, from.size())),
-                      wrap(arguments.drop_front(1 + from.size())));
+  Nums results =
+      step(arguments[0], wrap(arguments.slice(1, from.size())), wrap(arguments.drop_front(1 + from.size())));
   YieldOp::create(builder_, loc(), unwrap(results));
   return wrap(op.getValues());
 }
 
 Nums KernelBuilder::total(StringRef axis, ArrayRef<StringRef> reads) {
-  Nums sums = fold(axis, 0, reads, Nums(reads.size(), wideConstant(0)), [&](Value, const Nums& run, const Nums& e) {
-    Nums next;
-    for (size_t i = 0; i < run.size(); ++i) next.push_back(run[i] + widen(e[i]));
-    return next;
-  });
+  Nums sums =
+      fold(axis, 0, reads, Nums(reads.size(), wideConstant(0)), [&](Value, const Nums& run, const Nums& e) {
+        Nums next;
+        for (size_t i = 0; i < run.size(); ++i) next.push_back(run[i] + widen(e[i]));
+        return next;
+      });
   for (Num& sum : sums) sum = narrow(sum);
   return sums;
 }
@@ -273,8 +292,12 @@ Num KernelBuilder::count(StringRef scope, int64_t head) {
   auto limit = head ? builder_.getI64IntegerAttr(head) : IntegerAttr();
   return {this, CountOp::create(builder_, loc(), statistics_, scope, limit)};
 }
-Num KernelBuilder::width(StringRef groups) { return {this, WidthOp::create(builder_, loc(), statistics_, groups)}; }
-Num KernelBuilder::number(StringRef name) { return {this, ScalarOp::create(builder_, loc(), builder_.getF64Type(), name)}; }
+Num KernelBuilder::width(StringRef groups) {
+  return {this, WidthOp::create(builder_, loc(), statistics_, groups)};
+}
+Num KernelBuilder::number(StringRef name) {
+  return {this, ScalarOp::create(builder_, loc(), builder_.getF64Type(), name)};
+}
 Num KernelBuilder::constant(double value) {
   return {this, arith::ConstantOp::create(builder_, loc(), builder_.getFloatAttr(statistics_, value))};
 }

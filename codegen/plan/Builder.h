@@ -44,7 +44,8 @@ Num inverseSqrt(Num);
 Num log(Num);
 Num exp(Num);
 Num select(Num condition, Num yes, Num no);
-/// The mean of what adds up to `sum`: a product, within 1 ulp, since the reciprocal is the same for many sums.
+/// The mean of what adds up to `sum`: a product, within 1 ulp, since the reciprocal is the same for many
+/// sums.
 Num meanOf(Num sum, Num count);
 /// `x` where it is finite, else `otherwise`.
 Num finiteOr(Num x, Num otherwise);
@@ -107,9 +108,9 @@ class KernelBuilder {
   Num number(llvm::StringRef name);
   Num constant(double);
   Num wideConstant(double);  ///< in f64
-  Num narrow(Num);  ///< f64 -> statistics type
-  Num widen(Num);   ///< any float or i64 -> f64
-  mlir::Value index(Num);  ///< i64 -> index
+  Num narrow(Num);           ///< f64 -> statistics type
+  Num widen(Num);            ///< any float or i64 -> f64
+  mlir::Value index(Num);    ///< i64 -> index
   Num integer(mlir::Value index);
   mlir::OpBuilder& ops() { return builder_; }
   mlir::Location loc() const { return builder_.getUnknownLoc(); }

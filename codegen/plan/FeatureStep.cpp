@@ -7,7 +7,10 @@ using namespace mlir;
 namespace normc::codegen {
 
 FeatureStep::FeatureStep(KernelBuilder& k)
-    : k_(k), spec_(k.spec()), centred_(spec_.center == Center::Current), central_(spec_.moment == Moment::Central) {}
+    : k_(k),
+      spec_(k.spec()),
+      centred_(spec_.center == Center::Current),
+      central_(spec_.moment == Moment::Central) {}
 
 // nu by feedback comes from the state, so without a current mean its backward needs no sum of the batch.
 bool FeatureStep::backwardNeedsSums() const {
@@ -65,7 +68,8 @@ Num FeatureStep::windowMean(StringRef ring, const Step& step, Num current, Windo
 /// Returns an i1: the window is not full yet, or the warmup has not ended, so the batch's own statistic is
 /// used.
 Num FeatureStep::early(Num t) {
-  Num size = {&k_, arith::ConstantOp::create(k_.ops(), k_.loc(), k_.ops().getF64FloatAttr(double(spec_.window.size)))};
+  Num size = {&k_, arith::ConstantOp::create(k_.ops(), k_.loc(),
+                                             k_.ops().getF64FloatAttr(double(spec_.window.size)))};
   Num full = t <= size;
   if (!spec_.warmup) return full;
   return full || t + 1.0 <= k_.number("warmup_steps");
@@ -117,13 +121,16 @@ ForwardTerms FeatureStep::forward(const Batch& batch, bool save) {
   // The moment that divides. A batch without valid rows is transformed with running values.
   Num v;
   switch (spec_.divideBy) {
-    case DivideBy::Current: v = state ? batch.moment : select(any, batch.moment, k_.constant(0)); break;
+    case DivideBy::Current:
+      v = state ? batch.moment : select(any, batch.moment, k_.constant(0));
+      break;
     case DivideBy::Running:
       v = oldMoment();
       if (spec_.warmup && batch.moment) v = select(inWarmup() && any, batch.moment, v);
       break;
     case DivideBy::Window:
-      v = select(early(step.t), batch.moment, windowMean("window_psi2", step, batch.moment, spec_.window.mean));
+      v = select(early(step.t), batch.moment,
+                 windowMean("window_psi2", step, batch.moment, spec_.window.mean));
       break;
   }
   divided_ = v;
@@ -225,7 +232,8 @@ Num FeatureStep::kappa(const BackwardSums& sums) {
   // backward() and finishBackward() both use it, and its state may be stored only once.
   if (kappa_) return kappa_;
   Num any = k_.count("all") > 0.0;
-  Num rows = spec_.padding == Padding::LeaveOutOfStatistics && k_.problem().mask ? k_.count("rows") : backwardCount();
+  Num rows = spec_.padding == Padding::LeaveOutOfStatistics && k_.problem().mask ? k_.count("rows")
+                                                                                 : backwardCount();
   Num now = meanOf(multiply(sums.gx, gradientScale()), rows);
   if (k_.hasState("window_nu")) {
     Num t = k_.load(k_.saved("step"));
@@ -273,7 +281,8 @@ void FeatureStep::finishBackward(const BackwardSums& sums) {
   Num r = k_.hasSaved("renorm_scale") ? k_.load(k_.saved("renorm_scale")) : Num();
   if (spec_.scale) {
     Num dscale = multiply(sums.gx, r);
-    if (k_.hasSaved("renorm_shift") && spec_.renorm.kind == Renorm::Std) dscale = dscale + sums.g * k_.load(k_.saved("renorm_shift"));
+    if (k_.hasSaved("renorm_shift") && spec_.renorm.kind == Renorm::Std)
+      dscale = dscale + sums.g * k_.load(k_.saved("renorm_shift"));
     k_.store(dscale, k_.argument("dscale"));
   }
   if (spec_.bias) k_.store(sums.g, k_.argument("dbias"));

@@ -4,17 +4,22 @@ namespace normc::codegen {
 
 Num inverseRoot(KernelBuilder& k, Num v, Num epsilon) {
   switch (k.spec().epsilonMode) {
-    case EpsilonMode::Add: return inverseSqrt(v + epsilon);
-    case EpsilonMode::Max: return inverseSqrt(max(epsilon, v));
-    case EpsilonMode::Outside: return 1.0 / (sqrt(v) + epsilon);
+    case EpsilonMode::Add:
+      return inverseSqrt(v + epsilon);
+    case EpsilonMode::Max:
+      return inverseSqrt(max(epsilon, v));
+    case EpsilonMode::Outside:
+      return 1.0 / (sqrt(v) + epsilon);
   }
   llvm_unreachable("epsilon mode");
 }
 
 Num rootFactor(KernelBuilder& k, Num v, Num s, Num epsilon) {
   switch (k.spec().epsilonMode) {
-    case EpsilonMode::Add: return {};
-    case EpsilonMode::Max: return select(epsilon <= v, k.constant(1), k.constant(0));
+    case EpsilonMode::Add:
+      return {};
+    case EpsilonMode::Max:
+      return select(epsilon <= v, k.constant(1), k.constant(0));
     case EpsilonMode::Outside: {
       // 1 / (sqrt(v) s); the derivative of sqrt at 0 is taken as 0, as the reference does.
       Num root = sqrt(v);

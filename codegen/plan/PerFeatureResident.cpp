@@ -34,7 +34,8 @@ class Resident {
       // A lagged spec transforms with old values, so the sweep that writes y also sums what the state takes
       // in.
       Num shift = step_.needsMean() ? finiteOr(k_.probe("x"), k_.constant(0)) : Num();
-      Batch batch = finish(apply(terms, [&](Num x, Num valid) { return momentTerms(x, shift, valid); }, termCount()), shift);
+      Batch batch = finish(
+          apply(terms, [&](Num x, Num valid) { return momentTerms(x, shift, valid); }, termCount()), shift);
       step_.saveLate(batch);
       step_.updateState(batch);
     });
@@ -118,7 +119,8 @@ class Resident {
     Num shift = step_.needsMean() ? finiteOr(k_.probe("x"), k_.constant(0)) : Num();
     KernelBuilder::Sweep sweep{.reads = {k_.argument("x")}, .sums = termCount(), .condition = condition};
     if (k_.problem().mask) sweep.reads.push_back("mask");
-    return finish(k_.sweep(sweep, [&](const Nums& e) { return momentTerms(e[0], shift, validOf(e)); }), shift);
+    return finish(k_.sweep(sweep, [&](const Nums& e) { return momentTerms(e[0], shift, validOf(e)); }),
+                  shift);
   }
 
   Nums apply(const ForwardTerms& terms, llvm::function_ref<Nums(Num, Num)> also, unsigned sums = 0) {

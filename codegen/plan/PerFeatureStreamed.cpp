@@ -19,17 +19,20 @@ class Streamed {
     // Statistics before apply. A lagged spec needs them only in warmup: the phase and its sweeps are
     // conditional.
     if (statistics) {
-      k_.phase("statistics", "statistics", kRows, [&] {
-        Num condition = lagged ? step_.inWarmup() : Num();
-        early.begin(condition);
-        overRows({.resident = true}, condition, [&](Num r) {
-          Operands o(k_);
-          o.sweep.condition = condition;
-          early.addTo(o);
-          k_.sweep(o.sweep, [&](const Nums& e) { return early.terms(o, e, scaled(o, e, r)); });
-        });
-        early.end();
-      }, /*warmup=*/lagged);
+      k_.phase(
+          "statistics", "statistics", kRows,
+          [&] {
+            Num condition = lagged ? step_.inWarmup() : Num();
+            early.begin(condition);
+            overRows({.resident = true}, condition, [&](Num r) {
+              Operands o(k_);
+              o.sweep.condition = condition;
+              early.addTo(o);
+              k_.sweep(o.sweep, [&](const Nums& e) { return early.terms(o, e, scaled(o, e, r)); });
+            });
+            early.end();
+          },
+          /*warmup=*/lagged);
     }
     k_.phase(lagged ? "prepare" : "combine", "combine", kFeatures, [&] {
       k_.slab(kFeatures, {}, [&] {
@@ -74,7 +77,8 @@ class Streamed {
       k_.phase("combine", "combine", kFeatures,
                [&] { k_.slab(kFeatures, {}, [&] { keep(step_.forward(moments.fold(), /*save=*/false)); }); });
     } else {
-      k_.phase("prepare", "combine", kFeatures, [&] { k_.slab(kFeatures, {}, [&] { keep(step_.infer()); }); });
+      k_.phase("prepare", "combine", kFeatures,
+               [&] { k_.slab(kFeatures, {}, [&] { keep(step_.infer()); }); });
     }
     k_.phase("apply", "apply", kRows, [&] { apply(nullptr); });
   }
@@ -147,10 +151,13 @@ class Streamed {
         Operands o(k_);
         o.sweep.condition = condition;
         o.sweep.partials = {column("shift")};
-        k_.sweep(o.sweep, [&](const Nums& e) { return Nums{masked(k_, o.get("mask", e), plan_.scaled(o, e, r))}; });
+        k_.sweep(o.sweep,
+                 [&](const Nums& e) { return Nums{masked(k_, o.get("mask", e), plan_.scaled(o, e, r))}; });
       });
       Num rows = max(k_.count("task", kHead), k_.constant(1));
-      k_.slab(kFeatures, {}, [&] { k_.store(finiteOr(meanOf(k_.load(column("shift")), rows), k_.constant(0)), column("shift")); });
+      k_.slab(kFeatures, {}, [&] {
+        k_.store(finiteOr(meanOf(k_.load(column("shift")), rows), k_.constant(0)), column("shift"));
+      });
     }
     void addTo(Operands& o) {
       if (plan_.step_.needsMean()) o.add("shift", column("shift"));
@@ -269,13 +276,17 @@ class Streamed {
   }
   /// Returns the factor of the coefficients of dx: x0, or, if group scaling keeps u near 1, u - c, with s in
   /// the coefficients.
-  Num normalized(const Operands& o, const Nums& e, Num r) { return multiply(centred(o, e, r), o.get("s", e)); }
+  Num normalized(const Operands& o, const Nums& e, Num r) {
+    return multiply(centred(o, e, r), o.get("s", e));
+  }
   Num rho(const Operands& o, const Nums& e, Num r) {
     if (!hasOwnRho(spec_)) return {};
     Num u = scaled(o, e, r), mean = o.get("mean", e);
     return multiply(mean ? u - mean : u, o.get("s", e));
   }
-  llvm::StringRef sumColumn(llvm::StringRef name) { return k_.workspace("sum_" + name.str(), {sumChunk_, "feature"}); }
+  llvm::StringRef sumColumn(llvm::StringRef name) {
+    return k_.workspace("sum_" + name.str(), {sumChunk_, "feature"});
+  }
 
   void addSums(Operands& o) {
     sumChunk_ = ("chunk." + llvm::Twine(k_.phases())).str();
@@ -323,7 +334,9 @@ class Streamed {
     DxTerms terms{o.get("p", e), o.get("all", e), o.get("own", e), o.get("offset", e)};
     return elementDx(k_, terms, o.get("dy", e), normalized(o, e, r), rho(o, e, r), o.get("mask", e));
   }
-  Num keptRow(const Operands& o, const Nums& e) { return spec_.padding == Padding::Exclude ? o.get("mask", e) : Num(); }
+  Num keptRow(const Operands& o, const Nums& e) {
+    return spec_.padding == Padding::Exclude ? o.get("mask", e) : Num();
+  }
 
   /// Returns r of a row group, and the mean of du u over it: the exact derivative of group scaling.
   std::pair<Num, Num> scaleAndPull() {
@@ -384,9 +397,12 @@ class Streamed {
 void planPerFeatureStreamed(KernelBuilder& k) {
   Streamed plan(k);
   switch (k.problem().entry) {
-    case Entry::Forward: return plan.forward();
-    case Entry::Backward: return plan.backward();
-    case Entry::Infer: return plan.infer();
+    case Entry::Forward:
+      return plan.forward();
+    case Entry::Backward:
+      return plan.backward();
+    case Entry::Infer:
+      return plan.infer();
   }
 }
 

@@ -72,9 +72,12 @@ class PerSample {
 
   Num elements() {
     switch (spec_.reduce) {
-      case Reduce::Features: return k_.width("groups");
-      case Reduce::Segment: return k_.count("slab");
-      default: return k_.count("slab") * k_.width("groups");
+      case Reduce::Features:
+        return k_.width("groups");
+      case Reduce::Segment:
+        return k_.count("slab");
+      default:
+        return k_.count("slab") * k_.width("groups");
     }
   }
 
@@ -179,9 +182,7 @@ class PerSample {
     Num mean = hasOwnRho(spec_) && isRhoCentred(spec_) ? k_.load(k_.saved("batch_mean")) : Num();
     auto rho = [&](const Nums& e) { return !hasOwnRho(spec_) ? Num() : (mean ? e[0] - mean : e[0]) * s; };
     auto gradient = [&](const Nums& e) { return scaled ? e[1] * e[2] : e[1]; };
-    auto excluded = [&](const Nums& e) {
-      return spec_.padding == Padding::Exclude ? validOf(e) : Num();
-    };
+    auto excluded = [&](const Nums& e) { return spec_.padding == Padding::Exclude ? validOf(e) : Num(); };
     bool gradients = (spec_.scale || spec_.bias) && perFeatureSlab_;
     Num sumG, sumGx0;
     if (exact || gradients) {
@@ -196,7 +197,8 @@ class PerSample {
     if (perFeatureSlab_ && spec_.bias) k_.accumulate(sumG, partial("dbias"));
 
     DxTerms terms{.p = multiply(s, affine.scale), .all = {}, .own = {}, .offset = {}};
-    if (exact) terms = sampleTerms(k_, terms.p, s, centred_, sumG, meanOf(multiply(sumGx0, affine.scale), n), n);
+    if (exact)
+      terms = sampleTerms(k_, terms.p, s, centred_, sumG, meanOf(multiply(sumGx0, affine.scale), n), n);
 
     KernelBuilder::Sweep apply{.reads = sums.reads, .writes = {k_.argument("dx")}};
     bool dscale = spec_.scale && !perFeatureSlab_, dbias = spec_.bias && !perFeatureSlab_;

@@ -12,9 +12,12 @@ namespace normc::codegen {
 
 StringRef name(Strategy strategy) {
   switch (strategy) {
-    case Strategy::Streamed: return "streamed";
-    case Strategy::Resident: return "resident";
-    case Strategy::Split: return "split";
+    case Strategy::Streamed:
+      return "streamed";
+    case Strategy::Resident:
+      return "resident";
+    case Strategy::Split:
+      return "split";
   }
   llvm_unreachable("no such strategy");
 }
@@ -26,7 +29,8 @@ std::optional<std::string> whyIllegal(const Problem& problem, Strategy strategy)
     return "statistics over the features of a row need layout features_last";
   if (channelsFirst && spec.pre) return "group scaling of rows needs layout features_last";
   if (strategy == Strategy::Split) {
-    if (spec.reduce != Reduce::Features) return "only a statistic of a row is split over its features: strategy resident";
+    if (spec.reduce != Reduce::Features)
+      return "only a statistic of a row is split over its features: strategy resident";
     if (const int64_t groups = problem.groups(spec.groups); groups != 1)
       return "a row of " + std::to_string(groups) + " groups is split by them already: strategy resident";
     return std::nullopt;
@@ -34,7 +38,8 @@ std::optional<std::string> whyIllegal(const Problem& problem, Strategy strategy)
   if (!spec.perFeature())
     return strategy == Strategy::Resident
                ? std::nullopt
-               : std::optional<std::string>("a statistic per row or segment is complete in its slab: strategy resident");
+               : std::optional<std::string>(
+                     "a statistic per row or segment is complete in its slab: strategy resident");
   if (spec.pre && strategy == Strategy::Resident)
     return "group scaling needs whole rows, a resident column slab has only some features: strategy streamed";
   return std::nullopt;
@@ -71,10 +76,11 @@ void planStepCounter(KernelBuilder& k) {
   });
 }
 
-llvm::Expected<KernelOp> planKernel(ModuleOp module, const Problem& problem, Strategy strategy, StringRef symbol,
-                                    int64_t vector) {
+llvm::Expected<KernelOp> planKernel(ModuleOp module, const Problem& problem, Strategy strategy,
+                                    StringRef symbol, int64_t vector) {
   if (auto reason = whyIllegal(problem, strategy))
-    return llvm::createStringError(problem.text() + " cannot be planned as " + name(strategy).str() + ": " + *reason);
+    return llvm::createStringError(problem.text() + " cannot be planned as " + name(strategy).str() + ": " +
+                                   *reason);
   KernelBuilder builder(module, problem, symbol);
   if (strategy == Strategy::Split) {
     planSplitRows(builder);
@@ -87,7 +93,8 @@ llvm::Expected<KernelOp> planKernel(ModuleOp module, const Problem& problem, Str
   }
   // A plan is made by code alone, so a plan that does not verify is not a fault of the input.
   if (failed(verify(builder.kernel())))
-    return llvm::createStringError("the plan of " + problem.text() + " does not verify; this is a fault of normc");
+    return llvm::createStringError("the plan of " + problem.text() +
+                                   " does not verify; this is a fault of normc");
   return builder.kernel();
 }
 

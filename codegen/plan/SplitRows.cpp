@@ -12,7 +12,10 @@ namespace {
 class SplitRows {
  public:
   explicit SplitRows(KernelBuilder& k)
-      : k_(k), spec_(k.spec()), central_(spec_.moment == Moment::Central), centred_(spec_.center == Center::Current) {}
+      : k_(k),
+        spec_(k.spec()),
+        central_(spec_.moment == Moment::Central),
+        centred_(spec_.center == Center::Current) {}
 
   void forward(bool save) {
     k_.phase("statistics", "statistics", kFeatures, [&] { sumMoments(); });
@@ -35,7 +38,8 @@ class SplitRows {
 
   void backward() {
     const bool exact = spec_.backward == Backward::Exact;
-    if (exact) k_.phase("statistics", "statistics", kFeatures, [&] { k_.slab(kRows, {}, [&] { sumGradients(); }); });
+    if (exact)
+      k_.phase("statistics", "statistics", kFeatures, [&] { k_.slab(kRows, {}, [&] { sumGradients(); }); });
     k_.phase("combine", "combine", kRows, [&] {
       k_.slab(kRows, {}, [&] {
         Num s = k_.load(k_.saved("rstd")), c = centred_ ? k_.load(k_.saved("mean")) : Num();
@@ -97,7 +101,8 @@ class SplitRows {
   std::pair<Num, Num> moments() {
     Num n = k_.width("groups");
     if (!needsMean()) return {Num(), meanOf(k_.total(kChunks, {ofChunk("moment")})[0], n)};
-    llvm::SmallVector<llvm::StringRef> parts{counter(), ofChunk("shift"), ofChunk("mean"), ofChunk("squares")};
+    llvm::SmallVector<llvm::StringRef> parts{counter(), ofChunk("shift"), ofChunk("mean"),
+                                             ofChunk("squares")};
     if (!central_) parts.push_back(ofChunk("moment"));
     const Merged merged = mergeChunks(k_, kChunks, parts);
     return {k_.narrow(merged.mean), meanOf(k_.narrow(central_ ? merged.squares : merged.raw), n)};
@@ -164,7 +169,8 @@ class SplitRows {
       Num valid = excluded(o, e), s = o.get("s", e), dy = o.get("dy", e);
       Num x0 = centred(o, e) * s, g = masked(k_, valid, dy);
       const DxTerms terms{.p = s, .all = {}, .own = o.get("own", e), .offset = o.get("offset", e)};
-      return Nums{elementDx(k_, terms, multiply(dy, scale), x0, rho(o, e), valid), g * masked(k_, valid, x0), g};
+      return Nums{elementDx(k_, terms, multiply(dy, scale), x0, rho(o, e), valid), g * masked(k_, valid, x0),
+                  g};
     });
     if (spec_.scale) k_.store(sums[0], k_.argument("dscale"));
     if (spec_.bias) k_.store(sums[1], k_.argument("dbias"));

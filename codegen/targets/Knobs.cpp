@@ -8,17 +8,22 @@ namespace normc::codegen {
 std::string scheduleText(Strategy strategy, llvm::ArrayRef<Knob> knobs) {
   std::string text = name(strategy).str();
   for (const Knob& knob : knobs) {
-    if (knob.number) text += "," + knob.name.str() + "=" + std::to_string(*knob.number);
-    else if (*knob.flag) text += "," + knob.name.str();
+    if (knob.number)
+      text += "," + knob.name.str() + "=" + std::to_string(*knob.number);
+    else if (*knob.flag)
+      text += "," + knob.name.str();
   }
   return text;
 }
 
 llvm::Error parseScheduleText(llvm::StringRef text, Strategy& strategy, llvm::ArrayRef<Strategy> strategies,
                               llvm::ArrayRef<Knob> knobs) {
-  llvm::SmallVector<llvm::StringRef, 16> parts, legal, given;  // a tuner reads thousands of schedules: no table for a few words
+  llvm::SmallVector<llvm::StringRef, 16> parts, legal,
+      given;  // a tuner reads thousands of schedules: no table for a few words
   text.split(parts, ',');
-  auto wrong = [&](const std::string& why) { return llvm::createStringError("schedule '" + text.str() + "': " + why); };
+  auto wrong = [&](const std::string& why) {
+    return llvm::createStringError("schedule '" + text.str() + "': " + why);
+  };
   for (auto [i, part] : llvm::enumerate(parts)) {
     auto [key, value] = part.split('=');
     if (i == 0) {
@@ -32,13 +37,16 @@ llvm::Error parseScheduleText(llvm::StringRef text, Strategy& strategy, llvm::Ar
     }
     if (llvm::is_contained(given, key)) return wrong("'" + key.str() + "' is given twice");
     given.push_back(key);
-    const auto* knob = llvm::find_if(knobs, [&, key = key](const Knob& k) { return k.name == key && (k.number || key == part); });
+    const auto* knob = llvm::find_if(
+        knobs, [&, key = key](const Knob& k) { return k.name == key && (k.number || key == part); });
     if (knob == knobs.end()) {
       for (const Knob& k : knobs) legal.push_back(k.name);
       return wrong("no knob '" + key.str() + "'; legal: " + llvm::join(legal, ", "));
     }
-    if (knob->flag) *knob->flag = true;
-    else if (value.getAsInteger(10, *knob->number)) return wrong("'" + value.str() + "' is not a number for " + key.str());
+    if (knob->flag)
+      *knob->flag = true;
+    else if (value.getAsInteger(10, *knob->number))
+      return wrong("'" + value.str() + "' is not a number for " + key.str());
   }
   return llvm::Error::success();
 }

@@ -16,8 +16,9 @@ struct Knob {
 };
 
 std::string scheduleText(Strategy, llvm::ArrayRef<Knob>);
-/// Sets what the text gives, with one of the strategies that the target has. An error says what is wrong and what would
-/// be legal.
-llvm::Error parseScheduleText(llvm::StringRef text, Strategy&, llvm::ArrayRef<Strategy>, llvm::ArrayRef<Knob>);
+/// Sets what the text gives, with one of the strategies that the target has. An error says what is wrong and
+/// what would be legal.
+llvm::Error parseScheduleText(llvm::StringRef text, Strategy&, llvm::ArrayRef<Strategy>,
+                              llvm::ArrayRef<Knob>);
 
 }  // namespace normc::codegen

@@ -38,7 +38,8 @@ namespace {
 
 /// A pass builder and the analyses of one module.
 struct Optimizer {
-  Optimizer(llvm::TargetMachine& machine, bool freestanding) : builder(&machine), library(machine.getTargetTriple()) {
+  Optimizer(llvm::TargetMachine& machine, bool freestanding)
+      : builder(&machine), library(machine.getTargetTriple()) {
     library.disableAllFunctions();
     if (freestanding) functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
     builder.registerModuleAnalyses(modules);
@@ -70,7 +71,8 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine, llvm::StringRe
   pipeline.run(module, o.modules);
 }
 
-llvm::Expected<std::string> emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType kind) {
+llvm::Expected<std::string> emit(llvm::Module& module, llvm::TargetMachine& machine,
+                                 llvm::CodeGenFileType kind) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream out(bytes);
   llvm::legacy::PassManager passes;

@@ -14,7 +14,8 @@ llvm::Expected<TemporaryFile> TemporaryFile::create(llvm::StringRef suffix, llvm
   if (auto error = llvm::sys::fs::createTemporaryFile("normc", suffix, fd, file.path_)) {
     llvm::SmallString<64> folder;
     llvm::sys::path::system_temp_directory(/*erasedOnReboot=*/true, folder);
-    return llvm::make_error<Unavailable>("cannot create a temporary file in " + folder.str().str() + ": " + error.message());
+    return llvm::make_error<Unavailable>("cannot create a temporary file in " + folder.str().str() + ": " +
+                                         error.message());
   }
   llvm::raw_fd_ostream out(fd, /*shouldClose=*/true);
   out << content;

@@ -7,9 +7,8 @@
 // divisor in the first step (nu is still zero), which is what the check against finite differences uses.
 #include <cmath>
 #include <cstdio>
-#include <random>
-
 #include <normc/normc.hpp>
+#include <random>
 
 using namespace normc::host;
 

@@ -132,8 +132,8 @@ struct CUlaunchConfig {
   unsigned numAttrs;
 };
 
-/// The oldest driver that reads PTX of a version: 12000, which is CUDA 12.0, of 80, which is `.version 8.0`. From the
-/// release notes of the PTX ISA; 0 where they stop.
+/// The oldest driver that reads PTX of a version: 12000, which is CUDA 12.0, of 80, which is `.version 8.0`.
+/// From the release notes of the PTX ISA; 0 where they stop.
 constexpr int oldestDriverForPtx(int version) {
   constexpr struct {
     int ptx, driver;
@@ -154,7 +154,7 @@ constexpr int oldestDriverForPtx(int version) {
   X(cuDeviceGet, (CUdevice * device, int ordinal))                                                          \
   X(cuDeviceGetName, (char* name, int bytes, CUdevice device))                                              \
   X(cuDeviceGetAttribute, (int* value, CUdevice_attribute attribute, CUdevice device))                      \
-  X(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))                                                 \
+  X(cuDeviceTotalMem_v2, (size_t* bytes, CUdevice device))                                                  \
   X(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))                                       \
   X(cuDevicePrimaryCtxRelease_v2, (CUdevice device))                                                        \
   X(cuDevicePrimaryCtxGetState, (CUdevice device, unsigned* flags, int* active))                            \
@@ -186,9 +186,10 @@ constexpr int oldestDriverForPtx(int version) {
   X(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode))
 
 /// The same for functions that an older driver may lack.
-#define NORMC_CUDA_DRIVER_API_OPTIONAL(X)                                                                     \
-  X(cuOccupancyMaxActiveClusters, (int* clusters, CUfunction function, const CUlaunchConfig* config)) /* 11.8 */ \
-  X(cuFuncLoad, (CUfunction function))                                                                /* 12.4 */
+#define NORMC_CUDA_DRIVER_API_OPTIONAL(X)                                          \
+  X(cuOccupancyMaxActiveClusters,                                                  \
+    (int* clusters, CUfunction function, const CUlaunchConfig* config)) /* 11.8 */ \
+  X(cuFuncLoad, (CUfunction function))                                  /* 12.4 */
 
 /// The functions of an open driver.
 struct DriverTable {
@@ -216,7 +217,7 @@ enum CUstream_flags : unsigned { CU_STREAM_DEFAULT = 0, CU_STREAM_NON_BLOCKING =
   X(cuCtxSetCurrent, (CUcontext context))                                                       \
   X(cuCtxSynchronize, ())                                                                       \
   X(cuModuleLoadData, (CUmodule * module, const void* image))                                   \
-  X(cuMemGetInfo_v2, (size_t * free, size_t * total))                                           \
+  X(cuMemGetInfo_v2, (size_t* free, size_t* total))                                             \
   X(cuMemAllocHost_v2, (void** memory, size_t bytes))                                           \
   X(cuMemFreeHost, (void* memory))                                                              \
   X(cuMemcpyHtoD_v2, (CUdeviceptr to, const void* from, size_t bytes))                          \

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "runtime/abi/Numbers.h"
+#include "runtime/abi/Operands.h"
 #include "runtime/abi/ProblemText.h"
 #include "runtime/abi/Sizes.h"
-#include "runtime/abi/Operands.h"
 
 namespace normc::package {
 

@@ -26,12 +26,13 @@ Threads Context::threads(int planLimit, bool useful) const {
     const int most = options_.max_threads > 0 ? std::min(options_.max_threads, processors) : processors;
     pool_ = std::make_unique<Pool>(most - 1);
     if (pool_->workers() < most - 1)
-      log("normc: the system gives " + std::to_string(pool_->workers()) + " threads of " + std::to_string(most - 1) +
-          ", others are done without");
+      log("normc: the system gives " + std::to_string(pool_->workers()) + " threads of " +
+          std::to_string(most - 1) + ", others are done without");
   }
   if (pool_->workers() == 0) return {.description = "1: the system gives no more"};
   limit = std::min(limit, pool_->workers() + 1);
-  return {.pool = pool_.get(), .limit = limit, .description = "at most " + std::to_string(limit) + " of our own"};
+  return {
+      .pool = pool_.get(), .limit = limit, .description = "at most " + std::to_string(limit) + " of our own"};
 }
 
 }  // namespace normc::runtime

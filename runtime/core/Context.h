@@ -32,7 +32,7 @@ class Context {
  private:
   normc_context_options options_;
   Cuda cuda_;
-  mutable std::mutex mutex_;  // guards what follows; never taken by execute
+  mutable std::mutex mutex_;            // guards what follows; never taken by execute
   mutable std::unique_ptr<Pool> pool_;  // made when a plan first wants one
 };
 

@@ -21,8 +21,10 @@ class Message {
   Message& operator<<(const char* text) { return *this << std::string_view(text ? text : "(null)"); }
   template <std::integral T>
   Message& operator<<(T value) {
-    if constexpr (std::is_unsigned_v<T>) return addUnsigned(value);
-    else return addInteger(value);
+    if constexpr (std::is_unsigned_v<T>)
+      return addUnsigned(value);
+    else
+      return addInteger(value);
   }
   Message& operator<<(double value);
 

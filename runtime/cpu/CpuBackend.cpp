@@ -41,7 +41,8 @@ class HostTasks {
   /// Returns the result of the host's parallel_for.
   int run() {
     return threads_.parallelFor(
-        threads_.ctx, tasks_, [](void* self, int64_t task) { static_cast<HostTasks*>(self)->work(task); }, this);
+        threads_.ctx, tasks_, [](void* self, int64_t task) { static_cast<HostTasks*>(self)->work(task); },
+        this);
   }
   /// False if it returned before all chunks were taken.
   bool haveRun() const { return shares_.allDrawn(); }

@@ -32,7 +32,9 @@ Platform::Verdict CpuPlatform::judge(const Kernel& kernel) const {
     return refuse("needs " + kernel.isa + ", newer than the cap " + std::string(cap_->name));
   if (keepDenormals_ && isa->roundsBF16 &&
       (kernel.parts.data == DType::BF16 || kernel.parts.params == DType::BF16))
-    return refuse("rounds to bf16 by an instruction that takes denormals for zeros, and request.denormals keeps them; a kernel for x86-64-v4 would serve");
+    return refuse(
+        "rounds to bf16 by an instruction that takes denormals for zeros, and request.denormals keeps them; "
+        "a kernel for x86-64-v4 would serve");
   return {.rank = isa->level, .advantage = "has the newer instruction set"};
 }
 

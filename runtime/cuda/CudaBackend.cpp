@@ -188,10 +188,12 @@ bool CudaBackend::mayOverlap(CUstream stream) const {
   const Driver& driver = device_->driver();
   if (driver.version() >= kGraphsCan) return true;
   CUstreamCaptureStatus status;
-  return driver->cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE;
+  return driver->cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+         status == CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/// `overlaps`: the phase may begin early. Not the first of a call: what comes before it on the stream is another's.
+/// `overlaps`: the phase may begin early. Not the first of a call: what comes before it on the stream is
+/// another's.
 normc_status CudaBackend::launch(size_t phase, const Call& call, bool aligned, bool overlaps, uint64_t* words,
                                  size_t count) const {
   const Launch& how = *kernel_.phases[phase].launch;
@@ -204,7 +206,8 @@ normc_status CudaBackend::launch(size_t phase, const Call& call, bool aligned, b
   if (cluster > 1) attributes.add(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION).value.clusterDim = {cluster, 1, 1};
   if (how.cooperative > 1) attributes.add(CU_LAUNCH_ATTRIBUTE_COOPERATIVE).value.cooperative = 1;
   if (how.dependent && overlaps)
-    attributes.add(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION).value.programmaticStreamSerializationAllowed = 1;
+    attributes.add(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+        .value.programmaticStreamSerializationAllowed = 1;
   size_t bytes = count * NORMC_CUDA_WORD;
   void* extra[] = {reinterpret_cast<void*>(kLaunchBufferPointer), words,
                    reinterpret_cast<void*>(kLaunchBufferSize), &bytes, nullptr};
@@ -213,7 +216,8 @@ normc_status CudaBackend::launch(size_t phase, const Call& call, bool aligned, b
   if (attributes.count == 0) {
     result = driver->cuLaunchKernel(function, gridX, y, 1, threads, 1, 1, shared, stream, nullptr, extra);
   } else {
-    const CUlaunchConfig config = {gridX, y, 1, threads, 1, 1, shared, stream, attributes.list, attributes.count};
+    const CUlaunchConfig config = {gridX, y,      1,      threads,         1,
+                                   1,     shared, stream, attributes.list, attributes.count};
     result = driver->cuLaunchKernelEx(&config, function, nullptr, extra);
   }
   if (result == CUDA_SUCCESS) [[likely]]

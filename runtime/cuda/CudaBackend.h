@@ -42,7 +42,8 @@ class CudaBackend final : public Backend {
   /// Clears the workspace that has to be zero, in the order of the stream.
   normc_status clear(const Call& call) const;
   bool mayOverlap(cuda::CUstream stream) const;
-  normc_status launch(size_t phase, const Call& call, bool aligned, bool overlaps, uint64_t* words, size_t count) const;
+  normc_status launch(size_t phase, const Call& call, bool aligned, bool overlaps, uint64_t* words,
+                      size_t count) const;
 
   std::shared_ptr<const Device> device_;
   const Kernel& kernel_;

@@ -63,8 +63,8 @@ class Device : public std::enable_shared_from_this<Device> {
     cuda::CUresult result_;
   };
 
-  /// A Guard for what no stream is part of, code and memory: captures forbid it, and would be spoilt by it, unless the
-  /// thread says that it knows.
+  /// A Guard for what no stream is part of, code and memory: captures forbid it, and would be spoilt by it,
+  /// unless the thread says that it knows.
   class Aside : public Guard {
    public:
     explicit Aside(const Device& device);

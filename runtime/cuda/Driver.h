@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "runtime/core/Error.h"
 #include "runtime/abi/CudaDriver.h"
+#include "runtime/core/Error.h"
 
 namespace normc::runtime {
 

@@ -26,7 +26,10 @@ void appendLog(std::string_view log, Message& message) {
 int ptxVersion(std::string_view image) {
   constexpr std::string_view kVersion = ".version ";
   const size_t at = image.find(kVersion);
-  if (image.starts_with("\x7f" "ELF") || at == image.npos) return 0;
+  if (image.starts_with("\x7f"
+                        "ELF") ||
+      at == image.npos)
+    return 0;
   int major = 0, minor = 0;
   const char* const end = image.data() + image.size();
   const auto [dot, error] = std::from_chars(image.data() + at + kVersion.size(), end, major);
@@ -122,16 +125,16 @@ normc_status Module::function(const std::string& symbol, const Launch& launch, C
   if (driver->cuFuncLoad) NORMC_TRY(check(driver, driver->cuFuncLoad(function), "loading `", symbol, "`"));
 
   int threads = 0;
-  NORMC_TRY(
-      check(driver, driver->cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function),
-            "asking how many threads `", symbol, "` may have"));
+  NORMC_TRY(check(driver,
+                  driver->cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function),
+                  "asking how many threads `", symbol, "` may have"));
   if (launch.threads > threads)
     return fail(kUnfit, "`", symbol, "` is launched with ", launch.threads,
                 " threads a block; its registers leave room for ", threads, " on ", device_->label());
   if (launch.shared > 0)
     NORMC_TRY(checkRoom(driver,
-                        driver->cuFuncSetAttribute(
-                            function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, int(launch.shared)),
+                        driver->cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                   int(launch.shared)),
                         "asking for ", launch.shared, " bytes of shared memory for `", symbol, "`"));
   constexpr int64_t kPortableCluster = 8;
   if (launch.cluster > kPortableCluster)
@@ -141,7 +144,8 @@ normc_status Module::function(const std::string& symbol, const Launch& launch, C
   return NORMC_OK;
 }
 
-normc_status Module::checkCluster(const std::string& symbol, const Launch& launch, CUfunction function) const {
+normc_status Module::checkCluster(const std::string& symbol, const Launch& launch,
+                                  CUfunction function) const {
   const Device::Aside guard(*device_);
   NORMC_TRY(guard.status());
   const Driver& driver = device_->driver();
@@ -149,13 +153,15 @@ normc_status Module::checkCluster(const std::string& symbol, const Launch& launc
   CUlaunchAttribute attribute = {CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, {}, {}};
   const auto blocks = unsigned(launch.cluster);
   attribute.value.clusterDim = {blocks, 1, 1};
-  const CUlaunchConfig config = {blocks, 1, 1, unsigned(launch.threads), 1, 1, unsigned(launch.shared), nullptr, &attribute, 1};
+  const CUlaunchConfig config = {
+      blocks, 1, 1, unsigned(launch.threads), 1, 1, unsigned(launch.shared), nullptr, &attribute, 1};
   int clusters = 0;
-  NORMC_TRY(check(driver, driver->cuOccupancyMaxActiveClusters(&clusters, function, &config), "asking how many clusters of `",
-                         symbol, "` the device holds"));
+  NORMC_TRY(check(driver, driver->cuOccupancyMaxActiveClusters(&clusters, function, &config),
+                  "asking how many clusters of `", symbol, "` the device holds"));
   if (clusters > 0) return NORMC_OK;
   return fail(kUnfit, "`", symbol, "` is launched in clusters of ", launch.cluster, " blocks, each of ",
-              launch.threads, " threads and ", launch.shared, " bytes of dynamic shared memory; ", device_->label(),
+              launch.threads, " threads and ", launch.shared, " bytes of dynamic shared memory; ",
+              device_->label(),
               " has room for none: compile for it with a smaller `cluster`, or for any number of features");
 }
 
@@ -166,14 +172,13 @@ normc_status Module::checkTogether(const std::string& symbol, const Launch& laun
   const Driver& driver = device_->driver();
   int each = 0;
   NORMC_TRY(check(driver,
-                  driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                      &each, function, int(launch.threads), size_t(launch.shared)),
+                  driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(&each, function, int(launch.threads),
+                                                                      size_t(launch.shared)),
                   "asking how many blocks of `", symbol, "` a multiprocessor holds"));
   const int64_t multiprocessors = device_->facts().multiprocessors, most = each * multiprocessors;
   if (blocks <= most) return NORMC_OK;
-  return fail(kUnfit, "`", symbol, "` is launched with ", blocks,
-              " blocks that wait for each other; ", device_->label(), " holds ", most, " of them at once, ",
-              each, " on each of ", multiprocessors,
+  return fail(kUnfit, "`", symbol, "` is launched with ", blocks, " blocks that wait for each other; ",
+              device_->label(), " holds ", most, " of them at once, ", each, " on each of ", multiprocessors,
               " multiprocessors: compile for it with a smaller `grid` or fewer `chunks`, or with a streamed "
               "schedule");
 }

@@ -26,7 +26,8 @@ class Module {
   /// asked for and checked.
   normc_status function(const std::string& symbol, const Launch& launch, cuda::CUfunction& function) const;
 
-  /// Refuses a cluster that the device has room for nowhere: of 16 blocks, or where it is but a part of a device.
+  /// Refuses a cluster that the device has room for nowhere: of 16 blocks, or where it is but a part of a
+  /// device.
   normc_status checkCluster(const std::string& symbol, const Launch& launch, cuda::CUfunction function) const;
 
   /// Refuses a cooperative launch of `blocks` that the device does not hold at once.

@@ -30,7 +30,8 @@ class Builder {
   bool parse_error(size_t, const std::string&, const Parser::exception&) { return false; }
 
  private:
-  /// Where the next value belongs. What is open stays where it is: the containers around it do not grow meanwhile.
+  /// Where the next value belongs. What is open stays where it is: the containers around it do not grow
+  /// meanwhile.
   JsonValue& place() {
     if (open_.empty()) return root_;
     if (auto* array = std::get_if<JsonValue::Array>(&open_.back()->value)) return array->emplace_back();
@@ -41,7 +42,8 @@ class Builder {
   bool put(T value) {
     JsonValue& here = place();
     here.value = std::move(value);
-    if constexpr (std::is_same_v<T, JsonValue::Array> || std::is_same_v<T, JsonValue::Object>) open_.push_back(&here);
+    if constexpr (std::is_same_v<T, JsonValue::Array> || std::is_same_v<T, JsonValue::Object>)
+      open_.push_back(&here);
     return true;
   }
 
@@ -54,7 +56,8 @@ class Builder {
   std::vector<JsonValue*> open_;
 };
 
-/// Of a string, a number or another value without parts: its tree has no branches, and ends without an allocation.
+/// Of a string, a number or another value without parts: its tree has no branches, and ends without an
+/// allocation.
 template <typename T>
 std::string leaf(const T& value) {
   return Parser(value).dump(-1, ' ', false, Parser::error_handler_t::replace);

@@ -1,5 +1,5 @@
-// JSON as a tree of values. To destroy one allocates nothing, so that it may go while memory has run out: nlohmann's
-// own tree allocates there, where nothing may be thrown, and takes the host down with it.
+// JSON as a tree of values. To destroy one allocates nothing, so that it may go while memory has run out:
+// nlohmann's own tree allocates there, where nothing may be thrown, and takes the host down with it.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,9 @@ struct JsonValue {
 
   bool isNull() const { return std::holds_alternative<std::nullptr_t>(value); }
   template <typename T>
-  const T* get() const { return std::get_if<T>(&value); }
+  const T* get() const {
+    return std::get_if<T>(&value);
+  }
 
   /// The member of an object; of several with one name the last. Null if there is none, or this is no object.
   const JsonValue* find(std::string_view key) const;
@@ -37,7 +39,8 @@ struct JsonValue::Member {
   JsonValue value;
 };
 
-/// Nothing where the text is not JSON. Recurses as deep as the text is nested: its depth is the caller's to bound.
+/// Nothing where the text is not JSON. Recurses as deep as the text is nested: its depth is the caller's to
+/// bound.
 std::optional<JsonValue> parseJson(std::string_view text);
 
 }  // namespace normc::runtime

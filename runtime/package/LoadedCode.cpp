@@ -12,7 +12,7 @@ namespace {
 /// The segments of the object that was loaded to `base`; null if there is none.
 struct Segments {
   ElfW(Addr) base;
-  const ElfW(Phdr)* first = nullptr;
+  const ElfW(Phdr) * first = nullptr;
   size_t count = 0;
 
   explicit Segments(ElfW(Addr) base) : base(base) {
@@ -41,7 +41,7 @@ bool isLoadedFrom(void* handle, const std::vector<char>& elf) {
       std::memcmp(segments.first, elf.data() + header.e_phoff, segments.count * sizeof(ElfW(Phdr))) != 0)
     return false;
   for (size_t i = 0; i < segments.count; ++i) {
-    const ElfW(Phdr)& segment = segments.first[i];
+    const ElfW(Phdr) & segment = segments.first[i];
     if (segment.p_type != PT_LOAD || (segment.p_flags & (PF_R | PF_W)) != PF_R) continue;
     const auto* const memory = reinterpret_cast<const char*>(loaded->l_addr + segment.p_vaddr);
     if (std::memcmp(memory, elf.data() + segment.p_offset, segment.p_filesz) != 0) return false;

@@ -9,8 +9,8 @@
 
 namespace normc::runtime {
 
-/// Whether the object behind `handle`, as dlopen gave it, lies in memory as `elf`, a complete shared object, says:
-/// the same segments, and the same bytes in all that are only read.
+/// Whether the object behind `handle`, as dlopen gave it, lies in memory as `elf`, a complete shared object,
+/// says: the same segments, and the same bytes in all that are only read.
 bool isLoadedFrom(void* handle, const std::vector<char>& elf);
 
 }  // namespace normc::runtime

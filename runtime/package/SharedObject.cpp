@@ -78,8 +78,8 @@ class MemoryFile {
            fcntl(number_, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0;
   }
 
-  /// One that no other load of this process has, ever, though the descriptor's number comes back: the number that
-  /// the system gives every such file once, in binary digits that mean nothing in a path, "/" and "./".
+  /// One that no other load of this process has, ever, though the descriptor's number comes back: the number
+  /// that the system gives every such file once, in binary digits that mean nothing in a path, "/" and "./".
   std::string path() const {
     struct stat info = {};
     fstat(number_, &info);
@@ -94,16 +94,19 @@ class MemoryFile {
   int number_ = -1;
 };
 
-/// What the loader says of a file that it does not load. Its reason is words at the end, those of strerror where the
-/// system failed; where its memory failed it may end before them, and our copy of the words may fail as well.
+/// What the loader says of a file that it does not load. Its reason is words at the end, those of strerror
+/// where the system failed; where its memory failed it may end before them, and our copy of the words may
+/// fail as well.
 normc_status notLoaded(std::string_view what) {
   const char* const said = dlerror();
   const std::string words = said ? said : "the dynamic loader gives no reason";
   bool exhausted = false;
-  for (const char* end : {"cannot open shared object file", "cannot create shared object descriptor", "out of memory"})
+  for (const char* end :
+       {"cannot open shared object file", "cannot create shared object descriptor", "out of memory"})
     exhausted |= words.ends_with(end);
   for (const int lack : {ENOMEM, EMFILE, ENFILE}) exhausted |= words.ends_with(std::strerror(lack));
-  return fail(exhausted ? NORMC_RESOURCE_EXHAUSTED : NORMC_FAILED_PRECONDITION, "cannot load ", what, ": ", words);
+  return fail(exhausted ? NORMC_RESOURCE_EXHAUSTED : NORMC_FAILED_PRECONDITION, "cannot load ", what, ": ",
+              words);
 }
 
 /// Where the loader answers with something else, another file may have more luck.
@@ -114,18 +117,22 @@ constexpr int kAttempts = 3;
 normc_status SharedObject::load(const std::vector<char>& elf, std::string_view what,
                                 std::shared_ptr<const SharedObject>& object) {
   NORMC_TRY(checkElf(elf, what));
-  std::vector<MemoryFile> files;  // open until one of them is loaded, so that each has another number; and no longer
+  std::vector<MemoryFile>
+      files;  // open until one of them is loaded, so that each has another number; and no longer
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     MemoryFile& file = files.emplace_back();
     if (!file.fill(elf))
-      return fail(NORMC_RESOURCE_EXHAUSTED, "cannot make a memory file for ", what, ": ", std::strerror(errno));
-    const std::shared_ptr<SharedObject> loaded(new SharedObject(dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL)));
+      return fail(NORMC_RESOURCE_EXHAUSTED, "cannot make a memory file for ", what, ": ",
+                  std::strerror(errno));
+    const std::shared_ptr<SharedObject> loaded(
+        new SharedObject(dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL)));
     if (!loaded->handle_) return notLoaded(what);
     if (!isLoadedFrom(loaded->handle_, elf)) continue;
     object = loaded;
     return NORMC_OK;
   }
-  return fail(NORMC_FAILED_PRECONDITION, "cannot load ", what, ": the dynamic loader answered with other code ", kAttempts,
+  return fail(NORMC_FAILED_PRECONDITION, "cannot load ", what,
+              ": the dynamic loader answered with other code ", kAttempts,
               " times; see what replaces dlopen, or closes files of others, in this process");
 }
 

@@ -14,7 +14,8 @@ constexpr double kLargestWhole = double(int64_t(1) << 53);
 /// Checks a value against the rules of the language, which the manifest holds.
 normc_status checkRange(const Scalar& scalar, double value) {
   const auto refuse = [&](const char* rule, auto... limit) {
-    return fail(NORMC_INVALID_ARGUMENT, "the number `", scalar.name, "` is ", value, "; it must be ", rule, limit...);
+    return fail(NORMC_INVALID_ARGUMENT, "the number `", scalar.name, "` is ", value, "; it must be ", rule,
+                limit...);
   };
   if (!(value >= scalar.legal.least)) return refuse("at least ", scalar.legal.least);
   if (!(value > scalar.legal.above)) return refuse("above ", scalar.legal.above);
@@ -26,8 +27,8 @@ normc_status checkRange(const Scalar& scalar, double value) {
 
 }  // namespace
 
-normc_status BoundKernel::create(const Platform& platform, const Context& context, const Package& package, size_t index,
-                                 const normc_request& request, const BoundKernel* general,
+normc_status BoundKernel::create(const Platform& platform, const Context& context, const Package& package,
+                                 size_t index, const normc_request& request, const BoundKernel* general,
                                  std::unique_ptr<const BoundKernel>& kernel) {
   std::unique_ptr<BoundKernel> made(new BoundKernel(package.manifest().kernels[index], index));
   NORMC_TRY(made->bindNumbers(request, general));

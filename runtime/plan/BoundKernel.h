@@ -14,8 +14,8 @@ class BoundKernel {
  public:
   /// Returns kUnfit if the device or its driver refuses the kernel. If there is a `general` kernel, a number
   /// of the request may belong to that one only, e.g. the size from which on it uses non-temporal stores.
-  static normc_status create(const Platform& platform, const Context& context, const Package& package, size_t index,
-                             const normc_request& request, const BoundKernel* general,
+  static normc_status create(const Platform& platform, const Context& context, const Package& package,
+                             size_t index, const normc_request& request, const BoundKernel* general,
                              std::unique_ptr<const BoundKernel>& kernel);
 
   const Kernel& info() const { return info_; }

@@ -81,8 +81,8 @@ normc_status Plan::bindTensors(Call& call) const {
         NORMC_TRY(bindRows(rules, *tensor, source, call.sizes, view));
         break;
     }
-    Region region = {info.name, view.begin(), view.end(), operand.written(), isXSized(which) ? &view : nullptr,
-                     -1};
+    Region region = {
+        info.name, view.begin(), view.end(), operand.written(), isXSized(which) ? &view : nullptr, -1};
     if (info.mayBe) region.mayBe = regionOfTensor[*info.mayBe];
     regionOfTensor[i] = call.regions.add(region);
   }
@@ -167,17 +167,18 @@ normc_status Plan::bindOperands(const Kernel& kernel, Call& call) const {
   if (!computeCuts(kernel, call.sizes, call.cuts.data()))
     return fail(NORMC_INVALID_ARGUMENT, "the tensors have more rows than can be counted");
   std::array<Scratch, kMaxOperands> scratch;
-  const int64_t needed =
-      layOutWorkspace(kernel, call.sizes, call.cuts.data(), call.leftOut, scratch.data());
+  const int64_t needed = layOutWorkspace(kernel, call.sizes, call.cuts.data(), call.leftOut, scratch.data());
   char* workspace = static_cast<char*>(call.args.workspace);
   if (needed > 0) {
-    const auto given = static_cast<int64_t>(std::min<uint64_t>(workspace ? call.args.workspace_bytes : 0, kHuge));
+    const auto given =
+        static_cast<int64_t>(std::min<uint64_t>(workspace ? call.args.workspace_bytes : 0, kHuge));
     const int64_t skipped = bytesToSkip(kernel, workspace, given, needed, call.views[kX].data);
     if (given < add(needed, skipped))
       return fail(NORMC_INVALID_ARGUMENT, "workspace has ", given, " bytes; this call needs ",
                   add(needed, skipped), " (normc_plan_workspace_bytes tells what is enough for any call)");
     // The range that the call may use for any address of x, so that refusals do not depend on that address.
-    call.regions.add(regionOf("workspace", workspace, std::min(given, add(needed, spareBytes(kernel, needed))), true));
+    call.regions.add(
+        regionOf("workspace", workspace, std::min(given, add(needed, spareBytes(kernel, needed))), true));
     workspace += skipped;
   }
 

@@ -53,8 +53,9 @@ bool overlap(const Region& a, const Region& b) {
 
 normc_status refuse(const Region& written, const Region& other, bool couldBeSame) {
   if (couldBeSame)
-    return fail(NORMC_INVALID_ARGUMENT, written.name, " and ", other.name, " overlap but are not the same memory",
-                written.view ? " with the same strides" : "", "; make them the same or apart");
+    return fail(NORMC_INVALID_ARGUMENT, written.name, " and ", other.name,
+                " overlap but are not the same memory", written.view ? " with the same strides" : "",
+                "; make them the same or apart");
   return fail(NORMC_INVALID_ARGUMENT, written.name, " is written and overlaps ", other.name,
               "; they must lie in different memory");
 }

@@ -23,7 +23,8 @@ normc_status checkRequest(const normc_request& request) {
     return fail(NORMC_INVALID_ARGUMENT, "request.problem is null; it names what to compute");
   const int denormals = uncheckedEnumValue(request.denormals);
   if (denormals != NORMC_DENORMALS_FLUSH && denormals != NORMC_DENORMALS_KEEP)
-    return fail(NORMC_INVALID_ARGUMENT, "request.denormals is ", denormals, "; it must be 0 (flush) or 1 (keep)");
+    return fail(NORMC_INVALID_ARGUMENT, "request.denormals is ", denormals,
+                "; it must be 0 (flush) or 1 (keep)");
   if (request.max_threads < 0)
     return fail(NORMC_INVALID_ARGUMENT, "request.max_threads is ", request.max_threads,
                 "; it must not be negative");
@@ -67,27 +68,31 @@ normc_status Plan::create(std::shared_ptr<const Context> context, std::shared_pt
 normc_status Plan::bind(const Platform& platform, Selection& selection, const normc_request& request) {
   std::unique_ptr<const BoundKernel> kernel;
   for (;;) {
-    const normc_status status = BoundKernel::create(platform, *context_, *package_, selection.kernel(), request, nullptr, kernel);
+    const normc_status status =
+        BoundKernel::create(platform, *context_, *package_, selection.kernel(), request, nullptr, kernel);
     if (status == NORMC_OK) break;
     if (status != kUnfit) return status;
     if (selection.refuse(lastError())) continue;
     if (selection.count() == 1) return NORMC_FAILED_PRECONDITION;
     std::string lines = selection.refused();
     lines.pop_back();
-    return fail(NORMC_FAILED_PRECONDITION, "no kernel of the package that serves ", request_.text, " can be loaded here:\n", lines);
+    return fail(NORMC_FAILED_PRECONDITION, "no kernel of the package that serves ", request_.text,
+                " can be loaded here:\n", lines);
   }
   kernels_.push_back(std::move(kernel));
   return NORMC_OK;
 }
 
-normc_status Plan::bindNarrower(const Platform& platform, Selection& selection, const normc_request& request) {
+normc_status Plan::bindNarrower(const Platform& platform, Selection& selection,
+                                const normc_request& request) {
   for (const size_t index : selection.narrower()) {
     if (request.one_kernel) {
       selection.leaveOut(index, "the request asks for one kernel");
       continue;
     }
     std::unique_ptr<const BoundKernel> kernel;
-    const normc_status status = BoundKernel::create(platform, *context_, *package_, index, request, kernels_.back().get(), kernel);
+    const normc_status status =
+        BoundKernel::create(platform, *context_, *package_, index, request, kernels_.back().get(), kernel);
     if (status == kUnfit) {
       selection.leaveOut(index, lastError());
     } else if (status != NORMC_OK) {
@@ -105,16 +110,18 @@ std::string Plan::describe(const Selection& selection) const {
   const BoundKernel& general = *kernels_.back();
   const Kernel& info = general.info();
   std::string result = request_.text + "\n";
-  result += "kernel: " + std::to_string(general.index()) + " of " + package_->label() + ": " + info.problem + ", " +
-            info.isa + ", by " + info.generator + "\n";
+  result += "kernel: " + std::to_string(general.index()) + " of " + package_->label() + ": " + info.problem +
+            ", " + info.isa + ", by " + info.generator + "\n";
   result += "schedule: " + info.schedule + " (" + info.origin + ")\n";
   result += "chosen because: " + selection.reason() + "\n";
   if (!request_.parts.features && info.featuresMultiple > 1)
-    result += "features: multiples of " + std::to_string(info.featuresMultiple) + ", which make whole groups\n";
+    result +=
+        "features: multiples of " + std::to_string(info.featuresMultiple) + ", which make whole groups\n";
   for (size_t i = 0; i + 1 < kernels_.size(); ++i) {
     const Kernel& narrower = kernels_[i]->info();
-    result += "but for " + limitsText(narrower) + ": kernel " + std::to_string(kernels_[i]->index()) + ", " + narrower.isa +
-              ", by " + narrower.generator + ", " + narrower.schedule + " (" + narrower.origin + ")\n";
+    result += "but for " + limitsText(narrower) + ": kernel " + std::to_string(kernels_[i]->index()) + ", " +
+              narrower.isa + ", by " + narrower.generator + ", " + narrower.schedule + " (" +
+              narrower.origin + ")\n";
   }
   result += general.backend().describe();
   for (size_t i = 0; i < info.scalars.size(); ++i) {
@@ -124,14 +131,15 @@ std::string Plan::describe(const Selection& selection) const {
     if (value != scalar.value) result += " (default " + text(scalar.value) + ")";
     result += "\n";
   }
-  if (const std::string rejected = selection.rejected(); !rejected.empty()) result += "rejected:\n" + rejected;
+  if (const std::string rejected = selection.rejected(); !rejected.empty())
+    result += "rejected:\n" + rejected;
   return result;
 }
 
 normc_status Plan::checkGroups(int64_t features) const {
   if (kernel().divides(features)) return NORMC_OK;
-  return fail(NORMC_INVALID_ARGUMENT, features, " features do not divide into ", kernel().featuresMultiple, " groups; ",
-              request_.text, " takes multiples of ", kernel().featuresMultiple);
+  return fail(NORMC_INVALID_ARGUMENT, features, " features do not divide into ", kernel().featuresMultiple,
+              " groups; ", request_.text, " takes multiples of ", kernel().featuresMultiple);
 }
 
 normc_status Plan::checkSizes(const Sizes& sizes) const {

@@ -59,8 +59,8 @@ Serves serves(const Range& served, const Range& possible) {
 }
 
 std::string text(const Range& range) {
-  return std::to_string(range.least) + " to " + (range.most == kHuge ? "any number of" : std::to_string(range.most)) +
-         " rows";
+  return std::to_string(range.least) + " to " +
+         (range.most == kHuge ? "any number of" : std::to_string(range.most)) + " rows";
 }
 
 /// Returns whether the kernel serves all, some or none of the sizes, and why not all.
@@ -144,9 +144,11 @@ normc_status Selection::make(const Manifest& manifest, const ProblemRequest& req
     related = true;
     std::string reason = problemDiffers(kernel, request), limits;
     Serves served = Serves::None;
-    if (const auto features = request.parts.features; reason.empty() && features && !kernel.divides(*features)) {
+    if (const auto features = request.parts.features;
+        reason.empty() && features && !kernel.divides(*features)) {
       undivided = &kernel;
-      reason = "is for multiples of " + std::to_string(kernel.featuresMultiple) + " features, not " + text(features);
+      reason = "is for multiples of " + std::to_string(kernel.featuresMultiple) + " features, not " +
+               text(features);
     }
     if (reason.empty()) {
       served = serves(kernel, request, limits);
@@ -155,7 +157,8 @@ normc_status Selection::make(const Manifest& manifest, const ProblemRequest& req
     if (reason.empty()) {
       Platform::Verdict verdict = platform.judge(kernel);
       if (verdict.refusal.empty())
-        (served == Serves::All ? made.able_ : made.some_).push_back({i, &kernel, verdict.rank, std::move(verdict.advantage)});
+        (served == Serves::All ? made.able_ : made.some_)
+            .push_back({i, &kernel, verdict.rank, std::move(verdict.advantage)});
       reason = std::move(verdict.refusal);
       otherDevice |= !reason.empty();
     }
@@ -198,7 +201,8 @@ std::vector<size_t> Selection::narrower() const {
 }
 
 void Selection::leaveOut(size_t kernel, const std::string& why) {
-  const auto found = std::find_if(some_.begin(), some_.end(), [&](const Candidate& c) { return c.index == kernel; });
+  const auto found =
+      std::find_if(some_.begin(), some_.end(), [&](const Candidate& c) { return c.index == kernel; });
   unable_ += line(kernel, *found->kernel, "serves " + limitsText(*found->kernel) + "; " + why);
   some_.erase(found);
 }

@@ -40,8 +40,8 @@ normc_status checkPlace(std::string_view name, const DLDevice& device, const Pla
   if (type == place.type)
     return fail(NORMC_INVALID_ARGUMENT, name, " is on cuda:", device.device_id, "; this plan runs on ",
                 place.name);
-  return fail(NORMC_INVALID_ARGUMENT, name, " is on device type ", type, "; this plan runs on ",
-              place.name, " (kDLCUDA, 2)");
+  return fail(NORMC_INVALID_ARGUMENT, name, " is on device type ", type, "; this plan runs on ", place.name,
+              " (kDLCUDA, 2)");
 }
 
 /// Checks the rules that hold for every tensor, whatever its shape.

@@ -11,8 +11,8 @@ namespace {
 constexpr int64_t kOwnLines = 16 << 20;
 
 /// Returns the bytes of scratch that the operand needs; 0 if it needs none.
-int64_t scratchBytes(const Kernel& kernel, const Operand& operand, const Sizes& sizes,
-                     const normc_cut* cuts, const LeftOut& leftOut, int64_t& taskStride) {
+int64_t scratchBytes(const Kernel& kernel, const Operand& operand, const Sizes& sizes, const normc_cut* cuts,
+                     const LeftOut& leftOut, int64_t& taskStride) {
   const int64_t width = bytes(operand.type);
   switch (operand.role) {
     case Role::Workspace:
@@ -42,7 +42,8 @@ int64_t scratchBytes(const Kernel& kernel, const Operand& operand, const Sizes& 
 
 /// Returns the most bytes that any call of at most these sizes needs: with fewer tasks each may have a row of
 /// its own.
-int64_t mostScratchBytes(const Kernel& kernel, const Operand& operand, const Sizes& sizes, const normc_cut* cuts) {
+int64_t mostScratchBytes(const Kernel& kernel, const Operand& operand, const Sizes& sizes,
+                         const normc_cut* cuts) {
   int64_t taskStride = -1;
   const int64_t size = scratchBytes(kernel, operand, sizes, cuts, LeftOut::everything(), taskStride);
   return taskStride == 0 ? std::max(size, kOwnLines) : size;
@@ -79,7 +80,8 @@ int64_t bytesToSkip(const Kernel& kernel, const void* workspace, int64_t given, 
   const auto begin = reinterpret_cast<uintptr_t>(workspace);
   const auto place = (reinterpret_cast<uintptr_t>(x) + kBehindX) / kAlignment * kAlignment;
   const auto apart = int64_t((place - begin) % kPage);
-  return x && apart <= std::min(given - needed, spareBytes(kernel, needed)) ? apart : int64_t(-begin % kAlignment);
+  return x && apart <= std::min(given - needed, spareBytes(kernel, needed)) ? apart
+                                                                            : int64_t(-begin % kAlignment);
 }
 
 int64_t enoughWorkspace(const Kernel& kernel, const Sizes& sizes) {

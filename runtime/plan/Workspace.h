@@ -41,7 +41,8 @@ int64_t spareBytes(const Kernel& kernel, int64_t needed);
 
 /// Returns the number of bytes to skip at the beginning of the workspace: scratch then has the offsets above
 /// if `given` bytes are enough, and begins at a multiple of kAlignment in any case. `x` may be null.
-int64_t bytesToSkip(const Kernel& kernel, const void* workspace, int64_t given, int64_t needed, const void* x);
+int64_t bytesToSkip(const Kernel& kernel, const void* workspace, int64_t given, int64_t needed,
+                    const void* x);
 
 /// Gives each operand that needs scratch an offset (`scratch` has one entry for each operand), and returns
 /// the bytes used.

@@ -192,7 +192,8 @@ void Pool::workAlone(Job& job, int64_t count, int64_t wanted) {
     offer(job, wanted, true);
   });
   const auto end = Clock::now().time_since_epoch();
-  alone_.store(woken ? 0 : std::chrono::nanoseconds(before + (end - begin)).count(), std::memory_order_relaxed);
+  alone_.store(woken ? 0 : std::chrono::nanoseconds(before + (end - begin)).count(),
+               std::memory_order_relaxed);
   lastAlone_.store(std::chrono::nanoseconds(end).count(), std::memory_order_relaxed);
 }
 

@@ -134,14 +134,19 @@ TEST_F(Bundle, SaysWhichValueOfAPlanIsNone) {
     return folder_ + "/plan.json is damaged: task 1: " + what + "; export the bundle again";
   };
   for (const char* key : {"features", "rows", "segments"})
-    EXPECT_EQ(with(key, 0), damaged(std::string(key) + " is 0; it must be a whole number from 1 to 8589934592"));
+    EXPECT_EQ(with(key, 0),
+              damaged(std::string(key) + " is 0; it must be a whole number from 1 to 8589934592"));
   EXPECT_EQ(with("rows", 1.5), damaged("rows is 1.5; it must be a whole number from 1 to 8589934592"));
-  EXPECT_EQ(with("rows", uint64_t(-1)), damaged("rows is 18446744073709551615; it must be a whole number from 1 to 8589934592"));
-  EXPECT_EQ(with("rows", int64_t(1) << 33), damaged("layer_norm:forward@f32[*x24], 8589934592 rows, 1 thread, warm has more than 2^33 elements"));
+  EXPECT_EQ(with("rows", uint64_t(-1)),
+            damaged("rows is 18446744073709551615; it must be a whole number from 1 to 8589934592"));
+  EXPECT_EQ(
+      with("rows", int64_t(1) << 33),
+      damaged("layer_norm:forward@f32[*x24], 8589934592 rows, 1 thread, warm has more than 2^33 elements"));
   EXPECT_EQ(with("threads", -1), damaged("threads is -1; it must be a whole number from 0 to 65536"));
   EXPECT_EQ(with("policy", "hot"), damaged("policy is hot; it must be warm, cold or pipeline"));
   for (const Json& at : {Json::array(), Json::array({-1}), Json::array({0, int64_t(1) << 32})})
-    EXPECT_EQ(with("at", at), damaged("at is " + at.dump() + "; it must be whole numbers from 0 to 65536, one at least"));
+    EXPECT_EQ(with("at", at),
+              damaged("at is " + at.dump() + "; it must be whole numbers from 0 to 65536, one at least"));
 }
 
 TEST_F(Bundle, TheProgramReadsItsCommandLineWhole) {
@@ -155,8 +160,8 @@ TEST_F(Bundle, TheProgramReadsItsCommandLineWhole) {
   const std::string error = "normc-bundle: error: ", folder = folder_ + " ";
   for (const std::string text : {"inf", "nan", "1e300", "-1", "0", "2x", "soon", "''"})
     for (const std::string flag : {"--budget", "--seconds"})
-      EXPECT_EQ(said(folder + flag + " " + text, 2),
-                error + flag + " is '" + (text == "''" ? "" : text) + "'; it must be a time, e.g. 20s, 500ms or 2m");
+      EXPECT_EQ(said(folder + flag + " " + text, 2), error + flag + " is '" + (text == "''" ? "" : text) +
+                                                         "'; it must be a time, e.g. 20s, 500ms or 2m");
   for (const std::string text : {"abc", "cuda", "cuda:", "cuda:x", "1x", "-1", "99999999999"})
     EXPECT_EQ(said(folder + "--device " + text, 2),
               error + "--device is '" + text + "'; it must be the number of a CUDA device, e.g. 0 or cuda:0");
@@ -164,9 +169,11 @@ TEST_F(Bundle, TheProgramReadsItsCommandLineWhole) {
   EXPECT_EQ(said(folder + "--fast", 2), error + "there is no flag --fast");
   EXPECT_EQ(said(folder + "b", 2), error + "one folder at a time, not also b");
   EXPECT_EQ(said("", 2), error + "no folder is given");
-  EXPECT_EQ(said("/nowhere", 3), error + "cannot read /nowhere/plan.json; a bundle is a folder that `normc tune export` made");
+  EXPECT_EQ(said("/nowhere", 3),
+            error + "cannot read /nowhere/plan.json; a bundle is a folder that `normc tune export` made");
   const std::string measured = said(folder + "--budget 200ms --device cuda:1", 0);
-  EXPECT_TRUE(measured.starts_with("layer_norm:forward@f32[*x24], 50 rows, 1 thread, warm: 1 candidates, ")) << measured;
+  EXPECT_TRUE(measured.starts_with("layer_norm:forward@f32[*x24], 50 rows, 1 thread, warm: 1 candidates, "))
+      << measured;
 }
 
 TEST_F(Bundle, ACandidateThatIsMissingIsPassedOverWithoutARecordAgainstIt) {
@@ -175,8 +182,9 @@ TEST_F(Bundle, ACandidateThatIsMissingIsPassedOverWithoutARecordAgainstIt) {
   EXPECT_EQ(runBundle(run()), BundleEnd::Whole);
   const auto ofSlow = [&] {
     const auto database = readDatabase(folder_ + "/results.jsonl");
-    return std::count_if(database->records.begin(), database->records.end(),
-                         [](const Record& r) { return r.kind == "trial" && r.schedule.find("slow") != r.schedule.npos; });
+    return std::count_if(database->records.begin(), database->records.end(), [](const Record& r) {
+      return r.kind == "trial" && r.schedule.find("slow") != r.schedule.npos;
+    });
   };
   EXPECT_EQ(ofSlow(), 0);
   std::filesystem::rename(folder_ + "/away.npk", folder_ + "/slow.npk");

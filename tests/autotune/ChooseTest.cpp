@@ -174,7 +174,8 @@ TEST(Choose, WhereRowsLieInRunsTheirLengthCountsToo) {
   EXPECT_TRUE(picked(8, 1024).origin.ends_with(", exact, 1.25x the default")) << picked(8, 1024).origin;
   EXPECT_EQ(picked(9, 1016).record->schedule, "c") << "the same octaves, and the nearest there";
   EXPECT_EQ(picked(128, 64).record, nullptr) << "runs of a sixteenth";
-  EXPECT_EQ(tunedSizes(database, records[0].task.problem, "hash", here().device).size(), 3u) << "two of 8192 rows";
+  EXPECT_EQ(tunedSizes(database, records[0].task.problem, "hash", here().device).size(), 3u)
+      << "two of 8192 rows";
 }
 
 }  // namespace

@@ -102,7 +102,9 @@ TEST_F(Records, AReasonThatIsLongIsCut) {
     const Line line = readLine(lineOf(wrong));
     ASSERT_TRUE(line.record) << part;
     EXPECT_TRUE(line.record->reason.starts_with("y")) << part;
-    EXPECT_TRUE(line.record->reason.ends_with(*part == '\xff' ? "\ufffd\u2026" : std::string(part) + "\u2026")) << part;
+    EXPECT_TRUE(
+        line.record->reason.ends_with(*part == '\xff' ? "\ufffd\u2026" : std::string(part) + "\u2026"))
+        << part;
     EXPECT_GT(line.record->reason.size(), 4000u) << part;
   }
   wrong.reason = std::string(4096, 'x');
@@ -172,7 +174,8 @@ TEST_F(Records, AConclusionThatIsNoneIsDamage) {
     return readLine(lineOf(record)).record.has_value();
   };
   for (const double ratio : {-5.0, 0.0}) EXPECT_FALSE(isRead("choice", "won", ratio)) << ratio;
-  for (const char* verdict : {"maybe", "", "slower", "wrong", "ok"}) EXPECT_FALSE(isRead("choice", verdict, 0.5)) << verdict;
+  for (const char* verdict : {"maybe", "", "slower", "wrong", "ok"})
+    EXPECT_FALSE(isRead("choice", verdict, 0.5)) << verdict;
   for (const char* verdict : {"won", "tie"}) EXPECT_TRUE(isRead("choice", verdict, 0.5)) << verdict;
   for (const char* verdict : {"won", "tie", "slower", "wrong", "crashed", "hung", "refused"})
     EXPECT_TRUE(isRead("verify", verdict, 1.5)) << verdict;

@@ -109,8 +109,7 @@ TEST(Search, RetuningUnderOtherNoiseAgrees) {
 }
 
 TEST(Search, KeepsTheDefaultWhereNothingIsFaster) {
-  const World world = worldOf(
-      6, [](int i, int j) { return 1e-3 * (1 + 0.05 * (i + j)); }, 0.03, 4);
+  const World world = worldOf(6, [](int i, int j) { return 1e-3 * (1 + 0.05 * (i + j)); }, 0.03, 4);
   const Outcome outcome = searchIn(world);
   EXPECT_TRUE(outcome.decision.tie);
   EXPECT_EQ(outcome.decision.chosen, 0u);
@@ -118,8 +117,7 @@ TEST(Search, KeepsTheDefaultWhereNothingIsFaster) {
 }
 
 TEST(Search, KeepsTheDefaultWhereAGainIsSmallerThanTwoPercent) {
-  const World world = worldOf(
-      6, [](int i, int j) { return i + j == 0 ? 1e-3 : 0.985e-3; }, 1e-4, 5);
+  const World world = worldOf(6, [](int i, int j) { return i + j == 0 ? 1e-3 : 0.985e-3; }, 1e-4, 5);
   const Outcome outcome = searchIn(world);
   EXPECT_TRUE(outcome.decision.tie);
   EXPECT_NE(outcome.decision.leader, 0u) << "somebody was in front all the same";
@@ -177,8 +175,7 @@ TEST(Search, TheIncumbentAndTheDefaultAreInTheRace) {
 
 TEST(Search, ARaceHasRoomForWhatScreeningCannotOrder) {
   const auto racers = [](double seconds, bool exhaustive) {
-    const World world = worldOf(
-        9, [&](int, int) { return seconds; }, 0.05, 10);
+    const World world = worldOf(9, [&](int, int) { return seconds; }, 0.05, 10);
     struct Counting : Replay {
       using Replay::Replay;
       std::vector<Samples> race(const std::vector<size_t>& points, int rounds) override {
@@ -193,7 +190,8 @@ TEST(Search, ARaceHasRoomForWhatScreeningCannotOrder) {
     return int(lab.most);
   };
   const SearchOptions options;
-  EXPECT_NEAR(racers(1e-5, false), options.mostFinalists + 1, 1) << "and the default, if it is not among them";
+  EXPECT_NEAR(racers(1e-5, false), options.mostFinalists + 1, 1)
+      << "and the default, if it is not among them";
   EXPECT_LT(racers(0.1, false), options.mostFinalists / 2) << "twenty rounds of them take too long";
   EXPECT_GE(racers(0.1, false), options.finalists);
   EXPECT_NEAR(racers(0.1, true), options.mostFinalists + 1, 1) << "however long it takes";
@@ -224,7 +222,9 @@ TEST(Search, ARaceThatWasInterruptedInItsFirstRoundsDecidesNothing) {
   struct Stopping : Replay {
     using Replay::Replay;
     bool stopped() override { return raced; }
-    std::vector<Samples> race(const std::vector<size_t>& points, int) override { return raced = true, Replay::race(points, 2); }
+    std::vector<Samples> race(const std::vector<size_t>& points, int) override {
+      return raced = true, Replay::race(points, 2);
+    }
     bool raced = false;
   } lab(world.landscape, world.known);
   const Outcome outcome = search(world.landscape, lab, {});
@@ -338,8 +338,7 @@ SearchOptions shortRace() {
 }
 
 TEST(Search, ARaceIsHeldByManyProcesses) {
-  const World world = worldOf(
-      4, [](int i, int j) { return i + j == 1 ? 0.9e-3 : 1e-3; }, 0.005, 24);
+  const World world = worldOf(4, [](int i, int j) { return i + j == 1 ? 0.9e-3 : 1e-3; }, 0.005, 24);
   SearchOptions options;
   Luck lab(world, 0.05, 5);
   const Outcome outcome = search(world.landscape, lab, options);
@@ -349,8 +348,7 @@ TEST(Search, ARaceIsHeldByManyProcesses) {
 }
 
 TEST(Confirmation, AWinOfOneProcessAloneIsATie) {
-  const World world = worldOf(
-      4, [](int, int) { return 1e-3; }, 0.005, 21);
+  const World world = worldOf(4, [](int, int) { return 1e-3; }, 0.005, 21);
   Luck lab(world, 0, 1);
   lab.first = 0.9;
   const Outcome outcome = search(world.landscape, lab, shortRace());
@@ -362,8 +360,7 @@ TEST(Confirmation, AWinOfOneProcessAloneIsATie) {
 }
 
 TEST(Confirmation, ItsRoundsGiveTheRatio) {
-  const World world = worldOf(
-      4, [](int i, int j) { return i + j ? 0.9e-3 : 1e-3; }, 0.005, 22);
+  const World world = worldOf(4, [](int i, int j) { return i + j ? 0.9e-3 : 1e-3; }, 0.005, 22);
   Luck lab(world, 0, 1);
   lab.first = 0.9;
   const SearchOptions options = shortRace();
@@ -392,8 +389,7 @@ TEST(Confirmation, ProcessesThatDisagreeAreATieAndOneOfManyIsNot) {
 }
 
 TEST(Confirmation, AWinThatAnInterruptLeavesUnconfirmedIsATie) {
-  const World world = worldOf(
-      4, [](int i, int j) { return i + j ? 0.8e-3 : 1e-3; }, 0.005, 22);
+  const World world = worldOf(4, [](int i, int j) { return i + j ? 0.8e-3 : 1e-3; }, 0.005, 22);
   for (const int processes : {1, 2}) {  // the race is of the first
     struct Stopping : Luck {
       using Luck::Luck;
@@ -413,7 +409,8 @@ TEST(Confirmation, AWinThatAnInterruptLeavesUnconfirmedIsATie) {
 /// Counts how many processes a lab without luck is asked for.
 TEST(Confirmation, GoesOnWhereAGainIsNearTheLimitAndTheBudgetLasts) {
   const auto processes = [](double gain, double budget) {
-    const World world = worldOf(2, [&](int i, int j) { return 1e-3 * (i + j == 1 ? 1 - gain : 1 + 0.1 * (i + j)); }, 0.005, 31);
+    const World world = worldOf(
+        2, [&](int i, int j) { return 1e-3 * (i + j == 1 ? 1 - gain : 1 + 0.1 * (i + j)); }, 0.005, 31);
     Luck lab(world, 0.002, 3);
     SearchOptions options = shortRace();
     options.budget = budget;
@@ -450,19 +447,18 @@ struct Failing : Luck {
 };
 
 TEST(Confirmation, ACandidateThatFailsInItIsNotChosen) {
-  const World world = worldOf(
-      4, [](int i, int j) { return j == 1 && i == 0 ? 0.9e-3 : 1e-3; }, 0.005, 23);
+  const World world = worldOf(4, [](int i, int j) { return j == 1 && i == 0 ? 0.9e-3 : 1e-3; }, 0.005, 23);
   Failing lab(world, 0, 1);
   const Outcome outcome = search(world.landscape, lab, shortRace());
   EXPECT_TRUE(outcome.decision.tie);
   EXPECT_EQ(outcome.failure, "");
   lab.process = 0, lab.gone = 0;
-  EXPECT_EQ(search(world.landscape, lab, shortRace()).failure, "it failed in the race, after it had passed the gate");
+  EXPECT_EQ(search(world.landscape, lab, shortRace()).failure,
+            "it failed in the race, after it had passed the gate");
 }
 
 TEST(Confirmation, AWinnerThatIsNotConfirmedLeavesItsPlaceToTheNext) {
-  const World world = worldOf(
-      4, [](int i, int j) { return i + j == 1 ? 0.88e-3 : 1e-3; }, 0.005, 26);
+  const World world = worldOf(4, [](int i, int j) { return i + j == 1 ? 0.88e-3 : 1e-3; }, 0.005, 26);
   Failing lab(world, 0, 1);
   SearchOptions options = shortRace();
   options.exhaustive = options.keepAll = true;

@@ -45,10 +45,13 @@ TEST(Space, EveryPointIsLegalAndStandsOnce) {
       const Landscape points = landscape(text, target);
       std::set<std::string> texts;
       for (size_t i = 0; i < points.size(); ++i) {
-        const auto made = std::find_if(generators.begin(), generators.end(), [&](const TargetPtr& g) { return g->generator() == points[i].generator; });
+        const auto made = std::find_if(generators.begin(), generators.end(), [&](const TargetPtr& g) {
+          return g->generator() == points[i].generator;
+        });
         ASSERT_NE(made, generators.end()) << points[i].generator;
         EXPECT_EQ((*made)->bind(problem)->whyIllegal(points[i].schedule), std::nullopt) << points[i].schedule;
-        EXPECT_TRUE(texts.insert(points[i].generator + points[i].schedule).second) << points[i].schedule << " stands twice";
+        EXPECT_TRUE(texts.insert(points[i].generator + points[i].schedule).second)
+            << points[i].schedule << " stands twice";
         EXPECT_GT(points[i].predicted, 0) << points[i].schedule;
       }
       EXPECT_GT(points.size(), 3u) << text << " for " << target;
@@ -66,7 +69,8 @@ TEST(Space, HoldsTheDefaultThatThePackageWouldHave) {
 }
 
 TEST(Space, HoldsEveryStrategy) {
-  for (const char* text : {"batch_norm:forward@f32[*x1024]", "batch_norm:forward@f32[*x64x*]{layout=channels_first}"}) {
+  for (const char* text :
+       {"batch_norm:forward@f32[*x1024]", "batch_norm:forward@f32[*x64x*]{layout=channels_first}"}) {
     const Landscape points = landscape(text, "x86-64-v3");
     std::set<std::string> strategies;
     for (size_t i = 0; i < points.size(); ++i)
@@ -77,12 +81,15 @@ TEST(Space, HoldsEveryStrategy) {
 
 TEST(Space, PrefersChannelsInTheOrderOfMemoryWhereTheyOutgrowTheCache) {
   const std::string text = "batch_norm:forward@f32[*x256x*]{layout=channels_first}";
-  for (const auto& [rows, strategy] : {std::pair<int64_t, const char*>{49, "resident,"}, {1568, "streamed,"}, {16384, "resident,"}}) {
+  for (const auto& [rows, strategy] :
+       {std::pair<int64_t, const char*>{49, "resident,"}, {1568, "streamed,"}, {16384, "resident,"}}) {
     const Landscape points = landscape(text, "x86-64-v4", rows);
-    EXPECT_TRUE(points[points.byDefault()].schedule.starts_with(strategy)) << points[points.byDefault()].schedule;
+    EXPECT_TRUE(points[points.byDefault()].schedule.starts_with(strategy))
+        << points[points.byDefault()].schedule;
   }
   const Landscape large = landscape(text, "x86-64-v4", 1568);
-  EXPECT_TRUE(large[large.ranked().front()].schedule.starts_with("streamed,")) << large[large.ranked().front()].schedule;
+  EXPECT_TRUE(large[large.ranked().front()].schedule.starts_with("streamed,"))
+      << large[large.ranked().front()].schedule;
 }
 
 TEST(Space, OffersAGridToColumnsThatWaitForTheirStatistic) {
@@ -205,7 +212,8 @@ TEST(Model, StatisticsAheadAreForShortLines) {
                      strategy + ",vector=8,rows=4,unroll=1,tile=4,grain=32,stream=1" + ahead,
                      workloadOf(problem, 64));
   };
-  for (const char* line : {"layer_norm:forward@f32[*x64]", "power_norm_released:backward@f32[*x768]{heads=12}"})
+  for (const char* line :
+       {"layer_norm:forward@f32[*x64]", "power_norm_released:backward@f32[*x768]{heads=12}"})
     EXPECT_LT(time(line, ",ahead"), time(line, "")) << line;
   EXPECT_GT(time("layer_norm:forward@f32[*x2048]", ",ahead"), time("layer_norm:forward@f32[*x2048]", ""));
   const std::string columns = "batch_norm:forward@f32[*x64]";
@@ -233,7 +241,8 @@ TEST(Space, OfAGpuHasSharedMemoryAndBlocksOfTheGridForLongRowsAlone) {
     return Values();
   };
   EXPECT_EQ(values("rms_norm:backward@bf16[*x1024]", "sm_80", "shared"), Values({0}));
-  EXPECT_EQ(values("rms_norm:backward@bf16[*x16384]", "sm_80", "shared"), Values({0, 2, 3, 4})) << "half of a row, and the default";
+  EXPECT_EQ(values("rms_norm:backward@bf16[*x16384]", "sm_80", "shared"), Values({0, 2, 3, 4}))
+      << "half of a row, and the default";
   EXPECT_EQ(values("rms_norm:backward@bf16[*x16384]", "sm_80", "grid"), Values({1}));
   EXPECT_EQ(values("rms_norm:backward@bf16[*x65536]", "sm_80", "grid"), Values({1, 2, 4, 8}));
   EXPECT_EQ(values("rms_norm:backward@bf16[*x65536]", "sm_90", "grid"), Values({1})) << "it has clusters";
@@ -245,26 +254,31 @@ TEST(Space, OfAGpuKnowsWhatKindOfKernelAScheduleMakes) {
   };
   const char *row = "layer_norm:forward@f32[*x4096]", *columns = "batch_norm:forward@f32[*x1024]";
   EXPECT_EQ(kind(row, "resident,threads=128,team=32,vector=4,tile=32"), "warp");
-  EXPECT_EQ(kind(row, "resident,threads=256,team=128,vector=4,tile=4,cluster=2,prefetch=5"), "block cluster bulk");
-  EXPECT_EQ(kind(row, "resident,threads=256,team=128,vector=4,tile=4,cluster=2,prefetch=2"), "block cluster copied");
+  EXPECT_EQ(kind(row, "resident,threads=256,team=128,vector=4,tile=4,cluster=2,prefetch=5"),
+            "block cluster bulk");
+  EXPECT_EQ(kind(row, "resident,threads=256,team=128,vector=4,tile=4,cluster=2,prefetch=2"),
+            "block cluster copied");
   EXPECT_EQ(kind(row, "resident,threads=256,team=8,vector=4,tile=0"), "lanes walked");
-  EXPECT_EQ(kind(columns, "resident,threads=256,team=8,vector=4,tile=1,rows=4,hold=8,grid=132"), "columns held grid");
+  EXPECT_EQ(kind(columns, "resident,threads=256,team=8,vector=4,tile=1,rows=4,hold=8,grid=132"),
+            "columns held grid");
   EXPECT_EQ(kind(columns, "streamed,threads=256,team=32,vector=4,tile=1,rows=4"), "warp");
 }
 
 TEST(Space, CandidatesForAGpuAreFewAndDifferent) {
-  for (const char* text : {"layer_norm:backward@bf16[*x4096]", "rms_norm:forward@f32[*x8192]", "power_norm:backward@f32[*x1024]",
-                           "batch_norm:forward@bf16[*x768]"}) {
+  for (const char* text : {"layer_norm:backward@bf16[*x4096]", "rms_norm:forward@f32[*x8192]",
+                           "power_norm:backward@f32[*x1024]", "batch_norm:forward@bf16[*x768]"}) {
     const Landscape points = landscape(text, "sm_90", 16384);
     SearchOptions options;
     options.fromModel = 2;
     const std::vector<size_t> seeds = seedsOf(points, options);
     ASSERT_EQ(seeds.size(), 6u);
     EXPECT_GE(points.familyDistance(seeds[1], seeds[2]), 2) << text << ": what the model finds best";
-    const double best = points[points.ranked()[0]].predicted, byDefault = points[points.byDefault()].predicted;
+    const double best = points[points.ranked()[0]].predicted,
+                 byDefault = points[points.byDefault()].predicted;
     const double limit = std::max(1.5 * best, byDefault);
     const std::vector<size_t> all = points.bestOfKinds();
-    const auto hopeful = std::count_if(all.begin(), all.end(), [&](size_t i) { return points[i].predicted <= limit; });
+    const auto hopeful =
+        std::count_if(all.begin(), all.end(), [&](size_t i) { return points[i].predicted <= limit; });
     std::set<std::string> kinds;
     for (const size_t seed : seeds) {
       EXPECT_LE(points[seed].predicted, limit) << points[seed].schedule;
@@ -279,8 +293,9 @@ TEST(Model, WhatIsReadOnceIsNotCountedTwice) {
   const auto time = [&](const char* text, const char* schedule) {
     return predicted(*target, problemOf(text), schedule, workloadOf(problemOf(text), 1 << 14));
   };
-  const char *streamed = "streamed,threads=256,team=32,vector=4,tile=1,rows=4,blocks=2";
-  const double once = time("power_norm:forward@f32[*x1024]", streamed), twice = time("batch_norm:forward@f32[*x1024]", streamed);
+  const char* streamed = "streamed,threads=256,team=32,vector=4,tile=1,rows=4,blocks=2";
+  const double once = time("power_norm:forward@f32[*x1024]", streamed),
+               twice = time("batch_norm:forward@f32[*x1024]", streamed);
   EXPECT_NEAR(twice / once, 1.5, 1e-9) << "a batch's statistics come first, running ones are there";
 }
 

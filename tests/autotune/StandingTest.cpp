@@ -47,14 +47,15 @@ Record again(const std::string& schedule, int64_t stamp, const std::string& verd
 std::string taken(std::vector<Record> records) {
   const Landscape landscape({{"mlir", "default"}, {"mlir", "a"}, {"mlir", "b"}}, 0);
   Setting setting;
-  setting.task = trial("", 0).task, setting.device = trial("", 0).device, setting.toolchain = trial("", 0).toolchain;
+  setting.task = trial("", 0).task, setting.device = trial("", 0).device,
+  setting.toolchain = trial("", 0).toolchain;
   std::string schedule;
   for (int order = 0; order < 2; ++order) {
     Database database;
     for (const Record& record : records) database.add(lineOf(record) + "\n");
     const auto [choice, point] = choiceOf(landscape, records, setting);
-    const Pick pick =
-        pickFor(setting.task, {setting.device, setting.toolchain}, database, [](const Record&) { return true; });
+    const Pick pick = pickFor(setting.task, {setting.device, setting.toolchain}, database,
+                              [](const Record&) { return true; });
     EXPECT_EQ(choice && point != 0 ? choice->schedule : "", pick.record ? pick.record->schedule : "");
     schedule = !choice ? "none" : landscape[point].schedule;
     std::reverse(records.begin(), records.end());
@@ -84,19 +85,23 @@ TEST(Standing, WhatFailedWhenItWasMeasuredAgainDoesNotCount) {
     EXPECT_EQ(taken({won("a", 1, 0.5), again("a", 2, verdict)}), "none") << verdict;
   EXPECT_EQ(taken({won("b", 1, 0.7), won("a", 2, 0.5), again("a", 3, "slower")}), "b") << "the one before it";
   EXPECT_EQ(taken({won("a", 1, 0.5), again("a", 2, "slower"), again("a", 3, "won")}), "a");
-  EXPECT_EQ(taken({won("a", 1, 0.5), again("a", 2, "slower"), won("a", 3, 0.8)}), "a") << "it was chosen anew";
+  EXPECT_EQ(taken({won("a", 1, 0.5), again("a", 2, "slower"), won("a", 3, 0.8)}), "a")
+      << "it was chosen anew";
   EXPECT_EQ(taken({won("a", 0, 0.5), again("a", 0, "slower")}), "none") << "of a normc that wrote no stamps";
 }
 
 TEST(Standing, WhatTurnedOutWrongDoesNotCount) {
   for (const Status status : {Status::Wrong, Status::Crashed, Status::Hung})
     EXPECT_EQ(taken({won("a", 1, 0.5), trial("a", 2, status)}), "none");
-  EXPECT_EQ(taken({won("a", 1, 0.5), trial("a", 2, Status::Refused)}), "a") << "something may have been missing";
+  EXPECT_EQ(taken({won("a", 1, 0.5), trial("a", 2, Status::Refused)}), "a")
+      << "something may have been missing";
   EXPECT_EQ(taken({won("a", 1, 0.5), trial("a", 2, Status::Duplicate)}), "a")
       << "the other one may be as fast";
   EXPECT_EQ(taken({trial("a", 1, Status::Wrong), trial("a", 2), won("a", 2, 0.5)}), "a");
-  EXPECT_EQ(taken({won("a", 1, 0.5), trial("a", 2, Status::Crashed), trial("a", 3)}), "a") << "the newest says so";
-  EXPECT_EQ(taken({won("a", 1, 0.5), trial("a", 2, Status::Crashed), trial("a", 3, Status::Refused)}), "none");
+  EXPECT_EQ(taken({won("a", 1, 0.5), trial("a", 2, Status::Crashed), trial("a", 3)}), "a")
+      << "the newest says so";
+  EXPECT_EQ(taken({won("a", 1, 0.5), trial("a", 2, Status::Crashed), trial("a", 3, Status::Refused)}),
+            "none");
   EXPECT_EQ(taken({tied(1), trial("default", 2, Status::Hung)}), "default") << "there is always the default";
 }
 

@@ -176,7 +176,8 @@ TEST_F(Tuner, ProgressMustNotRunItsOwnTuner) {
   pack({"right"});
   ASSERT_EQ(open(), NORMC_OK) << error();
   EXPECT_EQ(run(), NORMC_OK) << error();
-  EXPECT_EQ(again.error, "this tuner runs already; its progress may end that call, and must not begin another");
+  EXPECT_EQ(again.error,
+            "this tuner runs already; its progress may end that call, and must not begin another");
   EXPECT_EQ(run(), NORMC_OK) << error();
 }
 
@@ -251,14 +252,16 @@ TEST_F(Tuner, RefusesARequestThatIsWrong) {
   refused(NORMC_INVALID_ARGUMENT, "request.segments is -1; it must not be negative");
   request_.segments = 8;
   refused(NORMC_INVALID_ARGUMENT,
-          "request.segments is 8: layer_norm:forward@f32[*x24] has two dimensions; set it to 0, and request.rows to all rows");
+          "request.segments is 8: layer_norm:forward@f32[*x24] has two dimensions; set it to 0, and "
+          "request.rows to all rows");
   request_.threads = -2;
   refused(NORMC_INVALID_ARGUMENT, "request.threads is -2; it must be from 0 to 65536");
   request_.budget_seconds = -1;
   refused(NORMC_INVALID_ARGUMENT,
           "request.budget_seconds is -1; it must be a number of seconds, or 0 for 20");
   request_.budget_seconds = INFINITY;
-  refused(NORMC_INVALID_ARGUMENT, "request.budget_seconds is inf; it must be a number of seconds, or 0 for 20");
+  refused(NORMC_INVALID_ARGUMENT,
+          "request.budget_seconds is inf; it must be a number of seconds, or 0 for 20");
   request_.policy = "hot";
   refused(NORMC_INVALID_ARGUMENT, "request.policy is hot; it must be warm, cold or pipeline");
   request_.problem = "layer_norm:forward@f32[24]";

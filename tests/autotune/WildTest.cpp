@@ -199,7 +199,8 @@ TEST_F(Wild, ANewerMeasurementTakesARejectionBack) {
   Journal journal(folder_ + "/db.jsonl");
   LiveLab(landscape, where, callbacks(landscape, &journal), {}).screen({0, 1});
   Record rejection = readDatabase(journal.path())->records.at(0);
-  rejection.schedule = "slow", rejection.status = Status::Crashed, rejection.samples = rejection.reference = {};
+  rejection.schedule = "slow", rejection.status = Status::Crashed,
+  rejection.samples = rejection.reference = {};
   const auto status = [&](int64_t stamp) {
     rejection.stamp = stamp;
     Database database = *readDatabase(journal.path());
@@ -298,7 +299,8 @@ TEST_F(Wild, AWorkerOfAnotherVersionIsNoCandidatesFault) {
   const Landscape landscape = landscapeOf({"right"});
   Journal journal(folder_ + "/db.jsonl");
   const auto another = [&](const std::string& request, const std::string& answer) {
-    return folder_ + "/worker is of another version of normc: to `" + request + "` it answered " + answer + "; install both from one build";
+    return folder_ + "/worker is of another version of normc: to `" + request + "` it answered " + answer +
+           "; install both from one build";
   };
   const auto said = [&](const std::string& answers) {
     return saidOf(folder_, callbacks(landscape, &journal), landscape, setting(), answers);
@@ -306,9 +308,11 @@ TEST_F(Wild, AWorkerOfAnotherVersionIsNoCandidatesFault) {
   EXPECT_EQ(said("{}\n"), another("task", "{}"));
   EXPECT_EQ(said("{\"protocol\":0}\n"), another("task", "{\"protocol\":0}"));
   EXPECT_EQ(said("{\"error\":7}\n"), another("task", "{\"error\":7}"));
-  const std::string begin = "{\"protocol\":1}\n{}\n", gate = "{\"trials\":1,\"worst\":0.5,\"failure\":\"\"}\n";
+  const std::string begin = "{\"protocol\":1}\n{}\n",
+                    gate = "{\"trials\":1,\"worst\":0.5,\"failure\":\"\"}\n";
   EXPECT_EQ(said(begin + "{}\n"), another("gate", "{}"));
-  for (const std::string samples : {"{}", "{\"samples\":[[1]]}", "{\"disturbed\":0,\"samples\":[[1,1,1,1,1],[1,1,1,1,1]]}"})
+  for (const std::string samples :
+       {"{}", "{\"samples\":[[1]]}", "{\"disturbed\":0,\"samples\":[[1,1,1,1,1],[1,1,1,1,1]]}"})
     EXPECT_EQ(said(begin + gate + samples + "\n"), another("sample", samples));
   EXPECT_TRUE(readDatabase(journal.path())->records.empty());
 }
@@ -325,7 +329,8 @@ TEST_F(Wild, APathThatIsNotUtf8IsSaid) {
     lab.screen({0});
     FAIL();
   } catch (const std::runtime_error& error) {
-    EXPECT_EQ(error.what(), std::string("normc-worker cannot be told the path \"/tmp/\xef\xbf\xbd/0.npk\" (`package`), which is not UTF-8; use another"));
+    EXPECT_EQ(error.what(), std::string("normc-worker cannot be told the path \"/tmp/\xef\xbf\xbd/0.npk\" "
+                                        "(`package`), which is not UTF-8; use another"));
   }
 }
 

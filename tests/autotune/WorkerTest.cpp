@@ -1,6 +1,5 @@
-// A worker process from outside, started by hosts of many kinds; programs that are none stand in for bad ones.
-#include "autotune/worker/Worker.h"
-
+// A worker process from outside, started by hosts of many kinds; programs that are none stand in for bad
+// ones.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+
+#include "autotune/worker/Worker.h"
 
 namespace normc::tune::test {
 namespace {
@@ -64,14 +65,17 @@ TEST(Worker, WaitsForAnswersHoweverLongItMay) {
 }
 
 TEST(Worker, SaysWhatWasPrintedInsteadOfAnAnswer) {
-  const Stranger kernel("read request; echo '{}'; read request; printf 'hello\\033 from a kernel\\n'; sleep 60");
+  const Stranger kernel(
+      "read request; echo '{}'; read request; printf 'hello\\033 from a kernel\\n'; sleep 60");
   Worker worker(kernel.program());
   worker.ask({{"do", "task"}}, kPatience);
   try {
     worker.ask({{"do", "gate"}}, kPatience);
     FAIL();
   } catch (const Worker::Ended& ended) {
-    EXPECT_EQ(ended.how, "answered `hello? from a kernel`, which is no JSON object: a kernel may have printed it; so it was ended");
+    EXPECT_EQ(ended.how,
+              "answered `hello? from a kernel`, which is no JSON object: a kernel may have printed it; so it "
+              "was ended");
     EXPECT_FALSE(ended.hung);
   }
   EXPECT_FALSE(worker.alive());
@@ -84,7 +88,8 @@ TEST(Worker, AnotherProgramIsNoCandidatesFault) {
     worker.ask({{"do", "task"}}, kPatience);
     FAIL();
   } catch (const std::runtime_error& error) {
-    EXPECT_EQ(error.what(), stranger.program() + " is no normc-worker, or that of another version of normc: it answered `" +
+    EXPECT_EQ(error.what(), stranger.program() +
+                                " is no normc-worker, or that of another version of normc: it answered `" +
                                 std::string(200, '0') + "...`");
   }
 }
@@ -99,7 +104,11 @@ TEST(Worker, SaysWhereNobodyCanKnowHowItEnded) {
       worker.ask({{"do", "nothing"}}, kPatience);
       return 1;
     } catch (const Worker::Ended& end) {
-      return !first && end.how == "ended, nobody knows how, since this process ignores SIGCHLD or waits for every child" ? 0 : 2;
+      return !first && end.how ==
+                           "ended, nobody knows how, since this process ignores SIGCHLD or waits for every "
+                           "child"
+                 ? 0
+                 : 2;
     } catch (const std::runtime_error&) {  // who never answered may never have started
       return first ? 0 : 3;
     }

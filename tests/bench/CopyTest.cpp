@@ -16,7 +16,8 @@ TEST(Memory, ScatteredHoldsTheSameAndIsItsOwn) {
     const Memory other = scattered(memory, 7);
     ASSERT_EQ(other.bytes(), memory.bytes());
     EXPECT_NE(other.data(), memory.data());
-    for (uint32_t i = 0; i < count; ++i) ASSERT_EQ(static_cast<const uint32_t*>(other.data())[i], i + 1) << count;
+    for (uint32_t i = 0; i < count; ++i)
+      ASSERT_EQ(static_cast<const uint32_t*>(other.data())[i], i + 1) << count;
   }
 }
 

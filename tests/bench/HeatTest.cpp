@@ -91,8 +91,10 @@ TEST(Heat, CliffsCompareWithTheBetterAlignedNeighbour) {
     return heat;
   };
   // 1.5 us for 65 features beside 1 us for 64, and 3 us for 128: a little worse.
-  const std::string all = cliffs({heatOf(64, 1e-6), heatOf(65, 1.5e-6), heatOf(128, 3e-6), heatOf(200, 5e-6)});
-  EXPECT_NE(all.find("beside it, forward f32, in cache, 1 thread:\n      65  layer_norm 1.48\n     200  layer_norm 1.07\n"
+  const std::string all =
+      cliffs({heatOf(64, 1e-6), heatOf(65, 1.5e-6), heatOf(128, 3e-6), heatOf(200, 5e-6)});
+  EXPECT_NE(all.find("beside it, forward f32, in cache, 1 thread:\n      65  layer_norm 1.48\n     200  "
+                     "layer_norm 1.07\n"
                      "   worst  layer_norm 1.48\n"),
             std::string::npos)
       << all;

@@ -63,9 +63,11 @@ TEST(BenchOptions, CliffsBringTheirNeighbours) {
 TEST(BenchOptions, OnlyProcessorsAreTargets) {
   const Read gpu({"--target", "sm_90"}), unknown({"--target", "avx9"});
   EXPECT_FALSE(gpu.run);
-  EXPECT_NE(gpu.text.find("--target: sm_90 is no processor's; normc-gpu measures those"), std::string::npos) << gpu.text;
+  EXPECT_NE(gpu.text.find("--target: sm_90 is no processor's; normc-gpu measures those"), std::string::npos)
+      << gpu.text;
   EXPECT_FALSE(unknown.run);
-  EXPECT_NE(unknown.text.find("--target: unknown target 'avx9'; known: host, x86-64-v3"), std::string::npos) << unknown.text;
+  EXPECT_NE(unknown.text.find("--target: unknown target 'avx9'; known: host, x86-64-v3"), std::string::npos)
+      << unknown.text;
 }
 
 TEST(BenchOptions, ChannelsFirstPartsRowsIntoImages) {

@@ -1,10 +1,10 @@
-#include "autotune/measure/OwnCores.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <thread>
+
+#include "autotune/measure/OwnCores.h"
 
 namespace normc::measure {
 namespace {

@@ -40,8 +40,8 @@ static std::string contentOf(const fs::path& path) {
   return content.str();
 }
 
-Outcome CommandTest::start(std::vector<std::string> arguments, bool interrupt,
-                           const std::string& program, const std::string& input) const {
+Outcome CommandTest::start(std::vector<std::string> arguments, bool interrupt, const std::string& program,
+                           const std::string& input) const {
   arguments.insert(arguments.begin(), "normc");
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());

@@ -81,7 +81,8 @@ TEST_F(CommandLine, TheWorkerSaysThatItIsNotForPeople) {
   const std::string normc = NORMC_PROGRAM;
   const Outcome o = program(normc.substr(0, normc.rfind('/')) + "/normc-worker", {"--help"});
   EXPECT_EQ(o.code, 2);
-  EXPECT_TRUE(contains(o.err, "normc-worker takes no arguments: normc tune, normc-bundle and libnormc_tuner start it"));
+  EXPECT_TRUE(contains(
+      o.err, "normc-worker takes no arguments: normc tune, normc-bundle and libnormc_tuner start it"));
 }
 
 TEST_F(CommandLine, AnErrorThatNobodyForesawEndsInASentence) {

@@ -62,8 +62,9 @@ TEST_F(Compile, TakesNormsFromAFile) {
 }
 
 TEST_F(Compile, AppliesTheGivenSchedule) {
-  const Outcome o = normc({"compile", "rms_norm:infer@f32[*x8]", "--schedule",
-                           "resident,vector=4,rows=2,unroll=2,tile=2,grain=8,stream=2", "-o", "r.npk", "--json"});
+  const Outcome o =
+      normc({"compile", "rms_norm:infer@f32[*x8]", "--schedule",
+             "resident,vector=4,rows=2,unroll=2,tile=2,grain=8,stream=2", "-o", "r.npk", "--json"});
   ASSERT_EQ(o.code, 0) << o.err;
   EXPECT_EQ(o.json()["kernels"][0]["schedule"], "resident,vector=4,rows=2,unroll=2,tile=2,grain=8,stream=2");
 }
@@ -128,10 +129,16 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"layer_norm", "--dtype", "f31"}, 2, "--dtype is 'f31'; it must be f32, f64, bf16 or f16"},
         Wrong{{"layer_norm", "--entry", "foward"}, 2, "did you mean 'forward'?"},
         Wrong{{"layer_norm", "--target", "x86-64-v5"}, 2, "--target is 'x86-64-v5'; it must be host, "},
-        Wrong{{"layer_norm", "--target", "avx2"}, 2, "sm_100 or another sm_NN, that of a processor with :zen or :cove behind it for its core\n"},
+        Wrong{{"layer_norm", "--target", "avx2"},
+              2,
+              "sm_100 or another sm_NN, that of a processor with :zen or :cove behind it for its core\n"},
         Wrong{{"layer_norm", "--target", "x86-64-v5:zen"}, 2, "--target is 'x86-64-v5'; it must be host, "},
-        Wrong{{"layer_norm", "--target", "x86-64-v4:atom"}, 2, "unknown core 'atom' in target 'x86-64-v4:atom'; known: host, any, zen, cove"},
-        Wrong{{"layer_norm", "--target", "x86-64-v4:zen,x86-64-v4:cove"}, 2, "--target names both x86-64-v4:zen and x86-64-v4:cove"},
+        Wrong{{"layer_norm", "--target", "x86-64-v4:atom"},
+              2,
+              "unknown core 'atom' in target 'x86-64-v4:atom'; known: host, any, zen, cove"},
+        Wrong{{"layer_norm", "--target", "x86-64-v4:zen,x86-64-v4:cove"},
+              2,
+              "--target names both x86-64-v4:zen and x86-64-v4:cove"},
         Wrong{{"layer_norm", "--layout", "channel_first"}, 2, "did you mean 'channels_first'?"},
         Wrong{{"layer_norm", "--features", "many"},
               2,
@@ -156,7 +163,9 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"power_norm_released", "--bind", "heads"},
               2,
               "--bind is 'heads'; it must have the form heads=16"},
-        Wrong{{"power_norm_released", "--bind", "heads=3", "--bind", "heads=4"}, 2, "--bind heads is given twice"},
+        Wrong{{"power_norm_released", "--bind", "heads=3", "--bind", "heads=4"},
+              2,
+              "--bind heads is given twice"},
         Wrong{{"layer_norm", "--dtype", "f32,"}, 2, "--dtype is 'f32,'; it must be a list with commas"},
         Wrong{{"power_norm_released", "--bind", "heads=7", "--features", "768"}, 2, "[P5]"},
         Wrong{{"layer_norm", "--schedule", "fast"}, 2, "schedule 'fast'"},

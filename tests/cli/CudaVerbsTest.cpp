@@ -166,7 +166,8 @@ TEST_F(Cuda, EmulatesBesideKernelsOfTheProcessorAndForAnyArchitecture) {
   EXPECT_EQ(result["kernels"][1]["emulated"], true);
   EXPECT_EQ(result["kernels"][2]["emulated"], true);
   EXPECT_EQ(result["kernels"][1]["trials"], result["kernels"][2]["trials"]);
-  EXPECT_EQ(2 * int(result["kernels"][1]["trials"]), int(result["kernels"][0]["trials"])) << "small and large calls of a processor";
+  EXPECT_EQ(2 * int(result["kernels"][1]["trials"]), int(result["kernels"][0]["trials"]))
+      << "small and large calls of a processor";
   EXPECT_EQ(result["kernels"][1]["shortened"], 0);
 }
 

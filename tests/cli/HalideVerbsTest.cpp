@@ -52,8 +52,9 @@ TEST_F(HalideVerbs, ExplainNamesTheGenerator) {
 }
 
 TEST_F(HalideVerbs, TuneComparesAScheduleOfIts) {
-  const Outcome o = normc({"tune", "rms_norm:forward@f32[*x64]", "--rows", "64", "--threads", "1", "--records", "db.jsonl",
-                           "--schedule", "halide:resident,vector=8,rows=2,columns=1024"});
+  const Outcome o =
+      normc({"tune", "rms_norm:forward@f32[*x64]", "--rows", "64", "--threads", "1", "--records", "db.jsonl",
+             "--schedule", "halide:resident,vector=8,rows=2,columns=1024"});
   EXPECT_EQ(o.code, 0) << o.err;
   const std::string lines = read("db.jsonl");
   EXPECT_TRUE(contains(lines, "\"generator\":\"halide\"")) << lines;
@@ -121,16 +122,20 @@ TEST_F(NoHalide, DoctorSaysHowToGetIt) {
 class BrokenHalide : public CommandTest {
  protected:
   BrokenHalide() {
-    const std::filesystem::path programs = std::filesystem::path(NORMC_PROGRAM).parent_path(), here = folder_ + "/bin";
+    const std::filesystem::path programs = std::filesystem::path(NORMC_PROGRAM).parent_path(),
+                                here = folder_ + "/bin";
     std::filesystem::create_directory(here);
-    for (const char* name : {"normc", "normc-worker"}) std::filesystem::copy_file(programs / name, here / name);
+    for (const char* name : {"normc", "normc-worker"})
+      std::filesystem::copy_file(programs / name, here / name);
     std::filesystem::create_directory_symlink(programs / "../lib", folder_ + "/lib");
   }
   void generator(const std::string& body) const {
     write("bin/normc-halide-gen", "#!/bin/sh\n" + body + "\n");
     std::filesystem::permissions(folder_ + "/bin/normc-halide-gen", std::filesystem::perms::owner_all);
   }
-  Outcome run(std::vector<std::string> arguments) const { return program(folder_ + "/bin/normc", std::move(arguments)); }
+  Outcome run(std::vector<std::string> arguments) const {
+    return program(folder_ + "/bin/normc", std::move(arguments));
+  }
 };
 
 TEST_F(BrokenHalide, IsNotCalledHealthy) {
@@ -139,11 +144,13 @@ TEST_F(BrokenHalide, IsNotCalledHealthy) {
   for (const auto& finding : findings) {
     if (finding["item"] != "Halide generator") continue;
     EXPECT_EQ(finding["status"], "absent");
-    EXPECT_EQ(finding["detail"], "the Halide generator '" + folder_ +
-                                     "/bin/normc-halide-gen' cannot be started; it said: error while loading shared "
-                                     "libraries: libHalide.so");
+    EXPECT_EQ(finding["detail"],
+              "the Halide generator '" + folder_ +
+                  "/bin/normc-halide-gen' cannot be started; it said: error while loading shared "
+                  "libraries: libHalide.so");
     EXPECT_EQ(finding["remedy"],
-              "put libHalide.so where it is looked for (docs/halide.md, Where libHalide.so is), or take the program away");
+              "put libHalide.so where it is looked for (docs/halide.md, Where libHalide.so is), or take the "
+              "program away");
     return;
   }
   FAIL() << "doctor says nothing of the Halide generator";
@@ -151,8 +158,9 @@ TEST_F(BrokenHalide, IsNotCalledHealthy) {
 
 TEST_F(BrokenHalide, LeavesNothingInRecordsUnlessItRefuses) {
   const auto tune = [&] {
-    const Outcome o = run({"tune", "rms_norm:infer@f32[*x64]", "--rows", "8", "--threads", "1", "--records", "db.jsonl",
-                           "--schedule", "halide:resident,vector=8,rows=2,columns=1024", "--budget", "100ms"});
+    const Outcome o =
+        run({"tune", "rms_norm:infer@f32[*x64]", "--rows", "8", "--threads", "1", "--records", "db.jsonl",
+             "--schedule", "halide:resident,vector=8,rows=2,columns=1024", "--budget", "100ms"});
     EXPECT_EQ(o.code, 0) << o.err;
     return read("db.jsonl");
   };
@@ -161,13 +169,14 @@ TEST_F(BrokenHalide, LeavesNothingInRecordsUnlessItRefuses) {
   generator("kill -SEGV $$");
   EXPECT_FALSE(contains(tune(), "\"generator\":\"halide\""));
   generator("echo 'cannot be expressed' >&2; exit 3");
-  EXPECT_TRUE(contains(tune(), "\"status\":\"refused\"")) << "tried again, and this time it is the candidate's";
+  EXPECT_TRUE(contains(tune(), "\"status\":\"refused\""))
+      << "tried again, and this time it is the candidate's";
 }
 
 TEST_F(BrokenHalide, IsWhatABundleSaysItsCandidatesLack) {
   generator("echo 'cannot be expressed' >&2; exit 3");
-  const auto packed = run({"tune", "export", "rms_norm:infer@f32[*x64]", "--rows", "8", "--threads", "1", "--candidates", "12", "-o",
-                           "b", "--json"})
+  const auto packed = run({"tune", "export", "rms_norm:infer@f32[*x64]", "--rows", "8", "--threads", "1",
+                           "--candidates", "12", "-o", "b", "--json"})
                           .json();
   ASSERT_FALSE(packed["left_out"].empty());
   EXPECT_GT(packed["candidates"], 0);
@@ -176,8 +185,8 @@ TEST_F(BrokenHalide, IsWhatABundleSaysItsCandidatesLack) {
     EXPECT_TRUE(one["schedule"].get<std::string>().starts_with("halide:")) << one;
     EXPECT_TRUE(contains(one["reason"], "cannot be expressed"));
   }
-  const std::string text = run({"tune", "export", "rms_norm:infer@f32[*x64]", "--rows", "8", "--threads", "1", "--candidates", "12",
-                                "-o", "c"})
+  const std::string text = run({"tune", "export", "rms_norm:infer@f32[*x64]", "--rows", "8", "--threads", "1",
+                                "--candidates", "12", "-o", "c"})
                                .out;
   EXPECT_TRUE(contains(text, "left out: rms_norm:infer@f32[*x64], halide:"));
 }

@@ -190,9 +190,11 @@ TEST_F(Explain, TimesACallBesideACopyAndAPrediction) {
   EXPECT_GT(forward["time"]["seconds"], 0.0);
   EXPECT_GT(forward["time"]["predicted_seconds"], 0.0);
   EXPECT_GT(forward["time"]["to_copy"]["value"], 0.0);
-  const Outcome backward = normc({"explain", "l.npk", "layer_norm:backward@f32[*x*]", "--rows", "10", "--features", "100"});
+  const Outcome backward =
+      normc({"explain", "l.npk", "layer_norm:backward@f32[*x*]", "--rows", "10", "--features", "100"});
   EXPECT_EQ(backward.code, 0) << backward.err;
-  EXPECT_TRUE(contains(backward.out, "moved: 11.7 KiB by that traffic, 3.9 KiB a tensor\npredicted: ")) << backward.out;
+  EXPECT_TRUE(contains(backward.out, "moved: 11.7 KiB by that traffic, 3.9 KiB a tensor\npredicted: "))
+      << backward.out;
   EXPECT_TRUE(contains(backward.out, "of the time of the faster copy")) << backward.out;
 }
 
@@ -200,10 +202,13 @@ TEST_F(Explain, SaysWhichCallItCannotTime) {
   package("l.npk", {"layer_norm:backward@f32[*x*]", kLayer});
   const Outcome unknown = normc({"explain", "l.npk", "layer_norm:backward@f32[*x*]", "--rows", "10"});
   EXPECT_EQ(unknown.code, 2);
-  EXPECT_TRUE(contains(unknown.err, "the kernel is for any number of features\n  hint: say how many with --features")) << unknown.err;
+  EXPECT_TRUE(
+      contains(unknown.err, "the kernel is for any number of features\n  hint: say how many with --features"))
+      << unknown.err;
   EXPECT_TRUE(contains(normc({"explain", "l.npk", kLayer, "--rows", "10", "--features", "9"}).err,
                        "--features 9, and the kernel is for 8"));
-  EXPECT_TRUE(contains(normc({"explain", "l.npk", kLayer, "--features", "8"}).err, "--features is of a call that is timed"));
+  EXPECT_TRUE(contains(normc({"explain", "l.npk", kLayer, "--features", "8"}).err,
+                       "--features is of a call that is timed"));
   const Outcome large = normc({"explain", "l.npk", kLayer, "--rows", "1000000000"});
   EXPECT_EQ(large.code, 3);
   EXPECT_TRUE(contains(large.err, "a call on 1000000000 rows and a copy beside it need ")) << large.err;
@@ -237,7 +242,8 @@ TEST_F(Explain, SaysWhichFeaturesMakeWholeGroups) {
   const std::string any = "group_norm:forward@f32[*x*]{groups=8}";
   package("g.npk", {any});
   const Outcome open = normc({"explain", "g.npk", any});
-  EXPECT_TRUE(contains(open.out, "\nfeatures: multiples of 8, which make whole groups\n")) << open.out << open.err;
+  EXPECT_TRUE(contains(open.out, "\nfeatures: multiples of 8, which make whole groups\n"))
+      << open.out << open.err;
   EXPECT_EQ(normc({"explain", "g.npk", "group_norm:forward@f32[*x64]{groups=8}"}).code, 0);
   const Outcome odd = normc({"explain", "g.npk", "group_norm:forward@f32[4x60]{groups=8}"});
   EXPECT_EQ(odd.code, 2);
@@ -259,7 +265,8 @@ TEST_F(Explain, RefusesAnUnknownInstructionSet) {
   package("l.npk", {kLayer});
   const Outcome o = normc({"explain", "l.npk", kLayer, "--isa-cap", "sse2"});
   EXPECT_EQ(o.code, 2);
-  EXPECT_TRUE(contains(o.err, "isa_cap is `sse2`; it must be one of x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64"));
+  EXPECT_TRUE(
+      contains(o.err, "isa_cap is `sse2`; it must be one of x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64"));
 }
 
 TEST_F(Explain, RefusesAnUnknownNumber) {
@@ -277,7 +284,8 @@ TEST_F(Explain, RefusesANumberThatF32DoesNotHold) {
   const Outcome o = normc({"explain", "l.npk", kLayer, "--number", "epsilon=1e-39"});
   EXPECT_EQ(o.code, 2);
   EXPECT_EQ(o.err,
-            "normc: error: the number `epsilon` is 1e-39; statistics are f32, so it must be 0 or from 1.2e-38 to 3.4e38\n");
+            "normc: error: the number `epsilon` is 1e-39; statistics are f32, so it must be 0 or from "
+            "1.2e-38 to 3.4e38\n");
   package("d.npk", {"layer_norm:forward@f64[*x8]"});
   EXPECT_EQ(normc({"explain", "d.npk", "layer_norm:forward@f64[*x8]", "--number", "epsilon=1e-39"}).code, 0);
 }

@@ -68,8 +68,10 @@ TEST_F(RecordsVerb, SizesThatWereTunedApartGetKernelsApart) {
 }
 
 TEST_F(RecordsVerb, RunsOfOtherLengthsGetKernelsApart) {
-  const std::string problem = "batch_norm:infer@f32[*x8x*]{layout=channels_first}", options = "]{layout=channels_first}";
-  const std::string whole = "resident,vector=4,rows=2,unroll=1,tile=4,grain=32,stream=0", inOrder = "streamed,vector=4,rows=1,unroll=1,tile=4,grain=1024,stream=0";
+  const std::string problem = "batch_norm:infer@f32[*x8x*]{layout=channels_first}",
+                    options = "]{layout=channels_first}";
+  const std::string whole = "resident,vector=4,rows=2,unroll=1,tile=4,grain=32,stream=0",
+                    inOrder = "streamed,vector=4,rows=1,unroll=1,tile=4,grain=1024,stream=0";
   const auto tuned = [&](int64_t segments, int64_t rows, const std::string& schedule) {
     tune::Record r = choice(rows, schedule);
     r.task.problem = *parseProblemText(problem), r.task.norm = (*findNorm("batch_norm"))->structuralHash();
@@ -79,7 +81,9 @@ TEST_F(RecordsVerb, RunsOfOtherLengthsGetKernelsApart) {
   writeRecords("db.jsonl", {tuned(1, 65536, whole), tuned(64, 1024, inOrder)});
   const auto json = normc({"compile", problem, "--records", "db.jsonl", "-o", "a.npk", "--json"}).json();
   const auto chosen = [&](const std::string& shape) {
-    return normc({"explain", "a.npk", "batch_norm:infer@f32[" + shape + options, "--json"}).json()["schedule"].get<std::string>();
+    return normc({"explain", "a.npk", "batch_norm:infer@f32[" + shape + options, "--json"})
+        .json()["schedule"]
+        .get<std::string>();
   };
   EXPECT_EQ(chosen("1x8x65536"), whole) << json;
   EXPECT_EQ(chosen("64x8x1024"), inOrder) << "as many rows of all segments, but runs are short";
@@ -88,7 +92,8 @@ TEST_F(RecordsVerb, RunsOfOtherLengthsGetKernelsApart) {
   EXPECT_EQ(normc({"explain", "a.npk", problem}).code, 0) << "runs of any length";
   EXPECT_TRUE(contains(normc({"inspect", "a.npk"}).out, ", of a segment from 8193"));
   EXPECT_TRUE(contains(normc({"inspect", "a.npk"}).out, ", of a segment to 8192"));
-  EXPECT_EQ(normc({"check", "a.npk"}).code, 0) << "standard trials have no such runs: those kernels are tried alone";
+  EXPECT_EQ(normc({"check", "a.npk"}).code, 0)
+      << "standard trials have no such runs: those kernels are tried alone";
 }
 
 TEST_F(RecordsVerb, WithoutAChoiceThereIsTheDefaultAndEveryRungIsSaid) {
@@ -126,7 +131,8 @@ TEST_F(RecordsVerb, SeedsOfATuningAreTheNearestChoices) {
   for (const auto& candidate : candidates({"--records", "db.jsonl"}))
     if (candidate["seed"].get<bool>()) seeds.insert(candidate["schedule"]);
   EXPECT_FALSE(seeds.contains(records.at(0).schedule)) << "that of 32 rows is one of the two farthest";
-  for (size_t i = 2; i < 8; ++i) EXPECT_TRUE(seeds.contains(records.at(i).schedule)) << "that of " << (32 << i) << " rows";
+  for (size_t i = 2; i < 8; ++i)
+    EXPECT_TRUE(seeds.contains(records.at(i).schedule)) << "that of " << (32 << i) << " rows";
 }
 
 TEST_F(RecordsVerb, ShowCountsAndLists) {
@@ -180,8 +186,10 @@ TEST_F(RecordsVerb, AFileOfSomethingElseIsNeitherReadNorAppendedTo) {
         {"tune", kProblem, "--records", "notes.txt"}}) {
     const Outcome o = normc(command);
     EXPECT_EQ(o.code, 3);
-    EXPECT_TRUE(contains(o.err, "notes.txt holds no records: 2 lines, none of them a measurement\n  hint: records are "
-                                "what `normc tune --records FILE.jsonl` writes"));
+    EXPECT_TRUE(
+        contains(o.err,
+                 "notes.txt holds no records: 2 lines, none of them a measurement\n  hint: records are "
+                 "what `normc tune --records FILE.jsonl` writes"));
   }
   EXPECT_EQ(read("notes.txt"), "what I meant to do\nand did\n");
   EXPECT_EQ(files(), std::vector<std::string>{"notes.txt"});
@@ -223,7 +231,8 @@ TEST_F(RecordsVerb, ImportAppendsAndKeepsWhatItCannotRead) {
   writeRecords("a.jsonl", {choice(1), choice(2)});
   const Outcome o = normc({"tune", "import", "a.jsonl", "--records", "db.jsonl"});
   EXPECT_EQ(o.code, 0) << o.err;
-  EXPECT_TRUE(contains(o.out, "db.jsonl: 1 new record; 2 records, 1 duplicate, 1 damaged line, 1 line of a newer normc"));
+  EXPECT_TRUE(contains(
+      o.out, "db.jsonl: 1 new record; 2 records, 1 duplicate, 1 damaged line, 1 line of a newer normc"));
   EXPECT_EQ(read("db.jsonl"), before + tune::lineOf(choice(2)) + "\n");
   EXPECT_EQ(normc({"tune", "import", "a.jsonl", "--records", "/dev/full"}).code, 3);
   EXPECT_EQ(normc({"records", "merge", "db.jsonl", "a.jsonl", "-o", "db.jsonl"}).code, 0);
@@ -250,7 +259,8 @@ TEST_F(RecordsVerb, WhatVerifyFindsWrongIsUsedNoMore) {
   fs::copy_file(programs / "normc", here / "normc");
   // The worker says of the second candidate that it judges, which is the choice, that it is wrong.
   write("bin/normc-worker", "#!/bin/sh\n'" + (programs / "normc-worker").string() +
-                                "' | sed -u '/\"failure\":\"\"/{x;/x/{x;s/\"failure\":\"\"/\"failure\":\"y: 3 is not 4\"/;x};s/^/x/;x}'\n");
+                                "' | sed -u '/\"failure\":\"\"/{x;/x/{x;s/\"failure\":\"\"/\"failure\":\"y: "
+                                "3 is not 4\"/;x};s/^/x/;x}'\n");
   fs::permissions(here / "normc-worker", fs::perms::owner_all);
   writeRecords("db.jsonl", {choice(32)});
   const Outcome o = program((here / "normc").string(), {"records", "verify", "db.jsonl"});
@@ -270,7 +280,8 @@ TEST_F(RecordsVerb, VerifyLooksAtChoicesThatCount) {
   writeRecords("db.jsonl", {old});
   EXPECT_EQ(normc({"records", "verify", "db.jsonl", "--json"}).json()["choices"].size(), 1u);
   writeRecords("db.jsonl", {old, tie});
-  EXPECT_EQ(normc({"records", "verify", "db.jsonl", "--json"}).json()["choices"].size(), 0u) << "a tie took its place";
+  EXPECT_EQ(normc({"records", "verify", "db.jsonl", "--json"}).json()["choices"].size(), 0u)
+      << "a tie took its place";
 }
 
 /// A norm that is not built in, and a choice of it.
@@ -390,7 +401,9 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"compile", kProblem, "--records", "/dev/zero", "-o", "a.npk"},
               3,
               "cannot read /dev/zero: it is not a regular file"},
-        Wrong{{"tune", kProblem, "--records", "/dev/full"}, 3, "cannot write /dev/full: it is not a regular file"},
+        Wrong{{"tune", kProblem, "--records", "/dev/full"},
+              3,
+              "cannot write /dev/full: it is not a regular file"},
         Wrong{{"compile", kProblem, "--records", "/dev/null", "--schedule", kSchedule, "-o", "a.npk"},
               2,
               "--records and --schedule exclude each other"},

@@ -176,7 +176,9 @@ TEST_F(Run, NamesTheInputThatIsMissing) {
 TEST_F(Run, AsksForTheFlagOfASecondFile) {
   const Outcome o = normc({"run", "l.npk", "layer_norm:forward@f32[*x2]", "--in", "x=x.npy", "scale=s.npy"});
   EXPECT_EQ(o.code, 2);
-  EXPECT_TRUE(contains(o.err, "takes no argument 'scale=s.npy'\n  hint: repeat the flag before each file: --in scale=s.npy, or --out"));
+  EXPECT_TRUE(contains(o.err,
+                       "takes no argument 'scale=s.npy'\n  hint: repeat the flag before each file: --in "
+                       "scale=s.npy, or --out"));
 }
 
 TEST_F(Run, RefusesWrongTensors) {

@@ -10,7 +10,8 @@ namespace {
 
 /// A task whose default stayed, as the report sees it.
 Tuned tied(bool patient) {
-  Tuned tuned{.landscape = tune::Landscape({{"mlir", "streamed", 1, {0}}}, 0), .defaultSamples = {1e-5, 1e-5}};
+  Tuned tuned{.landscape = tune::Landscape({{"mlir", "streamed", 1, {0}}}, 0),
+              .defaultSamples = {1e-5, 1e-5}};
   tuned.task.problem = *parseProblemText("layer_norm:forward@f32[*x768]");
   tuned.outcome.decision.tie = true;
   tuned.disturbed = 7, tuned.patient = patient;
@@ -26,7 +27,9 @@ std::string reported(bool patient, bool json) {
 }
 
 TEST(TuneReport, SaysWhenSamplesWereTakenOnASharedCore) {
-  const char* const line = "samples of 1 problem were taken while others computed on the core too: a longer --budget waits longer\n";
+  const char* const line =
+      "samples of 1 problem were taken while others computed on the core too: a longer --budget waits "
+      "longer\n";
   EXPECT_NE(reported(false, false).find(line), std::string::npos);
   EXPECT_EQ(reported(true, false).find("others computed"), std::string::npos);
 }
@@ -35,13 +38,16 @@ TEST(TuneReport, SaysHowToReproduceWhatWasRejected) {
   Tuned tuned = tied(true);
   tuned.task.problem = *parseProblemText("mine:forward@f32[*x*x768]"), tuned.task.segments = 8,
   tuned.task.rows = 4, tuned.task.policy = "cold";
-  tuned.norms = "'my norm.norm' ", tuned.place = " --target 'sm_90' --device 'cuda:1' --cuda-library './libcuda.so'";
+  tuned.norms = "'my norm.norm' ",
+  tuned.place = " --target 'sm_90' --device 'cuda:1' --cuda-library './libcuda.so'";
   tuned.outcome.screened = {{.point = 0, .status = tune::Status::Wrong, .reason = "y[0] is wrong"}};
   std::ostringstream results, talk;
   Output out(results, talk);
   report({tuned}, true, "", out);
-  EXPECT_NE(results.str().find("\n  reproduce: normc tune 'my norm.norm' 'mine:forward@f32[*x*x768]' --segments 8 --rows 4 --policy cold "
-                               "--threads 1 --target 'sm_90' --device 'cuda:1' --cuda-library './libcuda.so' --schedule 'streamed'\n"),
+  EXPECT_NE(results.str().find("\n  reproduce: normc tune 'my norm.norm' 'mine:forward@f32[*x*x768]' "
+                               "--segments 8 --rows 4 --policy cold "
+                               "--threads 1 --target 'sm_90' --device 'cuda:1' --cuda-library './libcuda.so' "
+                               "--schedule 'streamed'\n"),
             std::string::npos)
       << results.str();
 }
@@ -68,12 +74,17 @@ TEST(TuneReport, ADuplicateIsNoRejection) {
 
 TEST(TuneReport, AnInterruptIsNoFaultOfTheDefault) {
   Tuned tuned = tied(true);
-  tuned.outcome.failure = "it was interrupted in the first rounds of its race", tuned.outcome.interrupted = true;
+  tuned.outcome.failure = "it was interrupted in the first rounds of its race",
+  tuned.outcome.interrupted = true;
   std::ostringstream results, talk;
   Output out(results, talk);
   report({tuned}, false, "", out);
-  EXPECT_NE(results.str().find(": not tuned: it was interrupted in the first rounds of its race\n"), std::string::npos) << results.str();
-  EXPECT_NE(results.str().find(": 0 faster than the default, 0 as it was, 1 not measured; interrupted"), std::string::npos) << results.str();
+  EXPECT_NE(results.str().find(": not tuned: it was interrupted in the first rounds of its race\n"),
+            std::string::npos)
+      << results.str();
+  EXPECT_NE(results.str().find(": 0 faster than the default, 0 as it was, 1 not measured; interrupted"),
+            std::string::npos)
+      << results.str();
 }
 
 TEST(TuneReport, JsonCountsDisturbedSamples) {
@@ -91,7 +102,9 @@ TEST(TuneReport, SaysWhatAProgramSaidThatCannotBeStarted) {
     report({tuned}, true, "", out);
     return results.str();
   };
-  EXPECT_NE(shown("'gen' cannot be started; it said:\nlibHalide.so: no such file\nmore\n").find("\n  'gen' cannot be started; it said: libHalide.so: no such file\n  reproduce:"), std::string::npos);
+  EXPECT_NE(shown("'gen' cannot be started; it said:\nlibHalide.so: no such file\nmore\n")
+                .find("\n  'gen' cannot be started; it said: libHalide.so: no such file\n  reproduce:"),
+            std::string::npos);
   EXPECT_NE(shown("it crashed\nmore").find("\n  it crashed\n  reproduce:"), std::string::npos);
   EXPECT_NE(shown("it said:").find("\n  it said:\n  reproduce:"), std::string::npos);
 }

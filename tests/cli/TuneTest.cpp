@@ -126,16 +126,20 @@ TEST_F(Tune, StreamsThatAreClosedDoNoHarm) {
 }
 
 TEST_F(Tune, AnInterruptEndsAnExportBeforeItsCandidatesAreCompiled) {
-  const Outcome o = program("/bin/sh", {"-c", NORMC_PROGRAM " tune export layer_norm:backward@f32[*x4096] --candidates 400 -o b & "
-                                              "for i in $(seq 300); do ls b/0/*.npk && break; sleep 0.1; done >b.log 2>&1; kill $!; wait $!"});
+  const Outcome o = program(
+      "/bin/sh",
+      {"-c", NORMC_PROGRAM
+       " tune export layer_norm:backward@f32[*x4096] --candidates 400 -o b & "
+       "for i in $(seq 300); do ls b/0/*.npk && break; sleep 0.1; done >b.log 2>&1; kill $!; wait $!"});
   EXPECT_EQ(o.code, 4) << o.err;
   EXPECT_TRUE(contains(o.err, "interrupted; b has no plan and cannot be run"));
   EXPECT_FALSE(exists("b/plan.json"));
 }
 
 TEST_F(Tune, CompilesAlsoWhereItsParentIgnoresTheEndOfChildren) {
-  const Outcome o = program("/bin/sh", {"-c", "trap '' CHLD; exec " NORMC_PROGRAM " tune export layer_norm:infer@f32[*x64] "
-                                              "--candidates 1 -o b"});
+  const Outcome o =
+      program("/bin/sh", {"-c", "trap '' CHLD; exec " NORMC_PROGRAM " tune export layer_norm:infer@f32[*x64] "
+                                "--candidates 1 -o b"});
   EXPECT_EQ(o.code, 0) << o.err;
 }
 
@@ -159,9 +163,13 @@ TEST_F(Tune, OneScheduleIsComparedWithTheDefaultAlone) {
 }
 
 TEST_F(Tune, AComparisonOfNamedSchedulesChoosesNothing) {
-  ASSERT_EQ(normc(with(kSmall, {"--schedule", "resident,vector=4,rows=2,unroll=2,tile=4,grain=8", "--records", "db.jsonl"})).code, 0);
+  ASSERT_EQ(normc(with(kSmall, {"--schedule", "resident,vector=4,rows=2,unroll=2,tile=4,grain=8", "--records",
+                                "db.jsonl"}))
+                .code,
+            0);
   EXPECT_TRUE(contains(read("db.jsonl"), "\"kind\":\"trial\""));
-  EXPECT_FALSE(contains(read("db.jsonl"), "\"kind\":\"choice\"")) << "what a search chose would give way to it";
+  EXPECT_FALSE(contains(read("db.jsonl"), "\"kind\":\"choice\""))
+      << "what a search chose would give way to it";
 }
 
 TEST_F(Tune, ADriverThatIsNotThereIsSaid) {
@@ -184,8 +192,8 @@ TEST_F(Tune, AKernelThatDoesNothingOnItsDeviceIsNotTimed) {  // the fake driver 
 }
 
 TEST_F(Tune, ADryRunOfExportShowsWhatItWouldPack) {
-  const auto json = normc({"tune", "export", "layer_norm:backward@bf16[*x1024]", "--target", "sm_90", "--elements", "1048576",
-                           "--candidates", "2", "--dry-run", "--json"})
+  const auto json = normc({"tune", "export", "layer_norm:backward@bf16[*x1024]", "--target", "sm_90",
+                           "--elements", "1048576", "--candidates", "2", "--dry-run", "--json"})
                         .json();
   std::set<std::string> kinds;
   int defaults = 0;
@@ -248,7 +256,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"layer_norm", "--features", "8", "--rows", "9999999999"}, 2, "has more than 2^33 elements"},
         Wrong{{"instance_norm", "--features", "256", "--segments", "72057594037927936", "--rows", "1"},
               2,
-              "--segments is '72057594037927936': instance_norm:forward@f32[*x*x256], 72057594037927936 segments of 1 row of 256 features, "},
+              "--segments is '72057594037927936': instance_norm:forward@f32[*x*x256], 72057594037927936 "
+              "segments of 1 row of 256 features, "},
         Wrong{{"layer_norm", "--features", "8", "--threads", "4294967297"},
               2,
               "--threads is '4294967297'; it must be 65536 or less"},
@@ -272,7 +281,8 @@ INSTANTIATE_TEST_SUITE_P(
               "--candidates is '0'; it must be a whole number, 1 or more"},
         Wrong{{"layer_norm", "--features", "8,,9"},
               2,
-              "--features is '8,,9'; it must be a list with commas\n  hint: a word is missing before, after or between them"},
+              "--features is '8,,9'; it must be a list with commas\n  hint: a word is missing before, after "
+              "or between them"},
         Wrong{{"layer_norm", "--features", "8", "--device", "gpu"},
               2,
               "--device is 'gpu'; it must be cpu or cuda:N"},
@@ -288,19 +298,24 @@ INSTANTIATE_TEST_SUITE_P(
               "normc tune export has no use for --schedule\n  hint: it is for normc tune\n"},
         Wrong{{"export", "layer_norm", "--features", "8", "-o", "b", "--records", "db.jsonl"},
               2,
-              "normc tune export has no use for --records\n  hint: it is for normc tune, normc tune run-bundle, normc tune import\n"},
-        Wrong{{"run-bundle", "b", "--rows", "4096"},
-              2,
-              "normc tune run-bundle has no use for --rows\n  hint: it is for normc tune, normc tune export\n"},
+              "normc tune export has no use for --records\n  hint: it is for normc tune, normc tune "
+              "run-bundle, normc tune import\n"},
+        Wrong{
+            {"run-bundle", "b", "--rows", "4096"},
+            2,
+            "normc tune run-bundle has no use for --rows\n  hint: it is for normc tune, normc tune export\n"},
         Wrong{{"run-bundle", "b", "--mask"}, 2, "normc tune run-bundle has no use for --mask"},
-        Wrong{{"import", "b", "--records", "db.jsonl", "--dry-run"}, 2, "normc tune import has no use for --dry-run"},
+        Wrong{{"import", "b", "--records", "db.jsonl", "--dry-run"},
+              2,
+              "normc tune import has no use for --dry-run"},
         Wrong{{"layer_norm", "--features", "8", "--candidates", "4"},
               2,
               "normc tune has no use for --candidates\n  hint: it is for normc tune export\n"},
         Wrong{{"layer_norm", "--features", "8", "-o", "b"}, 2, "normc tune has no use for --output"},
         Wrong{{"layer_norm", "--features", "8", "--segments", "4"},
               2,
-              "--segments is '4': layer_norm:forward@f32[*x8] has two dimensions\n  hint: leave it out, or say --segmented"},
+              "--segments is '4': layer_norm:forward@f32[*x8] has two dimensions\n  hint: leave it out, or "
+              "say --segmented"},
         Wrong{{"layer_norm", "--features", "8", "--target", "aarch64"},
               2,
               "cannot be measured on this processor"}));

@@ -276,8 +276,7 @@ std::vector<Chains> chainsOf(const Problem& problem, const cpu::Schedule& schedu
   kernel->setScheduleAttr(schedule.attribute(&context));
   if (schedule.stream) {
     SmallVector<Attribute> numbers(kernel->getNumbers().begin(), kernel->getNumbers().end());
-    for (std::string_view number : kThresholds)
-      numbers.push_back(StringAttr::get(&context, number));
+    for (std::string_view number : kThresholds) numbers.push_back(StringAttr::get(&context, number));
     kernel->setNumbersAttr(ArrayAttr::get(&context, numbers));
   }
   std::vector<std::vector<int64_t>> units(calls.size());  // for each call, those of its phases

@@ -1,5 +1,5 @@
-// Schedules of the CUDA target that are taken without measuring, what becomes of one where memory begins anywhere, and the
-// architectures they are for.
+// Schedules of the CUDA target that are taken without measuring, what becomes of one where memory begins
+// anywhere, and the architectures they are for.
 #include "codegen/Package.h"
 #include "codegen/targets/cuda/Schedule.h"
 #include "tests/codegen/Support.h"
@@ -23,8 +23,11 @@ TEST_P(CudaDefaults, AreLegalOrTheTargetSaysWhyNot) {
   for (Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer})
     for (const char* dtype : {"f32", "bf16", "f16"})
       for (bool channelsFirst : {false, true})
-        for (int64_t features : {0, 1, 7, 64, 127, 128, 768, 1000, 1024, 4096, 5120, 8192, 16384, 32768, 65536}) {
-          auto problem = problemOf(GetParam(), {.entry = entry, .features = features ? features : 4, .dtype = dtype,
+        for (int64_t features :
+             {0, 1, 7, 64, 127, 128, 768, 1000, 1024, 4096, 5120, 8192, 16384, 32768, 65536}) {
+          auto problem = problemOf(GetParam(), {.entry = entry,
+                                                .features = features ? features : 4,
+                                                .dtype = dtype,
                                                 .channelsFirst = channelsFirst});
           if (!problem) continue;
           if (!features) {
@@ -67,14 +70,17 @@ TEST(CudaSchedule, DefaultAccessesAreAsWideAsTheArchitectureAndTheRunAllow) {
   EXPECT_EQ(vector("layer_norm:backward@f32[*x127]", "sm_90"), 4) << "of rows that begin alike";
   EXPECT_EQ(vector("layer_norm:backward@bf16[*x1004]", "sm_90"), 4) << "8 bytes divide it";
   EXPECT_EQ(vector("layer_norm:backward@f32[*x25]", "sm_90"), 1);
-  EXPECT_EQ(vector("group_norm:backward@f32[*x1270]{groups=2}", "sm_90"), 1) << "each group's sums begin elsewhere";
+  EXPECT_EQ(vector("group_norm:backward@f32[*x1270]{groups=2}", "sm_90"), 1)
+      << "each group's sums begin elsewhere";
 }
 
 /// Knobs of a row's default: threads and elements of each, blocks that share it.
 struct Held {
   int64_t threads, elements, cluster;
   bool operator==(const Held&) const = default;
-  friend void PrintTo(const Held& h, std::ostream* out) { *out << h.threads << "*" << h.elements << "*" << h.cluster; }
+  friend void PrintTo(const Held& h, std::ostream* out) {
+    *out << h.threads << "*" << h.elements << "*" << h.cluster;
+  }
 };
 Held held(const std::string& problem, const char* arch) {
   const Schedule s = defaultSchedule(problemOf(problem), archOf(arch), Strategy::Resident);
@@ -84,8 +90,14 @@ Held held(const std::string& problem, const char* arch) {
 TEST(CudaSchedule, DefaultClustersGrowWithTheRow) {
   for (const char* arch : {"sm_90", "sm_100"})
     for (const char* dtype : {"f32", "bf16"}) {
-      auto forward = [&](int64_t features) { return held("layer_norm:forward@" + std::string(dtype) + "[*x" + std::to_string(features) + "]", arch); };
-      auto backward = [&](int64_t features) { return held("layer_norm:backward@" + std::string(dtype) + "[*x" + std::to_string(features) + "]", arch); };
+      auto forward = [&](int64_t features) {
+        return held("layer_norm:forward@" + std::string(dtype) + "[*x" + std::to_string(features) + "]",
+                    arch);
+      };
+      auto backward = [&](int64_t features) {
+        return held("layer_norm:backward@" + std::string(dtype) + "[*x" + std::to_string(features) + "]",
+                    arch);
+      };
       SCOPED_TRACE(std::string(arch) + " " + dtype);
       EXPECT_EQ(forward(8192), (Held{256, 32, 1}));
       EXPECT_EQ(forward(16384), (Held{256, 32, 2}));
@@ -109,7 +121,8 @@ TEST(CudaSchedule, DefaultsKeepInSharedMemoryWhatRegistersDoNot) {
   using Parts = std::vector<int64_t>;
   EXPECT_EQ(shared("layer_norm:forward@f32[*x32768]", "sm_80"), Parts({512, 64, 0, 1}));
   EXPECT_EQ(shared("layer_norm:forward@f32[*x40960]", "sm_80"), Parts({512, 48, 32, 1}));
-  EXPECT_EQ(shared("layer_norm:forward@f32[*x65536]", "sm_80"), Parts({512, 0, 0, 1})) << "more than other devices for which it is code have";
+  EXPECT_EQ(shared("layer_norm:forward@f32[*x65536]", "sm_80"), Parts({512, 0, 0, 1}))
+      << "more than other devices for which it is code have";
   EXPECT_EQ(shared("layer_norm:forward@bf16[*x65536]", "sm_80"), Parts({512, 32, 96, 1}));
   EXPECT_EQ(shared("layer_norm:backward@f32[*x8192]", "sm_80"), Parts({256, 32, 0, 1}));
   EXPECT_EQ(shared("layer_norm:backward@f32[*x10240]", "sm_80"), Parts({512, 12, 8, 1}));
@@ -120,7 +133,9 @@ TEST(CudaSchedule, DefaultsKeepInSharedMemoryWhatRegistersDoNot) {
 }
 
 TEST(CudaSchedule, DefaultTasksFillTheDeviceWithTheirClusters) {
-  auto tasks = [](const char* problem) { return defaultSchedule(problemOf(problem), archOf("sm_90"), Strategy::Resident).chunks; };
+  auto tasks = [](const char* problem) {
+    return defaultSchedule(problemOf(problem), archOf("sm_90"), Strategy::Resident).chunks;
+  };
   EXPECT_EQ(tasks("rms_norm:backward@bf16[*x4096]"), 264);
   EXPECT_EQ(tasks("rms_norm:backward@bf16[*x16384]"), 66);
 }
@@ -133,7 +148,8 @@ TEST(CudaSchedule, WholeColumnsAreOfferedForFewRowsWhereTheySaveLaunches) {
     return rows;
   };
   using Rows = std::vector<int64_t>;
-  EXPECT_EQ(limits("batch_norm:forward@f32[*x1024]", "sm_80"), Rows({0, 256})) << "64 KiB in and out of a block";
+  EXPECT_EQ(limits("batch_norm:forward@f32[*x1024]", "sm_80"), Rows({0, 256}))
+      << "64 KiB in and out of a block";
   EXPECT_EQ(limits("batch_norm:backward@f32[*x1024]", "sm_80"), Rows({0, 170}));
   EXPECT_EQ(limits("batch_norm:forward@f32[*x1024]"), Rows({0, 256}));
   EXPECT_EQ(limits("batch_norm:backward@f32[*x1024]"), Rows({0, 170}));
@@ -144,8 +160,17 @@ TEST(CudaSchedule, WholeColumnsAreOfferedForFewRowsWhereTheySaveLaunches) {
 }
 
 TEST(CudaSchedule, UnalignedIsTheSameRunOneByOne) {
-  const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 32, .vector = 8, .tile = 4, .rows = 2, .chunks = 9, .blocks = 1};
-  EXPECT_EQ(unaligned(s).text(), "resident,threads=128,team=32,vector=1,tile=32,rows=1,chunks=9,blocks=1,prefetch=0,cluster=1,hints=0,hold=0,grid=1,shared=0");
+  const Schedule s{.strategy = Strategy::Resident,
+                   .threads = 128,
+                   .team = 32,
+                   .vector = 8,
+                   .tile = 4,
+                   .rows = 2,
+                   .chunks = 9,
+                   .blocks = 1};
+  EXPECT_EQ(unaligned(s).text(),
+            "resident,threads=128,team=32,vector=1,tile=32,rows=1,chunks=9,blocks=1,prefetch=0,cluster=1,"
+            "hints=0,hold=0,grid=1,shared=0");
   Schedule clustered = s;
   clustered.cluster = 4;
   EXPECT_EQ(unaligned(clustered).cluster, 4) << "both are launched alike";
@@ -156,7 +181,14 @@ TEST(CudaSchedule, UnalignedIsTheSameRunOneByOne) {
 }
 
 TEST(CudaSchedule, AlikeIsTheSameRunOfFewerRowsAtOnce) {
-  const Schedule s{.strategy = Strategy::Streamed, .threads = 256, .team = 32, .vector = 4, .tile = 1, .rows = 4, .chunks = 9, .blocks = 2};
+  const Schedule s{.strategy = Strategy::Streamed,
+                   .threads = 256,
+                   .team = 32,
+                   .vector = 4,
+                   .tile = 1,
+                   .rows = 4,
+                   .chunks = 9,
+                   .blocks = 2};
   EXPECT_EQ(congruent(s, 1).text(),
             "streamed,threads=256,team=32,vector=4,tile=1,rows=3,chunks=9,blocks=2,prefetch=0,cluster=1,"
             "hints=0,hold=0,grid=1,shared=0");
@@ -175,7 +207,9 @@ TEST(CudaSchedule, AlikeIsTheSameRunOfFewerRowsAtOnce) {
 }
 
 TEST(CudaSchedule, StreamsOfOddRowsKeepTheirWideAccesses) {
-  auto vector = [](const char* problem) { return defaultSchedule(problemOf(problem), archOf("sm_90"), Strategy::Streamed).vector; };
+  auto vector = [](const char* problem) {
+    return defaultSchedule(problemOf(problem), archOf("sm_90"), Strategy::Streamed).vector;
+  };
   EXPECT_EQ(vector("batch_norm:forward@f32[*x1001]"), 4);
   EXPECT_EQ(vector("power_norm:backward@bf16[*x1001]"), 8);
   EXPECT_EQ(vector("power_norm:forward@bf16[*x1002]"), 8) << "rather than 4 bytes";
@@ -193,15 +227,31 @@ TEST(CudaSchedule, PeeledIsTheSameRunInTheSameAccesses) {
                    .chunks = 9,
                    .blocks = 4,
                    .prefetch = Prefetch::fromKnob(1)};
-  EXPECT_EQ(peeled(s).text(), "resident,threads=128,team=32,vector=8,tile=4,rows=2,chunks=9,blocks=3,prefetch=0,cluster=1,hints=0,hold=0,grid=1,shared=0");
-  Schedule longer{.strategy = Strategy::Resident, .threads = 256, .team = 256, .vector = 4, .tile = 6, .rows = 1, .blocks = 3};
+  EXPECT_EQ(peeled(s).text(),
+            "resident,threads=128,team=32,vector=8,tile=4,rows=2,chunks=9,blocks=3,prefetch=0,cluster=1,"
+            "hints=0,hold=0,grid=1,shared=0");
+  Schedule longer{.strategy = Strategy::Resident,
+                  .threads = 256,
+                  .team = 256,
+                  .vector = 4,
+                  .tile = 6,
+                  .rows = 1,
+                  .blocks = 3};
   EXPECT_EQ(peeled(longer).blocks, 1) << "144 registers of a thread";
   longer.tile = 4;
   EXPECT_EQ(peeled(longer).blocks, 2) << "104";
   longer.threads = 160;
   EXPECT_EQ(peeled(longer).blocks, 2);
-  const Schedule looped{.strategy = Strategy::Resident, .threads = 256, .team = 256, .vector = 8, .tile = 0, .rows = 2, .chunks = 9};
-  EXPECT_EQ(peeled(looped).text(), "resident,threads=256,team=256,vector=8,tile=0,rows=1,chunks=9,blocks=0,prefetch=0,cluster=1,hints=0,hold=0,grid=1,shared=0");
+  const Schedule looped{.strategy = Strategy::Resident,
+                        .threads = 256,
+                        .team = 256,
+                        .vector = 8,
+                        .tile = 0,
+                        .rows = 2,
+                        .chunks = 9};
+  EXPECT_EQ(peeled(looped).text(),
+            "resident,threads=256,team=256,vector=8,tile=0,rows=1,chunks=9,blocks=0,prefetch=0,cluster=1,"
+            "hints=0,hold=0,grid=1,shared=0");
 }
 
 TEST(CudaSchedule, DefaultsGiveHintsWhereXIsReadAgain) {
@@ -217,7 +267,8 @@ TEST(CudaSchedule, DefaultsGiveHintsWhereXIsReadAgain) {
 }
 
 TEST(CudaSchedule, NoDefaultCountsOnBlocksOfTheGridThatASmallerDeviceCannotHold) {
-  for (const char* problem : {"layer_norm:forward@f32[*x131072]", "layer_norm:backward@bf16[*x262144]", "batch_norm:forward@f32[*x1024]"})
+  for (const char* problem : {"layer_norm:forward@f32[*x131072]", "layer_norm:backward@bf16[*x262144]",
+                              "batch_norm:forward@f32[*x1024]"})
     for (Strategy strategy : legalStrategies(problemOf(problem)))
       EXPECT_EQ(defaultSchedule(problemOf(problem), archOf("sm_80"), strategy).grid, 1) << problem;
 }
@@ -244,10 +295,15 @@ TEST(CudaSchedule, HasAFallbackWhereItCountsOnWhatNotEveryDeviceHas) {
   EXPECT_FALSE(fallback("layer_norm:forward@f32[*x65536]")) << "eight are everywhere";
   EXPECT_FALSE(fallback("batch_norm:forward@f32[*x1024]"));
   EXPECT_TRUE(fallback("layer_norm:forward@f32[*x150000]")) << "120 KiB of shared memory a block";
-  EXPECT_TRUE(fallback("layer_norm:backward@f32[*x2048]", "resident,threads=512,team=256,vector=4,tile=2,rows=1,blocks=1,prefetch=3"))
+  EXPECT_TRUE(fallback("layer_norm:backward@f32[*x2048]",
+                       "resident,threads=512,team=256,vector=4,tile=2,rows=1,blocks=1,prefetch=3"))
       << "96 KiB for copies, and what threads tell each other";
-  EXPECT_TRUE(fallback("layer_norm:forward@bf16[*x4096]", "resident,threads=256,team=256,vector=8,tile=2,blocks=2,prefetch=5")) << "newer PTX";
-  EXPECT_TRUE(fallback("batch_norm:forward@f32[*x64]", "resident,threads=256,team=8,vector=4,tile=1,rows=4,chunks=8,blocks=1,hold=6,grid=16"));
+  EXPECT_TRUE(fallback("layer_norm:forward@bf16[*x4096]",
+                       "resident,threads=256,team=256,vector=8,tile=2,blocks=2,prefetch=5"))
+      << "newer PTX";
+  EXPECT_TRUE(
+      fallback("batch_norm:forward@f32[*x64]",
+               "resident,threads=256,team=8,vector=4,tile=1,rows=4,chunks=8,blocks=1,hold=6,grid=16"));
 }
 
 TEST(CudaPackage, HoldsAFallbackBehindWhatCountsOnMoreThanEveryDeviceHas) {
@@ -265,7 +321,8 @@ TEST(CudaPackage, HoldsAFallbackBehindWhatCountsOnMoreThanEveryDeviceHas) {
   EXPECT_EQ(jobs[1].origin, "fallback");
   EXPECT_EQ(jobs[1].problem.text(), jobs[0].problem.text());
   EXPECT_EQ(llvm::cantFail(parseSchedule(jobs[1].schedule)).cluster, 1);
-  EXPECT_EQ(jobsOf({"rms_norm:forward@f32[*x131072]", "rms_norm:forward@f32[*x*]"}).size(), 2u) << "that one serves all";
+  EXPECT_EQ(jobsOf({"rms_norm:forward@f32[*x131072]", "rms_norm:forward@f32[*x*]"}).size(), 2u)
+      << "that one serves all";
   EXPECT_EQ(jobsOf({"rms_norm:forward@f32[*x131072]", "rms_norm:forward@bf16[*x*]"}).size(), 3u);
 }
 
@@ -285,9 +342,12 @@ TEST(CudaArch, KnowsWhatAPackageHoldsByDefault) {
 
 TEST(CudaArch, SaysWhatIsWrongWithAName) {
   for (const char* name : {"", "sm_", "sm_x", "sm_90x", "sm90", "cuda"})
-    EXPECT_EQ(archError(name), "no architecture '" + std::string(name) + "'; legal: sm_80, sm_90, sm_100 and others from sm_80 on");
+    EXPECT_EQ(archError(name), "no architecture '" + std::string(name) +
+                                   "'; legal: sm_80, sm_90, sm_100 and others from sm_80 on");
   for (const char* name : {"sm_70", "sm_0", "sm_-1"})
-    EXPECT_EQ(archError(name), std::string(name) + " is older than sm_80, the first with bf16; kernels are made from sm_80 on");
+    EXPECT_EQ(
+        archError(name),
+        std::string(name) + " is older than sm_80, the first with bf16; kernels are made from sm_80 on");
   EXPECT_EQ(archError("sm_999"), "this LLVM does not know sm_999");
   EXPECT_EQ(archError("sm_81"), "this LLVM does not know sm_81");
 }
@@ -330,10 +390,13 @@ TEST(CudaArch, IsMadePtxForWhicheverLlvmKnows) {
                    ->emit("ptx");
     ASSERT_TRUE(bool(ptx)) << name << ": " << llvm::toString(ptx.takeError());
     EXPECT_NE(ptx->find(".target " + name), std::string::npos) << name;
-    const char* const version = number == 88 || number == 110 ? ".version 9.0" : number > 90 ? ".version 8.8" : ".version 7.8";
+    const char* const version = number == 88 || number == 110 ? ".version 9.0"
+                                : number > 90                 ? ".version 8.8"
+                                                              : ".version 7.8";
     EXPECT_NE(ptx->find(version), std::string::npos) << name;
   }
-  for (const int number : {80, 86, 88, 90, 100, 103, 110, 120}) EXPECT_EQ(llvm::count(known, number), 1) << number;
+  for (const int number : {80, 86, 88, 90, 100, 103, 110, 120})
+    EXPECT_EQ(llvm::count(known, number), 1) << number;
 }
 
 }  // namespace

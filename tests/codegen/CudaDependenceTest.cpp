@@ -16,20 +16,24 @@ std::vector<Launched> launchesOf(const char* text, const char* arch) {
   const Problem problem = *parseProblem(text, findNorm);
   const cuda::Arch found = llvm::cantFail(cuda::findArch(arch));
   const auto schedule = cuda::defaultSchedule(problem, found, legalStrategies(problem).front());
-  const CompiledKernel kernel = llvm::cantFail(compileKernel(problem, schedule, found, "k", {.assemble = false}));
+  const CompiledKernel kernel =
+      llvm::cantFail(compileKernel(problem, schedule, found, "k", {.assemble = false}));
   std::vector<Launched> list;
   for (const package::Phase& phase : kernel.manifest.phases)
     for (const std::string& symbol : {phase.symbol, phase.unaligned.value_or("")}) {
       const size_t begin = kernel.ptx.find(".entry " + symbol + "(");
       if (symbol.empty() || begin == std::string::npos) continue;
-      list.push_back({symbol, kernel.ptx.substr(begin, kernel.ptx.find("\n}", begin) - begin), phase.launch->dependent});
+      list.push_back(
+          {symbol, kernel.ptx.substr(begin, kernel.ptx.find("\n}", begin) - begin), phase.launch->dependent});
     }
   return list;
 }
 
-size_t firstAccess(const std::string& entry) { return std::min({entry.find("ld.global"), entry.find("st.global"), entry.find("atom.")}); }
+size_t firstAccess(const std::string& entry) {
+  return std::min({entry.find("ld.global"), entry.find("st.global"), entry.find("atom.")});
+}
 
-const char* const kWait = "griddepcontrol.wait", * const kTrigger = "griddepcontrol.launch_dependents";
+const char *const kWait = "griddepcontrol.wait", *const kTrigger = "griddepcontrol.launch_dependents";
 
 class CudaDependence : public testing::TestWithParam<const char*> {};
 
@@ -37,9 +41,10 @@ TEST_P(CudaDependence, WaitsBeforeTheFirstAccessAndTriggersAfterTheWait) {
   for (const char* arch : {"sm_90", "sm_100"}) {
     const auto launches = launchesOf(GetParam(), arch);
     const std::string last = launches.back().symbol.substr(0, launches.back().symbol.rfind("_unaligned"));
-      for (const Launched& launch : launches) {
+    for (const Launched& launch : launches) {
       SCOPED_TRACE(launch.symbol + " " + arch);
-      const bool first = launch.symbol == launches[0].symbol || launch.symbol == launches[0].symbol + "_unaligned";
+      const bool first =
+          launch.symbol == launches[0].symbol || launch.symbol == launches[0].symbol + "_unaligned";
       EXPECT_EQ(launch.dependent, !first);
       const size_t wait = launch.text.find(kWait), trigger = launch.text.find(kTrigger);
       EXPECT_EQ(wait != std::string::npos, !first);
@@ -47,9 +52,11 @@ TEST_P(CudaDependence, WaitsBeforeTheFirstAccessAndTriggersAfterTheWait) {
         EXPECT_LT(wait, firstAccess(launch.text));
       }
       const bool isLast = launch.symbol.starts_with(last);
-      EXPECT_EQ(trigger == std::string::npos, isLast) << "nobody depends on the last phase, and on every other one the next";
+      EXPECT_EQ(trigger == std::string::npos, isLast)
+          << "nobody depends on the last phase, and on every other one the next";
       if (!first && !isLast) {
-        EXPECT_LT(wait, trigger) << "what comes after the next phase would not be ordered with what came before this one";
+        EXPECT_LT(wait, trigger)
+            << "what comes after the next phase would not be ordered with what came before this one";
       }
     }
   }

@@ -14,7 +14,9 @@ namespace {
 /// A program called ptxas before all others on the PATH, while the object lives.
 class Ptxas {
  public:
-  explicit Ptxas(const std::string& script) : path_(getenv("PATH")), folder_(std::filesystem::temp_directory_path() / ("normc-ptxas-" + std::to_string(getpid()))) {
+  explicit Ptxas(const std::string& script)
+      : path_(getenv("PATH")),
+        folder_(std::filesystem::temp_directory_path() / ("normc-ptxas-" + std::to_string(getpid()))) {
     std::filesystem::create_directories(folder_);
     std::ofstream(folder_ / "ptxas") << "#!/bin/sh\n" << script << "\n";
     std::filesystem::permissions(folder_ / "ptxas", std::filesystem::perms::owner_all);
@@ -33,7 +35,8 @@ class Ptxas {
 CompiledKernel layerNorm(const char* text = "layer_norm:forward@f32[*x256]") {
   const Problem problem = problemOf(text);
   const cuda::Arch arch = llvm::cantFail(cuda::findArch("sm_90"));
-  return llvm::cantFail(compileKernel(problem, cuda::defaultSchedule(problem, arch, Strategy::Resident), arch, "k"));
+  return llvm::cantFail(
+      compileKernel(problem, cuda::defaultSchedule(problem, arch, Strategy::Resident), arch, "k"));
 }
 
 TEST(CudaPtxas, ThatIsTooOldLeavesPtxAndSaysSo) {
@@ -41,8 +44,11 @@ TEST(CudaPtxas, ThatIsTooOldLeavesPtxAndSaysSo) {
   const CompiledKernel kernel = layerNorm();
   EXPECT_FALSE(kernel.ptx.empty());
   EXPECT_TRUE(kernel.cubin.empty());
-  EXPECT_EQ(kernel.note, "ptxas cannot assemble for sm_90: ptxas fatal   : Value 'sm_90' is not defined for option 'gpu-name'");
-  for (const package::Phase& phase : kernel.manifest.phases) EXPECT_FALSE(phase.resources) << "nobody has counted";
+  EXPECT_EQ(
+      kernel.note,
+      "ptxas cannot assemble for sm_90: ptxas fatal   : Value 'sm_90' is not defined for option 'gpu-name'");
+  for (const package::Phase& phase : kernel.manifest.phases)
+    EXPECT_FALSE(phase.resources) << "nobody has counted";
 }
 
 TEST(CudaPtxas, SaysWhatAnEntryTakes) {
@@ -69,14 +75,16 @@ echo "ptxas info    : Used 128 registers, used 1 barriers, 64 bytes smem")");
   ASSERT_EQ(apply.launch->cluster, 16);
   ASSERT_EQ(apply.launch->threads, 256);
   EXPECT_EQ(apply.resources->blocks, 2) << "65536 registers";
-  EXPECT_EQ(apply.resources->clusters, 2) << "36 blocks have room on 18 multiprocessors, 32 of them in whole clusters";
+  EXPECT_EQ(apply.resources->clusters, 2)
+      << "36 blocks have room on 18 multiprocessors, 32 of them in whole clusters";
 }
 
 TEST(CudaOccupancy, CountsDynamicSharedMemory) {
   const cuda::Arch arch = llvm::cantFail(cuda::findArch("sm_80"));
   const cuda::Resources r{.registers = 32, .sharedBytes = 1024};
   EXPECT_EQ(cuda::residentBlocks(arch, 256, 0, r), 8);
-  EXPECT_EQ(cuda::residentBlocks(arch, 256, 52 << 10, r), 3) << "54 KiB each of 164, one of which the system takes";
+  EXPECT_EQ(cuda::residentBlocks(arch, 256, 52 << 10, r), 3)
+      << "54 KiB each of 164, one of which the system takes";
   EXPECT_EQ(cuda::residentBlocks(arch, 256, 164 << 10, r), 0);
 }
 

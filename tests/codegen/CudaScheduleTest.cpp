@@ -22,9 +22,16 @@ std::string reason(const char* problem, Schedule s, Change change, const char* a
 
 /// A warp for a row of LayerNorm.
 template <typename Change>
-std::string reasonOfRow(Change change, const char* problem = "layer_norm:forward@f32[*x256]", const char* arch = "sm_90") {
+std::string reasonOfRow(Change change, const char* problem = "layer_norm:forward@f32[*x256]",
+                        const char* arch = "sm_90") {
   return reason(problem,
-                {.strategy = Strategy::Resident, .threads = 128, .team = 32, .vector = 4, .tile = 2, .rows = 1, .chunks = 8},
+                {.strategy = Strategy::Resident,
+                 .threads = 128,
+                 .team = 32,
+                 .vector = 4,
+                 .tile = 2,
+                 .rows = 1,
+                 .chunks = 8},
                 change, arch);
 }
 
@@ -32,7 +39,13 @@ std::string reasonOfRow(Change change, const char* problem = "layer_norm:forward
 template <typename Change>
 std::string reasonOfStream(Change change, const char* problem = "batch_norm:forward@f32[*x256]") {
   return reason(problem,
-                {.strategy = Strategy::Streamed, .threads = 256, .team = 32, .vector = 4, .tile = 1, .rows = 2, .chunks = 8},
+                {.strategy = Strategy::Streamed,
+                 .threads = 256,
+                 .team = 32,
+                 .vector = 4,
+                 .tile = 1,
+                 .rows = 2,
+                 .chunks = 8},
                 change);
 }
 
@@ -53,7 +66,9 @@ TEST(CudaSchedule, PrintsEveryKnob) {
              .hold = 5,
              .grid = 6,
              .shared = 7};
-  EXPECT_EQ(s.text(), "resident,threads=96,team=16,vector=8,tile=3,rows=2,chunks=7,blocks=4,prefetch=1,cluster=8,hints=1,hold=5,grid=6,shared=7");
+  EXPECT_EQ(s.text(),
+            "resident,threads=96,team=16,vector=8,tile=3,rows=2,chunks=7,blocks=4,prefetch=1,cluster=8,hints="
+            "1,hold=5,grid=6,shared=7");
   EXPECT_TRUE(llvm::StringRef(Schedule().text()).starts_with("streamed,threads="));
 }
 
@@ -78,10 +93,12 @@ TEST(CudaSchedule, TakesWhatATextLeavesOutFromTheDefaults) {
 }
 
 TEST(CudaSchedule, SaysWhichPartOfATextIsWrong) {
-  EXPECT_EQ(parseError("threads=128"), "schedule 'threads=128': starts with 'threads'; legal: streamed, resident");
+  EXPECT_EQ(parseError("threads=128"),
+            "schedule 'threads=128': starts with 'threads'; legal: streamed, resident");
   EXPECT_EQ(parseError(""), "schedule '': starts with ''; legal: streamed, resident");
   EXPECT_EQ(parseError("resident,unroll=2"),
-            "schedule 'resident,unroll=2': no knob 'unroll'; legal: threads, team, vector, tile, rows, chunks, blocks, prefetch, cluster, hints, hold, grid, shared");
+            "schedule 'resident,unroll=2': no knob 'unroll'; legal: threads, team, vector, tile, rows, "
+            "chunks, blocks, prefetch, cluster, hints, hold, grid, shared");
   EXPECT_EQ(parseError("resident,team=8,team=8"), "schedule 'resident,team=8,team=8': 'team' is given twice");
   EXPECT_EQ(parseError("resident,rows=two"), "schedule 'resident,rows=two': 'two' is not a number for rows");
   EXPECT_EQ(parseError("resident,rows"), "schedule 'resident,rows': '' is not a number for rows");
@@ -94,9 +111,12 @@ TEST(CudaSchedule, SaysWhichPartOfATextIsWrong) {
 TEST(CudaSchedule, IsLegalWithinTheKnobs) {
   EXPECT_EQ(reasonOfRow([](Schedule&) {}), "");
   EXPECT_EQ(reasonOfStream([](Schedule&) {}), "");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.team = s.threads = 96, s.tile = 1; }, "layer_norm:forward@f32[*x380]"), "")
+  EXPECT_EQ(
+      reasonOfRow([](Schedule& s) { s.team = s.threads = 96, s.tile = 1; }, "layer_norm:forward@f32[*x380]"),
+      "")
       << "whole warps, any number";
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 0, s.team = s.threads; }), "") << "a loop serves any length";
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 0, s.team = s.threads; }), "")
+      << "a loop serves any length";
 }
 
 TEST(CudaSchedule, RefusesALoopOfOneWarp) {
@@ -121,7 +141,8 @@ TEST(CudaSchedule, RefusesATeamThatCannotShuffle) {
 
 TEST(CudaSchedule, RefusesAnAccessThatTheArchitectureLacks) {
   auto eight = [](Schedule& s) { s.vector = 8, s.tile = 1; };
-  EXPECT_EQ(reasonOfRow(eight), "vector = 8; legal: a power of two up to 4, the 16 bytes of one access on sm_90");
+  EXPECT_EQ(reasonOfRow(eight),
+            "vector = 8; legal: a power of two up to 4, the 16 bytes of one access on sm_90");
   EXPECT_EQ(reasonOfRow(eight, "layer_norm:forward@f32[*x256]", "sm_100"), "");
   EXPECT_EQ(reasonOfRow(eight, "layer_norm:forward@bf16[*x256]"), "");
   auto wide = [](Schedule& s) { s.vector = 16; };
@@ -131,7 +152,8 @@ TEST(CudaSchedule, RefusesAnAccessThatTheArchitectureLacks) {
             "vector = 16; legal: a power of two up to 8, the 32 bytes of one access on sm_100");
   for (int64_t vector : {0, 3, -4})
     EXPECT_EQ(reasonOfRow([&](Schedule& s) { s.vector = vector; }),
-              "vector = " + std::to_string(vector) + "; legal: a power of two up to 4, the 16 bytes of one access on sm_90");
+              "vector = " + std::to_string(vector) +
+                  "; legal: a power of two up to 4, the 16 bytes of one access on sm_90");
 }
 
 TEST(CudaSchedule, RefusesNumbersOutOfRange) {
@@ -143,33 +165,44 @@ TEST(CudaSchedule, RefusesNumbersOutOfRange) {
 }
 
 TEST(CudaSchedule, RefusesMoreBlocksThanAMultiprocessorHolds) {
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.blocks = 17; }), "blocks = 17 of 128 threads; sm_90 holds 2048 threads");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.blocks = -1; }), "blocks = -1 of 128 threads; sm_90 holds 2048 threads");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.blocks = 17; }),
+            "blocks = 17 of 128 threads; sm_90 holds 2048 threads");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.blocks = -1; }),
+            "blocks = -1 of 128 threads; sm_90 holds 2048 threads");
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.blocks = 13; }, "layer_norm:forward@f32[*x256]", "sm_120"),
             "blocks = 13 of 128 threads; sm_120 holds 1536 threads");
 }
 
 TEST(CudaSchedule, RefusesATileThatDoesNotFitTheRun) {
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1; }), "team * vector * tile = 128 elements do not hold a run of 256");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1; }),
+            "team * vector * tile = 128 elements do not hold a run of 256");
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 3; }),
             "team * vector * tile = 384: the last accesses would find nothing of a run of 256");
   EXPECT_EQ(reasonOfRow([](Schedule&) {}, "layer_norm:forward@f32[*x*]"),
             "tile = 2, but the length of a run is not known; legal: 0");
   EXPECT_EQ(reasonOfRow([](Schedule&) {}, "layer_norm:backward@f32[*x254]"), "") << "rows that begin alike";
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 0, s.team = s.threads; }, "layer_norm:backward@f32[*x254]"),
-            "vector = 4 does not divide a run of 254") << "its sums are in memory";
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1; }, "group_norm:backward@f32[*x254]{groups=2}"), "vector = 4 does not divide a run of 127");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.threads = s.team = 1024, s.vector = 16, s.tile = 1; }, "layer_norm:backward@bf16[*x16385]", "sm_100"),
-            "vector = 16 does not divide a run of 16385, and 1024 threads would turn round sums of 65664 bytes in shared memory; a block has 40960 for that");
+  EXPECT_EQ(
+      reasonOfRow([](Schedule& s) { s.tile = 0, s.team = s.threads; }, "layer_norm:backward@f32[*x254]"),
+      "vector = 4 does not divide a run of 254")
+      << "its sums are in memory";
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1; }, "group_norm:backward@f32[*x254]{groups=2}"),
+            "vector = 4 does not divide a run of 127");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.threads = s.team = 1024, s.vector = 16, s.tile = 1; },
+                        "layer_norm:backward@bf16[*x16385]", "sm_100"),
+            "vector = 16 does not divide a run of 16385, and 1024 threads would turn round sums of 65664 "
+            "bytes in shared memory; a block has 40960 for that");
   EXPECT_EQ(reasonOfRow([](Schedule&) {}, "layer_norm:forward@f32[*x254]"), "") << "it can be peeled";
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1, s.team = 8; }, "layer_norm:forward@f32[*x26]"),
             "vector = 4 does not divide a run of 26, and only runs of 27 and more are peeled");
-  EXPECT_EQ(reasonOfRow([](Schedule&) {}, "group_norm:forward@f32[*x1024]{groups=4}"), "") << "a run is a group's";
+  EXPECT_EQ(reasonOfRow([](Schedule&) {}, "group_norm:forward@f32[*x1024]{groups=4}"), "")
+      << "a run is a group's";
 }
 
 TEST(CudaSchedule, RefusesRowsThatBeginAlikeWhereRegistersAreShort) {
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.threads = s.team = 512, s.tile = 4; }, "layer_norm:backward@f32[*x8191]"),
-            "vector = 4 does not divide a run of 8191, and rows that begin alike take about 188 registers a thread; 512 threads leave 128");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.threads = s.team = 512, s.tile = 4; },
+                        "layer_norm:backward@f32[*x8191]"),
+            "vector = 4 does not divide a run of 8191, and rows that begin alike take about 188 registers a "
+            "thread; 512 threads leave 128");
 }
 
 TEST(CudaSchedule, RefusesVectorsOfGroupsThatMayBeginAnywhere) {
@@ -177,7 +210,9 @@ TEST(CudaSchedule, RefusesVectorsOfGroupsThatMayBeginAnywhere) {
   EXPECT_EQ(reasonOfRow(looped, "group_norm:forward@f32[*x*]{groups=4}"), "") << "they are peeled";
   EXPECT_EQ(reasonOfRow(looped, "group_norm:backward@f32[*x*]{groups=4}"),
             "vector = 4, but groups of any number of features may begin anywhere; legal: 1");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 0, s.vector = 1, s.team = s.threads; }, "group_norm:backward@f32[*x*]{groups=4}"), "");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 0, s.vector = 1, s.team = s.threads; },
+                        "group_norm:backward@f32[*x*]{groups=4}"),
+            "");
   EXPECT_EQ(reasonOfRow(looped, "group_norm:backward@f32[*x*]{groups=1}"), "") << "one group is the row";
 }
 
@@ -240,10 +275,12 @@ TEST(CudaSchedule, RefusesToCopyAheadMoreThanABlockHolds) {
   EXPECT_EQ(reasonOfRow(ahead(4, 1), problem), "");
   EXPECT_EQ(reasonOfRow(ahead(2, 2), problem), "");
   EXPECT_EQ(reasonOfRow(ahead(4, 2), problem),
-            "prefetch = 4 copies to shared memory: steps * rows * tile * tensors * threads * bytes = 4 * 1 * 4 * 1 * 512 * 16 = 131072 "
+            "prefetch = 4 copies to shared memory: steps * rows * tile * tensors * threads * bytes = 4 * 1 * "
+            "4 * 1 * 512 * 16 = 131072 "
             "of a block; sm_90 with blocks = 2 has 113664 for each");
   EXPECT_EQ(reasonOfRow(ahead(4, 1), problem, "sm_86"),
-            "prefetch = 4 copies to shared memory: steps * rows * tile * tensors * threads * bytes = 4 * 1 * 4 * 1 * 512 * 16 = 131072 "
+            "prefetch = 4 copies to shared memory: steps * rows * tile * tensors * threads * bytes = 4 * 1 * "
+            "4 * 1 * 512 * 16 = 131072 "
             "of a block; sm_86 with blocks = 1 has 99328 for each");
 }
 
@@ -261,18 +298,23 @@ TEST(CudaSchedule, RefusesToShareWhatHasNoRestOfARun) {
   const auto rest = [](Schedule& s) { s.threads = s.team, s.tile = 1, s.shared = 1; };
   EXPECT_EQ(reasonOfRow(rest), "");
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.shared = -1; }), "shared = -1; legal: at least 0");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 0, s.team = s.threads, s.shared = 2; }),
-            "shared = 2 holds what registers do not of a run, and this kernel keeps none in registers; legal: 0");
-  EXPECT_EQ(reasonOfStream([](Schedule& s) { s.shared = 2; }),
-            "shared = 2 holds what registers do not of a run, and this kernel keeps none in registers; legal: 0");
+  EXPECT_EQ(
+      reasonOfRow([](Schedule& s) { s.tile = 0, s.team = s.threads, s.shared = 2; }),
+      "shared = 2 holds what registers do not of a run, and this kernel keeps none in registers; legal: 0");
+  EXPECT_EQ(
+      reasonOfStream([](Schedule& s) { s.shared = 2; }),
+      "shared = 2 holds what registers do not of a run, and this kernel keeps none in registers; legal: 0");
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1, s.shared = 1, s.rows = 2; }),
             "shared = 1 holds one row of a team, not rows = 2; legal: rows = 1, or shared = 0");
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1, s.shared = 1; }), "") << "a row for each team";
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1, s.shared = 1; }, "layer_norm:backward@f32[*x256]"),
-            "shared = 1 holds all groups of a row, and sums per feature of one row in a block; team = 32 for each of 1 groups in 128 "
+            "shared = 1 holds all groups of a row, and sums per feature of one row in a block; team = 32 for "
+            "each of 1 groups in 128 "
             "threads; legal: threads = 32");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1, s.shared = 1; }, "group_norm:forward@f32[*x2304]{groups=9}"),
-            "shared = 1 holds all groups of a row; team = 32 for each of 9 groups in 128 threads; legal: threads = a multiple of 288");
+  EXPECT_EQ(
+      reasonOfRow([](Schedule& s) { s.tile = 1, s.shared = 1; }, "group_norm:forward@f32[*x2304]{groups=9}"),
+      "shared = 1 holds all groups of a row; team = 32 for each of 9 groups in 128 threads; legal: threads = "
+      "a multiple of 288");
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1, s.shared = 2; }),
             "team * vector * (tile + shared) = 384: the last accesses would find nothing of a run of 256");
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 1, s.shared = 1; }, "layer_norm:forward@f32[*x300]"),
@@ -286,21 +328,26 @@ TEST(CudaSchedule, RefusesToShareMoreThanABlockHas) {
       s.prefetch = Prefetch::fromKnob(prefetch);
     };
   };
-  const char *const forward = "layer_norm:forward@f32[*x65536]", *const backward = "layer_norm:backward@f32[*x16384]";
+  const char *const forward = "layer_norm:forward@f32[*x65536]", *const backward =
+                                                                     "layer_norm:backward@f32[*x16384]";
   EXPECT_EQ(reasonOfRow(rest(4, 28), forward), "") << "229376 of 232448 bytes";
   EXPECT_EQ(reasonOfRow(rest(12, 20), forward, "sm_80"), "");
   EXPECT_EQ(reasonOfRow(rest(11, 21), forward, "sm_80"),
-            "shared = 21 accesses of 512 threads, 16 bytes each for 1 tensors of 1 rows and 0 sums, take 172032 bytes of a block; sm_80 "
+            "shared = 21 accesses of 512 threads, 16 bytes each for 1 tensors of 1 rows and 0 sums, take "
+            "172032 bytes of a block; sm_80 "
             "with blocks = 1 has 164864 for each");
   EXPECT_EQ(reasonOfRow(rest(3, 29), forward),
-            "shared = 29 accesses of 512 threads, 16 bytes each for 1 tensors of 1 rows and 0 sums, take 237568 bytes of a block; sm_90 "
+            "shared = 29 accesses of 512 threads, 16 bytes each for 1 tensors of 1 rows and 0 sums, take "
+            "237568 bytes of a block; sm_90 "
             "with blocks = 1 has 230400 for each");
   EXPECT_EQ(reasonOfRow(rest(2, 6), backward), "");
   EXPECT_EQ(reasonOfRow(rest(2, 6), backward, "sm_80"),
-            "shared = 6 accesses of 512 threads, 64 bytes each for 2 tensors of 1 rows and 2 sums, take 196608 bytes of a block; sm_80 "
+            "shared = 6 accesses of 512 threads, 64 bytes each for 2 tensors of 1 rows and 2 sums, take "
+            "196608 bytes of a block; sm_80 "
             "with blocks = 1 has 164864 for each");
   EXPECT_EQ(reasonOfRow(rest(3, 5, 2), backward),
-            "shared = 5 accesses of 512 threads, 96 bytes each for 2 tensors of 2 rows and 2 sums, take 245760 bytes of a block; sm_90 "
+            "shared = 5 accesses of 512 threads, 96 bytes each for 2 tensors of 2 rows and 2 sums, take "
+            "245760 bytes of a block; sm_90 "
             "with blocks = 1 has 132096 for each beside what is copied ahead");
 }
 
@@ -308,7 +355,14 @@ TEST(CudaSchedule, RefusesToShareRowsThatMayNotBeRead) {
   const Problem problem = problemOf("power_norm_released:forward@f32[*x256]{heads=4}");
   const KernelTraits traits = traitsOf(problem, Strategy::Streamed);
   EXPECT_TRUE(traits.conditional);
-  const Schedule s{.strategy = Strategy::Streamed, .threads = 64, .team = 4, .vector = 4, .tile = 2, .rows = 1, .chunks = 3, .shared = 2};
+  const Schedule s{.strategy = Strategy::Streamed,
+                   .threads = 64,
+                   .team = 4,
+                   .vector = 4,
+                   .tile = 2,
+                   .rows = 1,
+                   .chunks = 3,
+                   .shared = 2};
   EXPECT_EQ(whyIllegal(traits, s, archOf("sm_90")).value_or(""),
             "shared = 2, but whether rows of this kernel are read is known when it runs; legal: 0");
 }
@@ -324,13 +378,22 @@ TEST(CudaSchedule, RefusesHintsThatAreNone) {
 TEST(CudaSchedule, RefusesATileWhereOneThreadHasOneColumn) {
   auto columns = [](auto change) {
     return reason("batch_norm:forward@f32[*x256]",
-                  {.strategy = Strategy::Resident, .threads = 128, .team = 8, .vector = 4, .tile = 1, .rows = 1, .chunks = 8}, change);
+                  {.strategy = Strategy::Resident,
+                   .threads = 128,
+                   .team = 8,
+                   .vector = 4,
+                   .tile = 1,
+                   .rows = 1,
+                   .chunks = 8},
+                  change);
   };
   EXPECT_EQ(columns([](Schedule&) {}), "");
   EXPECT_EQ(columns([](Schedule& s) { s.hold = 4; }), "");
   EXPECT_EQ(columns([](Schedule& s) { s.hold = -1; }), "hold = -1 steps of 1 rows; legal: 0 to 128 rows");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.hold = 1; }), "hold = 1, but no column of this kernel is complete in a block; legal: 0");
-  EXPECT_EQ(reasonOfStream([](Schedule& s) { s.hold = 1; }), "hold = 1, but no column of this kernel is complete in a block; legal: 0");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.hold = 1; }),
+            "hold = 1, but no column of this kernel is complete in a block; legal: 0");
+  EXPECT_EQ(reasonOfStream([](Schedule& s) { s.hold = 1; }),
+            "hold = 1, but no column of this kernel is complete in a block; legal: 0");
   EXPECT_EQ(columns([](Schedule& s) { s.tile = 2; }), "tile = 2, but a thread holds one column; legal: 1");
   EXPECT_EQ(columns([](Schedule& s) { s.tile = 0; }), "tile = 0, but a thread holds one column; legal: 1");
 }
@@ -343,30 +406,44 @@ TEST(CudaSchedule, RefusesAStreamThatKeepsNothing) {
 TEST(CudaSchedule, RefusesTwoRunsWhosePartialsGoStraightToMemory) {
   auto looped = [](Schedule& s) { s.tile = 0, s.team = 64; };
   EXPECT_EQ(reasonOfRow(looped, "layer_norm:backward@f32[*x256]"),
-            "team = 64, rows = 1: partials that go straight to memory need one run at a time; legal: team = threads, rows = 1");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 0, s.team = 128, s.rows = 2; }, "layer_norm:backward@f32[*x256]"),
-            "team = 128, rows = 2: partials that go straight to memory need one run at a time; legal: team = threads, rows = 1");
+            "team = 64, rows = 1: partials that go straight to memory need one run at a time; legal: team = "
+            "threads, rows = 1");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 0, s.team = 128, s.rows = 2; },
+                        "layer_norm:backward@f32[*x256]"),
+            "team = 128, rows = 2: partials that go straight to memory need one run at a time; legal: team = "
+            "threads, rows = 1");
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 0, s.team = 128; }, "layer_norm:backward@f32[*x256]"), "");
 }
 
 TEST(CudaSchedule, RefusesGroupsThatDoNotStandBesideEachOther) {
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.team = 32, s.threads = 96, s.tile = 2; }, "group_norm:backward@f32[*x1024]{groups=4}"),
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.team = 32, s.threads = 96, s.tile = 2; },
+                        "group_norm:backward@f32[*x1024]{groups=4}"),
             "team = 32 for each of 4 groups does not divide the 96 threads");
 }
 
 TEST(CudaSchedule, RefusesMoreThanTheRegistersHold) {
-  const std::string many = reasonOfRow([](Schedule& s) { s.team = 8, s.tile = 32, s.rows = 2; }, "layer_norm:forward@f32[*x1024]");
+  const std::string many =
+      reasonOfRow([](Schedule& s) { s.team = 8, s.tile = 32, s.rows = 2; }, "layer_norm:forward@f32[*x1024]");
   EXPECT_EQ(many.substr(many.find(" registers")), " registers a thread; 128 threads leave 255") << many;
   EXPECT_EQ(many.find("about "), 0u) << many;
-  const std::string blocks = reasonOfRow([](Schedule& s) { s.team = 32, s.tile = 8, s.blocks = 16; }, "layer_norm:forward@f32[*x1024]");
+  const std::string blocks = reasonOfRow([](Schedule& s) { s.team = 32, s.tile = 8, s.blocks = 16; },
+                                         "layer_norm:forward@f32[*x1024]");
   EXPECT_EQ(blocks.substr(blocks.find(" registers")), " registers a thread; 128 threads leave 32") << blocks;
 }
 
 /// A cluster of blocks for a row of LayerNorm.
 template <typename Change>
-std::string reasonOfCluster(Change change, const char* problem = "layer_norm:forward@f32[*x2048]", const char* arch = "sm_90") {
+std::string reasonOfCluster(Change change, const char* problem = "layer_norm:forward@f32[*x2048]",
+                            const char* arch = "sm_90") {
   return reason(problem,
-                {.strategy = Strategy::Resident, .threads = 64, .team = 64, .vector = 4, .tile = 2, .rows = 1, .chunks = 8, .cluster = 4},
+                {.strategy = Strategy::Resident,
+                 .threads = 64,
+                 .team = 64,
+                 .vector = 4,
+                 .tile = 2,
+                 .rows = 1,
+                 .chunks = 8,
+                 .cluster = 4},
                 change, arch);
 }
 
@@ -375,8 +452,11 @@ TEST(CudaSchedule, SpreadsRowsOverClusters) {
   EXPECT_EQ(reasonOfCluster(same), "");
   EXPECT_EQ(reasonOfCluster(same, "layer_norm:backward@f32[*x2048]"), "");
   EXPECT_EQ(reasonOfCluster(same, "layer_norm:infer@bf16[*x2000]{mask}"), "");
-  EXPECT_EQ(reasonOfCluster([](Schedule& s) { s.team = 32; }, "group_norm:backward@f32[*x2048]{groups=2}"), "");
-  EXPECT_EQ(reasonOfCluster([](Schedule& s) { s.tile = 1, s.cluster = 8; }, "rms_norm:forward@f32[*x2048]", "sm_120"), "");
+  EXPECT_EQ(reasonOfCluster([](Schedule& s) { s.team = 32; }, "group_norm:backward@f32[*x2048]{groups=2}"),
+            "");
+  EXPECT_EQ(reasonOfCluster([](Schedule& s) { s.tile = 1, s.cluster = 8; }, "rms_norm:forward@f32[*x2048]",
+                            "sm_120"),
+            "");
 }
 
 TEST(CudaSchedule, RefusesClustersThatAreNone) {
@@ -384,13 +464,23 @@ TEST(CudaSchedule, RefusesClustersThatAreNone) {
     EXPECT_EQ(reasonOfCluster([&](Schedule& s) { s.cluster = cluster; }),
               "cluster = " + std::to_string(cluster) + "; legal: a power of two up to 16");
   for (const char* arch : {"sm_80", "sm_89"})
-    EXPECT_EQ(reasonOfCluster([](Schedule&) {}, "layer_norm:forward@f32[*x2048]", arch),
-              "cluster = 4, but " + std::string(arch) + " has no clusters of blocks, sm_90 is the first; legal: 1");
+    EXPECT_EQ(
+        reasonOfCluster([](Schedule&) {}, "layer_norm:forward@f32[*x2048]", arch),
+        "cluster = 4, but " + std::string(arch) + " has no clusters of blocks, sm_90 is the first; legal: 1");
 }
 
 TEST(CudaSchedule, SpreadsTheRowsOfColumnsOverClusters) {
-  auto columns = [](auto change, const char* problem = "batch_norm:forward@f32[*x1024]", const char* arch = "sm_90") {
-    const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 8, .vector = 4, .tile = 1, .rows = 1, .chunks = 8, .cluster = 8, .hold = 4};
+  auto columns = [](auto change, const char* problem = "batch_norm:forward@f32[*x1024]",
+                    const char* arch = "sm_90") {
+    const Schedule s{.strategy = Strategy::Resident,
+                     .threads = 128,
+                     .team = 8,
+                     .vector = 4,
+                     .tile = 1,
+                     .rows = 1,
+                     .chunks = 8,
+                     .cluster = 8,
+                     .hold = 4};
     return reason(problem, s, change, arch);
   };
   auto same = [](Schedule&) {};
@@ -398,53 +488,73 @@ TEST(CudaSchedule, SpreadsTheRowsOfColumnsOverClusters) {
   EXPECT_EQ(columns(same, "power_norm_v:backward@bf16[*x*x*]{mask}", "sm_120"), "");
   EXPECT_EQ(columns(same, "instance_norm:backward@f32[*x*x64]"), "") << "a team may be less than a warp";
   EXPECT_EQ(columns([](Schedule& s) { s.cluster = 16; }), "");
-  EXPECT_EQ(columns(same, "batch_norm:forward@f32[*x1024]", "sm_80"), "cluster = 8, but sm_80 has no clusters of blocks, sm_90 is the first; legal: 1");
+  EXPECT_EQ(columns(same, "batch_norm:forward@f32[*x1024]", "sm_80"),
+            "cluster = 8, but sm_80 has no clusters of blocks, sm_90 is the first; legal: 1");
   EXPECT_EQ(columns([](Schedule& s) { s.team = 32, s.cluster = 16; }),
-            "cluster = 16 blocks that share 128 columns tell each other in 53248 bytes of shared memory; a block has 49152");
+            "cluster = 16 blocks that share 128 columns tell each other in 53248 bytes of shared memory; a "
+            "block has 49152");
 }
 
 /// Blocks of the grid below each other.
 template <typename Change>
-std::string reasonOfGrid(Change change, const char* problem = "batch_norm:forward@f32[*x1024]", const char* arch = "sm_80") {
-  const Schedule s{.strategy = Strategy::Resident, .threads = 128, .team = 8, .vector = 4, .tile = 1, .rows = 1, .chunks = 8, .hold = 4, .grid = 27};
+std::string reasonOfGrid(Change change, const char* problem = "batch_norm:forward@f32[*x1024]",
+                         const char* arch = "sm_80") {
+  const Schedule s{.strategy = Strategy::Resident,
+                   .threads = 128,
+                   .team = 8,
+                   .vector = 4,
+                   .tile = 1,
+                   .rows = 1,
+                   .chunks = 8,
+                   .hold = 4,
+                   .grid = 27};
   return reason(problem, s, change, arch);
 }
 
 TEST(CudaSchedule, SpreadsTheRowsOfColumnsOverTheGrid) {
   auto same = [](Schedule&) {};
   for (const char* arch : {"sm_80", "sm_90", "sm_100"})
-    for (const char* problem : {"batch_norm:forward@f32[*x1024]", "batch_norm:backward@bf16[*x*]", "power_norm_v:backward@f32[*x*x*]{mask}"})
+    for (const char* problem : {"batch_norm:forward@f32[*x1024]", "batch_norm:backward@bf16[*x*]",
+                                "power_norm_v:backward@f32[*x*x*]{mask}"})
       EXPECT_EQ(reasonOfGrid(same, problem, arch), "") << problem << " " << arch;
   EXPECT_EQ(reasonOfGrid([](Schedule& s) { s.grid = 108; }), "");
   EXPECT_EQ(reasonOfGrid([](Schedule& s) { s.grid = 216, s.blocks = 2; }), "");
 }
 
 TEST(CudaSchedule, RefusesAGridThatIsNone) {
-  for (int64_t grid : {0, -4}) EXPECT_EQ(reasonOfGrid([&](Schedule& s) { s.grid = grid; }), "grid = " + std::to_string(grid) + "; legal: at least 1");
+  for (int64_t grid : {0, -4})
+    EXPECT_EQ(reasonOfGrid([&](Schedule& s) { s.grid = grid; }),
+              "grid = " + std::to_string(grid) + "; legal: at least 1");
   EXPECT_EQ(reasonOfGrid([](Schedule& s) { s.cluster = 2; }, "batch_norm:forward@f32[*x1024]", "sm_90"),
             "grid = 27 blocks in clusters of 2; legal: one of the two");
 }
 
 TEST(CudaSchedule, RefusesMoreBlocksThatWaitThanThereAreAtOnce) {
   EXPECT_EQ(reasonOfGrid([](Schedule& s) { s.grid = 109; }),
-            "grid = 109 blocks that wait for each other; sm_80 holds 108 at once, 1 on each of 108 multiprocessors");
+            "grid = 109 blocks that wait for each other; sm_80 holds 108 at once, 1 on each of 108 "
+            "multiprocessors");
   EXPECT_EQ(reasonOfGrid([](Schedule& s) { s.grid = 300, s.blocks = 2; }),
-            "grid = 300 blocks that wait for each other; sm_80 holds 216 at once, 2 on each of 108 multiprocessors");
+            "grid = 300 blocks that wait for each other; sm_80 holds 216 at once, 2 on each of 108 "
+            "multiprocessors");
 }
 
 TEST(CudaSchedule, HoldsLessOverAGridBeforeSm90) {
   auto more = [](Schedule& s) { s.rows = 4, s.hold = 6; };
-  EXPECT_EQ(reasonOfGrid(more), "hold = 6 keeps 96 elements of a thread; beside what blocks of a grid tell each other sm_80 has registers for 80");
+  EXPECT_EQ(reasonOfGrid(more),
+            "hold = 6 keeps 96 elements of a thread; beside what blocks of a grid tell each other sm_80 has "
+            "registers for 80");
   EXPECT_EQ(reasonOfGrid([](Schedule& s) { s.rows = 4, s.hold = 5; }), "");
   EXPECT_EQ(reasonOfGrid(more, "batch_norm:forward@f32[*x1024]", "sm_90"), "");
 }
 
 TEST(CudaSchedule, RefusesAGridForWhatIsNotReadForAStatisticOfAllRows) {
   const std::string wanted =
-      "grid = 2, but only rows with statistics of their own, or columns of all rows, which are read for their statistic and then again, "
+      "grid = 2, but only rows with statistics of their own, or columns of all rows, which are read for "
+      "their statistic and then again, "
       "lie over a grid; legal: 1";
   EXPECT_EQ(reasonOfStream([](Schedule& s) { s.grid = 2; }), wanted);
-  EXPECT_EQ(reasonOfGrid([](Schedule& s) { s.grid = 2; }, "instance_norm:forward@f32[*x*x64]"), wanted) << "a segment has its own";
+  EXPECT_EQ(reasonOfGrid([](Schedule& s) { s.grid = 2; }, "instance_norm:forward@f32[*x*x64]"), wanted)
+      << "a segment has its own";
 }
 
 TEST(CudaSchedule, RefusesAGridThatDoesNotFitTheRow) {
@@ -455,17 +565,26 @@ TEST(CudaSchedule, RefusesAGridThatDoesNotFitTheRow) {
   for (const char* arch : {"sm_80", "sm_90"}) {
     EXPECT_EQ(reasonOfRow(over(3, 4), problem, arch), "");
     EXPECT_EQ(reasonOfRow(over(3, 2, 2), problem, arch), "");
-    EXPECT_EQ(reasonOfRow(over(3, 3), problem, arch), "team * grid * vector * tile = 1152 elements do not hold a run of 1536");
+    EXPECT_EQ(reasonOfRow(over(3, 3), problem, arch),
+              "team * grid * vector * tile = 1152 elements do not hold a run of 1536");
     EXPECT_EQ(reasonOfRow(over(3, 3, 2), problem, arch),
-              "team * grid * vector * (tile + shared) = 1920: the last accesses would find nothing of a run of 1536");
-    EXPECT_EQ(reasonOfRow(over(13, 1), problem, arch), "team * grid * vector * tile = 1664: the last of 13 blocks would find nothing of a run of 1536");
+              "team * grid * vector * (tile + shared) = 1920: the last accesses would find nothing of a run "
+              "of 1536");
+    EXPECT_EQ(
+        reasonOfRow(over(13, 1), problem, arch),
+        "team * grid * vector * tile = 1664: the last of 13 blocks would find nothing of a run of 1536");
   }
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.grid = 2, s.tile = 0, s.team = s.threads; }), "grid = 2, but no run of this kernel stays in registers; legal: 1");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.grid = 2, s.tile = 0, s.team = s.threads; }),
+            "grid = 2, but no run of this kernel stays in registers; legal: 1");
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.grid = 2, s.team = 16; }),
-            "grid = 2 blocks that share rows, with team = 16 for each of 1 groups in 128 threads; legal: whole warps of 32 that divide them");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.grid = 2, s.cluster = 2; }), "grid = 2 blocks in clusters of 2; legal: one of the two");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.grid = 200, s.tile = 1; }, "layer_norm:forward@f32[*x25600]", "sm_80"),
-            "grid = 200 blocks that wait for each other; sm_80 holds 108 at once, 1 on each of 108 multiprocessors");
+            "grid = 2 blocks that share rows, with team = 16 for each of 1 groups in 128 threads; legal: "
+            "whole warps of 32 that divide them");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.grid = 2, s.cluster = 2; }),
+            "grid = 2 blocks in clusters of 2; legal: one of the two");
+  EXPECT_EQ(
+      reasonOfRow([](Schedule& s) { s.grid = 200, s.tile = 1; }, "layer_norm:forward@f32[*x25600]", "sm_80"),
+      "grid = 200 blocks that wait for each other; sm_80 holds 108 at once, 1 on each of 108 "
+      "multiprocessors");
 }
 
 TEST(CudaSchedule, CutsAGridIntoTasksThatAreThereAtOnce) {
@@ -480,18 +599,24 @@ TEST(CudaSchedule, CutsAGridIntoTasksThatAreThereAtOnce) {
 
 TEST(CudaSchedule, RefusesClustersForWhatIsNoRow) {
   const std::string wanted =
-      "cluster = 2, but only rows with statistics of their own, or columns that are complete in a block, lie over blocks; legal: 1";
+      "cluster = 2, but only rows with statistics of their own, or columns that are complete in a block, lie "
+      "over blocks; legal: 1";
   EXPECT_EQ(reasonOfStream([](Schedule& s) { s.cluster = 2; }), wanted);
   EXPECT_EQ(reasonOfStream([](Schedule& s) { s.cluster = 2; }, "power_norm:forward@f32[*x256]"), wanted);
-  EXPECT_EQ(reasonOfCluster([](Schedule& s) { s.cluster = 2; }, "group_norm_segment:forward@f32[*x*x2048]{groups=2}"), wanted);
-  EXPECT_EQ(reasonOfCluster([](Schedule& s) { s.tile = 0; }), "cluster = 4, but no run of this kernel stays in registers; legal: 1");
+  EXPECT_EQ(reasonOfCluster([](Schedule& s) { s.cluster = 2; },
+                            "group_norm_segment:forward@f32[*x*x2048]{groups=2}"),
+            wanted);
+  EXPECT_EQ(reasonOfCluster([](Schedule& s) { s.tile = 0; }),
+            "cluster = 4, but no run of this kernel stays in registers; legal: 1");
   EXPECT_EQ(reasonOfCluster([](Schedule& s) { s.tile = 0; }, "layer_norm:forward@f32[*x*]"),
             "cluster = 4, but no run of this kernel stays in registers; legal: 1");
 }
 
 TEST(CudaSchedule, RefusesTeamsThatCannotMeetInACluster) {
-  EXPECT_EQ(reasonOfCluster([](Schedule& s) { s.team = 16, s.tile = 8; }), "team = 16 in a cluster of 4 blocks; legal: whole warps of 32");
-  EXPECT_EQ(reasonOfCluster([](Schedule& s) { s.team = 64, s.tile = 1; }, "group_norm:forward@f32[*x2048]{groups=2}"),
+  EXPECT_EQ(reasonOfCluster([](Schedule& s) { s.team = 16, s.tile = 8; }),
+            "team = 16 in a cluster of 4 blocks; legal: whole warps of 32");
+  EXPECT_EQ(reasonOfCluster([](Schedule& s) { s.team = 64, s.tile = 1; },
+                            "group_norm:forward@f32[*x2048]{groups=2}"),
             "team = 64 for each of 2 groups in a cluster of 4 blocks does not divide the 64 threads of one");
 }
 

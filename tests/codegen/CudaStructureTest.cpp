@@ -16,7 +16,9 @@ struct Case {
   const char* dtype;
   int64_t features;  ///< 0: any
 };
-void PrintTo(const Case& c, std::ostream* out) { *out << c.norm.name << " " << c.dtype << " " << c.features << " for " << c.arch; }
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.norm.name << " " << c.dtype << " " << c.features << " for " << c.arch;
+}
 
 std::string caseName(const testing::TestParamInfo<Case>& info) {
   const Case& c = info.param;
@@ -32,7 +34,8 @@ std::vector<Case> cases() {
       for (const char* dtype : {"f32", "bf16"})
         for (int64_t features : {1024, 0, 1001}) {
           if (features == 1001 && !leading.count(norm.name)) continue;
-          const bool all = arch == std::string("sm_90"), neighbour = (features == 0) == (dtype == std::string("bf16"));
+          const bool all = arch == std::string("sm_90"),
+                     neighbour = (features == 0) == (dtype == std::string("bf16"));
           if (all || (leading.count(norm.name) && neighbour)) list.push_back({norm, arch, dtype, features});
         }
   return list;
@@ -65,12 +68,14 @@ std::vector<Case> sharedRows() {
   return list;
 }
 
-/// Threads with the fewest registers to spare: blocks of an uneven number of warps, clusters of many, ends of odd rows, and
-/// columns that are held where ptxas finds less room.
+/// Threads with the fewest registers to spare: blocks of an uneven number of warps, clusters of many, ends of
+/// odd rows, and columns that are held where ptxas finds less room.
 std::vector<Case> tight() {
   std::vector<Case> list;
-  auto add = [&](const char* arch, const char* name, const char* dtype, std::initializer_list<int64_t> features) {
-    const BuiltinNorm& norm = *llvm::find_if(builtinNorms(), [&](const BuiltinNorm& n) { return n.name == name; });
+  auto add = [&](const char* arch, const char* name, const char* dtype,
+                 std::initializer_list<int64_t> features) {
+    const BuiltinNorm& norm =
+        *llvm::find_if(builtinNorms(), [&](const BuiltinNorm& n) { return n.name == name; });
     for (int64_t count : features) list.push_back({norm, arch, dtype, count});
   };
   add("sm_90", "layer_norm", "f32", {4095, 10240, 40960, 163840, 196609});
@@ -90,7 +95,8 @@ template <typename Check>
 void forKernels(const Case& c, Check check) {
   const cuda::Arch arch = llvm::cantFail(cuda::findArch(c.arch));
   for (Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer}) {
-    auto problem = problemOf(c.norm, {.entry = entry, .features = c.features ? c.features : 4, .dtype = c.dtype});
+    auto problem =
+        problemOf(c.norm, {.entry = entry, .features = c.features ? c.features : 4, .dtype = c.dtype});
     ASSERT_TRUE(problem) << c.norm.name;
     if (!c.features) problem->features.reset();
     if (!checkProblem(*problem)) continue;
@@ -114,10 +120,12 @@ std::string entryOf(const std::string& ptx, const std::string& name) {
 
 /// Bytes of each access to global memory of one kind, `ld` or `st`.
 std::set<int> widthsOf(const std::string& entry, const std::string& kind) {
-  static const std::regex access("\\b(ld|st)\\.(?:[a-z_:0-9A-Z]+\\.)*?global\\.(?:[a-zL0-9_:]+\\.)*?(?:v(\\d)\\.)?[busf](\\d+)\\b");
+  static const std::regex access(
+      "\\b(ld|st)\\.(?:[a-z_:0-9A-Z]+\\.)*?global\\.(?:[a-zL0-9_:]+\\.)*?(?:v(\\d)\\.)?[busf](\\d+)\\b");
   std::set<int> widths;
   for (auto it = std::sregex_iterator(entry.begin(), entry.end(), access); it != std::sregex_iterator(); ++it)
-    if ((*it)[1] == kind) widths.insert(((*it)[2].matched ? std::stoi((*it)[2]) : 1) * std::stoi((*it)[3]) / 8);
+    if ((*it)[1] == kind)
+      widths.insert(((*it)[2].matched ? std::stoi((*it)[2]) : 1) * std::stoi((*it)[3]) / 8);
   return widths;
 }
 
@@ -131,7 +139,8 @@ void checkPtx(const CompiledKernel& kernel, const cuda::Schedule& schedule, cons
   EXPECT_FALSE(std::regex_search(ptx, ordered)) << "sums depend on the order of threads";
   EXPECT_EQ(ptx.find(".local"), std::string::npos) << "an array was not kept in registers";
   for (std::sregex_iterator it(ptx.begin(), ptx.end(), parameter), end; it != end; ++it)
-    EXPECT_TRUE((*it)[1] == "u64" || (*it)[1] == "b64" || (*it)[1] == "f64") << (*it)[0] << "is no word of 8 bytes";
+    EXPECT_TRUE((*it)[1] == "u64" || (*it)[1] == "b64" || (*it)[1] == "f64")
+        << (*it)[0] << "is no word of 8 bytes";
   const int bytes = int(schedule.vector) * (kernel.manifest.parts.data == DType::F32 ? 4 : 2);
   for (const package::Phase& phase : kernel.manifest.phases) {
     const std::string entry = entryOf(ptx, phase.symbol);
@@ -141,9 +150,11 @@ void checkPtx(const CompiledKernel& kernel, const cuda::Schedule& schedule, cons
     if (phase.unaligned) {
       EXPECT_FALSE(entryOf(ptx, *phase.unaligned).empty()) << *phase.unaligned;
     }
-    EXPECT_TRUE(widthsOf(entry, "ld").count(bytes)) << phase.symbol << " loads nothing of " << bytes << " bytes";
+    EXPECT_TRUE(widthsOf(entry, "ld").count(bytes))
+        << phase.symbol << " loads nothing of " << bytes << " bytes";
     if (phase.role == "apply") {
-      EXPECT_TRUE(widthsOf(entry, "st").count(bytes)) << phase.symbol << " stores nothing of " << bytes << " bytes";
+      EXPECT_TRUE(widthsOf(entry, "st").count(bytes))
+          << phase.symbol << " stores nothing of " << bytes << " bytes";
     }
   }
 }
@@ -162,12 +173,16 @@ void checkClusters(const CompiledKernel& kernel, size_t meetings, bool alike) {
       const std::string entry = entryOf(kernel.ptx, name);
       const bool clustered = phase.launch->cluster > 1;
       const size_t expected = meetings + (alike && name == phase.unaligned);
-      EXPECT_EQ(countOf(entry, "barrier.cluster.arrive.aligned"), clustered && !entry.empty() ? expected : 0) << name;
-      EXPECT_EQ(countOf(entry, "barrier.cluster.wait.aligned"), clustered && !entry.empty() ? expected : 0) << name;
+      EXPECT_EQ(countOf(entry, "barrier.cluster.arrive.aligned"), clustered && !entry.empty() ? expected : 0)
+          << name;
+      EXPECT_EQ(countOf(entry, "barrier.cluster.wait.aligned"), clustered && !entry.empty() ? expected : 0)
+          << name;
       if (!clustered || entry.empty()) continue;
       EXPECT_NE(entry.find("mapa.shared::cluster"), std::string::npos) << name;
       EXPECT_NE(entry.find("st.shared::cluster"), std::string::npos) << name;
-      EXPECT_NE(entry.find(".reqnctapercluster " + std::to_string(phase.launch->cluster) + ","), std::string::npos) << name;
+      EXPECT_NE(entry.find(".reqnctapercluster " + std::to_string(phase.launch->cluster) + ","),
+                std::string::npos)
+          << name;
     }
 }
 
@@ -179,16 +194,19 @@ TEST(CudaEntries, ForAnyAlignmentMakeWholeAccessesWhereRunsCanBePeeled) {
     auto kernel = compileKernel(problem, schedule, arch, "k", {.assemble = false});
     EXPECT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
     const auto& phases = kernel->manifest.phases;
-    const package::Phase& apply = *llvm::find_if(phases, [](const package::Phase& phase) { return phase.role == "apply"; });
+    const package::Phase& apply =
+        *llvm::find_if(phases, [](const package::Phase& phase) { return phase.role == "apply"; });
     return widthsOf(entryOf(kernel->ptx, apply.unaligned.value_or(apply.symbol)), kind);
   };
-  for (const char* text : {"layer_norm:forward@bf16[*x1024]", "layer_norm:forward@bf16[*x1001]", "rms_norm:forward@f16[*x*]"}) {
+  for (const char* text :
+       {"layer_norm:forward@bf16[*x1024]", "layer_norm:forward@bf16[*x1001]", "rms_norm:forward@f16[*x*]"}) {
     EXPECT_EQ(widths(text, "st"), (std::set{2, 4, 16})) << text << ": ends, rstd, accesses";
     EXPECT_TRUE(widths(text, "ld").count(16)) << text;
   }
   EXPECT_EQ(widths("layer_norm:infer@f32[*x1001]", "st"), (std::set{4, 16}));
   EXPECT_EQ(widths("batch_norm:infer@f32[*x1001]", "st"), (std::set{4, 16})) << "of rows that begin alike";
-  EXPECT_EQ(widths("layer_norm:backward@bf16[*x1001]", "st"), (std::set{2, 4, 16})) << "ends, sums per feature, accesses";
+  EXPECT_EQ(widths("layer_norm:backward@bf16[*x1001]", "st"), (std::set{2, 4, 16}))
+      << "ends, sums per feature, accesses";
   EXPECT_EQ(widths("power_norm:backward@f32[*x*]", "st"), (std::set{4, 16}));
 }
 
@@ -201,7 +219,8 @@ TEST(CudaEntries, TellCachesWhatIsNotReadAgain) {
     auto kernel = compileKernel(problem, schedule, arch, "k", {.assemble = false});
     EXPECT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
     std::map<std::string, std::string> texts;
-    for (const package::Phase& phase : kernel->manifest.phases) texts[phase.role] = entryOf(kernel->ptx, phase.symbol);
+    for (const package::Phase& phase : kernel->manifest.phases)
+      texts[phase.role] = entryOf(kernel->ptx, phase.symbol);
     return texts;
   };
   auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
@@ -243,11 +262,14 @@ class CudaStructure : public testing::TestWithParam<Case> {};
 
 TEST_P(CudaStructure, StaysInRegistersAndMovesWholeAccesses) {
   const bool assembler = !cuda::findPtxas().empty();
-  forKernels(GetParam(), [&](const CompiledKernel& kernel, const cuda::Schedule& schedule, const cuda::Arch& arch) {
-    checkPtx(kernel, schedule, arch);
-    if (assembler) checkMachineCode(kernel, arch);
-  });
-  if (!assembler) GTEST_SKIP() << "no ptxas, so PTX alone was looked at: install the CUDA toolkit to see registers and spills";
+  forKernels(GetParam(),
+             [&](const CompiledKernel& kernel, const cuda::Schedule& schedule, const cuda::Arch& arch) {
+               checkPtx(kernel, schedule, arch);
+               if (assembler) checkMachineCode(kernel, arch);
+             });
+  if (!assembler)
+    GTEST_SKIP()
+        << "no ptxas, so PTX alone was looked at: install the CUDA toolkit to see registers and spills";
 }
 INSTANTIATE_TEST_SUITE_P(Defaults, CudaStructure, testing::ValuesIn(cases()), caseName);
 INSTANTIATE_TEST_SUITE_P(LongRows, CudaStructure, testing::ValuesIn(longRows()), caseName);
@@ -262,11 +284,16 @@ TEST(CudaAhead, CopiesWholeAccessesWaitsOnceAStepAndSpillsNothing) {
     int64_t steps;    ///< ahead
   };
   const Ahead all[] = {
-      {"layer_norm:forward@bf16[*x4096]", "resident,threads=256,team=256,vector=8,tile=2,blocks=2,prefetch=2", 2, 1},
-      {"layer_norm:backward@bf16[*x4096]", "resident,threads=256,team=256,vector=8,tile=2,chunks=264,blocks=1,prefetch=2", 4, 1},
-      {"layer_norm:backward@f32[*x4096]", "resident,threads=256,team=256,vector=4,tile=4,chunks=264,blocks=1,prefetch=4", 8, 3},
-      {"rms_norm:backward@bf16[*x1024]", "resident,threads=128,team=128,vector=8,tile=1,chunks=264,blocks=2,prefetch=4", 2, 3},
-      {"rms_norm:backward@bf16[*x8192]", "resident,threads=256,team=256,vector=8,tile=2,chunks=132,blocks=1,prefetch=2,cluster=2", 4, 1}};
+      {"layer_norm:forward@bf16[*x4096]", "resident,threads=256,team=256,vector=8,tile=2,blocks=2,prefetch=2",
+       2, 1},
+      {"layer_norm:backward@bf16[*x4096]",
+       "resident,threads=256,team=256,vector=8,tile=2,chunks=264,blocks=1,prefetch=2", 4, 1},
+      {"layer_norm:backward@f32[*x4096]",
+       "resident,threads=256,team=256,vector=4,tile=4,chunks=264,blocks=1,prefetch=4", 8, 3},
+      {"rms_norm:backward@bf16[*x1024]",
+       "resident,threads=128,team=128,vector=8,tile=1,chunks=264,blocks=2,prefetch=4", 2, 3},
+      {"rms_norm:backward@bf16[*x8192]",
+       "resident,threads=256,team=256,vector=8,tile=2,chunks=132,blocks=1,prefetch=2,cluster=2", 4, 1}};
   const bool assembler = !cuda::findPtxas().empty();
   for (const Ahead& a : all) {
     SCOPED_TRACE(std::string(a.problem) + " " + a.schedule);
@@ -282,42 +309,52 @@ TEST(CudaAhead, CopiesWholeAccessesWaitsOnceAStepAndSpillsNothing) {
       const package::Phase& phase = kernel->manifest.phases[0];
       EXPECT_GT(phase.launch->shared, 0);
       const std::string entry = entryOf(kernel->ptx, phase.symbol);
-      EXPECT_EQ(countOf(entry, "cp.async.cg.shared.global"), a.accesses * size_t(a.steps + 1)) << "before the loop, and in it";
+      EXPECT_EQ(countOf(entry, "cp.async.cg.shared.global"), a.accesses * size_t(a.steps + 1))
+          << "before the loop, and in it";
       EXPECT_EQ(countOf(entry, "cp.async.wait_group"), 1u);
-      EXPECT_TRUE(std::regex_search(entry, std::regex("cp\\.async\\.wait_group\\s+" + std::to_string(a.steps) + ";")));
-      EXPECT_GE(countOf(entry, "ld.shared.v4.") + countOf(entry, "ld.shared.v2.b64"), a.accesses) << "16 bytes each";
+      EXPECT_TRUE(std::regex_search(
+          entry, std::regex("cp\\.async\\.wait_group\\s+" + std::to_string(a.steps) + ";")));
+      EXPECT_GE(countOf(entry, "ld.shared.v4.") + countOf(entry, "ld.shared.v2.b64"), a.accesses)
+          << "16 bytes each";
       EXPECT_EQ(countOf(entryOf(kernel->ptx, *phase.unaligned), "cp.async"), 0u);
       if (assembler) checkMachineCode(*kernel, arch);
     }
   }
-  if (!assembler) GTEST_SKIP() << "no ptxas, so PTX alone was looked at: install the CUDA toolkit to see registers and spills";
+  if (!assembler)
+    GTEST_SKIP()
+        << "no ptxas, so PTX alone was looked at: install the CUDA toolkit to see registers and spills";
 }
 
-/// A row in shared memory: copies of 16 bytes, one wait a step, and memory is read nowhere else but by the tile.
+/// A row in shared memory: copies of 16 bytes, one wait a step, and memory is read nowhere else but by the
+/// tile.
 TEST(CudaShared, CopiesWholeAccessesWaitsOnceAStepAndReadsThemThere) {
   for (const char* name : {"sm_80", "sm_90"}) {
     const cuda::Arch arch = llvm::cantFail(cuda::findArch(name));
     const auto schedule = llvm::cantFail(
         cuda::parseSchedule("resident,threads=512,team=512,vector=8,tile=1,chunks=108,blocks=1,shared=3"));
-    auto kernel = compileKernel(problemOf("layer_norm:backward@bf16[*x16384]"), schedule, arch, "k", {.assemble = false});
+    auto kernel = compileKernel(problemOf("layer_norm:backward@bf16[*x16384]"), schedule, arch, "k",
+                                {.assemble = false});
     ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
     const package::Phase& phase = kernel->manifest.phases[0];
     EXPECT_EQ(phase.launch->shared, 3 * 512 * (2 * 16 + 2 * 32)) << "x, dy and two sums in f32";
-    const std::string entry = entryOf(kernel->ptx, phase.symbol), single = entryOf(kernel->ptx, *phase.unaligned);
+    const std::string entry = entryOf(kernel->ptx, phase.symbol),
+                      single = entryOf(kernel->ptx, *phase.unaligned);
     EXPECT_EQ(countOf(entry, "cp.async.cg.shared.global"), 3u * 2u);
     EXPECT_EQ(countOf(entry, "cp.async.wait_group"), 1u);
-    EXPECT_EQ(countOf(single, "cp.async.c"), countOf(single, "cp.async.commit_group")) << "nothing copies two bytes";
+    EXPECT_EQ(countOf(single, "cp.async.c"), countOf(single, "cp.async.commit_group"))
+        << "nothing copies two bytes";
     EXPECT_GT(countOf(single, "st.shared.b16") + countOf(single, "st.shared.u16"), 0u);
   }
 }
 
 TEST(CudaClusters, MeetOnceBeforeAndOnceForTheSumsOfASweep) {
   const cuda::Arch arch = llvm::cantFail(cuda::findArch("sm_90"));
-  const std::pair<const char*, size_t> meetings[] = {{"layer_norm:forward@f32[*x65536]", 3},  // a shift near the mean, then both moments
-                                                     {"layer_norm:backward@f32[*x65536]", 2},
-                                                     {"rms_norm:forward@bf16[*x65536]", 2},
-                                                     {"rms_norm:backward@bf16[*x131072]", 2},
-                                                     {"group_norm:backward@f32[*x65536]{groups=2}", 2}};
+  const std::pair<const char*, size_t> meetings[] = {
+      {"layer_norm:forward@f32[*x65536]", 3},  // a shift near the mean, then both moments
+      {"layer_norm:backward@f32[*x65536]", 2},
+      {"rms_norm:forward@bf16[*x65536]", 2},
+      {"rms_norm:backward@bf16[*x131072]", 2},
+      {"group_norm:backward@f32[*x65536]{groups=2}", 2}};
   for (const auto& [text, count] : meetings) {
     const Problem problem = problemOf(text);
     const auto schedule = cuda::defaultSchedule(problem, arch, legalStrategies(problem).front());
@@ -326,7 +363,8 @@ TEST(CudaClusters, MeetOnceBeforeAndOnceForTheSumsOfASweep) {
     auto kernel = compileKernel(problem, schedule, arch, "k", {.assemble = false});
     ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
     EXPECT_EQ(kernel->manifest.phases[0].launch->cluster, schedule.cluster);
-    checkClusters(*kernel, count, problem.entry == Entry::Backward && schedule.threads == 256 && problem.bindings.empty());
+    checkClusters(*kernel, count,
+                  problem.entry == Entry::Backward && schedule.threads == 256 && problem.bindings.empty());
   }
 }
 
@@ -336,7 +374,9 @@ struct Grid {
   const char *norm, *entry, *dtype, *arch;
   int64_t features;  ///< 0: any
 };
-void PrintTo(const Grid& g, std::ostream* out) { *out << g.norm << " " << g.entry << " " << g.dtype << " " << g.features << " for " << g.arch; }
+void PrintTo(const Grid& g, std::ostream* out) {
+  *out << g.norm << " " << g.entry << " " << g.dtype << " " << g.features << " for " << g.arch;
+}
 
 std::vector<Grid> grids() {
   std::vector<Grid> list;
@@ -345,7 +385,8 @@ std::vector<Grid> grids() {
       for (const char* dtype : {"f32", "bf16"})
         for (const char* arch : {"sm_80", "sm_90", "sm_100"})
           for (int64_t features : {256, 0})
-            if (features || arch == std::string("sm_90")) list.push_back({norm, entry, dtype, arch, features});
+            if (features || arch == std::string("sm_90"))
+              list.push_back({norm, entry, dtype, arch, features});
   return list;
 }
 
@@ -356,7 +397,8 @@ TEST_P(CudaGrids, StayInRegistersAndMeetByLoadsAndStores) {
   const Grid& g = GetParam();
   const cuda::Arch arch = llvm::cantFail(cuda::findArch(g.arch));
   const std::string extent = g.features ? std::to_string(g.features) : "*";
-  const Problem problem = problemOf((std::string(g.norm) + ":" + g.entry + "@" + g.dtype + "[*x" + extent + "]").c_str());
+  const Problem problem =
+      problemOf((std::string(g.norm) + ":" + g.entry + "@" + g.dtype + "[*x" + extent + "]").c_str());
   const auto whole = cuda::defaultSchedule(problem, arch, Strategy::Resident);
   const bool assembler = !cuda::findPtxas().empty();
   auto most = whole;
@@ -387,11 +429,14 @@ TEST_P(CudaGrids, StayInRegistersAndMeetByLoadsAndStores) {
     }
     if (assembler) checkMachineCode(*kernel, arch);
   }
-  if (!assembler) GTEST_SKIP() << "no ptxas, so PTX alone was looked at: install the CUDA toolkit to see registers and spills";
+  if (!assembler)
+    GTEST_SKIP()
+        << "no ptxas, so PTX alone was looked at: install the CUDA toolkit to see registers and spills";
 }
 INSTANTIATE_TEST_SUITE_P(Columns, CudaGrids, testing::ValuesIn(grids()), [](const auto& info) {
   const Grid& g = info.param;
-  return std::string(g.norm) + "_" + g.entry + "_" + g.dtype + "_" + (g.features ? std::to_string(g.features) : "any") + "_" + g.arch;
+  return std::string(g.norm) + "_" + g.entry + "_" + g.dtype + "_" +
+         (g.features ? std::to_string(g.features) : "any") + "_" + g.arch;
 });
 
 }  // namespace

@@ -90,7 +90,8 @@ TEST(HalideProcess, OnlyWhatTheGeneratorSaysItselfIsOfTheRequest) {
   EXPECT_FALSE(unavailable(Script("exit 1").generator()));
   EXPECT_FALSE(unavailable(Script("exit 3").generator()));
   EXPECT_TRUE(unavailable(Script("exit 2").generator())) << "a bad request is one of another build";
-  EXPECT_TRUE(unavailable(Script("exit 127").generator())) << "what the loader says where a library is missing";
+  EXPECT_TRUE(unavailable(Script("exit 127").generator()))
+      << "what the loader says where a library is missing";
   EXPECT_TRUE(unavailable(Script("kill -SEGV $$").generator()));
   EXPECT_TRUE(unavailable(Script("exec sleep 60").generator(1)));
   EXPECT_TRUE(unavailable(Script("echo '{}'").generator()));
@@ -101,11 +102,13 @@ TEST(HalideProcess, AnErrorStaysOfItsKindOnItsWayThroughAPackage) {
   const Script script("exit 127");
   auto target = targetWith(script.generator(), "x86-64-v3");
   ASSERT_TRUE(bool(target)) << llvm::toString(target.takeError());
-  auto package = buildPackage({{.problem = problemOf("rms_norm:infer@f32[*x64]"), .target = *target, .schedule = "resident"}});
+  auto package = buildPackage(
+      {{.problem = problemOf("rms_norm:infer@f32[*x64]"), .target = *target, .schedule = "resident"}});
   ASSERT_FALSE(bool(package));
   EXPECT_TRUE(package.errorIsA<Unavailable>());
-  EXPECT_EQ(llvm::toString(package.takeError()), "rms_norm:infer@f32[*x64] for x86-64-v3: the Halide generator '" +
-                                                     script.generator().program + "' cannot be started");
+  EXPECT_EQ(llvm::toString(package.takeError()),
+            "rms_norm:infer@f32[*x64] for x86-64-v3: the Halide generator '" + script.generator().program +
+                "' cannot be started");
 }
 
 TEST(HalideProcess, SaysItsVersionOrWhyNot) {

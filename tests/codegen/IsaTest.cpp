@@ -25,7 +25,8 @@ TEST(Isa, ACoreStandsBehindAColon) {
   EXPECT_EQ(isaOf("x86-64-v3:host").core, isaOf("host").core);
   EXPECT_EQ(isaOf("host:any").core, Core::Any);
   EXPECT_EQ(isaOf("x86-64-v3:cove").name, "x86-64-v3") << "code runs on all of the set";
-  for (const char* text : {"x86-64-v4", "x86-64-v4:zen", "x86-64-v3:cove"}) EXPECT_EQ(spelling(isaOf(text)), text);
+  for (const char* text : {"x86-64-v4", "x86-64-v4:zen", "x86-64-v3:cove"})
+    EXPECT_EQ(spelling(isaOf(text)), text);
 }
 
 TEST(Isa, UnknownCoreNamesTheKnownOnes) {
@@ -33,10 +34,12 @@ TEST(Isa, UnknownCoreNamesTheKnownOnes) {
     auto isa = findIsa(text);
     return isa ? "" : llvm::toString(isa.takeError());
   };
-  EXPECT_EQ(error("x86-64-v4:bulldozer"), "unknown core 'bulldozer' in target 'x86-64-v4:bulldozer'; known: host, any, zen, cove");
+  EXPECT_EQ(error("x86-64-v4:bulldozer"),
+            "unknown core 'bulldozer' in target 'x86-64-v4:bulldozer'; known: host, any, zen, cove");
   EXPECT_EQ(error("x86-64-v4:"), "unknown core '' in target 'x86-64-v4:'; known: host, any, zen, cove");
   EXPECT_EQ(error("aarch64:zen"), "target 'aarch64:zen': no core of aarch64 is known; leave it out");
-  EXPECT_EQ(error("x86-64-v5:zen"), "unknown target 'x86-64-v5'; known: host, x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64");
+  EXPECT_EQ(error("x86-64-v5:zen"),
+            "unknown target 'x86-64-v5'; known: host, x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64");
 }
 
 TEST(Isa, NarrowestOfAnArchitectureComesFirst) {

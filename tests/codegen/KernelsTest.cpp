@@ -104,7 +104,8 @@ TEST_P(Objects, AreFreestandingAndExportTheirPhases) {
     EXPECT_EQ(exported, phases) << "what is exported are the phases of the manifest, and nothing else";
     // A resident column tile brings its finisher along; everything else is a sweep that leaves room for its
     // caller.
-    bool columns = schedule.strategy == Strategy::Split || (problem.spec->perFeature() && schedule.strategy == Strategy::Resident);
+    bool columns = schedule.strategy == Strategy::Split ||
+                   (problem.spec->perFeature() && schedule.strategy == Strategy::Resident);
     for (const auto& [symbol, size] : bytes)
       EXPECT_LE(size, columns ? 32768u : 8192u)
           << symbol << " takes more of the instruction cache than it is worth";
@@ -157,7 +158,8 @@ TEST(Stages, BF16IsTakenApartAndPutTogetherARegisterAtATime) {
   auto count = [&](const char* target, const char* instruction) {
     const cpu::Isa& isa = isaOf(target);
     const cpu::Schedule schedule = cpu::defaultSchedule(problem, isa, Strategy::Resident);
-    return llvm::StringRef(llvm::cantFail(emitStage(problem, schedule, isa, Stage::Assembly))).count(instruction);
+    return llvm::StringRef(llvm::cantFail(emitStage(problem, schedule, isa, Stage::Assembly)))
+        .count(instruction);
   };
   for (const char* target : {"x86-64-v4", "x86-64-v4-bf16"}) {
     EXPECT_GT(count(target, "vpermw"), 0u) << target;
@@ -171,16 +173,20 @@ TEST(Stages, BF16IsTakenApartAndPutTogetherARegisterAtATime) {
 TEST(Stages, RunsInTurnAreWrittenByLoopsOfTheirOwn) {
   auto loopsThatStore = [](const char* text, bool inTurn) {
     const Problem problem = problemOf(text);
-    cpu::Schedule schedule = llvm::cantFail(cpu::parseSchedule("resident,vector=16,rows=4,unroll=1,tile=4,grain=32,stream=0"));
+    cpu::Schedule schedule =
+        llvm::cantFail(cpu::parseSchedule("resident,vector=16,rows=4,unroll=1,tile=4,grain=32,stream=0"));
     schedule.inTurn = inTurn;
     const std::string loops = llvm::cantFail(emitStage(problem, schedule, isaOf("x86-64-v4"), Stage::Loops));
     const std::string apply = loops.substr(loops.find("kernel.apply"));
     llvm::SmallVector<llvm::StringRef> parts;
     llvm::StringRef(apply).split(parts, "scf.for");
-    return llvm::count_if(llvm::drop_begin(parts), [](llvm::StringRef part) { return part.contains("vector.store"); });
+    return llvm::count_if(llvm::drop_begin(parts),
+                          [](llvm::StringRef part) { return part.contains("vector.store"); });
   };
-  EXPECT_GE(loopsThatStore("layer_norm:forward@f32[*x1024]", true), loopsThatStore("layer_norm:forward@f32[*x1024]", false) + 3);
-  EXPECT_GE(loopsThatStore("layer_norm:backward@f32[*x1024]", true), loopsThatStore("layer_norm:backward@f32[*x1024]", false) + 4)
+  EXPECT_GE(loopsThatStore("layer_norm:forward@f32[*x1024]", true),
+            loopsThatStore("layer_norm:forward@f32[*x1024]", false) + 3);
+  EXPECT_GE(loopsThatStore("layer_norm:backward@f32[*x1024]", true),
+            loopsThatStore("layer_norm:backward@f32[*x1024]", false) + 4)
       << "and one for the sums per feature";
   const char* channels = "batch_norm:forward@f32[*x64x*]{layout=channels_first}";
   EXPECT_GE(loopsThatStore(channels, true), loopsThatStore(channels, false) + 3);

@@ -81,7 +81,8 @@ TEST(Manifest, AnyNumberOfFeaturesMakesWholeGroups) {
   EXPECT_EQ(multiple("group_norm:forward@f32[*x*x*]{groups=8}"), 8);
   EXPECT_EQ(multiple("power_norm_released:backward@f32[*x*]{heads=4}"), 4) << "of what comes before the norm";
   EXPECT_EQ(multiple("layer_norm:forward@f32[*x*]"), 1);
-  EXPECT_EQ(multiple("power_norm_released:forward@f32[*x64]{heads=4}"), 1) << "they are known, and judged already";
+  EXPECT_EQ(multiple("power_norm_released:forward@f32[*x64]{heads=4}"), 1)
+      << "they are known, and judged already";
 }
 
 TEST(Manifest, PowerNormForward) {
@@ -154,7 +155,8 @@ TEST(Manifest, RowsThatLeavePartialsAreEnoughInTasksOfSixtyFour) {
   };
   const std::string fold = "kernel_finish finish [features] min=4096 multiple=8 of [chunks.0] always\n";
   EXPECT_EQ(cut(16), "kernel_apply apply [segments,rows] min=16 enough=64 multiple=4 always\n" + fold);
-  EXPECT_EQ(cut(64), "kernel_apply apply [segments,rows] min=64 multiple=4 always\n" + fold) << "they are already";
+  EXPECT_EQ(cut(64), "kernel_apply apply [segments,rows] min=64 multiple=4 always\n" + fold)
+      << "they are already";
 }
 
 TEST(Manifest, AUnitWeighsWhatItsSizeIsNotKnownFor) {
@@ -177,13 +179,15 @@ TEST(Manifest, ChannelsThatAreStreamedAreCutIntoRowsOfWholeLines) {
             "kernel_combine combine [features] min=4096 multiple=8 of [chunks.0] always\n"
             "kernel_apply apply [segments,rows] min=32 multiple=64 always\n"
             "kernel_advance finish [] min=1 multiple=1 always\n");
-  EXPECT_NE(operands(m).find("workspace work.statistics_sum f32 both [chunks.0,features]\n"), std::string::npos);
+  EXPECT_NE(operands(m).find("workspace work.statistics_sum f32 both [chunks.0,features]\n"),
+            std::string::npos);
   EXPECT_EQ(m.traffic.reads, 2);
   EXPECT_EQ(m.traffic.writes, 1);
 }
 
 TEST(Manifest, WholeChannelsAreCutIntoFewTasksOfSeveral) {
-  package::Kernel m = manifestOf("batch_norm:backward@f32[*x512x*]{layout=channels_first}", Strategy::Resident);
+  package::Kernel m =
+      manifestOf("batch_norm:backward@f32[*x512x*]{layout=channels_first}", Strategy::Resident);
   EXPECT_EQ(phases(m), "kernel_apply apply [features] min=4 multiple=4 always\n");
   EXPECT_EQ(m.phases[0].maxChunks, 64) << "a task begins with what costs as much as hundreds of elements";
 }

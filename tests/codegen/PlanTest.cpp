@@ -33,7 +33,8 @@ TEST(Plan, ChannelsFirstIsStreamedOnACpuAlone) {
   EXPECT_EQ(whyIllegalOnSomeTarget(problem, Strategy::Streamed).value_or(""),
             "a channel is one slab in layout channels_first: strategy resident");
   EXPECT_EQ(legalStrategies(problem), (llvm::SmallVector<Strategy, 2>{Strategy::Resident}));
-  EXPECT_EQ(cpu::strategies(problem), (llvm::SmallVector<Strategy, 2>{Strategy::Resident, Strategy::Streamed}));
+  EXPECT_EQ(cpu::strategies(problem),
+            (llvm::SmallVector<Strategy, 2>{Strategy::Resident, Strategy::Streamed}));
   const TargetPtr gpu = llvm::cantFail(findTarget("sm_90"));
   std::string schedule = gpu->bind(problem)->defaults().front().schedule;
   schedule.replace(0, schedule.find(','), "streamed");
@@ -51,8 +52,11 @@ TEST(Plan, APackageReadsChannelsInTheOrderOfMemoryWhereTheyOutgrowTheCache) {
   EXPECT_EQ(list[0].limits, package::Limits());
   EXPECT_TRUE(llvm::StringRef(list[1].schedule).starts_with("resident,")) << list[1].schedule;
   EXPECT_EQ(list[1].limits.rowsMax, (8 << 20) / 64 / 4);
-  EXPECT_EQ(defaults("batch_norm:backward@f32[*x64x*]{layout=channels_first}")[1].limits.rowsMax, (2 << 20) / 64 / 4);
-  EXPECT_EQ(defaults("batch_norm:infer@bf16[*x64x*]{layout=channels_first}")[1].limits.rowsMax, (64 << 10) / 64 / 2) << "nothing is read twice";
+  EXPECT_EQ(defaults("batch_norm:backward@f32[*x64x*]{layout=channels_first}")[1].limits.rowsMax,
+            (2 << 20) / 64 / 4);
+  EXPECT_EQ(defaults("batch_norm:infer@bf16[*x64x*]{layout=channels_first}")[1].limits.rowsMax,
+            (64 << 10) / 64 / 2)
+      << "nothing is read twice";
 }
 
 TEST(Plan, APackageReadsWholeChannelsWhereTheirRunsAreLong) {
@@ -64,13 +68,18 @@ TEST(Plan, APackageReadsWholeChannelsWhereTheirRunsAreLong) {
     return all;
   };
   using All = std::vector<package::Limits>;
-  EXPECT_EQ(limits("batch_norm:forward@f32[*x64x*]{layout=channels_first}"), (All{{.rowsMax = 32768}, {.runMin = 2048}}));
-  EXPECT_EQ(limits("batch_norm:forward@bf16[*x64x*]{layout=channels_first}"), (All{{.rowsMax = 65536}, {.runMin = 16384}}));
+  EXPECT_EQ(limits("batch_norm:forward@f32[*x64x*]{layout=channels_first}"),
+            (All{{.rowsMax = 32768}, {.runMin = 2048}}));
+  EXPECT_EQ(limits("batch_norm:forward@bf16[*x64x*]{layout=channels_first}"),
+            (All{{.rowsMax = 65536}, {.runMin = 16384}}));
   EXPECT_EQ(limits("batch_norm:backward@f32[*x64x*]{layout=channels_first}"),
             (All{{.rowsMax = 8192}, {.rowsMax = 32768, .runMin = 512}, {.runMin = 2048}}));
-  EXPECT_EQ(limits("batch_norm:backward@bf16[*x64x*]{layout=channels_first}"), (All{{.rowsMax = 16384}, {.runMin = 16384}}));
-  EXPECT_EQ(limits("batch_norm:infer@f32[*x64x*]{layout=channels_first}"), (All{{.rowsMax = 256}})) << "x is read once";
-  EXPECT_EQ(limits("power_norm:forward@f32[*x64x*]{layout=channels_first}"), (All{{.rowsMax = 32768}})) << "the same";
+  EXPECT_EQ(limits("batch_norm:backward@bf16[*x64x*]{layout=channels_first}"),
+            (All{{.rowsMax = 16384}, {.runMin = 16384}}));
+  EXPECT_EQ(limits("batch_norm:infer@f32[*x64x*]{layout=channels_first}"), (All{{.rowsMax = 256}}))
+      << "x is read once";
+  EXPECT_EQ(limits("power_norm:forward@f32[*x64x*]{layout=channels_first}"), (All{{.rowsMax = 32768}}))
+      << "the same";
 }
 
 TEST(Plan, GroupScalingIsStreamed) {
@@ -111,14 +120,16 @@ TEST(Plan, APackageSplitsFewLongRows) {
   EXPECT_EQ(limits("layer_norm:backward@f32[*x1023]"), Rows({0}));
   EXPECT_EQ(limits("layer_norm:backward@f32[*x1024]"), Rows({0, 4}));
   EXPECT_EQ(limits("layer_norm:backward@f32[*x2048]"), Rows({0, 16}));
-  EXPECT_EQ(limits("layer_norm:backward@f32[*x2048]", "x86-64-v4:cove"), Rows({0, 64})) << "x, dy and dx stay in 2 MiB";
+  EXPECT_EQ(limits("layer_norm:backward@f32[*x2048]", "x86-64-v4:cove"), Rows({0, 64}))
+      << "x, dy and dx stay in 2 MiB";
   EXPECT_EQ(limits("layer_norm:backward@f32[*x16384]", "x86-64-v4:cove"), Rows({0, 16}));
   EXPECT_EQ(limits("layer_norm:backward@f32[*x1536]", "x86-64-v4:cove"), Rows({0, 85}));
   EXPECT_EQ(limits("rms_norm:backward@f32[*x1536]", "x86-64-v4:cove"), Rows({0, 4})) << "fewer sums";
   EXPECT_EQ(limits("layer_norm:backward@f32[*x2047]", "x86-64-v3"), Rows({0})) << "sixteen registers";
   EXPECT_EQ(limits("layer_norm:backward@f32[*x2048]", "x86-64-v3"), Rows({0, 4}));
   EXPECT_EQ(limits("layer_norm:backward@f32[*x*]"), Rows({0}));
-  EXPECT_EQ(limits("layer_norm:forward@f32[*x16384]"), Rows({0})) << "no sums per feature: one core is not worth two forks";
+  EXPECT_EQ(limits("layer_norm:forward@f32[*x16384]"), Rows({0}))
+      << "no sums per feature: one core is not worth two forks";
   EXPECT_EQ(limits("layer_norm:forward@f32[*x32768]"), Rows({0, 4}));
   EXPECT_EQ(limits("layer_norm:infer@f32[*x32768]"), Rows({0, 4}));
 }
@@ -134,7 +145,8 @@ TEST(Plan, APackageGoesDownColumnsWhileTheTensorStaysInCache) {
   EXPECT_EQ(most("power_norm:forward@bf16[*x768]"), (4 << 20) / 768 / 2);
   EXPECT_EQ(most("power_norm:backward@f32[*x300]"), (64 << 10) / 300 / 4) << "strips end within lines";
   EXPECT_EQ(most("batch_norm:forward@f32[*x300]"), (4 << 20) / 300 / 4) << "x would be read twice";
-  EXPECT_EQ(most("batch_norm:forward@f32[*x511]"), (64 << 10) / 511 / 4) << "every other row within a line of one place in a page";
+  EXPECT_EQ(most("batch_norm:forward@f32[*x511]"), (64 << 10) / 511 / 4)
+      << "every other row within a line of one place in a page";
   EXPECT_EQ(most("power_norm:forward@f32[*x1024]"), 2) << "rows at one place in a page";
   EXPECT_EQ(most("batch_norm:forward@f32[*x1024]"), 16);
 }
@@ -150,7 +162,8 @@ TEST(Plan, ACoveGoesDownFewColumnsInSmallCallsAlone) {
   EXPECT_EQ(most("power_norm:forward@f32[*x128]"), (2 << 20) / 128 / 4);
   EXPECT_EQ(most("batch_norm:backward@f32[*x512]"), (128 << 10) / 512 / 4) << "half a page";
   EXPECT_EQ(most("batch_norm:backward@f32[*x768]"), (1 << 20) / 768 / 4);
-  EXPECT_EQ(most("batch_norm:backward@f32[*x511]"), (768 << 10) / 511 / 4) << "rows that end within lines lose more by streams";
+  EXPECT_EQ(most("batch_norm:backward@f32[*x511]"), (768 << 10) / 511 / 4)
+      << "rows that end within lines lose more by streams";
 }
 
 TEST(Plan, ACoveGoesDownTheColumnsOfFewLongRows) {
@@ -160,11 +173,13 @@ TEST(Plan, ACoveGoesDownTheColumnsOfFewLongRows) {
         ->defaults()[1]
         .limits.rowsMax.value_or(0);
   };
-  for (const char* problem : {"power_norm:forward@f32[*x65536]", "power_norm:backward@f32[*x8192]", "batch_norm:backward@f32[*x8192]", "power_norm:backward@bf16[*x16384]"})
+  for (const char* problem : {"power_norm:forward@f32[*x65536]", "power_norm:backward@f32[*x8192]",
+                              "batch_norm:backward@f32[*x8192]", "power_norm:backward@bf16[*x16384]"})
     EXPECT_EQ(most(problem), 128) << problem;
   EXPECT_EQ(most("batch_norm:forward@f32[*x8192]"), (8 << 20) / 8192 / 4) << "more, which stay in cache";
   EXPECT_EQ(most("batch_norm:backward@f32[*x4096]"), (2 << 20) / 4096 / 4);
-  EXPECT_EQ(most("power_norm:backward@f32[*x4096]"), (768 << 10) / 4096 / 4) << "sums are short beside the first-level cache";
+  EXPECT_EQ(most("power_norm:backward@f32[*x4096]"), (768 << 10) / 4096 / 4)
+      << "sums are short beside the first-level cache";
   EXPECT_EQ(most("batch_norm:forward@f32[*x2048]", "x86-64-v3:cove"), 64);
   EXPECT_EQ(most("batch_norm:backward@f32[*x2048]", "x86-64-v3:cove"), 8) << "as elsewhere";
   EXPECT_EQ(most("power_norm:backward@f32[*x32768]", "x86-64-v3:cove"), 32);

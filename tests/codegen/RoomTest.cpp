@@ -69,7 +69,8 @@ TEST(Room, ATemporaryFileThatCannotBeWrittenIsAnError) {
     refusal = refusalOf(TemporaryFile::create("o", std::string(1 << 20, 'x')));
   }
   EXPECT_TRUE(refusal->unavailable);
-  EXPECT_TRUE(refusal->text.starts_with("cannot write /") && refusal->text.ends_with(".o: File too large")) << refusal->text;
+  EXPECT_TRUE(refusal->text.starts_with("cannot write /") && refusal->text.ends_with(".o: File too large"))
+      << refusal->text;
 }
 
 TEST(Room, NamesTheFolderThatIsNotThere) {
@@ -86,7 +87,8 @@ Refusal linkedBy(const std::string& saying) {
   std::ofstream(linker) << "#!/bin/sh\necho '" << saying << "' >&2\nexit 1\n";
   fs::permissions(linker, fs::perms::owner_all);
   const Variable path("PATH", folder.string() + ":/usr/bin:/bin");
-  const Refusal refusal = refusalOf(cpu::linkShared({"no object"}, llvm::cantFail(cpu::findIsa("x86-64-v3"))));
+  const Refusal refusal =
+      refusalOf(cpu::linkShared({"no object"}, llvm::cantFail(cpu::findIsa("x86-64-v3"))));
   fs::remove_all(folder);
   return refusal;
 }
@@ -94,10 +96,13 @@ Refusal linkedBy(const std::string& saying) {
 TEST(Room, ALinkerWithoutRoomIsNoFaultOfTheKernel) {
   const Refusal full = linkedBy("ld.lld: error: failed to write output: No space left on device");
   EXPECT_TRUE(full.unavailable);
-  EXPECT_EQ(full.text, "linking x86-64-v3 kernels failed: ld.lld: error: failed to write output: No space left on device\n");
+  EXPECT_EQ(
+      full.text,
+      "linking x86-64-v3 kernels failed: ld.lld: error: failed to write output: No space left on device\n");
   const Refusal silent = linkedBy("");
   EXPECT_TRUE(silent.unavailable);
-  EXPECT_TRUE(silent.text.find("/ld.lld-22 ended with exit code 1 and said nothing") != std::string::npos) << silent.text;
+  EXPECT_TRUE(silent.text.find("/ld.lld-22 ended with exit code 1 and said nothing") != std::string::npos)
+      << silent.text;
   EXPECT_FALSE(linkedBy("ld.lld: error: undefined symbol: expf").unavailable);
 }
 

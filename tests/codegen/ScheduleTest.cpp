@@ -33,14 +33,16 @@ TEST(Schedule, PrintsEveryKnob) {
   s.fetch = true;
   EXPECT_EQ(s.text(), "resident,vector=16,rows=2,unroll=4,tile=8,grain=5,stream=4,scalar_tail,ahead,fetch");
   s.inTurn = true;
-  EXPECT_EQ(s.text(), "resident,vector=16,rows=2,unroll=4,tile=8,grain=5,stream=4,scalar_tail,ahead,fetch,in_turn");
+  EXPECT_EQ(s.text(),
+            "resident,vector=16,rows=2,unroll=4,tile=8,grain=5,stream=4,scalar_tail,ahead,fetch,in_turn");
 }
 
 TEST(Schedule, ParsesWhatItPrints) {
   for (Strategy strategy : {Strategy::Streamed, Strategy::Resident})
     for (int64_t knob : {1, 2, 8})
       for (bool flag : {false, true}) {
-        Schedule s{strategy, 2 * knob, knob, 8 / knob, knob, 3 * knob, flag, flag ? knob : 0, flag, flag, flag};
+        Schedule s{strategy, 2 * knob,        knob, 8 / knob, knob, 3 * knob,
+                   flag,     flag ? knob : 0, flag, flag,     flag};
         auto again = parseSchedule(s.text());
         ASSERT_TRUE(bool(again)) << s.text();
         EXPECT_EQ(*again, s) << again->text();
@@ -48,11 +50,12 @@ TEST(Schedule, ParsesWhatItPrints) {
 }
 
 TEST(Schedule, SaysWhichPartOfATextIsWrong) {
-  EXPECT_EQ(parseError("vector=8"), "schedule 'vector=8': starts with 'vector'; legal: streamed, resident, split");
-  EXPECT_EQ(
-      parseError("streamed,width=8"),
-      "schedule 'streamed,width=8': no knob 'width'; legal: vector, rows, unroll, tile, grain, stream, scalar_tail, "
-      "ahead, fetch, in_turn");
+  EXPECT_EQ(parseError("vector=8"),
+            "schedule 'vector=8': starts with 'vector'; legal: streamed, resident, split");
+  EXPECT_EQ(parseError("streamed,width=8"),
+            "schedule 'streamed,width=8': no knob 'width'; legal: vector, rows, unroll, tile, grain, stream, "
+            "scalar_tail, "
+            "ahead, fetch, in_turn");
   EXPECT_EQ(parseError("streamed,rows=4,rows=2"), "schedule 'streamed,rows=4,rows=2': 'rows' is given twice");
   EXPECT_EQ(parseError("streamed,rows=four"),
             "schedule 'streamed,rows=four': 'four' is not a number for rows");
@@ -84,7 +87,8 @@ TEST(Schedule, RefusalsSayTheNumberAndTheRule) {
 TEST(Schedule, OnlyLinesAreLookedAheadFor) {
   auto ahead = [](Schedule& s) { s.strategy = Strategy::Resident, s.ahead = true; };
   EXPECT_EQ(reason(ahead, "layer_norm:forward@f32[*x64]"), "");
-  EXPECT_EQ(reason([](Schedule& s) { s.ahead = true; }, "power_norm_released:backward@f32[*x64]{heads=4}"), "");
+  EXPECT_EQ(reason([](Schedule& s) { s.ahead = true; }, "power_norm_released:backward@f32[*x64]{heads=4}"),
+            "");
   EXPECT_EQ(reason(ahead, "batch_norm:forward@f32[*x64]"),
             "ahead; legal where a statistic is of one row, and has to be complete before it is used");
   EXPECT_EQ(reason([&](Schedule& s) { ahead(s), s.rows = 1; }, "layer_norm:forward@f32[*x64]"),
@@ -94,28 +98,40 @@ TEST(Schedule, OnlyLinesAreLookedAheadFor) {
 TEST(Schedule, OnlyRunsThatGoTogetherAreWrittenInTurn) {
   auto turns = [](Schedule& s) { s.strategy = Strategy::Resident, s.inTurn = true; };
   EXPECT_EQ(reason(turns, "layer_norm:forward@f32[*x64]"), "");
-  EXPECT_EQ(reason(turns, "batch_norm:forward@f32[*x64]"), "in_turn; legal where a task has whole rows, or channels, each with its own statistic");
+  EXPECT_EQ(reason(turns, "batch_norm:forward@f32[*x64]"),
+            "in_turn; legal where a task has whole rows, or channels, each with its own statistic");
   EXPECT_EQ(reason(turns, "batch_norm:forward@f32[*x64x*]{layout=channels_first}"), "");
-  EXPECT_EQ(reason([&](Schedule& s) { turns(s), s.rows = 1, s.stream = 4; }, "batch_norm:forward@f32[*x64x*]{layout=channels_first}"),
-            "in_turn with rows = 1; legal: rows of at least 2") << "large calls write channels side by side";
-  EXPECT_EQ(reason([&](Schedule& s) { turns(s), s.strategy = Strategy::Streamed; }, "batch_norm:forward@f32[*x64x*]{layout=channels_first}"),
+  EXPECT_EQ(reason([&](Schedule& s) { turns(s), s.rows = 1, s.stream = 4; },
+                   "batch_norm:forward@f32[*x64x*]{layout=channels_first}"),
+            "in_turn with rows = 1; legal: rows of at least 2")
+      << "large calls write channels side by side";
+  EXPECT_EQ(reason([&](Schedule& s) { turns(s), s.strategy = Strategy::Streamed; },
+                   "batch_norm:forward@f32[*x64x*]{layout=channels_first}"),
             "in_turn; legal where a task has whole rows, or channels, each with its own statistic");
-  EXPECT_EQ(reason([&](Schedule& s) { turns(s), s.strategy = Strategy::Split; }, "layer_norm:backward@f32[*x4096]"),
-            "in_turn; legal where a task has whole rows, or channels, each with its own statistic");
+  EXPECT_EQ(
+      reason([&](Schedule& s) { turns(s), s.strategy = Strategy::Split; }, "layer_norm:backward@f32[*x4096]"),
+      "in_turn; legal where a task has whole rows, or channels, each with its own statistic");
   EXPECT_EQ(reason([&](Schedule& s) { turns(s), s.rows = 1; }, "layer_norm:forward@f32[*x64]"),
             "in_turn with rows = 1; legal: rows, or stream, of at least 2");
-  EXPECT_EQ(reason([&](Schedule& s) { turns(s), s.rows = 1, s.stream = 4; }, "layer_norm:forward@f32[*x64]"), "");
+  EXPECT_EQ(reason([&](Schedule& s) { turns(s), s.rows = 1, s.stream = 4; }, "layer_norm:forward@f32[*x64]"),
+            "");
 }
 
 TEST(Schedule, ACoveHasManyVectorsOfAGroupInAStep) {
-  auto of = [](const char* text, const char* target = "x86-64-v4:cove") { return defaultSchedule(problemOf(text), isaOf(target), Strategy::Streamed); };
+  auto of = [](const char* text, const char* target = "x86-64-v4:cove") {
+    return defaultSchedule(problemOf(text), isaOf(target), Strategy::Streamed);
+  };
   auto step = [](const Schedule& s) { return std::array<int64_t, 4>{s.rows, s.unroll, s.ahead, s.inTurn}; };
   using Step = std::array<int64_t, 4>;
-  EXPECT_EQ(step(of("power_norm_released:forward@f32[*x1000]{heads=8}")), Step({2, 4, 0, 1})) << "125 end within lines";
+  EXPECT_EQ(step(of("power_norm_released:forward@f32[*x1000]{heads=8}")), Step({2, 4, 0, 1}))
+      << "125 end within lines";
   EXPECT_EQ(step(of("power_norm_released:backward@f32[*x1000]{heads=8}")), Step({2, 4, 0, 1}));
   EXPECT_EQ(step(of("power_norm_released:forward@f32[*x1024]{heads=8}")), Step({4, 2, 0, 0}));
-  EXPECT_EQ(step(of("power_norm_released:backward@f32[*x1024]{heads=8}")), Step({4, 2, 0, 0})) << "rows a page apart";
-  for (const char* text : {"power_norm_released:backward@f32[*x768]{heads=8}", "power_norm_released:forward@f32[*x300]{heads=12}", "power_norm_released:forward@bf16[*x1024]{heads=8}"})
+  EXPECT_EQ(step(of("power_norm_released:backward@f32[*x1024]{heads=8}")), Step({4, 2, 0, 0}))
+      << "rows a page apart";
+  for (const char* text : {"power_norm_released:backward@f32[*x768]{heads=8}",
+                           "power_norm_released:forward@f32[*x300]{heads=12}",
+                           "power_norm_released:forward@bf16[*x1024]{heads=8}"})
     EXPECT_EQ(of(text).text(), of(text, "x86-64-v4").text()) << text << " is as elsewhere";
 }
 
@@ -136,7 +152,8 @@ TEST(Schedule, ACoveWritesLongPiecesOfARow) {
   EXPECT_EQ(of("power_norm:forward@f32[*x768]", Strategy::Resident).tile, 8) << "half a KiB of whole lines";
   EXPECT_EQ(of("power_norm:forward@f32[*x64]", Strategy::Resident).tile, 4) << "all of the row";
   EXPECT_EQ(of("layer_norm:forward@f32[*x768]", Strategy::Resident).unroll, 2);
-  EXPECT_TRUE(of("batch_norm:forward@f32[*x64x*]{layout=channels_first}", Strategy::Resident).inTurn) << "of no known length";
+  EXPECT_TRUE(of("batch_norm:forward@f32[*x64x*]{layout=channels_first}", Strategy::Resident).inTurn)
+      << "of no known length";
   EXPECT_EQ(of("layer_norm:forward@f32[*x4096]", Strategy::Resident).rows, 2);
 }
 
@@ -160,9 +177,11 @@ TEST(Schedule, RowsThatNearlyCollideGoTwoTogetherByDefault) {
   EXPECT_EQ(schedule("power_norm:forward@f32[*x1040]").rows, 2) << "a line further";
   EXPECT_EQ(schedule("power_norm:forward@f32[*x2040]").rows, 2) << "half a line before";
   EXPECT_EQ(schedule("power_norm:forward@f32[*x1056]").rows, 8);
-  EXPECT_EQ(schedule("power_norm:forward@f32[*x500]").rows, 2) << "the row after the next begins beside a page";
+  EXPECT_EQ(schedule("power_norm:forward@f32[*x500]").rows, 2)
+      << "the row after the next begins beside a page";
   EXPECT_EQ(schedule("power_norm:forward@f32[*x250]").rows, 4) << "the fourth after it";
-  EXPECT_EQ(schedule("power_norm:backward@f32[*x1000]", Strategy::Resident).tile, 2) << "narrower than the distance";
+  EXPECT_EQ(schedule("power_norm:backward@f32[*x1000]", Strategy::Resident).tile, 2)
+      << "narrower than the distance";
   EXPECT_EQ(schedule("power_norm:backward@f32[*x777]", Strategy::Resident).tile, 4);
   EXPECT_EQ(pageOffsetsOfRows(problemOf("power_norm:forward@f32[*x2040]")), 1);
   EXPECT_EQ(pageOffsetsOfRows(problemOf("power_norm:forward@f32[*x1040]")), 64);
@@ -182,16 +201,20 @@ TEST(Schedule, LargeCallsAskForTheNextRowsByDefault) {
   };
   EXPECT_EQ(large("power_norm:forward@f32[*x64]"), std::pair(int64_t{8}, true));
   EXPECT_EQ(large("batch_norm:backward@bf16[*x1024]"), std::pair(int64_t{8}, true));
-  EXPECT_EQ(large("power_norm:backward@bf16[*x1024]"), std::pair(int64_t{2}, true)) << "reads everything once";
+  EXPECT_EQ(large("power_norm:backward@bf16[*x1024]"), std::pair(int64_t{2}, true))
+      << "reads everything once";
   EXPECT_EQ(large("power_norm_released:backward@bf16[*x1024]{heads=8}"), std::pair(int64_t{1}, true));
   EXPECT_EQ(large("batch_norm:forward@bf16[*x1024]"), std::pair(int64_t{4}, true)) << "half as much of each";
   EXPECT_EQ(large("power_norm_released:forward@f32[*x1024]{heads=8}"), std::pair(int64_t{4}, true));
   EXPECT_EQ(large("layer_norm:backward@f32[*x768]"), std::pair(int64_t{4}, true));
   EXPECT_EQ(large("layer_norm:forward@f32[*x2048]"), std::pair(int64_t{8}, true));
-  EXPECT_EQ(large("layer_norm:forward@f32[*x16384]"), std::pair(int64_t{4}, true)) << "eight of these fill a cache";
-  EXPECT_EQ(large("layer_norm:forward@f32[*x1024]"), std::pair(int64_t{1}, true)) << "a short row is read and written alone";
+  EXPECT_EQ(large("layer_norm:forward@f32[*x16384]"), std::pair(int64_t{4}, true))
+      << "eight of these fill a cache";
+  EXPECT_EQ(large("layer_norm:forward@f32[*x1024]"), std::pair(int64_t{1}, true))
+      << "a short row is read and written alone";
   EXPECT_EQ(large("rms_norm:infer@f32[*x768]"), std::pair(int64_t{1}, true));
-  EXPECT_EQ(large("layer_norm:forward@bf16[*x768]"), std::pair(int64_t{4}, true)) << "but for the time of its conversions";
+  EXPECT_EQ(large("layer_norm:forward@bf16[*x768]"), std::pair(int64_t{4}, true))
+      << "but for the time of its conversions";
   EXPECT_EQ(large("layer_norm:forward@f16[*x1024]"), std::pair(int64_t{4}, true));
   EXPECT_EQ(large("rms_norm:forward@bf16[*x768]"), std::pair(int64_t{8}, true));
   EXPECT_EQ(large("rms_norm:forward@bf16[*x2048]"), std::pair(int64_t{4}, true));
@@ -204,15 +227,20 @@ TEST(Schedule, TasksOfChannelsHaveAMegabyteByDefault) {
   EXPECT_EQ(grain("batch_norm:forward@f32[*x256x*]{layout=channels_first}"), 1024);
   EXPECT_EQ(grain("batch_norm:forward@bf16[*x256x*]{layout=channels_first}"), 2048);
   EXPECT_EQ(grain("batch_norm:forward@f32[*x16x*]{layout=channels_first}"), 4096);
-  EXPECT_EQ(grain("batch_norm:forward@f32[*x2048x*]{layout=channels_first}"), 1024) << "and so many rows at least";
-  auto stream = [](const char* problem, Strategy strategy) { return defaultSchedule(problemOf(problem), isaOf("x86-64-v4"), strategy).stream; };
+  EXPECT_EQ(grain("batch_norm:forward@f32[*x2048x*]{layout=channels_first}"), 1024)
+      << "and so many rows at least";
+  auto stream = [](const char* problem, Strategy strategy) {
+    return defaultSchedule(problemOf(problem), isaOf("x86-64-v4"), strategy).stream;
+  };
   EXPECT_EQ(stream("batch_norm:backward@f32[*x256x*]{layout=channels_first}", Strategy::Streamed), 1);
-  EXPECT_EQ(stream("batch_norm:backward@f32[*x256x*]{layout=channels_first}", Strategy::Resident), 4) << "whole channels of a task together";
+  EXPECT_EQ(stream("batch_norm:backward@f32[*x256x*]{layout=channels_first}", Strategy::Resident), 4)
+      << "whole channels of a task together";
 }
 
 TEST(Schedule, VectorsFillShortLinesByDefault) {
   auto vector = [](const char* problem) {
-    return defaultSchedule(problemOf(problem), isaOf("x86-64-v4"), legalStrategies(problemOf(problem))[0]).vector;
+    return defaultSchedule(problemOf(problem), isaOf("x86-64-v4"), legalStrategies(problemOf(problem))[0])
+        .vector;
   };
   EXPECT_EQ(vector("layer_norm:forward@f32[*x48]"), 16);
   EXPECT_EQ(vector("layer_norm:forward@f32[*x24]"), 8) << "three vectors, rather than one and a half";
@@ -228,11 +256,13 @@ TEST(Schedule, BF16FillsARegisterOfAVX512ByDefaultAndTwoAsF32) {
   };
   for (const char* isa : {"x86-64-v4", "x86-64-v4-bf16"}) {
     EXPECT_EQ(schedule("layer_norm:forward@bf16[*x1024]", Strategy::Resident, isa).vector, 32);
-    EXPECT_EQ(schedule("layer_norm:forward@f16[*x1024]", Strategy::Resident, isa).vector, 16) << "is converted by one instruction";
+    EXPECT_EQ(schedule("layer_norm:forward@f16[*x1024]", Strategy::Resident, isa).vector, 16)
+        << "is converted by one instruction";
   }
   EXPECT_EQ(schedule("layer_norm:forward@bf16[*x1024]", Strategy::Resident).rows, 4);
   EXPECT_EQ(schedule("layer_norm:forward@f32[*x1024]", Strategy::Resident).rows, 2);
-  EXPECT_EQ(schedule("layer_norm:backward@bf16[*x1000]", Strategy::Resident).unroll, 2) << "half as many vectors";
+  EXPECT_EQ(schedule("layer_norm:backward@bf16[*x1000]", Strategy::Resident).unroll, 2)
+      << "half as many vectors";
   EXPECT_EQ(schedule("layer_norm:backward@f32[*x1000]", Strategy::Resident).unroll, 4);
   EXPECT_EQ(schedule("power_norm_released:backward@bf16[*x768]{heads=8}", Strategy::Streamed).rows, 2);
   EXPECT_EQ(schedule("power_norm_released:backward@f32[*x768]{heads=8}", Strategy::Streamed).rows, 4);
@@ -301,16 +331,25 @@ TEST(Schedule, DefaultFillsTheRegister) {
   EXPECT_EQ(defaultSchedule(f32, isaOf("x86-64-v3"), Strategy::Resident).vector, 8);
   EXPECT_EQ(defaultSchedule(f32, isaOf("aarch64"), Strategy::Resident).vector, 4);
   EXPECT_EQ(defaultSchedule(f64, isaOf("x86-64-v3"), Strategy::Resident).vector, 4);
-  EXPECT_EQ(defaultSchedule(problemOf("layer_norm:forward@f16[*x1024]"), isaOf("x86-64-v3"), Strategy::Resident).vector, 8)
+  EXPECT_EQ(
+      defaultSchedule(problemOf("layer_norm:forward@f16[*x1024]"), isaOf("x86-64-v3"), Strategy::Resident)
+          .vector,
+      8)
       << "statistics are f32";
-  EXPECT_EQ(defaultSchedule(bf16, isaOf("x86-64-v3"), Strategy::Resident).vector, 16) << "two registers are rounded as one";
-  EXPECT_EQ(defaultSchedule(problemOf("layer_norm:forward@bf16[*x1000]"), isaOf("x86-64-v3"), Strategy::Resident).vector, 8)
+  EXPECT_EQ(defaultSchedule(bf16, isaOf("x86-64-v3"), Strategy::Resident).vector, 16)
+      << "two registers are rounded as one";
+  EXPECT_EQ(
+      defaultSchedule(problemOf("layer_norm:forward@bf16[*x1000]"), isaOf("x86-64-v3"), Strategy::Resident)
+          .vector,
+      8)
       << "a longer rest would go one by one";
 }
 
 TEST(Schedule, RowsAPageApartAreFewerAtATime) {
   auto isa = isaOf("x86-64-v4");
-  auto rows = [&](const char* text, Strategy strategy) { return defaultSchedule(problemOf(text), isa, strategy).rows; };
+  auto rows = [&](const char* text, Strategy strategy) {
+    return defaultSchedule(problemOf(text), isa, strategy).rows;
+  };
   EXPECT_EQ(rows("layer_norm:backward@f32[*x1024]", Strategy::Resident), 2);
   EXPECT_EQ(rows("layer_norm:backward@f32[*x600]", Strategy::Resident), 4);
   EXPECT_EQ(rows("layer_norm:backward@bf16[*x2048]", Strategy::Resident), 2);
@@ -335,7 +374,8 @@ TEST(Schedule, HalfARegisterSuitsShortLinesAndLightWorkOnSplitLinesOfAZen) {
   EXPECT_EQ(vector("power_norm:infer@f32[*x1000]"), 8);
   EXPECT_EQ(vector("power_norm:infer@f32[*x1024]"), 16);
   EXPECT_EQ(vector("rms_norm:forward@f32[*x256]", "x86-64-v3:zen"), 8);
-  for (const char* other : {"x86-64-v4", "x86-64-v4:cove"}) EXPECT_EQ(vector("rms_norm:forward@f32[*x256]", other), 16) << other;
+  for (const char* other : {"x86-64-v4", "x86-64-v4:cove"})
+    EXPECT_EQ(vector("rms_norm:forward@f32[*x256]", other), 16) << other;
 }
 
 TEST(Schedule, LongLinesOfSumsOfSquaresGoOneByOne) {
@@ -350,11 +390,14 @@ TEST(Schedule, LongLinesOfSumsOfSquaresGoOneByOne) {
 }
 
 TEST(Schedule, SixteenRegistersTakeCentredRowsOfABackwardOneByOne) {
-  auto rows = [](const char* problem, const char* isa) { return defaultSchedule(problemOf(problem), isaOf(isa), Strategy::Resident).rows; };
+  auto rows = [](const char* problem, const char* isa) {
+    return defaultSchedule(problemOf(problem), isaOf(isa), Strategy::Resident).rows;
+  };
   EXPECT_EQ(rows("layer_norm:backward@f32[*x768]", "x86-64-v3"), 1);
   EXPECT_EQ(rows("layer_norm:backward@f32[*x768]", "x86-64-v4"), 4);
   EXPECT_EQ(rows("rms_norm:backward@f32[*x768]", "x86-64-v3"), 4);
-  EXPECT_EQ(rows("layer_norm:backward@f32[*x4096]", "x86-64-v3"), 2) << "rows share what does not stay in the first-level cache";
+  EXPECT_EQ(rows("layer_norm:backward@f32[*x4096]", "x86-64-v3"), 2)
+      << "rows share what does not stay in the first-level cache";
 }
 
 TEST(Schedule, ATaskIsWorthAThread) {
@@ -369,13 +412,18 @@ TEST(Schedule, ATaskIsWorthAThread) {
 }
 
 TEST(Schedule, StripsOfColumnsHave256Bytes) {
-  auto tile = [](const char* problem, const char* isa) { return defaultSchedule(problemOf(problem), isaOf(isa), Strategy::Resident).tile; };
+  auto tile = [](const char* problem, const char* isa) {
+    return defaultSchedule(problemOf(problem), isaOf(isa), Strategy::Resident).tile;
+  };
   EXPECT_EQ(tile("power_norm:forward@f32[*x768]", "x86-64-v3"), 8);
   EXPECT_EQ(tile("power_norm:forward@f32[*x768]", "x86-64-v4"), 4);
-  EXPECT_EQ(tile("power_norm:backward@f32[*x768]", "x86-64-v3"), 4) << "sums of a backward, in sixteen registers";
-  EXPECT_EQ(tile("power_norm:forward@f32[*x1000]", "x86-64-v3"), 2) << "rows begin beside each other in a page";
+  EXPECT_EQ(tile("power_norm:backward@f32[*x768]", "x86-64-v3"), 4)
+      << "sums of a backward, in sixteen registers";
+  EXPECT_EQ(tile("power_norm:forward@f32[*x1000]", "x86-64-v3"), 2)
+      << "rows begin beside each other in a page";
   EXPECT_EQ(tile("power_norm:forward@f32[*x4]", "x86-64-v4"), 4) << "short rows follow each other in a page";
-  EXPECT_EQ(tile("power_norm:forward@f32[*x511]", "x86-64-v4"), 8) << "every other row within a line of one place";
+  EXPECT_EQ(tile("power_norm:forward@f32[*x511]", "x86-64-v4"), 8)
+      << "every other row within a line of one place";
   EXPECT_EQ(tile("power_norm:forward@f32[*x512]", "x86-64-v4"), 8) << "rows begin at two places in a page";
 }
 
@@ -383,11 +431,15 @@ TEST(Schedule, ShortRowsThatSplitLinesGoTwoTogetherInLongSteps) {
   auto schedule = [](const char* problem, Strategy strategy, const char* isa = "x86-64-v4") {
     return defaultSchedule(problemOf(problem), isaOf(isa), strategy).text();
   };
-  const auto with = [](const std::string& text, const char* knobs) { return text.find(knobs) != std::string::npos; };
+  const auto with = [](const std::string& text, const char* knobs) {
+    return text.find(knobs) != std::string::npos;
+  };
   EXPECT_TRUE(with(schedule("power_norm:forward@f32[*x71]", Strategy::Streamed), "rows=2,unroll=4"));
   EXPECT_TRUE(with(schedule("batch_norm:backward@f32[*x129]", Strategy::Streamed), "rows=2,unroll=8"));
-  EXPECT_TRUE(with(schedule("power_norm:backward@f32[*x193]", Strategy::Streamed), "rows=8,unroll=1")) << "too long for it";
-  EXPECT_TRUE(with(schedule("power_norm:forward@f32[*x128]", Strategy::Streamed), "rows=8,unroll=1")) << "whole lines";
+  EXPECT_TRUE(with(schedule("power_norm:backward@f32[*x193]", Strategy::Streamed), "rows=8,unroll=1"))
+      << "too long for it";
+  EXPECT_TRUE(with(schedule("power_norm:forward@f32[*x128]", Strategy::Streamed), "rows=8,unroll=1"))
+      << "whole lines";
   const std::string light = schedule("rms_norm:forward@f32[*x193]", Strategy::Resident);
   EXPECT_TRUE(with(light, "vector=16,rows=2,unroll=8") && with(light, "ahead")) << light;
   const std::string one = schedule("power_norm:backward@f32[*x513]", Strategy::Streamed);
@@ -403,12 +455,15 @@ TEST(Schedule, RestsOfARowAreMaskedUnlessTheyAreOneAccessOrMasksAreSlow) {
   EXPECT_FALSE(tail("power_norm:forward@f32[*x71]", Strategy::Streamed, "x86-64-v4"));
   EXPECT_TRUE(tail("power_norm:forward@f32[*x71]", Strategy::Streamed, "x86-64-v3"));
   EXPECT_FALSE(tail("power_norm:forward@f32[*x72]", Strategy::Streamed, "x86-64-v3")) << "nothing is left";
-  EXPECT_FALSE(tail("batch_norm:forward@f32[*x71]", Strategy::Resident, "x86-64-v3")) << "each rest is a pass";
+  EXPECT_FALSE(tail("batch_norm:forward@f32[*x71]", Strategy::Resident, "x86-64-v3"))
+      << "each rest is a pass";
   EXPECT_TRUE(tail("layer_norm:backward@f32[*x71]", Strategy::Resident, "x86-64-v3"));
 }
 
 TEST(Schedule, ColumnsGoDownOneRowAfterTheOtherUnlessABackwardIsWide) {
-  auto rows = [](const char* problem) { return defaultSchedule(problemOf(problem), isaOf("x86-64-v4"), Strategy::Resident).rows; };
+  auto rows = [](const char* problem) {
+    return defaultSchedule(problemOf(problem), isaOf("x86-64-v4"), Strategy::Resident).rows;
+  };
   EXPECT_EQ(rows("power_norm:backward@f32[*x768]"), 1);
   EXPECT_EQ(rows("power_norm:forward@f32[*x512]"), 1);
   EXPECT_EQ(rows("power_norm:backward@f32[*x512]"), 2) << "tiles of eight vectors";

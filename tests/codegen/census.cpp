@@ -1,10 +1,12 @@
-// Not a test, but a count: every default kernel of some norms on one architecture, how long it takes to become PTX and a
-// cubin, and which of its entries spill.
+// Not a test, but a count: every default kernel of some norms on one architecture, how long it takes to
+// become PTX and a cubin, and which of its entries spill.
 //
-//   normc_cuda_census [--arch sm_90] [--norms layer_norm,rms_norm] [--features 1024,1001,0] [--entries FILE] [--cubins no]
+//   normc_cuda_census [--arch sm_90] [--norms layer_norm,rms_norm] [--features 1024,1001,0] [--entries FILE]
+//   [--cubins no]
 //
-// 0 features: for any number. Spilling entries are lines of their own; medians come last. FILE gets each entry's registers and
-// machine instructions, so that two builds can be compared; without cubins only the time to PTX is taken.
+// 0 features: for any number. Spilling entries are lines of their own; medians come last. FILE gets each
+// entry's registers and machine instructions, so that two builds can be compared; without cubins only the
+// time to PTX is taken.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -22,8 +24,8 @@ using namespace normc::codegen;
 
 namespace {
 
-/// Milliseconds on the wall, and of this process and the children it has waited for: what others do at the same time is not in
-/// the second.
+/// Milliseconds on the wall, and of this process and the children it has waited for: what others do at the
+/// same time is not in the second.
 struct Time {
   double wall, processor;
 
@@ -34,7 +36,8 @@ struct Time {
     return ms(usage.ru_utime) + ms(usage.ru_stime);
   }
   static Time now() {
-    const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now().time_since_epoch();
+    const std::chrono::duration<double, std::milli> wall =
+        std::chrono::steady_clock::now().time_since_epoch();
     return {wall.count(), of(RUSAGE_SELF) + of(RUSAGE_CHILDREN)};
   }
   Time since(const Time& begin) const { return {wall - begin.wall, processor - begin.processor}; }
@@ -60,7 +63,8 @@ struct Census {
 
   void count(const Problem& problem, const cuda::Schedule& schedule, const cuda::Arch& arch) {
     Time begin = Time::now();
-    const CompiledKernel kernel = llvm::cantFail(compileKernel(problem, schedule, arch, "k", {.assemble = false}));
+    const CompiledKernel kernel =
+        llvm::cantFail(compileKernel(problem, schedule, arch, "k", {.assemble = false}));
     ptx.push_back(Time::now().since(begin));
     if (!cubins) return;
     begin = Time::now();
@@ -74,12 +78,14 @@ struct Census {
     for (const auto& [entry, r] : assembled->resources) {
       ++entries;
       if (list)
-        std::fprintf(list, "%s %s %s %s: %lld registers, %llu instructions\n", arch.name.c_str(), problem.text().c_str(),
-                     schedule.text().c_str(), entry.c_str(), (long long)r.registers, (unsigned long long)instructions[entry]);
+        std::fprintf(list, "%s %s %s %s: %lld registers, %llu instructions\n", arch.name.c_str(),
+                     problem.text().c_str(), schedule.text().c_str(), entry.c_str(), (long long)r.registers,
+                     (unsigned long long)instructions[entry]);
       if (r.spillBytes == 0 && r.stackBytes == 0) continue;
       ++spilling;
-      std::printf("%s %s %s: %lld bytes spilled, %lld registers, %s\n", arch.name.c_str(), problem.text().c_str(), entry.c_str(),
-                  (long long)r.spillBytes, (long long)r.registers, schedule.text().c_str());
+      std::printf("%s %s %s: %lld bytes spilled, %lld registers, %s\n", arch.name.c_str(),
+                  problem.text().c_str(), entry.c_str(), (long long)r.spillBytes, (long long)r.registers,
+                  schedule.text().c_str());
     }
     std::fflush(stdout);
   }
@@ -90,8 +96,9 @@ void report(const char* what, std::vector<Time> times) {
   for (const bool wall : {true, false}) {
     const auto part = wall ? &Time::wall : &Time::processor;
     std::ranges::sort(times, {}, part);
-    std::printf("%s, %s: median %.0f ms, nine in ten within %.0f ms, at most %.0f ms\n", what, wall ? "on the wall" : "of the processor",
-                times[times.size() / 2].*part, times[times.size() * 9 / 10].*part, times.back().*part);
+    std::printf("%s, %s: median %.0f ms, nine in ten within %.0f ms, at most %.0f ms\n", what,
+                wall ? "on the wall" : "of the processor", times[times.size() / 2].*part,
+                times[times.size() * 9 / 10].*part, times.back().*part);
   }
 }
 
@@ -117,7 +124,8 @@ int main(int count, char** arguments) {
   const auto chosen = listOf(norms);
   Census census;
   census.cubins = cubins != "no";
-  if (!entries.empty() && !(census.list = std::fopen(entries.c_str(), "w"))) return std::perror(entries.c_str()), 1;
+  if (!entries.empty() && !(census.list = std::fopen(entries.c_str(), "w")))
+    return std::perror(entries.c_str()), 1;
   for (const BuiltinNorm& norm : builtinNorms()) {
     if (!chosen.empty() && !llvm::is_contained(chosen, norm.name)) continue;
     for (Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer})
@@ -131,7 +139,8 @@ int main(int count, char** arguments) {
             census.count(*problem, llvm::cantFail(cuda::parseSchedule(candidate.schedule)), arch);
         }
   }
-  std::printf("%s: %zu kernels, %zu entries, of which %zu spill\n", archName.c_str(), census.ptx.size(), census.entries, census.spilling);
+  std::printf("%s: %zu kernels, %zu entries, of which %zu spill\n", archName.c_str(), census.ptx.size(),
+              census.entries, census.spilling);
   report("a problem to PTX", census.ptx);
   report("PTX to a cubin", census.cubin);
   return census.spilling != 0;

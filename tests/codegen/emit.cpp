@@ -8,17 +8,20 @@
 
 using namespace normc;
 
-static llvm::Expected<std::string> scheduleOf(const Problem& problem, const codegen::Target& target, llvm::StringRef text) {
+static llvm::Expected<std::string> scheduleOf(const Problem& problem, const codegen::Target& target,
+                                              llvm::StringRef text) {
   if (text.contains('=')) return text.str();
   if (auto reason = target.bind(problem)->whyIllegal())
     return llvm::createStringError(problem.text() + ": " + *reason);
   for (const codegen::Candidate& candidate : target.bind(problem)->defaults())
     if (llvm::StringRef(candidate.schedule).starts_with(text)) return candidate.schedule;
-  return llvm::createStringError("no default schedule of " + problem.text() + " begins with '" + text.str() + "'");
+  return llvm::createStringError("no default schedule of " + problem.text() + " begins with '" + text.str() +
+                                 "'");
 }
 
 static llvm::Expected<std::string> emit(int count, char** arguments) {
-  if (count < 3 || count > 5) return llvm::createStringError("usage: normc-emit STAGE PROBLEM [TARGET [SCHEDULE]]");
+  if (count < 3 || count > 5)
+    return llvm::createStringError("usage: normc-emit STAGE PROBLEM [TARGET [SCHEDULE]]");
   auto problem = parseProblem(arguments[2], findNorm);
   if (!problem) return llvm::createStringError(text(problem.errors()));
   auto target = codegen::findTarget(count > 3 ? arguments[3] : "x86-64-v3");

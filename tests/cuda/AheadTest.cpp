@@ -22,7 +22,8 @@ class EmulatedAhead : public testing::TestWithParam<Case> {};
 
 TEST_P(EmulatedAhead, PassesTheGateInEveryThreadOrderAndReadsOnce) {
   const Problem problem = *parseProblem(GetParam().problem, findNorm);
-  auto kernel = emulated(problem, llvm::cantFail(codegen::cuda::parseSchedule(GetParam().schedule)), archOf("sm_90"));
+  auto kernel =
+      emulated(problem, llvm::cantFail(codegen::cuda::parseSchedule(GetParam().schedule)), archOf("sm_90"));
   ASSERT_TRUE(kernel->plan) << kernel->error;
   EXPECT_EQ(kernel->manifest.phases[0].launch->shared, GetParam().shared);
   const gate::Verdict inOrders = kernel->judgeInEveryOrder(problem);
@@ -46,21 +47,38 @@ TEST_P(EmulatedAhead, PassesTheGateInEveryThreadOrderAndReadsOnce) {
 INSTANTIATE_TEST_SUITE_P(
     Cuda, EmulatedAhead,
     testing::Values(
-        Case{"Row", "layer_norm:forward@f32[*x512]", "resident,threads=128,team=128,vector=4,tile=1,chunks=2,prefetch=2", 2 * 128 * 16},
-        Case{"RowInfer", "layer_norm:infer@bf16[*x512]", "resident,threads=64,team=64,vector=8,tile=1,chunks=2,prefetch=3", 3 * 64 * 16},
-        Case{"Backward", "layer_norm:backward@f32[*x512]", "resident,threads=64,team=64,vector=4,tile=2,chunks=3,prefetch=2", 2 * 2 * 2 * 64 * 16},
-        Case{"BackwardThreeAhead", "layer_norm:backward@bf16[*x512]", "resident,threads=32,team=32,vector=8,tile=2,chunks=2,prefetch=4", 4 * 2 * 2 * 32 * 16},
-        Case{"BackwardOfLanesBehindTheEnd", "rms_norm:backward@f32[*x300]", "resident,threads=64,team=32,vector=4,tile=3,chunks=2,prefetch=2", 2 * 3 * 2 * 64 * 16},
-        Case{"RowsTogether", "rms_norm:backward@f32[*x128]", "resident,threads=96,team=32,vector=4,tile=1,rows=2,chunks=2,prefetch=3", 3 * 2 * 2 * 96 * 16},
-        Case{"SubWarps", "rms_norm:forward@f16[*x64]", "resident,threads=64,team=8,vector=8,tile=1,rows=2,chunks=2,prefetch=2", 2 * 2 * 64 * 16},
-        Case{"Masked", "layer_norm:backward@f32[*x256]{mask}", "resident,threads=64,team=64,vector=4,tile=1,chunks=2,prefetch=2", 2 * 2 * 64 * 16},
-        Case{"Groups", "group_norm:backward@f32[*x256]{groups=2}", "resident,threads=64,team=32,vector=4,tile=1,chunks=2,prefetch=2", 2 * 2 * 64 * 16},
-        Case{"OverTwoBlocks", "layer_norm:backward@f32[*x512]", "resident,threads=64,team=64,vector=4,tile=1,chunks=2,prefetch=2,cluster=2", 2 * 2 * 64 * 16},
-        Case{"InBulk", "layer_norm:forward@f32[*x512]", "resident,threads=128,team=128,vector=4,tile=1,chunks=2,prefetch=5", 2 * 128 * 16},
-        Case{"InBulkBackward", "layer_norm:backward@bf16[*x512]", "resident,threads=64,team=32,vector=8,tile=2,chunks=2,prefetch=7", 4 * 2 * 2 * 64 * 16},
-        Case{"InBulkOfLanesBehindTheEnd", "rms_norm:backward@f32[*x300]", "resident,threads=64,team=32,vector=4,tile=3,rows=2,chunks=2,prefetch=6", 3 * 2 * 3 * 2 * 64 * 16},
-        Case{"InBulkOverTwoBlocks", "layer_norm:backward@f32[*x500]", "resident,threads=32,team=32,vector=4,tile=2,chunks=2,prefetch=5,cluster=2", 2 * 2 * 2 * 32 * 16},
-        Case{"Hinted", "layer_norm:backward@bf16[*x512]", "resident,threads=64,team=64,vector=8,tile=1,chunks=2,prefetch=2,hints=1", 2 * 2 * 64 * 16}),
+        Case{"Row", "layer_norm:forward@f32[*x512]",
+             "resident,threads=128,team=128,vector=4,tile=1,chunks=2,prefetch=2", 2 * 128 * 16},
+        Case{"RowInfer", "layer_norm:infer@bf16[*x512]",
+             "resident,threads=64,team=64,vector=8,tile=1,chunks=2,prefetch=3", 3 * 64 * 16},
+        Case{"Backward", "layer_norm:backward@f32[*x512]",
+             "resident,threads=64,team=64,vector=4,tile=2,chunks=3,prefetch=2", 2 * 2 * 2 * 64 * 16},
+        Case{"BackwardThreeAhead", "layer_norm:backward@bf16[*x512]",
+             "resident,threads=32,team=32,vector=8,tile=2,chunks=2,prefetch=4", 4 * 2 * 2 * 32 * 16},
+        Case{"BackwardOfLanesBehindTheEnd", "rms_norm:backward@f32[*x300]",
+             "resident,threads=64,team=32,vector=4,tile=3,chunks=2,prefetch=2", 2 * 3 * 2 * 64 * 16},
+        Case{"RowsTogether", "rms_norm:backward@f32[*x128]",
+             "resident,threads=96,team=32,vector=4,tile=1,rows=2,chunks=2,prefetch=3", 3 * 2 * 2 * 96 * 16},
+        Case{"SubWarps", "rms_norm:forward@f16[*x64]",
+             "resident,threads=64,team=8,vector=8,tile=1,rows=2,chunks=2,prefetch=2", 2 * 2 * 64 * 16},
+        Case{"Masked", "layer_norm:backward@f32[*x256]{mask}",
+             "resident,threads=64,team=64,vector=4,tile=1,chunks=2,prefetch=2", 2 * 2 * 64 * 16},
+        Case{"Groups", "group_norm:backward@f32[*x256]{groups=2}",
+             "resident,threads=64,team=32,vector=4,tile=1,chunks=2,prefetch=2", 2 * 2 * 64 * 16},
+        Case{"OverTwoBlocks", "layer_norm:backward@f32[*x512]",
+             "resident,threads=64,team=64,vector=4,tile=1,chunks=2,prefetch=2,cluster=2", 2 * 2 * 64 * 16},
+        Case{"InBulk", "layer_norm:forward@f32[*x512]",
+             "resident,threads=128,team=128,vector=4,tile=1,chunks=2,prefetch=5", 2 * 128 * 16},
+        Case{"InBulkBackward", "layer_norm:backward@bf16[*x512]",
+             "resident,threads=64,team=32,vector=8,tile=2,chunks=2,prefetch=7", 4 * 2 * 2 * 64 * 16},
+        Case{"InBulkOfLanesBehindTheEnd", "rms_norm:backward@f32[*x300]",
+             "resident,threads=64,team=32,vector=4,tile=3,rows=2,chunks=2,prefetch=6",
+             3 * 2 * 3 * 2 * 64 * 16},
+        Case{"InBulkOverTwoBlocks", "layer_norm:backward@f32[*x500]",
+             "resident,threads=32,team=32,vector=4,tile=2,chunks=2,prefetch=5,cluster=2",
+             2 * 2 * 2 * 32 * 16},
+        Case{"Hinted", "layer_norm:backward@bf16[*x512]",
+             "resident,threads=64,team=64,vector=8,tile=1,chunks=2,prefetch=2,hints=1", 2 * 2 * 64 * 16}),
     [](const auto& info) { return info.param.name; });
 
 /// More than a block has without asking.
@@ -79,18 +97,19 @@ TEST(EmulatedAheadShared, MayBeMoreThan48KiB) {
 /// The tests above prove nothing unless the emulator finds each missing wait.
 TEST(EmulatedAheadWait, IsMissedWhereItIsMissing) {
   const Problem problem = *parseProblem("layer_norm:backward@f32[*x512]", findNorm);
-  const auto schedule = llvm::cantFail(codegen::cuda::parseSchedule(
-      "resident,threads=64,team=64,vector=4,tile=2,chunks=1,prefetch=3"));
+  const auto schedule = llvm::cantFail(
+      codegen::cuda::parseSchedule("resident,threads=64,team=64,vector=4,tile=2,chunks=1,prefetch=3"));
   const auto judged = [&](std::function<void(llvm::IntrinsicInst&)> change) {
     int waits = 0;
-    auto kernel = emulated(problem, schedule, archOf("sm_90"), {.code = [&](llvm::Module& ir) {
-      for (llvm::Function& function : ir)
-        for (llvm::BasicBlock& block : function)
-          for (llvm::Instruction& i : llvm::make_early_inc_range(block))
-            if (auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
-                call && call->getIntrinsicID() == llvm::Intrinsic::nvvm_cp_async_wait_group)
-              ++waits, change(*call);
-    }});
+    auto kernel =
+        emulated(problem, schedule, archOf("sm_90"), {.code = [&](llvm::Module& ir) {
+                   for (llvm::Function& function : ir)
+                     for (llvm::BasicBlock& block : function)
+                       for (llvm::Instruction& i : llvm::make_early_inc_range(block))
+                         if (auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
+                             call && call->getIntrinsicID() == llvm::Intrinsic::nvvm_cp_async_wait_group)
+                           ++waits, change(*call);
+                 }});
     EXPECT_GT(waits, 0);
     EXPECT_TRUE(kernel->plan) << kernel->error;
     return kernel->judge(problem, {.extents = {1, 9, 512}});
@@ -110,16 +129,17 @@ TEST(EmulatedAheadWait, IsMissedWhereItIsMissing) {
 /// The same for bulk copies: a missing wait, and a piece that the mbarrier does not count.
 TEST(EmulatedBulkWait, IsMissedWhereItIsMissing) {
   const Problem problem = *parseProblem("layer_norm:backward@f32[*x512]", findNorm);
-  const auto schedule = llvm::cantFail(codegen::cuda::parseSchedule(
-      "resident,threads=64,team=64,vector=4,tile=2,chunks=1,prefetch=6"));
+  const auto schedule = llvm::cantFail(
+      codegen::cuda::parseSchedule("resident,threads=64,team=64,vector=4,tile=2,chunks=1,prefetch=6"));
   const auto judged = [&](std::function<bool(llvm::CallInst&)> change) {
     int changed = 0;
     auto kernel = emulated(problem, schedule, archOf("sm_90"), {.code = [&](llvm::Module& ir) {
-      for (llvm::Function& function : ir)
-        for (llvm::BasicBlock& block : function)
-          for (llvm::Instruction& i : llvm::make_early_inc_range(block))
-            if (auto* call = llvm::dyn_cast<llvm::CallInst>(&i)) changed += change(*call);
-    }});
+                             for (llvm::Function& function : ir)
+                               for (llvm::BasicBlock& block : function)
+                                 for (llvm::Instruction& i : llvm::make_early_inc_range(block))
+                                   if (auto* call = llvm::dyn_cast<llvm::CallInst>(&i))
+                                     changed += change(*call);
+                           }});
     EXPECT_GT(changed, 0);
     EXPECT_TRUE(kernel->plan) << kernel->error;
     return kernel->judge(problem, {.extents = {1, 9, 512}});
@@ -129,7 +149,8 @@ TEST(EmulatedBulkWait, IsMissedWhereItIsMissing) {
     return text && llvm::StringRef(text->getAsmString()).contains("mbarrier.try_wait");
   };
   EXPECT_TRUE(judged(isWait).ok);
-  const gate::Verdict none = judged([&](llvm::CallInst& call) { return isWait(call) && (call.eraseFromParent(), true); });
+  const gate::Verdict none =
+      judged([&](llvm::CallInst& call) { return isWait(call) && (call.eraseFromParent(), true); });
   EXPECT_FALSE(none.ok);
   EXPECT_NE(none.text.find("data race"), std::string::npos) << none.text;
 }

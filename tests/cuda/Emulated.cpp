@@ -51,8 +51,10 @@ static void prepare(Emulated& e, const Problem& problem, const codegen::cuda::Sc
     auto copy = llvm::CloneModule(ir);
     if (damage.code) damage.code(*copy);
     auto compiled = emulator::Program::compile(*copy);
-    if (compiled) program = std::make_unique<emulator::Program>(std::move(*compiled));
-    else e.error = llvm::toString(compiled.takeError());
+    if (compiled)
+      program = std::make_unique<emulator::Program>(std::move(*compiled));
+    else
+      e.error = llvm::toString(compiled.takeError());
   };
   auto kernel = codegen::cuda::compileKernel(problem, schedule, arch, "k", options);
   llvm::consumeError(std::move(failure));
@@ -73,7 +75,8 @@ static void prepare(Emulated& e, const Problem& problem, const codegen::cuda::Sc
   writer.addKernel(e.manifest);
   const std::string bytes = writer.bytes();
 
-  normc_context_options contextOptions{.struct_size = sizeof contextOptions, .max_threads = 1, .cuda_library = NORMC_FAKE_CUDA};
+  normc_context_options contextOptions{
+      .struct_size = sizeof contextOptions, .max_threads = 1, .cuda_library = NORMC_FAKE_CUDA};
   const std::string text = problem.text();
   normc_request request{.struct_size = sizeof request, .problem = text.c_str(), .device_type = kDLCUDA};
   if (normc_context_create(&contextOptions, &e.context) != NORMC_OK ||
@@ -116,8 +119,10 @@ gate::Verdict Emulated::judge(const Problem& problem, const gate::Question& ques
   const emulator::Options first = driver->options;
   gate::Verdict verdict = gate::judge(plan, problem, question, device.get(), [&] {
     emulator::Options& second = driver->options;
-    if (first.order == Order::Random) ++second.seed;
-    else second.order = first.order == Order::Ascending ? Order::Descending : Order::Ascending;
+    if (first.order == Order::Random)
+      ++second.seed;
+    else
+      second.order = first.order == Order::Ascending ? Order::Descending : Order::Ascending;
   });
   driver->options = first;
   launches = driver->takeLaunches();
@@ -127,7 +132,8 @@ gate::Verdict Emulated::judge(const Problem& problem, const gate::Question& ques
     verdict.text += "\n" + launched.report.text();
     break;
   }
-  if (!verdict.ok) verdict.text = problem.text() + " " + manifest.schedule + " " + manifest.isa + ": " + verdict.text;
+  if (!verdict.ok)
+    verdict.text = problem.text() + " " + manifest.schedule + " " + manifest.isa + ": " + verdict.text;
   return verdict;
 }
 

@@ -25,11 +25,12 @@ struct Emulated {
   package::Kernel manifest;
   std::string error;
 
-  /// Judges one trial; a launch that went wrong is told in the verdict. The gate's second run, whose bits have to be
-  /// those of the first, takes the threads in another order.
+  /// Judges one trial; a launch that went wrong is told in the verdict. The gate's second run, whose bits
+  /// have to be those of the first, takes the threads in another order.
   gate::Verdict judge(const Problem&, const gate::Trial&);
   gate::Verdict judge(const Problem&, const gate::Question&);
-  /// All standard trials with threads in ascending, descending and random order; the first verdict that is not good.
+  /// All standard trials with threads in ascending, descending and random order; the first verdict that is
+  /// not good.
   gate::Verdict judgeInEveryOrder(const Problem&);
   /// The launches of the last trial.
   std::vector<emulator::EmulatedDriver::Launched> launches;
@@ -45,7 +46,8 @@ struct Damage {
 Damage withoutWait(int n);
 
 /// For the architecture's first device.
-std::unique_ptr<Emulated> emulated(const Problem&, const codegen::cuda::Schedule&, const codegen::cuda::Arch&, const Damage& = {});
+std::unique_ptr<Emulated> emulated(const Problem&, const codegen::cuda::Schedule&, const codegen::cuda::Arch&,
+                                   const Damage& = {});
 codegen::cuda::Arch archOf(const std::string& name);
 codegen::cuda::Schedule defaultOf(const Problem&, const codegen::cuda::Arch&);
 

@@ -18,7 +18,9 @@ struct Case {
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
-codegen::cuda::Schedule parsed(const char* text) { return llvm::cantFail(codegen::cuda::parseSchedule(text)); }
+codegen::cuda::Schedule parsed(const char* text) {
+  return llvm::cantFail(codegen::cuda::parseSchedule(text));
+}
 
 class EmulatedGridRows : public testing::TestWithParam<Case> {};
 
@@ -50,22 +52,32 @@ TEST_P(EmulatedGridRows, PassTheGateAndAreReadOnce) {
 }
 INSTANTIATE_TEST_SUITE_P(
     Cuda, EmulatedGridRows,
-    testing::Values(
-        Case{"LayerNorm", "layer_norm:forward@f32[*x768]", "resident,threads=32,team=32,vector=4,tile=2,chunks=2,blocks=1,grid=3"},
-        Case{"LayerNormBF16", "layer_norm:forward@bf16[*x1000]", "resident,threads=64,team=64,vector=8,tile=1,chunks=2,blocks=1,grid=2", "sm_90"},
-        Case{"OddRow", "layer_norm:forward@bf16[*x701]", "resident,threads=32,team=32,vector=8,tile=1,chunks=2,blocks=1,grid=3"},
-        Case{"Backward", "layer_norm:backward@f32[*x500]", "resident,threads=32,team=32,vector=4,tile=2,chunks=2,blocks=1,grid=2"},
-        Case{"BackwardBF16Shared", "layer_norm:backward@bf16[*x1536]", "resident,threads=32,team=32,vector=8,tile=1,chunks=2,blocks=1,grid=3,shared=1"},
-        Case{"BackwardCopiedAhead", "rms_norm:backward@f32[*x384]", "resident,threads=32,team=32,vector=4,tile=1,chunks=2,blocks=1,prefetch=2,grid=3"},
-        Case{"InferShared", "rms_norm:infer@bf16[*x1536]", "resident,threads=32,team=32,vector=8,tile=1,chunks=3,blocks=1,grid=2,shared=2"},
-        Case{"TwoRowsEach", "rms_norm:forward@f32[*x512]", "resident,threads=64,team=32,vector=4,tile=2,rows=2,chunks=1,blocks=1,grid=2"},
-        Case{"MaskedGroups", "group_norm:backward@f32[*x512]{groups=2,mask}", "resident,threads=64,team=32,vector=4,tile=1,chunks=2,blocks=1,grid=2"}),
+    testing::Values(Case{"LayerNorm", "layer_norm:forward@f32[*x768]",
+                         "resident,threads=32,team=32,vector=4,tile=2,chunks=2,blocks=1,grid=3"},
+                    Case{"LayerNormBF16", "layer_norm:forward@bf16[*x1000]",
+                         "resident,threads=64,team=64,vector=8,tile=1,chunks=2,blocks=1,grid=2", "sm_90"},
+                    Case{"OddRow", "layer_norm:forward@bf16[*x701]",
+                         "resident,threads=32,team=32,vector=8,tile=1,chunks=2,blocks=1,grid=3"},
+                    Case{"Backward", "layer_norm:backward@f32[*x500]",
+                         "resident,threads=32,team=32,vector=4,tile=2,chunks=2,blocks=1,grid=2"},
+                    Case{"BackwardBF16Shared", "layer_norm:backward@bf16[*x1536]",
+                         "resident,threads=32,team=32,vector=8,tile=1,chunks=2,blocks=1,grid=3,shared=1"},
+                    Case{"BackwardCopiedAhead", "rms_norm:backward@f32[*x384]",
+                         "resident,threads=32,team=32,vector=4,tile=1,chunks=2,blocks=1,prefetch=2,grid=3"},
+                    Case{"InferShared", "rms_norm:infer@bf16[*x1536]",
+                         "resident,threads=32,team=32,vector=8,tile=1,chunks=3,blocks=1,grid=2,shared=2"},
+                    Case{"TwoRowsEach", "rms_norm:forward@f32[*x512]",
+                         "resident,threads=64,team=32,vector=4,tile=2,rows=2,chunks=1,blocks=1,grid=2"},
+                    Case{"MaskedGroups", "group_norm:backward@f32[*x512]{groups=2,mask}",
+                         "resident,threads=64,team=32,vector=4,tile=1,chunks=2,blocks=1,grid=2"}),
     [](const auto& info) { return info.param.name; });
 
 /// A warp adds more parts than it has lanes.
 TEST(EmulatedGridRowsOfManyBlocks, AreAdded) {
   const Problem problem = *parseProblem("rms_norm:infer@f32[*x4224]", findNorm);
-  auto kernel = emulated(problem, parsed("resident,threads=32,team=32,vector=4,tile=1,chunks=1,blocks=1,grid=33"), archOf("sm_80"));
+  auto kernel =
+      emulated(problem, parsed("resident,threads=32,team=32,vector=4,tile=1,chunks=1,blocks=1,grid=33"),
+               archOf("sm_80"));
   ASSERT_TRUE(kernel->plan) << kernel->error;
   const gate::Verdict verdict = kernel->judge(problem, {.extents = {1, 3, 4224}});
   EXPECT_TRUE(verdict.ok) << verdict.text;
@@ -81,14 +93,18 @@ std::string verdictWithoutWait(const char* text, int n) {
 }
 
 TEST(EmulatedGridRowsMeeting, ThatNobodyWaitsForIsFound) {
-  const char *const forward = "layer_norm:forward@f32[*x512]", *const backward = "layer_norm:backward@f32[*x512]";
+  const char *const forward = "layer_norm:forward@f32[*x512]", *const backward =
+                                                                   "layer_norm:backward@f32[*x512]";
   EXPECT_EQ(verdictWithoutWait(forward, -1), "");
   EXPECT_EQ(verdictWithoutWait(backward, -1), "");
   const auto found = [](const std::string& text) {
-    return text.find("uninitialised memory: @k_apply") != std::string::npos || text.find("data race: @k_apply") != std::string::npos;
+    return text.find("uninitialised memory: @k_apply") != std::string::npos ||
+           text.find("data race: @k_apply") != std::string::npos;
   };
-  for (int meeting : {0, 1}) EXPECT_TRUE(found(verdictWithoutWait(forward, meeting))) << "the shift, then both moments";
-  EXPECT_TRUE(found(verdictWithoutWait(backward, 1))) << "the first is behind clearing partials, and others follow";
+  for (int meeting : {0, 1})
+    EXPECT_TRUE(found(verdictWithoutWait(forward, meeting))) << "the shift, then both moments";
+  EXPECT_TRUE(found(verdictWithoutWait(backward, 1)))
+      << "the first is behind clearing partials, and others follow";
 }
 
 }  // namespace

@@ -13,10 +13,13 @@ struct Case {
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.problem << " " << c.arch; }
 
-bool hasOwnColumns(const std::string& problem) { return parseProblem(problem, findNorm)->spec->reduce == Reduce::Segment; }
+bool hasOwnColumns(const std::string& problem) {
+  return parseProblem(problem, findNorm)->spec->reduce == Reduce::Segment;
+}
 
-/// A norm with statistics per segment takes its columns as a whole, a block those of a few features. A number of features
-/// that ends with a block walks one path, whatever it is: of this one each segment has four blocks.
+/// A norm with statistics per segment takes its columns as a whole, a block those of a few features. A number
+/// of features that ends with a block walks one path, whatever it is: of this one each segment has four
+/// blocks.
 constexpr int64_t kColumns = 128;
 
 std::vector<Case> casesOf(Demand demand, const std::string& arch = "sm_90") {
@@ -33,7 +36,9 @@ std::vector<Case> casesOf(Demand demand, const std::string& arch = "sm_90") {
 TEST(EmulatedColumns, HaveOneScheduleForEveryNumberThatEndsWithABlock) {
   for (const std::string entry : {"forward", "backward", "infer"}) {
     auto schedule = [&](int64_t features) {
-      auto s = defaultOf(*parseProblem("instance_norm:" + entry + "@f32[*x*x" + std::to_string(features) + "]", findNorm), archOf("sm_90"));
+      auto s = defaultOf(
+          *parseProblem("instance_norm:" + entry + "@f32[*x*x" + std::to_string(features) + "]", findNorm),
+          archOf("sm_90"));
       EXPECT_EQ(kColumns % (s.team * s.vector), 0);
       s.chunks = 0;  // how many blocks share the segments
       return s.text();
@@ -45,14 +50,17 @@ TEST(EmulatedColumns, HaveOneScheduleForEveryNumberThatEndsWithABlock) {
 /// Rows of odd lengths begin in every way that a row can, and so do their ends.
 std::vector<Case> oddLengths() {
   std::vector<Case> cases;
-  for (const char* kind : {"layer_norm:forward@f32", "rms_norm:forward@bf16", "layer_norm:infer@f16", "layer_norm:backward@bf16"})
+  for (const char* kind : {"layer_norm:forward@f32", "rms_norm:forward@bf16", "layer_norm:infer@f16",
+                           "layer_norm:backward@bf16"})
     for (const char* length : {"43", "129", "1001"})
       cases.push_back({kind + std::string("[*x") + length + "]", length[0] == '4' ? "sm_100" : "sm_90"});
-  for (const char* problem : {"layer_norm:forward@bf16[*x4097]{params=bf16}", "group_norm:forward@bf16[*x1012]{groups=4}",
-                              "group_norm:forward@f32[*x*x308]{groups=4,mask}", "batch_norm:forward@bf16[*x101]"})
+  for (const char* problem :
+       {"layer_norm:forward@bf16[*x4097]{params=bf16}", "group_norm:forward@bf16[*x1012]{groups=4}",
+        "group_norm:forward@f32[*x*x308]{groups=4,mask}", "batch_norm:forward@bf16[*x101]"})
     cases.push_back({problem, "sm_80"});
   // Groups so short that a thread has one, or several, to itself.
-  for (const char* problem : {"group_norm:forward@f32[*x39]{groups=3}", "group_norm:forward@f32[*x315]{groups=21}"})
+  for (const char* problem :
+       {"group_norm:forward@f32[*x39]{groups=3}", "group_norm:forward@f32[*x315]{groups=21}"})
     cases.push_back({problem, "sm_90"});
   return cases;
 }

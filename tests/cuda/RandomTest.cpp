@@ -22,7 +22,8 @@ struct Drawn {
 
 class Draw {
  public:
-  explicit Draw(uint64_t seed, bool clusters = false) : random_(seed), parts_(seed + 1000), clusters_(clusters) {}
+  explicit Draw(uint64_t seed, bool clusters = false)
+      : random_(seed), parts_(seed + 1000), clusters_(clusters) {}
 
   Drawn kernel() {
     for (;;) {
@@ -47,9 +48,12 @@ class Draw {
     auto standard = gate::standardTrials(d.problem, d.features);
     std::vector<gate::Trial> some;
     for (int i = 0; i < 5; ++i) some.push_back(standard[random_() % standard.size()]);
-    const Extents extents{d.problem.segmented ? int64_t(1 + random_() % 4) : 1, int64_t(random_() % 70), d.features};
-    some.push_back({.extents = extents, .mask = allHardMasks()[random_() % allHardMasks().size()],
-                    .step = int64_t(random_() % 6), .seed = random_() % 1000});
+    const Extents extents{d.problem.segmented ? int64_t(1 + random_() % 4) : 1, int64_t(random_() % 70),
+                          d.features};
+    some.push_back({.extents = extents,
+                    .mask = allHardMasks()[random_() % allHardMasks().size()],
+                    .step = int64_t(random_() % 6),
+                    .seed = random_() % 1000});
     return some;
   }
 

@@ -1,5 +1,5 @@
-// Rows whose rest stays in shared memory: the full gate, thread orders in turn, what is moved, and what is found when a
-// wait is left out.
+// Rows whose rest stays in shared memory: the full gate, thread orders in turn, what is moved, and what is
+// found when a wait is left out.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -25,14 +25,16 @@ class EmulatedShared : public testing::TestWithParam<Case> {};
 
 TEST_P(EmulatedShared, PassesTheGateAndReadsOnce) {
   const Problem problem = *parseProblem(GetParam().problem, findNorm);
-  auto kernel = emulated(problem, llvm::cantFail(codegen::cuda::parseSchedule(GetParam().schedule)), archOf(GetParam().arch));
+  auto kernel = emulated(problem, llvm::cantFail(codegen::cuda::parseSchedule(GetParam().schedule)),
+                         archOf(GetParam().arch));
   ASSERT_TRUE(kernel->plan) << kernel->error;
   EXPECT_EQ(kernel->manifest.phases[0].launch->shared, GetParam().shared);
   EXPECT_EQ(kernel->manifest.traffic.reads, problem.entry == Entry::Backward ? 2 : 1);
   EXPECT_FALSE(kernel->manifest.traffic.leastReads) << "it is the least";
   using emulator::Order;
   int n = 0;
-  for (const gate::Trial& trial : gate::standardTrials(problem, *problem.features)) {  // threads share nothing but sums
+  for (const gate::Trial& trial :
+       gate::standardTrials(problem, *problem.features)) {  // threads share nothing but sums
     kernel->driver->options.order = std::array{Order::Ascending, Order::Descending, Order::Random}[n++ % 3];
     const gate::Verdict inOrder = kernel->judge(problem, trial);
     ASSERT_TRUE(inOrder.ok) << inOrder.text;
@@ -54,30 +56,49 @@ TEST_P(EmulatedShared, PassesTheGateAndReadsOnce) {
 INSTANTIATE_TEST_SUITE_P(
     Cuda, EmulatedShared,
     testing::Values(
-        Case{"Row", "layer_norm:forward@f32[*x768]", "resident,threads=32,team=32,vector=4,tile=1,shared=5", 5 * 32 * 16},
-        Case{"RowOfSm80", "layer_norm:forward@bf16[*x1000]", "resident,threads=32,team=32,vector=8,tile=2,shared=2", 2 * 32 * 16, "sm_80"},
-        Case{"RowInfer", "rms_norm:infer@bf16[*x1024]", "resident,threads=64,team=32,vector=8,tile=1,shared=3", 3 * 64 * 16},
-        Case{"RowOf32Bytes", "rms_norm:forward@bf16[*x1040]", "resident,threads=32,team=32,vector=16,tile=1,shared=2", 2 * 32 * 32, "sm_100"},
-        Case{"Pairs", "layer_norm:forward@f32[*x624]", "resident,threads=64,team=64,vector=2,tile=1,shared=4", 4 * 64 * 8},
-        Case{"OddRow", "layer_norm:forward@bf16[*x1201]", "resident,threads=32,team=32,vector=8,tile=1,shared=4", 4 * 32 * 16},
-        Case{"Backward", "layer_norm:backward@f32[*x600]", "resident,threads=32,team=32,vector=4,tile=1,chunks=3,shared=4", 4 * 32 * (2 * 16 + 2 * 16), "sm_80"},
-        Case{"BackwardBF16", "layer_norm:backward@bf16[*x1024]", "resident,threads=32,team=32,vector=8,tile=1,chunks=2,shared=3", 3 * 32 * (2 * 16 + 2 * 32)},
-        Case{"BackwardOf32Bytes", "rms_norm:backward@bf16[*x1536]", "resident,threads=32,team=32,vector=16,tile=1,chunks=2,shared=2", 2 * 32 * (2 * 32 + 64), "sm_100"},
-        Case{"MaskedGroups", "group_norm:backward@f32[*x768]{groups=2,mask}", "resident,threads=64,team=32,vector=4,tile=1,chunks=2,shared=2", 2 * 64 * (2 * 16 + 2 * 16)},
-        Case{"OverTwoBlocks", "layer_norm:backward@f32[*x1024]", "resident,threads=32,team=32,vector=4,tile=1,chunks=2,cluster=2,shared=3", 3 * 32 * (2 * 16 + 2 * 16)},
-        Case{"TileReadAhead", "rms_norm:forward@f32[*x512]", "resident,threads=32,team=32,vector=4,tile=2,chunks=2,prefetch=1,shared=2", 2 * 32 * 16},
-        Case{"CopiedAhead", "layer_norm:backward@bf16[*x1024]", "resident,threads=32,team=32,vector=8,tile=2,chunks=2,prefetch=3,shared=2", 32 * (3 * (2 + 2) * 2 * 16 + 2 * 2 * 32)}),
+        Case{"Row", "layer_norm:forward@f32[*x768]", "resident,threads=32,team=32,vector=4,tile=1,shared=5",
+             5 * 32 * 16},
+        Case{"RowOfSm80", "layer_norm:forward@bf16[*x1000]",
+             "resident,threads=32,team=32,vector=8,tile=2,shared=2", 2 * 32 * 16, "sm_80"},
+        Case{"RowInfer", "rms_norm:infer@bf16[*x1024]",
+             "resident,threads=64,team=32,vector=8,tile=1,shared=3", 3 * 64 * 16},
+        Case{"RowOf32Bytes", "rms_norm:forward@bf16[*x1040]",
+             "resident,threads=32,team=32,vector=16,tile=1,shared=2", 2 * 32 * 32, "sm_100"},
+        Case{"Pairs", "layer_norm:forward@f32[*x624]", "resident,threads=64,team=64,vector=2,tile=1,shared=4",
+             4 * 64 * 8},
+        Case{"OddRow", "layer_norm:forward@bf16[*x1201]",
+             "resident,threads=32,team=32,vector=8,tile=1,shared=4", 4 * 32 * 16},
+        Case{"Backward", "layer_norm:backward@f32[*x600]",
+             "resident,threads=32,team=32,vector=4,tile=1,chunks=3,shared=4", 4 * 32 * (2 * 16 + 2 * 16),
+             "sm_80"},
+        Case{"BackwardBF16", "layer_norm:backward@bf16[*x1024]",
+             "resident,threads=32,team=32,vector=8,tile=1,chunks=2,shared=3", 3 * 32 * (2 * 16 + 2 * 32)},
+        Case{"BackwardOf32Bytes", "rms_norm:backward@bf16[*x1536]",
+             "resident,threads=32,team=32,vector=16,tile=1,chunks=2,shared=2", 2 * 32 * (2 * 32 + 64),
+             "sm_100"},
+        Case{"MaskedGroups", "group_norm:backward@f32[*x768]{groups=2,mask}",
+             "resident,threads=64,team=32,vector=4,tile=1,chunks=2,shared=2", 2 * 64 * (2 * 16 + 2 * 16)},
+        Case{"OverTwoBlocks", "layer_norm:backward@f32[*x1024]",
+             "resident,threads=32,team=32,vector=4,tile=1,chunks=2,cluster=2,shared=3",
+             3 * 32 * (2 * 16 + 2 * 16)},
+        Case{"TileReadAhead", "rms_norm:forward@f32[*x512]",
+             "resident,threads=32,team=32,vector=4,tile=2,chunks=2,prefetch=1,shared=2", 2 * 32 * 16},
+        Case{"CopiedAhead", "layer_norm:backward@bf16[*x1024]",
+             "resident,threads=32,team=32,vector=8,tile=2,chunks=2,prefetch=3,shared=2",
+             32 * (3 * (2 + 2) * 2 * 16 + 2 * 2 * 32)}),
     [](const auto& info) { return info.param.name; });
 
 /// More than a block has without asking, in the entry for any alignment too.
 TEST(EmulatedSharedRows, MayTakeMoreThan48KiB) {
   const Problem problem = *parseProblem("layer_norm:forward@f32[*x17408]", findNorm);
-  const auto schedule = llvm::cantFail(codegen::cuda::parseSchedule("resident,threads=256,team=256,vector=4,tile=1,shared=16"));
+  const auto schedule =
+      llvm::cantFail(codegen::cuda::parseSchedule("resident,threads=256,team=256,vector=4,tile=1,shared=16"));
   auto kernel = emulated(problem, schedule, archOf("sm_90"));
   ASSERT_TRUE(kernel->plan) << kernel->error;
   EXPECT_EQ(kernel->manifest.phases[0].launch->shared, 64 << 10);
   for (int misalign : {0, 1}) {
-    const gate::Verdict verdict = kernel->judge(problem, {.extents = {1, 3, 17408}, .placement = {.misalign = misalign}});
+    const gate::Verdict verdict =
+        kernel->judge(problem, {.extents = {1, 3, 17408}, .placement = {.misalign = misalign}});
     EXPECT_TRUE(verdict.ok) << verdict.text;
   }
 }
@@ -85,16 +106,18 @@ TEST(EmulatedSharedRows, MayTakeMoreThan48KiB) {
 /// The tests above prove nothing unless faults are found, as here.
 TEST(EmulatedSharedRows, AreARaceWhereNobodyWaitsForThem) {
   const Problem problem = *parseProblem("layer_norm:backward@f32[*x512]", findNorm);
-  const auto schedule = llvm::cantFail(codegen::cuda::parseSchedule("resident,threads=32,team=32,vector=4,tile=1,chunks=1,shared=3"));
+  const auto schedule = llvm::cantFail(
+      codegen::cuda::parseSchedule("resident,threads=32,team=32,vector=4,tile=1,chunks=1,shared=3"));
   for (bool broken : {false, true}) {
-    auto kernel = emulated(problem, schedule, archOf("sm_80"), {.code = [&](llvm::Module& ir) {
-      for (llvm::Function& function : ir)
-        for (llvm::BasicBlock& block : function)
-          for (llvm::Instruction& i : llvm::make_early_inc_range(block))
-            if (auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
-                broken && call && call->getIntrinsicID() == llvm::Intrinsic::nvvm_cp_async_wait_group)
-              call->eraseFromParent();
-    }});
+    auto kernel = emulated(
+        problem, schedule, archOf("sm_80"), {.code = [&](llvm::Module& ir) {
+          for (llvm::Function& function : ir)
+            for (llvm::BasicBlock& block : function)
+              for (llvm::Instruction& i : llvm::make_early_inc_range(block))
+                if (auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
+                    broken && call && call->getIntrinsicID() == llvm::Intrinsic::nvvm_cp_async_wait_group)
+                  call->eraseFromParent();
+        }});
     ASSERT_TRUE(kernel->plan) << kernel->error;
     const gate::Verdict verdict = kernel->judge(problem, {.extents = {1, 3, 512}});
     EXPECT_EQ(verdict.ok, !broken);

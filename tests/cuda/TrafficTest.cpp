@@ -16,7 +16,8 @@ struct Moved {
 };
 
 /// The traffic of one call: the gate makes two equal ones.
-Moved movedBy(const std::vector<emulator::EmulatedDriver::Launched>& launches, const std::string& phase = "") {
+Moved movedBy(const std::vector<emulator::EmulatedDriver::Launched>& launches,
+              const std::string& phase = "") {
   Moved moved;
   for (size_t i = 0; i < launches.size() / 2; ++i) {
     if (!phase.empty() && launches[i].function != "k_" + phase) continue;
@@ -38,7 +39,7 @@ uint64_t plannedReads(const package::Traffic& traffic, int64_t rows) {
 struct Case {
   const char *name, *problem, *arch, *schedule;  ///< no schedule: the default
   int64_t rows, reads, writes;                   ///< transfers, as docs/design.md has them
-  int64_t heads = 0;                             ///< rows that tasks read once more beforehand, to choose a shift
+  int64_t heads = 0;  ///< rows that tasks read once more beforehand, to choose a shift
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -48,7 +49,8 @@ TEST_P(EmulatedTraffic, IsWhatWasPlanned) {
   const Case& c = GetParam();
   const Problem problem = *parseProblem(c.problem, findNorm);
   const auto arch = archOf(c.arch);
-  const auto schedule = c.schedule ? llvm::cantFail(codegen::cuda::parseSchedule(c.schedule)) : defaultOf(problem, arch);
+  const auto schedule =
+      c.schedule ? llvm::cantFail(codegen::cuda::parseSchedule(c.schedule)) : defaultOf(problem, arch);
   auto kernel = emulated(problem, schedule, arch);
   ASSERT_TRUE(kernel->plan) << kernel->error;
   const gate::Trial trial{.extents = {1, c.rows, *problem.features}, .step = 5000};
@@ -62,7 +64,8 @@ TEST_P(EmulatedTraffic, IsWhatWasPlanned) {
   const uint64_t tensor = uint64_t(trial.extents.rows * trial.extents.features * bytes(problem.data));
   EXPECT_EQ(moved.read, c.reads * tensor + c.heads * tensor / c.rows)
       << double(moved.read) / double(tensor) << " reads; " << schedule.text();
-  EXPECT_EQ(moved.written, c.writes * tensor) << double(moved.written) / double(tensor) << " writes; " << schedule.text();
+  EXPECT_EQ(moved.written, c.writes * tensor)
+      << double(moved.written) / double(tensor) << " writes; " << schedule.text();
   EXPECT_TRUE(moved.wide) << "an access of less than 16 bytes; " << schedule.text();
   EXPECT_EQ(schedule.vector * bytes(problem.data), arch.accessBytes);
 }
@@ -79,7 +82,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"RmsNormBackward", "rms_norm:backward@f32[*x5120]", "sm_90", nullptr, 8, 2, 1},
         Case{"LayerNormOverTwoBlocks", "layer_norm:forward@f32[*x16384]", "sm_90", nullptr, 6, 1, 1},
         Case{"LayerNormOverFourBlocks", "layer_norm:forward@bf16[*x32768]", "sm_90", nullptr, 4, 1, 1},
-        Case{"LayerNormOverFourBlocksBackward", "layer_norm:backward@f32[*x16384]", "sm_100", nullptr, 6, 2, 1},
+        Case{"LayerNormOverFourBlocksBackward", "layer_norm:backward@f32[*x16384]", "sm_100", nullptr, 6, 2,
+             1},
         Case{"RmsNormOverEightBlocksBackward", "rms_norm:backward@bf16[*x32768]", "sm_90", nullptr, 4, 2, 1},
         Case{"RmsNormOverSixteenBlocksInfer", "rms_norm:infer@bf16[*x131072]", "sm_90", nullptr, 2, 1, 1},
         Case{"GroupNorm", "group_norm:forward@f32[*x1024]{groups=4}", "sm_90", nullptr, 64, 1, 1},
@@ -88,31 +92,38 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"PowerNormBackward", "power_norm:backward@f32[*x1024]", "sm_90", nullptr, 256, 2, 1},
         Case{"PowerNormBF16", "power_norm:forward@bf16[*x512]", "sm_90", nullptr, 512, 1, 1},
         Case{"PowerNormBackward32Bytes", "power_norm:backward@f32[*x1024]", "sm_100", nullptr, 256, 2, 1},
-        Case{"ReleasedPowerNorm", "power_norm_released:forward@f32[*x256]{heads=4}", "sm_90", nullptr, 256, 1, 1},
-        Case{"ReleasedPowerNormBackward", "power_norm_released:backward@f32[*x256]{heads=4}", "sm_90", nullptr, 256, 2, 1},
+        Case{"ReleasedPowerNorm", "power_norm_released:forward@f32[*x256]{heads=4}", "sm_90", nullptr, 256, 1,
+             1},
+        Case{"ReleasedPowerNormBackward", "power_norm_released:backward@f32[*x256]{heads=4}", "sm_90",
+             nullptr, 256, 2, 1},
         Case{"BatchNorm", "batch_norm:forward@f32[*x1024]", "sm_90", nullptr, 256, 2, 1, /*heads=*/16},
         Case{"BatchNormBackward", "batch_norm:backward@f32[*x1024]", "sm_90", nullptr, 256, 4, 1},
         Case{"InstanceNorm", "instance_norm:forward@f32[*x*x64]", "sm_90", nullptr, 700, 1, 1, /*heads=*/8},
         Case{"InstanceNormBackward", "instance_norm:backward@f32[*x*x64]", "sm_90", nullptr, 300, 2, 1},
-        Case{"InstanceNormBF16", "instance_norm:forward@bf16[*x*x64]", "sm_90", nullptr, 250, 1, 1, /*heads=*/8},
+        Case{"InstanceNormBF16", "instance_norm:forward@bf16[*x*x64]", "sm_90", nullptr, 250, 1, 1,
+             /*heads=*/8},
         Case{"BatchNormOfFewRows", "batch_norm:forward@f32[*x64]", "sm_90",
              "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2", 250, 1, 1, /*heads=*/8},
         Case{"BatchNormOfFewRowsBackward", "batch_norm:backward@f32[*x64]", "sm_90",
              "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2", 256, 2, 1},
         Case{"BatchNormOverACluster", "batch_norm:forward@f32[*x64]", "sm_90",
-             "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2,cluster=8", 2000, 1, 1, /*heads=*/8 * 8},
+             "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2,cluster=8", 2000, 1, 1,
+             /*heads=*/8 * 8},
         Case{"BatchNormOverAClusterBackward", "batch_norm:backward@f32[*x64]", "sm_90",
              "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2,cluster=8", 2048, 2, 1},
         Case{"PowerNormVOverAClusterBackward", "power_norm_v:backward@f32[*x32]", "sm_90",
              "resident,threads=64,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2,cluster=16", 1023, 2, 1},
         Case{"InstanceNormOverACluster", "instance_norm:forward@f32[*x*x64]", "sm_90",
-             "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=4,cluster=4", 2047, 1, 1, /*heads=*/4 * 8},
+             "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=4,cluster=4", 2047, 1, 1,
+             /*heads=*/4 * 8},
         Case{"BatchNormOverAGrid", "batch_norm:forward@f32[*x64]", "sm_80",
-             "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2,grid=6", 1500, 1, 1, /*heads=*/6 * 8},
+             "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2,grid=6", 1500, 1, 1,
+             /*heads=*/6 * 8},
         Case{"BatchNormOverAGridBackward", "batch_norm:backward@f32[*x64]", "sm_90",
              "resident,threads=256,team=8,vector=4,tile=1,rows=4,blocks=1,hold=2,grid=6", 1536, 2, 1},
         Case{"BatchNormOverAGridBF16", "batch_norm:forward@bf16[*x64]", "sm_90",
-             "resident,threads=256,team=8,vector=8,tile=1,rows=2,blocks=1,hold=3,grid=7", 1344, 1, 1, /*heads=*/7 * 8},
+             "resident,threads=256,team=8,vector=8,tile=1,rows=2,blocks=1,hold=3,grid=7", 1344, 1, 1,
+             /*heads=*/7 * 8},
         Case{"PowerNormVOverAGrid", "power_norm_v:forward@bf16[*x64]", "sm_80",
              "resident,threads=128,team=8,vector=8,tile=1,rows=2,blocks=1,hold=3,grid=7", 671, 1, 1},
         Case{"PowerNormVOverAGridBackward", "power_norm_v:backward@f32[*x32]", "sm_80",
@@ -125,7 +136,8 @@ Moved moves(const char* text, int64_t rows, int64_t step, const std::string& pha
   const auto arch = archOf("sm_90");
   auto kernel = emulated(problem, defaultOf(problem, arch), arch);
   EXPECT_TRUE(kernel->plan) << kernel->error;
-  const gate::Verdict verdict = kernel->judge(problem, {.extents = {1, rows, *problem.features}, .step = step});
+  const gate::Verdict verdict =
+      kernel->judge(problem, {.extents = {1, rows, *problem.features}, .step = step});
   EXPECT_TRUE(verdict.ok) << verdict.text;
   return movedBy(kernel->launches, phase);
 }
@@ -135,8 +147,8 @@ struct Again {
   const char *name, *problem, *schedule;
   int64_t segments, rows, reads, least;
   int64_t step = 5000;
-  /// Bytes that are read beforehand to choose a shift, by each thread: an access at the beginning of rows and one in their
-  /// middle, eight elements of a segment, eight rows of a column. Caches hold them.
+  /// Bytes that are read beforehand to choose a shift, by each thread: an access at the beginning of rows and
+  /// one in their middle, eight elements of a segment, eight rows of a column. Caches hold them.
   int64_t probed = 0;
 };
 void PrintTo(const Again& c, std::ostream* out) { *out << c.name; }
@@ -164,23 +176,35 @@ TEST_P(EmulatedAgain, IsReadAsOftenAsTheManifestSays) {
 INSTANTIATE_TEST_SUITE_P(
     Cuda, EmulatedAgain,
     testing::Values(
-        Again{"Rows", "rms_norm:forward@bf16[*x1024]", "resident,threads=64,team=64,vector=8,tile=0", 1, 9, 2, 1},
-        Again{"RowsHeld", "rms_norm:forward@bf16[*x1024]", "resident,threads=64,team=64,vector=8,tile=2", 1, 9, 1, 1},
-        Again{"RowsWithAShift", "layer_norm:forward@f32[*x1024]", "resident,threads=64,team=64,vector=4,tile=0", 1, 9, 2, 1, 5000, 9 * 2 * 64 * 16},
-        Again{"RowsBackward", "layer_norm:backward@f32[*x512]", "resident,threads=64,team=64,vector=4,tile=0,chunks=2", 1, 9, 4, 2},
-        Again{"Segments", "group_norm_segment:forward@f32[*x*x64]{groups=4}", "resident,threads=64,team=4,vector=4,tile=1,rows=2", 2, 40, 2, 1, 5000, 2 * 4 * 64 * 8 * 4},
-        Again{"SegmentsBackward", "group_norm_segment:backward@f32[*x*x64]{groups=4}", "resident,threads=64,team=4,vector=4,tile=1,rows=2", 2, 40, 4, 2},
-        Again{"Columns", "batch_norm:forward@f32[*x64]", "resident,threads=64,team=8,vector=4,tile=1,rows=2", 1, 40, 2, 1, 5000, 2 * 64 * 8 * 16},
-        Again{"ColumnsHeldInPart", "batch_norm:backward@f32[*x64]", "resident,threads=64,team=8,vector=4,tile=1,rows=2,hold=2", 1, 40, 4, 2},
-        Again{"ColumnsOfSegments", "instance_norm:forward@f32[*x*x64]", "resident,threads=64,team=8,vector=4,tile=1,rows=2,hold=2", 2, 45, 2, 1, 5000, 2 * 8 * 64 * 4},
-        Again{"Warmup", "power_norm_released:forward@f32[*x64]{heads=4}", "streamed,threads=64,team=4,vector=4,tile=1,chunks=2", 1, 40, 2, 2, 0},
-        Again{"AfterWarmup", "power_norm_released:forward@f32[*x64]{heads=4}", "streamed,threads=64,team=4,vector=4,tile=1,chunks=2", 1, 40, 1, 1}),
+        Again{"Rows", "rms_norm:forward@bf16[*x1024]", "resident,threads=64,team=64,vector=8,tile=0", 1, 9, 2,
+              1},
+        Again{"RowsHeld", "rms_norm:forward@bf16[*x1024]", "resident,threads=64,team=64,vector=8,tile=2", 1,
+              9, 1, 1},
+        Again{"RowsWithAShift", "layer_norm:forward@f32[*x1024]",
+              "resident,threads=64,team=64,vector=4,tile=0", 1, 9, 2, 1, 5000, 9 * 2 * 64 * 16},
+        Again{"RowsBackward", "layer_norm:backward@f32[*x512]",
+              "resident,threads=64,team=64,vector=4,tile=0,chunks=2", 1, 9, 4, 2},
+        Again{"Segments", "group_norm_segment:forward@f32[*x*x64]{groups=4}",
+              "resident,threads=64,team=4,vector=4,tile=1,rows=2", 2, 40, 2, 1, 5000, 2 * 4 * 64 * 8 * 4},
+        Again{"SegmentsBackward", "group_norm_segment:backward@f32[*x*x64]{groups=4}",
+              "resident,threads=64,team=4,vector=4,tile=1,rows=2", 2, 40, 4, 2},
+        Again{"Columns", "batch_norm:forward@f32[*x64]", "resident,threads=64,team=8,vector=4,tile=1,rows=2",
+              1, 40, 2, 1, 5000, 2 * 64 * 8 * 16},
+        Again{"ColumnsHeldInPart", "batch_norm:backward@f32[*x64]",
+              "resident,threads=64,team=8,vector=4,tile=1,rows=2,hold=2", 1, 40, 4, 2},
+        Again{"ColumnsOfSegments", "instance_norm:forward@f32[*x*x64]",
+              "resident,threads=64,team=8,vector=4,tile=1,rows=2,hold=2", 2, 45, 2, 1, 5000, 2 * 8 * 64 * 4},
+        Again{"Warmup", "power_norm_released:forward@f32[*x64]{heads=4}",
+              "streamed,threads=64,team=4,vector=4,tile=1,chunks=2", 1, 40, 2, 2, 0},
+        Again{"AfterWarmup", "power_norm_released:forward@f32[*x64]{heads=4}",
+              "streamed,threads=64,team=4,vector=4,tile=1,chunks=2", 1, 40, 1, 1}),
     [](const auto& info) { return info.param.name; });
 
 /// A column that is longer than what a block keeps is read again from there on.
 TEST(EmulatedColumns, ReadAgainOnlyWhatTheyDoNotHold) {
   const Problem problem = *parseProblem("batch_norm:backward@f32[*x64]", findNorm);
-  const auto schedule = llvm::cantFail(codegen::cuda::parseSchedule("resident,threads=64,team=8,vector=4,tile=1,rows=2,blocks=1,hold=3"));
+  const auto schedule = llvm::cantFail(
+      codegen::cuda::parseSchedule("resident,threads=64,team=8,vector=4,tile=1,rows=2,blocks=1,hold=3"));
   auto kernel = emulated(problem, schedule, archOf("sm_90"));
   ASSERT_TRUE(kernel->plan) << kernel->error;
   const uint64_t row = 64 * 4, held = 3 * 2 * (64 / 8);
@@ -219,7 +243,8 @@ TEST(EmulatedBatchNorm, ReadsAgainInTheSameBlocks) {
     ASSERT_TRUE(kernel->plan) << kernel->error;
     for (int64_t rows : {0, 1, 100, 1001}) {
       const Extents extents{problem.segmented ? 2 : 1, rows, 256};
-      const gate::Verdict verdict = kernel->judge(problem, {.extents = extents, .placement = {.inPlace = true}});
+      const gate::Verdict verdict =
+          kernel->judge(problem, {.extents = extents, .placement = {.inPlace = true}});
       ASSERT_TRUE(verdict.ok) << verdict.text;
     }
     const auto& phases = kernel->manifest.phases;
@@ -238,7 +263,8 @@ std::vector<int> widthsOf(const char* text, int64_t rows = 33) {
   const auto arch = archOf("sm_90");
   auto kernel = emulated(problem, defaultOf(problem, arch), arch);
   EXPECT_TRUE(kernel->plan) << kernel->error;
-  const gate::Verdict verdict = kernel->judge(problem, {.extents = {1, rows, *problem.features}, .step = 5000});
+  const gate::Verdict verdict =
+      kernel->judge(problem, {.extents = {1, rows, *problem.features}, .step = 5000});
   EXPECT_TRUE(verdict.ok) << verdict.text;
   std::vector<int> widths;
   for (int i = 0; i < 6; ++i)
@@ -262,12 +288,14 @@ double singleShareOf(const char* text, gate::Placement placement = {}, int64_t r
   const auto arch = archOf("sm_90");
   auto kernel = emulated(problem, defaultOf(problem, arch), arch);
   EXPECT_TRUE(kernel->plan) << kernel->error;
-  const gate::Verdict verdict = kernel->judge(problem, {.extents = {1, rows, problem.features.value_or(8193)}, .placement = placement});
+  const gate::Verdict verdict =
+      kernel->judge(problem, {.extents = {1, rows, problem.features.value_or(8193)}, .placement = placement});
   EXPECT_TRUE(verdict.ok) << verdict.text;
   double single = 0, all = 0;
   for (const char* tensor : {"x", "y"}) {
     const emulator::Traffic t = kernel->launches[0].report.of(tensor);
-    for (int narrow = 0; narrow < 4; ++narrow) single += double((t.loads[narrow] + t.stores[narrow]) << narrow);
+    for (int narrow = 0; narrow < 4; ++narrow)
+      single += double((t.loads[narrow] + t.stores[narrow]) << narrow);
     all += double(t.bytesLoaded + t.bytesStored);
   }
   return single / all;

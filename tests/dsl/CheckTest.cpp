@@ -62,7 +62,8 @@ TEST(Check, C3_ANormWithoutBaseHasReduce) {
 
 TEST(Check, C3_SaysNothingWhereAnUnknownClauseMayBeTheReduce) {
   for (const char* word : {"reduc", "Reduce", "over"})
-    EXPECT_EQ(brief(norm({std::string(word) + " rows"})), Texts{"unknown clause '" + std::string(word) + "' []"});
+    EXPECT_EQ(brief(norm({std::string(word) + " rows"})),
+              Texts{"unknown clause '" + std::string(word) + "' []"});
 }
 
 TEST(Check, C4_TheBaseExists) {
@@ -121,11 +122,12 @@ TEST(Check, C5_OptionsStandWhereTheyMeanSomething) {
             "    backward approximate(nu = window, decay = 0.9)\n"
             "                                      ^~~~~\n"
             "  hint: leave it out, or use 'nu = average'\n");
-  EXPECT_EQ(errorsOf(norm({"reduce rows", window, kState, "backward approximate(nu = average, clamp_gamma = 4)"})),
-            "t.norm:5:38: error: 'clamp_gamma' means nothing without 'nu = feedback' [C5]\n"
-            "    backward approximate(nu = average, clamp_gamma = 4)\n"
-            "                                       ^~~~~~~~~~~\n"
-            "  hint: leave it out, or use 'nu = feedback'\n");
+  EXPECT_EQ(
+      errorsOf(norm({"reduce rows", window, kState, "backward approximate(nu = average, clamp_gamma = 4)"})),
+      "t.norm:5:38: error: 'clamp_gamma' means nothing without 'nu = feedback' [C5]\n"
+      "    backward approximate(nu = average, clamp_gamma = 4)\n"
+      "                                       ^~~~~~~~~~~\n"
+      "  hint: leave it out, or use 'nu = feedback'\n");
   EXPECT_EQ(
       brief(norm({"reduce rows", window, kState, "backward approximate(decay = 0.8, clamp_gamma = 4)"})),
       Texts{});
@@ -197,7 +199,8 @@ TEST(Check, HintsNeverLeaveOutWhatTheBaseSays) {
     return out;
   };
   EXPECT_EQ(hints("norm t from batch_norm_unbiased {\n  moment raw\n}\n"),
-            Texts{"a raw moment has no factor M/(M-1): write 'running decay = 0.9' without it, or use 'moment central'"});
+            Texts{"a raw moment has no factor M/(M-1): write 'running decay = 0.9' without it, or use "
+                  "'moment central'"});
   EXPECT_EQ(hints("norm t from batch_norm_unbiased {\n  renorm std\n}\n"),
             Texts{"it keeps a standard deviation: write 'running decay = 0.9' without it"});
   EXPECT_EQ(hints("norm t from batch_norm_unbiased {\n  divide_by window(4)\n  backward frozen\n}\n"),
@@ -382,7 +385,8 @@ TEST(Check, C20_LeavingPaddedRowsOutNeedsAState) {
       "'running'\n");
   EXPECT_EQ(brief(norm({"reduce features", padding})),
             Texts{"'padding leave_out_of_statistics' needs 'running' [C20]"});
-  EXPECT_NE(errorsOf(norm({"reduce features", padding})).find("or add 'running' to 'reduce rows'\n"), std::string::npos);
+  EXPECT_NE(errorsOf(norm({"reduce features", padding})).find("or add 'running' to 'reduce rows'\n"),
+            std::string::npos);
   EXPECT_EQ(brief(norm({"reduce rows", padding, kState})), Texts{});
 }
 
@@ -459,7 +463,8 @@ TEST(Check, C25_LimitsDoNotExcludeNoCorrection) {
 
 // What is said of a warmup of so many steps.
 Texts ofWarmup(const std::string& steps) {
-  return brief(norm({"reduce rows", kState, "divide_by running", "backward frozen", "warmup steps = " + steps}));
+  return brief(
+      norm({"reduce rows", kState, "divide_by running", "backward frozen", "warmup steps = " + steps}));
 }
 
 TEST(Check, C26_CountsAreWholeNumbers) {
@@ -468,7 +473,8 @@ TEST(Check, C26_CountsAreWholeNumbers) {
             "    reduce features(groups = 2.5)\n"
             "                             ^~~\n"
             "  hint: use a whole number of at most 2^53\n");
-  for (const char* steps : {"1.5", "-1", "1e17"}) EXPECT_EQ(ofWarmup(steps), Texts{std::string("steps is ") + steps + " [C26]"});
+  for (const char* steps : {"1.5", "-1", "1e17"})
+    EXPECT_EQ(ofWarmup(steps), Texts{std::string("steps is ") + steps + " [C26]"});
   EXPECT_EQ(brief("norm n from mabn {\n  renorm moment(start = 0.5)\n}\n"), Texts{"start is 0.5 [C26]"});
   EXPECT_EQ(brief(norm({"reduce rows", kState, "divide_by window(1.5)", "backward frozen"})),
             Texts{"'1.5' is no whole number [C26]"});
@@ -476,7 +482,8 @@ TEST(Check, C26_CountsAreWholeNumbers) {
 
 TEST(Check, C26_AWholeNumberIsTheOneThatStandsThere) {
   EXPECT_EQ(errorsOf(norm({"reduce features(groups = 9007199254740993)"})),
-            "t.norm:2:28: error: '9007199254740993' is a whole number that double precision rounds to another [C26]\n"
+            "t.norm:2:28: error: '9007199254740993' is a whole number that double precision rounds to "
+            "another [C26]\n"
             "    reduce features(groups = 9007199254740993)\n"
             "                             ^~~~~~~~~~~~~~~~\n"
             "  hint: use a whole number of at most 2^53\n");

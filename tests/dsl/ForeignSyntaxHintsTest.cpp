@@ -25,7 +25,8 @@ TEST(ForeignSyntaxHints, NumbersAreNotComputed) {
 
 TEST(ForeignSyntaxHints, ACommentOfCHasNoEnd) {
   const std::string hint = "a comment starts with //";
-  EXPECT_EQ(said("center none /* c */"), (Texts{"unexpected '/*'; " + hint, "unexpected '*'; " + hint, "unexpected '/'; " + hint}));
+  EXPECT_EQ(said("center none /* c */"),
+            (Texts{"unexpected '/*'; " + hint, "unexpected '*'; " + hint, "unexpected '/'; " + hint}));
 }
 
 TEST(ForeignSyntaxHints, NumbersAreDecimal) {
@@ -33,7 +34,8 @@ TEST(ForeignSyntaxHints, NumbersAreDecimal) {
   EXPECT_EQ(said("running decay = 90%"), Texts{"unexpected '%'; write a part of a hundred like 0.9"});
   const std::string noCommas = "a number has no comma: write 4000, or 0.9";
   EXPECT_EQ(said("warmup steps = 4,000"), Texts{"'warmup' has no option '000'; " + noCommas});
-  EXPECT_EQ(said("running 0,9"), (Texts{"'running' has no option '0'; " + noCommas, "'running' has no option '9'; " + noCommas}));
+  EXPECT_EQ(said("running 0,9"),
+            (Texts{"'running' has no option '0'; " + noCommas, "'running' has no option '9'; " + noCommas}));
   EXPECT_EQ(said("epsilon 0,1"), Texts{"'epsilon' takes one value, but a second one follows; " + noCommas});
 }
 
@@ -67,17 +69,24 @@ TEST(ForeignSyntaxHints, NamesAreWordsWithoutQuotes) {
 
 TEST(ForeignSyntaxHints, WordsOfOtherFrameworksAreTranslated) {
   EXPECT_EQ(said("eps 1e-5"), Texts{"unknown clause 'eps'; write 'epsilon'"});
-  EXPECT_EQ(said("affine weight, beta"), (Texts{"'affine' has no option 'weight'; write 'scale'", "'affine' has no option 'beta'; write 'bias'"}));
+  EXPECT_EQ(said("affine weight, beta"), (Texts{"'affine' has no option 'weight'; write 'scale'",
+                                                "'affine' has no option 'beta'; write 'bias'"}));
   EXPECT_EQ(said("Gamma yes"), Texts{"unknown clause 'Gamma'; write 'affine scale'"});
   EXPECT_EQ(said("moment variance"), Texts{"expected raw or central, found 'variance'; write 'central'"});
   EXPECT_EQ(said("var current"), Texts{"unknown clause 'var'; write 'moment central'"});
-  EXPECT_EQ(said("divide_by batch"), Texts{"expected current, running or window, found 'batch'; write 'current'"});
-  EXPECT_EQ(said("backward approx"), Texts{"expected exact, approximate or frozen, found 'approx'; write 'approximate'"});
-  EXPECT_EQ(said("backward approximate(nu = ema)"), Texts{"expected feedback, average or window, found 'ema'; write 'average'"});
-  EXPECT_EQ(said("pre group_scaling(groups = 4, eps = 1)"), Texts{"'pre group_scaling' has no option 'eps'; write 'epsilon'"});
-  EXPECT_EQ(hintFor("batch", {"rows", "features"}, ""), "write 'rows': one statistic per feature, over all rows of the batch");
+  EXPECT_EQ(said("divide_by batch"),
+            Texts{"expected current, running or window, found 'batch'; write 'current'"});
+  EXPECT_EQ(said("backward approx"),
+            Texts{"expected exact, approximate or frozen, found 'approx'; write 'approximate'"});
+  EXPECT_EQ(said("backward approximate(nu = ema)"),
+            Texts{"expected feedback, average or window, found 'ema'; write 'average'"});
+  EXPECT_EQ(said("pre group_scaling(groups = 4, eps = 1)"),
+            Texts{"'pre group_scaling' has no option 'eps'; write 'epsilon'"});
+  EXPECT_EQ(hintFor("batch", {"rows", "features"}, ""),
+            "write 'rows': one statistic per feature, over all rows of the batch");
   EXPECT_EQ(hintFor("channels", {"rows", "features"}, ""),
-            "write 'rows' for one statistic per channel, over all rows of the batch; 'features' is one per row, over its channels");
+            "write 'rows' for one statistic per channel, over all rows of the batch; 'features' is one per "
+            "row, over its channels");
 }
 
 TEST(ForeignSyntaxHints, ADecayIsNoCopyOfAMomentum) {
@@ -85,17 +94,21 @@ TEST(ForeignSyntaxHints, ADecayIsNoCopyOfAMomentum) {
             "t.norm:3:11: error: 'running' has no option 'momentum'\n"
             "    running momentum = 0.1\n"
             "            ^~~~~~~~\n"
-            "  hint: write 'decay = 1 - momentum' as a number, 0.9 for a momentum of 0.1: decay weighs the old value, and where "
+            "  hint: write 'decay = 1 - momentum' as a number, 0.9 for a momentum of 0.1: decay weighs the "
+            "old value, and where "
             "momentum weighs the new one, its number copied would be wrong\n");
-  EXPECT_EQ(said("momentum 0.1"), Texts{"unknown clause 'momentum'; write 'running decay = 0.9' for a momentum of 0.1: decay weighs "
-                                        "the old value, and where momentum weighs the new one, its number copied would be wrong"});
+  EXPECT_EQ(
+      said("momentum 0.1"),
+      Texts{"unknown clause 'momentum'; write 'running decay = 0.9' for a momentum of 0.1: decay weighs "
+            "the old value, and where momentum weighs the new one, its number copied would be wrong"});
 }
 
 TEST(ForeignSyntaxHints, ANumberWithoutANameGetsOne) {
   EXPECT_EQ(said("running 0.9"), Texts{"'running' has no option '0.9'; write 'decay = 0.9'"});
   EXPECT_EQ(said("warmup 4000"), Texts{"'warmup' has no option '4000'; write 'steps = 4000'"});
   EXPECT_EQ(said("renorm std(3)"), Texts{"'renorm std' has no option '3'; write 'rmax = 3'"});
-  EXPECT_EQ(said("running yes"), Texts{"'running' has no option 'yes'; its options are decay, init or unbiased"});
+  EXPECT_EQ(said("running yes"),
+            Texts{"'running' has no option 'yes'; its options are decay, init or unbiased"});
   EXPECT_EQ(errorsOf("norm n {\n  reduce features(32)\n}\n"),
             "t.norm:2:19: error: 'reduce features' has no option '32'\n"
             "    reduce features(32)\n"

@@ -341,10 +341,12 @@ TEST(Diagnostics, ShowOfALongLineWhatStandsAroundTheCaret) {
   const std::string far(200, ' ');
   EXPECT_EQ(errorsOf("norm n { // " + far + "\n" + far + "cols" + far + "\n  reduce rows\n}\n"),
             "t.norm:2:201: error: unknown clause 'cols'\n"
-            "  ..." + std::string(60, ' ') + "cols" + std::string(56, ' ') + "...\n" +
-            "  " + std::string(63, ' ') + "^~~~\n"
-            "  hint: the clauses are reduce, center, moment, divide_by, running, backward, renorm, affine, epsilon, "
-            "pre, warmup or padding\n");
+            "  ..." +
+                std::string(60, ' ') + "cols" + std::string(56, ' ') + "...\n" + "  " + std::string(63, ' ') +
+                "^~~~\n"
+                "  hint: the clauses are reduce, center, moment, divide_by, running, backward, renorm, "
+                "affine, epsilon, "
+                "pre, warmup or padding\n");
 }
 
 TEST(Parser, RefusesWhatIsNoFileOfNorms) {  // C27
@@ -353,16 +355,20 @@ TEST(Parser, RefusesWhatIsNoFileOfNorms) {  // C27
             "  hint: is this a file of norms? One has about ten short lines each\n");
   EXPECT_EQ(errorsOf("norm n {\n//" + std::string(499, '-') + "\n  reduce rows\n}\n"),
             "t.norm:2:1: error: this line has 501 bytes; at most 500 are read [C27]\n"
-            "  //" + std::string(118, '-') + "...\n"
-            "  ^\n"
-            "  hint: is this a file of norms? One has about ten short lines each\n");
+            "  //" +
+                std::string(118, '-') +
+                "...\n"
+                "  ^\n"
+                "  hint: is this a file of norms? One has about ten short lines each\n");
   EXPECT_EQ(errorsOf("norm n {\n//" + std::string(498, '-') + "\n  reduce rows\n}"), "");
 }
 
 TEST(Parser, TheEndOfALineCountsTowardsNoLimit) {  // C27
   const std::string longest = "//" + std::string(498, '-');
   EXPECT_EQ(errorsOf("norm n {\r\n" + longest + "\r\n  reduce rows\r\n}\r\n"), "");
-  EXPECT_NE(errorsOf("norm n {\r\n" + longest + "-\r\n  reduce rows\r\n}\r\n").find("this line has 501 bytes"), std::string::npos);
+  EXPECT_NE(
+      errorsOf("norm n {\r\n" + longest + "-\r\n  reduce rows\r\n}\r\n").find("this line has 501 bytes"),
+      std::string::npos);
 }
 
 TEST(Parser, AFileHoldsANorm) {

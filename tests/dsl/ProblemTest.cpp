@@ -362,7 +362,8 @@ TEST(ProblemErrors, P8_NumbersAreNormalInF32) {
             "  n:forward@bf16[*x64]\n"
             "  ^\n"
             "  hint: data of f32, bf16 and f16 has statistics in f32: use at most 3.4e38, or data of f64\n");
-  const std::string renorm = "  center current\n  moment central\n  renorm std(dmax = 1e39)\n  running init = 1e-300\n";
+  const std::string renorm =
+      "  center current\n  moment central\n  renorm std(dmax = 1e39)\n  running init = 1e-300\n";
   EXPECT_EQ(errorsOfNumbers(renorm, "f16"),
             "error: init of 'n' is 1e-300, and f32 holds no number so small in full precision [P8]\n"
             "  n:forward@f16[*x64]\n"

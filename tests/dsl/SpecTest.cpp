@@ -79,10 +79,7 @@ TEST(StructuralHash, EveryStructuralFlagEnters) {
       {"epsilon max", [](Spec& s) { s.epsilonMode = EpsilonMode::Max; }},
       {"epsilon outside", [](Spec& s) { s.epsilonMode = EpsilonMode::Outside; }},
       {"no pre", [](Spec& s) { s.pre.reset(); }},
-      {"pre groups",
-       [](Spec& s) {
-         s.pre->groups = {4, ""};
-       }},
+      {"pre groups", [](Spec& s) { s.pre->groups = {4, ""}; }},
       {"pre binding", [](Spec& s) { s.pre->groups.binding = "others"; }},
       {"no warmup", [](Spec& s) { s.warmup.reset(); }},
       {"accumulate", [](Spec& s) { s.warmup->accumulate = Accumulate::Decay; }},
@@ -158,10 +155,13 @@ std::string rangesOf(const std::string& text) {
 }
 
 TEST(Numbers, HaveTheRangesThatTheRulesGive) {  // C22 to C26
-  EXPECT_EQ(rangesOf("norm n from power_norm {\n}\n"), "epsilon >= 0; decay >= 0 < 1; backward_decay >= 0 < 1; ");
-  EXPECT_EQ(rangesOf("norm n from power_norm_released {\n  backward approximate(scale = batch, clamp_gamma = 2)\n}\n"),
-            "epsilon > 0; pre_epsilon > 0; decay >= 0 < 1; backward_decay >= 0 < 1; clamp_gamma > 0; "
-            "warmup_steps >= 0 whole; ");
+  EXPECT_EQ(rangesOf("norm n from power_norm {\n}\n"),
+            "epsilon >= 0; decay >= 0 < 1; backward_decay >= 0 < 1; ");
+  EXPECT_EQ(
+      rangesOf(
+          "norm n from power_norm_released {\n  backward approximate(scale = batch, clamp_gamma = 2)\n}\n"),
+      "epsilon > 0; pre_epsilon > 0; decay >= 0 < 1; backward_decay >= 0 < 1; clamp_gamma > 0; "
+      "warmup_steps >= 0 whole; ");
   EXPECT_EQ(rangesOf("norm n from batch_renorm {\n}\n"),
             "epsilon > 0; decay >= 0 < 1; renorm_rmax >= 1; renorm_dmax >= 0; renorm_start >= 0 whole; ");
 }

@@ -95,10 +95,11 @@ begin:
   br label %wait
 wait:
 )";
-const std::string kTryWait = R"(
+const std::string kTryWait =
+    R"(
   call void asm sideeffect "{\0A\09.reg .pred       P1; \0A\09LAB_WAIT: \0A\09)"
-                             R"(mbarrier.try_wait.parity.shared.b64 P1, [$0], $1, $2; \0A\09@P1 bra.uni DONE; \0A\09)"
-                             R"(bra.uni     LAB_WAIT; \0A\09DONE: \0A\09}", "r,r,r"(ptr addrspace(3) @bar, i32 0, i32 1000)
+    R"(mbarrier.try_wait.parity.shared.b64 P1, [$0], $1, $2; \0A\09@P1 bra.uni DONE; \0A\09)"
+    R"(bra.uni     LAB_WAIT; \0A\09DONE: \0A\09}", "r,r,r"(ptr addrspace(3) @bar, i32 0, i32 1000)
 )";
 const std::string kUse = R"(
   %i = sub i64 255, %t

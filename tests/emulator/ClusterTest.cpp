@@ -56,7 +56,8 @@ TEST(Cluster, BlocksReadEachOthersSharedMemory) {
 std::string textOfReadThenStore(const std::string& between, int share) {
   const std::string ir = kernel(kXY, R"(
   %rank = call i32 @llvm.nvvm.read.ptx.sreg.cluster.ctarank()
-  %place = udiv i32 %ctaid, )" + std::to_string(share) + R"(
+  %place = udiv i32 %ctaid, )" + std::to_string(share) +
+                                         R"(
   %p = getelementptr float, ptr addrspace(1) %x, i32 %place
   %v = load float, ptr addrspace(1) %p, align 4
 )" + between + R"(

@@ -313,7 +313,8 @@ std::string runPairs(const std::string& ir, Order order) {
   auto* arrivals = fresh<int32_t>(memory, "arrivals", 4);
   std::fill_n(arrivals, 4, 0);
   llvm::cantFail(memory.markInitialised(arrivals, 16));
-  Report report = run(ir, {.grid = {4}, .block = {64}, .cooperative = true}, memory, {x, arrivals}, {.order = order});
+  Report report =
+      run(ir, {.grid = {4}, .block = {64}, .cooperative = true}, memory, {x, arrivals}, {.order = order});
   return report.ok() ? "ok" : report.text();
 }
 
@@ -332,8 +333,10 @@ TEST(Grid, AWordThatNobodyClearedIsFoundByWhoWaitsForIt) {
   Memory memory;
   auto* x = iota<int32_t>(memory, "x", 4);
   auto* arrivals = fresh<int32_t>(memory, "arrivals", 4);
-  Report report = run(pairsMeet("  %word = add i32 %pair, 0"), {.grid = {4}, .block = {64}, .cooperative = true}, memory, {x, arrivals});
-  EXPECT_TRUE(has(report.text(), "uninitialised") && has(report.text(), "reads 4 bytes at arrivals")) << report.text();
+  Report report = run(pairsMeet("  %word = add i32 %pair, 0"),
+                      {.grid = {4}, .block = {64}, .cooperative = true}, memory, {x, arrivals});
+  EXPECT_TRUE(has(report.text(), "uninitialised") && has(report.text(), "reads 4 bytes at arrivals"))
+      << report.text();
 }
 
 //===-- The non-coherent cache -------------------------------------------------------------===//

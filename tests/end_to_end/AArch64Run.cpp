@@ -176,11 +176,13 @@ class Image {
   void computeCuts() {
     for (const auto& phase : kernel_.phases) {
       int64_t units = product(phase.units), weight = std::max<int64_t>(1, product(phase.weight)),
-              least = std::max({(phase.minUnits + weight - 1) / weight, (units + phase.maxChunks - 1) / phase.maxChunks,
+              least = std::max({(phase.minUnits + weight - 1) / weight,
+                                (units + phase.maxChunks - 1) / phase.maxChunks,
                                 std::min(phase.enoughUnits.value_or(1), (units + 15) / 16)}),
               count = std::max<int64_t>(1, units / least + (units % least > least / 2)),
               size = std::max<int64_t>(1, (units + count - 1) / count),
-              group = phase.group.value_or(phase.multiple), step = units < 32 * group ? phase.multiple : group;
+              group = phase.group.value_or(phase.multiple),
+              step = units < 32 * group ? phase.multiple : group;
       size = (size + step - 1) / step * step;
       cuts_.push_back({units, size, (units + size - 1) / size});
     }

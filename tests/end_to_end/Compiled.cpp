@@ -33,10 +33,12 @@ std::unique_ptr<Compiled> compiled(const Problem& problem, const codegen::cpu::S
 }
 
 /// The package of one kernel. The last ones are kept: tests ask for a kernel once for each number of threads.
-static llvm::Expected<std::string> packageOf(const Problem& problem, const codegen::TargetPtr& target, const std::string& schedule) {
+static llvm::Expected<std::string> packageOf(const Problem& problem, const codegen::TargetPtr& target,
+                                             const std::string& schedule) {
   constexpr size_t kKept = 16;
   static std::map<std::string, std::string> kept;
-  const std::string name = print(*problem.spec) + problem.text() + " " + target->name().str() + " " + target->generator().str() + " " + schedule;
+  const std::string name = print(*problem.spec) + problem.text() + " " + target->name().str() + " " +
+                           target->generator().str() + " " + schedule;
   if (auto found = kept.find(name); found != kept.end()) return found->second;
   auto bytes = codegen::buildPackage({{problem, target, schedule}}, {.threads = 1});
   if (!bytes) return bytes.takeError();
@@ -44,8 +46,8 @@ static llvm::Expected<std::string> packageOf(const Problem& problem, const codeg
   return kept[name] = std::move(*bytes);
 }
 
-std::unique_ptr<Compiled> compiled(const Problem& problem, const codegen::TargetPtr& target, const std::string& schedule,
-                                   int threads) {
+std::unique_ptr<Compiled> compiled(const Problem& problem, const codegen::TargetPtr& target,
+                                   const std::string& schedule, int threads) {
   auto result = std::make_unique<Compiled>();
   auto bytes = packageOf(problem, target, schedule);
   if (!bytes) {
@@ -61,7 +63,8 @@ std::unique_ptr<Compiled> compiled(const Problem& problem, const codegen::Target
   request.problem = text.c_str();
   request.max_threads = threads;
   if (normc_context_create(&options, &result->context) != NORMC_OK ||
-      normc_package_open_memory(result->context, bytes->data(), bytes->size(), &result->package) != NORMC_OK ||
+      normc_package_open_memory(result->context, bytes->data(), bytes->size(), &result->package) !=
+          NORMC_OK ||
       normc_plan_create(result->package, &request, &result->plan) != NORMC_OK)
     result->error = normc_last_error();
   if (!result->error.empty()) return result;
@@ -69,7 +72,8 @@ std::unique_ptr<Compiled> compiled(const Problem& problem, const codegen::Target
   if (numbers.empty()) return result;
   request.numbers = numbers.data();
   request.number_count = numbers.size();
-  if (normc_plan_create(result->package, &request, &result->large) != NORMC_OK) result->error = normc_last_error();
+  if (normc_plan_create(result->package, &request, &result->large) != NORMC_OK)
+    result->error = normc_last_error();
   return result;
 }
 

@@ -15,7 +15,8 @@ struct Compiled {
   normc_context* context = nullptr;
   normc_package* package = nullptr;
   normc_plan* plan = nullptr;
-  normc_plan* large = nullptr;  ///< takes every call for one that does not fit in caches; null where the kernel knows none
+  normc_plan* large =
+      nullptr;  ///< takes every call for one that does not fit in caches; null where the kernel knows none
   std::string error;
 
   Compiled() = default;
@@ -28,7 +29,8 @@ struct Compiled {
 std::unique_ptr<Compiled> compiled(const Problem&, const codegen::cpu::Schedule&, const codegen::cpu::Isa&,
                                    int threads = 1);
 
-std::unique_ptr<Compiled> compiled(const Problem&, const codegen::TargetPtr&, const std::string& schedule, int threads = 1);
+std::unique_ptr<Compiled> compiled(const Problem&, const codegen::TargetPtr&, const std::string& schedule,
+                                   int threads = 1);
 
 /// The problem of a text that names a built-in norm. Fails the test where it is wrong.
 Problem problemOf(const std::string& text);

@@ -24,8 +24,10 @@ inline std::vector<std::string> problemsOf(const Demand& demand) {
   for (const BuiltinNorm& norm : builtinNorms()) {
     bool perSegment = norm.spec->reduce == Reduce::Segment || norm.spec->reduce == Reduce::SegmentFeatures;
     std::string d = std::to_string(demand.features), options, shape = "*x" + d;
-    if (demand.channelsFirst) shape = "*x" + d + "x*";
-    else if (demand.segmented || perSegment) shape = "*x*x" + d;
+    if (demand.channelsFirst)
+      shape = "*x" + d + "x*";
+    else if (demand.segmented || perSegment)
+      shape = "*x*x" + d;
     auto add = [&](const std::string& option) { options += (options.empty() ? "{" : ",") + option; };
     for (const std::string& binding : bindingNames(*norm.spec)) add(binding + "=4");
     if (demand.channelsFirst) add("layout=channels_first");
@@ -40,18 +42,18 @@ inline std::vector<std::string> problemsOf(const Demand& demand) {
 }
 
 /// What every generator is asked for in f32: `suite(name, demand)` for each shape.
-#define NORMC_SHAPES(suite)                                                           \
-  suite(Wide, {.features = 768});                                                     \
-  suite(Odd, {.features = 100});                                                      \
-  suite(Masked, {.features = 40, .mask = true});                                      \
-  suite(Segmented, {.features = 72, .segmented = true});                              \
-  suite(SegmentedMasked, {.features = 36, .mask = true, .segmented = true});          \
-  suite(ChannelsFirst, {.features = 24, .channelsFirst = true});                      \
+#define NORMC_SHAPES(suite)                                                  \
+  suite(Wide, {.features = 768});                                            \
+  suite(Odd, {.features = 100});                                             \
+  suite(Masked, {.features = 40, .mask = true});                             \
+  suite(Segmented, {.features = 72, .segmented = true});                     \
+  suite(SegmentedMasked, {.features = 36, .mask = true, .segmented = true}); \
+  suite(ChannelsFirst, {.features = 24, .channelsFirst = true});             \
   suite(ChannelsFirstMasked, {.features = 12, .mask = true, .channelsFirst = true})
 /// And a CPU's in its other types.
-#define NORMC_CPU_TYPES(suite)                           \
-  suite(F64, {.dtype = "f64", .features = 52});          \
-  suite(BF16, {.dtype = "bf16", .features = 140});       \
+#define NORMC_CPU_TYPES(suite)                     \
+  suite(F64, {.dtype = "f64", .features = 52});    \
+  suite(BF16, {.dtype = "bf16", .features = 140}); \
   suite(F16, {.dtype = "f16", .features = 140})
 
 /// A test's name: letters, digits and underscores.

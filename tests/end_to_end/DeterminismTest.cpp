@@ -27,24 +27,28 @@ TEST_P(Determinism, HoldsForAnyNumberOfThreads) {
   gate::Trial trial{.extents = {1, 1029, *problem.features}, .step = 3};
   auto alone = outputsOf(compiled(problem, schedule, isa, 1)->plan, problem, trial);
   for (int threads : {2, 3, 7})
-    EXPECT_EQ(outputsOf(compiled(problem, schedule, isa, threads)->plan, problem, trial), alone) << threads << " threads";
+    EXPECT_EQ(outputsOf(compiled(problem, schedule, isa, threads)->plan, problem, trial), alone)
+        << threads << " threads";
 }
 
 TEST(SplitRows, HaveTheSameBitsForAnyNumberOfThreads) {
-  for (const char* text : {"layer_norm:forward@f32[*x20000]", "layer_norm:backward@f32[*x20000]", "rms_norm:backward@f32[*x20000]"}) {
+  for (const char* text : {"layer_norm:forward@f32[*x20000]", "layer_norm:backward@f32[*x20000]",
+                           "rms_norm:backward@f32[*x20000]"}) {
     Problem problem = problemOf(text);
     auto schedule = codegen::cpu::defaultSchedule(problem, hostIsa(), codegen::Strategy::Split);
     for (int64_t rows : {1, 3}) {
       gate::Trial trial{.extents = {1, rows, *problem.features}, .step = 3};
       auto alone = outputsOf(compiled(problem, schedule, hostIsa(), 1)->plan, problem, trial);
       for (int threads : {2, 5})
-        EXPECT_EQ(outputsOf(compiled(problem, schedule, hostIsa(), threads)->plan, problem, trial), alone) << text << ", " << threads;
+        EXPECT_EQ(outputsOf(compiled(problem, schedule, hostIsa(), threads)->plan, problem, trial), alone)
+            << text << ", " << threads;
     }
   }
 }
 
 TEST(Runs, HaveTheSameBitsForAnyNumberOfThreadsAndPastTheCaches) {
-  for (const char* text : {"batch_norm:forward@f32[*x24x*]{layout=channels_first}", "batch_norm:backward@f32[*x24x*]{layout=channels_first}",
+  for (const char* text : {"batch_norm:forward@f32[*x24x*]{layout=channels_first}",
+                           "batch_norm:backward@f32[*x24x*]{layout=channels_first}",
                            "power_norm:forward@f32[*x24x*]{layout=channels_first}"}) {
     Problem problem = problemOf(text);
     auto schedule = codegen::cpu::defaultSchedule(problem, hostIsa(), codegen::Strategy::Streamed);
@@ -81,7 +85,8 @@ TEST_P(Determinism, HoldsForAThousandRepetitions) {
 TEST_P(Determinism, DoesNotDependOnWhetherOutputsGoPastTheCaches) {
   Problem problem = problemOf(GetParam());
   auto isa = hostIsa();
-  auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, codegen::legalStrategies(problem).front()), isa);
+  auto kernel = compiled(
+      problem, codegen::cpu::defaultSchedule(problem, isa, codegen::legalStrategies(problem).front()), isa);
   ASSERT_TRUE(kernel->large) << kernel->error;
   gate::Trial lines{.extents = {1, 1029, *problem.features}, .step = 3}, elsewhere = lines;
   elsewhere.placement.misalign = 1;

@@ -1,5 +1,5 @@
-// Long runs and columns whose ends, or a row of each sequence, are unlike the rest: a shift that came from there would
-// cost the variance its digits.
+// Long runs and columns whose ends, or a row of each sequence, are unlike the rest: a shift that came from
+// there would cost the variance its digits.
 #include <gtest/gtest.h>
 
 #include "tests/end_to_end/Compiled.h"
@@ -35,13 +35,17 @@ TEST_P(Frames, CostNoDigits) {
 }
 INSTANTIATE_TEST_SUITE_P(
     Problems, Frames,
-    testing::Values(Case{"layer_norm:forward@f32[*x16384]", {1, 3, 16384}}, Case{"layer_norm:forward@f32[*x150528]", {1, 2, 150528}},
-                    Case{"layer_norm:forward@f32[*x*]", {1, 2, 150528}}, Case{"layer_norm:forward@f32[*x*]", {1, 3, 1000}},
+    testing::Values(Case{"layer_norm:forward@f32[*x16384]", {1, 3, 16384}},
+                    Case{"layer_norm:forward@f32[*x150528]", {1, 2, 150528}},
+                    Case{"layer_norm:forward@f32[*x*]", {1, 2, 150528}},
+                    Case{"layer_norm:forward@f32[*x*]", {1, 3, 1000}},
                     Case{"instance_norm:forward@f32[*x3x*]{layout=channels_first}", {2, 50176, 3}},
                     Case{"instance_norm:forward@f32[*x*x24]", {2, 4096, 24}},
-                    Case{"group_norm_segment:forward@f32[*x8x*]{groups=2,layout=channels_first}", {2, 50176, 8}},
+                    Case{"group_norm_segment:forward@f32[*x8x*]{groups=2,layout=channels_first}",
+                         {2, 50176, 8}},
                     Case{"batch_norm:forward@f32[*x3x*]{layout=channels_first}", {2, 50176, 3}},
-                    Case{"batch_norm:forward@f32[*x24]", {1, 1024, 24}}, Case{"batch_norm:forward@f32[*x300]", {1, 2048, 300}}));
+                    Case{"batch_norm:forward@f32[*x24]", {1, 1024, 24}},
+                    Case{"batch_norm:forward@f32[*x300]", {1, 2048, 300}}));
 
 }  // namespace
 }  // namespace normc

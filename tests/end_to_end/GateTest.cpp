@@ -18,7 +18,8 @@ std::set<int64_t> rowsAsked(int64_t features) {
 
 TEST(Gate, AsksFewerRowsOfVeryLongOnes) {
   EXPECT_EQ(rowsAsked(1024), (std::set<int64_t>{0, 1, 3, 5, 21, 33, 129}));
-  EXPECT_EQ(rowsAsked(65536), (std::set<int64_t>{0, 1, 3, 5, 16})) << "a million elements keep the reference busy enough";
+  EXPECT_EQ(rowsAsked(65536), (std::set<int64_t>{0, 1, 3, 5, 16}))
+      << "a million elements keep the reference busy enough";
   EXPECT_EQ(*rowsAsked(int64_t(1) << 24).rbegin(), 5) << "but never fewer than five";
 }
 

@@ -57,7 +57,8 @@ TEST_P(HalideRandomSpecs, AgreeWithTheReferenceAndWithMlir) {
   const Drawn d = normc::draw(7000 + GetParam(), isa);
   const auto strategies = codegen::legalStrategies(d.problem);  // MLIR's may be another one
   const bool shared = llvm::is_contained(strategies, d.schedule.strategy);
-  const Schedule schedule = draw(GetParam(), d.problem, isa, shared ? d.schedule.strategy : strategies.front());
+  const Schedule schedule =
+      draw(GetParam(), d.problem, isa, shared ? d.schedule.strategy : strategies.front());
   SCOPED_TRACE(print(*d.problem.spec) + d.problem.text() + " " + schedule.text() + " " + isa.name.str());
   auto halide = compiled(d.problem, halideFor(isa), schedule.text());
   auto mlir = compiled(d.problem, d.schedule, isa);
@@ -126,7 +127,8 @@ INSTANTIATE_TEST_SUITE_P(Norms, HalideTallTensors, testing::Range(0, 4));
 
 class HalideLongSums : public HalideAgreement {};
 
-/// As many terms after each other as are legal; the data lie on a grid, so that their roundings do not cancel.
+/// As many terms after each other as are legal; the data lie on a grid, so that their roundings do not
+/// cancel.
 TEST_P(HalideLongSums, AreRight) {
   const Problem problem = problemOf("batch_norm:forward@f32[*x64]");
   Schedule schedule = codegen::halide::defaultSchedule(problem, hostIsa(), codegen::Strategy::Streamed);
@@ -135,7 +137,8 @@ TEST_P(HalideLongSums, AreRight) {
   ASSERT_TRUE(kernel->plan) << kernel->error;
   for (int64_t rows : {512, 1000, 5000})
     for (HardInput data : {HardInput::Normal, HardInput::OutlierRow}) {
-      const gate::Verdict verdict = gate::judge(kernel->plan, problem, {.extents = {1, rows, 64}, .data = data});
+      const gate::Verdict verdict =
+          gate::judge(kernel->plan, problem, {.extents = {1, rows, 64}, .data = data});
       EXPECT_TRUE(verdict.ok) << schedule.text() << " " << verdict.text;
     }
 }
@@ -146,8 +149,8 @@ TEST_P(HalideLongSums, OfWholeColumnsKeepTheirDigitsWithAnOutlier) {
   auto kernel = compiled(problem, halideFor(hostIsa()), schedule.text());
   ASSERT_TRUE(kernel->plan) << kernel->error;
   for (int64_t rows : {1029, 40000}) {  // no whole number of anything; with the third level
-    const gate::Verdict verdict =
-        gate::judge(kernel->plan, problem, {.extents = {1, rows, 24}, .data = HardInput::OutlierRow, .step = 2});
+    const gate::Verdict verdict = gate::judge(
+        kernel->plan, problem, {.extents = {1, rows, 24}, .data = HardInput::OutlierRow, .step = 2});
     EXPECT_TRUE(verdict.ok) << schedule.text() << " " << verdict.text;
   }
 }

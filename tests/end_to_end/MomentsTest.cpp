@@ -1,5 +1,5 @@
-// Moments about another point than the center of the output: their gradient needs the distance from that point, which no
-// sum of the other distance and a constant gives where both are large.
+// Moments about another point than the center of the output: their gradient needs the distance from that
+// point, which no sum of the other distance and a constant gives where both are large.
 #include <gtest/gtest.h>
 
 #include "codegen/Package.h"
@@ -14,7 +14,8 @@ namespace {
 Problem problemOf(const std::string& norm, const std::string& text) {
   auto specs = parseNorms(norm, "own.norm", {});
   EXPECT_TRUE(specs) << (specs ? "" : normc::text(specs.errors()));
-  auto problem = parseProblem(text, [&](std::string_view) -> Result<std::shared_ptr<const Spec>> { return specs->front(); });
+  auto problem = parseProblem(
+      text, [&](std::string_view) -> Result<std::shared_ptr<const Spec>> { return specs->front(); });
   EXPECT_TRUE(problem) << (problem ? "" : normc::text(problem.errors()));
   return *problem;
 }
@@ -41,16 +42,21 @@ TEST_P(MomentsElsewhere, PassTheGate) {
   }
 }
 
-constexpr const char* kUncentred = "norm m { reduce rows\n moment central\n running\n padding leave_out_of_statistics }";
+constexpr const char* kUncentred =
+    "norm m { reduce rows\n moment central\n running\n padding leave_out_of_statistics }";
 constexpr const char* kRunning = "norm m { reduce rows\n center running\n moment central\n running }";
-constexpr const char* kRaw = "norm m { reduce rows\n center running\n moment raw\n running\n affine scale, bias }";
+constexpr const char* kRaw =
+    "norm m { reduce rows\n center running\n moment raw\n running\n affine scale, bias }";
 constexpr const char* kSample = "norm m { reduce features\n moment central\n affine scale, bias }";
-constexpr const char* kScaled = "norm m { reduce rows\n pre group_scaling(groups = 4)\n moment central\n running }";
-INSTANTIATE_TEST_SUITE_P(Norms, MomentsElsewhere,
-                         testing::Values(Case{kUncentred, "m:backward@f16[*x24]{mask}"}, Case{kUncentred, "m:backward@f32[*x24]{mask}"},
-                                         Case{kUncentred, "m:backward@f32[*x40]"}, Case{kRunning, "m:backward@f32[*x100]{mask}"},
-                                         Case{kRaw, "m:backward@f32[*x100]"}, Case{kSample, "m:backward@f32[*x100]"},
-                                         Case{kSample, "m:backward@bf16[*x4096]"}, Case{kScaled, "m:backward@f32[*x64]"}));
+constexpr const char* kScaled =
+    "norm m { reduce rows\n pre group_scaling(groups = 4)\n moment central\n running }";
+INSTANTIATE_TEST_SUITE_P(
+    Norms, MomentsElsewhere,
+    testing::Values(Case{kUncentred, "m:backward@f16[*x24]{mask}"},
+                    Case{kUncentred, "m:backward@f32[*x24]{mask}"}, Case{kUncentred, "m:backward@f32[*x40]"},
+                    Case{kRunning, "m:backward@f32[*x100]{mask}"}, Case{kRaw, "m:backward@f32[*x100]"},
+                    Case{kSample, "m:backward@f32[*x100]"}, Case{kSample, "m:backward@bf16[*x4096]"},
+                    Case{kScaled, "m:backward@f32[*x64]"}));
 
 /// Of constant columns: rho is zero, so dx is that of their gradient alone, however large they are.
 std::vector<float> gradientOf(float constant) {
@@ -58,7 +64,8 @@ std::vector<float> gradientOf(float constant) {
   const std::string norm = "norm m { reduce rows\n moment central\n running }", shape = "@f32[*x20]";
   std::vector<codegen::Job> jobs;
   for (const char* entry : {"m:forward", "m:backward"})
-    for (codegen::Job& job : codegen::defaultJobs(problemOf(norm, entry + shape), llvm::cantFail(codegen::findTarget("host"))))
+    for (codegen::Job& job :
+         codegen::defaultJobs(problemOf(norm, entry + shape), llvm::cantFail(codegen::findTarget("host"))))
       jobs.push_back(std::move(job));
   const std::string bytes = llvm::cantFail(codegen::buildPackage(jobs));
   host::Context context;

@@ -15,7 +15,9 @@ struct Case {
   std::string problem;
   Strategy strategy;
 };
-void PrintTo(const Case& c, std::ostream* out) { *out << c.problem << " " << codegen::name(c.strategy).str(); }
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.problem << " " << codegen::name(c.strategy).str();
+}
 
 std::vector<Case> casesOf(const Demand& demand) {
   std::vector<Case> cases;

@@ -15,8 +15,10 @@ const std::vector<gate::Question>& standardQuestions(const Problem& problem, int
   questions.clear();
   for (const gate::Trial& trial : gate::standardTrials(problem, features)) {
     auto question = gate::questionFor(problem, trial);
-    if (question) questions.push_back(*std::move(question));
-    else ADD_FAILURE() << problem.text() << " on " << trial.text() << ": " << text(question.errors());
+    if (question)
+      questions.push_back(*std::move(question));
+    else
+      ADD_FAILURE() << problem.text() << " on " << trial.text() << ": " << text(question.errors());
   }
   return questions;
 }

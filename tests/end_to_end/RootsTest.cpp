@@ -1,5 +1,5 @@
-// Statistics side by side take no root and no division of vectors: 1 / sqrt is within 1 ulp, a mean what a division
-// gives, whatever stands in the lanes beside.
+// Statistics side by side take no root and no division of vectors: 1 / sqrt is within 1 ulp, a mean what a
+// division gives, whatever stands in the lanes beside.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -75,14 +75,17 @@ TEST_P(Roots, OfWhatHasNoneNearAreThoseOfTheStandardAndTouchNoOtherLane) {
     const std::vector<float> roots = inverseRoots(GetParam(), moments);
     for (size_t i = 0; i < kFeatures; ++i) {
       const float wanted = i % 5 ? alone[i] : 1 / std::sqrt(number);
-      if (std::isnan(wanted)) EXPECT_TRUE(std::isnan(roots[i])) << number << ", feature " << i;
-      else EXPECT_EQ(roots[i], wanted) << number << ", feature " << i;
+      if (std::isnan(wanted))
+        EXPECT_TRUE(std::isnan(roots[i])) << number << ", feature " << i;
+      else
+        EXPECT_EQ(roots[i], wanted) << number << ", feature " << i;
     }
   }
 }
 
 /// The means that BatchNorm finds of `rows` rows: 0, but for the second, which no shift is made of.
-std::vector<float> means(const char* target, codegen::Strategy strategy, int64_t rows, const std::vector<float>& second) {
+std::vector<float> means(const char* target, codegen::Strategy strategy, int64_t rows,
+                         const std::vector<float>& second) {
   const int64_t features = int64_t(second.size());
   const std::string text = "batch_norm:forward@f32[*x" + std::to_string(features) + "]";
   const auto isa = llvm::cantFail(codegen::cpu::findIsa(target));
@@ -105,7 +108,8 @@ std::vector<float> means(const char* target, codegen::Strategy strategy, int64_t
   plan(call);
   std::vector<float> result(features);
   for (const normc_field& field : plan.savedFields(sizes))
-    if (field.name == std::string("mean")) std::memcpy(result.data(), saved.data() + field.offset, field.bytes);
+    if (field.name == std::string("mean"))
+      std::memcpy(result.data(), saved.data() + field.offset, field.bytes);
   return result;
 }
 
@@ -116,12 +120,14 @@ TEST_P(Roots, MeansAreWhatADivisionGives) {
   std::uniform_real_distribution<float> mantissa(1, 2);
   std::vector<float> numbers;
   for (int exponent = -60; exponent <= 60; ++exponent)
-    for (int i = 0; i < 5; ++i) numbers.push_back(std::ldexp(i % 2 ? mantissa(random) : -mantissa(random), exponent));
+    for (int i = 0; i < 5; ++i)
+      numbers.push_back(std::ldexp(i % 2 ? mantissa(random) : -mantissa(random), exponent));
   for (const codegen::Strategy strategy : {codegen::Strategy::Resident, codegen::Strategy::Streamed})
     for (const int64_t rows : {11, 23, 29}) {
       const std::vector<float> found = means(GetParam(), strategy, rows, numbers);
       for (size_t i = 0; i < numbers.size(); ++i)
-        ASSERT_EQ(found[i], numbers[i] / float(rows)) << numbers[i] << " / " << rows << " " << codegen::name(strategy).str();
+        ASSERT_EQ(found[i], numbers[i] / float(rows))
+            << numbers[i] << " / " << rows << " " << codegen::name(strategy).str();
     }
 }
 

@@ -14,10 +14,12 @@ namespace {
 constexpr int64_t kFeatures = 79;  // whole vectors, and a rest
 constexpr DLDataType kBF16 = {kDLBfloat, 16, 1};
 
-/// Numbers on, and a bit beside, the middle between two neighbours, at both ends of the range too; and what is none.
+/// Numbers on, and a bit beside, the middle between two neighbours, at both ends of the range too; and what
+/// is none.
 std::vector<float> hostileBiases() {
   std::vector<float> values;
-  for (uint32_t upper : {0x3f80u, 0x3f81u, 0x3fffu, 0x4000u, 0x0001u, 0x0002u, 0x007fu, 0x0080u, 0x7f7eu, 0x7f7fu, 0x7f80u, 0x7fc0u, 0x7fffu})
+  for (uint32_t upper : {0x3f80u, 0x3f81u, 0x3fffu, 0x4000u, 0x0001u, 0x0002u, 0x007fu, 0x0080u, 0x7f7eu,
+                         0x7f7fu, 0x7f80u, 0x7fc0u, 0x7fffu})
     for (uint32_t lower : {0x0000u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu})
       if (upper != 0x7f80 || lower == 0)  // beyond lie signalling NaN
         values.push_back(std::bit_cast<float>((values.size() % 3 ? 0 : 0x80000000u) | upper << 16 | lower));
@@ -32,9 +34,11 @@ uint16_t nearest(float value) {
 }
 
 /// A row of equal values leaves its bias.
-std::vector<uint16_t> stored(const codegen::TargetPtr& target, const std::vector<float>& bias, normc_denormals denormals) {
+std::vector<uint16_t> stored(const codegen::TargetPtr& target, const std::vector<float>& bias,
+                             normc_denormals denormals) {
   const std::string text = "layer_norm:forward@bf16[*x" + std::to_string(kFeatures) + "]";
-  const std::string bytes = llvm::cantFail(codegen::buildPackage(codegen::defaultJobs(problemOf(text), target)));
+  const std::string bytes =
+      llvm::cantFail(codegen::buildPackage(codegen::defaultJobs(problemOf(text), target)));
   host::Context context;
   normc_request request{};
   request.denormals = denormals;
@@ -56,11 +60,13 @@ TEST(Rounding, OfBF16IsToTheNearestAndThenToEven) {
   if (hostIsa().name == "aarch64") GTEST_SKIP() << "an x86-64 processor is needed";
   for (const char* name : {"x86-64-v3", "x86-64-v4"}) {
     if (hostIsa().name < llvm::StringRef(name)) continue;
-    const std::vector<uint16_t> y = stored(llvm::cantFail(codegen::findTarget(name)), bias, NORMC_DENORMALS_KEEP);
+    const std::vector<uint16_t> y =
+        stored(llvm::cantFail(codegen::findTarget(name)), bias, NORMC_DENORMALS_KEEP);
     for (size_t i = 0; i < y.size(); ++i) {
       const float wanted = bias[i % kFeatures];
       if (std::isnan(wanted)) {
-        EXPECT_TRUE((y[i] & 0x7f80) == 0x7f80 && (y[i] & 0x7f)) << name << ", NaN became " << std::hex << y[i];
+        EXPECT_TRUE((y[i] & 0x7f80) == 0x7f80 && (y[i] & 0x7f))
+            << name << ", NaN became " << std::hex << y[i];
       } else {
         EXPECT_EQ(y[i], nearest(wanted)) << name << ", of " << std::hex << std::bit_cast<uint32_t>(wanted);
       }
@@ -87,7 +93,8 @@ TEST(Rounding, ByAnInstructionThatFlushesIsRefusedWhereDenormalsAreKept) {
   keep.denormals = NORMC_DENORMALS_KEEP;
   for (const char* type : {"bf16", "f32"}) {
     const std::string text = std::string("layer_norm:forward@") + type + "[*x64]";
-    const std::string bytes = llvm::cantFail(codegen::buildPackage(codegen::defaultJobs(problemOf(text), target)));
+    const std::string bytes =
+        llvm::cantFail(codegen::buildPackage(codegen::defaultJobs(problemOf(text), target)));
     host::Context context;
     const host::Package package(context, bytes.data(), bytes.size());
     std::string error;
@@ -96,8 +103,10 @@ TEST(Rounding, ByAnInstructionThatFlushesIsRefusedWhereDenormalsAreKept) {
     } catch (const std::exception& e) {
       error = e.what();
     }
-    const bool refused = error.find("rounds to bf16 by an instruction that takes denormals for zeros, and request.denormals keeps "
-                                    "them; a kernel for x86-64-v4 would serve") != std::string::npos;
+    const bool refused =
+        error.find(
+            "rounds to bf16 by an instruction that takes denormals for zeros, and request.denormals keeps "
+            "them; a kernel for x86-64-v4 would serve") != std::string::npos;
     EXPECT_EQ(refused, std::string(type) == "bf16") << error;
   }
 }

@@ -30,13 +30,14 @@ TEST_P(AnySize, ServesEveryShape) {
     }
   }
 }
-INSTANTIATE_TEST_SUITE_P(
-    Norms, AnySize,
-    testing::Values("layer_norm:forward@f32[*x*]", "layer_norm:backward@f32[*x*]", "rms_norm:forward@bf16[*x*]",
-                    "rms_norm:backward@bf16[*x*]", "power_norm:forward@f32[*x*]", "power_norm:backward@f32[*x*]",
-                    "batch_norm:forward@f32[*x*]", "batch_norm:backward@f32[*x*]",
-                    "power_norm_v:backward@f16[*x*]", "power_norm_released:forward@f32[*x*]{heads=1,mask}",
-                    "power_norm_released:backward@f32[*x*]{heads=1,mask}"));
+INSTANTIATE_TEST_SUITE_P(Norms, AnySize,
+                         testing::Values("layer_norm:forward@f32[*x*]", "layer_norm:backward@f32[*x*]",
+                                         "rms_norm:forward@bf16[*x*]", "rms_norm:backward@bf16[*x*]",
+                                         "power_norm:forward@f32[*x*]", "power_norm:backward@f32[*x*]",
+                                         "batch_norm:forward@f32[*x*]", "batch_norm:backward@f32[*x*]",
+                                         "power_norm_v:backward@f16[*x*]",
+                                         "power_norm_released:forward@f32[*x*]{heads=1,mask}",
+                                         "power_norm_released:backward@f32[*x*]{heads=1,mask}"));
 
 /// Of 1, 2, 4 or 8 vectors: squares are of distances from the mean itself.
 class ShortRows : public testing::TestWithParam<const char*> {};
@@ -45,7 +46,8 @@ TEST_P(ShortRows, PassTheGateAndAreExactWhereAllIsOneValue) {
   const Problem problem = problemOf(GetParam());
   for (const char* isaName : {"x86-64-v3", "host:zen", "host:cove"}) {
     const auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
-    auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Resident), isa);
+    auto kernel =
+        compiled(problem, codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Resident), isa);
     ASSERT_TRUE(kernel->plan) << kernel->error;
     for (const gate::Trial& trial : gate::standardTrials(problem, *problem.features)) {
       const gate::Verdict verdict = gate::judge(kernel->plan, problem, trial);
@@ -57,9 +59,11 @@ TEST_P(ShortRows, PassTheGateAndAreExactWhereAllIsOneValue) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Norms, ShortRows,
-                         testing::Values("layer_norm:forward@f32[*x8]", "layer_norm:forward@f32[*x16]", "layer_norm:forward@f32[*x32]", "layer_norm:forward@f32[*x64]",
-                                         "layer_norm:forward@f32[*x128]", "layer_norm:forward@bf16[*x64]", "layer_norm:forward@f16[*x128]",
-                                         "layer_norm:forward@f64[*x32]", "group_norm:forward@f32[*x256]{groups=8}"));
+                         testing::Values("layer_norm:forward@f32[*x8]", "layer_norm:forward@f32[*x16]",
+                                         "layer_norm:forward@f32[*x32]", "layer_norm:forward@f32[*x64]",
+                                         "layer_norm:forward@f32[*x128]", "layer_norm:forward@bf16[*x64]",
+                                         "layer_norm:forward@f16[*x128]", "layer_norm:forward@f64[*x32]",
+                                         "group_norm:forward@f32[*x256]{groups=8}"));
 
 /// Streamed with layout channels_first, in tasks that begin within runs, with them, or take many.
 class Runs : public testing::TestWithParam<const char*> {};
@@ -73,7 +77,16 @@ TEST_P(Runs, ServeEveryShape) {
       schedule.grain = 64, schedule.rows = together, schedule.stream = 5 - together;
       auto kernel = compiled(problem, schedule, isa);
       ASSERT_TRUE(kernel->plan) << kernel->error;
-      for (const Extents& extents : {Extents{1, 1000, 6}, {3, 200, 12}, {7, 49, 5}, {9, 64, 1030}, {17, 100, 3}, {130, 3, 4}, {40, 1, 3}, {2, 96, 8}, {0, 9, 5}, {4, 0, 5}}) {
+      for (const Extents& extents : {Extents{1, 1000, 6},
+                                     {3, 200, 12},
+                                     {7, 49, 5},
+                                     {9, 64, 1030},
+                                     {17, 100, 3},
+                                     {130, 3, 4},
+                                     {40, 1, 3},
+                                     {2, 96, 8},
+                                     {0, 9, 5},
+                                     {4, 0, 5}}) {
         for (int64_t padding : {0, 16}) {
           gate::Trial trial{.extents = extents, .step = 2, .seed = uint64_t(extents.rows)};
           trial.placement.rowPadding = padding;
@@ -88,9 +101,12 @@ TEST_P(Runs, ServeEveryShape) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Norms, Runs,
-                         testing::Values("batch_norm:forward@f32[*x*x*]{layout=channels_first}", "batch_norm:backward@f32[*x*x*]{layout=channels_first}",
-                                         "batch_norm:forward@bf16[*x*x*]{layout=channels_first,mask}", "power_norm:forward@f32[*x*x*]{layout=channels_first}",
-                                         "power_norm:backward@f32[*x*x*]{layout=channels_first,mask}", "batch_norm:infer@f16[*x*x*]{layout=channels_first}",
+                         testing::Values("batch_norm:forward@f32[*x*x*]{layout=channels_first}",
+                                         "batch_norm:backward@f32[*x*x*]{layout=channels_first}",
+                                         "batch_norm:forward@bf16[*x*x*]{layout=channels_first,mask}",
+                                         "power_norm:forward@f32[*x*x*]{layout=channels_first}",
+                                         "power_norm:backward@f32[*x*x*]{layout=channels_first,mask}",
+                                         "batch_norm:infer@f16[*x*x*]{layout=channels_first}",
                                          "mabn:forward@f64[*x*x*]{layout=channels_first}"));
 
 class TallTensor : public testing::TestWithParam<const char*> {};
@@ -107,16 +123,19 @@ TEST_P(TallTensor, KeepsItsDigitsInTheKernelThatThePackageChooses) {
   EXPECT_TRUE(verdict.ok) << verdict.text;
 }
 INSTANTIATE_TEST_SUITE_P(Columns, TallTensor,
-                         testing::Values("batch_norm:forward@f32", "batch_norm:backward@f32", "power_norm:backward@f32"));
+                         testing::Values("batch_norm:forward@f32", "batch_norm:backward@f32",
+                                         "power_norm:backward@f32"));
 
 TEST(LongSums, OfManyShortSegmentsKeepTheirDigits) {
-  for (const char* text : {"batch_norm:forward@f32[*x6x*]{layout=channels_first}", "batch_norm:backward@f32[*x6x*]{layout=channels_first}"}) {
+  for (const char* text : {"batch_norm:forward@f32[*x6x*]{layout=channels_first}",
+                           "batch_norm:backward@f32[*x6x*]{layout=channels_first}"}) {
     const Problem problem = problemOf(text);
     for (const codegen::Strategy strategy : {codegen::Strategy::Streamed, codegen::Strategy::Resident}) {
       auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, hostIsa(), strategy), hostIsa());
       ASSERT_TRUE(kernel->plan) << kernel->error;
       for (const HardInput data : {HardInput::Normal, HardInput::OutlierRow, HardInput::Mean1000}) {
-        const gate::Verdict verdict = gate::judge(kernel->plan, problem, {.extents = {50001, 3, 6}, .data = data, .step = 2});
+        const gate::Verdict verdict =
+            gate::judge(kernel->plan, problem, {.extents = {50001, 3, 6}, .data = data, .step = 2});
         EXPECT_TRUE(verdict.ok) << verdict.text;
       }
     }
@@ -133,10 +152,13 @@ TEST(LongSums, OfLongRunsKeepTheirDigitsInTheKernelThatThePackageChooses) {
       host::Context context;
       host::Package package(context, bytes.data(), bytes.size());
       for (const auto& [segments, rows] : {std::pair<int64_t, int64_t>{1, 1500001}, {20, 40003}}) {
-        const host::Plan plan(package, name + "@f32[" + std::to_string(segments) + "x3x" + std::to_string(rows) + "]" + layout, normc_request{});
+        const host::Plan plan(
+            package, name + "@f32[" + std::to_string(segments) + "x3x" + std::to_string(rows) + "]" + layout,
+            normc_request{});
         EXPECT_NE(plan.describe().find("schedule: resident,"), std::string::npos) << plan.describe();
         for (const HardInput data : {HardInput::OutlierRow, HardInput::Mean1000}) {
-          const gate::Verdict verdict = gate::judge(plan.get(), problem, {.extents = {segments, rows, 3}, .data = data, .step = 2});
+          const gate::Verdict verdict =
+              gate::judge(plan.get(), problem, {.extents = {segments, rows, 3}, .data = data, .step = 2});
           EXPECT_TRUE(verdict.ok) << target << " " << verdict.text;
         }
       }
@@ -145,14 +167,17 @@ TEST(LongSums, OfLongRunsKeepTheirDigitsInTheKernelThatThePackageChooses) {
 }
 
 TEST(LongSums, DownTheColumnsOfSplitRowsKeepTheirDigits) {
-  for (const char* text : {"layer_norm:backward@f32[*x1537]", "rms_norm:backward@f32[*x2048]", "layer_norm:backward@bf16[*x1536]"}) {
+  for (const char* text : {"layer_norm:backward@f32[*x1537]", "rms_norm:backward@f32[*x2048]",
+                           "layer_norm:backward@bf16[*x1536]"}) {
     const Problem problem = problemOf(text);
     for (const char* isaName : {"x86-64-v3", "host"}) {
       const auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
-      auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Split), isa);
+      auto kernel =
+          compiled(problem, codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Split), isa);
       ASSERT_TRUE(kernel->plan) << kernel->error;
       for (const HardInput data : {HardInput::Normal, HardInput::OutlierRow, HardInput::Mean1000}) {
-        const gate::Verdict verdict = gate::judge(kernel->plan, problem, {.extents = {1, 85, *problem.features}, .data = data, .step = 2});
+        const gate::Verdict verdict = gate::judge(
+            kernel->plan, problem, {.extents = {1, 85, *problem.features}, .data = data, .step = 2});
         EXPECT_TRUE(verdict.ok) << text << " " << isaName << " " << verdict.text;
       }
     }
@@ -163,10 +188,12 @@ TEST(LongSums, OfWholeChannelsInShortRunsBeginNearTheirMean) {
   const Problem problem = problemOf("batch_norm:forward@f32[*x256x*]{layout=channels_first}");
   for (const char* isaName : {"x86-64-v3", "host:zen", "host:cove"}) {
     const auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
-    auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Resident), isa);
+    auto kernel =
+        compiled(problem, codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Resident), isa);
     ASSERT_TRUE(kernel->plan) << kernel->error;
     for (int64_t run : {1, 2, 3, 5, 9, 17}) {
-      const gate::Verdict verdict = gate::judge(kernel->plan, problem, {.extents = {668, run, 256}, .step = 10000});
+      const gate::Verdict verdict =
+          gate::judge(kernel->plan, problem, {.extents = {668, run, 256}, .step = 10000});
       EXPECT_TRUE(verdict.ok) << isaName << " " << verdict.text;
     }
   }
@@ -181,12 +208,13 @@ TEST(LongSums, OfABatchWithAnOutlierKeepTheirDigitsWhateverTheScheduleAddsFirst)
                         Case{"streamed,vector=8,rows=1,unroll=1,tile=2,grain=131,stream=1", 33, 2047},
                         Case{"streamed,vector=8,rows=1,unroll=1,tile=2,grain=131,stream=1", 8192, 24}}) {
     const Problem problem = problemOf("batch_norm:forward@f32[*x" + std::to_string(c.features) + "]");
-    auto kernel = compiled(problem, llvm::cantFail(codegen::cpu::parseSchedule(c.schedule)), llvm::cantFail(codegen::cpu::findIsa("x86-64-v3")));
+    auto kernel = compiled(problem, llvm::cantFail(codegen::cpu::parseSchedule(c.schedule)),
+                           llvm::cantFail(codegen::cpu::findIsa("x86-64-v3")));
     ASSERT_TRUE(kernel->plan) << kernel->error;
     for (normc_plan* plan : {kernel->plan, kernel->large}) {
       if (!plan) continue;
-      const gate::Verdict verdict =
-          gate::judge(plan, problem, {.extents = {1, c.rows, c.features}, .data = HardInput::OutlierRow, .step = 2});
+      const gate::Verdict verdict = gate::judge(
+          plan, problem, {.extents = {1, c.rows, c.features}, .data = HardInput::OutlierRow, .step = 2});
       EXPECT_TRUE(verdict.ok) << c.schedule << " " << verdict.text;
     }
   }

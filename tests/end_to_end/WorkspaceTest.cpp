@@ -10,8 +10,8 @@ namespace {
 
 TEST(Workspace, ForAnOutputThatIsLeftOutIsALineOrSixteenMebibytes) {
   const std::string text = "batch_norm:backward@f32[*x*x*]{layout=channels_first}";
-  const std::string bytes = llvm::cantFail(
-      codegen::buildPackage(codegen::defaultJobs(problemOf(text), llvm::cantFail(codegen::findTarget("host")))));
+  const std::string bytes = llvm::cantFail(codegen::buildPackage(
+      codegen::defaultJobs(problemOf(text), llvm::cantFail(codegen::findTarget("host")))));
   host::Context context;
   const host::Plan plan(host::Package(context, bytes.data(), bytes.size()), text);
   constexpr int64_t kLine = int64_t(2097152) * 4, kMost = 16 << 20, kOfFeatures = 1 << 20;
@@ -22,8 +22,8 @@ TEST(Workspace, ForAnOutputThatIsLeftOutIsALineOrSixteenMebibytes) {
 TEST(Workspace, IsSharedByTasksWhereLinesAreLongAndOtherOutputsAreTheSame) {
   constexpr int64_t kRows = 10, kFeatures = (1 << 20) + 3;
   const std::string text = "layer_norm:backward@f32[*x*]";
-  const std::string bytes = llvm::cantFail(
-      codegen::buildPackage(codegen::defaultJobs(problemOf(text), llvm::cantFail(codegen::findTarget("host")))));
+  const std::string bytes = llvm::cantFail(codegen::buildPackage(
+      codegen::defaultJobs(problemOf(text), llvm::cantFail(codegen::findTarget("host")))));
   normc_context_options two{};
   two.max_threads = 2;
   host::Context context(two);
@@ -38,7 +38,8 @@ TEST(Workspace, IsSharedByTasksWhereLinesAreLongAndOtherOutputsAreTheSame) {
     host::Call call;
     call.x = {x.data(), {kRows, kFeatures}}, call.dy = {dy.data(), {kRows, kFeatures}};
     if (withDx) call.dx = {dx.data(), {kRows, kFeatures}};
-    call.scale = {scale.data(), {kFeatures}}, call.dscale = {dscale.data(), {kFeatures}}, call.dbias = {dbias.data(), {kFeatures}};
+    call.scale = {scale.data(), {kFeatures}}, call.dscale = {dscale.data(), {kFeatures}},
+    call.dbias = {dbias.data(), {kFeatures}};
     call.saved = saved, call.workspace = workspace;
     plan(call);
     return dscale;

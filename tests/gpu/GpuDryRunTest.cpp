@@ -153,7 +153,8 @@ TEST_F(GpuDryRun, TunesBeforeItMeasuresAndShowsWhatWasChosen) {
   const std::set<std::string> known = {"device.jsonl", "tests.json",  "tests.jsonl", "tuned.jsonl",
                                        "bench.jsonl",  "peers.jsonl", "table.md",    "log.txt"};
   for (const auto& entry : fs::directory_iterator(out_))
-    EXPECT_TRUE(known.contains(entry.path().filename())) << entry.path() << ": packages and candidates do not go home";
+    EXPECT_TRUE(known.contains(entry.path().filename()))
+        << entry.path() << ": packages and candidates do not go home";
 }
 
 TEST_F(GpuDryRun, TuningGoesOnFromItsRecords) {

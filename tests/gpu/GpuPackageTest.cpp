@@ -94,7 +94,9 @@ TEST_F(GpuPackage, TriesAKernelForFewRowsWithFewRows) {
   EXPECT_EQ(testSummary(records_).at("trials_failed"), 0);
   EXPECT_EQ(testSummary(records_).at("pieces_skipped"), 0);
   const std::vector<Json> ended = ofKind("test");
-  EXPECT_EQ(std::ranges::count(ended, "few rows", [](const Json& record) { return record.at("schedule").get<std::string>(); }), 2);
+  EXPECT_EQ(std::ranges::count(ended, "few rows",
+                               [](const Json& record) { return record.at("schedule").get<std::string>(); }),
+            2);
   for (const Json& record : ended) EXPECT_GT(record.at("trials"), 3) << record;
 }
 
@@ -128,7 +130,11 @@ TEST_F(GpuPackage, BlamesWhoLosesTheDeviceAlone) {
 }
 
 TEST_F(GpuPackage, TriesAloneWhoHadNotEnded) {
-  records_ = {{{"kind", "begin"}, {"problem", kForward}, {"isa", "sm_90"}, {"schedule", "scalar"}, {"pass", "first"}}};
+  records_ = {{{"kind", "begin"},
+               {"problem", kForward},
+               {"isa", "sm_90"},
+               {"schedule", "scalar"},
+               {"pass", "first"}}};
   run();
   const std::vector<Json> begun = ofKind("begin");
   EXPECT_TRUE(begun.at(1).value("alone", false));

@@ -1,5 +1,5 @@
-// execute allocates nothing, and what does has a status where memory is out. This program's own malloc counts, and refuses,
-// for the thread that asks.
+// execute allocates nothing, and what does has a status where memory is out. This program's own malloc
+// counts, and refuses, for the thread that asks.
 #if !defined(NORMC_SANITIZED)
 
 #include <signal.h>
@@ -34,7 +34,9 @@ void* __libc_memalign(size_t, size_t);
 void* malloc(size_t bytes) { return count() ? __libc_malloc(bytes) : nullptr; }
 void* calloc(size_t items, size_t bytes) { return count() ? __libc_calloc(items, bytes) : nullptr; }
 void* realloc(void* memory, size_t bytes) { return count() ? __libc_realloc(memory, bytes) : nullptr; }
-void* aligned_alloc(size_t alignment, size_t bytes) { return count() ? __libc_memalign(alignment, bytes) : nullptr; }
+void* aligned_alloc(size_t alignment, size_t bytes) {
+  return count() ? __libc_memalign(alignment, bytes) : nullptr;
+}
 int posix_memalign(void** memory, size_t alignment, size_t bytes) {
   if (!count()) return ENOMEM;
   *memory = __libc_memalign(alignment, bytes);
@@ -56,7 +58,8 @@ int allocationsOf(Action&& action) {
   return allocations;
 }
 
-/// Asks `action` for its status while one of its allocations fails, or that and all that follow, for each in turn.
+/// Asks `action` for its status while one of its allocations fails, or that and all that follow, for each in
+/// turn.
 template <typename Action, typename Undo>
 void refuseEach(Action&& action, Undo&& undo) {
   for (const bool onlyOne : {false, true}) {
@@ -66,8 +69,10 @@ void refuseEach(Action&& action, Undo&& undo) {
       firstRefused = allowed + 1, lastRefused = onlyOne ? firstRefused : INT_MAX;
       refused = allocationsOf([&] { status = action(); }) > allowed;
       firstRefused = lastRefused = INT_MAX;
-      if (status == NORMC_OK) undo();
-      else EXPECT_EQ(status, NORMC_RESOURCE_EXHAUSTED) << "after " << allowed << ": " << normc_last_error();
+      if (status == NORMC_OK)
+        undo();
+      else
+        EXPECT_EQ(status, NORMC_RESOURCE_EXHAUSTED) << "after " << allowed << ": " << normc_last_error();
       EXPECT_TRUE(refused || status == NORMC_OK);
     }
     EXPECT_GT(allowed, 1) << "something was refused";
@@ -116,7 +121,9 @@ TEST(Allocation, ThatFailsWhileAPackageIsOpened) {
 
 TEST(Allocation, ThatFailsWhileAPlanIsMade) {
   const std::string bytes = packageOf(layerNorm("forward")).bytes();
-  const auto openAgain = [&] { return std::make_unique<host::Package>(context(), bytes.data(), bytes.size()); };
+  const auto openAgain = [&] {
+    return std::make_unique<host::Package>(context(), bytes.data(), bytes.size());
+  };
   std::unique_ptr<host::Package> package = openAgain();
   normc_request request = {};
   request.struct_size = sizeof request;

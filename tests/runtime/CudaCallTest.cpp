@@ -37,29 +37,21 @@ TEST_F(CudaCall, TakesTensorsOfItsDeviceAlone) {
     change(call);
     return refusal([&] { plan(call); });
   };
-  EXPECT_EQ(refused([&](Call& c) {
-              c.x = Tensor(norm.x.floats(), {32, 8});
-            }),
+  EXPECT_EQ(refused([&](Call& c) { c.x = Tensor(norm.x.floats(), {32, 8}); }),
             "INVALID_ARGUMENT: x is on device type 1; this plan runs on cuda:0 (kDLCUDA, 2)");
   EXPECT_EQ(refused([&](Call& c) { c.scale = Tensor(norm.scale.floats(), {8}); }),
             "INVALID_ARGUMENT: scale is on device type 1; this plan runs on cuda:0 (kDLCUDA, 2)");
   EXPECT_EQ(refused([&](Call& c) { c.y = norm.matrix(norm.y).onCuda(1); }),
             "INVALID_ARGUMENT: y is on cuda:1; this plan runs on cuda:0");
-  EXPECT_EQ(refused([&](Call& c) {
-              c.x = Tensor(norm.x.floats(), {32, 7}).onCuda();
-            }),
+  EXPECT_EQ(refused([&](Call& c) { c.x = Tensor(norm.x.floats(), {32, 7}).onCuda(); }),
             "INVALID_ARGUMENT: y has size 8 in dimension 1, x has 7; they must have the same shape");
-  EXPECT_EQ(refused([&](Call& c) {
-              c.saved = {norm.saved.data() + 4, c.saved.bytes};
-            }),
+  EXPECT_EQ(refused([&](Call& c) { c.saved = {norm.saved.data() + 4, c.saved.bytes}; }),
             "INVALID_ARGUMENT: saved is not aligned to 8 bytes");
   EXPECT_EQ(refused([&](Call& c) {
               c.x = Tensor(norm.x.data() + 2, DLDataType{kDLFloat, 32, 1}, {31, 8}).onCuda();
             }),
             "INVALID_ARGUMENT: x is not aligned to its elements of 4 bytes");
-  EXPECT_EQ(refused([&](Call& c) {
-              c.y = Tensor(norm.x.floats(8), {32, 8}).onCuda();
-            }),
+  EXPECT_EQ(refused([&](Call& c) { c.y = Tensor(norm.x.floats(8), {32, 8}).onCuda(); }),
             "INVALID_ARGUMENT: y and x overlap but are not the same memory with the same strides; make them "
             "the same "
             "or apart");
@@ -250,7 +242,8 @@ TEST_F(CudaCall, IsReplayedWhileItsPlanLives) {
   EXPECT_EQ(cuGraphLaunch(exec, stream.get()), CUDA_SUCCESS);
   const Plan same(package, kProblem, host::onCuda());
   plan.reset();
-  EXPECT_EQ(cuGraphLaunch(exec, stream.get()), CUDA_SUCCESS) << "another plan of the kernel has the same code";
+  EXPECT_EQ(cuGraphLaunch(exec, stream.get()), CUDA_SUCCESS)
+      << "another plan of the kernel has the same code";
   EXPECT_EQ(launches().size(), 2u);
   cuGraphExecDestroy(exec);
   cuGraphDestroy(graph);
@@ -290,12 +283,16 @@ TEST_F(CudaCall, PlansAndStatesMayComeAndGoWhileAStreamIsCaptured) {
   state.emplace(*plan, 8);
   EXPECT_EQ(whileCaptured([&] { state.reset(), plan.reset(); }), CUDA_SUCCESS);
   EXPECT_EQ(fake_cuda_live_allocations(), 0u);
-  EXPECT_EQ(whileCaptured([&] { std::thread([&] { plan.emplace(package, problem, host::onCuda()); }).join(); }), CUDA_SUCCESS);
+  EXPECT_EQ(
+      whileCaptured([&] { std::thread([&] { plan.emplace(package, problem, host::onCuda()); }).join(); }),
+      CUDA_SUCCESS);
 
   EXPECT_EQ(whileCaptured([&] {
               EXPECT_EQ(refusal([&] { State(*plan, 8); }),
-                        "FAILED_PRECONDITION: copying 192 bytes to cuda:0 failed: CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, operation "
-                        "would make the legacy stream depend on a capturing blocking stream; a stream is being captured: give "
+                        "FAILED_PRECONDITION: copying 192 bytes to cuda:0 failed: "
+                        "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, operation "
+                        "would make the legacy stream depend on a capturing blocking stream; a stream is "
+                        "being captured: give "
                         "execute the captured stream, and do nothing else with the device meanwhile");
             }),
             CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)

@@ -1,4 +1,5 @@
-// Phases whose blocks wait for each other: how they are launched, what is cleared before, and which devices they fit.
+// Phases whose blocks wait for each other: how they are launched, what is cleared before, and which devices
+// they fit.
 #include "tests/runtime/CudaSupport.h"
 
 namespace normc::test {
@@ -18,7 +19,9 @@ package::Kernel cooperative(int64_t blocks, std::optional<int64_t> features = {}
 
 /// A plan of it, and a call on a stream of its own.
 struct Streamed {
-  explicit Streamed(const host::Package& package) : plan(package, kProblem, host::onCuda()) { call.stream = stream.get(); }
+  explicit Streamed(const host::Package& package) : plan(package, kProblem, host::onCuda()) {
+    call.stream = stream.get();
+  }
   const Plan plan;
   const CudaLayerNorm norm{33, 12};
   const Stream stream;
@@ -75,10 +78,13 @@ TEST_F(CudaCooperative, IsClearedAgainWheneverAGraphIsReplayed) {
 TEST_F(CudaCooperative, ThatADeviceDoesNotHoldIsRefusedWhenThePlanIsMade) {
   restart({{.major = 9, .minor = 0, .multiprocessors = 2, .memory_bytes = 0}});
   const host::Package fits = open(cooperative(8)), large = open(cooperative(9));
-  EXPECT_EQ(refusal([&] { Plan(fits, kProblem, host::onCuda()); }), "accepted") << "8 chunks of 8 blocks at most";
+  EXPECT_EQ(refusal([&] { Plan(fits, kProblem, host::onCuda()); }), "accepted")
+      << "8 chunks of 8 blocks at most";
   EXPECT_EQ(refusal([&] { Plan(large, kProblem, host::onCuda()); }),
-            "FAILED_PRECONDITION: `layer_norm_backward` is launched with 72 blocks that wait for each other; cuda:0 holds 64 of "
-            "them at once, 32 on each of 2 multiprocessors: compile for it with a smaller `grid` or fewer `chunks`, or with a "
+            "FAILED_PRECONDITION: `layer_norm_backward` is launched with 72 blocks that wait for each other; "
+            "cuda:0 holds 64 of "
+            "them at once, 32 on each of 2 multiprocessors: compile for it with a smaller `grid` or fewer "
+            "`chunks`, or with a "
             "streamed schedule");
 }
 
@@ -88,7 +94,8 @@ TEST_F(CudaCooperative, IsJudgedByTheChunksThatItsFeaturesGive) {
     package::Kernel kernel = forCuda(layerNorm("backward", features));
     kernel.phases[1].launch->cooperative = 30;
     const host::Package package = open(kernel);
-    return refusal([&] { Plan(package, features ? "layer_norm:backward@f32[*x8]" : kProblem, host::onCuda()); });
+    return refusal(
+        [&] { Plan(package, features ? "layer_norm:backward@f32[*x8]" : kProblem, host::onCuda()); });
   };
   EXPECT_EQ(over(8), "accepted") << "2 chunks of 4 features";
   EXPECT_EQ(over({}).substr(0, 70), "FAILED_PRECONDITION: `layer_norm_finish` is launched with 120 blocks t");
@@ -97,9 +104,10 @@ TEST_F(CudaCooperative, IsJudgedByTheChunksThatItsFeaturesGive) {
 TEST_F(CudaCooperative, TellsWhatTheDriverRefuses) {
   const host::Package package = open(cooperative(5));
   fake_cuda_fail("cuOccupancyMaxActiveBlocksPerMultiprocessor", 1, CUDA_ERROR_UNKNOWN, FAKE_CUDA_ONCE);
-  EXPECT_EQ(refusal([&] { Plan(package, kProblem, host::onCuda()); }),
-            "FAILED_PRECONDITION: asking how many blocks of `layer_norm_backward` a multiprocessor holds failed: "
-            "CUDA_ERROR_UNKNOWN, unknown error");
+  EXPECT_EQ(
+      refusal([&] { Plan(package, kProblem, host::onCuda()); }),
+      "FAILED_PRECONDITION: asking how many blocks of `layer_norm_backward` a multiprocessor holds failed: "
+      "CUDA_ERROR_UNKNOWN, unknown error");
   const Plan plan(package, kProblem, host::onCuda());
   const CudaLayerNorm norm;
   fake_cuda_fail("cuMemsetD8Async", 1, CUDA_ERROR_UNKNOWN, FAKE_CUDA_ONCE);
@@ -107,8 +115,10 @@ TEST_F(CudaCooperative, TellsWhatTheDriverRefuses) {
             "ABORTED: clearing workspace on cuda:0 failed: CUDA_ERROR_UNKNOWN, unknown error");
   fake_cuda_fail("cuLaunchKernelEx", 1, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, FAKE_CUDA_ONCE);
   EXPECT_EQ(refusal([&] { plan(norm.backward()); }),
-            "ABORTED: launching phase 0 (`layer_norm_backward`) on cuda:0 failed: CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, too "
-            "many blocks in cooperative launch; its blocks wait for each other and have to be there at once: this process has "
+            "ABORTED: launching phase 0 (`layer_norm_backward`) on cuda:0 failed: "
+            "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, too "
+            "many blocks in cooperative launch; its blocks wait for each other and have to be there at once: "
+            "this process has "
             "but a part of the device; give it the whole device, or compile a streamed schedule");
 }
 

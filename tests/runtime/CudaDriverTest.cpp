@@ -179,7 +179,8 @@ TEST_F(CudaDriver, RepeatsWhatItsCompilerSays) {
       refusal([&] { Plan(package, kProblem, host::onCuda()); }),
       "FAILED_PRECONDITION: loading blob 0 of the package in memory (ptx, sm_90) on cuda:0 failed: "
       "CUDA_ERROR_UNSUPPORTED_PTX_VERSION, the provided PTX was compiled with a newer toolchain; the PTX is "
-      "newer than this driver: update the driver, or compile the package where ptxas is at hand; it is PTX 8.0, "
+      "newer than this driver: update the driver, or compile the package where ptxas is at hand; it is PTX "
+      "8.0, "
       "which drivers for CUDA 12.0 and newer read; this driver is for CUDA 13.0");
   fake_cuda_fail("cuModuleLoadDataEx", 1, CUDA_ERROR_JIT_COMPILER_NOT_FOUND, FAKE_CUDA_ONCE);
   EXPECT_EQ(
@@ -220,12 +221,18 @@ TEST_F(CudaDriver, ThatIsTooOldForPtxTakesOlderPtxOrSaysWhichWouldReadIt) {
   std::string older = ptxOf(plain);
   plain.blob = both.addBlob(older.replace(older.find("8.0"), 3, "7.8"), "ptx", "sm_90");
   both.addKernel(plain);
-  const auto refuseCubin = [] { fake_cuda_fail("cuModuleLoadDataEx", 1, CUDA_ERROR_NO_BINARY_FOR_GPU, FAKE_CUDA_ONCE); };
+  const auto refuseCubin = [] {
+    fake_cuda_fail("cuModuleLoadDataEx", 1, CUDA_ERROR_NO_BINARY_FOR_GPU, FAKE_CUDA_ONCE);
+  };
   const std::string why =
-      "loading blob 0 of the package in memory (ptx, sm_90) on cuda:0 failed: CUDA_ERROR_UNSUPPORTED_PTX_VERSION, the provided "
-      "PTX was compiled with a newer toolchain; the PTX is newer than this driver: update the driver, or compile the package "
-      "where ptxas is at hand; it is PTX 8.0, which drivers for CUDA 12.0 and newer read; this driver is for CUDA 11.8; it was "
-      "tried, because loading blob 1 of the package in memory (cubin, sm_90) on cuda:0 failed: CUDA_ERROR_NO_BINARY_FOR_GPU, no "
+      "loading blob 0 of the package in memory (ptx, sm_90) on cuda:0 failed: "
+      "CUDA_ERROR_UNSUPPORTED_PTX_VERSION, the provided "
+      "PTX was compiled with a newer toolchain; the PTX is newer than this driver: update the driver, or "
+      "compile the package "
+      "where ptxas is at hand; it is PTX 8.0, which drivers for CUDA 12.0 and newer read; this driver is for "
+      "CUDA 11.8; it was "
+      "tried, because loading blob 1 of the package in memory (cubin, sm_90) on cuda:0 failed: "
+      "CUDA_ERROR_NO_BINARY_FOR_GPU, no "
       "kernel image is available for execution on the device";
   fake_cuda_set_driver_version(11080);
   const host::Package alone = open(one), together = open(both);

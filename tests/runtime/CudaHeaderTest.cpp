@@ -21,9 +21,10 @@ struct Calls<R (*)(P...)> {
   template <typename F>
   static constexpr bool like = false;
   template <typename S, typename... Q>
-  requires(sizeof...(Q) == sizeof...(P)) static constexpr bool like<S (*)(Q...)> =
+    requires(sizeof...(Q) == sizeof...(P))
+  static constexpr bool like<S (*)(Q...)> =
       sizeof(R) == sizeof(S) &&
-      ((sizeof(P) == sizeof(Q) && std::is_pointer_v<P> == std::is_pointer_v<Q>)&&...);
+      ((sizeof(P) == sizeof(Q) && std::is_pointer_v<P> == std::is_pointer_v<Q>) && ...);
 };
 
 #define CHECK_FUNCTION(name, parameters)      \

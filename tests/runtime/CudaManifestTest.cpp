@@ -44,7 +44,9 @@ TEST(CudaManifest, IsWrittenAsTheFormatSays) {
   EXPECT_EQ(first["alignment"], 16);
   EXPECT_EQ(manifest["blobs"][size_t(first["blob"])]["kind"], "ptx");
   EXPECT_EQ(manifest["blobs"][size_t(first["cubin"])]["kind"], "cubin");
-  EXPECT_EQ(first["phases"][0]["launch"].dump(), R"({"threads":256,"columns":64,"cluster":2,"cooperative":1,"shared":1024,"least":0,"dependent":false})");
+  EXPECT_EQ(
+      first["phases"][0]["launch"].dump(),
+      R"({"threads":256,"columns":64,"cluster":2,"cooperative":1,"shared":1024,"least":0,"dependent":false})");
   EXPECT_EQ(first["phases"][0]["unaligned"], "layer_norm_forward_any");
   EXPECT_TRUE(manifest["kernels"][1]["cubin"].is_null());
   EXPECT_TRUE(manifest["kernels"][1]["phases"][0]["unaligned"].is_null());
@@ -64,13 +66,16 @@ TEST(CudaManifest, IsCheckedFieldByField) {
             "phases[0].launch.columns is 9223372036854775807; it must be at most 1073741824");
   EXPECT_EQ(launch([](auto& l) { l.cluster = 0; }), "phases[0].launch.cluster is 0; it must be at least 1");
   EXPECT_EQ(launch([](auto& l) { l.cluster = 17; }), "phases[0].launch.cluster is 17; it must be at most 16");
-  EXPECT_EQ(launch([](auto& l) { l.cooperative = 0; }), "phases[0].launch.cooperative is 0; it must be at least 1");
-  EXPECT_EQ(launch([](auto& l) { l.cooperative = 65537; }), "phases[0].launch.cooperative is 65537; it must be at most 65536");
+  EXPECT_EQ(launch([](auto& l) { l.cooperative = 0; }),
+            "phases[0].launch.cooperative is 0; it must be at least 1");
+  EXPECT_EQ(launch([](auto& l) { l.cooperative = 65537; }),
+            "phases[0].launch.cooperative is 65537; it must be at most 65536");
   EXPECT_EQ(launch([](auto& l) { l.cooperative = 65536; }), "accepted");
   EXPECT_EQ(launch([](auto& l) { l.cluster = l.cooperative = 2; }),
             "phases[0].launch.cooperative is 2; the blocks of a chunk are a cluster already");
   EXPECT_EQ(launch([](auto& l) { l.least = -1; }), "phases[0].launch.least is -1; it must be at least 0");
-  EXPECT_EQ(launch([](auto& l) { l.least = 65537; }), "phases[0].launch.least is 65537; it must be at most 65536");
+  EXPECT_EQ(launch([](auto& l) { l.least = 65537; }),
+            "phases[0].launch.least is 65537; it must be at most 65536");
   EXPECT_EQ(launch([](auto& l) { l.shared = -1; }), "phases[0].launch.shared is -1; it must be at least 0");
   EXPECT_EQ(launch([](auto& l) { l.shared = 232449; }),
             "phases[0].launch.shared is 232449; it must be at most 232448");
@@ -88,9 +93,10 @@ TEST(CudaManifest, IsCheckedFieldByField) {
 TEST(CudaManifest, HasDependentLaunchesFromSm90On) {
   package::Kernel kernel = forCuda(layerNorm("forward"), "sm_80");
   kernel.phases[0].launch->dependent = true;
-  EXPECT_EQ(refusal([&] { openInMemory(cudaPackage({kernel}), host::Context(oneThread())); }),
-            "DATA_LOSS: the manifest of the package is not valid: kernels[0].phases[0].launch.dependent is true; a "
-            "launch depends on another from sm_90 on");
+  EXPECT_EQ(
+      refusal([&] { openInMemory(cudaPackage({kernel}), host::Context(oneThread())); }),
+      "DATA_LOSS: the manifest of the package is not valid: kernels[0].phases[0].launch.dependent is true; a "
+      "launch depends on another from sm_90 on");
 }
 
 TEST(CudaManifest, NamesArchitecturesAsSmNumbers) {

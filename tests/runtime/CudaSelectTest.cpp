@@ -161,13 +161,14 @@ TEST_F(CudaSelect, TakesTheNextKernelWhereTheDeviceHasNoRoomForTheBest) {
   const std::string text = plan();
   EXPECT_TRUE(has(text, "kernel: 1 of the package in memory: layer_norm:forward@f32[*x*], sm_90")) << text;
   EXPECT_TRUE(has(text, "chosen because: the better one cannot be loaded here\n")) << text;
-  EXPECT_TRUE(has(text,
-                  "rejected:\n"
-                  "  kernel 0 (layer_norm:forward@f32[*x8], sm_90, hand): `layer_norm_forward` is launched in "
-                  "clusters of 16 blocks, each of 64 threads and 60000 bytes of dynamic shared memory; cuda:0 has "
-                  "room for none: compile for it with a smaller `cluster`, or for any number of features\n"
-                  "  kernel 2 (layer_norm:forward@f32[*x*], sm_80, hand): kernel 1 is PTX for the newest "
-                  "architecture that the device takes\n"))
+  EXPECT_TRUE(
+      has(text,
+          "rejected:\n"
+          "  kernel 0 (layer_norm:forward@f32[*x8], sm_90, hand): `layer_norm_forward` is launched in "
+          "clusters of 16 blocks, each of 64 threads and 60000 bytes of dynamic shared memory; cuda:0 has "
+          "room for none: compile for it with a smaller `cluster`, or for any number of features\n"
+          "  kernel 2 (layer_norm:forward@f32[*x*], sm_80, hand): kernel 1 is PTX for the newest "
+          "architecture that the device takes\n"))
       << text;
 }
 
@@ -188,22 +189,28 @@ TEST_F(CudaSelect, TakesTheNextKernelForWhatIsSaidOfTheCodeAlone) {
   few.limits.rowsMax = 64, few.phases[0].symbol = "few_rows";
   package::Kernel exact = forCuda(layerNorm("forward", 8));
   exact.cubin = 0;
-  const host::Package narrow = open(cudaPackage({kernelFor("sm_90"), few})), wide = open(cudaPackage({exact, kernelFor("sm_90")}));
-  const auto plan = [](const host::Package& package, const char* problem, const char* function, int nth, CUresult result) {
+  const host::Package narrow = open(cudaPackage({kernelFor("sm_90"), few})),
+                      wide = open(cudaPackage({exact, kernelFor("sm_90")}));
+  const auto plan = [](const host::Package& package, const char* problem, const char* function, int nth,
+                       CUresult result) {
     fake_cuda_reset();
     cuInit(0);
     fake_cuda_fail(function, nth, result, FAKE_CUDA_ONCE);
     return refusal([&] { Plan(package, problem, host::onCuda()); });
   };
-  for (const CUresult result : {CUDA_ERROR_INVALID_IMAGE, CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_INVALID_PTX,
-                                CUDA_ERROR_JIT_COMPILER_NOT_FOUND, CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
-                                CUDA_ERROR_JIT_COMPILATION_DISABLED, CUDA_ERROR_INVALID_SOURCE, CUDA_ERROR_NOT_SUPPORTED,
-                                CUDA_ERROR_INVALID_CLUSTER_SIZE}) {
-    EXPECT_EQ(plan(wide, "layer_norm:forward@f32[*x8]", "cuModuleLoadDataEx", 1, result), "accepted") << result;
+  for (const CUresult result :
+       {CUDA_ERROR_INVALID_IMAGE, CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_INVALID_PTX,
+        CUDA_ERROR_JIT_COMPILER_NOT_FOUND, CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+        CUDA_ERROR_JIT_COMPILATION_DISABLED, CUDA_ERROR_INVALID_SOURCE, CUDA_ERROR_NOT_SUPPORTED,
+        CUDA_ERROR_INVALID_CLUSTER_SIZE}) {
+    EXPECT_EQ(plan(wide, "layer_norm:forward@f32[*x8]", "cuModuleLoadDataEx", 1, result), "accepted")
+        << result;
     EXPECT_EQ(plan(narrow, kProblem, "cuModuleLoadDataEx", 2, result), "accepted") << result;
-    EXPECT_EQ(plan(narrow, kProblem, "cuFuncLoad", 1, result).substr(0, 19), "FAILED_PRECONDITION") << "there is no other";
+    EXPECT_EQ(plan(narrow, kProblem, "cuFuncLoad", 1, result).substr(0, 19), "FAILED_PRECONDITION")
+        << "there is no other";
   }
-  for (const CUresult result : {CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_ERROR_UNKNOWN}) {
+  for (const CUresult result :
+       {CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_ERROR_UNKNOWN}) {
     const char* name = nullptr;
     cuGetErrorName(result, &name);
     const auto startsWith = [&](const std::string& text, const std::string& doing) {
@@ -212,7 +219,8 @@ TEST_F(CudaSelect, TakesTheNextKernelForWhatIsSaidOfTheCodeAlone) {
     };
     startsWith(plan(wide, "layer_norm:forward@f32[*x8]", "cuModuleLoadDataEx", 1, result),
                "loading blob 1 of the package in memory (cubin, sm_90) on cuda:0");
-    startsWith(plan(wide, "layer_norm:forward@f32[*x8]", "cuFuncLoad", 1, result), "loading `layer_norm_forward`");
+    startsWith(plan(wide, "layer_norm:forward@f32[*x8]", "cuFuncLoad", 1, result),
+               "loading `layer_norm_forward`");
     startsWith(plan(narrow, kProblem, "cuModuleLoadDataEx", 2, result),
                "loading blob 1 of the package in memory (ptx, sm_90) on cuda:0");
   }
@@ -230,28 +238,38 @@ TEST_F(CudaSelect, DoesWithoutAKernelForFewRowsThatTheDeviceHasNoRoomFor) {
   const Plan one(package, kProblem, host::onCuda());
   one(norm.forward());
   EXPECT_EQ(launchedFunctions(), "few_rows layer_norm_forward");
-  EXPECT_TRUE(has(one.describe(), "rejected:\n"
-                                  "  kernel 1 (layer_norm:forward@f32[*x*], sm_90, hand): serves 0 to 64 rows; `few_rows` is launched in "
-                                  "clusters of 16 blocks"))
+  EXPECT_TRUE(has(
+      one.describe(),
+      "rejected:\n"
+      "  kernel 1 (layer_norm:forward@f32[*x*], sm_90, hand): serves 0 to 64 rows; `few_rows` is launched in "
+      "clusters of 16 blocks"))
       << one.describe();
 }
 
 TEST_F(CudaSelect, SaysOfEachKernelWhyItCannotBeLoaded) {
   const host::Package package =
       open(cudaPackage({clustered(forCuda(layerNorm("forward", 8)), 16), clustered(kernelFor("sm_90"), 4)}));
-  const auto plan = [&] { return refusal([&] { Plan(package, "layer_norm:forward@f32[*x8]", host::onCuda()); }); };
+  const auto plan = [&] {
+    return refusal([&] { Plan(package, "layer_norm:forward@f32[*x8]", host::onCuda()); });
+  };
   fake_cuda_set_largest_cluster(2);
   EXPECT_EQ(plan(),
-            "FAILED_PRECONDITION: no kernel of the package that serves layer_norm:forward@f32[*x8] can be loaded here:\n"
-            "  kernel 0 (layer_norm:forward@f32[*x8], sm_90, hand): `layer_norm_forward` is launched in clusters of 16 blocks, "
-            "each of 64 threads and 60000 bytes of dynamic shared memory; cuda:0 has room for none: compile for it with a "
+            "FAILED_PRECONDITION: no kernel of the package that serves layer_norm:forward@f32[*x8] can be "
+            "loaded here:\n"
+            "  kernel 0 (layer_norm:forward@f32[*x8], sm_90, hand): `layer_norm_forward` is launched in "
+            "clusters of 16 blocks, "
+            "each of 64 threads and 60000 bytes of dynamic shared memory; cuda:0 has room for none: compile "
+            "for it with a "
             "smaller `cluster`, or for any number of features\n"
-            "  kernel 1 (layer_norm:forward@f32[*x*], sm_90, hand): `layer_norm_forward` is launched in clusters of 4 blocks, "
-            "each of 64 threads and 60000 bytes of dynamic shared memory; cuda:0 has room for none: compile for it with a "
+            "  kernel 1 (layer_norm:forward@f32[*x*], sm_90, hand): `layer_norm_forward` is launched in "
+            "clusters of 4 blocks, "
+            "each of 64 threads and 60000 bytes of dynamic shared memory; cuda:0 has room for none: compile "
+            "for it with a "
             "smaller `cluster`, or for any number of features");
   fake_cuda_set_largest_cluster(16);
   fake_cuda_fail("cuOccupancyMaxActiveClusters", 1, cuda::CUDA_ERROR_OUT_OF_MEMORY, FAKE_CUDA_ONCE);
-  EXPECT_TRUE(plan().starts_with("RESOURCE_EXHAUSTED: asking how many clusters of `layer_norm_forward` the device holds failed: "))
+  EXPECT_TRUE(plan().starts_with(
+      "RESOURCE_EXHAUSTED: asking how many clusters of `layer_norm_forward` the device holds failed: "))
       << "another kernel would need memory, too";
 }
 

@@ -109,7 +109,8 @@ TEST_F(CudaState, OfAnotherContextIsRefused) {
     call.saved = {}, call.workspace = norm.workspace.buffer();
     call.state = &state;
     EXPECT_EQ(refusal([&] { plan(call); }),
-              "INVALID_ARGUMENT: the state belongs to another context of cuda:0 than the plan (normc_state_copy brings it to "
+              "INVALID_ARGUMENT: the state belongs to another context of cuda:0 than the plan "
+              "(normc_state_copy brings it to "
               "a state that is made from this plan)");
     EXPECT_EQ(fake_cuda_launch_count(), 0u);
     brought.copyFrom(state);

@@ -186,7 +186,8 @@ TEST_F(FakeCuda, ChecksWhatALaunchMayBeAskedFor) {
   ASSERT_TRUE(fake_cuda_launch_at(0, &launch));
   EXPECT_TRUE(launch.dependent);
   attribute.id = CUlaunchAttributeID(63);
-  EXPECT_EQ(cuLaunchKernelEx(&config, function(load(), "copy"), parameters, nullptr), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(cuLaunchKernelEx(&config, function(load(), "copy"), parameters, nullptr),
+            CUDA_ERROR_NOT_SUPPORTED);
 }
 
 TEST_F(FakeCuda, ChecksImages) {
@@ -269,7 +270,8 @@ TEST_F(FakeCuda, ReplaysNoLaunchOfCodeThatIsUnloaded) {
   unsigned count = 0;
   void* parameters[] = {&to, &count};
   ASSERT_EQ(cuStreamBeginCapture_v2(stream.get(), CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
-  EXPECT_EQ(cuLaunchKernel(function(module, "copy"), 1, 1, 1, 32, 1, 1, 0, stream.get(), parameters, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuLaunchKernel(function(module, "copy"), 1, 1, 1, 32, 1, 1, 0, stream.get(), parameters, nullptr),
+            CUDA_SUCCESS);
   ASSERT_EQ(cuStreamEndCapture(stream.get(), &graph), CUDA_SUCCESS);
   ASSERT_EQ(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
   EXPECT_EQ(cuGraphLaunch(exec, stream.get()), CUDA_SUCCESS);

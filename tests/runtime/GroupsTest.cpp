@@ -24,10 +24,10 @@ package::Kernel inferKernel() {
 }
 
 const host::Package& grouped() {
-  static const host::Package package = openInMemory(
-      packageOf({inEightGroups(layerNorm("forward")), inEightGroups(layerNorm("backward")), inferKernel(),
-                 inEightGroups(powerNorm("forward"))}),
-      context());
+  static const host::Package package =
+      openInMemory(packageOf({inEightGroups(layerNorm("forward")), inEightGroups(layerNorm("backward")),
+                              inferKernel(), inEightGroups(powerNorm("forward"))}),
+                   context());
   return package;
 }
 
@@ -38,8 +38,9 @@ std::string planned(const host::Package& package, const std::string& problem) {
 TEST(Groups, APlanIsRefusedWhoseFeaturesTheyDoNotDivide) {
   for (const std::string problem : {"layer_norm:forward", "layer_norm:backward", "probe:infer"}) {
     EXPECT_EQ(planned(grouped(), problem + "@f32[*x60]{groups=8}"),
-              "INVALID_ARGUMENT: problem `" + problem + "@f32[*x60]{groups=8}`: 60 features do not divide into 8 groups; "
-              "the number of groups has to divide the number of features");
+              "INVALID_ARGUMENT: problem `" + problem +
+                  "@f32[*x60]{groups=8}`: 60 features do not divide into 8 groups; "
+                  "the number of groups has to divide the number of features");
     EXPECT_EQ(planned(grouped(), problem + "@f32[*x64]{groups=8}"), "accepted");
   }
 }
@@ -47,14 +48,16 @@ TEST(Groups, APlanIsRefusedWhoseFeaturesTheyDoNotDivide) {
 TEST(Groups, AKernelForExactlyTheseFeaturesIsNotAskedForThem) {
   package::Kernel exact = layerNorm("forward", 60);
   exact.parts.bindings = {{"groups", 8}};
-  const host::Package package = openInMemory(packageOf({inEightGroups(layerNorm("forward")), exact}), context());
+  const host::Package package =
+      openInMemory(packageOf({inEightGroups(layerNorm("forward")), exact}), context());
   const Plan plan(package, "layer_norm:forward@f32[*x60]{groups=8}");
   EXPECT_EQ(plan.kernel(), 1u);
   EXPECT_TRUE(has(plan.describe(), ": is for multiples of 8 features, not 60")) << plan.describe();
 }
 
-constexpr const char* kForward = "INVALID_ARGUMENT: 60 features do not divide into 8 groups; "
-                                 "power_norm:forward@f32[*x*]{groups=8} takes multiples of 8";
+constexpr const char* kForward =
+    "INVALID_ARGUMENT: 60 features do not divide into 8 groups; "
+    "power_norm:forward@f32[*x*]{groups=8} takes multiples of 8";
 
 TEST(Groups, QueriesOfAnOpenPlanRefuseFeaturesTheyDoNotDivide) {
   const Plan plan(grouped(), "power_norm:forward@f32[*x*]{groups=8}");
@@ -95,13 +98,14 @@ std::string executed(const std::string& problem, int64_t features) {
 TEST(Groups, CallsOfAnOpenPlanRefuseFeaturesTheyDoNotDivide) {
   for (const std::string entry : {"layer_norm:forward", "layer_norm:backward", "probe:infer"}) {
     const std::string problem = entry + "@f32[*x*]{groups=8}";
-    EXPECT_EQ(executed(problem, 60),
-              "INVALID_ARGUMENT: 60 features do not divide into 8 groups; " + problem + " takes multiples of 8");
+    EXPECT_EQ(executed(problem, 60), "INVALID_ARGUMENT: 60 features do not divide into 8 groups; " + problem +
+                                         " takes multiples of 8");
     EXPECT_EQ(executed(problem, 64), "accepted");
   }
 }
 
-/// The package as if its manifest were from before there was the key: it has another name, of the same length.
+/// The package as if its manifest were from before there was the key: it has another name, of the same
+/// length.
 host::Package withoutTheKey(const package::Writer& writer) {
   std::string bytes = writer.bytes();
   const std::string key = "features_multiple", other = "features_multiply";
@@ -115,7 +119,8 @@ host::Package withoutTheKey(const package::Writer& writer) {
 
 TEST(Groups, OfAPackageWithoutTheKeyAreWhatIsBound) {
   const host::Package bound = withoutTheKey(packageOf(inEightGroups(layerNorm("forward"))));
-  EXPECT_TRUE(has(planned(bound, "layer_norm:forward@f32[*x60]{groups=8}"), "60 features do not divide into 8 groups"));
+  EXPECT_TRUE(has(planned(bound, "layer_norm:forward@f32[*x60]{groups=8}"),
+                  "60 features do not divide into 8 groups"));
   EXPECT_EQ(planned(bound, "layer_norm:forward@f32[*x64]{groups=8}"), "accepted");
   const host::Package plain = withoutTheKey(packageOf(layerNorm("forward")));
   EXPECT_EQ(planned(plain, "layer_norm:forward@f32[*x60]"), "accepted");

@@ -126,9 +126,12 @@ std::string refusedAfter(int descriptors) {
 
 TEST(Load, SaysWhereDescriptorsAreOut) {
   EXPECT_EQ(refusedAfter(0),
-            "RESOURCE_EXHAUSTED: cannot make a memory file for blob 0 of the package in memory: Too many open files");
+            "RESOURCE_EXHAUSTED: cannot make a memory file for blob 0 of the package in memory: Too many "
+            "open files");
   const std::string text = refusedAfter(1);
-  EXPECT_TRUE(text.starts_with("RESOURCE_EXHAUSTED: cannot load blob 0 of the package in memory: /proc/self/fd/")) << text;
+  EXPECT_TRUE(
+      text.starts_with("RESOURCE_EXHAUSTED: cannot load blob 0 of the package in memory: /proc/self/fd/"))
+      << text;
   EXPECT_TRUE(text.ends_with("Too many open files")) << text;
   EXPECT_EQ(refusedAfter(2), "accepted");
 }
@@ -147,7 +150,8 @@ TEST(Load, RefusesCodeThatIsNotThePackages) {
 TEST(Load, DISABLED_UnderAConfusedLoader) {  // run by the test above
   const Plan first = planOf(doubling());
   EXPECT_EQ(refusal([] { planOf(negating()); }),
-            "FAILED_PRECONDITION: cannot load blob 0 of the package in memory: the dynamic loader answered with other code "
+            "FAILED_PRECONDITION: cannot load blob 0 of the package in memory: the dynamic loader answered "
+            "with other code "
             "3 times; see what replaces dlopen, or closes files of others, in this process");
   EXPECT_EQ(ofThree(first), 6) << "still the code that it was made with";
 }

@@ -14,7 +14,8 @@ package::Kernel times(double factor, package::Limits limits = {}) {
 
 /// 2 for any number of rows, 3 for up to 64, 5 for 2 to 8.
 host::Package three() {
-  return openInMemory(packageOf({times(2), times(3, {.rowsMax = 64}), times(5, {.rowsMin = 2, .rowsMax = 8})}), context());
+  return openInMemory(
+      packageOf({times(2), times(3, {.rowsMax = 64}), times(5, {.rowsMin = 2, .rowsMax = 8})}), context());
 }
 
 constexpr const char* kProblem = "probe:forward@f32[*x*]";
@@ -32,9 +33,11 @@ float factorOf(const Plan& plan, int64_t rows) {
 TEST(NarrowerKernels, ServeCallsOfTheirSizes) {
   const host::Package package = three();
   const Plan plan(package, kProblem);
-  for (const auto& [rows, factor] : std::vector<std::pair<int64_t, float>>{{1, 3}, {2, 5}, {8, 5}, {9, 3}, {64, 3}, {65, 2}, {1000, 2}}) {
+  for (const auto& [rows, factor] :
+       std::vector<std::pair<int64_t, float>>{{1, 3}, {2, 5}, {8, 5}, {9, 3}, {64, 3}, {65, 2}, {1000, 2}}) {
     EXPECT_EQ(factorOf(plan, rows), factor) << rows;
-    EXPECT_EQ(factorOf(Plan(package, "probe:forward@f32[" + std::to_string(rows) + "x*]"), rows), factor) << "as with rows that are known";
+    EXPECT_EQ(factorOf(Plan(package, "probe:forward@f32[" + std::to_string(rows) + "x*]"), rows), factor)
+        << "as with rows that are known";
     EXPECT_EQ(plan.kernel(Plan::sizes(1, rows, 3)), factor == 2 ? 0u : factor == 3 ? 1u : 2u);
   }
   EXPECT_EQ(factorOf(plan, 0), 0) << "no rows";
@@ -44,9 +47,13 @@ TEST(NarrowerKernels, ServeCallsOfTheirSizes) {
 
 TEST(NarrowerKernels, AreDescribed) {
   const std::string text = Plan(three(), kProblem).describe();
-  EXPECT_TRUE(has(text, "chosen because: it is the only one that serves the request here\n"
-                        "but for 2 to 8 rows: kernel 2, " + hostIsa() + ", by hand, scalar (default)\n"
-                        "but for 0 to 64 rows: kernel 1, " + hostIsa() + ", by hand, scalar (default)\n"))
+  EXPECT_TRUE(has(text,
+                  "chosen because: it is the only one that serves the request here\n"
+                  "but for 2 to 8 rows: kernel 2, " +
+                      hostIsa() +
+                      ", by hand, scalar (default)\n"
+                      "but for 0 to 64 rows: kernel 1, " +
+                      hostIsa() + ", by hand, scalar (default)\n"))
       << text;
   EXPECT_FALSE(has(text, "rejected")) << text;
 }
@@ -56,11 +63,16 @@ TEST(NarrowerKernels, AreLeftOutWhereOneKernelIsAskedFor) {
   const Plan plan(package, kProblem, {.one_kernel = 1});
   for (const int64_t rows : {1, 2, 64, 65}) EXPECT_EQ(factorOf(plan, rows), 2);
   const std::string text = plan.describe();
-  EXPECT_TRUE(has(text, "rejected:\n"
-                        "  kernel 2 (probe:forward@f32[*x*], " + hostIsa() + ", hand): serves 2 to 8 rows; the request asks for one kernel\n"
-                        "  kernel 1 (probe:forward@f32[*x*], " + hostIsa() + ", hand): serves 0 to 64 rows; the request asks for one kernel\n"))
+  EXPECT_TRUE(has(text,
+                  "rejected:\n"
+                  "  kernel 2 (probe:forward@f32[*x*], " +
+                      hostIsa() +
+                      ", hand): serves 2 to 8 rows; the request asks for one kernel\n"
+                      "  kernel 1 (probe:forward@f32[*x*], " +
+                      hostIsa() + ", hand): serves 0 to 64 rows; the request asks for one kernel\n"))
       << text;
-  EXPECT_EQ(Plan(package, "probe:forward@f32[2x*]", {.one_kernel = 1}).kernel(), 2u) << "one kernel serves all calls of two rows";
+  EXPECT_EQ(Plan(package, "probe:forward@f32[2x*]", {.one_kernel = 1}).kernel(), 2u)
+      << "one kernel serves all calls of two rows";
 }
 
 TEST(NarrowerKernels, ComeBehindExactFeatures) {
@@ -69,7 +81,8 @@ TEST(NarrowerKernels, ComeBehindExactFeatures) {
   const host::Package package = openInMemory(packageOf({few, exact}), context());
   const Plan plan(package, "layer_norm:forward@f32[*x8]");
   EXPECT_EQ(plan.kernel(Plan::sizes(1, 2, 8)), 1u);
-  EXPECT_TRUE(has(plan.describe(), "kernel 0 (layer_norm:forward@f32[*x*], " + hostIsa() + ", hand): kernel 1 is compiled for exactly these features"));
+  EXPECT_TRUE(has(plan.describe(), "kernel 0 (layer_norm:forward@f32[*x*], " + hostIsa() +
+                                       ", hand): kernel 1 is compiled for exactly these features"));
 }
 
 TEST(NarrowerKernels, CountAllSegmentsAndOneSegmentsRows) {
@@ -78,14 +91,17 @@ TEST(NarrowerKernels, CountAllSegmentsAndOneSegmentsRows) {
     probed.scalars[0].value = factor, probed.limits = limits;
     return probed;
   };
-  const host::Package package = openInMemory(packageOf({kernel(2, {}), kernel(3, {.rowsMax = 1000, .runMin = 64})}), context());
+  const host::Package package =
+      openInMemory(packageOf({kernel(2, {}), kernel(3, {.rowsMax = 1000, .runMin = 64})}), context());
   const Plan plan(package, "probe:forward@f32[*x*x*]{layout=channels_first}");
-  EXPECT_TRUE(has(plan.describe(), "but for 0 to 1000 rows in segments of 64 to any number of rows: kernel 1,"));
+  EXPECT_TRUE(
+      has(plan.describe(), "but for 0 to 1000 rows in segments of 64 to any number of rows: kernel 1,"));
   EXPECT_EQ(plan.kernel(Plan::sizes(2, 64, 5)), 1u);
   EXPECT_EQ(plan.kernel(Plan::sizes(2, 63, 5)), 0u) << "short runs";
   EXPECT_EQ(plan.kernel(Plan::sizes(16, 64, 5)), 0u) << "1024 rows";
   const Plan known(package, "probe:forward@f32[*x*x63]{layout=channels_first}");
-  EXPECT_TRUE(has(known.describe(), "serves segments of 64 to any number of rows, not 63")) << "no call has sizes that it serves";
+  EXPECT_TRUE(has(known.describe(), "serves segments of 64 to any number of rows, not 63"))
+      << "no call has sizes that it serves";
   const Plan many(package, "probe:forward@f32[*x*x2000]{layout=channels_first}");
   EXPECT_TRUE(has(many.describe(), "serves 0 to 1000 rows, not 2000 and more"));
 }
@@ -97,7 +113,8 @@ TEST(NarrowerKernels, AreLeftOutIfTheyTakeOtherTensors) {
   const host::Package package = openInMemory(packageOf({layerNorm("forward"), other}), context());
   const Plan plan(package, "layer_norm:forward@f32[*x*]");
   EXPECT_EQ(plan.kernel(Plan::sizes(1, 2, 8)), 0u);
-  EXPECT_TRUE(has(plan.describe(), ": serves 0 to 8 rows; takes other tensors than kernel 0\n")) << plan.describe();
+  EXPECT_TRUE(has(plan.describe(), ": serves 0 to 8 rows; takes other tensors than kernel 0\n"))
+      << plan.describe();
 }
 
 TEST(NarrowerKernels, NeedNotHaveEveryNumberOfTheOther) {
@@ -113,7 +130,8 @@ TEST(NarrowerKernels, NeedNotHaveEveryNumberOfTheOther) {
   EXPECT_EQ(factorOf(both, 1), 7);
   EXPECT_EQ(factorOf(both, 65), 7) << "a number of the norm is one of each kernel";
   EXPECT_EQ(refusal([&] { with("colour"); }),
-            "NOT_FOUND: probe:forward@f32[*x*] has no number `colour`; it has: factor, masked, channels_first, stream_bytes");
+            "NOT_FOUND: probe:forward@f32[*x*] has no number `colour`; it has: factor, masked, "
+            "channels_first, stream_bytes");
 }
 
 TEST(NarrowerKernels, AreAskedAboutSizesOfThePlanAlone) {
@@ -125,8 +143,10 @@ TEST(NarrowerKernels, AreAskedAboutSizesOfThePlanAlone) {
 }
 
 TEST(NarrowerKernels, RefuseFieldsThatNobodyKnows) {
-  EXPECT_EQ(refusal([&] { Plan(standard(), kProblem, {.one_kernel = 2}); }), "INVALID_ARGUMENT: request.one_kernel is 2; it must be 0 or 1");
-  EXPECT_EQ(refusal([&] { Plan(standard(), kProblem, {.reserved = 7}); }), "INVALID_ARGUMENT: request.reserved is 7; it must be 0");
+  EXPECT_EQ(refusal([&] { Plan(standard(), kProblem, {.one_kernel = 2}); }),
+            "INVALID_ARGUMENT: request.one_kernel is 2; it must be 0 or 1");
+  EXPECT_EQ(refusal([&] { Plan(standard(), kProblem, {.reserved = 7}); }),
+            "INVALID_ARGUMENT: request.reserved is 7; it must be 0");
 }
 
 /// Backward with the workspace of `most` rows, for each number of rows up to it.
@@ -152,7 +172,8 @@ TEST(NarrowerKernels, FindWorkspaceOfTheMostRowsEnough) {
   expectEnoughFor(17, openInMemory(packageOf({layerNorm("forward"), twos}), context()));
   // One row a chunk up to sixteen of them, then four.
   twos.phases[0].multiple = 1, twos.phases[0].maxChunks = 64, twos.phases[0].enoughUnits = 4;
-  for (const int64_t most : {17, 40, 100}) expectEnoughFor(most, openInMemory(packageOf({layerNorm("forward"), twos}), context()));
+  for (const int64_t most : {17, 40, 100})
+    expectEnoughFor(most, openInMemory(packageOf({layerNorm("forward"), twos}), context()));
   // Up to nine rows a kernel has eight times the partials of that for more.
   package::Kernel few = layerNorm("backward"), many = layerNorm("backward");
   few.phases[0].minUnits = few.phases[0].multiple = 1, few.limits.rowsMax = 9;
@@ -165,7 +186,8 @@ TEST(NarrowerKernels, AskForNoWorkspaceThatOnlyMoreRowsNeed) {
   one.phases[0].maxChunks = 1;
   large.limits.rowsMin = 100;
   const host::Package package = openInMemory(packageOf({one, large}), context());
-  const Plan plan(package, "layer_norm:backward@f32[*x10]"), general(package, "layer_norm:backward@f32[*x10]", {.one_kernel = 1});
+  const Plan plan(package, "layer_norm:backward@f32[*x10]"),
+      general(package, "layer_norm:backward@f32[*x10]", {.one_kernel = 1});
   EXPECT_EQ(plan.workspaceBytes(Plan::sizes(1, 99, 10)), general.workspaceBytes(Plan::sizes(1, 99, 10)));
   EXPECT_GT(plan.workspaceBytes(Plan::sizes(1, 100, 10)), general.workspaceBytes(Plan::sizes(1, 100, 10)));
 }

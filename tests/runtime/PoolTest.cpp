@@ -55,7 +55,8 @@ struct Work {
     const int now = ++work.running;
     for (int most = work.most; most < now && !work.most.compare_exchange_weak(most, now);) {
     }
-    for (const auto end = std::chrono::steady_clock::now() + work.each; std::chrono::steady_clock::now() < end;) {
+    for (const auto end = std::chrono::steady_clock::now() + work.each;
+         std::chrono::steady_clock::now() < end;) {
     }
     if (std::this_thread::get_id() != work.caller) ++work.helped;
     ++work.times[i];
@@ -169,10 +170,12 @@ std::vector<uint64_t> blockedBy(const std::string& name) {
 TEST(Pool, LeavesSignalsToTheHost) {
   Pool pool(2);
   std::vector<uint64_t> masks;
-  for (int wait = 0; wait < 500 && masks.size() < 2; ++wait, std::this_thread::sleep_for(2ms)) masks = blockedBy("normc");
+  for (int wait = 0; wait < 500 && masks.size() < 2; ++wait, std::this_thread::sleep_for(2ms))
+    masks = blockedBy("normc");
   ASSERT_EQ(masks.size(), 2u);
   for (const uint64_t mask : masks)
-    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGALRM, SIGPROF}) EXPECT_TRUE(mask >> (signal - 1) & 1) << signal;
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGALRM, SIGPROF})
+      EXPECT_TRUE(mask >> (signal - 1) & 1) << signal;
 }
 
 }  // namespace

@@ -237,8 +237,9 @@ TEST_F(Refusal, SaysSizesAsTheyAreGiven) {
   PowerNorm power;
   EXPECT_EQ(refusal(normc_state_set(power.state.get(), "psi2", memory.data(), SIZE_MAX)),
             "INVALID_ARGUMENT: the field `psi2` has 40 bytes, not 18446744073709551615");
-  EXPECT_EQ(forward([&](Call& c) { c.x = {other.data(), {4, 6}, {INT64_MIN, 1}}; }),
-            "INVALID_ARGUMENT: x has a stride of -9223372036854775808 elements: it reaches past the end of memory");
+  EXPECT_EQ(
+      forward([&](Call& c) { c.x = {other.data(), {4, 6}, {INT64_MIN, 1}}; }),
+      "INVALID_ARGUMENT: x has a stride of -9223372036854775808 elements: it reaches past the end of memory");
 }
 
 TEST_F(Refusal, OfWorkspaceThatIsTooSmall) {
@@ -301,7 +302,8 @@ TEST(Overlap, OfStateIsRefusedUnlessExact) {
   call.state = nullptr;
   call.stateIn = {memory.data(), bytes}, call.stateOut = {memory.data() + 8, bytes};
   EXPECT_EQ(refusal([&] { norm.forwardPlan(call); }),
-            "INVALID_ARGUMENT: state_out and state_in overlap but are not the same memory; make them the same or apart");
+            "INVALID_ARGUMENT: state_out and state_in overlap but are not the same memory; make them the "
+            "same or apart");
   call.stateOut = call.stateIn;
   call.saved = {memory.data(), norm.saved.size()};
   EXPECT_EQ(refusal([&] { norm.forwardPlan(call); }),

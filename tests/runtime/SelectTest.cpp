@@ -55,7 +55,8 @@ TEST(Select, RefusesCallsOutsideTheLimits) {
   EXPECT_EQ(refusal([&] { Plan(package, "layer_norm:forward@f32[*x*]"); }),
             "NOT_FOUND: no kernel of the package serves layer_norm:forward@f32[*x*] here:\n"
             "  kernel 0 (layer_norm:forward@f32[*x*], " +
-                hostIsa() + ", hand): serves 2 to 64 rows, not any number\n"
+                hostIsa() +
+                ", hand): serves 2 to 64 rows, not any number\n"
                 "compile the package with `layer_norm:forward@f32[*x*]` as well");
 }
 
@@ -63,7 +64,9 @@ TEST(Select, CountsTheRowsOfOneSegmentToo) {
   package::Kernel any = probe("channels_first", true, false), few = any, longRuns = any;
   few.limits.rowsMax = 100, longRuns.limits.runMin = 64, longRuns.limits.rowsMax = 1000;
   const host::Package package = openInMemory(packageOf({any, few, longRuns}), context());
-  const auto of = [&](const char* shape) { return "probe:forward@f32[" + std::string(shape) + "]{layout=channels_first}"; };
+  const auto of = [&](const char* shape) {
+    return "probe:forward@f32[" + std::string(shape) + "]{layout=channels_first}";
+  };
   EXPECT_EQ(chosen(package, of("2x*x63")), 0u) << "126 rows, in short runs";
   EXPECT_EQ(chosen(package, of("2x*x64")), 2u);
   EXPECT_EQ(chosen(package, of("1x*x100")), 1u) << "both serve it, and this has the narrower limits";
@@ -136,7 +139,8 @@ TEST(Select, SaysWhatAKernelIsFor) {
   EXPECT_EQ(refused("layer_norm:forward@f32[*x*x*]{layout=channels_first}"),
             "is for layout features_last, not channels_first");
   EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{mask}"), "takes no mask");
-  EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{heads=4,groups=2}"), "is for no bindings, not bindings groups=2,heads=4");
+  EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{heads=4,groups=2}"),
+            "is for no bindings, not bindings groups=2,heads=4");
   const host::Package masked = openInMemory(packageOf(probe("features_last", false, true)), context());
   const std::string text = refusal([&] { Plan(masked, "probe:forward@f32[*x*]"); });
   EXPECT_TRUE(has(text, ": needs a mask\n")) << text;
@@ -153,7 +157,8 @@ TEST(Select, SaysWhatToCompile) {
   EXPECT_EQ(advice("layer_norm:forward@f64[*x*x*]{params=f64,groups=2}"),
             "compile the package with `layer_norm:forward@f64[*x*x*]{groups=2}` as well");
   EXPECT_EQ(advice("layer_norm:backward@bf16[*x64x8]{params=bf16,mask,layout=channels_first}"),
-            "compile the package with `layer_norm:backward@bf16[*x64x*]{layout=channels_first,mask,params=bf16}` as well");
+            "compile the package with "
+            "`layer_norm:backward@bf16[*x64x*]{layout=channels_first,mask,params=bf16}` as well");
 }
 
 TEST(Select, NamesWhatThePackageHas) {
@@ -210,9 +215,12 @@ TEST(Request, IsReadStrictly) {
   EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{params=f8}"),
             says("layer_norm:forward@f32[*x*]{params=f8}", "params `f8` must be f32, f64, bf16 or f16"));
   EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{heads=8,mask,heads=8}"),
-            says("layer_norm:forward@f32[*x*]{heads=8,mask,heads=8}", "option `heads` stands twice; leave one of them out"));
-  for (const char* twice : {"mask,mask", "params=f32,params=f32", "layout=features_last,layout=features_last"})
-    EXPECT_TRUE(has(refused("layer_norm:forward@f32[*x*]{" + std::string(twice) + "}"), "stands twice")) << twice;
+            says("layer_norm:forward@f32[*x*]{heads=8,mask,heads=8}",
+                 "option `heads` stands twice; leave one of them out"));
+  for (const char* twice :
+       {"mask,mask", "params=f32,params=f32", "layout=features_last,layout=features_last"})
+    EXPECT_TRUE(has(refused("layer_norm:forward@f32[*x*]{" + std::string(twice) + "}"), "stands twice"))
+        << twice;
   for (const char* empty : {"{}", "{heads=8,}", "{,heads=8}", "{heads=8,,mask}"})
     EXPECT_EQ(refused("layer_norm:forward@f32[*x*]" + std::string(empty)),
               "INVALID_ARGUMENT: problem `layer_norm:forward@f32[*x*]" + std::string(empty) +
@@ -230,7 +238,8 @@ TEST(Request, OptionsAreChecked) {
     return refusal([&] { Plan(standard(), "probe:forward@f32[*x*]", request); });
   };
   EXPECT_EQ(refused([](auto& r) { r.isa_cap = "avx2"; }),
-            "INVALID_ARGUMENT: request.isa_cap is `avx2`; it must be one of x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64");
+            "INVALID_ARGUMENT: request.isa_cap is `avx2`; it must be one of x86-64-v3, x86-64-v4, "
+            "x86-64-v4-bf16, aarch64");
   EXPECT_EQ(refused([](auto& r) { r.denormals = static_cast<normc_denormals>(7); }),
             "INVALID_ARGUMENT: request.denormals is 7; it must be 0 (flush) or 1 (keep)");
   EXPECT_EQ(refused([](auto& r) { r.max_threads = -1; }),
@@ -256,19 +265,24 @@ TEST(Request, OptionsAreChecked) {
     return refusal([&] { Plan(standard(), problem, request); });
   };
   constexpr const char* kForward = "power_norm:forward@f32[*x*]";
-  EXPECT_EQ(refusedFor(kForward, "decay", 1), "INVALID_ARGUMENT: the number `decay` is 1; it must be below 1");
+  EXPECT_EQ(refusedFor(kForward, "decay", 1),
+            "INVALID_ARGUMENT: the number `decay` is 1; it must be below 1");
   EXPECT_EQ(refusedFor(kForward, "decay", -0.1),
             "INVALID_ARGUMENT: the number `decay` is -0.1; it must be at least 0");
   EXPECT_EQ(refusedFor(kForward, "decay", 0), "accepted");
-  EXPECT_EQ(refusedFor(kForward, "epsilon", 0), "INVALID_ARGUMENT: the number `epsilon` is 0; it must be above 0");
+  EXPECT_EQ(refusedFor(kForward, "epsilon", 0),
+            "INVALID_ARGUMENT: the number `epsilon` is 0; it must be above 0");
   EXPECT_EQ(refusedFor(kForward, "epsilon", 1e-39),
-            "INVALID_ARGUMENT: the number `epsilon` is 1e-39; statistics are f32, so it must be 0 or from 1.2e-38 to 3.4e38");
+            "INVALID_ARGUMENT: the number `epsilon` is 1e-39; statistics are f32, so it must be 0 or from "
+            "1.2e-38 to 3.4e38");
   EXPECT_EQ(refusedFor(kForward, "epsilon", 1e39),
-            "INVALID_ARGUMENT: the number `epsilon` is 1e+39; statistics are f32, so it must be 0 or from 1.2e-38 to 3.4e38");
+            "INVALID_ARGUMENT: the number `epsilon` is 1e+39; statistics are f32, so it must be 0 or from "
+            "1.2e-38 to 3.4e38");
   EXPECT_EQ(refusedFor("warmup:forward@f32[*x*]", "warmup_steps", 2.5),
             "INVALID_ARGUMENT: the number `warmup_steps` is 2.5; it must be a whole number");
   EXPECT_EQ(refusedFor("warmup:forward@f32[*x*]", "warmup_steps", 9007199254740994),
-            "INVALID_ARGUMENT: the number `warmup_steps` is 9007199254740994; it must be a whole number of at most 2^53");
+            "INVALID_ARGUMENT: the number `warmup_steps` is 9007199254740994; it must be a whole number of "
+            "at most 2^53");
   EXPECT_EQ(refusedFor("warmup:forward@f32[*x*]", "warmup_steps", 9007199254740992), "accepted");
   normc_request request = {};
   request.struct_size = sizeof request;

@@ -334,7 +334,8 @@ TEST(State, RefusesToWriteAStateItCannotComplete) {
 }
 
 TEST(State, InferOnlyReadsItAndSavesNothing) {
-  package::Kernel kernel = probe("features_last", false, false);  // infer, listed as forward's packages list it
+  package::Kernel kernel =
+      probe("features_last", false, false);  // infer, listed as forward's packages list it
   kernel.parts.entry = Entry::Infer, kernel.problem = "probe:infer@f32[*x*]";
   kernel.state = powerNorm("forward").state, kernel.saved = layerNorm("forward").saved;
   const Plan plan(openInMemory(packageOf(kernel), context()), "probe:infer@f32[*x*]");
@@ -356,14 +357,16 @@ TEST(State, InferOnlyReadsItAndSavesNothing) {
   EXPECT_EQ(called([&](Call& c) { c.saved = norm.saved; }),
             "INVALID_ARGUMENT: saved is given, but probe:infer@f32[*x*] saves nothing; leave it null");
   EXPECT_EQ(called([&](Call& c) { c.stateOut = state.buffer(); }),
-            "INVALID_ARGUMENT: state_out is given, but probe:infer@f32[*x*] does not write the state; leave it null");
+            "INVALID_ARGUMENT: state_out is given, but probe:infer@f32[*x*] does not write the state; leave "
+            "it null");
   EXPECT_EQ(called([](Call&) {}), "accepted");
   EXPECT_EQ(called([&](Call& c) { c.stateIn = {}, c.state = &state; }), "accepted");
 
   kernel.operands.push_back({package::Role::Saved, "mean"});
   const std::string bytes = packageOf(kernel).bytes();
   EXPECT_EQ(refusal([&] { host::Package(context(), bytes.data(), bytes.size()); }),
-            "DATA_LOSS: the manifest of the package is not valid: kernels[0].operands[2].name is \"mean\"; there is no "
+            "DATA_LOSS: the manifest of the package is not valid: kernels[0].operands[2].name is \"mean\"; "
+            "there is no "
             "field of this name");
 }
 

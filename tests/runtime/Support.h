@@ -45,7 +45,9 @@ inline const host::Context& context() {
   return context;
 }
 
-inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 inline host::Package openInMemory(const package::Writer& writer, const host::Context& context) {
   const std::string bytes = writer.bytes();

@@ -105,10 +105,12 @@ TEST(Threads, GetChunksOfAboutOneLength) {
 
 TEST(Threads, ShareAGroupOfFewRows) {
   package::Kernel kernel = layerNorm("forward");
-  kernel.phases[0].minUnits = 2, kernel.phases[0].multiple = 2, kernel.phases[0].group = 16, kernel.phases[0].maxChunks = 64;
+  kernel.phases[0].minUnits = 2, kernel.phases[0].multiple = 2, kernel.phases[0].group = 16,
+  kernel.phases[0].maxChunks = 64;
   for (const auto& [rows, chunks] : {std::pair{8, 4}, {511, 64}, {512, 32}}) {
     HostPool pool;
-    LayerNorm norm(rows, 8, openInMemory(packageOf({kernel, layerNorm("backward")}), host::Context(pool.options())));
+    LayerNorm norm(rows, 8,
+                   openInMemory(packageOf({kernel, layerNorm("backward")}), host::Context(pool.options())));
     norm.forwardPlan(norm.forward());
     EXPECT_EQ(pool.mostTasks, chunks) << rows << " rows; from 32 groups on they stay whole";
   }
@@ -116,10 +118,12 @@ TEST(Threads, ShareAGroupOfFewRows) {
 
 TEST(Threads, ComeBeforeRowsEnoughForAChunk) {
   package::Kernel kernel = layerNorm("forward");
-  kernel.phases[0].minUnits = 2, kernel.phases[0].multiple = 2, kernel.phases[0].enoughUnits = 8, kernel.phases[0].maxChunks = 64;
+  kernel.phases[0].minUnits = 2, kernel.phases[0].multiple = 2, kernel.phases[0].enoughUnits = 8,
+  kernel.phases[0].maxChunks = 64;
   for (const auto& [rows, chunks] : {std::pair{8, 4}, {32, 16}, {64, 16}, {128, 16}, {256, 32}, {1024, 64}}) {
     HostPool pool;
-    LayerNorm norm(rows, 8, openInMemory(packageOf({kernel, layerNorm("backward")}), host::Context(pool.options())));
+    LayerNorm norm(rows, 8,
+                   openInMemory(packageOf({kernel, layerNorm("backward")}), host::Context(pool.options())));
     norm.forwardPlan(norm.forward());
     EXPECT_EQ(pool.mostTasks, chunks) << rows << " rows";
   }
@@ -131,7 +135,8 @@ TEST(Threads, GetFewerRowsWhereARowWeighsMore) {
   kernel.phases[0].maxChunks = 64;
   for (const auto& [features, chunks] : {std::pair{8, 4}, {16, 8}, {64, 16}}) {
     HostPool pool;
-    LayerNorm norm(32, features, openInMemory(packageOf({kernel, layerNorm("backward")}), host::Context(pool.options())));
+    LayerNorm norm(32, features,
+                   openInMemory(packageOf({kernel, layerNorm("backward")}), host::Context(pool.options())));
     norm.forwardPlan(norm.forward());
     EXPECT_EQ(pool.mostTasks, chunks) << features << " features; an even number of rows each";
   }
@@ -229,13 +234,14 @@ TEST(DefaultPool, IsNamedInTheDescription) {
   const host::Package package = openInMemory(standardPackage(), host::Context());
   const std::string text = Plan(package, "layer_norm:forward@f32[*x*]").describe();
   const bool one = availableProcessors() == 1;
-  EXPECT_NE(text.find(one ? std::string("threads: 1: the process may use one processor") : "threads: at most " + std::to_string(availableProcessors()) + " of our own"),
+  EXPECT_NE(text.find(one ? std::string("threads: 1: the process may use one processor")
+                          : "threads: at most " + std::to_string(availableProcessors()) + " of our own"),
             std::string::npos)
       << text;
 }
 #if !defined(NORMC_SANITIZED)  // a sanitizer maps terabytes
-/// Makes a plan where no stack of a thread fits into memory any more, prints what was logged and the description, and
-/// ends the process.
+/// Makes a plan where no stack of a thread fits into memory any more, prints what was logged and the
+/// description, and ends the process.
 void describeWithoutThreads() {
   normc_context_options options = {};
   options.log = [](void*, const char* line) { std::fprintf(stderr, "%s\n", line); };

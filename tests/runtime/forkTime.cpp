@@ -1,10 +1,10 @@
-// What a fork of our own threads costs: two tasks that compute for some microseconds each, in calls that follow each
-// other at once or after a pause.
+// What a fork of our own threads costs: two tasks that compute for some microseconds each, in calls that
+// follow each other at once or after a pause.
 //
 //   normc_fork_time
 //
-// A line each: the median of what a call took beyond one task's time, and in how many calls the second thread helped. On
-// one thread it is the other task's time.
+// A line each: the median of what a call took beyond one task's time, and in how many calls the second thread
+// helped. On one thread it is the other task's time.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -54,7 +54,8 @@ int main() {
         helped += tasks.thread[0] != tasks.thread[1];
       }
       std::nth_element(beyond.begin(), beyond.begin() + calls / 2, beyond.end());
-      std::printf("tasks of %3.0f us, %5.0f us between calls: %6.2f us more than one task, two threads in %d of %d\n",
-                  each.count(), between.count(), beyond[calls / 2], helped, calls);
+      std::printf(
+          "tasks of %3.0f us, %5.0f us between calls: %6.2f us more than one task, two threads in %d of %d\n",
+          each.count(), between.count(), beyond[calls / 2], helped, calls);
     }
 }

@@ -16,8 +16,8 @@ using Names = std::vector<std::string>;
 /// What the files of a folder may include. The entry with the longest matching folder holds.
 struct Arrow {
   std::string folder;
-  Names project;   ///< folders or files of this project
-  Names packages;  ///< of others: the part of an include before its first slash
+  Names project;      ///< folders or files of this project
+  Names packages;     ///< of others: the part of an include before its first slash
   Names hidden = {};  ///< folders within those of `project` that it may not see
 };
 
@@ -132,7 +132,8 @@ TEST(Arrows, AreRefusedWhereTheyPointBack) {
   EXPECT_EQ(reasonAgainst("runtime/plan/Plan.cpp", {"dsl/Spec.h", false}), "runtime may not see dsl");
   EXPECT_EQ(reasonAgainst("runtime/plan/Plan.cpp", {"llvm/ADT/StringRef.h", false}),
             "runtime may not need llvm");
-  EXPECT_EQ(reasonAgainst("runtime/threads/Pool.cpp", {"runtime/plan/Plan.h", false}), "runtime/threads may not see runtime");
+  EXPECT_EQ(reasonAgainst("runtime/threads/Pool.cpp", {"runtime/plan/Plan.h", false}),
+            "runtime/threads may not see runtime");
   EXPECT_EQ(reasonAgainst("runtime/abi/kernel.h", {"runtime/normc.h", false}),
             "runtime/abi may not see runtime");
   EXPECT_EQ(reasonAgainst("runtime/abi/Types.h", {"dsl/Problem.h", false}), "runtime/abi may not see dsl");

@@ -11,7 +11,8 @@ namespace normc::cli {
 namespace {
 
 /// Of seconds, or 0 where nobody here knows the kernel's target.
-double predictedFor(const package::Kernel& kernel, const Problem& problem, const codegen::Workload& workload) {
+double predictedFor(const package::Kernel& kernel, const Problem& problem,
+                    const codegen::Workload& workload) {
   auto targets = codegen::findGenerators(kernel.isa);
   if (!targets) {
     llvm::consumeError(targets.takeError());
@@ -43,8 +44,8 @@ CallTime timeOf(Planned& planned, int64_t rows, int64_t features, int64_t thread
   problem.features = extents.features;
   problem = valueOf(checkProblem(std::move(problem)), ExitCode::Usage);
   if (rows > tune::kMostElements / extents.features)
-    throw usage(std::to_string(rows) + " rows of " + std::to_string(extents.features) + " features; legal: up to " +
-                std::to_string(tune::kMostElements) + " elements");
+    throw usage(std::to_string(rows) + " rows of " + std::to_string(extents.features) +
+                " features; legal: up to " + std::to_string(tune::kMostElements) + " elements");
   const measure::Machine machine = measure::thisMachine();
   if (threads == 0) threads = machine.processors;
 

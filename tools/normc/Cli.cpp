@@ -36,9 +36,11 @@ void refuseExtras(const CLI::App& app, const std::vector<Verb>& verbs) {
     if (verb)
       for (const std::string& name : flagsOf(*verb)) known.push_back(name);
     if (!flag) {
-      const bool isFile = extra.find('=') != extra.npos && std::find(known.begin(), known.end(), "--in") != known.end();
+      const bool isFile =
+          extra.find('=') != extra.npos && std::find(known.begin(), known.end(), "--in") != known.end();
       throw usage(where + " takes no argument " + inQuotes(extra),
-                  isFile ? "repeat the flag before each file: --in " + extra + ", or --out" : "see " + where + " --help");
+                  isFile ? "repeat the flag before each file: --in " + extra + ", or --out"
+                         : "see " + where + " --help");
     }
     const std::string name = extra.substr(0, extra.find('='));
     throw usage(where + " has no flag " + inQuotes(name),
@@ -102,13 +104,15 @@ ExitCode report(const Failure& failure, Output& out) {
 
 }  // namespace
 
-void addWhole(CLI::App& app, const std::string& flag, int64_t& value, const std::string& what, int64_t least) {
+void addWhole(CLI::App& app, const std::string& flag, int64_t& value, const std::string& what,
+              int64_t least) {
   app.add_option_function<std::string>(
          flag, [flag, &value, least](const std::string& text) { value = wholeOf(flag, text, least); }, what)
       ->type_name("N");
 }
 
-void addList(CLI::App& app, const std::string& flag, std::vector<std::string>& values, const std::string& what) {
+void addList(CLI::App& app, const std::string& flag, std::vector<std::string>& values,
+             const std::string& what) {
   app.add_option_function<std::string>(
          flag, [flag, &values](const std::string& text) { values = listOf(flag, text); }, what)
       ->join()

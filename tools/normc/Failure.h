@@ -20,8 +20,8 @@
 
 namespace normc::cli {
 
-/// With --json an error is one document, {"errors": [...]}, on the standard output, beside its text on the standard
-/// error; `fmt` has its "norms" in it too.
+/// With --json an error is one document, {"errors": [...]}, on the standard output, beside its text on the
+/// standard error; `fmt` has its "norms" in it too.
 inline Json jsonOf(const std::vector<Diagnostic>& diagnostics) {
   Json errors = Json::array();
   for (const Diagnostic& error : diagnostics)

@@ -6,12 +6,12 @@
 
 namespace normc::cli {
 
-/// The content of a file or a pipe, and of the standard input for "-"; of nothing else, since a device may never end.
-/// No more than `most` bytes of it: who has a limit asks for one byte beyond.
+/// The content of a file or a pipe, and of the standard input for "-"; of nothing else, since a device may
+/// never end. No more than `most` bytes of it: who has a limit asks for one byte beyond.
 std::string readFile(const std::string& path, size_t most = std::string::npos);
 
-/// Whether what is written to `path` goes on at once, to a pipe or a device, instead of being kept; "-" is the
-/// standard output.
+/// Whether what is written to `path` goes on at once, to a pipe or a device, instead of being kept; "-" is
+/// the standard output.
 bool isStream(const std::string& path);
 
 /// Writes under a temporary name beside `path` and renames: on failure there is no new

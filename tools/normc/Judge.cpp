@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-
 namespace normc::cli {
 namespace {
 
@@ -40,8 +39,7 @@ class KernelTrials {
   const Problem& problem() const { return problem_; }
   KernelVerdict take() {
     verdict_.shadowed = verdict_.trials == 0 && verdict_.skipped.empty();
-    if (verdict_.shadowed)
-      verdict_.skipped = "the runtime always chooses another kernel of this package";
+    if (verdict_.shadowed) verdict_.skipped = "the runtime always chooses another kernel of this package";
     return std::move(verdict_);
   }
 

@@ -22,7 +22,7 @@ struct KernelVerdict {
   std::string worstOutput;
   std::vector<std::string> failures;  ///< the first few, in words
   std::string skipped;                ///< why it was not tried; empty if it was
-  bool shadowed = false;  ///< not tried, since the runtime always chose another kernel
+  bool shadowed = false;              ///< not tried, since the runtime always chose another kernel
   bool emulated = false;
   bool deviceLost = false;  ///< a trial ended the device's context: nothing more runs there
 };

@@ -55,7 +55,8 @@ void Progress::step(int64_t done, const std::string& what) {
 void Progress::show(double fraction, const std::string& text) {
   if (!due()) return;
   std::string line = doing_ + " " + text;
-  if (fraction > 0.02 && fraction < 1) line += ", about " + secondsText(std::ceil(seconds() / fraction * (1 - fraction))) + " left";
+  if (fraction > 0.02 && fraction < 1)
+    line += ", about " + secondsText(std::ceil(seconds() / fraction * (1 - fraction))) + " left";
   put(line);
 }
 

@@ -12,8 +12,9 @@ namespace normc::cli {
 
 /// The records of a file, or of the standard input for "-"; a Failure where it holds something else.
 inline tune::Database recordsIn(const std::string& file) {
-  return valueOf(file == "-" ? tune::databaseOf(readFile(file), "the standard input") : tune::readDatabase(file),
-                 ExitCode::Refused);
+  return valueOf(
+      file == "-" ? tune::databaseOf(readFile(file), "the standard input") : tune::readDatabase(file),
+      ExitCode::Refused);
 }
 
 /// Tells of lines that are passed over.

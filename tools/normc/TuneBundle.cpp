@@ -99,7 +99,9 @@ ExitCode exportBundle(const TuneFlags& given, Output& out) {
     throw usage("normc tune export needs the name of a folder to make", "-o FOLDER");
   const tune::Hardware hardware = hardwareFor(flags.target);
   const std::vector<TuneTask> tasks = tasksOf(flags, flags.threads);
-  if (tasks.empty()) throw usage("--shard is '" + flags.shard + "'; there are too few problems for that part, so nothing to export");
+  if (tasks.empty())
+    throw usage("--shard is '" + flags.shard +
+                "'; there are too few problems for that part, so nothing to export");
   if (flags.dryRun) return showCandidates(tasks, hardware, flags, out);
   makeFolder(flags.output);
   std::vector<tune::Shipped> all;
@@ -131,7 +133,8 @@ ExitCode exportBundle(const TuneFlags& given, Output& out) {
   out.results() << flags.output << ": " << counted(packages, "candidate") << " of "
                 << counted(int64_t(all.size()), "problem") << " for " << hardware.site.device.arch << "\n";
   for (const LeftOut& one : leftOut)
-    out.results() << "left out: " << one.problem << ", " << one.schedule << ": " << shortOf(one.reason) << "\n";
+    out.results() << "left out: " << one.problem << ", " << one.schedule << ": " << shortOf(one.reason)
+                  << "\n";
   out.results() << "measure them there: normc-bundle " << flags.output
                 << "; and bring the results home: normc tune import " << flags.output
                 << " --records DB.jsonl\n";

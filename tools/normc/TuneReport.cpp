@@ -97,7 +97,8 @@ void printRejected(const std::vector<Tuned>& results, Output& out) {
   for (const Tuned& t : results) {
     if (!t.outcome.failure.empty())
       out.results() << "\n"
-                    << t.task.text() << (t.outcome.interrupted ? ": not tuned: " : ": the default could not be measured: ")
+                    << t.task.text()
+                    << (t.outcome.interrupted ? ": not tuned: " : ": the default could not be measured: ")
                     << t.outcome.failure << "\n";
     for (const Screened& one : t.outcome.screened) {
       if (one.status == Status::Ok || one.status == Status::Duplicate) continue;
@@ -149,7 +150,8 @@ void report(const std::vector<Tuned>& results, bool whole, const std::string& re
                 << (failed ? ", " + std::to_string(failed) + " not measured" : "")
                 << (whole ? "" : "; interrupted, the rest is not tuned")
                 << (records.empty() ? "" : "; measurements are in " + records) << "\n";
-  const auto shared = std::count_if(results.begin(), results.end(), [](const Tuned& t) { return !t.patient; });
+  const auto shared =
+      std::count_if(results.begin(), results.end(), [](const Tuned& t) { return !t.patient; });
   if (shared)
     out.results() << "samples of " << counted(int64_t(shared), "problem")
                   << " were taken while others computed on the core too: a longer --budget waits longer\n";

@@ -18,7 +18,8 @@ struct Tuned {
   double copySeconds = 0;        ///< of a copy of the same traffic; 0: none
   int64_t disturbed = 0;         ///< samples that were thrown away, since the core was not ours alone
   bool patient = true;           ///< there was time to wait for it to the end
-  std::string norms, place;      ///< of the command line: files of norms, and the flags that say where and for what
+  std::string norms,
+      place;  ///< of the command line: files of norms, and the flags that say where and for what
 };
 
 /// Of a reason of several lines the first, and the next behind "it said:".
@@ -31,6 +32,7 @@ void report(const std::vector<Tuned>&, bool whole, const std::string& records, O
 enum class Shown { All, Seeds };
 
 /// The candidates of a task in the order of the model, the seeds marked; as JSON where that is wanted.
-Json dryRunReport(const tune::Task&, const tune::Landscape&, const std::vector<size_t>& seeds, Shown, Output&);
+Json dryRunReport(const tune::Task&, const tune::Landscape&, const std::vector<size_t>& seeds, Shown,
+                  Output&);
 
 }  // namespace normc::cli

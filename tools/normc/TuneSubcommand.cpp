@@ -11,7 +11,8 @@ namespace {
 using enum TuneSubcommand;
 
 std::string nameOf(TuneSubcommand word) {
-  const char* const names[] = {"normc tune", "normc tune export", "normc tune run-bundle", "normc tune import"};
+  const char* const names[] = {"normc tune", "normc tune export", "normc tune run-bundle",
+                               "normc tune import"};
   return names[int(word)];
 }
 

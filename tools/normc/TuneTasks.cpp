@@ -60,15 +60,18 @@ std::vector<TuneTask> tasksOf(const TuneFlags& flags, int64_t threads) {
                 "e.g. normc tune layer_norm --features 1024 --records tuned.jsonl");
   for (const std::string& policy : flags.policies) wordOf("--policy", policy, {"warm", "cold", "pipeline"});
   if (threads > tune::kMostThreads)
-    throw usage("--threads is '" + std::to_string(threads) + "'; it must be " + std::to_string(tune::kMostThreads) + " or less");
+    throw usage("--threads is '" + std::to_string(threads) + "'; it must be " +
+                std::to_string(tune::kMostThreads) + " or less");
   const auto [part, parts] = shardOf(flags.shard);
   std::vector<TuneTask> tasks;
   int64_t index = 0;
   if (flags.elements && !flags.rows.empty())
     throw usage("--rows and --elements both say how many rows there are", "give one of them");
   const std::vector<Problem> problems = problemsWithFeatures(flags.request);
-  if (flags.segments && std::none_of(problems.begin(), problems.end(), [](const Problem& p) { return p.segmented; }))
-    throw usage("--segments is '" + std::to_string(flags.segments) + "': " + problems[0].text() + " has two dimensions",
+  if (flags.segments &&
+      std::none_of(problems.begin(), problems.end(), [](const Problem& p) { return p.segmented; }))
+    throw usage("--segments is '" + std::to_string(flags.segments) + "': " + problems[0].text() +
+                    " has two dimensions",
                 "leave it out, or say --segmented");
   for (const Problem& problem : problems) {
     const int64_t segments = !problem.segmented ? 1 : flags.segments ? flags.segments : 8;
@@ -78,7 +81,8 @@ std::vector<TuneTask> tasksOf(const TuneFlags& flags, int64_t threads) {
             problem.parts(), problem.spec->structuralHash(), segments, rows, *problem.features, threads,
             policy};
         if (task.rows > tune::kMostElements / task.features / task.segments)
-          throw usage((segments > rows ? "--segments is '" + std::to_string(segments) : "--rows is '" + std::to_string(rows)) +
+          throw usage((segments > rows ? "--segments is '" + std::to_string(segments)
+                                       : "--rows is '" + std::to_string(rows)) +
                       "': " + task.text() + " has more than 2^33 elements");
         if (index++ % parts == part - 1) tasks.push_back({problem, std::move(task)});
       }

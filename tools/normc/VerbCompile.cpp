@@ -44,7 +44,8 @@ std::vector<codegen::TargetPtr> targetsOf(const std::string& name, const std::st
 Job jobOf(const Problem& problem, const codegen::TargetPtr& target, const std::string& text) {
   const auto schedule = valueOf(target->bind(problem, text), ExitCode::Usage);
   if (const auto reason = schedule->whyIllegal())
-    throw usage("the schedule does not fit " + problem.text() + " for " + target->name().str() + ": " + *reason);
+    throw usage("the schedule does not fit " + problem.text() + " for " + target->name().str() + ": " +
+                *reason);
   return {.problem = problem, .target = target, .schedule = schedule->text()};
 }
 
@@ -61,7 +62,8 @@ std::vector<Job> jobsOf(const CompileFlags& flags, Output& out) {
         return other->name() == target->name() && other->generator() == target->generator();
       };
       const auto other = std::find_if(targets.begin(), targets.end(), same);
-      if (other == targets.end()) targets.push_back(target);
+      if (other == targets.end())
+        targets.push_back(target);
       else if ((*other)->spelling() != target->spelling())
         throw usage("--target names both " + (*other)->spelling() + " and " + target->spelling(),
                     "a package is asked for a set of instructions, not for a core; write one for each");
@@ -69,7 +71,8 @@ std::vector<Job> jobsOf(const CompileFlags& flags, Output& out) {
   }
 
   if (!flags.records.empty() && !flags.schedule.empty())
-    throw usage("--records and --schedule exclude each other", "--records chooses a schedule for each kernel, --schedule is one for all");
+    throw usage("--records and --schedule exclude each other",
+                "--records chooses a schedule for each kernel, --schedule is one for all");
   std::optional<tune::Database> records;
   if (!flags.records.empty()) {
     records = valueOf(tune::readDatabase(flags.records), ExitCode::Refused);
@@ -131,8 +134,8 @@ ExitCode emit(const CompileFlags& flags, Output& out) {
   std::_Exit(static_cast<int>(ExitCode::Interrupted));
 }
 
-void report(const std::vector<Job>& jobs, const std::string& file, bool byRecords, size_t bytes, double seconds,
-            Output& out) {
+void report(const std::vector<Job>& jobs, const std::string& file, bool byRecords, size_t bytes,
+            double seconds, Output& out) {
   std::vector<std::string> norms, targets;
   Json problems = Json::array();
   const auto once = [](std::vector<std::string>& list, const std::string& word) {
@@ -166,8 +169,8 @@ void report(const std::vector<Job>& jobs, const std::string& file, bool byRecord
     said << counted(chosen, "schedule") << " of " << jobs.size() << " chosen by records\n";
   }
   said << file << ": " << counted(int64_t(jobs.size()), "kernel") << " of "
-                << counted(int64_t(norms.size()), "norm") << " for " << joined(targets) << ", "
-                << bytesText(double(bytes)) << ", compiled in " << secondsText(seconds) << "\n";
+       << counted(int64_t(norms.size()), "norm") << " for " << joined(targets) << ", "
+       << bytesText(double(bytes)) << ", compiled in " << secondsText(seconds) << "\n";
 }
 
 /// The bytes of the package; leaves the program on Ctrl-C.
@@ -187,7 +190,8 @@ std::string build(const std::vector<Job>& jobs, const CompileFlags& flags, Outpu
   options.note = [&](const Job& job, const std::string& note) {
     if (!notes.insert(note).second) return;
     progress.clear();
-    out.note(note + "\n  the package holds PTX for " + job.target->name().str() + ", which the driver compiles when a plan is made");
+    out.note(note + "\n  the package holds PTX for " + job.target->name().str() +
+             ", which the driver compiles when a plan is made");
   };
   return valueOf(codegen::buildPackage(jobs, options), ExitCode::Refused);
 }
@@ -214,16 +218,23 @@ ExitCode compile(const CompileFlags& flags, Output& out) {
 Action declareCompile(CLI::App& parser) {
   auto flags = std::make_shared<CompileFlags>();
   flags->request.declare(parser, "Feature counts to specialise for, beside kernels for any");
-  parser.add_option("-o,--output", flags->output, "The package to write; - for the standard output")->type_name("FILE");
+  parser.add_option("-o,--output", flags->output, "The package to write; - for the standard output")
+      ->type_name("FILE");
   addList(parser, "--target", flags->targets,
           "host, " + isaNames() +
               ", with :zen or :cove for that core; sm_80, sm_90, sm_100 or another sm_NN [host]");
-  parser.add_option("--generator", flags->generator, "mlir, halide or both; Halide makes kernels for CPUs [mlir]")
+  parser
+      .add_option("--generator", flags->generator,
+                  "mlir, halide or both; Halide makes kernels for CPUs [mlir]")
       ->type_name("NAME");
   parser.add_option("--schedule", flags->schedule, "For all kernels, as `normc inspect` prints it")
       ->type_name("TEXT");
-  parser.add_option("--records", flags->records, "What normc tune measured: chooses the schedules")->type_name("FILE");
-  parser.add_option("--emit", flags->emit, "Show a stage instead: sweeps, loops, llvm, asm; of Halide sweeps, halide, stmt, asm; for sm_NN sweeps, gpu, llvm, ptx, sass")
+  parser.add_option("--records", flags->records, "What normc tune measured: chooses the schedules")
+      ->type_name("FILE");
+  parser
+      .add_option("--emit", flags->emit,
+                  "Show a stage instead: sweeps, loops, llvm, asm; of Halide sweeps, halide, stmt, asm; for "
+                  "sm_NN sweeps, gpu, llvm, ptx, sass")
       ->type_name("STAGE");
   addWhole(parser, "--threads", flags->threads, "To compile with [all]");
   parser.footer(

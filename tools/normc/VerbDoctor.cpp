@@ -68,7 +68,8 @@ Finding instructionSets() {
     return {"instruction sets", Finding::Missing, "this processor has none of " + compiled,
             "kernels can be compiled here for another machine: --target"};
   const std::string host = valueOf(codegen::findTarget("host"), ExitCode::Refused)->spelling();
-  return {"instruction sets", Finding::Present, "runs " + here + "; host is " + host + "; compiles " + compiled, ""};
+  return {"instruction sets", Finding::Present,
+          "runs " + here + "; host is " + host + "; compiles " + compiled, ""};
 }
 
 /// The linker that codegen/targets/cpu calls.
@@ -91,20 +92,24 @@ Finding emulator() {
 Finding assembler() {
   if (const std::string path = codegen::cuda::findPtxas(); !path.empty())
     return {"ptxas", Finding::Present, path, ""};
-  return {"ptxas", Finding::Absent, "packages for GPUs hold PTX only, which the driver compiles when a plan is made",
+  return {"ptxas", Finding::Absent,
+          "packages for GPUs hold PTX only, which the driver compiles when a plan is made",
           "install the CUDA toolkit"};
 }
 
 Finding secondGenerator() {
   auto generator = codegen::halide::findGenerator();
   if (generator) {
-    auto version = codegen::halide::versionOf(*generator);  // the file alone says nothing of the libraries it needs
-    if (version) return {"Halide generator", Finding::Present, generator->program + ", Halide " + *version, ""};
+    auto version =
+        codegen::halide::versionOf(*generator);  // the file alone says nothing of the libraries it needs
+    if (version)
+      return {"Halide generator", Finding::Present, generator->program + ", Halide " + *version, ""};
     std::string why = llvm::toString(version.takeError());
     why.erase(why.find_last_not_of('\n') + 1);
     std::replace(why.begin(), why.end(), '\n', ' ');
     return {"Halide generator", Finding::Absent, why,
-            "put libHalide.so where it is looked for (docs/halide.md, Where libHalide.so is), or take the program away"};
+            "put libHalide.so where it is looked for (docs/halide.md, Where libHalide.so is), or take the "
+            "program away"};
   }
   llvm::consumeError(generator.takeError());
   return {"Halide generator", Finding::Absent, "kernels are made through MLIR alone",
@@ -130,10 +135,11 @@ std::vector<Finding> gpus() {
     for (int i = 0; i < context.cudaDevices(); ++i) {
       const normc_cuda_device d = context.cudaDevice(i);
       list.push_back({"CUDA device " + std::to_string(i), Finding::Present,
-                      std::string(d.name) + ", sm_" + std::to_string(10 * d.compute_major + d.compute_minor) + ", " +
-                          counted(d.multiprocessors, "multiprocessor") + ", " + bytesText(double(d.memory_bytes)) +
-                          ", L2 " + bytesText(double(d.l2_bytes)) + ", driver for CUDA " +
-                          std::to_string(d.driver_version / 1000) + "." + std::to_string(d.driver_version / 10 % 100),
+                      std::string(d.name) + ", sm_" + std::to_string(10 * d.compute_major + d.compute_minor) +
+                          ", " + counted(d.multiprocessors, "multiprocessor") + ", " +
+                          bytesText(double(d.memory_bytes)) + ", L2 " + bytesText(double(d.l2_bytes)) +
+                          ", driver for CUDA " + std::to_string(d.driver_version / 1000) + "." +
+                          std::to_string(d.driver_version / 10 % 100),
                       ""});
     }
     return list;

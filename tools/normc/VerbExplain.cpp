@@ -36,7 +36,8 @@ struct ExplainFlags {
 
 ExitCode explain(const ExplainFlags& given, Output& out) {
   const PlanFlags& flags = given.plan;
-  if (given.features && !given.rows) throw usage("--features is of a call that is timed", "say how many --rows it has");
+  if (given.features && !given.rows)
+    throw usage("--features is of a call that is timed", "say how many --rows it has");
   Planned planned(flags, "explain");
   const std::string text = planned.plan.describe();
   std::optional<CallTime> time;

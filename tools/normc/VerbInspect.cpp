@@ -34,7 +34,8 @@ std::string kernelTable(const PackageFile& file) {
 }
 
 std::string trafficTable(const PackageFile& file) {
-  Table table({">#", "problem", "target", "strategy", ">reads", ">writes", ">total", ">in warmup", ">least", ">rows held"});
+  Table table({">#", "problem", "target", "strategy", ">reads", ">writes", ">total", ">in warmup", ">least",
+               ">rows held"});
   int64_t index = 0;
   for (const package::Kernel& k : file.kernels()) {
     const package::Traffic& t = k.traffic;
@@ -51,16 +52,19 @@ std::string trafficTable(const PackageFile& file) {
 std::string leastNote(const PackageFile& file) {
   for (const package::Kernel& k : file.kernels())
     if (k.traffic.leastReads)
-      return "least: in total, if all that is read again stayed on chip; so it is for columns of the rows held\n";
+      return "least: in total, if all that is read again stayed on chip; so it is for columns of the rows "
+             "held\n";
   return "";
 }
 
 constexpr const char* kClusters =
-    "clusters: a cluster lies within a GPC; so many, of so many blocks, does the largest GPC of the usual device hold at once\n";
+    "clusters: a cluster lies within a GPC; so many, of so many blocks, does the largest GPC of the usual "
+    "device hold at once\n";
 
 /// What each launch takes of a GPU, as ptxas said; empty where no kernel has a cubin.
 std::string resourcesTable(const PackageFile& file) {
-  Table table({">#", "phase", "target", ">threads", ">registers", ">spills", ">shared", ">blocks", ">warps", ">clusters"});
+  Table table({">#", "phase", "target", ">threads", ">registers", ">spills", ">shared", ">blocks", ">warps",
+               ">clusters"});
   bool any = false, clustered = false;
   int64_t index = -1;
   for (const package::Kernel& k : file.kernels()) {
@@ -108,8 +112,8 @@ ExitCode inspect(const InspectFlags& flags, Output& out) {
                 {"verified", true},
                 {"manifest", Json::parse(file.package().manifest())}});  // as it stands in the file
   } else if (flags.traffic) {
-    out.results() << "X-sized transfers of each kernel, computed from its sweeps\n" << trafficTable(file)
-                  << leastNote(file);
+    out.results() << "X-sized transfers of each kernel, computed from its sweeps\n"
+                  << trafficTable(file) << leastNote(file);
   } else {
     out.results() << head(file) << kernelTable(file) << resourcesTable(file);
   }

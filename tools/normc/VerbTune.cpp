@@ -119,7 +119,8 @@ class Tuning {
     // No schedule has a colon, so a word before one is meant to be a generator.
     if (colon != std::string::npos) {
       std::vector<std::string> names;
-      for (const codegen::TargetPtr& target : hardware_.generators) names.push_back(target->generator().str());
+      for (const codegen::TargetPtr& target : hardware_.generators)
+        names.push_back(target->generator().str());
       wordOf("the generator of --schedule", given.substr(0, colon), names);
     }
     return {hardware_.generators[0], given};
@@ -244,7 +245,7 @@ Action declareTune(CLI::App& parser) {
   addWhole(parser, "--elements", flags->elements,
            "Instead of --rows: as many as give x so many elements, rounded down to a power of two", 1);
   addList(parser, "--policy", flags->policies,
-       "warm, cold, pipeline: the state of the caches, and who reads the output [warm]");
+          "warm, cold, pipeline: the state of the caches, and who reads the output [warm]");
   flags->place.declare(parser);
   parser.add_option("--target", flags->target, "What to compile for [host]")->type_name("TARGET");
   parser.add_option("--budget", flags->budget, "Time for one problem, e.g. 20s, 2m [20s]")->type_name("TIME");
@@ -253,7 +254,9 @@ Action declareTune(CLI::App& parser) {
                   "Where measurements are kept, and where an earlier run left off")
       ->type_name("FILE");
   parser
-      .add_option("--schedule", flags->schedules, "Only this, beside the default; halide:TEXT is of that generator; may be given several times")
+      .add_option(
+          "--schedule", flags->schedules,
+          "Only this, beside the default; halide:TEXT is of that generator; may be given several times")
       ->allow_extra_args(false)
       ->type_name("TEXT");
   parser.add_flag("--exhaustive", flags->exhaustive, "Every legal schedule, however long it takes");

@@ -99,9 +99,9 @@ ExitCode verifyRecords(const std::string& file, const std::vector<std::string>& 
                   << counted(int64_t(results.size()), "choice") << ": " << confirmed
                   << " faster than the default again, " << ties << " no longer beyond the noise, " << slower
                   << " slower, " << failures << " wrong or failed, " << passed << " not measured\n";
-  return interrupt.requested()  ? ExitCode::Interrupted
-         : slower || failures ? ExitCode::CheckFailed
-                              : ExitCode::Ok;
+  return interrupt.requested() ? ExitCode::Interrupted
+         : slower || failures  ? ExitCode::CheckFailed
+                               : ExitCode::Ok;
 }
 
 }  // namespace normc::cli

@@ -10,9 +10,9 @@
 namespace normc::cli {
 
 /// Races each schedule that won on this device with this toolchain against its default, in new rounds, and
-/// adds what it finds to the file. Of several for one task those that count. CheckFailed where one is slower by more than
-/// 2 %, or does not pass the gate. A record holds the hash
-/// of its norm, not the text: `norms` are files that hold those which are not built in.
+/// adds what it finds to the file. Of several for one task those that count. CheckFailed where one is slower
+/// by more than 2 %, or does not pass the gate. A record holds the hash of its norm, not the text: `norms`
+/// are files that hold those which are not built in.
 ExitCode verifyRecords(const std::string& file, const std::vector<std::string>& norms, Output&);
 
 }  // namespace normc::cli

@@ -25,7 +25,8 @@ llvm::Error run(const std::string& gnuplot, const std::string& script) {
   llvm::raw_fd_ostream out(file, error);
   out << script;
   out.close();
-  if (out.has_error()) error = out.error(), out.clear_error();  // a stream that still has one ends the program
+  if (out.has_error())
+    error = out.error(), out.clear_error();  // a stream that still has one ends the program
   if (error) return llvm::createStringError("cannot write " + file.str().str() + ": " + error.message());
   const std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), log.str(), log.str()};
   std::string why;

@@ -13,8 +13,7 @@ struct ErrorText {
   const char *name, *meaning;
 };
 
-#define NORMC_FAKE_ERROR(name, meaning) \
-  { name, #name, meaning }
+#define NORMC_FAKE_ERROR(name, meaning) {name, #name, meaning}
 constexpr ErrorText kErrors[] = {
     NORMC_FAKE_ERROR(CUDA_SUCCESS, "no error"),
     NORMC_FAKE_ERROR(CUDA_ERROR_INVALID_VALUE, "invalid argument"),
@@ -71,7 +70,7 @@ constexpr ErrorText kErrors[] = {
 };
 #undef NORMC_FAKE_ERROR
 
-CUresult errorText(CUresult error, const char* ErrorText::*which, const char** text) {
+CUresult errorText(CUresult error, const char* ErrorText::* which, const char** text) {
   for (const ErrorText& known : kErrors)
     if (known.result == error) {
       *text = known.*which;

@@ -27,7 +27,8 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 /* Forgets all calls, faults, allocations and objects, ends the launcher, and starts again with one device
- * sm_90 and driver version 13000, which reads PTX up to 9.0. Handles from before are refused as invalid from now on. */
+ * sm_90 and driver version 13000, which reads PTX up to 9.0. Handles from before are refused as invalid from
+ * now on. */
 void fake_cuda_reset(void);
 
 /* --------------------------------------------------------------- devices -- */

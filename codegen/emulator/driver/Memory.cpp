@@ -49,7 +49,8 @@ CUresult fill(fake::Call& call, CUdeviceptr to, unsigned value, size_t width, si
 
 }  // namespace
 
-std::map<uint64_t, fake::Allocation>::iterator fake::State::free(std::map<uint64_t, Allocation>::iterator at) {
+std::map<uint64_t, fake::Allocation>::iterator fake::State::free(
+    std::map<uint64_t, Allocation>::iterator at) {
   damagedAndFreed += isDamaged(at->second);
   devices[at->second.device].used -= at->second.bytes;
   return allocations.erase(at);

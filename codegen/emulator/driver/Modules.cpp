@@ -62,7 +62,9 @@ CUresult load(fake::Call& call, CUmodule* module, const void* image) {
   const auto* const bytes = static_cast<const char*>(image);
   const std::string& text =
       *(made->image = std::make_shared<const std::string>(bytes, bytes + imageBytes(bytes)));
-  if (const CUresult result = loadable(text, call.device().facts, call->driverVersion); result != CUDA_SUCCESS) return result;
+  if (const CUresult result = loadable(text, call.device().facts, call->driverVersion);
+      result != CUDA_SUCCESS)
+    return result;
   if (fake::isPtx(text))
     for (fake::Entry& entry : fake::entriesOf(text)) made->entries.push_back(std::move(entry));
   *module = made.get();
@@ -176,7 +178,8 @@ CUresult enqueue(fake::Call& call, CUfunction function, const Launch& launch, vo
   if (const CUresult result = checkShape(call, *function, launch); result != CUDA_SUCCESS) return result;
   constexpr int kGraphsHaveDependences = 12030;
   const auto stream = call->streams.find(launch.stream);
-  if (launch.dependent && call->driverVersion < kGraphsHaveDependences && stream != call->streams.end() && stream->second->capture)
+  if (launch.dependent && call->driverVersion < kGraphsHaveDependences && stream != call->streams.end() &&
+      stream->second->capture)
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   fake::RecordedLaunch recorded;
   if (const CUresult result = gather(*function->entry, parameters, extra, recorded.parameters);
@@ -196,9 +199,10 @@ CUresult enqueue(fake::Call& call, CUfunction function, const Launch& launch, vo
   to.stream = launch.stream;
   to.dependent = launch.dependent;
   to.cooperative = launch.cooperative;
-  return call.enqueue(launch.stream, [recorded = std::move(recorded), loaded = std::weak_ptr(function->module->loaded)] {
-    return loaded.expired() ? CUDA_ERROR_INVALID_HANDLE : run(recorded);
-  });
+  return call.enqueue(launch.stream,
+                      [recorded = std::move(recorded), loaded = std::weak_ptr(function->module->loaded)] {
+                        return loaded.expired() ? CUDA_ERROR_INVALID_HANDLE : run(recorded);
+                      });
 }
 
 }  // namespace
@@ -297,10 +301,12 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction function, const 
   if (!call->functions.contains(function)) return CUDA_ERROR_INVALID_VALUE;
   unsigned cluster = 1;
   for (unsigned i = 0; i < config->numAttrs; ++i)
-    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) cluster = config->attrs[i].value.clusterDim.x;
+    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+      cluster = config->attrs[i].value.clusterDim.x;
   if (cluster > 8 && !function->nonPortableCluster) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   const bool fits = cluster <= unsigned(call->largestCluster);
-  const int blocks = residentBlocks(config->blockDimX, config->sharedMemBytes) * call.device().facts.multiprocessors;
+  const int blocks =
+      residentBlocks(config->blockDimX, config->sharedMemBytes) * call.device().facts.multiprocessors;
   *clusters = fits ? blocks / int(cluster) : 0;
   return CUDA_SUCCESS;
 }

@@ -29,7 +29,8 @@ struct Thread {
 
 Thread& thread() {
   static thread_local Thread thread;
-  if (const uint64_t now = fake().generation; thread.generation != now) thread = {.generation = now};  // there was a reset
+  if (const uint64_t now = fake().generation; thread.generation != now)
+    thread = {.generation = now};  // there was a reset
   return thread;
 }
 
@@ -55,7 +56,8 @@ bool State::isContext(CUcontext context) const {
 
 void State::destroy(CUcontext context) {
   const auto isIn = [&](const auto& item) { return item.second->context == context; };
-  for (auto at = allocations.begin(); at != allocations.end();) at = at->second.context == context ? free(at) : std::next(at);
+  for (auto at = allocations.begin(); at != allocations.end();)
+    at = at->second.context == context ? free(at) : std::next(at);
   for (auto at = modules.begin(); at != modules.end();) {
     const auto module = (at++)->second.get();
     if (module->context == context) unload(module);
@@ -104,8 +106,10 @@ CUresult Call::unsafe() {
   CUresult result = CUDA_SUCCESS;
   for (auto& [handle, stream] : state().streams) {
     const bool own = stream->capturer == std::this_thread::get_id();
-    const bool forbids = own ? stream->mode != CU_STREAM_CAPTURE_MODE_RELAXED && captureMode() != CU_STREAM_CAPTURE_MODE_RELAXED
-                             : stream->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && captureMode() == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    const bool forbids =
+        own ? stream->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+                  captureMode() != CU_STREAM_CAPTURE_MODE_RELAXED
+            : stream->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && captureMode() == CU_STREAM_CAPTURE_MODE_GLOBAL;
     if (!stream->capture || !forbids) continue;
     stream->invalidated = true;
     result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;

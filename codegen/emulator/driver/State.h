@@ -30,7 +30,8 @@ struct CUmod_st {
   CUcontext context = nullptr;
   std::shared_ptr<const std::string> image;
   std::list<fake::Entry> entries;  ///< functions point into it
-  std::shared_ptr<char> loaded = std::make_shared<char>();  ///< watched by captured launches, which outlive the module
+  std::shared_ptr<char> loaded =
+      std::make_shared<char>();  ///< watched by captured launches, which outlive the module
 };
 struct CUfunc_st {
   CUmodule module = nullptr;

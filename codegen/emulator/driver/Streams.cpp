@@ -87,7 +87,8 @@ CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   NORMC_FAKE_CALL(Nothing);
-  if (*mode < CU_STREAM_CAPTURE_MODE_GLOBAL || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+  if (*mode < CU_STREAM_CAPTURE_MODE_GLOBAL || *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+    return CUDA_ERROR_INVALID_VALUE;
   std::swap(*mode, fake::captureMode());
   return CUDA_SUCCESS;
 }

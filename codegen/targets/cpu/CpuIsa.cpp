@@ -29,12 +29,14 @@ static llvm::StringRef host() {
 
 /// Returns the core of this processor, by the name that LLVM gives it.
 static Core hostCore() {
-  constexpr llvm::StringRef kCoves[] = {"icelake",        "tigerlake",     "rocketlake",    "alderlake", "raptorlake",
-                                        "sapphirerapids", "emeraldrapids", "graniterapids", "meteorlake", "arrowlake",
-                                        "lunarlake",      "pantherlake",   "diamondrapids"};
+  constexpr llvm::StringRef kCoves[] = {"icelake",      "tigerlake",      "rocketlake",    "alderlake",
+                                        "raptorlake",   "sapphirerapids", "emeraldrapids", "graniterapids",
+                                        "meteorlake",   "arrowlake",      "lunarlake",     "pantherlake",
+                                        "diamondrapids"};
   const llvm::StringRef cpu = llvm::sys::getHostCPUName();
   if (cpu.starts_with("znver")) return Core::Zen;
-  return llvm::any_of(kCoves, [&](llvm::StringRef cove) { return cpu.starts_with(cove); }) ? Core::Cove : Core::Any;
+  return llvm::any_of(kCoves, [&](llvm::StringRef cove) { return cpu.starts_with(cove); }) ? Core::Cove
+                                                                                           : Core::Any;
 }
 
 llvm::StringRef name(Core core) { return core == Core::Zen ? "zen" : core == Core::Cove ? "cove" : "any"; }
@@ -50,10 +52,12 @@ llvm::Expected<Isa> findIsa(llvm::StringRef text) {
     const Core cores[] = {Core::Any, Core::Zen, Core::Cove};
     const auto named = llvm::find_if(cores, [&](Core c) { return name(c) == suffix; });
     if (suffix != "host" && named == std::end(cores))
-      return llvm::createStringError("unknown core '" + suffix.str() + "' in target '" + text.str() + "'; known: host, any, zen, cove");
+      return llvm::createStringError("unknown core '" + suffix.str() + "' in target '" + text.str() +
+                                     "'; known: host, any, zen, cove");
     core = suffix == "host" ? hostCore() : *named;
     if (core != Core::Any && set == "aarch64")
-      return llvm::createStringError("target '" + text.str() + "': no core of aarch64 is known; leave it out");
+      return llvm::createStringError("target '" + text.str() +
+                                     "': no core of aarch64 is known; leave it out");
   }
   if (set == "host") set = host();
   std::string known;

@@ -21,7 +21,8 @@ std::vector<int64_t> powers(int64_t least, int64_t most, int64_t byDefault) {
 }
 
 bool isLarge(const Problem& problem, const Workload& load) {
-  return double(load.totalRows()) * double(load.features) * double(bytes(problem.data)) >= double(kLargeBytes);
+  return double(load.totalRows()) * double(load.features) * double(bytes(problem.data)) >=
+         double(kLargeBytes);
 }
 
 /// Returns the values of `stream`. In a call that is not large it changes nothing but one branch.
@@ -53,7 +54,9 @@ Transfers transfersOf(const Problem& problem, const Schedule& s, const Workload&
   const double inputs = problem.entry == Entry::Backward ? 2 : 1;
   const bool strips = usesColumnTiles(problem, s.strategy),
              channels = problem.layout == Layout::ChannelsFirst && perFeature;
-  const int64_t width = strips ? s.vector * s.tile : channels ? load.totalRows() : elementsOfRun(problem, load);
+  const int64_t width = strips     ? s.vector * s.tile
+                        : channels ? load.totalRows()
+                                   : elementsOfRun(problem, load);
   const int64_t height = strips ? load.totalRows() : s.stream && isLarge(problem, load) ? s.stream : s.rows;
   const bool stays = double(width * height * bytes(problem.data)) * inputs <= 0.5 * double(load.ownCache);
   const double least = double(traffic.kept.total()), most = double(traffic.apart.total());
@@ -105,10 +108,12 @@ std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa, const 
     space.knobs.push_back({"vector", powers(std::max<int64_t>(2, s.vector / 2), 2 * s.vector, s.vector)});
     space.knobs.push_back({"rows", powers(1, strips ? 2 : 8, s.rows)});
     space.knobs.push_back({"unroll", strips ? only(s.unroll) : powers(1, 8, s.unroll)});
-    space.knobs.push_back({"tile", strips ? powers(2, 16, s.tile) : split ? powers(1, 8, s.tile) : only(s.tile)});
-    space.knobs.push_back({"grain", strips  ? only(s.grain)
-                                      : split || runs ? powers(s.grain / 4, 4 * s.grain, s.grain)
-                                              : sorted({8, 32, 128, s.grain})});
+    space.knobs.push_back({"tile", strips  ? powers(2, 16, s.tile)
+                                   : split ? powers(1, 8, s.tile)
+                                           : only(s.tile)});
+    space.knobs.push_back({"grain", strips          ? only(s.grain)
+                                    : split || runs ? powers(s.grain / 4, 4 * s.grain, s.grain)
+                                                    : sorted({8, 32, 128, s.grain})});
     space.knobs.push_back({"stream", strips || split ? only(s.stream) : streamsFor(problem, s, load)});
     // Without a tail there is nothing to choose.
     const bool tail = problem.layout == Layout::ChannelsFirst || !problem.features ||
@@ -153,7 +158,9 @@ double Predictor::operator()(const Schedule& s, const Workload& load) {
   if (large && s.stream) perByte *= 0.7;  // a non-temporal store does not read the cache line first
   // Whole channels: the runs of a channel are far apart, one in each segment.
   constexpr double kLongRun = 8 << 10;
-  if (large && load.segments > 1 && double(load.rows) * size < kLongRun && problem.layout == Layout::ChannelsFirst && problem.spec->perFeature() && s.strategy == Strategy::Resident)
+  if (large && load.segments > 1 && double(load.rows) * size < kLongRun &&
+      problem.layout == Layout::ChannelsFirst && problem.spec->perFeature() &&
+      s.strategy == Strategy::Resident)
     perByte *= 1.5;
   const double memory = elements * size * (moved.fromMemory * perByte + moved.fromCache * 0.015);
 
@@ -164,9 +171,9 @@ double Predictor::operator()(const Schedule& s, const Workload& load) {
   // Rows at a multiple of a page fall into the same sets of the first-level cache.
   if (s.rows > 2 && int64_t(double(run) * size) % 4096 == 0) compute *= 1 + 0.02 * double(s.rows);
 
-  const double units =
-      split ? elements / double(s.grain)
-      : strips ? double(run) / double(s.vector * s.tile) : double(load.totalRows()) / double(s.grain);
+  const double units = split    ? elements / double(s.grain)
+                       : strips ? double(run) / double(s.vector * s.tile)
+                                : double(load.totalRows()) / double(s.grain);
   const double tasks = std::max(1.0, units), workers = std::min(double(load.threads), tasks);
   constexpr double kTask = 150;
   // In a large call with `stream`, `rows` changes nothing; in another call `stream` changes almost nothing.

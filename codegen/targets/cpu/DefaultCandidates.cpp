@@ -19,7 +19,8 @@ static constexpr int64_t kResidentRunsBytes = 8 << 20, kResidentRunsBytesBackwar
 /// Exceptions, if x would be read twice. With a run of this many bytes in each segment (narrow: of 16-bit
 /// types) the cost of going to the next run is small. Backward, half a page is enough if the channel stays in
 /// the second-level cache.
-static constexpr int64_t kLongRunBytes = 8 << 10, kLongRunBytesNarrow = 32 << 10, kRunBytesBackward = 2 << 10, kChannelBytesBackward = 128 << 10;
+static constexpr int64_t kLongRunBytes = 8 << 10, kLongRunBytesNarrow = 32 << 10, kRunBytesBackward = 2 << 10,
+                         kChannelBytesBackward = 128 << 10;
 /// The rows up to which the sums of such a column, which have two levels, keep their precision.
 static constexpr int64_t kResidentRows = 1 << 14;
 /// The rows up to which it pays if rows are a multiple of a page apart: it saves phases, and with batch
@@ -34,12 +35,16 @@ static constexpr int64_t kSplitFeatures = 1024, kSplitRows = 4, kSplitRowsOfMany
 static constexpr int64_t kLongRow = 32768;
 
 /// True if the kernel sums nothing.
-static bool isMap(const Problem& problem) { return problem.entry == Entry::Infer && problem.spec->running.has_value(); }
+static bool isMap(const Problem& problem) {
+  return problem.entry == Entry::Infer && problem.spec->running.has_value();
+}
 
 /// Returns the number of rows up to which tasks share each row; nothing if that does not pay.
 static std::optional<int64_t> splitRows(const Problem& problem, const Isa& isa) {
   const bool sums = problem.entry == Entry::Backward && (problem.spec->scale || problem.spec->bias);
-  const int64_t features = problem.features.value_or(0), least = !sums ? kLongRow : isa.registers < 32 ? 2 * kSplitFeatures : kSplitFeatures;
+  const int64_t features = problem.features.value_or(0), least = !sums                ? kLongRow
+                                                                 : isa.registers < 32 ? 2 * kSplitFeatures
+                                                                                      : kSplitFeatures;
   if (features < least) return std::nullopt;
   if (!sums) return kSplitRows;
   const int64_t rows = features < 2 * least ? kSplitRows : kSplitRowsOfMany;
@@ -51,11 +56,14 @@ static std::optional<int64_t> splitRows(const Problem& problem, const Isa& isa) 
 static std::vector<DefaultCandidate> channelCandidates(const Problem& problem, const Schedule& whole,
                                                        const Schedule& ordered) {
   const bool backward = problem.entry == Entry::Backward, map = isMap(problem);
-  const int64_t size = bytes(problem.data), most = map ? kUnalignedResidentBytes : backward ? kResidentRunsBytesBackward : kResidentRunsBytes;
+  const int64_t size = bytes(problem.data), most = map        ? kUnalignedResidentBytes
+                                                   : backward ? kResidentRunsBytesBackward
+                                                              : kResidentRunsBytes;
   std::vector<DefaultCandidate> list{
       {ordered}, {whole, {.rowsMax = std::max<int64_t>(most / (problem.features.value_or(1024) * size), 1)}}};
   if (map || !problem.spec->needsBatchStatistics()) return list;
-  if (backward && size > 2) list.push_back({whole, {.rowsMax = kChannelBytesBackward / size, .runMin = kRunBytesBackward / size}});
+  if (backward && size > 2)
+    list.push_back({whole, {.rowsMax = kChannelBytesBackward / size, .runMin = kRunBytesBackward / size}});
   list.push_back({whole, {.runMin = (size > 2 ? kLongRunBytes : kLongRunBytesNarrow) / size}});
   return list;
 }

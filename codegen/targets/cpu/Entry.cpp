@@ -32,11 +32,13 @@ void addEntryPoints(ModuleOp module, const EntryPoints& entry) {
     // Internal: LLVM inlines it into its wrapper, and the object exports wrappers only.
     callee.setLinkage(LLVM::Linkage::Internal);
     b.setInsertionPointToEnd(module.getBody());
-    auto function = LLVM::LLVMFuncOp::create(b, loc, exported, LLVM::LLVMFunctionType::get(none, {pointer, i64}));
+    auto function =
+        LLVM::LLVMFuncOp::create(b, loc, exported, LLVM::LLVMFunctionType::get(none, {pointer, i64}));
     b.setInsertionPointToStart(function.addEntryBlock(b));
     // Loads the field of `type` that is `offset` bytes behind `base`.
     auto field = [&](Value base, Type type, size_t offset) -> Value {
-      Value at = LLVM::GEPOp::create(b, loc, pointer, b.getI8Type(), base, ArrayRef<LLVM::GEPArg>{int32_t(offset)});
+      Value at =
+          LLVM::GEPOp::create(b, loc, pointer, b.getI8Type(), base, ArrayRef<LLVM::GEPArg>{int32_t(offset)});
       return LLVM::LoadOp::create(b, loc, type, at);
     };
     // The order of `values` is that of parameterTypes in lower/LowerToLoops.cpp.

@@ -11,7 +11,7 @@ namespace normc::codegen::cpu {
 struct EntryPoints {
   explicit EntryPoints(KernelOp);
   unsigned tensors = 0;
-  llvm::SmallVector<unsigned> strided;                          ///< indices of tensors
+  llvm::SmallVector<unsigned> strided;                            ///< indices of tensors
   llvm::SmallVector<std::pair<std::string, std::string>> phases;  ///< inner symbol, exported symbol
 };
 

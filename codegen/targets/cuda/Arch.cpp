@@ -6,9 +6,13 @@ namespace normc::codegen::cuda {
 
 /// The usual devices. The runtime handles differences between devices of one number.
 static const Arch kKnown[] = {
-    {.name = "sm_80", .number = 80, .multiprocessors = 108, .sharedBytes = 164 << 10},   // A100
-    {.name = "sm_90", .number = 90, .multiprocessors = 132, .sharedBytes = 228 << 10},   // H100, H200
-    {.name = "sm_100", .number = 100, .accessBytes = 32, .multiprocessors = 148, .sharedBytes = 228 << 10},  // B200
+    {.name = "sm_80", .number = 80, .multiprocessors = 108, .sharedBytes = 164 << 10},  // A100
+    {.name = "sm_90", .number = 90, .multiprocessors = 132, .sharedBytes = 228 << 10},  // H100, H200
+    {.name = "sm_100",
+     .number = 100,
+     .accessBytes = 32,
+     .multiprocessors = 148,
+     .sharedBytes = 228 << 10},  // B200
 };
 
 llvm::ArrayRef<llvm::StringRef> defaultArchs() {
@@ -22,9 +26,11 @@ llvm::Expected<Arch> findArch(llvm::StringRef name) {
   int64_t number = 0;
   llvm::StringRef digits = name;
   if (!digits.consume_front("sm_") || digits.getAsInteger(10, number))
-    return llvm::createStringError("no architecture '" + name.str() + "'; legal: sm_80, sm_90, sm_100 and others from sm_80 on");
+    return llvm::createStringError("no architecture '" + name.str() +
+                                   "'; legal: sm_80, sm_90, sm_100 and others from sm_80 on");
   if (number < 80)
-    return llvm::createStringError(name.str() + " is older than sm_80, the first with bf16; kernels are made from sm_80 on");
+    return llvm::createStringError(
+        name.str() + " is older than sm_80, the first with bf16; kernels are made from sm_80 on");
   if (!llvmKnows(name)) return llvm::createStringError("this LLVM does not know " + name.str());
   // A newer one is planned for like the newest that was looked at, and has its own instructions.
   Arch arch = kKnown[number >= 100 ? 2 : number >= 90 ? 1 : 0];

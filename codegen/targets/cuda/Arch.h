@@ -16,15 +16,16 @@ constexpr int64_t kWarp = 32, kMaxRegisters = 255, kMaxCluster = 16, kSchedulers
 constexpr int64_t kLeastShared = 100 << 10;
 
 struct Arch {
-  std::string name;            ///< "sm_90"
-  int64_t number = 0;          ///< 90
-  int64_t accessBytes = 16;    ///< widest load of one thread
+  std::string name;             ///< "sm_90"
+  int64_t number = 0;           ///< 90
+  int64_t accessBytes = 16;     ///< widest load of one thread
   int64_t multiprocessors = 0;  ///< of the usual device; for the number of blocks that fill it
-  int64_t registers = 65536;   ///< of one multiprocessor
-  int64_t threads = 2048;      ///< resident on one multiprocessor
-  int64_t blocks = 32;         ///< resident on one multiprocessor
-  int64_t sharedBytes = 0;     ///< of one multiprocessor
-  int64_t neighbours = 18;     ///< multiprocessors of a GPC, over which a cluster may lie; of one device some have two fewer
+  int64_t registers = 65536;    ///< of one multiprocessor
+  int64_t threads = 2048;       ///< resident on one multiprocessor
+  int64_t blocks = 32;          ///< resident on one multiprocessor
+  int64_t sharedBytes = 0;      ///< of one multiprocessor
+  int64_t neighbours =
+      18;  ///< multiprocessors of a GPC, over which a cluster may lie; of one device some have two fewer
   bool clusters() const { return number >= 90; }
 };
 

@@ -45,14 +45,16 @@ static void hint(LoadInst& load, uint64_t words) {
   Type* result = words == 1 ? word : StructType::get(load.getContext(), types);
   Value* address = b.CreateAddrSpaceCast(load.getPointerOperand(), b.getPtrTy(kGlobal));
   // A load of memory that another thread may write must not move across a barrier: it has a side effect.
-  auto* code = InlineAsm::get(FunctionType::get(result, {address->getType()}, false),
-                              textOf(readOnly ? "ld.global.cs.nc" : "ld.global.cs", words, false), constraints + "l",
-                              /*hasSideEffects=*/!readOnly);
+  auto* code =
+      InlineAsm::get(FunctionType::get(result, {address->getType()}, false),
+                     textOf(readOnly ? "ld.global.cs.nc" : "ld.global.cs", words, false), constraints + "l",
+                     /*hasSideEffects=*/!readOnly);
   Value* loaded = b.CreateCall(code, {address});
   Value* value = loaded;
   if (words > 1) {
     value = PoisonValue::get(FixedVectorType::get(word, unsigned(words)));
-    for (unsigned i = 0; i < words; ++i) value = b.CreateInsertElement(value, b.CreateExtractValue(loaded, i), i);
+    for (unsigned i = 0; i < words; ++i)
+      value = b.CreateInsertElement(value, b.CreateExtractValue(loaded, i), i);
   }
   load.replaceAllUsesWith(b.CreateBitCast(value, load.getType()));
   load.eraseFromParent();
@@ -71,8 +73,8 @@ static void hint(StoreInst& store, uint64_t words) {
     types.push_back(word);
     constraints += ",r";
   }
-  auto* code = InlineAsm::get(FunctionType::get(b.getVoidTy(), types, false), textOf("st.global.cs", words, true),
-                              constraints, /*hasSideEffects=*/true);
+  auto* code = InlineAsm::get(FunctionType::get(b.getVoidTy(), types, false),
+                              textOf("st.global.cs", words, true), constraints, /*hasSideEffects=*/true);
   b.CreateCall(code, operands);
   store.eraseFromParent();
 }
@@ -82,7 +84,8 @@ void hintCaches(Module& module) {
     for (Instruction& i : make_early_inc_range(instructions(function))) {
       if (!i.hasMetadata(LLVMContext::MD_nontemporal)) continue;
       if (auto* load = dyn_cast<LoadInst>(&i)) {
-        if (uint64_t words = wordsOf(load->getType(), load->getAlign(), module.getDataLayout())) hint(*load, words);
+        if (uint64_t words = wordsOf(load->getType(), load->getAlign(), module.getDataLayout()))
+          hint(*load, words);
       } else if (auto* store = dyn_cast<StoreInst>(&i)) {
         Type* type = store->getValueOperand()->getType();
         if (uint64_t words = wordsOf(type, store->getAlign(), module.getDataLayout())) hint(*store, words);

@@ -21,17 +21,21 @@ static int64_t heldElements(const KernelTraits& traits, const Arch& arch) {
 
 /// Finds the team and tile that hold `count` accesses of a run with the fewest idle lanes, near `target`
 /// accesses a thread, in a block of at most `threads`. False if there are none.
-static bool holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, int64_t groups, int64_t threads) {
+static bool holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, int64_t groups,
+                    int64_t threads) {
   int64_t best = -1;
   double bestScore = 0;
-  for (int64_t team = s.cluster > 1 ? kWarp : 1; team * groups <= threads; team = team < kWarp ? team * 2 : team + kWarp) {
+  for (int64_t team = s.cluster > 1 ? kWarp : 1; team * groups <= threads;
+       team = team < kWarp ? team * 2 : team + kWarp) {
     int64_t tile = llvm::divideCeil(count, team);
     if (tile > most) continue;
-    double waste = double(team * tile) / double(count), distance = std::abs(std::log2(double(tile) / double(target)));
+    double waste = double(team * tile) / double(count),
+           distance = std::abs(std::log2(double(tile) / double(target)));
     // Each of the four schedulers of a multiprocessor has a quarter of the registers. With unequal numbers of
     // warps the scheduler with the most of them limits the registers of all threads.
     const bool uneven = team > kSchedulers * kWarp && team % (kSchedulers * kWarp);
-    double score = waste + 0.15 * distance + (uneven ? 0.16 : 0) + (team > 256 ? 0.1 * double(team) / 256 : 0);
+    double score =
+        waste + 0.15 * distance + (uneven ? 0.16 : 0) + (team > 256 ? 0.1 * double(team) / 256 : 0);
     if (best < 0 || score < bestScore) best = team, bestScore = score, s.tile = tile;
   }
   if (best < 0) return false;

@@ -12,7 +12,9 @@ static constexpr int64_t kDependentLaunch = 90;
 
 static PhaseOp next(PhaseOp phase) { return dyn_cast_or_null<PhaseOp>(phase->getNextNode()); }
 
-bool isDependent(PhaseOp phase, const Arch& arch) { return arch.number >= kDependentLaunch && phase.number() > 0; }
+bool isDependent(PhaseOp phase, const Arch& arch) {
+  return arch.number >= kDependentLaunch && phase.number() > 0;
+}
 
 void beginPhase(OpBuilder& b, PhaseOp phase, const Arch& arch) {
   if (isDependent(phase, arch)) waitForLaunchBefore(b, phase.getLoc());

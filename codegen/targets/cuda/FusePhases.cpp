@@ -19,7 +19,8 @@ static void dropUnused(KernelOp kernel) {
     SmallVector<Operation*> unused;
     kernel->walk([&](Operation* op) {
       bool reads = isa<LoadOp, CountOp, ProbeOp>(op) || isMemoryEffectFree(op);
-      if (reads && op->getNumRegions() == 0 && !op->hasTrait<OpTrait::IsTerminator>() && op->getNumResults() > 0 && op->use_empty())
+      if (reads && op->getNumRegions() == 0 && !op->hasTrait<OpTrait::IsTerminator>() &&
+          op->getNumResults() > 0 && op->use_empty())
         unused.push_back(op);
     });
     for (Operation* op : unused) op->erase();
@@ -84,7 +85,9 @@ static bool holdsColumns(PhaseOp phase, const Schedule& s) {
   for (auto slab : phase.getOps<SlabOp>()) {
     if (!slab.hasSweeps()) return false;
     if (slab.getPer().empty()) continue;
-    int64_t groups = slab.isPer("pre_group") ? kernel.getPreGroups() : slab.isPer("group") ? kernel.getGroups() : 1;
+    int64_t groups = slab.isPer("pre_group") ? kernel.getPreGroups()
+                     : slab.isPer("group")   ? kernel.getGroups()
+                                             : 1;
     if (!slab.isPer("row") || s.threads % (s.team * groups)) return false;
   }
   return true;
@@ -92,7 +95,9 @@ static bool holdsColumns(PhaseOp phase, const Schedule& s) {
 
 static void fusePrepare(KernelOp kernel, PhaseOp prepare, PhaseOp apply, const Schedule& s) {
   if (!overFeatures(prepare) || prepare.getWarmup() || apply.getWarmup() || !holdsColumns(apply, s)) return;
-  auto role = [&](StringRef name) { return cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel, name)).getRole(); };
+  auto role = [&](StringRef name) {
+    return cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel, name)).getRole();
+  };
   Names stored = storedIn(prepare), loaded = loadedIn(prepare), work;
   for (StringRef name : stored) {
     if (role(name) != "workspace" && role(name) != "saved") return;
@@ -133,7 +138,8 @@ static void fuseAdvance(KernelOp kernel, PhaseOp before, PhaseOp advance) {
   if (counts && !counted) return;
   Block& to = before.getBody().front();
   for (Operation& op : llvm::make_early_inc_range(advance.getBody().front())) op.moveBefore(&to, to.end());
-  if (!overFeatures(before)) before->setAttr(leastBlocksAttrName(), IntegerAttr::get(IntegerType::get(kernel.getContext(), 64), 1));
+  if (!overFeatures(before))
+    before->setAttr(leastBlocksAttrName(), IntegerAttr::get(IntegerType::get(kernel.getContext(), 64), 1));
   erase(kernel, advance);
 }
 

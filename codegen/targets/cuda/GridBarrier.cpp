@@ -50,7 +50,8 @@ void addGridBarrier(KernelOp kernel, const Schedule& s) {
 /// The scope of its order: all blocks of the device.
 static constexpr llvm::StringLiteral kScope = "device";
 
-GridBarrier::GridBarrier(Loops& l, AccessLowering& f, int64_t blocks, int64_t threads, Value rank, Value thread)
+GridBarrier::GridBarrier(Loops& l, AccessLowering& f, int64_t blocks, int64_t threads, Value rank,
+                         Value thread)
     : l_(l), f_(f), blocks_(blocks), threads_(threads), rank_(rank), thread_(thread) {
   const Type type = l.b.getI64Type();
   Value one = LLVM::ConstantOp::create(l.b, l.loc, type, 1);

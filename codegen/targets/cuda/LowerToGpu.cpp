@@ -35,7 +35,8 @@ static SmallVector<Type> parameterTypes(KernelOp kernel, const Access& access) {
   return types;
 }
 
-static Arguments argumentsOf(Loops& l, KernelOp kernel, PhaseOp phase, gpu::GPUFuncOp function, const Launch& launch) {
+static Arguments argumentsOf(Loops& l, KernelOp kernel, PhaseOp phase, gpu::GPUFuncOp function,
+                             const Launch& launch) {
   Arguments a;
   unsigned next = 0, strided = 0;
   auto take = [&]() -> Value { return function.getArgument(next++); };
@@ -60,17 +61,21 @@ static Arguments argumentsOf(Loops& l, KernelOp kernel, PhaseOp phase, gpu::GPUF
 
 static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef name, const Schedule& schedule,
                        const Access& access, const Arch& arch) {
-  auto function = gpu::GPUFuncOp::create(b, phase.getLoc(), name, b.getFunctionType(parameterTypes(kernel, access), {}));
+  auto function =
+      gpu::GPUFuncOp::create(b, phase.getLoc(), name, b.getFunctionType(parameterTypes(kernel, access), {}));
   function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
   Launch launch = launchOf(phase, schedule);
   function.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({int32_t(launch.threads), 1, 1}));
-  if (launch.cluster > 1) function.setKnownClusterSizeAttr(b.getDenseI32ArrayAttr({int32_t(launch.cluster), 1, 1}));
+  if (launch.cluster > 1)
+    function.setKnownClusterSizeAttr(b.getDenseI32ArrayAttr({int32_t(launch.cluster), 1, 1}));
   if (launch.blocks) function->setAttr(minBlocksAttrName(), b.getI32IntegerAttr(launch.blocks));
   const auto changing = changingIn(phase, arch);
   for (auto [i, t] : llvm::enumerate(kernel.getOps<TensorOp>())) {
     int64_t element = std::max<int64_t>(1, t.getType().getIntOrFloatBitWidth() / 8);
     bool wide = t.info() && t.info()->type != TypeRule::Mask;
-    int64_t alignment = t.getRole() == "workspace" ? 64 : wide && access.alignment && !access.peeled ? access.alignment : element;
+    int64_t alignment = t.getRole() == "workspace"                   ? 64
+                        : wide && access.alignment && !access.peeled ? access.alignment
+                                                                     : element;
     function.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(), b.getI64IntegerAttr(alignment));
     if (!isUnshared(t) || changing.contains(t.getSymName())) continue;
     function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
@@ -108,8 +113,11 @@ gpu::GPUModuleOp lowerToGpu(KernelOp kernel, const Schedule& schedule, const Arc
     if (takesCongruentRows(phase, schedule))
       lowerPhase(b, kernel, phase, name, congruentOn(kernel, phase, schedule, arch),
                  {.nativeBF16 = true, .peeled = true}, arch);
-    else if (!peels(phase, schedule)) lowerPhase(b, kernel, phase, name, unaligned(schedule), {.nativeBF16 = true}, arch);
-    else lowerPhase(b, kernel, phase, name, peeled(schedule), {.nativeBF16 = true, .alignment = aligned.alignment, .peeled = true}, arch);
+    else if (!peels(phase, schedule))
+      lowerPhase(b, kernel, phase, name, unaligned(schedule), {.nativeBF16 = true}, arch);
+    else
+      lowerPhase(b, kernel, phase, name, peeled(schedule),
+                 {.nativeBF16 = true, .alignment = aligned.alignment, .peeled = true}, arch);
   }
   kernel.erase();
   return module;

@@ -29,12 +29,14 @@ static llvm::StringRef versionFor(int64_t number, bool copiesInBulk) {
   return number > 90 ? "+ptx88" : copiesInBulk ? "+ptx80" : "+ptx78";
 }
 
-static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machineOf(llvm::StringRef arch, bool copiesInBulk = false) {
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machineOf(llvm::StringRef arch,
+                                                                      bool copiesInBulk = false) {
   int64_t number = 0;
   (void)arch.drop_front(3).getAsInteger(10, number);
-  // At the level above, NVPTX numbers all values once more, which takes a tenth of the time and finds nothing after kPasses.
-  return machineFor({kTriple.str(), arch.str(), versionFor(number, copiesInBulk).str(),
-                     llvm::CodeGenOptLevel::Default});
+  // At the level above, NVPTX numbers all values once more, which takes a tenth of the time and finds nothing
+  // after kPasses.
+  return machineFor(
+      {kTriple.str(), arch.str(), versionFor(number, copiesInBulk).str(), llvm::CodeGenOptLevel::Default});
 }
 
 /// The passes of O3 that matter for these kernels, which have neither calls nor local memory, in half the
@@ -46,14 +48,17 @@ static constexpr llvm::StringLiteral kPasses =
     "function("
     "sccp,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,simplifycfg,early-cse<memssa>,"
     "speculative-execution<only-if-divergent-target>,jump-threading,correlated-propagation,"
-    "simplifycfg,instcombine<no-verify-fixpoint>,reassociate,constraint-elimination,loop-mssa(loop-rotate,licm),"
-    "simplifycfg,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion,loop-unroll-full),mldst-motion,gvn,bdce,"
+    "simplifycfg,instcombine<no-verify-fixpoint>,reassociate,constraint-elimination,loop-mssa(loop-rotate,"
+    "licm),"
+    "simplifycfg,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion,loop-unroll-full),mldst-motion,"
+    "gvn,bdce,"
     "instcombine<no-verify-fixpoint>,dse,loop-mssa(licm),"
     "simplifycfg<bonus-inst-threshold=1;switch-range-to-icmp;hoist-common-insts;sink-common-insts>,"
     "loop-unroll<O3>,instcombine<no-verify-fixpoint>,infer-alignment,div-rem-pairs,simplifycfg)";
 
 static bool copiesInBulk(const llvm::Module& ir) {
-  return llvm::any_of(ir, [](const llvm::Function& f) { return f.getName().starts_with("llvm.nvvm.cp.async.bulk."); });
+  return llvm::any_of(
+      ir, [](const llvm::Function& f) { return f.getName().starts_with("llvm.nvvm.cp.async.bulk."); });
 }
 
 bool llvmKnows(llvm::StringRef arch) {
@@ -92,16 +97,20 @@ void arriveAtCluster(mlir::OpBuilder& b, mlir::Location loc) {
   mlir::NVVM::ClusterArriveOp::create(b, loc, b.getUnitAttr());
 }
 
-void waitForCluster(mlir::OpBuilder& b, mlir::Location loc) { mlir::NVVM::ClusterWaitOp::create(b, loc, b.getUnitAttr()); }
+void waitForCluster(mlir::OpBuilder& b, mlir::Location loc) {
+  mlir::NVVM::ClusterWaitOp::create(b, loc, b.getUnitAttr());
+}
 
 mlir::Value inSharedMemoryOf(mlir::OpBuilder& b, mlir::Location loc, mlir::Value pointer, mlir::Value block) {
-  auto type = mlir::LLVM::LLVMPointerType::get(b.getContext(), unsigned(mlir::NVVM::NVVMMemorySpace::SharedCluster));
+  auto type =
+      mlir::LLVM::LLVMPointerType::get(b.getContext(), unsigned(mlir::NVVM::NVVMMemorySpace::SharedCluster));
   return mlir::NVVM::MapaOp::create(b, loc, type, pointer, block);
 }
 
 void copyToShared(mlir::OpBuilder& b, mlir::Location loc, mlir::Value to, mlir::Value from, int64_t bytes) {
   using Cache = mlir::NVVM::LoadCacheModifierKind;
-  mlir::NVVM::CpAsyncOp::create(b, loc, to, from, uint32_t(bytes), bytes == 16 ? Cache::CG : Cache::CA, mlir::Value());
+  mlir::NVVM::CpAsyncOp::create(b, loc, to, from, uint32_t(bytes), bytes == 16 ? Cache::CG : Cache::CA,
+                                mlir::Value());
 }
 
 void endCopies(mlir::OpBuilder& b, mlir::Location loc) { mlir::NVVM::CpAsyncCommitGroupOp::create(b, loc); }
@@ -117,9 +126,9 @@ void initMbarrier(mlir::OpBuilder& b, mlir::Location loc, mlir::Value mbarrier) 
 }
 
 void expectBytes(mlir::OpBuilder& b, mlir::Location loc, mlir::Value mbarrier, mlir::Value bytes) {
-  mlir::LLVM::CallIntrinsicOp::create(b, loc, b.getI64Type(),
-                                      b.getStringAttr("llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta"),
-                                      mlir::ValueRange{mbarrier, bytes});
+  mlir::LLVM::CallIntrinsicOp::create(
+      b, loc, b.getI64Type(), b.getStringAttr("llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta"),
+      mlir::ValueRange{mbarrier, bytes});
 }
 
 void waitForMbarrier(mlir::OpBuilder& b, mlir::Location loc, mlir::Value mbarrier, mlir::Value parity) {
@@ -127,10 +136,13 @@ void waitForMbarrier(mlir::OpBuilder& b, mlir::Location loc, mlir::Value mbarrie
   mlir::NVVM::MBarrierTryWaitParityOp::create(b, loc, mbarrier, parity, ticks);
 }
 
-void copyInBulk(mlir::OpBuilder& b, mlir::Location loc, mlir::Value to, mlir::Value from, mlir::Value mbarrier, mlir::Value bytes) {
-  auto cluster = mlir::LLVM::LLVMPointerType::get(b.getContext(), unsigned(mlir::NVVM::NVVMMemorySpace::SharedCluster));
+void copyInBulk(mlir::OpBuilder& b, mlir::Location loc, mlir::Value to, mlir::Value from,
+                mlir::Value mbarrier, mlir::Value bytes) {
+  auto cluster =
+      mlir::LLVM::LLVMPointerType::get(b.getContext(), unsigned(mlir::NVVM::NVVMMemorySpace::SharedCluster));
   mlir::Value there = mlir::LLVM::AddrSpaceCastOp::create(b, loc, cluster, to);
-  mlir::NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(b, loc, there, from, mbarrier, bytes, mlir::Value(), mlir::Value());
+  mlir::NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(b, loc, there, from, mbarrier, bytes, mlir::Value(),
+                                                         mlir::Value());
 }
 
 llvm::StringRef minBlocksAttrName() { return mlir::NVVM::NVVMDialect::getMinctasmAttrName(); }
@@ -139,7 +151,8 @@ template <typename Op>
 static void useIntrinsic(mlir::Operation* module, llvm::StringRef name) {
   module->walk([&](Op op) {
     mlir::OpBuilder b(op);
-    auto call = mlir::LLVM::CallIntrinsicOp::create(b, op.getLoc(), op.getType(), b.getStringAttr(name), op->getOperands());
+    auto call = mlir::LLVM::CallIntrinsicOp::create(b, op.getLoc(), op.getType(), b.getStringAttr(name),
+                                                    op->getOperands());
     op.replaceAllUsesWith(call.getResult(0));
     op.erase();
   });
@@ -156,7 +169,8 @@ llvm::StringRef gpuToLlvmPipeline() {
          "convert-scf-to-cf,"
          "expand-strided-metadata,"
          "lower-affine,"
-         "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=1 index-bitwidth=0 has-redux=1 allow-pattern-rollback=0},"
+         "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=1 index-bitwidth=0 has-redux=1 "
+         "allow-pattern-rollback=0},"
          "convert-nvvm-to-llvm,"
          "convert-vector-to-llvm{reassociate-fp-reductions=1},"
          "reconcile-unrealized-casts)";

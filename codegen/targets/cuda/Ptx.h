@@ -55,7 +55,8 @@ void expectBytes(mlir::OpBuilder&, mlir::Location, mlir::Value mbarrier, mlir::V
 void waitForMbarrier(mlir::OpBuilder&, mlir::Location, mlir::Value mbarrier, mlir::Value parity);
 /// Begins a copy of a multiple of 16 bytes (i32) from global to shared memory that the mbarrier counts
 /// (sm_90).
-void copyInBulk(mlir::OpBuilder&, mlir::Location, mlir::Value to, mlir::Value from, mlir::Value mbarrier, mlir::Value bytes);
+void copyInBulk(mlir::OpBuilder&, mlir::Location, mlir::Value to, mlir::Value from, mlir::Value mbarrier,
+                mlir::Value bytes);
 
 /// Returns the attribute of a kernel function that says how many blocks a multiprocessor must have registers
 /// for.
@@ -69,7 +70,8 @@ void useIntrinsics(mlir::Operation* gpuModule);
 llvm::StringRef gpuToLlvmPipeline();
 
 /// Returns the IR that NVPTX gets: the `gpu.module`, optimised for the architecture.
-llvm::Expected<std::unique_ptr<llvm::Module>> optimizedLlvm(mlir::Operation* gpuModule, const Arch&, llvm::LLVMContext&);
+llvm::Expected<std::unique_ptr<llvm::Module>> optimizedLlvm(mlir::Operation* gpuModule, const Arch&,
+                                                            llvm::LLVMContext&);
 
 llvm::Expected<std::string> ptx(llvm::Module&, const Arch&);
 

@@ -21,7 +21,8 @@ static llvm::Expected<std::string> runTool(llvm::ArrayRef<llvm::StringRef> comma
   if (!log) return log.takeError();
   std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), log->path(), log->path()};
   std::string error;
-  if (llvm::sys::ExecuteAndWait(command[0], command, std::nullopt, redirects, 120, 0, &error) == 0) return log->read();
+  if (llvm::sys::ExecuteAndWait(command[0], command, std::nullopt, redirects, 120, 0, &error) == 0)
+    return log->read();
   std::string said = error + log->read();
   return llvm::createStringError(doing.str() + ": " + llvm::StringRef(said).trim().str());
 }
@@ -29,8 +30,8 @@ static llvm::Expected<std::string> runTool(llvm::ArrayRef<llvm::StringRef> comma
 /// Three lines an entry: its name, its stack and spills, its registers and shared memory.
 static std::map<std::string, Resources> resourcesOf(const std::string& log) {
   static const std::regex entry("Compiling entry function '([^']+)'"), registers("Used (\\d+) registers"),
-      shared("(\\d+) bytes smem"), spills("(\\d+) bytes spill (?:stores|loads)"), stack("(\\d+) bytes stack frame"),
-      barriers("used (\\d+) barriers");
+      shared("(\\d+) bytes smem"), spills("(\\d+) bytes spill (?:stores|loads)"),
+      stack("(\\d+) bytes stack frame"), barriers("used (\\d+) barriers");
   std::map<std::string, Resources> result;
   Resources* current = nullptr;
   std::smatch match;
@@ -53,7 +54,8 @@ static std::map<std::string, Resources> resourcesOf(const std::string& log) {
 llvm::Expected<Assembled> assemble(llvm::StringRef ptx, const Arch& arch) {
   const std::string program = findPtxas();
   if (program.empty())
-    return llvm::createStringError("no ptxas: it is neither on the PATH nor in /usr/local/cuda/bin; install the CUDA toolkit");
+    return llvm::createStringError(
+        "no ptxas: it is neither on the PATH nor in /usr/local/cuda/bin; install the CUDA toolkit");
   auto input = TemporaryFile::create("ptx", ptx);
   if (!input) return input.takeError();
   auto output = TemporaryFile::create("cubin");
@@ -67,7 +69,8 @@ llvm::Expected<Assembled> assemble(llvm::StringRef ptx, const Arch& arch) {
 llvm::Expected<std::string> disassemble(llvm::StringRef cubin) {
   const std::string program = findTool("nvdisasm");
   if (program.empty())
-    return llvm::createStringError("no nvdisasm: it is neither on the PATH nor in /usr/local/cuda/bin; the CUDA toolkit has it");
+    return llvm::createStringError(
+        "no nvdisasm: it is neither on the PATH nor in /usr/local/cuda/bin; the CUDA toolkit has it");
   auto input = TemporaryFile::create("cubin", cubin);
   if (!input) return input.takeError();
   return runTool({program, input->path()}, "nvdisasm cannot read what ptxas made");
@@ -75,12 +78,15 @@ llvm::Expected<std::string> disassemble(llvm::StringRef cubin) {
 
 int64_t residentBlocks(const Arch& arch, int64_t threads, int64_t dynamicBytes, const Resources& r) {
   // Registers are handed out by the warp, in units of 256.
-  int64_t warp = llvm::alignTo(std::max<int64_t>(r.registers, 1) * 32, 256), warps = llvm::divideCeil(threads, 32);
+  int64_t warp = llvm::alignTo(std::max<int64_t>(r.registers, 1) * 32, 256),
+          warps = llvm::divideCeil(threads, 32);
   int64_t blocks = std::min(arch.blocks, arch.threads / threads);
   blocks = std::min(blocks, arch.registers / (warp * warps));
   return std::min(blocks, arch.sharedBytes / (r.sharedBytes + dynamicBytes + 1024));
 }
 
-int64_t residentClusters(const Arch& arch, int64_t cluster, int64_t blocks) { return arch.neighbours * blocks / cluster; }
+int64_t residentClusters(const Arch& arch, int64_t cluster, int64_t blocks) {
+  return arch.neighbours * blocks / cluster;
+}
 
 }  // namespace normc::codegen::cuda

@@ -10,10 +10,10 @@ namespace normc::codegen::cuda {
 
 /// The resources that one entry function takes.
 struct Resources {
-  int64_t registers = 0;     ///< of a thread
-  int64_t sharedBytes = 0;   ///< static, of a block
-  int64_t spillBytes = 0;    ///< stored and loaded: registers that did not suffice
-  int64_t stackBytes = 0;    ///< local memory of a thread
+  int64_t registers = 0;    ///< of a thread
+  int64_t sharedBytes = 0;  ///< static, of a block
+  int64_t spillBytes = 0;   ///< stored and loaded: registers that did not suffice
+  int64_t stackBytes = 0;   ///< local memory of a thread
   int64_t barriers = 0;
 };
 
@@ -31,7 +31,8 @@ llvm::Expected<Assembled> assemble(llvm::StringRef ptx, const Arch&);
 /// Machine code as text, by nvdisasm.
 llvm::Expected<std::string> disassemble(llvm::StringRef cubin);
 
-/// Blocks of so many threads, with so many bytes of dynamic shared memory, that one multiprocessor holds at once.
+/// Blocks of so many threads, with so many bytes of dynamic shared memory, that one multiprocessor holds at
+/// once.
 int64_t residentBlocks(const Arch&, int64_t threads, int64_t dynamicBytes, const Resources&);
 
 /// Whole clusters that the multiprocessors of one GPC hold at once, if each holds so many blocks.

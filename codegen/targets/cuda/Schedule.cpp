@@ -73,7 +73,8 @@ static llvm::SmallVector<TensorOp> readIn(PhaseOp phase) {
   llvm::SmallVector<TensorOp> tensors;
   phase->walk([&](SweepOp sweep) {
     for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>()) {
-      auto t = mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(phase->getParentOfType<KernelOp>(), name));
+      auto t =
+          mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(phase->getParentOfType<KernelOp>(), name));
       if (t.isXSized()) tensors.push_back(t);
     }
   });
@@ -81,12 +82,14 @@ static llvm::SmallVector<TensorOp> readIn(PhaseOp phase) {
 }
 
 bool readsAgain(PhaseOp phase) {
-  bool streams = llvm::all_of(phase.getOps<SlabOp>(), [](SlabOp slab) { return !slab.hasSweeps() || slab.getPer().empty(); });
+  bool streams = llvm::all_of(phase.getOps<SlabOp>(),
+                              [](SlabOp slab) { return !slab.hasSweeps() || slab.getPer().empty(); });
   auto here = readIn(phase);
   return streams && llvm::any_of(phase->getParentOfType<KernelOp>().getOps<PhaseOp>(), [&](PhaseOp other) {
-    auto before = readIn(other);
-    return other.number() < phase.number() && llvm::any_of(here, [&](TensorOp t) { return llvm::is_contained(before, t); });
-  });
+           auto before = readIn(other);
+           return other.number() < phase.number() &&
+                  llvm::any_of(here, [&](TensorOp t) { return llvm::is_contained(before, t); });
+         });
 }
 
 bool keeps(SlabOp slab, const Schedule& s) {
@@ -136,8 +139,11 @@ static bool isCongruent(PhaseOp phase) {
   for (auto slab : phase.getOps<SlabOp>()) {
     if (!slab.hasSweeps()) continue;
     const bool stream = slab.getPer().empty();
-    const int64_t groups = slab.isPer("pre_group") ? kernel.getPreGroups() : slab.isPer("group") ? kernel.getGroups() : 1;
-    rows &= stream || (isLine(slab, kernel) && groups == 1 && !slab.getHead() && slab.getOps<ProbeOp>().empty());
+    const int64_t groups = slab.isPer("pre_group") ? kernel.getPreGroups()
+                           : slab.isPer("group")   ? kernel.getGroups()
+                                                   : 1;
+    rows &=
+        stream || (isLine(slab, kernel) && groups == 1 && !slab.getHead() && slab.getOps<ProbeOp>().empty());
     bodies += !slab.getHead();
   }
   return rows && bodies == 1 && !isPeelable(phase);
@@ -163,15 +169,16 @@ static std::optional<std::string> whyNotCongruent(const KernelTraits& traits, co
   if (s.vector == 1 || s.tile == 0) return "no run stays in registers";
   if (s.shared || (traits.lines && s.grid > 1))
     return "runs do not stay in registers of a block or a cluster";
-  if (length && length < leastPeeled(s.vector)) return "only runs of " + number(leastPeeled(s.vector)) + " and more are peeled";
+  if (length && length < leastPeeled(s.vector))
+    return "only runs of " + number(leastPeeled(s.vector)) + " and more are peeled";
   if (transposedBytes(s) > kTransposedBytes)
     return number(s.threads) + " threads would turn round sums of " + number(transposedBytes(s)) +
            " bytes in shared memory; a block has " + number(kTransposedBytes) + " for that";
   // Vectors of features, ends and addresses take registers, too. No spill was seen with this many.
   const int64_t registers = registersOf(traits, s) + s.tile * s.vector + 7 * s.tile + 32;
   if (traits.lines && registers > registersFor(s))
-    return "rows that begin alike take about " + number(registers) + " registers a thread; " + number(s.threads) +
-           " threads leave " + number(registersFor(s));
+    return "rows that begin alike take about " + number(registers) + " registers a thread; " +
+           number(s.threads) + " threads leave " + number(registersFor(s));
   return std::nullopt;
 }
 
@@ -248,7 +255,9 @@ KernelTraits traitsOf(KernelOp kernel) {
     if (t.isXSized()) traits.dataBytes = t.getType().getIntOrFloatBitWidth() / 8;
     traits.backward |= t.info() && t.info()->takenBy == TakenBy::Backward;
   }
-  traits.updatesState = traits.backward && llvm::any_of(kernel.getOps<TensorOp>(), [](TensorOp t) { return t.getRole() == "state_out"; });
+  traits.updatesState = traits.backward && llvm::any_of(kernel.getOps<TensorOp>(), [](TensorOp t) {
+                          return t.getRole() == "state_out";
+                        });
   llvm::SmallPtrSet<mlir::Operation*, 4> before;
   for (auto phase : kernel.getOps<PhaseOp>()) {
     auto here = readIn(phase);
@@ -275,14 +284,17 @@ KernelTraits traitsOf(KernelOp kernel) {
     else
       traits.blocks = true;
     if (column) {
-      auto always = llvm::make_filter_range(slab.getOps<SweepOp>(), [](SweepOp sweep) { return !sweep.getCondition(); });
+      auto always = llvm::make_filter_range(slab.getOps<SweepOp>(),
+                                            [](SweepOp sweep) { return !sweep.getCondition(); });
       traits.sweepsColumnsTwice |= llvm::range_size(always) > 1;
       traits.segmentColumns |= slab.isPer("segment");
       traits.columnSums += llvm::range_size(slab.getOps<ProbeOp>());
       for (auto sweep : slab.getOps<SweepOp>()) traits.columnSums += sweep.getSums().size();
     }
     if (column || slab.getPer().empty()) return;
-    int64_t groups = slab.isPer("pre_group") ? kernel.getPreGroups() : slab.isPer("group") ? kernel.getGroups() : 1;
+    int64_t groups = slab.isPer("pre_group") ? kernel.getPreGroups()
+                     : slab.isPer("group")   ? kernel.getGroups()
+                                             : 1;
     if (line)
       traits.conditional |=
           llvm::any_of(slab.getOps<SweepOp>(), [](SweepOp sweep) { return bool(sweep.getCondition()); });
@@ -297,7 +309,8 @@ KernelTraits traitsOf(KernelOp kernel) {
       int64_t here = 0;
       for (auto name : sweep.getPartials().getAsRange<mlir::FlatSymbolRefAttr>()) {
         auto t = mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name));
-        if (t.hasAxis(featuresLast ? "feature" : "row")) ++here;
+        if (t.hasAxis(featuresLast ? "feature" : "row"))
+          ++here;
         else
           traits.runPartials = true;
       }
@@ -323,7 +336,8 @@ llvm::SmallVector<TensorOp> readAlways(SlabOp slab) {
   for (auto sweep : slab.getOps<SweepOp>()) {
     if (sweep.getCondition()) continue;
     for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>()) {
-      auto t = mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(slab->getParentOfType<KernelOp>(), name));
+      auto t =
+          mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(slab->getParentOfType<KernelOp>(), name));
       if (t.isXSized() && !llvm::is_contained(tensors, t)) tensors.push_back(t);
     }
   }
@@ -340,7 +354,9 @@ int64_t sharedRunBytes(const Schedule& s, int64_t reads, int64_t dataBytes) {
   return (s.prefetch.copiesAhead() + 1) * s.shared * reads * s.vector * dataBytes * s.threads;
 }
 
-int64_t sharedSumBytes(const Schedule& s, int64_t partials) { return s.shared * partials * s.vector * 4 * s.threads; }
+int64_t sharedSumBytes(const Schedule& s, int64_t partials) {
+  return s.shared * partials * s.vector * 4 * s.threads;
+}
 
 /// Returns how many partials the runs of a line sum per feature.
 static int64_t partialsOf(SlabOp slab) {
@@ -348,7 +364,8 @@ static int64_t partialsOf(SlabOp slab) {
   int64_t count = 0;
   for (auto sweep : slab.getOps<SweepOp>())
     for (auto name : sweep.getPartials().getAsRange<mlir::FlatSymbolRefAttr>())
-      count += mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name)).hasAxis(kernel.featuresLast() ? "feature" : "row");
+      count += mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name))
+                   .hasAxis(kernel.featuresLast() ? "feature" : "row");
   return count;
 }
 
@@ -416,7 +433,8 @@ static int64_t registersOf(const KernelTraits& traits, const Schedule& s) {
 /// sums and the 1 KB that the system takes.
 static int64_t roomOf(const KernelTraits& traits, const Schedule& s, const Arch& arch) {
   const bool exchanges = traits.partials && s.threads != s.team * traits.groups;
-  return arch.sharedBytes / std::max<int64_t>(s.blocks, 1) - kSumBytes - (exchanges ? 4 * 2 * s.threads * s.vector : 0) - 1024;
+  return arch.sharedBytes / std::max<int64_t>(s.blocks, 1) - kSumBytes -
+         (exchanges ? 4 * 2 * s.threads * s.vector : 0) - 1024;
 }
 
 /// Returns why the rest of a run cannot stay in shared memory.
@@ -427,10 +445,13 @@ static std::optional<std::string> whyNotShared(const KernelTraits& traits, const
   if (s.shared < 0) return shared + "; legal: at least 0";
   if (s.shared == 0) return std::nullopt;
   if (!traits.lines || traits.blocks || traits.columns || traits.streams || s.tile == 0)
-    return shared + " holds what registers do not of a run, and this kernel keeps none in registers; legal: 0";
+    return shared +
+           " holds what registers do not of a run, and this kernel keeps none in registers; legal: 0";
   if (traits.conditional)
     return shared + ", but whether rows of this kernel are read is known when it runs; legal: 0";
-  if (s.rows != 1) return shared + " holds one row of a team, not rows = " + number(s.rows) + "; legal: rows = 1, or shared = 0";
+  if (s.rows != 1)
+    return shared + " holds one row of a team, not rows = " + number(s.rows) +
+           "; legal: rows = 1, or shared = 0";
   if (traits.partials ? s.threads != s.team * traits.groups : s.threads % (s.team * traits.groups) != 0)
     return shared + " holds all groups of a row" +
            (traits.partials ? ", and sums per feature of one row in a block" : "") +
@@ -455,9 +476,11 @@ static std::optional<std::string> whyNotCopied(const KernelTraits& traits, const
   if (!s.prefetch.copiesAhead()) return std::nullopt;
   const std::string prefetch = "prefetch = " + std::to_string(s.prefetch.knob()) + " copies to shared memory";
   if (s.prefetch.inBulk() && !arch.clusters())
-    return prefetch + " in bulk, and " + arch.name + " has no bulk copies, sm_90 is the first; legal: 0 to " + std::to_string(kMostAhead + 1);
+    return prefetch + " in bulk, and " + arch.name + " has no bulk copies, sm_90 is the first; legal: 0 to " +
+           std::to_string(kMostAhead + 1);
   if (s.prefetch.inBulk() && s.shared)
-    return prefetch + " in bulk, and shared = " + std::to_string(s.shared) + " waits for copies of its own; legal: 0 to " + std::to_string(kMostAhead + 1);
+    return prefetch + " in bulk, and shared = " + std::to_string(s.shared) +
+           " waits for copies of its own; legal: 0 to " + std::to_string(kMostAhead + 1);
   if (s.prefetch.inBulk() && (s.team < kWarp || traits.groups > 1))
     return prefetch + " in bulk, a piece for a team of at least a warp, which has a row alone; here team = " +
            std::to_string(s.team) + " has one of " + std::to_string(traits.groups) +
@@ -479,8 +502,9 @@ static std::optional<std::string> whyNotCopied(const KernelTraits& traits, const
   std::string product;
   for (int64_t factor : {s.prefetch.copiesAhead() + 1, s.rows, s.tile, traits.reads, s.threads, kCopiedBytes})
     product += (product.empty() ? "" : " * ") + std::to_string(factor);
-  return prefetch + ": steps * rows * tile * tensors * threads * bytes = " + product + " = " + std::to_string(bytes) + " of a block; " +
-         arch.name + " with blocks = " + std::to_string(blocks) + " has " + std::to_string(std::max<int64_t>(room, 0)) + " for each";
+  return prefetch + ": steps * rows * tile * tensors * threads * bytes = " + product + " = " +
+         std::to_string(bytes) + " of a block; " + arch.name + " with blocks = " + std::to_string(blocks) +
+         " has " + std::to_string(std::max<int64_t>(room, 0)) + " for each";
 }
 
 /// Returns the bytes of shared memory of columns over a cluster: two buffers of the block, and two for each
@@ -496,17 +520,22 @@ static std::optional<std::string> whyNoCluster(const KernelTraits& traits, const
   if (s.cluster < 1 || s.cluster > kMaxCluster || !llvm::isPowerOf2_64(s.cluster))
     return cluster + "; legal: a power of two up to " + std::to_string(kMaxCluster);
   if (s.cluster == 1) return std::nullopt;
-  if (!arch.clusters()) return cluster + ", but " + arch.name + " has no clusters of blocks, sm_90 is the first; legal: 1";
+  if (!arch.clusters())
+    return cluster + ", but " + arch.name + " has no clusters of blocks, sm_90 is the first; legal: 1";
   if (traits.lines == traits.columns || traits.blocks || traits.streams)
-    return cluster + ", but only rows with statistics of their own, or columns that are complete in a block, lie over blocks; legal: 1";
+    return cluster +
+           ", but only rows with statistics of their own, or columns that are complete in a block, lie over "
+           "blocks; legal: 1";
   if (traits.columns) {
     const int64_t shared = sharedOf(traits, s);
     if (shared <= kSharedBytes) return std::nullopt;
-    return cluster + " blocks that share " + std::to_string(columnsOf(s)) + " columns tell each other in " + std::to_string(shared) +
-           " bytes of shared memory; a block has " + std::to_string(kSharedBytes);
+    return cluster + " blocks that share " + std::to_string(columnsOf(s)) + " columns tell each other in " +
+           std::to_string(shared) + " bytes of shared memory; a block has " + std::to_string(kSharedBytes);
   }
   if (s.tile == 0) return cluster + ", but no run of this kernel stays in registers; legal: 1";
-  if (s.team % kWarp) return "team = " + std::to_string(s.team) + " in a cluster of " + std::to_string(s.cluster) + " blocks; legal: whole warps of 32";
+  if (s.team % kWarp)
+    return "team = " + std::to_string(s.team) + " in a cluster of " + std::to_string(s.cluster) +
+           " blocks; legal: whole warps of 32";
   if (s.threads % (s.team * traits.groups))
     return "team = " + std::to_string(s.team) + " for each of " + std::to_string(traits.groups) +
            " groups in a cluster of " + std::to_string(s.cluster) + " blocks does not divide the " +
@@ -522,9 +551,12 @@ static std::optional<std::string> whyNoGrid(const KernelTraits& traits, const Sc
   const bool rows = traits.lines && !traits.columns && !traits.conditional,
              columns = traits.columns && !traits.lines && !traits.segmentColumns && traits.sweepsColumnsTwice;
   if (traits.blocks || traits.streams || !(rows || columns))
-    return grid + ", but only rows with statistics of their own, or columns of all rows, which are read for their statistic and then "
-                  "again, lie over a grid; legal: 1";
-  if (s.cluster > 1) return grid + " blocks in clusters of " + std::to_string(s.cluster) + "; legal: one of the two";
+    return grid +
+           ", but only rows with statistics of their own, or columns of all rows, which are read for their "
+           "statistic and then "
+           "again, lie over a grid; legal: 1";
+  if (s.cluster > 1)
+    return grid + " blocks in clusters of " + std::to_string(s.cluster) + "; legal: one of the two";
   if (rows && s.tile == 0) return grid + ", but no run of this kernel stays in registers; legal: 1";
   if (rows && (s.team % kWarp || s.threads % (s.team * traits.groups)))
     return grid + " blocks that share rows, with team = " + std::to_string(s.team) + " for each of " +
@@ -533,11 +565,12 @@ static std::optional<std::string> whyNoGrid(const KernelTraits& traits, const Sc
   const int64_t held = s.hold * s.rows * s.vector * (traits.backward ? 2 : 1);
   if (columns && held > kHeldOverGrid && !arch.clusters())
     return "hold = " + std::to_string(s.hold) + " keeps " + std::to_string(held) +
-           " elements of a thread; beside what blocks of a grid tell each other " + arch.name + " has registers for " +
-           std::to_string(kHeldOverGrid);
+           " elements of a thread; beside what blocks of a grid tell each other " + arch.name +
+           " has registers for " + std::to_string(kHeldOverGrid);
   if (const int64_t most = blocksTogether(s, arch); s.grid > most)
-    return grid + " blocks that wait for each other; " + arch.name + " holds " + std::to_string(most) + " at once, " +
-           std::to_string(std::max<int64_t>(s.blocks, 1)) + " on each of " + std::to_string(arch.multiprocessors) + " multiprocessors";
+    return grid + " blocks that wait for each other; " + arch.name + " holds " + std::to_string(most) +
+           " at once, " + std::to_string(std::max<int64_t>(s.blocks, 1)) + " on each of " +
+           std::to_string(arch.multiprocessors) + " multiprocessors";
   return std::nullopt;
 }
 
@@ -545,25 +578,33 @@ std::optional<std::string> whyIllegal(const KernelTraits& traits, const Schedule
   auto number = [](int64_t n) { return std::to_string(n); };
   if (traits.f64Statistics)
     return "statistics in f64; a CUDA kernel computes them in f32, so the data is f32, bf16 or f16";
-  if (s.threads < 32 || s.threads > 1024 || s.threads % 32) return "threads = " + number(s.threads) + "; legal: a multiple of 32 up to 1024";
+  if (s.threads < 32 || s.threads > 1024 || s.threads % 32)
+    return "threads = " + number(s.threads) + "; legal: a multiple of 32 up to 1024";
   bool warps = s.team > 32 ? s.team % 32 == 0 : s.team >= 1 && llvm::isPowerOf2_64(s.team);
   if (!warps || s.threads % s.team)
-    return "team = " + number(s.team) + "; legal: a power of two up to 32, or whole warps, that divides the " + number(s.threads) + " threads";
+    return "team = " + number(s.team) +
+           "; legal: a power of two up to 32, or whole warps, that divides the " + number(s.threads) +
+           " threads";
   int64_t lanes = arch.accessBytes / traits.dataBytes;
   if (s.vector < 1 || s.vector > lanes || !llvm::isPowerOf2_64(s.vector))
-    return "vector = " + number(s.vector) + "; legal: a power of two up to " + number(lanes) + ", the " + number(arch.accessBytes) +
-           " bytes of one access on " + arch.name;
+    return "vector = " + number(s.vector) + "; legal: a power of two up to " + number(lanes) + ", the " +
+           number(arch.accessBytes) + " bytes of one access on " + arch.name;
   if (s.rows < 1 || s.rows > 8) return "rows = " + number(s.rows) + "; legal: 1 to 8";
   if (s.tile < 0 || s.tile > 64) return "tile = " + number(s.tile) + "; legal: 0 to 64";
   if (s.chunks < 1) return "chunks = " + number(s.chunks) + "; legal: at least 1";
   if (s.blocks < 0 || s.blocks * s.threads > arch.threads)
-    return "blocks = " + number(s.blocks) + " of " + number(s.threads) + " threads; " + arch.name + " holds " + number(arch.threads) + " threads";
+    return "blocks = " + number(s.blocks) + " of " + number(s.threads) + " threads; " + arch.name +
+           " holds " + number(arch.threads) + " threads";
   if (auto reason = whyNoCluster(traits, s, arch)) return reason;
   if (auto reason = whyNoGrid(traits, s, arch)) return reason;
   if (auto reason = whyNotShared(traits, s, arch)) return reason;
   const int64_t over = s.cluster * (traits.lines ? s.grid : 1);
   int64_t access = s.team * over * s.vector, run = access * (s.tile + s.shared);
-  const std::string product = std::string("team * ") + (s.cluster > 1 ? "cluster * " : over > 1 ? "grid * " : "") + "vector * " + (s.shared ? "(tile + shared) = " : "tile = ");
+  const std::string product = std::string("team * ") +
+                              (s.cluster > 1 ? "cluster * "
+                               : over > 1    ? "grid * "
+                                             : "") +
+                              "vector * " + (s.shared ? "(tile + shared) = " : "tile = ");
   if (traits.streams && s.tile < 1)
     return std::string("tile = 0, but sums per feature stay in registers; legal: at least 1");
   if (traits.columns && s.tile != 1)
@@ -581,7 +622,8 @@ std::optional<std::string> whyIllegal(const KernelTraits& traits, const Schedule
              " blocks would find nothing of a run of " + number(traits.width);
   }
   if (traits.grouped && !traits.width && s.vector > 1 && !traits.peelable)
-    return "vector = " + number(s.vector) + ", but groups of any number of features may begin anywhere; legal: 1";
+    return "vector = " + number(s.vector) +
+           ", but groups of any number of features may begin anywhere; legal: 1";
   if (traits.width && traits.width % s.vector && !beginsAnywhere(traits, s))
     return "vector = " + number(s.vector) + " does not divide a run of " + number(traits.width);
   if (traits.width && traits.width % s.vector && traits.width < leastPeeled(s.vector))
@@ -596,7 +638,8 @@ std::optional<std::string> whyIllegal(const KernelTraits& traits, const Schedule
   bool alone = traits.lines && (traits.runPartials || (traits.partials && s.tile == 0));
   bool runs = traits.blocks && (traits.runPartials || (traits.partials && s.tile == 0));
   if ((alone || runs) && (s.team != s.threads || s.rows != 1))
-    return "team = " + number(s.team) + ", rows = " + number(s.rows) + ": partials that go straight to memory need one run at a time; legal: team = threads, rows = 1";
+    return "team = " + number(s.team) + ", rows = " + number(s.rows) +
+           ": partials that go straight to memory need one run at a time; legal: team = threads, rows = 1";
   if (traits.lines && traits.groups > 1 && s.tile > 0 && traits.partials &&
       s.threads % (s.team * traits.groups))
     return "team = " + number(s.team) + " for each of " + number(traits.groups) +
@@ -609,14 +652,16 @@ std::optional<std::string> whyIllegal(const KernelTraits& traits, const Schedule
     return "prefetch = " + number(s.prefetch.knob()) +
            ", but no run of this kernel stays in registers; legal: 0";
   if (auto reason = whyNotCopied(traits, s, arch)) return reason;
-  if (s.hold < 0 || s.hold * s.rows > 128) return "hold = " + number(s.hold) + " steps of " + number(s.rows) + " rows; legal: 0 to 128 rows";
+  if (s.hold < 0 || s.hold * s.rows > 128)
+    return "hold = " + number(s.hold) + " steps of " + number(s.rows) + " rows; legal: 0 to 128 rows";
   if (s.hold && !traits.columns)
     return "hold = " + number(s.hold) + ", but no column of this kernel is complete in a block; legal: 0";
   int64_t registers = registersOf(traits, s),
           limit =
               std::min<int64_t>(kMaxRegisters, arch.registers / (s.threads * std::max<int64_t>(s.blocks, 1)));
   if (registers > limit)
-    return "about " + number(registers) + " registers a thread; " + number(s.threads) + " threads leave " + number(limit);
+    return "about " + number(registers) + " registers a thread; " + number(s.threads) + " threads leave " +
+           number(limit);
   return std::nullopt;
 }
 

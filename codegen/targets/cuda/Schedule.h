@@ -66,22 +66,22 @@ llvm::Expected<Schedule> parseSchedule(llvm::StringRef text);
 /// The properties of a planned kernel that legality and defaults depend on.
 struct KernelTraits {
   bool lines = false, blocks = false, columns = false, streams = false;
-  int64_t dataBytes = 4;      ///< of an element of x
-  int64_t features = 0;       ///< 0: any
-  int64_t groups = 1;         ///< of a line: runs that share a row
-  bool grouped = false;       ///< features are divided into groups
-  int64_t width = 0;          ///< of one run along the contiguous axis; 0: any
-  int64_t partials = 0;       ///< sums per feature inside a line or a block
-  bool runPartials = false;   ///< some partial is summed along the run, as with channels first
-  int64_t reads = 1;          ///< X-sized tensors that one slab reads
-  bool backward = false;      ///< there is a dy
-  bool updatesState = false;  ///< backward updates a state (nu)
+  int64_t dataBytes = 4;            ///< of an element of x
+  int64_t features = 0;             ///< 0: any
+  int64_t groups = 1;               ///< of a line: runs that share a row
+  bool grouped = false;             ///< features are divided into groups
+  int64_t width = 0;                ///< of one run along the contiguous axis; 0: any
+  int64_t partials = 0;             ///< sums per feature inside a line or a block
+  bool runPartials = false;         ///< some partial is summed along the run, as with channels first
+  int64_t reads = 1;                ///< X-sized tensors that one slab reads
+  bool backward = false;            ///< there is a dy
+  bool updatesState = false;        ///< backward updates a state (nu)
   bool sweepsColumnsTwice = false;  ///< a column is swept for its statistics and then again
   int64_t columnSums = 0;           ///< values that the blocks of a cluster exchange for columns
-  bool segmentColumns = false;  ///< a column ends with its segment
-  bool f64Statistics = false;   ///< statistics in f64
-  bool rereads = false;       ///< a phase reads an X-sized tensor that one before it has read
-  bool conditional = false;   ///< a sweep of a line has a condition
+  bool segmentColumns = false;      ///< a column ends with its segment
+  bool f64Statistics = false;       ///< statistics in f64
+  bool rereads = false;             ///< a phase reads an X-sized tensor that one before it has read
+  bool conditional = false;         ///< a sweep of a line has a condition
   bool peelable =
       false;  ///< every phase can peel its runs, so operands may begin anywhere and accesses are wide
   bool congruent = false;  ///< the same if runs stay in registers, because some phases take congruent rows

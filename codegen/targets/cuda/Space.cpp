@@ -64,7 +64,9 @@ KnobSpace knobSpace(const KernelTraits& traits, const Arch& arch, Strategy strat
   if (arch.clusters()) ahead.insert(ahead.end(), {5, 7});
   space.knobs.push_back({"prefetch", traits.lines ? ahead : std::vector<int64_t>{s.prefetch.knob()}});
   const bool clusters = traits.lines && traits.width && arch.clusters();
-  space.knobs.push_back({"cluster", around(clusters ? std::vector<int64_t>{1, 2, 4, 8, 16} : std::vector<int64_t>{1}, s.cluster)});
+  space.knobs.push_back(
+      {"cluster",
+       around(clusters ? std::vector<int64_t>{1, 2, 4, 8, 16} : std::vector<int64_t>{1}, s.cluster)});
   space.knobs.push_back({"hints", {0, 1}});
   const bool meets = traits.columns && traits.sweepsColumnsTwice && !traits.segmentColumns;
   std::vector<int64_t> holds{0};
@@ -83,7 +85,8 @@ KnobSpace knobSpace(const KernelTraits& traits, const Arch& arch, Strategy strat
 }
 
 /// Returns the transfers of columns, divided by the share of the device that their blocks keep busy.
-static double columnsCost(const KernelTraits& traits, const Schedule& s, const Arch& arch, const Workload& load) {
+static double columnsCost(const KernelTraits& traits, const Schedule& s, const Arch& arch,
+                          const Workload& load) {
   const double rows = double(std::max<int64_t>(load.totalRows(), 1));
   const double again = traits.sweepsColumnsTwice ? 1 - std::min(1.0, double(heldRows(s)) / rows) : 0;
   const double blocks = double(llvm::divideCeil(load.features, columnsOf(s)) * s.cluster * s.grid);

@@ -27,7 +27,8 @@ Value TeamLowering::clusterShared(int64_t elements) {
   const std::string name = (function_.getName() + "_parts_" + Twine(clusterBuffers_++)).str();
   auto type = LLVM::LLVMArrayType::get(f_.statistics(), elements);
   OpBuilder b(module.getBodyRegion());
-  auto memory = LLVM::GlobalOp::create(b, l_.loc, type, /*isConstant=*/false, LLVM::Linkage::External, name, Attribute(),
+  auto memory = LLVM::GlobalOp::create(b, l_.loc, type, /*isConstant=*/false, LLVM::Linkage::External, name,
+                                       Attribute(),
                                        /*alignment=*/16, kSharedSpace);
   b.createBlock(&memory.getInitializerRegion());
   LLVM::ReturnOp::create(b, l_.loc, LLVM::UndefOp::create(b, l_.loc, type));
@@ -47,12 +48,16 @@ void TeamLowering::sumOverCluster(MutableArrayRef<Value> sums) {
   OpBuilder& b = l_.b;
   mlir::Location loc = l_.loc;
   const Type type = f_.statistics();
-  const int64_t blocks = launch_.cluster, warps = blockThreads() / kWarp, own = s_.team / kWarp, parts = blocks * own;
+  const int64_t blocks = launch_.cluster, warps = blockThreads() / kWarp, own = s_.team / kWarp,
+                parts = blocks * own;
   Value memory = clusterShared(2 * int64_t(sums.size()) * blocks * warps);
   Value warp = l_.div(thread_, l_.index(kWarp)), lane = l_.rem(thread_, l_.index(kWarp));
-  auto word = [&](Value index, Type integer) -> Value { return arith::IndexCastOp::create(b, loc, integer, index); };
+  auto word = [&](Value index, Type integer) -> Value {
+    return arith::IndexCastOp::create(b, loc, integer, index);
+  };
   auto at = [&](Value memory, Value index) -> Value {
-    return LLVM::GEPOp::create(b, loc, memory.getType(), type, memory, ValueRange{word(index, b.getI64Type())});
+    return LLVM::GEPOp::create(b, loc, memory.getType(), type, memory,
+                               ValueRange{word(index, b.getI64Type())});
   };
   // [buffer of the step][sum][team][block][warp of the team]: the parts that a thread adds are contiguous.
   Value unit = l_.div(warp, l_.index(own)), member = l_.rem(warp, l_.index(own));
@@ -66,7 +71,8 @@ void TeamLowering::sumOverCluster(MutableArrayRef<Value> sums) {
   Value there = inSharedMemoryOf(b, loc, memory, word(l_.rem(lane, l_.index(blocks)), b.getI32Type()));
   l_.when(l_.less(lane, l_.index(blocks)), {}, [&] {
     Value place = l_.add(l_.mul(rank_, l_.index(own)), member);
-    for (auto [i, v] : llvm::enumerate(sums)) LLVM::StoreOp::create(b, loc, v, at(there, l_.add(begin(i), place)));
+    for (auto [i, v] : llvm::enumerate(sums))
+      LLVM::StoreOp::create(b, loc, v, at(there, l_.add(begin(i), place)));
     return Values();
   });
   taskBarrier();
@@ -79,7 +85,8 @@ void TeamLowering::sumOverCluster(MutableArrayRef<Value> sums) {
       continue;
     }
     for (int64_t p = 0; p < parts; p += kWarp) {
-      Value index = l_.add(lane, l_.index(p)), inside = p + kWarp > parts ? l_.less(index, l_.index(parts)) : Value();
+      Value index = l_.add(lane, l_.index(p)),
+            inside = p + kWarp > parts ? l_.less(index, l_.index(parts)) : Value();
       if (inside) index = l_.min(index, l_.index(parts - 1));
       Value term = part(l_.add(begin(i), index));
       terms.push_back(inside ? l_.select(inside, term, l_.zero(type)) : term);
@@ -94,15 +101,21 @@ SmallVector<Values> TeamLowering::exchangeColumns(ArrayRef<Value> own) {
   OpBuilder& b = l_.b;
   mlir::Location loc = l_.loc;
   const Type type = f_.statistics();
-  const int64_t blocks = launch_.cluster, columns = place_.span * s_.vector, units = blockThreads() / place_.span;
-  const int64_t size = int64_t(own.size()) * blocks * columns, alignment = std::min<int64_t>(16, 4 * s_.vector);
+  const int64_t blocks = launch_.cluster, columns = place_.span * s_.vector,
+                units = blockThreads() / place_.span;
+  const int64_t size = int64_t(own.size()) * blocks * columns,
+                alignment = std::min<int64_t>(16, 4 * s_.vector);
   Value memory = clusterShared(2 * size);
-  auto word = [&](Value index, Type integer) -> Value { return arith::IndexCastOp::create(b, loc, integer, index); };
+  auto word = [&](Value index, Type integer) -> Value {
+    return arith::IndexCastOp::create(b, loc, integer, index);
+  };
   // [buffer of the step][value][block][thread of the span][lane]
   Value mine = l_.add(l_.mul(clusterStep_, l_.index(size)), l_.mul(place_.spanLane, l_.index(s_.vector)));
   auto at = [&](Value memory, size_t value, Value part) -> Value {
-    Value place = l_.add(mine, l_.add(l_.mul(part, l_.index(columns)), l_.index(int64_t(value) * blocks * columns)));
-    return LLVM::GEPOp::create(b, loc, memory.getType(), type, memory, ValueRange{word(place, b.getI64Type())});
+    Value place =
+        l_.add(mine, l_.add(l_.mul(part, l_.index(columns)), l_.index(int64_t(value) * blocks * columns)));
+    return LLVM::GEPOp::create(b, loc, memory.getType(), type, memory,
+                               ValueRange{word(place, b.getI64Type())});
   };
   // Span u writes to the block u ranks after this one: a valid block for every thread, also if LLVM computes
   // it early.
@@ -112,7 +125,8 @@ SmallVector<Values> TeamLowering::exchangeColumns(ArrayRef<Value> own) {
     Value there = inSharedMemoryOf(b, loc, memory, word(block, b.getI32Type()));
     Value one = first + units > blocks ? l_.less(step, l_.index(blocks)) : Value();
     storeWhere(one, [&] {
-      for (auto [i, v] : llvm::enumerate(own)) LLVM::StoreOp::create(b, loc, v, at(there, i, rank_), alignment);
+      for (auto [i, v] : llvm::enumerate(own))
+        LLVM::StoreOp::create(b, loc, v, at(there, i, rank_), alignment);
     });
   }
   taskBarrier();

@@ -26,7 +26,8 @@ void TeamLowering::columns(SlabOp s) {
     width_ = columnCount(begin, end);
     lanes_ = s_.vector > 1 ? s_.vector : 0;
     for (int64_t k = 0; k < tileCount(); ++k) {  // more than one if accesses are single elements
-      if (clustered()) clusterStep_ = l_.rem(l_.add(l_.mul(step, l_.index(tileCount())), l_.index(k)), l_.index(2));
+      if (clustered())
+        clusterStep_ = l_.rem(l_.add(l_.mul(step, l_.index(tileCount())), l_.index(k)), l_.index(2));
       Position position = tilePosition(k);
       inside_ = position.inside;
       columnOffset_ = position.offset;
@@ -64,13 +65,16 @@ Value TeamLowering::rowCount() {
 TeamLowering::Replicas TeamLowering::rowsFrom(const Replica& column, Value first, Value end, bool kept) {
   bool overSegments = !slab_.isPer("segment") && !f_.kernel().getSegmentsAreOne();
   // Never divides by zero, also without rows.
-  Value length = overSegments ? l_.select(l_.less(l_.index(0), f_.rows()), f_.rows(), l_.index(1)) : f_.rows();
+  Value length =
+      overSegments ? l_.select(l_.less(l_.index(0), f_.rows()), f_.rows(), l_.index(1)) : f_.rows();
   Replicas rows(s_.rows, column);
   for (int64_t r = 0; r < s_.rows; ++r) {
     auto set = [&](Value at) {
       rows[r].at.row = overSegments ? l_.rem(at, length) : at;
-      if (overSegments) rows[r].at.segment = l_.div(at, length);
-      else if (!rows[r].at.segment) rows[r].at.segment = l_.index(0);
+      if (overSegments)
+        rows[r].at.segment = l_.div(at, length);
+      else if (!rows[r].at.segment)
+        rows[r].at.segment = l_.index(0);
     };
     if (!kept) {
       placeUnit(rows[r], first, r, end, set);
@@ -103,7 +107,8 @@ void TeamLowering::holdRows(const Replica& column) {
   for (int64_t h = 0; h < s_.hold; ++h)
     for (const Replica& row : rowsFrom(column, l_.index(h * place_.units * s_.rows), end, /*kept=*/true)) {
       Values zeros;
-      for (TensorOp t : heldTensors_) zeros.push_back(arith::ConstantOp::create(l_.b, l_.loc, l_.b.getZeroAttr(typeOf(t))));
+      for (TensorOp t : heldTensors_)
+        zeros.push_back(arith::ConstantOp::create(l_.b, l_.loc, l_.b.getZeroAttr(typeOf(t))));
       heldRows_.push_back(l_.when(both(row.active, inside_), zeros, [&] {
         Values loaded;
         for (TensorOp t : heldTensors_) {
@@ -115,9 +120,9 @@ void TeamLowering::holdRows(const Replica& column) {
     }
 }
 
-/// Returns the shift estimate of SlabLowering::probe, for which each of eight teams of a block reads one row, and all
-/// exchange them. They read rows again, from a cache, that some team may hold, because which team that is
-/// depends on the sizes, and registers cannot be indexed.
+/// Returns the shift estimate of SlabLowering::probe, for which each of eight teams of a block reads one row,
+/// and all exchange them. They read rows again, from a cache, that some team may hold, because which team
+/// that is depends on the sizes, and registers cannot be indexed.
 Value TeamLowering::probeHeld(TensorOp x, const Replica& column) {
   Value memory = exchange(flip_++ % 2), team = l_.div(thread_, l_.index(place_.span));
   const int64_t lanes = s_.vector > 1 ? s_.vector : 0;
@@ -161,9 +166,8 @@ void TeamLowering::columnSweep(SweepOp op, Replicas& replicas) {
         held_[{t.getOperation(), heldKey(r, h)}] = f_.widened(t, v);
     step(l_.index(h * stride), {.offset = l_.index(0), .index = h}, kept);
   }
-  Values sums = steps(l_.index(held * stride), count, stride, zeros, [&](Value first, Values& running) {
-    step(first, {.offset = l_.index(0)}, running);
-  });
+  Values sums = steps(l_.index(held * stride), count, stride, zeros,
+                      [&](Value first, Values& running) { step(first, {.offset = l_.index(0)}, running); });
   for (auto [sum, v] : llvm::zip(sums, kept)) sum = held ? l_.addf(v, sum) : sum;
   sumOverUnits(sums);
   for (auto [result, v] : llvm::zip(op.getSums(), sums)) column.values.map(result, v);

@@ -164,7 +164,8 @@ Values TeamLowering::readRuns(ArrayRef<Type> types, llvm::function_ref<Values()>
 
 /// Lets `compute` provide these vectors at a position of the tile that is inside. Elsewhere nothing is read,
 /// because a block may have fewer columns than an access.
-void TeamLowering::knownInside(const Position& position, ArrayRef<TensorOp> vectors, llvm::function_ref<void()> compute) {
+void TeamLowering::knownInside(const Position& position, ArrayRef<TensorOp> vectors,
+                               llvm::function_ref<void()> compute) {
   if (!position.inside || !congruent_) return compute();
   auto known = [&](TensorOp t) -> Value& { return loadedVectors_[{t.getOperation(), position.index}]; };
   const Value zero = l_.zero(lanesAt(position) ? vectorType() : f_.statistics());
@@ -211,7 +212,8 @@ void TeamLowering::flushCongruent() {
     for (int64_t k = 0; k < tileCount(); ++k) {
       Value memory = memoryOf();
       for (int64_t e = 0; e < s_.vector; ++e)
-        memref::StoreOp::create(l_.b, l_.loc, element(sums_[p * positions + k], e), memory, l_.add(thread_, l_.index(e * pitch)));
+        memref::StoreOp::create(l_.b, l_.loc, element(sums_[p * positions + k], e), memory,
+                                l_.add(thread_, l_.index(e * pitch)));
       barrier();
       const int64_t window = place_.span * s_.vector;
       for (int64_t from = 0; from < window; from += threads) {
@@ -236,15 +238,18 @@ void TeamLowering::flushCongruent() {
     auto sumOf = [&](auto end) { return sums_[end.first * positions + tileCount() + end.second]; };
     if (memory) {
       for (auto [column, end] : llvm::enumerate(some))
-        memref::StoreOp::create(l_.b, l_.loc, sumOf(end), memory, l_.add(thread_, l_.index(int64_t(column) * pitch)));
+        memref::StoreOp::create(l_.b, l_.loc, sumOf(end), memory,
+                                l_.add(thread_, l_.index(int64_t(column) * pitch)));
       barrier();
     }
     for (auto [column, end] : llvm::enumerate(some)) {
       Position position = endPosition(end.second, 0);
-      storeWhere(both(memory ? isZero(place_.unit) : Value(), position.inside), [&, end = end, column = column] {
-        addTo(partials_[end.first], position.offset,
-              memory ? total(memory, l_.add(place_.spanLane, l_.index(int64_t(column) * pitch))) : sumOf(end));
-      });
+      storeWhere(both(memory ? isZero(place_.unit) : Value(), position.inside),
+                 [&, end = end, column = column] {
+                   addTo(partials_[end.first], position.offset,
+                         memory ? total(memory, l_.add(place_.spanLane, l_.index(int64_t(column) * pitch)))
+                                : sumOf(end));
+                 });
     }
   }
   barrier();

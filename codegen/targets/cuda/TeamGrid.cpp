@@ -27,7 +27,8 @@ void TeamLowering::waitForGrid() {
 /// for the same column, and get the same.
 void TeamLowering::sumOverGrid(MutableArrayRef<Value> sums) {
   TensorOp parts = f_.tensor(partsName());
-  const int64_t grid = launch_.grid, units = blockThreads() / place_.span, lanes = s_.vector > 1 ? s_.vector : 0;
+  const int64_t grid = launch_.grid, units = blockThreads() / place_.span,
+                lanes = s_.vector > 1 ? s_.vector : 0;
   Value unit = units == 1 ? l_.index(0) : l_.div(thread_, l_.index(place_.span));
   Value feature = l_.add(runBegin_, columnOffset_);
   auto at = [&](size_t sum, Value block) {
@@ -41,23 +42,24 @@ void TeamLowering::sumOverGrid(MutableArrayRef<Value> sums) {
   waitForGrid();
   const int64_t steps = llvm::divideCeil(grid, units);
   Values total(sums.size(), l_.zero(vectorType()));
-  total = l_.forEach(l_.index(0), l_.index(steps), kPartsTogether, total, [&](Value first, ValueRange running) {
-    SmallVector<SmallVector<Value>> terms(sums.size());
-    for (int64_t k = 0; k < std::min(kPartsTogether, steps); ++k) {
-      Value block = l_.add(unit, l_.mul(l_.add(first, l_.index(k)), l_.index(units)));
-      const bool always = steps <= kPartsTogether && (k + 1) * units <= grid;
-      Value there = both(l_.less(always ? l_.index(0) : block, l_.index(grid)), inside_);
-      Values loaded = l_.when(there, Values(sums.size(), l_.zero(vectorType())), [&] {
-        Values own;
-        for (size_t i = 0; i < sums.size(); ++i) own.push_back(f_.load(parts, at(i, block), lanes, {}));
-        return own;
+  total =
+      l_.forEach(l_.index(0), l_.index(steps), kPartsTogether, total, [&](Value first, ValueRange running) {
+        SmallVector<SmallVector<Value>> terms(sums.size());
+        for (int64_t k = 0; k < std::min(kPartsTogether, steps); ++k) {
+          Value block = l_.add(unit, l_.mul(l_.add(first, l_.index(k)), l_.index(units)));
+          const bool always = steps <= kPartsTogether && (k + 1) * units <= grid;
+          Value there = both(l_.less(always ? l_.index(0) : block, l_.index(grid)), inside_);
+          Values loaded = l_.when(there, Values(sums.size(), l_.zero(vectorType())), [&] {
+            Values own;
+            for (size_t i = 0; i < sums.size(); ++i) own.push_back(f_.load(parts, at(i, block), lanes, {}));
+            return own;
+          });
+          for (auto [list, v] : llvm::zip(terms, loaded)) list.push_back(v);
+        }
+        Values next(running);
+        for (auto [v, list] : llvm::zip(next, terms)) v = l_.addf(v, l_.tree(list));
+        return next;
       });
-      for (auto [list, v] : llvm::zip(terms, loaded)) list.push_back(v);
-    }
-    Values next(running);
-    for (auto [v, list] : llvm::zip(next, terms)) v = l_.addf(v, l_.tree(list));
-    return next;
-  });
   exchangedSums_ += int64_t(sums.size());
   // The rows of the next sweep get addresses of their own: those of this one would occupy registers during
   // the barrier.
@@ -94,7 +96,8 @@ void TeamLowering::sumRunOverGrid(MutableArrayRef<Value> sums) {
     SmallVector<Value> terms;
     for (int64_t first = 0; first < grid; first += kWarp) {
       Value block = l_.add(lane, l_.index(first)), there = l_.less(block, l_.index(grid));
-      terms.push_back(l_.when(there, l_.zero(v.getType()), [&, i = i] { return Values{f_.load(parts, at(i, block), 0, {})}; })[0]);
+      terms.push_back(l_.when(there, l_.zero(v.getType()),
+                              [&, i = i] { return Values{f_.load(parts, at(i, block), 0, {})}; })[0]);
     }
     v = sumOverLanes(l_.tree(terms), kWarp);
   }

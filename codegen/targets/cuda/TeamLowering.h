@@ -44,10 +44,10 @@ class TeamLowering : SlabLowering {
   };
   /// The place of a thread in its block, for one kind of slab.
   struct Place {
-    int64_t team = 1;   ///< threads of a run, in all blocks of the task
-    int64_t span = 1;   ///< threads of a unit in this block: the teams of all its groups
-    int64_t units = 1;  ///< spans in a block; of columns, in all blocks of the task
-    mlir::Value unit;   ///< of this thread
+    int64_t team = 1;            ///< threads of a run, in all blocks of the task
+    int64_t span = 1;            ///< threads of a unit in this block: the teams of all its groups
+    int64_t units = 1;           ///< spans in a block; of columns, in all blocks of the task
+    mlir::Value unit;            ///< of this thread
     mlir::Value spanLane, lane;  ///< of the thread in the span, in the team over all blocks
   };
   /// An access along the run: its first element, and whether it is inside.
@@ -94,7 +94,8 @@ class TeamLowering : SlabLowering {
   void storeDeferred();
   void storeWhere(mlir::Value condition, llvm::function_ref<void()> store);
   mlir::Value probe(ProbeOp, Replica&) override;
-  mlir::Value countValid(mlir::Value begin, mlir::Value end, llvm::function_ref<Coordinates(mlir::Value)>) override;
+  mlir::Value countValid(mlir::Value begin, mlir::Value end,
+                         llvm::function_ref<Coordinates(mlir::Value)>) override;
 
   //===-- Sweeps (TeamSweeps.cpp) -------------------------------------------------===//
   Sweep prepare(SweepOp);
@@ -133,7 +134,8 @@ class TeamLowering : SlabLowering {
   mlir::Value sharedAt(mlir::Value place, mlir::Value slot, int64_t slotBytes, int64_t offset);
   mlir::Value loadPieces(mlir::Value place, mlir::Value slot, int64_t slotBytes, int64_t offset, mlir::Type);
   void storePieces(mlir::Value place, mlir::Value slot, int64_t slotBytes, int64_t offset, mlir::Value);
-  Values overShared(int64_t together, Values running, llvm::function_ref<void(llvm::ArrayRef<Position>, Values&)> step);
+  Values overShared(int64_t together, Values running,
+                    llvm::function_ref<void(llvm::ArrayRef<Position>, Values&)> step);
   void copyRun(const Replica&, mlir::Value first, int64_t stride);
   mlir::Value loadShared(TensorOp, const Position&, mlir::Value condition);
   void addShared(size_t partial, const Position&, mlir::Value);
@@ -218,26 +220,26 @@ class TeamLowering : SlabLowering {
   const Schedule& s_;
   Launch launch_;
   mlir::gpu::GPUFuncOp function_;
-  mlir::IRMapping shared_;                ///< values of the phase, outside all slabs
-  mlir::Value thread_, columnBlock_;      ///< in the block; which tile of columns
-  mlir::Value rank_;                      ///< of the block in its task
+  mlir::IRMapping shared_;            ///< values of the phase, outside all slabs
+  mlir::Value thread_, columnBlock_;  ///< in the block; which tile of columns
+  mlir::Value rank_;                  ///< of the block in its task
   mlir::Value
       clusterStep_;  ///< 0, 1, 0, ... by step of a line or tile of columns: the buffer that is written
   int64_t clusterBuffers_ = 0;
   std::optional<GridBarrier> gridBarrier_;  ///< if the task has several blocks of the grid
   int64_t exchangedSums_ = 0;  ///< sums of the tile, or the step, that blocks have exchanged over the grid
   bool arrived_ = false;       ///< at the grid barrier that stores of state wait for
-  mlir::Value columnOffset_;              ///< of a thread's first column in its block's
+  mlir::Value columnOffset_;   ///< of a thread's first column in its block's
   llvm::StringMap<mlir::Value> isPresent_;  ///< true if an output that may be left out is there
-  Place place_;                           ///< of the slab being lowered, and the width of its runs
+  Place place_;                             ///< of the slab being lowered, and the width of its runs
   mlir::Value width_;
-  mlir::Value inside_;                    ///< true if the thread's column is one of the tensor
-  llvm::SmallVector<Peel> peels_;         ///< of each replica; none: runs are aligned, or read one by one
-  bool congruent_ = false;                ///< the phase's tasks take congruent rows
+  mlir::Value inside_;             ///< true if the thread's column is one of the tensor
+  llvm::SmallVector<Peel> peels_;  ///< of each replica; none: runs are aligned, or read one by one
+  bool congruent_ = false;         ///< the phase's tasks take congruent rows
   /// The rows of neighbouring tasks, ordered by alignment class: `each` of every class, and one more of the
   /// first `more`.
   struct Classes {
-    mlir::Value first;         ///< of the rows
+    mlir::Value first;  ///< of the rows
     mlir::Value each, more;
     mlir::Value begin, end;  ///< places of this task's rows in that order
   };
@@ -247,21 +249,22 @@ class TeamLowering : SlabLowering {
                                        ///< of each tensor decides
   mlir::Value firstOfClass_;  ///< the task's first row of the class that is being walked; null: none is
   int64_t slackBefore_ = 0, slackAfter_ = 0;  ///< the least elements at the ends of a peeled run
-  mlir::Value fetchCondition_;            ///< the condition under which fetched values are used; null: always
-  bool holds_ = false;                    ///< the slab's runs stay in registers: by tensor, replica and place
+  mlir::Value fetchCondition_;  ///< the condition under which fetched values are used; null: always
+  bool holds_ = false;          ///< the slab's runs stay in registers: by tensor, replica and place
   llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value> held_;
   llvm::SmallVector<TensorOp>
       sharedTensors_;  ///< whose runs shared memory holds besides the tile; addresses of this thread's parts:
-  mlir::Value sharedRun_, sharedSums_;         ///< of the step; sums per feature of the same places
+  mlir::Value sharedRun_, sharedSums_;  ///< of the step; sums per feature of the same places
   llvm::SmallVector<TensorOp>
       heldTensors_;  ///< whose first rows a column slab keeps, and these rows in the data type:
-  llvm::SmallVector<Values> heldRows_;       ///< by step, row of the step, tensor
+  llvm::SmallVector<Values> heldRows_;  ///< by step, row of the step, tensor
   llvm::SmallVector<SlabOp>
       hoisted_;  ///< slabs over features that the next slab computes for its own columns
   bool inHoisted_ = false;
   llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value>
-      loadedVectors_;                     ///< vectors of features in registers, by place of the tile
-  llvm::SmallVector<TensorOp> partials_;  ///< summed per feature in registers: sums_[partial * positions + position]
+      loadedVectors_;  ///< vectors of features in registers, by place of the tile
+  llvm::SmallVector<TensorOp>
+      partials_;  ///< summed per feature in registers: sums_[partial * positions + position]
   llvm::DenseMap<mlir::Operation*, size_t> partialsOf_;  ///< the first one of each sweep
   Values sums_;
   mlir::Value exchange_[2];

@@ -90,7 +90,8 @@ int64_t TeamLowering::endPositions() const {
 TeamLowering::Position TeamLowering::endPosition(int64_t i, int64_t replica) {
   const Peel& peel = peels_[replica];
   Value own = l_.add(place_.lane, l_.index(i * place_.team));
-  Value element = l_.select(l_.less(own, peel.head), own, l_.add(own, l_.mul(peel.vectors, l_.index(s_.vector))));
+  Value element =
+      l_.select(l_.less(own, peel.head), own, l_.add(own, l_.mul(peel.vectors, l_.index(s_.vector))));
   Position p{.inside = l_.less(element, width_), .index = s_.tile > 0 ? s_.tile + i : -1, .single = true};
   p.offset = l_.min(element, l_.sub(width_, l_.index(1)));
   return p;
@@ -138,14 +139,16 @@ Value TeamLowering::loadShifted(TensorOp t, Value address) {
   auto drop = [&](int64_t count) {
     Value yes = bit(count * perWord);
     Values moved;
-    for (size_t i = 0; i + count < words.size(); ++i) moved.push_back(l_.select(yes, words[i + count], words[i]));
+    for (size_t i = 0; i + count < words.size(); ++i)
+      moved.push_back(l_.select(yes, words[i + count], words[i]));
     words = moved;
   };
   drop(2), drop(1);
   if (perWord == 2) {
     Value yes = bit(1), half = arith::ConstantOp::create(b, l_.loc, b.getI32IntegerAttr(16));
     for (int64_t i = 0; i < needed; ++i) {
-      Value low = arith::ShRUIOp::create(b, l_.loc, words[i], half), high = arith::ShLIOp::create(b, l_.loc, words[i + 1], half);
+      Value low = arith::ShRUIOp::create(b, l_.loc, words[i], half),
+            high = arith::ShLIOp::create(b, l_.loc, words[i + 1], half);
       words[i] = l_.select(yes, arith::OrIOp::create(b, l_.loc, high, low), words[i]);
     }
   }

@@ -35,7 +35,8 @@ static constexpr int64_t kLeastCopied = 4;
 
 static int64_t bytesOf(Type type) {
   auto vector = dyn_cast<VectorType>(type);
-  return vector ? vector.getNumElements() * vector.getElementTypeBitWidth() / 8 : type.getIntOrFloatBitWidth() / 8;
+  return vector ? vector.getNumElements() * vector.getElementTypeBitWidth() / 8
+                : type.getIntOrFloatBitWidth() / 8;
 }
 
 /// Returns the bytes of an access that are contiguous in shared memory.
@@ -50,7 +51,8 @@ void TeamLowering::beginShared(SlabOp slab) {
   if (holds_) sharedTensors_ = tensors;
   if (partials_.empty()) return;
   const auto reads = int64_t(tensors.size());
-  const int64_t runs = reads ? sharedRunBytes(s_, reads, bytesOf(f_.stored(tensors[0]))) : 0, before = copiedBytes(s_, reads) + runs;
+  const int64_t runs = reads ? sharedRunBytes(s_, reads, bytesOf(f_.stored(tensors[0]))) : 0,
+                before = copiedBytes(s_, reads) + runs;
   sharedSums_ = sharedBytesFrom(before, l_.index(0), bytesOf(vectorType()));
   const int64_t slotBytes = int64_t(partials_.size()) * bytesOf(vectorType());
   l_.forEach(l_.index(0), l_.index(s_.shared), 1, [&](Value slot) {
@@ -100,7 +102,8 @@ Value TeamLowering::sharedBytesFrom(int64_t offset, Value place, int64_t bytes) 
 
 /// Returns the address of this thread's part of the run of the step that begins at `first`.
 Value TeamLowering::sharedRunOf(Value first, int64_t stride) {
-  const auto reads = int64_t(sharedTensors_.size()), bytes = bytesOf(storedType(sharedTensors_[0], lanesAt({})));
+  const auto reads = int64_t(sharedTensors_.size()),
+             bytes = bytesOf(storedType(sharedTensors_[0], lanesAt({})));
   Value place = l_.index(0);
   if (const int64_t steps = s_.prefetch.copiesAhead() + 1; steps > 1)
     place = l_.mul(l_.rem(l_.div(l_.sub(first, begin_), l_.index(stride)), l_.index(steps)),
@@ -115,20 +118,23 @@ Value TeamLowering::sharedAt(Value place, Value slot, int64_t slotBytes, int64_t
   Value before = l_.mul(slot, l_.index(slotBytes * blockThreads()));
   Value word = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), before);
   Value begin = LLVM::GEPOp::create(l_.b, l_.loc, type, byte, place, ValueRange{word});
-  return LLVM::GEPOp::create(l_.b, l_.loc, type, byte, begin, ArrayRef<LLVM::GEPArg>{int32_t(offset * blockThreads())});
+  return LLVM::GEPOp::create(l_.b, l_.loc, type, byte, begin,
+                             ArrayRef<LLVM::GEPArg>{int32_t(offset * blockThreads())});
 }
 
 Value TeamLowering::loadPieces(Value place, Value slot, int64_t slotBytes, int64_t offset, Type type) {
   const int64_t bytes = bytesOf(type), piece = pieceOf(bytes);
   auto load = [&](int64_t at, Type part) -> Value {
-    return LLVM::LoadOp::create(l_.b, l_.loc, part, sharedAt(place, slot, slotBytes, offset + at), unsigned(piece));
+    return LLVM::LoadOp::create(l_.b, l_.loc, part, sharedAt(place, slot, slotBytes, offset + at),
+                                unsigned(piece));
   };
   if (piece == bytes) return load(0, type);
   auto vector = cast<VectorType>(type);
   auto part = VectorType::get({vector.getNumElements() * piece / bytes}, vector.getElementType());
   Value all = l_.zero(type);
   for (int64_t at = 0; at < bytes; at += piece)
-    all = vector::InsertStridedSliceOp::create(l_.b, l_.loc, load(at, part), all, at / piece * part.getNumElements(), 1);
+    all = vector::InsertStridedSliceOp::create(l_.b, l_.loc, load(at, part), all,
+                                               at / piece * part.getNumElements(), 1);
   return all;
 }
 
@@ -178,7 +184,8 @@ void TeamLowering::copyRun(const Replica& replica, Value first, int64_t stride) 
   if (sharedTensors_.empty()) return;
   const Value run = sharedRunOf(first, stride);
   const Type type = storedType(sharedTensors_[0], lanesAt({}));
-  const int64_t bytes = bytesOf(type), piece = pieceOf(bytes), slotBytes = int64_t(sharedTensors_.size()) * bytes;
+  const int64_t bytes = bytesOf(type), piece = pieceOf(bytes),
+                slotBytes = int64_t(sharedTensors_.size()) * bytes;
   const bool copies = peels_.empty() && piece >= kLeastCopied;
   auto copy = [&](const Position& p) {
     for (auto [i, t] : llvm::enumerate(sharedTensors_)) {
@@ -211,7 +218,8 @@ Value TeamLowering::loadShared(TensorOp t, const Position& p, Value condition) {
   const Type type = storedType(t, lanesAt(p));
   const int64_t bytes = bytesOf(type), which = llvm::find(sharedTensors_, t) - sharedTensors_.begin();
   auto load = [&] {
-    return f_.widened(t, loadPieces(sharedRun_, p.slot, int64_t(sharedTensors_.size()) * bytes, which * bytes, type));
+    return f_.widened(
+        t, loadPieces(sharedRun_, p.slot, int64_t(sharedTensors_.size()) * bytes, which * bytes, type));
   };
   return condition ? l_.when(condition, l_.zero(vectorType()), [&] { return Values{load()}; })[0] : load();
 }

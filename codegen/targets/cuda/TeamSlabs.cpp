@@ -28,8 +28,9 @@ void TeamLowering::run() {
   thread_ = gpu::ThreadIdOp::create(l_.b, l_.loc, gpu::Dimension::x);
   columnBlock_ = launch_.columns ? blockIn(l_, f_.phase(), gpu::Dimension::y) : l_.index(0);
   rank_ = clustered() ? Value(gpu::ClusterBlockIdOp::create(l_.b, l_.loc, gpu::Dimension::x))
-          : gridded() ? l_.rem(gpu::BlockIdOp::create(l_.b, l_.loc, gpu::Dimension::x), l_.index(launch_.grid))
-                      : l_.index(0);
+          : gridded()
+              ? l_.rem(gpu::BlockIdOp::create(l_.b, l_.loc, gpu::Dimension::x), l_.index(launch_.grid))
+              : l_.index(0);
   if (gridded()) gridBarrier_.emplace(l_, f_, launch_.grid, blockThreads(), rank_, thread_);
   std::tie(begin_, end_) = f_.range();
   congruent_ = f_.access().peeled && takesCongruentRows(f_.phase(), s_);
@@ -41,7 +42,8 @@ void TeamLowering::run() {
         arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::ne, address, l_.index(0));
   }
   zeroPartials();
-  if (clustered()) arriveAtCluster(l_.b, l_.loc);  // what is in memory is written, and this block's is there to write to
+  if (clustered())
+    arriveAtCluster(l_.b, l_.loc);  // what is in memory is written, and this block's is there to write to
   countRows();
   Replica phase;
   phase.at.chunk = f_.task();
@@ -53,7 +55,8 @@ void TeamLowering::run() {
     } else if (s) {
       // Other threads may read in the next slab what this one has stored.
       if (clustered() && !first) arriveAtCluster(l_.b, l_.loc);
-      if (clustered()) waitForCluster(l_.b, l_.loc);
+      if (clustered())
+        waitForCluster(l_.b, l_.loc);
       else if (!first)
         taskBarrier();
       first = false;
@@ -109,7 +112,8 @@ void TeamLowering::zeroPartials() {
   llvm::SetVector<Operation*> partials;
   f_.phase()->walk([&](Operation* op) {
     if (auto sweep = dyn_cast<SweepOp>(op))
-      for (auto name : sweep.getPartials().getAsRange<FlatSymbolRefAttr>()) partials.insert(f_.tensor(name.getValue()));
+      for (auto name : sweep.getPartials().getAsRange<FlatSymbolRefAttr>())
+        partials.insert(f_.tensor(name.getValue()));
     if (auto add = dyn_cast<AccumulateOp>(op)) partials.insert(f_.tensor(add.getTensor()));
   });
   if (partials.empty()) return;
@@ -123,7 +127,8 @@ void TeamLowering::zeroPartials() {
   });
   if (gridded())
     taskBarrier();
-  else if (!clustered()) barrier();
+  else if (!clustered())
+    barrier();
 }
 
 void TeamLowering::slab(SlabOp s) {
@@ -135,9 +140,12 @@ void TeamLowering::slab(SlabOp s) {
   switch (kind_) {
     case Kind::Run:
       return lines(s);
-    case Kind::Block: return blocks(s);
-    case Kind::Column: return columns(s);
-    case Kind::Stream: return stream(s);
+    case Kind::Block:
+      return blocks(s);
+    case Kind::Column:
+      return columns(s);
+    case Kind::Stream:
+      return stream(s);
   }
 }
 
@@ -167,7 +175,9 @@ void TeamLowering::lines(SlabOp s) {
   bool together = groups == 1 || s_.threads % (s_.team * groups) == 0;
   place_ = placeOf(s_.team, together ? groups : 1);
   width_ = runWidth(s);
-  auto runOf = [&](Value group) { runBegin_ = f_.featuresLast() ? l_.mul(group, f_.groupWidth(axis)) : l_.index(0); };
+  auto runOf = [&](Value group) {
+    runBegin_ = f_.featuresLast() ? l_.mul(group, f_.groupWidth(axis)) : l_.index(0);
+  };
   Value mine = together && groups > 1 ? l_.div(place_.spanLane, l_.index(s_.team)) : l_.index(0);
   runOf(mine);
   if (congruent_) return forEachClass(s, [&] { linesFrom(s, together, mine); });
@@ -347,7 +357,8 @@ void TeamLowering::streamRows(SlabOp s) {
     if (sweep.getCondition()) last = l_.select(mapped(sweep.getCondition(), shared_), end_, begin_);
     beginPartials(s);
     auto rowOf = [&](Value unit) {  // backwards, if the phase before has read the end last
-      return unitCoordinates(readsAgain(f_.phase()) ? l_.sub(l_.add(begin_, l_.sub(last, l_.index(1))), unit) : unit);
+      return unitCoordinates(readsAgain(f_.phase()) ? l_.sub(l_.add(begin_, l_.sub(last, l_.index(1))), unit)
+                                                    : unit);
     };
     steps(begin_, last, place_.units * s_.rows, {}, [&](Value first, Values&) {
       Replicas rows(s_.rows);
@@ -389,7 +400,8 @@ void TeamLowering::body(SlabOp s, Replicas& replicas) {
   for (Operation& op : s.getBody().front()) {
     auto sweep = dyn_cast<SweepOp>(op);
     if (sweep)
-      for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>()) beforeRead(f_.tensor(name.getValue()));
+      for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())
+        beforeRead(f_.tensor(name.getValue()));
     if (!sweep) {
       for (Replica& r : replicas) scalarOp(op, r);
     } else if (kind_ == Kind::Run) {
@@ -416,27 +428,33 @@ void TeamLowering::once(const Replica& replica, TensorOp t, std::function<void()
   bool wait = false;
   if (!slab_) {
     condition = both(isZero(threadOfTask()), launch_.columns ? isZero(columnBlock_) : Value());
-    if (t.chunkPhase() < 0) condition = both(condition, isZero(f_.task()));
-    else if (f_.phase()->hasAttr(leastBlocksAttrName())) condition = both(condition, l_.less(begin_, end_));
+    if (t.chunkPhase() < 0)
+      condition = both(condition, isZero(f_.task()));
+    else if (f_.phase()->hasAttr(leastBlocksAttrName()))
+      condition = both(condition, l_.less(begin_, end_));
   } else if (inHoisted_) {  // every block computes it, the first one stores
     condition = both(isZero(f_.task()), both(place_.units > 1 ? isZero(place_.unit) : Value(), inside_));
   } else if (slab_.hasSweeps()) {
     if (kind_ == Kind::Run)
       condition = both(isZero(place_.lane), replica.active);
-    else if (kind_ == Kind::Block) condition = isZero(thread_);
-    else condition = both(place_.units > 1 ? isZero(place_.unit) : Value(), inside_);
+    else if (kind_ == Kind::Block)
+      condition = isZero(thread_);
+    else
+      condition = both(place_.units > 1 ? isZero(place_.unit) : Value(), inside_);
     wait = kind_ != Kind::Run;
     // Along an axis that the tensor does not have, the first index stores.
     bool partial = t.chunkPhase() >= 0;
     auto first = [&](StringRef axis, Value index) {
-      if (!partial && index && slab_.isPer(axis) && !t.hasAxis(axis)) condition = both(condition, isZero(index));
+      if (!partial && index && slab_.isPer(axis) && !t.hasAxis(axis))
+        condition = both(condition, isZero(index));
     };
     first("feature", kind_ == Kind::Column ? l_.add(replica.at.feature, place_.lane) : replica.at.feature);
     first("group", replica.at.group);
   }
   if (wait)
     deferred_.push_back({t, condition, std::move(store)});
-  else storeWhere(condition, store);
+  else
+    storeWhere(condition, store);
 }
 
 void TeamLowering::storeWhere(Value condition, llvm::function_ref<void()> store) {
@@ -487,17 +505,20 @@ Value TeamLowering::both(Value a, Value b) {
 Value TeamLowering::countValid(Value begin, Value end, llvm::function_ref<Coordinates(Value)> place) {
   if (slab_) return SlabLowering::countValid(begin, end, place);
   TensorOp mask = f_.tensor("mask");
-  Value mine = l_.forEach(l_.add(begin, thread_), end, blockThreads(), ValueRange{l_.index(0)}, [&](Value i, ValueRange sum) {
-    Value valid = f_.load(mask, f_.address(mask, place(i)), 0, {});
-    return Values{l_.add(sum[0], l_.select(valid, l_.index(1), l_.index(0)))};
-  })[0];
+  Value mine = l_.forEach(l_.add(begin, thread_), end, blockThreads(), ValueRange{l_.index(0)},
+                          [&](Value i, ValueRange sum) {
+                            Value valid = f_.load(mask, f_.address(mask, place(i)), 0, {});
+                            return Values{l_.add(sum[0], l_.select(valid, l_.index(1), l_.index(0)))};
+                          })[0];
   // The sum of two halves, each exact in f32.
   Value low = l_.rem(mine, l_.index(4096)), high = l_.div(mine, l_.index(4096));
   auto toFloat = [&](Value n) -> Value {
-    return arith::SIToFPOp::create(l_.b, l_.loc, f_.statistics(), arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), n));
+    return arith::SIToFPOp::create(l_.b, l_.loc, f_.statistics(),
+                                   arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), n));
   };
   auto toIndex = [&](Value v) -> Value {
-    return arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getIndexType(), arith::FPToSIOp::create(l_.b, l_.loc, l_.b.getI64Type(), v));
+    return arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getIndexType(),
+                                      arith::FPToSIOp::create(l_.b, l_.loc, l_.b.getI64Type(), v));
   };
   SmallVector<Value> sums{toFloat(low), toFloat(high)};
   sumOverTeam(sums, blockThreads());

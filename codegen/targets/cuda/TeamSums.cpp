@@ -38,9 +38,12 @@ Value TeamLowering::sumOverLanes(Value v, int64_t team) {
 /// Replaces the parts of the sums of a line's runs, or of a block's rows, by the sums, in all threads of
 /// their teams.
 void TeamLowering::sumOverRun(MutableArrayRef<Value> sums) {
-  if (clustered()) sumOverCluster(sums);
-  else if (gridded()) sumRunOverGrid(sums);
-  else sumOverTeam(sums, place_.team);
+  if (clustered())
+    sumOverCluster(sums);
+  else if (gridded())
+    sumRunOverGrid(sums);
+  else
+    sumOverTeam(sums, place_.team);
 }
 
 /// Replaces the parts by the sums over `team` neighbouring threads, in all of them. Every thread of the block
@@ -72,7 +75,8 @@ void TeamLowering::sumOverTeam(MutableArrayRef<Value> sums, int64_t team) {
 void TeamLowering::exchangeStore(Value memory, int64_t slot, Value v) {
   for (int64_t e = 0; e < s_.vector; ++e) {
     Value scalar = s_.vector > 1 ? Value(vector::ExtractOp::create(l_.b, l_.loc, v, e)) : v;
-    memref::StoreOp::create(l_.b, l_.loc, scalar, memory, l_.add(thread_, l_.index((slot * s_.vector + e) * s_.threads)));
+    memref::StoreOp::create(l_.b, l_.loc, scalar, memory,
+                            l_.add(thread_, l_.index((slot * s_.vector + e) * s_.threads)));
   }
 }
 
@@ -109,7 +113,8 @@ Value TeamLowering::lanesOf(llvm::function_ref<Value(int64_t)> lane) {
 void TeamLowering::sumOverSpans(MutableArrayRef<Value> sums) {
   // Over a grid registers are scarce. There the spans of a warp are added by shuffles, which leaves fewer
   // loads.
-  const int64_t units = blockThreads() / place_.span, together = gridded() ? std::max<int64_t>(1, kWarp / place_.span) : 1;
+  const int64_t units = blockThreads() / place_.span,
+                together = gridded() ? std::max<int64_t>(1, kWarp / place_.span) : 1;
   for (Value& v : sums) {  // one at a time: two buffers and a barrier each
     if (together > 1) v = sumOverSpansOfWarp(v);
     if (units == together) continue;
@@ -190,8 +195,10 @@ void TeamLowering::flushPartials() {
         f_.store(t, address, l_.addf(f_.load(t, address, lanes, {}), total), {});
         return Values();
       };
-      if (condition) l_.when(condition, {}, add);
-      else add();
+      if (condition)
+        l_.when(condition, {}, add);
+      else
+        add();
       sum = l_.zero(vectorType());
     }
   }

@@ -55,7 +55,8 @@ TeamLowering::Position TeamLowering::tilePosition(int64_t k, int64_t replica) {
 
 /// Loads where the condition holds, else returns zero. Memory outside of the run is not read: another team
 /// may store to it.
-Value TeamLowering::loadWhere(Value condition, TensorOp t, const Coordinates& at, int64_t lanes, int64_t replica) {
+Value TeamLowering::loadWhere(Value condition, TensorOp t, const Coordinates& at, int64_t lanes,
+                              int64_t replica) {
   auto load = [&] { return f_.widened(t, loadStored(t, at, lanes, replica)); };
   if (!condition) return load();
   Type type = lanes ? Type(VectorType::get({lanes}, f_.statistics())) : f_.statistics();
@@ -107,7 +108,8 @@ void TeamLowering::fetch(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas)
     return all;
   });
   // After all loads have been issued: a conversion waits for its load.
-  for (auto [m, v] : llvm::zip(missing, loaded)) held_[{m.first.getOperation(), m.second}] = f_.widened(m.first, v);
+  for (auto [m, v] : llvm::zip(missing, loaded))
+    held_[{m.first.getOperation(), m.second}] = f_.widened(m.first, v);
 }
 
 //===-- One step ------------------------------------------------------------------===//
@@ -122,7 +124,9 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
   SmallVector<Value> common(s.reads.size());
   SmallVector<SmallVector<Value>> contributions(s.partials.size());
   auto place = [&](const Replica& r) { return column ? r.at : alongRun(r.at, position); };
-  auto only = [&](Value condition, Value v) { return condition ? l_.select(condition, v, l_.zero(v.getType())) : v; };
+  auto only = [&](Value condition, Value v) {
+    return condition ? l_.select(condition, v, l_.zero(v.getType())) : v;
+  };
   // The pilot rows of a task give the shift estimate, which no single row should move.
   bool robust = slab_.getHead() && replicas.size() == 8 && !f_.kernel().hasMask();
   auto together = [&](ArrayRef<Value> rows) { return robust ? l_.scale(l_.middle(rows), 8) : l_.tree(rows); };
@@ -139,8 +143,10 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
       if (!v && position.index >= 0) v = held_.lookup({t.getOperation(), heldKey(r, position.index)});
       if (!v) {
         Value condition = t.isXSized() ? both(replica.active, column ? inside_ : position.inside) : Value();
-        if (position.slot && llvm::is_contained(sharedTensors_, t)) v = loadShared(t, position, condition);
-        else v = loadWhere(condition, t, at, column && !t.hasAxis("feature") ? 0 : lanes, r);
+        if (position.slot && llvm::is_contained(sharedTensors_, t))
+          v = loadShared(t, position, condition);
+        else
+          v = loadWhere(condition, t, at, column && !t.hasAxis("feature") ? 0 : lanes, r);
       }
       common[i] = v;
       replica.values.map(body.getArgument(i), v);
@@ -163,8 +169,10 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
     };
     for (size_t k = 0; k < s.op.getSums().size(); ++k) add(value(next++));
     for (size_t k = 0; k < s.partials.size(); ++k) {
-      if (s.runPartial[k]) add(value(next++));
-      else contributions[k].push_back(only(replica.active, value(next++)));
+      if (s.runPartial[k])
+        add(value(next++));
+      else
+        contributions[k].push_back(only(replica.active, value(next++)));
     }
   }
   size_t partial = s.firstPartial;
@@ -177,8 +185,10 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
         f_.store(t, address, l_.addf(f_.load(t, address, lanes, {}), sum), {});
         return Values();
       };
-      if (position.inside) l_.when(position.inside, {}, add);
-      else add();
+      if (position.inside)
+        l_.when(position.inside, {}, add);
+      else
+        add();
     } else if (position.slot) {
       addShared(partial++, position, only(position.inside, sum));
     } else {
@@ -205,8 +215,10 @@ void TeamLowering::storePending(Sweep& s) {
       l_.when(congruent, {}, [&] { return make({}); });
       return l_.when(l_.isFalse(congruent), {}, [&] { return make(0); });
     };
-    if (condition) l_.when(condition, {}, store);
-    else store();
+    if (condition)
+      l_.when(condition, {}, store);
+    else
+      store();
     i = end;
   }
   s.pending.clear();
@@ -220,14 +232,17 @@ static constexpr int64_t kLeastProbed = 4;
 Value TeamLowering::probe(ProbeOp op, Replica& replica) {
   if (kind_ != Kind::Run) {
     TensorOp x = f_.tensor(op.getTensor());
-    if (llvm::is_contained(heldTensors_, x) && !f_.kernel().hasMask() && blockThreads() / place_.span >= kProbedRows)
+    if (llvm::is_contained(heldTensors_, x) && !f_.kernel().hasMask() &&
+        blockThreads() / place_.span >= kProbedRows)
       return probeHeld(x, replica);
     if (f_.kernel().hasMask()) (void)rowsOf(probedScope(), replica.at.segment);  // by all threads
     auto value = [&] { return Values{SlabLowering::probe(op, replica)}; };
     // An idle lane does not read, because its neighbour may store there. No thread stores before all have
     // read: over a grid the barrier of the sums comes before the first store.
-    Value shift = kind_ == Kind::Column && inside_ ? l_.when(inside_, l_.zero(vectorType()), value)[0] : value()[0];
-    if (gridded()) barrier();
+    Value shift =
+        kind_ == Kind::Column && inside_ ? l_.when(inside_, l_.zero(vectorType()), value)[0] : value()[0];
+    if (gridded())
+      barrier();
     else
       taskBarrier();
     return shift;
@@ -238,11 +253,13 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
     auto at = [&](const Position& position) {
       Value here = held_.lookup({x.getOperation(), heldKey(replica.index, position.index)});
       if (here && position.index >= 0) return here;
-      return loadWhere(both(replica.active, position.inside), x, alongRun(replica.at, position), lanes, replica.index);
+      return loadWhere(both(replica.active, position.inside), x, alongRun(replica.at, position), lanes,
+                       replica.index);
     };
     Value asked = l_.addf(at(begin), at(middle));
     SmallVector<Value> sum{lanes ? horizontal(asked) : asked};
-    if (threads < place_.team) sum[0] = l_.select(l_.less(place_.lane, l_.index(threads)), sum[0], l_.zero(sum[0].getType()));
+    if (threads < place_.team)
+      sum[0] = l_.select(l_.less(place_.lane, l_.index(threads)), sum[0], l_.zero(sum[0].getType()));
     sumOverRun(sum);
     return l_.scale(sum[0], 0.5 / double(threads * s_.vector));
   };
@@ -257,19 +274,22 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
     if (s_.shared)
       half = std::min(half, tileCount() - 1);  // the rest is being copied to shared memory, and is read once
     return mean(threads, tilePosition(0, replica.index),
-                half < tileCount() ? tilePosition(half, replica.index)
-                                   : positionAt(l_.add(place_.lane, l_.index(half * place_.team)), true, replica.index));
+                half < tileCount()
+                    ? tilePosition(half, replica.index)
+                    : positionAt(l_.add(place_.lane, l_.index(half * place_.team)), true, replica.index));
   }
   int64_t threads = int64_t(llvm::bit_floor(uint64_t(place_.team)));
   const bool ever = threads * s_.vector >= 16;
-  Value isShort = ever ? l_.less(count, l_.index(place_.team)) : Value(), condition = both(replica.active, isShort);
+  Value isShort = ever ? l_.less(count, l_.index(place_.team)) : Value(),
+        condition = both(replica.active, isShort);
   auto firstOnes = [&] { return Values{SlabLowering::probe(op, replica)}; };
   Value few = condition ? l_.when(condition, l_.zero(f_.statistics()), firstOnes)[0] : firstOnes()[0];
   if (!ever) return few;
   int64_t before = barriers_;
   Value value = l_.when(l_.less(l_.index(place_.team - 1), count), few, [&] {
     Value middle = l_.mul(l_.div(count, l_.index(2 * place_.team)), l_.index(place_.team));
-    return Values{mean(threads, positionAt(place_.lane, true, replica.index), positionAt(l_.add(place_.lane, middle), true, replica.index))};
+    return Values{mean(threads, positionAt(place_.lane, true, replica.index),
+                       positionAt(l_.add(place_.lane, middle), true, replica.index))};
   })[0];
   barriers_ = before;  // short runs do not pass it
   return value;
@@ -300,9 +320,12 @@ void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& su
   auto stride = [&](int64_t accesses) { return place_.team * accesses; };
   auto accesses = [&](Value begin, Value end, int64_t count, ValueRange from) {
     return l_.forEach(l_.add(begin, place_.lane), end, stride(count), from, [&](Value i, ValueRange running) {
-      SmallVector<Values> terms(count, Values(running.size(), running.empty() ? Value() : l_.zero(vectorType())));
+      SmallVector<Values> terms(count,
+                                Values(running.size(), running.empty() ? Value() : l_.zero(vectorType())));
       for (int64_t u = 0; u < count; ++u)
-        element(s, replicas, [&](int64_t r) { return positionAt(l_.add(i, l_.index(stride(u))), true, r); }, terms[u]);
+        element(
+            s, replicas, [&](int64_t r) { return positionAt(l_.add(i, l_.index(stride(u))), true, r); },
+            terms[u]);
       storePending(s);
       Values next(running);
       for (auto [k, v] : llvm::enumerate(next)) {
@@ -315,7 +338,8 @@ void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& su
   };
   bool chained = sums_.empty() && !s.partials.empty();  // each access adds to memory that the next may touch
   int64_t together = chained ? 1 : std::clamp<int64_t>(kLoopElements / s_.vector, 1, 4);
-  Value count = peels_.empty() ? vectorsOfRun() : peels_[0].vectors, whole = together > 1 ? l_.roundDown(count, stride(together)) : count;
+  Value count = peels_.empty() ? vectorsOfRun() : peels_[0].vectors,
+        whole = together > 1 ? l_.roundDown(count, stride(together)) : count;
   Values zeros(sums.size(), l_.zero(vectorType()));
   auto levels = [&](Value begin, Value end, int64_t unroll) {
     if (sums.empty()) return void(accesses(begin, end, unroll, {}));
@@ -345,7 +369,8 @@ void TeamLowering::sumEnds(Sweep& s, MutableArrayRef<Replica> replicas, Values& 
 }
 
 /// Runs `sweep` if its condition holds. Else its sums are zero and nothing is read.
-void TeamLowering::where(SweepOp op, const IRMapping& values, Values& sums, llvm::function_ref<void()> sweep) {
+void TeamLowering::where(SweepOp op, const IRMapping& values, Values& sums,
+                         llvm::function_ref<void()> sweep) {
   if (!op.getCondition()) return sweep();
   auto held = held_;
   size_t count = sums.size();
@@ -363,7 +388,8 @@ void TeamLowering::where(SweepOp op, const IRMapping& values, Values& sums, llvm
 }
 
 bool TeamLowering::alwaysUnder(Value condition) {
-  return llvm::all_of(slab_.getOps<SweepOp>(), [&](SweepOp sweep) { return sweep.getCondition() == condition; });
+  return llvm::all_of(slab_.getOps<SweepOp>(),
+                      [&](SweepOp sweep) { return sweep.getCondition() == condition; });
 }
 
 void TeamLowering::lineSweep(SweepOp op, Replicas& replicas) {
@@ -415,25 +441,26 @@ void TeamLowering::blockSweep(SweepOp op, Replicas& replicas) {
   size_t slots = alone ? 0 : s.op.getSums().size();
   Values sums = steps(l_.index(0), count, place_.units * s_.rows, Values(slots, l_.zero(vectorType())),
                       [&](Value first, Values& running) {
-    Replicas rows(s_.rows, whole);
-    for (int64_t r = 0; r < s_.rows; ++r)
-      placeUnit(rows[r], first, r, count, [&](Value at) {
-        if (overSegments)
-          rows[r].at.segment = at;
-        else if (f_.featuresLast())
-          rows[r].at.row = at;
-        else
-          rows[r].at.feature = l_.add(l_.mul(whole.at.group, f_.groupWidth("group")), at);
-      });
-    Values own(rows.size() * s.slots, l_.zero(vectorType()));
-    along(s, rows, own);
-    if (alone) {
-      endSums(s, rows, own);
-      return barrier();
-    }
-    for (size_t r = 0; r < rows.size(); ++r)
-      for (size_t k = 0; k < slots; ++k) running[k] = l_.addf(running[k], own[r * s.slots + k]);
-  });
+                        Replicas rows(s_.rows, whole);
+                        for (int64_t r = 0; r < s_.rows; ++r)
+                          placeUnit(rows[r], first, r, count, [&](Value at) {
+                            if (overSegments)
+                              rows[r].at.segment = at;
+                            else if (f_.featuresLast())
+                              rows[r].at.row = at;
+                            else
+                              rows[r].at.feature = l_.add(l_.mul(whole.at.group, f_.groupWidth("group")), at);
+                          });
+                        Values own(rows.size() * s.slots, l_.zero(vectorType()));
+                        along(s, rows, own);
+                        if (alone) {
+                          endSums(s, rows, own);
+                          return barrier();
+                        }
+                        for (size_t r = 0; r < rows.size(); ++r)
+                          for (size_t k = 0; k < slots; ++k)
+                            running[k] = l_.addf(running[k], own[r * s.slots + k]);
+                      });
   if (slots == 0) return;
   if (s_.vector > 1)
     for (Value& v : sums) v = horizontal(v);

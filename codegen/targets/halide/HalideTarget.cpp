@@ -52,9 +52,9 @@ class BoundHalide : public TypedTarget<BoundHalide, Schedule, parseSchedule> {
         std::min(spaces.size(), legalStrategies(problem_).size()));  // those of `kStrategies` come first
     for (auto [space, strategy] : llvm::zip(spaces, legalStrategies(problem_))) {
       const Schedule s = halide::defaultSchedule(problem_, isa_, strategy);
-      const std::map<llvm::StringRef, int64_t> own{
-          {"vector", s.vector}, {"rows", s.rows},   {"unroll", s.unroll},
-          {"tile", s.tile},     {"grain", s.grain}, {"scalar_tail", s.scalarTail}};
+      const std::map<llvm::StringRef, int64_t> own{{"vector", s.vector}, {"rows", s.rows},
+                                                   {"unroll", s.unroll}, {"tile", s.tile},
+                                                   {"grain", s.grain},   {"scalar_tail", s.scalarTail}};
       llvm::erase_if(space.knobs, [&](const auto& knob) { return !own.contains(knob.name); });
       for (auto& knob : space.knobs) {
         if (knob.values.size() == 1) knob.values.clear();  // without influence there, and so here

@@ -71,9 +71,12 @@ void PhaseLowering::channelSweep(SweepOp op, Replicas& replicas, Replica* all) {
   sums = l_.when(l_.isFalse(isShort), sums, longRuns);
   for (auto [k, result] : llvm::enumerate(op.getSums())) {
     Values each;
-    for (size_t r = 0; r < replicas.size(); ++r) each.push_back(l_.tree(ArrayRef<Value>(sums).slice((r * s.slots + k) * unroll_, unroll_)));
-    if (all) all->values.map(result, horizontals(each));
-    else for (auto [r, replica] : llvm::enumerate(replicas)) replica.values.map(result, horizontal(each[r]));
+    for (size_t r = 0; r < replicas.size(); ++r)
+      each.push_back(l_.tree(ArrayRef<Value>(sums).slice((r * s.slots + k) * unroll_, unroll_)));
+    if (all)
+      all->values.map(result, horizontals(each));
+    else
+      for (auto [r, replica] : llvm::enumerate(replicas)) replica.values.map(result, horizontal(each[r]));
   }
 }
 
@@ -94,7 +97,8 @@ void PhaseLowering::channelStreamSweep(SweepOp op, Value begin, Value end) {
     Values sums = along(s, replicas, width, zeroSums(n * s.slots * unroll, lanes));
     for (size_t k = 0; k < s.slots; ++k) {
       Values each;
-      for (int64_t r = 0; r < n; ++r) each.push_back(l_.tree(ArrayRef<Value>(sums).slice((r * s.slots + k) * unroll, unroll)));
+      for (int64_t r = 0; r < n; ++r)
+        each.push_back(l_.tree(ArrayRef<Value>(sums).slice((r * s.slots + k) * unroll, unroll)));
       const bool pack = n > 1 && lanes > 1;
       for (int64_t r = 0; r < (pack ? 1 : n); ++r) {
         Value at = inBuffer(k, l_.add(l_.sub(feature, tile), l_.index(r)));

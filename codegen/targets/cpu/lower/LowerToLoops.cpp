@@ -9,7 +9,8 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-/// The parameters of every phase function of a CPU kernel, in the order in which its entry wrapper passes them.
+/// The parameters of every phase function of a CPU kernel, in the order in which its entry wrapper passes
+/// them.
 static SmallVector<Type> parameterTypes(KernelOp kernel) {
   Builder b(kernel.getContext());
   SmallVector<Type> types;
@@ -26,9 +27,10 @@ static SmallVector<Type> parameterTypes(KernelOp kernel) {
 }
 
 static Value elementAt(Loops& l, Value pointer, Type element, int64_t index) {
-  Value flat = memref::ReinterpretCastOp::create(
-      l.b, l.loc, MemRefType::get({ShapedType::kDynamic}, element), pointer, OpFoldResult(l.b.getIndexAttr(0)),
-      ArrayRef<OpFoldResult>{l.b.getIndexAttr(int64_t(1) << 60)}, ArrayRef<OpFoldResult>{l.b.getIndexAttr(1)});
+  Value flat = memref::ReinterpretCastOp::create(l.b, l.loc, MemRefType::get({ShapedType::kDynamic}, element),
+                                                 pointer, OpFoldResult(l.b.getIndexAttr(0)),
+                                                 ArrayRef<OpFoldResult>{l.b.getIndexAttr(int64_t(1) << 60)},
+                                                 ArrayRef<OpFoldResult>{l.b.getIndexAttr(1)});
   return memref::LoadOp::create(l.b, l.loc, flat, l.index(index));
 }
 
@@ -49,7 +51,8 @@ static Arguments argumentsOf(Loops& l, KernelOp kernel, func::FuncOp function) {
   a.task = take();
   a.scalar = [&l, scalars](unsigned i) { return elementAt(l, scalars, l.b.getF64Type(), i); };
   a.cut = [&l, cuts](unsigned phase, Arguments::CutField field) -> Value {
-    return arith::IndexCastOp::create(l.b, l.loc, l.b.getIndexType(), elementAt(l, cuts, l.b.getI64Type(), 3 * phase + field));
+    return arith::IndexCastOp::create(l.b, l.loc, l.b.getIndexType(),
+                                      elementAt(l, cuts, l.b.getI64Type(), 3 * phase + field));
   };
   return a;
 }

@@ -60,7 +60,9 @@ class PhaseLowering : SlabLowering {
   };
   std::optional<LastTile> lastTile(SlabOp);
   /// Sets laneMask_ for one of a tile's vectors: only the last may have a mask.
-  void maskOf(const Replica& r, const Replicas& all) { laneMask_ = &r == &all.back() ? lastMask_ : mlir::Value(); }
+  void maskOf(const Replica& r, const Replicas& all) {
+    laneMask_ = &r == &all.back() ? lastMask_ : mlir::Value();
+  }
   void stream(SlabOp, mlir::Value begin, mlir::Value end);
   void body(SlabOp, Replicas&);
   int64_t rowsTogether() const { return rows_; }
@@ -81,7 +83,8 @@ class PhaseLowering : SlabLowering {
   /// false: the run is short, so sums need no levels.
   Values along(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value width, Values sums, bool flushes = true);
   void element(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value offset, int64_t lanes, mlir::Value mask,
-               llvm::MutableArrayRef<mlir::Value> sums, unsigned stride, llvm::MutableArrayRef<mlir::Value> common = {});
+               llvm::MutableArrayRef<mlir::Value> sums, unsigned stride,
+               llvm::MutableArrayRef<mlir::Value> common = {});
   void prefetchNext(size_t rows, mlir::Value offset, int64_t elements);
   void addRowPartials(Sweep&, llvm::MutableArrayRef<Replica>, llvm::ArrayRef<mlir::Value> sums);
   mlir::Value inFirstLanes(mlir::Value term);
@@ -121,8 +124,8 @@ class PhaseLowering : SlabLowering {
   bool inLarge_ = false;
   mlir::Value next_;         ///< the first unit of the next step, if its inputs are prefetched; else null
   mlir::Value lastMask_;     ///< of the last vector of a tile of columns
-  mlir::IRMapping shared_;  ///< values of the phase, outside all slabs
-  mlir::Value buffer_;      ///< memory for the sums of a stream
+  mlir::IRMapping shared_;   ///< values of the phase, outside all slabs
+  mlir::Value buffer_;       ///< memory for the sums of a stream
   mlir::Value bufferBegin_;  ///< index of the first sum in it
 };
 

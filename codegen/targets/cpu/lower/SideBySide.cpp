@@ -69,7 +69,8 @@ void PhaseLowering::sideBySide(Operation& op, Replica& all, Replicas& replicas) 
     spread(op, all, replicas);
     if (kind_ == Kind::Run)
       runSweep(sweep, replicas, &all);
-    else channelSweep(sweep, replicas, &all);
+    else
+      channelSweep(sweep, replicas, &all);
   } else if (auto probe = dyn_cast<ProbeOp>(op)) {
     all.values.map(probe.getValue(), probeAll(probe, replicas));
   } else if (isa<LoadOp, StoreOp, AccumulateOp, FoldOp, CountOp>(op)) {

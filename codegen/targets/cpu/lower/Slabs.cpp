@@ -49,7 +49,8 @@ static constexpr int64_t kManySegments = 16;
 /// with more rows than a task. Pieces of 4 KiB of each run took 1.7 times as long in memory as whole runs.
 void PhaseLowering::takeWholeSegments() {
   Value rows = arith::MaxSIOp::create(l_.b, l_.loc, f_.rows(), l_.index(1)), units = f_.units();
-  Value cuts = arith::AndIOp::create(l_.b, l_.loc, l_.less(f_.chunkUnits(), rows), l_.less(f_.segments(), l_.index(kManySegments)));
+  Value cuts = arith::AndIOp::create(l_.b, l_.loc, l_.less(f_.chunkUnits(), rows),
+                                     l_.less(f_.segments(), l_.index(kManySegments)));
   auto rounded = [&](Value unit) {
     Value up = l_.mul(l_.div(l_.add(unit, l_.sub(rows, l_.index(1))), rows), rows);
     return l_.select(cuts, unit, l_.min(up, units));
@@ -66,7 +67,8 @@ void PhaseLowering::zeroPartials() {
   llvm::SetVector<Operation*> partials;
   f_.phase()->walk([&](Operation* op) {
     if (auto sweep = dyn_cast<SweepOp>(op))
-      for (auto name : sweep.getPartials().getAsRange<FlatSymbolRefAttr>()) partials.insert(f_.tensor(name.getValue()));
+      for (auto name : sweep.getPartials().getAsRange<FlatSymbolRefAttr>())
+        partials.insert(f_.tensor(name.getValue()));
     if (auto add = dyn_cast<AccumulateOp>(op)) partials.insert(f_.tensor(add.getTensor()));
   });
   int64_t lanes = schedule_.getVector();
@@ -75,7 +77,8 @@ void PhaseLowering::zeroPartials() {
     auto t = cast<TensorOp>(op);
     Value base = f_.address(t, {.feature = l_.index(0)}), whole = l_.roundDown(f_.features(), lanes);
     l_.forEach(l_.index(0), whole, lanes, [&](Value j) { f_.store(t, l_.add(base, j), zeros, {}); });
-    l_.forEach(whole, f_.features(), 1, [&](Value j) { f_.store(t, l_.add(base, j), l_.zero(f_.statistics()), {}); });
+    l_.forEach(whole, f_.features(), 1,
+               [&](Value j) { f_.store(t, l_.add(base, j), l_.zero(f_.statistics()), {}); });
   }
 }
 
@@ -118,7 +121,8 @@ void PhaseLowering::shareUniform(SlabOp s) {
     const bool uniform = load    ? f_.tensor(load.getTensor()).getAxes().empty()
                          : count ? count.getScope() != "slab"
                                  : isa<ScalarOp, WidthOp>(op) || isMemoryEffectFree(&op);
-    if (uniform && op.getNumResults() && op.getNumRegions() == 0 && llvm::all_of(op.getOperands(), [&](Value v) { return once.values.contains(v); }))
+    if (uniform && op.getNumResults() && op.getNumRegions() == 0 &&
+        llvm::all_of(op.getOperands(), [&](Value v) { return once.values.contains(v); }))
       scalarOp(op, once);
   }
   shared_ = once.values;
@@ -130,9 +134,12 @@ void PhaseLowering::lower(SlabOp s, Value begin, Value end) {
   switch (kind_) {
     case Kind::Run:
       return runSlabs(s, begin, end);
-    case Kind::Block: return blocks(s, begin, end);
-    case Kind::Column: return columns(s, begin, end);
-    case Kind::Stream: return stream(s, begin, end);
+    case Kind::Block:
+      return blocks(s, begin, end);
+    case Kind::Column:
+      return columns(s, begin, end);
+    case Kind::Stream:
+      return stream(s, begin, end);
   }
 }
 
@@ -169,12 +176,15 @@ void PhaseLowering::planStreaming() {
   auto reaches = [&](Operation* tensor, StringRef number) -> Value {
     Value least = arith::FPToSIOp::create(l_.b, l_.loc, l_.b.getI64Type(), f_.scalar(number));
     least = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getIndexType(), least);
-    return arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::sge, f_.bytesOf(cast<TensorOp>(tensor)), least);
+    return arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::sge, f_.bytesOf(cast<TensorOp>(tensor)),
+                                 least);
   };
   large_ = reaches(read.front(), kLargeNumber);
   if (written.empty()) return;
   nonTemporal_ = reaches(written.front(), kStreamNumber);
-  for (Operation* t : written) nonTemporal_ = arith::AndIOp::create(l_.b, l_.loc, nonTemporal_, f_.isAligned(cast<TensorOp>(t), kCacheLine));
+  for (Operation* t : written)
+    nonTemporal_ =
+        arith::AndIOp::create(l_.b, l_.loc, nonTemporal_, f_.isAligned(cast<TensorOp>(t), kCacheLine));
   if (!streamsChannels()) return;
   // A task may begin inside a run, and so inside a cache line.
   const int64_t perLine = kCacheLine * 8 / cast<TensorOp>(written.front()).getType().getIntOrFloatBitWidth();
@@ -224,7 +234,9 @@ void PhaseLowering::runsOfUnits(SlabOp s, ArrayRef<Coordinates> units) {
 }
 
 PhaseLowering::Replicas PhaseLowering::runReplicas(SlabOp s, ArrayRef<Coordinates> units, Value group) {
-  runBegin_ = isSplit(s) ? begin_ : f_.featuresLast() ? l_.mul(group, f_.groupWidth(groupAxis(s))) : l_.index(0);
+  runBegin_ = isSplit(s)          ? begin_
+              : f_.featuresLast() ? l_.mul(group, f_.groupWidth(groupAxis(s)))
+                                  : l_.index(0);
   Replicas replicas(units.size());
   for (auto [r, unit] : llvm::zip(replicas, units)) {
     r.at = unit;
@@ -271,7 +283,8 @@ std::optional<PhaseLowering::LastTile> PhaseLowering::lastTile(SlabOp s) {
   const int64_t rest = *features % (vectors * lanes), more = llvm::divideCeil(rest, lanes);
   if (rest == 0 || (schedule_.getScalarTail() && *features % lanes)) return std::nullopt;
   const bool together = *features > vectors * lanes && 2 * more < vectors;
-  return LastTile{*features - rest - (together ? vectors * lanes : 0), more + (together ? vectors : 0), *features % lanes};
+  return LastTile{*features - rest - (together ? vectors * lanes : 0), more + (together ? vectors : 0),
+                  *features % lanes};
 }
 
 void PhaseLowering::columnTiles(SlabOp s, Value begin, Value end, Coordinates at) {
@@ -280,12 +293,16 @@ void PhaseLowering::columnTiles(SlabOp s, Value begin, Value end, Coordinates at
     // The task that has the first feature of the last tile does all of it.
     Value first = l_.index(last->begin);
     l_.forEach(begin, l_.min(end, first), vectors * lanes, [&](Value f) { columnTile(s, at, f, vectors); });
-    Value mine = arith::AndIOp::create(l_.b, l_.loc, l_.less(begin, l_.add(first, l_.index(1))), l_.less(first, end));
-    l_.when(mine, {}, [&] { return columnTile(s, at, first, last->vectors, last->rest ? l_.index(last->rest) : Value()), Values(); });
+    Value mine =
+        arith::AndIOp::create(l_.b, l_.loc, l_.less(begin, l_.add(first, l_.index(1))), l_.less(first, end));
+    l_.when(mine, {}, [&] {
+      return columnTile(s, at, first, last->vectors, last->rest ? l_.index(last->rest) : Value()), Values();
+    });
     return;
   }
   Value size = l_.sub(end, begin);
-  Value tiles = l_.add(begin, l_.roundDown(size, vectors * lanes)), whole = l_.add(begin, l_.roundDown(size, lanes));
+  Value tiles = l_.add(begin, l_.roundDown(size, vectors * lanes)),
+        whole = l_.add(begin, l_.roundDown(size, lanes));
   l_.forEach(begin, tiles, vectors * lanes, [&](Value f) { columnTile(s, at, f, vectors); });
   if (vectors > 1) l_.forEach(tiles, whole, lanes, [&](Value f) { columnTile(s, at, f, 1); });
   if (schedule_.getScalarTail()) {

@@ -31,11 +31,14 @@ Value PhaseLowering::inBuffer(size_t partial, Value feature) {
 
 Value PhaseLowering::loadBuffer(Value at, int64_t lanes) {
   if (!lanes) return memref::LoadOp::create(l_.b, l_.loc, buffer_, at);
-  return vector::LoadOp::create(l_.b, l_.loc, VectorType::get({lanes}, f_.statistics()), buffer_, ValueRange{at});
+  return vector::LoadOp::create(l_.b, l_.loc, VectorType::get({lanes}, f_.statistics()), buffer_,
+                                ValueRange{at});
 }
 void PhaseLowering::storeBuffer(Value at, Value v) {
-  if (isa<VectorType>(v.getType())) vector::StoreOp::create(l_.b, l_.loc, v, buffer_, ValueRange{at});
-  else memref::StoreOp::create(l_.b, l_.loc, v, buffer_, at);
+  if (isa<VectorType>(v.getType()))
+    vector::StoreOp::create(l_.b, l_.loc, v, buffer_, ValueRange{at});
+  else
+    memref::StoreOp::create(l_.b, l_.loc, v, buffer_, at);
 }
 
 /// Allocates the buffer on the stack of the phase function. It is a vector longer than a tile, so that tails
@@ -56,7 +59,9 @@ void PhaseLowering::allocateBuffer() {
   auto type = MemRefType::get({elements + kPage / size}, f_.statistics());
   buffer_ = memref::AllocaOp::create(l_.b, l_.loc, type, l_.b.getI64IntegerAttr(kCacheLine));
   // The sums begin kApartBytes behind the offset of x within a page, rounded to cache lines.
-  auto addressOf = [&](Value memory) -> Value { return memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, memory); };
+  auto addressOf = [&](Value memory) -> Value {
+    return memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, memory);
+  };
   Value distance = l_.add(l_.sub(addressOf(f_.pointer(input)), addressOf(buffer_)), l_.index(kApartBytes));
   Value lines = arith::AndIOp::create(l_.b, l_.loc, distance, l_.index(kPage - kCacheLine));
   bufferBegin_ = l_.div(lines, l_.index(size));
@@ -91,8 +96,9 @@ void PhaseLowering::streamSweep(SweepOp op, Value begin, Value end) {
   l_.forEach(l_.index(0), f_.features(), columns, [&](Value tile) {
     runBegin_ = tile;
     auto features = Loops::constant(f_.features());
-    Value width = features && *features % columns == 0 ? l_.index(columns)
-                                                       : l_.min(l_.index(columns), l_.sub(f_.features(), tile));
+    Value width = features && *features % columns == 0
+                      ? l_.index(columns)
+                      : l_.min(l_.index(columns), l_.sub(f_.features(), tile));
     auto rowsFrom = [&](Value unit, int64_t n) {
       markNext(unit, n);
       Replicas rows(n);

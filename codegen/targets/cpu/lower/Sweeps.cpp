@@ -39,16 +39,19 @@ void PhaseLowering::Sweep::flushNonTemporal(AccessLowering& f, Loops& l, Value n
 /// Returns a scalar term, or one of fewer lanes, as a vector whose other lanes are zero, to be added to a
 /// vector of sums.
 Value PhaseLowering::inFirstLanes(Value term) {
-  Value zeros = l_.zero(VectorType::get({int64_t(schedule_.getVector())}, getElementTypeOrSelf(term.getType())));
+  Value zeros =
+      l_.zero(VectorType::get({int64_t(schedule_.getVector())}, getElementTypeOrSelf(term.getType())));
   if (isa<VectorType>(term.getType()))
-    return vector::InsertStridedSliceOp::create(l_.b, l_.loc, term, zeros, ArrayRef<int64_t>{0}, ArrayRef<int64_t>{1});
+    return vector::InsertStridedSliceOp::create(l_.b, l_.loc, term, zeros, ArrayRef<int64_t>{0},
+                                                ArrayRef<int64_t>{1});
   return vector::InsertOp::create(l_.b, l_.loc, term, zeros, ArrayRef<int64_t>{0});
 }
 
 /// Emits one step: `lanes` elements from `offset` on, for every replica. `common` holds the values that
 /// replicas share, once they are loaded.
-void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value offset, int64_t lanes, Value mask,
-                            MutableArrayRef<Value> sums, unsigned stride, MutableArrayRef<Value> common) {
+void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value offset, int64_t lanes,
+                            Value mask, MutableArrayRef<Value> sums, unsigned stride,
+                            MutableArrayRef<Value> common) {
   Block& body = s.op.getBody().front();
   SmallVector<Value> ownCommon(s.reads.size());
   if (common.empty()) common = ownCommon;
@@ -56,8 +59,10 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
   SmallVector<SmallVector<Value>> contributions(s.partials.size());
   auto place = [&](const Replica& r) {
     Coordinates at = r.at;
-    if (column) at.row = offset;
-    else (f_.featuresLast() ? at.feature : at.row) = l_.add(runBegin_, offset);
+    if (column)
+      at.row = offset;
+    else
+      (f_.featuresLast() ? at.feature : at.row) = l_.add(runBegin_, offset);
     return at;
   };
   // The sum over the head of a task gives a shift estimate, which no single row may move.
@@ -91,8 +96,10 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
     };
     for (size_t k = 0; k < s.op.getSums().size(); ++k) add(value(next++));
     for (size_t k = 0; k < s.partials.size() && s.collects; ++k) {
-      if (s.runPartial[k]) add(value(next++));
-      else contributions[k].push_back(value(next++));
+      if (s.runPartial[k])
+        add(value(next++));
+      else
+        contributions[k].push_back(value(next++));
     }
   }
   for (auto [k, t] : llvm::enumerate(s.partials)) {
@@ -127,7 +134,8 @@ void PhaseLowering::prefetchNext(size_t rows, Value offset, int64_t elements) {
   }
 }
 
-Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value width, Values sums, bool flushes) {
+Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value width, Values sums,
+                            bool flushes) {
   int64_t lanes = schedule_.getVector(), unroll = unroll_, step = lanes * unroll;
   auto steps = [&](Value begin, Value end, int64_t vectors, ValueRange from) {
     return l_.forEach(begin, end, vectors * lanes, from, [&](Value j, ValueRange running) {
@@ -135,10 +143,12 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
       if (next_ && (kind_ == Kind::Stream || s.writesNow()))
         prefetchNext(replicas.size(), j, vectors * lanes);
       for (int64_t u = 0; u < vectors; ++u)
-        element(s, replicas, l_.add(j, l_.index(u * lanes)), lanes, {}, MutableArrayRef<Value>(next).drop_front(sums.empty() ? 0 : u), unroll);
+        element(s, replicas, l_.add(j, l_.index(u * lanes)), lanes, {},
+                MutableArrayRef<Value>(next).drop_front(sums.empty() ? 0 : u), unroll);
       if (inLarge_ && nonTemporal_ && vectors % cacheLineUnroll() == 0 && s.writesNow())
         s.flushNonTemporal(f_, l_, nonTemporal_);
-      else s.flush(f_);
+      else
+        s.flush(f_);
       return next;
     });
   };
@@ -157,7 +167,8 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
     Values next(sums);
     for (int64_t u = 0; u <= rest; ++u) {
       const bool tail = u == rest;
-      element(s, replicas, l_.add(main, l_.index(u * lanes)), lanes, tail ? f_.laneMask(l_.sub(width, whole), lanes) : Value(),
+      element(s, replicas, l_.add(main, l_.index(u * lanes)), lanes,
+              tail ? f_.laneMask(l_.sub(width, whole), lanes) : Value(),
               MutableArrayRef<Value>(next).drop_front(sums.empty() ? 0 : u), unroll);
     }
     s.flush(f_);
@@ -192,7 +203,9 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
 }
 
 Values PhaseLowering::zeroSums(size_t count, int64_t lanes) {
-  return count ? Values(count, l_.zero(lanes ? Type(VectorType::get({lanes}, f_.statistics())) : f_.statistics())) : Values();
+  return count ? Values(count,
+                        l_.zero(lanes ? Type(VectorType::get({lanes}, f_.statistics())) : f_.statistics()))
+               : Values();
 }
 
 /// Adds the sum along the run of each replica to the partial of its feature.
@@ -221,7 +234,8 @@ void PhaseLowering::writeInTurn(Sweep& s, Replicas& replicas, Value width) {
   s.stores = true, s.collects = false;
   const Value next = next_;
   const int64_t unroll = unroll_;
-  if (!inLarge_) unroll_ = std::max(unroll, std::min<int64_t>(unroll * int64_t(replicas.size()), kTurnUnroll));
+  if (!inLarge_)
+    unroll_ = std::max(unroll, std::min<int64_t>(unroll * int64_t(replicas.size()), kTurnUnroll));
   for (auto [i, r] : llvm::enumerate(replicas)) {
     if (next) next_ = l_.add(next, l_.index(int64_t(i)));
     along(s, r, width, {});
@@ -235,15 +249,18 @@ void PhaseLowering::runSweep(SweepOp op, Replicas& replicas, Replica* all) {
   unsigned unroll = unroll_;
   Value width = runWidth();
   if (op.getCondition()) width = l_.select(mapped(op.getCondition(), replicas[0].values), width, l_.index(0));
-  if (schedule_.getInTurn() && replicas.size() > 1 && !s.writes.empty() && s.slots == 0) return writeInTurn(s, replicas, width);
-  Values sums = along(s, replicas, width,
-                      zeroSums(replicas.size() * s.slots * unroll, schedule_.getVector()));
+  if (schedule_.getInTurn() && replicas.size() > 1 && !s.writes.empty() && s.slots == 0)
+    return writeInTurn(s, replicas, width);
+  Values sums =
+      along(s, replicas, width, zeroSums(replicas.size() * s.slots * unroll, schedule_.getVector()));
   for (auto [k, result] : llvm::enumerate(op.getSums())) {
     Values lanes;
     for (size_t r = 0; r < replicas.size(); ++r)
       lanes.push_back(l_.tree(ArrayRef<Value>(sums).slice((r * s.slots + k) * unroll, unroll)));
-    if (all) all->values.map(result, horizontals(lanes));
-    else for (auto [r, replica] : llvm::enumerate(replicas)) replica.values.map(result, horizontal(lanes[r]));
+    if (all)
+      all->values.map(result, horizontals(lanes));
+    else
+      for (auto [r, replica] : llvm::enumerate(replicas)) replica.values.map(result, horizontal(lanes[r]));
   }
   addRowPartials(s, replicas, sums);
 }
@@ -260,8 +277,10 @@ void PhaseLowering::blockSweep(SweepOp op, Replicas& replicas) {
     Replicas rows(n, replicas[0]);
     for (auto [i, r] : llvm::enumerate(rows)) {
       Value at = l_.add(row, l_.index(i));
-      if (f_.featuresLast()) r.at.row = at;
-      else r.at.feature = l_.add(l_.mul(r.at.group, f_.groupWidth("group")), at);
+      if (f_.featuresLast())
+        r.at.row = at;
+      else
+        r.at.feature = l_.add(l_.mul(r.at.group, f_.groupWidth("group")), at);
       hoist(s, r);
     }
     Values own = along(s, rows, width, zeroSums(n * perRow, lanes));
@@ -320,7 +339,8 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
   auto fewRows = [&](Value begin, Value end) {
     Values inner = zeroSums(sums.size(), lanes_);
     Value most = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));
-    inner = l_.forEach(begin, most, together, inner, [&](Value row, ValueRange from) { return rowsAt(row, together, from); });
+    inner = l_.forEach(begin, most, together, inner,
+                       [&](Value row, ValueRange from) { return rowsAt(row, together, from); });
     if (together == 1) return inner;
     return l_.forEach(most, end, 1, inner, [&](Value row, ValueRange from) { return rowsAt(row, 1, from); });
   };

@@ -15,9 +15,12 @@ static constexpr int64_t kHeadBytes = 512 << 10;
 /// Returns the sample of the i-th of equal shares of `count`, as in codegen/lower/StratifiedOffsets.h.
 static Expr stratifiedOffset(const Expr& count, const Expr& i, int64_t parts) {
   const int64_t all = 1 << 16, share = all / parts;
-  return count * simplify(i * wide(share) + wide(share / 4) + i * i * wide(2654) % wide(share / 2)) / wide(all);
+  return count * simplify(i * wide(share) + wide(share / 4) + i * i * wide(2654) % wide(share / 2)) /
+         wide(all);
 }
-static Expr stratifiedOffset(const Expr& count, int64_t i, int64_t parts) { return stratifiedOffset(count, wide(i), parts); }
+static Expr stratifiedOffset(const Expr& count, int64_t i, int64_t parts) {
+  return stratifiedOffset(count, wide(i), parts);
+}
 
 Coordinates Translation::probedPlace(Coordinates at, int64_t i, int64_t parts) const {
   if (!slab_->isPer("segment")) at.segment = stratifiedOffset(m_.segments(), i, parts);
@@ -32,11 +35,12 @@ Expr Translation::probedFeature(const Coordinates& at, int64_t i, int64_t parts)
   return slab_->isPer("group") ? at.feature + stratifiedOffset(m_.groupWidth("group"), i, parts) : at.feature;
 }
 
-/// Powers of two of equal numbers add up exactly, so constant data give their value, and differences from it are exact
-/// zeros.
+/// Powers of two of equal numbers add up exactly, so constant data give their value, and differences from it
+/// are exact zeros.
 void Translation::probe(const Op& op, Nest& nest, Replicas& replicas, int64_t lanes) {
   const Tensor& x = kernel_.tensor(op.text);
-  const bool column = kind_ == Kind::Column, overSegments = !slab_->isPer("segment"), ofRow = slab_->isPer("row");
+  const bool column = kind_ == Kind::Column, overSegments = !slab_->isPer("segment"),
+             ofRow = slab_->isPer("row");
   const Expr none = make_zero(m_.statistics());
   Replicas places = replicas;
   for (Replica& r : places) {
@@ -79,15 +83,18 @@ void Translation::probe(const Op& op, Nest& nest, Replicas& replicas, int64_t la
     Coordinates c = ofRow ? at : probedPlace(at, k, kVectors);
     Expr& along = kernel_.featuresLast ? c.feature : c.row;
     const Expr begin = kernel_.featuresLast ? at.feature : wide(0);
-    along = (ofRow ? begin + stratifiedOffset(length / wide(width), k, kVectors) * wide(width) : min(along, begin + length - wide(width))) + wide(Expr(v_));
+    along = (ofRow ? begin + stratifiedOffset(length / wide(width), k, kVectors) * wide(width)
+                   : min(along, begin + length - wide(width))) +
+            wide(Expr(v_));
     return m_.load(x, c);
   };
   Exprs means, few;
   for (const Replica& r : places) {
     Exprs parts;
     for (int64_t k = 0; k < kVectors; ++k) parts.push_back(vectorAt(r.at, k));
-    means.push_back(ofRow ? product(pairwiseSum(parts), make_const(m_.statistics(), 1.0 / double(kVectors * width)))
-                          : product(middle(parts), make_const(m_.statistics(), 1.0 / double(width))));
+    means.push_back(
+        ofRow ? product(pairwiseSum(parts), make_const(m_.statistics(), 1.0 / double(kVectors * width)))
+              : product(middle(parts), make_const(m_.statistics(), 1.0 / double(width))));
     few.push_back(ofRow ? m_.load(x, r.at) : middleOfRows(r.at));
   }
   if (width > 1) update(stage, nest, v_, means, {}, times(length >= wide(width)));
@@ -114,7 +121,8 @@ Expr Translation::maskedProbe(const Op& op, Nest& nest, const Replica& r, int64_
   const Expr here = wide(Expr(unit)), valid = m_.load(mask, place(here));
   Exprs next, old;
   for (int64_t k = 0; k < kValidRows; ++k) {
-    const Expr inPart = here >= total * wide(k) / wide(kValidRows) && here < total * wide(k + 1) / wide(kValidRows);
+    const Expr inPart =
+        here >= total * wide(k) / wide(kValidRows) && here < total * wide(k + 1) / wide(kValidRows);
     old.push_back(found(k));
     next.push_back(select(valid && inPart && found(k) < wide(0), here, found(k)));
   }

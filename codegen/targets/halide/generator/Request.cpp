@@ -188,7 +188,8 @@ Schedule scheduleOf(const Node& n) {
                            {"tile", &s.tile},
                            {"columns", &s.columns}}) {
     *knob = n.at(key).integer();
-    if (!isPower(*knob)) n.at(key).fail("is " + std::to_string(*knob) + "; legal: a power of two up to 65536");
+    if (!isPower(*knob))
+      n.at(key).fail("is " + std::to_string(*knob) + "; legal: a power of two up to 65536");
   }
   s.scalarTail = n.at("scalar_tail").flag();
   return s;

@@ -147,7 +147,8 @@ Expr Translation::searchHead(int64_t head) {
   Func search("head");
   RDom r(0, cast<int>(end - begin), "unit");
   search() = Tuple(begin, wide(0));
-  Expr valid = m_.load(mask, unitCoordinates(headUnit(begin + wide(Expr(r)), head))), more = Expr(search()[1]) < wide(head);
+  Expr valid = m_.load(mask, unitCoordinates(headUnit(begin + wide(Expr(r)), head))),
+       more = Expr(search()[1]) < wide(head);
   Exprs next{select(more, search()[0] + wide(1), search()[0]),
              select(more && valid, search()[1] + wide(1), search()[1])};
   search() = Tuple(allFromOld(next, {search()[0], search()[1]}));

@@ -25,7 +25,8 @@ Expr Translation::conditioned(const Op& op, const Values& values, Expr count) {
 }
 
 Translation::Terms Translation::element(const Sweep& s, const Replicas& replicas,
-                                        const std::function<Coordinates(const Replica&)>& place, bool robust) {
+                                        const std::function<Coordinates(const Replica&)>& place,
+                                        bool robust) {
   Terms terms;
   std::vector<Exprs> contributions(s.partials.size());
   for (const Replica& replica : replicas) {
@@ -89,7 +90,8 @@ Translation::Stage Translation::along(const Sweep& s, Nest& nest, const Replicas
   int64_t lanes = schedule_.vector * schedule_.unroll;
   // With masks the rest is one step of any number of vectors. Element by element it should be short.
   if (auto known = Internal::as_const_int(Internal::simplify(width)))
-    while (lanes > schedule_.vector && (schedule_.scalarTail ? *known % lanes != 0 : *known < 2 * lanes)) lanes /= 2;
+    while (lanes > schedule_.vector && (schedule_.scalarTail ? *known % lanes != 0 : *known < 2 * lanes))
+      lanes /= 2;
   Stage stage = define(nest, s.op->writes.empty() ? "sums" : "sweep", lanes, zeros(slots, m_.statistics()));
   auto terms = [&](Expr offset, const Expr& there) {
     return element(

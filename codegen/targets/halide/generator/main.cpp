@@ -65,9 +65,8 @@ void answer(const Request& request, const std::string& path) {
     if (request.emit == "stmt")
       text << "func " << symbol << " (args, task) {\n" << functions.back().body << "}\n\n";
   }
-  static const std::map<std::string, Halide::OutputFileType> files{
-      {"object", Halide::OutputFileType::object},
-      {"asm", Halide::OutputFileType::assembly}};
+  static const std::map<std::string, Halide::OutputFileType> files{{"object", Halide::OutputFileType::object},
+                                                                   {"asm", Halide::OutputFileType::assembly}};
   if (auto file = files.find(request.emit); file != files.end())
     compile(functions, target, file->second, path);
   else
