@@ -72,9 +72,8 @@ class Target {
  public:
   virtual ~Target() = default;
   virtual llvm::StringRef name() const = 0;  ///< "x86-64-v4", "sm_90"
-  virtual std::string spelling() const {
-    return name().str();
-  }  ///< what findTarget takes for it: "x86-64-v4:cove"
+  /// Returns what findTarget takes for the target: "x86-64-v4:cove".
+  virtual std::string spelling() const { return name().str(); }
   virtual llvm::StringRef device() const = 0;                   ///< "cpu", "cuda"
   virtual llvm::StringRef generator() const { return "mlir"; }  ///< what writes the loops; as in the manifest
   virtual std::vector<std::string> stages() const = 0;  ///< what BoundSchedule::emit can show, in order
