@@ -94,7 +94,7 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
              [](const std::string& word) { return positive(word, "features"); });
   listOption(app, "--rows", options.rows, "numbers of rows; cache and memory fit them to this machine",
              rowsOf);
-  listOption(app, "--dtype", options.types, "f32, f64, bf16, f16", [](const std::string& word) {
+  listOption(app, "--dtype", options.types, namesOf(kFloatTypes, ", "), [](const std::string& word) {
     std::map<std::string, DType> known;
     for (const DType each : kFloatTypes) known.emplace(name(each), each);
     return oneWord<DType>(word, known, "");

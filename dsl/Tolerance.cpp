@@ -12,35 +12,12 @@
 namespace normc {
 namespace {
 
-struct Format {
-  int precision;  // significant bits, the hidden one included
-  int smallest;   // exponent of the smallest normal value
-  int exponent;   // of the largest binade
-  double largest;
-};
-
-constexpr Format format(DType type) {
-  switch (type) {
-    case DType::F32:
-      return {24, -126, 127, 0x1.fffffep127};
-    case DType::F64:
-      return {53, -1022, 1023, 0x1.fffffffffffffp1023};
-    case DType::BF16:
-      return {8, -126, 127, 0x1.fep127};
-    case DType::F16:
-      return {11, -14, 15, 0x1.ffcp15};
-    default:
-      break;  // no tensor of numbers
-  }
-  return {};
-}
-
 // Returns 2^exponent, for exponents of normal doubles.
 double power(int exponent) { return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52); }
 
 // Returns the exponent of the binade of `f` that a finite value belongs to. All values below the smallest
 // normal one share a binade.
-int binade(double value, const Format& f) {
+int binade(double value, const FloatFormat& f) {
   const int exponent = static_cast<int>(std::bit_cast<uint64_t>(value) >> 52 & 0x7ff) - 1023;
   return std::clamp(exponent, f.smallest, f.exponent);
 }
@@ -141,7 +118,7 @@ Tolerance toleranceOf(const Problem& problem, std::string_view output, const Ext
 
 double ulp(double value, DType type) {
   if (!std::isfinite(value)) return std::numeric_limits<double>::quiet_NaN();
-  const Format f = format(type);
+  const FloatFormat& f = infoOf(type).format;
   const int exponent = binade(value, f) - f.precision + 1;
   return type == DType::F64 ? std::ldexp(1.0, exponent) : power(exponent);
 }
@@ -150,7 +127,7 @@ double ulp(double value, DType type) {
 double round(double value, DType type) {
   if (!std::isfinite(value) || type == DType::F64) return value;
   if (type == DType::F32) return static_cast<float>(value);
-  const Format f = format(type);
+  const FloatFormat& f = infoOf(type).format;
   const int exponent = binade(value, f) - f.precision + 1;
   // Products with powers of two are exact; a sum with 1.5 * 2^52 has no room for a fraction and rounds ties
   // to even.
@@ -160,7 +137,7 @@ double round(double value, DType type) {
   return std::copysign(rounded, value);
 }
 
-double largest(DType type) { return format(type).largest; }
+double largest(DType type) { return infoOf(type).format.largest; }
 
 Agreement compare(const Quantity& want, const std::vector<double>& got, const Tolerance& tolerance) {
   Agreement agreement;

@@ -89,7 +89,7 @@ class Searching {
   void climb() {
     for (int idle = 0; idle < 3 && mayScreen();) {
       std::vector<size_t> next;
-      for (const Screened* leader : leaders(size_t(options_.leaders * (1 + idle))))
+      for (const Screened* leader : leaders(size_t(options_.leaders) * size_t(1 + idle)))
         for (const size_t point : landscape_.neighbours(leader->point))
           if (!seen_.contains(point)) next.push_back(point);
       if (next.empty()) return;

@@ -7,13 +7,13 @@ namespace {
 
 constexpr std::string_view kForm = "NORM:ENTRY@DTYPE[SHAPE]{OPTIONS}, e.g. layer_norm:forward@f32[*x1024]";
 
-std::string quoted(const char* what, std::string_view text, const char* rule) {
+std::string quoted(const char* what, std::string_view text, const std::string& rule) {
   return std::string(what) + " `" + std::string(text) + "` " + rule;
 }
 
 /// Returns what is wrong with a reading, as one sentence; empty if nothing is.
 std::string faultOf(const ProblemReading& reading) {
-  constexpr const char* kTypes = "must be f32, f64, bf16 or f16";
+  const std::string types = "must be " + namesOf(kFloatTypes);
   constexpr const char* kOptions = "must be mask, layout=..., params=... or NAME=COUNT";
   constexpr const char* kSize = "must be a number or *";
   for (const ProblemFault& fault : reading.faults) {
@@ -27,9 +27,9 @@ std::string faultOf(const ProblemReading& reading) {
         return "must have the form " + std::string(kForm);
       case ProblemFault::Word:
         if (option == "layout") return quoted("layout", part, "must be features_last or channels_first");
-        if (option == "params") return quoted("params", part, kTypes);
+        if (option == "params") return quoted("params", part, types);
         return part.data() == reading.data.text.data()
-                   ? quoted("dtype", part, kTypes)
+                   ? quoted("dtype", part, types)
                    : quoted("entry", part, "must be forward, backward or infer");
       case ProblemFault::Twice:
         return quoted("option", part, "stands twice; leave one of them out");

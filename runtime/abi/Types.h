@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace normc {
@@ -19,6 +20,14 @@ enum class TypeKind : uint8_t {
   Bool,  ///< a byte, 0 or 1
 };
 
+/// The format of a floating type; zeros for the others.
+struct FloatFormat {
+  int precision = 0;  ///< significant bits, the hidden one included
+  int smallest = 0;   ///< exponent of the smallest normal value
+  int exponent = 0;   ///< exponent of the largest binade
+  double largest = 0;
+};
+
 struct TypeInfo {
   DType type;
   std::string_view name;  ///< as in problems and manifests
@@ -26,14 +35,20 @@ struct TypeInfo {
   uint8_t dlpack;  ///< DLDataTypeCode; DLPack adds the number of bits
   TypeKind kind;
   int field;  ///< normc_type of a field; -1: no field has this type
+  FloatFormat format = {};
 };
 
 /// In the order of DType.
+// clang-format off
 inline constexpr TypeInfo kTypeTable[] = {
-    {DType::F32, "f32", 4, 2, TypeKind::Float, 0},    {DType::F64, "f64", 8, 2, TypeKind::Float, 1},
-    {DType::BF16, "bf16", 2, 4, TypeKind::Float, -1}, {DType::F16, "f16", 2, 2, TypeKind::Float, -1},
-    {DType::I64, "i64", 8, 0, TypeKind::Int, 2},      {DType::U8, "u8", 1, 1, TypeKind::Bool, -1},
+    {DType::F32,  "f32",  4, 2, TypeKind::Float,  0, {24, -126, 127, 0x1.fffffep127}},
+    {DType::F64,  "f64",  8, 2, TypeKind::Float,  1, {53, -1022, 1023, 0x1.fffffffffffffp1023}},
+    {DType::BF16, "bf16", 2, 4, TypeKind::Float, -1, {8, -126, 127, 0x1.fep127}},
+    {DType::F16,  "f16",  2, 2, TypeKind::Float, -1, {11, -14, 15, 0x1.ffcp15}},
+    {DType::I64,  "i64",  8, 0, TypeKind::Int,    2},
+    {DType::U8,   "u8",   1, 1, TypeKind::Bool,  -1},
 };
+// clang-format on
 static_assert([] {
   size_t at = 0;
   for (const TypeInfo& each : kTypeTable)
@@ -60,6 +75,14 @@ static_assert([] {
   for (const DType each : kFloatTypes) floats -= isFloat(each);
   return floats == 0;
 }());
+
+/// Returns the names, for messages and help: "f32, f64, bf16 or f16".
+inline std::string namesOf(std::initializer_list<DType> types, std::string_view last = " or ") {
+  std::string names;
+  for (const DType& each : types)
+    names.append(&each == types.begin() ? "" : &each + 1 == types.end() ? last : ", ").append(name(each));
+  return names;
+}
 
 /// Returns the type that statistics and state of such data have, and params unless they say otherwise.
 constexpr DType statisticsOf(DType data) { return data == DType::F64 ? DType::F64 : DType::F32; }

@@ -65,7 +65,7 @@ bool writeAll(int file, const std::vector<char>& bytes) {
 class MemoryFile {
  public:
   MemoryFile() = default;
-  MemoryFile(MemoryFile&& other) : number_(std::exchange(other.number_, -1)) {}
+  MemoryFile(MemoryFile&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
   ~MemoryFile() {
     if (number_ >= 0) close(number_);
   }

@@ -67,7 +67,7 @@ normc_status BoundKernel::bindNumbers(const normc_request& request, const BoundK
     const int index = number.name ? indexOf(info_.scalars, number.name) : -1;
     if (index < 0 && number.name && general && indexOf(general->info_.scalars, number.name) >= 0) continue;
     if (index < 0) return refuseNumber(number.name);
-    if (number.value != number.value)
+    if (std::isnan(number.value))
       return fail(NORMC_INVALID_ARGUMENT, "the number `", number.name, "` must not be NaN");
     NORMC_TRY(checkRange(info_.scalars[index], number.value));
     if (const double size = std::abs(number.value);

@@ -108,7 +108,7 @@ class Collector {
 void RequestFlags::declare(CLI::App& parser, const std::string& what) {
   parser.add_option("NORM", inputs, "Built-in norms, .norm files, or whole problems")->type_name("");
   addList(parser, "--features", features, what);
-  addList(parser, "--dtype", dtypes, "Of the data: f32, f64, bf16, f16 [f32]");
+  addList(parser, "--dtype", dtypes, "Of the data: " + namesOf(kFloatTypes, ", ") + " [f32]");
   addList(parser, "--entry", entries, "forward, backward, infer [all]");
   parser.add_option("--params", params, "Dtype of scale and bias: f32 or that of the data")
       ->type_name("DTYPE");
