@@ -92,9 +92,8 @@ double valueAt(HardInput input, Position at, const Extents& extents, DType type,
     case HardInput::Huge:
       return z * hugeAmplitude(elements, type);
     case HardInput::Denormal: {
-      const double unit = ulp(0, type), span = type == DType::BF16  ? 0x1p7
-                                               : type == DType::F16 ? 0x1p10
-                                                                    : 0x1p23;
+      const int digits = std::min(infoOf(type).format.precision - 1, 23);
+      const double unit = ulp(0, type), span = std::ldexp(1, digits);
       return std::floor(z / 6 * span) * unit;
     }
     case HardInput::WithNan:
