@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
       openInMemory(cudaPackage({forCuda(layerNorm("forward")), forCuda(layerNorm("backward"))}),
                    host::Context(fakeDriver()));
   const CudaLayerNorm norm(32, 8);
-  const Tensor tensors[] = {norm.matrix(norm.x),      norm.matrix(norm.y),     norm.matrix(norm.dy),
+  const host::Tensor tensors[] = {norm.matrix(norm.x),      norm.matrix(norm.y),     norm.matrix(norm.dy),
                             norm.matrix(norm.dx),     norm.vector(norm.scale), norm.vector(norm.bias),
                             norm.vector(norm.dscale), norm.vector(norm.dbias)};
   DLTensor views[8];
