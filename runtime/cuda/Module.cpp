@@ -82,8 +82,8 @@ normc_status checkRoom(const Driver& driver, CUresult result, const Parts&... do
 
 }  // namespace
 
-normc_status Module::load(std::shared_ptr<const Device> device, const std::string& what, const char* image,
-                          std::shared_ptr<const Module>& module) {
+normc_status Module::load(const std::shared_ptr<const Device>& device, const std::string& what,
+                          const char* image, std::shared_ptr<const Module>& module) {
   const Device::Aside guard(*device);
   NORMC_TRY(guard.status());
   const Driver& driver = device->driver();

@@ -15,8 +15,8 @@ class Module {
 
   /// `image` is PTX with a zero at its end, or a cubin; `what` names it in errors. What the driver's compiler
   /// says about PTX that it refuses is part of the error.
-  static normc_status load(std::shared_ptr<const Device> device, const std::string& what, const char* image,
-                           std::shared_ptr<const Module>& module);
+  static normc_status load(const std::shared_ptr<const Device>& device, const std::string& what,
+                           const char* image, std::shared_ptr<const Module>& module);
   ~Module();
   Module(const Module&) = delete;
 

@@ -49,8 +49,8 @@ int main(int argc, char** argv) {
                    host::Context(fakeDriver()));
   const CudaLayerNorm norm(32, 8);
   const host::Tensor tensors[] = {norm.matrix(norm.x),      norm.matrix(norm.y),     norm.matrix(norm.dy),
-                            norm.matrix(norm.dx),     norm.vector(norm.scale), norm.vector(norm.bias),
-                            norm.vector(norm.dscale), norm.vector(norm.dbias)};
+                                  norm.matrix(norm.dx),     norm.vector(norm.scale), norm.vector(norm.bias),
+                                  norm.vector(norm.dscale), norm.vector(norm.dbias)};
   DLTensor views[8];
   for (int i = 0; i < 8; ++i) views[i] = tensors[i].dlpack();
   const Stream stream;

@@ -74,7 +74,7 @@ Recompiled recompile(const Problem& problem, const package::Kernel& kernel, cons
 }
 
 /// PTX may end with a zero, or not.
-std::string_view textOf(const std::string& ptx) { return ptx.c_str(); }
+std::string_view textOf(const std::string& ptx) { return std::string_view(ptx).substr(0, ptx.find('\0')); }
 
 }  // namespace
 
