@@ -6,12 +6,13 @@
 #include <cstring>
 #include <sstream>
 
+#include "autotune/check/Checker.h"
 #include "codegen/Target.h"
 #include "codegen/emulator/EmulatedDriver.h"
 #include "codegen/targets/cuda/Compile.h"
 #include "dsl/Library.h"
 #include "tests/cli/Command.h"
-#include "tools/normc/Checker.h"
+#include "tools/normc/Failure.h"
 #include "tools/normc/Npy.h"
 #include "tools/normc/RunCall.h"
 
@@ -133,9 +134,9 @@ TEST_F(CudaRun, SaysThatTheDeviceFailed) {
 TEST_F(CudaRun, CheckJudgesOnTheDevice) {
   device("rms_norm:infer@f32[*x8]");
   const Place place({"cuda:0", NORMC_FAKE_CUDA});
-  const PackageFile file(path("n.npk"), 1, place.cudaLibrary());
-  Checker checker(file, place, /*emulate=*/false);
-  const KernelVerdict verdict = checker.check(0, {});
+  const gate::PackageFile file(path("n.npk"), 1, place.cudaLibrary());
+  check::Checker checker(file, place.cuda());
+  const gate::KernelVerdict verdict = *checker.check(0, {});
   EXPECT_EQ(verdict.skipped, "");
   EXPECT_EQ(verdict.failed, 0) << verdict.failures.front();
   EXPECT_GT(verdict.trials, 15);
@@ -146,15 +147,15 @@ TEST_F(CudaRun, CheckJudgesOnTheDevice) {
 TEST_F(CudaRun, CheckEndsWithTheDevice) {
   device("rms_norm:infer@f32[*x8]");
   const Place place({"cuda:0", NORMC_FAKE_CUDA});
-  const PackageFile file(path("n.npk"), 1, place.cudaLibrary());
-  Checker checker(file, place, /*emulate=*/false);
+  const gate::PackageFile file(path("n.npk"), 1, place.cudaLibrary());
+  check::Checker checker(file, place.cuda());
   driver_->options.maxSteps = 1;
-  const KernelVerdict verdict = checker.check(0, {});
+  const gate::KernelVerdict verdict = *checker.check(0, {});
   EXPECT_EQ(verdict.failed, 1);
   EXPECT_TRUE(verdict.deviceLost);
   ASSERT_EQ(verdict.failures.size(), 1u);
   EXPECT_TRUE(contains(verdict.failures[0], "CUDA_ERROR_LAUNCH_FAILED"));
-  EXPECT_EQ(checker.check(0, {}).skipped, "the device was lost with kernel 0");
+  EXPECT_EQ(checker.check(0, {})->skipped, "the device was lost with kernel 0");
 }
 
 }  // namespace

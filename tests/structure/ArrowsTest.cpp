@@ -37,7 +37,9 @@ const std::vector<Arrow> kArrows{
      {}},
     {"autotune", {"autotune", "codegen", "dsl", "runtime"}, {"nlohmann"}},
     // Nor does judging a kernel.
-    {"autotune/gate", {"autotune/gate", "dsl", "runtime"}, {}},
+    {"autotune/gate", {"autotune/gate", "codegen/package/Writer.h", "dsl", "runtime"}, {}},
+    // Checking a package: on the emulator, a kernel is compiled again.
+    {"autotune/check", {"autotune/check", "autotune/gate", "codegen", "dsl", "runtime"}, {"llvm"}},
     // Nor does measuring one, nor deciding by what was measured; a search knows neither files nor processes.
     {"autotune/measure", {"autotune/measure", "autotune/gate", "dsl", "runtime"}, {}},
     {"autotune/records",

@@ -39,7 +39,7 @@ CallTime timeOf(Planned& planned, int64_t rows, int64_t features, int64_t thread
   if (planned.place.onCuda())
     throw usage("--rows times a call on the CPU",
                 "on a GPU, normc tune --device " + planned.place.text() + " --schedule does");
-  Problem problem = planned.file.problem(planned.kernel().problem);
+  Problem problem = valueOf(planned.file.problem(planned.kernel().problem), ExitCode::Usage);
   const Extents extents{1, rows, featuresOf(problem, features)};
   problem.features = extents.features;
   problem = valueOf(checkProblem(std::move(problem)), ExitCode::Usage);

@@ -5,8 +5,8 @@
 
 #include "dsl/Nearest.h"
 #include "runtime/normc.h"
-#include "tools/normc/Failure.h"
 #include "tools/normc/Files.h"
+#include "tools/normc/Translated.h"
 #include "tools/normc/Values.h"
 
 namespace normc::cli {
@@ -91,7 +91,7 @@ ExitCode parseAndRun(CLI::App& app, int argc, const char* const* argv, const std
   }
   refuseExtras(app, verbs);
   if (app.get_subcommands().empty()) throw usage("there is no verb on the command line", "see normc --help");
-  return actions.at(app.get_subcommands()[0])(out);
+  return translated([&] { return actions.at(app.get_subcommands()[0])(out); });
 }
 
 /// The one place that prints errors.

@@ -2,7 +2,7 @@
 
 #include "autotune/tune/FlagValues.h"
 #include "dsl/Nearest.h"
-#include "tools/normc/PackageFile.h"
+#include "tools/normc/Translated.h"
 
 namespace normc::cli {
 
@@ -14,21 +14,20 @@ void PlaceFlags::declare(CLI::App& parser) {
 Place::Place(const PlaceFlags& flags) : library_(flags.cudaLibrary) {
   const std::string& text = flags.device;
   if (text == "cpu") return;
-  const auto index = tune::cudaDeviceIn(text);
-  if (!index) throw usage("--device is " + inQuotes(text) + "; it must be cpu or cuda:N, e.g. cuda:0");
-  cuda_ = true, index_ = *index;
+  cuda_ = tune::cudaDeviceIn(text);
+  if (!cuda_) throw usage("--device is " + inQuotes(text) + "; it must be cpu or cuda:N, e.g. cuda:0");
 }
 
 normc_request Place::request() const {
   normc_request request{};
-  request.device_type = cuda_ ? kDLCUDA : kDLCPU;
-  request.device_id = index_;
+  request.device_type = onCuda() ? kDLCUDA : kDLCPU;
+  request.device_id = index();
   return request;
 }
 
 std::unique_ptr<gate::CudaDevice> Place::open() const {
   if (!cuda_) return nullptr;
-  return translated([&] { return std::make_unique<gate::CudaDevice>(index_, library_); });
+  return translated([&] { return std::make_unique<gate::CudaDevice>(*cuda_, library_); });
 }
 
 }  // namespace normc::cli

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "autotune/gate/CudaDevice.h"
@@ -22,9 +23,11 @@ class Place {
   /// Throws where `device` is neither `cpu` nor `cuda:N`.
   explicit Place(const PlaceFlags&);
 
-  bool onCuda() const { return cuda_; }
-  std::string text() const { return cuda_ ? "cuda:" + std::to_string(index_) : "cpu"; }
-  int32_t index() const { return index_; }
+  bool onCuda() const { return cuda_.has_value(); }
+  /// The index of the CUDA device.
+  const std::optional<int>& cuda() const { return cuda_; }
+  int32_t index() const { return cuda_.value_or(0); }
+  std::string text() const { return cuda_ ? "cuda:" + std::to_string(*cuda_) : "cpu"; }
   const std::string& cudaLibrary() const { return library_; }
 
   /// A request for a plan there.
@@ -33,8 +36,7 @@ class Place {
   std::unique_ptr<gate::CudaDevice> open() const;
 
  private:
-  bool cuda_ = false;
-  int32_t index_ = 0;
+  std::optional<int> cuda_;
   std::string library_;
 };
 

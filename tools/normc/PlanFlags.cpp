@@ -10,11 +10,11 @@ namespace {
 
 using Numbers = std::vector<std::pair<std::string, double>>;
 
-PackageFile openFor(const PlanFlags& flags, const Place& place, const std::string& verb) {
+gate::PackageFile openFor(const PlanFlags& flags, const Place& place, const std::string& verb) {
   if (flags.file.empty() || flags.problem.empty())
     throw usage("normc " + verb + " needs a package and a problem",
                 "e.g. normc " + verb + " norms.npk 'layer_norm:forward@f32[*x768]'");
-  return PackageFile(flags.file, int(std::min<int64_t>(flags.threads, INT32_MAX)), place.cudaLibrary());
+  return gate::PackageFile(flags.file, int(std::min<int64_t>(flags.threads, INT32_MAX)), place.cudaLibrary());
 }
 
 Numbers numbersOf(const PlanFlags& flags) {
@@ -26,7 +26,7 @@ Numbers numbersOf(const PlanFlags& flags) {
   return numbers;
 }
 
-host::Plan planFor(const PackageFile& file, const PlanFlags& flags, const Place& place,
+host::Plan planFor(const gate::PackageFile& file, const PlanFlags& flags, const Place& place,
                    const Numbers& numbers) {
   std::vector<normc_number> list;
   for (const auto& [name, value] : numbers) list.push_back({name.c_str(), value});
@@ -35,7 +35,7 @@ host::Plan planFor(const PackageFile& file, const PlanFlags& flags, const Place&
   request.denormals = flags.keepDenormals ? NORMC_DENORMALS_KEEP : NORMC_DENORMALS_FLUSH;
   request.numbers = list.data();
   request.number_count = list.size();
-  return file.plan(flags.problem, request);
+  return valueOf(file.plan(flags.problem, request), ExitCode::Usage);
 }
 
 }  // namespace

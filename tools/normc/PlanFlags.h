@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/normc/PackageFile.h"
+#include "autotune/gate/PackageFile.h"
+#include "tools/normc/Failure.h"
 #include "tools/normc/Place.h"
 
 namespace normc::cli {
@@ -23,7 +24,7 @@ struct PlanFlags {
 /// A plan, with the package it came from.
 struct Planned {
   Place place;
-  PackageFile file;
+  gate::PackageFile file;
   host::Plan plan;
   size_t index;  ///< of the kernel that serves any call; after callOf, of the one that this call runs
 

@@ -5,6 +5,7 @@
 
 #include "dsl/Nearest.h"
 #include "tools/normc/Npy.h"
+#include "tools/normc/Translated.h"
 #include "tools/normc/Values.h"
 
 namespace normc::cli {
@@ -84,7 +85,7 @@ RunCall::RunCall(Planned& planned, const FileMap& inputs, const FileMap& outputs
   if (wide == reads.end()) throw refused("the kernel reads no tensor with rows and features");
   xShape_ = arrays.at(*wide).shape;
   makeArguments(arrays, writes);
-  translated([&] { planned.callOf(arguments_->sizes()); });
+  planned.callOf(arguments_->sizes());
 }
 
 DType RunCall::typeOf(Tensor tensor) const { return normc::typeOf(tensor, parts_.data, parts_.params); }
@@ -113,22 +114,18 @@ void RunCall::makeArguments(const std::map<Tensor, NpyArray>& inputs, const std:
   for (const Tensor tensor : outputs)
     layouts[tensor] = gate::TensorLayout::compact(
         typeOf(tensor), isXSized(tensor) ? xShape_ : std::vector<int64_t>{sizes.features});
-  translated([&] {
-    arguments_.emplace(
-        gate::Arguments(planned_.plan.get(), parts_.entry, sizes, std::move(layouts), device_.get()),
-        gate::Placement{.stateInPlace = false});
-    if (!state().empty())
-      host::check(normc_plan_state_init(planned_.plan.get(), &sizes, state().memory.address(),
-                                        arguments_->stateBytes()));
-    state().memory.download();
-    if (device_) device_->synchronize();
-  });
+  arguments_.emplace(
+      gate::Arguments(planned_.plan.get(), parts_.entry, sizes, std::move(layouts), device_.get()),
+      gate::Placement{.stateInPlace = false});
+  if (!state().empty())
+    host::check(normc_plan_state_init(planned_.plan.get(), &sizes, state().memory.address(),
+                                      arguments_->stateBytes()));
+  state().memory.download();
+  if (device_) device_->synchronize();
   for (const auto& [tensor, array] : inputs) store(array, typeOf(tensor), (*arguments_)[tensor]);
 }
 
-void RunCall::upload() {
-  translated([&] { arguments_->upload(); });
-}
+void RunCall::upload() { arguments_->upload(); }
 
 void RunCall::execute() {
   translated([&] {
@@ -137,9 +134,7 @@ void RunCall::execute() {
   });
 }
 
-void RunCall::download() {
-  translated([&] { arguments_->download(); });
-}
+void RunCall::download() { arguments_->download(); }
 
 Json RunCall::write() const {
   Json written = Json::array();

@@ -5,7 +5,7 @@
 #include "autotune/tune/ThisDevice.h"
 #include "dsl/Nearest.h"
 #include "tools/normc/Failure.h"
-#include "tools/normc/PackageFile.h"
+#include "tools/normc/Translated.h"
 #include "tools/normc/Values.h"
 
 namespace normc::cli {

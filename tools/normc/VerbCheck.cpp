@@ -2,14 +2,18 @@
 #include <algorithm>
 #include <ostream>
 
+#include "autotune/check/Checker.h"
 #include "codegen/Tuning.h"
-#include "tools/normc/Checker.h"
 #include "tools/normc/Cli.h"
 #include "tools/normc/Interrupt.h"
+#include "tools/normc/Place.h"
 #include "tools/normc/Progress.h"
+#include "tools/normc/Translated.h"
 
 namespace normc::cli {
 namespace {
+
+using check::Checker, gate::KernelVerdict, gate::PackageFile;
 
 struct CheckFlags {
   std::string file, problem;
@@ -26,7 +30,8 @@ bool serves(Problem kernel, const Problem& wanted) {
 std::vector<size_t> kernelsToCheck(const PackageFile& file, const std::optional<Problem>& wanted) {
   std::vector<size_t> list;
   for (size_t i = 0; i < file.kernels().size(); ++i)
-    if (!wanted || serves(file.problem(file.kernels()[i].problem), *wanted)) list.push_back(i);
+    if (!wanted || serves(valueOf(file.problem(file.kernels()[i].problem), ExitCode::Usage), *wanted))
+      list.push_back(i);
   if (wanted && list.empty())
     throw refused("no kernel of " + file.path() + " serves " + wanted->text(),
                   "normc inspect lists what it has");
@@ -100,20 +105,22 @@ void report(const PackageFile& file, const Checker& checker, const std::vector<K
                 << (whole ? "" : "; interrupted, the rest is not checked") << "\n";
 }
 
-ExitCode check(const CheckFlags& flags, Output& out) {
+ExitCode checkPackage(const CheckFlags& flags, Output& out) {
   if (flags.file.empty()) throw usage("normc check needs a package", "e.g. normc check layer_norm.npk");
   const Place place(flags.place);
   if (flags.emulate && place.onCuda())
     throw usage("--emulate and --device " + place.text() + " exclude each other");
   const PackageFile file(flags.file, 0, place.cudaLibrary());
   std::optional<Problem> wanted;
-  if (!flags.problem.empty()) wanted = file.problem(flags.problem);
+  if (!flags.problem.empty()) wanted = valueOf(file.problem(flags.problem), ExitCode::Usage);
   const std::vector<size_t> list = kernelsToCheck(file, wanted);
   const auto forCuda = [&](size_t kernel) { return file.kernels()[kernel].onCuda(); };
   if (flags.emulate && std::none_of(list.begin(), list.end(), forCuda))
     throw refused(file.path() + " has no kernel for a CUDA device here, so there is nothing to emulate",
                   "leave out --emulate, or compile with --target sm_90");
-  Checker checker(file, place, flags.emulate);
+  std::optional<std::string> emulator;
+  if (flags.emulate) emulator = valueOf(check::emulatorLibrary(), ExitCode::Refused);
+  Checker checker(file, place.cuda(), emulator);
 
   std::vector<KernelVerdict> verdicts;
   Counts counts;
@@ -123,8 +130,10 @@ ExitCode check(const CheckFlags& flags, Output& out) {
     for (const size_t kernel : list) {
       if (interrupt.requested()) break;
       progress.step(int64_t(verdicts.size()), file.kernels()[kernel].problem);
-      KernelVerdict verdict = checker.check(kernel, {.features = wanted ? wanted->features : std::nullopt,
-                                                     .stop = [&] { return interrupt.requested(); }});
+      KernelVerdict verdict =
+          valueOf(checker.check(kernel, {.features = wanted ? wanted->features : std::nullopt,
+                                         .stop = [&] { return interrupt.requested(); }}),
+                  ExitCode::Usage);
       if (interrupt.requested() && verdict.failed == 0) break;  // not all of its trials were made
       counts.add(verdict);
       verdicts.push_back(std::move(verdict));
@@ -152,7 +161,7 @@ Action declareCheck(CLI::App& parser) {
       "its arguments; kernels of any number of features meet several. error/bound is the largest error over\n"
       "what the language's tolerance allows. The emulator also reports races, accesses out of bounds and\n"
       "barriers that not all threads reach, with the instruction.");
-  return [flags](Output& out) { return check(*flags, out); };
+  return [flags](Output& out) { return checkPackage(*flags, out); };
 }
 
 }  // namespace normc::cli

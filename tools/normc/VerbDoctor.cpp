@@ -7,6 +7,7 @@
 #include <fstream>
 #include <ostream>
 
+#include "autotune/check/Emulation.h"
 #include "autotune/measure/Caches.h"
 #include "codegen/Target.h"
 #include "codegen/targets/cuda/Ptxas.h"
@@ -15,8 +16,7 @@
 #include "llvm/Support/Program.h"
 #include "runtime/normc.hpp"
 #include "tools/normc/Cli.h"
-#include "tools/normc/Emulation.h"
-#include "tools/normc/PackageFile.h"
+#include "tools/normc/Failure.h"
 #include "tools/normc/SelfTest.h"
 
 namespace normc::cli {
@@ -118,13 +118,11 @@ Finding secondGenerator() {
 
 /// What tries CUDA kernels where there is no GPU.
 Finding cudaEmulator() {
-  try {
-    Emulation::require();
+  const Result<std::string> library = check::emulatorLibrary();
+  if (library)
     return {"CUDA emulator", Finding::Present, "normc check --emulate tries kernels for GPUs here", ""};
-  } catch (const Failure& failure) {
-    const Diagnostic& why = failure.diagnostics().front();
-    return {"CUDA emulator", Finding::Absent, why.message, why.hint};
-  }
+  const Diagnostic& why = library.errors().front();
+  return {"CUDA emulator", Finding::Absent, why.message, why.hint};
 }
 
 /// What the runtime finds; it knows why there is none.

@@ -41,8 +41,7 @@ ExitCode explain(const ExplainFlags& given, Output& out) {
   Planned planned(flags, "explain");
   const std::string text = planned.plan.describe();
   std::optional<CallTime> time;
-  if (given.rows)
-    time = translated([&] { return timeOf(planned, given.rows, given.features, flags.threads); });
+  if (given.rows) time = timeOf(planned, given.rows, given.features, flags.threads);
   const package::Kernel& kernel = planned.kernel();
   if (out.json) {
     Json traffic = jsonOf(kernel.traffic);

@@ -1,12 +1,15 @@
 // normc inspect F.npk
 #include <ostream>
 
+#include "autotune/gate/PackageFile.h"
 #include "codegen/Tuning.h"
 #include "tools/normc/Cli.h"
-#include "tools/normc/PackageFile.h"
+#include "tools/normc/Failure.h"
 
 namespace normc::cli {
 namespace {
+
+using gate::PackageFile;
 
 struct InspectFlags {
   std::string file;
@@ -105,7 +108,7 @@ std::string head(const PackageFile& file) {
 ExitCode inspect(const InspectFlags& flags, Output& out) {
   if (flags.file.empty()) throw usage("normc inspect needs a package", "e.g. normc inspect layer_norm.npk");
   const PackageFile file(flags.file);
-  translated([&] { file.package().verify(); });
+  file.package().verify();
   if (out.json) {
     out.result({{"file", file.path()},
                 {"bytes", file.bytes()},

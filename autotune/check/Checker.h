@@ -2,21 +2,24 @@
 // on the emulator. Says of the others why they are not run.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
-#include "tools/normc/Emulation.h"
-#include "tools/normc/Judge.h"
-#include "tools/normc/Place.h"
+#include "autotune/check/Emulation.h"
 
-namespace normc::cli {
+namespace normc::check {
 
 class Checker {
  public:
-  /// Throws where there is no such device, or no emulator. Both arguments outlive it.
-  Checker(const PackageFile&, const Place&, bool emulate);
+  /// `cudaDevice`: the device to check on; none for this processor. `emulator`: emulatorLibrary(), for
+  /// kernels for CUDA devices. Throws host::Error or gate::CudaError if there is no such device or the
+  /// package is damaged. The package outlives it.
+  Checker(const gate::PackageFile&, std::optional<int> cudaDevice,
+          const std::optional<std::string>& emulator = {});
 
-  KernelVerdict check(size_t kernel, Judging);
+  /// The error is of the kernel's problem, or of the emulator's driver.
+  Result<gate::KernelVerdict> check(size_t kernel, gate::Judging);
   /// What kernels run on, in words.
   std::string text() const;
 
@@ -25,12 +28,11 @@ class Checker {
   std::string archText() const { return "sm_" + std::to_string(number()); }
   std::string whyNot(const package::Kernel& kernel) const;
 
-  const PackageFile& file_;
-  const Place& place_;
+  const gate::PackageFile& file_;
   std::optional<Emulation> emulation_;
   normc_cuda_device facts_{};  ///< of the device
   std::unique_ptr<gate::CudaDevice> device_;
   std::optional<size_t> lostBy_;  ///< the kernel that ended the device's context
 };
 
-}  // namespace normc::cli
+}  // namespace normc::check

@@ -8,27 +8,27 @@
 
 #include <string>
 
-#include "tools/normc/Judge.h"
+#include "autotune/gate/JudgeKernel.h"
 
-namespace normc::cli {
+namespace normc::check {
+
+/// Returns the file of the emulator's driver, or why there is none: this normc was built without the
+/// emulator, or the driver is not beside the program.
+Result<std::string> emulatorLibrary();
 
 class Emulation {
  public:
-  /// Throws where this normc was built without the emulator, its driver is missing, or the package is
-  /// damaged.
-  explicit Emulation(const PackageFile&);
-
-  /// Throws where this normc cannot emulate: it was built without, or the emulator's driver is missing.
-  static void require();
+  /// `library`: emulatorLibrary(). Throws host::Error if the package is damaged. The package outlives it.
+  Emulation(const gate::PackageFile&, std::string library);
 
   /// The trials of a kernel for a CUDA device, on a device of its own.
-  KernelVerdict judge(size_t kernel, Judging) const;
+  Result<gate::KernelVerdict> judge(size_t kernel, gate::Judging) const;
 
  private:
   std::string blob(size_t index) const;
 
-  const PackageFile& file_;
+  const gate::PackageFile& file_;
   std::string library_;
 };
 
-}  // namespace normc::cli
+}  // namespace normc::check

@@ -1,10 +1,10 @@
-#include "tools/normc/Checker.h"
+#include "autotune/check/Checker.h"
 
 #include <cstdlib>
 
 #include "runtime/abi/Isa.h"
 
-namespace normc::cli {
+namespace normc::check {
 namespace {
 
 /// Returns why the kernel cannot run on this processor; empty if it can.
@@ -16,27 +16,23 @@ std::string processorRefuses(const std::string& isa) {
 
 }  // namespace
 
-Checker::Checker(const PackageFile& file, const Place& place, bool emulate) : file_(file), place_(place) {
-  if (emulate) emulation_.emplace(file);
-  if (!place_.onCuda()) return;
-  translated([&] { facts_ = file.context().cudaDevice(place_.index()); });
-  device_ = place_.open();
+Checker::Checker(const gate::PackageFile& file, std::optional<int> cudaDevice,
+                 const std::optional<std::string>& emulator)
+    : file_(file) {
+  if (emulator) emulation_.emplace(file, *emulator);
+  if (!cudaDevice) return;
+  facts_ = file.context().cudaDevice(*cudaDevice);
+  device_ = std::make_unique<gate::CudaDevice>(*cudaDevice, file.cudaLibrary());
 }
 
-KernelVerdict Checker::check(size_t kernel, Judging how) {
+Result<gate::KernelVerdict> Checker::check(size_t kernel, gate::Judging how) {
   const package::Kernel& manifest = file_.kernels()[kernel];
   if (emulation_ && manifest.onCuda()) return emulation_->judge(kernel, std::move(how));
-  KernelVerdict verdict;
-  verdict.kernel = kernel;
-  verdict.skipped = whyNot(manifest);
-  if (!verdict.skipped.empty()) return verdict;
+  if (const std::string reason = whyNot(manifest); !reason.empty())
+    return gate::KernelVerdict{.kernel = kernel, .skipped = reason};
   how.device = device_.get();
-  verdict = judgeKernel(file_, kernel, how);
-  if (verdict.shadowed && !how.stop()) {  // of another generator, or a fallback: right or wrong all the same
-    verdict = judgeKernel(file_.alone(kernel, place_.cudaLibrary()), 0, how);
-    verdict.kernel = kernel;
-  }
-  if (verdict.deviceLost) lostBy_ = kernel;
+  Result<gate::KernelVerdict> verdict = gate::judgeKernel(file_, kernel, how);
+  if (verdict && verdict->deviceLost) lostBy_ = kernel;
   return verdict;
 }
 
@@ -51,8 +47,8 @@ std::string Checker::whyNot(const package::Kernel& kernel) const {
   if (!device_) return "for a CUDA device; --emulate runs them here, --device cuda:0 on a GPU";
   if (lostBy_) return "the device was lost with kernel " + std::to_string(*lostBy_);
   if (std::atoi(isa.c_str() + 3) > number())
-    return "needs " + isa + " or newer; " + place_.text() + " is " + archText();
+    return "needs " + isa + " or newer; " + device_->name() + " is " + archText();
   return "";
 }
 
-}  // namespace normc::cli
+}  // namespace normc::check

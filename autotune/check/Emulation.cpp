@@ -1,11 +1,11 @@
-#include "tools/normc/Emulation.h"
+#include "autotune/check/Emulation.h"
 
 #include <filesystem>
 
 #include "codegen/emulator/EmulatedDriver.h"
 #include "codegen/targets/cuda/Compile.h"
 
-namespace normc::cli {
+namespace normc::check {
 namespace {
 
 namespace fs = std::filesystem;
@@ -16,17 +16,6 @@ constexpr int64_t kMaxElements = 1 << 19;
 
 /// What the gate puts at the end of every buffer.
 constexpr size_t kGuardBytes = 256;
-
-std::string fakeDriver() {
-  const fs::path program = fs::canonical("/proc/self/exe");
-  const fs::path library = (program.parent_path() / NORMC_FAKE_CUDA_FROM_PROGRAM).lexically_normal();
-  std::error_code none;
-  if (!fs::exists(library, none))
-    throw refused("--emulate needs " + library.filename().string() + ", which is not in " +
-                      library.parent_path().string(),
-                  "it is built along with normc: keep both where the build put them");
-  return library.string();
-}
 
 /// What phases are called, less the phase: "k3" of "k3_apply".
 std::string symbolOf(const package::Kernel& kernel) {
@@ -78,55 +67,61 @@ std::string_view textOf(const std::string& ptx) { return std::string_view(ptx).s
 
 }  // namespace
 
-void Emulation::require() { fakeDriver(); }
+Result<std::string> emulatorLibrary() {
+  const fs::path program = fs::canonical("/proc/self/exe");
+  const fs::path library = (program.parent_path() / NORMC_FAKE_CUDA_FROM_PROGRAM).lexically_normal();
+  std::error_code none;
+  if (fs::exists(library, none)) return library.string();
+  return Diagnostic{.message = "--emulate needs " + library.filename().string() + ", which is not in " +
+                               library.parent_path().string(),
+                    .hint = "it is built along with normc: keep both where the build put them"};
+}
 
-Emulation::Emulation(const PackageFile& file) : file_(file), library_(fakeDriver()) {
-  translated([&] { file.package().verify(); });
+Emulation::Emulation(const gate::PackageFile& file, std::string library)
+    : file_(file), library_(std::move(library)) {
+  file.package().verify();
 }
 
 std::string Emulation::blob(size_t index) const { return file_.bytesOf(file_.manifest().blobs.at(index)); }
 
-KernelVerdict Emulation::judge(size_t index, Judging how) const {
+Result<gate::KernelVerdict> Emulation::judge(size_t index, gate::Judging how) const {
   const package::Kernel& kernel = file_.kernels().at(index);
   const auto notRun = [&](std::string why) {
-    KernelVerdict verdict;
-    verdict.kernel = index;
-    verdict.skipped = std::move(why);
-    return verdict;
+    return gate::KernelVerdict{.kernel = index, .skipped = std::move(why)};
   };
   auto arch = codegen::cuda::findArch(kernel.isa);
   if (!arch) return notRun(llvm::toString(arch.takeError()));
-  Recompiled made = recompile(file_.problem(kernel.problem), kernel, *arch);
+  const Result<Problem> problem = file_.problem(kernel.problem);
+  if (!problem) return problem.errors();
+  Recompiled made = recompile(*problem, kernel, *arch);
   const std::string ptx = blob(kernel.blob);
   if (!made.ptx.empty() && textOf(made.ptx) != textOf(ptx))
     return notRun("this normc makes other code of it than the package holds");
   if (!made.program) return notRun(made.refusal);
 
-  const auto driver =
-      valueOf(emulator::EmulatedDriver::open(library_, int(arch->number / 10), int(arch->number % 10)),
-              ExitCode::Refused);
+  auto opened = emulator::EmulatedDriver::open(library_, int(arch->number / 10), int(arch->number % 10));
+  if (!opened) return Diagnostic{.message = llvm::toString(opened.takeError())};
+  const auto& driver = *opened;
   driver->guardBytes = kGuardBytes;
   driver->add(ptx, *made.program, operandsOf(kernel));
   if (kernel.cubin) driver->add(blob(*kernel.cubin), std::move(*made.program), operandsOf(kernel));
 
   // A package of its own: what a context knows of a driver ends when the driver starts again.
-  const PackageFile file(file_.path(), 1, library_);
-  const auto device = translated([&] { return std::make_unique<gate::CudaDevice>(0, library_); });
-  how.device = device.get();
+  const gate::PackageFile file(file_.path(), 1, library_);
+  const gate::CudaDevice device(0, library_);
+  how.device = &device;
   how.maxElements = kMaxElements;
   how.observed = [&] {
     for (const auto& launched : driver->takeLaunches())
       if (!launched.report.ok()) return launched.report.text();
     return std::string();
   };
-  KernelVerdict verdict = judgeKernel(file, index, how);
-  if (verdict.shadowed) {  // a fallback
-    verdict = judgeKernel(file.alone(index, library_), 0, how);
-    verdict.kernel = index;
-  }
+  Result<gate::KernelVerdict> judged = gate::judgeKernel(file, index, how);
+  if (!judged) return judged;
+  gate::KernelVerdict verdict = *std::move(judged);
   verdict.emulated = true;
   verdict.deviceLost = false;  // the next kernel gets another
   return verdict;
 }
 
-}  // namespace normc::cli
+}  // namespace normc::check

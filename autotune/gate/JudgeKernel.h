@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "autotune/gate/Gate.h"
-#include "tools/normc/PackageFile.h"
+#include "autotune/gate/PackageFile.h"
 
-namespace normc::cli {
+namespace normc::gate {
 
 struct KernelVerdict {
   size_t kernel = 0;
@@ -22,20 +22,15 @@ struct KernelVerdict {
   std::string worstOutput;
   std::vector<std::string> failures;  ///< the first few, in words
   std::string skipped;                ///< why it was not tried; empty if it was
-  bool shadowed = false;              ///< not tried, since the runtime always chose another kernel
   bool emulated = false;
   bool deviceLost = false;  ///< a trial ended the device's context: nothing more runs there
 };
-
-/// The feature counts to try a kernel of any number with: 1, 7, 8, 64, 100, 768 and, where
-/// these do not divide into its groups, multiples of them.
-std::vector<int64_t> featureCounts(const Problem&);
 
 /// How a kernel is tried.
 struct Judging {
   std::optional<int64_t> features;                    ///< narrows a kernel of any number to one
   std::function<bool()> stop = [] { return false; };  ///< ends early
-  const gate::CudaDevice* device = nullptr;           ///< where; null for the CPU
+  const CudaDevice* device = nullptr;                 ///< where; null for the CPU
   /// A trial of more elements has as many rows less, down to one.
   int64_t maxElements = std::numeric_limits<int64_t>::max();
   /// Asked after each trial for what was seen beside the numbers; empty if nothing was wrong.
@@ -43,8 +38,10 @@ struct Judging {
 };
 
 /// Tries the kernel wherever the runtime would choose it: through a plan for its own problem, capped at
-/// its instruction set, with the rows of each trial where the kernel has limits. Ends with the first trial
-/// that loses the device.
-KernelVerdict judgeKernel(const PackageFile&, size_t kernel, const Judging&);
+/// its instruction set, with the rows of each trial where the kernel has limits. A kernel that the runtime
+/// never chooses is tried in a package of its own. A kernel of any number of features is tried with 1, 7, 8,
+/// 64, 100, 768 or, where these do not divide into its groups, multiples of them. Ends with the first trial
+/// that loses the device. The error is of the kernel's problem.
+Result<KernelVerdict> judgeKernel(const PackageFile&, size_t kernel, const Judging&);
 
-}  // namespace normc::cli
+}  // namespace normc::gate

@@ -1,34 +1,34 @@
-#include "tools/normc/Judge.h"
+#include "autotune/gate/JudgeKernel.h"
 
 #include <algorithm>
 
-namespace normc::cli {
+namespace normc::gate {
 namespace {
 
 constexpr size_t kFailuresShown = 3;
 
 class KernelTrials {
  public:
-  KernelTrials(const PackageFile& file, size_t kernel, const Judging& how)
+  KernelTrials(const PackageFile& file, size_t kernel, const Problem& problem, const Judging& how)
       : file_(file),
         manifest_(file.kernels().at(kernel)),
-        problem_(file.problem(manifest_.problem)),
+        problem_(problem),
         how_(how),
         limited_(manifest_.limits != package::Limits()) {
     verdict_.kernel = kernel;
     if (limited_) return;
     try {
       makePlans(problem_.text());
-    } catch (const Failure& failure) {  // e.g. it needs more shared memory than the device has
+    } catch (const host::Error& error) {  // e.g. it needs more shared memory than the device has
       if (!how_.device) throw;
-      verdict_.skipped = failure.diagnostics().front().message;
+      verdict_.skipped = error.what();
     }
   }
 
   /// Whether there is any use in another trial.
   bool open() const { return verdict_.skipped.empty() && !verdict_.deviceLost; }
 
-  void run(gate::Trial trial) {
+  void run(Trial trial) {
     const bool shortened = shorten(trial.extents);
     if (limited_) planFor(trial.extents);
     if (!plan_ || plan_->kernel() != verdict_.kernel) return;  // the runtime would choose another
@@ -36,16 +36,11 @@ class KernelTrials {
     if (large_) judge(*large_, trial, shortened);
   }
 
-  const Problem& problem() const { return problem_; }
-  KernelVerdict take() {
-    verdict_.shadowed = verdict_.trials == 0 && verdict_.skipped.empty();
-    if (verdict_.shadowed) verdict_.skipped = "the runtime always chooses another kernel of this package";
-    return std::move(verdict_);
-  }
+  KernelVerdict take() { return std::move(verdict_); }
 
  private:
-  void judge(const host::Plan& plan, const gate::Trial& trial, bool shortened) {
-    gate::Verdict verdict = gate::judge(plan.get(), problem_, trial, how_.device);
+  void judge(const host::Plan& plan, const Trial& trial, bool shortened) {
+    Verdict verdict = gate::judge(plan.get(), problem_, trial, how_.device);
     if (const std::string text = how_.observed(); !text.empty()) {
       verdict.text =
           (verdict.ok ? problem_.text() + " on " + trial.text() + ":" : verdict.text) + "\n" + text;
@@ -67,12 +62,12 @@ class KernelTrials {
     normc_request options{.isa_cap = manifest_.isa.c_str(), .one_kernel = 1};
     if (how_.device) options.device_type = kDLCUDA, options.device_id = how_.device->index();
     large_.reset();
-    plan_.emplace(file_.plan(request, options));
+    plan_.emplace(file_.package(), request, options);
     if (plan_->kernel() != verdict_.kernel) return;
-    const std::vector<normc_number> numbers = gate::numbersOfLargeCalls(plan_->get());
+    const std::vector<normc_number> numbers = numbersOfLargeCalls(plan_->get());
     if (numbers.empty()) return;
     options.numbers = numbers.data(), options.number_count = numbers.size();
-    large_.emplace(file_.plan(request, options));
+    large_.emplace(file_.package(), request, options);
   }
   bool shorten(Extents& e) const {
     const int64_t row = std::max<int64_t>(e.segments * e.features, 1);
@@ -88,21 +83,19 @@ class KernelTrials {
     plan_.reset(), large_.reset();
     try {
       makePlans(request);
-    } catch (const Failure&) {  // beyond the limits, and no other kernel of the package serves it
+    } catch (const host::Error&) {  // beyond the limits, and no other kernel of the package serves it
     }
   }
 
   const PackageFile& file_;
   const package::Kernel& manifest_;
-  Problem problem_;
+  const Problem& problem_;
   const Judging& how_;
   bool limited_;
   std::string planned_;
   std::optional<host::Plan> plan_, large_;  ///< large_: takes every call for a large one
   KernelVerdict verdict_;
 };
-
-}  // namespace
 
 std::vector<int64_t> featureCounts(const Problem& problem) {
   int64_t groups = problem.groups(problem.spec->groups);
@@ -115,18 +108,32 @@ std::vector<int64_t> featureCounts(const Problem& problem) {
   return counts;
 }
 
-KernelVerdict judgeKernel(const PackageFile& file, size_t kernel, const Judging& how) {
-  KernelTrials trials(file, kernel, how);
-  const Problem& problem = trials.problem();
+KernelVerdict tried(const PackageFile& file, size_t kernel, const Problem& problem, const Judging& how) {
+  KernelTrials trials(file, kernel, problem, how);
   const std::vector<int64_t> counts = problem.features ? std::vector<int64_t>{*problem.features}
                                       : how.features   ? std::vector<int64_t>{*how.features}
                                                        : featureCounts(problem);
   for (const int64_t count : counts)
-    for (const gate::Trial& trial : gate::standardTrials(problem, count)) {
+    for (const Trial& trial : standardTrials(problem, count)) {
       if (!trials.open() || how.stop()) return trials.take();
       trials.run(trial);
     }
   return trials.take();
 }
 
-}  // namespace normc::cli
+}  // namespace
+
+Result<KernelVerdict> judgeKernel(const PackageFile& file, size_t kernel, const Judging& how) {
+  const Result<Problem> problem = file.problem(file.kernels().at(kernel).problem);
+  if (!problem) return problem.errors();
+  KernelVerdict verdict = tried(file, kernel, *problem, how);
+  if (verdict.trials || !verdict.skipped.empty() || how.stop()) return verdict;
+  // Of another generator, or a fallback: right or wrong all the same.
+  verdict = tried(file.alone(kernel), 0, *problem, how);
+  if (!verdict.trials && verdict.skipped.empty())
+    verdict.skipped = "the runtime always chooses another kernel of this package";
+  verdict.kernel = kernel;
+  return verdict;
+}
+
+}  // namespace normc::gate

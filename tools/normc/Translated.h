@@ -1,0 +1,25 @@
+// What a library throws, as the Failure that run() in Cli.cpp prints.
+#pragma once
+
+#include "autotune/gate/CudaDevice.h"
+#include "autotune/gate/PackageFile.h"
+#include "tools/normc/Failure.h"
+
+namespace normc::cli {
+
+/// Calls `body`; what the runtime, a device or a package refuses becomes a Failure. INVALID_ARGUMENT is the
+/// command line's fault, all else that of what it names.
+template <typename Body>
+auto translated(Body&& body) {
+  try {
+    return body();
+  } catch (const host::Error& error) {
+    throw error.status() == NORMC_INVALID_ARGUMENT ? usage(error.what()) : refused(error.what());
+  } catch (const gate::CudaError& error) {
+    throw refused(error.what());
+  } catch (const gate::PackageError& error) {
+    throw refused(error.what());
+  }
+}
+
+}  // namespace normc::cli
