@@ -1,12 +1,16 @@
 // normc explain F.npk PROBLEM [--rows N [--features N]]
 #include <ostream>
 
-#include "tools/normc/CallTime.h"
+#include "autotune/candidates/CallTime.h"
+#include "autotune/measure/Buffers.h"
+#include "autotune/tune/LiveLab.h"
 #include "tools/normc/Cli.h"
 #include "tools/normc/PlanFlags.h"
 
 namespace normc::cli {
 namespace {
+
+using tune::CallTime;
 
 /// `[reads + writes]`, in words.
 std::string trafficText(const package::Traffic& t) {
@@ -27,6 +31,70 @@ Json jsonOf(const package::Traffic& t) {
   if (t.leastReads) json["least_reads"] = *t.leastReads;
   if (t.heldRows) json["held_rows"] = t.heldRows;
   return json;
+}
+
+std::string microseconds(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g us", seconds * 1e6);
+  return text;
+}
+
+std::string textOf(const CallTime& t) {
+  char ratio[96];
+  std::snprintf(ratio, sizeof ratio, "%.2f [%.2f, %.2f]", t.toCopy.value, t.toCopy.low, t.toCopy.high);
+  std::string text = "moved: " + bytesText(double(t.bytes())) + " by that traffic, " +
+                     bytesText(double(t.tensorBytes)) + " a tensor\n";
+  if (t.predicted > 0)
+    text += "predicted: " + microseconds(t.predicted) + ", by the model that orders candidates\n";
+  char speed[32];
+  std::snprintf(speed, sizeof speed, "%.1f GB/s", double(t.bytes()) / t.seconds * 1e-9);
+  return text + "measured: " + microseconds(t.seconds) + ", " + speed + ", " + ratio +
+         " of the time of the faster copy\n";
+}
+
+Json jsonOf(const CallTime& t) {
+  Json json = {{"seconds", t.seconds},
+               {"bytes", t.bytes()},
+               {"to_copy", {{"value", t.toCopy.value}, {"low", t.toCopy.low}, {"high", t.toCopy.high}}}};
+  if (t.predicted > 0) json["predicted_seconds"] = t.predicted;
+  return json;
+}
+
+int64_t featuresOf(const Problem& problem, int64_t given) {
+  if (!problem.features && given == 0)
+    throw usage("the kernel is for any number of features", "say how many with --features");
+  if (problem.features && given != 0 && given != *problem.features)
+    throw usage("--features " + std::to_string(given) + ", and the kernel is for " +
+                std::to_string(*problem.features));
+  return problem.features.value_or(given);
+}
+
+/// Times the call of the flags, after all that can be wrong with them.
+CallTime timeOf(Planned& planned, int64_t rows, int64_t features, int64_t threads) {
+  if (planned.place.onCuda())
+    throw usage("--rows times a call on the CPU",
+                "on a GPU, normc tune --device " + planned.place.text() + " --schedule does");
+  Problem problem = valueOf(planned.file.problem(planned.kernel().problem), ExitCode::Usage);
+  const Extents extents{1, rows, featuresOf(problem, features)};
+  problem.features = extents.features;
+  problem = valueOf(checkProblem(std::move(problem)), ExitCode::Usage);
+  if (rows > tune::kMostElements / extents.features)
+    throw usage(std::to_string(rows) + " rows of " + std::to_string(extents.features) +
+                " features; legal: up to " + std::to_string(tune::kMostElements) + " elements");
+  const measure::Machine machine = measure::thisMachine();
+  if (threads == 0) threads = machine.processors;
+
+  try {
+    planned.callOf(host::Plan::sizes(1, rows, extents.features));
+  } catch (const host::Error& error) {  // the plan is of one shape, the flags of another
+    throw usage("--rows " + std::to_string(rows) + " is of another call than the problem: " + error.what(),
+                "leave sizes open in the problem, with *, or give the same ones");
+  }
+  const int64_t needed = 2 * measure::Buffers::bytesOfSet(problem, extents);
+  if (needed > machine.memory)
+    throw refused("a call on " + std::to_string(rows) + " rows and a copy beside it need " +
+                  bytesText(double(needed)) + ", and " + bytesText(double(machine.memory)) + " are free");
+  return tune::timeOf(std::move(planned.plan), planned.kernel(), problem, extents, machine, threads);
 }
 
 struct ExplainFlags {
@@ -51,7 +119,7 @@ ExitCode explain(const ExplainFlags& given, Output& out) {
         {"target", kernel.isa},     {"device", planned.place.text()}, {"schedule", kernel.schedule},
         {"origin", kernel.origin},  {"selection", kernel.selection},  {"traffic", traffic},
         {"explanation", text}};
-    if (time) result["time"] = toJson(*time);
+    if (time) result["time"] = jsonOf(*time);
     out.result(result);
     return ExitCode::Ok;
   }
@@ -61,7 +129,7 @@ ExitCode explain(const ExplainFlags& given, Output& out) {
   out.results() << "traffic: " << trafficText(kernel.traffic) << leastText(kernel.traffic);
   if (kernel.warmupTraffic) out.results() << "; in warmup " << trafficText(*kernel.warmupTraffic);
   out.results() << "\n";
-  if (time) out.results() << cli::text(*time);
+  if (time) out.results() << textOf(*time);
   return ExitCode::Ok;
 }
 

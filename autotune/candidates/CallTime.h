@@ -2,10 +2,14 @@
 #pragma once
 
 #include "autotune/measure/Copy.h"
+#include "autotune/measure/Machine.h"
 #include "autotune/measure/Stats.h"
-#include "tools/normc/PlanFlags.h"
+#include "dsl/Problem.h"
+#include "dsl/StateFields.h"
+#include "runtime/abi/Manifest.h"
+#include "runtime/normc.hpp"
 
-namespace normc::cli {
+namespace normc::tune {
 
 struct CallTime {
   double predicted = 0;  ///< seconds, by the model that orders candidates; 0 where the target is unknown here
@@ -17,12 +21,10 @@ struct CallTime {
   int64_t bytes() const { return traffic.total() * tensorBytes; }
 };
 
-/// Times the plan on rows x features, everything in the caches that fits there. Throws Failure on a GPU,
-/// where the number of features is unknown or another than the kernel's, and where there is not enough
-/// memory.
-CallTime timeOf(Planned&, int64_t rows, int64_t features, int64_t threads);
+/// Times a plan that calls of these extents run `kernel` of, on the CPU, everything in the caches that fits
+/// there. Needs twice measure::Buffers::bytesOfSet. `problem` is that of the kernel, with the features of the
+/// extents.
+CallTime timeOf(host::Plan, const package::Kernel&, const Problem& problem, const Extents&,
+                const measure::Machine&, int64_t threads);
 
-std::string text(const CallTime&);
-Json toJson(const CallTime&);
-
-}  // namespace normc::cli
+}  // namespace normc::tune

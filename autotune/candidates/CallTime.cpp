@@ -1,0 +1,54 @@
+#include "autotune/candidates/CallTime.h"
+
+#include "autotune/measure/Subject.h"
+#include "codegen/Target.h"
+
+namespace normc::tune {
+namespace {
+
+/// Returns seconds, or 0 if no target of this build knows the kernel and its schedule.
+double predictedFor(const package::Kernel& kernel, const Problem& problem,
+                    const codegen::Workload& workload) {
+  auto targets = codegen::findGenerators(kernel.isa);
+  if (!targets) {
+    llvm::consumeError(targets.takeError());
+    return 0;
+  }
+  for (const auto& target : *targets) {
+    if (target->generator() != kernel.generator) continue;
+    if (auto bound = target->bind(problem, kernel.schedule))
+      return (*bound)->predict(workload) * 1e-9;
+    else
+      llvm::consumeError(bound.takeError());
+  }
+  return 0;
+}
+
+}  // namespace
+
+CallTime timeOf(host::Plan plan, const package::Kernel& kernel, const Problem& problem,
+                const Extents& extents, const measure::Machine& machine, int64_t threads) {
+  CallTime time;
+  time.traffic = {int(kernel.traffic.reads), int(kernel.traffic.writes)};
+  const measure::Buffers buffers(plan, problem, extents), forCopies(plan, problem, extents);
+  time.tensorBytes = buffers.tensorBytes();
+  measure::Subject subject(std::move(plan), buffers);
+  const std::vector<const void*> inputs = forCopies.tensors(0).inputs();
+  std::vector<std::unique_ptr<measure::Contestant>> copies;
+  std::vector<measure::Contestant*> all{&subject};
+  for (const measure::Stores stores : {measure::Stores::Cached, measure::Stores::Streaming}) {
+    copies.push_back(measure::makeCopy(inputs, forCopies.output(0).data(), time.tensorBytes, time.traffic,
+                                       stores, int(threads)));
+    all.push_back(copies.back().get());
+  }
+  const auto samples = measure::race(all, measure::RaceOptions{});
+  time.seconds = measure::median(samples[0]);
+  const bool cached = measure::median(samples[1]) < measure::median(samples[2]);
+  time.toCopy = measure::pairedRatio(samples[0], samples[cached ? 1 : 2]);
+  time.predicted = predictedFor(
+      kernel, problem,
+      {extents.segments, extents.rows, extents.features, threads, machine.secondCache, machine.lastCache});
+  return time;
+}
+
+}  // namespace normc::tune
