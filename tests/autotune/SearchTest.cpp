@@ -5,8 +5,9 @@
 #include <random>
 #include <set>
 
-#include "autotune/search/Replay.h"
 #include "autotune/search/Search.h"
+#include "autotune/tune/LiveLab.h"
+#include "tests/autotune/Replay.h"
 
 namespace normc::tune {
 namespace {
@@ -525,7 +526,7 @@ TEST(Decision, TheIncumbentStaysAmongThoseThatAreEquallyFast) {
   EXPECT_EQ(decide(world.landscape, racers, 4).chosen, 4u);
 }
 
-TEST(Replay, TellsRecordsOfOneTaskAndDeviceFromOthers) {
+TEST(Remembered, TellsRecordsOfOneTaskAndDeviceFromOthers) {
   const World world = worldOf(2, bowl, 0, 1);
   Record record;
   record.task = {*parseProblemText("p:forward@f32[*x1]"), "n", 1, 1, 1, 1, "warm"};
@@ -536,22 +537,23 @@ TEST(Replay, TellsRecordsOfOneTaskAndDeviceFromOthers) {
   elsewhere.device.name = "another";
   Record wrong = record;
   wrong.schedule = "i=1,j=1", wrong.status = Status::Wrong, wrong.samples = wrong.reference = {};
-  const auto known =
-      Replay::known(world.landscape, {record, other, elsewhere, wrong, record}, record.task, record.device);
+  Setting setting;
+  setting.task = record.task;
+  const auto known = rememberedFrom(world.landscape, {record, other, elsewhere, wrong, record}, setting);
   ASSERT_EQ(known.size(), 2u);
   EXPECT_EQ(known.at(1).samples.size(), 2u);
   EXPECT_EQ(known.at(3).status, Status::Wrong);
 }
 
-TEST(Replay, TheNewestTrialSaysWhetherAPointWasRejected) {
+TEST(Remembered, TheNewestTrialSaysWhetherAPointWasRejected) {
   const World world = worldOf(2, bowl, 0, 1);
   Record right, wrong;
   right.generator = wrong.generator = "mlir", right.schedule = wrong.schedule = "i=0,j=1";
   right.samples = {1}, right.reference = {2}, wrong.status = Status::Wrong;
   const auto status = [&](int64_t stampOfRight, int64_t stampOfWrong) {
     right.stamp = stampOfRight, wrong.stamp = stampOfWrong;
-    const Status one = Replay::known(world.landscape, {right, wrong}, {}, {}).at(1).status;
-    EXPECT_EQ(Replay::known(world.landscape, {wrong, right}, {}, {}).at(1).status, one);
+    const Status one = rememberedFrom(world.landscape, {right, wrong}, {}).at(1).status;
+    EXPECT_EQ(rememberedFrom(world.landscape, {wrong, right}, {}).at(1).status, one);
     return one;
   };
   EXPECT_EQ(status(2, 1), Status::Ok);

@@ -1,8 +1,6 @@
-#include "autotune/search/Replay.h"
+#include "tests/autotune/Replay.h"
 
 #include <cassert>
-
-#include "autotune/records/Standing.h"
 
 namespace normc::tune {
 
@@ -13,24 +11,6 @@ constexpr size_t kScreenRounds = 5;
 Replay::Replay(const Landscape& landscape, std::map<size_t, Known> known, double making)
     : landscape_(landscape), known_(std::move(known)), making_(making) {
   assert(known_.contains(landscape_.byDefault()));
-}
-
-std::map<size_t, Replay::Known> Replay::known(const Landscape& landscape, const std::vector<Record>& records,
-                                              const Task& task, const Device& device) {
-  std::map<size_t, Known> known;
-  std::map<size_t, const Record*> newest;
-  for (const Record& record : records) {
-    if (record.kind != "trial" || record.task != task || record.device != device) continue;
-    if (record.status == Status::Ok && record.samples.empty()) continue;  // compiled, but never timed
-    const auto point = landscape.find(record.generator, record.schedule);
-    if (!point) continue;
-    Known& one = known[*point];
-    if (const Record*& last = newest[*point]; !last || newer(record, *last))
-      last = &record, one.status = record.status, one.reason = record.reason;
-    one.samples.insert(one.samples.end(), record.samples.begin(), record.samples.end());
-    one.reference.insert(one.reference.end(), record.reference.begin(), record.reference.end());
-  }
-  return known;
 }
 
 /// Returns the next recorded time, relative to the default of its round and multiplied by the default's

@@ -1,4 +1,4 @@
-// A Lab without a machine: its times come from records, and its clock counts their cost. The same records
+// A Lab without a machine: its times are given, and its clock counts their cost. The same times
 // give the same search, sample for sample.
 #pragma once
 
@@ -11,19 +11,15 @@ namespace normc::tune {
 
 class Replay : public Lab {
  public:
-  /// The records of one point: why it failed, or its times and those of the default in the same rounds.
+  /// What is known of one point: why it failed, or its times and those of the default in the same rounds.
   struct Known {
     Status status = Status::Ok;
     std::string reason = {};
     Samples samples = {}, reference = {};
   };
-  /// `making`: seconds that the clock counts for compiling and judging one candidate. A point without a
-  /// record is refused; the default has to have one.
+  /// `making`: seconds that the clock counts for compiling and judging one candidate. A point of which
+  /// nothing is known is refused; the default has to have one.
   Replay(const Landscape&, std::map<size_t, Known> known, double making = 0.1);
-
-  /// Returns the records of one task for the points of a landscape.
-  static std::map<size_t, Known> known(const Landscape&, const std::vector<Record>&, const Task&,
-                                       const Device&);
 
   double now() override { return now_; }
   bool stopped() override { return false; }
