@@ -213,8 +213,7 @@ const char* normc_tuner_last_error(void) { return lastError(); }
 
 normc_status normc_tuner_open(const char* folder, const normc_tuner_options* options, normc_tuner** tuner) {
   return guarded([&] {
-    NORMC_TRY(notNull(folder, "bundle"));
-    NORMC_TRY(notNull(tuner, "tuner"));
+    NORMC_TRY(notNull(folder, "bundle", tuner, "tuner"));
     normc_tuner_options read = {};
     if (options) NORMC_TRY(readStruct(options, read, "normc_tuner_options", sizeof(size_t)));
     return translated([&] {
@@ -246,8 +245,7 @@ void normc_tuner_destroy(normc_tuner* tuner) { delete tuner; }
 
 normc_status normc_tuner_problem(const normc_tuner* tuner, size_t index, const char** problem) {
   return guarded([&] {
-    NORMC_TRY(notNull(tuner, "tuner"));
-    NORMC_TRY(notNull(problem, "problem"));
+    NORMC_TRY(notNull(tuner, "tuner", problem, "problem"));
     if (index >= tuner->problems.size())
       return fail(NORMC_OUT_OF_RANGE, "problem ", index, " is past the end; the bundle has ",
                   tuner->problems.size());
@@ -259,9 +257,7 @@ normc_status normc_tuner_problem(const normc_tuner* tuner, size_t index, const c
 normc_status normc_tuner_run(normc_tuner* tuner, const normc_tuner_request* given,
                              normc_tuner_result* result) {
   return guarded([&] {
-    NORMC_TRY(notNull(tuner, "tuner"));
-    NORMC_TRY(notNull(given, "request"));
-    NORMC_TRY(notNull(result, "result"));
+    NORMC_TRY(notNull(tuner, "tuner", given, "request", result, "result"));
     if (tuner->running)
       return fail(NORMC_FAILED_PRECONDITION,
                   "this tuner runs already; its progress may end that call, and must not begin another");

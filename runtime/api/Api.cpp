@@ -35,9 +35,7 @@ using Fields = std::vector<Field>;
 
 normc_status memoryBytes(const normc_plan* plan, const Fields Kernel::* fields, const normc_sizes* given,
                          size_t* bytes) {
-  NORMC_TRY(notNull(plan, "plan"));
-  NORMC_TRY(notNull(given, "sizes"));
-  NORMC_TRY(notNull(bytes, "bytes"));
+  NORMC_TRY(notNull(plan, "plan", given, "sizes", bytes, "bytes"));
   Sizes sizes;
   NORMC_TRY(plan->object->sizes(*given, sizes));
   const int64_t total = totalBytes(plan->object->kernel().*fields, sizes);
@@ -48,9 +46,7 @@ normc_status memoryBytes(const normc_plan* plan, const Fields Kernel::* fields, 
 
 normc_status memoryField(const normc_plan* plan, const Fields Kernel::* fields, const normc_sizes* given,
                          size_t index, normc_field* field) {
-  NORMC_TRY(notNull(plan, "plan"));
-  NORMC_TRY(notNull(given, "sizes"));
-  NORMC_TRY(notNull(field, "field"));
+  NORMC_TRY(notNull(plan, "plan", given, "sizes", field, "field"));
   Sizes sizes;
   NORMC_TRY(plan->object->sizes(*given, sizes));
   return describeField(plan->object->kernel().*fields, sizes, index, field);
@@ -119,8 +115,7 @@ void normc_context_destroy(normc_context* context) { delete context; }
 
 normc_status normc_cuda_device_count(normc_context* context, int32_t* count) {
   return guarded([&] {
-    NORMC_TRY(notNull(context, "context"));
-    NORMC_TRY(notNull(count, "count"));
+    NORMC_TRY(notNull(context, "context", count, "count"));
     std::shared_ptr<const Driver> driver;
     NORMC_TRY(context->object->cuda().driver(driver));
     int devices = 0;
@@ -132,8 +127,7 @@ normc_status normc_cuda_device_count(normc_context* context, int32_t* count) {
 
 normc_status normc_cuda_device_info(normc_context* context, int32_t index, normc_cuda_device* device) {
   return guarded([&] {
-    NORMC_TRY(notNull(context, "context"));
-    NORMC_TRY(notNull(device, "device"));
+    NORMC_TRY(notNull(context, "context", device, "device"));
     normc_cuda_device info;
     NORMC_TRY(context->object->cuda().info(index, info));
     return writeStruct(info, device, "normc_cuda_device");
@@ -142,9 +136,7 @@ normc_status normc_cuda_device_info(normc_context* context, int32_t index, normc
 
 normc_status normc_package_open(normc_context* context, const char* path, normc_package** package) {
   return guarded([&] {
-    NORMC_TRY(notNull(context, "context"));
-    NORMC_TRY(notNull(path, "path"));
-    NORMC_TRY(notNull(package, "package"));
+    NORMC_TRY(notNull(context, "context", path, "path", package, "package"));
     std::unique_ptr<ByteSource> source;
     NORMC_TRY(ByteSource::open(path, source));
     return openPackage(context, std::move(source), path, package);
@@ -154,9 +146,7 @@ normc_status normc_package_open(normc_context* context, const char* path, normc_
 normc_status normc_package_open_memory(normc_context* context, const void* data, size_t bytes,
                                        normc_package** package) {
   return guarded([&] {
-    NORMC_TRY(notNull(context, "context"));
-    NORMC_TRY(notNull(data, "data"));
-    NORMC_TRY(notNull(package, "package"));
+    NORMC_TRY(notNull(context, "context", data, "data", package, "package"));
     return openPackage(context, ByteSource::copy(data, bytes), "the package in memory", package);
   });
 }
@@ -164,8 +154,7 @@ normc_status normc_package_open_memory(normc_context* context, const void* data,
 void normc_package_destroy(normc_package* package) { delete package; }
 
 normc_status normc_package_manifest(const normc_package* package, const char** json) {
-  NORMC_TRY(notNull(package, "package"));
-  NORMC_TRY(notNull(json, "json"));
+  NORMC_TRY(notNull(package, "package", json, "json"));
   *json = package->object->json().c_str();
   return NORMC_OK;
 }
@@ -182,9 +171,7 @@ normc_status normc_package_verify(const normc_package* package) {
 normc_status normc_plan_create(const normc_package* package, const normc_request* request,
                                normc_plan** plan) {
   return guarded([&] {
-    NORMC_TRY(notNull(package, "package"));
-    NORMC_TRY(notNull(request, "request"));
-    NORMC_TRY(notNull(plan, "plan"));
+    NORMC_TRY(notNull(package, "package", request, "request", plan, "plan"));
     normc_request read;
     NORMC_TRY(readStruct(request, read, "normc_request", offsetof(normc_request, isa_cap)));
     std::unique_ptr<Plan> object;
@@ -197,24 +184,20 @@ normc_status normc_plan_create(const normc_package* package, const normc_request
 void normc_plan_destroy(normc_plan* plan) { delete plan; }
 
 normc_status normc_plan_describe(const normc_plan* plan, const char** text) {
-  NORMC_TRY(notNull(plan, "plan"));
-  NORMC_TRY(notNull(text, "text"));
+  NORMC_TRY(notNull(plan, "plan", text, "text"));
   *text = plan->object->description().c_str();
   return NORMC_OK;
 }
 
 normc_status normc_plan_number(const normc_plan* plan, const char* name, double* value) {
   return guarded([&] {
-    NORMC_TRY(notNull(plan, "plan"));
-    NORMC_TRY(notNull(name, "name"));
-    NORMC_TRY(notNull(value, "value"));
+    NORMC_TRY(notNull(plan, "plan", name, "name", value, "value"));
     return plan->object->number(name, *value);
   });
 }
 
 normc_status normc_plan_kernel(const normc_plan* plan, const normc_sizes* given, size_t* index) {
-  NORMC_TRY(notNull(plan, "plan"));
-  NORMC_TRY(notNull(index, "index"));
+  NORMC_TRY(notNull(plan, "plan", index, "index"));
   Sizes sizes;
   if (given) NORMC_TRY(plan->object->sizes(*given, sizes));
   return plan->object->kernelIndex(given ? &sizes : nullptr, *index);
@@ -258,9 +241,7 @@ normc_status normc_plan_saved_field(const normc_plan* plan, const normc_sizes* s
 }
 
 normc_status normc_plan_workspace_bytes(const normc_plan* plan, const normc_sizes* given, size_t* bytes) {
-  NORMC_TRY(notNull(plan, "plan"));
-  NORMC_TRY(notNull(given, "sizes"));
-  NORMC_TRY(notNull(bytes, "bytes"));
+  NORMC_TRY(notNull(plan, "plan", given, "sizes", bytes, "bytes"));
   Sizes sizes;
   NORMC_TRY(plan->object->sizes(*given, sizes));
   return plan->object->workspaceBytes(sizes, *bytes);
@@ -268,8 +249,7 @@ normc_status normc_plan_workspace_bytes(const normc_plan* plan, const normc_size
 
 normc_status normc_execute(const normc_plan* plan, const normc_args* args) {
   return guarded([&] {
-    NORMC_TRY(notNull(plan, "plan"));
-    NORMC_TRY(notNull(args, "args"));
+    NORMC_TRY(notNull(plan, "plan", args, "args"));
     if (args->struct_size == sizeof(normc_args)) [[likely]]
       return plan->object->execute(*args);
     normc_args read;
@@ -280,8 +260,7 @@ normc_status normc_execute(const normc_plan* plan, const normc_args* args) {
 
 normc_status normc_state_create(const normc_plan* plan, int64_t features, normc_state** state) {
   return guarded([&] {
-    NORMC_TRY(notNull(plan, "plan"));
-    NORMC_TRY(notNull(state, "state"));
+    NORMC_TRY(notNull(plan, "plan", state, "state"));
     std::unique_ptr<State> object;
     NORMC_TRY(State::create(*plan->object, features, object));
     *state = new normc_state{std::move(object)};
@@ -299,36 +278,30 @@ normc_status normc_state_init(normc_state* state) {
 }
 
 normc_status normc_state_data(normc_state* state, void** data, size_t* bytes) {
-  NORMC_TRY(notNull(state, "state"));
-  NORMC_TRY(notNull(data, "data"));
-  NORMC_TRY(notNull(bytes, "bytes"));
+  NORMC_TRY(notNull(state, "state", data, "data", bytes, "bytes"));
   *data = state->object->data();
   *bytes = state->object->bytes();
   return NORMC_OK;
 }
 
 normc_status normc_state_field(const normc_state* state, size_t index, normc_field* field) {
-  NORMC_TRY(notNull(state, "state"));
-  NORMC_TRY(notNull(field, "field"));
+  NORMC_TRY(notNull(state, "state", field, "field"));
   return describeField(state->object->fields(), state->object->sizes(), index, field);
 }
 
 normc_status normc_state_get(const normc_state* state, const char* field, void* data, size_t bytes) {
-  NORMC_TRY(notNull(state, "state"));
-  NORMC_TRY(notNull(data, "data"));
+  NORMC_TRY(notNull(state, "state", data, "data"));
   return state->object->get(field, data, bytes);
 }
 
 normc_status normc_state_set(normc_state* state, const char* field, const void* data, size_t bytes) {
-  NORMC_TRY(notNull(state, "state"));
-  NORMC_TRY(notNull(data, "data"));
+  NORMC_TRY(notNull(state, "state", data, "data"));
   return state->object->set(field, data, bytes);
 }
 
 normc_status normc_state_copy(normc_state* to, const normc_state* from) {
   return guarded([&] {
-    NORMC_TRY(notNull(to, "to"));
-    NORMC_TRY(notNull(from, "from"));
+    NORMC_TRY(notNull(to, "to", from, "from"));
     return to->object->copy(*from->object);
   });
 }

@@ -22,8 +22,12 @@ normc_status guarded(Body&& body) {
   }
 }
 
-inline normc_status notNull(const void* argument, const char* name) {
-  return argument ? NORMC_OK : fail(NORMC_INVALID_ARGUMENT, name, " is null");
+/// Refuses the first argument that is null: `notNull(plan, "plan", args, "args")`.
+template <typename... More>
+normc_status notNull(const void* argument, const char* name, More... more) {
+  if (!argument) return fail(NORMC_INVALID_ARGUMENT, name, " is null");
+  if constexpr (sizeof...(more) > 0) return notNull(more...);
+  return NORMC_OK;
 }
 
 }  // namespace normc::runtime
