@@ -12,13 +12,6 @@
 #include "runtime/package/Sha256.h"
 
 namespace normc::package {
-namespace {
-
-Diagnostic cannotWrite(const std::string& path, int error) {
-  return {.message = "cannot write the package " + path + ": " + std::strerror(error)};
-}
-
-}  // namespace
 
 bool writeAll(int file, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -28,6 +21,21 @@ bool writeAll(int file, std::string_view bytes) {
     bytes.remove_prefix(written);
   }
   return true;
+}
+
+int replaceFile(const std::string& path, std::string_view bytes) {
+  std::string temporary;
+  int file = -1;
+  for (int attempt = 0; file < 0; ++attempt) {
+    temporary = path + ".tmp" + std::to_string(getpid()) + "." + std::to_string(attempt);
+    file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0 && errno != EEXIST) return errno;
+  }
+  int error = writeAll(file, bytes) && fsync(file) == 0 ? 0 : errno;
+  if (close(file) != 0 && error == 0) error = errno;
+  if (error == 0 && rename(temporary.c_str(), path.c_str()) != 0) error = errno;
+  if (error != 0) unlink(temporary.c_str());
+  return error;
 }
 
 size_t Writer::addNorm(std::string name, std::string hash, std::string text) {
@@ -83,20 +91,9 @@ std::string Writer::bytes() const {
 
 Result<int64_t> Writer::write(const std::string& path) const {
   const std::string file = bytes();
-  std::string temporary;
-  int handle = -1;
-  for (int attempt = 0; handle < 0; ++attempt) {
-    temporary = path + ".tmp" + std::to_string(getpid()) + "." + std::to_string(attempt);
-    handle = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (handle < 0 && errno != EEXIST) return cannotWrite(path, errno);
-  }
-  int error = 0;
-  if (!writeAll(handle, file) || fsync(handle) != 0) error = errno;
-  if (close(handle) != 0 && error == 0) error = errno;
-  if (error == 0 && rename(temporary.c_str(), path.c_str()) != 0) error = errno;
-  if (error == 0) return static_cast<int64_t>(file.size());
-  unlink(temporary.c_str());
-  return cannotWrite(path, error);
+  if (const int error = replaceFile(path, file))
+    return Diagnostic{.message = "cannot write the package " + path + ": " + std::strerror(error)};
+  return static_cast<int64_t>(file.size());
 }
 
 }  // namespace normc::package

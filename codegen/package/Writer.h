@@ -28,8 +28,7 @@ class Writer {
   /// The whole file.
   std::string bytes() const;
 
-  /// Writes it under a temporary name in the same folder and renames it: on failure there is no new
-  /// file, and an old one is as it was. Returns the number of bytes.
+  /// Writes it with replaceFile. Returns the number of bytes.
   Result<int64_t> write(const std::string& path) const;
 
  private:
@@ -39,5 +38,9 @@ class Writer {
 
 /// Writes all bytes to an open file, in as many calls as that takes. False if one fails; errno says why.
 bool writeAll(int file, std::string_view bytes);
+
+/// Writes a file under a temporary name in the same folder and renames it: on failure there is no new file,
+/// and an old one is as it was. Returns 0, or the errno of what failed.
+int replaceFile(const std::string& path, std::string_view bytes);
 
 }  // namespace normc::package

@@ -67,19 +67,7 @@ void writeFile(const std::string& given, std::string_view content) {
   std::error_code none;
   if (isStream(given)) return writeThrough(given, content);
   const std::string path = fs::is_symlink(given, none) ? fs::weakly_canonical(given, none).string() : given;
-  std::string temporary;
-  int file = -1;
-  for (int attempt = 0; file < 0; ++attempt) {
-    temporary = path + ".tmp" + std::to_string(getpid()) + "." + std::to_string(attempt);
-    file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file < 0 && errno != EEXIST) throw cannot("write", path, errno);
-  }
-  int error = package::writeAll(file, content) && fsync(file) == 0 ? 0 : errno;
-  if (close(file) != 0 && error == 0) error = errno;
-  if (error == 0 && rename(temporary.c_str(), path.c_str()) != 0) error = errno;
-  if (error == 0) return;
-  unlink(temporary.c_str());
-  throw cannot("write", path, error);
+  if (const int error = package::replaceFile(path, content)) throw cannot("write", path, error);
 }
 
 void requireWritable(const std::string& path) {
