@@ -214,22 +214,17 @@ enum CUstream_flags : unsigned { CU_STREAM_DEFAULT = 0, CU_STREAM_NON_BLOCKING =
   X(cuDeviceGetPCIBusId, (char* text, int bytes, CUdevice device))                              \
   X(cuCtxCreate_v2, (CUcontext * context, unsigned flags, CUdevice device))                     \
   X(cuCtxDestroy_v2, (CUcontext context))                                                       \
-  X(cuCtxSetCurrent, (CUcontext context))                                                       \
   X(cuCtxSynchronize, ())                                                                       \
   X(cuModuleLoadData, (CUmodule * module, const void* image))                                   \
   X(cuMemGetInfo_v2, (size_t* free, size_t* total))                                             \
-  X(cuMemAllocHost_v2, (void** memory, size_t bytes))                                           \
-  X(cuMemFreeHost, (void* memory))                                                              \
   X(cuMemcpyHtoD_v2, (CUdeviceptr to, const void* from, size_t bytes))                          \
   X(cuMemcpyDtoH_v2, (void* to, CUdeviceptr from, size_t bytes))                                \
   X(cuMemcpyDtoD_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes))                          \
   X(cuMemsetD8_v2, (CUdeviceptr to, unsigned char value, size_t count))                         \
   X(cuMemsetD32_v2, (CUdeviceptr to, unsigned value, size_t count))                             \
-  X(cuMemsetD32Async, (CUdeviceptr to, unsigned value, size_t count, CUstream stream))          \
   X(cuStreamCreate, (CUstream * stream, unsigned flags))                                        \
   X(cuStreamDestroy_v2, (CUstream stream))                                                      \
   X(cuStreamQuery, (CUstream stream))                                                           \
-  X(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags))                        \
   X(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode))                       \
   X(cuStreamEndCapture, (CUstream stream, CUgraph * graph))                                     \
   X(cuGraphInstantiateWithFlags, (CUgraphExec * exec, CUgraph graph, unsigned long long flags)) \
@@ -239,7 +234,6 @@ enum CUstream_flags : unsigned { CU_STREAM_DEFAULT = 0, CU_STREAM_NON_BLOCKING =
   X(cuEventCreate, (CUevent * event, unsigned flags))                                           \
   X(cuEventDestroy_v2, (CUevent event))                                                         \
   X(cuEventRecord, (CUevent event, CUstream stream))                                            \
-  X(cuEventQuery, (CUevent event))                                                              \
   X(cuEventSynchronize, (CUevent event))                                                        \
   X(cuEventElapsedTime, (float* milliseconds, CUevent from, CUevent to))
 

@@ -226,15 +226,6 @@ CUresult cuCtxGetCurrent(CUcontext* context) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxSetCurrent(CUcontext context) {
-  NORMC_FAKE_CALL(Init);
-  if (context && !call->isContext(context)) return CUDA_ERROR_INVALID_CONTEXT;
-  auto& stack = fake::contextStack();
-  if (!stack.empty()) stack.pop_back();
-  if (context) stack.push_back(context);
-  return CUDA_SUCCESS;
-}
-
 CUresult cuCtxPushCurrent_v2(CUcontext context) {
   NORMC_FAKE_CALL(Init);
   if (!call->isContext(context)) return CUDA_ERROR_INVALID_CONTEXT;

@@ -98,20 +98,6 @@ CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemAllocHost_v2(void** memory, size_t bytes) {
-  NORMC_FAKE_CALL(Context);
-  if (const CUresult result = call.unsafe(); result != CUDA_SUCCESS) return result;
-  auto made = std::make_unique<char[]>(bytes);
-  *memory = made.get();
-  call->hostMemory[*memory] = std::move(made);
-  return CUDA_SUCCESS;
-}
-
-CUresult cuMemFreeHost(void* memory) {
-  NORMC_FAKE_CALL(Context);
-  return call->hostMemory.erase(memory) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
   NORMC_FAKE_CALL(Context);
   return copy(call, to, 0, bytes, stream, pointer(to), from);
@@ -158,11 +144,6 @@ CUresult cuMemsetD32_v2(CUdeviceptr to, unsigned value, size_t count) {
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
   NORMC_FAKE_CALL(Context);
   return fill(call, to, value, 1, count, stream);
-}
-
-CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) {
-  NORMC_FAKE_CALL(Context);
-  return fill(call, to, value, 4, count, stream);
 }
 
 }  // extern "C"

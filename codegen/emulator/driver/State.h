@@ -109,7 +109,6 @@ struct State {
   std::map<const void*, std::unique_ptr<CUevent_st>> events;
   std::map<const void*, std::unique_ptr<CUgraph_st>> graphs;
   std::map<const void*, std::unique_ptr<CUgraphExec_st>> graphExecs;
-  std::map<const void*, std::unique_ptr<char[]>> hostMemory;
   std::vector<const char*> calls;
   std::vector<RecordedLaunch> launches;
   std::list<Fault> faults;

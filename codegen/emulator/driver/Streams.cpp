@@ -67,14 +67,6 @@ CUresult cuStreamQuery(CUstream stream) {
   return waitable(call, stream);
 }
 
-CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
-  NORMC_FAKE_CALL(Context);
-  if (!call->events.contains(event)) return CUDA_ERROR_INVALID_HANDLE;
-  CUresult result;
-  call.stream(stream, result);  // all that came before has happened
-  return flags <= 1 ? result : CUDA_ERROR_INVALID_VALUE;
-}
-
 CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
   NORMC_FAKE_CALL(Context);
   const auto found = call->streams.find(handle);
@@ -171,11 +163,6 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
     if (found != fake::fake().state->events.end()) found->second->seconds = now();
     return CUDA_SUCCESS;
   });
-}
-
-CUresult cuEventQuery(CUevent event) {
-  NORMC_FAKE_CALL(Context);
-  return call->events.contains(event) ? call.unsafe() : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuEventSynchronize(CUevent event) {
