@@ -1,8 +1,5 @@
 #include "dsl/Library.h"
 
-#include <cstdio>
-#include <cstdlib>
-
 #include "dsl/Nearest.h"
 
 namespace normc {

@@ -1,7 +1,6 @@
 #include "runtime/cuda/Cuda.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace normc::runtime {
 

@@ -1,7 +1,6 @@
 #include "tools/normc/Npy.h"
 
 #include <charconv>
-#include <cstring>
 #include <optional>
 
 #include "dsl/Nearest.h"

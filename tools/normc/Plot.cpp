@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <map>
 #include <ostream>
-#include <set>
 
 #include "autotune/records/Standing.h"
 #include "tools/normc/Failure.h"

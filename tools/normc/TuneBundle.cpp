@@ -1,6 +1,5 @@
 #include "tools/normc/TuneBundle.h"
 
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <ostream>

@@ -1,7 +1,6 @@
 #include "tools/normc/TuneReport.h"
 
 #include <algorithm>
-#include <map>
 #include <ostream>
 
 namespace normc::cli {

@@ -1,5 +1,4 @@
 // normc records show|merge|verify|plot DB...
-#include <algorithm>
 #include <ostream>
 #include <set>
 

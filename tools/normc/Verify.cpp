@@ -1,6 +1,5 @@
 #include "tools/normc/Verify.h"
 
-#include <algorithm>
 #include <map>
 #include <ostream>
 #include <stdexcept>

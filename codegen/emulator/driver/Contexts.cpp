@@ -1,7 +1,5 @@
 // Starting, devices, contexts, errors as text.
-#include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <utility>
 
 #include "codegen/emulator/driver/State.h"
