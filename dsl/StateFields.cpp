@@ -3,9 +3,6 @@
 namespace normc {
 namespace {
 
-constexpr int64_t kAlignment = 64;
-int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
 constexpr Extent kSegments{Extent::Segments, 1}, kRows{Extent::Rows, 1}, kFeatures{Extent::Features, 1};
 Extent fixed(int64_t value) { return {Extent::Fixed, value}; }
 
@@ -114,12 +111,6 @@ std::vector<Field> savedFields(const Problem& problem) {
     fields.push_back({"count", type, counts, 0});
   }
   return fields;
-}
-
-std::vector<int64_t> fieldOffsets(const std::vector<Field>& fields, const Extents& extents) {
-  std::vector<int64_t> offsets{0};
-  for (const Field& field : fields) offsets.push_back(offsets.back() + aligned(field.bytes(extents)));
-  return offsets;
 }
 
 }  // namespace normc

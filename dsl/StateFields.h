@@ -69,7 +69,4 @@ std::vector<Field> stateFields(const Problem&);
 ///                          segment or segment_features; the statistic of one row needs none
 std::vector<Field> savedFields(const Problem&);
 
-/// Returns the offset of each field, then the total, in bytes; multiples of 64.
-std::vector<int64_t> fieldOffsets(const std::vector<Field>&, const Extents&);
-
 }  // namespace normc

@@ -111,14 +111,6 @@ TEST(SavedFields, WhatTheExactSecondMomentTermNeeds) {
             "rstd:f32[d] ");
 }
 
-TEST(FieldOffsets, AreMultiplesOf64AndEndWithTheTotal) {
-  const Extents extents{1, 3, 17};
-  const std::vector<Field> fields = stateFields(problemOf("mabn:forward@f32[*x17]"));
-  // step 8 bytes, psi2 68, two rings of 16 x 68 = 1088.
-  EXPECT_EQ(fieldOffsets(fields, extents), (std::vector<int64_t>{0, 64, 192, 1280, 2368}));
-  EXPECT_EQ(fieldOffsets({}, extents), std::vector<int64_t>{0});
-}
-
 TEST(Field, CountsItsElementsAndBytes) {
   const Extents extents{2, 3, 8};
   const Field perRow = savedFields(problemOf("group_norm:forward@f64[*x8]{groups=4}"))[0];
