@@ -4,66 +4,56 @@
 #include <map>
 #include <set>
 
-#include "autotune/gate/Gate.h"
-#include "bench/gpu/Subject.h"
+#include "bench/kit/Text.h"
+#include "bench/kit/TrainingCall.h"
 
 namespace normc::gpu {
 namespace {
 
 using gate::CudaDevice;
 
-constexpr double kMicro = 1e6, kGiga = 1e-9;
-/// Elements that are checked before a kernel is timed: the reference takes some 100 ns for each.
+/// Elements that are checked before a kernel is timed.
 constexpr int64_t kChecked = 1 << 16;
 constexpr double kRoofSeconds = 2e-3;
 
-/// Why a kernel must not be timed; empty where it is right.
-std::string whyWrong(const CudaDevice& device, const Problem& problem, const host::Plan& plan,
-                     const Shape& shape) {
-  gate::Trial trial;
-  trial.extents = {1, std::clamp<int64_t>(kChecked / shape.features, 3, shape.rows), shape.features};
-  trial.step = 10000;
-  const gate::Verdict verdict = gate::judge(plan.get(), problem, trial, &device);
-  return verdict.ok ? "" : verdict.text;
-}
-
-Json inMicroseconds(const measure::Samples& samples) {
-  const measure::Ratio m = middle(samples);
-  return {{"median", m.value * kMicro}, {"low", m.low * kMicro}, {"high", m.high * kMicro}};
-}
-
-Json toJson(const measure::Ratio& ratio) {
-  return {{"value", ratio.value}, {"low", ratio.low}, {"high", ratio.high}};
+/// The time of a call that moves so many bytes, and its speed.
+Json speedOf(const measure::Samples& samples, int64_t bytes) {
+  return {{"us", inMicroseconds(samples)}, {"gbps", double(bytes) / measure::median(samples) * 1e-9}};
 }
 
 Json toJson(const RoofLaunch& launch) {
   return {{"block", launch.block}, {"grid", launch.grid}, {"in_flight", launch.inFlight}};
 }
 
-Json frameOf(const Shape& shape) {
-  return {
-      {"kind", "bench"},      {"who", "normc"},       {"shape", shape.text()}, {"norm", shape.norm},
-      {"entry", shape.entry}, {"dtype", shape.dtype}, {"rows", shape.rows},    {"features", shape.features}};
+Json frameOf(const ProblemText& shape) {
+  return {{"kind", "bench"},
+          {"who", "normc"},
+          {"shape", shape.text()},
+          {"norm", shape.norm},
+          {"entry", name(shape.entry)},
+          {"dtype", name(shape.data)},
+          {"rows", *shape.rows},
+          {"features", *shape.features}};
 }
 
-/// The kernel that tuning chose, in a package of its own.
+std::string whyWrong(const CudaDevice& device, const Kernels& kernels, const ProblemText& shape) {
+  return bench::whyWrong(kernels, kernels.problem(shape.withoutSizes().text()),
+                         {1, *shape.rows, *shape.features}, kChecked, &device);
+}
+
+/// The kernel that tuning chose, in a package of its own, on the buffers of the default.
 struct Challenger {
-  Challenger(const CudaDevice& device, const Subject& subject, const Shape& shape, const Choice& choice,
-             const BenchOptions& options)
+  Challenger(const CudaDevice& device, const TrainingCall& ours, const ProblemText& shape,
+             const Choice& choice, const BenchOptions& options)
       : kernels(choice.package, options.driver, device.index()),
-        wrong(whyWrong(device, kernels.problem(shape.problem()), kernels.plan(shape.problem()), shape)),
-        rival(kernels.plan(shape.text()), subject.buffers()),
-        timer(device, [this](int set) { rival.call(set); }, subject.sets(), options.sampleSeconds) {}
+        wrong(whyWrong(device, kernels, shape)),
+        rival(kernels.plan(shape.text()), ours.buffers()),
+        timer(device, [this](int set) { rival.call(set); }, ours.sets(), options.sampleSeconds) {}
   Kernels kernels;
   std::string wrong;
   measure::Subject rival;
   CudaTimer timer;
 };
-
-/// Returns the tuning result of a record; of a win without its times.
-Json toJson(const Choice& choice) {
-  return {{"verdict", choice.won ? "won" : "tie"}, {"schedule", choice.schedule}};
-}
 
 /// Tuned once for a footprint: the launches hardly depend on anything else.
 class Launches {
@@ -79,58 +69,53 @@ class Launches {
 };
 
 Json benchOne(const CudaDevice& device, const Kernels& kernels, const Roof& roof, Launches& launches,
-              const Shape& shape, const BenchOptions& options) {
+              const ProblemText& shape, const BenchOptions& options) {
   Json record = frameOf(shape);
-  if (const std::string wrong =
-          whyWrong(device, kernels.problem(shape.problem()), kernels.plan(shape.problem()), shape);
-      !wrong.empty()) {
+  if (const std::string wrong = whyWrong(device, kernels, shape); !wrong.empty()) {
     record["wrong"] = wrong;
     if (!options.evenWrong) return record;
   }
-  const Subject subject(device, kernels, shape, coldSets(device, Subject::footprint(shape)));
-  const RoofKind kind = shape.entry == "backward" ? RoofKind::Triad : RoofKind::Copy;
-  const std::vector<RoofBuffers> buffers = subject.buffers().roofBuffers();
+  const int64_t tensorBytes = *shape.rows * *shape.features * bytes(shape.data);
+  const RoofKind kind = shape.isBackward() ? RoofKind::Triad : RoofKind::Copy;
+  const TrainingCall call(device, kernels, shape, coldSets(device, bytesMoved(kind, tensorBytes)));
+  const std::vector<RoofBuffers> buffers = call.buffers().roofBuffers();
   const RoofLaunch launch = launches.of(roof, kind, buffers);
 
-  const CudaTimer ours(device, [&](int set) { subject.enqueue(set); }, subject.sets(), options.sampleSeconds);
+  const CudaTimer ours(device, [&](int set) { call.enqueue(set); }, call.sets(), options.sampleSeconds);
   const CudaTimer theirs(
-      device, [&](int set) { roof.enqueue(kind, launch, buffers[size_t(set)]); }, subject.sets(),
+      device, [&](int set) { roof.enqueue(kind, launch, buffers[size_t(set)]); }, call.sets(),
       options.sampleSeconds);
   std::vector<const CudaTimer*> timers = {&ours, &theirs};
-  const std::optional<Choice> choice = options.tuned.find(shape);
   std::optional<Challenger> challenger;
-  if (choice) record["tuned"] = toJson(*choice);
-  if (choice && choice->won) {
-    challenger.emplace(device, subject, shape, *choice, options);
-    if (!challenger->wrong.empty()) record["tuned"]["wrong"] = challenger->wrong;
-    if (challenger->wrong.empty()) timers.push_back(&challenger->timer);
+  if (const auto at = options.tuned.find(shape.text()); at != options.tuned.end()) {
+    const Choice& choice = at->second;
+    record["tuned"] = {{"verdict", choice.won ? "won" : "tie"}, {"schedule", choice.schedule}};
+    if (choice.won) challenger.emplace(device, call, shape, choice, options);
+    if (challenger && !challenger->wrong.empty()) record["tuned"]["wrong"] = challenger->wrong;
+    if (challenger && challenger->wrong.empty()) timers.push_back(&challenger->timer);
   }
   const std::vector<measure::Samples> samples = race(timers, options.rounds);
   if (samples.size() > 2) {
     record["tuned"]["us"] = inMicroseconds(samples[2]);
-    record["tuned"]["default_over_tuned"] = toJson(measure::pairedRatio(samples[0], samples[2]));
-    record["tuned"]["roof_time_over_tuned"] = toJson(measure::pairedRatio(samples[1], samples[2]));
+    record["tuned"]["default_over_tuned"] = bench::toJson(measure::pairedRatio(samples[0], samples[2]));
+    record["tuned"]["roof_time_over_tuned"] = bench::toJson(measure::pairedRatio(samples[1], samples[2]));
   }
 
-  const Traffic traffic = kernels.traffic(subject.kernel());
-  const double moved = double(traffic.total()) * double(shape.tensorBytes());
-  const double roofMoved = double(bytesMoved(kind, shape.tensorBytes()));
+  const package::Kernel& kernel = kernels.kernels().at(call.plan().kernel());
+  const Traffic traffic = kernels.traffic(call.plan().kernel());
+  const int64_t moved = traffic.total() * tensorBytes, roofMoved = bytesMoved(kind, tensorBytes);
   // How long the roof would take for the bytes of ours, over how long ours took.
   measure::Samples roofForOurs;
-  for (const double seconds : samples[1]) roofForOurs.push_back(seconds * moved / roofMoved);
-  const package::Kernel& kernel = kernels.kernels().at(subject.kernel());
-  record["us"] = inMicroseconds(samples[0]);
-  record["gbps"] = moved / middle(samples[0]).value * kGiga;
+  for (const double seconds : samples[1]) roofForOurs.push_back(seconds * double(moved) / double(roofMoved));
+  record.update(speedOf(samples[0], moved));
   record["traffic"] = {{"reads", traffic.reads}, {"writes", traffic.writes}};
-  record["roof"] = {{"kind", name(kind)},
-                    {"us", inMicroseconds(samples[1])},
-                    {"gbps", roofMoved / middle(samples[1]).value * kGiga},
-                    {"launch", toJson(launch)}};
-  record["of_roof"] = toJson(measure::pairedRatio(roofForOurs, samples[0]));
-  record["roof_time_over_ours"] = toJson(measure::pairedRatio(samples[1], samples[0]));
+  record["roof"] = speedOf(samples[1], roofMoved);
+  record["roof"].update({{"kind", name(kind)}, {"launch", toJson(launch)}});
+  record["of_roof"] = bench::toJson(measure::pairedRatio(roofForOurs, samples[0]));
+  record["roof_time_over_ours"] = bench::toJson(measure::pairedRatio(samples[1], samples[0]));
   record["rounds"] = options.rounds;
   record["calls_per_sample"] = ours.calls();
-  record["sets"] = subject.sets();
+  record["sets"] = call.sets();
   record["schedule"] = kernel.schedule;
   record["isa"] = kernel.isa;
   return record;
@@ -138,7 +123,7 @@ Json benchOne(const CudaDevice& device, const Kernels& kernels, const Roof& roof
 
 }  // namespace
 
-void benchAll(const CudaDevice& device, const Kernels& kernels, const std::vector<Shape>& shapes,
+void benchAll(const CudaDevice& device, const Kernels& kernels, const std::vector<ProblemText>& shapes,
               const std::vector<Json>& before, const BenchOptions& options) {
   std::map<std::string, int> open;  // begun more often than ended
   std::set<std::string> ended;
@@ -149,13 +134,15 @@ void benchAll(const CudaDevice& device, const Kernels& kernels, const std::vecto
       continue;
     }
     --open[shape];
-    const std::string schedule = record.value("tuned", Json::object()).value("schedule", "");
-    if (record.contains("error") || record.contains("wrong") || options.tuned.scheduleOf(shape) == schedule)
+    const auto tuned = options.tuned.find(shape);
+    if (record.contains("error") || record.contains("wrong") ||
+        record.value("tuned", Json::object()).value("schedule", "") ==
+            (tuned == options.tuned.end() ? "" : tuned->second.schedule))
       ended.insert(shape);
   }
   const Roof roof(device);
   Launches launches;
-  for (const Shape& shape : shapes) {
+  for (const ProblemText& shape : shapes) {
     if (options.stop() || !device.alive()) return;
     if (ended.contains(shape.text())) continue;
     Json record = frameOf(shape);
@@ -187,23 +174,23 @@ void benchRoofs(const CudaDevice& device, bool quick, const std::function<bool()
       std::vector<gate::CudaMemory> memory;
       std::vector<RoofBuffers> sets;
       for (int i = 0; i < count; ++i) {
-        for (int tensor = 0; tensor < (kind == RoofKind::Copy ? 2 : 3); ++tensor)
-          memory.push_back(filled(device, DType::F32, bytes, unsigned(10 * i + tensor)));
-        const auto* last = &memory.back();
-        sets.push_back({last->address(), (last - 1)->address(),
-                        kind == RoofKind::Triad ? (last - 2)->address() : 0, bytes});
+        RoofBuffers& set = sets.emplace_back(RoofBuffers{.bytes = bytes});
+        for (gate::DeviceAddress* tensor : {&set.to, &set.first, &set.second}) {
+          if (tensor == &set.second && kind == RoofKind::Copy) continue;
+          memory.push_back(filled(device, DType::F32, bytes, memory.size()));
+          *tensor = memory.back().address();
+        }
       }
       const RoofLaunch launch = roof.tuned(kind, sets);
       const CudaTimer timer(
           device, [&](int set) { roof.enqueue(kind, launch, sets[size_t(set)]); }, count, kRoofSeconds);
-      const std::vector<measure::Samples> samples = race({&timer}, 15);
-      record({{"kind", "roof"},
-              {"roof", name(kind)},
-              {"tensor_bytes", bytes},
-              {"us", inMicroseconds(samples[0])},
-              {"gbps", double(bytesMoved(kind, bytes)) / middle(samples[0]).value * kGiga},
-              {"launch", toJson(launch)},
-              {"sets", count}});
+      Json result = speedOf(race({&timer}, 15)[0], bytesMoved(kind, bytes));
+      result.update({{"kind", "roof"},
+                     {"roof", name(kind)},
+                     {"tensor_bytes", bytes},
+                     {"launch", toJson(launch)},
+                     {"sets", count}});
+      record(result);
     }
 }
 

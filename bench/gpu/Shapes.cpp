@@ -32,15 +32,20 @@ constexpr int64_t kColumnFeatures[] = {1000, 4095, 64, 127, 257};
 constexpr int64_t kTensorBytes = 128 << 20;
 
 bool perFeature(const std::string& norm) { return norm != "rms_norm" && norm != "layer_norm"; }
-int64_t bytesOf(const std::string& dtype) { return bytes(typeNamed(dtype).value()); }
+
+ProblemText shapeOf(const std::string& norm, Entry entry, DType data, Size size) {
+  ProblemText shape{.norm = norm, .entry = entry, .data = data, .params = statisticsOf(data)};
+  shape.rows = size.rows, shape.features = size.features;
+  return shape;
+}
 
 const char* const kNorms[] = {"rms_norm", "layer_norm", "power_norm", "batch_norm", "power_norm_v"};
 
 /// Adds one size with all norms, so that their costs can be compared.
-void add(std::vector<Shape>& shapes, const std::string& dtype, Size size, bool columns) {
+void add(std::vector<ProblemText>& shapes, DType data, Size size, bool columns) {
   for (const char* norm : kNorms)
-    for (const char* entry : {"forward", "backward"})
-      if (columns || !perFeature(norm)) shapes.push_back({norm, entry, dtype, size.rows, size.features});
+    for (const Entry entry : {Entry::Forward, Entry::Backward})
+      if (columns || !perFeature(norm)) shapes.push_back(shapeOf(norm, entry, data, size));
 }
 
 /// The norm for any number of features: what tests run through odd sizes, and what a host falls back to.
@@ -71,31 +76,19 @@ void addGeneric(std::set<std::string>& problems, const std::shared_ptr<const Spe
 
 }  // namespace
 
-ProblemText Shape::parts() const {
-  ProblemText parts{.norm = norm, .entry = entryNamed(entry).value(), .data = typeNamed(dtype).value()};
-  parts.params = statisticsOf(parts.data);
-  parts.features = features;
-  return parts;
-}
-
-std::string Shape::problem() const { return parts().text(); }
-std::string Shape::text() const { return parts().withSizes(1, rows).text(); }
-
-int64_t Shape::tensorBytes() const { return rows * features * bytesOf(dtype); }
-
-std::vector<Shape> allShapes(bool quick) {
-  std::vector<Shape> shapes;
+std::vector<ProblemText> allShapes(bool quick) {
+  std::vector<ProblemText> shapes;
   if (quick) {
-    for (const char* entry : {"forward", "backward"}) shapes.push_back({"layer_norm", entry, "f32", 64, 128});
+    for (const Entry entry : {Entry::Forward, Entry::Backward})
+      shapes.push_back(shapeOf("layer_norm", entry, DType::F32, {64, 128}));
     return shapes;
   }
-  for (const char* dtype : {"bf16", "f32"}) {
-    for (Size size : kPublished) add(shapes, dtype, size, true);
-    for (int64_t features : {1024, 768}) add(shapes, dtype, {65536, features}, true);
-    for (int64_t features : kFeatures) {
-      const Size size = {kTensorBytes / (features * bytesOf(dtype)), features};
-      add(shapes, dtype, size, std::ranges::count(kColumnFeatures, features) > 0);
-    }
+  for (const DType data : {DType::BF16, DType::F32}) {
+    for (Size size : kPublished) add(shapes, data, size, true);
+    for (int64_t features : {1024, 768}) add(shapes, data, {65536, features}, true);
+    for (int64_t features : kFeatures)
+      add(shapes, data, {kTensorBytes / (features * bytes(data)), features},
+          std::ranges::count(kColumnFeatures, features) > 0);
   }
   return shapes;
 }
@@ -103,23 +96,25 @@ std::vector<Shape> allShapes(bool quick) {
 std::vector<std::string> argumentsToExport(bool quick) {
   std::vector<std::string> arguments = {"--elements",
                                         std::to_string(quick ? kQuickElements : kTunedElements)};
-  if (quick)
-    for (const Shape& shape : allShapes(true)) arguments.push_back(shape.problem());
-  if (quick) return arguments;
-  for (const char* dtype : {"bf16", "f32"})
+  const auto add = [&](const ProblemText& shape) { arguments.push_back(shape.withoutSizes().text()); };
+  if (quick) {
+    std::ranges::for_each(allShapes(true), add);
+    return arguments;
+  }
+  for (const DType data : {DType::BF16, DType::F32})
     for (const int64_t features : kTunedFeatures)
       for (const char* norm : kTunedNorms)
-        for (const char* entry : {"backward", "forward"})
-          arguments.push_back(Shape{norm, entry, dtype, 0, features}.problem());
+        for (const Entry entry : {Entry::Backward, Entry::Forward})
+          add(shapeOf(norm, entry, data, {0, features}));
   return arguments;
 }
 
 std::vector<std::string> problemsToCompile(bool quick) {
   std::set<std::string> problems;
-  for (Shape shape : allShapes(quick)) {
-    problems.insert(shape.problem());
-    shape.entry = "forward";
-    problems.insert(shape.problem());
+  for (ProblemText shape : allShapes(quick)) {
+    problems.insert(shape.withoutSizes().text());
+    shape.entry = Entry::Forward;
+    problems.insert(shape.withoutSizes().text());
   }
   if (!quick)
     for (const BuiltinNorm& norm : builtinNorms()) addGeneric(problems, norm.spec);

@@ -5,7 +5,6 @@
 // that it needs, and bench/gpu/prepare compiles them.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,19 +12,9 @@
 
 namespace normc::gpu {
 
-struct Shape {
-  std::string norm, entry, dtype;
-  int64_t rows = 0, features = 0;
-
-  ProblemText parts() const;    ///< without the rows
-  std::string problem() const;  ///< its kernel: "rms_norm:forward@bf16[*x4096]"
-  std::string text() const;     ///< with the rows: "rms_norm:forward@bf16[16384x4096]"
-  int64_t tensorBytes() const;  ///< of x
-};
-
-/// Returns the shapes, the most important first, because time may run out. `quick`: a few small ones, for a
-/// dry run.
-std::vector<Shape> allShapes(bool quick);
+/// Returns the calls, problems with rows and features, the most important first, because time may run out.
+/// `quick`: a few small ones, for a dry run.
+std::vector<ProblemText> allShapes(bool quick);
 
 /// Returns the arguments of `normc tune export`: problems whose candidates are measured in this order, as
 /// time allows, and their sizes. allShapes() has the sizes, too, so that results can be compared with the

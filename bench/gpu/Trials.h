@@ -15,9 +15,11 @@
 #include <string>
 
 #include "autotune/gate/Gate.h"
-#include "bench/gpu/Kernels.h"
+#include "bench/gpu/Records.h"
+#include "bench/kit/Kernels.h"
 
 namespace normc::gpu {
+using namespace bench;
 
 struct TestOptions {
   std::string driver = gate::CudaDriver::kLibrary;

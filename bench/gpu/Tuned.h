@@ -2,12 +2,7 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
-
-#include "autotune/records/Record.h"
-#include "bench/gpu/Kernels.h"
-#include "bench/gpu/Shapes.h"
 
 namespace normc::gpu {
 
@@ -18,20 +13,12 @@ struct Choice {
   std::string schedule;
 };
 
-class Tuned {
- public:
-  /// Nothing is tuned.
-  Tuned() = default;
-  /// `folder`: the bundle; `records`: the file of its results, which need not be there. Throws what readPlan
-  /// does.
-  Tuned(const std::string& folder, const std::string& records, const std::string& driver, int device);
+/// By the text of the shape.
+using Choices = std::map<std::string, Choice>;
 
-  std::optional<Choice> find(const Shape&) const;
-  /// Returns the decision for the shape of that text; empty if there is none.
-  std::string scheduleOf(const std::string& shape) const;
-
- private:
-  std::map<std::string, Choice> choices_;  ///< by the text of the shape
-};
+/// `folder`: the bundle; `records`: the file of its results, which need not be there. Throws what readPlan
+/// does.
+Choices choicesOf(const std::string& folder, const std::string& records, const std::string& driver,
+                  int device);
 
 }  // namespace normc::gpu

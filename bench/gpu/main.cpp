@@ -7,9 +7,11 @@
 #include <fstream>
 #include <thread>
 
+#include "autotune/records/Journal.h"
 #include "bench/gpu/Bench.h"
 #include "bench/gpu/Facts.h"
 #include "bench/gpu/Host.h"
+#include "bench/gpu/Shapes.h"
 #include "bench/gpu/Table.h"
 #include "bench/gpu/Trials.h"
 
@@ -37,11 +39,11 @@ struct Flags {
 
 /// Shows a line, and adds it to the file of records if there is one.
 std::function<void(const Json&)> recorder(const Flags& flags) {
-  auto file = flags.out.empty() ? nullptr : std::make_shared<RecordFile>(flags.out);
+  auto file = flags.out.empty() ? nullptr : std::make_shared<tune::Journal>(flags.out);
   return [file](const Json& record) {
     std::printf("%s\n", record.dump().c_str());
     std::fflush(stdout);
-    if (file) file->add(record);
+    if (file) file->appendLine(record.dump());
   };
 }
 
@@ -60,19 +62,18 @@ int roofs(const Flags& flags) {
   return kOk;
 }
 
-int problems(const Flags& flags) {
-  for (const std::string& problem : problemsToCompile(flags.quick)) std::printf("%s\n", problem.c_str());
+int list(const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) std::printf("%s\n", line.c_str());
   return kOk;
 }
 
-int tasks(const Flags& flags) {
-  for (const std::string& argument : argumentsToExport(flags.quick)) std::printf("%s\n", argument.c_str());
-  return kOk;
-}
+int problems(const Flags& flags) { return list(problemsToCompile(flags.quick)); }
+int tasks(const Flags& flags) { return list(argumentsToExport(flags.quick)); }
 
 int shapes(const Flags& flags) {
-  for (const Shape& shape : allShapes(flags.quick)) std::printf("%s\n", shape.text().c_str());
-  return kOk;
+  std::vector<std::string> texts;
+  for (const ProblemText& shape : allShapes(flags.quick)) texts.push_back(shape.text());
+  return list(texts);
 }
 
 /// Ends the program where nothing has been recorded for too long: a kernel that never ends cannot be stopped
@@ -143,7 +144,8 @@ int bench(const Flags& flags) {
   if (flags.quick) options.sampleSeconds = 1e-4;
   options.evenWrong = flags.evenWrong;
   options.driver = flags.driver;
-  if (!flags.bundle.empty()) options.tuned = Tuned(flags.bundle, flags.records, flags.driver, flags.device);
+  if (!flags.bundle.empty())
+    options.tuned = choicesOf(flags.bundle, flags.records, flags.driver, flags.device);
   options.stop = flags.stop();
   options.record = [&](const Json& record) {
     watchdog.pat();

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/Ours.h"
+#include "bench/kit/Kernels.h"
 #include "dsl/Problem.h"
 
 namespace normc::quickstart {

@@ -9,6 +9,8 @@
 #include "autotune/measure/Copy.h"
 #include "autotune/measure/Machine.h"
 #include "autotune/measure/Neighbours.h"
+#include "bench/cpu/Compile.h"
+#include "bench/kit/TrainingCall.h"
 #include "bench/quickstart/Text.h"
 #include "bench/quickstart/Training.h"
 #include "dsl/Library.h"
@@ -68,7 +70,7 @@ std::vector<Line> lines() {
 bench::Kernels compileAll(const std::vector<Line>& all) {
   std::vector<Problem> problems;
   for (const Line& line : all) problems.push_back(line.forward), problems.push_back(line.backward);
-  return bench::Kernels::compile(problems);
+  return bench::compile(problems);
 }
 
 bool trainAll(std::vector<Line>& all, const bench::Kernels& kernels, const Batches& batches) {
@@ -104,9 +106,9 @@ void timeAll(std::vector<Line>& all, const bench::Kernels& kernels, const std::v
   std::vector<std::unique_ptr<bench::Contestant>> contestants;
   std::vector<bench::Traffic> traffic;
   for (Line& line : all) {
-    auto ours = std::make_unique<bench::Ours>(kernels, entry == Entry::Forward ? line.forward : line.backward,
-                                              tensors, threads);
-    traffic.push_back(kernels.traffic(ours->plan()));
+    auto ours = std::make_unique<bench::TrainingCall>(
+        kernels, entry == Entry::Forward ? line.forward : line.backward, tensors, threads);
+    traffic.push_back(kernels.traffic(ours->plan().kernel()));
     (entry == Entry::Forward ? line.forwardTraffic : line.backwardTraffic) = traffic.back();
     contestants.push_back(std::move(ours));
     for (bench::Stores stores : {bench::Stores::Cached, bench::Stores::Streaming})
@@ -182,9 +184,11 @@ int run(int argc, char** argv) {
   const std::vector<float> rows = activationsOf(tokens, kFeatures);
 
   std::vector<Line> all = lines();
-  const bench::Kernels kernels = compileAll(all);
+  std::optional<bench::Kernels> compiled;
+  const double seconds = bench::timed(1, [&] { compiled.emplace(compileAll(all)); });
+  const bench::Kernels& kernels = *compiled;
   std::printf("1. Compiled %zu normalizations, forward and backward, for %s in %.1f s. One of the texts:\n\n",
-              all.size(), normc_cpu_isa(), kernels.seconds());
+              all.size(), normc_cpu_isa(), seconds);
   for (const BuiltinNorm& norm : builtinNorms())
     if (norm.name == "power_norm") std::printf("%s\n", norm.text.c_str());
 

@@ -1,8 +1,9 @@
 #include <gtest/gtest.h>
 
-#include "bench/Heat.h"
-#include "bench/OneDnn.h"
-#include "bench/Table.h"
+#include "bench/cpu/Compile.h"
+#include "bench/cpu/Heat.h"
+#include "bench/cpu/OneDnn.h"
+#include "bench/cpu/Table.h"
 #include "bench/quickstart/Text.h"
 #include "bench/quickstart/Training.h"
 #include "dsl/Library.h"
@@ -17,7 +18,7 @@ const RaceOptions kShort = {.sampleSeconds = 20e-6, .seconds = 1e-3, .minRounds 
 Heat heatOf(Entry entry) {
   const std::string shape = "@f32[*x24]";
   const Kernels kernels =
-      Kernels::compile({problemOf("layer_norm:forward" + shape), problemOf("layer_norm:backward" + shape)});
+      compile({problemOf("layer_norm:forward" + shape), problemOf("layer_norm:backward" + shape)});
   const Problem problem = problemOf("layer_norm:" + std::string(normc::name(entry)) + shape);
   return runHeat({entry, DType::F32, {1, 10, 24}, 1, "as given"}, {problem}, kernels, {}, false, nullptr,
                  kShort);
@@ -41,7 +42,7 @@ TEST(Heat, RunsOurKernelBesideCopiesOfItsTraffic) {
 TEST(Heat, RunsChannelsFirstSegmentBySegment) {
   const std::string shape = "@f32[*x6x*]{layout=channels_first}";
   const Kernels kernels =
-      Kernels::compile({problemOf("batch_norm:forward" + shape), problemOf("batch_norm:backward" + shape)});
+      compile({problemOf("batch_norm:forward" + shape), problemOf("batch_norm:backward" + shape)});
   const HeatPlan plan{Entry::Backward, DType::F32, {3, 10, 6, Layout::ChannelsFirst}, 1, "as given"};
   const Heat heat =
       runHeat(plan, {problemOf("batch_norm:backward" + shape)}, kernels, {}, false, nullptr, kShort);
@@ -52,7 +53,7 @@ TEST(Heat, RunsChannelsFirstSegmentBySegment) {
 
 TEST(Heat, HasAColumnForTheBuildBeforeWhereThereIsOne) {
   const std::vector<Problem> problems = {problemOf("layer_norm:forward@f32[*x24]")};
-  const Kernels kernels = Kernels::compile(problems), before = Kernels::compile(problems);
+  const Kernels kernels = compile(problems), before = compile(problems);
   const HeatPlan plan{Entry::Forward, DType::F32, {1, 10, 24}, 1, "as given"};
   const Heat heat = runHeat(plan, problems, kernels, {.before = &before}, false, nullptr, kShort);
   EXPECT_TRUE(heat.find(Who::Before, "layer_norm")) << notRun({heat});
@@ -130,7 +131,7 @@ TEST(Quickstart, StepsAreRightAndTheLossFalls) {
   const auto rows = quickstart::activationsOf(quickstart::tokensOf(text), 48);
   for (const std::string norm : {"power_norm", "layer_norm"}) {
     const Problem forward = problemOf(norm + ":forward@f32[*x48]");
-    const Kernels kernels = Kernels::compile({forward, problemOf(norm + ":backward@f32[*x48]")});
+    const Kernels kernels = compile({forward, problemOf(norm + ":backward@f32[*x48]")});
     const quickstart::Training training = quickstart::train(kernels, forward, {rows, 48, 40, 4});
     EXPECT_EQ(training.failure, "");
     EXPECT_GT(training.forward.relative, 0);

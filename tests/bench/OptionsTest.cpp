@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "bench/Options.h"
+#include "bench/cpu/Options.h"
 
 namespace normc::bench {
 namespace {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "bench/Report.h"
+#include "bench/cpu/Report.h"
 
 namespace normc::bench {
 namespace {

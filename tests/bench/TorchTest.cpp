@@ -2,7 +2,7 @@
 
 #include <fstream>
 
-#include "bench/Torch.h"
+#include "bench/cpu/Torch.h"
 
 namespace normc::bench {
 namespace {

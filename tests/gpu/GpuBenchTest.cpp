@@ -14,7 +14,8 @@
 #include "bench/gpu/Bench.h"
 #include "bench/gpu/Facts.h"
 #include "bench/gpu/Host.h"
-#include "bench/gpu/Subject.h"
+#include "bench/gpu/Shapes.h"
+#include "bench/kit/TrainingCall.h"
 #include "dsl/Library.h"
 #include "dsl/Print.h"
 #include "tests/gpu/CpuKernels.h"
@@ -37,7 +38,9 @@ class GpuBench : public test::CudaTest {
     return path;
   }
   static Kernels kernels() { return Kernels(packageFile(), NORMC_FAKE_CUDA, 0); }
-  static Shape shape(const char* entry) { return {"layer_norm", entry, "f32", 9, 128}; }
+  static ProblemText shape(const std::string& entry) {
+    return *parseProblemText("layer_norm:" + entry + "@f32[9x128]");
+  }
 };
 
 std::vector<float> download(const CudaDevice& device, const CudaMemory& memory) {
@@ -175,16 +178,16 @@ TEST_F(GpuBench, RaceTakesTurns) {
   EXPECT_EQ(samples[1].size(), 5u);
 }
 
-TEST_F(GpuBench, SubjectRunsOnEverySet) {
+TEST_F(GpuBench, ACallRunsOnEverySet) {
   const CudaDevice device(0, NORMC_FAKE_CUDA);
   const Kernels package = kernels();
   for (const char* entry : {"forward", "backward"}) {
-    const Subject subject(device, package, shape(entry), 3);
+    const TrainingCall call(device, package, shape(entry), 3);
     std::set<std::vector<char>> wide;
-    for (int set = 0; set < subject.sets(); ++set) {
-      subject.poison(set);
-      subject.enqueue(set);
-      const auto outputs = subject.outputs(set);
+    call.startAfresh();
+    for (int set = 0; set < call.sets(); ++set) {
+      call.enqueue(set);
+      const auto outputs = call.outputs(set);
       float value;
       std::memcpy(&value, outputs.at(0).data(), 4);
       EXPECT_TRUE(std::isfinite(value)) << entry << set;
@@ -194,9 +197,13 @@ TEST_F(GpuBench, SubjectRunsOnEverySet) {
   }
 }
 
-TEST_F(GpuBench, FootprintIsTheRoofs) {
-  EXPECT_EQ(Subject::footprint(shape("forward")), bytesMoved(RoofKind::Copy, 9 * 128 * 4));
-  EXPECT_EQ(Subject::footprint(shape("backward")), bytesMoved(RoofKind::Triad, 9 * 128 * 4));
+TEST_F(GpuBench, TheRoofHasTheBytesOfASet) {
+  const Kernels package = kernels();
+  const auto bytesOfSet = [&](const char* entry) {
+    return Buffers::bytesOfSet(package.problem(shape(entry).withoutSizes().text()), {1, 9, 128});
+  };
+  EXPECT_EQ(bytesOfSet("forward"), bytesMoved(RoofKind::Copy, 9 * 128 * 4));
+  EXPECT_EQ(bytesOfSet("backward"), bytesMoved(RoofKind::Triad, 9 * 128 * 4));
 }
 
 TEST_F(GpuBench, RecordsEveryShapeBesideItsRoof) {
@@ -319,7 +326,7 @@ class GpuTuned : public GpuBench {
     record.conclusion = {verdict, 0.8, 0.7, 0.9};
     tune::Journal(folder_ + "/tuned.jsonl").append(record);
   }
-  Tuned tuned() const { return Tuned(folder_, folder_ + "/tuned.jsonl", NORMC_FAKE_CUDA, 0); }
+  Choices tuned() const { return choicesOf(folder_, folder_ + "/tuned.jsonl", NORMC_FAKE_CUDA, 0); }
   Json timed(const std::vector<Json>& before = {}) const {
     const CudaDevice device(0, NORMC_FAKE_CUDA);
     Json last;
@@ -352,7 +359,7 @@ TEST_F(GpuTuned, ATieLeavesTheDefaultAlone) {
 
 TEST_F(GpuTuned, ChoicesOfAnotherDeviceAreNone) {
   decide("won", "other", "Another GPU");
-  EXPECT_FALSE(tuned().find(shape("forward")));
+  EXPECT_TRUE(tuned().empty());
   EXPECT_FALSE(timed().contains("tuned"));
 }
 
@@ -387,7 +394,7 @@ TEST_F(GpuBench, LeavesOutWhatIsDoneAndSaysWhatCannotBe) {
   std::vector<Json> records;
   BenchOptions options;
   options.record = [&](const Json& record) { records.push_back(record); };
-  Shape missing = shape("forward");
+  ProblemText missing = shape("forward");
   missing.features = 256;
   const std::vector<Json> before = {{{"kind", "begin"}, {"shape", shape("forward").text()}},
                                     {{"kind", "bench"}, {"shape", shape("forward").text()}},
@@ -414,7 +421,7 @@ TEST_F(GpuBench, StopsWhenTheDeviceIsLost) {
 TEST_F(GpuBench, GraphGivesTheSameBits) {
   const CudaDevice device(0, NORMC_FAKE_CUDA);
   const Kernels package = kernels();
-  const std::vector<Shape> shapes = smallShapes(package);
+  const std::vector<ProblemText> shapes = smallShapes(package);
   ASSERT_EQ(shapes.size(), 2u);
   const Json result = testGraph(device, package, shapes);
   EXPECT_TRUE(result.value("equal", false)) << result;
@@ -442,11 +449,11 @@ TEST_F(GpuBench, EnqueueIsTimedOnOneAndOnEightThreads) {
 
 TEST(GpuShapes, AreAllLegalProblems) {
   std::set<std::string> texts;
-  for (const Shape& shape : allShapes(false)) {
-    const auto problem = parseProblem(shape.problem(), findNorm);
-    EXPECT_TRUE(problem) << shape.problem();
+  for (const ProblemText& shape : allShapes(false)) {
+    const auto problem = parseProblem(shape.withoutSizes().text(), findNorm);
+    EXPECT_TRUE(problem) << shape.text();
     EXPECT_TRUE(texts.insert(shape.text()).second) << shape.text() << " is there twice";
-    EXPECT_GT(shape.rows, 0);
+    EXPECT_GT(*shape.rows, 0);
   }
 }
 
@@ -455,21 +462,22 @@ TEST(GpuShapes, OfTheBundleAreMeasuredWithTheDefaultsToo) {
   ASSERT_EQ(arguments.size(), 82u) << "four norms, two entries, two types, five numbers of features";
   ASSERT_EQ(arguments[0], "--elements");
   const int64_t elements = std::stoll(arguments[1]);
-  const std::vector<Shape> shapes = allShapes(false);
+  const std::vector<ProblemText> shapes = allShapes(false);
   for (size_t i = 2; i < arguments.size(); ++i)
-    EXPECT_TRUE(std::ranges::any_of(shapes, [&](const Shape& shape) {
-      return shape.problem() == arguments[i] &&
-             shape.rows == int64_t(std::bit_floor(uint64_t(elements / shape.features)));
+    EXPECT_TRUE(std::ranges::any_of(shapes, [&](const ProblemText& shape) {
+      return shape.withoutSizes().text() == arguments[i] &&
+             shape.rows == int64_t(std::bit_floor(uint64_t(elements / *shape.features)));
     })) << arguments[i];
 }
 
 TEST(GpuShapes, HaveTheirKernelsCompiled) {
   const std::vector<std::string> problems = problemsToCompile(false);
   const std::set<std::string> compiled(problems.begin(), problems.end());
-  for (Shape shape : allShapes(false)) {
-    EXPECT_TRUE(compiled.contains(shape.problem())) << shape.problem();
-    shape.entry = "forward";
-    EXPECT_TRUE(compiled.contains(shape.problem())) << "the forward of a backward: " << shape.problem();
+  for (const ProblemText& call : allShapes(false)) {
+    ProblemText shape = call.withoutSizes();
+    EXPECT_TRUE(compiled.contains(shape.text())) << shape.text();
+    shape.entry = Entry::Forward;
+    EXPECT_TRUE(compiled.contains(shape.text())) << "the forward of a backward: " << shape.text();
   }
   for (const BuiltinNorm& norm : builtinNorms())
     EXPECT_TRUE(std::ranges::any_of(problems, [&](const std::string& p) {

@@ -258,7 +258,8 @@ TEST_F(GpuDryRun, ProgramSaysWhatIsWrongInOneLine) {
   EXPECT_TRUE(contains(said("test /no/such.npk"), "normc-gpu: "));
   EXPECT_TRUE(contains(said("test /no/such.npk"), "/no/such.npk"));
   EXPECT_EQ(said("facts --device 3"), "normc-gpu: there is no device cuda:3; this machine has 1\n");
-  EXPECT_EQ(said("facts -o /no/such/file"), "normc-gpu: cannot write /no/such/file\n");
+  EXPECT_EQ(said("facts -o /no/such/file"),
+            "normc-gpu: cannot write /no/such/file: No such file or directory\n");
 }
 
 #ifdef NORMC_BUILD_FOLDER

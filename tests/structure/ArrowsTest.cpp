@@ -73,10 +73,12 @@ const std::vector<Arrow> kArrows{
     {"bench",
      {"bench", "tools/plot", "autotune", "codegen", "dsl", "runtime"},
      {"llvm", "nlohmann", "CLI", "oneapi"}},
-    // Measuring on a GPU needs no compiler: it runs where there is only the driver.
+    // What both benchmarks share, and measuring on a GPU, need no compiler: they run where there is only the
+    // driver.
+    {"bench/kit", {"bench/kit", "autotune/measure", "autotune/gate", "dsl", "runtime"}, {"nlohmann"}},
     {"bench/gpu",
-     {"bench/gpu", "autotune/tune", "autotune/records", "autotune/measure", "autotune/gate", "dsl",
-      "runtime"},
+     {"bench/gpu", "bench/kit", "autotune/tune", "autotune/records", "autotune/measure", "autotune/gate",
+      "dsl", "runtime"},
      {"nlohmann", "CLI"}},
     {"tests",
      {"tests", "bench", "tools", "autotune", "codegen", "dsl", "runtime", "examples"},
@@ -149,11 +151,11 @@ TEST(Arrows, AreRefusedWhereTheyPointBack) {
             "codegen/package may not need llvm");
   EXPECT_EQ(reasonAgainst("autotune/gate/Gate.cpp", {"codegen/Package.h", false}),
             "autotune/gate may not see codegen");
-  EXPECT_EQ(reasonAgainst("bench/main.cpp", {"tests/dsl/SpecText.h", false}), "bench may not see tests");
-  EXPECT_EQ(reasonAgainst("bench/gpu/Kernels.cpp", {"codegen/Package.h", false}),
+  EXPECT_EQ(reasonAgainst("bench/cpu/main.cpp", {"tests/dsl/SpecText.h", false}), "bench may not see tests");
+  EXPECT_EQ(reasonAgainst("bench/gpu/Bench.cpp", {"codegen/Package.h", false}),
             "bench/gpu may not see codegen");
-  EXPECT_EQ(reasonAgainst("bench/gpu/Kernels.cpp", {"bench/Ours.h", false}), "bench/gpu may not see bench");
-  EXPECT_EQ(reasonAgainst("codegen/Manifest.cpp", {"bench/Ours.h", false}), "codegen may not see bench");
+  EXPECT_EQ(reasonAgainst("bench/gpu/Bench.cpp", {"bench/cpu/Heat.h", false}), "bench/gpu may not see bench");
+  EXPECT_EQ(reasonAgainst("codegen/Manifest.cpp", {"bench/cpu/Heat.h", false}), "codegen may not see bench");
   EXPECT_EQ(reasonAgainst("codegen/Manifest.cpp", {"codegen/emulator/Emulator.h", false}),
             "codegen may not see codegen/emulator");
   EXPECT_EQ(reasonAgainst("autotune/tune/Choose.cpp", {"tools/normc/Files.h", false}),

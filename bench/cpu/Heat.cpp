@@ -1,36 +1,19 @@
-#include "bench/Heat.h"
+#include "bench/cpu/Heat.h"
 
 #include <algorithm>
-#include <map>
 
-#include "autotune/gate/Gate.h"
 #include "autotune/measure/Neighbours.h"
-#include "bench/OneDnn.h"
+#include "bench/cpu/OneDnn.h"
+#include "bench/kit/TrainingCall.h"
 
 namespace normc::bench {
 namespace {
 
-/// The reference takes some 100 ns for an element; so many are checked before a race.
+/// Elements that are checked before a race.
 constexpr int64_t kChecked = 1 << 18;
 
 /// Threads that slept while others ran are awake after so long, where they do not share the caller's core.
 constexpr double kAwake = 2e-3;
-
-/// Why a kernel must not be timed; empty where it is right.
-std::string whyWrong(const Kernels& kernels, const Problem& problem, const Shape& shape) {
-  gate::Trial trial;
-  trial.step = 10000;
-  const int64_t fewRows = std::max<int64_t>(3, kChecked / shape.features);
-  trial.extents = {std::min(shape.segments, std::max<int64_t>(1, fewRows / shape.rows)),
-                   std::min(shape.rows, fewRows), shape.features};
-  const host::Plan timed(kernels.package(), problem.text(shape.segments, shape.rows));
-  const host::Plan anyRows(kernels.package(), problem.text(), {.one_kernel = 1});
-  // A kernel that is offered for so few rows alone is checked on all of them.
-  const bool general = timed.kernel() == anyRows.kernel();
-  if (!general) trial.extents = {shape.segments, shape.rows, shape.features};
-  const gate::Verdict verdict = gate::judge((general ? anyRows : timed).get(), problem, trial);
-  return verdict.ok ? std::string() : verdict.text;
-}
 
 class Starters {
  public:
@@ -77,10 +60,12 @@ bool addOurs(Starters& starters, Who who, const Kernels& kernels, const Problem&
     return false;
   };
   try {
-    const std::string wrong = who == Who::Before ? "" : whyWrong(kernels, problem, tensors.shape);
+    const Shape& shape = tensors.shape;
+    const Extents sizes{shape.segments, shape.rows, shape.features};
+    const std::string wrong = who == Who::Before ? "" : whyWrong(kernels, problem, sizes, kChecked);
     if (!wrong.empty()) return refuse("its result is wrong: " + wrong);
-    auto ours = std::make_unique<Ours>(kernels, problem, tensors, threads);
-    traffic = kernels.traffic(ours->plan());
+    auto ours = std::make_unique<TrainingCall>(kernels, problem, tensors, threads);
+    traffic = kernels.traffic(ours->plan().kernel());
     starters.add(who, problem.spec->name, traffic, std::move(ours));
     return true;
   } catch (const host::Error& error) {
@@ -90,9 +75,9 @@ bool addOurs(Starters& starters, Who who, const Kernels& kernels, const Problem&
 
 }  // namespace
 
-std::string HeatPlan::text() const {
-  return std::string(normc::name(entry)) + " " + std::string(normc::name(data)) + ", " + shape.text() + ", " +
-         place + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+std::string HeatPlan::text(const std::string& sizes) const {
+  return std::string(normc::name(entry)) + " " + std::string(normc::name(data)) + ", " + sizes + place +
+         ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
 }
 
 const char* name(Who who) {
@@ -128,6 +113,10 @@ const Entrant* Heat::fasterCopy(Traffic traffic) const {
     if (!best || (!e.samples.empty() && median(e.samples) < median(best->samples))) best = &e;
   }
   return best;
+}
+
+double Heat::gigabytesPerSecond(const Entrant& entrant) const {
+  return double(entrant.traffic.total()) * double(plan.tensorBytes()) / median(entrant.samples) * 1e-9;
 }
 
 Heat runHeat(const HeatPlan& plan, const std::vector<Problem>& problems, const Kernels& kernels,

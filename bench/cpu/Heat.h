@@ -5,9 +5,8 @@
 #include <vector>
 
 #include "autotune/measure/Contestant.h"
-#include "autotune/measure/Copy.h"
-#include "bench/Ours.h"
-#include "bench/Torch.h"
+#include "bench/cpu/Torch.h"
+#include "bench/kit/Kernels.h"
 #include "dsl/Problem.h"
 
 namespace normc::bench {
@@ -21,7 +20,13 @@ struct HeatPlan {
   std::string place;  ///< "in cache", "in memory", "as given"
 
   int64_t tensorBytes() const { return shape.elements() * bytes(data); }
-  std::string text() const;
+  /// "forward f32, 128 x 768, in cache, 1 thread"
+  std::string text() const { return text(shape.text() + ", "); }
+  /// The same without sizes: what heats that differ in their sizes alone have in common.
+  std::string conditions() const { return text(""); }
+
+ private:
+  std::string text(const std::string& sizes) const;
 };
 
 enum class Who { Ours, Halide, Before, OneDnn, Torch, CachedCopy, StreamingCopy };
@@ -51,6 +56,8 @@ struct Heat {
   const Entrant* find(Who who, const std::string& norm) const;
   /// The copy of this traffic that was faster, cached or streaming.
   const Entrant* fasterCopy(Traffic) const;
+  /// The speed at which an entrant moves its traffic.
+  double gigabytesPerSecond(const Entrant&) const;
 };
 
 /// `problems`: those of the heat's entry, type and features, compiled in `kernels`. Every kernel of ours

@@ -1,4 +1,4 @@
-#include "bench/Torch.h"
+#include "bench/cpu/Torch.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,27 +1,17 @@
-#include "bench/Table.h"
+#include "bench/cpu/Table.h"
 
 #include <algorithm>
-#include <cstdarg>
-#include <cstdio>
 #include <iterator>
 #include <map>
 #include <set>
+
+#include "bench/kit/Text.h"
 
 namespace normc::bench {
 namespace {
 
 /// Our own norms that the others are set against: what a transformer uses today, and what needs a batch.
 const char* const kYardsticks[] = {"layer_norm", "batch_norm"};
-
-std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)));
-std::string format(const char* pattern, ...) {
-  char text[256];
-  va_list arguments;
-  va_start(arguments, pattern);
-  std::vsnprintf(text, sizeof text, pattern, arguments);
-  va_end(arguments);
-  return text;
-}
 
 std::string text(const Ratio& ratio) {
   return format("%.2f [%.2f, %.2f]", ratio.value, ratio.low, ratio.high);
@@ -32,18 +22,13 @@ std::string against(const Entrant& ours, const Entrant* other) {
   return other && other != &ours ? text(pairedRatio(ours.samples, other->samples)) : "-";
 }
 
-double gigabytesPerSecond(const Entrant& entrant, const HeatPlan& plan) {
-  return double(entrant.traffic.total()) * double(plan.tensorBytes()) / median(entrant.samples) * 1e-9;
-}
-
 std::string copies(const Heat& heat) {
   std::string result;
   for (const Entrant& e : heat.entrants) {
     if (e.who == Who::CachedCopy)
       result += format("  copy that reads %d, writes %d: %.1f GB/s", e.traffic.reads, e.traffic.writes,
-                       gigabytesPerSecond(e, heat.plan));
-    if (e.who == Who::StreamingCopy)
-      result += format(", streaming %.1f GB/s\n", gigabytesPerSecond(e, heat.plan));
+                       heat.gigabytesPerSecond(e));
+    if (e.who == Who::StreamingCopy) result += format(", streaming %.1f GB/s\n", heat.gigabytesPerSecond(e));
   }
   return result;
 }
@@ -70,28 +55,24 @@ std::vector<Who> peersOf(const Heat& heat) {
   return peers;
 }
 
-nlohmann::json toJson(const Ratio& ratio) {
-  return {{"value", ratio.value}, {"low", ratio.low}, {"high", ratio.high}};
-}
-
-nlohmann::json toJson(const Heat& heat, const Entrant& e) {
+nlohmann::json entrantJson(const Heat& heat, const Entrant& e) {
   nlohmann::json result = {{"who", name(e.who)},
                            {"reads", e.traffic.reads},
                            {"writes", e.traffic.writes},
                            {"seconds", median(e.samples)},
-                           {"gigabytes_per_second", gigabytesPerSecond(e, heat.plan)},
+                           {"gigabytes_per_second", heat.gigabytesPerSecond(e)},
                            {"samples", e.samples}};
   if (!e.norm.empty()) result["norm"] = e.norm;
   if (!e.implementation.empty()) result["implementation"] = e.implementation;
   if (e.who != Who::Ours) return result;
   if (const Entrant* copy = heat.fasterCopy(e.traffic))
     result["to_copy"] = toJson(pairedRatio(e.samples, copy->samples));
-  for (const Entrant& other : heat.entrants)
-    if (other.norm == e.norm && other.who != Who::Ours)
-      result["to_peers"][name(other.who)] = toJson(pairedRatio(e.samples, other.samples));
-  for (const Entrant& other : heat.entrants)
-    if (other.who == Who::Ours && other.norm != e.norm)
-      result["to_norms"][other.norm] = toJson(pairedRatio(e.samples, other.samples));
+  for (const Entrant& other : heat.entrants) {
+    const bool ours = other.who == Who::Ours, same = other.norm == e.norm;
+    if (ours == same) continue;  // itself, or a contestant of another norm
+    auto& to = ours ? result["to_norms"][other.norm] : result["to_peers"][name(other.who)];
+    to = toJson(pairedRatio(e.samples, other.samples));
+  }
   return result;
 }
 
@@ -115,7 +96,7 @@ std::string table(const Heat& heat) {
     if (e.who != Who::Ours) continue;
     result +=
         format("  %-20s %2d %10.1f %7.1f  %-20s", e.norm.c_str(), e.traffic.total(), median(e.samples) * 1e6,
-               gigabytesPerSecond(e, heat.plan), against(e, heat.fasterCopy(e.traffic)).c_str());
+               heat.gigabytesPerSecond(e), against(e, heat.fasterCopy(e.traffic)).c_str());
     for (Who peer : peers) result += format(" %-20s", against(e, heat.find(peer, e.norm)).c_str());
     for (const char* norm : kYardsticks)
       result += format(" %-20s", against(e, heat.find(Who::Ours, norm)).c_str());
@@ -158,9 +139,7 @@ std::string cliffs(const std::vector<Heat>& heats) {
   std::map<std::string, std::map<int64_t, std::map<std::string, double>>> groups;
   for (const Heat& heat : heats) {
     const HeatPlan& plan = heat.plan;
-    const std::string key = format("%s %s, %s, %d %s", std::string(name(plan.entry)).c_str(),
-                                   std::string(name(plan.data)).c_str(), plan.place.c_str(), plan.threads,
-                                   plan.threads == 1 ? "thread" : "threads");
+    const std::string key = plan.conditions();
     if (!groups.count(key)) order.push_back(key);
     auto& norms = groups[key][plan.shape.features];
     for (const Entrant& e : heat.entrants)
@@ -224,7 +203,7 @@ nlohmann::json toJson(const std::vector<Heat>& heats, const Machine& machine,
   for (const Heat& heat : heats) {
     const HeatPlan& plan = heat.plan;
     nlohmann::json entrants = nlohmann::json::array();
-    for (const Entrant& e : heat.entrants) entrants.push_back(toJson(heat, e));
+    for (const Entrant& e : heat.entrants) entrants.push_back(entrantJson(heat, e));
     result["heats"].push_back({{"entry", name(plan.entry)},
                                {"dtype", name(plan.data)},
                                {"segments", plan.shape.segments},

@@ -7,11 +7,12 @@
 #include <optional>
 #include <stdexcept>
 
-#include "bench/Heat.h"
-#include "bench/OneDnn.h"
-#include "bench/Options.h"
-#include "bench/Report.h"
-#include "bench/Table.h"
+#include "bench/cpu/Compile.h"
+#include "bench/cpu/Heat.h"
+#include "bench/cpu/OneDnn.h"
+#include "bench/cpu/Options.h"
+#include "bench/cpu/Report.h"
+#include "bench/cpu/Table.h"
 #include "codegen/targets/halide/HalideTarget.h"
 #include "dsl/Library.h"
 
@@ -82,10 +83,11 @@ std::vector<Problem> allOf(const std::vector<Family>& families) {
 
 Kernels compileAll(const std::vector<Problem>& list, llvm::Expected<codegen::TargetPtr> target) {
   if (!target) throw std::runtime_error(llvm::toString(target.takeError()));
-  Kernels kernels = Kernels::compile(list, *target);
+  std::optional<Kernels> kernels;
+  const double seconds = timed(1, [&] { kernels.emplace(compile(list, *target)); });
   std::printf("%zu problems compiled through %s in %.1f s for %s\n", list.size(),
-              (*target)->generator().str().c_str(), kernels.seconds(), (*target)->spelling().c_str());
-  return kernels;
+              (*target)->generator().str().c_str(), seconds, (*target)->spelling().c_str());
+  return *std::move(kernels);
 }
 
 std::string besideThis(const char* file) {
@@ -120,7 +122,7 @@ void run(const Options& options, const Machine& machine) {
   std::optional<Kernels> halide;
   if (options.halide) halide.emplace(compileAll(problems, codegen::halide::findTarget(options.target)));
   std::optional<Kernels> before;
-  if (!options.before.empty()) before.emplace(Kernels::read(options.before));
+  if (!options.before.empty()) before.emplace(options.before);
   const OtherKernels others{halide ? &*halide : nullptr, before ? &*before : nullptr};
 
   std::vector<Heat> heats;

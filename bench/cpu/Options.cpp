@@ -1,10 +1,10 @@
-#include "bench/Options.h"
+#include "bench/cpu/Options.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <set>
 
-#include "bench/Table.h"
+#include "bench/cpu/Table.h"
 #include "codegen/Target.h"
 
 namespace normc::bench {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "autotune/measure/Machine.h"
-#include "bench/Heat.h"
+#include "bench/cpu/Heat.h"
 
 namespace normc::bench {
 using namespace measure;

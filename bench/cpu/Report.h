@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/Table.h"
+#include "bench/cpu/Table.h"
 #include "tools/plot/Gnuplot.h"
 
 namespace normc::bench {

@@ -1,4 +1,4 @@
-#include "bench/OneDnn.h"
+#include "bench/cpu/OneDnn.h"
 
 #include <algorithm>
 #include <unordered_map>
