@@ -13,13 +13,13 @@ namespace normc::tune {
 
 class CandidateCompiler {
  public:
-  /// `folder`: where packages go. `stop` asks whether the caller was interrupted. All arguments but `stop`
-  /// outlive it.
+  /// `folder`: for the packages. `stop`: true if the caller was interrupted. All arguments except `stop`
+  /// outlive the object.
   CandidateCompiler(const Landscape&, const std::vector<codegen::TargetPtr>&, const Problem&,
                     const std::string& folder, std::function<bool()> stop);
 
-  /// Compiles as many at once as the machine has processors. Once stopped it begins none but the first; the
-  /// others are unavailable.
+  /// Compiles in parallel on all processors. After a stop it compiles only the first; the others are
+  /// unavailable.
   std::vector<BuiltCandidate> compile(const std::vector<size_t>& points) const;
 
  private:

@@ -1,4 +1,4 @@
-// What is tuned and chosen for: this machine, its fingerprint, and the generators that make code for it.
+// The hardware to tune for: this machine, its description in records, and the generators of code for it.
 #pragma once
 
 #include <string>
@@ -12,17 +12,17 @@ namespace normc::tune {
 
 struct Hardware {
   measure::Machine machine;
-  std::vector<codegen::TargetPtr> generators;  ///< the one of the defaults first
-  Site site;                                   ///< this machine, running code of the target
+  std::vector<codegen::TargetPtr> generators;  ///< the generator of the defaults first
+  Site site;                                   ///< this machine, with the architecture of the target
 
   codegen::Workload workloadOf(const Task&) const;
 };
 
-/// Returns the machine as it is and the generators of a target, named as in findTarget; of a GPU only what
-/// code is made for.
+/// Returns this machine and the generators of a target, named as in findTarget. For a GPU it has only the
+/// architecture that code is compiled for.
 llvm::Expected<Hardware> hardwareFor(const std::string& target);
 
-/// True if this processor runs code for the target; sets of one family include the older ones.
+/// True if this processor runs code for the target, i.e. supports its instruction set.
 bool runsHere(const std::string& target);
 
 }  // namespace normc::tune

@@ -14,7 +14,7 @@ constexpr double kSlower = 1.02;
 
 Result<Problem> problemOf(const Task& task, const std::vector<std::shared_ptr<const Spec>>& norms) {
   const std::string& name = task.problem.norm;
-  const std::shared_ptr<const Spec>* other = nullptr;  // of the same name, but with another hash
+  const std::shared_ptr<const Spec>* other = nullptr;  // same name, other hash
   const auto find = [&](std::string_view) -> Result<std::shared_ptr<const Spec>> {
     for (const auto& norm : norms)
       if (norm->name == name && norm->structuralHash() == task.norm) return norm;
@@ -43,7 +43,7 @@ std::string whyNotMeasured(const Record& choice, const Result<Problem>& problem,
   return "by a generator that is not part of this normc";
 }
 
-/// Whether a candidate failed by itself, as its record says then.
+/// True if the candidate itself failed, as opposed to its circumstances; its record then has a status.
 static bool failed(const LiveLab& lab, const Screened& one) {
   return one.status != Status::Ok && !lab.made(one.point)->unavailable;
 }

@@ -12,21 +12,21 @@
 
 namespace normc::tune {
 
-/// Returns the problem of a task: its norm is the one with the hash of the task, among `norms` or built in.
-/// An error says that there is none.
+/// Returns the problem of a task, with the norm of the task's hash among `norms` and the built-in norms. It
+/// is an error if there is none.
 Result<Problem> problemOf(const Task&, const std::vector<std::shared_ptr<const Spec>>& norms);
 
 /// Returns why a choice cannot be measured on this hardware; empty if it can.
 std::string whyNotMeasured(const Record& choice, const Result<Problem>&, const Hardware&);
 
-/// What became of a choice; without a verdict it could not be measured.
+/// The result of measuring a choice again; without a verdict it could not be measured.
 struct Remeasured {
   measure::Ratio ratio{1, 1, 1};
   std::string verdict, reason;
 };
 
 struct Remeasuring {
-  Journal& journal;  ///< gets what is found
+  Journal& journal;  ///< receives the result
   std::string session;
   int64_t stamp;
   std::string folder;  ///< for packages

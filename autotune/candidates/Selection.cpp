@@ -13,10 +13,10 @@ namespace {
 using codegen::Job;
 using package::Limits;
 
-/// Rows that a schedule is asked for where no record says which matter.
+/// Rows for which schedules are made if no record gives sizes.
 constexpr int64_t kUsualRows = 2048;
 
-/// `run` is 0 where rows of a segment are no run.
+/// True if the limits admit runs of this length. `run` is 0 if the rows of a segment are not a run.
 bool serveRun(const Limits& limits, int64_t run) {
   return !run || Limits{.runMin = limits.runMin, .runMax = limits.runMax}.serve(1, run);
 }
@@ -33,7 +33,7 @@ class Selecting {
     std::vector<Task> sizes = tunedSizes(database_, task_.problem, task_.norm, hardware_.site.device);
     if (sizes.empty()) sizes.push_back(task_);
     defaults_ = codegen::defaultJobs(problem_, hardware_.generators[0]);
-    std::map<int64_t, std::vector<Tuned>> runs;  // by rows of a segment, where that is how long a run is
+    std::map<int64_t, std::vector<Tuned>> runs;  // by rows of a segment if they form a run
     Job last;
     bool any = false;
     for (const Task& size : sizes) {
@@ -55,25 +55,25 @@ class Selecting {
       addJobs(at->second, within, at->first, jobs);
     }
     if (jobs.back().limits == Limits()) return jobs;
-    // Calls of other sizes, and plans for any.
+    // For calls of other sizes, and for plans without fixed sizes.
     const bool alike = codegen::strategyOf(last.schedule) == codegen::strategyOf(defaults_[0].schedule);
     jobs.push_back(runs.size() > 1 && alike ? last : defaults_[0]);
     return jobs;
   }
 
  private:
-  /// What was chosen for so many rows of all segments.
+  /// The schedule chosen for a number of rows of all segments.
   struct Tuned {
     double rows;
     Job job;
   };
   static int64_t between(double a, double b) { return int64_t(std::sqrt(a * b)); }
 
-  /// Of calls whose segments are `within`, some of which, of `run` rows, were tuned.
+  /// Adds jobs for calls with segments in `within`; some of them, with runs of `run` rows, were tuned.
   void addJobs(const std::vector<Tuned>& tuned, const Limits& within, int64_t run,
                std::vector<Job>& jobs) const {
     for (Job job :
-         defaults_) {  // what the target limits to fewer rows, or to other runs, than were ever tuned
+         defaults_) {  // schedules that the target limits to fewer rows or other runs than the tuned ones
       Limits& limits = job.limits;
       if (serveRun(limits, run) && !(limits.rowsMax && double(*limits.rowsMax) < tuned.front().rows))
         continue;
@@ -85,7 +85,7 @@ class Selecting {
       const auto [here, picked] = tuned[i];
       const bool isLast = i + 1 == tuned.size();
       if (!isLast && picked.schedule == tuned[i + 1].job.schedule)
-        continue;  // the next one serves these rows, too
+        continue;  // the next schedule serves these rows too
       Job job = picked;
       job.limits = within;
       if (!isLast) job.limits.rowsMax = between(here, tuned[i + 1].rows);

@@ -1,4 +1,4 @@
-// The kernels of a package with schedules that records chose.
+// The kernels of a package, with schedules chosen by records.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace normc::tune {
 
-/// As codegen::defaultJobs, with the choices of the records in place of the target's guesses. Each tuned
-/// number of rows serves those nearer to it than to the next (geometrically); the largest serves all beyond,
-/// unless its strategy is one that the target limits.
+/// Returns codegen::defaultJobs with the schedules of the records in place of the defaults. Each tuned number
+/// of rows serves the numbers that are geometrically nearer to it than to the next. The largest serves all
+/// above, unless the target limits its strategy.
 llvm::Expected<std::vector<codegen::Job>> selectedJobs(const Problem&, const std::string& target,
                                                        const Database&);
 

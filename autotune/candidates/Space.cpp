@@ -3,7 +3,7 @@
 namespace normc::tune {
 namespace {
 
-/// Counts through the places of all knobs; false after the last.
+/// Advances to the next combination of knob values. False after the last.
 bool advance(std::vector<int>& places, const codegen::KnobSpace& space) {
   for (size_t knob = space.knobs.size(); knob-- > 0;) {
     if (++places[knob] < int(space.knobs[knob].values.size())) return true;

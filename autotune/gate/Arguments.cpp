@@ -9,7 +9,7 @@
 namespace normc::gate {
 namespace {
 
-/// X-sized: segments x rows x features as the layout orders them.
+/// Returns the layout of an X-sized tensor: segments x rows x features in the order of the problem's layout.
 TensorLayout elementsOf(const Problem& problem, const Extents& e, const Placement& placement, bool reversed) {
   const bool last = problem.layout == Layout::FeaturesLast;
   const int64_t outer = last ? e.rows : e.features, inner = last ? e.features : e.rows;

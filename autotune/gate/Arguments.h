@@ -1,8 +1,8 @@
-// The arguments of a call of a plan: which tensors and buffers it takes, how each lies in memory, and the
-// normc_args that name them. All by a loop over the table of operands (runtime/abi/Operands.h).
+// The arguments of a call of a plan: its tensors and buffers, their layouts in memory, and the normc_args
+// that point to them. All follow from the table of operands (runtime/abi/Operands.h).
 //
-// Memory is the owner's: guarded where a call is judged (GuardedArguments), plain where it is timed
-// (autotune/measure/Buffers.h).
+// The caller owns the memory: it is guarded if a call is judged (GuardedArguments), and plain if a call is
+// timed (autotune/measure/Buffers.h).
 #pragma once
 
 #include <map>
@@ -16,29 +16,29 @@
 namespace normc::gate {
 
 struct Placement {
-  int64_t rowPadding = 0;      ///< elements between two rows (two channels where they come first)
-  int64_t segmentPadding = 0;  ///< elements between two segments, beyond that
-  int64_t misalign = 0;        ///< elements by which a buffer's address is off a cache line
-  int64_t skew = 0;            ///< the same, of outputs beyond inputs
-  bool reversed = false;       ///< inputs whose rows (channels) lie one before the other
-  bool inPlace = false;        ///< outputs are the inputs that they may be: y is x, dx is dy
+  int64_t rowPadding = 0;      ///< elements between two rows (two channels if channels come first)
+  int64_t segmentPadding = 0;  ///< elements between two segments, in addition to rowPadding
+  int64_t misalign = 0;        ///< elements between a buffer's address and a cache line
+  int64_t skew = 0;            ///< elements by which outputs are misaligned in addition
+  bool reversed = false;       ///< inputs have rows (channels) at descending addresses
+  bool inPlace = false;        ///< outputs share memory with the inputs that permit it: y with x, dx with dy
   bool stateInPlace = true;    ///< state_out is state_in
-  /// Of the host: each buffer ends at a page that cannot be read or written, so that reading past it ends the
-  /// process, too. For a process that may end.
+  /// Host only. Each buffer ends at a page without access, so that a read past the end of the buffer also
+  /// ends the process. Only for a process that may end.
   bool guardPages = false;
   std::vector<std::string> leaveOut;  ///< outputs that may be null: tensors, saved, state_out
 
   bool leavesOut(std::string_view output) const;
 };
 
-/// A tensor as it lies in memory. Sizes are in elements.
+/// The layout of a tensor in memory. Sizes are in elements.
 struct TensorLayout {
   DType type = DType::F32;
   std::vector<int64_t> shape, strides;
   int64_t origin = 0;    ///< position of the first element
-  int64_t elements = 0;  ///< of all its memory, with what lies between rows
+  int64_t elements = 0;  ///< all its memory, with the gaps between rows
 
-  /// Returns that of a compact tensor.
+  /// Returns the layout of a compact tensor.
   static TensorLayout compact(DType type, std::vector<int64_t> shape);
   int64_t bytes() const { return elements * normc::bytes(type); }
 };
@@ -47,11 +47,11 @@ using Layouts = std::map<Tensor, TensorLayout>;
 /// Returns the layouts of all tensors that a call of the problem takes.
 Layouts layoutsOf(const Problem&, const Extents&, const Placement& = {});
 
-/// Names memory and owns none. Can be moved.
+/// Pointers to the memory of a call. Owns none of it. Movable.
 class Arguments {
  public:
-  /// Asks the plan what it takes beside tensors; throws host::Error where it refuses the sizes. `where`: the
-  /// device of the plan; null for the host.
+  /// Reads from the plan which buffers it needs in addition to tensors. Throws host::Error if the plan
+  /// refuses the sizes. `where`: the device of the plan; null for the host.
   Arguments(const normc_plan*, Entry, const normc_sizes&, Layouts, const CudaDevice* where = nullptr);
   Arguments(const normc_plan*, const Problem&, const Extents&, const CudaDevice* where = nullptr);
 
@@ -62,13 +62,14 @@ class Arguments {
   const std::vector<normc_field>& savedFields() const { return savedFields_; }
   size_t stateBytes() const { return stateBytes_; }
   size_t savedBytes() const { return savedBytes_; }
-  size_t workspaceBytes() const { return workspaceBytes_; }  ///< of calls of this plan
+  size_t workspaceBytes() const { return workspaceBytes_; }  ///< for calls of this plan
 
-  /// Gives a tensor the memory that begins here; null leaves it out.
+  /// Sets the memory of a tensor, from its first byte; null leaves the tensor out.
   void bind(Tensor, void* memory);
-  /// `out` null: the state does not change. Both are ignored where there is no state, `out` by infer.
+  /// Sets the state. If `out` is null, the state does not change. Both are ignored if the problem has no
+  /// state; infer ignores `out`.
   void bindState(void* in, void* out);
-  /// Ignored where nothing is saved.
+  /// Sets the memory of saved statistics; ignored if nothing is saved.
   void bindSaved(void* memory);
   void bindWorkspace(void* memory, size_t bytes);
   const normc_args& args() const { return args_; }
@@ -79,7 +80,7 @@ class Arguments {
   const CudaDevice* where_;
   Layouts layouts_;
   std::map<Tensor, DLTensor>
-      views_;  ///< args_ points to them, and they to layouts_: nodes of a map do not move
+      views_;  ///< args_ points to them, and they point to layouts_: the nodes of a map keep their addresses
   std::vector<normc_field> stateFields_, savedFields_;
   size_t stateBytes_ = 0, savedBytes_ = 0, workspaceBytes_ = 0;
   normc_args args_{};

@@ -26,8 +26,8 @@ struct Call::Buffers {
   void collect(CallResult&) const;
 };
 
-/// Calls `visit(element, place, stride)` with where each row begins, among the elements and in memory.
-/// Vectors of features are one row.
+/// Calls `visit(element, place, stride)` for each row: its first element in logical order and in memory. A
+/// vector of features is one row.
 template <typename Visit>
 void Call::Buffers::forRows(Tensor tensor, Visit visit) const {
   if (!isXSized(tensor)) return visit(0, 0, 1);
@@ -123,7 +123,7 @@ Call::Call(const normc_plan* plan, const Problem& problem, const ReferenceCall& 
   try {
     buffers_->prepare();
     buffers_->reset();
-  } catch (const std::runtime_error& error) {  // of the runtime or the device
+  } catch (const std::runtime_error& error) {  // from the runtime or the device
     buffers_->refusal = error.what();
   }
 }

@@ -134,7 +134,7 @@ CudaMemory::~CudaMemory() {
   try {
     const CudaDevice::Current current(*device_);
     device_->driver().cuMemFree_v2(address_);
-  } catch (const CudaError&) {  // the context is lost, and its memory with it
+  } catch (const CudaError&) {  // the context and its memory are lost
   }
 }
 

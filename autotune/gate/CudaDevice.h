@@ -1,12 +1,11 @@
-// A CUDA device as the gate and the benchmarks use it: memory, copies and a stream
-// around the kernels that the runtime launches.
+// A CUDA device for the gate and the benchmarks: memory, copies and a stream for the kernels that the runtime
+// launches.
 //
-// The driver is opened by its name, so that a test can give another. What the
-// runtime opens is the same library and the same primary context; nothing else is
-// shared with it, and this needs no toolkit.
+// The driver library is opened by name, so that a test can replace it. It is the library, and the context is
+// the primary context, that the runtime uses; nothing else is shared with the runtime. No toolkit is needed.
 //
-// Failures are thrown as CudaError: "copying 64 bytes to cuda:0: CUDA_ERROR_...".
-// An error of a kernel shows at the next synchronize(), and at everything after it.
+// Failures are thrown as CudaError: "copying 64 bytes to cuda:0: CUDA_ERROR_...". An error of a kernel
+// appears at the next synchronize() and at every later call.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@
 
 namespace normc::cuda {
 
-/// The functions of an open driver, for a host.
+/// The functions of an open driver that a host program uses.
 struct HostTable {
 #define NORMC_CUDA_MEMBER(name, parameters) CUresult(*name) parameters = nullptr;
   NORMC_CUDA_DRIVER_API(NORMC_CUDA_MEMBER)
@@ -35,11 +34,11 @@ struct CudaError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The driver, `driver.cuInit(0)`; it stays loaded until the process ends.
+/// The open driver, with its functions as members. The library is not unloaded before the process ends.
 struct CudaDriver : cuda::HostTable {
   static constexpr const char* kLibrary = "libcuda.so.1";
 
-  /// Opens and initialises.
+  /// Opens and initialises the driver.
   explicit CudaDriver(const std::string& library);
   /// Throws "DOING: CUDA_ERROR_NAME, what it means" unless the result is success.
   void check(cuda::CUresult result, const std::string& doing) const;
@@ -47,7 +46,7 @@ struct CudaDriver : cuda::HostTable {
 
 using DeviceAddress = cuda::CUdeviceptr;
 
-/// One device for one thread at a time; another thread makes another.
+/// A device for use by one thread at a time. Each thread creates its own object.
 class CudaDevice {
  public:
   explicit CudaDevice(int index = 0, const std::string& library = CudaDriver::kLibrary);
@@ -59,20 +58,20 @@ class CudaDevice {
   int index() const { return index_; }
   std::string name() const { return "cuda:" + std::to_string(index_); }
   int attribute(cuda::CUdevice_attribute) const;
-  /// Of its own, and not ordered with the default stream.
+  /// The stream of this object; it is not ordered with the default stream.
   cuda::CUstream stream() const { return stream_; }
 
-  /// Copies on the stream. `from` and `to` of the host must stay until synchronize().
+  /// Copies on the stream. `from` and `to` on the host must stay valid until synchronize().
   void upload(DeviceAddress to, const void* from, int64_t bytes) const;
   void download(void* to, DeviceAddress from, int64_t bytes) const;
-  /// Writes the first `have` bytes again and again, until there are `bytes`.
+  /// Repeats the first `have` bytes until `bytes` bytes are written.
   void repeat(DeviceAddress to, int64_t have, int64_t bytes) const;
   void fill(DeviceAddress to, uint8_t value, int64_t bytes) const;
   void synchronize() const;
-  /// Whether the context can still be used; after a kernel that failed it cannot.
+  /// True if the context can still be used. It cannot after a kernel has failed.
   bool alive() const;
 
-  /// The device's primary context, current on this thread while the object lives.
+  /// Makes the device's primary context current on this thread during its lifetime.
   class Current {
    public:
     explicit Current(const CudaDevice&);

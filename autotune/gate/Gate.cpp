@@ -26,7 +26,7 @@ std::string Trial::text() const {
   return t + " mask=" + std::string(name(mask)) + " seed=" + std::to_string(seed);
 }
 
-/// A state as training would leave it: plausible, and different in every feature.
+/// Fills the state with values as after training, different in every feature.
 static void warmState(const Problem& problem, const Trial& trial, ReferenceCall& call) {
   DType type = problem.statistics();
   uint64_t salt = 100;
@@ -136,13 +136,13 @@ std::vector<normc_number> numbersOfLargeCalls(const normc_plan* plan) {
   return {{kLargeNumber.data(), 0}, {kStreamNumber.data(), 0}};
 }
 
-/// Of a segment of a trial.
+/// The most elements in one segment of a trial.
 static constexpr int64_t kMostElements = 1 << 20;
 
 std::vector<Trial> standardTrials(const Problem& problem, int64_t features) {
   std::vector<Trial> trials;
   bool segmented = problem.segmented, state = problem.spec->running.has_value();
-  // Of very long rows fewer: the reference takes its time, and keeps its answers.
+  // Trials with very long rows have fewer rows, to limit the time and memory of the reference.
   const int64_t most = std::max<int64_t>(kMostElements / std::max<int64_t>(features, 1), 5);
   auto extents = [&](int64_t rows, int64_t segments) {
     return Extents{segmented ? segments : 1, std::min(rows, most), features};
@@ -161,7 +161,7 @@ std::vector<Trial> standardTrials(const Problem& problem, int64_t features) {
       {.extents = odd, .step = 3, .placement = {.rowPadding = 3, .segmentPadding = segmented ? 5 : 0}});
   trials.push_back({.extents = odd, .step = 3, .placement = {.rowPadding = 1, .reversed = true}});
   trials.push_back(
-      {.extents = odd, .step = 3, .placement = {.rowPadding = 64, .reversed = true}});  // aligned as it was
+      {.extents = odd, .step = 3, .placement = {.rowPadding = 64, .reversed = true}});  // rows stay aligned
   trials.push_back({.extents = odd, .step = 3, .placement = {.misalign = 1}});
   trials.push_back({.extents = odd, .step = 3, .placement = {.misalign = 2, .skew = 1}});
   trials.push_back({.extents = odd, .step = 3, .placement = {.inPlace = true, .stateInPlace = false}});

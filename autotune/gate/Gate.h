@@ -1,5 +1,5 @@
-// The gate: is a kernel right? Nothing is timed, shipped or recorded before it
-// has passed here, against the reference and at the language's own tolerance.
+// The gate: checks whether a kernel is correct. Only kernels that passed it are timed, shipped or recorded.
+// Results are compared with the reference, at the tolerance of the norm.
 #pragma once
 
 #include <functional>
@@ -11,12 +11,12 @@
 
 namespace normc::gate {
 
-/// One trial: sizes, data and where the arguments lie.
+/// One trial: sizes, data and the placement of arguments.
 struct Trial {
   Extents extents;
   HardInput data = HardInput::Normal;
-  HardMask mask = HardMask::Scattered;  ///< where the problem has a mask
-  int64_t step = 0;                     ///< training steps that the state has seen
+  HardMask mask = HardMask::Scattered;  ///< used if the problem has a mask
+  int64_t step = 0;                     ///< training steps before this one, for the state
   uint64_t seed = 1;
   Placement placement;
 
@@ -26,38 +26,39 @@ struct Trial {
 struct Verdict {
   bool ok = true;
   std::string text;       ///< what failed: the output, its worst element, the trial
-  double worstRatio = 0;  ///< largest error over its bound
+  double worstRatio = 0;  ///< largest error relative to its bound
   std::string worstOutput;
-  std::map<std::string, double> relativeError;  ///< of each output, of its magnitude
+  std::map<std::string, double> relativeError;  ///< of each output, relative to its magnitude
 };
 
-/// Arguments of the trial as the kernel will see them, rounded to their types. A
-/// backward's saved statistics are those of the reference's forward.
+/// Returns the arguments of the trial, rounded to their types as the kernel reads them. The saved statistics
+/// of a backward are those of the reference's forward.
 Result<ReferenceCall> argumentsFor(const Problem&, const Trial&);
 
-/// A trial with all that does not depend on the kernel: whoever judges many kernels asks once.
+/// A trial with all that does not depend on the kernel; computed once to judge many kernels.
 struct Question {
   Trial trial;
   ReferenceCall arguments;
   ReferenceResult want;
 };
 Result<Question> questionFor(const Problem&, const Trial&);
-/// `between`: called before the second run. What it changes may change no bit.
+/// Judges the plan. `between` is called before the second run; its changes must not change a bit of the
+/// result.
 Verdict judge(const normc_plan*, const Problem&, const Question&, const CudaDevice* where = nullptr,
               const std::function<void()>& between = {});
 
-/// Runs the plan once and compares every output; runs it again and asks for the same bits. `where`: the
+/// Runs the plan once and compares every output; runs it again and requires the same bits. `where`: the
 /// device of a CUDA plan; null for the host.
 Verdict judge(const normc_plan*, const Problem&, const Trial&, const CudaDevice* where = nullptr);
 
-/// The numbers by which a plan takes every call for one that does not fit in caches (docs/codegen.md), where
-/// its kernel knows such calls; else none. Trials are small, so a kernel is judged through a plan without and
-/// one with them.
+/// Returns the numbers that make a plan treat every call as too large for the caches (docs/codegen.md); empty
+/// if its kernel has no such variant. Trials are small, so a kernel is judged through two plans, one without
+/// and one with these numbers.
 std::vector<normc_number> numbersOfLargeCalls(const normc_plan*);
 
-/// Trials that every kernel has to pass: hostile data, odd sizes, every placement.
-/// `features` is the problem's own, or several for a kernel of any number. Up to 129 rows, fewer of more than
-/// 8000 features.
+/// Returns the trials that every kernel has to pass: extreme data, odd sizes, every placement. `features` is
+/// the problem's own number, or one of several for a kernel of any number. A trial has up to 129 rows, fewer
+/// above 8000 features.
 std::vector<Trial> standardTrials(const Problem&, int64_t features);
 
 }  // namespace normc::gate

@@ -1,5 +1,4 @@
-// Arguments of a call in memory between guards: what the gate judges kernels by, and `normc run` calls them
-// with.
+// Arguments of a call in memory between guards, for the gate and for `normc run`.
 #pragma once
 
 #include "autotune/gate/Arguments.h"
@@ -7,13 +6,13 @@
 
 namespace normc::gate {
 
-/// A flat buffer of the C API, with the fields it holds.
+/// A flat buffer of the C API and its fields.
 struct FieldBuffer {
   std::vector<normc_field> fields;
   Storage memory;
 
   bool empty() const { return fields.empty(); }
-  /// Returns the one number of a field without dimensions; absent where there is no such field.
+  /// Returns the value of a field without dimensions; empty if there is no such field.
   std::optional<double> scalar(const std::string& field) const;
 };
 
@@ -27,12 +26,12 @@ class GuardedArguments : public Arguments {
 
   Storage& operator[](Tensor tensor) { return tensors_.at(tensor); }
   const Storage& operator[](Tensor tensor) const { return tensors_.at(tensor); }
-  /// Returns the memory that a call writes an output to: its own, or the input's where it is in place.
+  /// Returns the memory that a call writes an output to: its own, or that of its input if it is in place.
   const Storage& written(Tensor output) const;
   const Placement& placement() const { return placement_; }
 
-  /// Both do nothing on the host. download() returns when the device is done; an error of a kernel shows
-  /// there, as CudaError.
+  /// Copy all buffers to or from the device; they do nothing on the host. download() returns when the device
+  /// is done, and throws CudaError if a kernel failed.
   void upload();
   void download();
 

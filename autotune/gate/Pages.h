@@ -1,5 +1,5 @@
-// Memory between two pages that nobody may touch: a kernel that reads or writes
-// beyond it ends its process there and then.
+// Memory between two pages without access: a kernel that reads or writes beyond it ends its process at that
+// instruction.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace normc::gate {
 class Pages {
  public:
   Pages() = default;
-  /// At least so many bytes, whole pages.
+  /// Allocates whole pages with at least `bytes` bytes.
   explicit Pages(int64_t bytes);
   Pages(Pages&& other) noexcept { *this = std::move(other); }
   Pages& operator=(Pages&& other) noexcept {

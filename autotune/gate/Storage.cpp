@@ -50,7 +50,7 @@ bool Storage::gapsIntact(const std::vector<int64_t>& shape, const std::vector<in
   bool gaps = false;
   for (size_t d = shape.size(); d-- > 0; dense *= shape[d])
     gaps |= shape[d] > 1 && strides[d] * elementBytes != dense;
-  if (!gaps && dense >= bytes_) return true;  // nothing lies between elements
+  if (!gaps && dense >= bytes_) return true;  // there are no gaps between elements
   std::vector<bool> used(bytes_, false);
   std::vector<int64_t> starts{0};
   for (size_t d = 0; d + 1 < shape.size(); ++d) {

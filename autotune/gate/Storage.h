@@ -1,8 +1,7 @@
 // Raw memory between guards, read and written as numbers of any storage type.
 //
-// Of the host, or of a CUDA device: then numbers are read and written in an image
-// on the host, and upload() and download() move all of it, the guards too, to its
-// twin on the device and back.
+// The memory is on the host or on a CUDA device. For a device, numbers are read and written in a copy on the
+// host; upload() and download() copy all of it, with the guards, to the device and back.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +18,14 @@ namespace normc::gate {
 class Storage {
  public:
   Storage() = default;
-  /// `offset`: bytes by which address() is off a 64-byte line. Without a device: of the host, and with
-  /// `guardPages` as near to a page that nobody may touch as that address allows.
+  /// `offset`: bytes from a 64-byte boundary to address(). Without a device the memory is on the host. With
+  /// `guardPages` it ends as close to a page without access as that address allows.
   Storage(int64_t bytes, int64_t offset, const CudaDevice* device = nullptr, bool guardPages = false);
 
-  /// What a kernel is given: data(), or the same place of the twin.
+  /// Returns the address for a kernel: data(), or the same position in the device's copy.
   void* address();
-  /// Both do nothing on the host; the copies have happened when the device's stream is done.
+  /// Copy to or from the device; they do nothing on the host. The copies are complete when the device's
+  /// stream is.
   void upload() const;
   void download();
 
@@ -36,16 +36,16 @@ class Storage {
   /// Fills data with a pattern that is a NaN in every float type.
   void poison();
   bool guardsIntact() const;
-  /// Whether all that lies between the elements of a strided tensor is still poisoned.
+  /// True if all gaps between the elements of a strided tensor are still poisoned.
   bool gapsIntact(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides,
                   int64_t elementBytes) const;
 
-  /// As many elements as `values`, each `stride` behind the one before.
+  /// Reads or writes `values.size()` elements, from `index` on, `stride` elements apart.
   void get(DType type, int64_t index, int64_t stride, std::span<double> values) const;
   void put(DType type, int64_t index, int64_t stride, std::span<const double> values);
   double get(DType type, int64_t index) const;
   void put(DType type, int64_t index, double value) { put(type, index, 1, {&value, 1}); }
-  /// The element `index` of a field that begins `offset` bytes behind data().
+  /// Returns element `index` of a field that begins `offset` bytes after data().
   double getField(DType type, size_t offset, size_t index) const;
   void putField(DType type, size_t offset, size_t index, double value);
 
@@ -54,7 +54,7 @@ class Storage {
   int64_t size() const { return pages_.data() ? pages_.bytes() : int64_t(memory_.size()); }
 
   std::vector<uint8_t> memory_;
-  Pages pages_;  ///< instead of it
+  Pages pages_;  ///< used instead of memory_ if guard pages were requested
   int64_t begin_ = 0, bytes_ = 0;
   CudaMemory twin_;
 };

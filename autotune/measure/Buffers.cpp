@@ -6,7 +6,7 @@
 namespace normc::measure {
 namespace {
 
-/// Past every warmup.
+/// A training step after every warmup.
 constexpr int64_t kSteps = 10000;
 
 std::vector<TensorSet> setsOf(const TensorMaker& maker, int count) {
@@ -15,7 +15,8 @@ std::vector<TensorSet> setsOf(const TensorMaker& maker, int count) {
   return sets;
 }
 
-/// Means about 0, all else about 1: what a forward of such data would have saved.
+/// Fills saved statistics with values that a forward would save for such data: means about 0, all others
+/// about 1.
 void fillFields(Memory& memory, const std::vector<normc_field>& fields, const Extents& extents) {
   for (const normc_field& field : fields) {
     const std::string_view name = field.name;

@@ -1,6 +1,6 @@
-// The memory that all candidates of one problem are timed on: as many sets of X-sized
-// tensors as a policy wants, the small tensors once, a state past every warmup, saved
-// statistics that look like those of a forward.
+// The memory that all candidates of one problem are timed on: the sets of X-sized tensors that a policy
+// requires, one copy of the small tensors, a state after every warmup, and saved statistics similar to those
+// of a forward.
 #pragma once
 
 #include <vector>
@@ -13,35 +13,35 @@ namespace normc::measure {
 
 struct BufferOptions {
   int sets = 1;
-  uint64_t scatter = 0;  ///< as TensorMaker
-  /// As in training: the state is updated where it is, and each set has saved statistics of its own. Else the
-  /// state is never written back, so that all calls do the same.
+  uint64_t scatter = 0;  ///< as in TensorMaker
+  /// True: as in training, the state is updated in place and each set has its own saved statistics. False:
+  /// the state is never written back, so that all calls do the same.
   bool asInTraining = false;
 };
 
 class Buffers {
  public:
-  /// Any plan of the problem tells where state and saved statistics have their fields. `device`: that of the
-  /// plan; null for the host.
+  /// `plan`: any plan of the problem; it gives the fields of state and saved statistics. `device`: the device
+  /// of the plan; null for the host.
   Buffers(const host::Plan&, const Problem&, const Extents&, const BufferOptions& = {},
           const gate::CudaDevice* device = nullptr);
-  /// One set, as in training, on tensors that others use as well.
+  /// Makes one set, as in training, on tensors that are shared with other objects.
   Buffers(const host::Plan&, const Problem&, const Extents&, const TensorSet&);
 
-  /// Of a backward: the saved statistics of each set become those that this plan, the problem's forward,
-  /// writes for its x. Overwrites the output.
+  /// Runs `forward`, the forward of this backward problem, on the x of each set, to fill the set's saved
+  /// statistics. Overwrites the output.
   void saveFrom(const host::Plan& forward);
 
   int sets() const { return int(sets_.size()); }
   const gate::CudaDevice* device() const { return device_; }
   const normc_sizes& sizes() const { return arguments_.front().sizes(); }
-  /// All arguments of a call but the workspace.
+  /// Returns all arguments of a call except the workspace.
   const normc_args& args(int set) const { return arguments_[size_t(set)].args(); }
   const TensorSet& tensors(int set) const { return sets_[size_t(set)]; }
   const Held& output(int set) const { return tensors(set).output(); }
   const Held& state() const { return state_; }
   int64_t tensorBytes() const { return output(0).bytes(); }
-  /// The X-sized tensors of each set, on a device, for what a copy or a triad of them takes.
+  /// Returns the X-sized tensors of each set on a device, as operands of a copy or a triad.
   std::vector<RoofBuffers> roofBuffers() const;
 
   /// Returns the X-sized bytes that one set of a problem takes.
@@ -59,9 +59,9 @@ class Buffers {
   const gate::CudaDevice* device_;
   uint64_t scatter_;
   std::vector<TensorSet> sets_;
-  std::vector<gate::Arguments> arguments_;  ///< of each set
+  std::vector<gate::Arguments> arguments_;  ///< one for each set
   Held state_, stateOut_;
-  std::vector<Held> saved_;  ///< of each set, or of all
+  std::vector<Held> saved_;  ///< one for each set, or one for all
 };
 
 }  // namespace normc::measure

@@ -11,7 +11,7 @@
 namespace normc::measure {
 namespace {
 
-/// GNU OpenMP's workers spin for up to 14 ms where a `pause` takes long.
+/// GNU OpenMP's workers spin for up to 14 ms on processors with a slow `pause`.
 constexpr std::chrono::milliseconds kSettle(20);
 
 }  // namespace

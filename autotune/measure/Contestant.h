@@ -1,10 +1,9 @@
 // Something whose calls can be timed, and the race that times many of them.
 //
-// Every round takes one sample of each contestant, and the order turns from round
-// to round. Before a sample a contestant warms up untimed, since the others have
-// just used the caches, and its threads may sleep; after a sample of one whose idle
-// worker threads spin, the race waits until they sleep, so that they do not slow
-// down whoever is next.
+// Every round takes one sample of each contestant, and the order rotates from round to round. Before a sample
+// the contestant runs untimed, because the others have just used the caches and its threads may sleep. After
+// a contestant with spinning idle workers, the race waits until they sleep, so that they do not slow down the
+// next contestant.
 #pragma once
 
 #include <chrono>
@@ -21,15 +20,15 @@ namespace normc::measure {
 class Contestant {
  public:
   virtual ~Contestant() = default;
-  /// Calls back to back; the seconds that all of them took.
+  /// Runs calls back to back. Returns the seconds of all of them.
   virtual double run(int64_t calls) = 0;
-  /// Which code runs, in words; empty where nobody says.
+  /// Returns the name of the code that runs; empty if unknown.
   virtual std::string implementation() const { return {}; }
-  /// Worker threads go on spinning for some milliseconds after a call.
+  /// True if worker threads spin for some milliseconds after a call.
   virtual bool spins() const { return false; }
 };
 
-/// Times `call` in this process.
+/// Returns a contestant that times `call` in this process.
 template <typename Call>
 double timed(int64_t calls, Call call) {
   const auto begin = std::chrono::steady_clock::now();
@@ -37,14 +36,14 @@ double timed(int64_t calls, Call call) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// One contestant's place in a race: how many calls make a sample long enough, found by doubling when it
-/// is made; the first calls also warm up.
+/// One contestant of a race. The constructor doubles the number of calls in a sample until the sample is long
+/// enough; these first calls also warm up.
 class Runner {
  public:
   Runner(Contestant&, double sampleSeconds, double warmUpSeconds = 0);
-  /// Seconds of one call, after untimed calls that warm the caches.
+  /// Returns the seconds of one call, measured after untimed calls that warm the caches.
   double sample();
-  double seconds() const { return seconds_; }  ///< that taking one sample costs, all told
+  double seconds() const { return seconds_; }  ///< total cost of one sample
 
  private:
   void settle() const;
@@ -55,15 +54,16 @@ class Runner {
 };
 
 struct RaceOptions {
-  double sampleSeconds = 200e-6;  ///< a sample is not shorter; at least 20 us
-  double warmUpSeconds = 0;       ///< before each sample, at least; a quarter of a sample anyway
-  bool ownCores = false;          ///< who calls has a core to itself
-  double seconds = 2;             ///< about how long all rounds may take
-  double patience = 3;            ///< how often that besides, to wait until nobody else computes on our core
+  double sampleSeconds = 200e-6;  ///< least seconds of a sample; at least 20 us
+  double warmUpSeconds =
+      0;  ///< least seconds of untimed calls before each sample; at least a quarter of a sample
+  bool ownCores = false;  ///< the calling thread has a core to itself
+  double seconds = 2;     ///< approximate seconds for all rounds
+  double patience = 3;    ///< waiting time for a core without other load, as a multiple of `seconds`
   int minRounds = 7, maxRounds = 41;
 };
 
-/// Seconds per call: a set of samples for each contestant, in their order, all of equal length.
+/// Returns seconds per call: a set of samples for each contestant, in their order, all of equal length.
 std::vector<Samples> race(const std::vector<Contestant*>&, const RaceOptions&);
 
 }  // namespace normc::measure

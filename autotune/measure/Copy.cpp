@@ -13,7 +13,7 @@
 namespace normc::measure {
 namespace {
 
-// Four vectors at a time: whole cache lines.
+// A step is four vectors, which are whole cache lines.
 #if defined(__x86_64__)
 #define NORMC_MEASURE_WIDE __attribute__((target("avx2")))
 constexpr int kVector = 32;
@@ -35,7 +35,7 @@ NORMC_MEASURE_WIDE inline void stream(Vector* out, const Vector& value) {
 #endif
 }
 
-/// A part of the bytes, in whole steps.
+/// A part of the bytes; its length is a multiple of a step.
 struct Part {
   const char *first, *second;  ///< `second` is null if there is one input
   char* out;

@@ -10,7 +10,8 @@ namespace {
 
 constexpr RoofKind kKinds[] = {RoofKind::Copy, RoofKind::Triad, RoofKind::Read};
 constexpr int kBlocks[] = {256, 512, 1024};
-constexpr int kWaves[] = {1, 2};  ///< grids of so many full waves, beside one that covers all
+constexpr int kWaves[] = {1,
+                          2};  ///< numbers of full waves in a grid; a grid that covers all data is tried too
 constexpr int kVector = 16;
 constexpr double kTuneSeconds = 0.4e-3;
 
@@ -18,7 +19,8 @@ std::string entryName(RoofKind kind, int inFlight) {
   return std::string(name(kind)) + "_" + std::to_string(inFlight);
 }
 
-/// Reads, computes and writes at byte offset %o0, %o1, ...: all reads first.
+/// Returns the body of a loop that reads, computes and writes at byte offsets %o0, %o1, ...; all reads come
+/// first.
 std::string bodyOf(RoofKind kind, int inFlight, const std::string& indent) {
   std::string loads, work, stores;
   for (int i = 0; i < inFlight; ++i) {
@@ -51,7 +53,8 @@ std::string bodyOf(RoofKind kind, int inFlight, const std::string& indent) {
   return loads + work + stores;
 }
 
-/// Sums of a read are used, as far as the assembler can tell: no sum is a NaN with this payload.
+/// Returns the code at the end of a kernel. The sums of a read are stored under a condition that is never
+/// true, a NaN with this payload, so that the assembler keeps the reads.
 std::string endOf(RoofKind kind) {
   if (kind != RoofKind::Read) return "";
   return "  add.f32 %s0, %s0, %s1;\n  add.f32 %s2, %s2, %s3;\n  add.f32 %s0, %s0, %s2;\n"
@@ -59,7 +62,8 @@ std::string endOf(RoofKind kind) {
          "%s1, %s2, %s3};\n";
 }
 
-/// %o0 is the thread's own offset; a turn of the main loop takes `inFlight` steps, the loop after it one.
+/// Returns the code of an entry. %o0 is the thread's own offset. One iteration of the main loop takes
+/// `inFlight` steps, one of the loop after it takes one.
 std::string entryOf(RoofKind kind, int inFlight) {
   const std::string count = std::to_string(inFlight);
   std::string offsets;
@@ -130,7 +134,7 @@ Roof::~Roof() {
   try {
     const gate::CudaDevice::Current current(device_);
     device_.driver().cuModuleUnload(module_);
-  } catch (const gate::CudaError&) {  // the context is lost, and the module with it
+  } catch (const gate::CudaError&) {  // the context and the module are lost
   }
 }
 

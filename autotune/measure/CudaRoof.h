@@ -1,12 +1,10 @@
-// The roof of a CUDA device: a copy (one read, one write) and a triad (two reads, one
-// write) of the same footprint, written as PTX by hand; and a loop that only reads,
-// which is what the next layer does with an output.
+// The roofs of a CUDA device: a copy (one read, one write), a triad (two reads, one write), and a read, as
+// the next layer reads an output. They have the same footprint as a kernel and are written by hand as PTX.
 //
-// Every access is 16 bytes, threads stride over the grid, and several accesses are
-// in flight. Block, grid and how many in flight are tried out for every footprint,
-// so that what our kernels are held against is the best that such a loop can do on
-// this device. The triad takes its operands for f32; what the bytes mean does not
-// matter for the time.
+// Every access is 16 bytes, threads stride over the grid, and several accesses are in flight. Block size,
+// grid size and the number of accesses in flight are tuned for every footprint, so that kernels are compared
+// with the fastest such loop on this device. The triad computes in f32; the meaning of the bytes does not
+// affect the time.
 #pragma once
 
 #include <string>
@@ -20,8 +18,8 @@ namespace normc::measure {
 enum class RoofKind { Copy, Triad, Read };
 const char* name(RoofKind);
 
-/// The buffers of one set; `second` is read by a triad only. Bytes past the last 16 are left alone. A read
-/// writes to `to` only where a sum is one that no sum can be.
+/// The buffers of one set. `second` is read only by a triad. Bytes after the last multiple of 16 are not
+/// moved. A read never writes to `to`: its store depends on a condition that no sum fulfils.
 struct RoofBuffers {
   gate::DeviceAddress to = 0, first = 0, second = 0;
   int64_t bytes = 0;
@@ -29,7 +27,7 @@ struct RoofBuffers {
 
 struct RoofLaunch {
   int block = 256, grid = 1;
-  int inFlight = 1;  ///< accesses of one thread, of each buffer
+  int inFlight = 1;  ///< accesses in flight of one thread, for each buffer
 };
 
 class Roof {
@@ -39,10 +37,10 @@ class Roof {
   Roof(const Roof&) = delete;
 
   void enqueue(RoofKind, const RoofLaunch&, const RoofBuffers&) const;
-  /// The fastest launch for these sets of buffers.
+  /// Returns the fastest launch for these sets of buffers.
   RoofLaunch tuned(RoofKind, const std::vector<RoofBuffers>& sets) const;
 
-  /// The module's text: entries copy_N, triad_N and read_N for each N of kInFlight.
+  /// Returns the module's text: entries copy_N, triad_N and read_N for each N of kInFlight.
   static std::string ptx();
   static constexpr int kInFlight[] = {1, 2, 4};
 
@@ -58,7 +56,7 @@ class Roof {
   std::vector<Function> functions_;
 };
 
-/// Bytes that a roof moves.
+/// Returns the bytes that a roof moves.
 inline int64_t bytesMoved(RoofKind kind, int64_t tensorBytes) {
   return (kind == RoofKind::Copy ? 2 : kind == RoofKind::Triad ? 3 : 1) * (tensorBytes / 16 * 16);
 }

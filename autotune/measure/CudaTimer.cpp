@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMostSets = 64, kMostCalls = 512;
 
-/// Frees what a context holds; if the context is lost, that went with it.
+/// Frees resources of a context; if the context is lost, they are already gone.
 template <typename Free>
 void quietly(const CudaDevice& device, Free free) {
   try {
@@ -87,7 +87,7 @@ void Graph::launch() const {
 
 CudaTimer::CudaTimer(const CudaDevice& device, const Enqueue& enqueue, int sets, double sampleSeconds)
     : watch_(device) {
-  for (int set = 0; set < sets; ++set) enqueue(set);  // loads what is loaded late, and warms up
+  for (int set = 0; set < sets; ++set) enqueue(set);  // forces lazy loading, and warms up
   watch_.start();
   for (int set = 0; set < sets; ++set) enqueue(set);
   const double once = std::max(watch_.seconds() / sets, 1e-7);

@@ -1,11 +1,10 @@
-// Kernel time, with cold caches and without the host.
+// Kernel time with cold caches, without host overhead.
 //
-// A call goes to one of several sets of buffers in turn, so many that the data of
-// a set has left the second-level cache when its turn comes again. The calls are
-// captured into a graph, and events around a launch of the graph give the time of
-// all: launching from the host is in it for nobody, gaps between kernels are in it
-// for all alike. Copies are measured in the same way and interleaved, so only
-// ratios of the same round have to be trusted.
+// Calls rotate over several sets of buffers, enough that the data of a set has left the L2 cache before its
+// next use. The calls are captured into a graph, and events around a launch of the graph give their total
+// time: it includes no launch overhead of the host, and includes the gaps between kernels for every
+// contestant. Copies are measured in the same way in the same rounds, so only ratios within a round have to
+// be trusted.
 #pragma once
 
 #include <functional>
@@ -17,14 +16,14 @@
 
 namespace normc::measure {
 
-/// Enqueues one call on the device's stream, on a set of buffers. May throw.
+/// Enqueues one call on the device's stream, for one set of buffers. May throw.
 using Enqueue = std::function<void(int set)>;
 
-/// How many sets of `bytes` it takes to have none of them cached: more than twice the second-level cache, at
+/// Returns the number of sets of `bytes` so that none stays cached: more than twice the L2 cache in total, at
 /// least 2 and at most 64.
 int coldSets(const gate::CudaDevice&, int64_t bytes);
 
-/// Two events on a stream, and the time between them.
+/// Two events on a stream and the time between them.
 class Stopwatch {
  public:
   explicit Stopwatch(const gate::CudaDevice&);
@@ -32,14 +31,14 @@ class Stopwatch {
   Stopwatch(const Stopwatch&) = delete;
 
   void start() const;
-  double seconds() const;  ///< ends, waits, and gives the time since start()
+  double seconds() const;  ///< records the end, waits, returns the time since start()
 
  private:
   const gate::CudaDevice& device_;
   cuda::CUevent begin_ = nullptr, end_ = nullptr;
 };
 
-/// Work captured from the device's stream, to be launched any number of times.
+/// Work captured from the device's stream; it can be launched repeatedly.
 class Graph {
  public:
   Graph(const gate::CudaDevice&, const std::function<void()>& enqueue);
@@ -52,10 +51,10 @@ class Graph {
   cuda::CUgraphExec exec_ = nullptr;
 };
 
-/// One contestant: its calls, as many as make a sample long enough.
+/// One contestant: a graph of enough calls for a sample.
 class CudaTimer {
  public:
-  /// `sampleSeconds`: about how long a sample takes.
+  /// `sampleSeconds`: approximate length of a sample.
   CudaTimer(const gate::CudaDevice&, const Enqueue&, int sets, double sampleSeconds);
   double sample() const;  ///< seconds of one call
   int calls() const { return calls_; }
@@ -66,10 +65,10 @@ class CudaTimer {
   std::unique_ptr<Graph> graph_;
 };
 
-/// Samples of all, in turns; the order of a round is turned from round to round.
+/// Returns the samples of all timers, taken in turn; the order rotates from round to round.
 std::vector<Samples> race(const std::vector<const CudaTimer*>&, int rounds);
 
-/// The median, and between what 95 % of bootstrapped medians lie.
+/// Returns the median and its 95 % interval by bootstrap.
 Ratio middle(const Samples&);
 
 }  // namespace normc::measure

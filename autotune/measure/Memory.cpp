@@ -14,7 +14,7 @@
 namespace normc::measure {
 namespace {
 
-/// The sum of four uniform numbers of 16 bits: nearly normal, a few nanoseconds each.
+/// Returns the sum of four uniform 16-bit numbers: nearly normal, at a few nanoseconds each.
 float nearlyNormal(uint64_t& state) {
   state += 0x9e3779b97f4a7c15;
   uint64_t bits = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9;
@@ -44,7 +44,7 @@ Memory scattered(const Memory& from, uint64_t seed) {
   const auto page = size_t(sysconf(_SC_PAGESIZE)), bytes = size_t(from.bytes());
   Memory to(from.bytes());
   if (bytes == 0) return to;
-  madvise(to.data(), bytes, MADV_DONTNEED);  // where that is refused they lie as they came
+  madvise(to.data(), bytes, MADV_DONTNEED);  // if refused, the pages keep their order
   std::vector<size_t> pages((bytes + page - 1) / page);
   std::iota(pages.begin(), pages.end(), 0);
   std::mt19937_64 random(seed);
@@ -68,12 +68,12 @@ void store(const std::vector<float>& values, DType type, void* to) {
     case DType::F16:
       return each([](float v) { return static_cast<_Float16>(v); });
     case DType::BF16:
-      return each([](float v) {  // to nearest, ties to even; no NaN comes here
+      return each([](float v) {  // to nearest, ties to even; the input is never a NaN
         const uint32_t bits = std::bit_cast<uint32_t>(v);
         return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
       });
     default:
-      return;  // no tensor of numbers
+      return;  // not a tensor of numbers
   }
 }
 

@@ -9,7 +9,7 @@
 
 namespace normc::measure {
 
-/// Page-aligned memory of the process's own, given back when it goes.
+/// Page-aligned memory, released by the destructor.
 class Memory {
  public:
   Memory() = default;
@@ -25,9 +25,8 @@ class Memory {
   int64_t bytes_ = 0;
 };
 
-/// The same content on pages that were taken in an order by `seed`: neighbours in it are none in the machine,
-/// as in a process that has run for long. How many pages a core finds without a walk, and how caches share
-/// them, depends on it.
+/// Returns a copy on pages in random physical order by `seed`: neighbouring pages are not neighbours in
+/// physical memory, as in a process that has run for long. The order affects TLB misses and cache conflicts.
 Memory scattered(const Memory&, uint64_t seed);
 
 /// Writes `count` numbers that look normal; none of them is subnormal.
@@ -36,23 +35,23 @@ void fill(Memory&, DType type, int64_t count, uint64_t seed, float mean, float s
 /// Writes `values`, rounded, as elements of `type`.
 void store(const std::vector<float>& values, DType type, void* to);
 
-/// Returns memory of a device, full of numbers of the type, about N(0,1). What repeats is no whole number of
-/// rows: a host takes long to make a large tensor.
+/// Returns device memory filled with numbers of the type, about N(0,1). The host makes a part, which is
+/// repeated, because making a large tensor is slow; the period is not a multiple of a row.
 gate::CudaMemory filled(const gate::CudaDevice&, DType, int64_t bytes, uint64_t seed);
 
-/// Memory that kernels are given: of the host or of a device.
+/// Memory for kernels, on the host or on a device.
 class Held {
  public:
   Held() = default;
   explicit Held(Memory host) : host_(std::move(host)) {}
   explicit Held(gate::CudaMemory device) : device_(std::move(device)) {}
-  /// Returns memory with unknown content; of the host where `device` is null.
+  /// Returns memory with undefined content; on the host if `device` is null.
   static Held ofBytes(int64_t bytes, const gate::CudaDevice* device);
   /// Returns `host` itself, or a copy of it on the device.
   static Held of(Memory host, const gate::CudaDevice* device);
 
   void* data() const { return device_.device() ? device_.data() : host_.data(); }
-  gate::DeviceAddress address() const { return device_.address(); }  ///< of a device's memory
+  gate::DeviceAddress address() const { return device_.address(); }  ///< valid for device memory
   int64_t bytes() const { return device_.device() ? device_.bytes() : host_.bytes(); }
 
  private:

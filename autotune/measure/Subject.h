@@ -1,4 +1,4 @@
-// One candidate, timed: its plan on the buffers that all candidates share.
+// One timed candidate: its plan on the buffers that all candidates share.
 #pragma once
 
 #include "autotune/measure/Buffers.h"
@@ -9,10 +9,11 @@ namespace normc::measure {
 
 class Subject : public Contestant {
  public:
-  /// Buffers and reader outlive it. `reader` is run after each call, as part of it; null: nothing is.
+  /// The buffers and the reader outlive it. `reader` runs after each call and is part of the time; null: no
+  /// reader.
   Subject(host::Plan plan, const Buffers& buffers, Contestant* reader = nullptr);
   double run(int64_t calls) override;
-  /// One call on a set of buffers; on a device it is only enqueued.
+  /// Runs one call on a set of buffers; on a device it only enqueues.
   void call(int set) const { host::check(normc_execute(plan_.get(), &calls_[size_t(set)])); }
   const host::Plan& plan() const { return plan_; }
 

@@ -24,26 +24,26 @@ struct Shape {
   std::string text() const;
 };
 
-/// The memory of each tensor of a call, compact. Sets may share some.
+/// The compact memory of each tensor of a call. Sets may share tensors.
 struct TensorSet {
-  std::array<std::shared_ptr<const Held>, kTensorCount> memory;  ///< null where there is no such tensor
+  std::array<std::shared_ptr<const Held>, kTensorCount> memory;  ///< null if there is no such tensor
 
-  /// Returns where a tensor begins; null where there is none.
+  /// Returns the address of a tensor; null if there is none.
   void* operator[](Tensor tensor) const { return memory[tensor] ? memory[tensor]->data() : nullptr; }
-  /// Returns where the X-sized tensors begin that a call reads.
+  /// Returns the addresses of the X-sized tensors that a call reads.
   std::vector<const void*> inputs() const;
   /// Returns the X-sized tensor that a call writes.
   const Held& output() const;
 };
 
-/// Makes sets of tensors. Those of a backward have all that its forward reads, too.
+/// Makes sets of tensors. Sets of a backward also have all tensors that its forward reads.
 struct TensorMaker {
   DType data = DType::F32, params = DType::F32;
   Extents extents;
   Has has;
   bool backward = false;
-  const gate::CudaDevice* device = nullptr;  ///< null: of the host
-  uint64_t scatter = 0;  ///< unless 0, where the pages of a host's memory lie (scattered())
+  const gate::CudaDevice* device = nullptr;  ///< null: the host
+  uint64_t scatter = 0;  ///< seed of the page order of host memory (scattered()); 0: unchanged
 
   /// Returns a set with X-sized tensors of its own; it shares all others with `first`, if that has them.
   TensorSet make(int number = 0, const TensorSet& first = {}) const;
@@ -52,14 +52,14 @@ struct TensorMaker {
   Held tensor(const TensorInfo&, uint64_t seed) const;
 };
 
-/// One set of the host, with scale and bias.
+/// One set on the host, with scale and bias.
 struct Tensors : TensorSet {
-  /// `gradients`: those of a backward.
+  /// `gradients`: also makes the tensors of a backward.
   Tensors(DType data, const Shape&, bool gradients);
 
   DType data, params;
   Shape shape;
-  /// Of an X-sized tensor.
+  /// Returns the bytes of an X-sized tensor.
   int64_t bytes() const { return shape.elements() * normc::bytes(data); }
 };
 

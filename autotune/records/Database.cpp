@@ -19,10 +19,9 @@ std::string counted(int64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-/// What is left of a first line whose writer was stopped.
+/// True if the text can be the beginning of a record: of a first line whose writer was interrupted.
 bool beginsAsRecord(std::string_view text) {
-  for (const std::string_view begin :
-       {"{\"conclusion\":{", "{\"device\":{"})  // the first of the keys, sorted
+  for (const std::string_view begin : {"{\"conclusion\":{", "{\"device\":{"})  // the first of the sorted keys
     if (text.starts_with(begin) || begin.starts_with(text)) return true;
   return false;
 }

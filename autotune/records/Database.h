@@ -1,5 +1,5 @@
-// A file of records, read whole. What is no record of ours is counted and passed over:
-// nothing that stands in a file can stop a tuning or lose its other lines.
+// A file of records, read as a whole. Lines that are not records are counted and skipped: no content of a
+// file can stop a tuning or lose other lines.
 #pragma once
 
 #include <set>
@@ -11,13 +11,13 @@
 
 namespace normc::tune {
 
-/// What a file held.
+/// The numbers of lines of each kind in a file.
 struct Counts {
-  int64_t records = 0;     ///< kept
-  int64_t duplicates = 0;  ///< the same measurement again, as after merging by cat
-  int64_t damaged = 0;     ///< no record, or one whose hash does not fit
-  int64_t newer = 0;       ///< of a schema that this program does not know
-  bool torn = false;       ///< the last line has no end: its writer was stopped
+  int64_t records = 0;     ///< records that were kept
+  int64_t duplicates = 0;  ///< repeated lines, as after merging files by cat
+  int64_t damaged = 0;     ///< lines that are not records, or whose hash does not match
+  int64_t newer = 0;       ///< records of a schema that this version cannot read
+  bool torn = false;       ///< the last line has no end: its writer was interrupted
 
   Counts& operator+=(const Counts&);
   /// `12 records, 1 duplicate, 1 damaged line`
@@ -25,18 +25,18 @@ struct Counts {
 };
 
 struct Database {
-  std::vector<Record> records;     ///< by id
-  std::vector<std::string> lines;  ///< of each, as it stood there
+  std::vector<Record> records;     ///< sorted by id
+  std::vector<std::string> lines;  ///< the line of each record, unchanged
   Counts counts;
 
   /// Adds the lines of a text, e.g. of another file. The result does not depend on the order of additions.
   void add(std::string_view text);
   void add(Database);
   const std::string& id(size_t record) const { return ids_[record]; }
-  /// All lines, sorted by id, and those of a newer schema, which are kept for who can read them: the same
-  /// bytes for the same set.
+  /// Returns all lines, sorted by id, including those of a newer schema, which a newer version can read. The
+  /// same set gives the same bytes.
   std::string text() const;
-  /// Lines of another one that this one has not.
+  /// Returns the lines of `other` that this database does not have.
   std::vector<std::string> missing(const Database& other) const;
 
  private:
@@ -48,11 +48,11 @@ struct Database {
   std::set<std::string> newer_;
 };
 
-/// An I/O error is in the Result; a file that is not there is one, and so is a file of something else: it
-/// must neither pass for an empty one nor be appended to. A pipe is read to its end, a device, which may have
-/// none, is not.
+/// Reads a file. It is an error if the file cannot be read, is missing, or holds something else: such a file
+/// must not be taken for an empty one or be appended to. A pipe is read to its end. A device is refused,
+/// since it may have no end.
 Result<Database> readDatabase(const std::string& path);
-/// The same of a text, `name` in messages.
+/// Reads records from a text. `name` is used in messages.
 Result<Database> databaseOf(std::string_view text, const std::string& name);
 
 }  // namespace normc::tune

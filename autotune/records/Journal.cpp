@@ -20,7 +20,8 @@ std::runtime_error failed(const std::string& what, const std::string& path) {
   return std::runtime_error("cannot " + what + " " + path + ": " + std::strerror(errno));
 }
 
-/// Not as one of the standard streams, which may be closed: who writes to those must not write into records.
+/// Opens a file with a descriptor above 2. A standard stream may be closed; if the file took its number,
+/// output to that stream would go into the records.
 int opened(const std::string& path, int flags) {
   const int file = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
   if (file < 0 || file > STDERR_FILENO) return file;
@@ -29,7 +30,7 @@ int opened(const std::string& path, int flags) {
   return errno = why, moved;
 }
 
-/// Waits for its turn; some file systems have no locks.
+/// Waits for an exclusive lock; does nothing on a file system without locks.
 void lock(int file) {
   while (flock(file, LOCK_EX) != 0 && errno == EINTR) {
   }
@@ -45,7 +46,7 @@ bool isRegular(int file) {
   return fstat(file, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/// Whether the path still leads to the file.
+/// True if the path still refers to the open file.
 bool isAt(int file, const std::string& path) {
   struct stat here{}, there{};
   return fstat(file, &here) == 0 && stat(path.c_str(), &there) == 0 && here.st_ino == there.st_ino &&
@@ -76,13 +77,12 @@ void Journal::open() {
 }
 
 void Journal::appendLine(std::string line) {
-  // Another one may have been put in its place, or it was removed. Some file systems never agree that it is
-  // the one.
+  // The file may have been replaced or removed. On some file systems this comparison never succeeds.
   lock(file_);
   for (int i = 0; i < kMostTurns && !isAt(file_, whole_); ++i) open(), lock(file_);
   const Unlock unlock{file_};
   line += '\n';
-  // A line that was torn must not swallow this one.
+  // A line without an end must not absorb this one.
   const off_t end = lseek(file_, 0, SEEK_END);
   char last = '\n';
   if (end > 0 && pread(file_, &last, 1, end - 1) == 1 && last != '\n') line.insert(line.begin(), '\n');
@@ -96,12 +96,12 @@ void Journal::appendLine(std::string line) {
 
 void Journal::sync() {
   if (fsync(file_) != 0 && errno != EINVAL && errno != EROFS)
-    throw failed("write", path_);  // some file systems have nothing to sync
+    throw failed("write", path_);  // some file systems do not support sync
 }
 
 Hold::Hold(const std::string& path) {
   for (;;) {
-    file_ = opened(path, O_RDWR | O_NONBLOCK);  // NFS locks only what may be written
+    file_ = opened(path, O_RDWR | O_NONBLOCK);  // NFS locks only files that are open for writing
     if (file_ < 0) file_ = opened(path, O_RDONLY | O_NONBLOCK);
     if (file_ < 0) return;
     if (isRegular(file_)) {

@@ -1,4 +1,5 @@
-// A file of records is written by appending lines, each by one call, so that several processes may share it.
+// Appends lines to a file of records. Each line is written by one call, so that several processes may share a
+// file.
 #pragma once
 
 #include <string>
@@ -7,19 +8,19 @@
 
 namespace normc::tune {
 
-/// The end of a file. Throws std::runtime_error with the path and what the system says.
+/// Appends to a file. Throws std::runtime_error with the path and the system's message.
 class Journal {
  public:
-  /// Opens, or makes, the file; fails where it cannot be written, and where it is a device or a pipe: it is
+  /// Opens or creates the file. Throws if it cannot be written, or is a device or a pipe, since records are
   /// read again.
   explicit Journal(std::string path);
   ~Journal();
   Journal(const Journal&) = delete;
 
-  /// On return the line is in the file that has the path now, for every reader; after sync() it survives a
-  /// power cut too.
+  /// Appends a record. After it returns, every reader of the file that now has the path sees the line; after
+  /// sync() the line also survives a power failure.
   void append(const Record& record) { appendLine(lineOf(record)); }
-  /// One that was read elsewhere, as it stood there.
+  /// Appends a line that was read elsewhere, unchanged.
   void appendLine(std::string line);
   void sync();
   const std::string& path() const { return path_; }
@@ -28,12 +29,12 @@ class Journal {
   void open();
 
   std::string path_;
-  std::string whole_;  ///< the path, wherever the process goes
+  std::string whole_;  ///< the absolute path, so that the process may change its folder
   int file_ = -1;
 };
 
-/// While it lives no Journal appends to the file: who reads it to put another one in its place loses no line.
-/// Who then appends does so to the new one.
+/// During its lifetime no Journal appends to the file, so a replacement of the file loses no line. Journals
+/// that waited append to the new file.
 class Hold {
  public:
   explicit Hold(const std::string& path);
@@ -41,7 +42,7 @@ class Hold {
   Hold(const Hold&) = delete;
 
  private:
-  int file_ = -1;  ///< none where there is no such file
+  int file_ = -1;  ///< -1 if there is no such file
 };
 
 }  // namespace normc::tune

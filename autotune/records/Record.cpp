@@ -14,21 +14,23 @@ using Json = nlohmann::json;
 constexpr size_t kMaxLine = 1 << 20, kMaxSamples = 4096, kMaxText = 1 << 14;
 constexpr std::array<std::string_view, 6> kStatusNames = {"ok",      "refused", "wrong",
                                                           "crashed", "hung",    "duplicate"};
-/// Schema 1 has no status for duplicates: a refusal had this reason, followed by the other's schedule.
+/// Schema 1 has no status for duplicates: they were refusals with this reason, followed by the other
+/// schedule.
 constexpr std::string_view kDuplicateOfSchema1 = "the same code as ";
 
 std::string hashOf(const std::string& text, size_t digits) { return runtime::sha256(text).substr(0, digits); }
 
-/// So short that it can be read again, though bytes that are no UTF-8 are three each when they are written.
+/// Returns the reason, cut so that the line stays short enough to be read. Each byte that is not UTF-8 is
+/// written as three.
 std::string shortened(const std::string& reason) {
   constexpr size_t kMost = kMaxText / 4;
   if (reason.size() <= kMost) return reason;
   size_t end = kMost;
-  while (end > 0 && (reason[end] & 0xc0) == 0x80) --end;  // within a character
+  while (end > 0 && (reason[end] & 0xc0) == 0x80) --end;  // not within a character
   return reason.substr(0, end) + "\u2026";
 }
 
-/// What makes a line unusable; only readLine sees it.
+/// The reason why a line is unusable; caught by readLine.
 struct Unusable {
   Flaw flaw = Flaw::Damaged;
 };
@@ -149,7 +151,7 @@ Record fromJson(const Json& json) {
   return r;
 }
 
-/// Nested lists need a stack as deep as they are: such a line is not parsed.
+/// True if lists are nested deeply. The parser's stack grows with the depth, so such a line is not parsed.
 bool nestsDeeply(std::string_view text) {
   int depth = 0;
   for (const char c : text) {
@@ -186,7 +188,7 @@ std::string idOf(const Json& json) {
 }
 
 std::string lineOf(const Record& record) {
-  // Once through the text, so that what is hashed is what a reader will hash.
+  // Parsed from the written text, so that the hash is that which a reader computes.
   Json json = Json::parse(toJson(record).dump(-1, ' ', true, Json::error_handler_t::replace));
   json["id"] = idOf(json);
   return json.dump(-1, ' ', true, Json::error_handler_t::replace);
@@ -210,7 +212,7 @@ Line readLine(std::string_view text) {
     line.id = id;
   } catch (const Unusable& unusable) {
     line.flaw = unusable.flaw;
-  } catch (const Json::exception&) {  // a number beyond its type
+  } catch (const Json::exception&) {  // a number exceeds its type
   }
   return line;
 }

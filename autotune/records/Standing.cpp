@@ -26,15 +26,15 @@ bool sameCircumstances(const Record& a, const Record& b) {
 }
 
 std::string reasonRejected(const Record& choice, const std::vector<Record>& all) {
-  if (choice.conclusion->verdict == "tie") return {};  // the default, which there is always
+  if (choice.conclusion->verdict == "tie") return {};  // the default, which always exists
   const Record *trial = nullptr, *again = nullptr;     // the newest of each
   for (const Record& r : all) {
     if (r.kind == "choice" || r.stamp < choice.stamp || r.schedule != choice.schedule ||
         r.generator != choice.generator || !sameCircumstances(r, choice))
       continue;
     if (r.kind == "trial" && r.status == Status::Refused)
-      continue;  // which may be for want of something here
-    if (r.kind == "trial" && r.status == Status::Duplicate) continue;  // which says nothing of the code
+      continue;  // the reason may be a missing program on this machine
+    if (r.kind == "trial" && r.status == Status::Duplicate) continue;  // it is no result of the code
     const Record*& last = r.kind == "verify" ? again : trial;
     if (!last || newer(r, *last)) last = &r;
   }

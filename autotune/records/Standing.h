@@ -1,5 +1,5 @@
-// Which of several records counts: the newest, and of choices the newest that nothing found later speaks
-// against. It depends on the records alone, not on their order.
+// Decides which of several records is valid: the newest, and of choices the newest that no later record
+// rejects. The result depends on the set of records, not on their order.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@
 
 namespace normc::tune {
 
-/// Whether `a` counts before `b`: it is of a later stamp, or was written later in the same session. Of
-/// records without stamps, which are the oldest, nobody knows: a choice with the better interval counts, and
-/// a rejection.
+/// True if `a` has priority over `b`: it has a later stamp, or was written later in the same session. Records
+/// without stamps are the oldest, and their order is unknown: among them a choice with the better interval
+/// has priority, and a rejection.
 bool newer(const Record& a, const Record& b);
 
-/// Whether two are of the same task, measured on the same device with the same toolchain.
+/// True if both are of the same task, measured on the same device with the same toolchain.
 bool sameCircumstances(const Record& a, const Record& b);
 
-/// What was found of a choice since it was made, by which it must not be used: `was slower than the default
-/// when it was measured again`. Empty where nothing was: then it stands.
+/// Returns why a choice must not be used, by records that are later than it: `was slower than the default
+/// when it was measured again`. Empty if the choice is valid.
 std::string reasonRejected(const Record& choice, const std::vector<Record>& all);
 
-/// Whether a newer choice of the same circumstances stands, so that nobody uses this one.
+/// True if a newer valid choice of the same circumstances exists, which is used instead.
 bool isSuperseded(const Record& choice, const std::vector<Record>& all);
 
 }  // namespace normc::tune

@@ -43,7 +43,7 @@ Json toJson(const Shipped& s) {
           {"candidates", points}};
 }
 
-/// A value that no plan of ours has, in words that follow "task 1: ".
+/// A value that is illegal in a plan; its message continues "task 1: ".
 struct BadValue {
   std::string text;
 };
@@ -78,7 +78,7 @@ Task taskOf(const Json& json) {
   return task;
 }
 
-/// A place on the grid of schedules: axes, and steps along each.
+/// Returns a point of the grid of schedules: axes, and steps along each.
 std::vector<int> placeOf(const Json& json) {
   const auto at = json.get<std::vector<int64_t>>();
   if (at.empty() ||
@@ -103,12 +103,13 @@ Shipped fromJson(const Json& json) {
   return s;
 }
 
-/// The task as it is here: this machine measures it.
+/// Returns the setting for this machine, which measures the task.
 Setting here(const Shipped& shipped, const BundleRun& run, const std::string& session) {
   Setting setting = shipped.setting;
   setting.session = session;
   if (setting.device.kind == "cuda") {
-    const std::string arch = setting.device.arch;  // what the code is for, which an older arch may be
+    const std::string arch =
+        setting.device.arch;  // the architecture of the code; it may be older than that of the device
     setting.device = thisCudaDevice(run.deviceIndex, run.cudaLibrary);
     setting.device.arch = arch;
     setting.deviceIndex = run.deviceIndex, setting.cudaLibrary = run.cudaLibrary;
@@ -153,7 +154,8 @@ std::vector<Shipped> readPlan(const std::string& folder) {
       tasks.push_back(fromJson(task));
     } catch (const BadValue& flaw) {
       throw damaged("task " + std::to_string(tasks.size() + 1) + ": " + flaw.text);
-    } catch (const std::exception&) {  // what a parser says of a key helps nobody who did not write the plan
+    } catch (
+        const std::exception&) {  // the parser's message about a key is of no use to the user of a bundle
       throw damaged("task " + std::to_string(tasks.size() + 1) +
                     " is not one that `normc tune export` writes");
     }
@@ -172,7 +174,7 @@ Found OpenBundle::tune(const Shipped& shipped, double budget) {
   const auto known = readDatabase(run_.records);
   if (!known) throw std::runtime_error(known.errors()[0].message);
   Found found{.task = setting.task};
-  // A choice whose package is gone is none: what is there is measured.
+  // A choice without its package is ignored; the packages that exist are measured.
   if (const auto [choice, point] = choiceOf(landscape, known->records, setting);
       choice && !run_.fresh && access(pathOf(point).c_str(), R_OK) == 0) {
     found.package = pathOf(point), found.schedule = choice->schedule, found.conclusion = *choice->conclusion;
@@ -200,7 +202,7 @@ Found OpenBundle::tune(const Shipped& shipped, double budget) {
   found.candidates = outcome.screened.size();
   for (const Screened& one : outcome.screened) found.rejected += one.status != Status::Ok;
   found.failure = outcome.failure, found.complete = outcome.complete;
-  if (outcome.interrupted) found.failure.clear();  // it was not the default's fault
+  if (outcome.interrupted) found.failure.clear();  // interrupted: the default did not fail
   if (!outcome.complete) return found;
   lab.conclude(outcome);
   const Decision& d = outcome.decision;

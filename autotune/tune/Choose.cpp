@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kFarRows = 3, kFarFeatures = 1;  // octaves
 
-/// Returns the problem without its shape: what has to be equal whatever the rung.
+/// Returns the problem without its shape: the part that has to be equal at every rung.
 ProblemText kindOf(const Task& task) {
   ProblemText kind = task.problem;
   kind.segments = kind.rows = kind.features = std::nullopt, kind.segmented = false;
@@ -24,7 +24,7 @@ double octaves(int64_t a, int64_t b) { return std::fabs(std::log2(double(a) / do
 
 int64_t totalRows(const Task& task) { return task.segments * task.rows; }
 
-/// 2^k or 3 * 2^(k-1) below or at it.
+/// Returns the largest 2^k or 3 * 2^(k-1) that is not above `features`.
 int64_t halfOctave(int64_t features) {
   int64_t power = 1;
   while (2 * power <= features) power *= 2;
@@ -36,7 +36,8 @@ int64_t octave(int64_t rows) { return int64_t(std::floor(std::log2(double(std::m
 enum Rung { Exact, Bucket, Neighbour, None };
 constexpr const char* kRungs[] = {"exact", "bucket", "neighbour"};
 
-/// How far apart two tasks are in rows: of all segments and, where a feature's rows lie in runs, of one.
+/// Returns the distance of two tasks in rows: in rows of all segments and, if a feature's rows lie in runs,
+/// in rows of one segment.
 double rowsBetween(const Task& a, const Task& b) {
   const double all = octaves(totalRows(a), totalRows(b));
   return rowsLieInRuns(a) ? std::max(all, octaves(a.rows, b.rows)) : all;
@@ -61,7 +62,7 @@ std::string digits(double value) {
   return text;
 }
 
-/// Deployed is closest to `pipeline`; then what finds nothing in a cache.
+/// Returns the order of preference. `pipeline` is closest to use in a model; cold caches are next.
 int policyOrder(const std::string& policy) { return policy == "pipeline" ? 0 : policy == "cold" ? 1 : 2; }
 
 struct Entry {

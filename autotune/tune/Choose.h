@@ -1,14 +1,14 @@
-// From records to a schedule: the ladder that `compile --records` climbs down.
+// Chooses a schedule by records, for `compile --records`. The rungs, in order:
 //
 //   exact              this problem, these rows, this device
 //   bucket             rows of the same power of two, or features of the same half octave
-//   neighbour          the nearest rows and features on this device, up to 8 and 2 times away
+//   neighbour          the nearest rows and features on this device, within a factor of 8 and 2
 //   same architecture  the same three on another device that runs the same code
-//   default            no measurement: the target's own guess
+//   default            no measurement: the target's default
 //
-// Of several choices that are equally near the newest is taken (records/Standing.h). One
-// that lost, or went wrong, when it was measured again is passed over, and so is one of
-// another toolchain: its code is not the code that was timed.
+// Among equally near choices the newest is taken (records/Standing.h). A choice is skipped if it lost or
+// failed when it was measured again, or if it is of another toolchain, whose code differs from the code that
+// was timed.
 #pragma once
 
 #include <functional>
@@ -19,28 +19,29 @@
 
 namespace normc::tune {
 
-/// Where code is chosen for.
+/// The machine that a schedule is chosen for.
 struct Site {
   Device device;
   std::map<std::string, std::string> toolchain;
 };
 
 struct Pick {
-  const Record* record =
-      nullptr;  ///< whose schedule is taken; null: the default, by want of records or by a tie
+  const Record* record = nullptr;  ///< the record of the schedule; null: the default, because no record fits
+                                   ///< or the choice is a tie
   std::string origin = "default";  ///< for the manifest: "record 1f2e3d4c, exact, 1.31x the default"
-  std::vector<std::string> rungs;  ///< each one that was tried, and what was found there
+  std::vector<std::string> rungs;  ///< the rungs that were tried, with the result of each
 };
 
-/// `wanted` needs problem, norm, segments, rows, features and threads. `usable`: whether a schedule can be
-/// made for the problem here. The records outlive the result.
+/// Returns the choice for a task. `wanted` needs problem, norm, segments, rows, features and threads.
+/// `usable`: true if a schedule can be compiled for the problem here. The records outlive the result.
 Pick pickFor(const Task& wanted, const Site&, const Database&,
              const std::function<bool(const Record&)>& usable);
 
-/// Whether a task's rows are a run of each feature in each segment: how many one has counts there, too.
+/// True if the rows of a feature form a run in each segment, so that the rows of one segment matter too.
 bool rowsLieInRuns(const Task&);
 
-/// Sizes that choices for the problem have been made at, by their rows of all segments, ascending.
+/// Returns the sizes at which the records have choices for the problem, ascending by the rows of all
+/// segments.
 std::vector<Task> tunedSizes(const Database&, const ProblemText&, const std::string& norm, const Device&);
 
 }  // namespace normc::tune

@@ -1,4 +1,4 @@
-// Texts of a command line that programs with a compiler and those without read alike.
+// Parses command-line values for programs with and without a compiler.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,12 @@
 
 namespace normc::tune {
 
-/// Of `20s`, `500ms`, `2m`, `1h` or a number of seconds; nothing for what is no time, or none that ends.
+/// Returns the seconds of `20s`, `500ms`, `2m`, `1h` or a number of seconds; nothing for any other text, or
+/// if infinite.
 std::optional<double> secondsIn(std::string_view text);
 inline constexpr const char* kTimes = "it must be a time, e.g. 20s, 500ms or 2m";
 
-/// Of `cuda:N` its N.
+/// Returns N of `cuda:N`; nothing for any other text.
 std::optional<int32_t> cudaDeviceIn(std::string_view text);
 
 }  // namespace normc::tune

@@ -11,7 +11,7 @@ void addHints(const Landscape& landscape, const std::vector<Record>& records, co
               SearchOptions& options) {
   const std::string head = setting.task.problem.head();
   if (const auto [choice, point] = choiceOf(landscape, records, setting); choice) options.incumbent = point;
-  std::map<size_t, double> far;  // of each such point: how far away its nearest task is
+  std::map<size_t, double> far;  // distance of each such point's nearest task
   for (const Record& record : records) {
     if (record.kind != "choice" || record.task.problem.head() != head) continue;
     const auto point = landscape.find(record.generator, record.schedule);

@@ -1,4 +1,4 @@
-// What a search learns from the choices of earlier runs.
+// Start points of a search from the choices of earlier runs.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace normc::tune {
 
-/// Adds to the options what records say: the choice for this very task is the incumbent, and the choices for
-/// other sizes of the same norm, entry and data type are hints, the nearest first.
+/// Adds to the options what the records hold: the choice for the same task becomes the incumbent, and choices
+/// for other sizes of the same norm, entry and data type become hints, the nearest first.
 void addHints(const Landscape&, const std::vector<Record>&, const Setting&, SearchOptions&);
 
 }  // namespace normc::tune

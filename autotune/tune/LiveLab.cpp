@@ -11,15 +11,15 @@ namespace normc::tune {
 namespace {
 
 constexpr int kScreenRounds = 5;
-constexpr int kUntimed = 2;  ///< about as long as two rounds: the calls before the first of a request
+constexpr int kUntimed = 2;  ///< untimed calls before a request's first sample, in rounds
 constexpr double kLeastPatience = 5;
-/// Of a request for samples, about: who wants to stop does not wait longer.
+/// Approximate seconds of one request for samples, which limits the delay of a stop.
 constexpr double kRequestSeconds = 2;
 constexpr size_t kAnswerShown = 200;
 
 std::string nameOf(size_t point) { return std::to_string(point); }
 
-/// What a worker could not do: of the candidate where that was loaded, else of the task.
+/// A failure that a worker reported: of the candidate if it was loaded, else of the task.
 struct CannotDo : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -36,13 +36,13 @@ std::runtime_error otherVersion(const std::string& worker, const Json& request, 
                             "; install both from one build");
 }
 
-/// What `read` makes of an answer.
+/// Returns the result of `read` on an answer.
 template <typename Read>
 auto shaped(const std::string& worker, const Json& request, const Json& answer, const Read& read) {
   try {
     return read(answer);
   } catch (const Json::exception&) {
-  } catch (const std::length_error&) {  // as many numbers as nobody asked for
+  } catch (const std::length_error&) {  // an impossible number of samples
   }
   throw otherVersion(worker, request, answer);
 }
@@ -132,7 +132,7 @@ void LiveLab::load(size_t point) {
 
 std::vector<Samples> LiveLab::sample(const std::vector<size_t>& points, int rounds) {
   for (const size_t point : points) load(point);
-  // Whole rounds a request; where nobody knows yet how long one is, one.
+  // A request takes whole rounds; one round while the length of a round is unknown.
   const double round = 2 * std::max(callSeconds_, setting_.sampleSeconds) * double(points.size());
   const int most = callSeconds_ ? int(std::clamp(kRequestSeconds / round, 1.0, double(rounds))) : 1;
   const double begin = secondsNow();
@@ -165,7 +165,8 @@ std::vector<Samples> LiveLab::sampleSome(const std::vector<size_t>& points, int 
              });
 }
 
-/// Without it nothing can be compared: a device that is gone shows here.
+/// Throws if the default cannot be loaded: without it no comparison is possible. A lost device is detected
+/// here.
 void LiveLab::loadDefault() {
   std::string reason;
   try {
@@ -179,7 +180,7 @@ void LiveLab::loadDefault() {
                            " ran before and does not any more, so the device may be gone: " + reason);
 }
 
-/// Through the gate; what does not pass never meets the clock.
+/// Runs the gate. A candidate that fails is never timed.
 Screened LiveLab::judged(size_t point) {
   Screened result{.point = point};
   Facts& facts = facts_[point];
@@ -199,7 +200,7 @@ Screened LiveLab::judged(size_t point) {
   });
   longestGate_ = std::max(longestGate_, secondsNow() - begin);
   if (failure.empty()) return result;
-  worker_.reset();  // who computes nonsense may have written it anywhere
+  worker_.reset();  // a kernel with wrong results may have written anywhere in the process
   result.status = Status::Wrong, result.reason = failure;
   return result;
 }
@@ -267,8 +268,8 @@ std::vector<Samples> LiveLab::race(const std::vector<size_t>& points, int rounds
   std::vector<Samples> taken;
   try {
     taken = sample(running, rounds);
-  } catch (
-      const Worker::Ended&) {  // one of them: each alone, in a worker of its own, then those that are left
+  } catch (const Worker::Ended&) {
+    // Some candidate ended the worker: try each alone, then race the remaining ones.
     running = able(running, rounds);
     try {
       taken = sample(running, rounds);

@@ -1,4 +1,4 @@
-// This machine as records know it, and a name for what is measured now.
+// This machine as a Device of records, and identifiers for a run.
 #pragma once
 
 #include <string>
@@ -8,18 +8,19 @@
 
 namespace normc::tune {
 
-/// The processor, running code for `arch`; the same whichever of its cores the caller may use.
+/// Returns the processor as a device that runs code for `arch`; the same for every core that the caller may
+/// use.
 Device thisProcessor(const std::string& arch);
 
-/// CUDA device `index` behind a driver library. Throws std::runtime_error with what the driver says. The
-/// facts: compute capability, multiprocessors, second-level cache.
+/// Returns CUDA device `index` of a driver library. Throws std::runtime_error with the driver's message. The
+/// facts are compute capability, multiprocessors and L2 cache.
 Device thisCudaDevice(int index, const std::string& cudaLibrary);
 
-/// Sixteen random digits: the records of one run.
+/// Returns sixteen random digits that identify the records of one run.
 std::string newSession();
 
-/// Of what is measured now: milliseconds since 1970, and later than all that is known, whatever the clock
-/// says.
+/// Returns the stamp of a measurement made now: milliseconds since 1970, but always later than all known
+/// stamps, even if the clock went back.
 int64_t newStamp(const std::vector<Record>& known);
 
 }  // namespace normc::tune

@@ -1,5 +1,5 @@
-// normc-bundle FOLDER [--records FILE] [--budget TIME] [--seconds TIME] [--device N]: measures what
-// `normc tune export` packed. It needs normc-worker and the runtime beside it, and no compiler.
+// normc-bundle FOLDER [--records FILE] [--budget TIME] [--seconds TIME] [--device N]: measures a bundle that
+// `normc tune export` made. It needs normc-worker and the runtime in its folder, and no compiler.
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -32,7 +32,7 @@ int usage(const std::string& wrong) {
   return 2;
 }
 
-/// What the command line says; a runtime_error where it is wrong.
+/// Returns the options of a command line. Throws std::runtime_error if it is wrong.
 normc::tune::BundleRun runOf(const std::vector<std::string>& words) {
   normc::tune::BundleRun run;
   for (size_t i = 0; i < words.size(); ++i) {
@@ -98,7 +98,7 @@ int exitCode(normc::tune::BundleEnd end) {
 int main(int argc, char** argv) {
   normc::tune::reserveStandardFiles();
   std::signal(SIGCHLD,
-              SIG_DFL);  // where it is ignored, as some parents leave it, no worker can be waited for
+              SIG_DFL);  // if a parent left it ignored, workers could not be waited for
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (std::find(words.begin(), words.end(), "--help") != words.end()) return std::fputs(kUsage, stdout), 0;
   normc::tune::BundleRun run;

@@ -1,4 +1,4 @@
-// The C API of normc_tuner.h: checks what every function must, hands on to OpenBundle, and says how it ended.
+// The C API of normc_tuner.h: checks arguments, calls OpenBundle, and converts its result to a status.
 #include <dlfcn.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,9 +30,9 @@ struct normc_tuner {
   std::vector<std::string> problems;  ///< distinct
   normc_tuner_progress progress = nullptr;
   void* progressCtx = nullptr;
-  tune::Found found;  ///< by the last call, whose texts the caller may hold
+  tune::Found found;  ///< result of the last call; owns the texts that the caller may hold
 
-  // Of the call that runs.
+  // State of the current call.
   normc_tuner_status status = {};
   std::chrono::steady_clock::time_point begin;
   bool cancelled = false, running = false;
@@ -50,7 +50,7 @@ namespace {
 
 constexpr double kUsualBudget = 20;
 
-/// While one lives, its tuner is in a call.
+/// Marks its tuner as running during its lifetime.
 class Running {
  public:
   explicit Running(normc_tuner& tuner) : tuner_(tuner) { tuner_.running = true; }
@@ -61,7 +61,7 @@ class Running {
   normc_tuner& tuner_;
 };
 
-/// The folder that this library lies in.
+/// Returns the folder of this library.
 std::string ownFolder() {
   Dl_info info = {};
   if (dladdr(reinterpret_cast<const void*>(&normc_tuner_open), &info) == 0 || !info.dli_fname) return ".";
@@ -70,7 +70,7 @@ std::string ownFolder() {
   return slash == path.npos ? "." : path.substr(0, slash);
 }
 
-/// A host may go to another folder before it runs a tuner: paths are those of where it was opened.
+/// Returns the absolute path. The host may change its folder after it opened the tuner.
 std::string absolute(const std::string& path) {
   return path.empty() ? path : std::filesystem::absolute(path).string();
 }
@@ -88,7 +88,7 @@ normc_status findWorker(const char* given, std::string& worker) {
               " nor ", places[1].c_str(), "; name it by options.worker");
 }
 
-/// Calls `body`; what the tuner or the runtime refuses becomes a status.
+/// Calls `body`; converts exceptions of the tuner or the runtime to a status.
 template <typename Body>
 normc_status translated(Body&& body) {
   try {
@@ -98,7 +98,7 @@ normc_status translated(Body&& body) {
     return fail(statuses[error.kind], error.what());
   } catch (const host::Error& error) {
     return fail(error.status(), error.what());
-  } catch (const std::runtime_error& error) {  // records that cannot be written, a worker that cannot be had
+  } catch (const std::runtime_error& error) {  // records cannot be written, or a worker cannot be started
     return fail(NORMC_FAILED_PRECONDITION, error.what());
   }
 }
@@ -109,16 +109,17 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-/// A problem as the bundle writes it.
+/// A problem in the canonical text of the bundle.
 struct Canonical {
   std::string text;
   bool segmented = true;
 };
 
-/// Norms are those that the bundle brings; a problem of another one stays as it is.
+/// Converts a problem to canonical text. Only norms of the bundle are known; a problem with another norm is
+/// unchanged.
 normc_status canonical(const normc_tuner& tuner, const std::string& given, Canonical& result) {
   bool unknown = false;
-  std::string damaged;  // the norm whose text is
+  std::string damaged;  // the norm whose text is damaged
   const auto find = [&](std::string_view name) -> Result<std::shared_ptr<const Spec>> {
     for (const tune::Shipped& shipped : tuner.bundle->tasks()) {
       if (shipped.setting.task.problem.norm != name) continue;
@@ -137,7 +138,7 @@ normc_status canonical(const normc_tuner& tuner, const std::string& given, Canon
   return fail(NORMC_INVALID_ARGUMENT, "request.problem: ", problem.errors().at(0).message.c_str());
 }
 
-/// The task that the bundle packed for the nearest number of rows, made that of the request.
+/// Returns the bundle's task for the nearest number of rows, with the sizes of the request.
 normc_status taskOf(const normc_tuner& tuner, const normc_tuner_request& request, tune::Shipped& task) {
   Canonical wanted;
   NORMC_TRY(canonical(tuner, request.problem, wanted));

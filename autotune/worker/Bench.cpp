@@ -17,9 +17,9 @@
 namespace normc::tune {
 namespace {
 
-/// The reference takes some 100 ns for an element; the largest trial has about so many.
+/// The reference takes about 100 ns per element; the largest trial has about this many elements.
 constexpr int64_t kLargestTrial = 1 << 17;
-/// Threads that slept while another candidate ran are awake after so long.
+/// Seconds until threads that slept while another candidate ran are awake.
 constexpr double kAwake = 1e-3;
 
 std::string firstLines(const std::string& text) { return text.substr(0, 2000); }
@@ -67,11 +67,12 @@ void Bench::begin(const Json& task) {
   context_ = std::make_unique<host::Context>(options);
 }
 
-/// What a worker may take at most, so that a candidate which runs wild ends alone.
+/// Limits the memory of this process, so that a candidate that allocates without bound ends only this
+/// process.
 void Bench::limitMemory(int64_t forBuffers) const {
   int64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
-  // The gate keeps its questions: of each, up to eight tensors of doubles.
+  // Each question of the gate keeps up to eight tensors of doubles.
   int64_t asked = 0;
   for (const gate::Trial& trial : gate::standardTrials(problem_, extents_.features))
     asked +=
@@ -102,7 +103,7 @@ void Bench::load(const Json& request) {
     const int sets = !device_ ? measure::setsFor(policy_, bytes, machine_.lastCache, machine_.memory)
                      : cold   ? measure::coldSets(*device_, bytes)
                               : 1;
-    if (!device_) limitMemory(2 * bytes * sets);  // a driver reserves addresses as it likes
+    if (!device_) limitMemory(2 * bytes * sets);  // a CUDA driver reserves large address ranges
     buffers_ = std::make_unique<measure::Buffers>(*candidate.plan, problem_, extents_,
                                                   measure::BufferOptions{.sets = sets, .scatter = scatter_},
                                                   device_.get());
@@ -122,7 +123,7 @@ Bench::Candidate& Bench::candidate(const Json& name) {
 
 void Bench::makeQuestions() {
   std::vector<gate::Trial> trials = gate::standardTrials(problem_, extents_.features);
-  // What is timed, as far as the reference is fast enough for it.
+  // The timed sizes are a trial too, limited by the speed of the reference.
   gate::Trial timed{.extents = extents_, .step = 10000};
   const int64_t row = std::max<int64_t>(extents_.segments * extents_.features, 1);
   timed.extents.rows = std::min(extents_.rows, std::max<int64_t>(kLargestTrial / row, 3));
@@ -135,7 +136,7 @@ void Bench::makeQuestions() {
       asked[i].emplace(gate::questionFor(problem_, trials[i]));
     }
   };
-  {  // A device has the whole host to answer them; kernels of the CPU have the threads that they are given.
+  {  // for a device, use the whole host; for the CPU, only the threads of the task
     std::vector<std::jthread> helpers;
     if (device_) helpers.resize(std::clamp(std::thread::hardware_concurrency(), 1u, 16u) - 1);
     for (std::jthread& helper : helpers) helper = std::jthread(ask);
@@ -164,7 +165,8 @@ Json Bench::gate(const Json& request) {
   return {{"trials", trials}, {"worst", worst}, {"failure", ""}};
 }
 
-/// On a device, events around a graph of calls; on the CPU, the clock around calls, when nobody disturbs.
+/// Returns the function that takes a sample: for a device, events around a graph of calls; for the CPU, the
+/// clock around calls, repeated if disturbed.
 std::function<double()> Bench::sampler(Candidate& one) {
   if (device_) {
     measure::Enqueue enqueue = [subject = one.subject.get()](int set) { subject->call(set); };
@@ -221,7 +223,7 @@ measure::Roof& Bench::roof() {
   return *roof_;
 }
 
-/// Of a copy or a triad on the very buffers of the kernels; 0 where neither moves as much.
+/// Returns the seconds of a copy or a triad on the buffers of the kernels; 0 if neither moves as many bytes.
 double Bench::roofSeconds(const measure::Traffic& traffic) {
   const bool backward = problem_.entry == Entry::Backward;
   if (traffic.writes != 1 || traffic.reads != (backward ? 2 : 1)) return 0;

@@ -1,4 +1,4 @@
-// What a worker does: loads candidates, judges them, takes their times.
+// The requests of a worker: loads candidates, judges them, and times them.
 //
 // It answers one request at a time, in JSON:
 //
@@ -13,8 +13,8 @@
 //                                                    left out
 //   {"do": "copy", "reads", "writes"}                -> {"seconds"}: of a copy with so many transfers
 //
-// An answer with "error" says what could not be done. Nothing here protects against a
-// candidate: who asks does so from another process.
+// An answer with "error" has the reason of a failure. This class gives no protection against a candidate's
+// code: it must run in another process than the search.
 #pragma once
 
 #include <functional>
@@ -38,16 +38,16 @@ using Json = nlohmann::json;
 
 class Bench {
  public:
-  /// Never throws.
+  /// Executes a request. Never throws.
   Json answer(const Json& request);
 
  private:
   struct Candidate {
     std::unique_ptr<host::Package> package;
-    std::unique_ptr<host::Plan> plan,
-        large;  ///< that the gate runs; large: takes every call for a large one, or null
+    /// Plans for the gate. `large` treats every call as large; null if the kernel has no such variant.
+    std::unique_ptr<host::Plan> plan, large;
     std::unique_ptr<measure::Subject> subject;
-    std::function<double()> take;  ///< takes a sample; made when it is first timed
+    std::function<double()> take;  ///< takes a sample; made when the candidate is first timed
   };
 
   void begin(const Json&);
@@ -57,7 +57,7 @@ class Bench {
   Json copy(const Json&);
   host::Plan plan(const host::Package&, const std::vector<normc_number>& numbers = {}) const;
   measure::Roof& roof();
-  /// Made at the first sample.
+  /// Returns the sampler, made at the first sample.
   measure::QuietCoreSampler& quietCore();
   double roofSeconds(const measure::Traffic&);
   Candidate& candidate(const Json& name);
@@ -69,7 +69,7 @@ class Bench {
   Extents extents_;
   int threads_ = 1;
   uint64_t scatter_ = 0;
-  double patience_ = 0;  ///< with who computes beside us
+  double patience_ = 0;  ///< remaining seconds to wait for a core without other load
   measure::Loops known_;
   measure::Policy policy_ = measure::Policy::Warm;
   double sampleSeconds_ = 0;
@@ -79,7 +79,7 @@ class Bench {
   std::vector<gate::Question> questions_;
   std::unique_ptr<measure::Buffers> buffers_;  ///< made with the first plan
   std::unique_ptr<measure::Contestant> reader_;
-  std::unique_ptr<measure::Roof> roof_;  ///< of a device; reads outputs, too, where a policy says so
+  std::unique_ptr<measure::Roof> roof_;  ///< for a device; also reads outputs if the policy requires it
   std::optional<measure::RoofLaunch> read_;
   std::unique_ptr<measure::QuietCoreSampler> quiet_;
   std::map<std::string, Candidate> candidates_;

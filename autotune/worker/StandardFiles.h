@@ -1,5 +1,5 @@
-// Standard streams that are closed are opened by whatever file comes next, which would then be read and
-// written as input, report and log.
+// Keeps the descriptors of closed standard streams reserved. Otherwise the next opened file would take their
+// number, and would be used as input, output and log.
 #pragma once
 
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 
 namespace normc::tune {
 
-/// What main begins with. A stream that was closed stays one that cannot be used.
+/// Must be called first in main. A closed stream stays unusable.
 inline void reserveStandardFiles() {
   for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file)
     if (fcntl(file, F_GETFD) < 0) (void)!open("/dev/null", file == STDIN_FILENO ? O_WRONLY : O_RDONLY);

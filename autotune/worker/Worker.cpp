@@ -19,9 +19,9 @@
 namespace normc::tune {
 namespace {
 
-constexpr double kLongest = 1e9;  ///< seconds; a clock counts no more than nine times as many
+constexpr double kLongest = 1e9;  ///< seconds; the clock's range ends at about nine times this
 constexpr size_t kLogShown = 2000, kLineShown = 200;
-/// What the system's loader ends with, too, where a library is missing.
+/// The system's loader also exits with this number if a library is missing.
 constexpr int kNotStarted = 127;
 
 void closeAll(std::initializer_list<int*> files) {
@@ -31,7 +31,7 @@ void closeAll(std::initializer_list<int*> files) {
   }
 }
 
-/// The beginning of a line, with signs for what a terminal cannot show.
+/// Returns the beginning of a line, with unprintable characters replaced.
 std::string quoted(const std::string& line) {
   std::string text = line.substr(0, kLineShown);
   for (char& c : text)
@@ -39,7 +39,8 @@ std::string quoted(const std::string& line) {
   return "`" + text + (line.size() > kLineShown ? "..." : "") + "`";
 }
 
-/// Throws std::runtime_error for what no JSON can hold: the path of a package or a driver may be any bytes.
+/// Returns the line of a request. Throws std::runtime_error for bytes that JSON cannot hold, e.g. in the path
+/// of a package or a driver.
 std::string lineOf(const Json& request) {
   for (const auto& [key, value] : request.items()) try {
       (void)value.dump();
@@ -51,8 +52,8 @@ std::string lineOf(const Json& request) {
   return request.dump() + "\n";
 }
 
-/// A descriptor that is none of 0, 1 and 2, which a host may have closed: become() puts others there, and
-/// whatever the host prints would go into a pipe of ours.
+/// Moves a descriptor above 2. If the host has closed a standard stream, a pipe may get its number; become()
+/// would replace it, and the host's output would go into the pipe.
 bool moveUp(int& file) {
   if (file > 2) return true;
   const int moved = fcntl(file, F_DUPFD_CLOEXEC, 3);
@@ -62,7 +63,7 @@ bool moveUp(int& file) {
   return true;
 }
 
-/// Between fork and exec: only what is allowed there.
+/// Runs between fork and exec, so it uses only async-signal-safe functions.
 [[noreturn]] void become(const char* program, int in, int out, int log, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kNotStarted);
@@ -74,7 +75,7 @@ bool moveUp(int& file) {
   sigprocmask(SIG_SETMASK, &signals, nullptr);
   if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(log, 2) < 0) _exit(kNotStarted);
   syscall(SYS_close_range, 3u, ~0u,
-          0u);  // what else the host has open is none of the worker's; old systems keep it
+          0u);  // closes all other descriptors of the host; old systems do not support it
   execl(program, program, static_cast<char*>(nullptr));
   const char* why = strerrordesc_np(errno);
   (void)!write(2, why, strlen(why));
@@ -123,7 +124,8 @@ Worker::Ended Worker::end(bool hung) {
   ended.hung = hung;
   int status = 0;
   closeAll({&to_, &from_});
-  // One that is ending by itself shall be seen to do so; one that waits for requests, or hangs, is ended.
+  // A worker that is exiting gets time to do so, so that its own end is reported; one that waits or hangs is
+  // killed.
   pid_t done = 0;
   for (int wait = 0; wait < 200 && !hung && (done = waitpid(process_, &status, WNOHANG)) == 0; ++wait)
     usleep(5000);
@@ -168,7 +170,7 @@ Json Worker::ask(const Json& request, double seconds) {
   const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                            std::chrono::duration<double>(std::min(seconds, kLongest)));
   const std::string line = lineOf(request);
-  for (size_t sent = 0; sent < line.size();) {  // SIGPIPE is ours to avoid: a worker may be gone
+  for (size_t sent = 0; sent < line.size();) {  // avoids SIGPIPE: the worker may have ended
     sigset_t pipe, before;
     sigemptyset(&pipe), sigaddset(&pipe, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipe, &before);

@@ -1,8 +1,7 @@
-// A worker process, seen from outside: requests go in, answers or its end come out.
+// A worker process, controlled by its parent: sends requests, receives answers or its end.
 //
-// It is a program of its own in a process group of its own, with its standard input
-// and output as pipes and its standard error kept as its log. It ends with us, and with
-// the first request that takes too long.
+// The worker is a separate program in its own process group. Its standard input and output are pipes, and its
+// standard error is kept as its log. It ends with this process, or if a request exceeds its time limit.
 #pragma once
 
 #include <sys/types.h>
@@ -14,36 +13,38 @@ namespace normc::tune {
 
 using Json = nlohmann::json;
 
-/// Of the requests and answers in Bench.h, as the answer to a task says it.
+/// The version of the requests and answers in Bench.h; part of the answer to a task.
 inline constexpr int kProtocol = 1;
 
 class Worker {
  public:
-  /// The end of a worker, in words: "ended by signal 11 (Segmentation fault)". `hung`: by us, after too long.
+  /// Thrown at the end of a worker, with a description: "ended by signal 11 (Segmentation fault)". `hung`: it
+  /// was killed after its time limit.
   struct Ended {
     std::string how, log;
     bool hung = false;
-    bool unseen = false;  ///< nothing was seen of its end, or that it ever began
+    bool unseen = false;  ///< neither its end nor its start was observed
   };
 
-  /// Starts `program`. Throws std::runtime_error where the system has no room for a process.
+  /// Starts `program`. Throws std::runtime_error if the system cannot create a process.
   explicit Worker(const std::string& program);
   ~Worker();
   Worker(const Worker&) = delete;
 
-  /// The answer, within `seconds`; throws Ended otherwise, and then the worker is gone. Throws
-  /// std::runtime_error where there never was one: `program` is missing, or a library of it, or it is another
-  /// program. No candidate is to blame for that.
+  /// Returns the answer if it arrives within `seconds`. Throws Ended otherwise; the worker is then gone.
+  /// Throws std::runtime_error if no worker ever started: `program` or a library of it is missing, or it is
+  /// another program. No candidate causes that.
   Json ask(const Json& request, double seconds);
   bool alive() const { return process_ > 0; }
   pid_t process() const { return process_; }
 
-  /// normc-worker beside this program; throws std::runtime_error with what to do where it is not there.
+  /// Returns the path of normc-worker in the folder of this program. Throws std::runtime_error with advice if
+  /// it is not there.
   static std::string besideThis();
 
  private:
   Ended end(bool hung);
-  /// Ends it and throws what became of it; `printed`: instead of an answer.
+  /// Ends the worker and throws the reason. `printed`: what it printed instead of an answer.
   [[noreturn]] void giveUp(bool hung, const std::string& printed = "");
 
   pid_t process_ = -1;

@@ -1,5 +1,5 @@
-// normc-worker: judges and times kernels for `normc tune`, which starts it and talks
-// to it over pipes. It ends when its input does.
+// normc-worker: judges and times kernels for `normc tune`, which starts it and communicates over pipes. It
+// ends at the end of its input.
 #include <cstdio>
 #include <iostream>
 #include <string>
