@@ -1,9 +1,9 @@
-// The part of the CUDA driver API that this project uses, declared by ourselves:
-// neither the toolkit nor its headers are needed to build.
+// The part of the CUDA driver API that this project uses, with its own declarations, so that building needs
+// neither the toolkit nor its headers.
 //
-// The binary interface of libcuda.so.1 is stable: a symbol never changes its
-// parameters, a newer form gets a suffix (_v2). The names below are those of the
-// symbols. Where a cuda.h is at hand, a test compares the two.
+// The binary interface of libcuda.so.1 is stable: a symbol never changes its parameters, and a newer form
+// gets a suffix (_v2). The names below are those of the symbols. If a cuda.h is installed, a test compares
+// the two.
 #pragma once
 
 #include <cstddef>
@@ -87,7 +87,7 @@ using CUmodule = struct CUmod_st*;
 using CUfunction = struct CUfunc_st*;
 using CUstream = struct CUstream_st*;
 
-// The streams that every context has, besides the null stream.
+// The default streams that every context has, in addition to the null stream.
 inline constexpr uintptr_t kLegacyStream = 1, kPerThreadStream = 2;
 
 // Keys of the `extra` array of a launch: all parameters in one buffer.
@@ -132,8 +132,8 @@ struct CUlaunchConfig {
   unsigned numAttrs;
 };
 
-/// The oldest driver that reads PTX of a version: 12000, which is CUDA 12.0, of 80, which is `.version 8.0`.
-/// From the release notes of the PTX ISA; 0 where they stop.
+/// Returns the oldest driver that reads PTX of a version: 12000 (CUDA 12.0) for 80 (`.version 8.0`). The
+/// table is from the release notes of the PTX ISA; 0 for versions after its end.
 constexpr int oldestDriverForPtx(int version) {
   constexpr struct {
     int ptx, driver;
@@ -200,8 +200,7 @@ struct DriverTable {
 };
 
 // ------------------------------------------------------------------- hosts --
-// Functions that tests and benchmarks call around our kernels, without the toolkit. The
-// runtime itself calls none of them.
+// Functions that tests and benchmarks use without the toolkit. The runtime calls none of them.
 
 using CUevent = struct CUevent_st*;
 using CUgraph = struct CUgraph_st*;

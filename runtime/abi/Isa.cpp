@@ -12,7 +12,7 @@ namespace {
 bool all(unsigned long value, unsigned long bits) { return (value & bits) == bits; }
 
 #if defined(__x86_64__)
-/// Which register files the operating system saves on a context switch; 0 if it cannot say.
+/// Returns the register files that the operating system saves on a context switch; 0 if unknown.
 unsigned savedRegisters(unsigned leaf1Ecx) {
   if (!(leaf1Ecx & bit_OSXSAVE)) return 0;
   unsigned low, high;
@@ -20,7 +20,7 @@ unsigned savedRegisters(unsigned leaf1Ecx) {
   return low;
 }
 
-/// The levels of the x86-64 psABI, 0 below v3; 5 is v4 with AVX512_BF16.
+/// Returns the level of the x86-64 psABI, 0 below v3; 5 is v4 with AVX512_BF16.
 int detectLevel() {
   constexpr unsigned kYmm = 0x6, kZmm = 0xe0;  // XCR0: SSE and AVX; opmask and both halves of zmm
   unsigned eax, ebx, ecx, edx, extended = 0;
@@ -41,7 +41,7 @@ int detectLevel() {
 }
 constexpr std::string_view kMachine = "x86_64";
 #elif defined(__aarch64__)
-/// 0 below ARMv8.2, and where its arithmetic in half precision is left out.
+/// Returns 0 below ARMv8.2, or if half-precision arithmetic is not implemented.
 int detectLevel() { return all(getauxval(AT_HWCAP), HWCAP_FPHP | HWCAP_ASIMDHP) ? 1 : 0; }
 constexpr std::string_view kMachine = "aarch64";
 #else

@@ -1,8 +1,8 @@
-// The instruction sets that packages hold kernels for, and which of them this processor and its operating
-// system run.
+// The instruction sets that packages hold kernels for, and whether this processor and its operating system
+// support them.
 //
-// One row for each: a new set is a row here and what detects it in Isa.cpp. Compilers are known by the words
-// that they take for a set; nothing here includes them.
+// A new set is a row here and its detection in Isa.cpp. The table has the names of the sets for each
+// compiler; no compiler is included.
 #pragma once
 
 #include <string>
@@ -15,14 +15,14 @@ struct Isa {
   std::string_view name;     ///< in manifests and on the command line
   std::string_view machine;  ///< "x86_64", "aarch64"
   int level;
-  int vectorBytes;                ///< bytes of the widest register
-  int registers;                  ///< how many of those there are
-  bool masks16;                   ///< loads and stores of 16-bit lanes can be masked
-  bool roundsBF16;                ///< by an instruction, which takes denormals for zeros whatever the mode
-  std::string_view needs;         ///< instructions that the name of the lowest set does not imply
-  std::string_view llvmCpu;       ///< LLVM's word for the processor
-  std::string_view llvmFeatures;  ///< for LLVM, beyond the processor's
-  std::string_view halide;        ///< Halide's target, without its run-time features
+  int vectorBytes;           ///< bytes of the widest register
+  int registers;             ///< number of those registers
+  bool masks16;              ///< loads and stores of 16-bit lanes can be masked
+  bool roundsBF16;           ///< has an instruction that rounds to bf16; it flushes denormals in every mode
+  std::string_view needs;    ///< instructions beyond those that the name of the lowest set implies
+  std::string_view llvmCpu;  ///< LLVM's name of the processor
+  std::string_view llvmFeatures;  ///< LLVM's features beyond those of llvmCpu
+  std::string_view halide;        ///< Halide's target, without run-time features
 };
 
 /// The narrowest of each machine first.
@@ -31,14 +31,14 @@ inline constexpr Isa kIsas[] = {
      "x86-64-linux-sse41-avx-avx2-fma-f16c"},
     {"x86-64-v4", "x86_64", 4, 64, 32, true, false, "", "x86-64-v4", "-prefer-256-bit",
      "x86-64-linux-sse41-avx-avx2-fma-f16c-avx512-avx512_skylake"},
-    // Halide 21 rounds bf16 in its own way.
+    // Halide 21 rounds bf16 differently.
     {"x86-64-v4-bf16", "x86_64", 5, 64, 32, true, true, "", "x86-64-v4", "-prefer-256-bit,+avx512bf16",
      "x86-64-linux-sse41-avx-avx2-fma-f16c-avx512-avx512_skylake"},
     {"aarch64", "aarch64", 1, 16, 32, false, false, "arithmetic in half precision (fphp, asimdhp)", "generic",
      "+neon,+fullfp16", "arm-64-linux-arm_fp16"},
 };
 
-/// Returns null for a name that is none of a set.
+/// Returns the set of a name; null if there is none.
 const Isa* findIsa(std::string_view name);
 
 /// Returns all names, for errors: "x86-64-v3, x86-64-v4, ...".

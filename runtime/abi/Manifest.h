@@ -1,9 +1,8 @@
 // The manifest of a package (docs/package-format.md) as values. The writer fills these structs, the runtime
 // and the tools read them.
 //
-// A key of the manifest is a member here and its line in runtime/abi/ManifestKeys.h: its name, what it may
-// be, and whether it may be left out. What is legal only beside something else:
-// runtime/package/ManifestRules.h.
+// A key of the manifest is a member here and a line in runtime/abi/ManifestKeys.h with its name, its legal
+// values, and whether it is optional. Rules for combinations of keys are in runtime/package/ManifestRules.h.
 #pragma once
 
 #include <map>
@@ -21,7 +20,7 @@ namespace normc::package {
 
 inline constexpr int64_t kSchema = 1;
 
-/// So that a call can keep its tables on the stack.
+/// Limits, so that a call can keep its tables on the stack.
 inline constexpr size_t kMaxOperands = 64, kMaxPhases = 16, kMaxScalars = 64, kMaxFields = 32,
                         kMaxDimensions = 4;
 
@@ -35,8 +34,8 @@ constexpr std::string_view name(Role role) {
 enum class Access : uint8_t {
   Read,
   Write,
-  Both,    ///< workspace alone
-  Zeroed,  ///< likewise, on CUDA only: it is zero when the first phase of a call begins
+  Both,    ///< only for workspace
+  Zeroed,  ///< only for workspace, on CUDA: zero when the first phase of a call begins
 };
 inline constexpr auto kAccesses = {Access::Read, Access::Write, Access::Both, Access::Zeroed};
 constexpr std::string_view name(Access access) {
@@ -48,18 +47,18 @@ enum class When : uint8_t { Always, Warmup };
 inline constexpr auto kWhens = {When::Always, When::Warmup};
 constexpr std::string_view name(When when) { return when == When::Always ? "always" : "warmup"; }
 
-/// The roles of phases; for people.
+/// The roles of phases, for messages and reports.
 inline constexpr auto kPhaseRoles = {std::string_view("statistics"), std::string_view("combine"),
                                      std::string_view("apply"), std::string_view("finish")};
 
 struct Operand {
   Role role = Role::Tensor;
-  std::string name;  ///< of the tensor, the field or the block of workspace
+  std::string name;  ///< name of the tensor, the field or the workspace block
   DType type = DType::F32;
   Access access = Access::Read;
-  Shape shape = {};    ///< Workspace only
-  Tensor tensor = kX;  ///< Role::Tensor: of `name`, once the manifest was read
-  size_t field = 0;    ///< StateIn, StateOut, Saved: likewise, its index
+  Shape shape = {};    ///< only for Workspace
+  Tensor tensor = kX;  ///< for Role::Tensor: set from `name` by the reader
+  size_t field = 0;    ///< for StateIn, StateOut, Saved: the field's index, set by the reader
   bool written() const { return access != Access::Read; }
   bool zeroed() const { return access == Access::Zeroed; }
 };
@@ -81,22 +80,23 @@ struct Field {
 
 /// How a phase is launched on a CUDA device (runtime/abi/cuda.h).
 struct Launch {
-  int64_t threads = 1;      ///< of a block
-  int64_t columns = 0;      ///< features of a block along the grid's y; 0: all of them
-  int64_t cluster = 1;      ///< blocks of a chunk
-  int64_t cooperative = 1;  ///< likewise, no cluster, that wait for each other: all are there at once
-  int64_t shared = 0;       ///< dynamic shared memory, in bytes
-  int64_t least = 0;        ///< chunks that are launched at least; one beyond the phase's has no units
-  bool dependent = false;   ///< begins while the phase before it runs, and waits for it by itself
+  int64_t threads = 1;  ///< of one block
+  int64_t columns = 0;  ///< features of one block along the grid's y; 0: all
+  int64_t cluster = 1;  ///< blocks per chunk
+  int64_t cooperative =
+      1;  ///< blocks per chunk without a cluster that synchronise; all blocks of the launch must be resident
+  int64_t shared = 0;      ///< dynamic shared memory, in bytes
+  int64_t least = 0;       ///< least number of chunks launched; those beyond the phase's have no units
+  bool dependent = false;  ///< may begin before the previous phase ends, and waits for it itself
 };
 
-/// What a phase takes of a CUDA device, as ptxas says; for people.
+/// The resources of a phase on a CUDA device, from ptxas; for messages and reports.
 struct Resources {
-  int64_t registers = 0;  ///< of a thread
-  int64_t shared = 0;     ///< static, of a block, in bytes
-  int64_t spills = 0;     ///< bytes
-  int64_t blocks = 0;     ///< of this phase, that one multiprocessor holds at once
-  int64_t clusters = 0;   ///< of its blocks, that a GPC holds at once; 0: they are launched singly
+  int64_t registers = 0;  ///< per thread
+  int64_t shared = 0;     ///< static, per block, in bytes
+  int64_t spills = 0;     ///< in bytes
+  int64_t blocks = 0;     ///< blocks of this phase per multiprocessor
+  int64_t clusters = 0;   ///< clusters per GPC; 0: no clusters
 };
 
 struct Phase {
@@ -104,51 +104,53 @@ struct Phase {
   Shape units;
   int64_t minUnits = 1, multiple = 1, maxChunks = 1;
   When when = When::Always;
-  Shape weight = {};                          ///< cost of a unit; a chunk costs at least `minUnits`; empty: 1
-  std::optional<int64_t> enoughUnits = {};    ///< of a chunk, once there are chunks for many threads
-  std::optional<int64_t> group = {};          ///< the multiple that chunks are of many units
-  std::optional<Launch> launch = {};          ///< CUDA, and always there
-  std::optional<std::string> unaligned = {};  ///< CUDA: its entry for any alignment; absent: `symbol` is
-  std::optional<Resources> resources = {};    ///< where there is a cubin
+  Shape weight = {};  ///< cost of a unit; empty: 1. A chunk costs at least `minUnits`
+  std::optional<int64_t> enoughUnits =
+      {};  ///< units of a chunk that suffice once there are chunks for many threads
+  std::optional<int64_t> group = {};          ///< if there are many units, chunks are multiples of this
+  std::optional<Launch> launch = {};          ///< CUDA only, and always present there
+  std::optional<std::string> unaligned = {};  ///< CUDA: the entry for any alignment; absent: `symbol`
+  std::optional<Resources> resources = {};    ///< present if there is a cubin
   int64_t unitsEnough() const { return enoughUnits.value_or(minUnits); }
   int64_t unitsOfGroup() const { return group.value_or(multiple); }
 };
 
-/// X-sized transfers.
+/// Numbers of X-sized transfers.
 struct Traffic {
   int64_t reads = 0, writes = 0;
-  std::optional<int64_t> leastReads = {};  ///< of a kernel that keeps what it reads on chip; absent: the same
-  int64_t heldRows = 0;                    ///< of a column: read so seldom, those after them `reads` times
+  std::optional<int64_t> leastReads = {};  ///< for a kernel that keeps what it reads on chip; absent: `reads`
+  int64_t heldRows =
+      0;  ///< rows of a column that are read `leastReads` times; the rows after them are read `reads` times
   int64_t least() const { return leastReads.value_or(reads); }
   bool operator==(const Traffic&) const = default;
 };
 
 /// The sizes of calls that a kernel is offered for.
 struct Limits {
-  int64_t rowsMin = 0;                  ///< of all segments
+  int64_t rowsMin = 0;                  ///< rows of all segments
   std::optional<int64_t> rowsMax = {};  ///< absent: no limit
-  int64_t runMin = 0;                   ///< of one segment
+  int64_t runMin = 0;                   ///< rows of one segment
   std::optional<int64_t> runMax = {};
   Range rows() const { return {rowsMin, rowsMax.value_or(kHuge)}; }
   Range run() const { return {runMin, runMax.value_or(kHuge)}; }
   bool serve(int64_t segments, int64_t rowsOfOne) const {
     return rows().has(multiply(segments, rowsOfOne)) && run().has(rowsOfOne);
   }
-  /// Less is narrower: of two kernels that serve a call the narrower comes first. Rows of all segments count
-  /// first.
+  /// Returns the order of selection: of two kernels that serve a call, the one with less width is chosen.
+  /// Rows of all segments are compared first.
   std::pair<int64_t, int64_t> widths() const { return {rows().width(), run().width()}; }
   bool operator==(const Limits&) const = default;
 };
 
 struct Kernel {
   std::string problem;  ///< canonical text
-  ProblemText parts;    ///< what it says; `norm` once the manifest was read
+  ProblemText parts;    ///< the parsed text; `norm` is set by the reader
   Limits limits = {};
   size_t norm = 0, blob = 0;
   std::optional<size_t> cubin = {};  ///< CUDA: blob of machine code; `blob` is PTX
-  int64_t alignment = 0;             ///< CUDA: of the phases' `symbol`, in bytes; 0: an element's
+  int64_t alignment = 0;  ///< CUDA: required by the phases' `symbol`, in bytes; 0: the size of an element
   int64_t featuresMultiple =
-      1;  ///< what any number of features is a multiple of: its groups have as many each
+      1;  ///< divides every legal number of features, because all groups have the same size
   std::string device = "cpu", isa;
   std::string generator, schedule, origin = "default";
   std::vector<std::string> selection = {};  ///< how the schedule was chosen, a line for each rung
@@ -164,13 +166,13 @@ struct Kernel {
   bool serves(const Sizes& sizes) const {
     return limits.serve(sizes.segments, sizes.rows) && divides(sizes.features);
   }
-  /// Returns the name of the strategy: what the schedule's text begins with.
+  /// Returns the name of the strategy, the first word of the schedule.
   std::string strategy() const { return schedule.substr(0, schedule.find(',')); }
 };
 
 struct Blob {
   std::string sha256;              ///< 64 hexadecimal digits
-  uint64_t offset = 0, bytes = 0;  ///< in the file
+  uint64_t offset = 0, bytes = 0;  ///< position and size in the file
   std::string kind, isa;           ///< kind: elf, ptx, cubin
 };
 
@@ -188,7 +190,7 @@ struct Manifest {
   std::vector<Kernel> kernels;
 };
 
-/// The index of the element called `name`, or -1.
+/// Returns the index of the element called `name`, or -1.
 template <typename T>
 int indexOf(const std::vector<T>& items, std::string_view name) {
   for (size_t i = 0; i < items.size(); ++i)

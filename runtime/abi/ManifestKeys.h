@@ -1,13 +1,12 @@
-// The keys of a manifest: one description, in the order in which they are written, that the writer and the
-// reader follow (runtime/package/ManifestJson.cpp). Functions of an archive `ar`:
+// The keys of a manifest in the order in which they are written: one description for the writer and the
+// reader (runtime/package/ManifestJson.cpp). Functions of an archive `ar`:
 //
-// - ar(key, value, rule): the key is always there.
-// - later: it is always written, an absent value as null; older packages lack it, and the value stays as it
-// is.
-// - maybe: it is left out if the value is absent, empty, zero, false or not finite.
-// - group(key, body): an object that is no struct of its own.
+// - ar(key, value, rule): the key is required.
+// - later: always written, an absent value as null. Older packages lack it; then the value is unchanged.
+// - maybe: left out if the value is absent, empty, zero, false or not finite.
+// - group(key, body): an object without a struct of its own.
 //
-// kForPeople is false in the runtime: it does not read what is for people alone.
+// kForPeople is false in the runtime: it skips the keys that are only for people.
 #pragma once
 
 #include <numeric>
@@ -17,22 +16,22 @@
 
 namespace normc::package {
 
-/// Rules for a value. A list of enumerators or words is one, too: the value is one of them.
+/// Rules for a value. A list of enumerators or words is a rule too: the value must be one of them.
 struct Whole {
   int64_t least = 0, most = kHuge;
 };
-/// Of a list: at most so many elements.
+/// A list has at most this many elements.
 struct Most {
   size_t count;
 };
 
-/// A writer does not change what it writes.
+/// A reference to it is const for an archive that writes.
 template <typename Ar, typename T>
 using For = std::conditional_t<Ar::kReads, T, const T>;
 
 inline constexpr size_t kMaxBlobs = 1 << 16, kMaxNorms = 1 << 12, kMaxKernels = 1 << 18, kMaxLines = 1 << 12;
 inline constexpr int64_t kMaxChunks = 1 << 30;
-// What any CUDA device can be asked for.
+// Limits of a launch on any CUDA device.
 inline constexpr int64_t kMaxThreads = 1024, kMaxCluster = 16, kMaxCooperative = 1 << 16, kMaxLeast = 1 << 16,
                          kMaxShared = 227 << 10;
 
@@ -116,8 +115,8 @@ void describe(Ar& ar, For<Ar, Limits>& l) {
   ar.later("run_max", l.runMax, Whole{l.runMin});
 }
 
-/// Returns the least number that all counts of groups divide. A package from before `features_multiple` has
-/// bound numbers alone, and all of those count groups.
+/// Returns the least common multiple of all group counts. Packages older than `features_multiple` only have
+/// bindings, all of which are group counts.
 inline int64_t multipleOf(const std::map<std::string, int64_t>& bindings) {
   int64_t multiple = 1;
   for (const auto& [name, groups] : bindings)

@@ -1,4 +1,4 @@
-// The numbers that a kernel takes as scalars: which values are legal, and which of them belong to a schedule.
+// The numbers that a kernel takes as scalars: their legal values, and which belong to a schedule.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace normc {
 
-/// The values that keep the rules of the language, for a caller that replaces a default.
+/// The legal range of a number, for a caller that replaces a default.
 struct NumberRange {
   double least = -std::numeric_limits<double>::infinity();  ///< this or more
   double above = -std::numeric_limits<double>::infinity();  ///< more than this
@@ -16,10 +16,10 @@ struct NumberRange {
   bool whole = false;
 };
 
-/// Sizes of a tensor in bytes that a schedule decides by, not numbers of a norm. They are scalars at the
-/// boundary of a kernel all the same (runtime/abi/kernel.h), behind those of the norm. A kernel that has a
-/// mode for large calls has both: a call whose x has `kLargeNumber` or more uses that mode, and outputs of
-/// `kStreamNumber` or more are written by non-temporal stores there.
+/// Tensor sizes in bytes that a schedule compares with; they are not numbers of a norm. At the boundary of a
+/// kernel they are scalars after those of the norm (runtime/abi/kernel.h). A kernel with a variant for large
+/// calls has both: a call uses the variant if its x has at least `kLargeNumber` bytes, and there outputs of
+/// at least `kStreamNumber` bytes are written by non-temporal stores.
 inline constexpr std::string_view kLargeNumber = "large_bytes", kStreamNumber = "stream_bytes";
 inline constexpr auto kThresholds = {kLargeNumber, kStreamNumber};
 

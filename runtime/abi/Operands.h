@@ -1,9 +1,8 @@
-// The tensors of a call: one enum and one table. All that depends on which tensor it is (name, shape, type,
-// whether it is written, what memory it may share, whether it may be left out) stands in its row of the
-// table.
+// The tensors of a call: one enum and one table. All properties of a tensor (name, shape, type, whether it is
+// written, with which tensor it may share memory, whether it is optional) are in its row of the table.
 //
-// What a tensor means is not here: the language, planning and the reference know that. State, saved
-// statistics and workspace are no tensors: they are buffers whose fields the norm publishes.
+// The meaning of a tensor is not here: the language, planning and the reference define it. State, saved
+// statistics and workspace are not tensors but buffers, whose fields the norm defines.
 #pragma once
 
 #include <array>
@@ -31,17 +30,17 @@ enum class TypeRule : uint8_t {
   Mask,    ///< U8
 };
 
-/// The entries that take a tensor; infer takes what forward takes.
+/// The entries that take a tensor; infer takes the tensors of forward.
 enum class TakenBy : uint8_t { Both, Forward, Backward };
 
 enum class Direction : uint8_t {
   Read,
-  ReadOrIgnored,  ///< a host hands all backwards the same inputs; one whose formula needs it not ignores it
+  ReadOrIgnored,  ///< callers pass all backwards the same inputs; a backward that does not need it ignores it
   Written,
-  WrittenIfGiven,  ///< null where the caller does not want it
+  WrittenIfGiven,  ///< null if the caller does not need it
 };
 
-/// What a norm, or the problem, has; the tensors of a call follow from it.
+/// The properties of a norm and a problem that determine the tensors of a call.
 struct Has {
   bool scale = false, bias = false, mask = false;
 };
@@ -54,7 +53,7 @@ struct TensorInfo {
   TakenBy takenBy;
   Direction direction;
   bool Has::* needs = nullptr;       ///< null: all norms take it
-  std::optional<Tensor> mayBe = {};  ///< of an output: the input whose memory and strides it may have
+  std::optional<Tensor> mayBe = {};  ///< for an output: the input whose memory and strides it may share
 
   constexpr bool written() const { return direction >= Direction::Written; }
   constexpr bool mayBeLeftOut() const { return direction == Direction::WrittenIfGiven; }
@@ -90,7 +89,7 @@ static_assert([] {
 
 constexpr const TensorInfo& infoOf(Tensor tensor) { return kTensorTable[tensor]; }
 constexpr std::string_view name(Tensor tensor) { return infoOf(tensor).name; }
-/// True for the tensors with rows and features.
+/// True if the tensor has rows and features.
 constexpr bool isXSized(Tensor tensor) { return infoOf(tensor).shape == TensorShape::Elements; }
 
 /// Returns the type of a tensor's elements for a problem of these types.
@@ -106,15 +105,15 @@ constexpr DType typeOf(Tensor tensor, DType data, DType params) {
   return DType::U8;
 }
 
-/// Returns the tensor of a name; absent if there is none.
+/// Returns the tensor of a name; empty if there is none.
 constexpr std::optional<Tensor> tensorNamed(std::string_view name) {
   for (const TensorInfo& each : kTensorTable)
     if (each.name == name) return each.tensor;
   return std::nullopt;
 }
 
-/// Returns the tensors that a call takes, in the order of the table. Backward takes x and scale whether its
-/// formula needs them or not.
+/// Returns the tensors of a call, in the order of the table. Backward takes x and scale even if its formula
+/// does not need them.
 std::vector<Tensor> operandsOf(Entry entry, const Has& has);
 
 }  // namespace normc

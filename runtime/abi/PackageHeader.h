@@ -1,5 +1,5 @@
-// The first bytes of a package, as docs/package-format.md has them: the writer fills them, the runtime checks
-// them.
+// The first bytes of a package, specified in docs/package-format.md: the writer fills them, the runtime
+// checks them.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace normc::package {
 inline constexpr char kMagic[8] = "NORMCPK";
 inline constexpr uint32_t kFormat = 1;
 
-/// Little endian. The manifest follows, then the blobs.
+/// The header, in little endian. The manifest follows, then the blobs.
 struct Header {
   char magic[8] = {};
   uint32_t version = kFormat;

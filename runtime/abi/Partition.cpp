@@ -8,14 +8,13 @@ namespace {
 int64_t ceilDivide(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 int64_t nearestQuotient(int64_t a, int64_t b) { return a / b + (a % b > b / 2); }
 
-/// Groups that are enough for many threads: fewer are taken apart rather than left to one.
+/// Groups that suffice for many threads. Fewer groups are split, so that none is left to one thread.
 constexpr int64_t kManyGroups = 32;
 
-/// Chunks that are enough for many threads: with fewer, threads count for more than what is left by each
-/// chunk.
+/// Chunks that suffice for many threads. With fewer, using all threads matters more than the cost per chunk.
 constexpr int64_t kManyChunks = 16;
 
-/// The least length of a chunk.
+/// Returns the least length of a chunk.
 int64_t leastUnits(const Phase& phase, const Sizes& sizes, const normc_cut* cuts) {
   return ceilDivide(phase.minUnits, std::max<int64_t>(elements(phase.weight, sizes, cuts), 1));
 }
@@ -28,7 +27,7 @@ bool computeCuts(const Kernel& kernel, const Sizes& sizes, normc_cut* cuts) {
     normc_cut& cut = cuts[i];
     cut.units = elements(phase.units, sizes, cuts);
     if (cut.units == kHuge) return false;
-    // Of equal length: what a last chunk lacks, one thread waits for.
+    // Lengths are equal, because all threads wait for the longest chunk.
     const int64_t least = std::max({leastUnits(phase, sizes, cuts), ceilDivide(cut.units, phase.maxChunks),
                                     std::min(phase.unitsEnough(), ceilDivide(cut.units, kManyChunks))});
     const int64_t chunks = std::max<int64_t>(nearestQuotient(cut.units, least), 1);

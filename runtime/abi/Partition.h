@@ -1,6 +1,6 @@
-// How the units of a phase become chunks, one of them a task: the policy for every call
-// (docs/package-format.md, "A phase"). A target decides the numbers of a phase that it goes by, and the
-// runtime cuts.
+// Divides the units of a phase into chunks, each of which is a task: one policy for all calls
+// (docs/package-format.md, "A phase"). A target sets the numbers of a phase that the policy uses, and the
+// runtime applies it.
 #pragma once
 
 #include "runtime/abi/Manifest.h"
@@ -11,8 +11,8 @@ namespace normc::package {
 /// to count.
 bool computeCuts(const Kernel&, const Sizes&, normc_cut* cuts);
 
-/// Computes the most chunks of any call of at most these sizes: as many as of the least length, but not more
-/// than allowed. Returns false if a size is too large to count.
+/// Computes upper bounds of the chunks of calls of at most these sizes: the number of chunks of the least
+/// length, up to the limit. Returns false if a size is too large to count.
 bool boundCuts(const Kernel&, const Sizes&, normc_cut* cuts);
 
 }  // namespace normc::package

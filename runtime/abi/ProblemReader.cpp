@@ -31,7 +31,7 @@ class Reader {
   }
 
  private:
-  /// Cuts the text into its parts. What follows the first fault has no meaning.
+  /// Splits the text into its parts. Results after the first fault have no meaning.
   bool grammar() {
     r_.norm = takeWhile(isWordCharacter);
     if (r_.norm.text.empty()) return misses("the name of a norm");
@@ -88,7 +88,7 @@ class Reader {
     const bool three = shape.size() == 3;
     if (problem.channelsFirst() && !three)
       return r_.faults.push_back({Fault::ChannelsFirstDimensions, whole});
-    if (!layoutKnown_ && three) return;  // which axis has the features follows from it
+    if (!layoutKnown_ && three) return;  // the position of the features depends on the layout
     if (!three && shape.size() != 2) return r_.faults.push_back({Fault::Dimensions, whole});
     problem.segmented = three;
     if (three) size(shape[0], problem.segments);

@@ -11,7 +11,7 @@ std::string quoted(const char* what, std::string_view text, const std::string& r
   return std::string(what) + " `" + std::string(text) + "` " + rule;
 }
 
-/// Returns what is wrong with a reading, as one sentence; empty if nothing is.
+/// Returns the first fault of a reading as one sentence; empty if there is none.
 std::string faultOf(const ProblemReading& reading) {
   const std::string types = "must be " + namesOf(kFloatTypes);
   constexpr const char* kOptions = "must be mask, layout=..., params=... or NAME=COUNT";
@@ -38,7 +38,7 @@ std::string faultOf(const ProblemReading& reading) {
         if (option.empty()) return quoted("size", part, kSize);
         [[fallthrough]];
       case ProblemFault::MaskValue:
-      case ProblemFault::NoValue:  // from the name to the end of the value
+      case ProblemFault::NoValue:  // the part from the name to the end of the value
         return quoted("option", {option.data(), size_t(part.data() + part.size() - option.data())}, kOptions);
       case ProblemFault::Dimensions:
         return "shape [" + std::string(part) + "] must be [ROWSxFEATURES] or [SEGMENTSxROWSxFEATURES]";

@@ -13,7 +13,7 @@ namespace normc::package {
 
 inline constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
 
-/// Returns the product of factors that are not negative; kHuge on overflow.
+/// Returns the product of non-negative factors; kHuge on overflow.
 inline int64_t multiply(int64_t a, int64_t b) {
   int64_t product;
   return __builtin_mul_overflow(a, b, &product) ? kHuge : product;
@@ -35,7 +35,7 @@ struct Sizes {
   int64_t totalRows() const { return multiply(segments, rows); }
 };
 
-/// Numbers of rows; both ends belong to it.
+/// A range of row numbers; both ends are included.
 struct Range {
   int64_t least = 0, most = kHuge;
   bool has(int64_t n) const { return n >= least && n <= most; }
@@ -48,7 +48,7 @@ struct Factor {
   enum Kind : uint8_t { Fixed, Segments, Rows, Features, Chunks } kind = Fixed;
   int64_t value = 1;  ///< Fixed: the number. Chunks: the phase.
 
-  /// Returns the value of the factor. `cuts` is read for Chunks only.
+  /// Returns the value of the factor. `cuts` is used only for Chunks.
   int64_t of(const Sizes& sizes, const normc_cut* cuts) const {
     switch (kind) {
       case Fixed:

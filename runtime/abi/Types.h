@@ -1,5 +1,5 @@
-// The types of elements: one enum and one table. All that depends on a type (its name, size, spelling in
-// DLPack and in the C API) stands in its row of the table.
+// Element types: one enum and one table. All properties of a type (name, size, spelling in DLPack and in the
+// C API) are in its row of the table.
 #pragma once
 
 #include <cstddef>
@@ -84,10 +84,10 @@ inline std::string namesOf(std::initializer_list<DType> types, std::string_view 
   return names;
 }
 
-/// Returns the type that statistics and state of such data have, and params unless they say otherwise.
+/// Returns the type of statistics and state for such data; it is also the default of params.
 constexpr DType statisticsOf(DType data) { return data == DType::F64 ? DType::F64 : DType::F32; }
 
-/// Returns the first type whose row satisfies `matches`; absent if none does.
+/// Returns the first type whose row satisfies `matches`; empty if none does.
 template <typename Matches>
 constexpr std::optional<DType> findType(Matches matches) {
   for (const TypeInfo& each : kTypeTable)
@@ -95,12 +95,12 @@ constexpr std::optional<DType> findType(Matches matches) {
   return std::nullopt;
 }
 
-/// Returns the type of a name, e.g. "bf16"; absent if there is none.
+/// Returns the type of a name, e.g. "bf16"; empty if there is none.
 constexpr std::optional<DType> typeNamed(std::string_view name) {
   return findType([&](const TypeInfo& each) { return each.name == name; });
 }
 
-/// Returns the type of a DLPack code and number of bits; absent if there is none. DLPack's bool is U8.
+/// Returns the type of a DLPack code and number of bits; empty if there is none. DLPack's bool is U8.
 constexpr std::optional<DType> typeOfDlpack(uint8_t code, int bits) {
   constexpr uint8_t kBool = 6;
   return findType([&](const TypeInfo& each) {

@@ -1,5 +1,5 @@
-// The C API: checks what every function must, hands on to the objects, and keeps
-// exceptions (memory that runs out, for instance) on this side.
+// The C API: checks arguments, calls the objects, and converts exceptions (e.g. of an allocation) to a
+// status.
 #include <memory>
 
 #include "runtime/abi/Isa.h"
@@ -14,7 +14,7 @@
 
 using namespace normc::runtime;
 
-// A handle shares what later objects need, so handles may be destroyed in any order.
+// A handle shares ownership of what later objects need, so handles may be destroyed in any order.
 struct normc_context {
   std::shared_ptr<const Context> object;
 };

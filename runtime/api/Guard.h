@@ -1,4 +1,4 @@
-// What every function at a C boundary does: it keeps exceptions on this side, and refuses null.
+// Common parts of every function at a C boundary: converts exceptions to a status, and refuses null.
 #pragma once
 
 #include <exception>
@@ -8,7 +8,7 @@
 
 namespace normc::runtime {
 
-/// Runs `body`, which returns a status; what it throws becomes one.
+/// Runs `body` and returns its status; an exception becomes a status.
 template <typename Body>
 normc_status guarded(Body&& body) {
   try {

@@ -1,6 +1,6 @@
-// Structs that cross the C boundary begin with their size, so that programs and
-// libraries of different versions understand each other: a field that the caller
-// does not know is zero, and a field that the library does not know must be.
+// Structs at the C boundary begin with their size, so that programs and libraries of different versions are
+// compatible: a field that the caller does not know is zero, and a field that the library does not know must
+// be zero.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace normc::runtime {
 
-/// A size beyond this is an uninitialised field rather than a header of the future.
+/// A larger size means an uninitialised field, not a newer header.
 inline constexpr size_t kLargestStruct = 4096;
 
 template <typename T>
@@ -20,8 +20,8 @@ template <typename T>
               sizeof(T), " with this header");
 }
 
-/// Copies `*in` to `out`. `name` is the struct's name in errors; `required` the size up to the last field
-/// that must be there: a header that knew less than that was never published.
+/// Copies `*in` to `out`. `name`: the struct's name in errors. `required`: the size up to the last required
+/// field; no published header had less.
 template <typename T>
 normc_status readStruct(const T* in, T& out, const char* name, size_t required) {
   const size_t size = in->struct_size;
@@ -37,7 +37,7 @@ normc_status readStruct(const T* in, T& out, const char* name, size_t required) 
   return NORMC_OK;
 }
 
-/// Fills as much of `*out` as the caller's header knows; the rest of a longer struct becomes zero.
+/// Fills the part of `*out` that the caller's header has; the rest of a longer struct becomes zero.
 template <typename T>
 normc_status writeStruct(const T& value, T* out, const char* name) {
   const size_t size = out->struct_size;

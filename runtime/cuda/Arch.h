@@ -1,4 +1,4 @@
-// The architectures that GPU code is compiled for, and which of them run where.
+// The architectures that GPU code is compiled for, and the devices that run them.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace normc::runtime {
 
-/// "sm_90": compute capability 9.0. A suffix ties code to it: `a` to exactly that capability, `f` to its
-/// family, the same major and no older minor number.
+/// "sm_90" is compute capability 9.0. A suffix restricts code: `a` to exactly that capability, `f` to its
+/// family, i.e. the same major and no older minor number.
 struct Arch {
   int major = 0, minor = 0;
   char suffix = '\0';

@@ -19,7 +19,7 @@ normc_status Cuda::device(int ordinal, std::shared_ptr<const Device>& device) co
   cuda::CUcontext context = nullptr;
   bool retained = false;
   NORMC_TRY(Device::contextOf(*driver, facts, context, retained));
-  // Counted once more than the object that is already there needs; given back with this one.
+  // Retained once more than the existing object needs; released with this one.
   auto made = std::make_shared<const Device>(driver, std::move(facts), context, retained);
   const std::lock_guard lock(mutex_);
   std::weak_ptr<const Device>& known = devices_[Key(ordinal, context)];

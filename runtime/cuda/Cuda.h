@@ -1,5 +1,5 @@
-// CUDA as one normc_context sees it: the driver, opened when it is first wanted,
-// and the devices that plans are made for.
+// The CUDA state of one normc_context: the driver, opened at first use, and the devices that plans are made
+// for.
 #pragma once
 
 #include <map>
@@ -14,11 +14,11 @@ namespace normc::runtime {
 
 class Cuda {
  public:
-  /// `library` is what to open instead of libcuda.so.1, or empty.
+  /// `library`: the driver library; empty: libcuda.so.1.
   explicit Cuda(std::string library) : library_(std::move(library)) {}
 
   normc_status driver(std::shared_ptr<const Driver>& driver) const;
-  /// A device in the context that is right for the calling thread; the same object for every plan there.
+  /// Returns the device with the context of the calling thread; every plan there shares one object.
   normc_status device(int ordinal, std::shared_ptr<const Device>& device) const;
 
   normc_status info(int ordinal, normc_cuda_device& info) const;

@@ -11,7 +11,7 @@ namespace {
 
 using namespace cuda;
 
-/// The longest list of parameters that a manifest can ask for; a launch may have 4096 bytes on any driver.
+/// The most parameters of a launch, in words; every driver accepts 4096 bytes.
 constexpr size_t kMaxWords = kMaxOperands + 2 * kTensorCount + 3 + kMaxScalars + 3 * kMaxPhases;
 static_assert(kMaxWords * NORMC_CUDA_WORD <= 4096 && sizeof(uint64_t) == NORMC_CUDA_WORD);
 
@@ -25,7 +25,7 @@ int64_t gridY(const Launch& launch, const Sizes& sizes) {
   return launch.columns == 0 ? 1 : (sizes.features - 1) / launch.columns + 1;
 }
 
-/// The attributes of a launch besides grid and block.
+/// The attributes of a launch except grid and block.
 struct Attributes {
   CUlaunchAttribute list[3];
   unsigned count = 0;
@@ -50,7 +50,7 @@ normc_status CudaBackend::create(std::shared_ptr<const Device> device, const Bin
 normc_status CudaBackend::loadBlob(const Package& package, size_t blob) {
   std::vector<char> image;
   NORMC_TRY(package.read(blob, image));
-  image.push_back('\0');  // PTX is text; a cubin does not mind
+  image.push_back('\0');  // PTX is text and needs a zero at its end; a cubin ignores it
   const Blob& info = package.manifest().blobs[blob];
   const std::string what =
       "blob " + std::to_string(blob) + " of " + package.label() + " (" + info.kind + ", " + info.isa + ")";
@@ -66,7 +66,7 @@ normc_status CudaBackend::loadImage(const Package& package) {
         "cubin for " + kernel_.isa + ", " +
         (rung == Rung::ExactCubin ? "exactly this device's" : "of the same major number as this device's");
     const normc_status status = loadBlob(package, *kernel_.cubin);
-    // A driver that does not take the cubin may take the PTX; anything else is final.
+    // If the driver refuses the cubin, PTX is tried. Any other status is final.
     if (status != kUnfit) return status;
     note = std::string(", because ") + lastError();
   }
@@ -123,7 +123,7 @@ std::string CudaBackend::describe() const {
   return text;
 }
 
-/// All that has to be a multiple of the alignment, in one word.
+/// Combines, by OR, all addresses and strides that have to be multiples of the alignment.
 bool CudaBackend::isAligned(const Call& call) const {
   const auto bits = [](const void* memory) { return reinterpret_cast<uintptr_t>(memory); };
   const Operand* xSized = nullptr;
@@ -140,7 +140,7 @@ bool CudaBackend::isAligned(const Call& call) const {
     if (view.middle > 1) all |= view.middleStride * view.width;
   }
   const int64_t line = kernel_.parts.channelsFirst() ? call.sizes.rows : call.sizes.features;
-  all |= line * bytes(xSized->type);  // there is one: the manifest is checked
+  all |= line * bytes(xSized->type);  // not null: the manifest is checked
   return kernel_.alignment == 0 || (all & (kernel_.alignment - 1)) == 0;
 }
 
@@ -192,8 +192,8 @@ bool CudaBackend::mayOverlap(CUstream stream) const {
          status == CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/// `overlaps`: the phase may begin early. Not the first of a call: what comes before it on the stream is
-/// another's.
+/// `overlaps`: the phase may begin before the previous one ends. False for the first phase of a call, since
+/// the work before it on the stream is not part of the call.
 normc_status CudaBackend::launch(size_t phase, const Call& call, bool aligned, bool overlaps, uint64_t* words,
                                  size_t count) const {
   const Launch& how = *kernel_.phases[phase].launch;

@@ -1,5 +1,5 @@
-// A kernel on a CUDA device: its phases are launched on the caller's stream, as
-// runtime/abi/cuda.h says, and no call waits for them.
+// A kernel on a CUDA device: launches its phases on the caller's stream as runtime/abi/cuda.h specifies. No
+// call waits for them.
 #pragma once
 
 #include "runtime/abi/cuda.h"
@@ -26,7 +26,7 @@ class CudaBackend final : public Backend {
  private:
   struct Entry {
     cuda::CUfunction aligned = nullptr, unaligned = nullptr;
-    bool leftOut = false;  ///< of warmup, in a steady plan
+    bool leftOut = false;  ///< a warmup phase that a steady plan skips
   };
 
   CudaBackend(std::shared_ptr<const Device> device, const Binding& binding)
@@ -39,7 +39,7 @@ class CudaBackend final : public Backend {
   bool isAligned(const Call& call) const;
   size_t layOutWords(const Call& call, uint64_t* words) const;
   normc_status checkGrid(const Call& call) const;
-  /// Clears the workspace that has to be zero, in the order of the stream.
+  /// Clears, in stream order, the workspace that has to be zero.
   normc_status clear(const Call& call) const;
   bool mayOverlap(cuda::CUstream stream) const;
   normc_status launch(size_t phase, const Call& call, bool aligned, bool overlaps, uint64_t* words,

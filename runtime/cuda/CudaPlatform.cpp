@@ -58,7 +58,7 @@ Platform::Verdict CudaPlatform::judge(const Kernel& kernel) const {
       "", "is PTX for the newest architecture that the device takes",
       "has a cubin for the nearest architecture of the same major number",
       "has a cubin for exactly this device"};
-  // A suffix is code for fewer devices that uses more of them.
+  // Code with a suffix runs on fewer devices and uses more of their features, so it ranks higher.
   const int rank = 10000 * int(rung) + 2 * arch.number() + (arch.suffix != '\0');
   return {.rank = rank, .advantage = kAdvantages[int(rung)]};
 }

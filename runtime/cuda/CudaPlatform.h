@@ -1,4 +1,4 @@
-// A CUDA device as plans see it: which kernels it can run, and whether as machine code or PTX.
+// A CUDA device for plans: the kernels it can run, as machine code or as PTX.
 #pragma once
 
 #include "runtime/cuda/Arch.h"
@@ -26,7 +26,7 @@ class CudaPlatform final : public Platform {
   std::optional<Arch> cap_;  ///< the newest architecture that the caller allows
 };
 
-/// The best form in which a kernel can run on a device of this architecture.
+/// Returns the best form in which a kernel can run on a device of this architecture.
 Rung rungOf(const Kernel& kernel, const Arch& device);
 
 }  // namespace normc::runtime

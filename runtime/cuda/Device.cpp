@@ -113,12 +113,12 @@ Device::Aside::~Aside() {
 
 normc_status Device::checkStream(CUstream stream) const {
   const auto handle = reinterpret_cast<uintptr_t>(stream);
-  if (handle <= kPerThreadStream) return NORMC_OK;  // every context's own
+  if (handle <= kPerThreadStream) return NORMC_OK;  // the default streams exist in every context
   CUcontext owner = nullptr;
   const CUresult result = driver()->cuStreamGetCtx(stream, &owner);
   if (result == CUDA_SUCCESS && owner != context_) [[unlikely]]
     return refuseStream(owner);
-  if (result == CUDA_ERROR_NOT_SUPPORTED) return NORMC_OK;  // the driver does not know
+  if (result == CUDA_ERROR_NOT_SUPPORTED) return NORMC_OK;  // the driver does not support the query
   return driver().check(result, "asking the stream for its context");
 }
 
@@ -148,7 +148,8 @@ normc_status Device::load(const std::string& key, const std::string& what, const
 normc_status Device::allocate(size_t bytes, std::unique_ptr<MemoryBlock>& memory) const {
   const Aside guard(*this);
   NORMC_TRY(guard.status());
-  auto made = std::make_unique<DeviceMemory>(shared_from_this());  // before what it would lose if this threw
+  auto made = std::make_unique<DeviceMemory>(
+      shared_from_this());  // allocated first: if it threw later, the memory would leak
   CUdeviceptr address = 0;
   NORMC_TRY(driver().check(driver()->cuMemAlloc_v2(&address, bytes), "allocating ", bytes, " bytes on ",
                            label(), " for a state"));

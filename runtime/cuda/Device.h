@@ -1,8 +1,8 @@
-// One CUDA device as plans use it: the context their code is loaded in.
+// One CUDA device for plans, with the context that their code is loaded in.
 //
-// That is the context which is current on the thread that makes the plan, if it is
-// one of this device, and else the device's primary context, the one that every
-// other library of the process uses. A stream has to belong to the same one.
+// It is the context that is current on the thread that makes the plan, if it is a context of this device;
+// otherwise it is the device's primary context, which all other libraries of the process use. A stream has to
+// belong to the same context.
 #pragma once
 
 #include <map>
@@ -33,8 +33,8 @@ struct DeviceFacts {
 
 class Device : public std::enable_shared_from_this<Device> {
  public:
-  /// The context for the calling thread. `retained`: it is the primary one, which is then released
-  /// with this object.
+  /// Returns the context for the calling thread. `retained`: it is the primary context, which this object
+  /// then releases.
   static normc_status contextOf(const Driver& driver, const DeviceFacts& facts, cuda::CUcontext& context,
                                 bool& retained);
 
@@ -47,14 +47,14 @@ class Device : public std::enable_shared_from_this<Device> {
   cuda::CUcontext context() const { return context_; }
   const std::string& label() const { return label_; }  ///< "cuda:0"
 
-  /// Makes the context current on this thread, if it is not, and the one before again afterwards.
+  /// Makes the context current on this thread during its lifetime, then restores the previous context.
   class Guard {
    public:
     explicit Guard(const Device& device);
     ~Guard();
     Guard(const Guard&) = delete;
     normc_status status() const;
-    /// If not, the context is gone with everything in it, and the current context is another one.
+    /// False if the context is lost with all its resources; then another context is current.
     bool isCurrent() const { return result_ == cuda::CUDA_SUCCESS; }
 
    private:
@@ -63,8 +63,8 @@ class Device : public std::enable_shared_from_this<Device> {
     cuda::CUresult result_;
   };
 
-  /// A Guard for what no stream is part of, code and memory: captures forbid it, and would be spoilt by it,
-  /// unless the thread says that it knows.
+  /// A Guard for operations outside of any stream: loading code and allocating memory. They are illegal
+  /// during a capture and would invalidate it, so the thread's capture mode is relaxed.
   class Aside : public Guard {
    public:
     explicit Aside(const Device& device);
@@ -76,14 +76,14 @@ class Device : public std::enable_shared_from_this<Device> {
     bool exchanged_;
   };
 
-  /// Refuses a stream of another context, as far as the driver can tell. Under a Guard.
+  /// Refuses a stream of another context, if the driver can detect it. Requires a Guard.
   normc_status checkStream(cuda::CUstream stream) const;
 
-  /// Code that is loaded here; the same object for every plan. `key` is the hash of `image`.
+  /// Loads code; every plan shares one object for the same code. `key` is the hash of `image`.
   normc_status load(const std::string& key, const std::string& what, const char* image,
                     std::shared_ptr<const Module>& module) const;
 
-  // With their own guard; they wait until the copy has happened.
+  // They create their own guard, and wait until a copy is complete.
   normc_status allocate(size_t bytes, std::unique_ptr<MemoryBlock>& memory) const;
   normc_status toDevice(void* to, const void* from, size_t bytes) const;
   normc_status toHost(void* to, const void* from, size_t bytes) const;

@@ -70,7 +70,8 @@ normc_status Driver::open(const std::string& library, std::shared_ptr<const Driv
 #undef NORMC_CUDA_FIND
 #undef NORMC_CUDA_NEED
 
-  // The version comes first: it distinguishes an old driver from a wrong library, and needs no cuInit.
+  // The version is checked first: it distinguishes an old driver from a wrong library, and does not need
+  // cuInit.
   if (table.cuDriverGetVersion)
     NORMC_TRY(
         made->check(table.cuDriverGetVersion(&made->version_), "asking the CUDA driver for its version"));

@@ -9,7 +9,7 @@ using namespace cuda;
 
 namespace {
 
-/// Returns the log of the driver's compiler on one line.
+/// Appends the log of the driver's compiler on one line.
 void appendLog(std::string_view log, Message& message) {
   log = log.substr(0, log.find('\0'));
   while (!log.empty() && (log.back() == '\n' || log.back() == ' ')) log.remove_suffix(1);
@@ -22,7 +22,7 @@ void appendLog(std::string_view log, Message& message) {
   }
 }
 
-/// 80 of PTX that begins with `.version 8.0`, perhaps behind comments; 0 of a cubin.
+/// Returns 80 for PTX that begins with `.version 8.0`, perhaps after comments; 0 for a cubin.
 int ptxVersion(std::string_view image) {
   constexpr std::string_view kVersion = ".version ";
   const size_t at = image.find(kVersion);
@@ -38,7 +38,7 @@ int ptxVersion(std::string_view image) {
   return 10 * major + minor;
 }
 
-/// Which driver would read it, and which there is.
+/// Appends which driver version is needed for the PTX, and the installed version.
 void explainVersion(int version, int driverVersion, Message& message) {
   const int needed = oldestDriverForPtx(version);
   message << "; it is PTX " << version / 10 << "." << version % 10;
@@ -66,14 +66,14 @@ bool isOfTheCode(CUresult result) {
   }
 }
 
-/// As Driver::check; kUnfit where the result speaks of the code.
+/// As Driver::check, but returns kUnfit if the result is caused by the code.
 template <typename... Parts>
 normc_status check(const Driver& driver, CUresult result, const Parts&... doing) {
   const normc_status status = driver.check(result, doing...);
   return isOfTheCode(result) ? kUnfit : status;
 }
 
-/// The same of an attribute: a value that the device has no room for is an invalid one.
+/// The same for an attribute: a value beyond the device's limits gives CUDA_ERROR_INVALID_VALUE.
 template <typename... Parts>
 normc_status checkRoom(const Driver& driver, CUresult result, const Parts&... doing) {
   const normc_status status = check(driver, result, doing...);
@@ -121,7 +121,7 @@ normc_status Module::function(const std::string& symbol, const Launch& launch, C
   if (found == CUDA_ERROR_NOT_FOUND)
     return fail(NORMC_DATA_LOSS, what_, " is damaged: it has no entry `", symbol, "`");
   NORMC_TRY(check(driver, found, "finding `", symbol, "` in ", what_));
-  // Modules may be loaded lazily, a function at its first launch: that would be in execute.
+  // The driver may load functions lazily at their first launch, which would be during execute.
   if (driver->cuFuncLoad) NORMC_TRY(check(driver, driver->cuFuncLoad(function), "loading `", symbol, "`"));
 
   int threads = 0;

@@ -11,10 +11,11 @@ namespace normc::runtime {
 
 class Module {
  public:
-  // kUnfit where the device, or its driver, does not take the code; other failures say nothing about it.
+  // Status kUnfit: the device or its driver does not support the code. Other failures are not caused by the
+  // code.
 
-  /// `image` is PTX with a zero at its end, or a cubin; `what` names it in errors. What the driver's compiler
-  /// says about PTX that it refuses is part of the error.
+  /// `image` is PTX with a zero at its end, or a cubin; `what` is its name in errors. If the driver's
+  /// compiler refuses PTX, its log is part of the error.
   static normc_status load(const std::shared_ptr<const Device>& device, const std::string& what,
                            const char* image, std::shared_ptr<const Module>& module);
   ~Module();
@@ -22,15 +23,14 @@ class Module {
 
   const Device& device() const { return *device_; }
 
-  /// The entry `symbol` of a phase, ready to be launched as `launch` says: what it needs of the device is
-  /// asked for and checked.
+  /// Returns the entry `symbol` of a phase, prepared for `launch`: the required attributes are set and
+  /// checked.
   normc_status function(const std::string& symbol, const Launch& launch, cuda::CUfunction& function) const;
 
-  /// Refuses a cluster that the device has room for nowhere: of 16 blocks, or where it is but a part of a
-  /// device.
+  /// Refuses a cluster that does not fit on the device: e.g. of 16 blocks, or on a partition of a device.
   normc_status checkCluster(const std::string& symbol, const Launch& launch, cuda::CUfunction function) const;
 
-  /// Refuses a cooperative launch of `blocks` that the device does not hold at once.
+  /// Refuses a cooperative launch if its `blocks` cannot be resident on the device together.
   normc_status checkTogether(const std::string& symbol, const Launch& launch, int64_t blocks,
                              cuda::CUfunction function) const;
 

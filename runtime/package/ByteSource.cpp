@@ -13,7 +13,7 @@
 namespace normc::runtime {
 
 normc_status ByteSource::open(const char* path, std::unique_ptr<ByteSource>& source) {
-  // Not blocking, so that a pipe by that name cannot hang us.
+  // Non-blocking, so that opening a pipe cannot hang.
   const int file = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0)
     return fail(errno == ENOENT                                         ? NORMC_NOT_FOUND

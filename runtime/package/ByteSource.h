@@ -1,4 +1,4 @@
-// Where the bytes of a package come from: an open file, or a copy in memory.
+// The source of a package's bytes: an open file, or a copy in memory.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class ByteSource {
   ByteSource(const ByteSource&) = delete;
 
   uint64_t bytes() const { return bytes_; }
-  /// Appends [offset, offset + count) to `to`, or fails; the range must lie inside bytes().
+  /// Appends [offset, offset + count) to `to`, or fails. The range must be within bytes().
   normc_status read(uint64_t offset, uint64_t count, std::vector<char>& to) const;
 
  private:

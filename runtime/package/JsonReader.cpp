@@ -7,7 +7,7 @@ namespace {
 
 const JsonValue nothing;
 
-/// What a refusal shows of a value.
+/// Characters of a value in an error.
 constexpr size_t kShown = 60;
 
 }  // namespace
@@ -109,7 +109,7 @@ double JsonReader::number() const {
 
 int64_t JsonReader::integer(int64_t min, int64_t max) const {
   const auto* negative = value_->get<int64_t>();
-  const auto* unsignedValue = value_->get<uint64_t>();  // any other integer
+  const auto* unsignedValue = value_->get<uint64_t>();  // null for any other integer
   if (!negative && (!unsignedValue || *unsignedValue > uint64_t{INT64_MAX})) {
     reject("it must be an integer of 64 bits");
     return min;

@@ -1,6 +1,6 @@
-// Reading JSON that is not trusted: every access says where it is and what it
-// wants, the first failure is kept, and all later reads return harmless values,
-// so that the code that reads a manifest is as plain as the manifest.
+// Reads untrusted JSON. Every access gives the place and the expected type. The first failure is kept, and
+// all later reads return default values, so that the code that reads a manifest needs no checks between
+// reads.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace normc::runtime {
 
-/// The first thing found wrong in a document.
+/// The first fault in a document.
 struct JsonFault {
   normc_status status = NORMC_OK;
   std::string text;
@@ -25,17 +25,17 @@ class JsonReader {
   JsonReader(const JsonValue& value, std::string path, JsonFault& fault)
       : value_(&value), path_(std::move(path)), fault_(&fault) {}
 
-  /// A member that must be there; a failure, and null, otherwise.
+  /// Returns a member that is required; a failure, and null, if it is missing.
   JsonReader operator[](const char* key) const;
-  /// A member that may be missing or null.
+  /// Returns a member that may be missing or null.
   std::optional<JsonReader> find(const char* key) const;
 
-  /// Returns what stands at a place below this, "phases[0].launch"; a failure, and null, where nothing does.
+  /// Returns the value at a relative path, "phases[0].launch"; a failure, and null, if there is none.
   JsonReader at(std::string_view place) const;
 
-  /// The elements of an array of at most `limit`.
+  /// Returns the elements of an array of at most `limit`.
   std::vector<JsonReader> items(size_t limit) const;
-  /// The members of an object, and their names.
+  /// Returns the members of an object with their names.
   std::vector<std::pair<std::string, JsonReader>> members() const;
   std::string string() const;
   bool boolean() const;
@@ -43,7 +43,7 @@ class JsonReader {
   int64_t integer(int64_t min, int64_t max = INT64_MAX) const;
   bool isString() const { return value_->get<std::string>(); }
 
-  /// Records that the value at this place is wrong: "PATH is VALUE; RULE".
+  /// Records a fault of this value: "PATH is VALUE; RULE".
   void reject(std::string_view rule) const;
 
   bool failed() const { return fault_->status != NORMC_OK; }

@@ -7,7 +7,7 @@ namespace {
 
 using Parser = nlohmann::json;
 
-/// Makes a tree of the parser's events, whose names are the parser's.
+/// Builds a tree from the parser's events. The parser defines the names of the functions.
 class Builder {
  public:
   explicit Builder(JsonValue& root) : root_(root) {}
@@ -18,7 +18,7 @@ class Builder {
   bool number_unsigned(uint64_t value) { return put(value); }
   bool number_float(double value, const std::string&) { return put(value); }
   bool string(std::string& value) { return put(std::move(value)); }
-  bool binary(Parser::binary_t&) { return false; }  // there is none in text
+  bool binary(Parser::binary_t&) { return false; }  // does not occur in text
   bool key(std::string& name) {
     std::get<JsonValue::Object>(open_.back()->value).push_back({std::move(name), {}});
     return true;
@@ -30,8 +30,8 @@ class Builder {
   bool parse_error(size_t, const std::string&, const Parser::exception&) { return false; }
 
  private:
-  /// Where the next value belongs. What is open stays where it is: the containers around it do not grow
-  /// meanwhile.
+  /// Returns the place of the next value. Open containers do not move, because the containers around them do
+  /// not grow meanwhile.
   JsonValue& place() {
     if (open_.empty()) return root_;
     if (auto* array = std::get_if<JsonValue::Array>(&open_.back()->value)) return array->emplace_back();
@@ -56,8 +56,8 @@ class Builder {
   std::vector<JsonValue*> open_;
 };
 
-/// Of a string, a number or another value without parts: its tree has no branches, and ends without an
-/// allocation.
+/// Returns the text of a string, a number or another scalar. The temporary tree has no branches, so it is
+/// destroyed without an allocation.
 template <typename T>
 std::string leaf(const T& value) {
   return Parser(value).dump(-1, ' ', false, Parser::error_handler_t::replace);

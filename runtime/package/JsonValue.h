@@ -1,5 +1,5 @@
-// JSON as a tree of values. To destroy one allocates nothing, so that it may go while memory has run out:
-// nlohmann's own tree allocates there, where nothing may be thrown, and takes the host down with it.
+// JSON as a tree of values. Destruction does not allocate, so it works after memory has run out. nlohmann's
+// own tree allocates in its destructor, where an exception would end the host.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,11 @@ struct JsonValue {
     return std::get_if<T>(&value);
   }
 
-  /// The member of an object; of several with one name the last. Null if there is none, or this is no object.
+  /// Returns a member of an object; of several with one name the last. Null if there is none, or if this is
+  /// not an object.
   const JsonValue* find(std::string_view key) const;
 
-  /// As JSON, for people: what lies past the first `enough` characters may be missing.
+  /// Returns JSON for messages. Text after the first `enough` characters may be missing.
   std::string text(size_t enough) const;
 
  private:
@@ -39,8 +40,8 @@ struct JsonValue::Member {
   JsonValue value;
 };
 
-/// Nothing where the text is not JSON. Recurses as deep as the text is nested: its depth is the caller's to
-/// bound.
+/// Returns nothing if the text is not JSON. The recursion is as deep as the nesting of the text, which the
+/// caller has to limit.
 std::optional<JsonValue> parseJson(std::string_view text);
 
 }  // namespace normc::runtime

@@ -9,7 +9,7 @@
 namespace normc::runtime {
 namespace {
 
-/// The segments of the object that was loaded to `base`; null if there is none.
+/// The segments of the object that is loaded at `base`; null if there is none.
 struct Segments {
   ElfW(Addr) base;
   const ElfW(Phdr) * first = nullptr;
@@ -36,7 +36,7 @@ bool isLoadedFrom(void* handle, const std::vector<char>& elf) {
   const Segments segments(loaded->l_addr);
   ElfW(Ehdr) header;
   std::memcpy(&header, elf.data(), sizeof header);
-  // Equal segments first: then each of them is mapped in full length.
+  // Segments are compared first: if they are equal, each of them is mapped in full length.
   if (!segments.first || segments.count != header.e_phnum ||
       std::memcmp(segments.first, elf.data() + header.e_phoff, segments.count * sizeof(ElfW(Phdr))) != 0)
     return false;

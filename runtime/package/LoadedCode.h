@@ -1,16 +1,15 @@
-// Whether what the dynamic loader answers with is the code that was asked for.
+// Checks that the object that the dynamic loader returned is the requested code.
 //
-// It tells objects apart by their names and by the files they came from. Under a name
-// that it has seen before it answers with the object from back then, without a look
-// at the file, and that may still be there although everybody here has closed it.
+// The loader identifies objects by name and by file. For a known name it returns the earlier object without
+// reading the file, and that object may still be loaded after all its users have closed it.
 #pragma once
 
 #include <vector>
 
 namespace normc::runtime {
 
-/// Whether the object behind `handle`, as dlopen gave it, lies in memory as `elf`, a complete shared object,
-/// says: the same segments, and the same bytes in all that are only read.
+/// True if the object behind `handle`, from dlopen, is mapped as `elf`, a complete shared object, specifies:
+/// the same segments, and the same bytes in all read-only segments.
 bool isLoadedFrom(void* handle, const std::vector<char>& elf);
 
 }  // namespace normc::runtime

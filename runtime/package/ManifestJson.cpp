@@ -25,9 +25,9 @@ std::string_view nameOf(Enum value) {
   return name(value);
 }
 
-constexpr std::string_view kSizeNames[] = {"", "segments", "rows", "features", "chunks."};  // of Factor::Kind
+constexpr std::string_view kSizeNames[] = {"", "segments", "rows", "features", "chunks."};  // by Factor::Kind
 
-/// The factor of a name. Whether such a size is known at its place, ManifestRules.h says.
+/// Returns the factor of a name. ManifestRules.h checks whether such a size is legal at its place.
 std::optional<Factor> factorNamed(std::string_view text) {
   for (const Factor factor : {kSegments, kRows, kFeatures})
     if (text == kSizeNames[factor.kind]) return factor;
@@ -46,7 +46,7 @@ void read(const JsonReader& at, T& v, Whole rule) {
   v = static_cast<T>(at.integer(rule.least, rule.most));
 }
 
-/// One of several words; otherwise a fault that lists them, and the first.
+/// Reads one of several words. Any other value is a fault that lists them, and gives the first.
 template <typename T, typename Word>
 void read(const JsonReader& at, T& v, std::initializer_list<Word> legal) {
   const std::string text = at.string();
@@ -121,7 +121,7 @@ class Reading {
   JsonReader at_;
 };
 
-/// Depth of nesting, so that nothing that walks the tree can run deep.
+/// Returns the depth of nesting, which limits the recursion of every function on the tree.
 size_t depth(std::string_view json) {
   size_t depth = 0, deepest = 0;
   bool inString = false;
@@ -141,7 +141,7 @@ size_t depth(std::string_view json) {
   return deepest;
 }
 
-/// Versions are judged first: what a newer writer means by the rest is not ours to judge.
+/// Versions are checked first: the other keys of a newer version may have another meaning.
 JsonFault checkVersions(const JsonReader& root, const JsonFault& fault, std::string_view reader) {
   const int64_t schema = root["schema"].integer(1), abi = root["abi"].integer(1);
   if (root.failed()) return {fault.status, std::string(kInvalid) + fault.text};
@@ -157,7 +157,7 @@ JsonFault checkVersions(const JsonReader& root, const JsonFault& fault, std::str
   return {};
 }
 
-/// Rejects what `fault` finds wrong with an element of a list.
+/// Rejects an element of a list for which `fault` returns a fault.
 template <typename T, typename Judge>
 void judgeAll(const JsonReader& at, std::vector<T>& list, Judge fault) {
   if (at.failed()) return;

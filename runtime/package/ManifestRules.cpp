@@ -9,7 +9,7 @@ using runtime::Arch;
 
 constexpr int kDependentNumber = 90;  // the first compute capability with dependent launches
 
-/// A place in a kernel: "isa", "operands[3].name", "phases[0].units[1]".
+/// A path within a kernel: "isa", "operands[3].name", "phases[0].units[1]".
 struct Place {
   std::string_view list;
   std::optional<size_t> index = {};
@@ -34,7 +34,7 @@ std::string namesOf(Wanted wanted) {
   return names;
 }
 
-/// Keeps the first thing that is wrong; what is judged after it need not make sense.
+/// Keeps the first fault. Later checks may run on invalid values.
 class Judge {
  public:
   Judge(Kernel& kernel, const Manifest& manifest) : kernel_(kernel), manifest_(manifest) {}
@@ -46,10 +46,11 @@ class Judge {
     if (fault_) return fault_;
     ProblemText& parts = kernel_.parts;
     parts.norm = manifest_.norms[kernel_.norm].name;
-    if (parts.isInfer()) kernel_.saved.clear();  // what forward would save: older packages list it here too
+    if (parts.isInfer())
+      kernel_.saved.clear();  // the fields that forward would save: older packages list them here too
     require(!parts.channelsFirst() || parts.segmented, {"segmented"}, "channels_first has three dimensions");
     require(!kernel_.phases.empty(), {"phases"}, "a kernel has at least one phase");
-    for (size_t i = 0; i < kernel_.phases.size(); ++i) {  // only chunks of phases before this one are known
+    for (size_t i = 0; i < kernel_.phases.size(); ++i) {  // a shape may use only chunks of earlier phases
       shape({"phases", i, ".units"}, kernel_.phases[i].units, true, i);
       shape({"phases", i, ".weight"}, kernel_.phases[i].weight, true, i);
     }
@@ -74,7 +75,7 @@ class Judge {
     if (index >= count) require(false, {key}, "it must be at most " + std::to_string(int64_t(count) - 1));
   }
 
-  /// Which factors may stand in a shape: sizes of a call, and chunks of the first phases.
+  /// Checks the factors of a shape: sizes of a call, and chunks of the first phases.
   void shape(Place place, const Shape& shape, bool calls, size_t phases) {
     for (size_t i = 0; i < shape.size(); ++i) {
       const auto [kind, value] = shape[i];
@@ -107,7 +108,7 @@ class Judge {
     if (!workspace && !tensor) field(i, operand);
   }
 
-  /// What a tensor is called, and its type.
+  /// Checks the name of a tensor and its type.
   void tensor(size_t i, Operand& operand) {
     const auto found = tensorNamed(operand.name);
     if (!found)
@@ -122,7 +123,7 @@ class Judge {
       require(false, {"operands", i, ".type"}, "it must be " + std::string(name(wanted)));
   }
 
-  /// Which field an operand is.
+  /// Finds the field of an operand.
   void field(size_t i, Operand& operand) {
     const std::vector<Field>& owner = operand.role == Role::Saved ? kernel_.saved : kernel_.state;
     const int found = indexOf(owner, operand.name);
@@ -147,7 +148,7 @@ class Judge {
     return false;
   }
 
-  /// What a kernel for a CUDA device has beside the rest.
+  /// Checks the members that only a kernel for a CUDA device has.
   void cuda() {
     const std::optional<Arch> arch = Arch::parse(kernel_.isa);
     if (!arch) return require(false, {"isa"}, "a kernel for cuda is for sm_NN, e.g. sm_90");

@@ -1,4 +1,4 @@
-// What is legal in a manifest only beside something else. What a key alone may be stands with it, in
+// The rules of a manifest that concern several values. Rules for a single key are in
 // runtime/abi/ManifestKeys.h.
 #pragma once
 
@@ -6,17 +6,16 @@
 
 namespace normc::package {
 
-/// A value, by its place in the part that was judged, and the rule that it breaks.
+/// A fault: the place of a value within the checked part, and the rule that it breaks.
 struct Fault {
   std::string place;  ///< "phases[0].launch"
   std::string rule;
 };
 
-/// Returns what is wrong with a blob of a file of so many bytes.
+/// Returns the fault of a blob in a file of `fileBytes` bytes.
 std::optional<Fault> fault(const Blob&, uint64_t fileBytes);
 
-/// Returns what is wrong with a kernel. Sets what the names of its operands mean,
-/// and the name of its norm.
+/// Returns the fault of a kernel. Resolves the names of its operands and of its norm.
 std::optional<Fault> resolve(Kernel&, const Manifest&);
 
 }  // namespace normc::package

@@ -1,5 +1,4 @@
-// An open package: a manifest, and code that is verified and loaded when a plan
-// first needs it. Safe to use from any number of threads.
+// An open package: a manifest, and code that is verified and loaded when a plan first needs it. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -13,7 +12,7 @@
 
 namespace normc::runtime {
 
-using namespace package;  // the manifest's words
+using namespace package;  // names of the manifest's structs
 
 class Package {
  public:
@@ -25,10 +24,10 @@ class Package {
   const std::string& json() const { return json_; }
   const std::string& label() const { return label_; }
 
-  /// The bytes of one blob, once their hash is found right.
+  /// Reads the bytes of one blob and verifies their hash.
   normc_status read(size_t blob, std::vector<char>& bytes) const;
   normc_status verify(size_t blob) const;
-  /// The code of a blob for a processor; the same object for every plan.
+  /// Loads the CPU code of a blob; every plan shares one object.
   normc_status load(size_t blob, std::shared_ptr<const SharedObject>& code) const;
 
  private:

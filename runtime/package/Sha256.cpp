@@ -1,7 +1,7 @@
 #include "runtime/package/Sha256.h"
 
-// The low-level functions: the high-level ones set up a whole library with
-// locks, thread-local data and exit handlers, for one hash.
+// Uses the low-level functions: the high-level ones initialise the whole library, with locks, thread-local
+// data and exit handlers.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>
 

@@ -10,7 +10,7 @@ namespace normc::runtime {
 using Digest = std::array<unsigned char, 32>;
 Digest digestOf(std::string_view bytes);
 
-/// 64 hexadecimal digits.
+/// Returns 64 hexadecimal digits.
 std::string hex(const Digest&);
 inline std::string sha256(std::string_view bytes) { return hex(digestOf(bytes)); }
 

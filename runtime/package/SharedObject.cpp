@@ -38,7 +38,7 @@ normc_status checkElf(const std::vector<char>& elf, std::string_view what) {
   if (header.e_machine != kMachine)
     return fail(NORMC_FAILED_PRECONDITION, what, " is code for another processor (ELF machine ",
                 header.e_machine, ", this one is ", kMachine, ")");
-  // What lies past the end of a file can be mapped, and kills whoever reads it.
+  // A segment beyond the end of the file could be mapped, and a read there would raise SIGBUS.
   const uint64_t size = elf.size(), tableBytes = uint64_t{header.e_phnum} * sizeof(Elf64_Phdr);
   bool complete = header.e_phentsize == sizeof(Elf64_Phdr) && header.e_phoff <= size &&
                   tableBytes <= size - header.e_phoff;
@@ -61,7 +61,7 @@ bool writeAll(int file, const std::vector<char>& bytes) {
   return true;
 }
 
-/// A file that is memory alone, and that nobody can change once it is filled.
+/// A file in memory that is sealed after it is written, so that no process can change it.
 class MemoryFile {
  public:
   MemoryFile() = default;
@@ -71,15 +71,15 @@ class MemoryFile {
   }
 
   bool fill(const std::vector<char>& bytes) {
-    // Kernels before 6.3 do not know MFD_EXEC; newer ones may be set up to insist on it.
+    // Linux before 6.3 does not know MFD_EXEC; newer kernels may be configured to require it.
     number_ = memfd_create("normc-kernels", kFlags | MFD_EXEC);
     if (number_ < 0 && errno == EINVAL) number_ = memfd_create("normc-kernels", kFlags);
     return number_ >= 0 && writeAll(number_, bytes) &&
            fcntl(number_, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0;
   }
 
-  /// One that no other load of this process has, ever, though the descriptor's number comes back: the number
-  /// that the system gives every such file once, in binary digits that mean nothing in a path, "/" and "./".
+  /// Returns a path that no other load of this process ever has, although descriptor numbers are reused: it
+  /// encodes the unique inode number in binary by parts without effect on the path, "/" and "./".
   std::string path() const {
     struct stat info = {};
     fstat(number_, &info);
@@ -94,9 +94,9 @@ class MemoryFile {
   int number_ = -1;
 };
 
-/// What the loader says of a file that it does not load. Its reason is words at the end, those of strerror
-/// where the system failed; where its memory failed it may end before them, and our copy of the words may
-/// fail as well.
+/// Returns the error of a file that the loader did not load. The loader's message ends with the reason, from
+/// strerror if a system call failed. If memory ran out, the message may be cut before it, and copying the
+/// message may fail too.
 normc_status notLoaded(std::string_view what) {
   const char* const said = dlerror();
   const std::string words = said ? said : "the dynamic loader gives no reason";
@@ -109,7 +109,7 @@ normc_status notLoaded(std::string_view what) {
               words);
 }
 
-/// Where the loader answers with something else, another file may have more luck.
+/// If the loader returns another object, another file may succeed.
 constexpr int kAttempts = 3;
 
 }  // namespace
@@ -117,8 +117,7 @@ constexpr int kAttempts = 3;
 normc_status SharedObject::load(const std::vector<char>& elf, std::string_view what,
                                 std::shared_ptr<const SharedObject>& object) {
   NORMC_TRY(checkElf(elf, what));
-  std::vector<MemoryFile>
-      files;  // open until one of them is loaded, so that each has another number; and no longer
+  std::vector<MemoryFile> files;  // all open until one is loaded, so that their descriptor numbers differ
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     MemoryFile& file = files.emplace_back();
     if (!file.fill(elf))

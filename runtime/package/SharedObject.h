@@ -1,7 +1,7 @@
-// Machine code from a package, loaded without ever being a file that somebody
-// could change: the verified bytes go to a sealed memory file, which is what
-// dlopen maps. The file is closed again at once: a host that closes descriptors of
-// others, before an exec say, finds none of ours, and we close none of its.
+// Loads machine code of a package without a file that another process could change: the verified bytes are
+// written to a sealed memory file, which dlopen maps. The file is closed immediately afterwards. So a host
+// that closes all descriptors, e.g. before an exec, does not find one of this library, and this library does
+// not close one of the host.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,13 @@ namespace normc::runtime {
 
 class SharedObject {
  public:
-  /// `what` names the blob in errors. Symbols stay local to the object.
+  /// `what`: the name of the blob in errors. Its symbols are local to the object.
   static normc_status load(const std::vector<char>& elf, std::string_view what,
                            std::shared_ptr<const SharedObject>& object);
   ~SharedObject();
   SharedObject(const SharedObject&) = delete;
 
-  /// Null when there is no such symbol.
+  /// Returns null if there is no such symbol.
   void* symbol(const char* name) const;
 
  private:
