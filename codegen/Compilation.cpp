@@ -55,7 +55,7 @@ llvm::Error Compilation::plan(Strategy strategy, StringRef symbol, int64_t vecto
 
 llvm::Error Compilation::run(StringRef pipeline, StringRef step) {
   PassManager passes(&context_);
-  passes.enableVerifier(false);  // the result is verified, not what each pass hands to the next
+  passes.enableVerifier(false);  // only the final result is verified, not the output of each pass
   if (failed(parsePassPipeline(pipeline, passes))) return fault("the pass pipeline");
   return failed(passes.run(*module_)) ? fault(step) : verified(step);
 }

@@ -1,5 +1,5 @@
-// One compilation: an MLIR context of its own, a module, and the steps that every target has. Compilations
-// share nothing, so any number of threads may run them at once.
+// One compilation: an MLIR context, a module, and the steps that all targets have in common. Compilations
+// share no state, so several threads may compile at once.
 #pragma once
 
 #include <string>
@@ -15,18 +15,18 @@ namespace normc::codegen {
 class Compilation {
  public:
   KernelOp kernel() { return kernel_; }
-  /// The module as text.
+  /// Returns the module as text.
   std::string text();
-  /// Removes repeated constants and views, for a reader.
+  /// Removes repeated constants and views, to make the text readable.
   llvm::Error tidy() { return run("cse", "tidying the loops"); }
 
  protected:
-  /// `target`: the dialects that the target lowers to, beside those of loops and LLVM.
+  /// `target`: the dialects that the target lowers to, in addition to those of loops and LLVM.
   Compilation(const Problem&, void (*target)(mlir::DialectRegistry&));
 
-  /// Plans the kernel into sweeps. `vector`: lanes of a vector, where the plan depends on them.
+  /// Plans the kernel into sweeps. `vector`: lanes of a vector, for plans that depend on it.
   llvm::Error plan(Strategy, llvm::StringRef symbol, int64_t vector = 0);
-  /// Runs passes, then verifies the module. `step` names them in an error.
+  /// Runs passes, then verifies the module. `step`: their name in an error.
   llvm::Error run(llvm::StringRef pipeline, llvm::StringRef step);
   /// Verifies the module.
   llvm::Error verified(llvm::StringRef step);

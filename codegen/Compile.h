@@ -1,5 +1,5 @@
-// Results that every target has: a stage of a problem as text, a compiled kernel. Each target's own compiler
-// is targets/*/Compile.h.
+// Results that all targets have in common: a stage of a problem as text, a compiled kernel. The compiler of
+// each target is targets/*/Compile.h.
 #pragma once
 
 #include <string>
@@ -15,19 +15,18 @@ class Module;
 
 namespace normc::codegen {
 
-/// A stage as text; not every target has every one.
+/// A stage as text; a target has some of them.
 enum class Stage { Sweeps, Loops, Gpu, Llvm, Assembly, Ptx, Sass };
-/// Returns the stage of that name. An error names the `legal` ones.
+/// Returns the stage of a name. An error has the `legal` names.
 llvm::Expected<Stage> findStage(llvm::StringRef name, llvm::ArrayRef<std::string> legal);
 
-/// LLVM IR as text.
+/// Returns LLVM IR as text.
 std::string textOf(const llvm::Module&);
 
-/// One compiled kernel and its entry in a package's manifest, complete but for the
-/// indices of its blobs and norm.
+/// One compiled kernel and its entry in a package's manifest, without the indices of its blobs and norm.
 struct CompiledKernel {
   std::string object;      ///< relocatable code of a CPU
-  std::string ptx, cubin;  ///< code of a GPU; the cubin is empty if ptxas could not make one
+  std::string ptx, cubin;  ///< code of a GPU; the cubin is empty if ptxas failed
   std::string note;        ///< why there is no cubin
   package::Kernel manifest;
 };

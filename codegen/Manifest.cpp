@@ -35,7 +35,7 @@ static DType typeOf(Type type) {
   return text == "i8" ? DType::U8 : typeNamed(text).value();
 }
 
-/// Returns the enumerator of a name that the dialect has checked.
+/// Returns the enumerator of a name; the dialect has checked the name.
 template <typename Enum>
 static Enum named(StringRef name, std::initializer_list<Enum> legal) {
   return *llvm::find_if(legal, [&](Enum each) { return StringRef(package::name(each)) == name; });
@@ -82,7 +82,7 @@ bool leavesPartials(PhaseOp phase, KernelOp kernel) {
                       [&](TensorOp t) { return t.chunkPhase() == phase.number(); });
 }
 
-/// What the number of features has to be a multiple of, so that every group has as many.
+/// Returns the number that divides every legal number of features, so that all groups have the same size.
 static int64_t groupsOf(const Problem& problem) {
   const Spec& spec = *problem.spec;
   return std::lcm(problem.groups(spec.groups), spec.pre ? problem.groups(spec.pre->groups) : 1);

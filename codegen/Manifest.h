@@ -1,5 +1,5 @@
-// The entry of one kernel in a package, read off the IR (docs/package-format.md): the part that is the same
-// for every target.
+// Derives the manifest entry of one kernel from the IR (docs/package-format.md): the part that all targets
+// have in common.
 #pragma once
 
 #include <functional>
@@ -10,21 +10,22 @@
 
 namespace normc::codegen {
 
-/// The part that a target decides: how it cuts the units of a phase into tasks, and what its kernel moves.
+/// The part that a target decides: the division of the units of a phase into tasks, and the traffic of its
+/// kernel.
 struct Partition {
   std::function<void(PhaseOp, package::Phase&)> cut;
   std::function<package::Traffic(bool warmup)> traffic;
 };
 
-/// Returns the entry without `blob` and `norm`, which the package as a whole decides, and without what the
-/// target adds.
+/// Returns the entry without `blob` and `norm`, which depend on the whole package, and without the members
+/// that the target adds.
 package::Kernel manifestOf(const Problem&, std::string schedule, KernelOp, const Partition&);
 
-/// True if the phase goes over X-sized data.
+/// True if the phase reads or writes X-sized data.
 bool hasSweeps(PhaseOp);
-/// True if the tasks of the phase leave sums in a workspace that a later phase adds up.
+/// True if the tasks of the phase write partial sums to a workspace, for a later phase.
 bool leavesPartials(PhaseOp, KernelOp);
-/// Returns the tasks whose partials a feature of the phase adds up.
+/// Returns the shape of the partial sums that the phase adds up for one feature.
 package::Shape partialsOf(PhaseOp, KernelOp);
 
 }  // namespace normc::codegen

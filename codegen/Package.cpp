@@ -20,7 +20,7 @@ std::vector<Job> defaultJobs(const Problem& problem, const TargetPtr& target) {
   return jobs;
 }
 
-/// Whether a job makes a kernel that serves all that `one` does, and any number of features.
+/// True if one of the jobs makes a kernel for all calls of `one` and for any number of features.
 static bool hasGeneric(const std::vector<Job>& jobs, const Job& one) {
   Problem any = one.problem;
   any.features.reset();
@@ -45,7 +45,8 @@ void addFallbacks(std::vector<Job>& jobs) {
   jobs = std::move(all);
 }
 
-/// For each job the first that makes the same code, to be offered for other calls.
+/// Returns, for each job, the first job that makes the same code; its kernel is also offered for the calls of
+/// the others.
 static std::vector<size_t> sameCode(const std::vector<Job>& jobs) {
   std::vector<size_t> first(jobs.size());
   for (size_t i = 0; i < jobs.size(); ++i)

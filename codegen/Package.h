@@ -1,4 +1,4 @@
-// Compiles many kernels and packs them.
+// Compiles several kernels and writes them into a package.
 #pragma once
 
 #include <functional>
@@ -14,28 +14,28 @@ struct Job {
   Problem problem;
   TargetPtr target;
   std::string schedule;
-  package::Limits limits = {};              ///< of the calls the kernel is offered for
-  std::string origin = "default";           ///< why this schedule: for the manifest
-  bool fromRecord = false;                  ///< a record chose the schedule; `origin` says which
-  std::vector<std::string> selection = {};  ///< what was tried to choose it, a line each
+  package::Limits limits = {};              ///< limits of the calls that the kernel is offered for
+  std::string origin = "default";           ///< the reason for this schedule, in the manifest
+  bool fromRecord = false;                  ///< the schedule is from a record, which `origin` names
+  std::vector<std::string> selection = {};  ///< the steps of the choice, a line each
 };
 
-/// The kernels a package holds for a problem by default: one for each strategy that pays.
+/// Returns the default kernels of a package for a problem: one for each worthwhile strategy.
 std::vector<Job> defaultJobs(const Problem&, const TargetPtr&);
 
-/// Behind each job whose schedule not every device of the target can run, one that it can, unless a kernel
-/// for any number of features is there. The runtime takes it where the other is refused.
+/// Adds, after each job whose schedule some devices of the target cannot run, a job that they can run, unless
+/// there is a kernel for any number of features. The runtime uses it if the other is refused.
 void addFallbacks(std::vector<Job>&);
 
 struct PackageOptions {
-  unsigned threads = 0;  ///< 0: all of the machine
-  /// Called after each kernel, from one thread at a time.
+  unsigned threads = 0;  ///< 0: all processors
+  /// Called after each kernel, by one thread at a time.
   std::function<void(size_t done, size_t total, const Job&)> progress;
-  /// What a user should know of a kernel that was made all the same, e.g. that ptxas was missing.
+  /// Called with a note for the user about a kernel that was made, e.g. that ptxas was missing.
   std::function<void(const Job&, const std::string& note)> note;
 };
 
-/// The bytes of a package. The first failure stops the work and is returned.
+/// Returns the bytes of a package. The first failure stops the work and is returned.
 llvm::Expected<std::string> buildPackage(const std::vector<Job>&, const PackageOptions& = {});
 
 }  // namespace normc::codegen

@@ -30,7 +30,7 @@ llvm::Expected<std::vector<TargetPtr>> findGenerators(llvm::StringRef name) {
   if (second)
     all.push_back(std::move(*second));
   else
-    llvm::consumeError(second.takeError());  // one is enough; `normc doctor` says what the other lacks
+    llvm::consumeError(second.takeError());  // one error is sufficient; `normc doctor` reports both
   return all;
 }
 

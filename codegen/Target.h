@@ -1,9 +1,8 @@
-// What a kernel can be compiled for: an instruction set of a CPU, an architecture of a GPU. Everything above
-// the compiler (packages, the command line, tuning) knows targets by this interface.
+// A target of the compiler: an instruction set of a CPU, or an architecture of a GPU. All code above the
+// compiler (packages, the command line, tuning) uses targets through this interface.
 //
-// A Target is immutable, and any number of threads may use one. `bind` gives what it knows of one problem
-// (BoundTarget), and that reads the text of a schedule once (BoundSchedule). Schedules are text outside of
-// these.
+// A Target is immutable and thread-safe. `bind` gives the state for one problem (BoundTarget), which parses
+// the text of a schedule once (BoundSchedule). Outside of these classes schedules are text.
 #pragma once
 
 #include <memory>
@@ -16,55 +15,54 @@
 
 namespace normc::codegen {
 
-/// A schedule worth packing, and the calls it is offered for.
+/// A schedule that is worth packing, and the calls that it is offered for.
 struct Candidate {
   std::string schedule;
   package::Limits limits = {};
 };
 
-/// A schedule of one problem for one target. It keeps its BoundTarget alive. Schedules of one BoundTarget are
-/// used by one thread at a time, since they share what it remembers.
+/// A schedule of one problem for one target. It keeps its BoundTarget alive. Schedules of one BoundTarget
+/// share a cache, so one thread at a time may use them.
 class BoundSchedule {
  public:
   virtual ~BoundSchedule() = default;
   /// Returns the canonical text.
   virtual std::string text() const = 0;
-  /// Returns why the schedule cannot be compiled for the problem; nothing where it can.
+  /// Returns why the schedule cannot be compiled for the problem; nothing if it can.
   virtual std::optional<std::string> whyIllegal() const = 0;
 
-  // The functions below are for legal schedules; emit and compile return an error for others.
+  // The functions below require a legal schedule; emit and compile return an error for an illegal one.
 
-  /// Returns about how long a call takes, by traffic, caches and registers. Only the order counts: it says
-  /// what to measure first, and never decides.
+  /// Returns an estimate of the time of a call, by traffic, caches and registers. Only the order of estimates
+  /// matters: it decides what to measure first, and never the result.
   virtual double predict(const Workload&) const = 0;
-  /// Returns words for the kind of kernel that the schedule makes, beside its strategy: the same for
-  /// schedules that differ in numbers alone. Where few schedules can be measured, each should be of another
-  /// kind.
+  /// Returns the kind of kernel in addition to its strategy: equal for schedules that differ only in numbers.
+  /// If only few schedules can be measured, they should be of different kinds.
   virtual std::string family() const = 0;
-  /// Returns a schedule that every device of the target can run, if this one counts on more: for a package to
-  /// hold both.
+  /// Returns a schedule that every device of the target can run, if this one needs special capabilities; a
+  /// package then holds both.
   virtual std::optional<std::string> fallback() const = 0;
   virtual llvm::Expected<std::string> emit(llvm::StringRef stage) const = 0;
   virtual llvm::Expected<CompiledKernel> compile(llvm::StringRef symbol) const = 0;
 };
 
-/// A target and one problem. It remembers what schedules of the problem share, so one thread uses it at a
-/// time.
+/// A target and one problem. It caches what schedules of the problem share, so one thread at a time may use
+/// it.
 class BoundTarget {
  public:
   virtual ~BoundTarget() = default;
-  /// Returns one schedule for each strategy that pays, the best first; none where the target cannot serve the
-  /// problem at all.
+  /// Returns one schedule for each worthwhile strategy, the best first; none if the target does not support
+  /// the problem.
   virtual std::vector<Candidate> defaults() = 0;
-  /// Returns why the target cannot serve the problem at all; nothing where it can.
+  /// Returns why the target does not support the problem; nothing if it does.
   virtual std::optional<std::string> whyIllegal() { return std::nullopt; }
-  /// Reads a schedule. An error is one of its text: the schedule may be illegal for the problem.
+  /// Parses a schedule. An error is a fault of the text; a parsed schedule may be illegal for the problem.
   virtual llvm::Expected<std::unique_ptr<BoundSchedule>> parse(llvm::StringRef schedule) = 0;
-  /// Returns what a tuner tries for a call, a space for each strategy. The spaces contain the defaults, or
-  /// have legal points beside them.
+  /// Returns the search spaces for a call, one for each strategy. They contain the defaults, or legal points
+  /// next to them.
   virtual std::vector<KnobSpace> knobs(const Workload&) = 0;
 
-  /// Returns why a text is no legal schedule for the problem; nothing where it is one.
+  /// Returns why a text is not a legal schedule for the problem; nothing if it is legal.
   std::optional<std::string> whyIllegal(llvm::StringRef schedule);
 };
 
@@ -72,30 +70,33 @@ class Target {
  public:
   virtual ~Target() = default;
   virtual llvm::StringRef name() const = 0;  ///< "x86-64-v4", "sm_90"
-  /// Returns what findTarget takes for the target: "x86-64-v4:cove".
+  /// Returns the name for findTarget: "x86-64-v4:cove".
   virtual std::string spelling() const { return name().str(); }
-  virtual llvm::StringRef device() const = 0;                   ///< "cpu", "cuda"
-  virtual llvm::StringRef generator() const { return "mlir"; }  ///< what writes the loops; as in the manifest
-  virtual std::vector<std::string> stages() const = 0;  ///< what BoundSchedule::emit can show, in order
+  virtual llvm::StringRef device() const = 0;  ///< "cpu", "cuda"
+  virtual llvm::StringRef generator() const {
+    return "mlir";
+  }  ///< the part that generates loops; as in the manifest
+  virtual std::vector<std::string> stages() const = 0;  ///< the stages for BoundSchedule::emit, in order
 
   virtual std::shared_ptr<BoundTarget> bind(const Problem&) const = 0;
-  /// Reads one schedule of one problem.
+  /// Binds a problem and parses one schedule.
   llvm::Expected<std::unique_ptr<BoundSchedule>> bind(const Problem& problem,
                                                       llvm::StringRef schedule) const {
     return bind(problem)->parse(schedule);
   }
-  /// Relocatable code of many kernels as one blob; only where kernels are such code.
+  /// Links the relocatable code of several kernels into one blob; only for targets with relocatable code.
   virtual llvm::Expected<std::string> link(llvm::ArrayRef<std::string> objects) const;
 };
 using TargetPtr = std::shared_ptr<const Target>;
 
-/// "host" is the newest set of this machine's CPU, with the defaults of its core; "x86-64-v4:zen" those of
-/// that core, and "x86-64-v4" those of none. An error names the legal ones.
+/// Returns the target of a name. "host" is the newest set of this machine's CPU, with the defaults of its
+/// core; "x86-64-v4:zen" has the defaults of that core, and "x86-64-v4" has no core's defaults. An error has
+/// the legal names.
 llvm::Expected<TargetPtr> findTarget(llvm::StringRef name);
-/// Returns all generators for that set or architecture, the one that makes the defaults first. Tuning races
+/// Returns all generators for a set or architecture, the generator of the defaults first. Tuning compares
 /// them.
 llvm::Expected<std::vector<TargetPtr>> findGenerators(llvm::StringRef name);
-/// Those that a user may name, "host" first.
+/// Returns the names for users, "host" first.
 std::vector<std::string> targetNames();
 
 }  // namespace normc::codegen

@@ -1,4 +1,4 @@
-// Each access: where it goes, whether it may, what it moves.
+// Memory accesses: address, permission, effect.
 #include <algorithm>
 #include <cstring>
 
@@ -45,7 +45,7 @@ static Zone* programZone(const Run& run, const std::byte* p, uint64_t bytes) {
 }
 
 std::string describe(const Thread& t, const std::byte* p) {
-  // Names the nearest region, which is what a wrong index was meant for.
+  // The nearest region is most likely the one of a wrong index.
   auto relative = [&](const Zone& zone) {
     int64_t offset = p - zone.base;
     std::string text =
@@ -81,7 +81,8 @@ std::string describe(const Thread& t, const std::byte* p) {
                          what + std::to_string(bytes) + " bytes at " + describe(t, p) + why, site);
 }
 
-/// Shared memory of another block: the cluster must be known to run, and the block to be there.
+/// Checks an access to the shared memory of another block: the block must be known to have begun, and none of
+/// its threads may have exited.
 static void checkDistributed(Thread& t, Zone& zone, std::byte* p, uint64_t bytes, uint32_t site,
                              uint8_t flags) {
   if (zone.block == t.block) return;
@@ -120,7 +121,7 @@ Zone& zoneOf(Thread& t, std::byte* p, uint64_t bytes, uint32_t site, uint8_t fla
 
 //===-- Checks of an access ----------------------------------------------------------===//
 
-/// Kept out of `access`, which takes most of the time of a kernel, so that its frame stays small.
+/// Not part of `access`, which takes most of the time of a kernel, so that its frame stays small.
 [[noreturn, gnu::cold, gnu::noinline]] static void misaligned(Thread& t, std::byte* p, uint64_t bytes,
                                                               uint32_t site, uint8_t flags) {
   t.run->scheduler->fail(t, Fault::Misaligned,
@@ -217,7 +218,7 @@ static void emuAligned(Thread* t, std::byte* p, uint64_t alignment, uint64_t off
       "the kernel assumes a multiple of " + std::to_string(alignment) + " at " + describe(*t, p), index);
 }
 
-/// A shared memory address of 32 bits, as inline PTX may take it.
+/// Returns the address for a 32-bit shared memory address, as in inline PTX.
 static std::byte* emuShared(Thread* t, uint32_t low) {
   auto base = reinterpret_cast<uintptr_t>(t->shared);
   return t->shared + int32_t(low - uint32_t(base));

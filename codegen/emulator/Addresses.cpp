@@ -4,7 +4,7 @@
 
 namespace normc::emulator {
 
-/// The same place in the shared memory of the block of that rank.
+/// Returns the same address in the shared memory of the block with that rank.
 static std::byte* emuMapa(Thread* t, std::byte* p, uint32_t rank, uint32_t site) {
   const auto& blocks = t->block->cluster->blocks;
   Block* holder = blockHolding(*t, p);

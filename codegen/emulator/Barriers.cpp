@@ -1,4 +1,4 @@
-// Barriers of a block, all of it or a number of its threads, and of a cluster.
+// Barriers of a block, of all or of some of its threads, and of a cluster.
 #include <algorithm>
 
 #include "codegen/emulator/Hooks.h"
@@ -26,7 +26,7 @@ static void complete(Block& block, Barrier& barrier) {
   run.scheduler->wakeAll(barrier.waiting);
 }
 
-/// count: 0 for all threads of the block.
+/// `count`: 0 for all threads of the block.
 static Barrier& arrive(Thread& t, uint32_t id, uint32_t count, uint32_t site) {
   step(t, site);
   Run& run = *t.run;
@@ -82,7 +82,7 @@ static void emuBarrierArrive(Thread* t, uint32_t id, uint32_t count, uint32_t si
   if (barrier.arrived == barrier.needed) complete(*t->block, barrier);
 }
 
-/// The number of true predicates.
+/// Returns the number of true predicates.
 static uint32_t emuBarrierCount(Thread* t, uint32_t id, uint32_t count, bool vote, uint32_t site) {
   return uint32_t(sync(*t, id, count, vote, site));
 }
@@ -100,7 +100,7 @@ static void passCluster(Cluster& cluster) {
   ++run.report.clusterBarriers;
   if (run.checksRaces() && cluster.released) {
     auto all = std::make_shared<Clock>();
-    uint32_t most = 0;  // one count for all blocks: a cell that many of them have read keeps the largest
+    uint32_t most = 0;  // one count for all blocks: a cell that several of them have read keeps the largest
     for (Block* block : cluster.blocks) {
       const Clock* seen = nullptr;
       for (Thread& t : block->threads) {
@@ -147,7 +147,8 @@ static void emuClusterWait(Thread* t, uint32_t site) {
   t->run->scheduler->wait(*t);
 }
 
-/// The shared memory of a block ends with its last thread: all accesses to it must have happened before.
+/// Reports accesses by other blocks that nothing orders before the end of the block: its shared memory ends
+/// with its last thread.
 static void checkNobodyUses(Thread& t) {
   const Run& run = *t.run;
   for (Zone& zone : t.block->zones)

@@ -1,11 +1,10 @@
-// The vector clock behind the check for races: which accesses of others happened before the next one of a
-// thread. It is small because the threads of a block share most of it.
+// The vector clock of the race check: the accesses of other threads that happened before a thread's next one.
+// It is small because the threads of a block share most of it.
 //
-// Each thread counts the synchronisations it took part in (`View::now`); an access is
-// remembered as (thread, count). A thread may touch what another has touched if its view contains
-// that count. Within a block nearly all of the view is two numbers: the counts at the last
-// barrier of the block and at the last one of the warp. What came by other
-// ways (fences and atomics, clusters, mbarriers) is a `Clock`, which threads share.
+// Each thread counts its synchronisations (`View::now`); an access is recorded as (thread, count). A thread
+// may access what another has accessed if its view contains that count. Within a block most of the view is
+// two numbers: the counts at the last barrier of the block and at the last one of the warp. Knowledge from
+// other operations (fences and atomics, clusters, mbarriers) is a `Clock`, which threads share.
 #pragma once
 
 #include <array>
@@ -18,11 +17,11 @@ namespace normc::emulator {
 
 class Clock {
  public:
-  /// The count up to which every access of the block's threads, or of this one thread, is known.
+  /// Returns the count up to which every access of the block's threads, or of this one thread, is known.
   uint32_t ofBlock(uint32_t block) const { return find(blocks_, block); }
   uint32_t ofThread(uint32_t thread) const { return find(threads_, thread); }
   size_t blocks() const { return blocks_.size(); }
-  const auto& byBlock() const { return blocks_; }  ///< block and count
+  const auto& byBlock() const { return blocks_; }  ///< pairs of block and count
 
   void raiseBlock(uint32_t block, uint32_t count) { raise(blocks_, block, count); }
   void raiseThread(uint32_t thread, uint32_t count) { raise(threads_, thread, count); }
@@ -39,14 +38,15 @@ class Clock {
 
 using SharedClock = std::shared_ptr<const Clock>;
 
-/// The least clock that knows both. Either may be null.
+/// Returns the least clock that contains both. Either may be null.
 SharedClock joined(const SharedClock&, const SharedClock&);
 
 struct View {
-  uint32_t now = 1;                  ///< own count; accesses are remembered with it
-  uint32_t block = 0;                ///< what is known of every thread of the block
-  uint32_t warp = 0;                 ///< and of the warp
-  std::array<uint32_t, 32> lanes{};  ///< and of single lanes, where a part of a warp synchronised
+  uint32_t now = 1;    ///< own count; accesses are recorded with it
+  uint32_t block = 0;  ///< known count of every thread of the block
+  uint32_t warp = 0;   ///< known count of every thread of the warp
+  std::array<uint32_t, 32>
+      lanes{};  ///< known counts of single lanes, after a synchronisation of part of a warp
   SharedClock foreign;
 };
 

@@ -1,6 +1,5 @@
-// cp.async: copies that a thread begins and waits for later, group by group. The bytes
-// arrive at once. Until the wait they count as written by another thread, so that
-// a read that comes too early is a race.
+// cp.async: copies that a thread begins and waits for later, by groups. The bytes are copied at once. Until
+// the wait they count as written by another thread, so that a read before the wait is a race.
 #include "codegen/emulator/Hooks.h"
 #include "codegen/emulator/Scheduler.h"
 
@@ -18,7 +17,7 @@ void completeCopies(Thread& t, uint32_t left, bool withOpen) {
   t.copies.erase(t.copies.begin(), t.copies.begin() + ptrdiff_t(done));
 }
 
-/// Bytes behind the copied ones, up to `bytes`, become zero.
+/// Copies `given` bytes and fills the rest, up to `bytes`, with zeros.
 static void emuCopy(Thread* t, std::byte* to, std::byte* from, uint32_t bytes, uint32_t given,
                     uint32_t toSite, uint32_t fromSite) {
   if (given > bytes)
@@ -41,7 +40,8 @@ static void emuCommit(Thread* t) {
 static void emuWaitGroup(Thread* t, uint32_t left) { completeCopies(*t, left, false); }
 static void emuWaitAll(Thread* t) { completeCopies(*t, 0, true); }
 
-/// The mbarrier waits for what the thread has begun so far; with `counts`, that is one of its arrivals.
+/// Completes the copies that the thread has begun, then arrives at the mbarrier. With `counts`, this is one
+/// of the expected arrivals. arrivals.
 static void emuCopyArrive(Thread* t, std::byte* mbarrier, bool counts, uint32_t site) {
   completeCopies(*t, 0, true);
   arriveAt(*t, mbarrier, counts ? 1 : 0, site);

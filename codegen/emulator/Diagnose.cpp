@@ -1,4 +1,5 @@
-// Describes a launch in which no thread can run: which thread waits where, and for which other.
+// Describes a launch in which no thread can run: the place where each thread waits, and the threads it waits
+// for.
 #include <bit>
 
 #include "codegen/emulator/Scheduler.h"
@@ -71,7 +72,7 @@ struct Places {
 };
 }  // namespace
 
-/// A lane that a shuffle names and that is elsewhere.
+/// Returns a lane that the mask of a warp instruction names and that is not at the instruction.
 static const Thread* missingLane(const Thread& waiting) {
   const Block& block = *waiting.block;
   for (uint32_t rest = waiting.mask; rest; rest &= rest - 1) {
@@ -109,7 +110,8 @@ Finding diagnose(const Run& run, bool spinning) {
       finding.earlier = places.of(*missing);
       return finding;
     }
-  // If some threads spin, a barrier may only wait for them. What they wait for is the fault.
+  // If some threads spin, a barrier may only be waiting for them. Then the reason of the spinning is the
+  // fault.
   if (barrier && !spins)
     if (const Thread* missing = missingAtBarrier(*barrier)) {
       uint64_t waiting = barrier->block->barriers[barrier->barrier].arrived;

@@ -17,7 +17,7 @@ constexpr std::string_view kElf =
     "\x7f"
     "ELF";
 
-/// Returns the key of a module: the image, and of PTX the text up to its zero, if it has one.
+/// Returns the key of a module: the image; for PTX the text up to its zero, if it has one.
 std::string_view keyOf(std::string_view image) {
   return image.starts_with(kElf) ? image : image.substr(0, image.find('\0'));
 }
@@ -91,7 +91,8 @@ struct EmulatedDriver::Impl {
                                 r.given ? Content::Initialised : Content::Uninitialised));
       const size_t guard = owner->guardBytes;
       if (!guard || r.end - r.begin <= guard) continue;
-      // Up to a tensor that is off its line; one whose rows go backwards begins further behind, at its last.
+      // Includes the misalignment before a tensor. A tensor with descending rows begins at its last row,
+      // further behind.
       const size_t before = r.first - r.begin, front = before <= guard + kLine ? before : guard;
       llvm::cantFail(memory.forbid(reinterpret_cast<void*>(r.begin), front));
       llvm::cantFail(memory.forbid(reinterpret_cast<void*>(r.end - guard), guard));
@@ -103,16 +104,17 @@ struct EmulatedDriver::Impl {
     return memory;
   }
 
-  /// The memory of the call that a launch belongs to: what one phase has written another may read. A call
-  /// begins with other arguments, or with a function that the call before has launched already.
+  /// Returns the memory of the call that a launch belongs to: a phase may read what an earlier one has
+  /// written. A call begins with other arguments, or with a function that the previous call has already
+  /// launched.
   Memory& memoryFor(const std::string& function, const std::vector<Region>& regions) {
     if (regions != call.regions || !call.functions.insert(function).second)
       call = {memoryOf(regions), regions, {function}};
     return call.memory;
   }
 
-  /// A cubin is loaded without its length, so the image that the driver passes on may end before the file
-  /// does.
+  /// Returns the module of an image. A cubin is loaded without its length, so the driver's image may be
+  /// shorter than the file.
   const Module* moduleOf(std::string_view image) const {
     const auto at = modules.lower_bound(image);
     const bool same =

@@ -1,8 +1,7 @@
-// A CUDA driver whose launches run on the emulator: the fake driver
-// (codegen/emulator/driver) with a launcher that looks up the IR of a module by its
-// image. The runtime uses it as it uses a device.
+// A CUDA driver whose launches run on the emulator: the fake driver (codegen/emulator/driver) with a launcher
+// that finds the IR of a module by its image. The runtime uses it like a device.
 //
-// There is one fake driver in a process, so one of these at a time.
+// A process has one fake driver, so one of these objects at a time.
 #pragma once
 
 #include <map>
@@ -16,33 +15,33 @@ namespace normc::emulator {
 
 class EmulatedDriver {
  public:
-  /// `library`: the path of libnormc_fake_cuda.so; the runtime is given the same. It starts with one device
-  /// of the compute capability.
+  /// `library`: the path of libnormc_fake_cuda.so, which the runtime is given too. The driver starts with one
+  /// device of this compute capability.
   static llvm::Expected<std::unique_ptr<EmulatedDriver>> open(const std::string& library, int major,
                                                               int minor);
   ~EmulatedDriver();
 
-  /// The tensors that the first parameters point to. An allocation that several share gets the rights of all
-  /// of them.
+  /// A tensor that a parameter points to; operands are the first parameters. An allocation that several
+  /// operands share gets the rights of all of them.
   struct Operand {
-    std::string name;      ///< of its region in reports
-    bool written = false;  ///< else writing to it is a fault
+    std::string name;      ///< name of its region in reports
+    bool written = false;  ///< if false, a write to it is a fault
     bool given =
-        true;  ///< holds values when a call begins; else reading what no phase has written is a fault
+        true;  ///< holds values when a call begins; if false, a read before a phase has written is a fault
   };
-  /// Modules loaded from this image, PTX or a cubin, run this program.
+  /// Sets the program that modules loaded from this image, PTX or a cubin, run.
   void add(const std::string& image, Program, std::vector<Operand> operands);
 
-  Options options;  ///< of the launches from now on
-  size_t guardBytes =
-      0;  ///< at both ends of every allocation, and up to a line more before its first operand: off limits
+  Options options;        ///< for all later launches
+  size_t guardBytes = 0;  ///< inaccessible bytes at both ends of every allocation; up to a cache line more
+                          ///< before its first operand
 
   struct Launched {
     std::string function;
     Report report;
   };
-  /// The launches since the last call, in their order. One that failed is a sticky error of the driver as
-  /// well; its report says why.
+  /// Returns the launches since the last call, in order. A failed launch is also a sticky error of the
+  /// driver; its report has the reason.
   std::vector<Launched> takeLaunches();
 
  private:

@@ -1,11 +1,11 @@
-// Runs CUDA kernels on the CPU, from the LLVM IR that the NVPTX back end is given.
+// Runs CUDA kernels on the CPU, from the LLVM IR that is passed to the NVPTX back end.
 //
 //   Program   the module, retargeted, instrumented and compiled for this processor, once
-//   Memory    what the kernels may touch
+//   Memory    the memory that kernels may access
 //   run       one launch: each GPU thread is a fiber of the calling host thread
 //
-// What ran is what ships, up to NVPTX and ptxas. docs/emulator.md says how it works and
-// what it promises.
+// The emulated code is the shipped code, up to NVPTX and ptxas. docs/emulator.md describes the method and its
+// guarantees.
 #pragma once
 
 #include <memory>
@@ -23,42 +23,42 @@ class Module;
 
 namespace normc::emulator {
 
-/// Which thread goes on where several can. No order may change a result.
+/// The order in which runnable threads continue. No order may change a result.
 enum class Order { Ascending, Descending, Random };
 
 enum class Checks {
-  None,    ///< an access that is wrong ends the process, as it may; nothing is counted
+  None,    ///< a wrong access may end the process; nothing is counted
   Bounds,  ///< bounds, alignment, read-only memory, uninitialised regions; traffic is counted
-  All,     ///< and races, and uninitialised shared memory
+  All,     ///< also races and uninitialised shared memory
 };
 
 struct Options {
   Order order = Order::Ascending;
-  uint64_t seed = 1;  ///< of Order::Random
+  uint64_t seed = 1;  ///< for Order::Random
   Checks checks = Checks::All;
-  uint64_t maxSteps = 4'000'000'000;  ///< memory accesses and waits, before a launch is a runaway
+  uint64_t maxSteps = 4'000'000'000;  ///< limit of memory accesses and waits of a launch
 };
 
 struct Launch {
   std::string function;
   Dim3 grid, block, cluster;
   uint32_t sharedBytes = 0;         ///< dynamic shared memory
-  bool cooperative = false;         ///< all blocks are resident together
+  bool cooperative = false;         ///< all blocks are resident at once
   std::span<const uint64_t> words;  ///< parameters, 8 bytes each (runtime/abi/cuda.h)
 };
 
-/// Immutable; any number of host threads may run launches of one program, each with a
-/// Memory of its own. Variables of the module in global memory are shared by them all.
+/// Immutable. Several host threads may run launches of one program at once, each with its own Memory. They
+/// share the module's variables in global memory.
 class Program {
  public:
-  /// An error names the instruction and the function that cannot be emulated: nothing is
-  /// ever left out silently. The module stays as it is.
+  /// Compiles a copy of the module. An error names the instruction that cannot be emulated and its function;
+  /// no instruction is skipped silently.
   static llvm::Expected<Program> compile(const llvm::Module&);
 
   std::vector<std::string> functions() const;  ///< entry functions, in the module's order
   size_t parameters(const std::string& function) const;
 
-  /// An error where a device would refuse the launch; else a report of what it did.
+  /// Returns the report of a launch; an error if a device would refuse the launch.
   llvm::Expected<Report> run(const Launch&, Memory&, const Options& = {}) const;
 
   struct State;

@@ -28,45 +28,45 @@ Hook hook(const char* name, F* function) {
 
 //===-- What hooks share ----------------------------------------------------------===//
 
-/// Counts a step; ends the launch when there were too many.
+/// Counts a step; ends the launch after too many.
 void step(Thread&, uint32_t site);
 
-/// The number that counts as the writer, if it is not the thread itself but a copy that it began.
+/// The number of the writer: of a copy that the thread began, or of the thread itself.
 struct Writer {
   uint32_t number = 0, count = 0;
 };
 
-/// Checks an access of `bytes` bytes and remembers it. Does not return if it is wrong.
+/// Checks an access of `bytes` bytes and records it. Does not return if it is a fault.
 void access(Thread&, std::byte* address, uint64_t bytes, uint32_t site, uint8_t flags, Writer = {});
-/// Called before other threads run first: what a waiting loop reads must hold a value at its first look. At
-/// `Thread::site`.
+/// Called before other threads run first: memory that a waiting loop reads must be initialised at its first
+/// read. Uses `Thread::site`.
 void lookAhead(Thread&, std::byte* address, uint64_t bytes);
-/// The zone that holds these bytes; does not return if none does.
+/// Returns the zone that holds these bytes; does not return if there is none.
 Zone& zoneOf(Thread&, std::byte* address, uint64_t bytes, uint32_t site, uint8_t flags);
-/// Names an address, e.g. `x + 16`.
+/// Returns the name of an address, e.g. `x + 16`.
 std::string describe(const Thread&, const std::byte* address);
 
-/// Checks races and uninitialised shared memory, and remembers the access.
+/// Checks races and uninitialised shared memory, and records the access.
 void order(Thread&, Zone&, uint64_t offset, uint64_t bytes, uint32_t site, uint8_t flags, Writer);
-/// True if what that thread did at that count happened before what t does now.
+/// True if the access of that thread at that count happened before the present operation of t.
 bool known(const Thread& t, uint32_t number, uint32_t count);
-/// Bytes that `from` has written count as written by `thread`, now.
+/// Makes bytes that `from` has written count as written by `thread` now.
 void adopt(Thread& thread, std::byte* address, uint64_t bytes, uint32_t from);
 
-/// The part of a thread's knowledge that others may take over.
+/// Returns the part of a thread's clock that other threads may take over.
 SharedClock knowledge(const Thread&, const View&);
-/// A barrier of the whole block was passed: the clock of each thread contains those of all.
+/// Handles a passed barrier of the whole block: the clock of each thread then contains the clocks of all.
 void mergeBlock(Block&);
 void mergeWarp(Block&, uint32_t warp, uint32_t mask);
 void mergeThreads(std::span<Thread* const>);
 
-/// Completes the thread's copies but those of the last `left` closed groups.
+/// Completes the thread's copies except those of the last `left` closed groups.
 void completeCopies(Thread&, uint32_t left, bool withOpen);
 
 /// Counts an arrival of the thread at the mbarrier, for cp.async.mbarrier.arrive.
 void arriveAt(Thread&, std::byte* mbarrier, uint32_t count, uint32_t site);
 
-/// The block of `thread`'s cluster whose shared memory holds the address, or null.
+/// Returns the block of `thread`'s cluster whose shared memory holds the address, or null.
 Block* blockHolding(const Thread&, const std::byte* address);
 
 }  // namespace normc::emulator

@@ -1,5 +1,4 @@
-// One launch: what a device would refuse, which blocks are resident together, and
-// the state they begin with.
+// One launch: the checks of a device, the set of resident blocks, and their initial state.
 #include <algorithm>
 
 #include "codegen/emulator/Program.h"
@@ -89,7 +88,7 @@ static void create(Run& run, Block& block, Cluster& cluster, uint32_t rank) {
   cluster.blocks.push_back(&block);
 }
 
-/// Fills the special registers of a thread, except those of its place in the block.
+/// Returns the special registers of a thread, except those of its place in the block.
 static std::array<uint32_t, kSregs> registersOf(const Run& run, const Block& block, const Dim3& inCluster) {
   const Launch& launch = run.launch;
   std::array<uint32_t, kSregs> sreg{};
@@ -149,7 +148,7 @@ static void begin(Run& run, Block& block, uint32_t order, const Dim3& inCluster)
 
 //===-- Running ---------------------------------------------------------------------------===//
 
-/// Blocks that have to run together: all of a cooperative launch, else those of one cluster.
+/// Runs blocks that must be resident together: all of a cooperative launch, otherwise those of one cluster.
 static void runTogether(Run& run, std::span<const uint32_t> clusters) {
   const Dim3 &c = run.launch.cluster, &g = run.launch.grid;
   const Dim3 shape{g.x / c.x, g.y / c.y, g.z / c.z};

@@ -1,5 +1,5 @@
-// The device's approximate functions, here correctly rounded or nearly so: no result may depend
-// on the last bits of an approximation.
+// The device's approximate functions, here with correct or nearly correct rounding: no result may depend on
+// the last bits of an approximation.
 #include <bit>
 #include <cmath>
 
@@ -15,7 +15,7 @@ static float emuTanh(float x) { return float(std::tanh(double(x))); }
 
 static uint16_t toBf16(double x) {
   if (std::isnan(x)) return 0x7fff;
-  // Round to odd first, so that the second rounding sees what the first one cut off.
+  // Rounds to odd first, so that the second rounding takes the cut bits into account.
   auto narrow = float(x);
   auto bits = std::bit_cast<uint32_t>(narrow);
   if (double(narrow) != x && std::isfinite(narrow) && !(bits & 1)) {
@@ -25,8 +25,8 @@ static uint16_t toBf16(double x) {
   return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-// Functions that the host's code generator calls to convert types that its processor does not convert. A
-// bf16 is returned as a float is, in the lower half of its bits.
+// Functions for type conversions that the processor does not have; the host's code generator emits calls of
+// them. A bf16 is returned like a float, in the lower half of its bits.
 static float floatToBf16(float x) { return std::bit_cast<float>(uint32_t(toBf16(double(x)))); }
 static float doubleToBf16(double x) { return std::bit_cast<float>(uint32_t(toBf16(x))); }
 

@@ -31,7 +31,7 @@ static Mbarrier& at(Thread& t, std::byte* p, uint32_t site, uint8_t flags) {
   t.run->scheduler->fail(t, Fault::Misuse, "no mbarrier has been initialised at " + describe(t, p), site);
 }
 
-/// Ends the phase if nothing is missing any more.
+/// Ends the phase if all arrivals and bytes are complete.
 static void settle(Run& run, Mbarrier& m) {
   if (m.pending || m.bytes) return;
   ++m.phase;
@@ -85,7 +85,7 @@ static void emuInvalidate(Thread* t, std::byte* p, uint32_t site) {
   std::erase_if(all, [&](const auto& one) { return one.get() == &m; });
 }
 
-/// expected: bytes that are to come in this phase as well. The state is the phase's number.
+/// `expected`: bytes to expect in this phase in addition. Returns the state, which is the phase's number.
 static uint64_t emuArrive(Thread* t, std::byte* p, uint32_t count, uint32_t expected, bool drop,
                           uint32_t site) {
   Mbarrier& m = at(*t, p, site, kChange);
@@ -96,14 +96,15 @@ static uint64_t emuArrive(Thread* t, std::byte* p, uint32_t count, uint32_t expe
   return phase;
 }
 
-/// bytes: negative where they have come.
+/// `bytes`: negative for bytes that have arrived.
 static void emuExpect(Thread* t, std::byte* p, int64_t bytes, uint32_t site) {
   Mbarrier& m = at(*t, p, site, kChange);
   m.bytes += bytes;
   settle(*t->run, m);
 }
 
-/// state: the number of a phase, or its parity. Blocks where the device may give up waiting.
+/// `state`: the number of a phase, or its parity. With `blocks` it waits for the end of the phase; a device
+/// may return earlier.
 static bool emuTest(Thread* t, std::byte* p, uint64_t state, bool parity, bool blocks, uint32_t site) {
   Mbarrier& m = at(*t, p, site, kLook);
   auto passed = [&] { return parity ? (m.phase & 1) != (state & 1) : m.phase > state; };
@@ -141,7 +142,7 @@ static void bulkTo(Thread& t, std::byte* to, std::byte* mbarrier, const std::byt
   settle(*t.run, *m);
 }
 
-/// blocks: a mask of ranks in the cluster that all get the copy; 0: only the block that `to` belongs to.
+/// `blocks`: a mask of the ranks in the cluster that receive the copy; 0: only the block of `to`.
 static void emuBulk(Thread* t, std::byte* to, std::byte* mbarrier, std::byte* from, uint32_t bytes,
                     uint32_t blocks, uint32_t toSite, uint32_t fromSite) {
   if (bytes % 16)

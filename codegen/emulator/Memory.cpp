@@ -14,7 +14,7 @@ void Cells::Free::operator()(Cell* cells) const { std::free(cells); }
 
 void Cells::refine(uint64_t edges, uint64_t zoneBytes) {
   int shift = std::min(shift_, std::countr_zero(edges));
-  // Zeroed by the system when first touched: a large region costs what is used of it.
+  // The system zeroes pages at first access, so a large region costs only its used part.
   auto make = [&](int to) {
     auto* cells = static_cast<Cell*>(std::calloc((zoneBytes >> to) + 1, sizeof(Cell)));
     if (!cells) llvm::report_bad_alloc_error("no memory for what the emulator remembers of a region");
@@ -76,8 +76,8 @@ llvm::Error Memory::add(void* base, size_t bytes, std::string name, Access acces
 void* Memory::allocate(size_t bytes, std::string name, Access access, Content content, size_t alignment) {
   std::vector<std::byte> storage(bytes + 2 * kRedZone + 2 * alignment, std::byte{0xFF});
   auto address = reinterpret_cast<uintptr_t>(storage.data()) + kRedZone;
-  // A multiple of the alignment and of no larger power of two, so that code which counts
-  // on more than it was promised is found out.
+  // A multiple of the alignment and of no larger power of two, so that code that assumes more than the
+  // guaranteed alignment fails.
   uintptr_t aligned = (address + 2 * alignment - 1) / (2 * alignment) * (2 * alignment);
   aligned = aligned - alignment >= address ? aligned - alignment : aligned + alignment;
   auto zone = newZone(reinterpret_cast<void*>(aligned), bytes, std::move(name), access, content);

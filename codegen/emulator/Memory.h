@@ -1,10 +1,10 @@
-// The global memory of an emulated device: what a kernel may touch, by address.
+// The global memory of an emulated device: the memory that a kernel may access, by address.
 //
-// Addresses are those of the host, so a region is simply registered, or allocated
-// here between red zones. Two regions that the caller registers side by side have
-// no red zone: what runs over from one into the other is not seen.
+// Addresses are host addresses, so a region is either registered, or allocated here between red zones.
+// Adjacent regions that the caller registers have no red zone: an overrun from one into the other is not
+// detected.
 //
-// One launch at a time may use a Memory; different ones are independent.
+// One launch at a time may use a Memory; different objects are independent.
 #pragma once
 
 #include <cstddef>
@@ -25,26 +25,26 @@ class Memory {
   Memory(Memory&&) noexcept;
   Memory& operator=(Memory&&) noexcept;
 
-  /// Registers memory of the caller's. An error if it overlaps what is registered.
+  /// Registers memory that the caller owns. An error if it overlaps a registered region.
   llvm::Error add(void* base, size_t bytes, std::string name, Access access = Access::ReadWrite,
                   Content content = Content::Initialised);
 
-  /// New memory, filled with a pattern that is a NaN in every float type. It begins at a
-  /// multiple of 256, as a device gives it, or of `alignment` and of no larger power of
-  /// two; pages around it are off limits.
+  /// Allocates memory, filled with a pattern that is a NaN in every float type. It begins at a multiple of
+  /// 256, as on a device, or of `alignment` and of no larger power of two; the pages around it are
+  /// inaccessible.
   void* allocate(size_t bytes, std::string name, Access access = Access::ReadWrite,
                  Content content = Content::Uninitialised, size_t alignment = 256);
 
-  /// Makes bytes of a region off limits: the gaps between the rows of a padded tensor.
+  /// Makes bytes of a region inaccessible: the gaps between the rows of a padded tensor.
   llvm::Error forbid(const void* base, size_t bytes);
-  /// Says that the host has written these bytes (all within one region).
+  /// Marks bytes, all within one region, as written by the host.
   llvm::Error markInitialised(const void* base, size_t bytes);
-  /// Changes what launches may do with the region that begins at `base`.
+  /// Changes the access rights of launches to the region that begins at `base`.
   llvm::Error setAccess(const void* base, Access access);
-  /// Forgets the region that begins at `base`, and frees it if it was allocated here.
+  /// Removes the region that begins at `base`, and frees it if it was allocated here.
   llvm::Error remove(const void* base);
 
-  /// e.g. `x + 16`, or the address where no region holds it.
+  /// Returns e.g. `x + 16`, or the address if no region holds it.
   std::string describe(const void* address) const;
 
   struct State;

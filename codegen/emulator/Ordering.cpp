@@ -1,5 +1,5 @@
-// The order of accesses: races, uninitialised shared memory, and the
-// clocks that barriers, fences and atomics hand on.
+// The order of accesses: races, uninitialised shared memory, and the clocks that barriers, fences and atomics
+// pass on.
 #include <algorithm>
 #include <bit>
 
@@ -10,7 +10,7 @@ namespace normc::emulator {
 
 //===-- The clock of a thread -----------------------------------------------------------===//
 
-/// Adds what came by fences and atomics, clusters and mbarriers.
+/// True if the access is known by fences and atomics, clusters or mbarriers.
 static bool knownFromElsewhere(const Thread& t, uint32_t number, uint32_t count) {
   const Clock* foreign = t.view.foreign.get();
   return foreign && (foreign->ofBlock(t.run->orderOf(number)) >= count || foreign->ofThread(number) >= count);
@@ -27,10 +27,10 @@ bool known(const Thread& t, uint32_t number, uint32_t count) {
   return knownFromElsewhere(t, number, count);
 }
 
-/// True if the cell stands for reads of more than one thread.
+/// Flags of a cell that stands for reads of more than one thread.
 static constexpr uint32_t kOthers = Cell::kSeveral | Cell::kCluster | Cell::kManyBlocks;
 
-/// True if the reads that the cell stands for happened before what t does now.
+/// True if the reads that the cell stands for happened before the present operation of t.
 static bool knowsReads(const Thread& t, const Zone& zone, uint64_t offset, const Cell& cell) {
   uint32_t count = cell.read & Cell::kCount;
   if (cell.read & Cell::kManyBlocks) {
@@ -73,7 +73,7 @@ SharedClock knowledge(const Thread& t, const View& view) {
   return clock;
 }
 
-/// Remembers which blocks have read a cell that stands, or will stand, for reads of several clusters.
+/// Records which blocks have read a cell that stands, or will stand, for reads of several clusters.
 static void noteReaders(const Thread& t, Zone& zone, uint64_t offset, const Cell& cell, uint32_t now) {
   const bool first = !(cell.read & Cell::kManyBlocks);
   Clock& readers = zone.readers[zone.cells.keyOf(offset)];
@@ -87,7 +87,7 @@ static void noteReaders(const Thread& t, Zone& zone, uint64_t offset, const Cell
   readers.raiseBlock(t.block->order, now);
 }
 
-/// Notes reads that nothing orders: from now on the cell stands for all of them.
+/// Records unordered reads: from now on the cell stands for all of them.
 static uint32_t ofSeveral(const Thread& t, Zone& zone, uint64_t offset, const Cell& cell, uint32_t now) {
   const auto cluster = [&](uint32_t order) { return order / uint32_t(t.block->cluster->blocks.size()); };
   const uint32_t several = t.run->isOf(*t.block, cell.reader) ? Cell::kSeveral
@@ -103,7 +103,7 @@ static uint32_t ofSeveral(const Thread& t, Zone& zone, uint64_t offset, const Ce
 //===-- Races -------------------------------------------------------------------------===//
 
 namespace {
-/// Checks one access against the earlier ones that the cells remember.
+/// Checks one access against the earlier accesses that the cells record.
 struct AccessCheck {
   Thread& t;
   Zone& zone;
@@ -124,8 +124,8 @@ struct AccessCheck {
 };
 }  // namespace
 
-/// Tests if the last barrier of the block put an access behind t, as is true for nearly all of its block.
-/// Every cell is tested, so this is inline.
+/// Tests if an access happened before the last barrier of the block, which is true for nearly all accesses of
+/// t's block. It is inline because every cell is tested.
 struct Behind {
   explicit Behind(const Thread& t)
       : first(t.block->first), threads(uint32_t(t.block->threads.size())), count(t.view.block) {}
@@ -139,11 +139,11 @@ void order(Thread& t, Zone& zone, uint64_t offset, uint64_t bytes, uint32_t site
            Writer writer) {
   AccessCheck check{t, zone, offset, bytes, site, flags};
   const Behind behind(t);
-  // Older accesses belong to earlier launches, or to a block that had the same memory before.
+  // Older accesses are from earlier launches, or from a block that had the same memory before.
   const uint32_t first = zone.block ? t.run->firstResident : t.run->firstThread;
   const uint32_t me = t.number, strong = flags & Site::Strong ? Cell::kAtomic : 0;
   const uint32_t now = (t.view.now & Cell::kCount) | strong;
-  const auto comesBefore = [&](const Cell& cell, uint64_t here) {  // what the cell's reads stand for
+  const auto comesBefore = [&](const Cell& cell, uint64_t here) {  // for the reads that the cell stands for
     if (cell.reader == me && !(cell.read & kOthers)) return true;
     if (!(cell.read & (Cell::kCluster | Cell::kManyBlocks)) && behind(cell.reader, cell.read)) return true;
     return knowsReads(t, zone, here, cell);
@@ -192,8 +192,8 @@ void adopt(Thread& t, std::byte* p, uint64_t bytes, uint32_t from) {
 
 //===-- Barriers ------------------------------------------------------------------------===//
 
-/// What one of these threads has fenced counts as fenced by all: a fence before a barrier holds
-/// for every thread that passes it.
+/// Makes the fence of one of these threads count for all: a fence before a barrier holds for every thread
+/// that passes the barrier.
 template <typename Threads>
 static void mergeFences(const Threads& threads, bool wholeBlock) {
   SharedClock all;
@@ -274,7 +274,7 @@ void mergeThreads(std::span<Thread* const> threads) {
 
 //===-- Fences and strong accesses --------------------------------------------------------===//
 
-/// Strong reads see what fences before strong writes of the same address have handed on.
+/// Gives strong reads the clocks of fences before strong writes of the same address.
 static void handOn(Thread& t, const std::byte* p, uint8_t flags) {
   auto& released = t.run->released;
   auto found = released.find(p);
@@ -286,7 +286,7 @@ static void handOn(Thread& t, const std::byte* p, uint8_t flags) {
   const View* source = flags & Site::Release ? &t.view : t.hasFenced ? &t.fenced : nullptr;
   SharedClock mine = source ? knowledge(t, *source) : nullptr;
   if (flags & Site::Release) ++t.view.now;
-  if (flags & Site::Read) {  // one more in the chain of read-modify-writes
+  if (flags & Site::Read) {  // extends the chain of read-modify-writes
     if (mine) released[p] = found == released.end() ? mine : joined(found->second, mine);
   } else if (mine) {
     released[p] = mine;
@@ -296,7 +296,7 @@ static void handOn(Thread& t, const std::byte* p, uint8_t flags) {
 }
 
 static void strongAccess(Thread& t, std::byte* p, uint64_t bytes, uint32_t site, uint8_t flags) {
-  // A thread that reads what others write may be waiting for them.
+  // A thread that reads what others write may be in a waiting loop.
   if (flags & Site::Read) {
     t.site = site;
     lookAhead(t, p, bytes);

@@ -39,7 +39,7 @@ static Error runPasses(Module& module, Build build) {
   return Error::success();
 }
 
-/// Entry functions hold all their code, and masked accesses are single ones, as NVPTX has it.
+/// Inlines all code into entry functions and makes masked accesses single ones, as NVPTX does.
 static Error flatten(Module& module) {
   for (Function& f : module) {
     if (f.isDeclaration() || f.getCallingConv() == CallingConv::PTX_Kernel) continue;
@@ -58,7 +58,7 @@ static Error flatten(Module& module) {
 
 //===-- Compiling -------------------------------------------------------------------------===//
 
-/// A copy in a context of its own, so that programs do not share one.
+/// Returns a copy in its own context, so that programs share none.
 static Expected<std::unique_ptr<Module>> copyOf(const Module& module, LLVMContext& context) {
   SmallVector<char, 0> bytes;
   raw_svector_ostream out(bytes);

@@ -1,4 +1,4 @@
-// A compiled program: what Program::compile makes and Program::run uses.
+// A compiled program: the result of Program::compile and the input of Program::run.
 #pragma once
 
 #include <map>

@@ -91,7 +91,7 @@ static std::optional<PtxStatement> parseStatement(StringRef text) {
   return statement;
 }
 
-/// One blank for any run of blanks and line ends.
+/// Returns the text with each run of blanks and line ends as one blank.
 static std::string normalized(StringRef text) {
   std::string result;
   for (char c : text) {

@@ -1,4 +1,4 @@
-// The text of inline PTX, taken apart.
+// Parses the text of inline PTX.
 #pragma once
 
 #include <optional>
@@ -12,28 +12,28 @@ namespace normc::emulator {
 /// One operand of an instruction: `$3`, `16`, `[$4+32]`, `{$0, $1}`, `_`.
 struct PtxOperand {
   enum Kind { Register, Number, Address, List, Sink } kind = Sink;
-  unsigned index = 0;                ///< of the asm's operand, for a register or an address
-  int64_t number = 0;                ///< a number, or what is added to an address
-  std::vector<PtxOperand> elements;  ///< of a list
+  unsigned index = 0;                ///< index of the asm's operand, for a register or an address
+  int64_t number = 0;                ///< a number, or the offset of an address
+  std::vector<PtxOperand> elements;  ///< elements of a list
 };
 
 /// `@$5 ld.global.nc.v4.b32 {$0,$1,$2,$3}, [$4];`
 struct PtxStatement {
-  std::string text;                ///< as it was written
+  std::string text;                ///< the original text
   std::vector<std::string> words;  ///< `ld`, `global`, `nc`, `v4`, `b32`
   std::vector<PtxOperand> operands;
-  std::optional<unsigned> predicate;  ///< of the asm's operand
+  std::optional<unsigned> predicate;  ///< index of the asm's operand
   bool negated = false;
 
-  bool is(std::initializer_list<llvm::StringRef> first) const;  ///< whether its words begin so
+  bool is(std::initializer_list<llvm::StringRef> first) const;  ///< true if `words` begins with `first`
   bool has(llvm::StringRef word) const;
 };
 
-/// The statements of an asm string; nothing if it has labels, declarations, or operands that are not read
-/// here.
+/// Returns the statements of an asm string; nothing if it has labels, declarations, or unsupported operands.
 std::optional<std::vector<PtxStatement>> parsePtx(llvm::StringRef text);
 
-/// True if this is the loop around mbarrier.try_wait.parity that MLIR writes: $0 the address, $1 the parity.
+/// True if the text is the loop around mbarrier.try_wait.parity that MLIR writes: $0 the address, $1 the
+/// parity.
 bool isWaitLoop(llvm::StringRef text);
 
 }  // namespace normc::emulator

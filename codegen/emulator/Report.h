@@ -1,4 +1,4 @@
-// The report of an emulated launch: what it did, or its first fault.
+// The report of an emulated launch: its counts, or its first fault.
 #pragma once
 
 #include <array>
@@ -26,47 +26,47 @@ enum class Fault {
   Divergence,     ///< a barrier or a warp instruction that some threads do not reach
   Deadlock,       ///< no thread can go on
   Runaway,        ///< more steps than Options::maxSteps
-  Misuse,         ///< of an instruction: a trap, a broken assumption, an mbarrier used wrongly
+  Misuse,         ///< of an instruction: a trap, a broken assumption, a wrong use of an mbarrier
 };
-/// As reports begin, e.g. `out of bounds`.
+/// Returns the beginning of a report, e.g. `out of bounds`.
 const char* nameOf(Fault);
 
-/// The fault that ended a launch. What the launch has written by then is not to be used.
+/// The fault that ended a launch. The memory that the launch has written until then is not valid.
 struct Finding {
   Fault fault;
   std::string what;  ///< e.g. `reads 16 bytes at x + 4096; x has 4096 bytes`
   std::string kernel;
   Dim3 block{0, 0, 0}, thread{0, 0, 0};
-  std::string where;    ///< the instruction, as in the IR that was given
-  std::string earlier;  ///< the other access of a race, or where other threads wait
+  std::string where;    ///< the instruction, as in the given IR
+  std::string earlier;  ///< the other access of a race, or the place where other threads wait
 
   std::string text() const;
 };
 
-/// The bytes that a launch moved between one region and its threads. An access counts in the widths
-/// that NVPTX gives it: its alignment, 16 bytes at most (32 from sm_100 on, in global memory).
+/// The bytes that a launch moved between one region and its threads. The width of an access is that of NVPTX:
+/// its alignment, at most 16 bytes (32 from sm_100 on, in global memory).
 struct Traffic {
   static constexpr int kWidths = 6;  ///< 1, 2, 4, 8, 16, 32 bytes
 
   std::string region;
   uint64_t bytesLoaded = 0, bytesStored = 0;
   std::array<uint64_t, kWidths> loads{}, stores{};  ///< per thread, by log2 of the width
-  uint64_t bytesCopied = 0;  ///< the part of bytesLoaded that came by cp.async and bulk copies
+  uint64_t bytesCopied = 0;  ///< the part of bytesLoaded that was copied by cp.async and bulk copies
 };
 
 struct Report {
   std::optional<Finding> finding;
-  std::vector<Traffic> traffic;  ///< of each region that was touched, in the order of its address
-  uint64_t barriers = 0;         ///< block barriers that were passed, summed over blocks
+  std::vector<Traffic> traffic;  ///< of each accessed region, in the order of addresses
+  uint64_t barriers = 0;         ///< passed block barriers, summed over blocks
   uint64_t clusterBarriers = 0;  ///< summed over clusters
-  uint64_t shuffles = 0;         ///< shuffles that a warp, or a part of one, did together
-  uint64_t atomics = 0;          ///< read-modify-write on global memory, of each thread
-  uint64_t switches = 0;         ///< times that a thread waited for others
+  uint64_t shuffles = 0;         ///< shuffles of a warp, or of a part of one
+  uint64_t atomics = 0;          ///< read-modify-writes of global memory, of all threads
+  uint64_t switches = 0;         ///< number of waits of a thread for others
   uint64_t steps = 0;            ///< memory accesses and waits of all threads
 
   bool ok() const { return !finding; }
   std::string text() const { return finding ? finding->text() : "ok"; }
-  /// All zero for a region that was not touched.
+  /// Returns the traffic of a region; zero if the region was not accessed.
   Traffic of(const std::string& region) const;
 };
 

@@ -131,7 +131,7 @@ Value* Kernel::sreg(uint32_t index) {
 
 static constexpr uint64_t kRedZone = 64;
 
-/// Gives each variable in shared memory that the kernel uses its place, and its uses the address.
+/// Gives each variable in shared memory that the kernel uses an offset, and its uses the address.
 static void placeShared(Kernel& kernel, Function& f) {
   const DataLayout& layout = f.getParent()->getDataLayout();
   SetVector<GlobalVariable*> used;
@@ -146,13 +146,14 @@ static void placeShared(Kernel& kernel, Function& f) {
   uint64_t cursor = kRedZone, dynamicAlign = 16;
   DenseMap<GlobalVariable*, uint64_t> offset;
   for (GlobalVariable* v : used) {
-    uint64_t align = layout.getPreferredAlign(v).value();  // what the optimiser counts on and NVPTX writes
+    uint64_t align =
+        layout.getPreferredAlign(v).value();  // the alignment that the optimiser assumes and NVPTX writes
     if (isDynamic(v)) {
       dynamicAlign = std::max(dynamicAlign, align);
       continue;
     }
     uint64_t bytes = layout.getTypeAllocSize(v->getValueType());
-    // Not aligned better than it requires.
+    // Its alignment is not larger than required.
     offset[v] = align < 512 ? alignTo(cursor, 2 * align) + align : alignTo(cursor, align);
     kernel.entry.shared.push_back({v->getName().str(), offset[v], bytes});
     kernel.entry.staticBytes = alignTo(kernel.entry.staticBytes, align) + bytes;
@@ -191,7 +192,7 @@ static void readAttributes(const Function& f, Entry& entry) {
   entry.flushDenormals = f.getDenormalMode(APFloat::IEEEsingle()).Output == DenormalMode::PreserveSign;
 }
 
-/// A function of the same body that takes the thread and the words of the parameters.
+/// Returns a function with the same body that takes the thread and the words of the parameters.
 static Function* withWords(Kernel& kernel) {
   Function& old = kernel.function;
   LLVMContext& context = old.getContext();
@@ -224,7 +225,7 @@ static void checkParameters(Kernel& kernel, std::vector<std::string>& problems) 
   }
 }
 
-/// A loop that never calls the emulator must still be seen to run.
+/// Counts steps in loops, so that a loop without calls of the emulator is detected as a runaway.
 static void countLoops(Kernel& kernel, Function& f) {
   DominatorTree dominators(f);
   LoopInfo loops(dominators);
@@ -273,7 +274,7 @@ static Error rewriteKernel(Function& old, Program::State& state, std::vector<std
   readAttributes(old, kernel.entry);
   checkParameters(kernel, problems);
   kernel.nameInstructions();
-  // Found while the parameters are still there: loads that NVPTX turns into ld.global.nc.
+  // Requires the parameters: finds loads that NVPTX converts to ld.global.nc.
   std::vector<Instruction*> work;
   for (BasicBlock& block : old)
     for (Instruction& i : block) {
@@ -323,7 +324,7 @@ static void collectVariables(Module& module, Program::State& state, std::vector<
 
 Error rewrite(Module& module, Program::State& state) {
   std::vector<std::string> problems;
-  state.sites.push_back({});  // of faults without an instruction
+  state.sites.push_back({});  // for faults without an instruction
   state.sites.back().text = "the end of the kernel";
   for (const char* name : {"llvm.used", "llvm.compiler.used"})
     if (GlobalVariable* v = module.getNamedGlobal(name)) v->eraseFromParent();
@@ -341,7 +342,7 @@ Error rewrite(Module& module, Program::State& state) {
     if (Error error = rewriteKernel(*f, state, problems)) return error;
   if (!problems.empty()) return createStringError("cannot be emulated: " + join(problems, "\n  "));
   for (Function* f : kernels) f->eraseFromParent();
-  // Device functions have been inlined. Those that are left have no callers.
+  // Device functions have been inlined; the remaining ones have no callers.
   for (Function& f : make_early_inc_range(module))
     if (f.use_empty() && !f.getName().starts_with("emu.")) f.eraseFromParent();
   for (GlobalVariable& v : make_early_inc_range(module.globals()))

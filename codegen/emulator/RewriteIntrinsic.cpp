@@ -11,7 +11,7 @@ using namespace llvm;
 
 //===-- Indices of the thread ----------------------------------------------------------------===//
 
-/// Place in Thread::sreg of `tid.x`, or none.
+/// Returns the index of a register in Thread::sreg, by its name, e.g. `tid.x`; nothing if there is none.
 static std::optional<uint32_t> sregOf(StringRef name) {
   auto [head, axis] = name.rsplit('.');
   if (axis.size() == 1 && axis[0] >= 'x' && axis[0] <= 'z') {
@@ -166,7 +166,7 @@ static bool rewriteBarrier(Kernel& k, CallInst& call, StringRef name) {
     k.replace(call, nullptr);
     return true;
   }
-  // Fences between proxies: copies are made at once here, so that there is nothing to wait for.
+  // Fences between proxies: copies complete at once here, so there is nothing to wait for.
   bool nothing = name == "membar.cta" || name.starts_with("fence.proxy.") ||
                  name.starts_with("fence.mbarrier_init.") || name.starts_with("griddepcontrol.") ||
                  name.starts_with("prefetch") || name.starts_with("applypriority.");
@@ -259,7 +259,7 @@ static bool rewriteCopies(Kernel& k, CallInst& call, StringRef name) {
            {argument(0), argument(1), argument(2), target(argument(0), 16), source(argument(1), 16)});
   } else if (name != "bulk.commit.group" && !name.starts_with("bulk.wait.group") &&
              !name.starts_with("bulk.prefetch")) {
-    return false;  // those three wait for what is made at once here
+    return false;  // the three wait for copies, which complete at once here
   }
   k.replace(call, nullptr);
   return true;

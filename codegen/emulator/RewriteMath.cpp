@@ -25,7 +25,7 @@ struct Words {
 };
 }  // namespace
 
-/// Denormal numbers of f32 become zeros of their sign.
+/// Returns x with f32 denormals replaced by zeros of their sign.
 static Value* flush(IRBuilder<>& b, Value* x) {
   if (!x->getType()->getScalarType()->isFloatTy()) return x;
   Value* small = b.CreateFCmpOLT(b.CreateUnaryIntrinsic(Intrinsic::fabs, x),
@@ -69,7 +69,7 @@ static Value* binary(Kernel& k, StringRef operation, const Words& words, Value* 
   return least ? b.CreateMinNum(x, y) : b.CreateMaxNum(x, y);
 }
 
-/// Conversions and pieces of numbers.
+/// Rewrites conversions and operations on parts of numbers.
 static Value* convert(Kernel& k, CallInst& call, StringRef name) {
   IRBuilder<>& b = k.builder;
   Value* x = call.getArgOperand(0);

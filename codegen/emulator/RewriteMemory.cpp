@@ -1,4 +1,4 @@
-// Loads, stores, atomics and copies: each is checked before it is made.
+// Loads, stores, atomics and copies: each is checked before it is executed.
 #include "codegen/emulator/Rewrite.h"
 #include "llvm/IR/IntrinsicInst.h"
 
@@ -59,7 +59,7 @@ bool rewriteMemory(Kernel& kernel, Instruction& i) {
     SmallVector<StringRef> scopes;
     i.getContext().getSyncScopeNames(scopes);
     StringRef scope = scopes[fence->getSyncScopeID()];
-    // Within a block only barriers hand clocks on.
+    // Within a block only barriers pass clocks on.
     if (scope != "block" && scope != "singlethread") kernel.call("fence", {});
     return true;
   }

@@ -1,4 +1,4 @@
-// Inline PTX: a short table of what our kernels use. Everything else is refused by name.
+// Inline PTX: a short table of the instructions that our kernels use. All others are refused by name.
 #include "codegen/emulator/Ptx.h"
 #include "codegen/emulator/Rewrite.h"
 #include "llvm/ADT/StringSwitch.h"

@@ -13,8 +13,7 @@ namespace fibers = boost::context::detail;
 static constexpr uint64_t kCanary = 0x6e6f726d632d6b65;
 static constexpr uint64_t kRoomForCalls = 48 << 10;
 
-/// The arguments of a switch between fibers: where to keep the context of the old one, and which fiber runs
-/// next.
+/// The arguments of a switch between fibers: the place for the old fiber's context, and the next fiber.
 struct Handover {
   Context* left;
   Thread* next;
@@ -23,7 +22,7 @@ struct Handover {
 llvm::Expected<std::unique_ptr<Scheduler>> Scheduler::create(Run& run, StackPool& pool, uint64_t threads) {
   std::unique_ptr<Scheduler> scheduler(new Scheduler(run, pool));
   scheduler->ready_.resize(std::bit_ceil(threads + 1));
-  // Odd multiples of a cache line: stacks at multiples of a page would share a few sets of the cache.
+  // Odd multiples of a cache line: stacks at multiples of a page would compete for a few sets of the cache.
   uint64_t room = run.entry.stackBytes * 2 + kRoomForCalls;
   scheduler->stackStride_ = ((room + 4095) & ~uint64_t(4095)) + 5 * 64;
   auto stacks = pool.take(scheduler->stackStride_ * threads + 4096);
@@ -91,7 +90,7 @@ void Scheduler::wait(Thread& self) {
 }
 
 void Scheduler::yield(Thread& self, uint32_t site) {
-  // Every thread that could make progress has run many times.
+  // Every thread that could make progress has run often.
   if (++spins_ > 100'000 + 100 * alive_) {
     self.site = site;
     run_.report.finding = diagnose(run_, /*spinning=*/true);
@@ -142,7 +141,7 @@ void Scheduler::runResident() {
   for (auto& block : run_.blocks)
     for (Thread& thread : block->threads) all.push_back(&thread);
 #if defined(__x86_64__)
-  unsigned mode = _mm_getcsr();  // a new context takes the mode in which it is made
+  unsigned mode = _mm_getcsr();  // a new context copies the current mode
   _mm_setcsr(run_.entry.flushDenormals ? mode | 0x8040 : mode & ~0x8040u);
 #endif
   for (uint64_t i = 0; i < all.size(); ++i) prepare(*all[i], i);

@@ -1,5 +1,5 @@
-// Fibers: one for each GPU thread. A thread runs until it waits; then the next one
-// that can run goes on, directly, on the same host thread.
+// Fibers: one for each GPU thread. A thread runs until it waits; then the next runnable one continues on the
+// same host thread.
 #pragma once
 
 #include <random>
@@ -11,23 +11,23 @@ namespace normc::emulator {
 
 class Scheduler {
  public:
-  /// Stacks for `threads` fibers with this much room for local variables.
+  /// Creates stacks for `threads` fibers with room for the entry's local variables.
   static llvm::Expected<std::unique_ptr<Scheduler>> create(Run&, StackPool&, uint64_t threads);
   ~Scheduler();
 
-  /// Runs all threads of the resident blocks to their end, or to the first finding.
+  /// Runs all threads of the resident blocks to their end, or to the first fault.
   void runResident();
 
-  /// For the thread that runs: waits until wake(). `self.wait` and `self.site` say for what.
+  /// Suspends the running thread until wake(). `self.wait` and `self.site` describe the reason.
   void wait(Thread& self);
-  /// Lets the others go first. After too many of these without any progress, a deadlock.
+  /// Lets other threads run first. Too many calls without progress are a deadlock.
   void yield(Thread& self, uint32_t site);
   void wake(Thread&);
-  /// Wakes these in the order of the launch's options.
+  /// Wakes threads in the order of the launch's options.
   void wakeAll(std::vector<Thread*>&);
   [[noreturn]] void fail(Thread& self, Fault, std::string what, uint32_t site, std::string earlier = {});
 
-  /// The blocks in the order of the launch's options.
+  /// Sorts the blocks in the order of the launch's options.
   void arrange(std::vector<uint32_t>&);
 
  private:
@@ -49,15 +49,15 @@ class Scheduler {
   uint64_t stackStride_ = 0;
 };
 
-/// A thread of the cluster has exited: threads that wait for the cluster do not wait for it any more.
+/// Handles the exit of a thread: threads that wait for the cluster no longer wait for it.
 void leaveCluster(Thread&);
 
-/// Finds out why no thread of the resident blocks can run, and says so.
+/// Returns the reason why no thread of the resident blocks can run.
 Finding diagnose(const Run&, bool spinning);
 
-/// A finding about this thread.
+/// Returns a fault of this thread.
 Finding findingOf(const Thread&, Fault, std::string what, uint32_t site);
-/// e.g. `block (0, 0, 0) thread (5, 0, 0)`, of any thread of the launch.
+/// Returns e.g. `block (0, 0, 0) thread (5, 0, 0)`, for any thread of the launch.
 std::string nameOfThread(const Run&, uint32_t number);
 
 }  // namespace normc::emulator

@@ -1,5 +1,5 @@
-// The contract of the rewritten kernel and the emulator's functions: numbered
-// instructions, special registers, the layout of shared memory.
+// The interface between rewritten kernels and the emulator's functions: numbered instructions, special
+// registers, the layout of shared memory.
 #pragma once
 
 #include <array>
@@ -9,23 +9,23 @@
 
 namespace normc::emulator {
 
-/// An instruction that touches memory or waits.
+/// An instruction that accesses memory or waits.
 struct Site {
   enum Flag : uint8_t {
     Read = 1,
     Write = 2,
-    Strong = 4,  ///< atomic or volatile: may meet others of its kind
+    Strong = 4,  ///< atomic or volatile: may be concurrent with others of its kind
     Acquire = 8,
     Release = 16,
-    NonCoherent = 32,  ///< reads through a cache that does not see this launch's writes
+    NonCoherent = 32,  ///< reads through a cache that is not coherent with this launch's writes
     Copied = 64,       ///< by cp.async or a bulk copy
   };
-  uint32_t bytes = 0;  ///< of one access; 0: the call says
+  uint32_t bytes = 0;  ///< of one access; 0: an argument of the call
   uint32_t align = 1;
   uint8_t space = 0;  ///< the pointer's address space
   uint8_t flags = 0;
   uint8_t width = 0;  ///< log2 of the bytes that one access of the device moves
-  std::string text;   ///< as in the IR that was given
+  std::string text;   ///< as in the given IR
 };
 
 /// Address spaces of NVPTX.
@@ -33,7 +33,7 @@ struct Space {
   enum : uint8_t { Generic = 0, Global = 1, Shared = 3, Constant = 4, Local = 5, Distributed = 7 };
 };
 
-/// Special registers, in the order of Thread::sreg. Those with .x, .y and .z take three places.
+/// Special registers, in the order of Thread::sreg. Registers with .x, .y and .z have three entries.
 enum Sreg : uint32_t {
   Tid = 0,
   Ntid = 3,
@@ -72,8 +72,8 @@ struct Entry {
   Code code = nullptr;
   uint32_t parameters = 0;
   std::vector<SharedVariable> shared;  ///< by offset
-  uint64_t staticBytes = 0;            ///< of shared memory, as a device counts them
-  uint64_t dynamicOffset = 0;          ///< where dynamic shared memory begins
+  uint64_t staticBytes = 0;            ///< of shared memory, by the count of a device
+  uint64_t dynamicOffset = 0;          ///< offset of dynamic shared memory
   uint64_t stackBytes = 0;             ///< of local variables
   uint32_t maxThreads = 1024;
   std::array<uint32_t, 3> exactThreads{};  ///< zero: any

@@ -4,7 +4,7 @@
 
 namespace normc::emulator {
 
-/// More than this is not kept: it is what a large cooperative launch takes.
+/// Larger memory is not kept: only a large cooperative launch needs more.
 static constexpr size_t kMostKept = size_t(256) << 20;
 
 llvm::Expected<std::unique_ptr<Stacks>> Stacks::create(size_t bytes) {

@@ -1,5 +1,5 @@
-// Stacks of fibers: one piece of memory for all that are resident together. Launches of
-// a program hand it on, since a page that was touched costs more than a small launch.
+// Stacks of fibers: one piece of memory for all resident ones. Launches of a program reuse it, since touching
+// new pages costs more than a small launch.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace normc::emulator {
 
-/// Memory of the system, not touched yet.
+/// Memory from the system, not touched yet.
 class Stacks {
  public:
   static llvm::Expected<std::unique_ptr<Stacks>> create(size_t bytes);
@@ -25,7 +25,7 @@ class Stacks {
   size_t bytes_;
 };
 
-/// Keeps one piece between launches. Any number of host threads may ask.
+/// Keeps one piece of memory between launches. Thread-safe.
 class StackPool {
  public:
   llvm::Expected<std::unique_ptr<Stacks>> take(size_t bytes);

@@ -1,5 +1,5 @@
-// The state of one launch: its threads, warps, blocks and clusters. All of it belongs
-// to the host thread that called Program::run.
+// The state of one launch: its threads, warps, blocks and clusters. Only the host thread that called
+// Program::run uses it.
 #pragma once
 
 #include <boost/context/detail/fcontext.hpp>
@@ -18,10 +18,10 @@ struct Run;
 
 using Context = boost::context::detail::fcontext_t;
 
-/// Why a thread does not run.
+/// The reason why a thread does not run.
 enum class Wait : uint8_t { None, Barrier, Warp, Cluster, Mbarrier, Exited };
 
-/// A copy that cp.async began and that has not been waited for.
+/// A copy that cp.async began and that no wait has completed.
 struct Copy {
   std::byte* to;
   uint32_t bytes;
@@ -30,11 +30,12 @@ struct Copy {
 struct Mbarrier {
   std::byte* address = nullptr;
   uint32_t expected = 0, pending = 0;
-  int64_t bytes = 0;  ///< still to come in this phase
+  int64_t bytes = 0;  ///< missing in this phase
   uint64_t phase = 0;
-  uint32_t initialiser = 0, initialised = 0;  ///< the thread that initialised it, and its count then
-  uint32_t copier = 0;                        ///< the thread's number that its bulk copies write with
-  SharedClock arriving, passed;               ///< what arrivals of this phase, of all phases before, knew
+  uint32_t initialiser = 0,
+           initialised = 0;      ///< the thread that initialised it, and that thread's count then
+  uint32_t copier = 0;           ///< the thread number for writes of its bulk copies
+  SharedClock arriving, passed;  ///< clocks of the arrivals of this phase, and of all phases before
   std::vector<struct Thread*> waiting;
 };
 
@@ -49,24 +50,24 @@ struct Thread {
   uint32_t index = 0;   ///< in its block
   uint32_t lane = 0;
   Wait wait = Wait::None;
-  uint32_t site = 0;  ///< of the instruction at which it waits
+  uint32_t site = 0;  ///< site of the instruction at which it waits
   Context context = nullptr;
-  std::byte* stackEnd = nullptr;  ///< lowest address; holds the canary
+  std::byte* stackEnd = nullptr;  ///< lowest address, which has the canary
   std::byte* stackTop = nullptr;
 
-  // A warp instruction: with whom, what it gives, what it gets.
+  // A warp instruction: its lanes, its operands, its results.
   uint32_t mask = 0, control = 0;
   uint64_t given = 0, got = 0;
-  uint32_t barrier = 0;                 ///< the block barrier it waits at
-  struct Mbarrier* mbarrier = nullptr;  ///< that it waits for
-  bool clusterArrived = false;          ///< in the phase that is not passed yet
-  bool clusterOwes = false;             ///< a wait for its last arrival
+  uint32_t barrier = 0;                 ///< the block barrier that it waits at
+  struct Mbarrier* mbarrier = nullptr;  ///< the mbarrier that it waits for
+  bool clusterArrived = false;          ///< in the current phase
+  bool clusterOwes = false;             ///< it has to wait after its last arrival
   bool clusterKnown = false;            ///< it has passed a cluster barrier
 
   View view;
-  View fenced;  ///< what its last fence hands on
+  View fenced;  ///< the view that its last fence passes on
   bool hasFenced = false;
-  SharedClock observed;                   ///< clocks that strong reads have seen; the next fence adds them
+  SharedClock observed;                   ///< clocks that strong reads have got; the next fence adds them
   std::vector<std::vector<Copy>> copies;  ///< by group; the last one is open
 };
 
@@ -77,7 +78,7 @@ struct Warp {
 struct Barrier {
   uint32_t arrived = 0, needed = 0, site = 0;
   uint32_t votes = 0;    ///< arrivals with a true predicate
-  SharedClock arrivals;  ///< what threads knew that arrived and did not wait
+  SharedClock arrivals;  ///< clocks of threads that arrived without waiting
   std::vector<Thread*> waiting;
 };
 
@@ -85,9 +86,9 @@ struct Block {
   Run* run = nullptr;
   Cluster* cluster = nullptr;
   Dim3 index;
-  uint32_t order = 0;  ///< which block of the launch it was to begin
-  uint32_t first = 0;  ///< the number of its first thread; those of its copies and mbarriers follow
-  uint32_t rank = 0;   ///< in its cluster
+  uint32_t order = 0;  ///< position in the order of beginning
+  uint32_t first = 0;  ///< the number of its first thread; the numbers of its copies and mbarriers follow
+  uint32_t rank = 0;   ///< rank in its cluster
   uint32_t exited = 0;
   bool fenced = false;  ///< a thread has fenced since the last barrier
   std::byte* arena = nullptr;
@@ -115,20 +116,20 @@ struct Run {
   std::vector<Zone*> programZones;  ///< variables of the module in global memory, by address
 
   Report report;
-  std::vector<Zone*> lastZone;    ///< by site: where its last access was
-  uint32_t firstThread = 0;       ///< number of the launch's first thread
-  uint32_t firstResident = 0;     ///< and of the first one of the blocks that are resident now
-  uint32_t begun = 0;             ///< blocks that have begun
-  uint32_t stride = 0;            ///< numbers that a block takes: threads, their copies, its mbarriers
-  std::vector<uint32_t> blockAt;  ///< linear index of the block that began as n-th
-  std::vector<std::unique_ptr<Block>> blocks;  ///< resident now
+  std::vector<Zone*> lastZone;                 ///< by site: the zone of its last access
+  uint32_t firstThread = 0;                    ///< number of the launch's first thread
+  uint32_t firstResident = 0;                  ///< number of the first thread of the resident blocks
+  uint32_t begun = 0;                          ///< number of blocks that have begun
+  uint32_t stride = 0;                         ///< numbers per block: threads, their copies, its mbarriers
+  std::vector<uint32_t> blockAt;               ///< linear index of the block that was n-th to begin
+  std::vector<std::unique_ptr<Block>> blocks;  ///< the resident blocks
   std::vector<std::unique_ptr<Cluster>> clusters;
   std::unordered_map<const std::byte*, SharedClock> released;  ///< by address of the strong store
   class Scheduler* scheduler = nullptr;
 
   bool checksRaces() const { return options.checks == Checks::All; }
-  /// True if the number belongs to that block. A division, as for its order, would cost more than the rest of
-  /// an access.
+  /// True if the number belongs to that block. Dividing by the stride would cost more than the rest of an
+  /// access.
   bool isOf(const Block& block, uint32_t number) const { return number - block.first < stride; }
   uint32_t orderOf(uint32_t number) const { return (number - firstThread) / stride; }
 };

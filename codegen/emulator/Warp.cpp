@@ -1,5 +1,5 @@
-// Instructions that the lanes of a warp do together: shuffles, votes, reductions.
-// The lane that comes last does the work for all that the mask names.
+// Instructions that the lanes of a warp execute together: shuffles, votes, reductions. The last lane to
+// arrive computes the results of all lanes in the mask.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace normc::emulator {
 
 namespace {
-/// The lanes that take part, by number.
+/// The participating lanes, by number.
 struct Lanes {
   Block& block;
   uint32_t first, mask;
@@ -77,8 +77,8 @@ static uint64_t together(Thread& t, uint32_t mask, uint64_t given, uint32_t cont
 
 enum Mode : uint32_t { Up, Down, Butterfly, Index };
 
-/// control: the mode, the operand b and c of the PTX instruction. got: value, and whether
-/// the lane it came from is in range.
+/// `control`: the mode, the operands b and c of the PTX instruction. `got`: the value, and whether the source
+/// lane is in range.
 static void shuffle(const Lanes& lanes) {
   ++lanes.block.run->report.shuffles;
   lanes.each([&](Thread& t) {

@@ -1,5 +1,5 @@
-// A piece of memory that a kernel may touch, a region of global memory or one
-// variable in a block's shared memory, and what is remembered about its bytes.
+// A part of the memory that a kernel may access, a region of global memory or one variable in a block's
+// shared memory, with the records of its bytes.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@
 
 namespace normc::emulator {
 
-/// The last write to some bytes, and the last read. Threads are numbered through all
-/// launches of a Memory, so what an earlier launch left is seen to be old.
+/// The last write and the last read of some bytes. Threads are numbered over all launches of a Memory, so
+/// records of an earlier launch are known to be old.
 struct Cell {
-  static constexpr uint32_t kCount = (1u << 28) - 1;  ///< the part of a count that is the count
+  static constexpr uint32_t kCount = (1u << 28) - 1;  ///< the bits of the count
   static constexpr uint32_t kCluster = 1u << 28;      ///< threads of several blocks of one cluster have read
   static constexpr uint32_t kAtomic = 1u << 29;       ///< it was a strong access
   static constexpr uint32_t kSeveral = 1u << 30;      ///< several threads of that block have read
@@ -28,8 +28,8 @@ struct Cell {
   uint32_t reader, read, readSite;
 };
 
-/// One cell per granule, the largest power of two at which accesses have begun and ended.
-/// It begins at 16 bytes and shrinks when it has to.
+/// One cell per granule, the largest power of two at which all accesses have begun and ended. It is 16 bytes
+/// at first and shrinks if necessary.
 class Cells {
  public:
   Cell* at(uint64_t offset, uint64_t bytes, uint64_t zoneBytes) {
@@ -39,7 +39,7 @@ class Cells {
   }
   uint64_t granule() const { return uint64_t(1) << shift_; }
   int shift() const { return shift_; }
-  /// Names the granule of an offset, now or while granules were 2^by times as large.
+  /// Returns the key of the granule of an offset, for the present granule size or one 2^by times as large.
   uint64_t keyOf(uint64_t offset, int by = 0) const {
     return (offset >> (shift_ + by) << 3) | uint64_t(shift_ + by);
   }
@@ -69,7 +69,7 @@ struct Zone {
   uint64_t bytes = 0;
   std::string name;
   bool readOnly = false;
-  Block* block = nullptr;            ///< whose shared memory this is; null: global memory
+  Block* block = nullptr;            ///< the block of this shared memory; null: global memory
   std::vector<uint8_t> initialised;  ///< by byte; empty: all of them
   std::vector<uint8_t> forbidden;    ///< by byte; empty: none
   std::vector<std::byte> storage;    ///< of memory that was allocated here
@@ -87,7 +87,7 @@ struct Memory::State {
   std::vector<std::unique_ptr<Zone>> zones;  ///< by address
   uint32_t nextThread = 1;                   ///< number of the next launch's first thread
 
-  /// The zone that begins last at or before the address; null if there is none.
+  /// Returns the zone with the largest start at or before the address; null if there is none.
   Zone* before(const std::byte*) const;
   Zone* find(const std::byte* p, uint64_t bytes) const;
 };

@@ -60,8 +60,8 @@ size_t Writer::addBlob(std::string bytes, std::string kind, std::string isa) {
 }
 
 std::string Writer::bytes() const {
-  // The blobs' offsets stand in the manifest in front of them, whose length depends on their digits: grow the
-  // start of the blobs until the manifest fits before it.
+  // The manifest has the blobs' offsets, whose number of digits affects its length: increase the start of the
+  // blobs until the manifest fits before it.
   std::string text;
   Manifest manifest = manifest_;
   int64_t start = sizeof(Header);

@@ -1,5 +1,5 @@
-// Writes the file of a package (docs/package-format.md): header, manifest, blobs. Needs no LLVM. Norms and
-// blobs that are equal are stored once.
+// Writes the file of a package (docs/package-format.md): header, manifest, blobs. Needs no LLVM. Equal norms
+// and blobs are stored once.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,28 @@ namespace normc::package {
 
 class Writer {
  public:
-  /// `producer`: what makes the package, and its versions: {"normc": "0.1.0", "llvm": "22.1.8"}.
+  /// `producer`: the programs that make the package, with versions: {"normc": "0.1.0", "llvm": "22.1.8"}.
   explicit Writer(std::map<std::string, std::string> producer) { manifest_.producer = std::move(producer); }
 
-  /// `hash` is the structural hash, `text` the canonical text of the spec.
+  /// Returns the index of a norm. `hash` is the structural hash, `text` the canonical text of the spec.
   size_t addNorm(std::string name, std::string hash, std::string text);
-  /// Kind "elf": a shared object. "ptx": text, with or without a zero at its end. "cubin": what ptxas made of
-  /// it.
+  /// Returns the index of a blob. Kinds: "elf", a shared object; "ptx", text with or without a zero at its
+  /// end; "cubin", the output of ptxas.
   size_t addBlob(std::string bytes, std::string kind, std::string isa);
   void addKernel(Kernel kernel) { manifest_.kernels.push_back(std::move(kernel)); }
 
-  /// The whole file.
+  /// Returns the whole file.
   std::string bytes() const;
 
   /// Writes it with replaceFile. Returns the number of bytes.
   Result<int64_t> write(const std::string& path) const;
 
  private:
-  Manifest manifest_;               ///< offsets of blobs count from the end of the manifest
+  Manifest manifest_;               ///< offsets of blobs are relative to the end of the manifest
   std::vector<std::string> blobs_;  ///< their bytes
 };
 
-/// Writes all bytes to an open file, in as many calls as that takes. False if one fails; errno says why.
+/// Writes all bytes to an open file, by as many calls as necessary. False if one fails; errno has the reason.
 bool writeAll(int file, std::string_view bytes);
 
 /// Writes a file under a temporary name in the same folder and renames it: on failure there is no new file,

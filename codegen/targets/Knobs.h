@@ -1,5 +1,5 @@
-// Schedules as text: a strategy, then knobs, e.g. `streamed,rows=4,grain=32`. What
-// the knobs are is a target's affair; how they are written is the same for all.
+// Schedules as text: a strategy, then knobs, e.g. `streamed,rows=4,grain=32`. Each target defines its knobs;
+// the syntax is common to all.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace normc::codegen {
 
-/// A number, `name=8`, or with `flag` a word that stands there or not.
+/// A number, `name=8`, or if `flag` a word that is present or not.
 struct Knob {
   llvm::StringRef name;
   int64_t* number = nullptr;
@@ -16,8 +16,8 @@ struct Knob {
 };
 
 std::string scheduleText(Strategy, llvm::ArrayRef<Knob>);
-/// Sets what the text gives, with one of the strategies that the target has. An error says what is wrong and
-/// what would be legal.
+/// Sets the strategy, one of those that the target has, and the knobs in the text. An error has the fault and
+/// the legal values.
 llvm::Error parseScheduleText(llvm::StringRef text, Strategy&, llvm::ArrayRef<Strategy>,
                               llvm::ArrayRef<Knob>);
 

@@ -36,7 +36,7 @@ void layOut(llvm::Module& module, const llvm::TargetMachine& machine) {
 
 namespace {
 
-/// A pass builder and the analyses of one module.
+/// A pass builder with the analyses of one module.
 struct Optimizer {
   Optimizer(llvm::TargetMachine& machine, bool freestanding)
       : builder(&machine), library(machine.getTargetTriple()) {

@@ -1,4 +1,4 @@
-// LLVM's part of every target: a machine for a triple, its optimiser, its emitter.
+// The LLVM part that all targets have in common: a machine for a triple, the optimiser, the emitter.
 #pragma once
 
 #include <memory>
@@ -13,18 +13,18 @@ class Module;
 
 namespace normc::codegen {
 
-/// What LLVM calls the target.
+/// LLVM's names of a target.
 struct MachineName {
   std::string triple, cpu, features;
   llvm::CodeGenOptLevel level = llvm::CodeGenOptLevel::Aggressive;
 };
 llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machineFor(const MachineName&);
 
-/// Gives the module the machine's triple and layout. Before anything asks for its types' sizes.
+/// Sets the module's triple and data layout from the machine. Must precede any use of type sizes.
 void layOut(llvm::Module&, const llvm::TargetMachine&);
-/// `freestanding`: no library function is known, so no loop may become a call of one.
+/// Optimises the module. `freestanding`: no library function is assumed, so no loop becomes a library call.
 void optimize(llvm::Module&, llvm::TargetMachine&, bool freestanding);
-/// By these passes alone, as `opt -passes` names them, behind those that the target asks to be first.
+/// Runs these passes, in the syntax of `opt -passes`, after those that the target requires to be first.
 void optimize(llvm::Module&, llvm::TargetMachine&, llvm::StringRef passes);
 llvm::Expected<std::string> emit(llvm::Module&, llvm::TargetMachine&, llvm::CodeGenFileType);
 

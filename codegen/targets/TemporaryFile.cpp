@@ -21,7 +21,7 @@ llvm::Expected<TemporaryFile> TemporaryFile::create(llvm::StringRef suffix, llvm
   out << content;
   out.close();
   if (const std::error_code error = out.error()) {
-    out.clear_error();  // a stream that still has one ends the program
+    out.clear_error();  // a stream with a pending error aborts in its destructor
     return llvm::make_error<Unavailable>("cannot write " + file.path_.str().str() + ": " + error.message());
   }
   return file;

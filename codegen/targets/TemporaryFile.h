@@ -1,4 +1,4 @@
-// A file for another program, gone when this is.
+// A file for another program, removed by the destructor.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@ namespace normc::codegen {
 
 class TemporaryFile {
  public:
-  /// Unavailable where the folder for temporary files is full, or is none.
+  /// Creates a file. The error is Unavailable if the folder for temporary files is full or missing.
   static llvm::Expected<TemporaryFile> create(llvm::StringRef suffix, llvm::StringRef content = "");
   TemporaryFile(TemporaryFile&& other) : path_(std::move(other.path_)) { other.path_.clear(); }
   ~TemporaryFile();
 
   llvm::StringRef path() const { return path_; }
-  /// What it holds now; empty where it cannot be read.
+  /// Returns the current content; empty if it cannot be read.
   std::string read() const;
 
  private:

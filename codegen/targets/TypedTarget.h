@@ -1,13 +1,13 @@
 // BoundTarget and BoundSchedule for a target whose schedules are a struct. The target derives from
-// TypedTarget and has functions of that struct; the text is read here alone.
+// TypedTarget and has functions of that struct; only this file parses text.
 #pragma once
 
 #include "codegen/Target.h"
 
 namespace normc::codegen {
 
-/// `Bound` derives from this class and has the functions that TypedSchedule calls. `read` makes a `Schedule`
-/// of a text.
+/// `Bound` derives from this class and has the functions that TypedSchedule calls. `read` parses a
+/// `Schedule`.
 template <class Bound, class Schedule, llvm::Expected<Schedule> (*read)(llvm::StringRef)>
 class TypedTarget : public BoundTarget, public std::enable_shared_from_this<Bound> {
  public:
@@ -17,7 +17,7 @@ class TypedTarget : public BoundTarget, public std::enable_shared_from_this<Boun
     return std::make_unique<TypedSchedule>(this->shared_from_this(), std::move(*schedule));
   }
 
-  // A target that has kinds of kernels, or devices that differ, has functions of its own.
+  // Defaults; a target with several kinds of kernels, or with differing devices, replaces them.
   std::string family(const Schedule&) { return {}; }
   std::optional<std::string> fallback(const Schedule&) { return std::nullopt; }
 

@@ -1,6 +1,5 @@
-// Why a kernel was not made, where that says nothing of the kernel: a program that does not
-// start, crashes or takes too long, a linker that is missing. The next try may go well, so
-// whoever remembers what candidates are like forgets this.
+// A failure to make a kernel that is not caused by the kernel: a program does not start, crashes or takes too
+// long, or a linker is missing. The next attempt may succeed, so records of candidates must not keep it.
 #pragma once
 
 #include <string>
@@ -21,7 +20,7 @@ class Unavailable : public llvm::ErrorInfo<Unavailable> {
   std::string message_;
 };
 
-/// An error of the same kind, `what` before its words.
+/// Returns an error of the same kind, with `what` in front of its message.
 inline llvm::Error prefixed(const std::string& what, llvm::Error error) {
   const bool unavailable = error.isA<Unavailable>();
   const std::string message = what + llvm::toString(std::move(error));

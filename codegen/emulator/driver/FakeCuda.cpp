@@ -6,7 +6,7 @@ using namespace normc::cuda;
 
 namespace {
 
-/// Gives access to the state under its lock, for one statement.
+/// Locks the state for one statement.
 struct Locked {
   std::lock_guard<std::mutex> lock{fake::fake().mutex};
   fake::State* operator->() const { return fake::fake().state.get(); }

@@ -1,9 +1,8 @@
 // The entries of a module and their parameters, as the fake driver reads them.
 //
-// PTX is read far enough to refuse what the real driver would refuse: an entry
-// that is not there, a launch whose block, cluster or parameters differ from what
-// the entry declares. A cubin is not checked: it has the entries whose names
-// occur in it.
+// PTX is parsed to detect what the real driver would refuse: an entry that is missing, a launch whose block,
+// cluster or parameters differ from the entry's declaration. A cubin is not checked: it has the entries whose
+// names occur in it.
 #pragma once
 
 #include <cstddef>
@@ -19,19 +18,19 @@ struct Parameter {
 
 struct Entry {
   std::string name;
-  bool declared = false;  ///< in PTX: all below is known
+  bool declared = false;  ///< in PTX: all members below are known
   std::vector<Parameter> parameters;
   size_t parameterBytes = 0;
-  int maxThreads = 0;  ///< .maxntid, 0 without
-  int threads = 0;     ///< .reqntid, 0 without
-  int cluster = 0;     ///< .reqnctapercluster, 0 without
+  int maxThreads = 0;  ///< .maxntid; 0 if absent
+  int threads = 0;     ///< .reqntid; 0 if absent
+  int cluster = 0;     ///< .reqnctapercluster; 0 if absent
 };
 
 /// True if the image is PTX text, false if it is a cubin.
 bool isPtx(std::string_view image);
-/// 90 of ".target sm_90"; 0 without one.
+/// Returns 90 for ".target sm_90"; 0 if there is none.
 int targetOf(std::string_view ptx);
-/// 80 of ".version 8.0".
+/// Returns 80 for ".version 8.0".
 int versionOf(std::string_view ptx);
 std::vector<Entry> entriesOf(std::string_view ptx);
 /// True if the bytes of a cubin contain `name` as a word.

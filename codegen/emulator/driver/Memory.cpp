@@ -1,4 +1,4 @@
-// Device memory: of the host, between red zones, in a registry that every copy asks.
+// Device memory: host memory between red zones, in a registry that every copy checks.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -32,7 +32,7 @@ CUresult copy(fake::Call& call, CUdeviceptr device, CUdeviceptr otherDevice, siz
   });
 }
 
-/// `width` bytes of `value`, `count` times.
+/// Writes `value`, `width` bytes wide, `count` times.
 CUresult fill(fake::Call& call, CUdeviceptr to, unsigned value, size_t width, size_t count, CUstream stream) {
   if (!call->holds(to, width * count) || to % width != 0) return CUDA_ERROR_INVALID_VALUE;
   return call.enqueue(stream, [=] {

@@ -1,5 +1,5 @@
-// Modules, their functions, and launches: checked as the driver would check them,
-// recorded, and handed to the launcher.
+// Modules, their functions, and launches: checked like the real driver does, recorded, and passed to the
+// launcher.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -9,8 +9,8 @@
 namespace normc::cuda {
 namespace {
 
-/// Returns the length of an image that was given without it: text up to its zero, or what the headers of
-/// an ELF file span.
+/// Returns the length of an image that was passed without it: text up to its zero, or the extent of the
+/// headers of an ELF file.
 size_t imageBytes(const char* image) {
   if (std::memcmp(image,
                   "\x7f"
@@ -36,8 +36,8 @@ size_t imageBytes(const char* image) {
   return end;
 }
 
-/// Returns why a device cannot load an image, or CUDA_SUCCESS. A cubin that is text, as tests write one,
-/// begins with the name of its architecture.
+/// Returns why a device cannot load an image, or CUDA_SUCCESS. A text instead of a cubin, as in tests, begins
+/// with the name of its architecture.
 CUresult loadable(const std::string& image, const fake_cuda_device& device, int driverVersion) {
   const int number = 10 * device.major + device.minor;
   if (fake::isPtx(image)) {
@@ -92,7 +92,8 @@ struct Launch {
   bool dependent = false, cooperative = false;
 };
 
-/// The limits of one multiprocessor, without registers, which are not known here.
+/// Returns the blocks that fit on one multiprocessor, without the limit of registers, which are not known
+/// here.
 int residentBlocks(uint64_t threads, size_t sharedBytes) {
   const int byThreads = int(2048 / threads), byShared = static_cast<int>((228 << 10) / (sharedBytes + 1024));
   return std::min({byThreads, byShared, 32});
@@ -126,10 +127,10 @@ CUresult checkShape(fake::Call& call, const CUfunc_st& function, const Launch& l
   return CUDA_SUCCESS;
 }
 
-/// The parameters as one buffer, from either way of giving them.
+/// Returns the parameters as one buffer, from either form of passing them.
 CUresult gather(const fake::Entry& entry, void** parameters, void** extra, std::string& bytes) {
   if (parameters) {
-    if (!entry.declared) return CUDA_ERROR_INVALID_VALUE;  // a cubin: only the buffer has its length
+    if (!entry.declared) return CUDA_ERROR_INVALID_VALUE;  // a cubin: only the buffer form has the length
     bytes.assign(entry.parameterBytes, '\0');
     for (size_t i = 0; i < entry.parameters.size(); ++i)
       std::memcpy(&bytes[entry.parameters[i].offset], parameters[i], entry.parameters[i].bytes);
@@ -147,7 +148,7 @@ CUresult gather(const fake::Entry& entry, void** parameters, void** extra, std::
   return CUDA_SUCCESS;
 }
 
-/// Records a launch and runs it. What the launcher returns is the context's error from then on.
+/// Records a launch and runs it. An error of the launcher becomes the context's sticky error.
 CUresult run(const fake::RecordedLaunch& recorded) {
   fake::Fake& fake = fake::fake();
   fake::RecordedLaunch launch = recorded;

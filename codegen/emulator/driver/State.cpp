@@ -30,7 +30,7 @@ struct Thread {
 Thread& thread() {
   static thread_local Thread thread;
   if (const uint64_t now = fake().generation; thread.generation != now)
-    thread = {.generation = now};  // there was a reset
+    thread = {.generation = now};  // the state was reset
   return thread;
 }
 
@@ -120,7 +120,7 @@ CUresult Call::unsafe() {
 CUstream Call::stream(CUstream handle, CUresult& result) {
   result = CUDA_SUCCESS;
   if (reinterpret_cast<uintptr_t>(handle) <= kPerThreadStream) {
-    // The legacy stream waits for all others, which a capture cannot promise.
+    // The legacy stream waits for all others, which is illegal during a capture.
     for (auto& [key, stream] : state().streams)
       if (stream->capture && stream->mode != CU_STREAM_CAPTURE_MODE_RELAXED) {
         stream->invalidated = true;

@@ -1,7 +1,7 @@
-// The state of the fake driver: devices, objects, memory, the record of calls, the faults to raise.
+// The state of the fake driver: devices, objects, memory, recorded calls, faults to raise.
 //
-// A driver is one per process, so this is the one place of the project with a
-// mutable global, reached through fake() alone.
+// A process has one driver, so this is the only mutable global of the project; only fake() gives access to
+// it.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@
 
 namespace normc::cuda {
 
-// The objects behind the driver's handles.
+// The objects of the driver's handles.
 struct CUctx_st {
   int device = 0;
   bool primary = false;
@@ -31,7 +31,7 @@ struct CUmod_st {
   std::shared_ptr<const std::string> image;
   std::list<fake::Entry> entries;  ///< functions point into it
   std::shared_ptr<char> loaded =
-      std::make_shared<char>();  ///< watched by captured launches, which outlive the module
+      std::make_shared<char>();  ///< captured launches observe it, since they outlive the module
 };
 struct CUfunc_st {
   CUmodule module = nullptr;
@@ -40,7 +40,7 @@ struct CUfunc_st {
   bool nonPortableCluster = false;
 };
 
-/// Work of a stream; runs without the state's lock.
+/// Work of a stream; runs without the lock of the state.
 using Work = std::function<CUresult()>;
 
 struct CUgraph_st {
@@ -51,7 +51,7 @@ struct CUgraphExec_st {
 };
 struct CUstream_st {
   CUcontext context = nullptr;
-  std::unique_ptr<CUgraph_st> capture;  ///< what is collected; null when nothing is
+  std::unique_ptr<CUgraph_st> capture;  ///< the work captured so far; null if there is no capture
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   std::thread::id capturer;
   bool invalidated = false;
@@ -93,12 +93,12 @@ struct Device {
   CUresult sticky = CUDA_SUCCESS;
 };
 
-/// Everything that fake_cuda_reset forgets.
+/// All state that fake_cuda_reset clears.
 struct State {
   bool initialized = false;
   int driverVersion = 13000;
   std::vector<Device> devices;
-  std::map<uint64_t, Allocation> allocations;  ///< by the address where the red zone begins
+  std::map<uint64_t, Allocation> allocations;  ///< by the address of the red zone
   uint64_t serial = 0;
   std::vector<std::pair<uint64_t, uint64_t>> cleared;  ///< filled with zeros, by address
   size_t damagedAndFreed = 0;
@@ -121,12 +121,12 @@ struct State {
   State() { addDevice({9, 0, 0, 0}); }
   void addDevice(fake_cuda_device facts);
   bool isContext(CUcontext context) const;
-  /// The allocation that holds all of these bytes, or null.
+  /// Returns the allocation that holds all of these bytes, or null.
   Allocation* holds(CUdeviceptr address, size_t bytes);
-  /// Frees an allocation, and notes whether its red zones are whole.
+  /// Frees an allocation, and records whether its red zones are intact.
   std::map<uint64_t, Allocation>::iterator free(std::map<uint64_t, Allocation>::iterator);
   void unload(CUmodule module);
-  /// Ends a context that is not primary, and frees everything in it.
+  /// Destroys a context that is not primary, with all its resources.
   void destroy(CUcontext context);
 };
 
@@ -139,36 +139,36 @@ struct Fake {
 };
 Fake& fake();
 
-/// The contexts that a thread has pushed.
+/// Returns the contexts that a thread has pushed.
 std::vector<CUcontext>& contextStack();
 inline CUcontext currentContext() {
   const auto& stack = contextStack();
   return stack.empty() ? nullptr : stack.back();
 }
 
-/// How a thread takes the captures of others, and its own.
+/// Returns the mode in which a thread treats captures.
 CUstreamCaptureMode& captureMode();
 
-/// One call of the driver: holds the lock, is recorded, fails if it has to. `context` says whether one must
-/// be current.
+/// One call of the driver: holds the lock, records itself, and fails if a test requires it. `context`: a
+/// current context is required.
 class Call {
  public:
   enum Needs { Nothing, Init, Context };
   Call(const char* function, Needs needs);
 
-  /// The result that the function must return at once, unless it is CUDA_SUCCESS.
+  /// Returns the result that the function must return at once, unless it is CUDA_SUCCESS.
   CUresult refused() const { return refused_; }
   State* operator->() { return fake().state.get(); }
   State& state() { return *fake().state; }
   CUcontext context() const { return currentContext(); }
   Device& device() { return state().devices[context()->device]; }
 
-  /// Refuses calls that must not happen while a stream is captured, and spoils that capture.
+  /// Refuses calls that are illegal while a stream is captured, and invalidates that capture.
   CUresult unsafe();
-  /// Gives work to a stream: run now without the lock, or collected. Ends the call.
+  /// Adds work to a stream: runs it now without the lock, or captures it. Ends the call.
   CUresult enqueue(CUstream stream, Work work);
-  /// The stream behind a handle; null with `result` set if it is not one, or is another context's. Default
-  /// streams give null and success.
+  /// Returns the stream of a handle; null with `result` set if it is not a stream, or is of another context.
+  /// Default streams give null and success.
   CUstream stream(CUstream handle, CUresult& result);
 
  private:

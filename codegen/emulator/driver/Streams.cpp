@@ -10,7 +10,7 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Hands `made` to a map of live objects and gives its handle.
+/// Moves `made` into a map of live objects and returns its handle.
 template <typename T>
 T* keep(std::map<const void*, std::unique_ptr<T>>& objects, std::unique_ptr<T> made) {
   T* const handle = made.get();
@@ -18,7 +18,7 @@ T* keep(std::map<const void*, std::unique_ptr<T>>& objects, std::unique_ptr<T> m
   return handle;
 }
 
-/// The stream behind a handle for calls that must not happen while it is captured.
+/// Returns the stream of a handle, for calls that are illegal while it is captured.
 CUresult waitable(fake::Call& call, CUstream handle) {
   CUresult result;
   const CUstream stream = call.stream(handle, result);
@@ -88,7 +88,7 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
 CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mode) {
   NORMC_FAKE_CALL(Context);
   const auto found = call->streams.find(handle);
-  if (found == call->streams.end()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;  // default streams too
+  if (found == call->streams.end()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;  // also for default streams
   CUstream_st& stream = *found->second;
   if (stream.capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   stream.capture = std::make_unique<CUgraph_st>();

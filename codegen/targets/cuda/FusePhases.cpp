@@ -12,7 +12,7 @@ llvm::StringRef leastBlocksAttrName() { return "least_blocks"; }
 
 using Names = llvm::DenseSet<StringRef>;
 
-/// Loads whose value nobody uses: they would only look like a dependence.
+/// Removes loads without a use of their value: they would look like a dependence.
 static void dropUnused(KernelOp kernel) {
   bool again = true;
   while (std::exchange(again, false)) {
