@@ -41,7 +41,7 @@ static void emuWaitGroup(Thread* t, uint32_t left) { completeCopies(*t, left, fa
 static void emuWaitAll(Thread* t) { completeCopies(*t, 0, true); }
 
 /// Completes the copies that the thread has begun, then arrives at the mbarrier. With `counts`, this is one
-/// of the expected arrivals. arrivals.
+/// of the expected arrivals.
 static void emuCopyArrive(Thread* t, std::byte* mbarrier, bool counts, uint32_t site) {
   completeCopies(*t, 0, true);
   arriveAt(*t, mbarrier, counts ? 1 : 0, site);

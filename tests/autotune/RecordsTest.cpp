@@ -343,7 +343,7 @@ TEST_F(Records, WhatAppendReturnedFromSurvivesKill9) {
     while (committed < 7 * (round + 1) && read(pipes[0], &byte, 1) == 1) ++committed;
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
-    int waiting = 0;  // what it said before it was stopped counts, too
+    int waiting = 0;  // output from before the stop counts too
     ioctl(pipes[0], FIONREAD, &waiting);
     for (int i = 0; i < waiting; ++i) committed += read(pipes[0], &byte, 1) == 1;
     total += committed;
@@ -408,7 +408,7 @@ TEST_F(Records, APipeIsReadToItsEnd) {
 
 TEST_F(Records, AFullDiskIsSaidAndKeepsWhatIsThere) {
   const pid_t child = fork();
-  if (child == 0) {  // a limit on the size of files stands for a disk
+  if (child == 0) {  // a limit on the size of files simulates a full disk
     signal(SIGXFSZ, SIG_IGN);
     const std::string one = lineOf(sample(0)) + "\n";
     const rlimit limit{rlim_t(one.size() * 5 / 2), rlim_t(one.size() * 5 / 2)};

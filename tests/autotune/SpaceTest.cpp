@@ -1,4 +1,4 @@
-// Which schedules are tried, and what the model says of them before anything is measured.
+// The schedules that a tuner tries, and the model's estimates of them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -329,7 +329,7 @@ TEST(Model, RemembersWhatSchedulesOfAProblemShare) {
   }
 }
 
-/// Whether the model of a target expects `fast` to take less time than `slow`.
+/// True if the model of a target predicts less time for `fast` than for `slow`.
 bool prefers(const char* target, const char* text, int64_t rows, const char* fast, const char* slow) {
   const TargetPtr generator = generatorsOf(target)[0];
   const Problem problem = problemOf(text);

@@ -1,4 +1,4 @@
-// Which choice of several counts, for `compile --records` and for a tuner alike.
+// Selection among several choices, for `compile --records` and for a tuner.
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -43,7 +43,7 @@ Record again(const std::string& schedule, int64_t stamp, const std::string& verd
   return r;
 }
 
-/// What both who ask take; they agree, in whichever order the records are.
+/// Returns the choice of both selections, which agree for every order of the records.
 std::string taken(std::vector<Record> records) {
   const Landscape landscape({{"mlir", "default"}, {"mlir", "a"}, {"mlir", "b"}}, 0);
   Setting setting;

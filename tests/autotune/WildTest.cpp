@@ -279,7 +279,7 @@ TEST_F(Wild, AWorkerThatCannotBeStartedIsNoCandidatesFault) {
   EXPECT_TRUE(readDatabase(journal.path())->records.empty());
 }
 
-/// What a lab says of a worker that gives these answers, a line each.
+/// Returns the error of a lab whose worker gives these answers, a line each.
 std::string saidOf(const std::string& folder, LiveLab::Callbacks callbacks, const Landscape& landscape,
                    const Setting& where, const std::string& answers) {
   callbacks.worker = folder + "/worker";

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kPatience = 60;
 
-/// What happens in a host of another kind: a process of its own, which ends with what `body` returns.
+/// Runs `body` in a process of its own, as in a host. Returns its exit code.
 int inAHost(const std::function<int()>& body) {
   const pid_t child = fork();
   if (child == 0) _exit(body());
@@ -109,7 +109,7 @@ TEST(Worker, SaysWhereNobodyCanKnowHowItEnded) {
                            "child"
                  ? 0
                  : 2;
-    } catch (const std::runtime_error&) {  // who never answered may never have started
+    } catch (const std::runtime_error&) {  // a worker without any answer may never have started
       return first ? 0 : 3;
     }
   };

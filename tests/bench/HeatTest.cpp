@@ -91,7 +91,7 @@ TEST(Heat, CliffsCompareWithTheBetterAlignedNeighbour) {
     heat.entrants = {{Who::Ours, "layer_norm", {}, {seconds}, ""}};
     return heat;
   };
-  // 1.5 us for 65 features beside 1 us for 64, and 3 us for 128: a little worse.
+  // 1.5 us for 65 features next to 1 us for 64, and 3 us for 128: slightly worse.
   const std::string all =
       cliffs({heatOf(64, 1e-6), heatOf(65, 1.5e-6), heatOf(128, 3e-6), heatOf(200, 5e-6)});
   EXPECT_NE(all.find("beside it, forward f32, in cache, 1 thread:\n      65  layer_norm 1.48\n     200  "

@@ -1,4 +1,4 @@
-// What all verbs have in common: help, exit codes, the one form of errors.
+// Behaviour that all verbs have in common: help, exit codes, the form of errors.
 #include "tests/cli/Command.h"
 #include "tools/normc/Cli.h"
 

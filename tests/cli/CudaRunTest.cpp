@@ -19,7 +19,7 @@
 namespace normc::cli {
 namespace {
 
-/// In this process, since whoever runs the kernels must be in it.
+/// Runs in this process, because the fake driver is loaded in it.
 class CudaRun : public CommandTest {
  protected:
   void array(const std::string& name, std::vector<int64_t> shape, const std::vector<float>& values) const {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kLayer = "layer_norm:forward@f32[*x64]";
 
-/// Whether this machine has a GPU: then what a machine without one says cannot be tried.
+/// True if this machine has a GPU; then the messages of a machine without one cannot be tested.
 bool hasGpu() {
   try {
     gate::CudaDevice device;
@@ -24,7 +24,8 @@ class Cuda : public CommandTest {
   struct Told {
     Outcome check, inspect;
   };
-  /// Of rows that more blocks share than a cluster has everywhere. It takes seconds, so it is done once.
+  /// Returns the output for rows that more blocks share than every device has in a cluster. It takes seconds,
+  /// so it is made once.
   const Told& longRows() const {
     static const Told told = [&] {
       package("r.npk", {"rms_norm:infer@bf16[*x98304]", "--target", "sm_90"});

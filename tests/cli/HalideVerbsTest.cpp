@@ -100,7 +100,7 @@ TEST_F(NoHalide, AGeneratorThatIsNoneIsRefused) {
 }
 
 TEST_F(NoHalide, IsSaidWithTheWayToGetIt) {
-  std::filesystem::copy_file(NORMC_PROGRAM, folder_ + "/alone");  // where no generator lies beside it
+  std::filesystem::copy_file(NORMC_PROGRAM, folder_ + "/alone");  // a folder without a generator
   const Outcome o = program(
       folder_ + "/alone", {"compile", "rms_norm:forward@f32[*x64]", "--generator", "halide", "-o", "r.npk"});
   EXPECT_EQ(o.code, 3);
@@ -118,7 +118,7 @@ TEST_F(NoHalide, DoctorSaysHowToGetIt) {
   EXPECT_TRUE(contains(o.out, "to get it: scripts/setup --halide; then configure and build again"));
 }
 
-/// normc and its worker beside a script in the generator's place.
+/// normc and its worker in a folder with a script in place of the generator.
 class BrokenHalide : public CommandTest {
  protected:
   BrokenHalide() {

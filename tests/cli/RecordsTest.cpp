@@ -13,7 +13,7 @@ namespace normc::cli {
 namespace {
 
 constexpr const char* kProblem = "layer_norm:forward@f32[*x64]";
-/// Legal on every processor, and nobody's default.
+/// Legal on every processor, and not a default of any.
 constexpr const char* kSchedule = "resident,vector=4,rows=2,unroll=2,tile=4,grain=8,stream=0";
 
 class RecordsVerb : public CommandTest {
@@ -244,7 +244,7 @@ TEST_F(RecordsVerb, VerifyMeasuresAgainAndAddsWhatItFinds) {
   foreign.device.name = "another";
   writeRecords("db.jsonl", {choice(32), foreign});
   const Outcome o = normc({"records", "verify", "db.jsonl", "--json"});
-  EXPECT_TRUE(o.code == 0 || o.code == 1) << o.err;  // whether it is faster is the machine's affair
+  EXPECT_TRUE(o.code == 0 || o.code == 1) << o.err;  // the result of the race depends on the machine
   const auto json = o.json();
   EXPECT_EQ(json["choices"].size(), 2u);
   EXPECT_EQ(json["not_measured"], 1);
@@ -257,7 +257,7 @@ TEST_F(RecordsVerb, WhatVerifyFindsWrongIsUsedNoMore) {
   const fs::path programs = fs::path(NORMC_PROGRAM).parent_path(), here = fs::path(folder_) / "bin";
   fs::create_directories(here);
   fs::copy_file(programs / "normc", here / "normc");
-  // The worker says of the second candidate that it judges, which is the choice, that it is wrong.
+  // The worker reports the second candidate that it judges, which is the choice, as wrong.
   write("bin/normc-worker", "#!/bin/sh\n'" + (programs / "normc-worker").string() +
                                 "' | sed -u '/\"failure\":\"\"/{x;/x/{x;s/\"failure\":\"\"/\"failure\":\"y: "
                                 "3 is not 4\"/;x};s/^/x/;x}'\n");

@@ -1,5 +1,5 @@
-// Whether sums keep the promise of runtime/abi/Sums.h, on which dsl/Tolerance.h counts: no level of them is
-// long.
+// Checks that sums have the guarantee of runtime/abi/Sums.h, on which dsl/Tolerance.h relies: no level of
+// them is long.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -19,7 +19,7 @@ std::vector<Extents> callsOf(const Problem& problem) {
   return {{1, 128, features}, {1, 50176, features}};
 }
 
-/// How many loops add something up.
+/// Returns the number of loops that add up.
 int64_t expectShortChains(const Problem& problem, const cpu::Schedule& schedule, const cpu::Isa& isa) {
   const std::vector<Chains> chains = chainsOf(problem, schedule, isa, callsOf(problem));
   const std::string where = problem.text() + " " + schedule.text() + " for " + isa.name.str();

@@ -392,7 +392,8 @@ std::vector<Grid> grids() {
 
 class CudaGrids : public testing::TestWithParam<Grid> {};
 
-/// As many rows as are legal, and half of what the default holds, over a quarter of the device.
+/// The largest legal number of rows, and half of the rows that the default holds, over a quarter of the
+/// device.
 TEST_P(CudaGrids, StayInRegistersAndMeetByLoadsAndStores) {
   const Grid& g = GetParam();
   const cuda::Arch arch = llvm::cantFail(cuda::findArch(g.arch));

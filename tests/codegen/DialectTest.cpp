@@ -18,7 +18,7 @@ class Dialect : public testing::Test {
     diagnostics_.clear();
     return mlir::parseSourceString<mlir::ModuleOp>(text, &context_);
   }
-  /// What the parser and the verifier say of a kernel that holds `phase`'s body, or of `body` in a slab.
+  /// Returns the errors of the parser and the verifier for a module, which must be invalid.
   std::string errorOf(const std::string& text) {
     auto module = parse(text);
     EXPECT_FALSE(module) << text;

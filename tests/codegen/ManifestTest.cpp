@@ -1,4 +1,4 @@
-// What a package says about a kernel, read off the IR (docs/package-format.md).
+// The manifest entry of a kernel, derived from the IR (docs/package-format.md).
 #include "codegen/Manifest.h"
 #include "tests/codegen/Support.h"
 

@@ -1,4 +1,4 @@
-// Which strategy can serve which problem, and the reason where it cannot.
+// The strategies that can serve a problem, and the reasons why others cannot.
 #include "codegen/Target.h"
 #include "codegen/targets/cpu/CpuSchedule.h"
 #include "tests/codegen/Support.h"

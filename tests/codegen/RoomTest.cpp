@@ -80,7 +80,7 @@ TEST(Room, NamesTheFolderThatIsNotThere) {
   EXPECT_EQ(refusal.text, "cannot create a temporary file in /nowhere: No such file or directory");
 }
 
-/// What linking comes to with a linker that ends with 1 after it said something.
+/// Returns the result of linking with a linker that prints a text and exits with 1.
 Refusal linkedBy(const std::string& saying) {
   std::string form = (fs::temp_directory_path() / "normc-room-XXXXXX").string();
   const fs::path folder = mkdtemp(form.data()), linker = folder / "ld.lld-22";

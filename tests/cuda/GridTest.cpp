@@ -129,7 +129,7 @@ TEST(EmulatedMeeting, WithoutOrderIsARace) {
 }
 
 TEST(EmulatedMeeting, OfBlocksThatAreNotThereAtOnceIsADeadlock) {
-  // As many blocks, but launched as tasks of their own.
+  // The same number of blocks, but launched as separate tasks.
   const std::string text = verdictOf(kBackward, {.manifest = [](package::Kernel& kernel) {
                                        package::Phase& phase = kernel.phases[0];
                                        phase.launch->least = phase.launch->cooperative * 2;

@@ -461,7 +461,7 @@ TEST(Check, C25_LimitsDoNotExcludeNoCorrection) {
             "  hint: use 1 or more\n");
 }
 
-// What is said of a warmup of so many steps.
+// Returns the errors for a warmup of this number of steps.
 Texts ofWarmup(const std::string& steps) {
   return brief(
       norm({"reduce rows", kState, "divide_by running", "backward frozen", "warmup steps = " + steps}));

@@ -1,4 +1,4 @@
-// What is said to who writes as in another framework or notation.
+// Hints for users of the syntax of another framework or notation.
 #include "dsl/ForeignSyntaxHints.h"
 #include "tests/dsl/SpecText.h"
 

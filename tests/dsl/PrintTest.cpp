@@ -60,7 +60,7 @@ TEST(Print, NumbersAreShortAndExact) {
   EXPECT_EQ(std::stod(numberText(0.1 + 0.2)), 0.1 + 0.2);
 }
 
-// What a random test does not reach it does not test.
+// A random test covers only the values that it reaches.
 TEST(RandomSpec, ReachesEveryValueOfEveryFlag) {
   std::set<std::string> seen;
   const auto see = [&seen](const char* flag, int value) { seen.insert(flag + std::to_string(value)); };

@@ -342,7 +342,7 @@ TEST(ProblemErrors, P7_AnOptionStandsOnce) {
             "  hint: leave one of them out\n");
 }
 
-// What a problem of that type says of a norm of these clauses.
+// Returns the errors of a problem of that type for a norm with these clauses.
 std::string errorsOfNumbers(const std::string& clauses, const std::string& dtype) {
   const auto specs = readNorms("norm n {\n  reduce rows\n" + clauses + "}\n", "t.norm");
   if (!specs) return normc::text(specs.errors());

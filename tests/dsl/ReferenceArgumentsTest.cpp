@@ -1,4 +1,4 @@
-// What the reference says to a call it cannot evaluate.
+// Errors of the reference for calls that it cannot evaluate.
 #include "tests/dsl/ReferenceSupport.h"
 
 namespace normc {

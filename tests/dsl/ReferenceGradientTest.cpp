@@ -1,5 +1,5 @@
-// Where backward is exact it is the derivative of forward: central differences
-// say so, for the known normalizations and for random mixes of flags.
+// If backward is exact, it is the derivative of forward: compared with central differences, for the known
+// normalizations and for random combinations of flags.
 #include "dsl/Check.h"
 #include "tests/dsl/RandomSpec.h"
 #include "tests/dsl/ReferenceSupport.h"
@@ -125,7 +125,7 @@ TEST(ReferenceGradient, OfPaddingThatIsOnlyLeftOutOfTheStatistics) {
 
 TEST(ReferenceGradient, OfEveryEpsilonMode) {
   for (EpsilonMode mode : {EpsilonMode::Add, EpsilonMode::Max, EpsilonMode::Outside}) {
-    for (double epsilon : {0.3, 1e-3, 1e3}) {  // 1e3: `max` stands at epsilon throughout
+    for (double epsilon : {0.3, 1e-3, 1e3}) {  // 1e3: `max` is epsilon everywhere
       for (Spec spec : {layerNorm(), powerNormV(), batchNorm()}) {
         spec.epsilonMode = mode;
         spec.epsilon = epsilon;

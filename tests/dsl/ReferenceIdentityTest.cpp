@@ -1,5 +1,5 @@
-// What the papers prove, and the explicit formulas of the variants that are not
-// derivatives, next to the closed form.
+// Identities that the papers prove, and the explicit formulas of the variants that are not derivatives,
+// compared with the closed form.
 #include "tests/dsl/ReferenceSupport.h"
 
 namespace normc {

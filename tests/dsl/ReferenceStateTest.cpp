@@ -1,4 +1,4 @@
-// What a step leaves behind: running values, windows, warmup, and steps that are none.
+// The state after a step: running values, windows, warmup, and calls that are not steps.
 #include "tests/dsl/RandomSpec.h"
 #include "tests/dsl/ReferenceSupport.h"
 

@@ -105,7 +105,7 @@ class Layer {
     }
     return result;
   }
-  /// Of the last forward.
+  /// Returns the backward of the last forward.
   ReferenceResult backward(const Vector& dy) {
     call.dy = dy;
     ReferenceResult result = run(Entry::Backward);

@@ -44,7 +44,7 @@ void optimise(llvm::Module& module) {
   passes.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
 }
 
-/// y[6] of the kernel, as it stands or optimised. It should be 106.
+/// Returns y[6] of the kernel, unchanged or optimised. It should be 106.
 float result(const std::string& attributes, bool optimised) {
   llvm::LLVMContext context;
   auto module = parseKernel(exchange(attributes), context);

@@ -1,4 +1,4 @@
-// How many barriers and accesses of threads the emulator does in a second.
+// Measures the barriers and accesses per second that the emulator executes.
 #include <chrono>
 #include <cstdio>
 

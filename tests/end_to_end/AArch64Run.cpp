@@ -62,7 +62,7 @@ void execute(const std::vector<std::string>& command, const std::string& in, con
                              said);
 }
 
-/// Where the driver lies, built by the first call.
+/// Returns the path of the driver program, which the first call builds.
 const std::string& driver() {
   struct Built {
     std::string path = scratch("driver");
@@ -194,7 +194,7 @@ class Image {
   static int64_t width(const Operand& o) { return normc::bytes(typeOf(o)); }
   static DType typeOf(const Operand& o) { return o.type; }
 
-  /// Where the i-th element in logical order [segment][row][feature] lies.
+  /// Returns the position of the i-th element in logical order [segment][row][feature].
   int64_t position(const Operand& o, int64_t i) const {
     if (!wide(o) || problem_.layout == Layout::FeaturesLast) return i;
     const Extents& e = call_.extents;
@@ -212,7 +212,7 @@ class Image {
     throw std::runtime_error("no field " + o.name);
   }
 
-  /// What the kernel reads there; null for what it only writes.
+  /// Returns the input values of the operand; null if the kernel only writes it.
   const std::vector<double>* inputOf(const Operand& o) const {
     if (o.access != Access::Read) return nullptr;
     if (o.role == Role::StateIn) return &call_.state.at(o.name);

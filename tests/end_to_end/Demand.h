@@ -9,7 +9,7 @@
 
 namespace normc {
 
-/// What a suite asks of all built-in norms. Problems that the language refuses are left out.
+/// The cases that a suite runs for all built-in norms. Problems that the language refuses are left out.
 struct Demand {
   std::string dtype = "f32";
   int64_t features = 768;
@@ -41,7 +41,7 @@ inline std::vector<std::string> problemsOf(const Demand& demand) {
   return problems;
 }
 
-/// What every generator is asked for in f32: `suite(name, demand)` for each shape.
+/// The cases that every generator has to pass in f32: `suite(name, demand)` for each shape.
 #define NORMC_SHAPES(suite)                                                  \
   suite(Wide, {.features = 768});                                            \
   suite(Odd, {.features = 100});                                             \

@@ -38,7 +38,7 @@ Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa) {
     if (!checked) continue;
     auto strategies = codegen::cpu::strategies(d.problem);
     if (strategies.empty()) continue;
-    // Of the seed alone, as everything here: not of what the core of this machine likes.
+    // Depends only on the seed, not on the preferences of this machine's core.
     codegen::cpu::Isa plain = isa;
     plain.core = codegen::cpu::Core::Any;
     d.schedule = codegen::cpu::defaultSchedule(d.problem, plain, strategies[random() % strategies.size()]);

@@ -1,4 +1,4 @@
-// What the gate asks of every kernel.
+// The requirements of the gate on kernels.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -127,8 +127,7 @@ INSTANTIATE_TEST_SUITE_P(Norms, HalideTallTensors, testing::Range(0, 4));
 
 class HalideLongSums : public HalideAgreement {};
 
-/// As many terms after each other as are legal; the data lie on a grid, so that their roundings do not
-/// cancel.
+/// The longest legal chains of terms. The data are on a grid, so that rounding errors do not cancel.
 TEST_P(HalideLongSums, AreRight) {
   const Problem problem = problemOf("batch_norm:forward@f32[*x64]");
   Schedule schedule = codegen::halide::defaultSchedule(problem, hostIsa(), codegen::Strategy::Streamed);

@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{kSample, "m:backward@f32[*x100]"}, Case{kSample, "m:backward@bf16[*x4096]"},
                     Case{kScaled, "m:backward@f32[*x64]"}));
 
-/// Of constant columns: rho is zero, so dx is that of their gradient alone, however large they are.
+/// Returns dx of constant columns: rho is zero, so it only depends on their gradient, for any constant.
 std::vector<float> gradientOf(float constant) {
   constexpr int64_t kRows = 9, kFeatures = 20;
   const std::string norm = "norm m { reduce rows\n moment central\n running }", shape = "@f32[*x20]";

@@ -1,4 +1,4 @@
-// What a host says of its outputs reaches the kernel as a number, which a plan shows.
+// A host's hint on the use of its outputs reaches the kernel as a number, which the plan returns.
 #include <gtest/gtest.h>
 
 #include "codegen/Package.h"

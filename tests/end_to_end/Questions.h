@@ -5,8 +5,9 @@
 
 namespace normc {
 
-/// Those of the problem that was asked last are kept: the reference takes longer than a kernel does, and the
-/// strategies, generators and plans of a problem are judged one after the other.
+/// Returns the questions of all standard trials. Those of the last problem are cached: the reference takes
+/// longer than a kernel, and the strategies, generators and plans of a problem are judged one after the
+/// other.
 const std::vector<gate::Question>& standardQuestions(const Problem&, int64_t features);
 
 }  // namespace normc

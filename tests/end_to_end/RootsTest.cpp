@@ -15,7 +15,7 @@
 namespace normc {
 namespace {
 
-/// What PowerNorm makes of ones in inference: the inverse root of each feature's running moment.
+/// Returns PowerNorm of ones in inference: the inverse root of each feature's running moment.
 std::vector<float> inverseRoots(const char* target, std::vector<float> moments) {
   const int64_t features = int64_t(moments.size());
   const std::string text = "power_norm:infer@f32[*x" + std::to_string(features) + "]";

@@ -1,4 +1,4 @@
-// What is stored as bf16 is the nearest one, to the bit.
+// Stored bf16 values are the nearest ones, bit for bit.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -14,8 +14,8 @@ namespace {
 constexpr int64_t kFeatures = 79;  // whole vectors, and a rest
 constexpr DLDataType kBF16 = {kDLBfloat, 16, 1};
 
-/// Numbers on, and a bit beside, the middle between two neighbours, at both ends of the range too; and what
-/// is none.
+/// Returns numbers at and slightly off the midpoint of two neighbours, also at both ends of the range, and
+/// values that are not finite.
 std::vector<float> hostileBiases() {
   std::vector<float> values;
   for (uint32_t upper : {0x3f80u, 0x3f81u, 0x3fffu, 0x4000u, 0x0001u, 0x0002u, 0x007fu, 0x0080u, 0x7f7eu,
@@ -80,7 +80,7 @@ TEST(Rounding, OfBF16HasTheSameBitsWhateverInstructionsTheProcessorHas) {
   auto bits = [&](const char* target) {
     auto y = stored(llvm::cantFail(codegen::findTarget(target)), bias, NORMC_DENORMALS_FLUSH);
     for (uint16_t& v : y)
-      if ((v & 0x7f80) == 0x7f80 && (v & 0x7f)) v = 0x7fc0;  // which NaN it is is nobody's affair
+      if ((v & 0x7f80) == 0x7f80 && (v & 0x7f)) v = 0x7fc0;  // all NaNs count as equal
     return y;
   };
   EXPECT_EQ(bits("host"), bits("x86-64-v3"));

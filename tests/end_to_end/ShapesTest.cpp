@@ -39,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(Norms, AnySize,
                                          "power_norm_released:forward@f32[*x*]{heads=1,mask}",
                                          "power_norm_released:backward@f32[*x*]{heads=1,mask}"));
 
-/// Of 1, 2, 4 or 8 vectors: squares are of distances from the mean itself.
+/// Rows of 1, 2, 4 or 8 vectors: squares are of distances from the mean itself.
 class ShortRows : public testing::TestWithParam<const char*> {};
 
 TEST_P(ShortRows, PassTheGateAndAreExactWhereAllIsOneValue) {

@@ -108,7 +108,7 @@ TEST(Abi, AcceptsStructsOfAnOlderHeader) {
   normc_args args = {};
   args.x = &vx, args.y = &vy, args.scale = &vs, args.bias = &vb;
   args.saved = norm.saved.data(), args.saved_bytes = norm.saved.size();
-  // As if workspace and all after it had not been there yet: what lies beyond is not read.
+  // As from a header without workspace and the later fields: memory beyond is not read.
   args.struct_size = offsetof(normc_args, workspace);
   args.stream = &args;
   norm.y.assign(norm.y.size(), 0);

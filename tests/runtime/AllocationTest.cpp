@@ -16,7 +16,7 @@ thread_local bool counting = false;
 thread_local int allocations = 0;
 thread_local int firstRefused = INT_MAX, lastRefused = INT_MAX;
 
-/// Whether one more allocation is served.
+/// Counts an allocation. True if it may succeed.
 bool count() {
   if (!counting || ++allocations < firstRefused || allocations > lastRefused) return true;
   errno = ENOMEM;
@@ -48,7 +48,7 @@ int posix_memalign(void** memory, size_t alignment, size_t bytes) {
 namespace normc::test {
 namespace {
 
-/// How often `action` allocates on this thread.
+/// Returns the number of allocations of `action` on this thread.
 template <typename Action>
 int allocationsOf(Action&& action) {
   allocations = 0;
@@ -132,7 +132,7 @@ TEST(Allocation, ThatFailsWhileAPlanIsMade) {
   refuseEach([&] { return normc_plan_create(package->get(), &request, &plan); },
              [&] {
                normc_plan_destroy(plan);
-               package = openAgain();  // whose code nobody has loaded
+               package = openAgain();  // a package without loaded code
              });
 }
 

@@ -13,7 +13,7 @@ class CudaDriver : public CudaTest {
   static std::string count(const normc_context_options& options = fakeDriver()) {
     return refusal([&] { host::Context(options).cudaDevices(); });
   }
-  /// What making a plan says when the next call of `function` fails.
+  /// Returns the result of making a plan if the next call of `function` fails.
   static std::string plan(const char* function, CUresult result, const package::Kernel& kernel) {
     fake_cuda_reset();
     const host::Package package = open(kernel);
@@ -214,7 +214,7 @@ TEST_F(CudaDriver, ThatIsTooOldForPtxTakesOlderPtxOrSaysWhichWouldReadIt) {
   package::Writer both({}), one({});
   for (package::Writer* writer : {&both, &one}) {
     fast.norm = plain.norm = writer->addNorm("layer_norm", "hash", "text");
-    fast.blob = writer->addBlob(ptxOf(fast), "ptx", "sm_90");  // of version 8.0, as bulk copies need it
+    fast.blob = writer->addBlob(ptxOf(fast), "ptx", "sm_90");  // of version 8.0, which bulk copies need
     fast.cubin = writer->addBlob(cubinOf(fast), "cubin", "sm_90");
     writer->addKernel(fast);
   }

@@ -10,10 +10,10 @@
 
 #include "runtime/abi/CudaDriver.h"
 
-namespace normc::cuda {  // where our names come first
+namespace normc::cuda {  // the project's names are found first
 namespace {
 
-/// How a function is called: how many parameters, and of which sizes. Handles have types of their own.
+/// The signature of a function: the number of parameters and their sizes. Handles have distinct types.
 template <typename F>
 struct Calls;
 template <typename R, typename... P>

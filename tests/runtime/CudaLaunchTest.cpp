@@ -1,5 +1,4 @@
-// What a CUDA plan gives the driver: every word of every launch, which entry, on which stream, and that it
-// calls for nothing else.
+// The driver calls of a CUDA plan: every word of every launch, its entry and its stream, and no other calls.
 #include "tests/runtime/CudaSupport.h"
 
 namespace normc::test {
@@ -191,7 +190,7 @@ TEST_F(CudaLaunch, NeedsNoScratchForAnXSizedOutput) {
   EXPECT_EQ(plan.workspaceBytes(Plan::sizes(1, 1000, 1000)), 64u + 63) << "`warmed` of state_out alone";
 }
 
-/// Which entry a call of a layer norm's forward gets after a change.
+/// The entry of a layer norm's forward after a change of the call.
 class CudaAlignment : public CudaTest {
  protected:
   template <typename Change>
@@ -328,7 +327,7 @@ TEST_F(CudaLaunch, RefusesMoreBlocksThanALaunchHolds) {
   kernel.phases[0].launch->cluster = 16;
   const host::Package package = open(kernel);
   const Plan plan(package, "probe:forward@f32[*x*]", host::onCuda());
-  // Nobody touches these addresses.
+  // Memory at these addresses is never accessed.
   char* const nowhere = reinterpret_cast<char*>(uintptr_t{1} << 40);
   Call call;
   call.x = Tensor(reinterpret_cast<float*>(nowhere), {1 << 28, 8}, {0, 1}).onCuda();

@@ -1,4 +1,4 @@
-// What a manifest may say about a kernel for a CUDA device.
+// The legal manifest of a kernel for a CUDA device.
 #include <nlohmann/json.hpp>
 
 #include "tests/runtime/CudaSupport.h"
@@ -14,7 +14,7 @@ package::Kernel good() {
   return kernel;
 }
 
-/// What opening says after `change` to the kernel, whose blobs are the right ones.
+/// Returns the result of opening a package after `change` to the kernel, whose blobs are valid.
 template <typename Change>
 std::string refused(Change change) {
   package::Kernel kernel = good();

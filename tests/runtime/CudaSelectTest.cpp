@@ -1,4 +1,4 @@
-// Which kernel a plan for a CUDA device gets, in which form, and what is said where there is none.
+// The kernel that a plan for a CUDA device gets, its form, and the error if there is none.
 #include "tests/runtime/CudaSupport.h"
 
 namespace normc::test {

@@ -117,7 +117,7 @@ std::string driverCalls() {
 }
 
 Current::Current(int device) : device_(device) {
-  CUcontext context = nullptr;  // what fails here shows in what is done under it
+  CUcontext context = nullptr;  // a failure here appears in the calls under it
   cuInit(0);
   cuDevicePrimaryCtxRetain(&context, device);
   cuCtxPushCurrent_v2(context);

@@ -1,5 +1,5 @@
-// What the tests of the CUDA path share: a fake driver that starts afresh, device
-// memory, packages of kernels that are only text, and launches as words.
+// Common parts of the CUDA tests: a fake driver that is reset, device memory, packages of kernels that are
+// only text, and launches as words.
 #pragma once
 
 #include <cstring>
@@ -16,7 +16,7 @@ package::Kernel forCuda(package::Kernel kernel, const std::string& isa = "sm_90"
 
 /// PTX that declares the kernel's entries with the parameters of runtime/abi/cuda.h, and does nothing.
 std::string ptxOf(const package::Kernel& kernel);
-/// What the fake driver takes for a cubin of them.
+/// Returns text that the fake driver accepts as a cubin of the kernel.
 std::string cubinOf(const package::Kernel& kernel);
 
 /// A package of such kernels; with `cubins`, of every kernel whose `cubin` is set to anything.

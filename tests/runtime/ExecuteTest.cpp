@@ -1,4 +1,4 @@
-// What a call computes, whatever it is given and whatever it leaves out.
+// The results of calls, for all arguments and all optional ones left out.
 #include <cstring>
 
 #if defined(__x86_64__)

@@ -75,7 +75,7 @@ TEST(Groups, QueriesOfAnOpenPlanRefuseFeaturesTheyDoNotDivide) {
   EXPECT_TRUE(has(plan.describe(), "features: multiples of 8, which make whole groups\n")) << plan.describe();
 }
 
-/// What a call of 4 rows is refused with; nothing may have been written.
+/// Returns the error of a call of 4 rows; checks that nothing was written.
 std::string executed(const std::string& problem, int64_t features) {
   const Plan plan(grouped(), problem);
   std::vector<float> x(4 * features, 1), out(4 * features, 7), vector(features, 1);

@@ -15,7 +15,7 @@
 namespace normc::test {
 namespace {
 
-/// What a child process, whose descriptors are its own, finds: 0 if all is well.
+/// Runs `body` in a child process with its own descriptors; returns its result, 0 for success.
 template <typename Body>
 int inAChild(Body body) {
   const pid_t child = fork();
@@ -83,7 +83,7 @@ TEST(Load, IsNotMistakenWhereClosedCodeStays) {
               const std::set<std::string> before = objects();
               {
                 const Plan first = planOf(doubling());
-                int kept = 0;  // as where dlclose is made to do nothing
+                int kept = 0;  // simulates a dlclose without effect
                 for (const std::string& name : objects())
                   if (!before.contains(name)) kept += dlopen(name.c_str(), RTLD_NOW | RTLD_NOLOAD) != nullptr;
                 if (kept != 1 || ofThree(first) != 6) return 1;
@@ -104,7 +104,8 @@ TEST(Load, KeepsNoDescriptorAndClosesNoneOfTheHost) {
             0);
 }
 
-/// What a plan of a package in memory is refused with in a child whose descriptors end after so many more.
+/// Returns the error of a plan of a package in memory, in a child process that may open only this number of
+/// further descriptors.
 std::string refusedAfter(int descriptors) {
   const host::Package package = openInMemory(doubling(), context());
   int pipe[2];

@@ -20,7 +20,7 @@ host::Package three() {
 
 constexpr const char* kProblem = "probe:forward@f32[*x*]";
 
-/// What the plan multiplies so many rows by.
+/// Returns the factor by which the plan multiplies this number of rows.
 float factorOf(const Plan& plan, int64_t rows) {
   std::vector<float> x(rows * 3, 1), y(rows * 3);
   Call call;

@@ -23,7 +23,7 @@ void write(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-/// What opening says of a package of one kernel after `change` to the kernel.
+/// Returns the result of opening a package of one kernel after `change` to the kernel.
 template <typename Change>
 std::string refusedKernel(Change change) {
   package::Kernel kernel = layerNorm("backward");
@@ -207,7 +207,8 @@ TEST(Package, WithBadCodeIsRefused) {
             "FAILED_PRECONDITION: blob 0 of the package in memory is of kind `ptx`; a CPU loads `elf`");
 }
 
-/// What opening says of the same package where its manifest has another word of the same length.
+/// Returns the result of opening the same package with a word of the manifest replaced by one of the same
+/// length.
 std::string refusedText(const std::string& word, const std::string& other) {
   std::string bytes = packageOf(layerNorm("backward")).bytes();
   package::Header header;

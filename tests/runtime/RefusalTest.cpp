@@ -92,7 +92,7 @@ TEST_F(Refusal, OfTypesAndDevices) {
   args.x = &tensor;
   const auto refused = [&] { return refusal(normc_execute(norm.forwardPlan.get(), &args)); };
   EXPECT_EQ(refused(), "INVALID_ARGUMENT: x is on device type 2; this plan runs on the CPU (kDLCPU, 1)");
-  const int metal = 8;  // of a newer dlpack.h
+  const int metal = 8;  // from a newer dlpack.h
   std::memcpy(&tensor.device.device_type, &metal, sizeof metal);
   EXPECT_EQ(refused(), "INVALID_ARGUMENT: x is on device type 8; this plan runs on the CPU (kDLCPU, 1)");
   tensor.device.device_type = kDLCPU;

@@ -1,4 +1,4 @@
-// Which kernel a plan gets, why, and what a request may say.
+// The kernel that a plan gets, the reason, and the legal requests.
 #include "tests/runtime/Support.h"
 
 namespace normc::test {

@@ -1,4 +1,4 @@
-// What the tests of the runtime share: a context and packages in memory, inputs, refusals as text.
+// Common parts of the runtime's tests: a context and packages in memory, inputs, errors as text.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using host::Plan;
 using host::State;
 using host::Tensor;
 
-/// What `action` is refused with, "INVALID_ARGUMENT: x is null; ..."; "accepted" if it is not.
+/// Returns the error of `action`, "INVALID_ARGUMENT: x is null; ..."; "accepted" if there is none.
 template <typename Action>
 std::string refusal(Action&& action) {
   try {

@@ -36,7 +36,7 @@ Operand field(Role role, const char* name, DType type = DType::F32, bool written
 }
 Operand partials(const char* name) { return {Role::Workspace, name, DType::F32, Access::Both, kPartials}; }
 
-/// What all kernels here have in common.
+/// Returns a kernel with the members that all kernels here have in common.
 Kernel kernel(const std::string& norm, const std::string& entry, std::optional<int64_t> features) {
   Kernel result;
   result.problem = norm + ":" + entry + "@f32[*x" + (features ? std::to_string(*features) : "*") + "]";

@@ -48,7 +48,7 @@ TEST(Wrapper, TakesATensorOfAnotherLibrary) {
   norm.y.assign(norm.y.size(), 0);
   Call call = norm.forward();
   call.x = x, call.y = y;
-  shape[0] = 99;  // what it needs it has copied
+  shape[0] = 99;  // the wrapper has copied what it needs
   norm.forwardPlan(call);
   EXPECT_EQ(norm.y, expected);
   const DLTensor far = {nullptr, {kDLCUDA, 3}, 1, {kDLFloat, 32, 1}, shape, nullptr, 0};

@@ -1,5 +1,5 @@
-// How long the host takes to enqueue a call on CUDA, without the driver's own part: the fake driver returns
-// at once.
+// Measures the host's time to enqueue a call on CUDA, without the driver's part: the fake driver returns at
+// once.
 //
 //   normc_enqueue_time [REPEATS]
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What a fork of our own threads costs: two tasks that compute for some microseconds each, in calls that
-// follow each other at once or after a pause.
+// Measures the cost of a fork of the library's threads: two tasks that compute for some microseconds each, in
+// calls that follow each other at once or after a pause.
 //
 //   normc_fork_time
 //

@@ -1,5 +1,5 @@
-// docs/design.md, section 2: which folder may see which, and section 10: who may
-// know what. A new arrow is a decision; it is made in the table below.
+// The rules of docs/design.md: section 2, which folder may include which, and section 10, which part may know
+// what. A new arrow is a decision and is added to the table below.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,8 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// What the files of a folder may include. The entry with the longest matching folder holds.
+/// The files and folders that the files of a folder may include. The entry with the longest matching folder
+/// counts.
 struct Arrow {
   std::string folder;
   Names project;      ///< folders or files of this project
@@ -57,7 +58,7 @@ const std::vector<Arrow> kArrows{
      {"nlohmann"}},
     // Tuning for hosts: a C boundary, and what the bundle does.
     {"autotune/tuner", {"autotune/tuner", "autotune/tune", "autotune/measure", "dsl", "runtime"}, {"normc"}},
-    // What tuning does with the compiler: which schedules there are, compiling them, choosing by records.
+    // Tuning with the compiler: the set of schedules, compiling them, choosing by records.
     {"autotune/candidates",
      {"autotune/candidates", "autotune/tune", "autotune/search", "autotune/records", "autotune/measure",
       "codegen", "dsl", "runtime"},
@@ -111,7 +112,8 @@ std::string reasonAgainst(const std::string& path, const Include& include) {
     return allows(arrow.project) ? "" : arrow.folder + " may not see " + head;
   }
   if (name.find('/') == std::string::npos) {
-    // The standard library, the system's headers; or in quotes what lies or is generated beside the file.
+    // The standard library, the system's headers; or, in quotes, a file in the same folder or a generated
+    // one.
     if (!include.angled) return "";
     bool system = name.ends_with(".h");
     return system && arrow.folder == "dsl" ? "dsl is standard C++ only" : "";
@@ -193,7 +195,7 @@ TEST(Knowledge, OnlyTheLanguageNamesANormalization) {
       std::string code = withoutComments(source.text);
       for (const std::string& name : names)
         for (const std::string& line : linesWith(code, name))
-          // What a message gives as an example is text for people.
+          // Examples in messages are text for people.
           EXPECT_NE(line.find("e.g."), std::string::npos) << source.path << " names " << name << ":" << line;
     }
 }

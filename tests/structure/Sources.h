@@ -1,5 +1,4 @@
-// The sources of the project as text: which there are, what they include, what
-// they say outside their comments.
+// The sources of the project as text: the list of files, their includes, their code without comments.
 #pragma once
 
 #include <string>
@@ -26,7 +25,7 @@ std::vector<Include> includesOf(const std::string& text);
 /// The text with every comment blanked out; strings stay as they are.
 std::string withoutComments(const std::string& text);
 
-/// The lines of `text` in which `word` stands by itself, not as a part of another word.
+/// Returns the lines of `text` that contain `word` as a whole word.
 std::vector<std::string> linesWith(const std::string& text, const std::string& word);
 
 }  // namespace normc
