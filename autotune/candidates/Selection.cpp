@@ -84,8 +84,8 @@ class Selecting {
     for (size_t i = 0; i < tuned.size(); ++i) {
       const auto [here, picked] = tuned[i];
       const bool isLast = i + 1 == tuned.size();
-      if (!isLast && picked.schedule == tuned[i + 1].job.schedule)
-        continue;  // the next schedule serves these rows too
+      // The next schedule serves these rows too.
+      if (!isLast && picked.schedule == tuned[i + 1].job.schedule) continue;
       Job job = picked;
       job.limits = within;
       if (!isLast) job.limits.rowsMax = between(here, tuned[i + 1].rows);

@@ -55,8 +55,8 @@ class Runner {
 
 struct RaceOptions {
   double sampleSeconds = 200e-6;  ///< least seconds of a sample; at least 20 us
-  double warmUpSeconds =
-      0;  ///< least seconds of untimed calls before each sample; at least a quarter of a sample
+  /// Least seconds of untimed calls before each sample; at least a quarter of a sample.
+  double warmUpSeconds = 0;
   bool ownCores = false;  ///< the calling thread has a core to itself
   double seconds = 2;     ///< approximate seconds for all rounds
   double patience = 3;    ///< waiting time for a core without other load, as a multiple of `seconds`

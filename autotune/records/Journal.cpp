@@ -95,8 +95,8 @@ void Journal::appendLine(std::string line) {
 }
 
 void Journal::sync() {
-  if (fsync(file_) != 0 && errno != EINVAL && errno != EROFS)
-    throw failed("write", path_);  // some file systems do not support sync
+  // Some file systems do not support sync.
+  if (fsync(file_) != 0 && errno != EINVAL && errno != EROFS) throw failed("write", path_);
 }
 
 Hold::Hold(const std::string& path) {

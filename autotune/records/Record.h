@@ -49,8 +49,8 @@ std::string_view name(Status);
 /// The conclusion of a race, in a record of kind `choice` or `verify`.
 struct Conclusion {
   std::string verdict;  ///< `won`; `tie`: the default is kept; for `verify` also `slower` or a status
-  double ratio = 1, low = 1,
-         high = 1;  ///< time of the chosen over that of the default, and its 95 % interval
+  /// Time of the chosen over that of the default, and its 95 % interval.
+  double ratio = 1, low = 1, high = 1;
   bool operator==(const Conclusion&) const = default;
 };
 

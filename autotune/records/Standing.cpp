@@ -32,8 +32,8 @@ std::string reasonRejected(const Record& choice, const std::vector<Record>& all)
     if (r.kind == "choice" || r.stamp < choice.stamp || r.schedule != choice.schedule ||
         r.generator != choice.generator || !sameCircumstances(r, choice))
       continue;
-    if (r.kind == "trial" && r.status == Status::Refused)
-      continue;  // the reason may be a missing program on this machine
+    // The reason may be a missing program on this machine.
+    if (r.kind == "trial" && r.status == Status::Refused) continue;
     if (r.kind == "trial" && r.status == Status::Duplicate) continue;  // it is no result of the code
     const Record*& last = r.kind == "verify" ? again : trial;
     if (!last || newer(r, *last)) last = &r;

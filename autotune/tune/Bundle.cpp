@@ -108,8 +108,8 @@ Setting here(const Shipped& shipped, const BundleRun& run, const std::string& se
   Setting setting = shipped.setting;
   setting.session = session;
   if (setting.device.kind == "cuda") {
-    const std::string arch =
-        setting.device.arch;  // the architecture of the code; it may be older than that of the device
+    // The architecture of the code; it may be older than that of the device.
+    const std::string arch = setting.device.arch;
     setting.device = thisCudaDevice(run.deviceIndex, run.cudaLibrary);
     setting.device.arch = arch;
     setting.deviceIndex = run.deviceIndex, setting.cudaLibrary = run.cudaLibrary;

@@ -38,8 +38,8 @@ struct BuiltCandidate {
   std::string package;       ///< path
   std::string object;        ///< SHA-256 of its code
   std::string failure = {};  ///< why it could not be made; if set, the rest is empty
-  bool unavailable =
-      false;  ///< the failure is not caused by the candidate: it is not recorded, and a later run tries again
+  /// The failure is not caused by the candidate: it is not recorded, and a later run tries again.
+  bool unavailable = false;
 };
 
 /// What all measurements of one task have in common.

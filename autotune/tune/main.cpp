@@ -97,8 +97,8 @@ int exitCode(normc::tune::BundleEnd end) {
 
 int main(int argc, char** argv) {
   normc::tune::reserveStandardFiles();
-  std::signal(SIGCHLD,
-              SIG_DFL);  // if a parent left it ignored, workers could not be waited for
+  // If a parent left it ignored, workers could not be waited for.
+  std::signal(SIGCHLD, SIG_DFL);
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (std::find(words.begin(), words.end(), "--help") != words.end()) return std::fputs(kUsage, stdout), 0;
   normc::tune::BundleRun run;

@@ -74,8 +74,8 @@ bool moveUp(int& file) {
   sigemptyset(&signals);
   sigprocmask(SIG_SETMASK, &signals, nullptr);
   if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(log, 2) < 0) _exit(kNotStarted);
-  syscall(SYS_close_range, 3u, ~0u,
-          0u);  // closes all other descriptors of the host; old systems do not support it
+  // Closes all other descriptors of the host; old systems do not support it.
+  syscall(SYS_close_range, 3u, ~0u, 0u);
   execl(program, program, static_cast<char*>(nullptr));
   const char* why = strerrordesc_np(errno);
   (void)!write(2, why, strlen(why));

@@ -26,8 +26,8 @@ class EmulatedDriver {
   struct Operand {
     std::string name;      ///< name of its region in reports
     bool written = false;  ///< if false, a write to it is a fault
-    bool given =
-        true;  ///< holds values when a call begins; if false, a read before a phase has written is a fault
+    /// Holds values when a call begins; if false, a read before a phase has written is a fault.
+    bool given = true;
   };
   /// Sets the program that modules loaded from this image, PTX or a cubin, run.
   void add(const std::string& image, Program, std::vector<Operand> operands);

@@ -146,8 +146,8 @@ static void placeShared(Kernel& kernel, Function& f) {
   uint64_t cursor = kRedZone, dynamicAlign = 16;
   DenseMap<GlobalVariable*, uint64_t> offset;
   for (GlobalVariable* v : used) {
-    uint64_t align =
-        layout.getPreferredAlign(v).value();  // the alignment that the optimiser assumes and NVPTX writes
+    // The alignment that the optimiser assumes and NVPTX writes.
+    uint64_t align = layout.getPreferredAlign(v).value();
     if (isDynamic(v)) {
       dynamicAlign = std::max(dynamicAlign, align);
       continue;

@@ -32,8 +32,8 @@ struct Mbarrier {
   uint32_t expected = 0, pending = 0;
   int64_t bytes = 0;  ///< missing in this phase
   uint64_t phase = 0;
-  uint32_t initialiser = 0,
-           initialised = 0;      ///< the thread that initialised it, and that thread's count then
+  /// The thread that initialised it, and that thread's count then.
+  uint32_t initialiser = 0, initialised = 0;
   uint32_t copier = 0;           ///< the thread number for writes of its bulk copies
   SharedClock arriving, passed;  ///< clocks of the arrivals of this phase, and of all phases before
   std::vector<struct Thread*> waiting;

@@ -18,8 +18,8 @@ std::string scheduleText(Strategy strategy, llvm::ArrayRef<Knob> knobs) {
 
 llvm::Error parseScheduleText(llvm::StringRef text, Strategy& strategy, llvm::ArrayRef<Strategy> strategies,
                               llvm::ArrayRef<Knob> knobs) {
-  llvm::SmallVector<llvm::StringRef, 16> parts, legal,
-      given;  // a list is enough for a few words, and a tuner parses thousands of schedules
+  // A list is enough for a few words, and a tuner parses thousands of schedules.
+  llvm::SmallVector<llvm::StringRef, 16> parts, legal, given;
   text.split(parts, ',');
   auto wrong = [&](const std::string& why) {
     return llvm::createStringError("schedule '" + text.str() + "': " + why);

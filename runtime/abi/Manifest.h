@@ -83,8 +83,8 @@ struct Launch {
   int64_t threads = 1;  ///< of one block
   int64_t columns = 0;  ///< features of one block along the grid's y; 0: all
   int64_t cluster = 1;  ///< blocks per chunk
-  int64_t cooperative =
-      1;  ///< blocks per chunk without a cluster that synchronise; all blocks of the launch must be resident
+  /// Blocks per chunk without a cluster that synchronise; all blocks of the launch must be resident.
+  int64_t cooperative = 1;
   int64_t shared = 0;      ///< dynamic shared memory, in bytes
   int64_t least = 0;       ///< least number of chunks launched; those beyond the phase's have no units
   bool dependent = false;  ///< may begin before the previous phase ends, and waits for it itself
@@ -105,8 +105,8 @@ struct Phase {
   int64_t minUnits = 1, multiple = 1, maxChunks = 1;
   When when = When::Always;
   Shape weight = {};  ///< cost of a unit; empty: 1. A chunk costs at least `minUnits`
-  std::optional<int64_t> enoughUnits =
-      {};  ///< units of a chunk that suffice once there are chunks for many threads
+  /// Units of a chunk that suffice once there are chunks for many threads.
+  std::optional<int64_t> enoughUnits = {};
   std::optional<int64_t> group = {};          ///< if there are many units, chunks are multiples of this
   std::optional<Launch> launch = {};          ///< CUDA only, and always present there
   std::optional<std::string> unaligned = {};  ///< CUDA: the entry for any alignment; absent: `symbol`
@@ -119,8 +119,8 @@ struct Phase {
 struct Traffic {
   int64_t reads = 0, writes = 0;
   std::optional<int64_t> leastReads = {};  ///< for a kernel that keeps what it reads on chip; absent: `reads`
-  int64_t heldRows =
-      0;  ///< rows of a column that are read `leastReads` times; the rows after them are read `reads` times
+  /// Rows of a column that are read `leastReads` times; the rows after them are read `reads` times.
+  int64_t heldRows = 0;
   int64_t least() const { return leastReads.value_or(reads); }
   bool operator==(const Traffic&) const = default;
 };
@@ -149,8 +149,8 @@ struct Kernel {
   size_t norm = 0, blob = 0;
   std::optional<size_t> cubin = {};  ///< CUDA: blob of machine code; `blob` is PTX
   int64_t alignment = 0;  ///< CUDA: required by the phases' `symbol`, in bytes; 0: the size of an element
-  int64_t featuresMultiple =
-      1;  ///< divides every legal number of features, because all groups have the same size
+  /// Divides every legal number of features, because all groups have the same size.
+  int64_t featuresMultiple = 1;
   std::string device = "cpu", isa;
   std::string generator, schedule, origin = "default";
   std::vector<std::string> selection = {};  ///< how the schedule was chosen, a line for each rung

@@ -8,7 +8,7 @@ namespace {
 int64_t ceilDivide(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 int64_t nearestQuotient(int64_t a, int64_t b) { return a / b + (a % b > b / 2); }
 
-/// Groups that suffice for many threads. Fewer groups are split, so that none is left to one thread.
+/// Groups that suffice for many threads. Fewer groups may be split between chunks.
 constexpr int64_t kManyGroups = 32;
 
 /// Chunks that suffice for many threads. With fewer, using all threads matters more than the cost per chunk.

@@ -25,8 +25,8 @@ class Driver {
   /// devices.
   normc_status count(int& devices) const;
   normc_status device(int ordinal, cuda::CUdevice& device) const;
-  int attribute(cuda::CUdevice device,
-                cuda::CUdevice_attribute attribute) const;  ///< 0 if the driver cannot report it
+  /// Returns an attribute of a device; 0 if the driver cannot report it.
+  int attribute(cuda::CUdevice device, cuda::CUdevice_attribute attribute) const;
   std::string name(cuda::CUdevice device) const;
 
   /// Returns an error that begins with `doing` unless the result is success. Never allocates.

@@ -46,8 +46,8 @@ class Judge {
     if (fault_) return fault_;
     ProblemText& parts = kernel_.parts;
     parts.norm = manifest_.norms[kernel_.norm].name;
-    if (parts.isInfer())
-      kernel_.saved.clear();  // the fields that forward would save: older packages list them here too
+    // The fields that forward would save: older packages list them here too.
+    if (parts.isInfer()) kernel_.saved.clear();
     require(!parts.channelsFirst() || parts.segmented, {"segmented"}, "channels_first has three dimensions");
     require(!kernel_.phases.empty(), {"phases"}, "a kernel has at least one phase");
     for (size_t i = 0; i < kernel_.phases.size(); ++i) {  // a shape may use only chunks of earlier phases

@@ -302,8 +302,8 @@ TEST(Model, WhatIsReadOnceIsNotCountedTwice) {
 TEST(Model, OfACpuCountsBothReadingsOfABatch) {
   const auto target = generatorsOf("x86-64-v4")[0];
   const auto time = [&](const std::string& problem, const char* schedule) {
-    return predicted(*target, problemOf(problem), schedule,
-                     workloadOf(problemOf(problem), 1 << 18));  // memory decides
+    // Memory decides.
+    return predicted(*target, problemOf(problem), schedule, workloadOf(problemOf(problem), 1 << 18));
   };
   const auto streamed = "streamed,vector=16,rows=4,unroll=1,tile=4,grain=128,stream=4";
   const auto ratio = [&](const std::string& rest) {

@@ -1,14 +1,14 @@
-/* A CUDA driver without a device: what a test, and an emulator in the same process, say to it.
+/* A CUDA driver without a device: its control functions, for tests and for an emulator in the same process.
  *
  * libnormc_fake_cuda.so exports the cu* functions that the runtime and the benchmarks call, with the
- * driver's rules as far as they decide about us: handles must be alive, device memory lies in a registry,
- * a stream belongs to a context, a call that is illegal under capture is refused. Whoever opens it instead
- * of libcuda.so.1 gets all of it; the functions below come on top.
+ * driver's rules that affect them: handles must be alive, device memory is in a registry, a stream belongs
+ * to a context, a call that is illegal under capture is refused. It is opened instead of libcuda.so.1; the
+ * functions below are additional.
  *
  *   devices    any number, of any compute capability
  *   memory     of the host, 256-byte aligned, each allocation between red zones and full of 0xff: NaN
- *   streams    run what they are given at once, in the order of the calls; under capture they collect it
- *   kernels    run by the launcher, if there is one; otherwise they are recorded and nothing else
+ *   streams    execute work at once, in the order of the calls; under capture they record it
+ *   kernels    run by the launcher, if there is one; otherwise they are only recorded
  *   calls      recorded by name, launches with all their words
  *   faults     any function fails at its n-th call, once or from then on with every other
  *
@@ -58,11 +58,11 @@ int fake_cuda_allocation_of(uint64_t address, fake_cuda_allocation* allocation);
 size_t fake_cuda_live_allocations(void);
 size_t fake_cuda_damaged_allocations(void);
 
-/* What cuMemset* has filled with zeros and with nothing else since: the oldest such range, told once; returns
- * 0 if there is none. */
+/* Removes and gives the oldest range that cuMemset* has filled with zeros and with nothing else since;
+ * returns 0 if there is none. */
 int fake_cuda_take_cleared(uint64_t* begin, uint64_t* end);
 
-/* Objects that nobody has destroyed yet: modules, streams, events, graphs, contexts, primary ones too. */
+/* Returns the number of live objects: modules, streams, events, graphs, contexts, primary ones too. */
 size_t fake_cuda_live_objects(void);
 
 /* -------------------------------------------------------------- launches -- */
@@ -79,8 +79,8 @@ typedef struct fake_cuda_launch {
   size_t parameter_bytes; /* 8 times the words, for a kernel of runtime/abi/cuda.h */
   int device;
   const void* stream; /* the handle, NULL for the default stream */
-  int cooperative;    /* all blocks are there at once */
-  int dependent;      /* may begin before the stream's last launch has ended, and waits for it by itself */
+  int cooperative;    /* all blocks are resident at once */
+  int dependent;      /* may begin before the stream's last launch has ended, and waits for it itself */
 } fake_cuda_launch;
 
 /* Runs one launch to its end and returns a CUresult. Anything but 0 becomes a sticky error of the launch's
@@ -103,7 +103,7 @@ const char* fake_cuda_call_at(size_t index);       /* the function's name; NULL 
 size_t fake_cuda_launch_count(void);
 int fake_cuda_launch_at(size_t index, fake_cuda_launch* launch); /* 0 past the end */
 
-/* Empties the record of calls and launches and nothing else. */
+/* Clears only the record of calls and launches. */
 void fake_cuda_clear_record(void);
 
 /* ---------------------------------------------------------------- faults -- */
@@ -123,7 +123,7 @@ void fake_cuda_set_jit_log(const char* text);
 /* cuFuncGetAttribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK); 1024 by default. */
 void fake_cuda_set_max_threads_per_block(int threads);
 
-/* Blocks of a cluster that the devices find room for at all; 16 by default. */
+/* The most blocks of a cluster that fit on the devices; 16 by default. */
 void fake_cuda_set_largest_cluster(int blocks);
 
 #pragma GCC visibility pop

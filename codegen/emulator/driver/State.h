@@ -30,8 +30,8 @@ struct CUmod_st {
   CUcontext context = nullptr;
   std::shared_ptr<const std::string> image;
   std::list<fake::Entry> entries;  ///< functions point into it
-  std::shared_ptr<char> loaded =
-      std::make_shared<char>();  ///< captured launches observe it, since they outlive the module
+  /// Captured launches observe it, since they outlive the module.
+  std::shared_ptr<char> loaded = std::make_shared<char>();
 };
 struct CUfunc_st {
   CUmodule module = nullptr;
