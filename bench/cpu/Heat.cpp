@@ -52,7 +52,7 @@ class Starters {
   std::vector<std::unique_ptr<Contestant>> contestants_;
 };
 
-/// Adds our kernel; false if it cannot run or is wrong. `who`: the name of its generator.
+/// Adds our kernel; false if it cannot run or is wrong. The first argument names its generator.
 bool addOurs(Starters& starters, Who who, const Kernels& kernels, const Problem& problem, Tensors& tensors,
              int threads, Traffic& traffic) {
   const auto refuse = [&](const std::string& why) {

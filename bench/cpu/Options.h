@@ -13,7 +13,7 @@
 namespace normc::bench {
 using namespace measure;
 
-/// How many rows a race has.
+/// The number of rows of a race.
 struct Rows {
   enum Kind { Given, Cache, Memory } kind = Given;
   int64_t count = 0;  ///< Given only

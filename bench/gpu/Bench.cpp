@@ -104,7 +104,7 @@ Json benchOne(const CudaDevice& device, const Kernels& kernels, const Roof& roof
   const package::Kernel& kernel = kernels.kernels().at(call.plan().kernel());
   const Traffic traffic = kernels.traffic(call.plan().kernel());
   const int64_t moved = traffic.total() * tensorBytes, roofMoved = bytesMoved(kind, tensorBytes);
-  // How long the roof would take for the bytes of ours, over how long ours took.
+  // The time that the roof would take for the same bytes, over the time of the kernel.
   measure::Samples roofForOurs;
   for (const double seconds : samples[1]) roofForOurs.push_back(seconds * double(moved) / double(roofMoved));
   record.update(speedOf(samples[0], moved));

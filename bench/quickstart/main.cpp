@@ -131,7 +131,7 @@ void timeAll(std::vector<Line>& all, const bench::Kernels& kernels, const std::v
   }
 }
 
-/// What the figures say, from the figures.
+/// Prints what the figures say.
 void conclude(const std::vector<Line>& all, bool ok, double busyCores) {
   const auto of = [&](const char* norm) -> const Line& {
     return *std::find_if(all.begin(), all.end(),

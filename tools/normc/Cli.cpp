@@ -19,7 +19,7 @@ std::vector<std::string> flagsOf(const CLI::App& app) {
   return flags;
 }
 
-/// What the parser could not place: an unknown verb, an unknown flag, or one argument too many.
+/// Returns the error of what the parser could not place: an unknown verb, an unknown flag, or one argument too many.
 void refuseExtras(const CLI::App& app, const std::vector<Verb>& verbs) {
   const CLI::App* verb = app.get_subcommands().empty() ? nullptr : app.get_subcommands()[0];
   for (const std::string& extra : app.remaining(/*recurse=*/true)) {
@@ -48,7 +48,7 @@ void refuseExtras(const CLI::App& app, const std::vector<Verb>& verbs) {
   }
 }
 
-/// What the parser says of a flag's values, in our words.
+/// Returns what the parser says of a flag's values, in the words of this program.
 Failure refusedValues(const CLI::ParseError& error) {
   const std::string text = error.what(), flag = text.substr(0, text.find(':'));
   if (text.find("At Most") != text.npos) return usage(flag + " is given more than once");
@@ -130,7 +130,7 @@ ExitCode run(int argc, const char* const* argv, const std::vector<Verb>& verbs) 
   CLI::App app("normc compiles the description of a normalization layer to kernels and runs them.", "normc");
   app.set_version_flag("--version", std::string("normc ") + normc_version());
   app.add_flag("--json", out.json, "Print the result, or the errors, as one JSON document");
-  // What is wrong with the other flags is JSON, too.
+  // Errors of the other flags are JSON, too.
   out.json = std::find(argv, argv + argc, std::string_view("--json")) != argv + argc;
   app.footer(kExitCodes);
   app.require_subcommand(0, 1);
@@ -143,7 +143,7 @@ ExitCode run(int argc, const char* const* argv, const std::vector<Verb>& verbs) 
     return report(failure, out);
   } catch (const std::bad_alloc&) {
     return report(refused("no memory left"), out);
-  } catch (const std::exception& error) {  // nobody above knew what to make of it: a mistake of ours
+  } catch (const std::exception& error) {  // no caller expects it: a mistake of this program
     return report(refused(error.what(), "normc did not expect this; please report it"), out);
   }
 }

@@ -9,7 +9,7 @@
 
 namespace normc::cli {
 
-/// What a verb does once the command line is read. Throws Failure.
+/// The action of a verb, run after the command line is read. Throws Failure.
 using Action = std::function<ExitCode(Output&)>;
 
 /// One verb. `declare` adds its flags to its own part of the parser and returns
@@ -25,7 +25,7 @@ void addList(CLI::App&, const std::string& flag, std::vector<std::string>& value
 /// A flag with a whole number of `least` or more.
 void addWhole(CLI::App&, const std::string& flag, int64_t& value, const std::string& what, int64_t least = 0);
 
-/// Where to say that `file` was written: on the standard output, as long as the file is not there itself.
+/// Returns the stream that says that `file` was written: the standard output, as long as the file is not there itself.
 std::ostream& reportOf(const std::string& file, Output&);
 
 Action declareList(CLI::App&);

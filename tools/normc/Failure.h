@@ -1,7 +1,7 @@
 // Why a verb could not do its work: diagnostics, and the exit code they lead to.
 //
 // A verb throws it, run() in Cli.cpp prints it; nothing else prints errors. All
-// errors look alike, whoever found them:
+// errors look alike:
 //
 //   normc: error: there is no norm 'layernorm'
 //     hint: did you mean 'layer_norm'?

@@ -13,7 +13,7 @@ namespace normc::cli {
 
 using gate::FieldBuffer;
 
-/// Whether the folder exists and holds a .npy file.
+/// True if the folder exists and holds a .npy file.
 bool holdsFields(const std::string& folder);
 
 /// `what` as in messages: "the state".

@@ -7,7 +7,7 @@
 namespace normc::cli {
 
 /// The content of a file or a pipe, and of the standard input for "-"; of nothing else, since a device may
-/// never end. No more than `most` bytes of it: who has a limit asks for one byte beyond.
+/// never end. Reads at most `most` bytes: a caller with a limit passes one byte more.
 std::string readFile(const std::string& path, size_t most = std::string::npos);
 
 /// Whether what is written to `path` goes on at once, to a pipe or a device, instead of being kept; "-" is

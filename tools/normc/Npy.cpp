@@ -55,7 +55,7 @@ class Header {
         "convert it first, e.g. numpy.save(file, array.astype('<f4'))");
   }
 
-  /// What follows `'key':`, without blanks; empty where there is no such key.
+  /// Returns the text after `'key':`, without blanks; empty if there is no such key.
   std::string_view after(std::string_view key) const {
     for (const char quote : {'\'', '"'}) {
       const std::string wanted = quote + std::string(key) + quote;

@@ -22,7 +22,7 @@ class Output {
   std::ostream& results() { return results_; }
   std::ostream& talk() { return talk_; }
   void result(const Json&);
-  /// Whether a result was written: there is one document.
+  /// True if a result was written: there is one document.
   bool answered() const { return answered_; }
   /// `normc: note: TEXT`
   void note(const std::string& text);
@@ -37,7 +37,7 @@ class Table {
  public:
   /// A heading that begins with '>' is of a column of numbers: right-aligned.
   explicit Table(std::vector<std::string> headings);
-  /// As many cells as headings.
+  /// Adds a row with as many cells as there are headings.
   void row(std::vector<std::string> cells);
   std::string text(int indent = 0) const;
 

@@ -26,7 +26,7 @@ double rate(const Record& choice, const tune::Samples& samples) {
   return samples.empty() ? 0 : bytesOf(choice.task) / measure::median(samples) * 1e-9;
 }
 
-/// What lines of one picture have in common: all but the features.
+/// The properties that the lines of one picture share: all but the features.
 std::string seriesOf(const tune::Task& task) { return task.problem.head() + ", " + task.policy; }
 
 std::string landscapeScript(const tune::Database& all) {

@@ -28,7 +28,7 @@ void Progress::clear() {
 
 double Progress::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
-/// Whether it is time for another line.
+/// True if it is time for another line.
 bool Progress::due() {
   const auto now = Clock::now();
   if (now - last_ < (terminal_ ? kTerminalPause : kPlainPause)) return false;

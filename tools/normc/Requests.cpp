@@ -52,7 +52,7 @@ std::map<std::string, int64_t> bindingsOf(const RequestFlags& flags, const std::
   return bindings;
 }
 
-/// What all problems of a norm have in common.
+/// The properties that all problems of a norm share.
 Problem frameOf(const Norm& norm, const RequestFlags& flags, const std::map<std::string, int64_t>& bindings) {
   Problem problem;
   problem.spec = norm;

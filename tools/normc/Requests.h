@@ -19,7 +19,7 @@ struct RequestFlags {
 
   /// `features`: what --features means to the verb.
   void declare(CLI::App&, const std::string& features);
-  /// Whether any flag is given that says which problems of a norm are meant.
+  /// True if a flag is given that selects problems of a norm.
   bool shapesNorms() const;
   bool operator==(const RequestFlags&) const = default;
 };

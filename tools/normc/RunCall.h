@@ -33,11 +33,11 @@ class RunCall {
   bool isBackward() const { return parts_.isBackward(); }
   bool isInfer() const { return parts_.isInfer(); }
 
-  /// What was filled in goes to the device; on the CPU it is there.
+  /// Copies the inputs to the device; on the CPU there is nothing to do.
   void upload();
   /// Returns when the outputs are written, on the device.
   void execute();
-  /// What came of it comes back: outputs, state and saved statistics.
+  /// Copies outputs, state and saved statistics from the device.
   void download();
 
   /// Writes the outputs of the command line; what was written, for the report.

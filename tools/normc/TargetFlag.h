@@ -8,9 +8,9 @@
 
 namespace normc::cli {
 
-/// As tune::hardwareFor; an unknown target is a Failure.
+/// Returns what tune::hardwareFor does; an unknown target is a Failure.
 tune::Hardware hardwareFor(const std::string& target);
-/// Where --device is: with `host` as the target, a CUDA device has the architecture that it is.
+/// Returns the device of --device: with `host` as the target, a CUDA device has the architecture that it is.
 tune::Hardware hardwareFor(const std::string& target, const Place&);
 
 /// What stands behind --target: one of targetNames(), with or without a core behind a colon, or any

@@ -32,8 +32,8 @@ int openFolder(const std::string& path) {
   return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/// Folders of ours that no process holds. The lock is kept until a folder is gone, so that its maker, who
-/// waits for it, sees that.
+/// Folders of ours that no process holds. The lock is kept until a folder is gone, so that a process
+/// that waits for it sees that.
 void removeAbandoned(const std::string& parent) {
   std::error_code none;
   std::vector<std::string> found;
@@ -68,7 +68,7 @@ TemporaryFolder::TemporaryFolder(const std::string& parent) {
       path_ = form, lock_ = folder;
       return;
     }
-    if (folder >= 0) close(folder);  // somebody tidied up between the two calls above
+    if (folder >= 0) close(folder);  // another process removed it between the two calls above
   }
 }
 

@@ -1,8 +1,8 @@
 // A folder for candidates, gone with its object; and with the next one, where its process was killed.
 //
 // A process that is killed cannot tidy up. So a folder is locked (flock) as long as its owner lives: the
-// system lets go of the lock however the process ends. Whoever makes a folder first removes those beside it
-// that nobody holds. A file system that has no locks leaves them all: none is removed on suspicion.
+// system lets go of the lock however the process ends. Making a folder first removes those beside it
+// that no process holds. A file system that has no locks leaves them all: none is removed on suspicion.
 #pragma once
 
 #include <string>

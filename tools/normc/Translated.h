@@ -1,4 +1,4 @@
-// What a library throws, as the Failure that run() in Cli.cpp prints.
+// Turns exceptions of libraries into the Failure that run() in Cli.cpp prints.
 #pragma once
 
 #include "autotune/gate/CudaDevice.h"

@@ -1,4 +1,4 @@
-// What a tuning found, for people and for programs.
+// Reports the result of a tuning, for people and for programs.
 #pragma once
 
 #include <string>
@@ -22,13 +22,13 @@ struct Tuned {
       place;  ///< of the command line: files of norms, and the flags that say where and for what
 };
 
-/// Of a reason of several lines the first, and the next behind "it said:".
+/// Returns the first line of a reason, and the line after "it said:".
 std::string shortOf(const std::string& reason);
 
 /// The closing table, what was rejected and why, and where the records are.
 void report(const std::vector<Tuned>&, bool whole, const std::string& records, Output&);
 
-/// Which of a task's candidates a dry run shows.
+/// Returns the candidates of a task that a dry run shows.
 enum class Shown { All, Seeds };
 
 /// The candidates of a task in the order of the model, the seeds marked; as JSON where that is wanted.

@@ -7,7 +7,7 @@
 
 namespace normc::cli {
 
-/// What `tune` is asked for: by its first word, or to tune.
+/// The action of `tune`: that of its first word, or to tune.
 enum class TuneSubcommand { Tune, Export, RunBundle, Import };
 TuneSubcommand wordIn(const TuneFlags&);
 

@@ -21,7 +21,7 @@ struct CheckFlags {
   bool emulate = false;
 };
 
-/// Whether the kernel can serve the problem, whatever else the package holds.
+/// True if the kernel can serve the problem, whatever else the package holds.
 bool serves(Problem kernel, const Problem& wanted) {
   if (!kernel.features) kernel.features = wanted.features;
   return kernel.text() == wanted.text();

@@ -115,7 +115,7 @@ Finding secondGenerator() {
           "scripts/setup --halide; then configure and build again"};
 }
 
-/// What tries CUDA kernels where there is no GPU.
+/// Reports the emulator, which tries CUDA kernels without a GPU.
 Finding cudaEmulator() {
   const Result<std::string> library = check::emulatorLibrary();
   if (library)
@@ -124,7 +124,7 @@ Finding cudaEmulator() {
   return {"CUDA emulator", Finding::Absent, why.message, why.hint};
 }
 
-/// What the runtime finds; it knows why there is none.
+/// Reports the devices that the runtime finds, or why there are none.
 std::vector<Finding> gpus() {
   try {
     host::Context context;

@@ -18,7 +18,7 @@ std::string trafficText(const package::Traffic& t) {
          counted(t.writes, "write") + ")";
 }
 
-/// Where a kernel reads again what another schedule, or less of it, would keep on chip.
+/// Reports a kernel that reads again what another schedule, or a smaller call, would keep on chip.
 std::string leastText(const package::Traffic& t) {
   if (!t.leastReads) return "";
   return "; " + std::to_string(t.least() + t.writes) +

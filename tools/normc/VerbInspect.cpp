@@ -64,7 +64,7 @@ constexpr const char* kClusters =
     "clusters: a cluster lies within a GPC; so many, of so many blocks, does the largest GPC of the usual "
     "device hold at once\n";
 
-/// What each launch takes of a GPU, as ptxas said; empty where no kernel has a cubin.
+/// Returns the resources of each launch on a GPU, from ptxas; empty if no kernel has a cubin.
 std::string resourcesTable(const PackageFile& file) {
   Table table({">#", "phase", "target", ">threads", ">registers", ">spills", ">shared", ">blocks", ">warps",
                ">clusters"});

@@ -26,10 +26,10 @@
 namespace normc::cli {
 namespace {
 
-/// Seconds to wait for a quiet core where there is no budget; who hangs in a race is told so much later.
+/// Seconds to wait for a quiet core where there is no budget; a process that hangs in a race is reported much later.
 constexpr double kExhaustivePatience = 60;
 
-/// As a shell reads it.
+/// Returns the word quoted for a shell.
 std::string shellWord(const std::string& text) {
   std::string word = "'";
   for (const char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);

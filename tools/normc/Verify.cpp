@@ -18,7 +18,7 @@
 namespace normc::cli {
 namespace {
 
-/// What is printed of a choice that was measured again.
+/// Prints a choice that was measured again.
 std::string textOf(const tune::Remeasured& again) {
   const std::string head = again.verdict.empty() ? "not measured" : again.verdict;
   return again.reason.empty() ? head : head + ": " + shortOf(again.reason);
