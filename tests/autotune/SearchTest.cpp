@@ -306,7 +306,8 @@ TEST(Decision, NoiseIsThatOfTheFigureSoMoreRoundsMakeItSmaller) {
             noiseOf(around(1, 0.1, 1, 25), around(1, 0.1, 2, 25)));
 }
 
-/// Memory lies elsewhere in every process: each gives each schedule but the default a luck of its own.
+/// Memory has another placement in every process: each process changes the time of each schedule except the
+/// default by a random factor.
 struct Luck : Replay {
   Luck(const World& world, double sigma, uint64_t seed)
       : Replay(world.landscape, world.known),
@@ -407,7 +408,7 @@ TEST(Confirmation, AWinThatAnInterruptLeavesUnconfirmedIsATie) {
   EXPECT_TRUE(confirmed(world.landscape, {4, false, {0.9, 0.89, 0.91}, 4, {0.9, 0.89, 0.91}}, {0.9}).tie);
 }
 
-/// Counts how many processes a lab without luck is asked for.
+/// Counts the processes that a search starts in a lab without random factors.
 TEST(Confirmation, GoesOnWhereAGainIsNearTheLimitAndTheBudgetLasts) {
   const auto processes = [](double gain, double budget) {
     const World world = worldOf(
@@ -469,8 +470,8 @@ TEST(Confirmation, AWinnerThatIsNotConfirmedLeavesItsPlaceToTheNext) {
   EXPECT_EQ(lab.process, 1 + 1 + options.confirmations);
 }
 
-/// Five tunings of each of many problems, whose best schedules gain from nothing to 8 %, where each process
-/// gives a schedule 0.4 % of luck; how many problems are decided the same way five times.
+/// Tunes each of many problems five times, and returns how many are decided the same way every time. Their
+/// best schedules gain from nothing to 8 %, and each process changes the time of a schedule by 0.4 %.
 int agreements(int confirmations, int problems, bool keepChoice) {
   int agreed = 0;
   for (int k = 0; k < problems; ++k) {

@@ -11,7 +11,8 @@ namespace {
 
 constexpr Loops kAlone{4e-6, 2e-6}, kSharedCore{4e-6, 4e-6}, kSlowClock{5e-6, 2.1e-6};
 
-/// Loops as they are told, the last for ever; the fifty that a QuietCoreSampler starts with are alone.
+/// Returns given loops in order, then the last one again and again. The fifty that a QuietCoreSampler starts
+/// with are those of an undisturbed core.
 class Told {
  public:
   explicit Told(std::vector<Loops> later) : later_(std::move(later)) {}

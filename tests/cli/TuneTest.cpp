@@ -1,5 +1,5 @@
-// `normc tune`, end to end: real kernels, small sizes, short budgets. What it finds depends on the machine;
-// what it says, keeps and refuses does not.
+// `normc tune`, end to end: real kernels, small sizes, short budgets. The choices depend on the
+// machine; the output, the records and the errors do not.
 #include <cstdlib>
 #include <set>
 

@@ -167,7 +167,7 @@ class Counter {
     known = std::max(known, depth);
   }
 
-  /// True if a value goes into a sum that a loop around it carries, or that stands in memory.
+  /// True if a value goes into a sum that a loop around it carries, or that is in memory.
   bool isAddedFurther(Value v) {
     Operation* scope = v.getDefiningOp()->getParentOp();
     Depths depths{{v, 0}};

@@ -54,7 +54,7 @@ std::vector<Case> longRows() {
   return list;
 }
 
-/// Rows that shared memory holds beside registers: of backward, of forward, of blocks that share them.
+/// Returns cases whose rows are in shared memory and in registers: backward, forward, blocks that share rows.
 std::vector<Case> sharedRows() {
   std::vector<Case> list;
   for (const BuiltinNorm& norm : builtinNorms()) {

@@ -64,7 +64,7 @@ TEST_P(HalideTraffic, OfTheStatementIsThatOfTheSweeps) {
 INSTANTIATE_TEST_SUITE_P(All, HalideTraffic, testing::ValuesIn(builtinNorms()),
                          [](const auto& info) { return info.param.name; });
 
-/// The generator counts as it writes the loops; runtime/abi/Sums.h is the promise.
+/// The generator counts while it writes the loops; the limit is that of runtime/abi/Sums.h.
 TEST(HalideSums, HaveNoLongLevel) {
   auto generator = findGenerator();
   if (!generator) GTEST_SKIP() << llvm::toString(generator.takeError());

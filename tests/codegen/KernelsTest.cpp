@@ -92,7 +92,7 @@ TEST_P(Objects, AreFreestandingAndExportTheirPhases) {
     ASSERT_TRUE(bool(file)) << llvm::toString(file.takeError());
     EXPECT_EQ((*file)->getArch(), llvm::Triple(isa.triple).getArch());
     std::set<std::string> exported, phases;
-    std::map<std::string, uint64_t> bytes;  // of a phase, what is exported and what is behind it
+    std::map<std::string, uint64_t> bytes;  // per phase: its exported function and its implementation
     for (llvm::object::ELFSymbolRef symbol : (*file)->symbols()) {
       uint32_t flags = llvm::cantFail(symbol.getFlags());
       std::string name = llvm::cantFail(symbol.getName()).str();

@@ -25,8 +25,8 @@ struct Emulated {
   package::Kernel manifest;
   std::string error;
 
-  /// Judges one trial; a launch that went wrong is told in the verdict. The gate's second run, whose bits
-  /// have to be those of the first, takes the threads in another order.
+  /// Judges one trial; the verdict includes the fault of a launch. The gate's second run, which must give the
+  /// same bits as the first, runs the threads in another order.
   gate::Verdict judge(const Problem&, const gate::Trial&);
   gate::Verdict judge(const Problem&, const gate::Question&);
   /// All standard trials with threads in ascending, descending and random order; the first verdict that is

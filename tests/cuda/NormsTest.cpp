@@ -17,8 +17,8 @@ bool hasOwnColumns(const std::string& problem) {
   return parseProblem(problem, findNorm)->spec->reduce == Reduce::Segment;
 }
 
-/// A norm with statistics per segment takes its columns as a whole, a block those of a few features. A number
-/// of features that ends with a block walks one path, whatever it is: of this one each segment has four
+/// A norm with statistics per segment processes whole columns, and a block has those of a few features. All
+/// numbers of features that are multiples of a block take the same path; with this one each segment has four
 /// blocks.
 constexpr int64_t kColumns = 128;
 

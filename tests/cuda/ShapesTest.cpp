@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Norms, EmulatedGroups,
                                          "power_norm_released:forward@f32[*x*]{heads=4}",
                                          "power_norm_released:backward@bf16[*x*]{heads=4}"));
 
-/// Channels of an odd number of rows lie beside each other, each beginning elsewhere.
+/// Channels with an odd number of rows are adjacent, so each begins at another alignment.
 TEST(EmulatedChannels, OfOddLengthsBeginAnywhere) {
   for (const char* text : {"instance_norm:forward@bf16[*x3x*]{layout=channels_first}",
                            "instance_norm:backward@f32[*x3x*]{layout=channels_first,mask}"}) {

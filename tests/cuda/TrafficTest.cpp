@@ -142,7 +142,7 @@ Moved moves(const char* text, int64_t rows, int64_t step, const std::string& pha
   return movedBy(kernel->launches, phase);
 }
 
-/// Schedules that read again, and warmup: the manifest says what is done, beside what was planned.
+/// Schedules that read again, and warmup: the manifest has the actual traffic in addition to the planned one.
 struct Again {
   const char *name, *problem, *schedule;
   int64_t segments, rows, reads, least;

@@ -1,5 +1,5 @@
-// One test for each rule C1 to C26 of dsl/SPEC.md: what it refuses, with the text
-// of the error, and the nearest text that is legal.
+// One test for each rule C1 to C26 of dsl/SPEC.md: a text that it refuses, with the error, and the nearest
+// legal text.
 #include <gtest/gtest.h>
 
 #include <limits>

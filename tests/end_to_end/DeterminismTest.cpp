@@ -92,7 +92,7 @@ TEST_P(Determinism, DoesNotDependOnWhetherOutputsGoPastTheCaches) {
   elsewhere.placement.misalign = 1;
   EXPECT_EQ(outputsOf(kernel->large, problem, elsewhere), outputsOf(kernel->large, problem, lines));
 }
-/// Rows that are alike have outputs that are: whether they stand beside seven others or alone at the end.
+/// Equal rows have equal outputs, whether a row is in a group of eight or alone at the end.
 class AlikeRows : public testing::TestWithParam<const char*> {};
 
 TEST_P(AlikeRows, HaveTheSameBitsWhereverTheyStand) {

@@ -1,5 +1,5 @@
 // Statistics side by side take no root and no division of vectors: 1 / sqrt is within 1 ulp, a mean what a
-// division gives, whatever stands in the lanes beside.
+// division gives, for any values in the other lanes.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Comments describe code in plain technical terms: code is not a person.
+// Comments describe code in plain technical terms. The product may not refer to code as to a person.
 #include <gtest/gtest.h>
 
 #include <regex>
