@@ -188,7 +188,8 @@ class Run {
       }
   }
 
-  /// Tries a kernel that serves `most` rows with the part of each trial that fits, through a plan for as many.
+  /// Tries a kernel that serves `most` rows with the part of each trial that fits, through a plan for as
+  /// many.
   void tryFewRows(const gate::CudaDevice& device, const Problem& problem, int64_t most, const Piece& piece,
                   Tally& tally) const {
     for (const int64_t features : featureCounts(problem))

@@ -19,7 +19,8 @@ std::vector<std::string> flagsOf(const CLI::App& app) {
   return flags;
 }
 
-/// Returns the error of what the parser could not place: an unknown verb, an unknown flag, or one argument too many.
+/// Returns the error of what the parser could not place: an unknown verb, an unknown flag, or one argument
+/// too many.
 void refuseExtras(const CLI::App& app, const std::vector<Verb>& verbs) {
   const CLI::App* verb = app.get_subcommands().empty() ? nullptr : app.get_subcommands()[0];
   for (const std::string& extra : app.remaining(/*recurse=*/true)) {

@@ -25,7 +25,8 @@ void addList(CLI::App&, const std::string& flag, std::vector<std::string>& value
 /// A flag with a whole number of `least` or more.
 void addWhole(CLI::App&, const std::string& flag, int64_t& value, const std::string& what, int64_t least = 0);
 
-/// Returns the stream that says that `file` was written: the standard output, as long as the file is not there itself.
+/// Returns the stream that says that `file` was written: the standard output, as long as the file is not
+/// there itself.
 std::ostream& reportOf(const std::string& file, Output&);
 
 Action declareList(CLI::App&);

@@ -26,7 +26,8 @@
 namespace normc::cli {
 namespace {
 
-/// Seconds to wait for a quiet core where there is no budget; a process that hangs in a race is reported much later.
+/// Seconds to wait for a quiet core where there is no budget; a process that hangs in a race is reported much
+/// later.
 constexpr double kExhaustivePatience = 60;
 
 /// Returns the word quoted for a shell.
