@@ -3,7 +3,7 @@
 namespace normc::reference {
 namespace {
 
-// What forward saved for each statistic. Fields that are not saved have their neutral value.
+// The values that forward saved for each statistic. Fields that are not saved have their neutral value.
 struct Saved {
   Values c, s, r, shift, batchScale;
   Values about;   // c_m: the point about which the second moment was taken

@@ -20,7 +20,7 @@ class Checker {
 
   /// The error is of the kernel's problem, or of the emulator's driver.
   Result<gate::KernelVerdict> check(size_t kernel, gate::Judging);
-  /// What kernels run on, in words.
+  /// Returns the name of the device that kernels run on.
   std::string text() const;
 
  private:

@@ -14,10 +14,10 @@ using codegen::cuda::Arch;
 /// Elements of a trial beyond which it would take seconds.
 constexpr int64_t kMaxElements = 1 << 19;
 
-/// What the gate puts at the end of every buffer.
+/// The guard that the gate puts at the end of every buffer.
 constexpr size_t kGuardBytes = 256;
 
-/// What phases are called, less the phase: "k3" of "k3_apply".
+/// Returns the name of a kernel's phases without the phase: "k3" of "k3_apply".
 std::string symbolOf(const package::Kernel& kernel) {
   const std::string& phase = kernel.phases.at(0).symbol;
   return phase.substr(0, phase.find('_'));

@@ -128,7 +128,7 @@ Result<KernelVerdict> judgeKernel(const PackageFile& file, size_t kernel, const 
   if (!problem) return problem.errors();
   KernelVerdict verdict = tried(file, kernel, *problem, how);
   if (verdict.trials || !verdict.skipped.empty() || how.stop()) return verdict;
-  // Of another generator, or a fallback: right or wrong all the same.
+  // A kernel of another generator, or a fallback, is judged all the same.
   verdict = tried(file.alone(kernel), 0, *problem, how);
   if (!verdict.trials && verdict.skipped.empty())
     verdict.skipped = "the runtime always chooses another kernel of this package";

@@ -72,7 +72,7 @@ Result<host::Plan> PackageFile::plan(const std::string& problem, normc_request o
     return host::Plan(package_, problem, options);
   } catch (const host::Error& error) {
     if (error.status() != NORMC_INVALID_ARGUMENT) throw;
-    // What is wrong with a text, the language says better: with a caret and the nearest word.
+    // The language reports errors of a text better: with a caret and the nearest word.
     const auto request = parseRequest(problem, [this](std::string_view name) { return find(name); });
     if (request) throw;
     return request.errors();

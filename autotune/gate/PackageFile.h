@@ -1,7 +1,7 @@
 // A package as programs read it: opened by the runtime, so that what they say of it holds for every
 // host, with the manifest beside it, whose form the runtime has checked.
 //
-// What the runtime refuses is thrown as host::Error.
+// A refusal of the runtime is thrown as host::Error.
 #pragma once
 
 #include <stdexcept>

@@ -1,6 +1,6 @@
 // The tensors that the contestants of a race share: which there are follows from the table of operands.
 //
-// What a kernel's time could depend on beside its bytes is the same for all: values are about N(0,1), the
+// All kernels get the same data, since their time could depend on them: values are about N(0,1), the
 // scale is about 1, none is subnormal.
 #pragma once
 

@@ -20,7 +20,7 @@ using measure::Samples;
 inline constexpr int kSchema = 2;  ///< schema of a duplicate; other records have schema 1
 inline constexpr int64_t kMostWhole = int64_t(1) << 50;  ///< largest count in a record
 
-/// What was tuned: all conditions that decide which schedule is best.
+/// The subject of a tuning: all conditions that decide which schedule is best.
 struct Task {
   ProblemText problem;  ///< with open rows: layer_norm:forward@f32[*x1024]
   std::string norm;     ///< structural hash of the spec: it distinguishes norms of one name

@@ -42,7 +42,7 @@ struct BuiltCandidate {
   bool unavailable = false;
 };
 
-/// What all measurements of one task have in common.
+/// The conditions that all measurements of one task share.
 struct Setting {
   Task task;
   std::string spec;  ///< text of the norm

@@ -8,7 +8,7 @@
 namespace normc::bench {
 
 /// Returns why the kernel that serves calls of these sizes must not be timed; an empty text if it is right.
-/// Of a kernel for any number of rows about `elements` elements are compared, since the reference takes some
+/// For a kernel of any number of rows, about `elements` elements are compared, since the reference takes some
 /// 100 ns for each; of a kernel for few rows all. `device`: that of the kernels; null for the host.
 std::string whyWrong(const Kernels&, const Problem&, const Extents&, int64_t elements,
                      const gate::CudaDevice* device = nullptr);
@@ -27,7 +27,7 @@ class TrainingCall : public Contestant {
   const Buffers& buffers() const { return buffers_; }
   int sets() const { return buffers_.sets(); }
 
-  // Of a device.
+  // On a device.
   /// One call on the device's stream.
   void enqueue(int set) const { subject_.call(set); }
   /// Returns the output tensors of a set, the X-sized one first, then the state.

@@ -11,7 +11,7 @@ namespace normc::tune {
 
 class Replay : public Lab {
  public:
-  /// What is known of one point: why it failed, or its times and those of the default in the same rounds.
+  /// The known results of one point: why it failed, or its times and those of the default in the same rounds.
   struct Known {
     Status status = Status::Ok;
     std::string reason = {};

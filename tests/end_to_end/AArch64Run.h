@@ -15,7 +15,7 @@ namespace normc {
 struct AArch64Result {
   /// As ReferenceResult::outputs, values only; of the state, the fields that the kernel itself writes.
   std::map<std::string, std::vector<double>> outputs;
-  /// What is missing on this machine, or the failure; empty otherwise.
+  /// The program that is missing on this machine, or the failure; empty otherwise.
   std::string fault;
 };
 

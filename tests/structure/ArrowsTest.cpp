@@ -74,7 +74,7 @@ const std::vector<Arrow> kArrows{
     {"bench",
      {"bench", "tools/plot", "autotune", "codegen", "dsl", "runtime"},
      {"llvm", "nlohmann", "CLI", "oneapi"}},
-    // What both benchmarks share, and measuring on a GPU, need no compiler: they run where there is only the
+    // The kit of both benchmarks, and measuring on a GPU, need no compiler: they run where there is only the
     // driver.
     {"bench/kit", {"bench/kit", "autotune/measure", "autotune/gate", "dsl", "runtime"}, {"nlohmann"}},
     {"bench/gpu",

@@ -1,4 +1,4 @@
-// What --target and --device name: the hardware that code is made for.
+// Reads --target and --device: the hardware that code is made for.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ tune::Hardware hardwareFor(const std::string& target);
 /// Returns the device of --device: with `host` as the target, a CUDA device has the architecture that it is.
 tune::Hardware hardwareFor(const std::string& target, const Place&);
 
-/// What stands behind --target: one of targetNames(), with or without a core behind a colon, or any
+/// The word after --target: one of targetNames(), with or without a core behind a colon, or any
 /// architecture of a GPU. A Failure that suggests the nearest name otherwise; a core is judged by findTarget.
 std::string targetWord(const std::string& target);
 

@@ -7,7 +7,7 @@
 
 namespace normc::codegen::cpu {
 
-/// What the wrappers need of a kernel; collected before lowering erases its norm.kernel.
+/// The facts of a kernel that its wrappers need; collected before lowering erases its norm.kernel.
 struct EntryPoints {
   explicit EntryPoints(KernelOp);
   unsigned tensors = 0;

@@ -33,9 +33,9 @@ bool belongsToGridBarrier(TensorOp);
 /// after `wait`.
 class GridBarrier {
  public:
-  /// Of `blocks` blocks of `threads` threads; this is thread `thread` of block `rank`.
+  /// A barrier of `blocks` blocks of `threads` threads; this is thread `thread` of block `rank`.
   GridBarrier(Loops&, AccessLowering&, int64_t blocks, int64_t threads, mlir::Value rank, mlir::Value thread);
-  /// What the block has written and read before is ordered before what others do after their wait.
+  /// Orders all accesses of the block before those that other blocks make after their wait.
   void arrive();
   /// Returns when all blocks have arrived at the last barrier that this one has arrived at.
   void wait();
