@@ -1,24 +1,15 @@
 #include "codegen/targets/cuda/Schedule.h"
 
 #include "codegen/targets/Knobs.h"
+#include "codegen/targets/cuda/Legality.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace normc::codegen::cuda {
 
-/// Most elements of a column slab that a thread of 256 keeps in a kernel with a grid barrier before sm_90,
-/// where ptxas has fewer registers to spare.
-static constexpr int64_t kHeldOverGrid = 80;
 /// Threads of a phase that has no sweeps: few, so that features spread over the device.
 static constexpr int64_t kVectorThreads = 64;
 /// Registers of a multiprocessor of every architecture.
 static constexpr int64_t kRegisters = 64 << 10;
-/// Bytes of shared memory that a module may declare for a block.
-static constexpr int64_t kSharedBytes = 48 << 10;
-
-/// The most steps that runs are copied ahead.
-static constexpr int64_t kMostAhead = 3;
-/// The most bytes of shared memory for the sums of teams.
-static constexpr int64_t kSumBytes = 2048;
 
 Prefetch Prefetch::fromKnob(int64_t knob) {
   if (knob < 1) return {None, knob};
@@ -157,13 +148,12 @@ static int64_t transposedBytes(const Schedule& s) {
 }
 int64_t transposeBuffers(const Schedule& s) { return 2 * transposedBytes(s) <= kTransposedBytes ? 2 : 1; }
 
-static int64_t registersOf(const KernelTraits&, const Schedule&);
 static int64_t registersFor(const Schedule& s) {
   return std::min<int64_t>(kMaxRegisters, kRegisters / (s.threads * std::max<int64_t>(s.blocks, 1)));
 }
 
 /// Returns why a kernel whose phases could take congruent rows does not.
-static std::optional<std::string> whyNotCongruent(const KernelTraits& traits, const Schedule& s) {
+std::optional<std::string> whyNotCongruent(const KernelTraits& traits, const Schedule& s) {
   auto number = [](int64_t n) { return std::to_string(n); };
   const int64_t length = traits.lines ? traits.width : traits.features;
   if (s.vector == 1 || s.tile == 0) return "no run stays in registers";
@@ -217,11 +207,6 @@ bool alwaysPeels(const KernelTraits& traits, const Schedule& s) {
     return (traits.lines ? traits.width : traits.features) % s.vector != 0;
   return traits.peelable && s.vector > 1 &&
          (traits.width % s.vector != 0 || (traits.grouped && !traits.width));
-}
-
-/// True if accesses may be wider than a divisor of the run's length.
-static bool beginsAnywhere(const KernelTraits& traits, const Schedule& s) {
-  return traits.peelable || (traits.congruent && s.tile > 0);
 }
 
 /// Returns the registers of a thread if a multiprocessor shall hold so many blocks. Each scheduler has its
@@ -414,255 +399,6 @@ int64_t accessBytes(KernelOp kernel, const Schedule& s) {
   for (auto t : kernel.getOps<TensorOp>())
     if (t.isXSized()) return s.vector * t.getType().getIntOrFloatBitWidth() / 8;
   return 0;
-}
-
-//===-- Legality ----------------------------------------------------------------------===//
-
-/// Returns an estimate of the registers of a thread, from the values that it holds and some for addresses.
-static int64_t registersOf(const KernelTraits& traits, const Schedule& s) {
-  int64_t held = s.tile * s.vector * s.rows;
-  int64_t values = traits.lines ? held * traits.reads : std::max<int64_t>(held, s.vector * s.rows);
-  int64_t sums = (traits.lines || traits.blocks ? traits.partials : 2) * s.tile * s.vector;
-  if (s.prefetch.kind == Prefetch::Registers) values += held * traits.reads * traits.dataBytes / 4;
-  if (traits.columns) values += s.hold * s.rows * s.vector * (traits.backward ? 2 : 1);
-  if (s.shared) values += s.vector * traits.reads;  // an access that was in shared memory
-  return values + sums + (traits.partials ? s.tile * s.vector : 0) + 32;
-}
-
-/// Returns what is left of a block's share of the shared memory of a multiprocessor after the exchange of its
-/// sums and the 1 KB that the system takes.
-static int64_t roomOf(const KernelTraits& traits, const Schedule& s, const Arch& arch) {
-  const bool exchanges = traits.partials && s.threads != s.team * traits.groups;
-  return arch.sharedBytes / std::max<int64_t>(s.blocks, 1) - kSumBytes -
-         (exchanges ? 4 * 2 * s.threads * s.vector : 0) - 1024;
-}
-
-/// Returns why the rest of a run cannot stay in shared memory.
-static std::optional<std::string> whyNotShared(const KernelTraits& traits, const Schedule& s,
-                                               const Arch& arch) {
-  auto number = [](int64_t n) { return std::to_string(n); };
-  const std::string shared = "shared = " + number(s.shared);
-  if (s.shared < 0) return shared + "; legal: at least 0";
-  if (s.shared == 0) return std::nullopt;
-  if (!traits.lines || traits.blocks || traits.columns || traits.streams || s.tile == 0)
-    return shared +
-           " holds what registers do not of a run, and this kernel keeps none in registers; legal: 0";
-  if (traits.conditional)
-    return shared + ", but whether rows of this kernel are read is known when it runs; legal: 0";
-  if (s.rows != 1)
-    return shared + " holds one row of a team, not rows = " + number(s.rows) +
-           "; legal: rows = 1, or shared = 0";
-  if (traits.partials ? s.threads != s.team * traits.groups : s.threads % (s.team * traits.groups) != 0)
-    return shared + " holds all groups of a row" +
-           (traits.partials ? ", and sums per feature of one row in a block" : "") +
-           "; team = " + number(s.team) + " for each of " + number(traits.groups) + " groups in " +
-           number(s.threads) + " threads; legal: threads = " + (traits.partials ? "" : "a multiple of ") +
-           number(s.team * traits.groups);
-  const int64_t copied = copiedBytes(s, traits.reads), room = roomOf(traits, s, arch) - copied;
-  const int64_t bytes =
-      sharedRunBytes(s, traits.reads, traits.dataBytes) + sharedSumBytes(s, traits.partials);
-  if (bytes <= room) return std::nullopt;
-  return shared + " accesses of " + number(s.threads) + " threads, " +
-         number(bytes / (s.shared * s.threads)) + " bytes each for " + number(traits.reads) + " tensors of " +
-         number(s.prefetch.copiesAhead() + 1) + " rows and " + number(traits.partials) + " sums, take " +
-         number(bytes) + " bytes of a block; " + arch.name +
-         " with blocks = " + number(std::max<int64_t>(s.blocks, 1)) + " has " +
-         number(std::max<int64_t>(room, 0)) + " for each" + (copied ? " beside what is copied ahead" : "");
-}
-
-/// Returns why runs cannot be copied ahead to shared memory.
-static std::optional<std::string> whyNotCopied(const KernelTraits& traits, const Schedule& s,
-                                               const Arch& arch) {
-  if (!s.prefetch.copiesAhead()) return std::nullopt;
-  const std::string prefetch = "prefetch = " + std::to_string(s.prefetch.knob()) + " copies to shared memory";
-  if (s.prefetch.inBulk() && !arch.clusters())
-    return prefetch + " in bulk, and " + arch.name + " has no bulk copies, sm_90 is the first; legal: 0 to " +
-           std::to_string(kMostAhead + 1);
-  if (s.prefetch.inBulk() && s.shared)
-    return prefetch + " in bulk, and shared = " + std::to_string(s.shared) +
-           " waits for copies of its own; legal: 0 to " + std::to_string(kMostAhead + 1);
-  if (s.prefetch.inBulk() && (s.team < kWarp || traits.groups > 1))
-    return prefetch + " in bulk, a piece for a team of at least a warp, which has a row alone; here team = " +
-           std::to_string(s.team) + " has one of " + std::to_string(traits.groups) +
-           " groups of it; legal: 0 to " + std::to_string(kMostAhead + 1);
-  if (s.vector * traits.dataBytes != kCopiedBytes)
-    return prefetch + " 16 bytes at a time, and vector = " + std::to_string(s.vector) +
-           " makes accesses of " + std::to_string(s.vector * traits.dataBytes) +
-           "; legal: vector = " + std::to_string(kCopiedBytes / traits.dataBytes) + ", or prefetch = 0 or 1";
-  if (traits.width % s.vector)
-    return prefetch + " from multiples of 16 bytes, and runs of " + std::to_string(traits.width) +
-           " elements begin elsewhere; legal: 0 or 1";
-  if (s.threads % (s.team * traits.groups))
-    return prefetch + " all groups of a row, and team = " + std::to_string(s.team) + " for each of " +
-           std::to_string(traits.groups) + " does not divide the " + std::to_string(s.threads) +
-           " threads; legal: 0 or 1";
-  const int64_t bytes = copiedBytes(s, traits.reads), blocks = std::max<int64_t>(s.blocks, 1),
-                room = roomOf(traits, s, arch);
-  if (bytes <= room) return std::nullopt;
-  std::string product;
-  for (int64_t factor : {s.prefetch.copiesAhead() + 1, s.rows, s.tile, traits.reads, s.threads, kCopiedBytes})
-    product += (product.empty() ? "" : " * ") + std::to_string(factor);
-  return prefetch + ": steps * rows * tile * tensors * threads * bytes = " + product + " = " +
-         std::to_string(bytes) + " of a block; " + arch.name + " with blocks = " + std::to_string(blocks) +
-         " has " + std::to_string(std::max<int64_t>(room, 0)) + " for each";
-}
-
-/// Returns the bytes of shared memory of columns over a cluster: two buffers of the block, and two for each
-/// value of all blocks.
-static int64_t sharedOf(const KernelTraits& traits, const Schedule& s) {
-  return 4 * 2 * (s.threads * s.vector + traits.columnSums * s.cluster * columnsOf(s));
-}
-
-/// Returns why a cluster of so many blocks cannot share a run or columns.
-static std::optional<std::string> whyNoCluster(const KernelTraits& traits, const Schedule& s,
-                                               const Arch& arch) {
-  const std::string cluster = "cluster = " + std::to_string(s.cluster);
-  if (s.cluster < 1 || s.cluster > kMaxCluster || !llvm::isPowerOf2_64(s.cluster))
-    return cluster + "; legal: a power of two up to " + std::to_string(kMaxCluster);
-  if (s.cluster == 1) return std::nullopt;
-  if (!arch.clusters())
-    return cluster + ", but " + arch.name + " has no clusters of blocks, sm_90 is the first; legal: 1";
-  if (traits.lines == traits.columns || traits.blocks || traits.streams)
-    return cluster +
-           ", but only rows with statistics of their own, or columns that are complete in a block, lie over "
-           "blocks; legal: 1";
-  if (traits.columns) {
-    const int64_t shared = sharedOf(traits, s);
-    if (shared <= kSharedBytes) return std::nullopt;
-    return cluster + " blocks that share " + std::to_string(columnsOf(s)) + " columns tell each other in " +
-           std::to_string(shared) + " bytes of shared memory; a block has " + std::to_string(kSharedBytes);
-  }
-  if (s.tile == 0) return cluster + ", but no run of this kernel stays in registers; legal: 1";
-  if (s.team % kWarp)
-    return "team = " + std::to_string(s.team) + " in a cluster of " + std::to_string(s.cluster) +
-           " blocks; legal: whole warps of 32";
-  if (s.threads % (s.team * traits.groups))
-    return "team = " + std::to_string(s.team) + " for each of " + std::to_string(traits.groups) +
-           " groups in a cluster of " + std::to_string(s.cluster) + " blocks does not divide the " +
-           std::to_string(s.threads) + " threads of one";
-  return std::nullopt;
-}
-
-/// Returns why so many blocks of a grid cannot share columns or rows.
-static std::optional<std::string> whyNoGrid(const KernelTraits& traits, const Schedule& s, const Arch& arch) {
-  const std::string grid = "grid = " + std::to_string(s.grid);
-  if (s.grid < 1) return grid + "; legal: at least 1";
-  if (s.grid == 1) return std::nullopt;
-  const bool rows = traits.lines && !traits.columns && !traits.conditional,
-             columns = traits.columns && !traits.lines && !traits.segmentColumns && traits.sweepsColumnsTwice;
-  if (traits.blocks || traits.streams || !(rows || columns))
-    return grid +
-           ", but only rows with statistics of their own, or columns of all rows, which are read for their "
-           "statistic and then "
-           "again, lie over a grid; legal: 1";
-  if (s.cluster > 1)
-    return grid + " blocks in clusters of " + std::to_string(s.cluster) + "; legal: one of the two";
-  if (rows && s.tile == 0) return grid + ", but no run of this kernel stays in registers; legal: 1";
-  if (rows && (s.team % kWarp || s.threads % (s.team * traits.groups)))
-    return grid + " blocks that share rows, with team = " + std::to_string(s.team) + " for each of " +
-           std::to_string(traits.groups) + " groups in " + std::to_string(s.threads) +
-           " threads; legal: whole warps of 32 that divide them";
-  const int64_t held = s.hold * s.rows * s.vector * (traits.backward ? 2 : 1);
-  if (columns && held > kHeldOverGrid && !arch.clusters())
-    return "hold = " + std::to_string(s.hold) + " keeps " + std::to_string(held) +
-           " elements of a thread; beside what blocks of a grid tell each other " + arch.name +
-           " has registers for " + std::to_string(kHeldOverGrid);
-  if (const int64_t most = blocksTogether(s, arch); s.grid > most)
-    return grid + " blocks that wait for each other; " + arch.name + " holds " + std::to_string(most) +
-           " at once, " + std::to_string(std::max<int64_t>(s.blocks, 1)) + " on each of " +
-           std::to_string(arch.multiprocessors) + " multiprocessors";
-  return std::nullopt;
-}
-
-std::optional<std::string> whyIllegal(const KernelTraits& traits, const Schedule& s, const Arch& arch) {
-  auto number = [](int64_t n) { return std::to_string(n); };
-  if (traits.f64Statistics)
-    return "statistics in f64; a CUDA kernel computes them in f32, so the data is f32, bf16 or f16";
-  if (s.threads < 32 || s.threads > 1024 || s.threads % 32)
-    return "threads = " + number(s.threads) + "; legal: a multiple of 32 up to 1024";
-  bool warps = s.team > 32 ? s.team % 32 == 0 : s.team >= 1 && llvm::isPowerOf2_64(s.team);
-  if (!warps || s.threads % s.team)
-    return "team = " + number(s.team) +
-           "; legal: a power of two up to 32, or whole warps, that divides the " + number(s.threads) +
-           " threads";
-  int64_t lanes = arch.accessBytes / traits.dataBytes;
-  if (s.vector < 1 || s.vector > lanes || !llvm::isPowerOf2_64(s.vector))
-    return "vector = " + number(s.vector) + "; legal: a power of two up to " + number(lanes) + ", the " +
-           number(arch.accessBytes) + " bytes of one access on " + arch.name;
-  if (s.rows < 1 || s.rows > 8) return "rows = " + number(s.rows) + "; legal: 1 to 8";
-  if (s.tile < 0 || s.tile > 64) return "tile = " + number(s.tile) + "; legal: 0 to 64";
-  if (s.chunks < 1) return "chunks = " + number(s.chunks) + "; legal: at least 1";
-  if (s.blocks < 0 || s.blocks * s.threads > arch.threads)
-    return "blocks = " + number(s.blocks) + " of " + number(s.threads) + " threads; " + arch.name +
-           " holds " + number(arch.threads) + " threads";
-  if (auto reason = whyNoCluster(traits, s, arch)) return reason;
-  if (auto reason = whyNoGrid(traits, s, arch)) return reason;
-  if (auto reason = whyNotShared(traits, s, arch)) return reason;
-  const int64_t over = s.cluster * (traits.lines ? s.grid : 1);
-  int64_t access = s.team * over * s.vector, run = access * (s.tile + s.shared);
-  const std::string product = std::string("team * ") +
-                              (s.cluster > 1 ? "cluster * "
-                               : over > 1    ? "grid * "
-                                             : "") +
-                              "vector * " + (s.shared ? "(tile + shared) = " : "tile = ");
-  if (traits.streams && s.tile < 1)
-    return std::string("tile = 0, but sums per feature stay in registers; legal: at least 1");
-  if (traits.columns && s.tile != 1)
-    return "tile = " + number(s.tile) + ", but a thread holds one column; legal: 1";
-  if ((traits.lines || traits.blocks) && s.tile > 0) {
-    if (traits.width == 0)
-      return "tile = " + number(s.tile) + ", but the length of a run is not known; legal: 0";
-    if (run < traits.width - (beginsAnywhere(traits, s) ? traits.width % s.vector : 0))
-      return product + number(run) + " elements do not hold a run of " + number(traits.width);
-    if (run - access >= traits.width)
-      return product + number(run) + ": the last accesses would find nothing of a run of " +
-             number(traits.width);
-    if (access - s.team * s.vector >= traits.width)
-      return product + number(run) + ": the last of " + number(over) +
-             " blocks would find nothing of a run of " + number(traits.width);
-  }
-  if (traits.grouped && !traits.width && s.vector > 1 && !traits.peelable)
-    return "vector = " + number(s.vector) +
-           ", but groups of any number of features may begin anywhere; legal: 1";
-  if (traits.width && traits.width % s.vector && !beginsAnywhere(traits, s))
-    return "vector = " + number(s.vector) + " does not divide a run of " + number(traits.width);
-  if (traits.width && traits.width % s.vector && traits.width < leastPeeled(s.vector))
-    return "vector = " + number(s.vector) + " does not divide a run of " + number(traits.width) +
-           ", and only runs of " + number(leastPeeled(s.vector)) + " and more are peeled";
-  if (traits.lines && traits.width % s.vector && !traits.peelable)
-    if (auto reason = whyNotCongruent(traits, s))
-      return "vector = " + number(s.vector) + " does not divide a run of " + number(traits.width) + ", and " +
-             *reason;
-  if (traits.lines && s.tile == 0 && s.team <= 32)
-    return "team = " + number(s.team) + " for runs that are walked in a loop; legal: more than a warp of 32";
-  bool alone = traits.lines && (traits.runPartials || (traits.partials && s.tile == 0));
-  bool runs = traits.blocks && (traits.runPartials || (traits.partials && s.tile == 0));
-  if ((alone || runs) && (s.team != s.threads || s.rows != 1))
-    return "team = " + number(s.team) + ", rows = " + number(s.rows) +
-           ": partials that go straight to memory need one run at a time; legal: team = threads, rows = 1";
-  if (traits.lines && traits.groups > 1 && s.tile > 0 && traits.partials &&
-      s.threads % (s.team * traits.groups))
-    return "team = " + number(s.team) + " for each of " + number(traits.groups) +
-           " groups does not divide the " + number(s.threads) + " threads";
-  if (s.prefetch.depth < 0 || s.prefetch.depth > kMostAhead)
-    return "prefetch = " + number(s.prefetch.knob()) + "; legal: 0, 1 (to registers), 2 to " +
-           number(kMostAhead + 1) + " (to shared memory, that many steps ahead and one), or " +
-           number(kMostAhead + 2) + " to " + number(2 * kMostAhead + 1) + " (the same in bulk)";
-  if (s.prefetch && (!traits.lines || s.tile == 0))
-    return "prefetch = " + number(s.prefetch.knob()) +
-           ", but no run of this kernel stays in registers; legal: 0";
-  if (auto reason = whyNotCopied(traits, s, arch)) return reason;
-  if (s.hold < 0 || s.hold * s.rows > 128)
-    return "hold = " + number(s.hold) + " steps of " + number(s.rows) + " rows; legal: 0 to 128 rows";
-  if (s.hold && !traits.columns)
-    return "hold = " + number(s.hold) + ", but no column of this kernel is complete in a block; legal: 0";
-  int64_t registers = registersOf(traits, s),
-          limit =
-              std::min<int64_t>(kMaxRegisters, arch.registers / (s.threads * std::max<int64_t>(s.blocks, 1)));
-  if (registers > limit)
-    return "about " + number(registers) + " registers a thread; " + number(s.threads) + " threads leave " +
-           number(limit);
-  return std::nullopt;
 }
 
 //===-- Single elements ---------------------------------------------------------------===//
