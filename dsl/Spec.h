@@ -58,6 +58,8 @@ enum class Renorm {
   Std,     ///< Batch Renormalization: r = clip(sB/sigma), shift = clip((mu_B - mu)/sigma), from the old state
   Moment,  ///< MABN, UN: r = clip(sqrt(var + eps) / sqrt(running + eps))
 };
+/// psi of `activation`: y = psi(o), o the output of the affine.
+enum class Activation { None, Relu, Silu, Gelu, GeluTanh, Sigmoid, Tanh };
 enum class Padding {
   Exclude,               ///< padded rows: y = 0, dx = 0, in no sum
   LeaveOutOfStatistics,  ///< left out of the forward statistics only
@@ -114,6 +116,9 @@ struct Spec {
   } renorm;
 
   bool scale = false, bias = false;  ///< affine
+  /// The factor of the affine is offset + scale; absent: scale alone (number)
+  std::optional<double> scaleOffset;
+  Activation activation = Activation::None;
   double epsilon = 1e-5;             ///< (number)
   EpsilonMode epsilonMode = EpsilonMode::Add;
 
