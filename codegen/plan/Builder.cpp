@@ -1,5 +1,6 @@
 #include "codegen/plan/Builder.h"
 
+#include "codegen/plan/Element.h"
 #include "dsl/Numbers.h"
 #include "dsl/StateFields.h"
 #include "llvm/ADT/STLExtras.h"
@@ -228,19 +229,16 @@ static SmallVector<Value> unwrap(const Nums& nums) {
   return values;
 }
 
-Nums KernelBuilder::sweep(const Sweep& s, llvm::function_ref<Nums(const Nums&)> element) {
+Nums KernelBuilder::sweep(const Sweep& s, const Parts& parts, llvm::function_ref<Nums(Element&)> element) {
   SmallVector<Type> sums(s.sums, statistics_);
-  auto op = SweepOp::create(builder_, loc(), sums, s.condition.value, symbols(s.reads), symbols(s.writes),
+  auto op = SweepOp::create(builder_, loc(), sums, s.condition.value, symbols({}), symbols(s.writes),
                             symbols(s.partials));
   OpBuilder::InsertionGuard guard(builder_);
   Block& body = op.getBody().emplaceBlock();
-  for (StringRef name : s.reads) {
-    const TensorInfo* info = cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel_, name)).info();
-    body.addArgument(info && info->type == TypeRule::Mask ? builder_.getI1Type() : statistics_, loc());
-  }
   builder_.setInsertionPointToEnd(&body);
-  Nums results = element(wrap(body.getArguments()));
-  YieldOp::create(builder_, loc(), unwrap(results));
+  Element e(*this, parts, body);
+  YieldOp::create(builder_, loc(), unwrap(element(e)));
+  op.setReadsAttr(symbols(e.reads()));
   return wrap(op.getSums());
 }
 

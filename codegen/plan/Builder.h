@@ -14,7 +14,9 @@
 
 namespace normc::codegen {
 
+class Element;
 class KernelBuilder;
+class Parts;
 
 struct Num {
   KernelBuilder* builder = nullptr;
@@ -84,13 +86,13 @@ class KernelBuilder {
   };
   void slab(Names per, SlabOptions options, llvm::function_ref<void()> body);
   struct Sweep {
-    llvm::SmallVector<llvm::StringRef, 8> reads, writes;
+    llvm::SmallVector<llvm::StringRef, 4> writes = {};
     unsigned sums = 0;
-    llvm::SmallVector<llvm::StringRef, 4> partials;
-    Num condition;  ///< optional
+    llvm::SmallVector<llvm::StringRef, 4> partials = {};
+    Num condition = {};  ///< optional
   };
-  /// `element` gets one Num per read and returns writes, sums, partials in that order.
-  Nums sweep(const Sweep&, llvm::function_ref<Nums(const Nums&)> element);
+  /// Adds a sweep, and returns its sums. `element` returns writes, sums, partials in that order.
+  Nums sweep(const Sweep&, const Parts&, llvm::function_ref<Nums(Element&)> element);
   /// Sums `reads` over the chunks of a phase, in f64: there may be hundreds of them.
   Nums total(llvm::StringRef axis, llvm::ArrayRef<llvm::StringRef> reads);
   /// Folds `reads` along `axis` from `init`; `step` gets (position, running values, elements).

@@ -59,23 +59,6 @@ SmallVector<Strategy, 2> legalStrategies(const Problem& problem) {
   return legal;
 }
 
-void planStepCounter(KernelBuilder& k) {
-  bool step = k.spec().running.has_value(), count = k.hasSaved("count");
-  if (!step && !count) return;
-  k.phase("advance", "finish", {}, [&] {
-    Num rows = k.count("all");
-    if (count) k.store(rows, k.saved("count"));
-    if (!step) return;
-    Num before = k.load(k.stateIn("step"));
-    Num one = k.integer(arith::ConstantIndexOp::create(k.ops(), k.loc(), 1));
-    Num next{&k, arith::AddIOp::create(k.ops(), k.loc(), before.value, one.value)};
-    // A batch without valid rows is no step.
-    Num after = select(rows > 0.0, next, before);
-    k.store(after, k.stateOut("step"));
-    if (k.hasSaved("step")) k.store(after, k.saved("step"));
-  });
-}
-
 llvm::Expected<KernelOp> planKernel(ModuleOp module, const Problem& problem, Strategy strategy,
                                     StringRef symbol, int64_t vector) {
   if (auto reason = whyIllegal(problem, strategy))
@@ -83,13 +66,11 @@ llvm::Expected<KernelOp> planKernel(ModuleOp module, const Problem& problem, Str
                                    *reason);
   KernelBuilder builder(module, problem, symbol);
   if (strategy == Strategy::Split) {
-    planSplitRows(builder);
-  } else if (!problem.spec->perFeature()) {
-    planPerSample(builder, vector);
+    planInFeatureChunks(builder);
   } else if (strategy == Strategy::Streamed) {
-    planPerFeatureStreamed(builder);
+    planInRowChunks(builder);
   } else {
-    planPerFeatureResident(builder);
+    planInSlab(builder, vector);
   }
   // A plan is made by code alone, so a plan that does not verify is not a fault of the input.
   if (failed(verify(builder.kernel())))

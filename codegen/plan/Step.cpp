@@ -1,4 +1,4 @@
-#include "codegen/plan/FeatureStep.h"
+#include "codegen/plan/Step.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -6,14 +6,14 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-FeatureStep::FeatureStep(KernelBuilder& k)
+Step::Step(KernelBuilder& k)
     : k_(k),
       spec_(k.spec()),
       centred_(spec_.center == Center::Current),
       central_(spec_.moment == Moment::Central) {}
 
 // nu by feedback comes from the state, so without a current mean its backward needs no sum of the batch.
-bool FeatureStep::backwardNeedsSums() const {
+bool Step::backwardNeedsSums() const {
   if (spec_.backward == Backward::Frozen) return false;
   if (centred_) return true;
   if (spec_.backward == Backward::Exact) return spec_.divideBy == DivideBy::Current;
@@ -21,16 +21,29 @@ bool FeatureStep::backwardNeedsSums() const {
 }
 
 // Gamma = q s^2 holds if q was taken about the c of x0, over the rows that enter the sums, and was saved.
-bool FeatureStep::needsSquares() const {
+bool Step::needsSquares() const {
   if (spec_.backward != Backward::Approximate || spec_.approximate.nu != Nu::Feedback) return false;
   if (k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics) return true;
   bool sameCentre = central_ ? centred_ : spec_.center == Center::None;
   return !sameCentre || !k_.hasSaved("second_moment");
 }
 
+bool Step::hasOwnParameters() const {
+  return spec_.reduce == Reduce::Rows || spec_.reduce == Reduce::Segment;
+}
+
+Num Step::elements() {
+  if (spec_.reduce == Reduce::Features) return k_.width("groups");
+  Num rows = k_.count(spec_.perFeature() ? "all" : "slab");
+  return max(spec_.reduce == Reduce::SegmentFeatures ? rows * k_.width("groups") : rows, k_.constant(1));
+}
+
+Num Step::scale() { return spec_.scale && hasOwnParameters() ? k_.load(k_.argument("scale")) : Num(); }
+Num Step::bias() { return spec_.bias && hasOwnParameters() ? k_.load(k_.argument("bias")) : Num(); }
+
 //===-- Steps and windows -----------------------------------------------------===//
 
-Num FeatureStep::inWarmup() {
+Num Step::inWarmup() {
   Num t = k_.widen(k_.load(k_.stateIn("step"))) + 1.0;
   return t <= k_.number("warmup_steps");
 }
@@ -41,9 +54,9 @@ static Value ringSlot(KernelBuilder& k, Num step, int64_t size) {
   return arith::RemSIOp::create(b, k.loc(), step.value, n);
 }
 
-FeatureStep::Step FeatureStep::forwardStep() {
+Step::Position Step::forwardPosition() {
   Num step = k_.load(k_.stateIn("step"));
-  Step result{k_.widen(step) + 1.0, {}};
+  Position result{k_.widen(step) + 1.0, {}};
   if (spec_.divideBy == DivideBy::Window) result.slot = ringSlot(k_, step, spec_.window.size);
   return result;
 }
@@ -54,7 +67,7 @@ static Num isSlot(KernelBuilder& k, Value position, Value slot) {
 }
 
 /// Returns the mean over the window, with `current` in place of the slot that it will overwrite.
-Num FeatureStep::windowMean(StringRef ring, const Step& step, Num current, WindowMean mean) {
+Num Step::windowMean(StringRef ring, const Position& step, Num current, WindowMean mean) {
   bool geometric = mean == WindowMean::Geometric;
   Nums total = k_.fold("window", spec_.window.size, {k_.stateIn(ring)}, {k_.constant(0)},
                        [&](Value at, const Nums& sum, const Nums& old) {
@@ -67,7 +80,7 @@ Num FeatureStep::windowMean(StringRef ring, const Step& step, Num current, Windo
 
 /// Returns an i1: the window is not full yet, or the warmup has not ended, so the batch's own statistic is
 /// used.
-Num FeatureStep::early(Num t) {
+Num Step::early(Num t) {
   Num size = {&k_, arith::ConstantOp::create(k_.ops(), k_.loc(),
                                              k_.ops().getF64FloatAttr(double(spec_.window.size)))};
   Num full = t <= size;
@@ -88,11 +101,11 @@ static StringRef momentField(KernelBuilder& k) {
   return k.hasState("running_std") ? "running_std" : k.hasState("running_var") ? "running_var" : "psi2";
 }
 
-Num FeatureStep::oldMoment() { return k_.load(k_.stateIn(momentField(k_))); }
+Num Step::oldMoment() { return k_.load(k_.stateIn(momentField(k_))); }
 
 //===-- Forward ---------------------------------------------------------------===//
 
-std::pair<Num, Num> FeatureStep::renormalize(const Batch& batch, Num v, Num t) {
+std::pair<Num, Num> Step::renormalize(const Batch& batch, Num v, Num t) {
   if (spec_.renorm.kind == Renorm::None) return {};
   Num rmax = k_.narrow(k_.number("renorm_rmax"));
   auto clip = [&](Num x, Num low, Num high) { return min(high, max(low, x)); };
@@ -111,18 +124,19 @@ std::pair<Num, Num> FeatureStep::renormalize(const Batch& batch, Num v, Num t) {
   return {select(quiet, one_, r), shift};
 }
 
-ForwardTerms FeatureStep::forward(const Batch& batch, bool save) {
+ForwardTerms Step::forward(const Batch& batch, bool save) {
   eps_ = k_.narrow(k_.number("epsilon"));
   one_ = k_.constant(1);
   bool state = spec_.running.has_value();
-  Num any = batch.count ? batch.count > 0.0 : Num();
-  Step step = state ? forwardStep() : Step();
+  // A batch without valid rows is no step.
+  Num any = state && batch.count ? batch.count > 0.0 : Num();
+  const Position step = state ? forwardPosition() : Position();
 
   // The moment that divides. A batch without valid rows is transformed with running values.
   Num v;
   switch (spec_.divideBy) {
     case DivideBy::Current:
-      v = state ? batch.moment : select(any, batch.moment, k_.constant(0));
+      v = batch.moment;
       break;
     case DivideBy::Running:
       v = oldMoment();
@@ -156,16 +170,16 @@ ForwardTerms FeatureStep::forward(const Batch& batch, bool save) {
     if (k_.hasSaved("renorm_scale")) k_.store(r, k_.saved("renorm_scale"));
     if (k_.hasSaved("renorm_shift")) k_.store(shift ? shift : k_.constant(0), k_.saved("renorm_shift"));
   }
-  Num scale = spec_.scale ? k_.load(k_.argument("scale")) : Num();
-  Num bias = spec_.bias ? k_.load(k_.argument("bias")) : Num();
-  Num a = multiply(s, scale);
+  const Num factor = scale();
+  Num a = multiply(s, factor);
   if (r && spec_.renorm.forward) a = a * r;
-  return {c, a, add(shift && spec_.renorm.forward ? multiply(shift, scale) : Num(), bias)};
+  return {c, a, add(shift && spec_.renorm.forward ? multiply(shift, factor) : Num(), bias())};
 }
 
-void FeatureStep::saveLate(const Batch& batch) {
+void Step::saveLate(const Batch& batch) {
   Num eps = k_.narrow(k_.number("epsilon"));
   if (k_.hasSaved("second_moment")) k_.store(batch.moment, k_.saved("second_moment"));
+  if (k_.hasSaved("count") && !spec_.perFeature()) k_.store(k_.count("slab"), k_.saved("count"));
   if (k_.hasSaved("batch_rstd")) {
     // A batch without valid rows has no scale of its own; the one that was used is saved.
     Num own = select(batch.count > 0.0, batch.moment, oldMoment());
@@ -174,7 +188,7 @@ void FeatureStep::saveLate(const Batch& batch) {
 }
 
 /// Returns the running value after this step, from the one before and the batch's.
-Num FeatureStep::accumulated(Num old, Num now, Num t) {
+Num Step::accumulated(Num old, Num now, Num t) {
   Num a = k_.number("decay");
   Num keep = k_.narrow(a), take = k_.narrow(1.0 - a);
   auto decayed = [&](Num from) { return from * keep + now * take; };
@@ -187,10 +201,10 @@ Num FeatureStep::accumulated(Num old, Num now, Num t) {
   return decayed(select(warming, mean, old));
 }
 
-void FeatureStep::updateState(const Batch& batch) {
+void Step::updateState(const Batch& batch) {
   if (!spec_.running) return;
   Num any = batch.count > 0.0;
-  Step step = forwardStep();
+  const Position step = forwardPosition();
   Num q = batch.moment;
   if (spec_.divideBy == DivideBy::Window) {
     storeRing(k_, "window_psi2", step.slot, q, any, spec_.window.size);
@@ -207,40 +221,52 @@ void FeatureStep::updateState(const Batch& batch) {
   }
 }
 
-ForwardTerms FeatureStep::infer() {
+void Step::advance() {
+  bool step = spec_.running.has_value(), count = k_.hasSaved("count");
+  if (!step && !count) return;
+  k_.phase("advance", "finish", {}, [&] {
+    Num rows = k_.count("all");
+    if (count) k_.store(rows, k_.saved("count"));
+    if (!step) return;
+    Num before = k_.load(k_.stateIn("step"));
+    Num one = k_.integer(arith::ConstantIndexOp::create(k_.ops(), k_.loc(), 1));
+    Num next{&k_, arith::AddIOp::create(k_.ops(), k_.loc(), before.value, one.value)};
+    // A batch without valid rows is no step.
+    Num after = select(rows > 0.0, next, before);
+    k_.store(after, k_.stateOut("step"));
+    if (k_.hasSaved("step")) k_.store(after, k_.saved("step"));
+  });
+}
+
+ForwardTerms Step::infer() {
   eps_ = k_.narrow(k_.number("epsilon"));
   Num s = k_.hasState("running_std") ? 1.0 / oldMoment() : inverseRoot(k_, oldMoment(), eps_);
   Num c = k_.hasState("running_mean") ? k_.load(k_.stateIn("running_mean")) : Num();
-  Num scale = spec_.scale ? k_.load(k_.argument("scale")) : Num();
-  return {c, multiply(s, scale), spec_.bias ? k_.load(k_.argument("bias")) : Num()};
+  return {c, multiply(s, scale()), bias()};
 }
 
 //===-- Backward --------------------------------------------------------------===//
 
-Num FeatureStep::center() { return k_.hasSaved("mean") ? k_.load(k_.saved("mean")) : Num(); }
-
-Num FeatureStep::backwardCount() { return max(k_.count("all"), k_.constant(1)); }
-
 /// Returns the factor of G in h = factor * G; absent if it is 1.
-Num FeatureStep::gradientScale() {
+Num Step::gradientScale() {
   Num r = k_.hasSaved("renorm_scale") ? k_.load(k_.saved("renorm_scale")) : Num();
-  return multiply(r, spec_.scale ? k_.load(k_.argument("scale")) : Num());
+  return multiply(r, scale());
 }
 
 /// Returns the estimate of mean(h x0) in the nu term, and stores the window or the average.
-Num FeatureStep::kappa(const BackwardSums& sums) {
+Num Step::kappa(const BackwardSums& sums) {
   // backward() and finishBackward() both use it, and its state may be stored only once.
   if (kappa_) return kappa_;
   Num any = k_.count("all") > 0.0;
   Num rows = spec_.padding == Padding::LeaveOutOfStatistics && k_.problem().mask ? k_.count("rows")
-                                                                                 : backwardCount();
+                                                                                 : elements();
   Num now = meanOf(multiply(sums.gx, gradientScale()), rows);
   if (k_.hasState("window_nu")) {
     Num t = k_.load(k_.saved("step"));
     Value one = arith::ConstantOp::create(k_.ops(), k_.loc(), k_.ops().getI64IntegerAttr(1));
     // The forward of this step used the slot of t - 1.
     Num before{&k_, arith::SubIOp::create(k_.ops(), k_.loc(), t.value, one)};
-    Step step{k_.widen(t), ringSlot(k_, before, spec_.window.size)};
+    const Position step{k_.widen(t), ringSlot(k_, before, spec_.window.size)};
     Num mean = windowMean("window_nu", step, now, WindowMean::Arithmetic);
     storeRing(k_, "window_nu", step.slot, now, any, spec_.window.size);
     now = select(early(step.t), now, mean);
@@ -253,7 +279,7 @@ Num FeatureStep::kappa(const BackwardSums& sums) {
   return kappa_ = now;
 }
 
-DxTerms FeatureStep::backward(const std::optional<BackwardSums>& sums) {
+DxTerms Step::backward(const std::optional<BackwardSums>& sums) {
   Num s = k_.load(k_.saved("rstd"));
   Num sb = k_.hasSaved("batch_rstd") ? k_.load(k_.saved("batch_rstd")) : s;
   Num h = gradientScale();
@@ -261,9 +287,9 @@ DxTerms FeatureStep::backward(const std::optional<BackwardSums>& sums) {
   terms.p = multiply(sb, h);
   if (spec_.backward == Backward::Frozen) return terms;
   Num offset;
-  if (centred_) offset = meanOf(terms.p * sums->g, backwardCount());
+  if (centred_) offset = meanOf(terms.p * sums->g, elements());
   if (spec_.backward == Backward::Exact && spec_.divideBy == DivideBy::Current) {
-    Num meanHx0 = meanOf(multiply(sums->gx, h), backwardCount());
+    Num meanHx0 = meanOf(multiply(sums->gx, h), elements());
     Num eps = k_.narrow(k_.number("epsilon"));
     Num f = k_.hasSaved("second_moment") ? rootFactor(k_, k_.load(k_.saved("second_moment")), s, eps) : Num();
     terms.own = -multiply(sb * meanHx0, f);
@@ -276,16 +302,13 @@ DxTerms FeatureStep::backward(const std::optional<BackwardSums>& sums) {
   return terms;
 }
 
-void FeatureStep::finishBackward(const BackwardSums& sums) {
-  Num s = k_.load(k_.saved("rstd"));
-  Num r = k_.hasSaved("renorm_scale") ? k_.load(k_.saved("renorm_scale")) : Num();
-  if (spec_.scale) {
-    Num dscale = multiply(sums.gx, r);
-    if (k_.hasSaved("renorm_shift") && spec_.renorm.kind == Renorm::Std)
-      dscale = dscale + sums.g * k_.load(k_.saved("renorm_shift"));
-    k_.store(dscale, k_.argument("dscale"));
-  }
-  if (spec_.bias) k_.store(sums.g, k_.argument("dbias"));
+Num Step::dscale(const BackwardSums& sums) {
+  if (!k_.hasSaved("renorm_scale")) return sums.gx;
+  Num dscale = sums.gx * k_.load(k_.saved("renorm_scale"));
+  return k_.hasSaved("renorm_shift") ? dscale + sums.g * k_.load(k_.saved("renorm_shift")) : dscale;
+}
+
+void Step::updateNu(const BackwardSums& sums) {
   if (spec_.backward != Backward::Approximate) return;
   if (spec_.approximate.nu != Nu::Feedback) {
     kappa(sums);
@@ -296,9 +319,9 @@ void FeatureStep::finishBackward(const BackwardSums& sums) {
   Num any = k_.count("all") > 0.0;
   Num rows = needsSquares() && k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics
                  ? max(k_.count("rows"), k_.constant(1))
-                 : backwardCount();
+                 : elements();
   Num lambda = meanOf(multiply(sums.gx, gradientScale()), rows);
-  Num gamma = needsSquares() ? meanOf(sums.xx, rows) : s * s * k_.load(k_.saved("second_moment"));
+  Num s = rstd(), gamma = needsSquares() ? meanOf(sums.xx, rows) : s * s * k_.load(k_.saved("second_moment"));
   if (spec_.approximate.clampGamma) gamma = min(k_.narrow(k_.number("clamp_gamma")), gamma);
   Num take = k_.narrow(1.0 - k_.number("backward_decay"));
   Num nu = k_.load(k_.stateIn("nu"));

@@ -1,33 +1,35 @@
-// One training step of one feature: from the statistics of a batch to the coefficients of its outputs. Both
-// strategies use it inside a `per [feature]` slab. State, warmup, windows, renormalization and nu are here.
+// One call of one statistic: from the statistics of a batch to the coefficients of its outputs. All plans use
+// it, where a statistic is complete. State, warmup, windows, renormalization and nu are here.
 #pragma once
 
 #include "codegen/plan/Formulas.h"
+#include "codegen/plan/Moments.h"
 
 namespace normc::codegen {
 
-/// Statistics of this batch. What the spec does not need is absent.
-struct Batch {
-  Num count;   ///< valid rows M
-  Num mean;    ///< of u
-  Num moment;  ///< q: mean(u^2) or mean((u - mean)^2), as the spec's moment says
-};
-
-/// y = (u - c) * a + b.
+/// y = (u - c) * a + b, before the parameters if these are elements of the slab.
 struct ForwardTerms {
   Num c, a, b;  ///< c and b may be absent
 };
 
-/// The sums of a backward sweep over the rows that are not left out.
+/// The sums of a backward over the elements of a statistic that are not left out.
 struct BackwardSums {
-  Num g;   ///< sum G
-  Num gx;  ///< sum G x0
+  Num g;   ///< sum G, times the scale if that is an element
+  Num gx;  ///< sum G x0, likewise
   Num xx;  ///< sum x0^2, only where needsSquares()
 };
 
-class FeatureStep {
+/// The coefficients of Element::dx. An absent Num is a zero.
+struct DxTerms {
+  Num p;       ///< of the gradient
+  Num all;     ///< of x0 on every row (nu)
+  Num own;     ///< of rho on rows of the statistic (second moment)
+  Num offset;  ///< constant on rows of the statistic (mean)
+};
+
+class Step {
  public:
-  explicit FeatureStep(KernelBuilder& k);
+  explicit Step(KernelBuilder& k);
 
   //===-- What a plan has to provide -----------------------------------------===//
   bool needsMean() const { return centred_ || central_ || k_.hasState("running_mean"); }
@@ -38,39 +40,49 @@ class FeatureStep {
   bool backwardNeedsSums() const;
   /// True if sum x0^2 cannot be derived from the second moment that forward saved.
   bool needsSquares() const;
+  /// True if a statistic has one scale and one bias; else they are elements of its slab.
+  bool hasOwnParameters() const;
+  /// Returns the number of elements of a statistic, at least 1.
+  Num elements();
 
   //===-- Forward -------------------------------------------------------------===//
   /// Returns an i1: this step, counted from 1, is within the warmup. A scalar of the task.
   Num inWarmup();
   /// Returns the coefficients of y, and saves what backward needs. `batch.moment` is absent for a lagged spec
-  /// without warmup. Call it once per feature, before updateState.
+  /// without warmup. Call it once for each statistic, before updateState.
   ForwardTerms forward(const Batch&, bool save);
   /// Saves the second moment and the scale of the batch, which a lagged spec knows only after its outputs.
   void saveLate(const Batch&);
   void updateState(const Batch&);
   ForwardTerms infer();
+  /// Adds the last phase of a forward with state, which increments the step count after everything that reads
+  /// it.
+  void advance();
 
   //===-- Backward ------------------------------------------------------------===//
-  Num center();  ///< c of the forward; absent if it is 0
+  Num center() { return hasCenter() ? k_.load(k_.saved("mean")) : Num(); }
+  bool hasCenter() const { return k_.hasSaved("mean"); }
   Num rstd() { return k_.load(k_.saved("rstd")); }
   /// Returns the coefficients of dx. `sums` is absent unless backwardNeedsSums().
   DxTerms backward(const std::optional<BackwardSums>&);
-  /// Stores dscale, dbias and nu.
-  void finishBackward(const BackwardSums&);
+  Num dscale(const BackwardSums&);
+  /// Stores nu.
+  void updateNu(const BackwardSums&);
 
  private:
-  struct Step {
+  struct Position {
     Num t;  ///< 1-based, f64
     mlir::Value slot;
   };
-  Step forwardStep();
-  Num windowMean(llvm::StringRef ring, const Step&, Num current, WindowMean);
+  Position forwardPosition();
+  Num windowMean(llvm::StringRef ring, const Position&, Num current, WindowMean);
   Num early(Num t);
   Num oldMoment();
+  Num scale();
+  Num bias();
   std::pair<Num, Num> renormalize(const Batch&, Num v, Num t);  ///< r, shift
   Num accumulated(Num old, Num now, Num t);
   Num kappa(const BackwardSums&);
-  Num backwardCount();
   Num gradientScale();
 
   KernelBuilder& k_;

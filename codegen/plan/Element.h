@@ -1,0 +1,113 @@
+// The formulas of one element, written once for all plans.
+//
+// A formula names its operands by their part in it: the centre, the inverse root, a parameter. A plan says
+// for each part whether it is a value of the slab or an element of a tensor, since that is what plans differ
+// in. A sweep reads the tensors whose parts its formulas use, and no other. Notation as in dsl/Spec.h.
+#pragma once
+
+#include <array>
+#include <functional>
+
+#include "codegen/plan/Builder.h"
+
+namespace normc::codegen {
+
+/// The operands of the formulas, in the order in which a sweep reads them. A part that a plan does not bind is
+/// absent: 0 where it would be added, 1 where it would be multiplied.
+enum class Part : unsigned {
+  X,
+  Dy,
+  Center,      ///< c
+  Rstd,        ///< s of x0 = (u - c) s
+  BatchMean,   ///< the point about which the moment was taken, where that is not c
+  Slope,       ///< a of (u - c) a + b, the output before parameters that are elements
+  Intercept,   ///< b
+  DxSlope,     ///< the terms of dx: Element::dx
+  DxAll,
+  DxOwn,
+  DxOffset,
+  Shift,       ///< a shift estimate of u
+  Scale,       ///< the parameters, in slabs of many features
+  Bias,
+  Mask,
+  RowScale,    ///< r of group scaling, u = x r
+  ScaleOffset, ///< what is added to Scale
+  Count
+};
+
+/// Where the parts of a slab's formulas are.
+class Parts {
+ public:
+  /// Binds x, dy and the mask of the call.
+  explicit Parts(KernelBuilder&);
+  /// Binds a part to a value of the slab. An absent value leaves the part absent.
+  void is(Part part, Num value) { bound_[size_t(part)] = {.value = value, .declare = {}}; }
+  /// Binds a part to the elements of a tensor: a tensor of the call, a saved statistic, a workspace. The kernel
+  /// declares the first two when a formula reads them.
+  void argument(Part part, llvm::StringRef name);
+  void saved(Part part, llvm::StringRef field);
+  void workspace(Part part, llvm::StringRef symbol);
+  /// Binds scale and bias of the norm to their elements.
+  void parameters();
+
+ private:
+  friend class Element;
+  struct Bound {
+    Num value;
+    std::function<llvm::StringRef()> declare;
+  };
+  void declaredBy(Part part, std::function<llvm::StringRef()> declare) {
+    bound_[size_t(part)] = {.value = {}, .declare = std::move(declare)};
+  }
+  KernelBuilder& k_;
+  std::array<Bound, size_t(Part::Count)> bound_;
+};
+
+/// One element of a sweep that is being built.
+class Element {
+ public:
+  Element(KernelBuilder& k, const Parts& parts, mlir::Block& region) : k_(k), parts_(parts), region_(region) {}
+
+  /// Returns an operand; absent if the part is not bound. The first use of a tensor makes the sweep read it.
+  Num operator[](Part);
+
+  Num input();                                       ///< u
+  Num centred();                                     ///< u - c
+  Num normalized();                                  ///< x0
+  Num valid() { return (*this)[Part::Mask]; }        ///< i1: the row is not padding; absent without a mask
+  Num inStatistic();                                 ///< i1: the element enters the statistics of its slab
+  Num kept();                                        ///< i1: padding does not exclude the element
+  Num output();                                      ///< y
+  Num gradient();                                    ///< G, the gradient of the norm's own output
+  Num scaledGradient();                              ///< G, multiplied by the scale if that is an element
+  /// Returns dx = p g + all x0 + (valid ? own rho + offset : 0), g the scaled gradient. x0 = (u - c) s enters,
+  /// not u - c, because products of two small scales would underflow. rho is the distance from the point about
+  /// which the moment was taken: in terms of x0 a constant would cancel most of it, with all digits. With
+  /// padding `exclude` a padded row gets 0.
+  Num dx();
+  /// Returns the terms of the sums of a backward: g, g (u - c) and, with `squares`, (u - c)^2. The factor s of
+  /// x0 is applied once, to the complete sums.
+  Nums gradientTerms(bool squares);
+  Num dscale();  ///< the term of the sum, where parameters are elements
+  Num dbias();
+  /// Returns `value` where the condition holds, else 0. An absent condition always holds.
+  Num where(Num condition, Num value);
+
+  /// Returns the tensors that were read, in the order of the region's arguments.
+  llvm::SmallVector<llvm::StringRef, 8> reads() const;
+
+ private:
+  Num rho();
+  Num beforeActivation();
+
+  KernelBuilder& k_;
+  const Parts& parts_;
+  mlir::Block& region_;
+  struct Read {
+    Part part;
+    llvm::StringRef tensor;
+  };
+  llvm::SmallVector<Read, 8> read_;  ///< in the order of Part
+};
+
+}  // namespace normc::codegen

@@ -1,0 +1,134 @@
+// Plans statistics of rows whose features several tasks share: LN and RMS of a few long rows. A task sums its
+// features of each row, a phase over the rows merges the sums, and a third goes down the columns, so that
+// dscale and dbias need no fold.
+//
+// The chunks depend on sizes and schedule alone, so results do not depend on the number of threads.
+#include "codegen/plan/Step.h"
+
+namespace normc::codegen {
+namespace {
+
+class InFeatureChunks {
+ public:
+  explicit InFeatureChunks(KernelBuilder& k)
+      : k_(k), spec_(k.spec()), step_(k), moments_(k, step_.needsMean()) {}
+
+  void forward() { plan(/*save=*/true); }
+  void infer() { plan(/*save=*/false); }
+
+  void backward() {
+    const bool sums = step_.backwardNeedsSums();
+    if (sums) k_.phase("statistics", "statistics", kFeatures, [&] { k_.slab(kRows, {}, [&] { sumGradients(); }); });
+    k_.phase("combine", "combine", kRows, [&] {
+      k_.slab(kRows, {}, [&] {
+        const Num s = step_.rstd();
+        std::optional<BackwardSums> total;
+        if (sums) {
+          Nums folded = k_.total(kChunks, {ofChunk("g"), ofChunk("gx")});
+          total = {folded[0], folded[1], {}};
+        }
+        const DxTerms terms = step_.backward(total);
+        keep(Part::Rstd, "s", s);
+        keep(Part::Center, "c", step_.center());
+        if (hasOwnRho(spec_) && isRhoCentred(spec_))
+          keep(Part::BatchMean, "mean", k_.load(k_.saved("batch_mean")));
+        keep(Part::DxOwn, "own", terms.own);
+        keep(Part::DxOffset, "offset", terms.offset);
+      });
+    });
+    columns([&](Parts& parts) {
+      parts.workspace(Part::DxSlope, ofRow("s"));
+      Nums sums = k_.sweep({.writes = {k_.argument("dx")}, .sums = 2}, parts,
+                           [&](Element& e) { return Nums{e.dx(), e.dscale(), e.dbias()}; });
+      if (spec_.scale) k_.store(sums[0], k_.argument("dscale"));
+      if (spec_.bias) k_.store(sums[1], k_.argument("dbias"));
+    });
+  }
+
+ private:
+  static constexpr llvm::StringRef kRowAxes[] = {"segment", "row"}, kFeatureAxes[] = {"feature"};
+  static constexpr Names kRows = kRowAxes, kFeatures = kFeatureAxes;
+  static constexpr llvm::StringRef kChunks = "chunk.0";
+
+  llvm::StringRef ofRow(llvm::StringRef name) { return k_.workspace(name, kRows); }
+  llvm::StringRef ofChunk(llvm::StringRef name) {
+    return name == "rows" ? k_.workspace("features", {kChunks}) : k_.workspace(name, {kChunks, "segment", "row"});
+  }
+
+  void plan(bool save) {
+    k_.phase("statistics", "statistics", kFeatures, [&] { sumMoments(); });
+    k_.phase("combine", "combine", kRows, [&] {
+      k_.slab(kRows, {}, [&] {
+        const Batch batch = moments_.merged(
+            kChunks, [&](llvm::StringRef name) { return ofChunk(name); }, step_.elements());
+        const ForwardTerms terms = step_.forward(batch, save);
+        if (save) step_.saveLate(batch);
+        keep(Part::Center, "c", terms.c);
+        keep(Part::Slope, "s", terms.a);
+      });
+    });
+    columns([&](Parts& parts) {
+      k_.sweep({.writes = {k_.argument("y")}}, parts, [&](Element& e) { return Nums{e.output()}; });
+    });
+  }
+
+  /// Stores the sums of the task's features of each row.
+  void sumMoments() {
+    if (moments_.needsMean()) k_.store(k_.width("task"), ofChunk("rows"));
+    k_.slab(kRows, {}, [&] {
+      Parts parts(k_);
+      const Num shift = moments_.shift();
+      parts.is(Part::Shift, shift);
+      Nums sums = k_.sweep({.sums = unsigned(moments_.sums().size())}, parts,
+                           [&](Element& e) { return moments_.terms(e); });
+      if (moments_.needsMean()) {
+        k_.store(shift, ofChunk("shift"));
+        std::tie(sums[0], sums[1]) = moments_.ofChunk(sums[0], sums[1], k_.width("task"));
+      }
+      for (auto [sum, name] : llvm::zip(sums, moments_.sums())) k_.store(sum, ofChunk(name));
+    });
+  }
+
+  void sumGradients() {
+    Parts parts(k_);
+    parts.parameters();
+    const Num s = step_.rstd();
+    parts.is(Part::Center, step_.center());
+    Nums sums = k_.sweep({.sums = 2}, parts, [&](Element& e) { return e.gradientTerms(/*squares=*/false); });
+    k_.store(sums[0], ofChunk("g"));
+    k_.store(sums[1] * s, ofChunk("gx"));
+  }
+
+  /// Stores a result of the phase over rows, which differs from row to row in a column.
+  void keep(Part part, llvm::StringRef name, Num value) {
+    if (!value) return;
+    k_.store(value, ofRow(name));
+    kept_.push_back({part, ofRow(name)});
+  }
+
+  /// Adds the phase that goes down the columns: a slab has one scale and one bias.
+  void columns(llvm::function_ref<void(Parts&)> body) {
+    k_.phase("apply", "apply", kFeatures, [&] {
+      k_.slab(kFeatures, {}, [&] {
+        Parts parts(k_);
+        for (auto [part, tensor] : kept_) parts.workspace(part, tensor);
+        if (spec_.scale) parts.is(Part::Scale, k_.load(k_.argument("scale")));
+        if (spec_.bias && k_.problem().entry != Entry::Backward)
+          parts.is(Part::Bias, k_.load(k_.argument("bias")));
+        body(parts);
+      });
+    });
+  }
+
+  KernelBuilder& k_;
+  const Spec& spec_;
+  Step step_;
+  Moments moments_;
+  llvm::SmallVector<std::pair<Part, llvm::StringRef>> kept_;
+};
+
+}  // namespace
+
+void planInFeatureChunks(KernelBuilder& k) { planEntry(InFeatureChunks(k), k.problem().entry); }
+
+}  // namespace normc::codegen

@@ -1,0 +1,330 @@
+// Plans one statistic per feature in chunks of rows: BN, PN-V, PN and mixes of them. Column sums go to one
+// partial for each chunk. A phase over the features folds the partials in order, so results do not depend on
+// which thread computed which chunk.
+#include "codegen/plan/Step.h"
+
+namespace normc::codegen {
+namespace {
+
+class InRowChunks {
+ public:
+  explicit InRowChunks(KernelBuilder& k)
+      : k_(k), spec_(k.spec()), step_(k), moments_(k, step_.needsMean()) {}
+
+  void forward() {
+    const bool lagged = step_.lagged(), statistics = !lagged || step_.hasWarmup();
+    // Statistics before apply. A lagged spec needs them only in warmup: the phase and its sweeps are conditional.
+    Chunks early, late;
+    if (statistics) early = sumMoments(/*warmup=*/lagged);
+    ofFeatures(lagged ? "prepare" : "combine", "combine", [&] {
+      const Batch batch = statistics ? fold(early) : Batch();
+      keep(step_.forward(batch, /*save=*/true));
+      if (lagged) return;
+      step_.saveLate(batch);
+      step_.updateState(batch);
+    });
+    // apply reads x anyway, so for a lagged spec it also sums what finish folds into the state.
+    if (lagged) late = Chunks{"batch", k_.phases()};
+    apply(lagged ? &late : nullptr);
+    if (lagged) {
+      ofFeatures("finish", "finish", [&] {
+        const Batch batch = fold(late);
+        step_.saveLate(batch);
+        step_.updateState(batch);
+      });
+    }
+    step_.advance();
+  }
+
+  void infer() {
+    if (step_.inferFromInput()) {
+      const Chunks chunks = sumMoments(/*warmup=*/false);
+      ofFeatures("combine", "combine", [&] { keep(step_.forward(fold(chunks), /*save=*/false)); });
+    } else {
+      ofFeatures("prepare", "combine", [&] { keep(step_.infer()); });
+    }
+    apply(nullptr);
+  }
+
+  void backward() {
+    if (step_.backwardNeedsSums()) {
+      sums_ = {"sum", k_.phases()};
+      k_.phase("statistics", "statistics", kRows, [&] {
+        overRows({}, [&](Parts& parts) {
+          gradientParts(parts);
+          k_.sweep({.partials = gradientColumns()}, parts,
+                   [&](Element& e) { return e.gradientTerms(step_.needsSquares()); });
+        });
+      });
+      ofFeatures("combine", "combine", [&] {
+        const BackwardSums sums = foldGradients();
+        keep(step_.backward(sums));
+        finish(sums);
+      });
+      applyBackward(/*sums=*/false);
+      return;
+    }
+    // No sum is needed before dx: the sweep that writes dx collects them, and finish folds them.
+    ofFeatures("prepare", "combine", [&] { keep(step_.backward(std::nullopt)); });
+    sums_ = {"sum", k_.phases()};
+    applyBackward(/*sums=*/true);
+    ofFeatures("finish", "finish", [&] { finish(foldGradients()); });
+  }
+
+ private:
+  static constexpr llvm::StringRef kRowAxes[] = {"segment", "row"};
+  static constexpr llvm::StringRef kRowGroupAxes[] = {"segment", "row", "pre_group"};
+  static constexpr llvm::StringRef kFeatureAxes[] = {"feature"};
+  static constexpr Names kRows = kRowAxes, kRowGroups = kRowGroupAxes, kFeatures = kFeatureAxes;
+  /// The rows whose mean is the shift estimate of a chunk.
+  static constexpr int64_t kHead = 8;
+
+  //===-- Structure -----------------------------------------------------------===//
+
+  void ofFeatures(llvm::StringRef name, llvm::StringRef role, llvm::function_ref<void()> body) {
+    k_.phase(name, role, kFeatures, [&] { k_.slab(kFeatures, {}, body); });
+  }
+
+  /// Adds a slab over the rows of a task. With `pre` the scale r of each row group is computed first.
+  void overRows(Num condition, llvm::function_ref<void(Parts&)> body, int64_t head = 0) {
+    k_.slab(spec_.pre ? kRowGroups : Names(), {.resident = true, .head = head}, [&] {
+      Parts parts(k_);
+      if (spec_.pre) parts.is(Part::RowScale, scaleOfRow(condition));
+      body(parts);
+    });
+  }
+  Num scaleOfRow(Num condition) {
+    Nums squares = k_.sweep({.sums = 1, .condition = condition}, Parts(k_), [&](Element& e) {
+      return Nums{e[Part::X] * e[Part::X]};
+    });
+    return scaleOf(squares[0]);
+  }
+  Num scaleOf(Num squares) {
+    return inverseSqrt(meanOf(squares, k_.width("pre_groups")) + k_.narrow(k_.number("pre_epsilon")));
+  }
+
+  /// The sums that the tasks of a phase leave: a tensor of chunks and features for each, and the rows of each
+  /// chunk.
+  struct Chunks {
+    llvm::StringRef prefix;
+    int64_t phase = 0;
+    std::string axis() const { return "chunk." + std::to_string(phase); }
+  };
+  llvm::StringRef column(const Chunks& chunks, llvm::StringRef name) {
+    const std::string axis = chunks.axis(), field = (chunks.prefix + "_" + name).str();
+    if (name == "rows") return k_.workspace(field, {axis});
+    return k_.workspace(field, {axis, "feature"});
+  }
+
+  //===-- Forward -------------------------------------------------------------===//
+
+  Chunks sumMoments(bool warmup) {
+    const Chunks chunks{"statistics", k_.phases()};
+    k_.phase(
+        "statistics", "statistics", kRows,
+        [&] {
+          const Num condition = warmup ? step_.inWarmup() : Num();
+          beginMoments(chunks, condition);
+          overRows(condition, [&](Parts& parts) {
+            momentParts(parts, chunks);
+            k_.sweep({.partials = momentColumns(chunks), .condition = condition}, parts,
+                     [&](Element& e) { return moments_.terms(e); });
+          });
+          endMoments(chunks);
+        },
+        warmup);
+    return chunks;
+  }
+
+  /// Stores the rows of the chunk, and its shift estimate.
+  void beginMoments(const Chunks& chunks, Num condition) {
+    k_.store(k_.count("task"), column(chunks, "rows"));
+    if (!moments_.needsMean()) return;
+    const llvm::StringRef shift = column(chunks, "shift");
+    if (k_.problem().layout == Layout::ChannelsFirst)  // rows of a feature are contiguous
+      return k_.slab(kFeatures, {}, [&] { k_.store(moments_.shift(), shift); });
+    overRows(
+        condition,
+        [&](Parts& parts) {
+          k_.sweep({.partials = {shift}, .condition = condition}, parts,
+                   [&](Element& e) { return Nums{e.where(e.valid(), e.input())}; });
+        },
+        kHead);
+    const Num rows = max(k_.count("task", kHead), k_.constant(1));
+    k_.slab(kFeatures, {}, [&] {
+      k_.store(finiteOr(meanOf(k_.load(shift), rows), k_.constant(0)), shift);
+    });
+  }
+  void momentParts(Parts& parts, const Chunks& chunks) {
+    if (moments_.needsMean()) parts.workspace(Part::Shift, column(chunks, "shift"));
+  }
+  llvm::SmallVector<llvm::StringRef, 4> momentColumns(const Chunks& chunks) {
+    return llvm::map_to_vector<4>(moments_.sums(),
+                                  [&](llvm::StringRef name) { return column(chunks, name); });
+  }
+  void endMoments(const Chunks& chunks) {
+    if (!moments_.needsMean()) return;
+    const Num n = max(k_.count("task"), k_.constant(1));
+    k_.slab(kFeatures, {}, [&] {
+      const llvm::StringRef sum = column(chunks, "sum"), squares = column(chunks, "squares");
+      auto [delta, distances] = moments_.ofChunk(k_.load(sum), k_.load(squares), n);
+      k_.store(delta, sum);
+      k_.store(distances, squares);
+    });
+  }
+  Batch fold(const Chunks& chunks) {
+    Batch batch =
+        moments_.merged(chunks.axis(), [&](llvm::StringRef name) { return column(chunks, name); }, step_.elements());
+    batch.count = k_.count("all");
+    return batch;
+  }
+
+  void apply(const Chunks* also) {
+    k_.phase("apply", "apply", kRows, [&] {
+      if (also) beginMoments(*also, {});
+      overRows({}, [&](Parts& parts) {
+        addKept(parts);
+        KernelBuilder::Sweep sweep{.writes = {k_.argument("y")}};
+        if (also) {
+          momentParts(parts, *also);
+          sweep.partials = momentColumns(*also);
+        }
+        k_.sweep(sweep, parts, [&](Element& e) {
+          Nums out{e.output()};
+          if (also) out.append(moments_.terms(e));
+          return out;
+        });
+      });
+      if (also) endMoments(*also);
+    });
+  }
+
+  //===-- Coefficients of a feature -------------------------------------------===//
+
+  void keep(Part part, llvm::StringRef name, Num value) {
+    if (!value) return;
+    llvm::StringRef tensor;
+    if (isStoredBias(value)) {
+      tensor = k_.argument("bias");
+    } else {
+      tensor = k_.workspace(name, kFeatures);
+      k_.store(value, tensor);
+    }
+    kept_.push_back({part, tensor});
+  }
+  /// True if the value is an unchanged parameter of the caller, which needs no copy in the workspace.
+  bool isStoredBias(Num value) {
+    auto load = value.value.getDefiningOp<LoadOp>();
+    return load && load.getTensor() == "bias" && k_.problem().params == DType::F32;
+  }
+  void keep(const ForwardTerms& terms) {
+    keep(Part::Center, "c", terms.c);
+    keep(Part::Slope, "a", terms.a);
+    keep(Part::Intercept, "b", terms.b);
+  }
+  void keep(DxTerms terms) {
+    // Group scaling keeps u near 1: the coefficients are of u - c, with s in them.
+    if (spec_.pre)
+      for (Num* slope : {&terms.all, &terms.own})
+        if (*slope) *slope = *slope * step_.rstd();
+    keep(Part::DxSlope, "p", terms.p);
+    if (k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics) {
+      keep(Part::DxAll, "all", terms.all);
+      keep(Part::DxOwn, "own", terms.own);
+    } else {
+      keep(Part::DxOwn, "own", add(terms.all, terms.own));
+    }
+    keep(Part::DxOffset, "offset", terms.offset);
+  }
+  void addKept(Parts& parts) {
+    for (auto [part, tensor] : kept_) parts.workspace(part, tensor);
+  }
+
+  //===-- Backward ------------------------------------------------------------===//
+
+  void gradientParts(Parts& parts) {
+    if (step_.hasCenter()) parts.saved(Part::Center, "mean");
+  }
+  llvm::SmallVector<llvm::StringRef, 4> gradientColumns() {
+    llvm::SmallVector<llvm::StringRef, 4> columns{column(sums_, "g"), column(sums_, "gx")};
+    if (step_.needsSquares()) columns.push_back(column(sums_, "xx"));
+    return columns;
+  }
+  BackwardSums foldGradients() {
+    const Nums sums = k_.total(sums_.axis(), gradientColumns());
+    const Num s = step_.rstd();
+    return {sums[0], sums[1] * s, sums.size() > 2 ? sums[2] * s * s : Num()};
+  }
+  void finish(const BackwardSums& sums) {
+    if (spec_.scale) k_.store(step_.dscale(sums), k_.argument("dscale"));
+    if (spec_.bias) k_.store(sums.g, k_.argument("dbias"));
+    step_.updateNu(sums);
+  }
+
+  void dxParts(Parts& parts) {
+    gradientParts(parts);
+    if (!spec_.pre) parts.saved(Part::Rstd, "rstd");
+    if (hasOwnRho(spec_) && isRhoCentred(spec_)) parts.saved(Part::BatchMean, "batch_mean");
+    addKept(parts);
+  }
+
+  /// Returns r of a row group, and the mean of du u over it: the exact derivative of group scaling.
+  std::pair<Num, Num> scaleAndPull() {
+    const Num width = k_.width("pre_groups");
+    Parts parts(k_);
+    dxParts(parts);
+    if (step_.hasCenter() || (k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics) ||
+        hasOwnRho(spec_)) {
+      const Num r = scaleOfRow({});
+      parts.is(Part::RowScale, r);
+      Nums dot = k_.sweep({.sums = 1}, parts,
+                          [&](Element& e) { return Nums{e.where(e.kept(), e.dx() * e.input())}; });
+      return {r, meanOf(dot[0], width)};
+    }
+    // Without a centre, du u = r x (p g + offset) + r^2 x (slope x). The factors with r are outside of the
+    // sums, so r and the sums come from one sweep.
+    Nums sums = k_.sweep({.sums = 3}, parts, [&](Element& e) {
+      Num x = e[Part::X], direct = add(multiply(e.gradient(), e[Part::DxSlope]), e[Part::DxOffset]);
+      Num slope = add(e[Part::DxAll], e[Part::DxOwn]);
+      return Nums{x * x, e.where(e.kept(), x * direct),
+                  slope ? e.where(e.kept(), x * x * slope) : k_.constant(0)};
+    });
+    const Num r = scaleOf(sums[0]);
+    return {r, meanOf((sums[1] + sums[2] * r) * r, width)};
+  }
+
+  void applyBackward(bool sums) {
+    k_.phase("apply", "apply", kRows, [&] {
+      k_.slab(spec_.pre ? kRowGroups : Names(), {.resident = true}, [&] {
+        Num r, pull;
+        if (spec_.pre) std::tie(r, pull) = scaleAndPull();
+        Parts parts(k_);
+        dxParts(parts);
+        parts.is(Part::RowScale, r);
+        KernelBuilder::Sweep sweep{.writes = {k_.argument("dx")}};
+        if (sums) sweep.partials = gradientColumns();
+        k_.sweep(sweep, parts, [&](Element& e) {
+          Num dx = e.dx();
+          if (pull) dx = e.where(e.kept(), r * (dx - e.input() * pull));
+          Nums out{dx};
+          if (sums) out.append(e.gradientTerms(step_.needsSquares()));
+          return out;
+        });
+      });
+    });
+  }
+
+  KernelBuilder& k_;
+  const Spec& spec_;
+  Step step_;
+  Moments moments_;
+  Chunks sums_;  ///< of the gradient
+  /// The coefficients of an element, and the tensors that hold them.
+  llvm::SmallVector<std::pair<Part, llvm::StringRef>> kept_;
+};
+
+}  // namespace
+
+void planInRowChunks(KernelBuilder& k) { planEntry(InRowChunks(k), k.problem().entry); }
+
+}  // namespace normc::codegen

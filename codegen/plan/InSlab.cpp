@@ -1,0 +1,201 @@
+// Plans statistics that are complete in their slab: of rows, groups and segments, and of features whose whole
+// column is in one task. Nothing has to be combined, and memory is read once if the slab stays on chip. The
+// kernel is one phase; where each task has a part of the rows, backward adds the fold of dscale and dbias.
+#include "codegen/plan/Step.h"
+
+namespace normc::codegen {
+namespace {
+
+class InSlab {
+ public:
+  InSlab(KernelBuilder& k, int64_t vector)
+      : k_(k), spec_(k.spec()), step_(k), moments_(k, step_.needsMean()), vector_(vector) {
+    switch (spec_.reduce) {
+      case Reduce::Features:
+        per_ = {"segment", "row", "group"};
+        units_ = {"segment", "row"};
+        break;
+      case Reduce::Segment:
+        per_ = {"segment", "feature"};
+        units_ = {"segment"};
+        if (k.problem().layout == Layout::ChannelsFirst) units_.push_back("feature");
+        break;
+      case Reduce::SegmentFeatures:
+        per_ = units_ = {"segment", "group"};
+        break;
+      case Reduce::Rows:
+        per_ = units_ = {"feature"};
+    }
+  }
+
+  void forward() {
+    slab([&](Parts& parts) {
+      const bool lagged = step_.lagged();
+      Batch batch;
+      // A lagged spec reads batch statistics only in warmup. Afterwards the sweep has a false condition and
+      // reads nothing.
+      if (!lagged || step_.hasWarmup()) batch = moments(parts, lagged ? step_.inWarmup() : Num());
+      const ForwardTerms terms = step_.forward(batch, /*save=*/true);
+      if (!lagged) {
+        step_.saveLate(batch);
+        step_.updateState(batch);
+        apply(parts, terms, nullptr);
+        return;
+      }
+      // A lagged spec transforms with old values, so the sweep that writes y also sums what the state takes in.
+      const Num shift = moments_.shift();
+      parts.is(Part::Shift, shift);
+      batch = complete(apply(parts, terms, &moments_), shift);
+      step_.saveLate(batch);
+      step_.updateState(batch);
+    });
+    if (spec_.perFeature()) step_.advance();
+  }
+
+  void infer() {
+    slab([&](Parts& parts) {
+      const ForwardTerms terms =
+          step_.inferFromInput() ? step_.forward(moments(parts, {}), /*save=*/false) : step_.infer();
+      apply(parts, terms, nullptr);
+    });
+  }
+
+  void backward() {
+    slab([&](Parts& parts) { backwardSlab(parts); });
+    if (affine() && !spec_.perFeature()) fold();
+  }
+
+ private:
+  void slab(llvm::function_ref<void(Parts&)> body) {
+    k_.phase("apply", "apply", units_, [&] {
+      k_.slab(per_, {.resident = true}, [&] {
+        Parts parts(k_);
+        if (!step_.hasOwnParameters()) parts.parameters();
+        body(parts);
+      });
+    });
+  }
+
+  //===-- Forward -------------------------------------------------------------===//
+
+  /// True if a row is so short that a probe of the whole row costs no more than a probe of a part. Its moment is
+  /// taken about the mean itself.
+  bool isProbedWhole() const {
+    const auto& features = k_.problem().features;
+    if (vector_ < 2 || spec_.reduce != Reduce::Features || spec_.moment != Moment::Central || !features)
+      return false;
+    const int64_t width = *features / k_.problem().groups(spec_.groups);
+    return width % vector_ == 0 && width <= 8 * vector_ && llvm::isPowerOf2_64(width / vector_);
+  }
+
+  Batch moments(Parts& parts, Num condition) {
+    if (isProbedWhole()) {
+      const Num mean = k_.probe("x", /*whole=*/true);
+      parts.is(Part::Shift, mean);
+      Nums sums = k_.sweep({.sums = 1}, parts, [&](Element& e) {
+        const Num d = e.input() - e[Part::Shift];
+        return Nums{d * d};
+      });
+      return {.count = {}, .mean = mean, .moment = meanOf(sums[0], step_.elements())};
+    }
+    const Num shift = moments_.shift();
+    parts.is(Part::Shift, shift);
+    return complete(k_.sweep({.sums = unsigned(moments_.sums().size()), .condition = condition}, parts,
+                             [&](Element& e) { return moments_.terms(e); }),
+                    shift);
+  }
+
+  Batch complete(const Nums& sums, Num shift) {
+    Batch batch = moments_.ofSlab(sums, shift, step_.elements());
+    if (spec_.perFeature()) batch.count = k_.count("all");
+    return batch;
+  }
+
+  /// Writes y, and returns the sums of `also`.
+  Nums apply(Parts& parts, const ForwardTerms& terms, const Moments* also) {
+    parts.is(Part::Center, terms.c);
+    parts.is(Part::Slope, terms.a);
+    parts.is(Part::Intercept, terms.b);
+    const unsigned sums = also ? also->sums().size() : 0;
+    return k_.sweep({.writes = {k_.argument("y")}, .sums = sums}, parts, [&](Element& e) {
+      Nums out{e.output()};
+      if (also) out.append(also->terms(e));
+      return out;
+    });
+  }
+
+  //===-- Backward ------------------------------------------------------------===//
+
+  void backwardSlab(Parts& parts) {
+    const Num s = step_.rstd();
+    parts.is(Part::Center, step_.center());
+    parts.is(Part::Rstd, s);
+    if (hasOwnRho(spec_) && isRhoCentred(spec_)) parts.is(Part::BatchMean, k_.load(k_.saved("batch_mean")));
+    const unsigned count = step_.needsSquares() ? 3 : 2;
+    auto sumsOf = [&](llvm::ArrayRef<Num> sums) {
+      return BackwardSums{sums[0], sums[1] * s, count == 3 ? sums[2] * s * s : Num()};
+    };
+    std::optional<BackwardSums> sums;
+    if (step_.backwardNeedsSums())
+      sums = sumsOf(k_.sweep({.sums = count}, parts, [&](Element& e) { return e.gradientTerms(count == 3); }));
+    const DxTerms terms = step_.backward(sums);
+    parts.is(Part::DxSlope, terms.p);
+    parts.is(Part::DxAll, terms.all);
+    parts.is(Part::DxOwn, terms.own);
+    parts.is(Part::DxOffset, terms.offset);
+
+    // The sweep that writes dx collects the sums that dx does not need.
+    const bool own = step_.hasOwnParameters();
+    const bool late = !sums && own && (affine() || spec_.backward == Backward::Approximate);
+    KernelBuilder::Sweep sweep{.writes = {k_.argument("dx")}, .sums = late ? count : 0};
+    if (!own && spec_.scale) sweep.partials.push_back(partial("dscale"));
+    if (!own && spec_.bias) sweep.partials.push_back(partial("dbias"));
+    const Nums collected = k_.sweep(sweep, parts, [&](Element& e) {
+      Nums out{e.dx()};
+      if (late) out.append(e.gradientTerms(count == 3));
+      if (!own && spec_.scale) out.push_back(e.dscale());
+      if (!own && spec_.bias) out.push_back(e.dbias());
+      return out;
+    });
+    if (late) sums = sumsOf(collected);
+    if (!own || !sums) return;
+    if (spec_.scale) gradient("dscale", step_.dscale(*sums));
+    if (spec_.bias) gradient("dbias", sums->g);
+    step_.updateNu(*sums);
+  }
+
+  bool affine() const { return spec_.scale || spec_.bias; }
+  llvm::StringRef partial(llvm::StringRef name) { return k_.workspace(name, {"chunk.0", "feature"}); }
+
+  /// Stores the gradient of a parameter from the slab of its feature, or of its feature in one segment.
+  void gradient(llvm::StringRef name, Num value) {
+    if (spec_.perFeature()) return k_.store(value, k_.argument(name));
+    k_.accumulate(value, partial(name));
+  }
+
+  /// Adds the partial sums that the tasks left.
+  void fold() {
+    k_.phase("finish", "finish", {"feature"}, [&] {
+      k_.slab({"feature"}, {}, [&] {
+        auto one = [&](llvm::StringRef name) {
+          k_.store(k_.total("chunk.0", {partial(name)})[0], k_.argument(name));
+        };
+        if (spec_.scale) one("dscale");
+        if (spec_.bias) one("dbias");
+      });
+    });
+  }
+
+  KernelBuilder& k_;
+  const Spec& spec_;
+  Step step_;
+  Moments moments_;
+  int64_t vector_;
+  llvm::SmallVector<llvm::StringRef, 3> per_, units_;
+};
+
+}  // namespace
+
+void planInSlab(KernelBuilder& k, int64_t vector) { planEntry(InSlab(k, vector), k.problem().entry); }
+
+}  // namespace normc::codegen

@@ -1,0 +1,65 @@
+#include "codegen/plan/Moments.h"
+
+#include "codegen/plan/Formulas.h"
+
+namespace normc::codegen {
+
+llvm::ArrayRef<llvm::StringRef> Moments::sums() const {
+  static constexpr llvm::StringRef all[] = {"sum", "squares", "moment"};
+  llvm::ArrayRef<llvm::StringRef> names(all);
+  if (!needsMean_) return names.take_back(1);
+  return raw_ ? names : names.drop_back(1);
+}
+
+Nums Moments::terms(Element& e) const {
+  Nums terms;
+  if (needsMean_) {
+    Num d = e.where(e.inStatistic(), e.input() - e[Part::Shift]);
+    terms = {d, d * d};
+  }
+  if (!needsMean_ || raw_) {
+    Num u = e.where(e.inStatistic(), e.input());
+    terms.push_back(u * u);
+  }
+  return terms;
+}
+
+Num Moments::shift() const { return needsMean_ ? finiteOr(k_.probe("x"), k_.constant(0)) : Num(); }
+
+Batch Moments::ofSlab(const Nums& sums, Num shift, Num n) const {
+  if (!needsMean_) return {.count = {}, .mean = {}, .moment = meanOf(sums[0], n)};
+  // An exact division: if the shift is an outlier, the digits of delta are digits of the mean.
+  Num delta = sums[0] / n;
+  Num moment = raw_ ? meanOf(sums[2], n) : max(k_.constant(0), meanOf(sums[1] - sums[0] * delta, n));
+  return {.count = {}, .mean = shift + delta, .moment = moment};
+}
+
+std::pair<Num, Num> Moments::ofChunk(Num sum, Num squares, Num n) const {
+  Num delta = sum / n;
+  return {delta, max(k_.constant(0), squares - sum * delta)};
+}
+
+Batch Moments::merged(llvm::StringRef axis, Fields field, Num n) const {
+  if (!needsMean_) return {.count = {}, .mean = {}, .moment = meanOf(k_.total(axis, {field("moment")})[0], n)};
+  llvm::SmallVector<llvm::StringRef> reads{field("rows"), field("shift"), field("sum"), field("squares")};
+  if (raw_) reads.push_back(field("moment"));
+  enum { kCount, kBase, kMean, kSquares, kRaw };
+  Num zero = k_.wideConstant(0), one = k_.wideConstant(1);
+  Nums merged = k_.fold(axis, 0, reads, Nums(5, zero), [&](auto, const Nums& run, const Nums& narrow) {
+    Nums e;
+    for (Num each : narrow) e.push_back(k_.widen(each));
+    Num both = run[kCount] + e[0], share = e[0] / max(both, one);
+    Num base = select(run[kCount] > 0.0, run[kBase], e[1]);
+    Num mean = (e[1] - base) + e[2], delta = mean - run[kMean];
+    // An infinite mean stays one, whatever follows.
+    Nums next{both, base, run[kMean] + finiteOr(delta * share, mean),
+              run[kSquares] + e[3] + delta * delta * (run[kCount] * share), run[kRaw]};
+    if (raw_) next[kRaw] = run[kRaw] + e[4];
+    return next;
+  });
+  return {.count = {},
+          .mean = k_.narrow(merged[kBase] + merged[kMean]),
+          .moment = meanOf(k_.narrow(raw_ ? merged[kRaw] : merged[kSquares]), n)};
+}
+
+}  // namespace normc::codegen

@@ -1,0 +1,50 @@
+// Count, mean and second moment of u, from sums over a slab or merged from chunks of one.
+//
+// A central moment takes one pass about a shift estimate, in which sum (u - shift) and sum (u - shift)^2 are
+// taken; a raw moment that needs no mean is sum u^2. Means of chunks are kept as distances from the first
+// shift, so a large mean costs the variance no digits.
+#pragma once
+
+#include "codegen/plan/Element.h"
+
+namespace normc::codegen {
+
+/// Statistics of this batch. What the spec does not need is absent.
+struct Batch {
+  Num count;   ///< valid rows M, of statistics per feature
+  Num mean;    ///< of u
+  Num moment;  ///< q: mean(u^2) or mean((u - mean)^2), as the spec's moment says
+};
+
+class Moments {
+ public:
+  /// `needsMean`: the mean is used, or the moment is taken about it.
+  Moments(KernelBuilder& k, bool needsMean)
+      : k_(k), needsMean_(needsMean), raw_(k.spec().moment == Moment::Raw) {}
+
+  bool needsMean() const { return needsMean_; }
+  /// Returns the names of the sums that `terms` yields: sum, squares, moment, as far as they are needed. The
+  /// first two are about Part::Shift, `moment` is of u^2.
+  llvm::ArrayRef<llvm::StringRef> sums() const;
+  Nums terms(Element&) const;
+
+  /// Returns a shift estimate of the slab; absent if there is no mean.
+  Num shift() const;
+  /// Returns the statistics of a whole slab of n > 0 elements from its sums.
+  Batch ofSlab(const Nums& sums, Num shift, Num n) const;
+
+  /// The same in chunks. `field` returns the tensor with one element for each chunk, by its name: rows, shift,
+  /// and those of sums().
+  using Fields = llvm::function_ref<llvm::StringRef(llvm::StringRef)>;
+  /// Returns what a chunk of n > 0 elements stores in place of `sum` and `squares`: the distance of its mean
+  /// from the shift, and the sum of squared distances from the mean.
+  std::pair<Num, Num> ofChunk(Num sum, Num squares, Num n) const;
+  /// Returns the statistics of n > 0 elements, merged in f64 by Chan's formula, chunk after chunk.
+  Batch merged(llvm::StringRef axis, Fields field, Num n) const;
+
+ private:
+  KernelBuilder& k_;
+  bool needsMean_, raw_;
+};
+
+}  // namespace normc::codegen
