@@ -112,6 +112,12 @@ constexpr std::optional<Tensor> tensorNamed(std::string_view name) {
   return std::nullopt;
 }
 
+/// True if a call of the entry takes the tensor.
+constexpr bool isTaken(const TensorInfo& tensor, Entry entry, const Has& has) {
+  const TakenBy other = entry == Entry::Backward ? TakenBy::Forward : TakenBy::Backward;
+  return tensor.takenBy != other && (!tensor.needs || has.*tensor.needs);
+}
+
 /// Returns the tensors of a call, in the order of the table. Backward takes x and scale even if its formula
 /// does not need them.
 std::vector<Tensor> operandsOf(Entry entry, const Has& has);
