@@ -163,8 +163,19 @@ class Builder {
 
   void affine(const Clause& clause) {
     spec_.scale = spec_.bias = false;
+    spec_.scaleOffset.reset();
     if (isNone(clause)) return;
-    const Options given(context_, clause.items, "'affine'", "affine", {}, {"scale", "bias"});
+    // `scale` is the only word of a list that has an option of its own.
+    std::vector<Item> items = clause.items;
+    const auto scale =
+        std::ranges::find_if(items, [](const Item& i) { return !i.key && i.value.isWord("scale"); });
+    if (scale != items.end()) {
+      double offset = 0;
+      options(clause, *scale, {"offset"}).number("offset", offset);
+      if (offset != 0) spec_.scaleOffset = offset;
+      scale->arguments.clear();
+    }
+    const Options given(context_, items, "'affine'", "affine", {}, {"scale", "bias"});
     spec_.scale = given.flag("scale");
     spec_.bias = given.flag("bias");
     if (clause.items.empty()) expected(clause.keyword, {"scale", "bias", "none"});

@@ -70,6 +70,14 @@ std::string renormText(const Spec::Renormalize& renorm) {
   return withOptions(wordOf(kRenormWords, renorm.kind), options);
 }
 
+std::string affineText(const Spec& spec) {
+  std::vector<std::string> items, options;
+  if (spec.scaleOffset) options.push_back("offset = " + numberText(*spec.scaleOffset));
+  if (spec.scale) items.push_back(withOptions("scale", options));
+  if (spec.bias) items.push_back("bias");
+  return list(items);
+}
+
 std::string epsilonText(const Spec& spec) {
   const std::string value = numberText(spec.epsilon);
   if (spec.epsilonMode == EpsilonMode::Add) return value;
@@ -109,11 +117,7 @@ std::string print(const Spec& spec) {
   if (spec.warmup) clause("warmup", warmupText(*spec.warmup));
   if (spec.renorm.kind != Renorm::None) clause("renorm", renormText(spec.renorm));
   if (spec.backward != defaults.backward) clause("backward", backwardText(spec));
-  if (spec.scale && spec.bias) {
-    clause("affine", "scale, bias");
-  } else if (spec.scale || spec.bias) {
-    clause("affine", spec.scale ? "scale" : "bias");
-  }
+  if (spec.scale || spec.bias) clause("affine", affineText(spec));
   if (spec.epsilon != defaults.epsilon || spec.epsilonMode != defaults.epsilonMode) {
     clause("epsilon", epsilonText(spec));
   }

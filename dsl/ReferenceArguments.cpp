@@ -142,6 +142,7 @@ Settings settingsOf(const Spec& spec, const std::map<std::string, double>& overr
   read("renorm_rmax", settings.renormMax);
   read("renorm_dmax", settings.renormShiftMax);
   read("renorm_start", settings.renormStart);
+  read("scale_offset", settings.scaleOffset);
   const auto clamp = values.find("clamp_gamma");
   if (clamp != values.end()) settings.clampGamma = clamp->second;
   return settings;

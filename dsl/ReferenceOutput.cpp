@@ -3,7 +3,10 @@
 
 namespace normc::reference {
 
-Tracked factorOf(const Call& call, int64_t feature) { return exact(call.given.scale[feature]); }
+Tracked factorOf(const Call& call, int64_t feature) {
+  const Tracked scale = exact(call.given.scale[feature]);
+  return call.spec.scaleOffset ? exact(call.settings.scaleOffset) + scale : scale;
+}
 
 Tracked output(const Call& call, int64_t feature, Tracked x0, Tracked r, Tracked shift) {
   const Spec& spec = call.spec;

@@ -27,6 +27,7 @@ using Outputs = std::map<std::string, Quantity>;
 struct Settings {
   double epsilon = 0, preEpsilon = 0, decay = 0, backwardDecay = 0, warmupSteps = 0;
   double renormMax = 1, renormShiftMax = 0, renormStart = 0;
+  double scaleOffset = 0;
   std::optional<double> clampGamma;
 };
 

@@ -35,6 +35,13 @@ TEST(Print, WritesTheCanonicalText) {
             "}\n");
 }
 
+TEST(Print, WritesAnOffsetWithItsScale) {
+  for (const char* affine : {"scale(offset = 1)", "scale(offset = -0.25), bias"}) {
+    const Spec spec = specOf(norm({"reduce features", std::string("affine ") + affine}));
+    EXPECT_EQ(print(spec), std::string("norm n {\n  reduce    features\n  affine    ") + affine + "\n}\n");
+  }
+}
+
 TEST(Print, RandomSpecsReadBackEqual) {
   for (uint64_t seed = 0; seed < 3000; ++seed) {
     const Spec spec = randomSpec(seed);

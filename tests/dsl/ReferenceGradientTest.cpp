@@ -152,6 +152,13 @@ TEST(ReferenceGradient, OfCenterAndMomentInAnyMix) {
   }
 }
 
+TEST(ReferenceGradient, OfAnOffset) {
+  for (Spec spec : {batchNorm(), powerNormV(), batchRenorm(), layerNorm(), groupNorm(Reduce::Features)}) {
+    spec.scaleOffset = -0.5;
+    expectGradients(spec, true, 17);
+  }
+}
+
 TEST(ReferenceGradient, OfRandomExactMixes) {
   int mixes = 0;
   for (uint64_t seed = 0; mixes < 60; ++seed) {

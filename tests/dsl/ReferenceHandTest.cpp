@@ -69,6 +69,19 @@ TEST(ReferenceByHand, RmsNorm) {
   EXPECT_TRUE(values(backward, "dbias").empty());
 }
 
+TEST(ReferenceByHand, RmsNormWithAnOffset) {
+  Spec spec = rmsNorm();
+  spec.epsilon = 3.5;
+  spec.scaleOffset = 1;
+  Layer layer(spec, kTwoByTwo);
+  layer.call.scale = {0, 1};
+  // As RmsNorm above, whose scale is 1, 2: so are y, dx and dscale.
+  expectNear(values(layer.forward({3, 4, 1, 0}), "y"), {0.75, 2, 0.5, 0});
+  const ReferenceResult backward = layer.backward({4, 1, 2, 3});
+  expectNear(values(backward, "dx"), {17.0 / 32, -1.0 / 8, 7.0 / 8, 3});
+  expectNear(values(backward, "dscale"), {4 * 0.75 + 2 * 0.5, 1 * 1 + 0});
+}
+
 TEST(ReferenceByHand, PowerNormV) {
   Spec spec = powerNormV();
   spec.epsilon = 4;

@@ -210,6 +210,17 @@ TEST(ReferenceMagnitude, IsTheSumOfTheTerms) {
   EXPECT_NEAR(y.magnitude[0], 4005, 4005 * 1e-2);
 }
 
+TEST(ReferenceMagnitude, OfAFactorCountsOffsetAndScale) {
+  Spec spec = rmsNorm();
+  spec.epsilon = 1e-12;
+  spec.scaleOffset = 1;
+  Layer layer(spec, {1, 1, 1});
+  layer.call.scale = {-1};
+  const Quantity y = layer.forward({3}).outputs.at("y");  // (1 - 1) * 1
+  EXPECT_EQ(y.value[0], 0);
+  EXPECT_NEAR(y.magnitude[0], 2, 1e-2);
+}
+
 TEST(ReferenceMagnitude, IsNeverBelowTheValue) {
   for (const Spec& spec : specs()) {
     for (HardInput input :
