@@ -41,7 +41,7 @@ class Builder {
     std::string_view keyword;
     void (Builder::*apply)(const Clause&);
   };
-  static const Handler kHandlers[12];
+  static const Handler kHandlers[13];
 
   static const Handler* find(std::string_view keyword) {
     const auto found = std::find_if(std::begin(kHandlers), std::end(kHandlers),
@@ -181,6 +181,11 @@ class Builder {
     if (clause.items.empty()) expected(clause.keyword, {"scale", "bias", "none"});
   }
 
+  void activation(const Clause& clause) {
+    spec_.activation = Activation::None;
+    plain(clause, kActivationWords, spec_.activation);
+  }
+
   void epsilon(const Clause& clause) {
     spec_.epsilonMode = EpsilonMode::Add;
     const Item* value = only(clause, {"a number"});
@@ -289,13 +294,12 @@ class Builder {
   Spec& spec_;
 };
 
-const Builder::Handler Builder::kHandlers[12] = {
-    {"reduce", &Builder::reduce},   {"center", &Builder::center},
-    {"moment", &Builder::moment},   {"divide_by", &Builder::divideBy},
-    {"running", &Builder::running}, {"backward", &Builder::backward},
-    {"renorm", &Builder::renorm},   {"affine", &Builder::affine},
-    {"epsilon", &Builder::epsilon}, {"pre", &Builder::pre},
-    {"warmup", &Builder::warmup},   {"padding", &Builder::padding},
+const Builder::Handler Builder::kHandlers[13] = {
+    {"reduce", &Builder::reduce},      {"center", &Builder::center},   {"moment", &Builder::moment},
+    {"divide_by", &Builder::divideBy}, {"running", &Builder::running}, {"backward", &Builder::backward},
+    {"renorm", &Builder::renorm},      {"affine", &Builder::affine},   {"activation", &Builder::activation},
+    {"epsilon", &Builder::epsilon},    {"pre", &Builder::pre},         {"warmup", &Builder::warmup},
+    {"padding", &Builder::padding},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "dsl/Print.h"
 
+#include <algorithm>
 #include <charconv>
 #include <vector>
 
@@ -105,7 +106,7 @@ std::string print(const Spec& spec) {
   const Spec defaults;
   std::string out = "norm " + spec.name + " {\n";
   const auto clause = [&out](std::string keyword, const std::string& rest) {
-    keyword.resize(9, ' ');
+    keyword.resize(std::max<size_t>(keyword.size(), 9), ' ');
     out += "  " + keyword + " " + rest + "\n";
   };
   if (spec.pre) clause("pre", preText(*spec.pre));
@@ -118,6 +119,7 @@ std::string print(const Spec& spec) {
   if (spec.renorm.kind != Renorm::None) clause("renorm", renormText(spec.renorm));
   if (spec.backward != defaults.backward) clause("backward", backwardText(spec));
   if (spec.scale || spec.bias) clause("affine", affineText(spec));
+  if (spec.activation != defaults.activation) clause("activation", wordOf(kActivationWords, spec.activation));
   if (spec.epsilon != defaults.epsilon || spec.epsilonMode != defaults.epsilonMode) {
     clause("epsilon", epsilonText(spec));
   }

@@ -47,6 +47,7 @@ std::string structuralText(const Spec& spec) {
   if (spec.warmup) add("warmup", code(spec.warmup->accumulate));
   add("padding", code(spec.padding));
   if (spec.scaleOffset) add("offset", "on");
+  if (spec.activation != Activation::None) add("activation", code(spec.activation));
   return out;
 }
 

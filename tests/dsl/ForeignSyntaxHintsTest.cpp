@@ -105,6 +105,16 @@ TEST(ForeignSyntaxHints, AFactorOfOnePlusWeightIsAnOffset) {
   EXPECT_EQ(said("affine scale(offset = 1 + w)"), Texts{"unexpected '+'" + hint});
 }
 
+TEST(ForeignSyntaxHints, ActivationsOfOtherFrameworksAreTranslated) {
+  EXPECT_EQ(said("act silu"), Texts{"unknown clause 'act'; write 'activation'"});
+  EXPECT_EQ(said("swish yes"), Texts{"unknown clause 'swish'; write 'activation silu'"});
+  EXPECT_EQ(said("ReLU yes"), Texts{"unknown clause 'ReLU'; write 'activation relu'"});
+  const std::string expected = "expected none, relu, silu, gelu, gelu_tanh, sigmoid or tanh, found ";
+  EXPECT_EQ(said("activation swish"), Texts{expected + "'swish'; write 'silu'"});
+  EXPECT_EQ(said("activation gelu_new"), Texts{expected + "'gelu_new'; write 'gelu_tanh'"});
+  EXPECT_EQ(said("activation logistic"), Texts{expected + "'logistic'; write 'sigmoid'"});
+}
+
 TEST(ForeignSyntaxHints, ADecayIsNoCopyOfAMomentum) {
   EXPECT_EQ(errorsOf("norm n {\n  reduce rows\n  running momentum = 0.1\n}\n"),
             "t.norm:3:11: error: 'running' has no option 'momentum'\n"

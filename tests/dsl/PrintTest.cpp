@@ -42,6 +42,16 @@ TEST(Print, WritesAnOffsetWithItsScale) {
   }
 }
 
+TEST(Print, WritesAnActivationBehindTheAffine) {
+  EXPECT_EQ(print(specOf(norm({"activation gelu_tanh", "epsilon 1e-4", "affine bias", "reduce features"}))),
+            "norm n {\n"
+            "  reduce    features\n"
+            "  affine    bias\n"
+            "  activation gelu_tanh\n"
+            "  epsilon   1e-4\n"
+            "}\n");
+}
+
 TEST(Print, RandomSpecsReadBackEqual) {
   for (uint64_t seed = 0; seed < 3000; ++seed) {
     const Spec spec = randomSpec(seed);

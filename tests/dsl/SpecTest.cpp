@@ -76,6 +76,8 @@ TEST(StructuralHash, EveryStructuralFlagEnters) {
       {"no scale", [](Spec& s) { s.scale = false; }},
       {"no bias", [](Spec& s) { s.bias = false; }},
       {"an offset", [](Spec& s) { s.scaleOffset = 1; }},
+      {"relu", [](Spec& s) { s.activation = Activation::Relu; }},
+      {"silu", [](Spec& s) { s.activation = Activation::Silu; }},
       {"no affine", [](Spec& s) { s.scale = s.bias = false; }},
       {"epsilon max", [](Spec& s) { s.epsilonMode = EpsilonMode::Max; }},
       {"epsilon outside", [](Spec& s) { s.epsilonMode = EpsilonMode::Outside; }},
