@@ -41,7 +41,7 @@ class Builder {
     std::string_view keyword;
     void (Builder::*apply)(const Clause&);
   };
-  static const Handler kHandlers[12];
+  static const Handler kHandlers[13];
 
   static const Handler* find(std::string_view keyword) {
     const auto found = std::find_if(std::begin(kHandlers), std::end(kHandlers),
@@ -163,11 +163,27 @@ class Builder {
 
   void affine(const Clause& clause) {
     spec_.scale = spec_.bias = false;
+    spec_.scaleOffset.reset();
     if (isNone(clause)) return;
-    const Options given(context_, clause.items, "'affine'", "affine", {}, {"scale", "bias"});
+    // `scale` is the only word of a list that has an option of its own.
+    std::vector<Item> items = clause.items;
+    const auto scale =
+        std::ranges::find_if(items, [](const Item& i) { return !i.key && i.value.isWord("scale"); });
+    if (scale != items.end()) {
+      double offset = 0;
+      options(clause, *scale, {"offset"}).number("offset", offset);
+      if (offset != 0) spec_.scaleOffset = offset;
+      scale->arguments.clear();
+    }
+    const Options given(context_, items, "'affine'", "affine", {}, {"scale", "bias"});
     spec_.scale = given.flag("scale");
     spec_.bias = given.flag("bias");
     if (clause.items.empty()) expected(clause.keyword, {"scale", "bias", "none"});
+  }
+
+  void activation(const Clause& clause) {
+    spec_.activation = Activation::None;
+    plain(clause, kActivationWords, spec_.activation);
   }
 
   void epsilon(const Clause& clause) {
@@ -278,13 +294,12 @@ class Builder {
   Spec& spec_;
 };
 
-const Builder::Handler Builder::kHandlers[12] = {
-    {"reduce", &Builder::reduce},   {"center", &Builder::center},
-    {"moment", &Builder::moment},   {"divide_by", &Builder::divideBy},
-    {"running", &Builder::running}, {"backward", &Builder::backward},
-    {"renorm", &Builder::renorm},   {"affine", &Builder::affine},
-    {"epsilon", &Builder::epsilon}, {"pre", &Builder::pre},
-    {"warmup", &Builder::warmup},   {"padding", &Builder::padding},
+const Builder::Handler Builder::kHandlers[13] = {
+    {"reduce", &Builder::reduce},      {"center", &Builder::center},   {"moment", &Builder::moment},
+    {"divide_by", &Builder::divideBy}, {"running", &Builder::running}, {"backward", &Builder::backward},
+    {"renorm", &Builder::renorm},      {"affine", &Builder::affine},   {"activation", &Builder::activation},
+    {"epsilon", &Builder::epsilon},    {"pre", &Builder::pre},         {"warmup", &Builder::warmup},
+    {"padding", &Builder::padding},
 };
 
 }  // namespace

@@ -161,6 +161,13 @@ class Checker {
   }
 
   void values() {
+    // C28
+    if (spec_.scaleOffset) {
+      require(spec_.scale, "C28", "affine", "an offset of 'affine' needs 'scale'",
+              "write 'affine scale(offset = 1)', or leave the offset out");
+      number("C28", *spec_.scaleOffset != 0, "affine.offset", "offset", *spec_.scaleOffset,
+             "leave it out where the factor is the scale alone");
+    }
     groups("reduce.groups", spec_.groups);
     if (spec_.pre) groups("pre.groups", spec_.pre->groups);
     // C22

@@ -45,6 +45,11 @@ inline constexpr Word<Accumulate> kAccumulateWords[] = {
 };
 inline constexpr Word<Renorm> kRenormWords[] = {
     {"none", Renorm::None}, {"std", Renorm::Std}, {"moment", Renorm::Moment}};
+inline constexpr Word<Activation> kActivationWords[] = {
+    {"none", Activation::None}, {"relu", Activation::Relu},          {"silu", Activation::Silu},
+    {"gelu", Activation::Gelu}, {"gelu_tanh", Activation::GeluTanh}, {"sigmoid", Activation::Sigmoid},
+    {"tanh", Activation::Tanh},
+};
 inline constexpr Word<Padding> kPaddingWords[] = {{"exclude", Padding::Exclude},
                                                   {"leave_out_of_statistics", Padding::LeaveOutOfStatistics}};
 inline constexpr Word<bool> kYesNoWords[] = {{"yes", true}, {"no", false}};

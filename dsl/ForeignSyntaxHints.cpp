@@ -25,6 +25,7 @@ constexpr std::string_view kRunningMomentum =
 constexpr std::string_view kChannels =
     "write 'rows' for one statistic per channel, over all rows of the batch; 'features' is one per row, over "
     "its channels";
+constexpr std::string_view kOffset = "write 'affine scale(offset = 1)' for a factor of 1 + w";
 
 constexpr ForeignWord kForeignWords[] = {
     {"eps", "epsilon", "write 'epsilon'"},
@@ -37,6 +38,24 @@ constexpr ForeignWord kForeignWords[] = {
     {"gamma", "affine", "write 'affine scale'"},
     {"beta", "bias", "write 'bias'"},
     {"beta", "affine", "write 'affine bias'"},
+    {"weight_offset", "bias", kOffset},  // beside bias: an item of affine
+    {"weight_offset", "offset", "write 'offset'"},
+    {"weight_offset", "affine", kOffset},
+    {"zero_centered_gamma", "bias", kOffset},
+    {"zero_centered_gamma", "offset", "write 'offset = 1'"},
+    {"zero_centered_gamma", "affine", kOffset},
+    {"offset", "bias", kOffset},
+    {"offset", "affine", kOffset},
+    {"swish", "silu", "write 'silu'"},
+    {"swish", "activation", "write 'activation silu'"},
+    {"relu", "activation", "write 'activation relu'"},
+    {"silu", "activation", "write 'activation silu'"},
+    {"gelu", "activation", "write 'activation gelu'"},
+    {"gelu_new", "gelu_tanh", "write 'gelu_tanh'"},
+    {"gelu_pytorch_tanh", "gelu_tanh", "write 'gelu_tanh'"},
+    {"logistic", "sigmoid", "write 'sigmoid'"},
+    {"act", "activation", "write 'activation'"},
+    {"nonlinearity", "activation", "write 'activation'"},
     {"variance", "central", "write 'central'"},
     {"variance", "moment", "write 'moment central'"},
     {"var", "central", "write 'central'"},
@@ -53,7 +72,7 @@ constexpr ForeignWord kForeignWords[] = {
 };
 
 // The options that a number without a name is most likely meant for, in this order.
-constexpr std::string_view kNumberOptions[] = {"decay", "groups", "steps", "rmax", "limit"};
+constexpr std::string_view kNumberOptions[] = {"decay", "groups", "steps", "rmax", "limit", "offset"};
 
 constexpr const char* kCompute = "write the number itself; a problem can bind a name: 'groups = heads'";
 
@@ -101,7 +120,7 @@ std::string formHint(std::string_view before, std::string_view strange, std::str
     case '*':
       return after.starts_with('/') ? "a comment starts with //" : kCompute;
     case '+':
-      return kCompute;
+      return before.find("affine") != before.npos ? std::string(kOffset) : kCompute;
     case ';':
       return "a clause ends with its line: leave the ';' out";
     case ':':

@@ -22,6 +22,7 @@ std::vector<Number> numbers(const Spec& spec) {
   if (spec.renorm.kind != Renorm::None) out.push_back({"renorm_rmax", spec.renorm.rmax, ratio});
   if (spec.renorm.kind == Renorm::Std) out.push_back({"renorm_dmax", spec.renorm.dmax, notNegative});
   if (spec.renorm.kind != Renorm::None) out.push_back({"renorm_start", spec.renorm.start, count});
+  if (spec.scaleOffset) out.push_back({"scale_offset", *spec.scaleOffset, {}});
   return out;
 }
 

@@ -1,5 +1,6 @@
 #include "dsl/Print.h"
 
+#include <algorithm>
 #include <charconv>
 #include <vector>
 
@@ -70,6 +71,14 @@ std::string renormText(const Spec::Renormalize& renorm) {
   return withOptions(wordOf(kRenormWords, renorm.kind), options);
 }
 
+std::string affineText(const Spec& spec) {
+  std::vector<std::string> items, options;
+  if (spec.scaleOffset) options.push_back("offset = " + numberText(*spec.scaleOffset));
+  if (spec.scale) items.push_back(withOptions("scale", options));
+  if (spec.bias) items.push_back("bias");
+  return list(items);
+}
+
 std::string epsilonText(const Spec& spec) {
   const std::string value = numberText(spec.epsilon);
   if (spec.epsilonMode == EpsilonMode::Add) return value;
@@ -97,7 +106,7 @@ std::string print(const Spec& spec) {
   const Spec defaults;
   std::string out = "norm " + spec.name + " {\n";
   const auto clause = [&out](std::string keyword, const std::string& rest) {
-    keyword.resize(9, ' ');
+    keyword.resize(std::max<size_t>(keyword.size(), 9), ' ');
     out += "  " + keyword + " " + rest + "\n";
   };
   if (spec.pre) clause("pre", preText(*spec.pre));
@@ -109,11 +118,8 @@ std::string print(const Spec& spec) {
   if (spec.warmup) clause("warmup", warmupText(*spec.warmup));
   if (spec.renorm.kind != Renorm::None) clause("renorm", renormText(spec.renorm));
   if (spec.backward != defaults.backward) clause("backward", backwardText(spec));
-  if (spec.scale && spec.bias) {
-    clause("affine", "scale, bias");
-  } else if (spec.scale || spec.bias) {
-    clause("affine", spec.scale ? "scale" : "bias");
-  }
+  if (spec.scale || spec.bias) clause("affine", affineText(spec));
+  if (spec.activation != defaults.activation) clause("activation", wordOf(kActivationWords, spec.activation));
   if (spec.epsilon != defaults.epsilon || spec.epsilonMode != defaults.epsilonMode) {
     clause("epsilon", epsilonText(spec));
   }

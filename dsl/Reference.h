@@ -35,6 +35,9 @@
 // - renorm: r = clip(s_running / s), both in the spec's epsilon mode (s_running = 1 / running_std for std);
 // no
 //   correction while t <= max(start, warmup steps).
+// - The slope of an activation is taken at o as backward computes it again: from x, the parameters and the
+//   saved c, s, r and shift. Of an infinite o, value and slope are what the formulas of dsl/SPEC.md give in
+//   IEEE arithmetic. relu of NaN is NaN, and its slope there 0.
 // - Epsilon mode outside has no derivative at v = 0: the second-moment term is 0 there.
 #pragma once
 
@@ -59,7 +62,8 @@ struct ReferenceCall {
   Extents extents;
   std::vector<double> x;                             ///< all entries
   std::vector<double> dy;                            ///< backward
-  std::vector<double> scale, bias;                   ///< [d], if the spec has them; backward needs no bias
+  std::vector<double> scale, bias;                   ///< [d], if the spec has them; in backward bias only
+                                                     ///< counts for the slope of an activation
   std::vector<uint8_t> mask;                         ///< [segments*rows], if the problem has one; 0 = padded
   std::map<std::string, std::vector<double>> state;  ///< by field name; all of stateFields
   std::map<std::string, std::vector<double>> saved;  ///< backward: what the forward saved

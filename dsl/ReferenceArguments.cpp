@@ -57,20 +57,18 @@ class Checker {
   void input(const TensorInfo& info) {
     const std::vector<double>* values = valuesOf(call_, info.tensor);
     const size_t got = values ? values->size() : call_.mask.size();
-    const bool backward = problem_.entry == Entry::Backward;
-    bool taken = info.takenBy == TakenBy::Both || (info.takenBy == TakenBy::Backward) == backward;
-    // Backward reads no bias; it may come along.
-    if (!taken && backward && info.mayBeIgnored()) {
-      if (got == 0) return;
-      taken = true;
+    const Has has = hasOf(problem_);
+    bool taken = isTaken(info, problem_.entry, has);
+    // An input that only the forward reads may come along in the backward.
+    if (got > 0 && problem_.entry == Entry::Backward && info.mayBeIgnored()) {
+      taken |= isTaken(info, Entry::Forward, has);
     }
     const int64_t rows = call_.extents.totalRows(), features = call_.extents.features;
     const auto [elements, shape] =
         info.shape == TensorShape::Elements     ? std::pair(rows * features, "[segments, rows, features]")
         : info.shape == TensorShape::PerFeature ? std::pair(features, "[features]")
                                                 : std::pair(rows, "[segments, rows]");
-    const bool has = !info.needs || hasOf(problem_).*info.needs;
-    length(std::string(info.name), got, taken && has ? elements : 0, shape);
+    length(std::string(info.name), got, taken ? elements : 0, shape);
   }
 
   void length(const std::string& what, size_t got, int64_t want, const char* shape) {
@@ -144,6 +142,7 @@ Settings settingsOf(const Spec& spec, const std::map<std::string, double>& overr
   read("renorm_rmax", settings.renormMax);
   read("renorm_dmax", settings.renormShiftMax);
   read("renorm_start", settings.renormStart);
+  read("scale_offset", settings.scaleOffset);
   const auto clamp = values.find("clamp_gamma");
   if (clamp != values.end()) settings.clampGamma = clamp->second;
   return settings;

@@ -49,9 +49,10 @@ Outputs backward(const Call& call) {
   std::vector<double> summed(call.statistics());
   call.forEach([&](int64_t i, int64_t row, int64_t feature, int64_t k) {
     if (!call.present(row)) return;
-    const Tracked gradient = exact(call.given.dy[i]);
     x0[i] = (prepared.u[i] - saved.c[k]) * saved.s[k];
-    h[i] = saved.r[k] * (spec.scale ? exact(call.given.scale[feature]) * gradient : gradient);
+    const Tracked gradient =
+        gradientOfAffine(call, call.given.dy[i], feature, x0[i], saved.r[k], saved.shift[k]);
+    h[i] = saved.r[k] * (spec.scale ? factorOf(call, feature) * gradient : gradient);
     sumH[k].add(h[i]);
     sumHX0[k].add(h[i] * x0[i]);
     sumX0X0[k].add(x0[i] * x0[i]);

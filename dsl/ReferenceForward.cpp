@@ -72,17 +72,12 @@ Applied ofBatch(const Call& call, const BatchStatistics& batch, int64_t step) {
   return out;
 }
 
-Quantity output(const Call& call, const Values& u, const Applied& applied) {
-  const Spec& spec = call.spec;
-  const bool corrected = spec.renorm.kind != Renorm::None && spec.renorm.forward;
+Quantity outputs(const Call& call, const Values& u, const Applied& applied) {
   Values y(u.size());
   call.forEach([&](int64_t i, int64_t row, int64_t feature, int64_t k) {
     if (!call.present(row)) return;
-    Tracked value = (u[i] - applied.c[k]) * applied.s[k];
-    if (corrected) value = applied.r[k] * value + applied.shift[k];
-    if (spec.scale) value = exact(call.given.scale[feature]) * value;
-    if (spec.bias) value = value + exact(call.given.bias[feature]);
-    y[i] = value;
+    const Tracked x0 = (u[i] - applied.c[k]) * applied.s[k];
+    y[i] = output(call, feature, x0, applied.r[k], applied.shift[k]);
   });
   return quantity(y);
 }
@@ -123,21 +118,21 @@ Outputs forward(const Call& call) {
   const int64_t step = call.hasState() ? call.stateStep() + learns : 0;
   const Applied applied = call.emptyBatch() ? frozen(call) : ofBatch(call, batch, step);
 
-  Outputs outputs;
-  outputs["y"] = output(call, prepared.u, applied);
-  publishSaved(call, batch, applied, step, outputs);
-  publishState(call, learns ? stateAfterForward(call, batch, applied, step) : Changed{}, outputs);
-  return outputs;
+  Outputs result;
+  result["y"] = outputs(call, prepared.u, applied);
+  publishSaved(call, batch, applied, step, result);
+  publishState(call, learns ? stateAfterForward(call, batch, applied, step) : Changed{}, result);
+  return result;
 }
 
 Outputs infer(const Call& call) {
   const Prepared prepared = prepare(call);
   const Applied applied =
       call.hasState() ? frozen(call) : ofBatch(call, batchStatistics(call, prepared.u), 0);
-  Outputs outputs;
-  outputs["y"] = output(call, prepared.u, applied);
-  publishState(call, {}, outputs);
-  return outputs;
+  Outputs result;
+  result["y"] = outputs(call, prepared.u, applied);
+  publishState(call, {}, result);
+  return result;
 }
 
 }  // namespace normc::reference

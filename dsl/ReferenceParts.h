@@ -4,6 +4,7 @@
 //   ReferenceArguments.cpp   the arguments of one call, checked
 //   ReferenceStatistics.cpp  u, then mean and q of this batch
 //   ReferenceScale.cpp       from a second moment to s: epsilon modes, windows
+//   ReferenceOutput.cpp      from x0 to y, and from dy to the gradient of the affine
 //   ReferenceForward.cpp     which c and s apply; y; what is saved
 //   ReferenceState.cpp       what a step leaves behind, forward and backward
 //   ReferenceBackward.cpp    dx, dscale, dbias
@@ -26,6 +27,7 @@ using Outputs = std::map<std::string, Quantity>;
 struct Settings {
   double epsilon = 0, preEpsilon = 0, decay = 0, backwardDecay = 0, warmupSteps = 0;
   double renormMax = 1, renormShiftMax = 0, renormStart = 0;
+  double scaleOffset = 0;
   std::optional<double> clampGamma;
 };
 
@@ -118,6 +120,14 @@ struct Applied {
   Values c, s, batchScale, r, shift;
   Values dividing;  ///< the second moment whose inverse root is s; empty for an empty batch
 };
+
+/// Returns the factor of the affine, for a spec that has `scale`.
+Tracked factorOf(const Call&, int64_t feature);
+/// Returns y of an element. `r` and `shift` count only if the forward corrects by them.
+Tracked output(const Call&, int64_t feature, Tracked x0, Tracked r, Tracked shift);
+/// Returns G of an element, whose gradient is `dy`: the gradient of the output of the affine. The others are
+/// those that output() took.
+Tracked gradientOfAffine(const Call&, double dy, int64_t feature, Tracked x0, Tracked r, Tracked shift);
 
 Outputs forward(const Call&);
 Outputs infer(const Call&);

@@ -46,6 +46,8 @@ std::string structuralText(const Spec& spec) {
   if (spec.pre) add("pre", code(spec.pre->groups));
   if (spec.warmup) add("warmup", code(spec.warmup->accumulate));
   add("padding", code(spec.padding));
+  if (spec.scaleOffset) add("offset", "on");
+  if (spec.activation != Activation::None) add("activation", code(spec.activation));
   return out;
 }
 

@@ -5,9 +5,10 @@
 //
 // Notation (docs/language.md): a tensor has axes segment x row x feature. `u` is
 // the input after the optional `pre` stage, `q` the second moment of this batch,
-// `s` an inverse root, `G` the gradient that arrives, `h = r * scale * G`.
+// `s` an inverse root, `psi` the activation, `G = dy * psi'(o)`, `h = r * scale * G`. Where the affine has an
+// offset, `scale` stands for offset + scale, but in dscale, which does not depend on the offset.
 //
-//   forward   x0 = (u - c) * s,   y = scale * (r * x0 + shift) + bias
+//   forward   x0 = (u - c) * s,   o = scale * (r * x0 + shift) + bias,   y = psi(o)
 //   backward  du = s_b * [ h - k_mu m mean(h) - k_psi f m rho mean(h x0) - k_nu w x0 kappa ]
 //
 // Structure is compiled, numbers are arguments: the fields marked (number) are scalar arguments of a kernel,

@@ -30,7 +30,11 @@ bool windowedNu(const Spec& spec) {
 }  // namespace
 
 Has hasOf(const Problem& problem) {
-  return {.scale = problem.spec->scale, .bias = problem.spec->bias, .mask = problem.mask};
+  const Spec& spec = *problem.spec;
+  return {.scale = spec.scale,
+          .bias = spec.bias,
+          .mask = problem.mask,
+          .activation = spec.activation != Activation::None};
 }
 
 std::vector<Tensor> operandsOf(const Problem& problem) { return operandsOf(problem.entry, hasOf(problem)); }

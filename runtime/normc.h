@@ -332,10 +332,11 @@ typedef struct normc_state normc_state;
  *   infer      x, scale, bias, mask, state_in        y
  * @endcode
  *
- * if the norm has them. An output that is NULL is not computed; if state_out is NULL the state does not
- * change. A host that recomputes activations sets state_out to NULL in the first pass, so that the second
- * pass, which updates the state, reads the same state as the first. Backward ignores inputs that it does not
- * need. Any other argument that the plan does not take is an error, because it would have no effect.
+ * if the norm has them; backward also takes bias if the norm has an activation. An output that is NULL is not
+ * computed; if state_out is NULL the state does not change. A host that recomputes activations sets state_out
+ * to NULL in the first pass, so that the second pass, which updates the state, reads the same state as the
+ * first. Backward ignores inputs that it does not need. Any other argument that the plan does not take is an
+ * error, because it would have no effect.
  *
  * Tensors. x, y, dy, dx have one shape: that of the problem, e.g. rows x features. Rows may be several
  * dimensions if one stride leads through all of them: batch x time x features for a problem of two

@@ -31,7 +31,12 @@ enum class TypeRule : uint8_t {
 };
 
 /// The entries that take a tensor; infer takes the tensors of forward.
-enum class TakenBy : uint8_t { Both, Forward, Backward };
+enum class TakenBy : uint8_t {
+  Both,
+  Forward,
+  Backward,
+  Affine,  ///< what computes its output: forward and, for the slope of an activation, backward
+};
 
 enum class Direction : uint8_t {
   Read,
@@ -43,6 +48,7 @@ enum class Direction : uint8_t {
 /// The properties of a norm and a problem that determine the tensors of a call.
 struct Has {
   bool scale = false, bias = false, mask = false;
+  bool activation = false;
 };
 
 struct TensorInfo {
@@ -73,7 +79,7 @@ inline constexpr auto kTensorTable = [] {
       {kDy,     "dy",     Elements,   Data,   Backward, Read},
       {kDx,     "dx",     Elements,   Data,   Backward, WrittenIfGiven, nullptr,     kDy},
       {kScale,  "scale",  PerFeature, Params, Both,     ReadOrIgnored,  &Has::scale},
-      {kBias,   "bias",   PerFeature, Params, Forward,  ReadOrIgnored,  &Has::bias},
+      {kBias,   "bias",   PerFeature, Params, Affine,   ReadOrIgnored,  &Has::bias},
       {kDscale, "dscale", PerFeature, Params, Backward, WrittenIfGiven, &Has::scale},
       {kDbias,  "dbias",  PerFeature, Params, Backward, WrittenIfGiven, &Has::bias},
       {kMask,   "mask",   PerRow,     Mask,   Both,     Read,           &Has::mask},
@@ -110,6 +116,23 @@ constexpr std::optional<Tensor> tensorNamed(std::string_view name) {
   for (const TensorInfo& each : kTensorTable)
     if (each.name == name) return each.tensor;
   return std::nullopt;
+}
+
+/// True if a call of the entry takes the tensor.
+constexpr bool isTaken(const TensorInfo& tensor, Entry entry, const Has& has) {
+  if (tensor.needs && !(has.*tensor.needs)) return false;
+  const bool backward = entry == Entry::Backward;
+  switch (tensor.takenBy) {
+    case TakenBy::Both:
+      break;
+    case TakenBy::Forward:
+      return !backward;
+    case TakenBy::Backward:
+      return backward;
+    case TakenBy::Affine:
+      return !backward || has.activation;
+  }
+  return true;
 }
 
 /// Returns the tensors of a call, in the order of the table. Backward takes x and scale even if its formula

@@ -1,4 +1,4 @@
-// One test for each rule C1 to C26 of dsl/SPEC.md: a text that it refuses, with the error, and the nearest
+// One test for each rule C1 to C28 of dsl/SPEC.md: a text that it refuses, with the error, and the nearest
 // legal text.
 #include <gtest/gtest.h>
 
@@ -492,6 +492,22 @@ TEST(Check, C26_AWholeNumberIsTheOneThatStandsThere) {
   EXPECT_EQ(brief(norm({"reduce features(groups = 9223372036854775807)"})),
             Texts{"'9223372036854775807' is a whole number that double precision rounds to another [C26]"});
   EXPECT_EQ(specOf(norm({"reduce features(groups = 9007199254740992)"})).groups.count, int64_t(1) << 53);
+}
+
+TEST(Check, C28_AnOffsetIsAddedToAScale) {
+  Spec spec = specOf(norm({"reduce features", "affine bias"}));
+  spec.scaleOffset = 1;
+  EXPECT_EQ(text(checkSpec(spec)),
+            "error: an offset of 'affine' needs 'scale' [C28]\n"
+            "  hint: write 'affine scale(offset = 1)', or leave the offset out\n");
+  spec.scale = true;
+  EXPECT_EQ(text(checkSpec(spec)), "");
+  const std::string hint = "  hint: leave it out where the factor is the scale alone\n";
+  spec.scaleOffset = 0;
+  EXPECT_EQ(text(checkSpec(spec)), "error: offset is 0 [C28]\n" + hint);
+  spec.scaleOffset = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(text(checkSpec(spec)), "error: offset is inf [C28]\n" + hint);
+  EXPECT_EQ(brief(norm({"reduce features", "affine scale(offset = -1), bias"})), Texts{});
 }
 
 TEST(Check, ValuesInMemoryAreFinite) {

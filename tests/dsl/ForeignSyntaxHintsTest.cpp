@@ -89,6 +89,32 @@ TEST(ForeignSyntaxHints, WordsOfOtherFrameworksAreTranslated) {
             "row, over its channels");
 }
 
+TEST(ForeignSyntaxHints, AFactorOfOnePlusWeightIsAnOffset) {
+  const std::string hint = "; write 'affine scale(offset = 1)' for a factor of 1 + w";
+  EXPECT_EQ(said("affine 1 + weight"), Texts{"unexpected '+'" + hint});
+  EXPECT_EQ(said("affine scale, offset = 1"), Texts{"'affine' has no option 'offset'" + hint});
+  EXPECT_EQ(said("affine scale, weight_offset = 1"), Texts{"'affine' has no option 'weight_offset'" + hint});
+  EXPECT_EQ(said("affine zero_centered_gamma"), Texts{"'affine' has no option 'zero_centered_gamma'" + hint});
+  EXPECT_EQ(said("zero_centered_gamma yes"), Texts{"unknown clause 'zero_centered_gamma'" + hint});
+  EXPECT_EQ(said("weight_offset 1"), Texts{"unknown clause 'weight_offset'" + hint});
+  EXPECT_EQ(said("offset 1"), Texts{"unknown clause 'offset'" + hint});
+  EXPECT_EQ(said("affine scale(weight_offset = 1)"),
+            Texts{"'affine scale' has no option 'weight_offset'; write 'offset'"});
+  EXPECT_EQ(said("affine scale(zero_centered_gamma = 1)"),
+            Texts{"'affine scale' has no option 'zero_centered_gamma'; write 'offset = 1'"});
+  EXPECT_EQ(said("affine scale(offset = 1 + w)"), Texts{"unexpected '+'" + hint});
+}
+
+TEST(ForeignSyntaxHints, ActivationsOfOtherFrameworksAreTranslated) {
+  EXPECT_EQ(said("act silu"), Texts{"unknown clause 'act'; write 'activation'"});
+  EXPECT_EQ(said("swish yes"), Texts{"unknown clause 'swish'; write 'activation silu'"});
+  EXPECT_EQ(said("ReLU yes"), Texts{"unknown clause 'ReLU'; write 'activation relu'"});
+  const std::string expected = "expected none, relu, silu, gelu, gelu_tanh, sigmoid or tanh, found ";
+  EXPECT_EQ(said("activation swish"), Texts{expected + "'swish'; write 'silu'"});
+  EXPECT_EQ(said("activation gelu_new"), Texts{expected + "'gelu_new'; write 'gelu_tanh'"});
+  EXPECT_EQ(said("activation logistic"), Texts{expected + "'logistic'; write 'sigmoid'"});
+}
+
 TEST(ForeignSyntaxHints, ADecayIsNoCopyOfAMomentum) {
   EXPECT_EQ(errorsOf("norm n {\n  reduce rows\n  running momentum = 0.1\n}\n"),
             "t.norm:3:11: error: 'running' has no option 'momentum'\n"

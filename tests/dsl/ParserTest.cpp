@@ -55,6 +55,53 @@ TEST(Parser, ReadsEveryOption) {
   EXPECT_TRUE(spec == want);
 }
 
+TEST(Parser, ReadsTheOffsetOfAScale) {
+  const Spec spec = specOf(norm({"reduce features", "affine scale(offset = -0.5), bias"}));
+  EXPECT_TRUE(spec.scale && spec.bias);
+  EXPECT_EQ(spec.scaleOffset, -0.5);
+  EXPECT_EQ(specOf(norm({"reduce features", "affine bias, scale(offset = 1)"})).scaleOffset, 1);
+  EXPECT_TRUE(specOf(norm({"reduce features", "affine scale(offset = 0)"})) ==
+              specOf(norm({"reduce features", "affine scale"})));
+  const std::string base = "norm m {\n  reduce features\n  affine scale(offset = 1)\n}\n";
+  EXPECT_EQ(specOf(base + "norm n from m {\n  affine scale\n}\n").scaleOffset, std::nullopt);
+  EXPECT_EQ(specOf(base + "norm n from m {\n  epsilon 1\n}\n").scaleOffset, 1);
+}
+
+TEST(Parser, ReadsEveryActivation) {
+  const std::pair<const char*, Activation> all[] = {
+      {"none", Activation::None}, {"relu", Activation::Relu},          {"silu", Activation::Silu},
+      {"gelu", Activation::Gelu}, {"gelu_tanh", Activation::GeluTanh}, {"sigmoid", Activation::Sigmoid},
+      {"tanh", Activation::Tanh}};
+  for (const auto& [word, value] : all)
+    EXPECT_EQ(specOf(norm({"reduce rows", std::string("activation ") + word})).activation, value) << word;
+  EXPECT_EQ(specOf(norm({"reduce rows"})).activation, Activation::None);
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "activation tan"})),
+            "t.norm:3:14: error: expected none, relu, silu, gelu, gelu_tanh, sigmoid or tanh, found 'tan'\n"
+            "    activation tan\n"
+            "               ^~~\n"
+            "  hint: did you mean 'tanh'?\n");
+  const std::string base = "norm m {\n  reduce features\n  activation relu\n}\n";
+  EXPECT_EQ(specOf(base + "norm n from m {\n  epsilon 1\n}\n").activation, Activation::Relu);
+  EXPECT_EQ(specOf(base + "norm n from m {\n  activation none\n}\n").activation, Activation::None);
+}
+
+TEST(Parser, PointsAtAnOffsetWithoutScale) {
+  EXPECT_EQ(errorsOf(norm({"reduce features", "affine bias(offset = 1)"})),
+            "t.norm:3:15: error: an option has no options of its own\n"
+            "    affine bias(offset = 1)\n"
+            "                ^~~~~~\n");
+  EXPECT_EQ(errorsOf(norm({"reduce features", "affine scale(1), bias"})),
+            "t.norm:3:16: error: 'affine scale' has no option '1'\n"
+            "    affine scale(1), bias\n"
+            "                 ^\n"
+            "  hint: write 'offset = 1'\n");
+  EXPECT_EQ(errorsOf(norm({"reduce features", "affine scale(offset = 1), scale(offset = 2)"})),
+            "t.norm:3:29: error: the option 'scale' is given twice [C2]\n"
+            "    affine scale(offset = 1), scale(offset = 2)\n"
+            "                              ^~~~~\n"
+            "  hint: leave one of them out\n");
+}
+
 TEST(Parser, ReportsEveryErrorOfAFileInOneRun) {
   EXPECT_EQ(errorsOf("norm a {\n"
                      "  reduce columns\n"
@@ -142,7 +189,7 @@ TEST(Parser, NamesTheClausesForAWordThatIsNone) {
             "    frobnicate 3\n"
             "    ^~~~~~~~~~\n"
             "  hint: the clauses are reduce, center, moment, divide_by, running, backward, renorm, affine, "
-            "epsilon, "
+            "activation, epsilon, "
             "pre, warmup or padding\n");
 }
 
@@ -345,7 +392,7 @@ TEST(Diagnostics, ShowOfALongLineWhatStandsAroundTheCaret) {
                 std::string(60, ' ') + "cols" + std::string(56, ' ') + "...\n" + "  " + std::string(63, ' ') +
                 "^~~~\n"
                 "  hint: the clauses are reduce, center, moment, divide_by, running, backward, renorm, "
-                "affine, epsilon, "
+                "affine, activation, epsilon, "
                 "pre, warmup or padding\n");
 }
 

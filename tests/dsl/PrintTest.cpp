@@ -35,6 +35,23 @@ TEST(Print, WritesTheCanonicalText) {
             "}\n");
 }
 
+TEST(Print, WritesAnOffsetWithItsScale) {
+  for (const char* affine : {"scale(offset = 1)", "scale(offset = -0.25), bias"}) {
+    const Spec spec = specOf(norm({"reduce features", std::string("affine ") + affine}));
+    EXPECT_EQ(print(spec), std::string("norm n {\n  reduce    features\n  affine    ") + affine + "\n}\n");
+  }
+}
+
+TEST(Print, WritesAnActivationBehindTheAffine) {
+  EXPECT_EQ(print(specOf(norm({"activation gelu_tanh", "epsilon 1e-4", "affine bias", "reduce features"}))),
+            "norm n {\n"
+            "  reduce    features\n"
+            "  affine    bias\n"
+            "  activation gelu_tanh\n"
+            "  epsilon   1e-4\n"
+            "}\n");
+}
+
 TEST(Print, RandomSpecsReadBackEqual) {
   for (uint64_t seed = 0; seed < 3000; ++seed) {
     const Spec spec = randomSpec(seed);
@@ -81,6 +98,8 @@ TEST(RandomSpec, ReachesEveryValueOfEveryFlag) {
     see("renorm", static_cast<int>(spec.renorm.kind));
     see("renorm_forward", spec.renorm.forward);
     see("affine", spec.scale * 2 + spec.bias);
+    see("offset", spec.scaleOffset.has_value());
+    see("activation", static_cast<int>(spec.activation));
     see("epsilon_mode", static_cast<int>(spec.epsilonMode));
     see("epsilon_zero", spec.epsilon == 0);
     see("pre", spec.pre.has_value());
@@ -89,7 +108,8 @@ TEST(RandomSpec, ReachesEveryValueOfEveryFlag) {
     see("padding", static_cast<int>(spec.padding));
     see("groups", spec.groups.binding.empty() ? static_cast<int>(spec.groups.count) : 0);
   }
-  EXPECT_EQ(seen.size(), 4u + 3 + 2 + 3 + 2 + 2 + 2 + 3 + 3 + 2 + 2 + 3 + 2 + 4 + 3 + 2 + 2 + 2 + 3 + 2 + 4);
+  EXPECT_EQ(seen.size(),
+            4u + 3 + 2 + 3 + 2 + 2 + 2 + 3 + 3 + 2 + 2 + 3 + 2 + 4 + 2 + 7 + 3 + 2 + 2 + 2 + 3 + 2 + 4);
 }
 
 TEST(RandomSpec, IsTheSameForTheSameSeed) { EXPECT_TRUE(randomSpec(7) == randomSpec(7)); }

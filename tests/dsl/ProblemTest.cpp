@@ -373,6 +373,11 @@ TEST(ProblemErrors, P8_NumbersAreNormalInF32) {
             "  n:forward@f16[*x64]\n"
             "  ^\n"
             "  hint: data of f32, bf16 and f16 has statistics in f32: use at most 3.4e38, or data of f64\n");
+  EXPECT_EQ(errorsOfNumbers("  affine scale(offset = -1e-40)\n", "f32"),
+            "error: scale_offset of 'n' is -1e-40, and f32 holds no number so small in full precision [P8]\n"
+            "  n:forward@f32[*x64]\n"
+            "  ^\n"
+            "  hint: data of f32, bf16 and f16 has statistics in f32: use 1.2e-38 or more, or data of f64\n");
   EXPECT_EQ(errorsOfNumbers("  epsilon 1e-60\n  running init = 1e300\n", "f64"), "");
   EXPECT_EQ(errorsOfNumbers("  epsilon 1.2e-38\n  running decay = 0, init = 3.4e38\n", "f32"), "");
 }

@@ -34,6 +34,8 @@ class RandomSpec {
     const bool batchScale = spec_.approximate.scale == BackwardScale::Batch;
     const bool mayBeZero = spec_.divideBy == DivideBy::Running && !spec_.warmup && !batchScale;
     spec_.epsilon = mayBeZero && chance(4) ? 0 : number({1e-5, 1e-6, 1e-3});
+    if (spec_.scale && chance(3)) spec_.scaleOffset = number({1, -0.5});
+    if (chance(2)) spec_.activation = pick<Activation>(7);
     return spec_;
   }
 

@@ -49,6 +49,31 @@ TEST(ReferenceArguments, NamesTheTensorOfWrongLength) {
   expectText(scale, "rms_norm:forward@f32[*x*] takes no bias");
 }
 
+TEST(ReferenceArguments, WantsABiasInTheBackwardOfAnActivationOnly) {
+  for (Activation activation : {Activation::None, Activation::Silu}) {
+    Spec spec = layerNorm();
+    spec.activation = activation;
+    Complaint complaint(spec);
+    complaint.problem.entry = Entry::Backward;
+    complaint.call.dy = Vector(8, 1);
+    EXPECT_EQ(complaint.text(), "no complaint");
+    complaint.call.bias.clear();
+    if (activation == Activation::None) {
+      EXPECT_EQ(complaint.text(), "no complaint");
+    } else {
+      expectText(complaint, "bias has 0 elements, not 4");
+    }
+    complaint.call.bias = {1};
+    expectText(complaint, "bias has 1 elements, not 4");
+  }
+  Spec spec = rmsNorm();
+  spec.activation = Activation::Silu;
+  Complaint complaint(spec);
+  complaint.problem.entry = Entry::Backward;
+  complaint.call.dy = Vector(8, 1);
+  EXPECT_EQ(complaint.text(), "no complaint");
+}
+
 TEST(ReferenceArguments, ListsEverythingThatIsWrong) {
   Complaint complaint(layerNorm());
   complaint.call.x.clear();

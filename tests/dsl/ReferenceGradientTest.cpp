@@ -152,6 +152,42 @@ TEST(ReferenceGradient, OfCenterAndMomentInAnyMix) {
   }
 }
 
+TEST(ReferenceGradient, OfAnOffset) {
+  for (Spec spec : {batchNorm(), powerNormV(), batchRenorm(), layerNorm(), groupNorm(Reduce::Features)}) {
+    spec.scaleOffset = -0.5;
+    expectGradients(spec, true, 17);
+  }
+}
+
+TEST(ReferenceGradient, OfEveryActivation) {
+  Spec instanceNorm = layerNorm();
+  instanceNorm.name = "instance_norm";
+  instanceNorm.reduce = Reduce::Segment;
+  Spec pre = powerNormV();
+  pre.pre = Spec::Pre{.groups = {.count = 2, .binding = {}}, .epsilon = 1e-3};
+  Spec runningCenter = batchNorm();
+  runningCenter.center = Center::Running;
+  for (Activation activation : {Activation::Relu, Activation::Silu, Activation::Gelu, Activation::GeluTanh,
+                                Activation::Sigmoid, Activation::Tanh}) {
+    SCOPED_TRACE(static_cast<int>(activation));
+    for (Spec spec : {batchNorm(), powerNormV(), batchRenorm(), layerNorm(), rmsNorm(), instanceNorm, pre,
+                      runningCenter, groupNorm(Reduce::Features), groupNorm(Reduce::SegmentFeatures)}) {
+      spec.activation = activation;
+      expectGradients(spec, false, 18);
+      spec.scaleOffset = 0.25;
+      expectGradients(spec, true, 19);
+    }
+  }
+}
+
+TEST(ReferenceGradient, OfAnActivationAndPaddingThatIsOnlyLeftOutOfTheStatistics) {
+  for (Spec spec : {batchNorm(), powerNormV(), batchRenorm()}) {
+    spec.padding = Padding::LeaveOutOfStatistics;
+    spec.activation = Activation::Silu;
+    expectGradients(spec, true, 20);
+  }
+}
+
 TEST(ReferenceGradient, OfRandomExactMixes) {
   int mixes = 0;
   for (uint64_t seed = 0; mixes < 60; ++seed) {
@@ -168,7 +204,7 @@ TEST(ReferenceGradient, OfFrozenStatisticsIsTheLinearMapOfForward) {
   int mixes = 0;
   for (uint64_t seed = 0; mixes < 30; ++seed) {
     const Spec spec = randomSpec(seed);
-    if (spec.backward != Backward::Frozen || spec.pre) continue;
+    if (spec.backward != Backward::Frozen || spec.pre || spec.activation != Activation::None) continue;
     ++mixes;
     SCOPED_TRACE(seed);
     Layer layer = midway(spec, kSmall, false, seed);
@@ -186,7 +222,7 @@ TEST(ReferenceGradient, OfFrozenStatisticsIsTheLinearMapOfForward) {
       if (spec.reduce == Reduce::Segment) statistic = segment * kSmall.features + feature;
       if (spec.reduce == Reduce::SegmentFeatures) statistic = segment * groups + feature / width;
       double factor = rstd[statistic];
-      if (spec.scale) factor *= layer.call.scale[feature];
+      if (spec.scale) factor *= spec.scaleOffset.value_or(0) + layer.call.scale[feature];
       if (spec.renorm.kind != Renorm::None) factor *= layer.call.saved.at("renorm_scale")[statistic];
       EXPECT_NEAR(values(backward, "dx")[i], factor * dy[i], 1e-12 * std::abs(factor * dy[i]));
     }

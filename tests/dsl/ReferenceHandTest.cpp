@@ -69,6 +69,52 @@ TEST(ReferenceByHand, RmsNorm) {
   EXPECT_TRUE(values(backward, "dbias").empty());
 }
 
+TEST(ReferenceByHand, RmsNormWithAnOffset) {
+  Spec spec = rmsNorm();
+  spec.epsilon = 3.5;
+  spec.scaleOffset = 1;
+  Layer layer(spec, kTwoByTwo);
+  layer.call.scale = {0, 1};
+  // As RmsNorm above, whose scale is 1, 2: so are y, dx and dscale.
+  expectNear(values(layer.forward({3, 4, 1, 0}), "y"), {0.75, 2, 0.5, 0});
+  const ReferenceResult backward = layer.backward({4, 1, 2, 3});
+  expectNear(values(backward, "dx"), {17.0 / 32, -1.0 / 8, 7.0 / 8, 3});
+  expectNear(values(backward, "dscale"), {4 * 0.75 + 2 * 0.5, 1 * 1 + 0});
+}
+
+TEST(ReferenceByHand, LayerNormAndRelu) {
+  Spec spec = layerNorm();
+  spec.epsilon = 3;
+  spec.activation = Activation::Relu;
+  Layer layer(spec, kTwoByTwo);
+  layer.call.scale = {2, 4};
+  layer.call.bias = {0, 1};
+  // LayerNorm above: o = -1, 3 and 0, 1, of which the slopes are 0, 1 and 0, 1.
+  expectNear(values(layer.forward({1, 3, 5, 5}), "y"), {0, 3, 0, 1});
+  // G = 0, 1 in both rows: h = 0, 4, mean(h) = 2, mean(h x0) = 4 * 1/2 / 2 = 1 in row 0, 0 in row 1.
+  //   dx = 1/2 [0 - 2 + 1/2], 1/2 [4 - 2 - 1/2]; (0 - 2) / sqrt 3, (4 - 2) / sqrt 3.
+  const ReferenceResult backward = layer.backward({1, 1, 1, 1});
+  expectNear(values(backward, "dx"), {-0.75, 0.75, -2 / std::sqrt(3), 2 / std::sqrt(3)});
+  expectNear(values(backward, "dscale"), {0, 0.5});
+  expectNear(values(backward, "dbias"), {0, 2});
+}
+
+TEST(ReferenceByHand, BatchNormAndSigmoid) {
+  Spec spec = batchNorm();
+  spec.epsilon = 3;
+  spec.bias = false;
+  spec.activation = Activation::Sigmoid;
+  Layer layer(spec, {1, 2, 1});
+  layer.call.scale = {2 * std::log(3)};
+  // x0 = -1/2, 1/2: o = -log 3, log 3, y = 1/4, 3/4, the slope 3/16 in both.
+  expectNear(values(layer.forward({1, 3}), "y"), {0.25, 0.75});
+  // dy = 16, 32: G = 3, 6, mean(G) = 9/2, mean(G x0) = (6 - 3) / 4 = 3/4.
+  //   dx = 1/2 scale [3 - 9/2 + 1/2 * 3/4], 1/2 scale [6 - 9/2 - 1/2 * 3/4], dscale = (6 - 3) / 2.
+  const ReferenceResult backward = layer.backward({16, 32});
+  expectNear(values(backward, "dx"), {-1.125 * std::log(3), 1.125 * std::log(3)});
+  expectNear(values(backward, "dscale"), {1.5});
+}
+
 TEST(ReferenceByHand, PowerNormV) {
   Spec spec = powerNormV();
   spec.epsilon = 4;

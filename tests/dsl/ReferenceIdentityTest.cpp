@@ -213,6 +213,35 @@ TEST(ReferenceIdentity, BatchRenormWithoutRoomIsBatchNorm) {
   expectNear(values(a.backward(dy), "dx"), values(b.backward(dy), "dx"), 0);
 }
 
+TEST(ReferenceIdentity, AnOffsetIsAddedToTheScaleAndLeavesItsGradientAlone) {
+  for (Spec spec : {layerNorm(), rmsNorm(), batchNorm(), powerNorm(), batchRenorm(), unifiedNorm(2, 0)}) {
+    SCOPED_TRACE(spec.name);
+    Layer b(spec, kExtents);
+    spec.scaleOffset = 1;
+    Layer a(spec, kExtents);
+    a.call.scale = {0.25, -0.5, -1, 1.125};
+    b.call.scale = {1.25, 0.5, 0, 2.125};
+    for (uint64_t step = 1; step < 4; ++step) {
+      const Vector x = random(kCount, 10 * step, 0.5), dy = random(kCount, 10 * step + 1);
+      EXPECT_EQ(values(a.forward(x), "y"), values(b.forward(x), "y"));
+      const ReferenceResult offset = a.backward(dy), plain = b.backward(dy);
+      for (const char* output : {"dx", "dscale", "dbias"})
+        EXPECT_EQ(values(offset, output), values(plain, output)) << output;
+    }
+    EXPECT_EQ(a.call.state, b.call.state);
+    EXPECT_EQ(values(a.infer(random(kCount, 9)), "y"), values(b.infer(random(kCount, 9)), "y"));
+  }
+}
+
+TEST(ReferenceIdentity, AnOffsetIsANumberOfTheCall) {
+  Spec spec = rmsNorm();
+  spec.scaleOffset = 1;
+  Layer a(spec, kExtents), b(rmsNorm(), kExtents);
+  a.call.numbers["scale_offset"] = 0;
+  const Vector x = random(kCount, 1);
+  EXPECT_EQ(values(a.forward(x), "y"), values(b.forward(x), "y"));
+}
+
 TEST(ReferenceIdentity, ScaledInputsGiveTheSameOutput) {
   for (Spec spec : {layerNorm(), rmsNorm(), batchNorm(), powerNormV()}) {
     spec.epsilon = 1e-300;

@@ -75,6 +75,9 @@ TEST(StructuralHash, EveryStructuralFlagEnters) {
       {"renorm backward", [](Spec& s) { s.renorm.kind = Renorm::Moment, s.renorm.forward = false; }},
       {"no scale", [](Spec& s) { s.scale = false; }},
       {"no bias", [](Spec& s) { s.bias = false; }},
+      {"an offset", [](Spec& s) { s.scaleOffset = 1; }},
+      {"relu", [](Spec& s) { s.activation = Activation::Relu; }},
+      {"silu", [](Spec& s) { s.activation = Activation::Silu; }},
       {"no affine", [](Spec& s) { s.scale = s.bias = false; }},
       {"epsilon max", [](Spec& s) { s.epsilonMode = EpsilonMode::Max; }},
       {"epsilon outside", [](Spec& s) { s.epsilonMode = EpsilonMode::Outside; }},
@@ -118,6 +121,7 @@ TEST(StructuralHash, DifferentTextsWithoutNumbersHaveDifferentHashes) {
     spec.renorm = {spec.renorm.kind, 1, 0, 0, spec.renorm.forward};
     if (spec.pre) spec.pre->epsilon = 1;
     if (spec.warmup) spec.warmup->steps = 0;
+    if (spec.scaleOffset) spec.scaleOffset = 1;
     EXPECT_TRUE(seen.emplace(hash, spec).first->second == spec) << "seed " << seed;
   }
 }
@@ -164,6 +168,20 @@ TEST(Numbers, HaveTheRangesThatTheRulesGive) {  // C22 to C26
       "warmup_steps >= 0 whole; ");
   EXPECT_EQ(rangesOf("norm n from batch_renorm {\n}\n"),
             "epsilon > 0; decay >= 0 < 1; renorm_rmax >= 1; renorm_dmax >= 0; renorm_start >= 0 whole; ");
+}
+
+TEST(Numbers, AnOffsetIsTheLastOne) {
+  const std::string text = "norm n from batch_renorm {\n  affine scale(offset = 0.5), bias\n}\n";
+  EXPECT_EQ(rangesOf(text),
+            "epsilon > 0; decay >= 0 < 1; renorm_rmax >= 1; renorm_dmax >= 0; renorm_start >= 0 whole; "
+            "scale_offset; ");
+  EXPECT_EQ(numbers(specOf(text)).back().value, 0.5);
+  const auto hash = [](const std::string& offset) {
+    return specOf("norm n from rms_norm {\n  affine scale(offset = " + offset + ")\n}\n").structuralHash();
+  };
+  EXPECT_EQ(hash("1"), hash("-2"));
+  EXPECT_NE(hash("1"), hash("0"));
+  EXPECT_EQ(hash("0"), hashOf("rms_norm"));
 }
 
 TEST(Numbers, ClampGammaIsOneWhereItIsOn) {

@@ -19,6 +19,11 @@ TEST(Operands, FollowFromTheEntryAndWhatTheNormHas) {
   EXPECT_EQ(namesOf(Entry::Forward, all), "x y scale bias mask");
   EXPECT_EQ(namesOf(Entry::Infer, all), "x y scale bias mask");
   EXPECT_EQ(namesOf(Entry::Backward, all), "x dy dx scale dscale dbias mask");
+  const Has active = {.scale = true, .bias = true, .mask = true, .activation = true};
+  EXPECT_EQ(namesOf(Entry::Forward, active), "x y scale bias mask");
+  EXPECT_EQ(namesOf(Entry::Infer, active), "x y scale bias mask");
+  EXPECT_EQ(namesOf(Entry::Backward, active), "x dy dx scale bias dscale dbias mask");
+  EXPECT_EQ(namesOf(Entry::Backward, {.scale = true, .activation = true}), "x dy dx scale dscale");
   EXPECT_EQ(namesOf(Entry::Forward, {}), "x y");
   EXPECT_EQ(namesOf(Entry::Backward, {.scale = true}), "x dy dx scale dscale");
 }
