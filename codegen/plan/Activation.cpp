@@ -158,12 +158,12 @@ Num activationSlope(KernelBuilder& k, Activation activation, Num t) {
       return gatedSlope(k, t, tanhArgument(t), a * a * (3 * kCubic) + kLinear);
     }
     case Activation::Sigmoid: {
-      Num e = exp(-abs(t)), reciprocal = 1.0 / (e + 1.0);
-      return e * reciprocal * reciprocal;
+      Num e = exp(-abs(t)), sum = e + 1.0;
+      return e / (sum * sum);
     }
     case Activation::Tanh: {
-      Num e = exp(abs(t) * -2.0), reciprocal = 1.0 / (e + 1.0);
-      return e * 4.0 * reciprocal * reciprocal;
+      Num e = exp(abs(t) * -2.0), sum = e + 1.0;
+      return e * 4.0 / (sum * sum);
     }
   }
   llvm_unreachable("activation");
