@@ -1,14 +1,23 @@
 // Activations of an element (Activation of dsl/Spec.h) and their derivatives, as formulas of the statistics
 // type.
 //
-// Of transcendental functions only e^x for x <= 0 is needed, so nothing overflows. The largest errors, in
-// units of the last place of the result (f32 and f64 alike; tests/end_to_end/ActivationsTest.cpp holds them):
+// Of transcendental functions only e^x for x <= 0 is needed, so nothing overflows. Errors are at most, in
+// units of the last place of the result, in f32 and f64 (tests/codegen/ActivationValues.h):
 //
-//              value  derivative
-//   sigmoid      V        V
+//               value  derivative
+//   relu          0        0
+//   sigmoid       3        4
+//   silu          3        5
+//   tanh          3        4
+//   gelu         10        5
+//   gelu_tanh     4        4
 //
-// Infinities give what the formulas give in double precision. In particular t sigmoid(t), t Phi(t) and their
-// derivatives are NaN for -inf, since they multiply an infinity by 0.
+// Where the two terms of a derivative cancel, units are those of the larger. The errors of gelu_tanh are also
+// multiplied by the condition of e^u: where t is so negative that the value is near 0, they grow with |u|.
+// e^x is 0 where it would be subnormal.
+//
+// Infinities give what the formulas give in double precision: where an infinity meets a factor 0, NaN. That
+// is so for the values of silu, gelu and gelu_tanh at -inf and for their derivatives at both infinities.
 #pragma once
 
 #include "codegen/plan/Builder.h"

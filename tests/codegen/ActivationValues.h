@@ -18,7 +18,8 @@ namespace normc::codegen {
 struct Function {
   struct Exact {
     long double value;
-    long double scale;  ///< what errors are relative to: the largest of its terms, times the condition of e^u
+    long double scale;  ///< what errors are relative to: the largest of its terms, times its condition in the
+                        ///< argument of e^x
   };
   std::string name;
   std::function<Num(KernelBuilder&, Num)> emit;
@@ -62,15 +63,16 @@ inline const std::vector<Function>& activationFunctions() {
       {"gelu_tanh", value(Activation::GeluTanh),
        [](long double t) {
          const long double u = argument(t), v = t * logistic(u);
-         return Exact{v, v * (1 + std::abs(u))};
+         return Exact{v, v * (1 + std::abs(u) * logistic(-u))};
        },
        4},
       {"gelu_tanh'", slope(Activation::GeluTanh),
        [](long double t) {
          const long double u = argument(t), fall = logistic(u) * logistic(-u);
          const long double du = c * (1 + 0.134145L * t * t);
-         const auto [v, terms] = sum(logistic(u), std::isinf(t) ? t * fall : t * (fall * du));
-         return Exact{v, terms * (1 + std::min(std::abs(u), 1e4L))};
+         const long double bend = std::isinf(t) ? t * fall : t * (fall * du), size = 1 + std::abs(u);
+         const long double scale = logistic(u) * (1 + std::abs(u) * logistic(-u));
+         return Exact{logistic(u) + bend, std::max(scale, std::abs(bend) * size)};
        },
        4},
   };
