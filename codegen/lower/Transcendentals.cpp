@@ -93,12 +93,12 @@ Value logOf(Floats& d, Value x) {
 
 /// The constants of e^x in a type of floats.
 struct ExpTable {
-  int fraction;            ///< bits of the fraction
-  double rounder;          ///< its last place is a unit; its lowest bits are the bias of exponents
-  double ln2High, ln2Low;  ///< a product of ln2High and an exponent is exact
-  double smallest;         ///< below it results would be subnormal
-  double top;              ///< above it the exponent may be that of infinities
-  double largest;          ///< the last x whose result is finite
+  int fraction;             ///< bits of the fraction
+  double rounder;           ///< its last place is a unit; its lowest bits are the bias of exponents
+  double ln2High, ln2Low;   ///< a product of ln2High and an exponent is exact
+  double smallest;          ///< below it results would be subnormal
+  double top;               ///< above it the exponent may be that of infinities
+  double largest;           ///< the last x whose result is finite
   ArrayRef<double> series;  ///< of r^2, r^3, ...
 };
 
