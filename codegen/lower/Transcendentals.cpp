@@ -26,6 +26,12 @@ class Floats {
     return withElement(l_.b.getIntegerType(getElementTypeOrSelf(type_).getIntOrFloatBitWidth()));
   }
   Value fma(Value a, Value b, Value c) { return math::FmaOp::create(l_.b, l_.loc, a, b, c); }
+  /// a b + c, rounded once where the target has an instruction for that; other generators choose, too.
+  Value mulAdd(Value a, Value b, Value c) {
+    constexpr auto contract = arith::FastMathFlags::contract;
+    return arith::AddFOp::create(l_.b, l_.loc, arith::MulFOp::create(l_.b, l_.loc, a, b, contract), c,
+                                 contract);
+  }
   Value mul(Value a, Value b) { return arith::MulFOp::create(l_.b, l_.loc, a, b); }
   Value add(Value a, Value b) { return arith::AddFOp::create(l_.b, l_.loc, a, b); }
   Value sub(Value a, Value b) { return arith::SubFOp::create(l_.b, l_.loc, a, b); }
@@ -39,7 +45,6 @@ class Floats {
   Value toBits(Value v) { return arith::BitcastOp::create(l_.b, l_.loc, intType(), v); }
   Value fromBits(Value v) { return arith::BitcastOp::create(l_.b, l_.loc, type_, v); }
   Value fromInt(Value v) { return arith::SIToFPOp::create(l_.b, l_.loc, type_, v); }
-  Value toInt(Value v) { return arith::FPToSIOp::create(l_.b, l_.loc, intType(), v); }
   template <typename Op>
   Value integer(Value a, int64_t b) {
     return Op::create(l_.b, l_.loc, a, bits(b));
@@ -48,6 +53,7 @@ class Floats {
   Value integer(int64_t a, Value b) {
     return Op::create(l_.b, l_.loc, bits(a), b);
   }
+  Value subtract(Value a, Value b) { return arith::SubIOp::create(l_.b, l_.loc, a, b); }
 
  private:
   Type withElement(Type element) {
@@ -62,10 +68,9 @@ class Floats {
   Type type_;
 };
 
-constexpr double kLn2High = 0x1.62e42fefa39efp-1, kLn2Low = 0x1.abc9e3b39803fp-56;
-
 /// x = 2^e m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh((m - 1) / (m + 1)).
 Value logOf(Floats& d, Value x) {
+  constexpr double kLn2High = 0x1.62e42fefa39efp-1, kLn2Low = 0x1.abc9e3b39803fp-56;
   Value bits = d.toBits(x);
   Value exponent =
       d.integer<arith::SubIOp>(d.integer<arith::AndIOp>(d.integer<arith::ShRUIOp>(bits, 52), 0x7ff), 1023);
@@ -86,25 +91,57 @@ Value logOf(Floats& d, Value x) {
   return d.select(undefined, d.number(std::numeric_limits<double>::quiet_NaN()), result);
 }
 
-/// x = k ln 2 + r with |r| <= ln 2 / 2; a Taylor series in r, scaled by 2^k.
-Value expOf(Floats& d, Value x) {
-  Value low = d.compare(arith::CmpFPredicate::OLT, x, -708),
-        high = d.compare(arith::CmpFPredicate::OGT, x, 709);
-  Value inside = d.select(low, d.number(-708), d.select(high, d.number(709), x));
-  // NaN must not reach the conversion to an integer.
-  inside = d.select(d.compare(arith::CmpFPredicate::UNO, x, 0), d.number(0), inside);
-  Value scaled = d.mul(inside, d.number(0x1.71547652b82fep0));
-  Value half = d.select(d.compare(arith::CmpFPredicate::OLT, inside, 0), d.number(-0.5), d.number(0.5));
-  Value k = d.toInt(d.add(scaled, half));
-  Value kd = d.fromInt(k);
-  Value r = d.fma(kd, d.number(-kLn2Low), d.fma(kd, d.number(-kLn2High), inside));
-  Value series = d.number(1);
-  for (int n = 14; n >= 1; --n) series = d.fma(series, d.mul(r, d.number(1.0 / n)), d.number(1));
-  Value power = d.fromBits(d.integer<arith::ShLIOp>(d.integer<arith::AddIOp>(k, 1023), 52));
-  Value result = d.mul(series, power);
-  result =
-      d.select(low, d.number(0), d.select(high, d.number(std::numeric_limits<double>::infinity()), result));
-  return d.select(d.compare(arith::CmpFPredicate::UNO, x, 0), x, result);
+/// The constants of e^x in a type of floats.
+struct ExpTable {
+  int fraction;             ///< bits of the fraction
+  double rounder;           ///< its last place is a unit; its lowest bits are the bias of exponents
+  double ln2High, ln2Low;   ///< a product of ln2High and an exponent is exact
+  double smallest;          ///< below it results would be subnormal
+  double top;               ///< above it the exponent may be that of infinities
+  double largest;           ///< the last x whose result is finite
+  ArrayRef<double> series;  ///< of r^2, r^3, ...
+};
+
+/// The coefficients are minimax: relative error 2^-28.2 in f32, 2^-56.1 in f64.
+const ExpTable& expTable(bool wide) {
+  static constexpr double kSeries32[] = {0.4999999403953552, 0.16666516661643982, 0.041668105870485306,
+                                         0.00836913101375103, 0.0013836428988724947};
+  static constexpr double kSeries64[] = {
+      0.5000000000000011,     0.16666666666666508,   0.041666666666534034,   0.008333333333527362,
+      0.0013888888942153424,  0.0001984126945860249, 2.4801494236018592e-05, 2.7557531348441505e-06,
+      2.7630111667797727e-07, 2.5057288007713128e-08};
+  static const ExpTable k32{23, 0x1.8p23 + 127, 0x1.62e4p-1, 0x1.7f7d1cp-20, -0x1.5d589ep6,
+                            88, 0x1.62e42ep6,   kSeries32};
+  static const ExpTable k64{
+      52,  0x1.8p52 + 1023,     0x1.62e42feep-1, 0x1.a39ef35793c76p-33, -0x1.6232bdd7abcd2p9,
+      709, 0x1.62e42fefa39efp9, kSeries64};
+  return wide ? k64 : k32;
+}
+
+/// x = k ln 2 + r with |r| <= ln 2 / 2; a polynomial in r, scaled by 2^k. A sum with `rounder` has k plus the
+/// bias in its lowest bits. The tests for large x are of -x, so that LLVM sees that e^-|t| needs none.
+Value expOf(Floats& f, Value x) {
+  const ExpTable& t = expTable(getElementTypeOrSelf(x.getType()).isF64());
+  Value sum = f.mulAdd(x, f.number(0x1.71547652b82fep0), f.number(t.rounder));
+  Value k = f.sub(sum, f.number(t.rounder));
+  Value r = f.mulAdd(k, f.number(-t.ln2Low), f.mulAdd(k, f.number(-t.ln2High), x));
+  Value series = f.number(t.series.back());
+  for (double c : llvm::reverse(t.series.drop_back())) series = f.mulAdd(series, r, f.number(c));
+  for (int i = 0; i < 2; ++i) series = f.mulAdd(series, r, f.number(1));
+  // 2^(bias + 1) is no number: the last half of the highest binade is scaled twice.
+  Value minus = f.neg(x), top = f.compare(arith::CmpFPredicate::OLT, minus, -t.top);
+  Value bits = f.integer<arith::ShLIOp>(f.toBits(sum), t.fraction);
+  bits = f.subtract(bits, f.select(top, f.bits(int64_t(1) << t.fraction), f.bits(0)));
+  Value result = f.mul(f.mul(series, f.fromBits(bits)), f.select(top, f.number(2), f.number(1)));
+  const double infinity = std::numeric_limits<double>::infinity();
+  result = f.select(f.compare(arith::CmpFPredicate::OLT, minus, -t.largest), f.number(infinity), result);
+  return f.select(f.compare(arith::CmpFPredicate::OLT, x, t.smallest), f.number(0), result);
+}
+
+/// A mask: the CUDA passes would call the device library.
+Value absOf(Floats& f, Value x) {
+  const unsigned bits = getElementTypeOrSelf(x.getType()).getIntOrFloatBitWidth();
+  return f.fromBits(f.integer<arith::AndIOp>(f.toBits(x), llvm::maskTrailingOnes<uint64_t>(bits - 1)));
 }
 
 Value exactInverseSqrt(Floats& f, Value x) { return f.div(f.number(1), f.sqrt(x)); }
@@ -120,14 +157,16 @@ Value usualInverseSqrt(Floats& f, Value x) {
   return f.fma(f.mul(y, error), f.fma(error, f.number(0.375), f.number(0.5)), y);
 }
 
+/// Replaces the operations by `formula`, evaluated in f64 if `wide`, else in their own type.
 template <typename Op>
-void expand(ModuleOp module, Value (*formula)(Floats&, Value)) {
+void expand(ModuleOp module, Value (*formula)(Floats&, Value), bool wide = false) {
   module.walk([&](Op op) {
     OpBuilder b(op);
     Loops loops(b, op.getLoc());
-    Value x = loops.convert(op.getOperand(), b.getF64Type());
-    Floats d(loops, x);
-    op.replaceAllUsesWith(loops.convert(formula(d, x), getElementTypeOrSelf(op.getType())));
+    Value x = op.getOperand();
+    if (wide) x = loops.convert(x, b.getF64Type());
+    Floats f(loops, x);
+    op.replaceAllUsesWith(loops.convert(formula(f, x), getElementTypeOrSelf(op.getType())));
     op.erase();
   });
 }
@@ -156,15 +195,10 @@ Value quotient(Loops& l, Value x, Value n) {
 }
 
 void expandTranscendentals(ModuleOp module) {
-  module.walk([](math::RsqrtOp op) {
-    OpBuilder b(op);
-    Loops loops(b, op.getLoc());
-    Floats f(loops, op.getOperand());
-    op.replaceAllUsesWith(exactInverseSqrt(f, op.getOperand()));
-    op.erase();
-  });
-  expand<math::LogOp>(module, logOf);
+  expand<math::RsqrtOp>(module, exactInverseSqrt);
+  expand<math::LogOp>(module, logOf, /*wide=*/true);
   expand<math::ExpOp>(module, expOf);
+  expand<math::AbsFOp>(module, absOf);
 }
 
 }  // namespace normc::codegen

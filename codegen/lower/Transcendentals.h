@@ -1,10 +1,10 @@
 // Functions that no instruction computes, or only a slow one.
 //
-// math.log and math.exp become polynomials in f64: kernels are freestanding, so they cannot call libm.
-// Geometric windows need them for O(features) values; accuracy (below 2e-16 relative, for results that are
-// not subnormal) comes before speed. math.rsqrt is a root and a division. For vectors of statistics per
-// feature it is products instead, because with few rows those two instructions took a fifth of the time. A
-// division by a number that is the same for all features is products too.
+// Kernels are freestanding, so they cannot call libm. math.exp becomes a polynomial in its own type, f32 or
+// f64, scalar or vector, for any input: within 1 ulp, 0 where the result would be subnormal. math.log becomes
+// a polynomial in f64, below 2e-16: only statistics per feature need it. math.rsqrt is a root and a division.
+// For vectors of statistics per feature it is products instead, because with few rows those two instructions
+// took a fifth of the time. A division by a number that is the same for all features is products too.
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"
@@ -21,6 +21,7 @@ mlir::Value inverseSqrt(Loops&, mlir::Value x);
 /// of a division (Markstein's correction), but 1 ulp off if 2^-24 x is subnormal, and +0 for -0.
 mlir::Value quotient(Loops&, mlir::Value x, mlir::Value n);
 
+/// Replaces math.exp, log, rsqrt and absf by arithmetic that every target and generator has.
 void expandTranscendentals(mlir::ModuleOp);
 
 }  // namespace normc::codegen

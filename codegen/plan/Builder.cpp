@@ -68,6 +68,11 @@ Num finiteOr(Num x, Num otherwise) {
   return select(compare(arith::CmpFPredicate::ORD, difference, difference), x, otherwise);
 }
 
+Num abs(Num a) { return {a.builder, math::AbsFOp::create(a.builder->ops(), a.builder->loc(), a.value)}; }
+Num fma(Num a, Num b, Num c) {
+  return {a.builder, math::FmaOp::create(a.builder->ops(), a.builder->loc(), a.value, b.value, c.value)};
+}
+
 //===-- The kernel ----------------------------------------------------------===//
 
 static Type typeOf(OpBuilder& b, DType type) {

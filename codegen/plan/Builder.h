@@ -51,6 +51,8 @@ Num select(Num condition, Num yes, Num no);
 Num meanOf(Num sum, Num count);
 /// `x` where it is finite, else `otherwise`.
 Num finiteOr(Num x, Num otherwise);
+Num abs(Num);
+Num fma(Num a, Num b, Num c);  ///< a b + c, rounded once on every target
 
 using Names = llvm::ArrayRef<llvm::StringRef>;
 
