@@ -56,7 +56,7 @@ static Num isSlot(KernelBuilder& k, Value position, Value slot) {
 /// Returns the mean over the window, with `current` in place of the slot that it will overwrite.
 Num FeatureStep::windowMean(StringRef ring, const Step& step, Num current, WindowMean mean) {
   bool geometric = mean == WindowMean::Geometric;
-  Nums total = k_.fold("window", spec_.window.size, {k_.stateIn(ring)}, {k_.constant(0)},
+  Nums total = k_.fold(Axis::Window, spec_.window.size, {k_.stateIn(ring)}, {k_.constant(0)},
                        [&](Value at, const Nums& sum, const Nums& old) {
                          Num value = select(isSlot(k_, at, step.slot), current, old[0]);
                          return Nums{sum[0] + (geometric ? log(value) : value)};
@@ -78,7 +78,7 @@ Num FeatureStep::early(Num t) {
 /// Writes the whole ring, with `current` in its slot: state_out may be other memory than state_in. Without
 /// valid rows the slot keeps its value.
 static void storeRing(KernelBuilder& k, StringRef ring, Value slot, Num current, Num valid, int64_t size) {
-  k.fold("window", size, {k.stateIn(ring)}, {}, [&](Value at, const Nums&, const Nums& old) {
+  k.fold(Axis::Window, size, {k.stateIn(ring)}, {}, [&](Value at, const Nums&, const Nums& old) {
     k.store(select(isSlot(k, at, slot) && valid, current, old[0]), k.stateOut(ring), at);
     return Nums{};
   });
@@ -219,7 +219,7 @@ ForwardTerms FeatureStep::infer() {
 
 Num FeatureStep::center() { return k_.hasSaved("mean") ? k_.load(k_.saved("mean")) : Num(); }
 
-Num FeatureStep::backwardCount() { return max(k_.count("all"), k_.constant(1)); }
+Num FeatureStep::backwardCount() { return max(k_.count(CountScope::All), k_.constant(1)); }
 
 /// Returns the factor of G in h = factor * G; absent if it is 1.
 Num FeatureStep::gradientScale() {
@@ -231,8 +231,8 @@ Num FeatureStep::gradientScale() {
 Num FeatureStep::kappa(const BackwardSums& sums) {
   // backward() and finishBackward() both use it, and its state may be stored only once.
   if (kappa_) return kappa_;
-  Num any = k_.count("all") > 0.0;
-  Num rows = spec_.padding == Padding::LeaveOutOfStatistics && k_.problem().mask ? k_.count("rows")
+  Num any = k_.count(CountScope::All) > 0.0;
+  Num rows = spec_.padding == Padding::LeaveOutOfStatistics && k_.problem().mask ? k_.count(CountScope::Rows)
                                                                                  : backwardCount();
   Num now = meanOf(multiply(sums.gx, gradientScale()), rows);
   if (k_.hasState("window_nu")) {
@@ -293,9 +293,9 @@ void FeatureStep::finishBackward(const BackwardSums& sums) {
   }
   // nu' = nu (1 - (1-a) Gamma) + (1-a) Lambda. If the same rows enter both directions, both means come from
   // O(d) terms.
-  Num any = k_.count("all") > 0.0;
+  Num any = k_.count(CountScope::All) > 0.0;
   Num rows = needsSquares() && k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics
-                 ? max(k_.count("rows"), k_.constant(1))
+                 ? max(k_.count(CountScope::Rows), k_.constant(1))
                  : backwardCount();
   Num lambda = meanOf(multiply(sums.gx, gradientScale()), rows);
   Num gamma = needsSquares() ? meanOf(sums.xx, rows) : s * s * k_.load(k_.saved("second_moment"));

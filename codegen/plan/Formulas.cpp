@@ -62,22 +62,23 @@ DxTerms sampleTerms(KernelBuilder& k, Num p, Num s, bool centred, Num sumG, Num 
   return terms;
 }
 
-Merged mergeChunks(KernelBuilder& k, llvm::StringRef axis, llvm::ArrayRef<llvm::StringRef> parts) {
+Merged mergeChunks(KernelBuilder& k, int64_t phase, llvm::ArrayRef<llvm::StringRef> parts) {
   enum { kCount, kBase, kMean, kSquares, kRaw };
   const bool raw = parts.size() > kRaw;
   Num zero = k.wideConstant(0), one = k.wideConstant(1);
-  Nums merged = k.fold(axis, 0, parts, Nums(5, zero), [&](auto, const Nums& run, const Nums& narrow) {
-    Nums e;
-    for (Num n : narrow) e.push_back(k.widen(n));
-    Num both = run[kCount] + e[0], share = e[0] / max(both, one);
-    Num base = select(run[kCount] > 0.0, run[kBase], e[1]);
-    Num mean = (e[1] - base) + e[2], delta = mean - run[kMean];
-    // An infinite mean stays one, whatever follows.
-    Nums next{both, base, run[kMean] + finiteOr(delta * share, mean),
-              run[kSquares] + e[3] + delta * delta * (run[kCount] * share), run[kRaw]};
-    if (raw) next[kRaw] = run[kRaw] + e[4];
-    return next;
-  });
+  Nums merged =
+      k.fold(Axis::Chunk, phase, parts, Nums(5, zero), [&](auto, const Nums& run, const Nums& narrow) {
+        Nums e;
+        for (Num n : narrow) e.push_back(k.widen(n));
+        Num both = run[kCount] + e[0], share = e[0] / max(both, one);
+        Num base = select(run[kCount] > 0.0, run[kBase], e[1]);
+        Num mean = (e[1] - base) + e[2], delta = mean - run[kMean];
+        // An infinite mean stays one, whatever follows.
+        Nums next{both, base, run[kMean] + finiteOr(delta * share, mean),
+                  run[kSquares] + e[3] + delta * delta * (run[kCount] * share), run[kRaw]};
+        if (raw) next[kRaw] = run[kRaw] + e[4];
+        return next;
+      });
   return {merged[kBase] + merged[kMean], merged[kSquares], merged[kRaw]};
 }
 

@@ -45,7 +45,7 @@ struct Merged {
 };
 /// Returns the merged chunks. `parts`: count, shift, mean minus shift, squares of each chunk, and, if `raw`
 /// is wanted, the sum of squares.
-Merged mergeChunks(KernelBuilder&, llvm::StringRef axis, llvm::ArrayRef<llvm::StringRef> parts);
+Merged mergeChunks(KernelBuilder&, int64_t phase, llvm::ArrayRef<llvm::StringRef> parts);
 
 /// Returns `value` on valid rows, else 0. `valid` absent: `value`.
 Num masked(KernelBuilder&, Num valid, Num value);

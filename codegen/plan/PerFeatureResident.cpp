@@ -82,7 +82,8 @@ class Resident {
 
  private:
   void phase(llvm::function_ref<void()> body) {
-    k_.phase("apply", "apply", {"feature"}, [&] { k_.slab({"feature"}, {.resident = true}, body); });
+    k_.phase("apply", PhaseRole::Apply, {Axis::Feature},
+             [&] { k_.slab({Axis::Feature}, {.resident = true}, body); });
   }
   Num validOf(const Nums& e) const { return k_.problem().mask ? e.back() : Num(); }
 
@@ -103,7 +104,7 @@ class Resident {
     return terms;
   }
   Batch finish(const Nums& sums, Num shift) {
-    Batch batch{.count = k_.count("all"), .mean = {}, .moment = {}};
+    Batch batch{.count = k_.count(CountScope::All), .mean = {}, .moment = {}};
     Num n = max(batch.count, k_.constant(1));
     if (!shift) {
       batch.moment = meanOf(sums[0], n);

@@ -20,7 +20,7 @@ class Streamed {
     // conditional.
     if (statistics) {
       k_.phase(
-          "statistics", "statistics", kRows,
+          "statistics", PhaseRole::Statistics, kRows,
           [&] {
             Num condition = lagged ? step_.inWarmup() : Num();
             early.begin(condition);
@@ -34,7 +34,7 @@ class Streamed {
           },
           /*warmup=*/lagged);
     }
-    k_.phase(lagged ? "prepare" : "combine", "combine", kFeatures, [&] {
+    k_.phase(lagged ? "prepare" : "combine", PhaseRole::Combine, kFeatures, [&] {
       k_.slab(kFeatures, {}, [&] {
         Batch batch;
         if (statistics) batch = early.fold();
@@ -44,14 +44,14 @@ class Streamed {
         step_.updateState(batch);
       });
     });
-    k_.phase("apply", "apply", kRows, [&] {
+    k_.phase("apply", PhaseRole::Apply, kRows, [&] {
       // apply reads x anyway, so for a lagged spec it also sums what finish folds into the state.
       if (lagged) late.begin({});
       apply(lagged ? &late : nullptr);
       if (lagged) late.end();
     });
     if (lagged) {
-      k_.phase("finish", "finish", kFeatures, [&] {
+      k_.phase("finish", PhaseRole::Finish, kFeatures, [&] {
         k_.slab(kFeatures, {}, [&] {
           Batch batch = late.fold();
           step_.saveLate(batch);
@@ -65,7 +65,7 @@ class Streamed {
   void infer() {
     if (step_.inferFromInput()) {
       Moments moments(*this, "statistics");
-      k_.phase("statistics", "statistics", kRows, [&] {
+      k_.phase("statistics", PhaseRole::Statistics, kRows, [&] {
         moments.begin({});
         overRows({.resident = true}, {}, [&](Num r) {
           Operands o(k_);
@@ -74,47 +74,47 @@ class Streamed {
         });
         moments.end();
       });
-      k_.phase("combine", "combine", kFeatures,
+      k_.phase("combine", PhaseRole::Combine, kFeatures,
                [&] { k_.slab(kFeatures, {}, [&] { keep(step_.forward(moments.fold(), /*save=*/false)); }); });
     } else {
-      k_.phase("prepare", "combine", kFeatures,
+      k_.phase("prepare", PhaseRole::Combine, kFeatures,
                [&] { k_.slab(kFeatures, {}, [&] { keep(step_.infer()); }); });
     }
-    k_.phase("apply", "apply", kRows, [&] { apply(nullptr); });
+    k_.phase("apply", PhaseRole::Apply, kRows, [&] { apply(nullptr); });
   }
 
   void backward() {
     if (step_.backwardNeedsSums()) {
-      k_.phase("statistics", "statistics", kRows, [&] {
+      k_.phase("statistics", PhaseRole::Statistics, kRows, [&] {
         overRows({.resident = true}, {}, [&](Num r) {
           Operands o = gradientOperands();
           addSums(o);
           k_.sweep(o.sweep, [&](const Nums& e) { return sumTerms(o, e, centred(o, e, r)); });
         });
       });
-      k_.phase("combine", "combine", kFeatures, [&] {
+      k_.phase("combine", PhaseRole::Combine, kFeatures, [&] {
         k_.slab(kFeatures, {}, [&] {
           BackwardSums sums = foldSums();
           keep(step_.backward(sums));
           step_.finishBackward(sums);
         });
       });
-      k_.phase("apply", "apply", kRows, [&] { applyBackward(/*sums=*/false); });
+      k_.phase("apply", PhaseRole::Apply, kRows, [&] { applyBackward(/*sums=*/false); });
       return;
     }
     // No sum is needed before dx: the sweep that writes dx collects them, and finish folds them.
-    k_.phase("prepare", "combine", kFeatures,
+    k_.phase("prepare", PhaseRole::Combine, kFeatures,
              [&] { k_.slab(kFeatures, {}, [&] { keep(step_.backward(std::nullopt)); }); });
-    k_.phase("apply", "apply", kRows, [&] { applyBackward(/*sums=*/true); });
-    k_.phase("finish", "finish", kFeatures,
+    k_.phase("apply", PhaseRole::Apply, kRows, [&] { applyBackward(/*sums=*/true); });
+    k_.phase("finish", PhaseRole::Finish, kFeatures,
              [&] { k_.slab(kFeatures, {}, [&] { step_.finishBackward(foldSums()); }); });
   }
 
  private:
-  static constexpr llvm::StringRef kRowAxes[] = {"segment", "row"};
-  static constexpr llvm::StringRef kRowGroupAxes[] = {"segment", "row", "pre_group"};
-  static constexpr llvm::StringRef kFeatureAxes[] = {"feature"};
-  static constexpr Names kRows = kRowAxes, kRowGroups = kRowGroupAxes, kFeatures = kFeatureAxes;
+  static constexpr Axis kRowAxes[] = {Axis::Segment, Axis::Row};
+  static constexpr Axis kRowGroupAxes[] = {Axis::Segment, Axis::Row, Axis::PreGroup};
+  static constexpr Axis kFeatureAxes[] = {Axis::Feature};
+  static constexpr Axes kRows = kRowAxes, kRowGroups = kRowGroupAxes, kFeatures = kFeatureAxes;
   /// The rows whose mean is the shift estimate of a chunk.
   static constexpr int64_t kHead = 8;
 
@@ -131,7 +131,7 @@ class Streamed {
     return scaleOf(squares[0]);
   }
   Num scaleOf(Num squares) {
-    return inverseSqrt(meanOf(squares, k_.width("pre_groups")) + k_.narrow(k_.number("pre_epsilon")));
+    return inverseSqrt(meanOf(squares, k_.width(WidthOf::PreGroups)) + k_.narrow(k_.number("pre_epsilon")));
   }
 
   /// Count, mean and second moment of u, for each chunk and merged over chunks.
@@ -140,8 +140,8 @@ class Streamed {
     Moments(Streamed& plan, llvm::StringRef prefix) : plan_(plan), k_(plan.k_), prefix_(prefix) {}
 
     void begin(Num condition) {
-      chunk_ = ("chunk." + llvm::Twine(k_.phases())).str();
-      k_.store(k_.count("task"), counter());
+      chunk_ = k_.phases();
+      k_.store(k_.count(CountScope::Task), counter());
       if (!plan_.step_.needsMean()) return;
       if (k_.problem().layout == Layout::ChannelsFirst) {  // rows of a feature are contiguous
         k_.slab(kFeatures, {}, [&] { k_.store(finiteOr(k_.probe("x"), k_.constant(0)), column("shift")); });
@@ -154,7 +154,7 @@ class Streamed {
         k_.sweep(o.sweep,
                  [&](const Nums& e) { return Nums{masked(k_, o.get("mask", e), plan_.scaled(o, e, r))}; });
       });
-      Num rows = max(k_.count("task", kHead), k_.constant(1));
+      Num rows = max(k_.count(CountScope::Task, kHead), k_.constant(1));
       k_.slab(kFeatures, {}, [&] {
         k_.store(finiteOr(meanOf(k_.load(column("shift")), rows), k_.constant(0)), column("shift"));
       });
@@ -181,7 +181,7 @@ class Streamed {
     /// the mean.
     void end() {
       if (!plan_.step_.needsMean()) return;
-      Num n = max(k_.count("task"), k_.constant(1));
+      Num n = max(k_.count(CountScope::Task), k_.constant(1));
       k_.slab(kFeatures, {}, [&] {
         Num sum = k_.load(column("sum")), squares = k_.load(column("squares"));
         // exact division: if the shift is an outlier, the digits of delta are digits of the mean
@@ -191,7 +191,7 @@ class Streamed {
       });
     }
     Batch fold() {
-      Batch batch{.count = k_.count("all"), .mean = {}, .moment = {}};
+      Batch batch{.count = k_.count(CountScope::All), .mean = {}, .moment = {}};
       Num n = max(batch.count, k_.constant(1));
       if (!plan_.step_.needsMean()) {
         Nums total = k_.total(chunk_, {column("moment")});
@@ -214,14 +214,14 @@ class Streamed {
       return {"sum", "squares"};
     }
     llvm::StringRef column(llvm::StringRef name) {
-      return k_.workspace((prefix_ + "_" + name).str(), {chunk_, "feature"});
+      return k_.workspace((prefix_ + "_" + name).str(), {Axis::Chunk, Axis::Feature}, chunk_);
     }
-    llvm::StringRef counter() { return k_.workspace((prefix_ + "_rows").str(), {chunk_}); }
+    llvm::StringRef counter() { return k_.workspace((prefix_ + "_rows").str(), {Axis::Chunk}, chunk_); }
 
     Streamed& plan_;
     KernelBuilder& k_;
     llvm::StringRef prefix_;
-    std::string chunk_;
+    int64_t chunk_ = 0;  ///< the phase that sums
   };
 
   //===-- Forward -------------------------------------------------------------===//
@@ -285,11 +285,11 @@ class Streamed {
     return multiply(mean ? u - mean : u, o.get("s", e));
   }
   llvm::StringRef sumColumn(llvm::StringRef name) {
-    return k_.workspace("sum_" + name.str(), {sumChunk_, "feature"});
+    return k_.workspace("sum_" + name.str(), {Axis::Chunk, Axis::Feature}, sumChunk_);
   }
 
   void addSums(Operands& o) {
-    sumChunk_ = ("chunk." + llvm::Twine(k_.phases())).str();
+    sumChunk_ = k_.phases();
     o.sweep.partials = {sumColumn("g"), sumColumn("gx")};
     if (step_.needsSquares()) o.sweep.partials.push_back(sumColumn("xx"));
   }
@@ -341,7 +341,7 @@ class Streamed {
   /// Returns r of a row group, and the mean of du u over it: the exact derivative of group scaling.
   std::pair<Num, Num> scaleAndPull() {
     Operands o = dxOperands();
-    Num width = k_.width("pre_groups");
+    Num width = k_.width(WidthOf::PreGroups);
     if (k_.hasSaved("mean") || leaveOut_ || hasOwnRho(spec_)) {
       Num r = scaleOfRow({});
       o.sweep.sums = 1;
@@ -389,7 +389,7 @@ class Streamed {
   bool leaveOut_;
   /// the coefficients of an element, and the tensors that hold them
   std::vector<std::pair<std::string, llvm::StringRef>> kept_;
-  std::string sumChunk_;
+  int64_t sumChunk_ = 0;  ///< the phase that sums
 };
 
 }  // namespace

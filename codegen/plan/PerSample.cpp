@@ -11,17 +11,17 @@ class PerSample {
   PerSample(KernelBuilder& k, int64_t vector) : k_(k), spec_(k.spec()), vector_(vector) {
     switch (spec_.reduce) {
       case Reduce::Features:
-        per_ = {"segment", "row", "group"};
-        units_ = {"segment", "row"};
+        per_ = {Axis::Segment, Axis::Row, Axis::Group};
+        units_ = {Axis::Segment, Axis::Row};
         break;
       case Reduce::Segment:
-        per_ = {"segment", "feature"};
-        units_ = {"segment"};
-        if (k.problem().layout == Layout::ChannelsFirst) units_.push_back("feature");
+        per_ = {Axis::Segment, Axis::Feature};
+        units_ = {Axis::Segment};
+        if (k.problem().layout == Layout::ChannelsFirst) units_.push_back(Axis::Feature);
         break;
       default:
-        per_ = {"segment", "group"};
-        units_ = {"segment", "group"};
+        per_ = {Axis::Segment, Axis::Group};
+        units_ = {Axis::Segment, Axis::Group};
     }
     central_ = spec_.moment == Moment::Central;
     centred_ = spec_.center == Center::Current;
@@ -31,7 +31,7 @@ class PerSample {
   }
 
   void forward(bool save) {
-    k_.phase("apply", "apply", units_, [&] {
+    k_.phase("apply", PhaseRole::Apply, units_, [&] {
       k_.slab(per_, {.resident = true}, [&] {
         Num eps = k_.narrow(k_.number("epsilon"));
         Num n = max(elements(), k_.constant(1));
@@ -43,7 +43,7 @@ class PerSample {
           k_.store(s, k_.saved("rstd"));
           if (k_.hasSaved("batch_mean")) k_.store(mean, k_.saved("batch_mean"));
           if (k_.hasSaved("second_moment")) k_.store(v, k_.saved("second_moment"));
-          if (k_.hasSaved("count")) k_.store(k_.count("slab"), k_.saved("count"));
+          if (k_.hasSaved("count")) k_.store(k_.count(CountScope::Slab), k_.saved("count"));
         }
         apply(c, s);
       });
@@ -52,15 +52,16 @@ class PerSample {
 
   void backward() {
     bool affine = spec_.scale || spec_.bias;
-    k_.phase("apply", "apply", units_, [&] { k_.slab(per_, {.resident = true}, [&] { backwardSlab(); }); });
+    k_.phase("apply", PhaseRole::Apply, units_,
+             [&] { k_.slab(per_, {.resident = true}, [&] { backwardSlab(); }); });
     // Each task left partial sums per feature.
     if (!affine) return;
-    k_.phase("finish", "finish", {"feature"}, [&] {
-      k_.slab({"feature"}, {}, [&] {
+    k_.phase("finish", PhaseRole::Finish, {Axis::Feature}, [&] {
+      k_.slab({Axis::Feature}, {}, [&] {
         for (Tensor gradient : operandsOf(k_.problem())) {
           const TensorInfo& info = infoOf(gradient);
           if (!info.written() || info.shape != TensorShape::PerFeature) continue;
-          Nums total = k_.total("chunk.0", {partial(info.name)});
+          Nums total = k_.total(0, {partial(info.name)});
           k_.store(total[0], k_.argument(info.name));
         }
       });
@@ -68,16 +69,18 @@ class PerSample {
   }
 
  private:
-  llvm::StringRef partial(llvm::StringRef name) { return k_.workspace(name, {"chunk.0", "feature"}); }
+  llvm::StringRef partial(llvm::StringRef name) {
+    return k_.workspace(name, {Axis::Chunk, Axis::Feature}, 0);
+  }
 
   Num elements() {
     switch (spec_.reduce) {
       case Reduce::Features:
-        return k_.width("groups");
+        return k_.width(WidthOf::Groups);
       case Reduce::Segment:
-        return k_.count("slab");
+        return k_.count(CountScope::Slab);
       default:
-        return k_.count("slab") * k_.width("groups");
+        return k_.count(CountScope::Slab) * k_.width(WidthOf::Groups);
     }
   }
 
@@ -218,8 +221,8 @@ class PerSample {
 
   KernelBuilder& k_;
   const Spec& spec_;
-  llvm::SmallVector<llvm::StringRef, 3> per_;
-  llvm::SmallVector<llvm::StringRef, 2> units_;
+  llvm::SmallVector<Axis, 3> per_;
+  llvm::SmallVector<Axis, 2> units_;
   int64_t vector_;
   bool central_, centred_, perFeatureSlab_, maskedStatistics_;
 };

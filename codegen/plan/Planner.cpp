@@ -10,18 +10,6 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-StringRef name(Strategy strategy) {
-  switch (strategy) {
-    case Strategy::Streamed:
-      return "streamed";
-    case Strategy::Resident:
-      return "resident";
-    case Strategy::Split:
-      return "split";
-  }
-  llvm_unreachable("no such strategy");
-}
-
 std::optional<std::string> whyIllegal(const Problem& problem, Strategy strategy) {
   const Spec& spec = *problem.spec;
   bool channelsFirst = problem.layout == Layout::ChannelsFirst;
@@ -62,8 +50,8 @@ SmallVector<Strategy, 2> legalStrategies(const Problem& problem) {
 void planStepCounter(KernelBuilder& k) {
   bool step = k.spec().running.has_value(), count = k.hasSaved("count");
   if (!step && !count) return;
-  k.phase("advance", "finish", {}, [&] {
-    Num rows = k.count("all");
+  k.phase("advance", PhaseRole::Finish, {}, [&] {
+    Num rows = k.count(CountScope::All);
     if (count) k.store(rows, k.saved("count"));
     if (!step) return;
     Num before = k.load(k.stateIn("step"));

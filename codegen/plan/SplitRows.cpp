@@ -18,8 +18,8 @@ class SplitRows {
         centred_(spec_.center == Center::Current) {}
 
   void forward(bool save) {
-    k_.phase("statistics", "statistics", kFeatures, [&] { sumMoments(); });
-    k_.phase("combine", "combine", kRows, [&] {
+    k_.phase("statistics", PhaseRole::Statistics, kFeatures, [&] { sumMoments(); });
+    k_.phase("combine", PhaseRole::Combine, kRows, [&] {
       k_.slab(kRows, {}, [&] {
         auto [mean, v] = moments();
         Num s = inverseRoot(k_, v, k_.narrow(k_.number("epsilon")));
@@ -33,19 +33,20 @@ class SplitRows {
         k_.store(s, ofRow("s"));
       });
     });
-    k_.phase("apply", "apply", kFeatures, [&] { k_.slab(kFeatures, {}, [&] { apply(); }); });
+    k_.phase("apply", PhaseRole::Apply, kFeatures, [&] { k_.slab(kFeatures, {}, [&] { apply(); }); });
   }
 
   void backward() {
     const bool exact = spec_.backward == Backward::Exact;
     if (exact)
-      k_.phase("statistics", "statistics", kFeatures, [&] { k_.slab(kRows, {}, [&] { sumGradients(); }); });
-    k_.phase("combine", "combine", kRows, [&] {
+      k_.phase("statistics", PhaseRole::Statistics, kFeatures,
+               [&] { k_.slab(kRows, {}, [&] { sumGradients(); }); });
+    k_.phase("combine", PhaseRole::Combine, kRows, [&] {
       k_.slab(kRows, {}, [&] {
         Num s = k_.load(k_.saved("rstd")), c = centred_ ? k_.load(k_.saved("mean")) : Num();
         terms_ = {.p = s, .all = {}, .own = {}, .offset = {}};
         if (exact) {
-          Num n = k_.width("groups");
+          Num n = k_.width(WidthOf::Groups);
           Nums sums = k_.total(kChunks, {ofChunk("g"), ofChunk("gx")});
           terms_ = sampleTerms(k_, s, s, centred_, sums[0], meanOf(sums[1], n), n);
         }
@@ -56,24 +57,26 @@ class SplitRows {
         if (terms_.offset) k_.store(terms_.offset, ofRow("offset"));
       });
     });
-    k_.phase("apply", "apply", kFeatures, [&] { k_.slab(kFeatures, {}, [&] { applyBackward(); }); });
+    k_.phase("apply", PhaseRole::Apply, kFeatures, [&] { k_.slab(kFeatures, {}, [&] { applyBackward(); }); });
   }
 
  private:
-  static constexpr llvm::StringRef kRowAxes[] = {"segment", "row"}, kFeatureAxes[] = {"feature"};
-  static constexpr Names kRows = kRowAxes, kFeatures = kFeatureAxes;
-  static constexpr llvm::StringRef kChunks = "chunk.0";
+  static constexpr Axis kRowAxes[] = {Axis::Segment, Axis::Row}, kFeatureAxes[] = {Axis::Feature};
+  static constexpr Axes kRows = kRowAxes, kFeatures = kFeatureAxes;
+  static constexpr int64_t kChunks = 0;  ///< the phase whose chunks are folded
 
   llvm::StringRef ofRow(llvm::StringRef name) { return k_.workspace(name, kRows); }
-  llvm::StringRef ofChunk(llvm::StringRef name) { return k_.workspace(name, {kChunks, "segment", "row"}); }
-  llvm::StringRef counter() { return k_.workspace("features", {kChunks}); }
+  llvm::StringRef ofChunk(llvm::StringRef name) {
+    return k_.workspace(name, {Axis::Chunk, Axis::Segment, Axis::Row}, kChunks);
+  }
+  llvm::StringRef counter() { return k_.workspace("features", {Axis::Chunk}, kChunks); }
   bool needsMean() const { return centred_ || central_; }
   bool hasMeanOfRho() const { return hasOwnRho(spec_) && isRhoCentred(spec_); }
 
   /// Stores for the task's features of each row: shift, mean minus shift, squares, and the raw moment if that
   /// divides.
   void sumMoments() {
-    if (needsMean()) k_.store(k_.width("task"), counter());
+    if (needsMean()) k_.store(k_.width(WidthOf::Task), counter());
     k_.slab(kRows, {}, [&] {
       KernelBuilder::Sweep sweep{.reads = {k_.argument("x")}};
       if (!needsMean()) {
@@ -89,7 +92,7 @@ class SplitRows {
         if (!central_) terms.push_back(e[0] * e[0]);
         return terms;
       });
-      Num delta = meanOf(sums[0], k_.width("task"));
+      Num delta = meanOf(sums[0], k_.width(WidthOf::Task));
       k_.store(shift, ofChunk("shift"));
       k_.store(delta, ofChunk("mean"));
       k_.store(max(k_.constant(0), sums[1] - sums[0] * delta), ofChunk("squares"));
@@ -99,7 +102,7 @@ class SplitRows {
 
   /// Returns the mean, if there is one, and the moment that divides.
   std::pair<Num, Num> moments() {
-    Num n = k_.width("groups");
+    Num n = k_.width(WidthOf::Groups);
     if (!needsMean()) return {Num(), meanOf(k_.total(kChunks, {ofChunk("moment")})[0], n)};
     llvm::SmallVector<llvm::StringRef> parts{counter(), ofChunk("shift"), ofChunk("mean"),
                                              ofChunk("squares")};
