@@ -96,6 +96,7 @@ class Writer {
   void operation(Operation& op) {
     j_.attribute("op", op.getName().stripDialect());
     if (auto slab = dyn_cast<SlabOp>(op)) {
+      j_.attribute("kind", stringifySlabKind(slab.getKind()));
       axes("per", slab.getPer());
       if (auto head = slab.getHead()) j_.attribute("head", *head);
       body(slab.getBody().front());
