@@ -9,23 +9,29 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-static package::Shape shapeOf(ArrayAttr axes, KernelOp kernel, int64_t window) {
-  package::Shape shape;
-  for (StringRef axis : axes.getAsValueRange<StringAttr>()) {
-    int64_t phase;
-    if (axis == "segment")
-      shape.push_back(package::kSegments);
-    else if (axis == "row")
-      shape.push_back(package::kRows);
-    else if (axis == "feature")
-      shape.push_back(package::kFeatures);
-    else if (axis == "group")
-      shape.push_back({package::Factor::Fixed, int64_t(kernel.getGroups())});
-    else if (axis == "window")
-      shape.push_back({package::Factor::Fixed, window});
-    else if (axis.consume_front("chunk.") && !axis.getAsInteger(10, phase))
-      shape.push_back(package::chunksOf(phase));
+static package::Factor factorOf(Axis axis, KernelOp kernel, int64_t window, int64_t chunkPhase) {
+  switch (axis) {
+    case Axis::Segment:
+      return package::kSegments;
+    case Axis::Row:
+      return package::kRows;
+    case Axis::Feature:
+      return package::kFeatures;
+    case Axis::Group:
+    case Axis::PreGroup:
+      return {package::Factor::Fixed, kernel.groupsAlong(axis)};
+    case Axis::Window:
+      return {package::Factor::Fixed, window};
+    case Axis::Chunk:
+      return package::chunksOf(chunkPhase);
   }
+  llvm_unreachable("axis");
+}
+
+static package::Shape shapeOf(ArrayRef<Axis> axes, KernelOp kernel, int64_t window = 0,
+                              int64_t chunkPhase = 0) {
+  package::Shape shape;
+  for (Axis axis : axes) shape.push_back(factorOf(axis, kernel, window, chunkPhase));
   return shape;
 }
 
@@ -35,18 +41,12 @@ static DType typeOf(Type type) {
   return text == "i8" ? DType::U8 : typeNamed(text).value();
 }
 
-/// Returns the enumerator of a name; the dialect has checked the name.
-template <typename Enum>
-static Enum named(StringRef name, std::initializer_list<Enum> legal) {
-  return *llvm::find_if(legal, [&](Enum each) { return StringRef(package::name(each)) == name; });
-}
-
 static package::Operand operandOf(TensorOp t, KernelOp kernel) {
   StringRef name = t.getSymName();
-  const auto role = named(t.getRole(), package::kRoles);
+  const package::Role role = t.getRole();
   if (role != package::Role::Tensor && role != package::Role::Workspace) name = name.split('.').second;
-  package::Operand operand{role, name.str(), typeOf(t.getType()), named(t.getAccess(), package::kAccesses)};
-  if (role == package::Role::Workspace) operand.shape = shapeOf(t.getAxes(), kernel, t.getWindow());
+  package::Operand operand{role, name.str(), typeOf(t.getType()), t.getAccess()};
+  if (t.isWorkspace()) operand.shape = shapeOf(t.getAxes(), kernel, t.getWindow(), t.chunkPhase());
   return operand;
 }
 
@@ -71,8 +71,7 @@ bool hasSweeps(PhaseOp phase) {
 package::Shape partialsOf(PhaseOp phase, KernelOp kernel) {
   package::Shape tasks;
   phase->walk([&](FoldOp fold) {
-    if (tasks.empty() && fold.getAxis().starts_with("chunk."))
-      tasks = shapeOf(Builder(fold.getContext()).getArrayAttr(fold.getAxisAttr()), kernel, 0);
+    if (tasks.empty() && fold.getChunkOf()) tasks = {package::chunksOf(*fold.getChunkOf())};
   });
   return tasks;
 }
@@ -103,8 +102,8 @@ package::Kernel manifestOf(const Problem& problem, std::string schedule, KernelO
   for (auto phase : kernel.getOps<PhaseOp>()) {
     package::Phase p;
     p.symbol = (kernel.getSymName() + "_" + phase.getSymName()).str();
-    p.role = phase.getRole().str();
-    p.units = shapeOf(phase.getUnits(), kernel, 0);
+    p.role = stringifyPhaseRole(phase.getRole()).str();
+    p.units = shapeOf(phase.getUnits(), kernel);
     p.when = phase.getWarmup() ? package::When::Warmup : package::When::Always;
     partition.cut(phase, p);
     m.phases.push_back(std::move(p));

@@ -1,12 +1,29 @@
 #include "codegen/dialect/Norm.h"
 
-#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace normc::codegen;
 
+/// Parses the word of one of `values`.
+template <typename Enum>
+static FailureOr<Enum> parseWord(AsmParser& parser, std::initializer_list<Enum> values) {
+  const auto at = parser.getCurrentLocation();
+  StringRef word;
+  if (failed(parser.parseKeyword(&word))) return failure();
+  for (Enum value : values)
+    if (StringRef(name(value)) == word) return value;
+  return parser.emitError(at, "expected one of ")
+         << llvm::join(llvm::map_range(values, [](Enum value) { return name(value); }), ", ");
+}
+
+template <typename Enum>
+static void printWord(AsmPrinter& printer, Enum value) {
+  printer << StringRef(name(value));
+}
+
 #include "codegen/dialect/NormDialect.cpp.inc"
+#include "codegen/dialect/NormEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "codegen/dialect/NormAttrs.cpp.inc"
 #define GET_OP_CLASSES
@@ -23,23 +40,22 @@ void NormDialect::initialize() {
       >();
 }
 
-static bool contains(ArrayAttr names, StringRef name) {
-  return llvm::any_of(names.getAsValueRange<StringAttr>(), [&](StringRef n) { return n == name; });
-}
-
-bool TensorOp::hasAxis(StringRef axis) { return contains(getAxes(), axis); }
-
 const normc::TensorInfo* TensorOp::info() {
-  const auto tensor = getRole() == "tensor" ? normc::tensorNamed(getSymName()) : std::nullopt;
+  const auto tensor = getRole() == package::Role::Tensor ? normc::tensorNamed(getSymName()) : std::nullopt;
   return tensor ? &normc::infoOf(*tensor) : nullptr;
 }
 
-int64_t TensorOp::chunkPhase() {
-  for (StringRef axis : getAxes().getAsValueRange<StringAttr>()) {
-    int64_t phase;
-    if (axis.consume_front("chunk.") && !axis.getAsInteger(10, phase)) return phase;
-  }
-  return -1;
+LogicalResult TensorOp::verify() {
+  if (hasAxis(Axis::Chunk) == getChunkOf().has_value()) return success();
+  return emitOpError("must have the axis chunk exactly if it says of which phase");
+}
+
+LogicalResult FoldOp::verify() {
+  const Axis axis = getAxis();
+  if ((axis == Axis::Chunk && getChunkOf() && !getExtent()) ||
+      (axis == Axis::Window && getExtent() && !getChunkOf()))
+    return success();
+  return emitOpError("must go along the chunks of a phase or a window of an extent");
 }
 
 int64_t PhaseOp::number() {
@@ -51,14 +67,33 @@ int64_t PhaseOp::number() {
   return -1;
 }
 
-bool SlabOp::isPer(StringRef axis) { return contains(getPer(), axis); }
 bool SlabOp::hasSweeps() { return !getBody().getOps<SweepOp>().empty(); }
+int64_t SlabOp::groups() {
+  const Axis axis = groupAxis();
+  return isPer(axis) ? getOperation()->getParentOfType<KernelOp>().groupsAlong(axis) : 1;
+}
+bool SlabOp::isSplit() {
+  return isPer(Axis::Row) && !getOperation()->getParentOfType<PhaseOp>().hasUnits(Axis::Row);
+}
+bool SlabOp::isOfRows() {
+  return isPer(Axis::Feature) && getOperation()->getParentOfType<PhaseOp>().hasUnits(Axis::Row) &&
+         !getOperation()->getParentOfType<KernelOp>().featuresLast();
+}
 
 LogicalResult SlabOp::verify() {
-  static constexpr StringRef known[] = {"segment", "row", "feature", "group", "pre_group"};
-  for (StringRef axis : getPer().getAsValueRange<StringAttr>())
-    if (!llvm::is_contained(known, axis))
-      return emitOpError("has no axis '") << axis << "'; legal: segment, row, feature, group, pre_group";
+  for (Axis axis : getPer())
+    if (axis == Axis::Window || axis == Axis::Chunk)
+      return emitOpError("has no axis '")
+             << stringifyAxis(axis) << "'; legal: segment, row, feature, group, pre_group";
+  auto kernel = getOperation()->getParentOfType<KernelOp>();
+  const SlabKind kind = getKind();
+  const bool column = kind == SlabKind::Column, loops = column && !hasSweeps();
+  if ((kind == SlabKind::Stream) != getPer().empty())
+    return emitOpError("must be a stream exactly if it is per nothing");
+  // A column has a statistic for each element along the contiguous axis, a run and a block have one for all.
+  if (kernel && kind != SlabKind::Stream && !loops && isPer(kernel.contiguousAxis()) != column)
+    return emitOpError("cannot be a ") << stringifySlabKind(kind) << ": the contiguous axis is "
+                                       << stringifyAxis(kernel.contiguousAxis());
   return success();
 }
 

@@ -4,6 +4,7 @@
 
 include "mlir/IR/OpBase.td"
 include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
 
 def Norm_Dialect : Dialect {
   let name = "norm";
@@ -32,6 +33,70 @@ class Norm_Attr<string name, string attrMnemonic, list<Trait> traits = []>
   let mnemonic = attrMnemonic;
 }
 
+//===-- Words -------------------------------------------------------------===//
+
+class Norm_Enum<string name, string summary, list<EnumCase> cases> : I32Enum<name, summary, cases> {
+  let cppNamespace = "::normc::codegen";
+}
+
+def Norm_Axis : Norm_Enum<"Axis", "an axis of a tensor, or of the index of a slab or a unit", [
+    I32EnumCase<"Segment", 0, "segment">, I32EnumCase<"Row", 1, "row">, I32EnumCase<"Feature", 2, "feature">,
+    I32EnumCase<"Group", 3, "group">, I32EnumCase<"PreGroup", 4, "pre_group">,
+    I32EnumCase<"Window", 5, "window">, I32EnumCase<"Chunk", 6, "chunk">]>;
+def Norm_AxisAttr : EnumAttr<Norm_Dialect, Norm_Axis, "axis">;
+
+def Norm_AxesAttr : Norm_Attr<"Axes", "axes"> {
+  let summary = "axes in their order in memory, or in an index";
+  let parameters = (ins OptionalArrayRefParameter<"::normc::codegen::Axis">:$value);
+  let assemblyFormat = "`[` (`]`) : ($value^ `]`)?";
+  let returnType = "::llvm::ArrayRef<::normc::codegen::Axis>";
+  let constBuilderCall = "::normc::codegen::AxesAttr::get($_builder.getContext(), $0)";
+  let convertFromStorage = "$_self.getValue()";
+}
+
+def Norm_PhaseRole : Norm_Enum<"PhaseRole", "what a phase is for", [
+    I32EnumCase<"Statistics", 0, "statistics">, I32EnumCase<"Combine", 1, "combine">,
+    I32EnumCase<"Apply", 2, "apply">, I32EnumCase<"Finish", 3, "finish">]>;
+def Norm_PhaseRoleAttr : EnumAttr<Norm_Dialect, Norm_PhaseRole, "phase_role">;
+
+def Norm_SlabKind : Norm_Enum<"SlabKind", "where the contiguous axis is, seen from the statistic", [
+    I32EnumCase<"Run", 0, "run">, I32EnumCase<"Block", 1, "block">, I32EnumCase<"Column", 2, "column">,
+    I32EnumCase<"Stream", 3, "stream">]>;
+def Norm_SlabKindAttr : EnumAttr<Norm_Dialect, Norm_SlabKind, "slab_kind">;
+
+def Norm_CountScope : Norm_Enum<"CountScope", "the rows that are counted", [
+    I32EnumCase<"All", 0, "all">, I32EnumCase<"Task", 1, "task">, I32EnumCase<"Slab", 2, "slab">,
+    I32EnumCase<"Rows", 3, "rows">]>;
+def Norm_CountScopeAttr : EnumAttr<Norm_Dialect, Norm_CountScope, "count_scope">;
+
+def Norm_WidthOf : Norm_Enum<"WidthOf", "the features that are counted", [
+    I32EnumCase<"Groups", 0, "groups">, I32EnumCase<"PreGroups", 1, "pre_groups">,
+    I32EnumCase<"Task", 2, "task">]>;
+def Norm_WidthOfAttr : EnumAttr<Norm_Dialect, Norm_WidthOf, "width_of">;
+
+def Norm_Strategy : Norm_Enum<"Strategy", "how statistics are divided between tasks (plan/Planner.h)", [
+    I32EnumCase<"Streamed", 0, "streamed">, I32EnumCase<"Resident", 1, "resident">,
+    I32EnumCase<"Split", 2, "split">]>;
+
+/// An enumeration of runtime/abi: `words` lists its values, `name` returns their words.
+class Norm_Word<string type, string words> : AttrParameter<type, ""> {
+  let parser = "parseWord($_parser, " # words # ")";
+  let printer = "printWord($_printer, $_self)";
+}
+class Norm_AbiEnum<string name, string mnemonic, string type, string words> : Norm_Attr<name, mnemonic> {
+  let parameters = (ins Norm_Word<type, words>:$value);
+  let assemblyFormat = "$value";
+  let returnType = type;
+  let constBuilderCall = "::normc::codegen::" # name # "Attr::get($_builder.getContext(), $0)";
+  let convertFromStorage = "$_self.getValue()";
+}
+def Norm_LayoutAttr : Norm_AbiEnum<"Layout", "layout", "::normc::Layout", "::normc::kLayouts">;
+def Norm_RoleAttr : Norm_AbiEnum<"Role", "role", "::normc::package::Role", "::normc::package::kRoles">;
+def Norm_AccessAttr
+    : Norm_AbiEnum<"Access", "access", "::normc::package::Access", "::normc::package::kAccesses">;
+
+//===-- The schedule ------------------------------------------------------===//
+
 def Norm_ScheduleAttr : Norm_Attr<"Schedule", "schedule"> {
   let summary = "how the sweeps of a kernel become loops";
   let description = [{
@@ -53,7 +118,7 @@ def Norm_ScheduleAttr : Norm_Attr<"Schedule", "schedule"> {
                   outputs of these are written.
     `in_turn`     the rows of a step are stored one after the other.
   }];
-  let parameters = (ins StringRefParameter<"streamed | resident">:$strategy, "int64_t":$vector,
+  let parameters = (ins EnumParameter<Norm_Strategy>:$strategy, "int64_t":$vector,
                     "int64_t":$rows, "int64_t":$unroll, "int64_t":$tile, "int64_t":$grain,
                     DefaultValuedParameter<"bool", "false">:$scalar_tail,
                     DefaultValuedParameter<"int64_t", "0">:$stream,

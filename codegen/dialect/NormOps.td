@@ -8,6 +8,7 @@ include "mlir/IR/CommonAttrConstraints.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
+/// An enumeration prints a space before its word, so a format has `` in front of it: no second one.
 class Norm_Op<string mnemonic, list<Trait> traits = []> : Op<Norm_Dialect, mnemonic, traits>;
 
 def Norm_Tensors : TypedArrayAttrBase<FlatSymbolRefAttr, "tensors declared in the kernel">;
@@ -22,14 +23,17 @@ def Norm_KernelOp : Norm_Op<"kernel", [IsolatedFromAbove, Symbol, SymbolTable, N
     any number. `segments_are_one`: the segment axis has length 1. `numbers` names
     the scalar parameters in their order.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$problem, StrAttr:$layout, TypeAttr:$statistics,
+  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$problem, Norm_LayoutAttr:$layout, TypeAttr:$statistics,
                    I64Attr:$groups, I64Attr:$pre_groups, OptionalAttr<I64Attr>:$features,
                    UnitAttr:$segments_are_one, StrArrayAttr:$numbers, OptionalAttr<Norm_ScheduleAttr>:$schedule);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let assemblyFormat = "$sym_name `` $layout attr-dict-with-keyword $body";
   let extraClassDeclaration = [{
     /// True if the axis `feature` is contiguous; else `row` is.
-    bool featuresLast() { return getLayout() == "features_last"; }
+    bool featuresLast() { return getLayout() == Layout::FeaturesLast; }
+    Axis contiguousAxis() { return featuresLast() ? Axis::Feature : Axis::Row; }
+    /// Returns how many groups of the axis `group` or `pre_group` a row has.
+    int64_t groupsAlong(Axis axis) { return axis == Axis::PreGroup ? getPreGroups() : getGroups(); }
     bool hasMask() { return ::mlir::SymbolTable::lookupSymbolIn(getOperation(), "mask"); }
   }];
 }
@@ -37,34 +41,42 @@ def Norm_KernelOp : Norm_Op<"kernel", [IsolatedFromAbove, Symbol, SymbolTable, N
 def Norm_TensorOp : Norm_Op<"tensor", [Symbol, HasParent<"KernelOp">]> {
   let summary = "an operand of the kernel";
   let description = [{
-    `axes` index it: `segment`, `row`, `feature`, `group`, `window`, `chunk.N` (the
-    chunks of phase N). A tensor with segment, row and feature is X-sized.
-    `role` is one of tensor, state_in, state_out, saved, workspace.
+    `axes` index it: segment, row, feature, group, window, or chunk: the chunks of
+    the phase whose number is `chunk_of`. A tensor with row and feature is X-sized.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, StrArrayAttr:$axes, StrAttr:$role,
-                   StrAttr:$access, DefaultValuedAttr<I64Attr, "0">:$window);
-  let assemblyFormat = "$sym_name `:` $type $axes $role $access attr-dict";
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, Norm_AxesAttr:$axes,
+                   OptionalAttr<I64Attr>:$chunk_of, Norm_RoleAttr:$role, Norm_AccessAttr:$access,
+                   DefaultValuedAttr<I64Attr, "0">:$window);
+  let assemblyFormat = "$sym_name `:` $type $axes (`of` $chunk_of^)? `` $role `` $access attr-dict";
   let extraClassDeclaration = [{
-    bool hasAxis(::llvm::StringRef axis);
-    bool isXSized() { return hasAxis("row") && hasAxis("feature"); }
+    bool hasAxis(Axis axis) { return ::llvm::is_contained(getAxes(), axis); }
+    bool isXSized() { return hasAxis(Axis::Row) && hasAxis(Axis::Feature); }
+    bool isWorkspace() { return getRole() == package::Role::Workspace; }
     /// Returns the row of a call's tensor in runtime/abi/Operands.h; null for state, saved statistics and workspace.
     const TensorInfo* info();
-    /// Returns N of the axis `chunk.N`; -1 if the tensor has none.
-    int64_t chunkPhase();
+    /// Returns the number of the phase whose chunks index the tensor; -1 if it has no axis `chunk`.
+    int64_t chunkPhase() { return getChunkOf().value_or(-1); }
   }];
+  let hasVerifier = 1;
 }
 
 def Norm_PhaseOp : Norm_Op<"phase", [Symbol, NoTerminator, SingleBlock, HasParent<"KernelOp">]> {
   let summary = "tasks that may run in any order, after all of the phase before";
   let description = [{
-    `units` are the axes whose product is cut into chunks, one a task. `role` is
-    statistics, combine, apply or finish. `warmup`: its result is used only while
-    the step count is within the warmup; its sweeps have that `condition`.
+    `units` are the axes whose product is cut into chunks, one a task. `warmup`: its
+    result is used only while the step count is within the warmup; its sweeps have
+    that `condition`.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$role, StrArrayAttr:$units, UnitAttr:$warmup);
+  let arguments = (ins SymbolNameAttr:$sym_name, Norm_PhaseRoleAttr:$role, Norm_AxesAttr:$units, UnitAttr:$warmup);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name $role `over` $units attr-dict-with-keyword $body";
-  let extraClassDeclaration = [{ int64_t number(); }];
+  let assemblyFormat = "$sym_name `` $role `over` $units attr-dict-with-keyword $body";
+  let extraClassDeclaration = [{
+    int64_t number();
+    /// True if units have an index along the axis.
+    bool hasUnits(Axis axis) { return ::llvm::is_contained(getUnits(), axis); }
+    /// True if the units are the features.
+    bool isOverFeatures() { return getUnits() == ::llvm::ArrayRef(Axis::Feature); }
+  }];
 }
 
 def Norm_SlabOp : Norm_Op<"slab", [NoTerminator, SingleBlock, HasParent<"PhaseOp">]> {
@@ -74,11 +86,29 @@ def Norm_SlabOp : Norm_Op<"slab", [NoTerminator, SingleBlock, HasParent<"PhaseOp
     of the task, with no complete statistic. `head = n`: only n valid rows of the
     task, to estimate a mean. Their sum may be n times a robust centre.
     A slab without sweeps is a loop over the statistics.
+
+    The planner decides the `kind`, with which all targets choose their loops:
+    `run`     elements that are contiguous: a row, a group of it, a channel
+    `block`   several such runs
+    `column`  a loop over vectors of features: each lane has its own statistic
+    `stream`  no complete statistic: the rows of a task go by
   }];
-  let arguments = (ins StrArrayAttr:$per, UnitAttr:$resident, OptionalAttr<I64Attr>:$head);
+  let arguments = (ins Norm_SlabKindAttr:$kind, Norm_AxesAttr:$per, UnitAttr:$resident,
+                   OptionalAttr<I64Attr>:$head);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$per (`head` $head^)? (`resident` $resident^)? attr-dict-with-keyword $body";
-  let extraClassDeclaration = [{ bool isPer(::llvm::StringRef axis); bool hasSweeps(); }];
+  let assemblyFormat = "`` $kind $per (`head` $head^)? (`resident` $resident^)? attr-dict-with-keyword $body";
+  let extraClassDeclaration = [{
+    bool isPer(Axis axis) { return ::llvm::is_contained(getPer(), axis); }
+    bool hasSweeps();
+    /// Returns the axis that divides the features; `group` if none does.
+    Axis groupAxis() { return isPer(Axis::PreGroup) ? Axis::PreGroup : Axis::Group; }
+    /// Returns how many statistics the features of a row have; 1 unless the slab is per group or per pre_group.
+    int64_t groups();
+    /// True if tasks share rows of the slab: a task has some features of each.
+    bool isSplit();
+    /// True if the slab of a feature has only rows of the task, with layout channels_first.
+    bool isOfRows();
+  }];
   let hasVerifier = 1;
 }
 
@@ -146,16 +176,16 @@ def Norm_CountOp : Norm_Op<"count"> {
     `slab` (the rows inside the slab). Rows that the mask leaves out do not count,
     except under the scope `rows`: all rows, valid or not.
   }];
-  let arguments = (ins StrAttr:$scope, OptionalAttr<I64Attr>:$head);
+  let arguments = (ins Norm_CountScopeAttr:$scope, OptionalAttr<I64Attr>:$head);
   let results = (outs AnyFloat:$value);
-  let assemblyFormat = "$scope (`head` $head^)? attr-dict `:` type($value)";
+  let assemblyFormat = "`` $scope (`head` $head^)? attr-dict `:` type($value)";
 }
 
 def Norm_WidthOp : Norm_Op<"width", [Pure]> {
   let summary = "the number of features of one group (`groups`, `pre_groups`), or of a `task` that has a part of a row";
-  let arguments = (ins StrAttr:$groups);
+  let arguments = (ins Norm_WidthOfAttr:$groups);
   let results = (outs AnyFloat:$value);
-  let assemblyFormat = "$groups attr-dict `:` type($value)";
+  let assemblyFormat = "`` $groups attr-dict `:` type($value)";
 }
 
 def Norm_ScalarOp : Norm_Op<"scalar", [Pure]> {
@@ -166,16 +196,20 @@ def Norm_ScalarOp : Norm_Op<"scalar", [Pure]> {
 }
 
 def Norm_FoldOp : Norm_Op<"fold", [SingleBlock]> {
-  let summary = "folds tensors along their `chunk.N` or `window` axis, in order";
+  let summary = "folds tensors along their axis `chunk` or `window`, in order";
   let description = [{
+    `chunk_of` is the number of the phase whose chunks are folded, `extent` that of a window.
     Region arguments: the position (index), the running values, one element of
     each of `reads`. Yields the new running values.
   }];
-  let arguments = (ins StrAttr:$axis, I64Attr:$extent, Norm_Tensors:$reads, Variadic<AnyFloat>:$init);
+  let arguments = (ins Norm_AxisAttr:$axis, OptionalAttr<I64Attr>:$chunk_of, OptionalAttr<I64Attr>:$extent,
+                   Norm_Tensors:$reads, Variadic<AnyFloat>:$init);
   let results = (outs Variadic<AnyFloat>:$values);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = [{ $axis $extent `reads` $reads (`from` $init^ `:` type($init))? attr-dict-with-keyword $body
+  let assemblyFormat = [{ `` $axis (`of` $chunk_of^)? (`extent` $extent^)? `reads` $reads
+                          (`from` $init^ `:` type($init))? attr-dict-with-keyword $body
                           (`->` type($values)^)? }];
+  let hasVerifier = 1;
 }
 
 #endif

@@ -26,7 +26,7 @@ bool Access::isWhole(Value value) const {
 
 // y may be in the memory of x, dx in that of dy, and state_out in that of state_in.
 bool isUnshared(TensorOp t) {
-  if (t.getRole() == "state_in" || t.getRole() == "state_out") return false;
+  if (t.getRole() == package::Role::StateIn || t.getRole() == package::Role::StateOut) return false;
   const TensorInfo* info = t.info();
   return !info || (!info->mayBe &&
                    llvm::none_of(t->getParentOfType<KernelOp>().getOps<TensorOp>(), [&](TensorOp other) {
@@ -87,10 +87,7 @@ Value AccessLowering::buffer(TensorOp t) {
   return buffer;
 }
 
-int64_t AccessLowering::groups(StringRef axis) {
-  return axis == "group" ? kernel_.getGroups() : kernel_.getPreGroups();
-}
-Value AccessLowering::groupWidth(StringRef axis) { return l_.div(features_, l_.index(groups(axis))); }
+Value AccessLowering::groupWidth(Axis axis) { return l_.div(features_, l_.index(groups(axis))); }
 
 Value AccessLowering::scalar(StringRef number) {
   auto names = kernel_.getNumbers().getAsValueRange<StringAttr>();
@@ -129,25 +126,31 @@ Value AccessLowering::address(TensorOp t, const Coordinates& at) {
     Value pitched = featuresLast_ ? at.row : at.feature, unit = featuresLast_ ? at.feature : at.row;
     position = l_.add(position, l_.mul(pitched, stride.row));
     // An output that the caller leaves out has scratch for each task.
-    if (t.getAccess() == "write" && stride.task) position = l_.add(position, l_.mul(task(), stride.task));
+    if (t.getAccess() == package::Access::Write && stride.task)
+      position = l_.add(position, l_.mul(task(), stride.task));
     return l_.add(position, unit);
   }
   Value position = l_.index(0);
-  for (StringRef axis : t.getAxes().getAsValueRange<StringAttr>()) {
-    Value extent, here;
-    if (axis == "segment")
-      extent = segments_, here = at.segment;
-    else if (axis == "row")
-      extent = rows(), here = at.row;
-    else if (axis == "feature")
-      extent = features_, here = at.feature;
-    else if (axis == "group")
-      extent = l_.index(kernel_.getGroups()), here = at.group;
-    else if (axis == "window")
-      extent = l_.index(t.getWindow()), here = at.window;
-    else
-      extent = l_.index(1),
-      here = t.chunkPhase() == phase_.number() ? task() : at.chunk;  // always the first axis
+  auto extentAndIndex = [&](Axis axis) -> std::pair<Value, Value> {
+    switch (axis) {
+      case Axis::Segment:
+        return {segments_, at.segment};
+      case Axis::Row:
+        return {rows(), at.row};
+      case Axis::Feature:
+        return {features_, at.feature};
+      case Axis::Group:
+      case Axis::PreGroup:
+        return {l_.index(groups(axis)), at.group};
+      case Axis::Window:
+        return {l_.index(t.getWindow()), at.window};
+      case Axis::Chunk:  // always the first axis
+        return {l_.index(1), t.chunkPhase() == phase_.number() ? task() : at.chunk};
+    }
+    llvm_unreachable("axis");
+  };
+  for (Axis axis : t.getAxes()) {
+    const auto [extent, here] = extentAndIndex(axis);
     assert(here && "a coordinate that this slab does not have");
     position = l_.add(l_.mul(position, extent), here);
   }

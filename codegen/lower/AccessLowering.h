@@ -20,7 +20,7 @@ struct Coordinates {
 };
 
 /// True for X-sized operands and the mask: the caller gives their strides.
-inline bool isStrided(TensorOp t) { return t.getRole() == "tensor" && t.hasAxis("row"); }
+inline bool isStrided(TensorOp t) { return t.getRole() == package::Role::Tensor && t.hasAxis(Axis::Row); }
 
 /// True if no other operand of the phase may share the tensor's memory. An output may share the memory of the
 /// input of the same kind, and state may be updated in place.
@@ -65,8 +65,8 @@ class AccessLowering {
   mlir::Value segments() const { return segments_; }
   mlir::Value rows() const { return arguments_.rows; }
   mlir::Value features() const { return features_; }
-  mlir::Value groupWidth(llvm::StringRef axis);  ///< features of a `group` or `pre_group`
-  int64_t groups(llvm::StringRef axis);
+  mlir::Value groupWidth(Axis axis);  ///< features of a `group` or `pre_group`
+  int64_t groups(Axis axis) { return kernel_.groupsAlong(axis); }
   mlir::Value task() const { return arguments_.task; }
   mlir::Value scalar(llvm::StringRef number);
   mlir::Value chunks(int64_t phase);

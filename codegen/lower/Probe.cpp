@@ -20,15 +20,15 @@ static constexpr int64_t kLongRun = 1 << 14;
 Value SlabLowering::probe(ProbeOp op, Replica& replica) {
   TensorOp x = f_.tensor(op.getTensor());
   Coordinates at = replica.at;
-  if (!at.segment || !slab_.isPer("segment")) at.segment = l_.index(0);
+  if (!at.segment || !slab_.isPer(Axis::Segment)) at.segment = l_.index(0);
   if (!at.row) at.row = l_.index(0);
   if (kind_ != Kind::Column) {
     if (f_.featuresLast())
       at.feature = runBegin_;
-    else if (slab_.isPer("group"))
-      at.feature = l_.mul(at.group, f_.groupWidth("group"));
+    else if (slab_.isPer(Axis::Group))
+      at.feature = l_.mul(at.group, f_.groupWidth(Axis::Group));
   }
-  if (f_.kernel().hasMask() && !slab_.isPer("row")) return asStored(x, probeValid(x, at));
+  if (f_.kernel().hasMask() && !slab_.isPer(Axis::Row)) return asStored(x, probeValid(x, at));
   return kind_ == Kind::Run ? probeRun(op, at) : asStored(x, probeRows(x, at));
 }
 
@@ -43,18 +43,19 @@ Value SlabLowering::probed(TensorOp x, const Coordinates& at) {
 Value SlabLowering::probedFeature(const Coordinates& at, Value i, int64_t parts) {
   if (kind_ == Kind::Column) return at.feature;
   if (f_.featuresLast()) return l_.add(at.feature, l_.stratifiedOffset(runWidth(), i, parts));
-  return slab_.isPer("group") ? l_.add(at.feature, l_.stratifiedOffset(f_.groupWidth("group"), i, parts))
-                              : at.feature;
+  return slab_.isPer(Axis::Group)
+             ? l_.add(at.feature, l_.stratifiedOffset(f_.groupWidth(Axis::Group), i, parts))
+             : at.feature;
 }
 
 Coordinates SlabLowering::probedPlace(Coordinates at, Value i, int64_t parts) {
   at.feature = probedFeature(at, i, parts);
-  if (isOfRows(slab_)) {
+  if (slab_.isOfRows()) {
     Value unit = l_.add(begin_, l_.stratifiedOffset(l_.sub(end_, begin_), i, parts));
     std::tie(at.segment, at.row) = segmentAndRow(unit);
     return at;
   }
-  if (!slab_.isPer("segment")) at.segment = l_.stratifiedOffset(f_.segments(), i, parts);
+  if (!slab_.isPer(Axis::Segment)) at.segment = l_.stratifiedOffset(f_.segments(), i, parts);
   at.row = l_.stratifiedOffset(f_.rows(), i, parts);
   return at;
 }
@@ -63,8 +64,8 @@ Coordinates SlabLowering::probedPlace(Coordinates at, Value i, int64_t parts) {
 /// four vectors if runs are long.
 Value SlabLowering::probeRows(TensorOp x, const Coordinates& at) {
   const bool column = kind_ == Kind::Column;
-  const Value segments = slab_.isPer("segment") ? l_.index(1) : f_.segments(), none = l_.index(0);
-  Value some = isOfRows(slab_) ? l_.less(begin_, end_) : l_.less(none, l_.mul(segments, f_.rows()));
+  const Value segments = slab_.isPer(Axis::Segment) ? l_.index(1) : f_.segments(), none = l_.index(0);
+  Value some = slab_.isOfRows() ? l_.less(begin_, end_) : l_.less(none, l_.mul(segments, f_.rows()));
   auto middleOfRows = [&] {
     Values values;
     for (int64_t i = 0; i < kProbedRows; ++i)
@@ -91,15 +92,17 @@ Value SlabLowering::probeRows(TensorOp x, const Coordinates& at) {
   })[0];
 }
 
-StringRef SlabLowering::probedScope() {
-  return isOfRows(slab_) ? "task" : slab_.isPer("segment") ? "slab" : "all";
+CountScope SlabLowering::probedScope() {
+  return slab_.isOfRows()             ? CountScope::Task
+         : slab_.isPer(Axis::Segment) ? CountScope::Slab
+                                      : CountScope::All;
 }
 
 /// Returns the estimate from rows with a mask: the middle of four, each the first valid row from the middle
 /// of a quarter on. The quarters are of as many rows as are valid, counted from the first valid row. So a row
 /// is always found, and a batch that ends in padding is sampled where its rows are.
 Value SlabLowering::probeValid(TensorOp x, const Coordinates& at) {
-  const bool overSegments = !slab_.isPer("segment"), ofRows = isOfRows(slab_);
+  const bool overSegments = !slab_.isPer(Axis::Segment), ofRows = slab_.isOfRows();
   TensorOp mask = f_.tensor("mask");
   OpBuilder& b = l_.b;
   const Value none = l_.index(0), one = l_.index(1), count = rowsOf(probedScope(), at.segment);
@@ -201,7 +204,7 @@ Value SlabLowering::shareOf(Value sum, double share) {
 }
 
 Value SlabLowering::probedSum(ProbeOp op, Coordinates at, double& share) {
-  if (!f_.featuresLast() || !slab_.isPer("row") || probeWidth_ == 1) return {};
+  if (!f_.featuresLast() || !slab_.isPer(Axis::Row) || probeWidth_ == 1) return {};
   TensorOp x = f_.tensor(op.getTensor());
   auto length = Loops::constant(runWidth());
   if (!length || *length < probeWidth_) return {};

@@ -13,7 +13,7 @@ namespace normc::codegen {
 
 void SlabLowering::scalarOp(Operation& op, Replica& replica) {
   IRMapping& values = replica.values;
-  auto widthOf = [&](TensorOp t) { return t.hasAxis("feature") ? lanes_ : 0; };
+  auto widthOf = [&](TensorOp t) { return t.hasAxis(Axis::Feature) ? lanes_ : 0; };
   // Vectors of features only: every feature is computed this way. The last row of a task may be computed
   // alone, by a scalar.
   auto isOfFeatures = [&](Value v) {
@@ -52,9 +52,9 @@ void SlabLowering::scalarOp(Operation& op, Replica& replica) {
   } else if (auto countOp = dyn_cast<CountOp>(op)) {
     values.map(countOp.getValue(), count(countOp, &replica));
   } else if (auto width = dyn_cast<WidthOp>(op)) {
-    Value features = width.getGroups() == "task"     ? l_.sub(end_, begin_)
-                     : width.getGroups() == "groups" ? f_.groupWidth("group")
-                                                     : f_.groupWidth("pre_group");
+    Value features = width.getGroups() == WidthOf::Task     ? l_.sub(end_, begin_)
+                     : width.getGroups() == WidthOf::Groups ? f_.groupWidth(Axis::Group)
+                                                            : f_.groupWidth(Axis::PreGroup);
     Value n = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), features);
     values.map(width.getValue(), arith::SIToFPOp::create(l_.b, l_.loc, f_.statistics(), n));
   } else if (auto scalar = dyn_cast<ScalarOp>(op)) {
@@ -72,10 +72,8 @@ void SlabLowering::scalarOp(Operation& op, Replica& replica) {
 }
 
 void SlabLowering::fold(FoldOp op, Replica& replica) {
-  StringRef axis = op.getAxis();
-  int64_t phase = -1;
-  if (axis.consume_front("chunk.")) (void)axis.getAsInteger(10, phase);
-  Value extent = phase >= 0 ? f_.chunks(phase) : l_.index(op.getExtent());
+  const bool chunks = op.getAxis() == Axis::Chunk;
+  Value extent = chunks ? f_.chunks(*op.getChunkOf()) : l_.index(*op.getExtent());
   for (auto name : op.getReads().getAsRange<FlatSymbolRefAttr>()) beforeRead(f_.tensor(name.getValue()));
   bool stores = !op.getBody().front().getOps<StoreOp>().empty();
   if (stores) beginFold();
@@ -85,11 +83,11 @@ void SlabLowering::fold(FoldOp op, Replica& replica) {
 
   auto loads = [&](Value position) {
     Coordinates at = replica.at;
-    (phase >= 0 ? at.chunk : at.window) = position;
+    (chunks ? at.chunk : at.window) = position;
     Values loaded;
     for (auto name : op.getReads().getAsRange<FlatSymbolRefAttr>()) {
       TensorOp t = f_.tensor(name.getValue());
-      int64_t lanes = t.hasAxis("feature") ? lanes_ : 0;
+      int64_t lanes = t.hasAxis(Axis::Feature) ? lanes_ : 0;
       loaded.push_back(f_.load(t, f_.address(t, at), lanes, lanes ? laneMask_ : Value()));
     }
     return loaded;
@@ -115,7 +113,7 @@ void SlabLowering::fold(FoldOp op, Replica& replica) {
       return next;
     });
   };
-  int64_t batch = phase >= 0 ? foldBatch_ : 1;
+  int64_t batch = chunks ? foldBatch_ : 1;
   Value whole = l_.roundDown(extent, batch);
   Values last = positions(l_.index(0), whole, batch, init);
   if (batch > 1) last = positions(whole, extent, 1, last);
@@ -132,31 +130,31 @@ Value SlabLowering::countValid(Value begin, Value end, llvm::function_ref<Coordi
   })[0];
 }
 
-Value SlabLowering::rowsOf(StringRef scope, Value segment) {
+Value SlabLowering::rowsOf(CountScope scope, Value segment) {
   const Value zero = l_.index(0);
-  if (!f_.kernel().hasMask() || scope == "rows") {
-    if (scope == "slab") return f_.rows();
-    return scope == "task" ? l_.sub(end_, begin_) : l_.mul(f_.segments(), f_.rows());
+  if (!f_.kernel().hasMask() || scope == CountScope::Rows) {
+    if (scope == CountScope::Slab) return f_.rows();
+    return scope == CountScope::Task ? l_.sub(end_, begin_) : l_.mul(f_.segments(), f_.rows());
   }
-  if (scope != "slab") segment = {};
+  if (scope != CountScope::Slab) segment = {};
   // A count may be used again if it was emitted in an enclosing region.
   for (ValidRows& known : validRows_)
     if (known.scope == scope && known.segment == segment &&
         known.rows.getParentRegion()->isAncestor(l_.b.getInsertionBlock()->getParent()))
       return known.rows;
   Value n;
-  if (scope == "all") {
+  if (scope == CountScope::All) {
     n = countValid(zero, l_.mul(f_.segments(), f_.rows()), [&](Value i) {
       return f_.kernel().getSegmentsAreOne()
                  ? Coordinates{.segment = zero, .row = i}
                  : Coordinates{.segment = l_.div(i, f_.rows()), .row = l_.rem(i, f_.rows())};
     });
-  } else if (scope == "slab") {
+  } else if (scope == CountScope::Slab) {
     n = countValid(zero, f_.rows(), [&](Value i) { return Coordinates{.segment = segment, .row = i}; });
   } else {
     n = countValid(begin_, end_, [&](Value i) { return unitCoordinates(i); });
   }
-  validRows_.push_back({scope.str(), segment, n});
+  validRows_.push_back({scope, segment, n});
   return n;
 }
 
@@ -170,13 +168,13 @@ Value SlabLowering::count(CountOp op, Replica* replica) {
 
 void SlabLowering::countRows() {
   f_.phase()->walk([&](CountOp op) {
-    if (op.getScope() != "slab" && !counts_.contains(countKey(op)))
+    if (op.getScope() != CountScope::Slab && !counts_.contains(countKey(op)))
       counts_[countKey(op)] = count(op, nullptr);
   });
 }
 
 std::string SlabLowering::countKey(CountOp op) {
-  return (op.getScope() + "/" + llvm::Twine(op.getHead().value_or(0))).str();
+  return (stringifyCountScope(op.getScope()) + "/" + llvm::Twine(op.getHead().value_or(0))).str();
 }
 
 Value SlabLowering::horizontal(Value v) {

@@ -7,30 +7,11 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-SlabLowering::Kind SlabLowering::kindOf(SlabOp slab) {
-  if (slab.getPer().empty()) return Kind::Stream;
-  // Scalar code alone is a loop over vectors of features, unless it samples the rows of each feature.
-  if (!slab.hasSweeps() && !slab.isPer("row") &&
-      (f_.featuresLast() || slab.getBody().getOps<ProbeOp>().empty()))
-    return Kind::Column;
-  if (f_.featuresLast())
-    return slab.isPer("row") ? Kind::Run : slab.isPer("feature") ? Kind::Column : Kind::Block;
-  return slab.isPer("segment") && slab.isPer("feature") ? Kind::Run : Kind::Block;
-}
-
-bool SlabLowering::hasUnits(StringRef axis) {
-  return llvm::is_contained(f_.phase().getUnits().getAsValueRange<StringAttr>(), axis);
-}
-bool SlabLowering::isSplit(SlabOp slab) { return slab.isPer("row") && !hasUnits("row"); }
-bool SlabLowering::isOfRows(SlabOp slab) {
-  return !f_.featuresLast() && slab.isPer("feature") && hasUnits("row");
-}
-
 Value SlabLowering::runWidth() {
   if (!f_.featuresLast()) return f_.rows();
-  if (isSplit(slab_)) return l_.sub(end_, begin_);
-  if (slab_.isPer("pre_group")) return f_.groupWidth("pre_group");
-  return slab_.isPer("group") ? f_.groupWidth("group") : f_.features();
+  if (slab_.isSplit()) return l_.sub(end_, begin_);
+  if (slab_.isPer(Axis::PreGroup)) return f_.groupWidth(Axis::PreGroup);
+  return slab_.isPer(Axis::Group) ? f_.groupWidth(Axis::Group) : f_.features();
 }
 
 /// The bytes of a task's rows that stay in cache until they are read again.
@@ -57,18 +38,18 @@ Coordinates SlabLowering::unitCoordinates(Value n) {
   const Value unit = unitAt(slab_ && slab_.getHead() ? headUnit(n, *slab_.getHead()) : n);
   Coordinates at{.segment = l_.index(0), .chunk = f_.task()};
   // The slabs of a split phase, or of channels, are not the units of the phase.
-  const bool own = slab_ && (isSplit(slab_) || isOfRows(slab_));
-  SmallVector<StringRef> axes((own ? slab_.getPer() : f_.phase().getUnits()).getAsValueRange<StringAttr>());
+  const bool own = slab_ && (slab_.isSplit() || slab_.isOfRows());
+  const ArrayRef<Axis> axes = own ? slab_.getPer() : f_.phase().getUnits();
   if (axes.size() == 2) {
-    Value extent = axes[1] == "row"       ? f_.rows()
-                   : axes[1] == "feature" ? f_.features()
-                                          : l_.index(f_.groups("group"));
+    Value extent = axes[1] == Axis::Row       ? f_.rows()
+                   : axes[1] == Axis::Feature ? f_.features()
+                                              : l_.index(f_.groups(Axis::Group));
     bool one = f_.kernel().getSegmentsAreOne();
     if (!one) at.segment = l_.div(unit, extent);
     Value second = one ? unit : l_.rem(unit, extent);
-    (axes[1] == "row" ? at.row : axes[1] == "feature" ? at.feature : at.group) = second;
+    (axes[1] == Axis::Row ? at.row : axes[1] == Axis::Feature ? at.feature : at.group) = second;
   } else if (!axes.empty()) {
-    (axes[0] == "segment" ? at.segment : at.feature) = unit;
+    (axes[0] == Axis::Segment ? at.segment : at.feature) = unit;
   }
   return at;
 }
@@ -136,14 +117,13 @@ SlabLowering::SweepParts SlabLowering::partsOf(SweepOp op) {
   lookup(op.getReads(), s.reads), lookup(op.getWrites(), s.writes), lookup(op.getPartials(), s.partials);
   // The axis of the innermost loop, and the axis along which replicas differ.
   bool column = kind_ == Kind::Column;
-  StringRef contiguous = f_.featuresLast() ? "feature" : "row";
-  StringRef inner = column ? "row" : contiguous, across = column              ? "feature"
-                                                          : f_.featuresLast() ? "row"
-                                                                              : "feature";
+  const Axis contiguous = f_.kernel().contiguousAxis();
+  const Axis other = contiguous == Axis::Feature ? Axis::Row : Axis::Feature;
+  const Axis inner = column ? Axis::Row : contiguous, across = column ? Axis::Feature : other;
   for (TensorOp t : s.reads) {
     // Hoisted: the inner axis does not index it. Shared: no axis that differs between replicas does.
-    s.hoisted.push_back(!t.hasAxis(inner) && !(column && t.hasAxis("segment")));
-    s.shared.push_back(!t.hasAxis(across) && !t.hasAxis("segment") && !t.hasAxis("group"));
+    s.hoisted.push_back(!t.hasAxis(inner) && !(column && t.hasAxis(Axis::Segment)));
+    s.shared.push_back(!t.hasAxis(across) && !t.hasAxis(Axis::Segment) && !t.hasAxis(Axis::Group));
   }
   s.slots = op.getSums().size();
   for (TensorOp t : s.partials) {
@@ -158,7 +138,7 @@ void SlabLowering::hoist(const SweepParts& s, Replica& replica) {
   for (auto [i, t] : llvm::enumerate(s.reads)) {
     if (!s.hoisted[i]) continue;
     TensorOp tensor = t;
-    int64_t lanes = tensor.hasAxis("feature") ? lanes_ : 0;
+    int64_t lanes = tensor.hasAxis(Axis::Feature) ? lanes_ : 0;
     Value v = f_.load(tensor, f_.address(tensor, replica.at), lanes, lanes ? laneMask_ : Value());
     replica.values.map(op.getBody().getArgument(i), v);
   }

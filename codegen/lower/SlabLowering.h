@@ -38,14 +38,7 @@ class SlabLowering {
   SweepParts partsOf(SweepOp);  ///< of the slab that is being lowered
   void hoist(const SweepParts&, Replica&);
 
-  /// Where the contiguous axis is, seen from the statistic: docs/codegen.md.
-  enum class Kind { Run, Block, Column, Stream };
-  Kind kindOf(SlabOp);
-  /// True if tasks share rows of the slab: a task has some features of each.
-  bool isSplit(SlabOp);
-  /// True if the slab of a feature has only rows of the task, with layout channels_first.
-  bool isOfRows(SlabOp);
-  bool hasUnits(llvm::StringRef axis);  ///< true if units of the phase have an index along it
+  using Kind = SlabKind;
   /// Returns the elements of a run of the slab that is being lowered, if tasks share runs those of the task.
   mlir::Value runWidth();
 
@@ -88,9 +81,9 @@ class SlabLowering {
   virtual void beforeRead(TensorOp) {}
   /// Returns the number of rows of all segments (`rows`), of valid rows of all segments (`all`), of the task
   /// (`task`), or of the segment (`slab`).
-  mlir::Value rowsOf(llvm::StringRef scope, mlir::Value segment);
+  mlir::Value rowsOf(CountScope, mlir::Value segment);
   /// Returns the scope of the rows that a probe of the slab samples.
-  llvm::StringRef probedScope();
+  CountScope probedScope();
   /// Returns a shift estimate: a value near the mean of the slab, exact if the data are constant.
   virtual mlir::Value probe(ProbeOp, Replica&);
   /// Returns, for a run that is known to be long enough, the vector whose horizontal sum times `share` is the
@@ -132,7 +125,7 @@ class SlabLowering {
   llvm::StringMap<mlir::Value> counts_;
   /// Counts of valid rows that have been emitted; a later request inside the same loops uses them again.
   struct ValidRows {
-    std::string scope;
+    CountScope scope;
     mlir::Value segment, rows;
   };
   llvm::SmallVector<ValidRows> validRows_;

@@ -104,7 +104,7 @@ KernelBuilder::KernelBuilder(ModuleOp module, const Problem& problem, StringRef 
   statistics_ = typeOf(builder_, problem.statistics());
   builder_.setInsertionPointToEnd(module.getBody());
   auto features = problem.features ? builder_.getI64IntegerAttr(*problem.features) : IntegerAttr();
-  kernel_ = KernelOp::create(builder_, loc(), symbol, problem.text(), name(problem.layout), statistics_,
+  kernel_ = KernelOp::create(builder_, loc(), symbol, problem.text(), problem.layout, statistics_,
                              problem.groups(problem.spec->groups),
                              problem.spec->pre ? problem.groups(problem.spec->pre->groups) : 1, features,
                              /*segments_are_one=*/!problem.segmented, numberNames(builder_, *problem.spec),
@@ -114,25 +114,29 @@ KernelBuilder::KernelBuilder(ModuleOp module, const Problem& problem, StringRef 
   if (problem.mask) argument(normc::name(kMask));
 }
 
-StringRef KernelBuilder::declare(StringRef name, Type type, Names axes, StringRef role, StringRef access,
-                                 int64_t window) {
+IntegerAttr KernelBuilder::integerOr(std::optional<int64_t> n) {
+  return n ? builder_.getI64IntegerAttr(*n) : IntegerAttr();
+}
+
+StringRef KernelBuilder::declare(StringRef name, Type type, Axes axes, package::Role role,
+                                 package::Access access, int64_t window, std::optional<int64_t> chunkOf) {
   if (auto known = SymbolTable::lookupSymbolIn(kernel_, name)) return cast<TensorOp>(known).getSymName();
   OpBuilder::InsertionGuard guard(builder_);
   Block* body = &kernel_.getBody().front();
   auto at = llvm::find_if(*body, [](Operation& op) { return !isa<TensorOp>(op); });
   builder_.setInsertionPoint(body, at);
-  return TensorOp::create(builder_, loc(), name, type, builder_.getStrArrayAttr(axes), role, access, window)
+  return TensorOp::create(builder_, loc(), name, type, axes, integerOr(chunkOf), role, access, window)
       .getSymName();
 }
 
-static SmallVector<StringRef, 3> axesOf(TensorShape shape) {
+static SmallVector<Axis, 3> axesOf(TensorShape shape) {
   switch (shape) {
     case TensorShape::Elements:
-      return {"segment", "row", "feature"};
+      return {Axis::Segment, Axis::Row, Axis::Feature};
     case TensorShape::PerFeature:
-      return {"feature"};
+      return {Axis::Feature};
     case TensorShape::PerRow:
-      return {"segment", "row"};
+      return {Axis::Segment, Axis::Row};
   }
   llvm_unreachable("shape");
 }
@@ -140,8 +144,8 @@ static SmallVector<StringRef, 3> axesOf(TensorShape shape) {
 StringRef KernelBuilder::argument(StringRef name) {
   const TensorInfo& info = infoOf(tensorNamed(name).value());
   const DType type = normc::typeOf(info.tensor, problem_.data, problem_.params);
-  return declare(name, typeOf(builder_, type), axesOf(info.shape), "tensor",
-                 info.written() ? "write" : "read");
+  return declare(name, typeOf(builder_, type), axesOf(info.shape), package::Role::Tensor,
+                 info.written() ? package::Access::Write : package::Access::Read);
 }
 
 static const Field* findField(const std::vector<Field>& fields, StringRef name) {
@@ -157,65 +161,79 @@ StringRef KernelBuilder::stateIn(StringRef name) {
   assert(f && "no such state field");
   bool ring = f->shape.size() == 2;
   return declare(("state_in." + name).str(), typeOf(builder_, f->type),
-                 f->shape.empty() ? Names{}
-                 : ring           ? Names{"window", "feature"}
-                                  : Names{"feature"},
-                 "state_in", "read", ring ? f->shape[0].value : 0);
+                 f->shape.empty() ? Axes{}
+                 : ring           ? Axes{Axis::Window, Axis::Feature}
+                                  : Axes{Axis::Feature},
+                 package::Role::StateIn, package::Access::Read, ring ? f->shape[0].value : 0);
 }
 StringRef KernelBuilder::stateOut(StringRef name) {
   stateIn(name);
   auto in = cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel_, ("state_in." + name).str()));
-  SmallVector<StringRef> axes(in.getAxes().getAsValueRange<StringAttr>());
-  return declare(("state_out." + name).str(), in.getType(), axes, "state_out", "write", in.getWindow());
+  return declare(("state_out." + name).str(), in.getType(), in.getAxes(), package::Role::StateOut,
+                 package::Access::Write, in.getWindow());
 }
 StringRef KernelBuilder::saved(StringRef name) {
   auto fields = savedFields(problem_);
   const Field* f = findField(fields, name);
   assert(f && "no such saved field");
-  SmallVector<StringRef, 3> axes;
+  SmallVector<Axis, 3> axes;
   for (Extent e : f->shape) {
     switch (e.kind) {
       case Extent::Segments:
-        axes.push_back("segment");
+        axes.push_back(Axis::Segment);
         break;
       case Extent::Rows:
-        axes.push_back("row");
+        axes.push_back(Axis::Row);
         break;
       case Extent::Features:
-        axes.push_back("feature");
+        axes.push_back(Axis::Feature);
         break;
       case Extent::Fixed:
-        axes.push_back("group");
+        axes.push_back(Axis::Group);
         break;
     }
   }
-  return declare(("saved." + name).str(), typeOf(builder_, f->type), axes, "saved",
-                 problem_.entry == Entry::Backward ? "read" : "write");
+  return declare(("saved." + name).str(), typeOf(builder_, f->type), axes, package::Role::Saved,
+                 problem_.entry == Entry::Backward ? package::Access::Read : package::Access::Write);
 }
-StringRef KernelBuilder::workspace(StringRef name, Names axes) {
-  return declare(("work." + name).str(), statistics_, axes, "workspace", "both");
+StringRef KernelBuilder::workspace(StringRef name, Axes axes, std::optional<int64_t> chunkOf) {
+  return declare(("work." + name).str(), statistics_, axes, package::Role::Workspace, package::Access::Both,
+                 /*window=*/0, chunkOf);
 }
 
 //===-- Structure -----------------------------------------------------------===//
 
-void KernelBuilder::phase(StringRef name, StringRef role, Names units, llvm::function_ref<void()> body,
+void KernelBuilder::phase(StringRef name, PhaseRole role, Axes units, llvm::function_ref<void()> body,
                           bool warmup) {
   OpBuilder::InsertionGuard guard(builder_);
   builder_.setInsertionPointToEnd(&kernel_.getBody().front());
-  auto op = PhaseOp::create(builder_, loc(), name, role, builder_.getStrArrayAttr(units), warmup);
+  auto op = PhaseOp::create(builder_, loc(), name, role, units, warmup);
   op.getBody().emplaceBlock();
   builder_.setInsertionPointToEnd(&op.getBody().front());
   body();
   ++phases_;
 }
 
-void KernelBuilder::slab(Names per, SlabOptions options, llvm::function_ref<void()> body) {
+static SlabKind kindOf(SlabOp slab, bool featuresLast) {
+  if (slab.getPer().empty()) return SlabKind::Stream;
+  // Scalar code alone is a loop over vectors of features, unless it samples the rows of each feature.
+  if (!slab.hasSweeps() && !slab.isPer(Axis::Row) &&
+      (featuresLast || slab.getBody().getOps<ProbeOp>().empty()))
+    return SlabKind::Column;
+  const bool feature = slab.isPer(Axis::Feature);
+  if (featuresLast)
+    return slab.isPer(Axis::Row) ? SlabKind::Run : feature ? SlabKind::Column : SlabKind::Block;
+  return slab.isPer(Axis::Segment) && feature ? SlabKind::Run : SlabKind::Block;
+}
+
+void KernelBuilder::slab(Axes per, SlabOptions options, llvm::function_ref<void()> body) {
   OpBuilder::InsertionGuard guard(builder_);
   auto head = options.head ? builder_.getI64IntegerAttr(options.head) : IntegerAttr();
-  auto op = SlabOp::create(builder_, loc(), builder_.getStrArrayAttr(per), options.resident, head);
+  auto op = SlabOp::create(builder_, loc(), SlabKind::Stream, per, options.resident, head);
   op.getBody().emplaceBlock();
   builder_.setInsertionPointToEnd(&op.getBody().front());
   body();
+  op.setKind(kindOf(op, kernel_.featuresLast()));  // the body decides too
 }
 
 ArrayAttr KernelBuilder::symbols(ArrayRef<StringRef> names) {
@@ -247,10 +265,13 @@ Nums KernelBuilder::sweep(const Sweep& s, const Parts& parts, llvm::function_ref
   return wrap(op.getSums());
 }
 
-Nums KernelBuilder::fold(StringRef axis, int64_t extent, ArrayRef<StringRef> reads, const Nums& init,
+Nums KernelBuilder::fold(Axis axis, int64_t number, ArrayRef<StringRef> reads, const Nums& init,
                          llvm::function_ref<Nums(Value, const Nums&, const Nums&)> step) {
   SmallVector<Value> from = unwrap(init);
-  auto op = FoldOp::create(builder_, loc(), TypeRange(ValueRange(from)), axis, extent, symbols(reads), from);
+  const auto n = builder_.getI64IntegerAttr(number);
+  const bool chunks = axis == Axis::Chunk;
+  auto op = FoldOp::create(builder_, loc(), TypeRange(ValueRange(from)), axis, chunks ? n : IntegerAttr(),
+                           chunks ? IntegerAttr() : n, symbols(reads), from);
   OpBuilder::InsertionGuard guard(builder_);
   Block& body = op.getBody().emplaceBlock();
   body.addArgument(builder_.getIndexType(), loc());
@@ -264,13 +285,13 @@ Nums KernelBuilder::fold(StringRef axis, int64_t extent, ArrayRef<StringRef> rea
   return wrap(op.getValues());
 }
 
-Nums KernelBuilder::total(StringRef axis, ArrayRef<StringRef> reads) {
-  Nums sums =
-      fold(axis, 0, reads, Nums(reads.size(), wideConstant(0)), [&](Value, const Nums& run, const Nums& e) {
-        Nums next;
-        for (size_t i = 0; i < run.size(); ++i) next.push_back(run[i] + widen(e[i]));
-        return next;
-      });
+Nums KernelBuilder::total(int64_t phase, ArrayRef<StringRef> reads) {
+  Nums sums = fold(Axis::Chunk, phase, reads, Nums(reads.size(), wideConstant(0)),
+                   [&](Value, const Nums& run, const Nums& e) {
+                     Nums next;
+                     for (size_t i = 0; i < run.size(); ++i) next.push_back(run[i] + widen(e[i]));
+                     return next;
+                   });
   for (Num& sum : sums) sum = narrow(sum);
   return sums;
 }
@@ -291,11 +312,11 @@ void KernelBuilder::accumulate(Num value, StringRef tensor) {
 Num KernelBuilder::probe(StringRef tensor, bool whole) {
   return {this, ProbeOp::create(builder_, loc(), statistics_, tensor, whole)};
 }
-Num KernelBuilder::count(StringRef scope, int64_t head) {
+Num KernelBuilder::count(CountScope scope, int64_t head) {
   auto limit = head ? builder_.getI64IntegerAttr(head) : IntegerAttr();
   return {this, CountOp::create(builder_, loc(), statistics_, scope, limit)};
 }
-Num KernelBuilder::width(StringRef groups) {
+Num KernelBuilder::width(WidthOf groups) {
   return {this, WidthOp::create(builder_, loc(), statistics_, groups)};
 }
 Num KernelBuilder::number(StringRef name) {

@@ -54,7 +54,7 @@ Num finiteOr(Num x, Num otherwise);
 Num abs(Num);
 Num fma(Num a, Num b, Num c);  ///< a b + c, rounded once on every target
 
-using Names = llvm::ArrayRef<llvm::StringRef>;
+using Axes = llvm::ArrayRef<Axis>;
 
 class KernelBuilder {
  public:
@@ -73,20 +73,20 @@ class KernelBuilder {
   llvm::StringRef stateIn(llvm::StringRef field);
   llvm::StringRef stateOut(llvm::StringRef field);
   llvm::StringRef saved(llvm::StringRef field);
-  /// Scratch of the statistics type.
-  llvm::StringRef workspace(llvm::StringRef name, Names axes);
+  /// Scratch of the statistics type. `chunkOf`: the number of the phase whose chunks its axis `chunk` has.
+  llvm::StringRef workspace(llvm::StringRef name, Axes axes, std::optional<int64_t> chunkOf = {});
   bool hasSaved(llvm::StringRef field) const;
   bool hasState(llvm::StringRef field) const;
 
   //===-- Structure -------------------------------------------------------===//
-  void phase(llvm::StringRef name, llvm::StringRef role, Names units, llvm::function_ref<void()> body,
+  void phase(llvm::StringRef name, PhaseRole role, Axes units, llvm::function_ref<void()> body,
              bool warmup = false);
   int64_t phases() const { return phases_; }  ///< how many there are so far
   struct SlabOptions {
     bool resident = false;
     int64_t head = 0;
   };
-  void slab(Names per, SlabOptions options, llvm::function_ref<void()> body);
+  void slab(Axes per, SlabOptions options, llvm::function_ref<void()> body);
   struct Sweep {
     llvm::SmallVector<llvm::StringRef, 4> writes = {};
     unsigned sums = 0;
@@ -96,9 +96,10 @@ class KernelBuilder {
   /// Adds a sweep, and returns its sums. `element` returns writes, sums, partials in that order.
   Nums sweep(const Sweep&, const Parts&, llvm::function_ref<Nums(Element&)> element);
   /// Sums `reads` over the chunks of a phase, in f64: there may be hundreds of them.
-  Nums total(llvm::StringRef axis, llvm::ArrayRef<llvm::StringRef> reads);
-  /// Folds `reads` along `axis` from `init`; `step` gets (position, running values, elements).
-  Nums fold(llvm::StringRef axis, int64_t extent, llvm::ArrayRef<llvm::StringRef> reads, const Nums& init,
+  Nums total(int64_t phase, llvm::ArrayRef<llvm::StringRef> reads);
+  /// Folds `reads` from `init` along the chunks of the phase `number`, or along a window of `number`. `step`
+  /// gets (position, running values, elements).
+  Nums fold(Axis axis, int64_t number, llvm::ArrayRef<llvm::StringRef> reads, const Nums& init,
             llvm::function_ref<Nums(mlir::Value, const Nums&, const Nums&)> step);
 
   //===-- Values ----------------------------------------------------------===//
@@ -106,8 +107,8 @@ class KernelBuilder {
   void store(Num value, llvm::StringRef tensor, mlir::Value window = {});
   void accumulate(Num value, llvm::StringRef tensor);
   Num probe(llvm::StringRef tensor, bool whole = false);
-  Num count(llvm::StringRef scope, int64_t head = 0);
-  Num width(llvm::StringRef groups);
+  Num count(CountScope scope, int64_t head = 0);
+  Num width(WidthOf groups);
   /// A number of the spec in f64, e.g. for `1 - decay` before it is rounded.
   Num number(llvm::StringRef name);
   Num constant(double);
@@ -120,8 +121,9 @@ class KernelBuilder {
   mlir::Location loc() const { return builder_.getUnknownLoc(); }
 
  private:
-  llvm::StringRef declare(llvm::StringRef name, mlir::Type, Names axes, llvm::StringRef role,
-                          llvm::StringRef access, int64_t window = 0);
+  llvm::StringRef declare(llvm::StringRef name, mlir::Type, Axes axes, package::Role, package::Access,
+                          int64_t window = 0, std::optional<int64_t> chunkOf = {});
+  mlir::IntegerAttr integerOr(std::optional<int64_t>);  ///< null without a value
   mlir::ArrayAttr symbols(llvm::ArrayRef<llvm::StringRef> names);
   Nums wrap(mlir::ValueRange);
 

@@ -18,8 +18,8 @@ class InFeatureChunks {
 
   void backward() {
     const bool sums = step_.backwardNeedsSums();
-    if (sums) k_.phase("statistics", "statistics", kFeatures, [&] { k_.slab(kRows, {}, [&] { sumGradients(); }); });
-    k_.phase("combine", "combine", kRows, [&] {
+    if (sums) k_.phase("statistics", PhaseRole::Statistics, kFeatures, [&] { k_.slab(kRows, {}, [&] { sumGradients(); }); });
+    k_.phase("combine", PhaseRole::Combine, kRows, [&] {
       k_.slab(kRows, {}, [&] {
         const Num s = step_.rstd();
         std::optional<BackwardSums> total;
@@ -46,18 +46,18 @@ class InFeatureChunks {
   }
 
  private:
-  static constexpr llvm::StringRef kRowAxes[] = {"segment", "row"}, kFeatureAxes[] = {"feature"};
-  static constexpr Names kRows = kRowAxes, kFeatures = kFeatureAxes;
-  static constexpr llvm::StringRef kChunks = "chunk.0";
+  static constexpr Axis kRowAxes[] = {Axis::Segment, Axis::Row}, kFeatureAxes[] = {Axis::Feature};
+  static constexpr Axes kRows = kRowAxes, kFeatures = kFeatureAxes;
+  static constexpr int64_t kChunks = 0;  ///< those of the first phase
 
   llvm::StringRef ofRow(llvm::StringRef name) { return k_.workspace(name, kRows); }
   llvm::StringRef ofChunk(llvm::StringRef name) {
-    return name == "rows" ? k_.workspace("features", {kChunks}) : k_.workspace(name, {kChunks, "segment", "row"});
+    return name == "rows" ? k_.workspace("features", {Axis::Chunk}, kChunks) : k_.workspace(name, {Axis::Chunk, Axis::Segment, Axis::Row}, kChunks);
   }
 
   void plan(bool save) {
-    k_.phase("statistics", "statistics", kFeatures, [&] { sumMoments(); });
-    k_.phase("combine", "combine", kRows, [&] {
+    k_.phase("statistics", PhaseRole::Statistics, kFeatures, [&] { sumMoments(); });
+    k_.phase("combine", PhaseRole::Combine, kRows, [&] {
       k_.slab(kRows, {}, [&] {
         const Batch batch = moments_.merged(
             kChunks, [&](llvm::StringRef name) { return ofChunk(name); }, step_.elements());
@@ -74,7 +74,7 @@ class InFeatureChunks {
 
   /// Stores the sums of the task's features of each row.
   void sumMoments() {
-    if (moments_.needsMean()) k_.store(k_.width("task"), ofChunk("rows"));
+    if (moments_.needsMean()) k_.store(k_.width(WidthOf::Task), ofChunk("rows"));
     k_.slab(kRows, {}, [&] {
       Parts parts(k_);
       const Num shift = moments_.shift();
@@ -83,7 +83,7 @@ class InFeatureChunks {
                            [&](Element& e) { return moments_.terms(e); });
       if (moments_.needsMean()) {
         k_.store(shift, ofChunk("shift"));
-        std::tie(sums[0], sums[1]) = moments_.ofChunk(sums[0], sums[1], k_.width("task"));
+        std::tie(sums[0], sums[1]) = moments_.ofChunk(sums[0], sums[1], k_.width(WidthOf::Task));
       }
       for (auto [sum, name] : llvm::zip(sums, moments_.sums())) k_.store(sum, ofChunk(name));
     });
@@ -108,7 +108,7 @@ class InFeatureChunks {
 
   /// Adds the phase that goes down the columns: a slab has one scale and one bias.
   void columns(llvm::function_ref<void(Parts&)> body) {
-    k_.phase("apply", "apply", kFeatures, [&] {
+    k_.phase("apply", PhaseRole::Apply, kFeatures, [&] {
       k_.slab(kFeatures, {}, [&] {
         Parts parts(k_);
         for (auto [part, tensor] : kept_) parts.workspace(part, tensor);

@@ -16,7 +16,7 @@ class InRowChunks {
     // Statistics before apply. A lagged spec needs them only in warmup: the phase and its sweeps are conditional.
     Chunks early, late;
     if (statistics) early = sumMoments(/*warmup=*/lagged);
-    ofFeatures(lagged ? "prepare" : "combine", "combine", [&] {
+    ofFeatures(lagged ? "prepare" : "combine", PhaseRole::Combine, [&] {
       const Batch batch = statistics ? fold(early) : Batch();
       keep(step_.forward(batch, /*save=*/true));
       if (lagged) return;
@@ -27,7 +27,7 @@ class InRowChunks {
     if (lagged) late = Chunks{"batch", k_.phases()};
     apply(lagged ? &late : nullptr);
     if (lagged) {
-      ofFeatures("finish", "finish", [&] {
+      ofFeatures("finish", PhaseRole::Finish, [&] {
         const Batch batch = fold(late);
         step_.saveLate(batch);
         step_.updateState(batch);
@@ -39,9 +39,9 @@ class InRowChunks {
   void infer() {
     if (step_.inferFromInput()) {
       const Chunks chunks = sumMoments(/*warmup=*/false);
-      ofFeatures("combine", "combine", [&] { keep(step_.forward(fold(chunks), /*save=*/false)); });
+      ofFeatures("combine", PhaseRole::Combine, [&] { keep(step_.forward(fold(chunks), /*save=*/false)); });
     } else {
-      ofFeatures("prepare", "combine", [&] { keep(step_.infer()); });
+      ofFeatures("prepare", PhaseRole::Combine, [&] { keep(step_.infer()); });
     }
     apply(nullptr);
   }
@@ -49,14 +49,14 @@ class InRowChunks {
   void backward() {
     if (step_.backwardNeedsSums()) {
       sums_ = {"sum", k_.phases()};
-      k_.phase("statistics", "statistics", kRows, [&] {
+      k_.phase("statistics", PhaseRole::Statistics, kRows, [&] {
         overRows({}, [&](Parts& parts) {
           gradientParts(parts);
           k_.sweep({.partials = gradientColumns()}, parts,
                    [&](Element& e) { return e.gradientTerms(step_.needsSquares()); });
         });
       });
-      ofFeatures("combine", "combine", [&] {
+      ofFeatures("combine", PhaseRole::Combine, [&] {
         const BackwardSums sums = foldGradients();
         keep(step_.backward(sums));
         finish(sums);
@@ -65,29 +65,29 @@ class InRowChunks {
       return;
     }
     // No sum is needed before dx: the sweep that writes dx collects them, and finish folds them.
-    ofFeatures("prepare", "combine", [&] { keep(step_.backward(std::nullopt)); });
+    ofFeatures("prepare", PhaseRole::Combine, [&] { keep(step_.backward(std::nullopt)); });
     sums_ = {"sum", k_.phases()};
     applyBackward(/*sums=*/true);
-    ofFeatures("finish", "finish", [&] { finish(foldGradients()); });
+    ofFeatures("finish", PhaseRole::Finish, [&] { finish(foldGradients()); });
   }
 
  private:
-  static constexpr llvm::StringRef kRowAxes[] = {"segment", "row"};
-  static constexpr llvm::StringRef kRowGroupAxes[] = {"segment", "row", "pre_group"};
-  static constexpr llvm::StringRef kFeatureAxes[] = {"feature"};
-  static constexpr Names kRows = kRowAxes, kRowGroups = kRowGroupAxes, kFeatures = kFeatureAxes;
+  static constexpr Axis kRowAxes[] = {Axis::Segment, Axis::Row};
+  static constexpr Axis kRowGroupAxes[] = {Axis::Segment, Axis::Row, Axis::PreGroup};
+  static constexpr Axis kFeatureAxes[] = {Axis::Feature};
+  static constexpr Axes kRows = kRowAxes, kRowGroups = kRowGroupAxes, kFeatures = kFeatureAxes;
   /// The rows whose mean is the shift estimate of a chunk.
   static constexpr int64_t kHead = 8;
 
   //===-- Structure -----------------------------------------------------------===//
 
-  void ofFeatures(llvm::StringRef name, llvm::StringRef role, llvm::function_ref<void()> body) {
+  void ofFeatures(llvm::StringRef name, PhaseRole role, llvm::function_ref<void()> body) {
     k_.phase(name, role, kFeatures, [&] { k_.slab(kFeatures, {}, body); });
   }
 
   /// Adds a slab over the rows of a task. With `pre` the scale r of each row group is computed first.
   void overRows(Num condition, llvm::function_ref<void(Parts&)> body, int64_t head = 0) {
-    k_.slab(spec_.pre ? kRowGroups : Names(), {.resident = true, .head = head}, [&] {
+    k_.slab(spec_.pre ? kRowGroups : Axes(), {.resident = true, .head = head}, [&] {
       Parts parts(k_);
       if (spec_.pre) parts.is(Part::RowScale, scaleOfRow(condition));
       body(parts);
@@ -100,7 +100,7 @@ class InRowChunks {
     return scaleOf(squares[0]);
   }
   Num scaleOf(Num squares) {
-    return inverseSqrt(meanOf(squares, k_.width("pre_groups")) + k_.narrow(k_.number("pre_epsilon")));
+    return inverseSqrt(meanOf(squares, k_.width(WidthOf::PreGroups)) + k_.narrow(k_.number("pre_epsilon")));
   }
 
   /// The sums that the tasks of a phase leave: a tensor of chunks and features for each, and the rows of each
@@ -108,12 +108,11 @@ class InRowChunks {
   struct Chunks {
     llvm::StringRef prefix;
     int64_t phase = 0;
-    std::string axis() const { return "chunk." + std::to_string(phase); }
   };
   llvm::StringRef column(const Chunks& chunks, llvm::StringRef name) {
-    const std::string axis = chunks.axis(), field = (chunks.prefix + "_" + name).str();
-    if (name == "rows") return k_.workspace(field, {axis});
-    return k_.workspace(field, {axis, "feature"});
+    const std::string field = (chunks.prefix + "_" + name).str();
+    if (name == "rows") return k_.workspace(field, {Axis::Chunk}, chunks.phase);
+    return k_.workspace(field, {Axis::Chunk, Axis::Feature}, chunks.phase);
   }
 
   //===-- Forward -------------------------------------------------------------===//
@@ -121,7 +120,7 @@ class InRowChunks {
   Chunks sumMoments(bool warmup) {
     const Chunks chunks{"statistics", k_.phases()};
     k_.phase(
-        "statistics", "statistics", kRows,
+        "statistics", PhaseRole::Statistics, kRows,
         [&] {
           const Num condition = warmup ? step_.inWarmup() : Num();
           beginMoments(chunks, condition);
@@ -138,7 +137,7 @@ class InRowChunks {
 
   /// Stores the rows of the chunk, and its shift estimate.
   void beginMoments(const Chunks& chunks, Num condition) {
-    k_.store(k_.count("task"), column(chunks, "rows"));
+    k_.store(k_.count(CountScope::Task), column(chunks, "rows"));
     if (!moments_.needsMean()) return;
     const llvm::StringRef shift = column(chunks, "shift");
     if (k_.problem().layout == Layout::ChannelsFirst)  // rows of a feature are contiguous
@@ -150,7 +149,7 @@ class InRowChunks {
                    [&](Element& e) { return Nums{e.where(e.valid(), e.input())}; });
         },
         kHead);
-    const Num rows = max(k_.count("task", kHead), k_.constant(1));
+    const Num rows = max(k_.count(CountScope::Task, kHead), k_.constant(1));
     k_.slab(kFeatures, {}, [&] {
       k_.store(finiteOr(meanOf(k_.load(shift), rows), k_.constant(0)), shift);
     });
@@ -164,7 +163,7 @@ class InRowChunks {
   }
   void endMoments(const Chunks& chunks) {
     if (!moments_.needsMean()) return;
-    const Num n = max(k_.count("task"), k_.constant(1));
+    const Num n = max(k_.count(CountScope::Task), k_.constant(1));
     k_.slab(kFeatures, {}, [&] {
       const llvm::StringRef sum = column(chunks, "sum"), squares = column(chunks, "squares");
       auto [delta, distances] = moments_.ofChunk(k_.load(sum), k_.load(squares), n);
@@ -174,13 +173,13 @@ class InRowChunks {
   }
   Batch fold(const Chunks& chunks) {
     Batch batch =
-        moments_.merged(chunks.axis(), [&](llvm::StringRef name) { return column(chunks, name); }, step_.elements());
-    batch.count = k_.count("all");
+        moments_.merged(chunks.phase, [&](llvm::StringRef name) { return column(chunks, name); }, step_.elements());
+    batch.count = k_.count(CountScope::All);
     return batch;
   }
 
   void apply(const Chunks* also) {
-    k_.phase("apply", "apply", kRows, [&] {
+    k_.phase("apply", PhaseRole::Apply, kRows, [&] {
       if (also) beginMoments(*also, {});
       overRows({}, [&](Parts& parts) {
         addKept(parts);
@@ -251,7 +250,7 @@ class InRowChunks {
     return columns;
   }
   BackwardSums foldGradients() {
-    const Nums sums = k_.total(sums_.axis(), gradientColumns());
+    const Nums sums = k_.total(sums_.phase, gradientColumns());
     const Num s = step_.rstd();
     return {sums[0], sums[1] * s, sums.size() > 2 ? sums[2] * s * s : Num()};
   }
@@ -270,7 +269,7 @@ class InRowChunks {
 
   /// Returns r of a row group, and the mean of du u over it: the exact derivative of group scaling.
   std::pair<Num, Num> scaleAndPull() {
-    const Num width = k_.width("pre_groups");
+    const Num width = k_.width(WidthOf::PreGroups);
     Parts parts(k_);
     dxParts(parts);
     if (step_.hasCenter() || (k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics) ||
@@ -294,8 +293,8 @@ class InRowChunks {
   }
 
   void applyBackward(bool sums) {
-    k_.phase("apply", "apply", kRows, [&] {
-      k_.slab(spec_.pre ? kRowGroups : Names(), {.resident = true}, [&] {
+    k_.phase("apply", PhaseRole::Apply, kRows, [&] {
+      k_.slab(spec_.pre ? kRowGroups : Axes(), {.resident = true}, [&] {
         Num r, pull;
         if (spec_.pre) std::tie(r, pull) = scaleAndPull();
         Parts parts(k_);

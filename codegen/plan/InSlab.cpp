@@ -12,19 +12,19 @@ class InSlab {
       : k_(k), spec_(k.spec()), step_(k), moments_(k, step_.needsMean()), vector_(vector) {
     switch (spec_.reduce) {
       case Reduce::Features:
-        per_ = {"segment", "row", "group"};
-        units_ = {"segment", "row"};
+        per_ = {Axis::Segment, Axis::Row, Axis::Group};
+        units_ = {Axis::Segment, Axis::Row};
         break;
       case Reduce::Segment:
-        per_ = {"segment", "feature"};
-        units_ = {"segment"};
-        if (k.problem().layout == Layout::ChannelsFirst) units_.push_back("feature");
+        per_ = {Axis::Segment, Axis::Feature};
+        units_ = {Axis::Segment};
+        if (k.problem().layout == Layout::ChannelsFirst) units_.push_back(Axis::Feature);
         break;
       case Reduce::SegmentFeatures:
-        per_ = units_ = {"segment", "group"};
+        per_ = units_ = {Axis::Segment, Axis::Group};
         break;
       case Reduce::Rows:
-        per_ = units_ = {"feature"};
+        per_ = units_ = {Axis::Feature};
     }
   }
 
@@ -67,7 +67,7 @@ class InSlab {
 
  private:
   void slab(llvm::function_ref<void(Parts&)> body) {
-    k_.phase("apply", "apply", units_, [&] {
+    k_.phase("apply", PhaseRole::Apply, units_, [&] {
       k_.slab(per_, {.resident = true}, [&] {
         Parts parts(k_);
         if (!step_.hasOwnParameters()) parts.parameters();
@@ -107,7 +107,7 @@ class InSlab {
 
   Batch complete(const Nums& sums, Num shift) {
     Batch batch = moments_.ofSlab(sums, shift, step_.elements());
-    if (spec_.perFeature()) batch.count = k_.count("all");
+    if (spec_.perFeature()) batch.count = k_.count(CountScope::All);
     return batch;
   }
 
@@ -165,7 +165,7 @@ class InSlab {
   }
 
   bool affine() const { return spec_.scale || spec_.bias; }
-  llvm::StringRef partial(llvm::StringRef name) { return k_.workspace(name, {"chunk.0", "feature"}); }
+  llvm::StringRef partial(llvm::StringRef name) { return k_.workspace(name, {Axis::Chunk, Axis::Feature}, 0); }
 
   /// Stores the gradient of a parameter from the slab of its feature, or of its feature in one segment.
   void gradient(llvm::StringRef name, Num value) {
@@ -175,10 +175,10 @@ class InSlab {
 
   /// Adds the partial sums that the tasks left.
   void fold() {
-    k_.phase("finish", "finish", {"feature"}, [&] {
-      k_.slab({"feature"}, {}, [&] {
+    k_.phase("finish", PhaseRole::Finish, {Axis::Feature}, [&] {
+      k_.slab({Axis::Feature}, {}, [&] {
         auto one = [&](llvm::StringRef name) {
-          k_.store(k_.total("chunk.0", {partial(name)})[0], k_.argument(name));
+          k_.store(k_.total(0, {partial(name)})[0], k_.argument(name));
         };
         if (spec_.scale) one("dscale");
         if (spec_.bias) one("dbias");
@@ -191,7 +191,7 @@ class InSlab {
   Step step_;
   Moments moments_;
   int64_t vector_;
-  llvm::SmallVector<llvm::StringRef, 3> per_, units_;
+  llvm::SmallVector<Axis, 3> per_, units_;
 };
 
 }  // namespace

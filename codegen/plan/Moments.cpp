@@ -39,13 +39,13 @@ std::pair<Num, Num> Moments::ofChunk(Num sum, Num squares, Num n) const {
   return {delta, max(k_.constant(0), squares - sum * delta)};
 }
 
-Batch Moments::merged(llvm::StringRef axis, Fields field, Num n) const {
-  if (!needsMean_) return {.count = {}, .mean = {}, .moment = meanOf(k_.total(axis, {field("moment")})[0], n)};
+Batch Moments::merged(int64_t phase, Fields field, Num n) const {
+  if (!needsMean_) return {.count = {}, .mean = {}, .moment = meanOf(k_.total(phase, {field("moment")})[0], n)};
   llvm::SmallVector<llvm::StringRef> reads{field("rows"), field("shift"), field("sum"), field("squares")};
   if (raw_) reads.push_back(field("moment"));
   enum { kCount, kBase, kMean, kSquares, kRaw };
   Num zero = k_.wideConstant(0), one = k_.wideConstant(1);
-  Nums merged = k_.fold(axis, 0, reads, Nums(5, zero), [&](auto, const Nums& run, const Nums& narrow) {
+  Nums merged = k_.fold(Axis::Chunk, phase, reads, Nums(5, zero), [&](auto, const Nums& run, const Nums& narrow) {
     Nums e;
     for (Num each : narrow) e.push_back(k_.widen(each));
     Num both = run[kCount] + e[0], share = e[0] / max(both, one);

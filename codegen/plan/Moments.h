@@ -39,8 +39,8 @@ class Moments {
   /// Returns what a chunk of n > 0 elements stores in place of `sum` and `squares`: the distance of its mean
   /// from the shift, and the sum of squared distances from the mean.
   std::pair<Num, Num> ofChunk(Num sum, Num squares, Num n) const;
-  /// Returns the statistics of n > 0 elements, merged in f64 by Chan's formula, chunk after chunk.
-  Batch merged(llvm::StringRef axis, Fields field, Num n) const;
+  /// Returns the statistics of the n > 0 elements in the chunks of a phase, merged in f64 by Chan's formula, chunk after chunk.
+  Batch merged(int64_t phase, Fields field, Num n) const;
 
  private:
   KernelBuilder& k_;

@@ -10,18 +10,6 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-StringRef name(Strategy strategy) {
-  switch (strategy) {
-    case Strategy::Streamed:
-      return "streamed";
-    case Strategy::Resident:
-      return "resident";
-    case Strategy::Split:
-      return "split";
-  }
-  llvm_unreachable("no such strategy");
-}
-
 std::optional<std::string> whyIllegal(const Problem& problem, Strategy strategy) {
   const Spec& spec = *problem.spec;
   bool channelsFirst = problem.layout == Layout::ChannelsFirst;

@@ -24,10 +24,9 @@
 
 namespace normc::codegen {
 
-enum class Strategy { Streamed, Resident, Split };
 /// The strategies that every target has.
 constexpr Strategy kStrategies[] = {Strategy::Streamed, Strategy::Resident};
-llvm::StringRef name(Strategy);
+inline llvm::StringRef name(Strategy strategy) { return stringifyStrategy(strategy); }
 
 /// Returns why this strategy cannot serve the problem; nothing if it can.
 std::optional<std::string> whyIllegal(const Problem&, Strategy);

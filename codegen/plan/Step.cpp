@@ -33,9 +33,9 @@ bool Step::hasOwnParameters() const {
 }
 
 Num Step::elements() {
-  if (spec_.reduce == Reduce::Features) return k_.width("groups");
-  Num rows = k_.count(spec_.perFeature() ? "all" : "slab");
-  return max(spec_.reduce == Reduce::SegmentFeatures ? rows * k_.width("groups") : rows, k_.constant(1));
+  if (spec_.reduce == Reduce::Features) return k_.width(WidthOf::Groups);
+  Num rows = k_.count(spec_.perFeature() ? CountScope::All : CountScope::Slab);
+  return max(spec_.reduce == Reduce::SegmentFeatures ? rows * k_.width(WidthOf::Groups) : rows, k_.constant(1));
 }
 
 Num Step::scale() { return spec_.scale && hasOwnParameters() ? k_.load(k_.argument("scale")) : Num(); }
@@ -69,7 +69,7 @@ static Num isSlot(KernelBuilder& k, Value position, Value slot) {
 /// Returns the mean over the window, with `current` in place of the slot that it will overwrite.
 Num Step::windowMean(StringRef ring, const Position& step, Num current, WindowMean mean) {
   bool geometric = mean == WindowMean::Geometric;
-  Nums total = k_.fold("window", spec_.window.size, {k_.stateIn(ring)}, {k_.constant(0)},
+  Nums total = k_.fold(Axis::Window, spec_.window.size, {k_.stateIn(ring)}, {k_.constant(0)},
                        [&](Value at, const Nums& sum, const Nums& old) {
                          Num value = select(isSlot(k_, at, step.slot), current, old[0]);
                          return Nums{sum[0] + (geometric ? log(value) : value)};
@@ -91,7 +91,7 @@ Num Step::early(Num t) {
 /// Writes the whole ring, with `current` in its slot: state_out may be other memory than state_in. Without
 /// valid rows the slot keeps its value.
 static void storeRing(KernelBuilder& k, StringRef ring, Value slot, Num current, Num valid, int64_t size) {
-  k.fold("window", size, {k.stateIn(ring)}, {}, [&](Value at, const Nums&, const Nums& old) {
+  k.fold(Axis::Window, size, {k.stateIn(ring)}, {}, [&](Value at, const Nums&, const Nums& old) {
     k.store(select(isSlot(k, at, slot) && valid, current, old[0]), k.stateOut(ring), at);
     return Nums{};
   });
@@ -179,7 +179,7 @@ ForwardTerms Step::forward(const Batch& batch, bool save) {
 void Step::saveLate(const Batch& batch) {
   Num eps = k_.narrow(k_.number("epsilon"));
   if (k_.hasSaved("second_moment")) k_.store(batch.moment, k_.saved("second_moment"));
-  if (k_.hasSaved("count") && !spec_.perFeature()) k_.store(k_.count("slab"), k_.saved("count"));
+  if (k_.hasSaved("count") && !spec_.perFeature()) k_.store(k_.count(CountScope::Slab), k_.saved("count"));
   if (k_.hasSaved("batch_rstd")) {
     // A batch without valid rows has no scale of its own; the one that was used is saved.
     Num own = select(batch.count > 0.0, batch.moment, oldMoment());
@@ -224,8 +224,8 @@ void Step::updateState(const Batch& batch) {
 void Step::advance() {
   bool step = spec_.running.has_value(), count = k_.hasSaved("count");
   if (!step && !count) return;
-  k_.phase("advance", "finish", {}, [&] {
-    Num rows = k_.count("all");
+  k_.phase("advance", PhaseRole::Finish, {}, [&] {
+    Num rows = k_.count(CountScope::All);
     if (count) k_.store(rows, k_.saved("count"));
     if (!step) return;
     Num before = k_.load(k_.stateIn("step"));
@@ -257,8 +257,8 @@ Num Step::gradientScale() {
 Num Step::kappa(const BackwardSums& sums) {
   // backward() and finishBackward() both use it, and its state may be stored only once.
   if (kappa_) return kappa_;
-  Num any = k_.count("all") > 0.0;
-  Num rows = spec_.padding == Padding::LeaveOutOfStatistics && k_.problem().mask ? k_.count("rows")
+  Num any = k_.count(CountScope::All) > 0.0;
+  Num rows = spec_.padding == Padding::LeaveOutOfStatistics && k_.problem().mask ? k_.count(CountScope::Rows)
                                                                                  : elements();
   Num now = meanOf(multiply(sums.gx, gradientScale()), rows);
   if (k_.hasState("window_nu")) {
@@ -316,9 +316,9 @@ void Step::updateNu(const BackwardSums& sums) {
   }
   // nu' = nu (1 - (1-a) Gamma) + (1-a) Lambda. If the same rows enter both directions, both means come from
   // O(d) terms.
-  Num any = k_.count("all") > 0.0;
+  Num any = k_.count(CountScope::All) > 0.0;
   Num rows = needsSquares() && k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics
-                 ? max(k_.count("rows"), k_.constant(1))
+                 ? max(k_.count(CountScope::Rows), k_.constant(1))
                  : elements();
   Num lambda = meanOf(multiply(sums.gx, gradientScale()), rows);
   Num s = rstd(), gamma = needsSquares() ? meanOf(sums.xx, rows) : s * s * k_.load(k_.saved("second_moment"));

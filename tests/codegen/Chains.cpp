@@ -250,11 +250,11 @@ class Counter {
 
 int64_t unitsOf(PhaseOp phase, const Extents& extents) {
   int64_t units = 1;
-  for (StringRef axis : phase.getUnits().getAsValueRange<StringAttr>())
-    units *= axis == "segment"   ? extents.segments
-             : axis == "row"     ? extents.rows
-             : axis == "feature" ? extents.features
-                                 : 1;
+  for (Axis axis : phase.getUnits())
+    units *= axis == Axis::Segment   ? extents.segments
+             : axis == Axis::Row     ? extents.rows
+             : axis == Axis::Feature ? extents.features
+                                     : 1;
   return units;
 }
 

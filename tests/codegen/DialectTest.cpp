@@ -25,16 +25,16 @@ class Dialect : public testing::Test {
     return diagnostics_;
   }
   static std::string kernel(const std::string& phases) {
-    return "norm.kernel @k attributes {problem = \"\", layout = \"features_last\", statistics = f32, groups "
-           "= 1, "
+    return "norm.kernel @k features_last attributes {problem = \"\", statistics = f32, groups = 1, "
            "pre_groups = 1, numbers = []} {\n"
-           "norm.tensor @x : f32 [\"segment\", \"row\", \"feature\"] \"tensor\" \"read\"\n"
-           "norm.tensor @y : f32 [\"segment\", \"row\", \"feature\"] \"tensor\" \"write\"\n" +
+           "norm.tensor @x : f32 [segment, row, feature] tensor read\n"
+           "norm.tensor @y : f32 [segment, row, feature] tensor write\n" +
            phases + "}\n";
   }
-  static std::string slab(const std::string& body, const std::string& per = "\"feature\"") {
-    return kernel("norm.phase @apply \"apply\" over [\"feature\"] {\nnorm.slab [" + per + "] resident {\n" +
-                  body + "}\n}\n");
+  static std::string slab(const std::string& body, const std::string& kind = "column",
+                          const std::string& per = "feature") {
+    return kernel("norm.phase @apply apply over [feature] {\nnorm.slab " + kind + " [" + per +
+                  "] resident {\n" + body + "}\n}\n");
   }
 
   mlir::MLIRContext context_;
@@ -79,7 +79,7 @@ TEST_F(Dialect, ScheduleAttributeKeepsEveryKnob) {
                   .fetch = true,
                   .inTurn = true};
   std::string text =
-      "#norm.schedule<strategy = \"resident\", vector = 16, rows = 2, unroll = 4, tile = 8, grain = 5, "
+      "#norm.schedule<strategy = resident, vector = 16, rows = 2, unroll = 4, tile = 8, grain = 5, "
       "scalar_tail = true, stream = 2, ahead = true, fetch = true, in_turn = true>";
   EXPECT_EQ(mlir::parseAttribute(text, &context_), s.attribute(&context_)) << diagnostics_;
 }
@@ -128,24 +128,51 @@ TEST_F(Dialect, SweepEndsInAYield) {
 }
 
 TEST_F(Dialect, SweepStandsInASlab) {
-  EXPECT_EQ(errorOf(kernel("norm.phase @apply \"apply\" over [] {\nnorm.sweep reads [] writes [] into [] {\n"
+  EXPECT_EQ(errorOf(kernel("norm.phase @apply apply over [] {\nnorm.sweep reads [] writes [] into [] {\n"
                            "  norm.yield\n}\n}\n")),
             "'norm.sweep' op must stand in a slab of a kernel\n");
 }
 
 TEST_F(Dialect, SlabKnowsItsAxes) {
-  EXPECT_EQ(errorOf(slab("", "\"channel\"")),
-            "'norm.slab' op has no axis 'channel'; legal: segment, row, feature, group, pre_group\n");
+  EXPECT_EQ(errorOf(slab("", "column", "window")),
+            "'norm.slab' op has no axis 'window'; legal: segment, row, feature, group, pre_group\n");
+  const std::string unknown = errorOf(slab("", "column", "channel"));
+  EXPECT_NE(unknown.find("one of [segment, row, feature, group, pre_group, window, chunk]"),
+            std::string::npos)
+      << unknown;
+}
+
+TEST_F(Dialect, KindOfASlabFitsItsAxes) {
+  const std::string sweep =
+      "norm.sweep reads [@x] writes [@y] into [] {\n^bb0(%x: f32):\n  norm.yield %x : f32\n}\n";
+  EXPECT_TRUE(parse(slab(sweep, "run", "segment, row"))) << diagnostics_;
+  EXPECT_EQ(errorOf(slab(sweep, "run")), "'norm.slab' op cannot be a run: the contiguous axis is feature\n");
+  EXPECT_EQ(errorOf(slab(sweep, "column", "segment, row")),
+            "'norm.slab' op cannot be a column: the contiguous axis is feature\n");
+  EXPECT_EQ(errorOf(slab(sweep, "stream")), "'norm.slab' op must be a stream exactly if it is per nothing\n");
+  EXPECT_NE(errorOf(slab(sweep, "line")).find("one of [run, block, column, stream]"), std::string::npos);
+}
+
+TEST_F(Dialect, ChunksBelongToAPhase) {
+  EXPECT_EQ(errorOf(kernel("norm.tensor @p : f32 [chunk, feature] workspace both\n")),
+            "'norm.tensor' op must have the axis chunk exactly if it says of which phase\n");
+  EXPECT_TRUE(parse(kernel("norm.tensor @p : f32 [chunk, feature] of 0 workspace both\n"))) << diagnostics_;
+  EXPECT_EQ(errorOf(slab("norm.fold chunk extent 4 reads [] {\n^bb0(%i: index):\n  norm.yield\n}\n")),
+            "'norm.fold' op must go along the chunks of a phase or a window of an extent\n");
+}
+
+TEST_F(Dialect, WordsOfTheAbiAreKnown) {
+  const std::string error = errorOf(kernel("norm.tensor @p : f32 [] tensor readable\n"));
+  EXPECT_NE(error.find("expected one of read, write, both, zeroed"), std::string::npos) << error;
 }
 
 TEST_F(Dialect, TensorStandsInAKernel) {
-  EXPECT_EQ(errorOf("norm.tensor @x : f32 [] \"tensor\" \"read\"\n"),
+  EXPECT_EQ(errorOf("norm.tensor @x : f32 [] tensor read\n"),
             "'norm.tensor' op expects parent op 'norm.kernel'\n");
 }
 
 TEST_F(Dialect, KernelDeclaresATensorOnce) {
-  EXPECT_NE(errorOf(kernel("norm.tensor @x : f32 [] \"tensor\" \"read\"\n"))
-                .find("redefinition of symbol named 'x'"),
+  EXPECT_NE(errorOf(kernel("norm.tensor @x : f32 [] tensor read\n")).find("redefinition of symbol named 'x'"),
             std::string::npos);
 }
 

@@ -183,8 +183,8 @@ TEST_F(HalideRequest, MustBeJson) {
 }
 
 TEST_F(HalideRequest, OfANewerSchemaIsRefused) {
-  EXPECT_EQ(said(changed("\"schema\":4", "\"schema\":5")),
-            "bad request: the request has schema 5; this normc-halide-gen reads 4: normc and "
+  EXPECT_EQ(said(changed("\"schema\":5", "\"schema\":6")),
+            "bad request: the request has schema 6; this normc-halide-gen reads 5: normc and "
             "normc-halide-gen have to be of the "
             "same build");
 }

@@ -49,8 +49,8 @@ std::string Schedule::text() const {
 }
 
 ScheduleAttr Schedule::attribute(mlir::MLIRContext* context) const {
-  return ScheduleAttr::get(context, name(strategy), vector, rows, unroll, tile, grain, scalarTail, stream,
-                           ahead, fetch, inTurn);
+  return ScheduleAttr::get(context, strategy, vector, rows, unroll, tile, grain, scalarTail, stream, ahead,
+                           fetch, inTurn);
 }
 
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {

@@ -26,9 +26,8 @@ static constexpr int64_t kPieceOfRow = 1024;
 
 /// Writes into `result` how the units of the phase are cut into tasks.
 static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, package::Phase& result) {
-  SmallVector<StringRef> axes(phase.getUnits().getAsValueRange<StringAttr>());
   result.maxChunks = kMaxChunks;
-  if (axes.size() == 2 && axes[1] == "row") {
+  if (phase.hasUnits(Axis::Row)) {
     result.minUnits = s.grain;
     result.multiple = kernel.featuresLast() ? s.rows : kCacheLine;  // whole cache lines of any type
     if (kernel.featuresLast() && s.stream > s.rows) result.group = s.stream;
@@ -37,17 +36,17 @@ static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, package::Phas
     // A task has as many partials as features, so longer rows do not mean fewer rows for a task.
     if (!kernel.getFeatures() && !leavesPartials(phase, kernel))
       result.minUnits *= kUnknownFeatures, result.weight = {package::kFeatures};
-  } else if (axes.size() == 1 && axes[0] == "feature" && !hasSweeps(phase)) {
+  } else if (phase.isOverFeatures() && !hasSweeps(phase)) {
     result.minUnits = kVectorGrain;
     result.weight = partialsOf(phase, kernel);
     result.multiple = s.vector;
-  } else if (axes.size() == 1 && axes[0] == "feature" && kernel.featuresLast()) {
+  } else if (phase.isOverFeatures() && kernel.featuresLast()) {
     result.minUnits = result.multiple = s.vector * s.tile;
     if (s.strategy == Strategy::Split) {
       result.multiple = llvm::alignTo(std::min(s.grain, kPieceOfRow), result.multiple);
       result.minUnits = s.grain, result.weight = {package::kSegments, package::kRows};
     }
-  } else if (!axes.empty() && axes.back() == "feature" && !kernel.featuresLast()) {
+  } else if (phase.hasUnits(Axis::Feature) && !kernel.featuresLast()) {
     result.multiple = std::max(s.rows, s.stream);
     result.minUnits = std::max(result.multiple, kChannels);
     result.maxChunks = kMaxChannelChunks;

@@ -53,30 +53,15 @@ static std::string twin(StringRef name) {
   return name.str();
 }
 
-static bool overFeatures(PhaseOp phase) {
-  return phase.getUnits().size() == 1 && cast<StringAttr>(phase.getUnits()[0]) == "feature";
-}
-
 /// Tensors and folds are numbered by phase; what comes after a phase that is gone moves up.
 static void erase(KernelOp kernel, PhaseOp phase) {
-  int64_t gone = phase.number();
-  auto moved = [&](StringRef axis) -> std::optional<std::string> {
-    int64_t n;
-    StringRef rest = axis;
-    if (!rest.consume_front("chunk.") || rest.getAsInteger(10, n) || n <= gone) return std::nullopt;
-    return "chunk." + std::to_string(n - 1);
-  };
-  Builder b(kernel.getContext());
+  const int64_t gone = phase.number();
   phase.erase();
-  for (auto t : kernel.getOps<TensorOp>()) {
-    SmallVector<Attribute> axes;
-    for (StringRef axis : t.getAxes().getAsValueRange<StringAttr>())
-      axes.push_back(b.getStringAttr(moved(axis).value_or(axis.str())));
-    t.setAxesAttr(b.getArrayAttr(axes));
-  }
-  kernel->walk([&](FoldOp fold) {
-    if (auto axis = moved(fold.getAxis())) fold.setAxis(*axis);
-  });
+  auto move = [&](auto op) {
+    if (const auto number = op.getChunkOf(); number && int64_t(*number) > gone) op.setChunkOf(*number - 1);
+  };
+  for (auto t : kernel.getOps<TensorOp>()) move(t);
+  kernel->walk([&](FoldOp fold) { move(fold); });
 }
 
 static bool holdsColumns(PhaseOp phase, const Schedule& s) {
@@ -84,24 +69,23 @@ static bool holdsColumns(PhaseOp phase, const Schedule& s) {
   if (!kernel.featuresLast() || s.tile < 1 || s.shared) return false;
   for (auto slab : phase.getOps<SlabOp>()) {
     if (!slab.hasSweeps()) return false;
-    if (slab.getPer().empty()) continue;
-    int64_t groups = slab.isPer("pre_group") ? kernel.getPreGroups()
-                     : slab.isPer("group")   ? kernel.getGroups()
-                                             : 1;
-    if (!slab.isPer("row") || s.threads % (s.team * groups)) return false;
+    if (slab.getKind() == SlabKind::Stream) continue;
+    if (!slab.isPer(Axis::Row) || s.threads % (s.team * slab.groups())) return false;
   }
   return true;
 }
 
 static void fusePrepare(KernelOp kernel, PhaseOp prepare, PhaseOp apply, const Schedule& s) {
-  if (!overFeatures(prepare) || prepare.getWarmup() || apply.getWarmup() || !holdsColumns(apply, s)) return;
+  if (!prepare.isOverFeatures() || prepare.getWarmup() || apply.getWarmup() || !holdsColumns(apply, s))
+    return;
   auto role = [&](StringRef name) {
     return cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel, name)).getRole();
   };
   Names stored = storedIn(prepare), loaded = loadedIn(prepare), work;
   for (StringRef name : stored) {
-    if (role(name) != "workspace" && role(name) != "saved") return;
-    if (role(name) == "workspace") work.insert(name);
+    const bool inWorkspace = role(name) == package::Role::Workspace;
+    if (!inWorkspace && role(name) != package::Role::Saved) return;
+    if (inWorkspace) work.insert(name);
     if (loaded.contains(name)) return;
   }
   bool simple = true;
@@ -134,11 +118,11 @@ static void fuseAdvance(KernelOp kernel, PhaseOp before, PhaseOp advance) {
     if (stored.contains(name)) return;
   bool counts = false, counted = !kernel.hasMask();
   advance->walk([&](CountOp) { counts = true; });
-  before->walk([&](CountOp op) { counted |= op.getScope() == "all"; });
+  before->walk([&](CountOp op) { counted |= op.getScope() == CountScope::All; });
   if (counts && !counted) return;
   Block& to = before.getBody().front();
   for (Operation& op : llvm::make_early_inc_range(advance.getBody().front())) op.moveBefore(&to, to.end());
-  if (!overFeatures(before))
+  if (!before.isOverFeatures())
     before->setAttr(leastBlocksAttrName(), IntegerAttr::get(IntegerType::get(kernel.getContext(), 64), 1));
   erase(kernel, advance);
 }
@@ -149,7 +133,7 @@ void fusePhases(KernelOp kernel, const Schedule& schedule) {
   if (phases.size() > 1) fuseAdvance(kernel, phases[phases.size() - 2], phases.back());
   phases = llvm::to_vector(kernel.getOps<PhaseOp>());
   for (size_t i = 0; i + 1 < phases.size(); ++i)
-    if (phases[i + 1].getRole() == "apply") {
+    if (phases[i + 1].getRole() == PhaseRole::Apply) {
       fusePrepare(kernel, phases[i], phases[i + 1], schedule);
       break;
     }

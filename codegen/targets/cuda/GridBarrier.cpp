@@ -25,23 +25,25 @@ void addGridBarrier(KernelOp kernel, const Schedule& s) {
       sharing = phase;
       phase.walk([&](SweepOp sweep) { values += int64_t(sweep.getSums().size()); });
       phase.walk([&](ProbeOp) { ++probes; });
-      phase.walk([&](SlabOp slab) { lines |= slab.hasSweeps() && slab.isPer("row"); });
+      phase.walk([&](SlabOp slab) { lines |= slab.hasSweeps() && slab.isPer(Axis::Row); });
     }
   if (!sharing) return;
   OpBuilder b(kernel.getContext());
   Operation* last = nullptr;
   for (auto t : kernel.getOps<TensorOp>()) last = t;
   b.setInsertionPointAfter(last);
-  auto add = [&](StringRef name, Type type, ArrayRef<StringRef> axes, StringRef access, int64_t window) {
-    TensorOp::create(b, kernel.getLoc(), name, type, b.getStrArrayAttr(axes), "workspace", access, window);
+  const IntegerAttr chunkOf = b.getI64IntegerAttr(sharing.number());
+  auto add = [&](StringRef name, Type type, ArrayRef<Axis> axes, package::Access access, int64_t window) {
+    TensorOp::create(b, kernel.getLoc(), name, type, axes,
+                     llvm::is_contained(axes, Axis::Chunk) ? chunkOf : IntegerAttr(),
+                     package::Role::Workspace, access, window);
   };
-  const std::string chunk = "chunk." + std::to_string(sharing.number());
-  add(barrierCountsName(), b.getI64Type(), {chunk, "window"}, "zeroed", s.grid);
+  add(barrierCountsName(), b.getI64Type(), {Axis::Chunk, Axis::Window}, package::Access::Zeroed, s.grid);
   if (lines)
-    add(partsName(), kernel.getStatistics(), {chunk, "window"}, "both",
+    add(partsName(), kernel.getStatistics(), {Axis::Chunk, Axis::Window}, package::Access::Both,
         2 * (values + probes) * s.rows * (s.threads / s.team) * s.grid);
   else
-    add(partsName(), kernel.getStatistics(), {"window", "feature"}, "both",
+    add(partsName(), kernel.getStatistics(), {Axis::Window, Axis::Feature}, package::Access::Both,
         std::max<int64_t>(values, 1) * s.grid);
 }
 

@@ -73,7 +73,7 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
   for (auto [i, t] : llvm::enumerate(kernel.getOps<TensorOp>())) {
     int64_t element = std::max<int64_t>(1, t.getType().getIntOrFloatBitWidth() / 8);
     bool wide = t.info() && t.info()->type != TypeRule::Mask;
-    int64_t alignment = t.getRole() == "workspace"                   ? 64
+    int64_t alignment = t.isWorkspace()                              ? 64
                         : wide && access.alignment && !access.peeled ? access.alignment
                                                                      : element;
     function.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(), b.getI64IntegerAttr(alignment));

@@ -17,7 +17,6 @@ static constexpr int64_t kStepsOfTile = 4;
 
 /// How units become blocks of threads.
 static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, const Arch& arch, package::Phase& result) {
-  SmallVector<StringRef> axes(phase.getUnits().getAsValueRange<StringAttr>());
   const Launch launch = launchOf(phase, s);
   result.launch = package::Launch{.threads = launch.threads,
                                   .columns = launch.columns,
@@ -32,14 +31,14 @@ static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, const Arch& a
   result.maxChunks =
       leavesPartials(phase, kernel) || readsAgain(phase) ? s.chunks : kMaxBlocks / launch.cluster;
   if (launch.grid > 1) result.maxChunks = tasksTogether(s, arch);
-  bool runs = axes.size() == 2 && axes[1] == "row";
+  bool runs = phase.hasUnits(Axis::Row);
   if (!hasSweeps(phase)) {
-    result.minUnits = result.multiple = axes.empty() ? 1 : launch.threads;
+    result.minUnits = result.multiple = phase.getUnits().empty() ? 1 : launch.threads;
   } else if (runs || traitsOf(kernel).lines) {
     int64_t together = unitsPerStep(phase, s);
     result.minUnits = launch.columns ? kStepsOfTile * together : together;
     result.multiple = together;
-  } else if (axes.size() == 1 && axes[0] == "feature" && kernel.featuresLast()) {
+  } else if (phase.isOverFeatures() && kernel.featuresLast()) {
     result.minUnits = result.multiple = columnsOf(s);
   }
 }

@@ -53,10 +53,6 @@ llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
   return schedule;
 }
 
-static bool isLine(SlabOp slab, KernelOp kernel) {
-  return kernel.featuresLast() ? slab.isPer("row") : slab.isPer("segment") && slab.isPer("feature");
-}
-
 //===-- What is read again ----------------------------------------------------------===//
 
 /// Returns the X-sized tensors of a phase, once for every sweep that reads them.
@@ -73,8 +69,9 @@ static llvm::SmallVector<TensorOp> readIn(PhaseOp phase) {
 }
 
 bool readsAgain(PhaseOp phase) {
-  bool streams = llvm::all_of(phase.getOps<SlabOp>(),
-                              [](SlabOp slab) { return !slab.hasSweeps() || slab.getPer().empty(); });
+  bool streams = llvm::all_of(phase.getOps<SlabOp>(), [](SlabOp slab) {
+    return !slab.hasSweeps() || slab.getKind() == SlabKind::Stream;
+  });
   auto here = readIn(phase);
   return streams && llvm::any_of(phase->getParentOfType<KernelOp>().getOps<PhaseOp>(), [&](PhaseOp other) {
            auto before = readIn(other);
@@ -84,7 +81,7 @@ bool readsAgain(PhaseOp phase) {
 }
 
 bool keeps(SlabOp slab, const Schedule& s) {
-  return slab.getResident() && s.tile > 0 && isLine(slab, slab->getParentOfType<KernelOp>());
+  return slab.getResident() && s.tile > 0 && slab.getKind() == SlabKind::Run;
 }
 
 int64_t heldRows(const Schedule& s) { return s.hold * s.rows * (s.threads / s.team) * s.cluster * s.grid; }
@@ -112,11 +109,10 @@ static bool sweepsOver(PhaseOp phase) {
 }
 
 static bool isPeelable(PhaseOp phase) {
-  auto kernel = phase->getParentOfType<KernelOp>();
   bool adds = false;
   phase->walk([&](AccumulateOp) { adds = true; });
-  return !adds && llvm::all_of(phase.getOps<SlabOp>(), [&](SlabOp slab) {
-    return slab.hasSweeps() && isLine(slab, kernel) &&
+  return !adds && llvm::all_of(phase.getOps<SlabOp>(), [](SlabOp slab) {
+    return slab.hasSweeps() && slab.getKind() == SlabKind::Run &&
            llvm::all_of(slab.getOps<SweepOp>(), [](SweepOp sweep) { return sweep.getPartials().empty(); });
   });
 }
@@ -129,12 +125,9 @@ static bool isCongruent(PhaseOp phase) {
   bool rows = kernel.featuresLast();
   for (auto slab : phase.getOps<SlabOp>()) {
     if (!slab.hasSweeps()) continue;
-    const bool stream = slab.getPer().empty();
-    const int64_t groups = slab.isPer("pre_group") ? kernel.getPreGroups()
-                           : slab.isPer("group")   ? kernel.getGroups()
-                                                   : 1;
-    rows &=
-        stream || (isLine(slab, kernel) && groups == 1 && !slab.getHead() && slab.getOps<ProbeOp>().empty());
+    const bool stream = slab.getKind() == SlabKind::Stream;
+    rows &= stream || (slab.getKind() == SlabKind::Run && slab.groups() == 1 && !slab.getHead() &&
+                       slab.getOps<ProbeOp>().empty());
     bodies += !slab.getHead();
   }
   return rows && bodies == 1 && !isPeelable(phase);
@@ -241,7 +234,7 @@ KernelTraits traitsOf(KernelOp kernel) {
     traits.backward |= t.info() && t.info()->takenBy == TakenBy::Backward;
   }
   traits.updatesState = traits.backward && llvm::any_of(kernel.getOps<TensorOp>(), [](TensorOp t) {
-                          return t.getRole() == "state_out";
+                          return t.getRole() == package::Role::StateOut;
                         });
   llvm::SmallPtrSet<mlir::Operation*, 4> before;
   for (auto phase : kernel.getOps<PhaseOp>()) {
@@ -258,28 +251,22 @@ KernelTraits traitsOf(KernelOp kernel) {
     bool adds = false;
     slab->walk([&](AccumulateOp) { adds = true; });
     if (!slab.hasSweeps()) return;
-    bool line = isLine(slab, kernel);
-    bool column = featuresLast && !line && slab.isPer("feature");
-    if (slab.getPer().empty())
-      traits.streams = true;
-    else if (line)
-      traits.lines = true;
-    else if (column)
-      traits.columns = true;
-    else
-      traits.blocks = true;
+    const SlabKind kind = slab.getKind();
+    const bool line = kind == SlabKind::Run, column = kind == SlabKind::Column;
+    traits.streams |= kind == SlabKind::Stream;
+    traits.lines |= line;
+    traits.columns |= column;
+    traits.blocks |= kind == SlabKind::Block;
     if (column) {
       auto always = llvm::make_filter_range(slab.getOps<SweepOp>(),
                                             [](SweepOp sweep) { return !sweep.getCondition(); });
       traits.sweepsColumnsTwice |= llvm::range_size(always) > 1;
-      traits.segmentColumns |= slab.isPer("segment");
+      traits.segmentColumns |= slab.isPer(Axis::Segment);
       traits.columnSums += llvm::range_size(slab.getOps<ProbeOp>());
       for (auto sweep : slab.getOps<SweepOp>()) traits.columnSums += sweep.getSums().size();
     }
-    if (column || slab.getPer().empty()) return;
-    int64_t groups = slab.isPer("pre_group") ? kernel.getPreGroups()
-                     : slab.isPer("group")   ? kernel.getGroups()
-                                             : 1;
+    if (column || kind == SlabKind::Stream) return;
+    const int64_t groups = slab.groups();
     if (line)
       traits.conditional |=
           llvm::any_of(slab.getOps<SweepOp>(), [](SweepOp sweep) { return bool(sweep.getCondition()); });
@@ -294,7 +281,7 @@ KernelTraits traitsOf(KernelOp kernel) {
       int64_t here = 0;
       for (auto name : sweep.getPartials().getAsRange<mlir::FlatSymbolRefAttr>()) {
         auto t = mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name));
-        if (t.hasAxis(featuresLast ? "feature" : "row"))
+        if (t.hasAxis(kernel.contiguousAxis()))
           ++here;
         else
           traits.runPartials = true;
@@ -350,7 +337,7 @@ static int64_t partialsOf(SlabOp slab) {
   for (auto sweep : slab.getOps<SweepOp>())
     for (auto name : sweep.getPartials().getAsRange<mlir::FlatSymbolRefAttr>())
       count += mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name))
-                   .hasAxis(kernel.featuresLast() ? "feature" : "row");
+                   .hasAxis(kernel.contiguousAxis());
   return count;
 }
 
@@ -362,17 +349,16 @@ static int64_t dynamicBytes(SlabOp slab, const Schedule& s) {
 }
 
 Launch launchOf(PhaseOp phase, const Schedule& s) {
-  auto kernel = phase->getParentOfType<KernelOp>();
   Launch launch{.threads = kVectorThreads, .blocks = 1};
   for (auto slab : phase.getOps<SlabOp>()) {
     if (!slab.hasSweeps()) continue;
     launch.threads = s.threads;
     launch.blocks = s.blocks;
     if (keeps(slab, s)) launch.shared = std::max(launch.shared, dynamicBytes(slab, s));
-    bool column = kernel.featuresLast() && slab.isPer("feature") && !slab.isPer("row");
-    bool own = phase.getUnits().size() == 1 && mlir::cast<mlir::StringAttr>(phase.getUnits()[0]) == "feature";
-    if (slab.getPer().empty() || (column && !own)) launch.columns = columnsOf(s);
-    if (slab.isPer("row") || column) launch.cluster = s.cluster, launch.grid = s.grid;
+    const bool column = slab.getKind() == SlabKind::Column;
+    if (slab.getKind() == SlabKind::Stream || (column && !phase.isOverFeatures()))
+      launch.columns = columnsOf(s);
+    if (slab.isPer(Axis::Row) || column) launch.cluster = s.cluster, launch.grid = s.grid;
   }
   return launch;
 }
@@ -389,8 +375,7 @@ int64_t unitsPerStep(PhaseOp phase, const Schedule& s) {
   auto kernel = phase->getParentOfType<KernelOp>();
   int64_t groups = 1;
   for (auto slab : phase.getOps<SlabOp>())
-    if (slab.hasSweeps() && slab.isPer("row"))
-      groups = slab.isPer("pre_group") ? kernel.getPreGroups() : slab.isPer("group") ? kernel.getGroups() : 1;
+    if (slab.hasSweeps() && slab.isPer(Axis::Row)) groups = slab.groups();
   int64_t span = kernel.featuresLast() && s.threads % (s.team * groups) == 0 ? s.team * groups : s.team;
   return s.threads / span * s.rows;
 }

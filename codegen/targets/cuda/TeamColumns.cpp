@@ -19,7 +19,6 @@ void TeamLowering::columns(SlabOp s) {
     place_.unit = l_.add(l_.mul(rank_, l_.index(place_.units)), place_.unit);
     place_.units *= taskBlocks();
   }
-  SmallVector<StringRef> units(f_.phase().getUnits().getAsValueRange<StringAttr>());
   const Value unit = place_.unit;
   auto tile = [&](Value step, Value begin, Value end, Coordinates at) {
     runBegin_ = begin;
@@ -43,12 +42,12 @@ void TeamLowering::columns(SlabOp s) {
     }
     heldTensors_.clear(), heldRows_.clear();
   };
-  if (units.size() == 1 && units[0] == "feature")
+  if (f_.phase().isOverFeatures())
     return l_.forEach(begin_, end_, columnsOf(s_), [&](Value begin) {
       tile(l_.div(l_.sub(begin, begin_), l_.index(columnsOf(s_))), begin, end_, {.chunk = f_.task()});
     });
   auto [begin, end] = columnRange();
-  if (!s.isPer("segment")) return tile(l_.index(0), begin, end, {.chunk = f_.task()});
+  if (!s.isPer(Axis::Segment)) return tile(l_.index(0), begin, end, {.chunk = f_.task()});
   l_.forEach(begin_, end_, 1, [&, begin = begin, end = end](Value segment) {
     tile(l_.sub(segment, begin_), begin, end, {.segment = segment, .chunk = f_.task()});
   });
@@ -56,14 +55,14 @@ void TeamLowering::columns(SlabOp s) {
 
 /// Returns the rows of the slab, of all segments if it spans them.
 Value TeamLowering::rowCount() {
-  bool overSegments = !slab_.isPer("segment") && !f_.kernel().getSegmentsAreOne();
+  bool overSegments = !slab_.isPer(Axis::Segment) && !f_.kernel().getSegmentsAreOne();
   return overSegments ? l_.mul(f_.segments(), f_.rows()) : f_.rows();
 }
 
 /// Returns the rows of this team in the step that begins at `first`. Rows of a kept step that are behind the
 /// end of the slab are not moved to its last row: they are not read, and their addresses stay simple sums.
 TeamLowering::Replicas TeamLowering::rowsFrom(const Replica& column, Value first, Value end, bool kept) {
-  bool overSegments = !slab_.isPer("segment") && !f_.kernel().getSegmentsAreOne();
+  bool overSegments = !slab_.isPer(Axis::Segment) && !f_.kernel().getSegmentsAreOne();
   // Never divides by zero, also without rows.
   Value length =
       overSegments ? l_.select(l_.less(l_.index(0), f_.rows()), f_.rows(), l_.index(1)) : f_.rows();
@@ -96,11 +95,11 @@ void TeamLowering::holdRows(const Replica& column) {
     for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>()) {
       TensorOp t = f_.tensor(name.getValue());
       if (sweep.getCondition() && t.isXSized()) continue;  // the condition may not hold
-      if (t.hasAxis("row") && !llvm::is_contained(heldTensors_, t)) heldTensors_.push_back(t);
+      if (t.hasAxis(Axis::Row) && !llvm::is_contained(heldTensors_, t)) heldTensors_.push_back(t);
     }
   }
   auto typeOf = [&](TensorOp t) -> Type {
-    bool wide = s_.vector > 1 && t.hasAxis("feature");
+    bool wide = s_.vector > 1 && t.hasAxis(Axis::Feature);
     return wide ? Type(VectorType::get({s_.vector}, f_.stored(t))) : f_.stored(t);
   };
   const Value end = rowCount();

@@ -128,7 +128,7 @@ void TeamLowering::peelClass(SlabOp slab) {
                isZero(arith::AndIOp::create(l_.b, l_.loc, l_.sub(next, behind), l_.index(s_.vector - 1))));
     }
     if (congruent) peel.congruent[t] = congruent;
-    if (t.getAccess() != "write") readsCongruent_ = both(readsCongruent_, congruent);
+    if (t.getAccess() != package::Access::Write) readsCongruent_ = both(readsCongruent_, congruent);
   }
   slackBefore_ = slackAfter_ = 0;
   peels_.assign(std::max<int64_t>(s_.rows, kHeadTogether), peel);

@@ -32,7 +32,7 @@ static int64_t loadsOf(TensorOp t, int64_t vector) {
 }
 
 static bool isShifted(TensorOp t) {
-  return !t.isXSized() && t.hasAxis("feature") && isa<FloatType>(t.getType()) && bytesOf(t) <= 4;
+  return !t.isXSized() && t.hasAxis(Axis::Feature) && isa<FloatType>(t.getType()) && bytesOf(t) <= 4;
 }
 
 /// Returns the index of the element in an array that begins at address 0.

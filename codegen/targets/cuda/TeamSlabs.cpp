@@ -133,7 +133,7 @@ void TeamLowering::zeroPartials() {
 
 void TeamLowering::slab(SlabOp s) {
   slab_ = s;
-  kind_ = kindOf(s);
+  kind_ = s.getKind();
   lanes_ = 0;
   inside_ = {};
   if (!s.hasSweeps()) return vectors(s);
@@ -151,8 +151,8 @@ void TeamLowering::slab(SlabOp s) {
 
 Value TeamLowering::runWidth(SlabOp s) {
   if (!f_.featuresLast()) return f_.rows();
-  if (s.isPer("pre_group")) return f_.groupWidth("pre_group");
-  return s.isPer("group") ? f_.groupWidth("group") : f_.features();
+  if (s.isPer(Axis::PreGroup)) return f_.groupWidth(Axis::PreGroup);
+  return s.isPer(Axis::Group) ? f_.groupWidth(Axis::Group) : f_.features();
 }
 
 /// Gives replica r its unit in the step that begins at `first`, or makes it inactive, at the last unit.
@@ -170,7 +170,7 @@ void TeamLowering::placeUnit(Replica& replica, Value first, int64_t r, Value end
 //===-- Lines -------------------------------------------------------------------===//
 
 void TeamLowering::lines(SlabOp s) {
-  StringRef axis = s.isPer("pre_group") ? "pre_group" : "group";
+  const Axis axis = s.groupAxis();
   int64_t groups = f_.featuresLast() ? f_.groups(axis) : 1;
   bool together = groups == 1 || s_.threads % (s_.team * groups) == 0;
   place_ = placeOf(s_.team, together ? groups : 1);
@@ -186,7 +186,7 @@ void TeamLowering::lines(SlabOp s) {
 
 /// Walks the lines of the task. `mine` is the thread's group if all groups of a row are walked `together`.
 void TeamLowering::linesFrom(SlabOp s, bool together, Value mine) {
-  StringRef axis = s.isPer("pre_group") ? "pre_group" : "group";
+  const Axis axis = s.groupAxis();
   const int64_t groups = f_.featuresLast() ? f_.groups(axis) : 1;
   const Value end = s.getHead() ? headEnd(begin_, end_, *s.getHead()) : end_;
   computeHoisted();
@@ -244,8 +244,8 @@ void TeamLowering::blocks(SlabOp s) {
     Replicas replicas(1);
     replicas[0].at = unitCoordinates(unit);
     replicas[0].values = shared_;
-    bool grouped = s.isPer("group") && f_.featuresLast();
-    runBegin_ = grouped ? l_.mul(replicas[0].at.group, f_.groupWidth("group")) : l_.index(0);
+    bool grouped = s.isPer(Axis::Group) && f_.featuresLast();
+    runBegin_ = grouped ? l_.mul(replicas[0].at.group, f_.groupWidth(Axis::Group)) : l_.index(0);
     beginPartials(s);
     body(s, replicas);
     barrier();
@@ -255,9 +255,7 @@ void TeamLowering::blocks(SlabOp s) {
 //===-- Vectors -------------------------------------------------------------------===//
 
 void TeamLowering::vectors(SlabOp s) {
-  SmallVector<StringRef> units(f_.phase().getUnits().getAsValueRange<StringAttr>());
-  bool own = units.size() == 1 && units[0] == "feature";
-  auto [begin, end] = own ? std::pair{begin_, end_} : columnRange();
+  auto [begin, end] = f_.phase().isOverFeatures() ? std::pair{begin_, end_} : columnRange();
   auto features = [&, begin = begin, end = end](Coordinates at) {
     l_.forEach(l_.add(begin, threadOfTask()), end, blockThreads() * taskBlocks(), [&](Value feature) {
       Replicas replicas(1);
@@ -267,7 +265,7 @@ void TeamLowering::vectors(SlabOp s) {
       body(s, replicas);
     });
   };
-  if (!s.isPer("segment")) return features({.chunk = f_.task()});
+  if (!s.isPer(Axis::Segment)) return features({.chunk = f_.task()});
   l_.forEach(begin_, end_, 1, [&](Value segment) { features({.segment = segment, .chunk = f_.task()}); });
 }
 
@@ -280,7 +278,7 @@ void TeamLowering::computeHoisted() {
     inHoisted_ = true;
     SmallVector<TensorOp> kept;
     for (auto store : s.getOps<StoreOp>())
-      if (TensorOp t = f_.tensor(store.getTensor()); t.getRole() == "workspace") kept.push_back(t);
+      if (TensorOp t = f_.tensor(store.getTensor()); t.isWorkspace()) kept.push_back(t);
     for (int64_t k = 0; k < s_.tile + endPositions(); ++k) {
       Position position = tilePosition(k);
       lanes_ = lanesAt(position);
@@ -310,8 +308,8 @@ void TeamLowering::loadVectors(SlabOp slab) {
   for (auto sweep : slab.getOps<SweepOp>())
     for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>()) {
       TensorOp t = f_.tensor(name.getValue());
-      if (!t.hasAxis("feature") || t.isXSized()) continue;
-      if (!congruent_ && (t.getRole() != "workspace" || t.getAxes().size() != 1)) continue;
+      if (!t.hasAxis(Axis::Feature) || t.isXSized()) continue;
+      if (!congruent_ && (!t.isWorkspace() || t.getAxes().size() != 1)) continue;
       for (int64_t k = 0; k < s_.tile + endPositions(); ++k) {
         if (loadedVectors_.lookup({t.getOperation(), k})) continue;
         const Position position = tilePosition(k);
@@ -324,7 +322,7 @@ void TeamLowering::loadVectors(SlabOp slab) {
 }
 
 bool TeamLowering::kept(const Replica& replica, TensorOp t, Value v) {
-  if (!inHoisted_ || t.getRole() != "workspace") return false;
+  if (!inHoisted_ || !t.isWorkspace()) return false;
   loadedVectors_[{t.getOperation(), replica.index}] = v;
   return true;
 }
@@ -444,12 +442,13 @@ void TeamLowering::once(const Replica& replica, TensorOp t, std::function<void()
     wait = kind_ != Kind::Run;
     // Along an axis that the tensor does not have, the first index stores.
     bool partial = t.chunkPhase() >= 0;
-    auto first = [&](StringRef axis, Value index) {
+    auto first = [&](Axis axis, Value index) {
       if (!partial && index && slab_.isPer(axis) && !t.hasAxis(axis))
         condition = both(condition, isZero(index));
     };
-    first("feature", kind_ == Kind::Column ? l_.add(replica.at.feature, place_.lane) : replica.at.feature);
-    first("group", replica.at.group);
+    first(Axis::Feature,
+          kind_ == Kind::Column ? l_.add(replica.at.feature, place_.lane) : replica.at.feature);
+    first(Axis::Group, replica.at.group);
   }
   if (wait)
     deferred_.push_back({t, condition, std::move(store)});

@@ -161,7 +161,7 @@ void TeamLowering::beginPartials(SlabOp slab) {
     partialsOf_[sweep] = partials_.size();
     for (auto name : sweep.getPartials().getAsRange<FlatSymbolRefAttr>()) {
       TensorOp t = f_.tensor(name.getValue());
-      if (t.hasAxis(f_.featuresLast() ? "feature" : "row")) partials_.push_back(t);
+      if (t.hasAxis(f_.featuresLast() ? Axis::Feature : Axis::Row)) partials_.push_back(t);
     }
   }
   sums_.clear();

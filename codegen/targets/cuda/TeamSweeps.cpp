@@ -146,7 +146,7 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
         if (position.slot && llvm::is_contained(sharedTensors_, t))
           v = loadShared(t, position, condition);
         else
-          v = loadWhere(condition, t, at, column && !t.hasAxis("feature") ? 0 : lanes, r);
+          v = loadWhere(condition, t, at, column && !t.hasAxis(Axis::Feature) ? 0 : lanes, r);
       }
       common[i] = v;
       replica.values.map(body.getArgument(i), v);
@@ -434,9 +434,9 @@ void TeamLowering::endSums(Sweep& s, MutableArrayRef<Replica> replicas, Values& 
 void TeamLowering::blockSweep(SweepOp op, Replicas& replicas) {
   Sweep s = prepare(op);
   Replica& whole = replicas[0];
-  bool overSegments = !slab_.isPer("segment");
+  bool overSegments = !slab_.isPer(Axis::Segment);
   bool alone = llvm::is_contained(s.runPartial, true);  // whole runs are summed one by one
-  Value count = overSegments ? f_.segments() : f_.featuresLast() ? f_.rows() : f_.groupWidth("group");
+  Value count = overSegments ? f_.segments() : f_.featuresLast() ? f_.rows() : f_.groupWidth(Axis::Group);
   if (op.getCondition()) count = l_.select(mapped(op.getCondition(), whole.values), count, l_.index(0));
   size_t slots = alone ? 0 : s.op.getSums().size();
   Values sums = steps(l_.index(0), count, place_.units * s_.rows, Values(slots, l_.zero(vectorType())),
@@ -449,7 +449,8 @@ void TeamLowering::blockSweep(SweepOp op, Replicas& replicas) {
                             else if (f_.featuresLast())
                               rows[r].at.row = at;
                             else
-                              rows[r].at.feature = l_.add(l_.mul(whole.at.group, f_.groupWidth("group")), at);
+                              rows[r].at.feature =
+                                  l_.add(l_.mul(whole.at.group, f_.groupWidth(Axis::Group)), at);
                           });
                         Values own(rows.size() * s.slots, l_.zero(vectorType()));
                         along(s, rows, own);

@@ -23,7 +23,7 @@ class Writer {
   void kernel(KernelOp k) {
     j_.attribute("symbol", k.getSymName());
     j_.attribute("problem", k.getProblem());
-    j_.attribute("layout", k.getLayout());
+    j_.attribute("layout", StringRef(name(k.getLayout())));
     j_.attribute("statistics", textOf(k.getStatistics()));
     j_.attribute("segments_are_one", k.getSegmentsAreOne());
     j_.attribute("groups", k.getGroups());
@@ -40,7 +40,7 @@ class Writer {
         j_.object([&] {
           values_.clear();
           j_.attribute("name", phase.getSymName());
-          strings("units", phase.getUnits());
+          axes("units", phase.getUnits());
           body(phase.getBody().front());
         });
     });
@@ -50,15 +50,19 @@ class Writer {
   void tensor(TensorOp t) {
     j_.attribute("name", t.getSymName());
     j_.attribute("type", textOf(t.getType()));
-    strings("axes", t.getAxes());
-    j_.attribute("role", t.getRole());
-    j_.attribute("access", t.getAccess());
+    axes("axes", t.getAxes(), t.chunkPhase());
+    j_.attribute("role", StringRef(name(t.getRole())));
+    j_.attribute("access", StringRef(name(t.getAccess())));
     j_.attribute("window", int64_t(t.getWindow()));
   }
 
-  void strings(StringRef key, ArrayAttr list) {
+  /// Returns the word of an axis; of chunks `chunk.N`, with the number of their phase.
+  static std::string word(Axis axis, std::optional<int64_t> chunkOf) {
+    return stringifyAxis(axis).str() + (axis == Axis::Chunk ? "." + std::to_string(*chunkOf) : "");
+  }
+  void axes(StringRef key, ArrayRef<Axis> list, std::optional<int64_t> chunkOf = {}) {
     j_.attributeArray(key, [&] {
-      for (StringRef s : list.getAsValueRange<StringAttr>()) j_.value(s);
+      for (Axis axis : list) j_.value(word(axis, chunkOf));
     });
   }
   void symbols(StringRef key, ArrayAttr list) {
@@ -92,7 +96,8 @@ class Writer {
   void operation(Operation& op) {
     j_.attribute("op", op.getName().stripDialect());
     if (auto slab = dyn_cast<SlabOp>(op)) {
-      strings("per", slab.getPer());
+      j_.attribute("kind", stringifySlabKind(slab.getKind()));
+      axes("per", slab.getPer());
       if (auto head = slab.getHead()) j_.attribute("head", *head);
       body(slab.getBody().front());
       return;
@@ -103,8 +108,8 @@ class Writer {
           symbols("partials", sweep.getPartials());
       region(op);
     } else if (auto fold = dyn_cast<FoldOp>(op)) {
-      j_.attribute("text", fold.getAxis());
-      j_.attribute("integer", int64_t(fold.getExtent()));
+      j_.attribute("text", word(fold.getAxis(), fold.getChunkOf()));
+      j_.attribute("integer", int64_t(fold.getExtent().value_or(0)));
       symbols("reads", fold.getReads());
       values("in", fold.getInit());
       region(op);
@@ -129,7 +134,7 @@ class Writer {
     else if (auto probe = dyn_cast<ProbeOp>(op))
       j_.attribute("text", probe.getTensor());
     else if (auto width = dyn_cast<WidthOp>(op))
-      j_.attribute("text", width.getGroups());
+      j_.attribute("text", stringifyWidthOf(width.getGroups()));
     else if (auto number = dyn_cast<ScalarOp>(op))
       j_.attribute("text", number.getName());
     else if (auto compare = dyn_cast<arith::CmpFOp>(op))
@@ -137,7 +142,7 @@ class Writer {
     else if (auto compare = dyn_cast<arith::CmpIOp>(op))
       j_.attribute("text", arith::stringifyCmpIPredicate(compare.getPredicate()));
     else if (auto count = dyn_cast<CountOp>(op)) {
-      j_.attribute("text", count.getScope());
+      j_.attribute("text", stringifyCountScope(count.getScope()));
       if (auto head = count.getHead()) j_.attribute("head", *head);
     } else if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
       if (auto f = dyn_cast<FloatAttr>(constant.getValue()))

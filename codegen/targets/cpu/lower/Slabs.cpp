@@ -40,7 +40,7 @@ void PhaseLowering::run() {
 }
 
 /// True if a task has rows of every feature, with layout channels_first.
-bool PhaseLowering::streamsChannels() { return !f_.featuresLast() && hasUnits("row"); }
+bool PhaseLowering::streamsChannels() { return !f_.featuresLast() && f_.phase().hasUnits(Axis::Row); }
 
 /// The number of segments from which on a segment is never divided between tasks.
 static constexpr int64_t kManySegments = 16;
@@ -84,13 +84,13 @@ void PhaseLowering::zeroPartials() {
 
 void PhaseLowering::slab(SlabOp s) {
   slab_ = s;
-  kind_ = kindOf(s);
+  kind_ = s.getKind();
   lanes_ = kind_ == Kind::Column ? schedule_.getVector() : 0;
   laneMask_ = {};
   if (kind_ == Kind::Column) shareUniform(s);
   Value begin = begin_, end = s.getHead() ? headEnd(begin_, end_, *s.getHead()) : end_;
-  if (isSplit(s)) begin = l_.index(0), end = l_.mul(f_.segments(), f_.rows());
-  if (isOfRows(s)) begin = l_.index(0), end = f_.features();
+  if (s.isSplit()) begin = l_.index(0), end = l_.mul(f_.segments(), f_.rows());
+  if (s.isOfRows()) begin = l_.index(0), end = f_.features();
   if (!large_ || s.getHead() || !s.hasSweeps() || kind_ == Kind::Column) return lower(s, begin, end);
   // Which version runs depends on sizes alone, and so does the order of all sums.
   l_.when(large_, {}, [&] {
@@ -119,7 +119,7 @@ void PhaseLowering::shareUniform(SlabOp s) {
     auto load = dyn_cast<LoadOp>(op);
     auto count = dyn_cast<CountOp>(op);
     const bool uniform = load    ? f_.tensor(load.getTensor()).getAxes().empty()
-                         : count ? count.getScope() != "slab"
+                         : count ? count.getScope() != CountScope::Slab
                                  : isa<ScalarOp, WidthOp>(op) || isMemoryEffectFree(&op);
     if (uniform && op.getNumResults() && op.getNumRegions() == 0 &&
         llvm::all_of(op.getOperands(), [&](Value v) { return once.values.contains(v); }))
@@ -219,9 +219,7 @@ SmallVector<Coordinates> PhaseLowering::unitsFrom(Value unit, int64_t count) {
   return at;
 }
 
-static StringRef groupAxis(SlabOp s) { return s.isPer("pre_group") ? "pre_group" : "group"; }
-
-int64_t PhaseLowering::groupsOf(SlabOp s) { return f_.featuresLast() ? f_.groups(groupAxis(s)) : 1; }
+int64_t PhaseLowering::groupsOf(SlabOp s) { return f_.featuresLast() ? f_.groups(s.groupAxis()) : 1; }
 
 void PhaseLowering::runsOfUnits(SlabOp s, ArrayRef<Coordinates> units) {
   Value none = l_.index(0), groups = l_.index(groupsOf(s));
@@ -234,8 +232,8 @@ void PhaseLowering::runsOfUnits(SlabOp s, ArrayRef<Coordinates> units) {
 }
 
 PhaseLowering::Replicas PhaseLowering::runReplicas(SlabOp s, ArrayRef<Coordinates> units, Value group) {
-  runBegin_ = isSplit(s)          ? begin_
-              : f_.featuresLast() ? l_.mul(group, f_.groupWidth(groupAxis(s)))
+  runBegin_ = s.isSplit()         ? begin_
+              : f_.featuresLast() ? l_.mul(group, f_.groupWidth(s.groupAxis()))
                                   : l_.index(0);
   Replicas replicas(units.size());
   for (auto [r, unit] : llvm::zip(replicas, units)) {
@@ -252,11 +250,11 @@ void PhaseLowering::blocks(SlabOp s, Value begin, Value end) {
   auto blocksFrom = [&](Value unit, int64_t count) {
     Replicas replicas(count);
     for (auto [r, at] : llvm::zip(replicas, unitsFrom(unit, count))) r.at = at, r.values = shared_;
-    bool grouped = s.isPer("group") && f_.featuresLast();
-    runBegin_ = grouped ? l_.mul(replicas[0].at.group, f_.groupWidth("group")) : l_.index(0);
+    bool grouped = s.isPer(Axis::Group) && f_.featuresLast();
+    runBegin_ = grouped ? l_.mul(replicas[0].at.group, f_.groupWidth(Axis::Group)) : l_.index(0);
     body(s, replicas);
   };
-  int64_t together = s.isPer("segment") ? 1 : rowsTogether();
+  int64_t together = s.isPer(Axis::Segment) ? 1 : rowsTogether();
   Value whole = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));
   l_.forEach(begin, whole, together, [&](Value unit) { blocksFrom(unit, together); });
   if (together > 1) l_.forEach(whole, end, 1, [&](Value unit) { blocksFrom(unit, 1); });
@@ -265,12 +263,11 @@ void PhaseLowering::blocks(SlabOp s, Value begin, Value end) {
 //===-- Columns -------------------------------------------------------------------===//
 
 void PhaseLowering::columns(SlabOp s, Value begin, Value end) {
-  SmallVector<StringRef> units(f_.phase().getUnits().getAsValueRange<StringAttr>());
-  if (s.isPer("segment"))
+  if (s.isPer(Axis::Segment))
     return l_.forEach(begin, end, 1, [&](Value segment) {
       columnTiles(s, l_.index(0), f_.features(), {.segment = segment, .chunk = f_.task()});
     });
-  bool own = units.size() == 1 && units[0] == "feature";
+  bool own = f_.phase().isOverFeatures();
   columnTiles(s, own ? begin : l_.index(0), own ? end : f_.features(), {.chunk = f_.task()});
 }
 
@@ -351,7 +348,7 @@ void PhaseLowering::body(SlabOp s, Replicas& replicas) {
     } else if (kind_ == Kind::Run) {
       runSweep(sweep, replicas);
     } else if (kind_ == Kind::Block) {
-      s.isPer("segment") ? blockSweep(sweep, replicas) : channelSweep(sweep, replicas);
+      s.isPer(Axis::Segment) ? blockSweep(sweep, replicas) : channelSweep(sweep, replicas);
     } else {
       columnSweep(sweep, replicas);
     }

@@ -47,7 +47,7 @@ void PhaseLowering::allocateBuffer() {
   size_t partials = 0;
   TensorOp input;
   for (auto slab : f_.phase().getOps<SlabOp>())
-    if (kindOf(slab) == Kind::Stream && !slab.getHead())
+    if (slab.getKind() == Kind::Stream && !slab.getHead())
       for (auto sweep : slab.getOps<SweepOp>()) {
         partials = std::max(partials, sweep.getPartials().size());
         for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())

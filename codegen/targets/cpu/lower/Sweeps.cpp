@@ -74,7 +74,7 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
       if (s.hoisted[i]) continue;
       Value v = s.shared[i] ? common[i] : Value();
       if (!v) {
-        int64_t width = column && !t.hasAxis("feature") ? 0 : lanes;
+        int64_t width = column && !t.hasAxis(Axis::Feature) ? 0 : lanes;
         v = f_.load(t, f_.address(t, at), width, width ? mask : Value());
         common[i] = v;
       }
@@ -271,7 +271,7 @@ void PhaseLowering::blockSweep(SweepOp op, Replicas& replicas) {
   Sweep s(partsOf(op));
   const int64_t together = rowsTogether(), lanes = schedule_.getVector();
   const size_t perRow = s.slots * unroll_;
-  Value width = runWidth(), count = f_.featuresLast() ? f_.rows() : f_.groupWidth("group");
+  Value width = runWidth(), count = f_.featuresLast() ? f_.rows() : f_.groupWidth(Axis::Group);
   if (op.getCondition()) count = l_.select(mapped(op.getCondition(), replicas[0].values), count, l_.index(0));
   auto rowsFrom = [&](Value row, int64_t n, ValueRange running) {
     Replicas rows(n, replicas[0]);
@@ -280,7 +280,7 @@ void PhaseLowering::blockSweep(SweepOp op, Replicas& replicas) {
       if (f_.featuresLast())
         r.at.row = at;
       else
-        r.at.feature = l_.add(l_.mul(r.at.group, f_.groupWidth("group")), at);
+        r.at.feature = l_.add(l_.mul(r.at.group, f_.groupWidth(Axis::Group)), at);
       hoist(s, r);
     }
     Values own = along(s, rows, width, zeroSums(n * perRow, lanes));
@@ -352,12 +352,12 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
   auto segmentRows = [&](ValueRange from) {
     if (!s.slots) return fewRows(l_.index(0), rows);
     // Split rows are few, and a function with three kinds of tile has no registers for a third level.
-    if (schedule_.getStrategy() == "split") return rowsBy(few, l_.index(0), rows, from, fewRows);
+    if (schedule_.getStrategy() == Strategy::Split) return rowsBy(few, l_.index(0), rows, from, fewRows);
     return rowsBy(few * kLongestChain, l_.index(0), rows, from, [&](Value begin, Value end) {
       return rowsBy(few, begin, end, zeroSums(sums.size(), lanes_), fewRows);
     });
   };
-  if (slab_.isPer("segment")) {
+  if (slab_.isPer(Axis::Segment)) {
     sums = segmentRows(sums);
   } else {
     sums = l_.forEach(l_.index(0), f_.segments(), 1, sums, [&](Value segment, ValueRange running) {

@@ -70,6 +70,13 @@ class Node {
   std::string path_;
 };
 
+Kind kindOf(const Node& n) {
+  static constexpr const char* names[] = {"run", "block", "column", "stream"};
+  const auto* at = std::find(std::begin(names), std::end(names), n.text());
+  if (at == std::end(names)) n.fail("is '" + n.text() + "'; known: run, block, column, stream");
+  return Kind(at - names);
+}
+
 /// Reads operations and checks that every value is defined before it is used and every tensor is declared.
 class OpReader {
  public:
@@ -114,7 +121,7 @@ class OpReader {
     if (n.has("integer")) op.integer = n.at("integer").integer();
     if (n.has("head")) op.head = n.at("head").integer();
     if (n.has("contract")) op.contract = n.at("contract").flag();
-    if (n.has("per")) op.per = n.at("per").texts();
+    if (op.name == "slab") op.kind = kindOf(n.at("kind")), op.per = n.at("per").texts();
     for (auto [key, list] :
          {std::pair{"reads", &op.reads}, {"writes", &op.writes}, {"partials", &op.partials}})
       if (n.has(key)) *list = tensors(n.at(key));

@@ -15,7 +15,7 @@
 namespace normc::halide {
 
 /// Raised whenever the meaning of a request changes.
-inline constexpr int kSchema = 4;
+inline constexpr int kSchema = 5;
 
 /// The request is at fault; what() says where and why.
 struct BadRequest : std::runtime_error {
@@ -38,6 +38,9 @@ struct Tensor {
   int chunkPhase() const;  ///< N of the axis `chunk.N`, or -1
 };
 
+/// Where the contiguous axis of a slab is, as the planner decided (codegen/dialect/NormOps.td).
+enum class Kind { Run, Block, Column, Stream };
+
 /// Any operation. Its name decides which fields are used.
 struct Op {
   std::string name;              ///< "addf", "load", "sweep", ...
@@ -50,6 +53,7 @@ struct Op {
   bool contract = false;         ///< may be fused with what follows
   int condition = -1;            ///< of a sweep
   int window = -1;               ///< position of a load or a store along the window
+  Kind kind = Kind::Stream;      ///< of a slab
   std::vector<std::string> per;  ///< of a slab
   std::vector<std::string> reads, writes, partials;
   std::vector<int> args, yield;  ///< of the region

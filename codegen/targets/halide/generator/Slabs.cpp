@@ -44,16 +44,6 @@ Func Translation::run() {
   return driver_;
 }
 
-Translation::Kind Translation::kindOf(const Op& slab) const {
-  if (slab.per.empty()) return Kind::Stream;
-  bool sweeps = false;
-  for (const Op& op : slab.body) sweeps |= op.name == "sweep";
-  if (!sweeps) return Kind::Column;
-  if (kernel_.featuresLast)
-    return slab.isPer("row") ? Kind::Run : slab.isPer("feature") ? Kind::Column : Kind::Block;
-  return slab.isPer("segment") && slab.isPer("feature") ? Kind::Run : Kind::Block;
-}
-
 Coordinates Translation::unitCoordinates(Expr unit) {
   Coordinates at;
   at.segment = wide(0), at.chunk = m_.task();
@@ -106,7 +96,7 @@ void Translation::zeroPartials() {
 
 void Translation::slab(const Op& s, const Values& shared) {
   slab_ = &s;
-  kind_ = kindOf(s);
+  kind_ = s.kind;
   switch (kind_) {
     case Kind::Run:
       return lines(s, shared);

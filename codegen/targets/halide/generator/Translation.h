@@ -67,8 +67,6 @@ class Translation {
     Values values;
   };
   using Replicas = std::vector<Replica>;
-  enum class Kind { Run, Block, Column, Stream };
-  Kind kindOf(const Op& slab) const;
   Coordinates unitCoordinates(Expr unit);
   void zeroPartials();
   void slab(const Op&, const Values& shared);
