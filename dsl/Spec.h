@@ -120,7 +120,7 @@ struct Spec {
   /// The factor of the affine is offset + scale; absent: scale alone (number)
   std::optional<double> scaleOffset;
   Activation activation = Activation::None;
-  double epsilon = 1e-5;             ///< (number)
+  double epsilon = 1e-5;  ///< (number)
   EpsilonMode epsilonMode = EpsilonMode::Add;
 
   /// `pre group_scaling`: every row and group is divided by its own root mean

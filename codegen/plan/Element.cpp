@@ -1,5 +1,6 @@
 #include "codegen/plan/Element.h"
 
+#include "codegen/plan/Activation.h"
 #include "codegen/plan/Formulas.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -24,6 +25,7 @@ void Parts::workspace(Part part, llvm::StringRef symbol) {
 void Parts::parameters() {
   if (k_.spec().scale) argument(Part::Scale, "scale");
   if (k_.spec().bias) argument(Part::Bias, "bias");
+  is(Part::ScaleOffset, scaleOffset(k_));
 }
 
 Num Element::operator[](Part part) {
@@ -48,14 +50,22 @@ Num Element::where(Num condition, Num value) {
   return condition ? select(condition, value, k_.constant(0)) : value;
 }
 
-Num Element::input() { return multiply((*this)[Part::X], (*this)[Part::RowScale]); }
-
-Num Element::centred() {
-  Num u = input(), c = (*this)[Part::Center];
-  return c ? u - c : u;
+Num Element::input() {
+  return once(input_, [&] { return multiply((*this)[Part::X], (*this)[Part::RowScale]); });
 }
 
-Num Element::normalized() { return multiply(centred(), (*this)[Part::Rstd]); }
+Num Element::centred() {
+  return once(centred_, [&] {
+    Num u = input(), c = (*this)[Part::Center];
+    return c ? u - c : u;
+  });
+}
+
+Num Element::normalized() {
+  return once(normalized_, [&] { return multiply(centred(), (*this)[Part::Rstd]); });
+}
+
+Num Element::factor() { return add((*this)[Part::Scale], (*this)[Part::ScaleOffset]); }
 
 // The statistic of one row does not depend on which rows are padding.
 Num Element::inStatistic() { return k_.spec().reduce == Reduce::Features ? Num() : valid(); }
@@ -64,14 +74,19 @@ Num Element::kept() { return k_.spec().padding == Padding::Exclude ? valid() : N
 
 Num Element::beforeActivation() {
   Num v = add(multiply(centred(), (*this)[Part::Slope]), (*this)[Part::Intercept]);
-  return add(multiply(v, (*this)[Part::Scale]), (*this)[Part::Bias]);
+  return add(multiply(v, factor()), (*this)[Part::Bias]);
 }
 
-Num Element::output() { return where(kept(), beforeActivation()); }
+Num Element::output() { return where(kept(), activated(k_, k_.spec().activation, beforeActivation())); }
 
-Num Element::gradient() { return (*this)[Part::Dy]; }
+Num Element::gradient() {
+  const Activation activation = k_.spec().activation;
+  if (activation == Activation::None) return (*this)[Part::Dy];
+  return once(gradient_,
+              [&] { return (*this)[Part::Dy] * activationSlope(k_, activation, beforeActivation()); });
+}
 
-Num Element::scaledGradient() { return multiply(gradient(), (*this)[Part::Scale]); }
+Num Element::scaledGradient() { return multiply(gradient(), factor()); }
 
 Nums Element::gradientTerms(bool squares) {
   Num g = where(kept(), scaledGradient()), d = where(kept(), centred());

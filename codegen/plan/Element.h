@@ -12,26 +12,26 @@
 
 namespace normc::codegen {
 
-/// The operands of the formulas, in the order in which a sweep reads them. A part that a plan does not bind is
-/// absent: 0 where it would be added, 1 where it would be multiplied.
+/// The operands of the formulas, in the order in which a sweep reads them. A part that a plan does not bind
+/// is absent: 0 where it would be added, 1 where it would be multiplied.
 enum class Part : unsigned {
   X,
   Dy,
-  Center,      ///< c
-  Rstd,        ///< s of x0 = (u - c) s
-  BatchMean,   ///< the point about which the moment was taken, where that is not c
-  Slope,       ///< a of (u - c) a + b, the output before parameters that are elements
-  Intercept,   ///< b
-  DxSlope,     ///< the terms of dx: Element::dx
+  Center,     ///< c
+  Rstd,       ///< s of x0 = (u - c) s
+  BatchMean,  ///< the point about which the moment was taken, where that is not c
+  Slope,      ///< a of (u - c) a + b, the output before parameters that are elements and the activation
+  Intercept,  ///< b
+  DxSlope,    ///< the terms of dx: Element::dx
   DxAll,
   DxOwn,
   DxOffset,
-  Shift,       ///< a shift estimate of u
-  Scale,       ///< the parameters, in slabs of many features
+  Shift,  ///< a shift estimate of u
+  Scale,  ///< the parameters, in slabs of many features
   Bias,
   Mask,
-  RowScale,    ///< r of group scaling, u = x r
-  ScaleOffset, ///< what is added to Scale
+  RowScale,     ///< r of group scaling, u = x r
+  ScaleOffset,  ///< what is added to Scale
   Count
 };
 
@@ -42,8 +42,8 @@ class Parts {
   explicit Parts(KernelBuilder&);
   /// Binds a part to a value of the slab. An absent value leaves the part absent.
   void is(Part part, Num value) { bound_[size_t(part)] = {.value = value, .declare = {}}; }
-  /// Binds a part to the elements of a tensor: a tensor of the call, a saved statistic, a workspace. The kernel
-  /// declares the first two when a formula reads them.
+  /// Binds a part to the elements of a tensor: a tensor of the call, a saved statistic, a workspace. The
+  /// kernel declares the first two when a formula reads them.
   void argument(Part part, llvm::StringRef name);
   void saved(Part part, llvm::StringRef field);
   void workspace(Part part, llvm::StringRef symbol);
@@ -66,27 +66,28 @@ class Parts {
 /// One element of a sweep that is being built.
 class Element {
  public:
-  Element(KernelBuilder& k, const Parts& parts, mlir::Block& region) : k_(k), parts_(parts), region_(region) {}
+  Element(KernelBuilder& k, const Parts& parts, mlir::Block& region)
+      : k_(k), parts_(parts), region_(region) {}
 
   /// Returns an operand; absent if the part is not bound. The first use of a tensor makes the sweep read it.
   Num operator[](Part);
 
-  Num input();                                       ///< u
-  Num centred();                                     ///< u - c
-  Num normalized();                                  ///< x0
-  Num valid() { return (*this)[Part::Mask]; }        ///< i1: the row is not padding; absent without a mask
-  Num inStatistic();                                 ///< i1: the element enters the statistics of its slab
-  Num kept();                                        ///< i1: padding does not exclude the element
-  Num output();                                      ///< y
-  Num gradient();                                    ///< G, the gradient of the norm's own output
-  Num scaledGradient();                              ///< G, multiplied by the scale if that is an element
-  /// Returns dx = p g + all x0 + (valid ? own rho + offset : 0), g the scaled gradient. x0 = (u - c) s enters,
-  /// not u - c, because products of two small scales would underflow. rho is the distance from the point about
-  /// which the moment was taken: in terms of x0 a constant would cancel most of it, with all digits. With
-  /// padding `exclude` a padded row gets 0.
+  Num input();                                 ///< u
+  Num centred();                               ///< u - c
+  Num normalized();                            ///< x0
+  Num valid() { return (*this)[Part::Mask]; }  ///< i1: the row is not padding; absent without a mask
+  Num inStatistic();                           ///< i1: the element enters the statistics of its slab
+  Num kept();                                  ///< i1: padding does not exclude the element
+  Num output();                                ///< y
+  Num gradient();                              ///< G, the gradient of the affine's output: dy psi'
+  Num scaledGradient();                        ///< G, multiplied by the scale if that is an element
+  /// Returns dx = p g + all x0 + (valid ? own rho + offset : 0), g the scaled gradient. x0 = (u - c) s
+  /// enters, not u - c, because products of two small scales would underflow. rho is the distance from the
+  /// point about which the moment was taken: in terms of x0 a constant would cancel most of it, with all
+  /// digits. With padding `exclude` a padded row gets 0.
   Num dx();
-  /// Returns the terms of the sums of a backward: g, g (u - c) and, with `squares`, (u - c)^2. The factor s of
-  /// x0 is applied once, to the complete sums.
+  /// Returns the terms of the sums of a backward: g, g (u - c) and, with `squares`, (u - c)^2. The factor s
+  /// of x0 is applied once, to the complete sums.
   Nums gradientTerms(bool squares);
   Num dscale();  ///< the term of the sum, where parameters are elements
   Num dbias();
@@ -97,8 +98,14 @@ class Element {
   llvm::SmallVector<llvm::StringRef, 8> reads() const;
 
  private:
+  Num factor();  ///< what the affine multiplies by
   Num rho();
   Num beforeActivation();
+  /// Returns the value that `compute` gave the first time.
+  static Num once(Num& value, llvm::function_ref<Num()> compute) {
+    if (!value) value = compute();
+    return value;
+  }
 
   KernelBuilder& k_;
   const Parts& parts_;
@@ -108,6 +115,7 @@ class Element {
     llvm::StringRef tensor;
   };
   llvm::SmallVector<Read, 8> read_;  ///< in the order of Part
+  Num input_, centred_, normalized_, gradient_;
 };
 
 }  // namespace normc::codegen

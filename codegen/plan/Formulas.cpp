@@ -29,6 +29,14 @@ Num rootFactor(KernelBuilder& k, Num v, Num s, Num epsilon) {
   llvm_unreachable("epsilon mode");
 }
 
+Num scaleOffset(KernelBuilder& k) {
+  return k.spec().scaleOffset ? k.narrow(k.number("scale_offset")) : Num();
+}
+Num factorOfFeature(KernelBuilder& k) {
+  return k.spec().scale ? add(k.load(k.argument("scale")), scaleOffset(k)) : Num();
+}
+Num biasOfFeature(KernelBuilder& k) { return k.spec().bias ? k.load(k.argument("bias")) : Num(); }
+
 bool hasOwnRho(const Spec& spec) {
   if (spec.backward != Backward::Exact || spec.divideBy != DivideBy::Current) return false;
   return isRhoCentred(spec) ? spec.center != Center::Current : spec.center != Center::None;

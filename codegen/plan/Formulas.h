@@ -10,6 +10,13 @@ Num inverseRoot(KernelBuilder&, Num v, Num epsilon);
 /// Returns f of the backward: the factor by which d s / d v differs from that of mode `add`.
 Num rootFactor(KernelBuilder&, Num v, Num s, Num epsilon);
 
+/// Returns what the affine adds to the scale; absent if nothing.
+Num scaleOffset(KernelBuilder&);
+/// Return the parameters of a slab of one feature: the factor of the affine, and the bias. Absent if the norm
+/// has none.
+Num factorOfFeature(KernelBuilder&);
+Num biasOfFeature(KernelBuilder&);
+
 /// True if the exact gradient of the spec's moment has a rho that differs from x0.
 bool hasOwnRho(const Spec&);
 /// True if that rho is (u - mean of u) s; else it is u s.

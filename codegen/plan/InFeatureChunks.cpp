@@ -18,7 +18,9 @@ class InFeatureChunks {
 
   void backward() {
     const bool sums = step_.backwardNeedsSums();
-    if (sums) k_.phase("statistics", PhaseRole::Statistics, kFeatures, [&] { k_.slab(kRows, {}, [&] { sumGradients(); }); });
+    if (sums)
+      k_.phase("statistics", PhaseRole::Statistics, kFeatures,
+               [&] { k_.slab(kRows, {}, [&] { sumGradients(); }); });
     k_.phase("combine", PhaseRole::Combine, kRows, [&] {
       k_.slab(kRows, {}, [&] {
         const Num s = step_.rstd();
@@ -38,6 +40,7 @@ class InFeatureChunks {
     });
     columns([&](Parts& parts) {
       parts.workspace(Part::DxSlope, ofRow("s"));
+      parts.workspace(Part::Slope, ofRow("s"));
       Nums sums = k_.sweep({.writes = {k_.argument("dx")}, .sums = 2}, parts,
                            [&](Element& e) { return Nums{e.dx(), e.dscale(), e.dbias()}; });
       if (spec_.scale) k_.store(sums[0], k_.argument("dscale"));
@@ -52,15 +55,16 @@ class InFeatureChunks {
 
   llvm::StringRef ofRow(llvm::StringRef name) { return k_.workspace(name, kRows); }
   llvm::StringRef ofChunk(llvm::StringRef name) {
-    return name == "rows" ? k_.workspace("features", {Axis::Chunk}, kChunks) : k_.workspace(name, {Axis::Chunk, Axis::Segment, Axis::Row}, kChunks);
+    return name == "rows" ? k_.workspace("features", {Axis::Chunk}, kChunks)
+                          : k_.workspace(name, {Axis::Chunk, Axis::Segment, Axis::Row}, kChunks);
   }
 
   void plan(bool save) {
     k_.phase("statistics", PhaseRole::Statistics, kFeatures, [&] { sumMoments(); });
     k_.phase("combine", PhaseRole::Combine, kRows, [&] {
       k_.slab(kRows, {}, [&] {
-        const Batch batch = moments_.merged(
-            kChunks, [&](llvm::StringRef name) { return ofChunk(name); }, step_.elements());
+        const Batch batch =
+            moments_.merged(kChunks, [&](llvm::StringRef name) { return ofChunk(name); }, step_.elements());
         const ForwardTerms terms = step_.forward(batch, save);
         if (save) step_.saveLate(batch);
         keep(Part::Center, "c", terms.c);
@@ -94,6 +98,7 @@ class InFeatureChunks {
     parts.parameters();
     const Num s = step_.rstd();
     parts.is(Part::Center, step_.center());
+    parts.is(Part::Slope, s);
     Nums sums = k_.sweep({.sums = 2}, parts, [&](Element& e) { return e.gradientTerms(/*squares=*/false); });
     k_.store(sums[0], ofChunk("g"));
     k_.store(sums[1] * s, ofChunk("gx"));
@@ -112,9 +117,9 @@ class InFeatureChunks {
       k_.slab(kFeatures, {}, [&] {
         Parts parts(k_);
         for (auto [part, tensor] : kept_) parts.workspace(part, tensor);
-        if (spec_.scale) parts.is(Part::Scale, k_.load(k_.argument("scale")));
-        if (spec_.bias && k_.problem().entry != Entry::Backward)
-          parts.is(Part::Bias, k_.load(k_.argument("bias")));
+        parts.is(Part::Scale, factorOfFeature(k_));
+        if (k_.problem().entry != Entry::Backward || spec_.activation != Activation::None)
+          parts.is(Part::Bias, biasOfFeature(k_));
         body(parts);
       });
     });

@@ -8,12 +8,12 @@ namespace {
 
 class InRowChunks {
  public:
-  explicit InRowChunks(KernelBuilder& k)
-      : k_(k), spec_(k.spec()), step_(k), moments_(k, step_.needsMean()) {}
+  explicit InRowChunks(KernelBuilder& k) : k_(k), spec_(k.spec()), step_(k), moments_(k, step_.needsMean()) {}
 
   void forward() {
     const bool lagged = step_.lagged(), statistics = !lagged || step_.hasWarmup();
-    // Statistics before apply. A lagged spec needs them only in warmup: the phase and its sweeps are conditional.
+    // Statistics before apply. A lagged spec needs them only in warmup: the phase and its sweeps are
+    // conditional.
     Chunks early, late;
     if (statistics) early = sumMoments(/*warmup=*/lagged);
     ofFeatures(lagged ? "prepare" : "combine", PhaseRole::Combine, [&] {
@@ -48,6 +48,8 @@ class InRowChunks {
 
   void backward() {
     if (step_.backwardNeedsSums()) {
+      if (spec_.activation != Activation::None)
+        ofFeatures("prepare", PhaseRole::Combine, [&] { keepOutput(); });
       sums_ = {"sum", k_.phases()};
       k_.phase("statistics", PhaseRole::Statistics, kRows, [&] {
         overRows({}, [&](Parts& parts) {
@@ -65,7 +67,10 @@ class InRowChunks {
       return;
     }
     // No sum is needed before dx: the sweep that writes dx collects them, and finish folds them.
-    ofFeatures("prepare", PhaseRole::Combine, [&] { keep(step_.backward(std::nullopt)); });
+    ofFeatures("prepare", PhaseRole::Combine, [&] {
+      keepOutput();
+      keep(step_.backward(std::nullopt));
+    });
     sums_ = {"sum", k_.phases()};
     applyBackward(/*sums=*/true);
     ofFeatures("finish", PhaseRole::Finish, [&] { finish(foldGradients()); });
@@ -94,9 +99,8 @@ class InRowChunks {
     });
   }
   Num scaleOfRow(Num condition) {
-    Nums squares = k_.sweep({.sums = 1, .condition = condition}, Parts(k_), [&](Element& e) {
-      return Nums{e[Part::X] * e[Part::X]};
-    });
+    Nums squares = k_.sweep({.sums = 1, .condition = condition}, Parts(k_),
+                            [&](Element& e) { return Nums{e[Part::X] * e[Part::X]}; });
     return scaleOf(squares[0]);
   }
   Num scaleOf(Num squares) {
@@ -150,9 +154,7 @@ class InRowChunks {
         },
         kHead);
     const Num rows = max(k_.count(CountScope::Task, kHead), k_.constant(1));
-    k_.slab(kFeatures, {}, [&] {
-      k_.store(finiteOr(meanOf(k_.load(shift), rows), k_.constant(0)), shift);
-    });
+    k_.slab(kFeatures, {}, [&] { k_.store(finiteOr(meanOf(k_.load(shift), rows), k_.constant(0)), shift); });
   }
   void momentParts(Parts& parts, const Chunks& chunks) {
     if (moments_.needsMean()) parts.workspace(Part::Shift, column(chunks, "shift"));
@@ -172,8 +174,8 @@ class InRowChunks {
     });
   }
   Batch fold(const Chunks& chunks) {
-    Batch batch =
-        moments_.merged(chunks.phase, [&](llvm::StringRef name) { return column(chunks, name); }, step_.elements());
+    Batch batch = moments_.merged(
+        chunks.phase, [&](llvm::StringRef name) { return column(chunks, name); }, step_.elements());
     batch.count = k_.count(CountScope::All);
     return batch;
   }
@@ -235,6 +237,12 @@ class InRowChunks {
     }
     keep(Part::DxOffset, "offset", terms.offset);
   }
+  /// Keeps what the slope of an activation needs.
+  void keepOutput() {
+    const ForwardTerms output = step_.recomputed();
+    keep(Part::Slope, "a", output.a);
+    keep(Part::Intercept, "b", output.b);
+  }
   void addKept(Parts& parts) {
     for (auto [part, tensor] : kept_) parts.workspace(part, tensor);
   }
@@ -243,6 +251,7 @@ class InRowChunks {
 
   void gradientParts(Parts& parts) {
     if (step_.hasCenter()) parts.saved(Part::Center, "mean");
+    addKept(parts);
   }
   llvm::SmallVector<llvm::StringRef, 4> gradientColumns() {
     llvm::SmallVector<llvm::StringRef, 4> columns{column(sums_, "g"), column(sums_, "gx")};
@@ -264,7 +273,6 @@ class InRowChunks {
     gradientParts(parts);
     if (!spec_.pre) parts.saved(Part::Rstd, "rstd");
     if (hasOwnRho(spec_) && isRhoCentred(spec_)) parts.saved(Part::BatchMean, "batch_mean");
-    addKept(parts);
   }
 
   /// Returns r of a row group, and the mean of du u over it: the exact derivative of group scaling.
@@ -273,7 +281,7 @@ class InRowChunks {
     Parts parts(k_);
     dxParts(parts);
     if (step_.hasCenter() || (k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics) ||
-        hasOwnRho(spec_)) {
+        hasOwnRho(spec_) || spec_.activation != Activation::None) {
       const Num r = scaleOfRow({});
       parts.is(Part::RowScale, r);
       Nums dot = k_.sweep({.sums = 1}, parts,

@@ -42,7 +42,8 @@ class InSlab {
         apply(parts, terms, nullptr);
         return;
       }
-      // A lagged spec transforms with old values, so the sweep that writes y also sums what the state takes in.
+      // A lagged spec transforms with old values, so the sweep that writes y also sums what the state takes
+      // in.
       const Num shift = moments_.shift();
       parts.is(Part::Shift, shift);
       batch = complete(apply(parts, terms, &moments_), shift);
@@ -78,8 +79,8 @@ class InSlab {
 
   //===-- Forward -------------------------------------------------------------===//
 
-  /// True if a row is so short that a probe of the whole row costs no more than a probe of a part. Its moment is
-  /// taken about the mean itself.
+  /// True if a row is so short that a probe of the whole row costs no more than a probe of a part. Its moment
+  /// is taken about the mean itself.
   bool isProbedWhole() const {
     const auto& features = k_.problem().features;
     if (vector_ < 2 || spec_.reduce != Reduce::Features || spec_.moment != Moment::Central || !features)
@@ -128,6 +129,9 @@ class InSlab {
 
   void backwardSlab(Parts& parts) {
     const Num s = step_.rstd();
+    const ForwardTerms output = step_.recomputed();
+    parts.is(Part::Slope, output.a);
+    parts.is(Part::Intercept, output.b);
     parts.is(Part::Center, step_.center());
     parts.is(Part::Rstd, s);
     if (hasOwnRho(spec_) && isRhoCentred(spec_)) parts.is(Part::BatchMean, k_.load(k_.saved("batch_mean")));
@@ -137,7 +141,8 @@ class InSlab {
     };
     std::optional<BackwardSums> sums;
     if (step_.backwardNeedsSums())
-      sums = sumsOf(k_.sweep({.sums = count}, parts, [&](Element& e) { return e.gradientTerms(count == 3); }));
+      sums =
+          sumsOf(k_.sweep({.sums = count}, parts, [&](Element& e) { return e.gradientTerms(count == 3); }));
     const DxTerms terms = step_.backward(sums);
     parts.is(Part::DxSlope, terms.p);
     parts.is(Part::DxAll, terms.all);
@@ -165,7 +170,9 @@ class InSlab {
   }
 
   bool affine() const { return spec_.scale || spec_.bias; }
-  llvm::StringRef partial(llvm::StringRef name) { return k_.workspace(name, {Axis::Chunk, Axis::Feature}, 0); }
+  llvm::StringRef partial(llvm::StringRef name) {
+    return k_.workspace(name, {Axis::Chunk, Axis::Feature}, 0);
+  }
 
   /// Stores the gradient of a parameter from the slab of its feature, or of its feature in one segment.
   void gradient(llvm::StringRef name, Num value) {

@@ -40,23 +40,25 @@ std::pair<Num, Num> Moments::ofChunk(Num sum, Num squares, Num n) const {
 }
 
 Batch Moments::merged(int64_t phase, Fields field, Num n) const {
-  if (!needsMean_) return {.count = {}, .mean = {}, .moment = meanOf(k_.total(phase, {field("moment")})[0], n)};
+  if (!needsMean_)
+    return {.count = {}, .mean = {}, .moment = meanOf(k_.total(phase, {field("moment")})[0], n)};
   llvm::SmallVector<llvm::StringRef> reads{field("rows"), field("shift"), field("sum"), field("squares")};
   if (raw_) reads.push_back(field("moment"));
   enum { kCount, kBase, kMean, kSquares, kRaw };
   Num zero = k_.wideConstant(0), one = k_.wideConstant(1);
-  Nums merged = k_.fold(Axis::Chunk, phase, reads, Nums(5, zero), [&](auto, const Nums& run, const Nums& narrow) {
-    Nums e;
-    for (Num each : narrow) e.push_back(k_.widen(each));
-    Num both = run[kCount] + e[0], share = e[0] / max(both, one);
-    Num base = select(run[kCount] > 0.0, run[kBase], e[1]);
-    Num mean = (e[1] - base) + e[2], delta = mean - run[kMean];
-    // An infinite mean stays one, whatever follows.
-    Nums next{both, base, run[kMean] + finiteOr(delta * share, mean),
-              run[kSquares] + e[3] + delta * delta * (run[kCount] * share), run[kRaw]};
-    if (raw_) next[kRaw] = run[kRaw] + e[4];
-    return next;
-  });
+  Nums merged =
+      k_.fold(Axis::Chunk, phase, reads, Nums(5, zero), [&](auto, const Nums& run, const Nums& narrow) {
+        Nums e;
+        for (Num each : narrow) e.push_back(k_.widen(each));
+        Num both = run[kCount] + e[0], share = e[0] / max(both, one);
+        Num base = select(run[kCount] > 0.0, run[kBase], e[1]);
+        Num mean = (e[1] - base) + e[2], delta = mean - run[kMean];
+        // An infinite mean stays one, whatever follows.
+        Nums next{both, base, run[kMean] + finiteOr(delta * share, mean),
+                  run[kSquares] + e[3] + delta * delta * (run[kCount] * share), run[kRaw]};
+        if (raw_) next[kRaw] = run[kRaw] + e[4];
+        return next;
+      });
   return {.count = {},
           .mean = k_.narrow(merged[kBase] + merged[kMean]),
           .moment = meanOf(k_.narrow(raw_ ? merged[kRaw] : merged[kSquares]), n)};

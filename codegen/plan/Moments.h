@@ -33,13 +33,14 @@ class Moments {
   /// Returns the statistics of a whole slab of n > 0 elements from its sums.
   Batch ofSlab(const Nums& sums, Num shift, Num n) const;
 
-  /// The same in chunks. `field` returns the tensor with one element for each chunk, by its name: rows, shift,
-  /// and those of sums().
+  /// The same in chunks. `field` returns the tensor with one element for each chunk, by its name: rows,
+  /// shift, and those of sums().
   using Fields = llvm::function_ref<llvm::StringRef(llvm::StringRef)>;
   /// Returns what a chunk of n > 0 elements stores in place of `sum` and `squares`: the distance of its mean
   /// from the shift, and the sum of squared distances from the mean.
   std::pair<Num, Num> ofChunk(Num sum, Num squares, Num n) const;
-  /// Returns the statistics of the n > 0 elements in the chunks of a phase, merged in f64 by Chan's formula, chunk after chunk.
+  /// Returns the statistics of the n > 0 elements in the chunks of a phase, merged in f64 by Chan's formula,
+  /// chunk after chunk.
   Batch merged(int64_t phase, Fields field, Num n) const;
 
  private:

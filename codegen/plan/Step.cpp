@@ -35,11 +35,9 @@ bool Step::hasOwnParameters() const {
 Num Step::elements() {
   if (spec_.reduce == Reduce::Features) return k_.width(WidthOf::Groups);
   Num rows = k_.count(spec_.perFeature() ? CountScope::All : CountScope::Slab);
-  return max(spec_.reduce == Reduce::SegmentFeatures ? rows * k_.width(WidthOf::Groups) : rows, k_.constant(1));
+  return max(spec_.reduce == Reduce::SegmentFeatures ? rows * k_.width(WidthOf::Groups) : rows,
+             k_.constant(1));
 }
-
-Num Step::scale() { return spec_.scale && hasOwnParameters() ? k_.load(k_.argument("scale")) : Num(); }
-Num Step::bias() { return spec_.bias && hasOwnParameters() ? k_.load(k_.argument("bias")) : Num(); }
 
 //===-- Steps and windows -----------------------------------------------------===//
 
@@ -170,10 +168,20 @@ ForwardTerms Step::forward(const Batch& batch, bool save) {
     if (k_.hasSaved("renorm_scale")) k_.store(r, k_.saved("renorm_scale"));
     if (k_.hasSaved("renorm_shift")) k_.store(shift ? shift : k_.constant(0), k_.saved("renorm_shift"));
   }
-  const Num factor = scale();
-  Num a = multiply(s, factor);
-  if (r && spec_.renorm.forward) a = a * r;
-  return {c, a, add(shift && spec_.renorm.forward ? multiply(shift, factor) : Num(), bias())};
+  return outputTerms(c, s, r, shift);
+}
+
+/// Returns the coefficients of y = factor (r x0 + shift) + bias.
+ForwardTerms Step::outputTerms(Num c, Num s, Num r, Num shift) {
+  const Num f = factor();
+  if (!spec_.renorm.forward) r = shift = {};
+  return {c, multiply(multiply(s, f), r), add(shift ? multiply(shift, f) : Num(), bias())};
+}
+
+ForwardTerms Step::recomputed() {
+  if (spec_.activation == Activation::None) return {};
+  auto saved = [&](StringRef field) { return k_.hasSaved(field) ? k_.load(k_.saved(field)) : Num(); };
+  return outputTerms(saved("mean"), rstd(), saved("renorm_scale"), saved("renorm_shift"));
 }
 
 void Step::saveLate(const Batch& batch) {
@@ -242,7 +250,7 @@ ForwardTerms Step::infer() {
   eps_ = k_.narrow(k_.number("epsilon"));
   Num s = k_.hasState("running_std") ? 1.0 / oldMoment() : inverseRoot(k_, oldMoment(), eps_);
   Num c = k_.hasState("running_mean") ? k_.load(k_.stateIn("running_mean")) : Num();
-  return {c, multiply(s, scale()), bias()};
+  return {c, multiply(s, factor()), bias()};
 }
 
 //===-- Backward --------------------------------------------------------------===//
@@ -250,7 +258,7 @@ ForwardTerms Step::infer() {
 /// Returns the factor of G in h = factor * G; absent if it is 1.
 Num Step::gradientScale() {
   Num r = k_.hasSaved("renorm_scale") ? k_.load(k_.saved("renorm_scale")) : Num();
-  return multiply(r, scale());
+  return multiply(r, factor());
 }
 
 /// Returns the estimate of mean(h x0) in the nu term, and stores the window or the average.

@@ -66,6 +66,9 @@ class Step {
   /// Returns the coefficients of dx. `sums` is absent unless backwardNeedsSums().
   DxTerms backward(const std::optional<BackwardSums>&);
   Num dscale(const BackwardSums&);
+  /// Returns the coefficients that the forward used, from what it saved, for the slope of an activation. All
+  /// are absent if there is none.
+  ForwardTerms recomputed();
   /// Stores nu.
   void updateNu(const BackwardSums&);
 
@@ -78,8 +81,9 @@ class Step {
   Num windowMean(llvm::StringRef ring, const Position&, Num current, WindowMean);
   Num early(Num t);
   Num oldMoment();
-  Num scale();
-  Num bias();
+  Num factor() { return hasOwnParameters() ? factorOfFeature(k_) : Num(); }
+  Num bias() { return hasOwnParameters() ? biasOfFeature(k_) : Num(); }
+  ForwardTerms outputTerms(Num c, Num s, Num r, Num shift);
   std::pair<Num, Num> renormalize(const Batch&, Num v, Num t);  ///< r, shift
   Num accumulated(Num old, Num now, Num t);
   Num kappa(const BackwardSums&);
