@@ -7,6 +7,7 @@
 
 #include "codegen/Compilation.h"
 #include "codegen/lower/Transcendentals.h"
+#include "codegen/plan/Element.h"
 #include "codegen/targets/cpu/Compile.h"
 #include "codegen/targets/cpu/Entry.h"
 #include "codegen/targets/cpu/Object.h"
@@ -30,10 +31,10 @@ class Functions : public Compilation {
     KernelBuilder k(*module_, problem, "f");
     kernel_ = k.kernel();
     for (const auto& [i, f] : llvm::enumerate(activationFunctions()))
-      k.phase("p" + std::to_string(i), "apply", {"segment", "row"}, [&] {
-        k.slab({"segment", "row", "group"}, {.resident = true}, [&] {
-          k.sweep({.reads = {k.argument("x")}, .writes = {k.argument("y")}},
-                  [&](const Nums& e) { return Nums{f.emit(k, e[0])}; });
+      k.phase("p" + std::to_string(i), PhaseRole::Apply, {Axis::Segment, Axis::Row}, [&] {
+        k.slab({Axis::Segment, Axis::Row, Axis::Group}, {.resident = true}, [&] {
+          k.sweep({.writes = {k.argument("y")}}, Parts(k),
+                  [&](Element& e) { return Nums{f.emit(k, e[Part::X])}; });
         });
       });
   }
