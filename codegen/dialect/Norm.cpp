@@ -97,6 +97,28 @@ LogicalResult SlabOp::verify() {
   return success();
 }
 
+SmallVector<StringRef, 2> ProbeOp::tensors() {
+  return llvm::map_to_vector<2>(getReads().getAsRange<FlatSymbolRefAttr>(),
+                                [](FlatSymbolRefAttr symbol) { return symbol.getValue(); });
+}
+
+LogicalResult ProbeOp::verify() {
+  auto kernel = getOperation()->getParentOfType<KernelOp>();
+  for (StringRef name : tensors()) {
+    auto tensor = kernel ? dyn_cast_or_null<TensorOp>(SymbolTable::lookupSymbolIn(kernel, name)) : TensorOp();
+    if (!tensor || !tensor.isXSized()) return emitOpError("reads @") << name << ", which is not X-sized";
+  }
+  if (getBody().empty()) {
+    if (getReads().size() == 1) return success();
+    return emitOpError("reads ") << getReads().size() << " tensors without a region that computes one value";
+  }
+  Block& body = getBody().front();
+  auto yield = body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
+  if (!yield || yield.getValues().size() != 1 || body.getNumArguments() != getReads().size())
+    return emitOpError("needs a region that takes one element of each tensor and yields one value");
+  return success();
+}
+
 LogicalResult SweepOp::verify() {
   auto kernel = getOperation()->getParentOfType<KernelOp>();
   if (!kernel || !getOperation()->getParentOfType<SlabOp>())

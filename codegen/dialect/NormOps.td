@@ -157,16 +157,24 @@ def Norm_AccumulateOp : Norm_Op<"accumulate"> {
   let assemblyFormat = "$value `,` $tensor attr-dict `:` type($value)";
 }
 
-def Norm_ProbeOp : Norm_Op<"probe"> {
+def Norm_ProbeOp : Norm_Op<"probe", [IsolatedFromAbove]> {
   let summary = "a shift estimate: a value near the mean of the slab, exact if the data are constant";
   let description = [{
     The shift of a one-pass variance: a middle or a mean of some valid elements from
     the whole slab, or 0 if there are none. With `whole` it is the mean itself, of a
-    row of 1, 2, 4 or 8 vectors.
+    row of 1, 2, 4 or 8 vectors. The region computes the value of one element from
+    those of the X-sized `reads`; without a region there is one tensor, and the
+    shift is rounded to its type.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$tensor, UnitAttr:$whole);
+  let arguments = (ins Norm_Tensors:$reads, UnitAttr:$whole);
   let results = (outs AnyFloat:$value);
-  let assemblyFormat = "$tensor attr-dict `:` type($value)";
+  let regions = (region MaxSizedRegion<1>:$body);
+  let assemblyFormat = "$reads attr-dict-with-keyword ($body^)? `:` type($value)";
+  let extraClassDeclaration = [{
+    /// Returns the names of the tensors that an element is computed from.
+    ::llvm::SmallVector<::llvm::StringRef, 2> tensors();
+  }];
+  let hasVerifier = 1;
 }
 
 def Norm_CountOp : Norm_Op<"count"> {

@@ -18,7 +18,6 @@ static constexpr int64_t kVectors = 4, kValidRows = 4;
 static constexpr int64_t kLongRun = 1 << 14;
 
 Value SlabLowering::probe(ProbeOp op, Replica& replica) {
-  TensorOp x = f_.tensor(op.getTensor());
   Coordinates at = replica.at;
   if (!at.segment || !slab_.isPer(Axis::Segment)) at.segment = l_.index(0);
   if (!at.row) at.row = l_.index(0);
@@ -28,15 +27,32 @@ Value SlabLowering::probe(ProbeOp op, Replica& replica) {
     else if (slab_.isPer(Axis::Group))
       at.feature = l_.mul(at.group, f_.groupWidth(Axis::Group));
   }
-  if (f_.kernel().hasMask() && !slab_.isPer(Axis::Row)) return asStored(x, probeValid(x, at));
-  return kind_ == Kind::Run ? probeRun(op, at) : asStored(x, probeRows(x, at));
+  if (f_.kernel().hasMask() && !slab_.isPer(Axis::Row)) return asStored(op, probeValid(op, at));
+  return kind_ == Kind::Run ? probeRun(op, at) : asStored(op, probeRows(op, at));
 }
 
-Value SlabLowering::asStored(TensorOp x, Value shift) { return f_.widened(x, f_.narrowed(x, shift)); }
+Value SlabLowering::asStored(ProbeOp op, Value shift) {
+  if (!op.getBody().empty()) return shift;
+  TensorOp x = f_.tensor(op.tensors()[0]);
+  return f_.widened(x, f_.narrowed(x, shift));
+}
 
-Value SlabLowering::probed(TensorOp x, const Coordinates& at) {
+Value SlabLowering::sampled(ProbeOp op, llvm::function_ref<Value(TensorOp)> load) {
+  Values read;
+  for (StringRef name : op.tensors()) read.push_back(load(f_.tensor(name)));
+  if (op.getBody().empty()) return read[0];
+  IRMapping values;
+  values.map(op.getBody().getArguments(), read);
+  return regionCode(op.getBody().front(), values)[0];
+}
+
+Value SlabLowering::sampledAt(ProbeOp op, const Coordinates& at, int64_t lanes, Value mask) {
+  return sampled(op, [&](TensorOp t) { return f_.load(t, f_.address(t, at), lanes, mask); });
+}
+
+Value SlabLowering::probed(ProbeOp op, const Coordinates& at) {
   const int64_t lanes = kind_ == Kind::Column ? lanes_ : 0;
-  return f_.load(x, f_.address(x, at), lanes, lanes ? laneMask_ : Value());
+  return sampledAt(op, at, lanes, lanes ? laneMask_ : Value());
 }
 
 /// Returns the feature of sample i in a slab of several features.
@@ -62,14 +78,14 @@ Coordinates SlabLowering::probedPlace(Coordinates at, Value i, int64_t parts) {
 
 /// Returns the estimate from rows: the middle of eight elements, or the mean over the lanes of the middle of
 /// four vectors if runs are long.
-Value SlabLowering::probeRows(TensorOp x, const Coordinates& at) {
+Value SlabLowering::probeRows(ProbeOp op, const Coordinates& at) {
   const bool column = kind_ == Kind::Column;
   const Value segments = slab_.isPer(Axis::Segment) ? l_.index(1) : f_.segments(), none = l_.index(0);
   Value some = slab_.isOfRows() ? l_.less(begin_, end_) : l_.less(none, l_.mul(segments, f_.rows()));
   auto middleOfRows = [&] {
     Values values;
     for (int64_t i = 0; i < kProbedRows; ++i)
-      values.push_back(probed(x, probedPlace(at, l_.index(i), kProbedRows)));
+      values.push_back(probed(op, probedPlace(at, l_.index(i), kProbedRows)));
     return Values{l_.middle(values)};
   };
   Values zero{l_.zero(column && lanes_ ? Type(VectorType::get({lanes_}, f_.statistics())) : f_.statistics())};
@@ -86,7 +102,7 @@ Value SlabLowering::probeRows(TensorOp x, const Coordinates& at) {
       Value& along = f_.featuresLast() ? c.feature : c.row;
       Value end = f_.featuresLast() ? l_.add(at.feature, runWidth()) : f_.rows();
       along = l_.min(along, l_.sub(end, l_.index(width)));
-      values.push_back(f_.load(x, f_.address(x, c), width, {}));
+      values.push_back(sampledAt(op, c, width));
     }
     return Values{shareOf(horizontal(l_.middle(values)), 1.0 / double(width))};
   })[0];
@@ -101,7 +117,7 @@ CountScope SlabLowering::probedScope() {
 /// Returns the estimate from rows with a mask: the middle of four, each the first valid row from the middle
 /// of a quarter on. The quarters are of as many rows as are valid, counted from the first valid row. So a row
 /// is always found, and a batch that ends in padding is sampled where its rows are.
-Value SlabLowering::probeValid(TensorOp x, const Coordinates& at) {
+Value SlabLowering::probeValid(ProbeOp op, const Coordinates& at) {
   const bool overSegments = !slab_.isPer(Axis::Segment), ofRows = slab_.isOfRows();
   TensorOp mask = f_.tensor("mask");
   OpBuilder& b = l_.b;
@@ -141,7 +157,7 @@ Value SlabLowering::probeValid(TensorOp x, const Coordinates& at) {
     for (int64_t i = 0; i < kValidRows; ++i) {
       Coordinates c = place(firstValid(l_.add(first, l_.stratifiedOffset(count, l_.index(i), kValidRows))));
       c.feature = probedFeature(at, l_.index(i), kValidRows);
-      values.push_back(probed(x, c));
+      values.push_back(probed(op, c));
     }
     return Values{l_.middle(values)};
   })[0];
@@ -163,7 +179,6 @@ static Value spot(Loops& l, Value length, int64_t i, int64_t parts, int64_t widt
 
 /// Returns the mean of a power of two of elements, so that equal elements give their value.
 Value SlabLowering::probeRun(ProbeOp op, const Coordinates& at) {
-  TensorOp x = f_.tensor(op.getTensor());
   if (double share = 0; Value sum = probedSum(op, at, share)) return shareOf(horizontal(sum), share);
   Value length = runWidth();
   auto atLeast = [&](int64_t n) { return l_.less(l_.index(n - 1), length); };
@@ -171,12 +186,12 @@ Value SlabLowering::probeRun(ProbeOp op, const Coordinates& at) {
     Coordinates c = at;
     Value& run = f_.featuresLast() ? c.feature : c.row;
     run = l_.add(run, i);
-    return f_.address(x, c);
+    return c;
   };
   auto asked = [&](int64_t parts, int64_t width) {
     Values values;
     for (int64_t i = 0; i < parts; ++i)
-      values.push_back(f_.load(x, along(spot(l_, length, i, parts, std::max<int64_t>(width, 1))), width, {}));
+      values.push_back(sampledAt(op, along(spot(l_, length, i, parts, std::max<int64_t>(width, 1))), width));
     return values;
   };
   auto meanOf = [&](int64_t parts, int64_t width) {
@@ -185,7 +200,7 @@ Value SlabLowering::probeRun(ProbeOp op, const Coordinates& at) {
     return Values{shareOf(sum, 1.0 / double(parts * std::max<int64_t>(width, 1)))};
   };
   Values best =
-      l_.when(l_.less(l_.index(0), length), l_.zero(f_.statistics()), [&] { return Values{probed(x, at)}; });
+      l_.when(l_.less(l_.index(0), length), l_.zero(f_.statistics()), [&] { return Values{probed(op, at)}; });
   best = l_.when(atLeast(4), best, [&] { return meanOf(4, 0); });
   const int64_t width = probeWidth_;
   if (width == 1) return best[0];
@@ -205,14 +220,13 @@ Value SlabLowering::shareOf(Value sum, double share) {
 
 Value SlabLowering::probedSum(ProbeOp op, Coordinates at, double& share) {
   if (!f_.featuresLast() || !slab_.isPer(Axis::Row) || probeWidth_ == 1) return {};
-  TensorOp x = f_.tensor(op.getTensor());
   auto length = Loops::constant(runWidth());
   if (!length || *length < probeWidth_) return {};
   int64_t parts = op.getWhole() ? *length / probeWidth_ : *length < 4 * probeWidth_ ? 1 : 4;
   Values values;
   for (int64_t i = 0; i < parts; ++i) {
     at.feature = l_.add(runBegin_, spot(l_, l_.index(*length), i, parts, probeWidth_));
-    values.push_back(f_.load(x, f_.address(x, at), probeWidth_, {}));
+    values.push_back(sampledAt(op, at, probeWidth_));
   }
   const bool isLong = *length >= kLongRun && parts == 4 && !op.getWhole();
   share = 1.0 / double(isLong ? probeWidth_ : parts * probeWidth_);

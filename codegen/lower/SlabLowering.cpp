@@ -84,12 +84,10 @@ Value SlabLowering::headEnd(Value begin, Value end, int64_t head) {
   return loop.getResult(0);
 }
 
-Values SlabLowering::elementCode(SweepOp sweep, Replica& replica) {
-  Block& body = sweep.getBody().front();
-  for (Operation& op : body.without_terminator()) clone(op, replica.values);
+Values SlabLowering::regionCode(Block& body, IRMapping& values) {
+  for (Operation& op : body.without_terminator()) clone(op, values);
   Values yielded;
-  for (Value v : cast<YieldOp>(body.getTerminator()).getValues())
-    yielded.push_back(mapped(v, replica.values));
+  for (Value v : cast<YieldOp>(body.getTerminator()).getValues()) yielded.push_back(mapped(v, values));
   return yielded;
 }
 

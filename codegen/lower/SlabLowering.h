@@ -61,9 +61,11 @@ class SlabLowering {
   /// otherwise it stays a scalar that all lanes share.
   mlir::Operation* clone(mlir::Operation&, mlir::IRMapping&);
 
-  /// Clones the region of a sweep for one replica, whose arguments are mapped. Returns the values that the
-  /// region yields.
-  Values elementCode(SweepOp, Replica&);
+  /// Clones the region of a sweep or a probe, whose arguments are mapped. Returns the values that it yields.
+  Values regionCode(mlir::Block&, mlir::IRMapping&);
+  Values elementCode(SweepOp op, Replica& replica) {
+    return regionCode(op.getBody().front(), replica.values);
+  }
 
   void scalarOp(mlir::Operation&, Replica&);
   /// Emits the counts that are the same for the whole task, before anything else.
@@ -94,8 +96,11 @@ class SlabLowering {
   Coordinates probedPlace(Coordinates, mlir::Value i, int64_t parts);
   static constexpr int64_t kProbedRows = 8;
   /// Returns the shift rounded to the type of the data, so that differences from it, and many sums of these,
-  /// are exact.
-  mlir::Value asStored(TensorOp x, mlir::Value shift);
+  /// are exact. Computed elements have no such type.
+  mlir::Value asStored(ProbeOp, mlir::Value shift);
+  /// Returns the value of one element of a probe; `load` returns that of a tensor.
+  mlir::Value sampled(ProbeOp, llvm::function_ref<mlir::Value(TensorOp)> load);
+  mlir::Value sampledAt(ProbeOp, const Coordinates&, int64_t lanes, mlir::Value mask = {});
   /// Returns the number of valid rows among the mask's elements at place(begin) to place(end - 1), an index.
   virtual mlir::Value countValid(mlir::Value begin, mlir::Value end,
                                  llvm::function_ref<Coordinates(mlir::Value)> place);
@@ -115,10 +120,10 @@ class SlabLowering {
  private:
   void fold(FoldOp, Replica&);
   mlir::Value count(CountOp, Replica*);
-  mlir::Value probed(TensorOp x, const Coordinates&);
+  mlir::Value probed(ProbeOp, const Coordinates&);
   mlir::Value probedFeature(const Coordinates&, mlir::Value i, int64_t parts);
-  mlir::Value probeRows(TensorOp x, const Coordinates&);
-  mlir::Value probeValid(TensorOp x, const Coordinates&);
+  mlir::Value probeRows(ProbeOp, const Coordinates&);
+  mlir::Value probeValid(ProbeOp, const Coordinates&);
   mlir::Value probeRun(ProbeOp, const Coordinates&);
   static std::string countKey(CountOp);
 

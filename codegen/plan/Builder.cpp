@@ -254,7 +254,7 @@ static SmallVector<Value> unwrap(const Nums& nums) {
 
 Nums KernelBuilder::sweep(const Sweep& s, const Parts& parts, llvm::function_ref<Nums(Element&)> element) {
   SmallVector<Type> sums(s.sums, statistics_);
-  auto op = SweepOp::create(builder_, loc(), sums, s.condition.value, symbols({}), symbols(s.writes),
+  auto op = SweepOp::create(builder_, loc(), sums, s.condition.value, symbols({}), symbols({}),
                             symbols(s.partials));
   OpBuilder::InsertionGuard guard(builder_);
   Block& body = op.getBody().emplaceBlock();
@@ -262,6 +262,7 @@ Nums KernelBuilder::sweep(const Sweep& s, const Parts& parts, llvm::function_ref
   Element e(*this, parts, body);
   YieldOp::create(builder_, loc(), unwrap(element(e)));
   op.setReadsAttr(symbols(e.reads()));
+  op.setWritesAttr(symbols(llvm::map_to_vector<4>(s.writes, [&](StringRef name) { return argument(name); })));
   return wrap(op.getSums());
 }
 
@@ -309,8 +310,19 @@ void KernelBuilder::store(Num value, StringRef tensor, Value window) {
 void KernelBuilder::accumulate(Num value, StringRef tensor) {
   AccumulateOp::create(builder_, loc(), value.value, tensor);
 }
-Num KernelBuilder::probe(StringRef tensor, bool whole) {
-  return {this, ProbeOp::create(builder_, loc(), statistics_, tensor, whole)};
+Num KernelBuilder::probe(const Parts& parts, bool whole) {
+  auto op = ProbeOp::create(builder_, loc(), statistics_, symbols({}), whole);
+  OpBuilder::InsertionGuard guard(builder_);
+  Block& body = op.getBody().emplaceBlock();
+  builder_.setInsertionPointToEnd(&body);
+  Element e(*this, parts, body);
+  const Num u = e.input();
+  op.setReadsAttr(symbols(e.reads()));
+  if (isa<BlockArgument>(u.value))
+    body.erase();  // a tensor as it is
+  else
+    YieldOp::create(builder_, loc(), u.value);
+  return {this, op};
 }
 Num KernelBuilder::count(CountScope scope, int64_t head) {
   auto limit = head ? builder_.getI64IntegerAttr(head) : IntegerAttr();

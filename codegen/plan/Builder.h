@@ -88,7 +88,7 @@ class KernelBuilder {
   };
   void slab(Axes per, SlabOptions options, llvm::function_ref<void()> body);
   struct Sweep {
-    llvm::SmallVector<llvm::StringRef, 4> writes = {};
+    llvm::SmallVector<llvm::StringRef, 4> writes = {};  ///< tensors of the call
     unsigned sums = 0;
     llvm::SmallVector<llvm::StringRef, 4> partials = {};
     Num condition = {};  ///< optional
@@ -106,7 +106,8 @@ class KernelBuilder {
   Num load(llvm::StringRef tensor, mlir::Value window = {});
   void store(Num value, llvm::StringRef tensor, mlir::Value window = {});
   void accumulate(Num value, llvm::StringRef tensor);
-  Num probe(llvm::StringRef tensor, bool whole = false);
+  /// A shift estimate of Element::input.
+  Num probe(const Parts&, bool whole = false);
   Num count(CountScope scope, int64_t head = 0);
   Num width(WidthOf groups);
   /// A number of the spec in f64, e.g. for `1 - decay` before it is rounded.

@@ -13,13 +13,13 @@ Parts::Parts(KernelBuilder& k) : k_(k) {
 }
 
 void Parts::argument(Part part, llvm::StringRef name) {
-  declaredBy(part, [&k = k_, name] { return k.argument(name); });
+  bound_[size_t(part)] = {{}, name.str(), &KernelBuilder::argument, name};
 }
 void Parts::saved(Part part, llvm::StringRef field) {
-  declaredBy(part, [&k = k_, field] { return k.saved(field); });
+  bound_[size_t(part)] = {{}, ("saved." + field).str(), &KernelBuilder::saved, field};
 }
 void Parts::workspace(Part part, llvm::StringRef symbol) {
-  declaredBy(part, [symbol] { return symbol; });
+  bound_[size_t(part)] = {.value = {}, .symbol = symbol.str()};
 }
 
 void Parts::parameters() {
@@ -30,20 +30,22 @@ void Parts::parameters() {
 
 Num Element::operator[](Part part) {
   const Parts::Bound& bound = parts_.bound_[size_t(part)];
-  if (!bound.declare) return bound.value;
-  const llvm::StringRef tensor = bound.declare();
-  auto at = llvm::find_if(read_, [&](const Read& r) { return r.tensor == tensor; });
+  if (bound.symbol.empty()) return bound.value;
+  auto at = llvm::find_if(read_, [&](Part r) { return parts_.bound_[size_t(r)].symbol == bound.symbol; });
   if (at == read_.end()) {
-    at = llvm::find_if(read_, [&](const Read& r) { return r.part > part; });
+    at = llvm::find_if(read_, [&](Part r) { return r > part; });
     mlir::Type type = part == Part::Mask ? mlir::Type(k_.ops().getI1Type()) : k_.statisticsType();
     region_.insertArgument(unsigned(at - read_.begin()), type, k_.loc());
-    at = read_.insert(at, {part, tensor});
+    at = read_.insert(at, part);
   }
   return {&k_, region_.getArgument(unsigned(at - read_.begin()))};
 }
 
 llvm::SmallVector<llvm::StringRef, 8> Element::reads() const {
-  return llvm::map_to_vector<8>(read_, [](const Read& r) { return r.tensor; });
+  return llvm::map_to_vector<8>(read_, [&](Part part) -> llvm::StringRef {
+    const Parts::Bound& bound = parts_.bound_[size_t(part)];
+    return bound.declare ? (k_.*bound.declare)(bound.name) : bound.symbol;
+  });
 }
 
 Num Element::where(Num condition, Num value) {
@@ -51,7 +53,9 @@ Num Element::where(Num condition, Num value) {
 }
 
 Num Element::input() {
-  return once(input_, [&] { return multiply((*this)[Part::X], (*this)[Part::RowScale]); });
+  return once(input_, [&] {
+    return multiply(add((*this)[Part::X], (*this)[Part::Residual]), (*this)[Part::RowScale]);
+  });
 }
 
 Num Element::centred() {

@@ -6,7 +6,7 @@
 #pragma once
 
 #include <array>
-#include <functional>
+#include <string>
 
 #include "codegen/plan/Builder.h"
 
@@ -29,8 +29,9 @@ enum class Part : unsigned {
   Shift,  ///< a shift estimate of u
   Scale,  ///< the parameters, in slabs of many features
   Bias,
+  Residual,  ///< what is added to x before the norm
   Mask,
-  RowScale,     ///< r of group scaling, u = x r
+  RowScale,     ///< r of group scaling, u = (x + residual) r
   ScaleOffset,  ///< what is added to Scale
   Count
 };
@@ -41,7 +42,7 @@ class Parts {
   /// Binds x, dy and the mask of the call.
   explicit Parts(KernelBuilder&);
   /// Binds a part to a value of the slab. An absent value leaves the part absent.
-  void is(Part part, Num value) { bound_[size_t(part)] = {.value = value, .declare = {}}; }
+  void is(Part part, Num value) { bound_[size_t(part)] = {.value = value, .symbol = {}}; }
   /// Binds a part to the elements of a tensor: a tensor of the call, a saved statistic, a workspace. The
   /// kernel declares the first two when a formula reads them.
   void argument(Part part, llvm::StringRef name);
@@ -54,11 +55,10 @@ class Parts {
   friend class Element;
   struct Bound {
     Num value;
-    std::function<llvm::StringRef()> declare;
+    std::string symbol;                                                    ///< of a tensor
+    llvm::StringRef (KernelBuilder::*declare)(llvm::StringRef) = nullptr;  ///< null: it is declared
+    llvm::StringRef name = {};                                             ///< what `declare` takes
   };
-  void declaredBy(Part part, std::function<llvm::StringRef()> declare) {
-    bound_[size_t(part)] = {.value = {}, .declare = std::move(declare)};
-  }
   KernelBuilder& k_;
   std::array<Bound, size_t(Part::Count)> bound_;
 };
@@ -94,7 +94,7 @@ class Element {
   /// Returns `value` where the condition holds, else 0. An absent condition always holds.
   Num where(Num condition, Num value);
 
-  /// Returns the tensors that were read, in the order of the region's arguments.
+  /// Declares the tensors that were read, and returns them in the order of the region's arguments.
   llvm::SmallVector<llvm::StringRef, 8> reads() const;
 
  private:
@@ -110,11 +110,7 @@ class Element {
   KernelBuilder& k_;
   const Parts& parts_;
   mlir::Block& region_;
-  struct Read {
-    Part part;
-    llvm::StringRef tensor;
-  };
-  llvm::SmallVector<Read, 8> read_;  ///< in the order of Part
+  llvm::SmallVector<Part, 8> read_;  ///< in their order
   Num input_, centred_, normalized_, gradient_;
 };
 

@@ -41,7 +41,7 @@ class InFeatureChunks {
     columns([&](Parts& parts) {
       parts.workspace(Part::DxSlope, ofRow("s"));
       parts.workspace(Part::Slope, ofRow("s"));
-      Nums sums = k_.sweep({.writes = {k_.argument("dx")}, .sums = 2}, parts,
+      Nums sums = k_.sweep({.writes = {"dx"}, .sums = 2}, parts,
                            [&](Element& e) { return Nums{e.dx(), e.dscale(), e.dbias()}; });
       if (spec_.scale) k_.store(sums[0], k_.argument("dscale"));
       if (spec_.bias) k_.store(sums[1], k_.argument("dbias"));
@@ -72,7 +72,7 @@ class InFeatureChunks {
       });
     });
     columns([&](Parts& parts) {
-      k_.sweep({.writes = {k_.argument("y")}}, parts, [&](Element& e) { return Nums{e.output()}; });
+      k_.sweep({.writes = {"y"}}, parts, [&](Element& e) { return Nums{e.output()}; });
     });
   }
 
@@ -81,8 +81,7 @@ class InFeatureChunks {
     if (moments_.needsMean()) k_.store(k_.width(WidthOf::Task), ofChunk("rows"));
     k_.slab(kRows, {}, [&] {
       Parts parts(k_);
-      const Num shift = moments_.shift();
-      parts.is(Part::Shift, shift);
+      const Num shift = moments_.shift(parts);
       Nums sums = k_.sweep({.sums = unsigned(moments_.sums().size())}, parts,
                            [&](Element& e) { return moments_.terms(e); });
       if (moments_.needsMean()) {

@@ -145,7 +145,10 @@ class InRowChunks {
     if (!moments_.needsMean()) return;
     const llvm::StringRef shift = column(chunks, "shift");
     if (k_.problem().layout == Layout::ChannelsFirst)  // rows of a feature are contiguous
-      return k_.slab(kFeatures, {}, [&] { k_.store(moments_.shift(), shift); });
+      return k_.slab(kFeatures, {}, [&] {
+        Parts parts(k_);
+        k_.store(moments_.shift(parts), shift);
+      });
     overRows(
         condition,
         [&](Parts& parts) {
@@ -185,7 +188,7 @@ class InRowChunks {
       if (also) beginMoments(*also, {});
       overRows({}, [&](Parts& parts) {
         addKept(parts);
-        KernelBuilder::Sweep sweep{.writes = {k_.argument("y")}};
+        KernelBuilder::Sweep sweep{.writes = {"y"}};
         if (also) {
           momentParts(parts, *also);
           sweep.partials = momentColumns(*also);
@@ -308,7 +311,7 @@ class InRowChunks {
         Parts parts(k_);
         dxParts(parts);
         parts.is(Part::RowScale, r);
-        KernelBuilder::Sweep sweep{.writes = {k_.argument("dx")}};
+        KernelBuilder::Sweep sweep{.writes = {"dx"}};
         if (sums) sweep.partials = gradientColumns();
         k_.sweep(sweep, parts, [&](Element& e) {
           Num dx = e.dx();

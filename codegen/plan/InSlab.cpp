@@ -44,8 +44,7 @@ class InSlab {
       }
       // A lagged spec transforms with old values, so the sweep that writes y also sums what the state takes
       // in.
-      const Num shift = moments_.shift();
-      parts.is(Part::Shift, shift);
+      const Num shift = moments_.shift(parts);
       batch = complete(apply(parts, terms, &moments_), shift);
       step_.saveLate(batch);
       step_.updateState(batch);
@@ -91,7 +90,7 @@ class InSlab {
 
   Batch moments(Parts& parts, Num condition) {
     if (isProbedWhole()) {
-      const Num mean = k_.probe("x", /*whole=*/true);
+      const Num mean = k_.probe(parts, /*whole=*/true);
       parts.is(Part::Shift, mean);
       Nums sums = k_.sweep({.sums = 1}, parts, [&](Element& e) {
         const Num d = e.input() - e[Part::Shift];
@@ -99,8 +98,7 @@ class InSlab {
       });
       return {.count = {}, .mean = mean, .moment = meanOf(sums[0], step_.elements())};
     }
-    const Num shift = moments_.shift();
-    parts.is(Part::Shift, shift);
+    const Num shift = moments_.shift(parts);
     return complete(k_.sweep({.sums = unsigned(moments_.sums().size()), .condition = condition}, parts,
                              [&](Element& e) { return moments_.terms(e); }),
                     shift);
@@ -118,7 +116,7 @@ class InSlab {
     parts.is(Part::Slope, terms.a);
     parts.is(Part::Intercept, terms.b);
     const unsigned sums = also ? also->sums().size() : 0;
-    return k_.sweep({.writes = {k_.argument("y")}, .sums = sums}, parts, [&](Element& e) {
+    return k_.sweep({.writes = {"y"}, .sums = sums}, parts, [&](Element& e) {
       Nums out{e.output()};
       if (also) out.append(also->terms(e));
       return out;
@@ -152,7 +150,7 @@ class InSlab {
     // The sweep that writes dx collects the sums that dx does not need.
     const bool own = step_.hasOwnParameters();
     const bool late = !sums && own && (affine() || spec_.backward == Backward::Approximate);
-    KernelBuilder::Sweep sweep{.writes = {k_.argument("dx")}, .sums = late ? count : 0};
+    KernelBuilder::Sweep sweep{.writes = {"dx"}, .sums = late ? count : 0};
     if (!own && spec_.scale) sweep.partials.push_back(partial("dscale"));
     if (!own && spec_.bias) sweep.partials.push_back(partial("dbias"));
     const Nums collected = k_.sweep(sweep, parts, [&](Element& e) {

@@ -24,7 +24,12 @@ Nums Moments::terms(Element& e) const {
   return terms;
 }
 
-Num Moments::shift() const { return needsMean_ ? finiteOr(k_.probe("x"), k_.constant(0)) : Num(); }
+Num Moments::shift(Parts& parts) const {
+  if (!needsMean_) return {};
+  const Num shift = finiteOr(k_.probe(parts), k_.constant(0));
+  parts.is(Part::Shift, shift);
+  return shift;
+}
 
 Batch Moments::ofSlab(const Nums& sums, Num shift, Num n) const {
   if (!needsMean_) return {.count = {}, .mean = {}, .moment = meanOf(sums[0], n)};

@@ -28,8 +28,8 @@ class Moments {
   llvm::ArrayRef<llvm::StringRef> sums() const;
   Nums terms(Element&) const;
 
-  /// Returns a shift estimate of the slab; absent if there is no mean.
-  Num shift() const;
+  /// Binds Part::Shift to a shift estimate of the slab, and returns it; absent if there is no mean.
+  Num shift(Parts&) const;
   /// Returns the statistics of a whole slab of n > 0 elements from its sums.
   Batch ofSlab(const Nums& sums, Num shift, Num n) const;
 

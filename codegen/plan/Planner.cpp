@@ -1,7 +1,9 @@
 #include "codegen/plan/Planner.h"
 
 #include "codegen/plan/Formulas.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Verifier.h"
@@ -47,6 +49,27 @@ SmallVector<Strategy, 2> legalStrategies(const Problem& problem) {
   return legal;
 }
 
+/// Declares tensors in the order of their first use, which is that of a kernel's operands. Tensors without
+/// one come first.
+static void orderTensors(KernelOp kernel) {
+  Block& body = kernel.getBody().front();
+  Operation* end = &*llvm::find_if(body, [](Operation& op) { return !isa<TensorOp>(op); });
+  llvm::DenseSet<Operation*> placed;
+  auto place = [&](StringRef name) {
+    Operation* tensor = SymbolTable::lookupSymbolIn(kernel, name);
+    if (placed.insert(tensor).second) tensor->moveBefore(end);
+  };
+  auto all = [&](ArrayAttr names) {
+    for (auto name : names.getAsRange<FlatSymbolRefAttr>()) place(name.getValue());
+  };
+  kernel.walk<WalkOrder::PreOrder>([&](Operation* op) {
+    llvm::TypeSwitch<Operation*>(op)
+        .Case([&](SweepOp s) { all(s.getReads()), all(s.getWrites()), all(s.getPartials()); })
+        .Case<FoldOp, ProbeOp>([&](auto reader) { all(reader.getReads()); })
+        .Case<LoadOp, StoreOp, AccumulateOp>([&](auto access) { place(access.getTensor()); });
+  });
+}
+
 llvm::Expected<KernelOp> planKernel(ModuleOp module, const Problem& problem, Strategy strategy,
                                     StringRef symbol, int64_t vector) {
   if (auto reason = whyIllegal(problem, strategy))
@@ -60,6 +83,7 @@ llvm::Expected<KernelOp> planKernel(ModuleOp module, const Problem& problem, Str
   } else {
     planInSlab(builder, vector);
   }
+  orderTensors(builder.kernel());
   // A plan is made by code alone, so a plan that does not verify is not a fault of the input.
   if (failed(verify(builder.kernel())))
     return llvm::createStringError("the plan of " + problem.text() +

@@ -183,8 +183,8 @@ TEST_F(HalideRequest, MustBeJson) {
 }
 
 TEST_F(HalideRequest, OfANewerSchemaIsRefused) {
-  EXPECT_EQ(said(changed("\"schema\":5", "\"schema\":6")),
-            "bad request: the request has schema 6; this normc-halide-gen reads 5: normc and "
+  EXPECT_EQ(said(changed("\"schema\":6", "\"schema\":7")),
+            "bad request: the request has schema 7; this normc-halide-gen reads 6: normc and "
             "normc-halide-gen have to be of the "
             "same build");
 }
@@ -202,9 +202,10 @@ TEST_F(HalideRequest, MustBeComplete) {
 }
 
 TEST_F(HalideRequest, MustNameWhatItDeclares) {
-  EXPECT_EQ(said(changed("\"op\":\"probe\",\"text\":\"x\"", "\"op\":\"probe\",\"text\":\"z\"")),
-            "bad request: request.kernel.phases[0].body[0].body[6] names a tensor 'z', which the kernel does "
-            "not declare");
+  EXPECT_EQ(
+      said(changed("\"op\":\"probe\",\"reads\":[\"x\"]", "\"op\":\"probe\",\"reads\":[\"z\"]")),
+      "bad request: request.kernel.phases[0].body[0].body[0].reads names a tensor 'z', which the kernel does "
+      "not declare");
 }
 
 TEST_F(HalideRequest, ForAnotherTargetIsRefused) {

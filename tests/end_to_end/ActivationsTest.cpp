@@ -33,8 +33,7 @@ class Functions : public Compilation {
     for (const auto& [i, f] : llvm::enumerate(activationFunctions()))
       k.phase("p" + std::to_string(i), PhaseRole::Apply, {Axis::Segment, Axis::Row}, [&] {
         k.slab({Axis::Segment, Axis::Row, Axis::Group}, {.resident = true}, [&] {
-          k.sweep({.writes = {k.argument("y")}}, Parts(k),
-                  [&](Element& e) { return Nums{f.emit(k, e[Part::X])}; });
+          k.sweep({.writes = {"y"}}, Parts(k), [&](Element& e) { return Nums{f.emit(k, e[Part::X])}; });
         });
       });
   }

@@ -122,12 +122,12 @@ void TeamLowering::holdRows(const Replica& column) {
 /// Returns the shift estimate of SlabLowering::probe, for which each of eight teams of a block reads one row,
 /// and all exchange them. They read rows again, from a cache, that some team may hold, because which team
 /// that is depends on the sizes, and registers cannot be indexed.
-Value TeamLowering::probeHeld(TensorOp x, const Replica& column) {
+Value TeamLowering::probeHeld(ProbeOp op, const Replica& column) {
   Value memory = exchange(flip_++ % 2), team = l_.div(thread_, l_.index(place_.span));
   const int64_t lanes = s_.vector > 1 ? s_.vector : 0;
   Value asked = both(both(l_.less(team, l_.index(kProbedRows)), l_.less(l_.index(0), rowCount())), inside_);
   Value mine = l_.when(asked, l_.zero(vectorType()), [&] {
-    return Values{f_.load(x, f_.address(x, probedPlace(column.at, team, kProbedRows)), lanes, {})};
+    return Values{sampledAt(op, probedPlace(column.at, team, kProbedRows), lanes)};
   })[0];
   exchangeStore(memory, 0, mine);
   if (gridded())
@@ -136,7 +136,7 @@ Value TeamLowering::probeHeld(TensorOp x, const Replica& column) {
     taskBarrier();
   Values rows;
   for (int64_t i = 0; i < kProbedRows; ++i) rows.push_back(exchangeLoad(memory, 0, i));
-  return asStored(x, l_.middle(rows));
+  return asStored(op, l_.middle(rows));
 }
 
 void TeamLowering::columnSweep(SweepOp op, Replicas& replicas) {

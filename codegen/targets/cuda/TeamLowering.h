@@ -172,7 +172,7 @@ class TeamLowering : SlabLowering {
   mlir::Value rowCount();
   Replicas rowsFrom(const Replica& column, mlir::Value first, mlir::Value end, bool kept);
   void holdRows(const Replica& column);
-  mlir::Value probeHeld(TensorOp, const Replica& column);
+  mlir::Value probeHeld(ProbeOp, const Replica& column);
 
   //===-- Between threads (TeamSums.cpp) --------------------------------------------===//
   mlir::Value sumOverLanes(mlir::Value, int64_t team);

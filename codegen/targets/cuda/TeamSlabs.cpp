@@ -394,7 +394,8 @@ void TeamLowering::headRows(SweepOp sweep, Value last, int64_t head) {
 void TeamLowering::body(SlabOp s, Replicas& replicas) {
   if (kind_ != Kind::Run) held_.clear(), holds_ = false;
   if (holds_)
-    for (auto probe : s.getOps<ProbeOp>()) fetch(f_.tensor(probe.getTensor()), replicas);
+    for (auto probe : s.getOps<ProbeOp>())
+      for (StringRef name : probe.tensors()) fetch(f_.tensor(name), replicas);
   for (Operation& op : s.getBody().front()) {
     auto sweep = dyn_cast<SweepOp>(op);
     if (sweep)

@@ -231,10 +231,10 @@ static constexpr int64_t kLeastProbed = 4;
 /// of one in the middle: if threads hold the run, they read these accesses anyway.
 Value TeamLowering::probe(ProbeOp op, Replica& replica) {
   if (kind_ != Kind::Run) {
-    TensorOp x = f_.tensor(op.getTensor());
-    if (llvm::is_contained(heldTensors_, x) && !f_.kernel().hasMask() &&
-        blockThreads() / place_.span >= kProbedRows)
-      return probeHeld(x, replica);
+    const bool held = llvm::all_of(
+        op.tensors(), [&](StringRef t) { return llvm::is_contained(heldTensors_, f_.tensor(t)); });
+    if (held && !f_.kernel().hasMask() && blockThreads() / place_.span >= kProbedRows)
+      return probeHeld(op, replica);
     if (f_.kernel().hasMask()) (void)rowsOf(probedScope(), replica.at.segment);  // by all threads
     auto value = [&] { return Values{SlabLowering::probe(op, replica)}; };
     // An idle lane does not read, because its neighbour may store there. No thread stores before all have
@@ -247,14 +247,15 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
       taskBarrier();
     return shift;
   }
-  TensorOp x = f_.tensor(op.getTensor());
   auto mean = [&](int64_t threads, const Position& begin, const Position& middle) {
     int64_t lanes = s_.vector > 1 ? s_.vector : 0;
     auto at = [&](const Position& position) {
-      Value here = held_.lookup({x.getOperation(), heldKey(replica.index, position.index)});
-      if (here && position.index >= 0) return here;
-      return loadWhere(both(replica.active, position.inside), x, alongRun(replica.at, position), lanes,
-                       replica.index);
+      return sampled(op, [&](TensorOp t) -> Value {
+        Value here = held_.lookup({t.getOperation(), heldKey(replica.index, position.index)});
+        if (here && position.index >= 0) return here;
+        return loadWhere(both(replica.active, position.inside), t, alongRun(replica.at, position), lanes,
+                         replica.index);
+      });
     };
     Value asked = l_.addf(at(begin), at(middle));
     SmallVector<Value> sum{lanes ? horizontal(asked) : asked};

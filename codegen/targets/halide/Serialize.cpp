@@ -113,6 +113,9 @@ class Writer {
       symbols("reads", fold.getReads());
       values("in", fold.getInit());
       region(op);
+    } else if (auto probe = dyn_cast<ProbeOp>(op)) {
+      symbols("reads", probe.getReads());
+      if (!probe.getBody().empty()) region(op);
     } else if (auto load = dyn_cast<LoadOp>(op)) {
       j_.attribute("text", load.getTensor());
       if (load.getWindow()) j_.attribute("window", number(load.getWindow()));
@@ -131,8 +134,6 @@ class Writer {
   void scalar(Operation& op) {
     if (auto add = dyn_cast<AccumulateOp>(op))
       j_.attribute("text", add.getTensor());
-    else if (auto probe = dyn_cast<ProbeOp>(op))
-      j_.attribute("text", probe.getTensor());
     else if (auto width = dyn_cast<WidthOp>(op))
       j_.attribute("text", stringifyWidthOf(width.getGroups()));
     else if (auto number = dyn_cast<ScalarOp>(op))

@@ -35,10 +35,21 @@ Expr Translation::probedFeature(const Coordinates& at, int64_t i, int64_t parts)
   return slab_->isPer("group") ? at.feature + stratifiedOffset(m_.groupWidth("group"), i, parts) : at.feature;
 }
 
+Expr Translation::sampled(const Op& op, const Coordinates& at) const {
+  Exprs read;
+  for (const std::string& name : op.reads) read.push_back(m_.load(kernel_.tensor(name), at));
+  if (op.yield.empty()) return read[0];
+  Values values;
+  for (size_t i = 0; i < read.size(); ++i) values.set(op.args[i], read[i]);
+  for (const Op& inner : op.body)
+    if (!evaluate(inner, values, /*lanes=*/true))
+      throw Refusal("the operation '" + inner.name + "' in a probe");
+  return values[op.yield[0]];
+}
+
 /// Powers of two of equal numbers add up exactly, so constant data give their value, and differences from it
 /// are exact zeros.
 void Translation::probe(const Op& op, Nest& nest, Replicas& replicas, int64_t lanes) {
-  const Tensor& x = kernel_.tensor(op.text);
   const bool column = kind_ == Kind::Column, overSegments = !slab_->isPer("segment"),
              ofRow = slab_->isPer("row");
   const Expr none = make_zero(m_.statistics());
@@ -65,7 +76,7 @@ void Translation::probe(const Op& op, Nest& nest, Replicas& replicas, int64_t la
   };
   auto middleOfRows = [&](const Coordinates& at) {
     Exprs rows;
-    for (int64_t i = 0; i < kRows; ++i) rows.push_back(m_.load(x, probedPlace(at, i, kRows)));
+    for (int64_t i = 0; i < kRows; ++i) rows.push_back(sampled(op, probedPlace(at, i, kRows)));
     return middle(rows);
   };
   if (column) {
@@ -86,7 +97,7 @@ void Translation::probe(const Op& op, Nest& nest, Replicas& replicas, int64_t la
     along = (ofRow ? begin + stratifiedOffset(length / wide(width), k, kVectors) * wide(width)
                    : min(along, begin + length - wide(width))) +
             wide(Expr(v_));
-    return m_.load(x, c);
+    return sampled(op, c);
   };
   Exprs means, few;
   for (const Replica& r : places) {
@@ -95,7 +106,7 @@ void Translation::probe(const Op& op, Nest& nest, Replicas& replicas, int64_t la
     means.push_back(
         ofRow ? product(pairwiseSum(parts), make_const(m_.statistics(), 1.0 / double(kVectors * width)))
               : product(middle(parts), make_const(m_.statistics(), 1.0 / double(width))));
-    few.push_back(ofRow ? m_.load(x, r.at) : middleOfRows(r.at));
+    few.push_back(ofRow ? sampled(op, r.at) : middleOfRows(r.at));
   }
   if (width > 1) update(stage, nest, v_, means, {}, times(length >= wide(width)));
   update(stage, nest, 0, few, {}, times(width > 1 ? length < wide(width) : const_true()));
@@ -106,7 +117,7 @@ void Translation::probe(const Op& op, Nest& nest, Replicas& replicas, int64_t la
 
 /// Returns the first valid row of each quarter, or of another quarter if it has none.
 Expr Translation::maskedProbe(const Op& op, Nest& nest, const Replica& r, int64_t lanes) {
-  const Tensor &x = kernel_.tensor(op.text), &mask = kernel_.tensor("mask");
+  const Tensor& mask = kernel_.tensor("mask");
   const bool overSegments = !slab_->isPer("segment");
   const Expr total = overSegments ? m_.segments() * m_.rows() : m_.rows(), missing = wide(-1);
   auto place = [&](Expr unit) {
@@ -133,7 +144,7 @@ Expr Translation::maskedProbe(const Op& op, Nest& nest, const Replica& r, int64_
   for (int64_t k = 0; k < kValidRows; ++k) {
     Coordinates at = place(max(select(found(k) < wide(0), any, found(k)), wide(0)));
     at.feature = probedFeature(r.at, k, kValidRows);
-    rows.push_back(m_.load(x, at));
+    rows.push_back(sampled(op, at));
   }
   Stage stage = define(nest, "probe", lanes, {make_zero(m_.statistics())});
   RDom once(0, simplify(cast<int>(total > wide(0))), "once");

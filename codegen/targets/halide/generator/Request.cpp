@@ -131,7 +131,7 @@ class OpReader {
     if (n.has("body")) op.body = ops(n.at("body"));
     if (n.has("yield")) op.yield = used(n.at("yield"));
     if (n.has("out")) op.out = define(n.at("out"));
-    for (const char* name : {"load", "store", "accumulate", "probe"})
+    for (const char* name : {"load", "store", "accumulate"})
       if (op.name == name && !kernel_.find(op.text))
         n.fail("names a tensor '" + op.text + "', which the kernel does not declare");
     if (op.name == "sweep") {
@@ -139,6 +139,9 @@ class OpReader {
       if (op.yield.size() != op.writes.size() + op.out.size() + op.partials.size())
         n.fail("yields not one value for each write, sum and partial");
     }
+    if (op.name == "probe" &&
+        (op.yield.empty() ? op.reads.size() != 1 : op.yield.size() != 1 || op.args.size() != op.reads.size()))
+      n.fail("computes not one value from one element of each tensor that it reads");
     if (op.name == "fold" &&
         (op.args.size() != 1 + op.in.size() + op.reads.size() || op.yield.size() != op.in.size()))
       n.fail("has a region that does not fit what it folds");

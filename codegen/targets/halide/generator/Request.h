@@ -15,7 +15,7 @@
 namespace normc::halide {
 
 /// Raised whenever the meaning of a request changes.
-inline constexpr int kSchema = 5;
+inline constexpr int kSchema = 6;
 
 /// The request is at fault; what() says where and why.
 struct BadRequest : std::runtime_error {

@@ -101,6 +101,7 @@ class Translation {
   Expr maskedProbe(const Op&, Nest&, const Replica&, int64_t lanes);
   Coordinates probedPlace(Coordinates, int64_t i, int64_t parts) const;
   Expr probedFeature(const Coordinates&, int64_t i, int64_t parts) const;
+  Expr sampled(const Op& probe, const Coordinates&) const;  ///< the value of one element
   /// Returns the n-th pilot row of a task: see SlabLowering::headUnit.
   Expr headUnit(Expr n, int64_t head);
 
