@@ -239,5 +239,24 @@ TEST(LongSums, OfABatchOf16BitsWithAnOutlierKeepTheirDigits) {
   }
 }
 
+TEST(Groups, MayBeginInsideACacheLineOfARowThatDoesNot) {
+  for (const char* text :
+       {"group_norm:forward@f32[*x144]{groups=4}", "group_norm:backward@f32[*x144]{groups=4}",
+        "group_norm:infer@f32[*x*]{groups=4}", "group_norm_segment:forward@f64[*x*x1000]{groups=4}",
+        "power_norm_released:infer@f64[*x1000]{heads=8}"}) {
+    const Problem problem = problemOf(text);
+    for (const char* isaName : {"x86-64-v3", "host"}) {
+      const auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
+      const auto schedule =
+          codegen::cpu::defaultSchedule(problem, isa, codegen::cpu::strategies(problem).front());
+      auto kernel = compiled(problem, schedule, isa);
+      ASSERT_TRUE(kernel->large) << text << kernel->error;
+      const gate::Verdict verdict = gate::judge(
+          kernel->large, problem, {.extents = {1, 33, problem.features.value_or(144)}, .step = 2});
+      EXPECT_TRUE(verdict.ok) << isaName << " " << verdict.text;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace normc
