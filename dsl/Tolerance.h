@@ -14,7 +14,9 @@
 //          sum, which adds up to n / 3 u of the total. Kernels promise chains of at most
 //          kLongestChain = 16 (runtime/abi/Sums.h); tests/codegen/ChainsTest.cpp counts
 //          them in every schedule. Terms that differ round at random, by about u in all.
-//          So do the levels above, whose terms are sums.
+//          So do the levels above, whose terms are sums. Differences of 16-bit data from a shift
+//          have a common fraction, so beside an outlier they would all round the same way:
+//          kernels add those of several rows first.
 //   2.7 u  Half of that: the root halves relative errors, d rstd / rstd = -1/2 d moment / moment.
 //   1.5 u  The computation of rstd: division by the count, epsilon, the root.
 //   4   u  The computation of the element: the distance from the mean, the products with

@@ -220,5 +220,43 @@ TEST(LongSums, OfABatchWithAnOutlierKeepTheirDigitsWhateverTheScheduleAddsFirst)
   }
 }
 
+TEST(LongSums, OfABatchOf16BitsWithAnOutlierKeepTheirDigits) {
+  for (const char* text : {"batch_norm:forward@f16[*x16385]", "batch_norm:forward@bf16[*x16385]"}) {
+    const Problem problem = problemOf(text);
+    for (const char* schedule : {"resident,vector=8,rows=1,unroll=1,tile=8,grain=7,stream=0,scalar_tail",
+                                 "streamed,vector=8,rows=1,unroll=1,tile=8,grain=64,stream=0,scalar_tail",
+                                 "streamed,vector=8,rows=2,unroll=1,tile=8,grain=64,stream=0,scalar_tail"}) {
+      auto kernel = compiled(problem, llvm::cantFail(codegen::cpu::parseSchedule(schedule)),
+                             llvm::cantFail(codegen::cpu::findIsa("x86-64-v3")));
+      ASSERT_TRUE(kernel->plan) << kernel->error;
+      for (const int64_t rows : {17, 33, 64}) {
+        const gate::Verdict verdict = gate::judge(
+            kernel->plan, problem, {.extents = {1, rows, *problem.features}, .data = HardInput::OutlierRow});
+        EXPECT_TRUE(verdict.ok) << schedule << " " << verdict.text;
+        EXPECT_LT(verdict.relativeError.at("saved.mean"), 5e-7) << schedule << " " << rows << " rows";
+      }
+    }
+  }
+}
+
+TEST(Groups, MayBeginInsideACacheLineOfARowThatDoesNot) {
+  for (const char* text :
+       {"group_norm:forward@f32[*x144]{groups=4}", "group_norm:backward@f32[*x144]{groups=4}",
+        "group_norm:infer@f32[*x*]{groups=4}", "group_norm_segment:forward@f64[*x*x1000]{groups=4}",
+        "power_norm_released:infer@f64[*x1000]{heads=8}"}) {
+    const Problem problem = problemOf(text);
+    for (const char* isaName : {"x86-64-v3", "host"}) {
+      const auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
+      const auto schedule =
+          codegen::cpu::defaultSchedule(problem, isa, codegen::cpu::strategies(problem).front());
+      auto kernel = compiled(problem, schedule, isa);
+      ASSERT_TRUE(kernel->large) << text << kernel->error;
+      const gate::Verdict verdict = gate::judge(
+          kernel->large, problem, {.extents = {1, 33, problem.features.value_or(144)}, .step = 2});
+      EXPECT_TRUE(verdict.ok) << isaName << " " << verdict.text;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace normc

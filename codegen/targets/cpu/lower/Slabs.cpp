@@ -164,7 +164,7 @@ int64_t PhaseLowering::cacheLineUnroll() {
 }
 
 /// Emits the conditions of the two versions: the call is large, and all its outputs are aligned to cache
-/// lines.
+/// lines, in each group too.
 void PhaseLowering::planStreaming() {
   llvm::SetVector<Operation*> read, written;
   f_.phase()->walk([&](SweepOp sweep) {
@@ -185,12 +185,20 @@ void PhaseLowering::planStreaming() {
   for (Operation* t : written)
     nonTemporal_ =
         arith::AndIOp::create(l_.b, l_.loc, nonTemporal_, f_.isAligned(cast<TensorOp>(t), kCacheLine));
-  if (!streamsChannels()) return;
-  // A task may begin inside a run, and so inside a cache line.
   const int64_t perLine = kCacheLine * 8 / cast<TensorOp>(written.front()).getType().getIntOrFloatBitWidth();
-  Value within = l_.rem(segmentAndRow(begin_).second, l_.index(perLine));
-  Value whole = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, within, l_.index(0));
-  nonTemporal_ = arith::AndIOp::create(l_.b, l_.loc, nonTemporal_, whole);
+  auto onlyIfWhole = [&](Value elements) {
+    Value part = l_.rem(elements, l_.index(perLine));
+    if (auto known = Loops::constant(part); known && *known == 0) return;
+    Value whole = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, part, l_.index(0));
+    nonTemporal_ = arith::AndIOp::create(l_.b, l_.loc, nonTemporal_, whole);
+  };
+  // A task may begin inside a run, and so inside a cache line. So may a group, in a row that does not.
+  if (streamsChannels()) onlyIfWhole(segmentAndRow(begin_).second);
+  for (StringRef axis : {"pre_group", "group"}) {
+    auto isPerGroup = [&](SlabOp s) { return s.isPer(axis); };
+    if (f_.featuresLast() && f_.groups(axis) > 1 && llvm::any_of(f_.phase().getOps<SlabOp>(), isPerGroup))
+      onlyIfWhole(f_.groupWidth(axis));
+  }
 }
 
 //===-- Runs --------------------------------------------------------------------===//

@@ -17,7 +17,7 @@ static constexpr int64_t kCachedTile = 512;
 /// just ahead of a stream of loads.
 static constexpr int64_t kApartBytes = 1024;
 /// The steps of a stream whose sums are collected before they are added to the partials. Steps of one row
-/// have half as many, because their terms are not added in pairs first.
+/// have half as many, because the schedule does not add their terms first.
 static constexpr int64_t kFlushStreamSteps = 16;
 
 /// Returns the elements from the sums of one partial to those of the next.
@@ -91,7 +91,7 @@ void PhaseLowering::flushBuffer(Sweep& s, Value width) {
 void PhaseLowering::streamSweep(SweepOp op, Value begin, Value end) {
   Sweep s(partsOf(op));
   if (op.getCondition()) end = l_.select(mapped(op.getCondition(), shared_), end, begin);
-  int64_t together = slab_.getHead() ? *slab_.getHead() : rowsTogether();
+  int64_t together = slab_.getHead() ? *slab_.getHead() : s.rowsTogether(rowsTogether());
   const int64_t columns = inLarge_ ? kStreamTile : kCachedTile;
   l_.forEach(l_.index(0), f_.features(), columns, [&](Value tile) {
     runBegin_ = tile;
@@ -117,7 +117,8 @@ void PhaseLowering::streamSweep(SweepOp op, Value begin, Value end) {
     if (s.partials.empty() || slab_.getHead()) return rowsBetween(begin, end);
     // Two levels: the sums of a few rows are collected in the buffer, which is then added to the partials.
     s.buffered = true;
-    const int64_t collected = together == 1 ? kFlushStreamSteps / 2 : kFlushStreamSteps * together;
+    const int64_t collected =
+        rowsTogether() == 1 ? kFlushStreamSteps / 2 : kFlushStreamSteps * rowsTogether();
     l_.forEach(begin, end, collected, [&](Value first) {
       Value last = l_.min(l_.add(first, l_.index(collected)), end);
       clearBuffer(s, width);

@@ -10,8 +10,8 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-/// The rows of a column after which sums go to a second level; half as many if the terms of rows are not
-/// added in pairs first. A term that is less than half of the last digit of a sum is lost, so the level that
+/// The rows of a column after which sums go to a second level; half as many if the schedule does not add the
+/// terms of rows first. A term that is less than half of the last digit of a sum is lost, so the level that
 /// may hold an outlier is shorter than others.
 static constexpr int64_t kFlushColumnRows = 16;
 
@@ -34,6 +34,16 @@ void PhaseLowering::Sweep::flushNonTemporal(AccessLowering& f, Loops& l, Value n
   l.when(nonTemporal, {}, [&] { return flush(f, true), none(); });
   pending = all;
   l.when(l.isFalse(nonTemporal), {}, [&] { return flush(f), none(); });
+}
+
+int64_t PhaseLowering::Sweep::rowsTogether(int64_t rows) {
+  auto is16Bit = [](TensorOp t) { return t.isXSized() && t.getType().getIntOrFloatBitWidth() == 16; };
+  auto isDifference = [](Value term) {
+    if (auto select = term.getDefiningOp<arith::SelectOp>()) term = select.getTrueValue();
+    return bool(term.getDefiningOp<arith::SubFOp>());
+  };
+  auto terms = op.getBody().front().getTerminator()->getOperands().drop_front(writes.size());
+  return rows < 4 && llvm::any_of(reads, is16Bit) && llvm::any_of(terms, isDifference) ? 2 * rows : rows;
 }
 
 /// Returns a scalar term, or one of fewer lanes, as a vector whose other lanes are zero, to be added to a
@@ -320,7 +330,8 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
     Values next(running);
     std::vector<SmallVector<Value>> common(count, SmallVector<Value>(s.reads.size()));
     for (auto [r, replica] : llvm::enumerate(replicas)) {
-      // The terms of the rows are added first: the sum is rounded less often.
+      // The terms of the rows are added first: the sum is rounded less often. Products that the schedule
+      // does not add first are added by an fma each.
       std::vector<Values> terms(count, Values(s.slots));
       maskOf(replica, replicas);
       for (int64_t i = 0; i < count; ++i)
@@ -330,12 +341,16 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
         Values column;
         for (Values& t : terms) column.push_back(t[slot]);
         Value& sum = next[r * s.slots + slot];
-        sum = l_.addf(sum, l_.tree(column));
+        if (rowsTogether() == 1 && column[0].getDefiningOp<arith::MulFOp>())
+          for (Value product : column) sum = l_.addf(sum, product);
+        else
+          sum = l_.addf(sum, l_.tree(column));
       }
     }
     return next;
   };
-  const int64_t together = rowsTogether(), few = together == 1 ? kFlushColumnRows / 2 : kFlushColumnRows;
+  const int64_t together = s.rowsTogether(rowsTogether()),
+                few = rowsTogether() == 1 ? kFlushColumnRows / 2 : kFlushColumnRows;
   auto fewRows = [&](Value begin, Value end) {
     Values inner = zeroSums(sums.size(), lanes_);
     Value most = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));

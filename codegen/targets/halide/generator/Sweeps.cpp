@@ -255,11 +255,26 @@ Expr Translation::laneSum(const Stage& run, const Exprs& site, size_t i) const {
   return pairwiseSum(parts);
 }
 
+/// True if the sweep adds up 16-bit elements about a shift: all terms have the same fraction of a step, which
+/// additions to a sum with an outlier would all round the same way. A sum of several has fewer bits.
+bool Translation::addsNarrowDifferences(const Sweep& s) {
+  const auto isNarrow = [](const Tensor* t) {
+    return t->xSized() && (t->type == "f16" || t->type == "bf16");
+  };
+  const auto isDifference = [&](const Op& each) {
+    return each.name == "subf" &&
+           std::find(s.op->yield.begin(), s.op->yield.end(), each.out.at(0)) != s.op->yield.end();
+  };
+  return s.slots && std::any_of(s.reads.begin(), s.reads.end(), isNarrow) &&
+         std::any_of(s.op->body.begin(), s.op->body.end(), isDifference);
+}
+
 void Translation::columnSweep(const Op& op, const Op& slab, Nest& nest, Replicas& replicas, int64_t lanes) {
   const Sweep s = sweepOf(op);
   Replica& column = replicas[0];
   const bool segments = !slab.isPer("segment");
-  const int64_t together = std::min<int64_t>(schedule_.rows, lanes > schedule_.vector ? 2 : schedule_.rows);
+  int64_t together = std::min<int64_t>(schedule_.rows, lanes > schedule_.vector ? 2 : schedule_.rows);
+  if (together < 4 && addsNarrowDifferences(s)) together *= 2;
   Stage stage = define(nest, s.writes.empty() ? "sums" : "sweep", lanes, zeros(2 * s.slots, m_.statistics()));
   const Expr rows = conditioned(op, column.values, m_.rows()), repeats = segments ? m_.segments() : wide(1);
   // `n` rows at a time from `first` on, of one segment, or of the segment that the outer of two loops is at.

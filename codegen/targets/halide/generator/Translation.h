@@ -113,6 +113,7 @@ class Translation {
     size_t slots = 0;            ///< sums and those partials
   };
   Sweep sweepOf(const Op&) const;
+  static bool addsNarrowDifferences(const Sweep&);
   struct Terms {
     std::vector<std::vector<std::pair<Values, int>>> slots;  ///< of each replica
     std::vector<Write> writes;
