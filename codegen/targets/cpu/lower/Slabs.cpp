@@ -194,11 +194,8 @@ void PhaseLowering::planStreaming() {
   };
   // A task may begin inside a run, and so inside a cache line. So may a group, in a row that does not.
   if (streamsChannels()) onlyIfWhole(segmentAndRow(begin_).second);
-  for (StringRef axis : {"pre_group", "group"}) {
-    auto isPerGroup = [&](SlabOp s) { return s.isPer(axis); };
-    if (f_.featuresLast() && f_.groups(axis) > 1 && llvm::any_of(f_.phase().getOps<SlabOp>(), isPerGroup))
-      onlyIfWhole(f_.groupWidth(axis));
-  }
+  for (auto slab : f_.phase().getOps<SlabOp>())
+    if (f_.featuresLast() && groupsOf(slab) > 1) onlyIfWhole(f_.groupWidth(slab.groupAxis()));
 }
 
 //===-- Runs --------------------------------------------------------------------===//
