@@ -37,6 +37,7 @@ class CpuCompilation : public Compilation {
     if (auto reason = cpu::whyIllegal(problem_, schedule_, isa_))
       return llvm::createStringError(problem_.text() + " for " + isa_.name.str() + ": " + *reason);
     if (auto error = Compilation::plan(schedule_.strategy, symbol, schedule_.vector)) return error;
+    // From sweeps to sweeps; the manifest describes the result.
     return run("planning", attachSchedule(schedule_));
   }
 

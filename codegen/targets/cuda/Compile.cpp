@@ -25,6 +25,7 @@ class CudaCompilation : public Compilation {
     if (auto error = Compilation::plan(schedule_.strategy, symbol)) return error;
     if (auto reason = cuda::whyIllegal(traitsOf(kernel_), schedule_, arch_))
       return llvm::createStringError(problem_.text() + " for " + arch_.name + ": " + *reason);
+    // From sweeps to sweeps; the manifest describes the result.
     return run("planning", fusePhases(schedule_), addGridBarrier(schedule_));
   }
 
