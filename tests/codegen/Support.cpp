@@ -3,6 +3,7 @@
 #include "codegen/lower/Expand.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Pass/PassManager.h"
 
 namespace normc::codegen {
 
