@@ -2,6 +2,7 @@
 #include "codegen/Compilation.h"
 #include "codegen/emulator/Emulator.h"
 #include "codegen/lower/Expand.h"
+#include "codegen/targets/cuda/Intrinsics.h"
 #include "codegen/targets/cuda/Ptx.h"
 #include "dsl/Library.h"
 #include "llvm/IR/Module.h"
