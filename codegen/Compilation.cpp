@@ -53,15 +53,34 @@ llvm::Error Compilation::plan(Strategy strategy, StringRef symbol, int64_t vecto
   return llvm::Error::success();
 }
 
-llvm::Error Compilation::run(StringRef pipeline, StringRef step) {
-  PassManager passes(&context_);
-  passes.enableVerifier(false);  // only the final result is verified, not the output of each pass
-  if (failed(parsePassPipeline(pipeline, passes))) return fault("the pass pipeline");
-  return failed(passes.run(*module_)) ? fault(step) : verified(step);
+bool Compilation::add(PassManager& passes, PassPtr pass) {
+  passes.addPass(std::move(pass));
+  return true;
 }
 
-llvm::Error Compilation::verified(StringRef step) {
-  return failed(verify(*module_)) ? fault(step) : llvm::Error::success();
+bool Compilation::add(PassManager& passes, StringRef pipeline) {
+  return succeeded(parsePassPipeline(pipeline, passes));
+}
+
+/// Calls a function after each pass.
+class AfterPass : public PassInstrumentation {
+ public:
+  explicit AfterPass(std::function<void(StringRef)> function) : function_(std::move(function)) {}
+  void runAfterPass(Pass* pass, Operation*) override {
+    // A nest of passes has no name.
+    if (!pass->getArgument().empty()) function_(pass->getArgument());
+  }
+
+ private:
+  std::function<void(StringRef)> function_;
+};
+
+llvm::Error Compilation::run(StringRef step, PassManager& passes) {
+  passes.enableVerifier(false);  // only the final result is verified, not the output of each pass
+  passes.addInstrumentation(std::make_unique<AfterPass>([this](StringRef pass) {
+    ran_.push_back({pass.str(), llvm::is_contained(shown_, pass) ? text() : std::string()});
+  }));
+  return failed(passes.run(*module_)) || failed(verify(*module_)) ? fault(step) : llvm::Error::success();
 }
 
 llvm::Error Compilation::fault(StringRef step) {

@@ -20,6 +20,11 @@ enum class Stage { Sweeps, Loops, Gpu, Llvm, Assembly, Ptx, Sass };
 /// Returns the stage of a name. An error has the `legal` names.
 llvm::Expected<Stage> findStage(llvm::StringRef name, llvm::ArrayRef<std::string> legal);
 
+/// A pass that has run, and the module after it as text, if that was asked for.
+struct PassText {
+  std::string pass, text;
+};
+
 /// Returns LLVM IR as text.
 std::string textOf(const llvm::Module&);
 

@@ -43,6 +43,8 @@ class BoundSchedule {
   /// package then holds both.
   virtual std::optional<std::string> fallback() const = 0;
   virtual llvm::Expected<std::string> emit(llvm::StringRef stage) const = 0;
+  /// Runs the passes of MLIR and returns all of them in order, those named in `shown` with a text.
+  virtual llvm::Expected<std::vector<PassText>> passes(llvm::ArrayRef<std::string> shown) const = 0;
   virtual llvm::Expected<CompiledKernel> compile(llvm::StringRef symbol) const = 0;
 };
 

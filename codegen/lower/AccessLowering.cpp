@@ -19,11 +19,6 @@ llvm::MaybeAlign Access::alignmentOf(VectorType type) const {
       std::min<int64_t>(alignment, type.getNumElements() * type.getElementTypeBitWidth() / 8));
 }
 
-bool Access::isWhole(Value value) const {
-  auto type = dyn_cast<VectorType>(value.getType());
-  return type && type.getNumElements() == wholeBF16;
-}
-
 // y may be in the memory of x, dx in that of dy, and state_out in that of state_in.
 bool isUnshared(TensorOp t) {
   if (t.getRole() == package::Role::StateIn || t.getRole() == package::Role::StateOut) return false;
@@ -172,12 +167,12 @@ Value AccessLowering::widened(TensorOp t, Value value) {
     Value none = arith::ConstantOp::create(b, l_.loc, b.getZeroAttr(value.getType()));
     return arith::CmpIOp::create(b, l_.loc, arith::CmpIPredicate::ne, value, none);
   }
-  if (element.isInteger(16)) return l_.fromBF16(value, statistics_, access_.isWhole(value));
+  if (element.isInteger(16)) return l_.fromBF16(value, statistics_);
   return element.isInteger(64) ? value : l_.convert(value, statistics_);
 }
 
 Value AccessLowering::narrowed(TensorOp t, Value value) {
-  if (access_.stored(t).isInteger(16)) return l_.toBF16(value, access_.roundsBF16, access_.isWhole(value));
+  if (access_.stored(t).isInteger(16)) return l_.toBF16(value);
   return t.getType().isInteger(64) ? value : l_.convert(value, t.getType());
 }
 
@@ -187,18 +182,6 @@ Value AccessLowering::load(TensorOp t, Value address, int64_t lanes, Value mask)
   auto type = VectorType::get({lanes}, access_.stored(t));
   Value none = arith::ConstantOp::create(b, l_.loc, b.getZeroAttr(type));
   return widened(t, vector::MaskedLoadOp::create(b, l_.loc, type, buffer(t), address, mask, none));
-}
-
-/// Hides from LLVM that a vector holds 16-bit floats: LLVM 22 has no non-temporal store of these and drops
-/// the hint silently. LLVM looks through bitcasts, so a fence that costs no instruction is between the two.
-static Value asWords(Loops& l, Value value) {
-  auto type = cast<VectorType>(value.getType());
-  if (type.getElementTypeBitWidth() != 16 || type.getNumElements() % 2) return value;
-  auto words = VectorType::get({type.getNumElements() / 2}, l.b.getF32Type());
-  value = LLVM::BitcastOp::create(l.b, l.loc, words, value);
-  value = LLVM::CallIntrinsicOp::create(l.b, l.loc, words, l.b.getStringAttr("llvm.arithmetic.fence"), value)
-              .getResult(0);
-  return LLVM::BitcastOp::create(l.b, l.loc, type, value);
 }
 
 void AccessLowering::store(TensorOp t, Value address, Value value, Value mask,
@@ -212,8 +195,7 @@ void AccessLowering::store(TensorOp t, Value address, Value value, Value mask,
     vector::MaskedStoreOp::create(b, l_.loc, memory, ValueRange{address}, mask, value);
   } else {
     auto type = cast<VectorType>(value.getType());
-    if (nonTemporal)
-      alignment = type.getNumElements() * type.getElementTypeBitWidth() / 8, value = asWords(l_, value);
+    if (nonTemporal) alignment = type.getNumElements() * type.getElementTypeBitWidth() / 8;
     vector::StoreOp::create(b, l_.loc, value, memory, ValueRange{address},
                             nonTemporal || nonTemporal_.contains(t),
                             alignment ? llvm::MaybeAlign(*alignment) : access_.alignmentOf(type));

@@ -43,14 +43,11 @@ struct Arguments {
 /// How elements are stored in memory and accessed.
 struct Access {
   bool nativeBF16 = false;  ///< the target has conversions; else bf16 is stored as i16
-  bool roundsBF16 = false;  ///< vectors of bf16 are rounded by an instruction nevertheless
-  int64_t wholeBF16 = 0;    ///< bf16 elements of a register of AVX-512; 0: no such register
   int64_t alignment = 0;    ///< in bytes, the largest that a vector access may assume; 0: that of an element
   /// operands begin at any element; the code that emits a vector access knows its alignment
   bool peeled = false;
   mlir::Type stored(TensorOp) const;
   llvm::MaybeAlign alignmentOf(mlir::VectorType) const;
-  bool isWhole(mlir::Value bf16) const;
 };
 
 class AccessLowering {

@@ -175,100 +175,15 @@ static Type withElement(Type like, Type element) {
   return vector ? Type(vector.clone(element)) : element;
 }
 
-static Value integer(Loops& l, Type like, int64_t n) {
-  auto attr = l.b.getI32IntegerAttr(n);
-  if (auto vector = dyn_cast<VectorType>(like))
-    return arith::ConstantOp::create(l.b, l.loc, DenseElementsAttr::get(vector, attr));
-  return arith::ConstantOp::create(l.b, l.loc, attr);
+Value Loops::fromBF16(Value bits, Type element) {
+  Value narrow = arith::BitcastOp::create(b, loc, withElement(bits.getType(), b.getBF16Type()), bits);
+  return arith::ExtFOp::create(b, loc, withElement(bits.getType(), element), narrow);
 }
 
-/// Returns f32 from bf16. Elements of the lower half go to even lanes and those of the upper half to odd
-/// lanes; a shift and a mask make f32 of them.
-static Value spread(Loops& l, Value bits) {
-  OpBuilder& b = l.b;
-  const int64_t half = cast<VectorType>(bits.getType()).getNumElements() / 2;
-  SmallVector<int64_t> mixed, all;
-  for (int64_t i = 0; i < half; ++i) mixed.append({i, half + i});
-  auto i32 = VectorType::get({half}, b.getI32Type()), f32 = VectorType::get({half}, b.getF32Type());
-  Value words =
-      vector::BitCastOp::create(b, l.loc, i32, vector::ShuffleOp::create(b, l.loc, bits, bits, mixed));
-  Value lower = arith::ShLIOp::create(b, l.loc, words, integer(l, i32, 16));
-  Value upper = arith::AndIOp::create(b, l.loc, words, integer(l, i32, ~int64_t(0xffff)));
-  llvm::append_range(all, llvm::seq<int64_t>(2 * half));
-  return vector::ShuffleOp::create(b, l.loc, arith::BitcastOp::create(b, l.loc, f32, lower),
-                                   arith::BitcastOp::create(b, l.loc, f32, upper), all);
-}
-
-Value Loops::fromBF16(Value bits, Type element, bool whole) {
-  if (whole) return convert(spread(*this, bits), element);
-  Type i32 = withElement(bits.getType(), b.getI32Type());
-  Value wide = arith::ExtUIOp::create(b, loc, i32, bits);
-  Value high = arith::ShLIOp::create(b, loc, wide, integer(*this, i32, 16));
-  return convert(arith::BitcastOp::create(b, loc, withElement(i32, b.getF32Type()), high), element);
-}
-
-/// Returns the upper halves of `bits`, rounded by the lower halves, all in lanes of 16 bits, of which a
-/// register holds twice as many. A half rounds up if the lower part is more than half a unit, or exactly that
-/// next to an odd upper half. NaN that results from arithmetic is quiet, so only one with all bits set could
-/// overflow, and it is not rounded.
-static Value toBF16Lanes(Loops& l, Value bits) {
-  OpBuilder& b = l.b;
-  const int64_t lanes = cast<VectorType>(bits.getType()).getNumElements();
-  auto type = VectorType::get({lanes}, b.getI16Type());
-  Value words = vector::BitCastOp::create(b, l.loc, VectorType::get({2 * lanes}, b.getI16Type()), bits);
-  auto half = [&](int64_t first) -> Value {
-    SmallVector<int64_t> places;
-    for (int64_t i = first; i < 2 * lanes; i += 2) places.push_back(i);
-    return vector::ShuffleOp::create(b, l.loc, words, words, places);
-  };
-  auto all = [&](uint16_t n) -> Value {
-    return arith::ConstantOp::create(b, l.loc, DenseElementsAttr::get(type, b.getI16IntegerAttr(int16_t(n))));
-  };
-  Value low = half(0), high = half(1);
-  Value odd = arith::AndIOp::create(b, l.loc, high, all(1));
-  Value more = arith::CmpIOp::create(b, l.loc, arith::CmpIPredicate::ugt, low,
-                                     arith::SubIOp::create(b, l.loc, all(0x8000), odd));
-  Value full = arith::OrIOp::create(b, l.loc, high, all(0x8000));
-  Value safe = arith::CmpIOp::create(b, l.loc, arith::CmpIPredicate::ne, full, all(0xffff));
-  Value up = arith::AndIOp::create(b, l.loc, more, safe);
-  return arith::SelectOp::create(b, l.loc, up, arith::AddIOp::create(b, l.loc, high, all(1)), high);
-}
-
-/// Rounds two registers to one by the instruction. LLVM would round them one by one, and store them so.
-static Value roundBoth(Loops& l, Value f32) {
-  const int64_t lanes = cast<VectorType>(f32.getType()).getNumElements();
-  auto half = [&](int64_t first) {
-    return vector::ShuffleOp::create(l.b, l.loc, f32, f32,
-                                     llvm::to_vector(llvm::seq<int64_t>(first, first + lanes / 2)));
-  };
-  Value both[] = {half(lanes / 2), half(0)};
-  auto name = l.b.getStringAttr("llvm.x86.avx512bf16.cvtne2ps2bf16.512");
-  return LLVM::CallIntrinsicOp::create(l.b, l.loc, withElement(f32.getType(), l.b.getBF16Type()), name, both)
-      .getResult(0);
-}
-
-Value Loops::toBF16(Value v, bool instruction, bool whole) {
+Value Loops::toBF16(Value v) {
   Value f32 = convert(v, b.getF32Type());
-  if (auto vector = dyn_cast<VectorType>(v.getType());
-      instruction && vector && vector.getNumElements() >= 4) {
-    Value rounded =
-        whole ? roundBoth(*this, f32)
-              : Value(arith::TruncFOp::create(b, loc, withElement(v.getType(), b.getBF16Type()), f32));
-    return arith::BitcastOp::create(b, loc, withElement(v.getType(), b.getI16Type()), rounded);
-  }
-  Type i32 = withElement(f32.getType(), b.getI32Type());
-  Value bits = arith::BitcastOp::create(b, loc, i32, f32);
-  if (isa<VectorType>(i32)) return toBF16Lanes(*this, bits);
-  // Adds just less than half a unit, or exactly that if the upper half is odd; makes NaN quiet.
-  Value odd = arith::AndIOp::create(b, loc, arith::ShRUIOp::create(b, loc, bits, integer(*this, i32, 16)),
-                                    integer(*this, i32, 1));
-  Value up =
-      arith::AddIOp::create(b, loc, arith::AddIOp::create(b, loc, bits, integer(*this, i32, 0x7fff)), odd);
-  Value nan = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, f32, f32);
-  Value quiet = arith::OrIOp::create(b, loc, bits, integer(*this, i32, 0x400000));
-  Value chosen = arith::SelectOp::create(b, loc, nan, quiet, up);
-  Value high = arith::ShRUIOp::create(b, loc, chosen, integer(*this, i32, 16));
-  return arith::TruncIOp::create(b, loc, withElement(i32, b.getI16Type()), high);
+  Value narrow = arith::TruncFOp::create(b, loc, withElement(v.getType(), b.getBF16Type()), f32);
+  return arith::BitcastOp::create(b, loc, withElement(v.getType(), b.getI16Type()), narrow);
 }
 
 Value Loops::convert(Value v, Type element) {

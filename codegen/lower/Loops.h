@@ -70,12 +70,9 @@ class Loops {
   mlir::Value broadcast(mlir::Value scalar, int64_t lanes);
   /// Converts between f16, f32 and f64, scalar or vector.
   mlir::Value convert(mlir::Value, mlir::Type element);
-  /// Convert bf16, which is held as i16: not every target has instructions for bf16, and LLVM's expansion is
-  /// slow or a call. Rounds to nearest even and keeps NaN. `instruction`: the target rounds vectors by one.
-  /// `whole`: the vector fills a register of AVX-512 as bf16, and two as f32, so that one instruction joins
-  /// or splits it.
-  mlir::Value fromBF16(mlir::Value bits, mlir::Type element, bool whole = false);
-  mlir::Value toBF16(mlir::Value, bool instruction = false, bool whole = false);
+  /// Convert bf16 that is held as i16, by a bitcast and a conversion of floats (expandBF16, Expand.h).
+  mlir::Value fromBF16(mlir::Value bits, mlir::Type element);
+  mlir::Value toBF16(mlir::Value);
   /// Returns a mask of the first `count` of `lanes` lanes.
   mlir::Value laneMask(mlir::Value count, int64_t lanes);
 

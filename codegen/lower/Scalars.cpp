@@ -1,7 +1,6 @@
 // The scalar code between sweeps: loads and stores of statistics, folds over chunks and windows, counts of
 // rows.
 #include "codegen/lower/SlabLowering.h"
-#include "codegen/lower/Transcendentals.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -62,10 +61,10 @@ void SlabLowering::scalarOp(Operation& op, Replica& replica) {
   } else if (auto foldOp = dyn_cast<FoldOp>(op)) {
     fold(foldOp, replica);
   } else if (auto root = dyn_cast<math::RsqrtOp>(op); root && isOfFeatures(root.getOperand())) {
-    values.map(root.getResult(), inverseSqrt(l_, mapped(root.getOperand(), values)));
+    cast<math::RsqrtOp>(clone(op, values)).setFastmath(root.getFastmath() | arith::FastMathFlags::afn);
   } else if (auto div = dyn_cast<arith::DivFOp>(op);
              div && isOfFeatures(div.getLhs()) && !isOfFeatures(div.getRhs())) {
-    values.map(div.getResult(), quotient(l_, mapped(div.getLhs(), values), mapped(div.getRhs(), values)));
+    cast<arith::DivFOp>(clone(op, values)).setFastmath(div.getFastmath() | arith::FastMathFlags::arcp);
   } else if (!isa<YieldOp>(op)) {
     clone(op, values);
   }

@@ -34,6 +34,9 @@ class TypedTarget : public BoundTarget, public std::enable_shared_from_this<Boun
     llvm::Expected<std::string> emit(llvm::StringRef stage) const override {
       return bound_->emit(schedule_, stage);
     }
+    llvm::Expected<std::vector<PassText>> passes(llvm::ArrayRef<std::string> shown) const override {
+      return bound_->passes(schedule_, shown);
+    }
     llvm::Expected<CompiledKernel> compile(llvm::StringRef symbol) const override {
       return bound_->compile(schedule_, symbol);
     }

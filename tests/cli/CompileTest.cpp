@@ -103,6 +103,24 @@ TEST_F(Compile, EmitShowsOneTarget) {
   EXPECT_TRUE(contains(o.err, "--emit shows one target; --target has 2"));
 }
 
+TEST_F(Compile, PrintsTheModuleAfterPasses) {
+  const auto after = [&](const std::string& passes, bool json = false) {
+    std::vector<std::string> line{
+        "compile", "layer_norm:infer@bf16[*x64]", "--print-after", passes, "--target", "x86-64-v3"};
+    if (json) line.push_back("--json");
+    return normc(line);
+  };
+  const Outcome two = after("expand-bf16,norm-attach-schedule");
+  ASSERT_EQ(two.code, 0) << two.err;
+  EXPECT_EQ(two.out.find("// after norm-attach-schedule\nmodule {\n  norm.kernel"), 0u) << "in their order";
+  EXPECT_TRUE(contains(two.out, "// after expand-bf16\nmodule {\n  func.func"));
+  EXPECT_TRUE(contains(after("cse").out, "// after cse\n")) << "a pass of MLIR";
+  const Outcome json = after("add-entry-points", true);
+  EXPECT_EQ(json.json()["passes"][0], "add-entry-points");
+  EXPECT_TRUE(contains(json.json()["text"], "llvm.func @kernel_apply"));
+  EXPECT_TRUE(files().empty());
+}
+
 struct Wrong {
   std::vector<std::string> arguments;
   int code;
@@ -154,6 +172,19 @@ INSTANTIATE_TEST_SUITE_P(
               2,
               "--threads is 'two'; it must be a whole number, 0 or more"},
         Wrong{{"layer_norm", "--emit", "sweps"}, 2, "did you mean 'sweeps'?"},
+        Wrong{{"layer_norm:infer@f32[*x64]", "--print-after", "norm-to-loop", "--target", "x86-64-v3"},
+              2,
+              "--print-after is 'norm-to-loop'; it must be norm-attach-schedule, norm-to-loops, "
+              "expand-division"},
+        Wrong{{"layer_norm:infer@f32[*x64]", "--print-after", "norm-to-loop"},
+              2,
+              "hint: did you mean 'norm-to-loops'?"},
+        Wrong{{"layer_norm", "--print-after", "cse"},
+              2,
+              "--print-after shows one problem; the command line has 3"},
+        Wrong{{"layer_norm", "--print-after", "cse", "--emit", "asm"},
+              2,
+              "--emit and --print-after exclude each other"},
         Wrong{{"layer_norm", "--layout", "channels_first"}, 2, "[P3]"},
         Wrong{{"layer_norm", "--params", "f16"}, 2, "[P6]"},
         Wrong{{"power_norm_released"},

@@ -73,6 +73,9 @@ INSTANTIATE_TEST_SUITE_P(
                   "vector = 8; legal: a power of two up to 4, the 16 bytes of one access on sm_90"},
         WrongCuda{{kLayer, "--target", "sm_90", "--emit", "asm"},
                   "--emit is 'asm'; it must be sweeps, gpu, llvm, ptx or sass"},
+        WrongCuda{
+            {kLayer, "--target", "sm_90", "--print-after", "norm-to-loops"},
+            "--print-after is 'norm-to-loops'; it must be norm-fuse-phases, norm-grid-barrier, norm-to-gpu"},
         WrongCuda{{kLayer, "--target", "host", "--emit", "ptx"},
                   "--emit is 'ptx'; it must be sweeps, loops, llvm or asm"}));
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "codegen/lower/Expand.h"
 #include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -282,8 +283,11 @@ std::vector<Chains> chainsOf(const Problem& problem, const cpu::Schedule& schedu
   std::vector<std::vector<int64_t>> units(calls.size());  // for each call, those of its phases
   for (auto phase : kernel->getOps<PhaseOp>())
     for (auto [call, n] : llvm::zip(calls, units)) n.push_back(unitsOf(phase, call));
-  lowerToLoops(*module, {.roundsBF16 = isa.roundsBF16});
   PassManager passes(&context);
+  passes.addPass(normToLoops());
+  passes.addPass(expandDivision());
+  passes.addPass(expandRsqrt());
+  passes.addPass(expandBF16(isa.roundsBF16, 0));
   passes.addPass(createCSEPass());  // the address that is read is the one that is written
   EXPECT_TRUE(succeeded(passes.run(*module)));
   std::vector<Chains> result;

@@ -2,7 +2,6 @@
 // planned, code without dependences, and reasons against schedules.
 #include <set>
 
-#include "codegen/lower/Transcendentals.h"
 #include "codegen/targets/cpu/Object.h"
 #include "codegen/targets/halide/HalideTarget.h"
 #include "codegen/targets/halide/Serialize.h"
@@ -44,7 +43,7 @@ TEST_P(HalideTraffic, OfTheStatementIsThatOfTheSweeps) {
         SCOPED_TRACE(problem->text() + " " + name(strategy).str());
         Planned plan(*problem, strategy);
         const auto [reads, writes] = sweepsOf(plan.kernel());
-        expandTranscendentals(plan.kernel()->getParentOfType<mlir::ModuleOp>());
+        expandMath(plan.kernel());
         // Many rows, so that the first of them, where means are guessed, hardly count.
         const int64_t rows = 1027, segments = problem->segmented ? 2 : 1;
         const Schedule schedule = halide::defaultSchedule(*problem, isa, strategy);
@@ -80,7 +79,7 @@ TEST(HalideSums, HaveNoLongLevel) {
           Schedule schedule = halide::defaultSchedule(problem, isaOf(set), strategy);
           schedule.rows = rows, schedule.unroll = unroll;
           Planned plan(problem, strategy);
-          expandTranscendentals(plan.kernel()->getParentOfType<mlir::ModuleOp>());
+          expandMath(plan.kernel());
           auto answer = ask(*generator, requestOf(plan.kernel(), schedule, isaOf(set), "halide"));
           ASSERT_TRUE(bool(answer)) << llvm::toString(answer.takeError());
           auto facts = llvm::json::parse(answer->facts);

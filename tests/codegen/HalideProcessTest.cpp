@@ -4,7 +4,6 @@
 #include <fstream>
 
 #include "codegen/Package.h"
-#include "codegen/lower/Transcendentals.h"
 #include "codegen/targets/Unavailable.h"
 #include "codegen/targets/halide/HalideTarget.h"
 #include "codegen/targets/halide/Serialize.h"
@@ -153,7 +152,7 @@ class HalideRequest : public testing::Test {
     if (!generator) GTEST_SKIP() << llvm::toString(generator.takeError());
     generator_ = *generator;
     Planned plan(problemOf("layer_norm:forward@f32[*x64]"), Strategy::Resident);
-    expandTranscendentals(plan.kernel()->getParentOfType<mlir::ModuleOp>());
+    expandMath(plan.kernel());
     request_ = requestOf(plan.kernel(), {.strategy = Strategy::Resident}, isaOf("x86-64-v3"), "object");
   }
   /// The request with one piece of its text replaced.

@@ -1,7 +1,9 @@
 #include "tests/codegen/Support.h"
 
+#include "codegen/lower/Expand.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Pass/PassManager.h"
 
 namespace normc::codegen {
 
@@ -55,6 +57,12 @@ mlir::DialectRegistry normDialects() {
   mlir::DialectRegistry registry;
   registry.insert<NormDialect, mlir::arith::ArithDialect, mlir::math::MathDialect>();
   return registry;
+}
+
+void expandMath(KernelOp kernel) {
+  mlir::PassManager passes(kernel.getContext());
+  for (auto pass : {expandRsqrt, expandLog, expandExp, expandAbs}) passes.addPass(pass());
+  EXPECT_TRUE(succeeded(passes.run(kernel->getParentOfType<mlir::ModuleOp>())));
 }
 
 Planned::Planned(const Problem& problem, Strategy strategy)

@@ -48,6 +48,9 @@ class Planned {
   KernelOp kernel_;
 };
 
+/// Replaces the functions that Halide's generator does not have.
+void expandMath(KernelOp);
+
 /// A context that knows norm dialect and what its regions hold.
 mlir::DialectRegistry normDialects();
 

@@ -1,5 +1,5 @@
 // normc-emit STAGE PROBLEM [TARGET [SCHEDULE]]: one stage of one kernel as text,
-// for the FileCheck tests in lit/. SCHEDULE is a strategy, whose default schedule
+// for the FileCheck tests in lit/. STAGE is that of `normc compile --emit`, or after=PASS. SCHEDULE is a strategy, whose default schedule
 // is taken, or a whole schedule; without it the target's first.
 #include <iostream>
 
@@ -29,7 +29,14 @@ static llvm::Expected<std::string> emit(int count, char** arguments) {
   auto schedule = scheduleOf(*problem, **target, count > 4 ? arguments[4] : "");
   if (!schedule) return schedule.takeError();
   auto bound = (*target)->bind(*problem, *schedule);
-  return bound ? (*bound)->emit(arguments[1]) : bound.takeError();
+  if (!bound) return bound.takeError();
+  llvm::StringRef stage = arguments[1];
+  if (!stage.consume_front("after=")) return (*bound)->emit(stage);
+  auto passes = (*bound)->passes(stage.str());
+  if (!passes) return passes.takeError();
+  for (const codegen::PassText& pass : *passes)
+    if (pass.pass == stage) return pass.text;
+  return llvm::createStringError("no pass '" + stage.str() + "'");
 }
 
 int main(int count, char** arguments) {

@@ -1,7 +1,8 @@
 // Every activation and its derivative in GPU code: no call of a device library, and as accurate as on a CPU.
 #include "codegen/Compilation.h"
 #include "codegen/emulator/Emulator.h"
-#include "codegen/lower/Transcendentals.h"
+#include "codegen/lower/Expand.h"
+#include "codegen/targets/cuda/Intrinsics.h"
 #include "codegen/targets/cuda/Ptx.h"
 #include "dsl/Library.h"
 #include "llvm/IR/Module.h"
@@ -46,9 +47,8 @@ class Functions : public Compilation {
     k.kernel().erase();
   }
   std::unique_ptr<llvm::Module> llvmIr(const cuda::Arch& arch) {
-    expandTranscendentals(*module_);
-    cuda::useIntrinsics(*module_);
-    llvm::cantFail(run(cuda::gpuToLlvmPipeline(), "lowering"));
+    llvm::cantFail(run("lowering", expandRsqrt(), expandLog(), expandExp(), expandAbs(),
+                       cuda::mathToIntrinsics(), cuda::gpuToLlvmPipeline()));
     return llvm::cantFail(cuda::optimizedLlvm(*module_->getOps<gpu::GPUModuleOp>().begin(), arch, llvm_));
   }
 };

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "codegen/Compilation.h"
-#include "codegen/lower/Transcendentals.h"
+#include "codegen/lower/Expand.h"
 #include "codegen/plan/Element.h"
 #include "codegen/targets/cpu/Compile.h"
 #include "codegen/targets/cpu/Entry.h"
@@ -41,16 +41,13 @@ class Functions : public Compilation {
     cpu::Schedule schedule = cpu::defaultSchedule(problem_, isa, Strategy::Resident);
     schedule.stream = 0;
     kernel_.setScheduleAttr(schedule.attribute(&context_));
-    const cpu::EntryPoints entry(kernel_);
-    lowerToLoops(*module_);
-    expandTranscendentals(*module_);
-    llvm::cantFail(run(cpu::loopsToLlvmPipeline(), "lowering"));
-    cpu::addEntryPoints(*module_, entry);
+    llvm::cantFail(run("lowering", normToLoops(), expandRsqrt(), expandLog(), expandExp(), expandAbs(),
+                       cpu::loopsToLlvmPipeline(), cpu::addEntryPoints()));
     auto ir = llvm::cantFail(cpu::optimizedLlvm(*module_, isa, llvm_));
     return llvm::cantFail(cpu::machineCode(*ir, isa, kind));
   }
   std::string halideObject(const halide::Generator& generator, const cpu::Isa& isa, llvm::StringRef kind) {
-    expandTranscendentals(*module_);
+    llvm::cantFail(run("expanding", expandRsqrt(), expandLog(), expandExp(), expandAbs()));
     const halide::Schedule schedule = halide::defaultSchedule(problem_, isa, Strategy::Resident);
     return llvm::cantFail(ask(generator, requestOf(kernel_, schedule, isa, kind))).output;
   }

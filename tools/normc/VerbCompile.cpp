@@ -24,7 +24,7 @@ using codegen::Job;
 
 struct CompileFlags {
   RequestFlags request;
-  std::vector<std::string> targets{"host"};
+  std::vector<std::string> targets{"host"}, printAfter;
   std::string schedule, emit, output, records, generator = "mlir";
   int64_t threads = 0;
 };
@@ -97,32 +97,57 @@ std::vector<Job> jobsOf(const CompileFlags& flags, Output& out) {
   return jobs;
 }
 
-ExitCode emit(const CompileFlags& flags, Output& out) {
-  const std::vector<Job> jobs = jobsOf(flags, out);
-  const std::string stageName = wordOf("--emit", flags.emit, jobs[0].target->stages());
+/// The job of which a flag shows text.
+Job oneJob(const std::vector<Job>& jobs, const CompileFlags& flags, const std::string& flag,
+           const std::string& value) {
   std::set<std::string> problems, targets;
   for (const Job& job : jobs) problems.insert(job.problem.text()), targets.insert(job.target->name().str());
   if (problems.size() > 1)
-    throw usage("--emit shows one problem; the command line has " + std::to_string(problems.size()),
-                "e.g. normc compile --emit " + stageName + " '" + jobs[0].problem.text() + "'");
-  if (flags.generator == "both") throw usage("--emit shows the stages of one generator; --generator is both");
+    throw usage(flag + " shows one problem; the command line has " + std::to_string(problems.size()),
+                "e.g. normc compile " + flag + " " + value + " '" + jobs[0].problem.text() + "'");
+  if (flags.generator == "both")
+    throw usage(flag + " shows the stages of one generator; --generator is both");
   if (targets.size() > 1)
-    throw usage("--emit shows one target; --target has " + std::to_string(targets.size()));
+    throw usage(flag + " shows one target; --target has " + std::to_string(targets.size()));
+  return jobs[0];
+}
 
-  const Job& job = jobs[0];
-  const std::string text = valueOf(
-      llvm::cantFail(job.target->bind(job.problem, job.schedule))->emit(stageName), ExitCode::Refused);
+/// Writes `text` to the output file, or prints it; as JSON with `key` and `value`.
+ExitCode show(const std::string& text, const Job& job, const std::string& key, const Json& value,
+              const CompileFlags& flags, Output& out) {
   if (!flags.output.empty()) reportOf(flags.output, out), writeFile(flags.output, text);
   if (out.json) {
     out.result({{"problem", job.problem.text()},
                 {"target", job.target->name().str()},
                 {"schedule", job.schedule},
-                {"stage", stageName},
+                {key, value},
                 {"text", text}});
   } else if (flags.output.empty()) {
     out.results() << text;
   }
   return ExitCode::Ok;
+}
+
+ExitCode emit(const CompileFlags& flags, Output& out) {
+  const std::vector<Job> jobs = jobsOf(flags, out);
+  const std::string stageName = wordOf("--emit", flags.emit, jobs[0].target->stages());
+  const Job job = oneJob(jobs, flags, "--emit", stageName);
+  const auto schedule = llvm::cantFail(job.target->bind(job.problem, job.schedule));
+  return show(valueOf(schedule->emit(stageName), ExitCode::Refused), job, "stage", stageName, flags, out);
+}
+
+ExitCode printAfter(const CompileFlags& flags, Output& out) {
+  const Job job = oneJob(jobsOf(flags, out), flags, "--print-after", joined(flags.printAfter, ","));
+  const auto schedule = llvm::cantFail(job.target->bind(job.problem, job.schedule));
+  const auto passes = valueOf(schedule->passes(flags.printAfter), ExitCode::Refused);
+  std::vector<std::string> names;
+  std::string text;
+  for (const codegen::PassText& pass : passes) {
+    names.push_back(pass.pass);
+    if (!pass.text.empty()) text += "// after " + pass.pass + "\n" + pass.text;
+  }
+  for (const std::string& name : flags.printAfter) wordOf("--print-after", name, names);
+  return show(text, job, "passes", flags.printAfter, flags, out);
 }
 
 /// Ctrl-C: nothing is on disk yet, and an old package stays as it was. A package that
@@ -197,7 +222,10 @@ std::string build(const std::vector<Job>& jobs, const CompileFlags& flags, Outpu
 }
 
 ExitCode compile(const CompileFlags& flags, Output& out) {
+  if (!flags.emit.empty() && !flags.printAfter.empty())
+    throw usage("--emit and --print-after exclude each other");
   if (!flags.emit.empty()) return emit(flags, out);
+  if (!flags.printAfter.empty()) return printAfter(flags, out);
   const std::vector<Job> jobs = jobsOf(flags, out);
   if (flags.output.empty())
     throw usage("normc compile needs the name of the package to write",
@@ -236,6 +264,8 @@ Action declareCompile(CLI::App& parser) {
                   "Show a stage instead: sweeps, loops, llvm, asm; of Halide sweeps, halide, stmt, asm; for "
                   "sm_NN sweeps, gpu, llvm, ptx, sass")
       ->type_name("STAGE");
+  addList(parser, "--print-after", flags->printAfter,
+          "Show the module after passes instead, e.g. norm-to-loops, norm-to-gpu, cse; a wrong name lists them");
   addWhole(parser, "--threads", flags->threads, "To compile with [all]");
   parser.footer(
       "A whole problem, e.g. 'layer_norm:forward@f32[*x768]', is compiled as it stands; norms beside "

@@ -1,7 +1,8 @@
 #include "codegen/targets/cpu/Compile.h"
 
 #include "codegen/Compilation.h"
-#include "codegen/lower/Transcendentals.h"
+#include "codegen/lower/Expand.h"
+#include "codegen/targets/cpu/AttachSchedule.h"
 #include "codegen/targets/cpu/Entry.h"
 #include "codegen/targets/cpu/Object.h"
 #include "codegen/targets/cpu/lower/PhaseLowering.h"
@@ -36,35 +37,26 @@ class CpuCompilation : public Compilation {
     if (auto reason = cpu::whyIllegal(problem_, schedule_, isa_))
       return llvm::createStringError(problem_.text() + " for " + isa_.name.str() + ": " + *reason);
     if (auto error = Compilation::plan(schedule_.strategy, symbol, schedule_.vector)) return error;
-    kernel_.setScheduleAttr(schedule_.attribute(&context_));
-    // The sizes from which on a call is large are scalar parameters, after those of the spec.
-    if (schedule_.stream) {
-      SmallVector<Attribute> numbers(kernel_.getNumbers().begin(), kernel_.getNumbers().end());
-      for (std::string_view number : kThresholds) numbers.push_back(StringAttr::get(&context_, number));
-      kernel_.setNumbersAttr(ArrayAttr::get(&context_, numbers));
-    }
-    return llvm::Error::success();
+    // From sweeps to sweeps; the manifest describes the result.
+    return run("planning", attachSchedule(schedule_));
   }
 
   llvm::Error loops() {
-    // Lowering erases the kernel, so facts about its tensors and phases are collected before.
-    entry_.emplace(kernel_);
-    lowerToLoops(*module_,
-                 {.roundsBF16 = isa_.roundsBF16, .wholeBF16 = isa_.masks16 ? isa_.vectorBytes / 2 : 0});
-    expandTranscendentals(*module_);
-    return verified("lowering to loops");
+    return run("lowering to loops", normToLoops(), expandDivision(), expandRsqrt(), expandLog(), expandExp(),
+               expandAbs(), expandBF16(isa_.roundsBF16, isa_.masks16 ? isa_.vectorBytes / 2 : 0),
+               nontemporalWords());
   }
 
+  llvm::Error llvmDialect() { return run("lowering to LLVM", loopsToLlvmPipeline(), addEntryPoints()); }
+
   llvm::Expected<std::unique_ptr<llvm::Module>> llvmIr() {
-    if (auto error = run(loopsToLlvmPipeline(), "lowering to LLVM")) return error;
-    addEntryPoints(*module_, *entry_);
+    if (auto error = llvmDialect()) return error;
     return optimizedLlvm(*module_, isa_, llvm_);
   }
 
  private:
   const Schedule& schedule_;
   const Isa& isa_;
-  std::optional<EntryPoints> entry_;
 };
 
 }  // namespace
@@ -82,6 +74,16 @@ llvm::Expected<std::string> emitStage(const Problem& problem, const Schedule& sc
   auto ir = c.llvmIr();
   if (!ir) return ir.takeError();
   return stage == Stage::Llvm ? textOf(**ir) : machineCode(**ir, isa, Emit::Assembly);
+}
+
+llvm::Expected<std::vector<PassText>> passTexts(const Problem& problem, const Schedule& schedule,
+                                                const Isa& isa, llvm::ArrayRef<std::string> shown) {
+  CpuCompilation c(problem, schedule, isa);
+  c.show(shown);
+  if (auto error = c.plan("kernel")) return error;
+  if (auto error = c.loops()) return error;
+  if (auto error = c.llvmDialect()) return error;
+  return c.passes();
 }
 
 llvm::Expected<CompiledKernel> compileKernel(const Problem& problem, const Schedule& schedule, const Isa& isa,

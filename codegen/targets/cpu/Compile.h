@@ -12,6 +12,10 @@ namespace normc::codegen::cpu {
 /// Returns the problem after one stage: sweeps, loops, llvm or assembly.
 llvm::Expected<std::string> emitStage(const Problem&, const Schedule&, const Isa&, Stage);
 
+/// Returns the passes up to the LLVM dialect in order, those named in `shown` with the module after them.
+llvm::Expected<std::vector<PassText>> passTexts(const Problem&, const Schedule&, const Isa&,
+                                                llvm::ArrayRef<std::string> shown);
+
 llvm::Expected<CompiledKernel> compileKernel(const Problem&, const Schedule&, const Isa&,
                                              llvm::StringRef symbol);
 
@@ -19,7 +23,7 @@ llvm::Expected<CompiledKernel> compileKernel(const Problem&, const Schedule&, co
 /// whole decides.
 package::Kernel kernelManifest(const Problem&, const Schedule&, const Isa&, KernelOp);
 
-/// The passes between loops and the LLVM dialect, as one pipeline text.
+/// Returns the passes of MLIR between loops and the LLVM dialect, as one pipeline text.
 llvm::StringRef loopsToLlvmPipeline();
 
 }  // namespace normc::codegen::cpu

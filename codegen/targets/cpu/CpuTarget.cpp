@@ -35,6 +35,9 @@ class BoundCpu : public TypedTarget<BoundCpu, Schedule, parseSchedule> {
     if (!stage) return stage.takeError();
     return emitStage(problem_, s, isa_, *stage);
   }
+  llvm::Expected<std::vector<PassText>> passes(const Schedule& s, llvm::ArrayRef<std::string> shown) const {
+    return passTexts(problem_, s, isa_, shown);
+  }
   llvm::Expected<CompiledKernel> compile(const Schedule& s, llvm::StringRef symbol) const {
     return compileKernel(problem_, s, isa_, symbol);
   }

@@ -9,31 +9,24 @@ using namespace mlir;
 
 namespace normc::codegen::cpu {
 
-// Has to be made before lowering, which erases the tensors and phases of the kernel.
-EntryPoints::EntryPoints(KernelOp kernel) {
-  for (auto t : kernel.getOps<TensorOp>()) {
-    if (isStrided(t)) strided.push_back(tensors);
-    ++tensors;
-  }
-  for (auto phase : kernel.getOps<PhaseOp>()) {
-    std::string base = kernel.getSymName().str(), name = phase.getSymName().str();
-    phases.emplace_back(base + "." + name, base + "_" + name);
-  }
-}
+llvm::StringRef stridedAttrName() { return "norm.strided"; }
 
-void addEntryPoints(ModuleOp module, const EntryPoints& entry) {
+static void addWrappers(ModuleOp module) {
   OpBuilder b(module.getContext());
   Location loc = module.getLoc();
   auto pointer = LLVM::LLVMPointerType::get(module.getContext());
   Type i64 = b.getI64Type();
   auto none = LLVM::LLVMVoidType::get(module.getContext());
-  for (const auto& [inner, exported] : entry.phases) {
-    auto callee = module.lookupSymbol<LLVM::LLVMFuncOp>(inner);
+  for (auto callee : llvm::to_vector(module.getOps<LLVM::LLVMFuncOp>())) {
+    auto list = dyn_cast_if_present<DenseBoolArrayAttr>(callee->removeAttr(stridedAttrName()));
+    if (!list) continue;
+    const ArrayRef<bool> strided = list.asArrayRef();
+    const auto [kernel, phase] = callee.getName().rsplit('.');
     // Internal: LLVM inlines it into its wrapper, and the object exports wrappers only.
     callee.setLinkage(LLVM::Linkage::Internal);
     b.setInsertionPointToEnd(module.getBody());
-    auto function =
-        LLVM::LLVMFuncOp::create(b, loc, exported, LLVM::LLVMFunctionType::get(none, {pointer, i64}));
+    auto function = LLVM::LLVMFuncOp::create(b, loc, (kernel + "_" + phase).str(),
+                                             LLVM::LLVMFunctionType::get(none, {pointer, i64}));
     b.setInsertionPointToStart(function.addEntryBlock(b));
     // Loads the field of `type` that is `offset` bytes behind `base`.
     auto field = [&](Value base, Type type, size_t offset) -> Value {
@@ -45,12 +38,12 @@ void addEntryPoints(ModuleOp module, const EntryPoints& entry) {
     Value args = function.getArgument(0);
     Value operands = field(args, pointer, offsetof(normc_kernel_args, operand));
     SmallVector<Value> values;
-    for (unsigned i = 0; i < entry.tensors; ++i)
+    for (unsigned i = 0; i < strided.size(); ++i)
       values.push_back(field(operands, pointer, i * sizeof(normc_operand) + offsetof(normc_operand, data)));
-    for (unsigned i : entry.strided)
+    for (unsigned i = 0; i < strided.size(); ++i)
       for (size_t stride : {offsetof(normc_operand, segment_stride), offsetof(normc_operand, row_stride),
                             offsetof(normc_operand, task_stride)})
-        values.push_back(field(operands, i64, i * sizeof(normc_operand) + stride));
+        if (strided[i]) values.push_back(field(operands, i64, i * sizeof(normc_operand) + stride));
     for (size_t extent : {offsetof(normc_kernel_args, segments), offsetof(normc_kernel_args, rows),
                           offsetof(normc_kernel_args, features)})
       values.push_back(field(args, i64, extent));
@@ -61,5 +54,7 @@ void addEntryPoints(ModuleOp module, const EntryPoints& entry) {
     LLVM::ReturnOp::create(b, loc, ValueRange());
   }
 }
+
+PassPtr addEntryPoints() { return modulePass("add-entry-points", addWrappers); }
 
 }  // namespace normc::codegen::cpu

@@ -2,21 +2,15 @@
 // arguments and calls a lowered phase function.
 #pragma once
 
-#include "codegen/lower/AccessLowering.h"
-#include "mlir/IR/BuiltinOps.h"
+#include "codegen/Pass.h"
 
 namespace normc::codegen::cpu {
 
-/// The facts of a kernel that its wrappers need; collected before lowering erases its norm.kernel.
-struct EntryPoints {
-  explicit EntryPoints(KernelOp);
-  unsigned tensors = 0;
-  llvm::SmallVector<unsigned> strided;                            ///< indices of tensors
-  llvm::SmallVector<std::pair<std::string, std::string>> phases;  ///< inner symbol, exported symbol
-};
+/// Returns the attribute of a phase function: for each tensor, true if its strides are parameters.
+llvm::StringRef stridedAttrName();
 
-/// Adds one `void f(const normc_kernel_args*, int64_t task)` per phase to a module
-/// that is already in the LLVM dialect.
-void addEntryPoints(mlir::ModuleOp, const EntryPoints&);
+/// add-entry-points: adds one `void KERNEL_PHASE(const normc_kernel_args*, int64_t task)` for each phase
+/// function `KERNEL.PHASE` of a module that is already in the LLVM dialect.
+PassPtr addEntryPoints();
 
 }  // namespace normc::codegen::cpu

@@ -1,13 +1,15 @@
 #include "codegen/targets/cuda/Compile.h"
 
 #include "codegen/Compilation.h"
-#include "codegen/lower/Transcendentals.h"
+#include "codegen/lower/Expand.h"
 #include "codegen/targets/cuda/FusePhases.h"
 #include "codegen/targets/cuda/GridBarrier.h"
+#include "codegen/targets/cuda/Intrinsics.h"
 #include "codegen/targets/cuda/LowerToGpu.h"
 #include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/Ptxas.h"
 #include "llvm/IR/Module.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
 using namespace mlir;
 
@@ -23,20 +25,19 @@ class CudaCompilation : public Compilation {
     if (auto error = Compilation::plan(schedule_.strategy, symbol)) return error;
     if (auto reason = cuda::whyIllegal(traitsOf(kernel_), schedule_, arch_))
       return llvm::createStringError(problem_.text() + " for " + arch_.name + ": " + *reason);
-    fusePhases(kernel_, schedule_);
-    addGridBarrier(kernel_, schedule_);
-    return llvm::Error::success();
+    // From sweeps to sweeps; the manifest describes the result.
+    return run("planning", fusePhases(schedule_), addGridBarrier(schedule_));
   }
 
   llvm::Error threads() {
-    lowerToGpu(kernel_, schedule_, arch_);
-    expandTranscendentals(*module_);
-    return verified("lowering to threads");
+    return run("lowering to threads", normToGpu(schedule_, arch_), expandRsqrt(), expandLog(), expandExp(),
+               expandAbs());
   }
 
+  llvm::Error llvmDialect() { return run("lowering to NVVM", mathToIntrinsics(), gpuToLlvmPipeline()); }
+
   llvm::Expected<std::unique_ptr<llvm::Module>> llvmIr() {
-    useIntrinsics(*module_);
-    if (auto error = run(gpuToLlvmPipeline(), "lowering to NVVM")) return error;
+    if (auto error = llvmDialect()) return error;
     return cuda::optimizedLlvm(*module_->getOps<gpu::GPUModuleOp>().begin(), arch_, llvm_);
   }
 
@@ -71,6 +72,16 @@ llvm::Expected<std::string> emitStage(const Problem& problem, const Schedule& sc
   auto assembled = cuda::assemble(*ptx, arch);
   if (!assembled) return assembled.takeError();
   return disassemble(assembled->cubin);
+}
+
+llvm::Expected<std::vector<PassText>> passTexts(const Problem& problem, const Schedule& schedule,
+                                                const Arch& arch, llvm::ArrayRef<std::string> shown) {
+  CudaCompilation c(problem, schedule, arch);
+  c.show(shown);
+  if (auto error = c.plan("kernel")) return error;
+  if (auto error = c.threads()) return error;
+  if (auto error = c.llvmDialect()) return error;
+  return c.passes();
 }
 
 llvm::Expected<CompiledKernel> compileKernel(const Problem& problem, const Schedule& schedule,

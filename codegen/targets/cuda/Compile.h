@@ -14,6 +14,10 @@ namespace normc::codegen::cuda {
 /// Returns the problem after one stage: sweeps, gpu, llvm, ptx or sass.
 llvm::Expected<std::string> emitStage(const Problem&, const Schedule&, const Arch&, Stage);
 
+/// Returns the passes up to the LLVM dialect in order, those named in `shown` with the module after them.
+llvm::Expected<std::vector<PassText>> passTexts(const Problem&, const Schedule&, const Arch&,
+                                                llvm::ArrayRef<std::string> shown);
+
 struct CompileOptions {
   bool assemble = true;  ///< also to a cubin
   std::function<void(const llvm::Module&)> observe =

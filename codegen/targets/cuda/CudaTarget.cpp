@@ -95,6 +95,9 @@ class BoundCuda : public TypedTarget<BoundCuda, Schedule, parseSchedule> {
     if (!stage) return stage.takeError();
     return emitStage(problem_, s, arch_, *stage);
   }
+  llvm::Expected<std::vector<PassText>> passes(const Schedule& s, llvm::ArrayRef<std::string> shown) const {
+    return passTexts(problem_, s, arch_, shown);
+  }
   llvm::Expected<CompiledKernel> compile(const Schedule& s, llvm::StringRef symbol) const {
     return compileKernel(problem_, s, arch_, symbol);
   }

@@ -127,7 +127,7 @@ static void fuseAdvance(KernelOp kernel, PhaseOp before, PhaseOp advance) {
   erase(kernel, advance);
 }
 
-void fusePhases(KernelOp kernel, const Schedule& schedule) {
+static void fuse(KernelOp kernel, const Schedule& schedule) {
   dropUnused(kernel);
   auto phases = llvm::to_vector(kernel.getOps<PhaseOp>());
   if (phases.size() > 1) fuseAdvance(kernel, phases[phases.size() - 2], phases.back());
@@ -137,6 +137,12 @@ void fusePhases(KernelOp kernel, const Schedule& schedule) {
       fusePrepare(kernel, phases[i], phases[i + 1], schedule);
       break;
     }
+}
+
+PassPtr fusePhases(const Schedule& schedule) {
+  return modulePass("norm-fuse-phases", [schedule](ModuleOp module) {
+    for (auto kernel : module.getOps<KernelOp>()) fuse(kernel, schedule);
+  });
 }
 
 }  // namespace normc::codegen::cuda

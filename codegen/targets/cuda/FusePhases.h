@@ -9,12 +9,13 @@
 // phase always has a block.
 #pragma once
 
+#include "codegen/Pass.h"
 #include "codegen/targets/cuda/Schedule.h"
 
 namespace normc::codegen::cuda {
 
-/// Changes a planned kernel, before its phases are used. The schedule is legal.
-void fusePhases(KernelOp, const Schedule&);
+/// norm-fuse-phases: changes planned kernels, before their phases are used. The schedule is legal.
+PassPtr fusePhases(const Schedule&);
 
 /// Returns the attribute of a slab over features that each block computes for its own columns and keeps in
 /// registers.

@@ -16,7 +16,7 @@ bool belongsToGridBarrier(TensorOp t) {
   return t.getSymName() == barrierCountsName() || t.getSymName() == partsName();
 }
 
-void addGridBarrier(KernelOp kernel, const Schedule& s) {
+static void addWorkspace(KernelOp kernel, const Schedule& s) {
   int64_t values = 0, probes = 0;
   bool lines = false;
   PhaseOp sharing;
@@ -45,6 +45,12 @@ void addGridBarrier(KernelOp kernel, const Schedule& s) {
   else
     add(partsName(), kernel.getStatistics(), {Axis::Window, Axis::Feature}, package::Access::Both,
         std::max<int64_t>(values, 1) * s.grid);
+}
+
+PassPtr addGridBarrier(const Schedule& schedule) {
+  return modulePass("norm-grid-barrier", [schedule](ModuleOp module) {
+    for (auto kernel : module.getOps<KernelOp>()) addWorkspace(kernel, schedule);
+  });
 }
 
 //===-- Code of a thread --------------------------------------------------------------===//

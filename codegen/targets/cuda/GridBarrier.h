@@ -15,6 +15,7 @@
 // does not depend on the one before.
 #pragma once
 
+#include "codegen/Pass.h"
 #include "codegen/lower/AccessLowering.h"
 #include "codegen/targets/cuda/Schedule.h"
 
@@ -23,8 +24,8 @@ namespace normc::codegen::cuda {
 llvm::StringRef barrierCountsName();
 llvm::StringRef partsName();
 
-/// Adds both to a kernel whose schedule spreads columns or lines over a grid.
-void addGridBarrier(KernelOp, const Schedule&);
+/// norm-grid-barrier: adds both to kernels whose schedule spreads columns or lines over a grid.
+PassPtr addGridBarrier(const Schedule&);
 
 /// True if blocks write the tensor for each other.
 bool belongsToGridBarrier(TensorOp);

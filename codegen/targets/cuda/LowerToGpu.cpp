@@ -100,7 +100,7 @@ static Schedule congruentOn(KernelOp kernel, PhaseOp phase, const Schedule& sche
   return s;
 }
 
-gpu::GPUModuleOp lowerToGpu(KernelOp kernel, const Schedule& schedule, const Arch& arch) {
+static void lowerToGpu(KernelOp kernel, const Schedule& schedule, const Arch& arch) {
   OpBuilder b(kernel);
   auto module = gpu::GPUModuleOp::create(b, kernel.getLoc(), (kernel.getSymName() + "_module").str());
   b.setInsertionPointToStart(module.getBody());
@@ -120,7 +120,12 @@ gpu::GPUModuleOp lowerToGpu(KernelOp kernel, const Schedule& schedule, const Arc
                  {.nativeBF16 = true, .alignment = aligned.alignment, .peeled = true}, arch);
   }
   kernel.erase();
-  return module;
+}
+
+PassPtr normToGpu(const Schedule& schedule, const Arch& arch) {
+  return modulePass("norm-to-gpu", [schedule, arch](ModuleOp module) {
+    for (auto kernel : llvm::to_vector(module.getOps<KernelOp>())) lowerToGpu(kernel, schedule, arch);
+  });
 }
 
 }  // namespace normc::codegen::cuda

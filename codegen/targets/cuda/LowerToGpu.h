@@ -2,8 +2,8 @@
 // of runtime/abi/cuda.h.
 #pragma once
 
+#include "codegen/Pass.h"
 #include "codegen/targets/cuda/Schedule.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
 namespace normc::codegen::cuda {
 
@@ -13,7 +13,7 @@ struct EntryNames {
 };
 EntryNames entryNames(KernelOp, PhaseOp, const Schedule&);
 
-/// Replaces the kernel by a `gpu.module`.
-mlir::gpu::GPUModuleOp lowerToGpu(KernelOp, const Schedule&, const Arch&);
+/// norm-to-gpu: replaces every kernel by a `gpu.module`.
+PassPtr normToGpu(const Schedule&, const Arch&);
 
 }  // namespace normc::codegen::cuda

@@ -12,7 +12,6 @@
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -146,22 +145,6 @@ void copyInBulk(mlir::OpBuilder& b, mlir::Location loc, mlir::Value to, mlir::Va
 }
 
 llvm::StringRef minBlocksAttrName() { return mlir::NVVM::NVVMDialect::getMinctasmAttrName(); }
-
-template <typename Op>
-static void useIntrinsic(mlir::Operation* module, llvm::StringRef name) {
-  module->walk([&](Op op) {
-    mlir::OpBuilder b(op);
-    auto call = mlir::LLVM::CallIntrinsicOp::create(b, op.getLoc(), op.getType(), b.getStringAttr(name),
-                                                    op->getOperands());
-    op.replaceAllUsesWith(call.getResult(0));
-    op.erase();
-  });
-}
-
-void useIntrinsics(mlir::Operation* gpuModule) {
-  useIntrinsic<mlir::math::SqrtOp>(gpuModule, "llvm.sqrt");
-  useIntrinsic<mlir::math::FmaOp>(gpuModule, "llvm.fma");
-}
 
 llvm::StringRef gpuToLlvmPipeline() {
   return "canonicalize{max-iterations=1 region-simplify=disabled},cse,"  // more finds nothing

@@ -62,11 +62,7 @@ void copyInBulk(mlir::OpBuilder&, mlir::Location, mlir::Value to, mlir::Value fr
 /// for.
 llvm::StringRef minBlocksAttrName();
 
-/// Replaces operations that the passes would turn into calls of CUDA's device library: roots
-/// and fused products, which the hardware rounds correctly.
-void useIntrinsics(mlir::Operation* gpuModule);
-
-/// Returns the passes from loops over threads to the LLVM and NVVM dialects, as one pipeline text.
+/// Returns the passes of MLIR from loops over threads to the LLVM and NVVM dialects, as one pipeline text.
 llvm::StringRef gpuToLlvmPipeline();
 
 /// Returns the IR that NVPTX gets: the `gpu.module`, optimised for the architecture.

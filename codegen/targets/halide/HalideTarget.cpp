@@ -1,7 +1,7 @@
 #include "codegen/targets/halide/HalideTarget.h"
 
 #include "codegen/Compilation.h"
-#include "codegen/lower/Transcendentals.h"
+#include "codegen/lower/Expand.h"
 #include "codegen/targets/TypedTarget.h"
 #include "codegen/targets/Unavailable.h"
 #include "codegen/targets/cpu/Compile.h"
@@ -21,8 +21,9 @@ class HalideCompilation : public Compilation {
  public:
   explicit HalideCompilation(const Problem& problem) : Compilation(problem, nullptr) {}
   using Compilation::plan;
-  std::string request(const Schedule& schedule, const cpu::Isa& isa, llvm::StringRef emit) {
-    expandTranscendentals(*module_);
+  llvm::Error expand() { return run("expanding", expandRsqrt(), expandLog(), expandExp(), expandAbs()); }
+  llvm::Expected<std::string> request(const Schedule& schedule, const cpu::Isa& isa, llvm::StringRef emit) {
+    if (auto error = expand()) return error;
     return requestOf(kernel_, schedule, isa, emit);
   }
 };
@@ -81,6 +82,13 @@ class BoundHalide : public TypedTarget<BoundHalide, Schedule, parseSchedule> {
     if (stage == "asm") return code(c, s, cpu::Emit::Assembly);
     return asked(c.request(s, isa_, stage));
   }
+  llvm::Expected<std::vector<PassText>> passes(const Schedule& s, llvm::ArrayRef<std::string> shown) const {
+    HalideCompilation c(problem_);
+    c.show(shown);
+    if (auto error = plan(c, s, "kernel")) return error;
+    if (auto error = c.expand()) return error;
+    return c.passes();
+  }
   llvm::Expected<CompiledKernel> compile(const Schedule& s, llvm::StringRef symbol) const {
     HalideCompilation c(problem_);
     if (auto error = plan(c, s, symbol)) return error;
@@ -113,8 +121,9 @@ class BoundHalide : public TypedTarget<BoundHalide, Schedule, parseSchedule> {
   llvm::Expected<std::string> code(HalideCompilation& c, const Schedule& s, cpu::Emit kind) const {
     return asked(c.request(s, isa_, kind == cpu::Emit::Object ? "object" : "asm"));
   }
-  llvm::Expected<std::string> asked(const std::string& request) const {
-    auto answer = ask(generator_, request);
+  llvm::Expected<std::string> asked(llvm::Expected<std::string> request) const {
+    if (!request) return request;
+    auto answer = ask(generator_, *request);
     if (!answer) return prefixed(what(), answer.takeError());
     return std::move(answer->output);
   }

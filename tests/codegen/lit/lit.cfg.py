@@ -1,13 +1,14 @@
 # Every lowering stage as text. `%emit STAGE PROBLEM [TARGET [SCHEDULE]]` prints one
-# (tests/codegen/emit.cpp); the programs come from ctest as parameters.
+# (tests/codegen/emit.cpp), `%opt PASS FILE` a file after one pass (opt.cpp); the programs come from ctest as parameters.
 import lit.formats
 
 config.name = "normc"
-config.suffixes = [".test"]
+config.suffixes = [".test", ".mlir"]
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.test_source_root = __file__.rsplit("/", 1)[0]
 config.test_exec_root = lit_config.params["scratch"]
 config.substitutions += [
     ("%emit", lit_config.params["emit"]),
+    ("%opt", lit_config.params["opt"]),
     ("%check", lit_config.params["filecheck"] + " %s"),
 ]

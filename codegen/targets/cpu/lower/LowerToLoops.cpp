@@ -1,4 +1,5 @@
 // The pass: a function for each phase, with its parameters, and the lowering of the phase in it.
+#include "codegen/targets/cpu/Entry.h"
 #include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -57,7 +58,7 @@ static Arguments argumentsOf(Loops& l, KernelOp kernel, func::FuncOp function) {
   return a;
 }
 
-void lowerToLoops(ModuleOp module, const Access& access) {
+static void lowerToLoops(ModuleOp module) {
   OpBuilder b(module.getContext());
   for (auto kernel : llvm::make_early_inc_range(module.getOps<KernelOp>())) {
     SmallVector<Type> types = parameterTypes(kernel);
@@ -66,16 +67,21 @@ void lowerToLoops(ModuleOp module, const Access& access) {
       std::string symbol = (kernel.getSymName() + "." + phase.getSymName()).str();
       auto function = func::FuncOp::create(b, phase.getLoc(), symbol, b.getFunctionType(types, {}));
       function.setPrivate();
+      SmallVector<bool> strided;
+      for (auto t : kernel.getOps<TensorOp>()) strided.push_back(isStrided(t));
+      function->setAttr(cpu::stridedAttrName(), b.getDenseBoolArrayAttr(strided));
       for (auto [i, t] : llvm::enumerate(kernel.getOps<TensorOp>()))
         if (isUnshared(t)) function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
       b.setInsertionPointToEnd(function.addEntryBlock());
       Loops loops(b, phase.getLoc());
-      AccessLowering frame(loops, kernel, phase, argumentsOf(loops, kernel, function), access);
+      AccessLowering frame(loops, kernel, phase, argumentsOf(loops, kernel, function));
       PhaseLowering(loops, frame).run();
       func::ReturnOp::create(b, phase.getLoc());
     }
     kernel.erase();
   }
 }
+
+PassPtr normToLoops() { return modulePass("norm-to-loops", lowerToLoops); }
 
 }  // namespace normc::codegen

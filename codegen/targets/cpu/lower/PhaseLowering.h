@@ -15,6 +15,7 @@
 // block, stream) or a vector of features (column).
 #pragma once
 
+#include "codegen/Pass.h"
 #include "codegen/lower/SlabLowering.h"
 #include "runtime/abi/MemoryUnits.h"
 #include "runtime/abi/Numbers.h"
@@ -129,7 +130,9 @@ class PhaseLowering : SlabLowering {
   mlir::Value bufferBegin_;  ///< index of the first sum in it
 };
 
-/// Replaces every norm.kernel of the module by one function for each phase, named `<kernel>.<phase>`.
-void lowerToLoops(mlir::ModuleOp, const Access& = {});
+/// norm-to-loops: replaces every norm.kernel of the module by one function for each phase, named
+/// `<kernel>.<phase>`, with its parameters in the attribute `norm.strided` (add-entry-points, Entry.h). bf16
+/// is i16 in memory.
+PassPtr normToLoops();
 
 }  // namespace normc::codegen
