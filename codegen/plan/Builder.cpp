@@ -260,6 +260,7 @@ Nums KernelBuilder::sweep(const Sweep& s, const Parts& parts, llvm::function_ref
   SmallVector<Type> sums(s.sums, statistics_);
   CombinersAttr combiners;  // absent if all terms are added
   if (!s.combiners.empty()) {
+    assert(s.combiners.size() <= s.sums);
     SmallVector<Combiner, 4> all = s.combiners;
     all.resize(s.sums + s.partials.size(), Combiner::Add);
     combiners = CombinersAttr::get(builder_.getContext(), all);
