@@ -1,4 +1,5 @@
 // Norm dialect as text: it parses back, and what is not valid says why.
+#include "codegen/targets/cuda/Legality.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
@@ -138,6 +139,8 @@ TEST_F(Dialect, SweepSaysHowItsTermsAreCombined) {
     EXPECT_EQ(sweep.combinerOf(0), Combiner::Max);
     EXPECT_EQ(sweep.combinerOf(1), Combiner::Add);
   });
+  EXPECT_EQ(cuda::whyNotReduced(*module->getOps<KernelOp>().begin()),
+            "a sweep reduces by 'max'; this target only adds");
   module = parse(kernel(reduced("")));
   ASSERT_TRUE(module) << diagnostics_;
   module->walk([](SweepOp sweep) { EXPECT_EQ(sweep.combinerOf(0), Combiner::Add); });

@@ -183,8 +183,8 @@ TEST_F(HalideRequest, MustBeJson) {
 }
 
 TEST_F(HalideRequest, OfANewerSchemaIsRefused) {
-  EXPECT_EQ(said(changed("\"schema\":5", "\"schema\":6")),
-            "bad request: the request has schema 6; this normc-halide-gen reads 5: normc and "
+  EXPECT_EQ(said(changed("\"schema\":6", "\"schema\":7")),
+            "bad request: the request has schema 7; this normc-halide-gen reads 6: normc and "
             "normc-halide-gen have to be of the "
             "same build");
 }

@@ -265,4 +265,14 @@ std::optional<std::string> whyIllegal(const KernelTraits& traits, const Schedule
   return std::nullopt;
 }
 
+std::optional<std::string> whyNotReduced(KernelOp kernel) {
+  std::optional<std::string> reason;
+  kernel->walk([&](SweepOp sweep) {
+    for (Combiner combiner : sweep.getCombiners().value_or(llvm::ArrayRef<Combiner>()))
+      if (combiner != Combiner::Add)
+        reason = "a sweep reduces by '" + stringifyCombiner(combiner).str() + "'; this target only adds";
+  });
+  return reason;
+}
+
 }  // namespace normc::codegen::cuda

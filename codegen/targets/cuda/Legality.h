@@ -18,4 +18,8 @@ int64_t registersOf(const KernelTraits&, const Schedule&);
 /// Returns why rows of one alignment class cannot be taken together; nothing if they can.
 std::optional<std::string> whyNotCongruent(const KernelTraits&, const Schedule&);
 
+/// Returns the combiner of a sweep that the lowering to threads does not know; nothing if it knows all of
+/// them.
+std::optional<std::string> whyNotReduced(KernelOp);
+
 }  // namespace normc::codegen::cuda
