@@ -15,7 +15,11 @@
 #include "codegen/targets/cpu/Entry.h"
 #include "codegen/targets/cpu/Object.h"
 #include "codegen/targets/cpu/lower/PhaseLowering.h"
+#include "codegen/targets/halide/HalideTarget.h"
+#include "codegen/targets/halide/Process.h"
+#include "codegen/targets/halide/Serialize.h"
 #include "llvm/IR/Module.h"
+#include "runtime/abi/Isa.h"
 #include "runtime/abi/kernel.h"
 #include "tests/end_to_end/Compiled.h"
 
@@ -81,8 +85,16 @@ class Reductions : public Compilation {
                        expandBF16(isa.roundsBF16, isa.masks16 ? isa.vectorBytes / 2 : 0),
                        cpu::loopsToLlvmPipeline(), cpu::addEntryPoints()));
     auto ir = llvm::cantFail(cpu::optimizedLlvm(*module_, isa, llvm_));
-    return llvm::cantFail(
-        cpu::linkShared({llvm::cantFail(cpu::machineCode(*ir, isa, cpu::Emit::Object))}, isa));
+    return linked(llvm::cantFail(cpu::machineCode(*ir, isa, cpu::Emit::Object)), isa);
+  }
+  std::string shared(const halide::Generator& generator, const halide::Schedule& schedule,
+                     const cpu::Isa& isa) {
+    return linked(llvm::cantFail(ask(generator, requestOf(kernel_, schedule, isa, "object"))).output, isa);
+  }
+
+ private:
+  static std::string linked(const std::string& object, const cpu::Isa& isa) {
+    return llvm::cantFail(cpu::linkShared({object}, isa));  // nothing is undefined
   }
 };
 
@@ -112,17 +124,10 @@ Batch drawn(int64_t segments, int64_t rows, int64_t features, unsigned seed) {
 /// A kernel that is loaded.
 class Loaded {
  public:
-  Loaded(const Shape& shape, const cpu::Schedule& schedule)
-      : shape_(shape), problem_(problemOf(shape.problem)), bf16_(problem_.data == DType::BF16) {
-    Reductions kernel(problem_, shape);
-    names_ = kernel.tensors();
-    const std::string shared = kernel.shared(schedule, hostIsa());
-    const std::string path = testing::TempDir() + "normc-reductions-" + std::to_string(getpid()) + ".so";
-    std::ofstream(path, std::ios::binary) << shared;
-    library_ = dlopen(path.c_str(), RTLD_NOW);
-    std::remove(path.c_str());
-    EXPECT_TRUE(library_) << dlerror();
-  }
+  Loaded(const Shape& shape, const cpu::Schedule& schedule, const cpu::Isa& isa = hostIsa())
+      : Loaded(shape, [&](Reductions& kernel) { return kernel.shared(schedule, isa); }) {}
+  Loaded(const Shape& shape, const halide::Generator& generator, const halide::Schedule& schedule)
+      : Loaded(shape, [&](Reductions& kernel) { return kernel.shared(generator, schedule, hostIsa()); }) {}
   Loaded(const Loaded&) = delete;
   ~Loaded() { dlclose(library_); }
 
@@ -221,6 +226,17 @@ class Loaded {
   }
 
  private:
+  Loaded(const Shape& shape, const std::function<std::string(Reductions&)>& compiled)
+      : shape_(shape), problem_(problemOf(shape.problem)), bf16_(problem_.data == DType::BF16) {
+    Reductions kernel(problem_, shape);
+    names_ = kernel.tensors();
+    const std::string path = testing::TempDir() + "normc-reductions-" + std::to_string(getpid()) + ".so";
+    std::ofstream(path, std::ios::binary) << compiled(kernel);
+    library_ = dlopen(path.c_str(), RTLD_NOW);
+    std::remove(path.c_str());
+    EXPECT_TRUE(library_) << dlerror();
+  }
+
   Shape shape_;
   Problem problem_;
   bool bf16_;
@@ -249,6 +265,15 @@ void expectExact(const Loaded& kernel, const Batch& batch, std::initializer_list
   }
 }
 
+/// Returns the instruction sets of this processor that have vectors of different lengths.
+std::vector<cpu::Isa> sets() {
+  std::vector<cpu::Isa> all;
+  for (const cpu::Isa& isa : cpu::instructionSets())
+    if (const auto set = findIsa(isa.name.str()); set && includes(*findIsa(normc::hostIsa().name), *set))
+      all.push_back(isa);
+  return all;
+}
+
 /// Returns schedules that differ in every knob by which the lowering combines values.
 std::vector<cpu::Schedule> schedules(const Shape& shape) {
   const Problem problem = problemOf(shape.problem);
@@ -272,9 +297,11 @@ TEST(Reductions, LargestOfARowOfAnyLength) {
     const Shape shape{std::string("layer_norm:infer@") + type + "[*x*]", kRow, kRow};
     for (const cpu::Schedule& schedule : schedules(shape)) {
       SCOPED_TRACE(type + (", " + schedule.text()));
-      const Loaded kernel(shape, schedule);
-      for (int64_t n = 1; n <= 200; ++n) expectExact(kernel, drawn(1, 11, n, unsigned(n)), {1, 4, 11});
-      expectExact(kernel, drawn(1, 3, 5000, 1), {1, 3});
+      for (const cpu::Isa& isa : sets()) {
+        const Loaded kernel(shape, schedule, isa);
+        for (int64_t n = 1; n <= 200; ++n) expectExact(kernel, drawn(1, 11, n, unsigned(n)), {1, 4, 11});
+        expectExact(kernel, drawn(1, 3, 5000, 1), {1, 3});
+      }
     }
   }
 }
@@ -291,10 +318,11 @@ TEST(Reductions, LargestOfARowOfKnownLength) {
     }
 }
 
-TEST(Reductions, LargestInEveryKindOfSlab) {
+/// Returns a shape for each kind of slab.
+std::vector<Shape> everyKind() {
   const std::vector<Axis> channel{Axis::Segment, Axis::Feature}, group{Axis::Segment, Axis::Group};
   const std::vector<Axis> rowGroup{Axis::Segment, Axis::Row, Axis::Group};
-  const Shape shapes[] = {
+  return {
       {"group_norm:infer@f32[*x*]{groups=4}", rowGroup, kRow},  // a block of a row
       {"group_norm:infer@bf16[*x*]{groups=4}", rowGroup, kRow},
       {"instance_norm:infer@f32[*x*x*]{layout=channels_first}", channel, channel},  // run
@@ -305,7 +333,10 @@ TEST(Reductions, LargestInEveryKindOfSlab) {
       {"batch_norm:infer@bf16[*x*]", kFeature, kFeature},
       {"batch_norm:infer@f32[*x*]{mask}", kFeature, kFeature},
   };
-  for (const Shape& shape : shapes)
+}
+
+TEST(Reductions, LargestInEveryKindOfSlab) {
+  for (const Shape& shape : everyKind())
     for (const cpu::Schedule& schedule : schedules(shape)) {
       SCOPED_TRACE(shape.problem + ", " + schedule.text());
       const Loaded kernel(shape, schedule);
@@ -322,6 +353,32 @@ TEST(Reductions, LargestOverTheTasksThatShareARow) {
     SCOPED_TRACE(schedule.text());
     expectExact(Loaded(shape, schedule), drawn(1, 9, 777, 3), {1, 32, 100, 777});
   }
+}
+
+TEST(Reductions, LargestByHalide) {
+  auto generator = halide::findGenerator();
+  if (!generator) GTEST_SKIP() << llvm::toString(generator.takeError());
+  std::vector<Shape> shapes = everyKind();
+  shapes.push_back({"layer_norm:infer@f32[*x*]", kRow, kRow});
+  shapes.push_back({"layer_norm:infer@bf16[*x*]", kRow, kRow});
+  for (const Shape& shape : shapes)
+    for (bool scalarTail : {false, true}) {
+      const Problem problem = problemOf(shape.problem);
+      halide::Schedule schedule = halide::defaultSchedule(problem, hostIsa(), Strategy::Resident);
+      schedule.scalarTail = scalarTail, schedule.unroll = scalarTail ? 1 : 2;
+      SCOPED_TRACE(shape.problem + ", " + schedule.text());
+      const Loaded kernel(shape, *generator, schedule);
+      for (int64_t features : {4, 28, 132, 1000})
+        for (int64_t rows : {1, 5, 40, 300})
+          expectExact(kernel, drawn(problem.segmented ? 3 : 1, rows, features, unsigned(rows)), {128, 2048});
+      if (shape.per != kRow) continue;
+      Batch spoiled = drawn(1, 11, 37, 7);
+      spoiled.x[0] = spoiled.x[5 * 37 + 36] = spoiled.x[10 * 37 + 20] = kNaN;
+      for (size_t i = 37; i < 3 * 37; ++i) spoiled.x[i] = i % 37 == 20 ? 0.0f : -0.0f;
+      for (size_t i = 3 * 37; i < 4 * 37; ++i) spoiled.x[i] = -kInfinity;
+      spoiled.x[4 * 37 + 9] = kInfinity;
+      expectExact(kernel, spoiled, {4, 11});
+    }
 }
 
 TEST(Reductions, NaNStaysInItsRow) {

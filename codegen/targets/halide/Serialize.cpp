@@ -106,6 +106,10 @@ class Writer {
       if (sweep.getCondition()) j_.attribute("condition", number(sweep.getCondition()));
       symbols("reads", sweep.getReads()), symbols("writes", sweep.getWrites()),
           symbols("partials", sweep.getPartials());
+      if (auto combiners = sweep.getCombiners())
+        j_.attributeArray("combiners", [&] {
+          for (Combiner combiner : *combiners) j_.value(stringifyCombiner(combiner));
+        });
       region(op);
     } else if (auto fold = dyn_cast<FoldOp>(op)) {
       j_.attribute("text", word(fold.getAxis(), fold.getChunkOf()));

@@ -34,10 +34,24 @@ static Expr exactlyFused(Expr a, Expr b, Expr c) {
 /// Halide 21 has no fused multiply-add of vectors. LLVM makes one of operations that are not strict.
 Expr fused(Expr a, Expr b, Expr c) { return Add::make(Mul::make(std::move(a), std::move(b)), std::move(c)); }
 
-Expr pairwiseSum(Exprs terms) {
+static Expr bitsOf(Expr x) { return reinterpret(Int(x.type().bits(), x.type().lanes()), x); }
+
+Expr maximum(Expr a, Expr b) {
+  return select(!equal(a, a) || less(b, a) || (equal(a, b) && bitsOf(a) >= make_zero(bitsOf(a).type())), a,
+                b);
+}
+Expr combined(Combiner combiner, Expr a, Expr b) {
+  return combiner == Combiner::Add ? sum(a, b) : maximum(a, b);
+}
+Expr identityOf(Combiner combiner, Type type) {
+  return combiner == Combiner::Add ? make_zero(type) : make_const(type, -INFINITY);
+}
+
+Expr pairwise(Exprs terms, Combiner combiner) {
   while (terms.size() > 1) {
     Exprs next;
-    for (size_t i = 0; i + 1 < terms.size(); i += 2) next.push_back(sum(terms[i], terms[i + 1]));
+    for (size_t i = 0; i + 1 < terms.size(); i += 2)
+      next.push_back(combined(combiner, terms[i], terms[i + 1]));
     if (terms.size() % 2) next.push_back(terms.back());
     terms = std::move(next);
   }
@@ -131,6 +145,11 @@ bool evaluate(const Op& op, Values& values, bool lanes) {
     else
       set(product(in(0), in(1)));
     return true;
+  }
+  if (n == "maximumf") return set(maximum(in(0), in(1)));
+  if (n == "absf") {
+    const Expr bits = bitsOf(in(0));
+    return set(reinterpret(in(0).type(), bits & ~(make_one(bits.type()) << (bits.type().bits() - 1))));
   }
   if (n == "divf") return set(quotient(in(0), in(1)));
   if (n == "negf") return set(negative(in(0)));

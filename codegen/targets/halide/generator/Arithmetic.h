@@ -39,7 +39,11 @@ Expr product(Expr, Expr);
 Expr quotient(Expr, Expr);
 Expr negative(Expr);
 Expr fused(Expr a, Expr b, Expr c);  ///< a b + c, usually rounded once
-Expr pairwiseSum(Exprs);
+/// Returns the maximum of IEEE 754-2019: a NaN if an operand is one, and +0 is larger than -0.
+Expr maximum(Expr, Expr);
+Expr combined(Combiner, Expr, Expr);
+Expr identityOf(Combiner, Halide::Type);
+Expr pairwise(Exprs, Combiner = Combiner::Add);
 /// Returns a robust centre of four or eight values (codegen/lower/Loops.h).
 Expr middle(const Exprs&);
 

@@ -104,7 +104,7 @@ void Translation::probe(const Op& op, Nest& nest, Replicas& replicas, int64_t la
     Exprs parts;
     for (int64_t k = 0; k < kVectors; ++k) parts.push_back(vectorAt(r.at, k));
     means.push_back(
-        ofRow ? product(pairwiseSum(parts), make_const(m_.statistics(), 1.0 / double(kVectors * width)))
+        ofRow ? product(pairwise(parts), make_const(m_.statistics(), 1.0 / double(kVectors * width)))
               : product(middle(parts), make_const(m_.statistics(), 1.0 / double(width))));
     few.push_back(ofRow ? sampled(op, r.at) : middleOfRows(r.at));
   }

@@ -77,6 +77,12 @@ Kind kindOf(const Node& n) {
   return Kind(at - names);
 }
 
+Combiner combinerOf(const Node& n) {
+  if (n.text() == "add") return Combiner::Add;
+  if (n.text() == "max") return Combiner::Max;
+  n.fail("is '" + n.text() + "'; known: add, max");
+}
+
 /// Reads operations and checks that every value is defined before it is used and every tensor is declared.
 class OpReader {
  public:
@@ -138,6 +144,12 @@ class OpReader {
       if (op.args.size() != op.reads.size()) n.fail("takes not one element for each tensor that it reads");
       if (op.yield.size() != op.writes.size() + op.out.size() + op.partials.size())
         n.fail("yields not one value for each write, sum and partial");
+      op.combiners.resize(op.out.size() + op.partials.size(), Combiner::Add);
+      if (n.has("combiners")) {
+        const std::vector<Node> list = n.at("combiners").items();
+        if (list.size() != op.combiners.size()) n.fail("has not one combiner for each sum and partial");
+        std::transform(list.begin(), list.end(), op.combiners.begin(), combinerOf);
+      }
     }
     if (op.name == "probe" &&
         (op.yield.empty() ? op.reads.size() != 1 : op.yield.size() != 1 || op.args.size() != op.reads.size()))

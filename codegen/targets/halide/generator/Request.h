@@ -41,6 +41,9 @@ struct Tensor {
 /// Where the contiguous axis of a slab is, as the planner decided (codegen/dialect/NormOps.td).
 enum class Kind { Run, Block, Column, Stream };
 
+/// How the terms of a reduction become one value (codegen/dialect/NormDialect.td).
+enum class Combiner { Add, Max };
+
 /// Any operation. Its name decides which fields are used.
 struct Op {
   std::string name;              ///< "addf", "load", "sweep", ...
@@ -56,6 +59,7 @@ struct Op {
   Kind kind = Kind::Stream;      ///< of a slab
   std::vector<std::string> per;  ///< of a slab
   std::vector<std::string> reads, writes, partials;
+  std::vector<Combiner> combiners;  ///< of a sweep's sums and partials
   std::vector<int> args, yield;  ///< of the region
   std::vector<Op> body;
   bool isPer(const std::string& axis) const;

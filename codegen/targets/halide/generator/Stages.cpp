@@ -21,21 +21,22 @@ Expr Translation::Stage::across(const Exprs& site, size_t i) const {
   for (int lane = 0; lane < lanes; ++lane) parts.push_back(at(site, lane, i));
   while (parts.size() > 1) {
     const size_t half = parts.size() / 2;
-    for (size_t k = 0; k < half; ++k) parts[k] = sum(parts[k], parts[k + half]);
+    for (size_t k = 0; k < half; ++k) parts[k] = combined(by(i), parts[k], parts[k + half]);
     parts.resize(half);
   }
   return parts[0];
 }
 
-/// Adds halves to each other as vectors, down to four lanes.
+/// Combines halves with each other as vectors, down to four lanes.
 Translation::Stage Translation::folded(Nest& nest, const Stage& stage) {
   Stage last = stage;
   while (last.lanes > 4) {
     const int half = static_cast<int>(last.lanes / 2);
     Exprs sums;
     for (size_t i = 0; i < last.values; ++i)
-      sums.push_back(sum(last.at(nest.here(), v_, i), last.at(nest.here(), v_ + half, i)));
+      sums.push_back(combined(last.by(i), last.at(nest.here(), v_, i), last.at(nest.here(), v_ + half, i)));
     last = define(nest, "half", half, sums);
+    last.combiners = stage.combiners;
   }
   return last;
 }
@@ -76,6 +77,15 @@ Translation::Stage Translation::define(Nest& nest, const std::string& name, int6
   stage.func.store_in(MemoryType::Stack);
   spread(stage.func, lanes, {});
   nest.stages.push_back(stage);
+  return stage;
+}
+
+Translation::Stage Translation::reduction(Nest& nest, const std::string& name, int64_t lanes,
+                                          std::vector<Combiner> combiners) {
+  Exprs identities;
+  for (Combiner combiner : combiners) identities.push_back(identityOf(combiner, m_.statistics()));
+  Stage stage = define(nest, name, lanes, identities);
+  stage.combiners = std::move(combiners);
   return stage;
 }
 

@@ -6,14 +6,16 @@ using namespace Halide;
 namespace normc::halide {
 
 Translation::Sweep Translation::sweepOf(const Op& op) const {
-  Sweep s{.op = &op, .reads = {}, .writes = {}, .partials = {}, .alongRun = {}, .slots = op.out.size()};
+  Sweep s{.op = &op, .reads = {}, .writes = {}, .partials = {}, .alongRun = {}};
   for (const std::string& name : op.reads) s.reads.push_back(kernel_.find(name));
   for (const std::string& name : op.writes) s.writes.push_back(kernel_.find(name));
+  s.combiners.assign(op.combiners.begin(), op.combiners.begin() + op.out.size());
   for (const std::string& name : op.partials) {
     s.partials.push_back(kernel_.find(name));
     s.alongRun.push_back(!s.partials.back()->has(kernel_.featuresLast ? "feature" : "row"));
-    s.slots += s.alongRun.back();
+    if (s.alongRun.back()) s.combiners.push_back(Combiner::Add);
   }
+  s.slots = s.combiners.size();
   return s;
 }
 
@@ -51,7 +53,7 @@ Translation::Terms Translation::element(const Sweep& s, const Replicas& replicas
     if (s.alongRun[k]) continue;
     const Coordinates at = place(replicas[0]);
     Expr total = robust ? product(middle(contributions[k]), Internal::make_const(m_.statistics(), 8))
-                        : pairwiseSum(contributions[k]);
+                        : pairwise(contributions[k]);
     terms.writes.push_back(m_.write(*s.partials[k], at, sum(m_.load(*s.partials[k], at), total)));
   }
   return terms;
@@ -60,9 +62,13 @@ Translation::Terms Translation::element(const Sweep& s, const Replicas& replicas
 Exprs Translation::added(const Stage& stage, const Nest& nest, Expr lane, const Terms& terms, bool shared) {
   Exprs sums;
   auto before = [&](size_t i) { return stage.at(nest.here(), lane, i); };
+  auto joined = [&](size_t i, Expr to, const std::pair<Values, int>& term) {
+    const auto& [values, value] = term;
+    return stage.by(i) == Combiner::Add ? values.addedTo(to, value) : maximum(to, values[value]);
+  };
   if (!shared) {
     for (const auto& replica : terms.slots)
-      for (const auto& [values, value] : replica) sums.push_back(values.addedTo(before(sums.size()), value));
+      for (const auto& term : replica) sums.push_back(joined(sums.size(), before(sums.size()), term));
     return sums;
   }
   for (size_t k = 0; k < terms.slots[0].size(); ++k) {
@@ -72,16 +78,20 @@ Exprs Translation::added(const Stage& stage, const Nest& nest, Expr lane, const 
       if (r + 1 == terms.slots.size())
         parts.push_back(values[value]);
       else
-        parts.push_back(terms.slots[r + 1][k].first.addedTo(values[value], terms.slots[r + 1][k].second));
+        parts.push_back(joined(k, values[value], terms.slots[r + 1][k]));
     }
     sums.push_back(parts.size() == 1 && terms.slots.size() == 1
-                       ? terms.slots[0][k].first.addedTo(before(k), terms.slots[0][k].second)
-                       : sum(before(k), pairwiseSum(parts)));
+                       ? joined(k, before(k), terms.slots[0][k])
+                       : combined(stage.by(k), before(k), pairwise(parts, stage.by(k))));
   }
   return sums;
 }
 
-static Exprs zeros(size_t count, Type type) { return Exprs(count, Internal::make_zero(type)); }
+static std::vector<Combiner> repeated(const std::vector<Combiner>& combiners, size_t times) {
+  std::vector<Combiner> all;
+  while (times--) all.insert(all.end(), combiners.begin(), combiners.end());
+  return all;
+}
 
 /// Walks a run of the contiguous axis for all replicas. Sums are kept by lanes, replica after replica.
 Translation::Stage Translation::along(const Sweep& s, Nest& nest, const Replicas& replicas, Expr runBegin,
@@ -92,7 +102,8 @@ Translation::Stage Translation::along(const Sweep& s, Nest& nest, const Replicas
   if (auto known = Internal::as_const_int(Internal::simplify(width)))
     while (lanes > schedule_.vector && (schedule_.scalarTail ? *known % lanes != 0 : *known < 2 * lanes))
       lanes /= 2;
-  Stage stage = define(nest, s.op->writes.empty() ? "sums" : "sweep", lanes, zeros(slots, m_.statistics()));
+  const std::vector<Combiner> combiners = repeated(s.combiners, replicas.size());
+  Stage stage = reduction(nest, s.op->writes.empty() ? "sums" : "sweep", lanes, combiners);
   auto terms = [&](Expr offset, const Expr& there) {
     return element(
         s, replicas,
@@ -121,12 +132,13 @@ Translation::Stage Translation::along(const Sweep& s, Nest& nest, const Replicas
     const Var number("block" + std::to_string(size));
     Nest inner{in.site, {}};
     inner.site.insert(inner.site.begin(), number);
-    Stage part = define(inner, "part", lanes, zeros(slots, m_.statistics()));
+    Stage part = reduction(inner, "part", lanes, combiners);
     blocks(part, inner, first + wide(Expr(number)) * wide(size * lanes), wide(kLongestChain),
            size / kLongestChain);
     Exprs site = in.here(), next;
     site.insert(site.begin(), Expr(block));
-    for (size_t i = 0; i < slots; ++i) next.push_back(sum(to.at(in.here(), v_, i), part.at(site, v_, i)));
+    for (size_t i = 0; i < slots; ++i)
+      next.push_back(combined(combiners[i], to.at(in.here(), v_, i), part.at(site, v_, i)));
     update(to, in, v_, next, {}, block, part.tokens(site));
     part.func.compute_at(to.func, block);
   };
@@ -194,7 +206,8 @@ void Translation::blockSweep(const Op& op, const Op& slab, Nest& nest, Replicas&
   Expr count = overSegments ? m_.segments() : kernel_.featuresLast ? m_.rows() : m_.groupWidth("group");
   count = conditioned(op, whole.values, count);
   const int64_t lanes = perRun ? 0 : schedule_.vector;
-  Stage stage = define(nest, "block", lanes, zeros(2 * op.out.size(), m_.statistics()));
+  const std::vector<Combiner> results(s.combiners.begin(), s.combiners.begin() + op.out.size());
+  Stage stage = reduction(nest, "block", lanes, repeated(results, 2));
   auto pass = [&](Expr first, Expr runs, int64_t together) {
     if (Internal::is_const_zero(Internal::simplify(runs))) return;
     Nest inner{nest.site, {}};
@@ -221,7 +234,7 @@ void Translation::blockSweep(const Op& op, const Op& slab, Nest& nest, Replicas&
       Exprs parts;
       for (int64_t i = 0; i < together; ++i)
         parts.push_back(perRun ? run.across(site, i * s.slots + k) : laneSum(run, site, i * s.slots + k));
-      next.push_back(sum(stage.at(nest.here(), v_, k), pairwiseSum(parts)));
+      next.push_back(combined(results[k], stage.at(nest.here(), v_, k), pairwise(parts, results[k])));
     }
     next = raised(stage, nest, next, together > 1 || schedule_.rows == 1 ? isLastOfChain(r) : Expr(r) == 0);
     const Replicas rows = placed(Expr(r));
@@ -243,16 +256,16 @@ void Translation::blockSweep(const Op& op, const Op& slab, Nest& nest, Replicas&
   if (lanes && !op.out.empty()) stage = folded(nest, stage);
   auto level = [&](size_t i) { return lanes ? stage.across(nest.here(), i) : stage.at(nest.here(), v_, i); };
   for (size_t k = 0; k < op.out.size(); ++k)
-    whole.values.set(op.out[k], sum(level(op.out.size() + k), level(k)));
+    whole.values.set(op.out[k], combined(results[k], level(op.out.size() + k), level(k)));
   unsettled_.insert(unsettled_.end(), op.out.begin(), op.out.end());
 }
 
-/// Returns a sum in the lanes of a block: a stage along runs may have more lanes than the block.
+/// Returns a value in the lanes of a block: a stage along runs may have more lanes than the block.
 Expr Translation::laneSum(const Stage& run, const Exprs& site, size_t i) const {
   Exprs parts;
   for (int64_t first = 0; first < run.lanes; first += schedule_.vector)
     parts.push_back(run.at(site, v_ + static_cast<int>(first), i));
-  return pairwiseSum(parts);
+  return pairwise(parts, run.by(i));
 }
 
 /// True if the sweep adds up 16-bit elements about a shift: all terms have the same fraction of a step, which
@@ -275,7 +288,7 @@ void Translation::columnSweep(const Op& op, const Op& slab, Nest& nest, Replicas
   const bool segments = !slab.isPer("segment");
   int64_t together = std::min<int64_t>(schedule_.rows, lanes > schedule_.vector ? 2 : schedule_.rows);
   if (together < 4 && addsNarrowDifferences(s)) together *= 2;
-  Stage stage = define(nest, s.writes.empty() ? "sums" : "sweep", lanes, zeros(2 * s.slots, m_.statistics()));
+  Stage stage = reduction(nest, s.writes.empty() ? "sums" : "sweep", lanes, repeated(s.combiners, 2));
   const Expr rows = conditioned(op, column.values, m_.rows()), repeats = segments ? m_.segments() : wide(1);
   // `n` rows at a time from `first` on, of one segment, or of the segment that the outer of two loops is at.
   auto pass = [&](Stage& to, Nest& in, Expr first, Expr segment, const RDom& r, int64_t n) {
@@ -295,13 +308,13 @@ void Translation::columnSweep(const Op& op, const Op& slab, Nest& nest, Replicas
     Nest inner{nest.site, {}};
     const Var b("block"), segment("segment");
     inner.site.insert(inner.site.begin(), {b, segment});
-    Stage part = define(inner, "part", lanes, zeros(s.slots, m_.statistics()));
+    Stage part = reduction(inner, "part", lanes, s.combiners);
     pass(part, inner, first + wide(Expr(b)) * steps * wide(n), wide(Expr(segment)),
          RDom(0, Internal::simplify(cast<int>(steps)), "row"), n);
     Exprs site = nest.here(), next;
     site.insert(site.begin(), {block[0], block[1]});
     for (size_t i = 0; i < s.slots; ++i)
-      next.push_back(sum(stage.at(nest.here(), v_, i), part.at(site, v_, i)));
+      next.push_back(combined(s.combiners[i], stage.at(nest.here(), v_, i), part.at(site, v_, i)));
     update(stage, nest, v_,
            raised(stage, nest, next, isLastOfChain(Expr(block[0]) + Expr(block[1]) * cast<int>(count))), {},
            block, part.tokens(site));
@@ -324,18 +337,19 @@ void Translation::columnSweep(const Op& op, const Op& slab, Nest& nest, Replicas
     blocks(single + few * wide(together), steps / wide(kLongestChain), wide(kLongestChain), together);
   }
   for (size_t i = 0; i < op.out.size(); ++i)
-    column.values.set(op.out[i], sum(stage.at(nest.here(), v_, s.slots + i), stage.at(nest.here(), v_, i)));
+    column.values.set(op.out[i], combined(s.combiners[i], stage.at(nest.here(), v_, s.slots + i),
+                                          stage.at(nest.here(), v_, i)));
   unsettled_.insert(unsettled_.end(), op.out.begin(), op.out.end());
 }
 
 Exprs Translation::raised(const Stage& stage, const Nest& nest, Exprs next, const Expr& last) const {
   const size_t count = next.size();
-  const Expr zero = Internal::make_zero(m_.statistics());
   Exprs old;
   for (size_t i = 0; i < 2 * count; ++i) old.push_back(stage.at(nest.here(), v_, i));
   for (size_t i = 0; i < count; ++i)
-    next.push_back(select(last, sum(old[count + i], next[i]), old[count + i]));
-  for (size_t i = 0; i < count; ++i) next[i] = select(last, zero, next[i]);
+    next.push_back(select(last, combined(stage.by(i), old[count + i], next[i]), old[count + i]));
+  for (size_t i = 0; i < count; ++i)
+    next[i] = select(last, identityOf(stage.by(i), m_.statistics()), next[i]);
   return allFromOld(next, old);
 }
 

@@ -35,10 +35,12 @@ class Translation {
     Halide::Func func;
     size_t values = 0;  ///< the token comes after them
     int64_t lanes = 0;  ///< of its first argument; 0: it has none
+    std::vector<Combiner> combiners = {};  ///< of the values; empty: all are added
+    Combiner by(size_t i) const { return combiners.empty() ? Combiner::Add : combiners[i]; }
     Expr at(const Exprs& site, Expr lane, size_t i) const;
     /// Returns the tokens that a later stage mentions.
     Exprs tokens(const Exprs& site) const;
-    /// Returns the sum of a value over the lanes.
+    /// Returns a value, combined over the lanes.
     Expr across(const Exprs& site, size_t i) const;
   };
   struct Nest {
@@ -49,6 +51,8 @@ class Translation {
   /// Adds a new stage after those of the nest, to which definitions are added with `update`.
   Stage define(Nest&, const std::string& name, int64_t lanes, Exprs values,
                const std::vector<Write>& writes = {});
+  /// Adds a stage whose values are reductions: they begin at the identities of the combiners.
+  Stage reduction(Nest&, const std::string& name, int64_t lanes, std::vector<Combiner>);
   /// `lane`: the variable for all lanes, or a constant for one.
   void update(Stage&, Nest&, Expr lane, const Exprs& values, const std::vector<Write>&, const Halide::RDom&,
               const Exprs& after = {});
@@ -56,7 +60,7 @@ class Translation {
   /// Runs the stages of a nest for `count` values of each site variable, the first innermost,
   /// if `condition` of them holds.
   void drive(Nest&, const Exprs& counts, const std::function<Expr(const Exprs&)>& condition = {});
-  /// Returns a stage with the sums in at most four lanes.
+  /// Returns a stage with the values combined in at most four lanes.
   Stage folded(Nest&, const Stage&);
   Exprs before(const Nest&) const;
   void spread(Halide::Stage, int64_t lanes, const std::vector<Halide::RVar>& loops);
@@ -111,6 +115,7 @@ class Translation {
     std::vector<const Tensor*> reads, writes, partials;
     std::vector<bool> alongRun;  ///< of partials: summed along the contiguous axis first
     size_t slots = 0;            ///< sums and those partials
+    std::vector<Combiner> combiners = {};  ///< of the slots
   };
   Sweep sweepOf(const Op&) const;
   static bool addsNarrowDifferences(const Sweep&);
@@ -124,7 +129,7 @@ class Translation {
   /// Returns the sums of a stage with the terms added: each replica has sums of its own, or all share them.
   Exprs added(const Stage&, const Nest&, Expr lane, const Terms&, bool shared);
   /// Returns sums in two levels: a stage has the lower ones first, then as many upper ones. `next` are the
-  /// lower ones with terms added. If `last` holds they are added to the upper ones and begin at zero.
+  /// lower ones with terms added. If `last` holds they go to the upper ones and begin at the identity.
   Exprs raised(const Stage&, const Nest&, Exprs next, const Expr& last) const;
   static Expr isLastOfChain(const Expr& number);
   Expr conditioned(const Op&, const Values&, Expr count);
