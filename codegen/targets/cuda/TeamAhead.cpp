@@ -73,7 +73,7 @@ Values TeamLowering::RegisterReads::load(ArrayRef<Replica> rows) {
   SmallVector<Type> types;
   for (size_t r = 0; r < rows.size(); ++r)
     for (int64_t k = 0; k < positions; ++k)
-      for (TensorOp t : tensors_) types.push_back(t_.storedType(t, t_.lanesAt(t_.tilePosition(k))));
+      for (TensorOp t : tensors_) types.push_back(t_.k_.storedType(t, t_.lanesAt(t_.tilePosition(k))));
   return t_.readRuns(types, [&] {
     Values all;
     for (auto [r, row] : llvm::enumerate(rows))
@@ -81,14 +81,14 @@ Values TeamLowering::RegisterReads::load(ArrayRef<Replica> rows) {
         const Position position = t_.tilePosition(k);
         const int64_t lanes = t_.lanesAt(position);
         Values zeros;
-        for (TensorOp t : tensors_) zeros.push_back(l_.zero(t_.storedType(t, lanes)));
+        for (TensorOp t : tensors_) zeros.push_back(l_.zero(t_.k_.storedType(t, lanes)));
         auto loads = [&, r = r] {
           Values loaded;
           for (TensorOp t : tensors_)
             loaded.push_back(t_.loadStored(t, t_.alongRun(row.at, position), lanes, int64_t(r)));
           return loaded;
         };
-        Value condition = t_.both(row.active, position.inside);
+        Value condition = t_.k_.both(row.active, position.inside);
         all.append(condition ? l_.when(condition, zeros, loads) : loads());
       }
     return all;
@@ -116,15 +116,15 @@ void TeamLowering::AsyncCopies::step(MutableArrayRef<Replica> rows, Value first)
   for (auto [r, row] : llvm::enumerate(rows))
     for (int64_t k = 0; k < s_.tile; ++k) {
       Values zeros;
-      for (TensorOp t : tensors_) zeros.push_back(l_.zero(t_.storedType(t, s_.vector)));
+      for (TensorOp t : tensors_) zeros.push_back(l_.zero(t_.k_.storedType(t, s_.vector)));
       auto loads = [&] {
         Values loaded;
         for (auto [i, t] : llvm::enumerate(tensors_))
-          loaded.push_back(LLVM::LoadOp::create(l_.b, l_.loc, t_.storedType(t, s_.vector),
+          loaded.push_back(LLVM::LoadOp::create(l_.b, l_.loc, t_.k_.storedType(t, s_.vector),
                                                 slotOf(memory, slot + int64_t(i)), unsigned(kCopiedBytes)));
         return loaded;
       };
-      Value condition = t_.both(row.active, t_.tilePosition(k).inside);
+      Value condition = t_.k_.both(row.active, t_.tilePosition(k).inside);
       Values stored = condition ? l_.when(condition, zeros, loads) : loads();
       for (auto [t, v] : llvm::zip(SmallVector<TensorOp>(tensors_), stored))
         t_.held_[{t.getOperation(), heldKey(int64_t(r), k)}] = f_.widened(t, v);
@@ -139,7 +139,7 @@ void TeamLowering::AsyncCopies::copy(ArrayRef<Replica> rows, Value first) {
   for (const Replica& row : rows)
     for (int64_t k = 0; k < s_.tile; ++k) {
       const Position position = t_.tilePosition(k);
-      t_.storeWhere(t_.both(row.active, position.inside), [&] {
+      t_.k_.storeWhere(t_.k_.both(row.active, position.inside), [&] {
         for (auto [i, t] : llvm::enumerate(tensors_))
           copyToShared(l_.b, l_.loc, slotOf(memory, slot + int64_t(i)),
                        t_.globalAddress(t, f_.address(t, t_.alongRun(row.at, position))));
@@ -154,7 +154,7 @@ void TeamLowering::AsyncCopies::wait(Value) { waitForCopies(l_.b, l_.loc, s_.pre
 /// Returns the address of this thread's copies of the step that begins at `first`.
 Value TeamLowering::AsyncCopies::place(Value first) {
   Value step = l_.rem(stepOf(first), l_.index(s_.prefetch.depth + 1));
-  Value place = l_.add(l_.mul(step, l_.index(slots() * t_.blockThreads())), t_.thread_);
+  Value place = l_.add(l_.mul(step, l_.index(slots() * t_.k_.threads())), t_.k_.thread);
   Value bytes =
       arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), l_.mul(place, l_.index(kCopiedBytes)));
   Value memory = t_.dynamicMemory();
@@ -162,7 +162,7 @@ Value TeamLowering::AsyncCopies::place(Value first) {
 }
 
 Value TeamLowering::AsyncCopies::slotOf(Value place, int64_t slot) {
-  const auto offset = int32_t(slot * t_.blockThreads() * kCopiedBytes);
+  const auto offset = int32_t(slot * t_.k_.threads() * kCopiedBytes);
   return LLVM::GEPOp::create(l_.b, l_.loc, place.getType(), l_.b.getI8Type(), place,
                              ArrayRef<LLVM::GEPArg>{offset});
 }

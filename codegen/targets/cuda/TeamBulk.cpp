@@ -26,8 +26,8 @@ Value TeamLowering::BulkCopies::toI32(Value index) {
 
 /// Returns the mbarrier of this team for a place of the ring.
 Value TeamLowering::BulkCopies::mbarrierOf(Value place) {
-  auto module = t_.function_->getParentOfType<gpu::GPUModuleOp>();
-  const std::string name = (t_.function_.getName() + "_arrivals").str();
+  auto module = t_.k_.function->getParentOfType<gpu::GPUModuleOp>();
+  const std::string name = (t_.k_.function.getName() + "_arrivals").str();
   auto memory = module.lookupSymbol<LLVM::GlobalOp>(name);
   if (!memory) {
     auto type = LLVM::LLVMArrayType::get(l_.b.getI64Type(), (s_.prefetch.depth + 1) * t_.place_.units);
@@ -45,18 +45,18 @@ Value TeamLowering::BulkCopies::mbarrierOf(Value place) {
 }
 
 void TeamLowering::BulkCopies::begin() {
-  t_.storeWhere(t_.isZero(t_.place_.spanLane), [&] {
+  t_.k_.storeWhere(t_.k_.isZero(t_.place_.spanLane), [&] {
     for (int64_t place = 0; place <= s_.prefetch.depth; ++place)
       initMbarrier(l_.b, l_.loc, mbarrierOf(l_.index(place)));
   });
-  t_.barrier();
+  t_.k_.barrier();
   AsyncCopies::begin();
 }
 
 void TeamLowering::BulkCopies::copy(ArrayRef<Replica> rows, Value first) {
   const Value zero = l_.index(0), places = l_.index(s_.prefetch.depth + 1),
               most = l_.index(s_.team * kCopiedBytes);
-  t_.storeWhere(t_.isZero(t_.place_.spanLane), [&] {
+  t_.k_.storeWhere(t_.k_.isZero(t_.place_.spanLane), [&] {
     Value mbarrier = mbarrierOf(l_.rem(stepOf(first), places));
     Value to = place(first);
     struct Piece {
@@ -78,7 +78,7 @@ void TeamLowering::BulkCopies::copy(ArrayRef<Replica> rows, Value first) {
     const Piece* piece = pieces.begin();
     for (const Replica& row : rows)
       for (int64_t k = 0; k < s_.tile; ++k, ++piece) {
-        t_.storeWhere(l_.less(zero, piece->bytes), [&] {
+        t_.k_.storeWhere(l_.less(zero, piece->bytes), [&] {
           for (auto [i, t] : llvm::enumerate(tensors_))
             copyInBulk(l_.b, l_.loc, slotOf(to, slot + int64_t(i)),
                        t_.globalAddress(t, f_.address(t, t_.alongRun(row.at, {.offset = piece->offset}))),

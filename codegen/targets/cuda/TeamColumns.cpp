@@ -13,24 +13,23 @@ using namespace mlir;
 namespace normc::codegen::cuda {
 
 void TeamLowering::columns(SlabOp s) {
-  place_ = placeOf(s_.team);
-  if (taskBlocks() > 1) {  // blocks share the columns and divide the rows
+  place_ = k_.placeOf(s_.team);
+  if (k_.taskBlocks() > 1) {  // blocks share the columns and divide the rows
     place_.team = s_.team, place_.lane = place_.spanLane;
-    place_.unit = l_.add(l_.mul(rank_, l_.index(place_.units)), place_.unit);
-    place_.units *= taskBlocks();
+    place_.unit = l_.add(l_.mul(k_.rank, l_.index(place_.units)), place_.unit);
+    place_.units *= k_.taskBlocks();
   }
   const Value unit = place_.unit;
   auto tile = [&](Value step, Value begin, Value end, Coordinates at) {
     runBegin_ = begin;
     width_ = columnCount(begin, end);
-    lanes_ = s_.vector > 1 ? s_.vector : 0;
-    for (int64_t k = 0; k < tileCount(); ++k) {  // more than one if accesses are single elements
-      if (clustered())
-        clusterStep_ = l_.rem(l_.add(l_.mul(step, l_.index(tileCount())), l_.index(k)), l_.index(2));
+    lanes_ = k_.lanes();
+    for (int64_t k = 0; k < k_.tileCount(); ++k) {  // more than one if accesses are single elements
+      tree_.beginStep(k_.clustered()
+                          ? l_.rem(l_.add(l_.mul(step, l_.index(k_.tileCount())), l_.index(k)), l_.index(2))
+                          : Value());
       Position position = tilePosition(k);
       inside_ = position.inside;
-      columnOffset_ = position.offset;
-      exchangedSums_ = 0;
       place_.unit = unit;
       Replicas replicas(1);
       replicas[0].at = at;
@@ -38,7 +37,7 @@ void TeamLowering::columns(SlabOp s) {
       replicas[0].values = shared_;
       holdRows(replicas[0]);
       body(s, replicas);
-      barrier();
+      k_.barrier();
     }
     heldTensors_.clear(), heldRows_.clear();
   };
@@ -108,7 +107,7 @@ void TeamLowering::holdRows(const Replica& column) {
       Values zeros;
       for (TensorOp t : heldTensors_)
         zeros.push_back(arith::ConstantOp::create(l_.b, l_.loc, l_.b.getZeroAttr(typeOf(t))));
-      heldRows_.push_back(l_.when(both(row.active, inside_), zeros, [&] {
+      heldRows_.push_back(l_.when(k_.both(row.active, inside_), zeros, [&] {
         Values loaded;
         for (TensorOp t : heldTensors_) {
           int64_t lanes = isa<VectorType>(typeOf(t)) ? s_.vector : 0;
@@ -123,19 +122,20 @@ void TeamLowering::holdRows(const Replica& column) {
 /// and all exchange them. They read rows again, from a cache, that some team may hold, because which team
 /// that is depends on the sizes, and registers cannot be indexed.
 Value TeamLowering::probeHeld(TensorOp x, const Replica& column) {
-  Value memory = exchange(flip_++ % 2), team = l_.div(thread_, l_.index(place_.span));
-  const int64_t lanes = s_.vector > 1 ? s_.vector : 0;
-  Value asked = both(both(l_.less(team, l_.index(kProbedRows)), l_.less(l_.index(0), rowCount())), inside_);
-  Value mine = l_.when(asked, l_.zero(vectorType()), [&] {
+  Value memory = tree_.nextBuffer(), team = l_.div(k_.thread, l_.index(place_.span));
+  const int64_t lanes = k_.lanes();
+  Value asked =
+      k_.both(k_.both(l_.less(team, l_.index(kProbedRows)), l_.less(l_.index(0), rowCount())), inside_);
+  Value mine = l_.when(asked, l_.zero(k_.vectorType()), [&] {
     return Values{f_.load(x, f_.address(x, probedPlace(column.at, team, kProbedRows)), lanes, {})};
   })[0];
-  exchangeStore(memory, 0, mine);
-  if (gridded())
-    barrier();  // the grid barrier of the sums comes before the first store
+  tree_.store(memory, mine);
+  if (k_.gridded())
+    k_.barrier();  // the grid barrier of the sums comes before the first store
   else
-    taskBarrier();
+    tree_.taskBarrier();
   Values rows;
-  for (int64_t i = 0; i < kProbedRows; ++i) rows.push_back(exchangeLoad(memory, 0, i));
+  for (int64_t i = 0; i < kProbedRows; ++i) rows.push_back(tree_.load(memory, place_, i));
   return asStored(x, l_.middle(rows));
 }
 
@@ -145,10 +145,10 @@ void TeamLowering::columnSweep(SweepOp op, Replicas& replicas) {
   hoist(s, column);
   Value count = rowCount();
   if (op.getCondition()) count = l_.select(mapped(op.getCondition(), column.values), count, l_.index(0));
-  const Values zeros(s.slots, l_.zero(vectorType()));
+  const Values zeros(s.slots, l_.zero(k_.vectorType()));
   auto step = [&](Value first, Position position, Values& running) {
     Replicas rows = rowsFrom(column, first, count, position.index >= 0);
-    Values own(rows.size() * s.slots, l_.zero(vectorType()));
+    Values own(rows.size() * s.slots, l_.zero(k_.vectorType()));
     element(s, rows, [&](int64_t) { return position; }, own);
     storePending(s);
     for (size_t k = 0; k < s.slots; ++k) {
@@ -168,7 +168,7 @@ void TeamLowering::columnSweep(SweepOp op, Replicas& replicas) {
   Values sums = steps(l_.index(held * stride), count, stride, zeros,
                       [&](Value first, Values& running) { step(first, {.offset = l_.index(0)}, running); });
   for (auto [sum, v] : llvm::zip(sums, kept)) sum = held ? l_.addf(v, sum) : sum;
-  sumOverUnits(sums);
+  tree_.overUnits(sums, place_, column.at.feature, inside_);
   for (auto [result, v] : llvm::zip(op.getSums(), sums)) column.values.map(result, v);
 }
 

@@ -83,7 +83,7 @@ void TeamLowering::forEachClass(SlabOp slab, llvm::function_ref<void()> walk) {
     loadedVectors_.clear();
     peelClass(slab);
     walk();
-    taskBarrier();  // in the next class other threads have a feature, in memory, too
+    tree_.taskBarrier();  // in the next class other threads have a feature, in memory, too
   });
   begin_ = begin, end_ = end, firstOfClass_ = {};
   loadedVectors_.clear(), peels_.clear();
@@ -123,12 +123,11 @@ void TeamLowering::peelClass(SlabOp slab) {
              .getSegmentsAreOne()) {  // the row after the last one of a segment is the first of the next
       Value next = f_.address(t, {.segment = l_.index(1), .row = zero, .feature = zero});
       Value behind = f_.address(t, {.segment = zero, .row = f_.rows(), .feature = zero});
-      congruent =
-          both(congruent,
-               isZero(arith::AndIOp::create(l_.b, l_.loc, l_.sub(next, behind), l_.index(s_.vector - 1))));
+      congruent = k_.both(congruent, k_.isZero(arith::AndIOp::create(l_.b, l_.loc, l_.sub(next, behind),
+                                                                     l_.index(s_.vector - 1))));
     }
     if (congruent) peel.congruent[t] = congruent;
-    if (t.getAccess() != package::Access::Write) readsCongruent_ = both(readsCongruent_, congruent);
+    if (t.getAccess() != package::Access::Write) readsCongruent_ = k_.both(readsCongruent_, congruent);
   }
   slackBefore_ = slackAfter_ = 0;
   peels_.assign(std::max<int64_t>(s_.rows, kHeadTogether), peel);
@@ -168,7 +167,7 @@ void TeamLowering::knownInside(const Position& position, ArrayRef<TensorOp> vect
                                llvm::function_ref<void()> compute) {
   if (!position.inside || !congruent_) return compute();
   auto known = [&](TensorOp t) -> Value& { return loadedVectors_[{t.getOperation(), position.index}]; };
-  const Value zero = l_.zero(lanesAt(position) ? vectorType() : f_.statistics());
+  const Value zero = l_.zero(lanesAt(position) ? k_.vectorType() : f_.statistics());
   Values values = l_.when(position.inside, Values(vectors.size(), zero), [&] {
     compute();
     Values computed;
@@ -184,16 +183,14 @@ void TeamLowering::knownInside(const Position& position, ArrayRef<TensorOp> vect
 /// transposed in shared memory, and neighbouring threads add neighbouring features. Padded columns avoid bank
 /// conflicts.
 void TeamLowering::flushCongruent() {
-  const int64_t threads = blockThreads(), pitch = threads + transposePitch(s_.vector);
+  const int64_t threads = k_.threads(), pitch = threads + transposePitch(s_.vector);
   auto element = [&](Value v, int64_t e) -> Value {
     return isa<VectorType>(v.getType()) ? Value(vector::ExtractOp::create(l_.b, l_.loc, v, e)) : v;
   };
   const int64_t buffers = transposeBuffers(s_);
   auto memoryOf = [&] {
-    if (buffers == 1) barrier();  // the old values have been read
-    Value& memory = exchange_[flip_++ % buffers];
-    if (!memory) memory = shared(s_.vector * pitch);
-    return memory;
+    if (buffers == 1) k_.barrier();  // the old values have been read
+    return tree_.nextBuffer(s_.vector * pitch, buffers);
   };
   auto total = [&](Value memory, Value at) {
     SmallVector<Value> parts;
@@ -205,24 +202,24 @@ void TeamLowering::flushCongruent() {
     Value address = f_.address(t, {.feature = l_.add(runBegin_, offset), .chunk = f_.task()});
     f_.store(t, address, l_.addf(f_.load(t, address, 0, {}), sum), {});
   };
-  const int64_t positions = tileCount() + endPositions(), ends = endPositions();
+  const int64_t positions = k_.tileCount() + endPositions(), ends = endPositions();
   const Value head = peels_[0].head, vectors = peels_[0].vectors;
   const Value firstLane = l_.sub(place_.lane, place_.spanLane);  // of this block
   for (auto [p, t] : llvm::enumerate(partials_))
-    for (int64_t k = 0; k < tileCount(); ++k) {
+    for (int64_t k = 0; k < k_.tileCount(); ++k) {
       Value memory = memoryOf();
       for (int64_t e = 0; e < s_.vector; ++e)
         memref::StoreOp::create(l_.b, l_.loc, element(sums_[p * positions + k], e), memory,
-                                l_.add(thread_, l_.index(e * pitch)));
-      barrier();
+                                l_.add(k_.thread, l_.index(e * pitch)));
+      k_.barrier();
       const int64_t window = place_.span * s_.vector;
       for (int64_t from = 0; from < window; from += threads) {
-        Value w = l_.add(thread_, l_.index(from));
+        Value w = l_.add(k_.thread, l_.index(from));
         Value lane = l_.div(w, l_.index(s_.vector)), e = l_.rem(w, l_.index(s_.vector));
         Value access = l_.add(l_.add(firstLane, lane), l_.index(k * place_.team));
         Value inside = l_.less(access, vectors);
-        if (from + threads > window) inside = both(inside, l_.less(w, l_.index(window)));
-        storeWhere(inside, [&, t = t] {
+        if (from + threads > window) inside = k_.both(inside, l_.less(w, l_.index(window)));
+        k_.storeWhere(inside, [&, t = t] {
           Value offset = l_.add(l_.add(head, l_.mul(access, l_.index(s_.vector))), e);
           addTo(t, offset, total(memory, l_.add(l_.mul(e, l_.index(pitch)), lane)));
         });
@@ -235,24 +232,24 @@ void TeamLowering::flushCongruent() {
   for (size_t first = 0; first < all.size(); first += s_.vector) {
     auto some = ArrayRef(all).slice(first, std::min<size_t>(s_.vector, all.size() - first));
     Value memory = place_.units > 1 ? memoryOf() : Value();
-    auto sumOf = [&](auto end) { return sums_[end.first * positions + tileCount() + end.second]; };
+    auto sumOf = [&](auto end) { return sums_[end.first * positions + k_.tileCount() + end.second]; };
     if (memory) {
       for (auto [column, end] : llvm::enumerate(some))
         memref::StoreOp::create(l_.b, l_.loc, sumOf(end), memory,
-                                l_.add(thread_, l_.index(int64_t(column) * pitch)));
-      barrier();
+                                l_.add(k_.thread, l_.index(int64_t(column) * pitch)));
+      k_.barrier();
     }
     for (auto [column, end] : llvm::enumerate(some)) {
       Position position = endPosition(end.second, 0);
-      storeWhere(both(memory ? isZero(place_.unit) : Value(), position.inside),
-                 [&, end = end, column = column] {
-                   addTo(partials_[end.first], position.offset,
-                         memory ? total(memory, l_.add(place_.spanLane, l_.index(int64_t(column) * pitch)))
-                                : sumOf(end));
-                 });
+      k_.storeWhere(k_.both(memory ? k_.isZero(place_.unit) : Value(), position.inside),
+                    [&, end = end, column = column] {
+                      addTo(partials_[end.first], position.offset,
+                            memory ? total(memory, l_.add(place_.spanLane, l_.index(int64_t(column) * pitch)))
+                                   : sumOf(end));
+                    });
     }
   }
-  barrier();
+  k_.barrier();
   for (Value& sum : sums_) sum = l_.zero(sum.getType());
 }
 

@@ -15,15 +15,9 @@
 // there are no atomics. Nothing here knows a norm.
 #pragma once
 
-#include "codegen/lower/SlabLowering.h"
-#include "codegen/targets/cuda/GridBarrier.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "codegen/targets/cuda/SumTree.h"
 
 namespace normc::codegen::cuda {
-
-/// Returns the index of the block in the phase's grid, counted from the end if the phase walks backwards
-/// (readsAgain).
-mlir::Value blockIn(Loops&, PhaseOp, mlir::gpu::Dimension);
 
 class TeamLowering : SlabLowering {
  public:
@@ -42,14 +36,6 @@ class TeamLowering : SlabLowering {
     };
     llvm::SmallVector<Pending> pending;  ///< stores wait for the loads: an output may be the input's memory
   };
-  /// The place of a thread in its block, for one kind of slab.
-  struct Place {
-    int64_t team = 1;            ///< threads of a run, in all blocks of the task
-    int64_t span = 1;            ///< threads of a unit in this block: the teams of all its groups
-    int64_t units = 1;           ///< spans in a block; of columns, in all blocks of the task
-    mlir::Value unit;            ///< of this thread
-    mlir::Value spanLane, lane;  ///< of the thread in the span, in the team over all blocks
-  };
   /// An access along the run: its first element, and whether it is inside.
   struct Position {
     mlir::Value offset, inside;  ///< inside null: always. The offset is that of an access inside in any case
@@ -66,8 +52,6 @@ class TeamLowering : SlabLowering {
   };
 
   //===-- Slabs (TeamSlabs.cpp) -------------------------------------------------===//
-  Place placeOf(int64_t team, int64_t groups = 1);
-  mlir::Value threadOfTask();
   std::pair<mlir::Value, mlir::Value> columnRange();
   mlir::Value columnCount(mlir::Value begin, mlir::Value end);
   mlir::Value runWidth(SlabOp);
@@ -92,7 +76,6 @@ class TeamLowering : SlabLowering {
   void beginFold() override;
   void endFoldStep() override;
   void storeDeferred();
-  void storeWhere(mlir::Value condition, llvm::function_ref<void()> store);
   mlir::Value probe(ProbeOp, Replica&) override;
   mlir::Value countValid(mlir::Value begin, mlir::Value end,
                          llvm::function_ref<Coordinates(mlir::Value)>) override;
@@ -116,8 +99,7 @@ class TeamLowering : SlabLowering {
   mlir::Value vectorsOfRun();
   Position positionAt(mlir::Value index, bool inside, int64_t replica = 0);
   Position tilePosition(int64_t k, int64_t replica = 0);
-  int64_t lanesAt(const Position& p) const { return p.single || s_.vector == 1 ? 0 : s_.vector; }
-  mlir::Type storedType(TensorOp, int64_t lanes);
+  int64_t lanesAt(const Position& p) const { return p.single ? 0 : k_.lanes(); }
 
   //===-- Reads of later steps (TeamAhead.h) -------------------------------------------===//
   class ReadAhead;
@@ -174,62 +156,21 @@ class TeamLowering : SlabLowering {
   void holdRows(const Replica& column);
   mlir::Value probeHeld(TensorOp, const Replica& column);
 
-  //===-- Between threads (TeamSums.cpp) --------------------------------------------===//
-  mlir::Value sumOverLanes(mlir::Value, int64_t team);
-  void sumOverTeam(llvm::MutableArrayRef<mlir::Value> sums, int64_t team);
-  void sumOverRun(llvm::MutableArrayRef<mlir::Value> sums);
-  void sumOverUnits(llvm::MutableArrayRef<mlir::Value> sums);
-  void sumOverSpans(llvm::MutableArrayRef<mlir::Value> sums);
-  mlir::Value sumOverSpansOfWarp(mlir::Value);
+  //===-- Accumulators of partials (TeamPartials.cpp) ---------------------------------===//
   void beginPartials(SlabOp);
   void flushPartials();
   Values steps(mlir::Value begin, mlir::Value end, int64_t stride, Values zeros,
                llvm::function_ref<void(mlir::Value, Values& sums)> step, Values* carried = nullptr);
-  mlir::Value shared(int64_t elements);
-  mlir::Value exchange(int64_t which);
-  void exchangeStore(mlir::Value memory, int64_t slot, mlir::Value);
-  mlir::Value exchangeLoad(mlir::Value memory, int64_t slot, int64_t unit);
-  mlir::Value exchangeSum(mlir::Value memory, int64_t slot, int64_t stride = 1);
-  mlir::Value lanesOf(llvm::function_ref<mlir::Value(int64_t)> lane);
-  void barrier();
 
-  //===-- Between blocks of a cluster (TeamCluster.cpp) -------------------------------===//
-  bool clustered() const { return launch_.cluster > 1; }
-  mlir::Value clusterShared(int64_t elements);
-  void taskBarrier();  ///< of all threads of the task: of the block, the cluster, or its blocks of the grid
-  void sumOverCluster(llvm::MutableArrayRef<mlir::Value> sums);
-  llvm::SmallVector<Values> exchangeColumns(llvm::ArrayRef<mlir::Value> own);
-
-  //===-- Between blocks of the grid (TeamGrid.cpp) -----------------------------------===//
-  bool gridded() const { return launch_.grid > 1; }
-  void arriveAtGrid();
-  void waitForGrid();
-  void sumOverGrid(llvm::MutableArrayRef<mlir::Value> sums);
-  void sumRunOverGrid(llvm::MutableArrayRef<mlir::Value> sums);
+  //===-- Stores of state -------------------------------------------------------------===//
   bool otherBlocksRead() const;
   void arriveBefore(SweepOp);
 
-  //===-- Small ones ------------------------------------------------------------------===//
-  int64_t blockThreads() const { return launch_.threads; }
-  int64_t taskBlocks() const { return launch_.cluster * launch_.grid; }
-  int64_t tileCount() const { return std::max<int64_t>(s_.tile, 1); }
-  mlir::Type vectorType() const;
-  mlir::Value isZero(mlir::Value index);
-  mlir::Value both(mlir::Value a, mlir::Value b);  ///< either may be null: true
-
+  KernelThread k_;
   const Schedule& s_;
-  Launch launch_;
-  mlir::gpu::GPUFuncOp function_;
-  mlir::IRMapping shared_;            ///< values of the phase, outside all slabs
-  mlir::Value thread_, columnBlock_;  ///< in the block; which tile of columns
-  mlir::Value rank_;                  ///< of the block in its task
-  mlir::Value
-      clusterStep_;  ///< 0, 1, 0, ... by step of a line or tile of columns: the buffer that is written
-  int64_t clusterBuffers_ = 0;
-  std::optional<GridBarrier> gridBarrier_;  ///< if the task has several blocks of the grid
-  int64_t exchangedSums_ = 0;  ///< sums of the tile, or the step, that blocks have exchanged over the grid
+  SumTree tree_;
+  mlir::IRMapping shared_;     ///< values of the phase, outside all slabs
   bool arrived_ = false;       ///< at the grid barrier that stores of state wait for
-  mlir::Value columnOffset_;   ///< of a thread's first column in its block's
   llvm::StringMap<mlir::Value> isPresent_;  ///< true if an output that may be left out is there
   Place place_;                             ///< of the slab being lowered, and the width of its runs
   mlir::Value width_;
@@ -267,8 +208,6 @@ class TeamLowering : SlabLowering {
       partials_;  ///< summed per feature in registers: sums_[partial * positions + position]
   llvm::DenseMap<mlir::Operation*, size_t> partialsOf_;  ///< the first one of each sweep
   Values sums_;
-  mlir::Value exchange_[2];
-  int64_t flip_ = 0, barriers_ = 0;
   struct DeferredStore {
     TensorOp tensor;
     mlir::Value condition;

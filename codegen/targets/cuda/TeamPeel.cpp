@@ -108,7 +108,7 @@ Value TeamLowering::loadStored(TensorOp t, const Coordinates& at, int64_t lanes,
   if (wholeAccesses_) return f_.loadStored(t, address, lanes, *wholeAccesses_ ? wholeAlignment(t) : 0);
   Value congruent = peels_[replica].congruent.lookup(t);
   if (!congruent) return f_.loadStored(t, address, lanes, wholeAlignment(t));
-  Value none = l_.zero(storedType(t, lanes));
+  Value none = l_.zero(k_.storedType(t, lanes));
   Value single =
       l_.when(l_.isFalse(congruent), none, [&] { return Values{f_.loadStored(t, address, lanes, 0)}; })[0];
   return l_.when(congruent, single,
@@ -134,7 +134,7 @@ Value TeamLowering::loadShifted(TensorOp t, Value address) {
     for (int64_t w = 0; w < 4; ++w) words.push_back(vector::ExtractOp::create(b, l_.loc, four, w));
   }
   auto bit = [&](int64_t elements) {  // whether the phase contains `elements`
-    return l_.isFalse(isZero(l_.rem(l_.div(phase, l_.index(elements)), l_.index(2))));
+    return l_.isFalse(k_.isZero(l_.rem(l_.div(phase, l_.index(elements)), l_.index(2))));
   };
   auto drop = [&](int64_t count) {
     Value yes = bit(count * perWord);

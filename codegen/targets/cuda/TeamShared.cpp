@@ -53,11 +53,12 @@ void TeamLowering::beginShared(SlabOp slab) {
   const auto reads = int64_t(tensors.size());
   const int64_t runs = reads ? sharedRunBytes(s_, reads, bytesOf(f_.stored(tensors[0]))) : 0,
                 before = copiedBytes(s_, reads) + runs;
-  sharedSums_ = sharedBytesFrom(before, l_.index(0), bytesOf(vectorType()));
-  const int64_t slotBytes = int64_t(partials_.size()) * bytesOf(vectorType());
+  sharedSums_ = sharedBytesFrom(before, l_.index(0), bytesOf(k_.vectorType()));
+  const int64_t slotBytes = int64_t(partials_.size()) * bytesOf(k_.vectorType());
   l_.forEach(l_.index(0), l_.index(s_.shared), 1, [&](Value slot) {
     for (size_t p = 0; p < partials_.size(); ++p)
-      storePieces(sharedSums_, slot, slotBytes, int64_t(p) * bytesOf(vectorType()), l_.zero(vectorType()));
+      storePieces(sharedSums_, slot, slotBytes, int64_t(p) * bytesOf(k_.vectorType()),
+                  l_.zero(k_.vectorType()));
   });
 }
 
@@ -65,8 +66,8 @@ void TeamLowering::beginShared(SlabOp slab) {
 
 /// Returns the dynamic shared memory of the block. All slabs use it, one after another.
 Value TeamLowering::dynamicMemory() {
-  auto module = function_->getParentOfType<gpu::GPUModuleOp>();
-  const std::string name = (function_.getName() + "_ahead").str();
+  auto module = k_.function->getParentOfType<gpu::GPUModuleOp>();
+  const std::string name = (k_.function.getName() + "_ahead").str();
   auto memory = module.lookupSymbol<LLVM::GlobalOp>(name);
   if (!memory) {
     OpBuilder b(module.getBodyRegion());
@@ -94,7 +95,7 @@ Value TeamLowering::globalAddress(TensorOp t, Value element) {
 /// Returns the address of this thread's first piece, `offset` and `place` bytes from the beginning, of
 /// accesses of `bytes`.
 Value TeamLowering::sharedBytesFrom(int64_t offset, Value place, int64_t bytes) {
-  Value at = l_.add(l_.add(place, l_.index(offset)), l_.mul(thread_, l_.index(pieceOf(bytes))));
+  Value at = l_.add(l_.add(place, l_.index(offset)), l_.mul(k_.thread, l_.index(pieceOf(bytes))));
   Value word = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), at);
   Value memory = dynamicMemory();
   return LLVM::GEPOp::create(l_.b, l_.loc, memory.getType(), l_.b.getI8Type(), memory, ValueRange{word});
@@ -103,11 +104,11 @@ Value TeamLowering::sharedBytesFrom(int64_t offset, Value place, int64_t bytes) 
 /// Returns the address of this thread's part of the run of the step that begins at `first`.
 Value TeamLowering::sharedRunOf(Value first, int64_t stride) {
   const auto reads = int64_t(sharedTensors_.size()),
-             bytes = bytesOf(storedType(sharedTensors_[0], lanesAt({})));
+             bytes = bytesOf(k_.storedType(sharedTensors_[0], lanesAt({})));
   Value place = l_.index(0);
   if (const int64_t steps = s_.prefetch.copiesAhead() + 1; steps > 1)
     place = l_.mul(l_.rem(l_.div(l_.sub(first, begin_), l_.index(stride)), l_.index(steps)),
-                   l_.index(s_.shared * reads * bytes * blockThreads()));
+                   l_.index(s_.shared * reads * bytes * k_.threads()));
   return sharedBytesFrom(copiedBytes(s_, reads), place, bytes);
 }
 
@@ -115,11 +116,11 @@ Value TeamLowering::sharedRunOf(Value first, int64_t stride) {
 /// `slotBytes` of each.
 Value TeamLowering::sharedAt(Value place, Value slot, int64_t slotBytes, int64_t offset) {
   const auto type = place.getType(), byte = Type(l_.b.getI8Type());
-  Value before = l_.mul(slot, l_.index(slotBytes * blockThreads()));
+  Value before = l_.mul(slot, l_.index(slotBytes * k_.threads()));
   Value word = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), before);
   Value begin = LLVM::GEPOp::create(l_.b, l_.loc, type, byte, place, ValueRange{word});
   return LLVM::GEPOp::create(l_.b, l_.loc, type, byte, begin,
-                             ArrayRef<LLVM::GEPArg>{int32_t(offset * blockThreads())});
+                             ArrayRef<LLVM::GEPArg>{int32_t(offset * k_.threads())});
 }
 
 Value TeamLowering::loadPieces(Value place, Value slot, int64_t slotBytes, int64_t offset, Type type) {
@@ -183,7 +184,7 @@ Values TeamLowering::overShared(int64_t together, Values running,
 void TeamLowering::copyRun(const Replica& replica, Value first, int64_t stride) {
   if (sharedTensors_.empty()) return;
   const Value run = sharedRunOf(first, stride);
-  const Type type = storedType(sharedTensors_[0], lanesAt({}));
+  const Type type = k_.storedType(sharedTensors_[0], lanesAt({}));
   const int64_t bytes = bytesOf(type), piece = pieceOf(bytes),
                 slotBytes = int64_t(sharedTensors_.size()) * bytes;
   const bool copies = peels_.empty() && piece >= kLeastCopied;
@@ -206,7 +207,7 @@ void TeamLowering::copyRun(const Replica& replica, Value first, int64_t stride) 
         storePieces(run, p.slot, slotBytes, int64_t(i) * bytes, *next++);
   };
   overShared(copies || s_.vector > 1 ? 4 : 8, {}, [&](ArrayRef<Position> positions, Values&) {
-    storeWhere(both(replica.active, positions[0].inside), [&] {
+    k_.storeWhere(k_.both(replica.active, positions[0].inside), [&] {
       if (!copies) return move(positions);
       for (const Position& p : positions) copy(p);
     });
@@ -215,13 +216,13 @@ void TeamLowering::copyRun(const Replica& replica, Value first, int64_t stride) 
 
 /// Returns an access of the step's run in the statistics type; zero outside of the run.
 Value TeamLowering::loadShared(TensorOp t, const Position& p, Value condition) {
-  const Type type = storedType(t, lanesAt(p));
+  const Type type = k_.storedType(t, lanesAt(p));
   const int64_t bytes = bytesOf(type), which = llvm::find(sharedTensors_, t) - sharedTensors_.begin();
   auto load = [&] {
     return f_.widened(
         t, loadPieces(sharedRun_, p.slot, int64_t(sharedTensors_.size()) * bytes, which * bytes, type));
   };
-  return condition ? l_.when(condition, l_.zero(vectorType()), [&] { return Values{load()}; })[0] : load();
+  return condition ? l_.when(condition, l_.zero(k_.vectorType()), [&] { return Values{load()}; })[0] : load();
 }
 
 /// Runs a sweep over these accesses, after those in registers, and stores its outputs at once.
@@ -230,7 +231,7 @@ void TeamLowering::alongShared(Sweep& s, MutableArrayRef<Replica> replicas, Valu
   storePending(s);
   const int64_t elements = s_.vector * std::max<int64_t>(1, int64_t(sharedTensors_.size()));
   const int64_t together = std::clamp<int64_t>((peels_.empty() ? kTogether : kTogether / 2) / elements, 1, 4);
-  const Values zeros(sums.size(), l_.zero(vectorType()));
+  const Values zeros(sums.size(), l_.zero(k_.vectorType()));
   Values own = overShared(together, zeros, [&](ArrayRef<Position> positions, Values& running) {
     SmallVector<Values> terms(positions.size(), zeros);
     for (auto [p, term] : llvm::zip(positions, terms)) element(s, replicas, [&](int64_t) { return p; }, term);
@@ -247,25 +248,25 @@ void TeamLowering::alongShared(Sweep& s, MutableArrayRef<Replica> replicas, Valu
 //===-- Sums per feature ------------------------------------------------------------===//
 
 void TeamLowering::addShared(size_t partial, const Position& p, Value v) {
-  const int64_t bytes = bytesOf(vectorType()), slotBytes = int64_t(partials_.size()) * bytes;
+  const int64_t bytes = bytesOf(k_.vectorType()), slotBytes = int64_t(partials_.size()) * bytes;
   const int64_t offset = int64_t(partial) * bytes;
-  Value before = loadPieces(sharedSums_, p.slot, slotBytes, offset, vectorType());
+  Value before = loadPieces(sharedSums_, p.slot, slotBytes, offset, k_.vectorType());
   storePieces(sharedSums_, p.slot, slotBytes, offset, l_.addf(before, v));
 }
 
 /// Adds them to the task's partials, as what is in registers, and clears them.
 void TeamLowering::flushShared() {
   if (!sharedSums_) return;
-  const int64_t bytes = bytesOf(vectorType()), slotBytes = int64_t(partials_.size()) * bytes;
-  const int64_t lanes = s_.vector > 1 ? s_.vector : 0;
+  const int64_t bytes = bytesOf(k_.vectorType()), slotBytes = int64_t(partials_.size()) * bytes;
+  const int64_t lanes = k_.lanes();
   overShared(1, {}, [&](ArrayRef<Position> positions, Values&) {
     const Position& at = positions[0];
-    storeWhere(at.inside, [&] {
+    k_.storeWhere(at.inside, [&] {
       for (auto [p, t] : llvm::enumerate(partials_)) {
         Value address = f_.address(t, {.feature = l_.add(runBegin_, at.offset), .chunk = f_.task()});
-        Value sum = loadPieces(sharedSums_, at.slot, slotBytes, int64_t(p) * bytes, vectorType());
+        Value sum = loadPieces(sharedSums_, at.slot, slotBytes, int64_t(p) * bytes, k_.vectorType());
         f_.store(t, address, l_.addf(f_.load(t, address, lanes, {}), sum), {});
-        storePieces(sharedSums_, at.slot, slotBytes, int64_t(p) * bytes, l_.zero(vectorType()));
+        storePieces(sharedSums_, at.slot, slotBytes, int64_t(p) * bytes, l_.zero(k_.vectorType()));
       }
     });
   });

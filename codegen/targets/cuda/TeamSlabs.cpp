@@ -13,25 +13,11 @@ namespace normc::codegen::cuda {
 
 TeamLowering::TeamLowering(Loops& loops, AccessLowering& frame, const Schedule& schedule,
                            const Launch& launch, gpu::GPUFuncOp function)
-    : SlabLowering(loops, frame), s_(schedule), launch_(launch), function_(function) {
+    : SlabLowering(loops, frame), k_(loops, frame, schedule, launch, function), s_(schedule), tree_(k_) {
   foldBatch_ = 8;
 }
 
-Value blockIn(Loops& l, PhaseOp phase, gpu::Dimension dimension) {
-  Value block = gpu::BlockIdOp::create(l.b, l.loc, dimension);
-  if (!readsAgain(phase)) return block;
-  Value blocks = gpu::GridDimOp::create(l.b, l.loc, dimension);
-  return l.sub(l.sub(blocks, l.index(1)), block);
-}
-
 void TeamLowering::run() {
-  thread_ = gpu::ThreadIdOp::create(l_.b, l_.loc, gpu::Dimension::x);
-  columnBlock_ = launch_.columns ? blockIn(l_, f_.phase(), gpu::Dimension::y) : l_.index(0);
-  rank_ = clustered() ? Value(gpu::ClusterBlockIdOp::create(l_.b, l_.loc, gpu::Dimension::x))
-          : gridded()
-              ? l_.rem(gpu::BlockIdOp::create(l_.b, l_.loc, gpu::Dimension::x), l_.index(launch_.grid))
-              : l_.index(0);
-  if (gridded()) gridBarrier_.emplace(l_, f_, launch_.grid, blockThreads(), rank_, thread_);
   std::tie(begin_, end_) = f_.range();
   congruent_ = f_.access().peeled && takesCongruentRows(f_.phase(), s_);
   if (congruent_) beginCongruent();
@@ -42,7 +28,7 @@ void TeamLowering::run() {
         arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::ne, address, l_.index(0));
   }
   zeroPartials();
-  if (clustered())
+  if (k_.clustered())
     arriveAtCluster(l_.b, l_.loc);  // what is in memory is written, and this block's is there to write to
   countRows();
   Replica phase;
@@ -54,11 +40,11 @@ void TeamLowering::run() {
       hoisted_.push_back(s);
     } else if (s) {
       // Other threads may read in the next slab what this one has stored.
-      if (clustered() && !first) arriveAtCluster(l_.b, l_.loc);
-      if (clustered())
+      if (k_.clustered() && !first) arriveAtCluster(l_.b, l_.loc);
+      if (k_.clustered())
         waitForCluster(l_.b, l_.loc);
       else if (!first)
-        taskBarrier();
+        tree_.taskBarrier();
       first = false;
       shared_ = phase.values;
       slab(s);
@@ -70,27 +56,11 @@ void TeamLowering::run() {
   }
 }
 
-TeamLowering::Place TeamLowering::placeOf(int64_t team, int64_t groups) {
-  Place p{.team = team, .span = team * groups};
-  p.units = blockThreads() / p.span;
-  p.unit = p.units == 1 ? l_.index(0) : l_.div(thread_, l_.index(p.span));
-  // LLVM would turn `thread % 32 + 96` into `thread | 96`, which is no immediate offset of an access.
-  auto inWarp = [&]() -> Value { return gpu::LaneIdOp::create(l_.b, l_.loc, l_.b.getIndexAttr(32)); };
-  p.spanLane = p.units == 1 ? thread_ : p.span == 32 ? inWarp() : l_.rem(thread_, l_.index(p.span));
-  p.lane = groups == 1 ? p.spanLane : l_.rem(p.spanLane, l_.index(team));
-  p.lane = l_.add(l_.mul(rank_, l_.index(team)), p.lane);
-  p.team = team * taskBlocks();
-  return p;
-}
-
-/// Returns the index of the thread among those of all blocks of the task.
-Value TeamLowering::threadOfTask() { return l_.add(l_.mul(rank_, l_.index(blockThreads())), thread_); }
-
 /// Returns the features that this block works on.
 std::pair<Value, Value> TeamLowering::columnRange() {
-  if (!launch_.columns) return {l_.index(0), f_.features()};
-  Value begin = l_.mul(columnBlock_, l_.index(launch_.columns));
-  return {begin, l_.min(l_.add(begin, l_.index(launch_.columns)), f_.features())};
+  if (!k_.launch.columns) return {l_.index(0), f_.features()};
+  Value begin = l_.mul(k_.columnBlock, l_.index(k_.launch.columns));
+  return {begin, l_.min(l_.add(begin, l_.index(k_.launch.columns)), f_.features())};
 }
 
 /// Returns how many features there are from `begin` on, at most a block's; a constant if every block has as
@@ -119,16 +89,16 @@ void TeamLowering::zeroPartials() {
   if (partials.empty()) return;
   auto [begin, end] = columnRange();
   Value last = hasTask(end, begin);
-  l_.forEach(l_.add(begin, threadOfTask()), last, blockThreads() * taskBlocks(), [&](Value feature) {
+  l_.forEach(l_.add(begin, k_.indexInTask()), last, k_.threads() * k_.taskBlocks(), [&](Value feature) {
     for (Operation* op : partials) {
       auto t = cast<TensorOp>(op);
       f_.store(t, f_.address(t, {.feature = feature, .chunk = f_.task()}), l_.zero(f_.statistics()), {});
     }
   });
-  if (gridded())
-    taskBarrier();
-  else if (!clustered())
-    barrier();
+  if (k_.gridded())
+    tree_.taskBarrier();
+  else if (!k_.clustered())
+    k_.barrier();
 }
 
 void TeamLowering::slab(SlabOp s) {
@@ -173,7 +143,7 @@ void TeamLowering::lines(SlabOp s) {
   const Axis axis = s.groupAxis();
   int64_t groups = f_.featuresLast() ? f_.groups(axis) : 1;
   bool together = groups == 1 || s_.threads % (s_.team * groups) == 0;
-  place_ = placeOf(s_.team, together ? groups : 1);
+  place_ = k_.placeOf(s_.team, together ? groups : 1);
   width_ = runWidth(s);
   auto runOf = [&](Value group) {
     runBegin_ = f_.featuresLast() ? l_.mul(group, f_.groupWidth(axis)) : l_.index(0);
@@ -208,9 +178,9 @@ void TeamLowering::linesFrom(SlabOp s, bool together, Value mine) {
       begin_, end, stride, {},
       [&](Value first, Values&) {
         Replicas units = unitsFrom(first);
-        exchangedSums_ = 0;
-        if (taskBlocks() > 1)
-          clusterStep_ = l_.rem(l_.div(l_.sub(first, begin_), l_.index(stride)), l_.index(2));
+        tree_.beginStep(k_.taskBlocks() > 1
+                            ? l_.rem(l_.div(l_.sub(first, begin_), l_.index(stride)), l_.index(2))
+                            : Value());
         auto group = [&](Value g) {
           Replicas replicas = units;
           for (Replica& r : replicas) {
@@ -220,9 +190,10 @@ void TeamLowering::linesFrom(SlabOp s, bool together, Value mine) {
           held_.clear();
           peelRuns(replicas);
           ahead->step(replicas, first);
-          int64_t before = barriers_;
+          int64_t before = k_.barriers();
           body(s, replicas);
-          if (barriers_ - before == 1) barrier();  // the next step writes where slower threads may still read
+          if (k_.barriers() - before == 1)
+            k_.barrier();  // the next step writes where slower threads may still read
         };
         if (together)
           group(mine);
@@ -238,7 +209,7 @@ void TeamLowering::linesFrom(SlabOp s, bool together, Value mine) {
 //===-- Blocks --------------------------------------------------------------------===//
 
 void TeamLowering::blocks(SlabOp s) {
-  place_ = placeOf(s_.team);
+  place_ = k_.placeOf(s_.team);
   width_ = runWidth(s);
   l_.forEach(begin_, end_, 1, [&](Value unit) {
     Replicas replicas(1);
@@ -248,7 +219,7 @@ void TeamLowering::blocks(SlabOp s) {
     runBegin_ = grouped ? l_.mul(replicas[0].at.group, f_.groupWidth(Axis::Group)) : l_.index(0);
     beginPartials(s);
     body(s, replicas);
-    barrier();
+    k_.barrier();
   });
 }
 
@@ -257,7 +228,7 @@ void TeamLowering::blocks(SlabOp s) {
 void TeamLowering::vectors(SlabOp s) {
   auto [begin, end] = f_.phase().isOverFeatures() ? std::pair{begin_, end_} : columnRange();
   auto features = [&, begin = begin, end = end](Coordinates at) {
-    l_.forEach(l_.add(begin, threadOfTask()), end, blockThreads() * taskBlocks(), [&](Value feature) {
+    l_.forEach(l_.add(begin, k_.indexInTask()), end, k_.threads() * k_.taskBlocks(), [&](Value feature) {
       Replicas replicas(1);
       replicas[0].at = at;
       replicas[0].at.feature = feature;
@@ -330,7 +301,7 @@ bool TeamLowering::kept(const Replica& replica, TensorOp t, Value v) {
 //===-- Streams -------------------------------------------------------------------===//
 
 void TeamLowering::stream(SlabOp s) {
-  place_ = placeOf(s_.team);
+  place_ = k_.placeOf(s_.team);
   auto [begin, end] = columnRange();
   runBegin_ = begin;
   width_ = columnCount(begin, end);
@@ -381,7 +352,7 @@ void TeamLowering::headRows(SweepOp sweep, Value last, int64_t head) {
     }
     streamStep(sweep, rows);
   };
-  l_.when(isZero(place_.unit), {}, [&] {
+  l_.when(k_.isZero(place_.unit), {}, [&] {
     Value most = l_.add(begin_, l_.roundDown(l_.sub(last, begin_), head));
     l_.forEach(begin_, most, head, [&](Value unit) { rowsFrom(unit, head); });
     l_.forEach(most, last, 1, [&](Value unit) { rowsFrom(unit, 1); });
@@ -414,37 +385,33 @@ void TeamLowering::body(SlabOp s, Replicas& replicas) {
   storeDeferred();
 }
 
-Value TeamLowering::isZero(Value index) {
-  if (auto known = Loops::constant(index)) return l_.less(l_.index(-1), index);
-  return arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, index, l_.index(0));
-}
-
 /// Lets one thread store. If all threads of a task run the same scalar code, the store is deferred to its
 /// end: state may be updated in place, and all of them must have read it.
 void TeamLowering::once(const Replica& replica, TensorOp t, std::function<void()> store) {
   Value condition;
   bool wait = false;
   if (!slab_) {
-    condition = both(isZero(threadOfTask()), launch_.columns ? isZero(columnBlock_) : Value());
+    condition = k_.both(k_.isZero(k_.indexInTask()), k_.launch.columns ? k_.isZero(k_.columnBlock) : Value());
     if (t.chunkPhase() < 0)
-      condition = both(condition, isZero(f_.task()));
+      condition = k_.both(condition, k_.isZero(f_.task()));
     else if (f_.phase()->hasAttr(leastBlocksAttrName()))
-      condition = both(condition, l_.less(begin_, end_));
+      condition = k_.both(condition, l_.less(begin_, end_));
   } else if (inHoisted_) {  // every block computes it, the first one stores
-    condition = both(isZero(f_.task()), both(place_.units > 1 ? isZero(place_.unit) : Value(), inside_));
+    condition =
+        k_.both(k_.isZero(f_.task()), k_.both(place_.units > 1 ? k_.isZero(place_.unit) : Value(), inside_));
   } else if (slab_.hasSweeps()) {
     if (kind_ == Kind::Run)
-      condition = both(isZero(place_.lane), replica.active);
+      condition = k_.both(k_.isZero(place_.lane), replica.active);
     else if (kind_ == Kind::Block)
-      condition = isZero(thread_);
+      condition = k_.isZero(k_.thread);
     else
-      condition = both(place_.units > 1 ? isZero(place_.unit) : Value(), inside_);
+      condition = k_.both(place_.units > 1 ? k_.isZero(place_.unit) : Value(), inside_);
     wait = kind_ != Kind::Run;
     // Along an axis that the tensor does not have, the first index stores.
     bool partial = t.chunkPhase() >= 0;
     auto first = [&](Axis axis, Value index) {
       if (!partial && index && slab_.isPer(axis) && !t.hasAxis(axis))
-        condition = both(condition, isZero(index));
+        condition = k_.both(condition, k_.isZero(index));
     };
     first(Axis::Feature,
           kind_ == Kind::Column ? l_.add(replica.at.feature, place_.lane) : replica.at.feature);
@@ -453,32 +420,41 @@ void TeamLowering::once(const Replica& replica, TensorOp t, std::function<void()
   if (wait)
     deferred_.push_back({t, condition, std::move(store)});
   else
-    storeWhere(condition, store);
-}
-
-void TeamLowering::storeWhere(Value condition, llvm::function_ref<void()> store) {
-  if (!condition) return store();
-  l_.when(condition, {}, [&] {
-    store();
-    return Values();
-  });
+    k_.storeWhere(condition, store);
 }
 
 void TeamLowering::storeDeferred() {
   if (deferred_.empty()) return;
   const bool arrived = std::exchange(arrived_, false);
   auto store = [&] {
-    for (DeferredStore& w : std::exchange(deferred_, {})) storeWhere(w.condition, w.store);
+    for (DeferredStore& w : std::exchange(deferred_, {})) k_.storeWhere(w.condition, w.store);
   };
-  if (!gridded() || !otherBlocksRead()) {
-    if (!gridded()) taskBarrier();
+  if (!k_.gridded() || !otherBlocksRead()) {
+    if (!k_.gridded()) tree_.taskBarrier();
     return store();
   }
-  if (!arrived) arriveAtGrid();
-  storeWhere(isZero(rank_), [&] {  // only the first block stores, so only it waits
-    waitForGrid();
+  if (!arrived) tree_.arriveAtGrid();
+  k_.storeWhere(k_.isZero(k_.rank), [&] {  // only the first block stores, so only it waits
+    tree_.waitForGrid();
     store();
   });
+}
+
+/// True if other blocks may still read the state that deferred stores overwrite.
+bool TeamLowering::otherBlocksRead() const {
+  return llvm::any_of(deferred_, [](const DeferredStore& w) { return !isUnshared(w.tensor); });
+}
+
+/// Arrives at the grid barrier of deferred stores before the last sweep of the slab, if nothing after it
+/// reads state. Then only the block that stores waits.
+void TeamLowering::arriveBefore(SweepOp sweep) {
+  if (!k_.gridded() || !sweep.getSums().empty() || !otherBlocksRead()) return;
+  for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())
+    if (!isUnshared(f_.tensor(name.getValue())) && !f_.tensor(name.getValue()).isXSized()) return;
+  for (Operation* op = sweep->getNextNode(); op; op = op->getNextNode())
+    if (isa<SweepOp, LoadOp, FoldOp, ProbeOp, AccumulateOp>(op)) return;
+  tree_.arriveAtGrid();
+  arrived_ = true;
 }
 
 void TeamLowering::beforeRead(TensorOp t) {
@@ -488,23 +464,18 @@ void TeamLowering::beforeRead(TensorOp t) {
 void TeamLowering::beginFold() {
   if (deferred_.empty()) return;
   storeDeferred();
-  taskBarrier();
+  tree_.taskBarrier();
 }
 
 /// Stores now, because the next step may read it.
 void TeamLowering::endFoldStep() { beginFold(); }
-
-Value TeamLowering::both(Value a, Value b) {
-  if (!a || !b) return a ? a : b;
-  return arith::AndIOp::create(l_.b, l_.loc, a, b);
-}
 
 /// Counts with all threads of the block. A slab without sweeps must not wait, so there each thread counts
 /// alone.
 Value TeamLowering::countValid(Value begin, Value end, llvm::function_ref<Coordinates(Value)> place) {
   if (slab_) return SlabLowering::countValid(begin, end, place);
   TensorOp mask = f_.tensor("mask");
-  Value mine = l_.forEach(l_.add(begin, thread_), end, blockThreads(), ValueRange{l_.index(0)},
+  Value mine = l_.forEach(l_.add(begin, k_.thread), end, k_.threads(), ValueRange{l_.index(0)},
                           [&](Value i, ValueRange sum) {
                             Value valid = f_.load(mask, f_.address(mask, place(i)), 0, {});
                             return Values{l_.add(sum[0], l_.select(valid, l_.index(1), l_.index(0)))};
@@ -520,8 +491,8 @@ Value TeamLowering::countValid(Value begin, Value end, llvm::function_ref<Coordi
                                       arith::FPToSIOp::create(l_.b, l_.loc, l_.b.getI64Type(), v));
   };
   SmallVector<Value> sums{toFloat(low), toFloat(high)};
-  sumOverTeam(sums, blockThreads());
-  barrier();
+  tree_.overTeam(sums, k_.threads());
+  k_.barrier();
   return l_.add(toIndex(sums[0]), l_.mul(toIndex(sums[1]), l_.index(4096)));
 }
 

@@ -16,14 +16,6 @@ static constexpr int64_t kLoopElements = 32;
 
 TeamLowering::Sweep TeamLowering::prepare(SweepOp op) { return Sweep(partsOf(op), partialsOf_.lookup(op)); }
 
-Type TeamLowering::vectorType() const {
-  return s_.vector > 1 ? Type(VectorType::get({s_.vector}, f_.statistics())) : f_.statistics();
-}
-
-Type TeamLowering::storedType(TensorOp t, int64_t lanes) {
-  return lanes ? Type(VectorType::get({lanes}, f_.stored(t))) : f_.stored(t);
-}
-
 //===-- Positions ---------------------------------------------------------------===//
 
 Value TeamLowering::vectorsOfRun() { return l_.div(width_, l_.index(s_.vector)); }
@@ -43,7 +35,7 @@ TeamLowering::Position TeamLowering::positionAt(Value index, bool inside, int64_
 /// Returns the k-th access of this thread. After those of the tile come its elements at the ends of a peeled
 /// run.
 TeamLowering::Position TeamLowering::tilePosition(int64_t k, int64_t replica) {
-  if (k >= tileCount()) return endPosition(k - tileCount(), replica);
+  if (k >= k_.tileCount()) return endPosition(k - k_.tileCount(), replica);
   auto known = Loops::constant(peels_.empty() ? vectorsOfRun() : leastVectors());
   bool inside = known && (k + 1) * place_.team <= *known;
   Position p = positionAt(l_.add(place_.lane, l_.index(k * place_.team)), inside, replica);
@@ -80,7 +72,7 @@ void TeamLowering::fetch(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas)
       for (TensorOp t : tensors)
         if (!held_.lookup({t.getOperation(), heldKey(r, k)})) {
           missing.emplace_back(t, heldKey(r, k));
-          types.push_back(storedType(t, lanesAt(tilePosition(k, r))));
+          types.push_back(k_.storedType(t, lanesAt(tilePosition(k, r))));
         }
   const Values loaded = readRuns(types, [&] {
     Values all;
@@ -100,8 +92,8 @@ void TeamLowering::fetch(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas)
           return loaded;
         };
         Values zeros;
-        for (auto [t, k] : wanted) zeros.push_back(l_.zero(storedType(t, lanesAt(position))));
-        Value condition = both(both(replica.active, position.inside), fetchCondition_);
+        for (auto [t, k] : wanted) zeros.push_back(l_.zero(k_.storedType(t, lanesAt(position))));
+        Value condition = k_.both(k_.both(replica.active, position.inside), fetchCondition_);
         all.append(condition && !wanted.empty() ? l_.when(condition, zeros, loads) : loads());
       }
     }
@@ -142,7 +134,8 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
       if (!v && position.index >= 0) v = loadedVectors_.lookup({t.getOperation(), position.index});
       if (!v && position.index >= 0) v = held_.lookup({t.getOperation(), heldKey(r, position.index)});
       if (!v) {
-        Value condition = t.isXSized() ? both(replica.active, column ? inside_ : position.inside) : Value();
+        Value condition =
+            t.isXSized() ? k_.both(replica.active, column ? inside_ : position.inside) : Value();
         if (position.slot && llvm::is_contained(sharedTensors_, t))
           v = loadShared(t, position, condition);
         else
@@ -155,8 +148,8 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
     auto value = [&](unsigned i) { return l_.broadcast(yielded[i], lanes); };
     unsigned next = 0;
     for (TensorOp t : s.writes) {
-      Value condition =
-          both(both(replica.active, column ? inside_ : position.inside), isPresent_.lookup(t.getSymName()));
+      Value condition = k_.both(k_.both(replica.active, column ? inside_ : position.inside),
+                                isPresent_.lookup(t.getSymName()));
       Value congruent = lanes && !peels_.empty() ? peels_[r].congruent.lookup(t) : Value();
       s.pending.push_back({t, f_.address(t, at), value(next++), condition, congruent});
     }
@@ -192,7 +185,7 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
     } else if (position.slot) {
       addShared(partial++, position, only(position.inside, sum));
     } else {
-      Value& running = sums_[partial++ * (tileCount() + endPositions()) + position.index];
+      Value& running = sums_[partial++ * (k_.tileCount() + endPositions()) + position.index];
       running = l_.addf(running, only(position.inside, sum));
     }
   }
@@ -233,34 +226,34 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
   if (kind_ != Kind::Run) {
     TensorOp x = f_.tensor(op.getTensor());
     if (llvm::is_contained(heldTensors_, x) && !f_.kernel().hasMask() &&
-        blockThreads() / place_.span >= kProbedRows)
+        k_.threads() / place_.span >= kProbedRows)
       return probeHeld(x, replica);
     if (f_.kernel().hasMask()) (void)rowsOf(probedScope(), replica.at.segment);  // by all threads
     auto value = [&] { return Values{SlabLowering::probe(op, replica)}; };
     // An idle lane does not read, because its neighbour may store there. No thread stores before all have
     // read: over a grid the barrier of the sums comes before the first store.
     Value shift =
-        kind_ == Kind::Column && inside_ ? l_.when(inside_, l_.zero(vectorType()), value)[0] : value()[0];
-    if (gridded())
-      barrier();
+        kind_ == Kind::Column && inside_ ? l_.when(inside_, l_.zero(k_.vectorType()), value)[0] : value()[0];
+    if (k_.gridded())
+      k_.barrier();
     else
-      taskBarrier();
+      tree_.taskBarrier();
     return shift;
   }
   TensorOp x = f_.tensor(op.getTensor());
   auto mean = [&](int64_t threads, const Position& begin, const Position& middle) {
-    int64_t lanes = s_.vector > 1 ? s_.vector : 0;
+    int64_t lanes = k_.lanes();
     auto at = [&](const Position& position) {
       Value here = held_.lookup({x.getOperation(), heldKey(replica.index, position.index)});
       if (here && position.index >= 0) return here;
-      return loadWhere(both(replica.active, position.inside), x, alongRun(replica.at, position), lanes,
+      return loadWhere(k_.both(replica.active, position.inside), x, alongRun(replica.at, position), lanes,
                        replica.index);
     };
     Value asked = l_.addf(at(begin), at(middle));
     SmallVector<Value> sum{lanes ? horizontal(asked) : asked};
     if (threads < place_.team)
       sum[0] = l_.select(l_.less(place_.lane, l_.index(threads)), sum[0], l_.zero(sum[0].getType()));
-    sumOverRun(sum);
+    tree_.overRun(sum, place_);
     return l_.scale(sum[0], 0.5 / double(threads * s_.vector));
   };
   Value count = peels_.empty() ? vectorsOfRun() : leastVectors();
@@ -272,26 +265,28 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
     }
     int64_t half = *known / 2 / place_.team;
     if (s_.shared)
-      half = std::min(half, tileCount() - 1);  // the rest is being copied to shared memory, and is read once
+      half =
+          std::min(half, k_.tileCount() - 1);  // the rest is being copied to shared memory, and is read once
     return mean(threads, tilePosition(0, replica.index),
-                half < tileCount()
+                half < k_.tileCount()
                     ? tilePosition(half, replica.index)
                     : positionAt(l_.add(place_.lane, l_.index(half * place_.team)), true, replica.index));
   }
   int64_t threads = int64_t(llvm::bit_floor(uint64_t(place_.team)));
   const bool ever = threads * s_.vector >= 16;
   Value isShort = ever ? l_.less(count, l_.index(place_.team)) : Value(),
-        condition = both(replica.active, isShort);
+        condition = k_.both(replica.active, isShort);
   auto firstOnes = [&] { return Values{SlabLowering::probe(op, replica)}; };
   Value few = condition ? l_.when(condition, l_.zero(f_.statistics()), firstOnes)[0] : firstOnes()[0];
   if (!ever) return few;
-  int64_t before = barriers_;
-  Value value = l_.when(l_.less(l_.index(place_.team - 1), count), few, [&] {
-    Value middle = l_.mul(l_.div(count, l_.index(2 * place_.team)), l_.index(place_.team));
-    return Values{mean(threads, positionAt(place_.lane, true, replica.index),
-                       positionAt(l_.add(place_.lane, middle), true, replica.index))};
-  })[0];
-  barriers_ = before;  // short runs do not pass it
+  Value value;
+  k_.uncounted([&] {  // short runs do not pass its barriers
+    value = l_.when(l_.less(l_.index(place_.team - 1), count), few, [&] {
+      Value middle = l_.mul(l_.div(count, l_.index(2 * place_.team)), l_.index(place_.team));
+      return Values{mean(threads, positionAt(place_.lane, true, replica.index),
+                         positionAt(l_.add(place_.lane, middle), true, replica.index))};
+    })[0];
+  });
   return value;
 }
 
@@ -306,7 +301,7 @@ void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& su
     auto before = held_;
     fetch(tensors, replicas);
     for (int64_t first = 0; first < s_.tile; first += kTileSteps) {
-      Values own(sums.size(), l_.zero(vectorType()));
+      Values own(sums.size(), l_.zero(k_.vectorType()));
       for (int64_t k = first; k < std::min(first + kTileSteps, s_.tile); ++k)
         element(s, replicas, [&](int64_t r) { return tilePosition(k, r); }, own);
       for (auto [i, v] : llvm::enumerate(own)) sums[i] = first ? l_.addf(sums[i], v) : v;
@@ -321,7 +316,7 @@ void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& su
   auto accesses = [&](Value begin, Value end, int64_t count, ValueRange from) {
     return l_.forEach(l_.add(begin, place_.lane), end, stride(count), from, [&](Value i, ValueRange running) {
       SmallVector<Values> terms(count,
-                                Values(running.size(), running.empty() ? Value() : l_.zero(vectorType())));
+                                Values(running.size(), running.empty() ? Value() : l_.zero(k_.vectorType())));
       for (int64_t u = 0; u < count; ++u)
         element(
             s, replicas, [&](int64_t r) { return positionAt(l_.add(i, l_.index(stride(u))), true, r); },
@@ -340,7 +335,7 @@ void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& su
   int64_t together = chained ? 1 : std::clamp<int64_t>(kLoopElements / s_.vector, 1, 4);
   Value count = peels_.empty() ? vectorsOfRun() : peels_[0].vectors,
         whole = together > 1 ? l_.roundDown(count, stride(together)) : count;
-  Values zeros(sums.size(), l_.zero(vectorType()));
+  Values zeros(sums.size(), l_.zero(k_.vectorType()));
   auto levels = [&](Value begin, Value end, int64_t unroll) {
     if (sums.empty()) return void(accesses(begin, end, unroll, {}));
     int64_t block = stride(kLongestChain * unroll);
@@ -394,7 +389,7 @@ bool TeamLowering::alwaysUnder(Value condition) {
 
 void TeamLowering::lineSweep(SweepOp op, Replicas& replicas) {
   Sweep s = prepare(op);
-  Values sums(replicas.size() * s.slots, l_.zero(vectorType()));
+  Values sums(replicas.size() * s.slots, l_.zero(k_.vectorType()));
   if (holds_ && op.getCondition() &&
       alwaysUnder(op.getCondition())) {  // read once, for all sweeps under the condition
     fetchCondition_ = mapped(op.getCondition(), replicas[0].values);
@@ -413,14 +408,15 @@ void TeamLowering::endSums(Sweep& s, MutableArrayRef<Replica> replicas, Values& 
   if (sums.empty()) return;
   if (s_.vector > 1)
     for (Value& v : sums) v = horizontal(v);
-  sumOverRun(sums);
+  tree_.overRun(sums, place_);
   for (auto [r, replica] : llvm::enumerate(replicas)) {
     size_t slot = r * s.slots;
     for (auto [k, result] : llvm::enumerate(s.op.getSums())) replica.values.map(result, sums[slot++]);
     for (auto [k, t] : llvm::enumerate(s.partials)) {
       if (!s.runPartial[k]) continue;
-      Value leader = kind_ == Kind::Run ? both(isZero(place_.lane), replica.active) : isZero(thread_);
-      storeWhere(leader, [&, t = t] {
+      Value leader =
+          kind_ == Kind::Run ? k_.both(k_.isZero(place_.lane), replica.active) : k_.isZero(k_.thread);
+      k_.storeWhere(leader, [&, t = t] {
         Value address = f_.address(t, replica.at);
         f_.store(t, address, l_.addf(f_.load(t, address, 0, {}), sums[slot]), {});
       });
@@ -439,7 +435,7 @@ void TeamLowering::blockSweep(SweepOp op, Replicas& replicas) {
   Value count = overSegments ? f_.segments() : f_.featuresLast() ? f_.rows() : f_.groupWidth(Axis::Group);
   if (op.getCondition()) count = l_.select(mapped(op.getCondition(), whole.values), count, l_.index(0));
   size_t slots = alone ? 0 : s.op.getSums().size();
-  Values sums = steps(l_.index(0), count, place_.units * s_.rows, Values(slots, l_.zero(vectorType())),
+  Values sums = steps(l_.index(0), count, place_.units * s_.rows, Values(slots, l_.zero(k_.vectorType())),
                       [&](Value first, Values& running) {
                         Replicas rows(s_.rows, whole);
                         for (int64_t r = 0; r < s_.rows; ++r)
@@ -452,11 +448,11 @@ void TeamLowering::blockSweep(SweepOp op, Replicas& replicas) {
                               rows[r].at.feature =
                                   l_.add(l_.mul(whole.at.group, f_.groupWidth(Axis::Group)), at);
                           });
-                        Values own(rows.size() * s.slots, l_.zero(vectorType()));
+                        Values own(rows.size() * s.slots, l_.zero(k_.vectorType()));
                         along(s, rows, own);
                         if (alone) {
                           endSums(s, rows, own);
-                          return barrier();
+                          return k_.barrier();
                         }
                         for (size_t r = 0; r < rows.size(); ++r)
                           for (size_t k = 0; k < slots; ++k)
@@ -465,7 +461,7 @@ void TeamLowering::blockSweep(SweepOp op, Replicas& replicas) {
   if (slots == 0) return;
   if (s_.vector > 1)
     for (Value& v : sums) v = horizontal(v);
-  sumOverTeam(sums, s_.threads);
+  tree_.overTeam(sums, s_.threads);
   for (auto [result, v] : llvm::zip(op.getSums(), sums)) whole.values.map(result, v);
 }
 
