@@ -12,10 +12,7 @@
 namespace normc::codegen {
 
 class SlabLowering {
- protected:
-  SlabLowering(Loops& loops, AccessLowering& frame) : l_(loops), f_(frame) {}
-  virtual ~SlabLowering() = default;
-
+ public:
   /// One copy of a slab's scalar code: its coordinates, and the values that its operations became.
   struct Replica {
     Coordinates at;
@@ -25,6 +22,10 @@ class SlabLowering {
     mlir::Value active;
   };
   using Replicas = llvm::SmallVector<Replica, 8>;
+
+ protected:
+  SlabLowering(Loops& loops, AccessLowering& frame) : l_(loops), f_(frame) {}
+  virtual ~SlabLowering() = default;
 
   /// A sweep whose operands have been looked up once.
   struct SweepParts {

@@ -11,6 +11,9 @@
 
 namespace normc::codegen::cuda {
 
+using Replica = SlabLowering::Replica;
+using Replicas = SlabLowering::Replicas;
+
 /// Returns the index of the block in the phase's grid, counted from the end if the phase walks backwards
 /// (readsAgain).
 mlir::Value blockIn(Loops&, PhaseOp, mlir::gpu::Dimension);

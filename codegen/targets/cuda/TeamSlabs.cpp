@@ -1,8 +1,10 @@
 // The walk over the slabs of a phase: which units a team takes, in which steps, and when scalar code stores.
 #include "codegen/targets/cuda/FusePhases.h"
 #include "codegen/targets/cuda/Ptx.h"
-#include "codegen/targets/cuda/TeamAhead.h"
+#include "codegen/targets/cuda/ReadAhead.h"
+#include "codegen/targets/cuda/TeamLowering.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/SaveAndRestore.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -13,14 +15,21 @@ namespace normc::codegen::cuda {
 
 TeamLowering::TeamLowering(Loops& loops, AccessLowering& frame, const Schedule& schedule,
                            const Launch& launch, gpu::GPUFuncOp function)
-    : SlabLowering(loops, frame), k_(loops, frame, schedule, launch, function), s_(schedule), tree_(k_) {
+    : SlabLowering(loops, frame),
+      k_(loops, frame, schedule, launch, function),
+      s_(schedule),
+      access_(RunAccess::make(k_, run_)),
+      held_(k_, *access_),
+      sharedRuns_(k_, *access_),
+      tree_(k_),
+      partials_(k_, *access_, sharedRuns_, tree_),
+      state_(k_, tree_) {
   foldBatch_ = 8;
 }
 
 void TeamLowering::run() {
   std::tie(begin_, end_) = f_.range();
-  congruent_ = f_.access().peeled && takesCongruentRows(f_.phase(), s_);
-  if (congruent_) beginCongruent();
+  access_->beginTask({begin_, end_});
   for (TensorOp t : f_.kernel().getOps<TensorOp>()) {
     if (!t.isXSized() || !t.info() || !t.info()->mayBeLeftOut()) continue;
     Value address = memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, f_.pointer(t));
@@ -119,6 +128,20 @@ void TeamLowering::slab(SlabOp s) {
   }
 }
 
+void TeamLowering::beginRun(Value begin) { run_.begin = runBegin_ = begin; }
+
+/// Runs `walk` for the units of the task, or for those of each class of its rows.
+void TeamLowering::overClasses(SlabOp slab, llvm::function_ref<void(Units)> walk) {
+  if (!access_->byClasses()) return walk({begin_, end_});
+  access_->forEachClass([&](Units units) {
+    held_.clearVectors();
+    access_->beginClass(slab, unitCoordinates(l_.index(0)));
+    walk(units);
+    tree_.taskBarrier();  // in the next class other threads have a feature, in memory, too
+  });
+  held_.clearVectors();
+}
+
 Value TeamLowering::runWidth(SlabOp s) {
   if (!f_.featuresLast()) return f_.rows();
   if (s.isPer(Axis::PreGroup)) return f_.groupWidth(Axis::PreGroup);
@@ -129,8 +152,8 @@ Value TeamLowering::runWidth(SlabOp s) {
 void TeamLowering::placeUnit(Replica& replica, Value first, int64_t r, Value end,
                              llvm::function_ref<void(Value)> set) {
   replica.index = r;
-  Value unit = l_.add(first, l_.add(place_.unit, l_.index(r * place_.units)));
-  if (place_.units > 1 || s_.rows > 1 || s_.prefetch) {
+  Value unit = l_.add(first, l_.add(run_.place.unit, l_.index(r * run_.place.units)));
+  if (run_.place.units > 1 || s_.rows > 1 || s_.prefetch) {
     replica.active = l_.less(unit, end);
     unit = l_.min(unit, l_.sub(end, l_.index(1)));
   }
@@ -143,43 +166,41 @@ void TeamLowering::lines(SlabOp s) {
   const Axis axis = s.groupAxis();
   int64_t groups = f_.featuresLast() ? f_.groups(axis) : 1;
   bool together = groups == 1 || s_.threads % (s_.team * groups) == 0;
-  place_ = k_.placeOf(s_.team, together ? groups : 1);
-  width_ = runWidth(s);
+  run_.place = k_.placeOf(s_.team, together ? groups : 1);
+  run_.width = runWidth(s);
   auto runOf = [&](Value group) {
-    runBegin_ = f_.featuresLast() ? l_.mul(group, f_.groupWidth(axis)) : l_.index(0);
+    beginRun(f_.featuresLast() ? l_.mul(group, f_.groupWidth(axis)) : l_.index(0));
   };
-  Value mine = together && groups > 1 ? l_.div(place_.spanLane, l_.index(s_.team)) : l_.index(0);
+  Value mine = together && groups > 1 ? l_.div(run_.place.spanLane, l_.index(s_.team)) : l_.index(0);
   runOf(mine);
-  if (congruent_) return forEachClass(s, [&] { linesFrom(s, together, mine); });
-  linesFrom(s, together, mine);
+  overClasses(s, [&](Units units) { linesFrom(s, units, together, mine); });
 }
 
 /// Walks the lines of the task. `mine` is the thread's group if all groups of a row are walked `together`.
-void TeamLowering::linesFrom(SlabOp s, bool together, Value mine) {
+void TeamLowering::linesFrom(SlabOp s, Units task, bool together, Value mine) {
   const Axis axis = s.groupAxis();
   const int64_t groups = f_.featuresLast() ? f_.groups(axis) : 1;
-  const Value end = s.getHead() ? headEnd(begin_, end_, *s.getHead()) : end_;
+  const Value end = s.getHead() ? headEnd(task.begin, task.end, *s.getHead()) : task.end;
   computeHoisted();
-  if (together) loadVectors(s);
-  beginPartials(s);
-  holds_ = s.getResident() && s_.tile > 0;
-  beginShared(s);
+  if (together) held_.loadVectors(s);
+  partials_.begin(s);
+  sharedRuns_.begin(s, holds(), partials_.count());
   auto unitsFrom = [&](Value first) {
     Replicas units(s_.rows);
     for (int64_t r = 0; r < s_.rows; ++r)
       placeUnit(units[r], first, r, end, [&](Value unit) { units[r].at = unitCoordinates(unit); });
     return units;
   };
-  const int64_t stride = place_.units * s_.rows;
-  const auto ahead =
-      ReadAhead::make(holds_ && together ? s_.prefetch : Prefetch(), *this, s, {stride, unitsFrom});
+  const int64_t stride = run_.place.units * s_.rows;
+  const auto ahead = ReadAhead::make(holds() && together ? s_.prefetch : Prefetch(),
+                                     {k_, *access_, held_, sharedRuns_}, s, {task.begin, stride, unitsFrom});
   ahead->begin();
-  steps(
-      begin_, end, stride, {},
+  partials_.forEachStep(
+      {task.begin, end}, stride, {},
       [&](Value first, Values&) {
         Replicas units = unitsFrom(first);
         tree_.beginStep(k_.taskBlocks() > 1
-                            ? l_.rem(l_.div(l_.sub(first, begin_), l_.index(stride)), l_.index(2))
+                            ? l_.rem(l_.div(l_.sub(first, task.begin), l_.index(stride)), l_.index(2))
                             : Value());
         auto group = [&](Value g) {
           Replicas replicas = units;
@@ -188,7 +209,7 @@ void TeamLowering::linesFrom(SlabOp s, bool together, Value mine) {
             r.values = shared_;
           }
           held_.clear();
-          peelRuns(replicas);
+          access_->beginStep(s, llvm::map_to_vector(replicas, [](const Replica& r) { return r.at; }));
           ahead->step(replicas, first);
           int64_t before = k_.barriers();
           body(s, replicas);
@@ -199,7 +220,7 @@ void TeamLowering::linesFrom(SlabOp s, bool together, Value mine) {
           group(mine);
         else
           l_.forEach(l_.index(0), l_.index(groups), 1, [&](Value g) {
-            runBegin_ = f_.featuresLast() ? l_.mul(g, f_.groupWidth(axis)) : l_.index(0);
+            beginRun(f_.featuresLast() ? l_.mul(g, f_.groupWidth(axis)) : l_.index(0));
             group(g);
           });
       },
@@ -209,15 +230,15 @@ void TeamLowering::linesFrom(SlabOp s, bool together, Value mine) {
 //===-- Blocks --------------------------------------------------------------------===//
 
 void TeamLowering::blocks(SlabOp s) {
-  place_ = k_.placeOf(s_.team);
-  width_ = runWidth(s);
+  run_.place = k_.placeOf(s_.team);
+  run_.width = runWidth(s);
   l_.forEach(begin_, end_, 1, [&](Value unit) {
     Replicas replicas(1);
     replicas[0].at = unitCoordinates(unit);
     replicas[0].values = shared_;
     bool grouped = s.isPer(Axis::Group) && f_.featuresLast();
-    runBegin_ = grouped ? l_.mul(replicas[0].at.group, f_.groupWidth(Axis::Group)) : l_.index(0);
-    beginPartials(s);
+    beginRun(grouped ? l_.mul(replicas[0].at.group, f_.groupWidth(Axis::Group)) : l_.index(0));
+    partials_.begin(s);
     body(s, replicas);
     k_.barrier();
   });
@@ -243,93 +264,71 @@ void TeamLowering::vectors(SlabOp s) {
 /// Computes the slabs over features that were hoisted into this phase (FusePhases.h): for this thread's
 /// columns, once.
 void TeamLowering::computeHoisted() {
-  SlabOp current = slab_;
+  llvm::SaveAndRestore current(slab_);
   for (SlabOp s : std::exchange(hoisted_, {})) {
     slab_ = s;
-    inHoisted_ = true;
     SmallVector<TensorOp> kept;
     for (auto store : s.getOps<StoreOp>())
       if (TensorOp t = f_.tensor(store.getTensor()); t.isWorkspace()) kept.push_back(t);
-    for (int64_t k = 0; k < s_.tile + endPositions(); ++k) {
-      Position position = tilePosition(k);
-      lanes_ = lanesAt(position);
+    for (int64_t k = 0; k < access_->positions(); ++k) {
+      Position position = access_->ofTile(k);
+      lanes_ = access_->lanes(position);
       inside_ = position.inside;
       Replica column;
       column.index = k;
       column.at.feature = l_.add(runBegin_, position.offset);
       column.at.chunk = f_.task();
       column.values = shared_;
-      knownInside(position, kept, [&] {
+      held_.holdInside(position, kept, [&] {
         for (Operation& op : s.getBody().front()) scalarOp(op, column);
       });
     }
-    inHoisted_ = false;
     lanes_ = 0;
     inside_ = {};
   }
-  slab_ = current;
 }
 
-/// Loads vectors that an earlier phase has stored: this thread's columns, once, into registers. The phase
-/// before may still write them when this one begins, so LLVM assumes that any store may change them, and
-/// would load them in each step. The columns of peeled runs differ from row to row. Congruent rows load all
-/// vectors here, because their accesses to them are single elements.
-void TeamLowering::loadVectors(SlabOp slab) {
-  if (s_.tile == 0 || !f_.featuresLast() || (f_.access().peeled && !congruent_)) return;
-  for (auto sweep : slab.getOps<SweepOp>())
-    for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>()) {
-      TensorOp t = f_.tensor(name.getValue());
-      if (!t.hasAxis(Axis::Feature) || t.isXSized()) continue;
-      if (!congruent_ && (!t.isWorkspace() || t.getAxes().size() != 1)) continue;
-      for (int64_t k = 0; k < s_.tile + endPositions(); ++k) {
-        if (loadedVectors_.lookup({t.getOperation(), k})) continue;
-        const Position position = tilePosition(k);
-        Coordinates at{.feature = l_.add(runBegin_, position.offset), .chunk = f_.task()};
-        knownInside(position, t, [&] {
-          loadedVectors_[{t.getOperation(), k}] = f_.load(t, f_.address(t, at), lanesAt(position), {});
-        });
-      }
-    }
-}
+/// True if the slab that is lowered was hoisted into this phase.
+bool TeamLowering::isHoisted() const { return slab_ && slab_->hasAttr(hoistedAttrName()); }
 
 bool TeamLowering::kept(const Replica& replica, TensorOp t, Value v) {
-  if (!inHoisted_ || !t.isWorkspace()) return false;
-  loadedVectors_[{t.getOperation(), replica.index}] = v;
+  if (!isHoisted() || !t.isWorkspace()) return false;
+  held_.holdVector(t, replica.index, v);
   return true;
 }
 
 //===-- Streams -------------------------------------------------------------------===//
 
 void TeamLowering::stream(SlabOp s) {
-  place_ = k_.placeOf(s_.team);
+  run_.place = k_.placeOf(s_.team);
   auto [begin, end] = columnRange();
-  runBegin_ = begin;
-  width_ = columnCount(begin, end);
-  if (congruent_ && !s.getHead()) return forEachClass(s, [&] { streamRows(s); });
-  if (congruent_) peelByElements(s);
-  streamRows(s);
+  beginRun(begin);
+  run_.width = columnCount(begin, end);
+  if (!s.getHead()) return overClasses(s, [&](Units units) { streamRows(s, units); });
+  access_->beginElements(s);
+  streamRows(s, {begin_, end_});
 }
 
-void TeamLowering::streamRows(SlabOp s) {
-  if (!congruent_ || !s.getHead()) {
+void TeamLowering::streamRows(SlabOp s, Units task) {
+  if (!access_->byClasses() || !s.getHead()) {
     computeHoisted();
-    loadVectors(s);
+    held_.loadVectors(s);
   }
   for (Operation& op : s.getBody().front()) {
     auto sweep = dyn_cast<SweepOp>(op);
     if (!sweep) continue;
     if (s.getHead()) {
-      headRows(sweep, headEnd(begin_, end_, *s.getHead()), *s.getHead());
+      headRows(sweep, headEnd(task.begin, task.end, *s.getHead()), *s.getHead());
       continue;
     }
-    Value last = end_;
-    if (sweep.getCondition()) last = l_.select(mapped(sweep.getCondition(), shared_), end_, begin_);
-    beginPartials(s);
+    Value last = task.end;
+    if (sweep.getCondition()) last = l_.select(mapped(sweep.getCondition(), shared_), task.end, task.begin);
+    partials_.begin(s);
     auto rowOf = [&](Value unit) {  // backwards, if the phase before has read the end last
-      return unitCoordinates(readsAgain(f_.phase()) ? l_.sub(l_.add(begin_, l_.sub(last, l_.index(1))), unit)
-                                                    : unit);
+      return unitCoordinates(
+          readsAgain(f_.phase()) ? l_.sub(l_.add(task.begin, l_.sub(last, l_.index(1))), unit) : unit);
     };
-    steps(begin_, last, place_.units * s_.rows, {}, [&](Value first, Values&) {
+    partials_.forEachStep({task.begin, last}, run_.place.units * s_.rows, {}, [&](Value first, Values&) {
       Replicas rows(s_.rows);
       for (int64_t r = 0; r < s_.rows; ++r) {
         rows[r].values = shared_;
@@ -342,8 +341,7 @@ void TeamLowering::streamRows(SlabOp s) {
 
 /// Sums the pilot rows of the task in one team: all at once if there are enough.
 void TeamLowering::headRows(SweepOp sweep, Value last, int64_t head) {
-  partials_.clear();
-  sums_.clear();
+  partials_.beginNone();
   auto rowsFrom = [&](Value unit, int64_t n) {
     Replicas rows(n);
     for (int64_t r = 0; r < n; ++r) {
@@ -352,7 +350,7 @@ void TeamLowering::headRows(SweepOp sweep, Value last, int64_t head) {
     }
     streamStep(sweep, rows);
   };
-  l_.when(k_.isZero(place_.unit), {}, [&] {
+  l_.when(k_.isZero(run_.place.unit), {}, [&] {
     Value most = l_.add(begin_, l_.roundDown(l_.sub(last, begin_), head));
     l_.forEach(begin_, most, head, [&](Value unit) { rowsFrom(unit, head); });
     l_.forEach(most, last, 1, [&](Value unit) { rowsFrom(unit, 1); });
@@ -363,9 +361,9 @@ void TeamLowering::headRows(SweepOp sweep, Value last, int64_t head) {
 //===-- Bodies --------------------------------------------------------------------===//
 
 void TeamLowering::body(SlabOp s, Replicas& replicas) {
-  if (kind_ != Kind::Run) held_.clear(), holds_ = false;
-  if (holds_)
-    for (auto probe : s.getOps<ProbeOp>()) fetch(f_.tensor(probe.getTensor()), replicas);
+  if (kind_ != Kind::Run) held_.clear();
+  if (holds())
+    for (auto probe : s.getOps<ProbeOp>()) held_.fetch(f_.tensor(probe.getTensor()), replicas);
   for (Operation& op : s.getBody().front()) {
     auto sweep = dyn_cast<SweepOp>(op);
     if (sweep)
@@ -378,11 +376,11 @@ void TeamLowering::body(SlabOp s, Replicas& replicas) {
     } else if (kind_ == Kind::Block) {
       blockSweep(sweep, replicas);
     } else {
-      arriveBefore(sweep);
+      state_.beforeSweep(sweep);
       columnSweep(sweep, replicas);
     }
   }
-  storeDeferred();
+  state_.storeAll();
 }
 
 /// Lets one thread store. If all threads of a task run the same scalar code, the store is deferred to its
@@ -396,16 +394,16 @@ void TeamLowering::once(const Replica& replica, TensorOp t, std::function<void()
       condition = k_.both(condition, k_.isZero(f_.task()));
     else if (f_.phase()->hasAttr(leastBlocksAttrName()))
       condition = k_.both(condition, l_.less(begin_, end_));
-  } else if (inHoisted_) {  // every block computes it, the first one stores
-    condition =
-        k_.both(k_.isZero(f_.task()), k_.both(place_.units > 1 ? k_.isZero(place_.unit) : Value(), inside_));
+  } else if (isHoisted()) {  // every block computes it, the first one stores
+    condition = k_.both(k_.isZero(f_.task()),
+                        k_.both(run_.place.units > 1 ? k_.isZero(run_.place.unit) : Value(), inside_));
   } else if (slab_.hasSweeps()) {
     if (kind_ == Kind::Run)
-      condition = k_.both(k_.isZero(place_.lane), replica.active);
+      condition = k_.both(k_.isZero(run_.place.lane), replica.active);
     else if (kind_ == Kind::Block)
       condition = k_.isZero(k_.thread);
     else
-      condition = k_.both(place_.units > 1 ? k_.isZero(place_.unit) : Value(), inside_);
+      condition = k_.both(run_.place.units > 1 ? k_.isZero(run_.place.unit) : Value(), inside_);
     wait = kind_ != Kind::Run;
     // Along an axis that the tensor does not have, the first index stores.
     bool partial = t.chunkPhase() >= 0;
@@ -414,61 +412,14 @@ void TeamLowering::once(const Replica& replica, TensorOp t, std::function<void()
         condition = k_.both(condition, k_.isZero(index));
     };
     first(Axis::Feature,
-          kind_ == Kind::Column ? l_.add(replica.at.feature, place_.lane) : replica.at.feature);
+          kind_ == Kind::Column ? l_.add(replica.at.feature, run_.place.lane) : replica.at.feature);
     first(Axis::Group, replica.at.group);
   }
   if (wait)
-    deferred_.push_back({t, condition, std::move(store)});
+    state_.defer(t, condition, std::move(store));
   else
     k_.storeWhere(condition, store);
 }
-
-void TeamLowering::storeDeferred() {
-  if (deferred_.empty()) return;
-  const bool arrived = std::exchange(arrived_, false);
-  auto store = [&] {
-    for (DeferredStore& w : std::exchange(deferred_, {})) k_.storeWhere(w.condition, w.store);
-  };
-  if (!k_.gridded() || !otherBlocksRead()) {
-    if (!k_.gridded()) tree_.taskBarrier();
-    return store();
-  }
-  if (!arrived) tree_.arriveAtGrid();
-  k_.storeWhere(k_.isZero(k_.rank), [&] {  // only the first block stores, so only it waits
-    tree_.waitForGrid();
-    store();
-  });
-}
-
-/// True if other blocks may still read the state that deferred stores overwrite.
-bool TeamLowering::otherBlocksRead() const {
-  return llvm::any_of(deferred_, [](const DeferredStore& w) { return !isUnshared(w.tensor); });
-}
-
-/// Arrives at the grid barrier of deferred stores before the last sweep of the slab, if nothing after it
-/// reads state. Then only the block that stores waits.
-void TeamLowering::arriveBefore(SweepOp sweep) {
-  if (!k_.gridded() || !sweep.getSums().empty() || !otherBlocksRead()) return;
-  for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())
-    if (!isUnshared(f_.tensor(name.getValue())) && !f_.tensor(name.getValue()).isXSized()) return;
-  for (Operation* op = sweep->getNextNode(); op; op = op->getNextNode())
-    if (isa<SweepOp, LoadOp, FoldOp, ProbeOp, AccumulateOp>(op)) return;
-  tree_.arriveAtGrid();
-  arrived_ = true;
-}
-
-void TeamLowering::beforeRead(TensorOp t) {
-  if (llvm::any_of(deferred_, [&](const DeferredStore& w) { return w.tensor == t; })) beginFold();
-}
-
-void TeamLowering::beginFold() {
-  if (deferred_.empty()) return;
-  storeDeferred();
-  tree_.taskBarrier();
-}
-
-/// Stores now, because the next step may read it.
-void TeamLowering::endFoldStep() { beginFold(); }
 
 /// Counts with all threads of the block. A slab without sweeps must not wait, so there each thread counts
 /// alone.
