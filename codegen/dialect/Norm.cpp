@@ -115,5 +115,14 @@ LogicalResult SweepOp::verify() {
   if (yield.getValues().size() != wanted)
     return emitOpError("must yield ")
            << wanted << " values (writes, sums, partials), not " << yield.getValues().size();
+  if (!getCombiners()) return success();
+  const size_t reductions = getSums().size() + getPartials().size();
+  if (getCombiners()->size() != reductions)
+    return emitOpError("must have ") << reductions << " combiners (sums, partials), not "
+                                     << getCombiners()->size();
+  for (auto [symbol, combiner] : llvm::zip(getPartials(), getCombiners()->drop_front(getSums().size())))
+    if (combiner != Combiner::Add)
+      return emitOpError("cannot reduce ") << symbol << " by " << stringifyCombiner(combiner)
+                                           << ": partials are added to a workspace that is cleared to 0";
   return success();
 }

@@ -74,6 +74,22 @@ def Norm_WidthOf : Norm_Enum<"WidthOf", "the features that are counted", [
     I32EnumCase<"Task", 2, "task">]>;
 def Norm_WidthOfAttr : EnumAttr<Norm_Dialect, Norm_WidthOf, "width_of">;
 
+def Norm_Combiner : Norm_Enum<"Combiner", "how the terms of a reduction become one value", [
+    I32EnumCase<"Add", 0, "add">, I32EnumCase<"Max", 1, "max">]>;
+def Norm_CombinersAttr : Norm_Attr<"Combiners", "combiners"> {
+  let summary = "a combiner for each reduction of a sweep";
+  let description = [{
+    `add`  the sum; its identity is 0, and rounding depends on the order.
+    `max`  the maximum of IEEE 754-2019; its identity is -infinity, the result does not depend on the
+           order. A NaN if a term is a NaN, as with a sum; +0 is larger than -0.
+  }];
+  let parameters = (ins OptionalArrayRefParameter<"::normc::codegen::Combiner">:$value);
+  let assemblyFormat = "`[` (`]`) : ($value^ `]`)?";
+  let returnType = "::llvm::ArrayRef<::normc::codegen::Combiner>";
+  let constBuilderCall = "::normc::codegen::CombinersAttr::get($_builder.getContext(), $0)";
+  let convertFromStorage = "$_self.getValue()";
+}
+
 def Norm_Strategy : Norm_Enum<"Strategy", "how statistics are divided between tasks (plan/Planner.h)", [
     I32EnumCase<"Streamed", 0, "streamed">, I32EnumCase<"Resident", 1, "resident">,
     I32EnumCase<"Split", 2, "split">]>;

@@ -117,16 +117,23 @@ def Norm_SweepOp : Norm_Op<"sweep", [SingleBlock]> {
   let description = [{
     The region computes one element. Its arguments are the elements of `reads` (in
     the statistics type; a mask as i1). It yields one value for each of `writes`,
-    then one term for each result (summed over the slab), then one term for each of
+    then one term for each result (reduced over the slab), then one term for each of
     `partials` (summed into that workspace over the axes that it lacks).
-    If `condition` is false nothing is read and the sums are zero.
+    `combiners` says how the terms are reduced, one for each result and then for each
+    partial; without it all are added. Partials are always added: their workspace is
+    cleared to 0.
+    If `condition` is false nothing is read and the results are the identities.
   }];
   let arguments = (ins Optional<I1>:$condition, Norm_Tensors:$reads, Norm_Tensors:$writes,
-                   Norm_Tensors:$partials);
+                   Norm_Tensors:$partials, OptionalAttr<Norm_CombinersAttr>:$combiners);
   let results = (outs Variadic<AnyFloat>:$sums);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{ (`if` $condition^)? `reads` $reads `writes` $writes `into` $partials
-                          attr-dict-with-keyword $body (`:` type($sums)^)? }];
+                          (`by` $combiners^)? attr-dict-with-keyword $body (`:` type($sums)^)? }];
+  let extraClassDeclaration = [{
+    /// Returns the combiner of result i, or of partial i - the number of results.
+    Combiner combinerOf(size_t i) { return getCombiners() ? (*getCombiners())[i] : Combiner::Add; }
+  }];
   let hasVerifier = 1;
 }
 

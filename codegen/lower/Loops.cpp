@@ -102,9 +102,13 @@ void Loops::forEach(Value begin, Value end, int64_t step, llvm::function_ref<voi
     return Values();
   });
 }
+static Combiner combinerAt(Combiners combiners, size_t i) {
+  return combiners.empty() ? Combiner::Add : combiners[i];
+}
+
 Values Loops::inLevels(Value begin, Value end, int64_t step, ValueRange from,
-                       llvm::function_ref<Values(Value, Value, ValueRange)> some,
-                       std::optional<int64_t> most) {
+                       llvm::function_ref<Values(Value, Value, ValueRange)> some, std::optional<int64_t> most,
+                       Combiners combiners) {
   const int64_t least = step * kLongestChain;
   if (auto size = constant(sub(end, begin))) most = size;
   const int64_t length = most.value_or(least * kLongestChain + 1);
@@ -114,9 +118,11 @@ Values Loops::inLevels(Value begin, Value end, int64_t step, ValueRange from,
   auto level = [&](auto& self, int64_t block, Value first, Value last, ValueRange sums) -> Values {
     if (block < least) return some(first, last, sums);
     return forEach(first, last, block, sums, [&](Value at, ValueRange running) {
-      Values zeros;
-      for (Value v : running) zeros.push_back(zero(v.getType()));
-      return addEach(running, self(self, block / kLongestChain, at, min(add(at, index(block)), last), zeros));
+      Values none;
+      for (auto [i, v] : llvm::enumerate(running))
+        none.push_back(identity(combinerAt(combiners, i), v.getType()));
+      Values below = self(self, block / kLongestChain, at, min(add(at, index(block)), last), none);
+      return combineEach(running, below, combiners);
     });
   };
   return level(level, largest, begin, end, from);
@@ -136,18 +142,29 @@ Values Loops::when(Value condition, ValueRange otherwise, llvm::function_ref<Val
 }
 
 Value Loops::zero(Type type) { return arith::ConstantOp::create(b, loc, b.getZeroAttr(type)); }
-Values Loops::addEach(ValueRange running, Values below) {
-  for (auto [i, v] : llvm::enumerate(below)) v = addf(running[i], v);
+Value Loops::identity(Combiner combiner, Type type) {
+  if (combiner == Combiner::Add) return zero(type);
+  const TypedAttr lowest = b.getFloatAttr(getElementTypeOrSelf(type), -INFINITY);
+  auto vector = dyn_cast<VectorType>(type);
+  return arith::ConstantOp::create(b, loc,
+                                   vector ? DenseElementsAttr::get(vector, Attribute(lowest)) : lowest);
+}
+Value Loops::combine(Combiner combiner, Value x, Value y) {
+  if (combiner == Combiner::Add) return addf(x, y);
+  return arith::MaximumFOp::create(b, loc, x, y);
+}
+Values Loops::combineEach(ValueRange running, Values below, Combiners combiners) {
+  for (auto [i, v] : llvm::enumerate(below)) v = combine(combinerAt(combiners, i), running[i], v);
   return below;
 }
 
 Value Loops::addf(Value x, Value y) {
   return arith::AddFOp::create(b, loc, x, y, arith::FastMathFlags::contract);
 }
-Value Loops::tree(ArrayRef<Value> values) {
+Value Loops::tree(ArrayRef<Value> values, Combiner combiner) {
   if (values.size() == 1) return values[0];
   size_t half = llvm::PowerOf2Ceil(values.size()) / 2;
-  return addf(tree(values.take_front(half)), tree(values.drop_front(half)));
+  return combine(combiner, tree(values.take_front(half), combiner), tree(values.drop_front(half), combiner));
 }
 Value Loops::scale(Value v, double factor) {
   TypedAttr value = b.getFloatAttr(getElementTypeOrSelf(v.getType()), factor);

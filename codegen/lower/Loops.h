@@ -1,7 +1,8 @@
 // Helpers that emit loops: index arithmetic that folds constants, counted loops with running values,
-// conversions between storage and statistics types.
+// reductions, conversions between storage and statistics types.
 #pragma once
 
+#include "codegen/dialect/Norm.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "mlir/IR/Builders.h"
@@ -10,6 +11,8 @@
 namespace normc::codegen {
 
 using Values = llvm::SmallVector<mlir::Value, 16>;
+/// How running values are combined with their terms, one for each value; empty: all are added.
+using Combiners = llvm::ArrayRef<Combiner>;
 
 class Loops {
  public:
@@ -45,13 +48,13 @@ class Loops {
                  Invariants = Invariants::Before);
   void forEach(mlir::Value begin, mlir::Value end, int64_t step, llvm::function_ref<void(mlir::Value)> body);
   /// Emits a long sum in levels. `some(first, last, sums)` adds the terms of the steps from `first` to `last`
-  /// to `sums`, which start at zero; it is called for at most kLongestChain steps at a time. As many results
-  /// are added before they go to the next level. There are enough levels to keep every chain that short for
-  /// `end - begin`, or for at most `most` if only that is known. If neither is known there are three, and the
-  /// last is as long as necessary. Returns `from` plus all terms.
+  /// to `sums`, which start at the identity; it is called for at most kLongestChain steps at a time. As many
+  /// results are added before they go to the next level. There are enough levels to keep every chain that
+  /// short for `end - begin`, or for at most `most` if only that is known. If neither is known there are
+  /// three, and the last is as long as necessary. Returns `from` combined with all terms.
   Values inLevels(mlir::Value begin, mlir::Value end, int64_t step, mlir::ValueRange from,
                   llvm::function_ref<Values(mlir::Value first, mlir::Value last, mlir::ValueRange sums)> some,
-                  std::optional<int64_t> most = {});
+                  std::optional<int64_t> most = {}, Combiners = {});
   /// Emits `body` under a condition; `otherwise` are the results without it. No branch is emitted for a known
   /// condition.
   Values when(mlir::Value condition, mlir::ValueRange otherwise, llvm::function_ref<Values()> body);
@@ -59,10 +62,13 @@ class Loops {
   //===-- Values ------------------------------------------------------------------===//
   mlir::Value zero(mlir::Type floatOrVector);
   mlir::Value addf(mlir::Value, mlir::Value);
-  /// Adds the sums of the level below to the running sums of a level, one by one.
-  Values addEach(mlir::ValueRange running, Values below);
-  /// Pairwise sum.
-  mlir::Value tree(llvm::ArrayRef<mlir::Value>);
+  /// Returns what combined with any value is that value.
+  mlir::Value identity(Combiner, mlir::Type floatOrVector);
+  mlir::Value combine(Combiner, mlir::Value, mlir::Value);
+  /// Combines the results of the level below with the running values of a level, one by one.
+  Values combineEach(mlir::ValueRange running, Values below, Combiners = {});
+  /// Combines pairwise.
+  mlir::Value tree(llvm::ArrayRef<mlir::Value>, Combiner = Combiner::Add);
   mlir::Value scale(mlir::Value, double factor);
   /// Returns a robust centre of 4 or 8 values: the mean of the two middle values of four, or of four means of
   /// two. It is exact if all are equal, and one outlier does not move it far.

@@ -177,7 +177,9 @@ std::string SlabLowering::countKey(CountOp op) {
   return (stringifyCountScope(op.getScope()) + "/" + llvm::Twine(op.getHead().value_or(0))).str();
 }
 
-Value SlabLowering::horizontal(Value v) {
+Value SlabLowering::horizontal(Value v, Combiner combiner) {
+  if (combiner == Combiner::Max)
+    return vector::ReductionOp::create(l_.b, l_.loc, vector::CombiningKind::MAXIMUMF, v);
   return vector::ReductionOp::create(l_.b, l_.loc, vector::CombiningKind::ADD, v,
                                      arith::FastMathFlags::reassoc);
 }

@@ -125,12 +125,20 @@ SlabLowering::SweepParts SlabLowering::partsOf(SweepOp op) {
     s.hoisted.push_back(!t.hasAxis(inner) && !(column && t.hasAxis(Axis::Segment)));
     s.shared.push_back(!t.hasAxis(across) && !t.hasAxis(Axis::Segment) && !t.hasAxis(Axis::Group));
   }
-  s.slots = op.getSums().size();
+  for (size_t k = 0; k < op.getSums().size(); ++k) s.combiners.push_back(op.combinerOf(k));
   for (TensorOp t : s.partials) {
     s.runPartial.push_back(!t.hasAxis(contiguous));
-    s.slots += s.runPartial.back();
+    if (s.runPartial.back()) s.combiners.push_back(Combiner::Add);
   }
+  s.slots = s.combiners.size();
   return s;
+}
+
+SmallVector<Combiner> SlabLowering::SweepParts::combinersOf(size_t replicas, size_t unroll) const {
+  SmallVector<Combiner> all;
+  for (size_t r = 0; r < replicas; ++r)
+    for (Combiner combiner : combiners) all.append(unroll, combiner);
+  return all;
 }
 
 void SlabLowering::hoist(const SweepParts& s, Replica& replica) {

@@ -34,7 +34,10 @@ class SlabLowering {
     llvm::SmallVector<bool> hoisted;     ///< of reads: one value for each replica, loaded before the loop
     llvm::SmallVector<bool> shared;      ///< of reads: the same element for every replica
     llvm::SmallVector<bool> runPartial;  ///< of partials: summed along the contiguous axis first
-    size_t slots = 0;                    ///< sums and run partials of one replica
+    llvm::SmallVector<Combiner> combiners;  ///< of the slots
+    size_t slots = 0;                       ///< sums and run partials of one replica
+    /// Returns the combiners of running values in the order of replica, slot, and `unroll` of each slot.
+    llvm::SmallVector<Combiner> combinersOf(size_t replicas, size_t unroll) const;
   };
   SweepParts partsOf(SweepOp);  ///< of the slab that is being lowered
   void hoist(const SweepParts&, Replica&);
@@ -69,7 +72,7 @@ class SlabLowering {
   void scalarOp(mlir::Operation&, Replica&);
   /// Emits the counts that are the same for the whole task, before anything else.
   void countRows();
-  mlir::Value horizontal(mlir::Value vector);
+  mlir::Value horizontal(mlir::Value vector, Combiner = Combiner::Add);
 
   /// Emits a store of scalar code to the tensor. On a GPU one thread stores, after all others have read.
   virtual void once(const Replica&, TensorOp, std::function<void()> store) { store(); }

@@ -69,6 +69,10 @@ Num finiteOr(Num x, Num otherwise) {
 }
 
 Num abs(Num a) { return {a.builder, math::AbsFOp::create(a.builder->ops(), a.builder->loc(), a.value)}; }
+Num combine(Combiner combiner, Num a, Num b) {
+  return combiner == Combiner::Add ? a + b : binary<arith::MaximumFOp>(a, b);
+}
+double identityOf(Combiner combiner) { return combiner == Combiner::Add ? 0 : -INFINITY; }
 Num fma(Num a, Num b, Num c) {
   return {a.builder, math::FmaOp::create(a.builder->ops(), a.builder->loc(), a.value, b.value, c.value)};
 }
@@ -254,8 +258,15 @@ static SmallVector<Value> unwrap(const Nums& nums) {
 
 Nums KernelBuilder::sweep(const Sweep& s, const Parts& parts, llvm::function_ref<Nums(Element&)> element) {
   SmallVector<Type> sums(s.sums, statistics_);
+  CombinersAttr combiners;  // absent if all terms are added
+  if (!s.combiners.empty()) {
+    assert(s.combiners.size() <= s.sums);
+    SmallVector<Combiner, 4> all = s.combiners;
+    all.resize(s.sums + s.partials.size(), Combiner::Add);
+    combiners = CombinersAttr::get(builder_.getContext(), all);
+  }
   auto op = SweepOp::create(builder_, loc(), sums, s.condition.value, symbols({}), symbols(s.writes),
-                            symbols(s.partials));
+                            symbols(s.partials), combiners);
   OpBuilder::InsertionGuard guard(builder_);
   Block& body = op.getBody().emplaceBlock();
   builder_.setInsertionPointToEnd(&body);
@@ -285,11 +296,12 @@ Nums KernelBuilder::fold(Axis axis, int64_t number, ArrayRef<StringRef> reads, c
   return wrap(op.getValues());
 }
 
-Nums KernelBuilder::total(int64_t phase, ArrayRef<StringRef> reads) {
-  Nums sums = fold(Axis::Chunk, phase, reads, Nums(reads.size(), wideConstant(0)),
+Nums KernelBuilder::total(int64_t phase, ArrayRef<StringRef> reads, Combiner combiner) {
+  Nums sums = fold(Axis::Chunk, phase, reads, Nums(reads.size(), wideConstant(identityOf(combiner))),
                    [&](Value, const Nums& run, const Nums& e) {
                      Nums next;
-                     for (size_t i = 0; i < run.size(); ++i) next.push_back(run[i] + widen(e[i]));
+                     for (size_t i = 0; i < run.size(); ++i)
+                       next.push_back(combine(combiner, run[i], widen(e[i])));
                      return next;
                    });
   for (Num& sum : sums) sum = narrow(sum);

@@ -53,6 +53,9 @@ Num meanOf(Num sum, Num count);
 Num finiteOr(Num x, Num otherwise);
 Num abs(Num);
 Num fma(Num a, Num b, Num c);  ///< a b + c, rounded once on every target
+Num combine(Combiner, Num, Num);
+/// Returns what combined with any term is that term.
+double identityOf(Combiner);
 
 using Axes = llvm::ArrayRef<Axis>;
 
@@ -90,13 +93,14 @@ class KernelBuilder {
   struct Sweep {
     llvm::SmallVector<llvm::StringRef, 4> writes = {};
     unsigned sums = 0;
+    llvm::SmallVector<Combiner, 4> combiners = {};  ///< of the sums; those without one are added
     llvm::SmallVector<llvm::StringRef, 4> partials = {};
     Num condition = {};  ///< optional
   };
   /// Adds a sweep, and returns its sums. `element` returns writes, sums, partials in that order.
   Nums sweep(const Sweep&, const Parts&, llvm::function_ref<Nums(Element&)> element);
-  /// Sums `reads` over the chunks of a phase, in f64: there may be hundreds of them.
-  Nums total(int64_t phase, llvm::ArrayRef<llvm::StringRef> reads);
+  /// Combines `reads` over the chunks of a phase, in f64: there may be hundreds of them.
+  Nums total(int64_t phase, llvm::ArrayRef<llvm::StringRef> reads, Combiner = Combiner::Add);
   /// Folds `reads` from `init` along the chunks of the phase `number`, or along a window of `number`. `step`
   /// gets (position, running values, elements).
   Nums fold(Axis axis, int64_t number, llvm::ArrayRef<llvm::StringRef> reads, const Nums& init,

@@ -122,6 +122,37 @@ TEST_F(Dialect, SweepYieldsWritesSumsAndPartials) {
             "'norm.sweep' op must yield 1 values (writes, sums, partials), not 0\n");
 }
 
+/// Returns a sweep that yields x as each of two results and as a partial.
+static std::string reduced(const std::string& by) {
+  return "norm.tensor @p : f32 [chunk, feature] of 0 workspace both\n"
+         "norm.phase @apply apply over [segment, row] {\nnorm.slab run [segment, row] {\n"
+         "%a, %b = norm.sweep reads [@x] writes [] into [@p] " +
+         by + " {\n^bb0(%x: f32):\n  norm.yield %x, %x, %x : f32, f32, f32\n} : f32, f32\n}\n}\n";
+}
+
+TEST_F(Dialect, SweepSaysHowItsTermsAreCombined) {
+  auto module = parse(kernel(reduced("by [max, add, add]")));
+  ASSERT_TRUE(module) << diagnostics_;
+  EXPECT_NE(print(*module).find("into [@p] by [max, add, add] {"), std::string::npos) << print(*module);
+  module->walk([](SweepOp sweep) {
+    EXPECT_EQ(sweep.combinerOf(0), Combiner::Max);
+    EXPECT_EQ(sweep.combinerOf(1), Combiner::Add);
+  });
+  module = parse(kernel(reduced("")));
+  ASSERT_TRUE(module) << diagnostics_;
+  module->walk([](SweepOp sweep) { EXPECT_EQ(sweep.combinerOf(0), Combiner::Add); });
+}
+
+TEST_F(Dialect, CombinersAreKnownAndComplete) {
+  EXPECT_EQ(errorOf(kernel(reduced("by [max]"))),
+            "'norm.sweep' op must have 3 combiners (sums, partials), not 1\n");
+  EXPECT_EQ(errorOf(kernel(reduced("by [add, add, max]"))),
+            "'norm.sweep' op cannot reduce @p by max: partials are added to a workspace that is cleared to "
+            "0\n");
+  EXPECT_NE(errorOf(kernel(reduced("by [min, add, add]"))).find("one of [add, max]"), std::string::npos)
+      << diagnostics_;
+}
+
 TEST_F(Dialect, SweepEndsInAYield) {
   EXPECT_EQ(errorOf(slab("norm.sweep reads [] writes [] into [] {\n  %0 = arith.constant 1.0 : f32\n}\n")),
             "'norm.sweep' op must end in norm.yield\n");

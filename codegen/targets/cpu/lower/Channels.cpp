@@ -39,7 +39,8 @@ void PhaseLowering::channelSweep(SweepOp op, Replicas& replicas, Replica* all) {
   if (!s.slots) return l_.forEach(none, segments, 1, [&](Value segment) { run(segment, {}, false); });
 
   assert(s.partials.empty() && "a task has all rows of its channels");
-  const Values zero = zeroSums(replicas.size() * s.slots * unroll_, schedule_.getVector());
+  const SmallVector<Combiner> combiners = s.combinersOf(replicas.size(), unroll_);
+  const Values identity = identities(combiners, schedule_.getVector());
   auto shortRuns = [&] {
     // Three levels: sums over `some` segments, over blocks of them, and over all blocks.
     const int64_t lanes = schedule_.getVector();
@@ -49,35 +50,30 @@ void PhaseLowering::channelSweep(SweepOp op, Replicas& replicas, Replica* all) {
     additions = arith::MaxSIOp::create(l_.b, l_.loc, additions, l_.index(1));  // without rows there is none
     Value some = l_.div(l_.index(kLongestChain), l_.min(additions, l_.index(kLongestChain)));
     Value block = l_.mul(some, l_.index(kLongestChain));
-    return l_.forEach(none, segments, block, zero, [&](Value first, ValueRange running) {
+    return l_.forEach(none, segments, block, identity, [&](Value first, ValueRange running) {
       Value last = l_.min(l_.add(first, block), segments);
-      return l_.addEach(running, l_.forEach(first, last, some, zero, [&](Value from, ValueRange before) {
+      Values ofBlock = l_.forEach(first, last, some, identity, [&](Value from, ValueRange before) {
         Value to = l_.min(l_.add(from, some), last);
-        return l_.addEach(before, l_.forEach(from, to, 1, zero, [&](Value segment, ValueRange sums) {
+        Values ofSome = l_.forEach(from, to, 1, identity, [&](Value segment, ValueRange sums) {
           return run(segment, Values(sums), false);
-        }));
-      }));
+        });
+        return l_.combineEach(before, ofSome, combiners);
+      });
+      return l_.combineEach(running, ofBlock, combiners);
     });
   };
   auto longRuns = [&] {
-    return l_.inLevels(none, segments, 1, zero, [&](Value first, Value last, ValueRange running) {
+    auto some = [&](Value first, Value last, ValueRange running) {
       return l_.forEach(first, last, 1, running, [&](Value segment, ValueRange before) {
-        return l_.addEach(before, run(segment, zero, true));
+        return l_.combineEach(before, run(segment, identity, true), combiners);
       });
-    });
+    };
+    return l_.inLevels(none, segments, 1, identity, some, {}, combiners);
   };
   Value isShort = l_.less(width, l_.index(kLongestChain * step));
-  Values sums = l_.when(isShort, zero, shortRuns);
+  Values sums = l_.when(isShort, identity, shortRuns);
   sums = l_.when(l_.isFalse(isShort), sums, longRuns);
-  for (auto [k, result] : llvm::enumerate(op.getSums())) {
-    Values each;
-    for (size_t r = 0; r < replicas.size(); ++r)
-      each.push_back(l_.tree(ArrayRef<Value>(sums).slice((r * s.slots + k) * unroll_, unroll_)));
-    if (all)
-      all->values.map(result, horizontals(each));
-    else
-      for (auto [r, replica] : llvm::enumerate(replicas)) replica.values.map(result, horizontal(each[r]));
-  }
+  acrossLanes(s, replicas, sums, all);
 }
 
 void PhaseLowering::channelStreamSweep(SweepOp op, Value begin, Value end) {
@@ -94,7 +90,7 @@ void PhaseLowering::channelStreamSweep(SweepOp op, Value begin, Value end) {
       r.values = shared_;
       hoist(s, r);
     }
-    Values sums = along(s, replicas, width, zeroSums(n * s.slots * unroll, lanes));
+    Values sums = along(s, replicas, width, identities(s.combinersOf(n, unroll), lanes));
     for (size_t k = 0; k < s.slots; ++k) {
       Values each;
       for (int64_t r = 0; r < n; ++r)

@@ -86,10 +86,11 @@ class PhaseLowering : SlabLowering {
                llvm::MutableArrayRef<mlir::Value> sums, unsigned stride,
                llvm::MutableArrayRef<mlir::Value> common = {});
   void prefetchNext(size_t rows, mlir::Value offset, int64_t elements);
+  void acrossLanes(Sweep&, Replicas&, llvm::ArrayRef<mlir::Value> sums, Replica* all);
   void addRowPartials(Sweep&, llvm::MutableArrayRef<Replica>, llvm::ArrayRef<mlir::Value> sums);
-  mlir::Value inFirstLanes(mlir::Value term);
-  /// Returns `count` sums that are zero; scalars if `lanes` is 0.
-  Values zeroSums(size_t count, int64_t lanes);
+  mlir::Value inFirstLanes(mlir::Value term, Combiner);
+  /// Returns the identities of the combiners; scalars if `lanes` is 0.
+  Values identities(Combiners, int64_t lanes);
   void allocateBuffer();
   mlir::Value inBuffer(size_t partial, mlir::Value feature);
   mlir::Value loadBuffer(mlir::Value at, int64_t lanes);
@@ -113,9 +114,9 @@ class PhaseLowering : SlabLowering {
   void spread(mlir::Operation&, Replica& all, Replicas&);
   mlir::Value packed(llvm::ArrayRef<mlir::Value>);
   mlir::Value probeAll(ProbeOp, Replicas&);
-  /// Returns one vector with the horizontal sum of each of a power of two of vectors, added in the order of
+  /// Returns one vector with the lanes of each of a power of two of vectors combined in the order of
   /// `horizontal`.
-  mlir::Value horizontals(llvm::ArrayRef<mlir::Value>);
+  mlir::Value horizontals(llvm::ArrayRef<mlir::Value>, Combiner = Combiner::Add);
 
   ScheduleAttr schedule_;
   int64_t rows_, unroll_;    ///< of the schedule, or those of large calls while these are lowered

@@ -124,7 +124,7 @@ static void halves(SmallVector<int64_t>& low, SmallVector<int64_t>& high, int64_
     for (int64_t i = first; i < first + width / 2; ++i) low.push_back(i), high.push_back(i + width / 2);
 }
 
-Value PhaseLowering::horizontals(ArrayRef<Value> vectors) {
+Value PhaseLowering::horizontals(ArrayRef<Value> vectors, Combiner combiner) {
   Values left(vectors);
   int64_t lanes = schedule_.getVector();
   // Each round adds the halves of all sums. While there are several vectors, two become one of the same
@@ -138,7 +138,7 @@ Value PhaseLowering::horizontals(ArrayRef<Value> vectors) {
       auto of = [&](ArrayRef<int64_t> which) -> Value {
         return vector::ShuffleOp::create(l_.b, l_.loc, left[i], left[pair ? i + 1 : i], which);
       };
-      next.push_back(l_.addf(of(low), of(high)));
+      next.push_back(l_.combine(combiner, of(low), of(high)));
     }
     left = next;
   }

@@ -36,15 +36,15 @@ void PhaseLowering::Sweep::flushNonTemporal(AccessLowering& f, Loops& l, Value n
   l.when(l.isFalse(nonTemporal), {}, [&] { return flush(f), none(); });
 }
 
-/// Returns a scalar term, or one of fewer lanes, as a vector whose other lanes are zero, to be added to a
-/// vector of sums.
-Value PhaseLowering::inFirstLanes(Value term) {
-  Value zeros =
-      l_.zero(VectorType::get({int64_t(schedule_.getVector())}, getElementTypeOrSelf(term.getType())));
+/// Returns a scalar term, or one of fewer lanes, as a vector whose other lanes are the identity, to be
+/// combined with a vector of sums.
+Value PhaseLowering::inFirstLanes(Value term, Combiner combiner) {
+  Value none = l_.identity(
+      combiner, VectorType::get({int64_t(schedule_.getVector())}, getElementTypeOrSelf(term.getType())));
   if (isa<VectorType>(term.getType()))
-    return vector::InsertStridedSliceOp::create(l_.b, l_.loc, term, zeros, ArrayRef<int64_t>{0},
+    return vector::InsertStridedSliceOp::create(l_.b, l_.loc, term, none, ArrayRef<int64_t>{0},
                                                 ArrayRef<int64_t>{1});
-  return vector::InsertOp::create(l_.b, l_.loc, term, zeros, ArrayRef<int64_t>{0});
+  return vector::InsertOp::create(l_.b, l_.loc, term, none, ArrayRef<int64_t>{0});
 }
 
 /// Emits one step: `lanes` elements from `offset` on, for every replica. `common` holds the values that
@@ -88,11 +88,12 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
       ++next;
     }
     unsigned slot = r * s.slots * stride;
+    const Combiner* combiner = s.combiners.begin();
     auto add = [&](Value v) {
-      if (mask && !column) v = l_.select(mask, v, l_.zero(v.getType()));
-      if (lanes != schedule_.getVector() && !column) v = inFirstLanes(v);
-      sums[slot] = sums[slot] ? l_.addf(sums[slot], v) : v;
-      slot += stride;
+      if (mask && !column) v = l_.select(mask, v, l_.identity(*combiner, v.getType()));
+      if (lanes != schedule_.getVector() && !column) v = inFirstLanes(v, *combiner);
+      sums[slot] = sums[slot] ? l_.combine(*combiner, sums[slot], v) : v;
+      slot += stride, ++combiner;
     };
     for (size_t k = 0; k < s.op.getSums().size(); ++k) add(value(next++));
     for (size_t k = 0; k < s.partials.size() && s.collects; ++k) {
@@ -159,7 +160,8 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
     sums = mainSteps(l_.index(0), main, sums);
   else
     sums = l_.inLevels(l_.index(0), main, step, sums, mainSteps,
-                       f_.featuresLast() ? Loops::constant(f_.features()) : std::nullopt);
+                       f_.featuresLast() ? Loops::constant(f_.features()) : std::nullopt,
+                       s.combinersOf(replicas.size(), unroll));
   // The rest of a run of known length is one step together with its tail, so that stores of a run follow each
   // other.
   const int64_t rest = known ? (*Loops::constant(whole) - *known) / lanes : 0;
@@ -202,10 +204,24 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
   });
 }
 
-Values PhaseLowering::zeroSums(size_t count, int64_t lanes) {
-  return count ? Values(count,
-                        l_.zero(lanes ? Type(VectorType::get({lanes}, f_.statistics())) : f_.statistics()))
-               : Values();
+Values PhaseLowering::identities(Combiners combiners, int64_t lanes) {
+  const Type type = lanes ? Type(VectorType::get({lanes}, f_.statistics())) : f_.statistics();
+  return llvm::map_to_vector<16>(combiners, [&](Combiner combiner) { return l_.identity(combiner, type); });
+}
+
+/// Maps the results of a sweep, of which each replica has running values in `unroll_` vectors for each slot.
+void PhaseLowering::acrossLanes(Sweep& s, Replicas& replicas, ArrayRef<Value> sums, Replica* all) {
+  for (auto [k, result] : llvm::enumerate(s.op.getSums())) {
+    const Combiner combiner = s.combiners[k];
+    Values each;
+    for (size_t r = 0; r < replicas.size(); ++r)
+      each.push_back(l_.tree(sums.slice((r * s.slots + k) * unroll_, unroll_), combiner));
+    if (all)
+      all->values.map(result, horizontals(each, combiner));
+    else
+      for (auto [r, replica] : llvm::enumerate(replicas))
+        replica.values.map(result, horizontal(each[r], combiner));
+  }
 }
 
 /// Adds the sum along the run of each replica to the partial of its feature.
@@ -252,16 +268,8 @@ void PhaseLowering::runSweep(SweepOp op, Replicas& replicas, Replica* all) {
   if (schedule_.getInTurn() && replicas.size() > 1 && !s.writes.empty() && s.slots == 0)
     return writeInTurn(s, replicas, width);
   Values sums =
-      along(s, replicas, width, zeroSums(replicas.size() * s.slots * unroll, schedule_.getVector()));
-  for (auto [k, result] : llvm::enumerate(op.getSums())) {
-    Values lanes;
-    for (size_t r = 0; r < replicas.size(); ++r)
-      lanes.push_back(l_.tree(ArrayRef<Value>(sums).slice((r * s.slots + k) * unroll, unroll)));
-    if (all)
-      all->values.map(result, horizontals(lanes));
-    else
-      for (auto [r, replica] : llvm::enumerate(replicas)) replica.values.map(result, horizontal(lanes[r]));
-  }
+      along(s, replicas, width, identities(s.combinersOf(replicas.size(), unroll), schedule_.getVector()));
+  acrossLanes(s, replicas, sums, all);
   addRowPartials(s, replicas, sums);
 }
 
@@ -270,7 +278,7 @@ void PhaseLowering::runSweep(SweepOp op, Replicas& replicas, Replica* all) {
 void PhaseLowering::blockSweep(SweepOp op, Replicas& replicas) {
   Sweep s(partsOf(op));
   const int64_t together = rowsTogether(), lanes = schedule_.getVector();
-  const size_t perRow = s.slots * unroll_;
+  const SmallVector<Combiner> combiners = s.combinersOf(together, unroll_);
   Value width = runWidth(), count = f_.featuresLast() ? f_.rows() : f_.groupWidth(Axis::Group);
   if (op.getCondition()) count = l_.select(mapped(op.getCondition(), replicas[0].values), count, l_.index(0));
   auto rowsFrom = [&](Value row, int64_t n, ValueRange running) {
@@ -283,10 +291,9 @@ void PhaseLowering::blockSweep(SweepOp op, Replicas& replicas) {
         r.at.feature = l_.add(l_.mul(r.at.group, f_.groupWidth(Axis::Group)), at);
       hoist(s, r);
     }
-    Values own = along(s, rows, width, zeroSums(n * perRow, lanes));
+    Values own = along(s, rows, width, identities(s.combinersOf(n, unroll_), lanes));
     addRowPartials(s, rows, own);
-    for (auto [i, v] : llvm::enumerate(own)) v = l_.addf(running[i], v);
-    return own;
+    return l_.combineEach(running, own, combiners);
   };
   auto rowRange = [&](Value begin, Value end, ValueRange from) {
     Value most = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));
@@ -299,13 +306,13 @@ void PhaseLowering::blockSweep(SweepOp op, Replicas& replicas) {
       return next;
     });
   };
-  Values sums = l_.inLevels(l_.index(0), count, together, zeroSums(together * perRow, lanes), rowRange,
-                            together * kLongestChain * kLongestChain);
+  Values sums = l_.inLevels(l_.index(0), count, together, identities(combiners, lanes), rowRange,
+                            together * kLongestChain * kLongestChain, combiners);
   for (auto [k, result] : llvm::enumerate(op.getSums())) {
     Values parts;
     for (int64_t r = 0; r < together; ++r)
       for (int64_t u = 0; u < unroll_; ++u) parts.push_back(sums[(r * s.slots + k) * unroll_ + u]);
-    replicas[0].values.map(result, horizontal(l_.tree(parts)));
+    replicas[0].values.map(result, horizontal(l_.tree(parts, s.combiners[k]), s.combiners[k]));
   }
 }
 
@@ -314,7 +321,8 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
   for (Replica& r : replicas) maskOf(r, replicas), hoist(s, r);
   Value rows = f_.rows();
   if (op.getCondition()) rows = l_.select(mapped(op.getCondition(), replicas[0].values), rows, l_.index(0));
-  Values sums = zeroSums(replicas.size() * s.slots, lanes_);
+  const SmallVector<Combiner> combiners = s.combinersOf(replicas.size(), 1);
+  Values sums = identities(combiners, lanes_);
   // One vector of every row is loaded and stored before the next vector, so that few registers are live.
   auto rowsAt = [&](Value row, int64_t count, ValueRange running) {
     Values next(running);
@@ -330,14 +338,14 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
         Values column;
         for (Values& t : terms) column.push_back(t[slot]);
         Value& sum = next[r * s.slots + slot];
-        sum = l_.addf(sum, l_.tree(column));
+        sum = l_.combine(s.combiners[slot], sum, l_.tree(column, s.combiners[slot]));
       }
     }
     return next;
   };
   const int64_t together = rowsTogether(), few = together == 1 ? kFlushColumnRows / 2 : kFlushColumnRows;
   auto fewRows = [&](Value begin, Value end) {
-    Values inner = zeroSums(sums.size(), lanes_);
+    Values inner = identities(combiners, lanes_);
     Value most = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));
     inner = l_.forEach(begin, most, together, inner,
                        [&](Value row, ValueRange from) { return rowsAt(row, together, from); });
@@ -346,7 +354,7 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
   };
   auto rowsBy = [&](int64_t step, Value first, Value last, ValueRange from, auto inner) {
     return l_.forEach(first, last, step, from, [&](Value begin, ValueRange running) {
-      return l_.addEach(running, inner(begin, l_.min(l_.add(begin, l_.index(step)), last)));
+      return l_.combineEach(running, inner(begin, l_.min(l_.add(begin, l_.index(step)), last)), combiners);
     });
   };
   auto segmentRows = [&](ValueRange from) {
@@ -354,7 +362,7 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
     // Split rows are few, and a function with three kinds of tile has no registers for a third level.
     if (schedule_.getStrategy() == Strategy::Split) return rowsBy(few, l_.index(0), rows, from, fewRows);
     return rowsBy(few * kLongestChain, l_.index(0), rows, from, [&](Value begin, Value end) {
-      return rowsBy(few, begin, end, zeroSums(sums.size(), lanes_), fewRows);
+      return rowsBy(few, begin, end, identities(combiners, lanes_), fewRows);
     });
   };
   if (slab_.isPer(Axis::Segment)) {
