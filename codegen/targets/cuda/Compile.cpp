@@ -23,23 +23,9 @@ class CudaCompilation : public Compilation {
     if (auto error = Compilation::plan(schedule_.strategy, symbol)) return error;
     if (auto reason = cuda::whyIllegal(traitsOf(kernel_), schedule_, arch_))
       return llvm::createStringError(problem_.text() + " for " + arch_.name + ": " + *reason);
-    if (auto error = refuseCombiners()) return error;
     fusePhases(kernel_, schedule_);
     addGridBarrier(kernel_, schedule_);
     return llvm::Error::success();
-  }
-
-  /// Returns an error if a sweep reduces by another combiner than add, which the lowering to threads does
-  /// not know.
-  llvm::Error refuseCombiners() {
-    std::string known;
-    kernel_->walk([&](SweepOp sweep) {
-      for (Combiner combiner : sweep.getCombiners().value_or(ArrayRef<Combiner>()))
-        if (combiner != Combiner::Add) known = stringifyCombiner(combiner);
-    });
-    if (known.empty()) return llvm::Error::success();
-    return llvm::createStringError(problem_.text() + " for " + arch_.name + ": a sweep reduces by '" + known +
-                                   "'; this target only adds");
   }
 
   llvm::Error threads() {

@@ -96,6 +96,10 @@ Values KernelThread::loadWhere(Value condition, ArrayRef<Type> types, llvm::func
   return l.when(condition, zeros, load);
 }
 
+Values KernelThread::identities(Combiners combiners, Type type) {
+  return llvm::map_to_vector<16>(combiners, [&](Combiner combiner) { return l.identity(combiner, type); });
+}
+
 Value KernelThread::toI32(Value index) {
   return arith::IndexCastOp::create(l.b, l.loc, l.b.getI32Type(), index);
 }

@@ -50,6 +50,8 @@ class KernelThread {
   void storeWhere(mlir::Value condition, llvm::function_ref<void()> store);
   /// Returns what `load` does where the condition holds, else zeros of these types. No condition is true.
   Values loadWhere(mlir::Value condition, llvm::ArrayRef<mlir::Type>, llvm::function_ref<Values()> load);
+  /// Returns the identities of the combiners in this type.
+  Values identities(Combiners, mlir::Type);
   mlir::Value toI32(mlir::Value index);
   mlir::Value toI64(mlir::Value index);
 

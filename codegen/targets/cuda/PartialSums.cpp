@@ -167,7 +167,8 @@ void PartialSums::flushElements() {
 //===-- Steps -----------------------------------------------------------------------===//
 
 Values PartialSums::forEachStep(Units units, int64_t stride, Values zeros,
-                                llvm::function_ref<void(Value, Values&)> step, Values* carriedToo) {
+                                llvm::function_ref<void(Value, Values&)> step, Combiners combiners,
+                                Values* carriedToo) {
   size_t count = zeros.size(), sums = sums_.size();
   Values none, &ahead = carriedToo ? *carriedToo : none;
   auto inner = [&](Value from, Value to) {
@@ -199,7 +200,7 @@ Values PartialSums::forEachStep(Units units, int64_t stride, Values zeros,
         ahead.assign(running.begin() + count, running.end());
         Values own = inner(first, l_.min(l_.add(first, l_.index(block)), units.end));
         flush();
-        for (auto [i, v] : llvm::enumerate(own)) v = l_.addf(running[i], v);
+        own = l_.combineEach(running, own, combiners);
         own.append(ahead);
         return own;
       },

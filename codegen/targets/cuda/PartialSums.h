@@ -27,10 +27,12 @@ class PartialSums {
   void add(size_t partial, const Position&, mlir::Value);
   /// The accumulators, which loops and branches around `add` carry.
   Values& carried() { return sums_; }
-  /// Runs `step(i, sums)` for i = begin, begin + stride, ... < end, in two levels if anything is summed. The
-  /// loop carries the other values from step to step, too.
-  Values forEachStep(Units, int64_t stride, Values zeros,
-                     llvm::function_ref<void(mlir::Value, Values& sums)> step, Values* carriedToo = nullptr);
+  /// Runs `step(i, sums)` for i = begin, begin + stride, ... < end, in two levels if anything is summed:
+  /// `sums` begin as the identities of the combiners. The loop carries the other values from step to step,
+  /// too.
+  Values forEachStep(Units, int64_t stride, Values identities,
+                     llvm::function_ref<void(mlir::Value, Values& sums)> step, Combiners = {},
+                     Values* carriedToo = nullptr);
 
  private:
   void flush();

@@ -41,7 +41,7 @@ Value SumTree::elementOf(Value memory, Value index) {
 
 /// Replaces the parts by the sums of runs, in all threads of their teams in all blocks. Every thread of the
 /// cluster takes part.
-void SumTree::runOverCluster(MutableArrayRef<Value> sums) {
+void SumTree::runOverCluster(MutableArrayRef<Value> sums, Combiners combiners) {
   const Type type = f_.statistics();
   const int64_t blocks = k_.launch.cluster, warps = k_.threads() / kWarp, own = k_.s.team / kWarp,
                 parts = blocks * own;
@@ -53,7 +53,7 @@ void SumTree::runOverCluster(MutableArrayRef<Value> sums) {
     return l_.add(l_.mul(turn_, l_.index(int64_t(sums.size()) * blocks * warps)),
                   l_.add(l_.mul(unit, l_.index(parts)), l_.index(int64_t(sum) * blocks * warps)));
   };
-  for (Value& v : sums) v = overLanes(v, kWarp);
+  for (auto [i, v] : llvm::enumerate(sums)) v = overLanes(v, kWarp, of(combiners, i));
   // Lane r writes to block r. The other lanes have a valid block, too, because LLVM may compute the address
   // before the condition.
   Value there = inSharedMemoryOf(l_.b, l_.loc, memory, k_.toI32(l_.rem(lane, l_.index(blocks))));
@@ -67,10 +67,11 @@ void SumTree::runOverCluster(MutableArrayRef<Value> sums) {
     return LLVM::LoadOp::create(l_.b, l_.loc, type, elementOf(memory, index));
   };
   for (auto [i, v] : llvm::enumerate(sums)) {
+    const Combiner combiner = of(combiners, i);
     SmallVector<Value> terms;
     if (parts <= kWarp) {
       for (int64_t p = 0; p < parts; ++p) terms.push_back(part(l_.add(begin(i), l_.index(p))));
-      v = l_.tree(terms);
+      v = l_.tree(terms, combiner);
       continue;
     }
     for (int64_t p = 0; p < parts; p += kWarp) {
@@ -78,15 +79,15 @@ void SumTree::runOverCluster(MutableArrayRef<Value> sums) {
             inside = p + kWarp > parts ? l_.less(index, l_.index(parts)) : Value();
       if (inside) index = l_.min(index, l_.index(parts - 1));
       Value term = part(l_.add(begin(i), index));
-      terms.push_back(inside ? l_.select(inside, term, l_.zero(type)) : term);
+      terms.push_back(inside ? l_.select(inside, term, l_.identity(combiner, type)) : term);
     }
-    v = overLanes(l_.tree(terms), kWarp);
+    v = overLanes(l_.tree(terms, combiner), kWarp, combiner);
   }
 }
 
 /// Replaces each block's part of the sums of columns by the sums. All threads of a block pass the same values
 /// for the same column.
-void SumTree::unitsOverCluster(MutableArrayRef<Value> sums, const Place& place) {
+void SumTree::unitsOverCluster(MutableArrayRef<Value> sums, const Place& place, Combiners combiners) {
   const int64_t vector = k_.s.vector, blocks = k_.launch.cluster, columns = place.span * vector,
                 units = k_.threads() / place.span;
   const int64_t size = int64_t(sums.size()) * blocks * columns, alignment = std::min<int64_t>(16, 4 * vector);
@@ -115,7 +116,7 @@ void SumTree::unitsOverCluster(MutableArrayRef<Value> sums, const Place& place) 
     for (int64_t part = 0; part < blocks; ++part)
       list.push_back(
           LLVM::LoadOp::create(l_.b, l_.loc, k_.vectorType(), at(memory, i, l_.index(part)), alignment));
-  for (auto [v, list] : llvm::zip(sums, parts)) v = l_.tree(list);
+  for (auto [i, v] : llvm::enumerate(sums)) v = l_.tree(parts[i], of(combiners, i));
 }
 
 }  // namespace normc::codegen::cuda

@@ -25,7 +25,8 @@ void SumTree::waitForGrid() {
 
 /// Replaces the parts of each block by the sums over all blocks. All threads of a block pass the same values
 /// for the same column, and get the same.
-void SumTree::unitsOverGrid(MutableArrayRef<Value> sums, Place& place, Value feature, Value inside) {
+void SumTree::unitsOverGrid(MutableArrayRef<Value> sums, Place& place, Value feature, Value inside,
+                            Combiners combiners) {
   TensorOp parts = f_.tensor(partsName());
   const int64_t grid = k_.launch.grid, units = k_.threads() / place.span, lanes = k_.lanes();
   Value unit = unitInBlock(place);
@@ -39,7 +40,9 @@ void SumTree::unitsOverGrid(MutableArrayRef<Value> sums, Place& place, Value fea
   arriveAtGrid();
   waitForGrid();
   const int64_t steps = llvm::divideCeil(grid, units);
-  Values total(sums.size(), l_.zero(k_.vectorType()));
+  Values none;
+  for (size_t i = 0; i < sums.size(); ++i) none.push_back(l_.identity(of(combiners, i), k_.vectorType()));
+  Values total = none;
   total =
       l_.forEach(l_.index(0), l_.index(steps), kPartsTogether, total, [&](Value first, ValueRange running) {
         SmallVector<SmallVector<Value>> terms(sums.size());
@@ -47,7 +50,7 @@ void SumTree::unitsOverGrid(MutableArrayRef<Value> sums, Place& place, Value fea
           Value block = l_.add(unit, l_.mul(l_.add(first, l_.index(k)), l_.index(units)));
           const bool always = steps <= kPartsTogether && (k + 1) * units <= grid;
           Value there = k_.both(l_.less(always ? l_.index(0) : block, l_.index(grid)), inside);
-          Values loaded = l_.when(there, Values(sums.size(), l_.zero(k_.vectorType())), [&] {
+          Values loaded = l_.when(there, none, [&] {
             Values own;
             for (size_t i = 0; i < sums.size(); ++i) own.push_back(f_.load(parts, at(i, block), lanes, {}));
             return own;
@@ -55,7 +58,8 @@ void SumTree::unitsOverGrid(MutableArrayRef<Value> sums, Place& place, Value fea
           for (auto [list, v] : llvm::zip(terms, loaded)) list.push_back(v);
         }
         Values next(running);
-        for (auto [v, list] : llvm::zip(next, terms)) v = l_.addf(v, l_.tree(list));
+        for (auto [i, v] : llvm::enumerate(next))
+          v = l_.combine(of(combiners, i), v, l_.tree(terms[i], of(combiners, i)));
         return next;
       });
   exchanged_ += int64_t(sums.size());
@@ -65,7 +69,7 @@ void SumTree::unitsOverGrid(MutableArrayRef<Value> sums, Place& place, Value fea
   again = gpu::ShuffleOp::create(l_.b, l_.loc, again, 0, kWarp, gpu::ShuffleMode::XOR).getShuffleResult();
   again = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getIndexType(), again);
   place.unit = l_.add(l_.mul(k_.rank, l_.index(units)), again);
-  overSpans(total, place);
+  overSpans(total, place, combiners);
   llvm::copy(total, sums.begin());
 }
 
@@ -73,8 +77,8 @@ void SumTree::unitsOverGrid(MutableArrayRef<Value> sums, Place& place, Value fea
 /// block, then over the blocks in their order. Steps alternate between two places for parts: a block that
 /// writes in step i + 2 has passed the barrier of step i + 1, before which all blocks had read the parts of
 /// step i.
-void SumTree::runOverGrid(MutableArrayRef<Value> sums) {
-  overTeam(sums, k_.s.team);
+void SumTree::runOverGrid(MutableArrayRef<Value> sums, Combiners combiners) {
+  overTeam(sums, k_.s.team, combiners);
   TensorOp parts = f_.tensor(partsName());
   const int64_t grid = k_.launch.grid, teams = k_.threads() / k_.s.team;
   Value team = teams == 1 ? l_.index(0) : l_.div(k_.thread, l_.index(k_.s.team));
@@ -91,13 +95,14 @@ void SumTree::runOverGrid(MutableArrayRef<Value> sums) {
   waitForGrid();
   Value lane = l_.rem(k_.thread, l_.index(kWarp));
   for (auto [i, v] : llvm::enumerate(sums)) {
+    const Combiner combiner = of(combiners, i);
     SmallVector<Value> terms;
     for (int64_t first = 0; first < grid; first += kWarp) {
       Value block = l_.add(lane, l_.index(first)), there = l_.less(block, l_.index(grid));
-      terms.push_back(l_.when(there, l_.zero(v.getType()),
+      terms.push_back(l_.when(there, l_.identity(combiner, v.getType()),
                               [&, i = i] { return Values{f_.load(parts, at(i, block), 0, {})}; })[0]);
     }
-    v = overLanes(l_.tree(terms), kWarp);
+    v = overLanes(l_.tree(terms, combiner), kWarp, combiner);
   }
   exchanged_ += int64_t(sums.size());
 }

@@ -26,26 +26,26 @@ void SumTree::taskBarrier() {
 
 //===-- Runs ------------------------------------------------------------------------===//
 
-void SumTree::overRun(MutableArrayRef<Value> sums, const Place& place) {
+void SumTree::overRun(MutableArrayRef<Value> sums, const Place& place, Combiners combiners) {
   if (k_.clustered())
-    runOverCluster(sums);
+    runOverCluster(sums, combiners);
   else if (k_.gridded())
-    runOverGrid(sums);
+    runOverGrid(sums, combiners);
   else
-    overTeam(sums, place.team);
+    overTeam(sums, place.team, combiners);
 }
 
 /// Returns the sum of `team` neighbouring lanes of a warp, with the same bits in all of them.
-Value SumTree::overLanes(Value v, int64_t team) {
+Value SumTree::overLanes(Value v, int64_t team, Combiner combiner) {
   for (int32_t distance = team / 2; distance > 0; distance /= 2) {
     auto other = gpu::ShuffleOp::create(l_.b, l_.loc, v, distance, kWarp, gpu::ShuffleMode::XOR);
-    v = l_.addf(v, other.getShuffleResult());
+    v = l_.combine(combiner, v, other.getShuffleResult());
   }
   return v;
 }
 
-void SumTree::overTeam(MutableArrayRef<Value> sums, int64_t team) {
-  for (Value& v : sums) v = overLanes(v, std::min(team, kWarp));
+void SumTree::overTeam(MutableArrayRef<Value> sums, int64_t team, Combiners combiners) {
+  for (auto [i, v] : llvm::enumerate(sums)) v = overLanes(v, std::min(team, kWarp), of(combiners, i));
   // A shuffle orders no memory accesses, and a neighbour may store where the shift estimate has read.
   if (team <= kWarp) return syncWarp(l_.b, l_.loc);
   const int64_t warps = k_.threads() / kWarp, own = team / kWarp;
@@ -61,7 +61,7 @@ void SumTree::overTeam(MutableArrayRef<Value> sums, int64_t team) {
     SmallVector<Value> parts;
     for (int64_t w = 0; w < own; ++w)
       parts.push_back(memref::LoadOp::create(l_.b, l_.loc, memory, l_.add(first, l_.index(i * warps + w))));
-    v = l_.tree(parts);
+    v = l_.tree(parts, of(combiners, i));
   }
 }
 
@@ -86,25 +86,26 @@ Value SumTree::load(Value buffer, const Place& place, int64_t unit) {
   });
 }
 
-Value SumTree::total(Value buffer, const Place& place, int64_t stride) {
+Value SumTree::total(Value buffer, const Place& place, int64_t stride, Combiner combiner) {
   return k_.lanesOf([&](int64_t e) {
     SmallVector<Value> parts;
     for (int64_t u = 0; u < k_.threads() / place.span; u += stride) {
       const int64_t at = e * k_.s.threads + u * place.span;
       parts.push_back(memref::LoadOp::create(l_.b, l_.loc, buffer, l_.add(place.spanLane, l_.index(at))));
     }
-    return l_.tree(parts);
+    return l_.tree(parts, combiner);
   });
 }
 
 //===-- Units -----------------------------------------------------------------------===//
 
-void SumTree::overUnits(MutableArrayRef<Value> sums, Place& place, Value feature, Value inside) {
+void SumTree::overUnits(MutableArrayRef<Value> sums, Place& place, Value feature, Value inside,
+                        Combiners combiners) {
   if (place.units == 1 || sums.empty()) return;
-  overSpans(sums, place);
-  if (k_.gridded()) return unitsOverGrid(sums, place, feature, inside);
+  overSpans(sums, place, combiners);
+  if (k_.gridded()) return unitsOverGrid(sums, place, feature, inside, combiners);
   if (!k_.clustered()) return k_.barrier();
-  unitsOverCluster(sums, place);
+  unitsOverCluster(sums, place, combiners);
 }
 
 /// Returns the thread's span in its block.
@@ -113,27 +114,27 @@ Value SumTree::unitInBlock(const Place& place) {
 }
 
 /// Replaces the parts by the sums over all spans of the block, in all threads.
-void SumTree::overSpans(MutableArrayRef<Value> sums, const Place& place) {
+void SumTree::overSpans(MutableArrayRef<Value> sums, const Place& place, Combiners combiners) {
   // Over a grid registers are scarce. There the spans of a warp are added by shuffles, which leaves fewer
   // loads.
   const int64_t units = k_.threads() / place.span,
                 together = k_.gridded() ? std::max<int64_t>(1, kWarp / place.span) : 1;
-  for (Value& v : sums) {  // one at a time: two buffers and a barrier each
-    if (together > 1) v = overSpansOfWarp(v, place);
+  for (auto [i, v] : llvm::enumerate(sums)) {  // one at a time: two buffers and a barrier each
+    if (together > 1) v = overSpansOfWarp(v, place, of(combiners, i));
     if (units == together) continue;
     Value buffer = nextBuffer();
     store(buffer, v);
     k_.barrier();
-    v = total(buffer, place, together);
+    v = total(buffer, place, together, of(combiners, i));
   }
 }
 
-Value SumTree::overSpansOfWarp(Value v, const Place& place) {
+Value SumTree::overSpansOfWarp(Value v, const Place& place, Combiner combiner) {
   return k_.lanesOf([&](int64_t e) {
     Value lane = k_.laneOf(v, e);
     for (int32_t distance = place.span; distance < kWarp; distance *= 2) {
       auto other = gpu::ShuffleOp::create(l_.b, l_.loc, lane, distance, kWarp, gpu::ShuffleMode::XOR);
-      lane = l_.addf(lane, other.getShuffleResult());
+      lane = l_.combine(combiner, lane, other.getShuffleResult());
     }
     return lane;
   });

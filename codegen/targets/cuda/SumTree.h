@@ -1,13 +1,14 @@
-// How the parts of a sum that threads have become the sum: lanes, warps, the block, and the blocks of a
-// cluster or of the grid that share the unit.
+// How the parts of a reduction that threads have become its result: lanes, warps, the block, and the blocks
+// of a cluster or of the grid that share the unit.
 //
 //   lanes     shuffles (SumTree.cpp)
 //   block     a part for each warp of a team, or for each span, in shared memory (SumTree.cpp)
 //   cluster   each block writes its parts to the shared memory of all blocks (SumOverCluster.cpp)
 //   grid      each block writes its parts to workspace, between grid barriers (SumOverGrid.cpp)
 //
-// The schedule fixes the order of every sum, so all threads that get a sum get the same bits. A SumTree knows
-// the launch and where its own buffers are. It does not know what is summed, nor from which tensors.
+// The schedule fixes the order of every sum, so all threads that get a sum get the same bits. Each sum has a
+// combiner (add, max), by which parts are combined at every level. A SumTree knows the launch and where its
+// own buffers are. It does not know what is summed, nor from which tensors.
 #pragma once
 
 #include "codegen/targets/cuda/GridBarrier.h"
@@ -26,13 +27,14 @@ class SumTree {
   //===-- Sums: every thread of the task takes part, and gets the sums of its unit ------===//
 
   /// Replaces the parts of the sums of a line's runs, or of a block's rows, by the sums.
-  void overRun(llvm::MutableArrayRef<mlir::Value> sums, const Place&);
+  void overRun(llvm::MutableArrayRef<mlir::Value> sums, const Place&, Combiners = {});
   /// Replaces the parts by the sums over `team` neighbouring threads of the block.
-  void overTeam(llvm::MutableArrayRef<mlir::Value> sums, int64_t team);
+  void overTeam(llvm::MutableArrayRef<mlir::Value> sums, int64_t team, Combiners = {});
   /// Replaces the parts of vectors of columns by the sums over all units of the task. The thread's vector
   /// begins at `feature`, and exists if `inside`. Over a grid the place's unit is computed again: the
   /// addresses of this sweep's rows would occupy registers during the barrier.
-  void overUnits(llvm::MutableArrayRef<mlir::Value> sums, Place&, mlir::Value feature, mlir::Value inside);
+  void overUnits(llvm::MutableArrayRef<mlir::Value> sums, Place&, mlir::Value feature, mlir::Value inside,
+                 Combiners = {});
 
   //===-- Exchange of vectors between the spans of a block -----------------------------===//
 
@@ -47,7 +49,7 @@ class SumTree {
   mlir::Value load(mlir::Value buffer, const Place&, int64_t unit);
   /// Returns the sum of what the threads at this place of their span stored, over all units of the block or
   /// every `stride`-th.
-  mlir::Value total(mlir::Value buffer, const Place&, int64_t stride = 1);
+  mlir::Value total(mlir::Value buffer, const Place&, int64_t stride = 1, Combiner = Combiner::Add);
 
   //===-- Barriers of all threads of the task: of the block, the cluster, or its blocks of the grid ---===//
 
@@ -57,17 +59,21 @@ class SumTree {
   void waitForGrid();
 
  private:
-  mlir::Value overLanes(mlir::Value, int64_t team);
-  void overSpans(llvm::MutableArrayRef<mlir::Value> sums, const Place&);
-  mlir::Value overSpansOfWarp(mlir::Value, const Place&);
+  /// Returns the combiner of sum i; without combiners all are added.
+  static Combiner of(Combiners combiners, size_t i) {
+    return combiners.empty() ? Combiner::Add : combiners[i];
+  }
+  mlir::Value overLanes(mlir::Value, int64_t team, Combiner);
+  void overSpans(llvm::MutableArrayRef<mlir::Value> sums, const Place&, Combiners);
+  mlir::Value overSpansOfWarp(mlir::Value, const Place&, Combiner);
   mlir::Value unitInBlock(const Place&);
-  void runOverCluster(llvm::MutableArrayRef<mlir::Value> sums);
-  void unitsOverCluster(llvm::MutableArrayRef<mlir::Value> sums, const Place&);
+  void runOverCluster(llvm::MutableArrayRef<mlir::Value> sums, Combiners);
+  void unitsOverCluster(llvm::MutableArrayRef<mlir::Value> sums, const Place&, Combiners);
   mlir::Value clusterShared(int64_t elements);
   mlir::Value elementOf(mlir::Value memory, mlir::Value index);
-  void runOverGrid(llvm::MutableArrayRef<mlir::Value> sums);
-  void unitsOverGrid(llvm::MutableArrayRef<mlir::Value> sums, Place&, mlir::Value feature,
-                     mlir::Value inside);
+  void runOverGrid(llvm::MutableArrayRef<mlir::Value> sums, Combiners);
+  void unitsOverGrid(llvm::MutableArrayRef<mlir::Value> sums, Place&, mlir::Value feature, mlir::Value inside,
+                     Combiners);
 
   KernelThread& k_;
   Loops& l_;

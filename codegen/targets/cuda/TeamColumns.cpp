@@ -126,20 +126,20 @@ void TeamLowering::columnSweep(SweepOp op, Replicas& replicas) {
   hoist(s, column);
   Value count = rowCount();
   if (op.getCondition()) count = l_.select(mapped(op.getCondition(), column.values), count, l_.index(0));
-  const Values zeros(s.slots, l_.zero(k_.vectorType()));
+  const Values none = k_.identities(s.combiners, k_.vectorType());
   auto step = [&](Value first, Position position, Values& running) {
     Replicas rows = rowsFrom(column, first, count, position.index >= 0);
-    Values own(rows.size() * s.slots, l_.zero(k_.vectorType()));
+    Values own = k_.identities(s.combinersOf(rows.size(), 1), k_.vectorType());
     element(s, rows, [&](int64_t) { return position; }, own);
     storePending(s);
     for (size_t k = 0; k < s.slots; ++k) {
       SmallVector<Value> terms;
       for (size_t r = 0; r < rows.size(); ++r) terms.push_back(own[r * s.slots + k]);
-      running[k] = l_.addf(running[k], l_.tree(terms));
+      running[k] = l_.combine(s.combiners[k], running[k], l_.tree(terms, s.combiners[k]));
     }
   };
   const int64_t stride = run_.place.units * s_.rows, held = columnRows_.rows.size() / s_.rows;
-  Values kept = zeros;
+  Values kept = none;
   for (int64_t h = 0; h < held; ++h) {
     for (int64_t r = 0; r < s_.rows; ++r)
       for (auto [t, v] : llvm::zip(columnRows_.tensors, columnRows_.rows[h * s_.rows + r]))
@@ -147,10 +147,10 @@ void TeamLowering::columnSweep(SweepOp op, Replicas& replicas) {
     step(l_.index(h * stride), {.offset = l_.index(0), .index = h}, kept);
   }
   Values sums = partials_.forEachStep(
-      {l_.index(held * stride), count}, stride, zeros,
-      [&](Value first, Values& running) { step(first, {.offset = l_.index(0)}, running); });
-  for (auto [sum, v] : llvm::zip(sums, kept)) sum = held ? l_.addf(v, sum) : sum;
-  tree_.overUnits(sums, run_.place, column.at.feature, inside_);
+      {l_.index(held * stride), count}, stride, none,
+      [&](Value first, Values& running) { step(first, {.offset = l_.index(0)}, running); }, s.combiners);
+  if (held) sums = l_.combineEach(kept, sums, s.combiners);
+  tree_.overUnits(sums, run_.place, column.at.feature, inside_, s.combiners);
   for (auto [result, v] : llvm::zip(op.getSums(), sums)) column.values.map(result, v);
 }
 

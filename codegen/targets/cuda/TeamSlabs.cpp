@@ -224,7 +224,7 @@ void TeamLowering::linesFrom(SlabOp s, Units task, bool together, Value mine) {
             group(g);
           });
       },
-      &ahead->carried());
+      {}, &ahead->carried());
 }
 
 //===-- Blocks --------------------------------------------------------------------===//

@@ -30,8 +30,8 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
   SmallVector<Value> common(s.reads.size());
   SmallVector<SmallVector<Value>> contributions(s.partials.size());
   auto place = [&](const Replica& r) { return column ? r.at : access_->along(r.at, position); };
-  auto only = [&](Value condition, Value v) {
-    return condition ? l_.select(condition, v, l_.zero(v.getType())) : v;
+  auto only = [&](Value condition, Value v, Combiner combiner = Combiner::Add) {
+    return condition ? l_.select(condition, v, l_.identity(combiner, v.getType())) : v;
   };
   // The pilot rows of a task give the shift estimate, which no single row should move.
   bool robust = slab_.getHead() && replicas.size() == 8 && !f_.kernel().hasMask();
@@ -69,9 +69,10 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
     }
     size_t slot = r * s.slots;
     auto add = [&](Value v) {
-      v = only(position.inside, v);
-      if (kind_ != Kind::Run) v = only(replica.active, v);
-      sums[slot] = l_.addf(sums[slot], v);
+      const Combiner combiner = s.combiners[slot - r * s.slots];
+      v = only(position.inside, v, combiner);
+      if (kind_ != Kind::Run) v = only(replica.active, v, combiner);
+      sums[slot] = l_.combine(combiner, sums[slot], v);
       ++slot;
     };
     for (size_t k = 0; k < s.op.getSums().size(); ++k) add(value(next++));
@@ -122,11 +123,12 @@ void TeamLowering::storePending(Sweep& s) {
 
 void TeamLowering::alongTile(Sweep& s, MutableArrayRef<Replica> replicas, Values& sums) {
   held_.fetch(s.xSizedReads(), replicas);
+  const auto combiners = s.combinersOf(replicas.size(), 1);
   for (int64_t first = 0; first < s_.tile; first += kTileSteps) {
-    Values own(sums.size(), l_.zero(k_.vectorType()));
+    Values own = k_.identities(combiners, k_.vectorType());
     for (int64_t k = first; k < std::min(first + kTileSteps, s_.tile); ++k)
       element(s, replicas, [&](int64_t r) { return access_->ofTile(k, r); }, own);
-    for (auto [i, v] : llvm::enumerate(own)) sums[i] = first ? l_.addf(sums[i], v) : v;
+    sums = first ? l_.combineEach(sums, own, combiners) : own;
   }
   alongShared(s, replicas, sums);
   sumEnds(s, replicas, sums);
@@ -139,18 +141,19 @@ void TeamLowering::alongShared(Sweep& s, MutableArrayRef<Replica> replicas, Valu
   const int64_t elements = s_.vector * std::max<int64_t>(1, sharedRuns_.reads());
   const int64_t together =
       std::clamp<int64_t>((access_->anywhere() ? kTogether / 2 : kTogether) / elements, 1, 4);
-  const Values zeros(sums.size(), l_.zero(k_.vectorType()));
-  Values own = sharedRuns_.forEach(together, zeros, [&](ArrayRef<Position> positions, Values& running) {
-    SmallVector<Values> terms(positions.size(), zeros);
+  const auto combiners = s.combinersOf(replicas.size(), 1);
+  const Values none = k_.identities(combiners, k_.vectorType());
+  Values own = sharedRuns_.forEach(together, none, [&](ArrayRef<Position> positions, Values& running) {
+    SmallVector<Values> terms(positions.size(), none);
     for (auto [p, term] : llvm::zip(positions, terms)) element(s, replicas, [&](int64_t) { return p; }, term);
     storePending(s);
     for (auto [k, v] : llvm::enumerate(running)) {
       SmallVector<Value> parts;
       for (const Values& term : terms) parts.push_back(term[k]);
-      v = l_.addf(v, l_.tree(parts));
+      v = l_.combine(combiners[k], v, l_.tree(parts, combiners[k]));
     }
   });
-  for (auto [sum, v] : llvm::zip(sums, own)) sum = l_.addf(sum, v);
+  sums = l_.combineEach(sums, own, combiners);
 }
 
 void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& sums) {
@@ -159,12 +162,13 @@ void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& su
     held_.whileHeld(holds(), [&] { alongTile(s, replicas, sums); });
     return storePending(s);
   }
+  const auto combiners = s.combinersOf(sums.empty() ? 0 : replicas.size(), 1);
+  const Values none = k_.identities(combiners, k_.vectorType());
   auto stride = [&](int64_t accesses) { return run_.place.team * accesses; };
   auto accesses = [&](Value begin, Value end, int64_t count, ValueRange from) {
     return l_.forEach(
         l_.add(begin, run_.place.lane), end, stride(count), from, [&](Value i, ValueRange running) {
-          SmallVector<Values> terms(
-              count, Values(running.size(), running.empty() ? Value() : l_.zero(k_.vectorType())));
+          SmallVector<Values> terms(count, none);
           for (int64_t u = 0; u < count; ++u)
             element(
                 s, replicas, [&](int64_t r) { return access_->at(l_.add(i, l_.index(stride(u))), true, r); },
@@ -174,7 +178,7 @@ void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& su
           for (auto [k, v] : llvm::enumerate(next)) {
             SmallVector<Value> parts;
             for (Values& term : terms) parts.push_back(term[k]);
-            v = l_.addf(v, l_.tree(parts));
+            v = l_.combine(combiners[k], v, l_.tree(parts, combiners[k]));
           }
           return next;
         });
@@ -183,14 +187,12 @@ void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& su
       !partials_.inRegisters() && !s.partials.empty();  // each access adds to memory that the next may touch
   int64_t together = chained ? 1 : std::clamp<int64_t>(kLoopElements / s_.vector, 1, 4);
   Value count = access_->count(), whole = together > 1 ? l_.roundDown(count, stride(together)) : count;
-  Values zeros(sums.size(), l_.zero(k_.vectorType()));
   auto levels = [&](Value begin, Value end, int64_t unroll) {
     if (sums.empty()) return void(accesses(begin, end, unroll, {}));
     int64_t block = stride(kLongestChain * unroll);
     sums = l_.forEach(begin, end, block, sums, [&](Value first, ValueRange running) {
-      Values inner = accesses(first, l_.min(l_.add(first, l_.index(block)), end), unroll, zeros);
-      for (auto [i, v] : llvm::enumerate(inner)) v = l_.addf(running[i], v);
-      return inner;
+      Values inner = accesses(first, l_.min(l_.add(first, l_.index(block)), end), unroll, none);
+      return l_.combineEach(running, inner, combiners);
     });
   };
   levels(l_.index(0), whole, together);
@@ -201,12 +203,13 @@ void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& su
 
 /// Adds the ends of each run to the first lane of the sums.
 void TeamLowering::sumEnds(Sweep& s, MutableArrayRef<Replica> replicas, Values& sums) {
+  const auto combiners = s.combinersOf(replicas.size(), 1);
   for (int64_t i = 0; i < access_->ends(); ++i) {
-    Values own(sums.size(), l_.zero(f_.statistics()));
+    Values own = k_.identities(combiners, f_.statistics());
     element(s, replicas, [&](int64_t r) { return access_->end(i, r); }, own);
-    for (auto [sum, v] : llvm::zip(sums, own)) {
+    for (auto [k, sum] : llvm::enumerate(sums)) {
       Value first = vector::ExtractOp::create(l_.b, l_.loc, sum, 0);
-      sum = vector::InsertOp::create(l_.b, l_.loc, l_.addf(first, v), sum, 0);
+      sum = vector::InsertOp::create(l_.b, l_.loc, l_.combine(combiners[k], first, own[k]), sum, 0);
     }
   }
 }
@@ -241,7 +244,7 @@ bool TeamLowering::alwaysUnder(Value condition) {
 
 void TeamLowering::lineSweep(SweepOp op, Replicas& replicas) {
   Sweep s = prepare(op);
-  Values sums(replicas.size() * s.slots, l_.zero(k_.vectorType()));
+  Values sums = k_.identities(s.combinersOf(replicas.size(), 1), k_.vectorType());
   if (holds() && op.getCondition() && alwaysUnder(op.getCondition()))  // read once, for all of these sweeps
     held_.fetch(s.xSizedReads(), replicas, mapped(op.getCondition(), replicas[0].values));
   where(op, replicas[0].values, sums, [&] { along(s, replicas, sums); });
@@ -251,9 +254,10 @@ void TeamLowering::lineSweep(SweepOp op, Replicas& replicas) {
 /// Ends sums of runs: results of the sweep, and partials of whole runs.
 void TeamLowering::endSums(Sweep& s, MutableArrayRef<Replica> replicas, Values& sums) {
   if (sums.empty()) return;
+  const auto combiners = s.combinersOf(replicas.size(), 1);
   if (s_.vector > 1)
-    for (Value& v : sums) v = horizontal(v);
-  tree_.overRun(sums, run_.place);
+    for (auto [i, v] : llvm::enumerate(sums)) v = horizontal(v, combiners[i]);
+  tree_.overRun(sums, run_.place, combiners);
   for (auto [r, replica] : llvm::enumerate(replicas)) {
     size_t slot = r * s.slots;
     for (auto [k, result] : llvm::enumerate(s.op.getSums())) replica.values.map(result, sums[slot++]);
@@ -279,9 +283,10 @@ void TeamLowering::blockSweep(SweepOp op, Replicas& replicas) {
   bool alone = llvm::is_contained(s.runPartial, true);  // whole runs are summed one by one
   Value count = overSegments ? f_.segments() : f_.featuresLast() ? f_.rows() : f_.groupWidth(Axis::Group);
   if (op.getCondition()) count = l_.select(mapped(op.getCondition(), whole.values), count, l_.index(0));
-  size_t slots = alone ? 0 : s.op.getSums().size();
+  const size_t slots = alone ? 0 : s.op.getSums().size();
+  const auto combiners = ArrayRef(s.combiners).take_front(slots);
   Values sums = partials_.forEachStep(
-      {l_.index(0), count}, run_.place.units * s_.rows, Values(slots, l_.zero(k_.vectorType())),
+      {l_.index(0), count}, run_.place.units * s_.rows, k_.identities(combiners, k_.vectorType()),
       [&](Value first, Values& running) {
         Replicas rows(s_.rows, whole);
         for (int64_t r = 0; r < s_.rows; ++r)
@@ -293,19 +298,21 @@ void TeamLowering::blockSweep(SweepOp op, Replicas& replicas) {
             else
               rows[r].at.feature = l_.add(l_.mul(whole.at.group, f_.groupWidth(Axis::Group)), at);
           });
-        Values own(rows.size() * s.slots, l_.zero(k_.vectorType()));
+        Values own = k_.identities(s.combinersOf(rows.size(), 1), k_.vectorType());
         along(s, rows, own);
         if (alone) {
           endSums(s, rows, own);
           return k_.barrier();
         }
         for (size_t r = 0; r < rows.size(); ++r)
-          for (size_t k = 0; k < slots; ++k) running[k] = l_.addf(running[k], own[r * s.slots + k]);
-      });
+          for (size_t k = 0; k < slots; ++k)
+            running[k] = l_.combine(combiners[k], running[k], own[r * s.slots + k]);
+      },
+      combiners);
   if (slots == 0) return;
   if (s_.vector > 1)
-    for (Value& v : sums) v = horizontal(v);
-  tree_.overTeam(sums, s_.threads);
+    for (auto [i, v] : llvm::enumerate(sums)) v = horizontal(v, combiners[i]);
+  tree_.overTeam(sums, s_.threads, combiners);
   for (auto [result, v] : llvm::zip(op.getSums(), sums)) whole.values.map(result, v);
 }
 
