@@ -31,9 +31,9 @@ class SlabLowering {
   struct SweepParts {
     SweepOp op;
     llvm::SmallVector<TensorOp> reads, writes, partials;
-    llvm::SmallVector<bool> hoisted;     ///< of reads: one value for each replica, loaded before the loop
-    llvm::SmallVector<bool> shared;      ///< of reads: the same element for every replica
-    llvm::SmallVector<bool> runPartial;  ///< of partials: summed along the contiguous axis first
+    llvm::SmallVector<bool> hoisted;        ///< of reads: one value for each replica, loaded before the loop
+    llvm::SmallVector<bool> shared;         ///< of reads: the same element for every replica
+    llvm::SmallVector<bool> runPartial;     ///< of partials: summed along the contiguous axis first
     llvm::SmallVector<Combiner> combiners;  ///< of the slots
     size_t slots = 0;                       ///< sums and run partials of one replica
     /// Returns the combiners of running values in the order of replica, slot, and `unroll` of each slot.

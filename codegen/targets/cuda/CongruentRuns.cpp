@@ -21,11 +21,8 @@
 //
 // x decides the class. A tensor with another alignment than x, or segments that do not
 // follow each other as rows do, are accessed by elements.
-#include "codegen/targets/cuda/CongruentRuns.h"
-
+#include "codegen/targets/cuda/PeeledRuns.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 

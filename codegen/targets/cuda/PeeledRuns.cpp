@@ -11,7 +11,8 @@
 // elements, which is decided once a run. Vectors along the run (scale, bias) begin
 // somewhere inside an access: two or three aligned ones are read and
 // shifted, and the ends are long enough that none of them reaches beyond the vector.
-#include "codegen/targets/cuda/CongruentRuns.h"
+#include "codegen/targets/cuda/PeeledRuns.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

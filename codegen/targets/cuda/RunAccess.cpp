@@ -1,5 +1,5 @@
 // Positions along a run, and accesses to runs that begin where accesses may.
-#include "codegen/targets/cuda/CongruentRuns.h"
+#include "codegen/targets/cuda/PeeledRuns.h"
 
 using namespace mlir;
 

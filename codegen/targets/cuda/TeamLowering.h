@@ -56,9 +56,6 @@ class TeamLowering : SlabLowering {
   void zeroPartials();
   void slab(SlabOp);
   void overClasses(SlabOp, llvm::function_ref<void(Units)> walk);
-  void lines(SlabOp);
-  void linesFrom(SlabOp, Units, bool together, mlir::Value mine);
-  void blocks(SlabOp);
   void vectors(SlabOp);
   void stream(SlabOp);
   void streamRows(SlabOp, Units);
@@ -77,6 +74,11 @@ class TeamLowering : SlabLowering {
   void endFoldStep() override { state_.publish(); }  // the next step may read it
   mlir::Value countValid(mlir::Value begin, mlir::Value end,
                          llvm::function_ref<Coordinates(mlir::Value)>) override;
+
+  //===-- Lines and blocks (TeamLines.cpp) ----------------------------------------===//
+  void lines(SlabOp);
+  void linesFrom(SlabOp, Units, bool together, mlir::Value mine);
+  void blocks(SlabOp);
 
   //===-- Sweeps (TeamSweeps.cpp) -------------------------------------------------===//
   Sweep prepare(SweepOp);

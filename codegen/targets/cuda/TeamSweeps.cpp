@@ -1,6 +1,5 @@
 // Sweeps: one step of a sweep, its stores and sums, and the loops along and across runs.
 #include "codegen/targets/cuda/TeamLowering.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "runtime/abi/Sums.h"
 
