@@ -12,10 +12,7 @@
 namespace normc::codegen {
 
 class SlabLowering {
- protected:
-  SlabLowering(Loops& loops, AccessLowering& frame) : l_(loops), f_(frame) {}
-  virtual ~SlabLowering() = default;
-
+ public:
   /// One copy of a slab's scalar code: its coordinates, and the values that its operations became.
   struct Replica {
     Coordinates at;
@@ -26,13 +23,17 @@ class SlabLowering {
   };
   using Replicas = llvm::SmallVector<Replica, 8>;
 
+ protected:
+  SlabLowering(Loops& loops, AccessLowering& frame) : l_(loops), f_(frame) {}
+  virtual ~SlabLowering() = default;
+
   /// A sweep whose operands have been looked up once.
   struct SweepParts {
     SweepOp op;
     llvm::SmallVector<TensorOp> reads, writes, partials;
-    llvm::SmallVector<bool> hoisted;     ///< of reads: one value for each replica, loaded before the loop
-    llvm::SmallVector<bool> shared;      ///< of reads: the same element for every replica
-    llvm::SmallVector<bool> runPartial;  ///< of partials: summed along the contiguous axis first
+    llvm::SmallVector<bool> hoisted;        ///< of reads: one value for each replica, loaded before the loop
+    llvm::SmallVector<bool> shared;         ///< of reads: the same element for every replica
+    llvm::SmallVector<bool> runPartial;     ///< of partials: summed along the contiguous axis first
     llvm::SmallVector<Combiner> combiners;  ///< of the slots
     size_t slots = 0;                       ///< sums and run partials of one replica
     /// Returns the combiners of running values in the order of replica, slot, and `unroll` of each slot.

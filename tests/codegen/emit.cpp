@@ -5,16 +5,7 @@
 #include <iostream>
 
 #include "codegen/Target.h"
-#include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "dsl/Library.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/Parser/Parser.h"
 
 using namespace normc;
 
@@ -29,23 +20,9 @@ static llvm::Expected<std::string> scheduleOf(const Problem& problem, const code
                                  "'");
 }
 
-static llvm::Expected<std::string> loopsOf(llvm::StringRef file) {
-  mlir::MLIRContext context;
-  context.loadDialect<codegen::NormDialect, mlir::arith::ArithDialect, mlir::func::FuncDialect,
-                      mlir::LLVM::LLVMDialect, mlir::math::MathDialect, mlir::memref::MemRefDialect,
-                      mlir::scf::SCFDialect, mlir::vector::VectorDialect>();
-  auto module = mlir::parseSourceFile<mlir::ModuleOp>(file, &context);
-  if (!module) return llvm::createStringError(file + " is not norm dialect");
-  codegen::lowerToLoops(*module);
-  std::string text;
-  llvm::raw_string_ostream(text) << *module;
-  return text;
-}
-
 static llvm::Expected<std::string> emit(int count, char** arguments) {
   if (count < 3 || count > 5)
     return llvm::createStringError("usage: normc-emit STAGE PROBLEM [TARGET [SCHEDULE]]");
-  if (llvm::StringRef(arguments[2]).ends_with(".test")) return loopsOf(arguments[2]);
   auto problem = parseProblem(arguments[2], findNorm);
   if (!problem) return llvm::createStringError(text(problem.errors()));
   auto target = codegen::findTarget(count > 3 ? arguments[3] : "x86-64-v3");

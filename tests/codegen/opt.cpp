@@ -5,6 +5,7 @@
 
 #include "codegen/lower/Expand.h"
 #include "codegen/targets/cpu/Entry.h"
+#include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "codegen/targets/cuda/Intrinsics.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -20,6 +21,7 @@ using namespace normc::codegen;
 
 int main(int count, char** arguments) {
   const std::map<std::string, PassPtr (*)()> known{
+      {"norm-to-loops", normToLoops},
       {"expand-division", expandDivision},
       {"expand-rsqrt", expandRsqrt},
       {"expand-log", expandLog},
@@ -38,7 +40,7 @@ int main(int count, char** arguments) {
   }
   mlir::DialectRegistry registry;
   registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::LLVM::LLVMDialect,
-                  mlir::math::MathDialect, mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
+                  mlir::math::MathDialect, mlir::memref::MemRefDialect, NormDialect, mlir::scf::SCFDialect,
                   mlir::vector::VectorDialect>();
   mlir::MLIRContext context(registry);
   context.loadAllAvailableDialects();

@@ -1,4 +1,4 @@
-// Congruent rows (TeamCongruent.cpp): odd rows with sums per feature, and streams of them, wherever they
+// Congruent rows (CongruentRuns.cpp): odd rows with sums per feature, and streams of them, wherever they
 // begin.
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 // A block counts its barriers in its own word of `arrivals` and waits until the words of the others are as
 // large, a thread for each. No two blocks write a word, so plain loads and stores with an order suffice.
 // Words only grow, so a block may wait later than it arrives, and one that does not need the others never
-// waits. All blocks are resident at once (runtime/abi/cuda.h). TeamGrid.cpp writes and reads `parts`.
+// waits. All blocks are resident at once (runtime/abi/cuda.h). SumOverGrid.cpp writes and reads `parts`.
 //
 // The runtime clears an operand whose access is `zeroed`
 // before every launch, in the order of its stream, so a call

@@ -113,7 +113,7 @@ int64_t heldRows(const Schedule&);
 /// elements.
 Schedule unaligned(const Schedule&);
 
-/// True if runs of the phase may be peeled (TeamPeel.cpp): nothing is summed per feature, so a thread may
+/// True if runs of the phase may be peeled (PeeledRuns.cpp): nothing is summed per feature, so a thread may
 /// have other features in each row, and a run of known length is longer than its two ends.
 bool peels(PhaseOp, const Schedule&);
 /// True if no operands are aligned, because runs begin where no access may. Then the code for any alignment
@@ -125,7 +125,7 @@ inline int64_t leastPeeled(int64_t vector) { return 3 * vector + 15; }
 /// Returns the schedule of the same kernel with peeled runs.
 Schedule peeled(const Schedule&);
 
-/// True if the tasks of the phase take congruent rows (TeamCongruent.cpp), because a thread needs the same
+/// True if the tasks of the phase take congruent rows (CongruentRuns.cpp), because a thread needs the same
 /// features in all of its rows: rows with sums per feature that stay in registers, and streams.
 bool takesCongruentRows(PhaseOp, const Schedule&);
 /// Returns the schedule of the same phase for congruent rows, with that many sums per feature.
@@ -157,8 +157,8 @@ int64_t unitsPerStep(PhaseOp, const Schedule&);
 /// Bytes that one asynchronous copy brings.
 inline constexpr int64_t kCopiedBytes = 16;
 /// Return bytes of the dynamic shared memory of a block that reads `reads` X-sized tensors, in their order
-/// there: copies of tiles (TeamAhead.h), then what runs have besides their tile, then its `partials` sums per
-/// feature (TeamShared.cpp).
+/// there: copies of tiles (ReadAhead.h), then what runs have besides their tile, then its `partials` sums per
+/// feature (SharedRuns.h).
 int64_t copiedBytes(const Schedule&, int64_t reads);
 int64_t sharedRunBytes(const Schedule&, int64_t reads, int64_t dataBytes);
 int64_t sharedSumBytes(const Schedule&, int64_t partials);

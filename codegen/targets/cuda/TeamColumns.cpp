@@ -13,34 +13,33 @@ using namespace mlir;
 namespace normc::codegen::cuda {
 
 void TeamLowering::columns(SlabOp s) {
-  place_ = placeOf(s_.team);
-  if (taskBlocks() > 1) {  // blocks share the columns and divide the rows
-    place_.team = s_.team, place_.lane = place_.spanLane;
-    place_.unit = l_.add(l_.mul(rank_, l_.index(place_.units)), place_.unit);
-    place_.units *= taskBlocks();
+  run_.place = k_.placeOf(s_.team);
+  if (k_.taskBlocks() > 1) {  // blocks share the columns and divide the rows
+    run_.place.team = s_.team, run_.place.lane = run_.place.spanLane;
+    run_.place.unit = l_.add(l_.mul(k_.rank, l_.index(run_.place.units)), run_.place.unit);
+    run_.place.units *= k_.taskBlocks();
   }
-  const Value unit = place_.unit;
+  const Value unit = run_.place.unit;
   auto tile = [&](Value step, Value begin, Value end, Coordinates at) {
-    runBegin_ = begin;
-    width_ = columnCount(begin, end);
-    lanes_ = s_.vector > 1 ? s_.vector : 0;
-    for (int64_t k = 0; k < tileCount(); ++k) {  // more than one if accesses are single elements
-      if (clustered())
-        clusterStep_ = l_.rem(l_.add(l_.mul(step, l_.index(tileCount())), l_.index(k)), l_.index(2));
-      Position position = tilePosition(k);
+    beginRun(begin);
+    run_.width = columnCount(begin, end);
+    lanes_ = k_.lanes();
+    for (int64_t k = 0; k < k_.tileCount(); ++k) {  // more than one if accesses are single elements
+      tree_.beginStep(k_.clustered()
+                          ? l_.rem(l_.add(l_.mul(step, l_.index(k_.tileCount())), l_.index(k)), l_.index(2))
+                          : Value());
+      Position position = access_->ofTile(k);
       inside_ = position.inside;
-      columnOffset_ = position.offset;
-      exchangedSums_ = 0;
-      place_.unit = unit;
+      run_.place.unit = unit;
       Replicas replicas(1);
       replicas[0].at = at;
       replicas[0].at.feature = l_.add(begin, position.offset);
       replicas[0].values = shared_;
       holdRows(replicas[0]);
       body(s, replicas);
-      barrier();
+      k_.barrier();
     }
-    heldTensors_.clear(), heldRows_.clear();
+    columnRows_.tensors.clear(), columnRows_.rows.clear();
   };
   if (f_.phase().isOverFeatures())
     return l_.forEach(begin_, end_, columnsOf(s_), [&](Value begin) {
@@ -79,7 +78,7 @@ TeamLowering::Replicas TeamLowering::rowsFrom(const Replica& column, Value first
       placeUnit(rows[r], first, r, end, set);
       continue;
     }
-    Value row = l_.add(l_.add(first, l_.index(r * place_.units)), place_.unit);
+    Value row = l_.add(l_.add(first, l_.index(r * run_.place.units)), run_.place.unit);
     rows[r].index = r;
     rows[r].active = l_.less(row, end);
     set(row);
@@ -89,13 +88,14 @@ TeamLowering::Replicas TeamLowering::rowsFrom(const Replica& column, Value first
 
 /// Reads the first rows of every tensor with rows. All loads are in flight before the first is used.
 void TeamLowering::holdRows(const Replica& column) {
-  heldTensors_.clear(), heldRows_.clear();
+  columnRows_.tensors.clear(), columnRows_.rows.clear();
   if (!s_.hold || !slab_.getResident()) return;
   for (auto sweep : slab_.getOps<SweepOp>()) {
     for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>()) {
       TensorOp t = f_.tensor(name.getValue());
       if (sweep.getCondition() && t.isXSized()) continue;  // the condition may not hold
-      if (t.hasAxis(Axis::Row) && !llvm::is_contained(heldTensors_, t)) heldTensors_.push_back(t);
+      if (t.hasAxis(Axis::Row) && !llvm::is_contained(columnRows_.tensors, t))
+        columnRows_.tensors.push_back(t);
     }
   }
   auto typeOf = [&](TensorOp t) -> Type {
@@ -104,13 +104,14 @@ void TeamLowering::holdRows(const Replica& column) {
   };
   const Value end = rowCount();
   for (int64_t h = 0; h < s_.hold; ++h)
-    for (const Replica& row : rowsFrom(column, l_.index(h * place_.units * s_.rows), end, /*kept=*/true)) {
+    for (const Replica& row :
+         rowsFrom(column, l_.index(h * run_.place.units * s_.rows), end, /*kept=*/true)) {
       Values zeros;
-      for (TensorOp t : heldTensors_)
+      for (TensorOp t : columnRows_.tensors)
         zeros.push_back(arith::ConstantOp::create(l_.b, l_.loc, l_.b.getZeroAttr(typeOf(t))));
-      heldRows_.push_back(l_.when(both(row.active, inside_), zeros, [&] {
+      columnRows_.rows.push_back(l_.when(k_.both(row.active, inside_), zeros, [&] {
         Values loaded;
-        for (TensorOp t : heldTensors_) {
+        for (TensorOp t : columnRows_.tensors) {
           int64_t lanes = isa<VectorType>(typeOf(t)) ? s_.vector : 0;
           loaded.push_back(f_.loadStored(t, f_.address(t, row.at), lanes));
         }
@@ -119,56 +120,37 @@ void TeamLowering::holdRows(const Replica& column) {
     }
 }
 
-/// Returns the shift estimate of SlabLowering::probe, for which each of eight teams of a block reads one row,
-/// and all exchange them. They read rows again, from a cache, that some team may hold, because which team
-/// that is depends on the sizes, and registers cannot be indexed.
-Value TeamLowering::probeHeld(ProbeOp op, const Replica& column) {
-  Value memory = exchange(flip_++ % 2), team = l_.div(thread_, l_.index(place_.span));
-  const int64_t lanes = s_.vector > 1 ? s_.vector : 0;
-  Value asked = both(both(l_.less(team, l_.index(kProbedRows)), l_.less(l_.index(0), rowCount())), inside_);
-  Value mine = l_.when(asked, l_.zero(vectorType()), [&] {
-    return Values{sampledAt(op, probedPlace(column.at, team, kProbedRows), lanes)};
-  })[0];
-  exchangeStore(memory, 0, mine);
-  if (gridded())
-    barrier();  // the grid barrier of the sums comes before the first store
-  else
-    taskBarrier();
-  Values rows;
-  for (int64_t i = 0; i < kProbedRows; ++i) rows.push_back(exchangeLoad(memory, 0, i));
-  return asStored(op, l_.middle(rows));
-}
-
 void TeamLowering::columnSweep(SweepOp op, Replicas& replicas) {
   Sweep s = prepare(op);
   Replica& column = replicas[0];
   hoist(s, column);
   Value count = rowCount();
   if (op.getCondition()) count = l_.select(mapped(op.getCondition(), column.values), count, l_.index(0));
-  const Values zeros(s.slots, l_.zero(vectorType()));
+  const Values none = k_.identities(s.combiners, k_.vectorType());
   auto step = [&](Value first, Position position, Values& running) {
     Replicas rows = rowsFrom(column, first, count, position.index >= 0);
-    Values own(rows.size() * s.slots, l_.zero(vectorType()));
+    Values own = k_.identities(s.combinersOf(rows.size(), 1), k_.vectorType());
     element(s, rows, [&](int64_t) { return position; }, own);
     storePending(s);
     for (size_t k = 0; k < s.slots; ++k) {
       SmallVector<Value> terms;
       for (size_t r = 0; r < rows.size(); ++r) terms.push_back(own[r * s.slots + k]);
-      running[k] = l_.addf(running[k], l_.tree(terms));
+      running[k] = l_.combine(s.combiners[k], running[k], l_.tree(terms, s.combiners[k]));
     }
   };
-  const int64_t stride = place_.units * s_.rows, held = heldRows_.size() / s_.rows;
-  Values kept = zeros;
+  const int64_t stride = run_.place.units * s_.rows, held = columnRows_.rows.size() / s_.rows;
+  Values kept = none;
   for (int64_t h = 0; h < held; ++h) {
     for (int64_t r = 0; r < s_.rows; ++r)
-      for (auto [t, v] : llvm::zip(heldTensors_, heldRows_[h * s_.rows + r]))
-        held_[{t.getOperation(), heldKey(r, h)}] = f_.widened(t, v);
+      for (auto [t, v] : llvm::zip(columnRows_.tensors, columnRows_.rows[h * s_.rows + r]))
+        held_.hold(t, r, h, v);
     step(l_.index(h * stride), {.offset = l_.index(0), .index = h}, kept);
   }
-  Values sums = steps(l_.index(held * stride), count, stride, zeros,
-                      [&](Value first, Values& running) { step(first, {.offset = l_.index(0)}, running); });
-  for (auto [sum, v] : llvm::zip(sums, kept)) sum = held ? l_.addf(v, sum) : sum;
-  sumOverUnits(sums);
+  Values sums = partials_.forEachStep(
+      {l_.index(held * stride), count}, stride, none,
+      [&](Value first, Values& running) { step(first, {.offset = l_.index(0)}, running); }, s.combiners);
+  if (held) sums = l_.combineEach(kept, sums, s.combiners);
+  tree_.overUnits(sums, run_.place, column.at.feature, inside_, s.combiners);
   for (auto [result, v] : llvm::zip(op.getSums(), sums)) column.values.map(result, v);
 }
 

@@ -13,17 +13,18 @@
 // on every trip count around a barrier: a team without a row of its own walks the
 // last one and stores nothing. The schedule fixes the order of every sum, and
 // there are no atomics. Nothing here knows a norm.
+//
+// This class walks: over the slabs of a phase, the units of a slab and the sweeps of a unit. How that is done
+// is decided by policies that are built once: how a run is accessed (RunAccess), what is read ahead
+// (ReadAhead), what stays in registers and shared memory (HeldValues, SharedRuns, PartialSums), how sums are
+// folded (SumTree), and when state is stored (StateStores).
 #pragma once
 
-#include "codegen/lower/SlabLowering.h"
-#include "codegen/targets/cuda/GridBarrier.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "codegen/targets/cuda/HeldValues.h"
+#include "codegen/targets/cuda/PartialSums.h"
+#include "codegen/targets/cuda/StateStores.h"
 
 namespace normc::codegen::cuda {
-
-/// Returns the index of the block in the phase's grid, counted from the end if the phase walks backwards
-/// (readsAgain).
-mlir::Value blockIn(Loops&, PhaseOp, mlir::gpu::Dimension);
 
 class TeamLowering : SlabLowering {
  public:
@@ -34,6 +35,9 @@ class TeamLowering : SlabLowering {
  private:
   struct Sweep : SweepParts {
     Sweep(SweepParts parts, size_t firstPartial) : SweepParts(std::move(parts)), firstPartial(firstPartial) {}
+    llvm::SmallVector<TensorOp> xSizedReads() const {
+      return llvm::filter_to_vector(reads, [](TensorOp t) { return t.isXSized(); });
+    }
     size_t firstPartial = 0;  ///< of its partials among all of the slab
     struct Pending {
       TensorOp tensor;
@@ -42,63 +46,43 @@ class TeamLowering : SlabLowering {
     };
     llvm::SmallVector<Pending> pending;  ///< stores wait for the loads: an output may be the input's memory
   };
-  /// The place of a thread in its block, for one kind of slab.
-  struct Place {
-    int64_t team = 1;            ///< threads of a run, in all blocks of the task
-    int64_t span = 1;            ///< threads of a unit in this block: the teams of all its groups
-    int64_t units = 1;           ///< spans in a block; of columns, in all blocks of the task
-    mlir::Value unit;            ///< of this thread
-    mlir::Value spanLane, lane;  ///< of the thread in the span, in the team over all blocks
-  };
-  /// An access along the run: its first element, and whether it is inside.
-  struct Position {
-    mlir::Value offset, inside;  ///< inside null: always. The offset is that of an access inside in any case
-    int64_t index = -1;          ///< of the tile; -1: in a loop
-    bool single = false;         ///< one element, at an end of a peeled run
-    mlir::Value slot = {};       ///< of the thread's accesses in shared memory; null: it is not there
-  };
   using PositionOf = llvm::function_ref<Position(int64_t replica)>;
-  /// A run that begins anywhere: aligned accesses between two ends of single elements.
-  struct Peel {
-    mlir::Value head, vectors;  ///< elements before the accesses; number of accesses
-    llvm::DenseMap<mlir::Operation*, mlir::Value>
-        congruent;  ///< of tensors other than x: true if it is aligned as x is
-  };
 
   //===-- Slabs (TeamSlabs.cpp) -------------------------------------------------===//
-  Place placeOf(int64_t team, int64_t groups = 1);
-  mlir::Value threadOfTask();
   std::pair<mlir::Value, mlir::Value> columnRange();
   mlir::Value columnCount(mlir::Value begin, mlir::Value end);
   mlir::Value runWidth(SlabOp);
+  void beginRun(mlir::Value begin);
   void zeroPartials();
   void slab(SlabOp);
-  void lines(SlabOp);
-  void linesFrom(SlabOp, bool together, mlir::Value mine);
-  void blocks(SlabOp);
+  void overClasses(SlabOp, llvm::function_ref<void(Units)> walk);
   void vectors(SlabOp);
   void stream(SlabOp);
-  void streamRows(SlabOp);
+  void streamRows(SlabOp, Units);
   void headRows(SweepOp, mlir::Value last, int64_t head);
   void placeUnit(Replica&, mlir::Value first, int64_t r, mlir::Value end,
                  llvm::function_ref<void(mlir::Value)> set);
   void body(SlabOp, Replicas&);
+  bool isHoisted() const;
   void computeHoisted();
-  void loadVectors(SlabOp);
   bool kept(const Replica&, TensorOp, mlir::Value) override;
   mlir::Value hasTask(mlir::Value yes, mlir::Value no);
   void once(const Replica&, TensorOp, std::function<void()> store) override;
-  void beforeRead(TensorOp) override;
-  void beginFold() override;
-  void endFoldStep() override;
-  void storeDeferred();
-  void storeWhere(mlir::Value condition, llvm::function_ref<void()> store);
-  mlir::Value probe(ProbeOp, Replica&) override;
+  mlir::Value unitAt(mlir::Value n) override { return access_->unitAt(n); }
+  void beforeRead(TensorOp t) override { state_.beforeRead(t); }
+  void beginFold() override { state_.publish(); }
+  void endFoldStep() override { state_.publish(); }  // the next step may read it
   mlir::Value countValid(mlir::Value begin, mlir::Value end,
                          llvm::function_ref<Coordinates(mlir::Value)>) override;
 
+  //===-- Lines and blocks (TeamLines.cpp) ----------------------------------------===//
+  void lines(SlabOp);
+  void linesFrom(SlabOp, Units, bool together, mlir::Value mine);
+  void blocks(SlabOp);
+
   //===-- Sweeps (TeamSweeps.cpp) -------------------------------------------------===//
   Sweep prepare(SweepOp);
+  bool holds();
   bool alwaysUnder(mlir::Value condition);
   void lineSweep(SweepOp, Replicas&);
   void blockSweep(SweepOp, Replicas&);
@@ -106,65 +90,17 @@ class TeamLowering : SlabLowering {
   void where(SweepOp, const mlir::IRMapping&, Values& sums, llvm::function_ref<void()> sweep);
   /// Runs along the contiguous axis for all replicas; `sums` are replica-major.
   void along(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
+  void alongTile(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
+  void alongShared(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
+  void sumEnds(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
   void element(Sweep&, llvm::MutableArrayRef<Replica>, PositionOf, llvm::MutableArrayRef<mlir::Value> sums);
-  mlir::Value loadWhere(mlir::Value condition, TensorOp, const Coordinates&, int64_t lanes, int64_t replica);
-  Coordinates alongRun(const Coordinates&, const Position&);
-  void fetch(llvm::ArrayRef<TensorOp>, llvm::ArrayRef<Replica>);
-  static int64_t heldKey(int64_t replica, int64_t position) { return replica * 256 + position; }
   void storePending(Sweep&);
   void endSums(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
-  mlir::Value vectorsOfRun();
-  Position positionAt(mlir::Value index, bool inside, int64_t replica = 0);
-  Position tilePosition(int64_t k, int64_t replica = 0);
-  int64_t lanesAt(const Position& p) const { return p.single || s_.vector == 1 ? 0 : s_.vector; }
-  mlir::Type storedType(TensorOp, int64_t lanes);
 
-  //===-- Reads of later steps (TeamAhead.h) -------------------------------------------===//
-  class ReadAhead;
-  class RegisterReads;
-  class AsyncCopies;
-  class BulkCopies;
-
-  //===-- What registers do not hold of a run (TeamShared.cpp) ------------------------===//
-  mlir::Value dynamicMemory();
-  mlir::Value globalAddress(TensorOp, mlir::Value element);
-  void beginShared(SlabOp);
-  mlir::Value sharedBytesFrom(int64_t offset, mlir::Value place, int64_t bytes);
-  mlir::Value sharedRunOf(mlir::Value first, int64_t stride);
-  mlir::Value sharedAt(mlir::Value place, mlir::Value slot, int64_t slotBytes, int64_t offset);
-  mlir::Value loadPieces(mlir::Value place, mlir::Value slot, int64_t slotBytes, int64_t offset, mlir::Type);
-  void storePieces(mlir::Value place, mlir::Value slot, int64_t slotBytes, int64_t offset, mlir::Value);
-  Values overShared(int64_t together, Values running,
-                    llvm::function_ref<void(llvm::ArrayRef<Position>, Values&)> step);
-  void copyRun(const Replica&, mlir::Value first, int64_t stride);
-  mlir::Value loadShared(TensorOp, const Position&, mlir::Value condition);
-  void addShared(size_t partial, const Position&, mlir::Value);
-  void flushShared();
-  void alongShared(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
-
-  //===-- Runs that begin anywhere (TeamPeel.cpp) -------------------------------------===//
-  void peelRuns(llvm::ArrayRef<Replica>);
-  mlir::Value leastVectors();
-  int64_t endPositions() const;
-  Position endPosition(int64_t i, int64_t replica);
-  void sumEnds(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
-  mlir::Value elementIndex(TensorOp, mlir::Value address);
-  mlir::Value loadStored(TensorOp, const Coordinates&, int64_t lanes, int64_t replica);
-  mlir::Value loadShifted(TensorOp, mlir::Value address);
-  std::optional<int64_t> wholeAlignment(TensorOp);
-
-  //===-- Congruent rows (TeamCongruent.cpp) ---------------------------------------===//
-  void beginCongruent();
-  mlir::Value rowsBefore(mlir::Value kind);
-  mlir::Value classAt(mlir::Value place);
-  mlir::Value unitAt(mlir::Value n) override;
-  void forEachClass(SlabOp, llvm::function_ref<void()> walk);
-  void peelClass(SlabOp);
-  void peelByElements(SlabOp);
-  Values readRuns(llvm::ArrayRef<mlir::Type>, llvm::function_ref<Values()> read);
-  void flushCongruent();
-  void knownInside(const Position&, llvm::ArrayRef<TensorOp>, llvm::function_ref<void()> compute);
-  static constexpr size_t kHeadTogether = 8;  ///< rows of a task's head that are summed at once
+  //===-- Shift estimates (TeamProbe.cpp) -----------------------------------------===//
+  mlir::Value probe(ProbeOp, Replica&) override;
+  mlir::Value probeRun(ProbeOp, Replica&);
+  mlir::Value probeHeld(ProbeOp, const Replica& column);
 
   //===-- Columns (TeamColumns.cpp) -------------------------------------------------===//
   void columns(SlabOp);
@@ -172,109 +108,25 @@ class TeamLowering : SlabLowering {
   mlir::Value rowCount();
   Replicas rowsFrom(const Replica& column, mlir::Value first, mlir::Value end, bool kept);
   void holdRows(const Replica& column);
-  mlir::Value probeHeld(ProbeOp, const Replica& column);
 
-  //===-- Between threads (TeamSums.cpp) --------------------------------------------===//
-  mlir::Value sumOverLanes(mlir::Value, int64_t team);
-  void sumOverTeam(llvm::MutableArrayRef<mlir::Value> sums, int64_t team);
-  void sumOverRun(llvm::MutableArrayRef<mlir::Value> sums);
-  void sumOverUnits(llvm::MutableArrayRef<mlir::Value> sums);
-  void sumOverSpans(llvm::MutableArrayRef<mlir::Value> sums);
-  mlir::Value sumOverSpansOfWarp(mlir::Value);
-  void beginPartials(SlabOp);
-  void flushPartials();
-  Values steps(mlir::Value begin, mlir::Value end, int64_t stride, Values zeros,
-               llvm::function_ref<void(mlir::Value, Values& sums)> step, Values* carried = nullptr);
-  mlir::Value shared(int64_t elements);
-  mlir::Value exchange(int64_t which);
-  void exchangeStore(mlir::Value memory, int64_t slot, mlir::Value);
-  mlir::Value exchangeLoad(mlir::Value memory, int64_t slot, int64_t unit);
-  mlir::Value exchangeSum(mlir::Value memory, int64_t slot, int64_t stride = 1);
-  mlir::Value lanesOf(llvm::function_ref<mlir::Value(int64_t)> lane);
-  void barrier();
-
-  //===-- Between blocks of a cluster (TeamCluster.cpp) -------------------------------===//
-  bool clustered() const { return launch_.cluster > 1; }
-  mlir::Value clusterShared(int64_t elements);
-  void taskBarrier();  ///< of all threads of the task: of the block, the cluster, or its blocks of the grid
-  void sumOverCluster(llvm::MutableArrayRef<mlir::Value> sums);
-  llvm::SmallVector<Values> exchangeColumns(llvm::ArrayRef<mlir::Value> own);
-
-  //===-- Between blocks of the grid (TeamGrid.cpp) -----------------------------------===//
-  bool gridded() const { return launch_.grid > 1; }
-  void arriveAtGrid();
-  void waitForGrid();
-  void sumOverGrid(llvm::MutableArrayRef<mlir::Value> sums);
-  void sumRunOverGrid(llvm::MutableArrayRef<mlir::Value> sums);
-  bool otherBlocksRead() const;
-  void arriveBefore(SweepOp);
-
-  //===-- Small ones ------------------------------------------------------------------===//
-  int64_t blockThreads() const { return launch_.threads; }
-  int64_t taskBlocks() const { return launch_.cluster * launch_.grid; }
-  int64_t tileCount() const { return std::max<int64_t>(s_.tile, 1); }
-  mlir::Type vectorType() const;
-  mlir::Value isZero(mlir::Value index);
-  mlir::Value both(mlir::Value a, mlir::Value b);  ///< either may be null: true
-
+  KernelThread k_;
   const Schedule& s_;
-  Launch launch_;
-  mlir::gpu::GPUFuncOp function_;
-  mlir::IRMapping shared_;            ///< values of the phase, outside all slabs
-  mlir::Value thread_, columnBlock_;  ///< in the block; which tile of columns
-  mlir::Value rank_;                  ///< of the block in its task
-  mlir::Value
-      clusterStep_;  ///< 0, 1, 0, ... by step of a line or tile of columns: the buffer that is written
-  int64_t clusterBuffers_ = 0;
-  std::optional<GridBarrier> gridBarrier_;  ///< if the task has several blocks of the grid
-  int64_t exchangedSums_ = 0;  ///< sums of the tile, or the step, that blocks have exchanged over the grid
-  bool arrived_ = false;       ///< at the grid barrier that stores of state wait for
-  mlir::Value columnOffset_;   ///< of a thread's first column in its block's
+  Run run_;  ///< of the slab that is lowered
+  const std::unique_ptr<RunAccess> access_;
+  HeldValues held_;
+  SharedRuns sharedRuns_;
+  SumTree tree_;
+  PartialSums partials_;
+  StateStores state_;
+  mlir::IRMapping shared_;                  ///< values of the phase, outside all slabs
   llvm::StringMap<mlir::Value> isPresent_;  ///< true if an output that may be left out is there
-  Place place_;                             ///< of the slab being lowered, and the width of its runs
-  mlir::Value width_;
-  mlir::Value inside_;             ///< true if the thread's column is one of the tensor
-  llvm::SmallVector<Peel> peels_;  ///< of each replica; none: runs are aligned, or read one by one
-  bool congruent_ = false;         ///< the phase's tasks take congruent rows
-  /// The rows of neighbouring tasks, ordered by alignment class: `each` of every class, and one more of the
-  /// first `more`.
-  struct Classes {
-    mlir::Value first;  ///< of the rows
-    mlir::Value each, more;
-    mlir::Value begin, end;  ///< places of this task's rows in that order
-  };
-  Classes classes_;
-  mlir::Value readsCongruent_;  ///< true if all tensors that are read are aligned as x is; null: they are
-  std::optional<bool> wholeAccesses_;  ///< set: all reads are whole accesses, or none are; else the alignment
-                                       ///< of each tensor decides
-  mlir::Value firstOfClass_;  ///< the task's first row of the class that is being walked; null: none is
-  int64_t slackBefore_ = 0, slackAfter_ = 0;  ///< the least elements at the ends of a peeled run
-  mlir::Value fetchCondition_;  ///< the condition under which fetched values are used; null: always
-  bool holds_ = false;          ///< the slab's runs stay in registers: by tensor, replica and place
-  llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value> held_;
-  llvm::SmallVector<TensorOp>
-      sharedTensors_;  ///< whose runs shared memory holds besides the tile; addresses of this thread's parts:
-  mlir::Value sharedRun_, sharedSums_;  ///< of the step; sums per feature of the same places
-  llvm::SmallVector<TensorOp>
-      heldTensors_;  ///< whose first rows a column slab keeps, and these rows in the data type:
-  llvm::SmallVector<Values> heldRows_;  ///< by step, row of the step, tensor
-  llvm::SmallVector<SlabOp>
-      hoisted_;  ///< slabs over features that the next slab computes for its own columns
-  bool inHoisted_ = false;
-  llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value>
-      loadedVectors_;  ///< vectors of features in registers, by place of the tile
-  llvm::SmallVector<TensorOp>
-      partials_;  ///< summed per feature in registers: sums_[partial * positions + position]
-  llvm::DenseMap<mlir::Operation*, size_t> partialsOf_;  ///< the first one of each sweep
-  Values sums_;
-  mlir::Value exchange_[2];
-  int64_t flip_ = 0, barriers_ = 0;
-  struct DeferredStore {
-    TensorOp tensor;
-    mlir::Value condition;
-    std::function<void()> store;
-  };
-  llvm::SmallVector<DeferredStore> deferred_;  ///< stores that wait until other threads have read
+  mlir::Value inside_;                      ///< true if the thread's column is one of the tensor
+  /// The first rows that a column slab keeps, in the data type.
+  struct {
+    llvm::SmallVector<TensorOp> tensors;
+    llvm::SmallVector<Values> rows;  ///< by step, row of the step, tensor
+  } columnRows_;
+  llvm::SmallVector<SlabOp> hoisted_;  ///< slabs over features that the next slab computes for its columns
 };
 
 }  // namespace normc::codegen::cuda

@@ -1,11 +1,11 @@
 // The walk over the slabs of a phase: which units a team takes, in which steps, and when scalar code stores.
 #include "codegen/targets/cuda/FusePhases.h"
 #include "codegen/targets/cuda/Ptx.h"
-#include "codegen/targets/cuda/TeamAhead.h"
+#include "codegen/targets/cuda/TeamLowering.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/SaveAndRestore.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 
@@ -13,28 +13,21 @@ namespace normc::codegen::cuda {
 
 TeamLowering::TeamLowering(Loops& loops, AccessLowering& frame, const Schedule& schedule,
                            const Launch& launch, gpu::GPUFuncOp function)
-    : SlabLowering(loops, frame), s_(schedule), launch_(launch), function_(function) {
+    : SlabLowering(loops, frame),
+      k_(loops, frame, schedule, launch, function),
+      s_(schedule),
+      access_(RunAccess::make(k_, run_)),
+      held_(k_, *access_),
+      sharedRuns_(k_, *access_),
+      tree_(k_),
+      partials_(k_, *access_, sharedRuns_, tree_),
+      state_(k_, tree_) {
   foldBatch_ = 8;
 }
 
-Value blockIn(Loops& l, PhaseOp phase, gpu::Dimension dimension) {
-  Value block = gpu::BlockIdOp::create(l.b, l.loc, dimension);
-  if (!readsAgain(phase)) return block;
-  Value blocks = gpu::GridDimOp::create(l.b, l.loc, dimension);
-  return l.sub(l.sub(blocks, l.index(1)), block);
-}
-
 void TeamLowering::run() {
-  thread_ = gpu::ThreadIdOp::create(l_.b, l_.loc, gpu::Dimension::x);
-  columnBlock_ = launch_.columns ? blockIn(l_, f_.phase(), gpu::Dimension::y) : l_.index(0);
-  rank_ = clustered() ? Value(gpu::ClusterBlockIdOp::create(l_.b, l_.loc, gpu::Dimension::x))
-          : gridded()
-              ? l_.rem(gpu::BlockIdOp::create(l_.b, l_.loc, gpu::Dimension::x), l_.index(launch_.grid))
-              : l_.index(0);
-  if (gridded()) gridBarrier_.emplace(l_, f_, launch_.grid, blockThreads(), rank_, thread_);
   std::tie(begin_, end_) = f_.range();
-  congruent_ = f_.access().peeled && takesCongruentRows(f_.phase(), s_);
-  if (congruent_) beginCongruent();
+  access_->beginTask({begin_, end_});
   for (TensorOp t : f_.kernel().getOps<TensorOp>()) {
     if (!t.isXSized() || !t.info() || !t.info()->mayBeLeftOut()) continue;
     Value address = memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, f_.pointer(t));
@@ -42,7 +35,7 @@ void TeamLowering::run() {
         arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::ne, address, l_.index(0));
   }
   zeroPartials();
-  if (clustered())
+  if (k_.clustered())
     arriveAtCluster(l_.b, l_.loc);  // what is in memory is written, and this block's is there to write to
   countRows();
   Replica phase;
@@ -54,11 +47,11 @@ void TeamLowering::run() {
       hoisted_.push_back(s);
     } else if (s) {
       // Other threads may read in the next slab what this one has stored.
-      if (clustered() && !first) arriveAtCluster(l_.b, l_.loc);
-      if (clustered())
+      if (k_.clustered() && !first) arriveAtCluster(l_.b, l_.loc);
+      if (k_.clustered())
         waitForCluster(l_.b, l_.loc);
       else if (!first)
-        taskBarrier();
+        tree_.taskBarrier();
       first = false;
       shared_ = phase.values;
       slab(s);
@@ -70,27 +63,11 @@ void TeamLowering::run() {
   }
 }
 
-TeamLowering::Place TeamLowering::placeOf(int64_t team, int64_t groups) {
-  Place p{.team = team, .span = team * groups};
-  p.units = blockThreads() / p.span;
-  p.unit = p.units == 1 ? l_.index(0) : l_.div(thread_, l_.index(p.span));
-  // LLVM would turn `thread % 32 + 96` into `thread | 96`, which is no immediate offset of an access.
-  auto inWarp = [&]() -> Value { return gpu::LaneIdOp::create(l_.b, l_.loc, l_.b.getIndexAttr(32)); };
-  p.spanLane = p.units == 1 ? thread_ : p.span == 32 ? inWarp() : l_.rem(thread_, l_.index(p.span));
-  p.lane = groups == 1 ? p.spanLane : l_.rem(p.spanLane, l_.index(team));
-  p.lane = l_.add(l_.mul(rank_, l_.index(team)), p.lane);
-  p.team = team * taskBlocks();
-  return p;
-}
-
-/// Returns the index of the thread among those of all blocks of the task.
-Value TeamLowering::threadOfTask() { return l_.add(l_.mul(rank_, l_.index(blockThreads())), thread_); }
-
 /// Returns the features that this block works on.
 std::pair<Value, Value> TeamLowering::columnRange() {
-  if (!launch_.columns) return {l_.index(0), f_.features()};
-  Value begin = l_.mul(columnBlock_, l_.index(launch_.columns));
-  return {begin, l_.min(l_.add(begin, l_.index(launch_.columns)), f_.features())};
+  if (!k_.launch.columns) return {l_.index(0), f_.features()};
+  Value begin = l_.mul(k_.columnBlock, l_.index(k_.launch.columns));
+  return {begin, l_.min(l_.add(begin, l_.index(k_.launch.columns)), f_.features())};
 }
 
 /// Returns how many features there are from `begin` on, at most a block's; a constant if every block has as
@@ -119,16 +96,16 @@ void TeamLowering::zeroPartials() {
   if (partials.empty()) return;
   auto [begin, end] = columnRange();
   Value last = hasTask(end, begin);
-  l_.forEach(l_.add(begin, threadOfTask()), last, blockThreads() * taskBlocks(), [&](Value feature) {
+  l_.forEach(l_.add(begin, k_.indexInTask()), last, k_.threads() * k_.taskBlocks(), [&](Value feature) {
     for (Operation* op : partials) {
       auto t = cast<TensorOp>(op);
       f_.store(t, f_.address(t, {.feature = feature, .chunk = f_.task()}), l_.zero(f_.statistics()), {});
     }
   });
-  if (gridded())
-    taskBarrier();
-  else if (!clustered())
-    barrier();
+  if (k_.gridded())
+    tree_.taskBarrier();
+  else if (!k_.clustered())
+    k_.barrier();
 }
 
 void TeamLowering::slab(SlabOp s) {
@@ -149,6 +126,20 @@ void TeamLowering::slab(SlabOp s) {
   }
 }
 
+void TeamLowering::beginRun(Value begin) { run_.begin = runBegin_ = begin; }
+
+/// Runs `walk` for the units of the task, or for those of each class of its rows.
+void TeamLowering::overClasses(SlabOp slab, llvm::function_ref<void(Units)> walk) {
+  if (!access_->byClasses()) return walk({begin_, end_});
+  access_->forEachClass([&](Units units) {
+    held_.clearVectors();
+    access_->beginClass(slab, unitCoordinates(l_.index(0)));
+    walk(units);
+    tree_.taskBarrier();  // in the next class other threads have a feature, in memory, too
+  });
+  held_.clearVectors();
+}
+
 Value TeamLowering::runWidth(SlabOp s) {
   if (!f_.featuresLast()) return f_.rows();
   if (s.isPer(Axis::PreGroup)) return f_.groupWidth(Axis::PreGroup);
@@ -159,97 +150,12 @@ Value TeamLowering::runWidth(SlabOp s) {
 void TeamLowering::placeUnit(Replica& replica, Value first, int64_t r, Value end,
                              llvm::function_ref<void(Value)> set) {
   replica.index = r;
-  Value unit = l_.add(first, l_.add(place_.unit, l_.index(r * place_.units)));
-  if (place_.units > 1 || s_.rows > 1 || s_.prefetch) {
+  Value unit = l_.add(first, l_.add(run_.place.unit, l_.index(r * run_.place.units)));
+  if (run_.place.units > 1 || s_.rows > 1 || s_.prefetch) {
     replica.active = l_.less(unit, end);
     unit = l_.min(unit, l_.sub(end, l_.index(1)));
   }
   set(unit);
-}
-
-//===-- Lines -------------------------------------------------------------------===//
-
-void TeamLowering::lines(SlabOp s) {
-  const Axis axis = s.groupAxis();
-  int64_t groups = f_.featuresLast() ? f_.groups(axis) : 1;
-  bool together = groups == 1 || s_.threads % (s_.team * groups) == 0;
-  place_ = placeOf(s_.team, together ? groups : 1);
-  width_ = runWidth(s);
-  auto runOf = [&](Value group) {
-    runBegin_ = f_.featuresLast() ? l_.mul(group, f_.groupWidth(axis)) : l_.index(0);
-  };
-  Value mine = together && groups > 1 ? l_.div(place_.spanLane, l_.index(s_.team)) : l_.index(0);
-  runOf(mine);
-  if (congruent_) return forEachClass(s, [&] { linesFrom(s, together, mine); });
-  linesFrom(s, together, mine);
-}
-
-/// Walks the lines of the task. `mine` is the thread's group if all groups of a row are walked `together`.
-void TeamLowering::linesFrom(SlabOp s, bool together, Value mine) {
-  const Axis axis = s.groupAxis();
-  const int64_t groups = f_.featuresLast() ? f_.groups(axis) : 1;
-  const Value end = s.getHead() ? headEnd(begin_, end_, *s.getHead()) : end_;
-  computeHoisted();
-  if (together) loadVectors(s);
-  beginPartials(s);
-  holds_ = s.getResident() && s_.tile > 0;
-  beginShared(s);
-  auto unitsFrom = [&](Value first) {
-    Replicas units(s_.rows);
-    for (int64_t r = 0; r < s_.rows; ++r)
-      placeUnit(units[r], first, r, end, [&](Value unit) { units[r].at = unitCoordinates(unit); });
-    return units;
-  };
-  const int64_t stride = place_.units * s_.rows;
-  const auto ahead =
-      ReadAhead::make(holds_ && together ? s_.prefetch : Prefetch(), *this, s, {stride, unitsFrom});
-  ahead->begin();
-  steps(
-      begin_, end, stride, {},
-      [&](Value first, Values&) {
-        Replicas units = unitsFrom(first);
-        exchangedSums_ = 0;
-        if (taskBlocks() > 1)
-          clusterStep_ = l_.rem(l_.div(l_.sub(first, begin_), l_.index(stride)), l_.index(2));
-        auto group = [&](Value g) {
-          Replicas replicas = units;
-          for (Replica& r : replicas) {
-            r.at.group = g;
-            r.values = shared_;
-          }
-          held_.clear();
-          peelRuns(replicas);
-          ahead->step(replicas, first);
-          int64_t before = barriers_;
-          body(s, replicas);
-          if (barriers_ - before == 1) barrier();  // the next step writes where slower threads may still read
-        };
-        if (together)
-          group(mine);
-        else
-          l_.forEach(l_.index(0), l_.index(groups), 1, [&](Value g) {
-            runBegin_ = f_.featuresLast() ? l_.mul(g, f_.groupWidth(axis)) : l_.index(0);
-            group(g);
-          });
-      },
-      &ahead->carried());
-}
-
-//===-- Blocks --------------------------------------------------------------------===//
-
-void TeamLowering::blocks(SlabOp s) {
-  place_ = placeOf(s_.team);
-  width_ = runWidth(s);
-  l_.forEach(begin_, end_, 1, [&](Value unit) {
-    Replicas replicas(1);
-    replicas[0].at = unitCoordinates(unit);
-    replicas[0].values = shared_;
-    bool grouped = s.isPer(Axis::Group) && f_.featuresLast();
-    runBegin_ = grouped ? l_.mul(replicas[0].at.group, f_.groupWidth(Axis::Group)) : l_.index(0);
-    beginPartials(s);
-    body(s, replicas);
-    barrier();
-  });
 }
 
 //===-- Vectors -------------------------------------------------------------------===//
@@ -257,7 +163,7 @@ void TeamLowering::blocks(SlabOp s) {
 void TeamLowering::vectors(SlabOp s) {
   auto [begin, end] = f_.phase().isOverFeatures() ? std::pair{begin_, end_} : columnRange();
   auto features = [&, begin = begin, end = end](Coordinates at) {
-    l_.forEach(l_.add(begin, threadOfTask()), end, blockThreads() * taskBlocks(), [&](Value feature) {
+    l_.forEach(l_.add(begin, k_.indexInTask()), end, k_.threads() * k_.taskBlocks(), [&](Value feature) {
       Replicas replicas(1);
       replicas[0].at = at;
       replicas[0].at.feature = feature;
@@ -272,93 +178,71 @@ void TeamLowering::vectors(SlabOp s) {
 /// Computes the slabs over features that were hoisted into this phase (FusePhases.h): for this thread's
 /// columns, once.
 void TeamLowering::computeHoisted() {
-  SlabOp current = slab_;
+  llvm::SaveAndRestore current(slab_);
   for (SlabOp s : std::exchange(hoisted_, {})) {
     slab_ = s;
-    inHoisted_ = true;
     SmallVector<TensorOp> kept;
     for (auto store : s.getOps<StoreOp>())
       if (TensorOp t = f_.tensor(store.getTensor()); t.isWorkspace()) kept.push_back(t);
-    for (int64_t k = 0; k < s_.tile + endPositions(); ++k) {
-      Position position = tilePosition(k);
-      lanes_ = lanesAt(position);
+    for (int64_t k = 0; k < access_->positions(); ++k) {
+      Position position = access_->ofTile(k);
+      lanes_ = access_->lanes(position);
       inside_ = position.inside;
       Replica column;
       column.index = k;
       column.at.feature = l_.add(runBegin_, position.offset);
       column.at.chunk = f_.task();
       column.values = shared_;
-      knownInside(position, kept, [&] {
+      held_.holdInside(position, kept, [&] {
         for (Operation& op : s.getBody().front()) scalarOp(op, column);
       });
     }
-    inHoisted_ = false;
     lanes_ = 0;
     inside_ = {};
   }
-  slab_ = current;
 }
 
-/// Loads vectors that an earlier phase has stored: this thread's columns, once, into registers. The phase
-/// before may still write them when this one begins, so LLVM assumes that any store may change them, and
-/// would load them in each step. The columns of peeled runs differ from row to row. Congruent rows load all
-/// vectors here, because their accesses to them are single elements.
-void TeamLowering::loadVectors(SlabOp slab) {
-  if (s_.tile == 0 || !f_.featuresLast() || (f_.access().peeled && !congruent_)) return;
-  for (auto sweep : slab.getOps<SweepOp>())
-    for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>()) {
-      TensorOp t = f_.tensor(name.getValue());
-      if (!t.hasAxis(Axis::Feature) || t.isXSized()) continue;
-      if (!congruent_ && (!t.isWorkspace() || t.getAxes().size() != 1)) continue;
-      for (int64_t k = 0; k < s_.tile + endPositions(); ++k) {
-        if (loadedVectors_.lookup({t.getOperation(), k})) continue;
-        const Position position = tilePosition(k);
-        Coordinates at{.feature = l_.add(runBegin_, position.offset), .chunk = f_.task()};
-        knownInside(position, t, [&] {
-          loadedVectors_[{t.getOperation(), k}] = f_.load(t, f_.address(t, at), lanesAt(position), {});
-        });
-      }
-    }
-}
+/// True if the slab that is lowered was hoisted into this phase.
+bool TeamLowering::isHoisted() const { return slab_ && slab_->hasAttr(hoistedAttrName()); }
 
 bool TeamLowering::kept(const Replica& replica, TensorOp t, Value v) {
-  if (!inHoisted_ || !t.isWorkspace()) return false;
-  loadedVectors_[{t.getOperation(), replica.index}] = v;
+  if (!isHoisted() || !t.isWorkspace()) return false;
+  held_.holdVector(t, replica.index, v);
   return true;
 }
 
 //===-- Streams -------------------------------------------------------------------===//
 
 void TeamLowering::stream(SlabOp s) {
-  place_ = placeOf(s_.team);
+  run_.place = k_.placeOf(s_.team);
   auto [begin, end] = columnRange();
-  runBegin_ = begin;
-  width_ = columnCount(begin, end);
-  if (congruent_ && !s.getHead()) return forEachClass(s, [&] { streamRows(s); });
-  if (congruent_) peelByElements(s);
-  streamRows(s);
+  beginRun(begin);
+  run_.width = columnCount(begin, end);
+  if (!s.getHead()) return overClasses(s, [&](Units units) { streamRows(s, units); });
+  access_->beginElements(s);
+  streamRows(s, {begin_, end_});
 }
 
-void TeamLowering::streamRows(SlabOp s) {
-  if (!congruent_ || !s.getHead()) {
+void TeamLowering::streamRows(SlabOp s, Units task) {
+  if (!access_->byClasses() || !s.getHead()) {
     computeHoisted();
-    loadVectors(s);
+    held_.loadVectors(s);
   }
   for (Operation& op : s.getBody().front()) {
     auto sweep = dyn_cast<SweepOp>(op);
     if (!sweep) continue;
     if (s.getHead()) {
-      headRows(sweep, headEnd(begin_, end_, *s.getHead()), *s.getHead());
+      headRows(sweep, headEnd(task.begin, task.end, *s.getHead()), *s.getHead());
       continue;
     }
-    Value last = end_;
-    if (sweep.getCondition()) last = l_.select(mapped(sweep.getCondition(), shared_), end_, begin_);
-    beginPartials(s);
+    Value last = task.end;
+    if (sweep.getCondition()) last = l_.select(mapped(sweep.getCondition(), shared_), task.end, task.begin);
+    partials_.begin(s);
     auto rowOf = [&](Value unit) {  // backwards, if the phase before has read the end last
-      return unitCoordinates(readsAgain(f_.phase()) ? l_.sub(l_.add(begin_, l_.sub(last, l_.index(1))), unit)
-                                                    : unit);
+      return unitCoordinates(
+          readsAgain(f_.phase()) ? l_.sub(l_.add(task.begin, l_.sub(last, l_.index(1))), unit) : unit);
     };
-    steps(begin_, last, place_.units * s_.rows, {}, [&](Value first, Values&) {
+    partials_.forEachStep({task.begin, last}, run_.place.units * s_.rows, {}, [&](Value first, Values&) {
       Replicas rows(s_.rows);
       for (int64_t r = 0; r < s_.rows; ++r) {
         rows[r].values = shared_;
@@ -371,8 +255,7 @@ void TeamLowering::streamRows(SlabOp s) {
 
 /// Sums the pilot rows of the task in one team: all at once if there are enough.
 void TeamLowering::headRows(SweepOp sweep, Value last, int64_t head) {
-  partials_.clear();
-  sums_.clear();
+  partials_.beginNone();
   auto rowsFrom = [&](Value unit, int64_t n) {
     Replicas rows(n);
     for (int64_t r = 0; r < n; ++r) {
@@ -381,7 +264,7 @@ void TeamLowering::headRows(SweepOp sweep, Value last, int64_t head) {
     }
     streamStep(sweep, rows);
   };
-  l_.when(isZero(place_.unit), {}, [&] {
+  l_.when(k_.isZero(run_.place.unit), {}, [&] {
     Value most = l_.add(begin_, l_.roundDown(l_.sub(last, begin_), head));
     l_.forEach(begin_, most, head, [&](Value unit) { rowsFrom(unit, head); });
     l_.forEach(most, last, 1, [&](Value unit) { rowsFrom(unit, 1); });
@@ -392,10 +275,10 @@ void TeamLowering::headRows(SweepOp sweep, Value last, int64_t head) {
 //===-- Bodies --------------------------------------------------------------------===//
 
 void TeamLowering::body(SlabOp s, Replicas& replicas) {
-  if (kind_ != Kind::Run) held_.clear(), holds_ = false;
-  if (holds_)
+  if (kind_ != Kind::Run) held_.clear();
+  if (holds())
     for (auto probe : s.getOps<ProbeOp>())
-      for (StringRef name : probe.tensors()) fetch(f_.tensor(name), replicas);
+      for (StringRef name : probe.tensors()) held_.fetch(f_.tensor(name), replicas);
   for (Operation& op : s.getBody().front()) {
     auto sweep = dyn_cast<SweepOp>(op);
     if (sweep)
@@ -408,16 +291,11 @@ void TeamLowering::body(SlabOp s, Replicas& replicas) {
     } else if (kind_ == Kind::Block) {
       blockSweep(sweep, replicas);
     } else {
-      arriveBefore(sweep);
+      state_.beforeSweep(sweep);
       columnSweep(sweep, replicas);
     }
   }
-  storeDeferred();
-}
-
-Value TeamLowering::isZero(Value index) {
-  if (auto known = Loops::constant(index)) return l_.less(l_.index(-1), index);
-  return arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, index, l_.index(0));
+  state_.storeAll();
 }
 
 /// Lets one thread store. If all threads of a task run the same scalar code, the store is deferred to its
@@ -426,78 +304,36 @@ void TeamLowering::once(const Replica& replica, TensorOp t, std::function<void()
   Value condition;
   bool wait = false;
   if (!slab_) {
-    condition = both(isZero(threadOfTask()), launch_.columns ? isZero(columnBlock_) : Value());
+    condition = k_.both(k_.isZero(k_.indexInTask()), k_.launch.columns ? k_.isZero(k_.columnBlock) : Value());
     if (t.chunkPhase() < 0)
-      condition = both(condition, isZero(f_.task()));
+      condition = k_.both(condition, k_.isZero(f_.task()));
     else if (f_.phase()->hasAttr(leastBlocksAttrName()))
-      condition = both(condition, l_.less(begin_, end_));
-  } else if (inHoisted_) {  // every block computes it, the first one stores
-    condition = both(isZero(f_.task()), both(place_.units > 1 ? isZero(place_.unit) : Value(), inside_));
+      condition = k_.both(condition, l_.less(begin_, end_));
+  } else if (isHoisted()) {  // every block computes it, the first one stores
+    condition = k_.both(k_.isZero(f_.task()),
+                        k_.both(run_.place.units > 1 ? k_.isZero(run_.place.unit) : Value(), inside_));
   } else if (slab_.hasSweeps()) {
     if (kind_ == Kind::Run)
-      condition = both(isZero(place_.lane), replica.active);
+      condition = k_.both(k_.isZero(run_.place.lane), replica.active);
     else if (kind_ == Kind::Block)
-      condition = isZero(thread_);
+      condition = k_.isZero(k_.thread);
     else
-      condition = both(place_.units > 1 ? isZero(place_.unit) : Value(), inside_);
+      condition = k_.both(run_.place.units > 1 ? k_.isZero(run_.place.unit) : Value(), inside_);
     wait = kind_ != Kind::Run;
     // Along an axis that the tensor does not have, the first index stores.
     bool partial = t.chunkPhase() >= 0;
     auto first = [&](Axis axis, Value index) {
       if (!partial && index && slab_.isPer(axis) && !t.hasAxis(axis))
-        condition = both(condition, isZero(index));
+        condition = k_.both(condition, k_.isZero(index));
     };
     first(Axis::Feature,
-          kind_ == Kind::Column ? l_.add(replica.at.feature, place_.lane) : replica.at.feature);
+          kind_ == Kind::Column ? l_.add(replica.at.feature, run_.place.lane) : replica.at.feature);
     first(Axis::Group, replica.at.group);
   }
   if (wait)
-    deferred_.push_back({t, condition, std::move(store)});
+    state_.defer(t, condition, std::move(store));
   else
-    storeWhere(condition, store);
-}
-
-void TeamLowering::storeWhere(Value condition, llvm::function_ref<void()> store) {
-  if (!condition) return store();
-  l_.when(condition, {}, [&] {
-    store();
-    return Values();
-  });
-}
-
-void TeamLowering::storeDeferred() {
-  if (deferred_.empty()) return;
-  const bool arrived = std::exchange(arrived_, false);
-  auto store = [&] {
-    for (DeferredStore& w : std::exchange(deferred_, {})) storeWhere(w.condition, w.store);
-  };
-  if (!gridded() || !otherBlocksRead()) {
-    if (!gridded()) taskBarrier();
-    return store();
-  }
-  if (!arrived) arriveAtGrid();
-  storeWhere(isZero(rank_), [&] {  // only the first block stores, so only it waits
-    waitForGrid();
-    store();
-  });
-}
-
-void TeamLowering::beforeRead(TensorOp t) {
-  if (llvm::any_of(deferred_, [&](const DeferredStore& w) { return w.tensor == t; })) beginFold();
-}
-
-void TeamLowering::beginFold() {
-  if (deferred_.empty()) return;
-  storeDeferred();
-  taskBarrier();
-}
-
-/// Stores now, because the next step may read it.
-void TeamLowering::endFoldStep() { beginFold(); }
-
-Value TeamLowering::both(Value a, Value b) {
-  if (!a || !b) return a ? a : b;
-  return arith::AndIOp::create(l_.b, l_.loc, a, b);
+    k_.storeWhere(condition, store);
 }
 
 /// Counts with all threads of the block. A slab without sweeps must not wait, so there each thread counts
@@ -505,7 +341,7 @@ Value TeamLowering::both(Value a, Value b) {
 Value TeamLowering::countValid(Value begin, Value end, llvm::function_ref<Coordinates(Value)> place) {
   if (slab_) return SlabLowering::countValid(begin, end, place);
   TensorOp mask = f_.tensor("mask");
-  Value mine = l_.forEach(l_.add(begin, thread_), end, blockThreads(), ValueRange{l_.index(0)},
+  Value mine = l_.forEach(l_.add(begin, k_.thread), end, k_.threads(), ValueRange{l_.index(0)},
                           [&](Value i, ValueRange sum) {
                             Value valid = f_.load(mask, f_.address(mask, place(i)), 0, {});
                             return Values{l_.add(sum[0], l_.select(valid, l_.index(1), l_.index(0)))};
@@ -521,8 +357,8 @@ Value TeamLowering::countValid(Value begin, Value end, llvm::function_ref<Coordi
                                       arith::FPToSIOp::create(l_.b, l_.loc, l_.b.getI64Type(), v));
   };
   SmallVector<Value> sums{toFloat(low), toFloat(high)};
-  sumOverTeam(sums, blockThreads());
-  barrier();
+  tree_.overTeam(sums, k_.threads());
+  k_.barrier();
   return l_.add(toIndex(sums[0]), l_.mul(toIndex(sums[1]), l_.index(4096)));
 }
 

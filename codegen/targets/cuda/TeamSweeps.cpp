@@ -1,7 +1,5 @@
-// Sweeps: the accesses of a run, one step of a sweep, its stores and sums, and the shift estimate of a line.
+// Sweeps: one step of a sweep, its stores and sums, and the loops along and across runs.
 #include "codegen/targets/cuda/TeamLowering.h"
-#include "llvm/ADT/bit.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "runtime/abi/Sums.h"
 
@@ -14,103 +12,10 @@ static constexpr int64_t kTileSteps = 8;
 /// Elements of one loop step whose loads are in flight together, at most four accesses.
 static constexpr int64_t kLoopElements = 32;
 
-TeamLowering::Sweep TeamLowering::prepare(SweepOp op) { return Sweep(partsOf(op), partialsOf_.lookup(op)); }
-
-Type TeamLowering::vectorType() const {
-  return s_.vector > 1 ? Type(VectorType::get({s_.vector}, f_.statistics())) : f_.statistics();
-}
-
-Type TeamLowering::storedType(TensorOp t, int64_t lanes) {
-  return lanes ? Type(VectorType::get({lanes}, f_.stored(t))) : f_.stored(t);
-}
-
-//===-- Positions ---------------------------------------------------------------===//
-
-Value TeamLowering::vectorsOfRun() { return l_.div(width_, l_.index(s_.vector)); }
-
-TeamLowering::Position TeamLowering::positionAt(Value index, bool inside, int64_t replica) {
-  Position p;
-  if (!inside) {
-    Value count = peels_.empty() ? vectorsOfRun() : peels_[replica].vectors;
-    p.inside = l_.less(index, count);
-    index = l_.min(index, l_.sub(count, l_.index(1)));
-  }
-  p.offset = l_.mul(index, l_.index(s_.vector));
-  if (!peels_.empty()) p.offset = l_.add(p.offset, peels_[replica].head);
-  return p;
-}
-
-/// Returns the k-th access of this thread. After those of the tile come its elements at the ends of a peeled
-/// run.
-TeamLowering::Position TeamLowering::tilePosition(int64_t k, int64_t replica) {
-  if (k >= tileCount()) return endPosition(k - tileCount(), replica);
-  auto known = Loops::constant(peels_.empty() ? vectorsOfRun() : leastVectors());
-  bool inside = known && (k + 1) * place_.team <= *known;
-  Position p = positionAt(l_.add(place_.lane, l_.index(k * place_.team)), inside, replica);
-  p.index = k;
-  return p;
-}
-
-//===-- Reading -----------------------------------------------------------------===//
-
-/// Loads where the condition holds, else returns zero. Memory outside of the run is not read: another team
-/// may store to it.
-Value TeamLowering::loadWhere(Value condition, TensorOp t, const Coordinates& at, int64_t lanes,
-                              int64_t replica) {
-  auto load = [&] { return f_.widened(t, loadStored(t, at, lanes, replica)); };
-  if (!condition) return load();
-  Type type = lanes ? Type(VectorType::get({lanes}, f_.statistics())) : f_.statistics();
-  return l_.when(condition, l_.zero(type), [&] { return Values{load()}; })[0];
-}
-
-Coordinates TeamLowering::alongRun(const Coordinates& from, const Position& position) {
-  Coordinates at = from;
-  (f_.featuresLast() ? at.feature : at.row) = l_.add(runBegin_, position.offset);
-  return at;
-}
-
-/// Reads the tensors at every position of the tile that has not been read. All loads of a run are
-/// in flight before the first is used.
-void TeamLowering::fetch(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas) {
-  const int64_t positions = s_.tile + endPositions();
-  SmallVector<std::pair<TensorOp, int64_t>> missing;  // of which replica and place
-  SmallVector<Type> types;
-  for (size_t r = 0; r < replicas.size(); ++r)
-    for (int64_t k = 0; k < positions; ++k)
-      for (TensorOp t : tensors)
-        if (!held_.lookup({t.getOperation(), heldKey(r, k)})) {
-          missing.emplace_back(t, heldKey(r, k));
-          types.push_back(storedType(t, lanesAt(tilePosition(k, r))));
-        }
-  const Values loaded = readRuns(types, [&] {
-    Values all;
-    for (auto [r, replica] : llvm::enumerate(replicas)) {
-      for (int64_t first = 0, end; first < positions; first = end) {
-        Position position = tilePosition(first, r);
-        end = first + 1;
-        while (!position.inside && end < s_.tile && !tilePosition(end, r).inside) ++end;
-        SmallVector<std::pair<TensorOp, int64_t>> wanted;
-        for (int64_t k = first; k < end; ++k)
-          for (TensorOp t : tensors)
-            if (!held_.lookup({t.getOperation(), heldKey(r, k)})) wanted.emplace_back(t, k);
-        auto loads = [&, r = r] {
-          Values loaded;
-          for (auto [t, k] : wanted)
-            loaded.push_back(loadStored(t, alongRun(replica.at, tilePosition(k, r)), lanesAt(position), r));
-          return loaded;
-        };
-        Values zeros;
-        for (auto [t, k] : wanted) zeros.push_back(l_.zero(storedType(t, lanesAt(position))));
-        Value condition = both(both(replica.active, position.inside), fetchCondition_);
-        all.append(condition && !wanted.empty() ? l_.when(condition, zeros, loads) : loads());
-      }
-    }
-    return all;
-  });
-  // After all loads have been issued: a conversion waits for its load.
-  for (auto [m, v] : llvm::zip(missing, loaded))
-    held_[{m.first.getOperation(), m.second}] = f_.widened(m.first, v);
-}
+/// Elements of one step of a loop over shared memory that are in registers together, at most four accesses;
+/// half as many if scale and bias are shifted.
+static constexpr int64_t kTogether = 16;
+TeamLowering::Sweep TeamLowering::prepare(SweepOp op) { return Sweep(partsOf(op), partials_.firstOf(op)); }
 
 //===-- One step ------------------------------------------------------------------===//
 
@@ -120,12 +25,12 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
   Block& body = s.op.getBody().front();
   bool column = kind_ == Kind::Column;
   Position position = positionOf(0);
-  const int64_t lanes = lanesAt(position);
+  const int64_t lanes = access_->lanes(position);
   SmallVector<Value> common(s.reads.size());
   SmallVector<SmallVector<Value>> contributions(s.partials.size());
-  auto place = [&](const Replica& r) { return column ? r.at : alongRun(r.at, position); };
-  auto only = [&](Value condition, Value v) {
-    return condition ? l_.select(condition, v, l_.zero(v.getType())) : v;
+  auto place = [&](const Replica& r) { return column ? r.at : access_->along(r.at, position); };
+  auto only = [&](Value condition, Value v, Combiner combiner = Combiner::Add) {
+    return condition ? l_.select(condition, v, l_.identity(combiner, v.getType())) : v;
   };
   // The pilot rows of a task give the shift estimate, which no single row should move.
   bool robust = slab_.getHead() && replicas.size() == 8 && !f_.kernel().hasMask();
@@ -136,17 +41,18 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
     Coordinates at = place(replica);
     for (auto [i, t] : llvm::enumerate(s.reads)) {
       if (s.hoisted[i]) continue;
-      Value v = s.shared[i] && (peels_.empty() || congruent_)
+      Value v = s.shared[i] && (!access_->anywhere() || access_->byClasses())
                     ? common[i]
                     : Value();  // peeled runs begin each at its own element
-      if (!v && position.index >= 0) v = loadedVectors_.lookup({t.getOperation(), position.index});
-      if (!v && position.index >= 0) v = held_.lookup({t.getOperation(), heldKey(r, position.index)});
+      if (!v && position.index >= 0) v = held_.vector(t, position.index);
+      if (!v && position.index >= 0) v = held_.find(t, r, position.index);
       if (!v) {
-        Value condition = t.isXSized() ? both(replica.active, column ? inside_ : position.inside) : Value();
-        if (position.slot && llvm::is_contained(sharedTensors_, t))
-          v = loadShared(t, position, condition);
+        Value condition =
+            t.isXSized() ? k_.both(replica.active, column ? inside_ : position.inside) : Value();
+        if (position.slot && sharedRuns_.has(t))
+          v = sharedRuns_.load(t, position, condition);
         else
-          v = loadWhere(condition, t, at, column && !t.hasAxis(Axis::Feature) ? 0 : lanes, r);
+          v = access_->load(condition, t, at, column && !t.hasAxis(Axis::Feature) ? 0 : lanes, r);
       }
       common[i] = v;
       replica.values.map(body.getArgument(i), v);
@@ -155,16 +61,17 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
     auto value = [&](unsigned i) { return l_.broadcast(yielded[i], lanes); };
     unsigned next = 0;
     for (TensorOp t : s.writes) {
-      Value condition =
-          both(both(replica.active, column ? inside_ : position.inside), isPresent_.lookup(t.getSymName()));
-      Value congruent = lanes && !peels_.empty() ? peels_[r].congruent.lookup(t) : Value();
+      Value condition = k_.both(k_.both(replica.active, column ? inside_ : position.inside),
+                                isPresent_.lookup(t.getSymName()));
+      Value congruent = lanes ? access_->isWhole(t, r) : Value();
       s.pending.push_back({t, f_.address(t, at), value(next++), condition, congruent});
     }
     size_t slot = r * s.slots;
     auto add = [&](Value v) {
-      v = only(position.inside, v);
-      if (kind_ != Kind::Run) v = only(replica.active, v);
-      sums[slot] = l_.addf(sums[slot], v);
+      const Combiner combiner = s.combiners[slot - r * s.slots];
+      v = only(position.inside, v, combiner);
+      if (kind_ != Kind::Run) v = only(replica.active, v, combiner);
+      sums[slot] = l_.combine(combiner, sums[slot], v);
       ++slot;
     };
     for (size_t k = 0; k < s.op.getSums().size(); ++k) add(value(next++));
@@ -179,21 +86,13 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
   for (auto [k, t] : llvm::enumerate(s.partials)) {
     if (s.runPartial[k]) continue;
     Value sum = together(contributions[k]);
-    if (sums_.empty()) {  // straight to memory: this thread is the only one of its columns
-      auto add = [&, t = t] {
+    if (!partials_.inRegisters()) {  // straight to memory: this thread is the only one of its columns
+      k_.storeWhere(position.inside, [&, t = t] {
         Value address = f_.address(t, place(replicas[0]));
         f_.store(t, address, l_.addf(f_.load(t, address, lanes, {}), sum), {});
-        return Values();
-      };
-      if (position.inside)
-        l_.when(position.inside, {}, add);
-      else
-        add();
-    } else if (position.slot) {
-      addShared(partial++, position, only(position.inside, sum));
+      });
     } else {
-      Value& running = sums_[partial++ * (tileCount() + endPositions()) + position.index];
-      running = l_.addf(running, only(position.inside, sum));
+      partials_.add(partial++, position, only(position.inside, sum));
     }
   }
 }
@@ -207,148 +106,92 @@ void TeamLowering::storePending(Sweep& s) {
       ++end;
     auto make = [&](std::optional<int64_t> alignment) {
       for (const auto& p : ArrayRef(s.pending).slice(i, end - i))
-        f_.store(p.tensor, p.address, p.value, {}, alignment ? alignment : wholeAlignment(p.tensor));
-      return Values();
+        f_.store(p.tensor, p.address, p.value, {}, alignment ? alignment : access_->alignment(p.tensor));
     };
-    auto store = [&] {
+    k_.storeWhere(condition, [&] {
       if (!congruent) return make({});
-      l_.when(congruent, {}, [&] { return make({}); });
-      return l_.when(l_.isFalse(congruent), {}, [&] { return make(0); });
-    };
-    if (condition)
-      l_.when(condition, {}, store);
-    else
-      store();
+      k_.storeWhere(congruent, [&] { make({}); });
+      k_.storeWhere(l_.isFalse(congruent), [&] { make(0); });
+    });
     i = end;
   }
   s.pending.clear();
 }
 
-/// The least elements of a run that the shift estimate samples, because a single one may be an outlier.
-static constexpr int64_t kLeastProbed = 4;
+//===-- Along a run -----------------------------------------------------------------===//
 
-/// Returns the shift estimate. Of a run it is the mean of the first access of a power of two of threads and
-/// of one in the middle: if threads hold the run, they read these accesses anyway.
-Value TeamLowering::probe(ProbeOp op, Replica& replica) {
-  if (kind_ != Kind::Run) {
-    const bool held = llvm::all_of(
-        op.tensors(), [&](StringRef t) { return llvm::is_contained(heldTensors_, f_.tensor(t)); });
-    if (held && !f_.kernel().hasMask() && blockThreads() / place_.span >= kProbedRows)
-      return probeHeld(op, replica);
-    if (f_.kernel().hasMask()) (void)rowsOf(probedScope(), replica.at.segment);  // by all threads
-    auto value = [&] { return Values{SlabLowering::probe(op, replica)}; };
-    // An idle lane does not read, because its neighbour may store there. No thread stores before all have
-    // read: over a grid the barrier of the sums comes before the first store.
-    Value shift =
-        kind_ == Kind::Column && inside_ ? l_.when(inside_, l_.zero(vectorType()), value)[0] : value()[0];
-    if (gridded())
-      barrier();
-    else
-      taskBarrier();
-    return shift;
+void TeamLowering::alongTile(Sweep& s, MutableArrayRef<Replica> replicas, Values& sums) {
+  held_.fetch(s.xSizedReads(), replicas);
+  const auto combiners = s.combinersOf(replicas.size(), 1);
+  for (int64_t first = 0; first < s_.tile; first += kTileSteps) {
+    Values own = k_.identities(combiners, k_.vectorType());
+    for (int64_t k = first; k < std::min(first + kTileSteps, s_.tile); ++k)
+      element(s, replicas, [&](int64_t r) { return access_->ofTile(k, r); }, own);
+    sums = first ? l_.combineEach(sums, own, combiners) : own;
   }
-  auto mean = [&](int64_t threads, const Position& begin, const Position& middle) {
-    int64_t lanes = s_.vector > 1 ? s_.vector : 0;
-    auto at = [&](const Position& position) {
-      return sampled(op, [&](TensorOp t) -> Value {
-        Value here = held_.lookup({t.getOperation(), heldKey(replica.index, position.index)});
-        if (here && position.index >= 0) return here;
-        return loadWhere(both(replica.active, position.inside), t, alongRun(replica.at, position), lanes,
-                         replica.index);
-      });
-    };
-    Value asked = l_.addf(at(begin), at(middle));
-    SmallVector<Value> sum{lanes ? horizontal(asked) : asked};
-    if (threads < place_.team)
-      sum[0] = l_.select(l_.less(place_.lane, l_.index(threads)), sum[0], l_.zero(sum[0].getType()));
-    sumOverRun(sum);
-    return l_.scale(sum[0], 0.5 / double(threads * s_.vector));
-  };
-  Value count = peels_.empty() ? vectorsOfRun() : leastVectors();
-  if (auto known = Loops::constant(count)) {
-    int64_t threads = int64_t(llvm::bit_floor(uint64_t(std::min(*known, place_.team))));
-    if (*known == 0 || threads * s_.vector < kLeastProbed) {
-      auto some = [&] { return Values{SlabLowering::probe(op, replica)}; };
-      return replica.active ? l_.when(replica.active, l_.zero(f_.statistics()), some)[0] : some()[0];
-    }
-    int64_t half = *known / 2 / place_.team;
-    if (s_.shared)
-      half = std::min(half, tileCount() - 1);  // the rest is being copied to shared memory, and is read once
-    return mean(threads, tilePosition(0, replica.index),
-                half < tileCount()
-                    ? tilePosition(half, replica.index)
-                    : positionAt(l_.add(place_.lane, l_.index(half * place_.team)), true, replica.index));
-  }
-  int64_t threads = int64_t(llvm::bit_floor(uint64_t(place_.team)));
-  const bool ever = threads * s_.vector >= 16;
-  Value isShort = ever ? l_.less(count, l_.index(place_.team)) : Value(),
-        condition = both(replica.active, isShort);
-  auto firstOnes = [&] { return Values{SlabLowering::probe(op, replica)}; };
-  Value few = condition ? l_.when(condition, l_.zero(f_.statistics()), firstOnes)[0] : firstOnes()[0];
-  if (!ever) return few;
-  int64_t before = barriers_;
-  Value value = l_.when(l_.less(l_.index(place_.team - 1), count), few, [&] {
-    Value middle = l_.mul(l_.div(count, l_.index(2 * place_.team)), l_.index(place_.team));
-    return Values{mean(threads, positionAt(place_.lane, true, replica.index),
-                       positionAt(l_.add(place_.lane, middle), true, replica.index))};
-  })[0];
-  barriers_ = before;  // short runs do not pass it
-  return value;
+  alongShared(s, replicas, sums);
+  sumEnds(s, replicas, sums);
 }
 
-//===-- Along a run -----------------------------------------------------------------===//
+/// Runs a sweep over these accesses, after those in registers, and stores its outputs at once.
+void TeamLowering::alongShared(Sweep& s, MutableArrayRef<Replica> replicas, Values& sums) {
+  if (!s_.shared) return;
+  storePending(s);
+  const int64_t elements = s_.vector * std::max<int64_t>(1, sharedRuns_.reads());
+  const int64_t together =
+      std::clamp<int64_t>((access_->anywhere() ? kTogether / 2 : kTogether) / elements, 1, 4);
+  const auto combiners = s.combinersOf(replicas.size(), 1);
+  const Values none = k_.identities(combiners, k_.vectorType());
+  Values own = sharedRuns_.forEach(together, none, [&](ArrayRef<Position> positions, Values& running) {
+    SmallVector<Values> terms(positions.size(), none);
+    for (auto [p, term] : llvm::zip(positions, terms)) element(s, replicas, [&](int64_t) { return p; }, term);
+    storePending(s);
+    for (auto [k, v] : llvm::enumerate(running)) {
+      SmallVector<Value> parts;
+      for (const Values& term : terms) parts.push_back(term[k]);
+      v = l_.combine(combiners[k], v, l_.tree(parts, combiners[k]));
+    }
+  });
+  sums = l_.combineEach(sums, own, combiners);
+}
 
 void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& sums) {
   for (Replica& r : replicas) hoist(s, r);
   if (s_.tile > 0) {
-    SmallVector<TensorOp> tensors;
-    for (TensorOp t : s.reads)
-      if (t.isXSized()) tensors.push_back(t);
-    auto before = held_;
-    fetch(tensors, replicas);
-    for (int64_t first = 0; first < s_.tile; first += kTileSteps) {
-      Values own(sums.size(), l_.zero(vectorType()));
-      for (int64_t k = first; k < std::min(first + kTileSteps, s_.tile); ++k)
-        element(s, replicas, [&](int64_t r) { return tilePosition(k, r); }, own);
-      for (auto [i, v] : llvm::enumerate(own)) sums[i] = first ? l_.addf(sums[i], v) : v;
-    }
-    alongShared(s, replicas, sums);
-    sumEnds(s, replicas, sums);
-    if (!holds_) held_ = before;
-    storePending(s);
-    return;
+    held_.whileHeld(holds(), [&] { alongTile(s, replicas, sums); });
+    return storePending(s);
   }
-  auto stride = [&](int64_t accesses) { return place_.team * accesses; };
+  const auto combiners = s.combinersOf(sums.empty() ? 0 : replicas.size(), 1);
+  const Values none = k_.identities(combiners, k_.vectorType());
+  auto stride = [&](int64_t accesses) { return run_.place.team * accesses; };
   auto accesses = [&](Value begin, Value end, int64_t count, ValueRange from) {
-    return l_.forEach(l_.add(begin, place_.lane), end, stride(count), from, [&](Value i, ValueRange running) {
-      SmallVector<Values> terms(count,
-                                Values(running.size(), running.empty() ? Value() : l_.zero(vectorType())));
-      for (int64_t u = 0; u < count; ++u)
-        element(
-            s, replicas, [&](int64_t r) { return positionAt(l_.add(i, l_.index(stride(u))), true, r); },
-            terms[u]);
-      storePending(s);
-      Values next(running);
-      for (auto [k, v] : llvm::enumerate(next)) {
-        SmallVector<Value> parts;
-        for (Values& term : terms) parts.push_back(term[k]);
-        v = l_.addf(v, l_.tree(parts));
-      }
-      return next;
-    });
+    return l_.forEach(
+        l_.add(begin, run_.place.lane), end, stride(count), from, [&](Value i, ValueRange running) {
+          SmallVector<Values> terms(count, none);
+          for (int64_t u = 0; u < count; ++u)
+            element(
+                s, replicas, [&](int64_t r) { return access_->at(l_.add(i, l_.index(stride(u))), true, r); },
+                terms[u]);
+          storePending(s);
+          Values next(running);
+          for (auto [k, v] : llvm::enumerate(next)) {
+            SmallVector<Value> parts;
+            for (Values& term : terms) parts.push_back(term[k]);
+            v = l_.combine(combiners[k], v, l_.tree(parts, combiners[k]));
+          }
+          return next;
+        });
   };
-  bool chained = sums_.empty() && !s.partials.empty();  // each access adds to memory that the next may touch
+  bool chained =
+      !partials_.inRegisters() && !s.partials.empty();  // each access adds to memory that the next may touch
   int64_t together = chained ? 1 : std::clamp<int64_t>(kLoopElements / s_.vector, 1, 4);
-  Value count = peels_.empty() ? vectorsOfRun() : peels_[0].vectors,
-        whole = together > 1 ? l_.roundDown(count, stride(together)) : count;
-  Values zeros(sums.size(), l_.zero(vectorType()));
+  Value count = access_->count(), whole = together > 1 ? l_.roundDown(count, stride(together)) : count;
   auto levels = [&](Value begin, Value end, int64_t unroll) {
     if (sums.empty()) return void(accesses(begin, end, unroll, {}));
     int64_t block = stride(kLongestChain * unroll);
     sums = l_.forEach(begin, end, block, sums, [&](Value first, ValueRange running) {
-      Values inner = accesses(first, l_.min(l_.add(first, l_.index(block)), end), unroll, zeros);
-      for (auto [i, v] : llvm::enumerate(inner)) v = l_.addf(running[i], v);
-      return inner;
+      Values inner = accesses(first, l_.min(l_.add(first, l_.index(block)), end), unroll, none);
+      return l_.combineEach(running, inner, combiners);
     });
   };
   levels(l_.index(0), whole, together);
@@ -359,12 +202,13 @@ void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& su
 
 /// Adds the ends of each run to the first lane of the sums.
 void TeamLowering::sumEnds(Sweep& s, MutableArrayRef<Replica> replicas, Values& sums) {
-  for (int64_t i = 0; i < endPositions(); ++i) {
-    Values own(sums.size(), l_.zero(f_.statistics()));
-    element(s, replicas, [&](int64_t r) { return endPosition(i, r); }, own);
-    for (auto [sum, v] : llvm::zip(sums, own)) {
+  const auto combiners = s.combinersOf(replicas.size(), 1);
+  for (int64_t i = 0; i < access_->ends(); ++i) {
+    Values own = k_.identities(combiners, f_.statistics());
+    element(s, replicas, [&](int64_t r) { return access_->end(i, r); }, own);
+    for (auto [k, sum] : llvm::enumerate(sums)) {
       Value first = vector::ExtractOp::create(l_.b, l_.loc, sum, 0);
-      sum = vector::InsertOp::create(l_.b, l_.loc, l_.addf(first, v), sum, 0);
+      sum = vector::InsertOp::create(l_.b, l_.loc, l_.combine(combiners[k], first, own[k]), sum, 0);
     }
   }
 }
@@ -373,20 +217,24 @@ void TeamLowering::sumEnds(Sweep& s, MutableArrayRef<Replica> replicas, Values& 
 void TeamLowering::where(SweepOp op, const IRMapping& values, Values& sums,
                          llvm::function_ref<void()> sweep) {
   if (!op.getCondition()) return sweep();
-  auto held = held_;
-  size_t count = sums.size();
-  Values before(sums);
-  before.append(sums_);
-  Values after = l_.when(mapped(op.getCondition(), values), before, [&] {
-    sweep();
-    Values now(sums);
-    now.append(sums_);
-    return now;
+  Values& partials = partials_.carried();
+  const size_t count = sums.size();
+  Values before(sums), after;
+  before.append(partials);
+  held_.whileHeld(false, [&] {
+    after = l_.when(mapped(op.getCondition(), values), before, [&] {
+      sweep();
+      Values now(sums);
+      now.append(partials);
+      return now;
+    });
   });
   sums.assign(after.begin(), after.begin() + count);
-  sums_.assign(after.begin() + count, after.end());
-  held_ = held;
+  partials.assign(after.begin() + count, after.end());
 }
+
+/// True if the slab's runs stay in registers.
+bool TeamLowering::holds() { return kind_ == Kind::Run && slab_.getResident() && s_.tile > 0; }
 
 bool TeamLowering::alwaysUnder(Value condition) {
   return llvm::all_of(slab_.getOps<SweepOp>(),
@@ -395,16 +243,9 @@ bool TeamLowering::alwaysUnder(Value condition) {
 
 void TeamLowering::lineSweep(SweepOp op, Replicas& replicas) {
   Sweep s = prepare(op);
-  Values sums(replicas.size() * s.slots, l_.zero(vectorType()));
-  if (holds_ && op.getCondition() &&
-      alwaysUnder(op.getCondition())) {  // read once, for all sweeps under the condition
-    fetchCondition_ = mapped(op.getCondition(), replicas[0].values);
-    SmallVector<TensorOp> tensors;
-    for (TensorOp t : s.reads)
-      if (t.isXSized()) tensors.push_back(t);
-    fetch(tensors, replicas);
-    fetchCondition_ = {};
-  }
+  Values sums = k_.identities(s.combinersOf(replicas.size(), 1), k_.vectorType());
+  if (holds() && op.getCondition() && alwaysUnder(op.getCondition()))  // read once, for all of these sweeps
+    held_.fetch(s.xSizedReads(), replicas, mapped(op.getCondition(), replicas[0].values));
   where(op, replicas[0].values, sums, [&] { along(s, replicas, sums); });
   endSums(s, replicas, sums);
 }
@@ -412,16 +253,18 @@ void TeamLowering::lineSweep(SweepOp op, Replicas& replicas) {
 /// Ends sums of runs: results of the sweep, and partials of whole runs.
 void TeamLowering::endSums(Sweep& s, MutableArrayRef<Replica> replicas, Values& sums) {
   if (sums.empty()) return;
+  const auto combiners = s.combinersOf(replicas.size(), 1);
   if (s_.vector > 1)
-    for (Value& v : sums) v = horizontal(v);
-  sumOverRun(sums);
+    for (auto [i, v] : llvm::enumerate(sums)) v = horizontal(v, combiners[i]);
+  tree_.overRun(sums, run_.place, combiners);
   for (auto [r, replica] : llvm::enumerate(replicas)) {
     size_t slot = r * s.slots;
     for (auto [k, result] : llvm::enumerate(s.op.getSums())) replica.values.map(result, sums[slot++]);
     for (auto [k, t] : llvm::enumerate(s.partials)) {
       if (!s.runPartial[k]) continue;
-      Value leader = kind_ == Kind::Run ? both(isZero(place_.lane), replica.active) : isZero(thread_);
-      storeWhere(leader, [&, t = t] {
+      Value leader =
+          kind_ == Kind::Run ? k_.both(k_.isZero(run_.place.lane), replica.active) : k_.isZero(k_.thread);
+      k_.storeWhere(leader, [&, t = t] {
         Value address = f_.address(t, replica.at);
         f_.store(t, address, l_.addf(f_.load(t, address, 0, {}), sums[slot]), {});
       });
@@ -439,34 +282,36 @@ void TeamLowering::blockSweep(SweepOp op, Replicas& replicas) {
   bool alone = llvm::is_contained(s.runPartial, true);  // whole runs are summed one by one
   Value count = overSegments ? f_.segments() : f_.featuresLast() ? f_.rows() : f_.groupWidth(Axis::Group);
   if (op.getCondition()) count = l_.select(mapped(op.getCondition(), whole.values), count, l_.index(0));
-  size_t slots = alone ? 0 : s.op.getSums().size();
-  Values sums = steps(l_.index(0), count, place_.units * s_.rows, Values(slots, l_.zero(vectorType())),
-                      [&](Value first, Values& running) {
-                        Replicas rows(s_.rows, whole);
-                        for (int64_t r = 0; r < s_.rows; ++r)
-                          placeUnit(rows[r], first, r, count, [&](Value at) {
-                            if (overSegments)
-                              rows[r].at.segment = at;
-                            else if (f_.featuresLast())
-                              rows[r].at.row = at;
-                            else
-                              rows[r].at.feature =
-                                  l_.add(l_.mul(whole.at.group, f_.groupWidth(Axis::Group)), at);
-                          });
-                        Values own(rows.size() * s.slots, l_.zero(vectorType()));
-                        along(s, rows, own);
-                        if (alone) {
-                          endSums(s, rows, own);
-                          return barrier();
-                        }
-                        for (size_t r = 0; r < rows.size(); ++r)
-                          for (size_t k = 0; k < slots; ++k)
-                            running[k] = l_.addf(running[k], own[r * s.slots + k]);
-                      });
+  const size_t slots = alone ? 0 : s.op.getSums().size();
+  const auto combiners = ArrayRef(s.combiners).take_front(slots);
+  Values sums = partials_.forEachStep(
+      {l_.index(0), count}, run_.place.units * s_.rows, k_.identities(combiners, k_.vectorType()),
+      [&](Value first, Values& running) {
+        Replicas rows(s_.rows, whole);
+        for (int64_t r = 0; r < s_.rows; ++r)
+          placeUnit(rows[r], first, r, count, [&](Value at) {
+            if (overSegments)
+              rows[r].at.segment = at;
+            else if (f_.featuresLast())
+              rows[r].at.row = at;
+            else
+              rows[r].at.feature = l_.add(l_.mul(whole.at.group, f_.groupWidth(Axis::Group)), at);
+          });
+        Values own = k_.identities(s.combinersOf(rows.size(), 1), k_.vectorType());
+        along(s, rows, own);
+        if (alone) {
+          endSums(s, rows, own);
+          return k_.barrier();
+        }
+        for (size_t r = 0; r < rows.size(); ++r)
+          for (size_t k = 0; k < slots; ++k)
+            running[k] = l_.combine(combiners[k], running[k], own[r * s.slots + k]);
+      },
+      combiners);
   if (slots == 0) return;
   if (s_.vector > 1)
-    for (Value& v : sums) v = horizontal(v);
-  sumOverTeam(sums, s_.threads);
+    for (auto [i, v] : llvm::enumerate(sums)) v = horizontal(v, combiners[i]);
+  tree_.overTeam(sums, s_.threads, combiners);
   for (auto [result, v] : llvm::zip(op.getSums(), sums)) whole.values.map(result, v);
 }
 

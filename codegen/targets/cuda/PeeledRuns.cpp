@@ -11,7 +11,8 @@
 // elements, which is decided once a run. Vectors along the run (scale, bias) begin
 // somewhere inside an access: two or three aligned ones are read and
 // shifted, and the ends are long enough that none of them reaches beyond the vector.
-#include "codegen/targets/cuda/TeamLowering.h"
+#include "codegen/targets/cuda/PeeledRuns.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -36,38 +37,40 @@ static bool isShifted(TensorOp t) {
 }
 
 /// Returns the index of the element in an array that begins at address 0.
-Value TeamLowering::elementIndex(TensorOp t, Value address) {
+Value PeeledRuns::elementIndex(TensorOp t, Value address) {
   Value base = memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, f_.pointer(t));
   return l_.add(l_.div(base, l_.index(bytesOf(t))), address);
 }
 
-/// Finds the head and the number of accesses of each replica's run.
-void TeamLowering::peelRuns(ArrayRef<Replica> replicas) {
-  if (congruent_) return;  // all of them at once
+TensorOp PeeledRuns::leading() {
+  return *llvm::find_if(f_.kernel().getOps<TensorOp>(), [](TensorOp t) { return t.isXSized(); });
+}
+
+/// Finds the head and the number of accesses of each run.
+void PeeledRuns::beginStep(SlabOp slab, ArrayRef<Coordinates> units) {
   peels_.clear();
-  if (!f_.access().peeled) return;
-  TensorOp leading = *llvm::find_if(f_.kernel().getOps<TensorOp>(), [](TensorOp t) { return t.isXSized(); });
+  const TensorOp first = leading();
   SmallVector<TensorOp> others;
   slackBefore_ = slackAfter_ = 0;
-  for (auto sweep : slab_.getOps<SweepOp>())
+  for (auto sweep : slab.getOps<SweepOp>())
     for (ArrayAttr names : {sweep.getReads(), sweep.getWrites()})
       for (auto name : names.getAsRange<FlatSymbolRefAttr>()) {
         TensorOp t = f_.tensor(name.getValue());
-        if (t.isXSized() && t != leading && !llvm::is_contained(others, t)) others.push_back(t);
+        if (t.isXSized() && t != first && !llvm::is_contained(others, t)) others.push_back(t);
         if (!isShifted(t) || !f_.featuresLast()) continue;
         int64_t each = kLoadBytes / bytesOf(t);
         slackBefore_ = std::max(slackBefore_, each - 1);
-        slackAfter_ = std::max(slackAfter_, loadsOf(t, s_.vector) * each - s_.vector);
+        slackAfter_ = std::max(slackAfter_, loadsOf(t, k_.s.vector) * each - k_.s.vector);
       }
-  const Value vector = l_.index(s_.vector), before = l_.index(slackBefore_), after = l_.index(slackAfter_);
-  for (const Replica& replica : replicas) {
-    const Coordinates start = alongRun(replica.at, {.offset = l_.index(0)});
+  const Value vector = l_.index(k_.s.vector), before = l_.index(slackBefore_), after = l_.index(slackAfter_);
+  for (const Coordinates& unit : units) {
+    const Coordinates start = along(unit, {.offset = l_.index(0)});
     auto place = [&](TensorOp t) { return l_.rem(elementIndex(t, f_.address(t, start)), vector); };
-    const Value x = place(leading);
+    const Value x = place(first);
     Peel peel;
     // The least number from `slackBefore_` on after which x is aligned.
     peel.head = l_.add(before, l_.rem(l_.sub(l_.index(0), l_.add(x, before)), vector));
-    Value rest = l_.sub(width_, l_.add(peel.head, after));
+    Value rest = l_.sub(run_.width, l_.add(peel.head, after));
     peel.vectors = l_.select(l_.less(l_.index(0), rest), l_.div(rest, vector), l_.index(0));
     for (TensorOp t : others)
       peel.congruent[t] = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, place(t), x);
@@ -75,56 +78,63 @@ void TeamLowering::peelRuns(ArrayRef<Replica> replicas) {
   }
 }
 
-/// Returns the number of accesses that a run has at least, wherever it begins.
-Value TeamLowering::leastVectors() {
-  Value ends = l_.index(slackBefore_ + slackAfter_ + s_.vector - 1);
-  return l_.select(l_.less(ends, width_), l_.div(l_.sub(width_, ends), l_.index(s_.vector)), l_.index(0));
+Value PeeledRuns::count(int64_t replica) { return anywhere() ? peels_[replica].vectors : whole(); }
+
+Value PeeledRuns::leastCount() {
+  if (!anywhere()) return whole();
+  Value ends = l_.index(slackBefore_ + slackAfter_ + k_.s.vector - 1);
+  return l_.select(l_.less(ends, run_.width), l_.div(l_.sub(run_.width, ends), l_.index(k_.s.vector)),
+                   l_.index(0));
 }
 
-/// Returns the elements of a thread at both ends together.
-int64_t TeamLowering::endPositions() const {
-  if (peels_.empty()) return 0;
-  return llvm::divideCeil(slackBefore_ + slackAfter_ + 2 * (s_.vector - 1), place_.team);
+int64_t PeeledRuns::ends() const {
+  if (!anywhere()) return 0;
+  return llvm::divideCeil(slackBefore_ + slackAfter_ + 2 * (k_.s.vector - 1), run_.place.team);
 }
 
-TeamLowering::Position TeamLowering::endPosition(int64_t i, int64_t replica) {
+Position PeeledRuns::end(int64_t i, int64_t replica) {
   const Peel& peel = peels_[replica];
-  Value own = l_.add(place_.lane, l_.index(i * place_.team));
+  Value own = l_.add(run_.place.lane, l_.index(i * run_.place.team));
   Value element =
-      l_.select(l_.less(own, peel.head), own, l_.add(own, l_.mul(peel.vectors, l_.index(s_.vector))));
-  Position p{.inside = l_.less(element, width_), .index = s_.tile > 0 ? s_.tile + i : -1, .single = true};
-  p.offset = l_.min(element, l_.sub(width_, l_.index(1)));
+      l_.select(l_.less(own, peel.head), own, l_.add(own, l_.mul(peel.vectors, l_.index(k_.s.vector))));
+  Position p{
+      .inside = l_.less(element, run_.width), .index = k_.s.tile > 0 ? k_.s.tile + i : -1, .single = true};
+  p.offset = l_.min(element, l_.sub(run_.width, l_.index(1)));
   return p;
 }
 
 //===-- Loads -----------------------------------------------------------------------===//
 
-/// Does what `AccessLowering::loadStored` does, for a run that may be peeled.
-Value TeamLowering::loadStored(TensorOp t, const Coordinates& at, int64_t lanes, int64_t replica) {
+Value PeeledRuns::loadStored(TensorOp t, const Coordinates& at, int64_t lanes, int64_t replica, Whole whole) {
   Value address = f_.address(t, at);
-  if (peels_.empty() || !lanes) return f_.loadStored(t, address, lanes);
-  if (!t.isXSized())
-    return isShifted(t) && !congruent_ ? loadShifted(t, address) : f_.loadStored(t, address, lanes, 0);
-  if (wholeAccesses_) return f_.loadStored(t, address, lanes, *wholeAccesses_ ? wholeAlignment(t) : 0);
-  Value congruent = peels_[replica].congruent.lookup(t);
-  if (!congruent) return f_.loadStored(t, address, lanes, wholeAlignment(t));
-  Value none = l_.zero(storedType(t, lanes));
-  Value single =
-      l_.when(l_.isFalse(congruent), none, [&] { return Values{f_.loadStored(t, address, lanes, 0)}; })[0];
-  return l_.when(congruent, single,
-                 [&] { return Values{f_.loadStored(t, address, lanes, wholeAlignment(t))}; })[0];
+  if (!anywhere() || !lanes) return f_.loadStored(t, address, lanes);
+  if (!t.isXSized()) return loadVector(t, address, lanes);
+  auto load = [&](bool whole) { return f_.loadStored(t, address, lanes, whole ? alignment(t) : 0); };
+  Value congruent = whole ? Value() : isWhole(t, replica);
+  if (!congruent) return load(whole.value_or(true));
+  Value none = l_.zero(k_.storedType(t, lanes));
+  Value single = l_.when(l_.isFalse(congruent), none, [&] { return Values{load(false)}; })[0];
+  return l_.when(congruent, single, [&] { return Values{load(true)}; })[0];
 }
 
-/// Returns the alignment of a whole access to a peeled run.
-std::optional<int64_t> TeamLowering::wholeAlignment(TensorOp t) {
-  return peels_.empty() ? std::nullopt : std::optional(s_.vector * bytesOf(t));
+Value PeeledRuns::isWhole(TensorOp t, int64_t replica) {
+  return anywhere() ? peels_[replica].congruent.lookup(t) : Value();
+}
+
+std::optional<int64_t> PeeledRuns::alignment(TensorOp t) const {
+  return anywhere() ? std::optional(k_.s.vector * bytesOf(t)) : std::nullopt;
+}
+
+/// Loads from a vector of features.
+Value PeeledRuns::loadVector(TensorOp t, Value address, int64_t lanes) {
+  return isShifted(t) ? loadShifted(t, address) : f_.loadStored(t, address, lanes, 0);
 }
 
 /// Returns the elements from any `address` on by aligned loads: as words, shifted by 0 to 3 words and a half.
-Value TeamLowering::loadShifted(TensorOp t, Value address) {
+Value PeeledRuns::loadShifted(TensorOp t, Value address) {
   OpBuilder& b = l_.b;
-  const int64_t each = kLoadBytes / bytesOf(t), perWord = 4 / bytesOf(t), loads = loadsOf(t, s_.vector);
-  const int64_t needed = llvm::divideCeil(s_.vector, perWord);
+  const int64_t each = kLoadBytes / bytesOf(t), perWord = 4 / bytesOf(t), loads = loadsOf(t, k_.s.vector);
+  const int64_t needed = llvm::divideCeil(k_.s.vector, perWord);
   auto i32 = b.getI32Type();
   Value phase = l_.rem(elementIndex(t, address), l_.index(each)), first = l_.sub(address, phase);
   Values words;
@@ -134,7 +144,7 @@ Value TeamLowering::loadShifted(TensorOp t, Value address) {
     for (int64_t w = 0; w < 4; ++w) words.push_back(vector::ExtractOp::create(b, l_.loc, four, w));
   }
   auto bit = [&](int64_t elements) {  // whether the phase contains `elements`
-    return l_.isFalse(isZero(l_.rem(l_.div(phase, l_.index(elements)), l_.index(2))));
+    return l_.isFalse(k_.isZero(l_.rem(l_.div(phase, l_.index(elements)), l_.index(2))));
   };
   auto drop = [&](int64_t count) {
     Value yes = bit(count * perWord);
@@ -154,7 +164,7 @@ Value TeamLowering::loadShifted(TensorOp t, Value address) {
   }
   words.truncate(needed);
   Value all = vector::FromElementsOp::create(b, l_.loc, VectorType::get({needed}, i32), words);
-  return vector::BitCastOp::create(b, l_.loc, VectorType::get({s_.vector}, f_.stored(t)), all);
+  return vector::BitCastOp::create(b, l_.loc, VectorType::get({k_.s.vector}, f_.stored(t)), all);
 }
 
 }  // namespace normc::codegen::cuda

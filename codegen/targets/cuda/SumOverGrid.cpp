@@ -3,7 +3,7 @@
 // Each block writes its part of a sum to workspace, and after a grid barrier (GridBarrier.h)
 // each adds all parts: span u those of blocks u, u + units, ..., then the spans in
 // the block. The order is the schedule's, and all blocks have the same bits.
-#include "codegen/targets/cuda/TeamLowering.h"
+#include "codegen/targets/cuda/SumTree.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -13,43 +13,44 @@ namespace normc::codegen::cuda {
 /// Parts whose loads are in flight together.
 static constexpr int64_t kPartsTogether = 8;
 
-void TeamLowering::arriveAtGrid() {
-  barrier();
+void SumTree::arriveAtGrid() {
+  k_.barrier();
   gridBarrier_->arrive();
 }
 
-void TeamLowering::waitForGrid() {
+void SumTree::waitForGrid() {
   gridBarrier_->wait();
-  barrier();
+  k_.barrier();
 }
 
 /// Replaces the parts of each block by the sums over all blocks. All threads of a block pass the same values
 /// for the same column, and get the same.
-void TeamLowering::sumOverGrid(MutableArrayRef<Value> sums) {
+void SumTree::unitsOverGrid(MutableArrayRef<Value> sums, Place& place, Value feature, Value inside,
+                            Combiners combiners) {
   TensorOp parts = f_.tensor(partsName());
-  const int64_t grid = launch_.grid, units = blockThreads() / place_.span,
-                lanes = s_.vector > 1 ? s_.vector : 0;
-  Value unit = units == 1 ? l_.index(0) : l_.div(thread_, l_.index(place_.span));
-  Value feature = l_.add(runBegin_, columnOffset_);
+  const int64_t grid = k_.launch.grid, units = k_.threads() / place.span, lanes = k_.lanes();
+  Value unit = unitInBlock(place);
   auto at = [&](size_t sum, Value block) {
-    return f_.address(parts, {.feature = feature,
-                              .window = l_.add(block, l_.index((exchangedSums_ + int64_t(sum)) * grid))});
+    return f_.address(
+        parts, {.feature = feature, .window = l_.add(block, l_.index((exchanged_ + int64_t(sum)) * grid))});
   };
-  storeWhere(both(units > 1 ? isZero(unit) : Value(), inside_), [&] {
-    for (auto [i, v] : llvm::enumerate(sums)) f_.store(parts, at(i, rank_), v, {});
+  k_.storeWhere(k_.both(units > 1 ? k_.isZero(unit) : Value(), inside), [&] {
+    for (auto [i, v] : llvm::enumerate(sums)) f_.store(parts, at(i, k_.rank), v, {});
   });
   arriveAtGrid();
   waitForGrid();
   const int64_t steps = llvm::divideCeil(grid, units);
-  Values total(sums.size(), l_.zero(vectorType()));
+  Values none;
+  for (size_t i = 0; i < sums.size(); ++i) none.push_back(l_.identity(of(combiners, i), k_.vectorType()));
+  Values total = none;
   total =
       l_.forEach(l_.index(0), l_.index(steps), kPartsTogether, total, [&](Value first, ValueRange running) {
         SmallVector<SmallVector<Value>> terms(sums.size());
         for (int64_t k = 0; k < std::min(kPartsTogether, steps); ++k) {
           Value block = l_.add(unit, l_.mul(l_.add(first, l_.index(k)), l_.index(units)));
           const bool always = steps <= kPartsTogether && (k + 1) * units <= grid;
-          Value there = both(l_.less(always ? l_.index(0) : block, l_.index(grid)), inside_);
-          Values loaded = l_.when(there, Values(sums.size(), l_.zero(vectorType())), [&] {
+          Value there = k_.both(l_.less(always ? l_.index(0) : block, l_.index(grid)), inside);
+          Values loaded = l_.when(there, none, [&] {
             Values own;
             for (size_t i = 0; i < sums.size(); ++i) own.push_back(f_.load(parts, at(i, block), lanes, {}));
             return own;
@@ -57,17 +58,18 @@ void TeamLowering::sumOverGrid(MutableArrayRef<Value> sums) {
           for (auto [list, v] : llvm::zip(terms, loaded)) list.push_back(v);
         }
         Values next(running);
-        for (auto [v, list] : llvm::zip(next, terms)) v = l_.addf(v, l_.tree(list));
+        for (auto [i, v] : llvm::enumerate(next))
+          v = l_.combine(of(combiners, i), v, l_.tree(terms[i], of(combiners, i)));
         return next;
       });
-  exchangedSums_ += int64_t(sums.size());
+  exchanged_ += int64_t(sums.size());
   // The rows of the next sweep get addresses of their own: those of this one would occupy registers during
   // the barrier.
-  Value again = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI32Type(), unit);
+  Value again = k_.toI32(unit);
   again = gpu::ShuffleOp::create(l_.b, l_.loc, again, 0, kWarp, gpu::ShuffleMode::XOR).getShuffleResult();
   again = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getIndexType(), again);
-  place_.unit = l_.add(l_.mul(rank_, l_.index(units)), again);
-  sumOverSpans(total);
+  place.unit = l_.add(l_.mul(k_.rank, l_.index(units)), again);
+  overSpans(total, place, combiners);
   llvm::copy(total, sums.begin());
 }
 
@@ -75,50 +77,34 @@ void TeamLowering::sumOverGrid(MutableArrayRef<Value> sums) {
 /// block, then over the blocks in their order. Steps alternate between two places for parts: a block that
 /// writes in step i + 2 has passed the barrier of step i + 1, before which all blocks had read the parts of
 /// step i.
-void TeamLowering::sumRunOverGrid(MutableArrayRef<Value> sums) {
-  sumOverTeam(sums, s_.team);
+void SumTree::runOverGrid(MutableArrayRef<Value> sums, Combiners combiners) {
+  overTeam(sums, k_.s.team, combiners);
   TensorOp parts = f_.tensor(partsName());
-  const int64_t grid = launch_.grid, teams = blockThreads() / s_.team;
-  Value team = teams == 1 ? l_.index(0) : l_.div(thread_, l_.index(s_.team));
-  Value step = l_.mul(clusterStep_, l_.index(parts.getWindow() / 2));
+  const int64_t grid = k_.launch.grid, teams = k_.threads() / k_.s.team;
+  Value team = teams == 1 ? l_.index(0) : l_.div(k_.thread, l_.index(k_.s.team));
+  Value step = l_.mul(turn_, l_.index(parts.getWindow() / 2));
   auto at = [&](size_t sum, Value block) {
-    Value told = l_.add(step, l_.index((exchangedSums_ + int64_t(sum)) * teams * grid));
+    Value told = l_.add(step, l_.index((exchanged_ + int64_t(sum)) * teams * grid));
     Value place = l_.add(told, l_.add(l_.mul(team, l_.index(grid)), block));
     return f_.address(parts, {.window = place, .chunk = f_.task()});
   };
-  storeWhere(isZero(teams == 1 ? thread_ : l_.rem(thread_, l_.index(s_.team))), [&] {
-    for (auto [i, v] : llvm::enumerate(sums)) f_.store(parts, at(i, rank_), v, {});
+  k_.storeWhere(k_.isZero(teams == 1 ? k_.thread : l_.rem(k_.thread, l_.index(k_.s.team))), [&] {
+    for (auto [i, v] : llvm::enumerate(sums)) f_.store(parts, at(i, k_.rank), v, {});
   });
   arriveAtGrid();
   waitForGrid();
-  Value lane = l_.rem(thread_, l_.index(kWarp));
+  Value lane = l_.rem(k_.thread, l_.index(kWarp));
   for (auto [i, v] : llvm::enumerate(sums)) {
+    const Combiner combiner = of(combiners, i);
     SmallVector<Value> terms;
     for (int64_t first = 0; first < grid; first += kWarp) {
       Value block = l_.add(lane, l_.index(first)), there = l_.less(block, l_.index(grid));
-      terms.push_back(l_.when(there, l_.zero(v.getType()),
+      terms.push_back(l_.when(there, l_.identity(combiner, v.getType()),
                               [&, i = i] { return Values{f_.load(parts, at(i, block), 0, {})}; })[0]);
     }
-    v = sumOverLanes(l_.tree(terms), kWarp);
+    v = overLanes(l_.tree(terms, combiner), kWarp, combiner);
   }
-  exchangedSums_ += int64_t(sums.size());
-}
-
-/// True if other blocks may still read the state that deferred stores overwrite.
-bool TeamLowering::otherBlocksRead() const {
-  return llvm::any_of(deferred_, [](const DeferredStore& w) { return !isUnshared(w.tensor); });
-}
-
-/// Arrives at the grid barrier of deferred stores before the last sweep of the slab, if nothing after it
-/// reads state. Then only the block that stores waits.
-void TeamLowering::arriveBefore(SweepOp sweep) {
-  if (!gridded() || !sweep.getSums().empty() || !otherBlocksRead()) return;
-  for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())
-    if (!isUnshared(f_.tensor(name.getValue())) && !f_.tensor(name.getValue()).isXSized()) return;
-  for (Operation* op = sweep->getNextNode(); op; op = op->getNextNode())
-    if (isa<SweepOp, LoadOp, FoldOp, ProbeOp, AccumulateOp>(op)) return;
-  arriveAtGrid();
-  arrived_ = true;
+  exchanged_ += int64_t(sums.size());
 }
 
 }  // namespace normc::codegen::cuda

@@ -9,8 +9,7 @@
 // of parity n mod 2. A place is written again after the barrier of the team for the sums of the step that
 // read it, so every step needs a sum.
 #include "codegen/targets/cuda/Ptx.h"
-#include "codegen/targets/cuda/TeamAhead.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "codegen/targets/cuda/ReadAhead.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
@@ -20,17 +19,14 @@ namespace normc::codegen::cuda {
 static constexpr unsigned kSharedSpace = 3;
 static constexpr int64_t kMbarrierBytes = 8;
 
-Value TeamLowering::BulkCopies::toI32(Value index) {
-  return arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI32Type(), index);
-}
-
 /// Returns the mbarrier of this team for a place of the ring.
-Value TeamLowering::BulkCopies::mbarrierOf(Value place) {
-  auto module = t_.function_->getParentOfType<gpu::GPUModuleOp>();
-  const std::string name = (t_.function_.getName() + "_arrivals").str();
+Value BulkCopies::mbarrierOf(Value place) {
+  auto module = k_.function->getParentOfType<gpu::GPUModuleOp>();
+  const std::string name = (k_.function.getName() + "_arrivals").str();
   auto memory = module.lookupSymbol<LLVM::GlobalOp>(name);
   if (!memory) {
-    auto type = LLVM::LLVMArrayType::get(l_.b.getI64Type(), (s_.prefetch.depth + 1) * t_.place_.units);
+    auto type =
+        LLVM::LLVMArrayType::get(l_.b.getI64Type(), (k_.s.prefetch.depth + 1) * access_.run().place.units);
     OpBuilder b(module.getBodyRegion());
     memory = LLVM::GlobalOp::create(b, l_.loc, type, /*isConstant=*/false, LLVM::Linkage::Internal, name,
                                     Attribute(),
@@ -39,24 +35,23 @@ Value TeamLowering::BulkCopies::mbarrierOf(Value place) {
     LLVM::ReturnOp::create(b, l_.loc, LLVM::UndefOp::create(b, l_.loc, type));
   }
   Value base = LLVM::AddressOfOp::create(l_.b, l_.loc, memory);
-  Value at = l_.add(l_.mul(place, l_.index(t_.place_.units)), t_.place_.unit);
-  Value word = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), at);
-  return LLVM::GEPOp::create(l_.b, l_.loc, base.getType(), l_.b.getI64Type(), base, ValueRange{word});
+  Value at = l_.add(l_.mul(place, l_.index(access_.run().place.units)), access_.run().place.unit);
+  return LLVM::GEPOp::create(l_.b, l_.loc, base.getType(), l_.b.getI64Type(), base, ValueRange{k_.toI64(at)});
 }
 
-void TeamLowering::BulkCopies::begin() {
-  t_.storeWhere(t_.isZero(t_.place_.spanLane), [&] {
-    for (int64_t place = 0; place <= s_.prefetch.depth; ++place)
+void BulkCopies::begin() {
+  k_.storeWhere(k_.isZero(access_.run().place.spanLane), [&] {
+    for (int64_t place = 0; place <= k_.s.prefetch.depth; ++place)
       initMbarrier(l_.b, l_.loc, mbarrierOf(l_.index(place)));
   });
-  t_.barrier();
+  k_.barrier();
   AsyncCopies::begin();
 }
 
-void TeamLowering::BulkCopies::copy(ArrayRef<Replica> rows, Value first) {
-  const Value zero = l_.index(0), places = l_.index(s_.prefetch.depth + 1),
-              most = l_.index(s_.team * kCopiedBytes);
-  t_.storeWhere(t_.isZero(t_.place_.spanLane), [&] {
+void BulkCopies::copy(ArrayRef<Replica> rows, Value first) {
+  const Value zero = l_.index(0), places = l_.index(k_.s.prefetch.depth + 1),
+              most = l_.index(k_.s.team * kCopiedBytes);
+  k_.storeWhere(k_.isZero(access_.run().place.spanLane), [&] {
     Value mbarrier = mbarrierOf(l_.rem(stepOf(first), places));
     Value to = place(first);
     struct Piece {
@@ -65,34 +60,34 @@ void TeamLowering::BulkCopies::copy(ArrayRef<Replica> rows, Value first) {
     SmallVector<Piece> pieces;
     Value total = zero;
     for (const Replica& row : rows)
-      for (int64_t k = 0; k < s_.tile; ++k) {
-        Value access = l_.add(t_.place_.lane, l_.index(k * t_.place_.team));
-        Value left = l_.mul(l_.sub(t_.vectorsOfRun(), access), l_.index(kCopiedBytes));
+      for (int64_t k = 0; k < k_.s.tile; ++k) {
+        Value access = l_.add(access_.run().place.lane, l_.index(k * access_.run().place.team));
+        Value left = l_.mul(l_.sub(access_.count(), access), l_.index(kCopiedBytes));
         Value bytes = l_.select(l_.less(zero, left), l_.min(left, most), zero);
         if (row.active) bytes = l_.select(row.active, bytes, zero);
-        pieces.push_back({l_.mul(access, l_.index(s_.vector)), bytes});
+        pieces.push_back({l_.mul(access, l_.index(k_.s.vector)), bytes});
         total = l_.add(total, bytes);
       }
-    expectBytes(l_.b, l_.loc, mbarrier, toI32(l_.mul(total, l_.index(int64_t(tensors_.size())))));
+    expectBytes(l_.b, l_.loc, mbarrier, k_.toI32(l_.mul(total, l_.index(int64_t(tensors_.size())))));
     int64_t slot = 0;
     const Piece* piece = pieces.begin();
     for (const Replica& row : rows)
-      for (int64_t k = 0; k < s_.tile; ++k, ++piece) {
-        t_.storeWhere(l_.less(zero, piece->bytes), [&] {
+      for (int64_t k = 0; k < k_.s.tile; ++k, ++piece) {
+        k_.storeWhere(l_.less(zero, piece->bytes), [&] {
           for (auto [i, t] : llvm::enumerate(tensors_))
             copyInBulk(l_.b, l_.loc, slotOf(to, slot + int64_t(i)),
-                       t_.globalAddress(t, f_.address(t, t_.alongRun(row.at, {.offset = piece->offset}))),
-                       mbarrier, toI32(piece->bytes));
+                       globalAddress(k_, t, f_.address(t, access_.along(row.at, {.offset = piece->offset}))),
+                       mbarrier, k_.toI32(piece->bytes));
         });
         slot += int64_t(tensors_.size());
       }
   });
 }
 
-void TeamLowering::BulkCopies::wait(Value first) {
-  const Value step = stepOf(first), places = l_.index(s_.prefetch.depth + 1);
+void BulkCopies::wait(Value first) {
+  const Value step = stepOf(first), places = l_.index(k_.s.prefetch.depth + 1);
   waitForMbarrier(l_.b, l_.loc, mbarrierOf(l_.rem(step, places)),
-                  toI32(l_.rem(l_.div(step, places), l_.index(2))));
+                  k_.toI32(l_.rem(l_.div(step, places), l_.index(2))));
 }
 
 }  // namespace normc::codegen::cuda

@@ -1,5 +1,5 @@
 // A maximum begins at -infinity, a lane beyond the end counts as that, and lanes end in one maximum.
-// RUN: %emit loops %s | %check
+// RUN: %opt norm-to-loops %s | %check
 // CHECK:       arith.constant dense<0xFF800000> : vector<8xf32>
 // CHECK:       arith.maximumf
 // CHECK:       %[[NONE:.*]] = arith.constant dense<0xFF800000> : vector<8xf32>

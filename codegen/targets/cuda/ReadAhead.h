@@ -3,8 +3,8 @@
 //
 //   none        the loads of a row are issued when its step begins
 //   registers   they are issued a step earlier, and the loop over steps carries the loaded values
-//   async       cp.async brings them to a ring in shared memory, `depth` steps ahead (TeamAhead.cpp)
-//   bulk        cp.async.bulk does, issued by one thread for its team (TeamBulk.cpp)
+//   async       cp.async brings them to a ring in shared memory, `depth` steps ahead (ReadAhead.cpp)
+//   bulk        cp.async.bulk does, issued by one thread for its team (BulkCopies.cpp)
 //
 // The walk over lines knows this interface only. A ReadAhead knows where rows are in memory and which place
 // of the tile a value belongs to. It does not know what is computed from the values.
@@ -12,45 +12,55 @@
 
 #include <memory>
 
-#include "codegen/targets/cuda/TeamLowering.h"
+#include "codegen/targets/cuda/HeldValues.h"
+#include "codegen/targets/cuda/SharedRuns.h"
 
 namespace normc::codegen::cuda {
 
-class TeamLowering::ReadAhead {
+class ReadAhead {
  public:
   /// The steps of a walk over lines.
   struct Steps {
+    mlir::Value begin;                                ///< the first unit
     int64_t stride = 1;                               ///< units from one step to the next
     std::function<Replicas(mlir::Value first)> rows;  ///< those of the step that begins at unit `first`
   };
-  static std::unique_ptr<ReadAhead> make(Prefetch, TeamLowering&, SlabOp, Steps);
+  /// What the walk over lines has: its accesses, and where their values stay.
+  struct Policies {
+    KernelThread& thread;
+    RunAccess& access;
+    HeldValues& held;
+    SharedRuns& shared;
+  };
+  static std::unique_ptr<ReadAhead> make(Prefetch, Policies, SlabOp, Steps);
   virtual ~ReadAhead() = default;
 
   /// Issues the reads of the first steps, before the loop over steps.
   virtual void begin() {}
-  /// Issues the reads of a later step, and makes the values of this one, which begins at `first`, known to
-  /// the lowering.
+  /// Issues the reads of a later step, and makes the values of this one, which begins at `first`, held.
   virtual void step(mlir::MutableArrayRef<Replica> rows, mlir::Value first);
   /// Values that the loop over steps carries.
   Values& carried() { return carried_; }
 
  protected:
-  ReadAhead(TeamLowering&, SlabOp, Steps);
+  ReadAhead(Policies, SlabOp, Steps);
   mlir::Value later(mlir::Value first, int64_t steps);
   /// Returns the number of the step that begins at `first`.
   mlir::Value stepOf(mlir::Value first);
 
-  TeamLowering& t_;
+  KernelThread& k_;
   Loops& l_;
   AccessLowering& f_;
-  const Schedule& s_;
+  RunAccess& access_;
+  HeldValues& held_;
+  SharedRuns& shared_;
   const Steps steps_;
   const llvm::SmallVector<TensorOp> tensors_;  ///< X-sized tensors that every step reads
   Values carried_;
 };
 
 /// Loads one step ahead; their values wait in registers, as they are in memory.
-class TeamLowering::RegisterReads : public ReadAhead {
+class RegisterReads : public ReadAhead {
  public:
   using ReadAhead::ReadAhead;
   void begin() override;
@@ -61,7 +71,7 @@ class TeamLowering::RegisterReads : public ReadAhead {
 };
 
 /// A ring in shared memory: [step][row][access][tensor][thread], 16 bytes each.
-class TeamLowering::AsyncCopies : public ReadAhead {
+class AsyncCopies : public ReadAhead {
  public:
   using ReadAhead::ReadAhead;
   void begin() override;
@@ -70,7 +80,7 @@ class TeamLowering::AsyncCopies : public ReadAhead {
  protected:
   virtual void copy(llvm::ArrayRef<Replica> rows, mlir::Value first);  ///< begins the copies of a step
   virtual void wait(mlir::Value first);  ///< until those of the step have arrived
-  int64_t slots() const { return s_.rows * s_.tile * int64_t(tensors_.size()); }
+  int64_t slots() const { return k_.s.rows * k_.s.tile * int64_t(tensors_.size()); }
   mlir::Value place(mlir::Value first);
   mlir::Value slotOf(mlir::Value place, int64_t slot);
 
@@ -80,7 +90,7 @@ class TeamLowering::AsyncCopies : public ReadAhead {
 
 /// The same ring, which one thread fills for its team; an mbarrier for each team and step says when it is
 /// full.
-class TeamLowering::BulkCopies : public AsyncCopies {
+class BulkCopies : public AsyncCopies {
  public:
   using AsyncCopies::AsyncCopies;
   void begin() override;
@@ -89,7 +99,6 @@ class TeamLowering::BulkCopies : public AsyncCopies {
   void copy(llvm::ArrayRef<Replica> rows, mlir::Value first) override;
   void wait(mlir::Value first) override;
   mlir::Value mbarrierOf(mlir::Value place);
-  mlir::Value toI32(mlir::Value index);
 };
 
 }  // namespace normc::codegen::cuda

@@ -1,0 +1,56 @@
+// What a task sums per feature: accumulators in registers and shared memory, and how they reach the task's
+// partials in memory.
+//
+// It knows which partials the sweeps of a slab have, and the positions of a thread, each of which has a
+// feature. It does not know the terms.
+#pragma once
+
+#include "codegen/targets/cuda/SharedRuns.h"
+#include "codegen/targets/cuda/SumTree.h"
+
+namespace normc::codegen::cuda {
+
+class PartialSums {
+ public:
+  PartialSums(KernelThread& thread, RunAccess& access, SharedRuns& shared, SumTree& tree)
+      : k_(thread), l_(thread.l), f_(thread.f), access_(access), shared_(shared), tree_(tree) {}
+
+  /// Makes accumulators for the partials that the slab's sweeps sum per feature, if it keeps them in
+  /// registers: for a partial those of its accesses, then those of its ends.
+  void begin(SlabOp);
+  /// Makes none: the sweeps of the slab add to memory.
+  void beginNone();
+  int64_t count() const { return int64_t(tensors_.size()); }
+  bool inRegisters() const { return !sums_.empty(); }
+  size_t firstOf(SweepOp sweep) const { return firstOf_.lookup(sweep); }
+
+  void add(size_t partial, const Position&, mlir::Value);
+  /// The accumulators, which loops and branches around `add` carry.
+  Values& carried() { return sums_; }
+  /// Runs `step(i, sums)` for i = begin, begin + stride, ... < end, in two levels if anything is summed:
+  /// `sums` begin as the identities of the combiners. The loop carries the other values from step to step,
+  /// too.
+  Values forEachStep(Units, int64_t stride, Values identities,
+                     llvm::function_ref<void(mlir::Value, Values& sums)> step, Combiners = {},
+                     Values* carriedToo = nullptr);
+
+ private:
+  void flush();
+  void flushAccesses();
+  void flushElements();
+  void flushShared();
+  mlir::Value addressOf(TensorOp, const Position&);
+  void addTo(TensorOp, mlir::Value address, int64_t lanes, mlir::Value sum);
+
+  KernelThread& k_;
+  Loops& l_;
+  AccessLowering& f_;
+  RunAccess& access_;
+  SharedRuns& shared_;
+  SumTree& tree_;
+  llvm::SmallVector<TensorOp> tensors_;
+  llvm::DenseMap<mlir::Operation*, size_t> firstOf_;  ///< the first partial of each sweep
+  Values sums_;                                       ///< [partial][position]
+};
+
+}  // namespace normc::codegen::cuda

@@ -1,0 +1,106 @@
+// Shift estimates: from a run whose threads hold it, and from the first rows of a column.
+#include "codegen/targets/cuda/TeamLowering.h"
+#include "llvm/ADT/bit.h"
+
+using namespace mlir;
+
+namespace normc::codegen::cuda {
+
+/// The least elements of a run that the shift estimate samples, because a single one may be an outlier.
+static constexpr int64_t kLeastProbed = 4;
+
+Value TeamLowering::probe(ProbeOp op, Replica& replica) {
+  if (kind_ == Kind::Run) return probeRun(op, replica);
+  auto isHeld = [&](StringRef t) { return llvm::is_contained(columnRows_.tensors, f_.tensor(t)); };
+  if (llvm::all_of(op.tensors(), isHeld) && !f_.kernel().hasMask() &&
+      k_.threads() / run_.place.span >= kProbedRows)
+    return probeHeld(op, replica);
+  if (f_.kernel().hasMask()) (void)rowsOf(probedScope(), replica.at.segment);  // by all threads
+  auto value = [&] { return Values{SlabLowering::probe(op, replica)}; };
+  // An idle lane does not read, because its neighbour may store there. No thread stores before all have
+  // read: over a grid the barrier of the sums comes before the first store.
+  Value shift =
+      kind_ == Kind::Column && inside_ ? l_.when(inside_, l_.zero(k_.vectorType()), value)[0] : value()[0];
+  if (k_.gridded())
+    k_.barrier();
+  else
+    tree_.taskBarrier();
+  return shift;
+}
+
+/// Returns the shift estimate of a run: the mean of the first access of a power of two of threads and
+/// of one in the middle: if threads hold the run, they read these accesses anyway.
+Value TeamLowering::probeRun(ProbeOp op, Replica& replica) {
+  auto mean = [&](int64_t threads, const Position& begin, const Position& middle) {
+    int64_t lanes = k_.lanes();
+    auto at = [&](const Position& position) {
+      return sampled(op, [&](TensorOp t) {
+        Value here = held_.find(t, replica.index, position.index);
+        if (here && position.index >= 0) return here;
+        return access_->load(k_.both(replica.active, position.inside), t,
+                             access_->along(replica.at, position), lanes, replica.index);
+      });
+    };
+    Value asked = l_.addf(at(begin), at(middle));
+    SmallVector<Value> sum{lanes ? horizontal(asked) : asked};
+    if (threads < run_.place.team)
+      sum[0] = l_.select(l_.less(run_.place.lane, l_.index(threads)), sum[0], l_.zero(sum[0].getType()));
+    tree_.overRun(sum, run_.place);
+    return l_.scale(sum[0], 0.5 / double(threads * s_.vector));
+  };
+  Value count = access_->leastCount();
+  if (auto known = Loops::constant(count)) {
+    int64_t threads = int64_t(llvm::bit_floor(uint64_t(std::min(*known, run_.place.team))));
+    if (*known == 0 || threads * s_.vector < kLeastProbed) {
+      auto some = [&] { return Values{SlabLowering::probe(op, replica)}; };
+      return k_.loadWhere(replica.active, f_.statistics(), some)[0];
+    }
+    int64_t half = *known / 2 / run_.place.team;
+    if (s_.shared)
+      half =
+          std::min(half, k_.tileCount() - 1);  // the rest is being copied to shared memory, and is read once
+    return mean(threads, access_->ofTile(0, replica.index),
+                half < k_.tileCount() ? access_->ofTile(half, replica.index)
+                                      : access_->at(l_.add(run_.place.lane, l_.index(half * run_.place.team)),
+                                                    true, replica.index));
+  }
+  int64_t threads = int64_t(llvm::bit_floor(uint64_t(run_.place.team)));
+  const bool ever = threads * s_.vector >= 16;
+  Value isShort = ever ? l_.less(count, l_.index(run_.place.team)) : Value(),
+        condition = k_.both(replica.active, isShort);
+  auto firstOnes = [&] { return Values{SlabLowering::probe(op, replica)}; };
+  Value few = k_.loadWhere(condition, f_.statistics(), firstOnes)[0];
+  if (!ever) return few;
+  Value value;
+  k_.uncounted([&] {  // short runs do not pass its barriers
+    value = l_.when(l_.less(l_.index(run_.place.team - 1), count), few, [&] {
+      Value middle = l_.mul(l_.div(count, l_.index(2 * run_.place.team)), l_.index(run_.place.team));
+      return Values{mean(threads, access_->at(run_.place.lane, true, replica.index),
+                         access_->at(l_.add(run_.place.lane, middle), true, replica.index))};
+    })[0];
+  });
+  return value;
+}
+
+/// Returns the shift estimate of SlabLowering::probe, for which each of eight teams of a block reads one row,
+/// and all exchange them. They read rows again, from a cache, that some team may hold, because which team
+/// that is depends on the sizes, and registers cannot be indexed.
+Value TeamLowering::probeHeld(ProbeOp op, const Replica& column) {
+  Value memory = tree_.nextBuffer(), team = l_.div(k_.thread, l_.index(run_.place.span));
+  const int64_t lanes = k_.lanes();
+  Value asked =
+      k_.both(k_.both(l_.less(team, l_.index(kProbedRows)), l_.less(l_.index(0), rowCount())), inside_);
+  Value mine = l_.when(asked, l_.zero(k_.vectorType()), [&] {
+    return Values{sampledAt(op, probedPlace(column.at, team, kProbedRows), lanes)};
+  })[0];
+  tree_.store(memory, mine);
+  if (k_.gridded())
+    k_.barrier();  // the grid barrier of the sums comes before the first store
+  else
+    tree_.taskBarrier();
+  Values rows;
+  for (int64_t i = 0; i < kProbedRows; ++i) rows.push_back(tree_.load(memory, run_.place, i));
+  return asStored(op, l_.middle(rows));
+}
+
+}  // namespace normc::codegen::cuda
