@@ -159,6 +159,19 @@ TEST(Traffic, InferenceWithoutAStateHasToLookFirst) {
   EXPECT_EQ(trafficOf(problemOf(norm, ":infer@f32[*x64]"), Strategy::Resident), "1R 1W");
 }
 
+TEST(Traffic, AnActivationMovesNothing) {
+  for (const char* base : {"layer_norm", "batch_norm", "power_norm"}) {
+    const std::string bare = std::string("norm n from ") + base + " {\n  activation none\n}\n",
+                      active = std::string("norm n from ") + base + " {\n  activation silu\n}\n";
+    for (Strategy strategy : {Strategy::Streamed, Strategy::Resident})
+      for (const char* entry : {":forward@f32[*x64]", ":backward@f32[*x64]"}) {
+        const Problem with = problemOf(active, entry);
+        if (whyIllegal(with, strategy)) continue;
+        EXPECT_EQ(trafficOf(with, strategy), trafficOf(problemOf(bare, entry), strategy)) << base << entry;
+      }
+  }
+}
+
 TEST(Traffic, GroupScalingInFrontIsRecomputedOnChip) {
   std::string norm = "norm n from power_norm_v {\n  pre group_scaling(groups = 2)\n}\n";
   EXPECT_EQ(trafficOf(problemOf(norm, ":forward@f32[*x64]"), Strategy::Streamed), "2R 1W");
