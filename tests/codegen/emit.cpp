@@ -1,7 +1,7 @@
 // normc-emit STAGE PROBLEM [TARGET [SCHEDULE]]: one stage of one kernel as text,
-// for the FileCheck tests in lit/. STAGE is that of `normc compile --emit`, or after=PASS. SCHEDULE is a strategy, whose default schedule
-// is taken, or a whole schedule; without it the target's first.
-// normc-emit loops FILE.test: the loops of kernels that the file writes in the norm dialect.
+// for the FileCheck tests in lit/. STAGE is that of `normc compile --emit`, or after=PASS. SCHEDULE is a
+// strategy, whose default schedule is taken, or a whole schedule; without it the target's first. normc-emit
+// loops FILE.test: the loops of kernels that the file writes in the norm dialect.
 #include <iostream>
 
 #include "codegen/Target.h"

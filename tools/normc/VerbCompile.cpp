@@ -264,8 +264,9 @@ Action declareCompile(CLI::App& parser) {
                   "Show a stage instead: sweeps, loops, llvm, asm; of Halide sweeps, halide, stmt, asm; for "
                   "sm_NN sweeps, gpu, llvm, ptx, sass")
       ->type_name("STAGE");
-  addList(parser, "--print-after", flags->printAfter,
-          "Show the module after passes instead, e.g. norm-to-loops, norm-to-gpu, cse; a wrong name lists them");
+  addList(
+      parser, "--print-after", flags->printAfter,
+      "Show the module after passes instead, e.g. norm-to-loops, norm-to-gpu, cse; a wrong name lists them");
   addWhole(parser, "--threads", flags->threads, "To compile with [all]");
   parser.footer(
       "A whole problem, e.g. 'layer_norm:forward@f32[*x768]', is compiled as it stands; norms beside "

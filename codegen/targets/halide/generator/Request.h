@@ -60,7 +60,7 @@ struct Op {
   std::vector<std::string> per;  ///< of a slab
   std::vector<std::string> reads, writes, partials;
   std::vector<Combiner> combiners;  ///< of a sweep's sums and partials
-  std::vector<int> args, yield;  ///< of the region
+  std::vector<int> args, yield;     ///< of the region
   std::vector<Op> body;
   bool isPer(const std::string& axis) const;
 };

@@ -33,8 +33,8 @@ class Translation {
   //===-- Stages and their loops (Stages.cpp) -------------------------------------===//
   struct Stage {
     Halide::Func func;
-    size_t values = 0;  ///< the token comes after them
-    int64_t lanes = 0;  ///< of its first argument; 0: it has none
+    size_t values = 0;                     ///< the token comes after them
+    int64_t lanes = 0;                     ///< of its first argument; 0: it has none
     std::vector<Combiner> combiners = {};  ///< of the values; empty: all are added
     Combiner by(size_t i) const { return combiners.empty() ? Combiner::Add : combiners[i]; }
     Expr at(const Exprs& site, Expr lane, size_t i) const;
@@ -113,8 +113,8 @@ class Translation {
   struct Sweep {
     const Op* op;
     std::vector<const Tensor*> reads, writes, partials;
-    std::vector<bool> alongRun;  ///< of partials: summed along the contiguous axis first
-    size_t slots = 0;            ///< sums and those partials
+    std::vector<bool> alongRun;            ///< of partials: summed along the contiguous axis first
+    size_t slots = 0;                      ///< sums and those partials
     std::vector<Combiner> combiners = {};  ///< of the slots
   };
   Sweep sweepOf(const Op&) const;
