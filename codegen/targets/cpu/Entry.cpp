@@ -9,7 +9,7 @@ using namespace mlir;
 
 namespace normc::codegen::cpu {
 
-llvm::StringRef stridedAttrName() { return "norm.strided"; }
+llvm::StringRef stridedAttrName() { return "normc.strided"; }
 
 static void addWrappers(ModuleOp module) {
   OpBuilder b(module.getContext());

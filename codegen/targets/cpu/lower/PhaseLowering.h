@@ -132,7 +132,7 @@ class PhaseLowering : SlabLowering {
 };
 
 /// norm-to-loops: replaces every norm.kernel of the module by one function for each phase, named
-/// `<kernel>.<phase>`, with its parameters in the attribute `norm.strided` (add-entry-points, Entry.h). bf16
+/// `<kernel>.<phase>`, with its parameters in the attribute `normc.strided` (add-entry-points, Entry.h). bf16
 /// is i16 in memory.
 PassPtr normToLoops();
 

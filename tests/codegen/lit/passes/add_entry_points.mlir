@@ -3,7 +3,7 @@
 // RUN: %opt add-entry-points %s | %check
 
 // CHECK:         llvm.func internal @k.apply(
-// CHECK-NOT:       norm.strided
+// CHECK-NOT:       normc.strided
 // CHECK:         llvm.func @k_apply(%[[ARGS:.*]]: !llvm.ptr, %[[TASK:.*]]: i64) {
 // CHECK-COUNT-3:   llvm.load %{{.*}} -> !llvm.ptr
 // CHECK-COUNT-6:   llvm.load %{{.*}} -> i64
@@ -11,6 +11,6 @@
 // CHECK-NEXT:      llvm.call @k.apply({{.*}}, %[[TASK]])
 llvm.func @k.apply(%x: !llvm.ptr, %scale: !llvm.ptr, %s: i64, %r: i64, %t: i64, %segments: i64, %rows: i64,
                    %features: i64, %scalars: !llvm.ptr, %cuts: !llvm.ptr, %task: i64)
-    attributes {norm.strided = array<i1: true, false>} {
+    attributes {normc.strided = array<i1: true, false>} {
   llvm.return
 }
