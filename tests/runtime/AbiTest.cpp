@@ -169,12 +169,12 @@ TEST(Abi, RefusesStructsWithoutTheirSize) {
   normc_args args = {};
   EXPECT_EQ(
       refusal(normc_execute(norm.forwardPlan.get(), &args)),
-      "INVALID_ARGUMENT: normc_args.struct_size is 0; set it to sizeof(normc_args), 160 with this header");
+      "INVALID_ARGUMENT: normc_args.struct_size is 0; set it to sizeof(normc_args), 200 with this header");
   normc_field field = {};
   const normc_sizes sizes = norm.sizes();
   EXPECT_EQ(
       refusal(normc_plan_saved_field(norm.forwardPlan.get(), &sizes, 0, &field)),
-      "INVALID_ARGUMENT: normc_field.struct_size is 0; set it to sizeof(normc_field), 80 with this header");
+      "INVALID_ARGUMENT: normc_field.struct_size is 0; set it to sizeof(normc_field), 104 with this header");
 }
 
 TEST(Abi, RefusesNull) {
