@@ -45,7 +45,8 @@ extern "C" {
 #endif
 
 /** @cond */
-#if defined(__GNUC__)
+#if defined(NORMC_API) /* while the static library is compiled */
+#elif defined(__GNUC__)
 #define NORMC_API __attribute__((visibility("default")))
 #else
 #define NORMC_API
@@ -254,6 +255,55 @@ NORMC_API normc_status normc_plan_describe(const normc_plan* plan, const char** 
  * that a call does not fit in caches. NORMC_NOT_FOUND: the kernel has no such number. */
 NORMC_API normc_status normc_plan_number(const normc_plan* plan, const char* name, double* value);
 
+/** One number of the kernel that serves any call of a plan. A value is legal if it is `least` or more, more
+ * than `above`, and less than `below`; these are infinite where there is no bound. Numbers of data other than
+ * f64 must also be values of a float: 0, or a magnitude from 1.2e-38 to 3.4e38. */
+typedef struct normc_number_info {
+  size_t struct_size;   /**< sizeof of this struct */
+  const char* name;     /**< as in normc_number */
+  double value;         /**< the value that the plan uses */
+  double default_value; /**< its value where a request does not name it */
+  double least;         /**< the smallest legal value */
+  double above;         /**< a legal value is greater */
+  double below;         /**< a legal value is less */
+  int32_t whole;        /**< 1: it must be a whole number of at most 2^53 */
+  int32_t
+      threshold; /**< 1: a size in bytes at which the kernel changes its method, not a number of the spec */
+} normc_number_info;
+
+/** Describes number `index` of a plan; NORMC_OUT_OF_RANGE past the last. Entries of one norm have different
+ * numbers. */
+NORMC_API normc_status normc_plan_number_info(const normc_plan* plan, size_t index, normc_number_info* info);
+
+/** What a plan does with a tensor. */
+typedef enum normc_tensor_use {
+  NORMC_TENSOR_READ = 0,    /**< an input that a call must give */
+  NORMC_TENSOR_IGNORED = 1, /**< an input that a call may give, and that is not read */
+  NORMC_TENSOR_WRITTEN = 2, /**< an output that a call must give */
+  NORMC_TENSOR_OPTIONAL = 3 /**< an output that is not computed if it is NULL */
+} normc_tensor_use;
+
+/** The shape of a tensor. */
+typedef enum normc_tensor_shape {
+  NORMC_TENSOR_ELEMENTS = 0,    /**< that of x */
+  NORMC_TENSOR_PER_FEATURE = 1, /**< features, contiguous */
+  NORMC_TENSOR_PER_ROW = 2      /**< that of x without features */
+} normc_tensor_shape;
+
+/** One tensor of the calls of a plan. */
+typedef struct normc_tensor_info {
+  size_t struct_size;       /**< sizeof of this struct */
+  const char* name;         /**< its member of normc_args: "x", "dscale", ... */
+  DLDataType dtype;         /**< type of its elements; a mask may also be bool */
+  normc_tensor_use use;     /**< whether it is read or written, and may be NULL */
+  normc_tensor_shape shape; /**< the axes that it has */
+  int32_t reserved;         /**< 0 */
+} normc_tensor_info;
+
+/** Describes tensor `index` of those that calls of a plan may give, in the order of normc_args;
+ * NORMC_OUT_OF_RANGE past the last. */
+NORMC_API normc_status normc_plan_tensor_info(const normc_plan* plan, size_t index, normc_tensor_info* info);
+
 /** The sizes of one call. */
 typedef struct normc_sizes {
   size_t struct_size; /**< sizeof of this struct */
@@ -276,6 +326,23 @@ typedef enum normc_type {
 /** The most dimensions of a field. */
 #define NORMC_MAX_FIELD_DIMS 4
 
+/** The most fields of a state, and of saved statistics. */
+#define NORMC_MAX_FIELDS 32
+
+/** The size of a call that a dimension of a field is. */
+typedef enum normc_extent {
+  NORMC_EXTENT_FIXED = 0,    /**< the same number in every call */
+  NORMC_EXTENT_SEGMENTS = 1, /**< segments */
+  NORMC_EXTENT_ROWS = 2,     /**< rows of one segment */
+  NORMC_EXTENT_FEATURES = 3  /**< features */
+} normc_extent;
+
+/** What the entry of a plan does with a field; a sum of these. */
+typedef enum normc_field_access {
+  NORMC_FIELD_READ = 1,   /**< the value before the call is used */
+  NORMC_FIELD_WRITTEN = 2 /**< the call computes its value; otherwise it copies state_in to state_out */
+} normc_field_access;
+
 /** One array inside the state, or inside the saved statistics. */
 typedef struct normc_field {
   size_t struct_size;                  /**< sizeof of this struct */
@@ -286,6 +353,9 @@ typedef struct normc_field {
   size_t offset;                       /**< in bytes from the start of the buffer; a multiple of 64 */
   size_t bytes;                        /**< bytes of all elements */
   double init;                         /**< its value in a fresh state; 0 for saved statistics */
+  DLDataType dtype;                    /**< `type` as a DLPack type */
+  int32_t access; /**< normc_field_access of the plan's entry; 0: none, or the query has no plan */
+  int32_t extent[NORMC_MAX_FIELD_DIMS]; /**< a normc_extent for each of the `ndim` sizes */
 } normc_field;
 
 /** Gives the bytes of the state, which a norm carries from step to step. The state is a flat buffer of the
@@ -345,8 +415,17 @@ typedef struct normc_state normc_state;
  * elements are ignored. scale, bias, dscale, dbias: [features], contiguous. mask: the shape of x without
  * features, 8-bit unsigned or bool, 1 for a real row and 0 for padding.
  *
- * Memory. y may be x, and dx may be dy, with the same strides; state_out may be state_in. Any other overlap
- * of written memory with an argument is an error. state and saved are aligned to 8 bytes. */
+ * State and saved statistics. Each is one buffer, aligned to 8 bytes, or one tensor for each field, in the
+ * order of normc_plan_state_field and normc_plan_saved_field: an array of pointers in state_in_fields,
+ * state_out_fields and saved_fields, with its length in state_field_count and saved_field_count. A call gives
+ * state_in and state_out in the same way. The tensor of a field has the field's type, as many elements, in
+ * any number of dimensions, and is contiguous. A pointer may be NULL if the plan does not access the field
+ * (`access` of normc_field): a field of the state that is not written is copied from state_in_fields to
+ * state_out_fields if both are given.
+ *
+ * Memory. y may be x, and dx may be dy, with the same strides; state_out may be state_in, and a field of
+ * state_out_fields the same field of state_in_fields. Any other overlap of written memory with an argument is
+ * an error. */
 typedef struct normc_args {
   size_t struct_size;     /**< sizeof of this struct */
   const DLTensor* x;      /**< input of forward, infer and backward */
@@ -369,6 +448,11 @@ typedef struct normc_args {
   normc_state*
       state;    /**< replaces state_in and state_out: all entries read it, forward and backward write it */
   void* stream; /**< NULL on a CPU; on CUDA a CUstream or cudaStream_t, NULL: the default stream */
+  const DLTensor* const* state_in_fields;  /**< replaces `state_in` */
+  const DLTensor* const* state_out_fields; /**< replaces `state_out` */
+  size_t state_field_count;                /**< length of both; exactly the fields of the state */
+  const DLTensor* const* saved_fields;     /**< replaces `saved` */
+  size_t saved_field_count;                /**< its length; exactly the fields of the saved statistics */
 } normc_args;
 
 /** Executes the plan. On a CPU it returns when all outputs are written. It allocates nothing, takes no lock,
@@ -406,7 +490,7 @@ NORMC_API normc_status normc_state_init(normc_state* state);
 /** Gives the buffer of the state, e.g. to save it, and its bytes; aligned to 64 bytes. */
 NORMC_API normc_status normc_state_data(normc_state* state, void** data, size_t* bytes);
 
-/** Describes field `index` of the state; NORMC_OUT_OF_RANGE past the last. */
+/** Describes field `index` of the state, with `access` 0; NORMC_OUT_OF_RANGE past the last. */
 NORMC_API normc_status normc_state_field(const normc_state* state, size_t index, normc_field* field);
 
 /** Copies one field to `data` of the host; `bytes` must be the field's. NORMC_NOT_FOUND: no such field. */

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <memory>
 #include <stdexcept>
@@ -57,20 +58,87 @@ struct Destroy {
 template <typename T, void (*destroy)(T*)>
 using Owner = std::unique_ptr<T, Destroy<T, destroy>>;
 
-/// Returns all fields of `query(index, &field)`.
-template <typename Query>
-std::vector<normc_field> fields(Query query) {
-  std::vector<normc_field> result;
+/// Returns all structs of `query(index, &item)`.
+template <typename Item, typename Query>
+std::vector<Item> all(Query query) {
+  std::vector<Item> result;
   for (;;) {
-    normc_field field = {};
-    field.struct_size = sizeof field;
-    const normc_status status = query(result.size(), &field);
+    Item item = {};
+    item.struct_size = sizeof item;
+    const normc_status status = query(result.size(), &item);
     if (status == NORMC_OUT_OF_RANGE) return result;
     check(status);
-    result.push_back(field);
+    result.push_back(item);
   }
 }
+
+inline std::uint32_t bitsOf(float value) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+inline float floatOf(std::uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+/// Returns value / 2^shift, rounded to nearest, ties to even. `shift` is from 1 to 31.
+constexpr std::uint32_t shiftedToNearest(std::uint32_t value, int shift) {
+  const std::uint32_t down = value >> shift, rest = value << (32 - shift);
+  return down + (rest > 0x80000000u || (rest == 0x80000000u && (down & 1)));
+}
 }  // namespace detail
+
+/// A number of 16 bits with the exponent of a float: DLPack's bfloat16. It stores, and converts: a float is
+/// rounded to nearest, ties to even, and a NaN stays one.
+struct bf16 {
+  std::uint16_t bits = 0;  ///< the upper half of a float
+
+  /// 0.
+  bf16() = default;
+  /// The nearest number.
+  explicit bf16(float value) {
+    const std::uint32_t from = detail::bitsOf(value);
+    const bool nan = (from & 0x7fffffffu) > 0x7f800000u;
+    bits = static_cast<std::uint16_t>(nan ? from >> 16 | 0x40u : detail::shiftedToNearest(from, 16));
+  }
+  /// Returns the same number.
+  operator float() const { return detail::floatOf(std::uint32_t{bits} << 16); }
+};
+
+/// An IEEE number of 16 bits: DLPack's float16. It stores, and converts: a float is rounded to nearest, ties
+/// to even, and a NaN stays one.
+struct half {
+  std::uint16_t bits = 0;  ///< sign, 5 bits of exponent, 10 of fraction
+
+  /// 0.
+  half() = default;
+  /// The nearest number; from 65520 on it is infinity.
+  explicit half(float value) {
+    const std::uint32_t from = detail::bitsOf(value), sign = from >> 16 & 0x8000u, size = from & 0x7fffffffu;
+    const int exponent = static_cast<int>(size >> 23);
+    std::uint32_t to = 0;
+    if (size > 0x7f800000u) {
+      to = 0x7e00u | (size >> 13 & 0x3ffu);
+    } else if (exponent >= 143) {
+      to = 0x7c00u;
+    } else if (exponent >= 113) {
+      to = detail::shiftedToNearest(size - (112u << 23), 13);  // may carry to infinity
+    } else if (exponent >= 102) {
+      to = detail::shiftedToNearest((size & 0x7fffffu) | 0x800000u, 126 - exponent);  // multiples of 2^-24
+    }
+    bits = static_cast<std::uint16_t>(sign | to);
+  }
+  /// Returns the same number.
+  operator float() const {
+    const std::uint32_t sign = (bits & 0x8000u) << 16, exponent = bits >> 10 & 31u, fraction = bits & 0x3ffu;
+    if (exponent == 0) {
+      const float size = static_cast<float>(fraction) / 16777216;
+      return sign ? -size : size;
+    }
+    return detail::floatOf(sign | (exponent == 31 ? 0x7f800000u : (exponent + 112) << 23) | fraction << 13);
+  }
+};
 
 /// Owns a normc_context. Thread-safe.
 class Context {
@@ -142,10 +210,12 @@ class Package {
   detail::Owner<normc_package, normc_package_destroy> owner_;
 };
 
-/// The data type of elements of T: float, double or std::uint8_t.
+/// The data type of elements of T: float, double, bf16, half, std::int64_t or std::uint8_t.
 template <typename T>
 constexpr DLDataType dtypeOf() {
-  static_assert(sizeof(T) == 0, "make a Tensor of float, double or std::uint8_t, or give its DLDataType");
+  static_assert(
+      sizeof(T) == 0,
+      "make a Tensor of float, double, bf16, half, std::int64_t or std::uint8_t, or give its DLDataType");
   return {};
 }
 /// A tensor of float.
@@ -157,6 +227,21 @@ constexpr DLDataType dtypeOf<float>() {
 template <>
 constexpr DLDataType dtypeOf<double>() {
   return {kDLFloat, 64, 1};
+}
+/// A tensor of bf16.
+template <>
+constexpr DLDataType dtypeOf<bf16>() {
+  return {kDLBfloat, 16, 1};
+}
+/// A tensor of half.
+template <>
+constexpr DLDataType dtypeOf<half>() {
+  return {kDLFloat, 16, 1};
+}
+/// A field of the state, such as a number of steps.
+template <>
+constexpr DLDataType dtypeOf<std::int64_t>() {
+  return {kDLInt, 64, 1};
 }
 /// A mask.
 template <>
@@ -172,7 +257,7 @@ class Tensor {
 
   /// An argument that is left out.
   Tensor() = default;
-  /// A tensor of float, double or std::uint8_t: `Tensor(x, {rows, 1024})`. All constructors throw
+  /// A tensor of a type that dtypeOf knows: `Tensor(x, {rows, 1024})`. All constructors throw
   /// std::invalid_argument for more than 16 dimensions, and if the number of strides is neither 0 nor the
   /// number of dimensions.
   template <typename T>
@@ -285,6 +370,10 @@ struct Call {
       saved,               ///< statistics that forward passes to backward
       workspace;           ///< scratch memory
   State* state = nullptr;  ///< instead of stateIn and stateOut
+  std::vector<Tensor> stateInFields,  ///< instead of stateIn: a tensor for each field, in the order of
+                                      ///< Plan::stateFields; an empty one is not given
+      stateOutFields,                 ///< instead of stateOut
+      savedFields;                    ///< instead of saved, in the order of Plan::savedFields
   void* stream = nullptr;  ///< of CUDA
 };
 
@@ -336,6 +425,18 @@ class Plan {
     check(normc_plan_number(get(), name.c_str(), &value));
     return value;
   }
+  /// Returns the numbers of the kernel that serves any call.
+  std::vector<normc_number_info> numbers() const {
+    return detail::all<normc_number_info>([&](std::size_t index, normc_number_info* info) {
+      return normc_plan_number_info(get(), index, info);
+    });
+  }
+  /// Returns the tensors that calls may give.
+  std::vector<normc_tensor_info> tensors() const {
+    return detail::all<normc_tensor_info>([&](std::size_t index, normc_tensor_info* info) {
+      return normc_plan_tensor_info(get(), index, info);
+    });
+  }
   /// Executes the call: normc_execute.
   void operator()(const Call& call) const;
   /// Returns the object of the C API.
@@ -360,7 +461,7 @@ class Plan {
   }
   template <typename Query>
   std::vector<normc_field> fields(Query query, const normc_sizes& of) const {
-    return detail::fields(
+    return detail::all<normc_field>(
         [&](std::size_t index, normc_field* field) { return query(get(), &of, index, field); });
   }
 
@@ -386,7 +487,7 @@ class State {
   }
   /// Returns the fields of the state.
   std::vector<normc_field> fields() const {
-    return detail::fields(
+    return detail::all<normc_field>(
         [&](std::size_t index, normc_field* field) { return normc_state_field(get(), index, field); });
   }
   /// Copies a field of `count` elements to memory of the host. Throws if there is no such field, or its bytes
@@ -410,6 +511,27 @@ class State {
   detail::Owner<normc_state, normc_state_destroy> owner_;
 };
 
+namespace detail {
+/// The views of one array of fields, on the stack of a call.
+class FieldViews {
+ public:
+  explicit FieldViews(const std::vector<Tensor>& tensors) : given_(!tensors.empty()) {
+    if (tensors.size() > NORMC_MAX_FIELDS) throw std::invalid_argument("a call has at most 32 fields");
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      views_[i] = tensors[i].dlpack();
+      pointers_[i] = tensors[i].empty() ? nullptr : &views_[i];
+    }
+  }
+  FieldViews(const FieldViews&) = delete;
+  const DLTensor* const* get() const { return given_ ? pointers_.data() : nullptr; }
+
+ private:
+  bool given_;
+  std::array<DLTensor, NORMC_MAX_FIELDS> views_;
+  std::array<const DLTensor*, NORMC_MAX_FIELDS> pointers_;
+};
+}  // namespace detail
+
 inline void Plan::operator()(const Call& call) const {
   const std::array<const Tensor*, 9> tensors = {&call.x,    &call.y,      &call.dy,    &call.dx,  &call.scale,
                                                 &call.bias, &call.dscale, &call.dbias, &call.mask};
@@ -429,6 +551,14 @@ inline void Plan::operator()(const Call& call) const {
   args.state_out = call.stateOut.data, args.state_out_bytes = call.stateOut.bytes;
   args.saved = call.saved.data, args.saved_bytes = call.saved.bytes;
   args.workspace = call.workspace.data, args.workspace_bytes = call.workspace.bytes;
+  const std::size_t fieldsIn = call.stateInFields.size(), fieldsOut = call.stateOutFields.size();
+  if (fieldsIn && fieldsOut && fieldsIn != fieldsOut)
+    throw std::invalid_argument("stateInFields and stateOutFields have different lengths");
+  const detail::FieldViews stateIn(call.stateInFields), stateOut(call.stateOutFields),
+      saved(call.savedFields);
+  args.state_in_fields = stateIn.get(), args.state_out_fields = stateOut.get();
+  args.state_field_count = std::max(fieldsIn, fieldsOut);
+  args.saved_fields = saved.get(), args.saved_field_count = call.savedFields.size();
   args.state = call.state ? call.state->get() : nullptr;
   args.stream = call.stream;
   check(normc_execute(get(), &args));

@@ -45,11 +45,11 @@ normc_status memoryBytes(const normc_plan* plan, const Fields Kernel::* fields, 
 }
 
 normc_status memoryField(const normc_plan* plan, const Fields Kernel::* fields, const normc_sizes* given,
-                         size_t index, normc_field* field) {
+                         size_t index, int access, normc_field* field) {
   NORMC_TRY(notNull(plan, "plan", given, "sizes", field, "field"));
   Sizes sizes;
   NORMC_TRY(plan->object->sizes(*given, sizes));
-  return describeField(plan->object->kernel().*fields, sizes, index, field);
+  return describeField(plan->object->kernel().*fields, sizes, index, access, field);
 }
 
 normc_status openPackage(normc_context* context, std::unique_ptr<ByteSource> source, std::string label,
@@ -196,6 +196,16 @@ normc_status normc_plan_number(const normc_plan* plan, const char* name, double*
   });
 }
 
+normc_status normc_plan_number_info(const normc_plan* plan, size_t index, normc_number_info* info) {
+  NORMC_TRY(notNull(plan, "plan", info, "info"));
+  return plan->object->describeNumber(index, info);
+}
+
+normc_status normc_plan_tensor_info(const normc_plan* plan, size_t index, normc_tensor_info* info) {
+  NORMC_TRY(notNull(plan, "plan", info, "info"));
+  return plan->object->describeTensor(index, info);
+}
+
 normc_status normc_plan_kernel(const normc_plan* plan, const normc_sizes* given, size_t* index) {
   NORMC_TRY(notNull(plan, "plan", index, "index"));
   Sizes sizes;
@@ -209,7 +219,7 @@ normc_status normc_plan_state_bytes(const normc_plan* plan, const normc_sizes* s
 
 normc_status normc_plan_state_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,
                                     normc_field* field) {
-  return memoryField(plan, &Kernel::state, sizes, index, field);
+  return memoryField(plan, &Kernel::state, sizes, index, plan ? plan->object->stateAccess(index) : 0, field);
 }
 
 normc_status normc_plan_state_init(const normc_plan* plan, const normc_sizes* given, void* memory,
@@ -237,7 +247,7 @@ normc_status normc_plan_saved_bytes(const normc_plan* plan, const normc_sizes* s
 
 normc_status normc_plan_saved_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,
                                     normc_field* field) {
-  return memoryField(plan, &Kernel::saved, sizes, index, field);
+  return memoryField(plan, &Kernel::saved, sizes, index, plan ? plan->object->savedAccess(index) : 0, field);
 }
 
 normc_status normc_plan_workspace_bytes(const normc_plan* plan, const normc_sizes* given, size_t* bytes) {
@@ -286,7 +296,7 @@ normc_status normc_state_data(normc_state* state, void** data, size_t* bytes) {
 
 normc_status normc_state_field(const normc_state* state, size_t index, normc_field* field) {
   NORMC_TRY(notNull(state, "state", field, "field"));
-  return describeField(state->object->fields(), state->object->sizes(), index, field);
+  return describeField(state->object->fields(), state->object->sizes(), index, 0, field);
 }
 
 normc_status normc_state_get(const normc_state* state, const char* field, void* data, size_t bytes) {

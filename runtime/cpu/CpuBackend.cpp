@@ -129,10 +129,9 @@ normc_status CpuBackend::checkSteady(std::string_view problem) const {
 
 int64_t CpuBackend::step(const Call& call) const {
   const bool backward = kernel_.parts.isBackward();  // saved holds the step of the forward that wrote it
-  const char* const memory = backward ? call.saved : call.stateIn;
+  const char* const memory = (backward ? call.saved : call.stateIn)[stepField_];
   int64_t step = 0;
-  if (memory)
-    std::memcpy(&step, memory + (backward ? call.savedOffsets : call.stateOffsets)[stepField_], sizeof step);
+  if (memory) std::memcpy(&step, memory, sizeof step);
   return step;
 }
 

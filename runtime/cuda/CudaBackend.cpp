@@ -127,8 +127,10 @@ std::string CudaBackend::describe() const {
 bool CudaBackend::isAligned(const Call& call) const {
   const auto bits = [](const void* memory) { return reinterpret_cast<uintptr_t>(memory); };
   const Operand* xSized = nullptr;
-  uintptr_t all = bits(call.stateIn) | bits(call.stateOut) | bits(call.saved);
-  for (const Operand& operand : kernel_.operands) {
+  uintptr_t all = 0;
+  for (size_t i = 0; i < kernel_.operands.size(); ++i) {
+    const Operand& operand = kernel_.operands[i];
+    if (operand.role != Role::Tensor) all |= bits(call.operands[i].data);
     if (operand.role != Role::Tensor || infoOf(operand.tensor).type == TypeRule::Mask) continue;
     const bool strided = isXSized(operand.tensor);
     if (strided) xSized = &operand;

@@ -81,7 +81,8 @@ normc_status BoundKernel::bindNumbers(const normc_request& request, const BoundK
 
 void BoundKernel::noteOperands() {
   operandOf_.fill(kUnused);
-  std::vector<bool> written(info_.state.size());
+  stateAccess_.resize(info_.state.size());
+  savedAccess_.resize(info_.saved.size());
   for (size_t i = 0; i < info_.operands.size(); ++i) {
     const Operand& operand = info_.operands[i];
     switch (operand.role) {
@@ -90,19 +91,27 @@ void BoundKernel::noteOperands() {
         break;
       case Role::StateIn:
         readsState_ = true;
+        stateAccess_[operand.field] |= NORMC_FIELD_READ;
         break;
       case Role::StateOut:
-        written[operand.field] = true;
+        stateAccess_[operand.field] |= NORMC_FIELD_WRITTEN;
         break;
       case Role::Saved:
-        (operand.written() ? writesSaved_ : readsSaved_) = true;
+        readsSaved_ |= !operand.written();
+        savedAccess_[operand.field] |= operand.written() ? NORMC_FIELD_WRITTEN : NORMC_FIELD_READ;
         break;
       case Role::Workspace:
         break;
     }
   }
-  for (size_t i = 0; i < written.size(); ++i)
-    if (!written[i]) copiedFields_.push_back(i);
+  for (size_t i = 0; i < stateAccess_.size(); ++i)
+    if (!(stateAccess_[i] & NORMC_FIELD_WRITTEN)) copiedFields_.push_back(i);
+  // A back end reads the step to leave out the phases of warmup.
+  const bool backward = info_.parts.isBackward();
+  const int step = indexOf(backward ? info_.saved : info_.state, "step");
+  for (const Phase& phase : info_.phases)
+    if (step >= 0 && phase.when == When::Warmup)
+      (backward ? savedAccess_ : stateAccess_)[step] |= NORMC_FIELD_READ;
 }
 
 bool BoundKernel::takesTensorsOf(const BoundKernel& other) const {

@@ -30,7 +30,9 @@ class BoundKernel {
   int operandOf(int tensor) const { return operandOf_[tensor]; }
   bool readsState() const { return readsState_; }
   bool readsSaved() const { return readsSaved_; }
-  bool writesSaved() const { return writesSaved_; }
+  /// Returns what the kernel does with a field, as a sum of normc_field_access.
+  int stateAccess(size_t field) const { return stateAccess_[field]; }
+  int savedAccess(size_t field) const { return savedAccess_[field]; }
   /// Returns the fields of the state that this entry does not write.
   const std::vector<size_t>& copiedFields() const { return copiedFields_; }
 
@@ -48,7 +50,8 @@ class BoundKernel {
   std::vector<double> scalars_;
   std::unique_ptr<const Backend> backend_;
   std::array<int, kTensorCount> operandOf_;
-  bool readsState_ = false, readsSaved_ = false, writesSaved_ = false;
+  bool readsState_ = false, readsSaved_ = false;
+  std::vector<uint8_t> stateAccess_, savedAccess_;
   std::vector<size_t> copiedFields_;
 };
 

@@ -20,6 +20,8 @@ struct FieldCopy {
   int64_t bytes;
 };
 
+using FieldMemory = std::array<char*, kMaxFields>;
+
 struct Call {
   explicit Call(const normc_args& args) : args(args) {
     for (size_t i = 0; i < kTensorCount; ++i) tensors[i] = args.*kTensorArguments[i];
@@ -31,10 +33,8 @@ struct Call {
   Sizes sizes;
   Regions regions;
   LeftOut leftOut;
-  const char* stateIn = nullptr;
-  char* stateOut = nullptr;
-  char* saved = nullptr;
-  std::array<int64_t, kMaxFields> stateOffsets, savedOffsets;
+  /// The memory of each field of the kernel's state and saved statistics; null: it is not given.
+  FieldMemory stateIn, stateOut, saved;
   std::array<normc_operand, kMaxOperands> operands;
   std::array<normc_cut, kMaxPhases> cuts;
   std::array<FieldCopy, kMaxFields> copies;

@@ -4,10 +4,15 @@
 #include <array>
 #include <cstring>
 
+#include "runtime/abi/DlType.h"
 #include "runtime/api/Struct.h"
 
 namespace normc::runtime {
 namespace {
+
+static_assert(kMaxFields == NORMC_MAX_FIELDS && kMaxDimensions == NORMC_MAX_FIELD_DIMS);
+static_assert(int(Factor::Fixed) == NORMC_EXTENT_FIXED && int(Factor::Segments) == NORMC_EXTENT_SEGMENTS &&
+              int(Factor::Rows) == NORMC_EXTENT_ROWS && int(Factor::Features) == NORMC_EXTENT_FEATURES);
 
 template <typename T>
 void fill(char* memory, int64_t count, double value) {
@@ -34,7 +39,7 @@ int64_t totalBytes(const std::vector<Field>& fields, const Sizes& sizes) {
   return layOut(fields, sizes, offsets.data());
 }
 
-normc_status describeField(const std::vector<Field>& fields, const Sizes& sizes, size_t index,
+normc_status describeField(const std::vector<Field>& fields, const Sizes& sizes, size_t index, int access,
                            normc_field* out) {
   if (index >= fields.size())
     return fail(NORMC_OUT_OF_RANGE, "there is no field ", index, "; there are ", fields.size());
@@ -46,10 +51,15 @@ normc_status describeField(const std::vector<Field>& fields, const Sizes& sizes,
   result.name = field.name.c_str();
   result.type = normc_type(infoOf(field.type).field);
   result.ndim = static_cast<int32_t>(field.shape.size());
-  for (size_t i = 0; i < field.shape.size(); ++i) result.shape[i] = field.shape[i].of(sizes, nullptr);
+  for (size_t i = 0; i < field.shape.size(); ++i) {
+    result.shape[i] = field.shape[i].of(sizes, nullptr);
+    result.extent[i] = field.shape[i].kind;
+  }
   result.offset = offsets[index];
   result.bytes = fieldBytes(field, sizes);
   result.init = field.init;
+  result.dtype = dlType(field.type);
+  result.access = access;
   return writeStruct(result, out, "normc_field");
 }
 

@@ -14,8 +14,8 @@ int64_t fieldBytes(const Field& field, const Sizes& sizes);
 int64_t layOut(const std::vector<Field>& fields, const Sizes& sizes, int64_t* offsets);
 int64_t totalBytes(const std::vector<Field>& fields, const Sizes& sizes);
 
-/// Describes field `index` in `out`; NORMC_OUT_OF_RANGE past the last.
-normc_status describeField(const std::vector<Field>& fields, const Sizes& sizes, size_t index,
+/// Describes field `index` in `out`; NORMC_OUT_OF_RANGE past the last. `access`: a sum of normc_field_access.
+normc_status describeField(const std::vector<Field>& fields, const Sizes& sizes, size_t index, int access,
                            normc_field* out);
 
 /// Gives every field its initial value. `memory` has totalBytes; padding becomes zero.

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <array>
-#include <string_view>
+#include <memory>
 
 #include "runtime/plan/Tensors.h"
 
@@ -10,20 +10,29 @@ namespace normc::runtime {
 
 /// The memory of one argument.
 struct Region {
-  std::string_view name;
+  ArgumentName name;
   uintptr_t begin, end;
   bool written;
-  const View* view;  ///< of x, y, dy, dx, which may interleave like slices of one array; null for others
-  int mayBe;         ///< the region that this one may be exactly (x for y, dy for dx), by index; or -1
+  const View* view = nullptr;  ///< of x, y, dy, dx, which may interleave like slices of one array
+  int mayBe = kNone;           ///< the region that this one may be exactly (x for y, dy for dx), by index
+
+  static constexpr int kNone = -1;
+  static Region of(const ArgumentName& name, const void* memory, int64_t bytes, bool written) {
+    const auto begin = reinterpret_cast<uintptr_t>(memory);
+    return {name, begin, begin + bytes, written};
+  }
 };
 
 /// The memory of a call, with room for every argument.
 struct Regions {
-  std::array<Region, kTensorCount + 4> items;  // not initialised: a call has this on its stack
+  union {  // not initialised: a call has this on its stack
+    std::array<Region, kTensorCount + 3 * kMaxFields + 1> items;
+  };
   int count = 0;
 
+  Regions() {}
   int add(const Region& region) {
-    items[count] = region;
+    std::construct_at(&items[count], region);
     return count++;
   }
 

@@ -30,6 +30,12 @@ class Plan {
   const std::string& description() const { return description_; }
   /// Gives one number of the kernel that serves any call.
   normc_status number(const char* name, double& value) const { return kernels_.back()->number(name, value); }
+  /// Describe number or tensor `index`; NORMC_OUT_OF_RANGE past the last.  Queries.cpp
+  normc_status describeNumber(size_t index, normc_number_info* out) const;
+  normc_status describeTensor(size_t index, normc_tensor_info* out) const;
+  /// Return what the kernels do with a field, as a sum of normc_field_access; 0 for an index past the last.
+  int stateAccess(size_t field) const;
+  int savedAccess(size_t field) const;
   const std::string& normHash() const { return package_->manifest().norms[kernel().norm].hash; }
   const Place& place() const { return place_; }
   const Backend& backend() const { return kernels_.back()->backend(); }
@@ -54,11 +60,13 @@ class Plan {
   normc_status checkGroups(int64_t features) const;
   /// Fails if the problem does not serve these sizes.
   normc_status checkSizes(const Sizes& sizes) const;
+  /// True if a backward takes the tensor and does not read it.
+  bool ignores(const TensorInfo& tensor) const;
   const BoundKernel& kernelFor(const Sizes& sizes) const;
 
   normc_status bindTensors(Call& call) const;
-  normc_status bindState(const BoundKernel& bound, Call& call) const;
-  normc_status bindSaved(const BoundKernel& bound, Call& call) const;
+  normc_status bindState(const BoundKernel& bound, Call& call) const;  // BindFields.cpp
+  normc_status bindSaved(const BoundKernel& bound, Call& call) const;  // BindFields.cpp
   normc_status bindOperands(const Kernel& kernel, Call& call) const;
 
   std::shared_ptr<const Context> context_;

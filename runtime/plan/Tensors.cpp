@@ -28,7 +28,7 @@ struct DTypeName {
   }
 };
 
-normc_status checkPlace(std::string_view name, const DLDevice& device, const Place& place) {
+normc_status checkPlace(const ArgumentName& name, const DLDevice& device, const Place& place) {
   const int type = uncheckedEnumValue(device.device_type);
   if (place.onHost()) {
     if (type == kDLCPU || type == kDLCUDAHost) return NORMC_OK;
@@ -45,10 +45,9 @@ normc_status checkPlace(std::string_view name, const DLDevice& device, const Pla
 }
 
 /// Checks the rules that hold for every tensor, whatever its shape.
-normc_status checkBasics(std::string_view name, const DLTensor& tensor, const TensorRules& rules,
+normc_status checkBasics(const ArgumentName& name, const DLTensor& tensor, DType type, const Place& place,
                          int64_t& count) {
-  const DType type = rules.type;
-  NORMC_TRY(checkPlace(name, tensor.device, *rules.place));
+  NORMC_TRY(checkPlace(name, tensor.device, place));
   if (typeOfDlpack(tensor.dtype) != type)
     return fail(NORMC_INVALID_ARGUMENT, name, " has dtype ", DTypeName(tensor.dtype).text.text(),
                 "; this plan takes ", normc::name(type),
@@ -151,6 +150,11 @@ char* address(const DLTensor& tensor) { return static_cast<char*>(tensor.data) +
 
 }  // namespace
 
+Message& operator<<(Message& message, const ArgumentName& name) {
+  message << name.name;
+  return name.field.empty() ? message : message << "[" << name.index << "] (`" << name.field << "`)";
+}
+
 uintptr_t View::begin() const {
   if (outer == 0 || middle == 0) return reinterpret_cast<uintptr_t>(data);  // strides are ignored then
   const int64_t back =
@@ -171,7 +175,7 @@ normc_status bindXSized(const TensorRules& rules, const DLTensor& given, ShapeSo
   const ProblemText& parts = *rules.problem;
   const bool channelsFirst = parts.channelsFirst();
   int64_t count;
-  NORMC_TRY(checkBasics(name, given, rules, count));
+  NORMC_TRY(checkBasics(name, given, rules.type, *rules.place, count));
   const DLTensor tensor = walked(given, count);
   if (source.tensor) NORMC_TRY(sameShape(name, tensor, normc::name(source.which), *source.tensor));
   const int32_t least = parts.segmented ? 3 : 2;
@@ -212,7 +216,7 @@ normc_status bindXSized(const TensorRules& rules, const DLTensor& given, ShapeSo
 normc_status bindVector(const TensorRules& rules, const DLTensor& tensor, const Sizes& sizes, View& view) {
   const std::string_view name = normc::name(rules.which);
   int64_t count;
-  NORMC_TRY(checkBasics(name, tensor, rules, count));
+  NORMC_TRY(checkBasics(name, tensor, rules.type, *rules.place, count));
   if (tensor.ndim != 1)
     return fail(NORMC_INVALID_ARGUMENT, name, " has ", tensor.ndim,
                 " dimensions; it must have one, the features");
@@ -225,12 +229,28 @@ normc_status bindVector(const TensorRules& rules, const DLTensor& tensor, const 
   return NORMC_OK;
 }
 
+normc_status bindField(const ArgumentName& name, const Field& field, const DLTensor& tensor,
+                       const Sizes& sizes, const Place& place, char*& data) {
+  int64_t count;
+  NORMC_TRY(checkBasics(name, tensor, field.type, place, count));
+  if (const int64_t wanted = elements(field.shape, sizes); count != wanted)
+    return fail(NORMC_INVALID_ARGUMENT, name, " has ", count, " elements; with these sizes the field has ",
+                wanted);
+  int64_t compact = 1;
+  for (int32_t i = tensor.ndim; i-- > 0 && count > 0; compact *= tensor.shape[i])
+    if (tensor.shape[i] > 1 && strideOf(tensor, i) != compact)
+      return fail(NORMC_INVALID_ARGUMENT, name, " has stride ", strideOf(tensor, i), " in dimension ", i,
+                  "; it must be contiguous");
+  data = address(tensor);
+  return NORMC_OK;
+}
+
 normc_status bindRows(const TensorRules& rules, const DLTensor& given, const ShapeSource& source,
                       const Sizes& sizes, View& view) {
   const std::string_view name = normc::name(rules.which);
   const DLTensor& x = *source.tensor;
   int64_t count;
-  NORMC_TRY(checkBasics(name, given, rules, count));
+  NORMC_TRY(checkBasics(name, given, rules.type, *rules.place, count));
   const DLTensor tensor = walked(given, count);
   // Either the leading dimensions of x, or its rows as one dimension.
   const bool channelsFirst = rules.problem->channelsFirst();

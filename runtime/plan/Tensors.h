@@ -6,10 +6,23 @@
 // A tensor that a kernel cannot read is refused with its name, the dimension and the rule.
 #pragma once
 
+#include "runtime/core/Error.h"
 #include "runtime/core/MemoryBlock.h"
 #include "runtime/package/Package.h"
 
 namespace normc::runtime {
+
+/// The name of an argument in errors: "x", or "saved_fields[1] (`rstd`)" for one pointer of an array.
+struct ArgumentName {
+  std::string_view name;
+  std::string_view field = {};  ///< empty: the argument is no array
+  size_t index = 0;
+
+  ArgumentName(std::string_view name) : name(name) {}
+  ArgumentName(std::string_view name, std::string_view field, size_t index)
+      : name(name), field(field), index(index) {}
+};
+Message& operator<<(Message& message, const ArgumentName& name);
 
 struct View {
   char* data = nullptr;
@@ -43,6 +56,10 @@ normc_status bindXSized(const TensorRules& rules, const DLTensor& tensor, ShapeS
 
 /// Checks scale, bias, dscale or dbias.
 normc_status bindVector(const TensorRules& rules, const DLTensor& tensor, const Sizes& sizes, View& view);
+
+/// Checks the tensor of one field of the state or of the saved statistics, and gives its memory.
+normc_status bindField(const ArgumentName& name, const Field& field, const DLTensor& tensor,
+                       const Sizes& sizes, const Place& place, char*& data);
 
 /// Checks a tensor of shape PerRow.
 normc_status bindRows(const TensorRules& rules, const DLTensor& tensor, const ShapeSource& source,

@@ -92,9 +92,13 @@ TEST(Allocation, DoesNotHappenInExecute) {
   const Call powerForward = power.forward(), powerBackward = power.backward();
   Call leftOut = layer.backward();
   leftOut.dx = leftOut.dbias = {};
+  std::vector<float> mean(129), rstd(129);
+  Call fields = layer.forward();
+  fields.saved = {}, fields.savedFields = {Tensor(mean.data(), {129}), Tensor(rstd.data(), {129})};
   EXPECT_EQ(allocationsOf([&] {
               for (int i = 0; i < 10; ++i) {
                 layer.forwardPlan(layerForward);
+                layer.forwardPlan(fields);
                 layer.backwardPlan(layerBackward);
                 layer.backwardPlan(leftOut);
                 power.forwardPlan(powerForward);

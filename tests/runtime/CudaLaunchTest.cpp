@@ -43,6 +43,33 @@ TEST_F(CudaLaunch, HandsOverEveryWordInOrder) {
                                    32, 4, 8}));                               // units, chunk_units, chunks
 }
 
+TEST_F(CudaLaunch, TakesFieldsAsTensorsOfTheirOwn) {
+  const host::Package package = open(forCuda(powerNorm("backward")));
+  const Plan plan(package, "power_norm:backward@f32[*x*]", host::onCuda());
+  const CudaLayerNorm norm(32, 8);
+  const DeviceBuffer rstd(32), moment(32), nu(32), next(32), step(8), nextStep(8);
+  const Tensor none, stepIn = Tensor(reinterpret_cast<int64_t*>(step.data()), {}).onCuda(),
+                     stepOut = Tensor(reinterpret_cast<int64_t*>(nextStep.data()), {}).onCuda();
+  Call call = norm.backward();
+  call.saved = {}, call.savedFields = {norm.vector(rstd), norm.vector(moment)};
+  call.stateInFields = {stepIn, none, norm.vector(nu)};
+  call.stateOutFields = {stepOut, none, norm.vector(next)};
+  plan(call);
+  ASSERT_EQ(launches().size(), 2u);
+  const Launched launch = launches()[0];
+  EXPECT_EQ(launch.function, "power_norm_backward");
+  const std::vector<uint64_t> fields(launch.words.begin() + 3, launch.words.begin() + 6);
+  EXPECT_EQ(fields, (std::vector<uint64_t>{word(nu), word(rstd), word(moment)}));
+  EXPECT_EQ(launch.words[9], word(next));
+  EXPECT_NE(driverCalls().find("cuMemcpyDtoDAsync"), std::string::npos)
+      << "of the step, which is not written";
+  call.savedFields[1] = Tensor(moment.floats(), {8});
+  EXPECT_EQ(
+      refusal([&] { plan(call); }),
+      "INVALID_ARGUMENT: saved_fields[1] (`second_moment`) is on device type 1; this plan runs on cuda:0 "
+      "(kDLCUDA, 2)");
+}
+
 TEST_F(CudaLaunch, GivesAllPhasesTheSameWords) {
   const host::Package package = open(forCuda(layerNorm("backward")));
   const Plan plan(package, "layer_norm:backward@f32[*x*]", host::onCuda());
@@ -251,6 +278,13 @@ TEST_F(CudaAlignment, OfEveryPointerDecides) {
               call.saved = {norm.workspace.data() + 8, call.saved.bytes};
             }),
             any);
+  for (const int shift : {0, 1})
+    EXPECT_EQ(chosen([&](const CudaLayerNorm& norm, Call& call) {
+                call.saved = {};
+                call.savedFields = {Tensor(norm.saved.floats(), {4}).onCuda(),
+                                    Tensor(norm.workspace.floats(shift), {4}).onCuda()};
+              }),
+              shift == 0 ? aligned : any);
 }
 
 TEST_F(CudaAlignment, OfStridesDecides) {

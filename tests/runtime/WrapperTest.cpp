@@ -1,4 +1,8 @@
 // Tensors of runtime/normc.hpp: every way to make one gives the same view.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
 #include <stdexcept>
 
 #include "tests/runtime/Support.h"
@@ -77,6 +81,77 @@ TEST(Wrapper, HasAsManyDimensionsAsTheLibrary) {
   EXPECT_EQ(thrown([&] { Tensor(norm.x.data(), Shape{4, 6}, Shape{1}); }), rule);
   DLTensor many = {norm.x.data(), {kDLCPU, 0}, 17, {kDLFloat, 32, 1}, shape.data(), nullptr, 0};
   EXPECT_EQ(thrown([&] { Tensor{many}; }), rule);
+}
+
+/// Returns the index of the element of `values` nearest to `value`; of two that are as near, the even one.
+/// `values` ascend from 0.
+uint16_t nearest(const std::vector<double>& values, double value) {
+  const size_t above = std::lower_bound(values.begin(), values.end(), value) - values.begin();
+  if (above == 0) return 0;
+  const double down = value - values[above - 1], up = values[above] - value;
+  return static_cast<uint16_t>(down < up || (down == up && above % 2 == 1) ? above - 1 : above);
+}
+
+template <typename T>
+float valueOf(unsigned bits) {
+  T number;
+  number.bits = static_cast<uint16_t>(bits);
+  return number;
+}
+
+/// Checks conversions from and to all numbers of T. `infinity`: its bits.
+template <typename T>
+void checkConversions(unsigned infinity, double past) {
+  std::vector<double> values;
+  for (unsigned bits = 0; bits < infinity; ++bits) {
+    values.push_back(valueOf<T>(bits));
+    ASSERT_EQ(T(valueOf<T>(bits)).bits, bits);
+    ASSERT_EQ(T(-valueOf<T>(bits)).bits, bits | 0x8000u);
+    ASSERT_TRUE(bits == 0 || values[bits] > values[bits - 1]) << bits;
+  }
+  values.push_back(past);  // what the next number would be: from half way on it is infinity
+  for (unsigned bits = 0; bits < infinity; ++bits) {
+    const double half = (values[bits] + values[bits + 1]) / 2;
+    const float between = static_cast<float>(half);  // exact for a T with fewer bits than a float
+    for (const float value : {std::nextafter(between, 0.0f), between, std::nextafter(between, 1e39f)})
+      ASSERT_EQ(T(value).bits, nearest(values, value)) << value;
+  }
+  EXPECT_EQ(T(std::numeric_limits<float>::infinity()).bits, infinity);
+  EXPECT_EQ(T(-std::numeric_limits<float>::infinity()).bits, infinity | 0x8000u);
+  EXPECT_TRUE(std::isinf(valueOf<T>(infinity)));
+  const uint32_t smallest = 0x7f800001u;  // a signalling NaN, whose upper bits are those of infinity
+  float nan;
+  std::memcpy(&nan, &smallest, sizeof nan);
+  EXPECT_TRUE(std::isnan(float(T(nan))));
+  EXPECT_TRUE(std::isnan(valueOf<T>(infinity + 1)));
+  EXPECT_EQ(T().bits, 0);
+}
+
+TEST(Wrapper, RoundsToNearestBf16) { checkConversions<host::bf16>(0x7f80, 0x1p128); }
+
+TEST(Wrapper, RoundsToNearestHalf) {
+  checkConversions<host::half>(0x7c00, 0x1p16);
+  EXPECT_EQ(valueOf<host::half>(0x3c00), 1);
+  EXPECT_EQ(valueOf<host::half>(0x0001), 0x1p-24f);
+  EXPECT_EQ(valueOf<host::half>(0x7bff), 65504);
+  EXPECT_EQ(host::half(65519.0f).bits, 0x7bff);
+  EXPECT_EQ(host::half(65520.0f).bits, 0x7c00);
+  EXPECT_EQ(host::half(1e-30f).bits, 0);
+  EXPECT_EQ(host::half(-1e30f).bits, 0xfc00);
+}
+
+TEST(Wrapper, MakesTensorsOf16Bits) {
+  host::bf16 b[2];
+  host::half h[2];
+  int64_t step = 0;
+  static_assert(sizeof b == 4 && sizeof h == 4);
+  const DLTensor x = Tensor(b, {2}).dlpack(), y = Tensor(h, {2}).dlpack(), z = Tensor(&step, {}).dlpack();
+  EXPECT_EQ(x.dtype.code, kDLBfloat);
+  EXPECT_EQ(x.dtype.bits, 16);
+  EXPECT_EQ(y.dtype.code, kDLFloat);
+  EXPECT_EQ(y.dtype.bits, 16);
+  EXPECT_EQ(z.dtype.code, kDLInt);
+  EXPECT_EQ(z.dtype.bits, 64);
 }
 
 }  // namespace

@@ -1,0 +1,82 @@
+// What a host asks of a plan: its numbers, the tensors of its calls, and what its entry does with a field.
+#include <algorithm>
+
+#include "runtime/abi/DlType.h"
+#include "runtime/api/Struct.h"
+#include "runtime/plan/Plan.h"
+
+namespace normc::runtime {
+namespace {
+
+normc_tensor_use useOf(const TensorInfo& info) {
+  return info.mayBeLeftOut() ? NORMC_TENSOR_OPTIONAL
+         : info.written()    ? NORMC_TENSOR_WRITTEN
+                             : NORMC_TENSOR_READ;
+}
+
+normc_tensor_shape shapeOf(const TensorInfo& info) {
+  switch (info.shape) {
+    case TensorShape::Elements:
+      break;
+    case TensorShape::PerFeature:
+      return NORMC_TENSOR_PER_FEATURE;
+    case TensorShape::PerRow:
+      return NORMC_TENSOR_PER_ROW;
+  }
+  return NORMC_TENSOR_ELEMENTS;
+}
+
+}  // namespace
+
+normc_status Plan::describeNumber(size_t index, normc_number_info* out) const {
+  const BoundKernel& general = *kernels_.back();
+  const std::vector<Scalar>& scalars = general.info().scalars;
+  if (index >= scalars.size())
+    return fail(NORMC_OUT_OF_RANGE, "there is no number ", index, "; there are ", scalars.size());
+  const Scalar& scalar = scalars[index];
+  normc_number_info info = {};
+  info.name = scalar.name.c_str();
+  info.value = general.scalars()[index];
+  info.default_value = scalar.value;
+  info.least = scalar.legal.least, info.above = scalar.legal.above, info.below = scalar.legal.below;
+  info.whole = scalar.legal.whole;
+  info.threshold = std::find(kThresholds.begin(), kThresholds.end(), scalar.name) != kThresholds.end();
+  return writeStruct(info, out, "normc_number_info");
+}
+
+bool Plan::ignores(const TensorInfo& tensor) const {
+  return kernels_.back()->operandOf(tensor.tensor) == BoundKernel::kUnused && request_.parts.isBackward() &&
+         tensor.mayBeIgnored();
+}
+
+normc_status Plan::describeTensor(size_t index, normc_tensor_info* out) const {
+  size_t count = 0;
+  for (const TensorInfo& tensor : kTensorTable) {
+    const bool taken = kernels_.back()->operandOf(tensor.tensor) != BoundKernel::kUnused;
+    if (!taken && !ignores(tensor)) continue;
+    if (count++ < index) continue;
+    normc_tensor_info info = {};
+    info.name = tensor.name.data();
+    info.dtype = dlType(typeOf(tensor.tensor, kernel().parts.data, kernel().parts.params));
+    info.use = taken ? useOf(tensor) : NORMC_TENSOR_IGNORED;
+    info.shape = shapeOf(tensor);
+    return writeStruct(info, out, "normc_tensor_info");
+  }
+  return fail(NORMC_OUT_OF_RANGE, "there is no tensor ", index, "; there are ", count);
+}
+
+int Plan::stateAccess(size_t field) const {
+  int access = 0;
+  if (field < kernel().state.size())
+    for (const auto& kernel : kernels_) access |= kernel->stateAccess(field);
+  return access;
+}
+
+int Plan::savedAccess(size_t field) const {
+  int access = 0;
+  if (field < kernel().saved.size())
+    for (const auto& kernel : kernels_) access |= kernel->savedAccess(field);
+  return access;
+}
+
+}  // namespace normc::runtime
