@@ -62,9 +62,6 @@ void SlabLowering::scalarOp(Operation& op, Replica& replica) {
     fold(foldOp, replica);
   } else if (auto root = dyn_cast<math::RsqrtOp>(op); root && isOfFeatures(root.getOperand())) {
     cast<math::RsqrtOp>(clone(op, values)).setFastmath(root.getFastmath() | arith::FastMathFlags::afn);
-  } else if (auto div = dyn_cast<arith::DivFOp>(op);
-             div && isOfFeatures(div.getLhs()) && !isOfFeatures(div.getRhs())) {
-    cast<arith::DivFOp>(clone(op, values)).setFastmath(div.getFastmath() | arith::FastMathFlags::arcp);
   } else if (!isa<YieldOp>(op)) {
     clone(op, values);
   }

@@ -61,6 +61,12 @@ Num select(Num condition, Num yes, Num no) {
           arith::SelectOp::create(ops, yes.builder->loc(), condition.value, yes.value, no.value)};
 }
 
+Num quotient(Num sum, Num count) {
+  Num result = sum / count;
+  auto div = result.value.getDefiningOp<arith::DivFOp>();
+  div.setFastmath(div.getFastmath() | arith::FastMathFlags::arcp);
+  return result;
+}
 Num meanOf(Num sum, Num count) { return sum * (1.0 / count); }
 
 Num finiteOr(Num x, Num otherwise) {

@@ -49,6 +49,9 @@ Num select(Num condition, Num yes, Num no);
 /// The mean of what adds up to `sum`: a product, within 1 ulp, since the reciprocal is the same for many
 /// sums.
 Num meanOf(Num sum, Num count);
+/// Returns sum / count with the digits of a division, for a count >= 1 that is the same for many sums: passes
+/// replace it by products (expand-division).
+Num quotient(Num sum, Num count);
 /// `x` where it is finite, else `otherwise`.
 Num finiteOr(Num x, Num otherwise);
 Num abs(Num);

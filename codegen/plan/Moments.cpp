@@ -34,13 +34,13 @@ Num Moments::shift(Parts& parts) const {
 Batch Moments::ofSlab(const Nums& sums, Num shift, Num n) const {
   if (!needsMean_) return {.count = {}, .mean = {}, .moment = meanOf(sums[0], n)};
   // An exact division: if the shift is an outlier, the digits of delta are digits of the mean.
-  Num delta = sums[0] / n;
+  Num delta = quotient(sums[0], n);
   Num moment = raw_ ? meanOf(sums[2], n) : max(k_.constant(0), meanOf(sums[1] - sums[0] * delta, n));
   return {.count = {}, .mean = shift + delta, .moment = moment};
 }
 
 std::pair<Num, Num> Moments::ofChunk(Num sum, Num squares, Num n) const {
-  Num delta = sum / n;
+  Num delta = quotient(sum, n);
   return {delta, max(k_.constant(0), squares - sum * delta)};
 }
 

@@ -30,8 +30,8 @@ class CudaCompilation : public Compilation {
   }
 
   llvm::Error threads() {
-    return run("lowering to threads", normToGpu(schedule_, arch_), expandRsqrt(), expandLog(), expandExp(),
-               expandAbs());
+    return run("lowering to threads", normToGpu(schedule_, arch_), expandDivision(), expandRsqrt(),
+               expandLog(), expandExp(), expandAbs());
   }
 
   llvm::Error llvmDialect() { return run("lowering to NVVM", mathToIntrinsics(), gpuToLlvmPipeline()); }
