@@ -3,7 +3,7 @@
 #   runtime      libnormc_runtime: all that a machine needs to run kernels; LICENSE and NOTICE
 #   tuner        libnormc_tuner, normc-bundle, normc-worker: tuning without a compiler
 #   compiler     normc, and the generator and the emulator that it uses
-#   development  headers as <normc/normc.h>, CMake's files, pkg-config's
+#   development  headers as <normc/normc.h>, libnormc_runtime.a, CMake's files, pkg-config's
 #
 # Any of them alone: cmake --install build --component runtime. Nothing remembers the prefix: the tree may be moved.
 include(CMakePackageConfigHelpers)
@@ -26,9 +26,11 @@ set_target_properties(${libraries} PROPERTIES INSTALL_RPATH "$ORIGIN")
 set_target_properties(${programs} PROPERTIES INSTALL_RPATH "$ORIGIN/${fromPrograms}" INSTALL_RPATH_USE_LINK_PATH ON)
 
 set_target_properties(normc_runtime PROPERTIES EXPORT_NAME runtime)
+set_target_properties(normc_runtime_static PROPERTIES EXPORT_NAME runtime_static)
 set_target_properties(normc_tuner PROPERTIES EXPORT_NAME tuner)
 install(TARGETS normc_runtime EXPORT normcRuntime
   LIBRARY COMPONENT runtime NAMELINK_COMPONENT development)
+install(TARGETS normc_runtime_static EXPORT normcRuntime ARCHIVE COMPONENT development)
 install(TARGETS normc_tuner EXPORT normcTuner LIBRARY COMPONENT tuner)
 install(TARGETS normc-worker normc-bundle RUNTIME COMPONENT tuner)
 if(NORMC_BUILD_COMPILER)

@@ -76,6 +76,29 @@ TEST(Abi, ExportsNothingButItsOwnNames) {
     EXPECT_TRUE(std::regex_search(line, std::regex(" T normc_[a-z0-9_]+$"))) << line;
 }
 
+TEST(Abi, AStaticLibraryDefinesNothingButItsOwnNames) {
+  std::istringstream lines(output("nm --extern-only --defined-only " NORMC_STATIC_LIBRARY));
+  int functions = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line.ends_with(":")) continue;  // the name of a member
+    EXPECT_TRUE(std::regex_search(line, std::regex(" (T normc_[a-z0-9_]+|C normc_openssl_ia32cap_P)$")))
+        << line;
+    ++functions;
+  }
+  EXPECT_GT(functions, 30);
+  const std::string needed = output("nm --undefined-only " NORMC_STATIC_LIBRARY);
+  for (const char* name : {" U normc", " U SHA256", " U OPENSSL"})
+    EXPECT_EQ(needed.find(name), needed.npos) << name;
+}
+
+TEST(Abi, AHostOfTheStaticLibraryExportsNothing) {
+  const std::string symbols = output("readelf --wide --syms " NORMC_STATIC_LIBRARY);
+  EXPECT_TRUE(std::regex_search(symbols, std::regex("GLOBAL HIDDEN +[0-9]+ normc_execute")));
+  EXPECT_FALSE(std::regex_search(symbols, std::regex("GLOBAL DEFAULT +[0-9]+ normc_")));
+  EXPECT_EQ(output("nm -D --defined-only " NORMC_STATIC_HOST).find("normc_"), std::string::npos);
+  EXPECT_EQ(output("readelf -d " NORMC_STATIC_HOST).find("libnormc_runtime"), std::string::npos);
+}
+
 TEST(Abi, NeedsNeitherACompilerNorACppLibrary) {
   const std::string needed = output("readelf -d " NORMC_RUNTIME_LIBRARY);
   EXPECT_NE(needed.find("libnormc_runtime.so.0"), std::string::npos) << needed;
