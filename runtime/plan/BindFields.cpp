@@ -8,25 +8,33 @@
 namespace normc::runtime {
 namespace {
 
-/// One of state_in, state_out and saved, as a call gives it.
+/// The members of normc_args for one of state_in, state_out and saved.
+struct Names {
+  std::string_view buffer, array, count;
+};
+constexpr Names kStateIn = {"state_in", "state_in_fields", "state_field_count"},
+                kStateOut = {"state_out", "state_out_fields", "state_field_count"},
+                kSaved = {"saved", "saved_fields", "saved_field_count"};
+
+/// Their values in a call.
 struct Given {
-  std::string_view bufferName, arrayName, countName;
+  const Names& names;
   const void* buffer;
   size_t bytes;
   const DLTensor* const* array;
   size_t count;
 
   bool any() const { return buffer || array; }
-  std::string_view name() const { return array ? arrayName : bufferName; }
+  std::string_view name() const { return array ? names.array : names.buffer; }
   ArgumentName nameOf(const std::vector<Field>& fields, size_t i) const {
-    return array ? ArgumentName(arrayName, fields[i].name, i) : ArgumentName(bufferName);
+    return array ? ArgumentName(names.array, fields[i].name, i) : ArgumentName(names.buffer);
   }
 };
 
 /// Refuses the two forms in one call.
 normc_status refuseBoth(const Given& buffer, const Given& array) {
   if (!buffer.buffer || !array.array) return NORMC_OK;
-  return fail(NORMC_INVALID_ARGUMENT, buffer.bufferName, " and ", array.arrayName,
+  return fail(NORMC_INVALID_ARGUMENT, buffer.names.buffer, " and ", array.names.array,
               " are both given; give buffers, or one tensor for each field");
 }
 
@@ -47,11 +55,11 @@ class FieldBinder {
     for (size_t i = 0; i < fields_.size(); ++i) memory_[i] = buffer ? buffer + offsets[i] : nullptr;
     if (!buffer) return NORMC_OK;
     if (given_.bytes != static_cast<uint64_t>(bytes))
-      return fail(NORMC_INVALID_ARGUMENT, given_.bufferName, " has ", given_.bytes,
+      return fail(NORMC_INVALID_ARGUMENT, given_.names.buffer, " has ", given_.bytes,
                   " bytes; with these sizes it has ", bytes);
     if (reinterpret_cast<uintptr_t>(buffer) % 8 != 0)
-      return fail(NORMC_INVALID_ARGUMENT, given_.bufferName, " is not aligned to 8 bytes");
-    Region region = Region::of(given_.bufferName, buffer, bytes, written);
+      return fail(NORMC_INVALID_ARGUMENT, given_.names.buffer, " is not aligned to 8 bytes");
+    Region region = Region::of(given_.names.buffer, buffer, bytes, written);
     if (mayBe) region.mayBe = mayBe->bufferRegion_;
     bufferRegion_ = call_.regions.add(region);
     return NORMC_OK;
@@ -72,7 +80,7 @@ class FieldBinder {
  private:
   normc_status bindArray(bool written, const FieldBinder* mayBe) {
     if (given_.count != fields_.size())
-      return fail(NORMC_INVALID_ARGUMENT, given_.countName, " is ", given_.count, "; there are ",
+      return fail(NORMC_INVALID_ARGUMENT, given_.names.count, " is ", given_.count, "; there are ",
                   fields_.size(), " fields");
     for (size_t i = 0; i < fields_.size(); ++i) {
       memory_[i] = nullptr;
@@ -101,10 +109,9 @@ class FieldBinder {
 normc_status Plan::bindState(const BoundKernel& bound, Call& call) const {
   const Kernel& kernel = bound.info();
   const normc_args& args = call.args;
-  Given in = {"state_in",          "state_in_fields",    "state_field_count",   args.state_in,
-              args.state_in_bytes, args.state_in_fields, args.state_field_count};
-  Given out = {"state_out",          "state_out_fields",    "state_field_count",   args.state_out,
-               args.state_out_bytes, args.state_out_fields, args.state_field_count};
+  Given in = {kStateIn, args.state_in, args.state_in_bytes, args.state_in_fields, args.state_field_count};
+  Given out = {kStateOut, args.state_out, args.state_out_bytes, args.state_out_fields,
+               args.state_field_count};
   const bool writes = out.any();
   for (const Given* buffer : {&in, &out})
     for (const Given* array : {&in, &out}) NORMC_TRY(refuseBoth(*buffer, *array));
@@ -142,10 +149,10 @@ normc_status Plan::bindState(const BoundKernel& bound, Call& call) const {
     char *const target = call.stateOut[field], *const source = call.stateIn[field];
     if (!target || target == source) continue;
     if (!source)
-      return fail(
-          NORMC_INVALID_ARGUMENT, out.nameOf(kernel.state, field), " is given without ",
-          in.any() ? in.nameOf(kernel.state, field) : ArgumentName(out.array ? in.arrayName : in.bufferName),
-          "; `", kernel.state[field].name, "` would have to be copied from it");
+      return fail(NORMC_INVALID_ARGUMENT, out.nameOf(kernel.state, field), " is given without ",
+                  in.any() ? in.nameOf(kernel.state, field)
+                           : ArgumentName(out.array ? kStateIn.array : kStateIn.buffer),
+                  "; `", kernel.state[field].name, "` would have to be copied from it");
     call.copies[call.copyCount++] = {target, source, fieldBytes(kernel.state[field], call.sizes)};
   }
   return NORMC_OK;
@@ -154,8 +161,7 @@ normc_status Plan::bindState(const BoundKernel& bound, Call& call) const {
 normc_status Plan::bindSaved(const BoundKernel& bound, Call& call) const {
   const Kernel& kernel = bound.info();
   const normc_args& args = call.args;
-  const Given saved = {"saved",          "saved_fields",    "saved_field_count",   args.saved,
-                       args.saved_bytes, args.saved_fields, args.saved_field_count};
+  const Given saved = {kSaved, args.saved, args.saved_bytes, args.saved_fields, args.saved_field_count};
   NORMC_TRY(refuseBoth(saved, saved));
   call.leftOut.saved = !saved.any();
   if (!saved.any() && bound.readsSaved() && totalBytes(kernel.saved, call.sizes) > 0)
