@@ -113,7 +113,8 @@ void checkConversions(unsigned infinity, double past) {
   for (unsigned bits = 0; bits < infinity; ++bits) {
     const double half = (values[bits] + values[bits + 1]) / 2;
     const float between = static_cast<float>(half);  // exact for a T with fewer bits than a float
-    for (const float value : {std::nextafter(between, 0.0f), between, std::nextafter(between, 1e39f)})
+    for (const float value :
+         {std::nextafter(between, 0.0f), between, std::nextafter(between, std::numeric_limits<float>::max())})
       ASSERT_EQ(T(value).bits, nearest(values, value)) << value;
   }
   EXPECT_EQ(T(std::numeric_limits<float>::infinity()).bits, infinity);
