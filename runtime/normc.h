@@ -267,8 +267,8 @@ typedef struct normc_number_info {
   double above;         /**< a legal value is greater */
   double below;         /**< a legal value is less */
   int32_t whole;        /**< 1: it must be a whole number of at most 2^53 */
-  int32_t
-      threshold; /**< 1: a size in bytes at which the kernel changes its method, not a number of the spec */
+  /** 1: a size in bytes from which on the kernel takes another method; it is no number of the spec. */
+  int32_t threshold;
 } normc_number_info;
 
 /** Describes number `index` of a plan; NORMC_OUT_OF_RANGE past the last. Entries of one norm have different

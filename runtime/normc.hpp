@@ -370,11 +370,15 @@ struct Call {
       saved,               ///< statistics that forward passes to backward
       workspace;           ///< scratch memory
   State* state = nullptr;  ///< instead of stateIn and stateOut
-  std::vector<Tensor> stateInFields,  ///< instead of stateIn: a tensor for each field, in the order of
-                                      ///< Plan::stateFields; an empty one is not given
-      stateOutFields,                 ///< instead of stateOut
-      savedFields;                    ///< instead of saved, in the order of Plan::savedFields
   void* stream = nullptr;  ///< of CUDA
+
+  /// Instead of stateIn: a tensor for each field, in the order of Plan::stateFields. An empty Tensor is a
+  /// null pointer of normc_args.
+  std::vector<Tensor> stateInFields;
+  /// Instead of stateOut.
+  std::vector<Tensor> stateOutFields;
+  /// Instead of saved, in the order of Plan::savedFields.
+  std::vector<Tensor> savedFields;
 };
 
 /// Owns a normc_plan. Thread-safe: any number of threads may execute one plan.

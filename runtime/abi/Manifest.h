@@ -5,9 +5,11 @@
 // values, and whether it is optional. Rules for combinations of keys are in runtime/package/ManifestRules.h.
 #pragma once
 
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -48,8 +50,8 @@ inline constexpr auto kWhens = {When::Always, When::Warmup};
 constexpr std::string_view name(When when) { return when == When::Always ? "always" : "warmup"; }
 
 /// The roles of phases, for messages and reports.
-inline constexpr auto kPhaseRoles = {std::string_view("statistics"), std::string_view("combine"),
-                                     std::string_view("apply"), std::string_view("finish")};
+inline const std::initializer_list<std::string_view> kPhaseRoles = {"statistics", "combine", "apply",
+                                                                    "finish"};
 
 struct Operand {
   Role role = Role::Tensor;
