@@ -6,9 +6,9 @@
 
 namespace normc::codegen {
 
-/// expand-division: replaces a division by a number that is the same for all lanes, marked `arcp`, by
-/// products with the reciprocal of the number, which is at least 1. The result is that of the
-/// division (Markstein's correction), but 1 ulp off if 2^-24 of the dividend is subnormal, and +0 for -0.
+/// expand-division: replaces a division by a number that is the same for all lanes, marked `normc.products`,
+/// by products with the reciprocal of the number, which is at least 1. The result is that of the division
+/// (Markstein's correction), but 1 ulp off if 2^-24 of the dividend is subnormal, and +0 for -0.
 PassPtr expandDivision();
 
 /// expand-rsqrt: replaces math.rsqrt by a root and a division. A vector marked `afn` gets products instead,

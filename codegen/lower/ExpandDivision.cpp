@@ -20,7 +20,7 @@ static Value quotient(Loops& l, Value x, Value n) {
 PassPtr expandDivision() {
   return modulePass("expand-division", [](ModuleOp module) {
     module.walk([](arith::DivFOp op) {
-      if (!bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::arcp)) return;
+      if (!op->hasAttr("normc.products")) return;
       Value number = op.getRhs();
       if (auto broadcast = number.getDefiningOp<vector::BroadcastOp>()) number = broadcast.getSource();
       OpBuilder b(op);

@@ -63,8 +63,7 @@ Num select(Num condition, Num yes, Num no) {
 
 Num quotient(Num sum, Num count) {
   Num result = sum / count;
-  auto div = result.value.getDefiningOp<arith::DivFOp>();
-  div.setFastmath(div.getFastmath() | arith::FastMathFlags::arcp);
+  result.value.getDefiningOp()->setAttr("normc.products", sum.builder->ops().getUnitAttr());
   return result;
 }
 Num meanOf(Num sum, Num count) { return sum * (1.0 / count); }
