@@ -1,4 +1,4 @@
-// What the passes that replace functions by arithmetic have in common.
+// Emits floating-point arithmetic for the passes that replace functions.
 #pragma once
 
 #include "codegen/lower/Loops.h"

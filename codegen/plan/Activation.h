@@ -1,8 +1,9 @@
 // Activations of an element (Activation of dsl/Spec.h) and their derivatives, as formulas of the statistics
 // type.
 //
-// Of transcendental functions only e^x for x <= 0 is needed, so nothing overflows. The largest errors that
-// were found, of f32 and f64, in units of the last place (bounds: tests/codegen/ActivationValues.h):
+// The formulas need only e^x for x <= 0 of the transcendental functions, so nothing overflows. The largest
+// errors that were found, of f32 and f64, in units of the last place (bounds:
+// tests/codegen/ActivationValues.h):
 //
 //               value  derivative
 //   relu           0        0

@@ -1,4 +1,4 @@
-// What a host asks of a plan: its numbers, the tensors of its calls, and what its entry does with a field.
+// Answers queries of a plan: its numbers, the tensors of its calls, and what its entry does with a field.
 #include <algorithm>
 
 #include "runtime/abi/DlType.h"

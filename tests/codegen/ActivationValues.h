@@ -1,4 +1,5 @@
-// What tests of activations compare with: the formulas in long double, the inputs, and the unit of an error.
+// Holds the expected values of activations: the formulas in long double, the inputs, and the unit of an
+// error.
 #pragma once
 
 #include <gtest/gtest.h>

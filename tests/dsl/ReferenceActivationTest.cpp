@@ -114,8 +114,8 @@ TEST(ReferenceActivation, MagnitudesCoverAnErrorOfTheArgument) {
   for (Activation activation : kAll) {
     SCOPED_TRACE(static_cast<int>(activation));
     const Points points = pointsOf(activation, at);
-    // What the magnitudes grow by where o = x grows by 1 far away, where the terms stand still or grow by 1
-    // too.
+    // Measures the growth of the magnitudes where o = x grows by 1 far away, where the terms stand still or
+    // grow by 1 too.
     const auto ofBias = [&](double bias) {
       Spec spec = identity(activation);
       spec.bias = true;

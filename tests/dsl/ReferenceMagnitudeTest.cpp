@@ -189,7 +189,7 @@ std::vector<Spec> specs() {
   return {layerNorm(), rms, batchNorm(), powerNormV(), powerNorm()};
 }
 
-// Those, and each with each activation.
+// Returns the specs above, and each with each activation.
 std::vector<Spec> activeSpecs() {
   std::vector<Spec> out = specs();
   for (Spec spec : specs()) {

@@ -1,6 +1,6 @@
-// What is added to x before a norm: mean and moment of the sum of two tensors, in every kind of slab. The sum
-// is constant where neither tensor is, so the moment is an exact zero only if the shift estimate is one of
-// the sum.
+// Tests a tensor that is added to x before a norm: mean and moment of the sum of two tensors, in every kind
+// of slab. The sum is constant where neither tensor is, so the moment is an exact zero only if the shift
+// estimate is one of the sum.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -29,8 +29,8 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity(),
                 kNaN = std::numeric_limits<float>::quiet_NaN();
 
-/// What shares a statistic, and the units of its phase. With `split` a task has some features of each row,
-/// and a second phase combines the chunks.
+/// The axes that index a statistic, and the units of its phase. With `split` a task has some features of each
+/// row, and a second phase combines the chunks.
 struct Shape {
   std::string problem;
   std::vector<Axis> per, units;

@@ -1,4 +1,4 @@
-// What a host asks of a plan instead of parsing its manifest: numbers, tensors, and the extents and accesses
+// Tests the queries that replace parsing a manifest: numbers, tensors, and the extents and accesses
 // of fields.
 #include <cstring>
 #include <limits>

@@ -1,5 +1,5 @@
-// What stays in registers of a slab: elements of a run's tile, for all sweeps that read them, and vectors of
-// features that belong to the thread's places of the tile, for all rows.
+// HeldValues keeps in registers of a slab: elements of a run's tile, for all sweeps that read them, and
+// vectors of features that belong to the thread's places of the tile, for all rows.
 //
 // It knows values by tensor, replica and place, and how to load those that are missing. It does not know what
 // is computed from them.

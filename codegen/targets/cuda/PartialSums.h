@@ -1,5 +1,5 @@
-// What a task sums per feature: accumulators in registers and shared memory, and how they reach the task's
-// partials in memory.
+// PartialSums holds the sums per feature of a task: accumulators in registers and shared memory, and how they
+// reach the task's partials in memory.
 //
 // It knows which partials the sweeps of a slab have, and the positions of a thread, each of which has a
 // feature. It does not know the terms.

@@ -25,7 +25,7 @@ class ReadAhead {
     int64_t stride = 1;                               ///< units from one step to the next
     std::function<Replicas(mlir::Value first)> rows;  ///< those of the step that begins at unit `first`
   };
-  /// What the walk over lines has: its accesses, and where their values stay.
+  /// Holds the accesses of the walk over lines, and where their values stay.
   struct Policies {
     KernelThread& thread;
     RunAccess& access;

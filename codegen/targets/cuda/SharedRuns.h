@@ -1,5 +1,5 @@
-// What stays in shared memory of a slab: the part of a run that registers do not hold (`shared`, Schedule.h),
-// so a row that is too long for the registers of its threads is still read once.
+// SharedRuns keeps in shared memory of a slab: the part of a run that registers do not hold (`shared`,
+// Schedule.h), so a row that is too long for the registers of its threads is still read once.
 //
 //   access of a thread   | 0 .. tile - 1 | tile .. tile + shared - 1 |
 //                           registers       shared memory, in a loop
