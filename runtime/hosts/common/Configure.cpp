@@ -51,8 +51,12 @@ json fieldsOf(const std::vector<normc_field>& fields) {
       else
         shape.push_back(kExtents[field.extent[i]]);
     }
-    all.push_back(
-        {{"name", field.name}, {"dtype", kTypes[field.type]}, {"shape", shape}, {"init", field.init}});
+    all.push_back({{"name", field.name},
+                   {"dtype", kTypes[field.type]},
+                   {"shape", shape},
+                   {"init", field.init},
+                   {"read", (field.access & NORMC_FIELD_READ) != 0},
+                   {"written", (field.access & NORMC_FIELD_WRITTEN) != 0}});
   }
   return all;
 }

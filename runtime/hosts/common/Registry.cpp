@@ -74,8 +74,8 @@ Prepared::Prepared(NormText t, Request r, Plan p) : text(std::move(t)), request(
   }
   for (const normc_tensor_info& tensor : plan.tensors()) {
     const std::string_view is = tensor.name;
-    if (is == "scale") scale = true;
-    if (is == "bias") bias = true;
+    if (is == "scale") scale = tensor.use == NORMC_TENSOR_READ;
+    if (is == "bias") bias = tensor.use == NORMC_TENSOR_READ;
     if (is == "dscale") dscale = true;
     if (is == "dbias") dbias = true;
   }

@@ -36,7 +36,7 @@ struct Prepared {
   Request request;
   host::Plan plan;
   std::vector<normc_field> state, saved;
-  /// Tensors that the plan takes.
+  /// Tensors that the plan reads, and gradients that it can write.
   bool scale = false, bias = false, dscale = false, dbias = false;
   bool readsState = false, writesState = false;
 };

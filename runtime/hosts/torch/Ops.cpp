@@ -12,6 +12,7 @@
 #include <optional>
 #include <tuple>
 
+#include "runtime/hosts/common/Scratch.h"
 #include "runtime/hosts/torch/Tensors.h"
 
 #ifndef NORMC_TORCH_NAMESPACE
@@ -58,23 +59,6 @@ void* streamOf(DLDevice device) {
   TORCH_ERROR_CODE_CHECK(get(device.device_id, &stream));
   return stream;
 }
-
-/// Scratch memory of a thread, which grows to the most that a call needed.
-class Scratch {
- public:
-  void* of(size_t bytes) {
-    if (bytes > bytes_) {
-      memory_ = std::make_unique_for_overwrite<char[]>(bytes);
-      bytes_ = bytes;
-    }
-    return memory_.get();
-  }
-
- private:
-  std::unique_ptr<char[]> memory_;
-  size_t bytes_ = 0;
-};
-thread_local Scratch scratch;
 
 /// One call of a norm: its plan, and its arguments as they are given.
 class Call {
@@ -160,7 +144,7 @@ class Call {
     host::check(normc_plan_workspace_bytes(plan_->plan.get(), &sizes, &bytes));
     args_.workspace_bytes = bytes;
     if (device_.device_type == kDLCPU) {
-      args_.workspace = scratch.of(bytes);
+      args_.workspace = Scratch::of(bytes);
     } else {
       args_.workspace = held(emptyOf(std::array{int64_t(bytes)}, x_, {kDLUInt, 8, 1})).data_ptr();
       args_.stream = streamOf(device_);
