@@ -24,6 +24,7 @@ find_program(CMAKE_RANLIB NAMES llvm-ranlib-22 llvm-ranlib REQUIRED)
 set(NORMC_CCACHE "" CACHE FILEPATH "zig has a cache of its own")
 
 set(CMAKE_SHARED_LINKER_FLAGS_INIT -s)
+set(CMAKE_MODULE_LINKER_FLAGS_INIT -s)
 # The build folder holds what is installed: a search path that CMake fills in later is one of empty names, and
 # those mean the current folder.
 set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
