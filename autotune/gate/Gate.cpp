@@ -53,7 +53,9 @@ Result<ReferenceCall> argumentsFor(const Problem& problem, const Trial& trial) {
   if (problem.mask) call.mask = hardMask(trial.mask, e, trial.seed);
   call.state = initialState(problem, e);
   warmState(problem, trial, call);
-  if (problem.entry != Entry::Backward) return call;
+  if (!isBackward(problem.entry)) return call;
+  call.dy = normalValues(int64_t(call.x.size()), problem.data, trial.seed + 3);
+  if (!readsSaved(problem.entry)) return call;
 
   Problem forward = problem;
   forward.entry = Entry::Forward;
@@ -66,7 +68,6 @@ Result<ReferenceCall> argumentsFor(const Problem& problem, const Trial& trial) {
     for (double& v : values) v = round(v, problem.statistics());
     (saved ? call.saved : call.state)[output.substr(6)] = values;
   }
-  call.dy = normalValues(int64_t(call.x.size()), problem.data, trial.seed + 3);
   return call;
 }
 
@@ -165,9 +166,9 @@ std::vector<Trial> standardTrials(const Problem& problem, int64_t features) {
   trials.push_back({.extents = odd, .step = 3, .placement = {.misalign = 1}});
   trials.push_back({.extents = odd, .step = 3, .placement = {.misalign = 2, .skew = 1}});
   trials.push_back({.extents = odd, .step = 3, .placement = {.inPlace = true, .stateInPlace = false}});
-  if (problem.entry == Entry::Forward)
+  if (writesSaved(problem.entry))
     trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = {"saved", "state_out"}}});
-  if (problem.entry == Entry::Backward) {
+  if (isBackward(problem.entry)) {
     std::vector<std::string> wide, others;
     for (const TensorInfo& each : kTensorTable)
       if (each.mayBeLeftOut()) (isXSized(each.tensor) ? wide : others).emplace_back(each.name);
