@@ -92,7 +92,7 @@ CpuBackend::CpuBackend(const Binding& binding)
   warmupScalar_ = indexOf(kernel_.scalars, "warmup_steps");
   // The step that decides is that of this forward. Backward reads it from what forward saved, because later
   // forwards may have incremented the step in the state.
-  stepField_ = indexOf(kernel_.parts.isBackward() ? kernel_.saved : kernel_.state, "step");
+  stepField_ = indexOf(kernel_.parts.readsSaved() ? kernel_.saved : kernel_.state, "step");
 
   description_ = "processor: " + std::string(normc_cpu_isa());
   if (binding.request.isa_cap) description_ += ", capped at " + std::string(binding.request.isa_cap);
@@ -129,8 +129,8 @@ normc_status CpuBackend::checkSteady(std::string_view problem) const {
 }
 
 int64_t CpuBackend::step(const Call& call) const {
-  const bool backward = kernel_.parts.isBackward();  // saved holds the step of the forward that wrote it
-  const char* const memory = (backward ? call.saved : call.stateIn)[stepField_];
+  const bool saved = kernel_.parts.readsSaved();  // it holds the step of the forward that wrote it
+  const char* const memory = (saved ? call.saved : call.stateIn)[stepField_];
   int64_t step = 0;
   if (memory) std::memcpy(&step, memory, sizeof step);
   return step;
@@ -139,7 +139,7 @@ int64_t CpuBackend::step(const Call& call) const {
 bool CpuBackend::warmupIsOver(const Call& call) const {
   if (!knowsStep()) return false;
   const double steps = scalars_[warmupScalar_], now = static_cast<double>(step(call));
-  return kernel_.parts.isBackward() ? now > steps : now >= steps;
+  return kernel_.parts.readsSaved() ? now > steps : now >= steps;
 }
 
 bool CpuBackend::waitsBefore(size_t phase, const normc_cut* cuts) const {
@@ -177,7 +177,7 @@ normc_status CpuBackend::run(const Call& call) const {
   const bool leaveOut = hasWarmup_ && warmupIsOver(call);
   if (steady_ && hasWarmup_ && !leaveOut)
     return fail(NORMC_FAILED_PRECONDITION, "warmup is not over: `step` of ",
-                kernel_.parts.isBackward() ? "saved" : "state_in", " is ", step(call), ", warmup_steps is ",
+                kernel_.parts.readsSaved() ? "saved" : "state_in", " is ", step(call), ", warmup_steps is ",
                 scalars_[warmupScalar_], "; this plan is steady, use one that is not");
   // No phase reads or writes the memory of a copy, so one thread makes it, at any time.
   for (int i = 0; i < call.copyCount && (!part || part->index == 0); ++i)

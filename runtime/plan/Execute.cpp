@@ -10,7 +10,7 @@ namespace normc::runtime {
 namespace {
 
 /// Refuses a call that leaves out all that a call may leave out.
-normc_status refuseNothing(const LeftOut& leftOut) {
+normc_status refuseNothing(const LeftOut& leftOut, bool writesState) {
   Message all;
   bool wanted = !leftOut.stateOut;
   for (const TensorInfo& each : kTensorTable) {
@@ -19,7 +19,8 @@ normc_status refuseNothing(const LeftOut& leftOut) {
     if (!wanted) all << (all.text().empty() ? "" : ", ") << each.name;
   }
   if (wanted) return NORMC_OK;
-  return fail(NORMC_INVALID_ARGUMENT, "nothing to compute: ", all.text(), " and state_out are all null");
+  return fail(NORMC_INVALID_ARGUMENT, "nothing to compute: ", all.text(), writesState ? " and state_out" : "",
+              " are all null");
 }
 
 normc_status tooManyRows() {
@@ -153,7 +154,7 @@ normc_status Plan::execute(const normc_args& args, const Part* part) const {
   NORMC_TRY(bindSaved(kernel, call));
   NORMC_TRY(bindOperands(kernel.info(), call));
   NORMC_TRY(call.regions.check());
-  if (request_.parts.isBackward()) NORMC_TRY(refuseNothing(call.leftOut));
+  if (request_.parts.isBackward()) NORMC_TRY(refuseNothing(call.leftOut, request_.parts.writesState()));
   return kernel.backend().run(call);
 }
 
