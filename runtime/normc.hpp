@@ -379,6 +379,10 @@ struct Call {
   std::vector<Tensor> stateOutFields;
   /// Instead of saved, in the order of Plan::savedFields.
   std::vector<Tensor> savedFields;
+
+  Buffer partial,                ///< the sums of this call
+      partials;                  ///< the sums of several calls, one behind another
+  std::size_t partialCount = 1;  ///< number of partials in `partials`
 };
 
 /// Owns a normc_plan. Thread-safe: any number of threads may execute one plan.
@@ -414,6 +418,14 @@ class Plan {
   std::size_t savedBytes(const normc_sizes& of) const { return bytes(normc_plan_saved_bytes, of); }
   /// Returns bytes of workspace that are enough for calls of these sizes, or of fewer segments or rows.
   std::size_t workspaceBytes(const normc_sizes& of) const { return bytes(normc_plan_workspace_bytes, of); }
+  /// Returns the bytes of one partial. `features` 0: the number in the problem.
+  std::size_t partialBytes(std::int64_t features = 0) const {
+    return bytes(normc_plan_partial_bytes, sizes(1, 0, features));
+  }
+  /// Returns the fields of a partial. `features` 0: the number in the problem.
+  std::vector<normc_field> partialFields(std::int64_t features = 0) const {
+    return fields(normc_plan_partial_field, sizes(1, 0, features));
+  }
   /// Returns the fields of the state. `features` 0: the number in the problem.
   std::vector<normc_field> stateFields(std::int64_t features = 0) const {
     return fields(normc_plan_state_field, sizes(1, 0, features));
@@ -563,6 +575,9 @@ inline void Plan::operator()(const Call& call) const {
   args.state_in_fields = stateIn.get(), args.state_out_fields = stateOut.get();
   args.state_field_count = std::max(fieldsIn, fieldsOut);
   args.saved_fields = saved.get(), args.saved_field_count = call.savedFields.size();
+  args.partial = call.partial.data, args.partial_bytes = call.partial.bytes;
+  args.partials = call.partials.data, args.partials_bytes = call.partials.bytes;
+  args.partial_count = call.partials.data ? call.partialCount : 0;
   args.state = call.state ? call.state->get() : nullptr;
   args.stream = call.stream;
   check(normc_execute(get(), &args));
