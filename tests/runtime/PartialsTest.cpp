@@ -23,6 +23,7 @@ class Partials : public ::testing::Test {
   std::string commit(const Call& call) {
     return refusal([&] { commit_(call); });
   }
+  std::vector<float> psi2() const { return {psi2_.begin(), psi2_.begin() + kFeatures}; }
   Call committing() {
     Call call;
     call.partials = partials_, call.partialCount = 3;
@@ -33,7 +34,7 @@ class Partials : public ::testing::Test {
   host::Package package_ = openInMemory(packageOf({sums("forward_reduce"), sums("commit")}), context());
   Plan reduce_{package_, "sums:forward_reduce@f32[*x*]"}, commit_{package_, "sums:commit@f32[*x*]"};
   std::vector<double> partials_ = std::vector<double>(3 * (1 + kFeatures), 2);
-  std::vector<float> psi2_ = std::vector<float>(kFeatures, 1), x_ = std::vector<float>(4 * kFeatures, 1);
+  std::vector<float> psi2_ = std::vector<float>(16, 1), x_ = std::vector<float>(4 * kFeatures, 1);
 };
 
 TEST_F(Partials, AreSumsInDoubleWithoutGaps) {
@@ -58,24 +59,25 @@ TEST_F(Partials, AreAddedUpInTheirOrder) {
   for (const auto& [rows, value] : {std::pair<int64_t, float>{4, 3}, {0, 0}, {2, 6}})
     for (const double each : reduced(rows, value)) partials_.push_back(each);
   EXPECT_EQ(commit(committing()), "accepted");
-  EXPECT_EQ(psi2_, std::vector<float>(kFeatures, 18));
+  EXPECT_EQ(psi2(), std::vector<float>(kFeatures, 18));
   // Their sum is one partial.
   std::vector<double> sum(1 + kFeatures);
   for (size_t i = 0; i < partials_.size(); ++i) sum[i % sum.size()] += partials_[i];
   Call one = committing();
-  psi2_.assign(kFeatures, 1);
+  psi2_.assign(16, 1);
   one.partials = sum, one.partialCount = 1;
   EXPECT_EQ(commit(one), "accepted");
-  EXPECT_EQ(psi2_, std::vector<float>(kFeatures, 18));
+  EXPECT_EQ(psi2(), std::vector<float>(kFeatures, 18));
 }
 
 TEST_F(Partials, TellHowManyFeaturesACommitHas) {
   const Plan five(package_, "sums:commit@f32[*x5]"), three(package_, "sums:commit@f32[7x3]");
   EXPECT_EQ(refusal([&] { five(committing()); }), "accepted");
-  EXPECT_EQ(refusal([&] { three(committing()); }), "INVALID_ARGUMENT: state_in has 20 bytes; with these sizes it has 12");
+  EXPECT_EQ(refusal([&] { three(committing()); }),
+            "INVALID_ARGUMENT: partials has 144 bytes; with these sizes it has 96");
   Call call = committing();
   call.partialCount = 4;
-  EXPECT_EQ(commit(call), "INVALID_ARGUMENT: state_in has 20 bytes; with these sizes it has 12");
+  EXPECT_EQ(commit(call), "INVALID_ARGUMENT: partials has 144 bytes; with these sizes it has 128");
   call.partialCount = 100;
   EXPECT_EQ(commit(call), "INVALID_ARGUMENT: partials has 144 bytes for 100 partials; sums:commit@f32[*x*] takes at "
                           "least one partial of at least one feature");
@@ -112,7 +114,7 @@ TEST_F(Partials, AreRefusedWhereTheyAreWrong) {
             "INVALID_ARGUMENT: partial is given, but sums:commit@f32[*x5] does not write one; leave it null");
   EXPECT_EQ(refused([&](Call& c) { c.x = {x_.data(), {4, kFeatures}}; }),
             "INVALID_ARGUMENT: x is given, but sums:commit@f32[*x5] does not take it; leave it null");
-  EXPECT_TRUE(has(refused([&](Call& c) { c.stateOut = {partials_.data(), 20}; }), "partials"));
+  EXPECT_TRUE(has(refused([&](Call& c) { c.stateOut = {partials_.data(), 64}; }), "partials"));
 }
 
 TEST_F(Partials, OfOtherEntriesAreRefused) {
@@ -135,16 +137,16 @@ TEST(PartialsOfAManifest, AreOfEntriesOverRanks) {
   EXPECT_EQ(opened(sums("commit")), "accepted");
   package::Kernel kernel = sums("commit");
   kernel.partial[1].type = kernel.operands[1].type = DType::F32;
-  EXPECT_TRUE(has(opened(kernel), "partial[1].type: sums of partials are f64")) << opened(kernel);
+  EXPECT_TRUE(has(opened(kernel), "partial[1].type is \"f32\"; sums of partials are f64")) << opened(kernel);
   kernel = sums("commit");
   kernel.operands[0].role = package::Role::Partial, kernel.operands[0].access = package::Access::Write;
-  EXPECT_TRUE(has(opened(kernel), "operands[0].role: this entry takes no such operand")) << opened(kernel);
+  EXPECT_TRUE(has(opened(kernel), "operands[0].role is \"partial\"; this entry takes no such operand")) << opened(kernel);
   kernel = sums("commit");
   kernel.operands[1].name = "cubes";
-  EXPECT_TRUE(has(opened(kernel), "operands[1].name: there is no field of this name")) << opened(kernel);
+  EXPECT_TRUE(has(opened(kernel), "operands[1].name is \"cubes\"; there is no field of this name")) << opened(kernel);
   kernel = layerNorm("forward");
   kernel.partial = {{"rows", DType::F64}};
-  EXPECT_TRUE(has(opened(kernel), "partial: this entry has no partials")) << opened(kernel);
+  EXPECT_TRUE(has(opened(kernel), "; this entry has no partials")) << opened(kernel);
 }
 
 }  // namespace
