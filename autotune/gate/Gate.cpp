@@ -53,6 +53,21 @@ static ReferenceCall otherRank(const Problem& problem, const Trial& trial, Refer
   return rank;
 }
 
+/// Runs the forward of a backward: its state and what it saved go into the call. Returns its errors.
+static std::vector<Diagnostic> runForward(Problem problem, ReferenceCall& call) {
+  problem.entry = Entry::Forward;
+  const auto before = evaluate(problem, call);
+  if (!before) return before.errors();
+  for (const auto& [output, quantity] : before->outputs) {
+    bool saved = output.rfind("saved.", 0) == 0, state = output.rfind("state.", 0) == 0;
+    if (!saved && !state) continue;
+    std::vector<double> values = quantity.value;
+    for (double& v : values) v = round(v, problem.statistics());
+    (saved ? call.saved : call.state)[output.substr(6)] = values;
+  }
+  return {};
+}
+
 Result<ReferenceCall> argumentsFor(const Problem& problem, const Trial& trial) {
   ReferenceCall call;
   const Extents& e = call.extents = trial.extents;
@@ -72,21 +87,9 @@ Result<ReferenceCall> argumentsFor(const Problem& problem, const Trial& trial) {
         ranks.push_back(otherRank(problem, trial, call, rows));
     return argumentsOverRanks(problem, std::move(ranks));
   }
-  if (!isBackward(problem.entry)) return call;
-  call.dy = normalValues(int64_t(call.x.size()), problem.data, trial.seed + 3);
-  if (!readsSaved(problem.entry)) return call;
-
-  Problem forward = problem;
-  forward.entry = Entry::Forward;
-  auto before = evaluate(forward, call);
-  if (!before) return before.errors();
-  for (const auto& [output, quantity] : before->outputs) {
-    bool saved = output.rfind("saved.", 0) == 0, state = output.rfind("state.", 0) == 0;
-    if (!saved && !state) continue;
-    std::vector<double> values = quantity.value;
-    for (double& v : values) v = round(v, problem.statistics());
-    (saved ? call.saved : call.state)[output.substr(6)] = values;
-  }
+  if (readsSaved(problem.entry))
+    if (auto errors = runForward(problem, call); !errors.empty()) return errors;
+  if (isBackward(problem.entry)) call.dy = normalValues(int64_t(call.x.size()), problem.data, trial.seed + 3);
   return call;
 }
 

@@ -10,7 +10,7 @@ namespace {
 constexpr Extents kSmall{2, 3, 4};
 
 // A layer in the middle of its life, with awkward parameters and state.
-Layer midway(const Spec& spec, Extents extents, bool mask, uint64_t seed) {
+Layer midway(const Spec& spec, Extents extents, bool mask, uint64_t seed, bool infers = false) {
   Layer layer(spec, extents, mask);
   layer.problem.bindings["heads"] = 2;
   layer.call.state = initialState(layer.problem, extents);
@@ -26,8 +26,9 @@ Layer midway(const Spec& spec, Extents extents, bool mask, uint64_t seed) {
       for (size_t i = 0; i < values.size(); ++i) values[i] = 0.5 + 0.25 * static_cast<double>(i % 4);
     }
   }
-  // r and shift are constants of the backward, so they must not move with x here: held at their limits.
-  if (spec.renorm.kind == Renorm::Std) {
+  // r and shift are constants of the backward, so they must not move with x here: held at their limits. Infer
+  // has none.
+  if (spec.renorm.kind == Renorm::Std && !infers) {
     layer.call.numbers = {{"renorm_rmax", 1.25}, {"renorm_dmax", 0.125}, {"renorm_start", 0}};
     layer.call.state["running_std"] = Vector(extents.features, 0.01);
     layer.call.state["running_mean"] = Vector(extents.features, -100);
@@ -81,7 +82,7 @@ void expectDerivative(const Layer& fresh, const Vector& x, const Vector& dy, con
 void expectGradientsOfInfer(const Spec& spec, bool mask, uint64_t seed) {
   const std::string norm = spec.name + (mask ? " with a mask" : "") + ", seed " + std::to_string(seed);
   SCOPED_TRACE("infer of " + norm);
-  const Layer fresh = midway(spec, kSmall, mask, seed);
+  const Layer fresh = midway(spec, kSmall, mask, seed, /*infers=*/true);
   const Vector x = random(kSmall.totalRows() * kSmall.features, seed + 3, 0.5);
   const Vector dy = random(kSmall.totalRows() * kSmall.features, seed + 4);
   Layer layer = fresh;
