@@ -506,6 +506,35 @@ typedef struct normc_args {
  * by the function that waits for the stream, and by later calls. */
 NORMC_API normc_status normc_execute(const normc_plan* plan, const normc_args* args);
 
+/** A host's barrier: returns once each thread of the call has called it as often as the caller has. What a
+ * thread wrote before it is visible to all after it. It must not throw. */
+typedef void (*normc_barrier)(void* ctx);
+
+/** Executes the part of one thread, for hosts whose threads run in step and start no others: the operators of
+ * ggml, a parallel region of OpenMP. Each of `nth` threads calls it with another `ith`, 0 to nth - 1, and
+ * otherwise equal arguments. Outputs are bitwise those of normc_execute for any `nth`, also if there are
+ * fewer tasks than threads. It allocates nothing, takes no lock, runs on the calling thread alone whatever
+ * max_threads is, and restores the floating-point mode before it calls `barrier` or returns.
+ *
+ * Order. The library calls `barrier(ctx)` on every thread equally often, as normc_plan_barriers tells: before
+ * a phase that needs what other threads computed. It does not call it at the end: an output is complete when
+ * all `nth` calls have returned. No thread may write an argument, or use memory of this call for the next
+ * one, before that; a state object is an argument too.
+ *
+ * Errors. All threads find the same errors in the same arguments, and return the same status with nothing
+ * written and without a call of `barrier`, so no thread waits for another that was refused. `barrier` may be
+ * NULL if `nth` is 1 or the kernel has one phase; otherwise NULL is such an error. `ith` alone differs
+ * between threads: if it is not from 0 to nth - 1, the thread computes nothing, calls `barrier` as often as
+ * the others and then returns NORMC_INVALID_ARGUMENT; the outputs of the call are undefined.
+ *
+ * NORMC_FAILED_PRECONDITION: a CUDA plan, of which normc_execute enqueues the whole call. */
+NORMC_API normc_status normc_execute_part(const normc_plan* plan, const normc_args* args, int32_t ith,
+                                          int32_t nth, normc_barrier barrier, void* ctx);
+
+/** Gives how often each thread of normc_execute_part calls `barrier` in a call of these sizes by more than
+ * one thread; 0 for a kernel of one phase. Tensors that are left out do not change it. */
+NORMC_API normc_status normc_plan_barriers(const normc_plan* plan, const normc_sizes* sizes, int32_t* count);
+
 /* ---------------------------------------------------------- state object -- */
 
 /** Creates a fresh state, for hosts that do not want to own its memory. A plan that the state does not fit

@@ -158,7 +158,7 @@ normc_status Call::execute() {
   return normc_execute(buffers_->plan, &buffers_->arguments->args());
 }
 
-CallResult Call::run() {
+CallResult Call::run(Execute execute) {
   Buffers& b = *buffers_;
   CallResult result;
   if (!b.refusal.empty()) {
@@ -167,7 +167,8 @@ CallResult Call::run() {
   }
   try {
     b.reset();
-    if (execute() != NORMC_OK) result.fault = normc_last_error();
+    b.asGiven = false;
+    if (execute(b.plan, &b.arguments->args()) != NORMC_OK) result.fault = normc_last_error();
     b.arguments->download();
   } catch (const CudaError& error) {
     result.fault += (result.fault.empty() ? "" : "; ") + std::string(error.what());

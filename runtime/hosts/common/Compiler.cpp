@@ -1,0 +1,97 @@
+#include "runtime/hosts/common/Compiler.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "runtime/normc.h"
+
+extern char** environ;
+
+namespace normc::hosts {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Returns a name without characters that a shell or a file system treats in a special way.
+std::string fileName(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  std::string result;
+  for (const unsigned char c : text) {
+    hash = (hash ^ c) * 0x100000001b3;
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (plain || (!result.empty() && result.back() != '_')) result += plain ? char(c) : '_';
+  }
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
+  return result.substr(0, 80) + "-" + digits;
+}
+
+std::string contents(const fs::path& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// Runs a program, with what it says in a file. Returns an error, or its exit code.
+int run(const std::vector<std::string>& words, const fs::path& said, std::string& error) {
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, 1, said.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&files, 1, 2);
+  pid_t child;
+  const int failed = posix_spawn(&child, words[0].c_str(), &files, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&files);
+  if (failed) {
+    error = "cannot start " + words[0];
+    return -1;
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+}  // namespace
+
+Compiler::Result Compiler::compile(const std::string& problem, const std::string& target,
+                                   const std::string& norm, const std::string& source) const {
+  Result result;
+  const fs::path folder = fs::path(cache) / normc_version() / target;
+  const fs::path package = folder / (fileName(problem + (source.empty() ? "" : "_" + source)) + ".npk");
+  result.package = package;
+  std::error_code ignored;
+  if (fs::exists(package, ignored)) return result;
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) {
+    result.error = "cannot make the folder " + folder.string() + ": " + failed.message();
+    return result;
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const fs::path said = package.string() + "." + std::to_string(getpid()) + ".log";
+  std::vector<std::string> words{program, "compile", problem};
+  if (!norm.empty()) words.push_back(norm);
+  for (const char* word : {"--target", target.c_str(), "--threads", "1", "-o", package.c_str()})
+    words.push_back(word);
+  const int code = run(words, said, result.error);
+  if (code != 0 && result.error.empty()) result.error = contents(said);
+  fs::remove(said, ignored);
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return result;
+}
+
+}  // namespace normc::hosts

@@ -1,0 +1,26 @@
+// Compiles a problem that no package has, in a process of its own, and keeps the result in the user's cache.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace normc::hosts {
+
+struct Compiler {
+  std::string program;  ///< the path of `normc`; empty: there is none
+  std::string cache;    ///< a folder
+
+  /// The package of a problem, and whether this call made it.
+  struct Result {
+    std::string package;
+    double seconds = 0;  ///< 0: it was in the cache
+    std::string error;   ///< not empty: the compiler's words, and there is no package
+  };
+  /// Compiles a problem for a target, unless the cache has it. `norm` is the file of a user's norm, or empty;
+  /// `source` its hash. The cache names a file by all of that and the version of the runtime; files are
+  /// renamed into it when they are complete, so any number of processes may share it.
+  Result compile(const std::string& problem, const std::string& target, const std::string& norm,
+                 const std::string& source) const;
+};
+
+}  // namespace normc::hosts

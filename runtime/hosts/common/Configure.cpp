@@ -1,0 +1,103 @@
+#include "runtime/hosts/common/Configure.h"
+
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "runtime/hosts/common/Registry.h"
+
+namespace normc::hosts {
+namespace {
+
+using nlohmann::json;
+
+template <typename F>
+const char* guarded(F body) {
+  thread_local std::string said;
+  try {
+    body();
+    return nullptr;
+  } catch (const std::exception& error) {
+    said = error.what();
+    return said.c_str();
+  }
+}
+
+DLDataType typeNamed(std::string_view name) {
+  if (name.empty()) return {};
+  if (name == "f32") return {kDLFloat, 32, 1};
+  if (name == "f64") return {kDLFloat, 64, 1};
+  if (name == "f16") return {kDLFloat, 16, 1};
+  if (name == "bf16") return {kDLBfloat, 16, 1};
+  throw std::invalid_argument("no type has the name '" + std::string(name) +
+                              "'; known are f32, f64, bf16, f16");
+}
+
+Entry entryNamed(std::string_view text) {
+  for (const Entry each : {Entry::Forward, Entry::Backward, Entry::Infer, Entry::InferBackward})
+    if (name(each) == text) return each;
+  throw std::invalid_argument("no entry has the name '" + std::string(text) + "'");
+}
+
+json fieldsOf(const std::vector<normc_field>& fields) {
+  constexpr const char* kTypes[] = {"f32", "f64", "i64"};
+  constexpr const char* kExtents[] = {"", "segments", "rows", "features"};
+  json all = json::array();
+  for (const normc_field& field : fields) {
+    json shape = json::array();
+    for (int i = 0; i < field.ndim; ++i) {
+      if (field.extent[i] == NORMC_EXTENT_FIXED)
+        shape.push_back(field.shape[i]);
+      else
+        shape.push_back(kExtents[field.extent[i]]);
+    }
+    all.push_back(
+        {{"name", field.name}, {"dtype", kTypes[field.type]}, {"shape", shape}, {"init", field.init}});
+  }
+  return all;
+}
+
+}  // namespace
+}  // namespace normc::hosts
+
+using namespace normc::hosts;
+
+const char* normc_hosts_add_package(const char* source, const char* path) {
+  return guarded([&] { Registry::get().addPackage(source, path); });
+}
+
+const char* normc_hosts_add_norm(const char* source, const char* path) {
+  return guarded([&] { Registry::get().addNorm(source, path); });
+}
+
+const char* normc_hosts_set_compiler(const char* program, const char* cache) {
+  return guarded([&] { Registry::get().setCompiler(program, cache); });
+}
+
+const char* normc_hosts_set_log(normc_log log) {
+  return guarded([&] { Registry::get().setLog(log); });
+}
+
+const char* normc_hosts_describe(const char* text, const char* entry, const char* data, const char* params,
+                                 const char** result) {
+  return guarded([&] {
+    thread_local std::string said;
+    Request request{.entry = entryNamed(entry), .data = typeNamed(data), .params = typeNamed(params)};
+    request.channelsFirst = NormText::parse(text).channelsFirst;
+    const Prepared& prepared = Registry::get().prepared(text, request);
+    json numbers = json::object();
+    for (const normc_number_info& number : prepared.plan.numbers())
+      if (!number.threshold) numbers[number.name] = number.value;
+    said = json{{"scale", prepared.scale},
+                {"scale_gradient", prepared.dscale},
+                {"bias_gradient", prepared.dbias},
+                {"bias", prepared.bias},
+                {"state", fieldsOf(prepared.state)},
+                {"saved", fieldsOf(prepared.saved)},
+                {"reads_state", prepared.readsState},
+                {"writes_state", prepared.writesState},
+                {"numbers", numbers}}
+               .dump();
+    *result = said.c_str();
+  });
+}

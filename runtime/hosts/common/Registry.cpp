@@ -1,0 +1,241 @@
+#include "runtime/hosts/common/Registry.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "runtime/hosts/common/Compiler.h"
+
+namespace normc::hosts {
+namespace {
+
+namespace fs = std::filesystem;
+using host::Context;
+using host::Package;
+using host::Plan;
+
+constexpr std::array<std::string_view, 4> kEntries = {"forward", "backward", "infer", "infer_backward"};
+
+std::string_view name(DLDataType type) {
+  if (type.code == kDLBfloat) return "bf16";
+  return type.bits == 64 ? "f64" : type.bits == 16 ? "f16" : "f32";
+}
+
+Types typesOf(const Request& request) {
+  Types types{.data = name(request.data), .mask = request.mask};
+  const std::string_view usual = types.data == "f64" ? "f64" : "f32";
+  if (request.params.bits && name(request.params) != usual) types.params = name(request.params);
+  return types;
+}
+
+/// An open package.
+struct Opened {
+  Package package;
+  std::vector<bool> anyFeatures;  ///< of its kernels
+
+  Opened(const Context& context, const std::string& path) : package(context, path) {
+    const auto manifest = nlohmann::json::parse(package.manifest());
+    for (const auto& kernel : manifest.at("kernels")) anyFeatures.push_back(kernel.at("features").is_null());
+  }
+};
+
+/// What stands for a request in a key.
+uint64_t bitsOf(const Request& r) {
+  const auto type = [](DLDataType t) { return uint64_t(t.code) << 8 | t.bits; };
+  return uint64_t(r.entry) | uint64_t(r.mask) << 4 | uint64_t(r.channelsFirst) << 5 | type(r.data) << 8 |
+         type(r.params) << 24 | uint64_t(r.device.device_type) << 40 | uint64_t(r.device.device_id) << 48;
+}
+
+/// The plans that a thread used last, by the hash of text and request: no lock is taken for these.
+struct Recent {
+  std::string text;
+  uint64_t bits = 0;
+  const Prepared* prepared = nullptr;
+};
+thread_local std::array<Recent, 64> recent;
+
+}  // namespace
+
+std::string_view name(Entry entry) { return kEntries[size_t(entry)]; }
+
+Prepared::Prepared(NormText t, Request r, Plan p) : text(std::move(t)), request(r), plan(std::move(p)) {
+  state = plan.stateFields(text.features);
+  saved = plan.savedFields(Plan::sizes(1, 1, text.features));
+  for (const normc_field& field : state) {
+    readsState |= (field.access & NORMC_FIELD_READ) != 0;
+    writesState |= (field.access & NORMC_FIELD_WRITTEN) != 0;
+  }
+  for (const normc_tensor_info& tensor : plan.tensors()) {
+    const std::string_view is = tensor.name;
+    if (is == "scale") scale = true;
+    if (is == "bias") bias = true;
+    if (is == "dscale") dscale = true;
+    if (is == "dbias") dbias = true;
+  }
+}
+
+struct Registry::State {
+  std::mutex mutex;
+  std::optional<Context> context;
+  normc_parallel_for parallelFor = nullptr;
+  std::atomic<normc_log> log = nullptr;
+  Compiler compiler;
+  std::map<std::string, std::vector<std::unique_ptr<Opened>>> packages;  ///< by source
+  std::map<std::string, std::string> norms;                              ///< files, by source
+  std::map<std::pair<std::string, uint64_t>, std::unique_ptr<Prepared>, std::less<>> plans;
+  std::set<std::string> compiled;  ///< problems that the compiler was asked for
+  bool builtIn = false;            ///< the packages beside the library are open
+
+  /// Returns the context, which takes the threads of the host: so it is made at the first use, as the
+  /// packages that are built in are opened then.
+  Context& opened() {
+    if (!context) {
+      normc_context_options options = {};
+      options.parallel_for = parallelFor;
+      context.emplace(options);
+    }
+    return *context;
+  }
+  void say(const std::string& line) const {
+    if (const normc_log to = log) to(nullptr, line.c_str());
+  }
+  void openBuiltIn();
+  std::optional<Plan> find(const NormText&, const Request&, const std::string& problem, bool& exact,
+                           std::string& why);
+  Plan make(const NormText&, const Request&);
+};
+
+Registry& Registry::get() {
+  static Registry* const registry = new Registry;  // operators may run until the process ends
+  return *registry;
+}
+
+Registry::Registry() : state_(*new State) {}
+
+void Registry::State::openBuiltIn() {
+  if (std::exchange(builtIn, true)) return;
+  Dl_info self;
+  if (!dladdr(reinterpret_cast<void*>(&Registry::get), &self)) return;
+  std::error_code none;
+  const fs::path library = fs::canonical(self.dli_fname, none);
+  std::vector<fs::path> files;
+  for (const auto& file : fs::directory_iterator(library.parent_path().parent_path() / "packages", none))
+    if (file.path().extension() == ".npk") files.push_back(file.path());
+  std::sort(files.begin(), files.end());
+  for (const fs::path& file : files) packages[""].push_back(std::make_unique<Opened>(opened(), file));
+}
+
+void Registry::addPackage(const std::string& source, const std::string& path) {
+  const std::lock_guard lock(state_.mutex);
+  auto& packages = state_.packages[source];
+  packages.insert(packages.begin(), std::make_unique<Opened>(state_.opened(), path));
+}
+
+void Registry::addNorm(const std::string& source, const std::string& path) {
+  const std::lock_guard lock(state_.mutex);
+  state_.norms[source] = path;
+}
+
+void Registry::setCompiler(const std::string& program, const std::string& cache) {
+  const std::lock_guard lock(state_.mutex);
+  state_.compiler = {program, cache};
+}
+
+void Registry::setLog(normc_log log) { state_.log = log; }
+
+void Registry::setThreads(normc_parallel_for parallelFor) {
+  const std::lock_guard lock(state_.mutex);
+  state_.parallelFor = parallelFor;
+}
+
+/// Returns the plan of the package whose kernel is for the number of features, or of the first that serves
+/// it; `why` is the reason of the last that does not.
+std::optional<Plan> Registry::State::find(const NormText& text, const Request& request,
+                                          const std::string& problem, bool& exact, std::string& why) {
+  std::optional<Plan> found;
+  exact = false;
+  const auto all = packages.find(text.source);
+  if (all == packages.end()) return found;
+  normc_request options = {};
+  options.device_type = request.device.device_type;
+  options.device_id = request.device.device_id;
+  for (const auto& opened : all->second) {
+    try {
+      Plan plan(opened->package, problem, options);
+      std::vector<normc_number> numbers;
+      for (const normc_number_info& number : plan.numbers())
+        for (const auto& [name, value] : text.numbers)
+          if (name == number.name) numbers.push_back({name.c_str(), value});
+      options.numbers = numbers.data();
+      options.number_count = numbers.size();
+      if (!numbers.empty()) plan = Plan(opened->package, problem, options);
+      options.numbers = nullptr;
+      options.number_count = 0;
+      exact = !opened->anyFeatures[plan.kernel()];
+      if (!found || exact) found = std::move(plan);
+      if (exact) break;
+    } catch (const host::Error& error) {
+      why = error.what();
+      if (error.status() != NORMC_NOT_FOUND && error.status() != NORMC_FAILED_PRECONDITION) throw;
+    }
+  }
+  return found;
+}
+
+Plan Registry::State::make(const NormText& text, const Request& request) {
+  const std::string problem =
+      text.problem(kEntries[size_t(request.entry)], typesOf(request), request.channelsFirst);
+  bool exact;
+  std::string why;
+  std::optional<Plan> plan = find(text, request, problem, exact, why);
+  const std::string tried = text.source + problem;
+  if (!exact && request.device.device_type == kDLCPU && compiled.insert(tried).second) {
+    const auto norm = norms.find(text.source);
+    if (!compiler.program.empty() && (text.source.empty() || norm != norms.end())) {
+      const Compiler::Result result =
+          compiler.compile(problem, "host", norm == norms.end() ? std::string() : norm->second, text.source);
+      if (result.error.empty()) {
+        auto& all = packages[text.source];
+        all.insert(all.begin(), std::make_unique<Opened>(opened(), result.package));
+        if (result.seconds > 0)
+          say("compiled " + problem + " in " + std::to_string(int(result.seconds * 1000)) + " ms");
+        plan = find(text, request, problem, exact, why);
+      } else {
+        why = result.error;
+        say("could not compile " + problem + ": " + result.error);
+      }
+    } else if (plan) {
+      say(problem + " runs a kernel for any number of features; one for " + std::to_string(text.features) +
+          " is compiled at first use where the package normc-compiler is installed");
+    }
+  }
+  if (plan) return std::move(*plan);
+  throw std::runtime_error(
+      "no kernel serves " + problem + (why.empty() ? "" : ": " + why) +
+      (compiler.program.empty() ? "; install normc-compiler, which compiles it at first use" : ""));
+}
+
+const Prepared& Registry::prepared(std::string_view text, const Request& request) {
+  const uint64_t bits = bitsOf(request);
+  Recent& slot = recent[(std::hash<std::string_view>()(text) ^ bits ^ bits >> 29) % recent.size()];
+  if (slot.prepared && slot.bits == bits && slot.text == text) return *slot.prepared;
+  const std::lock_guard lock(state_.mutex);
+  std::unique_ptr<Prepared>& plan = state_.plans[{std::string(text), bits}];  // stays null where this throws
+  if (!plan) {
+    state_.openBuiltIn();
+    NormText parsed = NormText::parse(text);
+    Plan made = state_.make(parsed, request);
+    plan = std::make_unique<Prepared>(std::move(parsed), request, std::move(made));
+  }
+  slot = {std::string(text), bits, plan.get()};
+  return *plan;
+}
+
+}  // namespace normc::hosts

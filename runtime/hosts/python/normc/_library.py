@@ -1,0 +1,119 @@
+"""The libraries of operators: where they are, and how they are set up.
+
+Each host has a library of its own (lib/libnormc_torch.so, lib/libnormc_jax.so), and each library finds the
+packages of the built-in norms beside it. What a user adds goes to all libraries that are loaded, and to those
+that are loaded later.
+"""
+
+import ctypes
+import functools
+import hashlib
+import json
+import logging
+import os
+import pathlib
+
+_HERE = pathlib.Path(__file__).absolute().parent
+_log = logging.getLogger("normc")
+_LINE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
+_say = _LINE(lambda _, line: _log.info(line.decode()))
+
+
+class Error(RuntimeError):
+    """A call that normc refused, with its reason."""
+
+
+def cache_folder():
+    """Returns the folder of packages that were compiled at first use."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "normc")
+
+
+def _installed_compiler():
+    try:
+        import normc_compiler
+    except ImportError:
+        return ""
+    return normc_compiler.program()
+
+
+class Library:
+    """One library of operators."""
+
+    def __init__(self, name):
+        self.path = str(_HERE / "lib" / f"libnormc_{name}.so")
+        if not os.path.exists(self.path):
+            raise ImportError(f"this installation of normc has no {os.path.basename(self.path)}")
+        self._c = ctypes.CDLL(self.path)
+        for function in ("add_package", "add_norm", "set_compiler", "set_log", "describe"):
+            getattr(self._c, "normc_hosts_" + function).restype = ctypes.c_char_p
+        self.call("set_log", _say)
+        for function, arguments in _settings:
+            self.call(function, *arguments)
+        self.facts = functools.lru_cache(maxsize=None)(self._facts)
+        _libraries.append(self)
+
+    def call(self, function, *arguments):
+        coded = [a.encode() if isinstance(a, str) else a for a in arguments]
+        reason = getattr(self._c, "normc_hosts_" + function)(*coded)
+        if reason:
+            raise Error(reason.decode())
+
+    def _facts(self, norm, entry, data, params=""):
+        """Returns what is known of an operator before it runs: see Configure.h."""
+        text = ctypes.c_char_p()
+        self.call("describe", norm, entry, data, params, ctypes.byref(text))
+        return json.loads(text.value)
+
+
+_libraries = []
+_settings = []
+
+
+def _set(function, *arguments):
+    for library in _libraries:
+        library.call(function, *arguments)
+    _settings.append((function, arguments))
+
+
+def compiler(program="", cache=""):
+    """Sets the program `normc` that compiles missing problems, and its cache; an empty program: none."""
+    _set("set_compiler", program or "", cache or cache_folder())
+
+
+def add_norm(path):
+    """Adds the norm of a .norm file. Returns its name and its source: what stands before the shape in a text."""
+    written = pathlib.Path(path).read_bytes()
+    name = next((line.split()[1] for line in written.decode().splitlines() if line.split()[:1] == ["norm"]), None)
+    if name is None:
+        raise Error(f"{path} defines no norm: a line begins with `norm NAME {{`")
+    source = hashlib.sha256(written).hexdigest()[:12]
+    # The file may change or go while the process runs, and a cache of another day may be asked for it.
+    kept = pathlib.Path(cache_folder()) / "norms" / (source + ".norm")
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        draft = kept.with_suffix(f".{os.getpid()}")
+        draft.write_bytes(written)
+        draft.rename(kept)
+    _set("add_norm", source, str(kept))
+    return f"{name.rstrip('{')}#{source}"
+
+
+def add_package(path, norm):
+    """Adds a package that has a norm. Returns the norm's name and source."""
+    path = str(pathlib.Path(path).resolve())
+    source = hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()[:12]
+    _set("add_package", source, path)
+    return f"{norm}#{source}"
+
+
+def text(norm, shape, options=None, numbers=None):
+    """Returns the text of a norm: `layer_norm[*x768] epsilon=1e-06` (NormText.h)."""
+    inside = ",".join(f"{name}={value}" for name, value in sorted((options or {}).items()))
+    parts = [f"{norm}[{shape}]" + (f"{{{inside}}}" if inside else "")]
+    parts += [f"{name}={value!r}" for name, value in (numbers or {}).items()]
+    return " ".join(parts)
+
+
+if _installed_compiler():
+    compiler(_installed_compiler())

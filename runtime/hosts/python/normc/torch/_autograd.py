@@ -1,0 +1,180 @@
+"""Gradients of the operators: one torch.autograd.Function for each way in which a norm uses its state.
+
+Eager code, torch.compile and torch.export run Functions with one `forward(ctx, ...)`; transforms of torch.func
+need `setup_context`, which costs 70 us a call elsewhere. A second derivative fails loudly in both.
+"""
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from . import _ops
+
+_transforming = torch._C._are_functorch_transforms_active
+
+
+def _needs_gradient(x, scale, bias):
+    return torch.is_grad_enabled() and (
+        x.requires_grad
+        or (scale is not None and scale.requires_grad)
+        or (bias is not None and bias.requires_grad)
+    )
+
+
+def _placed(gradients, wanted):
+    """Returns dx, dscale, dbias, with None for each that is not wanted."""
+    rest = iter(gradients)
+    return [next(rest) if each else None for each in wanted]
+
+
+class _Exact(torch.autograd.Function):
+    """A norm whose backward needs nothing of its state. Returns y, and the next state if there is one."""
+
+    @staticmethod
+    def forward(ctx, norm, x, scale, bias, mask, *state):
+        y, *rest = _ops.forward(x, scale, bias, mask, state, norm)
+        saved, following = rest[: len(rest) - len(state)], rest[len(rest) - len(state) :]
+        ctx.norm = norm
+        ctx.save_for_backward(x, scale, bias, mask, *saved)
+        if not state:
+            return y
+        ctx.mark_non_differentiable(*following)
+        return (y, *following)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, dy, *_):
+        x, scale, bias, mask, *saved = ctx.saved_tensors
+        wanted = ctx.needs_input_grad[1:4]
+        gradients = _ops.backward(x, dy, scale, bias, mask, saved, [], ctx.norm, *wanted)
+        return (None, *_placed(gradients, wanted), None, *[None] * (len(ctx.needs_input_grad) - 5))
+
+
+class _Carried(torch.autograd.Function):
+    """A norm whose backward moves the state: PowerNorm and its kin. Forward is pure; backward commits what both
+    made to the state that forward was given, so recomputation (checkpointing) and skipped passes are right."""
+
+    @staticmethod
+    def forward(ctx, norm, commit, x, scale, bias, mask, *state):
+        y, *rest = _ops.forward(x, scale, bias, mask, state, norm)
+        ctx.norm, ctx.commit, ctx.count = norm, commit, len(state)
+        ctx.save_for_backward(x, scale, bias, mask, *rest)
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, dy):
+        x, scale, bias, mask, *rest = ctx.saved_tensors
+        saved, following = rest[: -ctx.count], rest[-ctx.count :]
+        wanted = ctx.needs_input_grad[2:5]
+        made = _ops.backward(x, dy, scale, bias, mask, saved, following, ctx.norm, *wanted)
+        ctx.commit(made[sum(wanted) :])
+        return (None, None, *_placed(made, wanted), None, *[None] * ctx.count)
+
+
+class _Inferred(torch.autograd.Function):
+    """Evaluation: statistics are constants that come from the state."""
+
+    @staticmethod
+    def forward(ctx, norm, x, scale, bias, mask, *state):
+        ctx.norm = norm
+        ctx.save_for_backward(x, scale, bias, mask, *state)
+        return _ops.infer(x, scale, bias, mask, state, norm)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, dy):
+        x, scale, bias, mask, *state = ctx.saved_tensors
+        wanted = ctx.needs_input_grad[1:4]
+        gradients = _ops.infer_backward(x, dy, scale, bias, mask, state, ctx.norm, *wanted)
+        return (None, *_placed(gradients, wanted), None, *[None] * len(state))
+
+
+class _ExactTransformed(torch.autograd.Function):
+    """_Exact under a transform of torch.func. Returns all outputs of the operator."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(norm, x, scale, bias, mask, *state):
+        return tuple(_ops.forward(x, scale, bias, mask, state, norm))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        norm, x, scale, bias, mask, *state = inputs
+        ctx.norm = norm
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(x, scale, bias, mask, *output[1 : len(output) - len(state)])
+        ctx.count = len(state)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, dy, *_):
+        x, scale, bias, mask, *saved = ctx.saved_tensors
+        wanted = ctx.needs_input_grad[1:4]
+        gradients = _ops.backward(x, dy, scale, bias, mask, saved, [], ctx.norm, *wanted)
+        return (None, *_placed(gradients, wanted), None, *[None] * ctx.count)
+
+
+class _InferredTransformed(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(norm, x, scale, bias, mask, *state):
+        return _ops.infer(x, scale, bias, mask, state, norm)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        norm, *tensors = inputs
+        ctx.norm = norm
+        ctx.save_for_backward(*tensors)
+
+    backward = _Inferred.backward
+
+
+def _is_transformed():
+    return not torch.compiler.is_compiling() and _transforming()
+
+
+def normalize(norm, x, scale=None, bias=None, mask=None):
+    """Returns y of a norm without state."""
+    if _is_transformed():
+        return _ExactTransformed.apply(norm, x, scale, bias, mask)[0]
+    if _needs_gradient(x, scale, bias):
+        return _Exact.apply(norm, x, scale, bias, mask)
+    return _ops.infer(x, scale, bias, mask, (), norm)
+
+
+def train(norm, x, scale, bias, mask, state):
+    """Returns y and the next state of a norm whose backward does not move the state."""
+    if _is_transformed():
+        y, *rest = _ExactTransformed.apply(norm, x, scale, bias, mask, *state)
+        return y, rest[len(rest) - len(state) :]
+    if _needs_gradient(x, scale, bias):
+        y, *following = _Exact.apply(norm, x, scale, bias, mask, *state)
+        return y, following
+    y, *rest = _ops.forward(x, scale, bias, mask, state, norm)
+    return y, rest[len(rest) - len(state) :]
+
+
+def train_carried(norm, x, scale, bias, mask, state, commit):
+    """Returns y of a norm whose backward moves the state. `commit` gets the next state: in backward, or at once
+    where nothing needs a gradient."""
+    if _is_transformed():
+        raise RuntimeError(
+            "the backward of " + norm.split("[")[0] + " changes its state, which a transform of torch.func cannot; "
+            "use autograd, or eval mode"
+        )
+    if _needs_gradient(x, scale, bias):
+        return _Carried.apply(norm, commit, x, scale, bias, mask, *state)
+    y, *rest = _ops.forward(x, scale, bias, mask, state, norm)
+    commit(rest[len(rest) - len(state) :])
+    return y
+
+
+def evaluate(norm, x, scale, bias, mask, state):
+    """Returns y of a norm with a state, whose statistics come from it."""
+    if _is_transformed():
+        return _InferredTransformed.apply(norm, x, scale, bias, mask, *state)
+    if _needs_gradient(x, scale, bias):
+        return _Inferred.apply(norm, x, scale, bias, mask, *state)
+    return _ops.infer(x, scale, bias, mask, state, norm)

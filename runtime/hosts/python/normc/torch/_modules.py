@@ -1,0 +1,133 @@
+"""Modules that subclass those of torch.nn: the same arguments, parameters, buffers and state_dict.
+
+A module that cannot be computed by normc as torch does it (running statistics of instances, momentum=None)
+falls back to torch's own forward; `replace` reports these.
+"""
+
+import torch
+
+from . import _autograd
+from .functional import _check_shape, batch_text, group_norm, row_text, segment_text
+
+
+class LayerNorm(torch.nn.LayerNorm):
+    def forward(self, input):
+        if self.weight is None:
+            _check_shape(input, self.normalized_shape)
+        return _autograd.normalize(_row(self, "layer_norm", self.eps), input, self.weight, self.bias)
+
+
+class RMSNorm(torch.nn.RMSNorm):
+    def forward(self, input):
+        if self.weight is None:
+            _check_shape(input, self.normalized_shape)
+        eps = torch.finfo(input.dtype).eps if self.eps is None else self.eps
+        return _autograd.normalize(_row(self, "rms_norm", eps), input, self.weight)
+
+
+def _row(module, norm, eps):
+    features = 1
+    for size in module.normalized_shape:
+        features *= size
+    return row_text(norm, features, eps)
+
+
+class GroupNorm(torch.nn.GroupNorm):
+    def forward(self, input):
+        return group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+
+class _InstanceNorm:
+    def forward(self, input):
+        if self.track_running_stats:
+            return super().forward(input)
+        self._check_input_dim(input)
+        batched = input if input.dim() == self._get_no_batch_dim() + 1 else input[None]
+        self._check_channels(batched)
+        norm = segment_text("instance_norm", self.num_features, self.eps)
+        y = _autograd.normalize(norm, batched, self.weight, self.bias)
+        return y if batched is input else y[0]
+
+    def _check_channels(self, input):
+        if input.shape[1] != self.num_features:
+            raise ValueError(f"expected input's size at dim=1 to match num_features ({self.num_features}), "
+                             f"but got {input.shape[1]}")
+
+
+class InstanceNorm1d(_InstanceNorm, torch.nn.InstanceNorm1d):
+    pass
+
+
+class InstanceNorm2d(_InstanceNorm, torch.nn.InstanceNorm2d):
+    pass
+
+
+class InstanceNorm3d(_InstanceNorm, torch.nn.InstanceNorm3d):
+    pass
+
+
+class StateKept:
+    """Keeps the buffers of a state in the type of its statistics when a module is cast: f32, and f64 where the
+    module is cast to f64. A state in bf16 would lose what a step adds to it."""
+
+    _keeps = True
+
+    def _apply(self, fn, recurse=True):
+        if not self._keeps:
+            return super()._apply(fn, recurse)
+
+        def kept(tensor):
+            cast = fn(tensor)
+            if id(tensor) not in state or cast.dtype in (torch.float64, tensor.dtype) or not cast.is_floating_point():
+                return cast
+            return fn(tensor.to(torch.float32)).to(torch.float32) if cast.dtype != torch.float32 else cast
+
+        state = {id(buffer) for buffer in self._buffers.values() if buffer is not None}
+        return super()._apply(kept, recurse)
+
+
+class _BatchNorm(StateKept):
+    @property
+    def _keeps(self):
+        return self.momentum is not None
+
+    def forward(self, input):
+        if not self._keeps and self.track_running_stats:
+            return super().forward(input)
+        self._check_input_dim(input)
+        decay = 1 - (self.momentum or 0.0)
+        norm = batch_text(self.num_features, input.dim(), decay, self.eps)
+        training = self.training or self.running_mean is None
+        if not training:
+            state = (self.num_batches_tracked, self.running_mean, self.running_var)
+            return _autograd.evaluate(norm, input, self.weight, self.bias, None, state)
+        self._check_count(input)
+        if not (self.training and self.track_running_stats):
+            return _autograd.train(norm, input, self.weight, self.bias, None, self._fresh(input))[0]
+        state = (self.num_batches_tracked, self.running_mean, self.running_var)
+        y, following = _autograd.train(norm, input, self.weight, self.bias, None, state)
+        with torch.no_grad():
+            for buffer, value in zip(state, following):
+                buffer.copy_(value)
+        return y
+
+    def _fresh(self, input):
+        kind = torch.float64 if input.dtype == torch.float64 else torch.float32
+        zeros = torch.zeros(self.num_features, dtype=kind, device=input.device)
+        return torch.zeros((), dtype=torch.int64, device=input.device), zeros, zeros
+
+    def _check_count(self, input):
+        if input.numel() == input.shape[1]:
+            raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.size()}")
+
+
+class BatchNorm1d(_BatchNorm, torch.nn.BatchNorm1d):
+    pass
+
+
+class BatchNorm2d(_BatchNorm, torch.nn.BatchNorm2d):
+    pass
+
+
+class BatchNorm3d(_BatchNorm, torch.nn.BatchNorm3d):
+    pass

@@ -1,0 +1,169 @@
+"""The operators normc::infer, forward, backward and infer_backward: what tracing has to know of them.
+
+Each takes tensors and the text of a norm, and is pure. Shapes of outputs follow from the norm's fields; under
+vmap the rows of a batch are just more rows where statistics are of a row, and other batches are a loop.
+"""
+
+import torch
+
+from .._library import Library
+
+library = Library("torch")
+torch.ops.load_library(library.path)
+
+infer = torch.ops.normc.infer.default
+forward = torch.ops.normc.forward.default
+backward = torch.ops.normc.backward.default
+infer_backward = torch.ops.normc.infer_backward.default
+
+_NAMES = {torch.float32: "f32", torch.float64: "f64", torch.bfloat16: "bf16", torch.float16: "f16"}
+_DTYPES = {"f32": torch.float32, "f64": torch.float64, "i64": torch.int64}
+
+
+def name_of(dtype):
+    """Returns the name of a type in a problem."""
+    try:
+        return _NAMES[dtype]
+    except KeyError:
+        raise TypeError(f"a norm takes {', '.join(map(str, _NAMES))}, not {dtype}") from None
+
+
+def facts(norm, entry, x, parameter=None):
+    """Returns the facts of a norm for the types of these tensors."""
+    params = "" if parameter is None else name_of(parameter.dtype)
+    data = name_of(x.dtype)
+    if params in ("f64" if data == "f64" else "f32", ""):
+        params = ""
+    return library.facts(norm, entry, data, params)
+
+
+def is_channels_first(norm):
+    return "x*]" in norm
+
+
+def is_segmented(norm):
+    return norm[norm.index("[") : norm.index("]")].count("x") == 2
+
+
+def _channels_last_strides(shape):
+    strides, step = [0] * len(shape), shape[1]
+    strides[1] = 1
+    for axis in (axis for axis in reversed(range(len(shape))) if axis != 1):
+        strides[axis] = step
+        step = step * shape[axis]
+    return strides
+
+
+def _like(x, norm):
+    """Returns the output for an x: contiguous in the order of axes that x has."""
+    if is_channels_first(norm) and not x.is_contiguous():
+        strides = _channels_last_strides(x.shape)
+        if all(size == 1 or have == want for size, have, want in zip(x.shape, x.stride(), strides)):
+            return x.new_empty_strided(x.shape, strides)
+    return x.new_empty(x.shape)
+
+
+def _sizes(x, norm):
+    features = int(norm[norm.index("[") : norm.index("]")].strip("[]").replace("*", "").strip("x"))
+    segments = x.shape[0] if is_segmented(norm) else 1
+    count = x.numel() // features
+    rows = count // segments if is_segmented(norm) else count
+    return {"segments": segments, "rows": rows, "features": features}
+
+
+def _fields(fields, x, norm):
+    sizes, segmented = _sizes(x, norm), is_segmented(norm)
+    made = []
+    for field in fields:
+        shape = [sizes.get(axis, axis) for axis in field["shape"] if axis != 1 and (segmented or axis != "segments")]
+        made.append(x.new_empty(shape, dtype=_DTYPES[field["dtype"]]))
+    return made
+
+
+@torch.library.register_fake("normc::infer")
+def _(x, scale, bias, mask, state, norm):
+    return _like(x, norm)
+
+
+@torch.library.register_fake("normc::forward")
+def _(x, scale, bias, mask, state, norm):
+    known = facts(norm, "forward", x, scale)
+    return [_like(x, norm), *_fields(known["saved"], x, norm), *_fields(known["state"], x, norm)]
+
+
+def _gradients(x, scale, bias, norm, entry, dx, dscale, dbias):
+    known = facts(norm, entry, x, scale)
+    made = [_like(x, norm)] if dx else []
+    for wanted, like in ((dscale and known["scale_gradient"], scale), (dbias and known["bias_gradient"], bias)):
+        if wanted:
+            made.append(like.new_empty(like.shape) if like is not None else x.new_empty(_sizes(x, norm)["features"]))
+    return known, made
+
+
+@torch.library.register_fake("normc::backward")
+def _(x, dy, scale, bias, mask, saved, state, norm, dx, dscale, dbias):
+    known, made = _gradients(x, scale, bias, norm, "backward", dx, dscale, dbias)
+    return made + (_fields(known["state"], x, norm) if known["writes_state"] else [])
+
+
+@torch.library.register_fake("normc::infer_backward")
+def _(x, dy, scale, bias, mask, state, norm, dx, dscale, dbias):
+    return _gradients(x, scale, bias, norm, "infer_backward", dx, dscale, dbias)[1]
+
+
+def _slices(operator):
+    """Returns a vmap rule that runs the operator on each member of a batch and stacks what it returns."""
+
+    def rule(info, dims, *arguments):
+        def member(value, dim, index):
+            if isinstance(value, (list, tuple)):
+                return [member(v, d, index) for v, d in zip(value, dim or [None] * len(value))]
+            return value if dim is None else value.select(dim, index)
+
+        all_of = [
+            operator(*(member(value, dim, index) for value, dim in zip(arguments, dims)))
+            for index in range(info.batch_size)
+        ]
+        if isinstance(all_of[0], torch.Tensor):
+            return torch.stack(all_of), 0
+        return [torch.stack(same) for same in zip(*all_of)], [0] * len(all_of[0])
+
+    return rule
+
+
+def _rows_or(operator, elements, outputs):
+    """Returns a vmap rule: where only tensors of x's shape or of its rows have a batch, and each row has a
+    statistic of its own, a batch is just more rows."""
+    slices = _slices(operator)
+
+    def rule(info, dims, *arguments):
+        norm = next(a for a in arguments if isinstance(a, str))
+        flat = [d for dim in dims for d in (dim if isinstance(dim, (list, tuple)) else [dim])]
+        batched = [i for i, dim in enumerate(dims) if isinstance(dim, int)]
+        rows_only = norm.split("#")[0].split("[")[0] in _ROW_NORMS and set(batched) <= set(elements)
+        if not rows_only or any(dims[i] is None for i in elements if isinstance(arguments[i], torch.Tensor)):
+            return slices(info, dims, *arguments)
+        moved = []
+        for value, dim in zip(arguments, dims):
+            if isinstance(value, (list, tuple)) and dim is not None:
+                value = [v.movedim(d, 0).reshape(-1) if d is not None else v for v, d in zip(value, dim)]
+            elif isinstance(dim, int):
+                value = value.movedim(dim, 0)
+            moved.append(value)
+        out = operator(*moved)
+        return outputs(info, out, flat)
+
+    return rule
+
+
+_ROW_NORMS = {"layer_norm", "rms_norm"}
+
+
+def _forward_outputs(info, out, _):
+    return [out[0], *(o.reshape(info.batch_size, -1) for o in out[1:])], [0] * len(out)
+
+
+torch.library.register_vmap("normc::infer", _rows_or(infer, (0,), lambda info, out, _: (out, 0)))
+torch.library.register_vmap("normc::forward", _rows_or(forward, (0,), _forward_outputs))
+torch.library.register_vmap("normc::backward", _slices(backward))
+torch.library.register_vmap("normc::infer_backward", _slices(infer_backward))

@@ -1,0 +1,159 @@
+"""Modules of any norm, with its state as named buffers: PowerNorm, PowerNormV, and norms from a text."""
+
+import torch
+
+from . import _autograd, _ops
+from .. import _library
+from ._modules import StateKept
+
+_COMMITS = ("backward", "forward", "step")
+
+
+class Norm(StateKept, torch.nn.Module):
+    """A norm of any text.
+
+    name        a norm that is built in, or what `_library.add_norm` returns
+    features    the size of the last dimension, or of dimension 1 with layout="channels_first"
+    options     what the norm leaves open: {"groups": 32}
+    numbers     values that replace those of the text: {"epsilon": 1e-6}
+    affine      False: scale 1 and bias 0
+    layout      "features_last": [..., features]; "segments": [batch, positions..., features];
+                "channels_first": [batch, features, positions...]
+    commit      when the state takes what a training step makes, for norms whose backward changes it:
+                "backward"  in backward: a forward alone, or one that checkpointing repeats, changes nothing
+                "forward"   in forward, and nu in backward: a layer may run several times in one pass
+                "step"      when `normc.torch.commit(model)` is called
+
+    forward(x, mask=None): mask is True for real rows, where the norm has a padding rule. The state is held in
+    f32 (f64 for a module in f64), whatever the module is cast to.
+    """
+
+    def __init__(self, name, features, *, options=None, numbers=None, affine=True, layout="features_last",
+                 commit="backward", device=None, dtype=None):
+        super().__init__()
+        if commit not in _COMMITS:
+            raise ValueError(f"commit is {commit!r}; known are {', '.join(map(repr, _COMMITS))}")
+        shapes = {"features_last": f"*x{features}", "segments": f"*x*x{features}", "channels_first": f"*x{features}x*"}
+        if layout not in shapes:
+            raise ValueError(f"layout is {layout!r}; known are {', '.join(map(repr, shapes))}")
+        self.features, self.commit_at = features, commit
+        self.text = _library.text(name, shapes[layout], options, numbers)
+        known = _ops.library.facts(self.text, "forward", "f32", "")
+        unknown = set(numbers or ()) - set(known["numbers"]) - set(_ops.library.facts(self.text, "backward", "f32", "")["numbers"])
+        if unknown:
+            raise ValueError(f"{name} has no number {', '.join(sorted(unknown))}; it has {', '.join(sorted(known['numbers']))}")
+        self._carried = _ops.library.facts(self.text, "backward", "f32", "")["writes_state"]
+        made = {"device": device, "dtype": dtype}
+        for parameter, start, has in (("weight", torch.ones, known["scale"]), ("bias", torch.zeros, known["bias"])):
+            self.register_parameter(parameter, torch.nn.Parameter(start(features, **made)) if affine and has else None)
+        kind = torch.float64 if (dtype or torch.get_default_dtype()) == torch.float64 else torch.float32
+        self._fields = [field["name"] for field in known["state"]]
+        for field in known["state"]:
+            shape = [{"features": features}.get(axis, axis) for axis in field["shape"] if axis != 1]
+            exact = torch.int64 if field["dtype"] == "i64" else kind
+            self.register_buffer(field["name"], torch.full(shape, field["init"], dtype=exact, device=device))
+        self._pending = None
+
+    @property
+    def state(self):
+        return tuple(self._buffers[name] for name in self._fields)
+
+    def forward(self, x, mask=None):
+        if not self._fields:
+            return _autograd.normalize(self.text, x, self.weight, self.bias, mask)
+        state = self.state
+        if not self.training:
+            return _autograd.evaluate(self.text, x, self.weight, self.bias, mask, state)
+        if self._carried:
+            return _autograd.train_carried(self.text, x, self.weight, self.bias, mask, state, self._commit)
+        y, following = _autograd.train(self.text, x, self.weight, self.bias, mask, state)
+        self._store(following)
+        return y
+
+    def reset_state(self):
+        """Makes the state that of a new module."""
+        for field in _ops.library.facts(self.text, "forward", "f32", "")["state"]:
+            self._buffers[field["name"]].fill_(field["init"])
+        self._pending = None
+
+    def extra_repr(self):
+        return f"{self.text}, commit={self.commit_at!r}" if self._carried else self.text
+
+    @torch.no_grad()
+    def _store(self, following):
+        for buffer, value in zip(self.state, following):
+            buffer.copy_(value)
+
+    def _commit(self, following):
+        if self.commit_at == "step":
+            self._pending = following
+            return
+        if not torch.compiler.is_compiling() and self.step.device.type == "cpu" and following[0] != self.step + 1:
+            raise RuntimeError(
+                f"{self.text} ran forward more than once before this backward, which would lose all but one of the "
+                "states; use one module for each place, or commit='forward'"
+            )
+        self._store(following)
+
+
+class PowerNormV(Norm):
+    """Power normalization with the quadratic mean of the batch: PN-V of the paper (ICML 2020), section 4.1."""
+
+    def __init__(self, num_features, eps=1e-5, alpha_fwd=0.9, affine=True, device=None, dtype=None):
+        super().__init__("power_norm_v", num_features, numbers={"decay": alpha_fwd, "epsilon": eps}, affine=affine,
+                         device=device, dtype=dtype)
+
+
+class PowerNorm(Norm):
+    """Power normalization: PN of the paper (ICML 2020), Algorithm 2. As the released code, MaskPowerNorm, where
+    `heads` or `warmup_iters` is given: with group scaling of `heads` groups in front, and quadratic means of the
+    batch during the first `warmup_iters` steps. Loads its checkpoints (running_phi, ema_gz, iters).
+    """
+
+    def __init__(self, num_features, eps=1e-5, alpha_fwd=0.9, alpha_bwd=0.9, heads=None, warmup_iters=None,
+                 affine=True, commit="backward", device=None, dtype=None):
+        self.alpha_bwd = alpha_bwd
+        numbers = {"backward_decay": alpha_bwd, "decay": alpha_fwd, "epsilon": eps}
+        released = heads is not None or warmup_iters is not None
+        if released:
+            numbers["warmup_steps"] = float(warmup_iters or 0)
+        super().__init__("power_norm_released" if released else "power_norm", num_features,
+                         options={"heads": heads or 1} if released else None, numbers=numbers, affine=affine,
+                         commit=commit, device=device, dtype=dtype)
+
+    def _load_from_state_dict(self, state_dict, prefix, *rest):
+        if prefix + "running_phi" in state_dict:
+            steps = state_dict.pop(prefix + "iters")
+            gradient = state_dict.pop(prefix + "ema_gz").reshape(-1).double()
+            state_dict[prefix + "psi2"] = state_dict.pop(prefix + "running_phi").reshape(-1)
+            # The released code keeps the mean of Lambda / (1 - alpha), and starts to use it after one step.
+            state_dict[prefix + "nu"] = ((1 - self.alpha_bwd) * gradient).to(self.nu.dtype)
+            state_dict[prefix + "step"] = steps.reshape(()).to(torch.int64)
+            for unused in ("running_mu",):
+                state_dict.pop(prefix + unused, None)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+def norm(path, features, **arguments):
+    """Returns a module of the norm of a .norm file, with the arguments of `Norm`. The compiler has to be installed:
+    it compiles the norm at the first use, in a process of its own, into the user's cache."""
+    return Norm(_library.add_norm(path), features, **arguments)
+
+
+def commit(model, scaler=None):
+    """Commits the states that backward left in modules with commit="step".
+
+    Call it after the optimizer's step. With a torch.amp.GradScaler, after its `update()`: a step that the scaler
+    skipped is dropped, and nu, which is linear in the gradient, follows the scale.
+    """
+    scale = scaler.get_scale() if scaler is not None else 1.0
+    for module in model.modules():
+        if not isinstance(module, Norm) or module.commit_at != "step":
+            continue
+        following, module._pending = module._pending, None
+        before = getattr(module, "_scale", scale)
+        if following is not None and not scale < before:
+            module._store(following)
+        if scale != before and "nu" in module._buffers:
+            module.nu.mul_(scale / before)
+        module._scale = scale

@@ -1,0 +1,74 @@
+"""Functions with the signatures of torch.nn.functional."""
+
+import math
+
+import torch
+
+from .._library import text
+from ._autograd import normalize
+
+__all__ = ["group_norm", "instance_norm", "layer_norm", "rms_norm"]
+
+
+_texts = {}
+
+
+def row_text(norm, features, eps):
+    """Returns the text of a norm of [..., features]."""
+    key = norm, features, eps
+    if key not in _texts:
+        _texts[key] = text(norm, f"*x{features}", numbers={"epsilon": eps})
+    return _texts[key]
+
+
+def segment_text(norm, features, eps, groups=None):
+    """Returns the text of a norm of [batch, features, positions...]."""
+    key = norm, features, eps, groups
+    if key not in _texts:
+        _texts[key] = text(norm, f"*x{features}x*", options=groups and {"groups": groups}, numbers={"epsilon": eps})
+    return _texts[key]
+
+
+def batch_text(features, dims, decay, eps):
+    """Returns the text of batch normalization of [batch, features] or [batch, features, positions...]."""
+    key = features, dims > 2, decay, eps
+    if key not in _texts:
+        shape = f"*x{features}x*" if dims > 2 else f"*x{features}"
+        _texts[key] = text("batch_norm_unbiased", shape, numbers={"decay": decay, "epsilon": eps})
+    return _texts[key]
+
+
+def _check_shape(input, normalized_shape):
+    if tuple(input.shape[-len(normalized_shape) :]) != tuple(normalized_shape):
+        raise RuntimeError(
+            f"given normalized_shape={list(normalized_shape)}, expected input with shape "
+            f"[*, {', '.join(map(str, normalized_shape))}], but got input of size {list(input.shape)}"
+        )
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    """As torch.nn.functional.layer_norm."""
+    _check_shape(input, normalized_shape)
+    return normalize(row_text("layer_norm", math.prod(normalized_shape), eps), input, weight, bias)
+
+
+def rms_norm(input, normalized_shape, weight=None, eps=None):
+    """As torch.nn.functional.rms_norm: `eps` None is the smallest relative difference of the input's type."""
+    _check_shape(input, normalized_shape)
+    eps = torch.finfo(input.dtype).eps if eps is None else eps
+    return normalize(row_text("rms_norm", math.prod(normalized_shape), eps), input, weight)
+
+
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    """As torch.nn.functional.group_norm: input [batch, channels, ...]."""
+    channels = input.shape[1]
+    if channels % num_groups:
+        raise RuntimeError(f"{channels} channels are not divisible by {num_groups} groups")
+    if input.dim() == 2:
+        return normalize(segment_text("group_norm_segment", channels, eps, num_groups), input[..., None], weight, bias)[..., 0]
+    return normalize(segment_text("group_norm_segment", channels, eps, num_groups), input, weight, bias)
+
+
+def instance_norm(input, weight=None, bias=None, eps=1e-5):
+    """As torch.nn.functional.instance_norm without running statistics: input [batch, channels, positions...]."""
+    return normalize(segment_text("instance_norm", input.shape[1], eps), input, weight, bias)

@@ -1,0 +1,126 @@
+"""Modules against those of torch.nn: outputs, gradients, state, and what a state_dict holds."""
+
+import copy
+
+import normc.torch as nt
+import pytest
+import torch
+
+CASES = {
+    "layer_norm": (nt.LayerNorm, torch.nn.LayerNorm, (96,), (5, 7, 96)),
+    "layer_norm of two dimensions": (nt.LayerNorm, torch.nn.LayerNorm, ((6, 16),), (5, 6, 16)),
+    "layer_norm without bias": (nt.LayerNorm, torch.nn.LayerNorm, (96, 1e-5, True, False), (5, 96)),
+    "layer_norm without affine": (nt.LayerNorm, torch.nn.LayerNorm, (96, 1e-3, False), (96,)),
+    "rms_norm": (nt.RMSNorm, torch.nn.RMSNorm, (96,), (3, 4, 96)),
+    "rms_norm with eps": (nt.RMSNorm, torch.nn.RMSNorm, (96, 1e-3), (3, 4, 96)),
+    "group_norm": (nt.GroupNorm, torch.nn.GroupNorm, (4, 32), (3, 32, 5, 6)),
+    "group_norm of vectors": (nt.GroupNorm, torch.nn.GroupNorm, (4, 32), (3, 32)),
+    "instance_norm": (nt.InstanceNorm2d, torch.nn.InstanceNorm2d, (32, 1e-5, 0.1, True), (3, 32, 5, 6)),
+    "instance_norm without a batch": (nt.InstanceNorm1d, torch.nn.InstanceNorm1d, (32,), (32, 6)),
+    "instance_norm, running": (nt.InstanceNorm1d, torch.nn.InstanceNorm1d, (32, 1e-5, 0.1, True, True), (4, 32, 6)),
+    "batch_norm of rows": (nt.BatchNorm1d, torch.nn.BatchNorm1d, (96,), (33, 96)),
+    "batch_norm of sequences": (nt.BatchNorm1d, torch.nn.BatchNorm1d, (16, 1e-3, 0.3), (9, 16, 5)),
+    "batch_norm of images": (nt.BatchNorm2d, torch.nn.BatchNorm2d, (16,), (4, 16, 5, 6)),
+    "batch_norm of volumes": (nt.BatchNorm3d, torch.nn.BatchNorm3d, (16,), (2, 16, 3, 4, 5)),
+    "batch_norm without affine": (nt.BatchNorm2d, torch.nn.BatchNorm2d, (16, 1e-5, 0.1, False), (4, 16, 5, 6)),
+    "batch_norm without running": (nt.BatchNorm2d, torch.nn.BatchNorm2d, (16, 1e-5, 0.1, True, False), (4, 16, 5, 6)),
+    "batch_norm, plain mean": (nt.BatchNorm1d, torch.nn.BatchNorm1d, (16, 1e-5, None), (9, 16)),
+}
+BOUNDS = {torch.float32: 3e-5, torch.float64: 1e-12, torch.bfloat16: 3e-2}
+
+
+def pair(name, dtype):
+    ours, theirs, arguments, shape = CASES[name]
+    torch.manual_seed(1)
+    a, b = ours(*arguments), theirs(*arguments)
+    with torch.no_grad():
+        for parameter in a.parameters():
+            parameter.normal_(1, 0.3)
+    b.load_state_dict(a.state_dict())
+    return a.to(dtype), b.to(dtype), 3 + torch.randn(shape, dtype=dtype)
+
+
+def run(module, x, dy):
+    x = x.detach().clone().requires_grad_()
+    y = module(x)
+    y.backward(dy)
+    return [y.detach(), x.grad, *(p.grad for p in module.parameters())]
+
+
+def compare(ours, theirs, bound):
+    for a, b in zip(ours, theirs, strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape
+        if a.numel():
+            assert (a.double() - b.double()).abs().max() <= bound * max(1, b.double().abs().max())
+
+
+@pytest.mark.parametrize("dtype", BOUNDS, ids=str)
+@pytest.mark.parametrize("name", CASES)
+def test_is_as_torch_in_training(name, dtype):
+    ours, theirs, x = pair(name, dtype)
+    dy = torch.randn_like(x)
+    for _ in range(3):
+        compare(run(ours, x, dy), run(theirs, x, dy), BOUNDS[dtype])
+        ours.zero_grad(), theirs.zero_grad()
+    for name, value in theirs.state_dict().items():
+        compare([ours.state_dict()[name].to(value.dtype)], [value], BOUNDS[dtype])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_is_as_torch_in_evaluation(name):
+    ours, theirs, x = pair(name, torch.float32)
+    for _ in range(2):
+        ours(x), theirs(x)
+    ours.eval(), theirs.eval()
+    compare([ours(x)], [theirs(x)], 3e-5)
+    with torch.inference_mode():
+        compare([ours(x)], [theirs(x)], 3e-5)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_has_the_signature_and_the_state_dict_of_torch(name):
+    import inspect
+
+    ours, theirs, _, _ = CASES[name]
+    assert inspect.signature(ours) == inspect.signature(theirs)
+    assert issubclass(ours, theirs)
+    a, b, _ = pair(name, torch.float32)
+    assert list(a.state_dict()) == list(b.state_dict())
+    copy.deepcopy(a).load_state_dict(b.state_dict(), assign=True)
+
+
+@pytest.mark.parametrize("make", [
+    lambda x: x.to(memory_format=torch.channels_last),
+    lambda x: x.transpose(2, 3).contiguous().transpose(2, 3),
+    lambda x: torch.cat([x, x], 1)[:, ::2],
+    lambda x: x.expand(4, *x.shape[1:]),
+    lambda x: x[:0],
+], ids=["channels_last", "transposed", "every second channel", "expanded", "empty"])
+def test_takes_any_strides(make):
+    ours, theirs = nt.GroupNorm(4, 16), torch.nn.GroupNorm(4, 16)
+    x = make(torch.randn(1, 16, 5, 6))
+    dy = torch.randn(x.shape)
+    compare(run(ours, x, dy), run(theirs, x, dy), 3e-5)
+    if x.is_contiguous(memory_format=torch.channels_last) and not x.is_contiguous():
+        assert ours(x).stride() == x.stride()
+
+
+def test_takes_a_gradient_with_stride_zero():
+    x = torch.randn(4, 96, requires_grad=True)
+    nt.LayerNorm(96)(x).sum().backward()
+    assert x.grad.abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("call, said", [
+    (lambda: nt.LayerNorm(96)(torch.randn(4, 95)), r"x has the shape \[4, 95\]; layer_norm takes \[..., 96\]"),
+    (lambda: nt.LayerNorm(96, elementwise_affine=False)(torch.randn(4, 95)), r"expected input with shape \[\*, 96\]"),
+    (lambda: nt.LayerNorm(96)(torch.zeros(4, 96, dtype=torch.int32)), "float32, float64, bfloat16 or float16"),
+    (lambda: nt.BatchNorm2d(16)(torch.randn(4, 16)), "expected 4D input"),
+    (lambda: nt.BatchNorm2d(16)(torch.randn(4, 15, 3, 3)), r"takes \[batch, 16, positions...\]"),
+    (lambda: nt.BatchNorm1d(16)(torch.randn(1, 16)), "Expected more than 1 value per channel"),
+    (lambda: nt.GroupNorm(4, 32)(torch.randn(2, 31, 3)), "31 channels are not divisible by 4 groups"),
+    (lambda: nt.LayerNorm(96, dtype=torch.bfloat16)(torch.randn(4, 96)), "params"),
+])
+def test_refuses(call, said):
+    with pytest.raises(Exception, match=said):
+        call()
