@@ -1,55 +1,59 @@
-// One step of training on ranks of unequal rows, of which the second has none, compared with one rank on all rows:
-//
-//   normc compile batch_norm power_norm_v --dtype f64 --features 64 -o waits.npk \
-//       --entry forward_reduce,forward_apply,backward_reduce,backward_apply
-//   normc compile power_norm --dtype f64 --features 64 --entry forward_reduce,backward_reduce,commit -o late.npk
-//   mpirun -n 4 ranks waits.npk late.npk
+// One step of three norms on four ranks of unequal rows, the second without any, compared with one rank.
 #include <mpi.h>
 
 #include <cmath>
 #include <cstdio>
 #include <normc/normc.hpp>
-
 using namespace normc::host;
 using Doubles = std::vector<double>;
-constexpr int64_t kFeatures = 64;
+constexpr int d = 64, kRows = 17, kFirst[] = {0, 5, 5, 14, kRows};  // the first row of each rank
 
-// Returns y and dx of these rows, and psi2 or the running variance, after a step of all ranks of `comm`.
-Doubles step(const Package& kernels, const std::string& norm, bool waits, Doubles x, Doubles dy, MPI_Comm comm) {
-  const auto plan = [&](const char* entry) { return Plan(kernels, norm + ":" + entry + "@f64[*x64]"); };
+// Returns y, dx and the running moment after a step: these rows, with the other rows of `comm`.
+Doubles step(const Package& package, const std::string& norm, int first, int rows, MPI_Comm comm) {
+  const auto plan = [&](const char* entry) { return Plan(package, norm + ":" + entry + "@f64[*x64]"); };
   const Plan forward = plan("forward_reduce"), backward = plan("backward_reduce");
-  const normc_sizes sizes = Plan::sizes(1, int64_t(x.size()) / kFeatures, kFeatures);
-  const size_t head = forward.partialBytes() / 8, tail = backward.partialBytes() / 8;
-  Doubles y(x.size()), dx(x.size()), scale(kFeatures, 1.5), bias(kFeatures, 0.5), gradient(kFeatures), all(head + tail);
-  std::vector<char> saved(backward.savedBytes(sizes)), scratch;
+  Doubles x(kRows * d), all(2 * kRows * d + d), dy(x), scale(d, 1.5), bias(d, 0.5);
+  for (int i = 0; i < kRows * d; ++i) x[i] = 3 + std::sin(i * 1.7), dy[i] = std::cos(i * 2.3);
+  Doubles sums((forward.partialBytes() + backward.partialBytes()) / 8);  // of the forward, then the backward
+  Buffer ahead(sums.data(), forward.partialBytes()), back(&sums[ahead.bytes / 8], backward.partialBytes());
+  std::vector<char> saved(backward.savedBytes(Plan::sizes(1, rows, d))), workspace(1 << 20);
   State state(forward);
-  const auto rows = [&](Doubles& of) { return Tensor(of.data(), {sizes.rows, kFeatures}); };
-  const auto run = [&](const Plan& part, Call call) {
-    scratch.resize(part.workspaceBytes(sizes));
-    call.workspace = scratch;
-    part(call);
+  const auto run = [&](const Plan& entry, Call call) { call.workspace = workspace, entry(call); };
+  const auto summed = [&](Buffer part) {  // over the ranks, in place
+    MPI_Allreduce(MPI_IN_PLACE, part.data, int(part.bytes / 8), MPI_DOUBLE, MPI_SUM, comm);
+    return part;
   };
-  Call in, out, late;  // what a part takes beside the sums
-  in.x = out.x = rows(x), out.y = rows(y), out.state = late.state = &state, out.saved = saved;
-  out.scale = Tensor(scale.data(), {kFeatures}), out.bias = Tensor(bias.data(), {kFeatures});
-  Call& first = waits ? in : out;
-  first.partial = {all.data(), head * 8};
-  run(forward, first);
-  const auto exchange = [&](size_t from, size_t count) {
-    MPI_Allreduce(MPI_IN_PLACE, all.data() + from, int(count), MPI_DOUBLE, MPI_SUM, comm);
-  };
-  if (waits) exchange(0, head), out.partials = {all.data(), head * 8}, run(plan("forward_apply"), out);
-  Call back = in, apply;
-  back.partial = {all.data() + head, tail * 8}, back.saved = saved, back.scale = out.scale, back.dy = rows(dy);
-  apply = back, apply.dx = rows(dx), apply.state = &state;
-  back.dscale = back.dbias = {};
-  if (!waits) back.dx = apply.dx, back.state = &state;
-  run(backward, back);
-  if (waits) exchange(head, tail), apply.partial = {}, apply.partials = back.partial, run(plan("backward_apply"), apply);
-  if (!waits) exchange(0, head + tail), late.partials = all, run(plan("commit"), late);  // one exchange a step
-  y.insert(y.end(), dx.begin(), dx.end());
-  Doubles moment(kFeatures);
-  state.get(norm == "batch_norm" ? "running_var" : "psi2", moment);
-  y.insert(y.end(), moment.begin(), moment.end());
-  return y;
+  const auto at = [&](Doubles& of, int row) { return Tensor(&of[row * d], {rows, d}); };
+  const Tensor a(scale.data(), {d}), b(bias.data(), {d});
+  Call in, y, dx, reduced;
+  in.x = y.x = dx.x = at(x, first), y.y = at(all, first), dx.dy = at(dy, first),
+  dx.dx = at(all, kRows + first);
+  y.scale = dx.scale = a, y.bias = b, y.saved = dx.saved = saved, y.state = dx.state = &state, reduced = dx;
+  const bool waits = norm != "power_norm";  // y and dx wait for sums; else one exchange a step, at any time
+  if (waits) reduced.dx = {}, reduced.state = nullptr;
+  (waits ? in : y).partial = ahead, reduced.partial = back;
+  run(forward, waits ? in : y);
+  if (waits) y.partials = summed(ahead), run(plan("forward_apply"), y);
+  run(backward, reduced);
+  if (waits) dx.partials = summed(back), run(plan("backward_apply"), dx);
+  if (!waits) run(plan("commit"), {.state = &state, .partials = summed(sums)});
+  state.read(waits && norm == "batch_norm" ? "running_var" : "psi2", &all[2 * kRows * d], d);
+  return all;
+}
+
+int main(int argc, char** argv) {
+  int rank;
+  MPI_Init(&argc, &argv), MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const Package package(Context(), argv[argc - 1]);
+  double worst = 0;
+  for (const char* norm : {"batch_norm", "power_norm_v", "power_norm"}) {
+    const int first = kFirst[rank], rows = kFirst[rank + 1] - first;
+    const Doubles one = step(package, norm, 0, kRows, MPI_COMM_SELF),
+                  own = step(package, norm, first, rows, MPI_COMM_WORLD);
+    for (const auto& [begin, size] : {std::pair{first, rows}, {kRows + first, rows}, {2 * kRows, 1}})
+      for (int i = begin * d; i < (begin + size) * d; ++i) worst = std::max(worst, std::abs(own[i] - one[i]));
+  }
+  MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  if (rank == 0) std::printf("four ranks and one differ by %g\n", worst);
+  return MPI_Finalize() || !(worst < 1e-12);
 }
