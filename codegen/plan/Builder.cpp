@@ -129,7 +129,7 @@ KernelBuilder::KernelBuilder(ModuleOp module, const Problem& problem, StringRef 
                              ScheduleAttr());
   kernel_.getBody().emplaceBlock();
   builder_.setInsertionPointToEnd(&kernel_.getBody().front());
-  if (problem.mask) argument(normc::name(kMask));
+  if (isTaken(infoOf(kMask), problem.entry, hasOf(problem))) argument(normc::name(kMask));
 }
 
 IntegerAttr KernelBuilder::integerOr(std::optional<int64_t> n) {
