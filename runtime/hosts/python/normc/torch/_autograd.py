@@ -50,13 +50,15 @@ class _Exact(torch.autograd.Function):
 
 
 class _Carried(torch.autograd.Function):
-    """A norm whose backward moves the state: PowerNorm and its kin. Forward is pure; backward commits what both
-    made to the state that forward was given, so recomputation (checkpointing) and skipped passes are right."""
+    """A norm whose backward moves the state: PowerNorm and its kin. Forward is pure; backward gives the owner what
+    both made of the state, so recomputation (checkpointing) and skipped passes are right."""
 
     @staticmethod
-    def forward(ctx, norm, commit, x, scale, bias, mask, *state):
+    def forward(ctx, norm, owner, x, scale, bias, mask, *state):
         y, *rest = _ops.forward(x, scale, bias, mask, state, norm)
-        ctx.norm, ctx.commit, ctx.count = norm, commit, len(state)
+        ctx.norm, ctx.owner, ctx.count = norm, owner, len(state)
+        if not torch.compiler.is_compiling():
+            ctx.before = state[0], state[0]._version
         ctx.save_for_backward(x, scale, bias, mask, *rest)
         return y
 
@@ -64,10 +66,34 @@ class _Carried(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, dy):
         x, scale, bias, mask, *rest = ctx.saved_tensors
+        if not torch.compiler.is_compiling():
+            ctx.owner._check_unchanged(*ctx.before)
         saved, following = rest[: -ctx.count], rest[-ctx.count :]
         wanted = ctx.needs_input_grad[2:5]
         made = _ops.backward(x, dy, scale, bias, mask, saved, following, ctx.norm, *wanted)
-        ctx.commit(made[sum(wanted) :])
+        ctx.owner._commit(made[sum(wanted) :])
+        return (None, None, *_placed(made, wanted), None, *[None] * ctx.count)
+
+
+class _CarriedAtOnce(torch.autograd.Function):
+    """The same where forward commits: backward moves the state that it finds. Returns y and the next state."""
+
+    @staticmethod
+    def forward(ctx, norm, owner, x, scale, bias, mask, *state):
+        y, *rest = _ops.forward(x, scale, bias, mask, state, norm)
+        saved, following = rest[: -len(state)], rest[-len(state) :]
+        ctx.norm, ctx.owner, ctx.count = norm, owner, len(state)
+        ctx.save_for_backward(x, scale, bias, mask, *saved)
+        ctx.mark_non_differentiable(*following)
+        return (y, *following)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, dy, *_):
+        x, scale, bias, mask, *saved = ctx.saved_tensors
+        wanted = ctx.needs_input_grad[2:5]
+        made = _ops.backward(x, dy, scale, bias, mask, saved, list(ctx.owner.state), ctx.norm, *wanted)
+        ctx.owner._store(made[sum(wanted) :])
         return (None, None, *_placed(made, wanted), None, *[None] * ctx.count)
 
 
@@ -156,18 +182,24 @@ def train(norm, x, scale, bias, mask, state):
     return y, rest[len(rest) - len(state) :]
 
 
-def train_carried(norm, x, scale, bias, mask, state, commit):
-    """Returns y of a norm whose backward moves the state. `commit` gets the next state: in backward, or at once
-    where nothing needs a gradient."""
+def train_carried(norm, x, scale, bias, mask, state, owner):
+    """Returns y of a norm whose backward moves the state of `owner`, a Norm, which says when it commits."""
     if _is_transformed():
         raise RuntimeError(
             "the backward of " + norm.split("[")[0] + " changes its state, which a transform of torch.func cannot; "
             "use autograd, or eval mode"
         )
-    if _needs_gradient(x, scale, bias):
-        return _Carried.apply(norm, commit, x, scale, bias, mask, *state)
+    differentiable = _needs_gradient(x, scale, bias)
+    if differentiable and owner.commit_at != "forward":
+        return _Carried.apply(norm, owner, x, scale, bias, mask, *state)
+    if differentiable:
+        y, *following = _CarriedAtOnce.apply(norm, owner, x, scale, bias, mask, *state)
+        owner._store(following)
+        return y
     y, *rest = _ops.forward(x, scale, bias, mask, state, norm)
-    commit(rest[len(rest) - len(state) :])
+    # The first pass of a checkpoint runs without gradients, and must change nothing.
+    if torch.is_grad_enabled() or owner.commit_at == "forward":
+        owner._commit(rest[len(rest) - len(state) :])
     return y
 
 
