@@ -80,7 +80,7 @@ class StateKept:
             cast = fn(tensor)
             if id(tensor) not in state or cast.dtype in (torch.float64, tensor.dtype) or not cast.is_floating_point():
                 return cast
-            return fn(tensor.to(torch.float32)).to(torch.float32) if cast.dtype != torch.float32 else cast
+            return tensor.to(cast.device, torch.float32)
 
         state = {id(buffer) for buffer in self._buffers.values() if buffer is not None}
         return super()._apply(kept, recurse)
