@@ -48,7 +48,8 @@ import sys, torch
 library, package, data = sys.argv[1:]
 torch.ops.load_library(library)
 x, wanted = torch.load(data)
-assert torch.equal(torch._inductor.aoti_load_package(package)(x), wanted)
+y = torch._inductor.aoti_load_package(package)(x)
+assert (y - wanted).abs().max() < 1e-5  # no compiler is set there, so another kernel runs
 assert "normc" not in sys.modules
 """
 

@@ -66,8 +66,8 @@ def test_opcheck_with_a_mask():
 
 def test_opcheck_of_channels_last():
     x = data_of((2, 8, 3, 2)).to(memory_format=torch.channels_last)
-    torch.library.opcheck(_ops.infer, (x, None, None, None, [], "instance_norm[*x8x*]"))
-    torch.library.opcheck(_ops.forward, (x, None, None, None, [], "instance_norm[*x8x*]"))
+    torch.library.opcheck(_ops.infer, (x, None, None, None, None, "instance_norm[*x8x*]"))
+    torch.library.opcheck(_ops.forward, (x, None, None, None, None, "instance_norm[*x8x*]"))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -118,5 +118,5 @@ def test_inference_tensors():
 def test_the_entry_of_a_graph_is_its_text():
     module, shape = module_of("layer_norm")
     assert module(data_of(shape)).equal(
-        torch.ops.normc.infer(data_of(shape), module.weight, module.bias, None, [], "layer_norm[*x24] epsilon=1e-05")
+        torch.ops.normc.infer(data_of(shape), module.weight, module.bias, None, None, "layer_norm[*x24] epsilon=1e-05")
     )

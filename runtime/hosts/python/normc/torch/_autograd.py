@@ -31,7 +31,7 @@ class _Exact(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, norm, x, scale, bias, mask, *state):
-        y, *rest = _ops.forward(x, scale, bias, mask, state, norm)
+        y, *rest = _ops.forward(x, scale, bias, mask, state or None, norm)
         saved, following = rest[: len(rest) - len(state)], rest[len(rest) - len(state) :]
         ctx.norm = norm
         ctx.save_for_backward(x, scale, bias, mask, *saved)
@@ -45,7 +45,7 @@ class _Exact(torch.autograd.Function):
     def backward(ctx, dy, *_):
         x, scale, bias, mask, *saved = ctx.saved_tensors
         wanted = ctx.needs_input_grad[1:4]
-        gradients = _ops.backward(x, dy, scale, bias, mask, saved, [], ctx.norm, *wanted)
+        gradients = _ops.backward(x, dy, scale, bias, mask, saved, None, ctx.norm, *wanted)
         return (None, *_placed(gradients, wanted), None, *[None] * (len(ctx.needs_input_grad) - 5))
 
 
@@ -55,7 +55,7 @@ class _Carried(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, norm, owner, x, scale, bias, mask, *state):
-        y, *rest = _ops.forward(x, scale, bias, mask, state, norm)
+        y, *rest = _ops.forward(x, scale, bias, mask, state or None, norm)
         ctx.norm, ctx.owner, ctx.count = norm, owner, len(state)
         if not torch.compiler.is_compiling():
             ctx.before = state[0], state[0]._version
@@ -80,7 +80,7 @@ class _CarriedAtOnce(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, norm, owner, x, scale, bias, mask, *state):
-        y, *rest = _ops.forward(x, scale, bias, mask, state, norm)
+        y, *rest = _ops.forward(x, scale, bias, mask, state or None, norm)
         saved, following = rest[: -len(state)], rest[-len(state) :]
         ctx.norm, ctx.owner, ctx.count = norm, owner, len(state)
         ctx.save_for_backward(x, scale, bias, mask, *saved)
@@ -122,7 +122,7 @@ class _ExactTransformed(torch.autograd.Function):
 
     @staticmethod
     def forward(norm, x, scale, bias, mask, *state):
-        return tuple(_ops.forward(x, scale, bias, mask, state, norm))
+        return tuple(_ops.forward(x, scale, bias, mask, state or None, norm))
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -137,7 +137,7 @@ class _ExactTransformed(torch.autograd.Function):
     def backward(ctx, dy, *_):
         x, scale, bias, mask, *saved = ctx.saved_tensors
         wanted = ctx.needs_input_grad[1:4]
-        gradients = _ops.backward(x, dy, scale, bias, mask, saved, [], ctx.norm, *wanted)
+        gradients = _ops.backward(x, dy, scale, bias, mask, saved, None, ctx.norm, *wanted)
         return (None, *_placed(gradients, wanted), None, *[None] * ctx.count)
 
 
@@ -167,7 +167,7 @@ def normalize(norm, x, scale=None, bias=None, mask=None):
         return _ExactTransformed.apply(norm, x, scale, bias, mask)[0]
     if _needs_gradient(x, scale, bias):
         return _Exact.apply(norm, x, scale, bias, mask)
-    return _ops.infer(x, scale, bias, mask, (), norm)
+    return _ops.infer(x, scale, bias, mask, None, norm)
 
 
 def train(norm, x, scale, bias, mask, state):
@@ -178,7 +178,7 @@ def train(norm, x, scale, bias, mask, state):
     if _needs_gradient(x, scale, bias):
         y, *following = _Exact.apply(norm, x, scale, bias, mask, *state)
         return y, following
-    y, *rest = _ops.forward(x, scale, bias, mask, state, norm)
+    y, *rest = _ops.forward(x, scale, bias, mask, state or None, norm)
     return y, rest[len(rest) - len(state) :]
 
 
@@ -196,7 +196,7 @@ def train_carried(norm, x, scale, bias, mask, state, owner):
         y, *following = _CarriedAtOnce.apply(norm, owner, x, scale, bias, mask, *state)
         owner._store(following)
         return y
-    y, *rest = _ops.forward(x, scale, bias, mask, state, norm)
+    y, *rest = _ops.forward(x, scale, bias, mask, state or None, norm)
     # The first pass of a checkpoint runs without gradients, and must change nothing.
     if torch.is_grad_enabled() or owner.commit_at == "forward":
         owner._commit(rest[len(rest) - len(state) :])
