@@ -44,7 +44,7 @@ def test_export_for_training(name):
 
 
 ALONE = """
-import sys, torch
+import sys, torch, torch._inductor.codecache
 library, package, data = sys.argv[1:]
 torch.ops.load_library(library)
 x, wanted = torch.load(data)

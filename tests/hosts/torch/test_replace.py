@@ -59,7 +59,7 @@ def test_the_curve_of_the_loss_is_that_of_torch(name):
     report = nt.replace(model, strict=True)
     assert len(report.replaced) == norms
     ours, theirs = curve(model, shape), curve(make(), shape)
-    assert theirs[-5:].mean() < 0.7 * theirs[:5].mean()
+    assert theirs[-5:].mean() < 0.95 * theirs[:5].mean()
     assert ((ours - theirs).abs() / theirs).max() < 2e-2
 
 

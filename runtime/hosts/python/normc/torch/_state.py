@@ -91,8 +91,7 @@ class Norm(StateKept, torch.nn.Module):
 
     @torch.no_grad()
     def _store(self, following):
-        for buffer, value in zip(self.state, following):
-            buffer.copy_(value)
+        torch._foreach_copy_(self.state, following)
 
     @torch.no_grad()
     def _drop(self):
@@ -103,8 +102,7 @@ class Norm(StateKept, torch.nn.Module):
 
     @torch.no_grad()
     def _commit(self, following):
-        for buffer, value in zip(self._next if self.commit_at == "step" else self.state, following):
-            buffer.copy_(value)
+        torch._foreach_copy_(self._next if self.commit_at == "step" else self.state, following)
 
     def _check_unchanged(self, before, version):
         """Raises if the state is not the one that forward was given."""
