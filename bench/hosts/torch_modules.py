@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times modules of normc.torch beside those of torch.nn: what a call costs, by torch's own way to call it.
 
-    PYTHONPATH=build/python .deps/python/bin/python bench/hosts/torch.py
+    PYTHONPATH=build/python .deps/python/bin/python bench/hosts/torch_modules.py
         [--compiler build/bin/normc] [--cases NAME,...] [--no-compile] [--rounds 60] [--quick]
 
 Both run in turns in one process, f32, on one thread. A window is as many calls as take half a millisecond. A time is
@@ -13,12 +13,8 @@ import argparse
 import os
 import pathlib
 import platform
-import sys
 import tempfile
 import time
-
-for name in [name for name in ("torch",) if sys.path[0] == str(pathlib.Path(__file__).absolute().parent)]:
-    sys.path.pop(0)  # this file is called torch.py
 
 import normc
 import normc.torch as nt
