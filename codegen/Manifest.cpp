@@ -98,7 +98,7 @@ package::Kernel manifestOf(const Problem& problem, std::string schedule, KernelO
   for (auto t : kernel.getOps<TensorOp>()) m.operands.push_back(operandOf(t, kernel));
   for (const Number& n : numbers(*problem.spec)) m.scalars.push_back({n.name, n.value, n.legal});
   m.state = fieldsOf(stateFields(problem));
-  if (problem.entry != Entry::Infer) m.saved = fieldsOf(savedFields(problem));
+  if (usesSaved(problem.entry)) m.saved = fieldsOf(savedFields(problem));
   for (auto phase : kernel.getOps<PhaseOp>()) {
     package::Phase p;
     p.symbol = (kernel.getSymName() + "_" + phase.getSymName()).str();

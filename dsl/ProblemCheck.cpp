@@ -44,6 +44,7 @@ class ProblemChecker {
     if (spec_.pre) groups("pre", spec_.pre->groups);
     params();
     numbersInF32();
+    entry();
     return std::move(errors_);
   }
 
@@ -144,6 +145,16 @@ class ProblemChecker {
         errors_.push_back(*std::move(error));
       }
     }
+  }
+
+  // P9
+  void entry() {
+    if (spec_.running || !infoOf(problem_.entry).needsState) return;
+    fail("P9", "entry",
+         inQuotes(spec_.name) + " has no state, and '" + std::string(name(problem_.entry)) +
+             "' is the gradient of an infer that uses one",
+         "infer of " + inQuotes(spec_.name) +
+             " uses the statistics of its input, as forward does: its gradient is 'backward'");
   }
 
   void fail(const char* rule, const std::string& part, std::string message, std::string hint) {

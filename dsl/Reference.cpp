@@ -12,6 +12,7 @@ Result<ReferenceResult> evaluate(const Problem& problem, const ReferenceCall& gi
     case Entry::Forward:
       return ReferenceResult{reference::forward(call)};
     case Entry::Backward:
+    case Entry::InferBackward:
       return ReferenceResult{reference::backward(call)};
     case Entry::Infer:
       break;

@@ -28,6 +28,8 @@
 // and
 //   Lambda = mean(h x0). Gamma = q s^2 only if the moment is about c: raw without centring, or central about
 //   the current mean.
+// - Infer_backward is the gradient of that infer with state: c and s of the state are constants, r = 1 and
+//   shift = 0. It does not change the state.
 // - dscale = sum of G (r x0 + shift), also if `forward = no` keeps r out of y.
 // - Windows: while t <= K or t < warmup steps only this batch counts. The ring slot is (t-1) mod K, with t as
 //   counted by the forward. The ring holds batch moments; the moment that divided enters the running one.

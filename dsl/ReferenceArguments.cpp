@@ -18,7 +18,7 @@ class Checker {
     for (const TensorInfo& each : kTensorTable)
       if (!each.written()) input(each);
     fields("state", stateFields(problem_), call_.state);
-    if (problem_.entry == Entry::Backward) fields("saved", savedFields(problem_), call_.saved);
+    if (readsSaved(problem_.entry)) fields("saved", savedFields(problem_), call_.saved);
     if (errors_.empty()) steps();
     overrides();
     return errors_;
@@ -60,7 +60,7 @@ class Checker {
     const Has has = hasOf(problem_);
     bool taken = isTaken(info, problem_.entry, has);
     // An input that only the forward reads may come along in the backward.
-    if (got > 0 && problem_.entry == Entry::Backward && info.mayBeIgnored()) {
+    if (got > 0 && isBackward(problem_.entry) && info.mayBeIgnored()) {
       taken |= isTaken(info, Entry::Forward, has);
     }
     const int64_t rows = call_.extents.totalRows(), features = call_.extents.features;
@@ -99,7 +99,7 @@ class Checker {
     };
     const auto state = call_.state.find("step");
     if (!stateFields(problem_).empty()) check("state.step", state->second[0], 0);
-    if (problem_.entry != Entry::Backward) return;
+    if (!readsSaved(problem_.entry)) return;
     const auto saved = call_.saved.find("step");
     const bool empty = problem_.mask && std::count(call_.mask.begin(), call_.mask.end(), 0) ==
                                             static_cast<int64_t>(call_.mask.size());

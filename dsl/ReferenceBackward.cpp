@@ -3,7 +3,8 @@
 namespace normc::reference {
 namespace {
 
-// The values that forward saved for each statistic. Fields that are not saved have their neutral value.
+// The values that the forward used for each statistic: what it saved, where a field that is not saved has its
+// neutral value, or what inference takes from the state.
 struct Saved {
   Values c, s, r, shift, batchScale;
   Values about;   // c_m: the point about which the second moment was taken
@@ -16,6 +17,14 @@ Saved read(const Call& call) {
     return out.empty() ? Values(call.statistics(), exact(otherwise)) : out;
   };
   Saved out;
+  out.about = saved("batch_mean", 0);
+  if (call.problem.hasConstantStatistics()) {
+    Applied applied = constantStatistics(call);
+    out.c = std::move(applied.c), out.s = std::move(applied.s),
+    out.batchScale = std::move(applied.batchScale);
+    out.r = std::move(applied.r), out.shift = std::move(applied.shift);
+    return out;
+  }
   out.c = saved("mean", 0);
   out.s = saved("rstd", 1);
   out.r = saved("renorm_scale", 1);
@@ -24,7 +33,6 @@ Saved read(const Call& call) {
   const bool batchScale =
       call.spec.backward == Backward::Approximate && call.spec.approximate.scale == BackwardScale::Batch;
   out.batchScale = batchScale ? call.saved("batch_rstd") : out.s;
-  out.about = saved("batch_mean", 0);
   if (call.spec.moment == Moment::Central && call.spec.center == Center::Current) out.about = out.c;
   return out;
 }
@@ -36,9 +44,10 @@ Outputs backward(const Call& call) {
   const Spec& spec = call.spec;
   const Prepared prepared = prepare(call);
   const Saved saved = read(call);
-  const bool differentiatesMean = spec.center == Center::Current && spec.backward != Backward::Frozen;
-  const bool differentiatesMoment = spec.divideBy == DivideBy::Current && spec.backward == Backward::Exact;
-  const bool corrects = spec.backward == Backward::Approximate;
+  const Backward form = call.problem.hasConstantStatistics() ? Backward::Frozen : spec.backward;
+  const bool differentiatesMean = spec.center == Center::Current && form != Backward::Frozen;
+  const bool differentiatesMoment = spec.divideBy == DivideBy::Current && form == Backward::Exact;
+  const bool corrects = form == Backward::Approximate;
 
   // Sums are over all rows that have a gradient. If padded rows have one, the terms of the exact derivative
   // are still divided by the number of rows that made the statistic; those of nu are divided by the number of
@@ -70,7 +79,7 @@ Outputs backward(const Call& call) {
     gradientMean.push_back(sumHX0[k].mean(summed[k]));
     energyMean.push_back(sumX0X0[k].mean(summed[k]));
   }
-  const Correction correction = correct(call, gradientMean, energyMean);
+  const Correction correction = corrects ? correct(call, gradientMean, energyMean) : Correction{};
 
   Values du(prepared.u.size());
   call.forEach([&](int64_t i, int64_t row, int64_t, int64_t k) {

@@ -14,17 +14,6 @@ Tracked clipped(Tracked a, double low, double high) {
   return a;
 }
 
-// Returns the values that the state alone gives: for inference, and for a batch without a row.
-Applied frozen(const Call& call) {
-  Applied out;
-  out.c = call.spec.center == Center::None ? constant(call, 0) : call.state("running_mean");
-  out.s = runningScale(call);
-  out.batchScale = out.s;
-  out.r = constant(call, 1);
-  out.shift = constant(call, 0);
-  return out;
-}
-
 // Returns the second moment that divides in step `step`.
 Values dividing(const Call& call, const BatchStatistics& batch, int64_t step) {
   switch (call.spec.divideBy) {
@@ -111,12 +100,22 @@ void publishSaved(const Call& call, const BatchStatistics& batch, const Applied&
 
 }  // namespace
 
+Applied constantStatistics(const Call& call) {
+  Applied out;
+  out.c = call.spec.center == Center::None ? constant(call, 0) : call.state("running_mean");
+  out.s = runningScale(call);
+  out.batchScale = out.s;
+  out.r = constant(call, 1);
+  out.shift = constant(call, 0);
+  return out;
+}
+
 Outputs forward(const Call& call) {
   const Prepared prepared = prepare(call);
   const BatchStatistics batch = batchStatistics(call, prepared.u);
   const bool learns = call.hasState() && !call.emptyBatch();
   const int64_t step = call.hasState() ? call.stateStep() + learns : 0;
-  const Applied applied = call.emptyBatch() ? frozen(call) : ofBatch(call, batch, step);
+  const Applied applied = call.emptyBatch() ? constantStatistics(call) : ofBatch(call, batch, step);
 
   Outputs result;
   result["y"] = outputs(call, prepared.u, applied);
@@ -128,7 +127,7 @@ Outputs forward(const Call& call) {
 Outputs infer(const Call& call) {
   const Prepared prepared = prepare(call);
   const Applied applied =
-      call.hasState() ? frozen(call) : ofBatch(call, batchStatistics(call, prepared.u), 0);
+      call.hasState() ? constantStatistics(call) : ofBatch(call, batchStatistics(call, prepared.u), 0);
   Outputs result;
   result["y"] = outputs(call, prepared.u, applied);
   publishState(call, {}, result);

@@ -121,6 +121,8 @@ struct Applied {
   Values dividing;  ///< the second moment whose inverse root is s; empty for an empty batch
 };
 
+/// Returns the values that the state alone gives: for inference, and for a batch without a row.
+Applied constantStatistics(const Call&);
 /// Returns the factor of the affine, for a spec that has `scale`.
 Tracked factorOf(const Call&, int64_t feature);
 /// Returns y of an element. `r` and `shift` count only if the forward corrects by them.
@@ -142,8 +144,8 @@ struct Correction {
   Values kappa;
   Changed state;
 };
-/// Returns the correction from mean(h x0) and mean(x0 x0) over the rows that backward sums. Empty if backward
-/// is not approximate.
+/// Returns the correction of an approximate backward from mean(h x0) and mean(x0 x0) over the rows that it
+/// sums.
 Correction correct(const Call&, const Values& gradient, const Values& energy);
 
 Quantity quantity(const Values&);

@@ -45,7 +45,9 @@ bool isInteger(std::string_view output) {
   return output == "state.step" || output == "saved.step" || output == "saved.count";
 }
 
-bool combinesRows(const Spec& spec) {
+bool combinesRows(const Problem& problem) {
+  const Spec& spec = *problem.spec;
+  if (problem.hasConstantStatistics()) return false;
   if (spec.reduce == Reduce::Features) return false;
   return spec.reduce != Reduce::Rows || spec.needsBatchStatistics() || spec.warmup.has_value();
 }
@@ -101,7 +103,7 @@ Tolerance toleranceOf(const Problem& problem, std::string_view output, const Ext
   if (isInteger(output)) return tolerance;
 
   if (isOutput(output)) {
-    tolerance.relative = combinesRows(*problem.spec) ? kOverRows : kOwnRow;
+    tolerance.relative = combinesRows(problem) ? kOverRows : kOwnRow;
   } else {
     tolerance.relative = sumTolerance(termsOf(problem, output, extents));
   }

@@ -103,12 +103,12 @@ void Arguments::bind(Tensor tensor, void* memory) {
 void Arguments::bindState(void* in, void* out) {
   if (stateBytes_ == 0) return;
   args_.state_in = in, args_.state_in_bytes = stateBytes_;
-  if (entry_ == Entry::Infer || !out) return;
+  if (!writesState(entry_) || !out) return;
   args_.state_out = out, args_.state_out_bytes = stateBytes_;
 }
 
 void Arguments::bindSaved(void* memory) {
-  if (savedFields_.empty() || entry_ == Entry::Infer || !memory) return;
+  if (savedFields_.empty() || !usesSaved(entry_) || !memory) return;
   args_.saved = memory, args_.saved_bytes = savedBytes_;
 }
 

@@ -98,7 +98,7 @@ void Call::Buffers::reset() {
   for (const auto& [tensor, layout] : arguments->layouts()) writeTensor(tensor);
   arguments->stateOut.memory.poison(), arguments->saved.memory.poison(), arguments->workspace.poison();
   writeFields(arguments->state, in.state);
-  if (problem.entry == Entry::Backward) writeFields(arguments->saved, in.saved);
+  if (readsSaved(problem.entry)) writeFields(arguments->saved, in.saved);
   arguments->upload();
   asGiven = true;
 }
@@ -114,7 +114,7 @@ void Call::Buffers::collect(CallResult& result) const {
     if (!s->guardsIntact())
       result.fault += "memory around state, saved statistics or workspace was written; ";
   if (a.args().state_out) readFields(placement.stateInPlace ? a.state : a.stateOut, "state.", result);
-  if (a.args().saved && problem.entry != Entry::Backward) readFields(a.saved, "saved.", result);
+  if (a.args().saved && writesSaved(problem.entry)) readFields(a.saved, "saved.", result);
 }
 
 Call::Call(const normc_plan* plan, const Problem& problem, const ReferenceCall& arguments,
@@ -135,7 +135,7 @@ normc_status Call::execute() {
   return normc_execute(buffers_->plan, &buffers_->arguments->args());
 }
 
-CallResult Call::run() {
+CallResult Call::run(const Execute& execute) {
   Buffers& b = *buffers_;
   CallResult result;
   if (!b.refusal.empty()) {
@@ -144,7 +144,8 @@ CallResult Call::run() {
   }
   try {
     b.reset();
-    if (execute() != NORMC_OK) result.fault = normc_last_error();
+    b.asGiven = false;
+    if (execute(b.plan, &b.arguments->args()) != NORMC_OK) result.fault = normc_last_error();
     b.arguments->download();
   } catch (const CudaError& error) {
     result.fault += (result.fault.empty() ? "" : "; ") + std::string(error.what());

@@ -43,6 +43,21 @@ static void warmState(const Problem& problem, const Trial& trial, ReferenceCall&
   }
 }
 
+/// Runs the forward of a backward: its state and what it saved go into the call. Returns its errors.
+static std::vector<Diagnostic> runForward(Problem problem, ReferenceCall& call) {
+  problem.entry = Entry::Forward;
+  const auto before = evaluate(problem, call);
+  if (!before) return before.errors();
+  for (const auto& [output, quantity] : before->outputs) {
+    bool saved = output.rfind("saved.", 0) == 0, state = output.rfind("state.", 0) == 0;
+    if (!saved && !state) continue;
+    std::vector<double> values = quantity.value;
+    for (double& v : values) v = round(v, problem.statistics());
+    (saved ? call.saved : call.state)[output.substr(6)] = values;
+  }
+  return {};
+}
+
 Result<ReferenceCall> argumentsFor(const Problem& problem, const Trial& trial) {
   ReferenceCall call;
   const Extents& e = call.extents = trial.extents;
@@ -53,20 +68,9 @@ Result<ReferenceCall> argumentsFor(const Problem& problem, const Trial& trial) {
   if (problem.mask) call.mask = hardMask(trial.mask, e, trial.seed);
   call.state = initialState(problem, e);
   warmState(problem, trial, call);
-  if (problem.entry != Entry::Backward) return call;
-
-  Problem forward = problem;
-  forward.entry = Entry::Forward;
-  auto before = evaluate(forward, call);
-  if (!before) return before.errors();
-  for (const auto& [output, quantity] : before->outputs) {
-    bool saved = output.rfind("saved.", 0) == 0, state = output.rfind("state.", 0) == 0;
-    if (!saved && !state) continue;
-    std::vector<double> values = quantity.value;
-    for (double& v : values) v = round(v, problem.statistics());
-    (saved ? call.saved : call.state)[output.substr(6)] = values;
-  }
-  call.dy = normalValues(int64_t(call.x.size()), problem.data, trial.seed + 3);
+  if (readsSaved(problem.entry))
+    if (auto errors = runForward(problem, call); !errors.empty()) return errors;
+  if (isBackward(problem.entry)) call.dy = normalValues(int64_t(call.x.size()), problem.data, trial.seed + 3);
   return call;
 }
 
@@ -165,9 +169,9 @@ std::vector<Trial> standardTrials(const Problem& problem, int64_t features) {
   trials.push_back({.extents = odd, .step = 3, .placement = {.misalign = 1}});
   trials.push_back({.extents = odd, .step = 3, .placement = {.misalign = 2, .skew = 1}});
   trials.push_back({.extents = odd, .step = 3, .placement = {.inPlace = true, .stateInPlace = false}});
-  if (problem.entry == Entry::Forward)
+  if (writesSaved(problem.entry))
     trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = {"saved", "state_out"}}});
-  if (problem.entry == Entry::Backward) {
+  if (isBackward(problem.entry)) {
     std::vector<std::string> wide, others;
     for (const TensorInfo& each : kTensorTable)
       if (each.mayBeLeftOut()) (isXSized(each.tensor) ? wide : others).emplace_back(each.name);

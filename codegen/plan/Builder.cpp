@@ -108,8 +108,17 @@ static ArrayAttr numberNames(OpBuilder& b, const Spec& spec) {
   return b.getArrayAttr(names);
 }
 
+static std::shared_ptr<const Spec> plannedSpec(const Problem& problem) {
+  if (!problem.hasConstantStatistics()) return problem.spec;
+  Spec spec = *problem.spec;
+  if (spec.center == Center::Current) spec.center = Center::Running;
+  spec.divideBy = DivideBy::Running, spec.backward = Backward::Frozen;
+  spec.renorm = {}, spec.warmup = std::nullopt;
+  return std::make_shared<const Spec>(std::move(spec));
+}
+
 KernelBuilder::KernelBuilder(ModuleOp module, const Problem& problem, StringRef symbol)
-    : problem_(problem), builder_(module.getContext()) {
+    : problem_(problem), spec_(plannedSpec(problem)), builder_(module.getContext()) {
   statistics_ = typeOf(builder_, problem.statistics());
   builder_.setInsertionPointToEnd(module.getBody());
   auto features = problem.features ? builder_.getI64IntegerAttr(*problem.features) : IntegerAttr();
@@ -161,7 +170,9 @@ static const Field* findField(const std::vector<Field>& fields, StringRef name) 
   auto at = llvm::find_if(fields, [&](const Field& f) { return f.name == name; });
   return at == fields.end() ? nullptr : &*at;
 }
-bool KernelBuilder::hasSaved(StringRef name) const { return findField(savedFields(problem_), name); }
+bool KernelBuilder::hasSaved(StringRef name) const {
+  return !problem_.hasConstantStatistics() && findField(savedFields(problem_), name);
+}
 bool KernelBuilder::hasState(StringRef name) const { return findField(stateFields(problem_), name); }
 
 StringRef KernelBuilder::stateIn(StringRef name) {
@@ -203,7 +214,7 @@ StringRef KernelBuilder::saved(StringRef name) {
     }
   }
   return declare(("saved." + name).str(), typeOf(builder_, f->type), axes, package::Role::Saved,
-                 problem_.entry == Entry::Backward ? package::Access::Read : package::Access::Write);
+                 readsSaved(problem_.entry) ? package::Access::Read : package::Access::Write);
 }
 StringRef KernelBuilder::workspace(StringRef name, Axes axes, std::optional<int64_t> chunkOf) {
   return declare(("work." + name).str(), statistics_, axes, package::Role::Workspace, package::Access::Both,

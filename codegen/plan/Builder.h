@@ -67,7 +67,9 @@ class KernelBuilder {
   KernelBuilder(mlir::ModuleOp module, const Problem& problem, llvm::StringRef symbol);
 
   const Problem& problem() const { return problem_; }
-  const Spec& spec() const { return *problem_.spec; }
+  /// Returns the spec that is planned: that of the problem, or, for a gradient of constant statistics, one
+  /// that takes no statistic of a batch.
+  const Spec& spec() const { return *spec_; }
   KernelOp kernel() { return kernel_; }
   mlir::Type statisticsType() const { return statistics_; }
 
@@ -81,6 +83,7 @@ class KernelBuilder {
   llvm::StringRef saved(llvm::StringRef field);
   /// Scratch of the statistics type. `chunkOf`: the number of the phase whose chunks its axis `chunk` has.
   llvm::StringRef workspace(llvm::StringRef name, Axes axes, std::optional<int64_t> chunkOf = {});
+  /// True if forward and backward have the field; an entry without saved statistics has none.
   bool hasSaved(llvm::StringRef field) const;
   bool hasState(llvm::StringRef field) const;
 
@@ -136,6 +139,7 @@ class KernelBuilder {
   Nums wrap(mlir::ValueRange);
 
   Problem problem_;
+  std::shared_ptr<const Spec> spec_;
   mutable mlir::OpBuilder builder_;
   KernelOp kernel_;
   mlir::Type statistics_;

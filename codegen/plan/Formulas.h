@@ -32,6 +32,7 @@ void planEntry(Plan plan, Entry entry) {
     case Entry::Forward:
       return plan.forward();
     case Entry::Backward:
+    case Entry::InferBackward:
       return plan.backward();
     case Entry::Infer:
       return plan.infer();

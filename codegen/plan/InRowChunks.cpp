@@ -68,12 +68,14 @@ class InRowChunks {
     }
     // No sum is needed before dx: the sweep that writes dx collects them, and finish folds them.
     ofFeatures("prepare", PhaseRole::Combine, [&] {
+      if (step_.isConstant() && step_.readsCenter()) keep(Part::Center, "c", step_.center());
       keepOutput();
       keep(step_.backward(std::nullopt));
     });
     sums_ = {"sum", k_.phases()};
-    applyBackward(/*sums=*/true);
-    ofFeatures("finish", PhaseRole::Finish, [&] { finish(foldGradients()); });
+    const bool sums = step_.hasGradientSums();
+    applyBackward(sums);
+    if (sums) ofFeatures("finish", PhaseRole::Finish, [&] { finish(foldGradients()); });
   }
 
  private:
@@ -253,7 +255,7 @@ class InRowChunks {
   //===-- Backward ------------------------------------------------------------===//
 
   void gradientParts(Parts& parts) {
-    if (step_.hasCenter()) parts.saved(Part::Center, "mean");
+    if (step_.hasCenter() && !step_.isConstant()) parts.saved(Part::Center, "mean");
     addKept(parts);
   }
   llvm::SmallVector<llvm::StringRef, 4> gradientColumns() {
@@ -274,7 +276,7 @@ class InRowChunks {
 
   void dxParts(Parts& parts) {
     gradientParts(parts);
-    if (!spec_.pre) parts.saved(Part::Rstd, "rstd");
+    if (!spec_.pre && !step_.isConstant()) parts.saved(Part::Rstd, "rstd");
     if (hasOwnRho(spec_) && isRhoCentred(spec_)) parts.saved(Part::BatchMean, "batch_mean");
   }
 
@@ -283,8 +285,9 @@ class InRowChunks {
     const Num width = k_.width(WidthOf::PreGroups);
     Parts parts(k_);
     dxParts(parts);
-    if (step_.hasCenter() || (k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics) ||
-        hasOwnRho(spec_) || spec_.activation != Activation::None) {
+    if ((step_.hasCenter() && !step_.isConstant()) ||
+        (k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics) || hasOwnRho(spec_) ||
+        spec_.activation != Activation::None) {
       const Num r = scaleOfRow({});
       parts.is(Part::RowScale, r);
       Nums dot = k_.sweep({.sums = 1}, parts,

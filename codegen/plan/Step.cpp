@@ -181,7 +181,7 @@ ForwardTerms Step::outputTerms(Num c, Num s, Num r, Num shift) {
 ForwardTerms Step::recomputed() {
   if (spec_.activation == Activation::None) return {};
   auto saved = [&](StringRef field) { return k_.hasSaved(field) ? k_.load(k_.saved(field)) : Num(); };
-  return outputTerms(saved("mean"), rstd(), saved("renorm_scale"), saved("renorm_shift"));
+  return outputTerms(center(), rstd(), saved("renorm_scale"), saved("renorm_shift"));
 }
 
 void Step::saveLate(const Batch& batch) {
@@ -246,10 +246,14 @@ void Step::advance() {
   });
 }
 
-ForwardTerms Step::infer() {
+Num Step::runningScale() {
   eps_ = k_.narrow(k_.number("epsilon"));
-  Num s = k_.hasState("running_std") ? 1.0 / oldMoment() : inverseRoot(k_, oldMoment(), eps_);
-  Num c = k_.hasState("running_mean") ? k_.load(k_.stateIn("running_mean")) : Num();
+  return k_.hasState("running_std") ? 1.0 / oldMoment() : inverseRoot(k_, oldMoment(), eps_);
+}
+
+ForwardTerms Step::infer() {
+  Num s = runningScale();
+  Num c = hasCenter() ? runningMean() : Num();
   return {c, multiply(s, factor()), bias()};
 }
 
@@ -288,7 +292,7 @@ Num Step::kappa(const BackwardSums& sums) {
 }
 
 DxTerms Step::backward(const std::optional<BackwardSums>& sums) {
-  Num s = k_.load(k_.saved("rstd"));
+  Num s = rstd();
   Num sb = k_.hasSaved("batch_rstd") ? k_.load(k_.saved("batch_rstd")) : s;
   Num h = gradientScale();
   DxTerms terms;

@@ -60,9 +60,17 @@ class Step {
   void advance();
 
   //===-- Backward ------------------------------------------------------------===//
-  Num center() { return hasCenter() ? k_.load(k_.saved("mean")) : Num(); }
-  bool hasCenter() const { return k_.hasSaved("mean"); }
-  Num rstd() { return k_.load(k_.saved("rstd")); }
+  /// True if c and s come from the state and not from what forward saved.
+  bool isConstant() const { return k_.problem().hasConstantStatistics(); }
+  /// True if a sum over the batch is an output, or enters nu.
+  bool hasGradientSums() const {
+    return spec_.scale || spec_.bias || spec_.backward == Backward::Approximate;
+  }
+  /// True if a gradient of constant statistics reads c: for its sums, or for the slope of an activation.
+  bool readsCenter() const { return hasGradientSums() || spec_.activation != Activation::None; }
+  bool hasCenter() const { return spec_.center != Center::None; }
+  Num center() { return !hasCenter() ? Num() : isConstant() ? runningMean() : k_.load(k_.saved("mean")); }
+  Num rstd() { return isConstant() ? runningScale() : k_.load(k_.saved("rstd")); }
   /// Returns the coefficients of dx. `sums` is absent unless backwardNeedsSums().
   DxTerms backward(const std::optional<BackwardSums>&);
   Num dscale(const BackwardSums&);
@@ -81,6 +89,8 @@ class Step {
   Num windowMean(llvm::StringRef ring, const Position&, Num current, WindowMean);
   Num early(Num t);
   Num oldMoment();
+  Num runningMean() { return k_.load(k_.stateIn("running_mean")); }
+  Num runningScale();
   Num factor() { return hasOwnParameters() ? factorOfFeature(k_) : Num(); }
   Num bias() { return hasOwnParameters() ? biasOfFeature(k_) : Num(); }
   ForwardTerms outputTerms(Num c, Num s, Num r, Num shift);

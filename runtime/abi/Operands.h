@@ -121,7 +121,7 @@ constexpr std::optional<Tensor> tensorNamed(std::string_view name) {
 /// True if a call of the entry takes the tensor.
 constexpr bool isTaken(const TensorInfo& tensor, Entry entry, const Has& has) {
   if (tensor.needs && !(has.*tensor.needs)) return false;
-  const bool backward = entry == Entry::Backward;
+  const bool backward = isBackward(entry);
   switch (tensor.takenBy) {
     case TakenBy::Both:
       break;

@@ -60,6 +60,17 @@ normc_status openPackage(normc_context* context, std::unique_ptr<ByteSource> sou
   return NORMC_OK;
 }
 
+normc_status execute(const normc_plan* plan, const normc_args* args, const Part* part) {
+  return guarded([&] {
+    NORMC_TRY(notNull(plan, "plan", args, "args"));
+    if (args->struct_size == sizeof(normc_args)) [[likely]]
+      return plan->object->execute(*args, part);
+    normc_args read;
+    NORMC_TRY(readStruct(args, read, "normc_args", offsetof(normc_args, state_in)));
+    return plan->object->execute(read, part);
+  });
+}
+
 }  // namespace
 
 namespace normc::runtime {
@@ -257,15 +268,21 @@ normc_status normc_plan_workspace_bytes(const normc_plan* plan, const normc_size
   return plan->object->workspaceBytes(sizes, *bytes);
 }
 
+normc_status normc_plan_barriers(const normc_plan* plan, const normc_sizes* given, int32_t* count) {
+  NORMC_TRY(notNull(plan, "plan", given, "sizes", count, "count"));
+  Sizes sizes;
+  NORMC_TRY(plan->object->sizes(*given, sizes));
+  return plan->object->barriers(sizes, *count);
+}
+
 normc_status normc_execute(const normc_plan* plan, const normc_args* args) {
-  return guarded([&] {
-    NORMC_TRY(notNull(plan, "plan", args, "args"));
-    if (args->struct_size == sizeof(normc_args)) [[likely]]
-      return plan->object->execute(*args);
-    normc_args read;
-    NORMC_TRY(readStruct(args, read, "normc_args", offsetof(normc_args, state_in)));
-    return plan->object->execute(read);
-  });
+  return execute(plan, args, nullptr);
+}
+
+normc_status normc_execute_part(const normc_plan* plan, const normc_args* args, int32_t ith, int32_t nth,
+                                normc_barrier barrier, void* ctx) {
+  const Part part = {ith, nth, barrier, ctx};
+  return execute(plan, args, &part);
 }
 
 normc_status normc_state_create(const normc_plan* plan, int64_t features, normc_state** state) {

@@ -47,7 +47,7 @@ class Judge {
     ProblemText& parts = kernel_.parts;
     parts.norm = manifest_.norms[kernel_.norm].name;
     // The fields that forward would save: older packages list them here too.
-    if (parts.isInfer()) kernel_.saved.clear();
+    if (!parts.usesSaved()) kernel_.saved.clear();
     require(!parts.channelsFirst() || parts.segmented, {"segmented"}, "channels_first has three dimensions");
     require(!kernel_.phases.empty(), {"phases"}, "a kernel has at least one phase");
     for (size_t i = 0; i < kernel_.phases.size(); ++i) {  // a shape may use only chunks of earlier phases
@@ -104,6 +104,8 @@ class Judge {
             "`both` and `zeroed` are the accesses of workspace alone");
     require(!operand.zeroed() || kernel_.onCuda(), {"operands", i, ".access"},
             "only a kernel for cuda has workspace that is zero");
+    require(operand.role != Role::StateOut || kernel_.parts.writesState(), {"operands", i, ".role"},
+            "this entry does not write the state");
     if (workspace) shape({"operands", i, ".shape"}, operand.shape, true, kernel_.phases.size());
     if (!workspace && !tensor) field(i, operand);
   }
@@ -140,7 +142,7 @@ class Judge {
       case Role::StateIn:
         return false;
       case Role::Saved:
-        return kernel_.parts.entry == Entry::Forward;
+        return kernel_.parts.writesSaved();
       case Role::StateOut:
       case Role::Workspace:
         return true;

@@ -47,7 +47,11 @@ class Plan {
   /// Gives bytes that are enough for any call of these sizes, or of fewer segments or rows.
   normc_status workspaceBytes(const Sizes& sizes, size_t& bytes) const;
 
-  normc_status execute(const normc_args& args) const;  // Execute.cpp
+  /// Gives how often the threads of a call of these sizes wait for each other, if it is executed by parts.
+  normc_status barriers(const Sizes& sizes, int32_t& count) const;  // Execute.cpp
+
+  /// Executes the call, or if `part` is not null that part of it.
+  normc_status execute(const normc_args& args, const Part* part = nullptr) const;  // Execute.cpp
 
  private:
   Plan() = default;
@@ -60,6 +64,8 @@ class Plan {
   normc_status checkGroups(int64_t features) const;
   /// Fails if the problem does not serve these sizes.
   normc_status checkSizes(const Sizes& sizes) const;
+  /// Fails if no call of this plan has parts, or none has so many.
+  normc_status checkParts(int32_t count) const;
   /// True if a backward takes the tensor and does not read it.
   bool ignores(const TensorInfo& tensor) const;
   const BoundKernel& kernelFor(const Sizes& sizes) const;

@@ -195,7 +195,7 @@ TEST(Plan, RefusalNamesProblemStrategyAndReason) {
 
 TEST(Plan, EveryBuiltinNormHasAStrategyInEveryEntry) {
   for (const BuiltinNorm& norm : builtinNorms())
-    for (Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer})
+    for (Entry entry : kEntries)
       for (bool mask : {false, true})
         for (bool channelsFirst : {false, true}) {
           auto problem = problemOf(norm, {.entry = entry, .mask = mask, .channelsFirst = channelsFirst});

@@ -78,10 +78,16 @@ TEST_P(TrafficTable, InferenceReadsOnceAndWritesOnce) {
   expectCell(Entry::Infer, Strategy::Streamed, *row().forward ? "1R 1W" : "");
   expectCell(Entry::Infer, Strategy::Resident, *row().forwardResident ? "1R 1W" : "");
 }
+/// Its statistics are known, so it reads each tensor once. Group scaling takes its sums from rows on chip.
+TEST_P(TrafficTable, TheGradientOfInferenceReadsEachTensorOnce) {
+  const bool state = GetParam().spec->running.has_value();
+  expectCell(Entry::InferBackward, Strategy::Streamed, state && *row().forward ? "2R 1W" : "");
+  expectCell(Entry::InferBackward, Strategy::Resident, state && *row().forwardResident ? "2R 1W" : "");
+}
 /// The transfers that the model of a CPU counts, as `trafficOf` gives those of a plan.
 TEST_P(TrafficTable, IsWhatThePredictionCounts) {
   int served = 0;
-  for (Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer})
+  for (Entry entry : kEntries)
     for (Strategy strategy : {Strategy::Streamed, Strategy::Resident, Strategy::Split})
       for (bool mask : {false, true})
         for (bool channelsFirst : {false, true}) {

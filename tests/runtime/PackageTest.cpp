@@ -224,8 +224,9 @@ constexpr const char* kInvalid = "DATA_LOSS: the manifest of the package is not 
 
 TEST(Manifest, IsCheckedFieldByField) {
   const auto says = [](const std::string& text) { return kInvalid + text; };
-  EXPECT_EQ(refusedText(R"("backward","data")", R"("forwards","data")"),
-            says("kernels[0].entry is \"forwards\"; it must be one of forward, backward, infer"));
+  EXPECT_EQ(
+      refusedText(R"("backward","data")", R"("forwards","data")"),
+      says("kernels[0].entry is \"forwards\"; it must be one of forward, backward, infer, infer_backward"));
   EXPECT_EQ(refusedText(R"("data":"f32")", R"("data":"f8" )"),
             says("kernels[0].data is \"f8\"; it must be one of f32, f64, bf16, f16"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.parts.features = 0; }),

@@ -77,8 +77,9 @@ TEST(ProblemText, RefusalsNameThePart) {
   EXPECT_EQ(whyNot(""),
             "problem `` must have the form NORM:ENTRY@DTYPE[SHAPE]{OPTIONS}, e.g. "
             "layer_norm:forward@f32[*x1024]");
-  EXPECT_EQ(whyNot("n:sideways@f32[*x8]"),
-            "problem `n:sideways@f32[*x8]`: entry `sideways` must be forward, backward or infer");
+  EXPECT_EQ(
+      whyNot("n:sideways@f32[*x8]"),
+      "problem `n:sideways@f32[*x8]`: entry `sideways` must be forward, backward, infer or infer_backward");
   EXPECT_EQ(whyNot("n:forward@i64[*x8]"),
             "problem `n:forward@i64[*x8]`: dtype `i64` must be f32, f64, bf16 or f16");
   EXPECT_EQ(whyNot("n:forward@f32[*x8]{mask,mask}"),

@@ -95,7 +95,7 @@ Schedule defaultSchedule(const Problem& problem, const cpu::Isa& isa, Strategy s
   const bool beside =
       std::min(pitch, kPage - pitch) < 2 * kCacheLine && lines && problem.features && size > kPage / 2;
   s.rows = lines && features > 4096 ? 1 : beside || cpu::pageOffsetsOfRows(problem) == 1 ? 2 : 4;
-  if (lines && problem.entry != Entry::Backward) s.rows = std::min(s.rows, std::max<int64_t>(other.rows, 2));
+  if (lines && !isBackward(problem.entry)) s.rows = std::min(s.rows, std::max<int64_t>(other.rows, 2));
   s.unroll = s.rows == 1 ? 4 : s.rows == 2 ? 2 : 1;
   s.tile = isa.registers >= 32 ? 4 : 2;
   // A rest that does not fill a vector is one masked step, or single elements without masks.
