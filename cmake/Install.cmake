@@ -6,6 +6,8 @@
 #   development  headers as <normc/normc.h>, libnormc_runtime.a, CMake's files, pkg-config's
 #
 # Any of them alone: cmake --install build --component runtime. Nothing remembers the prefix: the tree may be moved.
+# What was not built is left out, so `cmake --install` works after any build. `cpack` in the build folder makes a
+# tarball and a .deb of each.
 include(CMakePackageConfigHelpers)
 
 set(libraries normc_runtime normc_tuner)
@@ -28,34 +30,35 @@ set_target_properties(${programs} PROPERTIES INSTALL_RPATH "$ORIGIN/${fromProgra
 set_target_properties(normc_runtime PROPERTIES EXPORT_NAME runtime)
 set_target_properties(normc_runtime_static PROPERTIES EXPORT_NAME runtime_static)
 set_target_properties(normc_tuner PROPERTIES EXPORT_NAME tuner)
-install(TARGETS normc_runtime EXPORT normcRuntime
+install(TARGETS normc_runtime EXPORT normcRuntime OPTIONAL
   LIBRARY COMPONENT runtime NAMELINK_COMPONENT development)
-install(TARGETS normc_runtime_static EXPORT normcRuntime ARCHIVE COMPONENT development)
-install(TARGETS normc_tuner EXPORT normcTuner LIBRARY COMPONENT tuner)
-install(TARGETS normc-worker normc-bundle RUNTIME COMPONENT tuner)
+install(TARGETS normc_runtime_static EXPORT normcRuntimeStatic OPTIONAL ARCHIVE COMPONENT development)
+install(TARGETS normc_tuner EXPORT normcTuner OPTIONAL LIBRARY COMPONENT tuner)
+install(TARGETS normc-worker normc-bundle OPTIONAL RUNTIME COMPONENT tuner)
 if(NORMC_BUILD_COMPILER)
-  install(TARGETS normc EXPORT normcCompiler RUNTIME COMPONENT compiler)
+  install(TARGETS normc EXPORT normcCompiler OPTIONAL RUNTIME COMPONENT compiler)
   if(TARGET normc-halide-gen)
-    install(TARGETS normc-halide-gen RUNTIME COMPONENT compiler)
+    install(TARGETS normc-halide-gen OPTIONAL RUNTIME COMPONENT compiler)
   endif()
   if(TARGET normc_emulator)
-    install(TARGETS normc_fake_cuda LIBRARY COMPONENT compiler)
+    install(TARGETS normc_fake_cuda OPTIONAL LIBRARY COMPONENT compiler)
   endif()
 endif()
 
 set(config ${CMAKE_INSTALL_LIBDIR}/cmake/normc)
 # Targets come with what they name, so that find_package offers what is there.
 set(componentOfRuntime development)
+set(componentOfRuntimeStatic development)
 set(componentOfTuner tuner)
 set(componentOfCompiler compiler)
-foreach(part Runtime Tuner Compiler)
+foreach(part Runtime RuntimeStatic Tuner Compiler)
   if(NOT part STREQUAL Compiler OR NORMC_BUILD_COMPILER)
     install(EXPORT normc${part} FILE normc${part}Targets.cmake NAMESPACE normc:: DESTINATION ${config}
       COMPONENT ${componentOf${part}})
   endif()
 endforeach()
 configure_package_config_file(cmake/normcConfig.cmake.in normcConfig.cmake INSTALL_DESTINATION ${config}
-  NO_SET_AND_CHECK_MACRO)
+  PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_BINDIR NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(normcConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/normcConfig.cmake ${PROJECT_BINARY_DIR}/normcConfigVersion.cmake
   cmake/NormcAddPackage.cmake DESTINATION ${config} COMPONENT development)
@@ -71,3 +74,21 @@ install(FILES ${PROJECT_BINARY_DIR}/normc_tuner.pc DESTINATION ${CMAKE_INSTALL_L
 # The library holds code of others (NOTICE), so its terms go with it.
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
 install(DIRECTORY ${PROJECT_BINARY_DIR}/include/normc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+
+set(CPACK_PACKAGE_VENDOR normc)
+set(CPACK_PACKAGE_CONTACT normc)
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Normalization layers as compiled kernels")
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_GENERATOR TGZ DEB)
+set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${tree}/${CMAKE_INSTALL_LIBDIR})
+set(CPACK_INSTALL_PREFIX /usr)
+include(CPack)
+cpack_add_component(runtime)
+cpack_add_component(tuner DEPENDS runtime)
+cpack_add_component(compiler DEPENDS tuner)
+cpack_add_component(development DEPENDS runtime)

@@ -24,6 +24,8 @@ static package::Factor factorOf(Axis axis, KernelOp kernel, int64_t window, int6
       return {package::Factor::Fixed, window};
     case Axis::Chunk:
       return package::chunksOf(chunkPhase);
+    case Axis::Partial:
+      break;
   }
   llvm_unreachable("axis");
 }
@@ -98,7 +100,8 @@ package::Kernel manifestOf(const Problem& problem, std::string schedule, KernelO
   for (auto t : kernel.getOps<TensorOp>()) m.operands.push_back(operandOf(t, kernel));
   for (const Number& n : numbers(*problem.spec)) m.scalars.push_back({n.name, n.value, n.legal});
   m.state = fieldsOf(stateFields(problem));
-  if (problem.entry != Entry::Infer) m.saved = fieldsOf(savedFields(problem));
+  if (usesSaved(problem.entry)) m.saved = fieldsOf(savedFields(problem));
+  m.partial = fieldsOf(partialFields(problem));
   for (auto phase : kernel.getOps<PhaseOp>()) {
     package::Phase p;
     p.symbol = (kernel.getSymName() + "_" + phase.getSymName()).str();

@@ -46,6 +46,11 @@ struct Problem {
   /// considered. `segments` is ignored if two dimensions are written.
   std::string text(int64_t segments, int64_t rows) const { return parts().withSizes(segments, rows).text(); }
 
+  /// True if the gradient is that of an infer: its statistics are constants, from the state.
+  bool hasConstantStatistics() const { return isBackward(entry) && !readsSaved(entry); }
+  /// True if an output needs complete sums over the batch. Infer counts as forward.
+  bool needsBatchStatistics() const { return !hasConstantStatistics() && spec->needsBatchStatistics(); }
+
   /// Returns the type of statistics and state.
   DType statistics() const { return statisticsOf(data); }
   /// Returns the number of groups, with bindings applied. Only for a checked Problem.
@@ -62,7 +67,7 @@ Result<Problem> parseProblem(std::string_view text, const SpecLookup&);
 /// hold.
 Result<Problem> parseRequest(std::string_view text, const SpecLookup&);
 
-/// Checks the rules that a Problem adds to those of its Spec (P1 to P8 of dsl/SPEC.md): bindings are all
+/// Checks the rules that a Problem adds to those of its Spec (P1 to P10 of dsl/SPEC.md): bindings are all
 /// given and none is unknown, groups divide features, the layout is possible for the reduction, ...
 Result<Problem> checkProblem(Problem);
 

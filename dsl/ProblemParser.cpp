@@ -67,6 +67,7 @@ class ProblemParser {
       point(errors_.back(), key);
     }
     const std::vector<TextPart>& shape = read_.shape;
+    places_["entry"] = read_.entry;
     places_["[shape]"] = wholeShape();
     const bool channelsFirst = read_.problem.channelsFirst();
     if (shape.size() != (read_.problem.segmented || channelsFirst ? 3 : 2)) return;

@@ -12,9 +12,19 @@ Result<ReferenceResult> evaluate(const Problem& problem, const ReferenceCall& gi
     case Entry::Forward:
       return ReferenceResult{reference::forward(call)};
     case Entry::Backward:
+    case Entry::InferBackward:
       return ReferenceResult{reference::backward(call)};
     case Entry::Infer:
       break;
+    case Entry::ForwardReduce:
+      return ReferenceResult{reference::forwardReduce(call)};
+    case Entry::ForwardApply:
+      return ReferenceResult{reference::forward(call)};
+    case Entry::BackwardReduce:
+    case Entry::BackwardApply:
+      return ReferenceResult{reference::backward(call)};
+    case Entry::Commit:
+      return ReferenceResult{reference::commit(call)};
   }
   return ReferenceResult{reference::infer(call)};
 }

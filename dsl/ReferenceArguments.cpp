@@ -18,7 +18,8 @@ class Checker {
     for (const TensorInfo& each : kTensorTable)
       if (!each.written()) input(each);
     fields("state", stateFields(problem_), call_.state);
-    if (problem_.entry == Entry::Backward) fields("saved", savedFields(problem_), call_.saved);
+    if (readsSaved(problem_.entry)) fields("saved", savedFields(problem_), call_.saved);
+    partials();
     if (errors_.empty()) steps();
     overrides();
     return errors_;
@@ -60,7 +61,7 @@ class Checker {
     const Has has = hasOf(problem_);
     bool taken = isTaken(info, problem_.entry, has);
     // An input that only the forward reads may come along in the backward.
-    if (got > 0 && problem_.entry == Entry::Backward && info.mayBeIgnored()) {
+    if (got > 0 && isBackward(problem_.entry) && info.mayBeIgnored()) {
       taken |= isTaken(info, Entry::Forward, has);
     }
     const int64_t rows = call_.extents.totalRows(), features = call_.extents.features;
@@ -91,6 +92,14 @@ class Checker {
     }
   }
 
+  void partials() {
+    const bool adds = addsPartials(problem_.entry);
+    if (adds == call_.partials.empty())
+      complain(adds ? "partials are missing" : "partials are given",
+               problem_.text() + (adds ? " adds up one or more" : " takes none"));
+    for (const auto& each : call_.partials) fields("partials", partialFields(problem_), each);
+  }
+
   // A step that indexes rings must have been made.
   void steps() {
     const auto check = [this](const char* what, double step, double least) {
@@ -99,7 +108,7 @@ class Checker {
     };
     const auto state = call_.state.find("step");
     if (!stateFields(problem_).empty()) check("state.step", state->second[0], 0);
-    if (problem_.entry != Entry::Backward) return;
+    if (!readsSaved(problem_.entry)) return;
     const auto saved = call_.saved.find("step");
     const bool empty = problem_.mask && std::count(call_.mask.begin(), call_.mask.end(), 0) ==
                                             static_cast<int64_t>(call_.mask.size());
@@ -171,7 +180,13 @@ Call::Call(const Problem& problem, const ReferenceCall& given)
       features(given.extents.features),
       groups(problem.groups(spec.groups)),
       preGroups(spec.pre ? problem.groups(spec.pre->groups) : 1) {
-  for (int64_t row = 0; row < rows; ++row) realRows_ += real(row);
+  if (isOverRanks(problem.entry) && given.saved.contains("count")) {
+    realRows_ = static_cast<int64_t>(given.saved.at("count")[0]);
+  } else if (addsPartials(problem.entry)) {
+    for (const auto& partial : given.partials) realRows_ += static_cast<int64_t>(partial.at("rows")[0]);
+  } else {
+    for (int64_t row = 0; row < rows; ++row) realRows_ += real(row);
+  }
 }
 
 int64_t Call::statistics() const {

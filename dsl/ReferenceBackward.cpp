@@ -1,9 +1,12 @@
+#include <algorithm>
+
 #include "dsl/ReferenceParts.h"
 
 namespace normc::reference {
 namespace {
 
-// The values that forward saved for each statistic. Fields that are not saved have their neutral value.
+// The values that the forward used for each statistic: what it saved, where a field that is not saved has its
+// neutral value, or what inference takes from the state.
 struct Saved {
   Values c, s, r, shift, batchScale;
   Values about;   // c_m: the point about which the second moment was taken
@@ -16,6 +19,14 @@ Saved read(const Call& call) {
     return out.empty() ? Values(call.statistics(), exact(otherwise)) : out;
   };
   Saved out;
+  out.about = saved("batch_mean", 0);
+  if (call.problem.hasConstantStatistics()) {
+    Applied applied = constantStatistics(call);
+    out.c = std::move(applied.c), out.s = std::move(applied.s),
+    out.batchScale = std::move(applied.batchScale);
+    out.r = std::move(applied.r), out.shift = std::move(applied.shift);
+    return out;
+  }
   out.c = saved("mean", 0);
   out.s = saved("rstd", 1);
   out.r = saved("renorm_scale", 1);
@@ -24,9 +35,20 @@ Saved read(const Call& call) {
   const bool batchScale =
       call.spec.backward == Backward::Approximate && call.spec.approximate.scale == BackwardScale::Batch;
   out.batchScale = batchScale ? call.saved("batch_rstd") : out.s;
-  out.about = saved("batch_mean", 0);
   if (call.spec.moment == Moment::Central && call.spec.center == Center::Current) out.about = out.c;
   return out;
+}
+
+Tracked meanOf(const Values& totals, int64_t k, double count) {
+  if (totals.empty()) return {};
+  const double divisor = std::max(count, 1.0);
+  return flushed({totals[k].value / divisor, totals[k].magnitude / divisor});
+}
+
+// Returns mean(x0 x0). Partials do not have it where it follows from the moment of the batch.
+Tracked energyOf(const Call& call, const Saved& saved, const Values& totals, int64_t k, double count) {
+  if (call.problem.entry != Entry::BackwardApply || !totals.empty()) return meanOf(totals, k, count);
+  return saved.moment.empty() ? Tracked{} : saved.s[k] * saved.s[k] * saved.moment[k];
 }
 
 }  // namespace
@@ -36,9 +58,10 @@ Outputs backward(const Call& call) {
   const Spec& spec = call.spec;
   const Prepared prepared = prepare(call);
   const Saved saved = read(call);
-  const bool differentiatesMean = spec.center == Center::Current && spec.backward != Backward::Frozen;
-  const bool differentiatesMoment = spec.divideBy == DivideBy::Current && spec.backward == Backward::Exact;
-  const bool corrects = spec.backward == Backward::Approximate;
+  const Backward form = call.problem.hasConstantStatistics() ? Backward::Frozen : spec.backward;
+  const bool differentiatesMean = spec.center == Center::Current && form != Backward::Frozen;
+  const bool differentiatesMoment = spec.divideBy == DivideBy::Current && form == Backward::Exact;
+  const bool corrects = form == Backward::Approximate;
 
   // Sums are over all rows that have a gradient. If padded rows have one, the terms of the exact derivative
   // are still divided by the number of rows that made the statistic; those of nu are divided by the number of
@@ -61,16 +84,38 @@ Outputs backward(const Call& call) {
     dbias[feature].add(gradient);
   });
 
+  const auto parameter = [](const std::vector<Sum>& sums) {
+    Values out;
+    for (const Sum& sum : sums) out.push_back(flushed(sum.total()));
+    return out;
+  };
+  Outputs outputs;
+  Values totalH = parameter(sumH), totalHX0 = parameter(sumHX0), totalX0X0 = parameter(sumX0X0);
+  const bool reduces = call.problem.entry == Entry::BackwardReduce;
+  if (reduces) {
+    publishPartial(call,
+                   {{"gradient", totalH},
+                    {"gradient_x", totalHX0},
+                    {"energy", totalX0X0},
+                    {"gradient_rows", {exact(static_cast<double>(call.rows))}}},
+                   outputs);
+  }
   const std::vector<double> count = counts(call);
+  if (call.problem.entry == Entry::BackwardApply) {
+    totalH = totalOfPartials(call, "gradient"), totalHX0 = totalOfPartials(call, "gradient_x");
+    totalX0X0 = totalOfPartials(call, "energy");
+    const Values rows = totalOfPartials(call, "gradient_rows");
+    for (size_t k = 0; k < summed.size(); ++k) summed[k] = rows.empty() ? count[k] : rows[0].value;
+  }
   Values meanH, meanHX0, factor, gradientMean, energyMean;
   for (int64_t k = 0; k < call.statistics(); ++k) {
-    meanH.push_back(sumH[k].mean(count[k]));
-    meanHX0.push_back(sumHX0[k].mean(count[k]));
+    meanH.push_back(meanOf(totalH, k, count[k]));
+    meanHX0.push_back(meanOf(totalHX0, k, count[k]));
     factor.push_back(exact(saved.moment.empty() ? 1 : momentFactor(call, saved.moment[k].value)));
-    gradientMean.push_back(sumHX0[k].mean(summed[k]));
-    energyMean.push_back(sumX0X0[k].mean(summed[k]));
+    gradientMean.push_back(meanOf(totalHX0, k, summed[k]));
+    energyMean.push_back(energyOf(call, saved, totalX0X0, k, summed[k]));
   }
-  const Correction correction = correct(call, gradientMean, energyMean);
+  const Correction correction = corrects ? correct(call, gradientMean, energyMean) : Correction{};
 
   Values du(prepared.u.size());
   call.forEach([&](int64_t i, int64_t row, int64_t, int64_t k) {
@@ -85,16 +130,10 @@ Outputs backward(const Call& call) {
     du[i] = saved.batchScale[k] * inner;
   });
 
-  Outputs outputs;
   outputs["dx"] = quantity(prepareBackward(call, prepared, std::move(du)));
-  const auto parameter = [](const std::vector<Sum>& sums) {
-    Values out;
-    for (const Sum& sum : sums) out.push_back(flushed(sum.total()));
-    return quantity(out);
-  };
-  outputs["dscale"] = spec.scale ? parameter(dscale) : Quantity{};
-  outputs["dbias"] = spec.bias ? parameter(dbias) : Quantity{};
-  publishState(call, correction.state, outputs);
+  outputs["dscale"] = spec.scale ? quantity(parameter(dscale)) : Quantity{};
+  outputs["dbias"] = spec.bias ? quantity(parameter(dbias)) : Quantity{};
+  if (!reduces) publishState(call, correction.state, outputs);
   return outputs;
 }
 

@@ -64,8 +64,6 @@ Changed stateAfterForward(const Call& call, const BatchStatistics& batch, const 
 // An empty batch is corrected like any other, but does not change the state.
 Correction correct(const Call& call, const Values& gradient, const Values& energy) {
   Correction out;
-  if (call.spec.backward != Backward::Approximate) return out;
-
   const Values before = call.state("nu");
   const double keep = call.settings.backwardDecay;
   if (call.spec.approximate.nu == Nu::Feedback) {

@@ -42,10 +42,13 @@ bool isTensor(std::string_view output, TensorShape shape) {
 bool isOutput(std::string_view output) { return isTensor(output, TensorShape::Elements); }
 bool isParameter(std::string_view output) { return isTensor(output, TensorShape::PerFeature); }
 bool isInteger(std::string_view output) {
-  return output == "state.step" || output == "saved.step" || output == "saved.count";
+  return output == "state.step" || output == "saved.step" || output == "saved.count" ||
+         output == "partial.rows" || output == "partial.gradient_rows";
 }
 
-bool combinesRows(const Spec& spec) {
+bool combinesRows(const Problem& problem) {
+  const Spec& spec = *problem.spec;
+  if (problem.hasConstantStatistics()) return false;
   if (spec.reduce == Reduce::Features) return false;
   return spec.reduce != Reduce::Rows || spec.needsBatchStatistics() || spec.warmup.has_value();
 }
@@ -101,7 +104,7 @@ Tolerance toleranceOf(const Problem& problem, std::string_view output, const Ext
   if (isInteger(output)) return tolerance;
 
   if (isOutput(output)) {
-    tolerance.relative = combinesRows(*problem.spec) ? kOverRows : kOwnRow;
+    tolerance.relative = combinesRows(problem) ? kOverRows : kOwnRow;
   } else {
     tolerance.relative = sumTolerance(termsOf(problem, output, extents));
   }

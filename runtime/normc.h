@@ -210,6 +210,7 @@ typedef struct normc_request {
    *   NORM:ENTRY@DTYPE[SHAPE]{OPTIONS}, e.g.
    *   layer_norm:forward@f32[*x1024]           rows x features
    *   instance_norm:infer@bf16[*x*x64]         segments x rows x features
+   *   batch_norm:infer_backward@f32[*x64]      the gradient of infer
    *   batch_norm:backward@f16[*x64x*]{layout=channels_first}   segments x features x rows
    *   power_norm_released:forward@f32[*x1024]{heads=16,mask,params=bf16}
    * @endcode
@@ -350,7 +351,8 @@ typedef struct normc_field {
   normc_type type;                     /**< type of each element */
   int32_t ndim;                        /**< number of dimensions; 0: a single number */
   int64_t shape[NORMC_MAX_FIELD_DIMS]; /**< `ndim` sizes */
-  size_t offset;                       /**< in bytes from the start of the buffer; a multiple of 64 */
+  size_t offset;                       /**< in bytes from the start of the buffer; a multiple of 64, or of 8 in
+                                          a partial */
   size_t bytes;                        /**< bytes of all elements */
   double init;                         /**< its value in a fresh state; 0 for saved statistics */
   DLDataType dtype;                    /**< `type` as a DLPack type */
@@ -373,13 +375,23 @@ NORMC_API normc_status normc_plan_state_init(const normc_plan* plan, const normc
                                              size_t bytes);
 
 /** Gives the bytes of the saved statistics, which forward passes to its backward. Forward and backward plans
- * of one norm, dtype and shape have the same layout, whichever kernels they chose. Infer saves nothing: 0
- * bytes and no fields. */
+ * of one norm, dtype and shape have the same layout, whichever kernels they chose. Infer and infer_backward
+ * have none: 0 bytes and no fields. */
 NORMC_API normc_status normc_plan_saved_bytes(const normc_plan* plan, const normc_sizes* sizes,
                                               size_t* bytes);
 /** Describes field `index` of the saved statistics; NORMC_OUT_OF_RANGE past the last. */
 NORMC_API normc_status normc_plan_saved_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,
                                               normc_field* field);
+
+/** Gives the bytes of one partial of the plan's entry: sums in f64 over the rows of a call, which the caller adds
+ * up over ranks or micro-batches. It depends on the norm and the number of features alone, never on kernels,
+ * sizes or devices. Forward entries have the fields of the forward, backward entries those of the backward;
+ * commit has both, one behind the other. 0 for all other entries. */
+NORMC_API normc_status normc_plan_partial_bytes(const normc_plan* plan, const normc_sizes* sizes,
+                                                size_t* bytes);
+/** Describes field `index` of a partial, whose fields have no gaps; NORMC_OUT_OF_RANGE past the last. */
+NORMC_API normc_status normc_plan_partial_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,
+                                                normc_field* field);
 
 /** Gives bytes of scratch that are enough for every call of these sizes, or of fewer segments or rows, so one
  * query with the largest sizes is enough. A workspace may have any alignment, and holds nothing between
@@ -396,17 +408,34 @@ typedef struct normc_state normc_state;
 /** The arguments of one call. The problem of a plan decides which ones it takes:
  *
  * @code{.unparsed}
- *              reads                                 writes (in brackets: may be NULL)
- *   forward    x, scale, bias, mask, state_in        y, [saved], [state_out]
- *   backward   x, dy, scale, mask, state_in, saved   [dx], [dscale], [dbias], [state_out]
- *   infer      x, scale, bias, mask, state_in        y
+ *                    reads                                 writes (in brackets: may be NULL)
+ *   forward          x, scale, bias, mask, state_in        y, [saved], [state_out]
+ *   backward         x, dy, scale, mask, state_in, saved   [dx], [dscale], [dbias], [state_out]
+ *   infer            x, scale, bias, mask, state_in        y
+ *   infer_backward   x, dy, scale, mask, state_in          [dx], [dscale], [dbias]
  * @endcode
  *
- * if the norm has them; backward also takes bias if the norm has an activation. An output that is NULL is not
- * computed; if state_out is NULL the state does not change. A host that recomputes activations sets state_out
- * to NULL in the first pass, so that the second pass, which updates the state, reads the same state as the
- * first. Backward ignores inputs that it does not need. Any other argument that the plan does not take is an
- * error, because it would have no effect.
+ * and, where the batch of a norm is divided between ranks or micro-batches (docs/many-ranks.md),
+ *
+ * @code{.unparsed}
+ *                     reads                                    writes
+ *   norms that need statistics before y
+ *     forward_reduce    x, mask                                partial
+ *     forward_apply     x, scale, bias, mask, partials, state_in   y, [saved], [state_out]
+ *     backward_reduce   x, dy, scale, mask, saved              partial, [dscale], [dbias]
+ *     backward_apply    x, dy, scale, mask, partials, saved, state_in   [dx], [state_out]
+ *   norms that divide by the running moment
+ *     forward_reduce    x, scale, bias, mask, state_in         y, partial, [saved]
+ *     backward_reduce   x, dy, scale, mask, state_in, saved    partial, [dx], [dscale], [dbias]
+ *     commit            partials, state_in                     state_out
+ * @endcode
+ *
+ * if the norm has them; both backwards also take bias if the norm has an activation. infer_backward is the
+ * gradient of infer for norms with a state. An output that is NULL is not computed; if state_out is NULL the
+ * state does not change. A host that recomputes activations sets state_out to NULL in the first pass, so that
+ * the second pass, which updates the state, reads the same state as the first. A backward ignores inputs that
+ * it does not need. Any other argument that the plan does not take is an error, because it would have no
+ * effect.
  *
  * Tensors. x, y, dy, dx have one shape: that of the problem, e.g. rows x features. Rows may be several
  * dimensions if one stride leads through all of them: batch x time x features for a problem of two
@@ -423,12 +452,16 @@ typedef struct normc_state normc_state;
  * (`access` of normc_field): a field of the state that is not written is copied from state_in_fields to
  * state_out_fields if both are given.
  *
+ * Partials. partial is one buffer, aligned to 8 bytes. partials is partial_count of them, one behind another,
+ * which the call adds up in this order. So a caller may give the sum of all ranks, as one partial, or those of
+ * all ranks.
+ *
  * Memory. y may be x, and dx may be dy, with the same strides; state_out may be state_in, and a field of
  * state_out_fields the same field of state_in_fields. Any other overlap of written memory with an argument is
  * an error. */
 typedef struct normc_args {
   size_t struct_size;     /**< sizeof of this struct */
-  const DLTensor* x;      /**< input of forward, infer and backward */
+  const DLTensor* x;      /**< input of every entry */
   const DLTensor* y;      /**< output of forward and infer */
   const DLTensor* dy;     /**< gradient of y: input of backward */
   const DLTensor* dx;     /**< gradient of x: output of backward */
@@ -453,6 +486,11 @@ typedef struct normc_args {
   size_t state_field_count;                /**< length of both; exactly the fields of the state */
   const DLTensor* const* saved_fields;     /**< replaces `saved` */
   size_t saved_field_count;                /**< its length; exactly the fields of the saved statistics */
+  void* partial;                           /**< the sums of this call */
+  size_t partial_bytes;                    /**< exactly normc_plan_partial_bytes */
+  const void* partials;                    /**< the sums of several calls */
+  size_t partials_bytes;                   /**< exactly partial_count times normc_plan_partial_bytes */
+  size_t partial_count;                    /**< number of partials, 1 or more */
 } normc_args;
 
 /** Executes the plan. On a CPU it returns when all outputs are written. It allocates nothing, takes no lock,
@@ -467,6 +505,35 @@ typedef struct normc_args {
  * The CUDA context of the calling thread is restored. If a kernel fails on the device, the error is reported
  * by the function that waits for the stream, and by later calls. */
 NORMC_API normc_status normc_execute(const normc_plan* plan, const normc_args* args);
+
+/** A host's barrier: returns once each thread of the call has called it as often as the caller has. What a
+ * thread wrote before it is visible to all after it. It must not throw. */
+typedef void (*normc_barrier)(void* ctx);
+
+/** Executes the part of one thread, for hosts whose threads run in step and start no others: the operators of
+ * ggml, a parallel region of OpenMP. Each of `nth` threads calls it with another `ith`, 0 to nth - 1, and
+ * otherwise equal arguments. Outputs are bitwise those of normc_execute for any `nth`, also if there are
+ * fewer tasks than threads. It allocates nothing, takes no lock, runs on the calling thread alone whatever
+ * max_threads is, and restores the floating-point mode before it calls `barrier` or returns.
+ *
+ * Order. The library calls `barrier(ctx)` on every thread equally often, as normc_plan_barriers tells: before
+ * a phase that needs what other threads computed. It does not call it at the end: an output is complete when
+ * all `nth` calls have returned. No thread may write an argument, or use memory of this call for the next
+ * one, before that; a state object is an argument too.
+ *
+ * Errors. All threads find the same errors in the same arguments, and return the same status with nothing
+ * written and without a call of `barrier`, so no thread waits for another that was refused. `barrier` may be
+ * NULL if `nth` is 1 or the kernel has one phase; otherwise NULL is such an error. `ith` alone differs
+ * between threads: if it is not from 0 to nth - 1, the thread computes nothing, calls `barrier` as often as
+ * the others and then returns NORMC_INVALID_ARGUMENT; the outputs of the call are undefined.
+ *
+ * NORMC_FAILED_PRECONDITION: a CUDA plan, of which normc_execute enqueues the whole call. */
+NORMC_API normc_status normc_execute_part(const normc_plan* plan, const normc_args* args, int32_t ith,
+                                          int32_t nth, normc_barrier barrier, void* ctx);
+
+/** Gives how often each thread of normc_execute_part calls `barrier` in a call of these sizes by more than
+ * one thread; 0 for a kernel of one phase. Tensors that are left out do not change it. */
+NORMC_API normc_status normc_plan_barriers(const normc_plan* plan, const normc_sizes* sizes, int32_t* count);
 
 /* ---------------------------------------------------------- state object -- */
 

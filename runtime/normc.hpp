@@ -379,6 +379,10 @@ struct Call {
   std::vector<Tensor> stateOutFields;
   /// Instead of saved, in the order of Plan::savedFields.
   std::vector<Tensor> savedFields;
+
+  Buffer partial,                ///< the sums of this call
+      partials;                  ///< the sums of several calls, one behind another
+  std::size_t partialCount = 1;  ///< number of partials in `partials`
 };
 
 /// Owns a normc_plan. Thread-safe: any number of threads may execute one plan.
@@ -414,6 +418,14 @@ class Plan {
   std::size_t savedBytes(const normc_sizes& of) const { return bytes(normc_plan_saved_bytes, of); }
   /// Returns bytes of workspace that are enough for calls of these sizes, or of fewer segments or rows.
   std::size_t workspaceBytes(const normc_sizes& of) const { return bytes(normc_plan_workspace_bytes, of); }
+  /// Returns the bytes of one partial. `features` 0: the number in the problem.
+  std::size_t partialBytes(std::int64_t features = 0) const {
+    return bytes(normc_plan_partial_bytes, sizes(1, 0, features));
+  }
+  /// Returns the fields of a partial. `features` 0: the number in the problem.
+  std::vector<normc_field> partialFields(std::int64_t features = 0) const {
+    return fields(normc_plan_partial_field, sizes(1, 0, features));
+  }
   /// Returns the fields of the state. `features` 0: the number in the problem.
   std::vector<normc_field> stateFields(std::int64_t features = 0) const {
     return fields(normc_plan_state_field, sizes(1, 0, features));
@@ -443,6 +455,18 @@ class Plan {
   }
   /// Executes the call: normc_execute.
   void operator()(const Call& call) const;
+  /// Executes the part of thread `ith` of `nth`, for a kernel of one phase: normc_execute_part.
+  void part(const Call& call, int ith, int nth) const;
+  /// Executes the part of thread `ith` of `nth`: normc_execute_part. `barrier()` waits for the other threads,
+  /// as `[&] { b.arrive_and_wait(); }` does with a std::barrier; it must not throw.
+  template <typename Barrier>
+  void part(const Call& call, int ith, int nth, Barrier& barrier) const;
+  /// Returns how often each thread of `part` calls `barrier` in a call of these sizes.
+  int barriers(const normc_sizes& of) const {
+    std::int32_t count;
+    check(normc_plan_barriers(get(), &of, &count));
+    return count;
+  }
   /// Returns the object of the C API.
   normc_plan* get() const { return owner_.get(); }
 
@@ -534,38 +558,61 @@ class FieldViews {
   std::array<DLTensor, NORMC_MAX_FIELDS> views_;
   std::array<const DLTensor*, NORMC_MAX_FIELDS> pointers_;
 };
+
+/// The arguments of a call as the C API takes them, on the stack of a call.
+class Arguments {
+ public:
+  explicit Arguments(const Call& call)
+      : stateIn_(call.stateInFields), stateOut_(call.stateOutFields), saved_(call.savedFields) {
+    const std::array<const Tensor*, 9> tensors = {
+        &call.x, &call.y, &call.dy, &call.dx, &call.scale, &call.bias, &call.dscale, &call.dbias, &call.mask};
+    std::array<const DLTensor*, 9> given = {};
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      if (tensors[i]->empty()) continue;
+      views_[i] = tensors[i]->dlpack();
+      given[i] = &views_[i];
+    }
+    args_.struct_size = sizeof args_;
+    args_.x = given[0], args_.y = given[1], args_.dy = given[2], args_.dx = given[3];
+    args_.scale = given[4], args_.bias = given[5], args_.dscale = given[6], args_.dbias = given[7],
+    args_.mask = given[8];
+    args_.state_in = call.stateIn.data, args_.state_in_bytes = call.stateIn.bytes;
+    args_.state_out = call.stateOut.data, args_.state_out_bytes = call.stateOut.bytes;
+    args_.saved = call.saved.data, args_.saved_bytes = call.saved.bytes;
+    args_.workspace = call.workspace.data, args_.workspace_bytes = call.workspace.bytes;
+    const std::size_t fieldsIn = call.stateInFields.size(), fieldsOut = call.stateOutFields.size();
+    if (fieldsIn && fieldsOut && fieldsIn != fieldsOut)
+      throw std::invalid_argument("stateInFields and stateOutFields have different lengths");
+    args_.state_in_fields = stateIn_.get(), args_.state_out_fields = stateOut_.get();
+    args_.state_field_count = std::max(fieldsIn, fieldsOut);
+    args_.saved_fields = saved_.get(), args_.saved_field_count = call.savedFields.size();
+    args_.partial = call.partial.data, args_.partial_bytes = call.partial.bytes;
+    args_.partials = call.partials.data, args_.partials_bytes = call.partials.bytes;
+    args_.partial_count = call.partials.data ? call.partialCount : 0;
+    args_.state = call.state ? call.state->get() : nullptr;
+    args_.stream = call.stream;
+  }
+  const normc_args* get() const { return &args_; }
+
+ private:
+  std::array<DLTensor, 9> views_;
+  FieldViews stateIn_, stateOut_, saved_;
+  normc_args args_ = {};
+};
 }  // namespace detail
 
 inline void Plan::operator()(const Call& call) const {
-  const std::array<const Tensor*, 9> tensors = {&call.x,    &call.y,      &call.dy,    &call.dx,  &call.scale,
-                                                &call.bias, &call.dscale, &call.dbias, &call.mask};
-  std::array<DLTensor, 9> views;
-  std::array<const DLTensor*, 9> given = {};
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    if (tensors[i]->empty()) continue;
-    views[i] = tensors[i]->dlpack();
-    given[i] = &views[i];
-  }
-  normc_args args = {};
-  args.struct_size = sizeof args;
-  args.x = given[0], args.y = given[1], args.dy = given[2], args.dx = given[3];
-  args.scale = given[4], args.bias = given[5], args.dscale = given[6], args.dbias = given[7],
-  args.mask = given[8];
-  args.state_in = call.stateIn.data, args.state_in_bytes = call.stateIn.bytes;
-  args.state_out = call.stateOut.data, args.state_out_bytes = call.stateOut.bytes;
-  args.saved = call.saved.data, args.saved_bytes = call.saved.bytes;
-  args.workspace = call.workspace.data, args.workspace_bytes = call.workspace.bytes;
-  const std::size_t fieldsIn = call.stateInFields.size(), fieldsOut = call.stateOutFields.size();
-  if (fieldsIn && fieldsOut && fieldsIn != fieldsOut)
-    throw std::invalid_argument("stateInFields and stateOutFields have different lengths");
-  const detail::FieldViews stateIn(call.stateInFields), stateOut(call.stateOutFields),
-      saved(call.savedFields);
-  args.state_in_fields = stateIn.get(), args.state_out_fields = stateOut.get();
-  args.state_field_count = std::max(fieldsIn, fieldsOut);
-  args.saved_fields = saved.get(), args.saved_field_count = call.savedFields.size();
-  args.state = call.state ? call.state->get() : nullptr;
-  args.stream = call.stream;
-  check(normc_execute(get(), &args));
+  check(normc_execute(get(), detail::Arguments(call).get()));
+}
+
+inline void Plan::part(const Call& call, int ith, int nth) const {
+  check(normc_execute_part(get(), detail::Arguments(call).get(), ith, nth, nullptr, nullptr));
+}
+
+template <typename Barrier>
+void Plan::part(const Call& call, int ith, int nth, Barrier& barrier) const {
+  const normc_barrier wait = [](void* ctx) { (*static_cast<Barrier*>(ctx))(); };
+  check(normc_execute_part(get(), detail::Arguments(call).get(), ith, nth, wait, &barrier));
 }
 
 }  // namespace normc::host

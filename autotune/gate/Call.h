@@ -5,6 +5,7 @@
 // the host, or on a CUDA device for plans of that device.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,12 +27,15 @@ struct CallResult {
 /// outlives the call.
 class Call {
  public:
+  /// Executes a plan once: normc_execute, or another function of the C API with the same results.
+  using Execute = std::function<normc_status(const normc_plan*, const normc_args*)>;
+
   Call(const normc_plan* plan, const Problem& problem, const ReferenceCall& arguments,
        const Placement& placement, const CudaDevice* where = nullptr);
   ~Call();
 
   /// Restores inputs, poisons outputs, executes, collects.
-  CallResult run();
+  CallResult run(const Execute& execute = normc_execute);
   /// Executes again on the current content of the buffers: the body of a timing loop. On a device it only
   /// enqueues.
   normc_status execute();

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "autotune/gate/OverRanks.h"
 #include "dsl/Tolerance.h"
 #include "runtime/abi/Numbers.h"
 
@@ -43,6 +44,30 @@ static void warmState(const Problem& problem, const Trial& trial, ReferenceCall&
   }
 }
 
+/// Returns the arguments of another rank, with other rows.
+static ReferenceCall otherRank(const Problem& problem, const Trial& trial, ReferenceCall rank, int64_t rows) {
+  rank.extents.rows = rows;
+  rank.x = hardInput(trial.data, rank.extents, problem.data, trial.seed + 10);
+  if (problem.mask) rank.mask = hardMask(trial.mask, rank.extents, trial.seed + 10);
+  rank.dy = normalValues(int64_t(rank.x.size()), problem.data, trial.seed + 13);
+  return rank;
+}
+
+/// Runs the forward of a backward: its state and what it saved go into the call. Returns its errors.
+static std::vector<Diagnostic> runForward(Problem problem, ReferenceCall& call) {
+  problem.entry = Entry::Forward;
+  const auto before = evaluate(problem, call);
+  if (!before) return before.errors();
+  for (const auto& [output, quantity] : before->outputs) {
+    bool saved = output.rfind("saved.", 0) == 0, state = output.rfind("state.", 0) == 0;
+    if (!saved && !state) continue;
+    std::vector<double> values = quantity.value;
+    for (double& v : values) v = round(v, problem.statistics());
+    (saved ? call.saved : call.state)[output.substr(6)] = values;
+  }
+  return {};
+}
+
 Result<ReferenceCall> argumentsFor(const Problem& problem, const Trial& trial) {
   ReferenceCall call;
   const Extents& e = call.extents = trial.extents;
@@ -53,20 +78,18 @@ Result<ReferenceCall> argumentsFor(const Problem& problem, const Trial& trial) {
   if (problem.mask) call.mask = hardMask(trial.mask, e, trial.seed);
   call.state = initialState(problem, e);
   warmState(problem, trial, call);
-  if (problem.entry != Entry::Backward) return call;
-
-  Problem forward = problem;
-  forward.entry = Entry::Forward;
-  auto before = evaluate(forward, call);
-  if (!before) return before.errors();
-  for (const auto& [output, quantity] : before->outputs) {
-    bool saved = output.rfind("saved.", 0) == 0, state = output.rfind("state.", 0) == 0;
-    if (!saved && !state) continue;
-    std::vector<double> values = quantity.value;
-    for (double& v : values) v = round(v, problem.statistics());
-    (saved ? call.saved : call.state)[output.substr(6)] = values;
+  if (isOverRanks(problem.entry)) {
+    call.dy = normalValues(int64_t(call.x.size()), problem.data, trial.seed + 3);
+    std::vector<ReferenceCall> ranks{call};
+    // Alone in odd steps; else with a rank of fewer rows and one of none.
+    if (trial.step % 2 == 0)
+      for (const int64_t rows : {e.rows / 2, int64_t(0)})
+        ranks.push_back(otherRank(problem, trial, call, rows));
+    return argumentsOverRanks(problem, std::move(ranks));
   }
-  call.dy = normalValues(int64_t(call.x.size()), problem.data, trial.seed + 3);
+  if (readsSaved(problem.entry))
+    if (auto errors = runForward(problem, call); !errors.empty()) return errors;
+  if (isBackward(problem.entry)) call.dy = normalValues(int64_t(call.x.size()), problem.data, trial.seed + 3);
   return call;
 }
 
@@ -165,9 +188,9 @@ std::vector<Trial> standardTrials(const Problem& problem, int64_t features) {
   trials.push_back({.extents = odd, .step = 3, .placement = {.misalign = 1}});
   trials.push_back({.extents = odd, .step = 3, .placement = {.misalign = 2, .skew = 1}});
   trials.push_back({.extents = odd, .step = 3, .placement = {.inPlace = true, .stateInPlace = false}});
-  if (problem.entry == Entry::Forward)
+  if (writesSaved(problem.entry))
     trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = {"saved", "state_out"}}});
-  if (problem.entry == Entry::Backward) {
+  if (isBackward(problem.entry)) {
     std::vector<std::string> wide, others;
     for (const TensorInfo& each : kTensorTable)
       if (each.mayBeLeftOut()) (isXSized(each.tensor) ? wide : others).emplace_back(each.name);

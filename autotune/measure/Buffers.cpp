@@ -44,7 +44,7 @@ int64_t Buffers::bytesOfSet(const Problem& problem, const Extents& e) {
 Buffers::Buffers(const host::Plan& plan, const Problem& problem, const Extents& extents,
                  const BufferOptions& options, const gate::CudaDevice* device)
     : Buffers(plan, problem, extents, device, options.scatter,
-              setsOf({problem.data, problem.params, extents, hasOf(problem), problem.entry == Entry::Backward,
+              setsOf({problem.data, problem.params, extents, hasOf(problem), isBackward(problem.entry),
                       device, options.scatter},
                      options.sets),
               options.asInTraining) {}
@@ -88,7 +88,7 @@ void Buffers::makeState(const host::Plan& plan, bool inPlace) {
 
 void Buffers::makeSaved(bool ofEachSet) {
   const auto size = int64_t(arguments_.front().savedBytes());
-  if (size == 0 || problem_.entry == Entry::Infer) return;
+  if (size == 0 || !usesSaved(problem_.entry)) return;
   Memory made(size);
   fillFields(made, arguments_.front().savedFields(), extents_);
   for (size_t i = 0; i < arguments_.size(); ++i) {

@@ -225,7 +225,7 @@ measure::Roof& Bench::roof() {
 
 /// Returns the seconds of a copy or a triad on the buffers of the kernels; 0 if neither moves as many bytes.
 double Bench::roofSeconds(const measure::Traffic& traffic) {
-  const bool backward = problem_.entry == Entry::Backward;
+  const bool backward = isBackward(problem_.entry);
   if (traffic.writes != 1 || traffic.reads != (backward ? 2 : 1)) return 0;
   const measure::RoofKind kind = backward ? measure::RoofKind::Triad : measure::RoofKind::Copy;
   const std::vector<measure::RoofBuffers> sets = buffers_->roofBuffers();
@@ -238,7 +238,7 @@ double Bench::roofSeconds(const measure::Traffic& traffic) {
 
 Json Bench::copy(const Json& request) {
   if (!buffers_) throw std::runtime_error("nothing is loaded yet that could be copied");
-  const bool backward = problem_.entry == Entry::Backward;
+  const bool backward = isBackward(problem_.entry);
   const measure::Traffic traffic{request.at("reads"), request.at("writes")};
   if (device_) return {{"seconds", roofSeconds(traffic)}};
   measure::Memory x(buffers_->tensorBytes()), dy(backward ? buffers_->tensorBytes() : 0),

@@ -123,7 +123,7 @@ Heat runHeat(const HeatPlan& plan, const std::vector<Problem>& problems, const K
              const OtherKernels& others, bool oneDnn, TorchPeer* torch, RaceOptions options) {
   Heat heat;
   heat.plan = plan;
-  Tensors tensors(plan.data, plan.shape, plan.entry == Entry::Backward);
+  Tensors tensors(plan.data, plan.shape, isBackward(plan.entry));
   {
     Starters starters(heat, tensors);
     for (const Problem& problem : problems) {

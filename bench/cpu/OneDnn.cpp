@@ -75,7 +75,7 @@ class OneDnn : public Contestant {
     const bool first = tensors_.shape.layout == Layout::ChannelsFirst;
     const Md wide(shape, typeOf(tensors_.data), first ? Tag::nchw : Tag::nhwc);
     Flags flags = Flags::use_scale | Flags::use_shift;
-    if (entry == Entry::Infer) flags = flags | Flags::use_global_stats;
+    if (!usesSaved(entry)) flags = flags | Flags::use_global_stats;
     const auto kind =
         entry == Entry::Infer ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training;
     const dnnl::batch_normalization_forward::primitive_desc forward(engine_, kind, wide, wide, epsilon, flags,
@@ -83,7 +83,7 @@ class OneDnn : public Contestant {
     bindForward(forward, true);
     primitive_ = dnnl::batch_normalization_forward(forward);
     implementation_ = forward.impl_info_str();
-    if (entry != Entry::Backward) return;
+    if (!isBackward(entry)) return;
     run(1);
     const dnnl::batch_normalization_backward::primitive_desc backward(
         engine_, dnnl::prop_kind::backward, wide, wide, wide, epsilon, flags, forward, attributes());

@@ -104,11 +104,12 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
                return word == "all" ? all
                                     : int(std::min<int64_t>(positive(word, "threads, and not all"), 4096));
              });
-  listOption(app, "--entries", options.entries, "forward, backward, infer", [](const std::string& word) {
-    std::map<std::string, Entry> known;
-    for (const Entry each : kEntries) known.emplace(name(each), each);
-    return oneWord<Entry>(word, known, "");
-  });
+  listOption(app, "--entries", options.entries, "forward, backward, infer, infer_backward",
+             [](const std::string& word) {
+               std::map<std::string, Entry> known;
+               for (const Entry each : kEntries) known.emplace(name(each), each);
+               return oneWord<Entry>(word, known, "");
+             });
   app.add_flag("--channels-first", options.channelsFirst, "segments x features x rows");
   app.add_option("--spatial", options.spatial,
                  "rows of a segment; without it all are one, or 784 with channels first")

@@ -71,7 +71,7 @@ std::vector<Problem> allOf(const std::vector<Family>& families) {
   for (const Family& family : families)
     for (Problem problem : family.problems) {
       problems.emplace(problem.text(), problem);
-      if (problem.entry != Entry::Backward) continue;
+      if (!readsSaved(problem.entry)) continue;
       problem.entry = Entry::Forward;
       problems.emplace(problem.text(), problem);
     }

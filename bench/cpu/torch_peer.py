@@ -50,13 +50,13 @@ def rms_norm(c, x, dy, scale, bias):
 
 def batch_norm(c, x, dy, scale, bias):
     mean, var = torch.zeros_like(scale), torch.ones_like(scale)
-    train = c["entry"] != "infer"
+    train = not c["entry"].startswith("infer")
     forward = lambda: aten.native_batch_norm(x, scale, bias, mean, var, train, 0.1, c["epsilon"])
-    if c["entry"] != "backward":
+    if not c["entry"].endswith("backward"):
         return forward
     y, saved_mean, saved_rstd = forward()
     return lambda: aten.native_batch_norm_backward(
-        dy, x, scale, mean, var, saved_mean, saved_rstd, True, c["epsilon"], [True] * 3)
+        dy, x, scale, mean, var, saved_mean, saved_rstd, train, c["epsilon"], [True] * 3)
 
 
 def group_norm(c, x, dy, scale, bias):
@@ -118,11 +118,13 @@ def prepare(command):
         raise ValueError(f"has no {command['norm']}")
     if command["channels_first"] and command["norm"] not in CHANNELS_FIRST:
         raise ValueError(f"is not asked for {command['norm']} with channels first")
+    if command["entry"] == "infer_backward" and command["norm"] != "batch_norm":
+        raise ValueError(f"is not asked for the gradient of inference of {command['norm']}")
     torch.set_num_threads(command["threads"])
     shape = (segments, features, rows) if command["channels_first"] else (segments * rows, features)
     dtype = DTYPES[command["dtype"]]
     x = tensor("x", shape, dtype)
-    dy = tensor("dy", shape, dtype) if command["entry"] == "backward" else None
+    dy = tensor("dy", shape, dtype) if command["entry"].endswith("backward") else None
     params = torch.float64 if dtype == torch.float64 else torch.float32
     scale = torch.ones(features, dtype=params)
     bias = torch.zeros(features, dtype=params)

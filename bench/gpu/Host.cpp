@@ -63,7 +63,7 @@ std::vector<ProblemText> smallShapes(const Kernels& kernels) {
   for (const package::Kernel& kernel : kernels.kernels()) {
     const ProblemText& parts = kernel.parts;
     const bool plain = !parts.channelsFirst() && !parts.mask && !parts.segmented && parts.bindings.empty();
-    if (!plain || parts.data != DType::F32 || parts.isInfer()) continue;
+    if (!plain || parts.data != DType::F32 || !parts.usesSaved()) continue;
     if (!parts.features || *parts.features > 8192) continue;
     if (seen.insert(parts.head()).second) shapes.push_back(parts.withSizes(1, kRows));
   }

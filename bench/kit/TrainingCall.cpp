@@ -53,7 +53,7 @@ TrainingCall::TrainingCall(const Kernels& kernels, const Problem& problem, const
     : problem_(problem),
       buffers_(std::move(buffers)),
       subject_(kernels.plan(callOf(problem, sizes), threads), buffers_) {
-  if (problem.entry != Entry::Backward) return;
+  if (!readsSaved(problem.entry)) return;
   Problem forward = problem;
   forward.entry = Entry::Forward;
   buffers_.saveFrom(kernels.plan(callOf(forward, sizes)));

@@ -25,16 +25,19 @@ inline bool isRhoCentred(const Spec& spec) { return spec.moment == Moment::Centr
 inline Num add(Num a, Num b) { return !a ? b : !b ? a : a + b; }
 inline Num multiply(Num a, Num b) { return !a ? b : !b ? a : a * b; }
 
-/// Plans the entry.
+/// Plans the entry, which is none over ranks: those are streamed (InRowChunks.cpp).
 template <typename Plan>
 void planEntry(Plan plan, Entry entry) {
   switch (entry) {
     case Entry::Forward:
       return plan.forward();
     case Entry::Backward:
+    case Entry::InferBackward:
       return plan.backward();
     case Entry::Infer:
       return plan.infer();
+    default:
+      llvm_unreachable("an entry over ranks");
   }
 }
 

@@ -117,7 +117,7 @@ class InFeatureChunks {
         Parts parts(k_);
         for (auto [part, tensor] : kept_) parts.workspace(part, tensor);
         parts.is(Part::Scale, factorOfFeature(k_));
-        if (k_.problem().entry != Entry::Backward || spec_.activation != Activation::None)
+        if (!isBackward(k_.problem().entry) || spec_.activation != Activation::None)
           parts.is(Part::Bias, biasOfFeature(k_));
         body(parts);
       });

@@ -149,7 +149,7 @@ class InSlab {
 
     // The sweep that writes dx collects the sums that dx does not need.
     const bool own = step_.hasOwnParameters();
-    const bool late = !sums && own && (affine() || spec_.backward == Backward::Approximate);
+    const bool late = !sums && own && step_.hasGradientSums();
     KernelBuilder::Sweep sweep{.writes = {"dx"}, .sums = late ? count : 0};
     if (!own && spec_.scale) sweep.partials.push_back(partial("dscale"));
     if (!own && spec_.bias) sweep.partials.push_back(partial("dbias"));

@@ -14,9 +14,12 @@ struct ForwardTerms {
 
 /// The sums of a backward over the elements of a statistic that are not left out.
 struct BackwardSums {
-  Num g;   ///< sum G, times the scale if that is an element
+  Num g;   ///< sum G, times the scale if that is an element; absent from partials that do not have it
   Num gx;  ///< sum G x0, likewise
   Num xx;  ///< sum x0^2, only where needsSquares()
+  /// Of partials alone, where g and gx are sums of h and h x0: the valid rows of the batch; the rows that are
+  /// summed, where these are others; and the mean of x0^2, where xx is absent and no forward has saved it.
+  Num count = {}, rows = {}, gamma = {};
 };
 
 /// The coefficients of Element::dx. An absent Num is a zero.
@@ -37,7 +40,7 @@ class Step {
   bool hasWarmup() const { return lagged() && k_.spec().warmup.has_value(); }
   bool inferFromInput() const { return !k_.spec().running.has_value(); }
   /// True if sums over the batch must be complete before the first dx.
-  bool backwardNeedsSums() const;
+  bool backwardNeedsSums() const { return spec_.gradientNeedsBatch(); }
   /// True if sum x0^2 cannot be derived from the second moment that forward saved.
   bool needsSquares() const;
   /// True if a statistic has one scale and one bias; else they are elements of its slab.
@@ -60,9 +63,17 @@ class Step {
   void advance();
 
   //===-- Backward ------------------------------------------------------------===//
-  Num center() { return hasCenter() ? k_.load(k_.saved("mean")) : Num(); }
-  bool hasCenter() const { return k_.hasSaved("mean"); }
-  Num rstd() { return k_.load(k_.saved("rstd")); }
+  /// True if c and s come from the state and not from what forward saved.
+  bool isConstant() const { return k_.problem().hasConstantStatistics(); }
+  /// True if a sum over the batch is an output, or enters nu.
+  bool hasGradientSums() const {
+    return spec_.scale || spec_.bias || spec_.backward == Backward::Approximate;
+  }
+  /// True if a gradient of constant statistics reads c: for its sums, or for the slope of an activation.
+  bool readsCenter() const { return hasGradientSums() || spec_.activation != Activation::None; }
+  bool hasCenter() const { return spec_.center != Center::None; }
+  Num center() { return !hasCenter() ? Num() : isConstant() ? runningMean() : k_.load(k_.saved("mean")); }
+  Num rstd() { return isConstant() ? runningScale() : k_.load(k_.saved("rstd")); }
   /// Returns the coefficients of dx. `sums` is absent unless backwardNeedsSums().
   DxTerms backward(const std::optional<BackwardSums>&);
   Num dscale(const BackwardSums&);
@@ -71,6 +82,16 @@ class Step {
   ForwardTerms recomputed();
   /// Stores nu.
   void updateNu(const BackwardSums&);
+
+  //===-- Partials ------------------------------------------------------------===//
+  /// Stores the fields of the backward's partial that a feature has.
+  void storePartial(const BackwardSums&);
+  /// Returns the sums of all partials of the call. `batch`: their statistics; absent in a backward, where
+  /// forward has saved what is needed of them.
+  BackwardSums sumsOfPartials(const std::optional<Batch>& batch);
+  /// Adds the last phase of a reduction, which stores the rows of the partial. `chunks`: the rows of each chunk
+  /// of the phase before; empty in a backward.
+  void countRows(int64_t phase, llvm::StringRef chunks);
 
  private:
   struct Position {
@@ -81,6 +102,8 @@ class Step {
   Num windowMean(llvm::StringRef ring, const Position&, Num current, WindowMean);
   Num early(Num t);
   Num oldMoment();
+  Num runningMean() { return k_.load(k_.stateIn("running_mean")); }
+  Num runningScale();
   Num factor() { return hasOwnParameters() ? factorOfFeature(k_) : Num(); }
   Num bias() { return hasOwnParameters() ? biasOfFeature(k_) : Num(); }
   ForwardTerms outputTerms(Num c, Num s, Num r, Num shift);
@@ -88,6 +111,16 @@ class Step {
   Num accumulated(Num old, Num now, Num t);
   Num kappa(const BackwardSums&);
   Num gradientScale();
+  Num count(const BackwardSums& sums) { return sums.count ? sums.count : k_.count(CountScope::All); }
+  Num elements(const BackwardSums& sums) { return sums.count ? max(sums.count, k_.constant(1)) : elements(); }
+  /// Returns the number of rows that the sums are over, at least 1.
+  Num summed(const BackwardSums& sums) {
+    return sums.rows ? max(sums.rows, k_.constant(1)) : elements(sums);
+  }
+  /// Returns a sum of G as a sum of h.
+  Num weighted(const BackwardSums& sums, Num sum) {
+    return sums.count ? sum : multiply(sum, gradientScale());
+  }
 
   KernelBuilder& k_;
   const Spec& spec_;

@@ -11,6 +11,17 @@ std::string quoted(const char* what, std::string_view text, const std::string& r
   return std::string(what) + " `" + std::string(text) + "` " + rule;
 }
 
+/// Returns the names of all entries, "a, b or c".
+std::string entryNames() {
+  std::string names;
+  for (const EntryInfo& each : kEntryTable)
+    names.append(&each == kEntryTable                 ? ""
+                 : &each + 1 == std::end(kEntryTable) ? " or "
+                                                      : ", ")
+        .append(each.name);
+  return names;
+}
+
 /// Returns the first fault of a reading as one sentence; empty if there is none.
 std::string faultOf(const ProblemReading& reading) {
   const std::string types = "must be " + namesOf(kFloatTypes);
@@ -28,9 +39,8 @@ std::string faultOf(const ProblemReading& reading) {
       case ProblemFault::Word:
         if (option == "layout") return quoted("layout", part, "must be features_last or channels_first");
         if (option == "params") return quoted("params", part, types);
-        return part.data() == reading.data.text.data()
-                   ? quoted("dtype", part, types)
-                   : quoted("entry", part, "must be forward, backward or infer");
+        return part.data() == reading.data.text.data() ? quoted("dtype", part, types)
+                                                       : quoted("entry", part, "must be " + entryNames());
       case ProblemFault::Twice:
         return quoted("option", part, "stands twice; leave one of them out");
       case ProblemFault::NoNumber:
@@ -52,18 +62,6 @@ std::string faultOf(const ProblemReading& reading) {
 }
 
 }  // namespace
-
-std::string_view name(Entry entry) {
-  switch (entry) {
-    case Entry::Forward:
-      return "forward";
-    case Entry::Backward:
-      return "backward";
-    case Entry::Infer:
-      return "infer";
-  }
-  return "";
-}
 
 std::string_view name(Layout layout) {
   return layout == Layout::FeaturesLast ? "features_last" : "channels_first";

@@ -33,12 +33,16 @@ namespace {
 
 using Fields = std::vector<Field>;
 
+int64_t alignmentOf(const Fields Kernel::* fields) {
+  return fields == &Kernel::partial ? kPacked : kAlignment;
+}
+
 normc_status memoryBytes(const normc_plan* plan, const Fields Kernel::* fields, const normc_sizes* given,
                          size_t* bytes) {
   NORMC_TRY(notNull(plan, "plan", given, "sizes", bytes, "bytes"));
   Sizes sizes;
   NORMC_TRY(plan->object->sizes(*given, sizes));
-  const int64_t total = totalBytes(plan->object->kernel().*fields, sizes);
+  const int64_t total = totalBytes(plan->object->kernel().*fields, sizes, alignmentOf(fields));
   if (total == kHuge) return fail(NORMC_INVALID_ARGUMENT, "the sizes are too large: no memory holds them");
   *bytes = total;
   return NORMC_OK;
@@ -49,7 +53,7 @@ normc_status memoryField(const normc_plan* plan, const Fields Kernel::* fields, 
   NORMC_TRY(notNull(plan, "plan", given, "sizes", field, "field"));
   Sizes sizes;
   NORMC_TRY(plan->object->sizes(*given, sizes));
-  return describeField(plan->object->kernel().*fields, sizes, index, access, field);
+  return describeField(plan->object->kernel().*fields, sizes, index, access, field, alignmentOf(fields));
 }
 
 normc_status openPackage(normc_context* context, std::unique_ptr<ByteSource> source, std::string label,
@@ -58,6 +62,17 @@ normc_status openPackage(normc_context* context, std::unique_ptr<ByteSource> sou
   NORMC_TRY(Package::open(std::move(source), std::move(label), object));
   *package = new normc_package{context->object, std::move(object)};
   return NORMC_OK;
+}
+
+normc_status execute(const normc_plan* plan, const normc_args* args, const Part* part) {
+  return guarded([&] {
+    NORMC_TRY(notNull(plan, "plan", args, "args"));
+    if (args->struct_size == sizeof(normc_args)) [[likely]]
+      return plan->object->execute(*args, part);
+    normc_args read;
+    NORMC_TRY(readStruct(args, read, "normc_args", offsetof(normc_args, state_in)));
+    return plan->object->execute(read, part);
+  });
 }
 
 }  // namespace
@@ -250,6 +265,15 @@ normc_status normc_plan_saved_field(const normc_plan* plan, const normc_sizes* s
   return memoryField(plan, &Kernel::saved, sizes, index, plan ? plan->object->savedAccess(index) : 0, field);
 }
 
+normc_status normc_plan_partial_bytes(const normc_plan* plan, const normc_sizes* sizes, size_t* bytes) {
+  return memoryBytes(plan, &Kernel::partial, sizes, bytes);
+}
+
+normc_status normc_plan_partial_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,
+                                      normc_field* field) {
+  return memoryField(plan, &Kernel::partial, sizes, index, plan ? plan->object->partialAccess(index) : 0, field);
+}
+
 normc_status normc_plan_workspace_bytes(const normc_plan* plan, const normc_sizes* given, size_t* bytes) {
   NORMC_TRY(notNull(plan, "plan", given, "sizes", bytes, "bytes"));
   Sizes sizes;
@@ -257,15 +281,21 @@ normc_status normc_plan_workspace_bytes(const normc_plan* plan, const normc_size
   return plan->object->workspaceBytes(sizes, *bytes);
 }
 
+normc_status normc_plan_barriers(const normc_plan* plan, const normc_sizes* given, int32_t* count) {
+  NORMC_TRY(notNull(plan, "plan", given, "sizes", count, "count"));
+  Sizes sizes;
+  NORMC_TRY(plan->object->sizes(*given, sizes));
+  return plan->object->barriers(sizes, *count);
+}
+
 normc_status normc_execute(const normc_plan* plan, const normc_args* args) {
-  return guarded([&] {
-    NORMC_TRY(notNull(plan, "plan", args, "args"));
-    if (args->struct_size == sizeof(normc_args)) [[likely]]
-      return plan->object->execute(*args);
-    normc_args read;
-    NORMC_TRY(readStruct(args, read, "normc_args", offsetof(normc_args, state_in)));
-    return plan->object->execute(read);
-  });
+  return execute(plan, args, nullptr);
+}
+
+normc_status normc_execute_part(const normc_plan* plan, const normc_args* args, int32_t ith, int32_t nth,
+                                normc_barrier barrier, void* ctx) {
+  const Part part = {ith, nth, barrier, ctx};
+  return execute(plan, args, &part);
 }
 
 normc_status normc_state_create(const normc_plan* plan, int64_t features, normc_state** state) {

@@ -18,9 +18,10 @@ struct PhaseCall {
   int64_t chunks;
   bool keepDenormals;
 
-  void runHere() const {
+  void runHere(int64_t first, int64_t end) const {
+    if (first == end) return;
     const FloatMode mode(keepDenormals);
-    for (int64_t chunk = 0; chunk < chunks; ++chunk) phase(args, chunk);
+    for (int64_t chunk = first; chunk < end; ++chunk) phase(args, chunk);
   }
   static void runChunk(void* self, int64_t chunk) {
     const auto& call = *static_cast<const PhaseCall*>(self);
@@ -91,7 +92,7 @@ CpuBackend::CpuBackend(const Binding& binding)
   warmupScalar_ = indexOf(kernel_.scalars, "warmup_steps");
   // The step that decides is that of this forward. Backward reads it from what forward saved, because later
   // forwards may have incremented the step in the state.
-  stepField_ = indexOf(kernel_.parts.isBackward() ? kernel_.saved : kernel_.state, "step");
+  stepField_ = indexOf(kernel_.parts.readsSaved() ? kernel_.saved : kernel_.state, "step");
 
   description_ = "processor: " + std::string(normc_cpu_isa());
   if (binding.request.isa_cap) description_ += ", capped at " + std::string(binding.request.isa_cap);
@@ -128,8 +129,8 @@ normc_status CpuBackend::checkSteady(std::string_view problem) const {
 }
 
 int64_t CpuBackend::step(const Call& call) const {
-  const bool backward = kernel_.parts.isBackward();  // saved holds the step of the forward that wrote it
-  const char* const memory = (backward ? call.saved : call.stateIn)[stepField_];
+  const bool saved = kernel_.parts.readsSaved();  // it holds the step of the forward that wrote it
+  const char* const memory = (saved ? call.saved : call.stateIn)[stepField_];
   int64_t step = 0;
   if (memory) std::memcpy(&step, memory, sizeof step);
   return step;
@@ -138,25 +139,58 @@ int64_t CpuBackend::step(const Call& call) const {
 bool CpuBackend::warmupIsOver(const Call& call) const {
   if (!knowsStep()) return false;
   const double steps = scalars_[warmupScalar_], now = static_cast<double>(step(call));
-  return kernel_.parts.isBackward() ? now > steps : now >= steps;
+  return kernel_.parts.readsSaved() ? now > steps : now >= steps;
+}
+
+bool CpuBackend::waitsBefore(size_t phase, const normc_cut* cuts) const {
+  // A phase may write the step of the state, and every thread reads it before.
+  if (phase == 0) return hasWarmup_ && knowsStep() && !kernel_.parts.isBackward();
+  // The only chunk of a phase is in the first part.
+  return cuts[phase - 1].chunks > 1 || cuts[phase].chunks > 1;
+}
+
+int CpuBackend::barriers(const normc_cut* cuts) const {
+  int count = 0;
+  for (size_t i = 0; i < phases_.size(); ++i) count += waitsBefore(i, cuts);
+  return count;
+}
+
+normc_status CpuBackend::runPart(const Call& call, const normc_kernel_args& args, bool warmupIsOver) const {
+  const Part& part = *call.part;
+  for (size_t i = 0; i < phases_.size(); ++i) {
+    if (waitsBefore(i, call.cuts.data())) part.wait();
+    if (leavesOut(i, warmupIsOver) || !part.exists()) continue;
+    const int64_t chunks = call.cuts[i].chunks;
+    PhaseCall{phases_[i], &args, chunks, keepDenormals_}.runHere(part.firstOf(chunks),
+                                                                 part.firstOf(chunks, 1));
+  }
+  if (part.exists()) return NORMC_OK;
+  return fail(NORMC_INVALID_ARGUMENT, "ith is ", part.index, "; it must be from 0 to ", part.count - 1,
+              ", nth - 1; the outputs are undefined");
 }
 
 normc_status CpuBackend::run(const Call& call) const {
+  const Part* const part = call.part;
+  if (part && part->count > 1 && !part->barrier && (phases_.size() > 1 || waitsBefore(0, call.cuts.data())))
+    return fail(NORMC_INVALID_ARGUMENT, "barrier is null, but nth is ", part->count, " and the threads of ",
+                kernel_.problem, " wait for each other between its phases");
   const bool leaveOut = hasWarmup_ && warmupIsOver(call);
   if (steady_ && hasWarmup_ && !leaveOut)
     return fail(NORMC_FAILED_PRECONDITION, "warmup is not over: `step` of ",
-                kernel_.parts.isBackward() ? "saved" : "state_in", " is ", step(call), ", warmup_steps is ",
+                kernel_.parts.readsSaved() ? "saved" : "state_in", " is ", step(call), ", warmup_steps is ",
                 scalars_[warmupScalar_], "; this plan is steady, use one that is not");
-  for (int i = 0; i < call.copyCount; ++i)
+  // No phase reads or writes the memory of a copy, so one thread makes it, at any time.
+  for (int i = 0; i < call.copyCount && (!part || part->index == 0); ++i)
     std::memcpy(call.copies[i].to, call.copies[i].from, call.copies[i].bytes);
 
   const normc_kernel_args args = {call.operands.data(), scalars_.data(), call.cuts.data(),
                                   call.sizes.segments,  call.sizes.rows, call.sizes.features};
+  if (part) return runPart(call, args, leaveOut);
   for (size_t i = 0; i < phases_.size(); ++i) {
-    if (leaveOut && kernel_.phases[i].when == When::Warmup) continue;
+    if (leavesOut(i, leaveOut)) continue;
     PhaseCall phase = {phases_[i], &args, call.cuts[i].chunks, keepDenormals_};
     if (phase.chunks <= 1 || threads_.none()) {
-      if (phase.chunks > 0) phase.runHere();
+      phase.runHere(0, phase.chunks);
       continue;
     }
     if (threads_.pool) {

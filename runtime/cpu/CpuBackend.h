@@ -12,6 +12,7 @@ class CpuBackend final : public Backend {
   static normc_status create(const Binding& binding, std::unique_ptr<Backend>& backend);
 
   normc_status run(const Call& call) const override;
+  int barriers(const normc_cut* cuts) const override;
   std::string describe() const override { return description_; }
   normc_status allocate(size_t bytes, std::unique_ptr<MemoryBlock>& memory) const override;
   normc_status write(void* to, const void* from, size_t bytes) const override;
@@ -23,6 +24,14 @@ class CpuBackend final : public Backend {
   bool knowsStep() const { return stepField_ != kNone && warmupScalar_ != kNone; }
   bool warmupIsOver(const Call& call) const;
   int64_t step(const Call& call) const;
+
+  bool leavesOut(size_t phase, bool warmupIsOver) const {
+    return warmupIsOver && kernel_.phases[phase].when == When::Warmup;
+  }
+  /// True if the threads of a call by parts wait for each other before the phase. The result depends on the
+  /// sizes alone, and not on the step.
+  bool waitsBefore(size_t phase, const normc_cut* cuts) const;
+  normc_status runPart(const Call& call, const normc_kernel_args& args, bool warmupIsOver) const;
 
   static constexpr int kNone = -1;
   const Kernel& kernel_;

@@ -1,4 +1,4 @@
-// SHA-256 by OpenSSL's libcrypto, linked statically and not exported.
+// SHA-256 (FIPS 180-4) in plain C++: no library that the runtime would have to carry or to find.
 #pragma once
 
 #include <array>

@@ -30,8 +30,12 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  /// Runs the call, or enqueues it on its stream. Allocates nothing and takes no lock of the runtime.
+  /// Runs the call or its part, or enqueues it on its stream. Allocates nothing and takes no lock of the
+  /// runtime.
   virtual normc_status run(const Call& call) const = 0;
+
+  /// Returns how often the threads of a call by parts wait for each other. Only for the CPU.
+  virtual int barriers(const normc_cut*) const { return 0; }
 
   /// Returns lines for normc_plan_describe.
   virtual std::string describe() const = 0;

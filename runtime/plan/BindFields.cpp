@@ -122,7 +122,7 @@ normc_status Plan::bindState(const BoundKernel& bound, Call& call) const {
                   " are both given; a state object stands for state_in and state_out");
     NORMC_TRY(state.checkFits(*this, call.sizes.features));
     in.buffer = state.data();
-    if (!kernel.parts.isInfer()) out.buffer = state.data();
+    if (kernel.parts.writesState()) out.buffer = state.data();
     in.bytes = out.bytes = state.bytes();
   }
   call.leftOut.stateOut = !out.any();
@@ -132,7 +132,7 @@ normc_status Plan::bindState(const BoundKernel& bound, Call& call) const {
                   " has no state");
     return NORMC_OK;
   }
-  if (writes && kernel.parts.isInfer())
+  if (writes && !kernel.parts.writesState())
     return fail(NORMC_INVALID_ARGUMENT, out.name(), " is given, but ", request_.text,
                 " does not write the state; leave it null");
   if (!in.any() && bound.readsState())
@@ -169,9 +169,10 @@ normc_status Plan::bindSaved(const BoundKernel& bound, Call& call) const {
                 " needs what the forward of the same batch wrote there");
   if (saved.any() && kernel.saved.empty())
     return fail(NORMC_INVALID_ARGUMENT, saved.name(), " is given, but ", request_.text,
-                " saves nothing; leave it null");
+                kernel.parts.isBackward() ? " reads no saved statistics" : " saves nothing",
+                "; leave it null");
   FieldBinder binder(saved, kernel.saved, place_, call, call.saved);
-  NORMC_TRY(binder.bind(!kernel.parts.isBackward(), nullptr));
+  NORMC_TRY(binder.bind(kernel.parts.writesSaved(), nullptr));
   const auto access = [&](size_t field) { return bound.savedAccess(field); };
   NORMC_TRY(binder.require(request_.text, NORMC_FIELD_READ, access));
   return binder.require(request_.text, NORMC_FIELD_WRITTEN, access);

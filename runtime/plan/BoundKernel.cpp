@@ -101,17 +101,19 @@ void BoundKernel::noteOperands() {
         savedAccess_[operand.field] |= operand.written() ? NORMC_FIELD_WRITTEN : NORMC_FIELD_READ;
         break;
       case Role::Workspace:
+      case Role::Partial:
+      case Role::Partials:
         break;
     }
   }
   for (size_t i = 0; i < stateAccess_.size(); ++i)
     if (!(stateAccess_[i] & NORMC_FIELD_WRITTEN)) copiedFields_.push_back(i);
   // A back end reads the step to leave out the phases of warmup.
-  const bool backward = info_.parts.isBackward();
-  const int step = indexOf(backward ? info_.saved : info_.state, "step");
+  const bool fromSaved = info_.parts.readsSaved();
+  const int step = indexOf(fromSaved ? info_.saved : info_.state, "step");
   for (const Phase& phase : info_.phases)
     if (step >= 0 && phase.when == When::Warmup)
-      (backward ? savedAccess_ : stateAccess_)[step] |= NORMC_FIELD_READ;
+      (fromSaved ? savedAccess_ : stateAccess_)[step] |= NORMC_FIELD_READ;
 }
 
 bool BoundKernel::takesTensorsOf(const BoundKernel& other) const {

@@ -1,5 +1,6 @@
-// One call: checks every argument, fails before anything is written, lays out the operands on the stack, and
-// passes them to the back end.
+// One call, or the part of a thread: checks every argument, fails before anything is written, lays out the
+// operands on the stack, and passes them to the back end. All this depends on the arguments alone, so that
+// the threads of a call by parts agree without talking to each other.
 #include <algorithm>
 
 #include "runtime/core/Error.h"
@@ -9,7 +10,7 @@ namespace normc::runtime {
 namespace {
 
 /// Refuses a call that leaves out all that a call may leave out.
-normc_status refuseNothing(const LeftOut& leftOut) {
+normc_status refuseNothing(const LeftOut& leftOut, bool writesState) {
   Message all;
   bool wanted = !leftOut.stateOut;
   for (const TensorInfo& each : kTensorTable) {
@@ -18,7 +19,12 @@ normc_status refuseNothing(const LeftOut& leftOut) {
     if (!wanted) all << (all.text().empty() ? "" : ", ") << each.name;
   }
   if (wanted) return NORMC_OK;
-  return fail(NORMC_INVALID_ARGUMENT, "nothing to compute: ", all.text(), " and state_out are all null");
+  return fail(NORMC_INVALID_ARGUMENT, "nothing to compute: ", all.text(), writesState ? " and state_out" : "",
+              " are all null");
+}
+
+normc_status tooManyRows() {
+  return fail(NORMC_INVALID_ARGUMENT, "the tensors have more rows than can be counted");
 }
 
 }  // namespace
@@ -68,12 +74,11 @@ normc_status Plan::bindTensors(Call& call) const {
     if (info.mayBe) region.mayBe = regionOfTensor[*info.mayBe];
     regionOfTensor[i] = call.regions.add(region);
   }
-  return NORMC_OK;
+  return source.tensor ? NORMC_OK : sizesOfPartials(call);
 }
 
 normc_status Plan::bindOperands(const Kernel& kernel, Call& call) const {
-  if (!computeCuts(kernel, call.sizes, call.cuts.data()))
-    return fail(NORMC_INVALID_ARGUMENT, "the tensors have more rows than can be counted");
+  if (!computeCuts(kernel, call.sizes, call.cuts.data())) return tooManyRows();
   std::array<Scratch, kMaxOperands> scratch;
   const int64_t needed = layOutWorkspace(kernel, call.sizes, call.cuts.data(), call.leftOut, scratch.data());
   char* workspace = static_cast<char*>(call.args.workspace);
@@ -113,6 +118,12 @@ normc_status Plan::bindOperands(const Kernel& kernel, Call& call) const {
       case Role::Saved:
         to.data = call.saved[operand.field];
         break;
+      case Role::Partial:
+        to.data = call.partial[operand.field];
+        break;
+      case Role::Partials:
+        to = {call.partial[operand.field], call.partialCount, call.partialStride, 0};
+        break;
       case Role::Workspace:
         break;  // no elements
     }
@@ -120,17 +131,38 @@ normc_status Plan::bindOperands(const Kernel& kernel, Call& call) const {
   return NORMC_OK;
 }
 
-normc_status Plan::execute(const normc_args& args) const {
-  Call call(args);
+normc_status Plan::checkParts(int32_t count) const {
+  if (!place_.onHost())
+    return fail(NORMC_FAILED_PRECONDITION, request_.text,
+                " runs on CUDA here, where a call has no parts; use normc_execute");
+  if (count < 1) return fail(NORMC_INVALID_ARGUMENT, "nth is ", count, "; it must be at least 1");
+  return NORMC_OK;
+}
+
+normc_status Plan::barriers(const Sizes& sizes, int32_t& count) const {
+  NORMC_TRY(checkParts(1));
+  NORMC_TRY(checkSizes(sizes));
+  const BoundKernel& kernel = kernelFor(sizes);
+  std::array<normc_cut, kMaxPhases> cuts;
+  if (!computeCuts(kernel.info(), sizes, cuts.data())) return tooManyRows();
+  count = kernel.backend().barriers(cuts.data());
+  return NORMC_OK;
+}
+
+normc_status Plan::execute(const normc_args& args, const Part* part) const {
+  if (part) NORMC_TRY(checkParts(part->count));
+  Call call(args, part);
   if (args.stream && place_.onHost())
     return fail(NORMC_INVALID_ARGUMENT, "stream is given, but this plan runs on the CPU; leave it null");
   NORMC_TRY(bindTensors(call));
   const BoundKernel& kernel = kernelFor(call.sizes);
   NORMC_TRY(bindState(kernel, call));
   NORMC_TRY(bindSaved(kernel, call));
+  NORMC_TRY(bindPartials(kernel.info(), call));
   NORMC_TRY(bindOperands(kernel.info(), call));
   NORMC_TRY(call.regions.check());
-  if (request_.parts.isBackward()) NORMC_TRY(refuseNothing(call.leftOut));
+  if (request_.parts.isBackward() && !request_.parts.writesPartial())
+    NORMC_TRY(refuseNothing(call.leftOut, request_.parts.writesState()));
   return kernel.backend().run(call);
 }
 

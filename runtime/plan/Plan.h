@@ -36,6 +36,7 @@ class Plan {
   /// Return what the kernels do with a field, as a sum of normc_field_access; 0 for an index past the last.
   int stateAccess(size_t field) const;
   int savedAccess(size_t field) const;
+  int partialAccess(size_t field) const;
   const std::string& normHash() const { return package_->manifest().norms[kernel().norm].hash; }
   const Place& place() const { return place_; }
   const Backend& backend() const { return kernels_.back()->backend(); }
@@ -47,7 +48,11 @@ class Plan {
   /// Gives bytes that are enough for any call of these sizes, or of fewer segments or rows.
   normc_status workspaceBytes(const Sizes& sizes, size_t& bytes) const;
 
-  normc_status execute(const normc_args& args) const;  // Execute.cpp
+  /// Gives how often the threads of a call of these sizes wait for each other, if it is executed by parts.
+  normc_status barriers(const Sizes& sizes, int32_t& count) const;  // Execute.cpp
+
+  /// Executes the call, or if `part` is not null that part of it.
+  normc_status execute(const normc_args& args, const Part* part = nullptr) const;  // Execute.cpp
 
  private:
   Plan() = default;
@@ -60,6 +65,8 @@ class Plan {
   normc_status checkGroups(int64_t features) const;
   /// Fails if the problem does not serve these sizes.
   normc_status checkSizes(const Sizes& sizes) const;
+  /// Fails if no call of this plan has parts, or none has so many.
+  normc_status checkParts(int32_t count) const;
   /// True if a backward takes the tensor and does not read it.
   bool ignores(const TensorInfo& tensor) const;
   const BoundKernel& kernelFor(const Sizes& sizes) const;
@@ -67,6 +74,8 @@ class Plan {
   normc_status bindTensors(Call& call) const;
   normc_status bindState(const BoundKernel& bound, Call& call) const;  // BindFields.cpp
   normc_status bindSaved(const BoundKernel& bound, Call& call) const;  // BindFields.cpp
+  normc_status sizesOfPartials(Call& call) const;                      // BindPartials.cpp
+  normc_status bindPartials(const Kernel& kernel, Call& call) const;   // BindPartials.cpp
   normc_status bindOperands(const Kernel& kernel, Call& call) const;
 
   std::shared_ptr<const Context> context_;

@@ -102,7 +102,7 @@ TEST(BenchOptions, ErrorsNameTheValueAndWhatIsLegal) {
       {{"--features", "7x"}, "'7x' is no number of features; give one from 1"},
       {{"--threads", "none"}, "'none' is no number of threads, and not all; give one from 1"},
       {{"--dtype", "f8"}, "'f8' is none of bf16, f16, f32, f64"},
-      {{"--entries", "back"}, "'back' is none of backward, forward, infer"},
+      {{"--entries", "back"}, "'back' is none of backward, forward, infer, infer_backward"},
       {{"--bind", "heads"}, "--bind 'heads' must be NAME=NUMBER"},
       {{"--bind", "heads=no"}, "'no' is no number of heads; give one from 1"},
   };

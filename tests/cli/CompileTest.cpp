@@ -12,7 +12,7 @@ std::vector<std::string> problemsIn(const nlohmann::json& result) {
   return problems;
 }
 
-TEST_F(Compile, MakesAllEntriesForAnyNumberOfFeaturesByDefault) {
+TEST_F(Compile, MakesForwardBackwardAndInferForAnyNumberOfFeaturesByDefault) {
   const Outcome o = normc({"compile", "rms_norm", "-o", "r.npk", "--json"});
   ASSERT_EQ(o.code, 0) << o.err;
   EXPECT_EQ(problemsIn(o.json()),
@@ -20,6 +20,16 @@ TEST_F(Compile, MakesAllEntriesForAnyNumberOfFeaturesByDefault) {
                                       "rms_norm:infer@f32[*x*]"}));
   EXPECT_EQ(o.json()["bytes"], read("r.npk").size());
   EXPECT_EQ(files(), std::vector<std::string>{"r.npk"});
+}
+
+TEST_F(Compile, MakesTheGradientOfInferWhereItIsNamed) {
+  const Outcome o = normc(
+      {"compile", "batch_norm", "--entry", "infer_backward", "--features", "8", "-o", "b.npk", "--json"});
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(problemsIn(o.json()).front(), "batch_norm:infer_backward@f32[*x*]");
+  EXPECT_EQ(problemsIn(o.json()).back(), "batch_norm:infer_backward@f32[*x8]");
+  const Outcome check = normc({"check", "b.npk"});
+  EXPECT_EQ(check.code, 0) << check.out << check.err;
 }
 
 TEST_F(Compile, MultipliesFeaturesDtypesAndEntries) {
@@ -146,6 +156,11 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"mine.norm"}, 3, "cannot read mine.norm: No such file or directory"},
         Wrong{{"layer_norm", "--dtype", "f31"}, 2, "--dtype is 'f31'; it must be f32, f64, bf16 or f16"},
         Wrong{{"layer_norm", "--entry", "foward"}, 2, "did you mean 'forward'?"},
+        Wrong{
+            {"layer_norm", "--entry", "infer_backward"},
+            2,
+            "hint: infer of 'layer_norm' uses the statistics of its input, as forward does: its gradient is "
+            "'backward'"},
         Wrong{{"layer_norm", "--target", "x86-64-v5"}, 2, "--target is 'x86-64-v5'; it must be host, "},
         Wrong{{"layer_norm", "--target", "avx2"},
               2,

@@ -70,8 +70,8 @@ TEST_F(Run, AppliesNumbersOfTheCommandLine) {
 }
 
 TEST_F(Run, CarriesStateAndSavedStatisticsThroughTraining) {
-  package("p.npk",
-          {"power_norm:forward@f32[*x2]", "power_norm:backward@f32[*x2]", "power_norm:infer@f32[*x2]"});
+  package("p.npk", {"power_norm:forward@f32[*x2]", "power_norm:backward@f32[*x2]",
+                    "power_norm:infer@f32[*x2]", "power_norm:infer_backward@f32[*x2]"});
   smallInputs();
   const std::vector<std::string> forward{"run",
                                          "p.npk",
@@ -108,6 +108,19 @@ TEST_F(Run, CarriesStateAndSavedStatisticsThroughTraining) {
   ASSERT_EQ(o.code, 0) << o.err;
   EXPECT_NEAR(floats("i.npy")[0], 3 / std::sqrt(2.6f), 1e-5);
   EXPECT_EQ(read("state/psi2.npy"), before);
+
+  std::vector<std::string> gradient{"run",       "p.npk",   "power_norm:infer_backward@f32[*x2]",
+                                    "--in",      "x=x.npy", "--in",
+                                    "dy=dy.npy", "--in",    "scale=scale.npy",
+                                    "--state",   "state",   "--out",
+                                    "dx=g.npy",  "--out",   "dbias=db.npy"};
+  o = normc(gradient);
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_NEAR(floats("g.npy")[0], floats("dy.npy")[0] * floats("scale.npy")[0] / std::sqrt(2.6f), 1e-5);
+  EXPECT_EQ(floats("db.npy"), (std::vector<float>{4, 6}));
+  EXPECT_EQ(read("state/psi2.npy"), before);
+  gradient.insert(gradient.end(), {"--saved", "saved"});
+  EXPECT_TRUE(contains(normc(gradient).err, "power_norm:infer_backward@f32[*x2] has no saved statistics"));
 }
 
 TEST_F(Run, RepeatsTimeCallsAndChangeNothing) {

@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(Slabs, SpacesOfSchedules,
 TEST(Chains, AreShortInEveryDefault) {
   int64_t loops = 0;
   for (const BuiltinNorm& norm : builtinNorms())
-    for (Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer})
+    for (Entry entry : kEntries)
       for (int64_t features : {256, 1000, 4096})
         for (bool channelsFirst : {false, true})
           for (const cpu::Isa& isa : {isaOf("x86-64-v3"), isaOf("x86-64-v4:cove"), isaOf("aarch64")})

@@ -20,7 +20,7 @@ TEST_P(CudaDefaults, AreLegalOrTheTargetSaysWhyNot) {
   std::vector<TargetPtr> targets;
   for (llvm::StringRef name : defaultArchs()) targets.push_back(llvm::cantFail(findTarget(name)));
   int served = 0;
-  for (Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer})
+  for (Entry entry : kEntries)
     for (const char* dtype : {"f32", "bf16", "f16"})
       for (bool channelsFirst : {false, true})
         for (int64_t features :

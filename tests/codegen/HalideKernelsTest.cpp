@@ -35,7 +35,7 @@ TEST_P(HalideTraffic, OfTheStatementIsThatOfTheSweeps) {
   auto generator = findGenerator();
   if (!generator) GTEST_SKIP() << llvm::toString(generator.takeError());
   const cpu::Isa isa = isaOf("x86-64-v3");
-  for (Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer})
+  for (Entry entry : kEntries)
     for (bool channelsFirst : {false, true}) {
       auto problem = problemOf(GetParam(), {.entry = entry, .features = 64, .channelsFirst = channelsFirst});
       if (!problem) continue;

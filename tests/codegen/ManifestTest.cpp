@@ -117,6 +117,30 @@ TEST(Manifest, PowerNormForward) {
   EXPECT_FALSE(m.warmupTraffic);
 }
 
+TEST(Manifest, TheGradientOfInferReadsTheStateAndNothingThatWasSaved) {
+  package::Kernel m = manifestOf("batch_norm:infer_backward@f32[*x64]", Strategy::Streamed);
+  EXPECT_EQ(m.parts.entry, Entry::InferBackward);
+  EXPECT_EQ(operands(m),
+            "state_in running_mean f32 read\n"
+            "workspace work.c f32 both [features]\n"
+            "state_in running_var f32 read\n"
+            "tensor scale f32 read\n"
+            "workspace work.p f32 both [features]\n"
+            "tensor x f32 read\n"
+            "tensor dy f32 read\n"
+            "tensor dx f32 write\n"
+            "workspace work.sum_g f32 both [chunks.1,features]\n"
+            "workspace work.sum_gx f32 both [chunks.1,features]\n"
+            "tensor dscale f32 write\n"
+            "tensor dbias f32 write\n");
+  EXPECT_EQ(phases(m),
+            "kernel_prepare combine [features] min=4096 multiple=8 always\n"
+            "kernel_apply apply [segments,rows] min=32 enough=64 multiple=4 always\n"
+            "kernel_finish finish [features] min=4096 multiple=8 of [chunks.1] always\n");
+  EXPECT_EQ(fields(m.state), "step i64 []\nrunning_mean f32 [features]\nrunning_var f32 [features]\n");
+  EXPECT_EQ(fields(m.saved), "");
+}
+
 TEST(Manifest, ReleasedFormMarksThePhaseThatWarmupNeeds) {
   package::Kernel m = manifestOf("power_norm_released:forward@f32[*x64]{heads=4}", Strategy::Streamed);
   EXPECT_EQ(phases(m),

@@ -304,7 +304,7 @@ TEST(Schedule, CompilationPassesTheReasonOn) {
 TEST(Schedule, DefaultsAreLegalForEveryProblemAndInstructionSet) {
   int count = 0;
   for (const BuiltinNorm& norm : builtinNorms())
-    for (Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer})
+    for (Entry entry : kEntries)
       for (const char* dtype : {"f32", "f64", "bf16", "f16"})
         for (bool channelsFirst : {false, true})
           for (int64_t features : {4, 1024, 65536}) {

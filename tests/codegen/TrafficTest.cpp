@@ -78,10 +78,16 @@ TEST_P(TrafficTable, InferenceReadsOnceAndWritesOnce) {
   expectCell(Entry::Infer, Strategy::Streamed, *row().forward ? "1R 1W" : "");
   expectCell(Entry::Infer, Strategy::Resident, *row().forwardResident ? "1R 1W" : "");
 }
+/// Its statistics are known, so it reads each tensor once. Group scaling takes its sums from rows on chip.
+TEST_P(TrafficTable, TheGradientOfInferenceReadsEachTensorOnce) {
+  const bool state = GetParam().spec->running.has_value();
+  expectCell(Entry::InferBackward, Strategy::Streamed, state && *row().forward ? "2R 1W" : "");
+  expectCell(Entry::InferBackward, Strategy::Resident, state && *row().forwardResident ? "2R 1W" : "");
+}
 /// The transfers that the model of a CPU counts, as `trafficOf` gives those of a plan.
 TEST_P(TrafficTable, IsWhatThePredictionCounts) {
   int served = 0;
-  for (Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer})
+  for (Entry entry : kEntries)
     for (Strategy strategy : {Strategy::Streamed, Strategy::Resident, Strategy::Split})
       for (bool mask : {false, true})
         for (bool channelsFirst : {false, true}) {
@@ -157,6 +163,18 @@ TEST(Traffic, InferenceWithoutAStateHasToLookFirst) {
   std::string norm = "norm n from power_norm_v {\n  running none\n}\n";
   EXPECT_EQ(trafficOf(problemOf(norm, ":infer@f32[*x64]"), Strategy::Streamed), "2R 1W");
   EXPECT_EQ(trafficOf(problemOf(norm, ":infer@f32[*x64]"), Strategy::Resident), "1R 1W");
+}
+
+/// A reduction and its application read what the fused entry reads twice.
+TEST(Traffic, OverRanksIsThatOfTheFusedEntries) {
+  const auto moved = [](const std::string& problem) { return trafficOf(problemOf(problem), Strategy::Streamed); };
+  EXPECT_EQ(moved("batch_norm:forward_reduce@f32[*x64]"), "1R 0W");
+  EXPECT_EQ(moved("batch_norm:forward_apply@f32[*x64]"), "1R 1W");
+  EXPECT_EQ(moved("batch_norm:backward_reduce@f32[*x64]"), "2R 0W");
+  EXPECT_EQ(moved("batch_norm:backward_apply@f32[*x64]"), "2R 1W");
+  EXPECT_EQ(moved("power_norm:forward_reduce@f32[*x64]"), "1R 1W");
+  EXPECT_EQ(moved("power_norm:backward_reduce@f32[*x64]"), "2R 1W");
+  EXPECT_EQ(moved("power_norm:commit@f32[*x64]"), "0R 0W");
 }
 
 TEST(Traffic, AnActivationMovesNothing) {

@@ -22,8 +22,8 @@ struct Drawn {
 
 class Draw {
  public:
-  explicit Draw(uint64_t seed, bool clusters = false)
-      : random_(seed), parts_(seed + 1000), clusters_(clusters) {}
+  explicit Draw(uint64_t seed, bool clusters = false, std::optional<Entry> only = {})
+      : random_(seed), parts_(seed + 1000), clusters_(clusters), only_(only) {}
 
   Drawn kernel() {
     for (;;) {
@@ -71,6 +71,7 @@ class Draw {
     p.spec = std::make_shared<const Spec>(randomSpec(random_()));
     const Spec& spec = *p.spec;
     p.entry = pick(Entry::Forward, Entry::Backward, Entry::Forward, Entry::Backward, Entry::Infer);
+    p.entry = only_.value_or(p.entry);
     p.data = pick(DType::F32, DType::F32, DType::BF16, DType::F16);
     if (spec.scale || spec.bias) p.params = pick(DType::F32, DType::F32, p.data);
     const bool perSegment = spec.reduce == Reduce::Segment || spec.reduce == Reduce::SegmentFeatures;
@@ -132,6 +133,7 @@ class Draw {
 
   std::mt19937_64 random_, parts_;  ///< the second of how a run is divided
   bool clusters_;
+  std::optional<Entry> only_;
 };
 
 void agree(Draw draw) {
@@ -149,9 +151,14 @@ void agree(Draw draw) {
 
 class EmulatedRandomSpecs : public testing::TestWithParam<uint64_t> {};
 class EmulatedRandomClusters : public testing::TestWithParam<uint64_t> {};
+class EmulatedRandomGradientsOfInference : public testing::TestWithParam<uint64_t> {};
 TEST_P(EmulatedRandomSpecs, AgreeWithTheReference) { agree(Draw(GetParam())); }
+TEST_P(EmulatedRandomGradientsOfInference, AgreeWithTheReference) {
+  agree(Draw(GetParam(), /*clusters=*/false, Entry::InferBackward));
+}
 TEST_P(EmulatedRandomClusters, AgreeWithTheReference) { agree(Draw(GetParam(), /*clusters=*/true)); }
 INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomClusters, testing::Range<uint64_t>(1, 41));
+INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomGradientsOfInference, testing::Range<uint64_t>(1, 41));
 INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomSpecs, testing::Range<uint64_t>(1, 81));
 
 }  // namespace

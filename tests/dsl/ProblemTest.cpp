@@ -342,6 +342,18 @@ TEST(ProblemErrors, P7_AnOptionStandsOnce) {
             "  hint: leave one of them out\n");
 }
 
+TEST(ProblemErrors, P9_TheGradientOfInferNeedsAState) {
+  EXPECT_EQ(
+      errorsOf("layer_norm:infer_backward@f32[*x64]"),
+      "error: 'layer_norm' has no state, and 'infer_backward' is the gradient of an infer that uses one "
+      "[P9]\n"
+      "  layer_norm:infer_backward@f32[*x64]\n"
+      "             ^~~~~~~~~~~~~~\n"
+      "  hint: infer of 'layer_norm' uses the statistics of its input, as forward does: its gradient is "
+      "'backward'\n");
+  EXPECT_EQ(problemOf("batch_norm:infer_backward@f32[*x64]").entry, Entry::InferBackward);
+}
+
 // Returns the errors of a problem of that type for a norm with these clauses.
 std::string errorsOfNumbers(const std::string& clauses, const std::string& dtype) {
   const auto specs = readNorms("norm n {\n  reduce rows\n" + clauses + "}\n", "t.norm");

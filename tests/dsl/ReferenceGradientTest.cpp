@@ -1,5 +1,5 @@
-// If backward is exact, it is the derivative of forward: compared with central differences, for the known
-// normalizations and for random combinations of flags.
+// If backward is exact, it is the derivative of forward, and infer_backward is always that of infer: compared
+// with central differences, for the known normalizations and for random combinations of flags.
 #include "dsl/Check.h"
 #include "tests/dsl/RandomSpec.h"
 #include "tests/dsl/ReferenceSupport.h"
@@ -10,7 +10,7 @@ namespace {
 constexpr Extents kSmall{2, 3, 4};
 
 // A layer in the middle of its life, with awkward parameters and state.
-Layer midway(const Spec& spec, Extents extents, bool mask, uint64_t seed) {
+Layer midway(const Spec& spec, Extents extents, bool mask, uint64_t seed, bool infers = false) {
   Layer layer(spec, extents, mask);
   layer.problem.bindings["heads"] = 2;
   layer.call.state = initialState(layer.problem, extents);
@@ -26,8 +26,9 @@ Layer midway(const Spec& spec, Extents extents, bool mask, uint64_t seed) {
       for (size_t i = 0; i < values.size(); ++i) values[i] = 0.5 + 0.25 * static_cast<double>(i % 4);
     }
   }
-  // r and shift are constants of the backward, so they must not move with x here: held at their limits.
-  if (spec.renorm.kind == Renorm::Std) {
+  // r and shift are constants of the backward, so they must not move with x here: held at their limits. Infer
+  // has none.
+  if (spec.renorm.kind == Renorm::Std && !infers) {
     layer.call.numbers = {{"renorm_rmax", 1.25}, {"renorm_dmax", 0.125}, {"renorm_start", 0}};
     layer.call.state["running_std"] = Vector(extents.features, 0.01);
     layer.call.state["running_mean"] = Vector(extents.features, -100);
@@ -35,9 +36,9 @@ Layer midway(const Spec& spec, Extents extents, bool mask, uint64_t seed) {
   return layer;
 }
 
-// The sum of dy * y of a forward that starts from the layer's state.
-double loss(Layer layer, const Vector& x, const Vector& dy) {
-  const ReferenceResult result = layer.forward(x);
+// The sum of dy * y of a forward, or of an infer, that starts from the layer's state.
+double loss(Layer layer, const Vector& x, const Vector& dy, bool infers) {
+  const ReferenceResult result = infers ? layer.infer(x) : layer.forward(x);
   double sum = 0;
   for (size_t i = 0; i < dy.size(); ++i) sum += dy[i] * values(result, "y")[i];
   return sum;
@@ -60,6 +61,36 @@ Vector differences(Vector variable, Evaluate&& evaluate) {
   return out;
 }
 
+void expectDerivative(const Layer& fresh, const Vector& x, const Vector& dy, const ReferenceResult& backward,
+                      bool infers) {
+  expectNear(values(backward, "dx"),
+             differences(x, [&](const Vector& moved) { return loss(fresh, moved, dy, infers); }), 1e-7);
+  const auto ofParameter = [&](const char* gradient, Vector ReferenceCall::* parameter) {
+    expectNear(values(backward, gradient),
+               differences(fresh.call.*parameter,
+                           [&](const Vector& moved) {
+                             Layer other = fresh;
+                             other.call.*parameter = moved;
+                             return loss(other, x, dy, infers);
+                           }),
+               1e-7);
+  };
+  ofParameter("dscale", &ReferenceCall::scale);
+  ofParameter("dbias", &ReferenceCall::bias);
+}
+
+void expectGradientsOfInfer(const Spec& spec, bool mask, uint64_t seed) {
+  const std::string norm = spec.name + (mask ? " with a mask" : "") + ", seed " + std::to_string(seed);
+  SCOPED_TRACE("infer of " + norm);
+  const Layer fresh = midway(spec, kSmall, mask, seed, /*infers=*/true);
+  const Vector x = random(kSmall.totalRows() * kSmall.features, seed + 3, 0.5);
+  const Vector dy = random(kSmall.totalRows() * kSmall.features, seed + 4);
+  Layer layer = fresh;
+  const ReferenceResult backward = layer.inferBackward(x, dy);
+  EXPECT_EQ(layer.call.state, fresh.call.state);
+  expectDerivative(fresh, x, dy, backward, /*infers=*/true);
+}
+
 void expectGradients(const Spec& spec, bool mask, uint64_t seed, Extents extents = kSmall) {
   const std::string norm = spec.name + (mask ? " with a mask" : "") + ", seed " + std::to_string(seed);
   SCOPED_TRACE(norm);
@@ -68,26 +99,7 @@ void expectGradients(const Spec& spec, bool mask, uint64_t seed, Extents extents
   const Vector dy = random(extents.totalRows() * extents.features, seed + 4);
   Layer layer = fresh;
   layer.forward(x);
-  const ReferenceResult backward = layer.backward(dy);
-
-  expectNear(values(backward, "dx"),
-             differences(x, [&](const Vector& moved) { return loss(fresh, moved, dy); }), 1e-7);
-  expectNear(values(backward, "dscale"),
-             differences(fresh.call.scale,
-                         [&](const Vector& moved) {
-                           Layer other = fresh;
-                           other.call.scale = moved;
-                           return loss(other, x, dy);
-                         }),
-             1e-7);
-  expectNear(values(backward, "dbias"),
-             differences(fresh.call.bias,
-                         [&](const Vector& moved) {
-                           Layer other = fresh;
-                           other.call.bias = moved;
-                           return loss(other, x, dy);
-                         }),
-             1e-7);
+  expectDerivative(fresh, x, dy, layer.backward(dy), /*infers=*/false);
 }
 
 Spec groupNorm(Reduce reduce) {
@@ -195,6 +207,25 @@ TEST(ReferenceGradient, OfRandomExactMixes) {
     if (spec.backward != Backward::Exact) continue;
     ASSERT_TRUE(checkSpec(spec).empty()) << text(checkSpec(spec));
     expectGradients(spec, seed % 2 == 0, seed);
+    ++mixes;
+  }
+}
+
+TEST(ReferenceGradient, OfInferIsItsDerivativeForEveryNormWithAState) {
+  for (Spec spec : {batchNorm(), powerNormV(), powerNorm(), powerNormReleased(4), batchRenorm(), mabn(2, 1),
+                    unifiedNorm(2, 1)}) {
+    expectGradientsOfInfer(spec, false, 21);
+    expectGradientsOfInfer(spec, true, 22);
+    spec.activation = Activation::Gelu;
+    spec.scaleOffset = 0.5;
+    spec.epsilonMode = EpsilonMode::Outside;
+    expectGradientsOfInfer(spec, true, 23);
+  }
+  int mixes = 0;
+  for (uint64_t seed = 0; mixes < 100; ++seed) {
+    const Spec spec = randomSpec(seed);
+    if (!spec.running) continue;
+    expectGradientsOfInfer(spec, seed % 2 == 0, seed);
     ++mixes;
   }
 }

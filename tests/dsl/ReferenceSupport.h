@@ -116,6 +116,13 @@ class Layer {
     call.x = x;
     return run(Entry::Infer);
   }
+  /// Returns the gradient of infer on x.
+  ReferenceResult inferBackward(const Vector& x, const Vector& dy) {
+    call.x = x, call.dy = dy;
+    ReferenceResult result = run(Entry::InferBackward);
+    call.dy.clear();
+    return result;
+  }
   double state(const std::string& field, size_t index = 0) const { return call.state.at(field).at(index); }
 
   Problem problem;

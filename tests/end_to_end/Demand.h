@@ -33,8 +33,9 @@ inline std::vector<std::string> problemsOf(const Demand& demand) {
     if (demand.channelsFirst) add("layout=channels_first");
     if (demand.mask) add("mask");
     if (!options.empty()) options += "}";
-    for (const char* entry : {"forward", "backward", "infer"}) {
-      std::string text = norm.name + ":" + entry + "@" + demand.dtype + "[" + shape + "]" + options;
+    for (const Entry entry : kEntries) {
+      std::string text =
+          norm.name + ":" + std::string(name(entry)) + "@" + demand.dtype + "[" + shape + "]" + options;
       if (parseProblem(text, findNorm)) problems.push_back(text);
     }
   }

@@ -6,7 +6,7 @@
 
 namespace normc {
 
-Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa) {
+Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa, std::optional<Entry> only) {
   std::mt19937_64 random(seed);
   auto pick = [&](auto... options) {
     std::common_type_t<decltype(options)...> list[] = {options...};
@@ -17,6 +17,7 @@ Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa) {
     d.problem.spec = std::make_shared<const Spec>(randomSpec(random()));
     const Spec& spec = *d.problem.spec;
     d.problem.entry = pick(Entry::Forward, Entry::Backward, Entry::Forward, Entry::Backward, Entry::Infer);
+    d.problem.entry = only.value_or(d.problem.entry);
     d.problem.data = pick(DType::F32, DType::F32, DType::F32, DType::BF16, DType::F16, DType::F64);
     bool affine = spec.scale || spec.bias;
     if (d.problem.data == DType::F64)

@@ -5,13 +5,14 @@
 
 namespace normc {
 
-/// With a legal schedule of the MLIR lowering. Problems that rules forbid are drawn again.
+/// With a legal schedule of the MLIR lowering.
 struct Drawn {
   Problem problem;
   codegen::cpu::Schedule schedule;
   int64_t features;
 };
 
-Drawn draw(uint64_t seed, const codegen::cpu::Isa&);
+/// Problems that rules forbid are drawn again. `only`: the entry, which is drawn otherwise.
+Drawn draw(uint64_t seed, const codegen::cpu::Isa&, std::optional<Entry> only = {});
 
 }  // namespace normc

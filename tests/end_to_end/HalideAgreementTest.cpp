@@ -50,15 +50,13 @@ Schedule draw(uint64_t seed, const Problem& problem, const codegen::cpu::Isa& is
   return {.strategy = strategy};
 }
 
-class HalideRandomSpecs : public HalideAgreement {};
-
-TEST_P(HalideRandomSpecs, AgreeWithTheReferenceAndWithMlir) {
-  const auto isa = GetParam() % 2 ? hostIsa() : llvm::cantFail(codegen::cpu::findIsa("x86-64-v3"));
-  const Drawn d = normc::draw(7000 + GetParam(), isa);
+void agree(int seed, std::optional<Entry> only = {}) {
+  const auto isa = seed % 2 ? hostIsa() : llvm::cantFail(codegen::cpu::findIsa("x86-64-v3"));
+  const Drawn d = normc::draw(uint64_t(7000 + seed), isa, only);
   const auto strategies = codegen::legalStrategies(d.problem);  // MLIR's may be another one
   const bool shared = llvm::is_contained(strategies, d.schedule.strategy);
   const Schedule schedule =
-      draw(GetParam(), d.problem, isa, shared ? d.schedule.strategy : strategies.front());
+      draw(uint64_t(seed), d.problem, isa, shared ? d.schedule.strategy : strategies.front());
   SCOPED_TRACE(print(*d.problem.spec) + d.problem.text() + " " + schedule.text() + " " + isa.name.str());
   auto halide = compiled(d.problem, halideFor(isa), schedule.text());
   auto mlir = compiled(d.problem, d.schedule, isa);
@@ -70,6 +68,14 @@ TEST_P(HalideRandomSpecs, AgreeWithTheReferenceAndWithMlir) {
       ASSERT_TRUE(verdict.ok) << (plan == mlir->plan ? "MLIR: " : "Halide: ") << verdict.text;
     }
 }
+
+class HalideRandomSpecs : public HalideAgreement {};
+class HalideRandomGradientsOfInference : public HalideAgreement {};
+TEST_P(HalideRandomSpecs, AgreeWithTheReferenceAndWithMlir) { agree(GetParam()); }
+TEST_P(HalideRandomGradientsOfInference, AgreeWithTheReferenceAndWithMlir) {
+  agree(GetParam(), Entry::InferBackward);
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, HalideRandomGradientsOfInference, testing::Range(0, 30));
 INSTANTIATE_TEST_SUITE_P(Seeds, HalideRandomSpecs, testing::Range(0, 60));
 
 /// Two levels of sums, several tiles of columns, rests of everything.

@@ -8,11 +8,9 @@
 namespace normc {
 namespace {
 
-class RandomSpecs : public testing::TestWithParam<int> {};
-
-TEST_P(RandomSpecs, AgreeWithTheReference) {
-  codegen::cpu::Isa isa = GetParam() % 2 ? hostIsa() : llvm::cantFail(codegen::cpu::findIsa("x86-64-v3"));
-  Drawn d = draw(GetParam(), isa);
+void agree(int seed, std::optional<Entry> only = {}) {
+  codegen::cpu::Isa isa = seed % 2 ? hostIsa() : llvm::cantFail(codegen::cpu::findIsa("x86-64-v3"));
+  Drawn d = draw(uint64_t(seed), isa, only);
   SCOPED_TRACE(print(*d.problem.spec) + d.problem.text() + " " + d.schedule.text() + " " + isa.name.str());
   auto kernel = compiled(d.problem, d.schedule, isa);
   ASSERT_TRUE(kernel->plan) << kernel->error;
@@ -22,6 +20,12 @@ TEST_P(RandomSpecs, AgreeWithTheReference) {
     ASSERT_TRUE(verdict.ok) << verdict.text;
   }
 }
+
+class RandomSpecs : public testing::TestWithParam<int> {};
+class RandomGradientsOfInference : public testing::TestWithParam<int> {};
+TEST_P(RandomSpecs, AgreeWithTheReference) { agree(GetParam()); }
+TEST_P(RandomGradientsOfInference, AgreeWithTheReference) { agree(GetParam(), Entry::InferBackward); }
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomGradientsOfInference, testing::Range(0, 100));
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomSpecs, testing::Range(0, 200));
 
 }  // namespace

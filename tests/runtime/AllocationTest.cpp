@@ -103,6 +103,8 @@ TEST(Allocation, DoesNotHappenInExecute) {
                 layer.backwardPlan(leftOut);
                 power.forwardPlan(powerForward);
                 power.backwardPlan(powerBackward);
+                power.forwardPlan.part(powerForward, 0, 1);
+                power.backwardPlan.part(powerBackward, 0, 1);
               }
             }),
             0);

@@ -23,6 +23,8 @@ TEST(Operands, FollowFromTheEntryAndWhatTheNormHas) {
   EXPECT_EQ(namesOf(Entry::Forward, active), "x y scale bias mask");
   EXPECT_EQ(namesOf(Entry::Infer, active), "x y scale bias mask");
   EXPECT_EQ(namesOf(Entry::Backward, active), "x dy dx scale bias dscale dbias mask");
+  for (const Has& each : {all, active})
+    EXPECT_EQ(namesOf(Entry::InferBackward, each), namesOf(Entry::Backward, each));
   EXPECT_EQ(namesOf(Entry::Backward, {.scale = true, .activation = true}), "x dy dx scale dscale");
   EXPECT_EQ(namesOf(Entry::Forward, {}), "x y");
   EXPECT_EQ(namesOf(Entry::Backward, {.scale = true}), "x dy dx scale dscale");

@@ -333,6 +333,47 @@ TEST(State, RefusesToWriteAStateItCannotComplete) {
             "INVALID_ARGUMENT: state_out is given without state_in; `step` would have to be copied from it");
 }
 
+TEST(State, TheGradientOfInferOnlyReadsItAndTakesNoSavedStatistics) {
+  package::Kernel kernel = powerNorm("backward");
+  const std::string problem = "power_norm:infer_backward@f32[*x*]";
+  kernel.problem = problem, kernel.parts.entry = Entry::InferBackward;
+  const auto refusedPackage = [&] { return refusal([&] { openInMemory(packageOf(kernel), context()); }); };
+  EXPECT_EQ(
+      refusedPackage(),
+      "DATA_LOSS: the manifest of the package is not valid: kernels[0].operands[4].name is \"rstd\"; there "
+      "is no field of this name");
+  std::erase_if(kernel.operands, [](const auto& operand) { return operand.role == package::Role::Saved; });
+  EXPECT_EQ(
+      refusedPackage(),
+      "DATA_LOSS: the manifest of the package is not valid: kernels[0].operands[7].role is \"state_out\"; "
+      "this entry does not write the state");
+  std::erase_if(kernel.operands, [](const auto& operand) { return operand.role == package::Role::StateOut; });
+
+  const Plan plan(openInMemory(packageOf(kernel), context()), problem);
+  const normc_sizes sizes = Plan::sizes(1, 4, 6);
+  EXPECT_EQ(plan.savedBytes(sizes), 0u);
+  EXPECT_TRUE(plan.savedFields(sizes).empty());
+  EXPECT_EQ(plan.stateFields(6)[2].access, NORMC_FIELD_READ);
+  EXPECT_EQ(plan.tensors().size(), 7u);
+  PowerNorm norm;
+  const auto refused = [&](auto change) {
+    Call call = norm.backward();
+    call.saved = {}, call.state = nullptr, call.stateOut = {}, call.stateIn = norm.state.buffer();
+    change(call);
+    return refusal([&] { plan(call); });
+  };
+  EXPECT_EQ(refused([&](Call& c) { c.saved = norm.saved; }),
+            "INVALID_ARGUMENT: saved is given, but " + problem + " reads no saved statistics; leave it null");
+  EXPECT_EQ(
+      refused([&](Call& c) { c.stateOut = norm.state.buffer(); }),
+      "INVALID_ARGUMENT: state_out is given, but " + problem + " does not write the state; leave it null");
+  EXPECT_EQ(refused([](Call& c) { c.stateIn = {}; }),
+            "INVALID_ARGUMENT: state_in is null; " + problem + " reads the state");
+  EXPECT_EQ(refused([](Call& c) { c.dx = c.dscale = c.dbias = {}; }),
+            "INVALID_ARGUMENT: nothing to compute: dx, dscale, dbias are all null");
+  EXPECT_EQ(refused([](Call& c) { c.dy = {}; }), "INVALID_ARGUMENT: dy is null; " + problem + " needs it");
+}
+
 TEST(State, InferOnlyReadsItAndSavesNothing) {
   package::Kernel kernel =
       probe("features_last", false, false);  // infer, listed as forward's packages list it

@@ -72,6 +72,9 @@ RunCall::RunCall(Planned& planned, const FileMap& inputs, const FileMap& outputs
   const package::Kernel& kernel = planned.kernel();
   const std::string& problem = kernel.problem;
   parts_ = parseProblemText(problem).value();
+  if (parts_.isOverRanks())
+    throw refused(problem + " exchanges sums with other calls",
+                  "call it through the C API; docs/many-ranks.md shows how");
   const std::vector<Tensor> reads = tensorsOf(kernel, false), writes = tensorsOf(kernel, true);
   refuseUnknown(inputs, namesOf(reads), "--in", problem);
   refuseUnknown(outputs, namesOf(writes), "--out", problem);
@@ -160,11 +163,10 @@ Json RunCall::write() const {
 
 int64_t RunCall::transfers() const {
   const package::Kernel& kernel = planned_.kernel();
-  const bool backward = isBackward();
-  const auto step = (backward ? arguments_->saved : arguments_->state).scalar("step");
+  const bool fromSaved = readsSaved();  // the step of the forward that wrote it
+  const auto step = (fromSaved ? arguments_->saved : arguments_->state).scalar("step");
   const auto warmup = planned_.number("warmup_steps");
-  // Forward reads the step before it, backward that of its forward.
-  const bool warming = kernel.warmupTraffic && step && warmup && *step - backward < *warmup;
+  const bool warming = kernel.warmupTraffic && step && warmup && *step - fromSaved < *warmup;
   const package::Traffic& traffic = warming ? *kernel.warmupTraffic : kernel.traffic;
   return (rowsOfColumn() <= traffic.heldRows ? traffic.least() : traffic.reads) + traffic.writes;
 }

@@ -30,8 +30,9 @@ class RunCall {
   const FieldBuffer& saved() const { return arguments_->saved; }
   /// After the call.
   const FieldBuffer& stateAfter() const { return arguments_->stateOut; }
-  bool isBackward() const { return parts_.isBackward(); }
-  bool isInfer() const { return parts_.isInfer(); }
+  bool writesState() const { return parts_.writesState(); }
+  bool writesSaved() const { return parts_.writesSaved(); }
+  bool readsSaved() const { return parts_.readsSaved(); }
 
   /// Copies the inputs to the device; on the CPU there is nothing to do.
   void upload();

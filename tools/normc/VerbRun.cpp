@@ -34,7 +34,7 @@ void refuseUseless(const RunFlags& flags, const std::string& problem, RunCall& c
   std::error_code none;
   if (!flags.state.empty() && call.state().empty())
     throw usage(problem + " has no state", "leave out --state");
-  if (!flags.saved.empty() && (call.saved().empty() || call.isInfer()))
+  if (!flags.saved.empty() && call.saved().empty())
     throw usage(problem + " has no saved statistics", "leave out --saved");
   if (!flags.state.empty() && !flags.saved.empty() &&
       (flags.state == flags.saved || std::filesystem::equivalent(flags.state, flags.saved, none)))
@@ -45,17 +45,17 @@ void readState(const RunFlags& flags, const std::string& problem, RunCall& call,
   if (call.state().empty()) return;
   if (flags.state.empty()) {
     out.note(std::string("no --state: the state is a fresh one") +
-             (call.isInfer() ? "" : ", and is not kept"));
+             (call.writesState() ? ", and is not kept" : ""));
   } else if (holdsFields(flags.state)) {
     readFields(flags.state, "the state of " + problem, call.state());
-  } else if (call.isInfer()) {
+  } else if (!call.writesState()) {
     throw refused("the folder " + flags.state + " holds no state",
                   "a forward with --state " + flags.state + " makes one");
   }
 }
 
 void readSaved(const RunFlags& flags, const std::string& problem, RunCall& call) {
-  if (!call.isBackward() || call.saved().empty()) return;
+  if (!call.readsSaved() || call.saved().empty()) return;
   if (flags.saved.empty())
     throw usage(problem + " needs what its forward saved", "give --saved FOLDER to the forward and to this");
   readFields(flags.saved, "the saved statistics of " + problem, call.saved());
@@ -147,8 +147,8 @@ ExitCode run(const RunFlags& flags, Output& out) {
   const Timing timing = timed(call, flags.repeat, interrupt, out);
   call.download();
   const Json written = call.write();
-  if (!flags.state.empty() && !call.isInfer()) writeFields(flags.state, call.stateAfter());
-  if (!flags.saved.empty() && !call.isBackward()) writeFields(flags.saved, call.saved());
+  if (!flags.state.empty() && call.writesState()) writeFields(flags.state, call.stateAfter());
+  if (!flags.saved.empty() && call.writesSaved()) writeFields(flags.saved, call.saved());
 
   const Report report{flags, planned, call, written, timing};
   if (out.json) {

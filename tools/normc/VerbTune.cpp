@@ -194,7 +194,7 @@ class Tuning {
       if (racer.point == tuned.landscape.byDefault()) tuned.defaultSamples = racer.samples;
     // A few that were named are no search: what a whole one chose stays.
     if (tuned.outcome.complete && flags_.schedules.empty()) lab.conclude(tuned.outcome);
-    const bool backward = problem.entry == Entry::Backward;
+    const bool backward = isBackward(problem.entry);
     tuned.disturbed = lab.disturbed(), tuned.patient = lab.patient();
     if (tuned.outcome.complete) tuned.copySeconds = lab.copySeconds(backward ? 2 : 1, 1);
   }

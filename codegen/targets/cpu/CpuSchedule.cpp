@@ -188,7 +188,7 @@ static bool isShortUnalignedRow(const Problem& problem, const Isa& isa) {
   int64_t most = kShortWidth;
   if (!problem.spec->perFeature())
     most = 7 * kShortWidth / 4;
-  else if (problem.entry == Entry::Forward || problem.spec->needsBatchStatistics())
+  else if (problem.entry == Entry::Forward || problem.needsBatchStatistics())
     most = 5 * kShortWidth / 4;
   return *problem.features > kShortWidth / 2 && *problem.features < most;
 }
@@ -196,7 +196,7 @@ static bool isShortUnalignedRow(const Problem& problem, const Isa& isa) {
 /// True if the outputs of a row need nothing but sums per feature, or one sum of squares.
 static bool sharesOnlySums(const Problem& problem) {
   if (problem.spec->perFeature()) return problem.entry != Entry::Infer;
-  return squaresOnly(problem) && problem.entry != Entry::Backward;
+  return squaresOnly(problem) && !isBackward(problem.entry);
 }
 
 /// True if vectors of 256 bits are faster than of 512 on a Zen: for narrow statistics, whose horizontal sums
@@ -205,7 +205,7 @@ static bool sharesOnlySums(const Problem& problem) {
 /// third.
 static bool usesHalfRegister(const Problem& problem, const Isa& isa) {
   if (isa.core != Core::Zen || isa.vectorBytes < kCacheLine || problem.data != DType::F32 ||
-      problem.entry == Entry::Backward)
+      isBackward(problem.entry))
     return false;
   if (!problem.features || problem.layout != Layout::FeaturesLast || problem.spec->pre) return false;
   const int64_t width = statisticWidth(problem), odd = *problem.features * bytes(problem.data) % kCacheLine;
@@ -226,7 +226,7 @@ static bool usesRegisterPairs(const Problem& problem, const Isa& isa) {
 /// per feature; a long row alone uses several accumulators instead.
 static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) {
   const bool wide = isa.registers >= 32, perFeature = problem.spec->perFeature();
-  const bool backward = problem.entry == Entry::Backward;
+  const bool backward = isBackward(problem.entry);
   // The length of a run is unknown and may be a page. So the step has few runs: enough to share the cost of a
   // statistic, and they fit in the first-level cache.
   if (problem.layout == Layout::ChannelsFirst) return backward ? 2 : 4;
@@ -282,7 +282,7 @@ llvm::SmallVector<Strategy, 2> strategies(const Problem& problem) {
 /// and tails are those of `s`. It has few rows, which leaves registers for wide tiles.
 static Schedule splitSchedule(const Problem& problem, const Isa& isa, Schedule s) {
   const int64_t halves = usesRegisterPairs(problem, isa) ? 2 : 1;
-  const bool backward = problem.entry == Entry::Backward;
+  const bool backward = isBackward(problem.entry);
   s.rows = 1, s.unroll = 4 / halves, s.tile = (isa.registers >= 32 ? 8 : backward ? 2 : 4) / halves;
   s.grain = (backward ? kSplitBytesBackward : kSplitBytes) / bytes(problem.data);
   s.stream = 0, s.ahead = false, s.fetch = false;
@@ -293,7 +293,7 @@ static Schedule splitSchedule(const Problem& problem, const Isa& isa, Schedule s
 /// the registers.
 static int64_t unrollOf(const Problem& problem, const Isa& isa, const Schedule& s) {
   const int64_t width = statisticWidth(problem), offsets = pageOffsetsOfRows(problem);
-  const bool wide = isa.registers >= 32, backward = problem.entry == Entry::Backward;
+  const bool wide = isa.registers >= 32, backward = isBackward(problem.entry);
   if (usesHalfRegister(problem, isa) && width > 3 * kShortWidth) return std::min<int64_t>(8 / s.rows, 4);
   if (problem.layout == Layout::ChannelsFirst) return 1;
   if (s.rows == 2 && isShortUnalignedRow(problem, isa) && sharesOnlySums(problem))
@@ -321,7 +321,7 @@ static int64_t tileOf(const Problem& problem, const Isa& isa) {
   // If the next row begins at the neighbouring cache line of a page, a narrow strip has read it before a
   // store with the same offset is made.
   if (rowsWithoutPageConflict(problem) == 1) return 2;
-  return isa.registers >= 32 || problem.entry == Entry::Backward ? 4 : 8;
+  return isa.registers >= 32 || isBackward(problem.entry) ? 4 : 8;
 }
 
 /// Returns the rows of a step in a large call. Rows share parameters and sums, and the next rows are
@@ -330,11 +330,11 @@ static int64_t tileOf(const Problem& problem, const Isa& isa) {
 static int64_t rowsOfLargeCall(const Problem& problem, Strategy strategy) {
   // A task may have fewer channels than a step would take.
   if (problem.layout == Layout::ChannelsFirst) return strategy == Strategy::Streamed ? 1 : 4;
-  const bool wide = bytes(problem.data) > 2, backward = problem.entry == Entry::Backward;
+  const bool wide = bytes(problem.data) > 2, backward = isBackward(problem.entry);
   if (problem.spec->perFeature()) {
     // With one sweep x is read and written once. With batch statistics the second sweep reads what the first
     // left in caches. Groups that are scaled one by one need few registers, and prefetch the next row.
-    if (problem.data == DType::BF16 && backward && !problem.spec->needsBatchStatistics())
+    if (problem.data == DType::BF16 && backward && !problem.needsBatchStatistics())
       return problem.spec->pre ? 1 : 2;
     return !problem.spec->pre && (wide || backward) ? 8 : 4;
   }
@@ -368,7 +368,7 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
     s.unroll = std::max<int64_t>(s.unroll / 2, 1), s.tile = std::max<int64_t>(s.tile / 2, 1);
   // A task is worth waking a thread for, and the partial sums that it leaves are little work compared with
   // it.
-  const bool partials = perFeature || problem.entry == Entry::Backward;
+  const bool partials = perFeature || isBackward(problem.entry);
   if (problem.layout == Layout::FeaturesLast && (perFeature || perRow)) {
     s.grain = rowsOf(partials ? kTaskBytes : kTaskBytes / 4, problem, 512);
     if (partials && perRow)
@@ -382,7 +382,7 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   if (usesColumnTiles(problem, strategy)) {
     // In wide tiles of a backward the terms of two rows are added first, so that sums are updated half as
     // often.
-    s.rows = isa.registers >= 32 && tileOf(problem, isa) > 4 && problem.entry == Entry::Backward ? 2 : 1;
+    s.rows = isa.registers >= 32 && tileOf(problem, isa) > 4 && isBackward(problem.entry) ? 2 : 1;
     s.unroll = 1, s.stream = 0, s.fetch = false;
   }
   if (strategy == Strategy::Split) return splitSchedule(problem, isa, s);

@@ -51,7 +51,7 @@ struct Transfers {
 Transfers transfersOf(const Problem& problem, const Schedule& s, const Workload& load,
                       const TrafficBounds& traffic) {
   const bool perFeature = problem.spec->perFeature();
-  const double inputs = problem.entry == Entry::Backward ? 2 : 1;
+  const double inputs = isBackward(problem.entry) ? 2 : 1;
   const bool strips = usesColumnTiles(problem, s.strategy),
              channels = problem.layout == Layout::ChannelsFirst && perFeature;
   const int64_t width = strips     ? s.vector * s.tile
@@ -69,10 +69,10 @@ double computeCost(const Problem& problem, const Schedule& s, const Isa& isa, bo
   const int64_t lanes = isa.vectorBytes / bytes(problem.statistics());
   const double used = double(std::min(s.vector, lanes)),
                split = std::max(1.0, double(s.vector) / double(lanes));
-  const double sums = problem.entry == Entry::Backward ? 2 : 1;
+  const double sums = isBackward(problem.entry) ? 2 : 1;
   const double chains = strips ? double(s.tile) * split : double(s.rows * s.unroll) * split;
   constexpr double kLatency = 4, kClock = 3;  // cycles of an addition; cycles in a nanosecond
-  const double instructions = problem.entry == Entry::Backward ? 8 : 5;
+  const double instructions = isBackward(problem.entry) ? 8 : 5;
   double cycles = instructions / 2 + 1.0 / double(strips ? s.tile : s.unroll);  // loop overhead is shared
   cycles = std::max(cycles, kLatency / chains);
   const double live = chains * sums + double(s.rows) + 4;
@@ -147,7 +147,7 @@ double Predictor::operator()(const Schedule& s, const Workload& load) {
   const bool strips = usesColumnTiles(problem, s.strategy);
   const double elements = double(load.totalRows()) * double(load.features), size = bytes(problem.data);
   const Transfers moved = transfersOf(problem, s, load, traffic);
-  const int tensors = problem.entry == Entry::Backward ? 3 : 2;
+  const int tensors = isBackward(problem.entry) ? 3 : 2;
   double perByte = memoryCost(int64_t(elements * size) * tensors, load);
   if (strips)
     perByte *= std::max(1.0, 128.0 / (double(s.vector * s.tile) * size));  // narrow strips waste lines

@@ -41,7 +41,7 @@ static bool isMap(const Problem& problem) {
 
 /// Returns the number of rows up to which tasks share each row; nothing if that does not pay.
 static std::optional<int64_t> splitRows(const Problem& problem, const Isa& isa) {
-  const bool sums = problem.entry == Entry::Backward && (problem.spec->scale || problem.spec->bias);
+  const bool sums = isBackward(problem.entry) && (problem.spec->scale || problem.spec->bias);
   const int64_t features = problem.features.value_or(0), least = !sums                ? kLongRow
                                                                  : isa.registers < 32 ? 2 * kSplitFeatures
                                                                                       : kSplitFeatures;
@@ -55,13 +55,13 @@ static std::optional<int64_t> splitRows(const Problem& problem, const Isa& isa) 
 /// call.
 static std::vector<DefaultCandidate> channelCandidates(const Problem& problem, const Schedule& whole,
                                                        const Schedule& ordered) {
-  const bool backward = problem.entry == Entry::Backward, map = isMap(problem);
+  const bool backward = isBackward(problem.entry), map = isMap(problem);
   const int64_t size = bytes(problem.data), most = map        ? kUnalignedResidentBytes
                                                    : backward ? kResidentRunsBytesBackward
                                                               : kResidentRunsBytes;
   std::vector<DefaultCandidate> list{
       {ordered}, {whole, {.rowsMax = std::max<int64_t>(most / (problem.features.value_or(1024) * size), 1)}}};
-  if (map || !problem.spec->needsBatchStatistics()) return list;
+  if (map || !problem.needsBatchStatistics()) return list;
   if (backward && size > 2)
     list.push_back({whole, {.rowsMax = kChannelBytesBackward / size, .runMin = kRunBytesBackward / size}});
   list.push_back({whole, {.runMin = (size > 2 ? kLongRunBytes : kLongRunBytesNarrow) / size}});
@@ -69,7 +69,7 @@ static std::vector<DefaultCandidate> channelCandidates(const Problem& problem, c
 }
 
 static int64_t residentBytes(const Problem& problem, const Isa& isa) {
-  const bool backward = problem.entry == Entry::Backward, batch = problem.spec->needsBatchStatistics();
+  const bool backward = isBackward(problem.entry), batch = problem.needsBatchStatistics();
   const bool twice = batch && !backward, crowded = pageOffsetsOfRows(problem) <= 2;
   if (splitsCacheLines(problem) && (crowded || !twice)) return kUnalignedResidentBytes;
   if (isa.registers < 32 && crowded && !batch) return kUnalignedResidentBytes;
@@ -84,8 +84,8 @@ static int64_t residentRows(const Problem& problem, const Isa& isa) {
   if (isa.core == Core::Cove && !isMap(problem))
     if (auto bytes = residentBytesOnIntelCove(problem, isa))
       return std::clamp<int64_t>(*bytes / row, 1, kResidentRows);
-  const int64_t twice = problem.entry == Entry::Backward ? kCollidingRowsBackward : kCollidingRowsReadTwice;
-  const int64_t colliding = problem.spec->needsBatchStatistics() ? twice : kCollidingRows;
+  const int64_t twice = isBackward(problem.entry) ? kCollidingRowsBackward : kCollidingRowsReadTwice;
+  const int64_t colliding = problem.needsBatchStatistics() ? twice : kCollidingRows;
   const int64_t most = isMap(problem)                    ? kMapRows
                        : pageOffsetsOfRows(problem) == 1 ? (row % kPage ? kCollidingRows : colliding)
                                                          : kResidentRows;

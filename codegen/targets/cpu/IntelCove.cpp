@@ -63,9 +63,7 @@ static void tuneColumns(const Problem& problem, Schedule& s) {
     if (row >= kTwoStrips) s.tile = 8;
     return;
   }
-  s.tile = problem.entry == Entry::Backward || problem.spec->needsBatchStatistics() || row >= kLongRowBytes
-               ? 8
-               : 16;
+  s.tile = isBackward(problem.entry) || problem.needsBatchStatistics() || row >= kLongRowBytes ? 8 : 16;
 }
 
 /// Two rows with a long piece of each, so that stores to one row follow each other.
@@ -75,8 +73,7 @@ static void tuneStream(Schedule& s) { s.rows = 2, s.unroll = 8; }
 /// not software-pipelined.
 static void tuneGroups(const Problem& problem, Schedule& s) {
   const int64_t width = statisticWidth(problem);
-  const bool unaligned = width * bytes(problem.data) % kCacheLine != 0,
-             backward = problem.entry == Entry::Backward;
+  const bool unaligned = width * bytes(problem.data) % kCacheLine != 0, backward = isBackward(problem.entry);
   if (unaligned  ? width < kShortGroup || (backward && width >= kTwoVectors)
       : backward ? width < 2 * kShortGroup || s.rows != 2
                  : width < kShortGroup / 2)
@@ -87,7 +84,7 @@ static void tuneGroups(const Problem& problem, Schedule& s) {
 
 /// Two rows of two vectors are what sixteen registers hold in a backward that first adds up and then writes.
 static void tuneForSixteenRegisters(const Problem& problem, Schedule& s, bool squaresOnly) {
-  const bool unaligned = rowsAreUnaligned(problem), backward = problem.entry == Entry::Backward;
+  const bool unaligned = rowsAreUnaligned(problem), backward = isBackward(problem.entry);
   if (usesColumnTiles(problem, s.strategy)) return;
   if (problem.spec->perFeature()) return tuneStream(s);
   if (backward && squaresOnly && !unaligned) return;
@@ -120,7 +117,7 @@ void tuneForIntelCove(const Problem& problem, const Isa& isa, Schedule& s) {
     tuneColumns(problem, s);
   else if (!perRow)
     tuneStream(s);
-  else if (problem.entry == Entry::Backward)
+  else if (isBackward(problem.entry))
     tuneBackward(problem, s, squaresOnly, registerPairs);
   else
     tuneForward(problem, s, squaresOnly, registerPairs);
@@ -133,29 +130,29 @@ void tuneForIntelCove(const Problem& problem, const Isa& isa, Schedule& s) {
 /// long on two.
 static bool threadsShareCacheLines(const Problem& problem) {
   const int64_t row = problem.features.value_or(0) * bytes(problem.data);
-  return !rowsAreUnaligned(problem) && row <= (problem.entry == Entry::Backward ? kPage / 2 : kOneStrip);
+  return !rowsAreUnaligned(problem) && row <= (isBackward(problem.entry) ? kPage / 2 : kOneStrip);
 }
 
 /// Returns the number of rows up to which whole columns pay whatever the size of x, because the sums of a
 /// stream are as long as such rows.
 static int64_t fewRows(const Problem& problem, const Isa& isa, int64_t row) {
-  const bool batch = problem.spec->needsBatchStatistics();
+  const bool batch = problem.needsBatchStatistics();
   if (isa.registers >= 32) return row >= kLongRowBytes ? 128 : 0;
-  if (batch) return row >= (problem.entry == Entry::Backward ? kLongRowBytes : 2 * kPage) ? 64 : 0;
+  if (batch) return row >= (isBackward(problem.entry) ? kLongRowBytes : 2 * kPage) ? 64 : 0;
   return row >= 4 * kLongRowBytes ? 32 : 0;
 }
 
 /// Returns the bytes of x up to which whole columns are faster, because what their strips read stays in
 /// cache.
 static std::optional<int64_t> bytesInCache(const Problem& problem, const Isa& isa, int64_t row) {
-  const bool crowded = pageOffsetsOfRows(problem) <= 2, batch = problem.spec->needsBatchStatistics();
+  const bool crowded = pageOffsetsOfRows(problem) <= 2, batch = problem.needsBatchStatistics();
   if (isa.registers < 32) {
-    if (problem.entry != Entry::Backward || rowsAreUnaligned(problem)) return std::nullopt;
+    if (!isBackward(problem.entry) || rowsAreUnaligned(problem)) return std::nullopt;
     return 64 << 10;
   }
   if (threadsShareCacheLines(problem)) return kOneThreadsBytes;
   const bool longer = batch && row >= kLongRowBytes / 2;
-  if (problem.entry == Entry::Backward) return longer ? 2 << 20 : crowded ? 768 << 10 : 1 << 20;
+  if (isBackward(problem.entry)) return longer ? 2 << 20 : crowded ? 768 << 10 : 1 << 20;
   return crowded ? (longer ? 8 << 20 : 3 << 19) : batch ? 4 << 20 : 2 << 20;
 }
 

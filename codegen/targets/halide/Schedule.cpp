@@ -53,7 +53,14 @@ static std::optional<int64_t> rowsOfSumStep(const Problem& problem, const Schedu
   return s.rows;
 }
 
+std::optional<std::string> whyIllegal(const Problem& problem) {
+  if (!isOverRanks(problem.entry)) return std::nullopt;
+  return "the Halide generator has no partials, which are f64 beside other types: MLIR compiles entries over "
+         "ranks";
+}
+
 std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s, const cpu::Isa& isa) {
+  if (auto reason = whyIllegal(problem)) return reason;
   if (auto reason = whyIllegalOnSomeTarget(problem, s.strategy)) return reason;
   auto oneOf = [](llvm::StringRef knob, int64_t value, int64_t most) -> std::optional<std::string> {
     if (value >= 1 && value <= most && llvm::isPowerOf2_64(value)) return std::nullopt;
@@ -95,7 +102,7 @@ Schedule defaultSchedule(const Problem& problem, const cpu::Isa& isa, Strategy s
   const bool beside =
       std::min(pitch, kPage - pitch) < 2 * kCacheLine && lines && problem.features && size > kPage / 2;
   s.rows = lines && features > 4096 ? 1 : beside || cpu::pageOffsetsOfRows(problem) == 1 ? 2 : 4;
-  if (lines && problem.entry != Entry::Backward) s.rows = std::min(s.rows, std::max<int64_t>(other.rows, 2));
+  if (lines && !isBackward(problem.entry)) s.rows = std::min(s.rows, std::max<int64_t>(other.rows, 2));
   s.unroll = s.rows == 1 ? 4 : s.rows == 2 ? 2 : 1;
   s.tile = isa.registers >= 32 ? 4 : 2;
   // A rest that does not fill a vector is one masked step, or single elements without masks.

@@ -83,10 +83,11 @@ const char* normc_hosts_set_log(normc_log log) {
 }
 
 const char* normc_hosts_describe(const char* text, const char* entry, const char* data, const char* params,
-                                 const char** result) {
+                                 int mask, const char** result) {
   return guarded([&] {
     thread_local std::string said;
     Request request{.entry = entryNamed(entry), .data = typeNamed(data), .params = typeNamed(params)};
+    request.mask = mask != 0;
     request.channelsFirst = NormText::parse(text).channelsFirst;
     const Prepared& prepared = Registry::get().prepared(text, request);
     json numbers = json::object();

@@ -19,7 +19,7 @@ NORMC_API const char* normc_hosts_set_log(normc_log);
 ///               "written": true}, ...],
 ///    "saved": [{"name": "rstd", "dtype": "f32", "shape": ["segments", "rows", 1], ...}, ...],
 ///    "numbers": {"epsilon": 1e-05}}
-/// `entry`: "forward", ...; `data` and `params`: "f32", ...; an empty `params` is the default.
+/// `entry`: "forward", ...; `data` and `params`: "f32", ...; an empty `params` is the default. `mask`: 1 with one.
 NORMC_API const char* normc_hosts_describe(const char* text, const char* entry, const char* data,
-                                           const char* params, const char** json);
+                                           const char* params, int mask, const char** json);
 }

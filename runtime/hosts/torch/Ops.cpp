@@ -24,6 +24,8 @@ namespace {
 
 using Optional = const std::optional<Tensor>&;
 using List = const std::vector<Tensor>&;
+// No state is None: packages of AOTInductor give None for an empty list too.
+using OptionalList = const std::optional<std::vector<Tensor>>&;
 
 /// Runs the tasks of a kernel on the threads of torch.
 int onThreadsOfTorch(void*, int64_t count, normc_task task, void* data) {
@@ -120,9 +122,10 @@ class Call {
   normc_args& args() { return args_; }
 
   /// Gives the state. A plan that does not read it also takes none.
-  void stateIn(List state) {
-    if (state.empty() && !plan_->readsState) return;
-    give(state, plan_->state.size(), "state", args_.state_in_fields, stateFields_[0]);
+  void stateIn(OptionalList state) {
+    if ((!state || state->empty()) && !plan_->readsState) return;
+    give(state ? *state : std::vector<Tensor>(), plan_->state.size(), "state", args_.state_in_fields,
+         stateFields_[0]);
   }
   /// Adds the next state, if the plan changes it.
   void stateOut(std::vector<Tensor>& out) {
@@ -210,7 +213,8 @@ class Call {
   Fields stateFields_[2], savedFields_;
 };
 
-Tensor infer(const Tensor& x, Optional scale, Optional bias, Optional mask, List state, std::string norm) {
+Tensor infer(const Tensor& x, Optional scale, Optional bias, Optional mask, OptionalList state,
+             std::string norm) {
   Call call(Entry::Infer, x, scale, bias, mask, norm);
   Tensor y = call.output();
   call.stateIn(state);
@@ -218,7 +222,7 @@ Tensor infer(const Tensor& x, Optional scale, Optional bias, Optional mask, List
   return y;
 }
 
-std::vector<Tensor> forward(const Tensor& x, Optional scale, Optional bias, Optional mask, List state,
+std::vector<Tensor> forward(const Tensor& x, Optional scale, Optional bias, Optional mask, OptionalList state,
                             std::string norm) {
   Call call(Entry::Forward, x, scale, bias, mask, norm);
   std::vector<Tensor> out{call.output()};
@@ -240,7 +244,8 @@ std::vector<Tensor> gradients(Call& call, const Tensor& dy, Optional scale, Opti
 }
 
 std::vector<Tensor> backward(const Tensor& x, const Tensor& dy, Optional scale, Optional bias, Optional mask,
-                             List saved, List state, std::string norm, bool dx, bool dscale, bool dbias) {
+                             List saved, OptionalList state, std::string norm, bool dx, bool dscale,
+                             bool dbias) {
   Call call(Entry::Backward, x, scale, bias, mask, norm);
   std::vector<Tensor> out = gradients(call, dy, scale, bias, dx, dscale, dbias);
   call.saved(saved);
@@ -251,7 +256,7 @@ std::vector<Tensor> backward(const Tensor& x, const Tensor& dy, Optional scale, 
 }
 
 std::vector<Tensor> inferBackward(const Tensor& x, const Tensor& dy, Optional scale, Optional bias,
-                                  Optional mask, List state, std::string norm, bool dx, bool dscale,
+                                  Optional mask, OptionalList state, std::string norm, bool dx, bool dscale,
                                   bool dbias) {
   Call call(Entry::InferBackward, x, scale, bias, mask, norm);
   std::vector<Tensor> out = gradients(call, dy, scale, bias, dx, dscale, dbias);
@@ -275,17 +280,16 @@ void implement(::torch::stable::detail::StableLibrary& m) {
 
 NORMC_LIBRARY(NORMC_TORCH_NAMESPACE, m) {
   // y; of forward followed by the saved statistics and the next state
-  m.def("infer(Tensor x, Tensor? scale, Tensor? bias, Tensor? mask, Tensor[] state, str norm) -> Tensor");
-  m.def("forward(Tensor x, Tensor? scale, Tensor? bias, Tensor? mask, Tensor[] state, str norm) -> Tensor[]");
+  m.def("infer(Tensor x, Tensor? scale, Tensor? bias, Tensor? mask, Tensor[]? state, str norm) -> Tensor");
+  m.def(
+      "forward(Tensor x, Tensor? scale, Tensor? bias, Tensor? mask, Tensor[]? state, str norm) -> Tensor[]");
   // the wanted ones of dx, dscale, dbias; of backward followed by the next state
   m.def(
-      "backward(Tensor x, Tensor dy, Tensor? scale, Tensor? bias, Tensor? mask, Tensor[] saved, Tensor[] "
-      "state, "
-      "str norm, bool dx, bool dscale, bool dbias) -> Tensor[]");
+      "backward(Tensor x, Tensor dy, Tensor? scale, Tensor? bias, Tensor? mask, Tensor[] saved, "
+      "Tensor[]? state, str norm, bool dx, bool dscale, bool dbias) -> Tensor[]");
   m.def(
-      "infer_backward(Tensor x, Tensor dy, Tensor? scale, Tensor? bias, Tensor? mask, Tensor[] state, str "
-      "norm, "
-      "bool dx, bool dscale, bool dbias) -> Tensor[]");
+      "infer_backward(Tensor x, Tensor dy, Tensor? scale, Tensor? bias, Tensor? mask, Tensor[]? state, "
+      "str norm, bool dx, bool dscale, bool dbias) -> Tensor[]");
   normc::hosts::Registry::get().setThreads(normc::hosts::onThreadsOfTorch);
 }
 NORMC_LIBRARY_IMPL(NORMC_TORCH_NAMESPACE, CPU, m) { normc::hosts::implement(m); }
