@@ -184,18 +184,18 @@ XLA_FFI_Error* handleOnCuda(XLA_FFI_CallFrame* frame) {
   return handler.Call(frame);
 }
 
+/// The handlers of one platform, by entry.
+using Handlers = std::array<XLA_FFI_Handler*, 4>;
+constexpr Handlers kOnCpu = {handleOnCpu<Entry::Forward>, handleOnCpu<Entry::Backward>,
+                             handleOnCpu<Entry::Infer>, handleOnCpu<Entry::InferBackward>};
+constexpr Handlers kOnCuda = {handleOnCuda<Entry::Forward>, handleOnCuda<Entry::Backward>,
+                              handleOnCuda<Entry::Infer>, handleOnCuda<Entry::InferBackward>};
+
 }  // namespace
 }  // namespace normc::hosts
 
-// Names for jax.ffi.register_ffi_target, and for programs in C++ that run exported graphs.
-#define NORMC_HANDLERS(entry)                                                    \
-  extern "C" NORMC_API XLA_FFI_Error* Normc##entry##Cpu(XLA_FFI_CallFrame* f) {  \
-    return normc::hosts::handleOnCpu<normc::hosts::Entry::entry>(f);             \
-  }                                                                              \
-  extern "C" NORMC_API XLA_FFI_Error* Normc##entry##Cuda(XLA_FFI_CallFrame* f) { \
-    return normc::hosts::handleOnCuda<normc::hosts::Entry::entry>(f);            \
-  }
-NORMC_HANDLERS(Forward)
-NORMC_HANDLERS(Backward)
-NORMC_HANDLERS(Infer)
-NORMC_HANDLERS(InferBackward)
+/// Returns the handler of an entry, by its number in Registry.h, on a CPU or on CUDA devices: what
+/// jax.ffi.register_ffi_target takes, and XLA's registry in a program without Python.
+extern "C" NORMC_API XLA_FFI_Handler* NormcXlaHandler(int entry, int cuda) {
+  return (cuda ? normc::hosts::kOnCuda : normc::hosts::kOnCpu)[size_t(entry)];
+}

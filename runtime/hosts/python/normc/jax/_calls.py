@@ -4,6 +4,7 @@ A norm is two functions with gradients of their own: `train`, whose statistics a
 `evaluate`, whose statistics are constants of the state. Both take arrays that `_norm` has checked.
 """
 
+import ctypes
 import dataclasses
 import functools
 import math
@@ -12,14 +13,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._library import Error, Library
+from .._library import Library
 
 library = Library("jax")
-ENTRIES = {"forward": "Forward", "backward": "Backward", "infer": "Infer", "infer_backward": "InferBackward"}
-for _entry, _symbol in ENTRIES.items():
-    for _platform in ("cpu", "CUDA"):
-        _handler = getattr(library._c, f"Normc{_symbol}{_platform.capitalize()}")
-        jax.ffi.register_ffi_target(f"normc_{_entry}", jax.ffi.pycapsule(_handler), platform=_platform)
+ENTRIES = ("forward", "backward", "infer", "infer_backward")  # in the order of Registry.h
+_handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int, ctypes.c_int)(("NormcXlaHandler", library._c))
+for _number, _entry in enumerate(ENTRIES):
+    for _cuda, _platform in enumerate(("cpu", "CUDA")):
+        _capsule = jax.ffi.pycapsule(ctypes.c_void_p(_handler(_number, _cuda)))
+        jax.ffi.register_ffi_target(f"normc_{_entry}", _capsule, platform=_platform)
 
 NAMES = {jnp.dtype(name): short for name, short in
          {"float32": "f32", "float64": "f64", "bfloat16": "bf16", "float16": "f16"}.items()}
@@ -36,8 +38,8 @@ class Spec:
     segmented: bool
     channels_first: bool
 
-    def facts(self, entry, dtype):
-        return library.facts(self.text, entry, NAMES[jnp.dtype(dtype)], "")
+    def facts(self, entry, dtype, mask=False):
+        return library.facts(self.text, entry, NAMES[jnp.dtype(dtype)], "", mask)
 
     def sizes(self, x):
         leading = x.shape if self.channels_first else x.shape[:-1]
@@ -62,14 +64,17 @@ def field_shape(field, sizes, segmented):
 def _result(shape, dtype, x):
     """Returns the type of a result. In shard_map it varies along the axes along which x does."""
     kind = jax.typeof(x)
-    if hasattr(kind, "mat"):
-        return jax.ShapeDtypeStruct(shape, dtype, manual_axis_type=kind.mat)
-    return jax.ShapeDtypeStruct(shape, dtype, vma=getattr(kind, "vma", None))
+    if not hasattr(kind, "mat"):
+        return jax.ShapeDtypeStruct(shape, dtype, vma=getattr(kind, "vma", None))
+    if kind.mat.empty:
+        return jax.ShapeDtypeStruct(shape, dtype)
+    sharding = jax.sharding.NamedSharding(kind.sharding.mesh, jax.sharding.PartitionSpec())
+    return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding, manual_axis_type=kind.mat)
 
 
 def _call(spec, entry, x, scale, bias, mask, state, dy=None, saved=()):
     """Returns the results of an entry: y or dx, the list that follows it, and the next state as a tuple."""
-    known, sizes = spec.facts(entry, x.dtype), spec.sizes(x)
+    known, sizes = spec.facts(entry, x.dtype, mask is not None), spec.sizes(x)
     operands = [x] if dy is None else [x, dy]
     operands += [value for name, value in (("scale", scale), ("bias", bias)) if known[name]]
     operands += [mask] if mask is not None else []
@@ -120,7 +125,7 @@ def _train_forward(spec, x, scale, bias, mask, state):
 
 def _train_backward(spec, residuals, cotangents):
     x, scale, bias, mask, saved, state = residuals
-    known = spec.facts("backward", x.dtype)
+    known = spec.facts("backward", x.dtype, mask is not None)
     dx, rest, following = _call(spec, "backward", x, scale, bias, mask, state, cotangents[0], saved)
     # What backward makes of the state is the cotangent of what it had: see next_state.
     carried = tuple(value if field["written"] else None for field, value in zip(known["state"], following))
@@ -141,7 +146,7 @@ def _evaluate_forward(spec, x, scale, bias, mask, state):
 
 def _evaluate_backward(spec, residuals, dy):
     x, scale, bias, mask, state = residuals
-    known = spec.facts("infer_backward", x.dtype)
+    known = spec.facts("infer_backward", x.dtype, mask is not None)
     dx, rest, _ = _call(spec, "infer_backward", x, scale, bias, mask, state, dy)
     return (dx, *_parameter_gradients(known, rest, scale, bias), None, tuple(None for _ in state))
 

@@ -60,7 +60,7 @@ class Norm:
         mask: bool, in the shape of x without features; True for real rows."""
         x = jnp.asarray(x)
         self._check_x(x)
-        known = self._facts(x.dtype)
+        known = self._facts(x.dtype, mask=mask is not None)
         parameter = jnp.float64 if x.dtype == jnp.float64 else jnp.float32
         scale = self._parameter("scale", scale, known["scale"], parameter, jnp.ones)
         bias = self._parameter("bias", bias, known["bias"], parameter, jnp.zeros)
@@ -75,11 +75,11 @@ class Norm:
             return y
         return y, {field["name"]: value for field, value in zip(known["state"], following)}
 
-    def _facts(self, dtype, entry="forward"):
-        known = self._spec.facts(entry, dtype)
+    def _facts(self, dtype, entry="forward", mask=False):
+        known = self._spec.facts(entry, dtype, mask)
         unknown = self._numbers - set(known["numbers"])
         if unknown and entry == "forward":
-            unknown -= set(self._spec.facts("backward", dtype)["numbers"])
+            unknown -= set(self._spec.facts("backward", dtype, mask)["numbers"])
             if unknown:
                 raise ValueError(f"{self.name} has no number {', '.join(sorted(unknown))}; "
                                  f"it has {', '.join(sorted(known['numbers']))}")
