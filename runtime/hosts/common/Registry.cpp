@@ -36,10 +36,12 @@ Types typesOf(const Request& request) {
 /// An open package.
 struct Opened {
   Package package;
+  std::set<std::string> norms;
   std::vector<bool> anyFeatures;  ///< of its kernels
 
   Opened(const Context& context, const std::string& path) : package(context, path) {
     const auto manifest = nlohmann::json::parse(package.manifest());
+    for (const auto& norm : manifest.at("norms")) norms.insert(norm.at("name"));
     for (const auto& kernel : manifest.at("kernels")) anyFeatures.push_back(kernel.at("features").is_null());
   }
 };
@@ -167,6 +169,7 @@ std::optional<Plan> Registry::State::find(const NormText& text, const Request& r
   options.device_type = request.device.device_type;
   options.device_id = request.device.device_id;
   for (const auto& opened : all->second) {
+    if (!opened->norms.contains(text.name)) continue;
     try {
       Plan plan(opened->package, problem, options);
       std::vector<normc_number> numbers;
