@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/hosts/common/Call.h"
+#include "runtime/hosts/common/Arguments.h"
 
 namespace normc::hosts {
 

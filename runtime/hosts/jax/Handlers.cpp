@@ -1,16 +1,16 @@
 // The custom calls of JAX: one for each entry of a norm, for any norm, as handlers of XLA's typed FFI.
 // Shapes, gradients and transformations are in Python.
 //
-// Operands and results stand in the order of common/Call.h. Attributes: `norm` is the text; `rank` the number
-// of dimensions of x without those that vmap put in front of all buffers; `mask` says whether one is given;
-// `rows` that each row, or segment, has statistics of its own, so that a batch is just more of them.
+// Operands and results stand in the order of common/Arguments.h. Attributes: `norm` is the text; `rank` the
+// number of dimensions of x without those that vmap put in front of all buffers; `mask` says whether one is
+// given; `rows` that each row, or segment, has statistics of its own, so that a batch is just more of them.
 #include <xla/ffi/api/ffi.h>
 
 #include <algorithm>
 #include <atomic>
 #include <stdexcept>
 
-#include "runtime/hosts/common/Call.h"
+#include "runtime/hosts/common/Arguments.h"
 #include "runtime/hosts/common/Scratch.h"
 #include "runtime/hosts/jax/Batch.h"
 
@@ -110,7 +110,7 @@ void execute(Entry entry, const Place& place, const ffi::RemainingArgs& args, co
   const Operands operands(plan);
   batch.split(rank, rows ? &operands : nullptr, plan.text.segmented);
 
-  Call call(plan, batch.inputs(), batch.outputs());
+  Arguments call(plan, batch.inputs(), batch.outputs());
   const size_t bytes = call.workspaceBytes();
   void* workspace = nullptr;
   if (!place.memory) {

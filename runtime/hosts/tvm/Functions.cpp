@@ -7,15 +7,15 @@
 //   infer_backward(text, x, dy, scale, bias, mask, state..., dx, dscale, dbias)
 //
 // scale, bias and mask have their place in every call, and are None where a norm has none; backward needs no
-// bias. The rest is in the order of common/Call.h. Tensors are those of any framework with DLPack, and stay
-// where they are.
+// bias. The rest is in the order of common/Arguments.h. Tensors are those of any framework with DLPack, and
+// stay where they are.
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
 // DLPack's header comes before normc.h, which has the same declarations.
 #include <stdexcept>
 
-#include "runtime/hosts/common/Call.h"
+#include "runtime/hosts/common/Arguments.h"
 #include "runtime/hosts/common/Scratch.h"
 
 namespace normc::hosts {
@@ -24,9 +24,9 @@ namespace {
 namespace ffi = tvm::ffi;
 
 /// The arguments of a call, which begin with a text.
-class Arguments {
+class Reader {
  public:
-  Arguments(const TVMFFIAny* args, int32_t count)
+  Reader(const TVMFFIAny* args, int32_t count)
       : args_(reinterpret_cast<const ffi::AnyView*>(args)), count_(count) {}
 
   std::string_view text() {
@@ -57,7 +57,7 @@ class Arguments {
   ffi::String text_;
 };
 
-void run(Entry entry, Arguments args) {
+void run(Entry entry, Reader args) {
   const std::string_view text = args.text();
   std::vector<DLTensor> in;
   in.reserve(args.left());
@@ -66,19 +66,19 @@ void run(Entry entry, Arguments args) {
     if (has) in.push_back(*given);
   };
   add(true, "x", args.tensor());
-  if (isBackward(entry)) add(true, "dy", args.tensor());
+  if (takesGradient(entry)) add(true, "dy", args.tensor());
   const std::optional<DLTensor> scale = args.tensor(), bias = args.tensor(), mask = args.tensor();
 
   Request request{.entry = entry, .data = in[0].dtype, .mask = mask.has_value(), .device = in[0].device};
   if (scale || bias) request.params = (scale ? scale : bias)->dtype;
   request.channelsFirst = text.find("x*]") != text.npos;
   const Prepared& plan = Registry::get().prepared(text, request);
-  add(plan.scale, "scale", scale);
-  add(plan.bias, "bias", bias);
+  add(plan.readsScale, "scale", scale);
+  add(plan.readsBias, "bias", bias);
   add(request.mask, "mask", mask);
   const Operands operands(plan);
   if (args.left() != operands.inputs - in.size() + operands.outputs)
-    throw std::invalid_argument(plan.text.name + ":" + std::string(name(entry)) + " takes " +
+    throw std::invalid_argument(plan.text.name + ":" + std::string(kEntries[size_t(entry)]) + " takes " +
                                 std::to_string(operands.inputs - in.size() + operands.outputs) +
                                 " tensors after mask, not " + std::to_string(args.left()));
   while (in.size() < operands.inputs) add(true, "an input", args.tensor());
@@ -89,7 +89,7 @@ void run(Entry entry, Arguments args) {
     out.push_back(*given);
   }
 
-  Call call(plan, in, out);
+  Arguments call(plan, in, out);
   const size_t bytes = call.workspaceBytes();
   if (request.device.device_type == kDLCPU) return call.run(Scratch::of(bytes), bytes);
   ffi::Tensor workspace;

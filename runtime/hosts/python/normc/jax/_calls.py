@@ -76,7 +76,7 @@ def _call(spec, entry, x, scale, bias, mask, state, dy=None, saved=()):
     """Returns the results of an entry: y or dx, the list that follows it, and the next state as a tuple."""
     known, sizes = spec.facts(entry, x.dtype, mask is not None), spec.sizes(x)
     operands = [x] if dy is None else [x, dy]
-    operands += [value for name, value in (("scale", scale), ("bias", bias)) if known[name]]
+    operands += [value for name, value in (("reads_scale", scale), ("reads_bias", bias)) if known[name]]
     operands += [mask] if mask is not None else []
     operands += saved
     like = functools.partial(_result, x=x)

@@ -1,4 +1,4 @@
-#include "runtime/hosts/common/Call.h"
+#include "runtime/hosts/common/Arguments.h"
 
 #include <stdexcept>
 
@@ -15,9 +15,9 @@ size_t count(const std::vector<normc_field>& fields, normc_field_access access) 
 
 Operands::Operands(const Prepared& plan) {
   const Entry entry = plan.request.entry;
-  const bool backward = isBackward(entry);
+  const bool backward = takesGradient(entry);
   firstParameter = 1 + backward;
-  firstRow = firstParameter + plan.scale + plan.bias;
+  firstRow = firstParameter + plan.readsScale + plan.readsBias;
   const size_t made = count(plan.state, NORMC_FIELD_WRITTEN) + (backward ? plan.dscale + plan.dbias : 0);
   sums = made > 0;
   inputs = firstRow + plan.request.mask + (entry == Entry::Backward ? plan.saved.size() : 0) +
@@ -25,12 +25,13 @@ Operands::Operands(const Prepared& plan) {
   outputs = 1 + made + (entry == Entry::Forward ? plan.saved.size() : 0);
 }
 
-Call::Call(const Prepared& plan, std::span<DLTensor> inputs, std::span<DLTensor> outputs) : plan_(plan) {
+Arguments::Arguments(const Prepared& plan, std::span<DLTensor> inputs, std::span<DLTensor> outputs)
+    : plan_(plan) {
   const Entry entry = plan.request.entry;
   const Operands wanted(plan);
   const auto check = [&](size_t given, size_t right, const char* what) {
     if (given != right)
-      throw std::invalid_argument(plan.text.name + ":" + std::string(name(entry)) + " has " +
+      throw std::invalid_argument(plan.text.name + ":" + std::string(kEntries[size_t(entry)]) + " has " +
                                   std::to_string(right) + " " + what + ", not " + std::to_string(given));
   };
   check(inputs.size(), wanted.inputs, "inputs");
@@ -39,7 +40,7 @@ Call::Call(const Prepared& plan, std::span<DLTensor> inputs, std::span<DLTensor>
   DLTensor* in = inputs.data();
   DLTensor* out = outputs.data();
   args_.x = elements(*in++);
-  if (isBackward(entry)) {
+  if (takesGradient(entry)) {
     args_.dy = elements(*in++);
     args_.dx = elements(*out++);
     if (plan.dscale) args_.dscale = out++;
@@ -47,8 +48,8 @@ Call::Call(const Prepared& plan, std::span<DLTensor> inputs, std::span<DLTensor>
   } else {
     args_.y = elements(*out++);
   }
-  if (plan.scale) args_.scale = in++;
-  if (plan.bias) args_.bias = in++;
+  if (plan.readsScale) args_.scale = in++;
+  if (plan.readsBias) args_.bias = in++;
   if (plan.request.mask) args_.mask = in++;
   if (entry == Entry::Forward || entry == Entry::Backward) {
     DLTensor*& from = entry == Entry::Forward ? out : in;
@@ -65,7 +66,7 @@ Call::Call(const Prepared& plan, std::span<DLTensor> inputs, std::span<DLTensor>
   if (plan.readsState || plan.writesState) args_.state_field_count = plan.state.size();
 }
 
-const DLTensor* Call::elements(DLTensor& tensor) {
+const DLTensor* Arguments::elements(DLTensor& tensor) {
   if (tensor.ndim == 1) {
     OneRow& row = oneRows_[oneRowsUsed_++];
     row = {{1, tensor.shape[0]}, {tensor.shape[0], tensor.strides ? tensor.strides[0] : 1}};
@@ -74,7 +75,7 @@ const DLTensor* Call::elements(DLTensor& tensor) {
   return &tensor;
 }
 
-normc_sizes Call::sizes() const {
+normc_sizes Arguments::sizes() const {
   const DLTensor& x = *args_.x;
   const int feature = plan_.request.channelsFirst ? 1 : x.ndim - 1;
   int64_t segments = 1, rows = 1;
@@ -83,9 +84,9 @@ normc_sizes Call::sizes() const {
   return host::Plan::sizes(segments, rows, plan_.text.features);
 }
 
-size_t Call::workspaceBytes() const { return plan_.plan.workspaceBytes(sizes()); }
+size_t Arguments::workspaceBytes() const { return plan_.plan.workspaceBytes(sizes()); }
 
-void Call::run(void* workspace, size_t workspaceBytes, void* stream) {
+void Arguments::run(void* workspace, size_t workspaceBytes, void* stream) {
   args_.workspace = workspace, args_.workspace_bytes = workspaceBytes;
   args_.stream = stream;
   host::check(normc_execute(plan_.plan.get(), &args_));

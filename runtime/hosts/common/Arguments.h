@@ -17,6 +17,8 @@
 
 namespace normc::hosts {
 
+inline bool takesGradient(Entry entry) { return entry == Entry::Backward || entry == Entry::InferBackward; }
+
 /// Which tensors a plan takes and makes, as counts.
 struct Operands {
   size_t inputs = 0, outputs = 0;
@@ -27,13 +29,13 @@ struct Operands {
   explicit Operands(const Prepared&);
 };
 
-class Call {
+class Arguments {
  public:
   /// Distributes the tensors over the arguments of the plan. The call keeps pointers to them: a host may
   /// change their addresses between two runs, and nothing else. An x with features alone becomes one row.
   /// Throws std::invalid_argument if their number is wrong; shapes and types are checked by each run.
-  Call(const Prepared&, std::span<DLTensor> inputs, std::span<DLTensor> outputs);
-  Call(const Call&) = delete;
+  Arguments(const Prepared&, std::span<DLTensor> inputs, std::span<DLTensor> outputs);
+  Arguments(const Arguments&) = delete;
 
   size_t workspaceBytes() const;
   /// Executes the call. Throws host::Error if a tensor is wrong; nothing is written then.
