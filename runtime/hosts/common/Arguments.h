@@ -1,13 +1,12 @@
 // One call of a norm over tensors that a host has made: hosts whose operators take all results as arguments
 // (XLA, tvm-ffi) hand them over in one order, which this file defines.
 //
-//   forward          x     scale bias mask           state...  ->  y   saved...      state...
-//   infer            x     scale bias mask           state...  ->  y
-//   backward         x dy  scale bias mask saved...  state...  ->  dx  dscale dbias  state...
-//   infer_backward   x dy  scale bias mask           state...  ->  dx  dscale dbias
+//   inputs   x dy scale bias mask saved... partials state...
+//   results  y dx saved... dscale dbias state... partial
 //
-// scale, bias, dscale and dbias are there if the plan reads or can write them, and mask if the request has
-// one. State is the fields that the plan reads, and, as results, the fields that it writes.
+// An entry has those of them that its plan reads or can write: a backward reads saved statistics and a
+// forward makes them; scale, bias and the state as the norm has them; mask if the request has one; partials
+// and a partial where the entry is one of those for statistics over ranks.
 #pragma once
 
 #include <array>
@@ -17,7 +16,8 @@
 
 namespace normc::hosts {
 
-inline bool takesGradient(Entry entry) { return entry == Entry::Backward || entry == Entry::InferBackward; }
+/// True if the entry takes dy.
+bool takesGradient(Entry);
 
 /// Which tensors a plan takes and makes, as counts.
 struct Operands {
@@ -29,6 +29,7 @@ struct Operands {
   explicit Operands(const Prepared&);
 };
 
+/// A partial is a buffer of any type that has its bytes.
 class Arguments {
  public:
   /// Distributes the tensors over the arguments of the plan. The call keeps pointers to them: a host may
@@ -50,6 +51,7 @@ class Arguments {
   const Prepared& plan_;
   normc_args args_ = {};
   Fields stateIn_ = {}, stateOut_ = {}, saved_ = {};
+  const DLTensor *partial_ = nullptr, *partials_ = nullptr;
   struct OneRow {
     int64_t shape[2], strides[2];
   };

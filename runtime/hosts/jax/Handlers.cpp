@@ -74,6 +74,8 @@ DLDataType typeOf(ffi::DataType type) {
       return {kDLInt, 64, 1};
     case ffi::DataType::PRED:
       return {kDLBool, 8, 1};
+    case ffi::DataType::U32:
+      return {kDLUInt, 32, 1};
     case ffi::DataType::U8:
       return {kDLUInt, 8, 1};
     default:
@@ -105,6 +107,11 @@ void execute(Entry entry, const Place& place, const ffi::RemainingArgs& args, co
   if (args.size() == 0) throw std::invalid_argument("a norm takes x, but no array is given");
   const DLTensor& x = batch.inputs()[0];
   Request request{.entry = entry, .data = x.dtype, .mask = mask, .device = place.device};
+  if (entry == Entry::Commit) {  // a state is of f64 for data of f64, and of f32 for all others
+    request.data = {kDLFloat, 32, 1};
+    for (const DLTensor& field : batch.inputs())
+      if (field.dtype.code == kDLFloat) request.data = field.dtype;
+  }
   request.channelsFirst = norm.find("x*]") != norm.npos;
   const Prepared& plan = Registry::get().prepared(norm, request);
   const Operands operands(plan);
@@ -185,11 +192,12 @@ XLA_FFI_Error* handleOnCuda(XLA_FFI_CallFrame* frame) {
 }
 
 /// The handlers of one platform, by entry.
-using Handlers = std::array<XLA_FFI_Handler*, 4>;
-constexpr Handlers kOnCpu = {handleOnCpu<Entry::Forward>, handleOnCpu<Entry::Backward>,
-                             handleOnCpu<Entry::Infer>, handleOnCpu<Entry::InferBackward>};
-constexpr Handlers kOnCuda = {handleOnCuda<Entry::Forward>, handleOnCuda<Entry::Backward>,
-                              handleOnCuda<Entry::Infer>, handleOnCuda<Entry::InferBackward>};
+template <size_t... entries>
+XLA_FFI_Handler* handlerOf(size_t entry, bool cuda, std::index_sequence<entries...>) {
+  static constexpr XLA_FFI_Handler* kOnCpu[] = {handleOnCpu<Entry(entries)>...};
+  static constexpr XLA_FFI_Handler* kOnCuda[] = {handleOnCuda<Entry(entries)>...};
+  return (cuda ? kOnCuda : kOnCpu)[entry];
+}
 
 }  // namespace
 }  // namespace normc::hosts
@@ -197,5 +205,6 @@ constexpr Handlers kOnCuda = {handleOnCuda<Entry::Forward>, handleOnCuda<Entry::
 /// Returns the handler of an entry, by its number in Registry.h, on a CPU or on CUDA devices: what
 /// jax.ffi.register_ffi_target takes, and XLA's registry in a program without Python.
 extern "C" NORMC_API XLA_FFI_Handler* NormcXlaHandler(int entry, int cuda) {
-  return (cuda ? normc::hosts::kOnCuda : normc::hosts::kOnCpu)[size_t(entry)];
+  return normc::hosts::handlerOf(size_t(entry), cuda != 0,
+                                 std::make_index_sequence<std::size(normc::hosts::kEntries)>());
 }

@@ -44,11 +44,53 @@ def test_a_gradient_inside_shard_map(mesh):
     close(ours, jax.grad(lambda s: (layer_norm(x, s, bias) ** 3).sum())(scale), 1e-4)
 
 
-def test_statistics_of_all_shards_are_refused(mesh):
+NORMS = {"batch_norm": nj.batch_norm, "power_norm_v": nj.power_norm_v, "power_norm": nj.power_norm}
+
+
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize("name", NORMS)
+def test_statistics_of_all_shards(mesh, name, check):
+    """Steps over four shards are steps on one device: y, gradients and the state, which all shards have."""
+    x, scale, bias, dy = arrays((16, 96), -1, "float32")
+
+    def sharded(x, scale, bias, state):
+        norm = lambda *a: NORMS[name](*a, training=True, axis_name="rows")
+        return jax.shard_map(norm, mesh=mesh, in_specs=(P("rows"), P(), P(), P()), out_specs=(P("rows"), P()),
+                             check_vma=check)(x, scale, bias, state)
+
+    def steps(norm):
+        def loss(x, scale, bias, state):
+            y, after = norm(x, scale, bias, state)
+            return (y * dy).sum(), (y, after)
+
+        state, all_of = nj.init_state(name, 96), []
+        step = jax.jit(jax.grad(loss, argnums=(0, 1, 2, 3), has_aux=True, allow_int=True))
+        for number in range(3):
+            (*gradients, cotangents), (y, after) = step((1 + number) * x, scale, bias, state)
+            state = nj.next_state(after, cotangents)
+            all_of.append((gradients, y, state))
+        return all_of
+
+    if name == "power_norm" and not check:
+        with pytest.raises(ValueError, match="the next nu of power_norm is a cotangent, which JAX would add over"):
+            steps(sharded)
+        return
+    close(steps(sharded), steps(lambda *a: NORMS[name](*a, training=True)), 1e-4)
+
+
+def test_statistics_over_an_axis_of_vmap():
+    x, scale, bias, _ = arrays((4, 4, 96), -1, "float32")
+    state = nj.init_state("batch_norm", 96)
+    norm = lambda x: nj.batch_norm(x, scale, bias, state, training=True, axis_name="parts")
+    y, after = jax.vmap(norm, axis_name="parts")(x)
+    close((y, jax.tree.map(lambda value: value[3], after)), nj.batch_norm(x, scale, bias, state, training=True), 3e-5)
+
+
+def test_statistics_of_one_shard_are_refused(mesh):
     x = arrays((8, 96), -1, "float32")[0]
     norm = lambda x, state: nj.batch_norm(x, None, None, state, training=True)
     state = nj.init_state("batch_norm", 96)
-    with pytest.raises(ValueError, match="batch_norm_unbiased takes its statistics over rows, and in this shard_map"):
+    with pytest.raises(ValueError, match="batch_norm_unbiased takes its statistics over rows, .* axis_name='rows' takes"):
         jax.shard_map(norm, mesh=mesh, in_specs=(P("rows"), P()), out_specs=(P("rows"), P()))(x, state)
 
 

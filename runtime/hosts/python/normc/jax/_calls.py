@@ -8,6 +8,7 @@ import ctypes
 import dataclasses
 import functools
 import math
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +17,8 @@ import numpy as np
 from .._library import Library
 
 library = Library("jax")
-ENTRIES = ("forward", "backward", "infer", "infer_backward")  # in the order of Registry.h
+ENTRIES = ("forward", "backward", "infer", "infer_backward", "forward_reduce", "forward_apply", "backward_reduce",
+           "backward_apply", "commit")  # in the order of Registry.h
 _handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int, ctypes.c_int)(("NormcXlaHandler", library._c))
 for _number, _entry in enumerate(ENTRIES):
     for _cuda, _platform in enumerate(("cpu", "CUDA")):
@@ -61,9 +63,9 @@ def field_shape(field, sizes, segmented):
     return tuple(sizes.get(axis, axis) for axis in field["shape"] if axis != 1 and (segmented or axis != "segments"))
 
 
-def _result(shape, dtype, x):
-    """Returns the type of a result. In shard_map it varies along the axes along which x does."""
-    kind = jax.typeof(x)
+def _result(shape, dtype, like):
+    """Returns the type of a result. In shard_map it varies along the axes along which `like` does."""
+    kind = jax.typeof(like)
     if not hasattr(kind, "mat"):
         return jax.ShapeDtypeStruct(shape, dtype, vma=getattr(kind, "vma", None))
     if kind.mat.empty:
@@ -72,64 +74,103 @@ def _result(shape, dtype, x):
     return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding, manual_axis_type=kind.mat)
 
 
-def _call(spec, entry, x, scale, bias, mask, state, dy=None, saved=()):
-    """Returns the results of an entry: y or dx, the list that follows it, and the next state as a tuple."""
-    known, sizes = spec.facts(entry, x.dtype, mask is not None), spec.sizes(x)
-    operands = [x] if dy is None else [x, dy]
-    operands += [value for name, value in (("reads_scale", scale), ("reads_bias", bias)) if known[name]]
-    operands += [mask] if mask is not None else []
-    operands += saved
-    like = functools.partial(_result, x=x)
-    results = [like(x.shape, x.dtype)]
-    if entry == "forward":
-        results += [like(field_shape(f, sizes, spec.segmented), DTYPES[f["dtype"]]) for f in known["saved"]]
-    for name, value in (("scale_gradient", scale), ("bias_gradient", bias)):
-        if known[name]:
-            results.append(like(value.shape, value.dtype))
-    first = len(results)
-    aliases, written = {}, []
-    for at, (field, value) in enumerate(zip(known["state"], state)):
-        if field["written"]:
-            if field["read"]:
-                aliases[len(operands)] = len(results)
-            written.append(at)
-            results.append(like(value.shape, value.dtype))
-        if field["read"]:
-            operands.append(value)
-    made = jax.ffi.ffi_call(
+class Results(NamedTuple):
+    """What an entry made; None and () for what it does not make."""
+
+    y: Any
+    dx: Any
+    saved: tuple
+    gradients: tuple  # of scale and bias
+    state: tuple  # the next one, with the fields of the old one that do not change
+    partial: Any
+
+
+def _call(spec, entry, x=None, scale=None, bias=None, mask=None, state=(), dy=None, saved=(), partials=None,
+          dtype=None):
+    """Returns the results of an entry. The order of operands is that of common/Arguments.h."""
+    dtype = dtype or x.dtype
+    known = spec.facts(entry, dtype, mask is not None)
+    read = [known["reads_scale"], known["reads_bias"]]
+    fields = list(zip(known["state"], state))
+    operands = [x, dy, *(value for value, has in zip((scale, bias), read) if has), mask, *saved, partials]
+    operands = [value for value in operands if value is not None]
+    first = len(operands)
+    operands += [value for field, value in fields if field["read"]]
+    operands = together(operands)
+    like = functools.partial(_result, like=operands[0])
+
+    results = [like(x.shape, x.dtype)] if known["y"] or known["dx"] else []
+    if known["y"] or entry == "forward_apply":
+        sizes = spec.sizes(x)
+        results += [like(field_shape(f, sizes, spec.segmented), DTYPES[f["dtype"]]) for f in known["saved"]
+                    if entry != "infer"]
+    made = len(results)
+    has = [known["scale_gradient"], known["bias_gradient"]]
+    results += [like(value.shape, value.dtype) for value, each in zip((scale, bias), has) if each]
+    after = len(results)
+    # A state that is the same on all shards stays so: the sums that it follows from are those of all.
+    results += [_result(value.shape, value.dtype, value) for field, value in fields if field["written"]]
+    if entry.endswith("_reduce"):
+        results.append(like((2 * known["partial"],), jnp.uint32))  # f64, which JAX has not by default
+
+    reads = [at for at, (field, _) in enumerate(fields) if field["read"]]
+    writes = [at for at, (field, _) in enumerate(fields) if field["written"]]
+    aliases = {first + reads.index(at): after + writes.index(at) for at in writes if at in reads}
+    outputs = jax.ffi.ffi_call(
         f"normc_{entry}", results, vmap_method="broadcast_all" if aliases else "expand_dims",
         input_output_aliases=aliases,
-    )(*operands, norm=spec.text, rank=np.int32(x.ndim), mask=np.int32(mask is not None),
-      rows=np.int32(spec.each_row_alone(x.dtype)))
+    )(*operands, norm=spec.text, rank=np.int32(operands[0].ndim), mask=np.int32(mask is not None),
+      rows=np.int32(spec.each_row_alone(dtype)))
+
     following = list(state)
-    for at, value in zip(written, made[first:]):
+    for at, value in zip(writes, outputs[after:]):
         following[at] = value
-    return made[0], list(made[1:first]), tuple(following)
+    gradients = iter(outputs[made:after])
+    return Results(
+        y=outputs[0] if known["y"] else None,
+        dx=outputs[0] if known["dx"] else None,
+        saved=tuple(outputs[1:made]),
+        gradients=tuple(next(gradients) if each else None for each in has),
+        state=tuple(following),
+        partial=outputs[-1] if entry.endswith("_reduce") else None,
+    )
 
 
-def _parameter_gradients(known, rest, scale, bias):
-    rest = iter(rest)
-    return [next(rest) if known[name] else None for name in ("scale_gradient", "bias_gradient")]
+def varying(value):
+    """Returns the axes of a shard_map along which an array varies."""
+    kind = jax.typeof(value)
+    return kind.mat.varying if hasattr(kind, "mat") else getattr(kind, "vma", frozenset())
+
+
+def together(tree):
+    """Returns arrays that all vary along the same axes. The transpose sums gradients of what was replicated."""
+    everywhere = frozenset().union(*map(varying, jax.tree.leaves(tree)))
+    if not everywhere:
+        return tree
+    return jax.tree.map(lambda v: jax.lax.pcast(v, tuple(everywhere - varying(v)), to="varying"), tree)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _train(spec, x, scale, bias, mask, state):
-    y, _, following = _call(spec, "forward" if state else "infer", x, scale, bias, mask, state)
-    return y, following
+    made = _call(spec, "forward" if state else "infer", x, scale, bias, mask, state)
+    return made.y, made.state
 
 
 def _train_forward(spec, x, scale, bias, mask, state):
-    y, saved, following = _call(spec, "forward", x, scale, bias, mask, state)
-    return (y, following), (x, scale, bias, mask, saved, following)
+    made = _call(spec, "forward", x, scale, bias, mask, state)
+    return (made.y, made.state), (x, scale, bias, mask, made.saved, made.state)
 
 
 def _train_backward(spec, residuals, cotangents):
     x, scale, bias, mask, saved, state = residuals
-    known = spec.facts("backward", x.dtype, mask is not None)
-    dx, rest, following = _call(spec, "backward", x, scale, bias, mask, state, cotangents[0], saved)
-    # What backward makes of the state is the cotangent of what it had: see next_state.
-    carried = tuple(value if field["written"] else None for field, value in zip(known["state"], following))
-    return (dx, *_parameter_gradients(known, rest, scale, bias), None, carried)
+    made = _call(spec, "backward", x, scale, bias, mask, state, cotangents[0], saved)
+    return (made.dx, *made.gradients, None, _carried(spec, x.dtype, made.state))
+
+
+def _carried(spec, dtype, state):
+    """Returns the cotangents of a state: what backward makes of it is the cotangent of what it had (next_state)."""
+    return tuple(value if field["written"] else None
+                 for field, value in zip(spec.facts("backward", dtype)["state"], state))
 
 
 _train.defvjp(_train_forward, _train_backward)
@@ -137,7 +178,7 @@ _train.defvjp(_train_forward, _train_backward)
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _evaluate(spec, x, scale, bias, mask, state):
-    return _call(spec, "infer", x, scale, bias, mask, state)[0]
+    return _call(spec, "infer", x, scale, bias, mask, state).y
 
 
 def _evaluate_forward(spec, x, scale, bias, mask, state):
@@ -146,13 +187,54 @@ def _evaluate_forward(spec, x, scale, bias, mask, state):
 
 def _evaluate_backward(spec, residuals, dy):
     x, scale, bias, mask, state = residuals
-    known = spec.facts("infer_backward", x.dtype, mask is not None)
-    dx, rest, _ = _call(spec, "infer_backward", x, scale, bias, mask, state, dy)
-    return (dx, *_parameter_gradients(known, rest, scale, bias), None, tuple(None for _ in state))
+    made = _call(spec, "infer_backward", x, scale, bias, mask, state, dy)
+    return (made.dx, *made.gradients, None, tuple(None for _ in state))
 
 
 _evaluate.defvjp(_evaluate_forward, _evaluate_backward)
 
+
+def _gathered(partial, axes):
+    """Returns the sums of all shards, one row for each: a kernel adds them in order, so all get the same bits."""
+    return jax.lax.all_gather(partial, axes)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def _train_over(spec, axes, x, scale, bias, mask, state):
+    return _train_over_forward(spec, axes, x, scale, bias, mask, state)[0]
+
+
+def _train_over_forward(spec, axes, x, scale, bias, mask, state):
+    reduced = _call(spec, "forward_reduce", x, scale, bias, mask, state)
+    sums = _gathered(reduced.partial, axes)
+    if reduced.y is None:  # y needs the sums
+        made = _call(spec, "forward_apply", x, scale, bias, mask, state, partials=sums)
+        return (made.y, made.state), (x, scale, bias, mask, made.saved, state, sums)
+    # The state that does not need the sums of backward, which are 0 for now.
+    both = spec.facts("commit", x.dtype)["partial"] * 2
+    padded = jnp.concatenate([sums, jnp.zeros_like(sums, shape=(len(sums), both - sums.shape[1]))], 1)
+    made = _call(spec, "commit", state=state, partials=padded, dtype=x.dtype)
+    following = tuple(old if late is not None else new
+                      for old, new, late in zip(state, made.state, _carried(spec, x.dtype, state)))
+    return (reduced.y, following), (x, scale, bias, mask, reduced.saved, state, sums)
+
+
+def _train_over_backward(spec, axes, residuals, cotangents):
+    x, scale, bias, mask, saved, state, sums = residuals
+    dy = cotangents[0]
+    reduced = _call(spec, "backward_reduce", x, scale, bias, mask, state, dy, saved)
+    of_backward = _gathered(reduced.partial, axes)
+    if reduced.dx is None:
+        made = _call(spec, "backward_apply", x, scale, bias, mask, state, dy, saved, of_backward)
+        return (made.dx, *reduced.gradients, None, tuple(None for _ in state))
+    both = jnp.concatenate([sums, of_backward], 1)
+    made = _call(spec, "commit", state=state, partials=both, dtype=x.dtype)
+    return (reduced.dx, *reduced.gradients, None, _carried(spec, x.dtype, made.state))
+
+
+_train_over.defvjp(_train_over_forward, _train_over_backward)
+
 # A custom call outside jit is lowered again each time, which takes a millisecond.
 train = jax.jit(_train, static_argnums=0, inline=True)
+train_over = jax.jit(_train_over, static_argnums=(0, 1), inline=True)
 evaluate = jax.jit(_evaluate, static_argnums=0, inline=True)

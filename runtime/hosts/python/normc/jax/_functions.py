@@ -51,11 +51,11 @@ def instance_norm(x, scale=None, bias=None, eps=1e-5, channel_axis=-1):
     return _segments("instance_norm", x, scale, bias, eps, channel_axis)
 
 
-def batch_norm(x, scale, bias, state, training, decay=0.9, eps=1e-5, channel_axis=-1):
+def batch_norm(x, scale, bias, state, training, decay=0.9, eps=1e-5, channel_axis=-1, axis_name=None):
     """Returns y and the next state: running_mean, running_var (the unbiased variance, as PyTorch keeps it), step.
 
     In training the statistics are those of the batch, over all dimensions but the channels; else those of the
-    state, which stays as it is.
+    state, which stays as it is. With the `axis_name` of a shard_map the batch is that of all shards.
     """
     x = jnp.asarray(x)
     if channel_axis not in (1, -1, x.ndim - 1):
@@ -63,24 +63,25 @@ def batch_norm(x, scale, bias, state, training, decay=0.9, eps=1e-5, channel_axi
     first = channel_axis == 1 and x.ndim > 2
     of = cached("batch_norm_unbiased", x.shape[1 if first else -1], "channels_first" if first else "features_last",
                 numbers=(("decay", float(decay)), ("epsilon", float(eps))))
-    return of(x, scale, bias, state, training=training)
+    return of(x, scale, bias, state, training=training, axis_name=axis_name)
 
 
-def power_norm(x, scale, bias, state, training=True, decay=0.9, backward_decay=0.9, eps=1e-5):
+def power_norm(x, scale, bias, state, training=True, decay=0.9, backward_decay=0.9, eps=1e-5,
+               axis_name=None):
     """Returns y and the next state of PN (ICML 2020, Algorithm 2): step, psi2, nu.
 
     Backward makes the next nu, which `next_state` takes from the gradients.
     """
     numbers = (("backward_decay", float(backward_decay)), ("decay", float(decay)), ("epsilon", float(eps)))
     return cached("power_norm", jnp.shape(x)[-1], "features_last", numbers=numbers)(
-        x, scale, bias, state, training=training)
+        x, scale, bias, state, training=training, axis_name=axis_name)
 
 
-def power_norm_v(x, scale, bias, state, training=True, decay=0.9, eps=1e-5):
+def power_norm_v(x, scale, bias, state, training=True, decay=0.9, eps=1e-5, axis_name=None):
     """Returns y and the next state of PN-V (ICML 2020, section 4.1): step, psi2."""
     numbers = (("decay", float(decay)), ("epsilon", float(eps)))
     return cached("power_norm_v", jnp.shape(x)[-1], "features_last", numbers=numbers)(
-        x, scale, bias, state, training=training)
+        x, scale, bias, state, training=training, axis_name=axis_name)
 
 
 _STATES = {"batch_norm": "batch_norm_unbiased", "power_norm": "power_norm", "power_norm_v": "power_norm_v"}

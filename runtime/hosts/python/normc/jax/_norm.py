@@ -55,9 +55,12 @@ class Norm:
         """The fields of the state that backward changes: their cotangent is their next value."""
         return tuple(field["name"] for field in self._facts(jnp.float32, "backward")["state"] if field["written"])
 
-    def __call__(self, x, scale=None, bias=None, state=None, *, training=True, mask=None):
+    def __call__(self, x, scale=None, bias=None, state=None, *, training=True, mask=None, axis_name=None):
         """Returns y, or (y, next state) if the norm has a state. A scale that is left out is 1, a bias 0.
-        mask: bool, in the shape of x without features; True for real rows."""
+
+        mask        bool, in the shape of x without features; True for real rows
+        axis_name   axes of a shard_map over which the rows are divided: statistics are those of all shards
+        """
         x = jnp.asarray(x)
         self._check_x(x)
         known = self._facts(x.dtype, mask=mask is not None)
@@ -66,8 +69,16 @@ class Norm:
         bias = self._parameter("bias", bias, known["bias"], parameter, jnp.zeros)
         mask = self._mask(mask, x)
         fields = self._fields(state, known["state"])
-        x, scale, bias, mask, fields = self._placed(x, scale, bias, mask, fields, training)
-        if training or not fields:
+        x, scale, bias, mask = _calls.together((x, scale, bias, mask))
+        if fields and training and axis_name is not None:
+            axes = axis_name if isinstance(axis_name, tuple) else (axis_name,)
+            if self.carried and not _calls.varying(x).issuperset(axes):
+                raise ValueError(
+                    f"the next {', '.join(self.carried)} of {self.name} is a cotangent, which JAX would add over the "
+                    f"shards of {', '.join(map(repr, axes))}: divide the rows of x by a shard_map with check_vma=True")
+            y, following = _calls.train_over(self._spec, axes, x, scale, bias, mask, fields)
+        elif training or not fields:
+            self._check_shards(x, fields)
             y, following = _calls.train(self._spec, x, scale, bias, mask, fields)
         else:
             y, following = _calls.evaluate(self._spec, x, scale, bias, mask, fields), fields
@@ -135,27 +146,14 @@ class Norm:
             fields.append(value)
         return tuple(fields)
 
-    def _placed(self, x, scale, bias, mask, fields, training):
-        """Returns the arrays so that all vary along the same axes of a shard_map. The transpose of this sums the
-        gradients of parameters that are replicated."""
-        arrays = (x, scale, bias, mask, fields)
-        varying = [_varying(leaf) for leaf in jax.tree.leaves(arrays)]
-        everywhere = frozenset().union(*varying)
-        if not everywhere:
-            return arrays
-        replicated = [value for value in fields if everywhere - _varying(value)]
-        if replicated and training:
-            axes = ", ".join(map(repr, sorted(everywhere)))
+    def _check_shards(self, x, fields):
+        axes = frozenset().union(*(_calls.varying(x) - _calls.varying(value) for value in fields))
+        if axes:
+            axes = ", ".join(map(repr, sorted(axes)))
             raise ValueError(
                 f"{self.name} takes its statistics over rows, and in this shard_map x has only the rows of one shard "
-                f"of {axes}, but the state is that of all. For a state of each shard give one that varies: "
-                f"jax.lax.pcast(state, ({axes},), to='varying')")
-        return jax.tree.map(lambda v: jax.lax.pcast(v, tuple(everywhere - _varying(v)), to="varying"), arrays)
-
-
-def _varying(value):
-    kind = jax.typeof(value)
-    return kind.mat.varying if hasattr(kind, "mat") else getattr(kind, "vma", frozenset())
+                f"of {axes}, but the state is that of all. axis_name={axes} takes them over all shards; for a state "
+                f"of each shard give one that varies: jax.lax.pcast(state, ({axes},), to='varying')")
 
 
 def norm(path, features, **arguments):
