@@ -1,6 +1,6 @@
 """Measures normc.jax beside formulas of jax.numpy, both under jax.jit, in one run: prints a table.
 
-    PYTHONPATH=build/python python3 bench/hosts/jax.py [--seconds N] [--shape ROWSxFEATURES]...
+    PYTHONPATH=build/python python3 bench/hosts/jax_functions.py [--seconds N] [--shape ROWSxFEATURES]...
 
 Both take turns in windows of some milliseconds; a figure is the median of their windows' least wall time of a call,
 and the ratio the median of the ratios of neighbouring windows. `identity` is a jitted function that copies x: what
@@ -10,10 +10,7 @@ JAX itself takes for a call.
 import argparse
 import os
 import statistics
-import sys
 import time
-
-sys.path = [folder for folder in sys.path if os.path.abspath(folder or ".") != os.path.dirname(os.path.abspath(__file__))]
 
 import jax
 import jax.numpy as jnp

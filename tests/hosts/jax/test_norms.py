@@ -1,4 +1,4 @@
-"""Norms against formulas of jax.numpy, and in each of JAX's transformations: jit, grad, vmap, scan, donation, export."""
+"""Norms against formulas of jax.numpy, and in JAX's transformations: jit, grad, vmap, scan, donation, export."""
 
 import jax
 import jax.numpy as jnp
@@ -226,7 +226,7 @@ def bn(x=None, scale=None, bias=None, **state):
     (lambda: nj.Norm("no_norm", 96)(jnp.ones((4, 96))), "no_norm"),
     (lambda: nj.Norm("layer_norm", 96, layout="rows"), "layout is 'rows'; known are 'features_last'"),
     (lambda: nj.group_norm(jnp.ones((2, 3, 31)), 4), "31 channels are not divisible by 4 groups"),
-    (lambda: nj.group_norm(jnp.ones((2, 3, 4, 32)), 4, channel_axis=2), "channel_axis is 2; group_norm_segment takes 1"),
+    (lambda: nj.group_norm(jnp.ones((2, 3, 4, 32)), 4, channel_axis=2), "channel_axis is 2; .* takes 1 or -1"),
     (lambda: nj.Norm("power_norm", 96)(jnp.ones((4, 96))), "power_norm has a state: give one with step, psi2, nu"),
     (lambda: nj.Norm("layer_norm", 96)(jnp.ones((4, 96)), state={"nu": 1}), "has a state of no fields; given are nu"),
     (lambda: bn(running_mean=jnp.zeros(95)), r"running_mean of the state is float32\[95\]; .* takes float32\[96\]"),
@@ -256,9 +256,9 @@ def test_the_handler_checks_shapes_itself():
     ):
         with pytest.raises(Exception, match=said):
             jax.block_until_ready(jax.ffi.ffi_call("normc_infer", made)(*given, **attributes))
-    one = jax.ShapeDtypeStruct((96,), "float32")
+    row = jax.ffi.ffi_call("normc_infer", jax.ShapeDtypeStruct((96,), "float32"))
     with pytest.raises(Exception, match="features"):
-        jax.block_until_ready(jax.ffi.ffi_call("normc_infer", one)(x[0, :48], good, good, **(attributes | {"rank": np.int32(1)})))
+        jax.block_until_ready(row(x[0, :48], good, good, **(attributes | {"rank": np.int32(1)})))
 
 
 def test_forward_mode_and_second_derivatives_fail_loudly():

@@ -104,8 +104,9 @@ def test_a_state_of_each_shard(mesh):
     y, states = jax.shard_map(each, mesh=mesh, in_specs=(P("rows"), P()), out_specs=P("rows"))(
         x, nj.init_state("batch_norm", 96))
     for shard in range(4):
-        alone, state = nj.batch_norm(x[2 * shard : 2 * shard + 2], None, None, nj.init_state("batch_norm", 96), True)
-        close(y[2 * shard : 2 * shard + 2], alone, 0)
+        rows = slice(2 * shard, 2 * shard + 2)
+        alone, state = nj.batch_norm(x[rows], None, None, nj.init_state("batch_norm", 96), True)
+        close(y[rows], alone, 0)
         close(jax.tree.map(lambda v: v[shard], states), state, 0)
 
 

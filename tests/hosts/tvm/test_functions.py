@@ -30,7 +30,8 @@ def test_torch(dtype, bound):
     given = [t.to(wide).requires_grad_() for t in (x, scale, bias)]
     expected = torch.nn.functional.layer_norm(given[0], (96,), *given[1:])
     expected.backward(dy.to(wide))
-    y, dx, mean, rstd = torch.empty_like(x), torch.empty_like(x), torch.empty(33, dtype=wide), torch.empty(33, dtype=wide)
+    y, dx = torch.empty_like(x), torch.empty_like(x)
+    mean, rstd = torch.empty(33, dtype=wide), torch.empty(33, dtype=wide)
     dscale, dbias = torch.empty_like(scale), torch.empty_like(bias)
     norms.forward(LN, x, scale, bias, None, y, mean, rstd)
     norms.backward(LN, x, dy, scale, None, None, mean, rstd, dx, dscale, dbias)

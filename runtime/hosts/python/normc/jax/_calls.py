@@ -51,9 +51,9 @@ class Spec:
         return {"segments": x.shape[0], "rows": math.prod(rows), "features": self.features}
 
     @functools.lru_cache(maxsize=None)
-    def each_row_alone(self, dtype):
+    def each_row_alone(self, dtype, mask):
         """True if each row, or segment, has statistics of its own: so a batch under vmap is just more of them."""
-        known = self.facts("forward", dtype)
+        known = self.facts("forward", dtype, mask)
         axis = "segments" if self.segmented else "rows"
         return "#" not in self.text and not known["state"] and bool(known["saved"]) and all(
             axis in field["shape"] for field in known["saved"])
@@ -120,7 +120,7 @@ def _call(spec, entry, x=None, scale=None, bias=None, mask=None, state=(), dy=No
         f"normc_{entry}", results, vmap_method="broadcast_all" if aliases else "expand_dims",
         input_output_aliases=aliases,
     )(*operands, norm=spec.text, rank=np.int32(operands[0].ndim), mask=np.int32(mask is not None),
-      rows=np.int32(spec.each_row_alone(dtype)))
+      rows=np.int32(spec.each_row_alone(dtype, mask is not None)))
 
     following = list(state)
     for at, value in zip(writes, outputs[after:]):
