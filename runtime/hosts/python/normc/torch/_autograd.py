@@ -178,6 +178,16 @@ def _is_transformed():
     return _transforming() and not torch.compiler.is_compiling()
 
 
+@torch.no_grad()
+def store(state, following):
+    """Copies the next state into buffers."""
+    if not torch.compiler.is_compiling():
+        torch._foreach_copy_(state, following)
+        return
+    for buffer, value in zip(state, following):  # torch 2.10 cannot trace the other in backward
+        buffer.copy_(value)
+
+
 def normalize(norm, x, scale=None, bias=None, mask=None):
     """Returns y of a norm without state."""
     if _is_transformed():
