@@ -24,6 +24,8 @@ static package::Factor factorOf(Axis axis, KernelOp kernel, int64_t window, int6
       return {package::Factor::Fixed, window};
     case Axis::Chunk:
       return package::chunksOf(chunkPhase);
+    case Axis::Partial:
+      break;
   }
   llvm_unreachable("axis");
 }
@@ -99,6 +101,7 @@ package::Kernel manifestOf(const Problem& problem, std::string schedule, KernelO
   for (const Number& n : numbers(*problem.spec)) m.scalars.push_back({n.name, n.value, n.legal});
   m.state = fieldsOf(stateFields(problem));
   if (usesSaved(problem.entry)) m.saved = fieldsOf(savedFields(problem));
+  m.partial = fieldsOf(partialFields(problem));
   for (auto phase : kernel.getOps<PhaseOp>()) {
     package::Phase p;
     p.symbol = (kernel.getSymName() + "_" + phase.getSymName()).str();

@@ -45,6 +45,7 @@ class ProblemChecker {
     params();
     numbersInF32();
     entry();
+    overRanks();
     return std::move(errors_);
   }
 
@@ -155,6 +156,40 @@ class ProblemChecker {
              "' is the gradient of an infer that uses one",
          "infer of " + inQuotes(spec_.name) +
              " uses the statistics of its input, as forward does: its gradient is 'backward'");
+  }
+
+  // P10
+  void overRanks() {
+    const Entry entry = problem_.entry;
+    if (!isOverRanks(entry)) return;
+    const std::string norm = inQuotes(spec_.name), called = inQuotes(std::string(name(entry)));
+    const auto refuse = [&](const std::string& why, const std::string& hint) {
+      fail("P10", "entry", norm + " has no " + called + ": " + why, hint);
+    };
+    constexpr const char* kOnOne = "use 'forward' and 'backward', with the statistics of each rank";
+    if (!spec_.perFeature())
+      return refuse("each of its statistics is of rows that lie together, on one rank",
+                    "use 'forward' and 'backward' on each rank");
+    if (spec_.divideBy == DivideBy::Window)
+      return refuse("it divides by a window, whose first steps wait for the batch", kOnOne);
+    if (spec_.warmup)
+      return refuse("during 'warmup' it divides by the batch, and after it by the state",
+                    std::string("leave out 'warmup', or ") + kOnOne);
+    if (spec_.backward == Backward::Approximate && spec_.approximate.scale == BackwardScale::Batch)
+      return refuse("'scale = batch' needs the batch in a backward that waits for nothing else",
+                    std::string("use 'scale = forward', or ") + kOnOne);
+    const bool waits = spec_.needsBatchStatistics();
+    if (waits != spec_.gradientNeedsBatch())
+      return refuse(waits ? "y needs statistics of the batch, and dx does not"
+                          : "dx needs sums over the batch, and y does not",
+                    kOnOne);
+    const bool applies = entry == Entry::ForwardApply || entry == Entry::BackwardApply;
+    if (applies && !waits)
+      return refuse("its y and dx need no statistic of the batch, and the reductions write them",
+                    "use 'forward_reduce', 'backward_reduce', and 'commit' once a step");
+    if (entry == Entry::Commit && waits)
+      return refuse("its 'forward_apply' and 'backward_apply' write the state",
+                    "use 'forward_reduce', 'forward_apply', 'backward_reduce' and 'backward_apply'");
   }
 
   void fail(const char* rule, const std::string& part, std::string message, std::string hint) {

@@ -16,6 +16,15 @@ Result<ReferenceResult> evaluate(const Problem& problem, const ReferenceCall& gi
       return ReferenceResult{reference::backward(call)};
     case Entry::Infer:
       break;
+    case Entry::ForwardReduce:
+      return ReferenceResult{reference::forwardReduce(call)};
+    case Entry::ForwardApply:
+      return ReferenceResult{reference::forward(call)};
+    case Entry::BackwardReduce:
+    case Entry::BackwardApply:
+      return ReferenceResult{reference::backward(call)};
+    case Entry::Commit:
+      return ReferenceResult{reference::commit(call)};
   }
   return ReferenceResult{reference::infer(call)};
 }

@@ -40,6 +40,9 @@
 // - The slope of an activation is taken at o as backward computes it again: from x, the parameters and the
 //   saved c, s, r and shift. Of an infinite o, value and slope are what the formulas of dsl/SPEC.md give in
 //   IEEE arithmetic. relu of NaN is NaN, and its slope there 0.
+// - Over ranks: a partial is a plain sum over the rows of a call, and the batch is that of the sum of all
+//   partials. Without state it has at least one row. `squares` of a central moment are NaN where `sum` is not
+//   finite. h of a backward's partial contains scale and r, so that commit needs no parameter.
 // - Epsilon mode outside has no derivative at v = 0: the second-moment term is 0 there.
 #pragma once
 
@@ -69,6 +72,8 @@ struct ReferenceCall {
   std::vector<uint8_t> mask;                         ///< [segments*rows], if the problem has one; 0 = padded
   std::map<std::string, std::vector<double>> state;  ///< by field name; all of stateFields
   std::map<std::string, std::vector<double>> saved;  ///< backward: what the forward saved
+  /// Entries that add up partials: by field name; all of partialFields. At least one.
+  std::vector<std::map<std::string, std::vector<double>>> partials;
   std::map<std::string, double> numbers;             ///< overrides of numbers(spec), by name
 };
 
@@ -90,7 +95,8 @@ inline const std::vector<double>* valuesOf(const ReferenceCall& call, Tensor inp
 
 struct ReferenceResult {
   /// By name: `y`; `dx`, `dscale`, `dbias` (the last two are empty if the spec has no affine);
-  /// `state.<field>` for every state field after the call; `saved.<field>` after a forward.
+  /// `state.<field>` for every state field after the call; `saved.<field>` after a forward; `partial.<field>`,
+  /// and for a central moment `partial.moment`, the moment that follows from the partial alone.
   std::map<std::string, Quantity> outputs;
 };
 

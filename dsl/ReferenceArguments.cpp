@@ -19,6 +19,7 @@ class Checker {
       if (!each.written()) input(each);
     fields("state", stateFields(problem_), call_.state);
     if (readsSaved(problem_.entry)) fields("saved", savedFields(problem_), call_.saved);
+    partials();
     if (errors_.empty()) steps();
     overrides();
     return errors_;
@@ -89,6 +90,14 @@ class Checker {
         length(what, found->second.size(), field.elements(call_.extents), "laid out as in dsl/StateFields.h");
       }
     }
+  }
+
+  void partials() {
+    const bool adds = addsPartials(problem_.entry);
+    if (adds == call_.partials.empty())
+      complain(adds ? "partials are missing" : "partials are given",
+               problem_.text() + (adds ? " adds up one or more" : " takes none"));
+    for (const auto& each : call_.partials) fields("partials", partialFields(problem_), each);
   }
 
   // A step that indexes rings must have been made.
@@ -171,7 +180,13 @@ Call::Call(const Problem& problem, const ReferenceCall& given)
       features(given.extents.features),
       groups(problem.groups(spec.groups)),
       preGroups(spec.pre ? problem.groups(spec.pre->groups) : 1) {
-  for (int64_t row = 0; row < rows; ++row) realRows_ += real(row);
+  if (isOverRanks(problem.entry) && given.saved.contains("count")) {
+    realRows_ = static_cast<int64_t>(given.saved.at("count")[0]);
+  } else if (addsPartials(problem.entry)) {
+    for (const auto& partial : given.partials) realRows_ += static_cast<int64_t>(partial.at("rows")[0]);
+  } else {
+    for (int64_t row = 0; row < rows; ++row) realRows_ += real(row);
+  }
 }
 
 int64_t Call::statistics() const {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "dsl/ReferenceParts.h"
 
 namespace normc::reference {
@@ -37,6 +39,18 @@ Saved read(const Call& call) {
   return out;
 }
 
+Tracked meanOf(const Values& totals, int64_t k, double count) {
+  if (totals.empty()) return {};
+  const double divisor = std::max(count, 1.0);
+  return flushed({totals[k].value / divisor, totals[k].magnitude / divisor});
+}
+
+// Returns mean(x0 x0). Partials do not have it where it follows from the moment of the batch.
+Tracked energyOf(const Call& call, const Saved& saved, const Values& totals, int64_t k, double count) {
+  if (call.problem.entry != Entry::BackwardApply || !totals.empty()) return meanOf(totals, k, count);
+  return saved.moment.empty() ? Tracked{} : saved.s[k] * saved.s[k] * saved.moment[k];
+}
+
 }  // namespace
 
 // du = s_b [ h - k_mu m mean(h) - k_psi f m rho mean(h x0) - k_nu w x0 kappa ]
@@ -70,14 +84,36 @@ Outputs backward(const Call& call) {
     dbias[feature].add(gradient);
   });
 
+  const auto parameter = [](const std::vector<Sum>& sums) {
+    Values out;
+    for (const Sum& sum : sums) out.push_back(flushed(sum.total()));
+    return out;
+  };
+  Outputs outputs;
+  Values totalH = parameter(sumH), totalHX0 = parameter(sumHX0), totalX0X0 = parameter(sumX0X0);
+  const bool reduces = call.problem.entry == Entry::BackwardReduce;
+  if (reduces) {
+    publishPartial(call,
+                   {{"gradient", totalH},
+                    {"gradient_x", totalHX0},
+                    {"energy", totalX0X0},
+                    {"gradient_rows", {exact(static_cast<double>(call.rows))}}},
+                   outputs);
+  }
   const std::vector<double> count = counts(call);
+  if (call.problem.entry == Entry::BackwardApply) {
+    totalH = totalOfPartials(call, "gradient"), totalHX0 = totalOfPartials(call, "gradient_x");
+    totalX0X0 = totalOfPartials(call, "energy");
+    const Values rows = totalOfPartials(call, "gradient_rows");
+    for (size_t k = 0; k < summed.size(); ++k) summed[k] = rows.empty() ? count[k] : rows[0].value;
+  }
   Values meanH, meanHX0, factor, gradientMean, energyMean;
   for (int64_t k = 0; k < call.statistics(); ++k) {
-    meanH.push_back(sumH[k].mean(count[k]));
-    meanHX0.push_back(sumHX0[k].mean(count[k]));
+    meanH.push_back(meanOf(totalH, k, count[k]));
+    meanHX0.push_back(meanOf(totalHX0, k, count[k]));
     factor.push_back(exact(saved.moment.empty() ? 1 : momentFactor(call, saved.moment[k].value)));
-    gradientMean.push_back(sumHX0[k].mean(summed[k]));
-    energyMean.push_back(sumX0X0[k].mean(summed[k]));
+    gradientMean.push_back(meanOf(totalHX0, k, summed[k]));
+    energyMean.push_back(energyOf(call, saved, totalX0X0, k, summed[k]));
   }
   const Correction correction = corrects ? correct(call, gradientMean, energyMean) : Correction{};
 
@@ -94,16 +130,10 @@ Outputs backward(const Call& call) {
     du[i] = saved.batchScale[k] * inner;
   });
 
-  Outputs outputs;
   outputs["dx"] = quantity(prepareBackward(call, prepared, std::move(du)));
-  const auto parameter = [](const std::vector<Sum>& sums) {
-    Values out;
-    for (const Sum& sum : sums) out.push_back(flushed(sum.total()));
-    return quantity(out);
-  };
-  outputs["dscale"] = spec.scale ? parameter(dscale) : Quantity{};
-  outputs["dbias"] = spec.bias ? parameter(dbias) : Quantity{};
-  publishState(call, correction.state, outputs);
+  outputs["dscale"] = spec.scale ? quantity(parameter(dscale)) : Quantity{};
+  outputs["dbias"] = spec.bias ? quantity(parameter(dbias)) : Quantity{};
+  if (!reduces) publishState(call, correction.state, outputs);
   return outputs;
 }
 

@@ -61,6 +61,28 @@ Applied ofBatch(const Call& call, const BatchStatistics& batch, int64_t step) {
   return out;
 }
 
+Values count(const Call& call) {
+  if (isOverRanks(call.problem.entry)) return {exact(static_cast<double>(call.realRows()))};
+  const int64_t segments = call.spec.reduce == Reduce::Rows ? 1 : call.given.extents.segments;
+  std::vector<double> real(segments);
+  for (int64_t row = 0; row < call.rows; ++row) real[row / (call.rows / segments)] += call.real(row);
+  Values out;
+  for (double each : real) out.push_back(exact(each));
+  return out;
+}
+
+}  // namespace
+
+Applied constantStatistics(const Call& call) {
+  Applied out;
+  out.c = call.spec.center == Center::None ? constant(call, 0) : call.state("running_mean");
+  out.s = runningScale(call);
+  out.batchScale = out.s;
+  out.r = constant(call, 1);
+  out.shift = constant(call, 0);
+  return out;
+}
+
 Quantity outputs(const Call& call, const Values& u, const Applied& applied) {
   Values y(u.size());
   call.forEach([&](int64_t i, int64_t row, int64_t feature, int64_t k) {
@@ -69,15 +91,6 @@ Quantity outputs(const Call& call, const Values& u, const Applied& applied) {
     y[i] = output(call, feature, x0, applied.r[k], applied.shift[k]);
   });
   return quantity(y);
-}
-
-Values count(const Call& call) {
-  const int64_t segments = call.spec.reduce == Reduce::Rows ? 1 : call.given.extents.segments;
-  std::vector<double> real(segments);
-  for (int64_t row = 0; row < call.rows; ++row) real[row / (call.rows / segments)] += call.real(row);
-  Values out;
-  for (double each : real) out.push_back(exact(each));
-  return out;
 }
 
 void publishSaved(const Call& call, const BatchStatistics& batch, const Applied& applied, int64_t step,
@@ -98,21 +111,10 @@ void publishSaved(const Call& call, const BatchStatistics& batch, const Applied&
   }
 }
 
-}  // namespace
-
-Applied constantStatistics(const Call& call) {
-  Applied out;
-  out.c = call.spec.center == Center::None ? constant(call, 0) : call.state("running_mean");
-  out.s = runningScale(call);
-  out.batchScale = out.s;
-  out.r = constant(call, 1);
-  out.shift = constant(call, 0);
-  return out;
-}
-
 Outputs forward(const Call& call) {
   const Prepared prepared = prepare(call);
-  const BatchStatistics batch = batchStatistics(call, prepared.u);
+  const BatchStatistics batch =
+      addsPartials(call.problem.entry) ? statisticsOfPartials(call) : batchStatistics(call, prepared.u);
   const bool learns = call.hasState() && !call.emptyBatch();
   const int64_t step = call.hasState() ? call.stateStep() + learns : 0;
   const Applied applied = call.emptyBatch() ? constantStatistics(call) : ofBatch(call, batch, step);

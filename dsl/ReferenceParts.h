@@ -8,6 +8,7 @@
 //   ReferenceForward.cpp     which c and s apply; y; what is saved
 //   ReferenceState.cpp       what a step leaves behind, forward and backward
 //   ReferenceBackward.cpp    dx, dscale, dbias
+//   ReferencePartials.cpp    sums over ranks
 #pragma once
 
 #include <map>
@@ -56,6 +57,7 @@ class Call {
   bool hasState() const { return spec.running.has_value(); }
   /// True if the batch has no valid row: the step does not change the state.
   bool emptyBatch() const { return hasState() && realRows_ == 0; }
+  /// Returns the valid rows of the batch; over ranks those of all ranks, as far as the call is told.
   int64_t realRows() const { return realRows_; }
   bool inWarmup(int64_t step) const { return spec.warmup && step <= settings.warmupSteps; }
   /// True if the window does not divide yet: it is not full, or warmup is not over.
@@ -134,6 +136,19 @@ Tracked gradientOfAffine(const Call&, double dy, int64_t feature, Tracked x0, Tr
 Outputs forward(const Call&);
 Outputs infer(const Call&);
 Outputs backward(const Call&);
+Outputs forwardReduce(const Call&);
+Outputs commit(const Call&);
+
+/// Returns the sum of a field over all partials of the call.
+Values totalOfPartials(const Call&, const std::string& field);
+/// Returns the statistics of the rows of all partials.
+BatchStatistics statisticsOfPartials(const Call&);
+/// Adds `partial.<field>` for each field, and what follows from them.
+void publishPartial(const Call&, const std::map<std::string, Values>& fields, Outputs&);
+
+/// Publish what a forward saves, and y.
+void publishSaved(const Call&, const BatchStatistics&, const Applied&, int64_t step, Outputs&);
+Quantity outputs(const Call&, const Values& u, const Applied&);
 
 using Changed = std::map<std::string, Values>;  ///< state fields, by name
 /// Returns the state after a forward with step number `step` and a batch that was not empty.

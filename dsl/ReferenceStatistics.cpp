@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "dsl/ReferenceParts.h"
@@ -43,6 +44,10 @@ Values prepareBackward(const Call& call, const Prepared& prepared, Values du) {
 
 std::vector<double> counts(const Call& call) {
   std::vector<double> out(call.statistics());
+  if (addsPartials(call.problem.entry)) {
+    std::fill(out.begin(), out.end(), static_cast<double>(call.realRows()));
+    return out;
+  }
   call.forEach(
       [&](int64_t, int64_t row, int64_t, int64_t statistic) { out[statistic] += call.counted(row); });
   return out;

@@ -148,6 +148,13 @@ struct Spec {
   /// True if a statistic of this batch must be complete before the first output of the forward, even after
   /// warmup.
   bool needsBatchStatistics() const { return center == Center::Current || divideBy != DivideBy::Running; }
+  /// True if sums of the gradient over the batch must be complete before the first dx.
+  bool gradientNeedsBatch() const {
+    if (backward == Backward::Frozen) return false;
+    if (center == Center::Current) return true;
+    if (backward == Backward::Exact) return divideBy == DivideBy::Current;
+    return approximate.nu != Nu::Feedback;
+  }
   /// Returns 16 hex digits, stable across builds. Specs with equal hashes share their kernels: names and the
   /// fields marked (number) are not part of it.
   std::string structuralHash() const;

@@ -34,7 +34,8 @@ Has hasOf(const Problem& problem) {
   return {.scale = spec.scale,
           .bias = spec.bias,
           .mask = problem.mask,
-          .activation = spec.activation != Activation::None};
+          .activation = spec.activation != Activation::None,
+          .waits = spec.needsBatchStatistics()};
 }
 
 std::vector<Tensor> operandsOf(const Problem& problem) { return operandsOf(problem.entry, hasOf(problem)); }
@@ -92,10 +93,15 @@ std::vector<Field> savedFields(const Problem& problem) {
   const bool approximate = spec.backward == Backward::Approximate;
   const bool exactMoment = spec.backward == Backward::Exact && spec.divideBy == DivideBy::Current;
   // Gamma = q s^2 holds if the same rows enter both directions.
-  const bool gammaFromMoment = approximate && spec.approximate.nu == Nu::Feedback &&
-                               !(problem.mask && spec.padding == Padding::LeaveOutOfStatistics);
+  const bool overRanks = isOverRanks(problem.entry);
+  const bool gammaFromMoment =
+      approximate && spec.approximate.nu == Nu::Feedback &&
+      !((problem.mask || overRanks) && spec.padding == Padding::LeaveOutOfStatistics);
 
   std::vector<Field> fields;
+  if (problem.entry == Entry::Commit) return fields;
+  if (problem.entry == Entry::ForwardReduce && spec.needsBatchStatistics()) return fields;
+  const bool late = overRanks && !spec.needsBatchStatistics();
   const auto add = [&](const char* name, bool present) {
     if (present) fields.push_back({name, type, shape, 0});
   };
@@ -103,17 +109,42 @@ std::vector<Field> savedFields(const Problem& problem) {
   add("rstd", true);
   add("batch_mean", exactMoment && spec.moment == Moment::Central && spec.center != Center::Current);
   add("batch_rstd", approximate && spec.approximate.scale == BackwardScale::Batch);
-  add("second_moment", gammaFromMoment || (exactMoment && spec.epsilonMode != EpsilonMode::Add));
+  add("second_moment", (gammaFromMoment && !late) || (exactMoment && spec.epsilonMode != EpsilonMode::Add));
   add("renorm_scale", spec.renorm.kind != Renorm::None);
   add("renorm_shift", spec.renorm.kind == Renorm::Std);
   if (spec.divideBy == DivideBy::Window || spec.renorm.kind != Renorm::None) {
     fields.push_back({"step", DType::I64, {}, 0});
   }
-  if (problem.mask && spec.reduce != Reduce::Features) {
+  if (overRanks ? !late : problem.mask && spec.reduce != Reduce::Features) {
     std::vector<Extent> counts;
     if (spec.reduce != Reduce::Rows) counts.push_back(kSegments);
     fields.push_back({"count", type, counts, 0});
   }
+  return fields;
+}
+
+std::vector<Field> partialFields(const Problem& problem) {
+  const Spec& spec = *problem.spec;
+  std::vector<Field> fields;
+  if (!isOverRanks(problem.entry)) return fields;
+  const auto add = [&](const char* name, const std::vector<Extent>& shape, bool present) {
+    if (present) fields.push_back({name, DType::F64, shape, 0});
+  };
+  if (!isBackward(problem.entry)) {
+    add("rows", {}, true);
+    add("sum", {kFeatures}, spec.center != Center::None || spec.moment == Moment::Central);
+    add("squares", {kFeatures}, true);
+  }
+  if (!isBackward(problem.entry) && problem.entry != Entry::Commit) return fields;
+  const bool centred = spec.center == Center::Current, approximate = spec.backward == Backward::Approximate;
+  const bool feedback = approximate && spec.approximate.nu == Nu::Feedback;
+  const bool sameRows = spec.padding == Padding::Exclude;
+  const bool sameCentre = spec.moment == Moment::Central ? centred : spec.center == Center::None;
+  add("gradient", {kFeatures}, centred && spec.backward != Backward::Frozen);
+  add("gradient_x", {kFeatures},
+      approximate || (spec.backward == Backward::Exact && spec.divideBy == DivideBy::Current));
+  add("energy", {kFeatures}, feedback && !(sameRows && sameCentre));
+  add("gradient_rows", {}, approximate && !sameRows);
   return fields;
 }
 

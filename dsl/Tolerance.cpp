@@ -42,7 +42,8 @@ bool isTensor(std::string_view output, TensorShape shape) {
 bool isOutput(std::string_view output) { return isTensor(output, TensorShape::Elements); }
 bool isParameter(std::string_view output) { return isTensor(output, TensorShape::PerFeature); }
 bool isInteger(std::string_view output) {
-  return output == "state.step" || output == "saved.step" || output == "saved.count";
+  return output == "state.step" || output == "saved.step" || output == "saved.count" ||
+         output == "partial.rows" || output == "partial.gradient_rows";
 }
 
 bool combinesRows(const Problem& problem) {

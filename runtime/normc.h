@@ -351,7 +351,8 @@ typedef struct normc_field {
   normc_type type;                     /**< type of each element */
   int32_t ndim;                        /**< number of dimensions; 0: a single number */
   int64_t shape[NORMC_MAX_FIELD_DIMS]; /**< `ndim` sizes */
-  size_t offset;                       /**< in bytes from the start of the buffer; a multiple of 64 */
+  size_t offset;                       /**< in bytes from the start of the buffer; a multiple of 64, or of 8 in
+                                          a partial */
   size_t bytes;                        /**< bytes of all elements */
   double init;                         /**< its value in a fresh state; 0 for saved statistics */
   DLDataType dtype;                    /**< `type` as a DLPack type */
@@ -382,6 +383,16 @@ NORMC_API normc_status normc_plan_saved_bytes(const normc_plan* plan, const norm
 NORMC_API normc_status normc_plan_saved_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,
                                               normc_field* field);
 
+/** Gives the bytes of one partial of the plan's entry: sums in f64 over the rows of a call, which the caller adds
+ * up over ranks or micro-batches. It depends on the norm and the number of features alone, never on kernels,
+ * sizes or devices. Forward entries have the fields of the forward, backward entries those of the backward;
+ * commit has both, one behind the other. 0 for all other entries. */
+NORMC_API normc_status normc_plan_partial_bytes(const normc_plan* plan, const normc_sizes* sizes,
+                                                size_t* bytes);
+/** Describes field `index` of a partial, whose fields have no gaps; NORMC_OUT_OF_RANGE past the last. */
+NORMC_API normc_status normc_plan_partial_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,
+                                                normc_field* field);
+
 /** Gives bytes of scratch that are enough for every call of these sizes, or of fewer segments or rows, so one
  * query with the largest sizes is enough. A workspace may have any alignment, and holds nothing between
  * calls. Calls that run at the same time need one each. Most calls need less; one that gets too little fails
@@ -402,6 +413,21 @@ typedef struct normc_state normc_state;
  *   backward         x, dy, scale, mask, state_in, saved   [dx], [dscale], [dbias], [state_out]
  *   infer            x, scale, bias, mask, state_in        y
  *   infer_backward   x, dy, scale, mask, state_in          [dx], [dscale], [dbias]
+ * @endcode
+ *
+ * and, where the batch of a norm is divided between ranks or micro-batches (docs/many-ranks.md),
+ *
+ * @code{.unparsed}
+ *                     reads                                    writes
+ *   norms that need statistics before y
+ *     forward_reduce    x, mask                                partial
+ *     forward_apply     x, scale, bias, mask, partials, state_in   y, [saved], [state_out]
+ *     backward_reduce   x, dy, scale, mask, saved              partial, [dscale], [dbias]
+ *     backward_apply    x, dy, scale, mask, partials, saved, state_in   [dx], [state_out]
+ *   norms that divide by the running moment
+ *     forward_reduce    x, scale, bias, mask, state_in         y, partial, [saved]
+ *     backward_reduce   x, dy, scale, mask, state_in, saved    partial, [dx], [dscale], [dbias]
+ *     commit            partials, state_in                     state_out
  * @endcode
  *
  * if the norm has them; both backwards also take bias if the norm has an activation. infer_backward is the
@@ -425,6 +451,10 @@ typedef struct normc_state normc_state;
  * any number of dimensions, and is contiguous. A pointer may be NULL if the plan does not access the field
  * (`access` of normc_field): a field of the state that is not written is copied from state_in_fields to
  * state_out_fields if both are given.
+ *
+ * Partials. partial is one buffer, aligned to 8 bytes. partials is partial_count of them, one behind another,
+ * which the call adds up in this order. So a caller may give the sum of all ranks, as one partial, or those of
+ * all ranks.
  *
  * Memory. y may be x, and dx may be dy, with the same strides; state_out may be state_in, and a field of
  * state_out_fields the same field of state_in_fields. Any other overlap of written memory with an argument is
@@ -456,6 +486,11 @@ typedef struct normc_args {
   size_t state_field_count;                /**< length of both; exactly the fields of the state */
   const DLTensor* const* saved_fields;     /**< replaces `saved` */
   size_t saved_field_count;                /**< its length; exactly the fields of the saved statistics */
+  void* partial;                           /**< the sums of this call */
+  size_t partial_bytes;                    /**< exactly normc_plan_partial_bytes */
+  const void* partials;                    /**< the sums of several calls */
+  size_t partials_bytes;                   /**< exactly partial_count times normc_plan_partial_bytes */
+  size_t partial_count;                    /**< number of partials, 1 or more */
 } normc_args;
 
 /** Executes the plan. On a CPU it returns when all outputs are written. It allocates nothing, takes no lock,

@@ -379,6 +379,10 @@ struct Call {
   std::vector<Tensor> stateOutFields;
   /// Instead of saved, in the order of Plan::savedFields.
   std::vector<Tensor> savedFields;
+
+  Buffer partial,                ///< the sums of this call
+      partials;                  ///< the sums of several calls, one behind another
+  std::size_t partialCount = 1;  ///< number of partials in `partials`
 };
 
 /// Owns a normc_plan. Thread-safe: any number of threads may execute one plan.
@@ -414,6 +418,14 @@ class Plan {
   std::size_t savedBytes(const normc_sizes& of) const { return bytes(normc_plan_saved_bytes, of); }
   /// Returns bytes of workspace that are enough for calls of these sizes, or of fewer segments or rows.
   std::size_t workspaceBytes(const normc_sizes& of) const { return bytes(normc_plan_workspace_bytes, of); }
+  /// Returns the bytes of one partial. `features` 0: the number in the problem.
+  std::size_t partialBytes(std::int64_t features = 0) const {
+    return bytes(normc_plan_partial_bytes, sizes(1, 0, features));
+  }
+  /// Returns the fields of a partial. `features` 0: the number in the problem.
+  std::vector<normc_field> partialFields(std::int64_t features = 0) const {
+    return fields(normc_plan_partial_field, sizes(1, 0, features));
+  }
   /// Returns the fields of the state. `features` 0: the number in the problem.
   std::vector<normc_field> stateFields(std::int64_t features = 0) const {
     return fields(normc_plan_state_field, sizes(1, 0, features));
@@ -574,6 +586,9 @@ class Arguments {
     args_.state_in_fields = stateIn_.get(), args_.state_out_fields = stateOut_.get();
     args_.state_field_count = std::max(fieldsIn, fieldsOut);
     args_.saved_fields = saved_.get(), args_.saved_field_count = call.savedFields.size();
+    args_.partial = call.partial.data, args_.partial_bytes = call.partial.bytes;
+    args_.partials = call.partials.data, args_.partials_bytes = call.partials.bytes;
+    args_.partial_count = call.partials.data ? call.partialCount : 0;
     args_.state = call.state ? call.state->get() : nullptr;
     args_.stream = call.stream;
   }

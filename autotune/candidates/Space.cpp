@@ -58,6 +58,9 @@ std::string defaultFor(codegen::BoundTarget& target, const codegen::Workload& wo
 Result<Landscape> landscapeOf(const std::vector<codegen::TargetPtr>& generators, const Problem& problem,
                               const codegen::Workload& workload) {
   const codegen::Target& first = *generators.at(0);
+  if (isOverRanks(problem.entry))
+    return Diagnostic{.message = problem.text() + " cannot be tuned: its sums come from several calls",
+                      .hint = "kernels of entries over ranks have their default schedules"};
   const auto boundFirst = first.bind(problem);
   if (const auto reason = boundFirst->whyIllegal())
     return Diagnostic{.message = problem.text() + " has no legal schedule for " + first.name().str() + ": " +

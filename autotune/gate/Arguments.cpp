@@ -74,9 +74,11 @@ Arguments::Arguments(const normc_plan* plan, Entry entry, const normc_sizes& siz
     : entry_(entry), sizes_(sizes), where_(where), layouts_(std::move(layouts)) {
   host::check(normc_plan_state_bytes(plan, &sizes_, &stateBytes_));
   host::check(normc_plan_saved_bytes(plan, &sizes_, &savedBytes_));
+  host::check(normc_plan_partial_bytes(plan, &sizes_, &partialBytes_));
   host::check(normc_plan_workspace_bytes(plan, &sizes_, &workspaceBytes_));
   stateFields_ = fieldsOf(normc_plan_state_field, plan, sizes_);
   savedFields_ = fieldsOf(normc_plan_saved_field, plan, sizes_);
+  partialFields_ = fieldsOf(normc_plan_partial_field, plan, sizes_);
   args_.struct_size = sizeof args_;
   if (where) args_.stream = where->stream();
 }
@@ -110,6 +112,15 @@ void Arguments::bindState(void* in, void* out) {
 void Arguments::bindSaved(void* memory) {
   if (savedFields_.empty() || !usesSaved(entry_) || !memory) return;
   args_.saved = memory, args_.saved_bytes = savedBytes_;
+}
+
+void Arguments::bindPartials(void* memory, size_t count) {
+  if (partialBytes_ == 0) return;
+  if (writesPartial(entry_)) {
+    args_.partial = memory, args_.partial_bytes = partialBytes_;
+  } else {
+    args_.partials = memory, args_.partials_bytes = count * partialBytes_, args_.partial_count = count;
+  }
 }
 
 void Arguments::bindWorkspace(void* memory, size_t bytes) {

@@ -60,8 +60,10 @@ class Arguments {
   const CudaDevice* where() const { return where_; }
   const std::vector<normc_field>& stateFields() const { return stateFields_; }
   const std::vector<normc_field>& savedFields() const { return savedFields_; }
+  const std::vector<normc_field>& partialFields() const { return partialFields_; }
   size_t stateBytes() const { return stateBytes_; }
   size_t savedBytes() const { return savedBytes_; }
+  size_t partialBytes() const { return partialBytes_; }      ///< of one partial
   size_t workspaceBytes() const { return workspaceBytes_; }  ///< for calls of this plan
 
   /// Sets the memory of a tensor, from its first byte; null leaves the tensor out.
@@ -71,6 +73,9 @@ class Arguments {
   void bindState(void* in, void* out);
   /// Sets the memory of saved statistics; ignored if nothing is saved.
   void bindSaved(void* memory);
+  /// Sets the memory of the partial that the entry writes, or of the `count` partials that it adds up; ignored
+  /// if it has none.
+  void bindPartials(void* memory, size_t count);
   void bindWorkspace(void* memory, size_t bytes);
   const normc_args& args() const { return args_; }
 
@@ -81,8 +86,8 @@ class Arguments {
   Layouts layouts_;
   std::map<Tensor, DLTensor>
       views_;  ///< args_ points to them, and they point to layouts_: the nodes of a map keep their addresses
-  std::vector<normc_field> stateFields_, savedFields_;
-  size_t stateBytes_ = 0, savedBytes_ = 0, workspaceBytes_ = 0;
+  std::vector<normc_field> stateFields_, savedFields_, partialFields_;
+  size_t stateBytes_ = 0, savedBytes_ = 0, partialBytes_ = 0, workspaceBytes_ = 0;
   normc_args args_{};
 };
 

@@ -19,8 +19,9 @@ struct Call::Buffers {
   void forRows(Tensor, Visit visit) const;
   void writeTensor(Tensor);
   void readTensor(Tensor, CallResult&) const;
-  void writeFields(FieldBuffer&, const std::map<std::string, std::vector<double>>& values);
+  void writeFields(FieldBuffer&, const std::map<std::string, std::vector<double>>& values, size_t offset = 0);
   void readFields(const FieldBuffer&, const char* prefix, CallResult&) const;
+  void readPartial(CallResult&) const;
   void prepare();
   void reset();
   void collect(CallResult&) const;
@@ -70,10 +71,12 @@ void Call::Buffers::readTensor(Tensor tensor, CallResult& result) const {
     result.fault += "memory between rows of " + std::string(name(tensor)) + " was written; ";
 }
 
-void Call::Buffers::writeFields(FieldBuffer& to, const std::map<std::string, std::vector<double>>& values) {
+void Call::Buffers::writeFields(FieldBuffer& to, const std::map<std::string, std::vector<double>>& values,
+                                size_t offset) {
   for (const normc_field& f : to.fields) {
     const auto& from = values.at(f.name);
-    for (size_t i = 0; i < from.size(); ++i) to.memory.putField(typeOfField(f.type), f.offset, i, from[i]);
+    for (size_t i = 0; i < from.size(); ++i)
+      to.memory.putField(typeOfField(f.type), offset + f.offset, i, from[i]);
   }
 }
 
@@ -86,17 +89,35 @@ void Call::Buffers::readFields(const FieldBuffer& from, const char* prefix, Call
   }
 }
 
+/// Reads the partial, and computes the moment that follows from it alone: the digits that the sums of one rank
+/// have to keep show only there.
+void Call::Buffers::readPartial(CallResult& result) const {
+  readFields(arguments->partials, "partial.", result);
+  if (!result.outputs.contains("partial.rows") || problem.spec->moment != Moment::Central) return;
+  const std::vector<double>&sum = result.outputs["partial.sum"], &squares = result.outputs["partial.squares"];
+  const double rows = std::max(result.outputs["partial.rows"][0], 1.0);
+  std::vector<double>& moment = result.outputs["partial.moment"];
+  for (size_t i = 0; i < sum.size(); ++i) {
+    const double mean = sum[i] / rows, central = squares[i] / rows - mean * mean;
+    moment.push_back(central < 0 ? 0 : central);
+  }
+}
+
 void Call::Buffers::prepare() {
   const Extents& e = in.extents;
   arguments.emplace(Arguments(plan, problem.entry, host::Plan::sizes(e.segments, e.rows, e.features),
                               layoutsOf(problem, e, placement), where),
-                    placement);
+                    placement, std::max<size_t>(in.partials.size(), 1));
 }
 
 void Call::Buffers::reset() {
   if (asGiven) return;
   for (const auto& [tensor, layout] : arguments->layouts()) writeTensor(tensor);
-  arguments->stateOut.memory.poison(), arguments->saved.memory.poison(), arguments->workspace.poison();
+  for (Storage* memory : {&arguments->stateOut.memory, &arguments->saved.memory, &arguments->partials.memory,
+                          &arguments->workspace})
+    memory->poison();
+  for (size_t i = 0; i < in.partials.size(); ++i)
+    writeFields(arguments->partials, in.partials[i], i * arguments->partialBytes());
   writeFields(arguments->state, in.state);
   if (readsSaved(problem.entry)) writeFields(arguments->saved, in.saved);
   arguments->upload();
@@ -110,11 +131,13 @@ void Call::Buffers::collect(CallResult& result) const {
       result.fault += "memory around " + std::string(name(tensor)) + " was written; ";
     if (infoOf(tensor).written() && !placement.leavesOut(name(tensor))) readTensor(tensor, result);
   }
-  for (const Storage* s : {&a.state.memory, &a.stateOut.memory, &a.saved.memory, &a.workspace})
+  for (const Storage* s :
+       {&a.state.memory, &a.stateOut.memory, &a.saved.memory, &a.partials.memory, &a.workspace})
     if (!s->guardsIntact())
-      result.fault += "memory around state, saved statistics or workspace was written; ";
+      result.fault += "memory around state, saved statistics, partials or workspace was written; ";
   if (a.args().state_out) readFields(placement.stateInPlace ? a.state : a.stateOut, "state.", result);
   if (a.args().saved && writesSaved(problem.entry)) readFields(a.saved, "saved.", result);
+  if (writesPartial(problem.entry)) readPartial(result);
 }
 
 Call::Call(const normc_plan* plan, const Problem& problem, const ReferenceCall& arguments,

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "autotune/gate/OverRanks.h"
 #include "dsl/Tolerance.h"
 #include "runtime/abi/Numbers.h"
 
@@ -43,6 +44,15 @@ static void warmState(const Problem& problem, const Trial& trial, ReferenceCall&
   }
 }
 
+/// Returns the arguments of another rank, with other rows.
+static ReferenceCall otherRank(const Problem& problem, const Trial& trial, ReferenceCall rank, int64_t rows) {
+  rank.extents.rows = rows;
+  rank.x = hardInput(trial.data, rank.extents, problem.data, trial.seed + 10);
+  if (problem.mask) rank.mask = hardMask(trial.mask, rank.extents, trial.seed + 10);
+  rank.dy = normalValues(int64_t(rank.x.size()), problem.data, trial.seed + 13);
+  return rank;
+}
+
 /// Runs the forward of a backward: its state and what it saved go into the call. Returns its errors.
 static std::vector<Diagnostic> runForward(Problem problem, ReferenceCall& call) {
   problem.entry = Entry::Forward;
@@ -68,6 +78,15 @@ Result<ReferenceCall> argumentsFor(const Problem& problem, const Trial& trial) {
   if (problem.mask) call.mask = hardMask(trial.mask, e, trial.seed);
   call.state = initialState(problem, e);
   warmState(problem, trial, call);
+  if (isOverRanks(problem.entry)) {
+    call.dy = normalValues(int64_t(call.x.size()), problem.data, trial.seed + 3);
+    std::vector<ReferenceCall> ranks{call};
+    // Alone in odd steps; else with a rank of fewer rows and one of none.
+    if (trial.step % 2 == 0)
+      for (const int64_t rows : {e.rows / 2, int64_t(0)})
+        ranks.push_back(otherRank(problem, trial, call, rows));
+    return argumentsOverRanks(problem, std::move(ranks));
+  }
   if (readsSaved(problem.entry))
     if (auto errors = runForward(problem, call); !errors.empty()) return errors;
   if (isBackward(problem.entry)) call.dy = normalValues(int64_t(call.x.size()), problem.data, trial.seed + 3);

@@ -8,7 +8,7 @@ std::optional<double> FieldBuffer::scalar(const std::string& field) const {
   return std::nullopt;
 }
 
-GuardedArguments::GuardedArguments(Arguments arguments, const Placement& placement)
+GuardedArguments::GuardedArguments(Arguments arguments, const Placement& placement, size_t count)
     : Arguments(std::move(arguments)), placement_(placement) {
   const auto storage = [&](size_t bytes, int64_t offset = 0) {
     return Storage(int64_t(bytes), offset, where(), placement.guardPages);
@@ -25,11 +25,14 @@ GuardedArguments::GuardedArguments(Arguments arguments, const Placement& placeme
   state = {stateFields(), storage(stateBytes())};
   stateOut = {stateFields(), storage(stateBytes())};
   saved = {savedFields(), storage(savedBytes())};
+  // A partial begins at any double.
+  partials = {partialFields(), storage(count * partialBytes(), (placement.misalign + 1) * sizeof(double))};
   workspace = storage(workspaceBytes());
   bindState(state.memory.address(), placement.leavesOut("state_out") ? nullptr
                                     : placement.stateInPlace         ? state.memory.address()
                                                                      : stateOut.memory.address());
   bindSaved(placement.leavesOut("saved") ? nullptr : saved.memory.address());
+  bindPartials(partials.memory.address(), count);
   bindWorkspace(workspace.address(), workspaceBytes());
 }
 
@@ -39,7 +42,7 @@ const Storage& GuardedArguments::written(Tensor output) const {
 }
 
 std::vector<Storage*> GuardedArguments::storages() {
-  std::vector<Storage*> all = {&state.memory, &stateOut.memory, &saved.memory, &workspace};
+  std::vector<Storage*> all = {&state.memory, &stateOut.memory, &saved.memory, &partials.memory, &workspace};
   for (auto& [tensor, memory] : tensors_) all.push_back(&memory);
   return all;
 }

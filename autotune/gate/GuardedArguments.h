@@ -19,9 +19,10 @@ struct FieldBuffer {
 class GuardedArguments : public Arguments {
  public:
   /// Makes and binds a buffer for each argument, filled with a pattern that is NaN in every float type.
-  GuardedArguments(Arguments, const Placement& = {});
+  /// `partials`: the number of those that an entry adds up.
+  GuardedArguments(Arguments, const Placement& = {}, size_t partials = 1);
 
-  FieldBuffer state, stateOut, saved;
+  FieldBuffer state, stateOut, saved, partials;
   Storage workspace;
 
   Storage& operator[](Tensor tensor) { return tensors_.at(tensor); }

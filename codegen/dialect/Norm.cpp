@@ -53,9 +53,10 @@ LogicalResult TensorOp::verify() {
 LogicalResult FoldOp::verify() {
   const Axis axis = getAxis();
   if ((axis == Axis::Chunk && getChunkOf() && !getExtent()) ||
-      (axis == Axis::Window && getExtent() && !getChunkOf()))
+      (axis == Axis::Window && getExtent() && !getChunkOf()) ||
+      (axis == Axis::Partial && !getExtent() && !getChunkOf() && !getReads().empty()))
     return success();
-  return emitOpError("must go along the chunks of a phase or a window of an extent");
+  return emitOpError("must go along the chunks of a phase, a window of an extent, or partials that it reads");
 }
 
 int64_t PhaseOp::number() {
@@ -82,7 +83,7 @@ bool SlabOp::isOfRows() {
 
 LogicalResult SlabOp::verify() {
   for (Axis axis : getPer())
-    if (axis == Axis::Window || axis == Axis::Chunk)
+    if (axis == Axis::Window || axis == Axis::Chunk || axis == Axis::Partial)
       return emitOpError("has no axis '")
              << stringifyAxis(axis) << "'; legal: segment, row, feature, group, pre_group";
   auto kernel = getOperation()->getParentOfType<KernelOp>();

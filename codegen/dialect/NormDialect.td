@@ -42,7 +42,8 @@ class Norm_Enum<string name, string summary, list<EnumCase> cases> : I32Enum<nam
 def Norm_Axis : Norm_Enum<"Axis", "an axis of a tensor, or of the index of a slab or a unit", [
     I32EnumCase<"Segment", 0, "segment">, I32EnumCase<"Row", 1, "row">, I32EnumCase<"Feature", 2, "feature">,
     I32EnumCase<"Group", 3, "group">, I32EnumCase<"PreGroup", 4, "pre_group">,
-    I32EnumCase<"Window", 5, "window">, I32EnumCase<"Chunk", 6, "chunk">]>;
+    I32EnumCase<"Window", 5, "window">, I32EnumCase<"Chunk", 6, "chunk">,
+    I32EnumCase<"Partial", 7, "partial">]>;
 def Norm_AxisAttr : EnumAttr<Norm_Dialect, Norm_Axis, "axis">;
 
 def Norm_AxesAttr : Norm_Attr<"Axes", "axes"> {

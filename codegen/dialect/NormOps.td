@@ -43,6 +43,7 @@ def Norm_TensorOp : Norm_Op<"tensor", [Symbol, HasParent<"KernelOp">]> {
   let description = [{
     `axes` index it: segment, row, feature, group, window, or chunk: the chunks of
     the phase whose number is `chunk_of`. A tensor with row and feature is X-sized.
+    A tensor with the axis partial is one field of the partials of a call, in f64.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, Norm_AxesAttr:$axes,
                    OptionalAttr<I64Attr>:$chunk_of, Norm_RoleAttr:$role, Norm_AccessAttr:$access,
@@ -211,11 +212,11 @@ def Norm_ScalarOp : Norm_Op<"scalar", [Pure]> {
 }
 
 def Norm_FoldOp : Norm_Op<"fold", [SingleBlock]> {
-  let summary = "folds tensors along their axis `chunk` or `window`, in order";
+  let summary = "folds tensors along their axis `chunk`, `window` or `partial`, in order";
   let description = [{
     `chunk_of` is the number of the phase whose chunks are folded, `extent` that of a window.
     Region arguments: the position (index), the running values, one element of
-    each of `reads`. Yields the new running values.
+    each of `reads`, of partials in f64. Yields the new running values.
   }];
   let arguments = (ins Norm_AxisAttr:$axis, OptionalAttr<I64Attr>:$chunk_of, OptionalAttr<I64Attr>:$extent,
                    Norm_Tensors:$reads, Variadic<AnyFloat>:$init);

@@ -14,7 +14,8 @@ Type Access::stored(TensorOp t) const {
   return t.getType().isBF16() && !nativeBF16 ? IntegerType::get(t.getContext(), 16) : t.getType();
 }
 
-llvm::MaybeAlign Access::alignmentOf(VectorType type) const {
+llvm::MaybeAlign Access::alignmentOf(TensorOp t, VectorType type) const {
+  if (isPacked(t)) return {};
   return llvm::MaybeAlign(
       std::min<int64_t>(alignment, type.getNumElements() * type.getElementTypeBitWidth() / 8));
 }
@@ -113,9 +114,18 @@ TensorOp AccessLowering::tensor(StringRef name) {
   return cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel_, name));
 }
 
+// The strides of a partial have a meaning of their own (runtime/abi/kernel.h).
+Value AccessLowering::partials(TensorOp t) {
+  return arguments_.strides[llvm::find(strided_, t) - strided_.begin()].segment;
+}
+
 Value AccessLowering::address(TensorOp t, const Coordinates& at) {
   if (isStrided(t)) {
     const Arguments::Strides& stride = arguments_.strides[llvm::find(strided_, t) - strided_.begin()];
+    if (t.hasAxis(Axis::Partial)) {
+      Value first = l_.mul(at.partial, stride.row);
+      return t.hasAxis(Axis::Feature) ? l_.add(first, at.feature) : first;
+    }
     Value position = kernel_.getSegmentsAreOne() ? l_.index(0) : l_.mul(at.segment, stride.segment);
     if (!t.isXSized()) return l_.add(position, at.row);
     Value pitched = featuresLast_ ? at.row : at.feature, unit = featuresLast_ ? at.feature : at.row;
@@ -139,6 +149,8 @@ Value AccessLowering::address(TensorOp t, const Coordinates& at) {
         return {l_.index(groups(axis)), at.group};
       case Axis::Window:
         return {l_.index(t.getWindow()), at.window};
+      case Axis::Partial:  // has strides
+        break;
       case Axis::Chunk:  // always the first axis
         return {l_.index(1), t.chunkPhase() == phase_.number() ? task() : at.chunk};
     }
@@ -157,7 +169,7 @@ Value AccessLowering::loadStored(TensorOp t, Value address, int64_t lanes, std::
   if (!lanes) return memref::LoadOp::create(l_.b, l_.loc, memory, address);
   auto type = VectorType::get({lanes}, access_.stored(t));
   return vector::LoadOp::create(l_.b, l_.loc, type, memory, ValueRange{address}, nonTemporal_.contains(t),
-                                alignment ? llvm::MaybeAlign(*alignment) : access_.alignmentOf(type));
+                                alignment ? llvm::MaybeAlign(*alignment) : access_.alignmentOf(t, type));
 }
 
 Value AccessLowering::widened(TensorOp t, Value value) {
@@ -168,7 +180,7 @@ Value AccessLowering::widened(TensorOp t, Value value) {
     return arith::CmpIOp::create(b, l_.loc, arith::CmpIPredicate::ne, value, none);
   }
   if (element.isInteger(16)) return l_.fromBF16(value, statistics_);
-  return element.isInteger(64) ? value : l_.convert(value, statistics_);
+  return element.isInteger(64) || t.hasAxis(Axis::Partial) ? value : l_.convert(value, statistics_);
 }
 
 Value AccessLowering::narrowed(TensorOp t, Value value) {
@@ -198,7 +210,7 @@ void AccessLowering::store(TensorOp t, Value address, Value value, Value mask,
     if (nonTemporal) alignment = type.getNumElements() * type.getElementTypeBitWidth() / 8;
     vector::StoreOp::create(b, l_.loc, value, memory, ValueRange{address},
                             nonTemporal || nonTemporal_.contains(t),
-                            alignment ? llvm::MaybeAlign(*alignment) : access_.alignmentOf(type));
+                            alignment ? llvm::MaybeAlign(*alignment) : access_.alignmentOf(t, type));
   }
 }
 

@@ -16,11 +16,18 @@ namespace normc::codegen {
 
 /// Indices of one element along the axes. Axes that a tensor does not have are ignored.
 struct Coordinates {
-  mlir::Value segment, row, feature, group, window, chunk;
+  mlir::Value segment, row, feature, group, window, chunk, partial;
 };
 
-/// True for X-sized operands and the mask: the caller gives their strides.
-inline bool isStrided(TensorOp t) { return t.getRole() == package::Role::Tensor && t.hasAxis(Axis::Row); }
+/// True for X-sized operands, the mask and partials: the caller gives their strides.
+inline bool isStrided(TensorOp t) {
+  return (t.getRole() == package::Role::Tensor && t.hasAxis(Axis::Row)) || t.hasAxis(Axis::Partial);
+}
+
+/// True for a field of a partial, which begins at any multiple of its element.
+inline bool isPacked(TensorOp t) {
+  return t.getRole() == package::Role::Partial || t.getRole() == package::Role::Partials;
+}
 
 /// True if no other operand of the phase may share the tensor's memory. An output may share the memory of the
 /// input of the same kind, and state may be updated in place.
@@ -47,7 +54,7 @@ struct Access {
   /// operands begin at any element; the code that emits a vector access knows its alignment
   bool peeled = false;
   mlir::Type stored(TensorOp) const;
-  llvm::MaybeAlign alignmentOf(mlir::VectorType) const;
+  llvm::MaybeAlign alignmentOf(TensorOp, mlir::VectorType) const;
 };
 
 class AccessLowering {
@@ -67,6 +74,7 @@ class AccessLowering {
   mlir::Value task() const { return arguments_.task; }
   mlir::Value scalar(llvm::StringRef number);
   mlir::Value chunks(int64_t phase);
+  mlir::Value partials(TensorOp);  ///< number of partials of the call, from a tensor with that axis
   mlir::Value units();                          ///< units of the phase
   mlir::Value chunkUnits();                     ///< units of each task but the last
   std::pair<mlir::Value, mlir::Value> range();  ///< first unit of this task, and one past its last
@@ -86,8 +94,8 @@ class AccessLowering {
   void markNonTemporal(TensorOp t) { nonTemporal_.insert(t); }
   /// Returns the index of an element in its buffer.
   mlir::Value address(TensorOp, const Coordinates&);
-  /// Loads elements and converts them to the statistics type; a mask to i1, an i64 not at all. `lanes` 0: a
-  /// scalar. Lanes outside `mask` (i1 lanes) are 0.
+  /// Loads elements and converts them to the statistics type; a mask to i1, an i64 or a field of a partial not
+  /// at all. `lanes` 0: a scalar. Lanes outside `mask` (i1 lanes) are 0.
   mlir::Value load(TensorOp, mlir::Value address, int64_t lanes, mlir::Value mask);
   /// The two parts of a load without a mask: the stored element, and its conversion to the statistics type.
   /// `alignment` in bytes, if the caller knows a larger one than an element's.

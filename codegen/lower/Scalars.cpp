@@ -68,8 +68,10 @@ void SlabLowering::scalarOp(Operation& op, Replica& replica) {
 }
 
 void SlabLowering::fold(FoldOp op, Replica& replica) {
-  const bool chunks = op.getAxis() == Axis::Chunk;
-  Value extent = chunks ? f_.chunks(*op.getChunkOf()) : l_.index(*op.getExtent());
+  const bool chunks = op.getAxis() == Axis::Chunk, partials = op.getAxis() == Axis::Partial;
+  Value extent = chunks     ? f_.chunks(*op.getChunkOf())
+                 : partials ? f_.partials(f_.tensor(cast<FlatSymbolRefAttr>(op.getReads()[0]).getValue()))
+                            : l_.index(*op.getExtent());
   for (auto name : op.getReads().getAsRange<FlatSymbolRefAttr>()) beforeRead(f_.tensor(name.getValue()));
   bool stores = !op.getBody().front().getOps<StoreOp>().empty();
   if (stores) beginFold();
@@ -79,7 +81,7 @@ void SlabLowering::fold(FoldOp op, Replica& replica) {
 
   auto loads = [&](Value position) {
     Coordinates at = replica.at;
-    (chunks ? at.chunk : at.window) = position;
+    (chunks ? at.chunk : partials ? at.partial : at.window) = position;
     Values loaded;
     for (auto name : op.getReads().getAsRange<FlatSymbolRefAttr>()) {
       TensorOp t = f_.tensor(name.getValue());

@@ -129,7 +129,7 @@ KernelBuilder::KernelBuilder(ModuleOp module, const Problem& problem, StringRef 
                              ScheduleAttr());
   kernel_.getBody().emplaceBlock();
   builder_.setInsertionPointToEnd(&kernel_.getBody().front());
-  if (problem.mask) argument(normc::name(kMask));
+  if (isTaken(infoOf(kMask), problem.entry, hasOf(problem))) argument(normc::name(kMask));
 }
 
 IntegerAttr KernelBuilder::integerOr(std::optional<int64_t> n) {
@@ -174,6 +174,7 @@ bool KernelBuilder::hasSaved(StringRef name) const {
   return !problem_.hasConstantStatistics() && findField(savedFields(problem_), name);
 }
 bool KernelBuilder::hasState(StringRef name) const { return findField(stateFields(problem_), name); }
+bool KernelBuilder::hasPartial(StringRef name) const { return findField(partialFields(problem_), name); }
 
 StringRef KernelBuilder::stateIn(StringRef name) {
   auto fields = stateFields(problem_);
@@ -219,6 +220,23 @@ StringRef KernelBuilder::saved(StringRef name) {
 StringRef KernelBuilder::workspace(StringRef name, Axes axes, std::optional<int64_t> chunkOf) {
   return declare(("work." + name).str(), statistics_, axes, package::Role::Workspace, package::Access::Both,
                  /*window=*/0, chunkOf);
+}
+
+StringRef KernelBuilder::partial(StringRef name) {
+  const auto fields = partialFields(problem_);
+  const Field* f = findField(fields, name);
+  assert(f && "no such field of a partial");
+  return declare(("partial." + name).str(), builder_.getF64Type(),
+                 f->shape.empty() ? Axes{} : Axes{Axis::Feature}, package::Role::Partial,
+                 package::Access::Write);
+}
+StringRef KernelBuilder::partials(StringRef name) {
+  const auto fields = partialFields(problem_);
+  const Field* f = findField(fields, name);
+  assert(f && "no such field of a partial");
+  return declare(("partials." + name).str(), builder_.getF64Type(),
+                 f->shape.empty() ? Axes{Axis::Partial} : Axes{Axis::Partial, Axis::Feature},
+                 package::Role::Partials, package::Access::Read);
 }
 
 //===-- Structure -----------------------------------------------------------===//
@@ -297,14 +315,15 @@ Nums KernelBuilder::fold(Axis axis, int64_t number, ArrayRef<StringRef> reads, c
                          llvm::function_ref<Nums(Value, const Nums&, const Nums&)> step) {
   SmallVector<Value> from = unwrap(init);
   const auto n = builder_.getI64IntegerAttr(number);
-  const bool chunks = axis == Axis::Chunk;
+  const bool chunks = axis == Axis::Chunk, window = axis == Axis::Window;
   auto op = FoldOp::create(builder_, loc(), TypeRange(ValueRange(from)), axis, chunks ? n : IntegerAttr(),
-                           chunks ? IntegerAttr() : n, symbols(reads), from);
+                           window ? n : IntegerAttr(), symbols(reads), from);
   OpBuilder::InsertionGuard guard(builder_);
   Block& body = op.getBody().emplaceBlock();
   body.addArgument(builder_.getIndexType(), loc());
   for (Value v : from) body.addArgument(v.getType(), loc());
-  for (size_t i = 0; i < reads.size(); ++i) body.addArgument(statistics_, loc());
+  const Type element = chunks || window ? statistics_ : builder_.getF64Type();
+  for (size_t i = 0; i < reads.size(); ++i) body.addArgument(element, loc());
   builder_.setInsertionPointToEnd(&body);
   auto arguments = body.getArguments();
   Nums results =
@@ -323,6 +342,16 @@ Nums KernelBuilder::total(int64_t phase, ArrayRef<StringRef> reads, Combiner com
                    });
   for (Num& sum : sums) sum = narrow(sum);
   return sums;
+}
+
+Nums KernelBuilder::totalOfPartials(ArrayRef<StringRef> fields) {
+  const auto reads = llvm::map_to_vector(fields, [&](StringRef name) { return partials(name); });
+  return fold(Axis::Partial, 0, reads, Nums(reads.size(), wideConstant(0)),
+              [&](Value, const Nums& run, const Nums& e) {
+                Nums next;
+                for (size_t i = 0; i < run.size(); ++i) next.push_back(run[i] + e[i]);
+                return next;
+              });
 }
 
 //===-- Values --------------------------------------------------------------===//

@@ -25,7 +25,7 @@ inline bool isRhoCentred(const Spec& spec) { return spec.moment == Moment::Centr
 inline Num add(Num a, Num b) { return !a ? b : !b ? a : a + b; }
 inline Num multiply(Num a, Num b) { return !a ? b : !b ? a : a * b; }
 
-/// Plans the entry.
+/// Plans the entry, which is none over ranks: those are streamed (InRowChunks.cpp).
 template <typename Plan>
 void planEntry(Plan plan, Entry entry) {
   switch (entry) {
@@ -36,6 +36,8 @@ void planEntry(Plan plan, Entry entry) {
       return plan.backward();
     case Entry::Infer:
       return plan.infer();
+    default:
+      llvm_unreachable("an entry over ranks");
   }
 }
 

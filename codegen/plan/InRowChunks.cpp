@@ -48,16 +48,7 @@ class InRowChunks {
 
   void backward() {
     if (step_.backwardNeedsSums()) {
-      if (spec_.activation != Activation::None)
-        ofFeatures("prepare", PhaseRole::Combine, [&] { keepOutput(); });
-      sums_ = {"sum", k_.phases()};
-      k_.phase("statistics", PhaseRole::Statistics, kRows, [&] {
-        overRows({}, [&](Parts& parts) {
-          gradientParts(parts);
-          k_.sweep({.partials = gradientColumns()}, parts,
-                   [&](Element& e) { return e.gradientTerms(step_.needsSquares()); });
-        });
-      });
+      sumGradients();
       ofFeatures("combine", PhaseRole::Combine, [&] {
         const BackwardSums sums = foldGradients();
         keep(step_.backward(sums));
@@ -66,16 +57,73 @@ class InRowChunks {
       applyBackward(/*sums=*/false);
       return;
     }
-    // No sum is needed before dx: the sweep that writes dx collects them, and finish folds them.
-    ofFeatures("prepare", PhaseRole::Combine, [&] {
-      if (step_.isConstant() && step_.readsCenter()) keep(Part::Center, "c", step_.center());
-      keepOutput();
-      keep(step_.backward(std::nullopt));
+    if (applyAndSumGradients())
+      ofFeatures("finish", PhaseRole::Finish, [&] { finish(foldGradients()); });
+  }
+
+  //===-- Over ranks ------------------------------------------------------------===//
+
+  void forwardReduce() {
+    Chunks chunks;
+    if (step_.lagged()) {  // y waits for nothing
+      ofFeatures("prepare", PhaseRole::Combine, [&] { keep(step_.forward(Batch(), /*save=*/true)); });
+      chunks = {"batch", k_.phases()};
+      apply(&chunks);
+    } else {
+      chunks = sumMoments(/*warmup=*/false);
+    }
+    const llvm::StringRef rows = column(chunks, "rows");
+    ofFeatures("finish", PhaseRole::Finish, [&] {
+      const Nums sums =
+          moments_.rawSums(chunks.phase, [&](llvm::StringRef name) { return column(chunks, name); });
+      for (auto [field, sum] : llvm::zip(moments_.partialFields(), sums)) k_.store(sum, k_.partial(field));
     });
-    sums_ = {"sum", k_.phases()};
-    const bool sums = step_.hasGradientSums();
-    applyBackward(sums);
-    if (sums) ofFeatures("finish", PhaseRole::Finish, [&] { finish(foldGradients()); });
+    step_.countRows(chunks.phase, rows);
+  }
+
+  void forwardApply() {
+    ofFeatures("combine", PhaseRole::Combine, [&] {
+      const Batch batch = moments_.ofPartials();
+      keep(step_.forward(batch, /*save=*/true));
+      step_.saveLate(batch);
+      step_.updateState(batch);
+    });
+    apply(nullptr);
+    step_.advance();
+  }
+
+  void backwardReduce() {
+    if (step_.backwardNeedsSums()) {
+      sumGradients();
+    } else if (!applyAndSumGradients()) {
+      return;
+    }
+    ofFeatures("finish", PhaseRole::Finish, [&] {
+      const BackwardSums sums = foldGradients();
+      storeParameters(sums);
+      step_.storePartial(sums);
+    });
+    step_.countRows(sums_.phase, {});
+  }
+
+  void backwardApply() {
+    ofFeatures("combine", PhaseRole::Combine, [&] {
+      keepOutput();
+      const BackwardSums sums = step_.sumsOfPartials(std::nullopt);
+      keep(step_.backward(sums));
+      step_.updateNu(sums);
+    });
+    applyBackward(/*sums=*/false);
+  }
+
+  void commit() {
+    ofFeatures("finish", PhaseRole::Finish, [&] {
+      const Batch batch = moments_.ofPartials();
+      // The new state may be in the memory of the old one: nu needs the old moment, so it comes first.
+      if (spec_.backward == Backward::Approximate) step_.updateNu(step_.sumsOfPartials(batch));
+      step_.updateState(batch);
+    });
+    step_.advance();
   }
 
  private:
@@ -268,10 +316,38 @@ class InRowChunks {
     const Num s = step_.rstd();
     return {sums[0], sums[1] * s, sums.size() > 2 ? sums[2] * s * s : Num()};
   }
-  void finish(const BackwardSums& sums) {
+  void storeParameters(const BackwardSums& sums) {
     if (spec_.scale) k_.store(step_.dscale(sums), k_.argument("dscale"));
     if (spec_.bias) k_.store(sums.g, k_.argument("dbias"));
+  }
+  void finish(const BackwardSums& sums) {
+    storeParameters(sums);
     step_.updateNu(sums);
+  }
+
+  void sumGradients() {
+    if (spec_.activation != Activation::None)
+      ofFeatures("prepare", PhaseRole::Combine, [&] { keepOutput(); });
+    sums_ = {"sum", k_.phases()};
+    k_.phase("statistics", PhaseRole::Statistics, kRows, [&] {
+      overRows({}, [&](Parts& parts) {
+        gradientParts(parts);
+        k_.sweep({.partials = gradientColumns()}, parts,
+                 [&](Element& e) { return e.gradientTerms(step_.needsSquares()); });
+      });
+    });
+  }
+  /// Writes dx, for which no sum is needed: the same sweep collects the sums. True if there are any.
+  bool applyAndSumGradients() {
+    ofFeatures("prepare", PhaseRole::Combine, [&] {
+      if (step_.isConstant() && step_.readsCenter()) keep(Part::Center, "c", step_.center());
+      keepOutput();
+      keep(step_.backward(std::nullopt));
+    });
+    sums_ = {"sum", k_.phases()};
+    const bool sums = step_.hasGradientSums();
+    applyBackward(sums);
+    return sums;
   }
 
   void dxParts(Parts& parts) {
@@ -338,6 +414,22 @@ class InRowChunks {
 
 }  // namespace
 
-void planInRowChunks(KernelBuilder& k) { planEntry(InRowChunks(k), k.problem().entry); }
+void planInRowChunks(KernelBuilder& k) {
+  InRowChunks plan(k);
+  switch (k.problem().entry) {
+    case Entry::ForwardReduce:
+      return plan.forwardReduce();
+    case Entry::ForwardApply:
+      return plan.forwardApply();
+    case Entry::BackwardReduce:
+      return plan.backwardReduce();
+    case Entry::BackwardApply:
+      return plan.backwardApply();
+    case Entry::Commit:
+      return plan.commit();
+    default:
+      return planEntry(plan, k.problem().entry);
+  }
+}
 
 }  // namespace normc::codegen

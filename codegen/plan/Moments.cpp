@@ -69,4 +69,43 @@ Batch Moments::merged(int64_t phase, Fields field, Num n) const {
           .moment = meanOf(k_.narrow(raw_ ? merged[kRaw] : merged[kSquares]), n)};
 }
 
+llvm::ArrayRef<llvm::StringRef> Moments::partialFields() const {
+  static constexpr llvm::StringRef all[] = {"sum", "squares"};
+  return llvm::ArrayRef<llvm::StringRef>(all).drop_front(needsMean_ ? 0 : 1);
+}
+
+Nums Moments::rawSums(int64_t phase, Fields field) const {
+  const Num zero = k_.wideConstant(0);
+  const auto widened = [&](const Nums& narrow) {
+    Nums wide;
+    for (Num each : narrow) wide.push_back(k_.widen(each));
+    return wide;
+  };
+  if (!needsMean_)
+    return k_.fold(Axis::Chunk, phase, {field("moment")}, {zero},
+                   [&](auto, const Nums& run, const Nums& e) { return Nums{run[0] + widened(e)[0]}; });
+  const llvm::StringRef reads[] = {field("rows"), field("shift"), field("sum"),
+                                   field(raw_ ? "moment" : "squares")};
+  Nums sums =
+      k_.fold(Axis::Chunk, phase, reads, {zero, zero}, [&](auto, const Nums& run, const Nums& narrow) {
+        const Nums e = widened(narrow);
+        const Num mean = e[1] + e[2], sum = e[0] * mean;
+        return Nums{run[0] + sum, run[1] + (raw_ ? e[3] : e[3] + sum * mean)};
+      });
+  if (!raw_) sums[1] = sums[1] + (sums[0] - sums[0]);  // NaN unless the sum is finite
+  return sums;
+}
+
+Batch Moments::ofPartials() const {
+  llvm::SmallVector<llvm::StringRef, 3> fields{"rows"};
+  llvm::append_range(fields, partialFields());
+  const Nums sums = k_.totalOfPartials(fields);
+  const Num n = max(sums[0], k_.wideConstant(1)), squares = sums.back();
+  Batch batch{.count = k_.narrow(sums[0]), .mean = {}, .moment = {}};
+  const Num mean = needsMean_ ? sums[1] / n : Num();
+  if (mean) batch.mean = k_.narrow(mean);
+  batch.moment = k_.narrow(raw_ ? squares / n : max(k_.wideConstant(0), (squares - sums[1] * mean) / n));
+  return batch;
+}
+
 }  // namespace normc::codegen

@@ -18,6 +18,8 @@ std::optional<std::string> whyIllegal(const Problem& problem, Strategy strategy)
   if (channelsFirst && spec.reduce == Reduce::Features)
     return "statistics over the features of a row need layout features_last";
   if (channelsFirst && spec.pre) return "group scaling of rows needs layout features_last";
+  if (isOverRanks(problem.entry) && strategy != Strategy::Streamed)
+    return "an entry over ranks stores or reads sums between its sweeps: strategy streamed";
   if (strategy == Strategy::Split) {
     if (spec.reduce != Reduce::Features)
       return "only a statistic of a row is split over its features: strategy resident";
@@ -37,6 +39,8 @@ std::optional<std::string> whyIllegal(const Problem& problem, Strategy strategy)
 
 std::optional<std::string> whyIllegalOnSomeTarget(const Problem& problem, Strategy strategy) {
   if (auto reason = whyIllegal(problem, strategy)) return reason;
+  if (problem.layout == Layout::ChannelsFirst && isOverRanks(problem.entry))
+    return "an entry over ranks goes through channels in the order of memory: only MLIR for a CPU does";
   if (problem.layout == Layout::ChannelsFirst && strategy == Strategy::Streamed)
     return "a channel is one slab in layout channels_first: strategy resident";
   return std::nullopt;

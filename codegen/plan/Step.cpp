@@ -12,16 +12,9 @@ Step::Step(KernelBuilder& k)
       centred_(spec_.center == Center::Current),
       central_(spec_.moment == Moment::Central) {}
 
-// nu by feedback comes from the state, so without a current mean its backward needs no sum of the batch.
-bool Step::backwardNeedsSums() const {
-  if (spec_.backward == Backward::Frozen) return false;
-  if (centred_) return true;
-  if (spec_.backward == Backward::Exact) return spec_.divideBy == DivideBy::Current;
-  return spec_.approximate.nu != Nu::Feedback;
-}
-
 // Gamma = q s^2 holds if q was taken about the c of x0, over the rows that enter the sums, and was saved.
 bool Step::needsSquares() const {
+  if (isOverRanks(k_.problem().entry)) return k_.hasPartial("energy");
   if (spec_.backward != Backward::Approximate || spec_.approximate.nu != Nu::Feedback) return false;
   if (k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics) return true;
   bool sameCentre = central_ ? centred_ : spec_.center == Center::None;
@@ -233,7 +226,8 @@ void Step::advance() {
   bool step = spec_.running.has_value(), count = k_.hasSaved("count");
   if (!step && !count) return;
   k_.phase("advance", PhaseRole::Finish, {}, [&] {
-    Num rows = k_.count(CountScope::All);
+    Num rows = addsPartials(k_.problem().entry) ? k_.narrow(k_.totalOfPartials({"rows"})[0])
+                                                : k_.count(CountScope::All);
     if (count) k_.store(rows, k_.saved("count"));
     if (!step) return;
     Num before = k_.load(k_.stateIn("step"));
@@ -269,10 +263,11 @@ Num Step::gradientScale() {
 Num Step::kappa(const BackwardSums& sums) {
   // backward() and finishBackward() both use it, and its state may be stored only once.
   if (kappa_) return kappa_;
-  Num any = k_.count(CountScope::All) > 0.0;
-  Num rows = spec_.padding == Padding::LeaveOutOfStatistics && k_.problem().mask ? k_.count(CountScope::Rows)
-                                                                                 : elements();
-  Num now = meanOf(multiply(sums.gx, gradientScale()), rows);
+  Num any = count(sums) > 0.0;
+  Num rows = spec_.padding == Padding::LeaveOutOfStatistics && k_.problem().mask && !sums.rows
+                 ? k_.count(CountScope::Rows)
+                 : summed(sums);
+  Num now = meanOf(weighted(sums, sums.gx), rows);
   if (k_.hasState("window_nu")) {
     Num t = k_.load(k_.saved("step"));
     Value one = arith::ConstantOp::create(k_.ops(), k_.loc(), k_.ops().getI64IntegerAttr(1));
@@ -299,9 +294,9 @@ DxTerms Step::backward(const std::optional<BackwardSums>& sums) {
   terms.p = multiply(sb, h);
   if (spec_.backward == Backward::Frozen) return terms;
   Num offset;
-  if (centred_) offset = meanOf(terms.p * sums->g, elements());
+  if (centred_) offset = meanOf((sums->count ? sb : terms.p) * sums->g, elements(*sums));
   if (spec_.backward == Backward::Exact && spec_.divideBy == DivideBy::Current) {
-    Num meanHx0 = meanOf(multiply(sums->gx, h), elements());
+    Num meanHx0 = meanOf(sums->count ? sums->gx : multiply(sums->gx, h), elements(*sums));
     Num eps = k_.narrow(k_.number("epsilon"));
     Num f = k_.hasSaved("second_moment") ? rootFactor(k_, k_.load(k_.saved("second_moment")), s, eps) : Num();
     terms.own = -multiply(sb * meanHx0, f);
@@ -328,16 +323,64 @@ void Step::updateNu(const BackwardSums& sums) {
   }
   // nu' = nu (1 - (1-a) Gamma) + (1-a) Lambda. If the same rows enter both directions, both means come from
   // O(d) terms.
-  Num any = k_.count(CountScope::All) > 0.0;
-  Num rows = needsSquares() && k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics
+  Num any = count(sums) > 0.0;
+  Num rows = needsSquares() && k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics &&
+                     !sums.count
                  ? max(k_.count(CountScope::Rows), k_.constant(1))
-                 : elements();
-  Num lambda = meanOf(multiply(sums.gx, gradientScale()), rows);
-  Num s = rstd(), gamma = needsSquares() ? meanOf(sums.xx, rows) : s * s * k_.load(k_.saved("second_moment"));
+                 : summed(sums);
+  Num lambda = meanOf(weighted(sums, sums.gx), rows), gamma = sums.gamma;
+  if (sums.xx) gamma = meanOf(sums.xx, rows);
+  if (!gamma) {
+    Num s = rstd();
+    gamma = s * s * k_.load(k_.saved("second_moment"));
+  }
   if (spec_.approximate.clampGamma) gamma = min(k_.narrow(k_.number("clamp_gamma")), gamma);
   Num take = k_.narrow(1.0 - k_.number("backward_decay"));
   Num nu = k_.load(k_.stateIn("nu"));
   k_.store(select(any, nu * (1.0 - take * gamma) + take * lambda, nu), k_.stateOut("nu"));
+}
+
+//===-- Partials --------------------------------------------------------------===//
+
+void Step::storePartial(const BackwardSums& sums) {
+  const Num h = gradientScale();
+  const auto store = [&](StringRef field, Num value) {
+    if (k_.hasPartial(field)) k_.store(k_.widen(value), k_.partial(field));
+  };
+  store("gradient", multiply(sums.g, h));
+  store("gradient_x", multiply(sums.gx, h));
+  store("energy", sums.xx);
+}
+
+BackwardSums Step::sumsOfPartials(const std::optional<Batch>& batch) {
+  SmallVector<StringRef> names;
+  for (StringRef name : {"gradient", "gradient_x", "energy", "gradient_rows"})
+    if (k_.hasPartial(name)) names.push_back(name);
+  const Nums totals = k_.totalOfPartials(names);
+  const auto total = [&](StringRef name) {
+    const auto at = llvm::find(names, name);
+    return at == names.end() ? Num() : k_.narrow(totals[at - names.begin()]);
+  };
+  BackwardSums sums{total("gradient"), total("gradient_x"), total("energy")};
+  sums.rows = total("gradient_rows");
+  sums.count = batch ? batch->count : k_.load(k_.saved("count"));
+  if (!batch || sums.xx) return sums;
+  const Num s = inverseRoot(k_, oldMoment(), k_.narrow(k_.number("epsilon")));
+  sums.gamma = s * s * batch->moment;
+  return sums;
+}
+
+void Step::countRows(int64_t phase, StringRef chunks) {
+  const StringRef field = chunks.empty() ? "gradient_rows" : "rows";
+  if (!k_.hasPartial(field)) return;
+  k_.phase("count", PhaseRole::Finish, {}, [&] {
+    Num rows = chunks.empty() ? k_.widen(k_.count(CountScope::Rows))
+                              : k_.fold(Axis::Chunk, phase, {chunks}, {k_.wideConstant(0)},
+                                        [&](Value, const Nums& run, const Nums& e) {
+                                          return Nums{run[0] + k_.widen(e[0])};
+                                        })[0];
+    k_.store(rows, k_.partial(field));
+  });
 }
 
 }  // namespace normc::codegen

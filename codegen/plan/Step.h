@@ -14,9 +14,12 @@ struct ForwardTerms {
 
 /// The sums of a backward over the elements of a statistic that are not left out.
 struct BackwardSums {
-  Num g;   ///< sum G, times the scale if that is an element
+  Num g;   ///< sum G, times the scale if that is an element; absent from partials that do not have it
   Num gx;  ///< sum G x0, likewise
   Num xx;  ///< sum x0^2, only where needsSquares()
+  /// Of partials alone, where g and gx are sums of h and h x0: the valid rows of the batch; the rows that are
+  /// summed, where these are others; and the mean of x0^2, where xx is absent and no forward has saved it.
+  Num count = {}, rows = {}, gamma = {};
 };
 
 /// The coefficients of Element::dx. An absent Num is a zero.
@@ -37,7 +40,7 @@ class Step {
   bool hasWarmup() const { return lagged() && k_.spec().warmup.has_value(); }
   bool inferFromInput() const { return !k_.spec().running.has_value(); }
   /// True if sums over the batch must be complete before the first dx.
-  bool backwardNeedsSums() const;
+  bool backwardNeedsSums() const { return spec_.gradientNeedsBatch(); }
   /// True if sum x0^2 cannot be derived from the second moment that forward saved.
   bool needsSquares() const;
   /// True if a statistic has one scale and one bias; else they are elements of its slab.
@@ -80,6 +83,16 @@ class Step {
   /// Stores nu.
   void updateNu(const BackwardSums&);
 
+  //===-- Partials ------------------------------------------------------------===//
+  /// Stores the fields of the backward's partial that a feature has.
+  void storePartial(const BackwardSums&);
+  /// Returns the sums of all partials of the call. `batch`: their statistics; absent in a backward, where
+  /// forward has saved what is needed of them.
+  BackwardSums sumsOfPartials(const std::optional<Batch>& batch);
+  /// Adds the last phase of a reduction, which stores the rows of the partial. `chunks`: the rows of each chunk
+  /// of the phase before; empty in a backward.
+  void countRows(int64_t phase, llvm::StringRef chunks);
+
  private:
   struct Position {
     Num t;  ///< 1-based, f64
@@ -98,6 +111,16 @@ class Step {
   Num accumulated(Num old, Num now, Num t);
   Num kappa(const BackwardSums&);
   Num gradientScale();
+  Num count(const BackwardSums& sums) { return sums.count ? sums.count : k_.count(CountScope::All); }
+  Num elements(const BackwardSums& sums) { return sums.count ? max(sums.count, k_.constant(1)) : elements(); }
+  /// Returns the number of rows that the sums are over, at least 1.
+  Num summed(const BackwardSums& sums) {
+    return sums.rows ? max(sums.rows, k_.constant(1)) : elements(sums);
+  }
+  /// Returns a sum of G as a sum of h.
+  Num weighted(const BackwardSums& sums, Num sum) {
+    return sums.count ? sum : multiply(sum, gradientScale());
+  }
 
   KernelBuilder& k_;
   const Spec& spec_;

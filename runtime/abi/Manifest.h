@@ -26,10 +26,12 @@ inline constexpr int64_t kSchema = 1;
 inline constexpr size_t kMaxOperands = 64, kMaxPhases = 16, kMaxScalars = 64, kMaxFields = 32,
                         kMaxDimensions = 4;
 
-enum class Role : uint8_t { Tensor, StateIn, StateOut, Saved, Workspace };
-inline constexpr auto kRoles = {Role::Tensor, Role::StateIn, Role::StateOut, Role::Saved, Role::Workspace};
+enum class Role : uint8_t { Tensor, StateIn, StateOut, Saved, Workspace, Partial, Partials };
+inline constexpr auto kRoles = {Role::Tensor,    Role::StateIn, Role::StateOut, Role::Saved,
+                                Role::Workspace, Role::Partial, Role::Partials};
 constexpr std::string_view name(Role role) {
-  constexpr std::string_view names[] = {"tensor", "state_in", "state_out", "saved", "workspace"};
+  constexpr std::string_view names[] = {"tensor",    "state_in", "state_out", "saved",
+                                        "workspace", "partial",  "partials"};
   return names[size_t(role)];
 }
 
@@ -60,7 +62,7 @@ struct Operand {
   Access access = Access::Read;
   Shape shape = {};    ///< only for Workspace
   Tensor tensor = kX;  ///< for Role::Tensor: set from `name` by the reader
-  size_t field = 0;    ///< for StateIn, StateOut, Saved: the field's index, set by the reader
+  size_t field = 0;    ///< for StateIn, StateOut, Saved, Partial, Partials: the field's index, set by the reader
   bool written() const { return access != Access::Read; }
   bool zeroed() const { return access == Access::Zeroed; }
 };
@@ -159,6 +161,7 @@ struct Kernel {
   std::vector<Operand> operands;
   std::vector<Scalar> scalars;
   std::vector<Field> state, saved;
+  std::vector<Field> partial;  ///< of the partials that the entry writes or reads; packed
   std::vector<Phase> phases;
   Traffic traffic;
   std::optional<Traffic> warmupTraffic = {};

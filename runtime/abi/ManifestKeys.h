@@ -147,6 +147,7 @@ void describe(Ar& ar, For<Ar, Kernel>& k) {
   ar("scalars", k.scalars, Most{kMaxScalars});
   ar("state", k.state, Most{kMaxFields});
   ar("saved", k.saved, Most{kMaxFields});
+  ar.maybe("partial", k.partial, Most{kMaxFields});
   ar("phases", k.phases, Most{kMaxPhases});
   if (Ar::kForPeople)
     ar.group("traffic", [&](auto& traffic) {

@@ -30,12 +30,16 @@ enum class TypeRule : uint8_t {
   Mask,    ///< U8
 };
 
-/// The entries that take a tensor; infer takes the tensors of forward.
+/// The entries that take a tensor; infer takes the tensors of forward, and commit none. Where the batch is
+/// divided, outputs are written before or after the sums are complete: `writesOutputs`.
 enum class TakenBy : uint8_t {
   Both,
-  Forward,
+  Forward,   ///< where it writes its output
   Backward,
-  Affine,  ///< what computes its output: forward and, for the slope of an activation, backward
+  Gradient,  ///< backward where it writes its output
+  Sums,      ///< backward where it sums gradients
+  Factor,    ///< forward where it writes its output, and backward
+  Affine,    ///< what computes its output: forward and, for the slope of an activation, backward
 };
 
 enum class Direction : uint8_t {
@@ -49,6 +53,7 @@ enum class Direction : uint8_t {
 struct Has {
   bool scale = false, bias = false, mask = false;
   bool activation = false;
+  bool waits = false;  ///< an output needs complete statistics of the batch
 };
 
 struct TensorInfo {
@@ -77,11 +82,11 @@ inline constexpr auto kTensorTable = [] {
       {kX,      "x",      Elements,   Data,   Both,     ReadOrIgnored},
       {kY,      "y",      Elements,   Data,   Forward,  Written,        nullptr,     kX},
       {kDy,     "dy",     Elements,   Data,   Backward, Read},
-      {kDx,     "dx",     Elements,   Data,   Backward, WrittenIfGiven, nullptr,     kDy},
-      {kScale,  "scale",  PerFeature, Params, Both,     ReadOrIgnored,  &Has::scale},
+      {kDx,     "dx",     Elements,   Data,   Gradient, WrittenIfGiven, nullptr,     kDy},
+      {kScale,  "scale",  PerFeature, Params, Factor,   ReadOrIgnored,  &Has::scale},
       {kBias,   "bias",   PerFeature, Params, Affine,   ReadOrIgnored,  &Has::bias},
-      {kDscale, "dscale", PerFeature, Params, Backward, WrittenIfGiven, &Has::scale},
-      {kDbias,  "dbias",  PerFeature, Params, Backward, WrittenIfGiven, &Has::bias},
+      {kDscale, "dscale", PerFeature, Params, Sums,     WrittenIfGiven, &Has::scale},
+      {kDbias,  "dbias",  PerFeature, Params, Sums,     WrittenIfGiven, &Has::bias},
       {kMask,   "mask",   PerRow,     Mask,   Both,     Read,           &Has::mask},
   }};
   // clang-format on
@@ -118,19 +123,32 @@ constexpr std::optional<Tensor> tensorNamed(std::string_view name) {
   return std::nullopt;
 }
 
+/// True if the entry writes the outputs of its direction, y or dx.
+constexpr bool writesOutputs(Entry entry, const Has& has) {
+  return entry != Entry::Commit && !(writesPartial(entry) && has.waits);
+}
+
 /// True if a call of the entry takes the tensor.
 constexpr bool isTaken(const TensorInfo& tensor, Entry entry, const Has& has) {
   if (tensor.needs && !(has.*tensor.needs)) return false;
   const bool backward = isBackward(entry);
+  if (entry == Entry::Commit) return false;
+  const bool outputs = writesOutputs(entry, has);
   switch (tensor.takenBy) {
     case TakenBy::Both:
       break;
     case TakenBy::Forward:
-      return !backward;
+      return !backward && outputs;
     case TakenBy::Backward:
       return backward;
+    case TakenBy::Gradient:
+      return backward && outputs;
+    case TakenBy::Sums:
+      return backward && entry != Entry::BackwardApply;
+    case TakenBy::Factor:
+      return backward || outputs;
     case TakenBy::Affine:
-      return !backward || has.activation;
+      return backward ? has.activation : outputs;
   }
   return true;
 }

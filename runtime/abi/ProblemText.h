@@ -23,11 +23,26 @@ enum class Entry : uint8_t {
   Backward,
   Infer,
   InferBackward,  ///< the gradient of an infer whose statistics come from the state
+  // Parts of a forward and a backward whose batch is divided between ranks (docs/many-ranks.md).
+  ForwardReduce,
+  ForwardApply,
+  BackwardReduce,
+  BackwardApply,
+  Commit,  ///< the state after a step, for norms whose outputs wait for no statistic of the batch
 };
-inline constexpr auto kEntries = {Entry::Forward, Entry::Backward, Entry::Infer, Entry::InferBackward};
+inline constexpr auto kEntries = {Entry::Forward,        Entry::Backward,      Entry::Infer,
+                                  Entry::InferBackward,  Entry::ForwardReduce, Entry::ForwardApply,
+                                  Entry::BackwardReduce, Entry::BackwardApply, Entry::Commit};
 
 /// What an entry does with the saved statistics.
 enum class SavedUse : uint8_t { None, Written, Read };
+
+/// What an entry does with partials: the sums of the rows of one rank.
+enum class PartialUse : uint8_t {
+  None,
+  Written,  ///< one, for the caller
+  Added,    ///< several of the caller, into the sums of the batch
+};
 
 /// The properties of an entry. Code asks for a property where it does not mean one entry alone, so that a
 /// further entry is one row here and one name in `kEntries`.
@@ -38,6 +53,7 @@ struct EntryInfo {
   SavedUse saved;    ///< what it does with the saved statistics of the norm
   bool writesState;  ///< it takes state_out, if the norm has a state
   bool needsState;   ///< it exists only for norms with a state
+  PartialUse partials = PartialUse::None;
 };
 
 /// In the order of Entry.
@@ -46,6 +62,11 @@ inline constexpr EntryInfo kEntryTable[] = {
     {Entry::Backward, "backward", true, SavedUse::Read, true, false},
     {Entry::Infer, "infer", false, SavedUse::None, false, false},
     {Entry::InferBackward, "infer_backward", true, SavedUse::None, false, true},
+    {Entry::ForwardReduce, "forward_reduce", false, SavedUse::Written, false, false, PartialUse::Written},
+    {Entry::ForwardApply, "forward_apply", false, SavedUse::Written, true, false, PartialUse::Added},
+    {Entry::BackwardReduce, "backward_reduce", true, SavedUse::Read, false, false, PartialUse::Written},
+    {Entry::BackwardApply, "backward_apply", true, SavedUse::Read, true, false, PartialUse::Added},
+    {Entry::Commit, "commit", false, SavedUse::None, true, false, PartialUse::Added},
 };
 static_assert([] {
   size_t at = 0;
@@ -61,6 +82,10 @@ constexpr bool writesState(Entry entry) { return infoOf(entry).writesState; }
 constexpr bool usesSaved(Entry entry) { return infoOf(entry).saved != SavedUse::None; }
 constexpr bool writesSaved(Entry entry) { return infoOf(entry).saved == SavedUse::Written; }
 constexpr bool readsSaved(Entry entry) { return infoOf(entry).saved == SavedUse::Read; }
+constexpr bool writesPartial(Entry entry) { return infoOf(entry).partials == PartialUse::Written; }
+constexpr bool addsPartials(Entry entry) { return infoOf(entry).partials == PartialUse::Added; }
+/// True for the parts of a forward and a backward whose batch is divided.
+constexpr bool isOverRanks(Entry entry) { return infoOf(entry).partials != PartialUse::None; }
 
 /// Which axis is contiguous in memory.
 enum class Layout : uint8_t {
@@ -90,6 +115,9 @@ struct ProblemText {
   bool usesSaved() const { return normc::usesSaved(entry); }
   bool writesSaved() const { return normc::writesSaved(entry); }
   bool readsSaved() const { return normc::readsSaved(entry); }
+  bool writesPartial() const { return normc::writesPartial(entry); }
+  bool addsPartials() const { return normc::addsPartials(entry); }
+  bool isOverRanks() const { return normc::isOverRanks(entry); }
 
   /// Returns the canonical text. The order of options: bindings by name, layout, mask, params.
   std::string text() const;

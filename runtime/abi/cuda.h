@@ -29,7 +29,7 @@
  * same ones, so they are laid out once a call:
  *
  *   data pointer                 for each operand, in the manifest's order
- *   segment_stride, row_stride   for each X-sized operand and the mask, in the same order:
+ *   segment_stride, row_stride   for each X-sized operand, the mask and each field of partials, in the same order:
  *                                two words each, in elements, with the meaning of
  *                                normc_operand (0 of what is left out; row_stride of a mask)
  *   segments, rows, features     int64
@@ -46,7 +46,7 @@
  * and so is the length of the contiguous axis in elements of the data type. A null pointer
  * is aligned; so is scratch, to 64 bytes; a mask may begin anywhere. Else `unaligned` is
  * launched, which requires the alignment of an element only, and of 8 bytes for state
- * and saved statistics.
+ * and saved statistics. A field of a partial may begin at any multiple of 8 bytes in both.
  */
 #ifndef NORMC_ABI_CUDA_H
 #define NORMC_ABI_CUDA_H

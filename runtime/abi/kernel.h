@@ -27,7 +27,9 @@ extern "C" {
  *   features_last    data[s * segment_stride + r * row_stride + f]
  *   channels_first   data[s * segment_stride + f * row_stride + r]
  * (row_stride is the pitch of the axis next to the contiguous one). A mask has
- * one byte per row, contiguous, and a segment_stride. `task_stride`
+ * one byte per row, contiguous, and a segment_stride. Of a field of partials,
+ * row_stride is the distance between one partial and the next, in doubles, and
+ * segment_stride the number of partials. `task_stride`
  * is added once per task number to outputs: 0, unless the runtime gives
  * each task its own scratch because the caller does not want the output. */
 typedef struct normc_operand {

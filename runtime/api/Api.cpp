@@ -33,12 +33,16 @@ namespace {
 
 using Fields = std::vector<Field>;
 
+int64_t alignmentOf(const Fields Kernel::* fields) {
+  return fields == &Kernel::partial ? kPacked : kAlignment;
+}
+
 normc_status memoryBytes(const normc_plan* plan, const Fields Kernel::* fields, const normc_sizes* given,
                          size_t* bytes) {
   NORMC_TRY(notNull(plan, "plan", given, "sizes", bytes, "bytes"));
   Sizes sizes;
   NORMC_TRY(plan->object->sizes(*given, sizes));
-  const int64_t total = totalBytes(plan->object->kernel().*fields, sizes);
+  const int64_t total = totalBytes(plan->object->kernel().*fields, sizes, alignmentOf(fields));
   if (total == kHuge) return fail(NORMC_INVALID_ARGUMENT, "the sizes are too large: no memory holds them");
   *bytes = total;
   return NORMC_OK;
@@ -49,7 +53,7 @@ normc_status memoryField(const normc_plan* plan, const Fields Kernel::* fields, 
   NORMC_TRY(notNull(plan, "plan", given, "sizes", field, "field"));
   Sizes sizes;
   NORMC_TRY(plan->object->sizes(*given, sizes));
-  return describeField(plan->object->kernel().*fields, sizes, index, access, field);
+  return describeField(plan->object->kernel().*fields, sizes, index, access, field, alignmentOf(fields));
 }
 
 normc_status openPackage(normc_context* context, std::unique_ptr<ByteSource> source, std::string label,
@@ -259,6 +263,15 @@ normc_status normc_plan_saved_bytes(const normc_plan* plan, const normc_sizes* s
 normc_status normc_plan_saved_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,
                                     normc_field* field) {
   return memoryField(plan, &Kernel::saved, sizes, index, plan ? plan->object->savedAccess(index) : 0, field);
+}
+
+normc_status normc_plan_partial_bytes(const normc_plan* plan, const normc_sizes* sizes, size_t* bytes) {
+  return memoryBytes(plan, &Kernel::partial, sizes, bytes);
+}
+
+normc_status normc_plan_partial_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,
+                                      normc_field* field) {
+  return memoryField(plan, &Kernel::partial, sizes, index, plan ? plan->object->partialAccess(index) : 0, field);
 }
 
 normc_status normc_plan_workspace_bytes(const normc_plan* plan, const normc_sizes* given, size_t* bytes) {

@@ -12,12 +12,14 @@ namespace {
 using namespace cuda;
 
 /// The most parameters of a launch, in words; every driver accepts 4096 bytes.
-constexpr size_t kMaxWords = kMaxOperands + 2 * kTensorCount + 3 + kMaxScalars + 3 * kMaxPhases;
+constexpr size_t kMaxWords =
+    kMaxOperands + 2 * (kTensorCount + kMaxFields) + 3 + kMaxScalars + 3 * kMaxPhases;
 static_assert(kMaxWords * NORMC_CUDA_WORD <= 4096 && sizeof(uint64_t) == NORMC_CUDA_WORD);
 
 constexpr int64_t kMaxGridX = 0x7fffffff, kMaxGridY = 65535;
 
 bool hasStrides(const Operand& operand) {
+  if (operand.role == Role::Partials) return true;
   return operand.role == Role::Tensor && infoOf(operand.tensor).shape != TensorShape::PerFeature;
 }
 
@@ -130,6 +132,7 @@ bool CudaBackend::isAligned(const Call& call) const {
   uintptr_t all = 0;
   for (size_t i = 0; i < kernel_.operands.size(); ++i) {
     const Operand& operand = kernel_.operands[i];
+    if (operand.role == Role::Partial || operand.role == Role::Partials) continue;
     if (operand.role != Role::Tensor) all |= bits(call.operands[i].data);
     if (operand.role != Role::Tensor || infoOf(operand.tensor).type == TypeRule::Mask) continue;
     const bool strided = isXSized(operand.tensor);
@@ -142,7 +145,7 @@ bool CudaBackend::isAligned(const Call& call) const {
     if (view.middle > 1) all |= view.middleStride * view.width;
   }
   const int64_t line = kernel_.parts.channelsFirst() ? call.sizes.rows : call.sizes.features;
-  all |= line * bytes(xSized->type);  // not null: the manifest is checked
+  if (xSized) all |= line * bytes(xSized->type);
   return kernel_.alignment == 0 || (all & (kernel_.alignment - 1)) == 0;
 }
 

@@ -56,12 +56,16 @@ class Judge {
     }
     fields("state", kernel_.state, false);
     fields("saved", kernel_.saved, true);
+    fields("partial", kernel_.partial, false);
+    for (size_t i = 0; i < kernel_.partial.size(); ++i)
+      require(kernel_.partial[i].type == DType::F64, {"partial", i, ".type"}, "sums of partials are f64");
+    require(kernel_.partial.empty() || parts.isOverRanks(), {"partial"}, "this entry has no partials");
     bool sized = false;
     for (size_t i = 0; i < kernel_.operands.size() && !fault_; ++i) {
       operand(i);
       sized |= kernel_.operands[i].role == Role::Tensor && givesSizes(infoOf(kernel_.operands[i].tensor));
     }
-    require(sized, {"operands"}, "one of " + namesOf(givesSizes) + " must be among them");
+    require(sized || parts.entry == Entry::Commit, {"operands"}, "one of " + namesOf(givesSizes) + " must be among them");
     if (kernel_.onCuda() && !fault_) cuda();
     return fault_;
   }
@@ -107,6 +111,9 @@ class Judge {
     require(operand.role != Role::StateOut || kernel_.parts.writesState(), {"operands", i, ".role"},
             "this entry does not write the state");
     if (workspace) shape({"operands", i, ".shape"}, operand.shape, true, kernel_.phases.size());
+    require((operand.role != Role::Partial || kernel_.parts.writesPartial()) &&
+                (operand.role != Role::Partials || kernel_.parts.addsPartials()),
+            {"operands", i, ".role"}, "this entry takes no such operand");
     if (!workspace && !tensor) field(i, operand);
   }
 
@@ -127,7 +134,10 @@ class Judge {
 
   /// Finds the field of an operand.
   void field(size_t i, Operand& operand) {
-    const std::vector<Field>& owner = operand.role == Role::Saved ? kernel_.saved : kernel_.state;
+    const bool partial = operand.role == Role::Partial || operand.role == Role::Partials;
+    const std::vector<Field>& owner = partial                       ? kernel_.partial
+                                      : operand.role == Role::Saved ? kernel_.saved
+                                                                    : kernel_.state;
     const int found = indexOf(owner, operand.name);
     if (found < 0) return require(false, {"operands", i, ".name"}, "there is no field of this name");
     operand.field = size_t(found);
@@ -143,8 +153,11 @@ class Judge {
         return false;
       case Role::Saved:
         return kernel_.parts.writesSaved();
+      case Role::Partials:
+        return false;
       case Role::StateOut:
       case Role::Workspace:
+      case Role::Partial:
         return true;
     }
     return false;

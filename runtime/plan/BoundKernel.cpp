@@ -101,6 +101,8 @@ void BoundKernel::noteOperands() {
         savedAccess_[operand.field] |= operand.written() ? NORMC_FIELD_WRITTEN : NORMC_FIELD_READ;
         break;
       case Role::Workspace:
+      case Role::Partial:
+      case Role::Partials:
         break;
     }
   }

@@ -57,6 +57,9 @@ struct Call {
   LeftOut leftOut;
   /// The memory of each field of the kernel's state and saved statistics; null: it is not given.
   FieldMemory stateIn, stateOut, saved;
+  /// The memory of each field of the partial that is written, or of the first of those that are added up.
+  FieldMemory partial;
+  int64_t partialStride = 0, partialCount = 0;  ///< of those that are added up; in elements
   std::array<normc_operand, kMaxOperands> operands;
   std::array<normc_cut, kMaxPhases> cuts;
   std::array<FieldCopy, kMaxFields> copies;

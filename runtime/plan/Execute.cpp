@@ -74,7 +74,7 @@ normc_status Plan::bindTensors(Call& call) const {
     if (info.mayBe) region.mayBe = regionOfTensor[*info.mayBe];
     regionOfTensor[i] = call.regions.add(region);
   }
-  return NORMC_OK;
+  return source.tensor ? NORMC_OK : sizesOfPartials(call);
 }
 
 normc_status Plan::bindOperands(const Kernel& kernel, Call& call) const {
@@ -118,6 +118,12 @@ normc_status Plan::bindOperands(const Kernel& kernel, Call& call) const {
       case Role::Saved:
         to.data = call.saved[operand.field];
         break;
+      case Role::Partial:
+        to.data = call.partial[operand.field];
+        break;
+      case Role::Partials:
+        to = {call.partial[operand.field], call.partialCount, call.partialStride, 0};
+        break;
       case Role::Workspace:
         break;  // no elements
     }
@@ -152,9 +158,11 @@ normc_status Plan::execute(const normc_args& args, const Part* part) const {
   const BoundKernel& kernel = kernelFor(call.sizes);
   NORMC_TRY(bindState(kernel, call));
   NORMC_TRY(bindSaved(kernel, call));
+  NORMC_TRY(bindPartials(kernel.info(), call));
   NORMC_TRY(bindOperands(kernel.info(), call));
   NORMC_TRY(call.regions.check());
-  if (request_.parts.isBackward()) NORMC_TRY(refuseNothing(call.leftOut, request_.parts.writesState()));
+  if (request_.parts.isBackward() && !request_.parts.writesPartial())
+    NORMC_TRY(refuseNothing(call.leftOut, request_.parts.writesState()));
   return kernel.backend().run(call);
 }
 

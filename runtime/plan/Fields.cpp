@@ -25,26 +25,26 @@ int64_t fieldBytes(const Field& field, const Sizes& sizes) {
   return multiply(elements(field.shape, sizes), bytes(field.type));
 }
 
-int64_t layOut(const std::vector<Field>& fields, const Sizes& sizes, int64_t* offsets) {
+int64_t layOut(const std::vector<Field>& fields, const Sizes& sizes, int64_t* offsets, int64_t alignment) {
   int64_t offset = 0;
   for (size_t i = 0; i < fields.size(); ++i) {
     offsets[i] = offset;
-    offset = roundUp(add(offset, fieldBytes(fields[i], sizes)), kAlignment);
+    offset = roundUp(add(offset, fieldBytes(fields[i], sizes)), alignment);
   }
   return offset;
 }
 
-int64_t totalBytes(const std::vector<Field>& fields, const Sizes& sizes) {
+int64_t totalBytes(const std::vector<Field>& fields, const Sizes& sizes, int64_t alignment) {
   std::array<int64_t, kMaxFields> offsets;
-  return layOut(fields, sizes, offsets.data());
+  return layOut(fields, sizes, offsets.data(), alignment);
 }
 
 normc_status describeField(const std::vector<Field>& fields, const Sizes& sizes, size_t index, int access,
-                           normc_field* out) {
+                           normc_field* out, int64_t alignment) {
   if (index >= fields.size())
     return fail(NORMC_OUT_OF_RANGE, "there is no field ", index, "; there are ", fields.size());
   std::array<int64_t, kMaxFields> offsets;
-  if (layOut(fields, sizes, offsets.data()) == kHuge)
+  if (layOut(fields, sizes, offsets.data(), alignment) == kHuge)
     return fail(NORMC_INVALID_ARGUMENT, "the sizes are too large: a field would not fit into memory");
   const Field& field = fields[index];
   normc_field result = {};

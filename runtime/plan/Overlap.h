@@ -26,7 +26,7 @@ struct Region {
 /// The memory of a call, with room for every argument.
 struct Regions {
   union {  // not initialised: a call has this on its stack
-    std::array<Region, kTensorCount + 3 * kMaxFields + 1> items;
+    std::array<Region, kTensorCount + 3 * kMaxFields + 2> items;
   };
   int count = 0;
 

@@ -36,6 +36,7 @@ class Plan {
   /// Return what the kernels do with a field, as a sum of normc_field_access; 0 for an index past the last.
   int stateAccess(size_t field) const;
   int savedAccess(size_t field) const;
+  int partialAccess(size_t field) const;
   const std::string& normHash() const { return package_->manifest().norms[kernel().norm].hash; }
   const Place& place() const { return place_; }
   const Backend& backend() const { return kernels_.back()->backend(); }
@@ -73,6 +74,8 @@ class Plan {
   normc_status bindTensors(Call& call) const;
   normc_status bindState(const BoundKernel& bound, Call& call) const;  // BindFields.cpp
   normc_status bindSaved(const BoundKernel& bound, Call& call) const;  // BindFields.cpp
+  normc_status sizesOfPartials(Call& call) const;                      // BindPartials.cpp
+  normc_status bindPartials(const Kernel& kernel, Call& call) const;   // BindPartials.cpp
   normc_status bindOperands(const Kernel& kernel, Call& call) const;
 
   std::shared_ptr<const Context> context_;

@@ -79,4 +79,9 @@ int Plan::savedAccess(size_t field) const {
   return access;
 }
 
+int Plan::partialAccess(size_t field) const {
+  if (field >= kernel().partial.size()) return 0;
+  return kernel().parts.writesPartial() ? NORMC_FIELD_WRITTEN : NORMC_FIELD_READ;
+}
+
 }  // namespace normc::runtime

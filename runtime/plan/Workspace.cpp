@@ -18,6 +18,8 @@ int64_t scratchBytes(const Kernel& kernel, const Operand& operand, const Sizes& 
     case Role::Workspace:
       return multiply(elements(operand.shape, sizes, cuts), width);
     case Role::StateIn:
+    case Role::Partial:
+    case Role::Partials:
       return 0;
     case Role::StateOut:
       return leftOut.stateOut ? fieldBytes(kernel.state[operand.field], sizes) : 0;

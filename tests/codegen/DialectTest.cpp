@@ -190,7 +190,8 @@ TEST_F(Dialect, ChunksBelongToAPhase) {
             "'norm.tensor' op must have the axis chunk exactly if it says of which phase\n");
   EXPECT_TRUE(parse(kernel("norm.tensor @p : f32 [chunk, feature] of 0 workspace both\n"))) << diagnostics_;
   EXPECT_EQ(errorOf(slab("norm.fold chunk extent 4 reads [] {\n^bb0(%i: index):\n  norm.yield\n}\n")),
-            "'norm.fold' op must go along the chunks of a phase or a window of an extent\n");
+            "'norm.fold' op must go along the chunks of a phase, a window of an extent, or partials that it "
+            "reads\n");
 }
 
 TEST_F(Dialect, WordsOfTheAbiAreKnown) {

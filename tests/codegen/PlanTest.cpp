@@ -42,6 +42,18 @@ TEST(Plan, ChannelsFirstIsStreamedOnACpuAlone) {
             "a channel is one slab in layout channels_first: strategy resident");
 }
 
+TEST(Plan, EntriesOverRanksAreStreamed) {
+  Problem problem = problemOf("batch_norm:forward_reduce@f32[*x64]");
+  EXPECT_EQ(reason(problem, Strategy::Resident),
+            "an entry over ranks stores or reads sums between its sweeps: strategy streamed");
+  EXPECT_EQ(legalStrategies(problem), (llvm::SmallVector<Strategy, 2>{Strategy::Streamed}));
+  problem = problemOf("batch_norm:backward_apply@f32[*x64x*]{layout=channels_first}");
+  EXPECT_EQ(legalStrategies(problem), (llvm::SmallVector<Strategy, 2>{}));
+  EXPECT_EQ(cpu::strategies(problem), (llvm::SmallVector<Strategy, 2>{Strategy::Streamed}));
+  EXPECT_EQ(llvm::cantFail(findTarget("sm_90"))->bind(problem)->whyIllegal().value_or(""),
+            "an entry over ranks goes through channels in the order of memory: only MLIR for a CPU does");
+}
+
 TEST(Plan, APackageReadsChannelsInTheOrderOfMemoryWhereTheyOutgrowTheCache) {
   auto defaults = [](const char* text) {
     return llvm::cantFail(findTarget("x86-64-v4"))->bind(problemOf(text))->defaults();

@@ -165,6 +165,18 @@ TEST(Traffic, InferenceWithoutAStateHasToLookFirst) {
   EXPECT_EQ(trafficOf(problemOf(norm, ":infer@f32[*x64]"), Strategy::Resident), "1R 1W");
 }
 
+/// A reduction and its application read what the fused entry reads twice.
+TEST(Traffic, OverRanksIsThatOfTheFusedEntries) {
+  const auto moved = [](const std::string& problem) { return trafficOf(problemOf(problem), Strategy::Streamed); };
+  EXPECT_EQ(moved("batch_norm:forward_reduce@f32[*x64]"), "1R 0W");
+  EXPECT_EQ(moved("batch_norm:forward_apply@f32[*x64]"), "1R 1W");
+  EXPECT_EQ(moved("batch_norm:backward_reduce@f32[*x64]"), "2R 0W");
+  EXPECT_EQ(moved("batch_norm:backward_apply@f32[*x64]"), "2R 1W");
+  EXPECT_EQ(moved("power_norm:forward_reduce@f32[*x64]"), "1R 1W");
+  EXPECT_EQ(moved("power_norm:backward_reduce@f32[*x64]"), "2R 1W");
+  EXPECT_EQ(moved("power_norm:commit@f32[*x64]"), "0R 0W");
+}
+
 TEST(Traffic, AnActivationMovesNothing) {
   for (const char* base : {"layer_norm", "batch_norm", "power_norm"}) {
     const std::string bare = std::string("norm n from ") + base + " {\n  activation none\n}\n",

@@ -226,7 +226,8 @@ TEST(Manifest, IsCheckedFieldByField) {
   const auto says = [](const std::string& text) { return kInvalid + text; };
   EXPECT_EQ(
       refusedText(R"("backward","data")", R"("forwards","data")"),
-      says("kernels[0].entry is \"forwards\"; it must be one of forward, backward, infer, infer_backward"));
+      says("kernels[0].entry is \"forwards\"; it must be one of forward, backward, infer, infer_backward, "
+           "forward_reduce, forward_apply, backward_reduce, backward_apply, commit"));
   EXPECT_EQ(refusedText(R"("data":"f32")", R"("data":"f8" )"),
             says("kernels[0].data is \"f8\"; it must be one of f32, f64, bf16, f16"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.parts.features = 0; }),
@@ -264,7 +265,7 @@ TEST(Manifest, IsCheckedFieldByField) {
   EXPECT_EQ(
       refusedText(R"("operands":[{"role":"tensor")", R"("operands":[{"role":"Tensor")"),
       says("kernels[0].operands[0].role is \"Tensor\"; it must be one of tensor, state_in, state_out, saved, "
-           "workspace"));
+           "workspace, partial, partials"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.operands[0].type = DType::F16; }),
             says("kernels[0].operands[0].type is \"f16\"; it must be f32"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.operands[0].access = package::Access::Write; }),

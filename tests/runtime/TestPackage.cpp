@@ -172,6 +172,22 @@ Kernel warmup(const std::string& entry) {
   return result;
 }
 
+Kernel sums(const std::string& entry, std::optional<int64_t> features) {
+  Kernel result = kernel("sums", entry, features);
+  result.partial = {{"rows", DType::F64}, {"squares", DType::F64, {kFeatures}}};
+  if (entry == "forward_reduce") {
+    result.operands = {tensor("x"), field(Role::Partial, "rows", DType::F64, true),
+                       field(Role::Partial, "squares", DType::F64, true)};
+  } else {
+    result.state = {{"psi2", DType::F32, {kFeatures}, 1}};
+    result.operands = {field(Role::Partials, "rows", DType::F64), field(Role::Partials, "squares", DType::F64),
+                       field(Role::StateOut, "psi2", DType::F32, true)};
+  }
+  const bool reduces = entry == "forward_reduce";
+  result.phases = {{reduces ? "sums_forward_reduce" : "sums_commit", "statistics", kOne, 1, 1, 1}};
+  return result;
+}
+
 package::Writer packageOf(std::vector<Kernel> kernels) {
   package::Writer writer({{"normc", "test"}});
   for (Kernel& one : kernels) add(writer, std::move(one));

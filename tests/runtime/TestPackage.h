@@ -20,6 +20,8 @@ package::Kernel layerNorm(const std::string& entry, std::optional<int64_t> featu
 package::Kernel powerNorm(const std::string& entry, std::optional<int64_t> features = {});
 package::Kernel probe(const std::string& layout, bool segmented, bool mask);
 package::Kernel warmup(const std::string& entry);
+/// forward_reduce writes rows and sums of squares, commit makes psi2 of them.
+package::Kernel sums(const std::string& entry, std::optional<int64_t> features = {});
 
 /// layer_norm, power_norm, the probes: one package for most tests, and for the examples.
 package::Writer standardPackage();

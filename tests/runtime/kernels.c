@@ -179,3 +179,29 @@ EXPORT void warmup_apply(Args args, int64_t task) {
   for (int64_t row = first(args, 1, task); row < last(args, 1, task); ++row)
     for (int64_t f = 0; f < args->features; ++f) line(args, 2, row, task)[f] = line(args, 0, row, 0)[f];
 }
+
+/* ------------------------------------------------------------------ sums -- */
+/* forward_reduce: x | partial rows, squares; one task. */
+EXPORT void sums_forward_reduce(Args args, int64_t task) {
+  double *rows = args->operand[1].data, *squares = args->operand[2].data;
+  *rows = (double)(args->segments * args->rows);
+  for (int64_t f = 0; f < args->features; ++f) {
+    squares[f] = 0;
+    for (int64_t row = 0; row < args->segments * args->rows; ++row)
+      squares[f] += (double)line(args, 0, row, task)[f] * line(args, 0, row, task)[f];
+  }
+}
+
+/* commit: partials rows, squares | state psi2; one task. */
+EXPORT void sums_commit(Args args, int64_t task) {
+  const normc_operand *rows = &args->operand[0], *squares = &args->operand[1];
+  (void)task;
+  for (int64_t f = 0; f < args->features; ++f) {
+    double n = 0, sum = 0;
+    for (int64_t i = 0; i < rows->segment_stride; ++i) {
+      n += ((const double*)rows->data)[i * rows->row_stride];
+      sum += ((const double*)squares->data)[i * squares->row_stride + f];
+    }
+    vector(args, 2)[f] = (float)(sum / n);
+  }
+}

@@ -72,6 +72,9 @@ RunCall::RunCall(Planned& planned, const FileMap& inputs, const FileMap& outputs
   const package::Kernel& kernel = planned.kernel();
   const std::string& problem = kernel.problem;
   parts_ = parseProblemText(problem).value();
+  if (parts_.isOverRanks())
+    throw refused(problem + " exchanges sums with other calls",
+                  "call it through the C API; docs/many-ranks.md shows how");
   const std::vector<Tensor> reads = tensorsOf(kernel, false), writes = tensorsOf(kernel, true);
   refuseUnknown(inputs, namesOf(reads), "--in", problem);
   refuseUnknown(outputs, namesOf(writes), "--out", problem);

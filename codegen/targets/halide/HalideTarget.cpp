@@ -41,6 +41,7 @@ class BoundHalide : public TypedTarget<BoundHalide, Schedule, parseSchedule> {
         predictor_(problem, isa) {}
 
   std::vector<Candidate> defaults() override {
+    if (whyIllegal()) return {};
     std::vector<Candidate> list = other_->defaults();  // the same limits of rows
     list.resize(std::min<size_t>(list.size(), legalStrategies(problem_).size()));
     for (auto [candidate, strategy] : llvm::zip(list, legalStrategies(problem_)))
@@ -48,6 +49,7 @@ class BoundHalide : public TypedTarget<BoundHalide, Schedule, parseSchedule> {
     return list;
   }
   std::vector<KnobSpace> knobs(const Workload& workload) override {
+    if (whyIllegal()) return {};
     std::vector<KnobSpace> spaces = cpu::knobSpaces(problem_, isa_, workload);
     spaces.resize(
         std::min(spaces.size(), legalStrategies(problem_).size()));  // those of `kStrategies` come first
@@ -68,6 +70,7 @@ class BoundHalide : public TypedTarget<BoundHalide, Schedule, parseSchedule> {
   }
 
   using BoundTarget::whyIllegal;
+  std::optional<std::string> whyIllegal() override { return halide::whyIllegal(problem_); }
   std::optional<std::string> whyIllegal(const Schedule& s) const {
     return halide::whyIllegal(problem_, s, isa_);
   }

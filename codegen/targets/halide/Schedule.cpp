@@ -53,7 +53,14 @@ static std::optional<int64_t> rowsOfSumStep(const Problem& problem, const Schedu
   return s.rows;
 }
 
+std::optional<std::string> whyIllegal(const Problem& problem) {
+  if (!isOverRanks(problem.entry)) return std::nullopt;
+  return "the Halide generator has no partials, which are f64 beside other types: MLIR compiles entries over "
+         "ranks";
+}
+
 std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s, const cpu::Isa& isa) {
+  if (auto reason = whyIllegal(problem)) return reason;
   if (auto reason = whyIllegalOnSomeTarget(problem, s.strategy)) return reason;
   auto oneOf = [](llvm::StringRef knob, int64_t value, int64_t most) -> std::optional<std::string> {
     if (value >= 1 && value <= most && llvm::isPowerOf2_64(value)) return std::nullopt;

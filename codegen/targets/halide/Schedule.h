@@ -37,6 +37,8 @@ llvm::Expected<Schedule> parseSchedule(llvm::StringRef);
 
 /// Returns why the schedule cannot be generated for this problem, with the numbers; nothing if it can.
 std::optional<std::string> whyIllegal(const Problem&, const Schedule&, const cpu::Isa&);
+/// Returns why no schedule serves the problem.
+std::optional<std::string> whyIllegal(const Problem&);
 
 /// Returns a legal schedule, chosen without a measurement.
 Schedule defaultSchedule(const Problem&, const cpu::Isa&, Strategy);

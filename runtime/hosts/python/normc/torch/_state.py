@@ -102,6 +102,15 @@ class Norm(StateKept, torch.nn.Module):
     def _commit(self, following):
         _autograd.store(self._next if self.commit_at == "step" else self.state, following)
 
+    def _commit_step(self, scale, first, store):
+        """Calls `store`, unless the step was skipped: then the scale of gradients fell. nu follows the scale."""
+        before = getattr(self, "_scale", first)
+        if scale >= before:
+            store()
+        if scale != before and "nu" in self._buffers:
+            self.nu.mul_(scale / before)
+        self._scale = scale
+
     def _check_unchanged(self, before, version):
         """Raises if the state is not the one that forward was given."""
         if self.state[0] is not before or before._version != version:
@@ -156,21 +165,15 @@ def norm(path, features, **arguments):
     return Norm(_library.add_norm(path), features, **arguments)
 
 
-def commit(model, scaler=None):
-    """Commits the states that backward left in modules with commit="step".
-
-    Call it after the optimizer's step. With a torch.amp.GradScaler, after its `update()`: a step that the scaler
-    skipped is dropped, and nu, which is linear in the gradient, follows the scale.
-    """
+def scale_of(scaler):
+    """Returns the scale of gradients now, and the one before the first update."""
     scale = scaler.get_scale() if scaler is not None else 1.0
-    first = getattr(scaler, "_init_scale", scale)  # the scale before the first update
+    return scale, getattr(scaler, "_init_scale", scale)
+
+
+def commit(model, scaler=None):
+    """Commits the states that backward left in modules with commit="step"."""
     for module in model.modules():
-        if not isinstance(module, Norm) or "_next_step" not in module._buffers:
-            continue
-        before = getattr(module, "_scale", first)
-        if scale >= before:
-            module._store(module._next)
-        if scale != before and "nu" in module._buffers:
-            module.nu.mul_(scale / before)
-        module._drop()
-        module._scale = scale
+        if isinstance(module, Norm) and "_next_step" in module._buffers:
+            module._commit_step(*scale_of(scaler), lambda module=module: module._store(module._next))
+            module._drop()
