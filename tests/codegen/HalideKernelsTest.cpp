@@ -189,9 +189,10 @@ TEST(HalideSchedule, RefusalsSayTheNumberAndTheRule) {
             "a statistic per row or segment is complete in its slab: strategy resident");
   EXPECT_EQ(reason([](Schedule&) {}, "batch_norm:forward@f32[*x64x*]{layout=channels_first}"),
             "a channel is one slab in layout channels_first: strategy resident");
-  EXPECT_EQ(reason([](Schedule& s) { s.strategy = Strategy::Streamed; }, "power_norm:commit@f32[*x64]"),
-            "the Halide generator has no partials, which are f64 beside other types: MLIR compiles entries over "
-            "ranks");
+  EXPECT_EQ(
+      reason([](Schedule& s) { s.strategy = Strategy::Streamed; }, "power_norm:commit@f32[*x64]"),
+      "the Halide generator has no partials, which are f64 beside other types: MLIR compiles entries over "
+      "ranks");
 }
 
 TEST(HalideSchedule, DefaultsAreLegalForEveryNorm) {
